@@ -1,0 +1,58 @@
+// Ports of the agent toward the API server: where pods come from, where status and events go, and the objects that
+// containers and volumes refer to. Types only. client/ provides what implements them.
+
+import type { ConfigMap, Pod, PodStatus, Secret, Service } from '../../client/types.ts';
+
+/** A source tells the desired pods; the agent merges sources. */
+export interface PodSource {
+  readonly name: 'api' | 'file' | 'http';
+  /** Starts the source; `listener` gets the complete desired set whenever it may have changed. */
+  start(listener: (pods: ReadonlyMap<string, Pod>) => void): void;
+  stop(): void;
+}
+
+/** What became of a write. `gone`: the object does not exist, or is another one of the same name. */
+export type WriteOutcome<T> = { readonly kind: 'ok'; readonly value: T } | { readonly kind: 'gone' };
+
+export interface PodApi {
+  /**
+   * Merges `patch` into the pod's status, with metadata.uid as a precondition. Rejects when the server cannot be
+   * reached or refuses.
+   */
+  patchStatus(pod: Pod, patch: StatusPatch): Promise<WriteOutcome<Pod>>;
+  /** Lets the object go: delete with grace period 0 and the uid as precondition. */
+  finalizeDelete(pod: Pod): Promise<WriteOutcome<null>>;
+  /** A pod straight from the server, past every cache; undefined when there is none. */
+  get(namespace: string, name: string): Promise<Pod | undefined>;
+}
+
+/** A strategic merge patch of PodStatus: `null` removes a field, `$patch`/`$setElementOrder` as the API defines them. */
+export type StatusPatch = { readonly [K in keyof PodStatus]?: unknown } & Readonly<Record<string, unknown>>;
+
+export interface EventRecorder {
+  /** Records an event about `object` without waiting for it; repeats are folded into one with a count. */
+  event(
+    object: {
+      kind?: string;
+      apiVersion?: string;
+      metadata: { name: string; namespace?: string; uid: string; resourceVersion?: string };
+      fieldPath?: string;
+    },
+    type: 'Normal' | 'Warning',
+    reason: string,
+    message: string,
+  ): void;
+}
+
+/** Read access to what pods refer to. `undefined` is "not found"; anything else that goes wrong rejects. */
+export interface ObjectReader {
+  configMap(namespace: string, name: string): Promise<ConfigMap | undefined>;
+  secret(namespace: string, name: string): Promise<Secret | undefined>;
+  /** Every service of the namespace, for service environment variables. Served from a cache. */
+  services(namespace: string): Promise<readonly Service[]>;
+  /** A ServiceAccount token bound to the pod (TokenRequest). `expirationSeconds` as the volume asks. */
+  serviceAccountToken(
+    pod: Pod,
+    request: { readonly audience?: string; readonly expirationSeconds: number },
+  ): Promise<{ readonly token: string; readonly expiresAt: number }>;
+}

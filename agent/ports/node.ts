@@ -1,0 +1,65 @@
+// Ports of the pod workers toward the node: cgroups, network and volumes. Types only.
+
+import type { Container, EphemeralContainer, Pod } from '../../client/types.ts';
+import type {
+  ContainerDevice,
+  ContainerMount,
+  PodRef,
+  PodUID,
+  RuntimeConditionSnapshot,
+  SandboxId,
+} from './runtime.ts';
+
+/** Pod-level cgroups under kubepods. Every method is idempotent. */
+export interface PodCgroups {
+  /** Makes the pod's cgroup with its limits, and the QoS cgroup above it. */
+  ensurePod(pod: Pod): Promise<void>;
+  /** Kills what is left inside and removes the pod's cgroup. */
+  removePod(uid: PodUID): Promise<void>;
+  /** Pods that have a cgroup on this machine, whoever made it under our root. */
+  listPods(): Promise<readonly PodUID[]>;
+}
+
+/** One interface of a pod, as CNI reported it and the kernel shows it. */
+export interface PodInterface {
+  readonly name: string;
+  readonly hostName?: string;
+  readonly mac?: string;
+  readonly mtu?: number;
+  readonly addresses: readonly string[];
+  readonly routes: readonly { readonly dst: string; readonly gw?: string }[];
+}
+
+export interface PodNetwork {
+  /** Whether sandboxes can get a network, with the kubelet's reason (NetworkPluginNotReady) and why. */
+  status(): Promise<RuntimeConditionSnapshot>;
+  /** What the sandbox's network consists of; empty when it has none or the runtime runs CNI by itself. */
+  interfaces(sandboxId: SandboxId): Promise<readonly PodInterface[]>;
+  /** CNI GC: frees leases and interfaces of every attachment whose sandbox is not in `valid`. */
+  collectGarbage(valid: readonly SandboxId[]): Promise<void>;
+}
+
+/** A volume could not be set up. The message is what a FailedMount event says. */
+export class VolumeError extends Error {
+  override name = 'VolumeError';
+  readonly volume: string;
+  constructor(volume: string, message: string, options?: ErrorOptions) {
+    super(message, options);
+    this.volume = volume;
+  }
+}
+
+export interface PodVolumes {
+  /** Mounts every volume of the pod and keeps updatable ones current from then on. Idempotent. Rejects with VolumeError. */
+  mountAll(pod: Pod): Promise<void>;
+  /** The mounts and devices of one container of a pod whose volumes are mounted. Rejects with VolumeError. */
+  containerMounts(
+    pod: Pod,
+    container: Container | EphemeralContainer,
+    env: readonly { readonly name: string; readonly value: string }[],
+  ): Promise<{ readonly mounts: readonly ContainerMount[]; readonly devices: readonly ContainerDevice[] }>;
+  /** Unmounts everything of the pod and removes its directory. Idempotent; works from disk alone. */
+  unmountAll(pod: PodRef): Promise<void>;
+  /** Pods that still have a directory on this machine. */
+  listPods(): Promise<readonly PodUID[]>;
+}

@@ -1,0 +1,25 @@
+// Small helpers for reading errors of unknown type. They never decide what to do about one.
+
+/** The message of anything that was thrown. */
+export function errorMessage(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}
+
+/** The errno name ("ENOENT") of a system error, or undefined for anything else. */
+export function errnoOf(error: unknown): string | undefined {
+  if (error instanceof Error && 'code' in error && typeof error.code === 'string') return error.code;
+  return undefined;
+}
+
+export function isErrno(error: unknown, ...codes: readonly string[]): boolean {
+  const code = errnoOf(error);
+  return code !== undefined && codes.includes(code);
+}
+
+/**
+ * An error that the person at the terminal caused and can mend: bad flags, a missing file, a port in use.
+ * Commands print its message as one line, without a stack, and exit 1.
+ */
+export class UserError extends Error {
+  override name = 'UserError';
+}

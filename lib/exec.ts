@@ -1,0 +1,98 @@
+// Runs a program to its end and collects what it said. For programs that are talked to while they run, use
+// node:child_process directly.
+
+import { spawn } from 'node:child_process';
+
+export interface ExecOptions {
+  readonly stdin?: string | Uint8Array;
+  /** The whole environment of the child; defaults to this process's. */
+  readonly env?: Readonly<Record<string, string | undefined>>;
+  readonly cwd?: string;
+  /** Kill the program with SIGKILL after this many ms. No limit by default. */
+  readonly timeoutMs?: number;
+  readonly signal?: AbortSignal;
+  /** Keep at most this many bytes of each stream; the rest is read and dropped. Default 16 MiB. */
+  readonly maxOutputBytes?: number;
+}
+
+export interface ExecResult {
+  /** Exit code, or null when a signal ended the program. */
+  readonly code: number | null;
+  readonly signal: NodeJS.Signals | null;
+  readonly timedOut: boolean;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+/** The one way programs are run; injected where a test wants to see or fake the invocation. */
+export type Exec = (file: string, args: readonly string[], options?: ExecOptions) => Promise<ExecResult>;
+
+class Capped {
+  readonly #chunks: Buffer[] = [];
+  #size = 0;
+  readonly #limit: number;
+  constructor(limit: number) {
+    this.#limit = limit;
+  }
+  push(chunk: Buffer): void {
+    const room = this.#limit - this.#size;
+    if (room <= 0) return;
+    const kept = chunk.length > room ? chunk.subarray(0, room) : chunk;
+    this.#chunks.push(kept);
+    this.#size += kept.length;
+  }
+  toString(): string {
+    return Buffer.concat(this.#chunks).toString('utf8');
+  }
+}
+
+/** Resolves however the program ends; rejects only when it could not be started (ENOENT, EACCES). */
+export const exec: Exec = (file, args, options = {}) =>
+  new Promise((resolve, reject) => {
+    const child = spawn(file, [...args], {
+      cwd: options.cwd,
+      env: options.env === undefined ? process.env : { ...options.env },
+      stdio: ['pipe', 'pipe', 'pipe'],
+      signal: options.signal,
+    });
+    const limit = options.maxOutputBytes ?? 16 * 1024 * 1024;
+    const stdout = new Capped(limit);
+    const stderr = new Capped(limit);
+    let timedOut = false;
+    const timer =
+      options.timeoutMs === undefined
+        ? undefined
+        : setTimeout(() => {
+            timedOut = true;
+            child.kill('SIGKILL');
+          }, options.timeoutMs);
+    child.stdout.on('data', (chunk: Buffer) => stdout.push(chunk));
+    child.stderr.on('data', (chunk: Buffer) => stderr.push(chunk));
+    child.on('error', (error) => {
+      clearTimeout(timer);
+      reject(error);
+    });
+    child.on('close', (code, signal) => {
+      clearTimeout(timer);
+      resolve({ code, signal, timedOut, stdout: stdout.toString(), stderr: stderr.toString() });
+    });
+    // A program may exit without reading its input; that is its affair, and shows in the exit code.
+    child.stdin.on('error', () => undefined);
+    child.stdin.end(options.stdin ?? '');
+  });
+
+/** Like `exec`, but anything except exit code 0 is an Error that names the command and what it printed. */
+export async function execOk(
+  file: string,
+  args: readonly string[],
+  options?: ExecOptions,
+  run: Exec = exec,
+): Promise<string> {
+  const result = await run(file, args, options);
+  if (result.code !== 0) {
+    const ended = result.timedOut ? 'timed out' : `exit ${result.code ?? result.signal}`;
+    const said = (result.stderr || result.stdout).trim();
+    throw new Error(`${[file, ...args].join(' ')}: ${ended}${said === '' ? '' : `: ${said}`}`);
+  }
+  return result.stdout;
+}

@@ -1,0 +1,141 @@
+// The glass box: every outward call (CRI, CNI, CSI, mount, netlink, probe, API) is one span. The pod and the cause
+// travel with the asynchronous call chain, so callers name them once. Spans are plain data; whoever wants to show or
+// keep them registers a sink.
+
+import { AsyncLocalStorage } from 'node:async_hooks';
+import { errorMessage } from './errors.ts';
+
+export type SpanKind =
+  | 'cri'
+  | 'cni'
+  | 'csi'
+  | 'mount'
+  | 'volume'
+  | 'netlink'
+  | 'probe'
+  | 'api'
+  | 'cgroup'
+  | 'hook'
+  | 'worker';
+
+export type SpanAttribute = string | number | boolean | readonly string[] | undefined;
+export type SpanAttributes = Readonly<Record<string, SpanAttribute>>;
+
+export interface TracePod {
+  readonly namespace: string;
+  readonly name: string;
+  readonly uid: string;
+}
+
+/** One finished call. This object, as one line of JSON, is also the format on the trace socket. */
+export interface Span {
+  readonly id: number;
+  /** The span this one ran inside, if any. */
+  readonly parent?: number;
+  readonly kind: SpanKind;
+  /** What was called, in the field's words: "RunPodSandbox", "ADD bridge", "PATCH pods/status". */
+  readonly name: string;
+  readonly pod?: TracePod;
+  /** Why: "pod added", "container exited", "liveness probe failed". */
+  readonly cause?: string;
+  /** Epoch ms, with fraction. */
+  readonly start: number;
+  readonly durationMs: number;
+  readonly outcome: 'ok' | 'error';
+  readonly error?: string;
+  readonly attributes: SpanAttributes;
+}
+
+export interface TraceContext {
+  readonly pod?: TracePod;
+  readonly cause?: string;
+}
+
+/** Lets the body of a span add what it learns on the way (an id, an address). */
+export interface OpenSpan {
+  set(attributes: SpanAttributes): void;
+}
+
+type Sink = (span: Span) => void;
+
+export class Tracer {
+  readonly #storage = new AsyncLocalStorage<TraceContext & { span?: number }>();
+  readonly #sinks = new Set<Sink>();
+  #lastId = 0;
+
+  /** Registers a sink and returns the function that removes it. A sink must not throw. */
+  subscribe(sink: Sink): () => void {
+    this.#sinks.add(sink);
+    return () => this.#sinks.delete(sink);
+  }
+
+  /** The pod and cause of the call chain that is running. */
+  context(): TraceContext {
+    return this.#storage.getStore() ?? {};
+  }
+
+  /** Runs `body` with `context` laid over the one in force. */
+  within<T>(context: TraceContext, body: () => T): T {
+    return this.#storage.run({ ...this.#storage.getStore(), ...context }, body);
+  }
+
+  /** Runs `body` as one span. What it throws is recorded and thrown on. */
+  async span<T>(
+    kind: SpanKind,
+    name: string,
+    attributes: SpanAttributes,
+    body: (span: OpenSpan) => Promise<T> | T,
+  ): Promise<T> {
+    const context = this.#storage.getStore();
+    const id = ++this.#lastId;
+    const start = performance.timeOrigin + performance.now();
+    let all = attributes;
+    const finish = (error?: unknown): void => {
+      if (this.#sinks.size === 0) return;
+      const span: Span = {
+        id,
+        ...(context?.span === undefined ? {} : { parent: context.span }),
+        kind,
+        name,
+        ...(context?.pod === undefined ? {} : { pod: context.pod }),
+        ...(context?.cause === undefined ? {} : { cause: context.cause }),
+        start,
+        durationMs: performance.timeOrigin + performance.now() - start,
+        outcome: error === undefined ? 'ok' : 'error',
+        ...(error === undefined ? {} : { error: errorMessage(error) }),
+        attributes: all,
+      };
+      for (const sink of this.#sinks) sink(span);
+    };
+    const open: OpenSpan = {
+      set: (more) => {
+        all = { ...all, ...more };
+      },
+    };
+    try {
+      const result = await this.#storage.run({ ...context, span: id }, () => body(open));
+      finish();
+      return result;
+    } catch (error) {
+      finish(error ?? new Error('unknown error'));
+      throw error;
+    }
+  }
+}
+
+/** Keeps the newest spans, for whoever connects later. */
+export class SpanRing {
+  readonly #spans: Span[] = [];
+  readonly #capacity: number;
+  constructor(capacity: number) {
+    this.#capacity = capacity;
+  }
+  readonly push = (span: Span): void => {
+    this.#spans.push(span);
+    // Trimming in blocks keeps the cost per span constant.
+    if (this.#spans.length > this.#capacity * 1.25) this.#spans.splice(0, this.#spans.length - this.#capacity);
+  };
+  list(): readonly Span[] {
+    return this.#spans.slice(-this.#capacity);
+  }
+}

@@ -1,0 +1,12 @@
+// Original file: csi.proto
+
+
+export interface DeleteSnapshotRequest {
+  'snapshot_id'?: (string);
+  'secrets'?: ({[key: string]: string});
+}
+
+export interface DeleteSnapshotRequest__Output {
+  'snapshot_id': (string);
+  'secrets': ({[key: string]: string});
+}

@@ -1,0 +1,8 @@
+// Original file: csi.proto
+
+
+export interface DeleteSnapshotResponse {
+}
+
+export interface DeleteSnapshotResponse__Output {
+}

@@ -1,0 +1,8 @@
+// Original file: csi.proto
+
+
+export interface DeleteVolumeGroupSnapshotResponse {
+}
+
+export interface DeleteVolumeGroupSnapshotResponse__Output {
+}

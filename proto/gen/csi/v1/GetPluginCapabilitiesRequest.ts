@@ -1,0 +1,8 @@
+// Original file: csi.proto
+
+
+export interface GetPluginCapabilitiesRequest {
+}
+
+export interface GetPluginCapabilitiesRequest__Output {
+}

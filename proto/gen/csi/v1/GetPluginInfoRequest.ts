@@ -1,0 +1,8 @@
+// Original file: csi.proto
+
+
+export interface GetPluginInfoRequest {
+}
+
+export interface GetPluginInfoRequest__Output {
+}

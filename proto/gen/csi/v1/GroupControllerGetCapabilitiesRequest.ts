@@ -1,0 +1,8 @@
+// Original file: csi.proto
+
+
+export interface GroupControllerGetCapabilitiesRequest {
+}
+
+export interface GroupControllerGetCapabilitiesRequest__Output {
+}

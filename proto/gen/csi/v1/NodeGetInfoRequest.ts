@@ -1,0 +1,8 @@
+// Original file: csi.proto
+
+
+export interface NodeGetInfoRequest {
+}
+
+export interface NodeGetInfoRequest__Output {
+}

@@ -1,0 +1,8 @@
+// Original file: csi.proto
+
+
+export interface NodePublishVolumeResponse {
+}
+
+export interface NodePublishVolumeResponse__Output {
+}

@@ -1,0 +1,8 @@
+// Original file: plugin-registration.proto
+
+
+export interface RegistrationStatusResponse {
+}
+
+export interface RegistrationStatusResponse__Output {
+}

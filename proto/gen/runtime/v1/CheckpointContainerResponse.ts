@@ -1,0 +1,8 @@
+// Original file: cri.proto
+
+
+export interface CheckpointContainerResponse {
+}
+
+export interface CheckpointContainerResponse__Output {
+}

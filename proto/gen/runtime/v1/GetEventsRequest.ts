@@ -1,0 +1,8 @@
+// Original file: cri.proto
+
+
+export interface GetEventsRequest {
+}
+
+export interface GetEventsRequest__Output {
+}

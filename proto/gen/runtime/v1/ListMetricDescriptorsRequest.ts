@@ -1,0 +1,8 @@
+// Original file: cri.proto
+
+
+export interface ListMetricDescriptorsRequest {
+}
+
+export interface ListMetricDescriptorsRequest__Output {
+}

@@ -1,0 +1,8 @@
+// Original file: cri.proto
+
+
+export interface ListPodSandboxMetricsRequest {
+}
+
+export interface ListPodSandboxMetricsRequest__Output {
+}

@@ -1,0 +1,10 @@
+// Original file: cri.proto
+
+
+export interface NetworkConfig {
+  'pod_cidr'?: (string);
+}
+
+export interface NetworkConfig__Output {
+  'pod_cidr': (string);
+}

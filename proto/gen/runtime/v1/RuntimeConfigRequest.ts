@@ -1,0 +1,8 @@
+// Original file: cri.proto
+
+
+export interface RuntimeConfigRequest {
+}
+
+export interface RuntimeConfigRequest__Output {
+}

@@ -1,0 +1,8 @@
+// Original file: cri.proto
+
+
+export interface StreamPodSandboxMetricsRequest {
+}
+
+export interface StreamPodSandboxMetricsRequest__Output {
+}

@@ -1,0 +1,8 @@
+// Original file: cri.proto
+
+
+export interface UpdateContainerResourcesResponse {
+}
+
+export interface UpdateContainerResourcesResponse__Output {
+}

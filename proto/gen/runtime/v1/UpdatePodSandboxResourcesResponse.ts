@@ -1,0 +1,8 @@
+// Original file: cri.proto
+
+
+export interface UpdatePodSandboxResourcesResponse {
+}
+
+export interface UpdatePodSandboxResourcesResponse__Output {
+}

@@ -1,0 +1,11 @@
+// Original file: pod-resources.proto
+
+import type { PodResources as _v1_PodResources, PodResources__Output as _v1_PodResources__Output } from '../v1/PodResources.ts';
+
+export interface GetPodResourcesResponse {
+  'pod_resources'?: (_v1_PodResources | null);
+}
+
+export interface GetPodResourcesResponse__Output {
+  'pod_resources': (_v1_PodResources__Output | null);
+}

@@ -1,0 +1,8 @@
+// Original file: device-plugin.proto
+
+
+export interface PreStartContainerResponse {
+}
+
+export interface PreStartContainerResponse__Output {
+}

@@ -1,0 +1,21 @@
+// Two projects: `unit` needs neither root nor a container runtime; `e2e` runs real containerd, CNI and kubectl.
+
+import { defineConfig } from 'vitest/config';
+
+export default defineConfig({
+  test: {
+    projects: [
+      { test: { name: 'unit', include: ['test/unit/**/*.test.ts', 'test/sim/**/*.test.ts'], testTimeout: 20_000 } },
+      {
+        test: {
+          name: 'e2e',
+          include: ['test/e2e/**/*.test.ts'],
+          testTimeout: 120_000,
+          hookTimeout: 180_000,
+          // Each file starts a real lab; two cores carry two at a time.
+          maxWorkers: 2,
+        },
+      },
+    ],
+  },
+});
