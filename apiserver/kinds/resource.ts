@@ -1,0 +1,122 @@
+// The row type of the resource table. One row per kind drives everything the server does with it: routes, discovery,
+// strict decoding, defaulting, validation, selectors, tables, deletion. The registry knows rows, never kinds.
+
+/** An object as it is on the wire. The registry looks only at metadata; strategies look at the rest. */
+export interface KubeObject {
+  apiVersion: string;
+  kind: string;
+  metadata: KubeObjectMeta;
+  [field: string]: unknown;
+}
+
+export interface KubeObjectMeta {
+  name?: string;
+  generateName?: string;
+  namespace?: string;
+  uid?: string;
+  resourceVersion?: string;
+  generation?: number;
+  creationTimestamp?: string;
+  deletionTimestamp?: string;
+  deletionGracePeriodSeconds?: number;
+  finalizers?: string[];
+  labels?: Record<string, string>;
+  annotations?: Record<string, string>;
+  ownerReferences?: Record<string, unknown>[];
+  managedFields?: Record<string, unknown>[];
+  [field: string]: unknown;
+}
+
+/** One thing wrong with one field; becomes a cause of a 422 Status. The types are those of the API machinery. */
+export interface FieldError {
+  readonly type:
+    | 'FieldValueRequired'
+    | 'FieldValueInvalid'
+    | 'FieldValueNotSupported'
+    | 'FieldValueForbidden'
+    | 'FieldValueDuplicate'
+    | 'FieldValueTooLong'
+    | 'FieldValueTooMany'
+    | 'FieldValueTypeInvalid'
+    | 'FieldValueNotFound';
+  /** "spec.containers[0].name" */
+  readonly field: string;
+  /** What a user reads after the field: `Invalid value: "X": must be …`. */
+  readonly detail: string;
+}
+
+/** Read access to other stored objects, for admission that must look (namespace exists, service account). */
+export interface ObjectLookup {
+  get(group: string, plural: string, namespace: string, name: string): KubeObject | undefined;
+}
+
+export interface RequestContext {
+  readonly user: { readonly name: string; readonly groups: readonly string[] };
+  /** Epoch ms. */
+  readonly now: number;
+  readonly lookup: ObjectLookup;
+}
+
+export interface TableColumn {
+  readonly name: string;
+  readonly type: 'string' | 'integer' | 'number' | 'boolean' | 'date';
+  readonly format?: string;
+  readonly description?: string;
+  /** 0 is always shown; 1 and above only with -o wide. */
+  readonly priority?: number;
+}
+
+/** What a kind does beyond what all kinds do. Every function is pure; those that change an object own it. */
+export interface ResourceStrategy {
+  /** Fills defaults on an object from a client, in place. */
+  applyDefaults?(object: KubeObject): void;
+  /** Admission on create, in place: service account, priority, tolerations. Runs after defaults, before validation. */
+  admitCreate?(object: KubeObject, context: RequestContext): FieldError[];
+  /** Drops what a creator may not set (status). Default: status is removed when there is a status subresource. */
+  prepareForCreate?(object: KubeObject): void;
+  /** Carries over what this update may not change. Default: status stays the old one. */
+  prepareForUpdate?(object: KubeObject, old: KubeObject): void;
+  prepareForStatusUpdate?(object: KubeObject, old: KubeObject): void;
+  validateCreate?(object: KubeObject): FieldError[];
+  validateUpdate?(object: KubeObject, old: KubeObject): FieldError[];
+  validateStatusUpdate?(object: KubeObject, old: KubeObject): FieldError[];
+  /**
+   * Seconds of grace a deletion of this object gets; 0 removes it at once. `requested` is the caller's
+   * gracePeriodSeconds. Default: 0.
+   */
+  gracePeriodSeconds?(object: KubeObject, requested: number | undefined): number;
+  /** Field selectors besides metadata.name and metadata.namespace. */
+  readonly selectableFields?: Readonly<Record<string, (object: KubeObject) => string>>;
+  /** How kubectl get prints it. Default: Name and Age. */
+  readonly table?: {
+    readonly columns: readonly TableColumn[];
+    /** Cells in column order; `now` is epoch ms. */
+    row(object: KubeObject, now: number): readonly (string | number | boolean | null)[];
+  };
+}
+
+export interface ResourceKind {
+  /** '' is the core group. */
+  readonly group: string;
+  readonly version: string;
+  readonly kind: string;
+  readonly plural: string;
+  readonly singular: string;
+  readonly shortNames?: readonly string[];
+  readonly categories?: readonly string[];
+  readonly namespaced: boolean;
+  /** Besides the object itself: "status", "binding", "eviction", "log", "exec", "attach", "token", "finalize", … */
+  readonly subresources: readonly string[];
+  /** Verbs where they are not the usual get list watch create update patch delete deletecollection. */
+  readonly verbs?: readonly string[];
+  /** Its definition in the generated schema: "io.k8s.api.core.v1.Pod". */
+  readonly schema: string;
+  /** Stored under another row (events.k8s.io/v1 events are core/v1 events): objects are converted on the way. */
+  readonly storedAs?: {
+    readonly group: string;
+    readonly plural: string;
+    toStored(object: KubeObject): KubeObject;
+    fromStored(object: KubeObject): KubeObject;
+  };
+  readonly strategy: ResourceStrategy;
+}
