@@ -1,0 +1,33 @@
+import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import { readFileIfExists, writeFileAtomic } from '../../../lib/atomic.ts';
+
+let directory: string;
+beforeEach(() => {
+  directory = mkdtempSync(join(tmpdir(), 'nodelet-atomic-'));
+});
+afterEach(() => rmSync(directory, { recursive: true }));
+
+test('the directory is made, the mode is exact, and nothing is left beside the file', async () => {
+  const path = join(directory, 'deep', 'state.json');
+  await writeFileAtomic(path, 'one', 0o600);
+  await writeFileAtomic(path, 'two', 0o600);
+  expect(readFileSync(path, 'utf8')).toBe('two');
+  expect(statSync(path).mode & 0o777).toBe(0o600);
+  expect(readdirSync(join(directory, 'deep'))).toEqual(['state.json']);
+});
+
+test('a write that cannot be put in place leaves the old content', async () => {
+  const path = join(directory, 'taken');
+  await writeFileAtomic(join(path, 'inside'), 'x');
+  await expect(writeFileAtomic(path, 'y')).rejects.toMatchObject({ code: /EISDIR|ENOTEMPTY/ });
+  expect(readFileSync(join(path, 'inside'), 'utf8')).toBe('x');
+  expect(readdirSync(directory)).toEqual(['taken']);
+});
+
+test('a missing file reads as undefined, an unreadable one throws', async () => {
+  expect(await readFileIfExists(join(directory, 'none'))).toBeUndefined();
+  await expect(readFileIfExists(directory)).rejects.toMatchObject({ code: 'EISDIR' });
+});

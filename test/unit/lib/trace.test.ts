@@ -1,0 +1,70 @@
+import { expect, test } from 'vitest';
+import { type Span, SpanRing, Tracer } from '../../../lib/trace.ts';
+
+function recorded(): { tracer: Tracer; spans: Span[] } {
+  const tracer = new Tracer();
+  const spans: Span[] = [];
+  tracer.subscribe((span) => spans.push(span));
+  return { tracer, spans };
+}
+
+const pod = { namespace: 'demo', name: 'hello-pod', uid: 'u-1' };
+
+test('a span inside a span names its parent, and both carry the pod and the cause', async () => {
+  const { tracer, spans } = recorded();
+  await tracer.within({ pod, cause: 'pod added' }, () =>
+    tracer.span('worker', 'syncPod', {}, () => tracer.span('cri', 'RunPodSandbox', { attempt: 0 }, async () => 'id')),
+  );
+  const [inner, outer] = spans;
+  expect(inner).toMatchObject({ name: 'RunPodSandbox', parent: outer?.id, pod, cause: 'pod added', outcome: 'ok' });
+  expect(outer).toMatchObject({ name: 'syncPod', pod, outcome: 'ok' });
+  expect(outer).not.toHaveProperty('parent');
+});
+
+test('what the body throws is recorded and thrown on', async () => {
+  const { tracer, spans } = recorded();
+  await expect(
+    tracer.span('cni', 'ADD bridge', {}, () => {
+      throw new Error('no such bridge');
+    }),
+  ).rejects.toThrow('no such bridge');
+  expect(spans).toMatchObject([{ outcome: 'error', error: 'no such bridge' }]);
+});
+
+test('attributes that are learnt on the way are added', async () => {
+  const { tracer, spans } = recorded();
+  await tracer.span('cri', 'CreateContainer', { container: 'web' }, (span) => span.set({ id: 'c1' }));
+  expect(spans[0]?.attributes).toEqual({ container: 'web', id: 'c1' });
+});
+
+test('contexts of call chains that run side by side do not mix', async () => {
+  const { tracer, spans } = recorded();
+  const run = (name: string): Promise<void> =>
+    tracer.within({ pod: { ...pod, name } }, async () => {
+      await Promise.resolve();
+      await tracer.span('api', name, {}, async () => undefined);
+    });
+  await Promise.all([run('a'), run('b')]);
+  expect(spans.map((span) => [span.name, span.pod?.name])).toEqual([
+    ['a', 'a'],
+    ['b', 'b'],
+  ]);
+});
+
+test('a sink that was removed hears nothing more', async () => {
+  const tracer = new Tracer();
+  const heard: string[] = [];
+  const stop = tracer.subscribe((span) => heard.push(span.name));
+  await tracer.span('api', 'one', {}, () => undefined);
+  stop();
+  await tracer.span('api', 'two', {}, () => undefined);
+  expect(heard).toEqual(['one']);
+});
+
+test('the ring keeps the newest spans', async () => {
+  const tracer = new Tracer();
+  const ring = new SpanRing(3);
+  tracer.subscribe(ring.push);
+  for (let n = 0; n < 10; n++) await tracer.span('api', String(n), {}, () => undefined);
+  expect(ring.list().map((span) => span.name)).toEqual(['7', '8', '9']);
+});
