@@ -1,0 +1,39 @@
+// What the embedded API server is told at start and what its caller gets back. Types only: the server itself is
+// server.ts, the command line is main.ts.
+//
+// The parts of this folder: http/ (requests in, JSON, tables and watch streams out), auth/ (who is it, may they),
+// registry/ (what a request means, for any kind), patch/ (the three patches), storage/ (objects and revisions in
+// SQLite), kinds/ + schema/ (one row per kind), discovery/ (what kubectl asks first), proxy/ (on to a kubelet),
+// pki/ (certificates, tokens' key, kubeconfigs).
+
+import type { Clock } from '../lib/clock.ts';
+import type { Tracer } from '../lib/trace.ts';
+
+export interface ApiServerOptions {
+  /** Directory of the certificates and keys; filled by `ensurePki` when something is missing. */
+  readonly pkiDir: string;
+  /** The SQLite file; its directory is created. */
+  readonly dbPath: string;
+  /** Address to listen on: "127.0.0.1", "0.0.0.0", "::". */
+  readonly address: string;
+  /** 0 takes any free port. */
+  readonly port: number;
+  /** More names and addresses for the serving certificate. */
+  readonly hosts: readonly string[];
+  /** The host in `url`; defaults to `address`, or 127.0.0.1 when that is the unspecified one. */
+  readonly advertiseHost?: string;
+  /** Names the agent's client certificate (system:node:<nodeName>). Defaults to the machine's host name. */
+  readonly nodeName?: string;
+  readonly tracer: Tracer;
+  readonly clock: Clock;
+  /** One line per thing a person should know; defaults to nothing. */
+  readonly log?: (line: string) => void;
+}
+
+export interface RunningApiServer {
+  /** "https://127.0.0.1:6443" */
+  readonly url: string;
+  readonly port: number;
+  /** Ends watches and tunnels, stops listening and closes the store. Idempotent. */
+  close(): Promise<void>;
+}

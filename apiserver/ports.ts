@@ -1,0 +1,34 @@
+// What the core of the server needs from schema/ and discovery/, which are plugged in by main.ts. The core knows no
+// kind and no field beyond metadata; the rows and these two interfaces tell it.
+
+import type { FieldError, ResourceKind } from './kinds/resource.ts';
+
+export interface DecodeResult {
+  /** Unknown and duplicate fields: `unknown field "spec.foo"`. An error, a warning or nothing, by fieldValidation. */
+  readonly strict: readonly string[];
+  /** A value of the wrong JSON type, as the API words it: `json: cannot unmarshal string into Go struct field …`. */
+  readonly fatal?: string;
+}
+
+/** Checks a parsed body against a row's schema, dropping unknown fields from `object` in place. */
+export type CheckBody = (kind: ResourceKind, object: Record<string, unknown>, text?: string) => DecodeResult;
+
+/** Documents served to GET for clients that ask what there is: /api, /apis, /apis/<group>/<version>, /openapi/… */
+export interface DiscoveryDocument {
+  readonly status: number;
+  readonly contentType: string;
+  readonly body: string | Uint8Array;
+  readonly headers?: Readonly<Record<string, string>>;
+}
+
+/** The document at `path` for a client that accepts `accept`, or undefined when there is none there. */
+export type Discovery = (path: string, accept: string, query: URLSearchParams) => DiscoveryDocument | undefined;
+
+/** Everything about kinds that the core is given. */
+export interface KindParts {
+  readonly kinds: readonly ResourceKind[];
+  readonly checkBody: CheckBody;
+  readonly discovery: Discovery;
+}
+
+export type { FieldError };
