@@ -50,8 +50,11 @@ export class VolumeError extends Error {
 }
 
 export interface PodVolumes {
-  /** Mounts every volume of the pod and keeps updatable ones current from then on. Idempotent. Rejects with VolumeError. */
-  mountAll(pod: Pod): Promise<void>;
+  /**
+   * Mounts every volume of the pod and keeps updatable ones current from then on. Idempotent. Rejects with VolumeError.
+   * When `signal` aborts, waiting ends and the call rejects; an `unmountAll` that follows undoes what was half done.
+   */
+  mountAll(pod: Pod, signal?: AbortSignal): Promise<void>;
   /** The mounts and devices of one container of a pod whose volumes are mounted. Rejects with VolumeError. */
   containerMounts(
     pod: Pod,

@@ -223,8 +223,8 @@ export interface ContainerRuntime {
 
   /** Undefined when the runtime does not have the image. */
   imageStatus(image: string): Promise<RuntimeImage | undefined>;
-  /** Pulls and returns the image. */
-  pullImage(image: string, auth: ImageAuth | undefined, pod: Pod): Promise<RuntimeImage>;
+  /** Pulls and returns the image. When `signal` aborts, the pull is cancelled and the call rejects. */
+  pullImage(image: string, auth: ImageAuth | undefined, pod: Pod, signal?: AbortSignal): Promise<RuntimeImage>;
   listImages(): Promise<readonly RuntimeImage[]>;
   removeImage(id: string): Promise<void>;
 

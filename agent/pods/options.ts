@@ -1,0 +1,111 @@
+// What the pods agent is built from and how it can be set, in one place. Types and defaults only.
+
+import type { Pod, PodStatus } from '../../client/types.ts';
+import type { BackoffPolicy } from '../../lib/backoff.ts';
+import type { Clock } from '../../lib/clock.ts';
+import type { Tracer } from '../../lib/trace.ts';
+import type { EventRecorder, ObjectReader, PodApi, PodSource } from '../ports/api.ts';
+import type { PodCgroups, PodVolumes } from '../ports/node.ts';
+import type { PodProbes } from '../ports/probes.ts';
+import type { ContainerId, ContainerRuntime, PodSnapshot, PodUID } from '../ports/runtime.ts';
+
+/** What the workers need to know about the node they run on. */
+export interface NodeFacts {
+  readonly name: string;
+  /** Addresses of the node, primary first; empty while unknown. Becomes hostIP(s). */
+  hostIPs(): readonly string[];
+  /** Allocatable quantities ("cpu", "memory", "ephemeral-storage"), the default of a missing limit in resourceFieldRef. */
+  allocatable(): Readonly<Record<string, string>>;
+}
+
+/** One rule that may refuse a pod before anything of it runs. Pure: `others` are the admitted, unfinished pods. */
+export type PodAdmit = (
+  pod: Pod,
+  others: readonly Pod[],
+) => { readonly reason: string; readonly message: string } | undefined;
+
+export interface PodsConfig {
+  /** Namespace of the `kubernetes` service whose variables every pod gets. */
+  readonly masterServiceNamespace: string;
+  /** KubeletConfiguration.serializeImagePulls. */
+  readonly serializeImagePulls: boolean;
+  /** KubeletConfiguration.maxParallelImagePulls; 0 is no limit. Only without serializeImagePulls. */
+  readonly maxParallelImagePulls: number;
+  /** CrashLoopBackOff: 10 s doubling to 5 min, from the start again after 10 min of running. */
+  readonly restartBackoff: BackoffPolicy;
+  /** ImagePullBackOff, per image. */
+  readonly imageBackoff: BackoffPolicy;
+  /** Wait after a sync that failed (sandbox, volumes, container creation). */
+  readonly syncBackoff: BackoffPolicy;
+  /** Wait after a status that could not be written. */
+  readonly statusBackoff: BackoffPolicy;
+  /** Longest time without looking at a pod, in ms: the safety net below lifecycle events. */
+  readonly resyncMs: number;
+  /** How long a status that only adds detail may wait for a more important one, in ms. */
+  readonly statusDelayMs: number;
+  /** Dead instances kept per container, for `logs -p`. */
+  readonly maxPerPodContainer: number;
+  readonly admit: readonly PodAdmit[];
+}
+
+export const DEFAULT_PODS_CONFIG: PodsConfig = {
+  masterServiceNamespace: 'default',
+  serializeImagePulls: true,
+  maxParallelImagePulls: 0,
+  restartBackoff: { initialMs: 10_000, maxMs: 300_000, factor: 2, resetMs: 600_000 },
+  imageBackoff: { initialMs: 10_000, maxMs: 300_000, factor: 2, resetMs: 600_000 },
+  syncBackoff: { initialMs: 1_000, maxMs: 10_000, factor: 2, resetMs: 60_000 },
+  statusBackoff: { initialMs: 200, maxMs: 10_000, factor: 2, resetMs: 60_000 },
+  resyncMs: 60_000,
+  statusDelayMs: 250,
+  maxPerPodContainer: 1,
+  admit: [],
+};
+
+/** Where lines for the operator go; `log` in tests and in the agent's own logger alike. */
+export type PodsLog = (
+  level: 'debug' | 'info' | 'warn' | 'error',
+  message: string,
+  fields?: Readonly<Record<string, unknown>>,
+) => void;
+
+export interface PodsAgentOptions {
+  readonly runtime: ContainerRuntime;
+  readonly cgroups: PodCgroups;
+  readonly volumes: PodVolumes;
+  /** Absent in standalone mode: no status is written and nothing is let go. */
+  readonly api?: PodApi;
+  readonly objects: ObjectReader;
+  readonly recorder: EventRecorder;
+  readonly sources: readonly PodSource[];
+  /** Absent: every running container counts as started, alive and ready unless it has a probe. */
+  readonly probes?: PodProbes;
+  readonly clock: Clock;
+  readonly tracer: Tracer;
+  readonly node: NodeFacts;
+  readonly config?: Partial<PodsConfig>;
+  readonly log?: PodsLog;
+}
+
+export interface PodsAgent {
+  /** Reads what is on the machine, then follows the sources. Returns at once. */
+  start(): void;
+  /** Stops following. Pods keep running; work under way is abandoned, not undone. */
+  stop(): void;
+  /** The desired pod as the workers see it, or one still being terminated. */
+  getPod(namespace: string, name: string): Pod | undefined;
+  listPods(): readonly Pod[];
+  /** What was last computed for the pod, written to the API server or not. */
+  statusOf(uid: PodUID): PodStatus | undefined;
+  /** What was last observed of the pod. */
+  snapshotOf(uid: PodUID): PodSnapshot | undefined;
+  /** The newest instance of a container (the one before it with `previous`), running or dead. */
+  containerIdFor(
+    namespace: string,
+    name: string,
+    container: string,
+    options?: { readonly previous?: boolean },
+  ): ContainerId | undefined;
+  /** Makes the pod's worker look again. */
+  wake(uid: PodUID, cause: string): void;
+}
