@@ -1,0 +1,149 @@
+// What a pod asks for, as a whole: its QoS class, and its summed requests and limits. Pure. The rules are those of
+// the API (Pod QoS; effective init container request, KEP-753 for restartable init containers; KEP-2837 for
+// resources at pod level).
+
+import type { Container, Pod } from '../../client/types.ts';
+import { quantityMilli, quantityValue } from '../../lib/quantity.ts';
+
+export type QOSClass = 'Guaranteed' | 'Burstable' | 'BestEffort';
+
+/** cpu in millicores, memory in bytes; absent when not stated. */
+export interface ResourceFigures {
+  readonly cpuMilli?: number | undefined;
+  readonly memoryBytes?: number | undefined;
+}
+
+type Quantities = Readonly<Record<string, string>> | undefined;
+
+export function resourceFigures(quantities: Quantities): ResourceFigures {
+  const cpu = quantities?.['cpu'];
+  const memory = quantities?.['memory'];
+  return {
+    ...(cpu === undefined ? {} : { cpuMilli: quantityMilli(cpu) }),
+    ...(memory === undefined ? {} : { memoryBytes: quantityValue(memory) }),
+  };
+}
+
+/** An init container that keeps running beside the others (restartPolicy: Always). */
+export function isSidecar(container: Container): boolean {
+  return 'restartPolicy' in container && container.restartPolicy === 'Always';
+}
+
+/** Resources of the pod as a whole, where the spec has them (PodLevelResources). */
+function podLevel(pod: Pod): { requests?: Quantities; limits?: Quantities } | undefined {
+  const spec: Pod['spec'] & { resources?: { requests?: Quantities; limits?: Quantities } } = pod.spec;
+  return spec.resources;
+}
+
+const QOS_CLASSES: readonly QOSClass[] = ['Guaranteed', 'Burstable', 'BestEffort'];
+
+/** The class in the pod's status when the server has set it (it never changes), else computed from the spec. */
+export function podQOSClass(pod: Pod): QOSClass {
+  return QOS_CLASSES.find((qos) => qos === pod.status?.qosClass) ?? computeQOSClass(pod);
+}
+
+/**
+ * Guaranteed: every container has cpu and memory limits, and requests equal to them (or none). BestEffort: no
+ * container has either. Burstable: the rest.
+ */
+export function computeQOSClass(pod: Pod): QOSClass {
+  const whole = podLevel(pod);
+  const parts =
+    whole === undefined
+      ? [...pod.spec.containers, ...(pod.spec.initContainers ?? [])].map((container) => container.resources)
+      : [whole];
+  let any = false;
+  let guaranteed = true;
+  for (const part of parts) {
+    for (const resource of ['cpu', 'memory']) {
+      const limit = amount(part?.limits?.[resource]);
+      const request = amount(part?.requests?.[resource]) || limit;
+      if (request > 0 || limit > 0) any = true;
+      if (limit === 0 || request !== limit) guaranteed = false;
+    }
+  }
+  if (!any) return 'BestEffort';
+  return guaranteed ? 'Guaranteed' : 'Burstable';
+}
+
+function amount(quantity: string | undefined): number {
+  return quantity === undefined ? 0 : quantityMilli(quantity);
+}
+
+type Figure = 'cpuMilli' | 'memoryBytes';
+
+/**
+ * The sum over a pod of one figure: containers and sidecars run together; each plain init container runs alone with
+ * the sidecars before it. Undefined when `of` gives undefined for a container that runs for good (a limit is then
+ * not bounded) and `needAll` says so.
+ */
+function sum(
+  pod: Pod,
+  figure: Figure,
+  of: (container: Container) => ResourceFigures,
+  needAll: boolean,
+): number | undefined {
+  let sidecars = 0;
+  let initPeak = 0;
+  let unbounded = false;
+  for (const container of pod.spec.initContainers ?? []) {
+    const value = of(container)[figure];
+    if (value === undefined) unbounded = true;
+    if (isSidecar(container)) {
+      sidecars += value ?? 0;
+      initPeak = Math.max(initPeak, sidecars);
+    } else initPeak = Math.max(initPeak, sidecars + (value ?? 0));
+  }
+  let together = sidecars;
+  for (const container of pod.spec.containers) {
+    const value = of(container)[figure];
+    if (value === undefined) unbounded = true;
+    together += value ?? 0;
+  }
+  return needAll && unbounded ? undefined : Math.max(together, initPeak);
+}
+
+function overhead(pod: Pod): ResourceFigures {
+  return resourceFigures(pod.spec.overhead);
+}
+
+/** Requests of the pod with its overhead. A container that states only a limit requests that limit. */
+export function podRequests(pod: Pod, options: { readonly withOverhead: boolean }): Required<ResourceFigures> {
+  const extra = options.withOverhead ? overhead(pod) : {};
+  const level = resourceFigures(podLevel(pod)?.requests);
+  const of = (container: Container): ResourceFigures => ({
+    ...resourceFigures(container.resources?.limits),
+    ...resourceFigures(container.resources?.requests),
+  });
+  return {
+    cpuMilli: (level.cpuMilli ?? sum(pod, 'cpuMilli', of, false) ?? 0) + (extra.cpuMilli ?? 0),
+    memoryBytes: (level.memoryBytes ?? sum(pod, 'memoryBytes', of, false) ?? 0) + (extra.memoryBytes ?? 0),
+  };
+}
+
+/** Limits of the pod with its overhead; a figure is absent unless every container limits it. */
+export function podLimits(pod: Pod, options: { readonly withOverhead: boolean }): ResourceFigures {
+  const extra = options.withOverhead ? overhead(pod) : {};
+  const level = resourceFigures(podLevel(pod)?.limits);
+  // A limit of 0 is no limit.
+  const of = (container: Container): ResourceFigures => {
+    const { cpuMilli, memoryBytes } = resourceFigures(container.resources?.limits);
+    return { cpuMilli: cpuMilli || undefined, memoryBytes: memoryBytes || undefined };
+  };
+  const cpu = level.cpuMilli ?? sum(pod, 'cpuMilli', of, true);
+  const memory = level.memoryBytes ?? sum(pod, 'memoryBytes', of, true);
+  return {
+    ...(cpu === undefined ? {} : { cpuMilli: cpu + (extra.cpuMilli ?? 0) }),
+    ...(memory === undefined ? {} : { memoryBytes: memory + (extra.memoryBytes ?? 0) }),
+  };
+}
+
+/** cgroup v1 cpu.shares for millicores: 1024 per core, at least 2, at most 262144. */
+export function cpuShares(milli: number): number {
+  return Math.min(262_144, Math.max(2, Math.floor((milli * 1024) / 1000)));
+}
+
+/** CFS quota in µs for a limit in millicores over `periodUs`; at least 1000 µs; 0 (no quota) for a limit of 0. */
+export function cpuQuotaUs(milli: number, periodUs: number): number {
+  return milli === 0 ? 0 : Math.max(1000, Math.floor((milli * periodUs) / 1000));
+}

@@ -1,0 +1,55 @@
+// What the CRI adapter has to be told: where the runtime is, and the node's settings that go into sandbox and
+// container configs. Types only.
+
+import type { Clock } from '../../lib/clock.ts';
+import type { Tracer } from '../../lib/trace.ts';
+import type { CgroupLayout } from '../ports/cgroup-names.ts';
+
+/** Settings of the node, by the KubeletConfiguration's names where it has them. */
+export interface NodeSettings {
+  /** The agent's own root: pods/<uid>/… lies below. */
+  readonly rootDir: string;
+  /** /var/log/pods by default. */
+  readonly podLogsDir: string;
+  /** /var/log/containers by default: where the links that log shippers follow are made. */
+  readonly containerLogsDir: string;
+  readonly cgroups: CgroupLayout;
+  readonly cgroupVersion: 1 | 2;
+  /** Whether memory.swap.max can be set (cgroup v2 with swap accounting). */
+  readonly swapController: boolean;
+  readonly clusterDNS: readonly string[];
+  readonly clusterDomain: string;
+  /** KubeletConfiguration.resolvConf; '' means that pods inherit nothing. */
+  readonly resolvConf: string;
+  readonly seccompDefault: boolean;
+  /** Directory of Localhost seccomp profiles: `<kubelet root>/seccomp`. */
+  readonly seccompProfileRoot: string;
+  readonly cpuCFSQuota: boolean;
+  /** µs; 100000 by default. */
+  readonly cpuCFSQuotaPeriodUs: number;
+  /** Bytes of memory the machine has, for oom_score_adj. */
+  readonly memoryCapacityBytes: number;
+  /** Sizes of huge pages on this machine as CRI names them ("2MB", "1GB"). */
+  readonly hugepageSizes: readonly string[];
+}
+
+/** How events reach us; `auto` probes. */
+export type EventSource = 'cri' | 'containerd' | 'poll';
+
+export interface CriRuntimeOptions {
+  /** `unix:///run/containerd/containerd.sock`, or the bare path. */
+  readonly endpoint: string;
+  /** Defaults to `endpoint`. */
+  readonly imageEndpoint?: string;
+  readonly tracer: Tracer;
+  readonly clock: Clock;
+  readonly node: NodeSettings;
+  /** Deadline of ordinary calls, ms; runtimeRequestTimeout, 2 min by default. */
+  readonly requestTimeoutMs?: number;
+  /** Period of the safety-net relist while an event stream serves, ms. Default 10 s. */
+  readonly relistPeriodMs?: number;
+  /** Use this source of events instead of probing. */
+  readonly eventSource?: EventSource;
+  /** Told about trouble that no caller waits for: a broken event stream, a failed relist. */
+  readonly onTrouble?: (message: string) => void;
+}

@@ -1,0 +1,31 @@
+// What createCriRuntime returns beyond the ContainerRuntime port. Types only.
+
+import type { Pod } from '../../client/types.ts';
+import type { ContainerRuntime, PodRef } from '../ports/runtime.ts';
+import type { EventSource } from './options.ts';
+
+/** What the runtime can do, found out by asking it; never concluded from its version. */
+export interface RuntimeCapabilities {
+  /** Where lifecycle events come from now. */
+  readonly events: EventSource;
+  /** The cgroup driver that the runtime reports (RuntimeConfig, containerd 2); undefined when it does not say. */
+  readonly cgroupDriver: 'cgroupfs' | 'systemd' | undefined;
+}
+
+export interface CriRuntime extends ContainerRuntime {
+  /** Asks the runtime; undefined while it cannot be reached. */
+  capabilities(): Promise<RuntimeCapabilities | undefined>;
+  /** /etc/hosts of the pod's containers, rewritten after an address is known; done by createContainer already. */
+  writeHostsFile(pod: Pod, podIPs: readonly string[]): Promise<void>;
+  /** The log file of one instance of a container: `<podLogsDir>/<ns>_<name>_<uid>/<container>/<restartCount>.log`. */
+  containerLogPath(pod: PodRef, container: string, restartCount: number): string;
+  /**
+   * Removes what this adapter put on disk for a pod: etc-hosts, termination logs, log directory, log links. For pods
+   * whose sandboxes are all gone; removePodSandbox does the same with a pod's last sandbox. Idempotent.
+   */
+  removePodFiles(pod: PodRef): Promise<void>;
+  /** Bytes and inodes of the file system that images are on. */
+  imageFsInfo(): Promise<{ readonly mountpoint: string; readonly usedBytes: number; readonly inodesUsed: number }[]>;
+  /** Ends the event stream, timers and connections. */
+  close(): void;
+}
