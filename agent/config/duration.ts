@@ -1,0 +1,30 @@
+// Go's time.ParseDuration, because every duration in Kubernetes configuration is written for it.
+
+const UNIT_MS: Readonly<Record<string, number>> = {
+  ns: 1e-6,
+  us: 1e-3,
+  µs: 1e-3,
+  μs: 1e-3,
+  ms: 1,
+  s: 1000,
+  m: 60_000,
+  h: 3_600_000,
+};
+const PART = /(\d+\.?\d*|\.\d+)(ns|us|µs|μs|ms|s|m|h)/y;
+
+/** Milliseconds, or undefined for text that Go would refuse ("5", "", "1 m"). */
+export function parseGoDuration(text: string): number | undefined {
+  const sign = text.startsWith('-') ? -1 : 1;
+  const body = text.replace(/^[+-]/, '');
+  if (body === '0') return 0;
+  let total = 0;
+  let at = 0;
+  while (at < body.length) {
+    PART.lastIndex = at;
+    const match = PART.exec(body);
+    if (match === null) return undefined;
+    total += Number(match[1]) * (UNIT_MS[match[2] ?? ''] ?? Number.NaN);
+    at = PART.lastIndex;
+  }
+  return at === 0 ? undefined : sign * total;
+}

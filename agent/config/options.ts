@@ -1,0 +1,41 @@
+// What the agent was told, in one frozen value: flags laid over the configuration file. Types only.
+
+import type { KubeletConfiguration } from './kubelet-fields.ts';
+
+export type { KubeletConfiguration } from './kubelet-fields.ts';
+
+export interface AgentOptions {
+  /** Path of the kubeconfig; undefined runs static pods alone. */
+  readonly kubeconfig: string | undefined;
+  /** The name of the Node object. */
+  readonly nodeName: string;
+  /** --node-ip, primary first; empty lets the node part detect it. */
+  readonly nodeIPs: readonly string[];
+  /** --node-labels, given to the Node when it registers. */
+  readonly nodeLabels: Readonly<Record<string, string>>;
+  /** State of the agent: pods/, plugins/, plugins_registry/, pki/, trace.sock. */
+  readonly rootDir: string;
+  /** Where the serving certificate is kept when the configuration names none. */
+  readonly certDir: string;
+  /** Both always "unix:///absolute/path". */
+  readonly containerRuntimeEndpoint: string;
+  readonly imageServiceEndpoint: string;
+  /** Who runs CNI: this agent, or the runtime by its own configuration. */
+  readonly network: 'agent' | 'runtime';
+  readonly cni: {
+    /** Where the conflist of the chain is found; the first by name counts. */
+    readonly confDir: string;
+    /** Searched in order for plugin binaries. */
+    readonly binDirs: readonly string[];
+    /** Results of ADD. */
+    readonly cacheDir: string;
+    /** Directory of the conflist and the shim that the runtime is pointed at, and of the socket between shim and agent. */
+    readonly shimDir: string;
+  };
+  /** -v; 0 is quiet. */
+  readonly verbosity: number;
+  /** The KubeletConfiguration with flags applied and defaults filled in. */
+  readonly config: KubeletConfiguration;
+  /** Settings the user gave that nodelet accepts and does not act on, to be logged once at start. */
+  readonly notActedOn: readonly string[];
+}

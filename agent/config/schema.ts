@@ -1,0 +1,177 @@
+// A small language for tables of configuration fields: each field knows its type, its default and whether nodelet acts
+// on it, and the TypeScript type of the whole follows from the table. Knows nothing about any particular field.
+
+import { parseQuantity } from '../../lib/quantity.ts';
+import { parseGoDuration } from './duration.ts';
+
+/** Something wrong with one field; `path` is as a person would write it: "authentication.webhook.cacheTTL". */
+export interface ConfigProblem {
+  readonly path: string;
+  readonly message: string;
+}
+
+/** One field. `parse` adds to `problems` instead of throwing, so that a user sees all of them at once. */
+export interface Field<T> {
+  readonly type: string;
+  parse(value: unknown, path: string, problems: ConfigProblem[]): T;
+  /** The value of a field that is not set. */
+  readonly fallback: T;
+  /** False for a field that is understood and checked but changes nothing in nodelet. */
+  readonly acted: boolean;
+  /** The table below it, for objects. */
+  readonly fields?: FieldTable;
+}
+
+export type FieldTable = Readonly<Record<string, Field<unknown>>>;
+/** The type that a table describes. */
+export type Described<S extends FieldTable> = {
+  readonly [K in keyof S]: S[K] extends Field<infer T> ? T : never;
+};
+
+type Type<T> = Pick<Field<T>, 'type' | 'parse' | 'fields'> & { readonly zero: T };
+
+/** A field that nodelet acts on. */
+export function used<T>(type: Type<T>, fallback: T = type.zero): Field<T> {
+  return { ...type, fallback, acted: true };
+}
+
+/** A field that is accepted and checked, and reported as not acted on when it is set. */
+export function accepted<T>(type: Type<T>, fallback: T = type.zero): Field<T> {
+  return { ...type, fallback, acted: false };
+}
+
+function typeName(value: unknown): string {
+  if (value === null) return 'null';
+  return Array.isArray(value) ? 'list' : typeof value;
+}
+
+function wrong(path: string, wanted: string, value: unknown): ConfigProblem {
+  const shown = typeof value === 'object' ? '' : ` ${JSON.stringify(value)}`;
+  return { path, message: `must be ${wanted}, not ${typeName(value)}${shown}` };
+}
+
+function scalar<T>(type: string, zero: T, read: (value: unknown) => T | undefined): Type<T> {
+  return {
+    type,
+    zero,
+    parse(value, path, problems) {
+      const parsed = read(value);
+      if (parsed !== undefined) return parsed;
+      problems.push(wrong(path, type, value));
+      return zero;
+    },
+  };
+}
+
+export const bool: Type<boolean> = scalar('a boolean', false, (v) => (typeof v === 'boolean' ? v : undefined));
+export const text: Type<string> = scalar('a string', '', (v) => (typeof v === 'string' ? v : undefined));
+export const float: Type<number> = scalar('a number', 0, (v) => (typeof v === 'number' ? v : undefined));
+
+function integer(bits: 32 | 64): Type<number> {
+  const limit = bits === 32 ? 2 ** 31 : 2 ** 63;
+  return scalar(bits === 32 ? 'an integer (int32)' : 'an integer (int64)', 0, (v) =>
+    typeof v === 'number' && Number.isInteger(v) && v >= -limit && v < limit ? v : undefined,
+  );
+}
+export const int32: Type<number> = integer(32);
+export const int64: Type<number> = integer(64);
+
+/** A Go duration ("1m30s"), as milliseconds. */
+export const duration: Type<number> = scalar('a duration such as "1m30s"', 0, (v) =>
+  typeof v === 'string' ? parseGoDuration(v) : undefined,
+);
+
+/** A resource quantity, kept as text. */
+export const quantity: Type<string> = scalar('a quantity such as "100Mi"', '0', (v) =>
+  (typeof v === 'string' || typeof v === 'number') && parseQuantity(v) !== undefined ? String(v) : undefined,
+);
+
+/** One of a few words. The first is what an unset field means unless a default is given. */
+export function oneOf<const T extends string>(...words: readonly [T, ...T[]]): Type<T> {
+  const known: ReadonlySet<string> = new Set(words);
+  const isKnown = (v: unknown): v is T => typeof v === 'string' && known.has(v);
+  return scalar(`one of ${words.map((w) => `"${w}"`).join(', ')}`, words[0], (v) => (isKnown(v) ? v : undefined));
+}
+
+/** The same type, where "not set" differs from every value. */
+export function optional<T>(type: Type<T>): Type<T | undefined> {
+  return { ...type, zero: undefined };
+}
+
+export function listOf<T>(type: Type<T>): Type<readonly T[]> {
+  return {
+    type: 'a list',
+    zero: [],
+    parse(value, path, problems) {
+      if (Array.isArray(value)) return value.map((item, i) => type.parse(item, `${path}[${i}]`, problems));
+      problems.push(wrong(path, 'a list', value));
+      return [];
+    },
+  };
+}
+
+function isRecord(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+export function mapOf<T>(type: Type<T>): Type<Readonly<Record<string, T>>> {
+  return {
+    type: 'a map',
+    zero: {},
+    parse(value, path, problems) {
+      if (!isRecord(value)) {
+        problems.push(wrong(path, 'a map', value));
+        return {};
+      }
+      const entries = Object.entries(value).map(([k, v]) => [k, type.parse(v, `${path}[${k}]`, problems)] as const);
+      return Object.fromEntries(entries);
+    },
+  };
+}
+
+/** An object with a table of its own. */
+export function object<const S extends FieldTable>(fields: S): Type<Described<S>> {
+  return {
+    type: 'an object',
+    fields,
+    zero: parseTable(fields, {}, '', []),
+    parse: (value, path, problems) => {
+      if (isRecord(value)) return parseTable(fields, value, path, problems);
+      problems.push(wrong(path, 'an object', value));
+      return parseTable(fields, {}, path, []);
+    },
+  };
+}
+
+/** Reads `value` by the table. A field that is missing or null gets its default; an unknown one is a problem. */
+export function parseTable<S extends FieldTable>(
+  fields: S,
+  value: Readonly<Record<string, unknown>>,
+  path: string,
+  problems: ConfigProblem[],
+): Described<S> {
+  const at = (name: string): string => (path === '' ? name : `${path}.${name}`);
+  for (const name of Object.keys(value)) {
+    if (!Object.hasOwn(fields, name)) problems.push({ path, message: `unknown field "${at(name)}"` });
+  }
+  const parsed = Object.fromEntries(
+    Object.entries(fields).map(([name, field]) => {
+      const set = Object.hasOwn(value, name) ? value[name] : undefined;
+      return [name, set === undefined || set === null ? field.fallback : field.parse(set, at(name), problems)];
+    }),
+  );
+  // Each entry was parsed by the field of its own name, which is what Described says.
+  return parsed as Described<S>;
+}
+
+/** Paths of the fields that `value` sets and that nodelet does not act on. */
+export function notActedOn(fields: FieldTable, value: unknown, path = ''): readonly string[] {
+  if (!isRecord(value)) return [];
+  return Object.entries(value).flatMap(([name, set]) => {
+    const field = Object.hasOwn(fields, name) ? fields[name] : undefined;
+    if (field === undefined || set === null) return [];
+    const here = path === '' ? name : `${path}.${name}`;
+    if (!field.acted) return [here];
+    return field.fields === undefined ? [] : notActedOn(field.fields, set, here);
+  });
+}
