@@ -1,0 +1,49 @@
+// What the agent's network is made from, and what it offers beyond the PodNetwork port. Types only.
+
+import type { CniResult } from '../../cni/types.ts';
+import type { Clock } from '../../lib/clock.ts';
+import type { Exec } from '../../lib/exec.ts';
+import type { Tracer } from '../../lib/trace.ts';
+import type { PodNetwork } from '../ports/node.ts';
+import type { RuntimeStatus, SandboxId } from '../ports/runtime.ts';
+
+export interface AgentNetworkOptions {
+  /** Where the conflist of the chain that the agent runs is; watched, never polled. */
+  readonly confDir: string;
+  /** Where its plugins are, first match wins. */
+  readonly binDirs: readonly string[];
+  /** Where attachments are remembered. */
+  readonly cacheDir: string;
+  /** The unix socket that the shim connects to; made with mode 0600. */
+  readonly socketPath: string;
+  /**
+   * Where to install the shim for the container runtime: executable into `binDir`, conflist into `confDir`. Left out,
+   * somebody else installs it.
+   */
+  readonly shim?: { readonly confDir: string; readonly binDir: string };
+  readonly tracer: Tracer;
+  readonly clock: Clock;
+  /** Called when `status()` may have changed: the conflist was written, replaced or removed. */
+  readonly onStatusChange?: () => void;
+  /** Sandboxes that exist, for the garbage collection on start; left out, there is none on start. */
+  readonly listSandboxes?: () => Promise<readonly SandboxId[]>;
+  /** A plugin that takes longer is killed, in ms. Default 120 000. */
+  readonly pluginTimeoutMs?: number;
+  /** How plugins are run; the default is the real thing. */
+  readonly exec?: Exec;
+  /** Where non-fatal trouble is reported (a failed collection, a lost netlink socket). */
+  readonly onError?: (what: string, error: unknown) => void;
+}
+
+export interface AgentNetwork extends PodNetwork {
+  /** Opens the socket, installs the shim, starts watching. Rejects when the socket cannot be made. */
+  start(): Promise<void>;
+  /** Stops serving and watching and removes the socket; attachments stay as they are. Idempotent. */
+  close(): Promise<void>;
+  /** The result of the attachment that is in force, when there is one. */
+  result(sandboxId: SandboxId): Promise<CniResult | undefined>;
+}
+
+export interface RuntimeNetworkOptions {
+  readonly runtime: { status(): Promise<Pick<RuntimeStatus, 'networkReady'>> };
+}

@@ -1,0 +1,105 @@
+// Puts the shim where a container runtime finds it: the executable, the `loopback` plugin that containerd runs by
+// itself, and the one conflist that names the shim. Never runs a plugin and never talks to the agent.
+
+import { constants } from 'node:fs';
+import { access, mkdir, readFile, rename, rm, symlink } from 'node:fs/promises';
+import { join } from 'node:path';
+import { writeFileAtomic } from '../../lib/atomic.ts';
+import { isErrno, UserError } from '../../lib/errors.ts';
+
+export const SHIM_NAME = 'nodelet-cni';
+export const SHIM_CONFLIST = '10-nodelet-shim.conflist';
+/** Name of the network that the container runtime sees; the agent's real network has its own. */
+export const SHIM_NETWORK = 'nodelet';
+/** Where distributions keep CNI plugins: Debian's own place, then the one of upstream packages. */
+export const PLUGIN_DIRS: readonly string[] = ['/usr/lib/cni', '/opt/cni/bin', '/usr/libexec/cni'];
+
+/** sun_path holds 108 bytes, the last of them NUL. */
+const MAX_SOCKET_PATH_BYTES = 107;
+
+/**
+ * Every capability a container runtime may have arguments for. Asking for all of them makes the runtime send what it
+ * knows; which of them reach a plugin is decided by the real chain.
+ */
+export const SHIM_CAPABILITIES: readonly string[] = [
+  'portMappings',
+  'bandwidth',
+  'dns',
+  'ips',
+  'mac',
+  'ipRanges',
+  'infinibandGUID',
+  'deviceID',
+  'aliases',
+  'cgroupPath',
+  'io.kubernetes.cri.pod-annotations',
+];
+
+/**
+ * The conflist for the container runtime. Version 1.0.0 is the newest that containerd 1.6 reads; the agent converts
+ * results from whatever its own chain speaks.
+ */
+export function shimConflist(): string {
+  const capabilities = Object.fromEntries(SHIM_CAPABILITIES.map((name) => [name, true]));
+  const conflist = { cniVersion: '1.0.0', name: SHIM_NETWORK, plugins: [{ type: SHIM_NAME, capabilities }] };
+  return `${JSON.stringify(conflist, null, 2)}\n`;
+}
+
+/** Writes the conflist atomically; a container runtime that watches `confDir` turns NetworkReady. Returns its path. */
+export async function writeShimConf(confDir: string): Promise<string> {
+  const path = join(confDir, SHIM_CONFLIST);
+  await writeFileAtomic(path, shimConflist());
+  return path;
+}
+
+/** Removes the conflist, so that the container runtime takes no new pods. Nothing happens when it is not there. */
+export async function removeShimConf(confDir: string): Promise<void> {
+  await rm(join(confDir, SHIM_CONFLIST), { force: true });
+}
+
+/** The shim's text for one agent. The socket is part of the program, never read from input a pod can influence. */
+export async function shimScript(socketPath: string): Promise<string> {
+  if (Buffer.byteLength(socketPath) > MAX_SOCKET_PATH_BYTES) {
+    throw new UserError(`CNI socket path is longer than ${MAX_SOCKET_PATH_BYTES} bytes: ${socketPath}`);
+  }
+  if (!/^\/[\w./@:+=~,-]*$/.test(socketPath)) {
+    throw new UserError(`CNI socket path must be absolute, of letters, digits and ./_@:+=~,- only: ${socketPath}`);
+  }
+  const template = await readFile(new URL('./nodelet-cni.pl', import.meta.url), 'utf8');
+  return template.replaceAll('@SOCKET_PATH@', socketPath);
+}
+
+/**
+ * Installs the executable into `binDir`, with a link to the `loopback` plugin beside it. Rejects with UserError when
+ * `loopback` is in none of `pluginDirs`: containerd 1.x starts no pod without it.
+ */
+export async function installShim(
+  binDir: string,
+  options: { readonly socketPath: string; readonly pluginDirs?: readonly string[] },
+): Promise<string> {
+  const path = join(binDir, SHIM_NAME);
+  await mkdir(binDir, { recursive: true });
+  await writeFileAtomic(path, await shimScript(options.socketPath), 0o755);
+  await linkLoopback(binDir, options.pluginDirs ?? PLUGIN_DIRS);
+  return path;
+}
+
+async function linkLoopback(binDir: string, pluginDirs: readonly string[]): Promise<void> {
+  for (const dir of pluginDirs) {
+    if (dir === binDir) continue;
+    const candidate = join(dir, 'loopback');
+    try {
+      await access(candidate, constants.X_OK);
+    } catch (error) {
+      if (isErrno(error, 'ENOENT', 'EACCES', 'ENOTDIR')) continue;
+      throw error;
+    }
+    const link = join(binDir, 'loopback');
+    const temporary = `${link}.tmp-${process.pid}`;
+    await rm(temporary, { force: true });
+    await symlink(candidate, temporary);
+    await rename(temporary, link);
+    return;
+  }
+  throw new UserError(`no CNI plugin "loopback" in ${pluginDirs.join(', ')} (Debian: containernetworking-plugins)`);
+}

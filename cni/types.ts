@@ -1,0 +1,139 @@
+// The words of the CNI specification (https://www.cni.dev/docs/spec/, 1.1.0) as types, with its error codes.
+// Types, constants and the one error class; nothing here reads or runs anything.
+
+import type { Tracer } from '../lib/trace.ts';
+
+export type CniCommand = 'ADD' | 'DEL' | 'CHECK' | 'STATUS' | 'GC' | 'VERSION';
+
+export type JsonObject = Readonly<Record<string, unknown>>;
+
+/** One entry of a conflist's `plugins`, as it was written: plugins own most of its keys. */
+export interface PluginConfig extends JsonObject {
+  readonly type: string;
+  /** Capabilities the plugin asks for; only `true` ones get their runtimeConfig. */
+  readonly capabilities?: Readonly<Record<string, boolean>>;
+}
+
+/** A network: the chain of plugins that every attachment goes through. */
+export interface NetworkConfigList {
+  readonly name: string;
+  /** The version in force, the result of negotiation: what plugins and results use. */
+  readonly cniVersion: string;
+  readonly disableCheck: boolean;
+  readonly disableGC: boolean;
+  readonly plugins: readonly PluginConfig[];
+}
+
+/** Capability arguments by capability name: portMappings, bandwidth, dns, ips, mac, … */
+export type CapabilityArgs = Readonly<Record<string, unknown>>;
+
+/** What a runtime says about one attachment: one interface of one container on one network. */
+export interface Attachment {
+  readonly containerId: string;
+  /** Path of the network namespace; empty on DEL when the namespace is gone. */
+  readonly netns: string;
+  readonly ifName: string;
+  /** CNI_ARGS, "KEY=VALUE;KEY=VALUE"; containerd puts K8S_POD_NAMESPACE, K8S_POD_NAME and K8S_POD_UID there. */
+  readonly args: string;
+  readonly capabilityArgs: CapabilityArgs;
+}
+
+export interface CniInterface {
+  readonly name: string;
+  readonly mac?: string;
+  /** Bytes. */
+  readonly mtu?: number;
+  /** Network namespace the interface is in; empty for the host's. */
+  readonly sandbox?: string;
+  readonly socketPath?: string;
+  readonly pciID?: string;
+}
+
+export interface CniIP {
+  /** CIDR notation. */
+  readonly address: string;
+  readonly gateway?: string;
+  /** Index into `interfaces`. */
+  readonly interface?: number;
+}
+
+export interface CniRoute {
+  readonly dst: string;
+  readonly gw?: string;
+  readonly mtu?: number;
+  readonly advmss?: number;
+  readonly priority?: number;
+  readonly table?: number;
+  readonly scope?: number;
+}
+
+export interface CniDns {
+  readonly nameservers?: readonly string[];
+  readonly domain?: string;
+  readonly search?: readonly string[];
+  readonly options?: readonly string[];
+}
+
+/** The result of an ADD in the shape of 1.1.0, whatever version the plugin spoke. */
+export interface CniResult {
+  readonly interfaces: readonly CniInterface[];
+  readonly ips: readonly CniIP[];
+  readonly routes: readonly CniRoute[];
+  readonly dns: CniDns;
+}
+
+/** Error codes of the specification; 100 and up belong to plugins. */
+export const CniErrorCode = {
+  incompatibleVersion: 1,
+  unsupportedField: 2,
+  /** "Container unknown or does not exist": the runtime need not clean up. */
+  unknownContainer: 3,
+  invalidEnvironment: 4,
+  ioFailure: 5,
+  decodingFailure: 6,
+  invalidNetworkConfig: 7,
+  tryAgainLater: 11,
+  /** STATUS: the plugin cannot serve ADD. */
+  pluginNotAvailable: 50,
+  /** STATUS: the plugin cannot serve ADD and running containers have limited connectivity. */
+  pluginNotAvailableLimited: 51,
+  /** Our own: nothing in the specification fits (the libcni family uses 999 likewise). */
+  internal: 999,
+} as const;
+
+/** An operation that failed, in the form a plugin reports it. `msg` is the plugin's own message. */
+export class CniError extends Error {
+  override name = 'CniError';
+  readonly code: number;
+  readonly msg: string;
+  readonly details: string;
+  /** The plugin that failed; undefined when the runtime itself refused. */
+  readonly plugin: string | undefined;
+  readonly command: CniCommand | undefined;
+
+  constructor(
+    fault: { code: number; msg: string; details?: string; plugin?: string; command?: CniCommand },
+    options?: ErrorOptions,
+  ) {
+    const where = fault.plugin === undefined ? '' : `plugin ${fault.plugin} failed (${fault.command ?? '?'}): `;
+    super(`${where}${fault.msg}${fault.details ? `; ${fault.details}` : ''}`, options);
+    this.code = fault.code;
+    this.msg = fault.msg;
+    this.details = fault.details ?? '';
+    this.plugin = fault.plugin;
+    this.command = fault.command;
+  }
+}
+
+/** Identity of an attachment in `cni.dev/valid-attachments`, with the specification's key names. */
+export interface AttachmentRef {
+  readonly containerID: string;
+  readonly ifname: string;
+}
+
+/** What everything that runs plugins needs. */
+export interface CniEnvironment {
+  /** Where plugin binaries are looked for, first match wins. */
+  readonly binDirs: readonly string[];
+  readonly tracer: Tracer;
+}
