@@ -48,6 +48,16 @@ export interface FieldError {
 /** Read access to other stored objects, for admission that must look (namespace exists, service account). */
 export interface ObjectLookup {
   get(group: string, plural: string, namespace: string, name: string): KubeObject | undefined;
+  /** All objects of a kind, of every namespace: for allocation (cluster IPs, node ports) and defaults (priority class). */
+  list(group: string, plural: string): readonly KubeObject[];
+}
+
+/**
+ * Thrown by admitCreate to refuse the whole request: 403, `pods "x" is forbidden: <message>`. For what is wrong with
+ * the request's surroundings; what is wrong with a field is a FieldError.
+ */
+export class AdmissionForbidden extends Error {
+  override name = 'AdmissionForbidden';
 }
 
 export interface RequestContext {

@@ -1,0 +1,113 @@
+// Writes apiserver/gen/schema.json: the structure of every type reachable from the roots in apiserver/schema/overlay.ts,
+// read from the npm package kubernetes-types and completed by that overlay. Run after changing either:
+//   sh scripts/node24 scripts/gen-schema.ts
+
+import { readFileSync, writeFileSync } from 'node:fs';
+import { posix } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import type { Definition, MergeFact, TypeText } from '../apiserver/schema/definitions.ts';
+import { type DtsModule, parseDts } from '../apiserver/schema/dts.ts';
+import { ADDED, ATOMIC, ENUMS, INT64, MERGES, OMIT_ZERO, POINTERS, ROOTS, TYPES } from '../apiserver/schema/overlay.ts';
+
+const TYPES_DIR = fileURLToPath(new URL('../node_modules/kubernetes-types/', import.meta.url));
+const OUTPUT = fileURLToPath(new URL('../apiserver/gen/schema.json', import.meta.url));
+
+const modules = new Map<string, DtsModule>();
+
+function moduleAt(path: string): DtsModule {
+  let found = modules.get(path);
+  if (found === undefined) {
+    found = parseDts(readFileSync(`${TYPES_DIR}${path}.d.ts`, 'utf8'));
+    modules.set(path, found);
+  }
+  return found;
+}
+
+/** "core/v1" → "io.k8s.api.core.v1". */
+function packageOf(path: string): string {
+  if (path === 'meta/v1') return 'io.k8s.apimachinery.pkg.apis.meta.v1';
+  return `io.k8s.api.${path.replace('/', '.')}`;
+}
+
+const output: Record<string, Definition> = {};
+
+function typeOf(text: string, field: string, module: string): TypeText {
+  const list = /^Array<(.+)>$/.exec(text);
+  if (list !== null) return `[]${typeOf(list[1] ?? '', field, module)}`;
+  const map = /^\{ \[name: string\]: (.+); \}$/.exec(text);
+  if (map !== null) return `map:${typeOf(map[1] ?? '', field, module)}`;
+  if (text === 'string' || /^"[^"]*"$/.test(text)) return 'string';
+  if (text === 'boolean') return 'bool';
+  if (text === 'number') return INT64.has(field) ? 'int64' : 'int32';
+  if (text === 'number | string') return 'intstr';
+  if (text === 'Quantity') return 'quantity';
+  if (text === 'Time') return 'time';
+  if (text === 'MicroTime') return 'microtime';
+  if (text === 'RawExtension' || text === 'FieldsV1' || text === 'any') return 'raw';
+  if (!/^\w+$/.test(text)) throw new SyntaxError(`${module}: field ${field} has the unknown type ${text}`);
+  const from = moduleAt(module).imports.get(text);
+  const home = from === undefined ? module : posix.join(posix.dirname(module), from);
+  add(home, text);
+  return `#${packageOf(home)}.${text}`;
+}
+
+function add(module: string, name: string): void {
+  const full = `${packageOf(module)}.${name}`;
+  if (output[full] !== undefined) return;
+  const source = moduleAt(module).interfaces.get(name);
+  if (source === undefined) throw new ReferenceError(`kubernetes-types/${module} has no interface ${name}`);
+  const fields: Record<string, TypeText> = {};
+  const required = source.fields.filter((field) => !field.optional).map((field) => field.name);
+  // Entered before its fields are read: types refer to each other in circles.
+  output[full] = { fields, ...(required.length > 0 ? { required } : {}), source: `${module}:${name}` };
+  for (const field of source.fields) {
+    fields[field.name] = TYPES[`${full}.${field.name}`] ?? typeOf(field.type, field.name, module);
+  }
+}
+
+for (const root of ROOTS) {
+  const [module = '', name = ''] = root.split(' ');
+  add(module, name);
+}
+
+interface Extra {
+  merge?: Readonly<Record<string, MergeFact>>;
+  enums?: Readonly<Record<string, readonly string[]>>;
+  omitZero?: readonly string[];
+  pointers?: readonly string[];
+  atomic?: boolean;
+}
+
+for (const [name, addition] of Object.entries(ADDED)) {
+  const base = output[name];
+  output[name] =
+    base === undefined
+      ? addition
+      : {
+          ...base,
+          fields: Object.fromEntries(
+            Object.entries({ ...base.fields, ...addition.fields }).sort(([a], [b]) => (a < b ? -1 : 1)),
+          ),
+        };
+}
+
+function extend(name: string, extra: Extra, fieldNames: readonly string[]): void {
+  const base = output[name];
+  if (base === undefined) throw new ReferenceError(`the overlay speaks of ${name}, which nothing reaches`);
+  for (const field of fieldNames) {
+    if (base.fields[field] === undefined)
+      throw new ReferenceError(`the overlay speaks of ${name}.${field}: no such field`);
+  }
+  output[name] = { ...base, ...extra };
+}
+
+for (const [name, merge] of Object.entries(MERGES)) extend(name, { merge }, Object.keys(merge));
+for (const [name, enums] of Object.entries(ENUMS)) extend(name, { enums }, Object.keys(enums));
+for (const [name, omitZero] of Object.entries(OMIT_ZERO)) extend(name, { omitZero }, omitZero);
+for (const [name, pointers] of Object.entries(POINTERS)) extend(name, { pointers }, pointers);
+for (const name of ATOMIC) extend(name, { atomic: true }, []);
+
+const sorted = Object.fromEntries(Object.entries(output).sort(([a], [b]) => (a < b ? -1 : 1)));
+const lines = Object.entries(sorted).map(([name, value]) => `${JSON.stringify(name)}: ${JSON.stringify(value)}`);
+writeFileSync(OUTPUT, `{\n${lines.join(',\n')}\n}\n`);
+process.stdout.write(`${lines.length} definitions in ${OUTPUT}\n`);
