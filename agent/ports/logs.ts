@@ -1,0 +1,26 @@
+// The LogReader port: a container's log file as its readers want it. agent/runtime/logs implements it over the CRI log
+// format; the kubelet's HTTPS API serves it. Types only.
+
+/** PodLogOptions, with times as numbers. */
+export interface LogOptions {
+  readonly follow: boolean;
+  /** Each line is preceded by its RFC 3339 time. */
+  readonly timestamps: boolean;
+  /** Only the newest lines; absent is all. */
+  readonly tailLines?: number;
+  /** Only lines written at or after this, epoch ms. */
+  readonly sinceTime?: number;
+  /** Stop after this many bytes. */
+  readonly limitBytes?: number;
+  /** Only one stream of the two; absent is both. */
+  readonly stream?: 'stdout' | 'stderr';
+}
+
+export interface LogReader {
+  /**
+   * The log at `path` (ContainerSnapshot.logPath), formatted, in chunks. With `follow` it goes on until `signal` aborts
+   * or `isRunning` says no and everything written has been read; rotation is followed. Rejects with ENOENT when there is
+   * no such file.
+   */
+  readLogs(path: string, options: LogOptions, isRunning: () => boolean, signal: AbortSignal): AsyncIterable<Uint8Array>;
+}

@@ -1,0 +1,53 @@
+// What the kubelet's HTTPS API has to be given. Types only.
+
+import type { Pod, PodStatus } from '../../client/types.ts';
+import type { Clock } from '../../lib/clock.ts';
+import type { Tracer } from '../../lib/trace.ts';
+import type { AgentOptions } from '../config/options.ts';
+import type { LogReader } from '../ports/logs.ts';
+import type { ContainerId, ContainerRuntime, PodSnapshot, PodUID } from '../ports/runtime.ts';
+
+/** The pods as their workers see them; PodsAgent has this shape. */
+export interface ServedPods {
+  getPod(namespace: string, name: string): Pod | undefined;
+  listPods(): readonly Pod[];
+  statusOf(uid: PodUID): PodStatus | undefined;
+  snapshotOf(uid: PodUID): PodSnapshot | undefined;
+  /** The newest instance of a container (the one before it with `previous`), running or dead. */
+  containerIdFor(
+    namespace: string,
+    name: string,
+    container: string,
+    options?: { readonly previous?: boolean },
+  ): ContainerId | undefined;
+}
+
+/** What the API server is asked about callers; ApiClient has this shape. */
+export interface ReviewClient {
+  create<T>(path: string, body: unknown): Promise<T>;
+}
+
+export interface KubeletServerOptions {
+  readonly options: Pick<AgentOptions, 'nodeName' | 'nodeIPs' | 'certDir' | 'config'>;
+  readonly pods: ServedPods;
+  readonly runtime: Pick<ContainerRuntime, 'execUrl' | 'attachUrl' | 'portForwardUrl' | 'listPods'>;
+  readonly logs: LogReader;
+  /** For TokenReview and SubjectAccessReview; absent in standalone mode, where only client certificates count. */
+  readonly reviews?: ReviewClient;
+  /** /healthz/syncloop: undefined is healthy, else why not. */
+  readonly syncLoopHealth?: () => string | undefined;
+  readonly tracer: Tracer;
+  readonly clock: Clock;
+  readonly log?: (level: 'debug' | 'info' | 'warn' | 'error', message: string) => void;
+}
+
+export interface KubeletServer {
+  /** Binds the configured address and port. Rejects with UserError when the port is taken or the certificate unusable. */
+  listen(): Promise<void>;
+  /** The port in use; 0 before `listen`. */
+  readonly port: number;
+  /** PEM of the serving certificate; '' before `listen`. */
+  readonly certificate: string;
+  /** Stops listening and ends every connection, streams too. Idempotent. */
+  close(): Promise<void>;
+}
