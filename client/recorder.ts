@@ -1,0 +1,183 @@
+// Records events (core/v1 Event) without ever making its caller wait or fail: a bounded queue, one sender. What is
+// sent is decided by the correlator. Never throws; what could not be recorded is told to `onDropped`.
+
+import { AsyncLocalStorage } from 'node:async_hooks';
+import type { Clock } from '../lib/clock.ts';
+import type { TraceContext, Tracer } from '../lib/trace.ts';
+import type { ApiClient } from './api.ts';
+import { isAlreadyExists, isNotFound, isTransient } from './errors.ts';
+import { EventCorrelator, type OutgoingEvent } from './event-correlator.ts';
+import { resourcePath } from './paths.ts';
+
+/** What an event is about. Without `kind` it is a Pod's. */
+export interface EventSubject {
+  readonly kind?: string;
+  readonly apiVersion?: string;
+  readonly metadata: {
+    readonly name: string;
+    readonly namespace?: string;
+    readonly uid: string;
+    readonly resourceVersion?: string;
+  };
+  readonly fieldPath?: string;
+}
+
+export interface RecorderOptions {
+  readonly client: Pick<ApiClient, 'create' | 'patch'>;
+  readonly clock: Clock;
+  readonly tracer: Tracer;
+  /** "kubelet", "default-scheduler". */
+  readonly component: string;
+  /** The node's name, for events that a node reports. */
+  readonly host?: string;
+  /** 0 ≤ x < 1; Math.random by default. */
+  readonly random?: () => number;
+  readonly onDropped?: (what: string, error: unknown) => void;
+}
+
+/** Events waiting to be sent; more are dropped, as client-go's broadcaster does. */
+const QUEUE_LIMIT = 1000;
+/** client-go's figures for an API server that does not answer. */
+const MAX_TRIES = 12;
+const RETRY_MS = 10_000;
+
+interface Queued {
+  readonly event: OutgoingEvent;
+  readonly at: number;
+  readonly context: TraceContext;
+}
+
+export class Recorder {
+  readonly #options: RecorderOptions;
+  readonly #correlator = new EventCorrelator();
+  readonly #random: () => number;
+  readonly #queue: Queued[] = [];
+  readonly #closed = new AbortController();
+  #sending: Promise<void> | undefined;
+  /** Runs the sender in the context of the constructor, not of whichever pod's event happened to start it. */
+  readonly #apart = AsyncLocalStorage.snapshot();
+  /** Makes names differ that were given in the same microsecond. */
+  #sequence = 0n;
+
+  constructor(options: RecorderOptions) {
+    this.#options = options;
+    this.#random = options.random ?? Math.random;
+  }
+
+  event(subject: EventSubject, type: 'Normal' | 'Warning', reason: string, message: string): void {
+    if (this.#closed.signal.aborted) return;
+    const now = this.#options.clock.now();
+    const event = this.#makeEvent(subject, type, reason, message, now);
+    if (this.#queue.length >= QUEUE_LIMIT) {
+      this.#dropped(event, new Error(`${QUEUE_LIMIT} events are waiting already`));
+      return;
+    }
+    this.#queue.push({ event, at: now, context: this.#options.tracer.context() });
+    this.#sending ??= this.#apart(() => this.#sendAll()).finally(() => {
+      this.#sending = undefined;
+    });
+  }
+
+  /** Resolves when everything recorded so far is sent or given up. */
+  async flush(): Promise<void> {
+    while (this.#sending !== undefined) await this.#sending;
+  }
+
+  /** Gives up what is not sent yet; nothing is recorded from now on. */
+  close(): void {
+    this.#closed.abort(new Error('the event recorder is closed'));
+    this.#queue.length = 0;
+  }
+
+  #makeEvent(
+    subject: EventSubject,
+    type: 'Normal' | 'Warning',
+    reason: string,
+    message: string,
+    now: number,
+  ): OutgoingEvent {
+    const { component, host } = this.#options;
+    const { name, namespace, uid, resourceVersion } = subject.metadata;
+    const timestamp = new Date(now).toISOString().replace(/\.\d+Z$/, 'Z');
+    const inNamespace = namespace !== undefined && namespace !== '';
+    const nanoseconds = BigInt(now) * 1_000_000n + (this.#sequence++ % 1_000_000n);
+    return {
+      apiVersion: 'v1',
+      kind: 'Event',
+      // Events about cluster-scoped objects live in "default".
+      metadata: { name: `${name}.${nanoseconds.toString(16)}`, namespace: inNamespace ? namespace : 'default' },
+      involvedObject: {
+        kind: subject.kind ?? 'Pod',
+        apiVersion: subject.apiVersion ?? 'v1',
+        name,
+        uid,
+        ...(inNamespace ? { namespace } : {}),
+        ...(resourceVersion === undefined ? {} : { resourceVersion }),
+        ...(subject.fieldPath === undefined ? {} : { fieldPath: subject.fieldPath }),
+      },
+      reason,
+      message,
+      type,
+      source: { component, ...(host === undefined ? {} : { host }) },
+      reportingComponent: component,
+      reportingInstance: host ?? '',
+      count: 1,
+      firstTimestamp: timestamp,
+      lastTimestamp: timestamp,
+    };
+  }
+
+  async #sendAll(): Promise<void> {
+    for (let next = this.#queue.shift(); next !== undefined; next = this.#queue.shift()) {
+      const { event, at, context } = next;
+      await this.#options.tracer.within(context, () => this.#send(event, at));
+    }
+  }
+
+  async #send(event: OutgoingEvent, at: number): Promise<void> {
+    const correlation = this.#correlator.correlate(event, at);
+    if (correlation.kind === 'drop') return;
+    for (let tries = 1; ; tries++) {
+      try {
+        if (correlation.kind === 'patch') await this.#patch(correlation.event, correlation.patch);
+        else await this.#create(correlation.event);
+        return;
+      } catch (error) {
+        if (!isTransient(error) || tries >= MAX_TRIES || this.#closed.signal.aborted) {
+          this.#dropped(event, error);
+          return;
+        }
+        // The first wait is shortened at random, so that a cluster's recorders do not come back together.
+        const waitMs = tries === 1 ? RETRY_MS * this.#random() : RETRY_MS;
+        await this.#options.clock.sleep(waitMs, this.#closed.signal).catch(() => undefined);
+      }
+    }
+  }
+
+  async #create(event: OutgoingEvent): Promise<void> {
+    const { namespace } = event.metadata;
+    try {
+      await this.#options.client.create(resourcePath('v1', 'events', { namespace }), event);
+    } catch (error) {
+      // An earlier try got through although its answer did not.
+      if (!isAlreadyExists(error)) throw error;
+    }
+  }
+
+  async #patch(event: OutgoingEvent, patch: object): Promise<void> {
+    const { name, namespace } = event.metadata;
+    try {
+      await this.#options.client.patch(resourcePath('v1', 'events', { namespace, name }), patch, 'strategic');
+    } catch (error) {
+      // The server forgets events after a while; the count goes on in a new one.
+      if (!isNotFound(error)) throw error;
+      await this.#create(event);
+    }
+  }
+
+  #dropped(event: OutgoingEvent, error: unknown): void {
+    const { kind, namespace, name } = event.involvedObject;
+    const about = namespace === undefined ? name : `${namespace}/${name}`;
+    this.#options.onDropped?.(`${event.reason} about ${kind} ${about}: ${event.message}`, error);
+  }
+}

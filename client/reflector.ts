@@ -1,0 +1,153 @@
+// Keeps a store equal to a collection of the server: list, then watch from there, for ever. What a list or an event
+// means for the store is decided in store.ts; this is the loop around it. It never gives up and never throws.
+//
+// Lists ask for the newest state (no resourceVersion) where client-go asks for "0": a server cache that lags behind
+// what we have already seen would take us back in time, and one node's pods are too few for the saving to matter. For
+// the same reason lists are not paged.
+
+import { type BackoffEntry, type BackoffPolicy, nextBackoff } from '../lib/backoff.ts';
+import type { Clock } from '../lib/clock.ts';
+import type { ListOf, RequestOptions, WatchEvent } from './api.ts';
+import { ApiError, isGone } from './errors.ts';
+import type { Query } from './paths.ts';
+import { type Identified, type ReadableStore, Store } from './store.ts';
+
+/** What a reflector needs of a client; ApiClient has it. */
+export interface ListWatcher {
+  list<T>(path: string, query?: Query, options?: RequestOptions): Promise<ListOf<T>>;
+  watch<T>(path: string, query: Query, signal: AbortSignal): AsyncIterable<WatchEvent<T>>;
+}
+
+export interface ReflectorOptions<T> {
+  readonly client: ListWatcher;
+  /** The collection: "/api/v1/pods". */
+  readonly path: string;
+  /** fieldSelector, labelSelector. */
+  readonly query?: Query;
+  readonly clock: Clock;
+  /** 0 ≤ x < 1; Math.random by default. */
+  readonly random?: () => number;
+  /** Shrinks an object before it is kept, to save memory. Must leave name, namespace, uid and resourceVersion alone. */
+  readonly transform?: (object: T) => T;
+  /** Told of every failure (list or watch), before the wait that follows it. */
+  readonly onFailure?: (error: unknown, retryInMs: number) => void;
+  /** Told when the server answers again after failures. */
+  readonly onRecovery?: () => void;
+}
+
+/** client-go's figures for reflectors; each wait is stretched at random by up to its own length. */
+const BACKOFF: BackoffPolicy = { initialMs: 800, maxMs: 30_000, factor: 2, resetMs: 120_000 };
+/** The server ends a watch after this long; up to twice that, at random, so that clients do not come back together. */
+const MIN_WATCH_SECONDS = 300;
+/** A watch that ended sooner than this without an event did not work. */
+const SHORT_WATCH_MS = 1000;
+/** A watch is broken off when the server has not ended it this long after it should have. */
+const WATCH_OVERRUN_MS = 30_000;
+/** An expired resourceVersion is answered by a list at once, unless the last one expired this recently. */
+const EXPIRED_AGAIN_MS = 30_000;
+const LIST_TIMEOUT_MS = 60_000;
+
+export class Reflector<T extends Identified> {
+  readonly #store = new Store<T>();
+  readonly #options: ReflectorOptions<T>;
+  readonly #random: () => number;
+  /** Where the next watch begins; undefined when a list is needed first. */
+  #position: string | undefined;
+  #backoff: BackoffEntry | undefined;
+  #failing = false;
+  #lastExpiry = Number.NEGATIVE_INFINITY;
+
+  constructor(options: ReflectorOptions<T>) {
+    this.#options = options;
+    this.#random = options.random ?? Math.random;
+  }
+
+  get store(): ReadableStore<T> {
+    return this.#store;
+  }
+
+  /** Runs until `signal` aborts. Failures are retried for ever, with back-off. */
+  async run(signal: AbortSignal): Promise<void> {
+    while (!signal.aborted) {
+      try {
+        if (this.#position === undefined) await this.#list(signal);
+        else await this.#watch(this.#position, signal);
+      } catch (error) {
+        if (signal.aborted) return;
+        if (isGone(error) && this.#position !== undefined) {
+          this.#position = undefined;
+          if (this.#expiredAfresh()) continue;
+        }
+        await this.#wait(error, signal);
+      }
+    }
+  }
+
+  async #list(signal: AbortSignal): Promise<void> {
+    const { client, path, query } = this.#options;
+    const list = await client.list<T>(path, query, { signal, timeoutMs: LIST_TIMEOUT_MS });
+    this.#recovered();
+    // Items of a list carry neither kind nor apiVersion on a real API server.
+    const type = { kind: list.kind.replace(/List$/, ''), apiVersion: list.apiVersion };
+    this.#store.replace(list.items.map((item) => this.#prepare({ ...type, ...item })));
+    this.#position = list.metadata.resourceVersion ?? '';
+  }
+
+  /** One watch, to its end. The position moves with every event, so that a break loses and repeats nothing. */
+  async #watch(resourceVersion: string, signal: AbortSignal): Promise<void> {
+    const { client, clock, path } = this.#options;
+    const seconds = Math.round(MIN_WATCH_SECONDS * (1 + this.#random()));
+    const query = { ...this.#options.query, allowWatchBookmarks: true, resourceVersion, timeoutSeconds: seconds };
+    const started = clock.monotonic();
+    let seen = false;
+    const overrun = new AbortController();
+    const timer = clock.after(seconds * 1000 + WATCH_OVERRUN_MS, () => overrun.abort());
+    try {
+      for await (const event of client.watch<T>(path, query, AbortSignal.any([signal, overrun.signal]))) {
+        if (signal.aborted) return;
+        if (event.type === 'ERROR') throw new ApiError(event.object, event.object.code ?? 500, `WATCH ${path}`);
+        seen = true;
+        this.#recovered();
+        if (event.type === 'DELETED') this.#store.remove(this.#prepare(event.object));
+        else if (event.type !== 'BOOKMARK') this.#store.upsert(this.#prepare(event.object));
+        this.#position = event.object.metadata.resourceVersion;
+      }
+    } finally {
+      timer.cancel();
+    }
+    if (!seen && !signal.aborted && clock.monotonic() - started < SHORT_WATCH_MS) {
+      throw new Error(`the watch of ${path} ended at once`);
+    }
+    this.#recovered();
+  }
+
+  #prepare(object: T): T {
+    return this.#options.transform === undefined ? object : this.#options.transform(object);
+  }
+
+  #expiredAfresh(): boolean {
+    const now = this.#options.clock.monotonic();
+    const afresh = now - this.#lastExpiry > EXPIRED_AGAIN_MS;
+    this.#lastExpiry = now;
+    return afresh;
+  }
+
+  #recovered(): void {
+    if (!this.#failing) return;
+    this.#failing = false;
+    this.#options.onRecovery?.();
+  }
+
+  async #wait(error: unknown, signal: AbortSignal): Promise<void> {
+    const { clock } = this.#options;
+    this.#failing = true;
+    this.#backoff = nextBackoff(BACKOFF, this.#backoff, clock.monotonic());
+    const waitMs = Math.round(this.#backoff.delayMs * (1 + this.#random()));
+    this.#options.onFailure?.(error, waitMs);
+    try {
+      await clock.sleep(waitMs, signal);
+    } catch (reason) {
+      if (!signal.aborted) throw reason;
+    }
+  }
+}
