@@ -1,0 +1,101 @@
+// Starts a program that outlives the call: in a session of its own (so that a terminal's Ctrl-C reaches only the one
+// who supervises it), its output appended to a log file, its identity in a pid file. Never restarts it.
+
+import { type ChildProcess, spawn } from 'node:child_process';
+import { closeSync, openSync } from 'node:fs';
+import { mkdir, rm } from 'node:fs/promises';
+import { dirname } from 'node:path';
+import { readFileIfExists, writeFileAtomic } from '../../lib/atomic.ts';
+import type { Clock } from '../../lib/clock.ts';
+import { isAlive, type ProcessId, readProcess, signalProcess } from './proc.ts';
+
+export interface ChildOptions {
+  readonly command: string;
+  readonly args: readonly string[];
+  readonly env?: Readonly<Record<string, string | undefined>>;
+  readonly logFile: string;
+  readonly pidFile: string;
+}
+
+export interface ExitStatus {
+  readonly code: number | null;
+  readonly signal: NodeJS.Signals | null;
+}
+
+export interface Child {
+  readonly id: ProcessId;
+  /** Resolves once, when the process has ended. */
+  readonly exited: Promise<ExitStatus>;
+}
+
+/** Resolves when the program runs; rejects when it cannot be started. */
+export async function startChild(options: ChildOptions): Promise<Child> {
+  await mkdir(dirname(options.logFile), { recursive: true });
+  const log = openSync(options.logFile, 'a', 0o640);
+  let child: ChildProcess;
+  try {
+    child = spawn(options.command, [...options.args], {
+      detached: true,
+      stdio: ['ignore', log, log],
+      env: options.env === undefined ? process.env : { ...options.env },
+    });
+  } finally {
+    closeSync(log);
+  }
+  const exited = new Promise<ExitStatus>((resolve) => {
+    child.once('exit', (code, signal) => resolve({ code, signal }));
+  });
+  await new Promise<void>((resolve, reject) => {
+    child.once('spawn', resolve);
+    child.once('error', reject);
+  });
+  const pid = child.pid;
+  if (pid === undefined) throw new Error(`${options.command} runs without a pid`);
+  // A child that has ended already is a zombie until this process reaps it, so its entry is still there.
+  const id = { pid, startTime: (await readProcess(pid))?.startTime ?? -1 };
+  await writeFileAtomic(options.pidFile, `${JSON.stringify(id)}\n`);
+  return { id, exited };
+}
+
+/** Who is written in a pid file; undefined when there is none or it is not a pid file. */
+export async function readPidFile(path: string): Promise<ProcessId | undefined> {
+  const text = await readFileIfExists(path);
+  const match = text === undefined ? null : /^\{"pid":(\d+),"startTime":(-?\d+)\}$/.exec(text.trim());
+  return match === null ? undefined : { pid: Number(match[1]), startTime: Number(match[2]) };
+}
+
+/**
+ * Ends a process: TERM, then KILL after `graceMs`. Resolves when it is gone; works for processes that are nobody's
+ * children. Returns whether it was there.
+ */
+export async function endProcess(
+  id: ProcessId,
+  clock: Clock,
+  graceMs: number,
+  gone?: Promise<unknown>,
+): Promise<boolean> {
+  if (!(await signalProcess(id, 'SIGTERM'))) return false;
+  if (await waitGone(id, clock, graceMs, gone)) return true;
+  await signalProcess(id, 'SIGKILL');
+  if (!(await waitGone(id, clock, 10_000, gone))) throw new Error(`process ${id.pid} does not end after SIGKILL`);
+  return true;
+}
+
+/** `gone` settles it at once for a child of ours; a stranger's end can only be looked for. */
+async function waitGone(id: ProcessId, clock: Clock, ms: number, gone?: Promise<unknown>): Promise<boolean> {
+  const deadline = clock.monotonic() + ms;
+  let ended = false;
+  void gone?.then(() => {
+    ended = true;
+  });
+  for (;;) {
+    if (ended || !(await isAlive(id))) return true;
+    const left = deadline - clock.monotonic();
+    if (left <= 0) return false;
+    await Promise.race([clock.sleep(Math.min(left, 20)), gone ?? new Promise(() => undefined)]);
+  }
+}
+
+export async function removePidFile(path: string): Promise<void> {
+  await rm(path, { force: true });
+}

@@ -1,0 +1,314 @@
+// A private containerd: its own configuration, sockets, state and runc directory, next to whatever else runs on the
+// machine. Starts it, waits until it serves CRI, and takes it down with everything that hangs on it: sandboxes,
+// shims, containers, mounts. Works on what an earlier one left behind, too.
+
+import { watch } from 'node:fs';
+import { access, mkdir, readdir, readFile, rm, rmdir } from 'node:fs/promises';
+import { basename, dirname, join } from 'node:path';
+import { credentials } from '@grpc/grpc-js';
+import { readFileIfExists, writeFileAtomic } from '../../lib/atomic.ts';
+import { type Clock, systemClock } from '../../lib/clock.ts';
+import { errorMessage, isErrno, UserError } from '../../lib/errors.ts';
+import { exec } from '../../lib/exec.ts';
+import { Tracer } from '../../lib/trace.ts';
+import { loadProto } from '../../proto/load.ts';
+import { GrpcError, type UnaryCaller, unaryCaller } from '../../proto/unary.ts';
+import { type Child, endProcess, readPidFile, removePidFile, startChild } from './child.ts';
+import {
+  type ContainerdVersion,
+  hasSysResource,
+  parseContainerdVersion,
+  renderContainerdConfig,
+} from './containerd-config.ts';
+import { unmountBelow } from './mounts.ts';
+import { listProcesses, type ProcessEntry } from './proc.ts';
+
+export const PAUSE_IMAGE = 'registry.k8s.io/pause:3.9';
+const START_DEADLINE_MS = 30_000;
+const STOP_GRACE_MS = 5_000;
+
+export interface ContainerdPaths {
+  readonly config: string;
+  readonly root: string;
+  readonly state: string;
+  readonly socket: string;
+  readonly ttrpcSocket: string;
+  readonly logFile: string;
+  readonly pidFile: string;
+}
+
+export interface ContainerdOptions {
+  readonly paths: ContainerdPaths;
+  readonly cniConfDir: string;
+  readonly cniBinDir: string;
+  readonly cgroupDriver?: 'cgroupfs' | 'systemd';
+  readonly sandboxImage?: string;
+  readonly clock?: Clock;
+}
+
+/** Where a containerd of ours tells runc to keep its state. */
+export function runcRoot(paths: Pick<ContainerdPaths, 'state'>): string {
+  return join(paths.state, 'runc');
+}
+
+/** The installed containerd's version. Rejects with UserError when there is none. */
+export async function containerdVersion(): Promise<ContainerdVersion> {
+  let output: string;
+  try {
+    output = (await exec('containerd', ['--version'])).stdout;
+  } catch (error) {
+    if (isErrno(error, 'ENOENT')) throw new UserError('containerd is not installed: run "npm run setup"');
+    throw error;
+  }
+  const version = parseContainerdVersion(output);
+  if (version === undefined)
+    throw new UserError(`containerd --version said "${output.trim()}", which names no version`);
+  return version;
+}
+
+/** Mounts an overlay to see whether it can be done here: it cannot on top of another overlay, or without the module. */
+async function overlayWorks(directory: string): Promise<boolean> {
+  const probe = join(directory, 'overlay-probe');
+  const [lower, upper, work, merged] = ['lower', 'upper', 'work', 'merged'].map((name) => join(probe, name));
+  for (const path of [lower, upper, work, merged]) await mkdir(path ?? probe, { recursive: true });
+  const options = `lowerdir=${lower},upperdir=${upper},workdir=${work}`;
+  const mounted = await exec('mount', ['-t', 'overlay', '-o', options, 'overlay', merged ?? probe]);
+  await unmountBelow([probe]);
+  await rm(probe, { recursive: true, force: true });
+  return mounted.code === 0;
+}
+
+/** Writes config.toml for the containerd that is installed, and the directories it names. */
+export async function writeContainerdConfig(options: ContainerdOptions): Promise<void> {
+  const { paths } = options;
+  const registryConfigDir = join(dirname(paths.config), 'certs.d');
+  await mkdir(paths.root, { recursive: true, mode: 0o711 });
+  await mkdir(paths.state, { recursive: true, mode: 0o711 });
+  await mkdir(registryConfigDir, { recursive: true });
+  const text = renderContainerdConfig({
+    version: await containerdVersion(),
+    root: paths.root,
+    state: paths.state,
+    socket: paths.socket,
+    ttrpcSocket: paths.ttrpcSocket,
+    runcRoot: runcRoot(paths),
+    sandboxImage: options.sandboxImage ?? PAUSE_IMAGE,
+    cniConfDir: options.cniConfDir,
+    cniBinDir: options.cniBinDir,
+    cgroupDriver: options.cgroupDriver ?? 'cgroupfs',
+    snapshotter: (await overlayWorks(paths.root)) ? 'overlayfs' : 'native',
+    restrictOomScoreAdj: !hasSysResource(await readFile('/proc/self/status', 'utf8')),
+    registryConfigDir,
+  });
+  await writeFileAtomic(paths.config, text);
+}
+
+/** Starts containerd on a configuration that is written. Resolves when the process runs, not when it serves. */
+export async function spawnContainerd(paths: ContainerdPaths): Promise<Child> {
+  await mkdir(dirname(paths.socket), { recursive: true, mode: 0o711 });
+  // A dead daemon's socket would be taken for the new one's.
+  await rm(paths.socket, { force: true });
+  return startChild({
+    command: 'containerd',
+    args: ['--config', paths.config],
+    logFile: paths.logFile,
+    pidFile: paths.pidFile,
+  });
+}
+
+/** Resolves when the socket exists; told by the directory, not looked for. */
+async function socketAppears(socket: string, signal: AbortSignal): Promise<void> {
+  const watcher = watch(dirname(socket), { signal });
+  try {
+    const seen = new Promise<void>((resolve, reject) => {
+      watcher.on('change', (_, name) => {
+        if (name === basename(socket)) resolve();
+      });
+      watcher.on('error', reject);
+      signal.addEventListener('abort', () => reject(signal.reason), { once: true });
+    });
+    try {
+      await access(socket);
+      // Whoever wins, the loser's rejection is nobody's news.
+      seen.catch(() => undefined);
+    } catch (error) {
+      if (!isErrno(error, 'ENOENT')) throw error;
+      await seen;
+    }
+  } finally {
+    watcher.close();
+  }
+}
+
+/** A CRI client for the lab's own needs, closed after use. */
+async function withCri<T>(
+  socket: string,
+  body: (client: CriClient, call: UnaryCaller) => Promise<T>,
+  tracer = new Tracer(),
+): Promise<T> {
+  const { RuntimeService } = loadProto('cri').runtime.v1;
+  const client = new RuntimeService(`unix://${socket}`, credentials.createInsecure());
+  try {
+    return await body(client, unaryCaller(tracer, 'cri'));
+  } finally {
+    client.close();
+  }
+}
+type CriClient = InstanceType<ReturnType<typeof loadProto<'cri'>>['runtime']['v1']['RuntimeService']>;
+
+/** Resolves when CRI answers. Rejects, with the log's last words, when containerd ends or takes too long. */
+export async function containerdReady(paths: ContainerdPaths, child: Child, clock: Clock = systemClock): Promise<void> {
+  const stop = new AbortController();
+  const timer = clock.after(START_DEADLINE_MS, () =>
+    stop.abort(new Error(`containerd does not answer on ${paths.socket} after ${START_DEADLINE_MS / 1000} s`)),
+  );
+  void child.exited.then((exit) =>
+    stop.abort(new Error(`containerd ended (${exit.code ?? exit.signal}) while starting`)),
+  );
+  try {
+    await socketAppears(paths.socket, stop.signal);
+    await withCri(paths.socket, async (client, call) => {
+      for (;;) {
+        stop.signal.throwIfAborted();
+        try {
+          await call(client, 'Version', {}, { deadlineMs: 5_000, signal: stop.signal });
+          return;
+        } catch (error) {
+          // Listening comes before the CRI plugin has read its state back.
+          if (!(error instanceof GrpcError)) throw error;
+          if (error.code === 'UNIMPLEMENTED')
+            throw new Error('containerd runs without its CRI plugin', { cause: error });
+          await clock.sleep(15, stop.signal);
+        }
+      }
+    });
+  } catch (error) {
+    throw new Error(`${errorMessage(error)}; ${paths.logFile} ends with:\n${await tail(paths.logFile, 5)}`);
+  } finally {
+    timer.cancel();
+  }
+}
+
+async function tail(file: string, lines: number): Promise<string> {
+  return (await readFile(file, 'utf8')).trimEnd().split('\n').slice(-lines).join('\n');
+}
+
+/**
+ * Asks a serving containerd to stop and remove every sandbox, CNI included. Whatever does not work is returned as
+ * text: the caller goes on to `clearContainerd`, which needs nobody's cooperation.
+ */
+export async function removeSandboxes(socket: string): Promise<readonly string[]> {
+  return withCri(socket, async (client, call) => {
+    const problems: string[] = [];
+    const attempt = async (work: Promise<unknown>): Promise<void> => {
+      try {
+        await work;
+      } catch (error) {
+        if (!(error instanceof GrpcError)) throw error;
+        problems.push(`${error.method}: ${error.message}`);
+      }
+    };
+    let items: readonly { readonly id: string }[];
+    try {
+      items = (await call(client, 'ListPodSandbox', {}, { deadlineMs: 5_000 })).items;
+    } catch (error) {
+      if (!(error instanceof GrpcError)) throw error;
+      return [`${error.method}: ${error.message}`];
+    }
+    await Promise.all(
+      items.map(async ({ id }) => {
+        await attempt(call(client, 'StopPodSandbox', { pod_sandbox_id: id }, { deadlineMs: 20_000 }));
+        await attempt(call(client, 'RemovePodSandbox', { pod_sandbox_id: id }, { deadlineMs: 10_000 }));
+      }),
+    );
+    return problems;
+  });
+}
+
+/** Shims of exactly this containerd, whoever their parent is now. */
+function isShimOf(socket: string, entry: ProcessEntry): boolean {
+  const command = entry.argv[0];
+  if (command === undefined || !basename(command).startsWith('containerd-shim')) return false;
+  const at = entry.argv.indexOf('-address');
+  return at >= 0 && entry.argv[at + 1] === socket;
+}
+
+async function readDirectory(path: string): Promise<readonly string[]> {
+  try {
+    return await readdir(path);
+  } catch (error) {
+    if (isErrno(error, 'ENOENT', 'ENOTDIR')) return [];
+    throw error;
+  }
+}
+
+/**
+ * Takes down what is left of a containerd, from any state: the daemon, its containers (by runc's own records, which
+ * takes their cgroups too), its shims, its mounts, its sockets and volatile state. Idempotent. Persistent data stays.
+ */
+export async function clearContainerd(
+  paths: ContainerdPaths,
+  clock: Clock = systemClock,
+  child?: Child,
+): Promise<void> {
+  const id = child?.id ?? (await readPidFile(paths.pidFile));
+  if (id !== undefined) await endProcess(id, clock, STOP_GRACE_MS, child?.exited);
+  // One that lost its pid file is known by its configuration.
+  for (const entry of await listProcesses()) {
+    const at = entry.argv.indexOf('--config');
+    if (entry.comm === 'containerd' && at > 0 && entry.argv[at + 1] === paths.config) {
+      await endProcess(entry, clock, STOP_GRACE_MS);
+    }
+  }
+  const records = runcRoot(paths);
+  for (const namespace of await readDirectory(records)) {
+    for (const container of await readDirectory(join(records, namespace))) {
+      await exec('runc', ['--root', join(records, namespace), 'delete', '--force', container], { timeoutMs: 20_000 });
+    }
+  }
+  const shims = (await listProcesses()).filter((entry) => isShimOf(paths.socket, entry));
+  await Promise.all(shims.map((shim) => endProcess(shim, clock, 1_000)));
+  const addresses = await shimSockets(paths.state);
+  await unmountBelow([paths.state, paths.root]);
+  await rm(paths.state, { recursive: true, force: true });
+  for (const socket of [paths.socket, paths.ttrpcSocket, ...addresses]) await rm(socket, { force: true });
+  await removePidFile(paths.pidFile);
+  await removeIfEmpty(SHIM_DIRECTORIES);
+}
+
+/** Shims keep their sockets here, wherever their containerd lives; innermost first. */
+const SHIM_DIRECTORIES = ['/run/containerd/s', '/run/containerd/fifo', '/run/containerd'];
+
+/** The sockets of shims, which a killed one leaves behind; each bundle names its own. */
+async function shimSockets(state: string): Promise<readonly string[]> {
+  const tasks = join(state, 'io.containerd.runtime.v2.task');
+  const found: string[] = [];
+  for (const namespace of await readDirectory(tasks)) {
+    for (const bundle of await readDirectory(join(tasks, namespace))) {
+      // `address` up to 1.7, bootstrap.json ({"address": …}) from 2.0.
+      for (const file of ['address', 'bootstrap.json']) {
+        const text = await readFileIfExists(join(tasks, namespace, bundle, file));
+        const match = /unix:\/\/(\/run\/containerd\/s\/[0-9a-f]+)/.exec(text ?? '');
+        if (match?.[1] !== undefined) found.push(match[1]);
+      }
+    }
+  }
+  return found;
+}
+
+/** Removes directories that have nothing in them; others' things keep them. */
+async function removeIfEmpty(directories: readonly string[]): Promise<void> {
+  for (const directory of directories) {
+    try {
+      await rmdir(directory);
+    } catch (error) {
+      if (!isErrno(error, 'ENOTEMPTY', 'ENOENT')) throw error;
+    }
+  }
+}
+
+/** Stops a running containerd in order: sandboxes first, then the daemon, then what is left. */
+export async function stopContainerd(paths: ContainerdPaths, child: Child, clock: Clock = systemClock): Promise<void> {
+  await removeSandboxes(paths.socket);
+  await clearContainerd(paths, clock, child);
+}

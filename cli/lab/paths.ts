@@ -1,0 +1,123 @@
+// Where everything of one lab lives, and what it is called on this machine. Every name is derived from the root
+// directory, so that `nodelet down` finds a lab's leftovers with nothing but that directory's name. Never touches disk.
+
+import { createHash } from 'node:crypto';
+import { join, resolve } from 'node:path';
+
+export const DEFAULT_ROOT = '/var/lib/nodelet';
+
+/** The processes of a lab, in the order in which they start. */
+export const LAB_PROCESSES = ['containerd', 'apiserver', 'controlplane', 'agent'] as const;
+export type LabProcess = (typeof LAB_PROCESSES)[number];
+
+export interface LabPaths {
+  /** Absolute. */
+  readonly root: string;
+  readonly isDefaultRoot: boolean;
+  /** Eight hex digits of the root's name; part of every name that must differ between labs. */
+  readonly hash: string;
+  /** Sockets and volatile state: short, because a socket's path may not pass 107 bytes. */
+  readonly runDir: string;
+  /** Held with flock by the one `nodelet up` of this root. */
+  readonly lockFile: string;
+  /** Ports, addresses and names chosen for this lab (LabState). */
+  readonly stateFile: string;
+  readonly pkiDir: string;
+  /** The admin's. */
+  readonly kubeconfig: string;
+  readonly kubeconfigs: {
+    readonly agent: string;
+    readonly scheduler: string;
+    readonly controllerManager: string;
+  };
+  readonly storeFile: string;
+  readonly containerd: {
+    readonly config: string;
+    readonly root: string;
+    readonly state: string;
+    readonly socket: string;
+    readonly ttrpcSocket: string;
+  };
+  readonly cni: {
+    /** The chain that the agent runs. */
+    readonly confDir: string;
+    readonly conflist: string;
+    /** What containerd is pointed at: one conflist whose plugin is the shim. */
+    readonly shimConfDir: string;
+    readonly shimBinDir: string;
+    /** Where the shim reaches the agent. */
+    readonly shimSocket: string;
+    /** Debian's plugins. */
+    readonly binDir: string;
+    readonly cacheDir: string;
+    /** host-local's leases. */
+    readonly leaseDir: string;
+  };
+  /** The agent's own root directory. */
+  readonly kubeletDir: string;
+  readonly kubeletConfig: string;
+  readonly podLogsDir: string;
+  readonly containerLogsDir: string;
+  /** The lab's own processes' output. */
+  readonly logDir: string;
+  readonly pidDir: string;
+  /** KubeletConfiguration.cgroupRoot. */
+  readonly cgroupRoot: string;
+  /** The Linux bridge of this lab. */
+  readonly bridge: string;
+  logFile(process: LabProcess): string;
+  pidFile(process: LabProcess): string;
+}
+
+/** The layout of the lab under `root` (default /var/lib/nodelet). */
+export function labPaths(root: string = DEFAULT_ROOT): LabPaths {
+  const absolute = resolve(root);
+  const hash = createHash('sha256').update(absolute).digest('hex').slice(0, 8);
+  const isDefaultRoot = absolute === DEFAULT_ROOT;
+  const runDir = `/run/nodelet/${hash}`;
+  const at = (...parts: string[]): string => join(absolute, ...parts);
+  return {
+    root: absolute,
+    isDefaultRoot,
+    hash,
+    runDir,
+    lockFile: at('lock'),
+    stateFile: at('lab.json'),
+    pkiDir: at('pki'),
+    kubeconfig: at('kubeconfig'),
+    kubeconfigs: {
+      agent: at('kubeconfigs', 'agent.kubeconfig'),
+      scheduler: at('kubeconfigs', 'scheduler.kubeconfig'),
+      controllerManager: at('kubeconfigs', 'controller-manager.kubeconfig'),
+    },
+    storeFile: at('apiserver', 'store.db'),
+    containerd: {
+      config: at('containerd', 'config.toml'),
+      root: at('containerd', 'root'),
+      state: join(runDir, 'containerd'),
+      socket: join(runDir, 'containerd.sock'),
+      ttrpcSocket: join(runDir, 'containerd.sock.ttrpc'),
+    },
+    cni: {
+      confDir: at('cni', 'net.d'),
+      conflist: at('cni', 'net.d', '10-nodelet.conflist'),
+      shimConfDir: at('cni', 'shim', 'net.d'),
+      shimBinDir: at('cni', 'shim', 'bin'),
+      shimSocket: join(runDir, 'cni.sock'),
+      binDir: '/usr/lib/cni',
+      cacheDir: at('cni', 'cache'),
+      leaseDir: at('cni', 'leases'),
+    },
+    kubeletDir: at('kubelet'),
+    kubeletConfig: at('kubelet.yaml'),
+    podLogsDir: isDefaultRoot ? '/var/log/pods' : at('log', 'pods'),
+    containerLogsDir: isDefaultRoot ? '/var/log/containers' : at('log', 'containers'),
+    logDir: at('logs'),
+    pidDir: join(runDir, 'pids'),
+    cgroupRoot: isDefaultRoot ? '/' : `/nodelet-${hash}`,
+    // Interface names hold 15 characters.
+    bridge: isDefaultRoot ? 'nodelet0' : `nl-${hash}`,
+    logFile: (name) => at('logs', `${name}.log`),
+    pidFile: (name) => join(runDir, 'pids', `${name}.json`),
+  };
+}

@@ -1,0 +1,101 @@
+// The process table, read from /proc. A process is named by its pid and its start time together, so that a pid that
+// was used again is never taken for the one that was meant. Reads and signals; never starts anything.
+
+import { readdir, readFile } from 'node:fs/promises';
+import { errnoOf, isErrno } from '../../lib/errors.ts';
+
+export interface ProcessEntry {
+  readonly pid: number;
+  readonly ppid: number;
+  /** Ticks since boot (field 22 of /proc/PID/stat). */
+  readonly startTime: number;
+  /** The kernel's name of it, at most 15 characters. */
+  readonly comm: string;
+  /** State letter: R, S, D, Z … */
+  readonly state: string;
+  /** Empty for kernel threads and zombies. */
+  readonly argv: readonly string[];
+}
+
+/** What is needed to find a process again and be sure that it is the same one. */
+export interface ProcessId {
+  readonly pid: number;
+  readonly startTime: number;
+}
+
+/** The fields of /proc/PID/stat that are used here; undefined when the text is none. Pure. */
+export function parseStat(
+  text: string,
+): { readonly comm: string; readonly state: string; readonly ppid: number; readonly startTime: number } | undefined {
+  // comm may hold spaces and parentheses: it ends at the last one.
+  const open = text.indexOf('(');
+  const close = text.lastIndexOf(')');
+  if (open < 0 || close < open) return undefined;
+  const rest = text.slice(close + 2).split(' ');
+  const [state, ppid, startTime] = [rest[0], Number(rest[1]), Number(rest[19])];
+  if (state === undefined || !Number.isInteger(ppid) || !Number.isInteger(startTime)) return undefined;
+  return { comm: text.slice(open + 1, close), state, ppid, startTime };
+}
+
+/** A process that ends while it is read is no error: ENOENT before open, ESRCH after. */
+async function readGone(path: string): Promise<string | undefined> {
+  try {
+    return await readFile(path, 'utf8');
+  } catch (error) {
+    if (isErrno(error, 'ENOENT', 'ESRCH')) return undefined;
+    throw error;
+  }
+}
+
+export async function readProcess(pid: number): Promise<ProcessEntry | undefined> {
+  const [stat, cmdline] = await Promise.all([readGone(`/proc/${pid}/stat`), readGone(`/proc/${pid}/cmdline`)]);
+  if (stat === undefined) return undefined;
+  const fields = parseStat(stat);
+  if (fields === undefined) return undefined;
+  const argv = (cmdline ?? '').split('\0');
+  if (argv.at(-1) === '') argv.pop();
+  return { pid, ...fields, argv };
+}
+
+/** Every process of this machine's pid namespace, zombies and kernel threads too. */
+export async function listProcesses(): Promise<readonly ProcessEntry[]> {
+  const pids = (await readdir('/proc')).filter((name) => /^\d+$/.test(name)).map(Number);
+  const entries = await Promise.all(pids.map(readProcess));
+  return entries.filter((entry) => entry !== undefined);
+}
+
+/** Whether this very process still runs; a zombie does not. */
+export async function isAlive(id: ProcessId): Promise<boolean> {
+  const entry = await readProcess(id.pid);
+  return entry !== undefined && entry.startTime === id.startTime && entry.state !== 'Z' && entry.state !== 'X';
+}
+
+/** Sends a signal to exactly this process. False when it is gone. */
+export async function signalProcess(id: ProcessId, signal: NodeJS.Signals): Promise<boolean> {
+  if (!(await isAlive(id))) return false;
+  try {
+    process.kill(id.pid, signal);
+    return true;
+  } catch (error) {
+    if (errnoOf(error) === 'ESRCH') return false;
+    throw error;
+  }
+}
+
+/** The pids of `roots` and of everything below them. Pure. */
+export function descendants(entries: readonly ProcessEntry[], roots: Iterable<number>): ReadonlySet<number> {
+  const children = new Map<number, number[]>();
+  for (const entry of entries) {
+    const siblings = children.get(entry.ppid);
+    if (siblings === undefined) children.set(entry.ppid, [entry.pid]);
+    else siblings.push(entry.pid);
+  }
+  const found = new Set<number>();
+  const waiting = [...roots];
+  for (let pid = waiting.pop(); pid !== undefined; pid = waiting.pop()) {
+    if (found.has(pid)) continue;
+    found.add(pid);
+    waiting.push(...(children.get(pid) ?? []));
+  }
+  return found;
+}
