@@ -1,0 +1,141 @@
+// Failures as the API says them: one constructor per reason, with the messages and details of the real API server, which
+// clients match on. Never decides when something fails.
+
+import type { Status } from '../../client/types.ts';
+import type { FieldError, ResourceKind } from '../kinds/resource.ts';
+
+/** Thrown anywhere below the HTTP layer; becomes the response. */
+export class StatusError extends Error {
+  override name = 'StatusError';
+  readonly status: Status & { code: number };
+  constructor(code: number, reason: string, message: string, details?: Status['details']) {
+    super(message);
+    this.status = {
+      kind: 'Status',
+      apiVersion: 'v1',
+      metadata: {},
+      status: 'Failure',
+      message,
+      reason,
+      ...(details === undefined ? {} : { details }),
+      code,
+    };
+  }
+}
+
+type Resource = Pick<ResourceKind, 'group' | 'plural'>;
+type Kind = Pick<ResourceKind, 'group' | 'kind'>;
+
+/** "pods", "leases.coordination.k8s.io" */
+export function qualified({ group, plural }: Resource): string {
+  return group === '' ? plural : `${plural}.${group}`;
+}
+
+function detailsOf({ group, plural }: Resource, name: string): NonNullable<Status['details']> {
+  return { ...(name === '' ? {} : { name }), ...(group === '' ? {} : { group }), kind: plural };
+}
+
+export function badRequest(message: string): StatusError {
+  return new StatusError(400, 'BadRequest', message);
+}
+
+export function unauthorized(): StatusError {
+  return new StatusError(401, 'Unauthorized', 'Unauthorized');
+}
+
+export function forbidden(resource: Resource, name: string, why: string): StatusError {
+  const what = name === '' ? `${qualified(resource)} is forbidden` : `${qualified(resource)} "${name}" is forbidden`;
+  return new StatusError(403, 'Forbidden', `${what}: ${why}`, detailsOf(resource, name));
+}
+
+export function forbiddenPath(user: string, verb: string, path: string): StatusError {
+  const message = `forbidden: User "${user}" cannot ${verb} path "${path}"`;
+  return new StatusError(403, 'Forbidden', message, {});
+}
+
+export function notFound(resource: Resource, name: string): StatusError {
+  return new StatusError(404, 'NotFound', `${qualified(resource)} "${name}" not found`, detailsOf(resource, name));
+}
+
+/** For a path that nothing serves. */
+export function pathNotFound(): StatusError {
+  return new StatusError(404, 'NotFound', 'the server could not find the requested resource', {});
+}
+
+export function methodNotAllowed(): StatusError {
+  return new StatusError(
+    405,
+    'MethodNotAllowed',
+    'the server does not allow this method on the requested resource',
+    {},
+  );
+}
+
+export function notAcceptable(accepted: readonly string[]): StatusError {
+  const message = `only the following media types are accepted: ${accepted.join(', ')}`;
+  return new StatusError(406, 'NotAcceptable', message);
+}
+
+export function alreadyExists(resource: Resource, name: string): StatusError {
+  const message = `${qualified(resource)} "${name}" already exists`;
+  return new StatusError(409, 'AlreadyExists', message, detailsOf(resource, name));
+}
+
+export function conflict(resource: Resource, name: string, why: string): StatusError {
+  const message = `Operation cannot be fulfilled on ${qualified(resource)} "${name}": ${why}`;
+  return new StatusError(409, 'Conflict', message, detailsOf(resource, name));
+}
+
+export const MODIFIED = 'the object has been modified; please apply your changes to the latest version and try again';
+
+/** 410, for lists, continue tokens and watches. */
+export function expired(message: string): StatusError {
+  return new StatusError(410, 'Expired', message);
+}
+
+export function tooLarge(limit: number): StatusError {
+  return new StatusError(413, 'RequestEntityTooLarge', `Request entity too large: limit is ${limit}`);
+}
+
+export function unsupportedMediaType(accepted: readonly string[]): StatusError {
+  const message = `the body of the request was in an unknown format - accepted media types include: ${accepted.join(', ')}`;
+  return new StatusError(415, 'UnsupportedMediaType', message);
+}
+
+export function invalid({ group, kind }: Kind, name: string, errors: readonly FieldError[]): StatusError {
+  const lines = errors.map((error) => (error.field === '' ? error.detail : `${error.field}: ${error.detail}`));
+  const why = lines.length === 1 ? lines[0] : `[${lines.join(', ')}]`;
+  return new StatusError(422, 'Invalid', `${kind} "${name}" is invalid: ${why}`, {
+    ...(name === '' ? {} : { name }),
+    ...(group === '' ? {} : { group }),
+    kind,
+    causes: errors.map((error) => ({ reason: error.type, message: error.detail, field: error.field })),
+  });
+}
+
+export function tooManyRequests(
+  message: string,
+  retryAfterSeconds: number,
+  causes: readonly { reason: string; message: string }[] = [],
+): StatusError {
+  return new StatusError(429, 'TooManyRequests', message, {
+    ...(causes.length === 0 ? {} : { causes: [...causes] }),
+    ...(retryAfterSeconds === 0 ? {} : { retryAfterSeconds }),
+  });
+}
+
+export function internalError(message: string): StatusError {
+  return new StatusError(500, 'InternalError', `Internal error occurred: ${message}`, { causes: [{ message }] });
+}
+
+export function serviceUnavailable(message: string): StatusError {
+  return new StatusError(503, 'ServiceUnavailable', message);
+}
+
+/** A resourceVersion from the future: this store has never been there. */
+export function tooLargeResourceVersion(wanted: number, current: number): StatusError {
+  return new StatusError(504, 'Timeout', `Timeout: Too large resource version: ${wanted}, current: ${current}`, {
+    causes: [{ reason: 'ResourceVersionTooLarge', message: 'Too large resource version' }],
+    retryAfterSeconds: 1,
+  });
+}

@@ -1,0 +1,139 @@
+// JSON patch (RFC 6902) with JSON pointers (RFC 6901). Pure: changes the document it is given and returns it; the
+// caller throws both away when it fails half-way.
+
+import { getKey, isObject, jsonEqual, PatchError, setKey } from './json-value.ts';
+
+/** More operations than this in one patch are refused, as the API server does. */
+export const MAX_OPERATIONS = 10_000;
+
+interface Operation {
+  readonly op: string;
+  readonly path: string;
+  readonly from?: string;
+  readonly value?: unknown;
+}
+
+function readOperation(value: unknown, index: number): Operation {
+  if (!isObject(value) || typeof value['op'] !== 'string' || typeof value['path'] !== 'string') {
+    throw new PatchError('malformed', `operation ${index} of the JSON patch needs "op" and "path"`);
+  }
+  const { op, path, from } = value;
+  if (!['add', 'remove', 'replace', 'move', 'copy', 'test'].includes(op)) {
+    throw new PatchError('malformed', `Unexpected kind: ${op}`);
+  }
+  if ((op === 'move' || op === 'copy') && typeof from !== 'string') {
+    throw new PatchError('malformed', `operation ${index} of the JSON patch, ${op}, needs "from"`);
+  }
+  if ((op === 'add' || op === 'replace' || op === 'test') && !Object.hasOwn(value, 'value')) {
+    throw new PatchError('malformed', `operation ${index} of the JSON patch, ${op}, needs "value"`);
+  }
+  return { op, path, value: value['value'], ...(typeof from === 'string' ? { from } : {}) };
+}
+
+function pointer(path: string): string[] {
+  if (path === '') return [];
+  if (!path.startsWith('/')) throw new PatchError('malformed', `JSON pointer "${path}" does not start with "/"`);
+  return path
+    .slice(1)
+    .split('/')
+    .map((part) => part.replaceAll('~1', '/').replaceAll('~0', '~'));
+}
+
+function missing(op: string, path: string): PatchError {
+  return new PatchError('inapplicable', `${op} operation does not apply: doc is missing path: ${path}: missing value`);
+}
+
+/** The index a token names in a list; `end` is the largest that is allowed. "-" is the end, where that is. */
+function indexOf(token: string, length: number, end: number, op: string, path: string): number {
+  if (token === '-' && end === length) return length;
+  if (!/^(0|[1-9]\d*)$/.test(token)) throw missing(op, path);
+  const index = Number(token);
+  if (index > end) {
+    throw new PatchError(
+      'inapplicable',
+      `${op} operation does not apply: doc is missing index ${index}: invalid index`,
+    );
+  }
+  return index;
+}
+
+function child(container: unknown, token: string, op: string, path: string): unknown {
+  if (Array.isArray(container)) return container[indexOf(token, container.length, container.length - 1, op, path)];
+  if (!isObject(container) || !Object.hasOwn(container, token)) throw missing(op, path);
+  return getKey(container, token);
+}
+
+function resolve(document: unknown, tokens: readonly string[], op: string, path: string): unknown {
+  let at = document;
+  for (const token of tokens) at = child(at, token, op, path);
+  return at;
+}
+
+/** The document with `value` put at the pointer. */
+function put(document: unknown, op: 'add' | 'replace', path: string, value: unknown): unknown {
+  const tokens = pointer(path);
+  const last = tokens.pop();
+  if (last === undefined) return value;
+  const container = resolve(document, tokens, op, path);
+  if (Array.isArray(container)) {
+    const end = op === 'add' ? container.length : container.length - 1;
+    container.splice(indexOf(last, container.length, end, op, path), op === 'add' ? 0 : 1, value);
+  } else if (isObject(container)) {
+    if (op === 'replace' && !Object.hasOwn(container, last)) throw missing(op, path);
+    setKey(container, last, value);
+  } else throw missing(op, path);
+  return document;
+}
+
+function remove(document: unknown, path: string): unknown {
+  const tokens = pointer(path);
+  const last = tokens.pop();
+  if (last === undefined) throw new PatchError('inapplicable', 'the whole object cannot be removed');
+  const container = resolve(document, tokens, 'remove', path);
+  child(container, last, 'remove', path);
+  if (Array.isArray(container)) container.splice(Number(last), 1);
+  else if (isObject(container)) delete container[last];
+  return document;
+}
+
+/** Whether the pointer leads anywhere; `test` against null passes for what is absent, as the API server's does. */
+function lookUp(document: unknown, path: string): unknown {
+  try {
+    return resolve(document, pointer(path), 'test', path);
+  } catch (error) {
+    if (error instanceof PatchError && error.kind === 'inapplicable') return undefined;
+    throw error;
+  }
+}
+
+function apply(document: unknown, operation: Operation): unknown {
+  const { op, path, from = '', value } = operation;
+  switch (op) {
+    case 'add':
+    case 'replace':
+      return put(document, op, path, value);
+    case 'remove':
+      return remove(document, path);
+    case 'copy':
+      return put(document, 'add', path, structuredClone(resolve(document, pointer(from), op, from)));
+    case 'move': {
+      if (path === from) return document;
+      if (path.startsWith(`${from}/`)) {
+        throw new PatchError('inapplicable', `move operation does not apply: ${from} cannot go into itself`);
+      }
+      const moved = resolve(document, pointer(from), op, from);
+      return put(remove(document, from), 'add', path, moved);
+    }
+    default: {
+      if (jsonEqual(lookUp(document, path) ?? null, value)) return document;
+      throw new PatchError('inapplicable', `testing value ${path} failed: test failed`);
+    }
+  }
+}
+
+/** `document` after every operation of `patch`. Throws PatchError. */
+export function applyJsonPatch(document: unknown, patch: unknown): unknown {
+  if (!Array.isArray(patch)) throw new PatchError('malformed', 'a JSON patch is a list of operations');
+  const operations = patch.map(readOperation);
+  return operations.reduce(apply, document);
+}

@@ -1,0 +1,40 @@
+// JSON values as the patches see them. Pure.
+
+export type JsonObject = { [key: string]: unknown };
+
+export function isObject(value: unknown): value is JsonObject {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+/** Whether two JSON values say the same; the order of keys does not matter. */
+export function jsonEqual(a: unknown, b: unknown): boolean {
+  if (a === b) return true;
+  if (Array.isArray(a)) {
+    return Array.isArray(b) && a.length === b.length && a.every((item, index) => jsonEqual(item, b[index]));
+  }
+  if (!isObject(a) || !isObject(b)) return false;
+  const keys = Object.keys(a);
+  if (keys.length !== Object.keys(b).length) return false;
+  return keys.every((key) => Object.hasOwn(b, key) && jsonEqual(a[key], b[key]));
+}
+
+/** Sets a key that may be called "__proto__", which plain assignment would not store. */
+export function setKey(object: JsonObject, key: string, value: unknown): void {
+  if (key === '__proto__') {
+    Object.defineProperty(object, key, { value, writable: true, enumerable: true, configurable: true });
+  } else object[key] = value;
+}
+
+export function getKey(object: JsonObject, key: string): unknown {
+  return Object.hasOwn(object, key) ? object[key] : undefined;
+}
+
+/** A patch that cannot be read as one (400), or that does not fit the object (422). */
+export class PatchError extends Error {
+  override name = 'PatchError';
+  readonly kind: 'malformed' | 'inapplicable';
+  constructor(kind: 'malformed' | 'inapplicable', message: string) {
+    super(message);
+    this.kind = kind;
+  }
+}

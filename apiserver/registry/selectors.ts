@@ -1,0 +1,162 @@
+// Label and field selectors: parsed once per request, then asked of every object. Pure.
+
+import { badRequest } from '../http/errors.ts';
+import type { KubeObject, ResourceKind } from '../kinds/resource.ts';
+
+export interface LabelRequirement {
+  readonly key: string;
+  readonly operator: 'in' | 'notin' | 'exists' | '!' | 'gt' | 'lt';
+  readonly values: readonly string[];
+}
+
+const KEY = /^([A-Za-z0-9]([-A-Za-z0-9.]*[A-Za-z0-9])?\/)?[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$/;
+const VALUE = /^([A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?)?$/;
+
+function unparsable(selector: string, why: string): Error {
+  return badRequest(`unable to parse requirement: ${why} in "${selector}"`);
+}
+
+/** Splits at commas outside parentheses. */
+function splitRequirements(selector: string): string[] {
+  const parts: string[] = [];
+  let [depth, start] = [0, 0];
+  for (let i = 0; i < selector.length; i++) {
+    const char = selector[i];
+    if (char === '(') depth++;
+    else if (char === ')') depth--;
+    else if (char === ',' && depth === 0) {
+      parts.push(selector.slice(start, i));
+      start = i + 1;
+    }
+  }
+  parts.push(selector.slice(start));
+  return parts.map((part) => part.trim());
+}
+
+function parseRequirement(part: string, selector: string): LabelRequirement {
+  const set = /^(\S+)\s+(in|notin)\s*\(([^()]*)\)$/.exec(part);
+  const compare = /^([^\s=!<>]+)\s*(==|=|!=|>|<)\s*([^\s=!<>]*)$/.exec(part);
+  const exists = /^(!?)\s*([^\s=!<>(),]+)$/.exec(part);
+  let requirement: LabelRequirement;
+  if (set !== null) {
+    const [, key = '', operator, values = ''] = set;
+    requirement = { key, operator: operator === 'in' ? 'in' : 'notin', values: values.split(',').map((v) => v.trim()) };
+  } else if (compare !== null) {
+    const [, key = '', operator, value = ''] = compare;
+    const operators = { '=': 'in', '==': 'in', '!=': 'notin', '>': 'gt', '<': 'lt' } as const;
+    const known = Object.entries(operators).find(([text]) => text === operator)?.[1] ?? 'in';
+    requirement = { key, operator: known, values: [value] };
+  } else if (exists !== null) {
+    const [, not, key = ''] = exists;
+    requirement = { key, operator: not === '!' ? '!' : 'exists', values: [] };
+  } else throw unparsable(selector, `found "${part}", expected a label requirement`);
+  const { key, operator, values } = requirement;
+  if (!KEY.test(key)) throw unparsable(selector, `"${key}" is no label key`);
+  if (operator === 'gt' || operator === 'lt') {
+    if (!/^-?\d+$/.test(values[0] ?? '')) throw unparsable(selector, `"${values[0]}" is no integer`);
+  } else {
+    const bad = values.find((value) => !VALUE.test(value) || value.length > 63);
+    if (bad !== undefined) throw unparsable(selector, `"${bad}" is no label value`);
+  }
+  return requirement;
+}
+
+/** "a=b,c!=d,e in (f,g),h notin (i),j,!k". Throws 400 with the part that is wrong. */
+export function parseLabelSelector(selector: string): readonly LabelRequirement[] {
+  if (selector.trim() === '') return [];
+  return splitRequirements(selector).map((part) => parseRequirement(part, selector));
+}
+
+export function matchesLabels(
+  requirements: readonly LabelRequirement[],
+  labels: Readonly<Record<string, string>> | undefined,
+): boolean {
+  return requirements.every(({ key, operator, values }) => {
+    const value = labels !== undefined && Object.hasOwn(labels, key) ? labels[key] : undefined;
+    switch (operator) {
+      case 'in':
+        return value !== undefined && values.includes(value);
+      case 'notin':
+        return value === undefined || !values.includes(value);
+      case 'exists':
+        return value !== undefined;
+      case '!':
+        return value === undefined;
+      default: {
+        if (value === undefined || !/^-?\d+$/.test(value)) return false;
+        const [have, want] = [BigInt(value), BigInt(values[0] ?? '0')];
+        return operator === 'gt' ? have > want : have < want;
+      }
+    }
+  });
+}
+
+export interface FieldRequirement {
+  readonly field: string;
+  readonly value: string;
+  readonly equal: boolean;
+}
+
+/** Splits at `separator`, except where a backslash stands before it; the escapes (\\ \, \=) are undone later. */
+function splitEscaped(text: string, separator: string): string[] {
+  const parts: string[] = [];
+  let current = '';
+  for (let i = 0; i < text.length; i++) {
+    const char = text.charAt(i);
+    if (char === '\\') current += char + text.charAt(++i);
+    else if (char === separator) {
+      parts.push(current);
+      current = '';
+    } else current += char;
+  }
+  parts.push(current);
+  return parts;
+}
+
+/** "spec.nodeName=n,status.phase!=Failed". Throws 400. */
+export function parseFieldSelector(selector: string): readonly FieldRequirement[] {
+  if (selector.trim() === '') return [];
+  return splitEscaped(selector, ',')
+    .filter((part) => part !== '')
+    .map((part) => {
+      const match = /^([^=!\\]+)(!=|==|=)((?:[^=\\]|\\.)*)$/.exec(part);
+      if (match === null) throw badRequest(`invalid selector: '${selector}'; can't understand '${part}'`);
+      const [, field = '', operator, value = ''] = match;
+      return { field: field.trim(), equal: operator !== '!=', value: value.replace(/\\(.)/g, '$1') };
+    });
+}
+
+type FieldReader = (object: Readonly<KubeObject>) => string;
+
+function fieldReader(kind: ResourceKind, field: string): FieldReader {
+  if (field === 'metadata.name') return (object) => object.metadata.name ?? '';
+  if (field === 'metadata.namespace' && kind.namespaced) return (object) => object.metadata.namespace ?? '';
+  const fields = kind.strategy.selectableFields;
+  const read = fields !== undefined && Object.hasOwn(fields, field) ? fields[field] : undefined;
+  if (read === undefined) throw badRequest(`field label not supported: ${field}`);
+  return read;
+}
+
+/** What a list or watch asks of each object. */
+export interface Selection {
+  /** True when every object matches, so that none need be looked at. */
+  readonly everything: boolean;
+  /** The one name that can match, where the selector says so. */
+  readonly name?: string;
+  matches(object: Readonly<KubeObject>): boolean;
+}
+
+/** Both selectors as one question. Throws 400 for a selector that does not parse or a field that is not selectable. */
+export function parseSelection(kind: ResourceKind, labelSelector: string, fieldSelector: string): Selection {
+  const labels = parseLabelSelector(labelSelector);
+  const fields = parseFieldSelector(fieldSelector);
+  const readers = fields.map(({ field, value, equal }) => ({ read: fieldReader(kind, field), value, equal }));
+  const name = fields.find(({ field, equal }) => field === 'metadata.name' && equal)?.value;
+  return {
+    everything: labels.length === 0 && fields.length === 0,
+    ...(name === undefined ? {} : { name }),
+    matches: (object) =>
+      readers.every(({ read, value, equal }) => (read(object) === value) === equal) &&
+      matchesLabels(labels, object.metadata.labels),
+  };
+}
