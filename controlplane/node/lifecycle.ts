@@ -1,0 +1,106 @@
+// Watches over nodes: one whose lease has not been renewed for 40 s becomes Unknown, and every node carries the taints
+// that its conditions call for. What follows from a state is decided in taints.ts.
+
+import { isConflict, isNotFound } from '../../client/errors.ts';
+import { resourcePath } from '../../client/paths.ts';
+import { objectKey } from '../../client/store.ts';
+import type { Lease, Node } from '../../client/types.ts';
+import { WorkQueue } from '../../client/workqueue.ts';
+import type { Controller, ControllerContext, Informers } from '../runtime.ts';
+import { nextTaints, unknownConditions } from './taints.ts';
+
+/** --node-monitor-grace-period of the real controller (40 s until v1.31). */
+export const GRACE_PERIOD_MS = 40_000;
+
+type Needed = Pick<Informers, 'nodes' | 'nodeLeases'>;
+
+export class NodeLifecycleController implements Controller {
+  readonly name = 'node-lifecycle';
+  readonly workers = 2;
+  readonly queue: WorkQueue;
+  readonly #context: ControllerContext;
+  readonly #informers: Needed;
+  /**
+   * When each node last gave a sign of life, by our own monotonic clock: the clocks of nodes are not compared with
+   * ours.
+   */
+  readonly #lastSign = new Map<string, number>();
+
+  constructor(context: ControllerContext, informers: Needed) {
+    this.#context = context;
+    this.#informers = informers;
+    this.queue = new WorkQueue({ clock: context.clock });
+    informers.nodes.onChange((changes) => {
+      for (const change of changes) {
+        const name = change.object.metadata.name;
+        if (change.type === 'removed') this.#lastSign.delete(name);
+        else {
+          const alive = change.type === 'added' || heartbeat(change.old) !== heartbeat(change.object);
+          if (alive) this.#lastSign.set(name, context.clock.monotonic());
+          this.queue.add(objectKey(change.object));
+        }
+      }
+    });
+    informers.nodeLeases.onChange((changes) => {
+      for (const change of changes) {
+        const renewed =
+          change.type === 'added' || (change.type === 'modified' && renewal(change.old) !== renewal(change.object));
+        const name = change.object.metadata.name;
+        if (renewed && this.#lastSign.has(name)) this.#lastSign.set(name, context.clock.monotonic());
+      }
+    });
+  }
+
+  async sync(name: string): Promise<void> {
+    const node = this.#informers.nodes.get(name);
+    if (node === undefined) return;
+    const { clock } = this.#context;
+    const silentMs = clock.monotonic() - (this.#lastSign.get(name) ?? clock.monotonic());
+    // Renewals do not queue the node; it looks again when the last sign it knew of has become too old.
+    if (silentMs < GRACE_PERIOD_MS) this.queue.addAfter(name, GRACE_PERIOD_MS - silentMs);
+    else if (await this.#declareUnknown(node)) return;
+    await this.#taint(node);
+  }
+
+  /** True when the node's conditions had to be changed; its own change then brings it back here. */
+  async #declareUnknown(node: Node): Promise<boolean> {
+    const conditions = unknownConditions(node, this.#timestamp());
+    if (conditions.length === 0) return false;
+    const { name } = node.metadata;
+    const path = resourcePath('v1', 'nodes', { name, subresource: 'status' });
+    await this.#write(() => this.#context.client.patch(path, { status: { conditions } }, 'strategic'));
+    const subject = { ...node, kind: 'Node', apiVersion: 'v1', metadata: { ...node.metadata, uid: name } };
+    this.#context.recorder.event(subject, 'Normal', 'NodeNotReady', `Node ${name} status is now: NodeNotReady`);
+    return true;
+  }
+
+  async #taint(node: Node): Promise<void> {
+    const taints = nextTaints(node, this.#timestamp());
+    if (taints === undefined) return;
+    const { name, resourceVersion } = node.metadata;
+    // Taints are one list: the version makes sure that nobody's change to it is lost.
+    const patch = { metadata: { resourceVersion }, spec: { taints: taints.length === 0 ? null : taints } };
+    await this.#write(() => this.#context.client.patch(resourcePath('v1', 'nodes', { name }), patch, 'merge'));
+  }
+
+  /** A node that is gone or has changed meanwhile: its next event tells what there is to do. */
+  async #write(request: () => Promise<unknown>): Promise<void> {
+    try {
+      await request();
+    } catch (error) {
+      if (!isNotFound(error) && !isConflict(error)) throw error;
+    }
+  }
+
+  #timestamp(): string {
+    return new Date(this.#context.clock.now()).toISOString().replace(/\.\d+Z$/, 'Z');
+  }
+}
+
+function heartbeat(node: Node): string | undefined {
+  return node.status?.conditions?.find((condition) => condition.type === 'Ready')?.lastHeartbeatTime;
+}
+
+function renewal(lease: Lease): string | undefined {
+  return lease.spec?.renewTime;
+}

@@ -1,0 +1,122 @@
+// What every controller runs on: shared informers, and a work queue whose keys are worked off until the signal aborts.
+// Decides nothing itself.
+
+import type { Namespace as CoreNamespace, ServiceAccount as CoreServiceAccount } from 'kubernetes-types/core/v1';
+import type { ApiClient } from '../client/api.ts';
+import { isConflict } from '../client/errors.ts';
+import { type Query, resourcePath } from '../client/paths.ts';
+import type { EventSubject } from '../client/recorder.ts';
+import { Reflector } from '../client/reflector.ts';
+import type { Identified, ReadableStore } from '../client/store.ts';
+import type { ConfigMap, Lease, Node, Pod, Stored } from '../client/types.ts';
+import type { WorkQueue } from '../client/workqueue.ts';
+import type { Clock } from '../lib/clock.ts';
+import { errorMessage } from '../lib/errors.ts';
+
+export type Namespace = Stored<CoreNamespace>;
+export type ServiceAccount = Stored<CoreServiceAccount>;
+
+/** One line for the process's log. */
+export type Log = (message: string) => void;
+
+export interface Recorder {
+  event(subject: EventSubject, type: 'Normal' | 'Warning', reason: string, message: string): void;
+}
+
+/** What a controller is given. */
+export interface ControllerContext {
+  readonly client: ApiClient;
+  readonly clock: Clock;
+  readonly recorder: Recorder;
+  readonly log: Log;
+}
+
+/** A change that a controller reacts to may leave these out of the stored copies: they only cost memory. */
+function withoutManagedFields<T extends Identified>(object: T): T {
+  if (object.metadata.managedFields === undefined) return object;
+  const { managedFields: _, ...metadata } = object.metadata;
+  return { ...object, metadata };
+}
+
+/** One list-watch per kind for all controllers of the process. */
+export class Informers {
+  readonly #runners: ((signal: AbortSignal) => Promise<void>)[] = [];
+  readonly #synced: (() => Promise<void>)[] = [];
+  readonly pods: ReadableStore<Pod>;
+  readonly nodes: ReadableStore<Node>;
+  readonly namespaces: ReadableStore<Namespace>;
+  /** Only those called "default". */
+  readonly defaultServiceAccounts: ReadableStore<ServiceAccount>;
+  /** Only those called "kube-root-ca.crt". */
+  readonly rootCaConfigMaps: ReadableStore<ConfigMap>;
+  /** Of namespace kube-node-lease. */
+  readonly nodeLeases: ReadableStore<Lease>;
+
+  constructor(client: ApiClient, clock: Clock, log: Log) {
+    const informer = <T extends Identified>(what: string, path: string, query?: Query): ReadableStore<T> => {
+      const reflector = new Reflector<T>({
+        client,
+        path,
+        clock,
+        transform: withoutManagedFields,
+        ...(query === undefined ? {} : { query }),
+        onFailure: (error, ms) => log(`${what}: ${errorMessage(error)}; again in ${(ms / 1000).toFixed(1)} s`),
+        onRecovery: () => log(`${what}: the API server answers again`),
+      });
+      this.#runners.push((signal) => reflector.run(signal));
+      this.#synced.push(() => reflector.store.whenSynced());
+      return reflector.store;
+    };
+    const named = (name: string): Query => ({ fieldSelector: `metadata.name=${name}` });
+    this.pods = informer<Pod>('pods', resourcePath('v1', 'pods'));
+    this.nodes = informer<Node>('nodes', resourcePath('v1', 'nodes'));
+    this.namespaces = informer<Namespace>('namespaces', resourcePath('v1', 'namespaces'));
+    this.defaultServiceAccounts = informer<ServiceAccount>(
+      'serviceaccounts',
+      resourcePath('v1', 'serviceaccounts'),
+      named('default'),
+    );
+    this.rootCaConfigMaps = informer<ConfigMap>(
+      'configmaps',
+      resourcePath('v1', 'configmaps'),
+      named('kube-root-ca.crt'),
+    );
+    this.nodeLeases = informer<Lease>(
+      'leases',
+      resourcePath('coordination.k8s.io/v1', 'leases', { namespace: 'kube-node-lease' }),
+    );
+  }
+
+  /** Runs every list-watch until `signal` aborts. */
+  async run(signal: AbortSignal): Promise<void> {
+    await Promise.all(this.#runners.map((run) => run(signal)));
+  }
+
+  /** Resolves once every store holds a complete list. */
+  async whenSynced(): Promise<void> {
+    await Promise.all(this.#synced.map((synced) => synced()));
+  }
+}
+
+/** A controller: keys in a queue, and the work that makes one key's state right. */
+export interface Controller {
+  readonly name: string;
+  readonly queue: WorkQueue;
+  readonly workers: number;
+  sync(key: string): Promise<void>;
+}
+
+/** Works off a controller's queue until `signal` aborts. Conflicts are ordinary and not logged. */
+export async function runController(controller: Controller, log: Log, signal: AbortSignal): Promise<void> {
+  const stop = (): void => controller.queue.shutDown();
+  signal.addEventListener('abort', stop, { once: true });
+  if (signal.aborted) stop();
+  await controller.queue.run(
+    controller.workers,
+    (key) => controller.sync(key),
+    (key, error, retryInMs) => {
+      if (signal.aborted || isConflict(error)) return;
+      log(`${controller.name} ${key}: ${errorMessage(error)}; again in ${retryInMs} ms`);
+    },
+  );
+}

@@ -1,0 +1,170 @@
+// Binds pending pods to nodes the moment they appear; to be run once its informers hold complete lists. Where a pod goes is decided in filter.ts; this keeps what the
+// decision needs at hand (pods by node, bindings under way) and carries it out.
+
+import { isConflict, isNotFound } from '../../client/errors.ts';
+import { resourcePath } from '../../client/paths.ts';
+import { type Change, objectKey } from '../../client/store.ts';
+import type { Node, Pod } from '../../client/types.ts';
+import { WorkQueue } from '../../client/workqueue.ts';
+import type { Controller, ControllerContext, Informers } from '../runtime.ts';
+import { type NodeView, place } from './filter.ts';
+
+export const SCHEDULER_NAME = 'default-scheduler';
+/** A pod that fits nowhere is looked at again after this long even when nothing seems to have changed. */
+const FLUSH_UNSCHEDULABLE_MS = 300_000;
+/** Bindings under way at once. */
+const WORKERS = 16;
+
+/** Ours to place: pending, unbound, not gated, not on its way out. */
+export function isPending(pod: Pod): boolean {
+  return (
+    (pod.spec.nodeName ?? '') === '' &&
+    pod.metadata.deletionTimestamp === undefined &&
+    (pod.spec.schedulerName ?? SCHEDULER_NAME) === SCHEDULER_NAME &&
+    (pod.spec.schedulingGates ?? []).length === 0 &&
+    !isFinished(pod)
+  );
+}
+
+function isFinished(pod: Pod): boolean {
+  return pod.status?.phase === 'Succeeded' || pod.status?.phase === 'Failed';
+}
+
+/** Whether a change of a node can make room for a pod; heartbeats do not. */
+export function nodeChangeMatters(old: Node, now: Node): boolean {
+  const view = (node: Node): string =>
+    JSON.stringify([
+      node.metadata.labels,
+      node.spec?.taints,
+      node.spec?.unschedulable,
+      node.status?.allocatable,
+      node.status?.conditions?.map(({ type, status }) => [type, status]),
+    ]);
+  return view(old) !== view(now);
+}
+
+export class Scheduler implements Controller {
+  readonly name = 'scheduler';
+  readonly workers = WORKERS;
+  readonly queue: WorkQueue;
+  readonly #context: ControllerContext;
+  readonly #informers: Pick<Informers, 'pods' | 'nodes'>;
+  /** Node name → pods there by key, kept with the changes so that a decision need not walk all pods. */
+  readonly #byNode = new Map<string, Map<string, Pod>>();
+  /** Bound by us but not seen bound yet: they take room already. */
+  readonly #assumed = new Map<string, { readonly pod: Pod; readonly node: string }>();
+  readonly #unschedulable = new Set<string>();
+
+  constructor(context: ControllerContext, informers: Pick<Informers, 'pods' | 'nodes'>) {
+    this.#context = context;
+    this.#informers = informers;
+    this.queue = new WorkQueue({ clock: context.clock, initialDelayMs: 100, maxDelayMs: 10_000 });
+    informers.pods.onChange((changes) => {
+      for (const change of changes) this.#podChanged(change);
+    });
+    informers.nodes.onChange((changes) => {
+      const matters = changes.some(
+        (change) =>
+          change.type === 'added' || (change.type === 'modified' && nodeChangeMatters(change.old, change.object)),
+      );
+      if (matters) this.#retryUnschedulable();
+    });
+  }
+
+  async sync(key: string): Promise<void> {
+    const pod = this.#informers.pods.get(key);
+    if (pod === undefined || !isPending(pod) || this.#assumed.has(key)) return;
+    const placement = place(pod, this.#views());
+    if (placement.kind === 'node') await this.#bind(key, pod, placement.node);
+    else await this.#reject(key, pod, placement.message);
+  }
+
+  #views(): NodeView[] {
+    return this.#informers.nodes.list().map((node) => {
+      const pods = [...(this.#byNode.get(node.metadata.name)?.values() ?? [])];
+      for (const assumed of this.#assumed.values()) if (assumed.node === node.metadata.name) pods.push(assumed.pod);
+      return { node, pods };
+    });
+  }
+
+  async #bind(key: string, pod: Pod, node: string): Promise<void> {
+    const { name, namespace, uid } = pod.metadata;
+    this.#assumed.set(key, { pod, node });
+    try {
+      await this.#context.client.create(resourcePath('v1', 'pods', { namespace, name, subresource: 'binding' }), {
+        apiVersion: 'v1',
+        kind: 'Binding',
+        metadata: { name, namespace, uid },
+        target: { apiVersion: 'v1', kind: 'Node', name: node },
+      });
+    } catch (error) {
+      this.#assumed.delete(key);
+      // Gone, or bound by someone else: the watch tells what there is to do, if anything.
+      if (isNotFound(error) || isConflict(error)) return;
+      throw error;
+    }
+    const message = `Successfully assigned ${key} to ${node}`;
+    this.#context.recorder.event({ ...pod, kind: 'Pod', apiVersion: 'v1' }, 'Normal', 'Scheduled', message);
+  }
+
+  async #reject(key: string, pod: Pod, message: string): Promise<void> {
+    this.#unschedulable.add(key);
+    this.queue.addAfter(key, FLUSH_UNSCHEDULABLE_MS);
+    this.#context.recorder.event({ ...pod, kind: 'Pod', apiVersion: 'v1' }, 'Warning', 'FailedScheduling', message);
+    const known = pod.status?.conditions?.find((condition) => condition.type === 'PodScheduled');
+    if (known?.status === 'False' && known.reason === 'Unschedulable' && known.message === message) return;
+    const { name, namespace, uid } = pod.metadata;
+    const since =
+      known?.status === 'False' && known.lastTransitionTime !== undefined
+        ? known.lastTransitionTime
+        : new Date(this.#context.clock.now()).toISOString().replace(/\.\d+Z$/, 'Z');
+    const condition = {
+      type: 'PodScheduled',
+      status: 'False',
+      reason: 'Unschedulable',
+      message,
+      lastTransitionTime: since,
+    };
+    try {
+      await this.#context.client.patch(
+        resourcePath('v1', 'pods', { namespace, name, subresource: 'status' }),
+        { metadata: { uid }, status: { conditions: [condition] } },
+        'strategic',
+      );
+    } catch (error) {
+      if (!isNotFound(error) && !isConflict(error)) throw error;
+    }
+  }
+
+  #podChanged(change: Change<Pod>): void {
+    const pod = change.object;
+    const key = objectKey(pod);
+    const before = change.type === 'modified' ? change.old : undefined;
+    if (before?.spec.nodeName !== undefined) this.#byNode.get(before.spec.nodeName)?.delete(key);
+    const node = pod.spec.nodeName ?? '';
+    const placed = change.type !== 'removed' && node !== '' && !isFinished(pod);
+    if (placed) {
+      const there = this.#byNode.get(node) ?? new Map<string, Pod>();
+      this.#byNode.set(node, there.set(key, pod));
+    } else this.#byNode.get(node)?.delete(key);
+    if (placed || change.type === 'removed') this.#assumed.delete(key);
+    if (change.type === 'removed' || !isPending(pod)) this.#unschedulable.delete(key);
+    else if (!this.#unschedulable.has(key) || specChanged(before, pod)) {
+      this.#unschedulable.delete(key);
+      this.queue.add(key);
+    }
+    // Room may have become free.
+    if (node !== '' && !placed) this.#retryUnschedulable();
+  }
+
+  #retryUnschedulable(): void {
+    const waiting = [...this.#unschedulable];
+    this.#unschedulable.clear();
+    for (const key of waiting) this.queue.add(key);
+  }
+}
+
+/** Our own status patch must not make us look at the pod again; a change of what it asks for must. */
+function specChanged(before: Pod | undefined, now: Pod): boolean {
+  return before === undefined || JSON.stringify(before.spec) !== JSON.stringify(now.spec);
+}
