@@ -147,7 +147,11 @@ async function withCri<T>(
   tracer = new Tracer(),
 ): Promise<T> {
   const { RuntimeService } = loadProto('cri').runtime.v1;
-  const client = new RuntimeService(`unix://${socket}`, credentials.createInsecure());
+  // A connection of its own, tried again soon: the shared pool remembers a dead daemon for a second.
+  const client = new RuntimeService(`unix://${socket}`, credentials.createInsecure(), {
+    'grpc.use_local_subchannel_pool': 1,
+    'grpc.initial_reconnect_backoff_ms': 50,
+  });
   try {
     return await body(client, unaryCaller(tracer, 'cri'));
   } finally {
