@@ -1,8 +1,6 @@
 // The words of the CNI specification (https://www.cni.dev/docs/spec/, 1.1.0) as types, with its error codes.
 // Types, constants and the one error class; nothing here reads or runs anything.
 
-import type { Tracer } from '../lib/trace.ts';
-
 export type CniCommand = 'ADD' | 'DEL' | 'CHECK' | 'STATUS' | 'GC' | 'VERSION';
 
 export type JsonObject = Readonly<Record<string, unknown>>;
@@ -40,38 +38,38 @@ export interface Attachment {
 
 export interface CniInterface {
   readonly name: string;
-  readonly mac?: string;
+  readonly mac?: string | undefined;
   /** Bytes. */
-  readonly mtu?: number;
+  readonly mtu?: number | undefined;
   /** Network namespace the interface is in; empty for the host's. */
-  readonly sandbox?: string;
-  readonly socketPath?: string;
-  readonly pciID?: string;
+  readonly sandbox?: string | undefined;
+  readonly socketPath?: string | undefined;
+  readonly pciID?: string | undefined;
 }
 
 export interface CniIP {
   /** CIDR notation. */
   readonly address: string;
-  readonly gateway?: string;
+  readonly gateway?: string | undefined;
   /** Index into `interfaces`. */
-  readonly interface?: number;
+  readonly interface?: number | undefined;
 }
 
 export interface CniRoute {
   readonly dst: string;
-  readonly gw?: string;
-  readonly mtu?: number;
-  readonly advmss?: number;
-  readonly priority?: number;
-  readonly table?: number;
-  readonly scope?: number;
+  readonly gw?: string | undefined;
+  readonly mtu?: number | undefined;
+  readonly advmss?: number | undefined;
+  readonly priority?: number | undefined;
+  readonly table?: number | undefined;
+  readonly scope?: number | undefined;
 }
 
 export interface CniDns {
-  readonly nameservers?: readonly string[];
-  readonly domain?: string;
-  readonly search?: readonly string[];
-  readonly options?: readonly string[];
+  readonly nameservers?: readonly string[] | undefined;
+  readonly domain?: string | undefined;
+  readonly search?: readonly string[] | undefined;
+  readonly options?: readonly string[] | undefined;
 }
 
 /** The result of an ADD in the shape of 1.1.0, whatever version the plugin spoke. */
@@ -115,25 +113,28 @@ export class CniError extends Error {
     fault: { code: number; msg: string; details?: string; plugin?: string; command?: CniCommand },
     options?: ErrorOptions,
   ) {
-    const where = fault.plugin === undefined ? '' : `plugin ${fault.plugin} failed (${fault.command ?? '?'}): `;
-    super(`${where}${fault.msg}${fault.details ? `; ${fault.details}` : ''}`, options);
+    super(`${summaryOf(fault)}${fault.details ? `; ${fault.details}` : ''}`, options);
     this.code = fault.code;
     this.msg = fault.msg;
     this.details = fault.details ?? '';
     this.plugin = fault.plugin;
     this.command = fault.command;
   }
+
+  /** The message without the details: which plugin, which command, its own words. */
+  get summary(): string {
+    return summaryOf(this);
+  }
+}
+
+function summaryOf(fault: { msg: string; plugin?: string | undefined; command?: CniCommand | undefined }): string {
+  if (fault.plugin === undefined) return fault.msg;
+  // libcni's wording, so that what people search for is found.
+  return `plugin type="${fault.plugin}" failed (${(fault.command ?? '').toLowerCase()}): ${fault.msg}`;
 }
 
 /** Identity of an attachment in `cni.dev/valid-attachments`, with the specification's key names. */
 export interface AttachmentRef {
   readonly containerID: string;
   readonly ifname: string;
-}
-
-/** What everything that runs plugins needs. */
-export interface CniEnvironment {
-  /** Where plugin binaries are looked for, first match wins. */
-  readonly binDirs: readonly string[];
-  readonly tracer: Tracer;
 }

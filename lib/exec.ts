@@ -65,6 +65,9 @@ export const exec: Exec = (file, args, options = {}) =>
         : setTimeout(() => {
             timedOut = true;
             child.kill('SIGKILL');
+            // A child of the program may hold the pipes open for long; nothing it says counts any more.
+            child.stdout.destroy();
+            child.stderr.destroy();
           }, options.timeoutMs);
     child.stdout.on('data', (chunk: Buffer) => stdout.push(chunk));
     child.stderr.on('data', (chunk: Buffer) => stderr.push(chunk));

@@ -1,0 +1,128 @@
+// Attachments on disk, so that each can be undone by whoever comes after a crash: `<cacheDir>/<container
+// id>/<interface>@<network>.json`, each file replaced atomically. An entry exists from before the first plugin of an
+// ADD runs until the last one of a DEL succeeded. Never runs a plugin.
+
+import { readdir, rm } from 'node:fs/promises';
+import { join } from 'node:path';
+import { readFileIfExists, writeFileAtomic } from '../lib/atomic.ts';
+import { isErrno } from '../lib/errors.ts';
+import { isJsonObject, tryParseJson } from './json.ts';
+import type { Attachment, JsonObject, NetworkConfigList, PluginConfig } from './types.ts';
+
+const KIND = 'nodelet.cni.attachment/v1';
+
+export interface CachedAttachment extends Attachment {
+  /** The configuration it was made with, whatever the conf dir says today. */
+  readonly list: NetworkConfigList;
+  /** `adding` until the whole chain succeeded. */
+  readonly state: 'adding' | 'added';
+  /** The result so far, in the version of `list`; undefined before the first plugin answered. */
+  readonly result: JsonObject | undefined;
+  /** Epoch ms of the ADD. */
+  readonly createdAt: number;
+}
+
+export interface CacheListing {
+  readonly entries: readonly CachedAttachment[];
+  /** Files that are not entries, with why. */
+  readonly broken: readonly Error[];
+}
+
+export class AttachmentCache {
+  readonly #dir: string;
+  constructor(dir: string) {
+    this.#dir = dir;
+  }
+
+  #path(
+    entry: Pick<CachedAttachment, 'containerId' | 'ifName'> & { readonly list: { readonly name: string } },
+  ): string {
+    return join(this.#dir, entry.containerId, `${entry.ifName}@${entry.list.name}.json`);
+  }
+
+  async write(entry: CachedAttachment): Promise<void> {
+    // 0600: CNI_ARGS and annotations of other people's pods are in it.
+    await writeFileAtomic(this.#path(entry), `${JSON.stringify({ kind: KIND, ...entry })}\n`, 0o600);
+  }
+
+  /** Forgets the attachment. Idempotent. */
+  async remove(entry: Pick<CachedAttachment, 'containerId' | 'ifName' | 'list'>): Promise<void> {
+    await rm(this.#path(entry), { force: true });
+    const dir = join(this.#dir, entry.containerId);
+    // What is left may be the temporary file of a write that was killed.
+    if (!(await namesIn(dir)).some((name) => name.endsWith('.json'))) await rm(dir, { recursive: true, force: true });
+  }
+
+  /** The attachments of one container. Rejects when a file of it cannot be understood. */
+  async ofContainer(containerId: string): Promise<readonly CachedAttachment[]> {
+    const listing = await this.#listContainer(containerId);
+    const [broken] = listing.broken;
+    if (broken !== undefined) throw broken;
+    return listing.entries;
+  }
+
+  async list(): Promise<CacheListing> {
+    const entries: CachedAttachment[] = [];
+    const broken: Error[] = [];
+    for (const containerId of await namesIn(this.#dir)) {
+      const listing = await this.#listContainer(containerId);
+      entries.push(...listing.entries);
+      broken.push(...listing.broken);
+    }
+    return { entries, broken };
+  }
+
+  async #listContainer(containerId: string): Promise<CacheListing> {
+    const entries: CachedAttachment[] = [];
+    const broken: Error[] = [];
+    const dir = join(this.#dir, containerId);
+    for (const name of await namesIn(dir)) {
+      if (!name.endsWith('.json')) continue;
+      const path = join(dir, name);
+      const text = await readFileIfExists(path);
+      if (text === undefined) continue;
+      const entry = parseEntry(text);
+      if (entry === undefined) broken.push(new Error(`${path} is not a cached CNI attachment; remove it by hand`));
+      else entries.push(entry);
+    }
+    return { entries, broken };
+  }
+}
+
+async function namesIn(dir: string): Promise<string[]> {
+  try {
+    return await readdir(dir);
+  } catch (error) {
+    if (isErrno(error, 'ENOENT', 'ENOTDIR')) return [];
+    throw error;
+  }
+}
+
+const isText = (value: unknown): value is string => typeof value === 'string';
+const isPlugin = (value: unknown): value is PluginConfig => isJsonObject(value) && isText(value['type']);
+
+/** Undefined for text that is not an entry of this version. */
+function parseEntry(text: string): CachedAttachment | undefined {
+  const raw = tryParseJson(text);
+  if (!isJsonObject(raw) || raw['kind'] !== KIND) return undefined;
+  const { containerId, netns, ifName, args, capabilityArgs, list, state, result, createdAt } = raw;
+  if (!isText(containerId) || !isText(netns) || !isText(ifName) || !isText(args)) return undefined;
+  if (!isJsonObject(capabilityArgs) || !isJsonObject(list) || typeof createdAt !== 'number') return undefined;
+  if (state !== 'adding' && state !== 'added') return undefined;
+  if (result !== undefined && !isJsonObject(result)) return undefined;
+  const { name, cniVersion, disableCheck, disableGC } = list;
+  const rawPlugins: unknown = list['plugins'];
+  const plugins: readonly unknown[] = Array.isArray(rawPlugins) ? rawPlugins : [];
+  if (!isText(name) || !isText(cniVersion) || !plugins.every(isPlugin)) return undefined;
+  return {
+    containerId,
+    netns,
+    ifName,
+    args,
+    capabilityArgs,
+    list: { name, cniVersion, disableCheck: disableCheck === true, disableGC: disableGC === true, plugins },
+    state,
+    result,
+    createdAt,
+  };
+}

@@ -1,0 +1,167 @@
+// Runs one plugin binary once: environment and standard input in, result or CniError out, one span around it.
+// Never decides which plugin runs, in which order or what happens after a failure.
+
+import { constants } from 'node:fs';
+import { access } from 'node:fs/promises';
+import { join } from 'node:path';
+import type { Clock } from '../lib/clock.ts';
+import { errnoOf, errorMessage, isErrno } from '../lib/errors.ts';
+import { type Exec, type ExecResult, exec } from '../lib/exec.ts';
+import type { SpanAttributes, Tracer } from '../lib/trace.ts';
+import { isJsonObject, tryParseJson } from './json.ts';
+import { type Attachment, type CniCommand, CniError, CniErrorCode, type JsonObject } from './types.ts';
+
+export interface PluginRunnerOptions {
+  readonly binDirs: readonly string[];
+  readonly tracer: Tracer;
+  readonly clock: Clock;
+  readonly exec?: Exec | undefined;
+  /** A plugin that takes longer is killed, in ms. Default 120 000. */
+  readonly timeoutMs?: number | undefined;
+}
+
+const DEFAULT_TIMEOUT_MS = 120_000;
+/** A binary that is being replaced cannot be started for a moment (ETXTBSY). */
+const BUSY_RETRIES = 5;
+const BUSY_WAIT_MS = 200;
+const MAX_QUOTED = 1024;
+
+/** The commands that concern no single container: no CNI_CONTAINERID, CNI_NETNS or CNI_IFNAME. */
+type GlobalCommand = 'STATUS' | 'GC' | 'VERSION';
+
+export type PluginCall = {
+  readonly type: string;
+  readonly netconf: JsonObject;
+} & (
+  | { readonly command: Exclude<CniCommand, GlobalCommand>; readonly attachment: Omit<Attachment, 'capabilityArgs'> }
+  | { readonly command: GlobalCommand }
+);
+
+export class PluginRunner {
+  readonly #options: PluginRunnerOptions;
+  readonly #exec: Exec;
+  constructor(options: PluginRunnerOptions) {
+    this.#options = options;
+    this.#exec = options.exec ?? exec;
+  }
+
+  /** Path of a plugin's executable. Rejects with CniError, code 5, naming the directories it looked in. */
+  async find(type: string): Promise<string> {
+    if (type === '' || type.includes('/')) {
+      throw new CniError({ code: CniErrorCode.invalidNetworkConfig, msg: `invalid plugin name: "${type}"` });
+    }
+    for (const dir of this.#options.binDirs) {
+      const path = join(dir, type);
+      try {
+        await access(path, constants.X_OK);
+        return path;
+      } catch (error) {
+        if (!isErrno(error, 'ENOENT', 'ENOTDIR', 'EACCES')) throw error;
+      }
+    }
+    throw new CniError({
+      code: CniErrorCode.ioFailure,
+      msg: `failed to find plugin "${type}" in path [${this.#options.binDirs.join(' ')}]`,
+    });
+  }
+
+  /**
+   * Runs the plugin to its end. Resolves to the JSON it printed, undefined when it printed nothing. Rejects with
+   * CniError: the plugin's own, or one that says how it failed to give one.
+   */
+  run(call: PluginCall, attributes: SpanAttributes = {}): Promise<unknown> {
+    const { command, type } = call;
+    const about =
+      'attachment' in call ? { containerId: call.attachment.containerId, ifName: call.attachment.ifName } : {};
+    return this.#options.tracer.span('cni', `${command} ${type}`, { ...attributes, ...about }, async (span) => {
+      const path = await this.find(type);
+      const result = await this.#start(path, call);
+      if (result.stderr !== '') span.set({ stderr: quote(result.stderr) });
+      return answerOf(call, result, this.#timeoutMs());
+    });
+  }
+
+  #timeoutMs(): number {
+    return this.#options.timeoutMs ?? DEFAULT_TIMEOUT_MS;
+  }
+
+  async #start(path: string, call: PluginCall): Promise<ExecResult> {
+    const options = {
+      env: environmentOf(call, this.#options.binDirs),
+      stdin: JSON.stringify(call.netconf),
+      timeoutMs: this.#timeoutMs(),
+    };
+    for (let attempt = 0; ; attempt++) {
+      try {
+        return await this.#exec(path, [], options);
+      } catch (error) {
+        if (isErrno(error, 'ETXTBSY') && attempt < BUSY_RETRIES) {
+          await this.#options.clock.sleep(BUSY_WAIT_MS);
+          continue;
+        }
+        throw new CniError(
+          {
+            code: CniErrorCode.ioFailure,
+            msg: `cannot run ${path}: ${errnoOf(error) ?? errorMessage(error)}`,
+            plugin: call.type,
+            command: call.command,
+          },
+          { cause: error },
+        );
+      }
+    }
+  }
+}
+
+function environmentOf(call: PluginCall, binDirs: readonly string[]): Record<string, string | undefined> {
+  // Plugins need PATH (iptables, nft); a CNI_ variable of our own environment is no business of theirs.
+  const inherited = Object.entries(process.env).filter(([name]) => !name.startsWith('CNI_'));
+  return {
+    ...Object.fromEntries(inherited),
+    CNI_COMMAND: call.command,
+    CNI_PATH: binDirs.join(':'),
+    ...('attachment' in call
+      ? {
+          CNI_CONTAINERID: call.attachment.containerId,
+          CNI_NETNS: call.attachment.netns,
+          CNI_IFNAME: call.attachment.ifName,
+          CNI_ARGS: call.attachment.args,
+        }
+      : {}),
+  };
+}
+
+const quote = (text: string): string => {
+  const trimmed = text.trim();
+  return trimmed.length > MAX_QUOTED ? `${trimmed.slice(0, MAX_QUOTED)}…` : trimmed;
+};
+
+/** What a finished plugin said. Pure; throws CniError. */
+export function answerOf(call: Pick<PluginCall, 'command' | 'type'>, result: ExecResult, timeoutMs: number): unknown {
+  const { command, type } = call;
+  const fail = (code: number, msg: string, details = ''): never => {
+    throw new CniError({ code, msg, details, plugin: type, command });
+  };
+  const stderr = quote(result.stderr);
+  if (result.timedOut)
+    return fail(CniErrorCode.tryAgainLater, `killed after ${timeoutMs} ms without an answer`, stderr);
+  const stdout = result.stdout.trim();
+  if (result.code === 0) {
+    if (stdout === '') return undefined;
+    const value = tryParseJson(stdout);
+    // Only ADD and VERSION are asked for an answer; what other commands print is theirs.
+    if (value === undefined && (command === 'ADD' || command === 'VERSION')) {
+      return fail(CniErrorCode.decodingFailure, `printed what is not JSON: "${quote(stdout)}"`, stderr);
+    }
+    return value;
+  }
+  const ended = result.code === null ? `killed by ${result.signal}` : `exit code ${result.code}`;
+  const fault = tryParseJson(stdout);
+  if (isJsonObject(fault) && (typeof fault['code'] === 'number' || typeof fault['msg'] === 'string')) {
+    const code = typeof fault['code'] === 'number' ? fault['code'] : CniErrorCode.internal;
+    const msg = typeof fault['msg'] === 'string' && fault['msg'] !== '' ? fault['msg'] : `${ended}, no message`;
+    return fail(code, msg, typeof fault['details'] === 'string' ? fault['details'] : '');
+  }
+  if (stdout === '') return fail(CniErrorCode.internal, `${ended} with no error message`, stderr);
+  return fail(CniErrorCode.decodingFailure, `${ended}, and printed no CNI error: "${quote(stdout)}"`, stderr);
+}

@@ -1,0 +1,392 @@
+// The runtime side of CNI 1.1: what ADD, DEL, CHECK, STATUS, GC and VERSION mean for a whole chain of plugins. Keeps
+// the books (the attachment cache) so that every attachment can be undone after a crash. Never chooses a network.
+
+import { statfs } from 'node:fs/promises';
+import type { Clock } from '../lib/clock.ts';
+import { errorMessage, isErrno } from '../lib/errors.ts';
+import type { Exec } from '../lib/exec.ts';
+import type { Tracer } from '../lib/trace.ts';
+import { AttachmentCache, type CachedAttachment } from './cache.ts';
+import { type PluginCall, PluginRunner } from './invoke.ts';
+import { isJsonObject } from './json.ts';
+import { OperationLock } from './lock.ts';
+import { pluginNetconf, validateAttachment } from './netconf.ts';
+import { formatResult, parseResult } from './result.ts';
+import {
+  type Attachment,
+  type AttachmentRef,
+  CniError,
+  CniErrorCode,
+  type CniResult,
+  type NetworkConfigList,
+  type PluginConfig,
+} from './types.ts';
+import { atLeast, CURRENT_VERSION } from './version.ts';
+
+export interface CniRuntimeOptions {
+  /** Where plugin binaries are looked for, first match wins. */
+  readonly binDirs: readonly string[];
+  /** Where attachments are remembered; this runtime's alone. */
+  readonly cacheDir: string;
+  readonly tracer: Tracer;
+  readonly clock: Clock;
+  readonly exec?: Exec | undefined;
+  /** A plugin that takes longer is killed, in ms. Default 120 000. */
+  readonly pluginTimeoutMs?: number | undefined;
+}
+
+export interface GarbageReport {
+  /** Attachments that were undone. */
+  readonly removed: readonly AttachmentRef[];
+  /** What could not be undone; the next collection tries again. */
+  readonly failures: readonly Error[];
+}
+
+const EMPTY_RESULT: CniResult = { interfaces: [], ips: [], routes: [], dns: {} };
+/** From here on DEL and CHECK are given the result of ADD. */
+const PREV_RESULT_SINCE = '0.4.0';
+const STATUS_AND_GC_SINCE = '1.1.0';
+
+export class CniRuntime {
+  readonly #plugins: PluginRunner;
+  readonly #cache: AttachmentCache;
+  readonly #lock = new OperationLock();
+  readonly #options: CniRuntimeOptions;
+
+  constructor(options: CniRuntimeOptions) {
+    this.#options = options;
+    this.#plugins = new PluginRunner({
+      binDirs: options.binDirs,
+      tracer: options.tracer,
+      clock: options.clock,
+      exec: options.exec,
+      timeoutMs: options.pluginTimeoutMs,
+    });
+    this.#cache = new AttachmentCache(options.cacheDir);
+  }
+
+  /** The attachments of a container, from disk. */
+  attachments(containerId: string): Promise<readonly CachedAttachment[]> {
+    return this.#cache.ofContainer(containerId);
+  }
+
+  /** Every attachment, from disk, with the files that could not be understood. */
+  allAttachments(): ReturnType<AttachmentCache['list']> {
+    return this.#cache.list();
+  }
+
+  /**
+   * Attaches a container: every plugin in order, each given the result of the one before. When one fails, those that
+   * ran, the failing one too, are undone in reverse, and the promise rejects with that plugin's CniError; what could
+   * not be undone is in its details and stays in the cache for the garbage collection.
+   */
+  add(list: NetworkConfigList, attachment: Attachment): Promise<CniResult> {
+    validateAttachment(attachment);
+    return this.#lock.shared(attachment.containerId, () =>
+      this.#operation('ADD', list, attachment, async (set) => {
+        await this.#clearWay(list, attachment);
+        const result = await this.#addChain(list, attachment);
+        set({
+          interfaces: result.interfaces.map((entry) => entry.name),
+          ips: result.ips.map((entry) => entry.address),
+          routes: result.routes.map((route) => (route.gw === undefined ? route.dst : `${route.dst} via ${route.gw}`)),
+        });
+        return result;
+      }),
+    );
+  }
+
+  /** The specification forbids a second ADD of one attachment; remains of one that was cut short are undone first. */
+  async #clearWay(list: NetworkConfigList, attachment: Attachment): Promise<void> {
+    for (const entry of await this.#cache.ofContainer(attachment.containerId)) {
+      if (entry.ifName !== attachment.ifName || entry.list.name !== list.name) continue;
+      if (entry.state === 'adding') {
+        await this.#delChain(entry, attachment.netns);
+        continue;
+      }
+      throw new CniError({
+        code: CniErrorCode.internal,
+        msg: `container ${entry.containerId} is already attached to network "${list.name}" as ${entry.ifName}`,
+      });
+    }
+  }
+
+  async #addChain(list: NetworkConfigList, attachment: Attachment): Promise<CniResult> {
+    const { containerId, netns, ifName, args, capabilityArgs } = attachment;
+    let entry: CachedAttachment = {
+      ...{ containerId, netns, ifName, args, capabilityArgs },
+      list,
+      state: 'adding',
+      result: undefined,
+      createdAt: this.#options.clock.now(),
+    };
+    let result = EMPTY_RESULT;
+    const begun: PluginConfig[] = [];
+    try {
+      for (const plugin of list.plugins) {
+        // On disk before anything exists in the kernel: whatever is killed from here on, the next agent knows of it.
+        await this.#cache.write(entry);
+        begun.push(plugin);
+        const netconf = pluginNetconf(list, plugin, { capabilityArgs, prevResult: entry.result });
+        const answer = await this.#run({ command: 'ADD', type: plugin.type, netconf, attachment }, list);
+        result = readAnswer(answer, list, plugin);
+        entry = { ...entry, result: formatResult(result, list.cniVersion) };
+      }
+      await this.#cache.write({ ...entry, state: 'added' });
+      return result;
+    } catch (error) {
+      throw await this.#rollBack(entry, begun, error);
+    }
+  }
+
+  /** Undoes what an ADD began. Goes on past failures: one plugin that cannot clean up must not keep the others. */
+  async #rollBack(entry: CachedAttachment, begun: readonly PluginConfig[], cause: unknown): Promise<CniError> {
+    const failures: string[] = [];
+    for (const plugin of begun.toReversed()) {
+      try {
+        await this.#del(entry, plugin, await usableNetns(entry.netns));
+      } catch (error) {
+        failures.push(errorMessage(error));
+      }
+    }
+    if (failures.length === 0) await this.#cache.remove(entry);
+    const fault =
+      cause instanceof CniError
+        ? cause
+        : new CniError({ code: CniErrorCode.ioFailure, msg: errorMessage(cause) }, { cause });
+    if (failures.length === 0) return fault;
+    const details = [fault.details, `cleaning up failed too: ${failures.join('; ')}`].filter((text) => text !== '');
+    return new CniError(
+      {
+        code: fault.code,
+        msg: fault.msg,
+        details: details.join('; '),
+        ...(fault.plugin === undefined ? {} : { plugin: fault.plugin }),
+        ...(fault.command === undefined ? {} : { command: fault.command }),
+      },
+      { cause: fault },
+    );
+  }
+
+  /**
+   * Detaches a container, in reverse order, by what the cache says it was attached with. When the cache knows
+   * nothing, `current` is used as far as given: DEL is idempotent. Stops at the first plugin that fails and rejects
+   * with its CniError; the attachment stays in the cache then.
+   */
+  del(attachment: Attachment, current?: NetworkConfigList): Promise<void> {
+    validateAttachment(attachment);
+    return this.#lock.shared(attachment.containerId, async () => {
+      const cached = (await this.#cache.ofContainer(attachment.containerId)).filter(
+        (entry) => entry.ifName === attachment.ifName,
+      );
+      if (cached.length > 0) {
+        for (const entry of cached) await this.#delChain(entry, attachment.netns);
+      } else if (current !== undefined) {
+        const entry: CachedAttachment = {
+          ...attachment,
+          list: current,
+          state: 'adding',
+          result: undefined,
+          createdAt: this.#options.clock.now(),
+        };
+        await this.#delChain(entry, attachment.netns);
+      }
+    });
+  }
+
+  #delChain(entry: CachedAttachment, netns: string): Promise<void> {
+    return this.#operation('DEL', entry.list, entry, async () => {
+      const usable = await usableNetns(netns);
+      for (const plugin of entry.list.plugins.toReversed()) await this.#del(entry, plugin, usable);
+      await this.#cache.remove(entry);
+    });
+  }
+
+  async #del(entry: CachedAttachment, plugin: PluginConfig, netns: string): Promise<void> {
+    const { list, capabilityArgs } = entry;
+    const prevResult = atLeast(list.cniVersion, PREV_RESULT_SINCE) ? entry.result : undefined;
+    const netconf = pluginNetconf(list, plugin, { capabilityArgs, prevResult });
+    await this.#run({ command: 'DEL', type: plugin.type, netconf, attachment: { ...entry, netns } }, list);
+  }
+
+  /** Asks every plugin whether the attachment is as it should be. Rejects with the first CniError. */
+  check(attachment: Attachment): Promise<void> {
+    validateAttachment(attachment);
+    return this.#lock.shared(attachment.containerId, async () => {
+      const entries = await this.#cache.ofContainer(attachment.containerId);
+      const entry = entries.find((candidate) => candidate.ifName === attachment.ifName);
+      if (entry?.result === undefined || entry.state !== 'added') {
+        throw new CniError({
+          code: CniErrorCode.unknownContainer,
+          msg: `container ${attachment.containerId} has no attachment ${attachment.ifName}`,
+        });
+      }
+      const { list, capabilityArgs, result } = entry;
+      if (list.disableCheck) return;
+      if (!atLeast(list.cniVersion, PREV_RESULT_SINCE)) {
+        throw new CniError({
+          code: CniErrorCode.incompatibleVersion,
+          msg: `configuration version "${list.cniVersion}" does not support the CHECK command`,
+        });
+      }
+      await this.#operation('CHECK', list, entry, async () => {
+        for (const plugin of list.plugins) {
+          const netconf = pluginNetconf(list, plugin, { capabilityArgs, prevResult: result });
+          await this.#run(
+            { command: 'CHECK', type: plugin.type, netconf, attachment: { ...entry, netns: attachment.netns } },
+            list,
+          );
+        }
+      });
+    });
+  }
+
+  /**
+   * Whether the chain can serve ADD: every plugin binary is there and, from 1.1.0 on, every plugin says so. Rejects
+   * with CniError otherwise.
+   */
+  async status(list: NetworkConfigList): Promise<void> {
+    for (const plugin of list.plugins) {
+      const ipam = plugin['ipam'];
+      const types =
+        isJsonObject(ipam) && typeof ipam['type'] === 'string' ? [plugin.type, ipam['type']] : [plugin.type];
+      for (const type of types) if (type !== '') await this.#plugins.find(type);
+    }
+    if (!atLeast(list.cniVersion, STATUS_AND_GC_SINCE)) return;
+    for (const plugin of list.plugins) {
+      await this.#run({ command: 'STATUS', type: plugin.type, netconf: pluginNetconf(list, plugin, {}) }, list);
+    }
+  }
+
+  /**
+   * Undoes every attachment that `isStale` names, each by its own configuration. Then, from 1.1.0 on and unless the
+   * network says disableGC, gives each plugin the attachments that remain, for it to drop all others; `alsoValid` are
+   * attachments that live though the cache does not know them.
+   */
+  async collectGarbage(
+    list: NetworkConfigList | undefined,
+    isStale: (entry: CachedAttachment) => Promise<boolean>,
+    alsoValid: readonly AttachmentRef[] = [],
+  ): Promise<GarbageReport> {
+    const listing = await this.#cache.list();
+    const failures: Error[] = [...listing.broken];
+    const removed: AttachmentRef[] = [];
+    const stuck = new Set<string>();
+    for (const { containerId, ifName } of listing.entries) {
+      await this.#lock.shared(containerId, async () => {
+        // Read again inside the lock: an operation that was under way may have changed it.
+        for (const entry of await this.#cache.ofContainer(containerId)) {
+          if (entry.ifName !== ifName || !(await isStale(entry))) continue;
+          try {
+            await this.#delChain(entry, entry.netns);
+            removed.push(refOf(entry));
+          } catch (error) {
+            if (!(error instanceof CniError)) throw error;
+            failures.push(error);
+            stuck.add(keyOf(refOf(entry)));
+          }
+        }
+      });
+    }
+    if (list !== undefined && !list.disableGC && atLeast(list.cniVersion, STATUS_AND_GC_SINCE)) {
+      failures.push(...(await this.#collectByPlugins(list, stuck, alsoValid)));
+    }
+    return { removed, failures };
+  }
+
+  #collectByPlugins(
+    list: NetworkConfigList,
+    stuck: ReadonlySet<string>,
+    alsoValid: readonly AttachmentRef[],
+  ): Promise<readonly Error[]> {
+    return this.#lock.exclusive(async () => {
+      const known = (await this.#cache.list()).entries.filter((entry) => entry.list.name === list.name).map(refOf);
+      const valid = new Map([...known, ...alsoValid].map((ref) => [keyOf(ref), ref]));
+      for (const key of stuck) valid.delete(key);
+      const attachments = [...valid.values()];
+      // The key was misspelt in an early text of 1.1.0; plugins read one or the other.
+      const inject = { 'cni.dev/valid-attachments': attachments, 'cni.dev/attachments': attachments };
+      const failures: Error[] = [];
+      for (const plugin of list.plugins) {
+        try {
+          await this.#run({ command: 'GC', type: plugin.type, netconf: pluginNetconf(list, plugin, inject) }, list);
+        } catch (error) {
+          if (!(error instanceof CniError)) throw error;
+          failures.push(error);
+        }
+      }
+      return failures;
+    });
+  }
+
+  /** The versions a plugin says it supports; those before VERSION existed speak 0.1.0. */
+  async version(type: string): Promise<readonly string[]> {
+    const answer = await this.#plugins.run({ command: 'VERSION', type, netconf: { cniVersion: CURRENT_VERSION } });
+    const versions: unknown = isJsonObject(answer) ? answer['supportedVersions'] : undefined;
+    if (Array.isArray(versions)) return versions.filter((version): version is string => typeof version === 'string');
+    if (isJsonObject(answer) && typeof answer['cniVersion'] === 'string') return ['0.1.0'];
+    throw new CniError({
+      code: CniErrorCode.decodingFailure,
+      msg: 'printed no version information',
+      plugin: type,
+      command: 'VERSION',
+    });
+  }
+
+  #run(call: PluginCall, list: NetworkConfigList): Promise<unknown> {
+    return this.#plugins.run(call, { network: list.name });
+  }
+
+  /** One span around a whole chain; those of its plugins are inside. */
+  #operation<T>(
+    command: 'ADD' | 'DEL' | 'CHECK',
+    list: NetworkConfigList,
+    { containerId, ifName, netns }: Attachment,
+    body: (set: (attributes: Readonly<Record<string, string | readonly string[]>>) => void) => Promise<T>,
+  ): Promise<T> {
+    const about = {
+      network: list.name,
+      containerId,
+      ifName,
+      netns,
+      plugins: list.plugins.map((plugin) => plugin.type),
+    };
+    return this.#options.tracer.span('cni', `${command} network ${list.name}`, about, (span) =>
+      body((attributes) => span.set(attributes)),
+    );
+  }
+}
+
+function readAnswer(answer: unknown, list: NetworkConfigList, plugin: PluginConfig): CniResult {
+  const blame = { plugin: plugin.type, command: 'ADD' } as const;
+  if (answer === undefined) {
+    throw new CniError({ code: CniErrorCode.decodingFailure, msg: 'printed no result', ...blame });
+  }
+  try {
+    return parseResult(answer, list.cniVersion, 'result');
+  } catch (error) {
+    if (!(error instanceof CniError)) throw error;
+    throw new CniError({ code: error.code, msg: error.msg, ...blame }, { cause: error });
+  }
+}
+
+const refOf = (entry: CachedAttachment): AttachmentRef => ({ containerID: entry.containerId, ifname: entry.ifName });
+const keyOf = (ref: AttachmentRef): string => `${ref.containerID}/${ref.ifname}`;
+
+const NSFS_MAGIC = 0x6e736673;
+const PROC_SUPER_MAGIC = 0x9fa0;
+
+/**
+ * The path when a network namespace is behind it, else ''. A namespace that is gone may leave its path behind as an
+ * empty file; plugins fail on that, but know what an absent namespace means.
+ */
+export async function usableNetns(path: string): Promise<string> {
+  if (path === '') return '';
+  try {
+    const { type } = await statfs(path);
+    return type === NSFS_MAGIC || type === PROC_SUPER_MAGIC ? path : '';
+  } catch (error) {
+    if (isErrno(error, 'ENOENT', 'ENOTDIR', 'ESRCH')) return '';
+    throw error;
+  }
+}

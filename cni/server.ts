@@ -1,0 +1,189 @@
+// The agent's end of the shim's socket: takes invocations, has them carried out, answers. Knows the protocol and the
+// socket; which network an attachment gets is the business of the operations it is given.
+
+import { chmod, mkdir, rm } from 'node:fs/promises';
+import { connect, createServer, type Server, type Socket } from 'node:net';
+import { dirname } from 'node:path';
+import { isErrno } from '../lib/errors.ts';
+import type { Tracer } from '../lib/trace.ts';
+import {
+  decodeRequest,
+  encodeAnswer,
+  errorAnswer,
+  type Invocation,
+  parseArgs,
+  parseInvocation,
+  type ShimAnswer,
+  type ShimRequest,
+} from './request.ts';
+import { formatResult } from './result.ts';
+import type { Attachment, CniResult } from './types.ts';
+import { SUPPORTED_VERSIONS } from './version.ts';
+
+/** What the server has carried out. Each rejects with CniError. Operations on one container are kept in order. */
+export interface CniOperations {
+  add(attachment: Attachment): Promise<CniResult>;
+  del(attachment: Attachment): Promise<void>;
+  check(attachment: Attachment): Promise<void>;
+  status(): Promise<void>;
+}
+
+export interface CniServerOptions {
+  /** Made with mode 0600; what a killed agent left there is replaced. */
+  readonly socketPath: string;
+  readonly operations: CniOperations;
+  readonly tracer: Tracer;
+  readonly onError: (what: string, error: unknown) => void;
+}
+
+export class CniServer {
+  readonly #options: CniServerOptions;
+  readonly #sockets = new Set<Socket>();
+  #server: Server | undefined;
+
+  constructor(options: CniServerOptions) {
+    this.#options = options;
+  }
+
+  get listening(): boolean {
+    return this.#server?.listening === true;
+  }
+
+  /** Rejects when the socket cannot be made, or when a living process already listens on it. */
+  async start(): Promise<void> {
+    const { socketPath } = this.#options;
+    await mkdir(dirname(socketPath), { recursive: true });
+    if (await answers(socketPath)) throw new Error(`another process listens on ${socketPath}`);
+    await rm(socketPath, { force: true });
+    const server = createServer((socket) => this.#serve(socket));
+    await new Promise<void>((resolve, reject) => {
+      server.once('error', reject);
+      // Nobody but us may connect, from the first moment on, not only after a chmod.
+      const mask = process.umask(0o177);
+      try {
+        server.listen(socketPath, () => {
+          server.off('error', reject);
+          resolve();
+        });
+      } finally {
+        process.umask(mask);
+      }
+    });
+    await chmod(socketPath, 0o600);
+    server.on('error', (error) => this.#options.onError(`CNI socket ${socketPath}`, error));
+    this.#server = server;
+  }
+
+  /** Stops listening, drops callers and removes the socket. Idempotent. */
+  async close(): Promise<void> {
+    const server = this.#server;
+    if (server === undefined) return;
+    this.#server = undefined;
+    for (const socket of this.#sockets) socket.destroy();
+    await new Promise<void>((resolve) => server.close(() => resolve()));
+  }
+
+  #serve(socket: Socket): void {
+    const chunks: Buffer[] = [];
+    let decided = false;
+    this.#sockets.add(socket);
+    socket.on('close', () => this.#sockets.delete(socket));
+    // A caller that is killed is noticed where it matters: when it cannot be answered.
+    socket.on('error', () => socket.destroy());
+    const answer = (reply: ShimAnswer): void => {
+      socket.end(encodeAnswer(reply));
+    };
+    socket.on('data', (chunk: Buffer) => {
+      if (decided) return;
+      chunks.push(chunk);
+      try {
+        const request = decodeRequest(chunks.length === 1 ? chunk : Buffer.concat(chunks));
+        if (request === undefined) return;
+        decided = true;
+        void this.#answer(request, socket).then(answer);
+      } catch (error) {
+        decided = true;
+        answer(errorAnswer(error));
+      }
+    });
+  }
+
+  async #answer(request: ShimRequest, socket: Socket): Promise<ShimAnswer> {
+    let invocation: Invocation;
+    try {
+      invocation = parseInvocation(request);
+    } catch (error) {
+      return errorAnswer(error);
+    }
+    try {
+      return { code: 0, stdout: await this.#carryOut(invocation, socket) };
+    } catch (error) {
+      return errorAnswer(error, invocation.version);
+    }
+  }
+
+  #carryOut(invocation: Invocation, socket: Socket): Promise<string> {
+    if (!('attachment' in invocation)) return this.#carryOutGlobal(invocation);
+    const { attachment, command, version } = invocation;
+    const { operations, tracer } = this.#options;
+    return tracer.within({ ...podOf(attachment), cause: `CNI ${command} from the container runtime` }, async () => {
+      switch (command) {
+        case 'ADD': {
+          const result = await operations.add(attachment);
+          // The shim keeps its side open until it has the answer; an end before that is its death.
+          if (socket.destroyed || socket.readableEnded) await this.#abandon(attachment);
+          return JSON.stringify(formatResult(result, version));
+        }
+        case 'DEL':
+          await operations.del(attachment);
+          return '';
+        case 'CHECK':
+          await operations.check(attachment);
+          return '';
+      }
+    });
+  }
+
+  async #carryOutGlobal(invocation: Exclude<Invocation, { attachment: Attachment }>): Promise<string> {
+    switch (invocation.command) {
+      case 'STATUS':
+        await this.#options.operations.status();
+        return '';
+      case 'VERSION':
+        return JSON.stringify({ cniVersion: invocation.version, supportedVersions: SUPPORTED_VERSIONS });
+      case 'GC':
+        // The runtime knows its attachments to the shim; ours are collected by the agent, which sees the sandboxes.
+        return '';
+    }
+  }
+
+  /** The caller died during ADD: nobody will use the attachment, and nobody is sure to ask for its removal. */
+  async #abandon(attachment: Attachment): Promise<void> {
+    try {
+      await this.#options.operations.del(attachment);
+    } catch (error) {
+      this.#options.onError(`undoing the abandoned ADD of ${attachment.containerId}`, error);
+    }
+  }
+}
+
+function podOf({ args }: Attachment): { pod?: { namespace: string; name: string; uid: string } } {
+  const pairs = parseArgs(args);
+  const [namespace, name, uid] = [pairs['K8S_POD_NAMESPACE'], pairs['K8S_POD_NAME'], pairs['K8S_POD_UID']];
+  return namespace === undefined || name === undefined ? {} : { pod: { namespace, name, uid: uid ?? '' } };
+}
+
+/** Whether somebody accepts connections at the path. */
+function answers(path: string): Promise<boolean> {
+  return new Promise((resolve, reject) => {
+    const probe = connect(path);
+    probe.once('connect', () => {
+      probe.destroy();
+      resolve(true);
+    });
+    probe.once('error', (error) => {
+      if (isErrno(error, 'ENOENT', 'ECONNREFUSED', 'ENOTSOCK')) resolve(false);
+      else reject(error);
+    });
+  });
+}
