@@ -5,6 +5,7 @@ import { fileURLToPath } from 'node:url';
 import { loadPackageDefinition } from '@grpc/grpc-js';
 import { loadSync, type Options } from '@grpc/proto-loader';
 import type { ProtoGrpcType as ContainerdEvents } from './gen/containerd-events.ts';
+import type { ProtoGrpcType as ContainerdTasks } from './gen/containerd-tasks.ts';
 import type { ProtoGrpcType as Cri } from './gen/cri.ts';
 import type { ProtoGrpcType as Csi } from './gen/csi.ts';
 import type { ProtoGrpcType as DevicePlugin } from './gen/device-plugin.ts';
@@ -15,6 +16,7 @@ interface Packages {
   cri: Cri;
   csi: Csi;
   'containerd-events': ContainerdEvents;
+  'containerd-tasks': ContainerdTasks;
   'device-plugin': DevicePlugin;
   'plugin-registration': PluginRegistration;
   'pod-resources': PodResources;

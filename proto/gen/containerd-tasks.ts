@@ -1,6 +1,7 @@
 import type * as grpc from '@grpc/grpc-js';
 import type { MessageTypeDefinition } from '@grpc/proto-loader';
 
+import type { ContainerDelete as _containerd_events_ContainerDelete, ContainerDelete__Output as _containerd_events_ContainerDelete__Output } from './containerd/events/ContainerDelete.ts';
 import type { TaskCheckpointed as _containerd_events_TaskCheckpointed, TaskCheckpointed__Output as _containerd_events_TaskCheckpointed__Output } from './containerd/events/TaskCheckpointed.ts';
 import type { TaskCreate as _containerd_events_TaskCreate, TaskCreate__Output as _containerd_events_TaskCreate__Output } from './containerd/events/TaskCreate.ts';
 import type { TaskDelete as _containerd_events_TaskDelete, TaskDelete__Output as _containerd_events_TaskDelete__Output } from './containerd/events/TaskDelete.ts';
@@ -24,6 +25,7 @@ type SubtypeConstructor<Constructor extends new (...args: any) => any, Subtype> 
 export interface ProtoGrpcType {
   containerd: {
     events: {
+      ContainerDelete: MessageTypeDefinition<_containerd_events_ContainerDelete, _containerd_events_ContainerDelete__Output>
       TaskCheckpointed: MessageTypeDefinition<_containerd_events_TaskCheckpointed, _containerd_events_TaskCheckpointed__Output>
       TaskCreate: MessageTypeDefinition<_containerd_events_TaskCreate, _containerd_events_TaskCreate__Output>
       TaskDelete: MessageTypeDefinition<_containerd_events_TaskDelete, _containerd_events_TaskDelete__Output>

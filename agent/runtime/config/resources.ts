@@ -1,0 +1,114 @@
+// Requests and limits as the kernel's figures: cpu shares and quota, memory, huge pages, oom_score_adj. Pure.
+
+import type { Container, EphemeralContainer, Pod } from '../../../client/types.ts';
+import { parseQuantity, quantityValue } from '../../../lib/quantity.ts';
+import type { LinuxContainerResources } from '../../../proto/gen/runtime/v1/LinuxContainerResources.ts';
+import {
+  cpuQuotaUs,
+  cpuShares,
+  isSidecar,
+  podLimits,
+  podQOSClass,
+  podRequests,
+  type ResourceFigures,
+  resourceFigures,
+} from '../../ports/pod-resources.ts';
+import type { NodeSettings } from '../options.ts';
+
+type AnyContainer = Container | EphemeralContainer;
+
+/** oom_score_adj: never to be killed before the node's own daemons; anything that asked for nothing dies first. */
+const OOM_GUARANTEED = -997;
+const OOM_BEST_EFFORT = 1000;
+
+/** Static, mirror and system-node-critical pods are needed for the node to work at all. */
+function isNodeCritical(pod: Pod): boolean {
+  return pod.spec.priorityClassName === 'system-node-critical';
+}
+
+function memoryRequest(container: AnyContainer): number {
+  const requests = resourceFigures(container.resources?.requests);
+  return requests.memoryBytes ?? resourceFigures(container.resources?.limits).memoryBytes ?? 0;
+}
+
+function burstableScore(container: AnyContainer, capacityBytes: number): number {
+  const score = 1000 - Math.floor((1000 * memoryRequest(container)) / capacityBytes);
+  // Stay clear of guaranteed containers below and of best-effort ones above.
+  return Math.min(OOM_BEST_EFFORT - 1, Math.max(1000 + OOM_GUARANTEED, score));
+}
+
+/** The kubelet's formula: the more memory a burstable container asked for, the later it is killed. */
+export function oomScoreAdj(pod: Pod, container: AnyContainer, memoryCapacityBytes: number): number {
+  if (isNodeCritical(pod)) return OOM_GUARANTEED;
+  const qos = podQOSClass(pod);
+  if (qos === 'Guaranteed') return OOM_GUARANTEED;
+  if (qos === 'BestEffort') return OOM_BEST_EFFORT;
+  const own = burstableScore(container, memoryCapacityBytes);
+  const sidecar = (pod.spec.initContainers ?? []).some((init) => init.name === container.name && isSidecar(init));
+  if (!sidecar) return own;
+  // A sidecar serves the main containers, so it must not be killed before the last of them.
+  return Math.min(own, ...pod.spec.containers.map((main) => burstableScore(main, memoryCapacityBytes)));
+}
+
+const PAGE_UNITS: Readonly<Record<string, number>> = { GB: 2 ** 30, MB: 2 ** 20, KB: 2 ** 10 };
+
+/** A page size in CRI's words: 2097152 → "2MB". */
+export function pageSizeName(bytes: number): string {
+  for (const [unit, factor] of Object.entries(PAGE_UNITS)) {
+    if (bytes >= factor && bytes % factor === 0) return `${bytes / factor}${unit}`;
+  }
+  return `${bytes}B`;
+}
+
+/** Every page size of the node gets a limit, 0 unless the container asked, so that none is used unasked. */
+function hugepageLimits(container: AnyContainer, sizes: readonly string[]): { page_size: string; limit: string }[] {
+  const limits = new Map(sizes.map((size) => [size, 0]));
+  for (const [resource, quantity] of Object.entries(container.resources?.limits ?? {})) {
+    const size = /^hugepages-(.+)$/.exec(resource)?.[1];
+    if (size === undefined || parseQuantity(size) === undefined) continue;
+    limits.set(pageSizeName(quantityValue(size)), quantityValue(quantity));
+  }
+  return [...limits].map(([page_size, limit]) => ({ page_size, limit: String(limit) }));
+}
+
+function cpuAndMemory(requests: ResourceFigures, limits: ResourceFigures, node: NodeSettings): LinuxContainerResources {
+  const cpuLimit = limits.cpuMilli ?? 0;
+  // A container that states only a limit requests that limit.
+  const cpuRequest = requests.cpuMilli || cpuLimit;
+  return {
+    cpu_shares: cpuShares(cpuRequest),
+    ...(node.cpuCFSQuota
+      ? { cpu_quota: cpuQuotaUs(cpuLimit, node.cpuCFSQuotaPeriodUs), cpu_period: node.cpuCFSQuotaPeriodUs }
+      : {}),
+    ...(limits.memoryBytes === undefined ? {} : { memory_limit_in_bytes: limits.memoryBytes }),
+  };
+}
+
+export function containerResources(pod: Pod, container: AnyContainer, node: NodeSettings): LinuxContainerResources {
+  const limits = resourceFigures(container.resources?.limits);
+  const figures = cpuAndMemory(resourceFigures(container.resources?.requests), limits, node);
+  const unified: Record<string, string> =
+    node.cgroupVersion === 1
+      ? {}
+      : // When the kernel runs out of the container's memory, half a container is worth nothing: kill all of it.
+        { 'memory.oom.group': '1', ...(node.swapController ? { 'memory.swap.max': '0' } : {}) };
+  const hugepages = hugepageLimits(container, node.hugepageSizes);
+  return {
+    ...figures,
+    oom_score_adj: oomScoreAdj(pod, container, node.memoryCapacityBytes),
+    ...(hugepages.length === 0 ? {} : { hugepage_limits: hugepages }),
+    ...(Object.keys(unified).length === 0 ? {} : { unified }),
+  };
+}
+
+/** The sum of the containers, for runtimes that size a VM by it; overhead is told apart. */
+export function sandboxResources(
+  pod: Pod,
+  node: NodeSettings,
+): { readonly resources: LinuxContainerResources; readonly overhead: LinuxContainerResources } {
+  const overhead = resourceFigures(pod.spec.overhead);
+  return {
+    resources: cpuAndMemory(podRequests(pod, { withOverhead: false }), podLimits(pod, { withOverhead: false }), node),
+    overhead: pod.spec.overhead === undefined ? {} : cpuAndMemory(overhead, overhead, node),
+  };
+}

@@ -1,0 +1,368 @@
+// The ContainerRuntime port over CRI: turns specs into configs, makes the files they name, calls the runtime, and
+// reports failures in the runtime's words. Decides nothing about pods: when to do what is the worker's business.
+
+import type { Pod } from '../../client/types.ts';
+import { errorMessage } from '../../lib/errors.ts';
+import type { PodSandboxConfig } from '../../proto/gen/runtime/v1/PodSandboxConfig.ts';
+import type { ContainerSpec, PodRef, RuntimeImage, SandboxId, SandboxSpec } from '../ports/runtime.ts';
+import { RuntimeError } from '../ports/runtime.ts';
+import { containerConfig, terminationPath } from './config/container-config.ts';
+import { podUID } from './config/labels.ts';
+import type { IdRange } from './config/namespaces.ts';
+import { podSandboxConfig } from './config/sandbox-config.ts';
+import { runAsNonRootProblem } from './config/security.ts';
+import { containerFileNames, containerId, runtimeImage, runtimeStatus, sandboxId } from './convert.ts';
+import { CriClient, isRuntimeError, SHORT_DEADLINE_MS, STOP_MARGIN_MS } from './cri-client.ts';
+import { LifecycleEvents } from './events/lifecycle-events.ts';
+import { PodFiles } from './files.ts';
+import { Observer } from './observe.ts';
+import type { CriRuntimeOptions } from './options.ts';
+import { IdRegistry } from './registry.ts';
+import type { CriRuntime } from './types.ts';
+import { userNamespace } from './userns.ts';
+
+const DEFAULT_DEADLINE_MS = 120_000;
+
+function refOf(pod: Pod): PodRef {
+  return { uid: podUID(pod.metadata.uid), namespace: pod.metadata.namespace, name: pod.metadata.name };
+}
+
+/** Makes a config or a file; what goes wrong is the pod's or the node's fault, not the runtime's. */
+function preparing<T>(call: string, body: () => T): T {
+  try {
+    return body();
+  } catch (error) {
+    if (error instanceof RuntimeError) throw error;
+    throw new RuntimeError(call, 'FAILED_PRECONDITION', errorMessage(error), { cause: error });
+  }
+}
+
+/** The runtime need not be up: calls fail with UNAVAILABLE until it is. */
+export function createCriRuntime(options: CriRuntimeOptions): CriRuntime {
+  const { node, tracer, clock } = options;
+  const deadlineMs = options.requestTimeoutMs ?? DEFAULT_DEADLINE_MS;
+  const client = new CriClient(options.endpoint, options.imageEndpoint ?? options.endpoint, tracer);
+  const { call, runtime, images } = client;
+  const registry = new IdRegistry();
+  const observer = new Observer(client, registry, clock, deadlineMs);
+  const files = new PodFiles(node);
+  const events = new LifecycleEvents({ ...options, client, observer, registry });
+
+  /** The kubelet hands the sandbox's config over again with every container; it is made once per sandbox. */
+  const sandboxConfigs = new Map<string, PodSandboxConfig>();
+
+  async function userns(pod: Pod, handler: string): Promise<IdRange | undefined> {
+    if (pod.spec.hostUsers !== false) return undefined;
+    const { handlers } = runtimeStatus(await call(runtime, 'Status', {}, { deadlineMs: SHORT_DEADLINE_MS }));
+    if (!handlers.some((known) => known.name === handler && known.userNamespaces)) {
+      throw new RuntimeError(
+        'GeneratePodSandboxConfig',
+        'FAILED_PRECONDITION',
+        `the container runtime does not support user namespaces (hostUsers: false) with handler "${handler}"`,
+      );
+    }
+    return userNamespace(node.rootDir, pod.metadata.uid);
+  }
+
+  async function sandboxConfig(pod: Pod, attempt: number, handler: string): Promise<PodSandboxConfig> {
+    const block = await userns(pod, handler);
+    return preparing('GeneratePodSandboxConfig', () =>
+      podSandboxConfig(pod, attempt, { node, resolvConf: files.resolvConf(), userns: block }),
+    );
+  }
+
+  async function runPodSandbox(spec: SandboxSpec): Promise<SandboxId> {
+    const pod = refOf(spec.pod);
+    const config = await sandboxConfig(spec.pod, spec.attempt, spec.runtimeHandler);
+    preparing('GeneratePodSandboxConfig', () => files.makeLogDirectory(pod));
+    // CNI plugins run inside this call: the kubelet gives it twice the ordinary deadline.
+    const response = await call(
+      runtime,
+      'RunPodSandbox',
+      { config, runtime_handler: spec.runtimeHandler },
+      { deadlineMs: deadlineMs * 2, attributes: { attempt: spec.attempt } },
+    );
+    const id = response.pod_sandbox_id;
+    registry.learn(id, 'sandbox', pod);
+    sandboxConfigs.set(id, config);
+    events.noteSandboxRunning(id, pod.uid);
+    return sandboxId(id);
+  }
+
+  async function configOf(spec: ContainerSpec): Promise<PodSandboxConfig> {
+    const known = sandboxConfigs.get(spec.sandboxId);
+    if (known !== undefined) return known;
+    // After a restart of the agent: the pod tells all but the attempt, and the runtime has its own copy of that.
+    const response = await call(
+      runtime,
+      'PodSandboxStatus',
+      { pod_sandbox_id: spec.sandboxId },
+      { deadlineMs, attributes: { sandbox: spec.sandboxId } },
+    );
+    const attempt = response.status?.metadata?.attempt ?? 0;
+    const config = await sandboxConfig(spec.pod, attempt, response.status?.runtime_handler ?? '');
+    sandboxConfigs.set(spec.sandboxId, config);
+    return config;
+  }
+
+  function blockOf(config: PodSandboxConfig): IdRange | undefined {
+    const range = config.linux?.security_context?.namespace_options?.userns_options?.uids?.[0];
+    if (range?.host_id === undefined || range.length === undefined) return undefined;
+    return { hostId: range.host_id, length: range.length };
+  }
+
+  async function createContainer(spec: ContainerSpec) {
+    const pod = refOf(spec.pod);
+    const { container } = spec;
+    const problem = runAsNonRootProblem(spec.pod, container, spec.image);
+    if (problem !== undefined) throw new RuntimeError('GenerateContainerConfig', 'FAILED_PRECONDITION', problem);
+    const sandbox_config = await configOf(spec);
+    const config = preparing('GenerateContainerConfig', () => {
+      files.makeContainerLogDirectory(pod, container.name);
+      return containerConfig(spec, {
+        node,
+        userns: blockOf(sandbox_config),
+        files: {
+          etcHosts: files.writeHosts(spec.pod, spec.podIPs),
+          terminationLog:
+            terminationPath(container) === undefined ? undefined : files.makeTerminationLog(pod.uid, container.name),
+        },
+      });
+    });
+    const response = await call(
+      runtime,
+      'CreateContainer',
+      { pod_sandbox_id: spec.sandboxId, config, sandbox_config },
+      { deadlineMs, attributes: { container: container.name, sandbox: spec.sandboxId } },
+    );
+    const id = containerId(response.container_id);
+    registry.learn(id, 'container', pod);
+    preparing('CreateContainer', () => files.linkLog(pod, container.name, id, spec.restartCount));
+    return id;
+  }
+
+  /** Stop and remove of what is gone already have nothing left to do. */
+  async function unlessGone(body: () => Promise<unknown>): Promise<void> {
+    try {
+      await body();
+    } catch (error) {
+      if (!isRuntimeError(error, 'NOT_FOUND')) throw error;
+    }
+  }
+
+  async function removeContainer(id: string): Promise<void> {
+    const status = await observer.readStatus(id);
+    await unlessGone(() =>
+      call(runtime, 'RemoveContainer', { container_id: id }, { deadlineMs, attributes: { container: id } }),
+    );
+    const pod = registry.get(id)?.pod;
+    if (status !== undefined && pod !== undefined) {
+      preparing('RemoveContainer', () => files.removeContainer(pod, containerFileNames(status)));
+    }
+    observer.forget(id);
+    registry.forget(id);
+    events.noteRemoved(id);
+  }
+
+  async function removePodSandbox(id: string): Promise<void> {
+    if (registry.get(id) === undefined) await observer.readSandboxReady(id);
+    await unlessGone(() =>
+      call(runtime, 'RemovePodSandbox', { pod_sandbox_id: id }, { deadlineMs, attributes: { sandbox: id } }),
+    );
+    const known = registry.get(id);
+    if (known !== undefined && !registry.hasOtherSandbox(known.pod.uid, id)) {
+      preparing('RemovePodSandbox', () => files.removePod(known.pod));
+    }
+    observer.forget(id);
+    registry.forget(id);
+    sandboxConfigs.delete(id);
+    events.noteRemoved(id);
+  }
+
+  async function imageStatus(image: string): Promise<RuntimeImage | undefined> {
+    const response = await call(images, 'ImageStatus', { image: { image } }, { deadlineMs, attributes: { image } });
+    return response.image === null ? undefined : runtimeImage(response.image);
+  }
+
+  return {
+    async version() {
+      const response = await call(runtime, 'Version', { version: '0.1.0' }, { deadlineMs: SHORT_DEADLINE_MS });
+      return {
+        name: response.runtime_name,
+        version: response.runtime_version,
+        apiVersion: response.runtime_api_version,
+      };
+    },
+    async status() {
+      return runtimeStatus(await call(runtime, 'Status', {}, { deadlineMs: SHORT_DEADLINE_MS }));
+    },
+
+    listPods: () => observer.list(),
+    observePod: (pod) => observer.observe(pod),
+
+    runPodSandbox,
+    async stopPodSandbox(id) {
+      await unlessGone(() =>
+        call(runtime, 'StopPodSandbox', { pod_sandbox_id: id }, { deadlineMs, attributes: { sandbox: id } }),
+      );
+    },
+    removePodSandbox,
+
+    createContainer,
+    async startContainer(id) {
+      const pod = registry.get(id)?.pod;
+      if (pod !== undefined) events.noteContainerRunning(id, pod.uid);
+      await call(runtime, 'StartContainer', { container_id: id }, { deadlineMs, attributes: { container: id } });
+    },
+    async stopContainer(id, graceSeconds) {
+      const timeout = Math.max(0, Math.ceil(graceSeconds));
+      await unlessGone(() =>
+        call(
+          runtime,
+          'StopContainer',
+          { container_id: id, timeout },
+          { deadlineMs: timeout * 1000 + STOP_MARGIN_MS, attributes: { container: id, grace: timeout } },
+        ),
+      );
+    },
+    removeContainer,
+    async updateContainerResources(id, resources) {
+      const linux = {
+        ...(resources.cpuShares === undefined ? {} : { cpu_shares: resources.cpuShares }),
+        ...(resources.cpuQuota === undefined ? {} : { cpu_quota: resources.cpuQuota }),
+        ...(resources.cpuPeriod === undefined ? {} : { cpu_period: resources.cpuPeriod }),
+        ...(resources.memoryLimitBytes === undefined ? {} : { memory_limit_in_bytes: resources.memoryLimitBytes }),
+        ...(resources.oomScoreAdj === undefined ? {} : { oom_score_adj: resources.oomScoreAdj }),
+      };
+      await call(
+        runtime,
+        'UpdateContainerResources',
+        { container_id: id, linux },
+        { deadlineMs, attributes: { container: id } },
+      );
+      observer.forget(id);
+    },
+
+    imageStatus,
+    async pullImage(image, auth, pod) {
+      const block = await userns(pod, '');
+      const sandbox_config = preparing('GeneratePodSandboxConfig', () =>
+        podSandboxConfig(pod, 0, { node, resolvConf: files.resolvConf(), userns: block }),
+      );
+      const response = await call(
+        images,
+        'PullImage',
+        {
+          image: { image, annotations: { ...pod.metadata.annotations } },
+          sandbox_config,
+          ...(auth === undefined
+            ? {}
+            : {
+                auth: {
+                  username: auth.username ?? '',
+                  password: auth.password ?? '',
+                  auth: auth.auth ?? '',
+                  server_address: auth.serverAddress ?? '',
+                  identity_token: auth.identityToken ?? '',
+                  registry_token: auth.registryToken ?? '',
+                },
+              }),
+        },
+        // No deadline: how long a pull takes is the image's affair, and the runtime gives up when nothing moves.
+        { attributes: { image } },
+      );
+      const pulled = (await imageStatus(response.image_ref)) ?? (await imageStatus(image));
+      if (pulled === undefined) {
+        throw new RuntimeError(
+          'PullImage',
+          'NOT_FOUND',
+          `image "${image}" was pulled as "${response.image_ref}" and is gone`,
+        );
+      }
+      return pulled;
+    },
+    async listImages() {
+      const response = await call(images, 'ListImages', {}, { deadlineMs });
+      return response.images.map(runtimeImage);
+    },
+    async removeImage(id) {
+      await unlessGone(() =>
+        call(images, 'RemoveImage', { image: { image: id } }, { deadlineMs, attributes: { image: id } }),
+      );
+    },
+    async imageFsInfo() {
+      const response = await call(images, 'ImageFsInfo', {}, { deadlineMs });
+      return response.image_filesystems.map((usage) => ({
+        mountpoint: usage.fs_id?.mountpoint ?? '',
+        usedBytes: Number(usage.used_bytes?.value ?? 0),
+        inodesUsed: Number(usage.inodes_used?.value ?? 0),
+      }));
+    },
+
+    async execSync(id, command, timeoutMs) {
+      // CRI counts whole seconds, and kills the process when they are over.
+      const timeout = Math.ceil(timeoutMs / 1000);
+      try {
+        const response = await call(
+          runtime,
+          'ExecSync',
+          { container_id: id, cmd: [...command], timeout },
+          {
+            // The runtime answers first; this is for a runtime that does not.
+            ...(timeoutMs === 0 ? {} : { deadlineMs: timeout * 1000 + SHORT_DEADLINE_MS }),
+            attributes: { container: id, command: [...command] },
+          },
+        );
+        return { stdout: response.stdout, stderr: response.stderr, exitCode: response.exit_code, timedOut: false };
+      } catch (error) {
+        if (timeoutMs === 0 || !isRuntimeError(error, 'DEADLINE_EXCEEDED')) throw error;
+        return { stdout: Buffer.alloc(0), stderr: Buffer.from(error.message), exitCode: -1, timedOut: true };
+      }
+    },
+    async execUrl(id, { command, ...streams }) {
+      const request = { container_id: id, cmd: [...command], ...streams };
+      return (await call(runtime, 'Exec', request, { deadlineMs, attributes: { container: id } })).url;
+    },
+    async attachUrl(id, streams) {
+      const request = { container_id: id, ...streams };
+      return (await call(runtime, 'Attach', request, { deadlineMs, attributes: { container: id } })).url;
+    },
+    async portForwardUrl(id, ports) {
+      const request = { pod_sandbox_id: id, port: [...ports] };
+      return (await call(runtime, 'PortForward', request, { deadlineMs, attributes: { sandbox: id } })).url;
+    },
+    async reopenContainerLog(id) {
+      await call(runtime, 'ReopenContainerLog', { container_id: id }, { deadlineMs, attributes: { container: id } });
+    },
+
+    watch: (listener) => events.watch(listener),
+
+    async capabilities() {
+      const source = await events.settled();
+      if (source === undefined) return undefined;
+      try {
+        const response = await call(runtime, 'RuntimeConfig', {}, { deadlineMs: SHORT_DEADLINE_MS });
+        const driver = response.linux?.cgroup_driver;
+        return {
+          events: source,
+          cgroupDriver: driver === undefined ? undefined : driver === 'SYSTEMD' ? 'systemd' : 'cgroupfs',
+        };
+      } catch (error) {
+        if (isRuntimeError(error, 'UNIMPLEMENTED')) return { events: source, cgroupDriver: undefined };
+        if (isRuntimeError(error, 'UNAVAILABLE')) return undefined;
+        throw error;
+      }
+    },
+    async writeHostsFile(pod, podIPs) {
+      preparing('WriteHostsFile', () => files.writeHosts(pod, podIPs));
+    },
+    containerLogPath: (pod, container, restartCount) => files.logPath(pod, container, restartCount),
+    async removePodFiles(pod) {
+      files.removePod(pod);
+    },
+    close() {
+      events.close();
+      client.close();
+    },
+  };
+}

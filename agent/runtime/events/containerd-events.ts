@@ -1,0 +1,42 @@
+// containerd's own event bus, decoded: the only event-driven source on containerd 1.6. Pure; the protobuf readers come
+// from proto/. An exit is announced here before containerd's CRI part has taken note of it.
+
+import type { Envelope__Output } from '../../../proto/gen/containerd/types/Envelope.ts';
+import type { Timestamp__Output } from '../../../proto/gen/google/protobuf/Timestamp.ts';
+import { loadProto } from '../../../proto/load.ts';
+import type { RuntimeEvent } from './runtime-event.ts';
+
+/** containerd's namespace for everything that CRI made. */
+const NAMESPACE = 'k8s.io';
+const TOPICS = ['/tasks/start', '/tasks/exit', '/tasks/oom', '/containers/delete'];
+
+/** Filters of Subscribe: any of them lets an event through. */
+export const CONTAINERD_FILTERS = TOPICS.map((topic) => `namespace=="${NAMESPACE}",topic=="${topic}"`);
+
+function toMs(timestamp: Timestamp__Output | null): number {
+  return timestamp === null ? 0 : Number(timestamp.seconds) * 1000 + Math.floor(timestamp.nanos / 1e6);
+}
+
+/** Undefined for what says nothing about a container's life: other topics, and processes run by exec. */
+export function decodeEnvelope(envelope: Envelope__Output): RuntimeEvent | undefined {
+  const { event } = envelope;
+  if (event === null || envelope.namespace !== NAMESPACE) return undefined;
+  const types = loadProto('containerd-tasks').containerd.events;
+  const at = toMs(envelope.timestamp);
+  // A type URL may carry a prefix: "type.googleapis.com/containerd.events.TaskExit".
+  switch (event.type_url.slice(event.type_url.lastIndexOf('/') + 1)) {
+    case 'containerd.events.TaskStart':
+      return { kind: 'started', id: types.TaskStart.deserialize(event.value).container_id, at };
+    case 'containerd.events.TaskExit': {
+      const exit = types.TaskExit.deserialize(event.value);
+      if (exit.id !== exit.container_id) return undefined;
+      return { kind: 'exited', id: exit.container_id, at: toMs(exit.exited_at) || at };
+    }
+    case 'containerd.events.TaskOOM':
+      return { kind: 'oom', id: types.TaskOOM.deserialize(event.value).container_id, at };
+    case 'containerd.events.ContainerDelete':
+      return { kind: 'removed', id: types.ContainerDelete.deserialize(event.value).id, at };
+    default:
+      return undefined;
+  }
+}

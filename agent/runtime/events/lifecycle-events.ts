@@ -1,0 +1,304 @@
+// Tells what happens to pods in the runtime, as it happens: by CRI's event stream where there is one, else by
+// containerd's, else by a list every second; and by a slow list underneath in every case. An event is passed on only
+// once the runtime's state shows it, so that whoever is woken reads the truth at the first look. It wakes workers and
+// does nothing else.
+
+import type { ClientReadableStream, ServiceError } from '@grpc/grpc-js';
+import { status } from '@grpc/grpc-js';
+import { type BackoffEntry, type BackoffPolicy, nextBackoff } from '../../../lib/backoff.ts';
+import type { Clock, Timer } from '../../../lib/clock.ts';
+import { errorMessage } from '../../../lib/errors.ts';
+import type { PodLifecycleEvent, PodUID } from '../../ports/runtime.ts';
+import { RuntimeError } from '../../ports/runtime.ts';
+import { containerId } from '../convert.ts';
+import type { CriClient } from '../cri-client.ts';
+import type { Observer } from '../observe.ts';
+import type { EventSource } from '../options.ts';
+import type { IdRegistry, KnownId } from '../registry.ts';
+import { CONTAINERD_FILTERS, decodeEnvelope } from './containerd-events.ts';
+import { decodeContainerEvent } from './cri-events.ts';
+import { diffRelist, type ListedState, listedStates } from './relist.ts';
+import type { RuntimeEvent } from './runtime-event.ts';
+
+const DEFAULT_RELIST_MS = 10_000;
+const POLL_MS = 1000;
+/** A stream that is not served says so within a round trip; after this long it counts as open. ms. */
+const SETTLE_MS = 50;
+const RECONNECT: BackoffPolicy = { initialMs: 100, maxMs: 2000, factor: 2, resetMs: 30_000 };
+/** How long an announced exit may take to show in the runtime's own state, and the longest wait between looks. ms. */
+const CONFIRM_LIMIT_MS = 1000;
+const CONFIRM_STEP_MS = 8;
+
+export interface LifecycleOptions {
+  readonly client: CriClient;
+  readonly observer: Observer;
+  readonly registry: IdRegistry;
+  readonly clock: Clock;
+  readonly relistPeriodMs?: number;
+  readonly eventSource?: EventSource;
+  readonly onTrouble?: (message: string) => void;
+}
+
+type StreamEnd = { readonly unimplemented: boolean; readonly message: string };
+
+export class LifecycleEvents {
+  readonly #options: LifecycleOptions;
+  readonly #listeners = new Set<(event: PodLifecycleEvent) => void>();
+  readonly #stop = new AbortController();
+  /** What listeners have been told, or did themselves: the list to compare the next one with. */
+  #told = new Map<string, ListedState>();
+  #listed = false;
+  #source: EventSource | undefined;
+  #relistTimer: Timer | undefined;
+  #relistFailed = false;
+  #running: Promise<void> | undefined;
+  readonly #settledWaiters = new Set<(source: EventSource | undefined) => void>();
+
+  constructor(options: LifecycleOptions) {
+    this.#options = options;
+  }
+
+  /** The first listener starts the stream; it then runs until `close`. */
+  watch(listener: (event: PodLifecycleEvent) => void): () => void {
+    this.#listeners.add(listener);
+    this.#start();
+    return () => this.#listeners.delete(listener);
+  }
+
+  /** The source in use, once one is; undefined when the runtime cannot be reached. */
+  settled(): Promise<EventSource | undefined> {
+    this.#start();
+    if (this.#source !== undefined) return Promise.resolve(this.#source);
+    return new Promise((resolve) => this.#settledWaiters.add(resolve));
+  }
+
+  // What the adapter does itself needs no event: the worker that asked looks by itself.
+  noteContainerRunning(id: string, podUID: PodUID): void {
+    this.#told.set(id, { podUID, kind: 'container', state: 'running' });
+  }
+  noteSandboxRunning(id: string, podUID: PodUID): void {
+    this.#told.set(id, { podUID, kind: 'sandbox', state: 'running' });
+  }
+  noteRemoved(id: string): void {
+    this.#told.delete(id);
+  }
+
+  close(): void {
+    this.#stop.abort(new Error('closed'));
+    this.#relistTimer?.cancel();
+    this.#listeners.clear();
+    this.#settle(undefined);
+  }
+
+  #start(): void {
+    this.#running ??= this.#run().catch((error: unknown) => {
+      if (!this.#stop.signal.aborted) this.#trouble(`lifecycle events stopped: ${errorMessage(error)}`);
+    });
+  }
+
+  #trouble(message: string): void {
+    this.#options.onTrouble?.(message);
+  }
+
+  #settle(source: EventSource | undefined): void {
+    this.#source = source;
+    for (const waiter of this.#settledWaiters) waiter(source);
+    this.#settledWaiters.clear();
+  }
+
+  /** Streams until it breaks, then looks again for the best source: the runtime may have come back as another. */
+  async #run(): Promise<void> {
+    const { clock, eventSource } = this.#options;
+    const { signal } = this.#stop;
+    const sources: readonly EventSource[] = eventSource === undefined ? ['cri', 'containerd', 'poll'] : [eventSource];
+    let backoff: BackoffEntry | undefined;
+    while (!signal.aborted) {
+      for (const source of sources) {
+        const end = await this.#serve(source);
+        if (signal.aborted) return;
+        if (end.unimplemented && sources.length > 1) continue;
+        this.#trouble(`${source} event stream: ${end.message}`);
+        break;
+      }
+      this.#settle(undefined);
+      backoff = nextBackoff(RECONNECT, backoff, clock.now());
+      await clock.sleep(backoff.delayMs, signal);
+    }
+  }
+
+  /** Opens a source, lists under it, and stays with it until it ends. */
+  async #serve(source: EventSource): Promise<StreamEnd> {
+    const stream = this.#open(source);
+    const ended = stream === undefined ? new Promise<StreamEnd>(() => undefined) : streamEnd(stream);
+    const stopped = new Promise<StreamEnd>((resolve) => {
+      this.#stop.signal.addEventListener('abort', () => resolve({ unimplemented: false, message: 'closed' }), {
+        once: true,
+      });
+    });
+    // The stream first, the list second: whatever happens between them is in one or the other.
+    const refused = await Promise.race([
+      ended,
+      stopped,
+      this.#options.clock.sleep(stream === undefined ? 0 : SETTLE_MS).then(() => undefined),
+    ]);
+    if (refused !== undefined) {
+      stream?.cancel();
+      return refused;
+    }
+    const answers = await this.#relist();
+    this.#settle(answers ? source : undefined);
+    if (!answers && stream !== undefined) {
+      stream.cancel();
+      return { unimplemented: false, message: 'the runtime does not answer' };
+    }
+    this.#scheduleRelist(source);
+    const end = await Promise.race([ended, stopped]);
+    this.#relistTimer?.cancel();
+    stream?.cancel();
+    return end;
+  }
+
+  #open(source: EventSource): ClientReadableStream<unknown> | undefined {
+    const { client, observer } = this.#options;
+    if (source === 'cri') {
+      const stream = client.containerEvents();
+      stream.on('data', (event) => {
+        // The event brings the statuses along: an exit among them need not be asked for again.
+        for (const container of event.containers_statuses)
+          observer.prime(event.pod_sandbox_status?.id ?? '', container);
+        const decoded = decodeContainerEvent(event);
+        if (decoded !== undefined) this.#take(decoded);
+      });
+      return stream;
+    }
+    if (source === 'containerd') {
+      const stream = client.containerdEvents(CONTAINERD_FILTERS);
+      stream.on('data', (envelope) => {
+        const decoded = decodeEnvelope(envelope);
+        if (decoded !== undefined) this.#take(decoded);
+      });
+      return stream;
+    }
+    return undefined;
+  }
+
+  #take(event: RuntimeEvent): void {
+    this.#handle(event).catch((error: unknown) => {
+      if (this.#stop.signal.aborted) return;
+      // The relist finds what could not be confirmed; a runtime that went away is told by its stream.
+      if (!(error instanceof RuntimeError)) throw error;
+      this.#trouble(`event ${event.kind} of ${event.id}: ${error.message}`);
+    });
+  }
+
+  async #handle(event: RuntimeEvent): Promise<void> {
+    const { registry, observer } = this.#options;
+    const { id, at } = event;
+    if (event.kind === 'removed') {
+      const known = registry.get(id);
+      observer.forget(id);
+      registry.forget(id);
+      const told = this.#told.delete(id);
+      // Unknown, or removed by ourselves: nobody is surprised.
+      if (known !== undefined && told) this.#emit(id, known, 'containerRemoved', at);
+      return;
+    }
+    if (event.kind === 'started' && this.#told.get(id)?.state === 'running') return;
+    // A start that we do not know is a sandbox of ours still in the making, or a stranger's: the relist's business.
+    const known = registry.get(id) ?? (event.kind === 'started' ? undefined : await this.#lookUp(id));
+    if (known === undefined) return;
+    if (event.kind === 'oom') {
+      observer.forget(id);
+      this.#emit(id, known, 'podSync', at);
+      return;
+    }
+    if (event.kind === 'exited') await this.#confirmDead(id, known);
+    const state = event.kind === 'started' ? 'running' : 'dead';
+    this.#told.set(id, { podUID: known.pod.uid, kind: known.kind, state });
+    this.#emit(id, known, event.kind === 'started' ? 'containerStarted' : 'containerDied', at);
+  }
+
+  #emit(id: string, known: KnownId, type: PodLifecycleEvent['type'], at: number): void {
+    const podUID = known.pod.uid;
+    this.#send(
+      known.kind === 'sandbox' || type === 'podSync'
+        ? { podUID, type: 'podSync', at }
+        : { podUID, type, containerId: containerId(id), at },
+    );
+  }
+
+  #send(event: PodLifecycleEvent): void {
+    for (const listener of this.#listeners) listener(event);
+  }
+
+  /** An id that nobody told us of: made by someone else, or before we started. */
+  async #lookUp(id: string): Promise<KnownId | undefined> {
+    const { registry, observer } = this.#options;
+    if ((await observer.readContainer(id)) === undefined) await observer.readSandboxReady(id);
+    return registry.get(id);
+  }
+
+  /**
+   * Waits until the runtime's own state shows the exit. The wait starts at 1 ms and grows to 8: the runtime is
+   * tearing the task down meanwhile, some 10 to 30 ms. After a second the worker is woken anyway.
+   */
+  async #confirmDead(id: string, known: KnownId): Promise<void> {
+    const { observer, clock } = this.#options;
+    if (observer.knowsExit(id)) return;
+    const deadline = clock.monotonic() + CONFIRM_LIMIT_MS;
+    for (let step = 1; ; step = Math.min(step * 2, CONFIRM_STEP_MS)) {
+      const alive =
+        known.kind === 'sandbox'
+          ? (await observer.readSandboxReady(id)) === true
+          : (await observer.readContainer(id))?.state === 'running';
+      if (!alive || clock.monotonic() >= deadline) return;
+      await clock.sleep(step, this.#stop.signal);
+    }
+  }
+
+  #scheduleRelist(source: EventSource): void {
+    const { clock, relistPeriodMs } = this.#options;
+    const period = source === 'poll' ? POLL_MS : (relistPeriodMs ?? DEFAULT_RELIST_MS);
+    this.#relistTimer?.cancel();
+    this.#relistTimer = clock.after(period, () => {
+      void this.#relist().then((ok) => {
+        if (this.#stop.signal.aborted) return;
+        if (source === 'poll') this.#settle(ok ? source : undefined);
+        this.#scheduleRelist(source);
+      });
+    });
+  }
+
+  /** Lists, and tells what changed since. The very first list is news about nobody. */
+  async #relist(): Promise<boolean> {
+    const { observer, clock } = this.#options;
+    const before = new Map(this.#told);
+    try {
+      const after = listedStates(await observer.list());
+      const events = this.#listed ? diffRelist(before, after, clock.now()) : [];
+      // What was noted while the list was under way is newer than the list.
+      for (const [id, state] of this.#told) if (before.get(id) !== state) after.set(id, state);
+      for (const id of before.keys()) if (!this.#told.has(id)) after.delete(id);
+      this.#told = after;
+      this.#listed = true;
+      this.#relistFailed = false;
+      for (const event of events) this.#send(event);
+      return true;
+    } catch (error) {
+      if (this.#stop.signal.aborted) return false;
+      if (!(error instanceof RuntimeError)) throw error;
+      if (!this.#relistFailed) this.#trouble(`relist: ${error.message}`);
+      this.#relistFailed = true;
+      return false;
+    }
+  }
+}
+
+function streamEnd(stream: ClientReadableStream<unknown>): Promise<StreamEnd> {
+  return new Promise((resolve) => {
+    stream.on('error', (error: ServiceError) => {
+      resolve({ unimplemented: error.code === status.UNIMPLEMENTED, message: errorMessage(error) });
+    });
+    stream.on('end', () => resolve({ unimplemented: false, message: 'ended by the runtime' }));
+  });
+}

@@ -1,0 +1,52 @@
+// The safety net under every event stream: what changed between two complete lists. Pure.
+
+import type { PodLifecycleEvent, PodSnapshot, PodUID } from '../../ports/runtime.ts';
+import { containerId } from '../convert.ts';
+
+export interface ListedState {
+  readonly podUID: PodUID;
+  readonly kind: 'sandbox' | 'container';
+  /** 'other' is created or unknown: nothing to tell a worker. */
+  readonly state: 'running' | 'dead' | 'other';
+}
+
+/** Every sandbox and container, by id. */
+export type Listed = ReadonlyMap<string, ListedState>;
+
+const CONTAINER_STATES = { running: 'running', exited: 'dead', created: 'other', unknown: 'other' } as const;
+
+export function listedStates(pods: readonly PodSnapshot[]): Map<string, ListedState> {
+  const listed = new Map<string, ListedState>();
+  for (const { pod, sandboxes, containers } of pods) {
+    for (const { id, state } of sandboxes) {
+      listed.set(id, { podUID: pod.uid, kind: 'sandbox', state: state === 'ready' ? 'running' : 'dead' });
+    }
+    for (const { id, state } of containers) {
+      listed.set(id, { podUID: pod.uid, kind: 'container', state: CONTAINER_STATES[state] });
+    }
+  }
+  return listed;
+}
+
+/** Events that lead from one list to the next, dated `at`. */
+export function diffRelist(before: Listed, after: Listed, at: number): PodLifecycleEvent[] {
+  const events: PodLifecycleEvent[] = [];
+  const emit = (id: string, { podUID, kind }: ListedState, type: PodLifecycleEvent['type']): void => {
+    // The death of a sandbox is for the worker to find: no container of the pod is meant.
+    if (kind === 'sandbox') events.push({ podUID, type: 'podSync', at });
+    else events.push({ podUID, type, containerId: containerId(id), at });
+  };
+  for (const [id, now] of after) {
+    const was = before.get(id);
+    if (now.state === was?.state) continue;
+    if (now.state === 'running') emit(id, now, 'containerStarted');
+    // Found dead at first sight: it lived and died between two lists.
+    else if (now.state === 'dead') emit(id, now, 'containerDied');
+  }
+  for (const [id, was] of before) {
+    if (after.has(id)) continue;
+    if (was.state === 'running') emit(id, was, 'containerDied');
+    emit(id, was, 'containerRemoved');
+  }
+  return events;
+}

@@ -1,0 +1,9 @@
+// One lifecycle event, whichever stream it came by. Types only.
+
+export interface RuntimeEvent {
+  readonly kind: 'started' | 'exited' | 'removed' | 'oom';
+  /** A container's or a sandbox's id; the stream may not know which. */
+  readonly id: string;
+  /** Epoch ms, by the runtime's clock. */
+  readonly at: number;
+}

@@ -1,0 +1,227 @@
+// Reads a pod's truth from the runtime with as few round trips as it takes: two filtered lists side by side, then a
+// status only for what a list cannot tell and has not been told before. Decides nothing about pods.
+
+import type { Clock } from '../../lib/clock.ts';
+import type { Container__Output } from '../../proto/gen/runtime/v1/Container.ts';
+import type { ContainerStatus__Output } from '../../proto/gen/runtime/v1/ContainerStatus.ts';
+import type { PodSandbox__Output } from '../../proto/gen/runtime/v1/PodSandbox.ts';
+import type { ContainerSnapshot, PodRef, PodSnapshot, PodUID } from '../ports/runtime.ts';
+import { LABEL_POD_UID, podRefOf } from './config/labels.ts';
+import {
+  containerState,
+  fullContainer,
+  type SandboxDetail,
+  sandboxDetail,
+  sandboxSnapshot,
+  shallowContainer,
+} from './convert.ts';
+import { type CriClient, isRuntimeError } from './cri-client.ts';
+import type { IdRegistry } from './registry.ts';
+import { terminationMessage } from './termination-message.ts';
+
+/** A runtime may learn of the OOM kill after the exit itself; until then a SIGKILL's reason is not final. ms. */
+const OOM_SETTLE_MS = 2000;
+const EXIT_SIGKILL = 137;
+
+/** Whether nothing about a container will change any more. */
+export function isFinal(container: ContainerSnapshot, now: number): boolean {
+  if (container.state !== 'exited') return false;
+  if (container.exitCode !== EXIT_SIGKILL || container.reason === 'OOMKilled') return true;
+  return now - container.finishedAt > OOM_SETTLE_MS;
+}
+
+/** Whether what was read before still tells everything about a container that a list shows in `state` now. */
+export function isCurrent(cached: ContainerSnapshot, state: ContainerSnapshot['state'], now: number): boolean {
+  if (cached.state !== state) return false;
+  return state === 'running' || state === 'created' || isFinal(cached, now);
+}
+
+function newestFirst<T extends { readonly createdAt: number }>(items: T[]): T[] {
+  return items.sort((a, b) => b.createdAt - a.createdAt);
+}
+
+export class Observer {
+  readonly #client: CriClient;
+  readonly #registry: IdRegistry;
+  readonly #clock: Clock;
+  readonly #deadlineMs: number;
+  readonly #sandboxes = new Map<string, SandboxDetail>();
+  readonly #containers = new Map<string, ContainerSnapshot>();
+
+  constructor(client: CriClient, registry: IdRegistry, clock: Clock, deadlineMs: number) {
+    this.#client = client;
+    this.#registry = registry;
+    this.#clock = clock;
+    this.#deadlineMs = deadlineMs;
+  }
+
+  async observe(pod: PodRef): Promise<PodSnapshot> {
+    const observedAt = this.#clock.now();
+    const [sandboxes, containers] = await this.#lists({ [LABEL_POD_UID]: pod.uid });
+    const found = await Promise.all([
+      Promise.all(sandboxes.map((item) => this.#sandbox(item))),
+      Promise.all(containers.map((item) => this.#container(item))),
+    ]);
+    for (const item of sandboxes) this.#registry.learn(item.id, 'sandbox', pod);
+    for (const item of containers) this.#registry.learn(item.id, 'container', pod);
+    return {
+      pod,
+      observedAt,
+      sandboxes: newestFirst(found[0].filter((item) => item !== undefined)),
+      containers: newestFirst(found[1].filter((item) => item !== undefined)),
+    };
+  }
+
+  /** Every pod, from two lists alone. Teaches the registry and drops what is gone from the caches. */
+  async list(): Promise<readonly PodSnapshot[]> {
+    const observedAt = this.#clock.now();
+    const knownBefore = this.#registry.ids();
+    const [sandboxes, containers] = await this.#lists();
+    const pods = new Map<PodUID, { pod: PodRef; sandboxes: PodSandbox__Output[]; containers: Container__Output[] }>();
+    const group = (pod: PodRef) => {
+      const known = pods.get(pod.uid);
+      if (known !== undefined) return known;
+      const fresh = { pod, sandboxes: [], containers: [] };
+      pods.set(pod.uid, fresh);
+      return fresh;
+    };
+    for (const item of sandboxes) {
+      const pod = podRefOf(item.labels);
+      if (pod === undefined) continue;
+      group(pod).sandboxes.push(item);
+      this.#registry.learn(item.id, 'sandbox', pod);
+    }
+    for (const item of containers) {
+      const pod = podRefOf(item.labels);
+      if (pod === undefined) continue;
+      group(pod).containers.push(item);
+      this.#registry.learn(item.id, 'container', pod);
+    }
+    const present = new Set([...sandboxes, ...containers].map((item) => item.id));
+    this.#registry.retain(knownBefore, present);
+    for (const id of knownBefore) if (!present.has(id)) this.forget(id);
+    return [...pods.values()].map((entry) => ({
+      pod: entry.pod,
+      observedAt,
+      sandboxes: newestFirst(
+        entry.sandboxes.map((item) =>
+          sandboxSnapshot(item, this.#sandboxes.get(item.id) ?? { ips: [], hostNetwork: false }),
+        ),
+      ),
+      containers: newestFirst(
+        entry.containers.map((item) => {
+          const cached = this.#containers.get(item.id);
+          const usable = cached !== undefined && cached.state === containerState(item.state);
+          return usable ? cached : shallowContainer(item);
+        }),
+      ),
+    }));
+  }
+
+  /** Reads one container's status past the cache; undefined when the runtime does not know it. */
+  async readContainer(id: string): Promise<ContainerSnapshot | undefined> {
+    const status = await this.readStatus(id);
+    if (status === undefined) return undefined;
+    const pod = podRefOf(status.labels);
+    if (pod !== undefined) this.#registry.learn(id, 'container', pod);
+    // The status does not name the sandbox; the next list does, and `#container` puts it in.
+    return this.#remember(this.#containers.get(id)?.sandboxId ?? '', status);
+  }
+
+  /** Takes in the status that came with an event; only an exit is final enough to be kept. */
+  prime(sandbox: string, status: ContainerStatus__Output): void {
+    if (status.state === 'CONTAINER_EXITED') this.#remember(sandbox, status);
+  }
+
+  /** Whether the container's exit has been read already. */
+  knowsExit(id: string): boolean {
+    return this.#containers.get(id)?.state === 'exited';
+  }
+
+  /** Whether the sandbox is ready now; undefined when the runtime does not know it. Past the cache. */
+  async readSandboxReady(id: string): Promise<boolean | undefined> {
+    const response = await this.#sandboxStatus(id);
+    if (response === undefined) return undefined;
+    const pod = podRefOf(response.labels);
+    if (pod !== undefined) this.#registry.learn(id, 'sandbox', pod);
+    return response.state === 'SANDBOX_READY';
+  }
+
+  /** Drops what is cached about an id, so that the next observation reads it again. */
+  forget(id: string): void {
+    this.#sandboxes.delete(id);
+    this.#containers.delete(id);
+  }
+
+  async #lists(labels?: Record<string, string>): Promise<[PodSandbox__Output[], Container__Output[]]> {
+    const filter = labels === undefined ? {} : { filter: { label_selector: labels } };
+    const options = { deadlineMs: this.#deadlineMs };
+    const { call, runtime } = this.#client;
+    const [sandboxes, containers] = await Promise.all([
+      call(runtime, 'ListPodSandbox', filter, options),
+      call(runtime, 'ListContainers', filter, options),
+    ]);
+    return [sandboxes.items, containers.containers];
+  }
+
+  async #sandbox(item: PodSandbox__Output): Promise<PodSnapshot['sandboxes'][number] | undefined> {
+    const cached = this.#sandboxes.get(item.id);
+    if (cached !== undefined) return sandboxSnapshot(item, cached);
+    const status = await this.#sandboxStatus(item.id);
+    if (status === undefined) return undefined;
+    const detail = sandboxDetail(status);
+    // A ready sandbox that should have an address and has none may still get one.
+    if (detail.hostNetwork || detail.ips.length > 0) this.#sandboxes.set(item.id, detail);
+    return sandboxSnapshot(item, detail);
+  }
+
+  async #sandboxStatus(id: string) {
+    try {
+      const response = await this.#client.call(
+        this.#client.runtime,
+        'PodSandboxStatus',
+        { pod_sandbox_id: id },
+        { deadlineMs: this.#deadlineMs, attributes: { sandbox: id } },
+      );
+      return response.status ?? undefined;
+    } catch (error) {
+      if (isRuntimeError(error, 'NOT_FOUND')) return undefined;
+      throw error;
+    }
+  }
+
+  async #container(item: Container__Output): Promise<ContainerSnapshot | undefined> {
+    const cached = this.#containers.get(item.id);
+    if (cached !== undefined && isCurrent(cached, containerState(item.state), this.#clock.now())) {
+      if (cached.sandboxId === item.pod_sandbox_id) return cached;
+      const complete = { ...cached, sandboxId: shallowContainer(item).sandboxId };
+      this.#containers.set(item.id, complete);
+      return complete;
+    }
+    const status = await this.readStatus(item.id);
+    return status === undefined ? undefined : this.#remember(item.pod_sandbox_id, status);
+  }
+
+  /** A container's status in CRI's own words; undefined when the runtime does not know it. Past the cache. */
+  async readStatus(id: string): Promise<ContainerStatus__Output | undefined> {
+    try {
+      const response = await this.#client.call(
+        this.#client.runtime,
+        'ContainerStatus',
+        { container_id: id },
+        { deadlineMs: this.#deadlineMs, attributes: { container: id } },
+      );
+      return response.status ?? undefined;
+    } catch (error) {
+      if (isRuntimeError(error, 'NOT_FOUND')) return undefined;
+      throw error;
+    }
+  }
+
+  #remember(sandbox: string, status: ContainerStatus__Output): ContainerSnapshot {
+    const exited = status.state === 'CONTAINER_EXITED';
+    const snapshot = fullContainer(sandbox, status, exited ? terminationMessage(status) : status.message);
+    this.#containers.set(status.id, snapshot);
+    return snapshot;
+  }
+}

@@ -1,0 +1,48 @@
+// Blocks of host ids for pods with hostUsers: false (KEP-127): 65536 ids each, no two pods the same. A pod's block is
+// written beside its other files, so that it survives a restart and is freed by the pod's removal.
+
+import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { isErrno } from '../../lib/errors.ts';
+import type { IdRange } from './config/namespaces.ts';
+import { podDirectory } from './config/paths.ts';
+
+const BLOCK = 65_536;
+/** The first block belongs to the host itself; 16-bit block numbers above it. */
+const LAST_BLOCK = 65_535;
+
+function parse(text: string): IdRange | undefined {
+  const match = /^(\d+) (\d+)$/.exec(text.trim());
+  return match === null ? undefined : { hostId: Number(match[1]), length: Number(match[2]) };
+}
+
+function read(rootDir: string, uid: string): IdRange | undefined {
+  try {
+    return parse(readFileSync(join(podDirectory(rootDir, uid), 'userns'), 'utf8'));
+  } catch (error) {
+    if (isErrno(error, 'ENOENT', 'ENOTDIR')) return undefined;
+    throw error;
+  }
+}
+
+/** The lowest block that none of `taken` overlaps; undefined when there is none left. */
+export function freeBlock(taken: readonly IdRange[]): IdRange | undefined {
+  const used = new Set(taken.map((range) => Math.floor(range.hostId / BLOCK)));
+  for (let block = 1; block <= LAST_BLOCK; block++) {
+    if (!used.has(block)) return { hostId: block * BLOCK, length: BLOCK };
+  }
+  return undefined;
+}
+
+/** The pod's block, allotted on first use. Synchronous, so that two pods cannot be given the same. */
+export function userNamespace(rootDir: string, uid: string): IdRange {
+  const known = read(rootDir, uid);
+  if (known !== undefined) return known;
+  const pods = join(rootDir, 'pods');
+  mkdirSync(podDirectory(rootDir, uid), { recursive: true, mode: 0o750 });
+  const taken = readdirSync(pods).flatMap((other) => read(rootDir, other) ?? []);
+  const block = freeBlock(taken);
+  if (block === undefined) throw new RangeError('every block of user namespace ids on this node is in use');
+  writeFileSync(join(podDirectory(rootDir, uid), 'userns'), `${block.hostId} ${block.length}\n`);
+  return block;
+}
