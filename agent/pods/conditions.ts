@@ -1,0 +1,111 @@
+// The pod conditions that the kubelet owns: PodReadyToStartContainers, Initialized, Ready, ContainersReady and
+// PodScheduled, with its reasons and messages. Conditions of other writers are carried along untouched. Pure.
+
+import type { Container, ContainerStatus, Pod, PodCondition, PodStatus } from '../../client/types.ts';
+import { goList, rfc3339 } from './format.ts';
+import type { PodPhase } from './phase.ts';
+import { isSidecar } from './restart-policy.ts';
+
+/** Condition types that nobody else writes. */
+export const OWNED_CONDITIONS: ReadonlySet<string> = new Set([
+  'PodReadyToStartContainers',
+  'Initialized',
+  'Ready',
+  'ContainersReady',
+  'PodScheduled',
+  'PodResizePending',
+  'PodResizeInProgress',
+]);
+
+export interface ConditionFacts {
+  readonly pod: Pod;
+  readonly phase: PodPhase;
+  readonly regular: readonly ContainerStatus[];
+  readonly init: readonly ContainerStatus[];
+  /** The pod has the sandbox it needs, with its network. */
+  readonly sandboxReady: boolean;
+  readonly previous: PodStatus | undefined;
+  /** Epoch ms. */
+  readonly now: number;
+}
+
+type Verdict = { readonly status: 'True' | 'False'; readonly reason?: string; readonly message?: string };
+
+function messageOf(unknown: readonly string[], word: string, bad: readonly string[]): string {
+  const parts: string[] = [];
+  if (unknown.length > 0) parts.push(`containers with unknown status: ${goList(unknown)}`);
+  if (bad.length > 0) parts.push(`containers with ${word} status: ${goList(bad)}`);
+  return parts.join(', ');
+}
+
+function sort(
+  containers: readonly Container[],
+  statuses: readonly ContainerStatus[],
+  good: (status: ContainerStatus, container: Container) => boolean,
+): { unknown: string[]; bad: string[] } {
+  const unknown: string[] = [];
+  const bad: string[] = [];
+  for (const container of containers) {
+    const status = statuses.find((candidate) => candidate.name === container.name);
+    if (status === undefined) unknown.push(container.name);
+    else if (!good(status, container)) bad.push(container.name);
+  }
+  return { unknown, bad };
+}
+
+function initialized({ pod, phase, regular, init }: ConditionFacts): Verdict {
+  const containers = pod.spec.initContainers ?? [];
+  const { unknown, bad } = sort(containers, init, (status, container) =>
+    isSidecar(container) ? status.started === true : status.ready,
+  );
+  if (phase === 'Succeeded' && unknown.length === 0) return { status: 'True', reason: 'PodCompleted' };
+  // A regular container that has been started proves it, even where a sidecar is being restarted.
+  const begun = regular.some((status) => status.started === true || status.state?.running !== undefined);
+  if (begun) return { status: 'True' };
+  const message = messageOf(unknown, 'incomplete', bad);
+  return message === '' ? { status: 'True' } : { status: 'False', reason: 'ContainersNotInitialized', message };
+}
+
+function containersReady({ pod, phase, regular, init }: ConditionFacts): Verdict {
+  const containers = [...(pod.spec.initContainers ?? []).filter(isSidecar), ...pod.spec.containers];
+  const { unknown, bad } = sort(containers, [...init, ...regular], (status) => status.ready);
+  if (phase === 'Succeeded' && unknown.length === 0) return { status: 'False', reason: 'PodCompleted' };
+  if (phase === 'Failed') return { status: 'False', reason: 'PodFailed' };
+  const message = messageOf(unknown, 'unready', bad);
+  return message === '' ? { status: 'True' } : { status: 'False', reason: 'ContainersNotReady', message };
+}
+
+function ready(facts: ConditionFacts, ofContainers: Verdict): Verdict {
+  if (ofContainers.status !== 'True') return ofContainers;
+  const messages = (facts.pod.spec.readinessGates ?? []).flatMap(({ conditionType }) => {
+    const gate = (facts.pod.status?.conditions ?? []).find((condition) => condition.type === conditionType);
+    if (gate === undefined) {
+      return [`corresponding condition of pod readiness gate "${conditionType}" does not exist.`];
+    }
+    if (gate.status === 'True') return [];
+    return [`the status of pod readiness gate "${conditionType}" is not "True", but ${gate.status}`];
+  });
+  if (messages.length === 0) return { status: 'True' };
+  return { status: 'False', reason: 'ReadinessGatesNotReady', message: messages.join(', ') };
+}
+
+/** Every condition of the pod, in the kubelet's order; a transition time moves only when the status changes. */
+export function computeConditions(facts: ConditionFacts): PodCondition[] {
+  const { pod, previous, now } = facts;
+  const ofContainers = containersReady(facts);
+  const verdicts: readonly (readonly [string, Verdict])[] = [
+    ['PodReadyToStartContainers', { status: facts.sandboxReady ? 'True' : 'False' }],
+    ['Initialized', initialized(facts)],
+    ['Ready', ready(facts, ofContainers)],
+    ['ContainersReady', ofContainers],
+    ['PodScheduled', { status: 'True' }],
+  ];
+  const known = [...(previous?.conditions ?? []), ...(pod.status?.conditions ?? [])];
+  const owned = verdicts.map(([type, verdict]): PodCondition => {
+    const before = known.find((condition) => condition.type === type);
+    const since = before?.status === verdict.status ? before.lastTransitionTime : undefined;
+    return { type, ...verdict, lastTransitionTime: since ?? rfc3339(now) };
+  });
+  const others = (pod.status?.conditions ?? []).filter((condition) => !OWNED_CONDITIONS.has(condition.type));
+  return [...others, ...owned];
+}

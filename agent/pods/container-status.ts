@@ -1,0 +1,227 @@
+// ContainerStatus: what is reported about each container of a pod, from what the runtime shows, what was reported
+// before and why a start is held up. Follows the kubelet's convertToAPIContainerStatuses. Pure.
+
+import type { Container, ContainerStatus, EphemeralContainer, Pod } from '../../client/types.ts';
+import type { ProbeResults } from '../ports/probes.ts';
+import type { ContainerSnapshot, PodSnapshot } from '../ports/runtime.ts';
+import { rfc3339 } from './format.ts';
+import { initRestartsAfterExit, isSidecar, shouldContainerBeRestarted } from './restart-policy.ts';
+
+/** Why a container is not running although it should be. */
+export interface WaitingReason {
+  /** CrashLoopBackOff, ErrImagePull, ImagePullBackOff, CreateContainerConfigError, CreateContainerError, … */
+  readonly reason: string;
+  readonly message: string;
+}
+
+type State = NonNullable<ContainerStatus['state']>;
+
+/** A ContainerStatus with the fields that are newer than the generated types. */
+export type ReportedContainerStatus = ContainerStatus & {
+  user?: { linux: { uid: number; gid: number; supplementalGroups: number[] } };
+  stopSignal?: string;
+};
+
+export interface ContainerStatusFacts {
+  readonly pod: Pod;
+  readonly snapshot: PodSnapshot;
+  readonly probes: ProbeResults;
+  /** Why a container's start is held up or failed, by name. */
+  readonly waiting: ReadonlyMap<string, WaitingReason>;
+}
+
+/** Exit code of a container whose end nobody saw. */
+const UNKNOWN_EXIT_CODE = 137;
+export const STATUS_UNKNOWN = 'ContainerStatusUnknown';
+
+function unknownEnd(verb: 'deleted' | 'terminated', containerID?: string): NonNullable<State['terminated']> {
+  const suffix = verb === 'deleted' ? '.  The container used to be Running' : '';
+  return {
+    exitCode: UNKNOWN_EXIT_CODE,
+    reason: STATUS_UNKNOWN,
+    message: `The container could not be located when the pod was ${verb}${suffix}`,
+    ...(containerID === undefined ? {} : { containerID }),
+    // The API requires neither time where they are unknown, but clients expect RFC 3339: the kubelet leaves them null.
+  };
+}
+
+/** The id as the API writes it, with the runtime's name in front. */
+export function apiContainerId(id: string): string {
+  return `containerd://${id}`;
+}
+
+function stateOf(container: ContainerSnapshot, old: ContainerStatus | undefined): State {
+  const containerID = apiContainerId(container.id);
+  switch (container.state) {
+    case 'running':
+      return { running: { startedAt: rfc3339(container.startedAt) } };
+    case 'exited':
+      return {
+        terminated: {
+          exitCode: container.exitCode,
+          ...(container.reason === '' ? {} : { reason: container.reason }),
+          ...(container.message === '' ? {} : { message: container.message }),
+          startedAt: rfc3339(container.startedAt),
+          finishedAt: rfc3339(container.finishedAt),
+          containerID,
+        },
+      };
+    case 'created':
+      return { waiting: {} };
+    default:
+      if (old?.state?.terminated !== undefined) return old.state;
+      return old?.state?.running === undefined
+        ? { waiting: {} }
+        : { terminated: unknownEnd('terminated', containerID) };
+  }
+}
+
+type VolumeMountStatuses = NonNullable<ContainerStatus['volumeMounts']>;
+
+function volumeMountStatuses(container: Container | EphemeralContainer): VolumeMountStatuses {
+  return (container.volumeMounts ?? []).map((mount) => ({
+    name: mount.name,
+    mountPath: mount.mountPath,
+    ...(mount.readOnly === true ? { readOnly: true, recursiveReadOnly: mount.recursiveReadOnly ?? 'Disabled' } : {}),
+  }));
+}
+
+function seen(
+  container: Container | EphemeralContainer,
+  instance: ContainerSnapshot,
+  before: ContainerSnapshot | undefined,
+  old: ContainerStatus | undefined,
+): ReportedContainerStatus {
+  const mounts = volumeMountStatuses(container);
+  const lastState = before === undefined ? old?.lastState : stateOf(before, undefined);
+  // What was reported of this very instance's predecessor stays, even once the runtime has forgotten it.
+  const forgotten =
+    before === undefined && old?.state?.terminated !== undefined && old.containerID !== apiContainerId(instance.id)
+      ? { terminated: old.state.terminated }
+      : undefined;
+  const kept = forgotten ?? lastState;
+  return {
+    name: container.name,
+    image: instance.image,
+    imageID: instance.imageId,
+    containerID: apiContainerId(instance.id),
+    restartCount: Math.max(instance.restartCount, old?.restartCount ?? 0),
+    ready: false,
+    started: false,
+    state: stateOf(instance, old),
+    lastState: kept ?? {},
+    ...(mounts.length === 0 ? {} : { volumeMounts: mounts }),
+    ...(instance.user === undefined
+      ? {}
+      : {
+          user: {
+            linux: {
+              uid: instance.user.uid,
+              gid: instance.user.gid,
+              supplementalGroups: [...instance.user.supplementalGroups],
+            },
+          },
+        }),
+    ...(instance.stopSignal === undefined ? {} : { stopSignal: instance.stopSignal }),
+  };
+}
+
+function unseen(
+  pod: Pod,
+  container: Container | EphemeralContainer,
+  old: ContainerStatus | undefined,
+): ReportedContainerStatus {
+  if (old?.state?.terminated !== undefined) return { ...old, ready: false, started: false };
+  const wasRunning = old?.state?.running !== undefined;
+  const lost = wasRunning && old?.lastState?.terminated === undefined;
+  const base = old?.restartCount ?? 0;
+  return {
+    name: container.name,
+    image: container.image ?? '',
+    imageID: '',
+    // It ran when it was last reported and is gone now: its end is reported as unknown, and the next is a restart.
+    restartCount: wasRunning && pod.metadata.deletionTimestamp === undefined ? base + 1 : base,
+    ready: false,
+    started: false,
+    state: {
+      waiting: { reason: (pod.spec.initContainers ?? []).length > 0 ? 'PodInitializing' : 'ContainerCreating' },
+    },
+    lastState: lost ? { terminated: unknownEnd('deleted', old?.containerID) } : (old?.lastState ?? {}),
+  };
+}
+
+/** Whether the container is going to be started (again), so that what holds it up is worth reporting. */
+function isToRun(pod: Pod, container: Container, type: ContainerSnapshot['type'], newest?: ContainerSnapshot): boolean {
+  if (type !== 'init') return shouldContainerBeRestarted(pod, container, newest);
+  if (pod.metadata.deletionTimestamp !== undefined) return false;
+  if (newest?.state === 'exited') return initRestartsAfterExit(pod, container, newest.exitCode);
+  return newest?.state !== 'running';
+}
+
+function health(
+  container: Container,
+  type: ContainerSnapshot['type'],
+  state: State,
+  id: ContainerSnapshot['id'] | undefined,
+  probes: ProbeResults,
+): { ready: boolean; started: boolean } {
+  const running = state.running !== undefined && id !== undefined;
+  const started = running && (container.startupProbe === undefined || probes.startup(id) === 'success');
+  if (type === 'init' && !isSidecar(container)) return { started, ready: state.terminated?.exitCode === 0 };
+  return { started, ready: started && (container.readinessProbe === undefined || probes.readiness(id) === 'success') };
+}
+
+/** The statuses of `containers`, in their order in the spec. `old` is what was reported before. */
+export function computeContainerStatuses(
+  facts: ContainerStatusFacts,
+  type: ContainerSnapshot['type'],
+  containers: readonly (Container | EphemeralContainer)[],
+  old: readonly ContainerStatus[] | undefined,
+): ReportedContainerStatus[] {
+  const { pod, snapshot, probes, waiting } = facts;
+  return containers.map((container) => {
+    const [newest, before] = snapshot.containers.filter((instance) => instance.name === container.name);
+    const previous = old?.find((status) => status.name === container.name);
+    let status = newest === undefined ? unseen(pod, container, previous) : seen(container, newest, before, previous);
+    const held = waiting.get(container.name);
+    if (held !== undefined && isToRun(pod, container, type, newest)) {
+      const { terminated } = status.state ?? {};
+      status = {
+        ...status,
+        state: { waiting: { reason: held.reason, message: held.message } },
+        ...(terminated === undefined ? {} : { lastState: { terminated } }),
+      };
+    }
+    return { ...status, ...health(container, type, status.state ?? {}, newest?.id, probes) };
+  });
+}
+
+function endedUnknown(status: ReportedContainerStatus): ReportedContainerStatus {
+  if (status.state?.terminated !== undefined) return status;
+  return {
+    ...status,
+    ready: false,
+    started: false,
+    state: { terminated: unknownEnd('terminated', status.containerID) },
+  };
+}
+
+function neverStarted(status: ContainerStatus): boolean {
+  return status.state?.running === undefined && status.state?.terminated === undefined && !status.lastState?.terminated;
+}
+
+/**
+ * Statuses of a pod whose last container is dead: one that had begun and whose end was not seen is reported as ended
+ * in an unknown way. Init containers that never had their turn stay as they are.
+ */
+export function endedContainerStatuses(
+  regular: readonly ReportedContainerStatus[],
+  init: readonly ReportedContainerStatus[],
+): { regular: ReportedContainerStatus[]; init: ReportedContainerStatus[] } {
+  const initialized = init.every((status) => status.state?.terminated?.exitCode === 0 || status.started === true);
+  const begun = init.findLastIndex((status) => !neverStarted(status));
+  return {
+    regular: initialized || regular.some((status) => !neverStarted(status)) ? regular.map(endedUnknown) : [...regular],
+    init: init.map((status, index) => (index <= begun ? endedUnknown(status) : status)),
+  };
+}

@@ -1,0 +1,207 @@
+// The environment of a container: which objects it refers to, and the variables once those have been read. Pure; the
+// objects and addresses are passed in. Failures are worded as the kubelet's CreateContainerConfigError.
+
+import type { ConfigMap, Container, EphemeralContainer, Pod, Secret } from '../../client/types.ts';
+import { parseQuantity } from '../../lib/quantity.ts';
+import { expand } from './expansion.ts';
+
+export interface EnvVar {
+  readonly name: string;
+  readonly value: string;
+}
+
+/** The environment cannot be built from what there is. The message is the container's waiting message. */
+export class EnvironmentError extends Error {
+  override name = 'EnvironmentError';
+}
+
+export interface EnvironmentFacts {
+  readonly pod: Pod;
+  readonly container: Container | EphemeralContainer;
+  /** By name; a missing entry does not exist. */
+  readonly configMaps: ReadonlyMap<string, ConfigMap>;
+  readonly secrets: ReadonlyMap<string, Secret>;
+  /** Variables about services; they yield to any of the same name. */
+  readonly services: ReadonlyMap<string, string>;
+  readonly podIPs: readonly string[];
+  readonly hostIPs: readonly string[];
+  /** Allocatable of the node, which stands for a limit that is not set. */
+  readonly allocatable: Readonly<Record<string, string>>;
+}
+
+/** Keys of one ConfigMap or Secret that are no names of environment variables. */
+export interface SkippedKeys {
+  readonly source: 'configMap' | 'secret';
+  readonly name: string;
+  readonly keys: readonly string[];
+}
+
+export interface Environment {
+  readonly env: readonly EnvVar[];
+  readonly skipped: readonly SkippedKeys[];
+}
+
+const ENV_NAME = /^[-._a-zA-Z][-._a-zA-Z0-9]*$/;
+
+function isEnvVarName(name: string): boolean {
+  return ENV_NAME.test(name) && name !== '.' && !name.startsWith('..');
+}
+
+/** Names of the ConfigMaps and Secrets that the container's environment needs. */
+export function environmentReferences(container: Container | EphemeralContainer): {
+  configMaps: ReadonlySet<string>;
+  secrets: ReadonlySet<string>;
+} {
+  const configMaps = new Set<string>();
+  const secrets = new Set<string>();
+  const add = (set: Set<string>, name: string | undefined): void => {
+    if (name !== undefined) set.add(name);
+  };
+  for (const source of container.envFrom ?? []) {
+    add(configMaps, source.configMapRef?.name);
+    add(secrets, source.secretRef?.name);
+  }
+  for (const variable of container.env ?? []) {
+    add(configMaps, variable.valueFrom?.configMapKeyRef?.name);
+    add(secrets, variable.valueFrom?.secretKeyRef?.name);
+  }
+  return { configMaps, secrets };
+}
+
+function decodeSecret(secret: Secret): Record<string, string> {
+  const data = Object.entries(secret.data ?? {});
+  return Object.fromEntries(data.map(([key, value]) => [key, Buffer.from(value, 'base64').toString('utf8')]));
+}
+
+function fieldValue({ pod, podIPs, hostIPs }: EnvironmentFacts, path: string): string {
+  const keyed = /^metadata\.(labels|annotations)\['(.*)'\]$/.exec(path);
+  if (keyed !== null) {
+    const values = keyed[1] === 'labels' ? pod.metadata.labels : pod.metadata.annotations;
+    return values?.[keyed[2] ?? ''] ?? '';
+  }
+  switch (path) {
+    case 'metadata.name':
+      return pod.metadata.name;
+    case 'metadata.namespace':
+      return pod.metadata.namespace;
+    case 'metadata.uid':
+      return pod.metadata.uid;
+    case 'spec.nodeName':
+      return pod.spec.nodeName ?? '';
+    case 'spec.serviceAccountName':
+      return pod.spec.serviceAccountName ?? '';
+    case 'status.hostIP':
+      return hostIPs[0] ?? '';
+    case 'status.hostIPs':
+      return hostIPs.join(',');
+    case 'status.podIP':
+      return podIPs[0] ?? '';
+    case 'status.podIPs':
+      return podIPs.join(',');
+    default:
+      throw new EnvironmentError(`unsupported fieldPath: ${path}`);
+  }
+}
+
+function containerNamed(pod: Pod, name: string): Container | undefined {
+  return [...pod.spec.containers, ...(pod.spec.initContainers ?? [])].find((container) => container.name === name);
+}
+
+/** The figure of a resourceFieldRef, divided and rounded up as the kubelet does (cpu in millis). */
+function resourceValue(
+  facts: EnvironmentFacts,
+  ref: { readonly containerName?: string; readonly resource: string; readonly divisor?: string },
+): string {
+  const named = ref.containerName !== undefined && ref.containerName !== '';
+  const container = named ? containerNamed(facts.pod, ref.containerName ?? '') : facts.container;
+  if (container === undefined) throw new EnvironmentError(`container ${ref.containerName} not found`);
+  const match = /^(limits|requests)\.(cpu|memory|ephemeral-storage|hugepages-.+)$/.exec(ref.resource);
+  if (match === null) throw new EnvironmentError(`unsupported container resource : ${ref.resource}`);
+  const [, side, resource = ''] = match;
+  const own = side === 'limits' ? container.resources?.limits : container.resources?.requests;
+  const set = own?.[resource];
+  const amount = parseQuantity(set ?? (side === 'limits' ? (facts.allocatable[resource] ?? '0') : '0')) ?? 0n;
+  const asked = parseQuantity(ref.divisor ?? '1') ?? 0n;
+  const unit = resource === 'cpu' ? 1_000_000n : 1_000_000_000n;
+  const ceil = (dividend: bigint, divisor: bigint): bigint => (dividend + divisor - 1n) / divisor;
+  const divisor = asked === 0n ? 1_000_000_000n : asked;
+  return String(ceil(ceil(amount, unit), ceil(divisor, unit)));
+}
+
+type ValueSource = NonNullable<NonNullable<Container['env']>[number]['valueFrom']>;
+
+/** The value of a reference; undefined when an optional one leads nowhere. */
+function referredValue(facts: EnvironmentFacts, from: ValueSource): string | undefined {
+  const { namespace } = facts.pod.metadata;
+  if (from.fieldRef !== undefined) return fieldValue(facts, from.fieldRef.fieldPath);
+  if (from.resourceFieldRef !== undefined) return resourceValue(facts, from.resourceFieldRef);
+  const ref = from.configMapKeyRef ?? from.secretKeyRef;
+  if (ref === undefined) return undefined;
+  const name = ref.name ?? '';
+  const ofConfigMap = from.configMapKeyRef !== undefined;
+  const [kind, word] = ofConfigMap ? ['ConfigMap', 'configmap'] : ['Secret', 'secret'];
+  const configMap = facts.configMaps.get(name);
+  const secret = facts.secrets.get(name);
+  const data = ofConfigMap ? configMap && (configMap.data ?? {}) : secret && decodeSecret(secret);
+  if (data === undefined) {
+    if (ref.optional === true) return undefined;
+    throw new EnvironmentError(`${word} "${name}" not found`);
+  }
+  const value = data[ref.key];
+  if (value === undefined && ref.optional !== true) {
+    throw new EnvironmentError(`couldn't find key ${ref.key} in ${kind} ${namespace}/${name}`);
+  }
+  return value;
+}
+
+function addAllFrom(facts: EnvironmentFacts, env: Map<string, string>): SkippedKeys[] {
+  const skipped: SkippedKeys[] = [];
+  for (const source of facts.container.envFrom ?? []) {
+    const ref = source.configMapRef ?? source.secretRef;
+    if (ref === undefined) continue;
+    const kind = source.configMapRef === undefined ? 'secret' : 'configMap';
+    const name = ref.name ?? '';
+    const secret = facts.secrets.get(name);
+    const data = kind === 'configMap' ? facts.configMaps.get(name) : secret && { data: decodeSecret(secret) };
+    if (data === undefined) {
+      if (ref.optional === true) continue;
+      throw new EnvironmentError(`${kind.toLowerCase()} "${name}" not found`);
+    }
+    const invalid: string[] = [];
+    for (const [key, value] of Object.entries(data.data ?? {})) {
+      const variable = `${source.prefix ?? ''}${key}`;
+      if (isEnvVarName(variable)) env.set(variable, value);
+      else invalid.push(variable);
+    }
+    if (invalid.length > 0) skipped.push({ source: kind, name, keys: invalid.sort() });
+  }
+  return skipped;
+}
+
+/**
+ * The variables in order: envFrom, then env (each may refer to those before it and to services), then service
+ * variables that nothing hides. Throws EnvironmentError.
+ */
+export function resolveEnvironment(facts: EnvironmentFacts): Environment {
+  const env = new Map<string, string>();
+  const skipped = addAllFrom(facts, env);
+  const lookup = (name: string): string | undefined => env.get(name) ?? facts.services.get(name);
+  for (const variable of facts.container.env ?? []) {
+    const value =
+      variable.valueFrom === undefined
+        ? expand(variable.value ?? '', lookup)
+        : referredValue(facts, variable.valueFrom);
+    if (value !== undefined) env.set(variable.name, value);
+  }
+  for (const [name, value] of facts.services) if (!env.has(name)) env.set(name, value);
+  return { env: [...env].map(([name, value]) => ({ name, value })), skipped };
+}
+
+/** The message of the InvalidEnvironmentVariableNames event. */
+export function skippedKeysMessage(namespace: string, { source, name, keys }: SkippedKeys): string {
+  const list = keys.join(', ');
+  return (
+    `Keys [${list}] from the EnvFrom ${source} ${namespace}/${name} were skipped since they are considered ` +
+    'invalid environment variable names.'
+  );
+}

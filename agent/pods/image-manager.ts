@@ -1,0 +1,223 @@
+// Sees to it that an image is on the node before a container is made from it: pull policy, back-off, secrets, one pull
+// per image at a time, events. It never removes an image.
+
+import type { Container, EphemeralContainer, Pod, Secret } from '../../client/types.ts';
+import { type BackoffEntry, backoffRemaining, nextBackoff } from '../../lib/backoff.ts';
+import type { Clock } from '../../lib/clock.ts';
+import { errorMessage } from '../../lib/errors.ts';
+import type { EventRecorder, ObjectReader } from '../ports/api.ts';
+import type { ContainerRuntime, ImageAuth, RuntimeImage } from '../ports/runtime.ts';
+import { containerReference, podReference } from './events.ts';
+import { goDuration, goQuote, rpcMessage } from './format.ts';
+import { credentialsFor, parsePullSecret, type RegistryCredential } from './image-credentials.ts';
+import { type ImageName, parseImageName, pullPolicyOf, withDefaultTag } from './image-name.ts';
+import type { PodsConfig } from './options.ts';
+import { PullQueue } from './pull-queue.ts';
+
+/** The image is not there. `reason` and the message are the container's waiting state. */
+export class ImageError extends Error {
+  override name = 'ImageError';
+  readonly reason: 'InvalidImageName' | 'ImageInspectError' | 'ErrImageNeverPull' | 'ErrImagePull' | 'ImagePullBackOff';
+  /** When another attempt makes sense (epoch ms); undefined leaves it to the caller. */
+  readonly retryAt: number | undefined;
+  constructor(reason: ImageError['reason'], message: string, retryAt?: number, options?: ErrorOptions) {
+    super(message, options);
+    this.reason = reason;
+    this.retryAt = retryAt;
+  }
+}
+
+export interface ImageManagerOptions {
+  readonly runtime: Pick<ContainerRuntime, 'imageStatus' | 'pullImage'>;
+  readonly objects: Pick<ObjectReader, 'secret'>;
+  readonly recorder: EventRecorder;
+  readonly clock: Clock;
+  readonly config: PodsConfig;
+}
+
+interface Failure extends BackoffEntry {
+  readonly at: number;
+  readonly message: string;
+}
+
+export class ImageManager {
+  readonly #options: ImageManagerOptions;
+  readonly #queue: PullQueue<{ image: RuntimeImage; pullMs: number }>;
+  /** By pod uid and image. */
+  readonly #failures = new Map<string, Failure>();
+
+  constructor(options: ImageManagerOptions) {
+    this.#options = options;
+    const { serializeImagePulls, maxParallelImagePulls } = options.config;
+    const limit = serializeImagePulls ? 1 : maxParallelImagePulls > 0 ? maxParallelImagePulls : Infinity;
+    this.#queue = new PullQueue(limit);
+  }
+
+  /** Whether the image is there, asked ahead of `ensure`; undefined where that would not spare a call. */
+  peek(container: Container | EphemeralContainer): Promise<RuntimeImage | undefined> | undefined {
+    const name = parseImageName(container.image ?? '');
+    if ('error' in name || pullPolicyOf(container.imagePullPolicy, name) === 'Always') return undefined;
+    return this.#options.runtime.imageStatus(withDefaultTag(container.image ?? '', name));
+  }
+
+  /** Forgets the back-off of a pod that is gone. */
+  forget(podUID: string): void {
+    for (const key of this.#failures.keys()) if (key.startsWith(`${podUID}_`)) this.#failures.delete(key);
+  }
+
+  /** The image to run the container from. Rejects with ImageError, or with the signal's reason when it aborts. */
+  async ensure(
+    pod: Pod,
+    container: Container | EphemeralContainer,
+    signal: AbortSignal,
+    peeked?: Promise<RuntimeImage | undefined>,
+  ): Promise<RuntimeImage> {
+    const wanted = container.image ?? '';
+    const event = this.#eventsOf(pod, container);
+    const name = parseImageName(wanted);
+    if ('error' in name) {
+      const message = `Failed to apply default image tag ${goQuote(wanted)}: ${name.error}`;
+      event('Warning', 'InspectFailed', message);
+      throw new ImageError('InvalidImageName', message);
+    }
+    const image = withDefaultTag(wanted, name);
+    const policy = pullPolicyOf(container.imagePullPolicy, name);
+    if (policy !== 'Always') {
+      const present = await this.#present(image, wanted, event, peeked);
+      if (present !== undefined) {
+        event('Normal', 'Pulled', `Container image ${goQuote(wanted)} already present on machine`);
+        return present;
+      }
+      if (policy === 'Never') {
+        const message = `Container image ${goQuote(wanted)} is not present with pull policy of Never`;
+        event('Warning', 'ErrImageNeverPull', message);
+        throw new ImageError('ErrImageNeverPull', message);
+      }
+    }
+    return this.#pull(pod, wanted, image, name, event, signal);
+  }
+
+  #eventsOf(pod: Pod, container: Container | EphemeralContainer) {
+    const reference = containerReference(pod, container.name);
+    return (type: 'Normal' | 'Warning', reason: string, message: string): void =>
+      this.#options.recorder.event(reference, type, reason, message);
+  }
+
+  async #present(
+    image: string,
+    wanted: string,
+    event: (type: 'Normal' | 'Warning', reason: string, message: string) => void,
+    peeked: Promise<RuntimeImage | undefined> | undefined,
+  ): Promise<RuntimeImage | undefined> {
+    try {
+      return await (peeked ?? this.#options.runtime.imageStatus(image));
+    } catch (error) {
+      const message = `Failed to inspect image ${goQuote(wanted)}: ${rpcMessage(error)}`;
+      event('Warning', 'InspectFailed', message);
+      throw new ImageError('ImageInspectError', message, undefined, { cause: error });
+    }
+  }
+
+  async #pull(
+    pod: Pod,
+    wanted: string,
+    image: string,
+    name: ImageName,
+    event: (type: 'Normal' | 'Warning', reason: string, message: string) => void,
+    signal: AbortSignal,
+  ): Promise<RuntimeImage> {
+    const { clock, config } = this.#options;
+    const key = `${pod.metadata.uid}_${image}`;
+    const failed = this.#failures.get(key);
+    const remaining = backoffRemaining(failed, failed?.at ?? 0, clock.now());
+    if (failed !== undefined && remaining > 0) {
+      const message = `Back-off pulling image ${goQuote(wanted)}`;
+      event('Normal', 'BackOff', message);
+      const because = `${message}: ErrImagePull: ${failed.message}`;
+      throw new ImageError('ImagePullBackOff', because, clock.now() + remaining);
+    }
+    event('Normal', 'Pulling', `Pulling image ${goQuote(wanted)}`);
+    const asked = clock.monotonic();
+    try {
+      const { image: pulled, pullMs } = await this.#pullWithAny(pod, image, await this.#auths(pod, name), signal);
+      this.#failures.delete(key);
+      const waited = goDuration(clock.monotonic() - asked);
+      event(
+        'Normal',
+        'Pulled',
+        `Successfully pulled image ${goQuote(wanted)} in ${goDuration(pullMs)} (${waited} including waiting). ` +
+          `Image size: ${pulled.sizeBytes} bytes.`,
+      );
+      return pulled;
+    } catch (error) {
+      if (signal.aborted) throw error;
+      const message = rpcMessage(error);
+      event('Warning', 'Failed', `Failed to pull image ${goQuote(wanted)}: ${message}`);
+      const at = clock.now();
+      const entry: Failure = { ...nextBackoff(config.imageBackoff, failed, at), at, message };
+      this.#failures.set(key, entry);
+      throw new ImageError('ErrImagePull', message, undefined, { cause: error });
+    }
+  }
+
+  /** Tries each credential in turn, as the kubelet does; without any, the pull is anonymous. */
+  async #pullWithAny(
+    pod: Pod,
+    image: string,
+    auths: readonly ImageAuth[],
+    signal: AbortSignal,
+  ): Promise<{ image: RuntimeImage; pullMs: number }> {
+    const failures: unknown[] = [];
+    for (const auth of auths.length === 0 ? [undefined] : auths) {
+      try {
+        return await this.#queue.pull(
+          JSON.stringify([image, auth]),
+          async (pullSignal) => {
+            const started = this.#options.clock.monotonic();
+            const pulled = await this.#options.runtime.pullImage(image, auth, pod, pullSignal);
+            return { image: pulled, pullMs: this.#options.clock.monotonic() - started };
+          },
+          signal,
+        );
+      } catch (error) {
+        if (signal.aborted) throw error;
+        failures.push(error);
+      }
+    }
+    throw failures[0];
+  }
+
+  async #auths(pod: Pod, name: ImageName): Promise<readonly ImageAuth[]> {
+    const { namespace } = pod.metadata;
+    const credentials: RegistryCredential[] = [];
+    const missing: string[] = [];
+    for (const reference of pod.spec.imagePullSecrets ?? []) {
+      const secretName = reference.name ?? '';
+      if (secretName === '') continue;
+      let secret: Secret | undefined;
+      try {
+        secret = await this.#options.objects.secret(namespace, secretName);
+        if (secret !== undefined) credentials.push(...parsePullSecret(secret));
+      } catch (error) {
+        // A secret that cannot be read or parsed leaves the others, and an anonymous pull, to be tried.
+        this.#options.recorder.event(
+          podReference(pod),
+          'Warning',
+          'FailedToRetrieveImagePullSecret',
+          errorMessage(error),
+        );
+        continue;
+      }
+      if (secret === undefined) missing.push(secretName);
+    }
+    if (missing.length > 0) {
+      this.#options.recorder.event(
+        podReference(pod),
+        'Warning',
+        'FailedToRetrieveImagePullSecret',
+        `Unable to retrieve some image pull secrets (${missing.join(', ')}); attempting to pull the image may not succeed.`,
+      );
+    }
+    return credentialsFor(name, credentials);
+  }
+}

@@ -1,0 +1,91 @@
+// The part of the decision about init containers and native sidecars: one after the other, sidecars kept running,
+// the next gated by the one before. Follows the kubelet's computeInitContainerActions. Pure.
+
+import type { Container } from '../../client/types.ts';
+import type { ContainerSnapshot } from '../ports/runtime.ts';
+import { newestOf, type Plan, type PodFacts } from './actions.ts';
+import { hashContainer } from './hash.ts';
+import { initRestartsAfterExit, isSidecar } from './restart-policy.ts';
+
+/** `done`: regular containers may be looked at; `failed`: initialization failed for good. */
+export type Initialization = 'done' | 'pending' | 'failed';
+
+/** What one init container asks for. */
+type Step = 'nothing' | 'restart' | 'next' | 'failed';
+
+function judgeSidecar(facts: PodFacts, plan: Plan, container: Container, newest: ContainerSnapshot): Step {
+  const { probes } = facts;
+  if (facts.starting.has(container.name) || facts.killing.has(newest.id)) return 'nothing';
+  if (container.startupProbe !== undefined) {
+    const startup = probes.startup(newest.id);
+    if (startup === 'failure') {
+      plan.kill(newest, 'startupProbe', `Init container ${container.name} failed startup probe`, false);
+    }
+    if (startup !== 'success') return 'nothing';
+  }
+  if (newest.hash !== hashContainer(container)) {
+    plan.kill(newest, 'definitionChanged', `Init container ${container.name} definition changed`, true);
+  } else if (probes.liveness(newest.id) === 'failure') {
+    plan.kill(newest, 'livenessProbe', `Init container ${container.name} failed liveness probe`, false);
+  }
+  return 'next';
+}
+
+function judge(facts: PodFacts, plan: Plan, container: Container, newest: ContainerSnapshot): Step {
+  switch (newest.state) {
+    case 'created':
+      return 'restart';
+    case 'running':
+      return isSidecar(container) ? judgeSidecar(facts, plan, container, newest) : 'nothing';
+    case 'exited':
+      if (isSidecar(container)) return 'restart';
+      if (newest.exitCode === 0) return 'next';
+      return initRestartsAfterExit(facts.pod, container, newest.exitCode) ? 'restart' : 'failed';
+    default:
+      if (!isSidecar(container) && !initRestartsAfterExit(facts.pod, container, 137)) return 'failed';
+      plan.kill(newest, 'unknownState', 'Init container is in "unknown" state, try killing it before restart', true);
+      return 'nothing';
+  }
+}
+
+/** A regular container that was created or runs proves that initialization was over, whatever is left of it. */
+function everInitialized({ pod, snapshot, starting }: PodFacts): boolean {
+  return pod.spec.containers.some((container) => {
+    const state = newestOf(snapshot, container.name)?.state;
+    return starting.has(container.name) || state === 'created' || state === 'running';
+  });
+}
+
+export function computeInitContainerActions(facts: PodFacts, plan: Plan): Initialization {
+  const containers = facts.pod.spec.initContainers ?? [];
+  if (containers.length === 0) return 'done';
+  let initialized = everInitialized(facts);
+  let earlierInitialized = initialized;
+  const toStart: Container[] = [];
+  // From the last to the first: finished init containers may be gone from the runtime, so only the furthest one that
+  // is still there says how far initialization came.
+  for (let index = containers.length - 1; index >= 0; index--) {
+    const container = containers[index];
+    if (container === undefined) continue;
+    const newest = newestOf(facts.snapshot, container.name);
+    if (newest === undefined) {
+      if (facts.starting.has(container.name)) earlierInitialized = true;
+      else if (earlierInitialized && isSidecar(container)) toStart.push(container);
+      continue;
+    }
+    if (earlierInitialized && !isSidecar(container)) continue;
+    const step = judge(facts, plan, container, newest);
+    if (step === 'failed') return 'failed';
+    if (step === 'restart') toStart.push(container);
+    if (step === 'next') {
+      const following = containers[index + 1];
+      if (following === undefined) initialized = true;
+      else if (!earlierInitialized) toStart.push(following);
+    }
+    earlierInitialized = true;
+  }
+  const first = containers[0];
+  if (!earlierInitialized && first !== undefined) toStart.push(first);
+  for (const container of toStart.reverse()) plan.start(container, 'init');
+  return initialized ? 'done' : 'pending';
+}

@@ -1,0 +1,50 @@
+// CrashLoopBackOff: how long a container that ended waits before it runs again. Pure; the worker keeps the entries.
+
+import type { Pod } from '../../client/types.ts';
+import { type BackoffEntry, type BackoffPolicy, nextBackoff } from '../../lib/backoff.ts';
+import { formatPod, goDuration } from './format.ts';
+
+/** The key under which a container's back-off is kept: a changed definition starts afresh. */
+export function restartBackoffKey(containerName: string, hash: string): string {
+  return `${containerName}_${hash}`;
+}
+
+/** An entry is forgotten when the container had run longer than `resetMs` before it ended. */
+function expired(policy: BackoffPolicy, entry: BackoffEntry, finishedAt: number): boolean {
+  return finishedAt - entry.since > policy.resetMs;
+}
+
+/** When (epoch ms) the container that ended at `finishedAt` may start again; undefined is "now". */
+export function restartNotBefore(
+  policy: BackoffPolicy,
+  entry: BackoffEntry | undefined,
+  finishedAt: number,
+  now: number,
+): number | undefined {
+  if (entry === undefined || expired(policy, entry, finishedAt)) return undefined;
+  // A clock that was set back must not stretch the wait past the delay itself.
+  const notBefore = Math.min(finishedAt, now) + entry.delayMs;
+  return now < notBefore ? notBefore : undefined;
+}
+
+/** The entry after the container that ended at `finishedAt` is started again at `now`: 10 s, 20 s, … 5 min. */
+export function restartBackoffAfterStart(
+  policy: BackoffPolicy,
+  entry: BackoffEntry | undefined,
+  finishedAt: number,
+  now: number,
+): BackoffEntry {
+  const kept = entry === undefined || expired(policy, entry, finishedAt) ? undefined : entry;
+  // The reset is judged by how long the container ran, above; never by how long it then waited.
+  return nextBackoff({ ...policy, resetMs: Number.POSITIVE_INFINITY }, kept, now);
+}
+
+/** The message of the CrashLoopBackOff waiting state. */
+export function crashLoopMessage(delayMs: number, containerName: string, pod: Pod): string {
+  return `back-off ${goDuration(delayMs)} restarting failed container=${containerName} pod=${formatPod(pod)}`;
+}
+
+/** The message of the BackOff event. */
+export function backOffEventMessage(containerName: string, pod: Pod): string {
+  return `Back-off restarting failed container ${containerName} in pod ${formatPod(pod)}`;
+}

@@ -1,0 +1,203 @@
+// Writes what the workers report to the API server: the newest status of each pod, only what changed, one write per
+// pod at a time, retried until it is there or the pod is not. It computes no status.
+
+import type { Pod, PodStatus } from '../../client/types.ts';
+import { type BackoffEntry, nextBackoff } from '../../lib/backoff.ts';
+import type { Clock, Timer } from '../../lib/clock.ts';
+import { errorMessage } from '../../lib/errors.ts';
+import type { Tracer } from '../../lib/trace.ts';
+import type { PodApi } from '../ports/api.ts';
+import type { PodUID } from '../ports/runtime.ts';
+import type { PodsConfig, PodsLog } from './options.ts';
+import { computeStatusPatch } from './status-patch.ts';
+
+export interface StatusManagerOptions {
+  readonly api: PodApi | undefined;
+  readonly clock: Clock;
+  readonly tracer: Tracer;
+  readonly config: PodsConfig;
+  readonly log: PodsLog;
+  /** The object is gone from the server, or another one has its name. */
+  readonly onGone: (uid: PodUID) => void;
+}
+
+interface Entry {
+  /** The object as the server last showed it. */
+  pod: Pod;
+  desired: PodStatus;
+  /** Let the object go once the status is written. */
+  finalize: boolean;
+  writing: boolean;
+  dirty: boolean;
+  timer: Timer | undefined;
+  timerAt: number;
+  backoff: BackoffEntry | undefined;
+  /** Not before (monotonic ms): the server refused or was away. */
+  retryAt: number;
+}
+
+/** Resource versions are opaque, but servers count: an older one than the newest we hold tells nothing new. */
+function isOlder(candidate: string, held: string): boolean {
+  if (!/^\d+$/.test(candidate) || !/^\d+$/.test(held)) return false;
+  return BigInt(candidate) < BigInt(held);
+}
+
+export class StatusManager {
+  readonly #options: StatusManagerOptions;
+  readonly #entries = new Map<string, Entry>();
+  /** Fields that this server takes but does not keep, because it is older than they are. */
+  readonly #unsupported = new Set<string>();
+  #stopped = false;
+
+  constructor(options: StatusManagerOptions) {
+    this.#options = options;
+  }
+
+  get(uid: string): PodStatus | undefined {
+    return this.#entries.get(uid)?.desired;
+  }
+
+  /** Reports a status. `soon` lets it wait a moment, so that a more important one can take it along. */
+  set(pod: Pod, status: PodStatus, urgency: 'now' | 'soon'): void {
+    const entry = this.#entryFor(pod, status);
+    entry.desired = status;
+    entry.dirty = true;
+    this.#schedule(entry, urgency === 'now' ? 0 : this.#options.config.statusDelayMs);
+  }
+
+  /** The server showed a newer object: what another writer changed of ours is written again. */
+  podSeen(pod: Pod): void {
+    const entry = this.#entries.get(pod.metadata.uid);
+    if (entry === undefined || isOlder(pod.metadata.resourceVersion, entry.pod.metadata.resourceVersion)) return;
+    entry.pod = pod;
+    if (entry.writing || entry.dirty) return;
+    if (computeStatusPatch(pod.status ?? {}, entry.desired, this.#unsupported) === undefined) return;
+    entry.dirty = true;
+    this.#schedule(entry, this.#options.config.statusDelayMs);
+  }
+
+  /** Nothing of the pod is left on this node: its object is let go as soon as `status` is written. */
+  finalize(pod: Pod, status: PodStatus): void {
+    const entry = this.#entryFor(pod, status);
+    entry.finalize = true;
+    this.set(pod, status, 'now');
+  }
+
+  forget(uid: string): void {
+    this.#entries.get(uid)?.timer?.cancel();
+    this.#entries.delete(uid);
+  }
+
+  stop(): void {
+    this.#stopped = true;
+    for (const entry of this.#entries.values()) entry.timer?.cancel();
+  }
+
+  #entryFor(pod: Pod, status: PodStatus): Entry {
+    let entry = this.#entries.get(pod.metadata.uid);
+    if (entry === undefined) {
+      entry = {
+        pod,
+        desired: status,
+        finalize: false,
+        writing: false,
+        dirty: false,
+        timer: undefined,
+        timerAt: 0,
+        backoff: undefined,
+        retryAt: 0,
+      };
+      this.#entries.set(pod.metadata.uid, entry);
+    } else if (!isOlder(pod.metadata.resourceVersion, entry.pod.metadata.resourceVersion)) entry.pod = pod;
+    return entry;
+  }
+
+  #schedule(entry: Entry, delayMs: number): void {
+    if (this.#stopped || entry.writing) return;
+    const now = this.#options.clock.monotonic();
+    const at = Math.max(now + delayMs, entry.retryAt);
+    if (at <= now) {
+      entry.timer?.cancel();
+      entry.timer = undefined;
+      void this.#write(entry);
+      return;
+    }
+    if (entry.timer !== undefined) {
+      if (entry.timerAt <= at) return;
+      entry.timer.cancel();
+    }
+    entry.timerAt = at;
+    entry.timer = this.#options.clock.after(at - now, () => {
+      entry.timer = undefined;
+      void this.#write(entry);
+    });
+  }
+
+  async #write(entry: Entry): Promise<void> {
+    if (entry.writing || !entry.dirty || this.#stopped) return;
+    entry.writing = true;
+    const { uid, namespace, name } = entry.pod.metadata;
+    try {
+      await this.#options.tracer.within({ pod: { uid, namespace, name }, cause: 'status changed' }, async () => {
+        while (entry.dirty && this.#entries.get(uid) === entry) {
+          entry.dirty = false;
+          await this.#writeOnce(entry);
+        }
+      });
+      entry.backoff = undefined;
+      entry.retryAt = 0;
+      entry.writing = false;
+    } catch (error) {
+      const { clock, config, log } = this.#options;
+      entry.dirty = true;
+      entry.writing = false;
+      entry.backoff = nextBackoff(config.statusBackoff, entry.backoff, clock.monotonic());
+      entry.retryAt = clock.monotonic() + entry.backoff.delayMs;
+      log('warn', 'status not written, will try again', {
+        pod: `${namespace}/${name}`,
+        inMs: entry.backoff.delayMs,
+        error: errorMessage(error),
+      });
+    }
+    if (entry.dirty && this.#entries.get(uid) === entry) this.#schedule(entry, 0);
+  }
+
+  async #writeOnce(entry: Entry): Promise<void> {
+    const { api } = this.#options;
+    const wanted = entry.desired;
+    const patch = computeStatusPatch(entry.pod.status ?? {}, wanted, this.#unsupported);
+    if (api !== undefined && patch !== undefined) {
+      const outcome = await api.patchStatus(entry.pod, patch);
+      if (outcome.kind === 'gone') {
+        this.#gone(entry);
+        return;
+      }
+      const { value } = outcome;
+      if (!isOlder(value.metadata.resourceVersion, entry.pod.metadata.resourceVersion)) entry.pod = value;
+      this.#noteUnsupported(patch, value);
+    }
+    if (!entry.finalize || entry.desired !== wanted) return;
+    if (api !== undefined) await api.finalizeDelete(entry.pod);
+    this.#gone(entry);
+  }
+
+  /** An older server drops fields it does not know; writing them again and again would change nothing. */
+  #noteUnsupported(patch: object, written: Pod): void {
+    if ('observedGeneration' in patch && written.status?.observedGeneration === undefined) {
+      this.#unsupported.add('observedGeneration');
+    }
+    if ('hostIPs' in patch && written.status?.hostIPs === undefined) this.#unsupported.add('hostIPs');
+  }
+
+  #gone(entry: Entry): void {
+    const { uid } = entry.pod.metadata;
+    entry.dirty = false;
+    if (this.#entries.get(uid) === entry) this.#entries.delete(uid);
+    this.#options.onGone(podUID(uid));
+  }
+}
+
+/** The uid of an object as the runtime's port types it. */
+export function podUID(uid: string): PodUID {
+  return uid as PodUID;
+}

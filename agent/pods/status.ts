@@ -1,0 +1,106 @@
+// The report: PodStatus from the pod, what was observed and what is going on. computePodStatus is pure; writing it is
+// the status manager's part.
+
+import type { Pod, PodStatus } from '../../client/types.ts';
+import type { ProbeResults } from '../ports/probes.ts';
+import type { PodSnapshot } from '../ports/runtime.ts';
+import { computeConditions } from './conditions.ts';
+import {
+  computeContainerStatuses,
+  endedContainerStatuses,
+  type ReportedContainerStatus,
+  type WaitingReason,
+} from './container-status.ts';
+import { rfc3339 } from './format.ts';
+import { computePhase, isTerminalPhase } from './phase.ts';
+import { qosClassOf } from './qos.ts';
+import { podSandboxChanged } from './sandbox-changed.ts';
+
+export interface PodStatusFacts {
+  readonly pod: Pod;
+  readonly snapshot: PodSnapshot;
+  readonly probes: ProbeResults;
+  /** The status last computed here or, after a restart of the agent, read from the API. */
+  readonly previous: PodStatus | undefined;
+  /** Addresses of the node, primary first. */
+  readonly hostIPs: readonly string[];
+  /** Why a container's start is held up or failed, by container name. */
+  readonly waiting: ReadonlyMap<string, WaitingReason>;
+  /** No container of the pod runs, and none will be started again whatever policy says. */
+  readonly over: boolean;
+  /** The agent ends the pod for a reason of its own (eviction, deadline, admission): it is Failed, and this is why. */
+  readonly failure?: WaitingReason;
+  /** Epoch ms. */
+  readonly now: number;
+}
+
+/** Addresses of the pod, primary first. They stay reported after the sandbox is gone. */
+export function podIPsOf({ pod, snapshot, previous, hostIPs }: PodStatusFacts): readonly string[] {
+  if (pod.spec.hostNetwork === true) return hostIPs;
+  const current = snapshot.sandboxes.find((sandbox) => sandbox.state === 'ready')?.ips ?? [];
+  if (current.length > 0) return current;
+  return (previous?.podIPs ?? []).flatMap(({ ip }) => (ip === undefined ? [] : [ip]));
+}
+
+function anyRunning(statuses: readonly ReportedContainerStatus[]): boolean {
+  return statuses.some((status) => status.state?.running !== undefined);
+}
+
+function statusesOf(facts: PodStatusFacts) {
+  const { pod, previous, over } = facts;
+  const { spec } = pod;
+  const regular = computeContainerStatuses(facts, 'container', spec.containers, previous?.containerStatuses);
+  const init = computeContainerStatuses(facts, 'init', spec.initContainers ?? [], previous?.initContainerStatuses);
+  const ephemeral = computeContainerStatuses(
+    facts,
+    'ephemeral',
+    spec.ephemeralContainers ?? [],
+    previous?.ephemeralContainerStatuses,
+  );
+  return { ...(over ? endedContainerStatuses(regular, init) : { regular, init }), ephemeral };
+}
+
+export function computePodStatus(facts: PodStatusFacts): PodStatus {
+  const { pod, snapshot, previous, hostIPs, now, failure } = facts;
+  const { regular, init, ephemeral } = statusesOf(facts);
+  const alive = anyRunning(regular) || anyRunning(init) || anyRunning(ephemeral);
+  let phase = computePhase({ pod, regular, init, over: facts.over, previous: previous?.phase });
+  if (failure !== undefined) phase = 'Failed';
+  // Someone may take a terminal phase as "its resources are free": never say so while a container still runs.
+  const before = previous?.phase;
+  if (alive && isTerminalPhase(phase) && (before === undefined || before === 'Pending' || before === 'Running')) {
+    phase = before ?? 'Pending';
+  }
+  const sandboxReady = podSandboxChanged(pod, snapshot).kind === 'keep';
+  const ips = podIPsOf(facts);
+  const samePhase = previous !== undefined && previous.phase === phase;
+  const reason = failure?.reason ?? (samePhase ? previous.reason : undefined);
+  const message = failure?.message ?? (samePhase ? previous.message : undefined);
+  const startTime = previous?.startTime ?? pod.status?.startTime ?? rfc3339(now);
+  const { generation } = pod.metadata;
+  return {
+    ...(generation === undefined ? {} : { observedGeneration: generation }),
+    phase,
+    conditions: computeConditions({ pod, phase, regular, init, sandboxReady, previous, now }),
+    ...(reason === undefined ? {} : { reason }),
+    ...(message === undefined ? {} : { message }),
+    ...(hostIPs[0] === undefined ? {} : { hostIP: hostIPs[0], hostIPs: hostIPs.map((ip) => ({ ip })) }),
+    ...(ips[0] === undefined ? {} : { podIP: ips[0], podIPs: ips.map((ip) => ({ ip })) }),
+    startTime,
+    ...(init.length === 0 ? {} : { initContainerStatuses: init }),
+    containerStatuses: regular,
+    qosClass: qosClassOf(pod),
+    ...(ephemeral.length === 0 ? {} : { ephemeralContainerStatuses: ephemeral }),
+  };
+}
+
+/** The status of a pod that the node refuses to run: Failed, with the reason, and nothing else. */
+export function rejectedStatus(pod: Pod, refusal: WaitingReason, now: number): PodStatus {
+  return {
+    phase: 'Failed',
+    reason: refusal.reason,
+    message: `Pod was rejected: ${refusal.message}`,
+    qosClass: qosClassOf(pod),
+    startTime: pod.status?.startTime ?? rfc3339(now),
+  };
+}
