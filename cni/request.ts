@@ -4,6 +4,7 @@
 //   answer   "<exit code> <stdout bytes>\n" stdout
 
 import { errorMessage } from '../lib/errors.ts';
+import type { TracePod } from '../lib/trace.ts';
 import { isJsonObject, tryParseJson } from './json.ts';
 import { type Attachment, CniError, CniErrorCode, type JsonObject } from './types.ts';
 import { CURRENT_VERSION, IMPLIED_VERSION, isSupported, SUPPORTED_VERSIONS } from './version.ts';
@@ -129,4 +130,11 @@ export function parseArgs(args: string): Readonly<Record<string, string>> {
     return at <= 0 ? [] : [[pair.slice(0, at), pair.slice(at + 1)]];
   });
   return Object.fromEntries(pairs);
+}
+
+/** The pod that containerd and CRI-O name in CNI_ARGS; undefined when they name none. */
+export function podOf(args: string): TracePod | undefined {
+  const pairs = parseArgs(args);
+  const [namespace, name, uid] = [pairs['K8S_POD_NAMESPACE'], pairs['K8S_POD_NAME'], pairs['K8S_POD_UID']];
+  return namespace === undefined || name === undefined ? undefined : { namespace, name, uid: uid ?? '' };
 }

@@ -11,8 +11,8 @@ import {
   encodeAnswer,
   errorAnswer,
   type Invocation,
-  parseArgs,
   parseInvocation,
+  podOf,
   type ShimAnswer,
   type ShimRequest,
 } from './request.ts';
@@ -126,7 +126,9 @@ export class CniServer {
     if (!('attachment' in invocation)) return this.#carryOutGlobal(invocation);
     const { attachment, command, version } = invocation;
     const { operations, tracer } = this.#options;
-    return tracer.within({ ...podOf(attachment), cause: `CNI ${command} from the container runtime` }, async () => {
+    const pod = podOf(attachment.args);
+    const context = { ...(pod === undefined ? {} : { pod }), cause: `CNI ${command} from the container runtime` };
+    return tracer.within(context, async () => {
       switch (command) {
         case 'ADD': {
           const result = await operations.add(attachment);
@@ -165,12 +167,6 @@ export class CniServer {
       this.#options.onError(`undoing the abandoned ADD of ${attachment.containerId}`, error);
     }
   }
-}
-
-function podOf({ args }: Attachment): { pod?: { namespace: string; name: string; uid: string } } {
-  const pairs = parseArgs(args);
-  const [namespace, name, uid] = [pairs['K8S_POD_NAMESPACE'], pairs['K8S_POD_NAME'], pairs['K8S_POD_UID']];
-  return namespace === undefined || name === undefined ? {} : { pod: { namespace, name, uid: uid ?? '' } };
 }
 
 /** Whether somebody accepts connections at the path. */

@@ -32,7 +32,7 @@ export interface AgentNetworkOptions {
   /** How plugins are run; the default is the real thing. */
   readonly exec?: Exec;
   /** Where non-fatal trouble is reported (a failed collection, a lost netlink socket). */
-  readonly onError?: (what: string, error: unknown) => void;
+  readonly onError: (what: string, error: unknown) => void;
 }
 
 export interface AgentNetwork extends PodNetwork {

@@ -1,0 +1,216 @@
+// The kernel's view of this machine's links, addresses and routes, kept current by netlink notifications. Reads and
+// listens only; it never changes the network.
+//
+// Of the npm package `netlink` only the socket layer is loaded: its message classes know every rtnetlink attribute
+// there is and would cost the agent memory for nothing.
+
+import { createRequire } from 'node:module';
+import type { NetlinkMessage, NetlinkSocket } from 'netlink';
+import { errorMessage } from '../../lib/errors.ts';
+import { prefixContains } from './addresses.ts';
+import {
+  type KernelAddress,
+  type KernelChange,
+  type KernelLink,
+  type KernelRoute,
+  parseChange,
+  RTM,
+  RTNLGRP,
+} from './rtnetlink.ts';
+
+const NETLINK_ROUTE = 0;
+const NLM_F_DUMP = 0x300;
+const RT_TABLE_MAIN = 254;
+/** Bytes. Room for the notifications of a burst of pods; the kernel drops what does not fit and says ENOBUFS. */
+const RECEIVE_BUFFER = 1024 * 1024;
+const DUMP_TIMEOUT_MS = 10_000;
+/** From the kernel's numbers, for a dump request's body: struct rtgenmsg padded to the largest of the three headers. */
+const DUMP_BODY = Buffer.alloc(16);
+
+export type KernelListener = (change: KernelChange) => void;
+
+type CreateNetlink = typeof import('netlink')['createNetlink'];
+
+function loadSocketLayer(): CreateNetlink {
+  const loaded: unknown = createRequire(import.meta.url)('netlink/dist/netlink.js');
+  if (!isSocketLayer(loaded)) throw new Error('the package netlink has no createNetlink');
+  return loaded.createNetlink;
+}
+
+function isSocketLayer(value: unknown): value is { createNetlink: CreateNetlink } {
+  return typeof value === 'object' && value !== null && 'createNetlink' in value;
+}
+
+const routeKey = (route: KernelRoute): string =>
+  `${route.table} ${route.dst} ${route.priority} ${route.gw ?? ''} ${route.oif ?? ''}`;
+
+/** The tables alone: what they are after each change. No I/O. */
+export class KernelTables {
+  readonly #links = new Map<number, KernelLink>();
+  readonly #addresses = new Map<number, Map<string, KernelAddress>>();
+  readonly #routes = new Map<string, KernelRoute>();
+
+  /** Takes a change in. True when it made a difference. */
+  apply(change: KernelChange): boolean {
+    switch (change.what) {
+      case 'link':
+        return this.#applyLink(change.link, change.gone);
+      case 'address': {
+        const { index, address } = change.address;
+        const of = this.#addresses.get(index) ?? new Map<string, KernelAddress>();
+        if (change.gone) return of.delete(address);
+        if (of.has(address)) return false;
+        of.set(address, change.address);
+        this.#addresses.set(index, of);
+        return true;
+      }
+      case 'route': {
+        if (change.route.table !== RT_TABLE_MAIN) return false;
+        const key = routeKey(change.route);
+        if (change.gone) return this.#routes.delete(key);
+        if (this.#routes.has(key)) return false;
+        this.#routes.set(key, change.route);
+        return true;
+      }
+    }
+  }
+
+  #applyLink(link: KernelLink, gone: boolean): boolean {
+    const before = this.#links.get(link.index);
+    if (!gone) {
+      this.#links.set(link.index, link);
+      if (before?.up === true && !link.up) this.#dropRoutesOf(link.index);
+      return JSON.stringify(before) !== JSON.stringify(link);
+    }
+    this.#links.delete(link.index);
+    this.#addresses.delete(link.index);
+    this.#dropRoutesOf(link.index);
+    return before !== undefined;
+  }
+
+  /** The kernel drops the IPv4 routes of a link that goes down or away without a word. */
+  #dropRoutesOf(index: number): void {
+    for (const [key, route] of this.#routes) if (route.oif === index) this.#routes.delete(key);
+  }
+
+  clear(): void {
+    this.#links.clear();
+    this.#addresses.clear();
+    this.#routes.clear();
+  }
+
+  links(): readonly KernelLink[] {
+    return [...this.#links.values()];
+  }
+
+  link(nameOrIndex: string | number): KernelLink | undefined {
+    if (typeof nameOrIndex === 'number') return this.#links.get(nameOrIndex);
+    return this.links().find((link) => link.name === nameOrIndex);
+  }
+
+  addressesOf(index: number): readonly string[] {
+    return [...(this.#addresses.get(index)?.keys() ?? [])];
+  }
+
+  routes(): readonly KernelRoute[] {
+    return [...this.#routes.values()];
+  }
+
+  /** The route of the main table that packets to `address` take: longest prefix, then lowest metric. */
+  routeTo(address: string): KernelRoute | undefined {
+    const length = (route: KernelRoute): number => Number(route.dst.split('/')[1]);
+    return this.routes()
+      .filter((route) => prefixContains(route.dst, address))
+      .sort((a, b) => length(b) - length(a) || a.priority - b.priority)[0];
+  }
+}
+
+export class NetlinkWatcher {
+  readonly tables = new KernelTables();
+  readonly #listeners = new Set<KernelListener>();
+  readonly #onError: (what: string, error: unknown) => void;
+  #socket: NetlinkSocket | undefined;
+  #resync: Promise<void> | undefined;
+
+  constructor(onError: (what: string, error: unknown) => void) {
+    this.#onError = onError;
+  }
+
+  /** Calls back on every change after `start` that made a difference; returns the function that ends it. */
+  subscribe(listener: KernelListener): () => void {
+    this.#listeners.add(listener);
+    return () => this.#listeners.delete(listener);
+  }
+
+  /** Opens the socket and reads the tables whole. Rejects when the kernel refuses. */
+  async start(): Promise<void> {
+    const socket = loadSocketLayer()(NETLINK_ROUTE, {
+      ref: false,
+      recvBufferSize: RECEIVE_BUFFER,
+      sendBufferSize: 0,
+    });
+    this.#socket = socket;
+    socket.on('message', (messages) => this.#take(messages, true));
+    // ENOBUFS: notifications were lost; the tables are read anew.
+    socket.on('error', (error) => {
+      this.#onError('netlink', error);
+      this.#readAgain();
+    });
+    for (const group of Object.values(RTNLGRP)) socket.addMembership(group);
+    await this.#readAll();
+  }
+
+  close(): void {
+    this.#socket?.close();
+    this.#socket = undefined;
+    this.#listeners.clear();
+  }
+
+  async #readAll(): Promise<void> {
+    const socket = this.#socket;
+    if (socket === undefined) return;
+    for (const type of [RTM.GETLINK, RTM.GETADDR, RTM.GETROUTE]) {
+      const [messages] = await socket.request(type, DUMP_BODY, { flags: NLM_F_DUMP, timeout: DUMP_TIMEOUT_MS });
+      this.#take(messages, false);
+    }
+  }
+
+  #readAgain(): void {
+    if (this.#resync !== undefined) return;
+    const before = this.tables.links();
+    this.tables.clear();
+    this.#resync = this.#readAll()
+      .then(() => this.#tellMissed(before))
+      .catch((error: unknown) => this.#onError('reading the kernel tables again', error))
+      .finally(() => {
+        this.#resync = undefined;
+      });
+  }
+
+  /** Links that came or went while notifications were lost. */
+  #tellMissed(before: readonly KernelLink[]): void {
+    const gone = before.filter((link) => this.tables.link(link.index)?.name !== link.name);
+    const known = new Set(before.map((link) => `${link.index} ${link.name}`));
+    const come = this.tables.links().filter((link) => !known.has(`${link.index} ${link.name}`));
+    this.#tell(gone.map((link) => ({ what: 'link', gone: true, link })));
+    this.#tell(come.map((link) => ({ what: 'link', gone: false, link })));
+  }
+
+  #tell(changes: readonly KernelChange[]): void {
+    for (const change of changes) for (const listener of this.#listeners) listener(change);
+  }
+
+  #take(messages: readonly NetlinkMessage[], tell: boolean): void {
+    for (const message of messages) {
+      let change: KernelChange | undefined;
+      try {
+        change = parseChange(message.type, message.data);
+      } catch (error) {
+        this.#onError(`netlink message of type ${message.type}`, errorMessage(error));
+        continue;
+      }
+      if (change === undefined || !this.tables.apply(change) || !tell) continue;
+      this.#tell([change]);
+    }
+  }
+}
