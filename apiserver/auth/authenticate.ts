@@ -1,0 +1,67 @@
+// Who is calling: a client certificate of the lab's CA, else a service account token, else nobody (undefined). A
+// credential that is there and no good is 401, never nobody. What the caller may do is authorize.ts.
+
+import type { IncomingMessage } from 'node:http';
+import { TLSSocket } from 'node:tls';
+import { unauthorized } from '../http/errors.ts';
+import type { ObjectLookup } from '../kinds/resource.ts';
+import type { Caller } from '../registry/registry.ts';
+import { ISSUER, type ServiceAccountTokens, TokenError } from './tokens.ts';
+
+export const ANONYMOUS: Caller = { name: 'system:anonymous', groups: ['system:unauthenticated'] };
+
+function listOf(value: string | readonly string[] | undefined): readonly string[] {
+  if (value === undefined) return [];
+  return typeof value === 'string' ? [value] : value;
+}
+
+export class Authenticator {
+  readonly #tokens: ServiceAccountTokens;
+  readonly #lookup: ObjectLookup;
+  /** A connection's certificate does not change; reading it is not free. */
+  readonly #byConnection = new WeakMap<TLSSocket, Caller | null>();
+
+  constructor(tokens: ServiceAccountTokens, lookup: ObjectLookup) {
+    this.#tokens = tokens;
+    this.#lookup = lookup;
+  }
+
+  /** The caller, or undefined for one that shows no credential. `now` is epoch ms. Throws 401 for a bad credential. */
+  authenticate(request: IncomingMessage, now: number): Caller | undefined {
+    const { socket } = request;
+    const byCertificate = socket instanceof TLSSocket ? this.#certificate(socket) : null;
+    if (byCertificate !== null) return byCertificate;
+    const { authorization } = request.headers;
+    if (authorization === undefined) return undefined;
+    const match = /^bearer +(\S+)$/i.exec(authorization.trim());
+    const token = match?.[1];
+    if (token === undefined) throw unauthorized();
+    try {
+      return this.#tokens.check(token, [ISSUER], this.#lookup, now).caller;
+    } catch (error) {
+      if (error instanceof TokenError) throw unauthorized();
+      throw error;
+    }
+  }
+
+  #certificate(socket: TLSSocket): Caller | null {
+    let caller = this.#byConnection.get(socket);
+    if (caller === undefined) {
+      caller = certificateCaller(socket);
+      this.#byConnection.set(socket, caller);
+    }
+    return caller;
+  }
+}
+
+/** Common name and organizations are user and groups. Throws 401 for a certificate that does not verify. */
+function certificateCaller(socket: TLSSocket): Caller | null {
+  const certificate = socket.getPeerCertificate();
+  // Node gives an empty object when the client sent none.
+  const subject: { CN?: string | string[]; O?: string | string[] } | undefined = certificate.subject;
+  if (subject === undefined) return null;
+  if (!socket.authorized) throw unauthorized();
+  const [name] = listOf(subject.CN);
+  if (name === undefined) throw unauthorized();
+  return { name, groups: [...listOf(subject.O), 'system:authenticated'] };
+}

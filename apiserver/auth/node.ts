@@ -1,0 +1,105 @@
+// The node authorizer: what a kubelet may do because of who it is and which pods it runs. A node sees the secrets and
+// config maps of its own pods and no others, and changes its own Node, lease and pods.
+
+import type { KubeObject, ObjectLookup } from '../kinds/resource.ts';
+import { isObject } from '../patch/json-value.ts';
+import type { Attributes } from './authorize.ts';
+
+const PREFIX = 'system:node:';
+
+/** The node a user is, or undefined for one that is none. */
+export function nodeNameOf(user: { readonly name: string; readonly groups: readonly string[] }): string | undefined {
+  return user.groups.includes('system:nodes') && user.name.startsWith(PREFIX)
+    ? user.name.slice(PREFIX.length)
+    : undefined;
+}
+
+const REFERENCED: Readonly<Record<string, (pod: KubeObject, name: string) => boolean>> = {
+  secrets: (pod, name) =>
+    refers(pod['spec'], name, [
+      'secretName',
+      'secretRef',
+      'secretKeyRef',
+      'secret',
+      'imagePullSecrets',
+      'nodePublishSecretRef',
+    ]),
+  configmaps: (pod, name) => refers(pod['spec'], name, ['configMap', 'configMapRef', 'configMapKeyRef']),
+  persistentvolumeclaims: (pod, name) => refers(pod['spec'], name, ['claimName']) || ephemeralClaim(pod, name),
+  serviceaccounts: (pod, name) => isObject(pod['spec']) && pod['spec']['serviceAccountName'] === name,
+};
+
+/** Whether a field of one of these names, anywhere inside, is the name or an object or list of objects that has it. */
+function refers(value: unknown, name: string, fields: readonly string[]): boolean {
+  if (Array.isArray(value)) return value.some((item) => refers(item, name, fields));
+  if (!isObject(value)) return false;
+  return Object.entries(value).some(([key, inner]) => {
+    if (fields.includes(key) && names(inner, name)) return true;
+    return refers(inner, name, fields);
+  });
+}
+
+function names(value: unknown, name: string): boolean {
+  if (Array.isArray(value)) return value.some((item) => names(item, name));
+  return value === name || (isObject(value) && value['name'] === name);
+}
+
+/** A generic ephemeral volume's claim is called <pod>-<volume>. */
+function ephemeralClaim(pod: KubeObject, name: string): boolean {
+  const volumes = isObject(pod['spec']) ? pod['spec']['volumes'] : undefined;
+  if (!Array.isArray(volumes)) return false;
+  return volumes.some(
+    (v) => isObject(v) && isObject(v['ephemeral']) && name === `${pod.metadata.name}-${String(v['name'])}`,
+  );
+}
+
+function isOn(pod: KubeObject | undefined, node: string): boolean {
+  return isObject(pod?.['spec']) && pod['spec']['nodeName'] === node;
+}
+
+/** undefined is "this has nothing to say about it"; a text is why not. */
+export function nodeMay(node: string, request: Attributes, lookup: ObjectLookup): true | string | undefined {
+  const { group, resource, subresource, namespace, name, verb } = request;
+  const full = subresource === '' ? resource : `${resource}/${subresource}`;
+  const reads = verb === 'get' || ((verb === 'list' || verb === 'watch') && name !== '');
+  const noRelation = `no relationship found between node '${node}' and this object`;
+  if (group === '' && (full === 'nodes' || full === 'nodes/status')) {
+    if (!['update', 'patch', 'delete'].includes(verb)) return undefined;
+    return name === node || `node '${node}' cannot modify node '${name}'`;
+  }
+  if (group === '' && ['pods', 'pods/status', 'pods/eviction'].includes(full)) {
+    if (full === 'pods' ? verb !== 'delete' : !['update', 'patch', 'create'].includes(verb)) return undefined;
+    const pod = lookup.get('', 'pods', namespace, name);
+    // One that is not there is the registry's to report.
+    return pod === undefined || isOn(pod, node) || noRelation;
+  }
+  if (group === '' && (full === 'serviceaccounts/token' ? verb === 'create' : reads)) {
+    if (resource === 'persistentvolumes') return true;
+    const relates = Object.hasOwn(REFERENCED, resource) ? REFERENCED[resource] : undefined;
+    if (relates === undefined) return undefined;
+    const own = lookup
+      .list('', 'pods')
+      .some((pod) => pod.metadata.namespace === namespace && isOn(pod, node) && relates(pod, name));
+    return own || noRelation;
+  }
+  if (group === '' && full === 'persistentvolumeclaims/status') {
+    return ['get', 'patch', 'update'].includes(verb) ? true : undefined;
+  }
+  if (group === 'coordination.k8s.io' && resource === 'leases') {
+    if (namespace !== 'kube-node-lease') return `can only access leases in the "kube-node-lease" system namespace`;
+    if (verb === 'create') return true;
+    return (
+      (name === node && verb !== 'list' && verb !== 'watch') ||
+      'can only access node lease with the same name as the requesting node'
+    );
+  }
+  if (group === 'storage.k8s.io' && resource === 'csinodes') {
+    if (verb === 'create') return true;
+    return (
+      (name === node && verb !== 'list' && verb !== 'watch') ||
+      'can only access CSINode with the same name as the requesting node'
+    );
+  }
+  if (group === 'storage.k8s.io' && resource === 'volumeattachments') return verb === 'get' ? true : undefined;
+  return undefined;
+}

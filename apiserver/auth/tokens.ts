@@ -1,0 +1,162 @@
+// Service account tokens: JWTs with the claims of the real ones, signed with the lab's key. Signing and checking are
+// pure but for the key; whether the bound objects still exist is asked of a lookup.
+
+import { createHash, createPrivateKey, createPublicKey, type KeyObject, randomUUID, sign, verify } from 'node:crypto';
+import type { ObjectLookup } from '../kinds/resource.ts';
+import { isObject, type JsonObject } from '../patch/json-value.ts';
+import type { Caller } from '../registry/registry.ts';
+
+export const ISSUER = 'https://kubernetes.default.svc.cluster.local';
+
+export interface BoundObject {
+  readonly kind: 'Pod' | 'Secret' | 'Node';
+  readonly name: string;
+  readonly uid: string;
+}
+
+export interface TokenRequest {
+  readonly namespace: string;
+  readonly serviceAccount: { readonly name: string; readonly uid: string };
+  readonly audiences: readonly string[];
+  /** Seconds from now. */
+  readonly expirationSeconds: number;
+  readonly bound?: BoundObject;
+  /** The node of the pod it is bound to. */
+  readonly node?: { readonly name: string; readonly uid: string };
+}
+
+/** Why a token is no good; never shown to its bearer. */
+export class TokenError extends Error {
+  override name = 'TokenError';
+}
+
+const encode = (value: unknown): string => Buffer.from(JSON.stringify(value)).toString('base64url');
+
+function decodePart(part: string): JsonObject {
+  try {
+    const value: unknown = JSON.parse(Buffer.from(part, 'base64url').toString('utf8'));
+    if (isObject(value)) return value;
+  } catch (error) {
+    if (!(error instanceof SyntaxError)) throw error;
+  }
+  throw new TokenError('not a JSON Web Token');
+}
+
+function algorithmOf(key: KeyObject): 'ES256' | 'RS256' {
+  return key.asymmetricKeyType === 'ec' ? 'ES256' : 'RS256';
+}
+
+export class ServiceAccountTokens {
+  readonly #private: KeyObject;
+  readonly #public: KeyObject;
+  readonly #keyId: string;
+
+  /** `privateKey` is a PEM of an EC P-256 or RSA key. */
+  constructor(privateKey: string) {
+    this.#private = createPrivateKey(privateKey);
+    this.#public = createPublicKey(this.#private);
+    const der = this.#public.export({ type: 'spki', format: 'der' });
+    this.#keyId = createHash('sha256').update(new Uint8Array(der)).digest('base64url');
+  }
+
+  /** A signed token, and when it ends (epoch seconds). `now` is epoch ms. */
+  issue(request: TokenRequest, now: number): { readonly token: string; readonly expiresAt: number } {
+    const issuedAt = Math.floor(now / 1000);
+    const expiresAt = issuedAt + request.expirationSeconds;
+    const { bound, node, serviceAccount, namespace } = request;
+    const claims = {
+      aud: request.audiences,
+      exp: expiresAt,
+      iat: issuedAt,
+      iss: ISSUER,
+      jti: randomUUID(),
+      'kubernetes.io': {
+        namespace,
+        ...(node === undefined ? {} : { node }),
+        ...(bound === undefined ? {} : { [bound.kind.toLowerCase()]: { name: bound.name, uid: bound.uid } }),
+        serviceaccount: serviceAccount,
+      },
+      nbf: issuedAt,
+      sub: `system:serviceaccount:${namespace}:${serviceAccount.name}`,
+    };
+    const head = { alg: algorithmOf(this.#private), kid: this.#keyId };
+    const signed = `${encode(head)}.${encode(claims)}`;
+    const signature = sign('sha256', Buffer.from(signed), { key: this.#private, dsaEncoding: 'ieee-p1363' });
+    return { token: `${signed}.${signature.toString('base64url')}`, expiresAt };
+  }
+
+  /**
+   * Whose token this is. `audiences` are those it may be meant for; the ones it is are returned. Throws TokenError for
+   * a token that is not ours, is out of date, or whose account, pod or secret is gone.
+   */
+  check(
+    token: string,
+    audiences: readonly string[],
+    lookup: ObjectLookup,
+    now: number,
+  ): { readonly caller: Caller; readonly audiences: readonly string[] } {
+    const [head = '', body = '', signature = '', ...more] = token.split('.');
+    if (more.length > 0 || signature === '') throw new TokenError('not a JSON Web Token');
+    if (decodePart(head)['alg'] !== algorithmOf(this.#public)) throw new TokenError('another algorithm');
+    const key = { key: this.#public, dsaEncoding: 'ieee-p1363' } as const;
+    if (!verify('sha256', Buffer.from(`${head}.${body}`), key, Buffer.from(signature, 'base64url'))) {
+      throw new TokenError('the signature does not hold');
+    }
+    const claims = decodePart(body);
+    const seconds = now / 1000;
+    if (claims['iss'] !== ISSUER) throw new TokenError('another issuer');
+    if (typeof claims['exp'] !== 'number' || claims['exp'] <= seconds) throw new TokenError('the token has expired');
+    if (typeof claims['nbf'] === 'number' && claims['nbf'] > seconds + 60) throw new TokenError('not valid yet');
+    const meant = Array.isArray(claims['aud']) ? claims['aud'] : [claims['aud']];
+    const matching = audiences.filter((audience) => meant.includes(audience));
+    if (matching.length === 0) throw new TokenError(`the token is for ${meant.join(', ')}`);
+    return { caller: callerOf(claims, lookup), audiences: matching };
+  }
+}
+
+function named(value: unknown): { readonly name: string; readonly uid: string } | undefined {
+  if (!isObject(value) || typeof value['name'] !== 'string' || typeof value['uid'] !== 'string') return undefined;
+  return { name: value['name'], uid: value['uid'] };
+}
+
+function requireAlive(
+  lookup: ObjectLookup,
+  plural: string,
+  namespace: string,
+  ref: { name: string; uid: string },
+): void {
+  const object = lookup.get('', plural, namespace, ref.name);
+  if (object?.metadata.uid !== ref.uid) throw new TokenError(`${plural} ${namespace}/${ref.name} is gone`);
+}
+
+function callerOf(claims: JsonObject, lookup: ObjectLookup): Caller {
+  const private_ = claims['kubernetes.io'];
+  const account = isObject(private_) ? named(private_['serviceaccount']) : undefined;
+  if (!isObject(private_) || account === undefined || typeof private_['namespace'] !== 'string') {
+    throw new TokenError('no service account in the token');
+  }
+  const namespace = private_['namespace'];
+  requireAlive(lookup, 'serviceaccounts', namespace, account);
+  const pod = named(private_['pod']);
+  if (pod !== undefined) requireAlive(lookup, 'pods', namespace, pod);
+  const secret = named(private_['secret']);
+  if (secret !== undefined) requireAlive(lookup, 'secrets', namespace, secret);
+  const node = named(private_['node']);
+  const extra: Record<string, readonly string[]> = {};
+  const id = claims['jti'];
+  if (typeof id === 'string') extra['authentication.kubernetes.io/credential-id'] = [`JTI=${id}`];
+  if (node !== undefined) {
+    extra['authentication.kubernetes.io/node-name'] = [node.name];
+    extra['authentication.kubernetes.io/node-uid'] = [node.uid];
+  }
+  if (pod !== undefined) {
+    extra['authentication.kubernetes.io/pod-name'] = [pod.name];
+    extra['authentication.kubernetes.io/pod-uid'] = [pod.uid];
+  }
+  return {
+    name: `system:serviceaccount:${namespace}:${account.name}`,
+    uid: account.uid,
+    groups: ['system:serviceaccounts', `system:serviceaccounts:${namespace}`, 'system:authenticated'],
+    extra,
+  };
+}

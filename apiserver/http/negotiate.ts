@@ -1,0 +1,57 @@
+// Which form of a response a client wants: JSON or YAML; the object itself, its metadata, or a table. Pure.
+
+import { notAcceptable } from './errors.ts';
+
+export interface Form {
+  readonly media: 'json' | 'yaml';
+  readonly as: 'object' | 'table' | 'partial';
+  /** Of meta.k8s.io, for tables and partial objects. */
+  readonly version: 'v1' | 'v1beta1';
+  readonly pretty: boolean;
+}
+
+const ACCEPTED = ['application/json', 'application/yaml'] as const;
+const AS: Readonly<Record<string, Form['as']>> = {
+  Table: 'table',
+  PartialObjectMetadata: 'partial',
+  PartialObjectMetadataList: 'partial',
+};
+
+interface Range {
+  readonly media: string;
+  readonly parameters: Readonly<Record<string, string>>;
+  readonly quality: number;
+}
+
+function parseRange(text: string): Range {
+  const [media = '', ...rest] = text.split(';').map((part) => part.trim());
+  const parameters: Record<string, string> = {};
+  for (const part of rest) {
+    const at = part.indexOf('=');
+    if (at > 0) parameters[part.slice(0, at).toLowerCase()] = part.slice(at + 1).replace(/^"(.*)"$/, '$1');
+  }
+  return { media: media.toLowerCase(), parameters, quality: Number(parameters['q'] ?? '1') };
+}
+
+function formOf({ media, parameters }: Range, pretty: boolean): Form | undefined {
+  const yaml = media === 'application/yaml';
+  if (!yaml && media !== 'application/json' && media !== '*/*' && media !== 'application/*') return undefined;
+  const kind = parameters['as'];
+  const version = parameters['v'] === 'v1beta1' ? 'v1beta1' : 'v1';
+  if (kind === undefined) return { media: yaml ? 'yaml' : 'json', as: 'object', version, pretty };
+  const as = Object.hasOwn(AS, kind) ? AS[kind] : undefined;
+  if (as === undefined || parameters['g'] !== 'meta.k8s.io') return undefined;
+  return { media: yaml ? 'yaml' : 'json', as, version, pretty };
+}
+
+/** The first form of the Accept header that can be served. Throws 406 when there is none. */
+export function negotiate(accept: string | undefined, pretty: boolean): Form {
+  if (accept === undefined || accept.trim() === '') return { media: 'json', as: 'object', version: 'v1', pretty };
+  const ranges = accept.split(',').map(parseRange);
+  ranges.sort((a, b) => b.quality - a.quality);
+  for (const range of ranges) {
+    const form = formOf(range, pretty);
+    if (form !== undefined) return form;
+  }
+  throw notAcceptable(ACCEPTED);
+}

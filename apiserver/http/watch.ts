@@ -1,0 +1,109 @@
+// Writes one watch to one connection: a JSON document per line, as soon as it is known. Events are encoded once and
+// shared by all watchers that see them the same way. Decides nothing about what is seen: registry/watch.ts does.
+
+import { randomInt } from 'node:crypto';
+import type { ServerResponse } from 'node:http';
+import type { Clock, Timer } from '../../lib/clock.ts';
+import type { ResourceKind } from '../kinds/resource.ts';
+import { apiVersionOf, type Registry, View } from '../registry/registry.ts';
+import { startWatch, type WatchEvent, type WatchOptions } from '../registry/watch.ts';
+import { StatusError } from './errors.ts';
+import { type RenderOptions, renderObject } from './render.ts';
+
+const BOOKMARK_MS = 60_000;
+/** A watch without timeoutSeconds ends after half an hour to an hour, so that not all end together. */
+const MIN_TIMEOUT_S = 1800;
+/** A watcher that leaves this much unread is cut off; it comes back with its last revision. */
+const MAX_UNREAD_BYTES = 64 * 1024 * 1024;
+
+export interface WatchResponseOptions {
+  readonly watch: WatchOptions;
+  readonly render: Omit<RenderOptions, 'now'>;
+  readonly timeoutSeconds: number | undefined;
+  readonly clock: Clock;
+  /** More response headers. */
+  readonly headers: Readonly<Record<string, string>>;
+}
+
+/**
+ * Serves the watch until the client leaves, the time is up, or the returned function is called. Throws StatusError for
+ * bad parameters before anything is written; history that is gone is told in the stream, as an ERROR event.
+ */
+export function serveWatch(
+  registry: Registry,
+  row: ResourceKind,
+  response: ServerResponse,
+  options: WatchResponseOptions,
+): () => void {
+  const { clock } = options;
+  let open = false;
+  let header = true;
+  let stop = (): void => undefined;
+  const timers: (Timer | undefined)[] = [undefined, undefined];
+  const begin = (): void => {
+    if (open) return;
+    open = true;
+    response.writeHead(200, {
+      'Content-Type': 'application/json',
+      'Cache-Control': 'no-cache, private',
+      ...options.headers,
+    });
+  };
+  const end = (): void => {
+    stop();
+    for (const timer of timers) timer?.cancel();
+    if (!response.writableEnded) response.end();
+  };
+  const write = (bytes: Buffer | string): void => {
+    if (response.writableEnded || response.destroyed) return;
+    begin();
+    response.write(bytes);
+    if (response.writableLength > MAX_UNREAD_BYTES) response.destroy();
+  };
+  const line = (type: string, view: View): string => {
+    const text = renderObject(row, view, { ...options.render, now: clock.now() }, header);
+    return `{"type":"${type}","object":${text}}\n`;
+  };
+  const { form, includeObject } = options.render;
+  const keyOf = (type: string): string =>
+    `${row.group}/${row.version}|${form.as}|${form.version}|${includeObject}|${type}|${header}`;
+  const bookmark = (revision: number, initialEventsEnd: boolean): void => {
+    const object = {
+      kind: row.kind,
+      apiVersion: apiVersionOf(row),
+      metadata: {
+        resourceVersion: String(revision),
+        ...(initialEventsEnd ? { annotations: { 'k8s.io/initial-events-end': 'true' } } : {}),
+      },
+    };
+    write(line('BOOKMARK', new View(JSON.stringify(object), object)));
+  };
+  const event = ({ type, view, change }: WatchEvent): void => {
+    write(change === undefined ? line(type, view()) : change.encoded(keyOf(type), () => line(type, view())));
+    header = false;
+  };
+  try {
+    stop = startWatch(registry, row, options.watch, { event, bookmark });
+  } catch (error) {
+    if (!(error instanceof StatusError) || error.status.code !== 410) throw error;
+    write(`${JSON.stringify({ type: 'ERROR', object: error.status })}\n`);
+    end();
+    return end;
+  }
+  begin();
+  response.flushHeaders();
+  if (options.watch.allowBookmarks) {
+    const tick = (): void => {
+      bookmark(registry.store.revision, false);
+      timers[0] = clock.after(BOOKMARK_MS, tick);
+    };
+    timers[0] = clock.after(BOOKMARK_MS, tick);
+  }
+  const seconds = options.timeoutSeconds || MIN_TIMEOUT_S + randomInt(MIN_TIMEOUT_S);
+  timers[1] = clock.after(seconds * 1000, () => {
+    if (options.watch.allowBookmarks) bookmark(registry.store.revision, false);
+    end();
+  });
+  response.on('close', end);
+  return end;
+}

@@ -1,0 +1,107 @@
+// Deletion, for any kind: at once, after a grace period that someone else ends (the kubelet, for pods), or when the last
+// finalizer is gone. `decideDeletion` judges; the rest reads and writes.
+
+import { conflict, type StatusError } from '../http/errors.ts';
+import type { KubeObject, ResourceKind } from '../kinds/resource.ts';
+import type { StoredObject } from '../storage/store.ts';
+import { admitNamespaceDeletion, isHeld, isNamespace, markTerminating } from './namespaces.ts';
+import { type Registry, timestamp, View } from './registry.ts';
+
+/** meta/v1 DeleteOptions, as far as they change anything here; propagation policies are accepted and change nothing. */
+export interface DeleteOptions {
+  /** Seconds. */
+  readonly gracePeriodSeconds?: number;
+  readonly uid?: string;
+  readonly resourceVersion?: string;
+  readonly dryRun: boolean;
+}
+
+export type Deletion =
+  | { readonly kind: 'remove' }
+  | { readonly kind: 'mark'; readonly deletionTimestamp: string; readonly gracePeriodSeconds: number }
+  /** It is on its way already, and this request does not hasten it. */
+  | { readonly kind: 'pending' };
+
+/**
+ * What a deletion asked for at `now` (epoch ms) does to the object. `grace` is what the kind grants for the request,
+ * in seconds; `requested` is whether the caller named a period. A period under way can only be made shorter.
+ */
+export function decideDeletion(
+  object: KubeObject,
+  held: boolean,
+  grace: number,
+  requested: boolean,
+  now: number,
+): Deletion {
+  const { deletionTimestamp, deletionGracePeriodSeconds: current = 0 } = object.metadata;
+  if (deletionTimestamp === undefined) {
+    if (grace === 0 && !held) return { kind: 'remove' };
+    return { kind: 'mark', deletionTimestamp: timestamp(now + grace * 1000), gracePeriodSeconds: grace };
+  }
+  if (current === 0) return held ? { kind: 'pending' } : { kind: 'remove' };
+  if (!requested || grace >= current) return { kind: 'pending' };
+  if (grace === 0 && !held) return { kind: 'remove' };
+  const at = Date.parse(deletionTimestamp) - (current - grace) * 1000;
+  return { kind: 'mark', deletionTimestamp: timestamp(at), gracePeriodSeconds: grace };
+}
+
+function preconditionFailure(row: ResourceKind, object: KubeObject, options: DeleteOptions): StatusError | undefined {
+  const { name = '', uid, resourceVersion } = object.metadata;
+  const failed = (what: string, wanted: string, is: string | undefined): StatusError =>
+    conflict(row, name, `Precondition failed: ${what} in precondition: ${wanted}, ${what} in object meta: ${is}`);
+  if (options.uid !== undefined && options.uid !== uid) return failed('UID', options.uid, uid);
+  if (options.resourceVersion !== undefined && options.resourceVersion !== resourceVersion) {
+    return failed('ResourceVersion', options.resourceVersion, resourceVersion);
+  }
+  return undefined;
+}
+
+export interface Deleted {
+  readonly view: View;
+  /** False when it goes on existing for now. */
+  readonly removed: boolean;
+}
+
+/** Deletes one object. Throws 403, 404, or 409 when a precondition does not hold. */
+export function deleteObject(
+  registry: Registry,
+  row: ResourceKind,
+  namespace: string,
+  name: string,
+  options: DeleteOptions,
+): Deleted {
+  admitNamespaceDeletion(row, name);
+  return deleteStored(registry, row, registry.need(row, namespace, name), options);
+}
+
+/** The same for an object that was just read. */
+export function deleteStored(
+  registry: Registry,
+  row: ResourceKind,
+  stored: StoredObject,
+  options: DeleteOptions,
+): Deleted {
+  const object = registry.parse(row, stored);
+  const failure = preconditionFailure(row, object, options);
+  if (failure !== undefined) throw failure;
+  const key = registry.key(row, stored.namespace, stored.name);
+  const held = isHeld(row, object);
+  const grace = row.strategy.gracePeriodSeconds?.(object, options.gracePeriodSeconds) ?? 0;
+  const decision = decideDeletion(object, held, grace, options.gracePeriodSeconds !== undefined, registry.clock.now());
+  if (decision.kind === 'pending') return { view: new View(JSON.stringify(object), object), removed: false };
+  if (decision.kind === 'remove') {
+    if (options.dryRun) return { view: registry.view(row, stored), removed: true };
+    return { view: registry.remove(row, key, object, stored), removed: true };
+  }
+  const { metadata } = object;
+  if (metadata.deletionTimestamp === undefined && metadata.generation !== undefined) metadata.generation += 1;
+  metadata.deletionTimestamp = decision.deletionTimestamp;
+  metadata.deletionGracePeriodSeconds = decision.gracePeriodSeconds;
+  if (isNamespace(row)) {
+    markTerminating(object);
+    // A namespace's finalizer holds it; it has no grace period of its own.
+    delete metadata.deletionGracePeriodSeconds;
+  }
+  if (options.dryRun) return { view: new View(JSON.stringify(object), object), removed: false };
+  return { view: registry.put(row, key, object, stored), removed: false };
+}

@@ -1,0 +1,158 @@
+// Lists: which objects, as of which revision, and the token that leads to the next page of the same revision. Never
+// renders anything.
+
+import { badRequest, expired, type StatusError, tooLargeResourceVersion } from '../http/errors.ts';
+import type { ResourceKind } from '../kinds/resource.ts';
+import { isObject } from '../patch/json-value.ts';
+import { CompactedError, type StoredObject } from '../storage/store.ts';
+import type { Registry, View } from './registry.ts';
+import type { Selection } from './selectors.ts';
+
+export interface ListOptions {
+  /** Absent for all namespaces and for cluster-scoped kinds. */
+  readonly namespace?: string;
+  readonly selection: Selection;
+  /** 0 is no limit. */
+  readonly limit: number;
+  readonly continueToken: string;
+  readonly resourceVersion: string;
+  readonly resourceVersionMatch: string;
+}
+
+export interface ListPage {
+  readonly revision: number;
+  readonly items: readonly View[];
+  readonly continueToken?: string;
+  /** Known only when every object matches. */
+  readonly remaining?: number;
+}
+
+interface ContinueToken {
+  /** -1 goes on with what is now, when the first page's revision is gone. */
+  readonly revision: number;
+  readonly after: { readonly namespace: string; readonly name: string };
+}
+
+export function encodeContinue(token: ContinueToken): string {
+  const { revision, after } = token;
+  const json = { v: 'meta.k8s.io/v1', rv: revision, start: `${after.namespace}/${after.name}` };
+  return Buffer.from(JSON.stringify(json)).toString('base64url');
+}
+
+/** Throws 400 for a token that this server did not make. */
+export function decodeContinue(text: string): ContinueToken {
+  let value: unknown;
+  try {
+    value = JSON.parse(Buffer.from(text, 'base64url').toString('utf8'));
+  } catch (error) {
+    if (error instanceof SyntaxError) throw badRequest(`continue key is not valid: ${error.message}`);
+    throw error;
+  }
+  if (!isObject(value) || typeof value['rv'] !== 'number' || typeof value['start'] !== 'string') {
+    throw badRequest('continue key is not valid: no start key or resourceVersion in it');
+  }
+  const slash = value['start'].indexOf('/');
+  if (slash < 0) throw badRequest('continue key is not valid: malformed start key');
+  const after = { namespace: value['start'].slice(0, slash), name: value['start'].slice(slash + 1) };
+  return { revision: value['rv'], after };
+}
+
+/** A resourceVersion parameter as a number; undefined when it is not set. Throws 400. */
+export function parseResourceVersion(text: string): number | undefined {
+  if (text === '') return undefined;
+  if (!/^\d+$/.test(text)) throw badRequest(`Invalid value: "${text}": resourceVersion must be a number`);
+  return Number(text);
+}
+
+function continueExpired(token: ContinueToken): StatusError {
+  const error = expired(
+    'The provided continue parameter is too old to display a consistent list result. You can start a new list without ' +
+      'the continue parameter, or use the continue token in this response to retrieve the remainder of the results. ' +
+      'Continuing with the provided token results in an inconsistent list - objects that were created, modified, or ' +
+      'deleted between the time the first chunk was returned and now may show up in the list.',
+  );
+  error.status.metadata = { continue: encodeContinue({ revision: -1, after: token.after }) };
+  return error;
+}
+
+/** Which revision a list shows. */
+function revisionOf(registry: Registry, options: ListOptions): { revision: number; token?: ContinueToken } {
+  const current = registry.store.revision;
+  const wanted = parseResourceVersion(options.resourceVersion);
+  const match = options.resourceVersionMatch;
+  if (options.continueToken !== '') {
+    if (wanted !== undefined && wanted !== 0) {
+      throw badRequest('specifying resource version is not allowed when using continue');
+    }
+    const token = decodeContinue(options.continueToken);
+    return { revision: token.revision < 0 ? current : token.revision, token };
+  }
+  if (match !== '' && match !== 'Exact' && match !== 'NotOlderThan') {
+    throw badRequest(
+      `resourceVersionMatch: Unsupported value: "${match}": supported values: "Exact", "NotOlderThan", ""`,
+    );
+  }
+  if (match !== '' && wanted === undefined) {
+    throw badRequest('resourceVersionMatch is forbidden unless resourceVersion is provided');
+  }
+  if (match === 'Exact' && wanted === 0) {
+    throw badRequest('resourceVersionMatch "Exact" is forbidden for resourceVersion "0"');
+  }
+  if (wanted !== undefined && wanted > current) throw tooLargeResourceVersion(wanted, current);
+  // With a limit and no match rule, a resourceVersion above 0 means exactly that one.
+  const exact = match === 'Exact' || (match === '' && options.limit > 0 && wanted !== undefined && wanted > 0);
+  return { revision: exact && wanted !== undefined ? wanted : current };
+}
+
+function candidates(
+  registry: Registry,
+  row: ResourceKind,
+  options: ListOptions,
+  revision: number,
+  token: ContinueToken | undefined,
+): StoredObject[] {
+  const { store } = registry;
+  const resource = registry.resource(row);
+  const namespace = row.namespaced ? options.namespace : '';
+  if (revision === store.revision) {
+    const { name } = options.selection;
+    if (name !== undefined && namespace !== undefined && token === undefined) {
+      const found = registry.find(row, namespace, name);
+      return found === undefined ? [] : [found];
+    }
+    return store.scan(resource, namespace, token?.after);
+  }
+  const all = store.scanAt(revision, resource, namespace);
+  if (token === undefined) return all;
+  const { after } = token;
+  return all.filter((o) => o.namespace > after.namespace || (o.namespace === after.namespace && o.name > after.name));
+}
+
+/** One page. Throws 400, 410 (the revision is gone) or 504 (it has not been yet). */
+export function listObjects(registry: Registry, row: ResourceKind, options: ListOptions): ListPage {
+  const { revision, token } = revisionOf(registry, options);
+  let stored: StoredObject[];
+  try {
+    stored = candidates(registry, row, options, revision, token);
+  } catch (error) {
+    if (!(error instanceof CompactedError)) throw error;
+    throw token === undefined ? expired(error.message) : continueExpired(token);
+  }
+  const { everything } = options.selection;
+  const items: View[] = [];
+  for (const [index, one] of stored.entries()) {
+    const view = registry.view(row, one);
+    if (!everything && !options.selection.matches(view.object)) continue;
+    if (options.limit > 0 && items.length === options.limit) {
+      const last = stored[index - 1] ?? one;
+      return {
+        revision,
+        items,
+        continueToken: encodeContinue({ revision, after: last }),
+        ...(everything ? { remaining: stored.length - index } : {}),
+      };
+    }
+    items.push(view);
+  }
+  return { revision, items };
+}

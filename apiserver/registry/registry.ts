@@ -1,0 +1,172 @@
+// What every verb works with: the rows, the store, and objects as a row shows them. Reads only; what writes is write.ts
+// and delete.ts. Everything between a read and its write happens in one turn of the event loop, so no retry on conflict
+// is ever needed inside the server.
+
+import type { Clock } from '../../lib/clock.ts';
+import { notFound, StatusError } from '../http/errors.ts';
+import type { KubeObject, ObjectLookup, RequestContext, ResourceKind } from '../kinds/resource.ts';
+import type { CheckBody } from '../ports.ts';
+import { parseObject } from '../storage/change.ts';
+import type { ObjectKey, Store, StoredObject } from '../storage/store.ts';
+
+/** Who asks. */
+export interface Caller {
+  readonly name: string;
+  readonly uid?: string;
+  readonly groups: readonly string[];
+  readonly extra?: Readonly<Record<string, readonly string[]>>;
+}
+
+export type FieldValidation = 'Strict' | 'Warn' | 'Ignore';
+
+/** What a writing request says besides its object. */
+export interface WriteOptions {
+  readonly caller: Caller;
+  readonly dryRun: boolean;
+  readonly fieldValidation: FieldValidation;
+  /** Becomes a Warning header. */
+  readonly warn: (text: string) => void;
+}
+
+/** An object as a response shows it: its JSON as stored, parsed only when someone must look inside. */
+export class View {
+  readonly text: string;
+  #object: KubeObject | undefined;
+  constructor(text: string, object?: KubeObject) {
+    this.text = text;
+    this.#object = object;
+  }
+  /** Read only. */
+  get object(): Readonly<KubeObject> {
+    this.#object ??= parseObject(this.text);
+    return this.#object;
+  }
+}
+
+export interface RegistryParts {
+  readonly store: Store;
+  readonly kinds: readonly ResourceKind[];
+  readonly checkBody: CheckBody;
+  readonly clock: Clock;
+}
+
+export class Registry {
+  readonly store: Store;
+  readonly clock: Clock;
+  readonly checkBody: CheckBody;
+  readonly kinds: readonly ResourceKind[];
+  readonly #rows = new Map<string, ResourceKind>();
+  readonly #preferred = new Map<string, ResourceKind>();
+
+  constructor(parts: RegistryParts) {
+    this.store = parts.store;
+    this.clock = parts.clock;
+    this.checkBody = parts.checkBody;
+    this.kinds = parts.kinds;
+    for (const row of parts.kinds) {
+      this.#rows.set(`${row.group}/${row.version}/${row.plural}`, row);
+      const key = `${row.group}/${row.plural}`;
+      if (!this.#preferred.has(key)) this.#preferred.set(key, row);
+    }
+  }
+
+  /** The row behind /apis/<group>/<version>/<plural>. */
+  row(group: string, version: string, plural: string): ResourceKind | undefined {
+    return this.#rows.get(`${group}/${version}/${plural}`);
+  }
+
+  /** The row of a resource in whichever version comes first in the table. Throws 404 when nothing serves it. */
+  rowOf(group: string, plural: string): ResourceKind {
+    const row = this.#preferred.get(`${group}/${plural}`);
+    if (row === undefined) throw notFound({ group: '', plural: 'resources' }, `${plural}.${group}`);
+    return row;
+  }
+
+  hasRow(group: string, plural: string): boolean {
+    return this.#preferred.has(`${group}/${plural}`);
+  }
+
+  /** Under which name the row's objects are stored. */
+  resource(row: ResourceKind): string {
+    const { group, plural } = row.storedAs ?? row;
+    return `${group}/${plural}`;
+  }
+
+  key(row: ResourceKind, namespace: string, name: string): ObjectKey {
+    return { resource: this.resource(row), namespace: row.namespaced ? namespace : '', name };
+  }
+
+  find(row: ResourceKind, namespace: string, name: string): StoredObject | undefined {
+    return this.store.get(this.key(row, namespace, name));
+  }
+
+  /** Throws 404 when there is no such object. */
+  need(row: ResourceKind, namespace: string, name: string): StoredObject {
+    const found = this.find(row, namespace, name);
+    if (found === undefined) throw notFound(row, name);
+    return found;
+  }
+
+  /** A copy of the stored object, in the row's form, for the caller to change. */
+  parse(row: ResourceKind, stored: StoredObject): KubeObject {
+    const object = parseObject(stored.text);
+    return row.storedAs === undefined ? object : row.storedAs.fromStored(object);
+  }
+
+  view(row: ResourceKind, stored: StoredObject): View {
+    if (row.storedAs === undefined) return new View(stored.text);
+    const object = this.parse(row, stored);
+    return new View(JSON.stringify(object), object);
+  }
+
+  get(row: ResourceKind, namespace: string, name: string): View {
+    return this.view(row, this.need(row, namespace, name));
+  }
+
+  readonly lookup: ObjectLookup = {
+    get: (group, plural, namespace, name) => {
+      if (!this.hasRow(group, plural)) return undefined;
+      const row = this.rowOf(group, plural);
+      const stored = this.find(row, namespace, name);
+      return stored === undefined ? undefined : this.parse(row, stored);
+    },
+    list: (group, plural) => {
+      if (!this.hasRow(group, plural)) return [];
+      const row = this.rowOf(group, plural);
+      return this.store.scan(this.resource(row)).map((stored) => this.parse(row, stored));
+    },
+  };
+
+  context(caller: Caller): RequestContext {
+    return { user: caller, now: this.clock.now(), lookup: this.lookup };
+  }
+
+  /** Writes `object` (in the row's form) in place of `previous`, and shows the result. `object` is given away. */
+  put(row: ResourceKind, key: ObjectKey, object: KubeObject, previous?: StoredObject): View {
+    if (row.storedAs === undefined) {
+      const stored = this.store.put(key, object, previous);
+      return new View(stored.text, object);
+    }
+    return this.view(row, this.store.put(key, row.storedAs.toStored(object), previous));
+  }
+
+  /** Removes an object whose last state is `object`, and shows that. */
+  remove(row: ResourceKind, key: ObjectKey, object: KubeObject, previous: StoredObject): View {
+    if (row.storedAs === undefined) return new View(this.store.remove(key, object, previous).text, object);
+    return this.view(row, this.store.remove(key, row.storedAs.toStored(object), previous));
+  }
+}
+
+/** RFC 3339 with whole seconds, as metav1.Time is written. */
+export function timestamp(epochMs: number): string {
+  return `${new Date(epochMs).toISOString().slice(0, 19)}Z`;
+}
+
+export function apiVersionOf(row: Pick<ResourceKind, 'group' | 'version'>): string {
+  return row.group === '' ? row.version : `${row.group}/${row.version}`;
+}
+
+/** Whether `error` is a Status with this code. */
+export function isStatus(error: unknown, code: number): error is StatusError {
+  return error instanceof StatusError && error.status.code === code;
+}

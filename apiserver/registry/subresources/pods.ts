@@ -1,0 +1,195 @@
+// Subresources of pods that change the pod: binding, eviction, ephemeral containers, resize. Logs and streams are proxy/.
+
+import { badRequest, conflict } from '../../http/errors.ts';
+import type { FieldError, KubeObject } from '../../kinds/resource.ts';
+import { isObject, type JsonObject, jsonEqual } from '../../patch/json-value.ts';
+import { type DeleteOptions, deleteObject } from '../delete.ts';
+import { type Registry, timestamp, type WriteOptions } from '../registry.ts';
+import { keepAllBut, mutateStored, type UpdateRules } from '../write.ts';
+
+const BINDING = { group: '', plural: 'pods/binding' } as const;
+
+function specOf(pod: KubeObject): JsonObject {
+  const spec = pod['spec'];
+  return isObject(spec) ? spec : {};
+}
+
+/** Binds a pod to the node that a v1 Binding names. Throws 400, 404, or 409 for one that is bound or going. */
+export function bindPod(
+  registry: Registry,
+  namespace: string,
+  name: string,
+  body: unknown,
+  options: WriteOptions,
+): void {
+  if (!isObject(body)) throw badRequest('the body of the request is not an object');
+  const target = isObject(body['target']) ? body['target'] : {};
+  const node = target['name'];
+  if (target['kind'] !== undefined && target['kind'] !== '' && target['kind'] !== 'Node') {
+    throw badRequest(
+      `target.kind: Unsupported value: "${String(target['kind'])}": supported values: "Node", "<empty>"`,
+    );
+  }
+  if (typeof node !== 'string' || node === '') throw badRequest('target.name: Required value');
+  const row = registry.rowOf('', 'pods');
+  const stored = registry.need(row, namespace, name);
+  const pod = registry.parse(row, stored);
+  const metadata = isObject(body['metadata']) ? body['metadata'] : {};
+  const uid = metadata['uid'];
+  if (typeof uid === 'string' && uid !== '' && uid !== pod.metadata.uid) {
+    const why = `Precondition failed: UID in precondition: ${uid}, UID in object meta: ${pod.metadata.uid}`;
+    throw conflict(BINDING, name, why);
+  }
+  if (pod.metadata.deletionTimestamp !== undefined) {
+    throw conflict(BINDING, name, `pod ${name} is being deleted, cannot be assigned to a host`);
+  }
+  const bound = specOf(pod)['nodeName'];
+  if (typeof bound === 'string' && bound !== '') {
+    throw conflict(BINDING, name, `pod ${name} is already assigned to node "${bound}"`);
+  }
+  const gates = specOf(pod)['schedulingGates'];
+  if (Array.isArray(gates) && gates.length > 0) {
+    throw conflict(BINDING, name, `pod ${name} has non-empty .spec.schedulingGates`);
+  }
+  const annotations = isObject(metadata['annotations']) ? metadata['annotations'] : {};
+  mutateStored(registry, row, stored, options.dryRun, (object) => {
+    specOf(object)['nodeName'] = node;
+    for (const [key, value] of Object.entries(annotations)) {
+      object.metadata.annotations = { ...object.metadata.annotations, [key]: String(value) };
+    }
+    setScheduled(object, timestamp(registry.clock.now()));
+  });
+}
+
+/** The PodScheduled condition, True since `now`. */
+function setScheduled(pod: KubeObject, now: string): void {
+  const status = isObject(pod['status']) ? pod['status'] : {};
+  const conditions = Array.isArray(status['conditions']) ? status['conditions'].filter(isObject) : [];
+  const others = conditions.filter((condition) => condition['type'] !== 'PodScheduled');
+  const scheduled = { type: 'PodScheduled', status: 'True', lastProbeTime: null, lastTransitionTime: now };
+  pod['status'] = { ...status, conditions: [...others, scheduled] };
+}
+
+/** policy/v1 Eviction: a deletion with the options inside. There are no disruption budgets to ask. */
+export function evictPod(
+  registry: Registry,
+  namespace: string,
+  name: string,
+  body: unknown,
+  read: (options: unknown) => DeleteOptions,
+): void {
+  if (!isObject(body)) throw badRequest('the body of the request is not an object');
+  deleteObject(registry, registry.rowOf('', 'pods'), namespace, name, read(body['deleteOptions']));
+}
+
+function listAt(pod: KubeObject, field: string): JsonObject[] {
+  const list = specOf(pod)[field];
+  return Array.isArray(list) ? list.filter(isObject) : [];
+}
+
+function forbidden(field: string, why: string): FieldError {
+  return { type: 'FieldValueForbidden', field, detail: `Forbidden: ${why}` };
+}
+
+/** Ephemeral containers can be added; those that are there stay as they are. */
+export const ephemeralContainersRules: UpdateRules = {
+  subresource: 'ephemeralcontainers',
+  prepare: (object, old) => {
+    const list = specOf(object)['ephemeralContainers'];
+    keepAllBut(object, old, 'spec');
+    object.metadata = { ...old.metadata };
+    object['spec'] = { ...specOf(old), ...(list === undefined ? {} : { ephemeralContainers: list }) };
+  },
+  validate: (object, old) => {
+    const field = 'spec.ephemeralContainers';
+    const before = listAt(old, 'ephemeralContainers');
+    const after = listAt(object, 'ephemeralContainers');
+    const errors: FieldError[] = [];
+    for (const container of before) {
+      const same = after.find((other) => other['name'] === container['name']);
+      if (same === undefined) {
+        errors.push(
+          forbidden(field, `existing ephemeral containers "${String(container['name'])}" may not be removed`),
+        );
+      } else if (!jsonEqual(same, container)) {
+        errors.push(
+          forbidden(field, `existing ephemeral containers "${String(container['name'])}" may not be changed`),
+        );
+      }
+    }
+    const taken = new Set([...listAt(object, 'containers'), ...listAt(object, 'initContainers')].map((c) => c['name']));
+    for (const [index, container] of after.entries()) {
+      const { name, image } = container;
+      const at = `${field}[${index}]`;
+      if (typeof name !== 'string' || name === '') {
+        errors.push({ type: 'FieldValueRequired', field: `${at}.name`, detail: 'Required value' });
+      } else if (taken.has(name)) {
+        errors.push({
+          type: 'FieldValueDuplicate',
+          field: `${at}.name`,
+          detail: `Duplicate value: ${JSON.stringify(name)}`,
+        });
+      }
+      taken.add(name);
+      if (typeof image !== 'string' || image === '') {
+        errors.push({ type: 'FieldValueRequired', field: `${at}.image`, detail: 'Required value' });
+      }
+    }
+    return errors;
+  },
+};
+
+/** Only the resources of containers change; which containers there are does not. */
+export const resizeRules: UpdateRules = {
+  subresource: 'resize',
+  prepare: (object, old) => {
+    const wanted = new Map(listAt(object, 'containers').map((c) => [c['name'], c]));
+    keepAllBut(object, old, 'spec');
+    object.metadata = { ...old.metadata };
+    const containers = listAt(old, 'containers').map((container) => {
+      const { resources, resizePolicy } = wanted.get(container['name']) ?? container;
+      return {
+        ...container,
+        ...(resources === undefined ? {} : { resources }),
+        ...(resizePolicy === undefined ? {} : { resizePolicy }),
+      };
+    });
+    object['spec'] = { ...specOf(old), containers };
+  },
+  validate: (object, old) => {
+    const qos = (pod: KubeObject): string => qosShape(listAt(pod, 'containers'));
+    if (qos(object) === qos(old)) return [];
+    return [
+      {
+        type: 'FieldValueInvalid',
+        field: 'spec',
+        detail: 'Invalid value: "": Pod QOS Class may not change as a result of resizing',
+      },
+    ];
+  },
+};
+
+/** Guaranteed, Burstable or BestEffort, as far as cpu and memory of the containers decide it. */
+function qosShape(containers: readonly JsonObject[]): string {
+  const figure = (container: JsonObject, kind: 'requests' | 'limits', name: string): unknown => {
+    const resources = isObject(container['resources']) ? container['resources'] : {};
+    const map = isObject(resources[kind]) ? resources[kind] : {};
+    return map[name];
+  };
+  const names = ['cpu', 'memory'];
+  if (
+    containers.every((c) =>
+      names.every((n) => figure(c, 'requests', n) === undefined && figure(c, 'limits', n) === undefined),
+    )
+  ) {
+    return 'BestEffort';
+  }
+  const full = containers.every((c) =>
+    names.every(
+      (n) =>
+        figure(c, 'limits', n) !== undefined &&
+        (figure(c, 'requests', n) ?? figure(c, 'limits', n)) === figure(c, 'limits', n),
+    ),
+  );
+  return full ? 'Guaranteed' : 'Burstable';
+}

@@ -1,0 +1,279 @@
+// Create, update and patch, for any kind: the order of steps that every write goes through, with the row's strategy
+// filling in what the kind adds. Deletion is delete.ts; what a body means is decode.ts.
+
+import { randomInt, randomUUID } from 'node:crypto';
+import { alreadyExists, badRequest, conflict, forbidden, invalid, MODIFIED } from '../http/errors.ts';
+import { AdmissionForbidden, type FieldError, type KubeObject, type ResourceKind } from '../kinds/resource.ts';
+import { applyPatch, type PatchType } from '../patch/apply.ts';
+import { jsonEqual } from '../patch/json-value.ts';
+import { parseObject } from '../storage/change.ts';
+import type { StoredObject } from '../storage/store.ts';
+import { decodeObject } from './decode.ts';
+import { admitIntoNamespace, isHeld, isNamespace, labelNamespace, prepareNamespace } from './namespaces.ts';
+import { apiVersionOf, type Registry, timestamp, View, type WriteOptions } from './registry.ts';
+
+/** Consonants and digits that cannot make words or be mistaken for each other, as the API server's. */
+const SUFFIX_ALPHABET = 'bcdfghjklmnpqrstvwxz2456789';
+const SUFFIX_LENGTH = 5;
+const MAX_GENERATED_NAME = 63;
+const GENERATE_ATTEMPTS = 8;
+
+function generateName(base: string): string {
+  let name = base.slice(0, MAX_GENERATED_NAME - SUFFIX_LENGTH);
+  for (let i = 0; i < SUFFIX_LENGTH; i++) name += SUFFIX_ALPHABET.charAt(randomInt(SUFFIX_ALPHABET.length));
+  return name;
+}
+
+function reject(row: ResourceKind, object: KubeObject, errors: readonly FieldError[]): void {
+  if (errors.length > 0) throw invalid(row, object.metadata.name ?? object.metadata.generateName ?? '', errors);
+}
+
+/** Admission: what it refuses is 403, what it finds wrong with a field is 422. */
+function admit(registry: Registry, row: ResourceKind, object: KubeObject, options: WriteOptions): void {
+  try {
+    reject(row, object, row.strategy.admitCreate?.(object, registry.context(options.caller)) ?? []);
+  } catch (error) {
+    if (error instanceof AdmissionForbidden) throw forbidden(row, object.metadata.name ?? '', error.message);
+    throw error;
+  }
+}
+
+/** Name and namespace of the body are those of the URL, or are filled in from it. */
+function checkPlacement(row: ResourceKind, object: KubeObject, namespace: string, name: string | undefined): void {
+  const { metadata } = object;
+  if (name !== undefined && (metadata.name ?? '') !== name) {
+    if (metadata.name !== undefined && metadata.name !== '') {
+      throw badRequest(`the name of the object (${metadata.name}) does not match the name on the URL (${name})`);
+    }
+    metadata.name = name;
+  }
+  if (!row.namespaced) return;
+  if (metadata.namespace === undefined || metadata.namespace === '') metadata.namespace = namespace;
+  else if (metadata.namespace !== namespace) {
+    throw badRequest('the namespace of the provided object does not match the namespace sent on the request');
+  }
+}
+
+const hasStatus = (row: ResourceKind): boolean => row.subresources.includes('status');
+/** Kinds that a controller reconciles have a spec and a status: those count generations. */
+const countsGenerations = (row: ResourceKind, object: KubeObject): boolean =>
+  hasStatus(row) && object['spec'] !== undefined;
+
+/** Creates the object from a decoded body. Throws 400, 403, 404 (no namespace), 409 or 422. */
+export function createObject(
+  registry: Registry,
+  row: ResourceKind,
+  namespace: string,
+  object: KubeObject,
+  options: WriteOptions,
+): View {
+  checkPlacement(row, object, namespace, undefined);
+  const { metadata } = object;
+  const generated = (metadata.name ?? '') === '' && (metadata.generateName ?? '') !== '';
+  if (row.namespaced) admitIntoNamespace(registry, row, namespace, metadata.name ?? '');
+  if ((metadata.resourceVersion ?? '') !== '') {
+    throw badRequest('resourceVersion should not be set on objects to be created');
+  }
+  const now = registry.clock.now();
+  for (const field of ['resourceVersion', 'deletionTimestamp', 'deletionGracePeriodSeconds', 'selfLink']) {
+    delete metadata[field];
+  }
+  delete metadata.managedFields;
+  delete metadata.generation;
+  metadata.uid = randomUUID();
+  metadata.creationTimestamp = timestamp(now);
+  const { strategy } = row;
+  if (generated) metadata.name = generateName(metadata.generateName ?? '');
+  strategy.applyDefaults?.(object);
+  admit(registry, row, object, options);
+  if (strategy.prepareForCreate !== undefined) strategy.prepareForCreate(object);
+  else if (hasStatus(row)) delete object['status'];
+  if (isNamespace(row)) prepareNamespace(object);
+  if (countsGenerations(row, object)) metadata.generation = 1;
+  reject(row, object, strategy.validateCreate?.(object) ?? []);
+  for (let attempt = 1; ; attempt++) {
+    const name = metadata.name ?? '';
+    const key = registry.key(row, namespace, name);
+    if (registry.store.get(key) === undefined) {
+      return options.dryRun ? new View(JSON.stringify(object), object) : registry.put(row, key, object);
+    }
+    if (!generated || attempt === GENERATE_ATTEMPTS) throw alreadyExists(row, name);
+    metadata.name = generateName(metadata.generateName ?? '');
+  }
+}
+
+/** How an update through a subresource differs from one of the whole object. */
+export interface UpdateRules {
+  /** Carries over from `old` what this update may not change, in place. */
+  prepare(object: KubeObject, old: KubeObject): void;
+  validate(object: KubeObject, old: KubeObject): FieldError[];
+  /** For messages: "pods/ephemeralcontainers". */
+  readonly subresource?: string;
+}
+
+export function mainRules(row: ResourceKind): UpdateRules {
+  return {
+    prepare: (object, old) => {
+      if (row.strategy.prepareForUpdate !== undefined) row.strategy.prepareForUpdate(object, old);
+      else if (hasStatus(row)) copyField(object, old, 'status');
+      if (isNamespace(row)) labelNamespace(object);
+    },
+    validate: (object, old) => row.strategy.validateUpdate?.(object, old) ?? [],
+  };
+}
+
+export function statusRules(row: ResourceKind): UpdateRules {
+  return {
+    prepare: (object, old) => {
+      keepAllBut(object, old, 'status');
+      row.strategy.prepareForStatusUpdate?.(object, old);
+    },
+    validate: (object, old) => row.strategy.validateStatusUpdate?.(object, old) ?? [],
+    subresource: 'status',
+  };
+}
+
+function copyField(object: KubeObject, old: KubeObject, field: string): void {
+  if (old[field] === undefined) delete object[field];
+  else object[field] = old[field];
+}
+
+/** Everything but metadata and `field` as it was. */
+export function keepAllBut(object: KubeObject, old: KubeObject, field: string): void {
+  for (const other of new Set([...Object.keys(object), ...Object.keys(old)])) {
+    if (other !== 'metadata' && other !== field) copyField(object, old, other);
+  }
+  const { ownerReferences } = old.metadata;
+  if (ownerReferences === undefined) delete object.metadata.ownerReferences;
+  else object.metadata.ownerReferences = ownerReferences;
+}
+
+/** Replaces the object by a decoded body. Throws 400, 404, 409 or 422. */
+export function updateObject(
+  registry: Registry,
+  row: ResourceKind,
+  namespace: string,
+  name: string,
+  object: KubeObject,
+  options: WriteOptions,
+  rules: UpdateRules = mainRules(row),
+): View {
+  checkPlacement(row, object, namespace, name);
+  const stored = registry.need(row, namespace, name);
+  return replaceStored(registry, row, stored, object, options, rules);
+}
+
+/** Applies a patch to the object as it is now. Throws 400, 404, 409, 413, 415 or 422. */
+export function patchObject(
+  registry: Registry,
+  row: ResourceKind,
+  namespace: string,
+  name: string,
+  patch: unknown,
+  type: PatchType,
+  options: WriteOptions,
+  rules: UpdateRules = mainRules(row),
+): View {
+  const stored = registry.need(row, namespace, name);
+  const patched = applyPatch(registry.parse(row, stored), patch, type, row.schema);
+  const object = decodeObject(registry.checkBody, row, patched, undefined, options);
+  checkPlacement(row, object, namespace, name);
+  return replaceStored(registry, row, stored, object, options, rules);
+}
+
+function replaceStored(
+  registry: Registry,
+  row: ResourceKind,
+  stored: StoredObject,
+  object: KubeObject,
+  options: WriteOptions,
+  rules: UpdateRules,
+): View {
+  const old = registry.parse(row, stored);
+  const name = stored.name;
+  const { metadata } = object;
+  if ((metadata.uid ?? '') !== '' && metadata.uid !== old.metadata.uid) {
+    throw conflict(
+      row,
+      name,
+      `Precondition failed: UID in precondition: ${metadata.uid}, UID in object meta: ${old.metadata.uid}`,
+    );
+  }
+  const version = metadata.resourceVersion ?? '';
+  if (version !== '' && version !== '0' && version !== old.metadata.resourceVersion) {
+    throw conflict(row, name, MODIFIED);
+  }
+  keepSystemMetadata(object, old);
+  row.strategy.applyDefaults?.(object);
+  rules.prepare(object, old);
+  if (countsGenerations(row, object) && specChanged(object, old)) {
+    metadata.generation = (old.metadata.generation ?? 0) + 1;
+  }
+  reject(row, object, rules.validate(object, old));
+  return store(registry, row, stored, object, old, options.dryRun);
+}
+
+/** Writes it, unless it says nothing new; removes it when this was the last thing that held a deletion back. */
+function store(
+  registry: Registry,
+  row: ResourceKind,
+  stored: StoredObject,
+  object: KubeObject,
+  old: KubeObject,
+  dryRun: boolean,
+): View {
+  const key = registry.key(row, stored.namespace, stored.name);
+  if (jsonEqual(object, old)) return registry.view(row, stored);
+  if (dryRun) return new View(JSON.stringify(object), object);
+  const { deletionTimestamp, deletionGracePeriodSeconds = 0 } = object.metadata;
+  if (deletionTimestamp !== undefined && deletionGracePeriodSeconds === 0 && !isHeld(row, object)) {
+    return registry.remove(row, key, object, stored);
+  }
+  return registry.put(row, key, object, stored);
+}
+
+const SYSTEM_FIELDS = [
+  'uid',
+  'resourceVersion',
+  'creationTimestamp',
+  'generation',
+  'deletionTimestamp',
+  'deletionGracePeriodSeconds',
+  'selfLink',
+] as const;
+
+/** What only the server sets, whatever the body says. */
+function keepSystemMetadata(object: KubeObject, old: KubeObject): void {
+  const { metadata } = object;
+  const kept: Record<string, unknown> = metadata;
+  for (const field of SYSTEM_FIELDS) {
+    if (old.metadata[field] === undefined) delete kept[field];
+    else kept[field] = old.metadata[field];
+  }
+  delete metadata.managedFields;
+  if (old.metadata.generateName !== undefined) metadata.generateName ??= old.metadata.generateName;
+}
+
+function specChanged(object: KubeObject, old: KubeObject): boolean {
+  const fields = new Set([...Object.keys(object), ...Object.keys(old)]);
+  for (const field of ['metadata', 'status', 'kind', 'apiVersion']) fields.delete(field);
+  return [...fields].some((field) => !jsonEqual(object[field], old[field]));
+}
+
+/** A fresh object of the row around `metadata` and `rest`, for what the server makes by itself. */
+export function newObject(row: ResourceKind, name: string, rest: Record<string, unknown> = {}): KubeObject {
+  return { kind: row.kind, apiVersion: apiVersionOf(row), metadata: { name }, ...rest };
+}
+
+/** Changes a stored object by code of the server's own: no strategy, no validation. Throws 404. */
+export function mutateStored(
+  registry: Registry,
+  row: ResourceKind,
+  stored: StoredObject,
+  dryRun: boolean,
+  change: (object: KubeObject) => void,
+): View {
+  const object = parseObject(stored.text);
+  change(object);
+  return store(registry, row, stored, object, parseObject(stored.text), dryRun);
+}
