@@ -1,0 +1,109 @@
+// The Node's conditions from the node's health, in the kubelet's words (pkg/kubelet/nodestatus/setters.go). Pure.
+
+import type { NodeCondition } from 'kubernetes-types/core/v1';
+import type { RuntimeConditionSnapshot } from '../ports/runtime.ts';
+import type { NodePressure } from './options.ts';
+
+/** What is known of the node's parts at one moment. */
+export interface NodeHealth {
+  /** Set while the runtime does not answer, or has not yet: the whole sentence. */
+  readonly runtimeDown?: string;
+  readonly runtime?: RuntimeConditionSnapshot;
+  /** The runtime's view of the network, and that of whoever runs CNI; any that is not ok speaks. */
+  readonly networks: readonly RuntimeConditionSnapshot[];
+}
+
+/** Everything that keeps the node from being Ready; empty when it is. */
+export function notReadyBecause(health: NodeHealth): readonly string[] {
+  const reasons: string[] = [];
+  if (health.runtimeDown !== undefined) reasons.push(health.runtimeDown);
+  if (health.runtime !== undefined && !health.runtime.ok) {
+    reasons.push(`container runtime not ready: ${inBrief('RuntimeReady', health.runtime)}`);
+  }
+  const network = health.networks.find((candidate) => !candidate.ok);
+  if (network !== undefined) {
+    reasons.push(`container runtime network not ready: ${inBrief('NetworkReady', network)}`);
+  }
+  return reasons;
+}
+
+function inBrief(type: string, condition: RuntimeConditionSnapshot): string {
+  return `${type}=false reason:${condition.reason} message:${condition.message}`;
+}
+
+interface Judgement {
+  readonly type: string;
+  readonly status: 'True' | 'False';
+  readonly reason: string;
+  readonly message: string;
+}
+
+function judge(health: NodeHealth, pressure: NodePressure): readonly Judgement[] {
+  const because = notReadyBecause(health);
+  const pressed = (
+    type: string,
+    holds: boolean,
+    yes: readonly [reason: string, message: string],
+    no: readonly [reason: string, message: string],
+  ): Judgement => {
+    const [reason, message] = holds ? yes : no;
+    return { type, status: holds ? 'True' : 'False', reason, message };
+  };
+  return [
+    pressed(
+      'MemoryPressure',
+      pressure.memory,
+      ['KubeletHasInsufficientMemory', 'kubelet has insufficient memory available'],
+      ['KubeletHasSufficientMemory', 'kubelet has sufficient memory available'],
+    ),
+    pressed(
+      'DiskPressure',
+      pressure.disk,
+      ['KubeletHasDiskPressure', 'kubelet has disk pressure'],
+      ['KubeletHasNoDiskPressure', 'kubelet has no disk pressure'],
+    ),
+    pressed(
+      'PIDPressure',
+      pressure.pid,
+      ['KubeletHasInsufficientPID', 'kubelet has insufficient PID available'],
+      ['KubeletHasSufficientPID', 'kubelet has sufficient PID available'],
+    ),
+    because.length === 0
+      ? { type: 'Ready', status: 'True', reason: 'KubeletReady', message: 'kubelet is posting ready status' }
+      : {
+          type: 'Ready',
+          status: 'False',
+          reason: 'KubeletNotReady',
+          // Several errors print as a list, one as itself.
+          message: because.length === 1 ? (because[0] ?? '') : `[${because.join(', ')}]`,
+        },
+  ];
+}
+
+/**
+ * The conditions after `known`. The heartbeat is `now` (RFC 3339, seconds); the transition time moves only when a
+ * status does. Conditions that are not ours are left out: a merge keeps them.
+ */
+export function nextConditions(
+  known: readonly NodeCondition[],
+  health: NodeHealth,
+  pressure: NodePressure,
+  now: string,
+): NodeCondition[] {
+  return judge(health, pressure).map((judgement) => {
+    const before = known.find(({ type }) => type === judgement.type);
+    const same = before?.status === judgement.status;
+    return { ...judgement, lastHeartbeatTime: now, lastTransitionTime: (same && before.lastTransitionTime) || now };
+  });
+}
+
+/** The event that tells of a change of status: reason and message. */
+export function transitionEvent(condition: NodeCondition, nodeName: string): { reason: string; message: string } {
+  const reason =
+    condition.type === 'Ready'
+      ? condition.status === 'True'
+        ? 'NodeReady'
+        : 'NodeNotReady'
+      : (condition.reason ?? '').replace(/^Kubelet/, 'Node');
+  return { reason, message: `Node ${nodeName} status is now: ${reason}` };
+}

@@ -1,0 +1,180 @@
+// Facts of this machine that a Node tells and that change slowly, if at all: gathered once at start, from
+// systeminformation where it knows them and from /proc and /sys where that is one line. Judges nothing.
+
+import { lookup } from 'node:dns/promises';
+import { readdir, readFile, statfs } from 'node:fs/promises';
+import { arch, cpus, hostname, networkInterfaces, release } from 'node:os';
+import { readFileIfExists } from '../../lib/atomic.ts';
+import { isErrno } from '../../lib/errors.ts';
+
+export interface MachineFacts {
+  readonly hostname: string;
+  /** GOARCH: "amd64", "arm64". */
+  readonly architecture: string;
+  readonly kernelVersion: string;
+  /** "Debian GNU/Linux 12 (bookworm)". */
+  readonly osImage: string;
+  readonly machineID: string;
+  readonly systemUUID: string;
+  readonly bootID: string;
+  /** Logical processors. */
+  readonly cpus: number;
+  readonly memoryBytes: number;
+  /** Size of the file system that holds the agent's root directory. */
+  readonly diskBytes: number;
+  /** Page size ("2Mi") → bytes reserved for pages of that size. */
+  readonly hugepages: Readonly<Record<string, number>>;
+  readonly swapBytes: number;
+  readonly addresses: AddressFacts;
+}
+
+/** What the node's address is chosen from. */
+export interface AddressFacts {
+  /** Interface name → addresses, loopback too. */
+  readonly interfaces: Readonly<Record<string, readonly string[]>>;
+  /** Interfaces of the default routes, best first, IPv4 before IPv6. */
+  readonly defaultInterfaces: readonly string[];
+  /** What the hostname resolves to. */
+  readonly resolved: readonly string[];
+}
+
+const GOARCH: Readonly<Record<string, string>> = { x64: 'amd64', ia32: '386', mipsel: 'mipsle', ppc64: 'ppc64le' };
+
+/** `rootDir` must exist; its file system is what pods write to. */
+export async function gatherFacts(rootDir: string, nodeName: string): Promise<MachineFacts> {
+  // Loaded here and not at the top: some 10 MB and 40 ms that only this function needs.
+  const { default: si } = await import('systeminformation');
+  const [os, uuid, cpu, disks, meminfo, bootID, machineID] = await Promise.all([
+    si.osInfo(),
+    si.uuid(),
+    si.cpu(),
+    si.fsSize(),
+    readFile('/proc/meminfo', 'utf8'),
+    readFile('/proc/sys/kernel/random/boot_id', 'utf8'),
+    readFileIfExists('/etc/machine-id'),
+  ]);
+  const machine = (machineID ?? uuid.os).trim();
+  return {
+    hostname: hostname(),
+    architecture: GOARCH[arch()] ?? arch(),
+    kernelVersion: release(),
+    osImage: osImageOf(os),
+    machineID: machine,
+    // Machines without DMI have no UUID of their own; the kubelet then falls back on the machine id as well.
+    systemUUID: uuid.hardware === '' ? machine : uuid.hardware.toLowerCase(),
+    bootID: bootID.trim(),
+    cpus: cpu.cores > 0 ? cpu.cores : cpus().length,
+    memoryBytes: meminfoBytes(meminfo, 'MemTotal'),
+    swapBytes: meminfoBytes(meminfo, 'SwapTotal'),
+    diskBytes: diskSizeOf(rootDir, disks) ?? (await statfsBytes(rootDir)),
+    hugepages: await hugepages(),
+    addresses: await addressFacts(nodeName),
+  };
+}
+
+/** The name that /etc/os-release calls PRETTY_NAME, put together again from its parts. */
+export function osImageOf(os: {
+  readonly distro: string;
+  readonly release: string;
+  readonly codename: string;
+}): string {
+  const known = (text: string): boolean => text !== '' && text !== 'unknown';
+  const parts = [os.distro, os.release].filter(known);
+  if (known(os.codename)) parts.push(`(${os.codename})`);
+  return parts.join(' ') || 'Linux';
+}
+
+/** Bytes of one line of /proc/meminfo (which counts in kB); 0 when there is no such line. */
+export function meminfoBytes(meminfo: string, field: string): number {
+  const match = new RegExp(`^${field}:\\s+(\\d+) kB$`, 'm').exec(meminfo);
+  return match === null ? 0 : Number(match[1]) * 1024;
+}
+
+/** Size of the file system whose mount point is the longest one above `path`. */
+export function diskSizeOf(
+  path: string,
+  disks: readonly { readonly mount: string; readonly size: number }[],
+): number | undefined {
+  const above = disks.filter(({ mount }) => mount === '/' || path === mount || path.startsWith(`${mount}/`));
+  const nearest = above.sort((a, b) => b.mount.length - a.mount.length)[0];
+  return nearest === undefined || !(nearest.size > 0) ? undefined : nearest.size;
+}
+
+async function statfsBytes(path: string): Promise<number> {
+  const { blocks, bsize } = await statfs(path);
+  return blocks * bsize;
+}
+
+async function hugepages(): Promise<Record<string, number>> {
+  const directory = '/sys/kernel/mm/hugepages';
+  const found: Record<string, number> = {};
+  let names: string[];
+  try {
+    names = await readdir(directory);
+  } catch (error) {
+    if (isErrno(error, 'ENOENT')) return found;
+    throw error;
+  }
+  for (const name of names) {
+    const kilobytes = Number(/^hugepages-(\d+)kB$/.exec(name)?.[1]);
+    if (!Number.isInteger(kilobytes)) continue;
+    const pages = Number(await readFile(`${directory}/${name}/nr_hugepages`, 'utf8'));
+    found[pageSize(kilobytes)] = pages * kilobytes * 1024;
+  }
+  return found;
+}
+
+/** "2Mi", "1Gi", "64Ki": the suffix of the resource name hugepages-<size>. */
+export function pageSize(kilobytes: number): string {
+  if (kilobytes % (1024 * 1024) === 0) return `${kilobytes / (1024 * 1024)}Gi`;
+  if (kilobytes % 1024 === 0) return `${kilobytes / 1024}Mi`;
+  return `${kilobytes}Ki`;
+}
+
+async function addressFacts(nodeName: string): Promise<AddressFacts> {
+  const interfaces: Record<string, string[]> = {};
+  for (const [name, addresses] of Object.entries(networkInterfaces())) {
+    interfaces[name] = (addresses ?? []).map(({ address }) => address);
+  }
+  const [route4, route6] = await Promise.all([
+    readFileIfExists('/proc/net/route'),
+    readFileIfExists('/proc/net/ipv6_route'),
+  ]);
+  return {
+    interfaces,
+    defaultInterfaces: [...defaultInterfaces4(route4 ?? ''), ...defaultInterfaces6(route6 ?? '')],
+    // A node whose name does not resolve is common; the address is then chosen otherwise.
+    resolved: await lookup(nodeName, { all: true }).then(
+      (found) => found.map(({ address }) => address),
+      () => [],
+    ),
+  };
+}
+
+/** Interfaces with a default route in /proc/net/route, lowest metric first. */
+export function defaultInterfaces4(table: string): string[] {
+  const rows = table
+    .split('\n')
+    .slice(1)
+    .map((line) => line.split('\t').map((cell) => cell.trim()))
+    .filter(([, destination, , flags, , , , mask]) => destination === '00000000' && mask === '00000000' && isUp(flags));
+  return rows.sort((a, b) => Number(a[6]) - Number(b[6])).map(([name = '']) => name);
+}
+
+/** The same from /proc/net/ipv6_route, where metric and flags are hexadecimal and the interface comes last. */
+export function defaultInterfaces6(table: string): string[] {
+  const rows = table
+    .split('\n')
+    .map((line) => line.trim().split(/\s+/))
+    .filter(([destination, length, , , , , , , flags, name]) => {
+      return /^0{32}$/.test(destination ?? '') && length === '00' && isUp(flags) && name !== undefined && name !== 'lo';
+    });
+  return rows
+    .sort((a, b) => Number.parseInt(a[5] ?? '', 16) - Number.parseInt(b[5] ?? '', 16))
+    .map((row) => row[9] ?? '');
+}
+
+/** RTF_UP. */
+function isUp(flags: string | undefined): boolean {
+  return (Number.parseInt(flags ?? '0', 16) & 1) === 1;
+}

@@ -1,0 +1,249 @@
+// The node's own loop: registers the Node, keeps its status and lease current, and tells at once when the node becomes
+// ready or stops being so. What a Node says is decided in register.ts, status.ts and conditions.ts.
+
+import { isAlreadyExists, isNotFound } from '../../client/errors.ts';
+import { resourcePath } from '../../client/paths.ts';
+import type { Node } from '../../client/types.ts';
+import { type BackoffEntry, type BackoffPolicy, nextBackoff } from '../../lib/backoff.ts';
+import { errorMessage } from '../../lib/errors.ts';
+import type { RuntimeImage } from '../ports/runtime.ts';
+import { notReadyBecause, transitionEvent } from './conditions.ts';
+import { HealthMonitor } from './health.ts';
+import { LeaseKeeper, sleepUnlessAborted } from './lease.ts';
+import type { NodeAgentOptions, NodePressure } from './options.ts';
+import { adoptionPatch, newNode } from './register.ts';
+import { type FullNodeStatus, nextStatus, statusChanged, statusPatch } from './status.ts';
+
+/** The kubelet asks its runtime every 5 s; while something is wrong we look more often, to be ready sooner. */
+const HEALTH_INTERVAL_MS = 5000;
+const UNHEALTHY_INTERVAL_MS = 1000;
+/** The kubelet's figures for a Node that cannot be registered. */
+const REGISTER_BACKOFF: BackoffPolicy = { initialMs: 100, maxMs: 7000, factor: 2, resetMs: 60_000 };
+/** The list of images may be this old in a status. */
+const IMAGES_MAX_AGE_MS = 30_000;
+/** A heartbeat that takes longer is given up; the next one is more use. */
+const REQUEST_TIMEOUT_MS = 10_000;
+const NO_PRESSURE: NodePressure = { memory: false, disk: false, pid: false };
+
+export class NodeAgent {
+  readonly #options: NodeAgentOptions;
+  readonly #health: HealthMonitor;
+  readonly #lease: LeaseKeeper;
+  readonly #path: string;
+  readonly #random: () => number;
+  #node: Node | undefined;
+  #images: { readonly list: readonly RuntimeImage[]; readonly at: number } | undefined;
+  /** Monotonic ms of the last status written. */
+  #reportedAt: number | undefined;
+  /** What each part last failed with, so that it is logged once and not at every try. */
+  readonly #trouble = new Map<'lease' | 'status', string>();
+  #nodeKnown: () => void = () => undefined;
+  #wake: (() => void) | undefined;
+  #woken = false;
+
+  constructor(options: NodeAgentOptions) {
+    this.#options = options;
+    this.#random = options.random ?? Math.random;
+    this.#health = new HealthMonitor(options);
+    this.#path = resourcePath('v1', 'nodes', { name: options.nodeName });
+    this.#lease = new LeaseKeeper({
+      nodeName: options.nodeName,
+      durationSeconds: options.config.nodeLeaseDurationSeconds,
+      client: options.client,
+      clock: options.clock,
+      random: this.#random,
+      nodeUid: () => this.#node?.metadata.uid,
+      onFailure: (error) => this.#troubled('lease', `cannot renew the node's lease: ${errorMessage(error)}`),
+      onRenewed: () => this.#recovered('lease', "the node's lease is renewed again"),
+    });
+  }
+
+  /** The Node as last seen on the server; undefined before it is registered. */
+  get node(): Node | undefined {
+    return this.#node;
+  }
+
+  /** Whether the runtime and the network are fit to run pods. */
+  get ready(): boolean {
+    return this.#health.ready;
+  }
+
+  /** Runs until `signal` aborts. Never throws for a server or a runtime that is away. */
+  async run(signal: AbortSignal): Promise<void> {
+    // Asked first, so that a healthy node is Ready from its first status on.
+    await this.#checkHealth();
+    const known = new Promise<void>((resolve) => {
+      this.#nodeKnown = resolve;
+      signal.addEventListener('abort', () => resolve(), { once: true });
+      if (signal.aborted) resolve();
+    });
+    const lease = known.then(() => this.#lease.run(signal));
+    await Promise.all([this.#healthLoop(signal), this.#statusLoop(signal), lease]);
+  }
+
+  /** Looks at runtime and network now instead of at the next interval: something about them has just changed. */
+  async checkNow(): Promise<void> {
+    await this.#checkHealth();
+  }
+
+  /** Writes the status now if it has changed: pressure or capacity is not what it was. */
+  wake(): void {
+    this.#woken = true;
+    this.#wake?.();
+  }
+
+  async #healthLoop(signal: AbortSignal): Promise<void> {
+    while (!signal.aborted) {
+      const interval = this.#health.ready ? HEALTH_INTERVAL_MS : UNHEALTHY_INTERVAL_MS;
+      await sleepUnlessAborted(this.#options.clock, interval, signal);
+      if (!signal.aborted) await this.#checkHealth();
+    }
+  }
+
+  async #checkHealth(): Promise<void> {
+    if (!(await this.#health.check())) return;
+    const because = notReadyBecause(this.#health.health);
+    if (because.length === 0) this.#options.log('info', 'the node is ready');
+    else this.#options.log('warn', `the node is not ready: ${because.join(', ')}`);
+    this.wake();
+  }
+
+  async #statusLoop(signal: AbortSignal): Promise<void> {
+    const { clock, config } = this.#options;
+    if (config.registerNode) await this.#register(signal);
+    while (!signal.aborted) {
+      this.#woken = false;
+      try {
+        await this.#syncStatus(signal);
+        this.#recovered('status', 'the API server takes the status of the node again');
+      } catch (error) {
+        if (signal.aborted) return;
+        const why = isNotFound(error) ? `there is no Node ${this.#options.nodeName}` : errorMessage(error);
+        this.#troubled('status', `cannot update the node's status: ${why}`);
+      }
+      // A change that came up meanwhile is written at once.
+      if (this.#woken) continue;
+      const early = new AbortController();
+      this.#wake = () => early.abort();
+      await sleepUnlessAborted(clock, config.nodeStatusUpdateFrequency, AbortSignal.any([signal, early.signal]));
+      this.#wake = undefined;
+    }
+  }
+
+  async #register(signal: AbortSignal): Promise<void> {
+    const { clock, log, nodeName } = this.#options;
+    let backoff: BackoffEntry | undefined;
+    while (!signal.aborted) {
+      try {
+        this.#saw(await this.#createOrAdopt(signal));
+        this.#trouble.clear();
+        log('info', `registered node ${nodeName}`);
+        this.#event('Starting', 'Starting kubelet.');
+        return;
+      } catch (error) {
+        if (signal.aborted) return;
+        backoff = nextBackoff(REGISTER_BACKOFF, backoff, clock.monotonic());
+        this.#troubled('status', `cannot register node ${nodeName}: ${errorMessage(error)}`);
+        await sleepUnlessAborted(clock, backoff.delayMs, signal);
+      }
+    }
+  }
+
+  async #createOrAdopt(signal: AbortSignal): Promise<Node> {
+    const { client, facts, config, nodeLabels, nodeName } = this.#options;
+    const input = { facts, config, nodeLabels, nodeName };
+    const request = { timeoutMs: REQUEST_TIMEOUT_MS, signal };
+    try {
+      const status = await this.#makeStatus(undefined);
+      return await client.create<Node>(resourcePath('v1', 'nodes'), newNode(input, status), request);
+    } catch (error) {
+      if (!isAlreadyExists(error)) throw error;
+    }
+    const existing = await client.get<Node>(this.#path, undefined, request);
+    const patch = adoptionPatch(existing, input);
+    return patch === undefined ? existing : await client.patch<Node>(this.#path, patch, 'merge', request);
+  }
+
+  /** Reads the Node, and writes its status when it says something new or has not been written for long. */
+  async #syncStatus(signal: AbortSignal): Promise<void> {
+    const { client, clock, config } = this.#options;
+    const request = { timeoutMs: REQUEST_TIMEOUT_MS, signal };
+    const node = await client.get<Node>(this.#path, undefined, request);
+    this.#saw(node);
+    const next = await this.#makeStatus(node);
+    const age = this.#reportedAt === undefined ? Number.POSITIVE_INFINITY : clock.monotonic() - this.#reportedAt;
+    if (age < config.nodeStatusReportFrequency && !statusChanged(node.status, next)) return;
+    const path = resourcePath('v1', 'nodes', { name: this.#options.nodeName, subresource: 'status' });
+    this.#saw(await client.patch<Node>(path, statusPatch(node.status, next), 'strategic', request));
+    this.#reportedAt = clock.monotonic();
+    this.#tellTransitions(node, next);
+  }
+
+  async #makeStatus(known: Node | undefined): Promise<FullNodeStatus> {
+    const { clock, config, facts, kubeletPort, kubeletVersion, nodeIPs, nodeName, pressure } = this.#options;
+    return nextStatus(known?.status, {
+      nodeName,
+      nodeIPs,
+      kubeletPort,
+      kubeletVersion,
+      config,
+      facts,
+      health: this.#health.health,
+      pressure: pressure?.() ?? NO_PRESSURE,
+      runtimeVersion: this.#health.runtimeVersion,
+      runtimeStatus: this.#health.runtimeStatus,
+      images: await this.#currentImages(),
+      now: new Date(clock.now()).toISOString().replace(/\.\d+Z$/, 'Z'),
+    });
+  }
+
+  /** The runtime's images, asked for at most every 30 s; the last known ones while it does not answer. */
+  async #currentImages(): Promise<readonly RuntimeImage[]> {
+    const { clock, runtime, log } = this.#options;
+    const fresh = this.#images !== undefined && clock.monotonic() - this.#images.at < IMAGES_MAX_AGE_MS;
+    if (!fresh && this.#health.health.runtimeDown === undefined) {
+      try {
+        this.#images = { list: await runtime.listImages(), at: clock.monotonic() };
+      } catch (error) {
+        // Its health check says so to the user; the status needs no images to be true.
+        log('debug', `cannot list images for the node's status: ${errorMessage(error)}`);
+      }
+    }
+    return this.#images?.list ?? [];
+  }
+
+  #tellTransitions(before: Node, next: FullNodeStatus): void {
+    for (const condition of next.conditions ?? []) {
+      const old = before.status?.conditions?.find(({ type }) => type === condition.type);
+      if (old?.status === condition.status) continue;
+      const { reason, message } = transitionEvent(condition, this.#options.nodeName);
+      this.#event(reason, message);
+    }
+  }
+
+  /** Events about a node carry its name as the uid, as the kubelet's do. */
+  #event(reason: string, message: string): void {
+    const { nodeName, recorder } = this.#options;
+    recorder.event(
+      { apiVersion: 'v1', kind: 'Node', metadata: { name: nodeName, uid: nodeName } },
+      'Normal',
+      reason,
+      message,
+    );
+  }
+
+  #saw(node: Node): void {
+    this.#node = node;
+    this.#nodeKnown();
+  }
+
+  #troubled(part: 'lease' | 'status', what: string): void {
+    if (this.#trouble.get(part) === what) return;
+    this.#trouble.set(part, what);
+    this.#options.log('warn', what);
+  }
+
+  #recovered(part: 'lease' | 'status', what: string): void {
+    if (this.#trouble.delete(part)) this.#options.log('info', what);
+  }
+}

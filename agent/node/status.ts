@@ -1,0 +1,148 @@
+// The Node's status: building it from facts and health, telling whether it says anything new, and the patch that writes
+// it. Pure.
+
+import type { ContainerImage, NodeStatus } from 'kubernetes-types/core/v1';
+import type { RuntimeImage, RuntimeStatus, RuntimeVersion } from '../ports/runtime.ts';
+import { nodeAddresses } from './addresses.ts';
+import { allocatableOf, capacityOf } from './capacity.ts';
+import { type NodeHealth, nextConditions } from './conditions.ts';
+import type { MachineFacts } from './facts.ts';
+import type { NodeConfig, NodePressure } from './options.ts';
+
+/** The kubelet's limit on names of one image. */
+const MAX_NAMES_PER_IMAGE = 5;
+
+/** NodeStatus with the fields that are newer than the typings. */
+export type FullNodeStatus = NodeStatus & {
+  runtimeHandlers?: { name: string; features: { recursiveReadOnlyMounts: boolean; userNamespaces: boolean } }[];
+  features?: { supplementalGroupsPolicy: boolean };
+};
+
+export interface StatusInput {
+  readonly nodeName: string;
+  readonly nodeIPs: readonly string[];
+  readonly kubeletPort: number;
+  readonly kubeletVersion: string;
+  readonly config: NodeConfig;
+  readonly facts: MachineFacts;
+  readonly health: NodeHealth;
+  readonly pressure: NodePressure;
+  /** What the runtime last told of itself; undefined before it has answered. */
+  readonly runtimeVersion?: RuntimeVersion | undefined;
+  readonly runtimeStatus?: RuntimeStatus | undefined;
+  readonly images: readonly RuntimeImage[];
+  /** RFC 3339, whole seconds. */
+  readonly now: string;
+}
+
+/** The status after `known`, with nothing in it that is not this node's to say. */
+export function nextStatus(known: NodeStatus | undefined, input: StatusInput): FullNodeStatus {
+  const { config, facts, runtimeStatus } = input;
+  const capacity = capacityOf(facts, config, known?.capacity);
+  return {
+    capacity,
+    allocatable: allocatableOf(capacity, config),
+    conditions: nextConditions(known?.conditions ?? [], input.health, input.pressure, input.now),
+    addresses: nodeAddresses(input.nodeIPs, input.nodeName),
+    daemonEndpoints: { kubeletEndpoint: { Port: input.kubeletPort } },
+    nodeInfo: {
+      machineID: facts.machineID,
+      systemUUID: facts.systemUUID,
+      bootID: facts.bootID,
+      kernelVersion: facts.kernelVersion,
+      osImage: facts.osImage,
+      containerRuntimeVersion:
+        runtimeVersionText(input.runtimeVersion) ?? known?.nodeInfo?.containerRuntimeVersion ?? '',
+      kubeletVersion: input.kubeletVersion,
+      kubeProxyVersion: '',
+      operatingSystem: 'linux',
+      architecture: facts.architecture,
+    },
+    images: imageList(input.images, config.nodeStatusMaxImages),
+    ...(runtimeStatus === undefined || runtimeStatus.handlers.length === 0
+      ? {}
+      : {
+          runtimeHandlers: runtimeStatus.handlers.map(({ name, recursiveReadOnlyMounts, userNamespaces }) => ({
+            name,
+            features: { recursiveReadOnlyMounts, userNamespaces },
+          })),
+        }),
+    ...(runtimeStatus?.features.supplementalGroupsPolicy === true
+      ? { features: { supplementalGroupsPolicy: true } }
+      : {}),
+  };
+}
+
+/** "containerd://1.6.20", whether or not the runtime writes a v in front. */
+function runtimeVersionText(version: RuntimeVersion | undefined): string | undefined {
+  return version === undefined ? undefined : `${version.name}://${version.version.replace(/^v(?=\d)/, '')}`;
+}
+
+/** The largest images first, as the scheduler's image locality wants them; -1 is no limit. */
+export function imageList(images: readonly RuntimeImage[], max: number): ContainerImage[] {
+  const sorted = [...images].sort((a, b) => b.sizeBytes - a.sizeBytes || (a.id < b.id ? -1 : 1));
+  return (max === -1 ? sorted : sorted.slice(0, max)).map(({ repoDigests, repoTags, sizeBytes }) => ({
+    names: [...repoDigests, ...repoTags].slice(0, MAX_NAMES_PER_IMAGE),
+    sizeBytes,
+  }));
+}
+
+/** Whether `next` says anything that `known` does not, heartbeats aside. */
+export function statusChanged(known: NodeStatus | undefined, next: FullNodeStatus): boolean {
+  const { conditions: before = [], ...rest } = known ?? {};
+  const { conditions: now = [], ...nextRest } = next;
+  const changedCondition = now.some((condition) => {
+    const old = before.find(({ type }) => type === condition.type);
+    return old?.status !== condition.status || old.reason !== condition.reason || old.message !== condition.message;
+  });
+  return changedCondition || !covers(rest, nextRest);
+}
+
+/** True when everything in `wanted` is in `present` and equal; lists are compared whole. Key order does not count. */
+export function covers(present: unknown, wanted: unknown): boolean {
+  if (wanted === undefined) return true;
+  if (Array.isArray(wanted)) {
+    return (
+      Array.isArray(present) &&
+      present.length === wanted.length &&
+      wanted.every((item, index) => covers(present[index], item))
+    );
+  }
+  if (typeof wanted === 'object' && wanted !== null) {
+    if (typeof present !== 'object' || present === null) {
+      // The server leaves out what is empty.
+      return Object.values(wanted).every(isEmpty);
+    }
+    const fields = new Map<string, unknown>(Object.entries(present));
+    return Object.entries(wanted).every(
+      ([key, value]) => covers(fields.get(key), value) || (isEmpty(value) && !fields.has(key)),
+    );
+  }
+  return present === wanted || (isEmpty(wanted) && present === undefined);
+}
+
+function isEmpty(value: unknown): boolean {
+  return value === undefined || value === '' || value === false || (Array.isArray(value) && value.length === 0);
+}
+
+/**
+ * The strategic merge patch that turns `known` into `next`. Addresses are replaced as a whole (their merge key is the
+ * type, of which there can be two); resources that are gone are nulled.
+ */
+export function statusPatch(known: NodeStatus | undefined, next: FullNodeStatus): { readonly status: object } {
+  const { addresses = [], capacity = {}, allocatable = {}, ...rest } = next;
+  const gone = (before: Readonly<Record<string, string>> | undefined, now: Readonly<Record<string, string>>) =>
+    Object.fromEntries(
+      Object.keys(before ?? {})
+        .filter((key) => !(key in now))
+        .map((key) => [key, null]),
+    );
+  return {
+    status: {
+      ...rest,
+      capacity: { ...capacity, ...gone(known?.capacity, capacity) },
+      allocatable: { ...allocatable, ...gone(known?.allocatable, allocatable) },
+      addresses: [...addresses, { $patch: 'replace' }],
+    },
+  };
+}
