@@ -108,7 +108,10 @@ function overhead(pod: Pod): ResourceFigures {
 }
 
 /** Requests of the pod with its overhead. A container that states only a limit requests that limit. */
-export function podRequests(pod: Pod, options: { readonly withOverhead: boolean }): Required<ResourceFigures> {
+export function podRequests(
+  pod: Pod,
+  options: { readonly withOverhead: boolean },
+): { readonly cpuMilli: number; readonly memoryBytes: number } {
   const extra = options.withOverhead ? overhead(pod) : {};
   const level = resourceFigures(podLevel(pod)?.requests);
   const of = (container: Container): ResourceFigures => ({

@@ -7,7 +7,7 @@ import type { PodSandboxConfig } from '../../proto/gen/runtime/v1/PodSandboxConf
 import type { ContainerSpec, PodRef, RuntimeImage, SandboxId, SandboxSpec } from '../ports/runtime.ts';
 import { RuntimeError } from '../ports/runtime.ts';
 import { containerConfig, terminationPath } from './config/container-config.ts';
-import { podUID } from './config/labels.ts';
+import { podRefOf, podUID } from './config/labels.ts';
 import type { IdRange } from './config/namespaces.ts';
 import { podSandboxConfig } from './config/sandbox-config.ts';
 import { runAsNonRootProblem } from './config/security.ts';
@@ -152,31 +152,32 @@ export function createCriRuntime(options: CriRuntimeOptions): CriRuntime {
 
   async function removeContainer(id: string): Promise<void> {
     const status = await observer.readStatus(id);
+    const pod = registry.get(id)?.pod ?? (status === undefined ? undefined : podRefOf(status.labels));
+    // Before the call: the runtime's event about it may come before its answer.
+    events.noteRemoved(id);
     await unlessGone(() =>
       call(runtime, 'RemoveContainer', { container_id: id }, { deadlineMs, attributes: { container: id } }),
     );
-    const pod = registry.get(id)?.pod;
     if (status !== undefined && pod !== undefined) {
       preparing('RemoveContainer', () => files.removeContainer(pod, containerFileNames(status)));
     }
     observer.forget(id);
     registry.forget(id);
-    events.noteRemoved(id);
   }
 
   async function removePodSandbox(id: string): Promise<void> {
     if (registry.get(id) === undefined) await observer.readSandboxReady(id);
+    const known = registry.get(id);
+    events.noteRemoved(id);
     await unlessGone(() =>
       call(runtime, 'RemovePodSandbox', { pod_sandbox_id: id }, { deadlineMs, attributes: { sandbox: id } }),
     );
-    const known = registry.get(id);
     if (known !== undefined && !registry.hasOtherSandbox(known.pod.uid, id)) {
       preparing('RemovePodSandbox', () => files.removePod(known.pod));
     }
     observer.forget(id);
     registry.forget(id);
     sandboxConfigs.delete(id);
-    events.noteRemoved(id);
   }
 
   async function imageStatus(image: string): Promise<RuntimeImage | undefined> {

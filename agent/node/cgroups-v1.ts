@@ -1,0 +1,139 @@
+// cgroup v1: the same path in every controller's own hierarchy, systemd's named one among them, so that a pod's
+// processes are together wherever one looks. Knows nothing of pods.
+
+import { mkdirSync, readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { isErrno } from '../../lib/errors.ts';
+import type { CgroupLimits } from './cgroup-limits.ts';
+import { cgroupTree, killAll, readPids, removeCgroupTree, writeControl } from './cgroup-tree.ts';
+import type { CgroupHierarchy } from './cgroups.ts';
+
+export interface V1Hierarchy {
+  readonly mountPoint: string;
+  readonly controllers: readonly string[];
+}
+
+/** v1 hierarchies below `mountPoint`, from the text of /proc/self/mounts. */
+export function parseV1Mounts(mounts: string, mountPoint: string): V1Hierarchy[] {
+  const found = new Map<string, V1Hierarchy>();
+  for (const line of mounts.split('\n')) {
+    const [, path, type, options] = line.split(' ');
+    if (type !== 'cgroup' || path === undefined || options === undefined || !path.startsWith(`${mountPoint}/`))
+      continue;
+    const words = options.split(',');
+    const controllers = words.filter((word) => KNOWN.has(word) || word.startsWith('name='));
+    // The same hierarchy may be mounted twice (cpu and cpu,cpuacct); once is enough.
+    const key = controllers.join(',');
+    if (key !== '' && !found.has(key)) found.set(key, { mountPoint: path, controllers });
+  }
+  return [...found.values()];
+}
+
+const KNOWN = new Set([
+  'cpu',
+  'cpuacct',
+  'cpuset',
+  'memory',
+  'devices',
+  'freezer',
+  'blkio',
+  'pids',
+  'net_cls',
+  'net_prio',
+  'perf_event',
+  'hugetlb',
+  'rdma',
+  'misc',
+]);
+
+/** Empty on a machine with cgroup v2 alone, or when the v1 hierarchies have no cpu controller. */
+export function findV1Hierarchies(mountPoint: string): V1Hierarchy[] {
+  const found = parseV1Mounts(readFileSync('/proc/self/mounts', 'utf8'), mountPoint);
+  return found.some(({ controllers }) => controllers.includes('cpu')) ? found : [];
+}
+
+/** Files to write for `limits`, by controller. The period goes before the quota that refers to it. */
+export function v1Files(limits: CgroupLimits): { controller: string; file: string; value: string }[] {
+  const files: [string, string, number | undefined][] = [
+    ['cpu', 'cpu.shares', limits.cpuShares],
+    ['cpu', 'cpu.cfs_period_us', limits.cpuPeriodUs],
+    ['cpu', 'cpu.cfs_quota_us', limits.cpuQuotaUs],
+    ['memory', 'memory.limit_in_bytes', limits.memoryBytes],
+  ];
+  const written = files.flatMap(([controller, file, value]) =>
+    value === undefined ? [] : [{ controller, file, value: String(value) }],
+  );
+  if (limits.pids === undefined) return written;
+  return [...written, { controller: 'pids', file: 'pids.max', value: limits.pids < 0 ? 'max' : String(limits.pids) }];
+}
+
+export class CgroupsV1 implements CgroupHierarchy {
+  readonly version = 1;
+  readonly #hierarchies: readonly V1Hierarchy[];
+
+  constructor(hierarchies: readonly V1Hierarchy[]) {
+    this.#hierarchies = hierarchies;
+  }
+
+  ensure(path: string, limits: CgroupLimits): void {
+    const files = v1Files(limits);
+    for (const { mountPoint, controllers } of this.#hierarchies) {
+      const directory = join(mountPoint, path);
+      const made = mkdirSync(directory, { recursive: true, mode: 0o755 });
+      // A new cpuset is empty and takes no process until it is given cpus and memory nodes.
+      if (made !== undefined && controllers.includes('cpuset')) this.#inheritCpuset(mountPoint, path);
+      for (const { controller, file, value } of files) {
+        if (controllers.includes(controller)) writeControl(join(directory, file), value);
+      }
+    }
+  }
+
+  #inheritCpuset(mountPoint: string, path: string): void {
+    let directory = mountPoint;
+    for (const part of path.split('/').filter((name) => name !== '')) {
+      const child = join(directory, part);
+      for (const file of ['cpuset.cpus', 'cpuset.mems']) {
+        if (readFileSync(join(child, file), 'utf8').trim() === '') {
+          writeControl(join(child, file), readFileSync(join(directory, file), 'utf8'));
+        }
+      }
+      directory = child;
+    }
+  }
+
+  children(path: string): string[] {
+    const names = new Set<string>();
+    for (const { mountPoint } of this.#hierarchies) {
+      try {
+        for (const entry of readdirSync(join(mountPoint, path), { withFileTypes: true })) {
+          if (entry.isDirectory()) names.add(entry.name);
+        }
+      } catch (error) {
+        if (!isErrno(error, 'ENOENT')) throw error;
+      }
+    }
+    return [...names];
+  }
+
+  processes(path: string): number[] {
+    const pids = new Set<number>();
+    for (const { mountPoint } of this.#hierarchies) {
+      for (const directory of cgroupTree(join(mountPoint, path))) {
+        for (const pid of readPids(directory)) pids.add(pid);
+      }
+    }
+    return [...pids];
+  }
+
+  kill(path: string): void {
+    killAll(this.processes(path));
+  }
+
+  remove(path: string): boolean {
+    let gone = true;
+    for (const { mountPoint } of this.#hierarchies) {
+      if (!removeCgroupTree(join(mountPoint, path))) gone = false;
+    }
+    return gone;
+  }
+}

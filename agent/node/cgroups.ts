@@ -1,0 +1,148 @@
+// The cgroups above containers: kubepods, the QoS classes and one per pod, with the limits the API asks for. Containers'
+// own cgroups are the runtime's. What the figures are is decided by pure functions (cgroup-limits.ts); how they are
+// written is the hierarchy's business (cgroups-v1.ts, cgroups-v2.ts).
+
+import type { Pod } from '../../client/types.ts';
+import type { Clock } from '../../lib/clock.ts';
+import type { Tracer } from '../../lib/trace.ts';
+import {
+  type CgroupLayout,
+  cgroupPath,
+  kubepodsName,
+  podName,
+  podUIDOfCgroup,
+  qosName,
+} from '../ports/cgroup-names.ts';
+import type { PodCgroups } from '../ports/node.ts';
+import { podQOSClass, podRequests, type QOSClass } from '../ports/pod-resources.ts';
+import type { PodUID } from '../ports/runtime.ts';
+import { burstableLimits, type CgroupLimits, nodeLimits, podCgroupLimits } from './cgroup-limits.ts';
+import { CgroupsV1, findV1Hierarchies } from './cgroups-v1.ts';
+import { CgroupsV2, hasSwapController } from './cgroups-v2.ts';
+
+/** One way of keeping cgroups; paths are absolute below the hierarchy's root. Synchronous: each call is a few µs. */
+export interface CgroupHierarchy {
+  readonly version: 1 | 2;
+  /** Makes the cgroup, and those above it, and writes the limits that are given. Idempotent. */
+  ensure(path: string, limits: CgroupLimits): void;
+  /** Names of the cgroups directly below; empty when there is no such cgroup. */
+  children(path: string): string[];
+  /** Pids in the cgroup and everywhere below it. */
+  processes(path: string): number[];
+  /** Sends KILL to everything in the cgroup and below. */
+  kill(path: string): void;
+  /** Removes the cgroup and everything below; false when something still holds it. */
+  remove(path: string): boolean;
+}
+
+export interface NodeCgroupsOptions {
+  readonly layout: CgroupLayout;
+  readonly tracer: Tracer;
+  readonly clock: Clock;
+  /** What all pods together may use: capacity less kubeReserved and systemReserved. */
+  readonly allocatable: { readonly cpuMilli: number; readonly memoryBytes: number };
+  /** enforceNodeAllocatable contains "pods"; default true. */
+  readonly enforceNodeAllocatable?: boolean;
+  readonly cpuCFSQuota: boolean;
+  readonly cpuCFSQuotaPeriodUs: number;
+  /** Most processes a pod may have; -1 is no limit. */
+  readonly podPidsLimit: number;
+  /** Where cgroups are mounted; /sys/fs/cgroup. */
+  readonly mountPoint?: string;
+}
+
+export interface NodeCgroups extends PodCgroups {
+  readonly version: 1 | 2;
+  /** Whether memory.swap.max can be set (cgroup v2 with swap accounting). */
+  readonly swapController: boolean;
+  /** Makes kubepods and the QoS classes. Once at the start. */
+  ensureNode(): Promise<void>;
+  /** Removes kubepods with everything in it, and an emptied cgroupRoot; for a lab that is torn down. */
+  removeNode(): Promise<void>;
+}
+
+const CLASSES: readonly QOSClass[] = ['Guaranteed', 'Burstable', 'BestEffort'];
+/** How long killed processes may take to leave their cgroup, and the longest wait between looks. ms. */
+const REMOVE_LIMIT_MS = 10_000;
+const REMOVE_STEP_MS = 50;
+
+export function createNodeCgroups(options: NodeCgroupsOptions): NodeCgroups {
+  const { layout, tracer, clock } = options;
+  const mountPoint = options.mountPoint ?? '/sys/fs/cgroup';
+  const v1 = findV1Hierarchies(mountPoint);
+  const hierarchy: CgroupHierarchy = v1.length > 0 ? new CgroupsV1(v1) : new CgroupsV2(mountPoint);
+  const classPath = (qos: QOSClass): string => cgroupPath(layout, qosName(layout, qos));
+  const podPath = (uid: string, qos: QOSClass): string => cgroupPath(layout, podName(layout, uid, qos));
+  /** Millicores requested by each burstable pod: their sum is what the class as a whole gets. */
+  const burstable = new Map<string, number>();
+  let writtenShares = -1;
+
+  function updateBurstable(): void {
+    const limits = burstableLimits([...burstable.values()]);
+    if (limits.cpuShares === writtenShares) return;
+    hierarchy.ensure(classPath('Burstable'), limits);
+    writtenShares = limits.cpuShares ?? -1;
+  }
+
+  async function removeTree(path: string): Promise<void> {
+    const deadline = clock.monotonic() + REMOVE_LIMIT_MS;
+    // A killed process leaves its cgroup when the kernel has torn it down: mostly at the first look or the second.
+    for (let step = 1; ; step = Math.min(step * 2, REMOVE_STEP_MS)) {
+      hierarchy.kill(path);
+      if (hierarchy.remove(path)) return;
+      if (clock.monotonic() >= deadline) {
+        const pids = hierarchy.processes(path);
+        throw new Error(`cgroup ${path} is still in use after ${REMOVE_LIMIT_MS} ms by pids ${pids.join(' ')}`);
+      }
+      await clock.sleep(step);
+    }
+  }
+
+  return {
+    version: hierarchy.version,
+    swapController: hierarchy.version === 2 && hasSwapController(mountPoint),
+
+    ensureNode: () =>
+      tracer.span('cgroup', 'ensureNode', { path: cgroupPath(layout, kubepodsName(layout)) }, () => {
+        const enforced = options.enforceNodeAllocatable ?? true;
+        hierarchy.ensure(classPath('Guaranteed'), nodeLimits(options.allocatable, enforced));
+        hierarchy.ensure(classPath('BestEffort'), { cpuShares: 2 });
+        updateBurstable();
+      }),
+
+    ensurePod(pod: Pod) {
+      const { uid } = pod.metadata;
+      const qos = podQOSClass(pod);
+      const path = podPath(uid, qos);
+      return tracer.span('cgroup', 'ensurePod', { path }, () => {
+        if (qos === 'Burstable') {
+          burstable.set(uid, podRequests(pod, { withOverhead: true }).cpuMilli);
+          updateBurstable();
+        }
+        hierarchy.ensure(path, podCgroupLimits(pod, options));
+      });
+    },
+
+    removePod: (uid) =>
+      tracer.span('cgroup', 'removePod', { uid }, async () => {
+        for (const qos of CLASSES) await removeTree(podPath(uid, qos));
+        if (burstable.delete(uid)) updateBurstable();
+      }),
+
+    async listPods() {
+      const uids = CLASSES.flatMap((qos) => hierarchy.children(classPath(qos))).map((name) =>
+        podUIDOfCgroup(layout, name),
+      );
+      return [...new Set(uids)].filter((uid) => uid !== undefined).map((uid) => uid as PodUID);
+    },
+
+    removeNode: () =>
+      tracer.span('cgroup', 'removeNode', {}, async () => {
+        const path = cgroupPath(layout, kubepodsName(layout));
+        await removeTree(path);
+        const own = path.slice(0, path.lastIndexOf('/'));
+        // A cgroupRoot that others use too is theirs to keep.
+        if (own !== '' && hierarchy.children(own).length === 0) hierarchy.remove(own);
+      }),
+  };
+}

@@ -1,0 +1,231 @@
+// One pod through the ContainerRuntime port on a real containerd: what is made, what is seen, what is left.
+
+import { access, readFile, readlink } from 'node:fs/promises';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import type { PodLifecycleEvent } from '../../../agent/ports/runtime.ts';
+import {
+  BUSYBOX,
+  containerSpec,
+  eventually,
+  filesIn,
+  pidsOf,
+  type RuntimeLab,
+  refOf,
+  removePod,
+  startPod,
+  startRuntimeLab,
+  testPod,
+} from './harness.ts';
+
+let lab: RuntimeLab;
+const events: (PodLifecycleEvent & { readonly receivedAt: number })[] = [];
+
+beforeAll(async () => {
+  lab = await startRuntimeLab('nlrt0', '10.213.77.0/24');
+  lab.runtime.watch((event) => events.push({ ...event, receivedAt: Date.now() }));
+  await lab.runtime.capabilities();
+});
+afterAll(async () => {
+  await lab?.close();
+});
+
+describe('a pod on containerd', () => {
+  test('the runtime names itself, is ready, and its events come from a stream', async () => {
+    expect((await lab.runtime.version()).name).toBe('containerd');
+    const status = await lab.runtime.status();
+    expect(status.runtimeReady.ok).toBe(true);
+    expect(status.networkReady.ok).toBe(true);
+    expect((await lab.runtime.capabilities())?.events).not.toBe('poll');
+  });
+
+  test('runs with the identity, address, files, environment and limits that its spec asks for', async () => {
+    const pod = testPod('echo "hello $(WHO)"; cat /etc/hosts; sleep 300', {
+      container: {
+        env: [{ name: 'WHO', value: 'world' }],
+        resources: { requests: { cpu: '250m', memory: '32Mi' }, limits: { cpu: '500m', memory: '64Mi' } },
+      },
+      spec: { hostname: 'webby', hostAliases: [{ ip: '10.1.2.3', hostnames: ['alias.example'] }] },
+    });
+    const started = await startPod(lab, pod);
+    const snapshot = await lab.runtime.observePod(started.ref);
+    const [sandbox] = snapshot.sandboxes;
+    const [container] = snapshot.containers;
+    expect(sandbox).toMatchObject({ id: started.sandboxId, state: 'ready', attempt: 0, hostNetwork: false });
+    expect(sandbox?.ips[0]).toMatch(/^10\.213\.77\.\d+$/);
+    expect(container).toMatchObject({
+      id: started.containerId,
+      sandboxId: started.sandboxId,
+      name: 'main',
+      type: 'container',
+      state: 'running',
+      restartCount: 0,
+      hash: 'abc123',
+      image: BUSYBOX,
+    });
+    expect(Math.abs((container?.startedAt ?? 0) - Date.now())).toBeLessThan(10_000);
+
+    const said = async (...command: string[]): Promise<string> => {
+      const result = await lab.runtime.execSync(started.containerId, command, 10_000);
+      expect(result.exitCode, result.stderr.toString()).toBe(0);
+      return result.stdout.toString();
+    };
+    expect(await said('hostname')).toBe('webby\n');
+    expect(await said('cat', '/etc/hosts')).toContain(`${started.ips[0]}\twebby\n`);
+    expect(await said('cat', '/etc/hosts')).toContain('10.1.2.3\talias.example\n');
+    expect(await said('cat', '/etc/resolv.conf')).toContain('search test.svc.cluster.local svc.cluster.local');
+    expect(await said('ip', 'addr')).toContain(`inet ${started.ips[0]}/24`);
+
+    const log = lab.runtime.containerLogPath(started.ref, 'main', 0);
+    await eventually('the log line', async () =>
+      (await readFile(log, 'utf8')).includes('stdout F hello world') ? true : undefined,
+    );
+    const link = join(lab.node.containerLogsDir, `${pod.metadata.name}_test_main-${started.containerId}.log`);
+    expect(await readlink(link)).toBe(log);
+
+    if (lab.cgroups.version === 1) {
+      const path = `nlrt0-test/kubepods/burstable/pod${pod.metadata.uid}`;
+      const read = async (file: string): Promise<string> => (await readFile(file, 'utf8')).trim();
+      expect(await read(`/sys/fs/cgroup/cpu/${path}/cpu.shares`)).toBe('256');
+      expect(await read(`/sys/fs/cgroup/cpu/${path}/cpu.cfs_quota_us`)).toBe('50000');
+      expect(await read(`/sys/fs/cgroup/memory/${path}/memory.limit_in_bytes`)).toBe(String(64 * 2 ** 20));
+      expect(await read(`/sys/fs/cgroup/cpu/${path}/${started.containerId}/cpu.shares`)).toBe('256');
+      expect(await read(`/sys/fs/cgroup/memory/${path}/${started.containerId}/memory.limit_in_bytes`)).toBe(
+        String(64 * 2 ** 20),
+      );
+      expect(await read('/sys/fs/cgroup/cpu/nlrt0-test/kubepods/burstable/cpu.shares')).toBe('256');
+    }
+    await removePod(lab, started);
+    const after = await lab.runtime.observePod(started.ref);
+    expect(after.sandboxes).toEqual([]);
+    expect(after.containers).toEqual([]);
+    await expect(access(join(lab.node.rootDir, 'pods', pod.metadata.uid))).rejects.toThrow('ENOENT');
+    expect(await filesIn(lab.node.podLogsDir)).toEqual([]);
+    expect(await filesIn(lab.node.containerLogsDir)).toEqual([]);
+    expect(await lab.cgroups.listPods()).not.toContain(started.ref.uid);
+  });
+
+  test('the exit of a container is told within the budget, and the next observation shows it in full', async () => {
+    const started = await startPod(lab, testPod('echo last words > /dev/termination-log; sleep 0.2; exit 3'));
+    const died = await eventually('the event', () =>
+      events.find((event) => event.type === 'containerDied' && event.containerId === started.containerId),
+    );
+    expect(died.podUID).toBe(started.ref.uid);
+    const before = lab.spans.length;
+    const [container] = (await lab.runtime.observePod(started.ref)).containers;
+    expect(container).toMatchObject({ state: 'exited', exitCode: 3, reason: 'Error', message: 'last words\n' });
+    // The exit was confirmed before it was told: the observation needs the two lists and nothing else.
+    expect(
+      lab.spans
+        .slice(before)
+        .map((span) => span.name)
+        .sort(),
+    ).toEqual(['ListContainers', 'ListPodSandbox']);
+    const latency = died.receivedAt - (container?.finishedAt ?? 0);
+    expect(latency).toBeGreaterThanOrEqual(0);
+    // The figure itself is the benchmark's; here only that nothing waited for a tick of a second.
+    expect(latency).toBeLessThan(500);
+    await removePod(lab, started);
+  });
+
+  test('a container killed from outside is restarted beside its predecessor, whose log stays', async () => {
+    const pod = testPod('echo run; sleep 300');
+    const started = await startPod(lab, pod);
+    const pids = await pidsOf(lab, pod, started.containerId);
+    expect(pids.length).toBeGreaterThan(0);
+    for (const pid of pids) process.kill(pid, 'SIGKILL');
+    await eventually('the event', () =>
+      events.find((event) => event.type === 'containerDied' && event.containerId === started.containerId),
+    );
+    expect((await lab.runtime.observePod(started.ref)).containers[0]).toMatchObject({ state: 'exited', exitCode: 137 });
+    const again = await lab.runtime.createContainer(containerSpec(lab, pod, started.sandboxId, started.ips, 1));
+    await lab.runtime.startContainer(again);
+    const { containers } = await lab.runtime.observePod(started.ref);
+    expect(containers.map(({ restartCount, state }) => [restartCount, state])).toEqual([
+      [1, 'running'],
+      [0, 'exited'],
+    ]);
+    const logs = join(lab.runtime.containerLogPath(started.ref, 'main', 0), '..');
+    expect(await filesIn(logs)).toEqual(['0.log', '1.log']);
+    await lab.runtime.removeContainer(started.containerId);
+    expect(await filesIn(logs)).toEqual(['1.log']);
+    await removePod(lab, { ...started, containerId: again });
+  });
+
+  test('a stop gives the grace that it is told, and stopping or removing twice is no error', async () => {
+    const patient = await startPod(lab, testPod("trap 'sleep 0.3; exit 7' TERM; sleep 300 & wait"));
+    const stubborn = await startPod(lab, testPod("trap '' TERM; while :; do sleep 1; done"));
+    await eventually('both traps', async () => {
+      const result = await lab.runtime.execSync(stubborn.containerId, ['ps'], 5000);
+      return result.stdout.toString().includes('sleep 1') ? true : undefined;
+    });
+    await lab.runtime.stopContainer(patient.containerId, 10);
+    expect((await lab.runtime.observePod(patient.ref)).containers[0]).toMatchObject({ exitCode: 7 });
+    const from = performance.now();
+    await lab.runtime.stopContainer(stubborn.containerId, 1);
+    const took = performance.now() - from;
+    expect(took).toBeGreaterThan(900);
+    expect(took).toBeLessThan(5000);
+    expect((await lab.runtime.observePod(stubborn.ref)).containers[0]).toMatchObject({ exitCode: 137 });
+    for (const started of [patient, stubborn]) {
+      await removePod(lab, started);
+      await removePod(lab, started);
+    }
+  });
+
+  test('an exec that overstays its time is reported as timed out and its process is killed', async () => {
+    const started = await startPod(lab, testPod('sleep 300'));
+    const result = await lab.runtime.execSync(started.containerId, ['sleep', '77'], 1000);
+    expect(result.timedOut).toBe(true);
+    await eventually('the end of the process', async () => {
+      const ps = await lab.runtime.execSync(started.containerId, ['ps'], 5000);
+      return ps.stdout.toString().includes('sleep 77') ? undefined : true;
+    });
+    const failing = await lab.runtime.execSync(started.containerId, ['sh', '-c', 'echo oops >&2; exit 9'], 5000);
+    expect(failing).toMatchObject({ exitCode: 9, timedOut: false });
+    expect(failing.stderr.toString()).toBe('oops\n');
+    expect(
+      await lab.runtime.execUrl(started.containerId, {
+        command: ['sh'],
+        stdin: true,
+        stdout: true,
+        stderr: false,
+        tty: true,
+      }),
+    ).toMatch(/^http:\/\/127\.0\.0\.1:\d+\/exec\//);
+    await removePod(lab, started);
+  });
+
+  test('what the runtime refuses is reported in its own words with the code', async () => {
+    const pod = testPod('true');
+    await expect(lab.runtime.pullImage('127.0.0.1:1/no/such:image', undefined, pod)).rejects.toMatchObject({
+      name: 'RuntimeError',
+      call: 'PullImage',
+      message: expect.stringMatching(/^rpc error: code = \w+ desc = failed to pull and unpack image "127\.0\.0\.1:1/),
+    });
+    expect(await lab.runtime.imageStatus('docker.io/library/nothing:here')).toBeUndefined();
+    const started = await startPod(lab, testPod('sleep 300'));
+    const bad = testPod('true', { container: { command: ['/no/such/program'] } });
+    const spec = { ...containerSpec(lab, started.pod, started.sandboxId, started.ips, 1) };
+    const id = await lab.runtime.createContainer({
+      ...spec,
+      container: { ...spec.container, command: bad.spec.containers[0]?.command ?? [] },
+    });
+    await expect(lab.runtime.startContainer(id)).rejects.toThrow(/rpc error: code = \w+ desc = .*no such file/);
+    const container = (await lab.runtime.observePod(started.ref)).containers.find((known) => known.id === id);
+    expect(container).toMatchObject({ state: 'exited', exitCode: 128, reason: 'StartError' });
+    await removePod(lab, started);
+  });
+
+  test('a container that must not run as root is refused before anything is made', async () => {
+    const pod = testPod('true', { spec: { securityContext: { runAsNonRoot: true } } });
+    const sandboxId = await lab.runtime.runPodSandbox({ pod, attempt: 0, runtimeHandler: '' });
+    await expect(lab.runtime.createContainer(containerSpec(lab, pod, sandboxId, []))).rejects.toMatchObject({
+      call: 'GenerateContainerConfig',
+      message: expect.stringContaining('container has runAsNonRoot and image will run as root'),
+    });
+    await lab.runtime.stopPodSandbox(sandboxId);
+    await lab.runtime.removePodSandbox(sandboxId);
+    await lab.cgroups.removePod(refOf(pod).uid);
+  });
+});
