@@ -16,6 +16,8 @@ export interface PodVolumesOptions {
   readonly clock: Clock;
   /** Allocatable quantities of the node: the default of a missing limit in a downward API resourceFieldRef. */
   readonly allocatable?: () => Readonly<Record<string, string>>;
+  /** Whether the runtime that runs this pod can make read-only mounts recursively so (RuntimeStatus.handlers). */
+  readonly recursiveReadOnlyMounts?: (pod: Pod) => boolean;
   /** Told when a refresh of a mounted volume failed; the files stay as they were and the next refresh tries again. */
   readonly onRefreshFailure?: (pod: Pod, error: Error) => void;
   /** 0 ≤ x < 1, for spreading refreshes; Math.random by default. */

@@ -1,0 +1,146 @@
+// From a container's volumeMounts to bind mounts for the runtime. The mapping is pure; only subPaths need acting.
+
+import { mkdir, stat, writeFile } from 'node:fs/promises';
+import { dirname } from 'node:path';
+import type { Container, EphemeralContainer, Pod } from '../../client/types.ts';
+import { errorMessage, isErrno } from '../../lib/errors.ts';
+import type { Mounter } from '../ports/mounter.ts';
+import type { ContainerMount } from '../ports/runtime.ts';
+import { mountAt } from './mountinfo.ts';
+import type { PreparedVolume } from './registry.ts';
+import { type HeldPath, holdSubPath } from './sub-path.ts';
+import { subPathTarget } from './volume-type.ts';
+
+export type VolumeMount = NonNullable<Container['volumeMounts']>[number];
+
+export interface MountPlan {
+  readonly volume: string;
+  readonly volumePath: string;
+  /** Undefined mounts the volume whole. */
+  readonly subPath: string | undefined;
+  /** Where the subPath is held for the container. */
+  readonly subPathTarget: string;
+  readonly mount: Omit<ContainerMount, 'hostPath'>;
+}
+
+const PROPAGATION: Readonly<Record<string, ContainerMount['propagation']>> = {
+  None: 'private',
+  HostToContainer: 'hostToContainer',
+  Bidirectional: 'bidirectional',
+};
+
+/** Names of the volumes that any container of the pod mounts; the others are never set up, as in the kubelet. */
+export function volumesInUse(pod: Pod): ReadonlySet<string> {
+  const { initContainers = [], containers, ephemeralContainers = [] } = pod.spec;
+  const all: readonly (Container | EphemeralContainer)[] = [...initContainers, ...containers, ...ephemeralContainers];
+  return new Set(
+    all.flatMap((container) => [
+      ...(container.volumeMounts ?? []).map(({ name }) => name),
+      ...(container.volumeDevices ?? []).map(({ name }) => name),
+    ]),
+  );
+}
+
+/** Expands $(NAME) by the container's environment; $$ is a dollar. Throws for a name that is not there. */
+export function expandSubPath(text: string, env: readonly { readonly name: string; readonly value: string }[]): string {
+  return text.replace(/\$(?:\$|\(([^()]*)\))/g, (whole, name: string | undefined) => {
+    if (name === undefined) return whole === '$$' ? '$' : whole;
+    const value = env.find((variable) => variable.name === name)?.value;
+    if (value === undefined) throw new Error(`missing value for "${name}"`);
+    return value;
+  });
+}
+
+/** Pure. Throws an Error for what cannot be mounted as asked. */
+export function planMount(
+  mount: VolumeMount,
+  index: number,
+  at: { readonly podDir: string; readonly container: string },
+  volumes: ReadonlyMap<string, PreparedVolume>,
+  env: readonly { readonly name: string; readonly value: string }[],
+  recursiveReadOnlyMounts: boolean,
+): MountPlan {
+  const volume = volumes.get(mount.name);
+  if (volume === undefined) throw new Error(`no volume named "${mount.name}" is set up for the pod`);
+  const propagation = PROPAGATION[mount.mountPropagation ?? 'None'];
+  if (propagation === undefined) throw new Error(`invalid MountPropagation mode: "${mount.mountPropagation}"`);
+  const readOnly = mount.readOnly === true || volume.plan.readOnly;
+  const subPath =
+    mount.subPathExpr === undefined || mount.subPathExpr === '' ? mount.subPath : expandSubPath(mount.subPathExpr, env);
+  return {
+    volume: mount.name,
+    volumePath: volume.plan.path,
+    subPath: subPath === '' ? undefined : subPath,
+    subPathTarget: subPathTarget(at.podDir, mount.name, at.container, index),
+    mount: {
+      containerPath: mount.mountPath.startsWith('/') ? mount.mountPath : `/${mount.mountPath}`,
+      readOnly,
+      propagation,
+      selinuxRelabel: volume.plan.managed,
+      recursiveReadOnly: recursiveReadOnly(mount, readOnly, recursiveReadOnlyMounts),
+    },
+  };
+}
+
+/** KEP-3857: Enabled must hold or fail; IfPossible takes what there is. */
+function recursiveReadOnly(mount: VolumeMount, readOnly: boolean, supported: boolean): boolean {
+  const mode = mount.recursiveReadOnly ?? 'Disabled';
+  if (mode === 'Disabled') return false;
+  if (mode !== 'Enabled' && mode !== 'IfPossible') throw new Error(`unknown recursive read-only mode "${mode}"`);
+  const able = readOnly && supported && (mount.mountPropagation ?? 'None') === 'None';
+  if (mode === 'Enabled' && !able) {
+    throw new Error(
+      `volume "${mount.name}" requested recursive read-only mode, but it is not supported by the runtime`,
+    );
+  }
+  return able;
+}
+
+/** The mount for the runtime; a subPath is first bound to a place of its own that the pod cannot move. */
+export async function makeMount(plan: MountPlan, mounter: Mounter): Promise<ContainerMount> {
+  if (plan.subPath === undefined) return { ...plan.mount, hostPath: plan.volumePath };
+  try {
+    await bindSubPath(plan.volumePath, plan.subPath, plan.subPathTarget, mounter);
+  } catch (error) {
+    throw new Error(`failed to prepare subPath for volumeMount "${plan.volume}": ${errorMessage(error)}`, {
+      cause: error,
+    });
+  }
+  return { ...plan.mount, hostPath: plan.subPathTarget };
+}
+
+async function bindSubPath(volumePath: string, subPath: string, target: string, mounter: Mounter): Promise<void> {
+  const held = await holdSubPath(volumePath, subPath);
+  try {
+    if (await makeTarget(target, held.isDirectory)) {
+      if (mountAt(await mounter.list(), target) !== undefined) {
+        if (await isSame(held, target)) return;
+        await mounter.unmount(target);
+      }
+      await makeTarget(target, held.isDirectory);
+    }
+    // Through our own handle: mount(8) runs as a child, so /proc/self would be the wrong process.
+    const source = `/proc/${process.pid}/fd/${held.handle.fd}`;
+    await mounter.mount({ source, target, options: ['bind'] });
+  } finally {
+    await held.handle.close();
+  }
+}
+
+/** Makes the file or directory to bind onto; resolves to whether something was there already. */
+async function makeTarget(target: string, directory: boolean): Promise<boolean> {
+  await mkdir(dirname(target), { recursive: true, mode: 0o750 });
+  try {
+    if (directory) await mkdir(target, 0o750);
+    else await writeFile(target, '', { flag: 'wx', mode: 0o640 });
+    return false;
+  } catch (error) {
+    if (isErrno(error, 'EEXIST')) return true;
+    throw error;
+  }
+}
+
+async function isSame(held: HeldPath, target: string): Promise<boolean> {
+  const [inside, mounted] = await Promise.all([held.handle.stat(), stat(target)]);
+  return inside.ino === mounted.ino && inside.dev === mounted.dev;
+}

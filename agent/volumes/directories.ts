@@ -1,0 +1,55 @@
+// Making the directories and tmpfs mounts that volumes lie in. Idempotent, also after a crash between the directory and
+// its mount.
+
+import { chmod, mkdir } from 'node:fs/promises';
+import { dirname } from 'node:path';
+import { isErrno } from '../../lib/errors.ts';
+import { quantityValue } from '../../lib/quantity.ts';
+import { podLimits } from '../ports/pod-resources.ts';
+import { mountAt } from './mountinfo.ts';
+import type { PlanInput, VolumeHost } from './volume-type.ts';
+
+/** Directories above a volume are the agent's own: no other user looks in. */
+const PARENT_MODE = 0o750;
+
+/** Makes the directory and its parents; resolves to whether it was not there before. */
+async function ensure(path: string, mode: number): Promise<boolean> {
+  await mkdir(dirname(path), { recursive: true, mode: PARENT_MODE });
+  try {
+    await mkdir(path, mode);
+    return true;
+  } catch (error) {
+    if (isErrno(error, 'EEXIST')) return false;
+    throw error;
+  }
+}
+
+/** A directory with exactly `mode` when it is new. Resolves to whether it is. */
+export async function makeDirectory(path: string, mode: number): Promise<boolean> {
+  const made = await ensure(path, mode);
+  if (made) await chmod(path, mode);
+  return made;
+}
+
+/** A tmpfs at `path`. Resolves to whether it was mounted now. */
+export async function makeTmpfs(path: string, sizeBytes: number | undefined, host: VolumeHost): Promise<boolean> {
+  const made = await ensure(path, 0o755);
+  // A directory that did not exist cannot be mounted on: no need to read the mount table.
+  if (!made && mountAt(await host.mounter.list(), path)?.fsType === 'tmpfs') return false;
+  const options = sizeBytes === undefined ? [] : [`size=${sizeBytes}`];
+  await host.mounter.mount({ fsType: 'tmpfs', source: 'tmpfs', target: path, options });
+  return true;
+}
+
+/**
+ * Bytes of a memory volume: the least of the node's allocatable memory, the pod's memory limit and the volume's own
+ * sizeLimit (KEP-1967). Undefined when none is known.
+ */
+export function tmpfsSize({ pod, allocatable }: PlanInput, sizeLimit: string | undefined): number | undefined {
+  const known = [
+    allocatable['memory'] === undefined ? 0 : quantityValue(allocatable['memory']),
+    podLimits(pod, { withOverhead: false }).memoryBytes ?? 0,
+    sizeLimit === undefined ? 0 : quantityValue(sizeLimit),
+  ].filter((bytes) => bytes > 0);
+  return known.length === 0 ? undefined : Math.min(...known);
+}

@@ -1,0 +1,54 @@
+// Which volume type serves a volume of a pod. A type that is not here is refused with its name.
+
+import type { Pod } from '../../client/types.ts';
+import { configMapVolume } from './config-map.ts';
+import { downwardAPIVolume } from './downward-api.ts';
+import { emptyDirVolume } from './empty-dir.ts';
+import { hostPathVolume } from './host-path.ts';
+import { projectedVolume } from './projected.ts';
+import { secretVolume } from './secret.ts';
+import type { PlanInput, Volume, VolumeHost, VolumePlan, VolumeType } from './volume-type.ts';
+
+/** One volume of one pod with its type and plan settled: what the manager works with. */
+export interface PreparedVolume {
+  readonly name: string;
+  readonly plugin: string;
+  readonly plan: VolumePlan;
+  mount(pod: Pod, host: VolumeHost): Promise<void>;
+  /** Undefined where content never changes. */
+  readonly update: ((pod: Pod, host: VolumeHost) => Promise<void>) | undefined;
+}
+
+function settle<P extends VolumePlan>(type: VolumeType<P>, input: PlanInput): PreparedVolume {
+  const plan = type.plan(input);
+  const { update } = type;
+  return {
+    name: input.volume.name,
+    plugin: type.plugin,
+    plan,
+    mount: (pod, host) => type.mount(plan, pod, host),
+    update: update === undefined ? undefined : (pod, host) => update(plan, pod, host),
+  };
+}
+
+const PREPARE: Readonly<Partial<Record<string, (input: PlanInput) => PreparedVolume>>> = {
+  emptyDir: (input) => settle(emptyDirVolume, input),
+  hostPath: (input) => settle(hostPathVolume, input),
+  configMap: (input) => settle(configMapVolume, input),
+  secret: (input) => settle(secretVolume, input),
+  downwardAPI: (input) => settle(downwardAPIVolume, input),
+  projected: (input) => settle(projectedVolume, input),
+};
+
+/** The field of the volume that names its source; no source at all is an emptyDir, as in the API. */
+export function sourceField(volume: Volume): string {
+  return Object.entries(volume).find(([field, value]) => field !== 'name' && value !== undefined)?.[0] ?? 'emptyDir';
+}
+
+/** Pure. Throws an Error whose message ends a FailedMount event. */
+export function prepareVolume(input: PlanInput): PreparedVolume {
+  const field = sourceField(input.volume);
+  const prepare = Object.hasOwn(PREPARE, field) ? PREPARE[field] : undefined;
+  if (prepare === undefined) throw new Error(`volume type ${field} is not supported`);
+  return prepare(input);
+}

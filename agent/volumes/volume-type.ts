@@ -1,0 +1,72 @@
+// The one small interface that every volume type implements, one file each: a pure plan from the pod's spec, and acting
+// on that plan. Types, and the layout on disk that they share.
+
+import { join } from 'node:path';
+import type { Pod } from '../../client/types.ts';
+import type { Clock } from '../../lib/clock.ts';
+import type { ObjectReader } from '../ports/api.ts';
+import type { Mounter } from '../ports/mounter.ts';
+import type { TokenCache } from './tokens.ts';
+
+export type Volume = NonNullable<Pod['spec']['volumes']>[number];
+
+/** What a plan is made from. */
+export interface PlanInput {
+  readonly pod: Pod;
+  readonly volume: Volume;
+  /** `<root>/pods/<uid>` */
+  readonly podDir: string;
+  /** Allocatable quantities of the node. */
+  readonly allocatable: Readonly<Record<string, string>>;
+}
+
+export interface VolumePlan {
+  /** What containers get: a directory, or the file of a hostPath. */
+  readonly path: string;
+  /** Containers may only read it, whatever their mounts say. */
+  readonly readOnly: boolean;
+  /** The agent owns what is in it; the runtime may relabel it for SELinux. */
+  readonly managed: boolean;
+}
+
+/** What acting needs. */
+export interface VolumeHost {
+  readonly mounter: Mounter;
+  readonly objects: ObjectReader;
+  readonly tokens: TokenCache;
+  readonly clock: Clock;
+}
+
+export interface VolumeType<P extends VolumePlan> {
+  /** "kubernetes.io/configmap": the name in events, and with '~' the directory on disk. */
+  readonly plugin: string;
+  /** Pure. Throws an Error whose message ends a FailedMount event when the spec cannot be served. */
+  plan(input: PlanInput): P;
+  /** Makes the volume ready. Idempotent, also after a crash half-way. */
+  mount(plan: P, pod: Pod, host: VolumeHost): Promise<void>;
+  /** Brings the content up to date; absent where content never changes. */
+  update?(plan: P, pod: Pod, host: VolumeHost): Promise<void>;
+}
+
+export function podsDir(rootDir: string): string {
+  return join(rootDir, 'pods');
+}
+
+export function podDir(rootDir: string, uid: string): string {
+  return join(podsDir(rootDir), uid);
+}
+
+/** `<pod>/volumes/kubernetes.io~<plugin>/<name>`, the kubelet's own layout. */
+export function volumeDir(pod: string, plugin: string, name: string): string {
+  return join(pod, 'volumes', plugin.replaceAll('/', '~'), name);
+}
+
+/** Where a plugin keeps its own notes about a volume of a pod. */
+export function volumeMetaDir(pod: string, plugin: string, name: string): string {
+  return join(pod, 'plugins', plugin.replaceAll('/', '~'), name);
+}
+
+/** `<pod>/volume-subpaths/<volume>/<container>/<index of the mount>` */
+export function subPathTarget(pod: string, volume: string, container: string, index: number): string {
+  return join(pod, 'volume-subpaths', volume, container, String(index));
+}
