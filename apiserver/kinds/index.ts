@@ -1,0 +1,34 @@
+// The resource table: one row per kind that the server serves. A new kind is a file here and a line below.
+
+import { bindings } from './bindings.ts';
+import { priorityclasses, runtimeclasses } from './classes.ts';
+import { configmaps } from './configmaps.ts';
+import { endpoints, endpointslices } from './endpoints.ts';
+import { events, eventsV1 } from './events.ts';
+import { leases } from './leases.ts';
+import { namespaces } from './namespaces.ts';
+import { nodes } from './nodes.ts';
+import { pods } from './pods/index.ts';
+import type { ResourceKind } from './resource.ts';
+import { secrets } from './secrets.ts';
+import { serviceaccounts } from './serviceaccounts.ts';
+import { services } from './services.ts';
+
+/** In the order in which discovery shows them. */
+export const RESOURCE_KINDS: readonly ResourceKind[] = [
+  bindings,
+  configmaps,
+  endpoints,
+  events,
+  namespaces,
+  nodes,
+  pods,
+  secrets,
+  serviceaccounts,
+  services,
+  eventsV1,
+  leases,
+  endpointslices,
+  runtimeclasses,
+  priorityclasses,
+];

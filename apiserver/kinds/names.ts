@@ -1,0 +1,211 @@
+// The syntax of names, labels, ports and paths, each rule as a function from text to what is wrong with it, in the API
+// machinery's words (an empty list means nothing is).
+
+const LABEL = '[a-z0-9]([-a-z0-9]*[a-z0-9])?';
+const SUBDOMAIN = `${LABEL}(\\.${LABEL})*`;
+const NAME_PART = '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]';
+const LABEL_VALUE = `(${NAME_PART})?`;
+const DNS_1035 = '[a-z]([-a-z0-9]*[a-z0-9])?';
+const C_IDENTIFIER = '[A-Za-z_][A-Za-z0-9_]*';
+const CONFIG_KEY = '[-._a-zA-Z0-9]+';
+
+function matches(pattern: string, text: string): boolean {
+  return new RegExp(`^(?:${pattern})$`).test(text);
+}
+
+function maxLength(max: number): string {
+  return `must be no more than ${max} bytes`;
+}
+
+function regexError(message: string, pattern: string, ...examples: string[]): string {
+  const list = examples.map((example) => `'${example}'`).join(',  or ');
+  return `${message} (e.g. ${list}, regex used for validation is '${pattern}')`;
+}
+
+export type NameRule = (text: string) => string[];
+
+export function dns1123Label(text: string): string[] {
+  const errors: string[] = [];
+  if (text.length > 63) errors.push(maxLength(63));
+  if (!matches(LABEL, text)) {
+    errors.push(
+      matches(SUBDOMAIN, text)
+        ? 'must not contain dots'
+        : regexError(
+            "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end with an alphanumeric character",
+            LABEL,
+            'my-name',
+            '123-abc',
+          ),
+    );
+  }
+  return errors;
+}
+
+export function dns1123Subdomain(text: string): string[] {
+  const errors: string[] = [];
+  if (text.length > 253) errors.push(maxLength(253));
+  if (!matches(SUBDOMAIN, text)) {
+    errors.push(
+      regexError(
+        "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character",
+        SUBDOMAIN,
+        'example.com',
+      ),
+    );
+  }
+  return errors;
+}
+
+export function dns1035Label(text: string): string[] {
+  const errors: string[] = [];
+  if (text.length > 63) errors.push(maxLength(63));
+  if (!matches(DNS_1035, text)) {
+    errors.push(
+      regexError(
+        "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an alphabetic character, and end with an alphanumeric character",
+        DNS_1035,
+        'my-name',
+        'abc-123',
+      ),
+    );
+  }
+  return errors;
+}
+
+/** A name that can stand in a URL path; the rule of kinds without one of their own (bindings, roles). */
+export function pathSegment(text: string): string[] {
+  if (text === '.' || text === '..') return [`may not be '${text}'`];
+  return ['/', '%'].filter((part) => text.includes(part)).map((part) => `may not contain '${part}'`);
+}
+
+/** "example.com/name" or "name": label keys, annotation keys, finalizers, resources. */
+export function qualifiedName(text: string): string[] {
+  const parts = text.split('/');
+  if (parts.length > 2) {
+    return [
+      `a qualified name must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '${NAME_PART}') with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')`,
+    ];
+  }
+  const errors: string[] = [];
+  const name = parts.at(-1) ?? '';
+  if (parts.length === 2) {
+    const prefix = parts[0] ?? '';
+    if (prefix === '') errors.push('prefix part must be non-empty');
+    else errors.push(...dns1123Subdomain(prefix).map((message) => `prefix part ${message}`));
+  }
+  if (name === '') errors.push('name part must be non-empty');
+  else if (name.length > 63) errors.push(`name part ${maxLength(63)}`);
+  if (!matches(NAME_PART, name)) {
+    errors.push(
+      `name part ${regexError(
+        "must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character",
+        NAME_PART,
+        'MyName',
+        'my.name',
+        '123-abc',
+      )}`,
+    );
+  }
+  return errors;
+}
+
+export function labelValue(text: string): string[] {
+  const errors: string[] = [];
+  if (text.length > 63) errors.push(maxLength(63));
+  if (!matches(LABEL_VALUE, text)) {
+    errors.push(
+      regexError(
+        "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character",
+        LABEL_VALUE,
+        'MyValue',
+        'my_value',
+        '12345',
+      ),
+    );
+  }
+  return errors;
+}
+
+/** Since 1.32 nearly anything printable. */
+export function envVarName(text: string): string[] {
+  if (/^[ -<>-~]+$/.test(text)) return [];
+  return ["a valid environment variable name must consist only of printable ASCII characters other than '='"];
+}
+
+export function cIdentifier(text: string): string[] {
+  if (matches(C_IDENTIFIER, text)) return [];
+  return [
+    regexError(
+      "a valid C identifier must start with alphabetic character or '_', followed by a string of alphanumeric characters or '_'",
+      C_IDENTIFIER,
+      'my_name',
+      'MY_NAME',
+      'MyName',
+    ),
+  ];
+}
+
+export function configMapKey(text: string): string[] {
+  const errors: string[] = [];
+  if (text.length > 253) errors.push(maxLength(253));
+  if (!matches(CONFIG_KEY, text)) {
+    errors.push(
+      regexError(
+        "a valid config key must consist of alphanumeric characters, '-', '_' or '.'",
+        CONFIG_KEY,
+        'key.name',
+        'KEY_NAME',
+        'key-name',
+      ),
+    );
+  }
+  if (text === '.' || text === '..') errors.push(`must not be '${text}'`);
+  else if (text.startsWith('..')) errors.push("must not start with '..'");
+  return errors;
+}
+
+export function portNumber(port: number): string[] {
+  return port >= 1 && port <= 65535 ? [] : ['must be between 1 and 65535, inclusive'];
+}
+
+export function portName(text: string): string[] {
+  const errors: string[] = [];
+  if (text.length > 15) errors.push(maxLength(15));
+  if (!/^[-a-z0-9]*$/.test(text)) errors.push('must contain only alpha-numeric characters (a-z, 0-9), and hyphens (-)');
+  if (!/[a-z]/.test(text)) errors.push('must contain at least one letter (a-z)');
+  if (text.includes('--')) errors.push('must not contain consecutive hyphens');
+  if (text.startsWith('-') || text.endsWith('-')) errors.push('must not begin or end with a hyphen');
+  return errors;
+}
+
+export function httpHeaderName(text: string): string[] {
+  if (/^[-A-Za-z0-9]+$/.test(text)) return [];
+  return [
+    regexError("a valid HTTP header must consist of alphanumeric characters or '-'", '[-A-Za-z0-9]+', 'X-Header-Name'),
+  ];
+}
+
+export function ipAddress(text: string): string[] {
+  return isIPv4(text) || isIPv6(text) ? [] : ['must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)'];
+}
+
+export function isIPv4(text: string): boolean {
+  const parts = text.split('.');
+  return parts.length === 4 && parts.every((part) => /^(0|[1-9]\d{0,2})$/.test(part) && Number(part) <= 255);
+}
+
+export function isIPv6(text: string): boolean {
+  return text.includes(':') && URL.canParse(`http://[${text}]/`);
+}
+
+/** A path inside a volume: relative and without "..". */
+export function localPath(text: string): string[] {
+  const errors: string[] = [];
+  if (text.startsWith('/')) errors.push('must be a relative path');
+  return errors.concat(noBacksteps(text));
+}
+
+export function noBacksteps(text: string): string[] {
+  return text.split('/').includes('..') ? ["must not contain '..'"] : [];
+}

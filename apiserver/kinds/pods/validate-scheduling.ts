@@ -1,0 +1,244 @@
+// Rules for what steers a pod to a node: selectors, affinity, tolerations, spread, gates.
+
+import {
+  duplicate,
+  forbidden,
+  invalid,
+  notSupported,
+  oneOf,
+  optionalOneOf,
+  required,
+  syntax,
+} from '../field-errors.ts';
+import { duplicates, validateLabels } from '../metadata.ts';
+import { labelValue, qualifiedName } from '../names.ts';
+import type { FieldError } from '../resource.ts';
+import type { PodSpec } from '../shapes.ts';
+
+type Affinity = NonNullable<PodSpec['affinity']>;
+type NodeAffinity = NonNullable<Affinity['nodeAffinity']>;
+type NodeTerm = NonNullable<
+  NonNullable<NodeAffinity['preferredDuringSchedulingIgnoredDuringExecution']>[number]['preference']
+>;
+type Expression = NonNullable<NodeTerm['matchExpressions']>[number];
+type PodTerm = NonNullable<
+  NonNullable<Affinity['podAffinity']>['requiredDuringSchedulingIgnoredDuringExecution']
+>[number];
+type LabelSelector = NonNullable<PodTerm['labelSelector']>;
+export type Toleration = NonNullable<PodSpec['tolerations']>[number];
+
+const EFFECTS = ['NoExecute', 'NoSchedule', 'PreferNoSchedule'];
+const NODE_OPERATORS = ['DoesNotExist', 'Exists', 'Gt', 'In', 'Lt', 'NotIn'];
+
+export function validateScheduling(field: string, spec: PodSpec): FieldError[] {
+  return [
+    ...validateLabels(`${field}.nodeSelector`, spec.nodeSelector),
+    ...validateAffinity(`${field}.affinity`, spec.affinity),
+    ...validateTolerations(`${field}.tolerations`, spec.tolerations ?? []),
+    ...validateSpread(`${field}.topologySpreadConstraints`, spec.topologySpreadConstraints ?? []),
+    ...validateGates(`${field}.schedulingGates`, spec),
+  ];
+}
+
+function validateAffinity(field: string, affinity: Affinity | undefined): FieldError[] {
+  if (affinity === undefined) return [];
+  const errors: FieldError[] = [];
+  if (affinity.nodeAffinity !== undefined)
+    errors.push(...validateNodeAffinity(`${field}.nodeAffinity`, affinity.nodeAffinity));
+  for (const kind of ['podAffinity', 'podAntiAffinity'] as const) {
+    const rules = affinity[kind];
+    for (const [index, term] of (rules?.requiredDuringSchedulingIgnoredDuringExecution ?? []).entries()) {
+      errors.push(
+        ...validatePodTerm(`${field}.${kind}.requiredDuringSchedulingIgnoredDuringExecution[${index}]`, term),
+      );
+    }
+    for (const [index, weighted] of (rules?.preferredDuringSchedulingIgnoredDuringExecution ?? []).entries()) {
+      const at = `${field}.${kind}.preferredDuringSchedulingIgnoredDuringExecution[${index}]`;
+      errors.push(...validateWeight(`${at}.weight`, weighted.weight));
+      errors.push(...validatePodTerm(`${at}.podAffinityTerm`, weighted.podAffinityTerm ?? {}));
+    }
+  }
+  return errors;
+}
+
+function validateWeight(field: string, weight = 0): FieldError[] {
+  return weight < 1 || weight > 100 ? [invalid(field, weight, 'must be in the range 1-100')] : [];
+}
+
+function validateNodeAffinity(field: string, affinity: NodeAffinity): FieldError[] {
+  const errors: FieldError[] = [];
+  const hard = affinity.requiredDuringSchedulingIgnoredDuringExecution;
+  if (hard !== undefined) {
+    const at = `${field}.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms`;
+    const terms = hard.nodeSelectorTerms ?? [];
+    if (terms.length === 0) errors.push(required(at, 'must have at least one node selector term'));
+    for (const [index, term] of terms.entries()) errors.push(...validateNodeTerm(`${at}[${index}]`, term));
+  }
+  for (const [index, weighted] of (affinity.preferredDuringSchedulingIgnoredDuringExecution ?? []).entries()) {
+    const at = `${field}.preferredDuringSchedulingIgnoredDuringExecution[${index}]`;
+    errors.push(...validateWeight(`${at}.weight`, weighted.weight));
+    errors.push(...validateNodeTerm(`${at}.preference`, weighted.preference ?? {}));
+  }
+  return errors;
+}
+
+function validateNodeTerm(field: string, term: NodeTerm): FieldError[] {
+  const errors = (term.matchExpressions ?? []).flatMap((expression, index) =>
+    validateExpression(`${field}.matchExpressions[${index}]`, expression),
+  );
+  for (const [index, expression] of (term.matchFields ?? []).entries()) {
+    const at = `${field}.matchFields[${index}]`;
+    errors.push(...oneOf(`${at}.operator`, expression.operator, ['In', 'NotIn']));
+    if ((expression.values ?? []).length !== 1) {
+      errors.push(
+        required(`${at}.values`, "must be only one value when `operator` is 'In' or 'NotIn' for node field selector"),
+      );
+    }
+    if (expression.key !== 'metadata.name')
+      errors.push(invalid(`${at}.key`, expression.key, 'not a valid field selector key'));
+  }
+  return errors;
+}
+
+function validateExpression(field: string, expression: Expression): FieldError[] {
+  const errors: FieldError[] = [];
+  const values = expression.values ?? [];
+  switch (expression.operator) {
+    case 'In':
+    case 'NotIn':
+      if (values.length === 0) {
+        errors.push(required(`${field}.values`, "must be specified when `operator` is 'In' or 'NotIn'"));
+      }
+      break;
+    case 'Exists':
+    case 'DoesNotExist':
+      if (values.length > 0) {
+        errors.push(forbidden(`${field}.values`, "may not be specified when `operator` is 'Exists' or 'DoesNotExist'"));
+      }
+      break;
+    case 'Gt':
+    case 'Lt':
+      if (values.length !== 1) {
+        errors.push(required(`${field}.values`, "must be specified single value when `operator` is 'Lt' or 'Gt'"));
+      }
+      break;
+    default:
+      errors.push(
+        NODE_OPERATORS.includes(expression.operator ?? '')
+          ? required(`${field}.operator`)
+          : invalid(`${field}.operator`, expression.operator, 'not a valid selector operator'),
+      );
+  }
+  return errors.concat(syntax(`${field}.key`, expression.key ?? '', qualifiedName(expression.key ?? '')));
+}
+
+function validatePodTerm(field: string, term: PodTerm): FieldError[] {
+  const errors: FieldError[] = [];
+  if (term.labelSelector !== undefined)
+    errors.push(...validateLabelSelector(`${field}.labelSelector`, term.labelSelector));
+  if (term.namespaceSelector !== undefined) {
+    errors.push(...validateLabelSelector(`${field}.namespaceSelector`, term.namespaceSelector));
+  }
+  const key = term.topologyKey ?? '';
+  if (key === '') errors.push(required(`${field}.topologyKey`, 'can not be empty'));
+  return errors.concat(syntax(`${field}.topologyKey`, key, key === '' ? [] : qualifiedName(key)));
+}
+
+export function validateLabelSelector(field: string, selector: LabelSelector): FieldError[] {
+  const errors = validateLabels(`${field}.matchLabels`, selector.matchLabels);
+  for (const [index, expression] of (selector.matchExpressions ?? []).entries()) {
+    const at = `${field}.matchExpressions[${index}]`;
+    const values = expression.values ?? [];
+    if (expression.operator === 'In' || expression.operator === 'NotIn') {
+      if (values.length === 0) {
+        errors.push(required(`${at}.values`, "must be specified when `operator` is 'In' or 'NotIn'"));
+      }
+    } else if (expression.operator === 'Exists' || expression.operator === 'DoesNotExist') {
+      if (values.length > 0) {
+        errors.push(forbidden(`${at}.values`, "may not be specified when `operator` is 'Exists' or 'DoesNotExist'"));
+      }
+    } else {
+      errors.push(invalid(`${at}.operator`, expression.operator, 'not a valid selector operator'));
+    }
+    errors.push(...syntax(`${at}.key`, expression.key ?? '', qualifiedName(expression.key ?? '')));
+    for (const [at2, value] of values.entries())
+      errors.push(...syntax(`${at}.values[${at2}]`, value, labelValue(value)));
+  }
+  return errors;
+}
+
+export function validateTolerations(field: string, tolerations: readonly Toleration[]): FieldError[] {
+  return tolerations.flatMap((toleration, index) => {
+    const at = `${field}[${index}]`;
+    const errors: FieldError[] = [];
+    const { key = '', operator = '', value = '', effect = '' } = toleration;
+    if (key !== '') errors.push(...syntax(`${at}.key`, key, qualifiedName(key)));
+    else if (operator !== 'Exists') {
+      errors.push(
+        invalid(
+          `${at}.operator`,
+          operator,
+          'operator must be Exists when `key` is empty, which means "match all values and all keys"',
+        ),
+      );
+    }
+    if (toleration.tolerationSeconds !== undefined && effect !== 'NoExecute') {
+      errors.push(invalid(`${at}.effect`, effect, "effect must be 'NoExecute' when `tolerationSeconds` is set"));
+    }
+    if (operator === '' || operator === 'Equal') errors.push(...syntax(`${at}.operator`, value, labelValue(value)));
+    else if (operator === 'Exists') {
+      if (value !== '')
+        errors.push(invalid(`${at}.operator`, value, "value must be empty when `operator` is 'Exists'"));
+    } else errors.push(notSupported(`${at}.operator`, operator, ['Equal', 'Exists']));
+    if (effect !== '') errors.push(...oneOf(`${at}.effect`, effect, EFFECTS));
+    return errors;
+  });
+}
+
+type Spread = NonNullable<PodSpec['topologySpreadConstraints']>[number];
+
+function validateSpread(field: string, constraints: readonly Spread[]): FieldError[] {
+  const errors: FieldError[] = [];
+  const seen = new Set<string>();
+  for (const [index, constraint] of constraints.entries()) {
+    const at = `${field}[${index}]`;
+    const { maxSkew = 0, topologyKey = '', whenUnsatisfiable = '', minDomains } = constraint;
+    if (maxSkew <= 0) errors.push(invalid(`${at}.maxSkew`, maxSkew, 'must be greater than zero'));
+    if (topologyKey === '') errors.push(required(`${at}.topologyKey`, 'can not be empty'));
+    else errors.push(...syntax(`${at}.topologyKey`, topologyKey, qualifiedName(topologyKey)));
+    errors.push(...oneOf(`${at}.whenUnsatisfiable`, whenUnsatisfiable, ['DoNotSchedule', 'ScheduleAnyway']));
+    if (minDomains !== undefined && minDomains <= 0) {
+      errors.push(invalid(`${at}.minDomains`, minDomains, 'must be greater than zero'));
+    } else if (minDomains !== undefined && whenUnsatisfiable !== 'DoNotSchedule') {
+      errors.push(
+        invalid(
+          `${at}.minDomains`,
+          minDomains,
+          `can only use minDomains if whenUnsatisfiable=DoNotSchedule, not ${whenUnsatisfiable}`,
+        ),
+      );
+    }
+    const pair = `{${topologyKey}, ${whenUnsatisfiable}}`;
+    if (seen.has(pair)) errors.push(duplicate(`${at}.{topologyKey, whenUnsatisfiable}`, pair));
+    seen.add(pair);
+    for (const policy of ['nodeAffinityPolicy', 'nodeTaintsPolicy'] as const) {
+      errors.push(...optionalOneOf(`${at}.${policy}`, constraint[policy], ['Honor', 'Ignore']));
+    }
+    if (constraint.labelSelector !== undefined) {
+      errors.push(...validateLabelSelector(`${at}.labelSelector`, constraint.labelSelector));
+    }
+  }
+  return errors;
+}
+
+function validateGates(field: string, spec: PodSpec): FieldError[] {
+  const gates = spec.schedulingGates ?? [];
+  return [
+    ...gates.flatMap((gate, index) => syntax(`${field}[${index}]`, gate.name ?? '', qualifiedName(gate.name ?? ''))),
+    ...duplicates(
+      gates,
+      (index) => `${field}[${index}]`,
+      (gate) => gate.name,
+    ),
+  ];
+}

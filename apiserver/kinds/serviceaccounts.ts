@@ -1,0 +1,24 @@
+// Service accounts: who a pod is to the API.
+
+import type { ServiceAccount } from 'kubernetes-types/core/v1';
+import { namedTable } from './columns.ts';
+import { defineKind } from './metadata.ts';
+import { as } from './shapes.ts';
+
+export const serviceaccounts = defineKind({
+  group: '',
+  version: 'v1',
+  kind: 'ServiceAccount',
+  plural: 'serviceaccounts',
+  singular: 'serviceaccount',
+  shortNames: ['sa'],
+  namespaced: true,
+  subresources: ['token'],
+  schema: 'io.k8s.api.core.v1.ServiceAccount',
+  strategy: {
+    table: namedTable(
+      [{ name: 'Secrets', type: 'string', description: 'Secrets that pods running as this account may use.' }],
+      (object) => [(as<ServiceAccount>(object, 'ServiceAccount').secrets ?? []).length],
+    ),
+  },
+});
