@@ -122,6 +122,7 @@ export const OWN_FLAGS = [
   { flag: 'node-ip', kind: 'list', about: 'address(es) of the node, primary first (default: detected)' },
   { flag: 'node-labels', kind: 'map', about: 'labels of a new Node: a=b,c=d' },
   { flag: 'root-dir', kind: 'text', about: 'state of the agent (default /var/lib/nodelet/kubelet)' },
+  { flag: 'socket-dir', kind: 'text', about: 'where trace.sock and cni.sock are made (default <root-dir>)' },
   { flag: 'cert-dir', kind: 'text', about: 'where the self-signed certificate is kept (default <root-dir>/pki)' },
   { flag: 'network', kind: 'text', about: 'who runs CNI: agent (default) or runtime' },
   { flag: 'cni-conf-dir', kind: 'text', about: 'directory of the conflist (default /etc/cni/net.d)' },

@@ -77,6 +77,7 @@ export function resolveAgentOptions(
     nodeIPs: given.list('node-ip').map(nodeIP),
     nodeLabels: parseNodeLabels(given.map('node-labels')),
     rootDir,
+    socketDir: resolve(given.text('socket-dir') ?? rootDir),
     certDir: resolve(given.text('cert-dir') ?? join(rootDir, 'pki')),
     containerRuntimeEndpoint: runtime,
     imageServiceEndpoint:

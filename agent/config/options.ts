@@ -13,8 +13,10 @@ export interface AgentOptions {
   readonly nodeIPs: readonly string[];
   /** --node-labels, given to the Node when it registers. */
   readonly nodeLabels: Readonly<Record<string, string>>;
-  /** State of the agent: pods/, plugins/, plugins_registry/, pki/, trace.sock. */
+  /** State of the agent: pods/, plugins/, plugins_registry/, pki/. */
   readonly rootDir: string;
+  /** trace.sock and cni.sock. Apart from rootDir for roots whose names are too long for a socket (107 bytes). */
+  readonly socketDir: string;
   /** Where the serving certificate is kept when the configuration names none. */
   readonly certDir: string;
   /** Both always "unix:///absolute/path". */
@@ -29,7 +31,7 @@ export interface AgentOptions {
     readonly binDirs: readonly string[];
     /** Results of ADD. */
     readonly cacheDir: string;
-    /** Directory of the conflist and the shim that the runtime is pointed at, and of the socket between shim and agent. */
+    /** Where the runtime is pointed at: the conflist in net.d/, the shim in bin/. */
     readonly shimDir: string;
   };
   /** -v; 0 is quiet. */
