@@ -91,8 +91,8 @@ export const priorityclasses = defineKind({
       ],
       (object) => [priorityOf(object).value ?? 0, priorityOf(object).globalDefault ?? false],
       {
-        columns: [],
-        cells: () => [],
+        columns: [text('PreemptionPolicy', 'Whether pods of this class may push out others.')],
+        cells: (object) => [priorityOf(object).preemptionPolicy ?? ''],
       },
     ),
   },

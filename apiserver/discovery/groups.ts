@@ -1,0 +1,206 @@
+// Discovery of groups and resources, plain and aggregated: what kubectl asks before anything else. Plain objects built
+// from the resource table; serving them is index.ts.
+
+import type { ResourceKind } from '../kinds/resource.ts';
+
+const STANDARD_VERBS = ['create', 'delete', 'deletecollection', 'get', 'list', 'patch', 'update', 'watch'];
+
+interface Served {
+  readonly kind: string;
+  readonly verbs: readonly string[];
+  /** Where the body's kind belongs to another group than the resource. */
+  readonly group?: string;
+  readonly version?: string;
+}
+
+/** Subresources whose body is not the object itself, or that know fewer verbs than get, patch and update. */
+const SUBRESOURCES: Readonly<Record<string, Served>> = {
+  'pods/attach': { kind: 'PodAttachOptions', verbs: ['create', 'get'] },
+  'pods/binding': { kind: 'Binding', verbs: ['create'] },
+  'pods/eviction': { kind: 'Eviction', verbs: ['create'], group: 'policy', version: 'v1' },
+  'pods/exec': { kind: 'PodExecOptions', verbs: ['create', 'get'] },
+  'pods/log': { kind: 'Pod', verbs: ['get'] },
+  'pods/portforward': { kind: 'PodPortForwardOptions', verbs: ['create', 'get'] },
+  'pods/proxy': { kind: 'PodProxyOptions', verbs: ['create', 'delete', 'get', 'patch', 'update'] },
+  'nodes/proxy': { kind: 'NodeProxyOptions', verbs: ['create', 'delete', 'get', 'patch', 'update'] },
+  'services/proxy': { kind: 'ServiceProxyOptions', verbs: ['create', 'delete', 'get', 'patch', 'update'] },
+  'namespaces/finalize': { kind: 'Namespace', verbs: ['update'] },
+  'serviceaccounts/token': {
+    kind: 'TokenRequest',
+    verbs: ['create'],
+    group: 'authentication.k8s.io',
+    version: 'v1',
+  },
+};
+
+/** A resource that answers a question and is never stored; the core serves it without a row. */
+export interface Review {
+  readonly group: string;
+  readonly version: string;
+  readonly kind: string;
+  readonly plural: string;
+  readonly namespaced: boolean;
+}
+
+function review(group: string, kind: string, namespaced = false): Review {
+  return { group, version: 'v1', kind, plural: `${kind.toLowerCase()}s`, namespaced };
+}
+
+export const REVIEWS: readonly Review[] = [
+  review('authentication.k8s.io', 'SelfSubjectReview'),
+  review('authentication.k8s.io', 'TokenReview'),
+  review('authorization.k8s.io', 'LocalSubjectAccessReview', true),
+  review('authorization.k8s.io', 'SelfSubjectAccessReview'),
+  review('authorization.k8s.io', 'SelfSubjectRulesReview'),
+  review('authorization.k8s.io', 'SubjectAccessReview'),
+];
+
+export function verbsOf(row: ResourceKind): readonly string[] {
+  return row.verbs ?? STANDARD_VERBS;
+}
+
+export function subresourceOf(row: ResourceKind, subresource: string): Served {
+  return SUBRESOURCES[`${row.plural}/${subresource}`] ?? { kind: row.kind, verbs: ['get', 'patch', 'update'] };
+}
+
+/** "v1", "coordination.k8s.io/v1". */
+export function groupVersion(row: { readonly group: string; readonly version: string }): string {
+  return row.group === '' ? row.version : `${row.group}/${row.version}`;
+}
+
+/** Group → versions, in the order of the table; the first is preferred. */
+export function groupsOf(kinds: readonly ResourceKind[]): ReadonlyMap<string, readonly string[]> {
+  const groups = new Map<string, string[]>();
+  for (const { group, version } of [...kinds, ...REVIEWS]) {
+    const versions = groups.get(group);
+    if (versions === undefined) groups.set(group, [version]);
+    else if (!versions.includes(version)) versions.push(version);
+  }
+  return groups;
+}
+
+export function apiVersions(serverAddress: string): object {
+  return {
+    kind: 'APIVersions',
+    versions: ['v1'],
+    serverAddressByClientCIDRs: [{ clientCIDR: '0.0.0.0/0', serverAddress }],
+  };
+}
+
+export function apiGroup(name: string, versions: readonly string[]): object {
+  const list = versions.map((version) => ({ groupVersion: `${name}/${version}`, version }));
+  return { name, versions: list, preferredVersion: list[0] };
+}
+
+export function apiGroupList(kinds: readonly ResourceKind[]): object {
+  const groups = [...groupsOf(kinds)].filter(([name]) => name !== '');
+  return { kind: 'APIGroupList', apiVersion: 'v1', groups: groups.map(([name, versions]) => apiGroup(name, versions)) };
+}
+
+/** Undefined when nothing of this group and version is served. */
+export function apiResourceList(kinds: readonly ResourceKind[], group: string, version: string): object | undefined {
+  const rows = kinds.filter((row) => row.group === group && row.version === version);
+  const reviews = REVIEWS.filter((one) => one.group === group && one.version === version);
+  if (rows.length === 0 && reviews.length === 0) return undefined;
+  return {
+    kind: 'APIResourceList',
+    apiVersion: 'v1',
+    groupVersion: groupVersion({ group, version }),
+    resources: [...rows.flatMap(resources), ...reviews.map(reviewResource)],
+  };
+}
+
+function reviewResource(one: Review): object {
+  return {
+    name: one.plural,
+    singularName: one.kind.toLowerCase(),
+    namespaced: one.namespaced,
+    kind: one.kind,
+    verbs: ['create'],
+  };
+}
+
+function resources(row: ResourceKind): object[] {
+  return [
+    {
+      name: row.plural,
+      singularName: row.singular,
+      namespaced: row.namespaced,
+      kind: row.kind,
+      verbs: verbsOf(row),
+      ...(row.shortNames === undefined ? {} : { shortNames: row.shortNames }),
+      ...(row.categories === undefined ? {} : { categories: row.categories }),
+    },
+    ...[...row.subresources].sort().map((name) => {
+      const served = subresourceOf(row, name);
+      return {
+        name: `${row.plural}/${name}`,
+        singularName: '',
+        namespaced: row.namespaced,
+        ...(served.group === undefined ? {} : { group: served.group, version: served.version }),
+        kind: served.kind,
+        verbs: served.verbs,
+      };
+    }),
+  ];
+}
+
+/** Everything of the core group (`legacy`) or of all other groups in one document. */
+export function groupDiscoveryList(
+  kinds: readonly ResourceKind[],
+  apiVersion: 'v2' | 'v2beta1',
+  legacy: boolean,
+): object {
+  const groups = [...groupsOf(kinds)].filter(([name]) => (name === '') === legacy);
+  return {
+    kind: 'APIGroupDiscoveryList',
+    apiVersion: `apidiscovery.k8s.io/${apiVersion}`,
+    metadata: {},
+    items: groups.map(([group, versions]) => ({
+      metadata: { ...(group === '' ? {} : { name: group }), creationTimestamp: null },
+      versions: versions.map((version) => ({
+        version,
+        resources: [
+          ...kinds.filter((row) => row.group === group && row.version === version).map(aggregated),
+          ...REVIEWS.filter((one) => one.group === group && one.version === version).map(aggregatedReview),
+        ],
+        freshness: 'Current',
+      })),
+    })),
+  };
+}
+
+function aggregated(row: ResourceKind): object {
+  const { group, version } = row;
+  return {
+    resource: row.plural,
+    responseKind: { group, version, kind: row.kind },
+    scope: row.namespaced ? 'Namespaced' : 'Cluster',
+    singularResource: row.singular,
+    verbs: verbsOf(row),
+    ...(row.shortNames === undefined ? {} : { shortNames: row.shortNames }),
+    ...(row.categories === undefined ? {} : { categories: row.categories }),
+    ...(row.subresources.length === 0
+      ? {}
+      : {
+          subresources: [...row.subresources].sort().map((name) => {
+            const served = subresourceOf(row, name);
+            return {
+              subresource: name,
+              responseKind: { group: served.group ?? group, version: served.version ?? version, kind: served.kind },
+              verbs: served.verbs,
+            };
+          }),
+        }),
+  };
+}
+
+function aggregatedReview(one: Review): object {
+  return {
+    resource: one.plural,
+    responseKind: { group: one.group, version: one.version, kind: one.kind },
+    scope: one.namespaced ? 'Namespaced' : 'Cluster',
+    singularResource: one.kind.toLowerCase(),
+    verbs: ['create'],
+  };
+}

@@ -1,0 +1,143 @@
+// Serves discovery and OpenAPI: which document a path and an Accept header mean. Documents are built when they are
+// first asked for and kept as text.
+
+import { createHash } from 'node:crypto';
+import type { ResourceKind } from '../kinds/resource.ts';
+import type { Discovery, DiscoveryDocument } from '../ports.ts';
+import { definitions } from '../schema/definitions.ts';
+import { apiGroup, apiGroupList, apiResourceList, apiVersions, groupDiscoveryList, groupsOf } from './groups.ts';
+import { openapiV2, openapiV3, openapiV3Index } from './openapi.ts';
+
+export { openapiV2, openapiV3, openapiV3Index };
+
+const JSON_TYPE = 'application/json';
+
+/** The Kubernetes version whose API this is. */
+export const VERSION = {
+  major: '1',
+  minor: '33',
+  gitVersion: 'v1.33.0+nodelet',
+  gitCommit: '',
+  gitTreeState: 'clean',
+  buildDate: '2025-04-23T00:00:00Z',
+  goVersion: `node-${process.version}`,
+  compiler: 'nodelet',
+  platform: `${process.platform}/${process.arch === 'x64' ? 'amd64' : process.arch}`,
+} as const;
+
+/** `serverAddress` is "host:port", for clients that ask at which address they should call. */
+export function discovery(kinds: readonly ResourceKind[], serverAddress = ''): Discovery {
+  const cache = new Map<string, string>();
+  const json = (key: string, build: () => object, contentType = JSON_TYPE): DiscoveryDocument => {
+    let body = cache.get(key);
+    if (body === undefined) {
+      body = JSON.stringify(build());
+      cache.set(key, body);
+    }
+    // Without Vary a cache in between would give one client the other's form.
+    return { status: 200, contentType, body, headers: { Vary: 'Accept' } };
+  };
+  let hash: string | undefined;
+  const schemaHash = (): string => {
+    hash ??= createHash('sha256')
+      .update(
+        JSON.stringify([
+          definitions(),
+          kinds.map((row) => [row.group, row.version, row.plural, row.verbs, row.subresources]),
+        ]),
+      )
+      .digest('hex')
+      .slice(0, 32)
+      .toUpperCase();
+    return hash;
+  };
+
+  return (path, accept) => {
+    const [first, second, third, fourth, ...more] = path.replace(/^\/+|\/+$/g, '').split('/');
+    if (more.length > 1) return undefined;
+    if (first === 'version' && second === undefined) return json('version', () => VERSION);
+    if (first === 'openapi') {
+      if (second === 'v2' && third === undefined) return v2Document(accept, () => json('v2', () => openapiV2(kinds)));
+      if (second !== 'v3') return undefined;
+      if (third === undefined) return json('v3', () => openapiV3Index(kinds, schemaHash()));
+      const wanted = openapiGroup(third, fourth, more);
+      if (wanted === undefined || !kinds.some((row) => groupVersionOf(row) === wanted)) return undefined;
+      const document = json(`v3/${wanted}`, () => openapiV3(kinds, wanted) ?? {});
+      return {
+        ...document,
+        headers: { ...document.headers, 'Cache-Control': 'public, immutable', ETag: `"${schemaHash()}"` },
+      };
+    }
+    if (more.length > 0 || fourth !== undefined) return undefined;
+    if (first === 'api' && third === undefined) {
+      if (second === undefined) return aggregatedOr(accept, true, () => json('api', () => apiVersions(serverAddress)));
+      return resourceList('', second);
+    }
+    if (first !== 'apis') return undefined;
+    if (second === undefined) return aggregatedOr(accept, false, () => json('apis', () => apiGroupList(kinds)));
+    if (third !== undefined) return resourceList(second, third);
+    const versions = groupsOf(kinds).get(second);
+    return versions === undefined
+      ? undefined
+      : json(`group/${second}`, () => ({ kind: 'APIGroup', apiVersion: 'v1', ...apiGroup(second, versions) }));
+  };
+
+  function resourceList(group: string, version: string): DiscoveryDocument | undefined {
+    const list = apiResourceList(kinds, group, version);
+    return list === undefined ? undefined : json(`resources/${group}/${version}`, () => list);
+  }
+
+  function aggregatedOr(accept: string, legacy: boolean, plain: () => DiscoveryDocument): DiscoveryDocument {
+    const version = aggregatedVersion(accept);
+    if (version === undefined) return plain();
+    return json(
+      `aggregated/${legacy}/${version}`,
+      () => groupDiscoveryList(kinds, version, legacy),
+      `application/json;g=apidiscovery.k8s.io;v=${version};as=APIGroupDiscoveryList`,
+    );
+  }
+}
+
+/** "api/v1" → "v1", "apis/<group>/<version>" → "<group>/<version>". */
+function openapiGroup(root: string, first: string | undefined, more: readonly string[]): string | undefined {
+  if (root === 'api') return more.length === 0 ? first : undefined;
+  return root === 'apis' ? [first, ...more].join('/') : undefined;
+}
+
+function groupVersionOf(row: ResourceKind): string {
+  return row.group === '' ? row.version : `${row.group}/${row.version}`;
+}
+
+/** The first form of aggregated discovery that the client takes in JSON; undefined when it takes plain JSON sooner. */
+function aggregatedVersion(accept: string): 'v2' | 'v2beta1' | undefined {
+  for (const entry of accept.split(',')) {
+    const [type = '', ...parameters] = entry.split(';').map((part) => part.trim());
+    if (type !== JSON_TYPE && type !== '*/*') continue;
+    const named = new Map(parameters.map((part) => [part.split('=')[0], part.split('=')[1]]));
+    if (named.get('as') !== 'APIGroupDiscoveryList' || named.get('g') !== 'apidiscovery.k8s.io') return undefined;
+    const version = named.get('v');
+    if (version === 'v2' || version === 'v2beta1') return version;
+  }
+  return undefined;
+}
+
+/** Clients that take only the protobuf form are told so; kubectl then goes on with v3 or with what it knows itself. */
+function v2Document(accept: string, document: () => DiscoveryDocument): DiscoveryDocument {
+  const types = accept.split(',').map((entry) => (entry.split(';')[0] ?? '').trim());
+  if (accept.trim() === '' || types.some((type) => type === '*/*' || type === JSON_TYPE || type === 'application/*')) {
+    return document();
+  }
+  return {
+    status: 406,
+    contentType: JSON_TYPE,
+    body: JSON.stringify({
+      kind: 'Status',
+      apiVersion: 'v1',
+      metadata: {},
+      status: 'Failure',
+      message: `only the following media types are accepted: ${JSON_TYPE}`,
+      reason: 'NotAcceptable',
+      code: 406,
+    }),
+  };
+}

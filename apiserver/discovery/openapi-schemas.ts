@@ -1,0 +1,153 @@
+// Definitions as OpenAPI schemas, in the forms that v2 and v3 documents want them. Follows references, so that a
+// document holds just what its kinds reach.
+
+import type { ResourceKind } from '../kinds/resource.ts';
+import { type Definition, definition, type TypeText } from '../schema/definitions.ts';
+import { describe } from './descriptions.ts';
+
+export type Schema = Record<string, unknown>;
+export type OpenApiVersion = 'v2' | 'v3';
+
+const QUANTITY = 'io.k8s.apimachinery.pkg.api.resource.Quantity';
+const INT_OR_STRING = 'io.k8s.apimachinery.pkg.util.intstr.IntOrString';
+const META = 'io.k8s.apimachinery.pkg.apis.meta.v1';
+const NAMED: Readonly<Record<string, string>> = {
+  quantity: QUANTITY,
+  intstr: INT_OR_STRING,
+  time: `${META}.Time`,
+  microtime: `${META}.MicroTime`,
+  raw: `${META}.FieldsV1`,
+};
+const PRIMITIVE: Readonly<Record<string, Schema>> = {
+  string: { type: 'string' },
+  bool: { type: 'boolean' },
+  int32: { type: 'integer', format: 'int32' },
+  int64: { type: 'integer', format: 'int64' },
+  bytes: { type: 'string', format: 'byte' },
+};
+
+/** Collects the schemas of one document. */
+export class SchemaCollector {
+  readonly schemas: Record<string, Schema> = {};
+  private readonly version: OpenApiVersion;
+  private readonly prefix: string;
+
+  constructor(version: OpenApiVersion) {
+    this.version = version;
+    this.prefix = version === 'v2' ? '#/definitions/' : '#/components/schemas/';
+  }
+
+  /** A reference to the named definition, which is added with all that it reaches. */
+  reference(name: string): Schema {
+    this.add(name);
+    return { $ref: `${this.prefix}${name}` };
+  }
+
+  /** A kind with its list type, both marked with their group, version and kind. */
+  addKind(row: ResourceKind): { object: Schema; list: Schema } {
+    const { group, version, kind } = row;
+    const object = this.reference(row.schema);
+    const own = this.schemas[row.schema];
+    if (own !== undefined) own['x-kubernetes-group-version-kind'] = [{ group, version, kind }];
+    const listName = `${row.schema}List`;
+    this.schemas[listName] = {
+      description: `${kind}List is a list of ${kind} objects.`,
+      type: 'object',
+      required: ['items'],
+      properties: {
+        apiVersion: { type: 'string' },
+        items: { type: 'array', items: this.use(`#${row.schema}`) },
+        kind: { type: 'string' },
+        metadata: this.use(`#${META}.ListMeta`),
+      },
+      'x-kubernetes-group-version-kind': [{ group, version, kind: `${kind}List` }],
+    };
+    return { object, list: { $ref: `${this.prefix}${listName}` } };
+  }
+
+  private add(name: string): void {
+    if (this.schemas[name] !== undefined) return;
+    const builtIn = this.builtIn(name);
+    if (builtIn !== undefined) {
+      this.schemas[name] = builtIn;
+      return;
+    }
+    // Entered before its fields: types refer to each other in circles.
+    const schema: Schema = {};
+    this.schemas[name] = schema;
+    this.fill(schema, definition(name));
+  }
+
+  private builtIn(name: string): Schema | undefined {
+    const v3 = this.version === 'v3';
+    switch (name) {
+      case QUANTITY:
+        return v3
+          ? { description: 'A quantity: "500m", "64Mi".', oneOf: [{ type: 'string' }, { type: 'number' }] }
+          : { description: 'A quantity: "500m", "64Mi".', type: 'string' };
+      case INT_OR_STRING:
+        return v3
+          ? {
+              description: 'A number or a name.',
+              format: 'int-or-string',
+              oneOf: [{ type: 'integer' }, { type: 'string' }],
+            }
+          : { description: 'A number or a name.', format: 'int-or-string', type: 'string' };
+      case `${META}.Time`:
+      case `${META}.MicroTime`:
+        return { description: 'A time in RFC 3339.', type: 'string', format: 'date-time' };
+      case `${META}.FieldsV1`:
+        return { description: 'Any JSON object.', type: 'object' };
+      default:
+        return undefined;
+    }
+  }
+
+  private fill(schema: Schema, from: Definition): void {
+    const said = describe(from);
+    const properties: Record<string, Schema> = {};
+    for (const [field, type] of Object.entries(from.fields)) {
+      properties[field] = {
+        ...(said.fields.get(field) === undefined ? {} : { description: said.fields.get(field) }),
+        ...this.use(type),
+        ...(from.enums?.[field] === undefined ? {} : { enum: from.enums[field] }),
+        ...listFacts(type, from, field),
+      };
+    }
+    if (said.type !== '') schema['description'] = said.type;
+    schema['type'] = 'object';
+    if (from.required !== undefined) schema['required'] = from.required;
+    if (Object.keys(properties).length > 0) schema['properties'] = properties;
+    if (from.atomic === true) schema['x-kubernetes-map-type'] = 'atomic';
+  }
+
+  /** The schema at a place of use; references are wrapped in v3, where a `$ref` may stand beside nothing. */
+  private use(type: TypeText): Schema {
+    if (type.startsWith('[]')) return { type: 'array', items: this.use(type.slice(2)) };
+    if (type.startsWith('map:')) return { type: 'object', additionalProperties: this.use(type.slice(4)) };
+    const primitive = PRIMITIVE[type];
+    if (primitive !== undefined) return { ...primitive };
+    const name = type.startsWith('#') ? type.slice(1) : NAMED[type];
+    if (name === undefined) throw new RangeError(`the schema knows no type ${type}`);
+    const reference = this.reference(name);
+    if (this.version === 'v2') return reference;
+    return type.startsWith('#') ? { allOf: [reference], default: {} } : { allOf: [reference] };
+  }
+}
+
+function listFacts(type: TypeText, from: Definition, field: string): Schema {
+  if (!type.startsWith('[]')) return {};
+  const merge = from.merge?.[field];
+  if (merge === undefined) return { 'x-kubernetes-list-type': 'atomic' };
+  const keys = merge.mapKeys ?? (merge.key === undefined ? [] : [merge.key]);
+  return {
+    ...(merge.key === undefined
+      ? { 'x-kubernetes-list-type': 'set' }
+      : {
+          'x-kubernetes-list-map-keys': keys,
+          'x-kubernetes-list-type': 'map',
+          'x-kubernetes-patch-merge-key': merge.key,
+        }),
+    'x-kubernetes-patch-strategy': merge.strategy.join(','),
+  };
+}
