@@ -218,7 +218,8 @@ export function endedContainerStatuses(
   regular: readonly ReportedContainerStatus[],
   init: readonly ReportedContainerStatus[],
 ): { regular: ReportedContainerStatus[]; init: ReportedContainerStatus[] } {
-  const initialized = init.every((status) => status.state?.terminated?.exitCode === 0 || status.started === true);
+  const last = init.at(-1);
+  const initialized = last !== undefined && (last.state?.terminated?.exitCode === 0 || last.started === true);
   const begun = init.findLastIndex((status) => !neverStarted(status));
   return {
     regular: initialized || regular.some((status) => !neverStarted(status)) ? regular.map(endedUnknown) : [...regular],

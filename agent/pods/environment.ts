@@ -2,8 +2,8 @@
 // objects and addresses are passed in. Failures are worded as the kubelet's CreateContainerConfigError.
 
 import type { ConfigMap, Container, EphemeralContainer, Pod, Secret } from '../../client/types.ts';
+import { expandVariables } from '../../lib/expand.ts';
 import { parseQuantity } from '../../lib/quantity.ts';
-import { expand } from './expansion.ts';
 
 export interface EnvVar {
   readonly name: string;
@@ -189,7 +189,7 @@ export function resolveEnvironment(facts: EnvironmentFacts): Environment {
   for (const variable of facts.container.env ?? []) {
     const value =
       variable.valueFrom === undefined
-        ? expand(variable.value ?? '', lookup)
+        ? expandVariables(variable.value ?? '', lookup)
         : referredValue(facts, variable.valueFrom);
     if (value !== undefined) env.set(variable.name, value);
   }

@@ -1,34 +1,210 @@
-// Merges the pod sources and owns one PodWorker per pod. Never decides what happens to a pod: its worker does.
+// Merges the pod sources and owns one PodWorker per pod UID: admits, routes events, removes what no source wants. It
+// never decides what happens inside a pod: the worker does.
 
 import type { Pod, PodStatus } from '../../client/types.ts';
+import { type BackoffEntry, nextBackoff } from '../../lib/backoff.ts';
+import type { Timer } from '../../lib/clock.ts';
+import { errorMessage } from '../../lib/errors.ts';
+import type { PodSource } from '../ports/api.ts';
 import type { ContainerId, PodSnapshot, PodUID } from '../ports/runtime.ts';
+import { podReference } from './events.ts';
 import type { PodsAgent, PodsAgentOptions } from './options.ts';
+import { removeOrphans } from './orphans.ts';
+import { isTerminalPhase } from './phase.ts';
+import { rejectedStatus } from './status.ts';
+import { PodWorker } from './worker.ts';
+import { createWorkerContext, type WorkerContext } from './worker-context.ts';
 
 export class PodManager implements PodsAgent {
-  readonly #options: PodsAgentOptions;
+  readonly #sources: readonly PodSource[];
+  readonly #context: WorkerContext;
+  readonly #desired = new Map<PodSource['name'], ReadonlyMap<string, Pod>>();
+  readonly #workers = new Map<string, PodWorker>();
+  /** Pods that the runtime had when the agent started; undefined until it has told. */
+  #atStart: ReadonlySet<string> | undefined;
+  #unsubscribe: (() => void)[] = [];
+  #stopped = false;
+  #timer: Timer | undefined;
+  #housekeeping = false;
+
   constructor(options: PodsAgentOptions) {
-    this.#options = options;
+    this.#sources = options.sources;
+    this.#context = createWorkerContext(options, (uid) => this.#objectGone(uid));
   }
+
   start(): void {
-    for (const source of this.#options.sources) source.start(() => undefined);
+    const { runtime, probes } = this.#context;
+    this.#unsubscribe = [
+      runtime.watch((event) => this.#workers.get(event.podUID)?.event(event)),
+      probes.subscribe((uid, cause) => this.wake(uid, cause)),
+    ];
+    for (const source of this.#sources) {
+      source.start((pods) => {
+        this.#desired.set(source.name, pods);
+        this.#reconcile();
+      });
+    }
+    void this.#readRuntime();
   }
+
   stop(): void {
-    for (const source of this.#options.sources) source.stop();
+    this.#stopped = true;
+    for (const source of this.#sources) source.stop();
+    for (const unsubscribe of this.#unsubscribe) unsubscribe();
+    this.#timer?.cancel();
+    for (const worker of this.#workers.values()) worker.stop();
+    this.#context.statuses.stop();
   }
-  getPod(_namespace: string, _name: string): Pod | undefined {
-    return undefined;
+
+  getPod(namespace: string, name: string): Pod | undefined {
+    return this.#find(namespace, name)?.pod;
   }
+
   listPods(): readonly Pod[] {
-    return [];
+    return [...this.#workers.values()].map((worker) => worker.pod);
   }
-  statusOf(_uid: PodUID): PodStatus | undefined {
+
+  statusOf(uid: PodUID): PodStatus | undefined {
+    return this.#workers.get(uid)?.previous();
+  }
+
+  snapshotOf(uid: PodUID): PodSnapshot | undefined {
+    return this.#workers.get(uid)?.snapshot;
+  }
+
+  containerIdFor(
+    namespace: string,
+    name: string,
+    container: string,
+    options: { readonly previous?: boolean } = {},
+  ): ContainerId | undefined {
+    const instances = this.#find(namespace, name)?.snapshot?.containers.filter((each) => each.name === container);
+    return instances?.[options.previous === true ? 1 : 0]?.id;
+  }
+
+  wake(uid: PodUID, cause: string): void {
+    this.#workers.get(uid)?.wake(cause);
+  }
+
+  /** Of two pods of one name, the one that is not on its way out. */
+  #find(namespace: string, name: string): PodWorker | undefined {
+    const matching = [...this.#workers.values()].filter(({ ref }) => ref.namespace === namespace && ref.name === name);
+    return matching.find(({ pod }) => pod.metadata.deletionTimestamp === undefined) ?? matching[0];
+  }
+
+  /** What runs already must be known before any worker takes a pod for new. */
+  async #readRuntime(): Promise<void> {
+    const { runtime, clock, config, log } = this.#context;
+    let backoff: BackoffEntry | undefined;
+    while (!this.#stopped) {
+      try {
+        this.#atStart = new Set((await runtime.listPods()).map(({ pod }) => pod.uid));
+        this.#reconcile();
+        return;
+      } catch (error) {
+        backoff = nextBackoff(config.syncBackoff, backoff, clock.now());
+        const fields = { inMs: backoff.delayMs, error: errorMessage(error) };
+        log('warn', 'the runtime does not say which pods it has, will ask again', fields);
+        await clock.sleep(backoff.delayMs);
+      }
+    }
+  }
+
+  #reconcile(): void {
+    if (this.#atStart === undefined || this.#stopped) return;
+    const wanted = new Map<string, { pod: Pod; source: PodSource['name'] }>();
+    for (const [source, pods] of this.#desired) {
+      for (const pod of pods.values()) wanted.set(pod.metadata.uid, { pod, source });
+    }
+    for (const [uid, worker] of this.#workers) {
+      if (wanted.has(uid)) continue;
+      if (worker.gone) this.#forget(uid);
+      else worker.remove();
+    }
+    // Pods that ran before come first, then the older ones: admission must not turn out otherwise after a restart.
+    const inOrder = [...wanted.values()].sort((a, b) => this.#rank(a.pod) - this.#rank(b.pod));
+    for (const { pod, source } of inOrder) {
+      const worker = this.#workers.get(pod.metadata.uid);
+      if (worker === undefined) this.#add(pod, source);
+      else if (worker.pod !== pod) worker.update(pod, 'pod updated');
+    }
+    // Before every source has spoken, a pod that nobody names may only not have been named yet.
+    if (this.#desired.size === this.#sources.length && this.#timer === undefined) this.#keepHouse();
+  }
+
+  #rank(pod: Pod): number {
+    const created = Date.parse(pod.metadata.creationTimestamp ?? '') || 0;
+    return this.#atStart?.has(pod.metadata.uid) === true ? created - Number.MAX_SAFE_INTEGER / 2 : created;
+  }
+
+  #add(pod: Pod, source: PodSource['name']): void {
+    const { uid } = pod.metadata;
+    const hasRun = (pod.status?.containerStatuses ?? []).some((status) => status.containerID !== undefined);
+    const over = isTerminalPhase(pod.status?.phase) || pod.metadata.deletionTimestamp !== undefined;
+    const refusal = over ? undefined : this.#admit(pod);
+    const worker = new PodWorker(pod, this.#context, {
+      unknownToRuntime: this.#atStart?.has(uid) !== true && !hasRun,
+      onGone: () => this.#workerGone(uid),
+      // A pod that ran already is not refused into thin air: it is ended like any other.
+      neverRan: refusal !== undefined && this.#atStart?.has(uid) !== true && !hasRun,
+    });
+    this.#workers.set(uid, worker);
+    if (refusal !== undefined) {
+      const { statuses, recorder, clock } = this.#context;
+      recorder.event(podReference(pod), 'Warning', refusal.reason, refusal.message);
+      statuses.set(pod, rejectedStatus(pod, refusal, clock.now()), 'now');
+    }
+    worker.wake(`pod added by ${source}`);
+  }
+
+  #admit(pod: Pod): { readonly reason: string; readonly message: string } | undefined {
+    const others = [...this.#workers.values()]
+      .filter((worker) => worker.active && !isTerminalPhase(worker.previous()?.phase))
+      .map((worker) => worker.pod);
+    for (const admit of this.#context.config.admit) {
+      const refusal = admit(pod, others);
+      if (refusal !== undefined) return refusal;
+    }
     return undefined;
   }
-  snapshotOf(_uid: PodUID): PodSnapshot | undefined {
-    return undefined;
+
+  #isWanted(uid: string): boolean {
+    return [...this.#desired.values()].some((pods) => [...pods.values()].some((pod) => pod.metadata.uid === uid));
   }
-  containerIdFor(_namespace: string, _name: string, _container: string): ContainerId | undefined {
-    return undefined;
+
+  /** Nothing of the pod is left here. It is remembered as long as a source names it, lest it be taken for new. */
+  #workerGone(uid: string): void {
+    const deleted = this.#workers.get(uid)?.pod.metadata.deletionTimestamp !== undefined;
+    if (this.#isWanted(uid) && deleted) return;
+    this.#forget(uid);
+    // A pod that was taken away and came back meanwhile starts afresh.
+    this.#reconcile();
   }
-  wake(_uid: PodUID, _cause: string): void {}
+
+  /** The object is gone from the server, whatever the source still shows: what is left here is removed. */
+  #objectGone(uid: PodUID): void {
+    const worker = this.#workers.get(uid);
+    if (worker === undefined) return;
+    if (!worker.gone) worker.remove();
+    else if (!this.#isWanted(uid)) this.#forget(uid);
+  }
+
+  #forget(uid: string): void {
+    this.#workers.get(uid)?.stop();
+    this.#workers.delete(uid);
+    this.#context.statuses.forget(uid);
+  }
+
+  /** Looks for pods that nobody wants, now and every so often. */
+  #keepHouse(): void {
+    const { clock, config, log } = this.#context;
+    this.#timer = clock.after(config.resyncMs, () => this.#keepHouse());
+    if (this.#housekeeping) return;
+    this.#housekeeping = true;
+    removeOrphans(this.#context, (uid) => this.#workers.has(uid) || this.#isWanted(uid))
+      .catch((error) => log('warn', 'could not look for pods that nothing wants', { error: errorMessage(error) }))
+      .finally(() => {
+        this.#housekeeping = false;
+      });
+  }
 }

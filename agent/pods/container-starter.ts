@@ -1,0 +1,196 @@
+// Starts one container: image, environment, mounts, create, start, postStart hook. It decides nothing about whether or
+// when; what goes wrong becomes an event and a waiting reason.
+
+import type { ConfigMap, Container, EphemeralContainer, Pod, Secret } from '../../client/types.ts';
+import { errorMessage } from '../../lib/errors.ts';
+import type { EventRecorder, ObjectReader } from '../ports/api.ts';
+import type { PodVolumes } from '../ports/node.ts';
+import { type ContainerId, type ContainerRuntime, RuntimeError, type RuntimeImage } from '../ports/runtime.ts';
+import type { StartAction } from './actions.ts';
+import type { WaitingReason } from './container-status.ts';
+import {
+  EnvironmentError,
+  type EnvVar,
+  environmentReferences,
+  resolveEnvironment,
+  skippedKeysMessage,
+} from './environment.ts';
+import { containerReference, podReference } from './events.ts';
+import { rpcMessage } from './format.ts';
+import { abortable, type RunHook } from './hooks.ts';
+import { ImageError, type ImageManager } from './image-manager.ts';
+import type { NodeFacts } from './options.ts';
+import { serviceEnvironment } from './service-environment.ts';
+
+export interface ContainerStarterOptions {
+  readonly runtime: Pick<ContainerRuntime, 'createContainer' | 'startContainer'>;
+  readonly volumes: Pick<PodVolumes, 'containerMounts'>;
+  readonly objects: Pick<ObjectReader, 'configMap' | 'secret' | 'services'>;
+  readonly recorder: EventRecorder;
+  readonly images: ImageManager;
+  readonly node: NodeFacts;
+  readonly masterServiceNamespace: string;
+  readonly runHook: RunHook;
+}
+
+export interface StartRequest {
+  readonly pod: Pod;
+  readonly action: StartAction;
+  readonly podIPs: readonly string[];
+  /** The image as it was asked for ahead of the start. */
+  readonly peeked: Promise<RuntimeImage | undefined> | undefined;
+  /** The instance whose process namespace an ephemeral container joins. */
+  readonly targetContainerId: ContainerId | undefined;
+  readonly signal: AbortSignal;
+  /** Called right before the container is created: from here on this counts as a start. */
+  readonly onAttempt: () => void;
+}
+
+/** The container could not be started. */
+export class StartError extends Error {
+  override name = 'StartError';
+  readonly waiting: WaitingReason;
+  /** When another attempt makes sense (epoch ms), where that is known. */
+  readonly retryAt: number | undefined;
+  /** Set when it runs but its postStart hook failed: it must be stopped. */
+  readonly started: ContainerId | undefined;
+  constructor(waiting: WaitingReason, options: ErrorOptions & { retryAt?: number; started?: ContainerId } = {}) {
+    super(waiting.message, options);
+    this.waiting = waiting;
+    this.retryAt = options.retryAt;
+    this.started = options.started;
+  }
+}
+
+export class ContainerStarter {
+  readonly #options: ContainerStarterOptions;
+
+  constructor(options: ContainerStarterOptions) {
+    this.#options = options;
+  }
+
+  /** Resolves with the id of the running container. Rejects with StartError, or with the signal's reason. */
+  async start(request: StartRequest): Promise<ContainerId> {
+    const { pod, action, signal } = request;
+    const { runtime, recorder } = this.#options;
+    const { container } = action;
+    const reference = containerReference(pod, container.name);
+    const failed = (reason: string, error: unknown, started?: ContainerId): StartError => {
+      // The runtime's words without gRPC's frame, as the kubelet shows them.
+      const message = error instanceof RuntimeError ? error.message : errorMessage(error);
+      recorder.event(reference, 'Warning', 'Failed', `Error: ${message}`);
+      return new StartError({ reason, message }, { cause: error, ...(started === undefined ? {} : { started }) });
+    };
+    let id = action.created;
+    if (id === undefined) {
+      const image = await this.#image(request);
+      const { env, mounts } = await this.#configure(request, failed);
+      signal.throwIfAborted();
+      request.onAttempt();
+      try {
+        id = await runtime.createContainer({
+          pod,
+          container,
+          type: action.type,
+          sandboxId: action.sandbox.id,
+          restartCount: action.restartCount,
+          hash: action.hash,
+          image,
+          podIPs: request.podIPs,
+          env,
+          ...mounts,
+          ...(request.targetContainerId === undefined ? {} : { targetContainerId: request.targetContainerId }),
+        });
+      } catch (error) {
+        throw failed('CreateContainerError', error);
+      }
+      recorder.event(reference, 'Normal', 'Created', `Created container: ${container.name}`);
+    }
+    signal.throwIfAborted();
+    try {
+      await runtime.startContainer(id);
+    } catch (error) {
+      throw failed('RunContainerError', error);
+    }
+    recorder.event(reference, 'Normal', 'Started', `Started container ${container.name}`);
+    await this.#postStart(request, id);
+    return id;
+  }
+
+  async #image({ pod, action, signal, peeked }: StartRequest): Promise<RuntimeImage> {
+    try {
+      return await this.#options.images.ensure(pod, action.container, signal, peeked);
+    } catch (error) {
+      if (!(error instanceof ImageError)) throw error;
+      const reference = containerReference(pod, action.container.name);
+      this.#options.recorder.event(reference, 'Warning', 'Failed', `Error: ${error.reason}`);
+      const { reason, message, retryAt } = error;
+      throw new StartError({ reason, message }, { cause: error, ...(retryAt === undefined ? {} : { retryAt }) });
+    }
+  }
+
+  async #configure(request: StartRequest, failed: (reason: string, error: unknown) => StartError) {
+    const { pod, action, signal } = request;
+    try {
+      const env = await abortable(this.#environment(pod, action.container, request.podIPs), signal);
+      const mounts = await this.#options.volumes.containerMounts(pod, action.container, env);
+      return { env, mounts };
+    } catch (error) {
+      if (signal.aborted) throw error;
+      throw failed('CreateContainerConfigError', error);
+    }
+  }
+
+  async #environment(
+    pod: Pod,
+    container: Container | EphemeralContainer,
+    podIPs: readonly string[],
+  ): Promise<readonly EnvVar[]> {
+    const { objects, node, recorder, masterServiceNamespace } = this.#options;
+    const { namespace } = pod.metadata;
+    const references = environmentReferences(container);
+    const read = async <T>(names: ReadonlySet<string>, one: (name: string) => Promise<T | undefined>) => {
+      const found = await Promise.all([...names].map(async (name) => [name, await one(name)] as const));
+      return new Map(found.flatMap(([name, object]) => (object === undefined ? [] : [[name, object] as const])));
+    };
+    const links = pod.spec.enableServiceLinks !== false;
+    const [configMaps, secrets, own, master] = await Promise.all([
+      read<ConfigMap>(references.configMaps, (name) => objects.configMap(namespace, name)),
+      read<Secret>(references.secrets, (name) => objects.secret(namespace, name)),
+      links ? objects.services(namespace) : [],
+      objects.services(masterServiceNamespace),
+    ]).catch((error) => {
+      throw new EnvironmentError(errorMessage(error), { cause: error });
+    });
+    const { env, skipped } = resolveEnvironment({
+      pod,
+      container,
+      configMaps,
+      secrets,
+      services: serviceEnvironment(pod, own, master),
+      podIPs,
+      hostIPs: node.hostIPs(),
+      allocatable: node.allocatable(),
+    });
+    for (const keys of skipped) {
+      const message = skippedKeysMessage(namespace, keys);
+      recorder.event(podReference(pod), 'Warning', 'InvalidEnvironmentVariableNames', message);
+    }
+    return env;
+  }
+
+  async #postStart({ pod, action, podIPs, signal }: StartRequest, id: ContainerId): Promise<void> {
+    const { container } = action;
+    const handler = 'lifecycle' in container ? container.lifecycle?.postStart : undefined;
+    if (handler === undefined) return;
+    const target = { pod, container, id, podIP: podIPs[0] };
+    try {
+      await this.#options.runHook('postStart', handler, target, Number.POSITIVE_INFINITY, signal);
+    } catch (error) {
+      if (signal.aborted) throw error;
+      const reference = containerReference(pod, container.name);
+      this.#options.recorder.event(reference, 'Warning', 'FailedPostStartHook', 'PostStartHook failed');
+      throw new StartError({ reason: 'PostStartHookError', message: rpcMessage(error) }, { cause: error, started: id });
+    }
+  }
+}

@@ -1,0 +1,55 @@
+// What is worth waking up for, and what is worth writing at once. Pure.
+
+import type { Pod, PodStatus } from '../../client/types.ts';
+import type { PodLifecycleEvent, PodSnapshot } from '../ports/runtime.ts';
+import { sameValue } from './status-patch.ts';
+
+/**
+ * Whether an event may tell something that the last observation does not. `acting`: the worker is starting something
+ * itself and will look when that is done, so starts are no news.
+ */
+export function isNews(event: PodLifecycleEvent, snapshot: PodSnapshot | undefined, acting: boolean): boolean {
+  if (snapshot === undefined || event.type === 'podSync') return true;
+  const { containerId, type } = event;
+  if (type === 'containerStarted' && acting) return false;
+  if (containerId === undefined) return true;
+  // Some runtimes report a sandbox's own process as a container.
+  const sandbox = snapshot.sandboxes.find(({ id }) => String(id) === String(containerId));
+  const container = snapshot.containers.find(({ id }) => id === containerId);
+  switch (type) {
+    case 'containerStarted':
+      return sandbox === undefined && (container === undefined || container.state === 'created');
+    case 'containerDied':
+      return sandbox?.state !== 'notReady' && container?.state !== 'exited';
+    default:
+      return sandbox !== undefined || container !== undefined;
+  }
+}
+
+/** Whether a status tells more than detail: the phase, a container or readiness changed. */
+export function isSignificant(previous: PodStatus | undefined, status: PodStatus): boolean {
+  const readiness = (of: PodStatus | undefined) => of?.conditions?.find(({ type }) => type === 'Ready')?.status;
+  return (
+    previous === undefined ||
+    previous.phase !== status.phase ||
+    previous.startTime === undefined ||
+    readiness(previous) !== readiness(status) ||
+    !sameValue(previous.containerStatuses, status.containerStatuses) ||
+    !sameValue(previous.initContainerStatuses, status.initContainerStatuses) ||
+    !sameValue(previous.ephemeralContainerStatuses, status.ephemeralContainerStatuses)
+  );
+}
+
+/** Whether a newer version of the pod asks for anything; the echo of our own status does not. */
+export function asksForMore(before: Pod, after: Pod): boolean {
+  const asked = ({ metadata, spec }: Pod): string =>
+    JSON.stringify([
+      spec,
+      metadata.labels,
+      metadata.annotations,
+      metadata.deletionTimestamp,
+      metadata.deletionGracePeriodSeconds,
+    ]);
+  // Readiness gates are conditions that others write into the status.
+  return (after.spec.readinessGates ?? []).length > 0 || asked(before) !== asked(after);
+}

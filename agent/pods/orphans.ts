@@ -1,0 +1,56 @@
+// Pods that are on this machine although no source wants them: left by an agent that was killed, or force-deleted
+// while no agent ran. Found in the runtime, on disk and among the cgroups, and removed from all three.
+
+import { errorMessage } from '../../lib/errors.ts';
+import type { PodRef, PodSnapshot, PodUID } from '../ports/runtime.ts';
+import { isAlive, MINIMUM_GRACE_SECONDS } from './termination.ts';
+import type { WorkerContext } from './worker-context.ts';
+
+type OrphanContext = Pick<WorkerContext, 'runtime' | 'volumes' | 'cgroups' | 'tracer' | 'log'>;
+
+/** Every pod that something on this machine belongs to. Names are known only to the runtime. */
+export async function listPodsOnMachine({ runtime, volumes, cgroups }: OrphanContext): Promise<Map<PodUID, PodRef>> {
+  const [inRuntime, onDisk, inCgroups] = await Promise.all([
+    runtime.listPods(),
+    volumes.listPods(),
+    cgroups.listPods(),
+  ]);
+  const pods = new Map<PodUID, PodRef>();
+  for (const uid of [...onDisk, ...inCgroups]) pods.set(uid, { uid, namespace: '', name: '' });
+  for (const { pod } of inRuntime) pods.set(pod.uid, pod);
+  return pods;
+}
+
+/** Stops and removes everything of a pod. Idempotent; rejects with the first thing that would not go. */
+export async function removeOrphan(pod: PodRef, context: OrphanContext): Promise<void> {
+  const { runtime, volumes, cgroups, tracer } = context;
+  await tracer.within({ pod, cause: 'no source wants the pod' }, () =>
+    tracer.span('worker', 'removeOrphan', {}, async () => {
+      const snapshot: PodSnapshot = await runtime.observePod(pod);
+      const alive = snapshot.containers.filter(isAlive);
+      await Promise.all(alive.map(({ id }) => runtime.stopContainer(id, MINIMUM_GRACE_SECONDS)));
+      await Promise.all(snapshot.sandboxes.map(({ id }) => runtime.stopPodSandbox(id)));
+      await Promise.all(snapshot.containers.map(({ id }) => runtime.removeContainer(id)));
+      await Promise.all(snapshot.sandboxes.map(({ id }) => runtime.removePodSandbox(id)));
+      await volumes.unmountAll(pod);
+      await cgroups.removePod(pod.uid);
+    }),
+  );
+}
+
+/** Removes every pod on the machine that `isKept` does not know. One that resists is reported and left for next time. */
+export async function removeOrphans(context: OrphanContext, isKept: (uid: PodUID) => boolean): Promise<void> {
+  const pods = await listPodsOnMachine(context);
+  const orphans = [...pods.values()].filter(({ uid }) => !isKept(uid));
+  await Promise.all(
+    orphans.map(async (pod) => {
+      try {
+        await removeOrphan(pod, context);
+        context.log('info', 'removed a pod that nothing wants', { uid: pod.uid, pod: `${pod.namespace}/${pod.name}` });
+      } catch (error) {
+        const fields = { uid: pod.uid, pod: `${pod.namespace}/${pod.name}`, error: errorMessage(error) };
+        context.log('warn', 'a pod that nothing wants could not be removed, will try again', fields);
+      }
+    }),
+  );
+}

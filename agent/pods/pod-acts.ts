@@ -1,0 +1,313 @@
+// The acts of a pod that runs: volumes and cgroup, sandbox, starting and stopping containers. Each is a task beside
+// the worker's loop, remembers what went wrong and when to try again, and wakes the loop when it ends. It decides
+// nothing: what is to be done comes from actions.ts.
+
+import type { Pod, PodStatus } from '../../client/types.ts';
+import { type BackoffEntry, nextBackoff } from '../../lib/backoff.ts';
+import { errorMessage } from '../../lib/errors.ts';
+import { VolumeError } from '../ports/node.ts';
+import type { ContainerId, ContainerSnapshot, PodRef, PodSnapshot, RuntimeImage } from '../ports/runtime.ts';
+import { type KillAction, newestOf, type PodAction, type StartAction } from './actions.ts';
+import { ContainerKiller } from './container-killer.ts';
+import { StartError } from './container-starter.ts';
+import type { WaitingReason } from './container-status.ts';
+import { podReference } from './events.ts';
+import { rpcMessage } from './format.ts';
+import { abortable } from './hooks.ts';
+import { restartBackoffAfterStart, restartBackoffKey } from './restart-backoff.ts';
+import { gracePeriodSeconds, isAlive, stopsAfter } from './termination.ts';
+import type { WorkerContext } from './worker-context.ts';
+
+/** The worker, as its acts see it. */
+export interface ActsHost {
+  readonly ref: PodRef;
+  readonly pod: Pod;
+  previous(): PodStatus | undefined;
+  wake(cause: string): void;
+  wakeAt(epochMs: number): void;
+}
+
+// Names that no container can have: retries of containers are kept under theirs.
+const SANDBOX = '#sandbox';
+const PREPARE = '#prepare';
+
+export class PodActs {
+  readonly #host: ActsHost;
+  readonly #context: WorkerContext;
+  readonly killer: ContainerKiller;
+  /** Aborts whatever serves the pod's running, once it is to end. */
+  readonly #runs = new AbortController();
+  #prepared: Promise<void> | undefined;
+  #sandboxBusy = false;
+
+  // Plain data that the next decision and the next report read.
+  readonly starting = new Set<string>();
+  /** Containers that were stopped in order to run again. */
+  readonly restartWanted = new Set<string>();
+  /** Restart back-off, by restartBackoffKey. */
+  readonly restarts = new Map<string, BackoffEntry>();
+  /** Why a container's start failed, by name. */
+  readonly troubles = new Map<string, WaitingReason>();
+
+  /** Not before (epoch ms), and the pauses so far, per thing that failed. */
+  readonly #notBefore = new Map<string, number>();
+  readonly #pauses = new Map<string, BackoffEntry>();
+  readonly #peeked = new Map<string, Promise<RuntimeImage | undefined>>();
+
+  constructor(host: ActsHost, context: WorkerContext) {
+    this.#host = host;
+    this.#context = context;
+    this.killer = new ContainerKiller(context);
+  }
+
+  get sandboxBusy(): boolean {
+    return this.#sandboxBusy;
+  }
+  get busy(): boolean {
+    return this.#sandboxBusy || this.starting.size > 0;
+  }
+
+  /** Ends whatever can be ended of what is under way; what cannot be ended wakes the loop when it is over. */
+  abort(reason: string): void {
+    this.#runs.abort(new Error(reason));
+  }
+
+  /** Begins the actions of one decision. */
+  perform(actions: readonly PodAction[], snapshot: PodSnapshot): void {
+    // Order between containers is promised only where one has a postStart hook for the others to wait for.
+    let earlier: Promise<void> = Promise.resolve();
+    for (const action of actions) {
+      if (action.kind === 'createSandbox' && this.#isDue(SANDBOX)) {
+        this.#task('sandbox', SANDBOX, () => this.#createSandbox(action, snapshot));
+      } else if (action.kind === 'killContainer' && this.#isDue(action.container.id)) {
+        this.#task('kill', action.container.id, () => this.#kill(action));
+      } else if (action.kind === 'startContainer' && this.#isDue(action.container.name)) {
+        const gate = earlier;
+        const started = this.#task('start', action.container.name, () => this.#start(action, snapshot, gate));
+        if ('lifecycle' in action.container && action.container.lifecycle?.postStart !== undefined) earlier = started;
+      }
+    }
+  }
+
+  /** Volumes and cgroup of a pod that ran before the agent did are looked after again. */
+  adopt(): void {
+    if (this.#prepared !== undefined || !this.#isDue(PREPARE)) return;
+    this.#prepare().then(
+      () => this.settled(PREPARE),
+      (error) => {
+        if (!this.#runs.signal.aborted) this.#host.wakeAt(this.postpone(PREPARE, error));
+      },
+    );
+  }
+
+  /** Stops an instance; a failure is reported and thrown. */
+  async stopContainer(
+    instance: ContainerSnapshot,
+    reason: KillAction['reason'] | 'podEnds',
+    message = `Stopping container ${instance.name}`,
+  ): Promise<void> {
+    const { pod } = this.#host;
+    const all = [...pod.spec.containers, ...(pod.spec.initContainers ?? [])];
+    const spec = all.find(({ name }) => name === instance.name);
+    try {
+      await this.killer.kill({
+        pod,
+        instance,
+        spec,
+        message,
+        graceSeconds: gracePeriodSeconds(pod, spec, reason),
+        after: reason === 'podEnds' ? stopsAfter(pod, instance.name) : new Set(),
+        podIP: this.#host.previous()?.podIP,
+      });
+    } catch (error) {
+      const text = `error killing pod: failed to "KillContainer" for "${instance.name}" with KillContainerError: `;
+      this.#context.recorder.event(podReference(pod), 'Warning', 'FailedKillPod', `"${text}${rpcMessage(error)}"`);
+      throw error;
+    }
+  }
+
+  /** Notes a failure and when to try again (epoch ms, returned); pauses grow until `settled`. */
+  postpone(key: string, error: unknown, retryAt?: number): number {
+    const { clock, config, log } = this.#context;
+    const now = clock.now();
+    const pause = nextBackoff(config.syncBackoff, this.#pauses.get(key), now);
+    this.#pauses.set(key, pause);
+    const at = retryAt ?? now + pause.delayMs;
+    this.#notBefore.set(key, at);
+    const { namespace, name } = this.#host.ref;
+    const fields = { pod: `${namespace}/${name}`, inMs: at - now, error: errorMessage(error) };
+    log('warn', `${key}: failed, will try again`, fields);
+    return at;
+  }
+
+  settled(key: string): void {
+    this.#pauses.delete(key);
+    this.#notBefore.delete(key);
+  }
+
+  /** Whether the time to try has come; if not, the loop is woken when it has. */
+  #isDue(key: string): boolean {
+    const at = this.#notBefore.get(key);
+    if (at === undefined || at <= this.#context.clock.now()) return true;
+    this.#host.wakeAt(at);
+    return false;
+  }
+
+  /** Runs work beside the loop and wakes it afterwards. */
+  async #task(name: string, key: string, work: () => Promise<void>): Promise<void> {
+    try {
+      await work();
+    } catch (error) {
+      // What was abandoned because the pod ends has nothing more to say; the loop looks at what is there.
+      if (!this.#runs.signal.aborted) {
+        this.#host.wakeAt(this.postpone(key, error));
+        return;
+      }
+    }
+    this.#host.wake(`${name} done`);
+  }
+
+  /** The pod's cgroup and volumes, once. A failure is reported and thrown, and the next call tries again. */
+  #prepare(): Promise<void> {
+    this.#prepared ??= this.#prepareNow().catch((error) => {
+      this.#prepared = undefined;
+      throw error;
+    });
+    return this.#prepared;
+  }
+
+  async #prepareNow(): Promise<void> {
+    const { cgroups, volumes, recorder } = this.#context;
+    const { pod } = this.#host;
+    const { signal } = this.#runs;
+    const [cgroup, mounts] = await Promise.allSettled([
+      cgroups.ensurePod(pod),
+      abortable(volumes.mountAll(pod, signal), signal),
+    ]);
+    signal.throwIfAborted();
+    if (cgroup.status === 'rejected') {
+      const message = `unable to ensure pod container exists: ${errorMessage(cgroup.reason)}`;
+      recorder.event(podReference(pod), 'Warning', 'FailedCreatePodContainer', message);
+      throw cgroup.reason;
+    }
+    if (mounts.status === 'rejected') {
+      const said = errorMessage(mounts.reason);
+      const message = mounts.reason instanceof VolumeError ? said : `Unable to attach or mount volumes: ${said}`;
+      recorder.event(podReference(pod), 'Warning', 'FailedMount', message);
+      throw mounts.reason;
+    }
+  }
+
+  async #createSandbox(action: Extract<PodAction, { kind: 'createSandbox' }>, snapshot: PodSnapshot): Promise<void> {
+    const { runtime, recorder } = this.#context;
+    const { pod } = this.#host;
+    const { signal } = this.#runs;
+    this.#sandboxBusy = true;
+    try {
+      if (action.replaces) await this.#dropSandboxes(snapshot);
+      try {
+        await this.#prepare();
+      } catch (error) {
+        if (!signal.aborted) this.postpone(SANDBOX, error);
+        return;
+      }
+      signal.throwIfAborted();
+      this.#peekAtImages();
+      try {
+        await runtime.runPodSandbox({ pod, attempt: action.attempt, runtimeHandler: '' });
+        this.settled(SANDBOX);
+      } catch (error) {
+        const message = `Failed to create pod sandbox: ${rpcMessage(error)}`;
+        recorder.event(podReference(pod), 'Warning', 'FailedCreatePodSandBox', message);
+        this.postpone(SANDBOX, error);
+      }
+    } finally {
+      this.#sandboxBusy = false;
+    }
+  }
+
+  /** Whether the first images are there is found out while the sandbox is being made. */
+  #peekAtImages(): void {
+    const { initContainers = [], containers } = this.#host.pod.spec;
+    for (const container of initContainers.length > 0 ? initContainers.slice(0, 1) : containers) {
+      const peeked = this.#context.images.peek(container);
+      if (peeked === undefined) continue;
+      // The start looks at the outcome; until then a failure must not count as unhandled.
+      peeked.catch(() => undefined);
+      this.#peeked.set(container.name, peeked);
+    }
+  }
+
+  /** Takes down what is left of the old sandbox; init containers are forgotten, since they must run again. */
+  async #dropSandboxes(snapshot: PodSnapshot): Promise<void> {
+    const { runtime, recorder } = this.#context;
+    const message = 'Pod sandbox changed, it will be killed and re-created.';
+    recorder.event(podReference(this.#host.pod), 'Normal', 'SandboxChanged', message);
+    const alive = snapshot.containers.filter(isAlive);
+    await Promise.all(alive.map((instance) => this.stopContainer(instance, 'podEnds')));
+    await Promise.all(snapshot.sandboxes.map((sandbox) => runtime.stopPodSandbox(sandbox.id)));
+    const init = snapshot.containers.filter((container) => container.type === 'init');
+    await Promise.all(init.map((container) => runtime.removeContainer(container.id)));
+  }
+
+  async #start(action: StartAction, snapshot: PodSnapshot, earlier: Promise<void>): Promise<void> {
+    const { container } = action;
+    const { name } = container;
+    const { clock, config, starter, node } = this.#context;
+    const { signal } = this.#runs;
+    this.starting.add(name);
+    const peeked = this.#peeked.get(name);
+    this.#peeked.delete(name);
+    try {
+      await earlier;
+      try {
+        await this.#prepare();
+      } catch (error) {
+        if (!signal.aborted) this.postpone(name, error);
+        return;
+      }
+      const target = 'targetContainerName' in container ? container.targetContainerName : undefined;
+      await starter.start({
+        pod: this.#host.pod,
+        action,
+        podIPs: this.#host.pod.spec.hostNetwork === true ? node.hostIPs() : action.sandbox.ips,
+        peeked,
+        targetContainerId: target === undefined ? undefined : newestOf(snapshot, target)?.id,
+        signal,
+        onAttempt: () => {
+          this.restartWanted.delete(name);
+          if (action.previousFinishedAt === undefined) return;
+          const key = restartBackoffKey(name, action.hash);
+          const { restartBackoff } = config;
+          const entry = this.restarts.get(key);
+          this.restarts.set(
+            key,
+            restartBackoffAfterStart(restartBackoff, entry, action.previousFinishedAt, clock.now()),
+          );
+        },
+      });
+      this.troubles.delete(name);
+      this.settled(name);
+    } catch (error) {
+      if (signal.aborted || !(error instanceof StartError)) throw error;
+      this.troubles.set(name, error.waiting);
+      this.postpone(name, error, error.retryAt);
+      if (error.started !== undefined) await this.#killStarted(error.started);
+    } finally {
+      this.starting.delete(name);
+    }
+  }
+
+  async #kill({ container, reason, message, thenStart }: KillAction): Promise<void> {
+    await this.stopContainer(container, reason, message);
+    if (thenStart) this.restartWanted.add(container.name);
+  }
+
+  /** Stops an instance that was started a moment ago, so that no snapshot has it yet. */
+  async #killStarted(id: ContainerId): Promise<void> {
+    const snapshot = await this.#context.runtime.observePod(this.#host.ref);
+    const instance = snapshot.containers.find((container) => container.id === id);
+    if (instance === undefined || !isAlive(instance)) return;
+    await this.stopContainer(instance, 'postStartHook', 'FailedPostStartHook');
+  }
+}

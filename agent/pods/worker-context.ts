@@ -1,0 +1,41 @@
+// What every PodWorker of an agent shares: the ports and the helpers built on them. Types and one constructor.
+
+import type { PodProbes } from '../ports/probes.ts';
+import type { ContainerRuntime, PodUID } from '../ports/runtime.ts';
+import { ContainerStarter } from './container-starter.ts';
+import { createHookRunner, type RunHook } from './hooks.ts';
+import { ImageManager } from './image-manager.ts';
+import { noProbes } from './no-probes.ts';
+import { DEFAULT_PODS_CONFIG, type PodsAgentOptions, type PodsConfig, type PodsLog } from './options.ts';
+import { StatusManager } from './status-manager.ts';
+
+export interface WorkerContext extends Omit<PodsAgentOptions, 'config' | 'log' | 'probes' | 'sources'> {
+  readonly runtime: ContainerRuntime;
+  readonly config: PodsConfig;
+  readonly log: PodsLog;
+  readonly probes: PodProbes;
+  readonly images: ImageManager;
+  readonly starter: ContainerStarter;
+  readonly statuses: StatusManager;
+  readonly runHook: RunHook;
+}
+
+export function createWorkerContext(options: PodsAgentOptions, onGone: (uid: PodUID) => void): WorkerContext {
+  const { runtime, objects, recorder, clock, tracer, volumes, node, api } = options;
+  const config: PodsConfig = { ...DEFAULT_PODS_CONFIG, ...options.config };
+  const log: PodsLog = options.log ?? (() => undefined);
+  const runHook = createHookRunner(runtime, clock, tracer);
+  const images = new ImageManager({ runtime, objects, recorder, clock, config });
+  const starter = new ContainerStarter({
+    runtime,
+    volumes,
+    objects,
+    recorder,
+    images,
+    node,
+    masterServiceNamespace: config.masterServiceNamespace,
+    runHook,
+  });
+  const statuses = new StatusManager({ api, clock, tracer, config, log, onGone });
+  return { ...options, config, log, probes: options.probes ?? noProbes, images, starter, statuses, runHook };
+}

@@ -1,0 +1,379 @@
+// The loop of one pod: observe, decide, report, act. Strictly serial in what it decides; long work (pulling an image,
+// making a sandbox, stopping a container) runs beside the loop and wakes it when it ends, so that news and deletions
+// never wait for it. The rules are elsewhere: actions.ts, termination.ts, status.ts; the doing is in pod-acts.ts.
+
+import type { Pod, PodStatus } from '../../client/types.ts';
+import type { Timer } from '../../lib/clock.ts';
+import { errorMessage } from '../../lib/errors.ts';
+import type { PodLifecycleEvent, PodRef, PodSnapshot, SandboxId } from '../ports/runtime.ts';
+import { computePodActions, type PodActions } from './actions.ts';
+import type { WaitingReason } from './container-status.ts';
+import { activeDeadline } from './deadline.ts';
+import { containerReference, podReference } from './events.ts';
+import { rpcMessage } from './format.ts';
+import { computeGarbage } from './garbage.ts';
+import { asksForMore, isNews, isSignificant } from './news.ts';
+import { isTerminalPhase } from './phase.ts';
+import { type ActsHost, PodActs } from './pod-acts.ts';
+import { backOffEventMessage } from './restart-backoff.ts';
+import { computePodStatus } from './status.ts';
+import { podUID } from './status-manager.ts';
+import { computeTermination, gracePeriodSeconds, isAlive } from './termination.ts';
+import type { WorkerContext } from './worker-context.ts';
+
+/** `ended`: nothing runs, network, volumes and cgroup are released; `gone`: nothing of the pod is left here. */
+type Mode = 'running' | 'terminating' | 'ended' | 'gone';
+
+export interface PodWorkerOptions {
+  /** The runtime is known to have nothing of this pod, so the first look at it can be spared. */
+  readonly unknownToRuntime: boolean;
+  /** The pod was refused: nothing of it was ever here, and nothing will be. */
+  readonly neverRan: boolean;
+  /** Called once when nothing of the pod is left on this node. */
+  readonly onGone: () => void;
+}
+
+const LOOP = '#sync';
+const SAME_AGAIN_MS = 1_000;
+
+export class PodWorker implements ActsHost {
+  readonly ref: PodRef;
+  readonly #context: WorkerContext;
+  readonly #options: PodWorkerOptions;
+  readonly #acts: PodActs;
+  #pod: Pod;
+  #mode: Mode = 'running';
+  #snapshot: PodSnapshot | undefined;
+  #spareLook: boolean;
+  /** Why the agent itself ends the pod. */
+  #failure: WaitingReason | undefined;
+  /** No source wants the pod any more. */
+  #unwanted = false;
+
+  #looping = false;
+  #stopped = false;
+  #causes: string[] = [];
+  #timer: Timer | undefined;
+  #timerAt = Number.POSITIVE_INFINITY;
+
+  #releasing = false;
+  /** Until when (epoch ms) each BackOff event stands. */
+  readonly #announced = new Map<string, number>();
+  readonly #stoppedSandboxes = new Set<SandboxId>();
+  /** When (epoch ms) a stop of an instance last ended well. */
+  readonly #stoppedAt = new Map<string, number>();
+  readonly #collecting = new Set<string>();
+
+  constructor(pod: Pod, context: WorkerContext, options: PodWorkerOptions) {
+    const { uid, namespace, name } = pod.metadata;
+    this.ref = { uid: podUID(uid), namespace, name };
+    this.#pod = pod;
+    this.#context = context;
+    this.#options = options;
+    this.#spareLook = options.unknownToRuntime;
+    if (options.neverRan) this.#mode = 'ended';
+    this.#acts = new PodActs(this, context);
+  }
+
+  get pod(): Pod {
+    return this.#pod;
+  }
+  get snapshot(): PodSnapshot | undefined {
+    return this.#snapshot;
+  }
+  get gone(): boolean {
+    return this.#mode === 'gone';
+  }
+  /** Whether the pod still uses resources of the node. */
+  get active(): boolean {
+    return this.#mode === 'running' || this.#mode === 'terminating';
+  }
+
+  /** The status last computed here, or else what the API has. */
+  previous(): PodStatus | undefined {
+    return this.#context.statuses.get(this.ref.uid) ?? this.#pod.status;
+  }
+
+  /** A newer version of the pod. */
+  update(pod: Pod, cause: string): void {
+    const before = this.#pod;
+    this.#pod = pod;
+    this.#context.statuses.podSeen(pod);
+    const grace = pod.metadata.deletionGracePeriodSeconds;
+    if (this.#mode === 'terminating' && grace !== before.metadata.deletionGracePeriodSeconds) {
+      this.#acts.killer.shortenAll(gracePeriodSeconds(pod, undefined, 'podEnds'));
+    }
+    if (asksForMore(before, pod)) this.wake(cause);
+  }
+
+  /** No source wants the pod any more: it is stopped, and nothing is left of it. */
+  remove(): void {
+    this.#unwanted = true;
+    this.wake('pod removed');
+  }
+
+  /** Ends the pod for a reason of the node's own; its phase becomes Failed. */
+  fail(failure: WaitingReason): void {
+    this.#failure ??= failure;
+    this.wake(failure.reason);
+  }
+
+  /** Something happened in the runtime. */
+  event(event: PodLifecycleEvent): void {
+    if (isNews(event, this.#snapshot, this.#acts.busy)) this.wake(event.type);
+  }
+
+  wake(cause: string): void {
+    if (!this.#causes.includes(cause)) this.#causes.push(cause);
+    if (!this.#looping && !this.#stopped) void this.#loop();
+  }
+
+  wakeAt(epochMs: number): void {
+    if (epochMs >= this.#timerAt || this.#stopped) return;
+    this.#timer?.cancel();
+    this.#timerAt = epochMs;
+    this.#timer = this.#context.clock.after(Math.max(0, epochMs - this.#context.clock.now()), () => {
+      this.#timerAt = Number.POSITIVE_INFINITY;
+      this.wake('timer');
+    });
+  }
+
+  /** Stops deciding. What runs keeps running. */
+  stop(): void {
+    this.#stopped = true;
+    this.#timer?.cancel();
+    this.#acts.abort('the agent is stopping');
+  }
+
+  async #loop(): Promise<void> {
+    this.#looping = true;
+    const { tracer } = this.#context;
+    while (this.#causes.length > 0 && !this.#stopped) {
+      const cause = this.#causes.join(', ');
+      this.#causes = [];
+      try {
+        await tracer.within({ pod: this.ref, cause }, () =>
+          tracer.span('worker', 'syncPod', { mode: this.#mode }, () => this.#sync()),
+        );
+        this.#acts.settled(LOOP);
+      } catch (error) {
+        this.wakeAt(this.#acts.postpone(LOOP, error));
+      }
+    }
+    this.#looping = false;
+  }
+
+  async #sync(): Promise<void> {
+    this.#timer?.cancel();
+    this.#timerAt = Number.POSITIVE_INFINITY;
+    if (this.#mode === 'running' && this.#mustEnd()) this.#beginEnd();
+    if (this.#mode === 'gone' || this.#releasing) return;
+    if (this.#mode === 'ended') {
+      if (this.#isLeaving()) await this.#leave(await this.#observe());
+      return;
+    }
+    this.wakeAt(this.#context.clock.now() + this.#context.config.resyncMs);
+    const snapshot = await this.#observe();
+    if (this.#mode === 'running') this.#run(snapshot);
+    else await this.#terminate(snapshot);
+  }
+
+  async #observe(): Promise<PodSnapshot> {
+    const { runtime, probes, clock } = this.#context;
+    const empty: PodSnapshot = { pod: this.ref, sandboxes: [], containers: [], observedAt: clock.now() };
+    const snapshot = this.#spareLook ? empty : await runtime.observePod(this.ref);
+    this.#spareLook = false;
+    this.#snapshot = snapshot;
+    probes.podObserved(this.#pod, snapshot);
+    return snapshot;
+  }
+
+  #mustEnd(): boolean {
+    const deadline = activeDeadline(this.#pod, this.previous()?.startTime, this.#context.clock.now());
+    if (deadline?.failure !== undefined) this.#failure ??= deadline.failure;
+    else if (deadline !== undefined) this.wakeAt(deadline.at);
+    return this.#isLeaving() || this.#failure !== undefined || isTerminalPhase(this.previous()?.phase);
+  }
+
+  #isLeaving(): boolean {
+    return this.#unwanted || this.#pod.metadata.deletionTimestamp !== undefined;
+  }
+
+  #beginEnd(): void {
+    this.#mode = 'terminating';
+    this.#context.probes.podTerminating(this.#pod);
+    this.#acts.abort('the pod is being terminated');
+  }
+
+  #run(snapshot: PodSnapshot): void {
+    const { clock, config, probes } = this.#context;
+    const acts = this.#acts;
+    const decision = computePodActions({
+      pod: this.#pod,
+      snapshot,
+      previous: this.previous(),
+      probes: probes.results,
+      backoff: acts.restarts,
+      backoffPolicy: config.restartBackoff,
+      now: clock.now(),
+      sandboxBusy: acts.sandboxBusy,
+      starting: acts.starting,
+      killing: acts.killer.underWay,
+      restartWanted: acts.restartWanted,
+    });
+    this.#announce(decision);
+    this.#report(snapshot, decision.waiting, false);
+    if (decision.wakeAt !== undefined) this.wakeAt(decision.wakeAt);
+    if (decision.actions.some((action) => action.kind === 'finishPod')) {
+      this.#beginEnd();
+      this.wake('pod completed');
+      return;
+    }
+    if (snapshot.sandboxes[0]?.state === 'ready') acts.adopt();
+    acts.perform(decision.actions, snapshot);
+    this.#collectGarbage(snapshot);
+  }
+
+  #collectGarbage(snapshot: PodSnapshot): void {
+    const { runtime, config, log } = this.#context;
+    const { containers, sandboxes } = computeGarbage(snapshot, config.maxPerPodContainer);
+    const collect = (id: string, work: () => Promise<void>): void => {
+      if (this.#collecting.has(id)) return;
+      this.#collecting.add(id);
+      work()
+        .catch((error) => log('warn', 'not removed, will try again', { id, error: errorMessage(error) }))
+        .finally(() => this.#collecting.delete(id));
+    };
+    for (const { id } of containers) collect(id, () => runtime.removeContainer(id));
+    for (const { id } of sandboxes) {
+      collect(id, async () => {
+        await runtime.stopPodSandbox(id);
+        await runtime.removePodSandbox(id);
+      });
+    }
+  }
+
+  async #terminate(snapshot: PodSnapshot): Promise<void> {
+    const { clock } = this.#context;
+    const step = computeTermination({
+      snapshot,
+      killing: this.#acts.killer.underWay,
+      busy: this.#acts.busy,
+      stopped: this.#stoppedSandboxes,
+    });
+    this.#report(snapshot, new Map(), !this.#acts.busy && !snapshot.containers.some(isAlive));
+    switch (step.kind) {
+      case 'kill':
+        for (const instance of step.containers) {
+          // The runtime said that it is dead, and shows it alive: ask again, but not in a circle.
+          const notBefore = (this.#stoppedAt.get(instance.id) ?? Number.NEGATIVE_INFINITY) + SAME_AGAIN_MS;
+          if (notBefore > clock.now()) this.wakeAt(notBefore);
+          else this.#endTask(`kill ${instance.name}`, () => this.#stop(instance));
+        }
+        return;
+      case 'wait':
+        return;
+      case 'stopSandboxes':
+        await Promise.all(step.sandboxes.map(({ id }) => this.#stopSandbox(id)));
+        return this.#terminate(snapshot);
+      default:
+        this.#releasing = true;
+        this.#endTask('#release', async () => {
+          try {
+            await this.#release(snapshot);
+          } finally {
+            this.#releasing = false;
+          }
+        });
+    }
+  }
+
+  async #stop(instance: PodSnapshot['containers'][number]): Promise<void> {
+    await this.#acts.stopContainer(instance, 'podEnds');
+    this.#stoppedAt.set(instance.id, this.#context.clock.now());
+  }
+
+  async #stopSandbox(id: SandboxId): Promise<void> {
+    try {
+      await this.#context.runtime.stopPodSandbox(id);
+      this.#stoppedSandboxes.add(id);
+    } catch (error) {
+      const text = `"error killing pod: failed to "KillPodSandbox" for "${this.ref.uid}": ${rpcMessage(error)}"`;
+      this.#context.recorder.event(podReference(this.#pod), 'Warning', 'FailedKillPod', text);
+      throw error;
+    }
+  }
+
+  /** Work of the end: whatever goes wrong is tried again with growing pauses until it is done. */
+  #endTask(name: string, work: () => Promise<void>): void {
+    work().then(
+      () => {
+        this.#acts.settled(name);
+        this.wake(`${name} done`);
+      },
+      (error) => this.wakeAt(this.#acts.postpone(name, error)),
+    );
+  }
+
+  /** Gives back what the node lent the pod, and if the pod is leaving, removes every trace of it. */
+  async #release(snapshot: PodSnapshot): Promise<void> {
+    const { volumes, cgroups } = this.#context;
+    const leaving = this.#isLeaving();
+    await Promise.all([volumes.unmountAll(this.ref), leaving ? this.#removeFromRuntime(snapshot) : undefined]);
+    await cgroups.removePod(this.ref.uid);
+    this.#mode = 'ended';
+    if (leaving) this.#letGo();
+  }
+
+  async #removeFromRuntime(snapshot: PodSnapshot): Promise<void> {
+    const { runtime } = this.#context;
+    await Promise.all(snapshot.containers.map(({ id }) => runtime.removeContainer(id)));
+    await Promise.all(snapshot.sandboxes.map(({ id }) => runtime.removePodSandbox(id)));
+  }
+
+  /** The pod ended earlier and is leaving now: what was kept for its logs goes too. */
+  async #leave(snapshot: PodSnapshot): Promise<void> {
+    await this.#removeFromRuntime(snapshot);
+    this.#letGo();
+  }
+
+  #letGo(): void {
+    const { statuses, images, probes } = this.#context;
+    this.#mode = 'gone';
+    this.#timer?.cancel();
+    images.forget(this.ref.uid);
+    probes.podRemoved(this.ref.uid);
+    const status = this.previous();
+    if (!this.#unwanted && status !== undefined) statuses.finalize(this.#pod, status);
+    this.#options.onGone();
+  }
+
+  #report(snapshot: PodSnapshot, held: PodActions['waiting'], over: boolean): void {
+    // There is no object left to report on.
+    if (this.#unwanted) return;
+    const { statuses, node, probes, clock } = this.#context;
+    const previous = this.previous();
+    const status = computePodStatus({
+      pod: this.#pod,
+      snapshot,
+      probes: probes.results,
+      previous,
+      hostIPs: node.hostIPs(),
+      waiting: new Map([...this.#acts.troubles, ...held]),
+      over,
+      ...(this.#failure === undefined ? {} : { failure: this.#failure }),
+      now: clock.now(),
+    });
+    statuses.set(this.#pod, status, isSignificant(previous, status) ? 'now' : 'soon');
+  }
+
+  /** One BackOff event per wait. */
+  #announce({ waiting }: PodActions): void {
+    for (const [name, { until }] of waiting) {
+      if (this.#announced.get(name) === until) continue;
+      this.#announced.set(name, until);
+      const message = backOffEventMessage(name, this.#pod);
+      this.#context.recorder.event(containerReference(this.#pod, name), 'Warning', 'BackOff', message);
+    }
+  }
+}
