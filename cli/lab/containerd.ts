@@ -78,13 +78,16 @@ async function overlayWorks(directory: string): Promise<boolean> {
   return mounted.code === 0;
 }
 
-/** Writes config.toml for the containerd that is installed, and the directories it names. */
-export async function writeContainerdConfig(options: ContainerdOptions): Promise<void> {
+export type Snapshotter = 'overlayfs' | 'native';
+
+/** Writes config.toml for the containerd that is installed, and the directories it names. Returns its snapshotter. */
+export async function writeContainerdConfig(options: ContainerdOptions): Promise<Snapshotter> {
   const { paths } = options;
   const registryConfigDir = join(dirname(paths.config), 'certs.d');
   await mkdir(paths.root, { recursive: true, mode: 0o711 });
   await mkdir(paths.state, { recursive: true, mode: 0o711 });
   await mkdir(registryConfigDir, { recursive: true });
+  const snapshotter = (await overlayWorks(paths.root)) ? 'overlayfs' : 'native';
   const text = renderContainerdConfig({
     version: await containerdVersion(),
     root: paths.root,
@@ -96,11 +99,12 @@ export async function writeContainerdConfig(options: ContainerdOptions): Promise
     cniConfDir: options.cniConfDir,
     cniBinDir: options.cniBinDir,
     cgroupDriver: options.cgroupDriver ?? 'cgroupfs',
-    snapshotter: (await overlayWorks(paths.root)) ? 'overlayfs' : 'native',
+    snapshotter,
     restrictOomScoreAdj: !hasSysResource(await readFile('/proc/self/status', 'utf8')),
     registryConfigDir,
   });
   await writeFileAtomic(paths.config, text);
+  return snapshotter;
 }
 
 /** Starts containerd on a configuration that is written. Resolves when the process runs, not when it serves. */

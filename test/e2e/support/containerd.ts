@@ -8,6 +8,7 @@ import {
   type ContainerdPaths,
   clearContainerd,
   containerdReady,
+  type Snapshotter,
   spawnContainerd,
   stopContainerd,
   writeContainerdConfig,
@@ -27,6 +28,7 @@ export interface RunningContainerd {
   readonly pid: number;
   readonly logFile: string;
   readonly paths: ContainerdPaths;
+  readonly snapshotter: Snapshotter;
   /** Kills the daemon (SIGKILL) and starts it again on the same state; shims and containers live on. */
   restart(): Promise<void>;
   /** SIGKILL, without any cleaning; `restart` or `stop` may follow. */
@@ -54,7 +56,11 @@ export async function startContainerd(options: StartContainerdOptions): Promise<
   await mkdir(cniConfDir, { recursive: true });
   // A run that was killed may have left its daemon behind.
   await clearContainerd(paths);
-  await writeContainerdConfig({ paths, cniConfDir, cniBinDir: options.cniBinDir ?? '/usr/lib/cni' });
+  const snapshotter = await writeContainerdConfig({
+    paths,
+    cniConfDir,
+    cniBinDir: options.cniBinDir ?? '/usr/lib/cni',
+  });
   let child = await spawnContainerd(paths);
   let stopped = false;
   const kill = async (): Promise<void> => {
@@ -81,6 +87,7 @@ export async function startContainerd(options: StartContainerdOptions): Promise<
     },
     logFile: paths.logFile,
     paths,
+    snapshotter,
     kill,
     restart: async () => {
       if (!stopped) {

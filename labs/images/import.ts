@@ -1,0 +1,146 @@
+// Gives a containerd the lab's images: pulled where their registry answers, else built here and imported. An image that
+// is already there is left alone.
+
+import { credentials } from '@grpc/grpc-js';
+import { type Clock, systemClock } from '../../lib/clock.ts';
+import { errorMessage } from '../../lib/errors.ts';
+import { execOk } from '../../lib/exec.ts';
+import { Tracer } from '../../lib/trace.ts';
+import { loadProto } from '../../proto/load.ts';
+import { GrpcError, type UnaryCaller, unaryCaller } from '../../proto/unary.ts';
+import { buildImages, type LabImage, loadDefinitions } from './build.ts';
+
+export interface ImportOptions {
+  /** containerd's socket, without a scheme. */
+  readonly socket: string;
+  readonly snapshotter: 'overlayfs' | 'native';
+  /** `build` asks no registry. Default `auto`. */
+  readonly source?: 'auto' | 'build';
+  readonly images?: readonly LabImage[];
+  readonly say?: (line: string) => void;
+  readonly clock?: Clock;
+  readonly probe?: (registry: string) => Promise<boolean>;
+}
+
+export type ImportOutcome = 'present' | 'pulled' | 'built' | 'cached';
+
+const PROBE_MS = 2_000;
+const VISIBLE_MS = 20_000;
+const PULL_MS = 300_000;
+
+/** The host that serves a name's registry: Docker Hub's is not the name's first part. Pure. */
+export function registryOf(name: string): string {
+  const host = name.slice(0, name.indexOf('/'));
+  return host === 'docker.io' ? 'registry-1.docker.io' : host;
+}
+
+/** Whether something that speaks the registry protocol answers; any HTTP status will do, 401 is the usual one. */
+export async function registryAnswers(registry: string): Promise<boolean> {
+  try {
+    const response = await fetch(`https://${registry}/v2/`, {
+      signal: AbortSignal.timeout(PROBE_MS),
+      redirect: 'manual',
+    });
+    await response.body?.cancel();
+    return response.headers.has('docker-distribution-api-version') || response.status === 200;
+  } catch (error) {
+    // fetch reports every way of not being reachable as a TypeError, and the deadline as a DOMException.
+    if (error instanceof TypeError || error instanceof DOMException) return false;
+    throw error;
+  }
+}
+
+type ImageClient = InstanceType<ReturnType<typeof loadProto<'cri'>>['runtime']['v1']['ImageService']>;
+
+/** Resolves when CRI knows every name of every image. The result says per first name how it came. */
+export async function importImages(options: ImportOptions): Promise<ReadonlyMap<string, ImportOutcome>> {
+  const images = options.images ?? (await loadDefinitions());
+  const { ImageService } = loadProto('cri').runtime.v1;
+  const client = new ImageService(`unix://${options.socket}`, credentials.createInsecure());
+  try {
+    return await importAll(options, images, client, unaryCaller(new Tracer(), 'cri'));
+  } finally {
+    client.close();
+  }
+}
+
+async function importAll(
+  options: ImportOptions,
+  images: readonly LabImage[],
+  client: ImageClient,
+  call: UnaryCaller,
+): Promise<ReadonlyMap<string, ImportOutcome>> {
+  const say = options.say ?? (() => undefined);
+  const clock = options.clock ?? systemClock;
+  const outcomes = new Map<string, ImportOutcome>();
+  const isThere = async (name: string): Promise<boolean> =>
+    (await call(client, 'ImageStatus', { image: { image: name } }, { deadlineMs: 10_000 })).image !== null;
+
+  const wanted: LabImage[] = [];
+  for (const image of images) {
+    const there = await Promise.all(image.definition.names.map(isThere));
+    if (there.every((each) => each)) outcomes.set(firstName(image), 'present');
+    else wanted.push(image);
+  }
+  const answers = await reachable(wanted, options);
+  const toBuild: LabImage[] = [];
+  for (const image of wanted) {
+    const registries = image.definition.names.map(registryOf);
+    if (registries.every((registry) => answers.get(registry) === true) && (await pull(image, client, call, say))) {
+      outcomes.set(firstName(image), 'pulled');
+    } else toBuild.push(image);
+  }
+  for (const built of await buildImages(toBuild, say)) {
+    const args = ['--address', options.socket, '--namespace', 'k8s.io', 'images', 'import'];
+    await execOk('ctr', [...args, '--snapshotter', options.snapshotter, built.archive], { timeoutMs: 120_000 });
+    // CRI learns of it by an event of containerd's.
+    const deadline = clock.monotonic() + VISIBLE_MS;
+    for (const name of built.names) {
+      while (!(await isThere(name))) {
+        if (clock.monotonic() > deadline) throw new Error(`containerd imported ${name}, but CRI does not show it`);
+        await clock.sleep(10);
+      }
+    }
+    const name = built.names[0] ?? built.archive;
+    outcomes.set(name, built.fromCache ? 'cached' : 'built');
+    say(`imported ${built.names.join(', ')}${built.fromCache ? ' from the cache' : ''}`);
+  }
+  return outcomes;
+}
+
+function firstName(image: LabImage): string {
+  return image.definition.names[0] ?? image.file;
+}
+
+async function reachable(images: readonly LabImage[], options: ImportOptions): Promise<ReadonlyMap<string, boolean>> {
+  if (options.source === 'build') return new Map();
+  const registries = new Set(images.flatMap((image) => image.definition.names.map(registryOf)));
+  const probe = options.probe ?? registryAnswers;
+  const answers = await Promise.all(
+    [...registries].map(async (registry) => [registry, await probe(registry)] as const),
+  );
+  for (const [registry, answered] of answers) {
+    if (!answered) options.say?.(`the registry ${registry} cannot be reached: its images are made on this machine`);
+  }
+  return new Map(answers);
+}
+
+/** False when the registry answers but does not hand the image out: it is then built like any other. */
+async function pull(
+  image: LabImage,
+  client: ImageClient,
+  call: UnaryCaller,
+  say: (line: string) => void,
+): Promise<boolean> {
+  for (const name of image.definition.names) {
+    try {
+      await call(client, 'PullImage', { image: { image: name } }, { deadlineMs: PULL_MS });
+      say(`pulled ${name}`);
+    } catch (error) {
+      if (!(error instanceof GrpcError)) throw error;
+      say(`cannot pull ${name} (${errorMessage(error)}): it is made on this machine`);
+      return false;
+    }
+  }
+  return true;
+}
