@@ -1,0 +1,378 @@
+import { mkdir, mkdtemp, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
+import { VolumeError } from '../../../../agent/ports/node.ts';
+import type { PodUID } from '../../../../agent/ports/runtime.ts';
+import type { VolumeManager } from '../../../../agent/volumes/options.ts';
+import { createPodVolumes } from '../../../../agent/volumes/pod-volumes.ts';
+import { renewalTime, TokenCache } from '../../../../agent/volumes/tokens.ts';
+import { type Span, Tracer } from '../../../../lib/trace.ts';
+import { configMap, entry, FakeMounter, FakeObjects, ManualClock, pod, podWith, secret } from './support.ts';
+
+let rootDir = '';
+let mounter: FakeMounter;
+let objects: FakeObjects;
+let clock: ManualClock;
+let volumes: VolumeManager;
+let spans: Span[];
+let refreshFailures: string[];
+beforeEach(async () => {
+  rootDir = await mkdtemp(join(tmpdir(), 'nodelet-volumes-pod-'));
+  mounter = new FakeMounter();
+  clock = new ManualClock();
+  objects = new FakeObjects(clock);
+  volumes = restarted();
+});
+afterEach(async () => {
+  volumes.close();
+  await rm(rootDir, { recursive: true, force: true });
+});
+
+/** A manager that knows nothing but what is on disk and in the mount table. */
+function restarted(): VolumeManager {
+  spans = [];
+  refreshFailures = [];
+  const tracer = new Tracer();
+  tracer.subscribe((span) => spans.push(span));
+  return createPodVolumes({
+    rootDir,
+    mounter,
+    objects,
+    tracer,
+    clock,
+    allocatable: () => ({ memory: '1Gi' }),
+    onRefreshFailure: (_, error) => refreshFailures.push(error.message),
+    random: () => 0,
+  });
+}
+
+const ref = { uid: 'uid-1' as PodUID, namespace: 'demo', name: 'web' };
+const dirOf = (plugin: string, name: string) => join(rootDir, 'pods/uid-1/volumes', `kubernetes.io~${plugin}`, name);
+const text = (plugin: string, name: string, file: string) => readFile(join(dirOf(plugin, name), file), 'utf8');
+
+const kubeApiAccess = {
+  name: 'kube-api-access-x',
+  projected: {
+    defaultMode: 0o644,
+    sources: [
+      { serviceAccountToken: { expirationSeconds: 3607, path: 'token' } },
+      { configMap: { name: 'kube-root-ca.crt', items: [{ key: 'ca.crt', path: 'ca.crt' }] } },
+      { downwardAPI: { items: [{ path: 'namespace', fieldRef: { fieldPath: 'metadata.namespace' } }] } },
+    ],
+  },
+};
+
+describe('mounting', () => {
+  test('lays volumes out as the kubelet does', async () => {
+    objects.configMaps.set('cm', configMap('cm', { 'a.conf': 'A' }));
+    objects.secrets.set('s', secret('s', { key: 'K' }));
+    objects.configMaps.set('kube-root-ca.crt', configMap('kube-root-ca.crt', { 'ca.crt': 'CA' }));
+    const subject = podWith([
+      { name: 'e', emptyDir: {} },
+      { name: 'c', configMap: { name: 'cm' } },
+      { name: 's', secret: { secretName: 's', defaultMode: 0o400 } },
+      { name: 'd', downwardAPI: { items: [{ path: 'name', fieldRef: { fieldPath: 'metadata.name' } }] } },
+      kubeApiAccess,
+    ]);
+    await volumes.mountAll(subject);
+    expect((await stat(dirOf('empty-dir', 'e'))).mode & 0o7777).toBe(0o777);
+    expect(await text('configmap', 'c', 'a.conf')).toBe('A');
+    expect(await text('secret', 's', 'key')).toBe('K');
+    expect((await stat(join(dirOf('secret', 's'), 'key'))).mode & 0o777).toBe(0o400);
+    expect(await text('downward-api', 'd', 'name')).toBe('web');
+    expect(await text('projected', 'kube-api-access-x', 'token')).toBe('token-1');
+    expect(await text('projected', 'kube-api-access-x', 'ca.crt')).toBe('CA');
+    expect(await text('projected', 'kube-api-access-x', 'namespace')).toBe('demo');
+    expect(objects.tokenRequests).toEqual([{ expirationSeconds: 3607 }]);
+    const inMemory = [dirOf('downward-api', 'd'), dirOf('projected', 'kube-api-access-x'), dirOf('secret', 's')];
+    expect(mounter.calls.sort()).toEqual(inMemory.map((dir) => `mount tmpfs size=1073741824 tmpfs ${dir}`).sort());
+    expect(spans.map(({ kind, name }) => `${kind} ${name}`)).toContain('volume MountVolume.SetUp');
+  });
+
+  test('sets up each volume once, however often it is asked', async () => {
+    objects.configMaps.set('kube-root-ca.crt', configMap('kube-root-ca.crt', { 'ca.crt': 'CA' }));
+    const subject = podWith([kubeApiAccess]);
+    await Promise.all([volumes.mountAll(subject), volumes.mountAll(subject)]);
+    await volumes.mountAll(subject);
+    expect(mounter.calls).toHaveLength(1);
+    expect(objects.tokenRequests).toHaveLength(1);
+  });
+
+  test('leaves out volumes that no container mounts, whatever their type', async () => {
+    await volumes.mountAll(pod({ volumes: [{ name: 'x', nfs: { server: 's', path: '/' } }], containers: [] }));
+    expect(mounter.calls).toEqual([]);
+  });
+
+  test('sets up a volume that an ephemeral container needs later', async () => {
+    const volume = { name: 'e', emptyDir: {} };
+    await volumes.mountAll(pod({ volumes: [volume] }));
+    await expect(stat(dirOf('empty-dir', 'e'))).rejects.toThrow('ENOENT');
+    await volumes.mountAll(podWith([volume]));
+    expect((await stat(dirOf('empty-dir', 'e'))).isDirectory()).toBe(true);
+  });
+
+  test.each([
+    ['1Mi', undefined, 'size=1048576'],
+    [undefined, undefined, 'size=1073741824'],
+    ['4Gi', undefined, 'size=1073741824'],
+    ['64Mi', '16Mi', 'size=16777216'],
+  ])('an emptyDir in memory with sizeLimit %s and pod limit %s gets %s', async (sizeLimit, limit, option) => {
+    const emptyDir = sizeLimit === undefined ? { medium: 'Memory' } : { medium: 'Memory', sizeLimit };
+    const resources = limit === undefined ? {} : { limits: { memory: limit } };
+    const volumeMounts = [{ name: 'm', mountPath: '/m' }];
+    const containers = [{ name: 'c', image: 'i', resources, volumeMounts }];
+    await volumes.mountAll(pod({ volumes: [{ name: 'm', emptyDir }], containers }));
+    expect(mounter.calls).toEqual([`mount tmpfs ${option} tmpfs ${dirOf('empty-dir', 'm')}`]);
+  });
+
+  test('after a restart takes what is mounted for mounted and renews only what changed', async () => {
+    objects.configMaps.set('cm', configMap('cm', { a: '1' }));
+    const subject = podWith([
+      { name: 's', secret: { secretName: 'none', optional: true } },
+      { name: 'c', configMap: { name: 'cm' } },
+      { name: 'e', emptyDir: {} },
+    ]);
+    await volumes.mountAll(subject);
+    await writeFile(join(dirOf('empty-dir', 'e'), 'precious'), 'data', { mode: 0o600 });
+    volumes.close();
+    volumes = restarted();
+    objects.configMaps.set('cm', configMap('cm', { a: '2' }));
+    await volumes.mountAll(subject);
+    expect(mounter.calls).toHaveLength(1);
+    expect(await text('configmap', 'c', 'a')).toBe('2');
+    expect((await stat(join(dirOf('empty-dir', 'e'), 'precious'))).mode & 0o777).toBe(0o600);
+  });
+
+  test('after a crash between directory and mount it mounts', async () => {
+    await mkdir(dirOf('secret', 's'), { recursive: true });
+    await volumes.mountAll(podWith([{ name: 's', secret: { secretName: 'x', optional: true } }]));
+    expect(mounter.calls).toHaveLength(1);
+  });
+});
+
+describe('failures are worded as FailedMount events', () => {
+  const failure = async (...list: Parameters<typeof podWith>[0]) => {
+    const error: unknown = await volumes.mountAll(podWith(list)).catch((reason: unknown) => reason);
+    expect(error).toBeInstanceOf(VolumeError);
+    return error instanceof VolumeError ? error : new VolumeError('', '');
+  };
+  test.each<[string, Parameters<typeof podWith>[0][number], string]>([
+    ['a missing ConfigMap', { name: 'v', configMap: { name: 'y' } }, 'configmap "y" not found'],
+    ['a missing Secret', { name: 'v', secret: { secretName: 'y' } }, 'secret "y" not found'],
+    ['nfs', { name: 'v', nfs: { server: 's', path: '/' } }, 'volume type nfs is not supported'],
+    [
+      'a claim',
+      { name: 'v', persistentVolumeClaim: { claimName: 'c' } },
+      'volume type persistentVolumeClaim is not supported',
+    ],
+    ['csi', { name: 'v', csi: { driver: 'd' } }, 'volume type csi is not supported'],
+    ['hugepages', { name: 'v', emptyDir: { medium: 'HugePages' } }, 'emptyDir medium "HugePages" is not supported'],
+    [
+      'a trust bundle',
+      { name: 'v', projected: { sources: [{ clusterTrustBundle: { path: 'p' } }] } },
+      'projected volume source clusterTrustBundle is not supported',
+    ],
+    [
+      'an item that climbs',
+      { name: 'v', downwardAPI: { items: [{ path: '../x', fieldRef: { fieldPath: 'metadata.name' } }] } },
+      "invalid path: must not contain '..': ../x",
+    ],
+    [
+      'two missing sources',
+      { name: 'v', projected: { sources: [{ secret: { name: 'a' } }, { configMap: { name: 'b' } }] } },
+      '[secret "a" not found, configmap "b" not found]',
+    ],
+  ])('%s', async (_, volume, message) => {
+    const error = await failure(volume);
+    expect(error.message).toBe(`MountVolume.SetUp failed for volume "v" : ${message}`);
+    expect(error.volume).toBe('v');
+  });
+
+  test('of several volumes all are told, and those that work are set up', async () => {
+    const error = await failure(
+      { name: 'a', configMap: { name: 'x' } },
+      { name: 'b', secret: { secretName: 'y' } },
+      { name: 'e', emptyDir: {} },
+    );
+    expect(error.message).toBe(
+      'MountVolume.SetUp failed for volume "a" : configmap "x" not found; ' +
+        'MountVolume.SetUp failed for volume "b" : secret "y" not found',
+    );
+    expect((await stat(dirOf('empty-dir', 'e'))).isDirectory()).toBe(true);
+  });
+
+  test('and the next attempt works once the object is there, without a second mount', async () => {
+    await failure({ name: 's', secret: { secretName: 'y' } });
+    objects.secrets.set('y', secret('y', { k: 'v' }));
+    await volumes.mountAll(podWith([{ name: 's', secret: { secretName: 'y' } }]));
+    expect(await text('secret', 's', 'k')).toBe('v');
+    expect(mounter.calls).toHaveLength(1);
+  });
+
+  test('a uid that is a path is refused', async () => {
+    await expect(volumes.unmountAll({ ...ref, uid: '../..' as PodUID })).rejects.toThrow('is not a pod uid');
+  });
+});
+
+describe('keeping up to date', () => {
+  test('every 60 to 90 seconds the files follow the objects', async () => {
+    objects.configMaps.set('cm', configMap('cm', { a: '1' }));
+    await volumes.mountAll(podWith([{ name: 'c', configMap: { name: 'cm' } }]));
+    objects.configMaps.set('cm', configMap('cm', { b: '2' }));
+    clock.advance(59_999);
+    expect(await text('configmap', 'c', 'a')).toBe('1');
+    clock.advance(1);
+    await vi.waitFor(async () => expect((await readdir(dirOf('configmap', 'c'))).sort()).toContain('b'));
+    await vi.waitFor(() => expect(clock.pending).toBe(1));
+    expect(await readdir(dirOf('configmap', 'c'))).not.toContain('a');
+  });
+
+  test('a refresh that fails is told, leaves the files alone and is tried again', async () => {
+    objects.configMaps.set('cm', configMap('cm', { a: '1' }));
+    await volumes.mountAll(podWith([{ name: 'c', configMap: { name: 'cm' } }]));
+    objects.failure = new Error('connection refused');
+    clock.advance(60_000);
+    await vi.waitFor(() => expect(refreshFailures).toHaveLength(1));
+    expect(refreshFailures[0]).toContain('connection refused');
+    expect(await text('configmap', 'c', 'a')).toBe('1');
+    await vi.waitFor(() => expect(clock.pending).toBe(1));
+  });
+
+  test('changed labels show as soon as the pod is synced', async () => {
+    const volume = {
+      name: 'd',
+      downwardAPI: { items: [{ path: 'l', fieldRef: { fieldPath: "metadata.labels['x']" } }] },
+    };
+    const subject = podWith([volume]);
+    await volumes.mountAll({ ...subject, metadata: { ...subject.metadata, labels: { x: '1' } } });
+    await volumes.mountAll({ ...subject, metadata: { ...subject.metadata, labels: { x: '2' } } });
+    expect(await text('downward-api', 'd', 'l')).toBe('2');
+  });
+
+  test('nothing is refreshed for a pod without such volumes, after unmounting, or after closing', async () => {
+    await volumes.mountAll(podWith([{ name: 'e', emptyDir: {} }]));
+    expect(clock.pending).toBe(0);
+    objects.configMaps.set('cm', configMap('cm', { a: '1' }));
+    await volumes.mountAll(podWith([{ name: 'c', configMap: { name: 'cm' } }]));
+    expect(clock.pending).toBe(1);
+    await volumes.unmountAll(ref);
+    expect(clock.pending).toBe(0);
+  });
+
+  test('tokens are renewed at 80 % of their life, and the old one serves while renewal fails', async () => {
+    const cache = new TokenCache(objects, clock);
+    const subject = pod({});
+    const request = { expirationSeconds: 1000 };
+    expect(await cache.token(subject, request)).toBe('token-1');
+    clock.advance(799_999);
+    expect(await cache.token(subject, request)).toBe('token-1');
+    clock.advance(1);
+    objects.failure = new Error('down');
+    expect(await cache.token(subject, request)).toBe('token-1');
+    clock.advance(200_000);
+    await expect(cache.token(subject, request)).rejects.toThrow('down');
+    objects.failure = undefined;
+    expect(await cache.token(subject, request)).toBe('token-2');
+    expect(await cache.token(subject, { ...request, audience: 'other' })).toBe('token-3');
+  });
+
+  test.each([
+    [3_600_000, 2_880_000],
+    [7 * 24 * 3_600_000, 24 * 3_600_000],
+  ])('a token of %d ms is renewed after %d ms', (life, renewal) => {
+    expect(renewalTime(5, 5 + life)).toBe(5 + renewal);
+  });
+});
+
+describe('unmounting', () => {
+  test('takes everything down from disk and the mount table alone', async () => {
+    await volumes.mountAll(
+      podWith([
+        { name: 's', secret: { secretName: 'x', optional: true } },
+        { name: 'e', emptyDir: {} },
+      ]),
+    );
+    await writeFile(join(dirOf('empty-dir', 'e'), 'file'), 'x');
+    await mkdir(join(rootDir, 'pods/uid-2'));
+    volumes.close();
+    volumes = restarted();
+    expect([...(await volumes.listPods())].sort()).toEqual(['uid-1', 'uid-2']);
+    await volumes.unmountAll(ref);
+    expect(mounter.entries).toEqual([]);
+    expect(await volumes.listPods()).toEqual(['uid-2']);
+    await volumes.unmountAll(ref);
+  });
+
+  test('deletes nothing behind a mount that is busy, and works once it is free', async () => {
+    await volumes.mountAll(podWith([{ name: 's', secret: { secretName: 'x', optional: true } }]));
+    const path = dirOf('secret', 's');
+    await writeFile(join(path, 'behind'), 'x');
+    mounter.busy.add(path);
+    await expect(volumes.unmountAll(ref)).rejects.toThrow(
+      /UnmountVolume.TearDown failed for pod demo\/web: .*target is busy/,
+    );
+    expect(await readFile(join(path, 'behind'), 'utf8')).toBe('x');
+    mounter.busy.clear();
+    await volumes.unmountAll(ref);
+    expect(await volumes.listPods()).toEqual([]);
+  });
+
+  test('does not touch the mounts of a pod whose uid begins alike', async () => {
+    const other = join(rootDir, 'pods/uid-10/volumes/x');
+    mounter.entries.push(entry(other));
+    await volumes.unmountAll(ref);
+    expect(mounter.entries.map(({ path }) => path)).toEqual([other]);
+  });
+
+  test('no pods directory means no pods', async () => {
+    expect(await volumes.listPods()).toEqual([]);
+  });
+});
+
+describe('a container’s mounts', () => {
+  test('are host paths, in order, read-only where the volume is', async () => {
+    const volumeMounts = [
+      { name: 'e', mountPath: '/e' },
+      { name: 's', mountPath: '/s' },
+      { name: 'h', mountPath: '/h', readOnly: true },
+    ];
+    const container = { name: 'c', image: 'i', volumeMounts };
+    const subject = pod({
+      containers: [container],
+      volumes: [
+        { name: 'e', emptyDir: {} },
+        { name: 's', secret: { secretName: 'x', optional: true } },
+        { name: 'h', hostPath: { path: '/etc' } },
+      ],
+    });
+    await volumes.mountAll(subject);
+    const { mounts, devices } = await volumes.containerMounts(subject, container, []);
+    expect(devices).toEqual([]);
+    expect(mounts).toMatchObject([
+      { hostPath: dirOf('empty-dir', 'e'), containerPath: '/e', readOnly: false, selinuxRelabel: true },
+      { hostPath: dirOf('secret', 's'), containerPath: '/s', readOnly: true },
+      { hostPath: '/etc', containerPath: '/h', readOnly: true, selinuxRelabel: false },
+    ]);
+  });
+
+  test('with a subPath are bound once and reused', async () => {
+    const container = { name: 'c', image: 'i', volumeMounts: [{ name: 'e', mountPath: '/e', subPathExpr: '$(P)/x' }] };
+    const subject = pod({ containers: [container], volumes: [{ name: 'e', emptyDir: {} }] });
+    await volumes.mountAll(subject);
+    const { mounts } = await volumes.containerMounts(subject, container, [{ name: 'P', value: 'web' }]);
+    const target = join(rootDir, 'pods/uid-1/volume-subpaths/e/c/0');
+    expect(mounts[0]?.hostPath).toBe(target);
+    expect((await stat(join(dirOf('empty-dir', 'e'), 'web/x'))).isDirectory()).toBe(true);
+    expect(mounter.calls).toHaveLength(1);
+    expect(mounter.calls[0]).toMatch(new RegExp(`^mount {2}bind /proc/${process.pid}/fd/\\d+ ${target}$`));
+  });
+
+  test('a block device or an unknown volume is a VolumeError', async () => {
+    const subject = pod({});
+    const device = { name: 'c', image: 'i', volumeDevices: [{ name: 'b', devicePath: '/dev/b' }] };
+    await expect(volumes.containerMounts(subject, device, [])).rejects.toThrow('block volume "b" is not supported');
+    const lost = { name: 'c', image: 'i', volumeMounts: [{ name: 'v', mountPath: '/v' }] };
+    await expect(volumes.containerMounts(subject, lost, [])).rejects.toBeInstanceOf(VolumeError);
+  });
+});

@@ -1,0 +1,106 @@
+import { mkdir, mkdtemp, readlink, realpath, rm, stat, symlink, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { holdSubPath } from '../../../../agent/volumes/sub-path.ts';
+
+let base = '';
+let volume = '';
+beforeEach(async () => {
+  base = await realpath(await mkdtemp(join(tmpdir(), 'nodelet-volumes-subpath-')));
+  volume = join(base, 'volume');
+  await mkdir(join(volume, 'dir/inner'), { recursive: true });
+  await writeFile(join(volume, 'dir/file'), 'x');
+  await mkdir(join(base, 'outside'));
+});
+afterEach(() => rm(base, { recursive: true, force: true }));
+
+/** The place held, by the kernel's own account. */
+async function place(subPath: string, of = volume): Promise<string> {
+  const held = await holdSubPath(of, subPath);
+  try {
+    return await readlink(`/proc/self/fd/${held.handle.fd}`);
+  } finally {
+    await held.handle.close();
+  }
+}
+
+describe('a subPath', () => {
+  test.each([
+    ['dir', 'dir'],
+    ['dir/inner', 'dir/inner'],
+    ['dir/file', 'dir/file'],
+    ['./dir//inner/', 'dir/inner'],
+    ['.', ''],
+  ])('%s is held where it is', async (subPath, where) => {
+    expect(await place(subPath)).toBe(join(volume, where));
+  });
+
+  test('tells a file from a directory', async () => {
+    for (const [subPath, isDirectory] of [
+      ['dir', true],
+      ['dir/file', false],
+    ] as const) {
+      const held = await holdSubPath(volume, subPath);
+      expect(held.isDirectory).toBe(isDirectory);
+      await held.handle.close();
+    }
+  });
+
+  test('that does not exist is made as directories with the volume’s mode', async () => {
+    expect(await place('new/deep/er')).toBe(join(volume, 'new/deep/er'));
+    const mode = (await stat(volume)).mode & 0o777;
+    expect((await stat(join(volume, 'new/deep'))).mode & 0o777).toBe(mode);
+  });
+
+  test('may go through links that stay inside', async () => {
+    await symlink('dir/inner', join(volume, 'link'));
+    expect(await place('link')).toBe(join(volume, 'dir/inner'));
+    expect(await place('link/made')).toBe(join(volume, 'dir/inner/made'));
+  });
+
+  test('works on a volume path that is a link itself', async () => {
+    await symlink(volume, join(base, 'alias'));
+    expect(await place('dir', join(base, 'alias'))).toBe(join(volume, 'dir'));
+  });
+
+  test.each([
+    ['an absolute link', '/etc'],
+    ['a relative link out', '../outside'],
+    ['a link to a sibling with the same prefix', '../volume-2'],
+  ])('through %s is refused', async (_, target) => {
+    await mkdir(join(base, 'volume-2'));
+    await symlink(target, join(volume, 'evil'));
+    await expect(holdSubPath(volume, 'evil')).rejects.toThrow(`subpath "evil" not within volume path "${volume}"`);
+    await expect(holdSubPath(volume, 'evil/below')).rejects.toThrow('not within volume path');
+  });
+
+  test('below a dangling link makes nothing outside', async () => {
+    await symlink('../outside/new', join(volume, 'dangling'));
+    await expect(holdSubPath(volume, 'dangling/x')).rejects.toThrow('is a symbolic link');
+    await expect(stat(join(base, 'outside/new'))).rejects.toThrow('ENOENT');
+  });
+
+  test.each([
+    ['/etc', 'must not be an absolute path'],
+    ['../outside', "must not contain '..'"],
+    ['dir/../../outside', "must not contain '..'"],
+    ['dir/file/below', 'ENOTDIR'],
+  ])('%s is refused', async (subPath, message) => {
+    await expect(holdSubPath(volume, subPath)).rejects.toThrow(message);
+  });
+
+  test('leaves no handle open, whether it works or not', async () => {
+    const { readdir } = await import('node:fs/promises');
+    const count = async () => (await readdir('/proc/self/fd')).length;
+    await symlink('/etc', join(volume, 'evil'));
+    await place('dir/inner');
+    const before = await count();
+    for (let i = 0; i < 20; i++) {
+      await place('dir/inner');
+      await holdSubPath(volume, 'evil/x').catch(() => undefined);
+      await holdSubPath(volume, 'dir/file/x').catch(() => undefined);
+    }
+    expect(await count()).toBeLessThanOrEqual(before + 2);
+  });
+});
