@@ -145,6 +145,20 @@ function parseOld(reader: Reader, result: JsonObject): CniResult {
 
 const isV6 = (cidr: string): boolean => isIPv6(cidr.split('/')[0] ?? '');
 
+/**
+ * The routes as plugins make them: one without a gateway goes through the gateway of the pod's first address of its
+ * family, where that has one.
+ */
+export function effectiveRoutes(result: CniResult): readonly CniRoute[] {
+  return result.routes.map((route) => {
+    const gw = route.gw ?? result.ips.find((ip) => isV6(ip.address) === isV6(route.dst))?.gateway;
+    return gw === undefined ? route : { ...route, gw };
+  });
+}
+
+/** A route in the words of `ip route`. */
+export const routeText = ({ dst, gw }: CniRoute): string => (gw === undefined ? dst : `${dst} via ${gw}`);
+
 /** The result as version `version` writes it. */
 export function formatResult(result: CniResult, version: string): JsonObject {
   if (!atLeast(version, '0.3.0')) return formatOld(result, version);

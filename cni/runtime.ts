@@ -11,7 +11,7 @@ import { type PluginCall, PluginRunner } from './invoke.ts';
 import { isJsonObject } from './json.ts';
 import { OperationLock } from './lock.ts';
 import { pluginNetconf, validateAttachment } from './netconf.ts';
-import { formatResult, parseResult } from './result.ts';
+import { effectiveRoutes, formatResult, parseResult, routeText } from './result.ts';
 import {
   type Attachment,
   type AttachmentRef,
@@ -89,7 +89,7 @@ export class CniRuntime {
         set({
           interfaces: result.interfaces.map((entry) => entry.name),
           ips: result.ips.map((entry) => entry.address),
-          routes: result.routes.map((route) => (route.gw === undefined ? route.dst : `${route.dst} via ${route.gw}`)),
+          routes: effectiveRoutes(result).map(routeText),
         });
         return result;
       }),

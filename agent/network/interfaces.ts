@@ -1,5 +1,6 @@
 // A pod's interfaces: what CNI reported, joined with what the kernel shows of the host's side. Pure.
 
+import { effectiveRoutes } from '../../cni/result.ts';
 import type { CniInterface, CniResult } from '../../cni/types.ts';
 import type { PodInterface } from '../ports/node.ts';
 import type { KernelLink } from './rtnetlink.ts';
@@ -38,7 +39,7 @@ export function podInterfaces(result: CniResult, ifName: string, kernel: LinkLoo
       addresses: result.ips
         .filter((ip) => (ip.interface === undefined ? isMain : ip.interface === index))
         .map((ip) => ip.address),
-      routes: isMain ? result.routes.map(({ dst, gw }) => (gw === undefined ? { dst } : { dst, gw })) : [],
+      routes: isMain ? effectiveRoutes(result).map(({ dst, gw }) => (gw === undefined ? { dst } : { dst, gw })) : [],
     };
   });
 }

@@ -1,6 +1,7 @@
 // Which host link belongs to which pod, and a trace span for each that the kernel makes or removes. CNI says whose a
 // link is, netlink says when it is there; whichever comes later completes the span.
 
+import { routeText } from '../../cni/result.ts';
 import type { Attachment, CniResult } from '../../cni/types.ts';
 import type { TracePod, Tracer } from '../../lib/trace.ts';
 import { hostEnds, podInterfaces } from './interfaces.ts';
@@ -37,7 +38,7 @@ export class PodLinks {
         ifName: shown?.name ?? attachment.ifName,
         pod,
         addresses: shown?.addresses ?? [],
-        routes: (shown?.routes ?? []).map(({ dst, gw }) => (gw === undefined ? dst : `${dst} via ${gw}`)),
+        routes: (shown?.routes ?? []).map(routeText),
         seen: !announce,
       };
       this.#owners.set(end.name, owner);

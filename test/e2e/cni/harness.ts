@@ -4,6 +4,7 @@
 import { mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { releaseAllAttachments } from '../../../cni/cleanup.ts';
 import { CniRuntime, type CniRuntimeOptions } from '../../../cni/runtime.ts';
 import type { Attachment } from '../../../cni/types.ts';
 import { systemClock } from '../../../lib/clock.ts';
@@ -53,7 +54,14 @@ export async function testNetwork(): Promise<TestNetwork> {
   return network;
 }
 
+/** Removes the network, with what a failed test may have left attached. */
 export async function removeTestNetwork(network: TestNetwork): Promise<void> {
+  await releaseAllAttachments({
+    cacheDir: network.cacheDir,
+    binDirs: [network.binDir, PLUGIN_DIR],
+    tracer: network.tracer,
+    clock: systemClock,
+  });
   if (await linkExists(network.bridge)) await execOk('ip', ['link', 'del', network.bridge]);
   await rm(network.dir, { recursive: true, force: true });
 }

@@ -55,7 +55,7 @@ describe('ADD and DEL with bridge, host-local and portmap', () => {
       expect(await netns.run('cat', '/sys/class/net/eth0/address')).toBe(`${inside?.mac}\n`);
       expect(await linkExists(host?.name ?? '')).toBe(true);
       expect(await leases(network)).toEqual([`${network.prefix}.2`]);
-      await netns.run('ping', '-c1', '-W2', `${network.prefix}.1`);
+      await netns.run('busybox', 'ping', '-c1', '-W2', `${network.prefix}.1`);
       if (cniVersion !== '0.3.1') await runtime.check(attachment(netns));
 
       await runtime.del(attachment(netns));

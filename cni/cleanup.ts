@@ -1,0 +1,250 @@
+// What CNI plugins leave behind on purpose, for the lab to take away: attachments nobody undid, the chains that
+// portmap and firewall make once and never remove, and nftables tables that came into being with them. What was there
+// before, and whatever still has a user, stays.
+
+import type { Clock } from '../lib/clock.ts';
+import { isErrno } from '../lib/errors.ts';
+import { type Exec, exec, execOk } from '../lib/exec.ts';
+import type { Tracer } from '../lib/trace.ts';
+import { isJsonObject } from './json.ts';
+import { CniRuntime, type GarbageReport } from './runtime.ts';
+import type { JsonObject } from './types.ts';
+
+/** The firewall as far as CNI plugins change it. Plain JSON: a lab keeps it from its start to its end. */
+export interface FirewallSnapshot {
+  /** CNI chains by address family, each "<table> <chain>". */
+  readonly chains: Readonly<Record<Family, readonly string[]>>;
+  /** Tables ("ip nat") and base chains ("ip nat POSTROUTING"); absent where there is no nft to ask. */
+  readonly nft?: { readonly tables: readonly string[]; readonly chains: readonly string[] };
+}
+
+type Family = 'ipv4' | 'ipv6';
+const TOOLS = { ipv4: ['iptables-save', 'iptables-restore'], ipv6: ['ip6tables-save', 'ip6tables-restore'] } as const;
+const FAMILIES: readonly Family[] = ['ipv4', 'ipv6'];
+/** A plan can be overtaken by another CNI user; the kernel then refuses it whole, and it is made anew. */
+const ATTEMPTS = 3;
+
+export async function snapshotFirewall(run: Exec = exec): Promise<FirewallSnapshot> {
+  const chains = { ipv4: await cniChains('ipv4', run), ipv6: await cniChains('ipv6', run) };
+  const nft = await nftRuleset(run);
+  if (nft === undefined) return { chains };
+  return { chains, nft: { tables: tablesOf(nft).map(tableName), chains: chainsOf(nft).map(chainName) } };
+}
+
+/**
+ * Removes CNI-* chains that have no user left, then nftables tables and base chains that are empty, each only when
+ * `before` does not have it. Returns what was removed. Idempotent; rejects when a tool fails.
+ */
+export async function cleanupChains(before: FirewallSnapshot, run: Exec = exec): Promise<readonly string[]> {
+  const removed: string[] = [];
+  for (const family of FAMILIES) removed.push(...(await removeChains(family, new Set(before.chains[family]), run)));
+  if (before.nft === undefined) return removed;
+  const ruleset = await nftRuleset(run);
+  const commands = ruleset === undefined ? [] : emptyNftObjects(ruleset, before.nft);
+  if (commands.length > 0) await execOk('nft', ['-f', '-'], { stdin: `${commands.join('\n')}\n` }, run);
+  return [...removed, ...commands.map((command) => command.replace(/^delete /, ''))];
+}
+
+async function removeChains(family: Family, keep: ReadonlySet<string>, run: Exec): Promise<readonly string[]> {
+  const [save, restore] = TOOLS[family];
+  for (let attempt = 1; ; attempt++) {
+    const saved = await saveRules(save, run);
+    const plan = planChainRemoval(saved, keep);
+    if (plan.removed.length === 0) return [];
+    try {
+      await execOk(restore, ['--noflush', '--wait'], { stdin: plan.script }, run);
+      return plan.removed.map((name) => `${family} ${name}`);
+    } catch (error) {
+      if (attempt === ATTEMPTS) throw error;
+    }
+  }
+}
+
+/** '' where the machine has no iptables, or none for this family: no plugin can have made chains there. */
+async function saveRules(tool: string, run: Exec): Promise<string> {
+  try {
+    return await execOk(tool, [], {}, run);
+  } catch (error) {
+    if (isErrno(error, 'ENOENT')) return '';
+    throw error;
+  }
+}
+
+async function cniChains(family: Family, run: Exec): Promise<readonly string[]> {
+  return parseSave(await saveRules(TOOLS[family][0], run)).flatMap((table) =>
+    [...table.chains.keys()].filter(isCniChain).map((chain) => `${table.name} ${chain}`),
+  );
+}
+
+// ---------------------------------------------------------------- iptables chains: pure
+
+interface Table {
+  readonly name: string;
+  /** Rules by chain, each the text after "-A <chain> ". */
+  readonly chains: ReadonlyMap<string, readonly string[]>;
+}
+
+const isCniChain = (name: string): boolean => name.startsWith('CNI-');
+
+/** Reads the output of iptables-save. */
+export function parseSave(text: string): readonly Table[] {
+  const tables: { name: string; chains: Map<string, string[]> }[] = [];
+  for (const line of text.split('\n')) {
+    const table = tables.at(-1);
+    if (line.startsWith('*')) tables.push({ name: line.slice(1).trim(), chains: new Map() });
+    else if (line.startsWith(':')) table?.chains.set(line.slice(1).split(' ')[0] ?? '', []);
+    else if (line.startsWith('-A ')) {
+      const [, chain = '', rule = ''] = /^-A (\S+) ?(.*)$/.exec(line) ?? [];
+      table?.chains.get(chain)?.push(rule);
+    }
+  }
+  return tables;
+}
+
+/** The chain a rule jumps or goes to. The target comes last, after any comment. */
+const targetOf = (rule: string): string | undefined => / ?-[jg] (\S+)(?: [^"]*)?$/.exec(` ${rule}`)?.[1];
+
+/**
+ * Chains that plugins keep as a place for rules to come, with what tells that they serve nobody: portmap's are idle
+ * when no port is mapped, firewall's when they hold but the jump to the administrator's empty chain.
+ */
+function usersOfAnchor(name: string, table: Table): boolean | undefined {
+  const rules = (chain: string): readonly string[] => table.chains.get(chain) ?? [];
+  switch (name) {
+    case 'CNI-HOSTPORT-DNAT':
+      return rules(name).length > 0;
+    case 'CNI-HOSTPORT-MASQ':
+    case 'CNI-HOSTPORT-SETMARK':
+      return rules('CNI-HOSTPORT-DNAT').length > 0;
+    case 'CNI-FORWARD':
+    case 'CNI-ADMIN':
+      return rules('CNI-ADMIN').length > 0 || rules('CNI-FORWARD').some((rule) => targetOf(rule) !== 'CNI-ADMIN');
+    case 'CNI-ISOLATION-STAGE-1':
+    case 'CNI-ISOLATION-STAGE-2':
+      return rules('CNI-ISOLATION-STAGE-1').length > 0 || rules('CNI-ISOLATION-STAGE-2').length > 0;
+    default:
+      return undefined;
+  }
+}
+
+/** What to give iptables-restore --noflush; `keep` are "<table> <chain>" that stay. */
+export function planChainRemoval(
+  saved: string,
+  keep: ReadonlySet<string>,
+): { readonly script: string; readonly removed: readonly string[] } {
+  const script: string[] = [];
+  const removed: string[] = [];
+  for (const table of parseSave(saved)) {
+    const doomed = idleChains(table, keep);
+    if (doomed.length === 0) continue;
+    script.push(`*${table.name}`);
+    // Rules go one by one, by their text: should somebody add one meanwhile, the chain is not empty and the kernel
+    // refuses the whole transaction, instead of losing a rule.
+    for (const [chain, rules] of table.chains) {
+      for (const rule of rules) {
+        if (doomed.includes(chain) || doomed.includes(targetOf(rule) ?? '')) script.push(`-D ${chain} ${rule}`);
+      }
+    }
+    script.push(...doomed.map((chain) => `-X ${chain}`), 'COMMIT');
+    removed.push(...doomed.map((chain) => `${table.name} ${chain}`));
+  }
+  return { script: `${script.join('\n')}\n`, removed };
+}
+
+function idleChains(table: Table, keep: ReadonlySet<string>): readonly string[] {
+  const doomed = new Set(
+    [...table.chains.keys()].filter((name) => isCniChain(name) && !keep.has(`${table.name} ${name}`)),
+  );
+  // A chain that stays keeps those it leads to; repeat until nothing changes.
+  for (let changed = true; changed; ) {
+    changed = false;
+    for (const name of doomed) {
+      const used = usersOfAnchor(name, table) ?? false;
+      // An anchor's place in a base chain is no user of it; for every other chain a rule that leads there is.
+      const anchor = usersOfAnchor(name, table) !== undefined;
+      const referred = [...table.chains].some(
+        ([chain, rules]) =>
+          !doomed.has(chain) && (!anchor || isCniChain(chain)) && rules.some((rule) => targetOf(rule) === name),
+      );
+      if (used || referred) {
+        doomed.delete(name);
+        changed = true;
+      }
+    }
+  }
+  return [...doomed];
+}
+
+// ---------------------------------------------------------------- nftables objects
+
+async function nftRuleset(run: Exec): Promise<readonly JsonObject[] | undefined> {
+  let text: string;
+  try {
+    text = await execOk('nft', ['-j', 'list', 'ruleset'], {}, run);
+  } catch (error) {
+    if (isErrno(error, 'ENOENT')) return undefined;
+    throw error;
+  }
+  const parsed: unknown = JSON.parse(text);
+  const list: unknown = isJsonObject(parsed) ? parsed['nftables'] : undefined;
+  if (!Array.isArray(list)) throw new Error('nft -j list ruleset printed no "nftables" list');
+  return list.filter(isJsonObject);
+}
+
+const objectsOf = (ruleset: readonly JsonObject[], kind: string): readonly JsonObject[] =>
+  ruleset.map((entry) => entry[kind]).filter(isJsonObject);
+const tablesOf = (ruleset: readonly JsonObject[]): readonly JsonObject[] => objectsOf(ruleset, 'table');
+const chainsOf = (ruleset: readonly JsonObject[]): readonly JsonObject[] => objectsOf(ruleset, 'chain');
+const tableName = (table: JsonObject): string => `${table['family']} ${table['name']}`;
+const tableOf = (object: JsonObject): string => `${object['family']} ${object['table']}`;
+const chainName = (chain: JsonObject): string => `${tableOf(chain)} ${chain['name']}`;
+
+/** Only tables that iptables makes are ours to judge. */
+const IPTABLES_TABLE = /^ip6? (raw|mangle|nat|filter|security)$/;
+
+/** Commands that delete the tables and base chains that are empty and not in `before`. Pure. */
+export function emptyNftObjects(
+  ruleset: readonly JsonObject[],
+  before: { readonly tables: readonly string[]; readonly chains: readonly string[] },
+): readonly string[] {
+  const busyChains = new Set(objectsOf(ruleset, 'rule').map((rule) => `${tableOf(rule)} ${rule['chain']}`));
+  const chains = chainsOf(ruleset).filter((chain) => IPTABLES_TABLE.test(tableOf(chain)));
+  const idle = (chain: JsonObject): boolean =>
+    chain['hook'] !== undefined && chain['policy'] === 'accept' && !busyChains.has(chainName(chain));
+  const otherwiseUsed = new Set(
+    ruleset.flatMap((entry) =>
+      Object.entries(entry).flatMap(([kind, object]) =>
+        ['table', 'chain', 'rule', 'metainfo'].includes(kind) || !isJsonObject(object) ? [] : [tableOf(object)],
+      ),
+    ),
+  );
+  const commands: string[] = [];
+  for (const table of tablesOf(ruleset).map(tableName)) {
+    if (!IPTABLES_TABLE.test(table)) continue;
+    const own = chains.filter((chain) => tableOf(chain) === table);
+    if (!before.tables.includes(table) && own.every(idle) && !otherwiseUsed.has(table)) {
+      commands.push(`delete table ${table}`);
+      continue;
+    }
+    for (const chain of own) {
+      if (idle(chain) && !before.chains.includes(chainName(chain))) commands.push(`delete chain ${chainName(chain)}`);
+    }
+  }
+  return commands;
+}
+
+// ---------------------------------------------------------------- attachments
+
+/**
+ * Undoes every attachment in a cache directory, for a lab that goes down without an agent. What could not be undone
+ * is in the report's failures.
+ */
+export function releaseAllAttachments(options: {
+  readonly cacheDir: string;
+  readonly binDirs: readonly string[];
+  readonly tracer: Tracer;
+  readonly clock: Clock;
+  readonly exec?: Exec;
+}): Promise<GarbageReport> {
+  return new CniRuntime(options).collectGarbage(undefined, async () => true);
+}
