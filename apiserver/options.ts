@@ -8,6 +8,7 @@
 
 import type { Clock } from '../lib/clock.ts';
 import type { Tracer } from '../lib/trace.ts';
+import type { Pki } from './pki/types.ts';
 
 export interface ApiServerOptions {
   /** Directory of the certificates and keys; filled by `ensurePki` when something is missing. */
@@ -34,6 +35,8 @@ export interface RunningApiServer {
   /** "https://127.0.0.1:6443" */
   readonly url: string;
   readonly port: number;
+  /** What clients need to connect. */
+  readonly pki: Pki;
   /** Ends watches and tunnels, stops listening and closes the store. Idempotent. */
   close(): Promise<void>;
 }

@@ -59,6 +59,23 @@ export class ServiceAccountTokens {
     this.#keyId = createHash('sha256').update(new Uint8Array(der)).digest('base64url');
   }
 
+  /** The OpenID provider configuration, for those who check tokens by themselves. */
+  configuration(): JsonObject {
+    return {
+      issuer: ISSUER,
+      jwks_uri: `${ISSUER}/openid/v1/jwks`,
+      response_types_supported: ['id_token'],
+      subject_types_supported: ['public'],
+      id_token_signing_alg_values_supported: [algorithmOf(this.#public)],
+    };
+  }
+
+  /** The public key as a JSON Web Key Set. */
+  keySet(): JsonObject {
+    const jwk = this.#public.export({ format: 'jwk' });
+    return { keys: [{ use: 'sig', kid: this.#keyId, alg: algorithmOf(this.#public), ...jwk }] };
+  }
+
   /** A signed token, and when it ends (epoch seconds). `now` is epoch ms. */
   issue(request: TokenRequest, now: number): { readonly token: string; readonly expiresAt: number } {
     const issuedAt = Math.floor(now / 1000);

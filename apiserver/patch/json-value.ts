@@ -13,9 +13,11 @@ export function jsonEqual(a: unknown, b: unknown): boolean {
     return Array.isArray(b) && a.length === b.length && a.every((item, index) => jsonEqual(item, b[index]));
   }
   if (!isObject(a) || !isObject(b)) return false;
-  const keys = Object.keys(a);
-  if (keys.length !== Object.keys(b).length) return false;
-  return keys.every((key) => Object.hasOwn(b, key) && jsonEqual(a[key], b[key]));
+  // A field that is undefined is not written, so it is as good as absent.
+  const keys = (object: JsonObject): string[] => Object.keys(object).filter((key) => object[key] !== undefined);
+  const mine = keys(a);
+  if (mine.length !== keys(b).length) return false;
+  return mine.every((key) => Object.hasOwn(b, key) && jsonEqual(a[key], b[key]));
 }
 
 /** Sets a key that may be called "__proto__", which plain assignment would not store. */

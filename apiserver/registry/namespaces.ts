@@ -51,23 +51,6 @@ export function isHeld(row: ResourceKind, object: KubeObject): boolean {
   return isNamespace(row) && specFinalizers(object).length > 0;
 }
 
-/** The label that carries a namespace's own name cannot be taken from it; in place. */
-export function labelNamespace(object: KubeObject): void {
-  object.metadata.labels = { ...object.metadata.labels, 'kubernetes.io/metadata.name': object.metadata.name ?? '' };
-}
-
-/** What a new namespace always has; in place. */
-export function prepareNamespace(object: KubeObject): void {
-  labelNamespace(object);
-  const spec = isObject(object['spec']) ? object['spec'] : {};
-  const finalizers = specFinalizers(object);
-  object['spec'] = {
-    ...spec,
-    finalizers: finalizers.includes('kubernetes') ? finalizers : [...finalizers, 'kubernetes'],
-  };
-  object['status'] = { phase: 'Active' };
-}
-
 /** status.phase of one that is going; in place. */
 export function markTerminating(object: KubeObject): void {
   const status = isObject(object['status']) ? object['status'] : {};

@@ -9,7 +9,7 @@ import { jsonEqual } from '../patch/json-value.ts';
 import { parseObject } from '../storage/change.ts';
 import type { StoredObject } from '../storage/store.ts';
 import { decodeObject } from './decode.ts';
-import { admitIntoNamespace, isHeld, isNamespace, labelNamespace, prepareNamespace } from './namespaces.ts';
+import { admitIntoNamespace, isHeld } from './namespaces.ts';
 import { apiVersionOf, type Registry, timestamp, View, type WriteOptions } from './registry.ts';
 
 /** Consonants and digits that cannot make words or be mistaken for each other, as the API server's. */
@@ -88,7 +88,6 @@ export function createObject(
   admit(registry, row, object, options);
   if (strategy.prepareForCreate !== undefined) strategy.prepareForCreate(object);
   else if (hasStatus(row)) delete object['status'];
-  if (isNamespace(row)) prepareNamespace(object);
   if (countsGenerations(row, object)) metadata.generation = 1;
   reject(row, object, strategy.validateCreate?.(object) ?? []);
   for (let attempt = 1; ; attempt++) {
@@ -116,7 +115,6 @@ export function mainRules(row: ResourceKind): UpdateRules {
     prepare: (object, old) => {
       if (row.strategy.prepareForUpdate !== undefined) row.strategy.prepareForUpdate(object, old);
       else if (hasStatus(row)) copyField(object, old, 'status');
-      if (isNamespace(row)) labelNamespace(object);
     },
     validate: (object, old) => row.strategy.validateUpdate?.(object, old) ?? [],
   };

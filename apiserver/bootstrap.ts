@@ -1,0 +1,48 @@
+// What every cluster has from its first moment: four namespaces and the `kubernetes` service. Makes what is missing at
+// each start and leaves the rest alone.
+
+import type { KubeObject } from './kinds/resource.ts';
+import { SERVICE_IP } from './pki/ensure.ts';
+import type { Registry, WriteOptions } from './registry/registry.ts';
+import { createObject, mutateStored, newObject } from './registry/write.ts';
+
+const NAMESPACES = ['default', 'kube-system', 'kube-public', 'kube-node-lease'];
+
+/** `port` is where the server listens, which the service's endpoints lead to. */
+export function bootstrap(registry: Registry, port: number): void {
+  const options: WriteOptions = {
+    caller: { name: 'system:apiserver', groups: ['system:masters'] },
+    dryRun: false,
+    fieldValidation: 'Ignore',
+    warn: () => undefined,
+  };
+  if (registry.hasRow('', 'namespaces')) {
+    const row = registry.rowOf('', 'namespaces');
+    for (const name of NAMESPACES) {
+      if (registry.find(row, '', name) === undefined) createObject(registry, row, '', newObject(row, name), options);
+    }
+  }
+  if (registry.hasRow('', 'services')) ensureService(registry, port, options);
+}
+
+function ensureService(registry: Registry, port: number, options: WriteOptions): void {
+  const row = registry.rowOf('', 'services');
+  const ports = [{ name: 'https', protocol: 'TCP', port: 443, targetPort: port }];
+  const stored = registry.find(row, 'default', 'kubernetes');
+  if (stored !== undefined) {
+    mutateStored(registry, row, stored, false, (object) => {
+      object['spec'] = { ...specOf(object), ports };
+    });
+    return;
+  }
+  const service = newObject(row, 'kubernetes', {
+    spec: { type: 'ClusterIP', clusterIP: SERVICE_IP, clusterIPs: [SERVICE_IP], ports, sessionAffinity: 'None' },
+  });
+  service.metadata.labels = { component: 'apiserver', provider: 'kubernetes' };
+  createObject(registry, row, 'default', service, options);
+}
+
+function specOf(object: KubeObject): object {
+  const spec = object['spec'];
+  return typeof spec === 'object' && spec !== null ? spec : {};
+}

@@ -1,0 +1,212 @@
+// One HTTP request from the connection to the answer: who, may they, what is it, and who answers. Every failure becomes
+// a Status here. Upgraded connections take the same steps in upgrade.ts.
+
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { errorMessage } from '../../lib/errors.ts';
+import { ANONYMOUS, type Authenticator } from '../auth/authenticate.ts';
+import { type Attributes, authorize, authorizePath, pathRefusal, refusal } from '../auth/authorize.ts';
+import { nodeNameOf } from '../auth/node.ts';
+import type { ServiceAccountTokens } from '../auth/tokens.ts';
+import type { Discovery } from '../ports.ts';
+import type { KubeletProxy } from '../proxy/proxy.ts';
+import type { Caller, Registry } from '../registry/registry.ts';
+import { parseFieldSelector } from '../registry/selectors.ts';
+import { internalError, methodNotAllowed, pathNotFound, StatusError, unauthorized } from './errors.ts';
+import { type Form, negotiate } from './negotiate.ts';
+import { includeObject, watchOptions } from './options.ts';
+import { type ApiRequest, flag, integer, type PathRequest, parseRequest, type ResourceRequest } from './request.ts';
+import { type ResourceHandler, rowFor } from './resources.ts';
+import { serveWatch } from './watch.ts';
+
+export interface HandlerParts {
+  readonly registry: Registry;
+  readonly resources: ResourceHandler;
+  readonly authenticator: Authenticator;
+  readonly tokens: ServiceAccountTokens;
+  readonly discovery: Discovery;
+  readonly proxy: KubeletProxy;
+  readonly log: (line: string) => void;
+}
+
+export interface Exchange {
+  readonly request: IncomingMessage;
+  readonly response: ServerResponse;
+  readonly body: Uint8Array;
+  /** Takes the response out of the HTTP library's hands; nothing is replied after that. */
+  readonly hijack: () => void;
+}
+
+export interface Reply {
+  readonly code: number;
+  readonly contentType: string;
+  readonly body: string | Uint8Array;
+  readonly headers: Readonly<Record<string, string | string[]>>;
+}
+
+const HEALTH = /^\/(healthz|livez|readyz)(\/.*)?$/;
+const NO_CACHE = { 'Cache-Control': 'no-cache, private' };
+
+/** A warning header's value: RFC 7234 quoting. */
+function warning(text: string): string {
+  return `299 - "${text.replace(/[\\"]/g, '\\$&').replace(/[^\x20-\x7e]/g, '?')}"`;
+}
+
+export class Handler {
+  readonly #parts: HandlerParts;
+  readonly #watches = new Set<() => void>();
+
+  constructor(parts: HandlerParts) {
+    this.#parts = parts;
+  }
+
+  /** The reply, or undefined when the response was taken over. Never throws. */
+  async handle(exchange: Exchange): Promise<Reply | undefined> {
+    let form: Form = { media: 'json', as: 'object', version: 'v1', pretty: false };
+    const warnings: string[] = [];
+    try {
+      const { request } = exchange;
+      const parsed = parseRequest(request.method ?? 'GET', request.url ?? '/');
+      const caller = this.admit(parsed, request);
+      if (parsed.kind === 'path') return this.#path(parsed, request);
+      form = negotiate(request.headers.accept, flag(parsed.query, 'pretty'));
+      return await this.#resource(parsed, caller, form, exchange, warnings);
+    } catch (error) {
+      return await this.#failure(error, form, warnings);
+    }
+  }
+
+  /** Who it is, once it is clear that they may. Throws 401 and 403. */
+  admit(parsed: ApiRequest, request: IncomingMessage): Caller {
+    const { authenticator, registry } = this.#parts;
+    const caller = authenticator.authenticate(request, registry.clock.now());
+    if (parsed.kind === 'path') {
+      if (!authorizePath(caller, parsed.verb, parsed.path).allowed) {
+        throw caller === undefined ? unauthorized() : pathRefusal(caller, parsed.verb, parsed.path);
+      }
+      return caller ?? ANONYMOUS;
+    }
+    if (caller === undefined) throw unauthorized();
+    const attributes = attributesOf(parsed, caller);
+    const decision = authorize(caller, attributes, registry.lookup);
+    if (!decision.allowed) throw refusal(caller, attributes, decision);
+    return caller;
+  }
+
+  async #resource(
+    request: ResourceRequest,
+    caller: Caller,
+    form: Form,
+    exchange: Exchange,
+    warnings: string[],
+  ): Promise<Reply | undefined> {
+    const { resources, proxy } = this.#parts;
+    if (proxy.serves(request)) {
+      // A StatusError here is still answered in the usual way: the response is only taken over once the kubelet answers.
+      await proxy.forward(request, exchange);
+      return undefined;
+    }
+    if (request.verb === 'watch' && request.subresource === '') {
+      this.#watch(request, form, exchange);
+      return undefined;
+    }
+    const answer = await resources.handle({
+      request,
+      caller,
+      form,
+      contentType: exchange.request.headers['content-type'],
+      body: exchange.body,
+      warn: (text) => warnings.push(warning(text)),
+    });
+    return reply(answer.code, answer.text, form, warnings.length === 0 ? {} : { Warning: warnings });
+  }
+
+  #watch(request: ResourceRequest, form: Form, exchange: Exchange): void {
+    const { registry } = this.#parts;
+    const row = rowFor(registry, request);
+    const options = {
+      watch: watchOptions(row, request),
+      render: { form, includeObject: includeObject(request.query) },
+      timeoutSeconds: integer(request.query, 'timeoutSeconds'),
+      clock: registry.clock,
+      headers: {},
+    };
+    const end = serveWatch(registry, row, exchange.response, options);
+    exchange.hijack();
+    this.#watches.add(end);
+    exchange.response.once('close', () => this.#watches.delete(end));
+  }
+
+  #path(request: PathRequest, message: IncomingMessage): Reply {
+    const { path, verb, query } = request;
+    if (verb !== 'get' && verb !== 'head') throw methodNotAllowed();
+    const plain = {
+      contentType: 'text/plain; charset=utf-8',
+      headers: { ...NO_CACHE, 'X-Content-Type-Options': 'nosniff' },
+    };
+    if (HEALTH.test(path)) {
+      const name = path.split('/')[1] ?? '';
+      const body = flag(query, 'verbose') ? `[+]ping ok\n[+]store ok\n${name} check passed\n` : 'ok';
+      return { code: 200, body, ...plain };
+    }
+    const { tokens, discovery } = this.#parts;
+    if (path === '/.well-known/openid-configuration') {
+      return { code: 200, contentType: 'application/json', body: JSON.stringify(tokens.configuration()), headers: {} };
+    }
+    if (path === '/openid/v1/jwks') {
+      return { code: 200, contentType: 'application/jwk-set+json', body: JSON.stringify(tokens.keySet()), headers: {} };
+    }
+    const document = discovery(path, message.headers.accept ?? '', query);
+    if (document === undefined) throw pathNotFound();
+    const { status, contentType, body, headers = {} } = document;
+    return { code: status, contentType, body, headers: { ...NO_CACHE, ...headers } };
+  }
+
+  #failure(error: unknown, form: Form, warnings: readonly string[]): Promise<Reply> {
+    let status: StatusError;
+    if (error instanceof StatusError) status = error;
+    else {
+      this.#parts.log(`request failed: ${error instanceof Error ? (error.stack ?? error.message) : String(error)}`);
+      status = internalError(errorMessage(error));
+    }
+    const retry = status.status.details?.retryAfterSeconds;
+    const headers = {
+      ...(retry === undefined ? {} : { 'Retry-After': String(retry) }),
+      ...(warnings.length === 0 ? {} : { Warning: [...warnings] }),
+    };
+    return reply(status.status.code, JSON.stringify(status.status), { ...form, media: 'json' }, headers);
+  }
+
+  /** The reply to something that failed before there was a request to speak of. */
+  failure(error: unknown): Promise<Reply> {
+    return this.#failure(error, { media: 'json', as: 'object', version: 'v1', pretty: false }, []);
+  }
+
+  /** Ends every watch. */
+  close(): void {
+    for (const end of this.#watches) end();
+    this.#watches.clear();
+  }
+}
+
+/** What the authorizer is asked. A list or watch of one name is about that object, as for a kubelet's secrets. */
+function attributesOf(request: ResourceRequest, caller: Caller): Attributes {
+  const { verb, group, resource, subresource, namespace, query } = request;
+  let { name } = request;
+  const selector = query.get('fieldSelector');
+  if ((verb === 'list' || verb === 'watch') && selector !== null && nodeNameOf(caller) !== undefined) {
+    name = parseFieldSelector(selector).find(({ field, equal }) => field === 'metadata.name' && equal)?.value ?? '';
+  }
+  return { verb, group, resource, subresource, namespace, name };
+}
+
+async function yamlOf(text: string): Promise<string> {
+  const { stringify } = await import('yaml');
+  return stringify(JSON.parse(text), { lineWidth: 0 });
+}
+
+async function reply(code: number, text: string, form: Form, headers: Reply['headers']): Promise<Reply> {
+  const all = { ...NO_CACHE, ...headers };
+  if (form.media === 'yaml') return { code, contentType: 'application/yaml', body: await yamlOf(text), headers: all };
+  const body = form.pretty ? `${JSON.stringify(JSON.parse(text), null, 2)}\n` : `${text}\n`;
+  return { code, contentType: 'application/json', body, headers: all };
+}

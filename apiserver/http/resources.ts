@@ -1,0 +1,273 @@
+// A request about a resource, from its body to its answer: finds the row, reads the options, calls the registry, and
+// puts the result into the form that was asked for. Knows verbs and subresources, no connections: watches and proxied
+// requests are handed back for whoever holds the connection.
+
+import { nodeNameOf } from '../auth/node.ts';
+import type { ReviewParts } from '../auth/reviews.ts';
+import { answerReview, isReview } from '../auth/reviews.ts';
+import type { KubeObject, ResourceKind } from '../kinds/resource.ts';
+import { applyPatch, patchType } from '../patch/apply.ts';
+import { isObject, type JsonObject } from '../patch/json-value.ts';
+import { decodeObject } from '../registry/decode.ts';
+import { deleteObject, deleteStored } from '../registry/delete.ts';
+import { listObjects } from '../registry/list.ts';
+import type { Caller, Registry, View, WriteOptions } from '../registry/registry.ts';
+import { finalizeRules } from '../registry/subresources/finalize.ts';
+import { bindPod, ephemeralContainersRules, evictPod, resizeRules } from '../registry/subresources/pods.ts';
+import { scaleOf, updateScale } from '../registry/subresources/scale.ts';
+import { requestToken } from '../registry/subresources/token.ts';
+import { createObject, patchObject, statusRules, type UpdateRules, updateObject } from '../registry/write.ts';
+import { type ParsedBody, parseBody, parsePatchBody } from './body.ts';
+import { badRequest, forbidden, methodNotAllowed, pathNotFound } from './errors.ts';
+import type { Form } from './negotiate.ts';
+import { deleteOptions, dryRun, fieldValidation, includeObject, listOptions } from './options.ts';
+import { renderList, renderObject } from './render.ts';
+import type { ResourceRequest, Verb } from './request.ts';
+
+export interface ResourceCall {
+  readonly request: ResourceRequest;
+  readonly caller: Caller;
+  readonly form: Form;
+  readonly contentType: string | undefined;
+  /** Empty when there is none. */
+  readonly body: Uint8Array;
+  readonly warn: (text: string) => void;
+}
+
+export interface Answer {
+  readonly code: number;
+  /** JSON. */
+  readonly text: string;
+}
+
+const ALL_VERBS: readonly Verb[] = ['get', 'list', 'watch', 'create', 'update', 'patch', 'delete', 'deletecollection'];
+const json = (value: unknown, code = 200): Answer => ({ code, text: JSON.stringify(value) });
+
+/** The row a request is about. Throws 404 and 405. */
+export function rowFor(registry: Registry, request: ResourceRequest): ResourceKind {
+  const { group, version, resource, namespace, name, verb, subresource } = request;
+  const row = registry.row(group, version, resource);
+  if (row === undefined) throw pathNotFound();
+  if (!row.namespaced && namespace !== '' && resource !== 'namespaces') throw pathNotFound();
+  const across = row.namespaced && namespace === '';
+  if (across && name !== '') throw pathNotFound();
+  if (subresource !== '') {
+    if (!row.subresources.includes(subresource)) throw pathNotFound();
+    return row;
+  }
+  if (across && !['list', 'watch', 'deletecollection'].includes(verb)) throw methodNotAllowed();
+  if (across && verb === 'deletecollection') throw methodNotAllowed();
+  if (!(row.verbs ?? ALL_VERBS).includes(verb)) throw methodNotAllowed();
+  return row;
+}
+
+export class ResourceHandler {
+  readonly #registry: Registry;
+  readonly #reviews: ReviewParts;
+
+  constructor(registry: Registry, reviews: ReviewParts) {
+    this.#registry = registry;
+    this.#reviews = reviews;
+  }
+
+  /** Answers anything but watches, logs and streams. Throws StatusError. */
+  async handle(call: ResourceCall): Promise<Answer> {
+    const { request } = call;
+    const { group, version, resource, verb } = request;
+    if (isReview(group, version, resource)) {
+      if (verb !== 'create') throw methodNotAllowed();
+      const { value } = await this.#body(call);
+      return json(answerReview(group, version, resource, value, call.caller, this.#reviews), 201);
+    }
+    if (group === '' && resource === 'bindings' && verb === 'create') return this.#bind(call, undefined);
+    const row = rowFor(this.#registry, request);
+    if (request.subresource !== '') return this.#subresource(row, call);
+    switch (verb) {
+      case 'get':
+        return this.#show(row, call, this.#registry.get(row, request.namespace, request.name));
+      case 'list':
+      case 'watch': {
+        const page = listObjects(this.#registry, row, listOptions(row, request));
+        return { code: 200, text: renderList(row, page, this.#render(call)) };
+      }
+      case 'create':
+        return this.#create(row, call);
+      case 'update':
+      case 'patch':
+        return this.#change(row, call);
+      case 'delete':
+        return this.#delete(row, call);
+      case 'deletecollection':
+        return this.#deleteCollection(row, call);
+    }
+  }
+
+  #render(call: ResourceCall): { form: Form; includeObject: ReturnType<typeof includeObject>; now: number } {
+    return { form: call.form, includeObject: includeObject(call.request.query), now: this.#registry.clock.now() };
+  }
+
+  #show(row: ResourceKind, call: ResourceCall, view: View, code = 200): Answer {
+    return { code, text: renderObject(row, view, this.#render(call)) };
+  }
+
+  #writeOptions({ caller, request, warn }: ResourceCall): WriteOptions {
+    const { query } = request;
+    return { caller, dryRun: dryRun(query), fieldValidation: fieldValidation(query), warn };
+  }
+
+  async #body(call: ResourceCall): Promise<ParsedBody> {
+    if (call.body.length === 0) throw badRequest('the request needs a body: unexpected end of JSON input');
+    return parseBody(call.contentType, call.body);
+  }
+
+  async #decoded(row: ResourceKind, call: ResourceCall, options: WriteOptions): Promise<KubeObject> {
+    const { value, text } = await this.#body(call);
+    return decodeObject(this.#registry.checkBody, row, value, text, options);
+  }
+
+  async #create(row: ResourceKind, call: ResourceCall): Promise<Answer> {
+    if (call.request.name !== '') throw methodNotAllowed();
+    const options = this.#writeOptions(call);
+    const object = await this.#decoded(row, call, options);
+    restrictNode(row, object, call.caller);
+    return this.#show(row, call, createObject(this.#registry, row, call.request.namespace, object, options), 201);
+  }
+
+  async #change(row: ResourceKind, call: ResourceCall, rules?: UpdateRules): Promise<Answer> {
+    const { namespace, name, verb } = call.request;
+    const options = this.#writeOptions(call);
+    if (verb === 'patch') {
+      const type = patchType(call.contentType);
+      const patch = parsePatchBody(call.body);
+      return this.#show(row, call, patchObject(this.#registry, row, namespace, name, patch, type, options, rules));
+    }
+    const object = await this.#decoded(row, call, options);
+    return this.#show(row, call, updateObject(this.#registry, row, namespace, name, object, options, rules));
+  }
+
+  async #delete(row: ResourceKind, call: ResourceCall): Promise<Answer> {
+    const { namespace, name, query } = call.request;
+    const body = call.body.length === 0 ? undefined : (await this.#body(call)).value;
+    const { view, removed } = deleteObject(this.#registry, row, namespace, name, deleteOptions(query, body));
+    // Kinds that are deleted gracefully answer with the object, the others with a Status once it is gone.
+    if (!removed || row.strategy.gracePeriodSeconds !== undefined) return this.#show(row, call, view);
+    return json(success(row, name, view.object.metadata.uid));
+  }
+
+  async #deleteCollection(row: ResourceKind, call: ResourceCall): Promise<Answer> {
+    const { request } = call;
+    const body = call.body.length === 0 ? undefined : (await this.#body(call)).value;
+    const options = deleteOptions(request.query, body);
+    const page = listObjects(this.#registry, row, listOptions(row, request));
+    for (const { object } of page.items) {
+      const { namespace = '', name = '' } = object.metadata;
+      const stored = this.#registry.find(row, namespace, name);
+      if (stored !== undefined) deleteStored(this.#registry, row, stored, options);
+    }
+    return { code: 200, text: renderList(row, page, this.#render(call)) };
+  }
+
+  async #subresource(row: ResourceKind, call: ResourceCall): Promise<Answer> {
+    const { subresource, verb, namespace, name } = call.request;
+    const rules = rulesOf(row, subresource);
+    if (rules !== undefined) {
+      if (verb === 'get' && subresource !== 'finalize') {
+        return this.#show(row, call, this.#registry.get(row, namespace, name));
+      }
+      if (verb === 'update' || (verb === 'patch' && subresource !== 'finalize')) return this.#change(row, call, rules);
+      throw methodNotAllowed();
+    }
+    if (subresource === 'scale') return this.#scale(row, call);
+    if (verb !== 'create') throw methodNotAllowed();
+    switch (`${row.group}/${row.plural}/${subresource}`) {
+      case '/pods/binding':
+        return this.#bind(call, name);
+      case '/pods/eviction': {
+        const { value } = await this.#body(call);
+        const { query } = call.request;
+        evictPod(this.#registry, namespace, name, value, (options) => deleteOptions(query, options));
+        return json(success(undefined, '', undefined), 201);
+      }
+      case '/serviceaccounts/token': {
+        const { value } = await this.#body(call);
+        return json(requestToken(this.#registry, this.#reviews.tokens, namespace, name, value), 201);
+      }
+      default:
+        throw pathNotFound();
+    }
+  }
+
+  async #scale(row: ResourceKind, call: ResourceCall): Promise<Answer> {
+    const { verb, namespace, name } = call.request;
+    const current = (): JsonObject => scaleOf(this.#registry.get(row, namespace, name).object);
+    if (verb === 'get') return json(current());
+    const options = this.#writeOptions(call);
+    if (verb === 'update') {
+      const { value } = await this.#body(call);
+      return json(updateScale(this.#registry, row, namespace, name, value, options));
+    }
+    if (verb !== 'patch') throw methodNotAllowed();
+    const type = patchType(call.contentType);
+    const patched = applyPatch(current(), parsePatchBody(call.body), type, 'io.k8s.api.autoscaling.v1.Scale');
+    return json(updateScale(this.#registry, row, namespace, name, patched, options));
+  }
+
+  async #bind(call: ResourceCall, name: string | undefined): Promise<Answer> {
+    const { value } = await this.#body(call);
+    const metadata = isObject(value) && isObject(value['metadata']) ? value['metadata'] : {};
+    const inBody = metadata['name'];
+    const pod = name ?? (typeof inBody === 'string' ? inBody : '');
+    if (pod === '') throw badRequest('metadata.name: Required value: the pod to bind');
+    if (name !== undefined && typeof inBody === 'string' && inBody !== '' && inBody !== name) {
+      throw badRequest('name in URL does not match name in Binding object');
+    }
+    bindPod(this.#registry, call.request.namespace, pod, value, this.#writeOptions(call));
+    return json(success(undefined, '', undefined), 201);
+  }
+}
+
+function rulesOf(row: ResourceKind, subresource: string): UpdateRules | undefined {
+  if (subresource === 'status') return statusRules(row);
+  if (row.group !== '') return undefined;
+  if (row.plural === 'pods' && subresource === 'ephemeralcontainers') return ephemeralContainersRules;
+  if (row.plural === 'pods' && subresource === 'resize') return resizeRules;
+  if (row.plural === 'namespaces' && subresource === 'finalize') return finalizeRules;
+  return undefined;
+}
+
+/** Throws 403 for a node that creates another's Node object, or a pod that runs elsewhere. */
+function restrictNode(row: ResourceKind, object: KubeObject, caller: Caller): void {
+  const node = nodeNameOf(caller);
+  if (node === undefined || row.group !== '') return;
+  const { name = '' } = object.metadata;
+  if (row.plural === 'nodes' && name !== node) {
+    throw forbidden(row, name, `node "${node}" is not allowed to modify node "${name}"`);
+  }
+  if (row.plural !== 'pods') return;
+  const spec = isObject(object['spec']) ? object['spec'] : {};
+  if (object.metadata.annotations?.['kubernetes.io/config.mirror'] === undefined) {
+    throw forbidden(
+      row,
+      name,
+      `pod does not have "kubernetes.io/config.mirror" annotation, node "${node}" can only create mirror pods`,
+    );
+  }
+  if (spec['nodeName'] !== node) {
+    throw forbidden(row, name, `node "${node}" can only create pods with spec.nodeName set to itself`);
+  }
+}
+
+function success(row: ResourceKind | undefined, name: string, uid: string | undefined): JsonObject {
+  const details =
+    row === undefined
+      ? {}
+      : { details: { name, ...(row.group === '' ? {} : { group: row.group }), kind: row.plural, uid } };
+  return {
+    kind: 'Status',
+    apiVersion: 'v1',
+    metadata: {},
+    status: 'Success',
+    ...details,
+    ...(row === undefined ? { code: 201 } : {}),
+  };
+}

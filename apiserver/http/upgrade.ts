@@ -1,0 +1,42 @@
+// Connections that ask to become something else (SPDY, WebSocket): the same checks as any request, then on to the
+// kubelet. Works on the raw socket, because the HTTP library lets go of it; refusals are written by hand.
+
+import type { IncomingMessage } from 'node:http';
+import type { Duplex } from 'node:stream';
+import type { KubeletProxy } from '../proxy/proxy.ts';
+import { badRequest } from './errors.ts';
+import type { Handler, Reply } from './handler.ts';
+import { parseRequest } from './request.ts';
+
+/** A whole HTTP/1.1 response that ends the connection. Pure. */
+export function rawResponse(reply: Pick<Reply, 'code' | 'contentType' | 'body'>, phrase: string): Buffer {
+  const body = Buffer.from(reply.body);
+  const head = [
+    `HTTP/1.1 ${reply.code} ${phrase}`,
+    `Content-Type: ${reply.contentType}`,
+    `Content-Length: ${body.length}`,
+    'Connection: close',
+  ];
+  return Buffer.concat([Buffer.from(`${head.join('\r\n')}\r\n\r\n`), body]);
+}
+
+/** Takes the connection to where it wants to go, or answers why not. Never throws. */
+export async function handleUpgrade(
+  handler: Handler,
+  proxy: KubeletProxy,
+  message: IncomingMessage,
+  socket: Duplex,
+  head: Buffer,
+): Promise<void> {
+  // Nobody else listens once the HTTP library has let go; without this a reset would end the process.
+  socket.on('error', () => socket.destroy());
+  try {
+    const request = parseRequest(message.method ?? 'GET', message.url ?? '/');
+    handler.admit(request, message);
+    if (request.kind !== 'resource') throw badRequest('this path cannot be upgraded');
+    await proxy.upgrade(request, message, socket, head);
+  } catch (error) {
+    const reply = await handler.failure(error);
+    socket.end(rawResponse(reply, reply.code === 400 ? 'Bad Request' : 'Refused'));
+  }
+}

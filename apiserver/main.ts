@@ -1,0 +1,94 @@
+// The server with its kinds plugged in, and what `nodelet apiserver` runs: files where a lab has them, kubeconfigs for
+// everyone who connects, and a server until told to stop.
+
+import { join } from 'node:path';
+import type { Clock } from '../lib/clock.ts';
+import type { Tracer } from '../lib/trace.ts';
+import { discovery } from './discovery/index.ts';
+import { RESOURCE_KINDS } from './kinds/index.ts';
+import type { ApiServerOptions, RunningApiServer } from './options.ts';
+import { writeKubeconfig } from './pki/kubeconfig.ts';
+import type { ClientName, Pki } from './pki/types.ts';
+import { checkBody } from './schema/decode.ts';
+import { startApiServer as startWith } from './server.ts';
+
+export type { ApiServerOptions, RunningApiServer } from './options.ts';
+export { ensurePki } from './pki/ensure.ts';
+export { writeKubeconfig } from './pki/kubeconfig.ts';
+
+/** Starts the API server with every kind there is. Rejects with UserError: port taken, store in use. */
+export function startApiServer(options: ApiServerOptions): Promise<RunningApiServer> {
+  const kinds = RESOURCE_KINDS;
+  return startWith(options, { kinds, checkBody, discovery: discovery(kinds) });
+}
+
+export interface LabApiServerOptions {
+  /** The lab's directory: pki/, apiserver/store.db, kubeconfig and kubeconfigs/ are below it. */
+  readonly root: string;
+  readonly bindAddress: string;
+  /** 0 takes any free port. */
+  readonly port: number;
+  /** The host in the kubeconfigs; 127.0.0.1 where the server listens on every address. */
+  readonly advertiseHost?: string;
+  /** More names for the serving certificate. */
+  readonly hosts?: readonly string[];
+  readonly nodeName?: string;
+  readonly tracer: Tracer;
+  readonly clock: Clock;
+  readonly log?: (line: string) => void;
+}
+
+/** Starts the server on a lab's files and writes the kubeconfigs, which name the port it got. */
+export async function startLabApiServer(options: LabApiServerOptions): Promise<RunningApiServer> {
+  const { root, advertiseHost, nodeName, log, hosts = [] } = options;
+  const server = await startApiServer({
+    pkiDir: join(root, 'pki'),
+    dbPath: join(root, 'apiserver', 'store.db'),
+    address: options.bindAddress,
+    port: options.port,
+    hosts: advertiseHost === undefined ? hosts : [advertiseHost, ...hosts],
+    ...(advertiseHost === undefined ? {} : { advertiseHost }),
+    ...(nodeName === undefined ? {} : { nodeName }),
+    ...(log === undefined ? {} : { log }),
+    tracer: options.tracer,
+    clock: options.clock,
+  });
+  try {
+    await writeKubeconfigs(root, server.pki, server.url);
+  } catch (error) {
+    await server.close();
+    throw error;
+  }
+  return server;
+}
+
+const FILES: readonly { readonly file: string; readonly client: ClientName; readonly user: string }[] = [
+  { file: 'kubeconfig', client: 'admin', user: 'kubernetes-admin' },
+  { file: 'kubeconfigs/agent.kubeconfig', client: 'agent', user: 'agent' },
+  { file: 'kubeconfigs/scheduler.kubeconfig', client: 'scheduler', user: 'scheduler' },
+  { file: 'kubeconfigs/controller-manager.kubeconfig', client: 'controller-manager', user: 'controller-manager' },
+];
+
+/** Writes <root>/kubeconfig (admin) and <root>/kubeconfigs/*.kubeconfig. */
+export async function writeKubeconfigs(root: string, pki: Pki, server: string): Promise<void> {
+  for (const { file, client, user } of FILES) {
+    await writeKubeconfig(join(root, file), { server, ca: pki.ca.cert, user, client: pki.clients[client] });
+  }
+}
+
+export interface RunApiServerOptions extends LabApiServerOptions {
+  /** Ends the server. */
+  readonly signal: AbortSignal;
+  readonly onReady?: (server: RunningApiServer) => void;
+}
+
+/** Runs the server until `signal` aborts. Rejects with UserError when it cannot start. */
+export async function runApiServer(options: RunApiServerOptions): Promise<void> {
+  const server = await startLabApiServer(options);
+  const { promise, resolve } = Promise.withResolvers<void>();
+  if (options.signal.aborted) resolve();
+  options.signal.addEventListener('abort', () => resolve(), { once: true });
+  options.onReady?.(server);
+  await promise;
+  await server.close();
+}

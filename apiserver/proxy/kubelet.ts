@@ -1,0 +1,130 @@
+// Where a node's kubelet is, and the connection to it with the server's own client certificate. Which request goes
+// there is pods.ts; upgraded connections are tunnel.ts.
+
+import type { IncomingMessage } from 'node:http';
+import { Agent, request as httpsRequest } from 'node:https';
+import { connect as connectTcp, isIPv6 } from 'node:net';
+import { connect, type TLSSocket } from 'node:tls';
+import { errorMessage } from '../../lib/errors.ts';
+import type { Tracer } from '../../lib/trace.ts';
+import { badRequest, notFound, StatusError } from '../http/errors.ts';
+import type { KubeObject, ObjectLookup } from '../kinds/resource.ts';
+import { isObject } from '../patch/json-value.ts';
+
+export interface KubeletAddress {
+  readonly host: string;
+  readonly port: number;
+}
+
+const CONNECT_TIMEOUT_MS = 10_000;
+
+/** The kubelet's endpoint as the Node object tells it. Throws 404 for no such node, 400 for one without an address. */
+export function kubeletAddress(lookup: ObjectLookup, nodeName: string): KubeletAddress {
+  const node = lookup.get('', 'nodes', '', nodeName);
+  if (node === undefined) throw notFound({ group: '', plural: 'nodes' }, nodeName);
+  return addressOf(node);
+}
+
+/** Pure. */
+export function addressOf(node: KubeObject): KubeletAddress {
+  const status = isObject(node['status']) ? node['status'] : {};
+  const addresses = Array.isArray(status['addresses']) ? status['addresses'].filter(isObject) : [];
+  const found = ['InternalIP', 'Hostname', 'ExternalIP']
+    .map((type) => addresses.find((address) => address['type'] === type)?.['address'])
+    .find((address) => typeof address === 'string' && address !== '');
+  const endpoints = isObject(status['daemonEndpoints']) ? status['daemonEndpoints'] : {};
+  const endpoint = isObject(endpoints['kubeletEndpoint']) ? endpoints['kubeletEndpoint'] : {};
+  const port = endpoint['Port'];
+  if (typeof found !== 'string' || typeof port !== 'number') {
+    throw badRequest(`node ${node.metadata.name} has not said where its kubelet listens`);
+  }
+  return { host: found, port };
+}
+
+export function hostPort({ host, port }: KubeletAddress): string {
+  return `${isIPv6(host) ? `[${host}]` : host}:${port}`;
+}
+
+export interface KubeletCredential {
+  readonly cert: string;
+  readonly key: string;
+}
+
+export class KubeletClient {
+  readonly #credential: KubeletCredential;
+  readonly #tracer: Tracer;
+  readonly #agent: Agent;
+
+  constructor(credential: KubeletCredential, tracer: Tracer) {
+    this.#credential = credential;
+    this.#tracer = tracer;
+    this.#agent = new Agent({ keepAlive: false });
+  }
+
+  /** What TLS needs. Kubelets serve with certificates of their own making, which the real server does not check either. */
+  #tls(address: KubeletAddress): { host: string; port: number; cert: string; key: string; rejectUnauthorized: false } {
+    return { ...address, ...this.#credential, rejectUnauthorized: false };
+  }
+
+  /** Sends a request and resolves with the response once its head is there. Rejects with a 500 Status when it cannot. */
+  request(
+    address: KubeletAddress,
+    method: string,
+    path: string,
+    headers: Readonly<Record<string, string | string[]>>,
+    body: Uint8Array | undefined,
+    signal: AbortSignal,
+  ): Promise<IncomingMessage> {
+    const attributes = { address: hostPort(address), path };
+    return this.#tracer.span('api', `${method} kubelet ${path.split('?')[0]}`, attributes, () => {
+      const { promise, resolve, reject } = Promise.withResolvers<IncomingMessage>();
+      const outgoing = httpsRequest(
+        { ...this.#tls(address), agent: this.#agent, method, path, headers, signal },
+        resolve,
+      );
+      outgoing.on('socket', (socket) => {
+        socket.setTimeout(CONNECT_TIMEOUT_MS, () => outgoing.destroy(new Error('i/o timeout')));
+        socket.once('secureConnect', () => socket.setTimeout(0));
+      });
+      outgoing.on('error', (error) => reject(unreachable(method, address, path, error)));
+      outgoing.end(body);
+      return promise;
+    });
+  }
+
+  /** A TLS connection, for raw bytes. Rejects with a 500 Status when there is none within ten seconds. */
+  connect(address: KubeletAddress, method: string, path: string): Promise<TLSSocket> {
+    const attributes = { address: hostPort(address), path };
+    return this.#tracer.span('api', `UPGRADE kubelet ${path.split('?')[0]}`, attributes, () => {
+      const { promise, resolve, reject } = Promise.withResolvers<TLSSocket>();
+      // Half-open, so that a client which has said everything can still hear the answer.
+      const transport = connectTcp({ ...address, allowHalfOpen: true });
+      const socket = connect({ ...this.#tls(address), socket: transport });
+      const fail = (error: Error): void => {
+        socket.destroy();
+        reject(unreachable(method, address, path, error));
+      };
+      transport.setTimeout(CONNECT_TIMEOUT_MS, () => fail(new Error('i/o timeout')));
+      transport.once('error', fail);
+      socket.once('error', fail);
+      socket.once('secureConnect', () => {
+        transport.setTimeout(0);
+        transport.setNoDelay(true);
+        socket.removeListener('error', fail);
+        resolve(socket);
+      });
+      return promise;
+    });
+  }
+
+  close(): void {
+    this.#agent.destroy();
+  }
+}
+
+function unreachable(method: string, address: KubeletAddress, path: string, error: unknown): StatusError {
+  const verb = method.charAt(0) + method.slice(1).toLowerCase();
+  const url = `https://${hostPort(address)}${path}`;
+  const message = `${verb} "${url}": ${errorMessage(error)}`;
+  return new StatusError(500, 'InternalError', `error dialing backend: ${message}`, { causes: [{ message }] });
+}

@@ -1,0 +1,173 @@
+// Requests that are answered by a kubelet: pods/<name>/log, exec, attach, portforward, and nodes/<name>/proxy. Streams
+// answers through as they come, and joins upgraded connections.
+
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { Duplex } from 'node:stream';
+import { badRequest, internalError, methodNotAllowed, pathNotFound, StatusError } from '../http/errors.ts';
+import type { Exchange } from '../http/handler.ts';
+import type { ResourceRequest } from '../http/request.ts';
+import type { KubeObject } from '../kinds/resource.ts';
+import type { Registry } from '../registry/registry.ts';
+import { type KubeletAddress, type KubeletClient, kubeletAddress } from './kubelet.ts';
+import { kubeletPath, nodeOf, type StreamKind } from './pods.ts';
+import { isUnsupportedWebSocket, join, requestHead } from './tunnel.ts';
+
+/** As much of a kubelet's refusal as is passed on. */
+const MAX_ERROR_BYTES = 64 * 1024;
+const POD_STREAMS: readonly string[] = ['log', 'exec', 'attach', 'portforward'];
+/** Headers that are about one hop. */
+const HOP = new Set([
+  'connection',
+  'keep-alive',
+  'proxy-authenticate',
+  'proxy-authorization',
+  'te',
+  'trailer',
+  'transfer-encoding',
+  'upgrade',
+  'host',
+  'authorization',
+  'content-length',
+]);
+
+interface Target {
+  readonly address: KubeletAddress;
+  readonly path: string;
+}
+
+export class KubeletProxy {
+  readonly #registry: Registry;
+  readonly #client: KubeletClient;
+  readonly #tunnels = new Set<() => void>();
+
+  constructor(registry: Registry, client: KubeletClient) {
+    this.#registry = registry;
+    this.#client = client;
+  }
+
+  /** Whether a kubelet answers this request. */
+  serves({ group, resource, subresource }: ResourceRequest): boolean {
+    if (group !== '') return false;
+    return (
+      (resource === 'pods' && POD_STREAMS.includes(subresource)) || (resource === 'nodes' && subresource === 'proxy')
+    );
+  }
+
+  #pod(request: ResourceRequest): KubeObject {
+    return this.#registry.get(this.#registry.rowOf('', 'pods'), request.namespace, request.name).object;
+  }
+
+  /** Where the request goes. Undefined is the log of a pod that is on no node yet: there is nothing in it. */
+  #target(request: ResourceRequest): Target | undefined {
+    const { lookup } = this.#registry;
+    if (request.resource === 'nodes') {
+      const search = request.query.toString();
+      const path = `${request.tail === '' ? '/' : request.tail}${search === '' ? '' : `?${search}`}`;
+      return { address: kubeletAddress(lookup, request.name), path };
+    }
+    const pod = this.#pod(request);
+    const kind = streamKind(request.subresource);
+    const path = kubeletPath(pod, kind, request.query);
+    const node = nodeOf(pod);
+    if (node !== '') return { address: kubeletAddress(lookup, node), path };
+    if (kind === 'log') return undefined;
+    throw badRequest(`pod ${pod.metadata.name} does not have a host assigned`);
+  }
+
+  /** Answers a plain request. Throws StatusError before the response is taken over. */
+  async forward(request: ResourceRequest, exchange: Exchange): Promise<void> {
+    const isNode = request.resource === 'nodes';
+    if (!isNode && request.subresource !== 'log') throw badRequest('Upgrade request required');
+    if (!isNode && request.verb !== 'get') throw methodNotAllowed();
+    const target = this.#target(request);
+    const { response } = exchange;
+    if (target === undefined) {
+      exchange.hijack();
+      response.writeHead(200, { 'Content-Type': 'text/plain' }).end();
+      return;
+    }
+    const abort = new AbortController();
+    response.once('close', () => abort.abort());
+    const { method = 'GET', headers } = exchange.request;
+    const upstream = await this.#client.request(
+      target.address,
+      method,
+      target.path,
+      isNode ? passedOn(headers) : {},
+      exchange.body.length === 0 ? undefined : exchange.body,
+      abort.signal,
+    );
+    const { statusCode = 500 } = upstream;
+    if (!isNode && (statusCode < 200 || statusCode > 206)) throw await refused(upstream, request);
+    exchange.hijack();
+    const type = upstream.headers['content-type'];
+    response.writeHead(statusCode, isNode ? passedOn(upstream.headers) : { 'Content-Type': type ?? 'text/plain' });
+    response.flushHeaders();
+    stream(upstream, response);
+  }
+
+  /** Joins an upgrading connection with the kubelet. Throws StatusError while nothing has been sent either way. */
+  async upgrade(request: ResourceRequest, message: IncomingMessage, client: Duplex, head: Buffer): Promise<void> {
+    if (!this.serves(request) || request.subresource === 'log') throw pathNotFound();
+    if (isUnsupportedWebSocket(message)) {
+      throw badRequest(`unable to upgrade: ${message.headers['sec-websocket-protocol']} is not supported here`);
+    }
+    const target = this.#target(request);
+    if (target === undefined) throw internalError('an upgraded request that leads nowhere');
+    const method = message.method ?? 'GET';
+    const kubelet = await this.#client.connect(target.address, method, target.path);
+    if (client.destroyed) {
+      kubelet.destroy();
+      return;
+    }
+    kubelet.write(requestHead(method, target.path, target.address, message.rawHeaders));
+    if (head.length > 0) kubelet.write(head);
+    const cut = join(client, kubelet, () => this.#tunnels.delete(cut));
+    this.#tunnels.add(cut);
+  }
+
+  /** Cuts every tunnel. */
+  close(): void {
+    for (const cut of this.#tunnels) cut();
+    this.#client.close();
+  }
+}
+
+function streamKind(subresource: string): StreamKind {
+  return subresource === 'exec' || subresource === 'attach' || subresource === 'portforward' ? subresource : 'log';
+}
+
+function passedOn(headers: IncomingMessage['headers']): Record<string, string | string[]> {
+  const result: Record<string, string | string[]> = {};
+  for (const [name, value] of Object.entries(headers)) if (value !== undefined && !HOP.has(name)) result[name] = value;
+  return result;
+}
+
+/** Bytes through as they come, for a log that is followed; either side's going ends the other. */
+function stream(upstream: IncomingMessage, response: ServerResponse): void {
+  // A kubelet that breaks off shows to the client as a response that ends early, which is what it is.
+  upstream.on('error', () => response.destroy());
+  upstream.pipe(response);
+}
+
+/** What a kubelet's refusal of a log is to the client: its own words, under the same code. */
+async function refused(upstream: IncomingMessage, request: ResourceRequest): Promise<StatusError> {
+  const chunks: Buffer[] = [];
+  let size = 0;
+  for await (const chunk of upstream) {
+    const bytes = Buffer.from(chunk);
+    chunks.push(bytes);
+    size += bytes.length;
+    if (size >= MAX_ERROR_BYTES) break;
+  }
+  const text = Buffer.concat(chunks).toString('utf8').trim();
+  const code = upstream.statusCode ?? 500;
+  if (code === 400) return badRequest(text);
+  if (code === 500) return internalError(text);
+  const details = { name: request.name, kind: 'pods/log' };
+  if (code === 404) {
+    const message = `the server could not find the requested resource ( pods/log ${request.name})`;
+    return new StatusError(404, 'NotFound', text === '' ? message : `${message}: ${text}`, details);
+  }
+  return new StatusError(code, 'Unknown', `the kubelet answered ${code} (pods/log ${request.name}): ${text}`, details);
+}

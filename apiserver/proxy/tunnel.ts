@@ -1,0 +1,70 @@
+// Upgraded connections (SPDY, WebSocket) between a client and a kubelet: the request's head is passed on with another
+// path, and from then on bytes are bytes, both ways, until both are done. Nothing here knows what they mean.
+
+import type { IncomingMessage } from 'node:http';
+import type { Duplex } from 'node:stream';
+import type { TLSSocket } from 'node:tls';
+import { hostPort, type KubeletAddress } from './kubelet.ts';
+
+/** What the kubelet must see of the client's request; credentials are not among it. */
+const FORWARDED = [
+  'upgrade',
+  'x-stream-protocol-version',
+  'sec-websocket-key',
+  'sec-websocket-version',
+  'sec-websocket-protocol',
+  'sec-websocket-extensions',
+  'origin',
+  'user-agent',
+];
+
+/** WebSocket protocols of kubectl that no CRI streaming server speaks: it falls back to SPDY when they are refused. */
+export function isUnsupportedWebSocket(request: IncomingMessage): boolean {
+  if ((request.headers.upgrade ?? '').toLowerCase() !== 'websocket') return false;
+  const offered = (request.headers['sec-websocket-protocol'] ?? '')
+    .split(',')
+    .map((protocol) => protocol.trim())
+    .filter((protocol) => protocol !== '');
+  return offered.length > 0 && offered.every((protocol) => /^v5\.|portforward\.k8s\.io$/.test(protocol));
+}
+
+/** The head of the request to the kubelet. Pure. */
+export function requestHead(
+  method: string,
+  path: string,
+  address: KubeletAddress,
+  rawHeaders: readonly string[],
+): string {
+  const lines = [`${method} ${path} HTTP/1.1`, `Host: ${hostPort(address)}`, 'Connection: Upgrade'];
+  for (let i = 0; i + 1 < rawHeaders.length; i += 2) {
+    const [name = '', value = ''] = [rawHeaders[i], rawHeaders[i + 1]];
+    if (FORWARDED.includes(name.toLowerCase())) lines.push(`${name}: ${value}`);
+  }
+  lines.push('Content-Length: 0');
+  return `${lines.join('\r\n')}\r\n\r\n`;
+}
+
+/**
+ * Joins the two sockets. The end of one direction is passed on and leaves the other open; an error or close of either
+ * ends both. Returns the function that cuts it.
+ */
+export function join(client: Duplex, kubelet: TLSSocket, onClosed: () => void): () => void {
+  let closed = false;
+  const cut = (): void => {
+    if (closed) return;
+    closed = true;
+    client.destroy();
+    kubelet.destroy();
+    onClosed();
+  };
+  for (const socket of [client, kubelet]) {
+    // What went wrong with one side shows to the other as the end of the stream; there is nobody else to tell.
+    socket.on('error', cut);
+  }
+  client.pipe(kubelet);
+  kubelet.pipe(client);
+  // A side that has closed will read no more; the other may still have to flush what it was sent.
+  kubelet.on('close', () => (client.writableFinished || client.destroyed ? cut() : client.end(cut)));
+  client.on('close', cut);
+  return cut;
+}

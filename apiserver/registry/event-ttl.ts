@@ -1,0 +1,43 @@
+// Events are kept for an hour after they were last seen. Looks every few minutes; nobody waits for it.
+
+import type { Clock, Timer } from '../../lib/clock.ts';
+import type { KubeObject } from '../kinds/resource.ts';
+import { isObject } from '../patch/json-value.ts';
+import { parseObject } from '../storage/change.ts';
+import type { Registry } from './registry.ts';
+
+/** The API server's --event-ttl. */
+export const EVENT_TTL_MS = 60 * 60 * 1000;
+const INTERVAL_MS = 5 * 60 * 1000;
+
+/** When an event was last written, epoch ms: the newest of its times. Pure. */
+export function lastSeen(event: KubeObject): number {
+  const series = isObject(event['series']) ? event['series']['lastObservedTime'] : undefined;
+  const times = [event.metadata.creationTimestamp, event['lastTimestamp'], event['eventTime'], series];
+  return Math.max(0, ...times.map((time) => (typeof time === 'string' ? Date.parse(time) : 0)).filter(Number.isFinite));
+}
+
+/** Removes events that were last seen too long before `now` (epoch ms). Returns how many. */
+export function removeOldEvents(registry: Registry, now: number): number {
+  if (!registry.hasRow('', 'events')) return 0;
+  const row = registry.rowOf('', 'events');
+  let removed = 0;
+  for (const stored of registry.store.scan(registry.resource(row))) {
+    const event = parseObject(stored.text);
+    if (now - lastSeen(event) <= EVENT_TTL_MS) continue;
+    registry.remove(row, registry.key(row, stored.namespace, stored.name), event, stored);
+    removed++;
+  }
+  return removed;
+}
+
+/** Removes old events now and then; the returned function stops it. */
+export function startEventCleanup(registry: Registry, clock: Clock): () => void {
+  let timer: Timer;
+  const run = (): void => {
+    removeOldEvents(registry, clock.now());
+    timer = clock.after(INTERVAL_MS, run);
+  };
+  timer = clock.after(INTERVAL_MS, run);
+  return () => timer.cancel();
+}
