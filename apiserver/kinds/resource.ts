@@ -90,6 +90,8 @@ export interface ResourceStrategy {
   validateCreate?(object: KubeObject): FieldError[];
   validateUpdate?(object: KubeObject, old: KubeObject): FieldError[];
   validateStatusUpdate?(object: KubeObject, old: KubeObject): FieldError[];
+  /** Rules for updates through other subresources ("ephemeralcontainers", "resize"), by the subresource's name. */
+  readonly validateSubresource?: Readonly<Record<string, (object: KubeObject, old: KubeObject) => FieldError[]>>;
   /**
    * Seconds of grace a deletion of this object gets; 0 removes it at once. `requested` is the caller's
    * gracePeriodSeconds. Default: 0.

@@ -7,7 +7,12 @@ import { applyPodDefaults } from './defaults.ts';
 import { initialPodStatus } from './status.ts';
 import { podTable } from './table.ts';
 import { validatePod } from './validate.ts';
-import { validatePodStatusUpdate, validatePodUpdate } from './validate-update.ts';
+import {
+  validateEphemeralContainersUpdate,
+  validatePodStatusUpdate,
+  validatePodUpdate,
+  validateResize,
+} from './validate-update.ts';
 
 export const pods = defineKind({
   group: '',
@@ -47,6 +52,10 @@ export const pods = defineKind({
     validateCreate: (object) => validatePod(podOf(object)),
     validateUpdate: (object, old) => validatePodUpdate(podOf(object), podOf(old)),
     validateStatusUpdate: (object, old) => validatePodStatusUpdate(podOf(object), podOf(old)),
+    validateSubresource: {
+      ephemeralcontainers: (object, old) => validateEphemeralContainersUpdate(podOf(object), podOf(old)),
+      resize: (object, old) => validateResize(podOf(object), podOf(old)),
+    },
     // The caller's wish, else the pod's own; a pod that no node has, or that has ended, has nothing to wait for.
     gracePeriodSeconds: (object, requested) => {
       const pod = podOf(object);

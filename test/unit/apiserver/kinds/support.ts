@@ -1,0 +1,68 @@
+// Runs an object through a row as the registry does: decode, defaults, admission, validation.
+
+import { RESOURCE_KINDS } from '../../../../apiserver/kinds/index.ts';
+import type { FieldError, KubeObject, ObjectLookup, ResourceKind } from '../../../../apiserver/kinds/resource.ts';
+import { checkBody } from '../../../../apiserver/schema/decode.ts';
+
+export const NOW = Date.parse('2025-01-01T12:00:00Z');
+
+export function row(plural: string, group = ''): ResourceKind {
+  const found = RESOURCE_KINDS.find((kind) => kind.plural === plural && kind.group === group);
+  if (found === undefined) throw new Error(`no row ${group}/${plural}`);
+  return found;
+}
+
+export function object(kind: ResourceKind, fields: Record<string, unknown>): KubeObject {
+  const { metadata, ...rest } = structuredClone(fields);
+  const given = typeof metadata === 'object' && metadata !== null ? metadata : {};
+  return {
+    apiVersion: kind.group === '' ? kind.version : `${kind.group}/${kind.version}`,
+    kind: kind.kind,
+    metadata: { name: 'web', ...(kind.namespaced ? { namespace: 'demo' } : {}), ...given },
+    ...rest,
+  };
+}
+
+/** Knows the given objects, and a plain service account "default" in every namespace. */
+export function lookupOf(...stored: { group: string; plural: string; object: KubeObject }[]): ObjectLookup {
+  const account: KubeObject = { apiVersion: 'v1', kind: 'ServiceAccount', metadata: { name: 'default' } };
+  return {
+    get: (group, plural, _namespace, name) =>
+      stored.find((one) => one.group === group && one.plural === plural && one.object.metadata.name === name)?.object ??
+      (plural === 'serviceaccounts' && name === 'default' ? account : undefined),
+    list: (group, plural) =>
+      stored.filter((one) => one.group === group && one.plural === plural).map((one) => one.object),
+  };
+}
+
+export interface Outcome {
+  readonly object: KubeObject;
+  readonly errors: readonly FieldError[];
+}
+
+export function create(kind: ResourceKind, fields: Record<string, unknown>, lookup = lookupOf()): Outcome {
+  const made = object(kind, fields);
+  const { fatal, strict } = checkBody(kind, made);
+  if (fatal !== undefined || strict.length > 0) throw new Error(`${fatal ?? ''}${strict.join()}`);
+  kind.strategy.applyDefaults?.(made);
+  const context = { user: { name: 'admin', groups: [] }, now: NOW, lookup };
+  const admission = kind.strategy.admitCreate?.(made, context) ?? [];
+  kind.strategy.prepareForCreate?.(made);
+  return { object: made, errors: [...admission, ...(kind.strategy.validateCreate?.(made) ?? [])] };
+}
+
+/** A stored object and the same after `change`. */
+export function update(kind: ResourceKind, stored: KubeObject, change: (draft: KubeObject) => void): Outcome {
+  const draft = structuredClone(stored);
+  change(draft);
+  const { fatal, strict } = checkBody(kind, draft);
+  if (fatal !== undefined || strict.length > 0) throw new Error(`${fatal ?? ''}${strict.join()}`);
+  kind.strategy.applyDefaults?.(draft);
+  kind.strategy.prepareForUpdate?.(draft, stored);
+  return { object: draft, errors: kind.strategy.validateUpdate?.(draft, stored) ?? [] };
+}
+
+/** `spec.containers[0].image: Required value`, as kubectl prints a cause. */
+export function lines(errors: readonly FieldError[]): string[] {
+  return errors.map((error) => `${error.field}: ${error.detail}`);
+}
