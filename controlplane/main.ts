@@ -11,7 +11,7 @@ import type { Tracer } from '../lib/trace.ts';
 import { NamespaceController } from './namespace/namespace.ts';
 import { NodeLifecycleController } from './node/lifecycle.ts';
 import { PodGarbageCollector } from './podgc/podgc.ts';
-import { type Controller, type ControllerContext, Informers, type Log, runController } from './runtime.ts';
+import { type Controller, Informers, type Log, runController } from './runtime.ts';
 import { SCHEDULER_NAME, Scheduler } from './scheduler/scheduler.ts';
 import { ServiceAccountController } from './serviceaccount/serviceaccount.ts';
 
@@ -36,7 +36,7 @@ export async function runControlPlane(options: ControlPlaneOptions): Promise<voi
   // Every list-watch and queue listens to it.
   setMaxListeners(0, signal);
   const closers: (() => void)[] = [];
-  const context = (access: ClusterAccess, userAgent: string, component: string): ControllerContext => {
+  const context = (access: ClusterAccess, userAgent: string, component: string) => {
     const client = new ApiClient(access, { tracer, clock, userAgent });
     const recorder = new Recorder({
       client,

@@ -6,7 +6,7 @@ import type { ApiClient } from '../client/api.ts';
 import { isConflict } from '../client/errors.ts';
 import { type Query, resourcePath } from '../client/paths.ts';
 import type { EventSubject } from '../client/recorder.ts';
-import { Reflector } from '../client/reflector.ts';
+import { type ListWatcher, Reflector } from '../client/reflector.ts';
 import type { Identified, ReadableStore } from '../client/store.ts';
 import type { ConfigMap, Lease, Node, Pod, Stored } from '../client/types.ts';
 import type { WorkQueue } from '../client/workqueue.ts';
@@ -25,7 +25,7 @@ export interface Recorder {
 
 /** What a controller is given. */
 export interface ControllerContext {
-  readonly client: ApiClient;
+  readonly client: Pick<ApiClient, 'get' | 'list' | 'create' | 'replace' | 'patch' | 'delete'>;
   readonly clock: Clock;
   readonly recorder: Recorder;
   readonly log: Log;
@@ -52,7 +52,7 @@ export class Informers {
   /** Of namespace kube-node-lease. */
   readonly nodeLeases: ReadableStore<Lease>;
 
-  constructor(client: ApiClient, clock: Clock, log: Log) {
+  constructor(client: ListWatcher, clock: Clock, log: Log) {
     const informer = <T extends Identified>(what: string, path: string, query?: Query): ReadableStore<T> => {
       const reflector = new Reflector<T>({
         client,
