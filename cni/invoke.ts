@@ -1,8 +1,7 @@
 // Runs one plugin binary once: environment and standard input in, result or CniError out, one span around it.
 // Never decides which plugin runs, in which order or what happens after a failure.
 
-import { constants } from 'node:fs';
-import { access } from 'node:fs/promises';
+import { accessSync, constants } from 'node:fs';
 import { join } from 'node:path';
 import type { Clock } from '../lib/clock.ts';
 import { errnoOf, errorMessage, isErrno } from '../lib/errors.ts';
@@ -45,15 +44,15 @@ export class PluginRunner {
     this.#exec = options.exec ?? exec;
   }
 
-  /** Path of a plugin's executable. Rejects with CniError, code 5, naming the directories it looked in. */
-  async find(type: string): Promise<string> {
+  /** Path of a plugin's executable. Throws CniError, code 5, naming the directories it looked in. */
+  find(type: string): string {
     if (type === '' || type.includes('/')) {
       throw new CniError({ code: CniErrorCode.invalidNetworkConfig, msg: `invalid plugin name: "${type}"` });
     }
     for (const dir of this.#options.binDirs) {
       const path = join(dir, type);
       try {
-        await access(path, constants.X_OK);
+        accessSync(path, constants.X_OK);
         return path;
       } catch (error) {
         if (!isErrno(error, 'ENOENT', 'ENOTDIR', 'EACCES')) throw error;
@@ -74,7 +73,7 @@ export class PluginRunner {
     const about =
       'attachment' in call ? { containerId: call.attachment.containerId, ifName: call.attachment.ifName } : {};
     return this.#options.tracer.span('cni', `${command} ${type}`, { ...attributes, ...about }, async (span) => {
-      const path = await this.find(type);
+      const path = this.find(type);
       const result = await this.#start(path, call);
       if (result.stderr !== '') span.set({ stderr: quote(result.stderr) });
       return answerOf(call, result, this.#timeoutMs());

@@ -6,7 +6,7 @@ import type { Clock } from '../lib/clock.ts';
 import { errorMessage, isErrno } from '../lib/errors.ts';
 import type { Exec } from '../lib/exec.ts';
 import type { Tracer } from '../lib/trace.ts';
-import { AttachmentCache, type CachedAttachment } from './cache.ts';
+import { AttachmentCache, type CachedAttachment, type CacheListing } from './cache.ts';
 import { type PluginCall, PluginRunner } from './invoke.ts';
 import { isJsonObject } from './json.ts';
 import { OperationLock } from './lock.ts';
@@ -66,12 +66,12 @@ export class CniRuntime {
   }
 
   /** The attachments of a container, from disk. */
-  attachments(containerId: string): Promise<readonly CachedAttachment[]> {
+  attachments(containerId: string): readonly CachedAttachment[] {
     return this.#cache.ofContainer(containerId);
   }
 
   /** Every attachment, from disk, with the files that could not be understood. */
-  allAttachments(): ReturnType<AttachmentCache['list']> {
+  allAttachments(): CacheListing {
     return this.#cache.list();
   }
 
@@ -98,7 +98,7 @@ export class CniRuntime {
 
   /** The specification forbids a second ADD of one attachment; remains of one that was cut short are undone first. */
   async #clearWay(list: NetworkConfigList, attachment: Attachment): Promise<void> {
-    for (const entry of await this.#cache.ofContainer(attachment.containerId)) {
+    for (const entry of this.#cache.ofContainer(attachment.containerId)) {
       if (entry.ifName !== attachment.ifName || entry.list.name !== list.name) continue;
       if (entry.state === 'adding') {
         await this.#delChain(entry, attachment.netns);
@@ -125,14 +125,14 @@ export class CniRuntime {
     try {
       for (const plugin of list.plugins) {
         // On disk before anything exists in the kernel: whatever is killed from here on, the next agent knows of it.
-        await this.#cache.write(entry);
+        this.#cache.write(entry);
         begun.push(plugin);
         const netconf = pluginNetconf(list, plugin, { capabilityArgs, prevResult: entry.result });
         const answer = await this.#run({ command: 'ADD', type: plugin.type, netconf, attachment }, list);
         result = readAnswer(answer, list, plugin);
         entry = { ...entry, result: formatResult(result, list.cniVersion) };
       }
-      await this.#cache.write({ ...entry, state: 'added' });
+      this.#cache.write({ ...entry, state: 'added' });
       return result;
     } catch (error) {
       throw await this.#rollBack(entry, begun, error);
@@ -149,7 +149,7 @@ export class CniRuntime {
         failures.push(errorMessage(error));
       }
     }
-    if (failures.length === 0) await this.#cache.remove(entry);
+    if (failures.length === 0) this.#cache.remove(entry);
     const fault =
       cause instanceof CniError
         ? cause
@@ -176,9 +176,9 @@ export class CniRuntime {
   del(attachment: Attachment, current?: NetworkConfigList): Promise<void> {
     validateAttachment(attachment);
     return this.#lock.shared(attachment.containerId, async () => {
-      const cached = (await this.#cache.ofContainer(attachment.containerId)).filter(
-        (entry) => entry.ifName === attachment.ifName,
-      );
+      const cached = this.#cache
+        .ofContainer(attachment.containerId)
+        .filter((entry) => entry.ifName === attachment.ifName);
       if (cached.length > 0) {
         for (const entry of cached) await this.#delChain(entry, attachment.netns);
       } else if (current !== undefined) {
@@ -198,7 +198,7 @@ export class CniRuntime {
     return this.#operation('DEL', entry.list, entry, async () => {
       const usable = await usableNetns(netns);
       for (const plugin of entry.list.plugins.toReversed()) await this.#del(entry, plugin, usable);
-      await this.#cache.remove(entry);
+      this.#cache.remove(entry);
     });
   }
 
@@ -213,7 +213,7 @@ export class CniRuntime {
   check(attachment: Attachment): Promise<void> {
     validateAttachment(attachment);
     return this.#lock.shared(attachment.containerId, async () => {
-      const entries = await this.#cache.ofContainer(attachment.containerId);
+      const entries = this.#cache.ofContainer(attachment.containerId);
       const entry = entries.find((candidate) => candidate.ifName === attachment.ifName);
       if (entry?.result === undefined || entry.state !== 'added') {
         throw new CniError({
@@ -250,7 +250,7 @@ export class CniRuntime {
       const ipam = plugin['ipam'];
       const types =
         isJsonObject(ipam) && typeof ipam['type'] === 'string' ? [plugin.type, ipam['type']] : [plugin.type];
-      for (const type of types) if (type !== '') await this.#plugins.find(type);
+      for (const type of types) if (type !== '') this.#plugins.find(type);
     }
     if (!atLeast(list.cniVersion, STATUS_AND_GC_SINCE)) return;
     for (const plugin of list.plugins) {
@@ -268,14 +268,14 @@ export class CniRuntime {
     isStale: (entry: CachedAttachment) => Promise<boolean>,
     alsoValid: readonly AttachmentRef[] = [],
   ): Promise<GarbageReport> {
-    const listing = await this.#cache.list();
+    const listing = this.#cache.list();
     const failures: Error[] = [...listing.broken];
     const removed: AttachmentRef[] = [];
     const stuck = new Set<string>();
     for (const { containerId, ifName } of listing.entries) {
       await this.#lock.shared(containerId, async () => {
         // Read again inside the lock: an operation that was under way may have changed it.
-        for (const entry of await this.#cache.ofContainer(containerId)) {
+        for (const entry of this.#cache.ofContainer(containerId)) {
           if (entry.ifName !== ifName || !(await isStale(entry))) continue;
           try {
             await this.#delChain(entry, entry.netns);
@@ -300,7 +300,10 @@ export class CniRuntime {
     alsoValid: readonly AttachmentRef[],
   ): Promise<readonly Error[]> {
     return this.#lock.exclusive(async () => {
-      const known = (await this.#cache.list()).entries.filter((entry) => entry.list.name === list.name).map(refOf);
+      const known = this.#cache
+        .list()
+        .entries.filter((entry) => entry.list.name === list.name)
+        .map(refOf);
       const valid = new Map([...known, ...alsoValid].map((ref) => [keyOf(ref), ref]));
       for (const key of stuck) valid.delete(key);
       const attachments = [...valid.values()];

@@ -64,7 +64,7 @@ class CniAgentNetwork implements AgentNetwork {
     await this.#conf.start();
     this.#netlink.subscribe((change) => this.#links.changed(change));
     await this.#netlink.start();
-    await this.#takeInCache();
+    this.#takeInCache();
     await this.#server.start();
     if (shim !== undefined) {
       await installShim(shim.binDir, { socketPath, pluginDirs: binDirs });
@@ -80,8 +80,8 @@ class CniAgentNetwork implements AgentNetwork {
     await this.#server.close();
   }
 
-  async #takeInCache(): Promise<void> {
-    const { entries, broken } = await this.#cni.allAttachments();
+  #takeInCache(): void {
+    const { entries, broken } = this.#cni.allAttachments();
     for (const error of broken) this.#options.onError('CNI attachment cache', error);
     for (const entry of entries) {
       const result = resultOf(entry);
@@ -151,7 +151,7 @@ class CniAgentNetwork implements AgentNetwork {
   }
 
   async result(sandboxId: SandboxId): Promise<CniResult | undefined> {
-    for (const entry of await this.#cni.attachments(sandboxId)) {
+    for (const entry of this.#cni.attachments(sandboxId)) {
       const result = resultOf(entry);
       if (result !== undefined) return result;
     }
@@ -159,7 +159,7 @@ class CniAgentNetwork implements AgentNetwork {
   }
 
   async interfaces(sandboxId: SandboxId): Promise<readonly PodInterface[]> {
-    const entries = await this.#cni.attachments(sandboxId);
+    const entries = this.#cni.attachments(sandboxId);
     return entries.flatMap((entry) => {
       const result = resultOf(entry);
       return result === undefined ? [] : podInterfaces(result, entry.ifName, this.#netlink.tables);

@@ -1,6 +1,8 @@
 // The shim as a container runtime runs it, against the agent's network: the whole way to the real plugins and back.
 
-import { mkdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { readFile, readlink, rm, stat, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
@@ -16,7 +18,6 @@ import {
   bridgeChain,
   cachedFiles,
   eventually,
-  linkExists,
   PLUGIN_DIR,
   remains,
   removeTestNetwork,
@@ -30,7 +31,7 @@ import {
 
 let network: TestNetwork;
 let netns: TestNetns;
-let agent: AgentNetwork;
+let agent: AgentNetwork | undefined;
 const errors: string[] = [];
 
 const socketPath = (): string => join(network.dir, 'cni.sock');
@@ -40,7 +41,7 @@ const shimDirs = (): { confDir: string; binDir: string } => ({
 });
 
 async function startAgent(more: Partial<AgentNetworkOptions> = {}): Promise<AgentNetwork> {
-  agent = createAgentNetwork({
+  const started = createAgentNetwork({
     confDir: network.confDir,
     binDirs: [network.binDir, PLUGIN_DIR],
     cacheDir: network.cacheDir,
@@ -51,8 +52,9 @@ async function startAgent(more: Partial<AgentNetworkOptions> = {}): Promise<Agen
     onError: (what, error) => errors.push(`${what}: ${error}`),
     ...more,
   });
-  await agent.start();
-  return agent;
+  agent = started;
+  await started.start();
+  return started;
 }
 
 /** Runs the shim with the environment and configuration a container runtime gives it. */
@@ -84,7 +86,8 @@ beforeEach(async () => {
 });
 
 afterEach(async () => {
-  await agent.close();
+  await agent?.close();
+  agent = undefined;
   await netns.remove();
   await removeTestNetwork(network);
 });
@@ -92,7 +95,7 @@ afterEach(async () => {
 describe('the way through the shim', () => {
   it('gives the pod its network, shows its veth, address and routes, and takes all of it away', async () => {
     await writeConf(network, bridgeChain(network, { cniVersion: '0.4.0', ipMasq: true }));
-    await startAgent();
+    const agent = await startAgent();
     expect(await agent.status()).toEqual({ ok: true, reason: '', message: '' });
     const hostPort = 10_000 + (process.pid % 20_000);
     const added = await shim('ADD', {
@@ -170,12 +173,12 @@ describe('the way through the shim', () => {
 
   it('detaches after the agent was replaced by a new one', async () => {
     await writeConf(network, bridgeChain(network));
-    await startAgent();
+    const agent = await startAgent();
     await shim('ADD');
     await agent.close();
     await rm(join(network.confDir, '10-test.conflist'));
-    await startAgent();
-    expect((await agent.interfaces(attachment(netns).containerId as SandboxId))[0]?.addresses).toEqual([
+    const next = await startAgent();
+    expect((await next.interfaces(attachment(netns).containerId as SandboxId))[0]?.addresses).toEqual([
       `${network.prefix}.2/24`,
     ]);
     expect(await shim('DEL')).toMatchObject({ code: 0 });
@@ -230,7 +233,7 @@ describe('the way through the shim', () => {
 describe('when the agent is not there', () => {
   it('the shim says so with code 11, for every command that needs it', async () => {
     await writeConf(network, bridgeChain(network));
-    await startAgent();
+    const agent = await startAgent();
     await agent.close();
     for (const command of ['ADD', 'DEL', 'CHECK'] as const) {
       const answer = await shim(command);
@@ -248,7 +251,7 @@ describe('when the agent is not there', () => {
     ['hangs up without a word', '', 'the connection was closed before an answer came'],
     ['hangs up in the middle of its answer', '0 100\n{"cni', 'the connection was closed in the middle of the answer'],
   ])('an agent that %s is code 11 as well', async (_, bytes, details) => {
-    await startAgent();
+    const agent = await startAgent();
     await agent.close();
     const server = createServer((socket) => socket.once('data', () => socket.end(bytes)));
     await new Promise<void>((resolve) => server.listen(socketPath(), resolve));
@@ -259,10 +262,9 @@ describe('when the agent is not there', () => {
   });
 
   it("a killed agent's socket is replaced, a living one's is not, and nobody else may connect", async () => {
-    await startAgent();
+    const living = await startAgent();
     expect((await stat(socketPath())).mode & 0o777).toBe(0o600);
     await expect(startAgentBeside()).rejects.toThrow(`another process listens on ${socketPath()}`);
-    const living = agent;
     await living.close();
     // What kill -9 leaves: a socket file nobody listens on.
     await exec('perl', ['-e', 'socket(S,1,1,0); bind(S, pack("S a108", 1, $ARGV[0])) or die $!', socketPath()]);
@@ -291,14 +293,33 @@ describe('when the agent is not there', () => {
 });
 
 describe('what it costs', () => {
-  it('the shim and the socket add no more than 10 ms to the time of the plugin itself (medians of 30)', async () => {
+  async function agentProcess(): Promise<AsyncDisposable> {
+    const options = {
+      confDir: network.confDir,
+      binDirs: [network.binDir],
+      cacheDir: network.cacheDir,
+      socketPath: socketPath(),
+    };
+    await installShim(shimDirs().binDir, { socketPath: socketPath(), pluginDirs: [PLUGIN_DIR] });
+    const script = join(import.meta.dirname, 'agent-process.ts');
+    const child = spawn(process.execPath, [script, JSON.stringify(options)], { stdio: ['pipe', 'pipe', 'inherit'] });
+    await once(child.stdout, 'data');
+    return {
+      async [Symbol.asyncDispose]() {
+        child.stdin.end();
+        await once(child, 'exit');
+      },
+    };
+  }
+
+  it('the shim and the socket add no more than 10 ms to the time of the plugin itself (best quarter of 30)', async () => {
     await writePlugin(network, 'quick', 'exec cat "$(dirname "$0")/answer"');
     await writeFile(
       join(network.binDir, 'answer'),
       '{"cniVersion":"1.0.0","ips":[{"address":"10.9.9.9/24"}],"dns":{}}',
     );
     await writeConf(network, { cniVersion: '1.0.0', name: network.name, plugins: [{ type: 'quick' }] });
-    await startAgent();
+    await using _agent = await agentProcess();
     const timed = async (run: () => Promise<ExecResult>): Promise<number> => {
       const start = performance.now();
       expect(await run()).toMatchObject({ code: 0 });
@@ -310,20 +331,18 @@ describe('what it costs', () => {
       through.push(await timed(() => shim('ADD')));
       await shim('DEL');
     }
-    const median = (of: number[]): number => of.sort((a, b) => a - b)[15] ?? Number.POSITIVE_INFINITY;
-    const [withShim, without] = [median(through), median(direct)];
-    console.log(`plugin alone ${without.toFixed(1)} ms, through shim and agent ${withShim.toFixed(1)} ms (medians)`);
+    // The quartile and not the median: what other work on the machine adds is not the shim's.
+    const quartile = (of: number[]): number => of.sort((a, b) => a - b)[7] ?? Number.POSITIVE_INFINITY;
+    const [withShim, without] = [quartile(through), quartile(direct)];
+    console.log(`plugin alone ${without.toFixed(1)} ms, through shim and agent ${withShim.toFixed(1)} ms`);
     expect(withShim - without).toBeLessThan(10);
   });
 
   it('is a Perl program that loads nothing but strict', async () => {
-    await mkdir(shimDirs().binDir, { recursive: true });
     const path = await installShim(shimDirs().binDir, { socketPath: socketPath(), pluginDirs: [PLUGIN_DIR] });
-    await startAgent();
-    const loaded = await exec('perl', ['-c', '-e', '', path]);
-    expect(loaded.code).toBe(0);
+    expect(await exec('perl', ['-wc', path])).toMatchObject({ code: 0, stderr: `${path} syntax OK\n` });
     const used = [...(await readFile(path, 'utf8')).matchAll(/^\s*(?:use|require)\s+(\w+)/gm)].map((match) => match[1]);
     expect(used).toEqual(['strict']);
-    expect(await linkExists('lo')).toBe(true);
+    expect(await readlink(join(shimDirs().binDir, 'loopback'))).toBe(join(PLUGIN_DIR, 'loopback'));
   });
 });
