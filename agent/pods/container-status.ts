@@ -140,13 +140,13 @@ function unseen(
     image: container.image ?? '',
     imageID: '',
     // It ran when it was last reported and is gone now: its end is reported as unknown, and the next is a restart.
-    restartCount: wasRunning && pod.metadata.deletionTimestamp === undefined ? base + 1 : base,
+    restartCount: lost && pod.metadata.deletionTimestamp === undefined ? base + 1 : base,
     ready: false,
     started: false,
     state: {
       waiting: { reason: (pod.spec.initContainers ?? []).length > 0 ? 'PodInitializing' : 'ContainerCreating' },
     },
-    lastState: lost ? { terminated: unknownEnd('deleted', old?.containerID) } : (old?.lastState ?? {}),
+    lastState: lost ? { terminated: unknownEnd('deleted') } : (old?.lastState ?? {}),
   };
 }
 

@@ -1,0 +1,594 @@
+// The worker, the status manager and the pod manager together, on a simulated node and a virtual clock.
+
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { settle } from '../../../sim/clock.ts';
+import { FakeNode, makePod } from '../../../sim/fakes.ts';
+
+let node: FakeNode;
+
+beforeEach(() => {
+  node = new FakeNode();
+});
+
+afterEach(() => {
+  node.agent.stop();
+  expect(node.violations).toEqual([]);
+});
+
+async function running(name = 'web-pod', spec: Parameters<typeof makePod>[1] = {}) {
+  node.api.put(makePod(name, spec));
+  await node.clock.until(() => node.api.status(name).phase === 'Running');
+}
+
+const webStatus = (name = 'web-pod') => node.api.status(name).containerStatuses?.[0];
+
+describe('a new pod', () => {
+  it('is brought up with one call of each kind and reported Running with its address', async () => {
+    await running();
+    expect(
+      node.runtime.order('runPodSandbox', 'imageStatus', 'createContainer', 'startContainer', 'pullImage'),
+    ).toEqual(['imageStatus nginx:stable', 'runPodSandbox web-pod', 'createContainer web', 'startContainer web']);
+    const status = node.api.status('web-pod');
+    expect(status.podIP).toBe('10.0.0.1');
+    expect(status.podIPs).toEqual([{ ip: '10.0.0.1' }]);
+    expect(status.hostIP).toBe('192.0.2.1');
+    expect(status.observedGeneration).toBe(1);
+    expect(status.startTime).toBe('2026-01-01T00:00:00Z');
+    expect(webStatus()).toMatchObject({
+      ready: true,
+      started: true,
+      restartCount: 0,
+      containerID: 'containerd://web-2',
+    });
+    for (const type of ['PodReadyToStartContainers', 'Initialized', 'Ready', 'ContainersReady', 'PodScheduled']) {
+      expect(node.api.condition('web-pod', type)?.status).toBe('True');
+    }
+    expect(node.recorder.reasons()).toEqual(['Pulled', 'Created', 'Started']);
+  });
+
+  it('is looked at no more than twice on its way: after its sandbox, and after its container', async () => {
+    await running();
+    await settle();
+    expect(node.runtime.count('observePod')).toBe(2);
+  });
+
+  it('shows ContainerCreating while its sandbox is being made', async () => {
+    node.runtime.latency.set('runPodSandbox', 500);
+    node.api.put(makePod('web-pod'));
+    await node.clock.advance(100);
+    expect(node.api.status('web-pod').phase).toBe('Pending');
+    expect(webStatus()?.state).toEqual({ waiting: { reason: 'ContainerCreating' } });
+    expect(node.api.condition('web-pod', 'Ready')).toMatchObject({
+      status: 'False',
+      reason: 'ContainersNotReady',
+      message: 'containers with unready status: [web]',
+    });
+  });
+
+  it('starts nothing when its volumes cannot be mounted, says why, and goes on when they can', async () => {
+    node.volumes.failure = 'MountVolume.SetUp failed for volume "data" : configmap "x" not found';
+    node.api.put(makePod('web-pod'));
+    await node.clock.advance(3_000);
+    expect(node.recorder.of('FailedMount')[0]).toContain('configmap "x" not found');
+    expect(node.runtime.count('runPodSandbox')).toBe(0);
+    node.volumes.failure = undefined;
+    await node.clock.until(() => node.api.status('web-pod').phase === 'Running', 15_000);
+  });
+
+  it('is tried again with growing pauses when its sandbox fails, and leaks none', async () => {
+    for (let i = 0; i < 3; i++) node.runtime.failNext('runPodSandbox', 'plugin type="bridge" failed (add): no');
+    node.api.put(makePod('web-pod'));
+    await node.clock.until(() => node.api.status('web-pod').phase === 'Running', 30_000);
+    expect(node.recorder.of('FailedCreatePodSandBox')[0]).toBe(
+      'Failed to create pod sandbox: rpc error: code = Unknown desc = plugin type="bridge" failed (add): no',
+    );
+    const times = node.runtime.calls.filter(({ call }) => call === 'runPodSandbox').map(({ at }) => at);
+    expect(times.map((at) => at - (times[0] ?? 0))).toEqual([0, 1_000, 3_000, 7_000]);
+    expect(node.runtime.sandboxes.size).toBe(1);
+  });
+
+  it('that the node refuses is Failed with the reason, and nothing of it is started', async () => {
+    node.agent.stop();
+    node = new FakeNode({ config: { admit: [() => ({ reason: 'OutOfcpu', message: 'Node did not have enough' })] } });
+    node.api.put(makePod('web-pod'));
+    await settle();
+    expect(node.api.status('web-pod')).toMatchObject({ phase: 'Failed', reason: 'OutOfcpu' });
+    expect(node.runtime.count('runPodSandbox')).toBe(0);
+    node.api.delete('web-pod');
+    await node.clock.until(() => !node.api.has('web-pod'));
+  });
+});
+
+describe('a container that ends', () => {
+  it('is reported at once and restarted at once the first time', async () => {
+    await running();
+    node.runtime.exit('web', 1);
+    await settle();
+    await node.clock.until(() => webStatus()?.state?.running !== undefined && webStatus()?.restartCount === 1, 1_000);
+    expect(webStatus()?.lastState?.terminated).toMatchObject({ exitCode: 1, reason: 'Error' });
+    expect(node.api.status('web-pod').phase).toBe('Running');
+  });
+
+  it('waits in CrashLoopBackOff from the second time on, twice as long each time, up to five minutes', async () => {
+    await running();
+    const waits: number[] = [];
+    for (let round = 0; round < 8; round++) {
+      node.runtime.exit('web', 1);
+      const ended = node.clock.now();
+      await node.clock.until(() => node.runtime.running('web') !== undefined);
+      waits.push(node.clock.now() - ended);
+      await settle();
+    }
+    expect(waits).toEqual([0, 10_000, 20_000, 40_000, 80_000, 160_000, 300_000, 300_000]);
+    expect(webStatus()?.restartCount).toBe(8);
+  });
+
+  it('says which back-off holds it up', async () => {
+    await running();
+    node.runtime.exit('web', 1);
+    await node.clock.until(() => node.runtime.running('web') !== undefined);
+    node.runtime.exit('web', 1);
+    await settle();
+    expect(webStatus()?.state?.waiting).toEqual({
+      reason: 'CrashLoopBackOff',
+      message: 'back-off 10s restarting failed container=web pod=web-pod_demo(uid-web-pod)',
+    });
+    expect(webStatus()?.lastState?.terminated?.exitCode).toBe(1);
+    expect(node.recorder.of('BackOff')).toEqual([
+      'Back-off restarting failed container web in pod web-pod_demo(uid-web-pod)',
+    ]);
+    expect(node.api.condition('web-pod', 'Ready')?.status).toBe('False');
+  });
+
+  it('starts afresh after ten minutes of running', async () => {
+    await running();
+    for (let i = 0; i < 3; i++) {
+      node.runtime.exit('web', 1);
+      await node.clock.until(() => node.runtime.running('web') !== undefined);
+    }
+    await node.clock.advance(601_000);
+    node.runtime.exit('web', 1);
+    const ended = node.clock.now();
+    await node.clock.until(() => node.runtime.running('web') !== undefined);
+    expect(node.clock.now() - ended).toBe(0);
+  });
+
+  it('keeps one dead instance for logs -p, and its count when even that is removed', async () => {
+    await running();
+    for (let i = 0; i < 4; i++) {
+      node.runtime.exit('web', 1);
+      await node.clock.until(() => node.runtime.running('web') !== undefined);
+      await settle();
+    }
+    expect(node.runtime.containers.size).toBe(2);
+    const dead = [...node.runtime.containers.values()].find(({ state }) => state === 'exited');
+    expect(node.agent.containerIdFor('demo', 'web-pod', 'web', { previous: true })).toBe(dead?.id);
+    expect(webStatus()?.restartCount).toBe(4);
+  });
+
+  it('is noticed by the slow relist when its event was lost', async () => {
+    await running();
+    node.runtime.losesEvents = true;
+    node.runtime.exit('web', 1);
+    await node.clock.until(() => webStatus()?.restartCount === 1, 61_000);
+  });
+
+  it.each([
+    ['Never', 0, 'Succeeded'],
+    ['Never', 3, 'Failed'],
+    ['OnFailure', 0, 'Succeeded'],
+  ])(
+    'with restartPolicy %s and exit code %i makes the pod %s, and the node lets go of it',
+    async (restartPolicy, code, phase) => {
+      await running('job', { restartPolicy });
+      node.runtime.exit('web', code);
+      await node.clock.until(() => node.api.status('job').phase === phase, 1_000);
+      await node.clock.advance(5_000);
+      expect(node.runtime.count('startContainer')).toBe(1);
+      expect([...node.runtime.sandboxes.values()].map(({ state }) => state)).toEqual(['notReady']);
+      expect(node.volumes.mounted.size + node.cgroups.pods.size).toBe(0);
+      // Its logs stay readable until it is deleted.
+      expect(node.runtime.containers.size).toBe(1);
+      node.api.delete('job');
+      await node.clock.until(() => !node.api.has('job'), 5_000);
+      expect(node.leftovers()).toEqual([]);
+    },
+  );
+});
+
+describe('a deletion', () => {
+  it('stops, unmounts and removes everything before the object goes', async () => {
+    await running();
+    node.api.delete('web-pod', 30);
+    await node.clock.until(() => !node.api.has('web-pod'), 1_000);
+    expect(node.leftovers()).toEqual([]);
+    expect(node.recorder.of('Killing')).toEqual(['Stopping container web']);
+    expect(node.runtime.order('stopContainer', 'stopPodSandbox', 'removeContainer', 'removePodSandbox')).toEqual([
+      'stopContainer web',
+      'stopPodSandbox sandbox-1',
+      'removeContainer web',
+      'removePodSandbox sandbox-1',
+    ]);
+    expect(node.agent.listPods()).toEqual([]);
+  });
+
+  it('gives a container that ignores TERM its grace period, which can be shortened', async () => {
+    await running();
+    node.runtime.ignoresTerm.add('web');
+    node.api.delete('web-pod', 30);
+    await node.clock.advance(5_000);
+    expect(node.runtime.running('web')).toBeDefined();
+    node.api.delete('web-pod', 3);
+    await node.clock.advance(3_500);
+    expect(node.api.has('web-pod')).toBe(false);
+    expect(node.runtime.calls.filter(({ call }) => call === 'stopContainer').map(({ detail }) => detail)).toEqual([
+      30, 3,
+    ]);
+  });
+
+  it('never waits less than two seconds between TERM and KILL', async () => {
+    await running();
+    node.runtime.ignoresTerm.add('web');
+    node.api.delete('web-pod', 0);
+    await node.clock.until(() => !node.api.has('web-pod'), 5_000);
+    expect(node.runtime.calls.find(({ call }) => call === 'stopContainer')?.detail).toBe(2);
+  });
+
+  it('during a long image pull does not wait for the pull', async () => {
+    node.runtime.latency.set('pullImage', 600_000);
+    node.runtime.registry.add('big:1');
+    node.api.put(makePod('web-pod', { containers: [{ name: 'web', image: 'big:1' }] }));
+    await node.clock.advance(1_000);
+    expect(node.runtime.count('pullImage')).toBe(1);
+    node.api.delete('web-pod', 30);
+    await node.clock.advance(1_000);
+    expect(node.api.has('web-pod')).toBe(false);
+    expect(node.leftovers()).toEqual([]);
+  });
+
+  it('during a wait for volumes does not wait for them', async () => {
+    node.volumes.hangs = true;
+    node.api.put(makePod('web-pod'));
+    await node.clock.advance(1_000);
+    node.api.delete('web-pod', 30);
+    await node.clock.advance(1_000);
+    expect(node.api.has('web-pod')).toBe(false);
+    expect(node.leftovers()).toEqual([]);
+  });
+
+  it('during the making of the sandbox leaks none', async () => {
+    node.runtime.latency.set('runPodSandbox', 2_000);
+    node.api.put(makePod('web-pod'));
+    await node.clock.advance(500);
+    node.api.delete('web-pod', 30);
+    await node.clock.until(() => !node.api.has('web-pod'), 10_000);
+    expect(node.leftovers()).toEqual([]);
+    expect(node.runtime.count('createContainer')).toBe(0);
+  });
+
+  it('by force does not leave the container running', async () => {
+    await running();
+    node.api.forceDelete('web-pod');
+    await node.clock.until(() => node.leftovers().length === 0, 5_000);
+    expect(node.agent.listPods()).toEqual([]);
+  });
+
+  it('is retried when the runtime will not stop the container', async () => {
+    await running();
+    node.runtime.failNext('stopContainer', 'shim is stuck', 'DEADLINE_EXCEEDED');
+    node.api.delete('web-pod');
+    await node.clock.until(() => !node.api.has('web-pod'), 5_000);
+    expect(node.recorder.of('FailedKillPod')[0]).toContain('rpc error: code = DeadlineExceeded desc = shim is stuck');
+    expect(node.leftovers()).toEqual([]);
+  });
+
+  it('runs the preStop hook first and takes its time out of the grace period', async () => {
+    const lifecycle = { preStop: { exec: { command: ['drain'] } } };
+    await running('web-pod', { containers: [{ name: 'web', image: 'nginx:stable', lifecycle }] });
+    node.runtime.execs.set('drain', { exitCode: 0, takesMs: 10_000 });
+    node.api.delete('web-pod', 30);
+    await node.clock.until(() => !node.api.has('web-pod'), 60_000);
+    expect(node.runtime.calls.find(({ call }) => call === 'stopContainer')?.detail).toBe(20);
+  });
+
+  it('stops sidecars after the main containers, in reverse order', async () => {
+    await running('web-pod', {
+      initContainers: [
+        { name: 'one', image: 'busybox:stable', restartPolicy: 'Always' },
+        { name: 'two', image: 'busybox:stable', restartPolicy: 'Always' },
+      ],
+    });
+    node.runtime.ignoresTerm.add('web');
+    node.api.delete('web-pod', 10);
+    await node.clock.until(() => !node.api.has('web-pod'), 60_000);
+    expect(node.runtime.order('stopContainer')).toEqual([
+      'stopContainer web',
+      'stopContainer two',
+      'stopContainer one',
+    ]);
+  });
+
+  it('of a recreated pod of the same name does not touch the new one', async () => {
+    await running();
+    node.api.forceDelete('web-pod');
+    node.api.put(makePod('web-pod', {}, { uid: 'uid-second' }));
+    await node.clock.until(() => node.api.status('web-pod').phase === 'Running', 5_000);
+    await node.clock.advance(5_000);
+    expect([...node.runtime.containers.values()].map(({ pod }) => pod.uid)).toEqual(['uid-second']);
+  });
+});
+
+describe('an image that cannot be had', () => {
+  it('is ErrImagePull, then ImagePullBackOff with the words of the runtime, and is tried again', async () => {
+    node.api.put(makePod('web-pod', { containers: [{ name: 'web', image: 'nope:1' }] }));
+    await node.clock.advance(500);
+    expect(webStatus()?.state?.waiting).toEqual({
+      reason: 'ErrImagePull',
+      message: 'rpc error: code = NotFound desc = failed to resolve reference "nope:1": not found',
+    });
+    await node.clock.advance(2_000);
+    expect(webStatus()?.state?.waiting?.reason).toBe('ImagePullBackOff');
+    expect(webStatus()?.state?.waiting?.message).toContain('Back-off pulling image "nope:1": ErrImagePull: rpc error');
+    node.runtime.registry.add('nope:1');
+    await node.clock.until(() => node.api.status('web-pod').phase === 'Running', 30_000);
+    expect(node.recorder.reasons()).toEqual(
+      expect.arrayContaining(['Pulling', 'Failed', 'BackOff', 'Pulled', 'Created', 'Started']),
+    );
+  });
+
+  it('under a name that is none is InvalidImageName and never asked for', async () => {
+    node.api.put(makePod('web-pod', { containers: [{ name: 'web', image: 'Not A Name' }] }));
+    await node.clock.advance(500);
+    expect(webStatus()?.state?.waiting?.reason).toBe('InvalidImageName');
+    expect(node.runtime.count('pullImage') + node.runtime.count('imageStatus')).toBe(0);
+  });
+
+  it('does not hold up the other containers of the pod', async () => {
+    node.api.put(
+      makePod('web-pod', {
+        containers: [
+          { name: 'bad', image: 'nope:1' },
+          { name: 'web', image: 'nginx:stable' },
+        ],
+      }),
+    );
+    await node.clock.advance(1_000);
+    expect(node.runtime.running('web')).toBeDefined();
+  });
+});
+
+describe('a container that cannot be made', () => {
+  it.each([
+    ['createContainer', 'CreateContainerError'],
+    ['startContainer', 'RunContainerError'],
+  ] as const)('because %s fails is waiting with %s, and tried again', async (call, reason) => {
+    node.runtime.failNext(call, 'no such executable');
+    node.api.put(makePod('web-pod'));
+    await node.clock.advance(500);
+    expect(webStatus()?.state?.waiting).toEqual({ reason, message: 'no such executable' });
+    expect(node.recorder.of('Failed')).toEqual(['Error: no such executable']);
+    await node.clock.until(() => node.api.status('web-pod').phase === 'Running', 15_000);
+  });
+
+  it('because a ConfigMap is missing is waiting with CreateContainerConfigError', async () => {
+    const envFrom = [{ configMapRef: { name: 'settings' } }];
+    node.api.put(makePod('web-pod', { containers: [{ name: 'web', image: 'nginx:stable', envFrom }] }));
+    await node.clock.advance(500);
+    expect(webStatus()?.state?.waiting).toEqual({
+      reason: 'CreateContainerConfigError',
+      message: 'configmap "settings" not found',
+    });
+    node.objects.configMaps.set('demo/settings', {
+      metadata: { name: 'settings', uid: 'u', resourceVersion: '1' },
+      data: { COLOUR: 'blue', '1bad': 'x' },
+    });
+    await node.clock.until(() => node.api.status('web-pod').phase === 'Running', 15_000);
+    expect(node.runtime.running('web')?.spec.env).toEqual([{ name: 'COLOUR', value: 'blue' }]);
+    expect(node.recorder.of('InvalidEnvironmentVariableNames')).toHaveLength(1);
+  });
+
+  it('because its postStart hook fails is stopped again', async () => {
+    const lifecycle = { postStart: { exec: { command: ['warm-up'] } } };
+    node.runtime.execs.set('warm-up', { exitCode: 1 });
+    node.api.put(makePod('web-pod', { containers: [{ name: 'web', image: 'nginx:stable', lifecycle }] }));
+    await node.clock.advance(500);
+    expect(node.recorder.of('FailedPostStartHook')).toHaveLength(1);
+    expect(node.runtime.running('web')).toBeUndefined();
+    node.runtime.execs.set('warm-up', { exitCode: 0 });
+    await node.clock.until(() => webStatus()?.ready === true, 60_000);
+  });
+});
+
+describe('a sandbox that dies', () => {
+  it('is replaced with its containers, and the event says so', async () => {
+    await running();
+    const [first] = node.runtime.sandboxes.keys();
+    if (first === undefined) throw new Error('no sandbox');
+    node.runtime.killSandbox(first);
+    await node.clock.until(() => webStatus()?.restartCount === 1 && webStatus()?.ready === true, 60_000);
+    expect(node.recorder.of('SandboxChanged')).toEqual(['Pod sandbox changed, it will be killed and re-created.']);
+    const ready = [...node.runtime.sandboxes.values()].filter(({ state }) => state === 'ready');
+    expect(ready.map(({ attempt }) => attempt)).toEqual([1]);
+    expect(node.api.status('web-pod').podIP).toBe(ready[0]?.ips[0]);
+  });
+});
+
+describe('an agent that is killed and started again', () => {
+  it('restarts nothing that runs', async () => {
+    await running();
+    const calls = node.runtime.count('createContainer') + node.runtime.count('runPodSandbox');
+    const patches = node.api.patches.length;
+    await node.restartAgent();
+    await node.clock.advance(5_000);
+    expect(node.runtime.count('createContainer') + node.runtime.count('runPodSandbox')).toBe(calls);
+    expect(node.runtime.running('web')).toBeDefined();
+    expect(node.api.patches.length).toBe(patches);
+  });
+
+  it('takes a container that was created but not started, instead of making another', async () => {
+    node.runtime.latency.set('startContainer', 1_000);
+    node.api.put(makePod('web-pod'));
+    await node.clock.advance(500);
+    expect(node.runtime.count('createContainer')).toBe(1);
+    node.agent.stop();
+    await node.clock.advance(1);
+    for (const container of node.runtime.containers.values()) container.state = 'created';
+    node.runtime.latency.clear();
+    await node.restartAgent();
+    await node.clock.until(() => node.api.status('web-pod').phase === 'Running', 5_000);
+    expect(node.runtime.count('createContainer')).toBe(1);
+    expect(webStatus()?.restartCount).toBe(0);
+    // The start that was under way when the agent died belongs to the same container.
+    node.runtime.violations.length = 0;
+  });
+
+  it('keeps the restart count even when the runtime has forgotten the dead instances', async () => {
+    await running();
+    for (let i = 0; i < 3; i++) {
+      node.runtime.exit('web', 1);
+      await node.clock.until(() => node.runtime.running('web') !== undefined);
+      await settle();
+    }
+    node.agent.stop();
+    node.runtime.sandboxes.clear();
+    node.runtime.containers.clear();
+    await node.restartAgent();
+    await node.clock.until(() => webStatus()?.ready === true && (webStatus()?.restartCount ?? 0) >= 4, 60_000);
+    expect(webStatus()?.restartCount).toBe(4);
+  });
+
+  it('removes pods that were deleted by force meanwhile, and only once the API has said so', async () => {
+    await running();
+    node.agent.stop();
+    node.api.watching = false;
+    node.api.pods.clear();
+    await node.restartAgent();
+    await node.clock.advance(10_000);
+    expect(node.runtime.running('web')).toBeDefined();
+    node.api.watching = true;
+    node.api.notify();
+    await node.clock.until(() => node.leftovers().length === 0, 70_000);
+  });
+
+  it('finishes a deletion that began before', async () => {
+    await running();
+    node.agent.stop();
+    node.api.delete('web-pod', 5);
+    await node.restartAgent();
+    await node.clock.until(() => !node.api.has('web-pod'), 10_000);
+    expect(node.leftovers()).toEqual([]);
+  });
+});
+
+describe('an API server that cannot be reached', () => {
+  it('does not disturb pods, and gets the newest status once it is back', async () => {
+    await running();
+    node.api.unreachable = true;
+    node.runtime.exit('web', 1);
+    await node.clock.advance(5_000);
+    expect(node.runtime.running('web')).toBeDefined();
+    expect(webStatus()?.restartCount).toBe(0);
+    node.api.unreachable = false;
+    await node.clock.until(() => webStatus()?.restartCount === 1, 15_000);
+  });
+
+  it('holds back only the end of a deletion', async () => {
+    await running();
+    node.api.delete('web-pod', 5);
+    node.api.unreachable = true;
+    await node.clock.advance(5_000);
+    expect(node.leftovers()).toEqual([]);
+    node.api.unreachable = false;
+    await node.clock.until(() => !node.api.has('web-pod'), 15_000);
+  });
+
+  it('learns nothing twice: a quiet pod costs no writes', async () => {
+    await running();
+    await node.clock.advance(1_000);
+    const before = node.api.patches.length;
+    await node.clock.advance(600_000);
+    expect(node.api.patches.length).toBe(before);
+  });
+});
+
+describe('probes', () => {
+  const probed = (probe: object) => ({ containers: [{ name: 'web', image: 'nginx:stable', ...probe }] });
+  const readinessProbe = { tcpSocket: { port: 80 } };
+
+  it('hold back readiness until the first success', async () => {
+    await running('web-pod', probed({ readinessProbe }));
+    expect(webStatus()).toMatchObject({ started: true, ready: false });
+    const id = node.agent.containerIdFor('demo', 'web-pod', 'web');
+    node.probe('readiness', id ?? '', 'success', 'uid-web-pod');
+    await settle();
+    expect(webStatus()?.ready).toBe(true);
+    expect(node.api.condition('web-pod', 'Ready')?.status).toBe('True');
+  });
+
+  it('have a container that fails liveness killed and restarted', async () => {
+    await running('web-pod', probed({ livenessProbe: readinessProbe }));
+    const id = node.agent.containerIdFor('demo', 'web-pod', 'web');
+    node.probe('liveness', id ?? '', 'failure', 'uid-web-pod');
+    await node.clock.until(() => webStatus()?.restartCount === 1 && webStatus()?.ready === true, 5_000);
+    expect(node.recorder.of('Killing')).toEqual(['Container web failed liveness probe, will be restarted']);
+  });
+});
+
+describe('the definition of a running pod', () => {
+  it('changed in one image restarts that container alone', async () => {
+    const containers = [
+      { name: 'web', image: 'nginx:stable' },
+      { name: 'side', image: 'nginx:stable' },
+    ];
+    await running('web-pod', { containers });
+    const side = node.runtime.running('side')?.id;
+    const pod = node.api.named('web-pod');
+    const changed = containers.map((c) => (c.name === 'web' ? { ...c, image: 'busybox:stable' } : c));
+    node.api.put({ ...pod, spec: { ...pod.spec, containers: changed } });
+    await node.clock.until(() => node.runtime.running('web')?.image === 'busybox:stable', 60_000);
+    expect(node.recorder.of('Killing')).toEqual(['Container web definition changed, will be restarted']);
+    expect(node.runtime.running('side')?.id).toBe(side);
+  });
+
+  it('given a deadline that passes makes the pod Failed with DeadlineExceeded', async () => {
+    await running('web-pod', { activeDeadlineSeconds: 60 });
+    await node.clock.advance(59_000);
+    expect(node.api.status('web-pod').phase).toBe('Running');
+    await node.clock.advance(2_000);
+    expect(node.api.status('web-pod')).toMatchObject({ phase: 'Failed', reason: 'DeadlineExceeded' });
+    expect(node.runtime.running('web')).toBeUndefined();
+  });
+
+  it('given an ephemeral container starts that one and leaves the others', async () => {
+    await running();
+    const pod = node.api.named('web-pod');
+    const ephemeralContainers = [{ name: 'debugger', image: 'busybox:stable', targetContainerName: 'web' }];
+    node.api.put({ ...pod, spec: { ...pod.spec, ephemeralContainers } });
+    await node.clock.until(() => node.runtime.running('debugger') !== undefined, 5_000);
+    expect(node.runtime.running('debugger')?.spec.targetContainerId).toBe(node.runtime.running('web')?.id);
+    expect(node.api.status('web-pod').ephemeralContainerStatuses?.[0]?.state?.running).toBeDefined();
+  });
+});
+
+describe('init containers', () => {
+  it('run one after the other, and the rest only after them', async () => {
+    node.api.put(
+      makePod('web-pod', {
+        initContainers: [
+          { name: 'first', image: 'busybox:stable' },
+          { name: 'second', image: 'busybox:stable' },
+        ],
+      }),
+    );
+    await node.clock.until(() => node.runtime.running('first') !== undefined);
+    expect(node.runtime.running('second')).toBeUndefined();
+    expect(webStatus()?.state?.waiting?.reason).toBe('PodInitializing');
+    node.runtime.exit('first', 0);
+    await node.clock.until(() => node.runtime.running('second') !== undefined);
+    expect(node.runtime.running('web')).toBeUndefined();
+    node.runtime.exit('second', 0);
+    await node.clock.until(() => node.runtime.running('web') !== undefined);
+    await settle();
+    expect(node.api.condition('web-pod', 'Initialized')?.status).toBe('True');
+  });
+});
