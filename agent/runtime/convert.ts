@@ -36,7 +36,8 @@ export function sandboxId(text: string): SandboxId {
 
 /** CRI's nanoseconds as epoch ms; 0 for what has not happened (0, or Go's zero time, which is long before 1970). */
 export function nanosToMs(nanos: string): number {
-  return Math.max(0, Math.floor(Number(nanos) / 1e6));
+  // Nanoseconds do not fit a double: cut the digits, not the number.
+  return nanos.startsWith('-') ? 0 : Number(nanos.slice(0, -6));
 }
 
 const CONTAINER_STATES: Readonly<Record<ContainerState__Output, ContainerSnapshot['state']>> = {

@@ -1,0 +1,69 @@
+// Turns the bytes of a CRI log into what a reader asked for: lines cut out, filtered, dated and limited. Holds only
+// the unfinished end of its input. Pure but for that.
+
+import type { LogOptions } from '../../ports/logs.ts';
+import { fixedTimestamp, parseCriLogLine, timestampNanos } from './cri-log.ts';
+
+const NEWLINE = 0x0a;
+
+type FormatOptions = Pick<LogOptions, 'timestamps' | 'sinceTime' | 'limitBytes' | 'stream'>;
+
+export class LogFormatter {
+  readonly #options: FormatOptions;
+  readonly #since: bigint | undefined;
+  #rest: Buffer[] = [];
+  #left: number;
+  /** Streams whose last line is not finished yet: its continuation gets no date of its own. */
+  readonly #open = new Set<string>();
+
+  constructor(options: FormatOptions) {
+    this.#options = options;
+    this.#since = options.sinceTime === undefined ? undefined : BigInt(Math.round(options.sinceTime * 1000)) * 1000n;
+    this.#left = options.limitBytes ?? Number.POSITIVE_INFINITY;
+  }
+
+  /** limitBytes is reached: nothing more will come. */
+  get full(): boolean {
+    return this.#left <= 0;
+  }
+
+  /** The output for the next piece of the file; `chunk` must not be reused by the caller. */
+  push(chunk: Buffer): Buffer {
+    const out: Buffer[] = [];
+    let from = 0;
+    for (let end = chunk.indexOf(NEWLINE); end >= 0; end = chunk.indexOf(NEWLINE, from)) {
+      const piece = chunk.subarray(from, end + 1);
+      this.#line(this.#rest.length === 0 ? piece : Buffer.concat([...this.#rest, piece]), out);
+      this.#rest = [];
+      from = end + 1;
+    }
+    if (from < chunk.length) this.#rest.push(chunk.subarray(from));
+    return Buffer.concat(out);
+  }
+
+  /** The file ends here: what is left of it counts as a line if it can be read as one. */
+  end(): Buffer {
+    const out: Buffer[] = [];
+    if (this.#rest.length > 0) this.#line(Buffer.concat(this.#rest), out);
+    this.#rest = [];
+    return Buffer.concat(out);
+  }
+
+  #line(raw: Buffer, out: Buffer[]): void {
+    const line = parseCriLogLine(raw);
+    if (line === undefined || this.full) return;
+    const { stream, timestamps } = this.#options;
+    if (stream !== undefined && line.stream !== stream) return;
+    if (this.#since !== undefined && (timestampNanos(line.timestamp) ?? 0n) < this.#since) return;
+    if (timestamps && !this.#open.has(line.stream)) this.#emit(Buffer.from(`${fixedTimestamp(line.timestamp)} `), out);
+    if (line.partial) this.#open.add(line.stream);
+    else this.#open.delete(line.stream);
+    this.#emit(line.content, out);
+  }
+
+  #emit(bytes: Buffer, out: Buffer[]): void {
+    const kept = bytes.length > this.#left ? bytes.subarray(0, Math.max(0, this.#left)) : bytes;
+    this.#left -= kept.length;
+    if (kept.length > 0) out.push(kept);
+  }
+}

@@ -1,0 +1,124 @@
+import { describe, expect, test } from 'vitest';
+import {
+  containerResources,
+  oomScoreAdj,
+  pageSizeName,
+  sandboxResources,
+} from '../../../../../agent/runtime/config/resources.ts';
+import type { Container, Pod } from '../../../../../client/types.ts';
+import { container, NODE, pod } from '../fixtures.ts';
+
+const withResources = (resources: Container['resources']) => container(resources === undefined ? {} : { resources });
+const of = (one: Container, spec: Partial<Pod['spec']> = {}) => pod({ containers: [one], ...spec });
+const GIB = 2 ** 30;
+
+describe('oom_score_adj', () => {
+  const guaranteed = withResources({ limits: { cpu: '1', memory: '1Gi' } });
+  test.each<[string, Pod, Container, number]>([
+    ['guaranteed', of(guaranteed), guaranteed, -997],
+    ['best effort', of(container()), container(), 1000],
+    [
+      'a quarter of the machine requested',
+      of(withResources({ requests: { memory: '1Gi' } })),
+      withResources({ requests: { memory: '1Gi' } }),
+      750,
+    ],
+    [
+      'a limit stands for the request',
+      of(withResources({ limits: { memory: '1Gi' } })),
+      withResources({ limits: { memory: '1Gi' } }),
+      750,
+    ],
+    [
+      'next to nothing requested stays below best effort',
+      of(withResources({ requests: { memory: '1' } })),
+      withResources({ requests: { memory: '1' } }),
+      999,
+    ],
+    [
+      'all of the machine stays above guaranteed',
+      of(withResources({ requests: { memory: '4Gi' } })),
+      withResources({ requests: { memory: '4Gi' } }),
+      3,
+    ],
+    [
+      'only cpu requested',
+      of(withResources({ requests: { cpu: '1' } })),
+      withResources({ requests: { cpu: '1' } }),
+      999,
+    ],
+    ['node critical', of(container(), { priorityClassName: 'system-node-critical' }), container(), -997],
+  ])('%s', (_what, whole, one, expected) => {
+    expect(oomScoreAdj(whole, one, 4 * GIB)).toBe(expected);
+  });
+
+  test('a sidecar is killed no sooner than the containers it serves', () => {
+    const sidecar = {
+      ...container({ name: 'side', resources: { requests: { memory: '1Mi' } } }),
+      restartPolicy: 'Always',
+    };
+    const whole = of(withResources({ requests: { memory: '2Gi' } }), { initContainers: [sidecar] });
+    expect(oomScoreAdj(whole, sidecar, 4 * GIB)).toBe(500);
+  });
+});
+
+describe('resources of a container', () => {
+  const figures = (resources: Container['resources'], node = NODE) => {
+    const one = withResources(resources);
+    return containerResources(of(one), one, node);
+  };
+
+  test('requests are shares, limits are quota and memory', () => {
+    expect(figures({ requests: { cpu: '250m', memory: '1Gi' }, limits: { cpu: '500m', memory: '2Gi' } })).toEqual({
+      cpu_shares: 256,
+      cpu_quota: 50_000,
+      cpu_period: 100_000,
+      memory_limit_in_bytes: 2 * GIB,
+      oom_score_adj: 750,
+    });
+  });
+
+  test('nothing asked for is the least weight and no limit', () => {
+    expect(figures(undefined)).toEqual({ cpu_shares: 2, cpu_quota: 0, cpu_period: 100_000, oom_score_adj: 1000 });
+  });
+
+  test('a cpu limit alone is the request, too', () => {
+    expect(figures({ limits: { cpu: '2' } })).toMatchObject({ cpu_shares: 2048, cpu_quota: 200_000 });
+  });
+
+  test('without cpuCFSQuota there is no quota', () => {
+    expect(figures({ limits: { cpu: '2' } }, { ...NODE, cpuCFSQuota: false })).not.toHaveProperty('cpu_quota');
+  });
+
+  test('every page size of the node is limited, to zero unless asked for', () => {
+    const node = { ...NODE, hugepageSizes: ['2MB', '1GB'] };
+    expect(figures({ limits: { 'hugepages-2Mi': '64Mi' } }, node).hugepage_limits).toEqual([
+      { page_size: '2MB', limit: String(64 * 2 ** 20) },
+      { page_size: '1GB', limit: '0' },
+    ]);
+  });
+
+  test('on cgroup v2 a container dies of its own OOM as a whole, and does not swap', () => {
+    expect(figures(undefined, { ...NODE, cgroupVersion: 2 }).unified).toEqual({ 'memory.oom.group': '1' });
+    expect(figures(undefined, { ...NODE, cgroupVersion: 2, swapController: true }).unified).toEqual({
+      'memory.oom.group': '1',
+      'memory.swap.max': '0',
+    });
+  });
+});
+
+test('a sandbox is told the sum of its containers, and its overhead apart', () => {
+  const one = withResources({ requests: { cpu: '1' }, limits: { cpu: '1', memory: '1Gi' } });
+  expect(sandboxResources(pod({ containers: [one, { ...one, name: 'b' }], overhead: { cpu: '100m' } }), NODE)).toEqual({
+    resources: { cpu_shares: 2048, cpu_quota: 200_000, cpu_period: 100_000, memory_limit_in_bytes: 2 * GIB },
+    overhead: { cpu_shares: 102, cpu_quota: 10_000, cpu_period: 100_000 },
+  });
+});
+
+test.each([
+  [2 ** 21, '2MB'],
+  [2 ** 30, '1GB'],
+  [2 ** 16, '64KB'],
+])('a page of %i bytes is called %s', (bytes, name) => {
+  expect(pageSizeName(bytes)).toBe(name);
+});

@@ -1,0 +1,113 @@
+import { describe, expect, test } from 'vitest';
+import type { PodUID } from '../../../../../agent/ports/runtime.ts';
+import { CONTAINERD_FILTERS, decodeEnvelope } from '../../../../../agent/runtime/events/containerd-events.ts';
+import { decodeContainerEvent } from '../../../../../agent/runtime/events/cri-events.ts';
+import { diffRelist, type Listed, type ListedState } from '../../../../../agent/runtime/events/relist.ts';
+import type { Envelope__Output } from '../../../../../proto/gen/containerd/types/Envelope.ts';
+import { loadProto } from '../../../../../proto/load.ts';
+
+const types = loadProto('containerd-tasks').containerd.events;
+
+function envelope(name: string, value: Buffer, overrides: Partial<Envelope__Output> = {}): Envelope__Output {
+  return {
+    timestamp: { seconds: '1700000000', nanos: 250_000_000 },
+    namespace: 'k8s.io',
+    topic: '/tasks/x',
+    event: { type_url: `containerd.events.${name}`, value },
+    ...overrides,
+  };
+}
+
+describe('containerd’s events', () => {
+  const exit = types.TaskExit.serialize({
+    container_id: 'c1',
+    id: 'c1',
+    exit_status: 3,
+    exited_at: { seconds: 1_699_999_999, nanos: 999_000_000 },
+  });
+  const oom = types.TaskOOM.serialize({ container_id: 'c1' });
+  test.each([
+    [
+      'a start',
+      envelope('TaskStart', types.TaskStart.serialize({ container_id: 'c1', pid: 9 })),
+      { kind: 'started', id: 'c1', at: 1_700_000_000_250 },
+    ],
+    [
+      'an exit, dated by the exit itself',
+      envelope('TaskExit', exit),
+      { kind: 'exited', id: 'c1', at: 1_699_999_999_999 },
+    ],
+    [
+      'an exit without a date',
+      envelope('TaskExit', types.TaskExit.serialize({ container_id: 'c1', id: 'c1' })),
+      { kind: 'exited', id: 'c1', at: 1_700_000_000_250 },
+    ],
+    ['an OOM kill', envelope('TaskOOM', oom), { kind: 'oom', id: 'c1', at: 1_700_000_000_250 }],
+    [
+      'a removal',
+      envelope('ContainerDelete', types.ContainerDelete.serialize({ id: 'c1' })),
+      { kind: 'removed', id: 'c1', at: 1_700_000_000_250 },
+    ],
+    [
+      'with a type URL',
+      { ...envelope('', oom), event: { type_url: 'types.containerd.io/containerd.events.TaskOOM', value: oom } },
+      { kind: 'oom', id: 'c1', at: 1_700_000_000_250 },
+    ],
+    [
+      'the exit of an exec is not the container’s',
+      envelope('TaskExit', types.TaskExit.serialize({ container_id: 'c1', id: 'exec-7' })),
+      undefined,
+    ],
+    ['another namespace is not Kubernetes’', envelope('TaskExit', exit, { namespace: 'moby' }), undefined],
+    ['other events', envelope('TaskPaused', types.TaskPaused.serialize({ container_id: 'c1' })), undefined],
+    ['an envelope without an event', envelope('', exit, { event: null }), undefined],
+  ])('%s', (_what, received, expected) => {
+    expect(decodeEnvelope(received)).toEqual(expected);
+  });
+
+  test('only the topics that are understood are asked for, in Kubernetes’ namespace', () => {
+    expect(CONTAINERD_FILTERS).toContain('namespace=="k8s.io",topic=="/tasks/exit"');
+  });
+});
+
+test.each([
+  ['CONTAINER_CREATED_EVENT', undefined],
+  ['CONTAINER_STARTED_EVENT', 'started'],
+  ['CONTAINER_STOPPED_EVENT', 'exited'],
+  ['CONTAINER_DELETED_EVENT', 'removed'],
+] as const)('CRI’s %s is %s', (container_event_type, kind) => {
+  const event = decodeContainerEvent({
+    container_id: 'c1',
+    container_event_type,
+    created_at: '1700000000250000000',
+    pod_sandbox_status: null,
+    containers_statuses: [],
+  });
+  expect(event).toEqual(kind === undefined ? undefined : { kind, id: 'c1', at: 1_700_000_000_250 });
+});
+
+describe('what changed between two lists', () => {
+  const podUID = 'u1' as PodUID;
+  const container = (state: ListedState['state']): ListedState => ({ podUID, kind: 'container', state });
+  const sandbox = (state: ListedState['state']): ListedState => ({ podUID, kind: 'sandbox', state });
+  const at = 5;
+  const of = (type: string) => ({ podUID, type, containerId: 'c1', at });
+  const sync = { podUID, type: 'podSync', at };
+  test.each<[string, ListedState | undefined, ListedState | undefined, object[]]>([
+    ['appeared running', undefined, container('running'), [of('containerStarted')]],
+    ['appeared dead: lived and died between', undefined, container('dead'), [of('containerDied')]],
+    ['appeared created: nothing to do', undefined, container('other'), []],
+    ['created to running', container('other'), container('running'), [of('containerStarted')]],
+    ['running to dead', container('running'), container('dead'), [of('containerDied')]],
+    ['running as before', container('running'), container('running'), []],
+    ['dead as before', container('dead'), container('dead'), []],
+    ['dead and gone', container('dead'), undefined, [of('containerRemoved')]],
+    ['running and gone', container('running'), undefined, [of('containerDied'), of('containerRemoved')]],
+    ['a sandbox appeared', undefined, sandbox('running'), [sync]],
+    ['a sandbox died', sandbox('running'), sandbox('dead'), [sync]],
+    ['a dead sandbox went', sandbox('dead'), undefined, [sync]],
+  ])('%s', (_what, before, after, expected) => {
+    const listed = (state: ListedState | undefined): Listed => new Map(state === undefined ? [] : [['c1', state]]);
+    expect(diffRelist(listed(before), listed(after), at)).toEqual(expected);
+  });
+});

@@ -1,0 +1,221 @@
+import { afterEach, describe, expect, test } from 'vitest';
+import type { PodLifecycleEvent } from '../../../../../agent/ports/runtime.ts';
+import { podUID } from '../../../../../agent/runtime/config/labels.ts';
+import { createCriRuntime } from '../../../../../agent/runtime/cri-runtime.ts';
+import type { CriRuntimeOptions } from '../../../../../agent/runtime/options.ts';
+import type { CriRuntime } from '../../../../../agent/runtime/types.ts';
+import { systemClock } from '../../../../../lib/clock.ts';
+import { Tracer } from '../../../../../lib/trace.ts';
+import { loadProto } from '../../../../../proto/load.ts';
+import { FakeCri } from '../fake-cri.ts';
+import { NODE } from '../fixtures.ts';
+
+const types = loadProto('containerd-tasks').containerd.events;
+const POD = { uid: podUID('u1'), namespace: 'ns', name: 'pod-u1' };
+const cleanups: (() => Promise<void>)[] = [];
+afterEach(async () => {
+  for (const cleanup of cleanups.splice(0)) await cleanup();
+});
+
+interface Setup {
+  readonly fake: FakeCri;
+  readonly runtime: CriRuntime;
+  readonly events: PodLifecycleEvent[];
+  /** Resolves with the first event, past or to come, that `matches`. */
+  next(matches: (event: PodLifecycleEvent) => boolean): Promise<PodLifecycleEvent>;
+}
+
+/** A runtime with one pod of one running container, watched. */
+async function setup(
+  serves: { cri: boolean; containerd: boolean },
+  options: Partial<CriRuntimeOptions> = {},
+): Promise<Setup> {
+  const fake = await FakeCri.start(serves);
+  fake.addSandbox('s1', 'u1');
+  fake.addContainer('c1', 'u1', 's1');
+  const runtime = createCriRuntime({
+    endpoint: `unix://${fake.socket}`,
+    tracer: new Tracer(),
+    clock: systemClock,
+    node: NODE,
+    ...options,
+  });
+  cleanups.push(async () => {
+    runtime.close();
+    await fake.stop();
+  });
+  const events: PodLifecycleEvent[] = [];
+  const waiters = new Set<(event: PodLifecycleEvent) => void>();
+  runtime.watch((event) => {
+    events.push(event);
+    for (const waiter of waiters) waiter(event);
+  });
+  const next = (matches: (event: PodLifecycleEvent) => boolean): Promise<PodLifecycleEvent> => {
+    const past = events.find(matches);
+    if (past !== undefined) return Promise.resolve(past);
+    return new Promise((resolve) => {
+      const waiter = (event: PodLifecycleEvent): void => {
+        if (!matches(event)) return;
+        waiters.delete(waiter);
+        resolve(event);
+      };
+      waiters.add(waiter);
+    });
+  };
+  return { fake, runtime, events, next };
+}
+
+function sendExit(fake: FakeCri, id: string): void {
+  const value = types.TaskExit.serialize({ container_id: id, id, exited_at: { seconds: 100, nanos: 0 } });
+  for (const stream of fake.streams.containerd) {
+    stream.write({
+      namespace: 'k8s.io',
+      topic: '/tasks/exit',
+      timestamp: { seconds: 100, nanos: 0 },
+      event: { type_url: 'containerd.events.TaskExit', value },
+    });
+  }
+}
+
+const EXITED = { state: 'CONTAINER_EXITED', exit_code: 3, finished_at: '100000000000' } as const;
+
+describe('the source of events', () => {
+  test.each([
+    ['CRI’s stream where it is served', { cri: true, containerd: true }, 'cri'],
+    ['containerd’s own where CRI has none', { cri: false, containerd: true }, 'containerd'],
+    ['a list every second where there is neither', { cri: false, containerd: false }, 'poll'],
+  ] as const)('is %s', async (_rule, serves, expected) => {
+    const { runtime } = await setup(serves);
+    expect(await runtime.capabilities()).toEqual({ events: expected, cgroupDriver: undefined });
+  });
+
+  test('is none while there is no runtime', async () => {
+    const { fake } = await setup({ cri: false, containerd: true });
+    await fake.crash();
+    const runtime = createCriRuntime({
+      endpoint: `unix://${fake.socket}`,
+      tracer: new Tracer(),
+      clock: systemClock,
+      node: NODE,
+    });
+    cleanups.push(async () => runtime.close());
+    expect(await runtime.capabilities()).toBeUndefined();
+    await expect(runtime.version()).rejects.toMatchObject({ name: 'RuntimeError', code: 'UNAVAILABLE' });
+  });
+});
+
+describe('containerd’s event stream', () => {
+  test('an exit is told only once the runtime shows it, and the observation after needs two calls', async () => {
+    const { fake, runtime, next, events } = await setup({ cri: false, containerd: true });
+    await runtime.capabilities();
+    await runtime.observePod(POD);
+    sendExit(fake, 'c1');
+    // The runtime takes a while to notice: the adapter looks again until it has.
+    while (fake.calls.filter((call) => call === 'ContainerStatus').length < 4) await systemClock.sleep(1);
+    expect(events).toEqual([]);
+    fake.set('c1', EXITED);
+    const event = await next(({ type }) => type === 'containerDied');
+    expect(event).toEqual({ podUID: 'u1', type: 'containerDied', containerId: 'c1', at: 100_000 });
+    const before = fake.calls.length;
+    const [container] = (await runtime.observePod(POD)).containers;
+    expect(container).toMatchObject({ state: 'exited', exitCode: 3, finishedAt: 100_000, sandboxId: 's1' });
+    expect(fake.calls.slice(before).sort()).toEqual(['ListContainers', 'ListPodSandbox']);
+  });
+
+  test('the exit of a sandbox wakes its pod', async () => {
+    const { fake, runtime, next } = await setup({ cri: false, containerd: true });
+    await runtime.capabilities();
+    const sandbox = fake.sandboxes.get('s1');
+    if (sandbox !== undefined) fake.sandboxes.set('s1', { ...sandbox, state: 'SANDBOX_NOTREADY' });
+    sendExit(fake, 's1');
+    expect(await next(() => true)).toEqual({ podUID: 'u1', type: 'podSync', at: 100_000 });
+  });
+
+  test('an id that is nobody’s is ignored, and one made by others finds its pod', async () => {
+    const { fake, runtime, next, events } = await setup({ cri: false, containerd: true });
+    await runtime.capabilities();
+    sendExit(fake, 'stranger');
+    fake.addContainer('c2', 'u2', 's2', EXITED);
+    sendExit(fake, 'c2');
+    expect(await next(() => true)).toMatchObject({ podUID: 'u2', containerId: 'c2', type: 'containerDied' });
+    expect(events).toHaveLength(1);
+  });
+});
+
+test('CRI’s event stream brings the exit along: nothing is asked again', async () => {
+  const { fake, runtime, next } = await setup({ cri: true, containerd: true });
+  await runtime.capabilities();
+  await runtime.observePod(POD);
+  const before = fake.calls.length;
+  fake.set('c1', EXITED);
+  const sandbox = fake.sandboxes.get('s1');
+  for (const stream of fake.streams.cri) {
+    stream.write({
+      container_id: 'c1',
+      container_event_type: 'CONTAINER_STOPPED_EVENT',
+      created_at: '100000000000',
+      pod_sandbox_status: sandbox,
+      containers_statuses: [fake.containers.get('c1')],
+    });
+  }
+  expect(await next(() => true)).toMatchObject({ podUID: 'u1', type: 'containerDied', containerId: 'c1' });
+  expect(fake.calls.slice(before)).toEqual([]);
+});
+
+describe('without events', () => {
+  test('the safety net finds what no stream told', async () => {
+    const { fake, runtime, next } = await setup({ cri: false, containerd: true }, { relistPeriodMs: 20 });
+    await runtime.capabilities();
+    fake.set('c1', EXITED);
+    expect(await next(() => true)).toMatchObject({ podUID: 'u1', type: 'containerDied', containerId: 'c1' });
+  });
+
+  test('what happened while the runtime was away is told when it is back', async () => {
+    const { fake, runtime, next } = await setup({ cri: false, containerd: true });
+    await runtime.capabilities();
+    await fake.crash();
+    fake.set('c1', EXITED);
+    await fake.listen();
+    expect(await next(() => true)).toMatchObject({ podUID: 'u1', type: 'containerDied', containerId: 'c1' });
+    expect((await runtime.capabilities())?.events).toBe('containerd');
+    // And the stream serves again.
+    fake.addContainer('c2', 'u1', 's1', EXITED);
+    sendExit(fake, 'c2');
+    await next(({ containerId }) => containerId === 'c2');
+  });
+});
+
+describe('observation', () => {
+  test('asks for nothing that it knows: neither a running container’s start nor a dead one’s end', async () => {
+    const { fake, runtime } = await setup({ cri: false, containerd: true });
+    fake.addContainer('c0', 'u1', 's1', { ...EXITED, created_at: '1500000000' });
+    const first = await runtime.observePod(POD);
+    expect(first.sandboxes).toMatchObject([{ id: 's1', state: 'ready', ips: ['10.0.0.9'], createdAt: 1000 }]);
+    expect(first.containers).toMatchObject([
+      { id: 'c1', state: 'running', startedAt: 3000 },
+      { id: 'c0', state: 'exited', exitCode: 3 },
+    ]);
+    const before = fake.calls.length;
+    expect(await runtime.observePod(POD)).toMatchObject({ sandboxes: first.sandboxes, containers: first.containers });
+    expect(fake.calls.slice(before).sort()).toEqual(['ListContainers', 'ListPodSandbox']);
+  });
+
+  test('reads a SIGKILL’s reason again until it cannot become OOMKilled any more', async () => {
+    const { fake, runtime } = await setup({ cri: false, containerd: true });
+    const finished_at = String(Date.now() * 1e6);
+    fake.set('c1', { state: 'CONTAINER_EXITED', exit_code: 137, reason: 'Error', finished_at });
+    expect((await runtime.observePod(POD)).containers[0]?.reason).toBe('Error');
+    fake.set('c1', { reason: 'OOMKilled' });
+    expect((await runtime.observePod(POD)).containers[0]?.reason).toBe('OOMKilled');
+  });
+
+  test('a pod that the runtime does not know is empty, and one that vanishes on the way is left out', async () => {
+    const { fake, runtime } = await setup({ cri: false, containerd: true });
+    const unknown = { uid: podUID('u9'), namespace: 'ns', name: 'gone' };
+    expect(await runtime.observePod(unknown)).toMatchObject({ pod: unknown, sandboxes: [], containers: [] });
+    expect((await runtime.listPods()).map(({ pod }) => pod)).toEqual([POD]);
+    fake.sandboxes.clear();
+    fake.containers.clear();
+    expect(await runtime.listPods()).toEqual([]);
+  });
+});
