@@ -2,15 +2,16 @@
 
 import { errorMessage } from '../../lib/errors.ts';
 import { badRequest, unsupportedMediaType } from './errors.ts';
+import { decodeProtobuf, PROTOBUF_TYPE } from './protobuf.ts';
 
 /** The largest body that is read, in bytes: etcd's limit with room to spare, as in the real server. */
 export const MAX_BODY_BYTES = 3 * 1024 * 1024;
 
-const ACCEPTED = ['application/json', 'application/yaml'] as const;
+const ACCEPTED = ['application/json', 'application/yaml', PROTOBUF_TYPE] as const;
 
 export interface ParsedBody {
   readonly value: unknown;
-  /** The JSON it came from; absent for YAML, whose parser has already complained about duplicate keys. */
+  /** The JSON it came from; absent where no key can be there twice (YAML's parser complains). */
   readonly text?: string;
 }
 
@@ -37,10 +38,11 @@ async function parseYaml(bytes: Uint8Array): Promise<ParsedBody> {
   }
 }
 
-/** Any JSON or YAML body. Throws 400 for one that does not parse and 415 for other content types. */
+/** Any JSON, YAML or protobuf body. Throws 400 for one that does not parse and 415 for other content types. */
 export async function parseBody(contentType: string | undefined, bytes: Uint8Array): Promise<ParsedBody> {
   const bare = (contentType ?? '').split(';')[0]?.trim().toLowerCase() ?? '';
   if (bare === 'application/yaml') return parseYaml(bytes);
+  if (bare === PROTOBUF_TYPE) return { value: decodeProtobuf(bytes) };
   if (bare !== '' && bare !== 'application/json' && bare !== '*/*') throw unsupportedMediaType(ACCEPTED);
   return parseJson(bytes);
 }

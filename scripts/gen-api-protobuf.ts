@@ -1,0 +1,118 @@
+// Writes apiserver/gen/protobuf.json: the field numbers by which Kubernetes clients encode objects as protobuf. Reads the
+// `generated.proto` files of k8s.io/api and k8s.io/apimachinery from a directory, named <group>.<version>.proto.
+//
+//     sh scripts/node24 scripts/gen-api-protobuf.ts DIRECTORY
+
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { definitions } from '../apiserver/schema/definitions.ts';
+
+/** Message → field number → "<name>:<type>"; a name of "" is a struct whose fields stand directly in its owner. */
+type Messages = Record<string, Record<string, string>>;
+
+const ROOTS = [
+  ...['Namespace', 'Pod', 'Node', 'Event', 'ConfigMap', 'Secret', 'Service', 'ServiceAccount', 'Endpoints', 'Binding'],
+  ...['PersistentVolume', 'PersistentVolumeClaim'],
+]
+  .map((kind) => `core.v1.${kind}`)
+  .concat(
+    ['TokenReview', 'SelfSubjectReview', 'TokenRequest'].map((kind) => `authentication.v1.${kind}`),
+    ['SubjectAccessReview', 'LocalSubjectAccessReview', 'SelfSubjectAccessReview', 'SelfSubjectRulesReview'].map(
+      (kind) => `authorization.v1.${kind}`,
+    ),
+    ['coordination.v1.Lease', 'events.v1.Event', 'discovery.v1.EndpointSlice', 'node.v1.RuntimeClass'],
+    ['scheduling.v1.PriorityClass', 'policy.v1.Eviction', 'autoscaling.v1.Scale', 'meta.v1.DeleteOptions'],
+  );
+const SPECIAL: Record<string, string> = {
+  'meta.v1.Time': 'time',
+  'meta.v1.MicroTime': 'time',
+  'meta.v1.Duration': 'duration',
+  'meta.v1.FieldsV1': 'skip',
+  Quantity: 'quantity',
+  IntOrString: 'intstr',
+  RawExtension: 'raw',
+};
+const SCALARS = ['string', 'bool', 'bytes', 'int32', 'int64', 'double'];
+
+function messageName(reference: string, current: string): string {
+  const parts = reference.replace(/^\./, '').split('.');
+  const name = parts.at(-1) ?? '';
+  if (parts.length === 1) return `${current}.${name}`;
+  const version = parts.at(-2) ?? '';
+  return /^v\d/.test(version) ? `${parts.at(-3)}.${version}.${name}` : name;
+}
+
+function typeOf(text: string, current: string): string {
+  const map = /^map<\s*string,\s*(.+)>$/.exec(text);
+  if (map?.[1] !== undefined) return `map:${typeOf(map[1], current)}`;
+  if (SCALARS.includes(text)) return text;
+  const name = messageName(text, current);
+  return SPECIAL[name] ?? `#${name}`;
+}
+
+function parse(text: string, current: string): Messages {
+  const messages: Messages = {};
+  let fields: Record<string, string> | undefined;
+  for (const line of text.split('\n').map((l) => l.trim())) {
+    const start = /^message (\w+) \{(\})?/.exec(line);
+    if (start?.[1] !== undefined) {
+      fields = {};
+      messages[`${current}.${start[1]}`] = fields;
+      if (start[2] !== undefined) fields = undefined;
+      continue;
+    }
+    if (line === '}') fields = undefined;
+    const field = /^(optional |repeated |)(map<.+>|[.\w]+) (\w+) = (\d+)/.exec(line);
+    if (field === null || fields === undefined) continue;
+    const [, label = '', type = '', name = '', number = ''] = field;
+    fields[number] = `${name}:${label === 'repeated ' ? '[]' : ''}${typeOf(type, current)}`;
+  }
+  return messages;
+}
+
+/** The definitions' names are longer: "io.k8s.api.core.v1.Pod". */
+function jsonFields(message: string): readonly string[] | undefined {
+  const all = definitions();
+  const found = all[`io.k8s.api.${message}`] ?? all[`io.k8s.apimachinery.pkg.apis.${message}`];
+  return found === undefined ? undefined : Object.keys(found.fields);
+}
+
+function main(directory: string): void {
+  const all: Messages = {};
+  for (const file of readdirSync(directory).filter((name) => name.endsWith('.proto'))) {
+    Object.assign(all, parse(readFileSync(join(directory, file), 'utf8'), file.replace(/\.proto$/, '')));
+  }
+  const wrapsStrings = (message: string): boolean => {
+    const fields = Object.values(all[message] ?? {});
+    return fields.length === 1 && fields[0] === 'items:[]string';
+  };
+  const kept: Messages = {};
+  const queue = [...ROOTS];
+  for (let message = queue.shift(); message !== undefined; message = queue.shift()) {
+    const fields = all[message];
+    if (fields === undefined) throw new RangeError(`no message ${message} under ${directory}`);
+    if (kept[message] !== undefined) continue;
+    const known = jsonFields(message);
+    const out: Record<string, string> = {};
+    kept[message] = out;
+    for (const [number, text] of Object.entries(fields)) {
+      const at = text.indexOf(':');
+      const name = text.slice(0, at);
+      let type = text.slice(at + 1);
+      const reference = /#(.+)$/.exec(type)?.[1];
+      if (reference !== undefined && wrapsStrings(reference)) type = type.replace(/#.+$/, 'strings');
+      else if (reference !== undefined) queue.push(reference);
+      const inline = type.startsWith('#') && known !== undefined && !known.includes(name);
+      // A field that is newer than the schema stays under its own name; decoding then reports it as unknown.
+      out[number] =
+        `${inline && (name.endsWith('Source') || name.endsWith('Common') || name === 'handler' || name === 'localObjectReference') ? '' : name}:${type}`;
+    }
+  }
+  const sorted = Object.fromEntries(Object.entries(kept).sort(([a], [b]) => (a < b ? -1 : 1)));
+  const lines = Object.entries(sorted).map(([name, fields]) => `${JSON.stringify(name)}: ${JSON.stringify(fields)}`);
+  writeFileSync(new URL('../apiserver/gen/protobuf.json', import.meta.url), `{\n${lines.join(',\n')}\n}\n`);
+}
+
+const [directory] = process.argv.slice(2);
+if (directory === undefined) throw new RangeError('usage: gen-api-protobuf.ts DIRECTORY');
+main(directory);
