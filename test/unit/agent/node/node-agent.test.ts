@@ -1,0 +1,258 @@
+import { describe, expect, it } from 'vitest';
+import { NodeAgent } from '../../../../agent/node/node-agent.ts';
+import type { NodeConfig } from '../../../../agent/node/options.ts';
+import { type RuntimeConditionSnapshot, RuntimeError } from '../../../../agent/ports/runtime.ts';
+import { UnreachableError } from '../../../../client/errors.ts';
+import type { Node } from '../../../../client/types.ts';
+import { apiError, FakeClient, type Write } from '../../../support/fake-client.ts';
+import { settle, VirtualClock } from '../../../support/virtual-clock.ts';
+import { config, facts, GOOD } from './fixtures.ts';
+
+const NODE = '/api/v1/nodes/n';
+const STATUS = `${NODE}/status`;
+const LEASE = '/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases/n';
+
+/** A server that stores what is written to it, as far as the node part needs. */
+function start(overrides: Partial<NodeConfig> = {}, runtimeFailure?: Error) {
+  const clock = new VirtualClock();
+  const client = new FakeClient();
+  const events: string[] = [];
+  const logs: string[] = [];
+  let version = 1;
+  const stored = (path: string, object: unknown): unknown => {
+    const before = client.objects.get(path) as Node | undefined;
+    const value = object as Node;
+    const metadata = {
+      ...before?.metadata,
+      ...value.metadata,
+      uid: before?.metadata.uid ?? 'uid',
+      resourceVersion: String(version++),
+    };
+    const kept = { ...value, metadata };
+    client.objects.set(path, kept);
+    return structuredClone(kept);
+  };
+  client.onWrite = ({ verb, path, body }) => {
+    if (path === STATUS) {
+      const node = client.objects.get(NODE) as Node;
+      const { addresses = [], ...rest } = (body as Pick<Required<Node>, 'status'>).status;
+      return stored(NODE, {
+        ...node,
+        status: { ...node.status, ...rest, addresses: addresses.filter((address) => !('$patch' in address)) },
+      });
+    }
+    if (verb === 'create') return stored(path.endsWith('/nodes') ? NODE : LEASE, body);
+    if (verb === 'patch') return stored(path, { ...(client.objects.get(path) as Node), ...(body as object) });
+    return stored(path, body);
+  };
+  const runtime = {
+    failure: runtimeFailure,
+    versions: 0,
+    status: async () => {
+      if (runtime.failure !== undefined) throw runtime.failure;
+      return { runtimeReady: GOOD, networkReady: GOOD, handlers: [], features: { supplementalGroupsPolicy: false } };
+    },
+    version: async () => {
+      runtime.versions++;
+      return { name: 'containerd', version: '1.6.20', apiVersion: 'v1' };
+    },
+    listImages: async () => [],
+  };
+  const network = { now: GOOD as RuntimeConditionSnapshot, status: async () => network.now };
+  const stop = new AbortController();
+  const agent = new NodeAgent({
+    nodeName: 'n',
+    nodeIPs: ['10.0.0.5'],
+    nodeLabels: {},
+    kubeletPort: 10250,
+    kubeletVersion: 'v1.33.0',
+    config: config(overrides),
+    client,
+    runtime,
+    network,
+    recorder: { event: (_object, _type, reason) => void events.push(reason) },
+    clock,
+    log: (_level, message) => void logs.push(message),
+    facts: facts(),
+    random: () => 0,
+  });
+  const writes = (path: string): Write[] => client.writes.filter((write) => write.path === path);
+  const ready = () => agent.node?.status?.conditions?.find(({ type }) => type === 'Ready');
+  const running = agent.run(stop.signal);
+  return { clock, client, events, logs, runtime, network, agent, writes, ready, stop, running };
+}
+
+describe('NodeAgent', () => {
+  it('registers a Node that is Ready at once, and holds its lease', async () => {
+    const { client, agent, ready, writes, events, stop, running } = start();
+    await settle();
+    expect(client.writes[0]).toMatchObject({
+      verb: 'create',
+      path: '/api/v1/nodes',
+      body: { metadata: { name: 'n' } },
+    });
+    expect(ready()).toMatchObject({ status: 'True', reason: 'KubeletReady' });
+    expect([agent.ready, agent.node?.metadata.name]).toEqual([true, 'n']);
+    expect(client.objects.get(LEASE)).toMatchObject({
+      metadata: { ownerReferences: [{ kind: 'Node', name: 'n', uid: 'uid' }] },
+      spec: { holderIdentity: 'n', leaseDurationSeconds: 40 },
+    });
+    expect(events).toContain('Starting');
+    expect(writes(LEASE).length).toBe(0);
+    stop.abort();
+    await running;
+  });
+
+  it('renews the lease every 10 s, and writes the status only every 5 min when nothing changes', async () => {
+    const { clock, writes } = start();
+    await settle();
+    const before = writes(STATUS).length;
+    await clock.advance(299_000);
+    expect(writes(LEASE).length).toBe(29);
+    expect(writes(LEASE).at(-1)).toMatchObject({
+      verb: 'replace',
+      body: { spec: { renewTime: '2026-01-01T00:04:50.000000Z' } },
+    });
+    expect(writes(STATUS).length).toBe(before);
+    await clock.advance(11_000);
+    expect(writes(STATUS).length).toBe(before + 1);
+  });
+
+  it('tells at once when the network stops being ready and when it is back', async () => {
+    const { clock, network, ready, events, logs } = start();
+    await clock.advance(60_000);
+    network.now = { ok: false, reason: 'NetworkPluginNotReady', message: 'no conflist in /etc/cni/net.d' };
+    await clock.advance(5000);
+    expect(ready()).toMatchObject({
+      status: 'False',
+      reason: 'KubeletNotReady',
+      message:
+        'container runtime network not ready: NetworkReady=false reason:NetworkPluginNotReady message:no conflist in /etc/cni/net.d',
+      lastTransitionTime: '2026-01-01T00:01:05Z',
+    });
+    network.now = GOOD;
+    await clock.advance(1000);
+    expect(ready()).toMatchObject({ status: 'True', lastTransitionTime: '2026-01-01T00:01:06Z' });
+    expect(events.filter((reason) => reason.startsWith('NodeNot') || reason === 'NodeReady')).toEqual([
+      'NodeNotReady',
+      'NodeReady',
+    ]);
+    expect(logs).toContain('the node is ready');
+  });
+
+  it('tells without waiting for its next look when it is told that something has changed', async () => {
+    const { clock, network, agent, ready } = start();
+    await clock.advance(1000);
+    network.now = { ok: false, reason: 'NetworkPluginNotReady', message: 'gone' };
+    await agent.checkNow();
+    await settle();
+    expect(ready()?.status).toBe('False');
+  });
+
+  it('forgives a runtime a restart of a few seconds, says when it is down, and recovers by itself', async () => {
+    const { clock, runtime, ready } = start();
+    await clock.advance(10_000);
+    runtime.failure = new RuntimeError('Status', 'UNAVAILABLE', 'connection refused');
+    await clock.advance(9000);
+    expect(ready()?.status).toBe('True');
+    await clock.advance(6000);
+    expect(ready()).toMatchObject({ status: 'False', message: 'container runtime is down: connection refused' });
+    runtime.failure = undefined;
+    await clock.advance(1000);
+    expect(ready()?.status).toBe('True');
+    // It may be another version now.
+    expect(runtime.versions).toBe(2);
+  });
+
+  it('starts without a runtime: registered, not ready', async () => {
+    const { ready } = start({}, new RuntimeError('Status', 'UNAVAILABLE', 'no such file'));
+    await settle();
+    expect(ready()).toMatchObject({ status: 'False', message: 'container runtime is down: no such file' });
+  });
+
+  it('tries to register for ever while the server is away, with waits that grow to 7 s, and complains once', async () => {
+    const { clock, client, agent, logs } = start();
+    client.failures.push(...Array.from({ length: 10 }, () => new UnreachableError('refused', 'ECONNREFUSED')));
+    await clock.advance(33_600);
+    expect(agent.node).toBeUndefined();
+    await clock.advance(100);
+    expect(agent.node).toBeDefined();
+    expect(logs.filter((line) => line.includes('cannot register'))).toEqual(['cannot register node n: refused']);
+  });
+
+  it('adopts a Node that exists, and mends its labels', async () => {
+    const { client, writes, agent, ready } = start();
+    client.failures.push(apiError(409, 'AlreadyExists'));
+    client.objects.set(NODE, {
+      metadata: { name: 'n', uid: 'old', resourceVersion: '1', labels: { mine: 'yes' } },
+    });
+    await settle();
+    expect(writes(NODE)[0]).toMatchObject({
+      verb: 'patch',
+      type: 'merge',
+      body: { metadata: { labels: { 'kubernetes.io/os': 'linux' } } },
+    });
+    expect(agent.node?.metadata.uid).toBe('old');
+    expect(ready()?.status).toBe('True');
+  });
+
+  it('does not register with registerNode false, but serves a Node that someone makes', async () => {
+    const { clock, client, agent, logs, writes } = start({ registerNode: false });
+    await clock.advance(30_000);
+    expect([client.writes, agent.node]).toEqual([[], undefined]);
+    expect(logs.filter((line) => line.includes('there is no Node n')).length).toBe(1);
+    client.objects.set(NODE, { metadata: { name: 'n', uid: 'made', resourceVersion: '1' } });
+    await clock.advance(10_000);
+    expect(writes(STATUS).length).toBe(1);
+    expect(client.objects.get(LEASE)).toBeDefined();
+  });
+
+  it('sets right what others have written into its conditions', async () => {
+    const { clock, client, ready } = start();
+    await settle();
+    const node = client.objects.get(NODE) as Node;
+    const conditions = node.status?.conditions?.map((condition) => ({ ...condition, status: 'Unknown' })) ?? [];
+    client.objects.set(NODE, { ...node, status: { ...node.status, conditions } });
+    await clock.advance(10_000);
+    expect(ready()?.status).toBe('True');
+  });
+
+  it('makes its lease again when someone deletes or changes it', async () => {
+    const { clock, client, writes } = start();
+    await settle();
+    client.objects.delete(LEASE);
+    const answer = client.onWrite;
+    client.onWrite = (write) => {
+      if (write.path === LEASE && !client.objects.has(LEASE)) throw apiError(404, 'NotFound');
+      return answer(write);
+    };
+    await clock.advance(10_000);
+    expect(client.objects.get(LEASE)).toBeDefined();
+    let conflicts = 1;
+    client.onWrite = (write) => {
+      if (write.path === LEASE && conflicts-- > 0) throw apiError(409, 'Conflict');
+      return answer(write);
+    };
+    const before = writes(LEASE).length;
+    await clock.advance(10_000);
+    expect(writes(LEASE).length).toBe(before + 2);
+  });
+
+  it('retries a lease that cannot be written sooner than its next turn, and says so once', async () => {
+    const { clock, client, logs } = start();
+    await settle();
+    const answer = client.onWrite;
+    client.onWrite = (write) => {
+      if (write.path === LEASE) throw new UnreachableError('refused', 'ECONNREFUSED');
+      return answer(write);
+    };
+    await clock.advance(15_000);
+    expect(client.writes.filter(({ path }) => path === LEASE).length).toBeGreaterThan(3);
+    client.onWrite = answer;
+    await clock.advance(10_000);
+    expect(logs.filter((line) => line.includes('lease'))).toEqual([
+      "cannot renew the node's lease: refused",
+      "the node's lease is renewed again",
+    ]);
+  });
+});
