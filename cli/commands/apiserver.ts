@@ -1,0 +1,59 @@
+// `nodelet apiserver`: the embedded API server alone, on the files of a lab.
+
+import { Command } from 'commander';
+import { systemClock } from '../../lib/clock.ts';
+import { UserError } from '../../lib/errors.ts';
+import { createLog } from '../../lib/log.ts';
+import { Tracer } from '../../lib/trace.ts';
+import { DEFAULT_ROOT, labPaths } from '../lab/paths.ts';
+import { stopSignal } from './signals.ts';
+
+/** A TCP port from a flag; 0 stands for any free one. */
+export function parsePort(text: string): number {
+  const port = Number(text);
+  if (!/^\d{1,5}$/.test(text) || port > 65_535) throw new UserError(`"${text}" is not a port (0 to 65535)`);
+  return port;
+}
+
+interface Flags {
+  readonly root: string;
+  readonly bindAddress: string;
+  readonly port: number;
+  readonly advertiseHost?: string;
+  readonly certHost: readonly string[];
+  readonly nodeName?: string;
+}
+
+export function apiserverCommand(): Command {
+  return new Command('apiserver')
+    .description('run the embedded API server alone')
+    .option('--root <dir>', 'directory of certificates, store and kubeconfigs', DEFAULT_ROOT)
+    .option('--bind-address <ip>', 'address to listen on', '127.0.0.1')
+    .option('--port <port>', 'port to listen on; 0 takes any free one', parsePort, 6443)
+    .option('--advertise-host <host>', 'the host that the kubeconfigs name')
+    .option(
+      '--cert-host <host>',
+      'one more name for the serving certificate; may be repeated',
+      (value: string, before: readonly string[]) => [...before, value],
+      [],
+    )
+    .option('--node-name <name>', 'the node that the agent’s certificate is for (default: the host name)')
+    .action(async (flags: Flags) => {
+      const { runApiServer } = await import('../../apiserver/main.ts');
+      const log = createLog('apiserver');
+      const paths = labPaths(flags.root);
+      await runApiServer({
+        root: paths.root,
+        bindAddress: flags.bindAddress,
+        port: flags.port,
+        ...(flags.advertiseHost === undefined ? {} : { advertiseHost: flags.advertiseHost }),
+        hosts: flags.certHost,
+        ...(flags.nodeName === undefined ? {} : { nodeName: flags.nodeName }),
+        tracer: new Tracer(),
+        clock: systemClock,
+        log: (line) => log('info', line),
+        onReady: (server) => log('info', 'the API server serves', { url: server.url, kubeconfig: paths.kubeconfig }),
+        signal: stopSignal(),
+      });
+    });
+}

@@ -1,0 +1,190 @@
+// The demo: starts a lab, runs one real pod on this machine, proves that it is real, takes everything down again and
+// compares the machine before and after. Each promise is a numbered check; one that does not hold fails the demo.
+
+import { fileURLToPath } from 'node:url';
+import { ApiClient } from '../../client/api.ts';
+import { loadKubeconfig } from '../../client/kubeconfig.ts';
+import type { Pod } from '../../client/types.ts';
+import { systemClock } from '../../lib/clock.ts';
+import { errorMessage } from '../../lib/errors.ts';
+import { execOk } from '../../lib/exec.ts';
+import { Tracer } from '../../lib/trace.ts';
+import type { LabPaths } from '../lab/paths.ts';
+import { narrate } from './narrate.ts';
+import { followSpans } from './spans.ts';
+import { chooseUser, type DemoUser } from './user.ts';
+import { PodWatch } from './watch-pod.ts';
+
+const MANIFEST = fileURLToPath(new URL('../../labs/manifests/hello-pod.yaml', import.meta.url));
+const NAMESPACE = 'demo';
+const POD = 'hello-pod';
+const LIMIT_MS = 60_000;
+
+/** The lab as the demo needs it. */
+export interface DemoLab {
+  readonly paths: LabPaths;
+  stop(): Promise<void>;
+}
+
+export interface DemoOptions {
+  readonly say: (line: string) => void;
+  /** Sets up and starts the lab; says its own steps. */
+  readonly startLab: () => Promise<DemoLab>;
+  /** Looks at the machine now. */
+  readonly lookAtMachine: () => Promise<unknown>;
+  /** What differs between two looks, one line each. */
+  readonly differences: (before: unknown, after: unknown) => readonly string[];
+}
+
+class Checks {
+  readonly #say: (line: string) => void;
+  #failed = 0;
+  #passed = 0;
+  constructor(say: (line: string) => void) {
+    this.#say = say;
+  }
+  /** Says what was seen; `held` false fails the demo. */
+  check(held: boolean, sentence: string, evidence = ''): void {
+    if (held) this.#passed++;
+    else this.#failed++;
+    this.#say(`  ${held ? 'ok  ' : 'FAIL'} ${sentence}`);
+    for (const line of evidence.trimEnd().split('\n')) if (line !== '') this.#say(`         | ${line}`);
+  }
+  get failed(): number {
+    return this.#failed;
+  }
+  get passed(): number {
+    return this.#passed;
+  }
+}
+
+/** Resolves with the exit code: 0 only if every check held. Never rejects for a check that does not. */
+export async function runDemo(options: DemoOptions): Promise<number> {
+  const { say } = options;
+  const started = performance.now();
+  const checks = new Checks(say);
+  say('== the machine before');
+  const before = await options.lookAtMachine();
+  say('== starting the lab');
+  const lab = await options.startLab();
+  try {
+    await showPod(lab, checks, say);
+  } catch (error) {
+    checks.check(false, `the demo stopped: ${errorMessage(error)}`);
+  } finally {
+    say('== taking everything down');
+    await lab.stop();
+  }
+  say('== the machine after');
+  const differences = options.differences(before, await options.lookAtMachine());
+  checks.check(
+    differences.length === 0,
+    'processes, mounts, network namespaces, links, firewall rules, cgroups and directories are as before',
+    differences.join('\n'),
+  );
+  const seconds = ((performance.now() - started) / 1000).toFixed(1);
+  say(
+    `== ${checks.failed === 0 ? 'done' : 'FAILED'}: ${checks.passed} held, ${checks.failed} did not, in ${seconds} s`,
+  );
+  return checks.failed === 0 ? 0 : 1;
+}
+
+async function showPod(lab: DemoLab, checks: Checks, say: (line: string) => void): Promise<void> {
+  const { paths } = lab;
+  const client = new ApiClient(await loadKubeconfig(paths.kubeconfig), {
+    tracer: new Tracer(),
+    clock: systemClock,
+    userAgent: 'nodelet-demo',
+  });
+  const watch = new PodWatch();
+  let origin = Date.now();
+  const spans = await followSpans(`${paths.runDir}/trace.sock`, (span) => {
+    if (span.pod?.name !== POD || span.pod.namespace !== NAMESPACE) return;
+    const line = narrate(span, origin);
+    if (line !== undefined) say(line);
+  });
+  try {
+    const user = await chooseUser(paths.kubeconfig, client);
+    say(`== applying ${MANIFEST.replace(/^.*\/(labs\/)/, '$1')} with ${user.name}`);
+    await user.createNamespace(NAMESPACE);
+    await serviceAccountIn(client, NAMESPACE);
+    await watch.start(client, NAMESPACE, POD);
+    origin = performance.timeOrigin + performance.now();
+    await user.apply(MANIFEST);
+    const running = await watch.until('the pod to be ready', isReady, LIMIT_MS);
+    say('== the pod is real');
+    const ip = running?.status?.podIP ?? '';
+    checks.check(ip !== '', `pod ${NAMESPACE}/${POD} is Running and Ready at ${ip}`);
+    await provePod(user, ip, checks);
+    await proveRestart(watch, paths, checks, say);
+    say('== deleting the pod');
+    origin = performance.timeOrigin + performance.now();
+    await user.delete(NAMESPACE, POD);
+    await watch.until('the pod to be gone', (pod) => pod === undefined, LIMIT_MS);
+    checks.check(true, 'the pod is gone from the API server');
+  } finally {
+    await watch.stop();
+    spans.close();
+    client.close();
+  }
+}
+
+/** The admission of pods needs the namespace's default ServiceAccount, which a controller makes. */
+async function serviceAccountIn(client: ApiClient, namespace: string): Promise<void> {
+  const stop = AbortSignal.timeout(LIMIT_MS);
+  const path = `/api/v1/namespaces/${namespace}/serviceaccounts`;
+  for await (const event of client.watch(path, { fieldSelector: 'metadata.name=default' }, stop)) {
+    if (event.type === 'ADDED') return;
+  }
+  throw new Error(`namespace ${namespace} got no default ServiceAccount`);
+}
+
+function isReady(pod: Pod | undefined): boolean {
+  return (
+    pod?.status?.conditions?.some((condition) => condition.type === 'Ready' && condition.status === 'True') === true
+  );
+}
+
+async function provePod(user: DemoUser, ip: string, checks: Checks): Promise<void> {
+  const marker = `/?from=demo-${process.pid}`;
+  const response = await fetch(`http://${ip}${marker}`);
+  const body = await response.text();
+  checks.check(response.status === 200, `HTTP GET http://${ip}/ answers ${response.status}`, body.slice(0, 300));
+
+  const request = (log: string): string | undefined => log.split('\n').find((line) => line.includes(marker));
+  let line = request(await user.logs(NAMESPACE, POD));
+  // nginx writes its log after it has answered.
+  for (let tries = 0; line === undefined && tries < 50; tries++) {
+    await systemClock.sleep(50);
+    line = request(await user.logs(NAMESPACE, POD));
+  }
+  checks.check(line !== undefined, 'the logs show the request', line ?? '');
+
+  const addresses = await user.exec(NAMESPACE, POD, ['ip', 'addr']);
+  checks.check(addresses.includes(`inet ${ip}/`), 'exec "ip addr" shows the pod’s own interfaces', addresses);
+  const processes = await user.exec(NAMESPACE, POD, ['ps']);
+  checks.check(/nginx/.test(processes) && !/containerd/.test(processes), 'exec "ps" shows only the pod', processes);
+}
+
+async function proveRestart(
+  watch: PodWatch,
+  paths: LabPaths,
+  checks: Checks,
+  say: (line: string) => void,
+): Promise<void> {
+  const id = watch.pod?.status?.containerStatuses?.[0]?.containerID?.replace(/^.*:\/\//, '') ?? '';
+  say(`== killing container ${id.slice(0, 12)} from outside: ctr task kill --signal SIGKILL`);
+  await execOk('ctr', ['--address', paths.containerd.socket, '-n', 'k8s.io', 'task', 'kill', '-s', 'SIGKILL', id]);
+  const again = await watch.until(
+    'the container to come back',
+    (pod) => pod?.status?.containerStatuses?.[0]?.restartCount === 1 && isReady(pod),
+    LIMIT_MS,
+  );
+  const status = again?.status?.containerStatuses?.[0];
+  const last = status?.lastState?.terminated;
+  checks.check(
+    status?.restartCount === 1,
+    `the container came back with restartCount ${status?.restartCount}`,
+    `lastState: exit code ${last?.exitCode}, ${last?.reason}`,
+  );
+}
