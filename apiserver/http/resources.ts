@@ -16,7 +16,7 @@ import { finalizeRules } from '../registry/subresources/finalize.ts';
 import { bindPod, ephemeralContainersRules, evictPod, resizeRules } from '../registry/subresources/pods.ts';
 import { scaleOf, updateScale } from '../registry/subresources/scale.ts';
 import { requestToken } from '../registry/subresources/token.ts';
-import { createObject, patchObject, statusRules, type UpdateRules, updateObject } from '../registry/write.ts';
+import { createWhenAdmitted, patchObject, statusRules, type UpdateRules, updateObject } from '../registry/write.ts';
 import { type ParsedBody, parseBody, parsePatchBody } from './body.ts';
 import { badRequest, forbidden, methodNotAllowed, pathNotFound } from './errors.ts';
 import type { Form } from './negotiate.ts';
@@ -130,7 +130,8 @@ export class ResourceHandler {
     const options = this.#writeOptions(call);
     const object = await this.#decoded(row, call, options);
     restrictNode(row, object, call.caller);
-    return this.#show(row, call, createObject(this.#registry, row, call.request.namespace, object, options), 201);
+    const view = await createWhenAdmitted(this.#registry, row, call.request.namespace, object, options);
+    return this.#show(row, call, view, 201);
   }
 
   async #change(row: ResourceKind, call: ResourceCall, rules?: UpdateRules): Promise<Answer> {

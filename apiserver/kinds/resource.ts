@@ -58,6 +58,19 @@ export interface ObjectLookup {
  */
 export class AdmissionForbidden extends Error {
   override name = 'AdmissionForbidden';
+  /** An object whose coming would change the answer soon: the request waits for it a moment and is judged again. */
+  readonly waitFor: AwaitedObject | undefined;
+  constructor(message: string, waitFor?: AwaitedObject) {
+    super(message);
+    this.waitFor = waitFor;
+  }
+}
+
+export interface AwaitedObject {
+  readonly group: string;
+  readonly plural: string;
+  readonly namespace: string;
+  readonly name: string;
 }
 
 export interface RequestContext {

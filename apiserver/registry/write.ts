@@ -2,8 +2,14 @@
 // filling in what the kind adds. Deletion is delete.ts; what a body means is decode.ts.
 
 import { randomInt, randomUUID } from 'node:crypto';
-import { alreadyExists, badRequest, conflict, forbidden, invalid, MODIFIED } from '../http/errors.ts';
-import { AdmissionForbidden, type FieldError, type KubeObject, type ResourceKind } from '../kinds/resource.ts';
+import { alreadyExists, badRequest, conflict, forbidden, invalid, MODIFIED, StatusError } from '../http/errors.ts';
+import {
+  AdmissionForbidden,
+  type AwaitedObject,
+  type FieldError,
+  type KubeObject,
+  type ResourceKind,
+} from '../kinds/resource.ts';
 import { applyPatch, type PatchType } from '../patch/apply.ts';
 import { jsonEqual } from '../patch/json-value.ts';
 import { parseObject } from '../storage/change.ts';
@@ -33,9 +39,52 @@ function admit(registry: Registry, row: ResourceKind, object: KubeObject, option
   try {
     reject(row, object, row.strategy.admitCreate?.(object, registry.context(options.caller)) ?? []);
   } catch (error) {
-    if (error instanceof AdmissionForbidden) throw forbidden(row, object.metadata.name ?? '', error.message);
-    throw error;
+    if (!(error instanceof AdmissionForbidden)) throw error;
+    const refusal = forbidden(row, object.metadata.name ?? '', error.message);
+    throw error.waitFor === undefined ? refusal : new PendingRefusal(refusal, error.waitFor);
   }
+}
+
+/** A refusal that the coming of another object would turn: carries what to wait for. */
+export class PendingRefusal extends StatusError {
+  readonly waitFor: AwaitedObject;
+  constructor({ status }: StatusError, waitFor: AwaitedObject) {
+    super(status.code, status.reason ?? '', status.message ?? '', status.details);
+    this.waitFor = waitFor;
+  }
+}
+
+/** How long a create waits for an object it needs, as the real admission plugin's ten attempts. */
+const PENDING_MS = 1500;
+
+/** `createObject`, judged once more when what it lacked has come within a moment. */
+export async function createWhenAdmitted(
+  registry: Registry,
+  row: ResourceKind,
+  namespace: string,
+  object: KubeObject,
+  options: WriteOptions,
+): Promise<View> {
+  try {
+    return createObject(registry, row, namespace, object, options);
+  } catch (error) {
+    if (!(error instanceof PendingRefusal)) throw error;
+    await awaitObject(registry, error.waitFor, PENDING_MS);
+    return createObject(registry, row, namespace, object, options);
+  }
+}
+
+/** Resolves when the object is written, or after `ms`. */
+function awaitObject(registry: Registry, wanted: AwaitedObject, ms: number): Promise<void> {
+  const { promise, resolve } = Promise.withResolvers<void>();
+  const timer = registry.clock.after(ms, resolve);
+  const unsubscribe = registry.store.subscribe(`${wanted.group}/${wanted.plural}`, ({ record }) => {
+    if (record.namespace === wanted.namespace && record.name === wanted.name) resolve();
+  });
+  return promise.finally(() => {
+    timer.cancel();
+    unsubscribe();
+  });
 }
 
 /** Name and namespace of the body are those of the URL, or are filled in from it. */

@@ -44,6 +44,8 @@ function admitServiceAccount(pod: Pod, spec: PodSpec, context: RequestContext): 
   if (stored === undefined) {
     throw new AdmissionForbidden(
       `error looking up service account ${namespace}/${name}: serviceaccount ${JSON.stringify(name)} not found`,
+      // A new namespace gets its default account from a controller, a moment after it is made.
+      name === 'default' ? { group: '', plural: 'serviceaccounts', namespace, name } : undefined,
     );
   }
   const account = as<core.ServiceAccount>(stored, 'ServiceAccount');
