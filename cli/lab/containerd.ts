@@ -108,7 +108,10 @@ export async function writeContainerdConfig(options: ContainerdOptions): Promise
 }
 
 /** Starts containerd on a configuration that is written. Resolves when the process runs, not when it serves. */
-export async function spawnContainerd(paths: ContainerdPaths): Promise<Child> {
+export async function spawnContainerd(
+  paths: ContainerdPaths,
+  env?: Readonly<Record<string, string | undefined>>,
+): Promise<Child> {
   await mkdir(dirname(paths.socket), { recursive: true, mode: 0o711 });
   // A dead daemon's socket would be taken for the new one's.
   await rm(paths.socket, { force: true });
@@ -117,6 +120,7 @@ export async function spawnContainerd(paths: ContainerdPaths): Promise<Child> {
     args: ['--config', paths.config],
     logFile: paths.logFile,
     pidFile: paths.pidFile,
+    ...(env === undefined ? {} : { env }),
   });
 }
 

@@ -18,7 +18,7 @@ export interface LabPaths {
   readonly hash: string;
   /** Sockets and volatile state: short, because a socket's path may not pass 107 bytes. */
   readonly runDir: string;
-  /** Held with flock by the one `nodelet up` of this root. */
+  /** Names the one `nodelet up` that runs this root. */
   readonly lockFile: string;
   /** Ports, addresses and names chosen for this lab (LabState). */
   readonly stateFile: string;
@@ -43,10 +43,9 @@ export interface LabPaths {
     readonly confDir: string;
     readonly conflist: string;
     /** What containerd is pointed at: one conflist whose plugin is the shim. */
+    readonly shimDir: string;
     readonly shimConfDir: string;
     readonly shimBinDir: string;
-    /** Where the shim reaches the agent. */
-    readonly shimSocket: string;
     /** Debian's plugins. */
     readonly binDir: string;
     readonly cacheDir: string;
@@ -56,6 +55,9 @@ export interface LabPaths {
   /** The agent's own root directory. */
   readonly kubeletDir: string;
   readonly kubeletConfig: string;
+  /** trace.sock and cni.sock of the agent are here. */
+  readonly agentSocketDir: string;
+  readonly traceSocket: string;
   readonly podLogsDir: string;
   readonly containerLogsDir: string;
   /** The lab's own processes' output. */
@@ -65,6 +67,8 @@ export interface LabPaths {
   readonly cgroupRoot: string;
   /** The Linux bridge of this lab. */
   readonly bridge: string;
+  /** The CNI network's name, which its iptables rules carry in their comments. */
+  readonly networkName: string;
   logFile(process: LabProcess): string;
   pidFile(process: LabProcess): string;
 }
@@ -81,7 +85,7 @@ export function labPaths(root: string = DEFAULT_ROOT): LabPaths {
     isDefaultRoot,
     hash,
     runDir,
-    lockFile: at('lock'),
+    lockFile: join(runDir, 'up.json'),
     stateFile: at('lab.json'),
     pkiDir: at('pki'),
     kubeconfig: at('kubeconfig'),
@@ -101,15 +105,17 @@ export function labPaths(root: string = DEFAULT_ROOT): LabPaths {
     cni: {
       confDir: at('cni', 'net.d'),
       conflist: at('cni', 'net.d', '10-nodelet.conflist'),
+      shimDir: at('cni', 'shim'),
       shimConfDir: at('cni', 'shim', 'net.d'),
       shimBinDir: at('cni', 'shim', 'bin'),
-      shimSocket: join(runDir, 'cni.sock'),
       binDir: '/usr/lib/cni',
       cacheDir: at('cni', 'cache'),
       leaseDir: at('cni', 'leases'),
     },
     kubeletDir: at('kubelet'),
     kubeletConfig: at('kubelet.yaml'),
+    agentSocketDir: runDir,
+    traceSocket: join(runDir, 'trace.sock'),
     podLogsDir: isDefaultRoot ? '/var/log/pods' : at('log', 'pods'),
     containerLogsDir: isDefaultRoot ? '/var/log/containers' : at('log', 'containers'),
     logDir: at('logs'),
@@ -117,6 +123,7 @@ export function labPaths(root: string = DEFAULT_ROOT): LabPaths {
     cgroupRoot: isDefaultRoot ? '/' : `/nodelet-${hash}`,
     // Interface names hold 15 characters.
     bridge: isDefaultRoot ? 'nodelet0' : `nl-${hash}`,
+    networkName: `nodelet-${hash}`,
     logFile: (name) => at('logs', `${name}.log`),
     pidFile: (name) => join(runDir, 'pids', `${name}.json`),
   };

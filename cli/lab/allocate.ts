@@ -1,0 +1,128 @@
+// Chooses what a lab needs of the machine for itself: a pod subnet and ports that nobody else has. The choice is pure;
+// the facts it is made from are gathered here too.
+
+import { mkdir, readdir } from 'node:fs/promises';
+import { createServer } from 'node:net';
+import { join } from 'node:path';
+import { readFileIfExists, writeFileAtomic } from '../../lib/atomic.ts';
+import { isErrno, UserError } from '../../lib/errors.ts';
+import { execOk } from '../../lib/exec.ts';
+import type { LabPaths } from './paths.ts';
+
+/** The lab directory's neighbours: one directory per lab that is or was up. */
+const RUN = '/run/nodelet';
+const CLAIM = 'claim.json';
+
+export interface Subnet {
+  /** As an unsigned 32-bit number. */
+  readonly base: number;
+  readonly prefix: number;
+}
+
+/** "10.244.3.0/24", or a bare address as a /32; undefined for anything else ("default", IPv6). Pure. */
+export function parseSubnet(text: string): Subnet | undefined {
+  const match = /^(\d+)\.(\d+)\.(\d+)\.(\d+)(?:\/(\d+))?$/.exec(text);
+  if (match === null) return undefined;
+  const [a = 0, b = 0, c = 0, d = 0] = match.slice(1, 5).map(Number);
+  return { base: ((a << 24) | (b << 16) | (c << 8) | d) >>> 0, prefix: match[5] === undefined ? 32 : Number(match[5]) };
+}
+
+export function overlaps(a: Subnet, b: Subnet): boolean {
+  const shift = 32 - Math.min(a.prefix, b.prefix);
+  return shift >= 32 || a.base >>> shift === b.base >>> shift;
+}
+
+/**
+ * The first free /24 of 10.244.0.0/16, starting from a place that differs between roots so that labs which start at
+ * the same moment do not want the same one. Pure; undefined when all are taken.
+ */
+export function chooseSubnet(hash: string, taken: readonly string[]): string | undefined {
+  const others = taken.map(parseSubnet).filter((subnet) => subnet !== undefined && subnet.prefix > 0);
+  const start = Number.parseInt(hash.slice(0, 2), 16);
+  for (let step = 0; step < 256; step++) {
+    const text = `10.244.${(start + step) % 256}.0/24`;
+    const candidate = parseSubnet(text);
+    if (candidate === undefined) continue;
+    if (!others.some((other) => other !== undefined && overlaps(candidate, other))) return text;
+  }
+  return undefined;
+}
+
+/** Routes and addresses of the machine, and what other labs have claimed. */
+export async function takenSubnets(ownHash: string): Promise<readonly string[]> {
+  const routes: unknown = JSON.parse(await execOk('ip', ['-json', '-4', 'route', 'show', 'table', 'all']));
+  const found: string[] = [];
+  if (Array.isArray(routes)) {
+    for (const route of routes) {
+      if (typeof route === 'object' && route !== null && 'dst' in route && typeof route.dst === 'string') {
+        found.push(route.dst);
+      }
+    }
+  }
+  for (const lab of await otherLabs(ownHash)) {
+    const claim = /"subnet":"([^"]+)"/.exec((await readFileIfExists(join(RUN, lab, CLAIM))) ?? '');
+    if (claim?.[1] !== undefined) found.push(claim[1]);
+  }
+  return found;
+}
+
+export async function otherLabs(ownHash: string): Promise<readonly string[]> {
+  try {
+    return (await readdir(RUN)).filter((name) => name !== ownHash);
+  } catch (error) {
+    if (isErrno(error, 'ENOENT')) return [];
+    throw error;
+  }
+}
+
+/** Says to other labs that this subnet is taken, before the kernel shows it. */
+export async function claimSubnet(paths: LabPaths, subnet: string): Promise<void> {
+  await mkdir(paths.runDir, { recursive: true, mode: 0o711 });
+  await writeFileAtomic(join(paths.runDir, CLAIM), `${JSON.stringify({ subnet })}\n`);
+}
+
+/** Whether nobody listens on a port, on any address. */
+export function portIsFree(port: number): Promise<boolean> {
+  return new Promise((resolve, reject) => {
+    const server = createServer();
+    server.once('error', (error) => {
+      if (isErrno(error, 'EADDRINUSE', 'EACCES')) resolve(false);
+      else reject(error);
+    });
+    server.listen({ port, host: '0.0.0.0', exclusive: true }, () => server.close(() => resolve(true)));
+  });
+}
+
+function anyPort(): Promise<number> {
+  return new Promise((resolve, reject) => {
+    const server = createServer();
+    server.once('error', reject);
+    server.listen({ port: 0, host: '0.0.0.0' }, () => {
+      const address = server.address();
+      server.close(() => {
+        if (typeof address === 'object' && address !== null) resolve(address.port);
+        else reject(new Error('a listening TCP server has no port'));
+      });
+    });
+  });
+}
+
+/**
+ * The port that was asked for, or UserError when it is taken; without one, the usual port, or a free one when that is
+ * taken.
+ */
+export async function choosePort(
+  what: string,
+  asked: number | undefined,
+  usual: number,
+  not?: number,
+): Promise<number> {
+  if (asked !== undefined) {
+    if (await portIsFree(asked)) return asked;
+    throw new UserError(`port ${asked} for ${what} is taken: give another one, or stop what listens there`);
+  }
+  if (usual !== not && (await portIsFree(usual))) return usual;
+  let port = await anyPort();
+  while (port === not) port = await anyPort();
+  return port;
+}

@@ -1,0 +1,202 @@
+// Takes everything of a lab off the machine, from any state: processes that were killed, files that are missing, an API
+// server and a containerd that are gone. Every step looks at what is there and needs none of the others to have
+// worked; running it again does nothing. Asks nobody's cooperation: the orderly way is up.ts's.
+
+import { readdir, readlink, rm, rmdir } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
+import { cleanupChains, releaseAllAttachments } from '../../cni/cleanup.ts';
+import { type Clock, systemClock } from '../../lib/clock.ts';
+import { errorMessage, isErrno } from '../../lib/errors.ts';
+import { exec, execOk } from '../../lib/exec.ts';
+import { Tracer } from '../../lib/trace.ts';
+import { endProcess } from './child.ts';
+import { type ContainerdPaths, clearContainerd } from './containerd.ts';
+import { removeNetworkRules } from './firewall.ts';
+import { readMounts, unmountBelow } from './mounts.ts';
+import type { LabPaths } from './paths.ts';
+import { labProcesses } from './processes.ts';
+import { readLabState } from './state.ts';
+
+export interface CleanOptions {
+  readonly paths: LabPaths;
+  /** Keep certificates, the API server's store, images and logs for the next `up`. */
+  readonly keep?: boolean;
+  readonly clock?: Clock;
+}
+
+export function labContainerdPaths(paths: LabPaths): ContainerdPaths {
+  return {
+    ...paths.containerd,
+    logFile: paths.logFile('containerd'),
+    pidFile: paths.pidFile('containerd'),
+  };
+}
+
+/** Returns what could not be cleaned, one line each; empty when nothing of the lab is left. */
+export async function cleanLab(options: CleanOptions): Promise<readonly string[]> {
+  const { paths, clock = systemClock } = options;
+  const problems: string[] = [];
+  const step = async (what: string, work: () => Promise<unknown>): Promise<void> => {
+    try {
+      await work();
+    } catch (error) {
+      // One step that fails must not keep the others from their part.
+      problems.push(`${what}: ${errorMessage(error)}`);
+    }
+  };
+  await step('processes', () => endLabProcesses(paths, clock));
+  await step('network attachments', () => releaseAttachments(paths, clock));
+  await step('containerd', () => clearContainerd(labContainerdPaths(paths), clock));
+  await step('links', () => removeLinks(paths.bridge));
+  await step('firewall rules', () => removeNetworkRules(paths.networkName));
+  await step('firewall chains', async () => {
+    const state = await readLabState(paths);
+    if (state !== undefined) await cleanupChains(state.firewall);
+  });
+  await step('cgroups', () => removeCgroups(paths.cgroupRoot, clock));
+  await step('mounts', () => unmountBelow([paths.root, paths.runDir]));
+  await step('pod logs', () => removePodLogs(paths));
+  await step('files', () => removeFiles(paths, options.keep === true));
+  return problems;
+}
+
+/** Everything that carries the lab's mark, children of the dead ones too: agent and servers first, then the rest. */
+async function endLabProcesses(paths: LabPaths, clock: Clock): Promise<void> {
+  const own = await labProcesses(paths.root);
+  const programs = own.filter((entry) => entry.argv.some((word) => word.endsWith('cli/main.ts')));
+  await Promise.all(programs.map((entry) => endProcess(entry, clock, 3_000)));
+  // Containers and shims go with containerd; what is neither (a CNI plugin, an exec) ends here.
+  const rest = (await labProcesses(paths.root)).filter(
+    (entry) => !['containerd', 'containerd-shim'].includes(entry.comm) && !/^(runc|containerd-s)/.test(entry.comm),
+  );
+  await Promise.all(rest.map((entry) => endProcess(entry, clock, 1_000)));
+}
+
+async function releaseAttachments(paths: LabPaths, clock: Clock): Promise<void> {
+  const report = await releaseAllAttachments({
+    cacheDir: paths.cni.cacheDir,
+    binDirs: [paths.cni.binDir],
+    tracer: new Tracer(),
+    clock,
+  });
+  // What a plugin could not undo, the steps after this one take away by name.
+  void report;
+}
+
+/** The lab's bridge and what is plugged into it. A veth goes with its namespace too, but later than we look. */
+async function removeLinks(bridge: string): Promise<void> {
+  const shown = await exec('ip', ['-json', 'link', 'show', 'master', bridge]);
+  // ip says nothing for a bridge without ports, and fails for one that does not exist.
+  const ports: unknown = shown.code === 0 && shown.stdout.trim() !== '' ? JSON.parse(shown.stdout) : [];
+  if (Array.isArray(ports)) {
+    for (const port of ports) {
+      if (typeof port === 'object' && port !== null && 'ifname' in port && typeof port.ifname === 'string') {
+        // It may vanish with its namespace at this very moment.
+        await exec('ip', ['link', 'delete', port.ifname]);
+      }
+    }
+  }
+  if ((await exec('ip', ['link', 'show', bridge])).code === 0) await execOk('ip', ['link', 'delete', bridge]);
+}
+
+/** Empty cgroups below `kubepods`, and the lab's own root cgroup where it has one. */
+async function removeCgroups(cgroupRoot: string, clock: Clock): Promise<void> {
+  const hierarchies = (await readMounts()).filter((mount) => mount.type === 'cgroup' || mount.type === 'cgroup2');
+  const tops = [...new Set(hierarchies.map((mount) => mount.mountPoint))].map((mount) =>
+    cgroupRoot === '/' ? join(mount, 'kubepods') : join(mount, cgroupRoot),
+  );
+  // The kernel lets go of a dead process a moment after it is gone.
+  const deadline = clock.monotonic() + 3_000;
+  for (const top of tops) {
+    let left = await removeTree(top);
+    while (left !== undefined && clock.monotonic() < deadline) {
+      await clock.sleep(20);
+      left = await removeTree(top);
+    }
+    if (left !== undefined) throw new Error(`${left} still has processes in it`);
+  }
+}
+
+/** Removes a tree of cgroups from the leaves; returns one that is busy, or undefined. */
+async function removeTree(directory: string): Promise<string | undefined> {
+  let children: string[];
+  try {
+    const entries = await readdir(directory, { withFileTypes: true });
+    children = entries.filter((entry) => entry.isDirectory()).map((entry) => entry.name);
+  } catch (error) {
+    if (isErrno(error, 'ENOENT')) return undefined;
+    throw error;
+  }
+  let busy: string | undefined;
+  for (const child of children) busy = (await removeTree(join(directory, child))) ?? busy;
+  if (busy !== undefined) return busy;
+  try {
+    await rmdir(directory);
+    return undefined;
+  } catch (error) {
+    if (isErrno(error, 'ENOENT')) return undefined;
+    if (isErrno(error, 'EBUSY')) return directory;
+    throw error;
+  }
+}
+
+async function listDirectory(path: string): Promise<readonly string[]> {
+  try {
+    return await readdir(path);
+  } catch (error) {
+    if (isErrno(error, 'ENOENT')) return [];
+    throw error;
+  }
+}
+
+/** Logs in the machine's shared places: only those of pods that this lab's agent has a directory for. */
+async function removePodLogs(paths: LabPaths): Promise<void> {
+  const uids = await listDirectory(join(paths.kubeletDir, 'pods'));
+  for (const name of await listDirectory(paths.podLogsDir)) {
+    if (uids.some((uid) => name.endsWith(`_${uid}`))) {
+      await rm(join(paths.podLogsDir, name), { recursive: true, force: true });
+    }
+  }
+  for (const name of await listDirectory(paths.containerLogsDir)) {
+    const link = join(paths.containerLogsDir, name);
+    if (await dangles(link, paths.podLogsDir)) await rm(link, { force: true });
+  }
+}
+
+/** A link whose log directory under `logs` is gone. */
+async function dangles(link: string, logs: string): Promise<boolean> {
+  try {
+    const target = await readlink(link);
+    return target.startsWith(`${logs}/`) && (await listDirectory(dirname(target))).length === 0;
+  } catch (error) {
+    if (isErrno(error, 'EINVAL', 'ENOENT')) return false;
+    throw error;
+  }
+}
+
+async function removeFiles(paths: LabPaths, keep: boolean): Promise<void> {
+  const state = await readLabState(paths);
+  const volatile = [paths.kubeletDir, join(paths.root, 'cni'), join(paths.root, 'log'), paths.kubeletConfig];
+  const persistent = [
+    join(paths.root, 'containerd'),
+    paths.pkiDir,
+    dirname(paths.storeFile),
+    paths.kubeconfig,
+    dirname(paths.kubeconfigs.agent),
+    paths.logDir,
+    paths.stateFile,
+  ];
+  for (const path of [...volatile, ...(keep ? [] : persistent), paths.runDir]) {
+    await rm(path, { recursive: true, force: true });
+  }
+  const empty = [dirname(paths.runDir), ...(state?.madeDirectories ?? [])];
+  if (!keep && (state?.madeRoot ?? paths.isDefaultRoot)) empty.push(paths.root);
+  for (const path of empty) {
+    try {
+      await rmdir(path);
+    } catch (error) {
+      // Another lab's, or somebody's files are in it.
+      if (!isErrno(error, 'ENOTEMPTY', 'ENOENT')) throw error;
+    }
+  }
+}

@@ -1,0 +1,69 @@
+// The lab's configuration files as values: the CNI conflist and the KubeletConfiguration. Pure.
+
+import { stringify } from 'yaml';
+import type { LabPaths } from './paths.ts';
+
+export interface NetworkChoice {
+  readonly subnet: string;
+  /** The machine drops forwarded packets unless told otherwise (Docker does that): the firewall plugin lets pods through. */
+  readonly forwardDrops: boolean;
+}
+
+/** The chain that the agent runs (or containerd itself with --network=runtime). */
+export function renderConflist(paths: LabPaths, choice: NetworkChoice): string {
+  const list = {
+    cniVersion: '1.0.0',
+    name: paths.networkName,
+    plugins: [
+      {
+        type: 'bridge',
+        bridge: paths.bridge,
+        isGateway: true,
+        ipMasq: true,
+        hairpinMode: true,
+        ipam: {
+          type: 'host-local',
+          ranges: [[{ subnet: choice.subnet }]],
+          routes: [{ dst: '0.0.0.0/0' }],
+          dataDir: paths.cni.leaseDir,
+        },
+      },
+      { type: 'portmap', snat: true, capabilities: { portMappings: true } },
+      ...(choice.forwardDrops ? [{ type: 'firewall', backend: 'iptables' }] : []),
+    ],
+  };
+  return `${JSON.stringify(list, undefined, 2)}\n`;
+}
+
+export interface KubeletChoice {
+  readonly port: number;
+  readonly clientCAFile: string;
+}
+
+export function renderKubeletConfiguration(paths: LabPaths, choice: KubeletChoice): string {
+  return stringify({
+    apiVersion: 'kubelet.config.k8s.io/v1beta1',
+    kind: 'KubeletConfiguration',
+    port: choice.port,
+    authentication: {
+      anonymous: { enabled: false },
+      webhook: { enabled: true },
+      x509: { clientCAFile: choice.clientCAFile },
+    },
+    authorization: { mode: 'Webhook' },
+    containerRuntimeEndpoint: `unix://${paths.containerd.socket}`,
+    cgroupDriver: 'cgroupfs',
+    cgroupRoot: paths.cgroupRoot,
+    podLogsDir: paths.podLogsDir,
+    clusterDomain: 'cluster.local',
+    failSwapOn: false,
+    // Images are built here or come from one registry: nothing is gained by pulling them one by one.
+    serializeImagePulls: false,
+    maxParallelImagePulls: 3,
+  });
+}
+
+/** Whether `iptables -S FORWARD` says that packets are dropped by default. Pure. */
+export function forwardPolicyDrops(rules: string): boolean {
+  return /^-P FORWARD (DROP|REJECT)$/m.test(rules);
+}

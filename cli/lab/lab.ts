@@ -1,0 +1,297 @@
+// A running lab: a private containerd, the embedded API server, the control plane and the agent, each its own process,
+// supervised from here. `startLab` is what `nodelet up`, the demo and the tests use; it either returns a lab whose node
+// is Ready or leaves nothing behind.
+
+import { access, mkdir } from 'node:fs/promises';
+import { hostname } from 'node:os';
+import { ensurePki } from '../../apiserver/pki/ensure.ts';
+import { writeKubeconfig } from '../../apiserver/pki/kubeconfig.ts';
+import { ApiClient } from '../../client/api.ts';
+import { loadKubeconfig } from '../../client/kubeconfig.ts';
+import { snapshotFirewall } from '../../cni/cleanup.ts';
+import { importImages } from '../../labs/images/import.ts';
+import { writeFileAtomic } from '../../lib/atomic.ts';
+import { type Clock, systemClock } from '../../lib/clock.ts';
+import { errorMessage, isErrno, UserError } from '../../lib/errors.ts';
+import { exec } from '../../lib/exec.ts';
+import { Tracer } from '../../lib/trace.ts';
+import { choosePort, chooseSubnet, claimSubnet, takenSubnets } from './allocate.ts';
+import { type Child, startChild } from './child.ts';
+import { cleanLab, labContainerdPaths } from './clean.ts';
+import { forwardPolicyDrops, renderConflist, renderKubeletConfiguration } from './config.ts';
+import {
+  containerdReady,
+  containerdVersion,
+  type Snapshotter,
+  spawnContainerd,
+  writeContainerdConfig,
+} from './containerd.ts';
+import { acquireLock } from './lock.ts';
+import { type LabPaths, type LabProcess, labPaths } from './paths.ts';
+import { labEnvironment } from './processes.ts';
+import { agentProgram, apiserverProgram, controlplaneProgram, type Program } from './programs.ts';
+import { deletePods, nodeReady } from './ready.ts';
+import { type LabState, readLabState, SHARED_DIRECTORIES, writeLabState } from './state.ts';
+import { Supervisor } from './supervisor.ts';
+
+const READY_MS = 60_000;
+/** How long pods may take to end by themselves when the lab goes down, and how long we wait for it. */
+const POD_GRACE_SECONDS = 3;
+const PODS_GONE_MS = 15_000;
+
+export interface LabOptions {
+  readonly root?: string;
+  /** Default: the host name. */
+  readonly nodeName?: string;
+  /** Taken or UserError; by default 6443 or any free one. */
+  readonly apiserverPort?: number;
+  /** Taken or UserError; by default 10250 or any free one. */
+  readonly kubeletPort?: number;
+  /** Address the API server listens on; 127.0.0.1 by default. */
+  readonly bindAddress?: string;
+  /** Who runs CNI. Default `agent`. */
+  readonly network?: 'agent' | 'runtime';
+  /** Where images come from; `none` leaves containerd as it is. Default `auto`. */
+  readonly images?: 'auto' | 'build' | 'none';
+  /** On stop, keep certificates, objects and images for the next start. */
+  readonly keep?: boolean;
+  /** One line per thing worth knowing. */
+  readonly say?: (line: string) => void;
+  /** Gives up the start when it aborts. */
+  readonly signal?: AbortSignal;
+  readonly clock?: Clock;
+}
+
+export interface RunningLab {
+  readonly paths: LabPaths;
+  readonly state: LabState;
+  /** The admin's, for whoever has started the lab. */
+  readonly client: ApiClient;
+  /** The process that runs now under a name; undefined while it is between two starts. */
+  pid(name: LabProcess): number | undefined;
+  /** Stops everything in order and cleans up. Returns what could not be cleaned. Idempotent. */
+  stop(): Promise<readonly string[]>;
+}
+
+/** Starts a lab. Rejects with UserError: not root, no containerd, root in use, port taken. */
+export async function startLab(options: LabOptions = {}): Promise<RunningLab> {
+  if (process.getuid?.() !== 0) throw new UserError('must be root: a lab makes namespaces, mounts and network links');
+  await containerdVersion();
+  const paths = labPaths(options.root);
+  const lab = new Lab(paths, options);
+  await acquireLock(paths.lockFile, `the root ${paths.root}`);
+  try {
+    await lab.start();
+    return lab;
+  } catch (error) {
+    const problems = await lab.stop();
+    if (problems.length > 0) options.say?.(`not everything could be cleaned: ${problems.join('; ')}`);
+    options.signal?.throwIfAborted();
+    throw error;
+  }
+}
+
+class Lab implements RunningLab {
+  readonly paths: LabPaths;
+  readonly #options: LabOptions;
+  readonly #clock: Clock;
+  readonly #say: (line: string) => void;
+  readonly #supervisors = new Map<LabProcess, Supervisor>();
+  #state: LabState | undefined;
+  #client: ApiClient | undefined;
+  #stopped: Promise<readonly string[]> | undefined;
+
+  constructor(paths: LabPaths, options: LabOptions) {
+    this.paths = paths;
+    this.#options = options;
+    this.#clock = options.clock ?? systemClock;
+    this.#say = options.say ?? (() => undefined);
+  }
+
+  get state(): LabState {
+    if (this.#state === undefined) throw new Error('the lab has not started');
+    return this.#state;
+  }
+
+  get client(): ApiClient {
+    if (this.#client === undefined) throw new Error('the lab has not started');
+    return this.#client;
+  }
+
+  pid(name: LabProcess): number | undefined {
+    return this.#supervisors.get(name)?.child?.id.pid;
+  }
+
+  async start(): Promise<void> {
+    const signal = this.#options.signal ?? new AbortController().signal;
+    const state = await this.#prepare();
+    this.#state = state;
+    signal.throwIfAborted();
+    const snapshotter = await this.#writeFiles(state);
+    signal.throwIfAborted();
+    const containerd = labContainerdPaths(this.paths);
+    // The servers start while containerd does; each waits for what it needs by itself.
+    const started = await Promise.all([
+      this.#launch('containerd', () => spawnContainerd(containerd, labEnvironment(this.paths.root))),
+      this.#launchProgram('apiserver', apiserverProgram(this.paths, state, this.#bindAddress)),
+    ]);
+    await containerdReady(containerd, started[0], this.#clock);
+    this.#say(`containerd serves on ${this.paths.containerd.socket}`);
+    signal.throwIfAborted();
+    await this.#launchProgram('agent', agentProgram(this.paths, state));
+    await this.#launchProgram('controlplane', controlplaneProgram(this.paths));
+    await Promise.all([this.#importImages(snapshotter), this.#nodeReady(state, signal)]);
+    signal.throwIfAborted();
+  }
+
+  get #bindAddress(): string {
+    return this.#options.bindAddress ?? '127.0.0.1';
+  }
+
+  /** Decides names, ports and addresses, and writes them down before anything is taken. */
+  async #prepare(): Promise<LabState> {
+    const { paths } = this;
+    const earlier = await readLabState(paths);
+    if (earlier !== undefined) {
+      // Whatever a lab that died left behind would be in the way; its persistent data is what we want.
+      const problems = await cleanLab({ paths, keep: true, clock: this.#clock });
+      if (problems.length > 0)
+        throw new UserError(`leftovers of an earlier lab are in the way: ${problems.join('; ')}`);
+      await acquireLock(paths.lockFile, `the root ${paths.root}`);
+    }
+    const made = await Promise.all(SHARED_DIRECTORIES.map(async (path) => ((await exists(path)) ? [] : [path])));
+    const madeRoot = earlier?.madeRoot ?? !(await exists(paths.root));
+    const { apiserverPort, kubeletPort } = this.#options;
+    const apiserver = await choosePort('the API server', apiserverPort, earlier?.apiserverPort ?? 6443);
+    const kubelet = await choosePort('the kubelet API', kubeletPort, earlier?.kubeletPort ?? 10250, apiserver);
+    const taken = await takenSubnets(paths.hash);
+    const subnet = chooseSubnet(paths.hash, taken);
+    if (subnet === undefined) throw new UserError('no /24 of 10.244.0.0/16 is free for pods on this machine');
+    await claimSubnet(paths, subnet);
+    await mkdir(paths.root, { recursive: true, mode: 0o711 });
+    const state: LabState = {
+      version: 1,
+      nodeName: (this.#options.nodeName ?? hostname()).toLowerCase(),
+      apiserverPort: apiserver,
+      kubeletPort: kubelet,
+      subnet,
+      network: this.#options.network ?? 'agent',
+      firewall: await snapshotFirewall(),
+      madeRoot,
+      madeDirectories: [...new Set([...(earlier?.madeDirectories ?? []), ...made.flat()])],
+    };
+    await writeLabState(paths, state);
+    return state;
+  }
+
+  async #writeFiles(state: LabState): Promise<Snapshotter> {
+    const { paths } = this;
+    const pki = await ensurePki(paths.pkiDir, { hosts: [], nodeName: state.nodeName, now: this.#clock.now() });
+    const host = ['0.0.0.0', '::'].includes(this.#bindAddress) ? '127.0.0.1' : this.#bindAddress;
+    const server = `https://${host.includes(':') ? `[${host}]` : host}:${state.apiserverPort}`;
+    const identities = [
+      { path: paths.kubeconfig, user: 'kubernetes-admin', client: pki.clients.admin },
+      { path: paths.kubeconfigs.agent, user: 'agent', client: pki.clients.agent },
+      { path: paths.kubeconfigs.scheduler, user: 'scheduler', client: pki.clients.scheduler },
+      {
+        path: paths.kubeconfigs.controllerManager,
+        user: 'controller-manager',
+        client: pki.clients['controller-manager'],
+      },
+    ];
+    for (const { path, user, client } of identities) {
+      await writeKubeconfig(path, { server, ca: pki.ca.cert, user, client });
+    }
+    const forward = await exec('iptables', ['-S', 'FORWARD']);
+    const choice = { subnet: state.subnet, forwardDrops: forwardPolicyDrops(forward.stdout) };
+    await writeFileAtomic(paths.cni.conflist, renderConflist(paths, choice));
+    for (const directory of [paths.cni.shimConfDir, paths.cni.shimBinDir]) await mkdir(directory, { recursive: true });
+    const kubelet = { port: state.kubeletPort, clientCAFile: pki.ca.certPath };
+    await writeFileAtomic(paths.kubeletConfig, renderKubeletConfiguration(paths, kubelet));
+    const agentRunsCni = state.network === 'agent';
+    return writeContainerdConfig({
+      paths: labContainerdPaths(paths),
+      cniConfDir: agentRunsCni ? paths.cni.shimConfDir : paths.cni.confDir,
+      cniBinDir: agentRunsCni ? paths.cni.shimBinDir : paths.cni.binDir,
+      cgroupDriver: 'cgroupfs',
+    });
+  }
+
+  async #launch(name: LabProcess, start: () => Promise<Child>): Promise<Child> {
+    const supervisor = new Supervisor({
+      name,
+      clock: this.#clock,
+      say: this.#say,
+      start,
+      pidFile: this.paths.pidFile(name),
+      logFile: this.paths.logFile(name),
+    });
+    this.#supervisors.set(name, supervisor);
+    return supervisor.start();
+  }
+
+  #launchProgram(name: LabProcess, program: Program): Promise<Child> {
+    return this.#launch(name, () =>
+      startChild({
+        ...program,
+        env: labEnvironment(this.paths.root),
+        logFile: this.paths.logFile(name),
+        pidFile: this.paths.pidFile(name),
+      }),
+    );
+  }
+
+  async #importImages(snapshotter: Snapshotter): Promise<void> {
+    const source = this.#options.images ?? 'auto';
+    if (source === 'none') return;
+    await importImages({
+      socket: this.paths.containerd.socket,
+      snapshotter,
+      source,
+      say: this.#say,
+      clock: this.#clock,
+    });
+  }
+
+  async #nodeReady(state: LabState, signal: AbortSignal): Promise<void> {
+    const access = await loadKubeconfig(this.paths.kubeconfig);
+    this.#client = new ApiClient(access, { tracer: new Tracer(), clock: this.#clock, userAgent: 'nodelet-up' });
+    try {
+      await nodeReady(this.#client, state.nodeName, { clock: this.#clock, timeoutMs: READY_MS, signal });
+    } catch (error) {
+      signal.throwIfAborted();
+      throw new UserError(`the node ${state.nodeName} is ${errorMessage(error)}; the logs are in ${this.paths.logDir}`);
+    }
+    this.#say(`node ${state.nodeName} is Ready`);
+  }
+
+  stop(): Promise<readonly string[]> {
+    this.#stopped ??= this.#stop();
+    return this.#stopped;
+  }
+
+  /** Pods first, through the API, while everything that takes them down still works; then the processes, last first. */
+  async #stop(): Promise<readonly string[]> {
+    const clock = this.#clock;
+    // containerd must serve until the agent is gone, but not come back if it dies from here on.
+    if (this.#client !== undefined && this.#options.keep !== true) {
+      const options = { clock, graceSeconds: POD_GRACE_SECONDS, timeoutMs: PODS_GONE_MS };
+      if (!(await deletePods(this.#client, options))) this.#say('some pods did not end in time: they are killed');
+    }
+    await Promise.all([...this.#supervisors.values()].map((supervisor) => supervisor.release()));
+    for (const name of ['agent', 'controlplane', 'apiserver'] as const) await this.#supervisors.get(name)?.stop(5_000);
+    this.#client?.close();
+    const problems = await cleanLab({ paths: this.paths, clock, keep: this.#options.keep === true });
+    return problems;
+  }
+}
+
+async function exists(path: string): Promise<boolean> {
+  try {
+    await access(path);
+    return true;
+  } catch (error) {
+    if (isErrno(error, 'ENOENT')) return false;
+    throw error;
+  }
+}

@@ -1,0 +1,50 @@
+// What each process of a lab is started with: command lines made from the lab's paths and state. Pure.
+
+import { fileURLToPath } from 'node:url';
+import type { LabPaths } from './paths.ts';
+import type { LabState } from './state.ts';
+
+const MAIN = fileURLToPath(new URL('../main.ts', import.meta.url));
+
+export interface Program {
+  readonly command: string;
+  readonly args: readonly string[];
+}
+
+function nodelet(...args: string[]): Program {
+  return { command: process.execPath, args: ['--disable-warning=ExperimentalWarning', MAIN, ...args] };
+}
+
+export function apiserverProgram(paths: LabPaths, state: LabState, bindAddress: string): Program {
+  return nodelet(
+    'apiserver',
+    ...['--root', paths.root],
+    ...['--bind-address', bindAddress],
+    ...['--port', String(state.apiserverPort)],
+    ...['--node-name', state.nodeName],
+  );
+}
+
+export function controlplaneProgram(paths: LabPaths): Program {
+  return nodelet(
+    'controlplane',
+    ...['--kubeconfig', paths.kubeconfigs.controllerManager],
+    ...['--scheduler-kubeconfig', paths.kubeconfigs.scheduler],
+  );
+}
+
+export function agentProgram(paths: LabPaths, state: LabState): Program {
+  return nodelet(
+    'agent',
+    ...['--kubeconfig', paths.kubeconfigs.agent],
+    ...['--config', paths.kubeletConfig],
+    ...['--hostname-override', state.nodeName],
+    ...['--root-dir', paths.kubeletDir],
+    ...['--socket-dir', paths.agentSocketDir],
+    ...['--network', state.network],
+    ...['--cni-conf-dir', paths.cni.confDir],
+    ...['--cni-bin-dir', paths.cni.binDir],
+    ...['--cni-cache-dir', paths.cni.cacheDir],
+    ...['--cni-shim-dir', paths.cni.shimDir],
+  );
+}

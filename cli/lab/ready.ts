@@ -1,0 +1,111 @@
+// Waiting for the lab to work, and for its pods to go, as the API server tells it. Only reads and deletes.
+
+import type { ApiClient } from '../../client/api.ts';
+import { isGone, isNotFound, isTransient } from '../../client/errors.ts';
+import { resourcePath } from '../../client/paths.ts';
+import type { Node, Pod } from '../../client/types.ts';
+import type { Clock } from '../../lib/clock.ts';
+
+const RETRY_MS = 30;
+
+function readiness(node: Node | undefined): { readonly ready: boolean; readonly why: string } {
+  if (node === undefined) return { ready: false, why: 'the agent has not registered its node' };
+  const condition = node.status?.conditions?.find((each) => each.type === 'Ready');
+  if (condition === undefined) return { ready: false, why: 'the node has no Ready condition' };
+  return { ready: condition.status === 'True', why: `${condition.reason}: ${condition.message}` };
+}
+
+/** Resolves when the node is Ready. Rejects when `timeoutMs` passes, saying why it was not, or when `signal` aborts. */
+export async function nodeReady(
+  client: ApiClient,
+  nodeName: string,
+  options: { readonly clock: Clock; readonly timeoutMs: number; readonly signal: AbortSignal },
+): Promise<void> {
+  const { clock, timeoutMs, signal } = options;
+  const stop = new AbortController();
+  const onAbort = (): void => stop.abort(signal.reason);
+  signal.addEventListener('abort', onAbort, { once: true });
+  if (signal.aborted) onAbort();
+  let why = 'the API server does not answer';
+  const timer = clock.after(timeoutMs, () => stop.abort(new Error(`not Ready after ${timeoutMs / 1000} s: ${why}`)));
+  const path = resourcePath('v1', 'nodes');
+  const query = { fieldSelector: `metadata.name=${nodeName}` };
+  try {
+    for (;;) {
+      stop.signal.throwIfAborted();
+      try {
+        const list = await client.list<Node>(path, query, { signal: stop.signal });
+        const first = readiness(list.items[0]);
+        if (first.ready) return;
+        why = first.why;
+        const from = list.metadata.resourceVersion;
+        for await (const event of client.watch<Node>(path, { ...query, resourceVersion: from }, stop.signal)) {
+          if (event.type !== 'ADDED' && event.type !== 'MODIFIED') continue;
+          const seen = readiness(event.object);
+          if (seen.ready) return;
+          why = seen.why;
+        }
+      } catch (error) {
+        stop.signal.throwIfAborted();
+        if (!isTransient(error) && !isGone(error)) throw error;
+        await clock.sleep(RETRY_MS, stop.signal);
+      }
+    }
+  } finally {
+    timer.cancel();
+    signal.removeEventListener('abort', onAbort);
+    // Ends a watch that is still open.
+    stop.abort();
+  }
+}
+
+/**
+ * Deletes every pod, with at most `graceSeconds` for each to end by itself. Resolves with true when all are gone, with
+ * false when some are not after `timeoutMs` or the API server stops answering: they are then taken down without it.
+ */
+export async function deletePods(
+  client: ApiClient,
+  options: { readonly clock: Clock; readonly graceSeconds: number; readonly timeoutMs: number },
+): Promise<boolean> {
+  const { clock, graceSeconds, timeoutMs } = options;
+  const deadline = clock.monotonic() + timeoutMs;
+  const path = resourcePath('v1', 'pods');
+  try {
+    const list = await client.list<Pod>(path, {}, { timeoutMs: 3_000 });
+    await Promise.all(
+      list.items.map(async (pod) => {
+        const own = pod.spec.terminationGracePeriodSeconds ?? 30;
+        const at = resourcePath('v1', 'pods', { namespace: pod.metadata.namespace, name: pod.metadata.name });
+        try {
+          await client.delete(at, { gracePeriodSeconds: Math.min(own, graceSeconds), timeoutMs: 3_000 });
+        } catch (error) {
+          if (!isNotFound(error)) throw error;
+        }
+      }),
+    );
+    return list.items.length === 0 || (await podsGone(client, clock, deadline - clock.monotonic()));
+  } catch (error) {
+    if (isTransient(error)) return false;
+    throw error;
+  }
+}
+
+async function podsGone(client: ApiClient, clock: Clock, timeoutMs: number): Promise<boolean> {
+  const stop = new AbortController();
+  const timer = clock.after(timeoutMs, () => stop.abort());
+  const path = resourcePath('v1', 'pods');
+  try {
+    const list = await client.list<Pod>(path, {}, { timeoutMs: 3_000 });
+    const left = new Set(list.items.map((pod) => pod.metadata.uid));
+    if (left.size === 0) return true;
+    const query = { resourceVersion: list.metadata.resourceVersion };
+    for await (const event of client.watch<Pod>(path, query, stop.signal)) {
+      if (event.type === 'DELETED') left.delete(event.object.metadata.uid);
+      if (left.size === 0) return true;
+    }
+    return false;
+  } finally {
+    timer.cancel();
+    stop.abort();
+  }
+}

@@ -1,0 +1,42 @@
+// lab.json: what one lab took of the machine, and how the machine was before. Written before anything is taken, read by
+// whoever cleans up.
+
+import type { FirewallSnapshot } from '../../cni/cleanup.ts';
+import { readFileIfExists, writeFileAtomic } from '../../lib/atomic.ts';
+import { UserError } from '../../lib/errors.ts';
+import type { LabPaths } from './paths.ts';
+
+export interface LabState {
+  readonly version: 1;
+  readonly nodeName: string;
+  readonly apiserverPort: number;
+  readonly kubeletPort: number;
+  readonly subnet: string;
+  readonly network: 'agent' | 'runtime';
+  /** The firewall as it was when the lab started. */
+  readonly firewall: FirewallSnapshot;
+  /** The root directory was made by this lab, and goes with it. */
+  readonly madeRoot: boolean;
+  /** Directories outside the root that were not there before; they go when they are empty. */
+  readonly madeDirectories: readonly string[];
+}
+
+/** The machine's places that pods' logs and CNI's files go to by default. */
+export const SHARED_DIRECTORIES = ['/var/log/pods', '/var/log/containers', '/var/lib/cni', '/run/netns'];
+
+export async function writeLabState(paths: LabPaths, state: LabState): Promise<void> {
+  await writeFileAtomic(paths.stateFile, `${JSON.stringify(state, undefined, 2)}\n`, 0o600);
+}
+
+/** Undefined when there is no lab. Rejects with UserError when the file is not what a lab wrote. */
+export async function readLabState(paths: LabPaths): Promise<LabState | undefined> {
+  const text = await readFileIfExists(paths.stateFile);
+  if (text === undefined) return undefined;
+  try {
+    const state = JSON.parse(text) as LabState;
+    if (state.version === 1) return state;
+  } catch (error) {
+    if (!(error instanceof SyntaxError)) throw error;
+  }
+  throw new UserError(`${paths.stateFile} is not a lab's state: move it away`);
+}

@@ -1,0 +1,53 @@
+// `nodelet up`: a lab in the foreground, until Ctrl-C.
+
+import { UserError } from '../../lib/errors.ts';
+import { type LabOptions, startLab } from './lab.ts';
+import { LAB_PROCESSES, type LabPaths } from './paths.ts';
+
+export interface UpOptions extends LabOptions {
+  /** Aborts on Ctrl-C or TERM. */
+  readonly signal: AbortSignal;
+  readonly say: (line: string) => void;
+}
+
+/** What to do with a lab that runs, as a person reads it. Pure. */
+export function whatNext(paths: LabPaths): readonly string[] {
+  const kubectl = `kubectl --kubeconfig ${paths.kubeconfig}`;
+  return [
+    '',
+    'The lab is up. In another terminal:',
+    '',
+    `  export KUBECONFIG=${paths.kubeconfig}`,
+    '  kubectl get nodes',
+    '  kubectl run web --image=nginx:stable --port=80',
+    '  kubectl get pods -o wide --watch',
+    '',
+    `Without exporting: ${kubectl} …`,
+    `Logs of ${LAB_PROCESSES.join(', ')}: ${paths.logDir}`,
+    'Ctrl-C stops the lab and cleans up.',
+  ];
+}
+
+/** Runs a lab until the signal aborts. Resolves with the exit code. Rejects with UserError when it cannot start. */
+export async function runUp(options: UpOptions): Promise<number> {
+  const { signal, say } = options;
+  let lab: Awaited<ReturnType<typeof startLab>>;
+  try {
+    lab = await startLab(options);
+  } catch (error) {
+    if (signal.aborted) {
+      say('stopped while starting; everything is cleaned up');
+      return 0;
+    }
+    throw error;
+  }
+  for (const line of whatNext(lab.paths)) say(line);
+  if (!signal.aborted) {
+    await new Promise<void>((resolve) => signal.addEventListener('abort', () => resolve(), { once: true }));
+  }
+  say('stopping');
+  const problems = await lab.stop();
+  if (problems.length > 0) throw new UserError(`not everything could be cleaned: ${problems.join('; ')}`);
+  say(options.keep === true ? `stopped; ${lab.paths.root} is kept` : 'stopped; nothing is left');
+  return 0;
+}
