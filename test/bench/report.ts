@@ -1,0 +1,95 @@
+// The benchmark's figures as a table for people and as JSON for programs. Pure.
+
+import type { Summary } from './stats.ts';
+
+export interface Machine {
+  readonly cpu: string;
+  readonly cores: number;
+  readonly memoryGiB: number;
+  readonly kernel: string;
+  readonly containerd: string;
+  readonly node: string;
+}
+
+export interface Figures {
+  readonly machine: Machine;
+  readonly runs: number;
+  /** All in ms. */
+  readonly floorStart: Summary;
+  readonly start: Summary;
+  readonly floorRemove: Summary;
+  readonly delete: Summary;
+  readonly exitToStatus: Summary;
+  readonly burst: { readonly pods: number; readonly floorMs: readonly number[]; readonly nodeletMs: readonly number[] };
+  readonly agent: {
+    readonly peakRssMiB: number;
+    readonly idleRssMiB: number;
+    readonly idlePods: number;
+    readonly idleSeconds: number;
+    /** Percent of one core. */
+    readonly idleCpuPercent: number;
+  };
+}
+
+const median = (values: readonly number[]): number =>
+  [...values].sort((a, b) => a - b)[Math.floor((values.length - 1) / 2)] ?? Number.NaN;
+
+export interface Goal {
+  readonly name: string;
+  readonly value: number;
+  readonly limit: number;
+  readonly unit: string;
+  readonly reached: boolean;
+}
+
+/** What is to be reached, and whether this run did. */
+export function goals(figures: Figures): readonly Goal[] {
+  const goal = (name: string, value: number, limit: number, unit: string): Goal => ({
+    name,
+    value,
+    limit,
+    unit,
+    reached: value <= limit,
+  });
+  return [
+    goal('start p50 / floor p50', figures.start.p50 / figures.floorStart.p50, 1.15, '×'),
+    goal('exit → status p50', figures.exitToStatus.p50, 50, 'ms'),
+    goal('burst / floor', median(figures.burst.nodeletMs) / median(figures.burst.floorMs), 1.15, '×'),
+    goal('agent peak RSS', figures.agent.peakRssMiB, 120, 'MiB'),
+    goal('agent idle CPU', figures.agent.idleCpuPercent, 1, '% of a core'),
+  ];
+}
+
+/** Markdown, ready for the README. */
+export function renderReport(figures: Figures): string {
+  const ms = (value: number): string => value.toFixed(1);
+  const row = (name: string, summary: Summary, floor?: Summary): string =>
+    `| ${name} | ${ms(summary.p50)} | ${ms(summary.p95)} | ${ms(summary.max)} | ${floor === undefined ? '' : `${(summary.p50 / floor.p50).toFixed(2)} ×`} |`;
+  const { machine, burst, agent } = figures;
+  const burstRow = (name: string, values: readonly number[], ratio: string): string =>
+    `| ${name} | ${ms(median(values))} | | ${ms(Math.max(...values))} | ${ratio} |`;
+  return [
+    `${machine.cpu}, ${machine.cores} cores, ${machine.memoryGiB} GiB; Linux ${machine.kernel}; containerd ${machine.containerd}; Node ${machine.node}; ${figures.runs} runs`,
+    '',
+    '| ms | p50 | p95 | max | p50 / floor |',
+    '|---|---:|---:|---:|---:|',
+    row('floor: RunPodSandbox + CreateContainer + StartContainer', figures.floorStart),
+    row('nodelet: pod created → Running seen', figures.start, figures.floorStart),
+    row('nodelet: container exit → status seen', figures.exitToStatus),
+    row('floor: StopContainer + StopPodSandbox + RemovePodSandbox', figures.floorRemove),
+    row('nodelet: delete → gone', figures.delete, figures.floorRemove),
+    burstRow(`floor: burst of ${burst.pods}`, burst.floorMs, ''),
+    burstRow(
+      `nodelet: burst of ${burst.pods}`,
+      burst.nodeletMs,
+      `${(median(burst.nodeletMs) / median(burst.floorMs)).toFixed(2)} ×`,
+    ),
+    '',
+    `Agent: peak RSS ${agent.peakRssMiB.toFixed(0)} MiB; with ${agent.idlePods} idle pods for ${agent.idleSeconds} s: RSS ${agent.idleRssMiB.toFixed(0)} MiB, CPU ${agent.idleCpuPercent.toFixed(2)} % of a core.`,
+    '',
+    ...goals(figures).map(
+      (goal) =>
+        `- ${goal.reached ? 'reached' : 'NOT reached'}: ${goal.name} ${goal.value.toFixed(2)} ${goal.unit} (to reach: ≤ ${goal.limit} ${goal.unit})`,
+    ),
+  ].join('\n');
+}

@@ -1,0 +1,32 @@
+import { expect, test } from 'vitest';
+import { type Figures, goals, renderReport } from '../../bench/report.ts';
+
+const summary = (p50: number) => ({ p50, p95: p50 * 2, max: p50 * 3, runs: 20 });
+const figures: Figures = {
+  machine: { cpu: 'Test CPU', cores: 2, memoryGiB: 4, kernel: '6.1', containerd: '1.6.20', node: 'v24' },
+  runs: 20,
+  floorStart: summary(200),
+  start: summary(230),
+  floorRemove: summary(250),
+  delete: summary(300),
+  exitToStatus: summary(50.1),
+  burst: { pods: 30, floorMs: [4000, 5000, 9000], nodeletMs: [5000, 5100, 5200] },
+  agent: { peakRssMiB: 119.9, idleRssMiB: 100, idlePods: 30, idleSeconds: 20, idleCpuPercent: 0.4 },
+};
+
+test('a goal is reached at its limit and missed above it', () => {
+  expect(goals(figures).map((goal) => [goal.name, goal.reached])).toEqual([
+    ['start p50 / floor p50', true],
+    ['exit → status p50', false],
+    ['burst / floor', true],
+    ['agent peak RSS', true],
+    ['agent idle CPU', true],
+  ]);
+});
+
+test('the report says which goals were missed, and gives ratios against the floor of the same run', () => {
+  const text = renderReport(figures);
+  expect(text).toContain('| nodelet: pod created → Running seen | 230.0 | 460.0 | 690.0 | 1.15 × |');
+  expect(text).toContain('| nodelet: burst of 30 | 5100.0 | | 5200.0 | 1.02 × |');
+  expect(text).toContain('- NOT reached: exit → status p50 50.10 ms');
+});
