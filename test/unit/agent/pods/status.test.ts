@@ -1,0 +1,372 @@
+// computePodStatus and what it is made of: phase, conditions, container statuses, and the patch that writes them.
+
+import { describe, expect, it } from 'vitest';
+import { computePhase } from '../../../../agent/pods/phase.ts';
+import { computePodStatus, type PodStatusFacts, rejectedStatus } from '../../../../agent/pods/status.ts';
+import { computeStatusPatch } from '../../../../agent/pods/status-patch.ts';
+import type {
+  ContainerId,
+  ContainerSnapshot,
+  PodUID,
+  SandboxId,
+  SandboxSnapshot,
+} from '../../../../agent/ports/runtime.ts';
+import type { ContainerStatus, Pod, PodStatus } from '../../../../client/types.ts';
+import { applyStatusPatch, FakeProbes, makePod } from '../../../sim/fakes.ts';
+
+const NOW = Date.parse('2026-01-01T10:00:00.400Z');
+const AT = '2026-01-01T10:00:00Z';
+
+const ready: SandboxSnapshot = {
+  id: 's0' as SandboxId,
+  attempt: 0,
+  state: 'ready',
+  createdAt: NOW,
+  ips: ['10.0.0.1', 'fd00::1'],
+  hostNetwork: false,
+  runtimeHandler: '',
+};
+
+function instance(name: string, over: Partial<ContainerSnapshot> = {}): ContainerSnapshot {
+  return {
+    id: `${name}-0` as ContainerId,
+    sandboxId: 's0' as SandboxId,
+    name,
+    type: 'container',
+    restartCount: 0,
+    hash: '',
+    state: 'running',
+    createdAt: NOW,
+    startedAt: NOW,
+    finishedAt: 0,
+    exitCode: 0,
+    reason: '',
+    message: '',
+    image: 'docker.io/library/nginx:stable',
+    imageId: 'docker.io/library/nginx@sha256:1',
+    logPath: '',
+    ...over,
+  };
+}
+const ended = (name: string, exitCode: number, over: Partial<ContainerSnapshot> = {}) =>
+  instance(name, {
+    state: 'exited',
+    finishedAt: NOW + 1000,
+    exitCode,
+    reason: exitCode === 0 ? 'Completed' : 'Error',
+    ...over,
+  });
+
+function statusOf(
+  pod: Pod,
+  containers: readonly ContainerSnapshot[],
+  over: Partial<PodStatusFacts> = {},
+  sandboxes: readonly SandboxSnapshot[] = [ready],
+): PodStatus {
+  return computePodStatus({
+    pod,
+    snapshot: { pod: { uid: 'u' as PodUID, namespace: 'demo', name: 'p' }, sandboxes, containers, observedAt: NOW },
+    probes: new FakeProbes(),
+    previous: undefined,
+    hostIPs: ['192.0.2.1'],
+    waiting: new Map(),
+    over: false,
+    now: NOW,
+    ...over,
+  });
+}
+const condition = (status: PodStatus, type: string) => status.conditions?.find((each) => each.type === type);
+
+describe('the status of a running pod', () => {
+  const status = statusOf(makePod('p'), [instance('web')]);
+  it('names its addresses, primary first', () => {
+    expect(status).toMatchObject({ podIP: '10.0.0.1', podIPs: [{ ip: '10.0.0.1' }, { ip: 'fd00::1' }] });
+    expect(status).toMatchObject({ hostIP: '192.0.2.1', hostIPs: [{ ip: '192.0.2.1' }] });
+  });
+  it('gives times to the second', () => {
+    expect(status.startTime).toBe(AT);
+    expect(status.containerStatuses?.[0]?.state).toEqual({ running: { startedAt: AT } });
+    expect(condition(status, 'Ready')?.lastTransitionTime).toBe(AT);
+  });
+  it('has the address of the node on the host network', () => {
+    const sandboxes = [{ ...ready, ips: [], hostNetwork: true }];
+    const onHost = statusOf(makePod('p', { hostNetwork: true }), [instance('web')], {}, sandboxes);
+    expect(onHost).toMatchObject({ podIP: '192.0.2.1', podIPs: [{ ip: '192.0.2.1' }] });
+    expect(condition(onHost, 'PodReadyToStartContainers')?.status).toBe('True');
+  });
+  it('keeps its address after the sandbox is gone', () => {
+    const after = statusOf(makePod('p'), [ended('web', 0)], { previous: status }, [
+      { ...ready, state: 'notReady', ips: [] },
+    ]);
+    expect(after.podIP).toBe('10.0.0.1');
+    expect(condition(after, 'PodReadyToStartContainers')?.status).toBe('False');
+  });
+  it('keeps transition times of conditions that did not change', () => {
+    const later = statusOf(makePod('p'), [instance('web')], { previous: status, now: NOW + 60_000 });
+    expect(later.conditions).toEqual(status.conditions);
+  });
+  it('carries along the conditions of others', () => {
+    const gate = { type: 'example.com/gate', status: 'False', lastTransitionTime: AT };
+    const pod = {
+      ...makePod('p', { readinessGates: [{ conditionType: 'example.com/gate' }] }),
+      status: { conditions: [gate] },
+    };
+    const gated = statusOf(pod, [instance('web')]);
+    expect(gated.conditions).toContainEqual(gate);
+    expect(condition(gated, 'ContainersReady')?.status).toBe('True');
+    expect(condition(gated, 'Ready')).toMatchObject({
+      status: 'False',
+      reason: 'ReadinessGatesNotReady',
+      message: 'the status of pod readiness gate "example.com/gate" is not "True", but False',
+    });
+  });
+  it('names a readiness gate that nobody has set', () => {
+    const gated = statusOf(makePod('p', { readinessGates: [{ conditionType: 'a/b' }] }), [instance('web')]);
+    expect(condition(gated, 'Ready')?.message).toBe(
+      'corresponding condition of pod readiness gate "a/b" does not exist.',
+    );
+  });
+});
+
+describe('a container status', () => {
+  const web = (status: PodStatus) => status.containerStatuses?.[0];
+  it('is ContainerCreating before there is a container', () => {
+    expect(web(statusOf(makePod('p'), []))?.state).toEqual({ waiting: { reason: 'ContainerCreating' } });
+  });
+  it('is PodInitializing where there are init containers', () => {
+    const pod = makePod('p', { initContainers: [{ name: 'init', image: 'i' }] });
+    const status = statusOf(pod, [instance('init', { type: 'init' })]);
+    expect(web(status)?.state).toEqual({ waiting: { reason: 'PodInitializing' } });
+    expect(condition(status, 'Initialized')).toMatchObject({
+      status: 'False',
+      reason: 'ContainersNotInitialized',
+      message: 'containers with incomplete status: [init]',
+    });
+  });
+  it('tells how it ended', () => {
+    const status = statusOf(makePod('p'), [ended('web', 137, { reason: 'OOMKilled', message: 'bye' })]);
+    expect(web(status)?.state?.terminated).toEqual({
+      exitCode: 137,
+      reason: 'OOMKilled',
+      message: 'bye',
+      startedAt: AT,
+      finishedAt: '2026-01-01T10:00:01Z',
+      containerID: 'containerd://web-0',
+    });
+  });
+  it('keeps how the instance before it ended', () => {
+    const now = instance('web', { id: 'web-1' as ContainerId, restartCount: 1 });
+    const status = statusOf(makePod('p'), [now, ended('web', 3)]);
+    expect(web(status)).toMatchObject({ restartCount: 1, lastState: { terminated: { exitCode: 3 } } });
+  });
+  it('keeps how the instance before it ended after the runtime has forgotten', () => {
+    const first = statusOf(makePod('p'), [ended('web', 3)]);
+    const now = instance('web', { id: 'web-1' as ContainerId, restartCount: 1 });
+    const second = statusOf(makePod('p'), [now], { previous: first });
+    expect(web(second)?.lastState?.terminated?.exitCode).toBe(3);
+    const third = statusOf(makePod('p'), [now], { previous: second });
+    expect(web(third)?.lastState?.terminated?.exitCode).toBe(3);
+  });
+  it('that ran and is nowhere to be found ended in an unknown way', () => {
+    const before = statusOf(makePod('p'), [instance('web')]);
+    const after = statusOf(makePod('p'), [], { previous: before });
+    expect(web(after)).toMatchObject({
+      restartCount: 1,
+      lastState: { terminated: { reason: 'ContainerStatusUnknown', exitCode: 137 } },
+    });
+    expect(after.phase).toBe('Running');
+  });
+  it('says what holds its start up, and shows how it ended as the last state', () => {
+    const waiting = new Map([['web', { reason: 'CrashLoopBackOff', message: 'back-off 10s' }]]);
+    const status = statusOf(makePod('p'), [ended('web', 1)], { waiting });
+    expect(web(status)?.state).toEqual({ waiting: { reason: 'CrashLoopBackOff', message: 'back-off 10s' } });
+    expect(web(status)?.lastState?.terminated?.exitCode).toBe(1);
+    expect(status.phase).toBe('Running');
+  });
+  it('does not wait for anything once the container will not run again', () => {
+    const waiting = new Map([['web', { reason: 'CrashLoopBackOff', message: '' }]]);
+    const status = statusOf(makePod('p', { restartPolicy: 'Never' }), [ended('web', 1)], { waiting });
+    expect(web(status)?.state?.terminated?.exitCode).toBe(1);
+  });
+  it('is ready by its readiness probe and started by its startup probe', () => {
+    const probe = { tcpSocket: { port: 80 } };
+    const pod = makePod('p', { containers: [{ name: 'web', image: 'n', readinessProbe: probe, startupProbe: probe }] });
+    const probes = new FakeProbes();
+    expect(web(statusOf(pod, [instance('web')], { probes }))).toMatchObject({ started: false, ready: false });
+    probes.set('readiness', 'web-0', 'success');
+    expect(web(statusOf(pod, [instance('web')], { probes }))).toMatchObject({ started: false, ready: false });
+    probes.set('startup', 'web-0', 'success');
+    expect(web(statusOf(pod, [instance('web')], { probes }))).toMatchObject({ started: true, ready: true });
+  });
+  it('of an init container is ready once it succeeded', () => {
+    const pod = makePod('p', { initContainers: [{ name: 'init', image: 'i' }] });
+    const status = statusOf(pod, [instance('web'), ended('init', 0, { type: 'init' })]);
+    expect(status.initContainerStatuses?.[0]?.ready).toBe(true);
+    expect(condition(status, 'Initialized')?.status).toBe('True');
+  });
+});
+
+describe('the end of a pod', () => {
+  it('Succeeded: its conditions say PodCompleted', () => {
+    const status = statusOf(makePod('p', { restartPolicy: 'Never' }), [ended('web', 0)]);
+    expect(status.phase).toBe('Succeeded');
+    expect(condition(status, 'Ready')).toMatchObject({ status: 'False', reason: 'PodCompleted' });
+    expect(condition(status, 'ContainersReady')).toMatchObject({ status: 'False', reason: 'PodCompleted' });
+    expect(condition(status, 'Initialized')).toMatchObject({ status: 'True', reason: 'PodCompleted' });
+  });
+  it('Failed: its conditions say PodFailed', () => {
+    const status = statusOf(makePod('p', { restartPolicy: 'Never' }), [ended('web', 2)]);
+    expect(status.phase).toBe('Failed');
+    expect(condition(status, 'Ready')).toMatchObject({ status: 'False', reason: 'PodFailed' });
+  });
+  it('is not reported while a container still runs', () => {
+    const failure = { reason: 'Evicted', message: 'the node was low on memory' };
+    const before = statusOf(makePod('p'), [instance('web')]);
+    const dying = statusOf(makePod('p'), [instance('web')], { previous: before, failure });
+    expect(dying.phase).toBe('Running');
+    const dead = statusOf(makePod('p'), [ended('web', 143)], { previous: dying, failure, over: true });
+    expect(dead).toMatchObject({ phase: 'Failed', ...failure });
+  });
+  it('reports a container whose end nobody saw as ended in an unknown way', () => {
+    const before = statusOf(
+      makePod('p', {
+        containers: [
+          { name: 'web', image: 'n' },
+          { name: 'b', image: 'n' },
+        ],
+      }),
+      [instance('web'), instance('b')],
+    );
+    const pod = makePod('p', {
+      containers: [
+        { name: 'web', image: 'n' },
+        { name: 'b', image: 'n' },
+      ],
+    });
+    const after = statusOf(pod, [ended('web', 0)], { previous: before, over: true });
+    expect(after.containerStatuses?.[1]?.state?.terminated).toMatchObject({
+      exitCode: 137,
+      reason: 'ContainerStatusUnknown',
+    });
+    expect(after.phase).toBe('Failed');
+  });
+  it('of a pod that never started leaves its containers waiting', () => {
+    const after = statusOf(makePod('p'), [], { over: true }, []);
+    expect(after.phase).toBe('Failed');
+    expect(after.containerStatuses?.[0]?.state?.waiting?.reason).toBe('ContainerCreating');
+  });
+  it('of a refused pod is Failed with why', () => {
+    expect(rejectedStatus(makePod('p'), { reason: 'OutOfcpu', message: 'no cpu' }, NOW)).toMatchObject({
+      phase: 'Failed',
+      reason: 'OutOfcpu',
+      message: 'Pod was rejected: no cpu',
+    });
+  });
+});
+
+describe('the phase', () => {
+  const running: ContainerStatus['state'] = { running: {} };
+  const waiting: ContainerStatus['state'] = { waiting: {} };
+  const end = (exitCode: number): ContainerStatus['state'] => ({ terminated: { exitCode } });
+  const of = (name: string, state: ContainerStatus['state'], last?: ContainerStatus['state'], started = true) =>
+    ({
+      name,
+      image: '',
+      imageID: '',
+      ready: false,
+      restartCount: 0,
+      started,
+      state,
+      lastState: last,
+    }) as ContainerStatus;
+  type Row = readonly [string, string, readonly ContainerStatus[], readonly ContainerStatus[], string];
+  const rows: readonly Row[] = [
+    ['Pending while a container was never started', 'Always', [of('a', running), of('b', waiting)], [], 'Pending'],
+    ['Running while one runs', 'Never', [of('a', running), of('b', end(1))], [], 'Running'],
+    ['Running while one waits to be restarted', 'Always', [of('a', waiting, end(1)), of('b', running)], [], 'Running'],
+    ['Running under Always though all ended', 'Always', [of('a', end(0)), of('b', end(0))], [], 'Running'],
+    ['Running under OnFailure while one failed', 'OnFailure', [of('a', end(1)), of('b', end(0))], [], 'Running'],
+    ['Succeeded under OnFailure when all succeeded', 'OnFailure', [of('a', end(0)), of('b', end(0))], [], 'Succeeded'],
+    ['Succeeded under Never when all succeeded', 'Never', [of('a', end(0)), of('b', end(0))], [], 'Succeeded'],
+    ['Failed under Never when one failed', 'Never', [of('a', end(0)), of('b', end(1))], [], 'Failed'],
+    [
+      'Pending while an init container runs',
+      'Always',
+      [of('a', waiting), of('b', waiting)],
+      [of('i', running)],
+      'Pending',
+    ],
+    [
+      'Failed when an init container failed under Never',
+      'Never',
+      [of('a', waiting), of('b', waiting)],
+      [of('i', end(1))],
+      'Failed',
+    ],
+    [
+      'Pending when an init container failed under Always',
+      'Always',
+      [of('a', waiting), of('b', waiting)],
+      [of('i', end(1))],
+      'Pending',
+    ],
+    ['Pending when nothing is known', 'Always', [], [], 'Pending'],
+  ];
+  it.each(rows)('is %s (%s)', (_name, restartPolicy, regular, init, expected) => {
+    const containers = ['a', 'b'].map((name) => ({ name, image: 'i' }));
+    const initContainers = init.length > 0 ? [{ name: 'i', image: 'i' }] : [];
+    const pod = makePod('p', { restartPolicy, containers, initContainers });
+    expect(computePhase({ pod, regular, init, over: false, previous: undefined })).toBe(expected);
+  });
+  it.each([
+    ['Succeeded', 'Succeeded'],
+    ['Failed', 'Failed'],
+    ['Running', 'Running'],
+  ])('once %s does not go back', (previous, expected) => {
+    const pod = makePod('p');
+    expect(computePhase({ pod, regular: [of('web', waiting)], init: [], over: false, previous })).toBe(expected);
+  });
+  it('is Running with only a sidecar left, until that is dead too', () => {
+    const sidecar = { name: 'i', image: 'i', restartPolicy: 'Always' };
+    const pod = makePod('p', { restartPolicy: 'Never', initContainers: [sidecar] });
+    const regular = [of('web', end(0))];
+    const facts = { pod, regular, over: false, previous: 'Running' };
+    expect(computePhase({ ...facts, init: [of('i', running)] })).toBe('Running');
+    expect(computePhase({ ...facts, init: [of('i', end(143))] })).toBe('Succeeded');
+  });
+});
+
+describe('the status patch', () => {
+  const status = statusOf(makePod('p'), [instance('web')]);
+  it('is nothing when nothing changed, however absent things are spelled', () => {
+    expect(computeStatusPatch(structuredClone(status), status)).toBeUndefined();
+    const spelled = structuredClone(status);
+    const web = spelled.containerStatuses?.[0];
+    if (web !== undefined) Reflect.deleteProperty(web, 'lastState');
+    Object.assign(spelled.conditions?.[0] ?? {}, { lastProbeTime: null });
+    expect(computeStatusPatch(spelled, status)).toBeUndefined();
+  });
+  it('turns the one into the other', () => {
+    const after = statusOf(makePod('p'), [ended('web', 1)], { previous: status, now: NOW + 9000 });
+    const patch = computeStatusPatch(status, after) ?? {};
+    expect(applyStatusPatch(status, patch)).toEqual(after);
+    expect(Object.keys(patch)).toEqual(['containerStatuses', 'conditions']);
+  });
+  it('takes back reasons that are no longer so', () => {
+    const before = statusOf(makePod('p'), []);
+    const patch = computeStatusPatch(before, status) ?? {};
+    expect(applyStatusPatch(before, patch)).toEqual(status);
+  });
+  it('never touches conditions of others', () => {
+    const foreign = { type: 'example.com/gate', status: 'True' };
+    const base = { ...status, conditions: [...(status.conditions ?? []), foreign] };
+    const stale = { ...status, conditions: [...(status.conditions ?? []), { ...foreign, status: 'False' }] };
+    expect(computeStatusPatch(base, stale)).toBeUndefined();
+    expect(computeStatusPatch(base, status)).toBeUndefined();
+  });
+  it('replaces addresses rather than adding to them', () => {
+    const moved = { ...status, podIP: '10.0.0.9', podIPs: [{ ip: '10.0.0.9' }] };
+    const patch = computeStatusPatch(status, moved) ?? {};
+    expect(applyStatusPatch(status, patch).podIPs).toEqual([{ ip: '10.0.0.9' }]);
+  });
+});
