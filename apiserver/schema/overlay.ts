@@ -107,6 +107,7 @@ export const ADDED: Readonly<Record<string, Definition>> = {
   },
   [`${CORE}.PodCondition`]: { fields: { observedGeneration: 'int64' } },
   [`${CORE}.PodSecurityContext`]: { fields: { seLinuxChangePolicy: 'string', supplementalGroupsPolicy: 'string' } },
+  [`${CORE}.PodResourceClaim`]: { fields: { resourceClaimName: 'string', resourceClaimTemplateName: 'string' } },
   [`${CORE}.ResourceClaim`]: { fields: { request: 'string' } },
   [`${CORE}.Volume`]: { fields: { image: `#${CORE}.ImageVolumeSource` } },
   [`${CORE}.ImageVolumeSource`]: { fields: { pullPolicy: 'string', reference: 'string' } },
