@@ -13,13 +13,17 @@ export interface V1Hierarchy {
   readonly controllers: readonly string[];
 }
 
-/** v1 hierarchies below `mountPoint`, from the text of /proc/self/mounts. */
+/**
+ * v1 hierarchies below `mountPoint`, from the text of /proc/self/mounts. On a hybrid machine the v2 hierarchy beside
+ * them is one more, without controllers: runc makes cgroups there, too, and somebody has to remove them.
+ */
 export function parseV1Mounts(mounts: string, mountPoint: string): V1Hierarchy[] {
   const found = new Map<string, V1Hierarchy>();
   for (const line of mounts.split('\n')) {
     const [, path, type, options] = line.split(' ');
-    if (type !== 'cgroup' || path === undefined || options === undefined || !path.startsWith(`${mountPoint}/`))
-      continue;
+    if (path === undefined || options === undefined || !path.startsWith(`${mountPoint}/`)) continue;
+    if (type === 'cgroup2') found.set('unified', { mountPoint: path, controllers: [] });
+    if (type !== 'cgroup') continue;
     const words = options.split(',');
     const controllers = words.filter((word) => KNOWN.has(word) || word.startsWith('name='));
     // The same hierarchy may be mounted twice (cpu and cpu,cpuacct); once is enough.

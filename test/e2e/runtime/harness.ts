@@ -1,6 +1,7 @@
 // What the runtime tests share: a private containerd with a bridge network of its own, test images, and a CriRuntime
 // on top; `close` leaves the machine as it was.
 
+import { existsSync } from 'node:fs';
 import { mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir, totalmem } from 'node:os';
 import { join } from 'node:path';
@@ -217,4 +218,11 @@ export async function pidsOf(lab: RuntimeLab, pod: Pod, containerId: ContainerId
   const directory = join(mount, cgroupParent(lab.node.cgroups, pod), containerId);
   const text = await readFile(join(directory, 'cgroup.procs'), 'utf8');
   return text.split('\n').filter(Boolean).map(Number);
+}
+
+/** Cgroups of that name at the top of any hierarchy of this machine, by whatever version and controller. */
+export async function cgroupsNamed(name: string): Promise<string[]> {
+  const mount = '/sys/fs/cgroup';
+  const tops = [mount, ...(await readdir(mount)).map((entry) => join(mount, entry))];
+  return tops.map((top) => join(top, name)).filter((path) => existsSync(path));
 }

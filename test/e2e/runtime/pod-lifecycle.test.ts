@@ -6,6 +6,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { PodLifecycleEvent } from '../../../agent/ports/runtime.ts';
 import {
   BUSYBOX,
+  cgroupsNamed,
   containerSpec,
   eventually,
   filesIn,
@@ -28,6 +29,7 @@ beforeAll(async () => {
 });
 afterAll(async () => {
   await lab?.close();
+  expect(await cgroupsNamed('nlrt0-test')).toEqual([]);
 });
 
 describe('a pod on containerd', () => {

@@ -92,7 +92,7 @@ describe('files written', () => {
   });
 });
 
-test('v1 hierarchies are found with the controllers that share one, systemd’s named one among them', () => {
+test('v1 hierarchies are found with the controllers that share one, systemd’s and the hybrid v2 one among them', () => {
   const mounts = [
     'tmpfs /sys/fs/cgroup tmpfs rw 0 0',
     'cgroup /sys/fs/cgroup/cpu,cpuacct cgroup rw,relatime,cpu,cpuacct 0 0',
@@ -106,6 +106,7 @@ test('v1 hierarchies are found with the controllers that share one, systemd’s 
     { mountPoint: '/sys/fs/cgroup/cpu,cpuacct', controllers: ['cpu', 'cpuacct'] },
     { mountPoint: '/sys/fs/cgroup/memory', controllers: ['memory'] },
     { mountPoint: '/sys/fs/cgroup/systemd', controllers: ['name=systemd'] },
+    { mountPoint: '/sys/fs/cgroup/unified', controllers: [] },
   ]);
   expect(parseV1Mounts('cgroup2 /sys/fs/cgroup cgroup2 rw 0 0', '/sys/fs/cgroup')).toEqual([]);
 });

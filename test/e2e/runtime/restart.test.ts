@@ -1,0 +1,135 @@
+// What survives: a restart of containerd under running containers, and a restart of the adapter on a running containerd.
+
+import { readFile } from 'node:fs/promises';
+import { dirname } from 'node:path';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import type { PodLifecycleEvent } from '../../../agent/ports/runtime.ts';
+import { createLogReader } from '../../../agent/runtime/logs/read-logs.ts';
+import { LogRotation } from '../../../agent/runtime/logs/rotation.ts';
+import { systemClock } from '../../../lib/clock.ts';
+import {
+  cgroupsNamed,
+  containerSpec,
+  eventually,
+  filesIn,
+  pidsOf,
+  type RuntimeLab,
+  removePod,
+  startPod,
+  startRuntimeLab,
+  testPod,
+} from './harness.ts';
+
+let lab: RuntimeLab;
+const events: PodLifecycleEvent[] = [];
+
+beforeAll(async () => {
+  lab = await startRuntimeLab('nlrt1', '10.213.78.0/24');
+  lab.runtime.watch((event) => events.push(event));
+  await lab.runtime.capabilities();
+});
+afterAll(async () => {
+  await lab?.close();
+  expect(await cgroupsNamed('nlrt1-test')).toEqual([]);
+});
+
+test('a runtime that restarts is found again: containers live on, deaths meanwhile are told, events flow', async () => {
+  const survivor = await startPod(lab, testPod('sleep 300'));
+  const victim = await startPod(lab, testPod('sleep 300'));
+  const pids = await pidsOf(lab, victim.pod, victim.containerId);
+  // Held still, it cannot see the death; the restart kills it before it could.
+  process.kill(lab.containerd.pid, 'SIGSTOP');
+  for (const pid of pids) process.kill(pid, 'SIGKILL');
+  const from = performance.now();
+  await lab.containerd.restart();
+  await eventually('an answer', async () => {
+    try {
+      return await lab.runtime.version();
+    } catch (error) {
+      if (error instanceof Error && error.name === 'RuntimeError') return undefined;
+      throw error;
+    }
+  });
+  expect(performance.now() - from).toBeLessThan(10_000);
+  await eventually('the death while it was away', () =>
+    events.find((event) => event.containerId === victim.containerId && event.type === 'containerDied'),
+  );
+  expect((await lab.runtime.observePod(victim.ref)).containers[0]).toMatchObject({ state: 'exited' });
+  expect((await lab.runtime.observePod(survivor.ref)).containers[0]).toMatchObject({
+    id: survivor.containerId,
+    state: 'running',
+  });
+  expect((await eventually('the stream', () => lab.runtime.capabilities())).events).not.toBe('poll');
+  for (const pid of await pidsOf(lab, survivor.pod, survivor.containerId)) process.kill(pid, 'SIGKILL');
+  await eventually('an event over the new stream', () =>
+    events.find((event) => event.containerId === survivor.containerId && event.type === 'containerDied'),
+  );
+  await removePod(lab, survivor);
+  await removePod(lab, victim);
+});
+
+test('an adapter that starts anew knows every pod from the runtime alone, and can go on with it', async () => {
+  const pod = testPod('sleep 300');
+  const started = await startPod(lab, pod);
+  const fresh = lab.another();
+  const listed = (await fresh.listPods()).find((snapshot) => snapshot.pod.uid === started.ref.uid);
+  expect(listed).toMatchObject({
+    pod: started.ref,
+    sandboxes: [{ id: started.sandboxId, state: 'ready' }],
+    containers: [{ id: started.containerId, state: 'running', name: 'main', restartCount: 0, hash: 'abc123' }],
+  });
+  const before = await lab.runtime.observePod(started.ref);
+  expect(await fresh.observePod(started.ref)).toMatchObject({
+    sandboxes: before.sandboxes,
+    containers: before.containers,
+  });
+  await fresh.stopContainer(started.containerId, 0);
+  const again = await fresh.createContainer(containerSpec(lab, pod, started.sandboxId, started.ips, 1));
+  await fresh.startContainer(again);
+  expect((await fresh.observePod(started.ref)).containers[0]).toMatchObject({ id: again, restartCount: 1 });
+  await removePod(lab, { ...started, containerId: again }, fresh);
+  expect(await filesIn(lab.node.podLogsDir)).toEqual([]);
+  expect(await filesIn(lab.node.containerLogsDir)).toEqual([]);
+});
+
+test('without any stream the events still come, by lists', async () => {
+  const polling = lab.another({ eventSource: 'poll' });
+  const polled: PodLifecycleEvent[] = [];
+  polling.watch((event) => polled.push(event));
+  expect((await polling.capabilities())?.events).toBe('poll');
+  const started = await startPod(lab, testPod('sleep 300'));
+  await eventually('the start', () => polled.find((event) => event.containerId === started.containerId));
+  await lab.runtime.stopContainer(started.containerId, 0);
+  await eventually('the death', () =>
+    polled.find((event) => event.containerId === started.containerId && event.type === 'containerDied'),
+  );
+  await removePod(lab, started);
+});
+
+test('a followed log goes on through a rotation that the runtime takes part in, and ends with the container', async () => {
+  const started = await startPod(
+    lab,
+    testPod('i=0; while [ $i -lt 40 ]; do echo line $i; i=$((i+1)); sleep 0.05; done; echo the end'),
+  );
+  const path = lab.runtime.containerLogPath(started.ref, 'main', 0);
+  let running = true;
+  lab.runtime.watch((event) => {
+    if (event.containerId === started.containerId && event.type === 'containerDied') running = false;
+  });
+  const reading = (async () => {
+    let text = '';
+    const options = { follow: true, timestamps: false };
+    const signal = AbortSignal.timeout(30_000);
+    for await (const chunk of createLogReader(systemClock).readLogs(path, options, () => running, signal)) {
+      text += Buffer.from(chunk).toString();
+    }
+    return text;
+  })();
+  await eventually('some lines', async () => ((await readFile(path, 'utf8')).includes('line 10') ? true : undefined));
+  const rotation = new LogRotation({ runtime: lab.runtime, clock: systemClock, maxSizeBytes: 100, maxFiles: 3 });
+  await rotation.rotateAll();
+  const expected = `${Array.from({ length: 40 }, (_, index) => `line ${index}\n`).join('')}the end\n`;
+  expect(await reading).toBe(expected);
+  expect((await filesIn(dirname(path))).length).toBe(2);
+  await removePod(lab, started);
+});
