@@ -119,8 +119,32 @@ function attachmentOf(command: string, env: ShimRequest['env'], netconf: JsonObj
     netns,
     ifName: env['CNI_IFNAME'] ?? '',
     args: env['CNI_ARGS'] ?? '',
-    capabilityArgs: isJsonObject(runtimeConfig) ? runtimeConfig : {},
+    capabilityArgs: isJsonObject(runtimeConfig) ? conventional(runtimeConfig) : {},
   };
+}
+
+/** The conventions' structured capabilities (CNI's CONVENTIONS.md); all others are the caller's own words. */
+const STRUCTURED = ['portMappings', 'bandwidth', 'dns', 'ipRanges'];
+
+/**
+ * containerd before 2.0 writes the keys of these with a capital ("HostPort"), which plugins in Go read all the same
+ * and others do not. The conventions begin every key with a small letter.
+ */
+function conventional(runtimeConfig: JsonObject): JsonObject {
+  return Object.fromEntries(
+    Object.entries(runtimeConfig).map(([name, value]) => [
+      name,
+      STRUCTURED.includes(name) ? uncapitalised(value) : value,
+    ]),
+  );
+}
+
+function uncapitalised(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(uncapitalised);
+  if (!isJsonObject(value)) return value;
+  return Object.fromEntries(
+    Object.entries(value).map(([key, inner]) => [key.charAt(0).toLowerCase() + key.slice(1), uncapitalised(inner)]),
+  );
 }
 
 /** The pairs of CNI_ARGS. */

@@ -1,0 +1,190 @@
+// A real containerd whose only network is the shim: pod sandboxes get their address through shim, socket and chain.
+
+import { mkdtemp, readdir, readFile, rm, rmdir } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { credentials } from '@grpc/grpc-js';
+import { afterAll, afterEach, beforeAll, beforeEach, expect, it } from 'vitest';
+import { createAgentNetwork } from '../../../agent/network/agent-network.ts';
+import type { AgentNetwork } from '../../../agent/network/options.ts';
+import type { SandboxId } from '../../../agent/ports/runtime.ts';
+import { systemClock } from '../../../lib/clock.ts';
+import { execOk } from '../../../lib/exec.ts';
+import { Tracer } from '../../../lib/trace.ts';
+import { loadProto } from '../../../proto/load.ts';
+import { unaryCaller } from '../../../proto/unary.ts';
+import { importTestImages } from '../runtime/test-image.ts';
+import { type RunningContainerd, startContainerd } from '../support/containerd.ts';
+import {
+  bridgeChain,
+  cachedFiles,
+  eventually,
+  PLUGIN_DIR,
+  remains,
+  removeTestNetwork,
+  type TestNetwork,
+  testNetwork,
+  writeConf,
+  writePlugin,
+} from './harness.ts';
+
+const CGROUP = `/nodelet-cni-test-${process.pid}`;
+const DEADLINE = { deadlineMs: 60_000 };
+let root: string;
+let containerd: RunningContainerd;
+let network: TestNetwork;
+let agent: AgentNetwork;
+let netnsBefore: string[];
+const { RuntimeService } = loadProto('cri').runtime.v1;
+let cri: InstanceType<typeof RuntimeService>;
+const call = unaryCaller(new Tracer(), 'cri');
+
+const shimDir = (): { confDir: string; binDir: string } => ({
+  confDir: join(root, 'shim/net.d'),
+  binDir: join(root, 'shim/bin'),
+});
+
+async function netnsNames(): Promise<string[]> {
+  return (await execOk('ip', ['netns', 'list'])).split('\n').filter((line) => line.startsWith('cni-'));
+}
+
+beforeAll(async () => {
+  root = await mkdtemp(join(tmpdir(), 'nodelet-cni-ctrd-'));
+  const { confDir, binDir } = shimDir();
+  containerd = await startContainerd({ root, cniConfDir: confDir, cniBinDir: binDir });
+  await importTestImages(containerd.socket, {
+    pause: 'registry.k8s.io/pause:3.9',
+    busybox: 'docker.io/library/busybox:stable',
+  });
+  cri = new RuntimeService(`unix://${containerd.socket}`, credentials.createInsecure());
+});
+
+afterAll(async () => {
+  cri.close();
+  await containerd.stop();
+  for (const controller of await readdir('/sys/fs/cgroup')) {
+    await rmdir(join('/sys/fs/cgroup', controller, CGROUP)).catch(() => undefined);
+  }
+  await rm(root, { recursive: true, force: true });
+});
+
+beforeEach(async () => {
+  netnsBefore = await netnsNames();
+  network = await testNetwork();
+  agent = createAgentNetwork({
+    confDir: network.confDir,
+    binDirs: [network.binDir, PLUGIN_DIR],
+    cacheDir: network.cacheDir,
+    socketPath: join(network.dir, 'cni.sock'),
+    shim: shimDir(),
+    tracer: network.tracer,
+    clock: systemClock,
+    onError: (what, error) => {
+      throw new Error(what, { cause: error });
+    },
+  });
+});
+
+afterEach(async () => {
+  await agent.close();
+  await removeTestNetwork(network);
+});
+
+async function networkReady(): Promise<boolean> {
+  const { status } = await call(cri, 'Status', {}, DEADLINE);
+  return status?.conditions.find((condition) => condition.type === 'NetworkReady')?.status === true;
+}
+
+function sandboxConfig(name: string, more: { portMappings?: object[]; annotations?: Record<string, string> } = {}) {
+  return {
+    metadata: { name, uid: `uid-${name}`, namespace: 'demo', attempt: 0 },
+    hostname: name,
+    log_directory: join(root, 'logs', name),
+    port_mappings: more.portMappings ?? [],
+    annotations: more.annotations ?? {},
+    labels: { 'io.kubernetes.pod.name': name },
+    linux: { cgroup_parent: CGROUP },
+  };
+}
+
+it('containerd says NetworkReady once the agent serves, and a pod gets address, ports and all through the shim', async () => {
+  expect(await networkReady()).toBe(false);
+  await writePlugin(
+    network,
+    'recorder',
+    'cat > "$(dirname "$0")/$CNI_COMMAND.json"; [ "$CNI_COMMAND" = ADD ] && sed \'s/.*"prevResult"://; s/}$//\' "$(dirname "$0")/ADD.json"; exit 0',
+  );
+  const capabilities = { 'io.kubernetes.cri.pod-annotations': true, portMappings: true, cgroupPath: true };
+  const more = [{ type: 'recorder', capabilities }];
+  await writeConf(network, bridgeChain(network, { ipMasq: true, more }));
+  await agent.start();
+  await eventually('containerd has read the conflist', networkReady);
+
+  const config = sandboxConfig('web', {
+    portMappings: [{ protocol: 'TCP', container_port: 80, host_port: 30_000 + (process.pid % 5000) }],
+    annotations: { 'example.com/a': 'b' },
+  });
+  const { pod_sandbox_id: id } = await call(cri, 'RunPodSandbox', { config }, DEADLINE);
+  const { status } = await call(cri, 'PodSandboxStatus', { pod_sandbox_id: id }, DEADLINE);
+  expect(status?.network?.ip).toBe(`${network.prefix}.2`);
+  const [eth0] = await agent.interfaces(id as SandboxId);
+  expect(eth0).toMatchObject({
+    name: 'eth0',
+    addresses: [`${network.prefix}.2/24`],
+    routes: [{ dst: '0.0.0.0/0', gw: `${network.prefix}.1` }],
+  });
+  expect(await execOk('ip', ['-o', 'link', 'show', eth0?.hostName ?? ''])).toContain(`master ${network.bridge}`);
+
+  const given = JSON.parse(await readFile(join(network.binDir, 'ADD.json'), 'utf8'));
+  expect(given.runtimeConfig).toMatchObject({
+    'io.kubernetes.cri.pod-annotations': { 'example.com/a': 'b' },
+    portMappings: [{ containerPort: 80, protocol: 'tcp' }],
+  });
+  expect(network.spans.find((span) => span.name === 'ADD bridge')).toMatchObject({
+    pod: { namespace: 'demo', name: 'web', uid: 'uid-web' },
+    outcome: 'ok',
+  });
+  // What is alive is not garbage, though nobody listed it: it is young, and has its namespace.
+  await agent.collectGarbage([]);
+  expect(await agent.interfaces(id as SandboxId)).toHaveLength(1);
+
+  await call(cri, 'StopPodSandbox', { pod_sandbox_id: id }, DEADLINE);
+  await call(cri, 'RemovePodSandbox', { pod_sandbox_id: id }, DEADLINE);
+  expect(await remains(network)).toEqual([]);
+  expect(await cachedFiles(network)).toEqual([]);
+  expect(await netnsNames()).toEqual(netnsBefore);
+});
+
+it("a failing plugin's own message is in the error of RunPodSandbox, and no namespace or address is left", async () => {
+  await writePlugin(
+    network,
+    'widget',
+    '[ "$CNI_COMMAND" = DEL ] && exit 0; echo \'{"code":119,"msg":"no more widgets"}\'; exit 1',
+  );
+  await writeConf(network, bridgeChain(network, { ipMasq: true, more: [{ type: 'widget' }] }));
+  await agent.start();
+  await eventually('containerd has read the conflist', networkReady);
+  await expect(call(cri, 'RunPodSandbox', { config: sandboxConfig('broken') }, DEADLINE)).rejects.toThrow(
+    /plugin type="widget" failed \(add\): no more widgets/,
+  );
+  expect(await remains(network)).toEqual([]);
+  expect(await cachedFiles(network)).toEqual([]);
+  await eventually('the namespace is gone', async () => (await netnsNames()).join() === netnsBefore.join());
+});
+
+it('a pod made while the agent is away fails with the reason, and one that lived is removed after it is back', async () => {
+  await writeConf(network, bridgeChain(network));
+  await agent.start();
+  await eventually('containerd has read the conflist', networkReady);
+  const { pod_sandbox_id: id } = await call(cri, 'RunPodSandbox', { config: sandboxConfig('lives') }, DEADLINE);
+  await agent.close();
+  await expect(call(cri, 'RunPodSandbox', { config: sandboxConfig('fails') }, DEADLINE)).rejects.toThrow(
+    /the nodelet agent does not answer on .*cni\.sock; is it running\?/,
+  );
+  await expect(call(cri, 'StopPodSandbox', { pod_sandbox_id: id }, DEADLINE)).rejects.toThrow(/does not answer/);
+  await agent.start();
+  await call(cri, 'StopPodSandbox', { pod_sandbox_id: id }, DEADLINE);
+  await call(cri, 'RemovePodSandbox', { pod_sandbox_id: id }, DEADLINE);
+  expect(await remains(network)).toEqual([]);
+  await eventually('the namespaces are gone', async () => (await netnsNames()).join() === netnsBefore.join());
+});
