@@ -1,0 +1,221 @@
+// The composition root: the only file that knows every concrete part of the agent. It puts them together, starts them
+// in order and stops them together; it decides nothing.
+
+import { mkdir } from 'node:fs/promises';
+import { join } from 'node:path';
+import { ApiClient } from '../client/api.ts';
+import { loadKubeconfig } from '../client/kubeconfig.ts';
+import { Recorder } from '../client/recorder.ts';
+import { systemClock } from '../lib/clock.ts';
+import { errorMessage, UserError } from '../lib/errors.ts';
+import { createLog, type Log } from '../lib/log.ts';
+import { Tracer } from '../lib/trace.ts';
+import { createPodApi } from './api/pod-api.ts';
+import { createApiPodSource } from './api/pod-source.ts';
+import type { AgentOptions } from './config/options.ts';
+import { createAgentNetwork } from './network/agent-network.ts';
+import { createRuntimeNetwork } from './network/runtime-network.ts';
+import { chooseNodeIPs } from './node/addresses.ts';
+import { allocatableOf, capacityOf } from './node/capacity.ts';
+import { createNodeCgroups } from './node/cgroups.ts';
+import { gatherFacts } from './node/facts.ts';
+import { NodeAgent } from './node/node-agent.ts';
+import { cgroupLayout, nodeSettings, podsAllocatable } from './node-settings.ts';
+import { createPodsAgent } from './pods/pods-agent.ts';
+import type { PodNetwork } from './ports/node.ts';
+import type { ContainerRuntime } from './ports/runtime.ts';
+import { createCriRuntime } from './runtime/cri-runtime.ts';
+import { createLogReader } from './runtime/logs/read-logs.ts';
+import { createKubeletServer } from './server/kubelet-server.ts';
+import { createTraceSocket } from './server/trace-socket.ts';
+import { createApiObjects } from './volumes/api-objects.ts';
+import { createLinuxMounter } from './volumes/linux-mounter.ts';
+import { createPodVolumes } from './volumes/pod-volumes.ts';
+
+/** The Kubernetes release whose kubelet nodelet behaves like. */
+const KUBELET_VERSION = 'v1.33.0-nodelet.0.1.0';
+
+/** Runs the agent until `signal` aborts. Rejects with UserError for what the user has to mend. Pods are left running. */
+export async function runAgent(options: AgentOptions, signal: AbortSignal): Promise<void> {
+  if (options.kubeconfig === undefined) {
+    throw new UserError('--kubeconfig is needed: running static pods without an API server is not there yet');
+  }
+  const access = await loadKubeconfig(options.kubeconfig);
+  const log = createLog('agent', { verbosity: options.verbosity });
+  const { config, nodeName } = options;
+  if (options.notActedOn.length > 0) {
+    log('warn', 'settings that are accepted but not acted on', { settings: options.notActedOn });
+  }
+  const clock = systemClock;
+  const tracer = new Tracer();
+  await mkdir(options.rootDir, { recursive: true, mode: 0o750 });
+  const trace = createTraceSocket({
+    path: join(options.socketDir, 'trace.sock'),
+    tracer,
+    log: (message) => log('warn', message),
+  });
+  await trace.listen();
+
+  const facts = await gatherFacts(options.rootDir, nodeName);
+  const nodeIPs = chooseNodeIPs(options.nodeIPs, nodeName, facts.addresses);
+  const allocatable = allocatableOf(capacityOf(facts, config), config);
+
+  const client = new ApiClient(access, { tracer, clock, userAgent: `nodelet-agent/${KUBELET_VERSION}` });
+  const recorder = new Recorder({
+    client,
+    clock,
+    tracer,
+    component: 'kubelet',
+    host: nodeName,
+    onDropped: (what, error) => log('warn', `event not recorded: ${what}: ${errorMessage(error)}`),
+  });
+
+  const cgroups = createNodeCgroups({
+    layout: cgroupLayout(options),
+    tracer,
+    clock,
+    allocatable: podsAllocatable(allocatable),
+    cpuCFSQuota: config.cpuCFSQuota,
+    cpuCFSQuotaPeriodUs: config.cpuCFSQuotaPeriod * 1000,
+    podPidsLimit: config.podPidsLimit,
+  });
+  await cgroups.ensureNode();
+
+  const runtime = createCriRuntime({
+    endpoint: options.containerRuntimeEndpoint,
+    imageEndpoint: options.imageServiceEndpoint,
+    tracer,
+    clock,
+    node: nodeSettings(options, facts, cgroups),
+    requestTimeoutMs: config.runtimeRequestTimeout,
+    onTrouble: (message) => log('warn', message),
+  });
+
+  const network = startNetwork(options, { tracer, runtime, log, changed: () => void node.checkNow() });
+  const objects = createApiObjects({
+    client,
+    clock,
+    onFailure: (error) => log('warn', `cannot follow services: ${errorMessage(error)}`),
+  });
+  const volumes = createPodVolumes({
+    rootDir: options.rootDir,
+    mounter: createLinuxMounter({ tracer }),
+    objects,
+    tracer,
+    clock,
+    allocatable: () => allocatable,
+    onRefreshFailure: (pod, error) =>
+      log('warn', `volumes of pod ${pod.metadata.namespace}/${pod.metadata.name} were not refreshed: ${error.message}`),
+  });
+  const pods = createPodsAgent({
+    runtime,
+    cgroups,
+    volumes,
+    api: createPodApi(client),
+    objects,
+    recorder,
+    sources: [
+      createApiPodSource({
+        client,
+        nodeName,
+        clock,
+        onTrouble: (message) =>
+          message === undefined
+            ? log('info', 'the API server answers again')
+            : log('warn', `${message}; pods that run keep running`),
+      }),
+    ],
+    clock,
+    tracer,
+    node: { name: nodeName, hostIPs: () => nodeIPs, allocatable: () => allocatable },
+    config: {
+      serializeImagePulls: config.serializeImagePulls,
+      maxParallelImagePulls: config.maxParallelImagePulls ?? 0,
+      resyncMs: config.syncFrequency,
+    },
+    log,
+  });
+
+  const server = createKubeletServer({
+    options,
+    pods,
+    runtime,
+    logs: createLogReader(clock),
+    reviews: client,
+    tracer,
+    clock,
+    log,
+  });
+  if (config.enableServer) await server.listen();
+
+  const node = new NodeAgent({
+    nodeName,
+    nodeIPs,
+    nodeLabels: options.nodeLabels,
+    kubeletPort: server.port,
+    kubeletVersion: KUBELET_VERSION,
+    config,
+    client,
+    runtime,
+    network: network.port,
+    recorder,
+    clock,
+    log,
+    facts,
+  });
+
+  await network.start();
+  objects.start();
+  pods.start();
+  log('info', 'the agent runs', { node: nodeName, addresses: nodeIPs, port: server.port, root: options.rootDir });
+  try {
+    await node.run(signal);
+  } finally {
+    pods.stop();
+    objects.stop();
+    volumes.close();
+    recorder.close();
+    await server.close();
+    await network.close();
+    runtime.close();
+    client.close();
+    await trace.close();
+  }
+}
+
+interface StartedNetwork {
+  readonly port: PodNetwork;
+  start(): Promise<void>;
+  close(): Promise<void>;
+}
+
+/** CNI run by this agent, or left to the runtime's own configuration (--network=runtime). */
+function startNetwork(
+  options: AgentOptions,
+  parts: {
+    readonly tracer: Tracer;
+    readonly runtime: ContainerRuntime;
+    readonly log: Log;
+    readonly changed: () => void;
+  },
+): StartedNetwork {
+  if (options.network === 'runtime') {
+    const nothing = async (): Promise<void> => undefined;
+    return { port: createRuntimeNetwork({ runtime: parts.runtime }), start: nothing, close: nothing };
+  }
+  const { cni } = options;
+  const network = createAgentNetwork({
+    confDir: cni.confDir,
+    binDirs: cni.binDirs,
+    cacheDir: cni.cacheDir,
+    socketPath: join(options.socketDir, 'cni.sock'),
+    shim: { confDir: join(cni.shimDir, 'net.d'), binDir: join(cni.shimDir, 'bin') },
+    tracer: parts.tracer,
+    clock: systemClock,
+    onStatusChange: parts.changed,
+    listSandboxes: async () =>
+      (await parts.runtime.listPods()).flatMap((pod) => pod.sandboxes.map((sandbox) => sandbox.id)),
+    onError: (what, error) => parts.log('warn', `${what}: ${errorMessage(error)}`),
+  });
+  return { port: network, start: () => network.start(), close: () => network.close() };
+}

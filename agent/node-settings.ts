@@ -1,0 +1,58 @@
+// What the machine and the configuration together say about pods' cgroups, sandboxes and containers. Pure.
+
+import { formatBytes, quantityMilli, quantityValue } from '../lib/quantity.ts';
+import type { AgentOptions } from './config/options.ts';
+import type { ResourceList } from './node/capacity.ts';
+import type { MachineFacts } from './node/facts.ts';
+import type { CgroupLayout } from './ports/cgroup-names.ts';
+import type { NodeSettings } from './runtime/options.ts';
+
+export function cgroupLayout(options: AgentOptions): CgroupLayout {
+  return { root: options.config.cgroupRoot || '/', driver: options.config.cgroupDriver || 'cgroupfs' };
+}
+
+/** The figures of kubepods: cpu in millicores, memory in bytes. */
+export function podsAllocatable(allocatable: ResourceList): {
+  readonly cpuMilli: number;
+  readonly memoryBytes: number;
+} {
+  return {
+    cpuMilli: quantityMilli(allocatable['cpu'] ?? '0'),
+    memoryBytes: quantityValue(allocatable['memory'] ?? '0'),
+  };
+}
+
+/** Where log shippers look: beside /var/log/pods by default, beside podLogsDir where that was moved. */
+function containerLogsDir(podLogsDir: string): string {
+  return `${podLogsDir.replace(/\/pods\/?$/, '').replace(/\/$/, '')}/containers`;
+}
+
+export function nodeSettings(
+  options: AgentOptions,
+  facts: MachineFacts,
+  cgroups: { readonly version: 1 | 2; readonly swapController: boolean },
+): NodeSettings {
+  const { config } = options;
+  return {
+    rootDir: options.rootDir,
+    podLogsDir: config.podLogsDir,
+    containerLogsDir: containerLogsDir(config.podLogsDir),
+    cgroups: cgroupLayout(options),
+    cgroupVersion: cgroups.version,
+    swapController: cgroups.swapController,
+    clusterDNS: config.clusterDNS,
+    clusterDomain: config.clusterDomain,
+    resolvConf: config.resolvConf,
+    seccompDefault: config.seccompDefault,
+    seccompProfileRoot: `${options.rootDir}/seccomp`,
+    cpuCFSQuota: config.cpuCFSQuota,
+    cpuCFSQuotaPeriodUs: config.cpuCFSQuotaPeriod * 1000,
+    memoryCapacityBytes: facts.memoryBytes,
+    hugepageSizes: Object.keys(facts.hugepages).map(criPageSize),
+  };
+}
+
+/** "2Mi" as CRI names it: "2MB". */
+function criPageSize(size: string): string {
+  return `${formatBytes(quantityValue(size)).replace(/i$/, '')}B`;
+}

@@ -1,0 +1,58 @@
+// `nodelet up` and `nodelet down`: the lab in the foreground, and its end from any state.
+
+import { Command, Option } from 'commander';
+import { DEFAULT_ROOT } from '../lab/paths.ts';
+import { parsePort } from './apiserver.ts';
+import { stopSignal } from './signals.ts';
+
+const say = (line: string): void => void process.stdout.write(`${line}\n`);
+
+interface UpFlags {
+  readonly root: string;
+  readonly nodeName?: string;
+  readonly apiserverPort?: number;
+  readonly kubeletPort?: number;
+  readonly bindAddress: string;
+  readonly network: 'agent' | 'runtime';
+  readonly images: 'auto' | 'build' | 'none';
+  readonly keep?: boolean;
+}
+
+export function upCommand(): Command {
+  return new Command('up')
+    .description('start a lab in the foreground: containerd, API server, control plane and agent, until Ctrl-C')
+    .option('--root <dir>', 'the lab’s directory; several labs run side by side under different ones', DEFAULT_ROOT)
+    .option('--node-name <name>', 'name of the node (default: the host name)')
+    .option('--apiserver-port <port>', 'port of the API server (default: 6443, or a free one)', parsePort)
+    .option('--kubelet-port <port>', 'port of the kubelet API (default: 10250, or a free one)', parsePort)
+    .option('--bind-address <ip>', 'address the API server listens on', '127.0.0.1')
+    .addOption(
+      new Option('--network <who>', 'who runs CNI: the agent, or containerd by itself')
+        .choices(['agent', 'runtime'])
+        .default('agent'),
+    )
+    .addOption(
+      new Option(
+        '--images <source>',
+        'where the lab’s images come from: a registry if one answers, this machine, nowhere',
+      )
+        .choices(['auto', 'build', 'none'])
+        .default('auto'),
+    )
+    .option('--keep', 'keep certificates, objects and images when stopped')
+    .action(async (flags: UpFlags) => {
+      const { runUp } = await import('../lab/up.ts');
+      process.exitCode = await runUp({ ...flags, say, signal: stopSignal() });
+    });
+}
+
+export function downCommand(): Command {
+  return new Command('down')
+    .description('take a lab off this machine, from any state; harmless when there is none')
+    .option('--root <dir>', 'the lab’s directory', DEFAULT_ROOT)
+    .option('--keep', 'keep certificates, objects and images for the next "nodelet up"')
+    .action(async (flags: { root: string; keep?: boolean }) => {
+      const { runDown } = await import('../lab/down.ts');
+      process.exitCode = await runDown({ ...flags, say });
+    });
+}

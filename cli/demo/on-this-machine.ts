@@ -1,0 +1,3 @@
+export async function demoOnThisMachine(_root: string): Promise<number> {
+  return 1;
+}
