@@ -101,8 +101,11 @@ export function parseSave(text: string): readonly Table[] {
   return tables;
 }
 
-/** The chain a rule jumps or goes to. The target comes last, after any comment. */
-const targetOf = (rule: string): string | undefined => / ?-[jg] (\S+)(?: [^"]*)?$/.exec(` ${rule}`)?.[1];
+/** The chain a rule jumps or goes to. Comments, which may say anything, are not looked at. */
+function targetOf(rule: string): string | undefined {
+  const bare = ` ${rule} `.replace(/ --comment (?:"(?:[^"\\]|\\.)*"|\S+)/g, '');
+  return / -[jg] (\S+)/.exec(bare)?.[1];
+}
 
 /**
  * Chains that plugins keep as a place for rules to come, with what tells that they serve nobody: portmap's are idle

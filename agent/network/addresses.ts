@@ -1,6 +1,6 @@
 // IP and link-layer addresses between bytes and text, and which prefix an address lies in. Pure.
 
-import { BlockList, isIPv6 } from 'node:net';
+import { BlockList, isIP } from 'node:net';
 
 export const formatMac = (bytes: Uint8Array): string =>
   [...bytes].map((byte) => byte.toString(16).padStart(2, '0')).join(':');
@@ -29,16 +29,14 @@ export const formatPrefix = (bytes: Uint8Array, length: number): string => `${fo
 
 /** Whether `address`, with or without a prefix length, lies in `cidr`. False when either is not what it should be. */
 export function prefixContains(cidr: string, address: string): boolean {
-  const [network = '', length] = cidr.split('/');
+  const [network = '', length = ''] = cidr.split('/');
   const [host = ''] = address.split('/');
-  const family = isIPv6(network) ? 'ipv6' : 'ipv4';
-  if (isIPv6(host) !== (family === 'ipv6')) return false;
+  const version = isIP(network);
+  const bits = Number(length);
+  if (version === 0 || isIP(host) !== version) return false;
+  if (length === '' || !Number.isInteger(bits) || bits < 0 || bits > (version === 6 ? 128 : 32)) return false;
+  const family = version === 6 ? 'ipv6' : 'ipv4';
   const block = new BlockList();
-  try {
-    block.addSubnet(network, Number(length), family);
-    return block.check(host, family);
-  } catch (error) {
-    if (error instanceof TypeError || error instanceof RangeError) return false;
-    throw error;
-  }
+  block.addSubnet(network, bits, family);
+  return block.check(host, family);
 }

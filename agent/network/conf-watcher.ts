@@ -98,31 +98,45 @@ export class ConfWatcher {
 
   /** Makes the set of watches right: the conf dir (or its nearest ancestor) and those of `extra` that exist. */
   async #watch(extra: readonly string[]): Promise<void> {
-    const wanted = new Map<string, number>();
     try {
-      const nearest = await nearestDir(this.#confDir);
-      wanted.set(nearest.path, nearest.inode);
-      for (const dir of extra) {
-        const found = await nearestDir(dir);
-        if (found.path === dir) wanted.set(dir, found.inode);
-      }
-      if (this.#closed) return;
-      for (const [path, { inode, watcher }] of this.#watchers) {
-        if (wanted.get(path) === inode) continue;
-        watcher.close();
-        this.#watchers.delete(path);
-      }
-      for (const [path, inode] of wanted) {
-        if (this.#watchers.has(path)) continue;
-        const watcher = watch(path, { persistent: false }, () => this.#changed());
-        watcher.on('error', (error) => this.#onError(`watching ${path}`, error));
-        this.#watchers.set(path, { inode, watcher });
-      }
+      // Once more after watching: a directory that came between the look and the watch told nobody.
+      for (let changed = true; changed && !this.#closed; ) changed = this.#settle(await this.#wanted(extra));
     } catch (error) {
-      // ENOENT: the directory went away while we looked; its ancestor's event, or the next, brings us back here.
+      // ENOENT: the directory went away while we looked; look again.
       if (!isErrno(error, 'ENOENT')) this.#onError(`watching ${this.#confDir}`, error);
       else this.#again = true;
     }
+  }
+
+  /** The directories to watch, with their inodes. */
+  async #wanted(extra: readonly string[]): Promise<ReadonlyMap<string, number>> {
+    const nearest = await nearestDir(this.#confDir);
+    const wanted = new Map([[nearest.path, nearest.inode]]);
+    for (const dir of extra) {
+      const found = await nearestDir(dir);
+      if (found.path === dir) wanted.set(dir, found.inode);
+    }
+    return wanted;
+  }
+
+  /** Watches exactly `wanted`. True when that changed anything. */
+  #settle(wanted: ReadonlyMap<string, number>): boolean {
+    let changed = false;
+    if (this.#closed) return changed;
+    for (const [path, { inode, watcher }] of this.#watchers) {
+      if (wanted.get(path) === inode) continue;
+      watcher.close();
+      this.#watchers.delete(path);
+      changed = true;
+    }
+    for (const [path, inode] of wanted) {
+      if (this.#watchers.has(path)) continue;
+      const watcher = watch(path, { persistent: false }, () => this.#changed());
+      watcher.on('error', (error) => this.#onError(`watching ${path}`, error));
+      this.#watchers.set(path, { inode, watcher });
+      changed = true;
+    }
+    return changed;
   }
 
   #changed(): void {
