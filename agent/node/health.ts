@@ -13,14 +13,60 @@ import { type NodeHealth, notReadyBecause } from './conditions.ts';
  */
 const RUNTIME_SILENT_MS = 10_000;
 
+/** A part that takes longer to say how it is counts as not answering. Its call may go on; no second one is made. */
+const ANSWER_MS = 10_000;
+
+/** What a check found, compared with the one before. */
+export type HealthChange = 'none' | 'reasons' | 'readiness';
+
 export interface HealthOptions {
   readonly runtime: Pick<ContainerRuntime, 'status' | 'version'>;
   readonly network: Pick<PodNetwork, 'status'>;
   readonly clock: Clock;
 }
 
+/** Asks one thing of someone who may not answer; while an old question is open, no new one is put. */
+class Question<T> {
+  readonly #clock: Clock;
+  readonly #ask: () => Promise<T>;
+  #open: Promise<T> | undefined;
+
+  constructor(clock: Clock, ask: () => Promise<T>) {
+    this.#clock = clock;
+    this.#ask = ask;
+  }
+
+  /** Rejects with what went wrong, or when there is no answer in time. */
+  answer(): Promise<T> {
+    const open = this.#open ?? this.#ask();
+    this.#open = open;
+    return new Promise((resolve, reject) => {
+      const timer = this.#clock.after(ANSWER_MS, () => {
+        reject(new Error(`no answer within ${ANSWER_MS / 1000} s`));
+      });
+      const closed = (): void => {
+        timer.cancel();
+        if (this.#open === open) this.#open = undefined;
+      };
+      open.then(
+        (answer) => {
+          closed();
+          resolve(answer);
+        },
+        (error: unknown) => {
+          closed();
+          reject(error);
+        },
+      );
+    });
+  }
+}
+
 export class HealthMonitor {
   readonly #options: HealthOptions;
+  readonly #statusQuestion: Question<RuntimeStatus>;
+  readonly #versionQuestion: Question<RuntimeVersion>;
+  readonly #networkQuestion: Question<RuntimeConditionSnapshot>;
   #health: NodeHealth = {
     runtimeDown: 'container runtime status check may not have completed yet',
     networks: [],
@@ -33,7 +79,11 @@ export class HealthMonitor {
   #versionStale = true;
 
   constructor(options: HealthOptions) {
+    const { clock, runtime, network } = options;
     this.#options = options;
+    this.#statusQuestion = new Question(clock, () => runtime.status());
+    this.#versionQuestion = new Question(clock, () => runtime.version());
+    this.#networkQuestion = new Question(clock, () => network.status());
   }
 
   get health(): NodeHealth {
@@ -49,24 +99,26 @@ export class HealthMonitor {
     return notReadyBecause(this.#health).length === 0;
   }
 
-  /** Asks both. True when the answer differs from the one before in anything that the Node tells. */
-  async check(): Promise<boolean> {
-    const before = JSON.stringify(notReadyBecause(this.#health));
+  /** Asks both. */
+  async check(): Promise<HealthChange> {
+    const before = notReadyBecause(this.#health);
     const [runtime, network] = await Promise.all([this.#askRuntime(), this.#askNetwork()]);
     this.#health = {
       ...runtime,
       networks: [...(runtime.runtimeNetwork === undefined ? [] : [runtime.runtimeNetwork]), network],
     };
-    return JSON.stringify(notReadyBecause(this.#health)) !== before;
+    const now = notReadyBecause(this.#health);
+    if ((now.length === 0) !== (before.length === 0)) return 'readiness';
+    return JSON.stringify(now) === JSON.stringify(before) ? 'none' : 'reasons';
   }
 
   async #askRuntime(): Promise<
     Pick<NodeHealth, 'runtimeDown' | 'runtime'> & { readonly runtimeNetwork?: RuntimeConditionSnapshot }
   > {
-    const { runtime, clock } = this.#options;
+    const { clock } = this.#options;
     try {
-      const status = await runtime.status();
-      if (this.#versionStale) this.#version = await runtime.version();
+      const status = await this.#statusQuestion.answer();
+      if (this.#versionStale) this.#version = await this.#versionQuestion.answer();
       this.#versionStale = false;
       this.#status = status;
       this.#answeredAt = clock.monotonic();
@@ -81,7 +133,7 @@ export class HealthMonitor {
 
   async #askNetwork(): Promise<RuntimeConditionSnapshot> {
     try {
-      return await this.#options.network.status();
+      return await this.#networkQuestion.answer();
     } catch (error) {
       return { ok: false, reason: 'NetworkPluginNotReady', message: errorMessage(error) };
     }

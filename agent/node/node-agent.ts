@@ -17,6 +17,8 @@ import { type FullNodeStatus, nextStatus, statusChanged, statusPatch } from './s
 /** The kubelet asks its runtime every 5 s; while something is wrong we look more often, to be ready sooner. */
 const HEALTH_INTERVAL_MS = 5000;
 const UNHEALTHY_INTERVAL_MS = 1000;
+/** Registration waits this long for the first answer. */
+const FIRST_CHECK_MS = 2000;
 /** The kubelet's figures for a Node that cannot be registered. */
 const REGISTER_BACKOFF: BackoffPolicy = { initialMs: 100, maxMs: 7000, factor: 2, resetMs: 60_000 };
 /** The list of images may be this old in a status. */
@@ -70,15 +72,18 @@ export class NodeAgent {
 
   /** Runs until `signal` aborts. Never throws for a server or a runtime that is away. */
   async run(signal: AbortSignal): Promise<void> {
-    // Asked first, so that a healthy node is Ready from its first status on.
-    await this.#checkHealth();
+    // Asked first, so that a healthy node is Ready from its first status on; one that hangs must still be registered.
+    const first = this.#checkHealth();
+    const answered = new AbortController();
+    void first.then(() => answered.abort());
+    await sleepUnlessAborted(this.#options.clock, FIRST_CHECK_MS, AbortSignal.any([signal, answered.signal]));
     const known = new Promise<void>((resolve) => {
       this.#nodeKnown = resolve;
       signal.addEventListener('abort', () => resolve(), { once: true });
       if (signal.aborted) resolve();
     });
     const lease = known.then(() => this.#lease.run(signal));
-    await Promise.all([this.#healthLoop(signal), this.#statusLoop(signal), lease]);
+    await Promise.all([first.then(() => this.#healthLoop(signal)), this.#statusLoop(signal), lease]);
   }
 
   /** Looks at runtime and network now instead of at the next interval: something about them has just changed. */
@@ -101,15 +106,17 @@ export class NodeAgent {
   }
 
   async #checkHealth(): Promise<void> {
-    if (!(await this.#health.check())) return;
+    const change = await this.#health.check();
+    if (change === 'none') return;
     const because = notReadyBecause(this.#health.health);
     if (because.length === 0) this.#options.log('info', 'the node is ready');
     else this.#options.log('warn', `the node is not ready: ${because.join(', ')}`);
-    this.wake();
+    // Another reason for the same state can wait for the next status.
+    if (change === 'readiness') this.wake();
   }
 
   async #statusLoop(signal: AbortSignal): Promise<void> {
-    const { clock, config } = this.#options;
+    const { config } = this.#options;
     if (config.registerNode) await this.#register(signal);
     while (!signal.aborted) {
       this.#woken = false;
@@ -122,12 +129,24 @@ export class NodeAgent {
         this.#troubled('status', `cannot update the node's status: ${why}`);
       }
       // A change that came up meanwhile is written at once.
-      if (this.#woken) continue;
-      const early = new AbortController();
-      this.#wake = () => early.abort();
-      await sleepUnlessAborted(clock, config.nodeStatusUpdateFrequency, AbortSignal.any([signal, early.signal]));
-      this.#wake = undefined;
+      if (!this.#woken) await this.#sleepUntilWoken(config.nodeStatusUpdateFrequency, signal);
     }
+  }
+
+  /** Waits until `wake`, for at most `ms`. */
+  #sleepUntilWoken(ms: number, signal: AbortSignal): Promise<void> {
+    return new Promise((resolve) => {
+      const end = (): void => {
+        timer.cancel();
+        signal.removeEventListener('abort', end);
+        this.#wake = undefined;
+        resolve();
+      };
+      const timer = this.#options.clock.after(ms, end);
+      this.#wake = end;
+      signal.addEventListener('abort', end, { once: true });
+      if (signal.aborted) end();
+    });
   }
 
   async #register(signal: AbortSignal): Promise<void> {

@@ -13,7 +13,7 @@ const STATUS = `${NODE}/status`;
 const LEASE = '/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases/n';
 
 /** A server that stores what is written to it, as far as the node part needs. */
-function start(overrides: Partial<NodeConfig> = {}, runtimeFailure?: Error) {
+function start(overrides: Partial<NodeConfig> = {}, runtimeFailure?: Error, hangs = false) {
   const clock = new VirtualClock();
   const client = new FakeClient();
   const events: string[] = [];
@@ -48,7 +48,10 @@ function start(overrides: Partial<NodeConfig> = {}, runtimeFailure?: Error) {
   const runtime = {
     failure: runtimeFailure,
     versions: 0,
+    asked: 0,
     status: async () => {
+      runtime.asked++;
+      if (hangs) await new Promise(() => undefined);
       if (runtime.failure !== undefined) throw runtime.failure;
       return { runtimeReady: GOOD, networkReady: GOOD, handlers: [], features: { supplementalGroupsPolicy: false } };
     },
@@ -168,6 +171,34 @@ describe('NodeAgent', () => {
     const { ready } = start({}, new RuntimeError('Status', 'UNAVAILABLE', 'no such file'));
     await settle();
     expect(ready()).toMatchObject({ status: 'False', message: 'container runtime is down: no such file' });
+  });
+
+  it('registers although the runtime hangs, and says that it does not answer', async () => {
+    const { clock, runtime, agent, ready } = start({}, undefined, true);
+    await settle();
+    expect(agent.node).toBeUndefined();
+    await clock.advance(2000);
+    expect(ready()).toMatchObject({
+      status: 'False',
+      message: 'container runtime status check may not have completed yet',
+    });
+    await clock.advance(20_000);
+    expect(ready()?.message).toBe('container runtime is down: no answer within 10 s');
+    // The question is put once and left open, however often we look.
+    expect(runtime.asked).toBe(1);
+  });
+
+  it('writes another reason for not being ready with the next status, not at once', async () => {
+    const { clock, network, ready, writes } = start();
+    await clock.advance(10_500);
+    network.now = { ok: false, reason: 'A', message: 'first' };
+    await clock.advance(5000);
+    const before = writes(STATUS).length;
+    network.now = { ok: false, reason: 'A', message: 'second' };
+    await clock.advance(2000);
+    expect(writes(STATUS).length).toBe(before);
+    await clock.advance(10_000);
+    expect(ready()?.message).toContain('second');
   });
 
   it('tries to register for ever while the server is away, with waits that grow to 7 s, and complains once', async () => {
