@@ -28,3 +28,19 @@ export function parseGoDuration(text: string): number | undefined {
   }
   return at === 0 ? undefined : sign * total;
 }
+
+/** Milliseconds as Go prints a time.Duration: "1m30s", "100ms", "250µs", "0s". */
+export function formatGoDuration(ms: number): string {
+  if (ms === 0) return '0s';
+  const sign = ms < 0 ? '-' : '';
+  const left = Math.abs(ms);
+  if (left < 0.001) return `${sign}${left * 1e6}ns`;
+  if (left < 1) return `${sign}${Number((left * 1000).toFixed(3))}µs`;
+  if (left < 1000) return `${sign}${Number(left.toFixed(6))}ms`;
+  const hours = Math.floor(left / 3_600_000);
+  const minutes = Math.floor(left / 60_000) % 60;
+  const seconds = Number(((left % 60_000) / 1000).toFixed(9));
+  const tail = `${seconds}s`;
+  if (hours > 0) return `${sign}${hours}h${minutes}m${tail}`;
+  return minutes > 0 ? `${sign}${minutes}m${tail}` : `${sign}${tail}`;
+}

@@ -7,7 +7,7 @@ import { parseDocument } from 'yaml';
 import { errorMessage, UserError } from '../../lib/errors.ts';
 import { parseQuantity } from '../../lib/quantity.ts';
 import { DEFAULT_EVICTION_HARD, KUBELET_FIELDS, type KubeletConfiguration } from './kubelet-fields.ts';
-import { type ConfigProblem, parseTable } from './schema.ts';
+import { type ConfigProblem, parseTable, printTable } from './schema.ts';
 
 export const API_VERSION = 'kubelet.config.k8s.io/v1beta1';
 export const KIND = 'KubeletConfiguration';
@@ -74,6 +74,11 @@ export function completeConfiguration(raw: RawConfiguration, origin: string): Ku
     throw new UserError(`${origin}: ${said.join('; ')}`);
   }
   return config;
+}
+
+/** The configuration in force as a file would say it, for /configz. */
+export function printConfiguration(config: KubeletConfiguration): Record<string, unknown> {
+  return printTable(KUBELET_FIELDS, config);
 }
 
 function evictionHard(

@@ -2,7 +2,7 @@
 // on it, and the TypeScript type of the whole follows from the table. Knows nothing about any particular field.
 
 import { parseQuantity } from '../../lib/quantity.ts';
-import { parseGoDuration } from './duration.ts';
+import { formatGoDuration, parseGoDuration } from './duration.ts';
 
 /** Something wrong with one field; `path` is as a person would write it: "authentication.webhook.cacheTTL". */
 export interface ConfigProblem {
@@ -20,6 +20,8 @@ export interface Field<T> {
   readonly acted: boolean;
   /** The table below it, for objects. */
   readonly fields?: FieldTable;
+  /** Back to what a file would say, where that differs from the parsed value. */
+  print?(value: T): unknown;
 }
 
 export type FieldTable = Readonly<Record<string, Field<unknown>>>;
@@ -28,7 +30,7 @@ export type Described<S extends FieldTable> = {
   readonly [K in keyof S]: S[K] extends Field<infer T> ? T : never;
 };
 
-type Type<T> = Pick<Field<T>, 'type' | 'parse' | 'fields'> & { readonly zero: T };
+type Type<T> = Pick<Field<T>, 'type' | 'parse' | 'fields' | 'print'> & { readonly zero: T };
 
 /** A field that nodelet acts on. */
 export function used<T>(type: Type<T>, fallback: T = type.zero): Field<T> {
@@ -77,9 +79,10 @@ export const int32: Type<number> = integer(32);
 export const int64: Type<number> = integer(64);
 
 /** A Go duration ("1m30s"), as milliseconds. */
-export const duration: Type<number> = scalar('a duration such as "1m30s"', 0, (v) =>
-  typeof v === 'string' ? parseGoDuration(v) : undefined,
-);
+export const duration: Type<number> = {
+  ...scalar('a duration such as "1m30s"', 0, (v) => (typeof v === 'string' ? parseGoDuration(v) : undefined)),
+  print: formatGoDuration,
+};
 
 /** A resource quantity, kept as text. */
 export const quantity: Type<string> = scalar('a quantity such as "100Mi"', '0', (v) =>
@@ -95,7 +98,14 @@ export function oneOf<const T extends string>(...words: readonly [T, ...T[]]): T
 
 /** The same type, where "not set" differs from every value. */
 export function optional<T>(type: Type<T>): Type<T | undefined> {
-  return { ...type, zero: undefined };
+  const { print } = type;
+  return {
+    type: type.type,
+    parse: (value, path, problems) => type.parse(value, path, problems),
+    zero: undefined,
+    ...(type.fields === undefined ? {} : { fields: type.fields }),
+    ...(print === undefined ? {} : { print: (value) => (value === undefined ? undefined : print(value)) }),
+  };
 }
 
 export function listOf<T>(type: Type<T>): Type<readonly T[]> {
@@ -115,9 +125,13 @@ function isRecord(value: unknown): value is Record<string, unknown> {
 }
 
 export function mapOf<T>(type: Type<T>): Type<Readonly<Record<string, T>>> {
+  const { print } = type;
   return {
     type: 'a map',
     zero: {},
+    ...(print === undefined
+      ? {}
+      : { print: (map) => Object.fromEntries(Object.entries(map).map(([k, v]) => [k, print(v)])) }),
     parse(value, path, problems) {
       if (!isRecord(value)) {
         problems.push(wrong(path, 'a map', value));
@@ -162,6 +176,18 @@ export function parseTable<S extends FieldTable>(
   );
   // Each entry was parsed by the field of its own name, which is what Described says.
   return parsed as Described<S>;
+}
+
+/** The values of a table as a configuration file would say them; what is undefined is left out. */
+export function printTable(fields: FieldTable, value: Readonly<Record<string, unknown>>): Record<string, unknown> {
+  return Object.fromEntries(
+    Object.entries(value).flatMap(([name, set]): [string, unknown][] => {
+      const field = fields[name];
+      if (set === undefined || field === undefined) return [];
+      if (field.fields !== undefined && isRecord(set)) return [[name, printTable(field.fields, set)]];
+      return [[name, field.print === undefined ? set : field.print(set)]];
+    }),
+  );
 }
 
 /** Paths of the fields that `value` sets and that nodelet does not act on. */

@@ -1,0 +1,62 @@
+// The paths of the kubelet API, read into what they mean. Pure.
+
+import type { StreamTarget } from './streams.ts';
+
+export type Route =
+  | { readonly kind: 'healthz' | 'syncloop' | 'pods' | 'runningPods' | 'configz' }
+  | { readonly kind: 'containerLogs'; readonly namespace: string; readonly pod: string; readonly container: string }
+  | { readonly kind: 'stream'; readonly target: StreamTarget };
+
+const STREAMS: ReadonlySet<string> = new Set(['exec', 'attach', 'portForward']);
+
+function isStream(verb: string): verb is StreamTarget['verb'] {
+  return STREAMS.has(verb);
+}
+
+function decode(part: string): string | undefined {
+  try {
+    return decodeURIComponent(part);
+  } catch (error) {
+    if (error instanceof URIError) return undefined;
+    throw error;
+  }
+}
+
+/** Paths with no parameters; the kubelet serves the same with a slash at the end. */
+const FIXED: Readonly<Record<string, Route>> = {
+  '/healthz': { kind: 'healthz' },
+  '/healthz/ping': { kind: 'healthz' },
+  '/healthz/log': { kind: 'healthz' },
+  '/healthz/syncloop': { kind: 'syncloop' },
+  '/pods': { kind: 'pods' },
+  '/runningpods': { kind: 'runningPods' },
+  '/configz': { kind: 'configz' },
+};
+
+/** Undefined for a path that nothing is served at. */
+export function parseRoute(path: string): Route | undefined {
+  const trimmed = path.length > 1 && path.endsWith('/') ? path.slice(0, -1) : path;
+  if (Object.hasOwn(FIXED, trimmed)) return FIXED[trimmed];
+  const [verb = '', ...rest] = path.slice(1).split('/');
+  const parts = rest.map(decode);
+  if (parts.some((part) => part === undefined || part === '')) return undefined;
+  // With four parts the third is the pod's uid.
+  const [namespace = '', pod = '', third, fourth] = parts;
+  if (verb === 'containerLogs') {
+    return parts.length === 3 ? { kind: 'containerLogs', namespace, pod, container: third ?? '' } : undefined;
+  }
+  if (!isStream(verb)) return undefined;
+  if (verb === 'portForward') {
+    return parts.length === 2 || parts.length === 3
+      ? { kind: 'stream', target: { verb, namespace, pod, container: undefined } }
+      : undefined;
+  }
+  return parts.length === 3 || parts.length === 4
+    ? { kind: 'stream', target: { verb, namespace, pod, container: fourth ?? third } }
+    : undefined;
+}
+
+/** Routes that show or touch what is inside pods: off with enableDebuggingHandlers. */
+export function isDebugging(route: Route): boolean {
+  return route.kind === 'containerLogs' || route.kind === 'stream' || route.kind === 'runningPods';
+}

@@ -1,0 +1,37 @@
+// The pods as the kubelet API shows them: /pods is what should run with its status, /runningpods what the runtime runs.
+// Pure.
+
+import type { Pod } from '../../client/types.ts';
+import type { PodSnapshot, PodUID } from '../ports/runtime.ts';
+import type { ServedPods } from './options.ts';
+
+/** A pod's own uid is what snapshots and statuses are kept by. */
+export function uidOf(pod: Pod): PodUID {
+  return pod.metadata.uid as PodUID;
+}
+
+/** A PodList of the desired pods. */
+export function podList(pods: ServedPods): unknown {
+  const items = pods.listPods().map((pod) => {
+    const status = pods.statusOf(uidOf(pod));
+    return status === undefined ? pod : { ...pod, status };
+  });
+  return { kind: 'PodList', apiVersion: 'v1', metadata: {}, items };
+}
+
+/** A PodList of what runs, with no more than the runtime knows. */
+export function runningPodList(snapshots: readonly PodSnapshot[]): unknown {
+  const items = snapshots.flatMap(({ pod, containers }) => {
+    const running = containers.filter(({ state }) => state === 'running');
+    if (running.length === 0) return [];
+    const { name, namespace, uid } = pod;
+    return [
+      {
+        metadata: { name, namespace, uid, creationTimestamp: null },
+        spec: { containers: running.map(({ name, image }) => ({ name, image, resources: {} })) },
+        status: {},
+      },
+    ];
+  });
+  return { kind: 'PodList', apiVersion: 'v1', metadata: {}, items };
+}

@@ -1,0 +1,107 @@
+// The trace, on a unix socket: whoever connects gets the newest spans and then every new one, as lines of JSON. A reader
+// that does not keep up is dropped; nothing here ever makes the agent wait.
+
+import { chmod, mkdir, unlink } from 'node:fs/promises';
+import { connect, createServer, type Socket } from 'node:net';
+import { dirname } from 'node:path';
+import { isErrno, UserError } from '../../lib/errors.ts';
+import { type Span, SpanRing, type Tracer } from '../../lib/trace.ts';
+
+export interface TraceSocketOptions {
+  readonly path: string;
+  readonly tracer: Tracer;
+  /** How many spans are kept for those who come later. */
+  readonly capacity?: number;
+  /** Told when a reader is dropped. */
+  readonly log?: (message: string) => void;
+}
+
+export interface TraceSocket {
+  /** Keeps spans from now on and listens. Rejects with UserError when another process serves the socket. */
+  listen(): Promise<void>;
+  /** Ends every reader and removes the socket. Idempotent. */
+  close(): Promise<void>;
+}
+
+const CAPACITY = 4096;
+/** Bytes a reader may lag behind: more than the whole ring, so that only a reader that stopped is dropped. */
+const MAX_LAG_BYTES = 8 * 1024 * 1024;
+/** The kernel's limit on a socket's path. */
+const MAX_PATH_BYTES = 107;
+
+export function createTraceSocket(options: TraceSocketOptions): TraceSocket {
+  const { path, tracer, log } = options;
+  const ring = new SpanRing(options.capacity ?? CAPACITY);
+  const readers = new Set<Socket>();
+  let unsubscribe: (() => void) | undefined;
+
+  const send = (reader: Socket, text: string): void => {
+    reader.write(text);
+    if (reader.writableLength <= MAX_LAG_BYTES) return;
+    readers.delete(reader);
+    reader.destroy();
+    log?.('a reader of the trace socket did not keep up and was dropped');
+  };
+
+  const sink = (span: Span): void => {
+    ring.push(span);
+    if (readers.size === 0) return;
+    const line = `${JSON.stringify(span)}\n`;
+    for (const reader of [...readers]) send(reader, line);
+  };
+
+  const server = createServer((reader) => {
+    readers.add(reader);
+    // A reader that goes away is no trouble of ours.
+    reader.on('error', () => reader.destroy());
+    reader.on('close', () => readers.delete(reader));
+    // Nothing is expected from a reader, but its end has to be noticed.
+    reader.resume();
+    const kept = ring.list();
+    if (kept.length > 0) send(reader, `${kept.map((span) => JSON.stringify(span)).join('\n')}\n`);
+  });
+
+  return {
+    async listen() {
+      if (Buffer.byteLength(path) > MAX_PATH_BYTES) {
+        throw new UserError(`the trace socket's path is too long for a socket (${MAX_PATH_BYTES} bytes): ${path}`);
+      }
+      await mkdir(dirname(path), { recursive: true, mode: 0o750 });
+      await removeStale(path);
+      unsubscribe = tracer.subscribe(sink);
+      await new Promise<void>((resolve, reject) => {
+        server.once('error', reject);
+        server.listen(path, () => {
+          server.off('error', reject);
+          resolve();
+        });
+      });
+      // Spans name images, addresses and paths: root's business.
+      await chmod(path, 0o600);
+    },
+    async close() {
+      unsubscribe?.();
+      unsubscribe = undefined;
+      for (const reader of readers) reader.destroy();
+      if (server.listening) await new Promise<void>((resolve) => server.close(() => resolve()));
+    },
+  };
+}
+
+/** Removes what a killed agent left; a socket that answers belongs to someone who lives. */
+async function removeStale(path: string): Promise<void> {
+  const alive = await new Promise<boolean>((resolve) => {
+    const probe = connect(path);
+    probe.once('connect', () => {
+      probe.destroy();
+      resolve(true);
+    });
+    probe.once('error', () => resolve(false));
+  });
+  if (alive) throw new UserError(`another agent already uses ${path}: one root directory serves one agent`);
+  try {
+    await unlink(path);
+  } catch (error) {
+    if (!isErrno(error, 'ENOENT')) throw error;
+  }
+}

@@ -1,0 +1,94 @@
+import { mkdtemp, rm, stat, writeFile } from 'node:fs/promises';
+import { connect, type Socket } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, expect, test, vi } from 'vitest';
+import { createTraceSocket, type TraceSocket } from '../../../../agent/server/trace-socket.ts';
+import { UserError } from '../../../../lib/errors.ts';
+import { Tracer } from '../../../../lib/trace.ts';
+
+let dir = '';
+let path = '';
+let tracer: Tracer;
+let trace: TraceSocket;
+let dropped: string[];
+beforeEach(async () => {
+  dir = await mkdtemp(join(tmpdir(), 'nodelet-trace-'));
+  path = join(dir, 'run/trace.sock');
+  tracer = new Tracer();
+  dropped = [];
+  trace = createTraceSocket({ path, tracer, capacity: 3, log: (message) => dropped.push(message) });
+  await trace.listen();
+});
+afterEach(async () => {
+  await trace.close();
+  await rm(dir, { recursive: true, force: true });
+});
+
+const span = (name: string, attributes = {}) => tracer.span('cri', name, attributes, () => undefined);
+
+function reader(): { socket: Socket; names: () => string[] } {
+  const socket = connect(path);
+  let text = '';
+  socket.on('data', (chunk: Buffer) => {
+    text += chunk.toString();
+  });
+  const names = (): string[] =>
+    text
+      .split('\n')
+      .slice(0, -1)
+      .map((line) => JSON.parse(line).name);
+  return { socket, names };
+}
+
+test('a reader gets the newest spans and then every new one, a line each', async () => {
+  for (const name of ['a', 'b', 'c', 'd']) await span(name);
+  const { socket, names } = reader();
+  await vi.waitFor(() => expect(names()).toEqual(['b', 'c', 'd']));
+  await span('live', { id: 'x\ny' });
+  await vi.waitFor(() => expect(names()).toEqual(['b', 'c', 'd', 'live']));
+  socket.destroy();
+});
+
+test('a reader that stops reading is dropped, and the others go on', async () => {
+  const slow = connect(path);
+  slow.pause();
+  await new Promise((resolve) => slow.once('connect', resolve));
+  const { socket, names } = reader();
+  await span('first');
+  await vi.waitFor(() => expect(names()).toContain('first'));
+  const big = 'x'.repeat(512 * 1024);
+  for (let i = 0; i < 40 && dropped.length === 0; i++) {
+    await span(`big-${i}`, { big });
+    await new Promise((resolve) => setImmediate(resolve));
+  }
+  expect(dropped).toHaveLength(1);
+  await span('last');
+  await vi.waitFor(() => expect(names().at(-1)).toBe('last'));
+  socket.destroy();
+  slow.destroy();
+});
+
+test('the socket is root’s alone, replaces one that a killed agent left, and goes with the agent', async () => {
+  expect((await stat(path)).mode & 0o777).toBe(0o600);
+  await trace.close();
+  await expect(stat(path)).rejects.toThrow('ENOENT');
+  await writeFile(path, '');
+  trace = createTraceSocket({ path, tracer });
+  await trace.listen();
+  expect((await stat(path)).isSocket()).toBe(true);
+});
+
+test('a socket that somebody serves is not taken away', async () => {
+  const second = createTraceSocket({ path, tracer });
+  await expect(second.listen()).rejects.toThrow(UserError);
+  const { socket, names } = reader();
+  await span('still here');
+  await vi.waitFor(() => expect(names()).toContain('still here'));
+  socket.destroy();
+});
+
+test('a path that no socket can have is refused in words', async () => {
+  const long = createTraceSocket({ path: join(dir, 'x'.repeat(120)), tracer });
+  await expect(long.listen()).rejects.toThrow(/too long for a socket/);
+});
