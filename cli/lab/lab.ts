@@ -35,6 +35,8 @@ import { type LabState, readLabState, SHARED_DIRECTORIES, writeLabState } from '
 import { Supervisor } from './supervisor.ts';
 
 const READY_MS = 60_000;
+/** A process that ends this often before the lab is ready will not get well by being started again. */
+const HOPELESS_ENDS = 4;
 /** How long pods may take to end by themselves when the lab goes down, and how long we wait for it. */
 const POD_GRACE_SECONDS = 3;
 const PODS_GONE_MS = 15_000;
@@ -100,6 +102,8 @@ class Lab implements RunningLab {
   #state: LabState | undefined;
   #client: ApiClient | undefined;
   #stopped: Promise<readonly string[]> | undefined;
+  /** Ends the start when one of the processes cannot live. */
+  readonly #hopeless = new AbortController();
 
   constructor(paths: LabPaths, options: LabOptions) {
     this.paths = paths;
@@ -123,7 +127,7 @@ class Lab implements RunningLab {
   }
 
   async start(): Promise<void> {
-    const signal = this.#options.signal ?? new AbortController().signal;
+    const signal = AbortSignal.any([this.#hopeless.signal, ...(this.#options.signal ? [this.#options.signal] : [])]);
     const state = await this.#prepare();
     this.#state = state;
     signal.throwIfAborted();
@@ -225,6 +229,11 @@ class Lab implements RunningLab {
       start,
       pidFile: this.paths.pidFile(name),
       logFile: this.paths.logFile(name),
+      onEnd: (ends, words) => {
+        if (ends < HOPELESS_ENDS) return;
+        const reason = `${name} ended ${ends} times while the lab started: ${words}`;
+        this.#hopeless.abort(new UserError(reason));
+      },
     });
     this.#supervisors.set(name, supervisor);
     return supervisor.start();

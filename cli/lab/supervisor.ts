@@ -17,12 +17,15 @@ export interface SupervisorOptions {
   readonly start: () => Promise<Child>;
   readonly pidFile: string;
   readonly logFile: string;
+  /** Told of every end that was not asked for: how many there were, and the log's last words. */
+  readonly onEnd?: (ends: number, words: string) => void;
 }
 
 export class Supervisor {
   readonly #options: SupervisorOptions;
   #child: Child | undefined;
   #stopping = false;
+  #ends = 0;
   #backoff: BackoffEntry | undefined;
   #timer: Timer | undefined;
   /** The restart that is under way; `stop` waits for it, or its child would be nobody's. */
@@ -60,6 +63,7 @@ export class Supervisor {
         `${this.#options.name} ended (${how})${words === '' ? '' : `, last words: ${words}`}; ` +
           `starting it again in ${this.#backoff.delayMs / 1000} s`,
       );
+      this.#options.onEnd?.(++this.#ends, words);
       if (this.#stopping) return;
       this.#timer = this.#options.clock.after(this.#backoff.delayMs, () => {
         this.#starting = this.#restart();
@@ -105,7 +109,12 @@ export async function lastLine(logFile: string): Promise<string> {
     if (isErrno(error, 'ENOENT')) return '';
     throw error;
   }
-  const line = text.trimEnd().split('\n').at(-1) ?? '';
+  // A crash of Node's ends with its stack and its version; the error's own line is what tells.
+  const lines = text
+    .split('\n')
+    .slice(-60)
+    .filter((each) => !/^(\s*|\s+at .*|Node\.js v.*|\s*[{}^~]+)$/.test(each));
+  const line = lines.findLast((each) => /^\w*Error\b/.test(each)) ?? lines.at(-1) ?? '';
   const message = /"msg":"((?:[^"\\]|\\.)*)"/.exec(line)?.[1];
   return (message ?? line).slice(0, 200);
 }

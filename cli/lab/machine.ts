@@ -1,0 +1,278 @@
+// A look at everything of this machine that a lab can change, for comparing before with after: processes, mounts, network
+// namespaces, links, addresses, routes, firewall rules, cgroups, directories. Looking changes nothing; comparing is pure.
+
+import { readdir, readlink } from 'node:fs/promises';
+import { join } from 'node:path';
+import { type Clock, systemClock } from '../../lib/clock.ts';
+import { isErrno } from '../../lib/errors.ts';
+import { type Exec, exec } from '../../lib/exec.ts';
+import { normaliseIptables, normaliseNft } from './machine-rules.ts';
+import { readMounts } from './mounts.ts';
+import { listProcesses, type ProcessEntry } from './proc.ts';
+
+export const MACHINE_PARTS = [
+  'process',
+  'mount',
+  'network namespace',
+  'link',
+  'address',
+  'route',
+  'iptables rule',
+  'ip6tables rule',
+  'nftables rule',
+  'cgroup',
+  'path',
+] as const;
+export type MachinePart = (typeof MACHINE_PARTS)[number];
+
+/** Per part: what identifies a thing → how to tell a person about it. */
+export type MachineSnapshot = Readonly<Record<MachinePart, ReadonlyMap<string, string>>>;
+
+export interface LookOptions {
+  /** More directories to look into, to any depth of three: a lab's root. */
+  readonly directories?: readonly string[];
+  readonly run?: Exec;
+}
+
+/** Where node software leaves things. */
+export const WATCHED_DIRECTORIES: readonly string[] = [
+  '/etc/cni',
+  '/opt/cni',
+  '/opt/containerd',
+  '/opt/nri',
+  '/run/containerd',
+  '/run/netns',
+  '/run/nodelet',
+  '/run/nri',
+  '/var/lib/cni',
+  '/var/lib/containerd',
+  '/var/lib/kubelet',
+  '/var/lib/nodelet',
+  '/var/log/containers',
+  '/var/log/pods',
+];
+const DEPTH = 3;
+
+export async function lookAtMachine(options: LookOptions = {}): Promise<MachineSnapshot> {
+  const run = options.run ?? exec;
+  const processes = await relevantProcesses();
+  const mounts = await readMounts();
+  const links = await json(run, 'ip', ['-json', 'addr', 'show']);
+  const directories = [...WATCHED_DIRECTORIES, ...(options.directories ?? [])];
+  return {
+    process: new Map(processes.map((entry) => [`${entry.pid} ${entry.startTime}`, processText(entry)])),
+    mount: byText(mounts.map((mount) => `${mount.mountPoint} (${mount.type} ${mount.source})`)),
+    'network namespace': byText(await networkNamespaces(processes, mounts)),
+    link: byText(links.map((link) => String(link['ifname']))),
+    address: byText(links.flatMap(addressesOf)),
+    route: byText([...(await routes(run, '-4')), ...(await routes(run, '-6'))]),
+    'iptables rule': byText(normaliseIptables(await said(run, 'iptables-save', []))),
+    'ip6tables rule': byText(normaliseIptables(await said(run, 'ip6tables-save', []))),
+    'nftables rule': byText(normaliseNft(await said(run, 'nft', ['--stateless', 'list', 'ruleset']))),
+    cgroup: byText(await cgroups(mounts.filter((m) => m.type.startsWith('cgroup')).map((m) => m.mountPoint))),
+    path: byText((await Promise.all([...new Set(directories)].map((path) => paths(path, DEPTH)))).flat()),
+  };
+}
+
+/** Things that can be twice (two mounts on one point) are told apart by counting. */
+function byText(texts: readonly string[]): ReadonlyMap<string, string> {
+  const map = new Map<string, string>();
+  for (const text of texts) {
+    let key = text;
+    for (let count = 2; map.has(key); count++) key = `${text} #${count}`;
+    map.set(key, text);
+  }
+  return map;
+}
+
+// ---------------------------------------------------------------- comparing
+
+export interface DiffOptions {
+  /** Only differences that mention one of these: where others work on the same machine at the same time. */
+  readonly mentioning?: readonly string[];
+}
+
+/**
+ * What is there after and was not before ("left behind"), and the other way round ("gone"), one line each. A process
+ * that was there before and has ended is no difference: processes end.
+ */
+export function diffMachine(
+  before: MachineSnapshot,
+  after: MachineSnapshot,
+  options: DiffOptions = {},
+): readonly string[] {
+  const lines: string[] = [];
+  const relevant = (text: string): boolean =>
+    options.mentioning === undefined || options.mentioning.some((word) => text.includes(word));
+  for (const part of MACHINE_PARTS) {
+    for (const [key, text] of after[part]) {
+      if (!before[part].has(key) && relevant(text)) lines.push(`left behind: ${part} ${text}`);
+    }
+    if (part === 'process') continue;
+    for (const [key, text] of before[part]) {
+      if (!after[part].has(key) && relevant(text)) lines.push(`gone: ${part} ${text}`);
+    }
+  }
+  return lines;
+}
+
+/**
+ * Differences between an earlier look and now. The kernel takes namespaces and their links down a moment after their
+ * last process: a difference counts when it is still there after `settleMs` (default 3 s).
+ */
+export async function compareWithMachine(
+  before: MachineSnapshot,
+  options: LookOptions & DiffOptions & { readonly settleMs?: number; readonly clock?: Clock } = {},
+): Promise<readonly string[]> {
+  const clock = options.clock ?? systemClock;
+  const deadline = clock.monotonic() + (options.settleMs ?? 3_000);
+  for (;;) {
+    const lines = diffMachine(before, await lookAtMachine(options), options);
+    if (lines.length === 0 || clock.monotonic() >= deadline) return lines;
+    await clock.sleep(100);
+  }
+}
+
+// ---------------------------------------------------------------- processes
+
+/**
+ * Whose process it is, seen from process `self`: `ours` descends from us or was orphaned to init (which is what becomes
+ * of a daemon's children), `other` descends from somebody else, as a login or a cron job does. Pure.
+ */
+export function ownerOf(entry: ProcessEntry, byPid: ReadonlyMap<number, ProcessEntry>, self: number): 'ours' | 'other' {
+  const seen = new Set<number>();
+  let current: ProcessEntry | undefined = entry;
+  while (current !== undefined && !seen.has(current.pid)) {
+    seen.add(current.pid);
+    if (current.ppid === self) return 'ours';
+    // Orphaned: its own parent is gone, or it was made a daemon on purpose.
+    if (current.ppid <= 1) return current.pid === entry.pid || isNodeSoftware(current) ? 'ours' : 'other';
+    current = byPid.get(current.ppid);
+  }
+  return 'other';
+}
+
+/** The programs that a lab starts and that outlive their parents. */
+function isNodeSoftware(entry: ProcessEntry): boolean {
+  return (
+    /^(containerd|runc|catatonit|pause|nodelet)/.test(entry.comm) || entry.argv.some((w) => w.includes('cli/main.ts'))
+  );
+}
+
+/** Neither kernel threads, nor this process and those that started it, nor what it is running to look. */
+async function relevantProcesses(): Promise<readonly ProcessEntry[]> {
+  const entries = (await listProcesses()).filter((entry) => entry.state !== 'Z' && entry.argv.length > 0);
+  const byPid = new Map(entries.map((entry) => [entry.pid, entry]));
+  return entries.filter(
+    (entry) => entry.pid > 2 && entry.pid !== process.pid && ownerOf(entry, byPid, process.pid) === 'ours',
+  );
+}
+
+function processText(entry: ProcessEntry): string {
+  return `${entry.pid} ${entry.argv.join(' ').slice(0, 200)}`;
+}
+
+// ---------------------------------------------------------------- network
+
+async function networkNamespaces(
+  processes: readonly ProcessEntry[],
+  mounts: readonly { readonly root: string; readonly mountPoint: string }[],
+): Promise<readonly string[]> {
+  const found = new Set<string>();
+  for (const mount of mounts) if (mount.root.startsWith('net:[')) found.add(`${mount.root} at ${mount.mountPoint}`);
+  for (const entry of processes) {
+    try {
+      found.add(await readlink(`/proc/${entry.pid}/ns/net`));
+    } catch (error) {
+      if (!isErrno(error, 'ENOENT', 'ESRCH', 'EACCES')) throw error;
+    }
+  }
+  return [...found];
+}
+
+type Fields = Readonly<Record<string, unknown>>;
+
+async function json(run: Exec, file: string, args: readonly string[]): Promise<readonly Fields[]> {
+  const text = await said(run, file, args);
+  const value: unknown = text.trim() === '' ? [] : JSON.parse(text);
+  return Array.isArray(value) ? value.filter((item) => typeof item === 'object' && item !== null) : [];
+}
+
+/** Empty where the program is not installed: there is nothing of its kind to compare. */
+async function said(run: Exec, file: string, args: readonly string[]): Promise<string> {
+  try {
+    const result = await run(file, args);
+    if (result.code !== 0) throw new Error(`${file} ${args.join(' ')}: exit ${result.code}: ${result.stderr.trim()}`);
+    return result.stdout;
+  } catch (error) {
+    if (isErrno(error, 'ENOENT')) return '';
+    throw error;
+  }
+}
+
+function addressesOf(link: Fields): readonly string[] {
+  const info = link['addr_info'];
+  if (!Array.isArray(info)) return [];
+  // Temporary IPv6 addresses come and go by themselves.
+  return info
+    .filter((address: Fields) => address['temporary'] !== true)
+    .map((address: Fields) => `${address['local']}/${address['prefixlen']} on ${link['ifname']}`);
+}
+
+async function routes(run: Exec, family: '-4' | '-6'): Promise<readonly string[]> {
+  const all = await json(run, 'ip', ['-json', family, 'route', 'show', 'table', 'all']);
+  return all.map((route) => {
+    const words = [route['type'], route['dst'], route['gateway'], route['dev'] && `dev ${route['dev']}`];
+    const table = route['table'] === undefined ? [] : [`table ${route['table']}`];
+    return [family === '-4' ? 'ipv4' : 'ipv6', ...words.filter((word) => word !== undefined), ...table].join(' ');
+  });
+}
+
+// ---------------------------------------------------------------- cgroups and directories
+
+/** systemd makes and removes these all the time, for its own units and logins. */
+const SYSTEMD = /\.(service|scope|slice|mount|socket|swap)$/;
+
+/** Every cgroup of every hierarchy but those of systemd's units. */
+async function cgroups(hierarchies: readonly string[]): Promise<readonly string[]> {
+  const found: string[] = [];
+  const walk = async (directory: string): Promise<void> => {
+    for (const name of await subdirectories(directory)) {
+      const path = join(directory, name);
+      // With the systemd driver pods' own slices are units too.
+      if (SYSTEMD.test(name) && !/kubepods|nodelet/.test(path)) continue;
+      found.push(path);
+      await walk(path);
+    }
+  };
+  for (const hierarchy of new Set(hierarchies)) await walk(hierarchy);
+  return found;
+}
+
+async function subdirectories(directory: string): Promise<readonly string[]> {
+  try {
+    const entries = await readdir(directory, { withFileTypes: true });
+    return entries.filter((entry) => entry.isDirectory()).map((entry) => entry.name);
+  } catch (error) {
+    if (isErrno(error, 'ENOENT', 'ENODEV', 'EACCES')) return [];
+    throw error;
+  }
+}
+
+/** The directory and what is in it, `depth` levels down. */
+async function paths(directory: string, depth: number): Promise<readonly string[]> {
+  try {
+    const entries = await readdir(directory, { withFileTypes: true });
+    const below = await Promise.all(
+      entries.map(async (entry) => {
+        const path = join(directory, entry.name);
+        return entry.isDirectory() && depth > 1 ? paths(path, depth - 1) : [path];
+      }),
+    );
+    return [directory, ...below.flat()];
+  } catch (error) {
+    if (isErrno(error, 'ENOENT')) return [];
+    if (isErrno(error, 'ENOTDIR')) return [directory];
+    throw error;
+  }
+}
