@@ -1,0 +1,70 @@
+// A whole lab of a test's own, started with the same code as `nodelet up`: `startLab()`, then `kubectl(...)`, then
+// `stop()`, which fails when anything of the lab is left on the machine.
+
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { delimiter, join } from 'node:path';
+import { type LabOptions, type RunningLab, startLab as start } from '../../../cli/lab/lab.ts';
+import { compareWithMachine, lookAtMachine } from '../../../cli/lab/machine.ts';
+import type { LabPaths } from '../../../cli/lab/paths.ts';
+import type { ApiClient } from '../../../client/api.ts';
+import { type ExecOptions, type ExecResult, exec, execOk } from '../../../lib/exec.ts';
+
+export interface TestLab {
+  readonly root: string;
+  readonly kubeconfig: string;
+  readonly paths: LabPaths;
+  readonly nodeName: string;
+  readonly client: ApiClient;
+  readonly lab: RunningLab;
+  /** What the lab has said so far. */
+  readonly said: readonly string[];
+  /** kubectl from PATH; rejects unless it exits with 0. */
+  kubectl(...args: string[]): Promise<string>;
+  /** The same, however it exits. */
+  tryKubectl(args: readonly string[], options?: ExecOptions): Promise<ExecResult>;
+  /** Stops the lab. Rejects when something of it is left. Idempotent. */
+  stop(): Promise<void>;
+}
+
+/** Every kubectl to test with: NODELET_KUBECTLS (paths, colon-separated), else the one in PATH. */
+export function kubectls(): readonly string[] {
+  const listed = (process.env['NODELET_KUBECTLS'] ?? '').split(delimiter).filter((path) => path !== '');
+  return listed.length > 0 ? listed : ['kubectl'];
+}
+
+/** Words by which this lab's things are known among those of other labs on the machine. */
+export function labWords(paths: LabPaths): readonly string[] {
+  return [paths.root, paths.hash, paths.bridge, paths.networkName];
+}
+
+export async function startLab(options: Omit<LabOptions, 'root' | 'say'> = {}): Promise<TestLab> {
+  const root = await mkdtemp(join(tmpdir(), 'nodelet-e2e-'));
+  const said: string[] = [];
+  const before = await lookAtMachine({ directories: [root] });
+  const lab = await start({ images: 'build', ...options, root, say: (line) => said.push(line) });
+  let stopped: Promise<void> | undefined;
+  const stop = async (): Promise<void> => {
+    const problems = await lab.stop();
+    if (problems.length > 0) throw new Error(`the lab could not be cleaned: ${problems.join('; ')}`);
+    const left = await compareWithMachine(before, { directories: [root], mentioning: labWords(lab.paths) });
+    await rm(root, { recursive: true, force: true });
+    if (left.length > 0) throw new Error(`the lab left something behind:\n${left.join('\n')}`);
+  };
+  const withConfig = (args: readonly string[]): readonly string[] => ['--kubeconfig', lab.paths.kubeconfig, ...args];
+  return {
+    root,
+    kubeconfig: lab.paths.kubeconfig,
+    paths: lab.paths,
+    nodeName: lab.state.nodeName,
+    client: lab.client,
+    lab,
+    said,
+    kubectl: (...args) => execOk('kubectl', withConfig(args), { timeoutMs: 60_000 }),
+    tryKubectl: (args, more) => exec('kubectl', withConfig(args), { timeoutMs: 60_000, ...more }),
+    stop: () => {
+      stopped ??= stop();
+      return stopped;
+    },
+  };
+}
