@@ -72,6 +72,13 @@ export class PodActs {
     this.#runs.abort(new Error(reason));
   }
 
+  /** What runs has no trouble starting any more, whoever started it. */
+  noteRunning(snapshot: PodSnapshot): void {
+    for (const { name, state } of snapshot.containers) {
+      if (state === 'running' && !this.starting.has(name)) this.troubles.delete(name);
+    }
+  }
+
   /** Begins the actions of one decision. */
   perform(actions: readonly PodAction[], snapshot: PodSnapshot): void {
     // Order between containers is promised only where one has a postStart hook for the others to wait for.

@@ -208,6 +208,7 @@ export class PodWorker implements ActsHost {
   #run(snapshot: PodSnapshot): void {
     const { clock, config, probes } = this.#context;
     const acts = this.#acts;
+    acts.noteRunning(snapshot);
     const decision = computePodActions({
       pod: this.#pod,
       snapshot,

@@ -69,6 +69,7 @@ export class FakeRuntime implements ContainerRuntime {
   readonly execs = new Map<string, { exitCode: number; takesMs?: number }>();
   readonly #failures = new Map<string, RuntimeError[]>();
   readonly #listeners = new Set<(event: PodLifecycleEvent) => void>();
+  readonly #reserved = new Set<string>();
   #sequence = 0;
   /** While true, lifecycle events are lost. */
   losesEvents = false;
@@ -102,6 +103,16 @@ export class FakeRuntime implements ContainerRuntime {
     const container = this.running(name);
     if (container === undefined) throw new Error(`no running container ${name}`);
     this.#end(container, exitCode, reason);
+  }
+
+  /** The process of one instance ends. */
+  end(id: ContainerId, exitCode: number): void {
+    const container = this.containers.get(id);
+    if (container !== undefined) this.#end(container, exitCode, exitCode === 0 ? 'Completed' : 'Error');
+  }
+
+  clearFailures(): void {
+    this.#failures.clear();
   }
 
   /** The sandbox's own process dies, and every container with it. */
@@ -204,7 +215,26 @@ export class FakeRuntime implements ContainerRuntime {
     return this.#snapshot(pod);
   }
 
-  async runPodSandbox({ pod, attempt, runtimeHandler }: SandboxSpec): Promise<SandboxId> {
+  /** A name can be used by one at a time, from the beginning of its making until its removal, as in containerd. */
+  async #reserve<T>(name: string, taken: boolean, make: () => Promise<T>): Promise<T> {
+    if (taken || this.#reserved.has(name)) {
+      throw new RuntimeError('reserve', 'UNKNOWN', `failed to reserve name "${name}": name is reserved`);
+    }
+    this.#reserved.add(name);
+    try {
+      return await make();
+    } finally {
+      this.#reserved.delete(name);
+    }
+  }
+
+  runPodSandbox(spec: SandboxSpec): Promise<SandboxId> {
+    const { uid } = spec.pod.metadata;
+    const taken = [...this.sandboxes.values()].some((each) => each.pod.uid === uid && each.attempt === spec.attempt);
+    return this.#reserve(`${uid}_${spec.attempt}`, taken, () => this.#makeSandbox(spec));
+  }
+
+  async #makeSandbox({ pod, attempt, runtimeHandler }: SandboxSpec): Promise<SandboxId> {
     const { uid, namespace, name } = pod.metadata;
     await this.#enter('runPodSandbox', name, attempt);
     const live = [...this.sandboxes.values()].filter((each) => each.pod.uid === uid && each.state === 'ready');
@@ -241,7 +271,15 @@ export class FakeRuntime implements ContainerRuntime {
     this.sandboxes.delete(id);
   }
 
-  async createContainer(spec: ContainerSpec): Promise<ContainerId> {
+  createContainer(spec: ContainerSpec): Promise<ContainerId> {
+    const { uid } = spec.pod.metadata;
+    const taken = [...this.containers.values()].some(
+      (each) => each.pod.uid === uid && each.name === spec.container.name && each.restartCount === spec.restartCount,
+    );
+    return this.#reserve(`${uid}_${spec.container.name}_${spec.restartCount}`, taken, () => this.#makeContainer(spec));
+  }
+
+  async #makeContainer(spec: ContainerSpec): Promise<ContainerId> {
     const { name } = spec.container;
     const { uid, namespace, name: podName } = spec.pod.metadata;
     await this.#enter('createContainer', name, spec);
@@ -274,8 +312,14 @@ export class FakeRuntime implements ContainerRuntime {
 
   async startContainer(id: ContainerId): Promise<void> {
     const container = this.containers.get(id);
-    await this.#enter('startContainer', container?.name ?? id);
     if (container === undefined) throw new RuntimeError('StartContainer', 'NOT_FOUND', `no container ${id}`);
+    if (container.state !== 'created') {
+      throw new RuntimeError('StartContainer', 'UNKNOWN', `container is in ${container.state} state`);
+    }
+    await this.#reserve(`start ${id}`, false, () => this.#enter('startContainer', container.name));
+    if (this.sandboxes.get(container.sandboxId)?.state !== 'ready') {
+      throw new RuntimeError('StartContainer', 'UNKNOWN', 'sandbox container is not running');
+    }
     for (const other of this.containers.values()) {
       if (other.pod.uid === container.pod.uid && other.name === container.name && other.state === 'running') {
         this.violations.push(`${container.name} started while its predecessor runs`);

@@ -288,6 +288,28 @@ export class FakeProbes implements ProbeResults {
   }
 }
 
+/** A port that can be cut: from then on no call goes out and no answer comes in, as for a process that was killed. */
+function severable<T extends object>(target: T, isCut: () => boolean): T {
+  const never = new Promise<never>(() => undefined);
+  return new Proxy(target, {
+    get(object, key) {
+      const member: unknown = Reflect.get(object, key, object);
+      if (typeof member !== 'function') return member;
+      return (...args: unknown[]): unknown => {
+        if (isCut()) return never;
+        const answer: unknown = Reflect.apply(member, object, args);
+        if (!(answer instanceof Promise)) return answer;
+        return new Promise((resolve, reject) => {
+          answer.then(
+            (value) => isCut() || resolve(value),
+            (error) => isCut() || reject(error),
+          );
+        });
+      };
+    },
+  });
+}
+
 /** A node whose agent can be stopped and started again, as by kill -9. */
 export class FakeNode {
   readonly clock = new VirtualClock();
@@ -299,6 +321,7 @@ export class FakeNode {
   readonly recorder = new FakeRecorder();
   readonly results = new FakeProbes();
   readonly #probeListeners = new Set<(uid: PodUID, cause: string) => void>();
+  #life = { over: false };
   agent: PodsAgent;
 
   constructor(options: Partial<PodsAgentOptions> = {}) {
@@ -311,13 +334,16 @@ export class FakeNode {
   readonly #options: Partial<PodsAgentOptions>;
 
   #build(): PodsAgent {
-    const { runtime, api, objects, volumes, cgroups, recorder, clock } = this;
+    const { api, objects, recorder, clock } = this;
+    const life = { over: false };
+    this.#life = life;
+    const isCut = (): boolean => life.over;
     const agent = createPodsAgent({
-      runtime,
-      api,
+      runtime: severable(this.runtime, isCut),
+      api: severable(api, isCut),
       objects,
-      volumes,
-      cgroups,
+      volumes: severable(this.volumes, isCut),
+      cgroups: severable(this.cgroups, isCut),
       recorder,
       clock,
       sources: [api],
@@ -345,9 +371,15 @@ export class FakeNode {
     for (const listener of this.#probeListeners) listener(uid as PodUID, `${probe} probe: ${verdict}`);
   }
 
+  /** kill -9. */
+  killAgent(): void {
+    this.#life.over = true;
+    this.agent.stop();
+  }
+
   /** The agent dies and a new one takes over what is there. */
   async restartAgent(): Promise<void> {
-    this.agent.stop();
+    this.killAgent();
     await settle();
     this.agent = this.#build();
     await settle();

@@ -430,16 +430,14 @@ describe('an agent that is killed and started again', () => {
     node.api.put(makePod('web-pod'));
     await node.clock.advance(500);
     expect(node.runtime.count('createContainer')).toBe(1);
-    node.agent.stop();
-    await node.clock.advance(1);
+    node.killAgent();
+    await node.clock.advance(1_000);
     for (const container of node.runtime.containers.values()) container.state = 'created';
     node.runtime.latency.clear();
     await node.restartAgent();
     await node.clock.until(() => node.api.status('web-pod').phase === 'Running', 5_000);
     expect(node.runtime.count('createContainer')).toBe(1);
     expect(webStatus()?.restartCount).toBe(0);
-    // The start that was under way when the agent died belongs to the same container.
-    node.runtime.violations.length = 0;
   });
 
   it('keeps the restart count even when the runtime has forgotten the dead instances', async () => {
@@ -449,7 +447,7 @@ describe('an agent that is killed and started again', () => {
       await node.clock.until(() => node.runtime.running('web') !== undefined);
       await settle();
     }
-    node.agent.stop();
+    node.killAgent();
     node.runtime.sandboxes.clear();
     node.runtime.containers.clear();
     await node.restartAgent();
@@ -459,7 +457,7 @@ describe('an agent that is killed and started again', () => {
 
   it('removes pods that were deleted by force meanwhile, and only once the API has said so', async () => {
     await running();
-    node.agent.stop();
+    node.killAgent();
     node.api.watching = false;
     node.api.pods.clear();
     await node.restartAgent();
@@ -472,7 +470,7 @@ describe('an agent that is killed and started again', () => {
 
   it('finishes a deletion that began before', async () => {
     await running();
-    node.agent.stop();
+    node.killAgent();
     node.api.delete('web-pod', 5);
     await node.restartAgent();
     await node.clock.until(() => !node.api.has('web-pod'), 10_000);
