@@ -1,0 +1,30 @@
+// Mounts and unmounts the volumes of one pod over and over until it is killed: the victim of the kill test.
+
+import type { PodUID } from '../../../agent/ports/runtime.ts';
+import { createLinuxMounter } from '../../../agent/volumes/linux-mounter.ts';
+import { createPodVolumes } from '../../../agent/volumes/pod-volumes.ts';
+import { systemClock } from '../../../lib/clock.ts';
+import { Tracer } from '../../../lib/trace.ts';
+import { FakeObjects, podWith, secret } from '../../unit/agent/volumes/support.ts';
+
+const tracer = new Tracer();
+const objects = new FakeObjects(systemClock);
+const volumes = createPodVolumes({
+  rootDir: process.argv[2] ?? '',
+  mounter: createLinuxMounter({ tracer }),
+  objects,
+  tracer,
+  clock: systemClock,
+});
+const subject = podWith([
+  { name: 's', secret: { secretName: 's' } },
+  { name: 'e', emptyDir: { medium: 'Memory' } },
+]);
+process.stdout.write('begun\n');
+for (let i = 0; ; i++) {
+  objects.secrets.set('s', secret('s', { key: String(i), other: 'x' }));
+  await volumes.mountAll(subject);
+  objects.secrets.set('s', secret('s', { key: String(-i) }));
+  await volumes.update(subject);
+  await volumes.unmountAll({ uid: 'uid-1' as PodUID, namespace: 'demo', name: 'web' });
+}
