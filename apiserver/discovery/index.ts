@@ -121,12 +121,18 @@ function aggregatedVersion(accept: string): 'v2' | 'v2beta1' | undefined {
   return undefined;
 }
 
-/** Clients that take only the protobuf form are told so; kubectl then goes on with v3 or with what it knows itself. */
+const V2_PROTOBUF = 'application/com.github.proto-openapi.spec.v2@v1.0+protobuf';
+
+/**
+ * kubectl asks for v2 in protobuf alone, and only where v3 told it nothing: for kinds that nobody serves. It then needs
+ * to read that v2 knows them neither, so its protobuf form holds the head of the document and no paths.
+ */
 function v2Document(accept: string, document: () => DiscoveryDocument): DiscoveryDocument {
   const types = accept.split(',').map((entry) => (entry.split(';')[0] ?? '').trim());
   if (accept.trim() === '' || types.some((type) => type === '*/*' || type === JSON_TYPE || type === 'application/*')) {
     return document();
   }
+  if (types.includes(V2_PROTOBUF)) return { status: 200, contentType: V2_PROTOBUF, body: v2Head() };
   return {
     status: 406,
     contentType: JSON_TYPE,
@@ -135,9 +141,23 @@ function v2Document(accept: string, document: () => DiscoveryDocument): Discover
       apiVersion: 'v1',
       metadata: {},
       status: 'Failure',
-      message: `only the following media types are accepted: ${JSON_TYPE}`,
+      message: `only the following media types are accepted: ${JSON_TYPE}, ${V2_PROTOBUF}`,
       reason: 'NotAcceptable',
       code: 406,
     }),
   };
+}
+
+/** Fields 1 (swagger) and 2 (info: 1 title, 2 version) of the OpenAPI v2 Document message. */
+function v2Head(): Uint8Array {
+  const info = Buffer.concat([
+    bytesField(1, Buffer.from('Kubernetes')),
+    bytesField(2, Buffer.from(VERSION.gitVersion)),
+  ]);
+  return Buffer.concat([bytesField(1, Buffer.from('2.0')), bytesField(2, info)]);
+}
+
+/** A length-delimited field; for values shorter than 128 bytes. */
+function bytesField(number: number, value: Uint8Array): Uint8Array {
+  return Buffer.concat([Uint8Array.of((number << 3) | 2, value.length), value]);
 }
