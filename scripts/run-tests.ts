@@ -1,0 +1,106 @@
+// Runs the checks and ends with one line alone: "tests: N passed, N failed, N skipped". Exit code 0 only if something ran
+// and nothing failed. Types, style and the state of the machine afterwards count as one test each.
+//
+//   run-tests.ts          types, style, unit tests, end-to-end tests
+//   run-tests.ts unit     types, style, unit tests: needs neither root nor containerd
+//   run-tests.ts e2e      end-to-end tests
+//
+// Words after that go to vitest (a path, -t <name>).
+
+import { spawn } from 'node:child_process';
+import { mkdtemp, readFile, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { compareWithMachine, lookAtMachine } from '../cli/lab/machine.ts';
+import { buildImages, loadDefinitions } from '../labs/images/build.ts';
+import { errorMessage, isErrno } from '../lib/errors.ts';
+import { addTallies, EMPTY, type Tally, tallyLine, tallyOf } from './tally.ts';
+
+const ROOT = fileURLToPath(new URL('..', import.meta.url));
+const VITEST = join(ROOT, 'node_modules/vitest/vitest.mjs');
+
+/** Runs a program with its output going straight to ours. Resolves with whether it exited with 0. */
+function stream(file: string, args: readonly string[]): Promise<boolean> {
+  return new Promise((resolve, reject) => {
+    const child = spawn(file, [...args], { cwd: ROOT, stdio: 'inherit' });
+    child.on('error', reject);
+    child.on('close', (code) => resolve(code === 0));
+  });
+}
+
+const say = (line: string): void => void process.stdout.write(`${line}\n`);
+
+async function check(what: string, body: () => Promise<boolean>): Promise<Tally> {
+  say(`== ${what}`);
+  const ok = await body();
+  if (!ok) say(`FAILED: ${what}`);
+  return ok ? { passed: 1, failed: 0, skipped: 0 } : { passed: 0, failed: 1, skipped: 0 };
+}
+
+/** One vitest project: progress as it happens, figures from its JSON report. */
+async function vitest(project: string, words: readonly string[]): Promise<Tally> {
+  say(`== ${project} tests`);
+  const directory = await mkdtemp(join(tmpdir(), 'nodelet-tests-'));
+  const report = join(directory, 'report.json');
+  try {
+    const reporters = ['--reporter=default', '--reporter=json', `--outputFile.json=${report}`];
+    const ok = await stream(process.execPath, [VITEST, 'run', '--project', project, ...reporters, ...words]);
+    return tallyOf(await readReport(report), ok);
+  } finally {
+    await rm(directory, { recursive: true, force: true });
+  }
+}
+
+async function readReport(path: string): Promise<unknown> {
+  try {
+    return JSON.parse(await readFile(path, 'utf8'));
+  } catch (error) {
+    // vitest that fails before its first test writes none.
+    if (isErrno(error, 'ENOENT')) return undefined;
+    throw error;
+  }
+}
+
+async function staticChecks(): Promise<Tally> {
+  const bin = (name: string): string => join(ROOT, 'node_modules/.bin', name);
+  const types = await check('types', () => stream(bin('tsc'), ['--noEmit', '-p', 'tsconfig.json']));
+  return addTallies(types, await check('style', () => stream(bin('biome'), ['check', '--error-on-warnings', '.'])));
+}
+
+async function endToEnd(words: readonly string[]): Promise<Tally> {
+  if (process.platform !== 'linux' || process.getuid?.() !== 0) {
+    say('FAILED: the end-to-end tests run real containers and need root on Linux ("npm run test:unit" does not)');
+    return { passed: 0, failed: 1, skipped: 0 };
+  }
+  try {
+    // Here, so that no test's time limit pays for building them.
+    await buildImages(await loadDefinitions(), (line) => say(`   ${line}`));
+  } catch (error) {
+    say(`FAILED: the lab's images: ${errorMessage(error)}`);
+    return { passed: 0, failed: 1, skipped: 0 };
+  }
+  const before = await lookAtMachine();
+  const tests = await vitest('e2e', words);
+  const clean = await check('the machine is as it was before the end-to-end tests', async () => {
+    const differences = await compareWithMachine(before);
+    for (const line of differences) say(`   ${line}`);
+    return differences.length === 0;
+  });
+  return addTallies(tests, clean);
+}
+
+async function main(args: readonly string[]): Promise<number> {
+  const suite = args[0] === 'unit' || args[0] === 'e2e' ? args[0] : 'all';
+  const words = suite === 'all' ? args : args.slice(1);
+  let total = EMPTY;
+  if (suite !== 'e2e') {
+    total = addTallies(total, await staticChecks());
+    total = addTallies(total, await vitest('unit', words));
+  }
+  if (suite !== 'unit') total = addTallies(total, await endToEnd(words));
+  say(tallyLine(total));
+  return total.failed === 0 && total.passed > 0 ? 0 : 1;
+}
+
+process.exitCode = await main(process.argv.slice(2));
