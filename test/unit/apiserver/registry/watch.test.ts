@@ -1,0 +1,217 @@
+import { describe, expect, it } from 'vitest';
+import { deleteObject } from '../../../../apiserver/registry/delete.ts';
+import { encodeContinue, listObjects } from '../../../../apiserver/registry/list.ts';
+import { parseSelection } from '../../../../apiserver/registry/selectors.ts';
+import { startWatch, type WatchOptions } from '../../../../apiserver/registry/watch.ts';
+import { patchObject } from '../../../../apiserver/registry/write.ts';
+import { ADMIN, createPod, type Fixture, failureOf, fixture, pods } from '../support.ts';
+
+const EVERYTHING = parseSelection(pods, '', '');
+
+function watch(f: Fixture, options: Partial<WatchOptions>): { seen: string[]; stop: () => void } {
+  const seen: string[] = [];
+  const stop = startWatch(
+    f.registry,
+    pods,
+    {
+      namespace: 'ns',
+      selection: EVERYTHING,
+      resourceVersion: '',
+      resourceVersionMatch: '',
+      allowBookmarks: false,
+      ...options,
+    },
+    {
+      event: ({ type, view, revision }) => {
+        const { metadata } = view().object;
+        if (type !== 'ADDED') expect(metadata.resourceVersion).toBe(String(revision));
+        seen.push(`${type} ${metadata.name}`);
+      },
+      bookmark: (_revision, end) => seen.push(end ? 'END OF START' : 'BOOKMARK'),
+    },
+  );
+  return { seen, stop };
+}
+
+function label(f: Fixture, name: string, labels: Record<string, string | null>): void {
+  patchObject(f.registry, pods, 'ns', name, { metadata: { labels } }, 'application/merge-patch+json', ADMIN);
+}
+
+describe('a watch', () => {
+  for (const resourceVersion of ['', '0']) {
+    it(`from "${resourceVersion}" starts with what there is`, () => {
+      const f = fixture();
+      createPod(f, 'a');
+      const { seen } = watch(f, { resourceVersion });
+      createPod(f, 'b');
+      label(f, 'a', { x: 'y' });
+      deleteObject(f.registry, pods, 'ns', 'a', { dryRun: false });
+      expect(seen).toEqual(['ADDED a', 'ADDED b', 'MODIFIED a', 'DELETED a']);
+    });
+  }
+
+  it('from a revision replays what came after it, then goes on without a gap', () => {
+    const f = fixture();
+    const { resourceVersion = '' } = createPod(f, 'a').object.metadata;
+    createPod(f, 'b');
+    label(f, 'b', { x: 'y' });
+    const { seen } = watch(f, { resourceVersion });
+    createPod(f, 'c');
+    expect(seen).toEqual(['ADDED b', 'MODIFIED b', 'ADDED c']);
+  });
+
+  it('from a revision that is compacted is 410 Expired', () => {
+    const f = fixture();
+    const { resourceVersion = '' } = createPod(f, 'a').object.metadata;
+    createPod(f, 'b');
+    f.store.compact(f.store.revision);
+    expect(failureOf(() => watch(f, { resourceVersion }))).toMatchObject({ code: 410, reason: 'Expired' });
+  });
+
+  it('from the newest revision is fine after a compaction', () => {
+    const f = fixture();
+    createPod(f, 'a');
+    f.store.compact(f.store.revision);
+    const { seen } = watch(f, { resourceVersion: String(f.store.revision) });
+    createPod(f, 'b');
+    expect(seen).toEqual(['ADDED b']);
+  });
+
+  it('from the future says nothing until the store has got there', () => {
+    const f = fixture();
+    const { seen } = watch(f, { resourceVersion: String(f.store.revision + 1) });
+    createPod(f, 'a');
+    createPod(f, 'b');
+    expect(seen).toEqual(['ADDED b']);
+  });
+
+  it('with a selector sees objects come and go as they match', () => {
+    const f = fixture();
+    const { seen } = watch(f, { selection: parseSelection(pods, 'x=y', '') });
+    createPod(f, 'a');
+    label(f, 'a', { x: 'y' });
+    label(f, 'a', { z: 'w' });
+    label(f, 'a', { x: 'no' });
+    label(f, 'a', { z: 'v' });
+    createPod(f, 'b', { labels: { x: 'y' } });
+    deleteObject(f.registry, pods, 'ns', 'b', { dryRun: false });
+    deleteObject(f.registry, pods, 'ns', 'a', { dryRun: false });
+    expect(seen).toEqual(['ADDED a', 'MODIFIED a', 'DELETED a', 'ADDED b', 'DELETED b']);
+  });
+
+  it('replays those comings and goings too', () => {
+    const f = fixture();
+    const from = String(f.store.revision);
+    createPod(f, 'a', { labels: { x: 'y' } });
+    label(f, 'a', { x: null });
+    expect(watch(f, { selection: parseSelection(pods, 'x', ''), resourceVersion: from }).seen).toEqual([
+      'ADDED a',
+      'DELETED a',
+    ]);
+  });
+
+  it('of one node sees a pod when it is bound there', () => {
+    const f = fixture();
+    const { seen } = watch(f, { selection: parseSelection(pods, '', 'spec.nodeName=n1') });
+    createPod(f, 'a');
+    patchObject(f.registry, pods, 'ns', 'a', { spec: { nodeName: 'n1' } }, 'application/merge-patch+json', ADMIN);
+    expect(seen).toEqual(['ADDED a']);
+  });
+
+  it('sees its own namespace only, and nothing once it has stopped', () => {
+    const f = fixture();
+    const { seen, stop } = watch(f, { namespace: 'other' });
+    createPod(f, 'a');
+    const all = watch(f, {});
+    all.stop();
+    stop();
+    createPod(f, 'b');
+    expect([seen, all.seen]).toEqual([[], ['ADDED a']]);
+  });
+
+  it('that streams the initial list marks its end', () => {
+    const f = fixture();
+    createPod(f, 'a');
+    const options = { sendInitialEvents: true, allowBookmarks: true, resourceVersionMatch: 'NotOlderThan' };
+    expect(watch(f, options).seen).toEqual(['ADDED a', 'END OF START']);
+    expect(failureOf(() => watch(f, { ...options, allowBookmarks: false })).code).toBe(400);
+    expect(failureOf(() => watch(f, { ...options, resourceVersionMatch: '' })).code).toBe(400);
+  });
+});
+
+describe('a list', () => {
+  const list = (f: Fixture, more: object = {}) =>
+    listObjects(f.registry, pods, {
+      namespace: 'ns',
+      selection: EVERYTHING,
+      limit: 0,
+      continueToken: '',
+      resourceVersion: '',
+      resourceVersionMatch: '',
+      ...more,
+    });
+  const names = (page: ReturnType<typeof list>) => page.items.map((view) => view.object.metadata.name);
+
+  it('in pages shows one moment, whatever happens in between', () => {
+    const f = fixture();
+    for (const name of ['a', 'c', 'd']) createPod(f, name);
+    const first = list(f, { limit: 2 });
+    expect([names(first), first.remaining]).toEqual([['a', 'c'], 1]);
+    createPod(f, 'b');
+    createPod(f, 'e');
+    deleteObject(f.registry, pods, 'ns', 'd', { dryRun: false });
+    const second = list(f, { limit: 2, continueToken: first.continueToken });
+    expect([names(second), second.revision, second.continueToken]).toEqual([['d'], first.revision, undefined]);
+  });
+
+  it('whose moment is compacted is 410 with a token that goes on from now', () => {
+    const f = fixture();
+    for (const name of ['a', 'b', 'c']) createPod(f, name);
+    const { continueToken } = list(f, { limit: 1 });
+    createPod(f, 'd');
+    f.store.compact(f.store.revision);
+    let token = '';
+    try {
+      list(f, { continueToken });
+    } catch (error) {
+      if (!(error instanceof Error) || !('status' in error)) throw error;
+      const { status } = error as Error & { status: { code: number; metadata?: { continue?: string } } };
+      expect(status.code).toBe(410);
+      token = status.metadata?.continue ?? '';
+    }
+    expect(names(list(f, { continueToken: token }))).toEqual(['b', 'c', 'd']);
+  });
+
+  it('with selectors pages over what matches', () => {
+    const f = fixture();
+    for (const name of ['a', 'b', 'c', 'd']) createPod(f, name, name === 'b' ? {} : { labels: { x: 'y' } });
+    const selection = parseSelection(pods, 'x=y', '');
+    const first = list(f, { selection, limit: 2 });
+    expect([names(first), first.remaining]).toEqual([['a', 'c'], undefined]);
+    expect(names(list(f, { selection, limit: 2, continueToken: first.continueToken }))).toEqual(['d']);
+  });
+
+  it('at an exact revision shows that one', () => {
+    const f = fixture();
+    const { resourceVersion } = createPod(f, 'a').object.metadata;
+    createPod(f, 'b');
+    expect(names(list(f, { resourceVersion, resourceVersionMatch: 'Exact' }))).toEqual(['a']);
+    expect(names(list(f, { resourceVersion, resourceVersionMatch: 'NotOlderThan' }))).toEqual(['a', 'b']);
+  });
+
+  const refusals: readonly [string, object, number][] = [
+    ['a revision from the future', { resourceVersion: '999' }, 504],
+    ['a revision that is no number', { resourceVersion: 'x' }, 400],
+    ['a match without a revision', { resourceVersionMatch: 'Exact' }, 400],
+    ['an unknown match', { resourceVersion: '1', resourceVersionMatch: 'Near' }, 400],
+    ['a token that is garbage', { continueToken: 'garbage' }, 400],
+    [
+      'a token together with a revision',
+      { continueToken: encodeContinue({ revision: 1, after: { namespace: 'ns', name: 'a' } }), resourceVersion: '1' },
+      400,
+    ],
+  ];
+  for (const [what, options, code] of refusals) {
+    it(`refuses ${what} with ${code}`, () => expect(failureOf(() => list(fixture(), options)).code).toBe(code));
+  }
+});
