@@ -125,12 +125,18 @@ export class KernelTables {
   }
 }
 
+function openSocket(): NetlinkSocket {
+  return loadSocketLayer()(NETLINK_ROUTE, { ref: false, recvBufferSize: RECEIVE_BUFFER, sendBufferSize: 0 });
+}
+
 export class NetlinkWatcher {
   readonly tables = new KernelTables();
   readonly #listeners = new Set<KernelListener>();
   readonly #onError: (what: string, error: unknown) => void;
   #socket: NetlinkSocket | undefined;
   #resync: Promise<void> | undefined;
+  /** Notifications that came while the tables were being read; undefined when they are not. */
+  #held: NetlinkMessage[] | undefined;
 
   constructor(onError: (what: string, error: unknown) => void) {
     this.#onError = onError;
@@ -144,13 +150,12 @@ export class NetlinkWatcher {
 
   /** Opens the socket and reads the tables whole. Rejects when the kernel refuses. */
   async start(): Promise<void> {
-    const socket = loadSocketLayer()(NETLINK_ROUTE, {
-      ref: false,
-      recvBufferSize: RECEIVE_BUFFER,
-      sendBufferSize: 0,
-    });
+    const socket = openSocket();
     this.#socket = socket;
-    socket.on('message', (messages) => this.#take(messages, true));
+    socket.on('message', (messages) => {
+      if (this.#held !== undefined) this.#held.push(...messages);
+      else this.#take(messages, true);
+    });
     // ENOBUFS: notifications were lost; the tables are read anew.
     socket.on('error', (error) => {
       this.#onError('netlink', error);
@@ -166,12 +171,24 @@ export class NetlinkWatcher {
     this.#listeners.clear();
   }
 
+  /**
+   * Reads on a socket of its own: a notification between the parts of an answer would spoil it. Notifications wait
+   * until the answer is in, so that what they tell is never overwritten by what was before.
+   */
   async #readAll(): Promise<void> {
-    const socket = this.#socket;
-    if (socket === undefined) return;
-    for (const type of [RTM.GETLINK, RTM.GETADDR, RTM.GETROUTE]) {
-      const [messages] = await socket.request(type, DUMP_BODY, { flags: NLM_F_DUMP, timeout: DUMP_TIMEOUT_MS });
-      this.#take(messages, false);
+    if (this.#socket === undefined) return;
+    this.#held = [];
+    const asking = openSocket();
+    try {
+      for (const type of [RTM.GETLINK, RTM.GETADDR, RTM.GETROUTE]) {
+        const [messages] = await asking.request(type, DUMP_BODY, { flags: NLM_F_DUMP, timeout: DUMP_TIMEOUT_MS });
+        this.#take(messages, false);
+      }
+    } finally {
+      asking.close();
+      const held = this.#held;
+      this.#held = undefined;
+      this.#take(held, true);
     }
   }
 

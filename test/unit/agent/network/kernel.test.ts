@@ -114,6 +114,14 @@ describe('the tables', () => {
     expect(tables.routeTo('10.1.2.3/24')?.oif).toBe(3);
     expect(tables.routeTo('8.8.8.8')?.oif).toBe(1);
   });
+  it('are read whole by many at once', async () => {
+    // A namespace of its own needs root; what any user can do at the same time is ask, many times over.
+    const watchers = Array.from({ length: 8 }, () => new NetlinkWatcher((what) => expect.unreachable(what)));
+    await Promise.all(watchers.map((watcher) => watcher.start()));
+    const [first, ...others] = watchers.map((watcher) => watcher.tables.link('lo'));
+    for (const other of others) expect(other).toEqual(first);
+    for (const watcher of watchers) watcher.close();
+  });
   it("hold this machine's loopback once the kernel was asked", async () => {
     const watcher = new NetlinkWatcher((what, error) => {
       throw new Error(what, { cause: error });

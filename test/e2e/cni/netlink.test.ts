@@ -1,0 +1,76 @@
+// The kernel's tables against the kernel itself, while links come and go.
+
+import { afterEach, beforeEach, expect, it } from 'vitest';
+import { NetlinkWatcher } from '../../../agent/network/netlink.ts';
+import { exec, execOk } from '../../../lib/exec.ts';
+import { eventually } from './harness.ts';
+
+const NAMES = Array.from({ length: 12 }, (_, index) => `ndl${process.pid % 10_000}x${index}`);
+const watchers: NetlinkWatcher[] = [];
+
+beforeEach(() => {
+  watchers.length = 0;
+});
+afterEach(async () => {
+  for (const watcher of watchers) watcher.close();
+  for (const name of NAMES) await exec('ip', ['link', 'del', name]);
+});
+
+const watcher = (): NetlinkWatcher => {
+  const made = new NetlinkWatcher((what, error) => expect.unreachable(`${what}: ${error}`));
+  watchers.push(made);
+  return made;
+};
+
+const shown = (of: NetlinkWatcher): string[] =>
+  of.tables
+    .links()
+    .map((link) => link.name)
+    .filter((name) => NAMES.includes(name))
+    .sort();
+
+it('starts whole in the middle of a burst of new links, and misses none', async () => {
+  const making = (async () => {
+    for (const name of NAMES) await execOk('ip', ['link', 'add', name, 'type', 'veth', 'peer', 'name', `${name}p`]);
+  })();
+  const started: NetlinkWatcher[] = [];
+  let busy = true;
+  void making.then(() => {
+    busy = false;
+  });
+  while (busy) {
+    const one = watcher();
+    await one.start();
+    started.push(one);
+  }
+  await making;
+  expect(started.length).toBeGreaterThan(3);
+  const all = [...NAMES].sort();
+  for (const one of started) await eventually('every link is known', () => shown(one).join() === all.join());
+  for (const name of NAMES) await execOk('ip', ['link', 'del', name]);
+  for (const one of started) await eventually('every link is forgotten', () => shown(one).length === 0);
+});
+
+it("shows a link's state, address and routes as `ip` does", async () => {
+  const [name = ''] = NAMES;
+  const one = watcher();
+  await one.start();
+  await execOk('ip', ['link', 'add', name, 'type', 'veth', 'peer', 'name', `${name}p`]);
+  await execOk('ip', ['link', 'set', name, 'mtu', '1400', 'up']);
+  await execOk('ip', ['link', 'set', `${name}p`, 'up']);
+  await execOk('ip', ['addr', 'add', '10.251.77.1/24', 'dev', name]);
+  await execOk('ip', ['route', 'add', '10.251.78.0/24', 'via', '10.251.77.9']);
+  await eventually('the route', () => one.tables.routeTo('10.251.78.5')?.gw === '10.251.77.9');
+  const [said] = JSON.parse(await execOk('ip', ['-j', '-d', 'link', 'show', name]));
+  expect(one.tables.link(name)).toMatchObject({
+    index: said.ifindex,
+    mac: said.address,
+    mtu: 1400,
+    kind: said.linkinfo.info_kind,
+    up: true,
+  });
+  expect(one.tables.addressesOf(said.ifindex)).toContain('10.251.77.1/24');
+  expect(one.tables.routeTo('10.251.77.200')).toMatchObject({ dst: '10.251.77.0/24', oif: said.ifindex });
+  await execOk('ip', ['link', 'set', name, 'down']);
+  await eventually('its routes are gone', () => one.tables.routeTo('10.251.77.200')?.oif !== said.ifindex);
+});
