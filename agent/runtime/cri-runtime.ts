@@ -150,7 +150,14 @@ export function createCriRuntime(options: CriRuntimeOptions): CriRuntime {
     }
   }
 
+  /** Lets the runtime finish with what has just died of its own, before it is asked to do away with it. */
+  async function settled(id: string): Promise<void> {
+    const known = registry.get(id);
+    if (known !== undefined) await events.deathsSettled(known.pod.uid, known.kind === 'container' ? id : undefined);
+  }
+
   async function removeContainer(id: string): Promise<void> {
+    await settled(id);
     const status = await observer.readStatus(id);
     const pod = registry.get(id)?.pod ?? (status === undefined ? undefined : podRefOf(status.labels));
     // Before the call: the runtime's event about it may come before its answer.
@@ -166,6 +173,7 @@ export function createCriRuntime(options: CriRuntimeOptions): CriRuntime {
   }
 
   async function removePodSandbox(id: string): Promise<void> {
+    await settled(id);
     if (registry.get(id) === undefined) await observer.readSandboxReady(id);
     const known = registry.get(id);
     events.noteRemoved(id);
@@ -203,6 +211,7 @@ export function createCriRuntime(options: CriRuntimeOptions): CriRuntime {
 
     runPodSandbox,
     async stopPodSandbox(id) {
+      await settled(id);
       await unlessGone(() =>
         call(runtime, 'StopPodSandbox', { pod_sandbox_id: id }, { deadlineMs, attributes: { sandbox: id } }),
       );
@@ -216,6 +225,8 @@ export function createCriRuntime(options: CriRuntimeOptions): CriRuntime {
       await call(runtime, 'StartContainer', { container_id: id }, { deadlineMs, attributes: { container: id } });
     },
     async stopContainer(id, graceSeconds) {
+      await settled(id);
+      if (observer.cached(id)?.state === 'exited') return;
       const timeout = Math.max(0, Math.ceil(graceSeconds));
       await unlessGone(() =>
         call(

@@ -32,12 +32,26 @@ export function isFinal(container: ContainerSnapshot, now: number): boolean {
 
 /** Whether what was read before still tells everything about a container that a list shows in `state` now. */
 export function isCurrent(cached: ContainerSnapshot, state: ContainerSnapshot['state'], now: number): boolean {
-  if (cached.state !== state) return false;
-  return state === 'running' || state === 'created' || isFinal(cached, now);
+  // A container that has exited never runs again: a list that still shows it running is behind.
+  if (cached.state === 'exited') return state !== 'exited' || isFinal(cached, now);
+  return cached.state === state && (state === 'running' || state === 'created');
 }
 
 function newestFirst<T extends { readonly createdAt: number }>(items: T[]): T[] {
   return items.sort((a, b) => b.createdAt - a.createdAt);
+}
+
+interface CachedContainer {
+  readonly snapshot: ContainerSnapshot;
+  /** What it was made from, as long as it runs: an announced exit completes it. */
+  readonly status?: ContainerStatus__Output;
+  /** An exit that was announced and that the runtime's own state does not show yet. */
+  readonly announced?: boolean;
+}
+
+/** Whether two readings of the same exited container say the same of its end. */
+export function sameExit(a: ContainerSnapshot, b: ContainerSnapshot): boolean {
+  return a.exitCode === b.exitCode && a.reason === b.reason && a.message === b.message;
 }
 
 export class Observer {
@@ -46,7 +60,9 @@ export class Observer {
   readonly #clock: Clock;
   readonly #deadlineMs: number;
   readonly #sandboxes = new Map<string, SandboxDetail>();
-  readonly #containers = new Map<string, ContainerSnapshot>();
+  readonly #containers = new Map<string, CachedContainer>();
+  /** Containers in which the kernel killed something for want of memory. */
+  readonly #oomKilled = new Set<string>();
 
   constructor(client: CriClient, registry: IdRegistry, clock: Clock, deadlineMs: number) {
     this.#client = client;
@@ -110,22 +126,27 @@ export class Observer {
       ),
       containers: newestFirst(
         entry.containers.map((item) => {
-          const cached = this.#containers.get(item.id);
-          const usable = cached !== undefined && cached.state === containerState(item.state);
+          const cached = this.#containers.get(item.id)?.snapshot;
+          const usable =
+            cached !== undefined && (cached.state === 'exited' || cached.state === containerState(item.state));
           return usable ? cached : shallowContainer(item);
         }),
       ),
     }));
   }
 
-  /** Reads one container's status past the cache; undefined when the runtime does not know it. */
-  async readContainer(id: string): Promise<ContainerSnapshot | undefined> {
+  /** Learns whose container it is, past the cache; false when the runtime does not know it. */
+  async lookUpContainer(id: string): Promise<boolean> {
     const status = await this.readStatus(id);
-    if (status === undefined) return undefined;
+    if (status === undefined) return false;
     const pod = podRefOf(status.labels);
     if (pod !== undefined) this.#registry.learn(id, 'container', pod);
-    // The status does not name the sandbox; the next list does, and `#container` puts it in.
-    return this.#remember(this.#containers.get(id)?.sandboxId ?? '', status);
+    return true;
+  }
+
+  /** What is known of a container without asking. */
+  cached(id: string): ContainerSnapshot | undefined {
+    return this.#containers.get(id)?.snapshot;
   }
 
   /** Takes in the status that came with an event; only an exit is final enough to be kept. */
@@ -133,9 +154,47 @@ export class Observer {
     if (status.state === 'CONTAINER_EXITED') this.#remember(sandbox, status);
   }
 
-  /** Whether the container's exit has been read already. */
-  knowsExit(id: string): boolean {
-    return this.#containers.get(id)?.state === 'exited';
+  /**
+   * Takes in an exit that the runtime has announced but may not show yet, so that the next observation shows it. False
+   * when it cannot be told in full: nothing was read of the container before, or its message is in a log that is still
+   * being written.
+   */
+  announceExit(id: string, exitCode: number, finishedAt: number): boolean {
+    const known = this.#containers.get(id);
+    if (known?.status === undefined) return false;
+    // The runtime's own rule for the reason.
+    const reason = this.#oomKilled.has(id) ? 'OOMKilled' : exitCode === 0 ? 'Completed' : 'Error';
+    const status = {
+      ...known.status,
+      state: 'CONTAINER_EXITED',
+      exit_code: exitCode,
+      finished_at: `${finishedAt}000000`,
+      reason,
+    } as const;
+    const message = terminationMessage(status, { logIsComplete: false });
+    if (message === undefined) return false;
+    const snapshot = fullContainer(known.snapshot.sandboxId, status, message);
+    this.#containers.set(id, { snapshot, announced: true });
+    return true;
+  }
+
+  /** Whether the runtime's own state shows that the container is dead, or gone. Past the cache, unless that knows. */
+  async confirmExit(id: string): Promise<boolean> {
+    const known = this.#containers.get(id);
+    if (known?.snapshot.state === 'exited' && known.announced !== true) return true;
+    const status = await this.readStatus(id);
+    if (status?.state === 'CONTAINER_RUNNING') return false;
+    if (status !== undefined) this.#remember(known?.snapshot.sandboxId ?? '', status);
+    return true;
+  }
+
+  /** True when what was told of the container's end is wrong now: it was memory that it died of. */
+  noteOom(id: string): boolean {
+    this.#oomKilled.add(id);
+    const known = this.#containers.get(id)?.snapshot;
+    if (known?.state !== 'exited' || known.reason === 'OOMKilled') return false;
+    this.#containers.delete(id);
+    return true;
   }
 
   /** Whether the sandbox is ready now; undefined when the runtime does not know it. Past the cache. */
@@ -151,6 +210,7 @@ export class Observer {
   forget(id: string): void {
     this.#sandboxes.delete(id);
     this.#containers.delete(id);
+    this.#oomKilled.delete(id);
   }
 
   async #lists(labels?: Record<string, string>): Promise<[PodSandbox__Output[], Container__Output[]]> {
@@ -191,11 +251,12 @@ export class Observer {
   }
 
   async #container(item: Container__Output): Promise<ContainerSnapshot | undefined> {
-    const cached = this.#containers.get(item.id);
+    const entry = this.#containers.get(item.id);
+    const cached = entry?.snapshot;
     if (cached !== undefined && isCurrent(cached, containerState(item.state), this.#clock.now())) {
       if (cached.sandboxId === item.pod_sandbox_id) return cached;
       const complete = { ...cached, sandboxId: shallowContainer(item).sandboxId };
-      this.#containers.set(item.id, complete);
+      this.#containers.set(item.id, { ...entry, snapshot: complete });
       return complete;
     }
     const status = await this.readStatus(item.id);
@@ -220,8 +281,9 @@ export class Observer {
 
   #remember(sandbox: string, status: ContainerStatus__Output): ContainerSnapshot {
     const exited = status.state === 'CONTAINER_EXITED';
-    const snapshot = fullContainer(sandbox, status, exited ? terminationMessage(status) : status.message);
-    this.#containers.set(status.id, snapshot);
+    const message = exited ? (terminationMessage(status, { logIsComplete: true }) ?? '') : status.message;
+    const snapshot = fullContainer(sandbox, status, message);
+    this.#containers.set(status.id, { snapshot, ...(status.state === 'CONTAINER_RUNNING' ? { status } : {}) });
     return snapshot;
   }
 }

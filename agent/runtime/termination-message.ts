@@ -38,8 +38,14 @@ export function readFileEnd(path: string, limit: number): Buffer | undefined {
   }
 }
 
-/** Synchronous on purpose: both files are small and warm, and a thread-pool trip costs more than the read. */
-export function terminationMessage(status: ContainerStatus__Output): string {
+/**
+ * Undefined when the message would have to come from the log and the runtime has not written that to its end yet.
+ * Synchronous on purpose: both files are small and warm, and a thread-pool trip costs more than the read.
+ */
+export function terminationMessage(
+  status: ContainerStatus__Output,
+  { logIsComplete }: { readonly logIsComplete: boolean },
+): string | undefined {
   const file = containerFileNames(status).terminationLog;
   let said = '';
   if (file !== undefined) {
@@ -51,6 +57,7 @@ export function terminationMessage(status: ContainerStatus__Output): string {
   }
   const fallback = status.annotations[ANNOTATION_TERMINATION_POLICY] === 'FallbackToLogsOnError';
   if (said === '' && fallback && status.exit_code !== 0 && status.log_path !== '') {
+    if (!logIsComplete) return undefined;
     try {
       const end = readFileEnd(status.log_path, LOG_TAIL_BYTES);
       if (end !== undefined) said = lastLogText(end, MAX_LOG_LINES, MAX_LOG_BYTES);

@@ -1,5 +1,6 @@
 // containerd's own event bus, decoded: the only event-driven source on containerd 1.6. Pure; the protobuf readers come
-// from proto/. An exit is announced here before containerd's CRI part has taken note of it.
+// from proto/. An exit is announced here some
+// 50 ms before containerd's CRI part has taken note of it: the task is torn down in between.
 
 import type { Envelope__Output } from '../../../proto/gen/containerd/types/Envelope.ts';
 import type { Timestamp__Output } from '../../../proto/gen/google/protobuf/Timestamp.ts';
@@ -30,7 +31,7 @@ export function decodeEnvelope(envelope: Envelope__Output): RuntimeEvent | undef
     case 'containerd.events.TaskExit': {
       const exit = types.TaskExit.deserialize(event.value);
       if (exit.id !== exit.container_id) return undefined;
-      return { kind: 'exited', id: exit.container_id, at: toMs(exit.exited_at) || at };
+      return { kind: 'exited', id: exit.container_id, at: toMs(exit.exited_at) || at, exitCode: exit.exit_status };
     }
     case 'containerd.events.TaskOOM':
       return { kind: 'oom', id: types.TaskOOM.deserialize(event.value).container_id, at };

@@ -1,6 +1,6 @@
 // Tells what happens to pods in the runtime, as it happens: by CRI's event stream where there is one, else by
 // containerd's, else by a list every second; and by a slow list underneath in every case. An event is passed on only
-// once the runtime's state shows it, so that whoever is woken reads the truth at the first look. It wakes workers and
+// once an observation shows it, so that whoever is woken reads the truth at the first look. It wakes workers and
 // does nothing else.
 
 import type { ClientReadableStream, ServiceError } from '@grpc/grpc-js';
@@ -12,7 +12,7 @@ import type { PodLifecycleEvent, PodUID } from '../../ports/runtime.ts';
 import { RuntimeError } from '../../ports/runtime.ts';
 import { containerId } from '../convert.ts';
 import type { CriClient } from '../cri-client.ts';
-import type { Observer } from '../observe.ts';
+import { type Observer, sameExit } from '../observe.ts';
 import type { EventSource } from '../options.ts';
 import type { IdRegistry, KnownId } from '../registry.ts';
 import { CONTAINERD_FILTERS, decodeEnvelope } from './containerd-events.ts';
@@ -25,9 +25,11 @@ const POLL_MS = 1000;
 /** A stream that is not served says so within a round trip; after this long it counts as open. ms. */
 const SETTLE_MS = 50;
 const RECONNECT: BackoffPolicy = { initialMs: 100, maxMs: 2000, factor: 2, resetMs: 30_000 };
-/** How long an announced exit may take to show in the runtime's own state, and the longest wait between looks. ms. */
+/** How long an announced exit may take to show in the runtime's own state. ms. */
 const CONFIRM_LIMIT_MS = 1000;
-const CONFIRM_STEP_MS = 8;
+/** How often it is looked for: while somebody waits for it, and when it only may bring more detail. */
+const CONFIRM_FAST = { firstMs: 1, maxMs: 8 };
+const CONFIRM_SLOW = { firstMs: 16, maxMs: 16 };
 
 export interface LifecycleOptions {
   readonly client: CriClient;
@@ -52,6 +54,8 @@ export class LifecycleEvents {
   #relistTimer: Timer | undefined;
   #relistFailed = false;
   #running: Promise<void> | undefined;
+  /** Containers that are dead, whose end the runtime is still busy with. */
+  readonly #settling = new Map<string, Promise<unknown>>();
   readonly #settledWaiters = new Set<(source: EventSource | undefined) => void>();
 
   constructor(options: LifecycleOptions) {
@@ -81,6 +85,18 @@ export class LifecycleEvents {
   }
   noteRemoved(id: string): void {
     this.#told.delete(id);
+  }
+
+  /**
+   * Waits until the runtime has finished with the ends of the pod's containers, all or one. Until then it answers a
+   * stop or a removal with an error from a shim that is just going away.
+   */
+  async deathsSettled(podUID: PodUID, id?: string): Promise<void> {
+    const { registry } = this.#options;
+    const settling = [...this.#settling].filter(([container]) =>
+      id === undefined ? registry.get(container)?.pod.uid === podUID : container === id,
+    );
+    await Promise.all(settling.map(([, settled]) => settled));
   }
 
   close(): void {
@@ -208,14 +224,33 @@ export class LifecycleEvents {
     const known = registry.get(id) ?? (event.kind === 'started' ? undefined : await this.#lookUp(id));
     if (known === undefined) return;
     if (event.kind === 'oom') {
-      observer.forget(id);
-      this.#emit(id, known, 'podSync', at);
+      if (observer.noteOom(id)) this.#emit(id, known, 'podSync', at);
       return;
     }
-    if (event.kind === 'exited') await this.#confirmDead(id, known);
-    const state = event.kind === 'started' ? 'running' : 'dead';
-    this.#told.set(id, { podUID: known.pod.uid, kind: known.kind, state });
-    this.#emit(id, known, event.kind === 'started' ? 'containerStarted' : 'containerDied', at);
+    const podUID = known.pod.uid;
+    const { kind } = known;
+    if (event.kind === 'started') {
+      this.#told.set(id, { podUID, kind, state: 'running' });
+      this.#emit(id, known, 'containerStarted', at);
+      return;
+    }
+    const announced = event.exitCode !== undefined && observer.announceExit(id, event.exitCode, at);
+    const told = observer.cached(id);
+    const confirmation = this.#confirmDead(id, known, announced ? CONFIRM_SLOW : CONFIRM_FAST);
+    if (announced) {
+      const done = (): boolean => this.#settling.delete(id);
+      // A failure to confirm is reported below; whoever waits for the end of it need only know that it ended.
+      this.#settling.set(id, confirmation.then(done, done));
+    } else await confirmation;
+    this.#told.set(id, { podUID, kind, state: 'dead' });
+    this.#emit(id, known, 'containerDied', at);
+    if (!announced) return;
+    // What was told is the kernel's word; what the runtime makes of it may say more (OOMKilled).
+    await confirmation;
+    const confirmed = observer.cached(id);
+    if (told !== undefined && confirmed !== undefined && !sameExit(told, confirmed)) {
+      this.#emit(id, known, 'podSync', at);
+    }
   }
 
   #emit(id: string, known: KnownId, type: PodLifecycleEvent['type'], at: number): void {
@@ -234,24 +269,18 @@ export class LifecycleEvents {
   /** An id that nobody told us of: made by someone else, or before we started. */
   async #lookUp(id: string): Promise<KnownId | undefined> {
     const { registry, observer } = this.#options;
-    if ((await observer.readContainer(id)) === undefined) await observer.readSandboxReady(id);
+    if (!(await observer.lookUpContainer(id))) await observer.readSandboxReady(id);
     return registry.get(id);
   }
 
-  /**
-   * Waits until the runtime's own state shows the exit. The wait starts at 1 ms and grows to 8: the runtime is
-   * tearing the task down meanwhile, some 10 to 30 ms. After a second the worker is woken anyway.
-   */
-  async #confirmDead(id: string, known: KnownId): Promise<void> {
+  /** Waits until the runtime's own state shows the exit: it is tearing the task down meanwhile. A second at most. */
+  async #confirmDead(id: string, known: KnownId, steps: { readonly firstMs: number; readonly maxMs: number }) {
     const { observer, clock } = this.#options;
-    if (observer.knowsExit(id)) return;
     const deadline = clock.monotonic() + CONFIRM_LIMIT_MS;
-    for (let step = 1; ; step = Math.min(step * 2, CONFIRM_STEP_MS)) {
-      const alive =
-        known.kind === 'sandbox'
-          ? (await observer.readSandboxReady(id)) === true
-          : (await observer.readContainer(id))?.state === 'running';
-      if (!alive || clock.monotonic() >= deadline) return;
+    for (let step = steps.firstMs; ; step = Math.min(step * 2, steps.maxMs)) {
+      const dead =
+        known.kind === 'sandbox' ? (await observer.readSandboxReady(id)) !== true : await observer.confirmExit(id);
+      if (dead || clock.monotonic() >= deadline) return;
       await clock.sleep(step, this.#stop.signal);
     }
   }

@@ -6,4 +6,6 @@ export interface RuntimeEvent {
   readonly id: string;
   /** Epoch ms, by the runtime's clock. */
   readonly at: number;
+  /** Of an exit, where the stream tells it. */
+  readonly exitCode?: number;
 }

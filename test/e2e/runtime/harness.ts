@@ -33,6 +33,7 @@ export interface RuntimeLab {
   readonly containerd: RunningContainerd;
   readonly cgroups: NodeCgroups;
   readonly node: NodeSettings;
+  readonly tracer: Tracer;
   readonly spans: Span[];
   readonly troubles: string[];
   readonly image: RuntimeImage;
@@ -115,7 +116,7 @@ export async function startRuntimeLab(bridge: string, subnet: string): Promise<R
     const runtime = another();
     const image = await runtime.imageStatus(BUSYBOX);
     if (image === undefined) throw new Error(`${BUSYBOX} was imported and is not there`);
-    return { root, containerd, cgroups, node, spans, troubles, image, runtime, another, close };
+    return { root, containerd, cgroups, node, tracer, spans, troubles, image, runtime, another, close };
   } catch (error) {
     await close();
     throw error;

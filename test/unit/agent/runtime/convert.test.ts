@@ -123,6 +123,7 @@ describe('what was read before still holds', () => {
     ['an OOM kill', { ...killed, reason: 'OOMKilled' }, 'exited', 1000, true],
     ['running and running still', { ...base, state: 'running' }, 'running', 0, true],
     ['running and dead by now', { ...base, state: 'running' }, 'exited', 0, false],
+    ['dead, while a list still shows it running', base, 'running', 0, true],
     ['unknown', { ...base, state: 'unknown' }, 'unknown', 0, false],
   ])('%s', (_what, cached, state, now, expected) => {
     expect(isCurrent(cached, state, now)).toBe(expected);

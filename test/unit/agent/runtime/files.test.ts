@@ -20,6 +20,8 @@ import { freeBlock, userNamespace } from '../../../../agent/runtime/userns.ts';
 import type { ContainerStatus__Output } from '../../../../proto/gen/runtime/v1/ContainerStatus.ts';
 import { pod } from './fixtures.ts';
 
+/** The runtime has written the log to its end. */
+const DEAD = { logIsComplete: true };
 let root: string;
 let files: PodFiles;
 const REF = { uid: podUID('1234-abcd'), namespace: 'demo', name: 'web' };
@@ -151,22 +153,31 @@ describe('the termination message', () => {
   ])('%s', (_rule, file, logged, overrides, policy, expected) => {
     if (file !== undefined) write(file);
     if (logged !== undefined) log(logged);
-    expect(terminationMessage(status(overrides, policy))).toBe(expected);
+    expect(terminationMessage(status(overrides, policy), DEAD)).toBe(expected);
   });
 
   test('is the last 4096 bytes of the file, and the last 2048 of the log', () => {
     write(`${'a'.repeat(5000)}end`);
-    expect(terminationMessage(status({}))).toBe(`${'a'.repeat(4093)}end`);
+    expect(terminationMessage(status({}), DEAD)).toBe(`${'a'.repeat(4093)}end`);
     write('');
     log(`${'b'.repeat(5000)}`);
-    expect(terminationMessage(status({}, 'FallbackToLogsOnError'))).toBe(`${'b'.repeat(2047)}\n`);
+    expect(terminationMessage(status({}, 'FallbackToLogsOnError'), DEAD)).toBe(`${'b'.repeat(2047)}\n`);
+  });
+
+  test('is not known yet where it would be the end of a log that is still being written', () => {
+    write('');
+    log('half of');
+    expect(terminationMessage(status({}, 'FallbackToLogsOnError'), { logIsComplete: false })).toBeUndefined();
+    expect(terminationMessage(status({ exit_code: 0 }, 'FallbackToLogsOnError'), { logIsComplete: false })).toBe('');
+    write('bye');
+    expect(terminationMessage(status({}, 'FallbackToLogsOnError'), { logIsComplete: false })).toBe('bye');
   });
 
   test('does not follow a link that the container left, nor wait on a pipe', () => {
     writeFileSync(join(root, 'secret'), 'secret');
     symlinkSync(join(root, 'secret'), join(root, 'termination'));
     expect(lstatSync(join(root, 'termination')).isSymbolicLink()).toBe(true);
-    expect(terminationMessage(status({}))).toMatch(/^Error on reading termination log .*ELOOP/);
+    expect(terminationMessage(status({}), DEAD)).toMatch(/^Error on reading termination log .*ELOOP/);
     execFileSync('mkfifo', [join(root, 'fifo')]);
     expect(() => readFileEnd(join(root, 'fifo'), 10)).toThrow('is not a regular file');
   });

@@ -35,12 +35,12 @@ describe('containerd’s events', () => {
     [
       'an exit, dated by the exit itself',
       envelope('TaskExit', exit),
-      { kind: 'exited', id: 'c1', at: 1_699_999_999_999 },
+      { kind: 'exited', id: 'c1', at: 1_699_999_999_999, exitCode: 3 },
     ],
     [
       'an exit without a date',
       envelope('TaskExit', types.TaskExit.serialize({ container_id: 'c1', id: 'c1' })),
-      { kind: 'exited', id: 'c1', at: 1_700_000_000_250 },
+      { kind: 'exited', id: 'c1', at: 1_700_000_000_250, exitCode: 0 },
     ],
     ['an OOM kill', envelope('TaskOOM', oom), { kind: 'oom', id: 'c1', at: 1_700_000_000_250 }],
     [

@@ -65,8 +65,9 @@ async function setup(
   return { fake, runtime, events, next };
 }
 
-function sendExit(fake: FakeCri, id: string): void {
-  const value = types.TaskExit.serialize({ container_id: id, id, exited_at: { seconds: 100, nanos: 0 } });
+function sendExit(fake: FakeCri, id: string, exit_status = 3): void {
+  const exited_at = { seconds: 100, nanos: 0 };
+  const value = types.TaskExit.serialize({ container_id: id, id, exit_status, exited_at });
   for (const stream of fake.streams.containerd) {
     stream.write({
       namespace: 'k8s.io',
@@ -105,21 +106,71 @@ describe('the source of events', () => {
 });
 
 describe('containerd’s event stream', () => {
-  test('an exit is told only once the runtime shows it, and the observation after needs two calls', async () => {
+  test('an exit is told at once, and an observation shows it although the runtime does not yet', async () => {
+    const { fake, runtime, next } = await setup({ cri: false, containerd: true });
+    await runtime.capabilities();
+    await runtime.observePod(POD);
+    const before = fake.calls.length;
+    sendExit(fake, 'c1', 3);
+    expect(await next(() => true)).toEqual({ podUID: 'u1', type: 'containerDied', containerId: 'c1', at: 100_000 });
+    expect(fake.containers.get('c1')?.state).toBe('CONTAINER_RUNNING');
+    const [container] = (await runtime.observePod(POD)).containers;
+    expect(container).toMatchObject({
+      state: 'exited',
+      exitCode: 3,
+      reason: 'Error',
+      startedAt: 3000,
+      finishedAt: 100_000,
+      sandboxId: 's1',
+    });
+    const calls = fake.calls.slice(before).filter((call) => call.startsWith('List'));
+    expect(calls.sort()).toEqual(['ListContainers', 'ListPodSandbox']);
+  });
+
+  test('when the runtime then says more of the end, the pod is woken again', async () => {
     const { fake, runtime, next, events } = await setup({ cri: false, containerd: true });
     await runtime.capabilities();
     await runtime.observePod(POD);
-    sendExit(fake, 'c1');
-    // The runtime takes a while to notice: the adapter looks again until it has.
-    while (fake.calls.filter((call) => call === 'ContainerStatus').length < 4) await systemClock.sleep(1);
+    sendExit(fake, 'c1', 3);
+    await next(({ type }) => type === 'containerDied');
+    fake.set('c1', { ...EXITED, reason: 'OOMKilled' });
+    await next(({ type }) => type === 'podSync');
+    expect((await runtime.observePod(POD)).containers[0]).toMatchObject({ reason: 'OOMKilled' });
+    expect(events.map(({ type }) => type)).toEqual(['containerDied', 'podSync']);
+  });
+
+  test('a stop of what has died by itself waits for the runtime to be done with it, and asks for nothing', async () => {
+    const { fake, runtime, next } = await setup({ cri: false, containerd: true });
+    await runtime.capabilities();
+    const [container] = (await runtime.observePod(POD)).containers;
+    if (container === undefined) throw new Error('no container');
+    sendExit(fake, 'c1', 0);
+    await next(({ type }) => type === 'containerDied');
+    let stopped = false;
+    const stopping = runtime.stopContainer(container.id, 30).then(() => {
+      stopped = true;
+    });
+    const seen = fake.calls.length;
+    while (fake.calls.length < seen + 2) await systemClock.sleep(1);
+    expect(stopped).toBe(false);
+    fake.set('c1', { ...EXITED, exit_code: 0 });
+    await stopping;
+    expect(fake.calls).not.toContain('StopContainer');
+  });
+
+  test('an exit whose message is the end of the log is told only once the runtime shows it', async () => {
+    const { fake, runtime, next, events } = await setup({ cri: false, containerd: true });
+    const annotations = { 'io.kubernetes.container.terminationMessagePolicy': 'FallbackToLogsOnError' };
+    fake.set('c1', { annotations, log_path: '/nonexistent/0.log' });
+    await runtime.capabilities();
+    await runtime.observePod(POD);
+    const seen = fake.calls.length;
+    sendExit(fake, 'c1', 3);
+    while (fake.calls.length < seen + 3) await systemClock.sleep(1);
     expect(events).toEqual([]);
     fake.set('c1', EXITED);
-    const event = await next(({ type }) => type === 'containerDied');
-    expect(event).toEqual({ podUID: 'u1', type: 'containerDied', containerId: 'c1', at: 100_000 });
-    const before = fake.calls.length;
-    const [container] = (await runtime.observePod(POD)).containers;
-    expect(container).toMatchObject({ state: 'exited', exitCode: 3, finishedAt: 100_000, sandboxId: 's1' });
-    expect(fake.calls.slice(before).sort()).toEqual(['ListContainers', 'ListPodSandbox']);
+    await next(({ type }) => type === 'containerDied');
+    expect((await runtime.observePod(POD)).containers[0]).toMatchObject({ state: 'exited', exitCode: 3 });
   });
 
   test('the exit of a sandbox wakes its pod', async () => {
