@@ -1,11 +1,11 @@
-// Attachments on disk, so that each can be undone by whoever comes after a crash: `<cacheDir>/<container
+// Attachments on disk, so that each can be undone by whoever comes after a crash: `<cacheDir>/attachments/<container
 // id>/<interface>@<network>.json`, each file replaced atomically. An entry exists from before the first plugin of an
 // ADD runs until the last one of a DEL succeeded. Never runs a plugin.
 //
 // File calls are synchronous here: each takes some 20 µs, while the way through the thread pool and back, several times
 // per ADD, would cost a pod's start 3 to 4 ms.
 
-import { mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readdirSync, readFileSync, renameSync, rmdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { isErrno } from '../lib/errors.ts';
 import { isJsonObject, tryParseJson } from './json.ts';
@@ -32,8 +32,9 @@ export interface CacheListing {
 
 export class AttachmentCache {
   readonly #dir: string;
-  constructor(dir: string) {
-    this.#dir = dir;
+  /** `cacheDir` may have other things in it: /var/lib/cni holds those of libcni and host-local. */
+  constructor(cacheDir: string) {
+    this.#dir = join(cacheDir, 'attachments');
   }
 
   #path(
@@ -57,6 +58,12 @@ export class AttachmentCache {
     const dir = join(this.#dir, entry.containerId);
     // What is left may be the temporary file of a write that was killed.
     if (!namesIn(dir).some((name) => name.endsWith('.json'))) rmSync(dir, { recursive: true, force: true });
+    if (namesIn(this.#dir).length > 0) return;
+    try {
+      rmdirSync(this.#dir);
+    } catch (error) {
+      if (!isErrno(error, 'ENOENT', 'ENOTEMPTY')) throw error;
+    }
   }
 
   /** The attachments of one container. Rejects when a file of it cannot be understood. */

@@ -2,12 +2,15 @@
 // portmap and firewall make once and never remove, and nftables tables that came into being with them. What was there
 // before, and whatever still has a user, stays.
 
+import { rm } from 'node:fs/promises';
+import { join } from 'node:path';
 import type { Clock } from '../lib/clock.ts';
 import { isErrno } from '../lib/errors.ts';
 import { type Exec, exec, execOk } from '../lib/exec.ts';
 import type { Tracer } from '../lib/trace.ts';
 import { isJsonObject } from './json.ts';
 import { CniRuntime, type GarbageReport } from './runtime.ts';
+import { SHIM_NETWORK } from './shim/install.ts';
 import type { JsonObject } from './types.ts';
 
 /** The firewall as far as CNI plugins change it. Plain JSON: a lab keeps it from its start to its end. */
@@ -238,16 +241,30 @@ export function emptyNftObjects(
 
 // ---------------------------------------------------------------- attachments
 
+/** Where containerd's own CNI library remembers the attachments it asked the shim for. */
+const RUNTIME_CACHE_DIR = '/var/lib/cni';
+
 /**
- * Undoes every attachment in a cache directory, for a lab that goes down without an agent. What could not be undone
- * is in the report's failures.
+ * Undoes every attachment in a cache directory, for a lab that goes down without an agent, and removes what the
+ * container runtime, which is gone as well then, remembers of the same containers. What could not be undone is in the
+ * report's failures.
  */
-export function releaseAllAttachments(options: {
+export async function releaseAllAttachments(options: {
   readonly cacheDir: string;
   readonly binDirs: readonly string[];
   readonly tracer: Tracer;
   readonly clock: Clock;
   readonly exec?: Exec;
+  /** Default /var/lib/cni. */
+  readonly runtimeCacheDir?: string;
 }): Promise<GarbageReport> {
-  return new CniRuntime(options).collectGarbage(undefined, async () => true);
+  const report = await new CniRuntime(options).collectGarbage(undefined, async () => true);
+  const results = join(options.runtimeCacheDir ?? RUNTIME_CACHE_DIR, 'results');
+  for (const { containerID, ifname } of report.removed) {
+    // libcni's names: <network>-<container>-<interface>.
+    for (const name of [`${SHIM_NETWORK}-${containerID}-${ifname}`, `cni-loopback-${containerID}-lo`]) {
+      await rm(join(results, name), { force: true });
+    }
+  }
+  return report;
 }

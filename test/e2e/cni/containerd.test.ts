@@ -8,6 +8,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, expect, it } from 'vitest';
 import { createAgentNetwork } from '../../../agent/network/agent-network.ts';
 import type { AgentNetwork } from '../../../agent/network/options.ts';
 import type { SandboxId } from '../../../agent/ports/runtime.ts';
+import { releaseAllAttachments } from '../../../cni/cleanup.ts';
 import { systemClock } from '../../../lib/clock.ts';
 import { execOk } from '../../../lib/exec.ts';
 import { Tracer } from '../../../lib/trace.ts';
@@ -187,4 +188,25 @@ it('a pod made while the agent is away fails with the reason, and one that lived
   await call(cri, 'RemovePodSandbox', { pod_sandbox_id: id }, DEADLINE);
   expect(await remains(network)).toEqual([]);
   await eventually('the namespaces are gone', async () => (await netnsNames()).join() === netnsBefore.join());
+});
+
+it('when nobody else is left to undo it, the cache directory alone is enough to leave nothing, not even what libcni keeps', async () => {
+  await writeConf(network, bridgeChain(network, { ipMasq: true }));
+  await agent.start();
+  await eventually('containerd has read the conflist', networkReady);
+  const { pod_sandbox_id: id } = await call(cri, 'RunPodSandbox', { config: sandboxConfig('orphan') }, DEADLINE);
+  const kept = async () => (await readdir('/var/lib/cni/results')).filter((name) => name.includes(id));
+  expect((await kept()).sort()).toEqual([`cni-loopback-${id}-lo`, `nodelet-${id}-eth0`]);
+  await agent.close();
+  const { cacheDir, binDir, tracer } = network;
+  const report = await releaseAllAttachments({ cacheDir, binDirs: [binDir, PLUGIN_DIR], tracer, clock: systemClock });
+  expect(report).toEqual({ removed: [{ containerID: id, ifname: 'eth0' }], failures: [] });
+  expect(await kept()).toEqual([]);
+  expect(await remains(network)).toEqual([]);
+  // Back again, for the sandbox itself to be removed as any other.
+  await containerd.restart();
+  await agent.start();
+  await call(cri, 'StopPodSandbox', { pod_sandbox_id: id }, DEADLINE);
+  await call(cri, 'RemovePodSandbox', { pod_sandbox_id: id }, DEADLINE);
+  await eventually('the namespace is gone', async () => (await netnsNames()).join() === netnsBefore.join());
 });
