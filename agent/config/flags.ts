@@ -12,7 +12,7 @@ import { completeConfiguration, type RawConfiguration, readConfigurationText } f
 import { KUBELET_FIELDS } from './kubelet-fields.ts';
 import { parseNodeLabels } from './node-labels.ts';
 import type { AgentOptions } from './options.ts';
-import { notActedOn } from './schema.ts';
+import { type FieldTable, notActedOn } from './schema.ts';
 
 export const DEFAULT_ROOT_DIR = '/var/lib/nodelet/kubelet';
 export const DEFAULT_RUNTIME_ENDPOINT = 'unix:///run/containerd/containerd.sock';
@@ -32,13 +32,24 @@ const PLACEHOLDER: Readonly<Record<FlagKind, string>> = {
 export function addAgentFlags(command: Command): Command {
   for (const row of [...OWN_FLAGS, ...FIELD_FLAGS]) {
     const names = row.flag === 'v' ? '-v, --v' : `--${row.flag}`;
-    const option = new Option(`${names} ${PLACEHOLDER[row.kind]}`, row.about);
+    const about = isActedOn(row) ? row.about : `${row.about} [accepted, not acted on]`;
+    const option = new Option(`${names} ${PLACEHOLDER[row.kind]}`, about);
     if (REPEATED.has(row.kind)) {
       option.argParser((value: string, before: readonly string[] | undefined) => [...(before ?? []), value]);
     }
     command.addOption(option);
   }
   return command;
+}
+
+function isActedOn({ field = [] }: FlagRow): boolean {
+  let table: FieldTable | undefined = KUBELET_FIELDS;
+  for (const name of field) {
+    const found: FieldTable[string] | undefined = table?.[name];
+    if (found?.acted === false) return false;
+    table = found?.fields;
+  }
+  return true;
 }
 
 /** The key under which commander keeps a flag. */

@@ -85,10 +85,10 @@ export const KUBELET_FIELDS = {
   streamingConnectionIdleTimeout: accepted(duration, 240 * MINUTE),
 
   // ---- where pods come from
-  staticPodPath: used(text),
+  staticPodPath: accepted(text),
   staticPodURL: accepted(text),
   staticPodURLHeader: accepted(mapOf(listOf(text))),
-  fileCheckFrequency: used(duration, 20_000),
+  fileCheckFrequency: accepted(duration, 20_000),
   httpCheckFrequency: accepted(duration, 20_000),
   syncFrequency: used(duration, MINUTE),
   runOnce: accepted(bool),
@@ -137,7 +137,7 @@ export const KUBELET_FIELDS = {
   imageMaximumGCAge: accepted(duration, 0),
   imageGCHighThresholdPercent: accepted(int32, 85),
   imageGCLowThresholdPercent: accepted(int32, 80),
-  crashLoopBackOff: used(object({ maxContainerRestartPeriod: used(optional(duration)) })),
+  crashLoopBackOff: accepted(object({ maxContainerRestartPeriod: accepted(optional(duration)) })),
   seccompDefault: used(bool),
 
   // ---- container logs
@@ -150,7 +150,7 @@ export const KUBELET_FIELDS = {
   // ---- cgroups and resources
   cgroupRoot: used(text),
   cgroupDriver: used(oneOf('cgroupfs', 'systemd')),
-  cgroupsPerQOS: used(bool, true),
+  cgroupsPerQOS: accepted(bool, true),
   kubeletCgroups: accepted(text),
   systemCgroups: accepted(text),
   cpuCFSQuota: used(bool, true),
@@ -177,7 +177,7 @@ export const KUBELET_FIELDS = {
   reservedMemory: accepted(listOf(object({ numaNode: accepted(int32), limits: accepted(mapOf(quantity)) }))),
   localStorageCapacityIsolation: accepted(bool, true),
   userNamespaces: accepted(object({ idsPerPod: accepted(int64, 65_536) })),
-  allowedUnsafeSysctls: used(listOf(text)),
+  allowedUnsafeSysctls: accepted(listOf(text)),
   protectKernelDefaults: accepted(bool),
 
   // ---- eviction and shutdown

@@ -117,6 +117,12 @@ describe('the agent’s flags', () => {
     expect(() => options(...args)).toThrow(message);
   });
 
+  test('say in the help which of them change nothing', () => {
+    const help = addAgentFlags(new Command()).helpInformation().replace(/\s+/g, ' ');
+    expect(help).toMatch(/--hairpin-mode <value> [^[]*\[accepted, not acted on\]/);
+    expect(help).not.toMatch(/--max-pods <n> [^-]*\[accepted/);
+  });
+
   test('refuse an unknown flag', () => {
     expect(() => options('--no-such-flag', 'x')).toThrow(/unknown option '--no-such-flag'/);
   });
