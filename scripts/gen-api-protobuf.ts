@@ -65,7 +65,9 @@ function parse(text: string, current: string): Messages {
     const field = /^(optional |repeated |)(map<.+>|[.\w]+) (\w+) = (\d+)/.exec(line);
     if (field === null || fields === undefined) continue;
     const [, label = '', type = '', name = '', number = ''] = field;
-    fields[number] = `${name}:${label === 'repeated ' ? '[]' : ''}${typeOf(type, current)}`;
+    // The one name that JSON spells otherwise.
+    const jsonName = name === 'uID' ? 'uid' : name;
+    fields[number] = `${jsonName}:${label === 'repeated ' ? '[]' : ''}${typeOf(type, current)}`;
   }
   return messages;
 }

@@ -256,7 +256,9 @@ function replaceStored(
   if (countsGenerations(row, object) && specChanged(object, old)) {
     metadata.generation = (old.metadata.generation ?? 0) + 1;
   }
-  reject(row, object, rules.validate(object, old));
+  // A kind that knows its subresource's rules judges by them; they include what holds for any kind.
+  const ownRules = row.strategy.validateSubresource?.[rules.subresource ?? ''];
+  reject(row, object, ownRules === undefined ? rules.validate(object, old) : ownRules(object, old));
   return store(registry, row, stored, object, old, options.dryRun);
 }
 
