@@ -1,0 +1,119 @@
+import { once } from 'node:events';
+import { createServer, get, type IncomingMessage, type Server } from 'node:http';
+import { afterEach, describe, expect, it } from 'vitest';
+import { serveWatch, type WatchResponseOptions } from '../../../../apiserver/http/watch.ts';
+import { parseSelection } from '../../../../apiserver/registry/selectors.ts';
+import { createPod, type Fixture, fixture, pods } from '../support.ts';
+
+const servers: Server[] = [];
+afterEach(() => {
+  for (const server of servers.splice(0)) {
+    server.closeAllConnections();
+    server.close();
+  }
+});
+
+async function watch(
+  f: Fixture,
+  more: { resourceVersion?: string; allowBookmarks?: boolean; as?: 'object' | 'table'; timeoutSeconds?: number } = {},
+): Promise<{ response: IncomingMessage; lines: () => unknown[] }> {
+  const options: WatchResponseOptions = {
+    watch: {
+      namespace: 'ns',
+      selection: parseSelection(pods, '', ''),
+      resourceVersion: more.resourceVersion ?? '',
+      resourceVersionMatch: '',
+      allowBookmarks: more.allowBookmarks ?? false,
+    },
+    render: { form: { media: 'json', as: more.as ?? 'object', version: 'v1', pretty: false }, includeObject: 'None' },
+    timeoutSeconds: more.timeoutSeconds,
+    clock: f.clock,
+    headers: {},
+  };
+  const server = createServer((_request, response) => serveWatch(f.registry, pods, response, options));
+  servers.push(server);
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const address = server.address();
+  const port = typeof address === 'object' && address !== null ? address.port : 0;
+  const [response] = (await once(get({ port, host: '127.0.0.1' }), 'response')) as [IncomingMessage];
+  let text = '';
+  response.setEncoding('utf8');
+  response.on('data', (chunk: string) => {
+    text += chunk;
+  });
+  return {
+    response,
+    lines: () =>
+      text
+        .split('\n')
+        .filter((line) => line !== '')
+        .map((line): unknown => JSON.parse(line)),
+  };
+}
+
+describe('a watch on the wire', () => {
+  it('answers at once, before there is anything to tell', async () => {
+    const { response, lines } = await watch(fixture());
+    expect([response.statusCode, response.headers['content-type'], lines()]).toEqual([200, 'application/json', []]);
+  });
+
+  it('is one JSON document per line, the same bytes for every watcher', async () => {
+    const f = fixture();
+    const [one, two] = [await watch(f), await watch(f)];
+    createPod(f, 'a');
+    await expect.poll(() => [one.lines().length, two.lines().length]).toEqual([1, 1]);
+    expect(one.lines()).toEqual(two.lines());
+    expect(one.lines()).toMatchObject([{ type: 'ADDED', object: { kind: 'Pod', metadata: { name: 'a' } } }]);
+  });
+
+  it('tells of history that is gone as an ERROR event with a 410 Status, and ends', async () => {
+    const f = fixture();
+    f.store.compact(f.store.revision);
+    const { response, lines } = await watch(f, { resourceVersion: '1' });
+    await once(response, 'end');
+    expect(response.statusCode).toBe(200);
+    expect(lines()).toMatchObject([{ type: 'ERROR', object: { kind: 'Status', code: 410, reason: 'Expired' } }]);
+  });
+
+  it('sends a bookmark every minute to those that want them', async () => {
+    const f = fixture();
+    const [wants, does_not] = [await watch(f, { allowBookmarks: true }), await watch(f)];
+    await f.clock.advance(60_000);
+    await expect.poll(() => wants.lines().length).toBe(1);
+    const resourceVersion = String(f.store.revision);
+    expect(wants.lines()).toMatchObject([{ type: 'BOOKMARK', object: { kind: 'Pod', metadata: { resourceVersion } } }]);
+    expect(does_not.lines()).toEqual([]);
+  });
+
+  it('ends when its time is up, and sets no timer after that', async () => {
+    const f = fixture();
+    const { response } = await watch(f, { timeoutSeconds: 5, allowBookmarks: true });
+    const ended = once(response, 'end');
+    await f.clock.advance(5000);
+    await ended;
+    await expect.poll(() => f.clock.timers).toBe(0);
+  });
+
+  it('lets go of everything when the client leaves', async () => {
+    const f = fixture();
+    await f.clock.advance(5000);
+    expect(f.clock.timers).toBe(0);
+    const { response } = await watch(f, { allowBookmarks: true });
+    expect(f.clock.timers).toBe(2);
+    response.destroy();
+    await expect.poll(() => f.clock.timers).toBe(0);
+  });
+
+  it('as a table says its columns with the first event only', async () => {
+    const f = fixture();
+    const { lines } = await watch(f, { as: 'table' });
+    createPod(f, 'a');
+    createPod(f, 'b');
+    await expect.poll(() => lines().length).toBe(2);
+    expect(lines()).toMatchObject([
+      { object: { kind: 'Table', columnDefinitions: [{ name: 'Name' }, { name: 'Age' }] } },
+      { object: { kind: 'Table', columnDefinitions: null, rows: [{ cells: ['b', '0s'] }] } },
+    ]);
+  });
+});
