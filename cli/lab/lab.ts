@@ -15,7 +15,7 @@ import { type Clock, systemClock } from '../../lib/clock.ts';
 import { errorMessage, isErrno, UserError } from '../../lib/errors.ts';
 import { exec } from '../../lib/exec.ts';
 import { Tracer } from '../../lib/trace.ts';
-import { choosePort, chooseSubnet, claimSubnet, takenSubnets } from './allocate.ts';
+import { choosePort, chooseSubnet, claimSubnet, takenSubnets, usualPort } from './allocate.ts';
 import { type Child, startChild } from './child.ts';
 import { cleanLab, labContainerdPaths } from './clean.ts';
 import { forwardPolicyDrops, renderConflist, renderKubeletConfiguration } from './config.ts';
@@ -166,8 +166,17 @@ class Lab implements RunningLab {
     const made = await Promise.all(SHARED_DIRECTORIES.map(async (path) => ((await exists(path)) ? [] : [path])));
     const madeRoot = earlier?.madeRoot ?? !(await exists(paths.root));
     const { apiserverPort, kubeletPort } = this.#options;
-    const apiserver = await choosePort('the API server', apiserverPort, earlier?.apiserverPort ?? 6443);
-    const kubelet = await choosePort('the kubelet API', kubeletPort, earlier?.kubeletPort ?? 10250, apiserver);
+    const apiserver = await choosePort(
+      'the API server',
+      apiserverPort,
+      earlier?.apiserverPort ?? usualPort(paths, 6443),
+    );
+    const kubelet = await choosePort(
+      'the kubelet API',
+      kubeletPort,
+      earlier?.kubeletPort ?? usualPort(paths, 10250),
+      apiserver,
+    );
     const taken = await takenSubnets(paths.hash);
     const subnet = chooseSubnet(paths.hash, taken);
     if (subnet === undefined) throw new UserError('no /24 of 10.244.0.0/16 is free for pods on this machine');

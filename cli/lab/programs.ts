@@ -4,7 +4,8 @@ import { fileURLToPath } from 'node:url';
 import type { LabPaths } from './paths.ts';
 import type { LabState } from './state.ts';
 
-const MAIN = fileURLToPath(new URL('../main.ts', import.meta.url));
+/** The wrapper knows how each process is best run: compiled code kept between runs, and a small heap for the agent. */
+const COMMAND = fileURLToPath(new URL('../../bin/nodelet', import.meta.url));
 
 export interface Program {
   readonly command: string;
@@ -12,7 +13,7 @@ export interface Program {
 }
 
 function nodelet(...args: string[]): Program {
-  return { command: process.execPath, args: ['--disable-warning=ExperimentalWarning', MAIN, ...args] };
+  return { command: COMMAND, args };
 }
 
 export function apiserverProgram(paths: LabPaths, state: LabState, bindAddress: string): Program {
