@@ -1,0 +1,31 @@
+import { describe, expect, it } from 'vitest';
+import { addTallies, tallyLine, tallyOf } from '../../../scripts/tally.ts';
+
+const report = (passed: number, failed: number, pending = 0, files: readonly unknown[] = []) => ({
+  numPassedTests: passed,
+  numFailedTests: failed,
+  numPendingTests: pending,
+  numTodoTests: 0,
+  testResults: files,
+});
+const brokenFile = { status: 'failed', assertionResults: [] };
+const failedFile = { status: 'failed', assertionResults: [{ status: 'failed' }] };
+
+describe('the figures of a test run', () => {
+  it.each([
+    ['a good run', report(5, 0), true, { passed: 5, failed: 0, skipped: 0 }],
+    ['a failing test', report(4, 1, 0, [failedFile]), false, { passed: 4, failed: 1, skipped: 0 }],
+    ['a skipped test', report(4, 0, 2), true, { passed: 4, failed: 0, skipped: 2 }],
+    ['a file that does not load', report(4, 0, 0, [brokenFile]), false, { passed: 4, failed: 1, skipped: 0 }],
+    ['an error outside of tests', report(4, 0), false, { passed: 4, failed: 1, skipped: 0 }],
+    ['no test at all', report(0, 0), true, { passed: 0, failed: 1, skipped: 0 }],
+    ['no report', undefined, false, { passed: 0, failed: 1, skipped: 0 }],
+  ])('of %s', (_, json, ok, expected) => {
+    expect(tallyOf(json, ok)).toEqual(expected);
+  });
+
+  it('add up and end in one line', () => {
+    const sum = addTallies({ passed: 1, failed: 2, skipped: 3 }, { passed: 10, failed: 20, skipped: 30 });
+    expect(tallyLine(sum)).toBe('tests: 11 passed, 22 failed, 33 skipped');
+  });
+});
