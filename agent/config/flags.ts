@@ -42,9 +42,9 @@ export function addAgentFlags(command: Command): Command {
   return command;
 }
 
-function isActedOn({ field = [] }: FlagRow): boolean {
+function isActedOn({ field }: FlagRow): boolean {
   let table: FieldTable | undefined = KUBELET_FIELDS;
-  for (const name of field) {
+  for (const name of field ?? []) {
     const found: FieldTable[string] | undefined = table?.[name];
     if (found?.acted === false) return false;
     table = found?.fields;

@@ -24,6 +24,7 @@ import { createLinuxMounter } from '../../../agent/volumes/linux-mounter.ts';
 import { mountAt, mountsUnder } from '../../../agent/volumes/mountinfo.ts';
 import type { VolumeManager } from '../../../agent/volumes/options.ts';
 import { createPodVolumes } from '../../../agent/volumes/pod-volumes.ts';
+import { ensureSharedRoot, isShared, mountOf } from '../../../agent/volumes/shared-root.ts';
 import type { Pod } from '../../../client/types.ts';
 import { systemClock } from '../../../lib/clock.ts';
 import { type Span, Tracer } from '../../../lib/trace.ts';
@@ -261,6 +262,32 @@ describe('subPaths', () => {
     } finally {
       attacker.kill('SIGKILL');
       await new Promise((resolve) => attacker.once('close', resolve));
+    }
+  });
+});
+
+describe('propagation', () => {
+  test('a shared root lets a second namespace see what is mounted later, and is made once', async () => {
+    const root = join(rootDir, 'shared');
+    await mkdir(join(root, 'volume'), { recursive: true });
+    const already = isShared(mountOf(await mounter.list(), root));
+    expect(await ensureSharedRoot(root, mounter)).toBe(!already);
+    expect(await ensureSharedRoot(root, mounter)).toBe(false);
+    expect(isShared(mountOf(await mounter.list(), root))).toBe(true);
+    // What a HostToContainer container has: a namespace of its own that receives mounts of the machine.
+    const other = spawn('unshare', ['--mount', '--propagation', 'slave', 'sh', '-c', 'echo ready; exec sleep 60'], {
+      stdio: ['ignore', 'pipe', 'ignore'],
+    });
+    try {
+      await new Promise((resolve) => other.stdout.once('data', resolve));
+      await mounter.mount({ fsType: 'tmpfs', source: 'tmpfs', target: join(root, 'volume') });
+      const seen = createLinuxMounter({ tracer, mountInfo: `/proc/${other.pid}/mountinfo` });
+      expect(mountAt(await seen.list(), join(root, 'volume'))?.fsType).toBe('tmpfs');
+    } finally {
+      other.kill('SIGKILL');
+      await new Promise((resolve) => other.once('close', resolve));
+      await mounter.unmount(join(root, 'volume'));
+      if (!already) await mounter.unmount(root);
     }
   });
 });

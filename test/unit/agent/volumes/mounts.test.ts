@@ -8,6 +8,7 @@ import {
 import { createLinuxMounter } from '../../../../agent/volumes/linux-mounter.ts';
 import { mountAt, mountsUnder, parseMountInfo } from '../../../../agent/volumes/mountinfo.ts';
 import type { PreparedVolume } from '../../../../agent/volumes/registry.ts';
+import { isShared, mountOf } from '../../../../agent/volumes/shared-root.ts';
 import { unmountBelow, unmountRound } from '../../../../agent/volumes/unmount.ts';
 import type { ExecResult } from '../../../../lib/exec.ts';
 import { type Span, Tracer } from '../../../../lib/trace.ts';
@@ -44,6 +45,25 @@ describe('mountinfo', () => {
   test('mounts under a directory come newest first, siblings with the same prefix not among them', () => {
     const entries = ['/p/a', '/p/a/b', '/p/ab', '/p/a/c'].map((path) => entry(path));
     expect(mountsUnder(entries, '/p/a').map(({ path }) => path)).toEqual(['/p/a/c', '/p/a/b', '/p/a']);
+  });
+});
+
+describe('the mount that a path is on', () => {
+  const entries = [
+    entry('/', { optional: ['shared:1'] }),
+    entry('/var', { id: 2 }),
+    entry('/var', { id: 3, optional: ['shared:5', 'master:1'] }),
+    entry('/var/li', { id: 4 }),
+  ];
+  test.each([
+    ['/var/lib/x', 3, true],
+    ['/var', 3, true],
+    ['/variable', 1, true],
+    ['/var/li/x', 4, false],
+  ])('%s', (path, id, shared) => {
+    const found = mountOf(entries, path);
+    expect(found?.id).toBe(id);
+    expect(isShared(found)).toBe(shared);
   });
 });
 
