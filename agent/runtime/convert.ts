@@ -21,6 +21,7 @@ import {
   ANNOTATION_HASH,
   ANNOTATION_TERMINATION_PATH,
   containerTypeOf,
+  imageNameOf,
   LABEL_CONTAINER_NAME,
   restartCountOf,
 } from './config/labels.ts';
@@ -91,7 +92,7 @@ export function shallowContainer(item: Container__Output): ContainerSnapshot {
     exitCode: 0,
     reason: '',
     message: '',
-    image: item.image?.user_specified_image || item.image?.image || '',
+    image: imageNameOf(item.annotations, item.image),
     imageId: item.image_ref,
     logPath: '',
   };
@@ -126,7 +127,7 @@ export function fullContainer(sandbox: string, status: ContainerStatus__Output, 
     exitCode: status.exit_code,
     reason: status.reason,
     message,
-    image: status.image?.user_specified_image || status.image?.image || '',
+    image: imageNameOf(status.annotations, status.image),
     imageId: status.image_ref,
     logPath: status.log_path,
     ...(user === undefined

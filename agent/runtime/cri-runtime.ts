@@ -176,15 +176,18 @@ export function createCriRuntime(options: CriRuntimeOptions): CriRuntime {
     await settled(id);
     if (registry.get(id) === undefined) await observer.readSandboxReady(id);
     const known = registry.get(id);
-    events.noteRemoved(id);
+    const last = known !== undefined && !registry.hasOtherSandbox(known.pod.uid, id);
+    // The containers in it go with it; none of that is news to the worker that asked.
+    const going = last ? registry.idsOf(known.pod.uid) : [id];
+    for (const gone of going) events.noteRemoved(gone);
     await unlessGone(() =>
       call(runtime, 'RemovePodSandbox', { pod_sandbox_id: id }, { deadlineMs, attributes: { sandbox: id } }),
     );
-    if (known !== undefined && !registry.hasOtherSandbox(known.pod.uid, id)) {
-      preparing('RemovePodSandbox', () => files.removePod(known.pod));
+    if (last) preparing('RemovePodSandbox', () => files.removePod(known.pod));
+    for (const gone of going) {
+      observer.forget(gone);
+      registry.forget(gone);
     }
-    observer.forget(id);
-    registry.forget(id);
     sandboxConfigs.delete(id);
   }
 

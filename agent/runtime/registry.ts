@@ -39,4 +39,8 @@ export class IdRegistry {
   ids(): string[] {
     return [...this.#known.keys()];
   }
+
+  idsOf(uid: string): string[] {
+    return [...this.#known].filter(([, known]) => known.pod.uid === uid).map(([id]) => id);
+  }
 }

@@ -20,6 +20,8 @@ const ANNOTATION_POD_DELETION_GRACE = 'io.kubernetes.pod.deletionGracePeriod';
 const ANNOTATION_POD_TERMINATION_GRACE = 'io.kubernetes.pod.terminationGracePeriod';
 /** Ours: the kubelet finds the type by name in the spec, which may be gone when we look. */
 export const ANNOTATION_TYPE = 'io.nodelet.container.type';
+/** Ours: of an image with several names a runtime tells any of them, and older ones have no field for the pod's. */
+export const ANNOTATION_IMAGE = 'io.nodelet.container.image';
 
 type Strings = Record<string, string>;
 
@@ -55,6 +57,7 @@ export function containerAnnotations(spec: ContainerSpec): Strings {
     [ANNOTATION_TERMINATION_PATH]: container.terminationMessagePath ?? '/dev/termination-log',
     [ANNOTATION_TERMINATION_POLICY]: container.terminationMessagePolicy ?? 'File',
     [ANNOTATION_TYPE]: spec.type,
+    [ANNOTATION_IMAGE]: container.image ?? '',
     ...(deletionGrace === undefined ? {} : { [ANNOTATION_POD_DELETION_GRACE]: String(deletionGrace) }),
     ...(terminationGrace === undefined ? {} : { [ANNOTATION_POD_TERMINATION_GRACE]: String(terminationGrace) }),
     ...(preStop === undefined ? {} : { [ANNOTATION_PRE_STOP]: JSON.stringify(preStop) }),
@@ -74,6 +77,14 @@ export function podRefOf(labels: Readonly<Strings>): PodRef | undefined {
 /** The one place where a pod uid read from the runtime becomes a PodUID. */
 export function podUID(text: string): PodUID {
   return text as PodUID;
+}
+
+/** The image as the pod names it, else as the runtime does. */
+export function imageNameOf(
+  annotations: Readonly<Strings>,
+  image: { readonly image: string; readonly user_specified_image: string } | null,
+): string {
+  return annotations[ANNOTATION_IMAGE] || image?.user_specified_image || image?.image || '';
 }
 
 export function containerTypeOf(annotations: Readonly<Strings>): ContainerSnapshot['type'] {

@@ -1,4 +1,4 @@
-// What the runtime tests share: a private containerd with a bridge network of its own, test images, and a CriRuntime
+// What the runtime tests share: a private containerd with a bridge network of its own, the lab's images, and a CriRuntime
 // on top; `close` leaves the machine as it was.
 
 import { existsSync } from 'node:fs';
@@ -23,10 +23,9 @@ import { systemClock } from '../../../lib/clock.ts';
 import { exec } from '../../../lib/exec.ts';
 import { type Span, Tracer } from '../../../lib/trace.ts';
 import { type RunningContainerd, startContainerd } from '../support/containerd.ts';
-import { importTestImages } from './test-image.ts';
+import { BUSYBOX, importLabImages } from '../support/images.ts';
 
-export const BUSYBOX = 'docker.io/library/busybox:stable';
-const PAUSE = 'registry.k8s.io/pause:3.9';
+export { BUSYBOX };
 
 export interface RuntimeLab {
   readonly root: string;
@@ -112,7 +111,7 @@ export async function startRuntimeLab(bridge: string, subnet: string): Promise<R
     await rm(root, { recursive: true, force: true });
   };
   try {
-    await importTestImages(containerd.socket, { pause: PAUSE, busybox: BUSYBOX });
+    await importLabImages(containerd);
     const runtime = another();
     const image = await runtime.imageStatus(BUSYBOX);
     if (image === undefined) throw new Error(`${BUSYBOX} was imported and is not there`);

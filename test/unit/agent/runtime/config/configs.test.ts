@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import type { ContainerSpec } from '../../../../../agent/ports/runtime.ts';
 import { type ContainerFiles, containerConfig } from '../../../../../agent/runtime/config/container-config.ts';
-import { containerTypeOf, podRefOf, restartCountOf } from '../../../../../agent/runtime/config/labels.ts';
+import { containerTypeOf, imageNameOf, podRefOf, restartCountOf } from '../../../../../agent/runtime/config/labels.ts';
 import { containerLogLink } from '../../../../../agent/runtime/config/paths.ts';
 import { podSandboxConfig, portMappings } from '../../../../../agent/runtime/config/sandbox-config.ts';
 import { container, NODE, pod, spec } from '../fixtures.ts';
@@ -152,6 +152,14 @@ describe('what is read back from labels', () => {
     expect(containerTypeOf({ 'io.nodelet.container.type': 'ephemeral' })).toBe('ephemeral');
     expect(restartCountOf({ 'io.kubernetes.container.restartCount': '4' }, 1)).toBe(4);
     expect(restartCountOf({ 'io.kubernetes.container.restartCount': 'x' }, 1)).toBe(1);
+  });
+
+  test('an image is named as the pod names it, where anybody still knows', () => {
+    const image = { image: 'docker.io/library/busybox:latest', user_specified_image: '' };
+    expect(imageNameOf({ 'io.nodelet.container.image': 'busybox:stable' }, image)).toBe('busybox:stable');
+    expect(imageNameOf({}, { ...image, user_specified_image: 'busybox' })).toBe('busybox');
+    expect(imageNameOf({}, image)).toBe('docker.io/library/busybox:latest');
+    expect(imageNameOf({}, null)).toBe('');
   });
 
   test('a log link’s name fits in 255 bytes and ends in .log', () => {
