@@ -102,6 +102,18 @@ export function renderObject(row: ResourceKind, view: View, options: RenderOptio
   }
 }
 
+/** The object of a BOOKMARK: nothing but a revision, in the form of the watch. */
+export function renderBookmark(row: ResourceKind, revision: number, initialEventsEnd: boolean, form: Form): string {
+  const metadata = {
+    resourceVersion: String(revision),
+    ...(initialEventsEnd ? { annotations: { 'k8s.io/initial-events-end': 'true' } } : {}),
+  };
+  if (form.as === 'object') return JSON.stringify({ kind: row.kind, apiVersion: apiVersionOf(row), metadata });
+  const apiVersion = `meta.k8s.io/${form.version}`;
+  if (form.as === 'partial') return JSON.stringify({ kind: 'PartialObjectMetadata', apiVersion, metadata });
+  return JSON.stringify({ kind: 'Table', apiVersion, metadata, columnDefinitions: null, rows: [] });
+}
+
 /** A list as JSON text. */
 export function renderList(row: ResourceKind, page: ListPage, options: RenderOptions): string {
   const metadata = {

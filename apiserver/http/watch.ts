@@ -4,11 +4,12 @@
 import { randomInt } from 'node:crypto';
 import type { ServerResponse } from 'node:http';
 import type { Clock, Timer } from '../../lib/clock.ts';
+import { errorMessage } from '../../lib/errors.ts';
 import type { ResourceKind } from '../kinds/resource.ts';
-import { apiVersionOf, type Registry, View } from '../registry/registry.ts';
+import type { Registry, View } from '../registry/registry.ts';
 import { startWatch, type WatchEvent, type WatchOptions } from '../registry/watch.ts';
-import { StatusError } from './errors.ts';
-import { type RenderOptions, renderObject } from './render.ts';
+import { internalError, StatusError } from './errors.ts';
+import { type RenderOptions, renderBookmark, renderObject } from './render.ts';
 
 const BOOKMARK_MS = 60_000;
 /** A watch without timeoutSeconds ends after half an hour to an hour, so that not all end together. */
@@ -68,18 +69,19 @@ export function serveWatch(
   const keyOf = (type: string): string =>
     `${row.group}/${row.version}|${form.as}|${form.version}|${includeObject}|${type}|${header}`;
   const bookmark = (revision: number, initialEventsEnd: boolean): void => {
-    const object = {
-      kind: row.kind,
-      apiVersion: apiVersionOf(row),
-      metadata: {
-        resourceVersion: String(revision),
-        ...(initialEventsEnd ? { annotations: { 'k8s.io/initial-events-end': 'true' } } : {}),
-      },
-    };
-    write(line('BOOKMARK', new View(JSON.stringify(object), object)));
+    write(`{"type":"BOOKMARK","object":${renderBookmark(row, revision, initialEventsEnd, form)}}\n`);
   };
   const event = ({ type, view, change }: WatchEvent): void => {
-    write(change === undefined ? line(type, view()) : change.encoded(keyOf(type), () => line(type, view())));
+    let bytes: Buffer | string;
+    try {
+      bytes = change === undefined ? line(type, view()) : change.encoded(keyOf(type), () => line(type, view()));
+    } catch (error) {
+      // An object that cannot be shown must not fail the write that made it: this watcher is told, and let go.
+      write(`${JSON.stringify({ type: 'ERROR', object: internalError(errorMessage(error)).status })}\n`);
+      end();
+      return;
+    }
+    write(bytes);
     header = false;
   };
   try {

@@ -2,6 +2,7 @@ import { once } from 'node:events';
 import { createServer, get, type IncomingMessage, type Server } from 'node:http';
 import { afterEach, describe, expect, it } from 'vitest';
 import { serveWatch, type WatchResponseOptions } from '../../../../apiserver/http/watch.ts';
+import type { ResourceKind } from '../../../../apiserver/kinds/resource.ts';
 import { parseSelection } from '../../../../apiserver/registry/selectors.ts';
 import { createPod, type Fixture, fixture, pods } from '../support.ts';
 
@@ -15,7 +16,13 @@ afterEach(() => {
 
 async function watch(
   f: Fixture,
-  more: { resourceVersion?: string; allowBookmarks?: boolean; as?: 'object' | 'table'; timeoutSeconds?: number } = {},
+  more: {
+    resourceVersion?: string;
+    allowBookmarks?: boolean;
+    as?: 'object' | 'table';
+    timeoutSeconds?: number;
+    row?: ResourceKind;
+  } = {},
 ): Promise<{ response: IncomingMessage; lines: () => unknown[] }> {
   const options: WatchResponseOptions = {
     watch: {
@@ -30,7 +37,7 @@ async function watch(
     clock: f.clock,
     headers: {},
   };
-  const server = createServer((_request, response) => serveWatch(f.registry, pods, response, options));
+  const server = createServer((_request, response) => serveWatch(f.registry, more.row ?? pods, response, options));
   servers.push(server);
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');
@@ -103,6 +110,36 @@ describe('a watch on the wire', () => {
     expect(f.clock.timers).toBe(2);
     response.destroy();
     await expect.poll(() => f.clock.timers).toBe(0);
+  });
+
+  it('sends bookmarks of a table as a table without rows', async () => {
+    const f = fixture();
+    const { lines } = await watch(f, { as: 'table', allowBookmarks: true });
+    await f.clock.advance(60_000);
+    await expect.poll(() => lines().length).toBe(1);
+    expect(lines()).toMatchObject([{ type: 'BOOKMARK', object: { kind: 'Table', rows: [] } }]);
+  });
+
+  it('that cannot show an object says so and ends, and the write stands', async () => {
+    const f = fixture();
+    const broken: ResourceKind = {
+      ...pods,
+      strategy: {
+        ...pods.strategy,
+        table: {
+          columns: [],
+          row: () => {
+            throw new RangeError('no such row');
+          },
+        },
+      },
+    };
+    const { response, lines } = await watch(f, { as: 'table', row: broken });
+    const ended = once(response, 'end');
+    createPod(f, 'a');
+    await ended;
+    expect(lines()).toMatchObject([{ type: 'ERROR', object: { code: 500 } }]);
+    expect(f.registry.find(pods, 'ns', 'a')).toBeDefined();
   });
 
   it('as a table says its columns with the first event only', async () => {
