@@ -8,6 +8,7 @@ import type { Clock } from '../lib/clock.ts';
 import { isErrno } from '../lib/errors.ts';
 import { type Exec, exec, execOk } from '../lib/exec.ts';
 import type { Tracer } from '../lib/trace.ts';
+import { FAMILIES, type Family, parseSave, saveRules, type Table, TOOLS, targetOf } from './iptables.ts';
 import { isJsonObject } from './json.ts';
 import { CniRuntime, type GarbageReport } from './runtime.ts';
 import { SHIM_NETWORK } from './shim/install.ts';
@@ -21,9 +22,6 @@ export interface FirewallSnapshot {
   readonly nft?: { readonly tables: readonly string[]; readonly chains: readonly string[] };
 }
 
-type Family = 'ipv4' | 'ipv6';
-const TOOLS = { ipv4: ['iptables-save', 'iptables-restore'], ipv6: ['ip6tables-save', 'ip6tables-restore'] } as const;
-const FAMILIES: readonly Family[] = ['ipv4', 'ipv6'];
 /** A plan can be overtaken by another CNI user; the kernel then refuses it whole, and it is made anew. */
 const ATTEMPTS = 3;
 
@@ -63,16 +61,6 @@ async function removeChains(family: Family, keep: ReadonlySet<string>, run: Exec
   }
 }
 
-/** '' where the machine has no iptables, or none for this family: no plugin can have made chains there. */
-async function saveRules(tool: string, run: Exec): Promise<string> {
-  try {
-    return await execOk(tool, [], {}, run);
-  } catch (error) {
-    if (isErrno(error, 'ENOENT')) return '';
-    throw error;
-  }
-}
-
 async function cniChains(family: Family, run: Exec): Promise<readonly string[]> {
   return parseSave(await saveRules(TOOLS[family][0], run)).flatMap((table) =>
     [...table.chains.keys()].filter(isCniChain).map((chain) => `${table.name} ${chain}`),
@@ -81,34 +69,7 @@ async function cniChains(family: Family, run: Exec): Promise<readonly string[]> 
 
 // ---------------------------------------------------------------- iptables chains: pure
 
-interface Table {
-  readonly name: string;
-  /** Rules by chain, each the text after "-A <chain> ". */
-  readonly chains: ReadonlyMap<string, readonly string[]>;
-}
-
 const isCniChain = (name: string): boolean => name.startsWith('CNI-');
-
-/** Reads the output of iptables-save. */
-export function parseSave(text: string): readonly Table[] {
-  const tables: { name: string; chains: Map<string, string[]> }[] = [];
-  for (const line of text.split('\n')) {
-    const table = tables.at(-1);
-    if (line.startsWith('*')) tables.push({ name: line.slice(1).trim(), chains: new Map() });
-    else if (line.startsWith(':')) table?.chains.set(line.slice(1).split(' ')[0] ?? '', []);
-    else if (line.startsWith('-A ')) {
-      const [, chain = '', rule = ''] = /^-A (\S+) ?(.*)$/.exec(line) ?? [];
-      table?.chains.get(chain)?.push(rule);
-    }
-  }
-  return tables;
-}
-
-/** The chain a rule jumps or goes to. Comments, which may say anything, are not looked at. */
-function targetOf(rule: string): string | undefined {
-  const bare = ` ${rule} `.replace(/ --comment (?:"(?:[^"\\]|\\.)*"|\S+)/g, '');
-  return / -[jg] (\S+)/.exec(bare)?.[1];
-}
 
 /**
  * Chains that plugins keep as a place for rules to come, with what tells that they serve nobody: portmap's are idle

@@ -4,10 +4,11 @@
 import { statfs } from 'node:fs/promises';
 import type { Clock } from '../lib/clock.ts';
 import { errorMessage, isErrno } from '../lib/errors.ts';
-import type { Exec } from '../lib/exec.ts';
+import { type Exec, exec } from '../lib/exec.ts';
 import type { Tracer } from '../lib/trace.ts';
 import { AttachmentCache, type CachedAttachment, type CacheListing } from './cache.ts';
 import { type PluginCall, PluginRunner } from './invoke.ts';
+import { removeMasquerade } from './iptables.ts';
 import { isJsonObject } from './json.ts';
 import { OperationLock } from './lock.ts';
 import { pluginNetconf, validateAttachment } from './netconf.ts';
@@ -198,6 +199,9 @@ export class CniRuntime {
     return this.#operation('DEL', entry.list, entry, async () => {
       const usable = await usableNetns(netns);
       for (const plugin of entry.list.plugins.toReversed()) await this.#del(entry, plugin, usable);
+      if (usable === '' && entry.list.plugins.some((plugin) => plugin['ipMasq'] === true)) {
+        await removeMasquerade(entry.list.name, entry.containerId, this.#options.exec ?? exec);
+      }
       this.#cache.remove(entry);
     });
   }

@@ -14,8 +14,8 @@ import { execOk } from '../../../lib/exec.ts';
 import { Tracer } from '../../../lib/trace.ts';
 import { loadProto } from '../../../proto/load.ts';
 import { unaryCaller } from '../../../proto/unary.ts';
-import { importTestImages } from '../runtime/test-image.ts';
 import { type RunningContainerd, startContainerd } from '../support/containerd.ts';
+import { importLabImages } from '../support/images.ts';
 import {
   bridgeChain,
   cachedFiles,
@@ -53,10 +53,7 @@ beforeAll(async () => {
   root = await mkdtemp(join(tmpdir(), 'nodelet-cni-ctrd-'));
   const { confDir, binDir } = shimDir();
   containerd = await startContainerd({ root, cniConfDir: confDir, cniBinDir: binDir });
-  await importTestImages(containerd.socket, {
-    pause: 'registry.k8s.io/pause:3.9',
-    busybox: 'docker.io/library/busybox:stable',
-  });
+  await importLabImages(containerd);
   cri = new RuntimeService(`unix://${containerd.socket}`, credentials.createInsecure());
 });
 

@@ -114,7 +114,7 @@ describe('ADD and DEL with bridge, host-local and portmap', () => {
 
   it('detaches when the network namespace is already gone, and when its path is an empty file', async () => {
     const runtime = cniRuntime(network);
-    const list = await loadConflist(await writeConf(network, bridgeChain(network)));
+    const list = await loadConflist(await writeConf(network, bridgeChain(network, { ipMasq: true })));
     await runtime.add(list, attachment(netns));
     await netns.remove();
     await runtime.del(attachment(netns));

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { emptyNftObjects, planChainRemoval } from '../../../cni/cleanup.ts';
+import { masqueradeChain } from '../../../cni/iptables.ts';
 
 const PORTMAP_IDLE = `*nat
 :PREROUTING ACCEPT [0:0]
@@ -97,4 +98,11 @@ describe('which nftables objects go', () => {
   it('no table that iptables does not make', () => {
     expect(emptyNftObjects([{ table: { family: 'inet', name: 'filter' } }, table('mine')], nothing)).toEqual([]);
   });
+});
+
+it.each([
+  ['n', 'c1', 'CNI-9b00b9b7c2795a8a61a6eec1'],
+  ['ndlt-h4u0', 'c-ndns-22206-1', 'CNI-727614b44c371f5244651683'],
+])('the masquerading chain of network %s and container %s is the one the bridge plugin makes', (network, id, chain) => {
+  expect(masqueradeChain(network, id)).toBe(chain);
 });
