@@ -1,13 +1,20 @@
 // `nodelet demo`: the main job, shown from start to end on this machine.
 
-import { Command } from 'commander';
+import { Command, Option } from 'commander';
+import type { DemoFlags } from '../demo/on-this-machine.ts';
+import { stopSignal } from './signals.ts';
 
 export function demoCommand(): Command {
   return new Command('demo')
     .description('run a real pod on this machine, show every step, prove it, and clean up')
     .option('--root <dir>', 'directory of the demo’s lab', '/var/lib/nodelet-demo')
-    .action(async (flags: { root: string }) => {
+    .addOption(
+      new Option('--compare <what>', 'what has to be as before: the whole machine, or what bears the lab’s names')
+        .choices(['machine', 'lab'])
+        .default('machine'),
+    )
+    .action(async (flags: DemoFlags) => {
       const { demoOnThisMachine } = await import('../demo/on-this-machine.ts');
-      process.exitCode = await demoOnThisMachine(flags.root);
+      process.exitCode = await demoOnThisMachine(flags, stopSignal());
     });
 }

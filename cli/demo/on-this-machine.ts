@@ -1,3 +1,32 @@
-export async function demoOnThisMachine(_root: string): Promise<number> {
-  return 1;
+// The demo with everything real: this machine, a lab started as `nodelet up` starts it, lines on stdout.
+
+import { startLab } from '../lab/lab.ts';
+import { compareWithMachine, lookAtMachine } from '../lab/machine.ts';
+import { labPaths } from '../lab/paths.ts';
+import { runDemo } from './run.ts';
+
+export interface DemoFlags {
+  readonly root: string;
+  /** `machine` compares everything; `lab` only what bears this lab's names, where others use the machine meanwhile. */
+  readonly compare: 'machine' | 'lab';
+}
+
+/** Resolves with the exit code. Rejects with UserError when the lab cannot start. */
+export async function demoOnThisMachine(flags: DemoFlags, signal: AbortSignal): Promise<number> {
+  const started = performance.now();
+  const say = (line: string): void => {
+    const seconds = ((performance.now() - started) / 1000).toFixed(2);
+    process.stdout.write(`${seconds.padStart(6)} s  ${line}\n`);
+  };
+  const paths = labPaths(flags.root);
+  const own = [paths.root, paths.hash, paths.bridge, paths.networkName];
+  const directories = [paths.root];
+  const before = await lookAtMachine({ directories });
+  return runDemo({
+    say,
+    startLab: () => startLab({ root: flags.root, say: (line) => say(`  ${line}`), signal }),
+    leftBehind: () =>
+      compareWithMachine(before, { directories, ...(flags.compare === 'lab' ? { mentioning: own } : {}) }),
+    signal,
+  });
 }

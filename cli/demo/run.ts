@@ -1,6 +1,7 @@
 // The demo: starts a lab, runs one real pod on this machine, proves that it is real, takes everything down again and
 // compares the machine before and after. Each promise is a numbered check; one that does not hold fails the demo.
 
+import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { ApiClient } from '../../client/api.ts';
 import { loadKubeconfig } from '../../client/kubeconfig.ts';
@@ -23,17 +24,18 @@ const LIMIT_MS = 60_000;
 /** The lab as the demo needs it. */
 export interface DemoLab {
   readonly paths: LabPaths;
-  stop(): Promise<void>;
+  /** Returns what could not be cleaned. */
+  stop(): Promise<readonly string[]>;
 }
 
 export interface DemoOptions {
   readonly say: (line: string) => void;
   /** Sets up and starts the lab; says its own steps. */
   readonly startLab: () => Promise<DemoLab>;
-  /** Looks at the machine now. */
-  readonly lookAtMachine: () => Promise<unknown>;
-  /** What differs between two looks, one line each. */
-  readonly differences: (before: unknown, after: unknown) => readonly string[];
+  /** What differs on the machine from before the lab, one line each. */
+  readonly leftBehind: () => Promise<readonly string[]>;
+  /** Ctrl-C: what runs is taken down, and the demo fails. */
+  readonly signal: AbortSignal;
 }
 
 class Checks {
@@ -60,33 +62,38 @@ class Checks {
 
 /** Resolves with the exit code: 0 only if every check held. Never rejects for a check that does not. */
 export async function runDemo(options: DemoOptions): Promise<number> {
-  const { say } = options;
+  const { say, signal } = options;
   const started = performance.now();
   const checks = new Checks(say);
-  say('== the machine before');
-  const before = await options.lookAtMachine();
-  say('== starting the lab');
+  say('== starting a lab: containerd, API server, control plane, agent');
   const lab = await options.startLab();
   try {
-    await showPod(lab, checks, say);
+    await Promise.race([showPod(lab, checks, say), aborted(signal)]);
   } catch (error) {
     checks.check(false, `the demo stopped: ${errorMessage(error)}`);
-  } finally {
-    say('== taking everything down');
-    await lab.stop();
   }
-  say('== the machine after');
-  const differences = options.differences(before, await options.lookAtMachine());
+  say('== taking everything down');
+  for (const problem of await lab.stop()) checks.check(false, problem);
+  say('== the machine, before and after');
+  const left = await options.leftBehind();
   checks.check(
-    differences.length === 0,
+    left.length === 0,
     'processes, mounts, network namespaces, links, firewall rules, cgroups and directories are as before',
-    differences.join('\n'),
+    left.join('\n'),
   );
   const seconds = ((performance.now() - started) / 1000).toFixed(1);
   say(
     `== ${checks.failed === 0 ? 'done' : 'FAILED'}: ${checks.passed} held, ${checks.failed} did not, in ${seconds} s`,
   );
   return checks.failed === 0 ? 0 : 1;
+}
+
+function aborted(signal: AbortSignal): Promise<never> {
+  return new Promise((_resolve, reject) => {
+    const stop = (): void => reject(new Error('interrupted'));
+    if (signal.aborted) stop();
+    else signal.addEventListener('abort', stop, { once: true });
+  });
 }
 
 async function showPod(lab: DemoLab, checks: Checks, say: (line: string) => void): Promise<void> {
@@ -98,7 +105,7 @@ async function showPod(lab: DemoLab, checks: Checks, say: (line: string) => void
   });
   const watch = new PodWatch();
   let origin = Date.now();
-  const spans = await followSpans(`${paths.runDir}/trace.sock`, (span) => {
+  const spans = await followSpans(join(paths.agentSocketDir, 'trace.sock'), (span) => {
     if (span.pod?.name !== POD || span.pod.namespace !== NAMESPACE) return;
     const line = narrate(span, origin);
     if (line !== undefined) say(line);
