@@ -6,7 +6,6 @@ const SUBDOMAIN = `${LABEL}(\\.${LABEL})*`;
 const NAME_PART = '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]';
 const LABEL_VALUE = `(${NAME_PART})?`;
 const DNS_1035 = '[a-z]([-a-z0-9]*[a-z0-9])?';
-const C_IDENTIFIER = '[A-Za-z_][A-Za-z0-9_]*';
 const CONFIG_KEY = '[-._a-zA-Z0-9]+';
 
 function matches(pattern: string, text: string): boolean {
@@ -131,19 +130,6 @@ export function labelValue(text: string): string[] {
 export function envVarName(text: string): string[] {
   if (/^[ -<>-~]+$/.test(text)) return [];
   return ["a valid environment variable name must consist only of printable ASCII characters other than '='"];
-}
-
-export function cIdentifier(text: string): string[] {
-  if (matches(C_IDENTIFIER, text)) return [];
-  return [
-    regexError(
-      "a valid C identifier must start with alphabetic character or '_', followed by a string of alphanumeric characters or '_'",
-      C_IDENTIFIER,
-      'my_name',
-      'MY_NAME',
-      'MyName',
-    ),
-  ];
 }
 
 export function configMapKey(text: string): string[] {

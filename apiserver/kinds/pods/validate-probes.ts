@@ -8,7 +8,7 @@ import type { Container, Lifecycle, Probe } from '../shapes.ts';
 type Handler = NonNullable<Lifecycle['preStop']> & { grpc?: Probe['grpc'] };
 
 /** A port by number or by name. */
-export function validatePort(field: string, port: number | string | undefined): FieldError[] {
+function validatePort(field: string, port: number | string | undefined): FieldError[] {
   if (typeof port === 'string') return syntax(field, port, portName(port));
   return syntax(field, port ?? 0, portNumber(port ?? 0));
 }
