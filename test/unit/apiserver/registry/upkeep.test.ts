@@ -1,0 +1,66 @@
+import { describe, expect, it } from 'vitest';
+import { AdmissionForbidden, type ResourceKind } from '../../../../apiserver/kinds/resource.ts';
+import { EVENT_TTL_MS, lastSeen, removeOldEvents } from '../../../../apiserver/registry/event-ttl.ts';
+import { Registry } from '../../../../apiserver/registry/registry.ts';
+import { createObject, createWhenAdmitted } from '../../../../apiserver/registry/write.ts';
+import { ADMIN, body, fixture, leases, pods, TABLE } from '../support.ts';
+
+const events: ResourceKind = { ...leases, group: '', kind: 'Event', plural: 'events', singular: 'event' };
+const EVENT = (name: string, more: object = {}) => body('Event', { name }, { ...more });
+
+describe('events', () => {
+  it('were last seen at the newest of their times', () => {
+    const times = {
+      lastTimestamp: '2026-01-01T00:00:02Z',
+      eventTime: '2026-01-01T00:00:01.5Z',
+      series: { lastObservedTime: null },
+    };
+    expect(lastSeen(EVENT('a', times))).toBe(Date.parse('2026-01-01T00:00:02Z'));
+    expect(lastSeen(EVENT('a'))).toBe(0);
+  });
+
+  it('go an hour after they were last seen', async () => {
+    const { store, clock } = fixture();
+    const registry = new Registry({ store, clock, kinds: [...TABLE, events], checkBody: () => ({ strict: [] }) });
+    createObject(registry, events, 'ns', EVENT('old'), ADMIN);
+    await clock.advance(EVENT_TTL_MS);
+    expect(removeOldEvents(registry, clock.now())).toBe(0);
+    createObject(registry, events, 'ns', EVENT('new'), ADMIN);
+    await clock.advance(1000);
+    expect(removeOldEvents(registry, clock.now())).toBe(1);
+    expect([registry.find(events, 'ns', 'old'), registry.find(events, 'ns', 'new')?.name]).toEqual([undefined, 'new']);
+  });
+});
+
+describe('a create that needs another object', () => {
+  const needy: ResourceKind = {
+    ...pods,
+    strategy: {
+      admitCreate: (_object, { lookup }) => {
+        const wanted = { group: 'coordination.k8s.io', plural: 'leases', namespace: 'ns', name: 'needed' };
+        if (lookup.get(wanted.group, wanted.plural, 'ns', 'needed') === undefined) {
+          throw new AdmissionForbidden('the lease is not there', wanted);
+        }
+        return [];
+      },
+    },
+  };
+  const create = ({ registry }: ReturnType<typeof fixture>) =>
+    createWhenAdmitted(registry, needy, 'ns', body('Pod', { name: 'a' }, { spec: {} }), ADMIN);
+
+  it('goes through as soon as that has come', async () => {
+    const f = fixture();
+    const created = create(f);
+    createObject(f.registry, leases, 'ns', body('Lease', { name: 'needed' }), ADMIN);
+    expect((await created).object.metadata.name).toBe('a');
+    expect(f.clock.now()).toBe(Date.parse('2026-01-01T00:00:00Z'));
+  });
+
+  it('is refused when it does not come', async () => {
+    const f = fixture();
+    const created = create(f);
+    const refused = expect(created).rejects.toMatchObject({ message: 'pods "a" is forbidden: the lease is not there' });
+    await f.clock.advance(1500);
+    await refused;
+  });
+});
