@@ -102,6 +102,18 @@ export class BenchPods {
     return (await ended) - started;
   }
 
+  /** Resolves when the container that exited runs again. */
+  async restarted(name: string): Promise<void> {
+    const running = (pod: Pod): boolean => {
+      const status = pod.status?.containerStatuses?.[0];
+      return (status?.restartCount ?? 0) > 0 && status?.state?.running !== undefined;
+    };
+    const seen = this.#when(name, 'running again', running);
+    // It may be so already; then no more events come.
+    if (running(await this.get(name))) return;
+    await seen;
+  }
+
   /** Deletes, for a container that ends at once when told to, and returns ms from the request to the object's end. */
   async delete(name: string): Promise<number> {
     const gone = this.#when(name, 'gone', (_pod, deleted) => deleted);

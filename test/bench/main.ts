@@ -1,0 +1,196 @@
+// `npm run bench`: nodelet against the floor, in one run, side by side. Prints p50, p95, max and ratios; --json FILE
+// writes the same figures. It measures and says what it found; nothing here fails for being slow.
+//
+//   npm run bench -- [--runs 20] [--burst 30] [--bursts 3] [--idle-seconds 20] [--json FILE]
+
+import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { cpus, release, tmpdir, totalmem } from 'node:os';
+import { join } from 'node:path';
+import { parseArgs } from 'node:util';
+import { type RunningLab, startLab } from '../../cli/lab/lab.ts';
+import { isNotFound } from '../../client/errors.ts';
+import { execOk } from '../../lib/exec.ts';
+import { startContainerd } from '../e2e/support/containerd.ts';
+import { BUSYBOX, importLabImages } from '../e2e/support/images.ts';
+import { Floor } from './floor.ts';
+import { BenchPods } from './pods.ts';
+import { cpuMs, peakResidentMiB, residentMiB } from './processes.ts';
+import { type Figures, renderReport } from './report.ts';
+import { summarize } from './stats.ts';
+
+/** Ends at once when told to, so that deletion measures the node and not the container. */
+const COMMAND = ['/bin/sh', '-c', 'trap "exit 0" TERM; sleep 1000000 & wait'];
+const NAMESPACE = 'bench';
+const FLOOR_BRIDGE = 'nodeletfloor0';
+
+const { values } = parseArgs({
+  options: {
+    runs: { type: 'string', default: '20' },
+    burst: { type: 'string', default: '30' },
+    bursts: { type: 'string', default: '3' },
+    'idle-seconds': { type: 'string', default: '20' },
+    json: { type: 'string' },
+  },
+});
+const runs = Number(values.runs);
+const burst = Number(values.burst);
+const bursts = Number(values.bursts);
+const idleSeconds = Number(values['idle-seconds']);
+
+const say = (line: string): void => void process.stderr.write(`${line}\n`);
+
+/** The lab's own conflist with another bridge, subnet and lease directory: containerd runs the same chain by itself. */
+async function floorConflist(labConflist: string, root: string): Promise<string> {
+  const confDir = join(root, 'cni', 'net.d');
+  await mkdir(confDir, { recursive: true });
+  const list = JSON.parse(await readFile(labConflist, 'utf8')) as {
+    name: string;
+    plugins: { type: string; bridge?: string; ipam?: Record<string, unknown> }[];
+  };
+  list.name = 'nodelet-floor';
+  for (const plugin of list.plugins) {
+    if (plugin.type !== 'bridge') continue;
+    plugin.bridge = FLOOR_BRIDGE;
+    plugin.ipam = { ...plugin.ipam, ranges: [[{ subnet: '10.243.0.0/24' }]], dataDir: join(root, 'leases') };
+  }
+  await writeFile(join(confDir, '10-floor.conflist'), JSON.stringify(list, undefined, 2));
+  return confDir;
+}
+
+/** The pid of a container's first process on this machine. */
+async function pidOf(lab: RunningLab, containerId: string): Promise<number> {
+  const list = await execOk('ctr', ['--address', lab.paths.containerd.socket, '-n', 'k8s.io', 'task', 'ls']);
+  const line = list.split('\n').find((candidate) => candidate.startsWith(containerId));
+  const pid = Number(line?.split(/\s+/)[1]);
+  if (!Number.isInteger(pid)) throw new Error(`containerd has no task ${containerId}`);
+  return pid;
+}
+
+async function prepareNamespace(lab: RunningLab): Promise<void> {
+  await lab.client.create('/api/v1/namespaces', { apiVersion: 'v1', kind: 'Namespace', metadata: { name: NAMESPACE } });
+  // The account that every pod needs is made by a controller, a moment later.
+  for (;;) {
+    try {
+      await lab.client.get(`/api/v1/namespaces/${NAMESPACE}/serviceaccounts/default`);
+      return;
+    } catch (error) {
+      if (!isNotFound(error)) throw error;
+    }
+  }
+}
+
+async function measure(lab: RunningLab, floor: Floor): Promise<Figures> {
+  const agentPid = lab.pid('agent');
+  if (agentPid === undefined) throw new Error('the agent does not run');
+  const pods = new BenchPods(lab.client, NAMESPACE, { image: BUSYBOX, command: COMMAND });
+  await prepareNamespace(lab);
+  await pods.start();
+  const floorStart: number[] = [];
+  const floorRemove: number[] = [];
+  const start: number[] = [];
+  const exit: number[] = [];
+  const remove: number[] = [];
+  // Run 0 warms both sides and is not counted.
+  for (let run = 0; run <= runs; run++) {
+    const bare = await floor.start(COMMAND);
+    const bareRemove = await floor.remove(bare);
+    const name = `run-${run}`;
+    const started = await pods.create(name);
+    const id = (await pods.get(name)).status?.containerStatuses?.[0]?.containerID?.replace(/^.*:\/\//, '') ?? '';
+    const pid = await pidOf(lab, id);
+    const exited = await pods.exit(name, () => process.kill(pid, 'SIGKILL'));
+    await pods.restarted(name);
+    const deleted = await pods.delete(name);
+    if (run === 0) continue;
+    floorStart.push(bare.durationMs);
+    floorRemove.push(bareRemove);
+    start.push(started);
+    exit.push(exited);
+    remove.push(deleted);
+    say(`run ${run}/${runs}: floor ${bare.durationMs.toFixed(0)} ms, nodelet ${started.toFixed(0)} ms`);
+  }
+  const floorMs: number[] = [];
+  const nodeletMs: number[] = [];
+  let idle: Figures['agent'] | undefined;
+  const all = Array.from({ length: burst }, (_, index) => index);
+  for (let round = 0; round < bursts; round++) {
+    const floorBegan = performance.now();
+    const bare = await Promise.all(all.map(() => floor.start(COMMAND)));
+    floorMs.push(performance.now() - floorBegan);
+    await Promise.all(bare.map((pod) => floor.remove(pod)));
+    const began = performance.now();
+    await Promise.all(all.map((index) => pods.create(`burst-${round}-${index}`)));
+    nodeletMs.push(performance.now() - began);
+    say(
+      `burst ${round + 1}/${bursts}: floor ${floorMs.at(-1)?.toFixed(0)} ms, nodelet ${nodeletMs.at(-1)?.toFixed(0)} ms`,
+    );
+    if (round === bursts - 1) idle = await measureIdle(agentPid);
+    await Promise.all(all.map((index) => pods.delete(`burst-${round}-${index}`)));
+  }
+  await pods.stop();
+  if (idle === undefined) throw new Error('no burst was run');
+  return {
+    machine: await machine(),
+    runs,
+    floorStart: summarize(floorStart),
+    start: summarize(start),
+    floorRemove: summarize(floorRemove),
+    delete: summarize(remove),
+    exitToStatus: summarize(exit),
+    burst: { pods: burst, floorMs, nodeletMs },
+    agent: { ...idle, peakRssMiB: peakResidentMiB(agentPid) },
+  };
+}
+
+/** The agent while nothing happens; what the burst set off settles first. */
+async function measureIdle(pid: number): Promise<Figures['agent']> {
+  await new Promise((resolve) => setTimeout(resolve, 3000));
+  const [cpu, began] = [cpuMs(pid), performance.now()];
+  await new Promise((resolve) => setTimeout(resolve, idleSeconds * 1000));
+  return {
+    peakRssMiB: peakResidentMiB(pid),
+    idleRssMiB: residentMiB(pid),
+    idlePods: burst,
+    idleSeconds,
+    idleCpuPercent: ((cpuMs(pid) - cpu) / (performance.now() - began)) * 100,
+  };
+}
+
+async function machine(): Promise<Figures['machine']> {
+  const version = await execOk('containerd', ['--version']);
+  return {
+    cpu: cpus()[0]?.model.trim() ?? 'unknown CPU',
+    cores: cpus().length,
+    memoryGiB: Math.round(totalmem() / 1024 ** 3),
+    kernel: release(),
+    containerd: version.trim().split(/\s+/)[2] ?? version.trim(),
+    node: process.version,
+  };
+}
+
+const root = await mkdtemp(join(tmpdir(), 'nodelet-bench-'));
+const lab = await startLab({ root: join(root, 'lab'), images: 'build', say });
+try {
+  const floorRoot = join(root, 'floor');
+  const cniConfDir = await floorConflist(lab.paths.cni.conflist, floorRoot);
+  const containerd = await startContainerd({ root: floorRoot, cniConfDir });
+  try {
+    await importLabImages(containerd);
+    const floor = new Floor({
+      socket: containerd.socket,
+      logRoot: join(floorRoot, 'logs'),
+      cgroupParent: '/nodelet-floor',
+      image: BUSYBOX,
+    });
+    const figures = await measure(lab, floor);
+    floor.close();
+    process.stdout.write(`${renderReport(figures)}\n`);
+    if (values.json !== undefined) await writeFile(values.json, `${JSON.stringify(figures, undefined, 2)}\n`);
+  } finally {
+    await containerd.stop();
+    await execOk('ip', ['link', 'delete', FLOOR_BRIDGE]);
+  }
+} finally {
+  await lab.stop();
+  await rm(root, { recursive: true, force: true });
+}
