@@ -104,6 +104,9 @@ class Lab implements RunningLab {
   #stopped: Promise<readonly string[]> | undefined;
   /** Ends the start when one of the processes cannot live. */
   readonly #hopeless = new AbortController();
+  /** Ends what is still being prepared when the lab stops. */
+  readonly #over = new AbortController();
+  #importing: Promise<void> = Promise.resolve();
 
   constructor(paths: LabPaths, options: LabOptions) {
     this.paths = paths;
@@ -144,7 +147,8 @@ class Lab implements RunningLab {
     signal.throwIfAborted();
     await this.#launchProgram('agent', agentProgram(this.paths, state));
     await this.#launchProgram('controlplane', controlplaneProgram(this.paths));
-    await Promise.all([this.#importImages(snapshotter), this.#nodeReady(state, signal)]);
+    this.#importing = this.#importImages(snapshotter, AbortSignal.any([signal, this.#over.signal]));
+    await Promise.all([this.#importing, this.#nodeReady(state, signal)]);
     signal.throwIfAborted();
   }
 
@@ -259,7 +263,7 @@ class Lab implements RunningLab {
     );
   }
 
-  async #importImages(snapshotter: Snapshotter): Promise<void> {
+  async #importImages(snapshotter: Snapshotter, signal: AbortSignal): Promise<void> {
     const source = this.#options.images ?? 'auto';
     if (source === 'none') return;
     await importImages({
@@ -268,6 +272,7 @@ class Lab implements RunningLab {
       source,
       say: this.#say,
       clock: this.#clock,
+      signal,
     });
   }
 
@@ -291,7 +296,9 @@ class Lab implements RunningLab {
   /** Pods first, through the API, while everything that takes them down still works; then the processes, last first. */
   async #stop(): Promise<readonly string[]> {
     const clock = this.#clock;
-    // containerd must serve until the agent is gone, but not come back if it dies from here on.
+    this.#over.abort(new Error('the lab stops'));
+    // Whoever waits for the start has its error; here only its end counts.
+    await this.#importing.catch(() => undefined);
     if (this.#client !== undefined && this.#options.keep !== true) {
       const options = { clock, graceSeconds: POD_GRACE_SECONDS, timeoutMs: PODS_GONE_MS };
       if (!(await deletePods(this.#client, options))) this.#say('some pods did not end in time: they are killed');

@@ -19,6 +19,8 @@ export interface ImportOptions {
   readonly images?: readonly LabImage[];
   readonly say?: (line: string) => void;
   readonly clock?: Clock;
+  /** Gives up when it aborts. */
+  readonly signal?: AbortSignal;
   readonly probe?: (registry: string) => Promise<boolean>;
 }
 
@@ -86,19 +88,23 @@ async function importAll(
   const toBuild: LabImage[] = [];
   for (const image of wanted) {
     const registries = image.definition.names.map(registryOf);
-    if (registries.every((registry) => answers.get(registry) === true) && (await pull(image, client, call, say))) {
+    if (registries.every((registry) => answers.get(registry) === true) && (await pull(image, client, call, options))) {
       outcomes.set(firstName(image), 'pulled');
     } else toBuild.push(image);
   }
   for (const built of await buildImages(toBuild, say)) {
-    const args = ['--address', options.socket, '--namespace', 'k8s.io', 'images', 'import'];
-    await execOk('ctr', [...args, '--snapshotter', options.snapshotter, built.archive], { timeoutMs: 120_000 });
+    options.signal?.throwIfAborted();
+    const target = ['--address', options.socket, '--connect-timeout', '5s', '--namespace', 'k8s.io'];
+    await execOk('ctr', [...target, 'images', 'import', '--snapshotter', options.snapshotter, built.archive], {
+      timeoutMs: 120_000,
+      ...(options.signal === undefined ? {} : { signal: options.signal }),
+    });
     // CRI learns of it by an event of containerd's.
     const deadline = clock.monotonic() + VISIBLE_MS;
     for (const name of built.names) {
       while (!(await isThere(name))) {
         if (clock.monotonic() > deadline) throw new Error(`containerd imported ${name}, but CRI does not show it`);
-        await clock.sleep(10);
+        await clock.sleep(10, options.signal);
       }
     }
     const name = built.names[0] ?? built.archive;
@@ -126,17 +132,15 @@ async function reachable(images: readonly LabImage[], options: ImportOptions): P
 }
 
 /** False when the registry answers but does not hand the image out: it is then built like any other. */
-async function pull(
-  image: LabImage,
-  client: ImageClient,
-  call: UnaryCaller,
-  say: (line: string) => void,
-): Promise<boolean> {
+async function pull(image: LabImage, client: ImageClient, call: UnaryCaller, options: ImportOptions): Promise<boolean> {
+  const say = options.say ?? (() => undefined);
+  const limits = { deadlineMs: PULL_MS, ...(options.signal === undefined ? {} : { signal: options.signal }) };
   for (const name of image.definition.names) {
     try {
-      await call(client, 'PullImage', { image: { image: name } }, { deadlineMs: PULL_MS });
+      await call(client, 'PullImage', { image: { image: name } }, limits);
       say(`pulled ${name}`);
     } catch (error) {
+      options.signal?.throwIfAborted();
       if (!(error instanceof GrpcError)) throw error;
       say(`cannot pull ${name} (${errorMessage(error)}): it is made on this machine`);
       return false;

@@ -1,0 +1,328 @@
+// `nodelet up` and `nodelet down` as a person runs them: real processes, real signals, and a machine that is as before.
+
+import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { createServer, type Server } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { readPidFile } from '../../../cli/lab/child.ts';
+import { compareWithMachine, lookAtMachine, type MachineSnapshot } from '../../../cli/lab/machine.ts';
+import { LAB_PROCESSES, type LabPaths, type LabProcess, labPaths } from '../../../cli/lab/paths.ts';
+import { isAlive } from '../../../cli/lab/proc.ts';
+import { labProcesses } from '../../../cli/lab/processes.ts';
+import { exec, execOk } from '../../../lib/exec.ts';
+import { labWords } from '../support/lab.ts';
+
+const NODELET = fileURLToPath(new URL('../../../bin/nodelet', import.meta.url));
+
+/** A `nodelet up` that runs, and what it has printed. */
+class Up {
+  readonly paths: LabPaths;
+  readonly child: ChildProcessWithoutNullStreams;
+  output = '';
+  readonly exited: Promise<number | null>;
+
+  constructor(root: string, ...flags: string[]) {
+    this.paths = labPaths(root);
+    this.child = spawn(NODELET, ['up', '--root', root, '--images', 'build', ...flags]);
+    for (const stream of [this.child.stdout, this.child.stderr]) {
+      stream.on('data', (chunk: Buffer) => {
+        this.output += chunk.toString();
+      });
+    }
+    this.exited = once(this.child, 'exit').then(([code]) => (typeof code === 'number' ? code : null));
+  }
+
+  /** Resolves when it has printed `text`. */
+  async says(text: string, timeoutMs = 60_000): Promise<void> {
+    const deadline = Date.now() + timeoutMs;
+    while (!this.output.includes(text)) {
+      if (this.child.exitCode !== null)
+        throw new Error(`nodelet up ended with ${this.child.exitCode}:\n${this.output}`);
+      if (Date.now() > deadline) throw new Error(`nodelet up has not said "${text}":\n${this.output}`);
+      await Promise.race([once(this.child.stdout, 'data'), this.exited, new Promise((done) => setTimeout(done, 500))]);
+    }
+  }
+
+  kubectl(...args: string[]): Promise<string> {
+    return execOk('kubectl', ['--kubeconfig', this.paths.kubeconfig, ...args], { timeoutMs: 60_000 });
+  }
+
+  async pid(name: LabProcess): Promise<number> {
+    const id = await readPidFile(this.paths.pidFile(name));
+    if (id === undefined || !(await isAlive(id))) throw new Error(`${name} does not run`);
+    return id.pid;
+  }
+}
+
+const down = (root: string) => exec(NODELET, ['down', '--root', root], { timeoutMs: 60_000 });
+
+describe('a lab', () => {
+  let directory: string;
+  let before: MachineSnapshot;
+  const ups: Up[] = [];
+
+  const up = (root: string, ...flags: string[]): Up => {
+    const started = new Up(root, ...flags);
+    ups.push(started);
+    return started;
+  };
+  const leftOf = (...roots: string[]): Promise<readonly string[]> =>
+    compareWithMachine(before, {
+      directories: [directory],
+      mentioning: roots.flatMap((root) => labWords(labPaths(root))),
+    });
+
+  beforeEach(async () => {
+    directory = await mkdtemp(join(tmpdir(), 'nodelet-up-'));
+    before = await lookAtMachine({ directories: [directory] });
+  });
+
+  afterEach(async () => {
+    for (const each of ups.splice(0)) {
+      if (each.child.exitCode === null && each.child.signalCode === null) {
+        each.child.kill('SIGKILL');
+        await each.exited;
+      }
+      await down(each.paths.root);
+    }
+    await rm(directory, { recursive: true, force: true });
+  });
+
+  it('says where its kubeconfig is and what to type next, runs a pod, and leaves nothing after Ctrl-C', async () => {
+    const root = join(directory, 'a');
+    const lab = up(root);
+    await lab.says('The lab is up.');
+    expect(lab.output).toContain(`export KUBECONFIG=${lab.paths.kubeconfig}`);
+    expect(lab.output).toMatch(/node \S+ is Ready/);
+    expect((await lab.kubectl('get', 'nodes', '--no-headers')).split(/\s+/)[1]).toBe('Ready');
+    expect((await exec(NODELET, ['kubeconfig', '--root', root])).stdout).toBe(
+      await readFile(lab.paths.kubeconfig, 'utf8'),
+    );
+    await lab.kubectl('run', 'web', '--image=nginx:stable', '--port=80');
+    await lab.kubectl('wait', '--for=condition=Ready', 'pod/web', '--timeout=40s');
+    lab.child.kill('SIGINT');
+    expect(await lab.exited).toBe(0);
+    expect(lab.output.trimEnd().split('\n').at(-1)).toBe('stopped; nothing is left');
+    expect(await leftOf(root)).toEqual([]);
+    expect(await labProcesses(root)).toEqual([]);
+  });
+
+  it('that is told to stop while it starts leaves nothing either', async () => {
+    const root = join(directory, 'a');
+    const lab = up(root);
+    await lab.says('containerd serves');
+    lab.child.kill('SIGTERM');
+    expect(await lab.exited).toBe(0);
+    expect(lab.output).toContain('stopped while starting');
+    expect(await leftOf(root)).toEqual([]);
+  });
+
+  it('of which everything was killed is cleaned up by down, as often as one likes', async () => {
+    const root = join(directory, 'a');
+    const lab = up(root);
+    await lab.says('The lab is up.');
+    await lab.kubectl('run', 'web', '--image=nginx:stable', '--port=80');
+    await lab.kubectl('wait', '--for=condition=Ready', 'pod/web', '--timeout=40s');
+    lab.child.kill('SIGKILL');
+    await lab.exited;
+    for (const name of LAB_PROCESSES) process.kill(await lab.pid(name), 'SIGKILL');
+    expect(await leftOf(root)).not.toEqual([]);
+    const first = await down(root);
+    expect([first.code, first.stderr]).toEqual([0, '']);
+    expect(first.stdout).toBe(`nothing of the lab under ${root} is left\n`);
+    expect(await leftOf(root)).toEqual([]);
+    expect((await down(root)).code).toBe(0);
+  });
+
+  it('whose files were deleted under a running pod is cleaned up by down', async () => {
+    const root = join(directory, 'a');
+    const lab = up(root);
+    await lab.says('The lab is up.');
+    await lab.kubectl('run', 'web', '--image=nginx:stable');
+    await lab.kubectl('wait', '--for=condition=Ready', 'pod/web', '--timeout=40s');
+    lab.child.kill('SIGKILL');
+    await lab.exited;
+    for (const path of [lab.paths.stateFile, lab.paths.pidDir, lab.paths.cni.cacheDir, lab.paths.cni.confDir]) {
+      await rm(path, { recursive: true, force: true });
+    }
+    expect((await down(root)).code).toBe(0);
+    expect(await labProcesses(root)).toEqual([]);
+    // Without lab.json nobody knows who made the root directory: it stays, empty.
+    expect((await leftOf(root)).filter((line) => line !== `left behind: path ${root}`)).toEqual([]);
+  });
+
+  it('can be taken down while it runs: up ends in order', async () => {
+    const root = join(directory, 'a');
+    const lab = up(root);
+    await lab.says('The lab is up.');
+    const result = await down(root);
+    expect(result.code).toBe(0);
+    expect(result.stdout).toContain(`stopping the lab that process ${lab.child.pid} runs`);
+    expect(await lab.exited).toBe(0);
+    expect(await leftOf(root)).toEqual([]);
+  });
+
+  it('starts a process that dies again and says so in one line; pods keep running', async () => {
+    const root = join(directory, 'a');
+    const lab = up(root);
+    await lab.says('The lab is up.');
+    await lab.kubectl('run', 'web', '--image=nginx:stable');
+    await lab.kubectl('wait', '--for=condition=Ready', 'pod/web', '--timeout=40s');
+    for (const name of ['apiserver', 'agent', 'containerd'] as const) {
+      process.kill(await lab.pid(name), 'SIGKILL');
+      await lab.says(`${name} ended (SIGKILL)`);
+    }
+    await expect
+      .poll(async () => (await Promise.all(LAB_PROCESSES.map((name) => lab.pid(name).catch(() => 0)))).includes(0), {
+        timeout: 20_000,
+      })
+      .toBe(false);
+    await expect
+      .poll(
+        async () =>
+          (
+            await exec('kubectl', [
+              ...['--kubeconfig', lab.paths.kubeconfig, 'get', 'pod', 'web', '-o'],
+              'jsonpath={.status.phase} {.status.containerStatuses[0].restartCount}',
+            ])
+          ).stdout,
+        { timeout: 30_000, interval: 300 },
+      )
+      .toBe('Running 0');
+    await lab.kubectl('wait', '--for=condition=Ready', 'nodes', '--all', '--timeout=40s');
+    lab.child.kill('SIGINT');
+    expect(await lab.exited).toBe(0);
+    expect(await leftOf(root)).toEqual([]);
+  });
+
+  it('runs beside another one: own ports, own addresses, and the end of one does not touch the other', async () => {
+    const [first, second] = [join(directory, 'a'), join(directory, 'b')];
+    const [a, b] = [up(first), up(second)];
+    await Promise.all([a.says('The lab is up.'), b.says('The lab is up.')]);
+    const states = await Promise.all(
+      [a, b].map(async (lab) => JSON.parse(await readFile(lab.paths.stateFile, 'utf8'))),
+    );
+    for (const key of ['apiserverPort', 'kubeletPort', 'subnet']) expect(states[0][key]).not.toBe(states[1][key]);
+    for (const lab of [a, b]) await lab.kubectl('run', 'web', '--image=nginx:stable');
+    for (const lab of [a, b]) await lab.kubectl('wait', '--for=condition=Ready', 'pod/web', '--timeout=60s');
+    a.child.kill('SIGINT');
+    expect(await a.exited).toBe(0);
+    expect(await leftOf(first)).toEqual([]);
+    expect(await b.kubectl('exec', 'web', '--', 'wget', '-q', '-O-', 'http://127.0.0.1/')).toContain('nginx');
+    b.child.kill('SIGINT');
+    expect(await b.exited).toBe(0);
+    expect(await leftOf(first, second)).toEqual([]);
+  });
+
+  it('with --keep has its objects and images again at the next start', async () => {
+    const root = join(directory, 'a');
+    const first = up(root, '--keep');
+    await first.says('The lab is up.');
+    await first.kubectl('create', 'configmap', 'kept', '--from-literal=a=b');
+    await first.kubectl('run', 'web', '--image=nginx:stable');
+    await first.kubectl('wait', '--for=condition=Ready', 'pod/web', '--timeout=40s');
+    first.child.kill('SIGINT');
+    expect(await first.exited).toBe(0);
+    expect(first.output).toContain(`stopped; ${root} is kept`);
+    expect(await labProcesses(root)).toEqual([]);
+    const second = up(root);
+    await second.says('The lab is up.');
+    expect(await second.kubectl('get', 'configmap', 'kept', '-o', 'jsonpath={.data.a}')).toBe('b');
+    expect(second.output).not.toContain('imported');
+    await second.kubectl('wait', '--for=condition=Ready', 'pod/web', '--timeout=60s');
+    second.child.kill('SIGINT');
+    expect(await second.exited).toBe(0);
+    expect(await leftOf(root)).toEqual([]);
+  });
+});
+
+describe('a lab that cannot start says why in one line and exits with 1', () => {
+  let directory: string;
+  beforeEach(async () => {
+    directory = await mkdtemp(join(tmpdir(), 'nodelet-up-'));
+  });
+  afterEach(() => rm(directory, { recursive: true, force: true }));
+
+  const listen = async (): Promise<{ server: Server; port: number }> => {
+    const server = createServer();
+    await new Promise<void>((resolve) => server.listen(0, '0.0.0.0', resolve));
+    const address = server.address();
+    return { server, port: typeof address === 'object' && address !== null ? address.port : 0 };
+  };
+
+  it('when a port that was asked for is taken', async () => {
+    const { server, port } = await listen();
+    try {
+      const result = await exec(NODELET, ['up', '--root', join(directory, 'a'), '--apiserver-port', String(port)]);
+      expect(result.code).toBe(1);
+      expect(result.stderr).toMatch(new RegExp(`^nodelet: port ${port} for the API server is taken[^\\n]*\\n$`));
+    } finally {
+      server.close();
+    }
+  });
+
+  it('when there is no containerd', async () => {
+    const result = await exec(NODELET, ['up', '--root', join(directory, 'a')], {
+      env: { ...process.env, PATH: join(directory, 'empty') },
+    }).catch((error: unknown) => error);
+    // The wrapper itself needs a PATH with sh's tools; give it one without containerd.
+    const bin = join(directory, 'bin');
+    await execOk('mkdir', ['-p', bin]);
+    for (const tool of ['readlink', 'dirname', 'mkdir']) await execOk('ln', ['-s', `/usr/bin/${tool}`, bin]);
+    const without = await exec(NODELET, ['up', '--root', join(directory, 'a')], { env: { ...process.env, PATH: bin } });
+    expect(result).toBeDefined();
+    expect([without.code, without.stderr]).toEqual([1, 'nodelet: containerd is not installed: run "npm run setup"\n']);
+  });
+
+  it('when it is not root', async () => {
+    const result = await exec('setpriv', [
+      '--reuid=65534',
+      '--clear-groups',
+      NODELET,
+      'up',
+      '--root',
+      join(directory, 'a'),
+    ]);
+    expect([result.code, result.stderr.split('\n').length]).toEqual([1, 2]);
+    expect(result.stderr).toMatch(/^nodelet: must be root/);
+  });
+
+  it('when the root is in use', async () => {
+    const root = join(directory, 'a');
+    const paths = labPaths(root);
+    const lab = new Up(root);
+    try {
+      await lab.says('containerd serves');
+      const result = await exec(NODELET, ['up', '--root', root]);
+      expect([result.code, result.stderr]).toEqual([
+        1,
+        `nodelet: the root ${root} is in use by process ${lab.child.pid}\n`,
+      ]);
+    } finally {
+      lab.child.kill('SIGTERM');
+      await lab.exited;
+      await down(root);
+    }
+    expect(await readPidFile(paths.lockFile)).toBeUndefined();
+  });
+
+  it('when a process cannot live: the words it died with', async () => {
+    const root = join(directory, 'a');
+    const first = new Up(root, '--keep');
+    await first.says('The lab is up.');
+    first.child.kill('SIGINT');
+    await first.exited;
+    await writeFile(
+      first.paths.storeFile,
+      'this is no database, and long enough to be seen as a broken one'.repeat(50),
+    );
+    const second = new Up(root);
+    expect(await second.exited).toBe(1);
+    expect(second.output).toMatch(/nodelet: apiserver ended 4 times while the lab started: .+\n$/);
+    await down(root);
+  });
+});
