@@ -1,0 +1,132 @@
+// The end of a pod: TERM, the grace period, KILL, and nothing left on the machine.
+
+import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
+import { isAlive, type ProcessId, readProcess } from '../../../cli/lab/proc.ts';
+import { startLab, type TestLab } from '../support/lab.ts';
+import {
+  apply,
+  eventually,
+  getPod,
+  gone,
+  httpGet,
+  nothingLeft,
+  pidsOf,
+  podThings,
+  podWhen,
+  ready,
+  shellPod,
+} from './harness.ts';
+
+let lab: TestLab;
+let before: readonly string[];
+
+beforeAll(async () => {
+  lab = await startLab();
+});
+afterAll(() => lab?.stop());
+beforeEach(async () => {
+  before = await podThings(lab);
+});
+
+async function processesOf(uid: string): Promise<readonly ProcessId[]> {
+  const entries = await Promise.all((await pidsOf(lab, uid)).map(readProcess));
+  return entries.filter((entry) => entry !== undefined);
+}
+
+async function anyAlive(ids: readonly ProcessId[]): Promise<boolean> {
+  return (await Promise.all(ids.map(isAlive))).includes(true);
+}
+
+/** Ends by itself, slowly, and says so where it can be read afterwards. */
+const GRACEFUL = 'trap "echo asked; sleep 1; echo done; exit 0" TERM; while :; do sleep 1000 & wait $!; done';
+const DEAF = 'trap "" TERM; while :; do sleep 1; done';
+
+test('a container is asked with TERM, and its pod goes as soon as it has ended by itself', async () => {
+  await apply(lab, shellPod('polite', GRACEFUL, { terminationGracePeriodSeconds: 30 }));
+  const pod = await ready(lab, 'polite');
+  const follow = lab.tryKubectl(['logs', '-f', 'polite']);
+  const processes = await processesOf(pod.metadata.uid);
+  const started = performance.now();
+  await lab.kubectl('delete', 'pod', 'polite', '--wait=false');
+  const leaving = await getPod(lab, 'polite');
+  expect(leaving.metadata.deletionTimestamp).toBeDefined();
+  expect(leaving.metadata.deletionGracePeriodSeconds).toBe(30);
+  await gone(lab, 'polite');
+  expect(performance.now() - started).toBeGreaterThan(900);
+  expect(performance.now() - started).toBeLessThan(10_000);
+  expect(await anyAlive(processes)).toBe(false);
+  expect((await follow).stdout).toBe('asked\ndone\n');
+  await nothingLeft(lab, before);
+});
+
+test('a container that does not listen is killed when the grace period is over', async () => {
+  await apply(lab, shellPod('deaf', DEAF, { terminationGracePeriodSeconds: 3 }));
+  const pod = await ready(lab, 'deaf');
+  const processes = await processesOf(pod.metadata.uid);
+  const started = performance.now();
+  await lab.kubectl('delete', 'pod', 'deaf', '--wait=false');
+  await podWhen(lab, 'deaf', 'Terminating', (each) => each.metadata.deletionTimestamp !== undefined);
+  await gone(lab, 'deaf');
+  const took = performance.now() - started;
+  expect(took).toBeGreaterThan(2_900);
+  expect(took).toBeLessThan(8_000);
+  expect(await anyAlive(processes)).toBe(false);
+  await nothingLeft(lab, before);
+});
+
+test('a second deletion with a shorter grace period makes the end come sooner', async () => {
+  await apply(lab, shellPod('hurried', DEAF, { terminationGracePeriodSeconds: 60 }));
+  await ready(lab, 'hurried');
+  const started = performance.now();
+  await lab.kubectl('delete', 'pod', 'hurried', '--wait=false');
+  await lab.kubectl('delete', 'pod', 'hurried', '--wait=false', '--grace-period=2');
+  await gone(lab, 'hurried');
+  expect(performance.now() - started).toBeLessThan(15_000);
+  await nothingLeft(lab, before);
+});
+
+test('--force --grace-period=0 takes the object away at once, and the container is not left running', async () => {
+  await apply(lab, shellPod('forced', DEAF));
+  const pod = await ready(lab, 'forced');
+  const processes = await processesOf(pod.metadata.uid);
+  expect(await anyAlive(processes)).toBe(true);
+  await lab.kubectl('delete', 'pod', 'forced', '--force', '--grace-period=0');
+  await gone(lab, 'forced', 2_000);
+  await eventually('the processes to end', async () => ((await anyAlive(processes)) ? undefined : true));
+  await nothingLeft(lab, before);
+});
+
+test('a pod of the same name may come right after, and is a new one', async () => {
+  await apply(lab, shellPod('again', DEAF));
+  const first = await ready(lab, 'again');
+  await lab.kubectl('delete', 'pod', 'again', '--force', '--grace-period=0');
+  await apply(lab, shellPod('again', DEAF));
+  const second = await ready(lab, 'again');
+  expect(second.metadata.uid).not.toBe(first.metadata.uid);
+  expect(second.status?.containerStatuses?.[0]?.restartCount).toBe(0);
+  await eventually('the first one to end', async () =>
+    (await pidsOf(lab, first.metadata.uid)).length > 0 ? undefined : true,
+  );
+  expect((await pidsOf(lab, second.metadata.uid)).length).toBeGreaterThan(0);
+  await lab.kubectl('delete', 'pod', 'again');
+  await nothingLeft(lab, before);
+});
+
+test('pods with host ports, several containers and ended ones leave nothing either', async () => {
+  const hostPort = 20_000 + (process.pid % 10_000);
+  const port = { ports: [{ containerPort: 8080, hostPort, protocol: 'TCP' }] };
+  await apply(
+    lab,
+    shellPod('with-port', 'exec httpd -f -p 8080 -h /etc', {}, port),
+    shellPod('ended', 'echo over', { restartPolicy: 'Never' }),
+  );
+  const { status } = await ready(lab, 'with-port');
+  const answer = await eventually('the host port to answer', () =>
+    httpGet(`http://${status?.hostIP}:${hostPort}/hostname`),
+  );
+  expect(answer).toEqual({ status: 200, body: 'with-port\n' });
+  await podWhen(lab, 'ended', 'over', (pod) => pod.status?.phase === 'Succeeded');
+  expect((await podThings(lab)).some((thing) => thing.includes('--to-destination'))).toBe(true);
+  await lab.kubectl('delete', 'pod', 'with-port', 'ended');
+  await nothingLeft(lab, before);
+});

@@ -1,0 +1,291 @@
+// What the end-to-end tests of the agent share: pods written in few words, waiting for what kubectl shows, and a look at
+// everything a pod can leave on a machine. The lab itself is ../support/lab.ts.
+
+import { readdir, readFile } from 'node:fs/promises';
+import { connect } from 'node:net';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+import { labProcesses } from '../../../cli/lab/processes.ts';
+import { isNotFound } from '../../../client/errors.ts';
+import { resourcePath } from '../../../client/paths.ts';
+import type { ContainerStatus, Event, Node, Pod, PodSpec } from '../../../client/types.ts';
+import { systemClock } from '../../../lib/clock.ts';
+import { errorMessage, isErrno } from '../../../lib/errors.ts';
+import { exec, execOk } from '../../../lib/exec.ts';
+import type { Span } from '../../../lib/trace.ts';
+import type { TestLab } from '../support/lab.ts';
+
+/** Waits until `condition` says something; its last error is what the failure tells. */
+export async function eventually<T>(
+  what: string,
+  condition: () => T | undefined | Promise<T | undefined>,
+  timeoutMs = 20_000,
+): Promise<T> {
+  const deadline = performance.now() + timeoutMs;
+  let trouble = '';
+  for (;;) {
+    try {
+      const value = await condition();
+      if (value !== undefined) return value;
+    } catch (error) {
+      trouble = `: ${errorMessage(error)}`;
+    }
+    if (performance.now() > deadline) throw new Error(`timed out waiting for ${what}${trouble}`);
+    await systemClock.sleep(50);
+  }
+}
+
+/** A manifest of a pod of one busybox container that runs a shell script. */
+export function shellPod(name: string, script: string, spec: Partial<PodSpec> = {}, container: object = {}): object {
+  return {
+    apiVersion: 'v1',
+    kind: 'Pod',
+    metadata: { name, namespace: 'default' },
+    spec: {
+      terminationGracePeriodSeconds: 1,
+      containers: [{ name: 'main', image: 'busybox:stable', command: ['sh', '-c', script], ...container }],
+      ...spec,
+    },
+  };
+}
+
+/** A script that lives until it is told to end, and then ends at once. */
+export const FOREVER = 'trap "exit 0" TERM; while :; do sleep 1000 & wait $!; done';
+
+/** `kubectl apply -f -`. */
+export async function apply(lab: TestLab, ...objects: readonly object[]): Promise<void> {
+  const list = JSON.stringify({ apiVersion: 'v1', kind: 'List', items: objects });
+  const result = await lab.tryKubectl(['apply', '-f', '-'], { stdin: list });
+  if (result.code !== 0) throw new Error(result.stderr);
+}
+
+export function podPath(name: string, namespace = 'default'): string {
+  return resourcePath('v1', 'pods', { namespace, name });
+}
+
+export function getPod(lab: TestLab, name: string): Promise<Pod> {
+  return lab.client.get<Pod>(podPath(name));
+}
+
+/** Waits until the pod is as `accept` wants it. */
+export async function podWhen(
+  lab: TestLab,
+  name: string,
+  what: string,
+  accept: (pod: Pod) => boolean,
+  timeoutMs?: number,
+): Promise<Pod> {
+  let last: Pod | undefined;
+  try {
+    const seen = async (): Promise<Pod | undefined> => {
+      last = await getPod(lab, name);
+      return accept(last) ? last : undefined;
+    };
+    return await eventually(`pod ${name} to be ${what}`, seen, timeoutMs);
+  } catch (error) {
+    throw new Error(`${errorMessage(error)}; it is ${JSON.stringify(last?.status)}`);
+  }
+}
+
+export function isReady(pod: Pod): boolean {
+  return condition(pod, 'Ready')?.status === 'True';
+}
+
+export function ready(lab: TestLab, name: string, timeoutMs?: number): Promise<Pod> {
+  return podWhen(lab, name, 'Ready', isReady, timeoutMs);
+}
+
+export function condition(object: Pod | Node, type: string) {
+  return object.status?.conditions?.find((each) => each.type === type);
+}
+
+export function container(pod: Pod, name = 'main'): ContainerStatus {
+  const { initContainerStatuses = [], containerStatuses = [] } = pod.status ?? {};
+  const found = [...initContainerStatuses, ...containerStatuses].find((status) => status.name === name);
+  if (found === undefined) throw new Error(`pod ${pod.metadata.name} has no status of a container ${name}`);
+  return found;
+}
+
+export async function gone(lab: TestLab, name: string, timeoutMs?: number): Promise<void> {
+  await eventually(
+    `pod ${name} to be gone`,
+    async () => {
+      try {
+        await getPod(lab, name);
+        return undefined;
+      } catch (error) {
+        if (isNotFound(error)) return true;
+        throw error;
+      }
+    },
+    timeoutMs,
+  );
+}
+
+export async function eventsOf(lab: TestLab, name: string): Promise<readonly Event[]> {
+  const path = resourcePath('v1', 'events', { namespace: 'default' });
+  const list = await lab.client.list<Event & { metadata: { name: string; uid: string; resourceVersion: string } }>(
+    path,
+    {
+      fieldSelector: `involvedObject.name=${name}`,
+    },
+  );
+  return list.items;
+}
+
+/** Waits for an event with this reason whose message matches. */
+export function eventWhen(
+  lab: TestLab,
+  name: string,
+  reason: string,
+  message = /./,
+  timeoutMs?: number,
+): Promise<Event> {
+  const found = async (): Promise<Event | undefined> =>
+    (await eventsOf(lab, name)).find((event) => event.reason === reason && message.test(event.message ?? ''));
+  return eventually(`event ${reason} of ${name} matching ${message}`, found, timeoutMs);
+}
+
+export function nodeWhen(
+  lab: TestLab,
+  what: string,
+  accept: (ready: { status: string; reason?: string; message?: string }) => boolean,
+  timeoutMs?: number,
+): Promise<{ status: string; reason?: string; message?: string }> {
+  const path = resourcePath('v1', 'nodes', { name: lab.nodeName });
+  let last = '';
+  const seen = async () => {
+    const found = condition(await lab.client.get<Node>(path), 'Ready');
+    last = JSON.stringify(found);
+    return found !== undefined && accept(found) ? found : undefined;
+  };
+  return eventually(`the node to be ${what}`, seen, timeoutMs).catch((error: unknown) => {
+    throw new Error(`${errorMessage(error)}; it is ${last}`);
+  });
+}
+
+// ---------------------------------------------------------------- the machine
+
+/** Host pids of the processes of one container of a pod (all containers without `containerId`), from its cgroup. */
+export async function pidsOf(lab: TestLab, uid: string, containerId = ''): Promise<readonly number[]> {
+  const id = containerId.replace(/^.*\/\//, '');
+  const pids = new Set<number>();
+  for (const directory of await cgroupsOf(lab, uid)) {
+    const found = await execOk('find', [
+      directory,
+      '-path',
+      `*${id}*`,
+      '-name',
+      'cgroup.procs',
+      '-exec',
+      'cat',
+      '{}',
+      '+',
+    ]);
+    for (const line of found.split('\n')) if (line !== '') pids.add(Number(line));
+  }
+  return [...pids].sort((a, b) => a - b);
+}
+
+/** Every directory of this pod's cgroup: one per v1 hierarchy, one on v2. */
+export async function cgroupsOf(lab: TestLab, uid: string): Promise<readonly string[]> {
+  const pattern = `*${lab.paths.cgroupRoot}/*pod${uid}`;
+  const { stdout } = await exec('find', ['/sys/fs/cgroup', '-type', 'd', '-path', pattern, '-prune']);
+  return stdout.split('\n').filter((line) => line !== '');
+}
+
+/** The addresses that host-local has lent, by the sandbox they were lent to. */
+export async function leases(lab: TestLab): Promise<ReadonlyMap<string, string>> {
+  const { stdout } = await exec('grep', ['-r', '', lab.paths.cni.leaseDir]);
+  const found = new Map<string, string>();
+  for (const line of stdout.split('\n')) {
+    const match = /\/(\d+\.\d+\.\d+\.\d+):([0-9a-f]{64})/.exec(line);
+    if (match?.[1] !== undefined && match[2] !== undefined) found.set(match[2], match[1]);
+  }
+  return found;
+}
+
+/** The links that are ports of the lab's bridge. */
+export async function bridgePorts(lab: TestLab): Promise<readonly string[]> {
+  const { stdout } = await exec('ip', ['-o', 'link', 'show', 'master', lab.paths.bridge]);
+  return stdout.split('\n').flatMap((line) => /^\d+: ([^@:]+)/.exec(line)?.[1] ?? []);
+}
+
+/**
+ * Everything on the machine that belongs to pods of this lab, one line each. Two looks are equal when nothing was
+ * leaked between them: made from counts of nothing, but from the things' own names.
+ */
+export async function podThings(lab: TestLab): Promise<readonly string[]> {
+  const { paths } = lab;
+  const find = async (...args: string[]): Promise<string[]> =>
+    (await exec('find', args)).stdout.split('\n').filter((line) => line !== '');
+  const mounts = (await readFile('/proc/self/mountinfo', 'utf8'))
+    .split('\n')
+    .flatMap((line) => line.split(' ')[4] ?? [])
+    .filter((point) => point.startsWith(paths.kubeletDir) || point.startsWith(paths.containerd.state));
+  const addresses = lab.lab.state.subnet.replace(/\d+\/\d+$/, '');
+  const rules = (await execOk('iptables-save', []))
+    .split('\n')
+    .filter((line) => line.includes(paths.networkName) || line.includes(addresses));
+  const shims = (await labProcesses(lab.root)).filter((entry) => entry.comm.startsWith('containerd-shim'));
+  const things = [
+    ...(await find('/sys/fs/cgroup', '-type', 'd', '-path', `*${paths.cgroupRoot}/*`, '-name', '*pod*-*')),
+    ...(await find(join(paths.kubeletDir, 'pods'), '-mindepth', '1', '-maxdepth', '1')),
+    ...(await find(paths.podLogsDir, '-mindepth', '1')),
+    ...(await find(paths.containerLogsDir, '-mindepth', '1')),
+    ...(await find(paths.cni.cacheDir, '-type', 'f')),
+    ...[...(await leases(lab))].map((lease) => `lease ${lease.join(' ')}`),
+    ...(await bridgePorts(lab)).map((name) => `link ${name}`),
+    ...mounts.map((point) => `mount ${point}`),
+    ...rules,
+    ...shims.map((entry) => `process ${entry.argv.join(' ')}`),
+  ];
+  return things.sort();
+}
+
+/** Waits until the machine shows the same as before; tells what is too much. */
+export async function nothingLeft(lab: TestLab, before: readonly string[]): Promise<void> {
+  let left: readonly string[] = [];
+  await eventually('everything of the pods to be gone', async () => {
+    left = (await podThings(lab)).filter((thing) => !before.includes(thing));
+    return left.length === 0 ? true : undefined;
+  }).catch(() => {
+    throw new Error(`left on the machine:\n${left.join('\n')}`);
+  });
+}
+
+/** Status and body of a GET from this machine. */
+export async function httpGet(url: string): Promise<{ status: number; body: string }> {
+  const response = await fetch(url, { signal: AbortSignal.timeout(3_000) });
+  return { status: response.status, body: await response.text() };
+}
+
+/** What the agent's trace socket tells right now (the newest spans). */
+export async function spans(lab: TestLab): Promise<readonly Span[]> {
+  const socket = connect(lab.paths.traceSocket);
+  const found: Span[] = [];
+  const lines = createInterface({ input: socket });
+  lines.on('line', (line) => {
+    const span: Span = JSON.parse(line);
+    found.push(span);
+  });
+  await new Promise<void>((resolve, reject) => {
+    socket.once('error', reject);
+    socket.once('data', () => setTimeout(resolve, 200));
+  });
+  socket.destroy();
+  return found;
+}
+
+export async function agentLog(lab: TestLab): Promise<string> {
+  return await readFile(lab.paths.logFile('agent'), 'utf8');
+}
+
+export async function filesIn(path: string): Promise<readonly string[]> {
+  try {
+    return (await readdir(path)).sort();
+  } catch (error) {
+    if (isErrno(error, 'ENOENT')) return [];
+    throw error;
+  }
+}

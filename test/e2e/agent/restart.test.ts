@@ -1,0 +1,139 @@
+// Containers that end: restarted, waited for, or let be, as the pod's restartPolicy says.
+
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { startLab, type TestLab } from '../support/lab.ts';
+import {
+  apply,
+  condition,
+  container,
+  eventsOf,
+  eventWhen,
+  FOREVER,
+  pidsOf,
+  podWhen,
+  ready,
+  shellPod,
+} from './harness.ts';
+
+let lab: TestLab;
+
+beforeAll(async () => {
+  lab = await startLab();
+});
+afterAll(() => lab?.stop());
+
+test('a container that is killed from outside comes back at once, in the same sandbox', async () => {
+  await apply(lab, shellPod('victim', FOREVER));
+  const first = await ready(lab, 'victim');
+  const id = container(first).containerID;
+  const [pid] = await pidsOf(lab, first.metadata.uid, id);
+  if (pid === undefined) throw new Error('the container has no process');
+  process.kill(pid, 'SIGKILL');
+  const second = await podWhen(
+    lab,
+    'victim',
+    'running again',
+    (pod) => container(pod).restartCount === 1 && container(pod).ready,
+  );
+  expect(container(second).containerID).not.toBe(id);
+  expect(container(second).lastState?.terminated).toMatchObject({ exitCode: 137, reason: 'Error', containerID: id });
+  expect(second.status?.podIP).toBe(first.status?.podIP);
+  expect(condition(second, 'Ready')?.status).toBe('True');
+});
+
+test('a container that fails again and again waits in CrashLoopBackOff, and says for how long', async () => {
+  await apply(lab, shellPod('crasher', 'echo bad; exit 5'));
+  const pod = await podWhen(
+    lab,
+    'crasher',
+    'in CrashLoopBackOff',
+    (each) => container(each).state?.waiting?.reason === 'CrashLoopBackOff',
+  );
+  const status = container(pod);
+  expect(status.state?.waiting?.message).toBe(
+    `back-off 10s restarting failed container=main pod=crasher_default(${pod.metadata.uid})`,
+  );
+  expect(status.restartCount).toBe(1);
+  expect(status.lastState?.terminated).toMatchObject({ exitCode: 5, reason: 'Error' });
+  expect(pod.status?.phase).toBe('Running');
+  expect(condition(pod, 'Ready')).toMatchObject({ status: 'False', reason: 'ContainersNotReady' });
+  await eventWhen(lab, 'crasher', 'BackOff', /^Back-off restarting failed container main in pod crasher_default\(/);
+  const later = await podWhen(lab, 'crasher', 'tried again', (each) => container(each).restartCount === 2);
+  const began = Date.parse(container(later).lastState?.terminated?.startedAt ?? '');
+  expect(began - Date.parse(status.lastState?.terminated?.finishedAt ?? '')).toBeGreaterThanOrEqual(9_000);
+});
+
+test('with restartPolicy Never a pod ends Succeeded or Failed, as its container says, and its address is given back', async () => {
+  await apply(
+    lab,
+    shellPod('fine', 'echo -n bye > /dev/termination-log', { restartPolicy: 'Never' }),
+    shellPod(
+      'bad',
+      'echo -n why; exit 2',
+      { restartPolicy: 'Never' },
+      { terminationMessagePolicy: 'FallbackToLogsOnError' },
+    ),
+  );
+  const fine = await podWhen(lab, 'fine', 'over', (pod) => pod.status?.phase === 'Succeeded');
+  expect(container(fine).state?.terminated).toMatchObject({ exitCode: 0, reason: 'Completed', message: 'bye' });
+  expect(condition(fine, 'Ready')).toMatchObject({ status: 'False', reason: 'PodCompleted' });
+  const bad = await podWhen(lab, 'bad', 'over', (pod) => pod.status?.phase === 'Failed');
+  expect(container(bad).state?.terminated).toMatchObject({ exitCode: 2, reason: 'Error', message: 'why' });
+  expect(container(bad).restartCount).toBe(0);
+  expect(await pidsOf(lab, fine.metadata.uid)).toEqual([]);
+});
+
+test('with restartPolicy OnFailure a container is tried again until it succeeds', async () => {
+  const script = 'if [ -e /work/again ]; then exit 0; fi; touch /work/again; exit 1';
+  const spec = { restartPolicy: 'OnFailure', volumes: [{ name: 'work', emptyDir: {} }] };
+  await apply(lab, shellPod('stubborn', script, spec, { volumeMounts: [{ name: 'work', mountPath: '/work' }] }));
+  const pod = await podWhen(lab, 'stubborn', 'Succeeded', (each) => each.status?.phase === 'Succeeded');
+  expect(container(pod).restartCount).toBe(1);
+});
+
+test('init containers run one after the other, before any container, and all containers see what they made', async () => {
+  const mounted = { image: 'busybox:stable', volumeMounts: [{ name: 'work', mountPath: '/work' }] };
+  const write = (name: string) => ({
+    ...mounted,
+    name,
+    command: ['sh', '-c', `echo ${name} begins >> /work/log; sleep 0.3; echo ${name} ends >> /work/log`],
+  });
+  await apply(lab, {
+    apiVersion: 'v1',
+    kind: 'Pod',
+    metadata: { name: 'several', namespace: 'default' },
+    spec: {
+      terminationGracePeriodSeconds: 1,
+      volumes: [{ name: 'work', emptyDir: {} }],
+      initContainers: [write('one'), write('two')],
+      containers: [
+        { ...mounted, name: 'main', command: ['sh', '-c', `echo main >> /work/log; ${FOREVER}`] },
+        { ...mounted, name: 'web', command: ['sh', '-c', 'exec httpd -f -p 8080 -h /work'] },
+      ],
+    },
+  });
+  const pod = await ready(lab, 'several');
+  expect(await lab.kubectl('exec', 'several', '-c', 'web', '--', 'wget', '-qO-', 'http://127.0.0.1:8080/log')).toBe(
+    'one begins\none ends\ntwo begins\ntwo ends\nmain\n',
+  );
+  for (const name of ['one', 'two']) {
+    expect(container(pod, name)).toMatchObject({ ready: true, state: { terminated: { reason: 'Completed' } } });
+  }
+  expect(await lab.kubectl('get', 'pod', 'several', '--no-headers')).toMatch(/^several\s+2\/2\s+Running/);
+});
+
+test('an init container that fails keeps the containers from starting, and the pod shows Init:', async () => {
+  const init = { name: 'first', image: 'busybox:stable', command: ['sh', '-c', 'exit 9'] };
+  await apply(lab, shellPod('stuck', FOREVER, { initContainers: [init] }));
+  const pod = await podWhen(
+    lab,
+    'stuck',
+    'waiting for its init container',
+    (each) => container(each, 'first').state?.waiting?.reason === 'CrashLoopBackOff',
+  );
+  expect(pod.status?.phase).toBe('Pending');
+  expect(container(pod).state?.waiting?.reason).toBe('PodInitializing');
+  expect(condition(pod, 'Initialized')).toMatchObject({ status: 'False', reason: 'ContainersNotInitialized' });
+  expect(await lab.kubectl('get', 'pod', 'stuck', '--no-headers')).toMatch(/Init:CrashLoopBackOff/);
+  expect((await eventsOf(lab, 'stuck')).map((event) => event.message)).not.toContain('Started container main');
+});
