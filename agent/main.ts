@@ -9,6 +9,7 @@ import { Recorder } from '../client/recorder.ts';
 import { systemClock } from '../lib/clock.ts';
 import { errorMessage, UserError } from '../lib/errors.ts';
 import { createLog, type Log } from '../lib/log.ts';
+import { quantityValue } from '../lib/quantity.ts';
 import { Tracer } from '../lib/trace.ts';
 import { createPodApi } from './api/pod-api.ts';
 import { createApiPodSource } from './api/pod-source.ts';
@@ -26,6 +27,7 @@ import type { PodNetwork } from './ports/node.ts';
 import type { ContainerRuntime } from './ports/runtime.ts';
 import { createCriRuntime } from './runtime/cri-runtime.ts';
 import { createLogReader } from './runtime/logs/read-logs.ts';
+import { LogRotation } from './runtime/logs/rotation.ts';
 import { createKubeletServer } from './server/kubelet-server.ts';
 import { createTraceSocket } from './server/trace-socket.ts';
 import { createApiObjects } from './volumes/api-objects.ts';
@@ -164,13 +166,24 @@ export async function runAgent(options: AgentOptions, signal: AbortSignal): Prom
     facts,
   });
 
+  const rotation = new LogRotation({
+    runtime,
+    clock,
+    maxSizeBytes: quantityValue(config.containerLogMaxSize),
+    maxFiles: config.containerLogMaxFiles,
+    periodMs: config.containerLogMonitorInterval,
+    onTrouble: (message) => log('warn', message),
+  });
+
   await network.start();
   objects.start();
   pods.start();
+  rotation.start();
   log('info', 'the agent runs', { node: nodeName, addresses: nodeIPs, port: server.port, root: options.rootDir });
   try {
     await node.run(signal);
   } finally {
+    rotation.stop();
     pods.stop();
     objects.stop();
     volumes.close();

@@ -142,10 +142,10 @@ export const KUBELET_FIELDS = {
 
   // ---- container logs
   podLogsDir: used(text, '/var/log/pods'),
-  containerLogMaxSize: accepted(quantity, '10Mi'),
-  containerLogMaxFiles: accepted(int32, 5),
+  containerLogMaxSize: used(quantity, '10Mi'),
+  containerLogMaxFiles: used(int32, 5),
   containerLogMaxWorkers: accepted(int32, 1),
-  containerLogMonitorInterval: accepted(duration, 10_000),
+  containerLogMonitorInterval: used(duration, 10_000),
 
   // ---- cgroups and resources
   cgroupRoot: used(text),

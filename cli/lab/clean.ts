@@ -72,15 +72,15 @@ async function endLabProcesses(paths: LabPaths, clock: Clock): Promise<void> {
   await Promise.all(rest.map((entry) => endProcess(entry, clock, 1_000)));
 }
 
-async function releaseAttachments(paths: LabPaths, clock: Clock): Promise<readonly string[]> {
+async function releaseAttachments(paths: LabPaths, clock: Clock): Promise<void> {
   const report = await releaseAllAttachments({
     cacheDir: paths.cni.cacheDir,
     binDirs: [paths.cni.binDir],
     tracer: new Tracer(),
     clock,
   });
-  // What a plugin could not undo is named, though the steps after this one take most of it away by name.
-  return report.failures.map((failure) => `CNI attachment: ${errorMessage(failure)}`);
+  // Named, though the steps after this one take most of it away all the same.
+  if (report.failures.length > 0) throw new Error(report.failures.map(errorMessage).join('; '));
 }
 
 /** The lab's bridge and what is plugged into it. A veth goes with its namespace too, but later than we look. */

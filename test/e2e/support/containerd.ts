@@ -13,6 +13,7 @@ import {
   stopContainerd,
   writeContainerdConfig,
 } from '../../../cli/lab/containerd.ts';
+import { isAlive } from '../../../cli/lab/proc.ts';
 
 export interface StartContainerdOptions {
   /** An existing or new directory of the test's own; containerd's data goes to `<root>/containerd`. */
@@ -91,8 +92,7 @@ export async function startContainerd(options: StartContainerdOptions): Promise<
     kill,
     restart: async () => {
       if (!stopped) {
-        const alive = await Promise.race([child.exited.then(() => false), Promise.resolve(true)]);
-        if (alive) await kill();
+        if (await isAlive(child.id)) await kill();
         child = await spawnContainerd(paths);
         await containerdReady(paths, child);
       }
