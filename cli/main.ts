@@ -9,6 +9,7 @@ import { controlplaneCommand } from './commands/controlplane.ts';
 import { demoCommand } from './commands/demo.ts';
 import { kubeconfigCommand } from './commands/kubeconfig.ts';
 import { downCommand, upCommand } from './commands/lab.ts';
+import { traceCommand } from './commands/trace.ts';
 
 /** The whole command tree; parsing it runs the chosen subcommand. */
 export function buildProgram(): Command {
@@ -25,6 +26,7 @@ export function buildProgram(): Command {
     agentCommand(),
     apiserverCommand(),
     kubeconfigCommand(),
+    traceCommand(),
   ]) {
     program.addCommand(command);
   }

@@ -5,6 +5,8 @@ import { createInterface } from 'node:readline';
 import type { Span } from '../../lib/trace.ts';
 
 export interface SpanStream {
+  /** Resolves when the agent has closed the connection. */
+  readonly ended: Promise<void>;
   close(): void;
 }
 
@@ -19,6 +21,7 @@ export async function followSpans(socketPath: string, onSpan: (span: Span) => vo
   const lines = createInterface({ input: socket, crlfDelay: Number.POSITIVE_INFINITY });
   lines.on('line', (line) => onSpan(JSON.parse(line) as Span));
   return {
+    ended: new Promise((resolve) => socket.once('close', () => resolve())),
     close: () => {
       lines.close();
       socket.destroy();

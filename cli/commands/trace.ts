@@ -1,0 +1,57 @@
+// `nodelet trace`: what the agent of a lab has done and does, one line per outward call, until Ctrl-C.
+
+import { Command } from 'commander';
+import { errorMessage, UserError } from '../../lib/errors.ts';
+import type { Span } from '../../lib/trace.ts';
+import { narrate } from '../demo/narrate.ts';
+import { followSpans } from '../demo/spans.ts';
+import { DEFAULT_ROOT, labPaths } from '../lab/paths.ts';
+import { stopSignal } from './signals.ts';
+
+interface Flags {
+  readonly root: string;
+  readonly socket?: string;
+  readonly json?: boolean;
+  readonly pod?: string;
+}
+
+/** Whether a span is about the pod, given as "namespace/name" or as a name in any namespace. */
+export function isAbout(span: Span, pod: string | undefined): boolean {
+  if (pod === undefined) return true;
+  if (span.pod === undefined) return false;
+  return pod.includes('/') ? pod === `${span.pod.namespace}/${span.pod.name}` : pod === span.pod.name;
+}
+
+export function traceCommand(): Command {
+  return new Command('trace')
+    .description('show every CRI, CNI, mount, netlink, probe and API call of an agent, the newest 4096 and then live')
+    .option('--root <dir>', 'the lab’s directory', DEFAULT_ROOT)
+    .option('--socket <path>', 'the trace socket of an agent that runs alone (<socket-dir>/trace.sock)')
+    .option('--pod <name>', 'only calls for this pod: name or namespace/name')
+    .option('--json', 'whole spans, one JSON object per line')
+    .action(async (flags: Flags) => {
+      const socket = flags.socket ?? labPaths(flags.root).traceSocket;
+      const signal = stopSignal();
+      const show = (span: Span): void => {
+        if (!isAbout(span, flags.pod)) return;
+        const line = flags.json === true ? JSON.stringify(span) : readable(span);
+        if (line !== undefined) process.stdout.write(`${line}\n`);
+      };
+      const stream = await followSpans(socket, show).catch((error: unknown) => {
+        throw new UserError(`no agent serves its trace on ${socket}: ${errorMessage(error)}`);
+      });
+      await Promise.race([
+        stream.ended,
+        new Promise<void>((resolve) => signal.addEventListener('abort', () => resolve(), { once: true })),
+      ]);
+      stream.close();
+    });
+}
+
+function readable(span: Span): string | undefined {
+  const told = narrate(span, span.start);
+  if (told === undefined) return undefined;
+  const pod = span.pod === undefined ? '-' : `${span.pod.namespace}/${span.pod.name}`;
+  // The demo's column of elapsed time means nothing here; the clock does.
+  return `${new Date(span.start).toISOString()}  ${pod}  ${told.replace(/^\s*\d+ ms\s+/, '')}`;
+}
