@@ -7,7 +7,7 @@ import { ApiClient } from '../../client/api.ts';
 import { loadKubeconfig } from '../../client/kubeconfig.ts';
 import type { Pod } from '../../client/types.ts';
 import { systemClock } from '../../lib/clock.ts';
-import { errorMessage } from '../../lib/errors.ts';
+import { errorMessage, isErrno } from '../../lib/errors.ts';
 import { execOk } from '../../lib/exec.ts';
 import { Tracer } from '../../lib/trace.ts';
 import type { LabPaths } from '../lab/paths.ts';
@@ -152,9 +152,23 @@ function isReady(pod: Pod | undefined): boolean {
   );
 }
 
+/** Running says that the process has started, not that it listens: without a readiness probe a caller has to try. */
+async function firstAnswer(url: string): Promise<Response> {
+  const deadline = performance.now() + 5_000;
+  for (;;) {
+    try {
+      return await fetch(url);
+    } catch (error) {
+      const cause = error instanceof Error ? error.cause : undefined;
+      if (!isErrno(cause, 'ECONNREFUSED') || performance.now() >= deadline) throw error;
+      await systemClock.sleep(10);
+    }
+  }
+}
+
 async function provePod(user: DemoUser, ip: string, checks: Checks): Promise<void> {
   const marker = `/?from=demo-${process.pid}`;
-  const response = await fetch(`http://${ip}${marker}`);
+  const response = await firstAnswer(`http://${ip}${marker}`);
   const body = await response.text();
   checks.check(response.status === 200, `HTTP GET http://${ip}/ answers ${response.status}`, body.slice(0, 300));
 

@@ -1,0 +1,67 @@
+// The demo as a user runs it. Other tests use the machine meanwhile, so only what bears the demo lab's names has to be
+// as it was; on a machine of its own the demo compares everything.
+
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { type ExecResult, exec } from '../../../lib/exec.ts';
+
+const TREE = fileURLToPath(new URL('../../..', import.meta.url));
+const parent = mkdtempSync(join(tmpdir(), 'nodelet-demo-'));
+let demo: ExecResult;
+let withoutKubectl: ExecResult;
+
+const run = (root: string, env: NodeJS.ProcessEnv): Promise<ExecResult> =>
+  exec('npm', ['run', 'demo', '--', '--root', join(parent, root), '--compare', 'lab'], {
+    cwd: TREE,
+    env,
+    timeoutMs: 170_000,
+  });
+
+beforeAll(async () => {
+  demo = await run('with', process.env);
+  // /usr/bin, where kubectl may be, cannot be left out of the path; a kubectl that does not run is as good as none.
+  const front = join(parent, 'bin');
+  mkdirSync(front);
+  writeFileSync(join(front, 'kubectl'), '#!/bin/sh\nexit 127\n', { mode: 0o755 });
+  withoutKubectl = await run('without', { ...process.env, PATH: `${front}:${process.env['PATH'] ?? ''}` });
+}, 400_000);
+afterAll(() => rmSync(parent, { recursive: true, force: true }));
+
+test('npm run demo exits 0, and every check held', () => {
+  expect(demo.code, `${demo.stdout}\n${demo.stderr}`).toBe(0);
+  expect(demo.stdout).not.toContain('FAIL');
+  expect(demo.stdout).toMatch(/== done: 8 held, 0 did not, in [\d.]+ s/);
+});
+
+test.each([
+  ['volumes', /mount volume kube-api-access-\w+ \(kubernetes\.io\/projected\)/],
+  ['sandbox', /RunPodSandbox/],
+  [
+    'CNI ADD with interface, IP and routes',
+    /ADD network \S+: eth0 has \d+\.\d+\.\d+\.\d+\/24, route 0\.0\.0\.0\/0 via/,
+  ],
+  ['image', /ImageStatus nginx:stable|PullImage nginx:stable/],
+  ['container', /CreateContainer web[\s\S]*StartContainer/],
+  ['status', /status written to the API server/],
+])('the demo prints the step "%s" with its time', (_step, line) => expect(demo.stdout).toMatch(line));
+
+test.each([
+  'HTTP GET http://',
+  'the logs show the request',
+  'exec "ip addr" shows the pod’s own interfaces',
+  'exec "ps" shows only the pod',
+  'the container came back with restartCount 1',
+  'the pod is gone from the API server',
+  'are as before',
+])('the demo proves: %s', (claim) => {
+  const line = demo.stdout.split('\n').find((candidate) => candidate.includes(claim));
+  expect(line).toMatch(/ {2}ok {3}/);
+});
+
+test('where no kubectl runs, the demo uses nodelet’s own client and holds all the same', () => {
+  expect(withoutKubectl.code, `${withoutKubectl.stdout}\n${withoutKubectl.stderr}`).toBe(0);
+  expect(withoutKubectl.stdout).toContain('with nodelet');
+});

@@ -1,0 +1,92 @@
+// Every command that README and docs show is run here: blocks marked `sh` by themselves, blocks marked `sh lab` with a
+// lab running and its root in place of the default one. Commands in plain indented blocks are named below with the
+// test that runs them.
+
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { exec } from '../../../lib/exec.ts';
+import { startLab, type TestLab } from '../support/lab.ts';
+
+const TREE = fileURLToPath(new URL('../../..', import.meta.url));
+const PAGES = [
+  'README.md',
+  'labs/images/README.md',
+  ...readdirSync(join(TREE, 'docs'))
+    .filter((name) => name.endsWith('.md'))
+    .map((name) => `docs/${name}`),
+];
+
+interface Block {
+  readonly page: string;
+  readonly line: number;
+  readonly needs: 'lab' | 'nothing';
+  readonly script: string;
+}
+
+function blocksOf(page: string, text: string): Block[] {
+  const blocks: Block[] = [];
+  const lines = text.split('\n');
+  for (let at = 0; at < lines.length; at++) {
+    const fence = /^```sh( lab)?$/.exec(lines[at] ?? '');
+    if (fence === null) continue;
+    const end = lines.indexOf('```', at + 1);
+    if (end < 0) throw new Error(`${page}:${at + 1}: the block does not end`);
+    const script = lines.slice(at + 1, end).join('\n');
+    blocks.push({ page, line: at + 1, needs: fence[1] === undefined ? 'nothing' : 'lab', script });
+    at = end;
+  }
+  return blocks;
+}
+
+/** First words of lines in indented blocks that look like commands. */
+function indentedCommands(text: string): string[] {
+  return text
+    .split('\n')
+    .filter((line) => /^ {4}(npm|nodelet|bin\/nodelet|vagrant|kubectl|sh) /.test(line))
+    .map((line) => line.trim().split(/\s+#/)[0]?.trim() ?? '');
+}
+
+/** Commands that cannot run inside this test, and what runs them. */
+const ELSEWHERE: Readonly<Record<string, string>> = {
+  'npm run demo': 'test/e2e/docs/demo.test.ts',
+  'npm test': 'this very run',
+  'nodelet agent --kubeconfig /etc/kubernetes/kubelet.conf \\': 'test/e2e/agent, with a kubeconfig of its own',
+};
+
+const pages = PAGES.map((page) => ({ page, text: readFileSync(join(TREE, page), 'utf8') }));
+const blocks = pages.flatMap(({ page, text }) => blocksOf(page, text));
+let lab: TestLab;
+
+beforeAll(async () => {
+  lab = await startLab();
+});
+afterAll(async () => {
+  await lab?.stop();
+});
+
+function prepared(block: Block): string {
+  if (block.needs === 'nothing') return block.script;
+  return block.script
+    .replaceAll('/var/lib/nodelet', lab.root)
+    .replace(/bin\/nodelet (kubeconfig|trace)/g, `bin/nodelet $1 --root ${lab.root}`);
+}
+
+describe.each(blocks)('$page:$line', (block) => {
+  test('the commands work as they are written', async () => {
+    const result = await exec('bash', ['-euo', 'pipefail', '-c', prepared(block)], { cwd: TREE, timeoutMs: 110_000 });
+    expect(result, `${result.stdout}\n${result.stderr}`).toMatchObject({ code: 0 });
+  });
+});
+
+test('there are blocks to run on every page that shows commands', () => {
+  expect(blocks.map((block) => block.page)).toEqual(
+    expect.arrayContaining(['README.md', 'docs/lab.md', 'docs/trace.md']),
+  );
+});
+
+test.each(pages)('$page: every command outside those blocks is run by a test that is named here', ({ text }) => {
+  const unknown = indentedCommands(text).filter((command) => ELSEWHERE[command] === undefined);
+  expect(unknown).toEqual([]);
+});
