@@ -155,7 +155,11 @@ export class PodActs {
   /** Whether the time to try has come; if not, the loop is woken when it has. */
   #isDue(key: string): boolean {
     const at = this.#notBefore.get(key);
-    if (at === undefined || at <= this.#context.clock.now()) return true;
+    const { clock, config } = this.#context;
+    const wait = at === undefined ? 0 : at - clock.now();
+    // A wait longer than any pause there is means that the clock was set back.
+    if (at === undefined || wait <= 0 || wait > Math.max(config.syncBackoff.maxMs, config.imageBackoff.maxMs))
+      return true;
     this.#host.wakeAt(at);
     return false;
   }

@@ -22,8 +22,9 @@ export function restartNotBefore(
   now: number,
 ): number | undefined {
   if (entry === undefined || expired(policy, entry, finishedAt)) return undefined;
-  // A clock that was set back must not stretch the wait past the delay itself.
-  const notBefore = Math.min(finishedAt, now) + entry.delayMs;
+  const notBefore = finishedAt + entry.delayMs;
+  // An end that lies in the future means that the clock was set back: the container must not wait until then.
+  if (finishedAt - now > entry.delayMs) return undefined;
   return now < notBefore ? notBefore : undefined;
 }
 

@@ -108,6 +108,7 @@ export class PodWorker implements ActsHost {
 
   /** No source wants the pod any more: it is stopped, and nothing is left of it. */
   remove(): void {
+    if (this.#unwanted) return;
     this.#unwanted = true;
     this.wake('pod removed');
   }

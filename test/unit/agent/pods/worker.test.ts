@@ -590,3 +590,18 @@ describe('init containers', () => {
     expect(node.api.condition('web-pod', 'Initialized')?.status).toBe('True');
   });
 });
+
+describe('a clock that is set back by an hour', () => {
+  it('does not make anything wait an hour', async () => {
+    node.runtime.failNext('runPodSandbox', 'no');
+    node.api.put(makePod('web-pod'));
+    await node.clock.advance(100);
+    node.clock.jump(-3_600_000);
+    await node.clock.until(() => node.api.status('web-pod').phase === 'Running', 90_000);
+    node.runtime.exit('web', 1);
+    await node.clock.until(() => node.runtime.running('web') !== undefined, 90_000);
+    node.runtime.exit('web', 1);
+    node.clock.jump(-3_600_000);
+    await node.clock.until(() => node.runtime.running('web') !== undefined, 90_000);
+  });
+});
