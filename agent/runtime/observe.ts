@@ -149,9 +149,13 @@ export class Observer {
     return this.#containers.get(id)?.snapshot;
   }
 
-  /** Takes in the status that came with an event; only an exit is final enough to be kept. */
+  /**
+   * Takes in the status that came with an event; only an exit is final enough to be kept, and only of a container that
+   * has not been forgotten meanwhile.
+   */
   prime(sandbox: string, status: ContainerStatus__Output): void {
-    if (status.state === 'CONTAINER_EXITED') this.#remember(sandbox, status);
+    if (status.state !== 'CONTAINER_EXITED' || this.#registry.get(status.id) === undefined) return;
+    this.#remember(sandbox, status);
   }
 
   /**

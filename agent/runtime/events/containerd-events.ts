@@ -9,10 +9,15 @@ import type { RuntimeEvent } from './runtime-event.ts';
 
 /** containerd's namespace for everything that CRI made. */
 const NAMESPACE = 'k8s.io';
-const TOPICS = ['/tasks/start', '/tasks/exit', '/tasks/oom', '/containers/delete'];
 
 /** Filters of Subscribe: any of them lets an event through. */
-export const CONTAINERD_FILTERS = TOPICS.map((topic) => `namespace=="${NAMESPACE}",topic=="${topic}"`);
+function filters(...topics: readonly string[]): readonly string[] {
+  return topics.map((topic) => `namespace=="${NAMESPACE}",topic=="${topic}"`);
+}
+
+export const CONTAINERD_FILTERS = filters('/tasks/start', '/tasks/exit', '/tasks/oom', '/containers/delete');
+/** What the bus tells sooner than CRI's stream, or alone. */
+export const CONTAINERD_END_FILTERS = filters('/tasks/exit', '/tasks/oom');
 
 function toMs(timestamp: Timestamp__Output | null): number {
   return timestamp === null ? 0 : Number(timestamp.seconds) * 1000 + Math.floor(timestamp.nanos / 1e6);

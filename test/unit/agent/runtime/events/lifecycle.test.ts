@@ -193,24 +193,75 @@ describe('containerd’s event stream', () => {
   });
 });
 
-test('CRI’s event stream brings the exit along: nothing is asked again', async () => {
-  const { fake, runtime, next } = await setup({ cri: true, containerd: true });
-  await runtime.capabilities();
-  await runtime.observePod(POD);
-  const before = fake.calls.length;
-  fake.set('c1', EXITED);
-  const sandbox = fake.sandboxes.get('s1');
+/** CRI's event about a container of the pod, with the statuses of the moment. */
+function sendCri(fake: FakeCri, type: 'CONTAINER_STOPPED_EVENT' | 'CONTAINER_STARTED_EVENT', id: string): void {
   for (const stream of fake.streams.cri) {
     stream.write({
-      container_id: 'c1',
-      container_event_type: 'CONTAINER_STOPPED_EVENT',
+      container_id: id,
+      container_event_type: type,
       created_at: '100000000000',
-      pod_sandbox_status: sandbox,
-      containers_statuses: [fake.containers.get('c1')],
+      pod_sandbox_status: fake.sandboxes.get('s1'),
+      containers_statuses: [fake.containers.get(id)],
     });
   }
-  expect(await next(() => true)).toMatchObject({ podUID: 'u1', type: 'containerDied', containerId: 'c1' });
-  expect(fake.calls.slice(before)).toEqual([]);
+}
+
+/** Resolves when everything that was sent before has been taken in: an end of another container comes out last. */
+async function drained({ fake, next }: Setup, marker: string): Promise<void> {
+  fake.addContainer(marker, 'u9', 's9', EXITED);
+  sendCri(fake, 'CONTAINER_STOPPED_EVENT', marker);
+  await next(({ containerId }) => containerId === marker);
+}
+
+describe('CRI’s event stream', () => {
+  test.each([
+    ['with containerd’s bus beside it', true],
+    ['alone, on a runtime that is not containerd', false],
+  ])('%s brings the exit along: nothing is asked again', async (_rule, containerd) => {
+    const { fake, runtime, next } = await setup({ cri: true, containerd });
+    await runtime.capabilities();
+    await runtime.observePod(POD);
+    const before = fake.calls.length;
+    fake.set('c1', EXITED);
+    sendCri(fake, 'CONTAINER_STOPPED_EVENT', 'c1');
+    expect(await next(() => true)).toMatchObject({ podUID: 'u1', type: 'containerDied', containerId: 'c1' });
+    expect(fake.calls.slice(before)).toEqual([]);
+  });
+
+  test('does not hold up an end that containerd’s bus tells sooner, and does not tell it a second time', async () => {
+    const all = await setup({ cri: true, containerd: true });
+    const { fake, runtime, next, events } = all;
+    await runtime.capabilities();
+    while (fake.streams.containerd.length === 0) await systemClock.sleep(1);
+    await runtime.observePod(POD);
+    sendExit(fake, 'c1', 3);
+    expect(await next(() => true)).toMatchObject({ type: 'containerDied', containerId: 'c1' });
+    expect((await runtime.observePod(POD)).containers[0]).toMatchObject({ state: 'exited', exitCode: 3 });
+    fake.set('c1', { ...EXITED, reason: 'Error' });
+    // A start that was slower on its stream than the end on the other.
+    sendCri(fake, 'CONTAINER_STARTED_EVENT', 'c1');
+    sendCri(fake, 'CONTAINER_STOPPED_EVENT', 'c1');
+    await drained(all, 'c9');
+    expect(events.map(({ type, containerId }) => `${type} ${containerId}`)).toEqual([
+      'containerDied c1',
+      'containerDied c9',
+    ]);
+  });
+
+  test('ends are told by it while the bus is broken, and by the bus again after that', async () => {
+    const { fake, runtime, next } = await setup({ cri: true, containerd: true });
+    await runtime.capabilities();
+    while (fake.streams.containerd.length === 0) await systemClock.sleep(1);
+    await runtime.observePod(POD);
+    for (const stream of fake.streams.containerd.splice(0)) stream.end();
+    fake.addContainer('c2', 'u1', 's1', EXITED);
+    sendCri(fake, 'CONTAINER_STOPPED_EVENT', 'c2');
+    await next(({ containerId }) => containerId === 'c2');
+    while (fake.streams.containerd.length === 0) await systemClock.sleep(1);
+    expect(fake.streams.cri).toHaveLength(1);
+    sendExit(fake, 'c1', 3);
+    await next(({ containerId }) => containerId === 'c1');
+  });
 });
 
 describe('without events', () => {
