@@ -140,17 +140,14 @@ export class CniRuntime {
     }
   }
 
-  /** Undoes what an ADD began. Goes on past failures: one plugin that cannot clean up must not keep the others. */
+  /**
+   * Undoes what an ADD began. A plugin that failed its ADD cleans up after itself; that its DEL fails as well, as a
+   * plugin's does that is broken or misconfigured, is told, and keeps nothing in the books.
+   */
   async #rollBack(entry: CachedAttachment, begun: readonly PluginConfig[], cause: unknown): Promise<CniError> {
-    const failures: string[] = [];
-    for (const plugin of begun.toReversed()) {
-      try {
-        await this.#del(entry, plugin, await usableNetns(entry.netns));
-      } catch (error) {
-        failures.push(errorMessage(error));
-      }
-    }
-    if (failures.length === 0) this.#cache.remove(entry);
+    const failed = await this.#delPastFailures(entry, begun, await usableNetns(entry.netns));
+    const failures = failed.map(({ error }) => errorMessage(error));
+    if (failed.every(({ plugin }) => plugin === begun.at(-1))) this.#cache.remove(entry);
     const fault =
       cause instanceof CniError
         ? cause
@@ -170,9 +167,11 @@ export class CniRuntime {
   }
 
   /**
-   * Detaches a container, in reverse order, by what the cache says it was attached with. When the cache knows
-   * nothing, `current` is used as far as given: DEL is idempotent. Stops at the first plugin that fails and rejects
-   * with its CniError; the attachment stays in the cache then.
+   * Detaches a container, in reverse order, by what the cache says it was attached with. Stops at the first plugin
+   * that fails (goes past it when the ADD was never completed) and rejects with its CniError; the attachment stays in
+   * the cache then. The cache is written before anything exists: where it knows nothing there is nothing to undo but
+   * what a lost cache has forgotten. `current`, as far as given, is asked to, and a plugin that cannot is no reason to
+   * keep the container's namespace: its span tells.
    */
   del(attachment: Attachment, current?: NetworkConfigList): Promise<void> {
     validateAttachment(attachment);
@@ -190,15 +189,39 @@ export class CniRuntime {
           result: undefined,
           createdAt: this.#options.clock.now(),
         };
-        await this.#delChain(entry, attachment.netns);
+        await this.#operation('DEL', current, entry, async () => {
+          await this.#delPastFailures(entry, current.plugins, await usableNetns(attachment.netns));
+        });
       }
     });
+  }
+
+  /** Undoes these in reverse: one plugin that cannot clean up must not keep the others. Returns who could not. */
+  async #delPastFailures(
+    entry: CachedAttachment,
+    plugins: readonly PluginConfig[],
+    netns: string,
+  ): Promise<readonly { readonly plugin: PluginConfig; readonly error: unknown }[]> {
+    const failed: { plugin: PluginConfig; error: unknown }[] = [];
+    for (const plugin of plugins.toReversed()) {
+      try {
+        await this.#del(entry, plugin, netns);
+      } catch (error) {
+        failed.push({ plugin, error });
+      }
+    }
+    return failed;
   }
 
   #delChain(entry: CachedAttachment, netns: string): Promise<void> {
     return this.#operation('DEL', entry.list, entry, async () => {
       const usable = await usableNetns(netns);
-      for (const plugin of entry.list.plugins.toReversed()) await this.#del(entry, plugin, usable);
+      if (entry.state === 'adding') {
+        const [failed] = await this.#delPastFailures(entry, entry.list.plugins, usable);
+        if (failed !== undefined) throw failed.error;
+      } else {
+        for (const plugin of entry.list.plugins.toReversed()) await this.#del(entry, plugin, usable);
+      }
       if (usable === '' && entry.list.plugins.some((plugin) => plugin['ipMasq'] === true)) {
         await removeMasquerade(entry.list.name, entry.containerId, this.#options.exec ?? exec);
       }

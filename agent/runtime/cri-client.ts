@@ -27,20 +27,10 @@ const CHANNEL_OPTIONS: ChannelOptions = {
   'grpc.enable_retries': 0,
 };
 
-/** "NOT_FOUND" as Go's gRPC prints it, "NotFound": the form that people know from kubectl describe. */
-export function goStatusName(code: string): string {
-  if (code === 'CANCELLED') return 'Canceled';
-  return code
-    .toLowerCase()
-    .split('_')
-    .map((word) => word.slice(0, 1).toUpperCase() + word.slice(1))
-    .join('');
-}
-
+/** The message is the runtime's own words; whoever shows them with gRPC's frame around, as the kubelet does, adds it. */
 export function toRuntimeError(error: unknown): unknown {
   if (!(error instanceof GrpcError)) return error;
-  const message = `rpc error: code = ${goStatusName(error.code)} desc = ${error.message}`;
-  return new RuntimeError(error.method, error.code, message, { cause: error });
+  return new RuntimeError(error.method, error.code, error.message, { cause: error });
 }
 
 export function isRuntimeError(error: unknown, ...codes: readonly string[]): error is RuntimeError {

@@ -83,6 +83,31 @@ describe('ADD', () => {
     expect(await readdir(host.cacheDir)).toEqual([]);
   });
 
+  it('forgets an attachment whose only trouble is that the plugin that failed cannot clean up either', async () => {
+    await setUp({ one: onAdd(answer('10.0.0.2/24')), two: () => fails(100, 'never works') });
+    const runtime = host.runtime();
+    const list = chainOf('1.0.0', 'one', 'two');
+    await expect(runtime.add(list, pod())).rejects.toThrow('plugin type="two" failed (add): never works');
+    expect(host.names()).toEqual(['ADD one', 'ADD two', 'DEL two', 'DEL one']);
+    expect(await readdir(host.cacheDir)).toEqual([]);
+    await runtime.del(pod(), list);
+  });
+
+  it('keeps an attachment that another plugin could not undo, and undoes past the failing one later', async () => {
+    let stuck = true;
+    await setUp({
+      one: (call) => (call.command === 'ADD' ? answer('10.0.0.2/24') : stuck ? fails(102, 'busy') : undefined),
+      two: () => fails(100, 'never works'),
+    });
+    const runtime = host.runtime();
+    const list = chainOf('1.0.0', 'one', 'two');
+    await expect(runtime.add(list, pod())).rejects.toThrow('never works');
+    expect(runtime.attachments('c1')).toHaveLength(1);
+    stuck = false;
+    await expect(runtime.del(pod(), list)).rejects.toThrow('plugin type="two" failed (del): never works');
+    expect(host.names().slice(-2)).toEqual(['DEL two', 'DEL one']);
+  });
+
   it.each<[string, FakePlugin, RegExp]>([
     ['prints nothing', () => undefined, /plugin type="one" failed \(add\): printed no result/],
     ['prints garbage', onAdd({ stdout: 'panic!' }), /printed what is not JSON: "panic!"/],
@@ -173,6 +198,12 @@ describe('DEL', () => {
     expect(host.names()).toEqual([]);
     await host.runtime().del(pod(), chainOf('1.0.0', 'one'));
     expect(host.names()).toEqual(['DEL one']);
+  });
+
+  it('of a container it never heard of is no failure when a plugin cannot, and asks the others', async () => {
+    await setUp({ one: () => undefined, two: () => fails(100, 'never works') });
+    await host.runtime().del(pod(), chainOf('1.0.0', 'one', 'two'));
+    expect(host.names()).toEqual(['DEL two', 'DEL one']);
   });
 
   it('tells plugins that the namespace is gone when its path is', async () => {

@@ -8,7 +8,7 @@ import {
   sandboxDetail,
   sandboxId,
 } from '../../../../agent/runtime/convert.ts';
-import { goStatusName, grpcTarget, toRuntimeError } from '../../../../agent/runtime/cri-client.ts';
+import { grpcTarget, toRuntimeError } from '../../../../agent/runtime/cri-client.ts';
 import { isCurrent, isFinal } from '../../../../agent/runtime/observe.ts';
 import { GrpcError } from '../../../../proto/unary.ts';
 
@@ -68,22 +68,13 @@ test('a condition that the runtime does not report is not met, and says so', () 
 });
 
 describe('errors', () => {
-  test.each([
-    ['NOT_FOUND', 'NotFound'],
-    ['DEADLINE_EXCEEDED', 'DeadlineExceeded'],
-    ['CANCELLED', 'Canceled'],
-    ['UNKNOWN', 'Unknown'],
-  ])('%s is %s in Go’s words', (code, name) => {
-    expect(goStatusName(code)).toBe(name);
-  });
-
-  test('keep the runtime’s words in the form that users of the kubelet know', () => {
+  test('keep the runtime’s own words, without gRPC’s frame, and the code beside them', () => {
     const error = toRuntimeError(new GrpcError('PullImage', 'NOT_FOUND', 'failed to pull "x": not found'));
     expect(error).toMatchObject({
       name: 'RuntimeError',
       call: 'PullImage',
       code: 'NOT_FOUND',
-      message: 'rpc error: code = NotFound desc = failed to pull "x": not found',
+      message: 'failed to pull "x": not found',
     });
     const other = new Error('x');
     expect(toRuntimeError(other)).toBe(other);
