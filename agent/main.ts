@@ -8,6 +8,8 @@ import { loadKubeconfig } from '../client/kubeconfig.ts';
 import { Recorder } from '../client/recorder.ts';
 import { systemClock } from '../lib/clock.ts';
 import { errorMessage, UserError } from '../lib/errors.ts';
+import type { Exec } from '../lib/exec.ts';
+import { createExecHelper } from '../lib/exec-helper.ts';
 import { createLog, type Log } from '../lib/log.ts';
 import { quantityValue } from '../lib/quantity.ts';
 import { Tracer } from '../lib/trace.ts';
@@ -25,6 +27,7 @@ import { cgroupLayout, nodeSettings, podsAllocatable } from './node-settings.ts'
 import { createPodsAgent } from './pods/pods-agent.ts';
 import type { PodNetwork } from './ports/node.ts';
 import type { ContainerRuntime } from './ports/runtime.ts';
+import { createPodProbes } from './probes/pod-probes.ts';
 import { createCriRuntime } from './runtime/cri-runtime.ts';
 import { createLogReader } from './runtime/logs/read-logs.ts';
 import { LogRotation } from './runtime/logs/rotation.ts';
@@ -50,6 +53,7 @@ export async function runAgent(options: AgentOptions, signal: AbortSignal): Prom
   }
   const clock = systemClock;
   const tracer = new Tracer();
+  const programs = createExecHelper({ onMissing: (message) => log('warn', message) });
   await mkdir(options.rootDir, { recursive: true, mode: 0o750 });
   const trace = createTraceSocket({
     path: join(options.socketDir, 'trace.sock'),
@@ -93,7 +97,13 @@ export async function runAgent(options: AgentOptions, signal: AbortSignal): Prom
     onTrouble: (message) => log('warn', message),
   });
 
-  const network = startNetwork(options, { tracer, runtime, log, changed: () => void node.checkNow() });
+  const network = startNetwork(options, {
+    tracer,
+    runtime,
+    log,
+    exec: programs.exec,
+    changed: () => void node.checkNow(),
+  });
   const objects = createApiObjects({
     client,
     clock,
@@ -101,7 +111,7 @@ export async function runAgent(options: AgentOptions, signal: AbortSignal): Prom
   });
   const volumes = createPodVolumes({
     rootDir: options.rootDir,
-    mounter: createLinuxMounter({ tracer }),
+    mounter: createLinuxMounter({ tracer, exec: programs.exec }),
     objects,
     tracer,
     clock,
@@ -109,6 +119,7 @@ export async function runAgent(options: AgentOptions, signal: AbortSignal): Prom
     onRefreshFailure: (pod, error) =>
       log('warn', `volumes of pod ${pod.metadata.namespace}/${pod.metadata.name} were not refreshed: ${error.message}`),
   });
+  const probes = createPodProbes({ runtime, recorder, clock, tracer, hostIPs: () => nodeIPs });
   const pods = createPodsAgent({
     runtime,
     cgroups,
@@ -116,6 +127,7 @@ export async function runAgent(options: AgentOptions, signal: AbortSignal): Prom
     api: createPodApi(client),
     objects,
     recorder,
+    probes,
     sources: [
       createApiPodSource({
         client,
@@ -185,6 +197,7 @@ export async function runAgent(options: AgentOptions, signal: AbortSignal): Prom
   } finally {
     rotation.stop();
     pods.stop();
+    probes.close();
     objects.stop();
     volumes.close();
     recorder.close();
@@ -193,6 +206,7 @@ export async function runAgent(options: AgentOptions, signal: AbortSignal): Prom
     runtime.close();
     client.close();
     await trace.close();
+    programs.close();
   }
 }
 
@@ -209,6 +223,7 @@ function startNetwork(
     readonly tracer: Tracer;
     readonly runtime: ContainerRuntime;
     readonly log: Log;
+    readonly exec: Exec;
     readonly changed: () => void;
   },
 ): StartedNetwork {
@@ -225,6 +240,7 @@ function startNetwork(
     shim: { confDir: join(cni.shimDir, 'net.d'), binDir: join(cni.shimDir, 'bin') },
     tracer: parts.tracer,
     clock: systemClock,
+    exec: parts.exec,
     onStatusChange: parts.changed,
     listSandboxes: async () =>
       (await parts.runtime.listPods()).flatMap((pod) => pod.sandboxes.map((sandbox) => sandbox.id)),
