@@ -171,7 +171,8 @@ export async function pidsOf(lab: TestLab, uid: string, containerId = ''): Promi
   const id = containerId.replace(/^.*\/\//, '');
   const pids = new Set<number>();
   for (const directory of await cgroupsOf(lab, uid)) {
-    const found = await execOk('find', [
+    // A cgroup may go away while it is looked at: what is gone has no processes.
+    const { stdout: found } = await exec('find', [
       directory,
       '-path',
       `*${id}*`,
