@@ -18,11 +18,19 @@ export interface NodeFacts {
   allocatable(): Readonly<Record<string, string>>;
 }
 
+/** Why a pod is not run. */
+export interface PodRefusal {
+  readonly reason: string;
+  readonly message: string;
+}
+
+/** Pods that are ended to make room; the pod that needs it is looked at again when they have. */
+export interface PodPreemption {
+  readonly preempt: readonly Pod[];
+}
+
 /** One rule that may refuse a pod before anything of it runs. Pure: `others` are the admitted, unfinished pods. */
-export type PodAdmit = (
-  pod: Pod,
-  others: readonly Pod[],
-) => { readonly reason: string; readonly message: string } | undefined;
+export type PodAdmit = (pod: Pod, others: readonly Pod[]) => PodRefusal | PodPreemption | undefined;
 
 export interface PodsConfig {
   /** Namespace of the `kubernetes` service whose variables every pod gets. */
@@ -85,6 +93,8 @@ export interface PodsAgentOptions {
   readonly node: NodeFacts;
   readonly config?: Partial<PodsConfig>;
   readonly log?: PodsLog;
+  /** Told when nothing of a pod is left on the node. */
+  readonly onPodGone?: (pod: Pod) => void;
 }
 
 export interface PodsAgent {
@@ -106,6 +116,8 @@ export interface PodsAgent {
     container: string,
     options?: { readonly previous?: boolean },
   ): ContainerId | undefined;
+  /** The server showed what is written of a pod elsewhere than in its source: the mirror of a static pod changed. */
+  statusSeen(pod: Pod): void;
   /** Makes the pod's worker look again. */
   wake(uid: PodUID, cause: string): void;
 }

@@ -7,8 +7,9 @@ import type { Timer } from '../../lib/clock.ts';
 import { errorMessage } from '../../lib/errors.ts';
 import type { PodSource } from '../ports/api.ts';
 import type { ContainerId, PodSnapshot, PodUID } from '../ports/runtime.ts';
+import { isStaticPod } from '../ports/static-pods.ts';
 import { podReference } from './events.ts';
-import type { PodsAgent, PodsAgentOptions } from './options.ts';
+import type { PodPreemption, PodRefusal, PodsAgent, PodsAgentOptions } from './options.ts';
 import { removeOrphans } from './orphans.ts';
 import { isTerminalPhase } from './phase.ts';
 import { rejectedStatus } from './status.ts';
@@ -22,6 +23,8 @@ export class PodManager implements PodsAgent {
   readonly #workers = new Map<string, PodWorker>();
   /** Pods that the runtime had when the agent started; undefined until it has told. */
   #atStart: ReadonlySet<string> | undefined;
+  /** Pods that are being ended to make room for a critical one; nothing else is admitted until they have. */
+  readonly #preempted = new Set<string>();
   #unsubscribe: (() => void)[] = [];
   #stopped = false;
   #timer: Timer | undefined;
@@ -82,6 +85,10 @@ export class PodManager implements PodsAgent {
     return instances?.[options.previous === true ? 1 : 0]?.id;
   }
 
+  statusSeen(pod: Pod): void {
+    this.#context.statuses.podSeen(pod);
+  }
+
   wake(uid: PodUID, cause: string): void {
     this.#workers.get(uid)?.wake(cause);
   }
@@ -125,8 +132,9 @@ export class PodManager implements PodsAgent {
     const inOrder = [...wanted.values()].sort((a, b) => this.#rank(a.pod) - this.#rank(b.pod));
     for (const { pod, source } of inOrder) {
       const worker = this.#workers.get(pod.metadata.uid);
-      if (worker === undefined) this.#add(pod, source);
-      else if (worker.pod !== pod) worker.update(pod, 'pod updated');
+      if (worker === undefined) {
+        if (!this.#mustWait(pod)) this.#add(pod, source);
+      } else if (worker.pod !== pod) worker.update(pod, 'pod updated');
     }
     // Before every source has spoken, a pod that nobody names may only not have been named yet.
     if (this.#desired.size === this.#sources.length && this.#timer === undefined) this.#keepHouse();
@@ -141,9 +149,15 @@ export class PodManager implements PodsAgent {
     const { uid } = pod.metadata;
     const hasRun = (pod.status?.containerStatuses ?? []).some((status) => status.containerID !== undefined);
     const over = isTerminalPhase(pod.status?.phase) || pod.metadata.deletionTimestamp !== undefined;
-    const refusal = over ? undefined : this.#admit(pod);
+    const verdict = over ? undefined : this.#admit(pod);
+    if (verdict !== undefined && 'preempt' in verdict) {
+      this.#makeRoom(verdict.preempt);
+      return;
+    }
+    const refusal = verdict;
     const worker = new PodWorker(pod, this.#context, {
       unknownToRuntime: this.#atStart?.has(uid) !== true && !hasRun,
+      onEnded: () => this.#workerEnded(uid),
       onGone: () => this.#workerGone(uid),
       // A pod that ran already is not refused into thin air: it is ended like any other.
       neverRan: refusal !== undefined && this.#atStart?.has(uid) !== true && !hasRun,
@@ -157,7 +171,32 @@ export class PodManager implements PodsAgent {
     worker.wake(`pod added by ${source}`);
   }
 
-  #admit(pod: Pod): { readonly reason: string; readonly message: string } | undefined {
+  /** Whether the pod may not be looked at yet: room is being made, or a static pod's former version has not ended. */
+  #mustWait(pod: Pod): boolean {
+    if (this.#preempted.size > 0) return true;
+    if (!isStaticPod(pod)) return false;
+    const { namespace, name } = pod.metadata;
+    return [...this.#workers.values()].some(
+      (worker) => worker.ref.namespace === namespace && worker.ref.name === name && isStaticPod(worker.pod),
+    );
+  }
+
+  #makeRoom(victims: readonly Pod[]): void {
+    const message = 'Preempted in order to admit critical pod';
+    for (const victim of victims) {
+      const { uid } = victim.metadata;
+      this.#preempted.add(uid);
+      this.#context.recorder.event(podReference(victim), 'Warning', 'Preempting', message);
+      this.#workers.get(uid)?.fail({ reason: 'Preempting', message });
+    }
+  }
+
+  /** The pod uses nothing of the node any more. */
+  #workerEnded(uid: string): void {
+    if (this.#preempted.delete(uid) && this.#preempted.size === 0) this.#reconcile();
+  }
+
+  #admit(pod: Pod): PodRefusal | PodPreemption | undefined {
     const others = [...this.#workers.values()]
       .filter((worker) => worker.active && !isTerminalPhase(worker.previous()?.phase))
       .map((worker) => worker.pod);
@@ -174,9 +213,11 @@ export class PodManager implements PodsAgent {
 
   /** Nothing of the pod is left here. It is remembered as long as a source names it, lest it be taken for new. */
   #workerGone(uid: string): void {
-    const deleted = this.#workers.get(uid)?.pod.metadata.deletionTimestamp !== undefined;
-    if (this.#isWanted(uid) && deleted) return;
+    const pod = this.#workers.get(uid)?.pod;
+    this.#workerEnded(uid);
+    if (this.#isWanted(uid) && pod?.metadata.deletionTimestamp !== undefined) return;
     this.#forget(uid);
+    if (pod !== undefined) this.#context.onPodGone?.(pod);
     // A pod that was taken away and came back meanwhile starts afresh.
     this.#reconcile();
   }

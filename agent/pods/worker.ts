@@ -29,6 +29,8 @@ export interface PodWorkerOptions {
   readonly unknownToRuntime: boolean;
   /** The pod was refused: nothing of it was ever here, and nothing will be. */
   readonly neverRan: boolean;
+  /** Called once when nothing of the pod runs any more and its network, volumes and cgroup are given back. */
+  readonly onEnded: () => void;
   /** Called once when nothing of the pod is left on this node. */
   readonly onGone: () => void;
 }
@@ -324,6 +326,7 @@ export class PodWorker implements ActsHost {
     await Promise.all([volumes.unmountAll(this.ref), leaving ? this.#removeFromRuntime(snapshot) : undefined]);
     await cgroups.removePod(this.ref.uid);
     this.#mode = 'ended';
+    this.#options.onEnded();
     if (leaving) this.#letGo();
   }
 
