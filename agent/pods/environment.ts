@@ -2,8 +2,14 @@
 // objects and addresses are passed in. Failures are worded as the kubelet's CreateContainerConfigError.
 
 import type { ConfigMap, Container, EphemeralContainer, Pod, Secret } from '../../client/types.ts';
+import { errorMessage } from '../../lib/errors.ts';
 import { expandVariables } from '../../lib/expand.ts';
-import { parseQuantity } from '../../lib/quantity.ts';
+import {
+  containerNamed,
+  containerResourceText,
+  metadataFieldText,
+  type ResourceFieldRef,
+} from '../ports/downward-api.ts';
 
 export interface EnvVar {
   readonly name: string;
@@ -74,18 +80,7 @@ function decodeSecret(secret: Secret): Record<string, string> {
 }
 
 function fieldValue({ pod, podIPs, hostIPs }: EnvironmentFacts, path: string): string {
-  const keyed = /^metadata\.(labels|annotations)\['(.*)'\]$/.exec(path);
-  if (keyed !== null) {
-    const values = keyed[1] === 'labels' ? pod.metadata.labels : pod.metadata.annotations;
-    return values?.[keyed[2] ?? ''] ?? '';
-  }
   switch (path) {
-    case 'metadata.name':
-      return pod.metadata.name;
-    case 'metadata.namespace':
-      return pod.metadata.namespace;
-    case 'metadata.uid':
-      return pod.metadata.uid;
     case 'spec.nodeName':
       return pod.spec.nodeName ?? '';
     case 'spec.serviceAccountName':
@@ -98,34 +93,23 @@ function fieldValue({ pod, podIPs, hostIPs }: EnvironmentFacts, path: string): s
       return podIPs[0] ?? '';
     case 'status.podIPs':
       return podIPs.join(',');
-    default:
-      throw new EnvironmentError(`unsupported fieldPath: ${path}`);
+    default: {
+      const text = metadataFieldText(pod, path);
+      if (text === undefined) throw new EnvironmentError(`unsupported fieldPath: ${path}`);
+      return text;
+    }
   }
 }
 
-function containerNamed(pod: Pod, name: string): Container | undefined {
-  return [...pod.spec.containers, ...(pod.spec.initContainers ?? [])].find((container) => container.name === name);
-}
-
-/** The figure of a resourceFieldRef, divided and rounded up as the kubelet does (cpu in millis). */
-function resourceValue(
-  facts: EnvironmentFacts,
-  ref: { readonly containerName?: string; readonly resource: string; readonly divisor?: string },
-): string {
-  const named = ref.containerName !== undefined && ref.containerName !== '';
-  const container = named ? containerNamed(facts.pod, ref.containerName ?? '') : facts.container;
-  if (container === undefined) throw new EnvironmentError(`container ${ref.containerName} not found`);
-  const match = /^(limits|requests)\.(cpu|memory|ephemeral-storage|hugepages-.+)$/.exec(ref.resource);
-  if (match === null) throw new EnvironmentError(`unsupported container resource : ${ref.resource}`);
-  const [, side, resource = ''] = match;
-  const own = side === 'limits' ? container.resources?.limits : container.resources?.requests;
-  const set = own?.[resource];
-  const amount = parseQuantity(set ?? (side === 'limits' ? (facts.allocatable[resource] ?? '0') : '0')) ?? 0n;
-  const asked = parseQuantity(ref.divisor ?? '1') ?? 0n;
-  const unit = resource === 'cpu' ? 1_000_000n : 1_000_000_000n;
-  const ceil = (dividend: bigint, divisor: bigint): bigint => (dividend + divisor - 1n) / divisor;
-  const divisor = asked === 0n ? 1_000_000_000n : asked;
-  return String(ceil(ceil(amount, unit), ceil(divisor, unit)));
+/** Without a name the container itself is meant. */
+function resourceValue(facts: EnvironmentFacts, ref: ResourceFieldRef): string {
+  const { containerName = '' } = ref;
+  try {
+    const container = containerName === '' ? facts.container : containerNamed(facts.pod, containerName);
+    return containerResourceText(container, ref, facts.allocatable);
+  } catch (error) {
+    throw new EnvironmentError(errorMessage(error), { cause: error });
+  }
 }
 
 type ValueSource = NonNullable<NonNullable<Container['env']>[number]['valueFrom']>;

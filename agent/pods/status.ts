@@ -2,6 +2,7 @@
 // the status manager's part.
 
 import type { Pod, PodStatus } from '../../client/types.ts';
+import { podQOSClass } from '../ports/pod-resources.ts';
 import type { ProbeResults } from '../ports/probes.ts';
 import type { PodSnapshot } from '../ports/runtime.ts';
 import { computeConditions } from './conditions.ts';
@@ -13,7 +14,6 @@ import {
 } from './container-status.ts';
 import { rfc3339 } from './format.ts';
 import { computePhase, isTerminalPhase } from './phase.ts';
-import { qosClassOf } from './qos.ts';
 import { podSandboxChanged } from './sandbox-changed.ts';
 
 export interface PodStatusFacts {
@@ -89,7 +89,7 @@ export function computePodStatus(facts: PodStatusFacts): PodStatus {
     startTime,
     ...(init.length === 0 ? {} : { initContainerStatuses: init }),
     containerStatuses: regular,
-    qosClass: qosClassOf(pod),
+    qosClass: podQOSClass(pod),
     ...(ephemeral.length === 0 ? {} : { ephemeralContainerStatuses: ephemeral }),
   };
 }
@@ -100,7 +100,7 @@ export function rejectedStatus(pod: Pod, refusal: WaitingReason, now: number): P
     phase: 'Failed',
     reason: refusal.reason,
     message: `Pod was rejected: ${refusal.message}`,
-    qosClass: qosClassOf(pod),
+    qosClass: podQOSClass(pod),
     startTime: pod.status?.startTime ?? rfc3339(now),
   };
 }

@@ -1,7 +1,12 @@
 // What downward API volumes write: fields of the pod's metadata, and resources of its containers. Pure.
 
-import type { Container, Pod } from '../../client/types.ts';
-import { parseQuantity } from '../../lib/quantity.ts';
+import type { Pod } from '../../client/types.ts';
+import {
+  containerNamed,
+  containerResourceText,
+  metadataFieldText,
+  type ResourceFieldRef,
+} from '../ports/downward-api.ts';
 
 const SHORT: Readonly<Record<string, string>> = {
   '\n': '\\n',
@@ -40,52 +45,14 @@ export function formatMap(map: Readonly<Record<string, string>> | undefined): st
 
 /** The text of a fieldRef. Throws for a path that a volume cannot have. */
 export function fieldText(pod: Pod, path: string): string {
-  const keyed = /^metadata\.(labels|annotations)\['(.+)'\]$/.exec(path);
-  if (keyed !== null) {
-    const map = keyed[1] === 'labels' ? pod.metadata.labels : pod.metadata.annotations;
-    return map?.[keyed[2] ?? ''] ?? '';
-  }
-  switch (path) {
-    case 'metadata.name':
-      return pod.metadata.name;
-    case 'metadata.namespace':
-      return pod.metadata.namespace;
-    case 'metadata.uid':
-      return pod.metadata.uid;
-    case 'metadata.labels':
-      return formatMap(pod.metadata.labels);
-    case 'metadata.annotations':
-      return formatMap(pod.metadata.annotations);
-    default:
-      throw new Error(`unsupported fieldPath: ${path}`);
-  }
+  if (path === 'metadata.labels') return formatMap(pod.metadata.labels);
+  if (path === 'metadata.annotations') return formatMap(pod.metadata.annotations);
+  const text = metadataFieldText(pod, path);
+  if (text === undefined) throw new Error(`unsupported fieldPath: ${path}`);
+  return text;
 }
 
-export interface ResourceRef {
-  readonly containerName?: string;
-  readonly resource: string;
-  readonly divisor?: string;
-}
-
-const NANO = 1_000_000_000n;
-
-/**
- * The figure of a resourceFieldRef, divided and rounded up; a limit that is not set is the node's allocatable. Throws
- * for a container or resource that does not exist.
- */
-export function resourceText(pod: Pod, ref: ResourceRef, allocatable: Readonly<Record<string, string>>): string {
-  const containers: readonly Container[] = [...pod.spec.containers, ...(pod.spec.initContainers ?? [])];
-  const container = containers.find(({ name }) => name === ref.containerName);
-  if (container === undefined) throw new Error(`container ${ref.containerName ?? ''} not found`);
-  const match = /^(limits|requests)\.(cpu|memory|ephemeral-storage|hugepages-.+)$/.exec(ref.resource);
-  if (match === null) throw new Error(`unsupported container resource : ${ref.resource}`);
-  const [, side, resource = ''] = match;
-  const own = side === 'limits' ? container.resources?.limits : container.resources?.requests;
-  const fallback = side === 'limits' ? allocatable[resource] : undefined;
-  const amount = parseQuantity(own?.[resource] ?? fallback ?? '0') ?? 0n;
-  const divisor = parseQuantity(ref.divisor ?? '1') || NANO;
-  // cpu counts in millicores, the rest in whole units, before the division: 100m of cpu by 1 is 1.
-  const unit = resource === 'cpu' ? NANO / 1000n : NANO;
-  const up = (dividend: bigint, by: bigint): bigint => (dividend + by - 1n) / by;
-  return String(up(up(amount, unit), up(divisor, unit)));
+/** The text of a resourceFieldRef, which in a volume always names its container. Throws where it leads nowhere. */
+export function resourceText(pod: Pod, ref: ResourceFieldRef, allocatable: Readonly<Record<string, string>>): string {
+  return containerResourceText(containerNamed(pod, ref.containerName ?? ''), ref, allocatable);
 }

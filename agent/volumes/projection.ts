@@ -2,8 +2,9 @@
 // passed in. Failures are worded as the kubelet's FailedMount events.
 
 import type { ConfigMap, Pod, Secret } from '../../client/types.ts';
+import type { ResourceFieldRef } from '../ports/downward-api.ts';
 import type { PayloadFile } from './atomic-writer.ts';
-import { fieldText, type ResourceRef, resourceText } from './downward-values.ts';
+import { fieldText, resourceText } from './downward-values.ts';
 
 /** One source of a content volume, normalised from its several spellings in the API. */
 export type ContentSource =
@@ -31,7 +32,7 @@ export interface DownwardItem {
   readonly path: string;
   readonly mode?: number;
   readonly fieldRef?: { readonly fieldPath: string };
-  readonly resourceFieldRef?: ResourceRef;
+  readonly resourceFieldRef?: ResourceFieldRef;
 }
 
 export type Files = readonly (readonly [path: string, file: PayloadFile])[];

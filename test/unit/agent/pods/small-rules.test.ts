@@ -6,8 +6,8 @@ import { goDuration, rpcMessage } from '../../../../agent/pods/format.ts';
 import { computeGarbage } from '../../../../agent/pods/garbage.ts';
 import { hashContainer } from '../../../../agent/pods/hash.ts';
 import { asksForMore, isNews } from '../../../../agent/pods/news.ts';
-import { computeQosClass } from '../../../../agent/pods/qos.ts';
 import { computeTermination, gracePeriodSeconds, stopsAfter } from '../../../../agent/pods/termination.ts';
+import { computeQOSClass } from '../../../../agent/ports/pod-resources.ts';
 import {
   type ContainerId,
   type ContainerSnapshot,
@@ -45,11 +45,11 @@ describe('the QoS class', () => {
     ['Burstable', [{ limits: full }, {}]],
   ])('is %s for %j', (expected, resources) => {
     const containers = resources.map((each, index) => ({ name: `c${index}`, resources: each }));
-    expect(computeQosClass(makePod('p', { containers }))).toBe(expected);
+    expect(computeQOSClass(makePod('p', { containers }))).toBe(expected);
   });
   it('counts init containers', () => {
     const spec = { containers: [{ name: 'c', resources: { limits: full } }], initContainers: [{ name: 'i' }] };
-    expect(computeQosClass(makePod('p', spec))).toBe('Burstable');
+    expect(computeQOSClass(makePod('p', spec))).toBe('Burstable');
   });
 });
 
