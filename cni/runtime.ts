@@ -47,12 +47,16 @@ const EMPTY_RESULT: CniResult = { interfaces: [], ips: [], routes: [], dns: {} }
 /** From here on DEL and CHECK are given the result of ADD. */
 const PREV_RESULT_SINCE = '0.4.0';
 const STATUS_AND_GC_SINCE = '1.1.0';
+/** Undone attachments that are remembered: runtimes ask again within seconds. */
+const MAX_UNDONE = 1024;
 
 export class CniRuntime {
   readonly #plugins: PluginRunner;
   readonly #cache: AttachmentCache;
   readonly #lock = new OperationLock();
   readonly #options: CniRuntimeOptions;
+  /** Attachments that were undone whole, oldest first. */
+  readonly #undone = new Set<string>();
 
   constructor(options: CniRuntimeOptions) {
     this.#options = options;
@@ -85,6 +89,7 @@ export class CniRuntime {
     validateAttachment(attachment);
     return this.#lock.shared(attachment.containerId, () =>
       this.#operation('ADD', list, attachment, async (set) => {
+        this.#undone.delete(attachmentKey(attachment));
         await this.#clearWay(list, attachment);
         const result = await this.#addChain(list, attachment);
         set({
@@ -171,7 +176,8 @@ export class CniRuntime {
    * that fails (goes past it when the ADD was never completed) and rejects with its CniError; the attachment stays in
    * the cache then. The cache is written before anything exists: where it knows nothing there is nothing to undo but
    * what a lost cache has forgotten. `current`, as far as given, is asked to, and a plugin that cannot is no reason to
-   * keep the container's namespace: its span tells.
+   * keep the container's namespace: its span tells. What this runtime has undone itself is not undone again:
+   * containerd asks with StopPodSandbox, and once more with RemovePodSandbox.
    */
   del(attachment: Attachment, current?: NetworkConfigList): Promise<void> {
     validateAttachment(attachment);
@@ -181,7 +187,8 @@ export class CniRuntime {
         .filter((entry) => entry.ifName === attachment.ifName);
       if (cached.length > 0) {
         for (const entry of cached) await this.#delChain(entry, attachment.netns);
-      } else if (current !== undefined) {
+        this.#remember(attachment);
+      } else if (current !== undefined && !this.#undone.has(attachmentKey(attachment))) {
         const entry: CachedAttachment = {
           ...attachment,
           list: current,
@@ -194,6 +201,14 @@ export class CniRuntime {
         });
       }
     });
+  }
+
+  #remember(attachment: Attachment): void {
+    this.#undone.add(attachmentKey(attachment));
+    for (const oldest of this.#undone) {
+      if (this.#undone.size <= MAX_UNDONE) return;
+      this.#undone.delete(oldest);
+    }
   }
 
   /** Undoes these in reverse: one plugin that cannot clean up must not keep the others. Returns who could not. */
@@ -402,6 +417,7 @@ function readAnswer(answer: unknown, list: NetworkConfigList, plugin: PluginConf
 
 const refOf = (entry: CachedAttachment): AttachmentRef => ({ containerID: entry.containerId, ifname: entry.ifName });
 const keyOf = (ref: AttachmentRef): string => `${ref.containerID}/${ref.ifname}`;
+const attachmentKey = ({ containerId, ifName }: Attachment): string => `${containerId}/${ifName}`;
 
 const NSFS_MAGIC = 0x6e736673;
 const PROC_SUPER_MAGIC = 0x9fa0;

@@ -206,6 +206,36 @@ describe('DEL', () => {
     expect(host.names()).toEqual(['DEL two', 'DEL one']);
   });
 
+  it('that comes again after it succeeded runs nothing; after another ADD it does', async () => {
+    await setUp({ one: onAdd(answer('10.0.0.2/24')) });
+    const runtime = host.runtime();
+    const list = chainOf('1.0.0', 'one');
+    await runtime.add(list, pod());
+    await runtime.del(pod(), list);
+    await runtime.del(pod({ netns: '/var/run/netns/gone' }), list);
+    expect(host.names()).toEqual(['ADD one', 'DEL one']);
+    await runtime.del(pod({ ifName: 'eth1' }), list);
+    expect(host.names().slice(2)).toEqual(['DEL one']);
+    await runtime.add(list, pod());
+    await runtime.del(pod(), list);
+    expect(host.names().slice(3)).toEqual(['ADD one', 'DEL one']);
+  });
+
+  it('that failed is run again', async () => {
+    let broken = true;
+    await setUp({
+      one: (call) => (call.command === 'ADD' ? answer('10.0.0.2/24') : broken ? fails(100, 'not now') : undefined),
+    });
+    const runtime = host.runtime();
+    const list = chainOf('1.0.0', 'one');
+    await runtime.add(list, pod());
+    await expect(runtime.del(pod(), list)).rejects.toThrow('not now');
+    broken = false;
+    await runtime.del(pod(), list);
+    await runtime.del(pod(), list);
+    expect(host.names()).toEqual(['ADD one', 'DEL one', 'DEL one']);
+  });
+
   it('tells plugins that the namespace is gone when its path is', async () => {
     await setUp({ one: onAdd(answer('10.0.0.2/24')) });
     await host.runtime().add(chainOf('1.0.0', 'one'), pod());
