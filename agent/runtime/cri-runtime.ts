@@ -6,6 +6,7 @@ import { errorMessage } from '../../lib/errors.ts';
 import type { PodSandboxConfig } from '../../proto/gen/runtime/v1/PodSandboxConfig.ts';
 import type { ContainerSpec, PodRef, RuntimeImage, SandboxId, SandboxSpec } from '../ports/runtime.ts';
 import { RuntimeError } from '../ports/runtime.ts';
+import { readCgroupDriver } from './cgroup-driver.ts';
 import { containerConfig, terminationPath } from './config/container-config.ts';
 import { podRefOf, podUID } from './config/labels.ts';
 import type { IdRange } from './config/namespaces.ts';
@@ -356,14 +357,8 @@ export function createCriRuntime(options: CriRuntimeOptions): CriRuntime {
       const source = await events.settled();
       if (source === undefined) return undefined;
       try {
-        const response = await call(runtime, 'RuntimeConfig', {}, { deadlineMs: SHORT_DEADLINE_MS });
-        const driver = response.linux?.cgroup_driver;
-        return {
-          events: source,
-          cgroupDriver: driver === undefined ? undefined : driver === 'SYSTEMD' ? 'systemd' : 'cgroupfs',
-        };
+        return { events: source, cgroupDriver: await readCgroupDriver(client) };
       } catch (error) {
-        if (isRuntimeError(error, 'UNIMPLEMENTED')) return { events: source, cgroupDriver: undefined };
         if (isRuntimeError(error, 'UNAVAILABLE')) return undefined;
         throw error;
       }

@@ -42,6 +42,8 @@ export class FakeCri {
   readonly calls: string[] = [];
   /** Which streams are served. */
   readonly serves: { cri: boolean; containerd: boolean };
+  /** What RuntimeConfig says; the call is not implemented without it. */
+  cgroupDriver: 'SYSTEMD' | 'CGROUPFS' | undefined;
   readonly streams: { cri: Stream[]; containerd: Stream[] } = { cri: [], containerd: [] };
   readonly #directory: string;
   #server: Server | undefined;
@@ -153,6 +155,11 @@ export class FakeCri {
         runtime_version: '1',
         runtime_api_version: 'v1',
       })),
+      RuntimeConfig: this.#handler('RuntimeConfig', () =>
+        this.cgroupDriver === undefined
+          ? new Failure(status.UNIMPLEMENTED, 'unknown method RuntimeConfig for service runtime.v1.RuntimeService')
+          : { linux: { cgroup_driver: this.cgroupDriver } },
+      ),
       ListPodSandbox: this.#handler('ListPodSandbox', (request) => ({
         items: [...this.sandboxes.values()].filter((item) => selected(request, item.labels)),
       })),

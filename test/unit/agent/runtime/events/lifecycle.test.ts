@@ -291,6 +291,8 @@ describe('observation', () => {
   test('asks for nothing that it knows: neither a running container’s start nor a dead one’s end', async () => {
     const { fake, runtime } = await setup({ cri: false, containerd: true });
     fake.addContainer('c0', 'u1', 's1', { ...EXITED, created_at: '1500000000' });
+    // The first list is over.
+    await runtime.capabilities();
     const first = await runtime.observePod(POD);
     expect(first.sandboxes).toMatchObject([{ id: 's1', state: 'ready', ips: ['10.0.0.9'], createdAt: 1000 }]);
     expect(first.containers).toMatchObject([
