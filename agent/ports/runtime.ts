@@ -114,6 +114,16 @@ export interface RuntimeImage {
   readonly pinned: boolean;
 }
 
+/** What one container uses, where the runtime tells. */
+export interface ContainerStats {
+  readonly podUID: PodUID;
+  readonly name: string;
+  readonly restartCount: number;
+  readonly workingSetBytes?: number;
+  /** What it has written into its own layer. */
+  readonly writableLayer?: { readonly bytes: number; readonly inodes: number };
+}
+
 // ---------------------------------------------------------------- what to make
 
 export interface SandboxSpec {

@@ -20,6 +20,7 @@ import { Observer } from './observe.ts';
 import type { CriRuntimeOptions } from './options.ts';
 import { IdRegistry } from './registry.ts';
 import type { CriRuntime } from './types.ts';
+import { createRuntimeUsage } from './usage.ts';
 import { userNamespace } from './userns.ts';
 
 const DEFAULT_DEADLINE_MS = 120_000;
@@ -314,6 +315,8 @@ export function createCriRuntime(options: CriRuntimeOptions): CriRuntime {
         inodesUsed: Number(usage.inodes_used?.value ?? 0),
       }));
     },
+
+    ...createRuntimeUsage(client, deadlineMs),
 
     async execSync(id, command, timeoutMs) {
       // CRI counts whole seconds, and kills the process when they are over.

@@ -1,7 +1,7 @@
 // What createCriRuntime returns beyond the ContainerRuntime port. Types only.
 
 import type { Pod } from '../../client/types.ts';
-import type { ContainerRuntime, PodRef } from '../ports/runtime.ts';
+import type { ContainerRuntime, ContainerStats, PodRef } from '../ports/runtime.ts';
 import type { EventSource } from './options.ts';
 
 /** What the runtime can do, found out by asking it; never concluded from its version. */
@@ -26,6 +26,12 @@ export interface CriRuntime extends ContainerRuntime {
   removePodFiles(pod: PodRef): Promise<void>;
   /** Bytes and inodes of the file system that images are on. */
   imageFsInfo(): Promise<{ readonly mountpoint: string; readonly usedBytes: number; readonly inodesUsed: number }[]>;
+  /** Where images are, and writable layers where they are kept apart; undefined where the runtime does not say. */
+  imageFsPaths(): Promise<{ readonly image: string | undefined; readonly container: string | undefined }>;
+  /** What containers use, running and dead ones; empty when the runtime does not count. */
+  containerStats(): Promise<readonly ContainerStats[]>;
+  /** Every image, by id or name, that a container was made from or that sandboxes are made from. */
+  imagesInUse(): Promise<readonly string[]>;
   /** Ends the event stream, timers and connections. */
   close(): void;
 }

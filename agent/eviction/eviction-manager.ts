@@ -1,0 +1,184 @@
+// The eviction loop: looks at the node's signals every 10 s, tells the node's conditions, reclaims what is the node's own,
+// and ends at most one pod per round until there is enough again. The rules are in decide.ts, ranking.ts and
+// local-storage.ts; measuring is in signals.ts and pod-usage.ts.
+
+import type { Pod } from '../../client/types.ts';
+import { errorMessage } from '../../lib/errors.ts';
+import { TERMINATION_BY_KUBELET } from '../ports/pod-end.ts';
+import { isCriticalPod } from '../ports/static-pods.ts';
+import { admitUnderPressure } from './admit.ts';
+import {
+  evictionGraceSeconds,
+  IMMEDIATE_SECONDS,
+  isResolved,
+  judgePressure,
+  NO_PRESSURE_STATE,
+  type PressureState,
+} from './decide.ts';
+import { hasLocalStorageLimit, localStorageViolation } from './local-storage.ts';
+import { EVICTED, pressureMessage } from './messages.ts';
+import type { EvictionManagerOptions, NodePressure } from './options.ts';
+import { rankPods } from './ranking.ts';
+import type { NodeSignals } from './signals.ts';
+import { CONDITION_OF, parseThresholds, RESOURCE_OF, type Signal, type Threshold } from './thresholds.ts';
+
+const INTERVAL_MS = 10_000;
+/** How long an evicted pod may take to be gone before the next round looks anyway. */
+const CLEANUP_MS = 30_000;
+/** Walking over files may take this share of the time at most: a walk of 1 s is not repeated for 20 s. */
+const WALK_SHARE = 20;
+
+export class EvictionManager {
+  readonly #options: EvictionManagerOptions;
+  readonly #thresholds: readonly Threshold[];
+  #state: PressureState = NO_PRESSURE_STATE;
+  /** Pods that were evicted and are not gone yet. */
+  readonly #evicted = new Set<string>();
+  /** Not before (monotonic ms) are local storage limits looked at again. */
+  #nextWalk = Number.NEGATIVE_INFINITY;
+
+  /** Throws RangeError for thresholds that make no sense. */
+  constructor(options: EvictionManagerOptions) {
+    this.#options = options;
+    this.#thresholds = parseThresholds(options.config);
+  }
+
+  /** Runs until `signal` aborts. */
+  async run(signal: AbortSignal): Promise<void> {
+    const { clock, config, log } = this.#options;
+    if (this.#thresholds.length === 0 && !config.localStorageCapacityIsolation) return;
+    while (!signal.aborted) {
+      let evicted = false;
+      try {
+        evicted = await this.synchronize();
+      } catch (error) {
+        log('warn', `eviction: this round came to nothing: ${errorMessage(error)}`);
+      }
+      // After an eviction the next look comes at once: there may still be too little.
+      if (!evicted) await clock.sleep(INTERVAL_MS, signal).catch(() => undefined);
+    }
+  }
+
+  /** What the node reports as its pressure conditions. */
+  pressure(): NodePressure {
+    const { conditions } = this.#state;
+    return {
+      memory: conditions.includes('MemoryPressure'),
+      disk: conditions.includes('DiskPressure'),
+      pid: conditions.includes('PIDPressure'),
+    };
+  }
+
+  /** Refuses pods that would make it worse. */
+  readonly admit = (pod: Pod): { readonly reason: string; readonly message: string } | undefined =>
+    admitUnderPressure(pod, this.#state.conditions);
+
+  /** One round. Resolves to whether pods were evicted, after those are gone or their time to go is over. */
+  async synchronize(): Promise<boolean> {
+    const { clock, config, readSignals, onChange } = this.#options;
+    const signals = await readSignals();
+    const before = this.#state;
+    this.#state = judgePressure(
+      this.#thresholds,
+      signals.observations,
+      before,
+      clock.monotonic(),
+      config.evictionPressureTransitionPeriod,
+    );
+    if (before.conditions.join() !== this.#state.conditions.join()) onChange();
+    const pods = this.#candidates();
+    if (await this.#enforceLocalStorage(pods, signals)) return true;
+    const [threshold] = this.#state.met;
+    return threshold === undefined ? false : await this.#relieve(threshold, pods, signals);
+  }
+
+  /** Pods that run, and are not being evicted already. */
+  #candidates(): readonly Pod[] {
+    const active = this.#options.pods.activePods();
+    const uids = new Set(active.map(({ metadata }) => metadata.uid));
+    for (const uid of this.#evicted) if (!uids.has(uid)) this.#evicted.delete(uid);
+    return active.filter(({ metadata }) => !this.#evicted.has(metadata.uid));
+  }
+
+  /** Limits on local storage hold whether or not the node is short of it. */
+  async #enforceLocalStorage(pods: readonly Pod[], signals: NodeSignals): Promise<boolean> {
+    const { clock, config, readUsage } = this.#options;
+    const limited = config.localStorageCapacityIsolation ? pods.filter(hasLocalStorageLimit) : [];
+    const start = clock.monotonic();
+    if (limited.length === 0 || start < this.#nextWalk) return false;
+    const usages = await readUsage(limited, { disk: true });
+    const end = clock.monotonic();
+    this.#nextWalk = end + (end - start) * WALK_SHARE;
+    const evictions = limited.flatMap((pod) => {
+      const usage = usages.get(pod.metadata.uid);
+      const message = usage === undefined ? undefined : localStorageViolation(pod, usage, signals.layout);
+      if (message === undefined || isCriticalPod(pod)) return [];
+      return [this.#evict(pod, message, IMMEDIATE_SECONDS, false)];
+    });
+    await this.#gone(evictions);
+    return evictions.length > 0;
+  }
+
+  async #relieve(threshold: Threshold, pods: readonly Pod[], signals: NodeSignals): Promise<boolean> {
+    const { recorder, nodeName, readUsage, log, config } = this.#options;
+    const { signal } = threshold;
+    const node = { kind: 'Node', apiVersion: 'v1', metadata: { name: nodeName, uid: nodeName } };
+    recorder.event(node, 'Warning', 'EvictionThresholdMet', `Attempting to reclaim ${RESOURCE_OF[signal]}`);
+    if (await this.#reclaimFromNode(signal, signals)) return false;
+    const usages = await readUsage(pods, { disk: CONDITION_OF[signal] === 'DiskPressure' });
+    const usageOf = (pod: Pod) => usages.get(pod.metadata.uid);
+    const [victim] = rankPods(pods, usageOf, signal, signals.layout).filter((pod) => !isCriticalPod(pod));
+    if (victim === undefined) {
+      log('warn', 'eviction: no pod can be evicted', { signal });
+      return false;
+    }
+    const message = pressureMessage(signal, victim, usageOf(victim), this.#state.met, signals.observations);
+    const { terminationGracePeriodSeconds } = victim.spec;
+    const grace = evictionGraceSeconds(threshold, config.evictionMaxPodGracePeriod, terminationGracePeriodSeconds);
+    await this.#gone([this.#evict(victim, message, grace, true)]);
+    return true;
+  }
+
+  /** Disk that no pod uses is freed before any pod is ended. Resolves to whether that was enough. */
+  async #reclaimFromNode(signal: Signal, { layout }: NodeSignals): Promise<boolean> {
+    const { pods, removeUnusedImages, readSignals, log } = this.#options;
+    if (CONDITION_OF[signal] !== 'DiskPressure') return false;
+    const onNodefs = signal.startsWith('nodefs.');
+    const acts = [
+      ...(layout === 'shared' || onNodefs === (layout === 'splitImagefs') ? [() => pods.removeEnded()] : []),
+      ...(layout === 'shared' || !onNodefs ? [removeUnusedImages] : []),
+    ];
+    if (acts.length === 0) return false;
+    for (const act of acts) {
+      try {
+        await act();
+      } catch (error) {
+        log('warn', `eviction: could not reclaim ${RESOURCE_OF[signal]} from the node: ${errorMessage(error)}`);
+      }
+    }
+    return isResolved(this.#state.met, (await readSignals()).observations);
+  }
+
+  #evict(pod: Pod, message: string, graceSeconds: number, disrupted: boolean): Promise<void> {
+    const { uid, namespace, name } = pod.metadata;
+    const { pods, recorder, log } = this.#options;
+    log('warn', 'evicting a pod', { pod: `${namespace}/${name}`, why: message });
+    recorder.event({ kind: 'Pod', apiVersion: 'v1', metadata: pod.metadata }, 'Warning', EVICTED, message);
+    this.#evicted.add(uid);
+    return pods.endPod(uid, {
+      reason: EVICTED,
+      message,
+      graceSeconds,
+      ...(disrupted ? { disruption: { reason: TERMINATION_BY_KUBELET, message } } : {}),
+    });
+  }
+
+  /** Waits until the pods are gone, though not for ever. */
+  async #gone(evictions: readonly Promise<void>[]): Promise<void> {
+    if (evictions.length === 0) return;
+    const enough = new AbortController();
+    const limit = this.#options.clock.sleep(CLEANUP_MS, enough.signal).catch(() => undefined);
+    await Promise.race([Promise.all(evictions), limit]);
+    enough.abort();
+  }
+}

@@ -1,0 +1,129 @@
+// The node's eviction signals, measured: memory from cgroups, disks by statfs, processes from /proc. A round costs a
+// dozen small reads and no call to the runtime, which is only asked now and then where its images are. Judges nothing.
+
+import { stat, statfs } from 'node:fs/promises';
+import type { Clock } from '../../lib/clock.ts';
+import { errorMessage, isErrno } from '../../lib/errors.ts';
+import { type CgroupFiles, machineTasks, memoryLimitBytes, workingSetBytes } from './cgroup-usage.ts';
+import type { Signal } from './thresholds.ts';
+import type { DiskLayout, Observation, Observations } from './types.ts';
+
+/** Paths on the file systems of images and, where the runtime keeps them apart, of writable layers. */
+export interface ImageFsPaths {
+  readonly image: string | undefined;
+  readonly container: string | undefined;
+}
+
+export interface SignalReaderOptions {
+  readonly clock: Clock;
+  /** The agent's root directory: what lies on its file system is nodefs. */
+  readonly rootDir: string;
+  readonly memoryCapacityBytes: number;
+  readonly cgroups: CgroupFiles;
+  /** The cgroup above all pods, below the hierarchy's mount point. */
+  readonly kubepods: string;
+  /** CRI ImageFsInfo. */
+  readonly imageFsPaths: () => Promise<ImageFsPaths>;
+  readonly onTrouble: (message: string) => void;
+  /** /proc by default. */
+  readonly procDir?: string;
+}
+
+export interface NodeSignals {
+  readonly observations: Observations;
+  readonly layout: DiskLayout;
+}
+
+/** Images do not move while the runtime runs; a restarted one may have been configured anew. ms. */
+const IMAGE_FS_PERIOD_MS = 300_000;
+
+interface FileSystem {
+  readonly device: number;
+  readonly space: Observation;
+  readonly inodes: Observation | undefined;
+}
+
+/** undefined when there is nothing at `path`. */
+async function fileSystem(path: string): Promise<FileSystem | undefined> {
+  try {
+    const [{ dev }, { bsize, blocks, bavail, files, ffree }] = await Promise.all([stat(path), statfs(path)]);
+    return {
+      device: dev,
+      space: { available: bavail * bsize, capacity: blocks * bsize },
+      // btrfs and others make inodes as they need them, and count none.
+      inodes: files === 0 ? undefined : { available: ffree, capacity: files },
+    };
+  } catch (error) {
+    if (isErrno(error, 'ENOENT')) return undefined;
+    throw error;
+  }
+}
+
+export class SignalReader {
+  readonly #options: SignalReaderOptions;
+  #paths: ImageFsPaths = { image: undefined, container: undefined };
+  #askedAt = Number.NEGATIVE_INFINITY;
+
+  constructor(options: SignalReaderOptions) {
+    this.#options = options;
+  }
+
+  async read(): Promise<NodeSignals> {
+    await this.#findImages();
+    const { rootDir } = this.#options;
+    const { image, container } = this.#paths;
+    const [node, images, layers] = await Promise.all([
+      fileSystem(rootDir),
+      image === undefined ? undefined : fileSystem(image),
+      container === undefined ? undefined : fileSystem(container),
+    ]);
+    const observations: Partial<Record<Signal, Observation>> = { ...this.#memory() };
+    const tasks = machineTasks(this.#options.procDir ?? '/proc');
+    if (tasks !== undefined) {
+      observations['pid.available'] = { available: tasks.max - tasks.running, capacity: tasks.max };
+    }
+    for (const [name, fs] of [['nodefs', node] as const, ['imagefs', images] as const]) {
+      if (fs === undefined) continue;
+      observations[`${name}.available`] = fs.space;
+      if (fs.inodes !== undefined) observations[`${name}.inodesFree`] = fs.inodes;
+    }
+    return { observations, layout: diskLayout(node?.device, images?.device, layers?.device) };
+  }
+
+  #memory(): Observations {
+    const { memoryCapacityBytes: capacity, cgroups, kubepods } = this.#options;
+    const used = workingSetBytes(cgroups, '/');
+    const podsUse = workingSetBytes(cgroups, kubepods);
+    const limit = memoryLimitBytes(cgroups, kubepods);
+    return {
+      ...(used === undefined ? {} : { 'memory.available': { available: Math.max(0, capacity - used), capacity } }),
+      ...(podsUse === undefined || limit === undefined
+        ? {}
+        : { 'allocatableMemory.available': { available: Math.max(0, limit - podsUse), capacity: limit } }),
+    };
+  }
+
+  async #findImages(): Promise<void> {
+    const { clock, imageFsPaths, onTrouble } = this.#options;
+    const now = clock.monotonic();
+    if (now - this.#askedAt < IMAGE_FS_PERIOD_MS) return;
+    try {
+      this.#paths = await imageFsPaths();
+      this.#askedAt = now;
+    } catch (error) {
+      // What was known goes on being true, and the next round asks again.
+      if (this.#paths.image === undefined)
+        onTrouble(`the runtime does not say where images are: ${errorMessage(error)}`);
+    }
+  }
+}
+
+/** Which file systems are one, from their device numbers; one that is not known counts as nodefs. */
+export function diskLayout(
+  node: number | undefined,
+  images: number | undefined,
+  layers: number | undefined,
+): DiskLayout {
+  if (images === undefined || images === node) return 'shared';
+  return layers !== undefined && layers === node ? 'splitImagefs' : 'imagefs';
+}

@@ -1,0 +1,15 @@
+// How the node itself ends a pod: evicted, preempted, shut down. Shared by the parts that decide so and the worker that
+// carries it out. Types only.
+
+/** The pod becomes Failed with this reason and message once none of its containers runs. */
+export interface PodEnd {
+  readonly reason: string;
+  readonly message: string;
+  /** Seconds between TERM and KILL, instead of the pod's own grace period. */
+  readonly graceSeconds?: number;
+  /** The pod is disrupted through no fault of its own: it gets the condition DisruptionTarget with this. */
+  readonly disruption?: { readonly reason: string; readonly message: string };
+}
+
+/** Reason of DisruptionTarget where the kubelet ended the pod. */
+export const TERMINATION_BY_KUBELET = 'TerminationByKubelet';
