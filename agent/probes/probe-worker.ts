@@ -1,0 +1,147 @@
+// One probe of one running container: runs when its time has come, never twice at once, and keeps its verdict. What the
+// verdict leads to is for others to decide.
+
+import type { Clock, Timer } from '../../lib/clock.ts';
+import { errorMessage } from '../../lib/errors.ts';
+import type { TracePod, Tracer } from '../../lib/trace.ts';
+import type { ProbeVerdict } from '../ports/probes.ts';
+import {
+  afterResult,
+  endedState,
+  initialState,
+  type ProbeSettings,
+  type ProbeSpec,
+  type ProbeState,
+  type ProbeType,
+  probeSettings,
+} from './automaton.ts';
+import { MAX_ATTEMPTS, type ProbeOutcome, resultOf } from './outcome.ts';
+import { nextRunDelay } from './schedule.ts';
+import type { ProbeTarget } from './target.ts';
+
+export interface ProbeWorkerOptions {
+  readonly type: ProbeType;
+  readonly spec: ProbeSpec;
+  /** Already known to have succeeded, from before the agent restarted. */
+  readonly carried: boolean;
+  /** Monotonic ms of the first run. */
+  readonly anchor: number;
+  readonly clock: Clock;
+  /** Where the waiting is done. */
+  readonly timers: Pick<Clock, 'after'>;
+  readonly tracer: Tracer;
+  /** Pod and container, as spans show them. */
+  readonly pod: TracePod;
+  readonly container: string;
+  /** What to ask, as things are now. Throws when it cannot be told. */
+  readonly target: () => ProbeTarget;
+  readonly ask: (target: ProbeTarget, timeoutMs: number, signal: AbortSignal) => Promise<ProbeOutcome>;
+  /** Every run that ended, before its result is counted. */
+  readonly onOutcome: (outcome: ProbeOutcome) => void;
+  readonly onVerdict: (verdict: ProbeVerdict) => void;
+}
+
+export class ProbeWorker {
+  readonly #options: ProbeWorkerOptions;
+  readonly #settings: ProbeSettings;
+  #state: ProbeState;
+  #timer: Timer | undefined;
+  #running: AbortController | undefined;
+  #ended = false;
+
+  constructor(options: ProbeWorkerOptions) {
+    this.#options = options;
+    this.#settings = probeSettings(options.spec);
+    this.#state = initialState(options.type, options.carried);
+  }
+
+  get verdict(): ProbeVerdict {
+    return this.#state.verdict;
+  }
+
+  /** Begins on the probe's own grid: at its anchor, or at the grid's next point when that has passed. */
+  start(): void {
+    const { anchor, clock } = this.#options;
+    const now = clock.monotonic();
+    this.#wait(anchor >= now ? anchor - now : nextRunDelay(anchor, this.#settings.periodMs, now, now));
+  }
+
+  /** Begins at once, unless its first run is not due yet. */
+  startNow(): void {
+    const { anchor, clock } = this.#options;
+    this.#wait(anchor - clock.monotonic());
+  }
+
+  /** Asks no more. A run under way is abandoned, and what it finds does not count. */
+  stop(): void {
+    this.#ended = true;
+    this.#timer?.cancel();
+    this.#running?.abort(new Error('the probe ended'));
+  }
+
+  /** The pod is being stopped. */
+  podEnds(): void {
+    if (this.#options.type === 'readiness') return;
+    this.stop();
+    this.#state = endedState(this.#options.type, this.#state);
+  }
+
+  #wait(ms: number): void {
+    if (this.#ended || this.#state.onHold || this.#running !== undefined) return;
+    this.#timer?.cancel();
+    if (ms <= 0) void this.#run();
+    else this.#timer = this.#options.timers.after(ms, () => void this.#run());
+  }
+
+  async #run(): Promise<void> {
+    const { clock, anchor, onOutcome } = this.#options;
+    const begun = clock.monotonic();
+    const running = new AbortController();
+    this.#running = running;
+    const outcome = await this.#span(running.signal);
+    this.#running = undefined;
+    if (this.#ended) return;
+    onOutcome(outcome);
+    this.#count(outcome);
+    this.#wait(nextRunDelay(anchor, this.#settings.periodMs, begun, clock.monotonic()));
+  }
+
+  #count(outcome: ProbeOutcome): void {
+    const result = resultOf(outcome);
+    if (result === undefined) return;
+    const before = this.#state.verdict;
+    this.#state = afterResult(this.#options.type, this.#settings, this.#state, result);
+    if (this.#state.verdict !== before) this.#options.onVerdict(this.#state.verdict);
+  }
+
+  /** One run, as one span; attempts that cannot tell are repeated at once. Never rejects. */
+  #span(signal: AbortSignal): Promise<ProbeOutcome> {
+    const { type, tracer, pod, container } = this.#options;
+    return tracer.within({ pod, cause: `${type} probe` }, () =>
+      tracer.span('probe', type, { container }, async (span) => {
+        let outcome: ProbeOutcome | undefined;
+        for (let attempt = 0; attempt < MAX_ATTEMPTS && !signal.aborted; attempt++) {
+          outcome = await this.#attempt(signal);
+          if (outcome.kind !== 'error') break;
+        }
+        outcome ??= { kind: 'error', state: 'unknown', message: 'the probe ended' };
+        const said = outcome.kind === 'error' ? outcome.message : outcome.output;
+        span.set({ handler: handlerOf(this.#options.spec), result: outcome.kind, output: said.slice(0, 200) });
+        return outcome;
+      }),
+    );
+  }
+
+  async #attempt(signal: AbortSignal): Promise<ProbeOutcome> {
+    try {
+      return await this.#options.ask(this.#options.target(), this.#settings.timeoutMs, signal);
+    } catch (error) {
+      // Whatever goes wrong in the asking says nothing about the container; the event tells it.
+      return { kind: 'error', state: 'unknown', message: errorMessage(error) };
+    }
+  }
+}
+
+function handlerOf(spec: ProbeSpec): string {
+  return (['exec', 'httpGet', 'tcpSocket', 'grpc'] as const).find((kind) => spec[kind] !== undefined) ?? 'none';
+}

@@ -1,0 +1,210 @@
+// One HTTP GET as a kubelet sends it to a pod: no certificate is verified, no connection is kept, redirects are followed
+// on the same host only, and no more of the answer is read than asked for. It judges no status code.
+
+import { request as httpRequest, type IncomingMessage, type RequestOptions } from 'node:http';
+import { request as httpsRequest } from 'node:https';
+import { isIP } from 'node:net';
+import type { Clock } from './clock.ts';
+import { goDialError, goQuote, goTransportError, joinHostPort } from './go-words.ts';
+
+export interface HttpGetRequest {
+  readonly scheme: 'http' | 'https';
+  readonly host: string;
+  readonly port: number;
+  /** Path and query as they go on the wire. */
+  readonly target: string;
+  readonly headers: ReadonlyMap<string, readonly string[]>;
+  /** The Host header, where it is to differ from host and port. */
+  readonly hostHeader?: string;
+}
+
+export interface HttpGetOptions {
+  readonly clock: Pick<Clock, 'after'>;
+  /** For the whole exchange, redirects and body included; undefined waits as long as the signal lets it. */
+  readonly timeoutMs?: number;
+  /** What is longer is cut, and no more of it is read. */
+  readonly maxBodyBytes: number;
+  readonly signal?: AbortSignal;
+}
+
+export interface HttpGetResponse {
+  readonly status: number;
+  readonly body: Buffer;
+}
+
+/** The exchange failed; the message is the one of Go's HTTP client: `Get "http://10.0.0.1:80/": dial tcp …`. */
+export class HttpGetError extends Error {
+  override name = 'HttpGetError';
+  /** The answer had begun: what failed is the reading of its body. */
+  readonly duringBody: boolean;
+  /** An HTTPS request was answered in plain HTTP. */
+  readonly plainAnswer: boolean;
+  constructor(message: string, duringBody: boolean, options?: ErrorOptions) {
+    super(message, options);
+    this.duringBody = duringBody;
+    this.plainAnswer = message.endsWith('http: server gave HTTP response to HTTPS client');
+  }
+}
+
+const MAX_REDIRECTS = 10;
+const MAX_HEADER_BYTES = 1024 * 1024;
+const REDIRECTS: ReadonlySet<number> = new Set([301, 302, 303, 307, 308]);
+const TIMED_OUT = 'Client.Timeout exceeded while awaiting headers';
+
+export function requestUrl(request: HttpGetRequest): string {
+  return `${request.scheme}://${joinHostPort(request.host, request.port)}${request.target}`;
+}
+
+function hostOf(url: URL): string {
+  return url.hostname.replace(/^\[(.*)\]$/, '$1');
+}
+
+type Redirect = { readonly kind: 'last' } | { readonly kind: 'follow'; readonly request: HttpGetRequest };
+
+/** Where an answer sends us: on, or not, because it is no redirect or leads to another host. Throws HttpGetError. */
+export function redirectOf(from: HttpGetRequest, status: number, location: string | undefined): Redirect {
+  if (!REDIRECTS.has(status) || location === undefined || location === '') return { kind: 'last' };
+  if (!URL.canParse(location, requestUrl(from))) {
+    const why = `failed to parse Location header ${goQuote(location)}`;
+    throw new HttpGetError(`Get ${goQuote(requestUrl(from))}: ${why}`, false);
+  }
+  const url = new URL(location, requestUrl(from));
+  if (hostOf(url) !== hostOf(new URL(requestUrl(from)))) return { kind: 'last' };
+  const scheme = url.protocol.slice(0, -1);
+  if (scheme !== 'http' && scheme !== 'https') {
+    throw new HttpGetError(`Get ${goQuote(location)}: unsupported protocol scheme ${goQuote(scheme)}`, false);
+  }
+  const { hostHeader, ...rest } = from;
+  // A Host header of the caller's own stays in force where the redirect names no host.
+  const relative = !URL.canParse(location);
+  const headers = new Map(from.headers);
+  if (!(from.scheme === 'https' && scheme === 'http')) headers.set('Referer', [requestUrl(from)]);
+  return {
+    kind: 'follow',
+    request: {
+      ...rest,
+      ...(relative && hostHeader !== undefined ? { hostHeader } : {}),
+      scheme,
+      port: url.port === '' ? (scheme === 'https' ? 443 : 80) : Number(url.port),
+      target: `${url.pathname}${url.search}`,
+      headers,
+    },
+  };
+}
+
+function optionsOf(request: HttpGetRequest): RequestOptions & { rejectUnauthorized: boolean; servername: string } {
+  const defaultPort = request.scheme === 'https' ? 443 : 80;
+  const host = isIP(request.host) === 6 ? `[${request.host}]` : request.host;
+  return {
+    host: request.host,
+    port: request.port,
+    path: request.target,
+    headers: {
+      Host: request.hostHeader ?? (request.port === defaultPort ? host : `${host}:${request.port}`),
+      ...Object.fromEntries([...request.headers].map(([name, values]) => [name, [...values]])),
+      Connection: 'close',
+    },
+    agent: false,
+    maxHeaderSize: MAX_HEADER_BYTES,
+    // A pod's certificate is vouched for by nobody.
+    rejectUnauthorized: false,
+    servername: isIP(request.host) === 0 ? request.host : '',
+  };
+}
+
+/** The head of the answer. Rejects with HttpGetError, or with the signal's reason. */
+function head(request: HttpGetRequest, signal: AbortSignal, timedOut: () => boolean): Promise<IncomingMessage> {
+  return new Promise((resolve, reject) => {
+    const fail = (why: string, cause: unknown): void =>
+      reject(new HttpGetError(`Get ${goQuote(requestUrl(request))}: ${why}`, false, { cause }));
+    let connected = false;
+    try {
+      const options = { ...optionsOf(request), signal };
+      const outgoing = (request.scheme === 'https' ? httpsRequest : httpRequest)(options, resolve);
+      outgoing.on('socket', (socket) => {
+        socket.once('connect', () => {
+          connected = true;
+        });
+      });
+      outgoing.on('error', (error) => {
+        if (timedOut()) {
+          const where = connected
+            ? 'context deadline exceeded'
+            : 'net/http: request canceled while waiting for connection';
+          fail(`${where} (${TIMED_OUT})`, error);
+        } else if (signal.aborted) reject(signal.reason);
+        else fail(connected ? goTransportError(error) : goDialError(error, request.host, request.port), error);
+      });
+      outgoing.end();
+    } catch (error) {
+      // Node refuses header values and targets that may not go on the wire.
+      fail(error instanceof Error ? error.message : String(error), error);
+    }
+  });
+}
+
+async function bodyOf(response: IncomingMessage, limit: number, timedOut: () => boolean): Promise<Buffer> {
+  const chunks: Buffer[] = [];
+  let length = 0;
+  try {
+    for await (const chunk of response) {
+      if (!Buffer.isBuffer(chunk)) continue;
+      chunks.push(chunk);
+      length += chunk.length;
+      if (length >= limit) break;
+    }
+  } catch (error) {
+    const why = timedOut()
+      ? 'context deadline exceeded (Client.Timeout or context cancellation while reading body)'
+      : response.complete
+        ? goTransportError(error)
+        : 'unexpected EOF';
+    throw new HttpGetError(why, true, { cause: error });
+  } finally {
+    response.destroy();
+  }
+  return Buffer.concat(chunks).subarray(0, limit);
+}
+
+/** Sends the request and follows redirects. Rejects with HttpGetError, or with the signal's reason when it aborts. */
+export async function httpGet(first: HttpGetRequest, options: HttpGetOptions): Promise<HttpGetResponse> {
+  const limit = new AbortController();
+  let late = false;
+  const timedOut = (): boolean => late;
+  const timer =
+    options.timeoutMs === undefined
+      ? undefined
+      : options.clock.after(options.timeoutMs, () => {
+          late = true;
+          limit.abort();
+        });
+  const signal = options.signal === undefined ? limit.signal : AbortSignal.any([options.signal, limit.signal]);
+  try {
+    let request = first;
+    for (let followed = 0; ; followed++) {
+      const response = await head(request, signal, timedOut);
+      response.on('error', () => {
+        // Whoever reads the body hears of it there; a body that nobody reads has nothing to fail.
+      });
+      const status = response.statusCode ?? 0;
+      let next: Redirect;
+      try {
+        next = redirectOf(request, status, response.headers.location);
+      } catch (error) {
+        response.destroy();
+        throw error;
+      }
+      if (next.kind === 'last') return { status, body: await bodyOf(response, options.maxBodyBytes, timedOut) };
+      response.destroy();
+      request = next.request;
+      if (followed + 1 >= MAX_REDIRECTS) {
+        throw new HttpGetError(`Get ${goQuote(requestUrl(request))}: stopped after ${MAX_REDIRECTS} redirects`, false);
+      }
+    }
+  } catch (error) {
+    options.signal?.throwIfAborted();
+    throw error;
+  } finally {
+    timer?.cancel();
+  }
+}
