@@ -1,0 +1,49 @@
+// What this node cannot do for a pod at all: run another operating system's programs, confine by an AppArmor that its
+// kernel has not. Pure.
+
+import type { Pod } from '../../client/types.ts';
+
+interface Refusal {
+  readonly reason: string;
+  readonly message: string;
+}
+
+/** kubernetes.io/os in the node selector, and spec.os. The node runs Linux. */
+export function refuseOS({ spec }: Pod, labels: Readonly<Record<string, string>>): Refusal | undefined {
+  const selected = spec.nodeSelector?.['kubernetes.io/os'];
+  if (selected !== undefined && selected !== (labels['kubernetes.io/os'] ?? 'linux')) {
+    return {
+      reason: 'PodOSSelectorNodeLabelDoesNotMatch',
+      message: "Failed to admit pod as the `kubernetes.io/os` label doesn't match node label",
+    };
+  }
+  if (spec.os !== undefined && spec.os.name !== 'linux') {
+    return { reason: 'PodOSNotSupported', message: "Failed to admit pod as the OS field doesn't match node OS" };
+  }
+  return undefined;
+}
+
+interface WithAppArmor {
+  readonly appArmorProfile?: { readonly type?: string; readonly localhostProfile?: string };
+}
+
+const ANNOTATION = 'container.apparmor.security.beta.kubernetes.io/';
+
+/** Whether any profile but "unconfined" is asked for, in the spec or by the older annotations. */
+function wantsAppArmor({ metadata, spec }: Pod): boolean {
+  const contexts: readonly (WithAppArmor | undefined)[] = [
+    spec.securityContext,
+    ...[...(spec.initContainers ?? []), ...spec.containers].map(({ securityContext }) => securityContext),
+  ];
+  const inSpec = contexts.some((context) => (context?.appArmorProfile?.type ?? 'Unconfined') !== 'Unconfined');
+  const annotated = Object.entries(metadata.annotations ?? {}).some(
+    ([key, value]) => key.startsWith(ANNOTATION) && value !== '' && value !== 'unconfined',
+  );
+  return inSpec || annotated;
+}
+
+/** A pod that has begun already is not judged again. */
+export function refuseAppArmor(pod: Pod, enabled: boolean): Refusal | undefined {
+  if ((pod.status?.phase ?? 'Pending') !== 'Pending' || enabled || !wantsAppArmor(pod)) return undefined;
+  return { reason: 'AppArmor', message: 'Cannot enforce AppArmor: AppArmor is not enabled on the host' };
+}

@@ -1,0 +1,148 @@
+// Whether a pod belongs on this node: its name, the pod's node selector and affinity, taints that end pods, and host
+// ports. The words are the scheduler plugins', which the kubelet uses too. Pure.
+
+import type { NodeSelectorRequirement, NodeSelectorTerm, Taint, Toleration } from 'kubernetes-types/core/v1';
+import type { Pod } from '../../client/types.ts';
+import { isStaticPod } from '../ports/static-pods.ts';
+
+export interface PlacementNode {
+  readonly name: string;
+  readonly labels: Readonly<Record<string, string>>;
+  readonly taints: readonly Pick<Taint, 'key' | 'value' | 'effect'>[];
+}
+
+interface Refusal {
+  readonly reason: string;
+  readonly message: string;
+}
+
+function failed(predicate: string, why: string): Refusal {
+  return { reason: predicate, message: `Predicate ${predicate} failed: ${why}` };
+}
+
+/** Every reason why the pod does not belong here, in the kubelet's order. */
+export function misplacements(pod: Pod, others: readonly Pod[], node: PlacementNode): readonly Refusal[] {
+  const found: Refusal[] = [];
+  if (!matchesNode(pod, node)) {
+    found.push(failed('NodeAffinity', "node(s) didn't match Pod's node affinity/selector"));
+  }
+  if (pod.spec.nodeName !== undefined && pod.spec.nodeName !== node.name) {
+    found.push(failed('NodeName', "node(s) didn't match the requested node name"));
+  }
+  if (portConflict(pod, others)) {
+    found.push(failed('NodePorts', "node(s) didn't have free ports for the requested pod ports"));
+  }
+  if (!isStaticPod(pod) && untolerated(pod, node) !== undefined) {
+    found.push(failed('TaintToleration', "node(s) had taints that the pod didn't tolerate"));
+  }
+  return found;
+}
+
+// ---------------------------------------------------------------- node selector and affinity
+
+/** nodeSelector and requiredDuringSchedulingIgnoredDuringExecution: both must hold. */
+export function matchesNode({ spec }: Pod, node: Pick<PlacementNode, 'name' | 'labels'>): boolean {
+  const selector = Object.entries(spec.nodeSelector ?? {});
+  if (selector.some(([key, value]) => node.labels[key] !== value)) return false;
+  const required = spec.affinity?.nodeAffinity?.requiredDuringSchedulingIgnoredDuringExecution;
+  return required === undefined || required.nodeSelectorTerms.some((term) => matchesTerm(term, node));
+}
+
+/** A term without any requirement matches nothing. */
+function matchesTerm(term: NodeSelectorTerm, node: Pick<PlacementNode, 'name' | 'labels'>): boolean {
+  const { matchExpressions = [], matchFields = [] } = term;
+  if (matchExpressions.length === 0 && matchFields.length === 0) return false;
+  return (
+    matchExpressions.every((requirement) => matchesRequirement(requirement, node.labels)) &&
+    matchFields.every((requirement) => matchesRequirement(requirement, { 'metadata.name': node.name }))
+  );
+}
+
+function matchesRequirement(
+  { key, operator, values = [] }: NodeSelectorRequirement,
+  labels: Readonly<Record<string, string>>,
+): boolean {
+  const value = labels[key];
+  switch (operator) {
+    case 'In':
+      return value !== undefined && values.includes(value);
+    case 'NotIn':
+      return value === undefined || !values.includes(value);
+    case 'Exists':
+      return value !== undefined;
+    case 'DoesNotExist':
+      return value === undefined;
+    case 'Gt':
+      return compares(value, values[0], (a, b) => a > b);
+    case 'Lt':
+      return compares(value, values[0], (a, b) => a < b);
+    default:
+      return false;
+  }
+}
+
+function compares(value: string | undefined, bound: string | undefined, holds: (a: bigint, b: bigint) => boolean) {
+  const isInteger = (text: string | undefined): text is string => text !== undefined && /^[+-]?\d+$/.test(text);
+  return isInteger(value) && isInteger(bound) && holds(BigInt(value), BigInt(bound));
+}
+
+// ---------------------------------------------------------------- taints
+
+/** The first NoExecute taint that the pod does not tolerate: the node is only interested in those. */
+export function untolerated(
+  { spec }: Pod,
+  node: Pick<PlacementNode, 'taints'>,
+): PlacementNode['taints'][number] | undefined {
+  return node.taints.find(
+    (taint) =>
+      taint.effect === 'NoExecute' && !(spec.tolerations ?? []).some((toleration) => tolerates(toleration, taint)),
+  );
+}
+
+function tolerates(toleration: Toleration, taint: PlacementNode['taints'][number]): boolean {
+  if (toleration.effect && toleration.effect !== taint.effect) return false;
+  if (toleration.key && toleration.key !== taint.key) return false;
+  if (toleration.operator === 'Exists') return true;
+  return Boolean(toleration.key) && (toleration.value ?? '') === (taint.value ?? '');
+}
+
+// ---------------------------------------------------------------- host ports
+
+interface HostPort {
+  readonly protocol: string;
+  readonly ip: string;
+  readonly port: number;
+}
+
+const ANY_ADDRESS = '0.0.0.0';
+
+/** Ports of the node that the pod takes for itself; sidecars hold theirs as containers do. */
+function hostPorts({ spec }: Pod): readonly HostPort[] {
+  const lasting = (spec.initContainers ?? []).filter(
+    (each) => 'restartPolicy' in each && each.restartPolicy === 'Always',
+  );
+  return [...spec.containers, ...lasting].flatMap(({ ports = [] }) =>
+    ports
+      .filter(({ hostPort }) => hostPort !== undefined && hostPort > 0)
+      .map(({ hostPort = 0, hostIP, protocol }) => ({
+        protocol: protocol || 'TCP',
+        ip: hostIP || ANY_ADDRESS,
+        port: hostPort,
+      })),
+  );
+}
+
+/** Same protocol, same port, and addresses that are the same or one of them all. */
+export function portConflict(pod: Pod, others: readonly Pod[]): boolean {
+  const wanted = hostPorts(pod);
+  if (wanted.length === 0) return false;
+  const taken = others.flatMap((other) => hostPorts(other));
+  return wanted.some((want) =>
+    taken.some(
+      (have) =>
+        have.protocol === want.protocol &&
+        have.port === want.port &&
+        (have.ip === want.ip || have.ip === ANY_ADDRESS || want.ip === ANY_ADDRESS),
+    ),
+  );
+}
