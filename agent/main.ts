@@ -23,11 +23,13 @@ import { allocatableOf, capacityOf } from './node/capacity.ts';
 import { createNodeCgroups } from './node/cgroups.ts';
 import { gatherFacts } from './node/facts.ts';
 import { NodeAgent } from './node/node-agent.ts';
+import { createSystemdSlices, systemdRuns } from './node/systemd-slices.ts';
 import { cgroupLayout, nodeSettings, podsAllocatable } from './node-settings.ts';
 import { createPodsAgent } from './pods/pods-agent.ts';
 import type { PodNetwork } from './ports/node.ts';
 import type { ContainerRuntime } from './ports/runtime.ts';
 import { createPodProbes } from './probes/pod-probes.ts';
+import { askCgroupDriver } from './runtime/cgroup-driver.ts';
 import { createCriRuntime } from './runtime/cri-runtime.ts';
 import { createLogReader } from './runtime/logs/read-logs.ts';
 import { LogRotation } from './runtime/logs/rotation.ts';
@@ -76,10 +78,19 @@ export async function runAgent(options: AgentOptions, signal: AbortSignal): Prom
     onDropped: (what, error) => log('warn', `event not recorded: ${what}: ${errorMessage(error)}`),
   });
 
+  const told = await askCgroupDriver(options.containerRuntimeEndpoint, tracer);
+  const layout = cgroupLayout(options, told);
+  if (layout.driver !== config.cgroupDriver) {
+    log('info', `the runtime uses the cgroup driver ${layout.driver}: cgroupDriver ${config.cgroupDriver} is put aside`);
+  }
+  if (layout.driver === 'systemd' && !systemdRuns()) {
+    throw new UserError('cgroupDriver is systemd, and systemd does not run on this machine: use cgroupfs');
+  }
   const cgroups = createNodeCgroups({
-    layout: cgroupLayout(options),
+    layout,
     tracer,
     clock,
+    ...(layout.driver === 'systemd' ? { slices: createSystemdSlices({ tracer, run: programs.exec }) } : {}),
     allocatable: podsAllocatable(allocatable),
     cpuCFSQuota: config.cpuCFSQuota,
     cpuCFSQuotaPeriodUs: config.cpuCFSQuotaPeriod * 1000,
@@ -92,7 +103,7 @@ export async function runAgent(options: AgentOptions, signal: AbortSignal): Prom
     imageEndpoint: options.imageServiceEndpoint,
     tracer,
     clock,
-    node: nodeSettings(options, facts, cgroups),
+    node: nodeSettings(options, facts, layout, cgroups),
     requestTimeoutMs: config.runtimeRequestTimeout,
     onTrouble: (message) => log('warn', message),
   });
@@ -187,6 +198,16 @@ export async function runAgent(options: AgentOptions, signal: AbortSignal): Prom
     onTrouble: (message) => log('warn', message),
   });
 
+  // Not waited for: the runtime need not be up.
+  void runtime.capabilities().then(
+    (found) => {
+      if (found === undefined) return;
+      log('info', 'what the runtime can do', { ...found });
+      if (found.cgroupDriver === undefined || found.cgroupDriver === layout.driver) return;
+      log('warn', `the runtime uses the cgroup driver ${found.cgroupDriver}, the agent ${layout.driver}: restart the agent`);
+    },
+    (error: unknown) => log('warn', `what the runtime can do is not known: ${errorMessage(error)}`),
+  );
   await network.start();
   objects.start();
   pods.start();

@@ -1,12 +1,21 @@
 // What both cgroup versions have in common: directories of cgroups, the pids in them, and getting rid of both.
 
-import { readdirSync, readFileSync, rmdirSync, writeFileSync } from 'node:fs';
+import { readdirSync, readFileSync, rmdirSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { isErrno } from '../../lib/errors.ts';
 
 /** Writes one of the kernel's files; never makes one, so that a missing controller is ENOENT. */
 export function writeControl(path: string, value: string): void {
   writeFileSync(path, value, { flag: 'r+' });
+}
+
+export function isDirectory(path: string): boolean {
+  try {
+    return statSync(path).isDirectory();
+  } catch (error) {
+    if (isErrno(error, 'ENOENT')) return false;
+    throw error;
+  }
 }
 
 /** The directory and every cgroup below it, deepest first; empty when it does not exist. */

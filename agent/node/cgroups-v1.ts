@@ -5,7 +5,7 @@ import { mkdirSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { isErrno } from '../../lib/errors.ts';
 import type { CgroupLimits } from './cgroup-limits.ts';
-import { cgroupTree, killAll, readPids, removeCgroupTree, writeControl } from './cgroup-tree.ts';
+import { cgroupTree, isDirectory, killAll, readPids, removeCgroupTree, writeControl } from './cgroup-tree.ts';
 import type { CgroupHierarchy } from './cgroups.ts';
 
 export interface V1Hierarchy {
@@ -103,6 +103,10 @@ export class CgroupsV1 implements CgroupHierarchy {
       }
       directory = child;
     }
+  }
+
+  exists(path: string): boolean {
+    return this.#hierarchies.some(({ mountPoint }) => isDirectory(join(mountPoint, path)));
   }
 
   children(path: string): string[] {

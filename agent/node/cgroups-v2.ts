@@ -1,23 +1,14 @@
 // cgroup v2: one hierarchy in which every level hands controllers down to the next. Knows nothing of pods.
 
-import { mkdirSync, readdirSync, readFileSync, statSync } from 'node:fs';
+import { mkdirSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { isErrno } from '../../lib/errors.ts';
 import { type CgroupLimits, cpuWeight } from './cgroup-limits.ts';
-import { cgroupTree, killAll, readPids, removeCgroupTree, writeControl } from './cgroup-tree.ts';
+import { cgroupTree, isDirectory, killAll, readPids, removeCgroupTree, writeControl } from './cgroup-tree.ts';
 import type { CgroupHierarchy } from './cgroups.ts';
 
 /** The controllers that pods need, of which a machine may lack some. */
 const CONTROLLERS = ['cpu', 'cpuset', 'memory', 'pids', 'io', 'hugetlb', 'rdma', 'misc'];
-
-function isDirectory(path: string): boolean {
-  try {
-    return statSync(path).isDirectory();
-  } catch (error) {
-    if (isErrno(error, 'ENOENT')) return false;
-    throw error;
-  }
-}
 
 function words(path: string): string[] {
   return readFileSync(path, 'utf8').split(/\s+/).filter(Boolean);
@@ -104,6 +95,10 @@ export class CgroupsV2 implements CgroupHierarchy {
         if (!isErrno(error, 'EBUSY', 'EINVAL', 'ENOENT', 'EOPNOTSUPP')) throw error;
       }
     }
+  }
+
+  exists(path: string): boolean {
+    return isDirectory(join(this.#mountPoint, path));
   }
 
   children(path: string): string[] {

@@ -19,12 +19,15 @@ import type { PodUID } from '../ports/runtime.ts';
 import { burstableLimits, type CgroupLimits, nodeLimits, podCgroupLimits } from './cgroup-limits.ts';
 import { CgroupsV1, findV1Hierarchies } from './cgroups-v1.ts';
 import { CgroupsV2, hasSwapController } from './cgroups-v2.ts';
+import type { SystemdSlices } from './systemd-slices.ts';
 
 /** One way of keeping cgroups; paths are absolute below the hierarchy's root. Synchronous: each call is a few µs. */
 export interface CgroupHierarchy {
   readonly version: 1 | 2;
   /** Makes the cgroup, and those above it, and writes the limits that are given. Idempotent. */
   ensure(path: string, limits: CgroupLimits): void;
+  /** Whether there is such a cgroup, in any of its places. */
+  exists(path: string): boolean;
   /** Names of the cgroups directly below; empty when there is no such cgroup. */
   children(path: string): string[];
   /** Pids in the cgroup and everywhere below it. */
@@ -49,6 +52,8 @@ export interface NodeCgroupsOptions {
   readonly podPidsLimit: number;
   /** Where cgroups are mounted; /sys/fs/cgroup. */
   readonly mountPoint?: string;
+  /** Where driver is systemd: registers every cgroup as a slice. Without it slices are directories with their names. */
+  readonly slices?: SystemdSlices;
 }
 
 export interface NodeCgroups extends PodCgroups {
@@ -67,7 +72,7 @@ const REMOVE_LIMIT_MS = 10_000;
 const REMOVE_STEP_MS = 50;
 
 export function createNodeCgroups(options: NodeCgroupsOptions): NodeCgroups {
-  const { layout, tracer, clock } = options;
+  const { layout, tracer, clock, slices } = options;
   const mountPoint = options.mountPoint ?? '/sys/fs/cgroup';
   const v1 = findV1Hierarchies(mountPoint);
   const hierarchy: CgroupHierarchy = v1.length > 0 ? new CgroupsV1(v1) : new CgroupsV2(mountPoint);
@@ -76,16 +81,40 @@ export function createNodeCgroups(options: NodeCgroupsOptions): NodeCgroups {
   /** Millicores requested by each burstable pod: their sum is what the class as a whole gets. */
   const burstable = new Map<string, number>();
   let writtenShares = -1;
+  let updating: Promise<void> = Promise.resolve();
 
-  function updateBurstable(): void {
-    const limits = burstableLimits([...burstable.values()]);
-    if (limits.cpuShares === writtenShares) return;
-    hierarchy.ensure(classPath('Burstable'), limits);
-    writtenShares = limits.cpuShares ?? -1;
+  /** systemd first, or it would take a directory that is no unit of its own for somebody's leftover. */
+  async function ensure(path: string, limits: CgroupLimits): Promise<void> {
+    if (slices !== undefined) await slices.ensure(path, limits);
+    // Written by us as well: systemd knows fewer controllers than pods need, and does its work later than it answers.
+    hierarchy.ensure(path, limits);
+  }
+
+  /** One after the other, each with the sum of its own moment: an older figure must not be written last. */
+  function updateBurstable(): Promise<void> {
+    const update = async (): Promise<void> => {
+      const limits = burstableLimits([...burstable.values()]);
+      if (limits.cpuShares === writtenShares) return;
+      await ensure(classPath('Burstable'), limits);
+      writtenShares = limits.cpuShares ?? -1;
+    };
+    // What became of the one before is its caller's to hear.
+    updating = updating.then(update, update);
+    return updating;
+  }
+
+  /** Ends the units of a tree, those below first. A directory is a slice's, a scope's of the runtime's, or nobody's. */
+  async function stopSlices(path: string): Promise<void> {
+    if (slices === undefined) return;
+    const names = hierarchy.children(path).filter((name) => name.endsWith('.slice'));
+    for (const name of names) await stopSlices(`${path}/${name}`);
+    await slices.stop(path);
   }
 
   async function removeTree(path: string): Promise<void> {
     const deadline = clock.monotonic() + REMOVE_LIMIT_MS;
+    hierarchy.kill(path);
+    await stopSlices(path);
     // A killed process leaves its cgroup when the kernel has torn it down: mostly at the first look or the second.
     for (let step = 1; ; step = Math.min(step * 2, REMOVE_STEP_MS)) {
       hierarchy.kill(path);
@@ -103,30 +132,34 @@ export function createNodeCgroups(options: NodeCgroupsOptions): NodeCgroups {
     swapController: hierarchy.version === 2 && hasSwapController(mountPoint),
 
     ensureNode: () =>
-      tracer.span('cgroup', 'ensureNode', { path: cgroupPath(layout, kubepodsName(layout)) }, () => {
+      tracer.span('cgroup', 'ensureNode', { path: cgroupPath(layout, kubepodsName(layout)) }, async () => {
         const enforced = options.enforceNodeAllocatable ?? true;
-        hierarchy.ensure(classPath('Guaranteed'), nodeLimits(options.allocatable, enforced));
-        hierarchy.ensure(classPath('BestEffort'), { cpuShares: 2 });
-        updateBurstable();
+        await ensure(classPath('Guaranteed'), nodeLimits(options.allocatable, enforced));
+        await ensure(classPath('BestEffort'), { cpuShares: 2 });
+        await updateBurstable();
       }),
 
     ensurePod(pod: Pod) {
       const { uid } = pod.metadata;
       const qos = podQOSClass(pod);
       const path = podPath(uid, qos);
-      return tracer.span('cgroup', 'ensurePod', { path }, () => {
+      return tracer.span('cgroup', 'ensurePod', { path }, async () => {
         if (qos === 'Burstable') {
           burstable.set(uid, podRequests(pod, { withOverhead: true }).cpuMilli);
-          updateBurstable();
+          await updateBurstable();
         }
-        hierarchy.ensure(path, podCgroupLimits(pod, options));
+        await ensure(path, podCgroupLimits(pod, options));
       });
     },
 
     removePod: (uid) =>
       tracer.span('cgroup', 'removePod', { uid }, async () => {
-        for (const qos of CLASSES) await removeTree(podPath(uid, qos));
-        if (burstable.delete(uid)) updateBurstable();
+        for (const qos of CLASSES) {
+          const path = podPath(uid, qos);
+          // A pod is of one class; systemd is asked about that one alone.
+          if (hierarchy.exists(path)) await removeTree(path);
+        }
+        if (burstable.delete(uid)) await updateBurstable();
       }),
 
     async listPods() {
@@ -142,7 +175,9 @@ export function createNodeCgroups(options: NodeCgroupsOptions): NodeCgroups {
         await removeTree(path);
         const own = path.slice(0, path.lastIndexOf('/'));
         // A cgroupRoot that others use too is theirs to keep.
-        if (own !== '' && hierarchy.children(own).length === 0) hierarchy.remove(own);
+        if (own === '' || hierarchy.children(own).length > 0) return;
+        if (hierarchy.exists(own)) await slices?.stop(own);
+        hierarchy.remove(own);
       }),
   };
 }

@@ -13,6 +13,11 @@ export function demoCommand(): Command {
         .choices(['machine', 'lab'])
         .default('machine'),
     )
+    .addOption(
+      new Option('--cgroup-driver <driver>', 'pods’ cgroups as plain directories, or as slices of systemd')
+        .choices(['cgroupfs', 'systemd'])
+        .default('cgroupfs'),
+    )
     .action(async (flags: DemoFlags) => {
       const { demoOnThisMachine } = await import('../demo/on-this-machine.ts');
       process.exitCode = await demoOnThisMachine(flags, stopSignal());

@@ -14,6 +14,7 @@ interface UpFlags {
   readonly kubeletPort?: number;
   readonly bindAddress: string;
   readonly network: 'agent' | 'runtime';
+  readonly cgroupDriver: 'cgroupfs' | 'systemd';
   readonly images: 'auto' | 'build' | 'none';
   readonly keep?: boolean;
 }
@@ -30,6 +31,11 @@ export function upCommand(): Command {
       new Option('--network <who>', 'who runs CNI: the agent, or containerd by itself')
         .choices(['agent', 'runtime'])
         .default('agent'),
+    )
+    .addOption(
+      new Option('--cgroup-driver <driver>', 'pods’ cgroups as plain directories, or as slices of systemd')
+        .choices(['cgroupfs', 'systemd'])
+        .default('cgroupfs'),
     )
     .addOption(
       new Option(

@@ -9,6 +9,7 @@ export interface DemoFlags {
   readonly root: string;
   /** `machine` compares everything; `lab` only what bears this lab's names, where others use the machine meanwhile. */
   readonly compare: 'machine' | 'lab';
+  readonly cgroupDriver?: 'cgroupfs' | 'systemd';
 }
 
 /** Resolves with the exit code. Rejects with UserError when the lab cannot start. */
@@ -22,9 +23,10 @@ export async function demoOnThisMachine(flags: DemoFlags, signal: AbortSignal): 
   const own = [paths.root, paths.hash, paths.bridge, paths.networkName];
   const directories = [paths.root];
   const before = await lookAtMachine({ directories });
+  const driver = flags.cgroupDriver === undefined ? {} : { cgroupDriver: flags.cgroupDriver };
   return runDemo({
     say,
-    startLab: () => startLab({ root: flags.root, say: (line) => say(`  ${line}`), signal }),
+    startLab: () => startLab({ root: flags.root, say: (line) => say(`  ${line}`), signal, ...driver }),
     leftBehind: () =>
       compareWithMachine(before, { directories, ...(flags.compare === 'lab' ? { mentioning: own } : {}) }),
     signal,

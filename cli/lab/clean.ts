@@ -3,7 +3,8 @@
 // worked; running it again does nothing. Asks nobody's cooperation: the orderly way is up.ts's.
 
 import { readdir, readlink, rm, rmdir } from 'node:fs/promises';
-import { dirname, join } from 'node:path';
+import { basename, dirname, join } from 'node:path';
+import { type CgroupLayout, cgroupPath, kubepodsName } from '../../agent/ports/cgroup-names.ts';
 import { cleanupChains, releaseAllAttachments } from '../../cni/cleanup.ts';
 import { type Clock, systemClock } from '../../lib/clock.ts';
 import { errorMessage, isErrno } from '../../lib/errors.ts';
@@ -53,7 +54,10 @@ export async function cleanLab(options: CleanOptions): Promise<readonly string[]
     const state = await readLabState(paths);
     if (state !== undefined) await cleanupChains(state.firewall);
   });
-  await step('cgroups', () => removeCgroups(paths.cgroupRoot, clock));
+  await step('cgroups', async () => {
+    const state = await readLabState(paths);
+    await removeCgroups({ root: paths.cgroupRoot, driver: state?.cgroupDriver ?? 'cgroupfs' }, clock);
+  });
   await step('mounts', () => unmountBelow([paths.root, paths.runDir]));
   await step('pod logs', () => removePodLogs(paths));
   await step('files', () => removeFiles(paths, options.keep === true));
@@ -99,12 +103,22 @@ async function removeLinks(bridge: string): Promise<void> {
   if ((await exec('ip', ['link', 'show', bridge])).code === 0) await execOk('ip', ['link', 'delete', bridge]);
 }
 
-/** Empty cgroups below `kubepods`, and the lab's own root cgroup where it has one. */
-async function removeCgroups(cgroupRoot: string, clock: Clock): Promise<void> {
+/** The highest cgroup that is the lab's alone: its own root cgroup where it has one, else `kubepods`. */
+function topCgroup(layout: CgroupLayout): string {
+  const name = kubepodsName(layout);
+  return cgroupPath(layout, name.length > 1 ? name.slice(0, -1) : name);
+}
+
+/** Empty cgroups from the top that is the lab's, and the slices that systemd knows them as. */
+async function removeCgroups(layout: CgroupLayout, clock: Clock): Promise<void> {
+  const path = topCgroup(layout);
+  if (layout.driver === 'systemd') {
+    // Takes every slice and scope below with it. 5: it is not loaded.
+    const stopped = await exec('systemctl', ['stop', basename(path)], { timeoutMs: 60_000 });
+    if (stopped.code !== 0 && stopped.code !== 5) throw new Error(`systemctl stop: ${stopped.stderr.trim()}`);
+  }
   const hierarchies = (await readMounts()).filter((mount) => mount.type === 'cgroup' || mount.type === 'cgroup2');
-  const tops = [...new Set(hierarchies.map((mount) => mount.mountPoint))].map((mount) =>
-    cgroupRoot === '/' ? join(mount, 'kubepods') : join(mount, cgroupRoot),
-  );
+  const tops = [...new Set(hierarchies.map((mount) => mount.mountPoint))].map((mount) => join(mount, path));
   // The kernel lets go of a dead process a moment after it is gone.
   const deadline = clock.monotonic() + 3_000;
   for (const top of tops) {

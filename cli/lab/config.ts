@@ -38,6 +38,9 @@ export function renderConflist(paths: LabPaths, choice: NetworkChoice): string {
 export interface KubeletChoice {
   readonly port: number;
   readonly clientCAFile: string;
+  readonly cgroupDriver?: 'cgroupfs' | 'systemd';
+  /** Fields over the lab's own. */
+  readonly more?: Readonly<Record<string, unknown>>;
 }
 
 export function renderKubeletConfiguration(paths: LabPaths, choice: KubeletChoice): string {
@@ -52,7 +55,7 @@ export function renderKubeletConfiguration(paths: LabPaths, choice: KubeletChoic
     },
     authorization: { mode: 'Webhook' },
     containerRuntimeEndpoint: `unix://${paths.containerd.socket}`,
-    cgroupDriver: 'cgroupfs',
+    cgroupDriver: choice.cgroupDriver ?? 'cgroupfs',
     cgroupRoot: paths.cgroupRoot,
     podLogsDir: paths.podLogsDir,
     clusterDomain: 'cluster.local',
@@ -60,6 +63,7 @@ export function renderKubeletConfiguration(paths: LabPaths, choice: KubeletChoic
     // Images are built here or come from one registry: nothing is gained by pulling them one by one.
     serializeImagePulls: false,
     maxParallelImagePulls: 3,
+    ...choice.more,
   });
 }
 

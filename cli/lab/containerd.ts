@@ -24,7 +24,8 @@ import { unmountBelow } from './mounts.ts';
 import { listProcesses, type ProcessEntry } from './proc.ts';
 
 export const PAUSE_IMAGE = 'registry.k8s.io/pause:3.9';
-const START_DEADLINE_MS = 30_000;
+/** For giving up only: an emulated machine is twenty times slower than a real one. */
+const START_DEADLINE_MS = 180_000;
 const STOP_GRACE_MS = 5_000;
 
 export interface ContainerdPaths {

@@ -34,7 +34,8 @@ import { deletePods, nodeReady } from './ready.ts';
 import { type LabState, readLabState, SHARED_DIRECTORIES, writeLabState } from './state.ts';
 import { Supervisor } from './supervisor.ts';
 
-const READY_MS = 60_000;
+/** For giving up only: an emulated machine is twenty times slower than a real one. */
+const READY_MS = 300_000;
 /** A process that ends this often before the lab is ready will not get well by being started again. */
 const HOPELESS_ENDS = 4;
 /** How long pods may take to end by themselves when the lab goes down, and how long we wait for it. */
@@ -53,6 +54,10 @@ export interface LabOptions {
   readonly bindAddress?: string;
   /** Who runs CNI. Default `agent`. */
   readonly network?: 'agent' | 'runtime';
+  /** Whether pods' cgroups are plain directories or systemd's slices. Default `cgroupfs`. */
+  readonly cgroupDriver?: 'cgroupfs' | 'systemd';
+  /** Fields of the agent's KubeletConfiguration, over the lab's own. */
+  readonly kubeletConfiguration?: Readonly<Record<string, unknown>>;
   /** Where images come from; `none` leaves containerd as it is. Default `auto`. */
   readonly images?: 'auto' | 'build' | 'none';
   /** On stop, keep certificates, objects and images for the next start. */
@@ -193,6 +198,7 @@ class Lab implements RunningLab {
       kubeletPort: kubelet,
       subnet,
       network: this.#options.network ?? 'agent',
+      cgroupDriver: this.#options.cgroupDriver ?? 'cgroupfs',
       firewall: await snapshotFirewall(),
       madeRoot,
       madeDirectories: [...new Set([...(earlier?.madeDirectories ?? []), ...made.flat()])],
@@ -223,14 +229,19 @@ class Lab implements RunningLab {
     const choice = { subnet: state.subnet, forwardDrops: forwardPolicyDrops(forward.stdout) };
     await writeFileAtomic(paths.cni.conflist, renderConflist(paths, choice));
     for (const directory of [paths.cni.shimConfDir, paths.cni.shimBinDir]) await mkdir(directory, { recursive: true });
-    const kubelet = { port: state.kubeletPort, clientCAFile: pki.ca.certPath };
+    const kubelet = {
+      port: state.kubeletPort,
+      clientCAFile: pki.ca.certPath,
+      cgroupDriver: state.cgroupDriver ?? 'cgroupfs',
+      more: this.#options.kubeletConfiguration ?? {},
+    };
     await writeFileAtomic(paths.kubeletConfig, renderKubeletConfiguration(paths, kubelet));
     const agentRunsCni = state.network === 'agent';
     return writeContainerdConfig({
       paths: labContainerdPaths(paths),
       cniConfDir: agentRunsCni ? paths.cni.shimConfDir : paths.cni.confDir,
       cniBinDir: agentRunsCni ? paths.cni.shimBinDir : paths.cni.binDir,
-      cgroupDriver: 'cgroupfs',
+      cgroupDriver: state.cgroupDriver ?? 'cgroupfs',
     });
   }
 

@@ -13,6 +13,8 @@ export interface LabState {
   readonly kubeletPort: number;
   readonly subnet: string;
   readonly network: 'agent' | 'runtime';
+  /** Absent in what an older nodelet wrote: cgroupfs. */
+  readonly cgroupDriver?: 'cgroupfs' | 'systemd';
   /** The firewall as it was when the lab started. */
   readonly firewall: FirewallSnapshot;
   /** The root directory was made by this lab, and goes with it. */

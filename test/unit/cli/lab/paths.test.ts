@@ -85,6 +85,14 @@ describe('the files and command lines of a lab', () => {
     });
   });
 
+  it.each(['cgroupfs', 'systemd'] as const)(
+    'name the cgroup driver %s, and what else was asked for',
+    (cgroupDriver) => {
+      const choice = { port: 1, clientCAFile: '/ca', cgroupDriver, more: { podPidsLimit: 48 } };
+      expect(parse(renderKubeletConfiguration(paths, choice))).toMatchObject({ cgroupDriver, podPidsLimit: 48 });
+    },
+  );
+
   it('start the agent and the API server on the lab’s own directories and ports', () => {
     expect(apiserverProgram(paths, state, '127.0.0.1').args.join(' ')).toContain('--port 7443 --node-name node-a');
     expect(agentProgram(paths, state).args.join(' ')).toContain(

@@ -1,0 +1,92 @@
+import { describe, expect, test } from 'vitest';
+import {
+  accelArguments,
+  debootstrapArguments,
+  IMAGE_FILES,
+  IMAGE_LINKS,
+  kernelCommandLine,
+  type MachineOptions,
+  mkfsArguments,
+  PACKAGES,
+  qemuArguments,
+  rootKey,
+  shortHash,
+} from '../../vm/plan.ts';
+
+const MACHINE: MachineOptions = {
+  ...{ accel: 'tcg', kernel: '/c/vmlinuz', initrd: '/c/initrd', rootDisk: '/c/root', treeDisk: '/c/tree' },
+  ...{ resultsSocket: '/tmp/r.sock', consoleLog: '/c/console.log', cpus: 2, memoryMiB: 3072 },
+};
+
+describe('the virtual machine', () => {
+  test('boots the image’s own kernel from its first disk', () => {
+    const words = qemuArguments(MACHINE).join(' ');
+    expect(words).toContain('-kernel /c/vmlinuz -initrd /c/initrd -append root=/dev/vda rw');
+    expect(words).toContain('-smp 2 -m 3072M');
+    expect(words.indexOf('file=/c/root')).toBeLessThan(words.indexOf('file=/c/tree'));
+  });
+
+  test('never writes to its disks', () => {
+    const drives = qemuArguments(MACHINE).filter((word) => word.startsWith('if=none'));
+    expect(drives).toHaveLength(2);
+    for (const drive of drives) expect(drive).toContain('snapshot=on');
+  });
+
+  test('has an interface that leads nowhere', () => {
+    expect(qemuArguments(MACHINE).join(' ')).toContain('-netdev user,id=net,restrict=on');
+  });
+
+  test('has cgroup v2 alone', () => {
+    expect(kernelCommandLine(MACHINE)).toContain('systemd.unified_cgroup_hierarchy=1');
+  });
+
+  test('runs the job when its console goes to a file, and waits for a person when it does not', () => {
+    expect(kernelCommandLine(MACHINE)).toContain('nodelet.job=run');
+    expect(qemuArguments(MACHINE).join(' ')).toContain('-serial file:/c/console.log');
+    const shell = { ...MACHINE, consoleLog: undefined };
+    expect(kernelCommandLine(shell)).toContain('nodelet.job=none');
+    expect(qemuArguments(shell).join(' ')).toContain('-serial mon:stdio');
+  });
+
+  test('is told which groups of checks to run', () => {
+    expect(kernelCommandLine({ ...MACHINE, only: 'demo' })).toMatch(/ nodelet\.only=demo$/);
+    expect(kernelCommandLine(MACHINE)).not.toContain('nodelet.only');
+  });
+
+  test.each([
+    ['kvm', '-accel kvm -cpu host'],
+    ['tcg', '-accel tcg,thread=multi,tb-size=512 -cpu max,la57=off'],
+  ] as const)('under %s has the processor that it gives', (accel, wanted) => {
+    expect(accelArguments(accel).join(' ')).toBe(wanted);
+  });
+});
+
+describe('its disks', () => {
+  test('have every package installed from the start', () => {
+    expect(debootstrapArguments('/d').join(' ')).toContain(`--include=${PACKAGES.join(',')} bookworm /d http`);
+    for (const name of ['linux-image-cloud-amd64', 'systemd', 'dbus', 'containerd', 'runc', 'iproute2']) {
+      expect(PACKAGES).toContain(name);
+    }
+  });
+
+  test('are made from a directory without mounting it', () => {
+    expect(mkfsArguments('/d', '/i', 'x', '2G').join(' ')).toBe('-q -F -t ext4 -L x -m 0 -d /d /i 2G');
+  });
+
+  test('have the job as a unit that multi-user.target wants and whose end is the machine’s', () => {
+    const unit = IMAGE_FILES.find((file) => file.path === '/etc/systemd/system/nodelet-job.service');
+    expect(unit?.text).toContain('ExecStopPost=/bin/systemctl --no-block poweroff');
+    const wants = '/etc/systemd/system/multi-user.target.wants/nodelet-job.service';
+    expect(IMAGE_LINKS).toContainEqual({ path: wants, target: unit?.path });
+  });
+
+  test('leave the system’s own containerd alone', () => {
+    expect(IMAGE_LINKS).toContainEqual({ path: '/etc/systemd/system/containerd.service', target: '/dev/null' });
+  });
+
+  test('are named by what they are made of, each part for itself', () => {
+    expect(rootKey()).toMatch(/^[0-9a-f]{16}$/);
+    expect(rootKey()).toBe(rootKey());
+    expect(shortHash(['ab', 'c'])).not.toBe(shortHash(['a', 'bc']));
+  });
+});

@@ -1,0 +1,280 @@
+// Real pods in a lab of the machine's own, on cgroup v2: where their containers are, what limits them, what happens when
+// they reach a limit, and that nothing is left. And the demo, which compares the whole machine.
+
+import { spawn } from 'node:child_process';
+import { readFileSync } from 'node:fs';
+import { createInterface } from 'node:readline';
+import { fileURLToPath } from 'node:url';
+import { type CgroupDriver, cgroupParent, cgroupPath, kubepodsName } from '../../../agent/ports/cgroup-names.ts';
+import { type RunningLab, startLab } from '../../../cli/lab/lab.ts';
+import { compareWithMachine, lookAtMachine } from '../../../cli/lab/machine.ts';
+import { isNotFound } from '../../../client/errors.ts';
+import { execInPod } from '../../../client/exec.ts';
+import { resourcePath } from '../../../client/paths.ts';
+import type { Container, ContainerStatus, Pod, PodSpec } from '../../../client/types.ts';
+import {
+  cgroupChildren,
+  cgroupDirectory,
+  cgroupExists,
+  cgroupFiles,
+  counter,
+  eventually,
+  kubepodsUnits,
+  unitProperties,
+} from './machine-state.ts';
+import { check, compare, type Finding, note } from './report.ts';
+
+const NAMESPACE = 'default';
+/** Lives until it is told to end. */
+const FOREVER = 'trap "exit 0" TERM; while :; do sleep 1000 & wait $!; done';
+const MEMORY_HOG = 'x=xxxxxxxxxxxxxxxx; while :; do x=$x$x; done';
+const CPU_HOG = 'trap "exit 0" TERM; while :; do :; done';
+const PODS_PIDS = 48;
+
+class Cluster {
+  readonly lab: RunningLab;
+  readonly driver: CgroupDriver;
+
+  constructor(lab: RunningLab, driver: CgroupDriver) {
+    this.lab = lab;
+    this.driver = driver;
+  }
+
+  get layout() {
+    return { root: this.lab.paths.cgroupRoot, driver: this.driver };
+  }
+
+  path(name: string): string {
+    return resourcePath('v1', 'pods', { namespace: NAMESPACE, name });
+  }
+
+  create(name: string, script: string, resources?: Container['resources'], spec: Partial<PodSpec> = {}): Promise<Pod> {
+    const container = { name: 'main', image: 'busybox:stable', command: ['sh', '-c', script] };
+    return this.lab.client.create<Pod>(resourcePath('v1', 'pods', { namespace: NAMESPACE }), {
+      apiVersion: 'v1',
+      kind: 'Pod',
+      metadata: { name, namespace: NAMESPACE },
+      spec: {
+        terminationGracePeriodSeconds: 1,
+        containers: [resources === undefined ? container : { ...container, resources }],
+        ...spec,
+      },
+    } as Pod);
+  }
+
+  when(name: string, what: string, accept: (status: ContainerStatus, pod: Pod) => boolean): Promise<Pod> {
+    return eventually(`pod ${name} to be ${what}`, async () => {
+      const pod = await this.lab.client.get<Pod>(this.path(name));
+      const status = pod.status?.containerStatuses?.[0];
+      return status !== undefined && accept(status, pod) ? pod : undefined;
+    });
+  }
+
+  running(name: string): Promise<Pod> {
+    return this.when(name, 'running', (status) => status.state?.running !== undefined);
+  }
+
+  async delete(name: string): Promise<void> {
+    await this.lab.client.delete(this.path(name));
+    await eventually(`pod ${name} to be gone`, async () => {
+      try {
+        await this.lab.client.get<Pod>(this.path(name));
+        return undefined;
+      } catch (error) {
+        if (isNotFound(error)) return true;
+        throw error;
+      }
+    });
+  }
+
+  /** The pod's cgroup, and its only container's below it, by the names that the runtime gives them. */
+  cgroups(pod: Pod): { readonly pod: string; readonly container: string } {
+    const parent = cgroupParent(this.layout, pod);
+    const id = pod.status?.containerStatuses?.[0]?.containerID?.replace(/^.*:\/\//, '') ?? '';
+    const name = cgroupChildren(parent).find((child) => id !== '' && child.includes(id));
+    if (name === undefined) throw new Error(`container ${id} is not in ${parent}: ${cgroupChildren(parent).join(' ')}`);
+    return { pod: parent, container: `${parent}/${name}` };
+  }
+}
+
+export async function checkPods(driver: CgroupDriver): Promise<void> {
+  note(`== pods, ${driver} driver`);
+  const before = await lookAtMachine();
+  const lab = await startLab({
+    images: 'build',
+    cgroupDriver: driver,
+    kubeletConfiguration: { podPidsLimit: PODS_PIDS },
+    say: (line) => note(`  ${line}`),
+  });
+  const cluster = new Cluster(lab, driver);
+  try {
+    for (const one of [checkLimits, checkThrottling, checkPids, checkOom, checkAgentRestart]) await one(cluster);
+  } finally {
+    const problems = await lab.stop();
+    await check(`${driver}: the lab is taken down, and the machine is as it was`, async () => {
+      const differences = [...problems, ...(await compareWithMachine(before))];
+      const units = await kubepodsUnits();
+      const kubepods = cgroupPath(cluster.layout, kubepodsName(cluster.layout));
+      return {
+        held: differences.length === 0 && units.length === 0 && !cgroupExists(kubepods),
+        saw: [`units: [${units.join(' ')}]; ${kubepods} exists: ${cgroupExists(kubepods)}`, ...differences].join('\n'),
+      };
+    });
+  }
+}
+
+async function checkLimits(cluster: Cluster): Promise<void> {
+  const { driver } = cluster;
+  const resources = { requests: { cpu: '100m', memory: '16Mi' }, limits: { cpu: '300m', memory: '40Mi' } };
+  await check(`${driver}: a burstable pod and its container have the limits of the manifest`, async () => {
+    await cluster.create('limits', FOREVER, resources);
+    const { pod, container } = cluster.cgroups(await cluster.running('limits'));
+    return compare(
+      {
+        ...cgroupFiles(pod, 'cpu.weight', 'cpu.max', 'memory.max', 'pids.max'),
+        ...cgroupFiles(container, 'cpu.weight', 'cpu.max', 'memory.max'),
+      },
+      {
+        [`${cgroupDirectory(pod)}/cpu.weight`]: '4',
+        [`${cgroupDirectory(pod)}/cpu.max`]: '30000 100000',
+        [`${cgroupDirectory(pod)}/memory.max`]: String(40 * 2 ** 20),
+        [`${cgroupDirectory(pod)}/pids.max`]: String(PODS_PIDS),
+        [`${cgroupDirectory(container)}/cpu.weight`]: '4',
+        [`${cgroupDirectory(container)}/cpu.max`]: '30000 100000',
+        [`${cgroupDirectory(container)}/memory.max`]: String(40 * 2 ** 20),
+      },
+    );
+  });
+  await check(`${driver}: what the container itself sees is its own cgroup with those limits`, async () => {
+    const access = cluster.lab.client.access;
+    const command = ['cat', '/sys/fs/cgroup/memory.max', '/sys/fs/cgroup/cpu.max'];
+    const { stdout } = await execInPod(access, { namespace: NAMESPACE, pod: 'limits', command });
+    return { held: stdout === `${40 * 2 ** 20}\n30000 100000\n`, saw: stdout };
+  });
+  if (driver !== 'systemd') return;
+  await check('systemd: the pod is a slice, and the container a scope in it', async () => {
+    const { pod, container } = cluster.cgroups(await cluster.running('limits'));
+    const [slice, scope] = [pod, container].map((path) => path.replace(/^.*\//, ''));
+    return compare(
+      {
+        ...(await unitProperties(slice ?? '', 'ActiveState', 'CPUQuotaPerSecUSec', 'MemoryMax', 'TasksMax')),
+        ...(await unitProperties(scope ?? '', 'ActiveState', 'Slice', 'MemoryMax')),
+      },
+      {
+        [`${slice}/ActiveState`]: 'active',
+        [`${slice}/CPUQuotaPerSecUSec`]: '300ms',
+        [`${slice}/MemoryMax`]: String(40 * 2 ** 20),
+        [`${slice}/TasksMax`]: String(PODS_PIDS),
+        [`${scope}/ActiveState`]: 'active',
+        [`${scope}/Slice`]: slice ?? '',
+        [`${scope}/MemoryMax`]: String(40 * 2 ** 20),
+      },
+    );
+  });
+}
+
+async function checkThrottling(cluster: Cluster): Promise<void> {
+  await check(`${cluster.driver}: a pod that wants more cpu than its limit is throttled`, async () => {
+    await cluster.create('busy', CPU_HOG, { limits: { cpu: '50m', memory: '32Mi' } });
+    const { pod } = cluster.cgroups(await cluster.running('busy'));
+    const throttled = await eventually('throttling', () => {
+      const times = counter(pod, 'cpu.stat', 'nr_throttled');
+      return times > 0 ? times : undefined;
+    });
+    const files = Object.entries(cgroupFiles(pod, 'cpu.max', 'cpu.stat')).map(([name, text]) => `${name}: ${text}`);
+    await cluster.delete('busy');
+    return {
+      held: throttled > 0 && !cgroupExists(pod),
+      saw: [...files, `after delete: ${cgroupExists(pod)}`].join('\n'),
+    };
+  });
+}
+
+async function checkPids(cluster: Cluster): Promise<void> {
+  await check(`${cluster.driver}: a pod that forks without end stops at its pids limit`, async () => {
+    await cluster.create('forks', 'trap "exit 0" TERM; while :; do sleep 1000 & done');
+    const { pod } = cluster.cgroups(await cluster.running('forks'));
+    const refused = await eventually('a fork to be refused', () => {
+      const times = counter(pod, 'pids.events', 'max');
+      return times > 0 ? times : undefined;
+    });
+    const files = cgroupFiles(pod, 'pids.max', 'pids.current');
+    const [max, current] = Object.values(files).map(Number);
+    await cluster.delete('forks');
+    return {
+      held: max === PODS_PIDS && (current ?? 0) <= PODS_PIDS && !cgroupExists(pod),
+      saw: `${JSON.stringify(files)}; refused ${refused} times; after delete: ${cgroupExists(pod)}`,
+    };
+  });
+}
+
+async function checkOom(cluster: Cluster): Promise<void> {
+  await check(`${cluster.driver}: a container that outgrows its memory ends OOMKilled with 137`, async () => {
+    const resources = { limits: { memory: '24Mi', cpu: '1' } };
+    await cluster.create('hog', MEMORY_HOG, resources, { restartPolicy: 'Never' });
+    const pod = await cluster.when('hog', 'ended', (status) => status.state?.terminated !== undefined);
+    const ended = pod.status?.containerStatuses?.[0]?.state?.terminated;
+    await cluster.delete('hog');
+    return {
+      held: ended?.exitCode === 137 && ended.reason === 'OOMKilled' && pod.status?.phase === 'Failed',
+      saw: `phase ${pod.status?.phase}, exit code ${ended?.exitCode}, reason ${ended?.reason}`,
+    };
+  });
+}
+
+/** kill -9 of the agent: pods, cgroups and units stay as they are. */
+async function checkAgentRestart(cluster: Cluster): Promise<void> {
+  const { driver, lab } = cluster;
+  await check(
+    `${driver}: killing the agent leaves the pod, its cgroup and its limits alone`,
+    async (): Promise<Finding> => {
+      const before = await cluster.running('limits');
+      const id = before.status?.containerStatuses?.[0]?.containerID;
+      const { pod } = cluster.cgroups(before);
+      const first = lab.pid('agent');
+      if (first === undefined) throw new Error('no agent runs');
+      process.kill(first, 'SIGKILL');
+      const second = await eventually('another agent', () => {
+        const pid = lab.pid('agent');
+        return pid === undefined || pid === first ? undefined : pid;
+      });
+      // A pod made now shows that the new agent works on what it found.
+      await cluster.create('after', FOREVER);
+      await cluster.running('after');
+      const now = await cluster.running('limits');
+      const status = now.status?.containerStatuses?.[0];
+      const files = cgroupFiles(pod, 'cpu.max', 'memory.max');
+      await cluster.delete('after');
+      await cluster.delete('limits');
+      return {
+        held:
+          status?.containerID === id &&
+          status?.restartCount === 0 &&
+          Object.values(files).join(' ') === `30000 100000 ${40 * 2 ** 20}` &&
+          !cgroupExists(pod),
+        saw: `agent ${first} → ${second}; restartCount ${status?.restartCount}; ${JSON.stringify(files)}; after delete: ${cgroupExists(pod)}`,
+      };
+    },
+  );
+}
+
+export async function checkDemo(driver: CgroupDriver): Promise<void> {
+  note(`== the demo, ${driver} driver`);
+  await check(`${driver}: nodelet demo holds, the whole machine compared`, async () => {
+    const command = fileURLToPath(new URL('../../../bin/nodelet', import.meta.url));
+    const child = spawn(command, ['demo', '--cgroup-driver', driver], { stdio: ['ignore', 'pipe', 'inherit'] });
+    const lines: string[] = [];
+    const reader = createInterface({ input: child.stdout }).on('line', (line) => {
+      lines.push(line);
+      note(`  ${line}`);
+    });
+    const read = new Promise<void>((resolve) => reader.on('close', resolve));
+    const code = await new Promise<number | null>((resolve, reject) => {
+      child.on('error', reject);
+      child.on('close', resolve);
+    });
+    await read;
+    const memory = /^MemAvailable:.*$/m.exec(readFileSync('/proc/meminfo', 'utf8'))?.[0] ?? '';
+    return { held: code === 0, saw: `exit ${code}: ${lines.at(-1) ?? ''}; ${memory}` };
+  });
+}

@@ -1,0 +1,191 @@
+// The virtual machine's two disks, made without mounting anything: Debian's own files, and the project with its
+// packages and images. Each is named by what it was made from, and made again only when that has changed.
+
+import { createHash } from 'node:crypto';
+import { chmod, cp, mkdir, readdir, readFile, rename, rm, symlink, writeFile } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
+import { buildImages, loadDefinitions } from '../../labs/images/build.ts';
+import { isErrno, UserError } from '../../lib/errors.ts';
+import { exec, execOk } from '../../lib/exec.ts';
+import {
+  debootstrapArguments,
+  IMAGE_FILES,
+  IMAGE_LINKS,
+  mkfsArguments,
+  ROOT_LABEL,
+  rootKey,
+  shortHash,
+  TREE_LABEL,
+} from './plan.ts';
+
+export interface RootDisk {
+  readonly disk: string;
+  readonly kernel: string;
+  readonly initrd: string;
+  readonly fromCache: boolean;
+}
+
+type Say = (line: string) => void;
+
+async function exists(path: string): Promise<boolean> {
+  try {
+    await readdir(path);
+    return true;
+  } catch (error) {
+    if (isErrno(error, 'ENOENT')) return false;
+    throw error;
+  }
+}
+
+/** Everything in `cache` of one kind except the current one: older disks serve nobody. */
+async function removeOthers(cache: string, prefix: string, keep: string): Promise<void> {
+  for (const name of await readdir(cache)) {
+    if (name.startsWith(prefix) && name !== keep) await rm(join(cache, name), { recursive: true, force: true });
+  }
+}
+
+/** Debian as a disk image with its kernel beside it. Rejects with UserError when Debian's archive cannot be had. */
+export async function rootDisk(cache: string, say: Say): Promise<RootDisk> {
+  await mkdir(cache, { recursive: true });
+  const name = `root-${rootKey()}`;
+  const directory = join(cache, name);
+  const disk = { disk: join(directory, 'disk'), kernel: join(directory, 'vmlinuz'), initrd: join(directory, 'initrd') };
+  if (await exists(directory)) return { ...disk, fromCache: true };
+  const work = join(cache, 'root-in-work');
+  await rm(work, { recursive: true, force: true });
+  await mkdir(work);
+  const tree = join(work, 'tree');
+  say('installing Debian into a directory with debootstrap');
+  await debootstrap(tree);
+  await putFiles(tree);
+  await rename(await newest(join(tree, 'boot'), 'vmlinuz-'), join(work, 'vmlinuz'));
+  await rename(await newest(join(tree, 'boot'), 'initrd.img-'), join(work, 'initrd'));
+  say('making the root disk');
+  await execOk('mkfs.ext4', mkfsArguments(tree, join(work, 'disk'), ROOT_LABEL, '4G'));
+  await rm(tree, { recursive: true, force: true });
+  // Under its name only when it is whole.
+  await rename(work, directory);
+  await removeOthers(cache, 'root-', name);
+  return { ...disk, fromCache: false };
+}
+
+async function debootstrap(tree: string): Promise<void> {
+  const result = await exec('debootstrap', debootstrapArguments(tree)).catch((error: unknown) => {
+    if (isErrno(error, 'ENOENT')) throw new UserError('debootstrap is not installed: run "sh scripts/setup --with-vm"');
+    throw error;
+  });
+  // Whatever ended it, its mounts in the directory must not outlive it.
+  for (const path of ['proc', 'sys']) {
+    if ((await exec('mountpoint', ['-q', join(tree, path)])).code === 0) await execOk('umount', [join(tree, path)]);
+  }
+  if (result.code !== 0) {
+    const words = result.stdout.trim().split('\n').slice(-5).join('\n');
+    throw new UserError(`debootstrap failed (${result.code ?? result.signal}):\n${words}\n${result.stderr.trim()}`);
+  }
+  await rm(join(tree, 'var/cache/apt/archives'), { recursive: true, force: true });
+  await rm(join(tree, 'var/lib/apt/lists'), { recursive: true, force: true });
+}
+
+async function putFiles(tree: string): Promise<void> {
+  for (const file of IMAGE_FILES) {
+    const path = join(tree, file.path);
+    await mkdir(dirname(path), { recursive: true });
+    // debootstrap copies some of ours from the host, a link among them perhaps.
+    await rm(path, { force: true });
+    await writeFile(path, file.text);
+    await chmod(path, file.mode);
+  }
+  for (const link of IMAGE_LINKS) {
+    const path = join(tree, link.path);
+    await mkdir(dirname(path), { recursive: true });
+    await rm(path, { force: true });
+    await symlink(link.target, path);
+  }
+}
+
+async function newest(directory: string, prefix: string): Promise<string> {
+  const name = (await readdir(directory))
+    .filter((entry) => entry.startsWith(prefix))
+    .toSorted()
+    .at(-1);
+  if (name === undefined) throw new Error(`debootstrap left no ${prefix}* in ${directory}`);
+  return join(directory, name);
+}
+
+/** What the machine needs of the project: its sources, what npm installed, and the lab's images, built beforehand. */
+const SOURCES = [
+  'agent',
+  'apiserver',
+  'bin',
+  'cli',
+  'client',
+  'cni',
+  'controlplane',
+  'csi',
+  'labs',
+  'lib',
+  'proto',
+  'scripts',
+  'test/support',
+  'test/vm',
+  'package.json',
+];
+
+/** The project as a disk image. `root` is the checkout. */
+export async function treeDisk(root: string, cache: string, say: Say): Promise<{ disk: string; fromCache: boolean }> {
+  const built = await buildImages(await loadDefinitions(), say);
+  const archives = built.flatMap(({ archive }) => [archive, `${archive}.sha256`]).toSorted();
+  const sources = await existing(root, SOURCES);
+  const lock = await readFile(join(root, 'package-lock.json'), 'utf8');
+  const files = await listFiles(root, sources);
+  const parts = [lock, ...archives];
+  for (const file of files) {
+    parts.push(
+      file,
+      createHash('sha256')
+        .update(await readFile(join(root, file)))
+        .digest('hex'),
+    );
+  }
+  const name = `tree-${shortHash(parts)}.ext4`;
+  const disk = join(cache, name);
+  if ((await readdir(cache)).includes(name)) return { disk, fromCache: true };
+  say('making the disk with the project');
+  const work = join(cache, 'tree-in-work');
+  await rm(work, { recursive: true, force: true });
+  for (const path of sources) await cp(join(root, path), join(work, path), { recursive: true });
+  // Hard links: these are many and never edited in place.
+  await execOk('cp', ['-al', join(root, 'node_modules'), join(work, 'node_modules')]);
+  await mkdir(join(work, '.cache/images'), { recursive: true });
+  for (const archive of archives) await execOk('cp', [archive, join(work, '.cache/images')]);
+  await execOk('mkfs.ext4', mkfsArguments(work, `${disk}.part`, TREE_LABEL, '2G'));
+  await rm(work, { recursive: true, force: true });
+  await rename(`${disk}.part`, disk);
+  await removeOthers(cache, 'tree-', name);
+  return { disk, fromCache: false };
+}
+
+async function existing(root: string, paths: readonly string[]): Promise<readonly string[]> {
+  const found: string[] = [];
+  for (const path of paths) {
+    const names = await readdir(join(root, dirname(path)));
+    if (names.includes(path.slice(path.lastIndexOf('/') + 1))) found.push(path);
+  }
+  return found;
+}
+
+/** Files below `paths`, by name, so that the order is the same everywhere. */
+async function listFiles(root: string, paths: readonly string[]): Promise<readonly string[]> {
+  const found: string[] = [];
+  for (const path of paths) {
+    try {
+      const entries = await readdir(join(root, path), { withFileTypes: true });
+      const below = entries.map((entry) => `${path}/${entry.name}`);
+      found.push(...(await listFiles(root, below)));
+    } catch (error) {
+      if (!isErrno(error, 'ENOTDIR')) throw error;
+      found.push(path);
+    }
+  }
+  return found.toSorted();
+}
