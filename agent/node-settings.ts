@@ -7,8 +7,9 @@ import type { MachineFacts } from './node/facts.ts';
 import type { CgroupLayout } from './ports/cgroup-names.ts';
 import type { NodeSettings } from './runtime/options.ts';
 
-export function cgroupLayout(options: AgentOptions): CgroupLayout {
-  return { root: options.config.cgroupRoot || '/', driver: options.config.cgroupDriver || 'cgroupfs' };
+/** A driver that the runtime tells goes before the configuration's: two drivers in one hierarchy fight. */
+export function cgroupLayout(options: AgentOptions, told?: CgroupLayout['driver']): CgroupLayout {
+  return { root: options.config.cgroupRoot || '/', driver: told ?? (options.config.cgroupDriver || 'cgroupfs') };
 }
 
 /** The figures of kubepods: cpu in millicores, memory in bytes. */
@@ -30,6 +31,7 @@ function containerLogsDir(podLogsDir: string): string {
 export function nodeSettings(
   options: AgentOptions,
   facts: MachineFacts,
+  layout: CgroupLayout,
   cgroups: { readonly version: 1 | 2; readonly swapController: boolean },
 ): NodeSettings {
   const { config } = options;
@@ -37,7 +39,7 @@ export function nodeSettings(
     rootDir: options.rootDir,
     podLogsDir: config.podLogsDir,
     containerLogsDir: containerLogsDir(config.podLogsDir),
-    cgroups: cgroupLayout(options),
+    cgroups: layout,
     cgroupVersion: cgroups.version,
     swapController: cgroups.swapController,
     clusterDNS: config.clusterDNS,
