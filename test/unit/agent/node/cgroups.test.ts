@@ -9,9 +9,12 @@ import {
   nodeLimits,
   podCgroupLimits,
 } from '../../../../agent/node/cgroup-limits.ts';
+import { createNodeCgroups } from '../../../../agent/node/cgroups.ts';
 import { CgroupsV1, parseV1Mounts, v1Files } from '../../../../agent/node/cgroups-v1.ts';
 import { CgroupsV2, hasSwapController, v2Files } from '../../../../agent/node/cgroups-v2.ts';
 import type { Container } from '../../../../client/types.ts';
+import { Tracer } from '../../../../lib/trace.ts';
+import { VirtualClock } from '../../../support/virtual-clock.ts';
 import { container, pod } from '../runtime/fixtures.ts';
 
 const SETTINGS = { cpuCFSQuota: true, cpuCFSQuotaPeriodUs: 100_000, podPidsLimit: -1 };
@@ -170,5 +173,42 @@ describe('a hierarchy', () => {
     put('cpu/kubepods/cgroup.procs', '12\n34\n');
     put('systemd/kubepods/pod1/cgroup.procs', '34\n56\n');
     expect(hierarchy.processes('/kubepods').sort()).toEqual([12, 34, 56]);
+  });
+
+  test('under the systemd driver are told to systemd, parents first, before a limit is written', async () => {
+    const kubepods = 'kubepods.slice';
+    const burstable = `${kubepods}/kubepods-burstable.slice`;
+    for (const path of [kubepods, burstable, `${kubepods}/kubepods-besteffort.slice`]) {
+      put(`${path}/cgroup.controllers`, '');
+      put(`${path}/cgroup.subtree_control`, '');
+      put(`${path}/cpu.weight`, 'unwritten');
+      put(`${path}/memory.max`, 'unwritten');
+    }
+    put('cgroup.controllers', '');
+    put('cgroup.subtree_control', '');
+    const told: string[] = [];
+    const cgroups = createNodeCgroups({
+      layout: { root: '/', driver: 'systemd' },
+      mountPoint: root,
+      tracer: new Tracer(),
+      clock: new VirtualClock(),
+      allocatable: { cpuMilli: 1500, memoryBytes: 2 ** 30 },
+      ...SETTINGS,
+      slices: {
+        ensure: async (path, limits) => {
+          const before = read(`${path}/cpu.weight`).slice(0, 9);
+          told.push(`${path} ${JSON.stringify(limits)} ${before}`);
+        },
+        stop: async () => undefined,
+      },
+    });
+    await cgroups.ensureNode();
+    expect(told).toEqual([
+      '/kubepods.slice {"cpuShares":1536,"memoryBytes":1073741824} unwritten',
+      '/kubepods.slice/kubepods-besteffort.slice {"cpuShares":2} unwritten',
+      '/kubepods.slice/kubepods-burstable.slice {"cpuShares":2} unwritten',
+    ]);
+    expect(read(`${kubepods}/memory.max`)).toMatch(/^1073741824/);
+    expect(read(`${burstable}/cpu.weight`)).toMatch(/^1/);
   });
 });
