@@ -85,11 +85,11 @@ export const KUBELET_FIELDS = {
   streamingConnectionIdleTimeout: accepted(duration, 240 * MINUTE),
 
   // ---- where pods come from
-  staticPodPath: accepted(text),
-  staticPodURL: accepted(text),
-  staticPodURLHeader: accepted(mapOf(listOf(text))),
-  fileCheckFrequency: accepted(duration, 20_000),
-  httpCheckFrequency: accepted(duration, 20_000),
+  staticPodPath: used(text),
+  staticPodURL: used(text),
+  staticPodURLHeader: used(mapOf(listOf(text))),
+  fileCheckFrequency: used(duration, 20_000),
+  httpCheckFrequency: used(duration, 20_000),
   syncFrequency: used(duration, MINUTE),
   runOnce: accepted(bool),
 
@@ -177,7 +177,7 @@ export const KUBELET_FIELDS = {
   reservedMemory: accepted(listOf(object({ numaNode: accepted(int32), limits: accepted(mapOf(quantity)) }))),
   localStorageCapacityIsolation: accepted(bool, true),
   userNamespaces: accepted(object({ idsPerPod: accepted(int64, 65_536) })),
-  allowedUnsafeSysctls: accepted(listOf(text)),
+  allowedUnsafeSysctls: used(listOf(text)),
   protectKernelDefaults: accepted(bool),
 
   // ---- eviction and shutdown

@@ -1,0 +1,69 @@
+// This node's own Node object, watched: labels, taints and extended resources that others give it count in admission the
+// moment they are there.
+
+import { type ListWatcher, Reflector } from '../../client/reflector.ts';
+import type { Node } from '../../client/types.ts';
+import type { Clock } from '../../lib/clock.ts';
+import { errorMessage } from '../../lib/errors.ts';
+import type { PodSource } from '../ports/api.ts';
+
+export interface NodeWatchOptions {
+  readonly client: ListWatcher;
+  readonly nodeName: string;
+  readonly clock: Clock;
+  readonly onChange: () => void;
+  /** Told once when the Node cannot be followed, and once when it can again (`undefined`). */
+  readonly onTrouble: (message: string | undefined) => void;
+}
+
+export interface NodeWatch {
+  /** Undefined while there is none, or nobody has told. */
+  node(): Node | undefined;
+  start(): void;
+  stop(): void;
+  /** A source that begins once it is known whether there is a Node: no pod is judged by a node half known. */
+  holdBack(source: PodSource): PodSource;
+}
+
+/** The list of images is most of a Node, and the node knows it already. */
+function withoutImages(node: Node): Node {
+  delete node.metadata.managedFields;
+  delete node.status?.images;
+  return node;
+}
+
+export function createNodeWatch(options: NodeWatchOptions): NodeWatch {
+  const { client, nodeName, clock, onChange, onTrouble } = options;
+  const stopped = new AbortController();
+  let failing = false;
+  const reflector = new Reflector<Node>({
+    client,
+    path: '/api/v1/nodes',
+    query: { fieldSelector: `metadata.name=${nodeName}` },
+    clock,
+    transform: withoutImages,
+    onFailure: (error) => {
+      if (!failing) onTrouble(`cannot follow the Node ${nodeName}: ${errorMessage(error)}`);
+      failing = true;
+    },
+    onRecovery: () => {
+      failing = false;
+      onTrouble(undefined);
+    },
+  });
+  reflector.store.onChange(onChange);
+  return {
+    node: () => reflector.store.get(nodeName),
+    start: () => void reflector.run(stopped.signal),
+    stop: () => stopped.abort(),
+    holdBack: (source) => ({
+      name: source.name,
+      start: (listener) => {
+        void reflector.store.whenSynced().then(() => {
+          if (!stopped.signal.aborted) source.start(listener);
+        });
+      },
+      stop: () => source.stop(),
+    }),
+  };
+}

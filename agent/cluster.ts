@@ -1,0 +1,175 @@
+// The agent's side toward the API server: client, events, objects, pods of the server, mirrors of static pods. Or, without
+// --kubeconfig, what stands in for all that. Part of the composition: it decides nothing.
+
+import { ApiClient } from '../client/api.ts';
+import { loadKubeconfig } from '../client/kubeconfig.ts';
+import { Recorder } from '../client/recorder.ts';
+import type { Clock } from '../lib/clock.ts';
+import { errorMessage, UserError } from '../lib/errors.ts';
+import type { Log } from '../lib/log.ts';
+import type { Tracer } from '../lib/trace.ts';
+import type { AdmissionNode } from './admission/admission.ts';
+import { createNodeWatch } from './api/node-watch.ts';
+import { createPodApi } from './api/pod-api.ts';
+import { createApiPodSource } from './api/pod-source.ts';
+import { createLogRecorder, createNoObjects } from './api/standalone.ts';
+import type { AgentOptions } from './config/options.ts';
+import type { MachineFacts } from './node/facts.ts';
+import { defaultLabels } from './node/register.ts';
+import type { EventRecorder, ObjectReader, PodApi, PodSource } from './ports/api.ts';
+import { createFilePodSource } from './sources/file-source.ts';
+import { createHttpPodSource } from './sources/http-source.ts';
+import { type MirroredPods, MirrorPods } from './sources/mirror-pods.ts';
+import { createApiObjects } from './volumes/api-objects.ts';
+
+export interface ClusterParts {
+  readonly clock: Clock;
+  readonly tracer: Tracer;
+  readonly log: Log;
+  readonly userAgent: string;
+  readonly facts: Pick<MachineFacts, 'architecture'>;
+  readonly allocatable: () => Readonly<Record<string, string>>;
+}
+
+export interface Cluster {
+  /** Absent in standalone mode. */
+  readonly client?: ApiClient;
+  readonly podApi?: PodApi;
+  readonly recorder: EventRecorder;
+  readonly objects: ObjectReader;
+  readonly sources: readonly PodSource[];
+  /** The node as admission is to see it. */
+  node(): AdmissionNode;
+  /** Nothing of a pod is left on the node. */
+  podGone(): void;
+  start(pods: MirroredPods): void;
+  close(): void;
+}
+
+/** Rejects with UserError when the kubeconfig cannot be used. */
+export async function createCluster(options: AgentOptions, parts: ClusterParts): Promise<Cluster> {
+  const statics = staticSources(options, parts);
+  if (options.kubeconfig === undefined) return standalone(options, parts, statics);
+  const { nodeName } = options;
+  const { clock, tracer, log, userAgent } = parts;
+  const access = await loadKubeconfig(options.kubeconfig);
+  const client = new ApiClient(access, { tracer, clock, userAgent });
+  const recorder = new Recorder({
+    client,
+    clock,
+    tracer,
+    component: 'kubelet',
+    host: nodeName,
+    onDropped: (what, error) => log('warn', `event not recorded: ${what}: ${errorMessage(error)}`),
+  });
+  const objects = createApiObjects({
+    client,
+    clock,
+    onFailure: (error) => log('warn', `cannot follow services: ${errorMessage(error)}`),
+  });
+  const watch = createNodeWatch({
+    client,
+    nodeName,
+    clock,
+    onChange: () => mirrors.reconcile(),
+    onTrouble: (message) => log('debug', message ?? `the Node ${nodeName} is followed again`),
+  });
+  const mirrors = new MirrorPods({ client, nodeName, node: () => watch.node(), clock, tracer, log });
+  const apiPods = createApiPodSource({
+    client,
+    nodeName,
+    clock,
+    onTrouble: (message) =>
+      message === undefined
+        ? log('info', 'the API server answers again')
+        : log('warn', `${message}; pods that run keep running`),
+  });
+  return {
+    client,
+    recorder,
+    objects,
+    podApi: mirrors.podApi(createPodApi(client)),
+    sources: [mirrors.apiSource(watch.holdBack(apiPods)), ...statics.map((source) => mirrors.staticSource(source))],
+    node: () => {
+      const node = watch.node();
+      if (node === undefined) return initialNode(options, parts);
+      return {
+        name: nodeName,
+        labels: node.metadata.labels ?? {},
+        taints: node.spec?.taints ?? [],
+        // Extended resources are known to the Node alone; of the rest this machine knows best.
+        allocatable: { ...node.status?.allocatable, ...parts.allocatable() },
+      };
+    },
+    podGone: () => mirrors.reconcile(),
+    start: (pods) => {
+      watch.start();
+      objects.start();
+      mirrors.attach(pods);
+    },
+    close: () => {
+      watch.stop();
+      objects.stop();
+      recorder.close();
+      client.close();
+    },
+  };
+}
+
+/** No API server at all: static pods, and the log instead of events. */
+function standalone(options: AgentOptions, parts: ClusterParts, sources: readonly PodSource[]): Cluster {
+  const { authentication, authorization, enableServer } = options.config;
+  if (sources.length === 0) {
+    throw new UserError('nothing to run: give --kubeconfig, or static pods by --pod-manifest-path or staticPodURL');
+  }
+  // The kubelet does not serve a door whose lock it cannot ask about either.
+  if (enableServer && authentication.webhook.enabled) {
+    throw new UserError(
+      'no API server to check tokens with: without --kubeconfig give --authentication-token-webhook=false',
+    );
+  }
+  if (enableServer && authorization.mode !== 'AlwaysAllow') {
+    throw new UserError(
+      'no API server to ask who may do what: without --kubeconfig give --authorization-mode=AlwaysAllow',
+    );
+  }
+  parts.log('info', 'no API server: only static pods run here');
+  const nothing = (): void => undefined;
+  return {
+    recorder: createLogRecorder(parts.log),
+    objects: createNoObjects(),
+    sources,
+    node: () => initialNode(options, parts),
+    podGone: nothing,
+    start: nothing,
+    close: nothing,
+  };
+}
+
+/** The node before anyone else has said anything about it. */
+function initialNode({ nodeName, nodeLabels, config }: AgentOptions, parts: ClusterParts): AdmissionNode {
+  return {
+    name: nodeName,
+    labels: { ...defaultLabels(parts.facts, nodeName), ...nodeLabels },
+    taints: config.registerWithTaints,
+    allocatable: parts.allocatable(),
+  };
+}
+
+function staticSources({ config, nodeName }: AgentOptions, parts: ClusterParts): readonly PodSource[] {
+  const { clock, tracer, log } = parts;
+  const { staticPodPath, staticPodURL, staticPodURLHeader, fileCheckFrequency, httpCheckFrequency } = config;
+  const sources: PodSource[] = [];
+  if (staticPodPath !== '') {
+    sources.push(createFilePodSource({ path: staticPodPath, nodeName, checkMs: fileCheckFrequency, clock, log }));
+  }
+  if (staticPodURL !== '') {
+    if (!/^https?:\/\//.test(staticPodURL) || !URL.canParse(staticPodURL)) {
+      throw new UserError(`staticPodURL must be an http or https URL, not "${staticPodURL}"`);
+    }
+    const headers = staticPodURLHeader;
+    const checkMs = httpCheckFrequency;
+    sources.push(createHttpPodSource({ url: staticPodURL, headers, nodeName, checkMs, clock, tracer, log }));
+  }
+  return sources;
+}
