@@ -144,6 +144,10 @@ function head(request: HttpGetRequest, signal: AbortSignal, timedOut: () => bool
 }
 
 async function bodyOf(response: IncomingMessage, limit: number, timedOut: () => boolean): Promise<Buffer> {
+  if (limit === 0) {
+    response.destroy();
+    return Buffer.alloc(0);
+  }
   const chunks: Buffer[] = [];
   let length = 0;
   try {

@@ -1,12 +1,16 @@
 // Lifecycle hooks (postStart, preStop): exec, httpGet, sleep. Runs one hook to its end; what a failure means is the
 // caller's decision.
 
-import { request as httpRequest } from 'node:http';
-import { request as httpsRequest } from 'node:https';
 import type { Container, Pod } from '../../client/types.ts';
 import type { Clock } from '../../lib/clock.ts';
+import { errorMessage } from '../../lib/errors.ts';
+import { HttpGetError, type HttpGetRequest, httpGet } from '../../lib/http-get.ts';
 import type { Tracer } from '../../lib/trace.ts';
+import type { EventRecorder } from '../ports/api.ts';
+import { httpGetRequest } from '../ports/http-action.ts';
 import type { ContainerId, ContainerRuntime } from '../ports/runtime.ts';
+import { podReference } from './events.ts';
+import { formatPod, goList, goQuote, rpcMessage } from './format.ts';
 
 type Lifecycle = NonNullable<Container['lifecycle']>;
 export type HookHandler = NonNullable<Lifecycle['preStop']>;
@@ -28,43 +32,74 @@ export type RunHook = (
   signal: AbortSignal,
 ) => Promise<void>;
 
-function portNumber(port: string | number, container: Pick<Container, 'ports'>): number {
-  const direct = Number(port);
-  if (Number.isInteger(direct)) return direct;
-  const named = (container.ports ?? []).find((candidate) => candidate.name === port);
-  if (named === undefined) throw new Error(`couldn't find port: ${port}`);
-  return named.containerPort;
+export interface HookRunnerOptions {
+  readonly runtime: Pick<ContainerRuntime, 'execSync'>;
+  readonly recorder: EventRecorder;
+  readonly clock: Clock;
+  readonly tracer: Tracer;
 }
 
-function httpGet(handler: NonNullable<HookHandler['httpGet']>, target: HookTarget, signal: AbortSignal): Promise<void> {
-  const host = handler.host ?? target.podIP;
-  if (host === undefined) return Promise.reject(new Error('failed to find networking container: no pod address'));
-  const https = handler.scheme === 'HTTPS';
-  const headers: Record<string, string> = { 'User-Agent': 'kube-lifecycle/nodelet', Accept: '*/*' };
-  for (const { name, value } of handler.httpHeaders ?? []) headers[name] = value;
-  return new Promise((resolve, reject) => {
-    const options = {
-      host,
-      port: portNumber(handler.port, target.container),
-      path: handler.path ?? '/',
-      headers,
-      signal,
-      // The kubelet does not verify either: a hook talks to a pod, whose certificate nobody vouches for.
-      ...(https ? { rejectUnauthorized: false } : {}),
-    };
-    const request = (https ? httpsRequest : httpRequest)(options, (response) => {
-      response.resume();
-      const status = response.statusCode ?? 0;
-      if (status < 400) resolve();
-      else reject(new Error(`HTTP hook answered with status ${status}`));
+/** A hook that failed, in the kubelet's words: they become the message of a waiting container. */
+function hookError(kind: string, what: string, { pod, container }: HookTarget, error: unknown, output?: string): Error {
+  const said = output === undefined ? '' : `, message: ${goQuote(output)}`;
+  const where = `for Container ${goQuote(container.name)} in Pod ${goQuote(formatPod(pod))}`;
+  const message = `${kind} lifecycle hook (${what}) ${where} failed - error: ${rpcMessage(error)}${said}`;
+  return new Error(message, { cause: error });
+}
+
+export function createHookRunner({ runtime, recorder, clock, tracer }: HookRunnerOptions): RunHook {
+  const runExec = async (command: readonly string[], target: HookTarget, timeoutMs: number): Promise<void> => {
+    const what = goList(command);
+    const words = command.join(' ');
+    const result = await runtime.execSync(target.id, command, timeoutMs).catch((error: unknown) => {
+      throw hookError('Exec', what, target, error, '');
     });
-    request.on('error', reject);
-    request.end();
-  });
-}
+    if (result.timedOut) throw hookError('Exec', what, target, new Error(`command ${goQuote(words)} timed out`), '');
+    if (result.exitCode === 0) return;
+    const error = new Error(`command '${words}' exited with ${result.exitCode}: ${result.stderr.toString('utf8')}`);
+    throw hookError('Exec', what, target, error, Buffer.concat([result.stdout, result.stderr]).toString('utf8'));
+  };
 
-/** Makes the function that runs hooks. */
-export function createHookRunner(runtime: Pick<ContainerRuntime, 'execSync'>, clock: Clock, tracer: Tracer): RunHook {
+  /** Any answer will do, whatever its status; none of its body is wanted. */
+  const send = (request: HttpGetRequest, signal: AbortSignal) => httpGet(request, { clock, maxBodyBytes: 0, signal });
+
+  const runHttp = async (
+    action: NonNullable<HookHandler['httpGet']>,
+    target: HookTarget,
+    signal: AbortSignal,
+  ): Promise<void> => {
+    try {
+      const request = httpGetRequest(action, target.container, target.podIP, 'lifecycle');
+      try {
+        await send(request, signal);
+      } catch (error) {
+        if (!(error instanceof HttpGetError && error.plainAnswer)) throw error;
+        // From before hooks could speak HTTPS, when a scheme in the manifest meant nothing.
+        const headers = new Map(request.headers);
+        headers.delete('Authorization');
+        await send({ ...request, scheme: 'http', headers }, signal);
+        const message = `request to HTTPS lifecycle hook ${request.host}:${request.port} got HTTP response, retry with HTTP succeeded`;
+        recorder.event(podReference(target.pod), 'Warning', 'LifecycleHTTPFallback', message);
+      }
+    } catch (error) {
+      signal.throwIfAborted();
+      throw hookError('HTTP', action.path ?? '', target, error);
+    }
+  };
+
+  const runSleep = async (seconds: number, target: HookTarget, signal: AbortSignal): Promise<void> => {
+    try {
+      await clock.sleep(seconds * 1000, signal);
+    } catch (error) {
+      throw hookError(
+        'Sleep',
+        String(seconds),
+        target,
+        `container terminated before sleep hook finished: ${errorMessage(error)}`,
+      );
+    }
+  };
+
   const run = async (
     handler: HookHandler,
     target: HookTarget,
@@ -72,17 +107,13 @@ export function createHookRunner(runtime: Pick<ContainerRuntime, 'execSync'>, cl
     signal: AbortSignal,
   ): Promise<void> => {
     const { exec, sleep } = handler;
-    if (exec !== undefined) {
-      const result = await runtime.execSync(target.id, exec.command ?? [], timeoutMs);
-      if (result.timedOut) throw new Error(`command ${JSON.stringify(exec.command)} timed out`);
-      if (result.exitCode === 0) return;
-      const said = Buffer.concat([result.stdout, result.stderr]).toString('utf8').trim();
-      throw new Error(`command '${(exec.command ?? []).join(' ')}' exited with ${result.exitCode}: ${said}`);
-    }
-    if (handler.httpGet !== undefined) return httpGet(handler.httpGet, target, signal);
-    if (sleep !== undefined) return clock.sleep(sleep.seconds * 1000, signal);
-    throw new Error('invalid handler: no exec, httpGet or sleep');
+    if (exec !== undefined) return runExec(exec.command ?? [], target, timeoutMs);
+    if (handler.httpGet !== undefined) return runHttp(handler.httpGet, target, signal);
+    if (sleep !== undefined) return runSleep(sleep.seconds, target, signal);
+    // tcpSocket is a handler that the API takes and no kubelet runs.
+    throw new Error(`Cannot run handler: invalid handler: ${JSON.stringify(handler)}`);
   };
+
   return (kind, handler, target, timeoutMs, signal) => {
     const attributes = { container: target.container.name, containerId: target.id };
     return tracer.span('hook', kind, attributes, async () => {

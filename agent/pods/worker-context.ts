@@ -24,7 +24,7 @@ export function createWorkerContext(options: PodsAgentOptions, onGone: (uid: Pod
   const { runtime, objects, recorder, clock, tracer, volumes, node, api } = options;
   const config: PodsConfig = { ...DEFAULT_PODS_CONFIG, ...options.config };
   const log: PodsLog = options.log ?? (() => undefined);
-  const runHook = createHookRunner(runtime, clock, tracer);
+  const runHook = createHookRunner({ runtime, recorder, clock, tracer });
   const images = new ImageManager({ runtime, objects, recorder, clock, config });
   const starter = new ContainerStarter({
     runtime,
