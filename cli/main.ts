@@ -51,4 +51,9 @@ async function main(): Promise<number> {
   }
 }
 
-if (import.meta.main) process.exitCode = await main();
+if (import.meta.main) {
+  const code = await main();
+  // A command that failed half-way may have left a socket or a timer behind; nothing of it is wanted any more.
+  if (code !== 0) process.exit(code);
+  process.exitCode = code;
+}
