@@ -200,3 +200,18 @@ export function probeArguments(accel: Accel, kernel: string): readonly string[] 
     ...['-kernel', kernel, '-append', 'console=ttyS0 panic=-1', '-serial', 'stdio'],
   ];
 }
+
+export const DRIVERS = ['cgroupfs', 'systemd'] as const;
+export const GROUPS = ['hierarchy', 'pods', 'demo'] as const;
+
+export interface GroupName {
+  readonly name: string;
+  readonly driver: string;
+}
+
+/** Whether `only` asks for a group: by its name, by its driver, by both when it has words of both kinds. */
+export function chosen(group: GroupName, only: readonly string[]): boolean {
+  const asked = (kinds: readonly string[], word: string): boolean =>
+    only.includes(word) || !kinds.some((kind) => only.includes(kind));
+  return asked(GROUPS, group.name) && asked(DRIVERS, group.driver);
+}

@@ -2,21 +2,26 @@
 // check. `nodelet.only=` on the kernel's command line chooses groups.
 
 import { readFileSync } from 'node:fs';
+import type { CgroupDriver } from '../../../agent/ports/cgroup-names.ts';
 import { errorMessage } from '../../../lib/errors.ts';
 import { execOk } from '../../../lib/exec.ts';
+import { chosen, DRIVERS, type GroupName } from '../plan.ts';
 import { checkHierarchy } from './hierarchy.ts';
 import { checkDemo, checkPods } from './pods.ts';
 import { check, end, note } from './report.ts';
 
-const DRIVERS = ['cgroupfs', 'systemd'] as const;
+interface Group extends GroupName {
+  readonly driver: CgroupDriver;
+  readonly run: (driver: CgroupDriver) => Promise<void>;
+}
 
-const GROUPS: readonly { readonly name: string; readonly run: () => Promise<void> }[] = [
-  ...DRIVERS.map((driver) => ({ name: 'hierarchy', run: () => checkHierarchy(driver) })),
-  ...DRIVERS.map((driver) => ({ name: 'pods', run: () => checkPods(driver) })),
-  ...DRIVERS.map((driver) => ({ name: 'demo', run: () => checkDemo(driver) })),
+const GROUPS: readonly Group[] = [
+  ...DRIVERS.map((driver) => ({ name: 'hierarchy', driver, run: checkHierarchy })),
+  ...DRIVERS.map((driver) => ({ name: 'pods', driver, run: checkPods })),
+  ...DRIVERS.map((driver) => ({ name: 'demo', driver, run: checkDemo })),
 ];
 
-const only = /(?:^|\s)nodelet\.only=(\S+)/.exec(readFileSync('/proc/cmdline', 'utf8'))?.[1]?.split(',');
+const only = /(?:^|\s)nodelet\.only=(\S+)/.exec(readFileSync('/proc/cmdline', 'utf8'))?.[1]?.split(',') ?? [];
 const kernel = (await execOk('uname', ['-srv'])).trim();
 const systemd = (await execOk('systemctl', ['--version'])).split('\n')[0] ?? '';
 const boot = readFileSync('/proc/uptime', 'utf8').split(' ')[0] ?? '';
@@ -28,11 +33,14 @@ await check('PID 1 is systemd', () => {
   return { held: comm === 'systemd', saw: comm };
 });
 for (const group of GROUPS) {
-  if (only !== undefined && !only.includes(group.name)) continue;
+  if (!chosen(group, only)) continue;
   try {
-    await group.run();
+    await group.run(group.driver);
   } catch (error) {
-    await check(`${group.name}: the checks go to their end`, () => ({ held: false, saw: errorMessage(error) }));
+    await check(`${group.name}, ${group.driver}: the checks go to their end`, () => ({
+      held: false,
+      saw: errorMessage(error),
+    }));
   }
 }
 end();
