@@ -180,15 +180,23 @@ exit 1`;
   });
 
   it('that cannot clean up either stays in the cache, is told, and is freed by the garbage collection', async () => {
+    // Made its part and cannot undo it; the one that fails the ADD after it is another.
     await writePlugin(
       network,
       'stubborn',
-      `[ "$CNI_COMMAND" = DEL ] && [ -e "$(dirname "$0")/healed" ] && exit 0
+      `[ "$CNI_COMMAND" = ADD ] && exec sed 's/.*"prevResult"://; s/}$//'
+[ -e "$(dirname "$0")/healed" ] && exit 0
 echo "{\\"code\\":120,\\"msg\\":\\"$CNI_COMMAND refused\\"}"; exit 1`,
     );
+    await writePlugin(
+      network,
+      'widget',
+      '[ "$CNI_COMMAND" = DEL ] && exit 0; echo \'{"code":119,"msg":"no more widgets"}\'; exit 1',
+    );
     const runtime = cniRuntime(network);
-    const list = await loadConflist(await writeConf(network, bridgeChain(network, { more: [{ type: 'stubborn' }] })));
-    await expect(runtime.add(list, attachment(netns))).rejects.toThrow(/ADD refused; .*DEL refused/);
+    const more = [{ type: 'stubborn' }, { type: 'widget' }];
+    const list = await loadConflist(await writeConf(network, bridgeChain(network, { more })));
+    await expect(runtime.add(list, attachment(netns))).rejects.toThrow(/no more widgets; .*DEL refused/);
     expect(await remains(network)).toEqual([]);
     expect(await cachedFiles(network)).toHaveLength(3);
     const stuck = await runtime.collectGarbage(list, async () => true);
