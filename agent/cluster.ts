@@ -2,7 +2,7 @@
 // --kubeconfig, what stands in for all that. Part of the composition: it decides nothing.
 
 import { ApiClient } from '../client/api.ts';
-import { loadKubeconfig } from '../client/kubeconfig.ts';
+import { type ClusterAccess, loadKubeconfig } from '../client/kubeconfig.ts';
 import { Recorder } from '../client/recorder.ts';
 import type { Clock } from '../lib/clock.ts';
 import { errorMessage, UserError } from '../lib/errors.ts';
@@ -46,13 +46,39 @@ export interface Cluster {
   close(): void;
 }
 
-/** Rejects with UserError when the kubeconfig cannot be used. */
-export async function createCluster(options: AgentOptions, parts: ClusterParts): Promise<Cluster> {
+/**
+ * How to reach the API server; undefined in standalone mode. Rejects with UserError when the kubeconfig cannot be used,
+ * or the configuration wants what only an API server can give.
+ */
+export async function clusterAccess(options: AgentOptions): Promise<ClusterAccess | undefined> {
+  const { staticPodPath, staticPodURL, authentication, authorization, enableServer } = options.config;
+  if (staticPodURL !== '' && !(/^https?:\/\//.test(staticPodURL) && URL.canParse(staticPodURL))) {
+    throw new UserError(`staticPodURL must be an http or https URL, not "${staticPodURL}"`);
+  }
+  if (options.kubeconfig !== undefined) return await loadKubeconfig(options.kubeconfig);
+  if (staticPodPath === '' && staticPodURL === '') {
+    throw new UserError('nothing to run: give --kubeconfig, or static pods by --pod-manifest-path or staticPodURL');
+  }
+  // The kubelet does not serve a door whose lock it cannot ask about either.
+  if (enableServer && authentication.webhook.enabled) {
+    throw new UserError(
+      'no API server to check tokens with: without --kubeconfig give --authentication-token-webhook=false',
+    );
+  }
+  if (enableServer && authorization.mode !== 'AlwaysAllow') {
+    throw new UserError(
+      'no API server to ask who may do what: without --kubeconfig give --authorization-mode=AlwaysAllow',
+    );
+  }
+  return undefined;
+}
+
+/** `access` as `clusterAccess` gave it. */
+export function createCluster(options: AgentOptions, access: ClusterAccess | undefined, parts: ClusterParts): Cluster {
   const statics = staticSources(options, parts);
-  if (options.kubeconfig === undefined) return standalone(options, parts, statics);
+  if (access === undefined) return standalone(options, parts, statics);
   const { nodeName } = options;
   const { clock, tracer, log, userAgent } = parts;
-  const access = await loadKubeconfig(options.kubeconfig);
   const client = new ApiClient(access, { tracer, clock, userAgent });
   const recorder = new Recorder({
     client,
@@ -118,21 +144,6 @@ export async function createCluster(options: AgentOptions, parts: ClusterParts):
 
 /** No API server at all: static pods, and the log instead of events. */
 function standalone(options: AgentOptions, parts: ClusterParts, sources: readonly PodSource[]): Cluster {
-  const { authentication, authorization, enableServer } = options.config;
-  if (sources.length === 0) {
-    throw new UserError('nothing to run: give --kubeconfig, or static pods by --pod-manifest-path or staticPodURL');
-  }
-  // The kubelet does not serve a door whose lock it cannot ask about either.
-  if (enableServer && authentication.webhook.enabled) {
-    throw new UserError(
-      'no API server to check tokens with: without --kubeconfig give --authentication-token-webhook=false',
-    );
-  }
-  if (enableServer && authorization.mode !== 'AlwaysAllow') {
-    throw new UserError(
-      'no API server to ask who may do what: without --kubeconfig give --authorization-mode=AlwaysAllow',
-    );
-  }
   parts.log('info', 'no API server: only static pods run here');
   const nothing = (): void => undefined;
   return {
@@ -164,9 +175,6 @@ function staticSources({ config, nodeName }: AgentOptions, parts: ClusterParts):
     sources.push(createFilePodSource({ path: staticPodPath, nodeName, checkMs: fileCheckFrequency, clock, log }));
   }
   if (staticPodURL !== '') {
-    if (!/^https?:\/\//.test(staticPodURL) || !URL.canParse(staticPodURL)) {
-      throw new UserError(`staticPodURL must be an http or https URL, not "${staticPodURL}"`);
-    }
     const headers = staticPodURLHeader;
     const checkMs = httpCheckFrequency;
     sources.push(createHttpPodSource({ url: staticPodURL, headers, nodeName, checkMs, clock, tracer, log }));

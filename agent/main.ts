@@ -3,9 +3,6 @@
 
 import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
-import { ApiClient } from '../client/api.ts';
-import { loadKubeconfig } from '../client/kubeconfig.ts';
-import { Recorder } from '../client/recorder.ts';
 import { systemClock } from '../lib/clock.ts';
 import { errorMessage, UserError } from '../lib/errors.ts';
 import type { Exec } from '../lib/exec.ts';
@@ -13,8 +10,9 @@ import { createExecHelper } from '../lib/exec-helper.ts';
 import { createLog, type Log } from '../lib/log.ts';
 import { quantityValue } from '../lib/quantity.ts';
 import { Tracer } from '../lib/trace.ts';
-import { createPodApi } from './api/pod-api.ts';
-import { createApiPodSource } from './api/pod-source.ts';
+import { createAdmission } from './admission/admission.ts';
+import { appArmorEnabled } from './admission/host.ts';
+import { clusterAccess, createCluster } from './cluster.ts';
 import type { AgentOptions } from './config/options.ts';
 import { createAgentNetwork } from './network/agent-network.ts';
 import { createRuntimeNetwork } from './network/runtime-network.ts';
@@ -35,7 +33,6 @@ import { createLogReader } from './runtime/logs/read-logs.ts';
 import { LogRotation } from './runtime/logs/rotation.ts';
 import { createKubeletServer } from './server/kubelet-server.ts';
 import { createTraceSocket } from './server/trace-socket.ts';
-import { createApiObjects } from './volumes/api-objects.ts';
 import { createLinuxMounter } from './volumes/linux-mounter.ts';
 import { createPodVolumes } from './volumes/pod-volumes.ts';
 
@@ -44,10 +41,7 @@ const KUBELET_VERSION = 'v1.33.0-nodelet.0.1.0';
 
 /** Runs the agent until `signal` aborts. Rejects with UserError for what the user has to mend. Pods are left running. */
 export async function runAgent(options: AgentOptions, signal: AbortSignal): Promise<void> {
-  if (options.kubeconfig === undefined) {
-    throw new UserError('--kubeconfig is needed: running static pods without an API server is not there yet');
-  }
-  const access = await loadKubeconfig(options.kubeconfig);
+  const access = await clusterAccess(options);
   const log = createLog('agent', { verbosity: options.verbosity });
   const { config, nodeName } = options;
   if (options.notActedOn.length > 0) {
@@ -68,15 +62,15 @@ export async function runAgent(options: AgentOptions, signal: AbortSignal): Prom
   const nodeIPs = chooseNodeIPs(options.nodeIPs, nodeName, facts.addresses);
   const allocatable = allocatableOf(capacityOf(facts, config), config);
 
-  const client = new ApiClient(access, { tracer, clock, userAgent: `nodelet-agent/${KUBELET_VERSION}` });
-  const recorder = new Recorder({
-    client,
+  const cluster = createCluster(options, access, {
     clock,
     tracer,
-    component: 'kubelet',
-    host: nodeName,
-    onDropped: (what, error) => log('warn', `event not recorded: ${what}: ${errorMessage(error)}`),
+    log,
+    userAgent: `nodelet-agent/${KUBELET_VERSION}`,
+    facts,
+    allocatable: () => allocatable,
   });
+  const { client, recorder, objects } = cluster;
 
   const told = await askCgroupDriver(options.containerRuntimeEndpoint, tracer);
   const layout = cgroupLayout(options, told);
@@ -116,12 +110,7 @@ export async function runAgent(options: AgentOptions, signal: AbortSignal): Prom
     runtime,
     log,
     exec: programs.exec,
-    changed: () => void node.checkNow(),
-  });
-  const objects = createApiObjects({
-    client,
-    clock,
-    onFailure: (error) => log('warn', `cannot follow services: ${errorMessage(error)}`),
+    changed: () => void node?.checkNow(),
   });
   const volumes = createPodVolumes({
     rootDir: options.rootDir,
@@ -138,21 +127,12 @@ export async function runAgent(options: AgentOptions, signal: AbortSignal): Prom
     runtime,
     cgroups,
     volumes,
-    api: createPodApi(client),
+    ...(cluster.podApi === undefined ? {} : { api: cluster.podApi }),
     objects,
     recorder,
     probes,
-    sources: [
-      createApiPodSource({
-        client,
-        nodeName,
-        clock,
-        onTrouble: (message) =>
-          message === undefined
-            ? log('info', 'the API server answers again')
-            : log('warn', `${message}; pods that run keep running`),
-      }),
-    ],
+    sources: cluster.sources,
+    onPodGone: () => cluster.podGone(),
     clock,
     tracer,
     node: { name: nodeName, hostIPs: () => nodeIPs, allocatable: () => allocatable },
@@ -160,37 +140,48 @@ export async function runAgent(options: AgentOptions, signal: AbortSignal): Prom
       serializeImagePulls: config.serializeImagePulls,
       maxParallelImagePulls: config.maxParallelImagePulls ?? 0,
       resyncMs: config.syncFrequency,
+      admit: createAdmission({
+        node: () => cluster.node(),
+        kernelVersion: facts.kernelVersion,
+        allowedUnsafeSysctls: config.allowedUnsafeSysctls,
+        appArmor: await appArmorEnabled(),
+      }),
     },
     log,
   });
 
-  const server = createKubeletServer({
-    options,
-    pods,
-    runtime,
-    logs: createLogReader(clock),
-    reviews: client,
-    tracer,
-    clock,
-    log,
-  });
-  if (config.enableServer) await server.listen();
+  const server = config.enableServer
+    ? createKubeletServer({
+        options,
+        pods,
+        runtime,
+        logs: createLogReader(clock),
+        ...(client === undefined ? {} : { reviews: client }),
+        tracer,
+        clock,
+        log,
+      })
+    : undefined;
+  await server?.listen();
 
-  const node = new NodeAgent({
-    nodeName,
-    nodeIPs,
-    nodeLabels: options.nodeLabels,
-    kubeletPort: server.port,
-    kubeletVersion: KUBELET_VERSION,
-    config,
-    client,
-    runtime,
-    network: network.port,
-    recorder,
-    clock,
-    log,
-    facts,
-  });
+  const node =
+    client === undefined
+      ? undefined
+      : new NodeAgent({
+          nodeName,
+          nodeIPs,
+          nodeLabels: options.nodeLabels,
+          kubeletPort: server?.port ?? config.port,
+          kubeletVersion: KUBELET_VERSION,
+          config,
+          client,
+          runtime,
+          network: network.port,
+          recorder,
+          clock,
+          log,
+          facts,
+        });
 
   const rotation = new LogRotation({
     runtime,
@@ -215,26 +206,31 @@ export async function runAgent(options: AgentOptions, signal: AbortSignal): Prom
     (error: unknown) => log('warn', `what the runtime can do is not known: ${errorMessage(error)}`),
   );
   await network.start();
-  objects.start();
+  cluster.start(pods);
   pods.start();
   rotation.start();
-  log('info', 'the agent runs', { node: nodeName, addresses: nodeIPs, port: server.port, root: options.rootDir });
+  log('info', 'the agent runs', { node: nodeName, addresses: nodeIPs, port: server?.port, root: options.rootDir });
   try {
-    await node.run(signal);
+    await (node === undefined ? aborted(signal) : node.run(signal));
   } finally {
     rotation.stop();
     pods.stop();
     probes.close();
-    objects.stop();
     volumes.close();
-    recorder.close();
-    await server.close();
+    cluster.close();
+    await server?.close();
     await network.close();
     runtime.close();
-    client.close();
     await trace.close();
     programs.close();
   }
+}
+
+function aborted(signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    signal.addEventListener('abort', () => resolve(), { once: true });
+    if (signal.aborted) resolve();
+  });
 }
 
 interface StartedNetwork {
