@@ -324,14 +324,15 @@ export class FakeNode {
   #life = { over: false };
   agent: PodsAgent;
 
-  constructor(options: Partial<PodsAgentOptions> = {}) {
+  /** `options` may be made from the node, anew for each agent. */
+  constructor(options: Partial<PodsAgentOptions> | ((node: FakeNode) => Partial<PodsAgentOptions>) = {}) {
     this.runtime.addImage('nginx:stable');
     this.runtime.addImage('busybox:stable');
-    this.#options = options;
+    this.#options = typeof options === 'function' ? options : () => options;
     this.agent = this.#build();
   }
 
-  readonly #options: Partial<PodsAgentOptions>;
+  readonly #options: (node: FakeNode) => Partial<PodsAgentOptions>;
 
   #build(): PodsAgent {
     const { api, objects, recorder, clock } = this;
@@ -359,7 +360,7 @@ export class FakeNode {
       },
       tracer: new Tracer(),
       node: { name: 'node-1', hostIPs: () => ['192.0.2.1'], allocatable: () => ({ cpu: '2', memory: '4Gi' }) },
-      ...this.#options,
+      ...this.#options(this),
     });
     agent.start();
     return agent;

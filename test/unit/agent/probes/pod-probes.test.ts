@@ -1,0 +1,286 @@
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import type { RunningPodProbes } from '../../../../agent/probes/options.ts';
+import type { ProbeOutcome } from '../../../../agent/probes/outcome.ts';
+import { createPodProbes } from '../../../../agent/probes/pod-probes.ts';
+import type { ProbeRunner } from '../../../../agent/probes/runners.ts';
+import type { ContainerStatus, PodSpec } from '../../../../client/types.ts';
+import { type Span, Tracer } from '../../../../lib/trace.ts';
+import { settle } from '../../../sim/clock.ts';
+import { FakeNode, makePod } from '../../../sim/fakes.ts';
+
+const OK: ProbeOutcome = { kind: 'success', output: 'ok' };
+const BAD: ProbeOutcome = { kind: 'failure', output: 'HTTP probe failed with statuscode: 500' };
+
+let node: FakeNode;
+let probes: RunningPodProbes;
+let spans: Span[];
+/** What each port answers, and every time it was asked (virtual epoch ms). */
+let answers: Map<number, ProbeOutcome | 'never'>;
+let asked: { port: number; at: number }[];
+
+beforeEach(() => {
+  answers = new Map();
+  asked = [];
+  spans = [];
+  const tracer = new Tracer();
+  tracer.subscribe((span) => spans.push(span));
+  node = new FakeNode(({ clock, runtime, recorder }) => {
+    const tcpSocket: ProbeRunner<{ port: number }> = ({ port }, _timeout, signal) => {
+      asked.push({ port, at: clock.now() });
+      const answer = answers.get(port) ?? OK;
+      if (answer !== 'never') return Promise.resolve(answer);
+      return new Promise((_, reject) => signal.addEventListener('abort', () => reject(signal.reason)));
+    };
+    probes = createPodProbes({
+      runtime,
+      recorder,
+      clock,
+      tracer,
+      hostIPs: () => ['192.0.2.1'],
+      random: () => 0.5,
+      runners: { tcpSocket },
+    });
+    return { probes };
+  });
+});
+
+afterEach(() => {
+  expect(node.violations).toEqual([]);
+  node.agent.stop();
+  probes.close();
+});
+
+const probe = (port: number, more: object = {}) => ({ tcpSocket: { port }, ...more });
+const web = (more: object) => ({ name: 'web', image: 'nginx:stable', ...more });
+
+function status(name = 'web'): ContainerStatus | undefined {
+  const { containerStatuses = [], initContainerStatuses = [] } = node.api.status('pod');
+  return [...containerStatuses, ...initContainerStatuses].find((each) => each.name === name);
+}
+
+async function run(spec: Partial<PodSpec>): Promise<void> {
+  node.api.put(makePod('pod', spec));
+  await node.clock.until(() => status()?.state?.running !== undefined || status('car')?.state?.running !== undefined);
+}
+
+function times(port: number): number[] {
+  const [first] = asked;
+  return asked.filter((each) => each.port === port).map(({ at }) => at - (first?.at ?? 0));
+}
+
+describe('readiness', () => {
+  it('follows the verdicts, and reaches the API in the instant of the result', async () => {
+    answers.set(80, BAD);
+    await run({ containers: [web({ readinessProbe: probe(80, { periodSeconds: 5, failureThreshold: 1 }) })] });
+    await node.clock.advance(1_000);
+    expect(status()).toMatchObject({ started: true, ready: false });
+    expect(node.recorder.of('Unhealthy')).toEqual(['Readiness probe failed: HTTP probe failed with statuscode: 500']);
+    expect(node.recorder.events.at(-1)?.fieldPath).toBe('spec.containers{web}');
+    answers.set(80, OK);
+    await node.clock.until(() => status()?.ready === true);
+    const last = asked.at(-1)?.at ?? 0;
+    expect(node.clock.now()).toBe(last);
+    expect(node.api.condition('pod', 'Ready')?.status).toBe('True');
+    answers.set(80, BAD);
+    await node.clock.until(() => status()?.ready === false);
+    expect(node.clock.now()).toBe(asked.at(-1)?.at);
+    expect(node.api.condition('pod', 'Ready')).toMatchObject({ status: 'False', reason: 'ContainersNotReady' });
+  });
+
+  it('waits initialDelaySeconds and then keeps to its period', async () => {
+    await run({ containers: [web({ readinessProbe: probe(80, { initialDelaySeconds: 7, periodSeconds: 3 }) })] });
+    const start = node.clock.now();
+    await node.clock.advance(20_000);
+    const since = asked.map(({ at }) => Math.round((at - start) / 1000));
+    expect(since).toEqual([7, 10, 13, 16, 19]);
+  });
+
+  it('is asked one run at a time, also when a run takes longer than the period', async () => {
+    answers.set(80, 'never');
+    await run({ containers: [web({ readinessProbe: probe(80, { periodSeconds: 1 }) })] });
+    await node.clock.advance(30_000);
+    expect(asked).toHaveLength(1);
+  });
+
+  it('goes on while the pod is being stopped, and ends with the container', async () => {
+    node.runtime.ignoresTerm.add('web');
+    await run({ containers: [web({ readinessProbe: probe(80, { periodSeconds: 2, failureThreshold: 1 }) })] });
+    await node.clock.advance(1_000);
+    node.api.delete('pod', 10);
+    await node.clock.advance(1_000);
+    answers.set(80, BAD);
+    await node.clock.advance(5_000);
+    expect(node.api.condition('pod', 'Ready')?.status).toBe('False');
+    await node.clock.until(() => !node.api.has('pod'));
+    const count = asked.length;
+    await node.clock.advance(60_000);
+    expect(asked).toHaveLength(count);
+  });
+});
+
+describe('liveness', () => {
+  const liveness = (more: object = {}) => web({ livenessProbe: probe(80, { periodSeconds: 10, ...more }) });
+
+  it('kills the container in the instant of the deciding result, and not before', async () => {
+    node.runtime.ignoresTerm.add('web');
+    answers.set(80, BAD);
+    await run({ containers: [liveness({ failureThreshold: 3 })] });
+    await node.clock.until(() => node.recorder.of('Killing').length > 0);
+    expect(asked).toHaveLength(3);
+    expect(node.clock.now()).toBe(asked.at(-1)?.at);
+    expect(node.recorder.of('Killing')).toEqual(['Container web failed liveness probe, will be restarted']);
+    expect(node.recorder.of('Unhealthy')).toHaveLength(3);
+  });
+
+  it('asks a restarted container anew, with its count from the start', async () => {
+    node.runtime.ignoresTerm.add('web');
+    answers.set(80, BAD);
+    await run({ containers: [liveness({ failureThreshold: 2 })] });
+    await node.clock.until(() => node.recorder.of('Killing').length === 2);
+    expect(status()?.restartCount).toBe(1);
+    expect(asked).toHaveLength(4);
+  });
+
+  it('grants the probe its own grace period', async () => {
+    node.runtime.ignoresTerm.add('web');
+    answers.set(80, BAD);
+    await run({ containers: [liveness({ failureThreshold: 1, terminationGracePeriodSeconds: 4 })] });
+    await node.clock.until(() => node.runtime.count('stopContainer') > 0);
+    expect(node.runtime.calls.findLast(({ call }) => call === 'stopContainer')?.detail).toBe(4);
+  });
+
+  it('that cannot be told kills nothing, is tried three times at once, and says so', async () => {
+    answers.set(80, { kind: 'error', state: 'unknown', message: 'boom' });
+    await run({ containers: [liveness({ failureThreshold: 1 })] });
+    await node.clock.advance(5_000);
+    expect(asked).toHaveLength(3);
+    expect(node.recorder.of('Killing')).toEqual([]);
+    expect(node.recorder.of('Unhealthy')).toEqual(['Liveness probe errored and resulted in unknown state: boom']);
+  });
+
+  it('ends with the deletion of the pod', async () => {
+    node.runtime.ignoresTerm.add('web');
+    await run({ containers: [liveness({ failureThreshold: 1, periodSeconds: 1 })] });
+    node.api.delete('pod', 20);
+    await settle();
+    answers.set(80, BAD);
+    const count = asked.length;
+    await node.clock.advance(15_000);
+    expect(asked).toHaveLength(count);
+  });
+});
+
+describe('startup', () => {
+  const all = web({
+    startupProbe: probe(1, { periodSeconds: 2, failureThreshold: 4 }),
+    livenessProbe: probe(2, { periodSeconds: 5 }),
+    readinessProbe: probe(3, { periodSeconds: 5 }),
+  });
+
+  it('holds the others until it succeeds; readiness is then asked at once', async () => {
+    answers.set(1, BAD);
+    await run({ containers: [all] });
+    await node.clock.advance(3_000);
+    expect(asked.map(({ port }) => port)).toEqual([1, 1]);
+    expect(status()).toMatchObject({ started: false, ready: false });
+    answers.set(1, OK);
+    await node.clock.until(() => status()?.ready === true);
+    expect(status()?.started).toBe(true);
+    expect(times(3)).toEqual([times(1).at(-1)]);
+    await node.clock.advance(20_000);
+    expect(times(1)).toHaveLength(3);
+    expect(times(2).length).toBeGreaterThanOrEqual(4);
+  });
+
+  it('that never succeeds has the container restarted', async () => {
+    answers.set(1, BAD);
+    await run({ containers: [all] });
+    await node.clock.until(() => status()?.restartCount === 1);
+    expect(node.recorder.of('Killing')).toEqual(['Container web failed startup probe, will be restarted']);
+    expect(times(2)).toEqual([]);
+  });
+});
+
+describe('a native sidecar', () => {
+  it('has all three probes, and its startup probe gates what comes after it', async () => {
+    answers.set(1, BAD);
+    const car = {
+      name: 'car',
+      image: 'busybox:stable',
+      restartPolicy: 'Always',
+      startupProbe: probe(1, { periodSeconds: 1, failureThreshold: 10 }),
+      livenessProbe: probe(2, { periodSeconds: 1, failureThreshold: 1 }),
+      readinessProbe: probe(3, { periodSeconds: 1 }),
+    };
+    await run({ initContainers: [car], containers: [web({})] });
+    await node.clock.advance(3_000);
+    expect(status('web')?.state?.running).toBeUndefined();
+    answers.set(1, OK);
+    await node.clock.until(() => status('web')?.state?.running !== undefined && status('car')?.ready === true);
+    answers.set(2, BAD);
+    await node.clock.until(() => status('car')?.restartCount === 1);
+    expect(node.recorder.of('Killing')[0]).toBe('Init container car failed liveness probe');
+    expect(status('web')?.restartCount).toBe(0);
+  });
+});
+
+describe('an agent that starts again', () => {
+  it('keeps ready what was ready, and spreads the first runs over a period', async () => {
+    const readinessProbe = probe(80, { periodSeconds: 10, failureThreshold: 1 });
+    await run({ containers: [web({ readinessProbe })] });
+    await node.clock.until(() => status()?.ready === true);
+    await node.clock.advance(1_000);
+    answers.set(80, BAD);
+    const before = node.clock.now();
+    asked.length = 0;
+    probes.close();
+    await node.restartAgent();
+    await node.clock.advance(1_000);
+    expect(status()?.ready).toBe(true);
+    await node.clock.until(() => status()?.ready === false);
+    expect(asked).toHaveLength(1);
+    expect((asked[0]?.at ?? 0) - before).toBeCloseTo(5_000, -2);
+  });
+});
+
+describe('many probes', () => {
+  it('of thousands of containers wait on few timers', async () => {
+    await run({ containers: [web({ readinessProbe: probe(80) })] });
+    await node.clock.advance(1_000);
+    const one = node.clock.pending;
+    const containers = Array.from({ length: 1_000 }, (_, n) => ({
+      ...web({ livenessProbe: probe(81), readinessProbe: probe(82) }),
+      name: `c${n}`,
+    }));
+    const pod = makePod('many', { containers });
+    const sample = [...node.runtime.containers.values()][0];
+    if (sample === undefined) throw new Error('nothing runs');
+    const instances = containers.map(({ name }, n) => ({
+      ...sample,
+      name,
+      id: `${sample.id}-${n}` as typeof sample.id,
+    }));
+    const other = { ...sample.pod, uid: 'uid-many' as typeof sample.pod.uid, name: 'many' };
+    const sandboxes = [...node.runtime.sandboxes.values()];
+    probes.podObserved(pod, { pod: other, sandboxes, containers: instances, observedAt: node.clock.now() });
+    await settle();
+    expect(asked.filter(({ port }) => port > 80)).toHaveLength(2_000);
+    expect(node.clock.pending).toBe(one);
+    probes.podRemoved(other.uid);
+  });
+});
+
+it('every run is a span of its pod, with what came of it', async () => {
+  answers.set(80, BAD);
+  await run({ containers: [web({ readinessProbe: probe(80) })] });
+  await node.clock.advance(1_000);
+  expect(spans).toMatchObject([
+    {
+      kind: 'probe',
+      name: 'readiness',
+      cause: 'readiness probe',
+      pod: { name: 'pod', namespace: 'demo', uid: 'uid-pod' },
+      attributes: { container: 'web', handler: 'tcpSocket', result: 'failure' },
+    },
+  ]);
+});
