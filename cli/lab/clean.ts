@@ -4,6 +4,7 @@
 
 import { readdir, readlink, rm, rmdir } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
+import { systemdRuns } from '../../agent/node/systemd-slices.ts';
 import { type CgroupLayout, cgroupPath, kubepodsName } from '../../agent/ports/cgroup-names.ts';
 import { cleanupChains, releaseAllAttachments } from '../../cni/cleanup.ts';
 import { type Clock, systemClock } from '../../lib/clock.ts';
@@ -112,7 +113,7 @@ function topCgroup(layout: CgroupLayout): string {
 /** Empty cgroups from the top that is the lab's, and the slices that systemd knows them as. */
 async function removeCgroups(layout: CgroupLayout, clock: Clock): Promise<void> {
   const path = topCgroup(layout);
-  if (layout.driver === 'systemd') {
+  if (layout.driver === 'systemd' && systemdRuns()) {
     // Takes every slice and scope below with it. 5: it is not loaded.
     const stopped = await exec('systemctl', ['stop', basename(path)], { timeoutMs: 60_000 });
     if (stopped.code !== 0 && stopped.code !== 5) throw new Error(`systemctl stop: ${stopped.stderr.trim()}`);

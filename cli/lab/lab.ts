@@ -4,6 +4,7 @@
 
 import { access, mkdir } from 'node:fs/promises';
 import { hostname } from 'node:os';
+import { systemdRuns } from '../../agent/node/systemd-slices.ts';
 import { ensurePki } from '../../apiserver/pki/ensure.ts';
 import { writeKubeconfig } from '../../apiserver/pki/kubeconfig.ts';
 import { ApiClient } from '../../client/api.ts';
@@ -80,9 +81,12 @@ export interface RunningLab {
   stop(): Promise<readonly string[]>;
 }
 
-/** Starts a lab. Rejects with UserError: not root, no containerd, root in use, port taken. */
+/** Starts a lab. Rejects with UserError: not root, no containerd or systemd, root in use, port taken. */
 export async function startLab(options: LabOptions = {}): Promise<RunningLab> {
   if (process.getuid?.() !== 0) throw new UserError('must be root: a lab makes namespaces, mounts and network links');
+  if (options.cgroupDriver === 'systemd' && !systemdRuns()) {
+    throw new UserError('--cgroup-driver systemd needs systemd as PID 1, and something else is: leave it at cgroupfs');
+  }
   await containerdVersion();
   const paths = labPaths(options.root);
   const lab = new Lab(paths, options);
