@@ -83,7 +83,11 @@ export function createCriRuntime(options: CriRuntimeOptions): CriRuntime {
       'RunPodSandbox',
       { config, runtime_handler: spec.runtimeHandler },
       { deadlineMs: deadlineMs * 2, attributes: { attempt: spec.attempt } },
-    );
+    ).catch((error: unknown) => {
+      // There may never be a sandbox whose removal would take it along.
+      preparing('RunPodSandbox', () => files.removeEmptyLogDirectory(pod));
+      throw error;
+    });
     const id = response.pod_sandbox_id;
     registry.learn(id, 'sandbox', pod);
     sandboxConfigs.set(id, config);

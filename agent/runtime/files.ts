@@ -71,6 +71,11 @@ export class PodFiles {
     mkdirSync(this.logDirectory(pod), { recursive: true, mode: 0o755 });
   }
 
+  /** Takes the log directory of a pod away that never had a container; one that holds logs stays. */
+  removeEmptyLogDirectory(pod: PodRef): void {
+    allowing(['ENOENT', 'ENOTEMPTY', 'EEXIST'], () => rmdirSync(this.logDirectory(pod)));
+  }
+
   makeContainerLogDirectory(pod: PodRef, container: string): void {
     mkdirSync(join(this.logDirectory(pod), container), { recursive: true, mode: 0o755 });
   }

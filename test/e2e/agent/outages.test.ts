@@ -108,7 +108,8 @@ test('a container that ends while containerd is away is restarted when it is bac
     (pod) => container(pod).restartCount === 1 && container(pod).ready,
     30_000,
   );
-  expect(container(second).lastState?.terminated?.exitCode).toBe(137);
+  // containerd 1.7 and later no longer know the code of an end that they missed, and say 255.
+  expect(container(second).lastState?.terminated?.exitCode).toBeOneOf([137, 255]);
   await lab.kubectl('delete', 'pod', 'unlucky');
   await steadyStill();
 });

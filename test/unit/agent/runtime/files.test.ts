@@ -80,6 +80,16 @@ describe('files of a pod', () => {
     expect(readFileSync(volume, 'utf8')).toBe('the user’s');
   });
 
+  test('a log directory goes with a sandbox that was never made, unless it holds logs', () => {
+    files.makeLogDirectory(REF);
+    files.removeEmptyLogDirectory(REF);
+    expect(readdirSync(join(root, 'pods'))).toEqual([]);
+    files.removeEmptyLogDirectory(REF);
+    files.makeContainerLogDirectory(REF, 'main');
+    files.removeEmptyLogDirectory(REF);
+    expect(readdirSync(files.logDirectory(REF))).toEqual(['main']);
+  });
+
   test('removing a pod takes all of it, leaves other pods’ links, and the pod directory while volumes are in it', () => {
     const other = { ...REF, uid: podUID('other') };
     for (const ref of [REF, other]) {
