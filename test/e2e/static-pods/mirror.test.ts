@@ -1,0 +1,221 @@
+// Static pods of a real agent in a lab: a directory of manifests, mirror pods as kubectl sees them, and the node's own word
+// on pods. The full look at the directory is an hour away: what is seen here is seen by inotify.
+
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import type { Node, Pod } from '../../../client/types.ts';
+import { quantityMilli } from '../../../lib/quantity.ts';
+import {
+  agentLog,
+  apply,
+  container,
+  eventually,
+  eventWhen,
+  FOREVER,
+  getPod,
+  gone,
+  nothingLeft,
+  podThings,
+  podWhen,
+  ready,
+  shellPod,
+  spans,
+} from '../agent/harness.ts';
+import { startLab, type TestLab } from '../support/lab.ts';
+
+const NODE = 'static-node';
+let lab: TestLab;
+let manifests: string;
+let before: readonly string[];
+
+beforeAll(async () => {
+  manifests = await mkdtemp(join(tmpdir(), 'nodelet-e2e-manifests-'));
+  lab = await startLab({
+    nodeName: NODE,
+    kubeletConfiguration: { staticPodPath: manifests, fileCheckFrequency: '1h' },
+  });
+  before = await podThings(lab);
+}, 180_000);
+
+afterAll(async () => {
+  await lab?.stop();
+  await rm(manifests, { recursive: true, force: true });
+}, 60_000);
+
+const file = (name: string): string => join(manifests, `${name}.yaml`);
+const write = (name: string, manifest: object): Promise<void> => writeFile(file(name), JSON.stringify(manifest));
+const remove = (name: string): Promise<void> => rm(file(name));
+const said = (pattern: RegExp) =>
+  eventually(`the agent's log to say ${pattern}`, async () => (pattern.test(await agentLog(lab)) ? true : undefined));
+
+/** When the agent first did `name` for a pod since `since`, both in epoch ms. */
+async function firstSpan(name: string, podName: string, since: number): Promise<number> {
+  return await eventually(
+    `${name} for ${podName}`,
+    async () =>
+      (await spans(lab)).find((span) => span.name === name && span.pod?.name === podName && span.start >= since)?.start,
+  );
+}
+
+describe('a manifest directory', () => {
+  it('pods in it are added, changed and removed within a second, and nothing of them is left', async () => {
+    const added = Date.now();
+    await write('web', shellPod('web', `echo first; ${FOREVER}`));
+    const first = await ready(lab, `web-${NODE}`);
+    expect((await firstSpan('RunPodSandbox', `web-${NODE}`, added)) - added).toBeLessThan(1_000);
+    expect(first.metadata.annotations).toMatchObject({ 'kubernetes.io/config.source': 'file' });
+    expect(first.metadata.ownerReferences).toMatchObject([{ kind: 'Node', name: NODE, controller: true }]);
+
+    const changed = Date.now();
+    await write('web', shellPod('web', `echo second; ${FOREVER}`));
+    const second = await podWhen(
+      lab,
+      `web-${NODE}`,
+      'its next version',
+      (pod) => pod.metadata.uid !== first.metadata.uid,
+    );
+    expect((await firstSpan('StopContainer', `web-${NODE}`, changed)) - changed).toBeLessThan(1_000);
+    await ready(lab, `web-${NODE}`);
+    expect(second.metadata.annotations?.['kubernetes.io/config.hash']).not.toBe(
+      first.metadata.annotations?.['kubernetes.io/config.hash'],
+    );
+
+    const removed = Date.now();
+    await remove('web');
+    await gone(lab, `web-${NODE}`);
+    expect((await firstSpan('StopContainer', `web-${NODE}`, removed)) - removed).toBeLessThan(1_000);
+    await nothingLeft(lab, before);
+  }, 90_000);
+
+  it('a broken manifest is named in the log once and leaves the others alone', async () => {
+    await write('good', shellPod('good', FOREVER));
+    const good = await ready(lab, `good-${NODE}`);
+    await writeFile(file('broken'), 'kind: Pod\n  metadata: [');
+    await said(/broken\.yaml: is neither YAML nor JSON/);
+    await write('secretive', shellPod('secretive', FOREVER, { volumes: [{ name: 's', secret: { secretName: 'x' } }] }));
+    await said(/secretive\.yaml: static pods may not reference secrets/);
+    expect((await agentLog(lab)).match(/broken\.yaml: is neither/g)).toHaveLength(1);
+    expect(container(await getPod(lab, `good-${NODE}`)).containerID).toBe(container(good).containerID);
+    await write('broken', shellPod('mended', FOREVER));
+    await ready(lab, `mended-${NODE}`);
+    for (const name of ['good', 'broken', 'secretive']) await remove(name);
+    await gone(lab, `mended-${NODE}`);
+    await gone(lab, `good-${NODE}`);
+    await nothingLeft(lab, before);
+  }, 90_000);
+});
+
+describe('a mirror pod', () => {
+  const name = `mirrored-${NODE}`;
+  let running: Pod;
+
+  beforeAll(async () => {
+    await write('mirrored', shellPod('mirrored', `echo hello from the static pod; ${FOREVER}`));
+    running = await ready(lab, name);
+  }, 60_000);
+
+  it('leads kubectl logs and exec to the static pod', async () => {
+    expect(await lab.kubectl('logs', name)).toBe('hello from the static pod\n');
+    expect(await lab.kubectl('exec', name, '--', 'echo', 'inside')).toBe('inside\n');
+    expect(await lab.kubectl('get', 'pod', name)).toMatch(/1\/1\s+Running/);
+  }, 60_000);
+
+  it('that is edited changes nothing on the node', async () => {
+    await lab.kubectl('set', 'image', `pod/${name}`, 'main=nginx:stable');
+    await lab.kubectl('label', 'pod', name, 'edited=yes');
+    await podWhen(lab, name, 'edited', (pod) => pod.metadata.labels?.['edited'] === 'yes');
+    expect(await lab.kubectl('exec', name, '--', 'cat', '/proc/1/comm')).toBe('sh\n');
+    const now = await getPod(lab, name);
+    expect(container(now)).toMatchObject({ containerID: container(running).containerID, restartCount: 0 });
+  }, 60_000);
+
+  it('that is deleted comes back while its pod runs on', async () => {
+    await lab.kubectl('delete', 'pod', name, '--wait=false');
+    const next = await podWhen(
+      lab,
+      name,
+      'made again and Ready',
+      (pod) => pod.metadata.uid !== running.metadata.uid && pod.status?.phase === 'Running',
+    );
+    expect(container(next)).toMatchObject({ containerID: container(running).containerID, restartCount: 0 });
+  }, 60_000);
+
+  it('goes when the manifest goes', async () => {
+    await remove('mirrored');
+    await gone(lab, name);
+    await nothingLeft(lab, before);
+  }, 60_000);
+});
+
+describe('the node’s own word', () => {
+  /** Bound to the node by name: no scheduler has looked at it. */
+  const bound = (name: string, spec: object = {}, more: object = {}) =>
+    shellPod(name, FOREVER, { nodeName: NODE, ...spec }, more);
+  const refused = (name: string) => podWhen(lab, name, 'refused', (pod) => pod.status?.phase === 'Failed');
+
+  it('pods that cannot run here are Failed with the kubelet’s reason, and nothing of them is started', async () => {
+    await apply(
+      lab,
+      bound('too-big', {}, { resources: { requests: { cpu: '1000' } } }),
+      bound('elsewhere', { nodeSelector: { disk: 'ssd' } }),
+      bound('foreign', { os: { name: 'windows' } }),
+      bound('unsafe', { securityContext: { sysctls: [{ name: 'kernel.msgmax', value: '65536' }] } }),
+    );
+    const words: Readonly<Record<string, readonly [string, RegExp]>> = {
+      'too-big': [
+        'OutOfcpu',
+        /^Pod was rejected: Node didn't have enough resource: cpu, requested: 1000000, used: \d+/,
+      ],
+      elsewhere: [
+        'NodeAffinity',
+        /Predicate NodeAffinity failed: node\(s\) didn't match Pod's node affinity\/selector/,
+      ],
+      foreign: ['PodOSNotSupported', /Failed to admit pod as the OS field doesn't match node OS/],
+      unsafe: ['SysctlForbidden', /forbidden sysctl: "kernel.msgmax" not allowlisted/],
+    };
+    for (const [name, [reason, message]] of Object.entries(words)) {
+      const { status } = await refused(name);
+      expect(status?.reason).toBe(reason);
+      expect(status?.message).toMatch(message);
+      await eventWhen(lab, name, reason);
+    }
+    await nothingLeft(lab, before);
+    await lab.kubectl('delete', 'pod', ...Object.keys(words));
+    for (const name of Object.keys(words)) await gone(lab, name);
+  }, 60_000);
+
+  it('a host port is given once', async () => {
+    const port = { ports: [{ containerPort: 8080, hostPort: 18_431 }] };
+    await apply(lab, bound('first', {}, port));
+    await ready(lab, 'first');
+    await apply(lab, bound('second', {}, port));
+    expect((await refused('second')).status).toMatchObject({
+      reason: 'NodePorts',
+      message:
+        "Pod was rejected: Predicate NodePorts failed: node(s) didn't have free ports for the requested pod ports",
+    });
+    await lab.kubectl('delete', 'pod', 'first', 'second');
+    await nothingLeft(lab, before);
+  }, 60_000);
+
+  it('a static pod that lacks room is given it by ending an ordinary one', async () => {
+    const node = await lab.client.get<Node>(`/api/v1/nodes/${NODE}`);
+    const cpu = `${quantityMilli(node.status?.allocatable?.['cpu'] ?? '0') - 50}m`;
+    await apply(lab, bound('ordinary', {}, { resources: { requests: { cpu } } }));
+    await ready(lab, 'ordinary');
+    await write('critical', shellPod('critical', FOREVER, {}, { resources: { requests: { cpu: '100m' } } }));
+    await ready(lab, `critical-${NODE}`);
+    const victim = await refused('ordinary');
+    expect(victim.status).toMatchObject({
+      reason: 'Preempting',
+      message: 'Preempted in order to admit critical pod',
+    });
+    await eventWhen(lab, 'ordinary', 'Preempting');
+    await remove('critical');
+    await lab.kubectl('delete', 'pod', 'ordinary');
+    await gone(lab, `critical-${NODE}`);
+    await nothingLeft(lab, before);
+  }, 90_000);
+});
