@@ -18,12 +18,13 @@ beforeAll(async () => {
   await apply(
     lab,
     shellPod('talker', LINES + FOREVER),
+    shellPod('followed', FOREVER),
     shellPod('twice', ONCE, scratch, { volumeMounts: [{ name: 'work', mountPath: '/work' }] }),
     shellPod('done', 'echo over', { restartPolicy: 'Never' }),
     shellPod('reader', 'while read line; do echo "heard $line"; done', { restartPolicy: 'Never' }, { stdin: true }),
     shellPod('web', 'exec httpd -f -p 8080 -h /etc'),
   );
-  await Promise.all(['talker', 'reader', 'web'].map((name) => ready(lab, name)));
+  await Promise.all(['talker', 'followed', 'reader', 'web'].map((name) => ready(lab, name)));
   await podWhen(lab, 'done', 'Succeeded', (pod) => pod.status?.phase === 'Succeeded');
   await podWhen(lab, 'twice', 'running again', (pod) => {
     const status = pod.status?.containerStatuses?.[0];
@@ -77,14 +78,14 @@ describe.each(kubectls())('%s', (binary) => {
   });
 
   test('logs -f shows a line as soon as it is written', async () => {
-    const child = spawn(binary, ['--kubeconfig', lab.kubeconfig, 'logs', '-f', '--tail=0', 'talker']);
+    const child = spawn(binary, ['--kubeconfig', lab.kubeconfig, 'logs', '-f', '--tail=0', 'followed']);
     let seen = '';
     child.stdout.on('data', (chunk: Buffer) => {
       seen += String(chunk);
     });
     const mark = `mark-${process.hrtime.bigint()}`;
     await eventually('the line in the log', async () => {
-      await run(['exec', 'talker', '--', 'sh', '-c', `echo ${mark} > /proc/1/fd/1`]);
+      await run(['exec', 'followed', '--', 'sh', '-c', `echo ${mark} > /proc/1/fd/1`]);
       return seen.includes(mark) ? true : undefined;
     });
     child.kill();
