@@ -1,0 +1,279 @@
+// Probes on a real node, each kind against real containers: readiness really turns, a failing container is really
+// restarted, and kubectl shows why. Figures are compared with each other, never with a stopwatch.
+
+import { readFile } from 'node:fs/promises';
+import { Server as GrpcServer, ServerCredentials } from '@grpc/grpc-js';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { labProcesses } from '../../../cli/lab/processes.ts';
+import type { Pod } from '../../../client/types.ts';
+import type { Span } from '../../../lib/trace.ts';
+import { loadProto } from '../../../proto/load.ts';
+import {
+  apply,
+  condition,
+  container,
+  eventsOf,
+  eventually,
+  eventWhen,
+  FOREVER,
+  getPod,
+  gone,
+  isReady,
+  podWhen,
+  ready,
+  shellPod,
+  spans,
+} from '../agent/harness.ts';
+import { startLab, type TestLab } from '../support/lab.ts';
+
+let lab: TestLab;
+
+beforeAll(async () => {
+  lab = await startLab();
+});
+afterAll(() => lab?.stop());
+
+/** Runs a shell command in the pod's container. */
+async function inside(pod: string, command: string): Promise<void> {
+  await lab.kubectl('exec', pod, '-c', 'main', '--', 'sh', '-c', command);
+}
+
+async function remove(...names: string[]): Promise<void> {
+  await lab.kubectl('delete', 'pod', ...names, '--grace-period=1', '--wait=false');
+  await Promise.all(names.map((name) => gone(lab, name)));
+}
+
+const often = { periodSeconds: 1, failureThreshold: 1 };
+/** A web server of busybox whose /ok can be taken away. */
+const SITE = 'mkdir -p /www && echo fine > /www/ok && exec httpd -f -p 8080 -h /www';
+
+function unready(pod: Pod): boolean {
+  return condition(pod, 'Ready')?.status === 'False' && container(pod).state?.running !== undefined;
+}
+
+describe('readiness', () => {
+  /** What turns each kind of probe, and the event that tells why. */
+  const kinds = [
+    {
+      kind: 'exec',
+      script: `touch /ok; ${FOREVER}`,
+      probe: { exec: { command: ['cat', '/ok'] } },
+      worse: 'rm /ok',
+      better: 'touch /ok',
+      words: /^Readiness probe failed: cat: can't open '\/ok': No such file or directory/,
+    },
+    {
+      kind: 'http-get',
+      script: SITE,
+      probe: { httpGet: { path: '/ok', port: 'site' } },
+      worse: 'mv /www/ok /www/no',
+      better: 'mv /www/no /www/ok',
+      words: /^Readiness probe failed: HTTP probe failed with statuscode: 404$/,
+    },
+    {
+      kind: 'tcp-socket',
+      script: `httpd -p 8080; ${FOREVER}`,
+      probe: { tcpSocket: { port: 8080 } },
+      worse: 'kill $(pidof httpd)',
+      better: 'httpd -p 8080',
+      words: /^Readiness probe failed: dial tcp \d+\.\d+\.\d+\.\d+:8080: connect: connection refused$/,
+    },
+  ];
+
+  test.each(kinds)('by $kind turns with the container, both ways, without a restart', async (each) => {
+    const name = `ready-${each.kind}`;
+    const ports = [{ name: 'site', containerPort: 8080 }];
+    await apply(lab, shellPod(name, each.script, {}, { ports, readinessProbe: { ...each.probe, ...often } }));
+    await ready(lab, name);
+    await inside(name, each.worse);
+    const pod = await podWhen(lab, name, 'not ready', unready);
+    expect(condition(pod, 'Ready')).toMatchObject({
+      reason: 'ContainersNotReady',
+      message: 'containers with unready status: [main]',
+    });
+    const event = await eventWhen(lab, name, 'Unhealthy', each.words);
+    expect(event.involvedObject.fieldPath).toBe('spec.containers{main}');
+    expect(await lab.kubectl('describe', 'pod', name)).toContain('Readiness probe failed: ');
+    await inside(name, each.better);
+    const again = await ready(lab, name);
+    expect(container(again)).toMatchObject({ restartCount: 0, started: true, ready: true });
+    await remove(name);
+  });
+
+  test('by grpc turns with what the health service says', async () => {
+    let serving = true;
+    const server = new GrpcServer();
+    const { Health } = loadProto('grpc-health').grpc.health.v1;
+    server.addService(Health.service, {
+      Check: (call: { request: { service: string } }, reply: (error: object | null, value?: object) => void) =>
+        reply(null, { status: serving && call.request.service === 'shop' ? 'SERVING' : 'NOT_SERVING' }),
+    });
+    const port = await new Promise<number>((resolve, reject) => {
+      server.bindAsync('0.0.0.0:0', ServerCredentials.createInsecure(), (error, bound) =>
+        error === null ? resolve(bound) : reject(error),
+      );
+    });
+    try {
+      const readinessProbe = { grpc: { port, service: 'shop' }, ...often };
+      await apply(lab, shellPod('ready-grpc', FOREVER, { hostNetwork: true }, { readinessProbe }));
+      await ready(lab, 'ready-grpc');
+      serving = false;
+      await podWhen(lab, 'ready-grpc', 'not ready', unready);
+      await eventWhen(
+        lab,
+        'ready-grpc',
+        'Unhealthy',
+        /^Readiness probe failed: service unhealthy \(responded with "NOT_SERVING"\)$/,
+      );
+      serving = true;
+      await ready(lab, 'ready-grpc');
+      await remove('ready-grpc');
+    } finally {
+      server.forceShutdown();
+    }
+  });
+
+  test('reaches the API server long before the next probe would run', async () => {
+    const readinessProbe = { exec: { command: ['cat', '/ok'] }, ...often };
+    await apply(lab, shellPod('flip', FOREVER, {}, { readinessProbe }));
+    await podWhen(lab, 'flip', 'not ready', unready);
+    await inside('flip', 'touch /ok');
+    const pod = await ready(lab, 'flip');
+    const delays = await eventually('the write after the probe that turned it', async () => {
+      const own = (await spans(lab)).filter((span) => span.pod?.uid === pod.metadata.uid);
+      const turned = own.find((span) => span.kind === 'probe' && span.attributes['result'] === 'success');
+      if (turned === undefined) return undefined;
+      const result = turned.start + turned.durationMs;
+      const written = own.find((span) => isStatusWrite(span) && span.start + span.durationMs > result);
+      return written === undefined ? undefined : { ms: written.start + written.durationMs - result };
+    });
+    console.log(`readiness flip to API: ${delays.ms.toFixed(1)} ms`);
+    expect(delays.ms).toBeLessThan((often.periodSeconds * 1000) / 4);
+    await remove('flip');
+  });
+});
+
+/** Resident memory of the lab's agent, in KiB. */
+async function agentMemory(): Promise<number> {
+  const agent = (await labProcesses(lab.root)).find(({ argv }) => argv.includes('agent'));
+  if (agent === undefined) throw new Error('the lab has no agent');
+  const status = await readFile(`/proc/${agent.pid}/status`, 'utf8');
+  return Number(/VmRSS:\s+(\d+)/.exec(status)?.[1]);
+}
+
+function isStatusWrite(span: Span): boolean {
+  return span.kind === 'api' && span.name.startsWith('PATCH');
+}
+
+describe('liveness', () => {
+  test('that fails has the container restarted, killed right after the deciding result', async () => {
+    const livenessProbe = { exec: { command: ['cat', '/ok'] }, periodSeconds: 1, failureThreshold: 2 };
+    await apply(lab, shellPod('sick', `touch /ok; ${FOREVER}`, {}, { livenessProbe }));
+    const before = await ready(lab, 'sick');
+    await inside('sick', 'rm /ok');
+    const pod = await podWhen(lab, 'sick', 'restarted', (now) => container(now).restartCount === 1 && isReady(now));
+    expect(container(pod).containerID).not.toBe(container(before).containerID);
+    expect(container(pod).lastState?.terminated).toMatchObject({ exitCode: 0, reason: 'Completed' });
+    await eventWhen(lab, 'sick', 'Unhealthy', /^Liveness probe failed: cat: can't open '\/ok'/);
+    await eventWhen(lab, 'sick', 'Killing', /^Container main failed liveness probe, will be restarted$/);
+    const own = (await spans(lab)).filter((span) => span.pod?.uid === pod.metadata.uid);
+    const failures = own.filter((span) => span.kind === 'probe' && span.attributes['result'] === 'failure');
+    const kill = own.find((span) => span.kind === 'cri' && span.name === 'StopContainer');
+    const [first, deciding] = failures;
+    if (first === undefined || deciding === undefined || kill === undefined) throw new Error('no spans of the kill');
+    const late = kill.start - (deciding.start + deciding.durationMs);
+    console.log(`liveness failure to StopContainer: ${late.toFixed(1)} ms`);
+    expect(late).toBeGreaterThanOrEqual(0);
+    // Well within the time between two probes, whatever else the machine is doing.
+    expect(late).toBeLessThan((deciding.start - first.start) / 2);
+    await remove('sick');
+  });
+
+  test.each([
+    [
+      'http-get',
+      { httpGet: { path: '/ok', port: 8080 } },
+      /^Liveness probe failed: HTTP probe failed with statuscode: 404$/,
+    ],
+    ['tcp-socket', { tcpSocket: { port: 8081 } }, /^Liveness probe failed: dial tcp .*: connect: connection refused$/],
+  ])('by %s restarts the container as well', async (kind, probe, words) => {
+    const name = `sick-${kind}`;
+    const script = 'mkdir -p /www; exec httpd -f -p 8080 -h /www';
+    const livenessProbe = { ...probe, ...often, initialDelaySeconds: 1 };
+    await apply(lab, shellPod(name, script, {}, { livenessProbe }));
+    await podWhen(lab, name, 'restarted', (pod) => container(pod).restartCount >= 1);
+    await eventWhen(lab, name, 'Unhealthy', words);
+    await remove(name);
+  });
+
+  test('by a command that never ends is a failure when its time is over, and the command is killed', async () => {
+    const livenessProbe = { exec: { command: ['sleep', '4321'] }, timeoutSeconds: 1, ...often };
+    await apply(lab, shellPod('slow', FOREVER, {}, { livenessProbe: { ...livenessProbe, failureThreshold: 100 } }));
+    await eventWhen(lab, 'slow', 'Unhealthy', /^Liveness probe failed: command "sleep 4321" timed out$/);
+    await eventually('no more than one command left behind', async () => {
+      const running = await lab.kubectl('exec', 'slow', '--', 'sh', '-c', 'ps | grep -c "[s]leep 4321" || true');
+      return Number(running) <= 1 ? true : undefined;
+    });
+    await remove('slow');
+  });
+
+  test('that prints a lot is shown only up to its limit', async () => {
+    const command = ['sh', '-c', 'head -c 3000000 /dev/zero | tr "\\0" x; exit 1'];
+    const livenessProbe = { exec: { command }, ...often, failureThreshold: 100 };
+    await apply(lab, shellPod('loud', FOREVER, {}, { livenessProbe }));
+    const event = await eventWhen(lab, 'loud', 'Unhealthy', /^Liveness probe failed: x/);
+    expect(event.message).toBe(`Liveness probe failed: ${'x'.repeat(10 * 1024)}`);
+    await remove('loud');
+  });
+
+  test('that prints for ever is ended when its time is over, and the agent does not grow with it', async () => {
+    const before = await agentMemory();
+    const livenessProbe = { exec: { command: ['yes', 'x'.repeat(1000)] }, timeoutSeconds: 1, ...often };
+    await apply(lab, shellPod('endless', FOREVER, {}, { livenessProbe: { ...livenessProbe, failureThreshold: 100 } }));
+    await eventually('several runs', async () => {
+      const words = /^Liveness probe failed: command "yes x+" timed out$/;
+      const event = (await eventsOf(lab, 'endless')).find(({ message }) => words.test(message ?? ''));
+      return (event?.count ?? 0) >= 3 ? true : undefined;
+    });
+    expect((await agentMemory()) / before).toBeLessThan(1.5);
+    await remove('endless');
+  });
+});
+
+describe('startup', () => {
+  test('holds the others back until it succeeds', async () => {
+    const startupProbe = { exec: { command: ['cat', '/up'] }, periodSeconds: 1, failureThreshold: 60 };
+    const livenessProbe = { exec: { command: ['cat', '/up'] }, ...often };
+    const readinessProbe = { exec: { command: ['true'] }, ...often };
+    await apply(lab, shellPod('slow-start', FOREVER, {}, { startupProbe, livenessProbe, readinessProbe }));
+    await eventWhen(lab, 'slow-start', 'Unhealthy', /^Startup probe failed: cat: can't open '\/up'/);
+    expect(container(await getPod(lab, 'slow-start'))).toMatchObject({ started: false, ready: false, restartCount: 0 });
+    await inside('slow-start', 'touch /up');
+    const pod = await ready(lab, 'slow-start');
+    expect(container(pod)).toMatchObject({ started: true, restartCount: 0 });
+    const messages = (await eventsOf(lab, 'slow-start')).map(({ message }) => message ?? '');
+    expect(messages.filter((message) => /^(Liveness|Readiness) probe failed/.test(message))).toEqual([]);
+    await remove('slow-start');
+  });
+
+  test('of a native sidecar holds back the containers after it', async () => {
+    const startupProbe = { exec: { command: ['cat', '/up'] }, periodSeconds: 1, failureThreshold: 60 };
+    const initContainers = [
+      {
+        name: 'main',
+        image: 'busybox:stable',
+        command: ['sh', '-c', FOREVER],
+        restartPolicy: 'Always',
+        startupProbe,
+      },
+    ];
+    const containers = [{ name: 'app', image: 'busybox:stable', command: ['sh', '-c', FOREVER] }];
+    await apply(lab, shellPod('behind', FOREVER, { initContainers, containers }));
+    await eventWhen(lab, 'behind', 'Unhealthy', /^Startup probe failed/);
+    expect(container(await getPod(lab, 'behind'), 'app').state?.waiting?.reason).toBe('PodInitializing');
+    await inside('behind', 'touch /up');
+    const pod = await ready(lab, 'behind');
+    expect(container(pod, 'app').state?.running).toBeDefined();
+    await remove('behind');
+  });
+});
