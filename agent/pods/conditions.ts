@@ -2,6 +2,7 @@
 // PodScheduled, with its reasons and messages. Conditions of other writers are carried along untouched. Pure.
 
 import type { Container, ContainerStatus, Pod, PodCondition, PodStatus } from '../../client/types.ts';
+import { type PodEnd, TERMINATION_BY_KUBELET } from '../ports/pod-end.ts';
 import { goList, rfc3339 } from './format.ts';
 import type { PodPhase } from './phase.ts';
 import { isSidecar } from './restart-policy.ts';
@@ -17,6 +18,13 @@ export const OWNED_CONDITIONS: ReadonlySet<string> = new Set([
   'PodResizeInProgress',
 ]);
 
+/** DisruptionTarget has many writers; only what the node itself says of it is its own. */
+export function isOwnedCondition({ type, reason }: PodCondition): boolean {
+  return OWNED_CONDITIONS.has(type) || (type === DISRUPTION_TARGET && reason === TERMINATION_BY_KUBELET);
+}
+
+const DISRUPTION_TARGET = 'DisruptionTarget';
+
 export interface ConditionFacts {
   readonly pod: Pod;
   readonly phase: PodPhase;
@@ -25,6 +33,8 @@ export interface ConditionFacts {
   /** The pod has the sandbox it needs, with its network. */
   readonly sandboxReady: boolean;
   readonly previous: PodStatus | undefined;
+  /** Why the node itself ended the pod, if it did: becomes DisruptionTarget. */
+  readonly disruption?: PodEnd['disruption'] | undefined;
   /** Epoch ms. */
   readonly now: number;
 }
@@ -99,6 +109,9 @@ export function computeConditions(facts: ConditionFacts): PodCondition[] {
     ['Ready', ready(facts, ofContainers)],
     ['ContainersReady', ofContainers],
     ['PodScheduled', { status: 'True' }],
+    ...(facts.disruption === undefined
+      ? []
+      : [[DISRUPTION_TARGET, { status: 'True', ...facts.disruption }] satisfies [string, Verdict]]),
   ];
   const known = [...(previous?.conditions ?? []), ...(pod.status?.conditions ?? [])];
   const owned = verdicts.map(([type, verdict]): PodCondition => {
@@ -106,6 +119,7 @@ export function computeConditions(facts: ConditionFacts): PodCondition[] {
     const since = before?.status === verdict.status ? before.lastTransitionTime : undefined;
     return { type, ...verdict, lastTransitionTime: since ?? rfc3339(now) };
   });
-  const others = (pod.status?.conditions ?? []).filter((condition) => !OWNED_CONDITIONS.has(condition.type));
+  const written = new Set(verdicts.map(([type]) => type));
+  const others = (pod.status?.conditions ?? []).filter(({ type }) => !OWNED_CONDITIONS.has(type) && !written.has(type));
   return [...others, ...owned];
 }

@@ -6,6 +6,7 @@ import type { Clock } from '../../lib/clock.ts';
 import type { Tracer } from '../../lib/trace.ts';
 import type { EventRecorder, ObjectReader, PodApi, PodSource } from '../ports/api.ts';
 import type { PodCgroups, PodVolumes } from '../ports/node.ts';
+import type { PodEnd } from '../ports/pod-end.ts';
 import type { PodProbes } from '../ports/probes.ts';
 import type { ContainerId, ContainerRuntime, PodSnapshot, PodUID } from '../ports/runtime.ts';
 
@@ -118,6 +119,12 @@ export interface PodsAgent {
   ): ContainerId | undefined;
   /** The server showed what is written of a pod elsewhere than in its source: the mirror of a static pod changed. */
   statusSeen(pod: Pod): void;
+  /** Pods that use resources of the node and have not ended. */
+  activePods(): readonly Pod[];
+  /** Ends a pod for a reason of the node's own; resolves when nothing runs and what it used is given back. */
+  endPod(uid: string, end: PodEnd): Promise<void>;
+  /** Removes what pods that have ended left in the runtime. */
+  removeEnded(): Promise<void>;
   /** Makes the pod's worker look again. */
   wake(uid: PodUID, cause: string): void;
 }

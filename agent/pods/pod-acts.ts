@@ -22,6 +22,8 @@ import type { WorkerContext } from './worker-context.ts';
 export interface ActsHost {
   readonly ref: PodRef;
   readonly pod: Pod;
+  /** The most seconds that a container may take to stop, where the node has little time itself. */
+  readonly grantedSeconds: number | undefined;
   previous(): PodStatus | undefined;
   wake(cause: string): void;
   wakeAt(epochMs: number): void;
@@ -122,7 +124,7 @@ export class PodActs {
         instance,
         spec,
         message,
-        graceSeconds: gracePeriodSeconds(pod, spec, reason),
+        graceSeconds: gracePeriodSeconds(pod, spec, reason, this.#host.grantedSeconds),
         after: reason === 'podEnds' ? stopsAfter(pod, instance.name) : new Set(),
         podIP: this.#host.previous()?.podIP,
       });

@@ -6,6 +6,7 @@ import { type BackoffEntry, nextBackoff } from '../../lib/backoff.ts';
 import type { Timer } from '../../lib/clock.ts';
 import { errorMessage } from '../../lib/errors.ts';
 import type { PodSource } from '../ports/api.ts';
+import { type PodEnd, TERMINATION_BY_KUBELET } from '../ports/pod-end.ts';
 import type { ContainerId, PodSnapshot, PodUID } from '../ports/runtime.ts';
 import { isStaticPod } from '../ports/static-pods.ts';
 import { podReference } from './events.ts';
@@ -16,6 +17,11 @@ import { rejectedStatus } from './status.ts';
 import { PodWorker } from './worker.ts';
 import { createWorkerContext, type WorkerContext } from './worker-context.ts';
 
+const PREEMPTED = {
+  reason: TERMINATION_BY_KUBELET,
+  message: 'Pod was preempted by Kubelet to accommodate a critical pod.',
+};
+
 export class PodManager implements PodsAgent {
   readonly #sources: readonly PodSource[];
   readonly #context: WorkerContext;
@@ -25,6 +31,8 @@ export class PodManager implements PodsAgent {
   #atStart: ReadonlySet<string> | undefined;
   /** Pods that are being ended to make room for a critical one; nothing else is admitted until they have. */
   readonly #preempted = new Set<string>();
+  /** Whoever waits for a pod to use nothing any more. */
+  readonly #whenEnded = new Map<string, (() => void)[]>();
   #unsubscribe: (() => void)[] = [];
   #stopped = false;
   #timer: Timer | undefined;
@@ -87,6 +95,25 @@ export class PodManager implements PodsAgent {
 
   statusSeen(pod: Pod): void {
     this.#context.statuses.podSeen(pod);
+  }
+
+  activePods(): readonly Pod[] {
+    return [...this.#workers.values()]
+      .filter((worker) => worker.active && !isTerminalPhase(worker.previous()?.phase))
+      .map((worker) => worker.pod);
+  }
+
+  endPod(uid: string, end: PodEnd): Promise<void> {
+    const worker = this.#workers.get(uid);
+    if (worker === undefined || !worker.active) return Promise.resolve();
+    const { promise, resolve } = Promise.withResolvers<void>();
+    this.#whenEnded.set(uid, [...(this.#whenEnded.get(uid) ?? []), resolve]);
+    worker.fail(end);
+    return promise;
+  }
+
+  async removeEnded(): Promise<void> {
+    await Promise.all([...this.#workers.values()].map((worker) => worker.dropRemains()));
   }
 
   wake(uid: PodUID, cause: string): void {
@@ -187,19 +214,19 @@ export class PodManager implements PodsAgent {
       const { uid } = victim.metadata;
       this.#preempted.add(uid);
       this.#context.recorder.event(podReference(victim), 'Warning', 'Preempting', message);
-      this.#workers.get(uid)?.fail({ reason: 'Preempting', message });
+      this.#workers.get(uid)?.fail({ reason: 'Preempting', message, disruption: PREEMPTED });
     }
   }
 
   /** The pod uses nothing of the node any more. */
   #workerEnded(uid: string): void {
+    for (const resolve of this.#whenEnded.get(uid) ?? []) resolve();
+    this.#whenEnded.delete(uid);
     if (this.#preempted.delete(uid) && this.#preempted.size === 0) this.#reconcile();
   }
 
   #admit(pod: Pod): PodRefusal | PodPreemption | undefined {
-    const others = [...this.#workers.values()]
-      .filter((worker) => worker.active && !isTerminalPhase(worker.previous()?.phase))
-      .map((worker) => worker.pod);
+    const others = this.activePods();
     for (const admit of this.#context.config.admit) {
       const refusal = admit(pod, others);
       if (refusal !== undefined) return refusal;

@@ -3,7 +3,7 @@
 
 import type { PodCondition, PodStatus } from '../../client/types.ts';
 import type { StatusPatch } from '../ports/api.ts';
-import { OWNED_CONDITIONS } from './conditions.ts';
+import { isOwnedCondition, OWNED_CONDITIONS } from './conditions.ts';
 
 /** Fields replaced as a whole. */
 const PLAIN = [
@@ -40,7 +40,7 @@ export function sameValue(a: unknown, b: unknown): boolean {
 
 function conditionPatch(base: readonly PodCondition[], desired: readonly PodCondition[]): unknown[] {
   const changed = desired.filter((condition) => {
-    if (!OWNED_CONDITIONS.has(condition.type)) return false;
+    if (!isOwnedCondition(condition)) return false;
     return !sameValue(
       condition,
       base.find((other) => other.type === condition.type),

@@ -2,6 +2,7 @@
 // the status manager's part.
 
 import type { Pod, PodStatus } from '../../client/types.ts';
+import type { PodEnd } from '../ports/pod-end.ts';
 import { podQOSClass } from '../ports/pod-resources.ts';
 import type { ProbeResults } from '../ports/probes.ts';
 import type { PodSnapshot } from '../ports/runtime.ts';
@@ -29,7 +30,7 @@ export interface PodStatusFacts {
   /** No container of the pod runs, and none will be started again whatever policy says. */
   readonly over: boolean;
   /** The agent ends the pod for a reason of its own (eviction, deadline, admission): it is Failed, and this is why. */
-  readonly failure?: WaitingReason;
+  readonly failure?: PodEnd;
   /** Epoch ms. */
   readonly now: number;
 }
@@ -81,7 +82,16 @@ export function computePodStatus(facts: PodStatusFacts): PodStatus {
   return {
     ...(generation === undefined ? {} : { observedGeneration: generation }),
     phase,
-    conditions: computeConditions({ pod, phase, regular, init, sandboxReady, previous, now }),
+    conditions: computeConditions({
+      pod,
+      phase,
+      regular,
+      init,
+      sandboxReady,
+      previous,
+      disruption: failure?.disruption,
+      now,
+    }),
     ...(reason === undefined ? {} : { reason }),
     ...(message === undefined ? {} : { message }),
     ...(hostIPs[0] === undefined ? {} : { hostIP: hostIPs[0], hostIPs: hostIPs.map((ip) => ({ ip })) }),

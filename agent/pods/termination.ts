@@ -14,9 +14,18 @@ const DEFAULT_GRACE_SECONDS = 30;
 
 /**
  * Seconds a container gets to end by itself. A deletion's own period comes first; a failed probe may have one; else
- * the pod's.
+ * the pod's. A node that must have the room grants no more than `granted`.
  */
-export function gracePeriodSeconds(pod: Pod, container: Container | undefined, reason: KillReason | 'podEnds'): number {
+export function gracePeriodSeconds(
+  pod: Pod,
+  container: Container | undefined,
+  reason: KillReason | 'podEnds',
+  granted = Number.POSITIVE_INFINITY,
+): number {
+  return Math.min(granted, ownGracePeriodSeconds(pod, container, reason));
+}
+
+function ownGracePeriodSeconds(pod: Pod, container: Container | undefined, reason: KillReason | 'podEnds'): number {
   const { deletionGracePeriodSeconds, deletionTimestamp } = pod.metadata;
   if (deletionTimestamp !== undefined && deletionGracePeriodSeconds !== undefined) return deletionGracePeriodSeconds;
   const probe =

@@ -5,9 +5,9 @@
 import type { Pod, PodStatus } from '../../client/types.ts';
 import type { Timer } from '../../lib/clock.ts';
 import { errorMessage } from '../../lib/errors.ts';
+import type { PodEnd } from '../ports/pod-end.ts';
 import type { PodLifecycleEvent, PodRef, PodSnapshot, SandboxId } from '../ports/runtime.ts';
 import { computePodActions, type PodActions } from './actions.ts';
-import type { WaitingReason } from './container-status.ts';
 import { activeDeadline } from './deadline.ts';
 import { containerReference, podReference } from './events.ts';
 import { rpcMessage } from './format.ts';
@@ -48,7 +48,7 @@ export class PodWorker implements ActsHost {
   #snapshot: PodSnapshot | undefined;
   #spareLook: boolean;
   /** Why the agent itself ends the pod. */
-  #failure: WaitingReason | undefined;
+  #failure: PodEnd | undefined;
   /** No source wants the pod any more. */
   #unwanted = false;
 
@@ -86,6 +86,10 @@ export class PodWorker implements ActsHost {
   get gone(): boolean {
     return this.#mode === 'gone';
   }
+  /** Seconds that the node grants a pod that it ends itself. */
+  get grantedSeconds(): number | undefined {
+    return this.#failure?.graceSeconds;
+  }
   /** Whether the pod still uses resources of the node. */
   get active(): boolean {
     return this.#mode === 'running' || this.#mode === 'terminating';
@@ -103,7 +107,7 @@ export class PodWorker implements ActsHost {
     this.#context.statuses.podSeen(pod);
     const grace = pod.metadata.deletionGracePeriodSeconds;
     if (this.#mode === 'terminating' && grace !== before.metadata.deletionGracePeriodSeconds) {
-      this.#acts.killer.shortenAll(gracePeriodSeconds(pod, undefined, 'podEnds'));
+      this.#acts.killer.shortenAll(gracePeriodSeconds(pod, undefined, 'podEnds', this.grantedSeconds));
     }
     if (asksForMore(before, pod)) this.wake(cause);
   }
@@ -116,9 +120,17 @@ export class PodWorker implements ActsHost {
   }
 
   /** Ends the pod for a reason of the node's own; its phase becomes Failed. */
-  fail(failure: WaitingReason): void {
+  fail(failure: PodEnd): void {
     this.#failure ??= failure;
+    const { graceSeconds } = failure;
+    // A pod that was on its way out already goes faster now.
+    if (this.#mode === 'terminating' && graceSeconds !== undefined) this.#acts.killer.shortenAll(graceSeconds);
     this.wake(failure.reason);
+  }
+
+  /** Removes what a pod that has ended keeps in the runtime for its logs, where the disk is wanted for better. */
+  async dropRemains(): Promise<void> {
+    if (this.#mode === 'ended') await this.#removeFromRuntime(await this.#observe());
   }
 
   /** Something happened in the runtime. */

@@ -8,7 +8,7 @@ import { ephemeralStorageLimit, ephemeralStorageRequest, rankPods } from '../../
 import { type PressureCondition, parseThresholds, type Signal } from '../../../../agent/eviction/thresholds.ts';
 import type { DiskLayout, PodUsage } from '../../../../agent/eviction/types.ts';
 import type { Pod } from '../../../../client/types.ts';
-import { disk, MI, makePod, type PodShape, usage } from './support.ts';
+import { disk, MI, makePod, type PodShape, type Resources, usage } from './support.ts';
 
 function rank(signal: Signal, pods: readonly (readonly [Pod, PodUsage | undefined])[], layout: DiskLayout = 'shared') {
   const used = new Map(pods);
