@@ -37,8 +37,19 @@ export function isCurrent(cached: ContainerSnapshot, state: ContainerSnapshot['s
   return cached.state === state && (state === 'running' || state === 'created');
 }
 
-function newestFirst<T extends { readonly createdAt: number }>(items: T[]): T[] {
-  return items.sort((a, b) => b.createdAt - a.createdAt);
+interface Aged {
+  readonly createdAt: number;
+  readonly attempt?: number;
+  readonly restartCount?: number;
+}
+
+function attemptOf({ attempt, restartCount }: Aged): number {
+  return attempt ?? restartCount ?? 0;
+}
+
+/** The attempt counts before the time: a clock that was set back must not make an old instance the newest. */
+function newestFirst<T extends Aged>(items: T[]): T[] {
+  return items.sort((a, b) => attemptOf(b) - attemptOf(a) || b.createdAt - a.createdAt);
 }
 
 interface CachedContainer {

@@ -189,8 +189,10 @@ export class FakeRuntime implements ContainerRuntime {
   }
 
   #snapshot(pod: PodRef): PodSnapshot {
-    const newestFirst = <T extends { createdAt: number }>(items: T[]): T[] =>
-      items.sort((a, b) => b.createdAt - a.createdAt);
+    type Aged = { createdAt: number; attempt?: number; restartCount?: number };
+    const attemptOf = ({ attempt, restartCount }: Aged): number => attempt ?? restartCount ?? 0;
+    const newestFirst = <T extends Aged>(items: T[]): T[] =>
+      items.sort((a, b) => attemptOf(b) - attemptOf(a) || b.createdAt - a.createdAt);
     return structuredClone({
       pod,
       sandboxes: newestFirst([...this.sandboxes.values()].filter((sandbox) => sandbox.pod.uid === pod.uid).reverse()),
