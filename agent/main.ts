@@ -26,6 +26,7 @@ import { cgroupLayout, nodeSettings, podsAllocatable } from './node-settings.ts'
 import { createPodsAgent } from './pods/pods-agent.ts';
 import type { PodNetwork } from './ports/node.ts';
 import type { ContainerRuntime } from './ports/runtime.ts';
+import { createNodePressure } from './pressure.ts';
 import { createPodProbes } from './probes/pod-probes.ts';
 import { askCgroupDriver } from './runtime/cgroup-driver.ts';
 import { createCriRuntime } from './runtime/cri-runtime.ts';
@@ -123,6 +124,18 @@ export async function runAgent(options: AgentOptions, signal: AbortSignal): Prom
       log('warn', `volumes of pod ${pod.metadata.namespace}/${pod.metadata.name} were not refreshed: ${error.message}`),
   });
   const probes = createPodProbes({ runtime, recorder, clock, tracer, hostIPs: () => nodeIPs });
+  const { eviction, images } = createNodePressure({
+    options,
+    clock,
+    log,
+    recorder,
+    runtime,
+    pods: () => pods,
+    layout,
+    cgroupVersion: cgroups.version,
+    memoryCapacityBytes: facts.memoryBytes,
+    onChange: () => node?.wake(),
+  });
   const pods = createPodsAgent({
     runtime,
     cgroups,
@@ -140,12 +153,15 @@ export async function runAgent(options: AgentOptions, signal: AbortSignal): Prom
       serializeImagePulls: config.serializeImagePulls,
       maxParallelImagePulls: config.maxParallelImagePulls ?? 0,
       resyncMs: config.syncFrequency,
-      admit: createAdmission({
-        node: () => cluster.node(),
-        kernelVersion: facts.kernelVersion,
-        allowedUnsafeSysctls: config.allowedUnsafeSysctls,
-        appArmor: await appArmorEnabled(),
-      }),
+      admit: [
+        eviction.admit,
+        ...createAdmission({
+          node: () => cluster.node(),
+          kernelVersion: facts.kernelVersion,
+          allowedUnsafeSysctls: config.allowedUnsafeSysctls,
+          appArmor: await appArmorEnabled(),
+        }),
+      ],
     },
     log,
   });
@@ -181,6 +197,7 @@ export async function runAgent(options: AgentOptions, signal: AbortSignal): Prom
           clock,
           log,
           facts,
+          pressure: () => eviction.pressure(),
         });
 
   const rotation = new LogRotation({
@@ -209,6 +226,8 @@ export async function runAgent(options: AgentOptions, signal: AbortSignal): Prom
   cluster.start(pods);
   pods.start();
   rotation.start();
+  void eviction.run(signal);
+  void images.run(signal);
   log('info', 'the agent runs', { node: nodeName, addresses: nodeIPs, port: server?.port, root: options.rootDir });
   try {
     await (node === undefined ? aborted(signal) : node.run(signal));

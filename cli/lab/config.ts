@@ -63,6 +63,16 @@ export function renderKubeletConfiguration(paths: LabPaths, choice: KubeletChoic
     // Images are built here or come from one registry: nothing is gained by pulling them one by one.
     serializeImagePulls: false,
     maxParallelImagePulls: 3,
+    // The machine's disk is its owner's, and images that were built here cannot be pulled again: a lab neither collects
+    // them nor ends pods because the disk is rather full. `more` says otherwise.
+    imageGCHighThresholdPercent: 100,
+    evictionHard: {
+      'memory.available': '100Mi',
+      'nodefs.available': '0%',
+      'nodefs.inodesFree': '0%',
+      'imagefs.available': '0%',
+      'imagefs.inodesFree': '0%',
+    },
     ...choice.more,
   });
 }
