@@ -1,0 +1,66 @@
+// Limits on local storage on a real node: what a pod has written is measured on disk and by the runtime, the pod that
+// wrote too much is ended, and the one beside it is not.
+
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { startLab, type TestLab } from '../support/lab.ts';
+import { apply, eventsOf, eventually, getPod } from './harness.ts';
+
+let lab: TestLab;
+
+function writer(name: string, command: string, more: Record<string, unknown>, container: Record<string, unknown>) {
+  return {
+    apiVersion: 'v1',
+    kind: 'Pod',
+    metadata: { name, namespace: 'default' },
+    spec: {
+      ...more,
+      containers: [
+        { name: 'c', image: 'busybox:stable', command: ['sh', '-c', `${command}; sleep 3600`], ...container },
+      ],
+    },
+  };
+}
+
+const VOLUME = {
+  volumes: [{ name: 'x', emptyDir: { sizeLimit: '1Mi' } }],
+};
+const MOUNT = { volumeMounts: [{ name: 'x', mountPath: '/x' }] };
+const LIMIT = { resources: { limits: { 'ephemeral-storage': '1Mi' } } };
+
+beforeAll(async () => {
+  lab = await startLab();
+  await apply(lab, writer('full-volume', 'dd if=/dev/zero of=/x/f bs=1M count=5', VOLUME, MOUNT));
+  await apply(lab, writer('full-layer', 'dd if=/dev/zero of=/f bs=1M count=5', {}, LIMIT));
+  await apply(lab, writer('modest', 'echo hello > /x/f', VOLUME, { ...MOUNT, ...LIMIT }));
+}, 120_000);
+
+afterAll(async () => {
+  await lab?.stop();
+}, 60_000);
+
+test.each([
+  ['full-volume', 'Usage of EmptyDir volume "x" exceeds the limit "1Mi". '],
+  ['full-layer', 'Pod ephemeral local storage usage exceeds the total limit of containers 1Mi. '],
+])(
+  '%s is evicted with the kubelet’s words',
+  async (name, message) => {
+    const pod = await eventually(
+      `${name} to fail`,
+      async () => {
+        const found = await getPod(lab, name);
+        return found.status?.phase === 'Failed' ? found : undefined;
+      },
+      60_000,
+    );
+    expect(pod.status).toMatchObject({ reason: 'Evicted', message });
+    expect(pod.status?.conditions?.map(({ type }) => type)).not.toContain('DisruptionTarget');
+    await eventually(`the event of ${name}`, async () =>
+      (await eventsOf(lab, name)).find((event) => event.reason === 'Evicted' && event.message === message),
+    );
+  },
+  90_000,
+);
+
+test('a pod that keeps to its limits goes on running', async () => {
+  expect((await getPod(lab, 'modest')).status?.phase).toBe('Running');
+});
