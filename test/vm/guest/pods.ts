@@ -132,7 +132,7 @@ async function checkLimits(cluster: Cluster): Promise<void> {
     return compare(
       {
         ...cgroupFiles(pod, 'cpu.weight', 'cpu.max', 'memory.max', 'pids.max'),
-        ...cgroupFiles(container, 'cpu.weight', 'cpu.max', 'memory.max'),
+        ...cgroupFiles(container, 'cpu.weight', 'cpu.max', 'memory.max', 'memory.oom.group', 'memory.swap.max'),
       },
       {
         [`${cgroupDirectory(pod)}/cpu.weight`]: '4',
@@ -142,6 +142,9 @@ async function checkLimits(cluster: Cluster): Promise<void> {
         [`${cgroupDirectory(container)}/cpu.weight`]: '4',
         [`${cgroupDirectory(container)}/cpu.max`]: '30000 100000',
         [`${cgroupDirectory(container)}/memory.max`]: String(40 * 2 ** 20),
+        // A container's processes die together, and none is swapped out.
+        [`${cgroupDirectory(container)}/memory.oom.group`]: '1',
+        [`${cgroupDirectory(container)}/memory.swap.max`]: '0',
       },
     );
   });
