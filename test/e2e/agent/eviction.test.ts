@@ -2,6 +2,9 @@
 // wrote too much is ended, and the one beside it is not.
 
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { CriClient } from '../../../agent/runtime/cri-client.ts';
+import { createRuntimeUsage } from '../../../agent/runtime/usage.ts';
+import { Tracer } from '../../../lib/trace.ts';
 import { startLab, type TestLab } from '../support/lab.ts';
 import { apply, eventsOf, eventually, getPod } from './harness.ts';
 
@@ -63,4 +66,25 @@ test.each([
 
 test('a pod that keeps to its limits goes on running', async () => {
   expect((await getPod(lab, 'modest')).status?.phase).toBe('Running');
+});
+
+test('the runtime names the images that must stay: those of containers, and the sandboxes’', async () => {
+  const endpoint = `unix://${lab.paths.containerd.socket}`;
+  const client = new CriClient(endpoint, endpoint, new Tracer());
+  try {
+    const usage = createRuntimeUsage(client, 10_000);
+    const inUse = await usage.imagesInUse();
+    const { images } = await client.call(client.images, 'ListImages', {}, { deadlineMs: 10_000 });
+    const used = images.filter(({ id, repo_tags }) => [id, ...repo_tags].some((name) => inUse.includes(name)));
+    const tags = used.flatMap(({ repo_tags }) => repo_tags);
+    expect(tags.some((tag) => tag.includes('busybox'))).toBe(true);
+    expect(tags.some((tag) => tag.includes('pause'))).toBe(true);
+    expect(tags.some((tag) => tag.includes('nginx'))).toBe(false);
+    expect((await usage.imageFsPaths()).image).toMatch(/snapshotter/);
+    const stats = await usage.containerStats();
+    const { uid } = (await getPod(lab, 'modest')).metadata;
+    expect(stats.find(({ podUID }) => podUID === uid)).toMatchObject({ name: 'c', restartCount: 0 });
+  } finally {
+    client.close();
+  }
 });
