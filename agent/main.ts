@@ -89,7 +89,9 @@ export async function runAgent(options: AgentOptions, signal: AbortSignal): Prom
     tracer,
     clock,
     ...(layout.driver === 'systemd' ? { slices: createSystemdSlices({ tracer, run: programs.exec }) } : {}),
-    allocatable: podsAllocatable(allocatable),
+    // What eviction keeps free is not cut off by the kernel: pods are ended before they get there.
+    allocatable: podsAllocatable(allocatableOf(capacityOf(facts, config), { ...config, evictionHard: {} })),
+    enforceNodeAllocatable: config.enforceNodeAllocatable.includes('pods'),
     cpuCFSQuota: config.cpuCFSQuota,
     cpuCFSQuotaPeriodUs: config.cpuCFSQuotaPeriod * 1000,
     podPidsLimit: config.podPidsLimit,
