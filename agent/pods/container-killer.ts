@@ -157,7 +157,8 @@ export class ContainerKiller {
   async #stop(id: ContainerId, kill: Kill): Promise<void> {
     const calls: Promise<void>[] = [];
     for (;;) {
-      const seconds = Math.max(MINIMUM_GRACE_SECONDS, Math.trunc(this.#remainingMs(kill) / 1000));
+      // CRI counts whole seconds. Only whole seconds that are over count against the grace period, as in the kubelet.
+      const seconds = Math.max(MINIMUM_GRACE_SECONDS, Math.ceil(this.#remainingMs(kill) / 1000));
       const { signal } = kill.shortened;
       calls.push(this.#options.runtime.stopContainer(id, seconds));
       try {

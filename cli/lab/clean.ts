@@ -2,7 +2,7 @@
 // server and a containerd that are gone. Every step looks at what is there and needs none of the others to have
 // worked; running it again does nothing. Asks nobody's cooperation: the orderly way is up.ts's.
 
-import { readdir, readlink, rm, rmdir } from 'node:fs/promises';
+import { readdir, readFile, readlink, rm, rmdir } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import { systemdRuns } from '../../agent/node/systemd-slices.ts';
 import { type CgroupLayout, cgroupPath, kubepodsName } from '../../agent/ports/cgroup-names.ts';
@@ -49,6 +49,7 @@ export async function cleanLab(options: CleanOptions): Promise<readonly string[]
   await step('processes', () => endLabProcesses(paths, clock));
   await step('network attachments', () => releaseAttachments(paths, clock));
   await step('containerd', () => clearContainerd(labContainerdPaths(paths), clock));
+  await step('cached network results', () => removeCachedResults(paths.runDir));
   await step('links', () => removeLinks(paths.bridge));
   await step('firewall rules', () => removeNetworkRules(paths.networkName));
   await step('firewall chains', async () => {
@@ -86,6 +87,29 @@ async function releaseAttachments(paths: LabPaths, clock: Clock): Promise<void> 
   });
   // Named, though the steps after this one take most of it away all the same.
   if (report.failures.length > 0) throw new Error(report.failures.map(errorMessage).join('; '));
+}
+
+/** Where containerd's own CNI library remembers results, of every containerd on the machine. */
+const RESULTS_DIR = '/var/lib/cni/results';
+
+/** A containerd that was killed forgets to forget: its results are known by their network namespaces' paths. */
+async function removeCachedResults(runDir: string): Promise<void> {
+  let names: string[];
+  try {
+    names = await readdir(RESULTS_DIR);
+  } catch (error) {
+    if (isErrno(error, 'ENOENT')) return;
+    throw error;
+  }
+  for (const name of names) {
+    const file = join(RESULTS_DIR, name);
+    try {
+      if ((await readFile(file, 'utf8')).includes(`"${runDir}/`)) await rm(file, { force: true });
+    } catch (error) {
+      // Another containerd's, that went while we looked.
+      if (!isErrno(error, 'ENOENT')) throw error;
+    }
+  }
 }
 
 /** The lab's bridge and what is plugged into it. A veth goes with its namespace too, but later than we look. */

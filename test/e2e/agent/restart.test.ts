@@ -7,6 +7,7 @@ import {
   condition,
   container,
   eventsOf,
+  eventually,
   eventWhen,
   FOREVER,
   pidsOf,
@@ -85,7 +86,10 @@ test('with restartPolicy Never a pod ends Succeeded or Failed, as its container 
   const bad = await podWhen(lab, 'bad', 'over', (pod) => pod.status?.phase === 'Failed');
   expect(container(bad).state?.terminated).toMatchObject({ exitCode: 2, reason: 'Error', message: 'why' });
   expect(container(bad).restartCount).toBe(0);
-  expect(await pidsOf(lab, fine.metadata.uid)).toEqual([]);
+  // The phase is told as soon as the containers have ended; the sandbox goes right after.
+  await eventually('nothing of the pod to run', async () =>
+    (await pidsOf(lab, fine.metadata.uid)).length === 0 ? true : undefined,
+  );
 });
 
 test('with restartPolicy OnFailure a container is tried again until it succeeds', async () => {

@@ -95,7 +95,7 @@ describe('a lab', () => {
   it('says where its kubeconfig is and what to type next, runs a pod, and leaves nothing after Ctrl-C', async () => {
     const root = join(directory, 'a');
     const lab = up(root);
-    await lab.says('The lab is up.');
+    await lab.says('Ctrl-C stops the lab');
     expect(lab.output).toContain(`export KUBECONFIG=${lab.paths.kubeconfig}`);
     expect(lab.output).toMatch(/node \S+ is Ready/);
     expect((await lab.kubectl('get', 'nodes', '--no-headers')).split(/\s+/)[1]).toBe('Ready');
