@@ -23,7 +23,7 @@ export interface TraceSocket {
   close(): Promise<void>;
 }
 
-const CAPACITY = 4096;
+const CAPACITY = 2048;
 /** Bytes a reader may lag behind: more than the whole ring, so that only a reader that stopped is dropped. */
 const MAX_LAG_BYTES = 8 * 1024 * 1024;
 /** The kernel's limit on a socket's path. */

@@ -24,7 +24,7 @@ export function isAbout(span: Span, pod: string | undefined): boolean {
 
 export function traceCommand(): Command {
   return new Command('trace')
-    .description('show every CRI, CNI, mount, netlink, probe and API call of an agent, the newest 4096 and then live')
+    .description('show every CRI, CNI, mount, netlink, probe and API call of an agent, the newest 2048 and then live')
     .option('--root <dir>', 'the lab’s directory', DEFAULT_ROOT)
     .option('--socket <path>', 'the trace socket of an agent that runs alone (<socket-dir>/trace.sock)')
     .option('--pod <name>', 'only calls for this pod: name or namespace/name')
