@@ -53,8 +53,45 @@ function ephemeralClaim(pod: KubeObject, name: string): boolean {
   );
 }
 
+/** The fields of a PersistentVolume that name secrets for the node's share of the work. */
+const NODE_SECRETS = ['nodeStageSecretRef', 'nodePublishSecretRef', 'nodeExpandSecretRef', 'secretRef'];
+
+/** Whether a volume is bound to a claim that one of the node's pods uses. */
+function usesVolume(node: string, volume: KubeObject, lookup: ObjectLookup): boolean {
+  const claim = isObject(volume['spec']) ? volume['spec']['claimRef'] : undefined;
+  if (!isObject(claim)) return false;
+  return usedByOwnPod(node, 'persistentvolumeclaims', String(claim['namespace']), String(claim['name']), lookup);
+}
+
+function usedByOwnPod(node: string, resource: string, namespace: string, name: string, lookup: ObjectLookup): boolean {
+  const relates = Object.hasOwn(REFERENCED, resource) ? REFERENCED[resource] : undefined;
+  if (relates === undefined) return false;
+  return lookup
+    .list('', 'pods')
+    .some((pod) => pod.metadata.namespace === namespace && isOn(pod, node) && relates(pod, name));
+}
+
+/** A secret that a volume in use on the node names: what stages it, publishes it or grows it there. */
+function isVolumeSecret(node: string, namespace: string, name: string, lookup: ObjectLookup): boolean {
+  const named = (value: unknown): boolean => {
+    if (!isObject(value)) return false;
+    return Object.entries(value).some(([field, inner]) => {
+      if (!isObject(inner)) return false;
+      const secret = NODE_SECRETS.includes(field) && inner['name'] === name && inner['namespace'] === namespace;
+      return secret || named(inner);
+    });
+  };
+  return lookup
+    .list('', 'persistentvolumes')
+    .some((volume) => named(volume['spec']) && usesVolume(node, volume, lookup));
+}
+
 function isOn(pod: KubeObject | undefined, node: string): boolean {
   return isObject(pod?.['spec']) && pod['spec']['nodeName'] === node;
+}
+
+function isFor(attachment: KubeObject, node: string): boolean {
+  return isObject(attachment['spec']) && attachment['spec']['nodeName'] === node;
 }
 
 /** undefined is "this has nothing to say about it"; a text is why not. */
@@ -74,16 +111,17 @@ export function nodeMay(node: string, request: Attributes, lookup: ObjectLookup)
     return pod === undefined || isOn(pod, node) || noRelation;
   }
   if (group === '' && (full === 'serviceaccounts/token' ? verb === 'create' : reads)) {
-    if (resource === 'persistentvolumes') return true;
-    const relates = Object.hasOwn(REFERENCED, resource) ? REFERENCED[resource] : undefined;
-    if (relates === undefined) return undefined;
-    const own = lookup
-      .list('', 'pods')
-      .some((pod) => pod.metadata.namespace === namespace && isOn(pod, node) && relates(pod, name));
-    return own || noRelation;
+    if (resource === 'persistentvolumes') {
+      const volume = lookup.get('', 'persistentvolumes', '', name);
+      return volume === undefined || usesVolume(node, volume, lookup) || noRelation;
+    }
+    if (!Object.hasOwn(REFERENCED, resource)) return undefined;
+    if (usedByOwnPod(node, resource, namespace, name, lookup)) return true;
+    return (resource === 'secrets' && isVolumeSecret(node, namespace, name, lookup)) || noRelation;
   }
   if (group === '' && full === 'persistentvolumeclaims/status') {
-    return ['get', 'patch', 'update'].includes(verb) ? true : undefined;
+    if (!['get', 'patch', 'update'].includes(verb)) return undefined;
+    return usedByOwnPod(node, resource, namespace, name, lookup) || noRelation;
   }
   if (group === 'coordination.k8s.io' && resource === 'leases') {
     if (namespace !== 'kube-node-lease') return `can only access leases in the "kube-node-lease" system namespace`;
@@ -100,6 +138,10 @@ export function nodeMay(node: string, request: Attributes, lookup: ObjectLookup)
       'can only access CSINode with the same name as the requesting node'
     );
   }
-  if (group === 'storage.k8s.io' && resource === 'volumeattachments') return verb === 'get' ? true : undefined;
+  if (group === 'storage.k8s.io' && resource === 'volumeattachments') {
+    if (verb !== 'get') return undefined;
+    const attachment = lookup.get('storage.k8s.io', 'volumeattachments', '', name);
+    return attachment === undefined || isFor(attachment, node) || noRelation;
+  }
   return undefined;
 }

@@ -239,8 +239,12 @@ function rulesOf(row: ResourceKind, subresource: string): UpdateRules | undefine
 /** Throws 403 for a node that creates another's Node object, or a pod that runs elsewhere. */
 function restrictNode(row: ResourceKind, object: KubeObject, caller: Caller): void {
   const node = nodeNameOf(caller);
-  if (node === undefined || row.group !== '') return;
+  if (node === undefined) return;
   const { name = '' } = object.metadata;
+  if (row.group === 'storage.k8s.io' && row.plural === 'csinodes' && name !== node) {
+    throw forbidden(row, name, 'can only access CSINode with the same name as the requesting node');
+  }
+  if (row.group !== '') return;
   if (row.plural === 'nodes' && name !== node) {
     throw forbidden(row, name, `node "${node}" is not allowed to modify node "${name}"`);
   }

@@ -13,6 +13,10 @@ import type { ResourceKind } from './resource.ts';
 import { secrets } from './secrets.ts';
 import { serviceaccounts } from './serviceaccounts.ts';
 import { services } from './services.ts';
+import { persistentvolumeclaims } from './storage/claims.ts';
+import { csistoragecapacities, storageclasses } from './storage/classes.ts';
+import { csidrivers, csinodes, volumeattachments } from './storage/drivers.ts';
+import { persistentvolumes } from './storage/volumes.ts';
 
 /** In the order in which discovery shows them. */
 export const RESOURCE_KINDS: readonly ResourceKind[] = [
@@ -22,6 +26,8 @@ export const RESOURCE_KINDS: readonly ResourceKind[] = [
   events,
   namespaces,
   nodes,
+  persistentvolumeclaims,
+  persistentvolumes,
   pods,
   secrets,
   serviceaccounts,
@@ -31,4 +37,9 @@ export const RESOURCE_KINDS: readonly ResourceKind[] = [
   endpointslices,
   runtimeclasses,
   priorityclasses,
+  csidrivers,
+  csinodes,
+  csistoragecapacities,
+  storageclasses,
+  volumeattachments,
 ];

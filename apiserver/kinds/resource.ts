@@ -53,7 +53,7 @@ export interface ObjectLookup {
 }
 
 /**
- * Thrown by admitCreate to refuse the whole request: 403, `pods "x" is forbidden: <message>`. For what is wrong with
+ * Thrown by admitCreate and admitUpdate to refuse the whole request: 403, `pods "x" is forbidden: <message>`. For what is wrong with
  * the request's surroundings; what is wrong with a field is a FieldError.
  */
 export class AdmissionForbidden extends Error {
@@ -95,6 +95,8 @@ export interface ResourceStrategy {
   applyDefaults?(object: KubeObject): void;
   /** Admission on create, in place: service account, priority, tolerations. Runs after defaults, before validation. */
   admitCreate?(object: KubeObject, context: RequestContext): FieldError[];
+  /** Admission on an update of the object itself, in place; `old` is what is stored. After defaults, before validation. */
+  admitUpdate?(object: KubeObject, old: KubeObject, context: RequestContext): FieldError[];
   /** Drops what a creator may not set (status). Default: status is removed when there is a status subresource. */
   prepareForCreate?(object: KubeObject): void;
   /** Carries over what this update may not change. Default: status stays the old one. */

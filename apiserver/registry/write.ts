@@ -35,9 +35,19 @@ function reject(row: ResourceKind, object: KubeObject, errors: readonly FieldErr
 }
 
 /** Admission: what it refuses is 403, what it finds wrong with a field is 422. */
-function admit(registry: Registry, row: ResourceKind, object: KubeObject, options: WriteOptions): void {
+function admit(
+  registry: Registry,
+  row: ResourceKind,
+  object: KubeObject,
+  options: WriteOptions,
+  old?: KubeObject,
+): void {
+  const { strategy } = row;
+  const context = registry.context(options.caller);
   try {
-    reject(row, object, row.strategy.admitCreate?.(object, registry.context(options.caller)) ?? []);
+    const errors =
+      old === undefined ? strategy.admitCreate?.(object, context) : strategy.admitUpdate?.(object, old, context);
+    reject(row, object, errors ?? []);
   } catch (error) {
     if (!(error instanceof AdmissionForbidden)) throw error;
     const refusal = forbidden(row, object.metadata.name ?? '', error.message);
@@ -253,6 +263,7 @@ function replaceStored(
   keepSystemMetadata(object, old);
   row.strategy.applyDefaults?.(object);
   rules.prepare(object, old);
+  if (rules.subresource === undefined) admit(registry, row, object, options, old);
   if (countsGenerations(row, object) && specChanged(object, old)) {
     metadata.generation = (old.metadata.generation ?? 0) + 1;
   }

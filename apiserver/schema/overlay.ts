@@ -6,6 +6,7 @@ import type { Definition, MergeFact, TypeText } from './definitions.ts';
 
 const CORE = 'io.k8s.api.core.v1';
 const META = 'io.k8s.apimachinery.pkg.apis.meta.v1';
+const STORAGE = 'io.k8s.api.storage.v1';
 
 /** The kinds and request bodies whose types are wanted: "<module> <interface>". */
 export const ROOTS: readonly string[] = [
@@ -18,6 +19,9 @@ export const ROOTS: readonly string[] = [
   'events/v1 Event',
   'node/v1 RuntimeClass',
   'scheduling/v1 PriorityClass',
+  ...'CSIDriver CSINode CSIStorageCapacity StorageClass VolumeAttachment'
+    .split(' ')
+    .map((name) => `storage/v1 ${name}`),
   'policy/v1 Eviction',
   'authentication/v1 TokenRequest',
   'authentication/v1 TokenReview',
@@ -137,6 +141,10 @@ export const ADDED: Readonly<Record<string, Definition>> = {
   'io.k8s.api.coordination.v1.LeaseSpec': { fields: { preferredHolder: 'string', strategy: 'string' } },
   'io.k8s.api.discovery.v1.EndpointHints': { fields: { forNodes: '[]#io.k8s.api.discovery.v1.ForNode' } },
   'io.k8s.api.discovery.v1.ForNode': { fields: { name: 'string' }, required: ['name'] },
+  [`${STORAGE}.CSIDriverSpec`]: {
+    fields: { nodeAllocatableUpdatePeriodSeconds: 'int64', serviceAccountTokenInSecrets: 'bool' },
+  },
+  [`${STORAGE}.VolumeError`]: { fields: { errorCode: 'int32' } },
   [`${META}.DeleteOptions`]: { fields: { ignoreStoreReadErrorWithClusterBreakingPotential: 'bool' } },
 };
 
@@ -184,6 +192,7 @@ export const MERGES: Readonly<Record<string, Readonly<Record<string, MergeFact>>
   [`${CORE}.NamespaceStatus`]: { conditions: CONDITIONS },
   [`${CORE}.PersistentVolumeClaimStatus`]: { conditions: CONDITIONS },
   [`${CORE}.ReplicationControllerStatus`]: { conditions: CONDITIONS },
+  [`${STORAGE}.CSINodeSpec`]: { drivers: merge('name') },
 };
 
 /** Definitions whose whole is one value: patches replace them ("+structType=atomic"). */
@@ -236,6 +245,17 @@ export const ENUMS: Readonly<Record<string, Readonly<Record<string, readonly str
   },
   [`${CORE}.SeccompProfile`]: { type: ['Localhost', 'RuntimeDefault', 'Unconfined'] },
   [`${CORE}.AppArmorProfile`]: { type: ['Localhost', 'RuntimeDefault', 'Unconfined'] },
+  [`${CORE}.PersistentVolumeClaimSpec`]: { volumeMode: ['Block', 'Filesystem'] },
+  [`${CORE}.PersistentVolumeClaimStatus`]: { phase: ['Bound', 'Lost', 'Pending'] },
+  [`${CORE}.PersistentVolumeSpec`]: {
+    persistentVolumeReclaimPolicy: ['Delete', 'Recycle', 'Retain'],
+    volumeMode: ['Block', 'Filesystem'],
+  },
+  [`${CORE}.PersistentVolumeStatus`]: { phase: ['Available', 'Bound', 'Failed', 'Pending', 'Released'] },
+  [`${STORAGE}.StorageClass`]: {
+    reclaimPolicy: ['Delete', 'Recycle', 'Retain'],
+    volumeBindingMode: ['Immediate', 'WaitForFirstConsumer'],
+  },
   [`${CORE}.VolumeMount`]: { mountPropagation: ['Bidirectional', 'HostToContainer', 'None'] },
 };
 
@@ -252,6 +272,7 @@ export const OMIT_ZERO: Readonly<Record<string, readonly string[]>> = {
   [`${CORE}.NodeSpec`]: ['unschedulable'],
   [`${CORE}.Event`]: ['count'],
   [`${CORE}.ContainerStateTerminated`]: ['signal'],
+  [`${CORE}.CSIPersistentVolumeSource`]: ['readOnly'],
   [`${META}.ObjectMeta`]: ['generation'],
   'io.k8s.api.scheduling.v1.PriorityClass': ['globalDefault'],
 };
@@ -265,6 +286,9 @@ export const POINTERS: Readonly<Record<string, readonly string[]>> = {
   [`${CORE}.HostPathVolumeSource`]: ['type'],
   [`${CORE}.PersistentVolumeClaimSpec`]: ['storageClassName', 'volumeAttributesClassName', 'volumeMode'],
   [`${CORE}.CSIVolumeSource`]: ['fsType'],
+  [`${CORE}.LocalVolumeSource`]: ['fsType'],
+  [`${CORE}.PersistentVolumeSpec`]: ['volumeAttributesClassName', 'volumeMode'],
+  [`${CORE}.PersistentVolumeClaimStatus`]: ['currentVolumeAttributesClassName'],
   [`${CORE}.ServicePort`]: ['appProtocol'],
   [`${CORE}.EndpointPort`]: ['appProtocol'],
   [`${CORE}.EndpointAddress`]: ['nodeName'],
@@ -273,4 +297,7 @@ export const POINTERS: Readonly<Record<string, readonly string[]>> = {
   'io.k8s.api.discovery.v1.EndpointPort': ['appProtocol', 'name', 'protocol'],
   'io.k8s.api.discovery.v1.Endpoint': ['hostname', 'nodeName', 'zone'],
   'io.k8s.api.coordination.v1.LeaseSpec': ['holderIdentity', 'preferredHolder', 'strategy'],
+  [`${STORAGE}.CSIDriverSpec`]: ['fsGroupPolicy'],
+  [`${STORAGE}.StorageClass`]: ['reclaimPolicy', 'volumeBindingMode'],
+  [`${STORAGE}.VolumeAttachmentSource`]: ['persistentVolumeName'],
 };

@@ -69,10 +69,7 @@ function validateNodeAffinity(field: string, affinity: NodeAffinity): FieldError
   const errors: FieldError[] = [];
   const hard = affinity.requiredDuringSchedulingIgnoredDuringExecution;
   if (hard !== undefined) {
-    const at = `${field}.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms`;
-    const terms = hard.nodeSelectorTerms ?? [];
-    if (terms.length === 0) errors.push(required(at, 'must have at least one node selector term'));
-    for (const [index, term] of terms.entries()) errors.push(...validateNodeTerm(`${at}[${index}]`, term));
+    errors.push(...validateNodeSelector(`${field}.requiredDuringSchedulingIgnoredDuringExecution`, hard));
   }
   for (const [index, weighted] of (affinity.preferredDuringSchedulingIgnoredDuringExecution ?? []).entries()) {
     const at = `${field}.preferredDuringSchedulingIgnoredDuringExecution[${index}]`;
@@ -80,6 +77,16 @@ function validateNodeAffinity(field: string, affinity: NodeAffinity): FieldError
     errors.push(...validateNodeTerm(`${at}.preference`, weighted.preference ?? {}));
   }
   return errors;
+}
+
+/** What a volume's node affinity is, too. */
+export function validateNodeSelector(
+  field: string,
+  { nodeSelectorTerms: terms = [] }: { nodeSelectorTerms?: NodeTerm[] | undefined },
+): FieldError[] {
+  const at = `${field}.nodeSelectorTerms`;
+  if (terms.length === 0) return [required(at, 'must have at least one node selector term')];
+  return terms.flatMap((term, index) => validateNodeTerm(`${at}[${index}]`, term));
 }
 
 function validateNodeTerm(field: string, term: NodeTerm): FieldError[] {

@@ -1,0 +1,84 @@
+// PersistentVolumes: the row, its defaults and rules, and how kubectl get prints them.
+
+import type { PersistentVolume } from 'kubernetes-types/core/v1';
+import { namedTable, text } from '../columns.ts';
+import { optionalOneOf } from '../field-errors.ts';
+import { defineKind } from '../metadata.ts';
+import type { FieldError, KubeObject } from '../resource.ts';
+import { as } from '../shapes.ts';
+import { addFinalizer, CLASS_ANNOTATION, orUnset, shortModes } from './shared.ts';
+import { validateVolumeSpec, validateVolumeSpecUpdate } from './validate-volume.ts';
+
+const of = (object: KubeObject) => as<PersistentVolume>(object, 'PersistentVolume');
+const PHASES = ['Available', 'Bound', 'Failed', 'Pending', 'Released'];
+const PROTECTION = 'kubernetes.io/pv-protection';
+
+function validateStatus(object: KubeObject): FieldError[] {
+  return optionalOneOf('status.phase', of(object).status?.phase, PHASES);
+}
+
+export const persistentvolumes = defineKind({
+  group: '',
+  version: 'v1',
+  kind: 'PersistentVolume',
+  plural: 'persistentvolumes',
+  singular: 'persistentvolume',
+  shortNames: ['pv'],
+  namespaced: false,
+  subresources: ['status'],
+  schema: 'io.k8s.api.core.v1.PersistentVolume',
+  strategy: {
+    applyDefaults: (object) => {
+      const { spec } = of(object);
+      if (spec === undefined) return;
+      spec.persistentVolumeReclaimPolicy ??= 'Retain';
+      spec.volumeMode ??= 'Filesystem';
+      if (spec.hostPath !== undefined) spec.hostPath.type ??= '';
+    },
+    admitCreate: (object) => {
+      addFinalizer(object, PROTECTION);
+      return [];
+    },
+    prepareForCreate: (object) => {
+      const since = object.metadata.creationTimestamp;
+      of(object).status = { phase: 'Pending', ...(since === undefined ? {} : { lastPhaseTransitionTime: since }) };
+    },
+    validateCreate: (object) => validateVolumeSpec('spec', of(object).spec ?? {}),
+    validateUpdate: (object, old) => [
+      ...validateVolumeSpec('spec', of(object).spec ?? {}),
+      ...validateVolumeSpecUpdate(of(object).spec ?? {}, of(old).spec ?? {}),
+    ],
+    validateStatusUpdate: validateStatus,
+    selectableFields: { name: (object) => object.metadata.name ?? '' },
+    table: namedTable(
+      [
+        text('Capacity', 'The storage of the volume.'),
+        text('Access Modes', 'All ways the volume can be mounted.'),
+        text('Reclaim Policy', 'What happens to the volume when it is released from its claim.'),
+        text('Status', 'Whether the volume is available, bound to a claim, or released by a claim.'),
+        text('Claim', 'The claim that the volume is bound to.'),
+        text('StorageClass', 'The class that the volume belongs to.'),
+        text('VolumeAttributesClass', 'The VolumeAttributesClass of the volume.'),
+        text('Reason', 'Why the volume is in its state.'),
+      ],
+      (object) => {
+        const { metadata, spec = {}, status = {} } = of(object);
+        const claim = spec.claimRef;
+        return [
+          spec.capacity?.['storage'] ?? '0',
+          shortModes(spec.accessModes),
+          spec.persistentVolumeReclaimPolicy ?? '',
+          metadata.deletionTimestamp === undefined ? (status.phase ?? '') : 'Terminating',
+          claim === undefined ? '' : `${claim.namespace ?? ''}/${claim.name ?? ''}`,
+          metadata.annotations?.[CLASS_ANNOTATION] ?? spec.storageClassName ?? '',
+          orUnset(spec.volumeAttributesClassName),
+          status.reason ?? '',
+        ];
+      },
+      {
+        columns: [text('VolumeMode', 'Whether the volume is a filesystem or a block device.', 1)],
+        cells: (object) => [orUnset(of(object).spec?.volumeMode)],
+      },
+    ),
+  },
+});
