@@ -26,6 +26,7 @@ export const PACKAGES: readonly string[] = [
   'util-linux',
   'mount',
   'e2fsprogs',
+  'xfsprogs',
   'curl',
 ];
 
