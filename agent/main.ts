@@ -121,6 +121,7 @@ export async function runAgent(options: AgentOptions, signal: AbortSignal): Prom
     objects,
     tracer,
     clock,
+    recorder,
     allocatable: () => allocatable,
     onRefreshFailure: (pod, error) =>
       log('warn', `volumes of pod ${pod.metadata.namespace}/${pod.metadata.name} were not refreshed: ${error.message}`),

@@ -5,7 +5,7 @@ import { dirname } from 'node:path';
 import type { Container, EphemeralContainer, Pod } from '../../client/types.ts';
 import { errorMessage, isErrno } from '../../lib/errors.ts';
 import type { Mounter } from '../ports/mounter.ts';
-import type { ContainerMount } from '../ports/runtime.ts';
+import type { ContainerDevice, ContainerMount } from '../ports/runtime.ts';
 import { mountAt } from './mountinfo.ts';
 import type { PreparedVolume } from './registry.ts';
 import { type HeldPath, holdSubPath } from './sub-path.ts';
@@ -62,6 +62,7 @@ export function planMount(
 ): MountPlan {
   const volume = volumes.get(mount.name);
   if (volume === undefined) throw new Error(`no volume named "${mount.name}" is set up for the pod`);
+  if (volume.device !== undefined) throw new Error(`volume "${mount.name}" is a block volume, it cannot be mounted`);
   const propagation = PROPAGATION[mount.mountPropagation ?? 'None'];
   if (propagation === undefined) throw new Error(`invalid MountPropagation mode: "${mount.mountPropagation}"`);
   const readOnly = mount.readOnly === true || volume.plan.readOnly;
@@ -79,6 +80,21 @@ export function planMount(
       selinuxRelabel: volume.plan.managed,
       recursiveReadOnly: recursiveReadOnly(mount, readOnly, recursiveReadOnlyMounts),
     },
+  };
+}
+
+/** Pure. The device of a volume in block mode; read-only where the volume is. */
+export function planDevice(
+  device: NonNullable<Container['volumeDevices']>[number],
+  volumes: ReadonlyMap<string, PreparedVolume>,
+): ContainerDevice {
+  const volume = volumes.get(device.name);
+  if (volume === undefined) throw new Error(`no volume named "${device.name}" is set up for the pod`);
+  if (volume.device === undefined) throw new Error(`volume "${device.name}" is not a block volume`);
+  return {
+    hostPath: volume.device,
+    containerPath: device.devicePath,
+    permissions: volume.plan.readOnly ? 'r' : 'mrw',
   };
 }
 

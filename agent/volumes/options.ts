@@ -3,9 +3,12 @@
 import type { Pod } from '../../client/types.ts';
 import type { Clock } from '../../lib/clock.ts';
 import type { Tracer } from '../../lib/trace.ts';
-import type { ObjectReader } from '../ports/api.ts';
+import type { EventRecorder, ObjectReader } from '../ports/api.ts';
 import type { Mounter } from '../ports/mounter.ts';
 import type { PodVolumes } from '../ports/node.ts';
+import type { PodRef } from '../ports/runtime.ts';
+import type { PreparedVolume } from './registry.ts';
+import type { PlanInput } from './volume-type.ts';
 
 export interface PodVolumesOptions {
   /** The agent's root: pods/<uid>/volumes lies below. */
@@ -14,6 +17,10 @@ export interface PodVolumesOptions {
   readonly objects: ObjectReader;
   readonly tracer: Tracer;
   readonly clock: Clock;
+  /** FailedMount and FailedAttachVolume of every try go here. */
+  readonly recorder: EventRecorder;
+  /** Loads what serves claims and CSI volumes; without it they are refused as unsupported. */
+  readonly persistent?: () => Promise<PersistentVolumes>;
   /** Allocatable quantities of the node: the default of a missing limit in a downward API resourceFieldRef. */
   readonly allocatable?: () => Readonly<Record<string, string>>;
   /** Whether the runtime that runs this pod can make read-only mounts recursively so (RuntimeStatus.handlers). */
@@ -22,6 +29,14 @@ export interface PodVolumesOptions {
   readonly onRefreshFailure?: (pod: Pod, error: Error) => void;
   /** 0 ≤ x < 1, for spreading refreshes; Math.random by default. */
   readonly random?: () => number;
+}
+
+/** Volumes that are looked up before they are mounted: claims, and what CSI drivers serve. */
+export interface PersistentVolumes {
+  /** Finds out what the volume is. Rejects with VolumeStepError. */
+  prepare(input: PlanInput, signal: AbortSignal): Promise<PreparedVolume>;
+  /** Undoes such volumes of one pod, from what is on disk. Rejects when one would not go; the others are gone then. */
+  tearDown(pod: PodRef): Promise<void>;
 }
 
 export interface VolumeManager extends PodVolumes {

@@ -1,27 +1,37 @@
-// The volume manager: sets up the volumes of each pod side by side, keeps what can change up to date, and takes it all
-// down again. What one type does is in its own file; this one only orders and remembers.
+// The volume manager: sets up the volumes of each pod side by side, each tried again by itself until it is up, keeps what
+// can change up to date, and takes it all down again. What one type does is in its own file; this one only orders and
+// remembers.
 
+import { existsSync } from 'node:fs';
 import { readdir } from 'node:fs/promises';
+import { join } from 'node:path';
 import type { Container, EphemeralContainer, Pod } from '../../client/types.ts';
+import { type BackoffEntry, nextBackoff } from '../../lib/backoff.ts';
 import type { Timer } from '../../lib/clock.ts';
 import { errorMessage, isErrno } from '../../lib/errors.ts';
+import { podReference } from '../ports/event-reference.ts';
 import { VolumeError } from '../ports/node.ts';
 import type { ContainerDevice, ContainerMount, PodRef, PodUID } from '../ports/runtime.ts';
-import { makeMount, planMount, volumesInUse } from './container-mounts.ts';
+import { makeMount, planDevice, planMount, volumesInUse } from './container-mounts.ts';
+import { MOUNT_BACKOFF, mountFailure, PATIENCE_MS, unmountedMessage } from './mount-failures.ts';
 import type { PodVolumesOptions, VolumeManager } from './options.ts';
-import { type PreparedVolume, prepareVolume } from './registry.ts';
+import { isPersistent, type PreparedVolume, prepareVolume } from './registry.ts';
 import { TokenCache } from './tokens.ts';
 import { removeTree, unmountBelow } from './unmount.ts';
-import { podDir, podsDir, type VolumeHost } from './volume-type.ts';
+import { podDir, podsDir, type Volume, type VolumeHost } from './volume-type.ts';
 
 /** How often what a volume shows is compared with the API: the kubelet's resync, spread so that pods do not meet. */
 const REFRESH_MIN_MS = 60_000;
 const REFRESH_SPREAD_MS = 30_000;
 
-interface MountedPod {
+interface PodState {
   /** The pod as last seen: labels and annotations may change. */
   pod: Pod;
+  /** Volumes that are up. */
   readonly volumes: Map<string, PreparedVolume>;
+  /** Volumes that are being brought up, or wait for their next try. Resolve when the volume is up or the pod ends. */
+  readonly underWay: Map<string, Promise<void>>;
+  readonly ending: AbortController;
   timer: Timer | undefined;
 }
 
@@ -32,9 +42,11 @@ export function createPodVolumes(options: PodVolumesOptions): VolumeManager {
 class PodVolumeManager implements VolumeManager {
   readonly #options: PodVolumesOptions;
   readonly #host: VolumeHost;
-  readonly #pods = new Map<string, MountedPod>();
+  readonly #pods = new Map<string, PodState>();
   /** The newest piece of work of each pod; the next one begins when it has ended. */
   readonly #queues = new Map<string, Promise<unknown>>();
+  /** Pods whose volumes are being taken down. */
+  readonly #takenDown = new Map<string, Promise<void>>();
   #closed = false;
 
   constructor(options: PodVolumesOptions) {
@@ -43,21 +55,24 @@ class PodVolumeManager implements VolumeManager {
     this.#host = { mounter, objects, clock, tokens: new TokenCache(objects, clock) };
   }
 
-  mountAll(pod: Pod): Promise<void> {
-    return this.#alone(pod.metadata.uid, async () => {
-      const state = this.#pods.get(pod.metadata.uid) ?? { pod, volumes: new Map(), timer: undefined };
-      const changed = metadataChanged(state.pod, pod);
-      state.pod = pod;
-      this.#pods.set(pod.metadata.uid, state);
-      const used = volumesInUse(pod);
-      const waiting = (pod.spec.volumes ?? []).filter(({ name }) => used.has(name) && !state.volumes.has(name));
-      const old = [...state.volumes.values()];
-      await Promise.all([
-        this.#together(waiting, (volume) => this.#setUp(state, volume)),
-        changed ? this.#refresh(state, old) : undefined,
-      ]);
-      this.#schedule(state);
-    });
+  async mountAll(pod: Pod, signal?: AbortSignal): Promise<void> {
+    const { uid } = pod.metadata;
+    const before = this.#takenDown.get(uid);
+    // How it ended is for whoever asked for it.
+    if (before !== undefined) await before.catch(() => undefined);
+    const state = this.#pods.get(uid) ?? newState(pod);
+    this.#pods.set(uid, state);
+    const changed = metadataChanged(state.pod, pod);
+    state.pod = pod;
+    const used = volumesInUse(pod);
+    const old = [...state.volumes.values()];
+    const waiting = (pod.spec.volumes ?? []).filter(({ name }) => used.has(name) && !state.volumes.has(name));
+    const all = Promise.all([
+      ...waiting.map((volume) => this.#bringUp(state, volume)),
+      changed ? this.#alone(uid, () => this.#refresh(state, old)) : undefined,
+    ]);
+    await this.#inTime(state, waiting, all, signal);
+    this.#schedule(state);
   }
 
   update(pod: Pod): Promise<void> {
@@ -74,40 +89,43 @@ class PodVolumeManager implements VolumeManager {
     container: Container | EphemeralContainer,
     env: readonly { readonly name: string; readonly value: string }[],
   ): Promise<{ readonly mounts: readonly ContainerMount[]; readonly devices: readonly ContainerDevice[] }> {
-    const [device] = container.volumeDevices ?? [];
-    if (device !== undefined) {
-      throw new VolumeError(device.name, `block volume "${device.name}" is not supported`);
-    }
+    const asked = [...(container.volumeMounts ?? []), ...(container.volumeDevices ?? [])];
+    // An ephemeral container may be the first to use a volume of its pod.
+    const missing = asked.some(({ name }) => this.#pods.get(pod.metadata.uid)?.volumes.has(name) === false);
+    if (missing) await this.mountAll(pod);
     const volumes = this.#pods.get(pod.metadata.uid)?.volumes ?? new Map<string, PreparedVolume>();
     const at = { podDir: podDir(this.#options.rootDir, pod.metadata.uid), container: container.name };
     const recursive = this.#options.recursiveReadOnlyMounts?.(pod) ?? false;
     const mounts: ContainerMount[] = [];
     for (const [index, mount] of (container.volumeMounts ?? []).entries()) {
-      try {
+      await failingAs(mount.name, async () => {
         mounts.push(await makeMount(planMount(mount, index, at, volumes, env, recursive), this.#options.mounter));
-      } catch (error) {
-        throw new VolumeError(mount.name, errorMessage(error), { cause: error });
-      }
+      });
     }
-    return { mounts, devices: [] };
+    const devices: ContainerDevice[] = [];
+    for (const device of container.volumeDevices ?? []) {
+      await failingAs(device.name, () => void devices.push(planDevice(device, volumes)));
+    }
+    return { mounts, devices };
   }
 
   unmountAll(pod: PodRef): Promise<void> {
-    return this.#alone(pod.uid, () =>
-      this.#options.tracer.span('volume', 'UnmountVolumes', {}, async () => {
-        this.#pods.get(pod.uid)?.timer?.cancel();
-        this.#pods.delete(pod.uid);
-        this.#host.tokens.forget(pod.uid);
-        const directory = podDir(this.#options.rootDir, checkedUid(pod.uid));
-        try {
-          await unmountBelow(directory, this.#options.mounter);
-          await removeTree(directory);
-        } catch (error) {
-          const message = `UnmountVolume.TearDown failed for pod ${pod.namespace}/${pod.name}: ${errorMessage(error)}`;
-          throw new VolumeError('', message, { cause: error });
-        }
-      }),
-    );
+    const state = this.#pods.get(pod.uid);
+    state?.ending.abort();
+    state?.timer?.cancel();
+    this.#pods.delete(pod.uid);
+    this.#host.tokens.forget(pod.uid);
+    const down = this.#alone(pod.uid, async () => {
+      // What is on its way cannot be called back; it ends, and is then undone with the rest.
+      await Promise.all(state?.underWay.values() ?? []);
+      await this.#options.tracer.span('volume', 'UnmountVolumes', {}, () => this.#tearDown(pod));
+    });
+    this.#takenDown.set(pod.uid, down);
+    const done = (): void => {
+      if (this.#takenDown.get(pod.uid) === down) this.#takenDown.delete(pod.uid);
+    };
+    down.then(done, done);
+    return down;
   }
 
   async listPods(): Promise<readonly PodUID[]> {
@@ -123,45 +141,116 @@ class PodVolumeManager implements VolumeManager {
 
   close(): void {
     this.#closed = true;
-    for (const state of this.#pods.values()) state.timer?.cancel();
+    for (const state of this.#pods.values()) {
+      state.timer?.cancel();
+      state.ending.abort();
+    }
   }
 
-  async #setUp(state: MountedPod, volume: NonNullable<Pod['spec']['volumes']>[number]): Promise<void> {
+  /** Tries until the volume is up, with growing pauses; each failure is an event. Never rejects. */
+  #bringUp(state: PodState, volume: Volume): Promise<void> {
+    const known = state.underWay.get(volume.name);
+    if (known !== undefined) return known;
+    const trying = this.#tryUntilUp(state, volume).finally(() => state.underWay.delete(volume.name));
+    state.underWay.set(volume.name, trying);
+    return trying;
+  }
+
+  async #tryUntilUp(state: PodState, volume: Volume): Promise<void> {
+    const { clock, recorder } = this.#options;
+    const { signal } = state.ending;
+    let pause: BackoffEntry | undefined;
+    while (!signal.aborted) {
+      try {
+        await this.#setUp(state, volume);
+        return;
+      } catch (error) {
+        if (signal.aborted) return;
+        const failure = mountFailure(volume.name, error);
+        recorder.event(podReference(state.pod), 'Warning', failure.reason, failure.message);
+        pause = nextBackoff(MOUNT_BACKOFF, pause, clock.monotonic());
+        const rest = new AbortController();
+        const over = clock.sleep(pause.delayMs, AbortSignal.any([signal, rest.signal])).catch(() => undefined);
+        await Promise.race([over, failure.until ?? over]);
+        rest.abort();
+      }
+    }
+  }
+
+  async #setUp(state: PodState, volume: Volume): Promise<void> {
     const { name } = volume;
     const { tracer, rootDir, allocatable } = this.#options;
-    await this.#failing(name, () =>
-      tracer.span('volume', 'MountVolume.SetUp', { volume: name }, async (span) => {
-        const prepared = prepareVolume({
-          pod: state.pod,
-          volume,
-          podDir: podDir(rootDir, checkedUid(state.pod.metadata.uid)),
-          allocatable: allocatable?.() ?? {},
-        });
-        span.set({ plugin: prepared.plugin, path: prepared.plan.path });
-        await prepared.mount(state.pod, this.#host);
-        state.volumes.set(name, prepared);
-      }),
-    );
-  }
-
-  #refresh(state: MountedPod, volumes: readonly PreparedVolume[]): Promise<void> {
-    const { tracer } = this.#options;
-    return this.#together(volumes, async ({ name, plugin, update }) => {
-      if (update === undefined) return;
-      await this.#failing(name, () =>
-        tracer.span('volume', 'MountVolume.Refresh', { volume: name, plugin }, () => update(state.pod, this.#host)),
-      );
+    await tracer.span('volume', 'MountVolume.SetUp', { volume: name }, async (span) => {
+      const input = {
+        pod: state.pod,
+        volume,
+        podDir: podDir(rootDir, checkedUid(state.pod.metadata.uid)),
+        allocatable: allocatable?.() ?? {},
+      };
+      const persistent = isPersistent(volume) ? this.#options.persistent : undefined;
+      const prepared =
+        persistent === undefined
+          ? prepareVolume(input)
+          : await (await persistent()).prepare(input, state.ending.signal);
+      span.set({ plugin: prepared.plugin, path: prepared.plan.path });
+      await prepared.mount(state.pod, this.#host);
+      state.volumes.set(name, prepared);
     });
   }
 
-  /** Words a failure as the kubelet's event. */
-  async #failing(volume: string, body: () => Promise<void>): Promise<void> {
+  /** Waits for `all`; gives up waiting, though not trying, after the kubelet's time or when `signal` aborts. */
+  async #inTime(
+    state: PodState,
+    waiting: readonly Volume[],
+    all: Promise<unknown>,
+    signal: AbortSignal | undefined,
+  ): Promise<void> {
+    const { promise, reject } = Promise.withResolvers<never>();
+    const timer = this.#options.clock.after(PATIENCE_MS, () => {
+      const left = waiting.filter(({ name }) => !state.volumes.has(name)).map(({ name }) => name);
+      reject(new VolumeError(left[0] ?? '', unmountedMessage(left)));
+    });
+    const onAbort = (): void => reject(signal?.reason);
+    signal?.addEventListener('abort', onAbort, { once: true });
+    if (signal?.aborted === true) onAbort();
     try {
-      await body();
-    } catch (error) {
-      const message = `MountVolume.SetUp failed for volume "${volume}" : ${errorMessage(error)}`;
-      throw new VolumeError(volume, message, { cause: error });
+      await Promise.race([all, promise]);
+    } finally {
+      timer.cancel();
+      signal?.removeEventListener('abort', onAbort);
     }
+    if (state.ending.signal.aborted) throw new VolumeError('', 'the volumes of the pod are being taken down');
+  }
+
+  /** Undoes everything of the pod that is on disk or in the mount table, whoever made it. */
+  async #tearDown(pod: PodRef): Promise<void> {
+    const { mounter, rootDir } = this.#options;
+    const directory = podDir(rootDir, checkedUid(pod.uid));
+    try {
+      // What hides a volume of a driver goes before the driver is asked to unmount it.
+      await unmountBelow(join(directory, 'volume-subpaths'), mounter);
+      const { persistent } = this.#options;
+      if (persistent !== undefined && hasPersistentVolumes(directory)) await (await persistent()).tearDown(pod);
+      await unmountBelow(directory, mounter);
+      await removeTree(directory);
+    } catch (error) {
+      const message = `UnmountVolume.TearDown failed for pod ${pod.namespace}/${pod.name}: ${errorMessage(error)}`;
+      throw new VolumeError('', message, { cause: error });
+    }
+  }
+
+  #refresh(state: PodState, volumes: readonly PreparedVolume[]): Promise<void> {
+    const { tracer } = this.#options;
+    return this.#together(volumes, async ({ name, plugin, update }) => {
+      if (update === undefined) return;
+      try {
+        await tracer.span('volume', 'MountVolume.Refresh', { volume: name, plugin }, () =>
+          update(state.pod, this.#host),
+        );
+      } catch (error) {
+        throw new VolumeError(name, mountFailure(name, error).message, { cause: error });
+      }
+    });
   }
 
   /** Works on all at once and waits for every one; several failures become one that tells them all. */
@@ -177,7 +266,7 @@ class PodVolumeManager implements VolumeManager {
     throw new VolumeError(volume, errors.map(errorMessage).join('; '), { cause: new AggregateError(errors) });
   }
 
-  #schedule(state: MountedPod): void {
+  #schedule(state: PodState): void {
     if (state.timer !== undefined || this.#closed) return;
     if (![...state.volumes.values()].some(({ update }) => update !== undefined)) return;
     const { clock, random = Math.random, tracer, onRefreshFailure } = this.#options;
@@ -209,6 +298,18 @@ class PodVolumeManager implements VolumeManager {
   }
 }
 
+function newState(pod: Pod): PodState {
+  return { pod, volumes: new Map(), underWay: new Map(), ending: new AbortController(), timer: undefined };
+}
+
+async function failingAs(volume: string, body: () => Promise<void> | void): Promise<void> {
+  try {
+    await body();
+  } catch (error) {
+    throw new VolumeError(volume, errorMessage(error), { cause: error });
+  }
+}
+
 /** True when something that a downward API volume can show has changed. */
 function metadataChanged(before: Pod, after: Pod): boolean {
   if (before === after) return false;
@@ -221,4 +322,9 @@ function metadataChanged(before: Pod, after: Pod): boolean {
 function checkedUid(uid: string): string {
   if (!/^[0-9A-Za-z][0-9A-Za-z._-]*$/.test(uid)) throw new Error(`"${uid}" is not a pod uid`);
   return uid;
+}
+
+/** Whether the pod's directory says that a driver or the device map has something of it. */
+function hasPersistentVolumes(directory: string): boolean {
+  return ['volumes/kubernetes.io~csi', 'volumeDevices'].some((name) => existsSync(join(directory, name)));
 }

@@ -17,6 +17,15 @@ export interface PreparedVolume {
   mount(pod: Pod, host: VolumeHost): Promise<void>;
   /** Undefined where content never changes. */
   readonly update: ((pod: Pod, host: VolumeHost) => Promise<void>) | undefined;
+  /** The device that containers get, of a volume in block mode; there is nothing to mount then. */
+  readonly device?: string;
+}
+
+/** Volumes that must be looked up before it is known what they are. Their parts are loaded with the first of them. */
+const PERSISTENT: ReadonlySet<string> = new Set(['persistentVolumeClaim', 'ephemeral', 'csi']);
+
+export function isPersistent(volume: Volume): boolean {
+  return PERSISTENT.has(sourceField(volume));
 }
 
 function settle<P extends VolumePlan>(type: VolumeType<P>, input: PlanInput): PreparedVolume {

@@ -5,7 +5,7 @@ import { createLinuxMounter } from '../../../agent/volumes/linux-mounter.ts';
 import { createPodVolumes } from '../../../agent/volumes/pod-volumes.ts';
 import { systemClock } from '../../../lib/clock.ts';
 import { Tracer } from '../../../lib/trace.ts';
-import { FakeObjects, podWith, secret } from '../../unit/agent/volumes/support.ts';
+import { FakeObjects, FakeRecorder, podWith, secret } from '../../unit/agent/volumes/support.ts';
 
 const tracer = new Tracer();
 const objects = new FakeObjects(systemClock);
@@ -15,6 +15,7 @@ const volumes = createPodVolumes({
   objects,
   tracer,
   clock: systemClock,
+  recorder: new FakeRecorder(),
 });
 const subject = podWith([
   { name: 's', secret: { secretName: 's' } },

@@ -28,7 +28,7 @@ import { ensureSharedRoot, isShared, mountOf } from '../../../agent/volumes/shar
 import type { Pod } from '../../../client/types.ts';
 import { systemClock } from '../../../lib/clock.ts';
 import { type Span, Tracer } from '../../../lib/trace.ts';
-import { configMap, FakeObjects, pod, podWith, secret } from '../../unit/agent/volumes/support.ts';
+import { configMap, FakeObjects, FakeRecorder, pod, podWith, secret } from '../../unit/agent/volumes/support.ts';
 
 const run = promisify(execFile);
 const tracer = new Tracer();
@@ -57,6 +57,7 @@ function manager(): VolumeManager {
     objects,
     tracer,
     clock: systemClock,
+    recorder: new FakeRecorder(),
     allocatable: () => ({ memory: '1Gi' }),
   });
 }

@@ -8,13 +8,24 @@ import type { VolumeManager } from '../../../../agent/volumes/options.ts';
 import { createPodVolumes } from '../../../../agent/volumes/pod-volumes.ts';
 import { renewalTime, TokenCache } from '../../../../agent/volumes/tokens.ts';
 import { type Span, Tracer } from '../../../../lib/trace.ts';
-import { configMap, entry, FakeMounter, FakeObjects, ManualClock, pod, podWith, secret } from './support.ts';
+import {
+  configMap,
+  entry,
+  FakeMounter,
+  FakeObjects,
+  FakeRecorder,
+  ManualClock,
+  pod,
+  podWith,
+  secret,
+} from './support.ts';
 
 let rootDir = '';
 let mounter: FakeMounter;
 let objects: FakeObjects;
 let clock: ManualClock;
 let volumes: VolumeManager;
+let recorder: FakeRecorder;
 let spans: Span[];
 let refreshFailures: string[];
 beforeEach(async () => {
@@ -32,6 +43,7 @@ afterEach(async () => {
 /** A manager that knows nothing but what is on disk and in the mount table. */
 function restarted(): VolumeManager {
   spans = [];
+  recorder = new FakeRecorder();
   refreshFailures = [];
   const tracer = new Tracer();
   tracer.subscribe((span) => spans.push(span));
@@ -41,6 +53,7 @@ function restarted(): VolumeManager {
     objects,
     tracer,
     clock,
+    recorder,
     allocatable: () => ({ memory: '1Gi' }),
     onRefreshFailure: (_, error) => refreshFailures.push(error.message),
     random: () => 0,
@@ -152,10 +165,12 @@ describe('mounting', () => {
 });
 
 describe('failures are worded as FailedMount events', () => {
-  const failure = async (...list: Parameters<typeof podWith>[0]) => {
-    const error: unknown = await volumes.mountAll(podWith(list)).catch((reason: unknown) => reason);
-    expect(error).toBeInstanceOf(VolumeError);
-    return error instanceof VolumeError ? error : new VolumeError('', '');
+  /** The events of the first try of each volume; the pod is left trying. */
+  const failures = async (count: number, ...list: Parameters<typeof podWith>[0]) => {
+    const trying = volumes.mountAll(podWith(list));
+    trying.catch(() => undefined);
+    await vi.waitFor(() => expect(recorder.events).toHaveLength(count));
+    return { events: recorder.events, trying };
   };
   test.each<[string, Parameters<typeof podWith>[0][number], string]>([
     ['a missing ConfigMap', { name: 'v', configMap: { name: 'y' } }, 'configmap "y" not found'],
@@ -184,30 +199,95 @@ describe('failures are worded as FailedMount events', () => {
       '[secret "a" not found, configmap "b" not found]',
     ],
   ])('%s', async (_, volume, message) => {
-    const error = await failure(volume);
-    expect(error.message).toBe(`MountVolume.SetUp failed for volume "v" : ${message}`);
-    expect(error.volume).toBe('v');
+    const { events } = await failures(1, volume);
+    expect(events).toEqual([`FailedMount: MountVolume.SetUp failed for volume "v" : ${message}`]);
   });
 
-  test('of several volumes all are told, and those that work are set up', async () => {
-    const error = await failure(
+  test('of several volumes each is told, and those that work are set up', async () => {
+    const { events } = await failures(
+      2,
       { name: 'a', configMap: { name: 'x' } },
       { name: 'b', secret: { secretName: 'y' } },
       { name: 'e', emptyDir: {} },
     );
-    expect(error.message).toBe(
-      'MountVolume.SetUp failed for volume "a" : configmap "x" not found; ' +
-        'MountVolume.SetUp failed for volume "b" : secret "y" not found',
-    );
+    expect(events.toSorted()).toEqual([
+      'FailedMount: MountVolume.SetUp failed for volume "a" : configmap "x" not found',
+      'FailedMount: MountVolume.SetUp failed for volume "b" : secret "y" not found',
+    ]);
     expect((await stat(dirOf('empty-dir', 'e'))).isDirectory()).toBe(true);
   });
 
-  test('and the next attempt works once the object is there, without a second mount', async () => {
-    await failure({ name: 's', secret: { secretName: 'y' } });
+  test('and the pod’s volumes are up once the object is there, without a second mount', async () => {
+    const { trying } = await failures(1, { name: 's', secret: { secretName: 'y' } });
     objects.secrets.set('y', secret('y', { k: 'v' }));
-    await volumes.mountAll(podWith([{ name: 's', secret: { secretName: 'y' } }]));
+    clock.advance(500);
+    await trying;
     expect(await text('secret', 's', 'k')).toBe('v');
     expect(mounter.calls).toHaveLength(1);
+  });
+
+  test('tries are 500 ms apart, then twice as long each time, at most 2 min 2 s', async () => {
+    const { trying } = await failures(1, { name: 's', secret: { secretName: 'y' } });
+    const pauses = [500, 1000, 2000, 4000, 8000, 16_000, 32_000, 64_000, 122_000, 122_000];
+    for (const [index, pause] of pauses.entries()) {
+      clock.advance(pause - 1);
+      await new Promise((resolve) => setImmediate(resolve));
+      expect(recorder.events).toHaveLength(index + 1);
+      clock.advance(1);
+      await vi.waitFor(() => expect(recorder.events).toHaveLength(index + 2));
+    }
+    await expect(trying).rejects.toThrow();
+  });
+
+  test('a volume that fails does not hold up the tries of another', async () => {
+    const { trying } = await failures(
+      2,
+      { name: 'a', configMap: { name: 'x' } },
+      { name: 'b', configMap: { name: 'y' } },
+    );
+    objects.configMaps.set('x', configMap('x', { k: 'v' }));
+    clock.advance(500);
+    await vi.waitFor(() => expect(recorder.events).toHaveLength(3));
+    expect(await text('configmap', 'a', 'k')).toBe('v');
+    objects.configMaps.set('y', configMap('y', { k: 'w' }));
+    clock.advance(1000);
+    await trying;
+    expect(await text('configmap', 'b', 'k')).toBe('w');
+  });
+
+  test('after 2 min 3 s the pod is told which are missing, and they are tried on', async () => {
+    const { trying } = await failures(1, { name: 's', secret: { secretName: 'y' } }, { name: 'e', emptyDir: {} });
+    clock.advance(123_000);
+    await expect(trying).rejects.toThrow(
+      new VolumeError(
+        's',
+        'Unable to attach or mount volumes: unmounted volumes=[s], unattached volumes=[], ' +
+          'failed to process volumes=[]: context deadline exceeded',
+      ),
+    );
+    await vi.waitFor(() => expect(recorder.events).toHaveLength(2));
+    objects.secrets.set('y', secret('y', { k: 'v' }));
+    clock.advance(1000);
+    await volumes.mountAll(podWith([{ name: 's', secret: { secretName: 'y' } }]));
+    expect(recorder.events).toHaveLength(2);
+  });
+
+  test('a pod that is taken down stops trying, and nothing is left', async () => {
+    const { trying } = await failures(1, { name: 's', secret: { secretName: 'y' } });
+    await volumes.unmountAll(ref);
+    await expect(trying).rejects.toThrow('are being taken down');
+    expect(clock.pending).toBe(0);
+    expect(mounter.entries).toEqual([]);
+    expect(await volumes.listPods()).toEqual([]);
+  });
+
+  test('waiting ends with the signal, trying with the pod', async () => {
+    const over = new AbortController();
+    const trying = volumes.mountAll(podWith([{ name: 's', secret: { secretName: 'y' } }]), over.signal);
+    over.abort(new Error('the pod ends'));
+    await expect(trying).rejects.toThrow('the pod ends');
+    await volumes.unmountAll(ref);
+    expect(await volumes.listPods()).toEqual([]);
   });
 
   test('a uid that is a path is refused', async () => {
@@ -371,7 +451,7 @@ describe('a container’s mounts', () => {
   test('a block device or an unknown volume is a VolumeError', async () => {
     const subject = pod({});
     const device = { name: 'c', image: 'i', volumeDevices: [{ name: 'b', devicePath: '/dev/b' }] };
-    await expect(volumes.containerMounts(subject, device, [])).rejects.toThrow('block volume "b" is not supported');
+    await expect(volumes.containerMounts(subject, device, [])).rejects.toThrow('no volume named "b" is set up');
     const lost = { name: 'c', image: 'i', volumeMounts: [{ name: 'v', mountPath: '/v' }] };
     await expect(volumes.containerMounts(subject, lost, [])).rejects.toBeInstanceOf(VolumeError);
   });

@@ -1,6 +1,6 @@
 // A pod, an object reader and a mount table for volume tests: in memory, where the kernel is not needed.
 
-import type { ObjectReader } from '../../../../agent/ports/api.ts';
+import type { EventRecorder, ObjectReader } from '../../../../agent/ports/api.ts';
 import type { MountEntry, Mounter } from '../../../../agent/ports/mounter.ts';
 import type { ConfigMap, Pod, Secret } from '../../../../client/types.ts';
 import type { Clock, Timer } from '../../../../lib/clock.ts';
@@ -64,6 +64,14 @@ export class FakeObjects implements ObjectReader {
     this.tokenRequests.push(request);
     const expiresAt = this.#clock.now() + request.expirationSeconds * 1000;
     return { token: `token-${this.tokenRequests.length}`, expiresAt };
+  }
+}
+
+/** Events as "reason: message". */
+export class FakeRecorder implements EventRecorder {
+  readonly events: string[] = [];
+  event(...[, , reason, message]: Parameters<EventRecorder['event']>) {
+    this.events.push(`${reason}: ${message}`);
   }
 }
 

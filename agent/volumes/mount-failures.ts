@@ -1,0 +1,62 @@
+// How a volume that could not be brought up is told and when it is tried again: the kubelet's words, reasons and pauses.
+// Pure.
+
+import type { BackoffPolicy } from '../../lib/backoff.ts';
+import { errorMessage } from '../../lib/errors.ts';
+
+/** The kubelet's pauses between tries of one volume: 500 ms, doubling, at most 2 min 2 s. */
+export const MOUNT_BACKOFF: BackoffPolicy = {
+  initialMs: 500,
+  maxMs: 122_000,
+  factor: 2,
+  resetMs: Number.POSITIVE_INFINITY,
+};
+
+/** How long a pod's start waits for its volumes before it says which are missing, ms; they are tried on meanwhile. */
+export const PATIENCE_MS = 123_000;
+
+export interface MountFailure {
+  readonly reason: 'FailedMount' | 'FailedAttachVolume';
+  /** What the event says. */
+  readonly message: string;
+  /** As soon as this resolves, another try is worth it, whatever is left of the pause. */
+  readonly until?: Promise<void>;
+}
+
+/** A failure that brings its own words for the event, because it was another step than MountVolume.SetUp. */
+export class VolumeStepError extends Error implements MountFailure {
+  override name = 'VolumeStepError';
+  readonly reason: MountFailure['reason'];
+  readonly until?: Promise<void>;
+  constructor(message: string, options: ErrorOptions & Partial<Pick<MountFailure, 'reason' | 'until'>> = {}) {
+    super(message, options);
+    this.reason = options.reason ?? 'FailedMount';
+    if (options.until !== undefined) this.until = options.until;
+  }
+}
+
+/** The kubelet's frame around a failure: `MountVolume.MountDevice failed for volume "pvc-1" : …`. */
+export function stepFailed(step: string, volume: string, why: string): string {
+  return `${step} failed for volume "${volume}" : ${why}`;
+}
+
+export function mountFailure(volume: string, error: unknown): MountFailure {
+  if (error instanceof VolumeStepError) return error;
+  return { reason: 'FailedMount', message: stepFailed('MountVolume.SetUp', volume, errorMessage(error)) };
+}
+
+/** What a pod is told when it has waited long enough. */
+export function unmountedMessage(volumes: readonly string[]): string {
+  return (
+    `Unable to attach or mount volumes: unmounted volumes=[${volumes.join(' ')}], unattached volumes=[], ` +
+    'failed to process volumes=[]: context deadline exceeded'
+  );
+}
+
+/** What a pod is told about a volume of which it is not even known what is to be mounted. */
+export function unprocessedMessage(volume: string, why: string): string {
+  return (
+    `Unable to attach or mount volumes: unmounted volumes=[${volume}], unattached volumes=[], ` +
+    `failed to process volumes=[${volume}]: ${why}`
+  );
+}
