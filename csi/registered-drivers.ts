@@ -1,0 +1,188 @@
+// The CSI drivers registered on this node: takes one in when its versions fit, it says who the node is, and the cluster
+// has been told so; gives its Node service to whoever uses volumes. It keeps nothing of volumes.
+
+import type { BackoffEntry, BackoffPolicy } from '../lib/backoff.ts';
+import { nextBackoff } from '../lib/backoff.ts';
+import type { Clock } from '../lib/clock.ts';
+import { errorMessage } from '../lib/errors.ts';
+import type { Tracer } from '../lib/trace.ts';
+import type { NodeDefinition } from '../proto/gen/csi/v1/Node.ts';
+import { CSI_TIMEOUT_MS, type CsiClient, type CsiService, connectCsi, isCsiError } from './client.ts';
+import type { PluginHandler, PluginInfo } from './registration.ts';
+import { type CsiVersion, compareVersions, highestSupportedVersion, showVersion } from './versions.ts';
+
+/** What a driver says of this node. */
+export interface CsiNodeInfo {
+  readonly driver: string;
+  readonly nodeId: string;
+  /** 0 is no limit. */
+  readonly maxVolumes: number;
+  readonly topology: Readonly<Record<string, string>>;
+}
+
+/** Tells the cluster which drivers the node has. Rejections refuse the driver. */
+export interface CsiNodeAnnouncer {
+  announce(info: CsiNodeInfo): Promise<void>;
+  withdraw(driver: string): Promise<void>;
+}
+
+export interface RegisteredDriver {
+  readonly name: string;
+  readonly nodeId: string;
+  readonly node: CsiService<NodeDefinition>;
+  /** Node service capabilities by the names that CSI gives them: "STAGE_UNSTAGE_VOLUME". Asked for once. */
+  capabilities(): Promise<ReadonlySet<string>>;
+}
+
+export interface RegisteredDriversOptions {
+  readonly clock: Clock;
+  readonly tracer: Tracer;
+  readonly announcer: CsiNodeAnnouncer;
+  /** The driver's withdrawal could not be told; it is told again with the next change. */
+  readonly onTrouble: (message: string) => void;
+}
+
+interface Entry {
+  readonly endpoint: string;
+  readonly version: CsiVersion;
+  readonly client: CsiClient;
+  driver: RegisteredDriver | undefined;
+}
+
+const RETRY: BackoffPolicy = { initialMs: 100, maxMs: 5000, factor: 2, resetMs: Number.POSITIVE_INFINITY };
+
+export class RegisteredDrivers implements PluginHandler {
+  readonly #options: RegisteredDriversOptions;
+  readonly #drivers = new Map<string, Entry>();
+  readonly #waiting = new Map<string, (() => void)[]>();
+  /** Announcements one after the other: they read and write the same objects. */
+  #telling: Promise<unknown> = Promise.resolve();
+
+  constructor(options: RegisteredDriversOptions) {
+    this.#options = options;
+  }
+
+  /** Undefined while none of this name is registered. */
+  driver(name: string): RegisteredDriver | undefined {
+    return this.#drivers.get(name)?.driver;
+  }
+
+  names(): readonly string[] {
+    return [...this.#drivers].flatMap(([name, { driver }]) => (driver === undefined ? [] : [name]));
+  }
+
+  /** Resolves as soon as a driver of this name is registered. */
+  registered(name: string): Promise<void> {
+    if (this.driver(name) !== undefined) return Promise.resolve();
+    return new Promise((resolve) => {
+      this.#waiting.set(name, [...(this.#waiting.get(name) ?? []), resolve]);
+    });
+  }
+
+  async register(plugin: PluginInfo, signal: AbortSignal): Promise<void> {
+    const { name, endpoint } = plugin;
+    const version = this.#validate(plugin);
+    const client = connectCsi(endpoint, { tracer: this.#options.tracer });
+    const entry: Entry = { endpoint, version, client, driver: undefined };
+    const replaced = this.#drivers.get(name);
+    this.#drivers.set(name, entry);
+    try {
+      const info = await this.#nodeInfo(name, client, signal);
+      await this.#inTurn(() => this.#options.announcer.announce(info));
+      entry.driver = asDriver(info, client);
+    } catch (error) {
+      client.close();
+      if (this.#drivers.get(name) === entry) {
+        if (replaced === undefined) this.#drivers.delete(name);
+        else this.#drivers.set(name, replaced);
+      }
+      throw new Error(`plugin registration failed with err: ${errorMessage(error)}`, { cause: error });
+    }
+    replaced?.client.close();
+    for (const resolve of this.#waiting.get(name) ?? []) resolve();
+    this.#waiting.delete(name);
+  }
+
+  deregister({ name, endpoint }: PluginInfo): void {
+    const entry = this.#drivers.get(name);
+    // Another process of the same driver may have taken over.
+    if (entry === undefined || entry.endpoint !== endpoint) return;
+    this.#drivers.delete(name);
+    entry.client.close();
+    const told = this.#inTurn(async () => {
+      if (!this.#drivers.has(name)) await this.#options.announcer.withdraw(name);
+    });
+    told.catch((error: unknown) =>
+      this.#options.onTrouble(`the CSI driver ${name} is still in CSINode: ${errorMessage(error)}`),
+    );
+  }
+
+  close(): void {
+    for (const { client } of this.#drivers.values()) client.close();
+    this.#drivers.clear();
+  }
+
+  #validate({ name, endpoint, versions }: PluginInfo): CsiVersion {
+    try {
+      const version = highestSupportedVersion(versions);
+      const existing = this.#drivers.get(name);
+      if (existing !== undefined && compareVersions(existing.version, version) >= 0) {
+        const has = showVersion(existing.version);
+        throw new Error(
+          `Another driver with the same name is already registered with a higher supported version: "${has}"`,
+        );
+      }
+      return version;
+    } catch (error) {
+      const why = `validation failed for CSI Driver ${name} at endpoint ${endpoint}: ${errorMessage(error)}`;
+      throw new Error(`plugin validation failed with err: ${why}`, { cause: error });
+    }
+  }
+
+  /** NodeGetInfo, asked again while the driver is not up yet. */
+  async #nodeInfo(driver: string, client: CsiClient, signal: AbortSignal): Promise<CsiNodeInfo> {
+    const { clock } = this.#options;
+    const giveUpAt = clock.monotonic() + CSI_TIMEOUT_MS;
+    let pause: BackoffEntry | undefined;
+    for (;;) {
+      try {
+        const answer = await client.node.NodeGetInfo({}, { signal, deadlineMs: giveUpAt - clock.monotonic() });
+        const maxVolumes = Number(answer.max_volumes_per_node);
+        if (answer.node_id === '') throw new Error('the driver answered NodeGetInfo without a node id');
+        if (maxVolumes < 0) throw new Error(`max_volumes_per_node must not be negative, it is ${maxVolumes}`);
+        return { driver, nodeId: answer.node_id, maxVolumes, topology: answer.accessible_topology?.segments ?? {} };
+      } catch (error) {
+        pause = nextBackoff(RETRY, pause, clock.monotonic());
+        const again = isCsiError(error, 'UNAVAILABLE', 'ABORTED', 'RESOURCE_EXHAUSTED') && !signal.aborted;
+        if (!again || clock.monotonic() + pause.delayMs >= giveUpAt) throw error;
+        await clock.sleep(pause.delayMs, signal);
+      }
+    }
+  }
+
+  #inTurn(work: () => Promise<void>): Promise<void> {
+    const mine = this.#telling.then(work, work);
+    this.#telling = mine.catch(() => undefined);
+    return mine;
+  }
+}
+
+function asDriver({ driver, nodeId }: CsiNodeInfo, { node }: CsiClient): RegisteredDriver {
+  let asked: Promise<ReadonlySet<string>> | undefined;
+  const ask = async (): Promise<ReadonlySet<string>> => {
+    const { capabilities } = await node.NodeGetCapabilities({});
+    return new Set(capabilities.flatMap(({ rpc }) => (rpc == null ? [] : [rpc.type])));
+  };
+  return {
+    name: driver,
+    nodeId,
+    node,
+    capabilities() {
+      asked ??= ask().catch((error: unknown) => {
+        asked = undefined;
+        throw error;
+      });
+      return asked;
+    },
+  };
+}

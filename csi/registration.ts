@@ -1,0 +1,240 @@
+// The plugin watcher: finds the sockets that plugins put under plugins_registry/, asks each who it is, hands it to the
+// handler of its type and tells it the outcome; a socket that goes takes its plugin with it. Level-triggered: an event
+// only makes it look again. gRPC is loaded with the first socket. It knows nothing of what a plugin does.
+
+import { type FSWatcher, watch } from 'node:fs';
+import { lstat, mkdir, readdir } from 'node:fs/promises';
+import { join } from 'node:path';
+import { type BackoffEntry, type BackoffPolicy, nextBackoff } from '../lib/backoff.ts';
+import type { Clock } from '../lib/clock.ts';
+import { errorMessage, isErrno } from '../lib/errors.ts';
+import type { Log } from '../lib/log.ts';
+import type { Tracer } from '../lib/trace.ts';
+import type { PluginSocket } from './registration-client.ts';
+
+/** What a plugin says of itself. */
+export interface PluginInfo {
+  /** "CSIPlugin", "DevicePlugin", "DRAPlugin" */
+  readonly type: string;
+  readonly name: string;
+  /** Where the plugin itself listens; the registration socket when it named none. */
+  readonly endpoint: string;
+  readonly versions: readonly string[];
+}
+
+export interface PluginHandler {
+  /** Rejects when the plugin is refused; the message begins with what failed, and is what the plugin is told. */
+  register(plugin: PluginInfo, signal: AbortSignal): Promise<void>;
+  /** The plugin is gone. Called only for what was registered. */
+  deregister(plugin: PluginInfo): void;
+}
+
+export interface PluginWatcherOptions {
+  /** `<agent root>/plugins_registry` */
+  readonly directory: string;
+  /** By plugin type. */
+  readonly handlers: Readonly<Record<string, PluginHandler>>;
+  readonly clock: Clock;
+  readonly tracer: Tracer;
+  readonly log: Log;
+}
+
+export interface PluginWatcher {
+  /** Makes the directory, watches it and takes in what is there already. */
+  start(): Promise<void>;
+  /** Looks now: for tests, and for whoever knows that something changed. Resolves when the look is over. */
+  look(): Promise<void>;
+  close(): void;
+}
+
+/** The kubelet's pauses between tries of one plugin. */
+const RETRY: BackoffPolicy = { initialMs: 500, maxMs: 122_000, factor: 2, resetMs: Number.POSITIVE_INFINITY };
+
+/** One socket, from when it is seen until it is gone or another one is in its place. */
+interface Watched {
+  /** Which file it is: a socket made anew is another plugin process. */
+  readonly identity: string;
+  readonly gone: AbortController;
+  registered: { readonly info: PluginInfo; readonly handler: PluginHandler } | undefined;
+}
+
+export function createPluginWatcher(options: PluginWatcherOptions): PluginWatcher {
+  return new SocketWatcher(options);
+}
+
+class SocketWatcher implements PluginWatcher {
+  readonly #options: PluginWatcherOptions;
+  readonly #sockets = new Map<string, Watched>();
+  readonly #directories = new Map<string, FSWatcher>();
+  #looking: Promise<void> | undefined;
+  #again = false;
+  #closed = false;
+
+  constructor(options: PluginWatcherOptions) {
+    this.#options = options;
+  }
+
+  async start(): Promise<void> {
+    await mkdir(this.#options.directory, { recursive: true, mode: 0o750 });
+    await this.look();
+  }
+
+  look(): Promise<void> {
+    this.#again = true;
+    this.#looking ??= this.#lookUntilQuiet().finally(() => {
+      this.#looking = undefined;
+    });
+    return this.#looking;
+  }
+
+  close(): void {
+    this.#closed = true;
+    for (const watcher of this.#directories.values()) watcher.close();
+    this.#directories.clear();
+    for (const socket of this.#sockets.values()) socket.gone.abort();
+    this.#sockets.clear();
+  }
+
+  /** An event that comes during a look asks for another one. */
+  async #lookUntilQuiet(): Promise<void> {
+    while (this.#again && !this.#closed) {
+      this.#again = false;
+      const found = new Map<string, string>();
+      const directories = new Set<string>();
+      await this.#scan(this.#options.directory, found, directories);
+      if (this.#closed) return;
+      for (const [path, watcher] of this.#directories) {
+        if (directories.has(path)) continue;
+        watcher.close();
+        this.#directories.delete(path);
+      }
+      this.#compare(found);
+    }
+  }
+
+  /** Sockets at or below `directory`, hidden ones left out; the directory is watched before it is read. */
+  async #scan(directory: string, found: Map<string, string>, directories: Set<string>): Promise<void> {
+    try {
+      directories.add(directory);
+      this.#follow(directory);
+      for (const entry of await readdir(directory, { withFileTypes: true })) {
+        if (entry.name.startsWith('.')) continue;
+        const path = join(directory, entry.name);
+        if (entry.isDirectory()) await this.#scan(path, found, directories);
+        if (!entry.isSocket()) continue;
+        const { ino, ctimeMs } = await lstat(path);
+        found.set(path, `${ino}:${ctimeMs}`);
+      }
+    } catch (error) {
+      // Gone between being seen and being read: another event is on its way.
+      if (!isErrno(error, 'ENOENT')) throw error;
+    }
+  }
+
+  #follow(directory: string): void {
+    if (this.#directories.has(directory) || this.#closed) return;
+    const changed = (): void => {
+      this.look().catch((error: unknown) =>
+        this.#options.log('warn', `cannot look for plugins: ${errorMessage(error)}`, { directory }),
+      );
+    };
+    const watcher = watch(directory, { persistent: false }, changed);
+    watcher.on('error', (error) => {
+      // A directory that was removed; made anew it must be watched anew.
+      watcher.close();
+      this.#directories.delete(directory);
+      this.#options.log('debug', `plugins are no longer watched for: ${errorMessage(error)}`, { directory });
+      changed();
+    });
+    this.#directories.set(directory, watcher);
+  }
+
+  #compare(found: ReadonlyMap<string, string>): void {
+    for (const [path, socket] of this.#sockets) {
+      if (found.get(path) !== socket.identity) this.#drop(path, socket);
+    }
+    for (const [path, identity] of found) {
+      if (this.#sockets.has(path)) continue;
+      const socket: Watched = { identity, gone: new AbortController(), registered: undefined };
+      this.#sockets.set(path, socket);
+      void this.#registerUntilDone(path, socket);
+    }
+  }
+
+  #drop(path: string, { gone, registered }: Watched): void {
+    gone.abort();
+    this.#sockets.delete(path);
+    if (registered === undefined) return;
+    const { info, handler } = registered;
+    handler.deregister(info);
+    this.#options.log('info', 'a plugin has gone', { type: info.type, plugin: info.name, socket: path });
+  }
+
+  /** Tries until the plugin is registered or its socket is gone. Never rejects. */
+  async #registerUntilDone(path: string, socket: Watched): Promise<void> {
+    const { clock, log, tracer } = this.#options;
+    const { signal } = socket.gone;
+    let pause: BackoffEntry | undefined;
+    while (!signal.aborted) {
+      try {
+        const info = await tracer.within({ cause: 'plugin socket' }, () => this.#register(path, socket));
+        log('info', 'a plugin is registered', { type: info.type, plugin: info.name, socket: path });
+        return;
+      } catch (error) {
+        if (signal.aborted) return;
+        pause = nextBackoff(RETRY, pause, clock.monotonic());
+        log('warn', errorMessage(error), { socket: path, inMs: pause.delayMs });
+        // Rejects when the socket goes, which ends the loop.
+        await clock.sleep(pause.delayMs, signal).catch(() => undefined);
+      }
+    }
+  }
+
+  async #register(path: string, socket: Watched): Promise<PluginInfo> {
+    const { openPluginSocket } = await import('./registration-client.ts');
+    const plugin = await openPluginSocket(path, this.#options.tracer);
+    try {
+      const info = await plugin.getInfo();
+      const refusal = await this.#offer(info, path, socket);
+      await tell(plugin, refusal, path);
+      if (refusal !== undefined) throw refusal;
+      return info;
+    } finally {
+      plugin.close();
+    }
+  }
+
+  /** Hands the plugin to its handler; gives why it was refused. */
+  async #offer(info: PluginInfo, path: string, socket: Watched): Promise<Error | undefined> {
+    const { handlers } = this.#options;
+    const handler = Object.hasOwn(handlers, info.type) ? handlers[info.type] : undefined;
+    if (handler === undefined) {
+      const what = `no handler registered for plugin type: ${info.type} at socket ${path}`;
+      return new Error(`RegisterPlugin error -- ${what}`);
+    }
+    // It was told before, but the telling failed.
+    if (socket.registered !== undefined) return undefined;
+    try {
+      await handler.register(info, socket.gone.signal);
+    } catch (error) {
+      return new Error(`RegisterPlugin error -- ${errorMessage(error)}`, { cause: error });
+    }
+    if (socket.gone.signal.aborted) {
+      handler.deregister(info);
+      return new Error(`the socket ${path} has gone`);
+    }
+    socket.registered = { info, handler };
+    return undefined;
+  }
+}
+
+async function tell(plugin: PluginSocket, refusal: Error | undefined, path: string): Promise<void> {
+  try {
+    await plugin.notify(refusal?.message);
+  } catch (error) {
+    const what = `failed to send registration status at socket ${path}: ${errorMessage(error)}`;
+    throw new Error(`RegisterPlugin error -- ${what}${refusal === undefined ? '' : ` (${refusal.message})`}`, {
+      cause: error,
+    });
+  }
+}
