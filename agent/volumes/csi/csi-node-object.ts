@@ -1,0 +1,177 @@
+// Tells the cluster which CSI drivers this node has: the CSINode object, the annotation with the node's ids, and the
+// topology labels. Objects are changed, never owned: what others wrote into them stays.
+
+import type { CSINode as CoreCSINode, CSINodeDriver } from 'kubernetes-types/storage/v1';
+import type { ApiClient } from '../../../client/api.ts';
+import { isAlreadyExists, isConflict, isNotFound, isTransient } from '../../../client/errors.ts';
+import { resourcePath } from '../../../client/paths.ts';
+import type { Node, Stored } from '../../../client/types.ts';
+import type { CsiNodeAnnouncer, CsiNodeInfo } from '../../../csi/registered-drivers.ts';
+import { type BackoffEntry, type BackoffPolicy, nextBackoff } from '../../../lib/backoff.ts';
+import type { Clock } from '../../../lib/clock.ts';
+
+type CSINode = Stored<CoreCSINode>;
+
+/** `{"driver": "id of the node", …}` on the Node, as the kubelet keeps it. */
+const NODE_ID_ANNOTATION = 'csi.volume.kubernetes.io/nodeid';
+const API = 'storage.k8s.io/v1';
+const MAX_COUNT = 2_147_483_647;
+/** A Node that is only just being registered, an object that changed meanwhile: looked at again this long, ms. */
+const RETRY_FOR_MS = 60_000;
+const RETRY: BackoffPolicy = { initialMs: 50, maxMs: 2000, factor: 2, resetMs: Number.POSITIVE_INFINITY };
+
+export interface CsiNodeObjectOptions {
+  readonly nodeName: string;
+  readonly client: Pick<ApiClient, 'get' | 'create' | 'replace' | 'patch'>;
+  readonly clock: Clock;
+}
+
+/** A driver's entry in CSINode. */
+export function driverEntry({ driver, nodeId, maxVolumes, topology }: CsiNodeInfo): CSINodeDriver {
+  return {
+    name: driver,
+    nodeID: nodeId,
+    topologyKeys: Object.keys(topology).sort(),
+    ...(maxVolumes === 0 ? {} : { allocatable: { count: Math.min(maxVolumes, MAX_COUNT) } }),
+  };
+}
+
+/** The drivers with `entry` in its place or at the end; undefined when that changes nothing. */
+export function withDriver(drivers: readonly CSINodeDriver[], entry: CSINodeDriver): CSINodeDriver[] | undefined {
+  const at = drivers.findIndex(({ name }) => name === entry.name);
+  if (at < 0) return [...drivers, entry];
+  return sameEntry(drivers[at], entry) ? undefined : drivers.with(at, entry);
+}
+
+export function withoutDriver(drivers: readonly CSINodeDriver[], driver: string): CSINodeDriver[] | undefined {
+  const rest = drivers.filter(({ name }) => name !== driver);
+  return rest.length === drivers.length ? undefined : rest;
+}
+
+function sameEntry(a: CSINodeDriver | undefined, b: CSINodeDriver): boolean {
+  const facts = (entry: CSINodeDriver | undefined): string =>
+    JSON.stringify([entry?.nodeID, entry?.topologyKeys ?? [], entry?.allocatable?.count]);
+  return facts(a) === facts(b);
+}
+
+/** The ids in the annotation; one that is no JSON object counts as empty. */
+function nodeIds(node: Node): Record<string, string> {
+  const text = node.metadata.annotations?.[NODE_ID_ANNOTATION];
+  if (text === undefined) return {};
+  try {
+    const value: unknown = JSON.parse(text);
+    if (typeof value !== 'object' || value === null || Array.isArray(value)) return {};
+    return Object.fromEntries(Object.entries(value).filter(([, id]) => typeof id === 'string'));
+  } catch (error) {
+    if (error instanceof SyntaxError) return {};
+    throw error;
+  }
+}
+
+/**
+ * The merge patch that puts the driver on the Node; undefined when nothing is to change. Throws when a label of the
+ * topology is there with another value, as the kubelet refuses it.
+ */
+export function nodePatch(node: Node, { driver, nodeId, topology }: CsiNodeInfo): object | undefined {
+  const labels = Object.entries(topology).filter(([key, value]) => {
+    const existing = node.metadata.labels?.[key];
+    if (existing === undefined || existing === value) return existing === undefined;
+    throw new Error(
+      `detected topology value collision: driver reported "${key}":"${value}" but existing label is "${key}":"${existing}"`,
+    );
+  });
+  const ids = nodeIds(node);
+  const annotate = ids[driver] !== nodeId;
+  if (labels.length === 0 && !annotate) return undefined;
+  return {
+    metadata: {
+      ...(labels.length === 0 ? {} : { labels: Object.fromEntries(labels) }),
+      ...(annotate ? { annotations: { [NODE_ID_ANNOTATION]: JSON.stringify({ ...ids, [driver]: nodeId }) } } : {}),
+    },
+  };
+}
+
+/** The merge patch that takes the driver's id off the Node; labels stay, as the kubelet leaves them. */
+export function nodePatchWithout(node: Node, driver: string): object | undefined {
+  const { [driver]: gone, ...rest } = nodeIds(node);
+  if (gone === undefined) return undefined;
+  const left = Object.keys(rest).length === 0 ? null : JSON.stringify(rest);
+  return { metadata: { annotations: { [NODE_ID_ANNOTATION]: left } } };
+}
+
+export class CsiNodeObject implements CsiNodeAnnouncer {
+  readonly #options: CsiNodeObjectOptions;
+  readonly #nodePath: string;
+  readonly #path: string;
+
+  constructor(options: CsiNodeObjectOptions) {
+    this.#options = options;
+    this.#nodePath = resourcePath('v1', 'nodes', { name: options.nodeName });
+    this.#path = resourcePath(API, 'csinodes', { name: options.nodeName });
+  }
+
+  announce(info: CsiNodeInfo): Promise<void> {
+    return this.#again(async () => {
+      const node = await this.#options.client.get<Node>(this.#nodePath);
+      await this.#patchNode(nodePatch(node, info));
+      await this.#change(node, (drivers) => withDriver(drivers, driverEntry(info)));
+    });
+  }
+
+  withdraw(driver: string): Promise<void> {
+    return this.#again(async () => {
+      const node = await this.#options.client.get<Node>(this.#nodePath);
+      await this.#change(node, (drivers) => withoutDriver(drivers, driver));
+      await this.#patchNode(nodePatchWithout(node, driver));
+    });
+  }
+
+  /** Makes the CSINode of a node without drivers, as every kubelet has one. */
+  ensure(): Promise<void> {
+    return this.#again(async () => {
+      await this.#change(await this.#options.client.get<Node>(this.#nodePath), () => undefined);
+    });
+  }
+
+  async #patchNode(patch: object | undefined): Promise<void> {
+    if (patch !== undefined) await this.#options.client.patch(this.#nodePath, patch, 'merge');
+  }
+
+  async #change(node: Node, edit: (drivers: readonly CSINodeDriver[]) => CSINodeDriver[] | undefined): Promise<void> {
+    const { client } = this.#options;
+    const existing = await client.get<CSINode>(this.#path).catch((error: unknown) => {
+      if (isNotFound(error)) return undefined;
+      throw error;
+    });
+    const drivers = edit(existing?.spec.drivers ?? []);
+    if (existing !== undefined) {
+      if (drivers !== undefined) await client.replace(this.#path, { ...existing, spec: { ...existing.spec, drivers } });
+      return;
+    }
+    const { name, uid } = node.metadata;
+    const created: CoreCSINode = {
+      apiVersion: API,
+      kind: 'CSINode',
+      metadata: { name, ownerReferences: [{ apiVersion: 'v1', kind: 'Node', name, uid }] },
+      spec: { drivers: drivers ?? [] },
+    };
+    await client.create(resourcePath(API, 'csinodes'), created);
+  }
+
+  /** Tries again what another try can mend, for as long as somebody may be waiting for it. */
+  async #again(work: () => Promise<void>): Promise<void> {
+    const { clock } = this.#options;
+    const giveUpAt = clock.monotonic() + RETRY_FOR_MS;
+    let pause: BackoffEntry | undefined;
+    for (;;) {
+      try {
+        return await work();
+      } catch (error) {
+        const mends = isConflict(error) || isAlreadyExists(error) || isNotFound(error) || isTransient(error);
+        pause = nextBackoff(RETRY, pause, clock.monotonic());
+        if (!mends || clock.monotonic() + pause.delayMs > giveUpAt) throw error;
+        await clock.sleep(pause.delayMs);
+      }
+    }
+  }
+}
