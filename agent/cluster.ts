@@ -3,7 +3,8 @@
 
 import { ApiClient } from '../client/api.ts';
 import { type ClusterAccess, loadKubeconfig } from '../client/kubeconfig.ts';
-import { Recorder } from '../client/recorder.ts';
+import { EVENT_DELAY_MS, Recorder } from '../client/recorder.ts';
+import type { Node } from '../client/types.ts';
 import type { Clock } from '../lib/clock.ts';
 import { errorMessage, UserError } from '../lib/errors.ts';
 import type { Log } from '../lib/log.ts';
@@ -16,7 +17,7 @@ import { createLogRecorder, createNoObjects } from './api/standalone.ts';
 import type { AgentOptions } from './config/options.ts';
 import type { MachineFacts } from './node/facts.ts';
 import { defaultLabels } from './node/register.ts';
-import type { EventRecorder, ObjectReader, PodApi, PodSource } from './ports/api.ts';
+import type { EventRecorder, FollowedObjects, ObjectReader, PodApi, PodSource } from './ports/api.ts';
 import { createFilePodSource } from './sources/file-source.ts';
 import { createHttpPodSource } from './sources/http-source.ts';
 import { type MirroredPods, MirrorPods } from './sources/mirror-pods.ts';
@@ -37,6 +38,8 @@ export interface Cluster {
   readonly podApi?: PodApi;
   readonly recorder: EventRecorder;
   readonly objects: ObjectReader;
+  /** Absent in standalone mode: static pods refer to nothing. */
+  readonly followed?: FollowedObjects;
   readonly sources: readonly PodSource[];
   /** The node as admission is to see it. */
   node(): AdmissionNode;
@@ -85,13 +88,17 @@ export function createCluster(options: AgentOptions, access: ClusterAccess | und
     clock,
     tracer,
     component: 'kubelet',
+    delayMs: EVENT_DELAY_MS,
     host: nodeName,
     onDropped: (what, error) => log('warn', `event not recorded: ${what}: ${errorMessage(error)}`),
   });
   const objects = createApiObjects({
     client,
     clock,
-    onFailure: (error) => log('warn', `cannot follow services: ${errorMessage(error)}`),
+    changeDetection: options.config.configMapAndSecretChangeDetectionStrategy,
+    ttlMs: () => objectTtlMs(watch.node()),
+    onFailure: (what, error) =>
+      log(what === 'services' ? 'warn' : 'debug', `cannot follow ${what}: ${errorMessage(error)}`),
   });
   const watch = createNodeWatch({
     client,
@@ -114,6 +121,7 @@ export function createCluster(options: AgentOptions, access: ClusterAccess | und
     client,
     recorder,
     objects,
+    followed: objects.followed,
     podApi: mirrors.podApi(createPodApi(client)),
     sources: [mirrors.apiSource(watch.holdBack(apiPods)), ...statics.map((source) => mirrors.staticSource(source))],
     node: () => {
@@ -155,6 +163,12 @@ function standalone(options: AgentOptions, parts: ClusterParts, sources: readonl
     start: nothing,
     close: nothing,
   };
+}
+
+/** For how long an object that was read is used, in ms: what the control plane wrote at the Node, else a minute. */
+function objectTtlMs(node: Node | undefined): number {
+  const seconds = Number(node?.metadata.annotations?.['node.alpha.kubernetes.io/ttl'] ?? 'unset');
+  return Number.isInteger(seconds) && seconds >= 0 ? seconds * 1000 : 60_000;
 }
 
 /** The node before anyone else has said anything about it. */

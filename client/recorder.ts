@@ -2,7 +2,7 @@
 // sent is decided by the correlator. Never throws; what could not be recorded is told to `onDropped`.
 
 import { AsyncLocalStorage } from 'node:async_hooks';
-import type { Clock } from '../lib/clock.ts';
+import type { Clock, Timer } from '../lib/clock.ts';
 import type { TraceContext, Tracer } from '../lib/trace.ts';
 import type { ApiClient } from './api.ts';
 import { isAlreadyExists, isNotFound, isTransient } from './errors.ts';
@@ -30,6 +30,8 @@ export interface RecorderOptions {
   readonly component: string;
   /** The node's name, for events that a node reports. */
   readonly host?: string;
+  /** How long (ms) the first event of a batch waits, so that telling what happens does not slow it down. Default 0. */
+  readonly delayMs?: number;
   /** 0 ≤ x < 1; Math.random by default. */
   readonly random?: () => number;
   readonly onDropped?: (what: string, error: unknown) => void;
@@ -40,6 +42,9 @@ const QUEUE_LIMIT = 1000;
 /** client-go's figures for an API server that does not answer. */
 const MAX_TRIES = 12;
 const RETRY_MS = 10_000;
+
+/** What a component of a node or a control plane lets its events wait: long enough for a pod to start meanwhile. */
+export const EVENT_DELAY_MS = 500;
 
 interface Queued {
   readonly event: OutgoingEvent;
@@ -54,6 +59,7 @@ export class Recorder {
   readonly #queue: Queued[] = [];
   readonly #closed = new AbortController();
   #sending: Promise<void> | undefined;
+  #timer: Timer | undefined;
   /** Runs the sender in the context of the constructor, not of whichever pod's event happened to start it. */
   readonly #apart = AsyncLocalStorage.snapshot();
   /** Makes names differ that were given in the same microsecond. */
@@ -73,13 +79,23 @@ export class Recorder {
       return;
     }
     this.#queue.push({ event, at: now, context: this.#options.tracer.context() });
+    const { clock, delayMs = 0 } = this.#options;
+    if (delayMs === 0) this.#start();
+    else if (this.#sending === undefined) this.#timer ??= this.#apart(() => clock.after(delayMs, () => this.#start()));
+  }
+
+  #start(): void {
+    this.#timer?.cancel();
+    this.#timer = undefined;
+    if (this.#queue.length === 0) return;
     this.#sending ??= this.#apart(() => this.#sendAll()).finally(() => {
       this.#sending = undefined;
     });
   }
 
-  /** Resolves when everything recorded so far is sent or given up. */
+  /** Sends what waits. Resolves when everything recorded so far is sent or given up. */
   async flush(): Promise<void> {
+    this.#start();
     while (this.#sending !== undefined) await this.#sending;
   }
 
@@ -87,6 +103,7 @@ export class Recorder {
   close(): void {
     this.#closed.abort(new Error('the event recorder is closed'));
     this.#queue.length = 0;
+    this.#timer?.cancel();
   }
 
   #makeEvent(

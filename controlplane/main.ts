@@ -4,16 +4,19 @@
 import { setMaxListeners } from 'node:events';
 import { ApiClient } from '../client/api.ts';
 import type { ClusterAccess } from '../client/kubeconfig.ts';
-import { Recorder } from '../client/recorder.ts';
+import { EVENT_DELAY_MS, Recorder } from '../client/recorder.ts';
 import type { Clock } from '../lib/clock.ts';
 import { errorMessage } from '../lib/errors.ts';
 import type { Tracer } from '../lib/trace.ts';
+import { EphemeralVolumeController } from './ephemeral-volume/ephemeral.ts';
 import { NamespaceController } from './namespace/namespace.ts';
 import { NodeLifecycleController } from './node/lifecycle.ts';
 import { PodGarbageCollector } from './podgc/podgc.ts';
 import { type Controller, Informers, type Log, runController } from './runtime.ts';
 import { SCHEDULER_NAME, Scheduler } from './scheduler/scheduler.ts';
 import { ServiceAccountController } from './serviceaccount/serviceaccount.ts';
+import { VolumeBinder } from './volume-binder/binder.ts';
+import { VolumeProtection } from './volume-protection/protection.ts';
 
 export interface ControlPlaneOptions {
   /** Identity of the scheduler (system:kube-scheduler); without it there is no scheduler. */
@@ -43,6 +46,7 @@ export async function runControlPlane(options: ControlPlaneOptions): Promise<voi
       clock,
       tracer,
       component,
+      delayMs: EVENT_DELAY_MS,
       onDropped: (what, error) => log(`event not recorded: ${what}: ${errorMessage(error)}`),
     });
     closers.push(() => {
@@ -63,6 +67,9 @@ export async function runControlPlane(options: ControlPlaneOptions): Promise<voi
     new ServiceAccountController(manager, informers, options.rootCa ?? options.controllerManager.ca),
     new NodeLifecycleController(manager, informers),
     new PodGarbageCollector(manager, informers),
+    new VolumeBinder(manager, informers),
+    new VolumeProtection(manager, informers),
+    new EphemeralVolumeController(manager, informers),
   );
   try {
     const running = informers.run(signal);

@@ -4,6 +4,8 @@ import type { Pod, PodStatus } from '../../client/types.ts';
 import type { PodLifecycleEvent, PodSnapshot } from '../ports/runtime.ts';
 import { sameValue } from './status-patch.ts';
 
+const BEGINNING: ReadonlySet<string> = new Set(['', 'ContainerCreating', 'PodInitializing']);
+
 /**
  * Whether an event may tell something that the last observation does not. `acting`: the worker is starting something
  * itself and will look when that is done, so starts are no news.
@@ -26,8 +28,12 @@ export function isNews(event: PodLifecycleEvent, snapshot: PodSnapshot | undefin
   }
 }
 
-/** Whether a status tells more than detail: the phase, a container or readiness changed. */
+/**
+ * Whether a status tells more than detail: the phase, a container or readiness changed. That a new pod is being worked
+ * on is detail: most run a moment later, and that news takes this one along.
+ */
 export function isSignificant(previous: PodStatus | undefined, status: PodStatus): boolean {
+  if (isBeginning(previous) && isBeginning(status)) return false;
   const readiness = (of: PodStatus | undefined) => of?.conditions?.find(({ type }) => type === 'Ready')?.status;
   return (
     previous === undefined ||
@@ -37,6 +43,22 @@ export function isSignificant(previous: PodStatus | undefined, status: PodStatus
     !sameValue(previous.containerStatuses, status.containerStatuses) ||
     !sameValue(previous.initContainerStatuses, status.initContainerStatuses) ||
     !sameValue(previous.ephemeralContainerStatuses, status.ephemeralContainerStatuses)
+  );
+}
+
+/** Nothing has started yet and nothing has gone wrong. */
+function isBeginning(status: PodStatus | undefined): boolean {
+  if (status === undefined) return true;
+  const all = [...(status.initContainerStatuses ?? []), ...(status.containerStatuses ?? [])];
+  return (
+    (status.phase ?? 'Pending') === 'Pending' &&
+    all.every(
+      ({ state = {}, restartCount }) =>
+        restartCount === 0 &&
+        state.running === undefined &&
+        state.terminated === undefined &&
+        BEGINNING.has(state.waiting?.reason ?? ''),
+    )
   );
 }
 

@@ -54,6 +54,10 @@ export interface PodsConfig {
   readonly statusDelayMs: number;
   /** Dead instances kept per container, for `logs -p`. */
   readonly maxPerPodContainer: number;
+  /** KubeletConfiguration.cpuCFSQuota. */
+  readonly cpuCFSQuota: boolean;
+  /** KubeletConfiguration.cpuCFSQuotaPeriod, in µs. */
+  readonly cpuCFSQuotaPeriodUs: number;
   readonly admit: readonly PodAdmit[];
 }
 
@@ -66,8 +70,10 @@ export const DEFAULT_PODS_CONFIG: PodsConfig = {
   syncBackoff: { initialMs: 1_000, maxMs: 10_000, factor: 2, resetMs: 60_000 },
   statusBackoff: { initialMs: 200, maxMs: 10_000, factor: 2, resetMs: 60_000 },
   resyncMs: 60_000,
-  statusDelayMs: 250,
+  statusDelayMs: 500,
   maxPerPodContainer: 1,
+  cpuCFSQuota: true,
+  cpuCFSQuotaPeriodUs: 100_000,
   admit: [],
 };
 
@@ -77,6 +83,14 @@ export type PodsLog = (
   message: string,
   fields?: Readonly<Record<string, unknown>>,
 ) => void;
+
+/** Where the promises made to pods outlive the agent. */
+export interface AllocationStore {
+  /** What was there when the agent started. */
+  readonly initial: string | undefined;
+  /** Replaces it, atomically. */
+  save(text: string): Promise<void>;
+}
 
 export interface PodsAgentOptions {
   readonly runtime: ContainerRuntime;
@@ -93,6 +107,8 @@ export interface PodsAgentOptions {
   readonly tracer: Tracer;
   readonly node: NodeFacts;
   readonly config?: Partial<PodsConfig>;
+  /** Absent: promises are forgotten with the agent. */
+  readonly allocations?: AllocationStore;
   readonly log?: PodsLog;
   /** Told when nothing of a pod is left on the node. */
   readonly onPodGone?: (pod: Pod) => void;

@@ -5,6 +5,7 @@ import type { Clock } from '../../lib/clock.ts';
 import type { Container__Output } from '../../proto/gen/runtime/v1/Container.ts';
 import type { ContainerStatus__Output } from '../../proto/gen/runtime/v1/ContainerStatus.ts';
 import type { PodSandbox__Output } from '../../proto/gen/runtime/v1/PodSandbox.ts';
+import type { PodSandboxStatus__Output } from '../../proto/gen/runtime/v1/PodSandboxStatus.ts';
 import type { ContainerSnapshot, PodRef, PodSnapshot, PodUID } from '../ports/runtime.ts';
 import { LABEL_POD_UID, podRefOf } from './config/labels.ts';
 import {
@@ -84,10 +85,12 @@ export class Observer {
 
   async observe(pod: PodRef): Promise<PodSnapshot> {
     const observedAt = this.#clock.now();
+    // What was made a moment ago is in the lists for certain: its status is asked for at the same time.
+    const ahead = this.#readAhead(pod.uid);
     const [sandboxes, containers] = await this.#lists({ [LABEL_POD_UID]: pod.uid });
     const found = await Promise.all([
-      Promise.all(sandboxes.map((item) => this.#sandbox(item))),
-      Promise.all(containers.map((item) => this.#container(item))),
+      Promise.all(sandboxes.map((item) => this.#sandbox(item, ahead.sandboxes.get(item.id)))),
+      Promise.all(containers.map((item) => this.#container(item, ahead.containers.get(item.id)))),
     ]);
     for (const item of sandboxes) this.#registry.learn(item.id, 'sandbox', pod);
     for (const item of containers) this.#registry.learn(item.id, 'container', pod);
@@ -239,10 +242,27 @@ export class Observer {
     return [sandboxes.items, containers.containers];
   }
 
-  async #sandbox(item: PodSandbox__Output): Promise<PodSnapshot['sandboxes'][number] | undefined> {
+  /** Statuses of what is known of the pod by id alone, asked for without waiting for the lists. */
+  #readAhead(uid: PodUID) {
+    const sandboxes = new Map<string, Promise<PodSandboxStatus__Output | undefined>>();
+    const containers = new Map<string, Promise<ContainerStatus__Output | undefined>>();
+    for (const id of this.#registry.idsOf(uid)) {
+      const isSandbox = this.#registry.get(id)?.kind === 'sandbox';
+      if (isSandbox && !this.#sandboxes.has(id)) sandboxes.set(id, this.#sandboxStatus(id));
+      else if (!isSandbox && !this.#containers.has(id)) containers.set(id, this.readStatus(id));
+    }
+    // Whoever finds the id in a list takes the outcome; one that is in no list has no outcome that matters.
+    for (const reading of [...sandboxes.values(), ...containers.values()]) reading.catch(() => undefined);
+    return { sandboxes, containers };
+  }
+
+  async #sandbox(
+    item: PodSandbox__Output,
+    ahead: Promise<PodSandboxStatus__Output | undefined> | undefined,
+  ): Promise<PodSnapshot['sandboxes'][number] | undefined> {
     const cached = this.#sandboxes.get(item.id);
     if (cached !== undefined) return sandboxSnapshot(item, cached);
-    const status = await this.#sandboxStatus(item.id);
+    const status = await (ahead ?? this.#sandboxStatus(item.id));
     if (status === undefined) return undefined;
     const detail = sandboxDetail(status);
     // A ready sandbox that should have an address and has none may still get one.
@@ -265,7 +285,10 @@ export class Observer {
     }
   }
 
-  async #container(item: Container__Output): Promise<ContainerSnapshot | undefined> {
+  async #container(
+    item: Container__Output,
+    ahead: Promise<ContainerStatus__Output | undefined> | undefined,
+  ): Promise<ContainerSnapshot | undefined> {
     const entry = this.#containers.get(item.id);
     const cached = entry?.snapshot;
     if (cached !== undefined && isCurrent(cached, containerState(item.state), this.#clock.now())) {
@@ -274,7 +297,9 @@ export class Observer {
       this.#containers.set(item.id, { ...entry, snapshot: complete });
       return complete;
     }
-    const status = await this.readStatus(item.id);
+    let status = await ahead;
+    // Read before the list was, it may be older than the list.
+    if (status?.state !== item.state) status = await this.readStatus(item.id);
     return status === undefined ? undefined : this.#remember(item.pod_sandbox_id, status);
   }
 

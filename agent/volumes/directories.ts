@@ -1,7 +1,7 @@
 // Making the directories and tmpfs mounts that volumes lie in. Idempotent, also after a crash between the directory and
-// its mount.
+// its mount. File calls are synchronous here: each takes some 20 µs, the way through the thread pool and back 1 to 3 ms.
 
-import { chmod, mkdir } from 'node:fs/promises';
+import { chmodSync, mkdirSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { isErrno } from '../../lib/errors.ts';
 import { quantityValue } from '../../lib/quantity.ts';
@@ -12,11 +12,11 @@ import type { PlanInput, VolumeHost } from './volume-type.ts';
 /** Directories above a volume are the agent's own: no other user looks in. */
 const PARENT_MODE = 0o750;
 
-/** Makes the directory and its parents; resolves to whether it was not there before. */
-async function ensure(path: string, mode: number): Promise<boolean> {
-  await mkdir(dirname(path), { recursive: true, mode: PARENT_MODE });
+/** Makes the directory and its parents; tells whether it was not there before. */
+function ensure(path: string, mode: number): boolean {
+  mkdirSync(dirname(path), { recursive: true, mode: PARENT_MODE });
   try {
-    await mkdir(path, mode);
+    mkdirSync(path, mode);
     return true;
   } catch (error) {
     if (isErrno(error, 'EEXIST')) return false;
@@ -26,14 +26,14 @@ async function ensure(path: string, mode: number): Promise<boolean> {
 
 /** A directory with exactly `mode` when it is new. Resolves to whether it is. */
 export async function makeDirectory(path: string, mode: number): Promise<boolean> {
-  const made = await ensure(path, mode);
-  if (made) await chmod(path, mode);
+  const made = ensure(path, mode);
+  if (made) chmodSync(path, mode);
   return made;
 }
 
 /** A tmpfs at `path`. Resolves to whether it was mounted now. */
 export async function makeTmpfs(path: string, sizeBytes: number | undefined, host: VolumeHost): Promise<boolean> {
-  const made = await ensure(path, 0o755);
+  const made = ensure(path, 0o755);
   // A directory that did not exist cannot be mounted on: no need to read the mount table.
   if (!made && mountAt(await host.mounter.list(), path)?.fsType === 'tmpfs') return false;
   const options = sizeBytes === undefined ? [] : [`size=${sizeBytes}`];

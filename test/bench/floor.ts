@@ -1,12 +1,16 @@
-// The floor: what containerd itself needs for the sequence a kubelet sends, spoken straight over CRI from this process,
-// with containerd running the conflist by itself. Nothing of the agent is involved.
+// The floor: what containerd itself needs for the sequence that the agent sends, spoken straight over CRI from this
+// process, with containerd running the conflist by itself. Nothing of the agent is involved, but its requests.
 
-import { mkdirSync } from 'node:fs';
-import { join } from 'node:path';
+import { cpSync, mkdirSync } from 'node:fs';
+import { dirname, join } from 'node:path';
 import { credentials } from '@grpc/grpc-js';
 import { Tracer } from '../../lib/trace.ts';
+import type { ContainerConfig } from '../../proto/gen/runtime/v1/ContainerConfig.ts';
+import type { PodSandboxConfig } from '../../proto/gen/runtime/v1/PodSandboxConfig.ts';
+import type { RuntimeServiceClient } from '../../proto/gen/runtime/v1/RuntimeService.ts';
 import { loadProto } from '../../proto/load.ts';
 import { unaryCaller } from '../../proto/unary.ts';
+import { type FloorTemplate, floorRequests, recordedInfo } from './floor-requests.ts';
 
 export interface FloorPod {
   readonly sandboxId: string;
@@ -15,53 +19,75 @@ export interface FloorPod {
   readonly durationMs: number;
 }
 
+function connect(socket: string): RuntimeServiceClient {
+  return new (loadProto('cri').runtime.v1.RuntimeService)(`unix://${socket}`, credentials.createInsecure());
+}
+
+/** What the containerd behind `socket` was asked for when it made this container and its sandbox. */
+export async function readTemplate(socket: string, containerId: string): Promise<FloorTemplate> {
+  const client = connect(socket);
+  const call = unaryCaller(new Tracer(), 'cri');
+  try {
+    const container = await call(client, 'ContainerStatus', { container_id: containerId, verbose: true });
+    const { config, sandboxID = '' } = recordedInfo<ContainerConfig>(container.info);
+    const sandbox = await call(client, 'PodSandboxStatus', { pod_sandbox_id: sandboxID, verbose: true });
+    return { sandbox: recordedInfo<PodSandboxConfig>(sandbox.info).config, container: config };
+  } finally {
+    client.close();
+  }
+}
+
+export interface FloorOptions {
+  /** containerd's. */
+  readonly socket: string;
+  /** Logs and the copies of what mounts show go below it. */
+  readonly root: string;
+  /** A cgroup that exists or that runc may make. */
+  readonly cgroupParent: string;
+  readonly tracer?: Tracer;
+}
+
 export class Floor {
-  readonly #call = unaryCaller(new Tracer(), 'cri');
-  readonly #client;
-  readonly #logRoot: string;
-  readonly #cgroupParent: string;
-  readonly #image: string;
+  readonly #call;
+  readonly #client: RuntimeServiceClient;
+  readonly #options: FloorOptions;
   #sequence = 0;
 
-  /** `socket` is containerd's; `cgroupParent` a cgroup that exists or that runc may make. */
-  constructor(options: { socket: string; logRoot: string; cgroupParent: string; image: string }) {
-    const { runtime } = loadProto('cri');
-    this.#client = new runtime.v1.RuntimeService(`unix://${options.socket}`, credentials.createInsecure());
-    this.#logRoot = options.logRoot;
-    this.#cgroupParent = options.cgroupParent;
-    this.#image = options.image;
+  constructor(options: FloorOptions) {
+    this.#options = options;
+    this.#call = unaryCaller(options.tracer ?? new Tracer(), 'cri');
+    this.#client = connect(options.socket);
+  }
+
+  #copyOf(hostPath: string): string {
+    return join(this.#options.root, 'files', hostPath);
+  }
+
+  /** Copies what the template's mounts show, so that it outlives the template's pod. */
+  keepFiles(template: FloorTemplate): void {
+    for (const { host_path: path = '' } of template.container.mounts ?? []) {
+      mkdirSync(dirname(this.#copyOf(path)), { recursive: true });
+      cpSync(path, this.#copyOf(path), { recursive: true, verbatimSymlinks: true });
+    }
   }
 
   /** RunPodSandbox, CreateContainer, StartContainer. */
-  async start(command: readonly string[]): Promise<FloorPod> {
+  async start(template: FloorTemplate): Promise<FloorPod> {
     const name = `floor-${this.#sequence++}`;
-    const logDirectory = join(this.#logRoot, name);
-    mkdirSync(join(logDirectory, 'main'), { recursive: true });
-    const sandboxConfig = {
-      metadata: { name, uid: `${name}-uid`, namespace: 'bench', attempt: 0 },
-      hostname: name,
-      log_directory: logDirectory,
-      labels: { 'io.kubernetes.pod.name': name },
-      linux: {
-        cgroup_parent: this.#cgroupParent,
-        security_context: { namespace_options: { network: 'POD', pid: 'CONTAINER', ipc: 'POD' } },
-      },
-    } as const;
+    const logDirectory = join(this.#options.root, 'logs', name);
+    const { sandboxConfig, config } = floorRequests(template, {
+      name,
+      logDirectory,
+      cgroupParent: this.#options.cgroupParent,
+      copyOf: (path) => this.#copyOf(path),
+    });
+    mkdirSync(join(logDirectory, dirname(config.log_path ?? '')), { recursive: true });
     const started = performance.now();
     const sandbox = await this.#call(this.#client, 'RunPodSandbox', { config: sandboxConfig });
     const container = await this.#call(this.#client, 'CreateContainer', {
       pod_sandbox_id: sandbox.pod_sandbox_id,
       sandbox_config: sandboxConfig,
-      config: {
-        metadata: { name: 'main', attempt: 0 },
-        image: { image: this.#image },
-        command: [...command],
-        log_path: 'main/0.log',
-        linux: {
-          resources: { cpu_shares: 2, oom_score_adj: 1000 },
-          security_context: { namespace_options: { network: 'POD', pid: 'CONTAINER', ipc: 'POD' } },
-        },
-      },
+      config,
     });
     await this.#call(this.#client, 'StartContainer', { container_id: container.container_id });
     return {

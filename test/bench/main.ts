@@ -12,7 +12,8 @@ import { isNotFound } from '../../client/errors.ts';
 import { execOk } from '../../lib/exec.ts';
 import { startContainerd } from '../e2e/support/containerd.ts';
 import { BUSYBOX, importLabImages } from '../e2e/support/images.ts';
-import { Floor } from './floor.ts';
+import { Floor, readTemplate } from './floor.ts';
+import { bareTemplate, type FloorTemplate } from './floor-requests.ts';
 import { BenchPods } from './pods.ts';
 import { cpuMs, peakResidentMiB, residentMiB } from './processes.ts';
 import { type Figures, renderReport } from './report.ts';
@@ -57,6 +58,15 @@ async function floorConflist(labConflist: string, root: string): Promise<string>
   return confDir;
 }
 
+/** Has the agent run one pod, and keeps what it asked its runtime for. */
+async function takeTemplate(lab: RunningLab, pods: BenchPods, floor: Floor): Promise<FloorTemplate> {
+  await pods.create('template');
+  const template = await readTemplate(lab.paths.containerd.socket, await pods.containerId('template'));
+  floor.keepFiles(template);
+  await pods.delete('template');
+  return template;
+}
+
 /** The pid of a container's first process on this machine. */
 async function pidOf(lab: RunningLab, containerId: string): Promise<number> {
   const list = await execOk('ctr', ['--address', lab.paths.containerd.socket, '-n', 'k8s.io', 'task', 'ls']);
@@ -85,6 +95,9 @@ async function measure(lab: RunningLab, floor: Floor): Promise<Figures> {
   const pods = new BenchPods(lab.client, NAMESPACE, { image: BUSYBOX, command: COMMAND });
   await prepareNamespace(lab);
   await pods.start();
+  const template = await takeTemplate(lab, pods, floor);
+  const bare = bareTemplate(template);
+  const bareStart: number[] = [];
   const floorStart: number[] = [];
   const floorRemove: number[] = [];
   const start: number[] = [];
@@ -92,22 +105,24 @@ async function measure(lab: RunningLab, floor: Floor): Promise<Figures> {
   const remove: number[] = [];
   // Run 0 warms both sides and is not counted.
   for (let run = 0; run <= runs; run++) {
-    const bare = await floor.start(COMMAND);
-    const bareRemove = await floor.remove(bare);
+    const least = await floor.start(bare);
+    await floor.remove(least);
+    const same = await floor.start(template);
+    const sameRemove = await floor.remove(same);
     const name = `run-${run}`;
     const started = await pods.create(name);
-    const id = (await pods.get(name)).status?.containerStatuses?.[0]?.containerID?.replace(/^.*:\/\//, '') ?? '';
-    const pid = await pidOf(lab, id);
+    const pid = await pidOf(lab, await pods.containerId(name));
     const exited = await pods.exit(name, () => process.kill(pid, 'SIGKILL'));
     await pods.restarted(name);
     const deleted = await pods.delete(name);
     if (run === 0) continue;
-    floorStart.push(bare.durationMs);
-    floorRemove.push(bareRemove);
+    bareStart.push(least.durationMs);
+    floorStart.push(same.durationMs);
+    floorRemove.push(sameRemove);
     start.push(started);
     exit.push(exited);
     remove.push(deleted);
-    say(`run ${run}/${runs}: floor ${bare.durationMs.toFixed(0)} ms, nodelet ${started.toFixed(0)} ms`);
+    say(`run ${run}/${runs}: floor ${same.durationMs.toFixed(0)} ms, nodelet ${started.toFixed(0)} ms`);
   }
   const floorMs: number[] = [];
   const nodeletMs: number[] = [];
@@ -115,9 +130,9 @@ async function measure(lab: RunningLab, floor: Floor): Promise<Figures> {
   const all = Array.from({ length: burst }, (_, index) => index);
   for (let round = 0; round < bursts; round++) {
     const floorBegan = performance.now();
-    const bare = await Promise.all(all.map(() => floor.start(COMMAND)));
+    const same = await Promise.all(all.map(() => floor.start(template)));
     floorMs.push(performance.now() - floorBegan);
-    await Promise.all(bare.map((pod) => floor.remove(pod)));
+    await Promise.all(same.map((pod) => floor.remove(pod)));
     const began = performance.now();
     await Promise.all(all.map((index) => pods.create(`burst-${round}-${index}`)));
     nodeletMs.push(performance.now() - began);
@@ -132,6 +147,7 @@ async function measure(lab: RunningLab, floor: Floor): Promise<Figures> {
   return {
     machine: await machine(),
     runs,
+    bareStart: summarize(bareStart),
     floorStart: summarize(floorStart),
     start: summarize(start),
     floorRemove: summarize(floorRemove),
@@ -176,12 +192,7 @@ try {
   const containerd = await startContainerd({ root: floorRoot, cniConfDir });
   try {
     await importLabImages(containerd);
-    const floor = new Floor({
-      socket: containerd.socket,
-      logRoot: join(floorRoot, 'logs'),
-      cgroupParent: '/nodelet-floor',
-      image: BUSYBOX,
-    });
+    const floor = new Floor({ socket: containerd.socket, root: floorRoot, cgroupParent: '/nodelet-floor' });
     const figures = await measure(lab, floor);
     floor.close();
     process.stdout.write(`${renderReport(figures)}\n`);

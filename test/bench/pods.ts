@@ -122,6 +122,13 @@ export class BenchPods {
     return (await gone) - started;
   }
 
+  /** The runtime's id of the pod's container. */
+  async containerId(name: string): Promise<string> {
+    const id = (await this.get(name)).status?.containerStatuses?.[0]?.containerID?.replace(/^.*:\/\//, '');
+    if (id === undefined) throw new Error(`the status of ${name} has no container id`);
+    return id;
+  }
+
   get(name: string): Promise<Pod> {
     return this.#client.get<Pod>(this.#path(name));
   }

@@ -5,6 +5,7 @@ const summary = (p50: number) => ({ p50, p95: p50 * 2, max: p50 * 3, runs: 20 })
 const figures: Figures = {
   machine: { cpu: 'Test CPU', cores: 2, memoryGiB: 4, kernel: '6.1', containerd: '1.6.20', node: 'v24' },
   runs: 20,
+  bareStart: summary(150),
   floorStart: summary(200),
   start: summary(230),
   floorRemove: summary(250),
