@@ -123,8 +123,7 @@ export async function runAgent(options: AgentOptions, signal: AbortSignal): Prom
     clock,
     recorder,
     allocatable: () => allocatable,
-    onRefreshFailure: (pod, error) =>
-      log('warn', `volumes of pod ${pod.metadata.namespace}/${pod.metadata.name} were not refreshed: ${error.message}`),
+    ...(cluster.followed === undefined ? {} : { followed: cluster.followed }),
   });
   const probes = createPodProbes({ runtime, recorder, clock, tracer, hostIPs: () => nodeIPs });
   const { eviction, images } = createNodePressure({

@@ -29,6 +29,8 @@ export interface ReflectorOptions<T> {
   readonly random?: () => number;
   /** Shrinks an object before it is kept, to save memory. Must leave name, namespace, uid and resourceVersion alone. */
   readonly transform?: (object: T) => T;
+  /** A list that has been read already: the store begins with it, and the watch from there. */
+  readonly start?: { readonly items: readonly T[]; readonly resourceVersion: string };
   /** Told of every failure (list or watch), before the wait that follows it. */
   readonly onFailure?: (error: unknown, retryInMs: number) => void;
   /** Told when the server answers again after failures. */
@@ -60,6 +62,10 @@ export class Reflector<T extends Identified> {
   constructor(options: ReflectorOptions<T>) {
     this.#options = options;
     this.#random = options.random ?? Math.random;
+    if (options.start !== undefined) {
+      this.#store.replace(options.start.items);
+      this.#position = options.start.resourceVersion;
+    }
   }
 
   get store(): ReadableStore<T> {

@@ -119,7 +119,7 @@ export const KUBELET_FIELDS = {
   kubeAPIBurst: accepted(int32, 100),
   eventRecordQPS: accepted(int32, 50),
   eventBurst: accepted(int32, 100),
-  configMapAndSecretChangeDetectionStrategy: accepted(oneOf('Watch', 'Cache', 'Get')),
+  configMapAndSecretChangeDetectionStrategy: used(oneOf('Watch', 'Cache', 'Get')),
 
   // ---- runtime and images
   containerRuntimeEndpoint: used(text),

@@ -105,6 +105,7 @@ export class PodWorker implements ActsHost {
     const before = this.#pod;
     this.#pod = pod;
     this.#context.statuses.podSeen(pod);
+    if (this.#mode === 'running') this.#context.volumes.podChanged?.(pod);
     const grace = pod.metadata.deletionGracePeriodSeconds;
     if (this.#mode === 'terminating' && grace !== before.metadata.deletionGracePeriodSeconds) {
       this.#acts.killer.shortenAll(gracePeriodSeconds(pod, undefined, 'podEnds', this.grantedSeconds));

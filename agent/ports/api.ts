@@ -56,3 +56,15 @@ export interface ObjectReader {
     request: { readonly audience?: string; readonly expirationSeconds: number },
   ): Promise<{ readonly token: string; readonly expiresAt: number }>;
 }
+
+/** Keeps what pods refer to current, for as long as a pod refers to it. */
+export interface FollowedObjects {
+  /** Whether changes are told at once (the Watch strategy); else whoever shows objects has to look again. */
+  readonly live: boolean;
+  /**
+   * From now on the pod's ConfigMaps and Secrets are shared and followed; `onChange` is called after one that a volume
+   * shows has changed. Called again with a newer version of the pod, it follows that.
+   */
+  follow(pod: Pod, onChange: () => void): void;
+  release(uid: string): void;
+}

@@ -55,6 +55,8 @@ export interface PodVolumes {
    * When `signal` aborts, waiting ends and the call rejects; an `unmountAll` that follows undoes what was half done.
    */
   mountAll(pod: Pod, signal?: AbortSignal): Promise<void>;
+  /** A newer version of a pod whose volumes are mounted: what they show of it follows. Returns at once. */
+  podChanged?(pod: Pod): void;
   /** The mounts and devices of one container of a pod whose volumes are mounted. Rejects with VolumeError. */
   containerMounts(
     pod: Pod,

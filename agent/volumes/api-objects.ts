@@ -1,56 +1,56 @@
-// The ObjectReader port over the API server: ConfigMaps and Secrets read fresh when asked for, services from a watched
-// copy, tokens by TokenRequest.
+// The ObjectReader port over the API server: ConfigMaps and Secrets shared and followed while pods use them, services
+// from a watched copy, tokens by TokenRequest.
 
 import type { ApiClient } from '../../client/api.ts';
-import { isNotFound } from '../../client/errors.ts';
 import { resourcePath } from '../../client/paths.ts';
 import { Reflector } from '../../client/reflector.ts';
-import type { ConfigMap, Pod, Secret, Service } from '../../client/types.ts';
+import type { Pod, Service } from '../../client/types.ts';
 import type { Clock } from '../../lib/clock.ts';
-import type { ObjectReader } from '../ports/api.ts';
+import type { FollowedObjects, ObjectReader } from '../ports/api.ts';
+import { type ChangeDetection, SharedObjects } from './shared-objects.ts';
 
 export interface ApiObjectsOptions {
   readonly client: Pick<ApiClient, 'get' | 'create' | 'list' | 'watch'>;
   readonly clock: Clock;
-  /** Told when the services cannot be read; they are tried again after `retryInMs`. */
-  readonly onFailure?: (error: unknown, retryInMs: number) => void;
+  /** Watch by default, as the kubelet's. */
+  readonly changeDetection?: ChangeDetection;
+  /** With Cache: for how long (ms) an object that was read is used; a minute by default. */
+  readonly ttlMs?: () => number;
+  /** Told what cannot be followed ("services", "secret demo/tls"), and why; it is tried again. */
+  readonly onFailure?: (what: string, error: unknown) => void;
+  /** 0 ≤ x < 1; Math.random by default. */
+  readonly random?: () => number;
 }
 
 export interface ApiObjects extends ObjectReader {
   /** Begins to watch services. Idempotent; the first call of `services` does the same. */
   start(): void;
   stop(): void;
+  readonly followed: FollowedObjects;
 }
 
 /** How long a pod waits for the first list of services before it fails and is tried again. */
 const FIRST_LIST_MS = 10_000;
+/** The kubelet's, where the node's annotation says nothing. */
+const DEFAULT_TTL_MS = 60_000;
 
 interface TokenRequest {
   status?: { token?: string; expirationTimestamp?: string };
 }
 
 export function createApiObjects(options: ApiObjectsOptions): ApiObjects {
-  const { client, clock, onFailure } = options;
+  const { client, clock, changeDetection = 'Watch', ttlMs = () => DEFAULT_TTL_MS, random } = options;
+  const onFailure = options.onFailure ?? (() => undefined);
   const stopping = new AbortController();
-  /** Objects being read: containers and volumes of one pod that ask for the same object at once share one request. */
-  const underWay = new Map<string, Promise<unknown>>();
+  const shared = new SharedObjects({
+    client,
+    clock,
+    strategy: changeDetection,
+    ttlMs,
+    onFailure,
+    ...(random === undefined ? {} : { random }),
+  });
   let reflector: Reflector<Service> | undefined;
-
-  function read<T>(plural: string, namespace: string, name: string): Promise<T | undefined> {
-    const path = resourcePath('v1', plural, { namespace, name });
-    const same = underWay.get(path);
-    // What is under one path has one type.
-    if (same !== undefined) return same as Promise<T | undefined>;
-    const reading = client
-      .get<T>(path)
-      .catch((error: unknown) => {
-        if (isNotFound(error)) return undefined;
-        throw error;
-      })
-      .finally(() => underWay.delete(path));
-    underWay.set(path, reading);
-    return reading;
-  }
 
   function start(): Reflector<Service> {
     if (reflector === undefined) {
@@ -59,7 +59,7 @@ export function createApiObjects(options: ApiObjectsOptions): ApiObjects {
         path: resourcePath('v1', 'services'),
         clock,
         transform: slim,
-        ...(onFailure === undefined ? {} : { onFailure }),
+        onFailure: (error) => onFailure('services', error),
       });
       void reflector.run(stopping.signal);
     }
@@ -68,9 +68,13 @@ export function createApiObjects(options: ApiObjectsOptions): ApiObjects {
 
   return {
     start: () => void start(),
-    stop: () => stopping.abort(),
-    configMap: (namespace, name) => read<ConfigMap>('configmaps', namespace, name),
-    secret: (namespace, name) => read<Secret>('secrets', namespace, name),
+    stop: () => {
+      stopping.abort();
+      shared.close();
+    },
+    followed: shared,
+    configMap: (namespace, name) => shared.read('configMap', namespace, name),
+    secret: (namespace, name) => shared.read('secret', namespace, name),
     async services(namespace) {
       const { store } = start();
       if (!store.synced && !(await inTime(store.whenSynced(), clock))) {

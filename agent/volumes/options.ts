@@ -3,7 +3,7 @@
 import type { Pod } from '../../client/types.ts';
 import type { Clock } from '../../lib/clock.ts';
 import type { Tracer } from '../../lib/trace.ts';
-import type { EventRecorder, ObjectReader } from '../ports/api.ts';
+import type { EventRecorder, FollowedObjects, ObjectReader } from '../ports/api.ts';
 import type { Mounter } from '../ports/mounter.ts';
 import type { PodVolumes } from '../ports/node.ts';
 import type { PodRef } from '../ports/runtime.ts';
@@ -25,8 +25,8 @@ export interface PodVolumesOptions {
   readonly allocatable?: () => Readonly<Record<string, string>>;
   /** Whether the runtime that runs this pod can make read-only mounts recursively so (RuntimeStatus.handlers). */
   readonly recursiveReadOnlyMounts?: (pod: Pod) => boolean;
-  /** Told when a refresh of a mounted volume failed; the files stay as they were and the next refresh tries again. */
-  readonly onRefreshFailure?: (pod: Pod, error: Error) => void;
+  /** Keeps the objects of mounted pods current; without it files follow them once in a minute or so. */
+  readonly followed?: FollowedObjects;
   /** 0 ≤ x < 1, for spreading refreshes; Math.random by default. */
   readonly random?: () => number;
 }

@@ -7,22 +7,18 @@ import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Container, EphemeralContainer, Pod } from '../../client/types.ts';
 import { type BackoffEntry, nextBackoff } from '../../lib/backoff.ts';
-import type { Timer } from '../../lib/clock.ts';
 import { errorMessage, isErrno } from '../../lib/errors.ts';
 import { podReference } from '../ports/event-reference.ts';
 import { VolumeError } from '../ports/node.ts';
 import type { ContainerDevice, ContainerMount, PodRef, PodUID } from '../ports/runtime.ts';
 import { makeMount, planDevice, planMount, volumesInUse } from './container-mounts.ts';
+import { LiveUpdates } from './live-updates.ts';
 import { MOUNT_BACKOFF, mountFailure, PATIENCE_MS, unmountedMessage } from './mount-failures.ts';
 import type { PodVolumesOptions, VolumeManager } from './options.ts';
 import { isPersistent, type PreparedVolume, prepareVolume } from './registry.ts';
 import { TokenCache } from './tokens.ts';
 import { removeTree, unmountBelow } from './unmount.ts';
 import { podDir, podsDir, type Volume, type VolumeHost } from './volume-type.ts';
-
-/** How often what a volume shows is compared with the API: the kubelet's resync, spread so that pods do not meet. */
-const REFRESH_MIN_MS = 60_000;
-const REFRESH_SPREAD_MS = 30_000;
 
 interface PodState {
   /** The pod as last seen: labels and annotations may change. */
@@ -32,7 +28,6 @@ interface PodState {
   /** Volumes that are being brought up, or wait for their next try. Resolve when the volume is up or the pod ends. */
   readonly underWay: Map<string, Promise<void>>;
   readonly ending: AbortController;
-  timer: Timer | undefined;
 }
 
 export function createPodVolumes(options: PodVolumesOptions): VolumeManager {
@@ -47,12 +42,20 @@ class PodVolumeManager implements VolumeManager {
   readonly #queues = new Map<string, Promise<unknown>>();
   /** Pods whose volumes are being taken down. */
   readonly #takenDown = new Map<string, Promise<void>>();
-  #closed = false;
+  readonly #live: LiveUpdates;
 
   constructor(options: PodVolumesOptions) {
     this.#options = options;
-    const { mounter, objects, clock } = options;
-    this.#host = { mounter, objects, clock, tokens: new TokenCache(objects, clock) };
+    const { mounter, objects, clock, followed, random = Math.random } = options;
+    const tokens = new TokenCache(objects, clock, random);
+    this.#host = { mounter, objects, clock, tokens };
+    this.#live = new LiveUpdates({
+      clock,
+      followed,
+      random,
+      nextRenewal: (uid) => tokens.nextRenewal(uid),
+      refresh: (uid, why) => this.#refreshNow(uid, why),
+    });
   }
 
   async mountAll(pod: Pod, signal?: AbortSignal): Promise<void> {
@@ -62,8 +65,9 @@ class PodVolumeManager implements VolumeManager {
     if (before !== undefined) await before.catch(() => undefined);
     const state = this.#pods.get(uid) ?? newState(pod);
     this.#pods.set(uid, state);
-    const changed = metadataChanged(state.pod, pod);
+    const changed = shownChanged(state.pod, pod);
     state.pod = pod;
+    this.#live.follow(pod);
     const used = volumesInUse(pod);
     const old = [...state.volumes.values()];
     const waiting = (pod.spec.volumes ?? []).filter(({ name }) => used.has(name) && !state.volumes.has(name));
@@ -72,7 +76,19 @@ class PodVolumeManager implements VolumeManager {
       changed ? this.#alone(uid, () => this.#refresh(state, old)) : undefined,
     ]);
     await this.#inTime(state, waiting, all, signal);
-    this.#schedule(state);
+    this.#live.settled(
+      uid,
+      [...state.volumes.values()].some(({ update }) => update !== undefined),
+    );
+  }
+
+  podChanged(pod: Pod): void {
+    const state = this.#pods.get(pod.metadata.uid);
+    if (state === undefined) return;
+    const changed = shownChanged(state.pod, pod);
+    state.pod = pod;
+    this.#live.follow(pod);
+    if (changed) this.#live.changed(pod.metadata.uid);
   }
 
   update(pod: Pod): Promise<void> {
@@ -112,7 +128,7 @@ class PodVolumeManager implements VolumeManager {
   unmountAll(pod: PodRef): Promise<void> {
     const state = this.#pods.get(pod.uid);
     state?.ending.abort();
-    state?.timer?.cancel();
+    this.#live.forget(pod.uid);
     this.#pods.delete(pod.uid);
     this.#host.tokens.forget(pod.uid);
     const down = this.#alone(pod.uid, async () => {
@@ -140,11 +156,8 @@ class PodVolumeManager implements VolumeManager {
   }
 
   close(): void {
-    this.#closed = true;
-    for (const state of this.#pods.values()) {
-      state.timer?.cancel();
-      state.ending.abort();
-    }
+    this.#live.close();
+    for (const state of this.#pods.values()) state.ending.abort();
   }
 
   /** Tries until the volume is up, with growing pauses; each failure is an event. Never rejects. */
@@ -266,23 +279,20 @@ class PodVolumeManager implements VolumeManager {
     throw new VolumeError(volume, errors.map(errorMessage).join('; '), { cause: new AggregateError(errors) });
   }
 
-  #schedule(state: PodState): void {
-    if (state.timer !== undefined || this.#closed) return;
-    if (![...state.volumes.values()].some(({ update }) => update !== undefined)) return;
-    const { clock, random = Math.random, tracer, onRefreshFailure } = this.#options;
-    const { uid, namespace, name } = state.pod.metadata;
-    state.timer = clock.after(REFRESH_MIN_MS + random() * REFRESH_SPREAD_MS, () => {
-      state.timer = undefined;
-      if (this.#pods.get(uid) !== state || this.#closed) return;
-      void tracer
-        .within({ pod: { uid, namespace, name }, cause: 'volume resync' }, () => this.update(state.pod))
-        .catch((error: unknown) =>
-          onRefreshFailure?.(state.pod, error instanceof Error ? error : new Error(String(error))),
-        )
-        .finally(() => {
-          if (this.#pods.get(uid) === state) this.#schedule(state);
-        });
-    });
+  /** Brings the pod's content up to date; a failure is an event, as each of the kubelet's attempts is, and rejects. */
+  async #refreshNow(uid: string, cause: string): Promise<void> {
+    const state = this.#pods.get(uid);
+    if (state === undefined) return;
+    const { tracer, recorder } = this.#options;
+    const { namespace, name } = state.pod.metadata;
+    try {
+      await tracer.within({ pod: { uid, namespace, name }, cause }, () => this.update(state.pod));
+    } catch (error) {
+      if (!state.ending.signal.aborted) {
+        recorder.event(podReference(state.pod), 'Warning', 'FailedMount', errorMessage(error));
+      }
+      throw error;
+    }
   }
 
   /** Runs `body` when everything before it for the same pod has ended. */
@@ -299,7 +309,7 @@ class PodVolumeManager implements VolumeManager {
 }
 
 function newState(pod: Pod): PodState {
-  return { pod, volumes: new Map(), underWay: new Map(), ending: new AbortController(), timer: undefined };
+  return { pod, volumes: new Map(), underWay: new Map(), ending: new AbortController() };
 }
 
 async function failingAs(volume: string, body: () => Promise<void> | void): Promise<void> {
@@ -311,10 +321,10 @@ async function failingAs(volume: string, body: () => Promise<void> | void): Prom
 }
 
 /** True when something that a downward API volume can show has changed. */
-function metadataChanged(before: Pod, after: Pod): boolean {
+function shownChanged(before: Pod, after: Pod): boolean {
   if (before === after) return false;
-  const shown = ({ metadata: { labels, annotations } }: Pod): string =>
-    JSON.stringify([labels ?? {}, annotations ?? {}]);
+  const shown = ({ metadata: { labels, annotations }, spec: { containers, initContainers = [] } }: Pod): string =>
+    JSON.stringify([labels ?? {}, annotations ?? {}, [...containers, ...initContainers].map((c) => c.resources)]);
   return shown(before) !== shown(after);
 }
 

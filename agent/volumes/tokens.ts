@@ -9,26 +9,34 @@ interface Token {
   readonly token: string;
   /** Epoch ms. */
   readonly expiresAt: number;
-  readonly renewAt: number;
+  /** Moves on when a renewal has failed. */
+  renewAt: number;
 }
 
 const MAX_AGE_MS = 24 * 3_600_000;
 const LIFE_USED = 0.8;
+/** Up to this much earlier, at random, so that the tokens of pods that came together are not renewed together. */
+const JITTER_MS = 10_000;
+/** A renewal that failed is tried again after this long. */
+const RETRY_MS = 60_000;
 
-/** When a token got at `now` is to be renewed, epoch ms. */
-export function renewalTime(now: number, expiresAt: number): number {
-  return now + Math.min((expiresAt - now) * LIFE_USED, MAX_AGE_MS);
+/** When a token got at `now` is to be renewed, epoch ms; 0 ≤ random < 1. */
+export function renewalTime(now: number, expiresAt: number, random = 0): number {
+  const life = Math.min((expiresAt - now) * LIFE_USED, MAX_AGE_MS);
+  return now + life - Math.min(random * JITTER_MS, life / 10);
 }
 
 export class TokenCache {
   readonly #objects: ObjectReader;
   readonly #clock: Clock;
+  readonly #random: () => number;
   /** By pod uid, then by what was asked for. */
   readonly #tokens = new Map<string, Map<string, Token>>();
 
-  constructor(objects: ObjectReader, clock: Clock) {
+  constructor(objects: ObjectReader, clock: Clock, random: () => number = () => 0) {
     this.#objects = objects;
     this.#clock = clock;
+    this.#random = random;
   }
 
   async token(pod: Pod, request: { readonly audience?: string; readonly expirationSeconds: number }): Promise<string> {
@@ -38,13 +46,21 @@ export class TokenCache {
     if (held !== undefined && now < held.renewAt) return held.token;
     try {
       const { token, expiresAt } = await this.#objects.serviceAccountToken(pod, request);
+      const renewAt = renewalTime(now, expiresAt, this.#random());
       const ofPod = this.#tokens.get(pod.metadata.uid) ?? new Map<string, Token>();
-      this.#tokens.set(pod.metadata.uid, ofPod.set(key, { token, expiresAt, renewAt: renewalTime(now, expiresAt) }));
+      this.#tokens.set(pod.metadata.uid, ofPod.set(key, { token, expiresAt, renewAt }));
       return token;
     } catch (error) {
-      if (held !== undefined && this.#clock.now() < held.expiresAt) return held.token;
-      throw error;
+      if (held === undefined || this.#clock.now() >= held.expiresAt) throw error;
+      held.renewAt = this.#clock.now() + RETRY_MS;
+      return held.token;
     }
+  }
+
+  /** When the first of the pod's tokens is to be renewed, epoch ms; undefined when it has none. */
+  nextRenewal(uid: string): number | undefined {
+    const times = [...(this.#tokens.get(uid)?.values() ?? [])].map(({ renewAt }) => renewAt);
+    return times.length === 0 ? undefined : Math.min(...times);
   }
 
   forget(uid: string): void {

@@ -38,8 +38,8 @@ const service = (namespace: string, name: string) => ({
 });
 
 describe('objects over the API', () => {
-  test('are read fresh each time, at once only once', async () => {
-    const { calls, objects } = fixture({ get: async () => ({ data: { a: '1' } }) });
+  test('that no pod uses are read fresh each time, at once only once', async () => {
+    const { calls, objects } = fixture({ get: async () => ({ metadata: { name: 'cm' }, data: { a: '1' } }) });
     await Promise.all([objects.configMap('ns', 'cm'), objects.configMap('ns', 'cm'), objects.secret('ns', 'cm')]);
     await objects.configMap('ns', 'cm');
     expect(calls).toEqual([

@@ -27,7 +27,6 @@ let clock: ManualClock;
 let volumes: VolumeManager;
 let recorder: FakeRecorder;
 let spans: Span[];
-let refreshFailures: string[];
 beforeEach(async () => {
   rootDir = await mkdtemp(join(tmpdir(), 'nodelet-volumes-pod-'));
   mounter = new FakeMounter();
@@ -44,7 +43,6 @@ afterEach(async () => {
 function restarted(): VolumeManager {
   spans = [];
   recorder = new FakeRecorder();
-  refreshFailures = [];
   const tracer = new Tracer();
   tracer.subscribe((span) => spans.push(span));
   return createPodVolumes({
@@ -55,7 +53,6 @@ function restarted(): VolumeManager {
     clock,
     recorder,
     allocatable: () => ({ memory: '1Gi' }),
-    onRefreshFailure: (_, error) => refreshFailures.push(error.message),
     random: () => 0,
   });
 }
@@ -308,15 +305,30 @@ describe('keeping up to date', () => {
     expect(await readdir(dirOf('configmap', 'c'))).not.toContain('a');
   });
 
-  test('a refresh that fails is told, leaves the files alone and is tried again', async () => {
+  test('a refresh that fails is an event, leaves the files alone and is tried again after growing pauses', async () => {
     objects.configMaps.set('cm', configMap('cm', { a: '1' }));
     await volumes.mountAll(podWith([{ name: 'c', configMap: { name: 'cm' } }]));
     objects.failure = new Error('connection refused');
     clock.advance(60_000);
-    await vi.waitFor(() => expect(refreshFailures).toHaveLength(1));
-    expect(refreshFailures[0]).toContain('connection refused');
+    await vi.waitFor(() => expect(recorder.events).toHaveLength(1));
+    expect(recorder.events[0]).toContain('connection refused');
     expect(await text('configmap', 'c', 'a')).toBe('1');
+    for (const [pause, events] of [
+      [500, 2],
+      [1000, 3],
+      [2000, 4],
+    ] as const) {
+      await vi.waitFor(() => expect(clock.pending).toBe(1));
+      clock.advance(pause - 1);
+      expect(recorder.events).toHaveLength(events - 1);
+      clock.advance(1);
+      await vi.waitFor(() => expect(recorder.events).toHaveLength(events));
+    }
+    objects.failure = undefined;
+    objects.configMaps.set('cm', configMap('cm', { a: '2' }));
     await vi.waitFor(() => expect(clock.pending).toBe(1));
+    clock.advance(4000);
+    await vi.waitFor(async () => expect(await text('configmap', 'c', 'a')).toBe('2'));
   });
 
   test('changed labels show as soon as the pod is synced', async () => {

@@ -1,0 +1,128 @@
+// When a mounted pod's content volumes are to be brought up to date: at once when an object they show has changed, when
+// a token of theirs is due, after a pause when the last attempt failed, and from time to time where changes are not
+// told. Only decides when; pod-volumes.ts does the work.
+
+import type { Pod } from '../../client/types.ts';
+import { type BackoffEntry, type BackoffPolicy, nextBackoff } from '../../lib/backoff.ts';
+import type { Clock, Timer } from '../../lib/clock.ts';
+import type { FollowedObjects } from '../ports/api.ts';
+
+/** How often what a volume shows is compared with the API where nobody tells: the kubelet's resync, spread over pods. */
+const RESYNC_MIN_MS = 60_000;
+const RESYNC_SPREAD_MS = 30_000;
+/** The kubelet's pauses between attempts at one volume. */
+const BACKOFF: BackoffPolicy = { initialMs: 500, maxMs: 122_000, factor: 2, resetMs: 244_000 };
+
+export interface LiveUpdatesOptions {
+  readonly clock: Clock;
+  /** Absent where objects are not followed: then everything goes by time. */
+  readonly followed?: FollowedObjects | undefined;
+  readonly random: () => number;
+  /** When the next token of the pod is to be renewed, epoch ms; undefined when it has none. */
+  readonly nextRenewal: (uid: string) => number | undefined;
+  /** Brings the pod's volumes up to date; `why` is for the trace. Rejects when that failed. */
+  readonly refresh: (uid: string, why: string) => Promise<void>;
+}
+
+interface Watched {
+  /** Whether a volume of the pod has content that can change. */
+  changing: boolean;
+  timer: Timer | undefined;
+  backoff: BackoffEntry | undefined;
+  /** A refresh is waiting for its turn: another change needs no second one. */
+  queued: boolean;
+  /** Something changed while the volumes were being set up; what was read may be older. */
+  missed: boolean;
+}
+
+export class LiveUpdates {
+  readonly #options: LiveUpdatesOptions;
+  readonly #pods = new Map<string, Watched>();
+  #closed = false;
+
+  constructor(options: LiveUpdatesOptions) {
+    this.#options = options;
+  }
+
+  /** What the pod refers to is followed from now on; before its first object is read. Again for each newer version. */
+  follow(pod: Pod): void {
+    const { uid } = pod.metadata;
+    if (!this.#pods.has(uid)) {
+      this.#pods.set(uid, { changing: false, timer: undefined, backoff: undefined, queued: false, missed: false });
+    }
+    this.#options.followed?.follow(pod, () => this.changed(uid));
+  }
+
+  /** The pod's volumes show what there is now; `changing`: some of it may change. */
+  settled(uid: string, changing: boolean): void {
+    const watched = this.#pods.get(uid);
+    if (watched === undefined) return;
+    watched.changing = changing;
+    watched.backoff = undefined;
+    this.#schedule(uid, watched);
+    if (changing && watched.missed) this.#refresh(uid, watched, 'object changed');
+    watched.missed = false;
+  }
+
+  /** Something that the pod's volumes may show is another now. */
+  changed(uid: string): void {
+    const watched = this.#pods.get(uid);
+    if (watched?.changing === true) this.#refresh(uid, watched, 'object changed');
+    else if (watched !== undefined) watched.missed = true;
+  }
+
+  /** The pod's volumes are taken down. */
+  forget(uid: string): void {
+    this.#pods.get(uid)?.timer?.cancel();
+    this.#pods.delete(uid);
+    this.#options.followed?.release(uid);
+  }
+
+  close(): void {
+    this.#closed = true;
+    for (const { timer } of this.#pods.values()) timer?.cancel();
+  }
+
+  #refresh(uid: string, watched: Watched, why: string): void {
+    if (watched.queued || this.#closed) return;
+    watched.queued = true;
+    watched.timer?.cancel();
+    // A change that comes while files are being written is one more refresh: what was read before is old.
+    queueMicrotask(() => {
+      watched.queued = false;
+      if (this.#pods.get(uid) !== watched || this.#closed) return;
+      this.#options.refresh(uid, why).then(
+        () => this.#done(uid, watched, undefined),
+        (error: unknown) => this.#done(uid, watched, error),
+      );
+    });
+  }
+
+  #done(uid: string, watched: Watched, error: unknown): void {
+    if (this.#pods.get(uid) !== watched) return;
+    watched.backoff =
+      error === undefined ? undefined : nextBackoff(BACKOFF, watched.backoff, this.#options.clock.monotonic());
+    this.#schedule(uid, watched);
+  }
+
+  #schedule(uid: string, watched: Watched): void {
+    watched.timer?.cancel();
+    watched.timer = undefined;
+    const ms = this.#pause(uid, watched);
+    if (ms === undefined || this.#closed) return;
+    watched.timer = this.#options.clock.after(ms, () => this.#refresh(uid, watched, 'volume resync'));
+  }
+
+  /** Ms until the next look; undefined when only a change can bring one. */
+  #pause(uid: string, watched: Watched): number | undefined {
+    const { clock, followed, random, nextRenewal } = this.#options;
+    if (!watched.changing) return undefined;
+    if (watched.backoff !== undefined) return watched.backoff.delayMs;
+    const renewal = nextRenewal(uid);
+    const due = [
+      ...(renewal === undefined ? [] : [Math.max(0, renewal - clock.now())]),
+      ...(followed?.live === true ? [] : [RESYNC_MIN_MS + random() * RESYNC_SPREAD_MS]),
+    ];
+    return due.length === 0 ? undefined : Math.min(...due);
+  }
+}

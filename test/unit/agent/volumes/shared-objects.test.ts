@@ -1,0 +1,413 @@
+import { describe, expect, test, vi } from 'vitest';
+import { objectReferences } from '../../../../agent/volumes/object-references.ts';
+import { type ChangeDetection, LINGER_MS, SharedObjects } from '../../../../agent/volumes/shared-objects.ts';
+import { WATCH_DELAY_MS } from '../../../../agent/volumes/watched-object.ts';
+import type { ListOf, WatchEvent } from '../../../../client/api.ts';
+import { ApiError } from '../../../../client/errors.ts';
+import type { Query } from '../../../../client/paths.ts';
+import type { ConfigMap, Pod } from '../../../../client/types.ts';
+import { ManualClock, pod } from './support.ts';
+
+const apiError = (code: number, reason: string) =>
+  new ApiError({ kind: 'Status', apiVersion: 'v1', status: 'Failure', reason, code }, code, 'x');
+
+/** ConfigMaps at a server that counts what it is asked, and tells watchers when a test changes something. */
+class Server {
+  readonly calls: string[] = [];
+  readonly objects = new Map<string, ConfigMap>();
+  readonly watchers = new Set<(event: WatchEvent<ConfigMap> | Error) => void>();
+  revision = 1;
+  listFailure: Error | undefined;
+
+  set(name: string, value: string, more: Partial<ConfigMap> = {}): void {
+    const type = this.objects.has(name) ? 'MODIFIED' : 'ADDED';
+    const metadata = { name, namespace: 'ns', uid: name, resourceVersion: String(++this.revision) };
+    const object: ConfigMap = { apiVersion: 'v1', kind: 'ConfigMap', metadata, data: { value }, ...more };
+    this.objects.set(name, object);
+    for (const tell of this.watchers) tell({ type, object });
+  }
+  remove(name: string): void {
+    const object = this.objects.get(name);
+    this.objects.delete(name);
+    this.revision++;
+    if (object !== undefined) for (const tell of this.watchers) tell({ type: 'DELETED', object });
+  }
+  /** Every watch ends with this. */
+  breakWatches(error: Error): void {
+    for (const tell of [...this.watchers]) tell(error);
+  }
+
+  async get<T>(path: string): Promise<T> {
+    this.calls.push(`GET ${path}`);
+    const found = this.objects.get(path.split('/').at(-1) ?? '');
+    if (found === undefined) throw apiError(404, 'NotFound');
+    return structuredClone(found) as T;
+  }
+  async list<T>(path: string, query: Query = {}): Promise<ListOf<T>> {
+    this.calls.push(`LIST ${path} ${query['fieldSelector']}`);
+    if (this.listFailure !== undefined) throw this.listFailure;
+    const name = String(query['fieldSelector']).replace('metadata.name=', '');
+    const items = [...this.objects.values()].filter(({ metadata }) => metadata.name === name);
+    const metadata = { resourceVersion: String(this.revision) };
+    return { apiVersion: 'v1', kind: 'ConfigMapList', metadata, items: structuredClone(items) as T[] };
+  }
+  async *watch<T>(path: string, query: Query, signal: AbortSignal): AsyncGenerator<WatchEvent<T>> {
+    this.calls.push(`WATCH ${path} ${query['fieldSelector']} from ${query['resourceVersion']}`);
+    const name = String(query['fieldSelector']).replace('metadata.name=', '');
+    const queue: (WatchEvent<ConfigMap> | Error)[] = [];
+    let wake: () => void = () => undefined;
+    const tell = (event: WatchEvent<ConfigMap> | Error) => {
+      if (!(event instanceof Error) && event.type !== 'ERROR' && event.object.metadata.name !== name) return;
+      queue.push(event);
+      wake();
+    };
+    this.watchers.add(tell);
+    signal.addEventListener('abort', () => wake(), { once: true });
+    try {
+      while (!signal.aborted) {
+        const next = queue.shift();
+        if (next instanceof Error) throw next;
+        if (next !== undefined) yield structuredClone(next) as WatchEvent<T>;
+        else await new Promise<void>((resolve) => (wake = resolve));
+      }
+    } finally {
+      this.watchers.delete(tell);
+    }
+  }
+}
+
+function fixture(strategy: ChangeDetection = 'Watch') {
+  const server = new Server();
+  const clock = new ManualClock();
+  const failures: string[] = [];
+  const shared = new SharedObjects({
+    client: server,
+    clock,
+    strategy,
+    ttlMs: () => 60_000,
+    onFailure: (what) => failures.push(what),
+    random: () => 0,
+  });
+  const read = async (name = 'cm') => (await shared.read('configMap', 'ns', name))?.data?.['value'];
+  /** Lets the watches begin. */
+  const watching = async () => {
+    const before = server.watchers.size;
+    clock.advance(WATCH_DELAY_MS);
+    await vi.waitFor(() => expect(server.watchers.size).toBeGreaterThan(before));
+  };
+  return { server, clock, shared, failures, read, watching };
+}
+
+const user = (uid: string, name = 'cm'): Pod =>
+  pod({ volumes: [{ name: 'v', configMap: { name } }] }, { uid, namespace: 'ns' });
+const envUser = (uid: string, name = 'cm'): Pod =>
+  pod({ containers: [{ name: 'c', image: 'i', envFrom: [{ configMapRef: { name } }] }] }, { uid, namespace: 'ns' });
+const LIST = 'LIST /api/v1/namespaces/ns/configmaps metadata.name=cm';
+
+describe('an object that pods use', () => {
+  test('is listed once and then watched by its name from the list on', async () => {
+    const { server, shared, read, watching } = fixture();
+    server.set('cm', '1');
+    shared.follow(user('a'), () => undefined);
+    expect(server.calls).toEqual([]);
+    expect(await Promise.all([read(), read()])).toEqual(['1', '1']);
+    expect(await read()).toBe('1');
+    await watching();
+    expect(server.calls).toEqual([LIST, 'WATCH /api/v1/namespaces/ns/configmaps metadata.name=cm from 2']);
+  });
+
+  test('costs the second pod no request at all', async () => {
+    const { server, shared, read, watching } = fixture();
+    server.set('cm', '1');
+    shared.follow(user('a'), () => undefined);
+    await read();
+    await watching();
+    shared.follow(user('b'), () => undefined);
+    expect(await read()).toBe('1');
+    expect(server.calls).toHaveLength(2);
+    shared.close();
+  });
+
+  test('is asked for again by a pod that comes before the watch: it may have come with a change', async () => {
+    const { server, shared, read } = fixture();
+    const told = vi.fn();
+    server.set('cm', '1');
+    shared.follow(user('a'), told);
+    await read();
+    server.set('cm', '2');
+    expect(await read()).toBe('1');
+    shared.follow(envUser('b'), () => undefined);
+    expect(await read()).toBe('2');
+    expect(server.calls).toEqual([LIST, LIST]);
+    expect(told).toHaveBeenCalledTimes(1);
+    shared.close();
+  });
+
+  test('tells every pod whose volume shows it, and no other', async () => {
+    const { server, shared, read, watching } = fixture();
+    const [a, b, env] = [vi.fn(), vi.fn(), vi.fn()];
+    server.set('cm', '1');
+    shared.follow(user('a'), a);
+    shared.follow(user('b'), b);
+    shared.follow(envUser('c'), env);
+    await read();
+    await watching();
+    server.set('cm', '2');
+    await vi.waitFor(() => expect(a).toHaveBeenCalledTimes(1));
+    expect(b).toHaveBeenCalledTimes(1);
+    expect(env).not.toHaveBeenCalled();
+    expect(await read()).toBe('2');
+    shared.close();
+  });
+
+  test('that is deleted is not found, and is there again when it is made anew', async () => {
+    const { server, shared, read, watching } = fixture();
+    const told = vi.fn();
+    server.set('cm', '1');
+    shared.follow(user('a'), told);
+    await read();
+    await watching();
+    server.remove('cm');
+    await vi.waitFor(() => expect(told).toHaveBeenCalledTimes(1));
+    expect(await read()).toBeUndefined();
+    server.set('cm', '2');
+    await vi.waitFor(() => expect(told).toHaveBeenCalledTimes(2));
+    expect(await read()).toBe('2');
+    shared.close();
+  });
+
+  test('that does not exist yet is followed all the same', async () => {
+    const { server, shared, read, watching } = fixture();
+    const told = vi.fn();
+    shared.follow(user('a'), told);
+    expect(await read()).toBeUndefined();
+    await watching();
+    server.set('cm', '1');
+    await vi.waitFor(() => expect(told).toHaveBeenCalledTimes(1));
+    expect(await read()).toBe('1');
+    shared.close();
+  });
+});
+
+describe('a watch', () => {
+  test('that breaks is begun again where it was; meanwhile what is known stands', async () => {
+    const { server, clock, shared, failures, read, watching } = fixture();
+    server.set('cm', '1');
+    shared.follow(user('a'), () => undefined);
+    await read();
+    await watching();
+    server.breakWatches(new Error('connection reset'));
+    await vi.waitFor(() => expect(failures).toEqual(['configmap ns/cm']));
+    expect(await read()).toBe('1');
+    expect(server.calls).toHaveLength(2);
+    clock.advance(800);
+    await vi.waitFor(() => expect(server.calls).toHaveLength(3));
+    expect(server.calls[2]).toContain('from 2');
+    shared.close();
+  });
+
+  test('whose revision is too old lists again, and tells what it finds', async () => {
+    const { server, shared, read, watching } = fixture();
+    const told = vi.fn();
+    server.set('cm', '1');
+    shared.follow(user('a'), told);
+    await read();
+    await watching();
+    const [tell] = server.watchers;
+    if (tell !== undefined) server.watchers.delete(tell);
+    server.set('cm', '2');
+    tell?.(apiError(410, 'Expired'));
+    await vi.waitFor(() => expect(told).toHaveBeenCalledTimes(1));
+    expect(await read()).toBe('2');
+    expect(server.calls.filter((call) => call === LIST)).toHaveLength(2);
+    shared.close();
+  });
+
+  test('is not begun for an immutable object, whatever becomes of it', async () => {
+    const { server, clock, shared, read } = fixture();
+    server.set('cm', '1', { immutable: true });
+    shared.follow(user('a'), () => undefined);
+    expect(await read()).toBe('1');
+    expect(clock.pending).toBe(0);
+    server.remove('cm');
+    shared.follow(user('b'), () => undefined);
+    expect(await read()).toBe('1');
+    expect(server.calls).toEqual([LIST]);
+  });
+
+  test('ends when its object becomes immutable', async () => {
+    const { server, shared, read, watching } = fixture();
+    const told = vi.fn();
+    server.set('cm', '1');
+    shared.follow(user('a'), told);
+    await read();
+    await watching();
+    server.set('cm', '2', { immutable: true });
+    await vi.waitFor(() => expect(server.watchers.size).toBe(0));
+    expect(told).toHaveBeenCalledTimes(1);
+    expect(await read()).toBe('2');
+  });
+
+  test('ends when the last pod has gone, a little later, and not when another has come', async () => {
+    const { server, clock, shared, read, watching } = fixture();
+    server.set('cm', '1');
+    shared.follow(user('a'), () => undefined);
+    shared.follow(user('b'), () => undefined);
+    await read();
+    await watching();
+    shared.release('a');
+    expect(clock.pending).toBe(1);
+    shared.release('b');
+    clock.advance(LINGER_MS - 1);
+    shared.follow(user('c'), () => undefined);
+    clock.advance(LINGER_MS);
+    expect([shared.size, server.watchers.size]).toEqual([1, 1]);
+    shared.release('c');
+    clock.advance(LINGER_MS);
+    await vi.waitFor(() => expect(server.watchers.size).toBe(0));
+    expect(shared.size).toBe(0);
+  });
+
+  test('of what a newer version of a pod no longer uses ends', async () => {
+    const { clock, shared } = fixture();
+    shared.follow(user('a', 'old'), () => undefined);
+    shared.follow(user('a', 'new'), () => undefined);
+    clock.advance(LINGER_MS);
+    expect(shared.size).toBe(1);
+    expect(shared.release('a')).toBeUndefined();
+    clock.advance(LINGER_MS);
+    expect(shared.size).toBe(0);
+  });
+});
+
+describe('what cannot be read', () => {
+  test('fails in the server’s words, and the next reader asks again', async () => {
+    const { server, shared, read } = fixture();
+    server.set('cm', '1');
+    server.listFailure = new Error('configmaps "cm" is forbidden');
+    shared.follow(user('a'), () => undefined);
+    await expect(read()).rejects.toThrow('is forbidden');
+    server.listFailure = undefined;
+    expect(await read()).toBe('1');
+    shared.close();
+  });
+
+  test('is not asked for twice at once, when no pod is known to use it either', async () => {
+    const { server, read } = fixture();
+    server.set('cm', '1');
+    expect(await Promise.all([read(), read()])).toEqual(['1', '1']);
+    await read();
+    expect(server.calls).toEqual(Array(2).fill('GET /api/v1/namespaces/ns/configmaps/cm'));
+  });
+});
+
+describe('configMapAndSecretChangeDetectionStrategy', () => {
+  const GET = 'GET /api/v1/namespaces/ns/configmaps/cm';
+
+  test('Get asks the API server each time', async () => {
+    const { server, shared, read } = fixture('Get');
+    server.set('cm', '1');
+    shared.follow(user('a'), () => undefined);
+    await read();
+    server.set('cm', '2');
+    expect(await read()).toBe('2');
+    expect(server.calls).toEqual([GET, GET]);
+    expect(shared.live).toBe(false);
+  });
+
+  test('Cache asks again after a minute, or for a pod that has just come', async () => {
+    const { server, clock, shared, read } = fixture('Cache');
+    server.set('cm', '1');
+    shared.follow(user('a'), () => undefined);
+    await read();
+    server.set('cm', '2');
+    clock.advance(59_999);
+    expect(await read()).toBe('1');
+    clock.advance(1);
+    expect(await read()).toBe('2');
+    server.set('cm', '3');
+    expect(await read()).toBe('2');
+    shared.follow(user('b'), () => undefined);
+    expect(await read()).toBe('3');
+    expect(server.calls).toEqual([GET, GET, GET]);
+  });
+
+  test.each(['Get', 'Cache'] as const)('%s reads an immutable object once', async (strategy) => {
+    const { server, clock, shared, read } = fixture(strategy);
+    server.set('cm', '1', { immutable: true });
+    shared.follow(user('a'), () => undefined);
+    await read();
+    clock.advance(3_600_000);
+    shared.follow(user('b'), () => undefined);
+    expect(await read()).toBe('1');
+    expect(server.calls).toEqual([GET]);
+  });
+});
+
+test('managedFields, annotations and labels of an object are not kept', async () => {
+  const { server, shared } = fixture();
+  server.set('cm', '1');
+  const object = server.objects.get('cm');
+  if (object !== undefined) object.metadata.annotations = { 'kubectl.kubernetes.io/last-applied-configuration': 'x' };
+  shared.follow(user('a'), () => undefined);
+  const read = await shared.read('configMap', 'ns', 'cm');
+  expect(Object.keys(read?.metadata ?? {}).sort()).toEqual(['name', 'namespace', 'resourceVersion', 'uid']);
+  shared.close();
+});
+
+describe('what a pod refers to', () => {
+  const container = { name: 'c', image: 'i' };
+  const rows: readonly [string, Partial<Pod['spec']>, Record<string, boolean>][] = [
+    ['a configMap volume', { volumes: [{ name: 'v', configMap: { name: 'x' } }] }, { 'configMap/demo/x': true }],
+    ['a secret volume', { volumes: [{ name: 'v', secret: { secretName: 'x' } }] }, { 'secret/demo/x': true }],
+    [
+      'projected sources',
+      { volumes: [{ name: 'v', projected: { sources: [{ configMap: { name: 'x' } }, { secret: { name: 'y' } }] } }] },
+      { 'configMap/demo/x': true, 'secret/demo/y': true },
+    ],
+    [
+      'variables',
+      {
+        containers: [
+          {
+            ...container,
+            env: [
+              { name: 'A', valueFrom: { configMapKeyRef: { name: 'x', key: 'k' } } },
+              { name: 'B', valueFrom: { secretKeyRef: { name: 'y', key: 'k' } } },
+              { name: 'C', value: 'plain' },
+            ],
+          },
+        ],
+      },
+      { 'configMap/demo/x': false, 'secret/demo/y': false },
+    ],
+    [
+      'envFrom of init and ephemeral containers',
+      {
+        containers: [],
+        initContainers: [{ ...container, envFrom: [{ configMapRef: { name: 'x' } }] }],
+        ephemeralContainers: [{ ...container, envFrom: [{ secretRef: { name: 'y' } }] }],
+      },
+      { 'configMap/demo/x': false, 'secret/demo/y': false },
+    ],
+    ['pull secrets', { imagePullSecrets: [{ name: 'x' }, {}] }, { 'secret/demo/x': false }],
+    [
+      'an inline CSI volume',
+      { volumes: [{ name: 'v', csi: { driver: 'd', nodePublishSecretRef: { name: 'x' } } }] },
+      { 'secret/demo/x': false },
+    ],
+    [
+      'a variable and a volume of one object',
+      {
+        containers: [{ ...container, envFrom: [{ configMapRef: { name: 'x' } }] }],
+        volumes: [{ name: 'v', configMap: { name: 'x' } }],
+      },
+      { 'configMap/demo/x': true },
+    ],
+    ['nothing', { volumes: [{ name: 'v', emptyDir: {} }] }, {}],
+  ];
+  test.each(rows)('by %s', (_, spec, expected) => {
+    const found = [...objectReferences(pod(spec))].map(([key, { live }]) => [key, live]);
+    expect(Object.fromEntries(found)).toEqual(expected);
+  });
+});
