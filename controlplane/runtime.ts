@@ -12,6 +12,15 @@ import type { ConfigMap, Lease, Node, Pod, Stored } from '../client/types.ts';
 import type { WorkQueue } from '../client/workqueue.ts';
 import type { Clock } from '../lib/clock.ts';
 import { errorMessage } from '../lib/errors.ts';
+import type {
+  CsiDriver,
+  CsiNode,
+  CsiStorageCapacity,
+  PersistentVolume,
+  PersistentVolumeClaim,
+  StorageClass,
+  VolumeAttachment,
+} from './storage/objects.ts';
 
 export type Namespace = Stored<CoreNamespace>;
 export type ServiceAccount = Stored<CoreServiceAccount>;
@@ -51,6 +60,13 @@ export class Informers {
   readonly rootCaConfigMaps: ReadableStore<ConfigMap>;
   /** Of namespace kube-node-lease. */
   readonly nodeLeases: ReadableStore<Lease>;
+  readonly persistentVolumes: ReadableStore<PersistentVolume>;
+  readonly persistentVolumeClaims: ReadableStore<PersistentVolumeClaim>;
+  readonly storageClasses: ReadableStore<StorageClass>;
+  readonly csiDrivers: ReadableStore<CsiDriver>;
+  readonly csiNodes: ReadableStore<CsiNode>;
+  readonly volumeAttachments: ReadableStore<VolumeAttachment>;
+  readonly csiStorageCapacities: ReadableStore<CsiStorageCapacity>;
 
   constructor(client: ListWatcher, clock: Clock, log: Log) {
     const informer = <T extends Identified>(what: string, path: string, query?: Query): ReadableStore<T> => {
@@ -85,6 +101,16 @@ export class Informers {
       'leases',
       resourcePath('coordination.k8s.io/v1', 'leases', { namespace: 'kube-node-lease' }),
     );
+    const core = <T extends Identified>(plural: string) => informer<T>(plural, resourcePath('v1', plural));
+    const storage = <T extends Identified>(plural: string) =>
+      informer<T>(plural, resourcePath('storage.k8s.io/v1', plural));
+    this.persistentVolumes = core('persistentvolumes');
+    this.persistentVolumeClaims = core('persistentvolumeclaims');
+    this.storageClasses = storage('storageclasses');
+    this.csiDrivers = storage('csidrivers');
+    this.csiNodes = storage('csinodes');
+    this.volumeAttachments = storage('volumeattachments');
+    this.csiStorageCapacities = storage('csistoragecapacities');
   }
 
   /** Runs every list-watch until `signal` aborts. */

@@ -1,6 +1,12 @@
 // Node selectors, node affinity and tolerations: does this pod accept this node? Pure.
 
-import type { NodeSelectorRequirement, NodeSelectorTerm, Taint, Toleration } from 'kubernetes-types/core/v1';
+import type {
+  NodeSelector,
+  NodeSelectorRequirement,
+  NodeSelectorTerm,
+  Taint,
+  Toleration,
+} from 'kubernetes-types/core/v1';
 import type { Node, Pod } from '../../client/types.ts';
 
 /** A toleration matches by key and effect (empty matches all), and by value unless the operator is Exists. */
@@ -22,8 +28,12 @@ export function acceptsNode(pod: Pod, node: Node): boolean {
   const labels = node.metadata.labels ?? {};
   for (const [key, value] of Object.entries(pod.spec.nodeSelector ?? {})) if (labels[key] !== value) return false;
   const required = pod.spec.affinity?.nodeAffinity?.requiredDuringSchedulingIgnoredDuringExecution;
-  if (required === undefined) return true;
-  return required.nodeSelectorTerms.some((term) => matchesTerm(term, node));
+  return required === undefined || matchesNodeSelector(required, node);
+}
+
+/** Any of its terms matches; what a volume's node affinity is, too. */
+export function matchesNodeSelector(selector: NodeSelector, node: Node): boolean {
+  return selector.nodeSelectorTerms.some((term) => matchesTerm(term, node));
 }
 
 /** The sum of weights of preferred terms that the node matches. */

@@ -1,5 +1,5 @@
 // Which nodes a pod fits, which of them is best, and what to say when none fits. The words are kube-scheduler's. Pure.
-// Not judged: inter-pod affinity, topology spread, volumes, preemption.
+// Not judged: inter-pod affinity, topology spread, preemption. What volumes say is volumes.ts.
 
 import type { Taint } from 'kubernetes-types/core/v1';
 import type { Node, Pod } from '../../client/types.ts';
@@ -87,12 +87,17 @@ export type Placement =
   /** `message` is what the FailedScheduling event and the PodScheduled condition say. */
   | { readonly kind: 'unschedulable'; readonly message: string };
 
-/** Where the pod goes. */
-export function place(pod: Pod, views: readonly NodeView[]): Placement {
+/** Where the pod goes. `more` is asked about nodes that would do otherwise: why not, or nothing. */
+export function place(
+  pod: Pod,
+  views: readonly NodeView[],
+  more: (view: NodeView) => readonly string[] = () => [],
+): Placement {
   const fitting: NodeView[] = [];
   const counts = new Map<string, number>();
   for (const view of views) {
-    const reasons = whyNot(pod, view);
+    const own = whyNot(pod, view);
+    const reasons = own.length === 0 ? more(view) : own;
     if (reasons.length === 0) fitting.push(view);
     for (const reason of reasons) counts.set(reason, (counts.get(reason) ?? 0) + 1);
   }

@@ -1,5 +1,6 @@
-// Binds pending pods to nodes the moment they appear; to be run once its informers hold complete lists. Where a pod goes is decided in filter.ts; this keeps what the
-// decision needs at hand (pods by node, bindings under way) and carries it out.
+// Binds pending pods to nodes the moment they appear; to be run once its informers hold complete lists. Where a pod
+// goes is decided in filter.ts and volumes.ts; this keeps what the decision needs at hand (pods by node, bindings under
+// way) and carries it out. A pod whose claims wait for it is bound once they are.
 
 import { isConflict, isNotFound } from '../../client/errors.ts';
 import { resourcePath } from '../../client/paths.ts';
@@ -7,7 +8,10 @@ import { type Change, objectKey } from '../../client/store.ts';
 import type { Node, Pod } from '../../client/types.ts';
 import { WorkQueue } from '../../client/workqueue.ts';
 import type { Controller, ControllerContext, Informers } from '../runtime.ts';
+import { ANNOTATIONS, claimNamesOf, isBound } from '../storage/objects.ts';
+import { CLAIMS, patchAsRead, VOLUMES } from '../storage/write.ts';
 import { type NodeView, place } from './filter.ts';
+import { fitVolumes, podVolumes, type StorageView, type VolumeFit, type VolumeStep, volumeKey } from './volumes.ts';
 
 export const SCHEDULER_NAME = 'default-scheduler';
 /** A pod that fits nowhere is looked at again after this long even when nothing seems to have changed. */
@@ -43,21 +47,47 @@ export function nodeChangeMatters(old: Node, now: Node): boolean {
   return view(old) !== view(now);
 }
 
+type Needed = Pick<
+  Informers,
+  | 'pods'
+  | 'nodes'
+  | 'persistentVolumes'
+  | 'persistentVolumeClaims'
+  | 'storageClasses'
+  | 'csiDrivers'
+  | 'csiNodes'
+  | 'csiStorageCapacities'
+>;
+
+function storageView(informers: Needed): StorageView {
+  return {
+    claim: (key) => informers.persistentVolumeClaims.get(key),
+    volume: (name) => informers.persistentVolumes.get(name),
+    volumes: () => informers.persistentVolumes.list(),
+    storageClass: (name) => informers.storageClasses.get(name),
+    csiDriver: (name) => informers.csiDrivers.get(name),
+    csiNode: (name) => informers.csiNodes.get(name),
+    capacities: () => informers.csiStorageCapacities.list(),
+  };
+}
+
 export class Scheduler implements Controller {
   readonly name = 'scheduler';
   readonly workers = WORKERS;
   readonly queue: WorkQueue;
   readonly #context: ControllerContext;
-  readonly #informers: Pick<Informers, 'pods' | 'nodes'>;
+  readonly #informers: Needed;
+  readonly #storage: StorageView;
   /** Node name → pods there by key, kept with the changes so that a decision need not walk all pods. */
   readonly #byNode = new Map<string, Map<string, Pod>>();
-  /** Bound by us but not seen bound yet: they take room already. */
-  readonly #assumed = new Map<string, { readonly pod: Pod; readonly node: string }>();
+  /** Bound by us but not seen bound yet, or waiting for their volumes there: they take room already. */
+  readonly #assumed = new Map<string, { readonly pod: Pod; readonly node: string; readonly waits: boolean }>();
   readonly #unschedulable = new Set<string>();
 
-  constructor(context: ControllerContext, informers: Pick<Informers, 'pods' | 'nodes'>) {
+  constructor(context: ControllerContext, informers: Needed) {
     this.#context = context;
     this.#informers = informers;
+    this.#storage = storageView(informers);
     this.queue = new WorkQueue({ clock: context.clock, initialDelayMs: 100, maxDelayMs: 10_000 });
     informers.pods.onChange((changes) => {
       for (const change of changes) this.#podChanged(change);
@@ -69,14 +99,84 @@ export class Scheduler implements Controller {
       );
       if (matters) this.#retryUnschedulable();
     });
+    this.#watchStorage();
+  }
+
+  /** Claims, volumes, classes, drivers: any of them can be what a pod waits for. */
+  #watchStorage(): void {
+    const { persistentVolumes, persistentVolumeClaims, storageClasses, csiNodes, csiDrivers, csiStorageCapacities } =
+      this.#informers;
+    const retry = (changes: readonly unknown[]): void => {
+      if (changes.length > 0) this.#retryUnschedulable();
+    };
+    persistentVolumeClaims.onChange((changes) => {
+      if (changes.length === 0) return;
+      this.#retryUnschedulable();
+      const keys = new Set(changes.map((change) => objectKey(change.object)));
+      for (const [key, { pod, waits }] of this.#assumed) {
+        const { namespace } = pod.metadata;
+        if (waits && claimNamesOf(pod).some((name) => keys.has(`${namespace}/${name}`))) this.queue.add(key);
+      }
+    });
+    persistentVolumes.onChange((changes) => {
+      retry(changes.filter((c) => c.type !== 'modified' || volumeKey(c.old) !== volumeKey(c.object)));
+    });
+    for (const store of [storageClasses, csiNodes, csiDrivers, csiStorageCapacities]) store.onChange(retry);
   }
 
   async sync(key: string): Promise<void> {
     const pod = this.#informers.pods.get(key);
-    if (pod === undefined || !isPending(pod) || this.#assumed.has(key)) return;
-    const placement = place(pod, this.#views());
-    if (placement.kind === 'node') await this.#bind(key, pod, placement.node);
-    else await this.#reject(key, pod, placement.message);
+    if (pod === undefined || !isPending(pod)) return;
+    const assumed = this.#assumed.get(key);
+    if (assumed?.waits === false) return;
+    // Whatever it waited for may have changed: it is placed anew.
+    this.#assumed.delete(key);
+    const state = podVolumes(pod, this.#storage);
+    const nodes = this.#informers.nodes.size;
+    // No node would do: what is wrong is said once, not per node.
+    if (state.kind === 'blocked' && nodes > 0) {
+      await this.#reject(key, pod, `0/${nodes} nodes are available: ${state.message}.`);
+      return;
+    }
+    const fits = new Map<string, VolumeFit>();
+    const placement = place(pod, this.#views(), (view) => {
+      const fit = fitVolumes(pod, state, view, this.#storage);
+      fits.set(view.node.metadata.name, fit);
+      return fit.reasons;
+    });
+    if (placement.kind !== 'node') {
+      await this.#reject(key, pod, placement.message);
+      return;
+    }
+    const { node } = placement;
+    if (state.kind === 'claims' && state.claims.some((claim) => !isBound(claim))) {
+      this.#assumed.set(key, { pod, node, waits: true });
+      await this.#bindVolumes(key, fits.get(node)?.steps ?? [], node);
+    } else await this.#bind(key, pod, node);
+  }
+
+  /** Writes what the claims' controllers act on; the claims' own changes then bring the pod back here. */
+  async #bindVolumes(key: string, steps: readonly VolumeStep[], node: string): Promise<void> {
+    const { client } = this.#context;
+    try {
+      for (const step of steps) {
+        if (step.kind === 'provision') {
+          const annotations = { [ANNOTATIONS.selectedNode]: node };
+          await patchAsRead(client, CLAIMS, step.claim, { metadata: { annotations } });
+        } else {
+          const { name, namespace, uid, resourceVersion } = step.claim.metadata;
+          await patchAsRead(client, VOLUMES, step.volume, {
+            metadata: { annotations: { [ANNOTATIONS.boundByController]: 'yes' } },
+            spec: {
+              claimRef: { apiVersion: 'v1', kind: 'PersistentVolumeClaim', name, namespace, uid, resourceVersion },
+            },
+          });
+        }
+      }
+    } catch (error) {
+      this.#assumed.delete(key);
+      throw error;
+    }
   }
 
   #views(): NodeView[] {
@@ -89,7 +189,7 @@ export class Scheduler implements Controller {
 
   async #bind(key: string, pod: Pod, node: string): Promise<void> {
     const { name, namespace, uid } = pod.metadata;
-    this.#assumed.set(key, { pod, node });
+    this.#assumed.set(key, { pod, node, waits: false });
     try {
       await this.#context.client.create(resourcePath('v1', 'pods', { namespace, name, subresource: 'binding' }), {
         apiVersion: 'v1',

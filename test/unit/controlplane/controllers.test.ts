@@ -10,6 +10,7 @@ import { type Controller, type Namespace, runController, type ServiceAccount } f
 import { Scheduler } from '../../../controlplane/scheduler/scheduler.ts';
 import { ServiceAccountController } from '../../../controlplane/serviceaccount/serviceaccount.ts';
 import { apiError, FakeClient } from '../../support/fake-client.ts';
+import { storageStores } from '../../support/storage-objects.ts';
 import { settle, VirtualClock } from '../../support/virtual-clock.ts';
 
 const NOW = '2026-01-01T00:00:00Z';
@@ -44,6 +45,7 @@ function environment() {
     defaultServiceAccounts: new Store<ServiceAccount>(),
     rootCaConfigMaps: new Store<ConfigMap>(),
     nodeLeases: new Store<Lease>(),
+    ...storageStores(),
   };
   const log = (line: string): void => void logs.push(line);
   const context = {

@@ -1,0 +1,42 @@
+// Says an event once: a controller that looks at an object again and again repeats itself only when it has something
+// new to say, or when a while has passed.
+
+import type { EventSubject } from '../../client/recorder.ts';
+import type { Clock } from '../../lib/clock.ts';
+import type { Recorder } from '../runtime.ts';
+
+/** The real controller's resync period: after this long the same words are worth saying again. */
+const AGAIN_MS = 15_000;
+
+export class OnceRecorder {
+  readonly #recorder: Recorder;
+  readonly #clock: Clock;
+  readonly #said = new Map<string, { readonly words: string; readonly at: number }>();
+
+  constructor(recorder: Recorder, clock: Clock) {
+    this.#recorder = recorder;
+    this.#clock = clock;
+  }
+
+  event(subject: EventSubject, type: 'Normal' | 'Warning', reason: string, message: string): void {
+    const words = `${reason}: ${message}`;
+    const last = this.#said.get(subject.metadata.uid);
+    const now = this.#clock.monotonic();
+    if (last !== undefined && last.words === words && now - last.at < AGAIN_MS) return;
+    this.#said.set(subject.metadata.uid, { words, at: now });
+    this.#recorder.event(subject, type, reason, message);
+  }
+
+  /** The object is gone. */
+  forget(uid: string): void {
+    this.#said.delete(uid);
+  }
+}
+
+export function claimSubject(claim: { readonly metadata: EventSubject['metadata'] }): EventSubject {
+  return { kind: 'PersistentVolumeClaim', apiVersion: 'v1', metadata: claim.metadata };
+}
+
+export function volumeSubject(volume: { readonly metadata: EventSubject['metadata'] }): EventSubject {
+  return { kind: 'PersistentVolume', apiVersion: 'v1', metadata: volume.metadata };
+}
