@@ -14,6 +14,8 @@ export interface NodeWatchOptions {
   readonly onChange: () => void;
   /** Told once when the Node cannot be followed, and once when it can again (`undefined`). */
   readonly onTrouble: (message: string | undefined) => void;
+  /** 0 ≤ x < 1, spreads waits; Math.random by default. */
+  readonly random?: () => number;
 }
 
 export interface NodeWatch {
@@ -41,6 +43,7 @@ export function createNodeWatch(options: NodeWatchOptions): NodeWatch {
     path: '/api/v1/nodes',
     query: { fieldSelector: `metadata.name=${nodeName}` },
     clock,
+    ...(options.random === undefined ? {} : { random: options.random }),
     transform: withoutImages,
     onFailure: (error) => {
       if (!failing) onTrouble(`cannot follow the Node ${nodeName}: ${errorMessage(error)}`);

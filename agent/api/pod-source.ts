@@ -13,6 +13,8 @@ export interface ApiPodSourceOptions {
   readonly clock: Clock;
   /** Told once when the server stops answering, and once when it answers again (`undefined`). */
   readonly onTrouble?: (message: string | undefined) => void;
+  /** 0 ≤ x < 1, spreads waits; Math.random by default. */
+  readonly random?: () => number;
 }
 
 /** managedFields are a large part of an object and of no use on a node. */
@@ -32,6 +34,7 @@ export function createApiPodSource(options: ApiPodSourceOptions): PodSource {
         path: '/api/v1/pods',
         query: { fieldSelector: `spec.nodeName=${options.nodeName}` },
         clock: options.clock,
+        ...(options.random === undefined ? {} : { random: options.random }),
         transform: withoutManagedFields,
         onFailure: (error) => {
           if (!failing) options.onTrouble?.(`cannot follow pods of the API server: ${errorMessage(error)}`);

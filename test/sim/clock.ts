@@ -5,19 +5,74 @@ import { type Clock, sleepWith, type Timer } from '../../lib/clock.ts';
 interface Pending {
   readonly at: number;
   readonly order: number;
-  readonly fn: () => void;
+  /** Undefined once it has fired or was cancelled. */
+  fn: (() => void) | undefined;
 }
 
-/** Lets everything run that needs no time: promises, and callbacks queued by them. */
+/** Lets every promise run that waits for nothing but other promises. One turn of the event loop is enough for that. */
+export function turn(): Promise<void> {
+  return new Promise((resolve) => setImmediate(resolve));
+}
+
+/** Lets everything run that needs no time, and gives real I/O that is nearly done a chance. */
 export async function settle(): Promise<void> {
-  for (let turn = 0; turn < 12; turn++) await new Promise<void>((resolve) => setImmediate(resolve));
+  for (let count = 0; count < 12; count++) await turn();
+}
+
+function isBefore(a: Pending, b: Pending): boolean {
+  return a.at < b.at || (a.at === b.at && a.order < b.order);
+}
+
+/** A binary heap, earliest first. */
+class Queue {
+  readonly #items: Pending[] = [];
+
+  get first(): Pending | undefined {
+    return this.#items[0];
+  }
+
+  push(item: Pending): void {
+    const items = this.#items;
+    let index = items.length;
+    items.push(item);
+    while (index > 0) {
+      const above = (index - 1) >> 1;
+      const parent = items[above];
+      if (parent === undefined || !isBefore(item, parent)) break;
+      items[index] = parent;
+      index = above;
+    }
+    items[index] = item;
+  }
+
+  shift(): void {
+    const items = this.#items;
+    const last = items.pop();
+    if (last === undefined || items.length === 0) return;
+    let index = 0;
+    for (;;) {
+      let below = 2 * index + 1;
+      let child = items[below];
+      if (child === undefined) break;
+      const right = items[below + 1];
+      if (right !== undefined && isBefore(right, child)) {
+        child = right;
+        below++;
+      }
+      if (!isBefore(child, last)) break;
+      items[index] = child;
+      index = below;
+    }
+    items[index] = last;
+  }
 }
 
 export class VirtualClock implements Clock {
   #now: number;
   #monotonic = 0;
   #order = 0;
-  readonly #pending = new Set<Pending>();
+  #waiting = 0;
+  readonly #queue = new Queue();
 
   constructor(start = Date.parse('2026-01-01T00:00:00Z')) {
     this.#now = start;
@@ -33,8 +88,15 @@ export class VirtualClock implements Clock {
 
   after(ms: number, fn: () => void): Timer {
     const pending: Pending = { at: this.#monotonic + Math.max(0, ms), order: this.#order++, fn };
-    this.#pending.add(pending);
-    return { cancel: () => this.#pending.delete(pending) };
+    this.#queue.push(pending);
+    this.#waiting++;
+    return {
+      cancel: () => {
+        if (pending.fn === undefined) return;
+        pending.fn = undefined;
+        this.#waiting--;
+      },
+    };
   }
 
   sleep(ms: number, signal?: AbortSignal): Promise<void> {
@@ -48,19 +110,38 @@ export class VirtualClock implements Clock {
 
   /** How many timers wait. */
   get pending(): number {
-    return this.#pending.size;
+    return this.#waiting;
+  }
+
+  /** When the next timer fires (monotonic ms); undefined when none waits. */
+  nextAt(): number | undefined {
+    for (;;) {
+      const { first } = this.#queue;
+      if (first === undefined || first.fn !== undefined) return first?.at;
+      this.#queue.shift();
+    }
+  }
+
+  /** Moves time to the next timer and fires it, and lets nothing else run; false when no timer waits. */
+  fireNext(): boolean {
+    const at = this.nextAt();
+    const { first } = this.#queue;
+    if (at === undefined || first?.fn === undefined) return false;
+    const { fn } = first;
+    this.#queue.shift();
+    first.fn = undefined;
+    this.#waiting--;
+    this.#move(at);
+    fn();
+    return true;
   }
 
   /** Moves time by `ms`, settling before, between and after the timers that fire. */
   async advance(ms: number): Promise<void> {
     const end = this.#monotonic + ms;
     await settle();
-    for (;;) {
-      const next = this.#next();
-      if (next === undefined || next.at > end) break;
-      this.#pending.delete(next);
-      this.#move(next.at);
-      next.fn();
+    for (let at = this.nextAt(); at !== undefined && at <= end; at = this.nextAt()) {
+      this.fireNext();
       await settle();
     }
     this.#move(end);
@@ -72,20 +153,10 @@ export class VirtualClock implements Clock {
     const end = this.#monotonic + limitMs;
     await settle();
     while (!condition()) {
-      const next = this.#next();
-      if (next === undefined || next.at > end) throw new Error(`did not happen within ${limitMs} ms: ${condition}`);
-      await this.advance(next.at - this.#monotonic);
+      const next = this.nextAt();
+      if (next === undefined || next > end) throw new Error(`did not happen within ${limitMs} ms: ${condition}`);
+      await this.advance(next - this.#monotonic);
     }
-  }
-
-  #next(): Pending | undefined {
-    let best: Pending | undefined;
-    for (const pending of this.#pending) {
-      if (best === undefined || pending.at < best.at || (pending.at === best.at && pending.order < best.order)) {
-        best = pending;
-      }
-    }
-    return best;
   }
 
   #move(to: number): void {

@@ -1,14 +1,16 @@
 // `npm run sim -- --seed N --steps M`: one random history of the simulated node, on a virtual clock. A broken rule
-// prints the seed and the events that led to it; the same seed replays to the same step. --seeds K runs K seeds in a row.
+// prints the seed, the step and what led to it; the same seed goes wrong at the same step. --seeds K runs K seeds in a
+// row, --trace prints everything that happens.
 
 import { parseArgs } from 'node:util';
-import { runHistory } from './random.ts';
+import { BrokenRule, runHistory } from './history.ts';
 
 const { values } = parseArgs({
   options: {
     seed: { type: 'string', default: '1' },
     seeds: { type: 'string', default: '1' },
-    steps: { type: 'string', default: '1000' },
+    steps: { type: 'string', default: '10000' },
+    trace: { type: 'boolean', default: false },
   },
 });
 
@@ -17,12 +19,25 @@ function count(name: string, text: string): number {
   return Number(text);
 }
 
+const say = (line: string): void => void process.stdout.write(`${line}\n`);
 const first = count('seed', values.seed);
 const steps = count('steps', values.steps);
+let failed = 0;
 for (let seed = first; seed < first + count('seeds', values.seeds); seed++) {
   const began = performance.now();
-  await runHistory(seed, steps);
-  const seconds = (performance.now() - began) / 1000;
-  const rate = Math.round(steps / seconds);
-  process.stdout.write(`seed ${seed}: ${steps} steps, every rule held, at rest in the end (${rate} steps a second)\n`);
+  try {
+    const report = await runHistory({ seed, steps, ...(values.trace ? { onLine: say } : {}) });
+    const seconds = (performance.now() - began) / 1000;
+    const rate = Math.round(report.steps / seconds);
+    const hours = (report.virtualMs / 3_600_000).toFixed(1);
+    say(
+      `seed ${seed}: ${report.steps} steps, ${report.events} events in ${hours} h, every rule held, ` +
+        `at rest in the end; ${rate} steps a second, history ${report.digest}`,
+    );
+  } catch (error) {
+    if (!(error instanceof BrokenRule)) throw error;
+    say(error.message);
+    failed++;
+  }
 }
+process.exitCode = failed === 0 ? 0 : 1;

@@ -1,0 +1,120 @@
+// One history of a simulated node: a seed, so many steps of chaos, then rest, then everything is deleted. A step is one
+// thing that happens: a random event, a call that arrives or is answered, a timer of the agent, a process that ends. After
+// every single step all promises have run and every invariant is checked.
+
+import { turn } from './clock.ts';
+import { Chaos } from './world/chaos.ts';
+import { differences, leftovers } from './world/rest.ts';
+import { World } from './world/world.ts';
+
+export interface HistoryOptions {
+  readonly seed: number;
+  /** Steps before all comes to rest. */
+  readonly steps: number;
+  /** Every line of the journal, as it is written. */
+  readonly onLine?: (line: string) => void;
+  /** Changes the world before anything happens: the mutation tests break it on purpose. */
+  readonly prepare?: (world: World) => void;
+}
+
+export interface HistoryReport {
+  readonly seed: number;
+  /** All of them, rest included. */
+  readonly steps: number;
+  /** Random events among them. */
+  readonly events: number;
+  /** Virtual time that went by. */
+  readonly virtualMs: number;
+  /** Of everything that happened, in order: the same for the same seed. */
+  readonly digest: string;
+  readonly recorded: ReadonlyMap<string, number>;
+}
+
+/** A rule was broken; the message says which, where, and how to see it again. */
+export class BrokenRule extends Error {
+  override name = 'BrokenRule';
+  readonly step: number;
+  constructor(options: HistoryOptions, step: number, what: string, journal: readonly string[]) {
+    const again = `npm run sim -- --seed ${options.seed} --steps ${options.steps}`;
+    super(`seed ${options.seed}, step ${step}: ${what}\n${journal.join('\n')}\nagain: ${again}`);
+    this.step = step;
+  }
+}
+
+/** How long everything works before it must have come to rest: longer than any back-off. Virtual ms. */
+const REST_MS = 700_000;
+/** How long nothing of any pod may take to go. */
+const REMOVAL_MS = 200_000;
+const SHOWN = 60;
+
+class History {
+  readonly #options: HistoryOptions;
+  readonly #world: World;
+  readonly #chaos: Chaos;
+  #steps = 0;
+
+  constructor(options: HistoryOptions) {
+    this.#options = options;
+    this.#world = new World(options.seed, options.onLine);
+    options.prepare?.(this.#world);
+    this.#chaos = new Chaos(this.#world);
+  }
+
+  async run(): Promise<HistoryReport> {
+    const { clock, journal, recorder } = this.#world;
+    const rejected = (reason: unknown): void => {
+      const said = reason instanceof Error ? (reason.stack ?? reason.message) : String(reason);
+      this.#world.rules.break(`a promise of the agent was rejected and nobody looked: ${said}`);
+    };
+    process.on('unhandledRejection', rejected);
+    try {
+      this.#world.startAgent();
+      this.#chaos.begin();
+      while (this.#steps < this.#options.steps) await this.#step();
+      this.#chaos.calm();
+      await this.#until(clock.monotonic() + REST_MS);
+      this.#expectNone(differences(this.#world));
+      this.#chaos.deleteEverything();
+      await this.#until(clock.monotonic() + REMOVAL_MS);
+      this.#expectNone(leftovers(this.#world));
+      this.#world.killAgent();
+    } finally {
+      process.off('unhandledRejection', rejected);
+    }
+    return {
+      seed: this.#options.seed,
+      steps: this.#steps,
+      events: this.#chaos.count,
+      virtualMs: clock.monotonic(),
+      digest: journal.digest,
+      recorded: recorder.counts,
+    };
+  }
+
+  async #step(): Promise<void> {
+    if (!this.#world.clock.fireNext()) this.#fail('nothing waits for anything: the node is dead');
+    await turn();
+    this.#steps++;
+    this.#world.invariants.check();
+    this.#expectNone(this.#world.rules.broken);
+  }
+
+  async #until(end: number): Promise<void> {
+    for (let next = this.#world.clock.nextAt(); next !== undefined && next <= end; next = this.#world.clock.nextAt()) {
+      await this.#step();
+    }
+  }
+
+  #expectNone(wrong: readonly string[]): void {
+    if (wrong.length > 0) this.#fail(wrong.join('; '));
+  }
+
+  #fail(what: string): never {
+    throw new BrokenRule(this.#options, this.#steps, what, this.#world.journal.last(SHOWN));
+  }
+}
+
+/** Runs one history. Rejects with BrokenRule. One at a time: rejections that nobody looks at are the process's. */
+export async function runHistory(options: HistoryOptions): Promise<HistoryReport> {
+  return await new History(options).run();
+}

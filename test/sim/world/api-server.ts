@@ -1,0 +1,222 @@
+// An API server in memory, behind the agent's client: pods and the Node, resource versions, optimistic concurrency,
+// graceful deletion, watches that lag, break and expire. It judges nothing but what the agent writes.
+
+import type { DeleteOptions, ListOf, PatchType, RequestOptions, WatchEvent } from '../../../client/api.ts';
+import { ApiError, UnreachableError } from '../../../client/errors.ts';
+import { type Query, requestInfo } from '../../../client/paths.ts';
+import type { ListWatcher } from '../../../client/reflector.ts';
+import type { Node, Pod, PodStatus, Status } from '../../../client/types.ts';
+import type { Clock } from '../../../lib/clock.ts';
+import { applyStatusPatch } from '../fakes.ts';
+import type { Dice } from './dice.ts';
+import type { Journal } from './journal.ts';
+import { Line, type LineFailure } from './line.ts';
+import { WatchLog } from './watch-log.ts';
+
+const TIMEOUT_MS = 30_000;
+
+/** What the rules want to know of the agent's writes. */
+export interface ApiWitness {
+  /** The agent wrote a status. */
+  statusWritten(before: Pod, after: Pod): void;
+  /** The agent let the object of a pod go. */
+  finalized(pod: Pod): void;
+}
+
+export interface SimApiParts {
+  readonly clock: Clock;
+  readonly dice: Dice;
+  readonly journal: Journal;
+  readonly witness: ApiWitness;
+}
+
+function problem(code: number, reason: string, message: string): ApiError {
+  const status: Status = { kind: 'Status', apiVersion: 'v1', status: 'Failure', code, reason, message };
+  return new ApiError(status, code, 'simulated');
+}
+
+function lineError(call: string, failure: LineFailure): Error {
+  if (failure === 'refused') return problem(500, 'InternalError', `${call}: injected failure`);
+  const code = failure === 'deadline' ? 'ETIMEDOUT' : 'ECONNRESET';
+  return new UnreachableError(`cannot reach the API server: ${call}: injected failure`, code);
+}
+
+/** What a caller asked for by path is of the type that it says, as with JSON off the wire. */
+function asAsked<T>(object: unknown): T {
+  return object as T;
+}
+
+export class SimApiServer implements ListWatcher {
+  readonly line: Line;
+  readonly #parts: SimApiParts;
+  /** By namespace/name. */
+  readonly pods = new Map<string, Pod>();
+  readonly #podLog: WatchLog<Pod>;
+  readonly #nodeLog: WatchLog<Node>;
+  node: Node;
+  #version = 1;
+  #uids = 0;
+
+  constructor(parts: SimApiParts, node: Node) {
+    this.#parts = parts;
+    const { clock, dice, journal } = parts;
+    this.line = new Line({ name: 'api', clock, dice, journal, error: lineError, usualMs: 40 });
+    this.#podLog = new WatchLog<Pod>(clock, dice);
+    this.#nodeLog = new WatchLog<Node>(clock, dice);
+    this.node = node;
+  }
+
+  // ---------------------------------------------------------------- what users do, which never fails
+
+  podNamed(name: string): Pod | undefined {
+    for (const pod of this.pods.values()) if (pod.metadata.name === name) return pod;
+    return undefined;
+  }
+
+  /** Creates an object under a new uid, or throws AlreadyExists. */
+  createPod(pod: Omit<Pod, 'metadata'> & { metadata: Partial<Pod['metadata']> & { name: string } }): Pod {
+    const namespace = pod.metadata.namespace ?? 'demo';
+    const key = `${namespace}/${pod.metadata.name}`;
+    if (this.pods.has(key)) throw problem(409, 'AlreadyExists', `pods "${pod.metadata.name}" already exists`);
+    const metadata = {
+      ...pod.metadata,
+      namespace,
+      uid: `uid-${++this.#uids}-${pod.metadata.name}`,
+      resourceVersion: '',
+      generation: 1,
+      creationTimestamp: new Date(this.#parts.clock.now()).toISOString(),
+    };
+    return this.#store({ ...pod, metadata, status: { phase: 'Pending' } }, 'ADDED');
+  }
+
+  /** Changes an object as a user's write does. A changed spec gets a new generation. */
+  updatePod(pod: Pod): Pod {
+    const before = this.pods.get(`${pod.metadata.namespace}/${pod.metadata.name}`);
+    const changed = before !== undefined && before.spec !== pod.spec;
+    const generation = (pod.metadata.generation ?? 1) + (changed ? 1 : 0);
+    return this.#store({ ...pod, metadata: { ...pod.metadata, generation } }, 'MODIFIED');
+  }
+
+  /** kubectl delete. A second one may only shorten the time; none at all lets the object go at once. */
+  deletePod(pod: Pod, graceSeconds: number): void {
+    const { deletionTimestamp, deletionGracePeriodSeconds = 0 } = pod.metadata;
+    if (graceSeconds === 0) {
+      this.#remove(pod);
+      return;
+    }
+    if (deletionTimestamp !== undefined && graceSeconds >= deletionGracePeriodSeconds) return;
+    const at = new Date(this.#parts.clock.now() + graceSeconds * 1000).toISOString();
+    const metadata = { ...pod.metadata, deletionTimestamp: at, deletionGracePeriodSeconds: graceSeconds };
+    this.#store({ ...pod, metadata }, 'MODIFIED');
+  }
+
+  updateNode(change: (node: Node) => Node): void {
+    const node = change(this.node);
+    this.node = { ...node, metadata: { ...node.metadata, resourceVersion: String(++this.#version) } };
+    this.#nodeLog.append('MODIFIED', this.node);
+  }
+
+  /** Connections break; with `forget`, the server has compacted its history, too. */
+  breakWatches(forget: boolean): void {
+    for (const log of [this.#podLog, this.#nodeLog]) log.break(forget);
+  }
+
+  /** How many watch events of a hundred come late. */
+  set watchTrouble(percent: number) {
+    this.#podLog.trouble = percent;
+    this.#nodeLog.trouble = percent;
+  }
+
+  goDown(): void {
+    this.line.cut();
+    this.breakWatches(false);
+  }
+
+  // ---------------------------------------------------------------- the agent's client
+
+  async list<T>(path: string): Promise<ListOf<T>> {
+    return await this.line.perform('LIST', path, TIMEOUT_MS, () => {
+      const isPods = path.endsWith('/pods');
+      const items: readonly unknown[] = isPods ? [...this.pods.values()] : [this.node];
+      const kind = isPods ? 'PodList' : 'NodeList';
+      return { apiVersion: 'v1', kind, metadata: { resourceVersion: String(this.#version) }, items: items as T[] };
+    });
+  }
+
+  async *watch<T>(path: string, query: Query, signal: AbortSignal): AsyncGenerator<WatchEvent<T>> {
+    await this.line.perform('WATCH', path, TIMEOUT_MS, () => undefined);
+    const log: WatchLog<unknown> = path.endsWith('/pods') ? this.#podLog : this.#nodeLog;
+    const expired = (): WatchEvent<T> => ({ type: 'ERROR', object: problem(410, 'Expired', 'too old').status });
+    yield* log.follow<T>(
+      Number(query['resourceVersion'] ?? 0),
+      Number(query['timeoutSeconds'] ?? 300),
+      expired,
+      signal,
+    );
+  }
+
+  async get<T>(path: string): Promise<T> {
+    return await this.line.perform('GET', path, TIMEOUT_MS, () => asAsked<T>(this.#podAt(path)));
+  }
+
+  async create<T>(path: string, body: unknown): Promise<T> {
+    return await this.line.perform('POST', path, TIMEOUT_MS, () => {
+      const { namespace = 'demo' } = requestInfo(path);
+      const pod = body as Pod;
+      return asAsked<T>(this.createPod({ ...pod, metadata: { ...pod.metadata, namespace } }));
+    });
+  }
+
+  async patch<T>(path: string, body: unknown, _type: PatchType, _options?: RequestOptions): Promise<T> {
+    return await this.line.perform('PATCH', path, TIMEOUT_MS, () => {
+      const { metadata, status } = body as { metadata: { uid: string }; status: PodStatus };
+      const before = this.#podAt(path);
+      this.#expectUid(before, metadata.uid);
+      const after = { ...before, status: applyStatusPatch(before.status ?? {}, { ...status }) };
+      this.#parts.witness.statusWritten(before, after);
+      return asAsked<T>(this.#store(after, 'MODIFIED'));
+    });
+  }
+
+  async delete<T = unknown>(path: string, options: DeleteOptions = {}): Promise<T> {
+    return await this.line.perform('DELETE', path, TIMEOUT_MS, () => {
+      const pod = this.#podAt(path);
+      const { uid } = options.preconditions ?? {};
+      if (uid !== undefined) this.#expectUid(pod, uid);
+      if (options.gracePeriodSeconds === 0) {
+        this.#parts.witness.finalized(pod);
+        this.#remove(pod);
+      } else this.deletePod(pod, options.gracePeriodSeconds ?? 30);
+      return asAsked<T>(undefined);
+    });
+  }
+
+  // ---------------------------------------------------------------- inside
+
+  #podAt(path: string): Pod {
+    const { namespace, name } = requestInfo(path);
+    const pod = this.pods.get(`${namespace}/${name}`);
+    if (pod === undefined) throw problem(404, 'NotFound', `pods "${name}" not found`);
+    return pod;
+  }
+
+  #expectUid(pod: Pod, uid: string): void {
+    if (pod.metadata.uid === uid) return;
+    const { name } = pod.metadata;
+    throw problem(409, 'Conflict', `Operation cannot be fulfilled on pods "${name}": the UID in the precondition`);
+  }
+
+  #store(pod: Pod, type: 'ADDED' | 'MODIFIED'): Pod {
+    const metadata = { ...pod.metadata, resourceVersion: String(++this.#version) };
+    const stored = { ...pod, metadata };
+    this.pods.set(`${metadata.namespace}/${metadata.name}`, stored);
+    this.#podLog.append(type, stored);
+    return stored;
+  }
+
+  #remove(pod: Pod): void {
+    const metadata = { ...pod.metadata, resourceVersion: String(++this.#version) };
+    this.pods.delete(`${metadata.namespace}/${metadata.name}`);
+    this.#podLog.append('DELETED', { ...pod, metadata });
+  }
+}

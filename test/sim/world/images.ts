@@ -1,0 +1,29 @@
+// The images of a simulated node, and the registry they are pulled from.
+
+import type { RuntimeImage } from '../../../agent/ports/runtime.ts';
+
+/** Names that images have; a pull of any other fails. */
+export const IMAGES = { present: ['nginx:stable', 'busybox:stable'], inRegistry: ['pulled:1', 'pulled:2'] } as const;
+
+export class SimImages {
+  readonly held = new Map<string, RuntimeImage>();
+
+  constructor() {
+    for (const name of IMAGES.present) this.add(name);
+  }
+
+  add(name: string): RuntimeImage {
+    const repoDigests = [`${name.split(':')[0]}@sha256:${'0'.repeat(8)}`];
+    const image = { id: `sha256:${name}`, repoTags: [name], repoDigests, sizeBytes: 1234, pinned: false };
+    this.held.set(name, image);
+    return image;
+  }
+
+  removeById(id: string): void {
+    for (const [name, image] of this.held) if (image.id === id) this.held.delete(name);
+  }
+
+  canBePulled(name: string): boolean {
+    return [...IMAGES.inRegistry, ...IMAGES.present].some((known) => known === name);
+  }
+}

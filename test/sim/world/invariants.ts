@@ -1,0 +1,117 @@
+// What must hold at every moment: looked at after every step over the whole world, and at every write of the agent. What
+// is judged when a container starts is in rules.ts; what must hold once all is quiet in rest.ts.
+
+import { isTerminalPhase } from '../../../agent/pods/phase.ts';
+import type { PodUID } from '../../../agent/ports/runtime.ts';
+import { isMirrorPod } from '../../../agent/ports/static-pods.ts';
+import type { Pod, PodStatus } from '../../../client/types.ts';
+import type { ApiWitness } from './api-server.ts';
+import type { PodRecord } from './runtime.ts';
+import type { World } from './world.ts';
+
+const RANK: Readonly<Record<string, number>> = { Pending: 0, Running: 1, Succeeded: 2, Failed: 2 };
+
+/** Conditions that others than the agent write: the agent must leave them as they are. */
+export const FOREIGN_CONDITION = 'example.com/gate';
+
+function containerStatuses(status: PodStatus | undefined) {
+  const { containerStatuses = [], initContainerStatuses = [], ephemeralContainerStatuses = [] } = status ?? {};
+  return [...containerStatuses, ...initContainerStatuses, ...ephemeralContainerStatuses];
+}
+
+interface Seen {
+  version: string;
+  phase: string;
+  readonly restarts: Map<string, number>;
+}
+
+export class Invariants implements ApiWitness {
+  readonly #world: World;
+  /** What the API server showed of each pod, by uid. */
+  readonly #seen = new Map<string, Seen>();
+
+  constructor(world: World) {
+    this.#world = world;
+  }
+
+  /** After every step. */
+  check(): void {
+    const { runtime, api, network } = this.#world;
+    let leased = 0;
+    for (const record of runtime.pods.values()) {
+      this.#checkRecord(record);
+      for (const { snapshot } of record.sandboxes) leased += snapshot.ips.length;
+    }
+    // A sandbox that has stopped gave its address back; one without a sandbox can never be given back.
+    if (network.leases.size > leased) this.#world.rules.break('an address is held for a sandbox that is gone');
+    for (const pod of api.pods.values()) this.#checkObject(pod);
+  }
+
+  #checkRecord({ ref, sandboxes, instances }: PodRecord): void {
+    const { rules } = this.#world;
+    let live = 0;
+    for (const { snapshot } of sandboxes) if (snapshot.state === 'ready') live++;
+    if (live > 1) rules.break(`${live} live sandboxes for pod ${ref.name}`);
+    for (const [index, instance] of instances.entries()) {
+      if (instance.process === undefined) continue;
+      for (const other of instances.slice(index + 1)) {
+        if (other.process === undefined || other.snapshot.name !== instance.snapshot.name) continue;
+        rules.break(`two instances of ${ref.name}/${instance.snapshot.name} run at once`);
+      }
+    }
+  }
+
+  #checkObject(pod: Pod): void {
+    const { uid, name, resourceVersion } = pod.metadata;
+    const seen = this.#seen.get(uid);
+    if (seen?.version === resourceVersion) return;
+    const phase = pod.status?.phase ?? 'Pending';
+    const { rules } = this.#world;
+    const restarts = seen?.restarts ?? new Map<string, number>();
+    if (seen !== undefined) {
+      const back = (RANK[phase] ?? 0) < (RANK[seen.phase] ?? 0);
+      if (back || (isTerminalPhase(seen.phase) && phase !== seen.phase)) {
+        rules.break(`the phase of ${name} went from ${seen.phase} to ${phase}`);
+      }
+    }
+    for (const { name: container, restartCount } of containerStatuses(pod.status)) {
+      const known = restarts.get(container) ?? 0;
+      if (restartCount < known)
+        rules.break(`restartCount of ${name}/${container} went from ${known} to ${restartCount}`);
+      restarts.set(container, restartCount);
+    }
+    this.#seen.set(uid, { version: resourceVersion, phase, restarts });
+  }
+
+  /** Something of a pod is given back by the agent: nothing of the pod may still run. */
+  givenBack(uid: PodUID, what: string): void {
+    const alive = (this.#world.runtime.pods.get(uid)?.instances ?? []).filter(({ process }) => process !== undefined);
+    for (const { snapshot } of alive) this.#world.rules.break(`the ${what} of ${snapshot.id} went while it runs`);
+  }
+
+  statusWritten(before: Pod, after: Pod): void {
+    const { rules, runtime } = this.#world;
+    const { name, uid } = after.metadata;
+    const foreign = ({ status }: Pod) => status?.conditions?.find(({ type }) => type === FOREIGN_CONDITION)?.status;
+    if (foreign(before) !== foreign(after)) rules.break(`a condition of another writer on ${name} was changed`);
+    const [from, to] = [before.status?.phase, after.status?.phase];
+    if (!isTerminalPhase(to) || isTerminalPhase(from) || isMirrorPod(after)) return;
+    for (const { snapshot, process } of runtime.pods.get(uid as PodUID)?.instances ?? []) {
+      if (process !== undefined) rules.break(`${name} is reported ${to} while ${snapshot.id} runs`);
+    }
+  }
+
+  finalized(pod: Pod): void {
+    if (isMirrorPod(pod)) return;
+    const { rules, runtime, volumes, cgroups } = this.#world;
+    const { name } = pod.metadata;
+    const uid = pod.metadata.uid as PodUID;
+    if (pod.metadata.deletionTimestamp === undefined) rules.break(`${name} was let go although nobody deleted it`);
+    const record = runtime.pods.get(uid);
+    if (record?.instances.some(({ process }) => process !== undefined)) {
+      rules.break(`${name} was let go while a container of it runs`);
+    }
+    if (volumes.mounted.has(uid)) rules.break(`${name} was let go while its volumes are mounted`);
+    if (cgroups.pods.has(uid)) rules.break(`${name} was let go while it has a cgroup`);
+  }
+}

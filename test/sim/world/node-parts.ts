@@ -1,0 +1,76 @@
+// The smaller parts of a simulated node behind the agent's ports: cgroups, events, the objects that pods refer to.
+
+import type { EventRecorder, ObjectReader } from '../../../agent/ports/api.ts';
+import type { PodCgroups } from '../../../agent/ports/node.ts';
+import type { PodUID } from '../../../agent/ports/runtime.ts';
+import type { ConfigMap, Pod, Secret, Service } from '../../../client/types.ts';
+import type { Line } from './line.ts';
+
+const DEADLINE_MS = 30_000;
+
+export class SimCgroups implements PodCgroups {
+  readonly pods = new Set<PodUID>();
+  readonly #line: Line;
+  readonly #onRemove: (uid: PodUID) => void;
+
+  constructor(line: Line, onRemove: (uid: PodUID) => void) {
+    this.#line = line;
+    this.#onRemove = onRemove;
+  }
+
+  ensurePod(pod: Pod): Promise<void> {
+    const { uid, name } = pod.metadata;
+    return this.#line.perform('ensurePod', name, DEADLINE_MS, () => void this.pods.add(uid as PodUID));
+  }
+
+  removePod(uid: PodUID): Promise<void> {
+    return this.#line.perform('removePod', uid, DEADLINE_MS, () => {
+      this.#onRemove(uid);
+      this.pods.delete(uid);
+    });
+  }
+
+  listPods(): Promise<readonly PodUID[]> {
+    return this.#line.perform('listPods', '', DEADLINE_MS, () => [...this.pods]);
+  }
+}
+
+/** Counts events by their reason; keeps none. */
+export class SimRecorder implements EventRecorder {
+  readonly counts = new Map<string, number>();
+
+  event(_object: Parameters<EventRecorder['event']>[0], _type: 'Normal' | 'Warning', reason: string): void {
+    this.counts.set(reason, (this.counts.get(reason) ?? 0) + 1);
+  }
+}
+
+/** One ConfigMap `settings`, which is not always there, and one Secret `secret`. */
+export class SimObjects implements ObjectReader {
+  readonly #line: Line;
+  settings: ConfigMap | undefined = {
+    metadata: { name: 'settings', namespace: 'demo', uid: 'uid-settings', resourceVersion: '1' },
+    data: { key: 'value' },
+  };
+
+  constructor(line: Line) {
+    this.#line = line;
+  }
+
+  configMap(_namespace: string, name: string): Promise<ConfigMap | undefined> {
+    return this.#line.perform('configMap', name, DEADLINE_MS, () => (name === 'settings' ? this.settings : undefined));
+  }
+
+  secret(namespace: string, name: string): Promise<Secret | undefined> {
+    const metadata = { name, namespace, uid: `uid-${name}`, resourceVersion: '1' };
+    const data = { password: Buffer.from('geheim').toString('base64') };
+    return this.#line.perform('secret', name, DEADLINE_MS, () => (name === 'secret' ? { metadata, data } : undefined));
+  }
+
+  services(): Promise<readonly Service[]> {
+    return Promise.resolve([]);
+  }
+
+  serviceAccountToken(): Promise<{ token: string; expiresAt: number }> {
+    return Promise.resolve({ token: 'token', expiresAt: 0 });
+  }
+}

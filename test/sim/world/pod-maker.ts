@@ -1,0 +1,117 @@
+// Random pods: every kind of container, probe, hook, policy and requirement that the simulated node can tell apart.
+
+import type { Container, Pod } from '../../../client/types.ts';
+import type { Dice } from './dice.ts';
+import { IMAGES } from './images.ts';
+import type { ProbeKind } from './processes.ts';
+
+type Probe = NonNullable<Container['livenessProbe']>;
+type Lifecycle = NonNullable<Container['lifecycle']>;
+export type PodDraft = Pick<Pod, 'apiVersion' | 'kind' | 'spec'> & { metadata: { name: string } & Pod['metadata'] };
+
+const IMAGE_NAMES = [...IMAGES.present, ...IMAGES.present, ...IMAGES.inRegistry, 'missing:1'] as const;
+
+export class PodMaker {
+  readonly #dice: Dice;
+  #count = 0;
+
+  constructor(dice: Dice) {
+    this.#dice = dice;
+  }
+
+  #probe(kind: ProbeKind, port: number): Probe {
+    const dice = this.#dice;
+    const handler = dice.weighted({ exec: 3, http: 2, tcp: 1 });
+    const grace = kind !== 'readiness' && dice.chance(0.2) ? { terminationGracePeriodSeconds: dice.between(1, 5) } : {};
+    return {
+      ...(handler === 'exec' ? { exec: { command: [kind] } } : {}),
+      ...(handler === 'http' ? { httpGet: { port, path: `/${kind}` } } : {}),
+      ...(handler === 'tcp' ? { tcpSocket: { port } } : {}),
+      periodSeconds: dice.pick([2, 10, 20]),
+      initialDelaySeconds: dice.pick([0, 0, 5]),
+      failureThreshold: kind === 'startup' ? 10 : dice.between(1, 3),
+      timeoutSeconds: 1,
+      ...grace,
+    };
+  }
+
+  #hooks(): { lifecycle?: Lifecycle } {
+    const dice = this.#dice;
+    if (dice.chance(0.75)) return {};
+    const word = (): string => dice.pick(['ok', 'ok', 'fails', 'slow', 'hangs']);
+    const preStop = dice.chance(0.3) ? { sleep: { seconds: dice.between(1, 8) } } : { exec: { command: [word()] } };
+    return {
+      lifecycle: {
+        ...(dice.chance(0.5) ? { preStop } : {}),
+        ...(dice.chance(0.4) ? { postStart: { exec: { command: [dice.pick(['ok', 'ok', 'fails', 'slow'])] } } } : {}),
+      },
+    };
+  }
+
+  #container(name: string, port: number): Container {
+    const dice = this.#dice;
+    const probes = (
+      [
+        ['startupProbe', 'startup', 0.15],
+        ['livenessProbe', 'liveness', 0.25],
+        ['readinessProbe', 'readiness', 0.3],
+      ] as const
+    ).flatMap(([field, kind, often]) => (dice.chance(often) ? [[field, this.#probe(kind, port)] as const] : []));
+    const image = dice.pick(IMAGE_NAMES);
+    return {
+      name,
+      image,
+      imagePullPolicy: dice.weighted({ IfNotPresent: 8, Always: image === 'missing:1' ? 0 : 1, Never: 1 }),
+      ports: [{ containerPort: port, ...(dice.chance(0.05) ? { hostPort: 9000 + dice.below(3) } : {}) }],
+      ...(dice.chance(0.3) ? { resources: { requests: { cpu: dice.pick(['100m', '500m', '1']) } } } : {}),
+      ...(dice.chance(0.2)
+        ? { env: [{ name: 'KEY', valueFrom: { configMapKeyRef: { name: 'settings', key: 'key' } } }] }
+        : {}),
+      ...Object.fromEntries(probes),
+      ...this.#hooks(),
+    };
+  }
+
+  #initContainers(): Container[] {
+    const dice = this.#dice;
+    const count = dice.weighted({ none: 6, one: 2, two: 1 });
+    return Array.from({ length: { none: 0, one: 1, two: 2 }[count] }, (_, index) => {
+      const { readinessProbe: _readiness, ...container } = this.#container(`init-${index}`, 7000 + index);
+      if (dice.chance(0.4)) return { ...container, restartPolicy: 'Always' };
+      const { startupProbe: _startup, livenessProbe: _liveness, lifecycle: _lifecycle, ...plain } = container;
+      return { ...plain, image: 'busybox:stable' };
+    });
+  }
+
+  /** A name that no pod had before. */
+  name(): string {
+    return `pod-${this.#count++}`;
+  }
+
+  make(name = this.name()): PodDraft {
+    const dice = this.#dice;
+    const containers = Array.from({ length: dice.pick([1, 1, 2, 3]) }, (_, index) =>
+      this.#container(`main-${index}`, 8000 + index),
+    );
+    const critical = dice.chance(0.05);
+    const spec: Pod['spec'] = {
+      nodeName: 'node-1',
+      restartPolicy: dice.weighted({ Always: 5, OnFailure: 2, Never: 2 }),
+      terminationGracePeriodSeconds: dice.pick([0, 1, 5, 30]),
+      initContainers: this.#initContainers(),
+      containers,
+      ...(dice.chance(0.1) ? { hostNetwork: true } : {}),
+      ...(dice.chance(0.1) ? { activeDeadlineSeconds: dice.pick([5, 60, 600]) } : {}),
+      ...(dice.chance(0.05) ? { nodeSelector: { disk: 'ssd' } } : {}),
+      ...(dice.chance(0.1) ? { readinessGates: [{ conditionType: 'example.com/gate' }] } : {}),
+      ...(critical ? { priority: 2_000_000_000, priorityClassName: 'system-cluster-critical' } : { priority: 0 }),
+    };
+    return { apiVersion: 'v1', kind: 'Pod', metadata: { name, namespace: 'demo', uid: '', resourceVersion: '' }, spec };
+  }
+
+  /** An ephemeral container, as kubectl debug adds one. */
+  ephemeral(pod: Pod): NonNullable<Pod['spec']['ephemeralContainers']>[number] {
+    const count = pod.spec.ephemeralContainers?.length ?? 0;
+    return { name: `debug-${count}`, image: 'busybox:stable', imagePullPolicy: 'IfNotPresent' };
+  }
+}

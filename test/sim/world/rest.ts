@@ -1,0 +1,99 @@
+// What must hold once everything works and nothing happens any more: every status says what is there, every pod that was
+// deleted is gone, and when all are deleted, nothing of any pod is left anywhere.
+
+import { isTerminalPhase } from '../../../agent/pods/phase.ts';
+import { isSidecar } from '../../../agent/pods/restart-policy.ts';
+import type { PodUID } from '../../../agent/ports/runtime.ts';
+import { isMirrorPod, isStaticPod } from '../../../agent/ports/static-pods.ts';
+import type { Container, ContainerStatus, Pod } from '../../../client/types.ts';
+import type { Instance } from './runtime.ts';
+import type { World } from './world.ts';
+
+/** Whatever is not as it should be, in words. */
+export function differences(world: World): string[] {
+  const found: string[] = [];
+  const wanted = new Set<string>();
+  for (const pod of world.api.pods.values()) {
+    if (isMirrorPod(pod)) continue;
+    wanted.add(pod.metadata.uid);
+    if (pod.metadata.deletionTimestamp !== undefined) found.push(`${pod.metadata.name} is still being deleted`);
+    else found.push(...podDifferences(world, pod, pod.metadata.uid as PodUID));
+  }
+  for (const pod of world.agent?.pods.listPods() ?? []) {
+    if (!isStaticPod(pod)) continue;
+    wanted.add(pod.metadata.uid);
+    const mirror = world.api.podNamed(pod.metadata.name);
+    if (mirror === undefined) found.push(`${pod.metadata.name} has no mirror`);
+    else found.push(...podDifferences(world, mirror, pod.metadata.uid as PodUID));
+  }
+  for (const uid of [...world.runtime.pods.keys(), ...world.volumes.mounted, ...world.cgroups.pods]) {
+    if (!wanted.has(uid)) found.push(`something of ${uid} is left, which nobody wants`);
+  }
+  return found;
+}
+
+/** Whatever of any pod is left on a node that is to have none. */
+export function leftovers({ api, runtime, volumes, cgroups, network }: World): string[] {
+  return [
+    ...[...api.pods.values()].map((pod) => `object ${pod.metadata.name}`),
+    ...[...runtime.sandboxes()].map(({ snapshot }) => snapshot.id),
+    ...[...runtime.instances()].map(({ snapshot }) => snapshot.id),
+    ...[...volumes.mounted].map((uid) => `volumes of ${uid}`),
+    ...[...cgroups.pods].map((uid) => `cgroup of ${uid}`),
+    ...[...network.leases.keys()].map((address) => `address ${address}`),
+  ];
+}
+
+function podDifferences(world: World, pod: Pod, uid: PodUID): string[] {
+  const { name } = pod.metadata;
+  const found: string[] = [];
+  const say = (what: string): void => void found.push(`${name}: ${what}`);
+  const { status } = pod;
+  const record = world.runtime.pods.get(uid);
+  const over = isTerminalPhase(status?.phase);
+  if (over && record?.instances.some(({ process }) => process !== undefined))
+    say(`runs although it is ${status?.phase}`);
+  if (over && record?.sandboxes.some(({ snapshot }) => snapshot.state === 'ready')) say('has ended, and has a sandbox');
+  if (over && (world.volumes.mounted.has(uid) || world.cgroups.pods.has(uid))) say('has ended, and keeps what it had');
+  const sandbox = record?.sandboxes.find(({ snapshot }) => snapshot.state === 'ready');
+  const address = sandbox?.snapshot.ips[0];
+  if (!over && address !== undefined && status?.podIP !== address) say(`podIP is ${status?.podIP}, not ${address}`);
+  const { containers, initContainers = [] } = pod.spec;
+  const statusOf = (container: Container): ContainerStatus | undefined =>
+    [...(status?.containerStatuses ?? []), ...(status?.initContainerStatuses ?? [])].find(
+      (each) => each.name === container.name,
+    );
+  for (const container of [...containers, ...initContainers]) {
+    const newest = record?.instances.find(({ snapshot }) => snapshot.name === container.name);
+    found.push(...containerDifferences(`${name}/${container.name}`, statusOf(container), newest));
+  }
+  const isReady = (container: Container): boolean => statusOf(container)?.ready === true;
+  const allReady = !over && [...containers, ...initContainers.filter(isSidecar)].every(isReady);
+  const containersReady = status?.conditions?.find(({ type }) => type === 'ContainersReady')?.status === 'True';
+  if (status?.phase === 'Running' && containersReady !== allReady) say(`ContainersReady is ${containersReady}`);
+  return found;
+}
+
+function containerDifferences(
+  who: string,
+  status: ContainerStatus | undefined,
+  newest: Instance | undefined,
+): string[] {
+  const found: string[] = [];
+  const alive = newest?.process !== undefined;
+  const running = status?.state?.running !== undefined;
+  if (running !== alive) found.push(`${who}: status says running ${running}, and it is ${alive}`);
+  if (newest === undefined) return found;
+  const { id, restartCount, exitCode, state } = newest.snapshot;
+  if (alive && status?.containerID !== `containerd://${id}`) {
+    found.push(`${who}: status names ${status?.containerID}, and it is ${id}`);
+  }
+  if (status !== undefined && status.restartCount < restartCount) {
+    found.push(`${who}: restartCount is ${status.restartCount}, not ${restartCount}`);
+  }
+  const ended = status?.state?.terminated;
+  if (state === 'exited' && ended !== undefined && ended.containerID === `containerd://${id}`) {
+    if (ended.exitCode !== exitCode) found.push(`${who}: exit code is ${ended.exitCode}, not ${exitCode}`);
+  }
+  return found;
+}

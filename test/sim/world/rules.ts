@@ -1,0 +1,71 @@
+// The rules that hold at every moment, and the place where breaking one is noted. What looks at the whole world after
+// every step is in invariants.ts; here is what can only be judged in the moment that something is done.
+
+import { isSidecar } from '../../../agent/pods/restart-policy.ts';
+import type { ContainerSpec, PodUID } from '../../../agent/ports/runtime.ts';
+import type { Container, Pod } from '../../../client/types.ts';
+
+/** One instance of a container, as the rules see it. */
+export interface RuledInstance {
+  readonly name: string;
+  readonly sandboxId: string;
+  /** Its process was started at some time. */
+  readonly begun: boolean;
+  /** Its process has not ended. */
+  readonly alive: boolean;
+  readonly exitCode: number;
+}
+
+/** What a pod must have before a container of it may start. */
+export interface Prerequisites {
+  hasVolumes(pod: Pod): boolean;
+  hasCgroup(uid: PodUID): boolean;
+}
+
+export class Rules {
+  readonly broken: string[] = [];
+  /** How often each container of a pod was started since it last got another image, by "uid/name". */
+  readonly #starts = new Map<string, { image: string | undefined; count: number }>();
+
+  break(what: string): void {
+    this.broken.push(what);
+  }
+
+  /** A process begins. `instances`: all of the pod that the runtime knows, this one left out. */
+  containerStarts(spec: ContainerSpec, instances: readonly RuledInstance[], has: Prerequisites): void {
+    const { pod, container, sandboxId, type } = spec;
+    const { uid, name: podName } = pod.metadata;
+    const who = `${podName}/${container.name}`;
+    if (instances.some(({ name, alive }) => name === container.name && alive)) {
+      this.break(`${who} was started while its predecessor runs`);
+    }
+    if (!has.hasVolumes(pod)) this.break(`${who} was started before the volumes of its pod were mounted`);
+    if (!has.hasCgroup(uid as PodUID)) this.break(`${who} was started without the cgroup of its pod`);
+    const key = `${uid}/${container.name}`;
+    const { image } = container;
+    const before = this.#starts.get(key);
+    const starts = before !== undefined && before.image === image ? before.count + 1 : 1;
+    this.#starts.set(key, { image, count: starts });
+    if (type === 'ephemeral' && starts > 1) this.break(`ephemeral container ${who} was started again`);
+    const policy = ('restartPolicy' in container ? container.restartPolicy : undefined) ?? pod.spec.restartPolicy;
+    // An init container runs again in a new sandbox, whatever the policy.
+    if (type === 'container' && policy === 'Never' && starts > 1) this.break(`${who} must never restart, and did`);
+    if (type === 'ephemeral') return;
+    const here = instances.filter((instance) => instance.sandboxId === sandboxId);
+    for (const earlier of this.#before(pod, container)) {
+      const done = here.some(
+        (instance) =>
+          instance.name === earlier.name &&
+          (isSidecar(earlier) ? instance.begun : instance.begun && !instance.alive && instance.exitCode === 0),
+      );
+      if (!done) this.break(`${who} was started before init container ${earlier.name} was through`);
+    }
+  }
+
+  /** Init containers that come before a container. */
+  #before(pod: Pod, container: ContainerSpec['container']): readonly Container[] {
+    const init = pod.spec.initContainers ?? [];
+    const index = init.findIndex(({ name }) => name === container.name);
+    return index < 0 ? init : init.slice(0, index);
+  }
+}

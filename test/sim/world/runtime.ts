@@ -1,0 +1,476 @@
+// A container runtime in memory, behind the agent's port: sandboxes, containers, processes, images, as containerd keeps
+// them. It can be restarted, forget events, and be reached over a bad line. It judges nothing: rules.ts does.
+
+import {
+  type ContainerId,
+  type ContainerResourceFigures,
+  type ContainerRuntime,
+  type ContainerSnapshot,
+  type ContainerSpec,
+  type ImageAuth,
+  type PodLifecycleEvent,
+  type PodRef,
+  type PodSnapshot,
+  type PodUID,
+  RuntimeError,
+  type RuntimeImage,
+  type SandboxId,
+  type SandboxSnapshot,
+  type SandboxSpec,
+} from '../../../agent/ports/runtime.ts';
+import type { Pod } from '../../../client/types.ts';
+import type { Clock } from '../../../lib/clock.ts';
+import { errorMessage } from '../../../lib/errors.ts';
+import type { Dice } from './dice.ts';
+import { SimImages } from './images.ts';
+import type { Journal } from './journal.ts';
+import { Line, type LineFailure } from './line.ts';
+import type { SimNetwork } from './network.ts';
+import type { ProbeKind, Process, Processes } from './processes.ts';
+import type { Prerequisites, RuledInstance, Rules } from './rules.ts';
+import { RuntimeEvents } from './runtime-events.ts';
+
+export interface Sandbox {
+  snapshot: SandboxSnapshot;
+  readonly pod: PodRef;
+}
+
+export interface Instance {
+  /** Replaced whenever something changes, so that it can be handed out as it is. */
+  snapshot: ContainerSnapshot;
+  readonly pod: PodRef;
+  readonly spec: ContainerSpec;
+  process: Process | undefined;
+}
+
+/** What the runtime has of one pod, newest first. */
+export interface PodRecord {
+  readonly ref: PodRef;
+  readonly sandboxes: Sandbox[];
+  readonly instances: Instance[];
+}
+
+export interface SimRuntimeParts {
+  readonly clock: Clock;
+  readonly dice: Dice;
+  readonly journal: Journal;
+  readonly rules: Rules;
+  readonly network: SimNetwork;
+  readonly processes: Processes;
+  readonly prerequisites: Prerequisites;
+}
+
+const DEADLINE_MS = 120_000;
+const DAY_MS = 86_400_000;
+const OK = { ok: true, reason: '', message: '' };
+const CODES: Readonly<Record<LineFailure, string>> = {
+  refused: 'UNKNOWN',
+  unavailable: 'UNAVAILABLE',
+  deadline: 'DEADLINE_EXCEEDED',
+};
+
+export class SimRuntime implements ContainerRuntime {
+  readonly #parts: SimRuntimeParts;
+  readonly line: Line;
+  readonly pods = new Map<PodUID, PodRecord>();
+  readonly images = new SimImages();
+  readonly events: RuntimeEvents;
+  readonly #names = new Set<string>();
+  #sequence = 0;
+  /** Fault for the mutation tests: the runtime hands out a name that is in use. */
+  forgetsNames = false;
+
+  constructor(parts: SimRuntimeParts) {
+    this.#parts = parts;
+    const { clock, dice, journal } = parts;
+    const error = (call: string, failure: LineFailure): Error =>
+      new RuntimeError(call, CODES[failure], `${call}: injected failure (${failure})`);
+    this.line = new Line({ name: 'cri', clock, dice, journal, error, usualMs: 300 });
+    this.events = new RuntimeEvents(clock, dice, journal);
+  }
+
+  // ---------------------------------------------------------------- what chance does to it
+
+  *instances(): Iterable<Instance> {
+    for (const record of this.pods.values()) yield* record.instances;
+  }
+
+  *sandboxes(): Iterable<Sandbox> {
+    for (const record of this.pods.values()) yield* record.sandboxes;
+  }
+
+  /** A process ends. */
+  end(instance: Instance, exitCode: number, reason: string): void {
+    const { process } = instance;
+    if (process === undefined) return;
+    process.timer?.cancel();
+    instance.process = undefined;
+    const { clock, journal } = this.#parts;
+    journal.note(`${instance.snapshot.id} ends ${exitCode} ${reason}`);
+    instance.snapshot = { ...instance.snapshot, state: 'exited', exitCode, reason, finishedAt: clock.now() };
+    this.#emit(instance.pod.uid, 'containerDied', instance.snapshot.id);
+    process.resolveEnded();
+  }
+
+  /** The sandbox's own process dies, and every container with it; its network is still held. */
+  killSandbox(sandbox: Sandbox): void {
+    if (sandbox.snapshot.state !== 'ready') return;
+    for (const instance of this.pods.get(sandbox.pod.uid)?.instances ?? []) {
+      if (instance.snapshot.sandboxId === sandbox.snapshot.id) this.end(instance, 137, 'Error');
+    }
+    sandbox.snapshot = { ...sandbox.snapshot, state: 'notReady' };
+    this.#emit(sandbox.pod.uid, 'containerDied', sandbox.snapshot.id);
+  }
+
+  /** The runtime's own process goes away and comes back; containers run on, some of them lost sight of. */
+  restart(downMs: number): void {
+    const { clock, dice } = this.#parts;
+    this.line.cut();
+    clock.after(downMs, () => {
+      if (!this.line.down) return;
+      this.line.down = false;
+      for (const instance of this.instances()) {
+        if (instance.process === undefined || !dice.chance(0.1)) continue;
+        instance.snapshot = { ...instance.snapshot, state: 'unknown' };
+      }
+      for (const uid of this.pods.keys()) this.#emit(uid, 'podSync');
+    });
+  }
+
+  removeUnusedImage(name: string): void {
+    for (const { spec, process } of this.instances()) {
+      if (process !== undefined && spec.container.image === name) return;
+    }
+    this.images.held.delete(name);
+  }
+
+  /** Who answers at an address and port: the one container that says it listens there. */
+  listener(host: string, port: number): Instance | undefined {
+    const holder = this.#parts.network.leases.get(host);
+    for (const instance of this.instances()) {
+      if (instance.process === undefined || instance.snapshot.sandboxId !== holder) continue;
+      const { container } = instance.spec;
+      if (container.ports?.some(({ containerPort }) => containerPort === port)) return instance;
+    }
+    return undefined;
+  }
+
+  // ---------------------------------------------------------------- inside
+
+  #fail(call: string, code: string, message: string): RuntimeError {
+    return new RuntimeError(call, code, message);
+  }
+
+  #emit(uid: PodUID, type: PodLifecycleEvent['type'], id?: string): void {
+    if (!this.line.down) this.events.emit(uid, type, id);
+  }
+
+  #record(pod: Pod): PodRecord {
+    const { uid, namespace, name } = pod.metadata;
+    const key = uid as PodUID;
+    let record = this.pods.get(key);
+    if (record === undefined) {
+      record = { ref: { uid: key, namespace, name }, sandboxes: [], instances: [] };
+      this.pods.set(key, record);
+    }
+    return record;
+  }
+
+  #tidy(record: PodRecord): void {
+    if (record.sandboxes.length === 0 && record.instances.length === 0) this.pods.delete(record.ref.uid);
+  }
+
+  #findSandbox(id: SandboxId): Sandbox | undefined {
+    for (const sandbox of this.sandboxes()) if (sandbox.snapshot.id === id) return sandbox;
+    return undefined;
+  }
+
+  #findInstance(id: ContainerId): Instance | undefined {
+    for (const instance of this.instances()) if (instance.snapshot.id === id) return instance;
+    return undefined;
+  }
+
+  #reserve(call: string, name: string): void {
+    if (this.#names.has(name) && !this.forgetsNames) {
+      throw this.#fail(call, 'UNKNOWN', `failed to reserve name "${name}": name is reserved`);
+    }
+    this.#names.add(name);
+  }
+
+  #snapshot(ref: PodRef): PodSnapshot {
+    const record = this.pods.get(ref.uid);
+    return {
+      pod: ref,
+      sandboxes: (record?.sandboxes ?? []).map(({ snapshot }) => snapshot),
+      containers: (record?.instances ?? []).map(({ snapshot }) => snapshot),
+      observedAt: this.#parts.clock.now(),
+    };
+  }
+
+  // ---------------------------------------------------------------- the port
+
+  version() {
+    return Promise.resolve({ name: 'simulated', version: '1', apiVersion: 'v1' });
+  }
+
+  status() {
+    const features = { supplementalGroupsPolicy: false };
+    return Promise.resolve({ runtimeReady: OK, networkReady: OK, handlers: [], features });
+  }
+
+  listPods(): Promise<readonly PodSnapshot[]> {
+    return this.line.perform('listPods', '', DEADLINE_MS, () =>
+      [...this.pods.values()].map(({ ref }) => this.#snapshot(ref)),
+    );
+  }
+
+  observePod(ref: PodRef): Promise<PodSnapshot> {
+    return this.line.perform('observePod', ref.name, DEADLINE_MS, () => this.#snapshot(ref));
+  }
+
+  runPodSandbox(spec: SandboxSpec): Promise<SandboxId> {
+    return this.line.perform('runPodSandbox', `${spec.pod.metadata.name} ${spec.attempt}`, 2 * DEADLINE_MS, () =>
+      this.#makeSandbox(spec),
+    );
+  }
+
+  #makeSandbox({ pod, attempt, runtimeHandler }: SandboxSpec): SandboxId {
+    const call = 'RunPodSandbox';
+    const name = `${pod.metadata.uid}_${attempt}`;
+    this.#reserve(call, name);
+    const id = `sandbox-${++this.#sequence}` as SandboxId;
+    const hostNetwork = pod.spec.hostNetwork === true;
+    let ips: string[] = [];
+    try {
+      if (!hostNetwork) ips = [this.#parts.network.add(id)];
+    } catch (error) {
+      this.#names.delete(name);
+      throw this.#fail(call, 'UNKNOWN', `failed to setup network for sandbox: ${errorMessage(error)}`);
+    }
+    const record = this.#record(pod);
+    const createdAt = this.#parts.clock.now();
+    const snapshot: SandboxSnapshot = { id, attempt, state: 'ready', createdAt, ips, hostNetwork, runtimeHandler };
+    record.sandboxes.unshift({ snapshot, pod: record.ref });
+    record.sandboxes.sort((a, b) => b.snapshot.attempt - a.snapshot.attempt);
+    this.#emit(record.ref.uid, 'containerStarted', id);
+    return id;
+  }
+
+  stopPodSandbox(id: SandboxId): Promise<void> {
+    return this.line.perform('stopPodSandbox', id, DEADLINE_MS, () => this.#stopSandbox(id));
+  }
+
+  #stopSandbox(id: SandboxId): void {
+    const sandbox = this.#findSandbox(id);
+    if (sandbox === undefined) return;
+    // As in containerd: containers first, then the network, and only then does it count as stopped.
+    for (const instance of this.pods.get(sandbox.pod.uid)?.instances ?? []) {
+      if (instance.snapshot.sandboxId === id) this.end(instance, 137, 'Error');
+    }
+    try {
+      if (!sandbox.snapshot.hostNetwork) this.#parts.network.delete(id);
+    } catch (error) {
+      throw this.#fail('StopPodSandbox', 'UNKNOWN', `failed to destroy network for sandbox: ${errorMessage(error)}`);
+    }
+    this.killSandbox(sandbox);
+  }
+
+  removePodSandbox(id: SandboxId): Promise<void> {
+    return this.line.perform('removePodSandbox', id, DEADLINE_MS, () => {
+      const sandbox = this.#findSandbox(id);
+      const record = sandbox === undefined ? undefined : this.pods.get(sandbox.pod.uid);
+      if (sandbox === undefined || record === undefined) return;
+      const { name, uid } = sandbox.pod;
+      if (sandbox.snapshot.state === 'ready') this.#parts.rules.break(`sandbox ${id} of ${name} removed while ready`);
+      this.#stopSandbox(id);
+      record.sandboxes.splice(record.sandboxes.indexOf(sandbox), 1);
+      this.#names.delete(`${uid}_${sandbox.snapshot.attempt}`);
+      for (const instance of record.instances.filter(({ snapshot }) => snapshot.sandboxId === id)) {
+        this.#drop(record, instance);
+      }
+      this.#tidy(record);
+    });
+  }
+
+  createContainer(spec: ContainerSpec): Promise<ContainerId> {
+    const subject = `${spec.pod.metadata.name}/${spec.container.name} ${spec.restartCount}`;
+    return this.line.perform('createContainer', subject, DEADLINE_MS, () => this.#makeContainer(spec));
+  }
+
+  #makeContainer(spec: ContainerSpec): ContainerId {
+    const { container, sandboxId, restartCount, pod } = spec;
+    const call = 'CreateContainer';
+    if (this.#findSandbox(sandboxId)?.snapshot.state !== 'ready') {
+      throw this.#fail(call, 'UNKNOWN', `sandbox ${sandboxId} is not ready`);
+    }
+    this.#reserve(call, `${pod.metadata.uid}_${container.name}_${restartCount}`);
+    const record = this.#record(pod);
+    const id = `${pod.metadata.name}.${container.name}-${++this.#sequence}` as ContainerId;
+    const snapshot: ContainerSnapshot = {
+      id,
+      sandboxId,
+      name: container.name,
+      type: spec.type,
+      restartCount,
+      hash: spec.hash,
+      state: 'created',
+      createdAt: this.#parts.clock.now(),
+      startedAt: 0,
+      finishedAt: 0,
+      exitCode: 0,
+      reason: '',
+      message: '',
+      image: container.image ?? '',
+      imageId: spec.image.repoDigests[0] ?? spec.image.id,
+      logPath: `/${container.name}/${restartCount}.log`,
+    };
+    record.instances.unshift({ snapshot, pod: record.ref, spec, process: undefined });
+    record.instances.sort((a, b) => b.snapshot.restartCount - a.snapshot.restartCount);
+    return id;
+  }
+
+  startContainer(id: ContainerId): Promise<void> {
+    return this.line.perform('startContainer', id, DEADLINE_MS, () => this.#start(id));
+  }
+
+  #start(id: ContainerId): void {
+    const call = 'StartContainer';
+    const instance = this.#findInstance(id);
+    if (instance === undefined) throw this.#fail(call, 'NOT_FOUND', `no container ${id}`);
+    const { snapshot, spec } = instance;
+    if (snapshot.state !== 'created') throw this.#fail(call, 'UNKNOWN', `container is in ${snapshot.state} state`);
+    if (this.#findSandbox(snapshot.sandboxId)?.snapshot.state !== 'ready') {
+      throw this.#fail(call, 'UNKNOWN', 'sandbox container is not running');
+    }
+    const { clock, dice, processes, rules, prerequisites } = this.#parts;
+    if (this.line.trouble > 0 && dice.chance(0.05)) {
+      const message = 'failed to create containerd task: exec: "nothing": not found';
+      const at = { startedAt: clock.now(), finishedAt: clock.now() };
+      instance.snapshot = { ...snapshot, state: 'exited', exitCode: 128, reason: 'StartError', message, ...at };
+      throw this.#fail(call, 'UNKNOWN', message);
+    }
+    rules.containerStarts(spec, this.#ruled(instance), prerequisites);
+    instance.snapshot = { ...snapshot, state: 'running', startedAt: clock.now() };
+    instance.process = processes.begin(spec, (exitCode, reason) => this.end(instance, exitCode, reason));
+    this.#emit(instance.pod.uid, 'containerStarted', id);
+  }
+
+  /** The other instances of the pod. */
+  #ruled(but: Instance): readonly RuledInstance[] {
+    const all = this.pods.get(but.pod.uid)?.instances ?? [];
+    return all
+      .filter((instance) => instance !== but)
+      .map(({ snapshot, process }) => ({
+        name: snapshot.name,
+        sandboxId: snapshot.sandboxId,
+        begun: snapshot.startedAt > 0,
+        alive: process !== undefined,
+        exitCode: snapshot.exitCode,
+      }));
+  }
+
+  stopContainer(id: ContainerId, graceSeconds: number): Promise<void> {
+    return this.line.perform('stopContainer', `${id} ${graceSeconds}`, graceSeconds * 1000 + DEADLINE_MS, () => {
+      const instance = this.#findInstance(id);
+      const { process } = instance ?? {};
+      if (instance === undefined || process === undefined) return undefined;
+      const { clock } = this.#parts;
+      const kill = clock.after(graceSeconds * 1000, () => this.end(instance, 137, 'Error'));
+      const { termMs } = process;
+      const reacts = termMs === undefined ? undefined : clock.after(termMs, () => this.end(instance, 143, 'Error'));
+      return process.ended.then(() => {
+        kill.cancel();
+        reacts?.cancel();
+      });
+    });
+  }
+
+  removeContainer(id: ContainerId): Promise<void> {
+    return this.line.perform('removeContainer', id, DEADLINE_MS, () => {
+      const instance = this.#findInstance(id);
+      const record = instance === undefined ? undefined : this.pods.get(instance.pod.uid);
+      if (instance === undefined || record === undefined) return;
+      if (instance.process !== undefined) this.#parts.rules.break(`container ${id} removed while it runs`);
+      this.#drop(record, instance);
+      this.#tidy(record);
+    });
+  }
+
+  #drop(record: PodRecord, instance: Instance): void {
+    this.end(instance, 137, 'Error');
+    record.instances.splice(record.instances.indexOf(instance), 1);
+    this.#names.delete(`${record.ref.uid}_${instance.snapshot.name}_${instance.snapshot.restartCount}`);
+    this.#emit(record.ref.uid, 'containerRemoved', instance.snapshot.id);
+  }
+
+  updateContainerResources(id: ContainerId, resources: ContainerResourceFigures): Promise<void> {
+    return this.line.perform('updateContainerResources', id, DEADLINE_MS, () => {
+      const instance = this.#findInstance(id);
+      if (instance !== undefined) instance.snapshot = { ...instance.snapshot, resources };
+    });
+  }
+
+  imageStatus(image: string): Promise<RuntimeImage | undefined> {
+    return this.line.perform('imageStatus', image, DEADLINE_MS, () => this.images.held.get(image));
+  }
+
+  async pullImage(image: string, _auth: ImageAuth | undefined, _pod: Pod, signal?: AbortSignal): Promise<RuntimeImage> {
+    const { clock, dice } = this.#parts;
+    return await this.line.perform('pullImage', image, DAY_MS, async () => {
+      await clock.sleep(dice.pick([10, 400, 9_000]), signal);
+      if (!this.images.canBePulled(image)) {
+        throw this.#fail('PullImage', 'NOT_FOUND', `failed to resolve reference "${image}": not found`);
+      }
+      return this.images.add(image);
+    });
+  }
+
+  listImages(): Promise<readonly RuntimeImage[]> {
+    return Promise.resolve([...this.images.held.values()]);
+  }
+
+  removeImage(id: string): Promise<void> {
+    return Promise.resolve(this.images.removeById(id));
+  }
+
+  /** Commands are told apart by their first word: a probe's kind, or what a hook comes to. */
+  execSync(id: ContainerId, command: readonly string[], timeoutMs: number) {
+    const { clock, processes } = this.#parts;
+    const none = Buffer.alloc(0);
+    const limit = timeoutMs > 0 ? timeoutMs : DAY_MS;
+    return this.line.perform('execSync', `${id} ${command.join(' ')}`, limit + DEADLINE_MS, async () => {
+      const instance = this.#findInstance(id);
+      const { process } = instance ?? {};
+      if (process === undefined) throw this.#fail('ExecSync', 'UNKNOWN', 'container is not running');
+      const [word = ''] = command;
+      const done = (exitCode: number) => ({ stdout: none, stderr: none, exitCode, timedOut: false });
+      if (word === 'startup' || word === 'liveness' || word === 'readiness') {
+        return done(processes.isWell(process, word satisfies ProbeKind) ? 0 : 1);
+      }
+      if (word === 'fails') return done(1);
+      if (word === 'slow') await Promise.race([clock.sleep(Math.min(limit, 7_000)), process.ended]);
+      if (word === 'hangs') {
+        await Promise.race([clock.sleep(limit), process.ended]);
+        return { stdout: none, stderr: none, exitCode: 137, timedOut: true };
+      }
+      return done(0);
+    });
+  }
+
+  execUrl(id: ContainerId): Promise<string> {
+    return Promise.resolve(`http://simulated/exec/${id}`);
+  }
+  attachUrl(id: ContainerId): Promise<string> {
+    return Promise.resolve(`http://simulated/attach/${id}`);
+  }
+  portForwardUrl(id: SandboxId): Promise<string> {
+    return Promise.resolve(`http://simulated/portforward/${id}`);
+  }
+  reopenContainerLog(): Promise<void> {
+    return Promise.resolve();
+  }
+
+  watch(listener: (event: PodLifecycleEvent) => void): () => void {
+    return this.events.watch(listener);
+  }
+}
