@@ -42,6 +42,16 @@ export function readPids(directory: string): number[] {
   }
 }
 
+/** A file of one number; undefined when there is no such cgroup, or it went while it was read. */
+export function readBytes(path: string): number | undefined {
+  try {
+    return Number(readFileSync(path, 'utf8').trim());
+  } catch (error) {
+    if (isErrno(error, 'ENOENT', 'ENODEV')) return undefined;
+    throw error;
+  }
+}
+
 export function killAll(pids: readonly number[]): void {
   for (const pid of pids) {
     // 0 stands for a process outside our pid namespace, which is not ours to kill.

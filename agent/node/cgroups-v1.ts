@@ -5,7 +5,15 @@ import { mkdirSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { isErrno } from '../../lib/errors.ts';
 import type { CgroupLimits } from './cgroup-limits.ts';
-import { cgroupTree, isDirectory, killAll, readPids, removeCgroupTree, writeControl } from './cgroup-tree.ts';
+import {
+  cgroupTree,
+  isDirectory,
+  killAll,
+  readBytes,
+  readPids,
+  removeCgroupTree,
+  writeControl,
+} from './cgroup-tree.ts';
 import type { CgroupHierarchy } from './cgroups.ts';
 
 export interface V1Hierarchy {
@@ -121,6 +129,11 @@ export class CgroupsV1 implements CgroupHierarchy {
       }
     }
     return [...names];
+  }
+
+  memoryBytes(path: string): number | undefined {
+    const memory = this.#hierarchies.find(({ controllers }) => controllers.includes('memory'));
+    return memory === undefined ? undefined : readBytes(join(memory.mountPoint, path, 'memory.usage_in_bytes'));
   }
 
   processes(path: string): number[] {

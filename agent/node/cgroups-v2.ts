@@ -4,7 +4,15 @@ import { mkdirSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { isErrno } from '../../lib/errors.ts';
 import { type CgroupLimits, cpuWeight } from './cgroup-limits.ts';
-import { cgroupTree, isDirectory, killAll, readPids, removeCgroupTree, writeControl } from './cgroup-tree.ts';
+import {
+  cgroupTree,
+  isDirectory,
+  killAll,
+  readBytes,
+  readPids,
+  removeCgroupTree,
+  writeControl,
+} from './cgroup-tree.ts';
 import type { CgroupHierarchy } from './cgroups.ts';
 
 /** The controllers that pods need, of which a machine may lack some. */
@@ -110,6 +118,10 @@ export class CgroupsV2 implements CgroupHierarchy {
       if (isErrno(error, 'ENOENT')) return [];
       throw error;
     }
+  }
+
+  memoryBytes(path: string): number | undefined {
+    return readBytes(join(this.#mountPoint, path, 'memory.current'));
   }
 
   processes(path: string): number[] {

@@ -15,7 +15,7 @@ import {
 } from '../ports/cgroup-names.ts';
 import type { PodCgroups } from '../ports/node.ts';
 import { podQOSClass, podRequests, type QOSClass } from '../ports/pod-resources.ts';
-import type { PodUID } from '../ports/runtime.ts';
+import type { ContainerId, PodUID } from '../ports/runtime.ts';
 import { burstableLimits, type CgroupLimits, nodeLimits, podCgroupLimits } from './cgroup-limits.ts';
 import { CgroupsV1, findV1Hierarchies } from './cgroups-v1.ts';
 import { CgroupsV2, hasSwapController } from './cgroups-v2.ts';
@@ -30,6 +30,8 @@ export interface CgroupHierarchy {
   exists(path: string): boolean;
   /** Names of the cgroups directly below; empty when there is no such cgroup. */
   children(path: string): string[];
+  /** Bytes of memory in use there, page cache included; undefined when there is no such cgroup. */
+  memoryBytes(path: string): number | undefined;
   /** Pids in the cgroup and everywhere below it. */
   processes(path: string): number[];
   /** Sends KILL to everything in the cgroup and below. */
@@ -150,6 +152,13 @@ export function createNodeCgroups(options: NodeCgroupsOptions): NodeCgroups {
         }
         await ensure(path, podCgroupLimits(pod, options));
       });
+    },
+
+    async containerMemory(pod: Pod, id: ContainerId) {
+      const path = podPath(pod.metadata.uid, podQOSClass(pod));
+      // The runtime names the cgroup: the id alone, or cri-containerd-<id>.scope.
+      const own = hierarchy.children(path).find((name) => name.includes(id));
+      return own === undefined ? undefined : hierarchy.memoryBytes(`${path}/${own}`);
     },
 
     removePod: (uid) =>

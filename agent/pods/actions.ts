@@ -7,6 +7,9 @@ import type { ProbeResults } from '../ports/probes.ts';
 import type { ContainerId, ContainerSnapshot, PodSnapshot, SandboxSnapshot } from '../ports/runtime.ts';
 import { hashContainer } from './hash.ts';
 import { computeInitContainerActions } from './init-actions.ts';
+import type { Resources } from './resize/allocation.ts';
+import type { ResizeFacts } from './resize/pod-resizes.ts';
+import { judgeContainerResize } from './resize/resize-actions.ts';
 import { crashLoopMessage, restartBackoffKey, restartNotBefore } from './restart-backoff.ts';
 import { nextRestartCount } from './restart-count.ts';
 import { type RestartableContainer, restartsAfterExit, shouldContainerBeRestarted } from './restart-policy.ts';
@@ -32,10 +35,18 @@ export interface PodFacts {
   readonly killing: ReadonlySet<ContainerId>;
   /** Names of containers that were stopped in order to run again, whatever policy says. */
   readonly restartWanted: ReadonlySet<string>;
+  /** A resize that was granted and is not done. */
+  readonly resize?: ResizeFacts | undefined;
 }
 
 /** Why a container is stopped; decides which grace period applies. */
-export type KillReason = 'livenessProbe' | 'startupProbe' | 'definitionChanged' | 'unknownState' | 'postStartHook';
+export type KillReason =
+  | 'livenessProbe'
+  | 'startupProbe'
+  | 'definitionChanged'
+  | 'unknownState'
+  | 'postStartHook'
+  | 'resize';
 
 export interface StartAction {
   readonly kind: 'startContainer';
@@ -59,6 +70,17 @@ export interface KillAction {
   readonly thenStart: boolean;
 }
 
+/** Running containers get what the pod has been promised. Without any the pod's cgroup alone is brought to it. */
+export interface ResizeAction {
+  readonly kind: 'resizePod';
+  readonly updates: readonly {
+    readonly instance: ContainerSnapshot;
+    readonly container: Container;
+    /** What it runs with. */
+    readonly from: Resources;
+  }[];
+}
+
 export type PodAction =
   /** Nothing runs and nothing will again: the pod is at its end. */
   | { readonly kind: 'finishPod'; readonly why: 'completed' | 'initFailed' | 'sandboxDead' }
@@ -70,7 +92,8 @@ export type PodAction =
       readonly why: Extract<SandboxVerdict, { kind: 'create' }>['why'];
     }
   | KillAction
-  | StartAction;
+  | StartAction
+  | ResizeAction;
 
 /** A container that must wait before it may start. */
 export interface WaitingFor {
@@ -100,6 +123,7 @@ export class Plan {
   readonly #facts: PodFacts;
   readonly #sandbox: SandboxSnapshot;
   readonly #planned = new Set<string>();
+  readonly #resizes: ResizeAction['updates'][number][] = [];
 
   constructor(facts: PodFacts, sandbox: SandboxSnapshot) {
     this.#facts = facts;
@@ -145,7 +169,28 @@ export class Plan {
     this.actions.push({ kind: 'killContainer', container, reason, message, thenStart });
   }
 
+  /** Plans what a resize asks of a running instance; true when it must run again for it. */
+  resize(container: Container, newest: ContainerSnapshot): boolean {
+    const from = this.#facts.resize?.actual.get(newest.id);
+    const verdict = from === undefined ? 'none' : judgeContainerResize(container, from);
+    if (verdict === 'restart') {
+      this.kill(newest, 'resize', `Container ${container.name} resize requires restart`, true);
+    } else if (verdict === 'update' && from !== undefined) this.#resizes.push({ instance: newest, container, from });
+    return verdict === 'restart';
+  }
+
+  #finishResize(): void {
+    const { resize } = this.#facts;
+    if (resize === undefined) return;
+    const updates = this.#resizes;
+    // First of all, lest a container grow, or start again, in too small a cgroup.
+    if (!resize.roomMade || updates.length > 0 || resize.actual.size === 0) {
+      this.actions.unshift({ kind: 'resizePod', updates });
+    }
+  }
+
   done(): PodActions {
+    this.#finishResize();
     const wakeAt = Math.min(...[...this.waiting.values()].map((wait) => wait.until));
     return { actions: this.actions, waiting: this.waiting, ...(Number.isFinite(wakeAt) ? { wakeAt } : {}) };
   }
@@ -207,7 +252,7 @@ function decideContainer(facts: PodFacts, plan: Plan, container: Container): boo
     plan.kill(newest, 'livenessProbe', `Container ${name} failed liveness probe${suffix}`, false);
   } else if (probes.startup(newest.id) === 'failure') {
     plan.kill(newest, 'startupProbe', `Container ${name} failed startup probe${suffix}`, false);
-  }
+  } else plan.resize(container, newest);
   return true;
 }
 

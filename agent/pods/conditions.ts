@@ -5,6 +5,7 @@ import type { Container, ContainerStatus, Pod, PodCondition, PodStatus } from '.
 import { type PodEnd, TERMINATION_BY_KUBELET } from '../ports/pod-end.ts';
 import { goList, rfc3339 } from './format.ts';
 import type { PodPhase } from './phase.ts';
+import { type ResizeReport, resizeConditions } from './resize/resize-status.ts';
 import { isSidecar } from './restart-policy.ts';
 
 /** Condition types that nobody else writes. */
@@ -35,6 +36,7 @@ export interface ConditionFacts {
   readonly previous: PodStatus | undefined;
   /** Why the node itself ended the pod, if it did: becomes DisruptionTarget. */
   readonly disruption?: PodEnd['disruption'] | undefined;
+  readonly resize?: ResizeReport | undefined;
   /** Epoch ms. */
   readonly now: number;
 }
@@ -112,6 +114,7 @@ export function computeConditions(facts: ConditionFacts): PodCondition[] {
     ...(facts.disruption === undefined
       ? []
       : [[DISRUPTION_TARGET, { status: 'True', ...facts.disruption }] satisfies [string, Verdict]]),
+    ...resizeConditions(facts.resize),
   ];
   const known = [...(previous?.conditions ?? []), ...(pod.status?.conditions ?? [])];
   const owned = verdicts.map(([type, verdict]): PodCondition => {

@@ -5,6 +5,7 @@ import type { Container, ContainerStatus, EphemeralContainer, Pod } from '../../
 import type { ProbeResults } from '../ports/probes.ts';
 import type { ContainerSnapshot, PodSnapshot } from '../ports/runtime.ts';
 import { rfc3339 } from './format.ts';
+import { type ResizeReport, reportedResources } from './resize/resize-status.ts';
 import { initRestartsAfterExit, isSidecar, shouldContainerBeRestarted } from './restart-policy.ts';
 
 /** Why a container is not running although it should be. */
@@ -28,6 +29,8 @@ export interface ContainerStatusFacts {
   readonly probes: ProbeResults;
   /** Why a container's start is held up or failed, by name. */
   readonly waiting: ReadonlyMap<string, WaitingReason>;
+  /** Where a resize of the pod stands. */
+  readonly resize?: ResizeReport | undefined;
 }
 
 /** Exit code of a container whose end nobody saw. */
@@ -192,7 +195,12 @@ export function computeContainerStatuses(
         ...(terminated === undefined ? {} : { lastState: { terminated } }),
       };
     }
-    return { ...status, ...health(container, type, status.state ?? {}, newest?.id, probes) };
+    return {
+      ...status,
+      // The API gives ephemeral containers no resources.
+      ...(type === 'ephemeral' ? {} : reportedResources(container, newest, facts.resize?.actual[container.name])),
+      ...health(container, type, status.state ?? {}, newest?.id, probes),
+    };
   });
 }
 

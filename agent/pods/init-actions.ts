@@ -27,7 +27,7 @@ function judgeSidecar(facts: PodFacts, plan: Plan, container: Container, newest:
     plan.kill(newest, 'definitionChanged', `Init container ${container.name} definition changed`, true);
   } else if (probes.liveness(newest.id) === 'failure') {
     plan.kill(newest, 'livenessProbe', `Init container ${container.name} failed liveness probe`, false);
-  }
+  } else plan.resize(container, newest);
   return 'next';
 }
 

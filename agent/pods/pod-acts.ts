@@ -7,13 +7,15 @@ import { type BackoffEntry, nextBackoff } from '../../lib/backoff.ts';
 import { errorMessage } from '../../lib/errors.ts';
 import { VolumeError } from '../ports/node.ts';
 import type { ContainerId, ContainerSnapshot, PodRef, PodSnapshot, RuntimeImage } from '../ports/runtime.ts';
-import { type KillAction, newestOf, type PodAction, type StartAction } from './actions.ts';
+import { type KillAction, newestOf, type PodAction, type ResizeAction, type StartAction } from './actions.ts';
 import { ContainerKiller } from './container-killer.ts';
 import { StartError } from './container-starter.ts';
 import type { WaitingReason } from './container-status.ts';
 import { podReference } from './events.ts';
 import { rpcMessage } from './format.ts';
+import { hashContainer } from './hash.ts';
 import { abortable } from './hooks.ts';
+import { type Resources, resourcesOf, sameResources } from './resize/allocation.ts';
 import { restartBackoffAfterStart, restartBackoffKey } from './restart-backoff.ts';
 import { gracePeriodSeconds, isAlive, stopsAfter } from './termination.ts';
 import type { WorkerContext } from './worker-context.ts';
@@ -32,6 +34,7 @@ export interface ActsHost {
 // Names that no container can have: retries of containers are kept under theirs.
 const SANDBOX = '#sandbox';
 const PREPARE = '#prepare';
+const RESIZE = '#resize';
 
 export class PodActs {
   readonly #host: ActsHost;
@@ -41,6 +44,7 @@ export class PodActs {
   readonly #runs = new AbortController();
   #prepared: Promise<void> | undefined;
   #sandboxBusy = false;
+  #resizing: Promise<void> | undefined;
 
   // Plain data that the next decision and the next report read.
   readonly starting = new Set<string>();
@@ -81,6 +85,17 @@ export class PodActs {
     }
   }
 
+  /** A container whose resources changed is not held back by how it fared with the old ones. */
+  definitionSeen(before: Pod, pod: Pod): void {
+    const resources = new Map<string, Resources>();
+    for (const container of before.spec.containers) resources.set(container.name, resourcesOf(container));
+    for (const container of pod.spec.containers) {
+      const old = resources.get(container.name);
+      if (old === undefined || sameResources(old, resourcesOf(container))) continue;
+      this.restarts.delete(restartBackoffKey(container.name, hashContainer(container)));
+    }
+  }
+
   /** Begins the actions of one decision. */
   perform(actions: readonly PodAction[], snapshot: PodSnapshot): void {
     // Order between containers is promised only where one has a postStart hook for the others to wait for.
@@ -94,6 +109,8 @@ export class PodActs {
         const gate = earlier;
         const started = this.#task('start', action.container.name, () => this.#start(action, snapshot, gate));
         if ('lifecycle' in action.container && action.container.lifecycle?.postStart !== undefined) earlier = started;
+      } else if (action.kind === 'resizePod' && this.#resizing === undefined && this.#isDue(RESIZE)) {
+        this.#resizing = this.#task('resize', RESIZE, () => this.#resize(action));
       }
     }
   }
@@ -194,7 +211,7 @@ export class PodActs {
     const { pod } = this.#host;
     const { signal } = this.#runs;
     const [cgroup, mounts] = await Promise.allSettled([
-      cgroups.ensurePod(pod),
+      cgroups.ensurePod(this.#context.resizes.room(pod)),
       abortable(volumes.mountAll(pod, signal), signal),
     ]);
     signal.throwIfAborted();
@@ -266,13 +283,14 @@ export class PodActs {
   async #start(action: StartAction, snapshot: PodSnapshot, earlier: Promise<void>): Promise<void> {
     const { container } = action;
     const { name } = container;
-    const { clock, config, starter, node } = this.#context;
+    const { clock, config, starter, node, resizes } = this.#context;
     const { signal } = this.#runs;
     this.starting.add(name);
     const peeked = this.#peeked.get(name);
     this.#peeked.delete(name);
     try {
       await earlier;
+      if (this.#resizing !== undefined) await this.#resizing;
       try {
         await this.#prepare();
       } catch (error) {
@@ -280,7 +298,7 @@ export class PodActs {
         return;
       }
       const target = 'targetContainerName' in container ? container.targetContainerName : undefined;
-      await starter.start({
+      const started = await starter.start({
         pod: this.#host.pod,
         action,
         podIPs: this.#host.pod.spec.hostNetwork === true ? node.hostIPs() : action.sandbox.ips,
@@ -299,6 +317,7 @@ export class PodActs {
           );
         },
       });
+      resizes.created(this.#host.ref.uid, name, started, resourcesOf(container));
       this.troubles.delete(name);
       this.settled(name);
     } catch (error) {
@@ -308,6 +327,21 @@ export class PodActs {
       if (error.started !== undefined) await this.#killStarted(error.started);
     } finally {
       this.starting.delete(name);
+    }
+  }
+
+  async #resize(action: ResizeAction): Promise<void> {
+    const { resizes } = this.#context;
+    try {
+      const { actuateResize } = await import('./resize/actuate.ts');
+      await actuateResize(this.#host.pod, action, this.#context);
+      this.settled(RESIZE);
+    } catch (error) {
+      resizes.failed(this.#host.ref.uid, rpcMessage(error));
+      this.#host.wake('resize failed');
+      throw error;
+    } finally {
+      this.#resizing = undefined;
     }
   }
 

@@ -41,6 +41,13 @@ export class PodManager implements PodsAgent {
   constructor(options: PodsAgentOptions) {
     this.#sources = options.sources;
     this.#context = createWorkerContext(options, (uid) => this.#objectGone(uid));
+    this.#context.resizes.attach({
+      activePods: () => this.activePods(),
+      resizeChanged: (uid, effective) => {
+        this.#workers.get(uid)?.update(effective, 'pod resized');
+        this.#workers.get(uid)?.wake('resize');
+      },
+    });
   }
 
   start(): void {
@@ -65,6 +72,7 @@ export class PodManager implements PodsAgent {
     this.#timer?.cancel();
     for (const worker of this.#workers.values()) worker.stop();
     this.#context.statuses.stop();
+    this.#context.resizes.stop();
   }
 
   getPod(namespace: string, name: string): Pod | undefined {
@@ -146,6 +154,7 @@ export class PodManager implements PodsAgent {
 
   #reconcile(): void {
     if (this.#atStart === undefined || this.#stopped) return;
+    const { resizes } = this.#context;
     const wanted = new Map<string, { pod: Pod; source: PodSource['name'] }>();
     for (const [source, pods] of this.#desired) {
       for (const pod of pods.values()) wanted.set(pod.metadata.uid, { pod, source });
@@ -159,10 +168,12 @@ export class PodManager implements PodsAgent {
     const inOrder = [...wanted.values()].sort((a, b) => this.#rank(a.pod) - this.#rank(b.pod));
     for (const { pod, source } of inOrder) {
       const worker = this.#workers.get(pod.metadata.uid);
+      const effective = resizes.seen(pod);
       if (worker === undefined) {
-        if (!this.#mustWait(pod)) this.#add(pod, source);
-      } else if (worker.pod !== pod) worker.update(pod, 'pod updated');
+        if (!this.#mustWait(pod)) this.#add(pod, effective, source);
+      } else if (worker.pod !== effective) worker.update(effective, 'pod updated');
     }
+    resizes.retry();
     // Before every source has spoken, a pod that nobody names may only not have been named yet.
     if (this.#desired.size === this.#sources.length && this.#timer === undefined) this.#keepHouse();
   }
@@ -172,7 +183,8 @@ export class PodManager implements PodsAgent {
     return this.#atStart?.has(pod.metadata.uid) === true ? created - Number.MAX_SAFE_INTEGER / 2 : created;
   }
 
-  #add(pod: Pod, source: PodSource['name']): void {
+  /** `pod` as it is to run; `asked`: as its source has it. */
+  #add(asked: Pod, pod: Pod, source: PodSource['name']): void {
     const { uid } = pod.metadata;
     const hasRun = (pod.status?.containerStatuses ?? []).some((status) => status.containerID !== undefined);
     const over = isTerminalPhase(pod.status?.phase) || pod.metadata.deletionTimestamp !== undefined;
@@ -182,19 +194,22 @@ export class PodManager implements PodsAgent {
       return;
     }
     const refusal = verdict;
+    const neverRan = this.#atStart?.has(uid) !== true && !hasRun;
     const worker = new PodWorker(pod, this.#context, {
-      unknownToRuntime: this.#atStart?.has(uid) !== true && !hasRun,
+      unknownToRuntime: neverRan,
       onEnded: () => this.#workerEnded(uid),
       onGone: () => this.#workerGone(uid),
-      // A pod that ran already is not refused into thin air: it is ended like any other.
-      neverRan: refusal !== undefined && this.#atStart?.has(uid) !== true && !hasRun,
+      neverRan: refusal !== undefined && neverRan,
     });
     this.#workers.set(uid, worker);
     if (refusal !== undefined) {
       const { statuses, recorder, clock } = this.#context;
-      recorder.event(podReference(pod), 'Warning', refusal.reason, refusal.message);
-      statuses.set(pod, rejectedStatus(pod, refusal, clock.now()), 'now');
-    }
+      const { reason, message } = refusal;
+      recorder.event(podReference(pod), 'Warning', reason, message);
+      // A pod that ran already is not refused into thin air: it is ended like any other, and Failed when nothing runs.
+      if (neverRan) statuses.set(pod, rejectedStatus(pod, refusal, clock.now()), 'now');
+      else worker.fail({ reason, message: `Pod was rejected: ${message}` });
+    } else if (!over) this.#context.resizes.admitted(asked);
     worker.wake(`pod added by ${source}`);
   }
 
@@ -222,6 +237,7 @@ export class PodManager implements PodsAgent {
   #workerEnded(uid: string): void {
     for (const resolve of this.#whenEnded.get(uid) ?? []) resolve();
     this.#whenEnded.delete(uid);
+    this.#context.resizes.retry();
     if (this.#preempted.delete(uid) && this.#preempted.size === 0) this.#reconcile();
   }
 
@@ -261,12 +277,15 @@ export class PodManager implements PodsAgent {
     this.#workers.get(uid)?.stop();
     this.#workers.delete(uid);
     this.#context.statuses.forget(uid);
+    this.#context.resizes.forget(uid);
   }
 
   /** Looks for pods that nobody wants, now and every so often. */
   #keepHouse(): void {
     const { clock, config, log } = this.#context;
     this.#timer = clock.after(config.resyncMs, () => this.#keepHouse());
+    this.#context.resizes.prune((uid) => this.#workers.has(uid) || this.#isWanted(uid));
+    this.#context.resizes.retry();
     if (this.#housekeeping) return;
     this.#housekeeping = true;
     removeOrphans(this.#context, (uid) => this.#workers.has(uid) || this.#isWanted(uid))

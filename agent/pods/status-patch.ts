@@ -15,6 +15,7 @@ const PLAIN = [
   'podIP',
   'startTime',
   'qosClass',
+  'resize',
   'initContainerStatuses',
   'containerStatuses',
   'ephemeralContainerStatuses',

@@ -15,6 +15,7 @@ import {
 } from './container-status.ts';
 import { rfc3339 } from './format.ts';
 import { computePhase, isTerminalPhase } from './phase.ts';
+import { type ResizeReport, resizeField } from './resize/resize-status.ts';
 import { podSandboxChanged } from './sandbox-changed.ts';
 
 export interface PodStatusFacts {
@@ -31,6 +32,8 @@ export interface PodStatusFacts {
   readonly over: boolean;
   /** The agent ends the pod for a reason of its own (eviction, deadline, admission): it is Failed, and this is why. */
   readonly failure?: PodEnd;
+  /** Where a resize of the pod stands. */
+  readonly resize?: ResizeReport | undefined;
   /** Epoch ms. */
   readonly now: number;
 }
@@ -79,6 +82,9 @@ export function computePodStatus(facts: PodStatusFacts): PodStatus {
   const message = failure?.message ?? (samePhase ? previous.message : undefined);
   const startTime = previous?.startTime ?? pod.status?.startTime ?? rfc3339(now);
   const { generation } = pod.metadata;
+  // What has ended is not resized any more.
+  const resize = isTerminalPhase(phase) ? undefined : facts.resize;
+  const resizing = resizeField(resize);
   return {
     ...(generation === undefined ? {} : { observedGeneration: generation }),
     phase,
@@ -90,6 +96,7 @@ export function computePodStatus(facts: PodStatusFacts): PodStatus {
       sandboxReady,
       previous,
       disruption: failure?.disruption,
+      resize,
       now,
     }),
     ...(reason === undefined ? {} : { reason }),
@@ -100,6 +107,7 @@ export function computePodStatus(facts: PodStatusFacts): PodStatus {
     ...(init.length === 0 ? {} : { initContainerStatuses: init }),
     containerStatuses: regular,
     qosClass: podQOSClass(pod),
+    ...(resizing === undefined ? {} : { resize: resizing }),
     ...(ephemeral.length === 0 ? {} : { ephemeralContainerStatuses: ephemeral }),
   };
 }

@@ -7,9 +7,10 @@ import { createHookRunner, type RunHook } from './hooks.ts';
 import { ImageManager } from './image-manager.ts';
 import { noProbes } from './no-probes.ts';
 import { DEFAULT_PODS_CONFIG, type PodsAgentOptions, type PodsConfig, type PodsLog } from './options.ts';
+import { PodResizes } from './resize/pod-resizes.ts';
 import { StatusManager } from './status-manager.ts';
 
-export interface WorkerContext extends Omit<PodsAgentOptions, 'config' | 'log' | 'probes' | 'sources'> {
+export interface WorkerContext extends Omit<PodsAgentOptions, 'config' | 'log' | 'probes' | 'sources' | 'allocations'> {
   readonly runtime: ContainerRuntime;
   readonly config: PodsConfig;
   readonly log: PodsLog;
@@ -17,6 +18,7 @@ export interface WorkerContext extends Omit<PodsAgentOptions, 'config' | 'log' |
   readonly images: ImageManager;
   readonly starter: ContainerStarter;
   readonly statuses: StatusManager;
+  readonly resizes: PodResizes;
   readonly runHook: RunHook;
 }
 
@@ -37,5 +39,6 @@ export function createWorkerContext(options: PodsAgentOptions, onGone: (uid: Pod
     runHook,
   });
   const statuses = new StatusManager({ api, clock, tracer, config, log, onGone });
-  return { ...options, config, log, probes: options.probes ?? noProbes, images, starter, statuses, runHook };
+  const resizes = new PodResizes({ store: options.allocations, node, recorder, clock, log });
+  return { ...options, config, log, probes: options.probes ?? noProbes, images, starter, statuses, resizes, runHook };
 }

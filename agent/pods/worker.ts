@@ -106,11 +106,12 @@ export class PodWorker implements ActsHost {
     this.#pod = pod;
     this.#context.statuses.podSeen(pod);
     if (this.#mode === 'running') this.#context.volumes.podChanged?.(pod);
+    this.#acts.definitionSeen(before, pod);
     const grace = pod.metadata.deletionGracePeriodSeconds;
     if (this.#mode === 'terminating' && grace !== before.metadata.deletionGracePeriodSeconds) {
       this.#acts.killer.shortenAll(gracePeriodSeconds(pod, undefined, 'podEnds', this.grantedSeconds));
     }
-    if (asksForMore(before, pod)) this.wake(cause);
+    if (asksForMore(before, pod) || pod.metadata.generation !== before.metadata.generation) this.wake(cause);
   }
 
   /** No source wants the pod any more: it is stopped, and nothing is left of it. */
@@ -200,6 +201,7 @@ export class PodWorker implements ActsHost {
     const snapshot = this.#spareLook ? empty : await runtime.observePod(this.ref);
     this.#spareLook = false;
     this.#snapshot = snapshot;
+    this.#context.resizes.observed(this.ref.uid, snapshot);
     probes.podObserved(this.#pod, snapshot);
     return snapshot;
   }
@@ -237,6 +239,7 @@ export class PodWorker implements ActsHost {
       starting: acts.starting,
       killing: acts.killer.underWay,
       restartWanted: acts.restartWanted,
+      resize: this.#context.resizes.facts(this.ref.uid),
     });
     this.#announce(decision);
     this.#report(snapshot, decision.waiting, false);
@@ -380,6 +383,7 @@ export class PodWorker implements ActsHost {
       waiting: new Map([...this.#acts.troubles, ...held]),
       over,
       ...(this.#failure === undefined ? {} : { failure: this.#failure }),
+      resize: this.#context.resizes.report(this.ref.uid),
       now: clock.now(),
     });
     statuses.set(this.#pod, status, isSignificant(previous, status) ? 'now' : 'soon');

@@ -3,6 +3,7 @@
 import type { Container, EphemeralContainer, Pod } from '../../client/types.ts';
 import type {
   ContainerDevice,
+  ContainerId,
   ContainerMount,
   PodRef,
   PodUID,
@@ -14,6 +15,8 @@ import type {
 export interface PodCgroups {
   /** Makes the pod's cgroup with its limits, and the QoS cgroup above it. */
   ensurePod(pod: Pod): Promise<void>;
+  /** Bytes of memory that a container's own cgroup accounts for; undefined when that is not known. */
+  containerMemory?(pod: Pod, id: ContainerId): Promise<number | undefined>;
   /** Kills what is left inside and removes the pod's cgroup. */
   removePod(uid: PodUID): Promise<void>;
   /** Pods that have a cgroup on this machine, whoever made it under our root. */

@@ -34,6 +34,7 @@ export type FakeCall =
   | 'startContainer'
   | 'stopContainer'
   | 'removeContainer'
+  | 'updateContainerResources'
   | 'imageStatus'
   | 'pullImage'
   | 'execSync';
@@ -352,10 +353,10 @@ export class FakeRuntime implements ContainerRuntime {
     this.containers.delete(id);
   }
 
-  updateContainerResources(id: ContainerId, resources: ContainerResourceFigures): Promise<void> {
+  async updateContainerResources(id: ContainerId, resources: ContainerResourceFigures): Promise<void> {
     const container = this.containers.get(id);
-    if (container !== undefined) container.resources = resources;
-    return Promise.resolve();
+    await this.#enter('updateContainerResources', container?.name ?? id);
+    if (container !== undefined) container.resources = { ...container.resources, ...resources };
   }
 
   async imageStatus(image: string): Promise<RuntimeImage | undefined> {

@@ -246,6 +246,11 @@ export class FakeCgroups implements PodCgroups {
     this.pods.add(pod.metadata.uid as PodUID);
     return Promise.resolve();
   }
+  /** What each container's cgroup accounts for, by id. */
+  readonly memory = new Map<string, number>();
+  containerMemory(_pod: Pod, id: string): Promise<number | undefined> {
+    return Promise.resolve(this.memory.get(id));
+  }
   removePod(uid: PodUID): Promise<void> {
     this.pods.delete(uid);
     return Promise.resolve();

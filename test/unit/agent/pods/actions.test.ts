@@ -94,6 +94,8 @@ function say(action: PodAction): string {
       return `sandbox ${action.attempt}: ${action.why}${action.replaces ? ', replaces' : ''}`;
     case 'killContainer':
       return `kill ${action.container.name}: ${action.message}${action.thenStart ? ' (then start)' : ''}`;
+    case 'resizePod':
+      return `resize: ${action.updates.map(({ container }) => container.name).join(', ')}`;
     default:
       return `start ${action.type} ${action.container.name} #${action.restartCount}${action.created === undefined ? '' : ' (created)'}`;
   }

@@ -1,0 +1,44 @@
+// Brings running containers to what they have been promised: the pod's cgroup as large as it must be first, then the
+// containers, then the cgroup down to its end. It decides nothing; what stops half way is taken up by the next decision.
+
+import type { Pod } from '../../../client/types.ts';
+import type { PodCgroups } from '../../ports/node.ts';
+import type { ContainerRuntime } from '../../ports/runtime.ts';
+import type { ResizeAction } from '../actions.ts';
+import { resourcesOf } from './allocation.ts';
+import type { PodResizes } from './pod-resizes.ts';
+import { type CpuSettings, runtimeFigures, shrinksMemoryTo } from './resize-actions.ts';
+
+export interface ActuateParts {
+  readonly runtime: Pick<ContainerRuntime, 'updateContainerResources'>;
+  readonly cgroups: Pick<PodCgroups, 'ensurePod' | 'containerMemory'>;
+  readonly resizes: PodResizes;
+  readonly config: CpuSettings;
+}
+
+/** Rejects with what went wrong; what was done until then stays done and is known. */
+export async function actuateResize(pod: Pod, { updates }: ResizeAction, parts: ActuateParts): Promise<void> {
+  const { runtime, cgroups, resizes, config } = parts;
+  const { uid } = pod.metadata;
+  // A promise that a crash could forget must not be acted on.
+  await resizes.saved();
+  await cgroups.ensurePod(resizes.room(pod));
+  resizes.roomMade(uid);
+  for (const { instance, container, from } of updates) {
+    const to = resourcesOf(container);
+    const bytes = shrinksMemoryTo(from, to);
+    const used = bytes === undefined ? undefined : await cgroups.containerMemory?.(pod, instance.id);
+    if (bytes !== undefined && used !== undefined && used >= bytes) {
+      throw new Error(
+        `attempting to set container "${container.name}" memory limit (${bytes}) below current usage (${used})`,
+      );
+    }
+    const figures = runtimeFigures(from, to, config);
+    // Where only the memory request changes, the kernel has nothing to be told.
+    if (Object.keys(figures).length > 0) await runtime.updateContainerResources(instance.id, figures);
+    resizes.updated(uid, container.name, instance.id, to);
+  }
+  if (resizes.unfinished(uid)) return;
+  await cgroups.ensurePod(pod);
+  resizes.completed(uid);
+}

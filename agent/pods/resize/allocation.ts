@@ -1,0 +1,222 @@
+// What a pod has been promised of the node, container by container, and how a spec looks with it (KEP-1287). A resize
+// changes the spec at once; the node follows when it has room, so until then the two differ. Pure.
+
+import type { Container, Pod } from '../../../client/types.ts';
+import { podQOSClass, podRequests, type ResourceFigures, resourceFigures } from '../../ports/pod-resources.ts';
+import { isSidecar } from '../restart-policy.ts';
+
+export type Quantities = Readonly<Record<string, string>>;
+
+/** Requests and limits of one container, in the words of its spec. */
+export interface Resources {
+  readonly requests?: Quantities;
+  readonly limits?: Quantities;
+}
+
+/** By container name: those that can be resized. */
+export type PodAllocation = Readonly<Record<string, Resources>>;
+
+/** Regular containers and sidecars; an init container that ends is never resized. */
+export function resizableContainers({ spec }: Pod): readonly Container[] {
+  return [...(spec.initContainers ?? []).filter(isSidecar), ...spec.containers];
+}
+
+export function resourcesOf({ resources }: Pick<Container, 'resources'>): Resources {
+  const { requests, limits } = resources ?? {};
+  return { ...(requests === undefined ? {} : { requests }), ...(limits === undefined ? {} : { limits }) };
+}
+
+export function allocationOf(pod: Pod): PodAllocation {
+  return Object.fromEntries(resizableContainers(pod).map((container) => [container.name, resourcesOf(container)]));
+}
+
+/** What can be changed of a running container: cpu in millicores, memory in bytes; 0 is "not stated". */
+export interface Figures {
+  readonly cpuRequest: number;
+  readonly cpuLimit: number;
+  readonly memoryRequest: number;
+  readonly memoryLimit: number;
+}
+
+export function figuresOf({ requests, limits }: Resources): Figures {
+  const asked = resourceFigures(requests);
+  const most = resourceFigures(limits);
+  return {
+    cpuRequest: asked.cpuMilli ?? 0,
+    cpuLimit: most.cpuMilli ?? 0,
+    memoryRequest: asked.memoryBytes ?? 0,
+    memoryLimit: most.memoryBytes ?? 0,
+  };
+}
+
+export function sameResources(a: Resources, b: Resources): boolean {
+  const [left, right] = [figuresOf(a), figuresOf(b)];
+  return (
+    left.cpuRequest === right.cpuRequest &&
+    left.cpuLimit === right.cpuLimit &&
+    left.memoryRequest === right.memoryRequest &&
+    left.memoryLimit === right.memoryLimit
+  );
+}
+
+export function sameAllocation(a: PodAllocation, b: PodAllocation): boolean {
+  const names = new Set([...Object.keys(a), ...Object.keys(b)]);
+  return [...names].every((name) => sameResources(a[name] ?? {}, b[name] ?? {}));
+}
+
+/** The pod with each container's resources replaced by what `choose` gives; the same object when nothing differs. */
+function withResources(pod: Pod, choose: (container: Container) => Resources | undefined): Pod {
+  let differs = false;
+  const replaced = (container: Container): Container => {
+    const chosen = choose(container);
+    if (chosen === undefined || sameResources(chosen, resourcesOf(container))) return container;
+    differs = true;
+    const { claims } = container.resources ?? {};
+    return {
+      ...container,
+      resources: {
+        ...(chosen.requests === undefined ? {} : { requests: { ...chosen.requests } }),
+        ...(chosen.limits === undefined ? {} : { limits: { ...chosen.limits } }),
+        ...(claims === undefined ? {} : { claims }),
+      },
+    };
+  };
+  const containers = pod.spec.containers.map(replaced);
+  const initContainers = pod.spec.initContainers?.map((init) => (isSidecar(init) ? replaced(init) : init));
+  if (!differs) return pod;
+  return {
+    ...pod,
+    spec: { ...pod.spec, containers, ...(initContainers === undefined ? {} : { initContainers }) },
+  };
+}
+
+/** The pod as the node runs it: what was promised instead of what is asked for now. */
+export function withAllocation(pod: Pod, allocation: PodAllocation): Pod {
+  return withResources(pod, ({ name }) => allocation[name]);
+}
+
+const RESIZABLE = ['cpu', 'memory'] as const;
+
+/** The larger of each figure. A limit is kept only where both have one: without one there is no most. */
+function larger(a: Resources, b: Resources): Resources {
+  const pick = (from: Quantities | undefined, or: Quantities | undefined, both: boolean): Record<string, string> => {
+    const picked: Record<string, string> = {};
+    for (const resource of RESIZABLE) {
+      const [left, right] = [from?.[resource], or?.[resource]];
+      if (left === undefined || right === undefined) {
+        const one = left ?? right;
+        if (one !== undefined && !both) picked[resource] = one;
+        continue;
+      }
+      const figure = (quantity: string): number => {
+        const { cpuMilli, memoryBytes } = resourceFigures({ [resource]: quantity });
+        return cpuMilli ?? memoryBytes ?? 0;
+      };
+      picked[resource] = figure(left) >= figure(right) ? left : right;
+    }
+    return picked;
+  };
+  return { requests: pick(a.requests, b.requests, false), limits: pick(a.limits, b.limits, true) };
+}
+
+/**
+ * The pod as large as it may be at any moment of a resize: its cgroup is made that large before any container grows, and
+ * brought down to the promise when the last has shrunk. `actual`: what containers run with, where that differs.
+ */
+export function roomFor(pod: Pod, actual: PodAllocation): Pod {
+  return withResources(pod, (container) => {
+    const now = actual[container.name];
+    return now === undefined ? undefined : larger(now, resourcesOf(container));
+  });
+}
+
+/** What an earlier agent reported of a pod that has run: its promise, where no checkpoint tells. */
+export function allocationFromStatus(pod: Pod): PodAllocation | undefined {
+  const { containerStatuses = [], initContainerStatuses = [] } = pod.status ?? {};
+  const told = [...initContainerStatuses, ...containerStatuses].filter((status) => status.resources !== undefined);
+  if (told.length === 0) return undefined;
+  return Object.fromEntries(
+    told.map(({ name, allocatedResources, resources }) => {
+      const requests = allocatedResources ?? resources?.requests;
+      const limits = resources?.limits;
+      return [name, { ...(requests === undefined ? {} : { requests }), ...(limits === undefined ? {} : { limits }) }];
+    }),
+  );
+}
+
+export type Infeasibility = { readonly reason: 'Infeasible' | 'Deferred'; readonly message: string };
+
+/** Resources of the pod as a whole, where the spec has them (KEP-2837). */
+function hasPodLevelResources(pod: Pod): boolean {
+  return 'resources' in pod.spec && pod.spec['resources'] !== undefined;
+}
+
+/** Why a resize cannot be granted: never on this node (Infeasible), or not now (Deferred). */
+export function judgeResize(
+  pod: Pod,
+  others: readonly Pod[],
+  allocatable: Quantities,
+  isStatic: boolean,
+): Infeasibility | undefined {
+  if (isStatic) return { reason: 'Infeasible', message: 'In-place resize of static-pods is not supported' };
+  if (hasPodLevelResources(pod)) {
+    return { reason: 'Infeasible', message: 'In-place resize of pods with pod-level resources is not supported' };
+  }
+  const capacity = resourceFigures(allocatable);
+  const asked = podRequests(pod, { withOverhead: true });
+  const rows = [
+    { resource: 'memory', figure: 'memoryBytes' },
+    { resource: 'cpu', figure: 'cpuMilli' },
+  ] as const;
+  for (const { resource, figure } of rows) {
+    const most = capacity[figure];
+    if (most !== undefined && asked[figure] > most) {
+      const message = `Node didn't have enough capacity: ${resource}, requested: ${asked[figure]}, capacity: ${most}`;
+      return { reason: 'Infeasible', message };
+    }
+  }
+  for (const { resource, figure } of rows.toReversed()) {
+    const most = capacity[figure];
+    const used = others.reduce((sum, other) => sum + podRequests(other, { withOverhead: true })[figure], 0);
+    if (most !== undefined && asked[figure] > 0 && asked[figure] > most - used) {
+      const message =
+        `Node didn't have enough resource: ${resource}, requested: ${asked[figure]}, used: ${used}, ` +
+        `capacity: ${most}`;
+      return { reason: 'Deferred', message };
+    }
+  }
+  return undefined;
+}
+
+/** Whether the pod asks for more than it has been promised. */
+export function asksForMoreRoom(pod: Pod, effective: Pod): boolean {
+  const [now, before] = [pod, effective].map((one) => podRequests(one, { withOverhead: true }));
+  return (now?.cpuMilli ?? 0) > (before?.cpuMilli ?? 0) || (now?.memoryBytes ?? 0) > (before?.memoryBytes ?? 0);
+}
+
+export interface WaitingResize {
+  readonly pod: Pod;
+  readonly effective: Pod;
+  /** Since when (epoch ms) it waits. */
+  readonly since: number;
+}
+
+/** Who is looked at first when there is room again: who wants none, then priority, class, and who waited longest. */
+export function inResizeOrder<T extends WaitingResize>(waiting: readonly T[]): T[] {
+  const rank = ({ pod, effective, since }: WaitingResize): readonly number[] => [
+    asksForMoreRoom(pod, effective) ? 1 : 0,
+    -(pod.spec.priority ?? 0),
+    podQOSClass(pod) === 'Guaranteed' ? 0 : 1,
+    since,
+  ];
+  return [...waiting].sort((a, b) => {
+    const [left, right] = [rank(a), rank(b)];
+    for (const [index, value] of left.entries()) {
+      const difference = value - (right[index] ?? 0);
+      if (difference !== 0) return difference;
+    }
+    return 0;
+  });
+}
+
+export type { ResourceFigures };

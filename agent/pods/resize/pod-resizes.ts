@@ -1,0 +1,323 @@
+// Keeps what each pod has been promised and what its containers run with, grants resizes for which there is room, and
+// remembers the promises across restarts of the agent. The rules are in allocation.ts; running containers are brought to
+// the promise by actuate.ts.
+
+import type { Pod } from '../../../client/types.ts';
+import type { Clock, Timer } from '../../../lib/clock.ts';
+import { errorMessage } from '../../../lib/errors.ts';
+import type { EventRecorder } from '../../ports/api.ts';
+import type { ContainerId, PodSnapshot } from '../../ports/runtime.ts';
+import { isStaticPod } from '../../ports/static-pods.ts';
+import { podReference } from '../events.ts';
+import type { AllocationStore, NodeFacts, PodsLog } from '../options.ts';
+import {
+  allocationFromStatus,
+  allocationOf,
+  inResizeOrder,
+  judgeResize,
+  type PodAllocation,
+  type Resources,
+  roomFor,
+  sameAllocation,
+  sameResources,
+  withAllocation,
+} from './allocation.ts';
+import { type ActualResources, parseCheckpoint, printCheckpoint, type SavedPod } from './checkpoint.ts';
+import { type ResizeReport, resizeEventMessage } from './resize-status.ts';
+
+export interface PodResizesOptions {
+  readonly store: AllocationStore | undefined;
+  readonly node: Pick<NodeFacts, 'allocatable'>;
+  readonly recorder: EventRecorder;
+  readonly clock: Clock;
+  readonly log: PodsLog;
+}
+
+/** What the manager of the pods lends. */
+export interface ResizeHost {
+  /** Pods that use the node, as they have been promised. */
+  activePods(): readonly Pod[];
+  /** The pod as it runs, or where its resize stands, is another one now. */
+  resizeChanged(uid: string, effective: Pod): void;
+}
+
+interface Entry {
+  /** As its source has it. */
+  pod: Pod;
+  effective: Pod;
+  allocated: PodAllocation;
+  /** By container name: the newest instance, and what it runs with. */
+  readonly actual: Map<string, ActualResources>;
+  /** Nothing is granted before what runs is known by its id. */
+  observed: boolean;
+  resizing: boolean;
+  roomMade: boolean;
+  pending: NonNullable<ResizeReport['pending']> | undefined;
+  since: number;
+  error: string | undefined;
+}
+
+/** What the next decision needs to know of a resize that is under way. */
+export interface ResizeFacts {
+  /** What instances run with, where it is not what they have been promised. */
+  readonly actual: ReadonlyMap<ContainerId, Resources>;
+  readonly roomMade: boolean;
+}
+
+/** A pod that was only admitted is written a moment later, with others. ms. */
+const SAVE_DELAY_MS = 1_000;
+
+export class PodResizes {
+  readonly #options: PodResizesOptions;
+  readonly #entries = new Map<string, Entry>();
+  #saved: Map<string, SavedPod> = new Map();
+  #host: ResizeHost | undefined;
+  #timer: Timer | undefined;
+  #writing: Promise<void> | undefined;
+  #dirty = false;
+
+  constructor(options: PodResizesOptions) {
+    this.#options = options;
+    const text = options.store?.initial;
+    if (text === undefined) return;
+    try {
+      this.#saved = parseCheckpoint(text);
+    } catch (error) {
+      options.log('error', 'what pods were promised is taken from their status instead', {
+        error: errorMessage(error),
+      });
+    }
+  }
+
+  attach(host: ResizeHost): void {
+    this.#host = host;
+  }
+
+  stop(): void {
+    this.#timer?.cancel();
+  }
+
+  /** The pod as it is to run: with what it has been promised. A resize that there is room for is granted. */
+  seen(pod: Pod): Pod {
+    const entry = this.#entries.get(pod.metadata.uid);
+    if (entry === undefined) return withAllocation(pod, this.#initial(pod));
+    if (entry.pod === pod) return entry.effective;
+    entry.pod = pod;
+    entry.effective = withAllocation(pod, entry.allocated);
+    this.#consider(entry);
+    return entry.effective;
+  }
+
+  #initial(pod: Pod): PodAllocation {
+    return this.#saved.get(pod.metadata.uid)?.allocated ?? allocationFromStatus(pod) ?? allocationOf(pod);
+  }
+
+  /** The pod was given its place on the node. */
+  admitted(pod: Pod): void {
+    const { uid } = pod.metadata;
+    if (this.#entries.has(uid)) return;
+    const saved = this.#saved.get(uid);
+    const allocated = this.#initial(pod);
+    const entry: Entry = {
+      pod,
+      effective: withAllocation(pod, allocated),
+      allocated,
+      actual: new Map(Object.entries(saved?.actual ?? {})),
+      observed: false,
+      resizing: saved?.resizing ?? false,
+      roomMade: false,
+      pending: undefined,
+      since: 0,
+      error: undefined,
+    };
+    this.#entries.set(uid, entry);
+    if (saved === undefined && isWorthSaving(entry)) this.#saveSoon();
+  }
+
+  /** What runs now. An instance that nobody has told of runs with what was promised when it was first seen. */
+  observed(uid: string, snapshot: PodSnapshot): void {
+    const entry = this.#entries.get(uid);
+    if (entry === undefined) return;
+    for (const [name, promised] of Object.entries(entry.allocated)) {
+      const newest = snapshot.containers.find((container) => container.name === name);
+      if (newest === undefined || newest.state === 'exited') entry.actual.delete(name);
+      else if (entry.actual.get(name)?.id !== newest.id) entry.actual.set(name, { id: newest.id, resources: promised });
+    }
+    if (entry.observed) return;
+    entry.observed = true;
+    if (this.#consider(entry)) this.#host?.resizeChanged(uid, entry.effective);
+  }
+
+  /** An instance was made from this definition. */
+  created(uid: string, name: string, id: ContainerId, resources: Resources): void {
+    const entry = this.#entries.get(uid);
+    if (entry?.allocated[name] !== undefined) entry.actual.set(name, { id, resources });
+  }
+
+  /** Undefined unless a resize is under way. */
+  facts(uid: string): ResizeFacts | undefined {
+    const entry = this.#entries.get(uid);
+    if (entry === undefined || !entry.resizing) return undefined;
+    const actual = differing(entry).map(([, { id, resources }]) => [id as ContainerId, resources] as const);
+    return { actual: new Map(actual), roomMade: entry.roomMade };
+  }
+
+  report(uid: string): ResizeReport | undefined {
+    const entry = this.#entries.get(uid);
+    if (entry === undefined) return undefined;
+    const { pending, resizing, error } = entry;
+    if (pending === undefined && !resizing) return undefined;
+    return {
+      ...(pending === undefined ? {} : { pending }),
+      ...(resizing ? { inProgress: error === undefined ? {} : { error } } : {}),
+      actual: Object.fromEntries(differing(entry).map(([name, { resources }]) => [name, resources])),
+    };
+  }
+
+  /** The pod as large as its cgroup must be for as long as containers are not what they are to be. */
+  room(pod: Pod): Pod {
+    const entry = this.#entries.get(pod.metadata.uid);
+    if (entry === undefined || !entry.resizing) return pod;
+    return roomFor(pod, Object.fromEntries(differing(entry).map(([name, { resources }]) => [name, resources])));
+  }
+
+  roomMade(uid: string): void {
+    const entry = this.#entries.get(uid);
+    if (entry !== undefined) entry.roomMade = true;
+  }
+
+  updated(uid: string, name: string, id: ContainerId, resources: Resources): void {
+    const entry = this.#entries.get(uid);
+    if (entry?.actual.get(name)?.id === id) entry.actual.set(name, { id, resources });
+  }
+
+  unfinished(uid: string): boolean {
+    const entry = this.#entries.get(uid);
+    return entry !== undefined && differing(entry).length > 0;
+  }
+
+  completed(uid: string): void {
+    const entry = this.#entries.get(uid);
+    if (entry === undefined || !entry.resizing) return;
+    entry.resizing = false;
+    entry.error = undefined;
+    this.#event(entry, 'Normal', 'ResizeCompleted', resizeEventMessage('Pod resize completed', entry.effective));
+    this.#saveSoon();
+  }
+
+  failed(uid: string, error: string): void {
+    const entry = this.#entries.get(uid);
+    if (entry === undefined || entry.error === error) return;
+    entry.error = error;
+    this.#event(entry, 'Warning', 'ResizeError', resizeEventMessage('Pod resize error', entry.effective, error));
+  }
+
+  /** Room may have come free: whoever waits for it is looked at again. */
+  retry(): void {
+    const waiting = [...this.#entries.values()].filter((entry) => entry.pending?.reason === 'Deferred');
+    for (const entry of inResizeOrder(waiting)) {
+      if (this.#consider(entry)) this.#host?.resizeChanged(entry.pod.metadata.uid, entry.effective);
+    }
+  }
+
+  forget(uid: string): void {
+    const known = this.#entries.get(uid);
+    this.#entries.delete(uid);
+    if (this.#saved.delete(uid) || (known !== undefined && isWorthSaving(known))) this.#saveSoon();
+  }
+
+  /** What is kept of pods that went while no agent ran is dropped. */
+  prune(isKept: (uid: string) => boolean): void {
+    for (const uid of [...this.#saved.keys()]) if (!isKept(uid)) this.forget(uid);
+  }
+
+  /** Resolves when everything granted so far is on disk. */
+  async saved(): Promise<void> {
+    while (this.#writing !== undefined || this.#dirty) await (this.#writing ?? this.#write());
+  }
+
+  /** Judges what the pod asks for; true when something about it changed. */
+  #consider(entry: Entry): boolean {
+    const { pod } = entry;
+    const wanted = allocationOf(pod);
+    if (sameAllocation(wanted, entry.allocated)) {
+      const changed = entry.pending !== undefined;
+      entry.pending = undefined;
+      return changed;
+    }
+    if (!entry.observed || pod.metadata.deletionTimestamp !== undefined) return false;
+    const others = (this.#host?.activePods() ?? []).filter(({ metadata }) => metadata.uid !== pod.metadata.uid);
+    const refusal = judgeResize(pod, others, this.#options.node.allocatable(), isStaticPod(pod));
+    if (refusal !== undefined) {
+      const { pending } = entry;
+      if (pending?.reason === refusal.reason && pending.message === refusal.message) return false;
+      if (pending?.reason !== refusal.reason) entry.since = this.#options.clock.now();
+      entry.pending = refusal;
+      const { reason, message } = refusal;
+      this.#event(entry, 'Warning', `Resize${reason}`, resizeEventMessage(`Pod resize ${reason}`, pod, message));
+      return true;
+    }
+    entry.pending = undefined;
+    entry.error = undefined;
+    entry.allocated = wanted;
+    entry.effective = pod;
+    entry.resizing = true;
+    entry.roomMade = false;
+    this.#dirty = true;
+    this.#event(entry, 'Normal', 'ResizeStarted', resizeEventMessage('Pod resize started', pod));
+    return true;
+  }
+
+  #event({ pod }: Entry, type: 'Normal' | 'Warning', reason: string, message: string): void {
+    this.#options.recorder.event(podReference(pod), type, reason, message);
+  }
+
+  #saveSoon(): void {
+    this.#dirty = true;
+    if (this.#options.store === undefined || this.#timer !== undefined) return;
+    this.#timer = this.#options.clock.after(SAVE_DELAY_MS, () => {
+      this.#timer = undefined;
+      this.saved().catch((error) => {
+        this.#options.log('warn', 'what pods are promised was not written', { error: errorMessage(error) });
+      });
+    });
+  }
+
+  #write(): Promise<void> {
+    this.#dirty = false;
+    const pods = new Map(this.#saved);
+    for (const [uid, entry] of this.#entries) {
+      if (isWorthSaving(entry)) pods.set(uid, savedPod(entry));
+    }
+    const write = async (): Promise<void> => {
+      try {
+        await this.#options.store?.save(printCheckpoint(pods));
+        this.#saved = new Map([...pods].filter(([uid]) => this.#saved.has(uid) || this.#entries.has(uid)));
+      } catch (error) {
+        this.#dirty = true;
+        throw error;
+      } finally {
+        this.#writing = undefined;
+      }
+    };
+    this.#writing = write();
+    return this.#writing;
+  }
+}
+
+/** A pod that asks for nothing can be promised nothing else: its class would change. */
+function isWorthSaving({ allocated }: Entry): boolean {
+  return Object.values(allocated).some(({ requests, limits }) => requests !== undefined || limits !== undefined);
+}
+
+function differing({ actual, allocated }: Entry): [string, ActualResources][] {
+  return [...actual].filter(([name, { resources }]) => !sameResources(resources, allocated[name] ?? {}));
+}
+
+function savedPod(entry: Entry): SavedPod {
+  return {
+    allocated: entry.allocated,
+    actual: Object.fromEntries(differing(entry)),
+    resizing: entry.resizing,
+  };
+}

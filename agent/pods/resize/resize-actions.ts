@@ -1,0 +1,59 @@
+// What a resize asks of a running container: nothing, new limits while it runs, or a restart; and the figures that the
+// runtime is told. Follows the kubelet's computePodResizeAction. Pure.
+
+import type { Container } from '../../../client/types.ts';
+import { cpuQuotaUs, cpuShares } from '../../ports/pod-resources.ts';
+import type { ContainerResourceFigures } from '../../ports/runtime.ts';
+import { type Figures, figuresOf, type Resources, resourcesOf } from './allocation.ts';
+
+export type ResizeVerdict = 'none' | 'update' | 'restart';
+
+type Resource = 'cpu' | 'memory';
+
+function changed(from: Figures, to: Figures): readonly Resource[] {
+  const cpu = from.cpuRequest !== to.cpuRequest || from.cpuLimit !== to.cpuLimit;
+  const memory = from.memoryRequest !== to.memoryRequest || from.memoryLimit !== to.memoryLimit;
+  return [...(cpu ? (['cpu'] as const) : []), ...(memory ? (['memory'] as const) : [])];
+}
+
+/** `actual`: what the container runs with. Without a resizePolicy no restart is needed. */
+export function judgeContainerResize(container: Container, actual: Resources): ResizeVerdict {
+  const resources = changed(figuresOf(actual), figuresOf(resourcesOf(container)));
+  if (resources.length === 0) return 'none';
+  const restarts = resources.some((resource) =>
+    (container.resizePolicy ?? []).some(
+      (policy) => policy.resourceName === resource && policy.restartPolicy === 'RestartContainer',
+    ),
+  );
+  return restarts ? 'restart' : 'update';
+}
+
+export interface CpuSettings {
+  readonly cpuCFSQuota: boolean;
+  readonly cpuCFSQuotaPeriodUs: number;
+}
+
+/** Only what changes is told: the runtime keeps the rest. */
+export function runtimeFigures(from: Resources, to: Resources, settings: CpuSettings): ContainerResourceFigures {
+  const [before, after] = [figuresOf(from), figuresOf(to)];
+  const resources = changed(before, after);
+  const quota = after.cpuLimit === 0 ? -1 : cpuQuotaUs(after.cpuLimit, settings.cpuCFSQuotaPeriodUs);
+  return {
+    ...(resources.includes('cpu')
+      ? {
+          // A container that states only a limit requests that limit.
+          cpuShares: cpuShares(after.cpuRequest || after.cpuLimit),
+          ...(settings.cpuCFSQuota && after.cpuLimit !== before.cpuLimit
+            ? { cpuQuota: quota, cpuPeriod: settings.cpuCFSQuotaPeriodUs }
+            : {}),
+        }
+      : {}),
+    ...(after.memoryLimit === before.memoryLimit ? {} : { memoryLimitBytes: after.memoryLimit || -1 }),
+  };
+}
+
+/** Bytes below which the container may no longer be, when its memory limit comes down; undefined when it does not. */
+export function shrinksMemoryTo(from: Resources, to: Resources): number | undefined {
+  const [before, after] = [figuresOf(from).memoryLimit, figuresOf(to).memoryLimit];
+  return after > 0 && (before === 0 || after < before) ? after : undefined;
+}

@@ -1,0 +1,256 @@
+// A pod resized in place: manager, worker, checkpoint and status together, on a simulated node and a virtual clock.
+
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import type { Container, Pod } from '../../../../../client/types.ts';
+import { settle } from '../../../../sim/clock.ts';
+import { FakeNode, makePod } from '../../../../sim/fakes.ts';
+
+let node: FakeNode;
+let file: string | undefined;
+let written: string[];
+
+beforeEach(() => {
+  file = undefined;
+  written = [];
+  node = new FakeNode(() => ({
+    allocations: {
+      initial: file,
+      save: (text) => {
+        file = text;
+        written.push(text);
+        return Promise.resolve();
+      },
+    },
+  }));
+});
+
+afterEach(() => {
+  node.agent.stop();
+  expect(node.violations).toEqual([]);
+});
+
+function burstable(name: string, cpu: string, more: Partial<Container> = {}, memory?: string): Pod {
+  const pod = makePod(name, {
+    containers: [
+      {
+        name: 'web',
+        image: 'nginx:stable',
+        imagePullPolicy: 'IfNotPresent',
+        resources: { requests: { cpu }, limits: { cpu: '2', ...(memory === undefined ? {} : { memory }) } },
+        ...more,
+      },
+    ],
+  });
+  return { ...pod, status: { phase: 'Pending', qosClass: 'Burstable' } };
+}
+
+async function running(pod: Pod): Promise<void> {
+  node.api.put(pod);
+  await node.clock.until(() => node.api.status(pod.metadata.name).phase === 'Running');
+}
+
+/** What a PATCH of pods/resize leaves at the server. */
+function resize(name: string, resources: NonNullable<Container['resources']>, more: Partial<Container> = {}): void {
+  const pod = [...node.api.pods.values()].find(({ metadata }) => metadata.name === name);
+  if (pod === undefined) throw new Error(`no pod ${name}`);
+  const [first, ...rest] = pod.spec.containers;
+  if (first === undefined) throw new Error(`pod ${name} has no container`);
+  node.api.put({
+    ...pod,
+    metadata: { ...pod.metadata, generation: (pod.metadata.generation ?? 0) + 1 },
+    spec: { ...pod.spec, containers: [{ ...first, resources, ...more }, ...rest] },
+  });
+}
+
+const web = (name: string) => node.api.status(name).containerStatuses?.[0];
+const condition = (name: string, type: string) => node.api.condition(name, type);
+const told = (name = 'web') => [...node.runtime.containers.values()].find((one) => one.name === name)?.resources;
+
+describe('a resize for which there is room', () => {
+  it('reaches the running container, which is not restarted, and is reported when it is done', async () => {
+    await running(burstable('a', '500m'));
+    const id = web('a')?.containerID;
+    resize('a', { requests: { cpu: '1' }, limits: { cpu: '2' } });
+    await node.clock.until(() => web('a')?.resources?.requests?.['cpu'] === '1');
+    expect(told()).toEqual({ cpuShares: 1024 });
+    expect(web('a')).toMatchObject({ containerID: id, restartCount: 0, allocatedResources: { cpu: '1' } });
+    await node.clock.until(() => condition('a', 'PodResizeInProgress') === undefined);
+    expect(node.api.status('a').observedGeneration).toBe(2);
+    expect(node.api.status('a').resize).toBeUndefined();
+    expect(node.recorder.reasons()).toEqual(expect.arrayContaining(['ResizeStarted', 'ResizeCompleted']));
+  });
+
+  it('is in progress until the runtime has taken it, and an error is said and tried again', async () => {
+    await running(burstable('a', '500m'));
+    node.runtime.failNext('updateContainerResources', 'device or resource busy');
+    resize('a', { requests: { cpu: '1' }, limits: { cpu: '2' } });
+    await node.clock.until(() => condition('a', 'PodResizeInProgress')?.reason === 'Error');
+    expect(condition('a', 'PodResizeInProgress')?.message).toBe(
+      'rpc error: code = Unknown desc = device or resource busy',
+    );
+    expect(node.api.status('a').resize).toBe('InProgress');
+    expect(web('a')?.resources?.requests?.['cpu']).toBe('500m');
+    expect(web('a')?.allocatedResources?.['cpu']).toBe('1');
+    await node.clock.until(() => condition('a', 'PodResizeInProgress') === undefined, 10_000);
+    expect(web('a')?.resources?.requests?.['cpu']).toBe('1');
+    expect(node.recorder.of('ResizeError')[0]).toContain(
+      '"error":"rpc error: code = Unknown desc = device or resource',
+    );
+  });
+
+  it('restarts the container where its policy wants that, and only once', async () => {
+    const resizePolicy = [{ resourceName: 'cpu', restartPolicy: 'RestartContainer' }];
+    await running(burstable('a', '500m', { resizePolicy }));
+    resize('a', { requests: { cpu: '1' }, limits: { cpu: '2' } });
+    await node.clock.until(() => web('a')?.restartCount === 1 && web('a')?.state?.running !== undefined, 60_000);
+    expect(node.recorder.of('Killing')).toContain('Container web resize requires restart');
+    expect(web('a')?.resources?.requests?.['cpu']).toBe('1');
+    await node.clock.advance(60_000);
+    expect(web('a')?.restartCount).toBe(1);
+    expect(condition('a', 'PodResizeInProgress')).toBeUndefined();
+    expect(told()).toBeUndefined();
+  });
+
+  it('does not bring a memory limit below what is in use, and does so when less is', async () => {
+    await running(burstable('a', '500m', {}, '1Gi'));
+    const id = [...node.runtime.containers.keys()][0] ?? '';
+    node.cgroups.memory.set(id, 600 * 1024 ** 2);
+    resize('a', { requests: { cpu: '500m' }, limits: { cpu: '2', memory: '512Mi' } });
+    await node.clock.until(() => condition('a', 'PodResizeInProgress')?.reason === 'Error');
+    expect(condition('a', 'PodResizeInProgress')?.message).toBe(
+      'attempting to set container "web" memory limit (536870912) below current usage (629145600)',
+    );
+    expect(told()).toBeUndefined();
+    node.cgroups.memory.set(id, 100);
+    await node.clock.until(() => web('a')?.resources?.limits?.['memory'] === '512Mi', 60_000);
+    expect(told()).toEqual({ memoryLimitBytes: 512 * 1024 ** 2 });
+  });
+
+  it('lets a container in back-off start at once with what it got', async () => {
+    await running(burstable('a', '500m'));
+    for (let round = 0; round < 3; round++) {
+      node.runtime.exit('web', 137);
+      await node.clock.until(() => node.runtime.running('web') !== undefined, 120_000);
+      await settle();
+    }
+    node.runtime.exit('web', 137);
+    await node.clock.until(() => web('a')?.state?.waiting?.reason === 'CrashLoopBackOff');
+    const before = node.clock.now();
+    resize('a', { requests: { cpu: '1' }, limits: { cpu: '2' } });
+    await node.clock.until(() => node.runtime.running('web') !== undefined, 60_000);
+    expect(node.clock.now() - before).toBeLessThan(1_000);
+    expect(web('a')?.resources?.requests?.['cpu']).toBe('1');
+  });
+});
+
+describe('a resize for which there is no room', () => {
+  it('is Deferred, leaves the container alone, and is granted when another pod goes', async () => {
+    await running(burstable('a', '500m'));
+    await running(burstable('b', '1'));
+    resize('a', { requests: { cpu: '1500m' }, limits: { cpu: '2' } });
+    await node.clock.until(() => condition('a', 'PodResizePending') !== undefined);
+    expect(condition('a', 'PodResizePending')).toMatchObject({
+      status: 'True',
+      reason: 'Deferred',
+      message: "Node didn't have enough resource: cpu, requested: 1500, used: 1000, capacity: 2000",
+    });
+    expect(node.api.status('a').resize).toBe('Deferred');
+    expect(web('a')).toMatchObject({ allocatedResources: { cpu: '500m' }, resources: { requests: { cpu: '500m' } } });
+    expect(node.recorder.of('ResizeDeferred')).toHaveLength(1);
+    node.api.delete('b', 0);
+    await node.clock.until(() => web('a')?.resources?.requests?.['cpu'] === '1500m', 60_000);
+    await node.clock.until(() => condition('a', 'PodResizePending') === undefined);
+    expect(node.recorder.of('ResizeDeferred')).toHaveLength(1);
+  });
+
+  it('is granted when another pod is made smaller', async () => {
+    await running(burstable('a', '500m'));
+    await running(burstable('b', '1500m'));
+    resize('a', { requests: { cpu: '1' }, limits: { cpu: '2' } });
+    await node.clock.until(() => condition('a', 'PodResizePending')?.reason === 'Deferred');
+    resize('b', { requests: { cpu: '1' }, limits: { cpu: '2' } });
+    await node.clock.until(() => web('a')?.resources?.requests?.['cpu'] === '1', 60_000);
+  });
+
+  it('keeps its place: a new pod is judged by what others were promised, not by what they ask for', async () => {
+    await running(burstable('a', '500m'));
+    await running(burstable('b', '1'));
+    resize('a', { requests: { cpu: '1500m' }, limits: { cpu: '2' } });
+    await node.clock.until(() => condition('a', 'PodResizePending')?.reason === 'Deferred');
+    expect(node.agent.activePods().map(({ spec }) => spec.containers[0]?.resources?.requests?.['cpu'])).toEqual([
+      '500m',
+      '1',
+    ]);
+  });
+
+  it('is Infeasible when the node could never hold it, and taken back when the user does', async () => {
+    await running(burstable('a', '500m'));
+    resize('a', { requests: { cpu: '3' }, limits: { cpu: '4' } });
+    await node.clock.until(() => condition('a', 'PodResizePending')?.reason === 'Infeasible');
+    expect(condition('a', 'PodResizePending')?.message).toBe(
+      "Node didn't have enough capacity: cpu, requested: 3000, capacity: 2000",
+    );
+    expect(node.api.status('a').observedGeneration).toBe(2);
+    resize('a', { requests: { cpu: '500m' }, limits: { cpu: '2' } });
+    await node.clock.until(() => condition('a', 'PodResizePending') === undefined);
+    expect(told()).toBeUndefined();
+  });
+});
+
+describe('an agent that is killed', () => {
+  it('keeps a pod at what it was promised, whatever it asks for by then', async () => {
+    await running(burstable('a', '500m'));
+    await running(burstable('b', '1'));
+    resize('a', { requests: { cpu: '1500m' }, limits: { cpu: '2' } });
+    await node.clock.until(() => condition('a', 'PodResizePending')?.reason === 'Deferred');
+    await node.clock.advance(2_000);
+    await node.restartAgent();
+    await node.clock.advance(5_000);
+    expect(web('a')).toMatchObject({ restartCount: 0, allocatedResources: { cpu: '500m' } });
+    expect(condition('a', 'PodResizePending')?.reason).toBe('Deferred');
+    expect(told()).toBeUndefined();
+  });
+
+  it('between the promise and the runtime finishes what was promised', async () => {
+    await running(burstable('a', '500m'));
+    node.runtime.failNext('updateContainerResources', 'busy');
+    resize('a', { requests: { cpu: '1' }, limits: { cpu: '2' } });
+    await node.clock.until(() => condition('a', 'PodResizeInProgress')?.reason === 'Error');
+    expect(told()).toBeUndefined();
+    await node.restartAgent();
+    await node.clock.until(() => told() !== undefined, 30_000);
+    expect(told()).toEqual({ cpuShares: 1024 });
+    expect(web('a')?.restartCount).toBe(0);
+  });
+
+  it('writes the promise before it acts on it, and forgets pods that are gone', async () => {
+    await running(burstable('a', '500m'));
+    resize('a', { requests: { cpu: '1' }, limits: { cpu: '2' } });
+    await node.clock.until(() => told() !== undefined);
+    expect(written.some((text) => text.includes('"requests":{"cpu":"1"}'))).toBe(true);
+    node.api.delete('a', 0);
+    await node.clock.until(() => !node.api.has('a'), 60_000);
+    await node.clock.advance(2_000);
+    expect(JSON.parse(file ?? '{}')).toMatchObject({ pods: {} });
+    expect(Object.keys((JSON.parse(file ?? '{}') as { pods: object }).pods)).toEqual([]);
+  });
+
+  it('whose checkpoint is broken says so, and goes by what was reported', async () => {
+    await running(burstable('a', '500m'));
+    await running(burstable('b', '1'));
+    resize('a', { requests: { cpu: '1500m' }, limits: { cpu: '2' } });
+    await node.clock.until(() => condition('a', 'PodResizePending')?.reason === 'Deferred');
+    node.killAgent();
+    file = '{"version":1,';
+    await node.restartAgent();
+    await node.clock.advance(5_000);
+    expect(web('a')?.allocatedResources).toEqual({ cpu: '500m' });
+    expect(told()).toBeUndefined();
+  });
+});
+
+it('writes nothing for pods that ask for nothing', async () => {
+  await running(makePod('plain'));
+  await node.clock.advance(10_000);
+  expect(written).toEqual([]);
+});
