@@ -3,6 +3,7 @@
 
 import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
+import { readFileIfExists, writeFileAtomic } from '../lib/atomic.ts';
 import { systemClock } from '../lib/clock.ts';
 import { errorMessage, UserError } from '../lib/errors.ts';
 import type { Exec } from '../lib/exec.ts';
@@ -138,6 +139,7 @@ export async function runAgent(options: AgentOptions, signal: AbortSignal): Prom
     memoryCapacityBytes: facts.memoryBytes,
     onChange: () => node?.wake(),
   });
+  const allocationsFile = join(options.rootDir, 'allocated_pods_state');
   const pods = createPodsAgent({
     runtime,
     cgroups,
@@ -148,6 +150,10 @@ export async function runAgent(options: AgentOptions, signal: AbortSignal): Prom
     probes,
     sources: cluster.sources,
     onPodGone: () => cluster.podGone(),
+    allocations: {
+      initial: await readFileIfExists(allocationsFile),
+      save: (text) => writeFileAtomic(allocationsFile, text, 0o600),
+    },
     clock,
     tracer,
     node: { name: nodeName, hostIPs: () => nodeIPs, allocatable: () => allocatable },
@@ -155,6 +161,8 @@ export async function runAgent(options: AgentOptions, signal: AbortSignal): Prom
       serializeImagePulls: config.serializeImagePulls,
       maxParallelImagePulls: config.maxParallelImagePulls ?? 0,
       resyncMs: config.syncFrequency,
+      cpuCFSQuota: config.cpuCFSQuota,
+      cpuCFSQuotaPeriodUs: config.cpuCFSQuotaPeriod * 1000,
       admit: [
         eviction.admit,
         ...createAdmission({
