@@ -6,6 +6,7 @@ import { errorMessage, UserError } from '../lib/errors.ts';
 import { agentCommand } from './commands/agent.ts';
 import { apiserverCommand } from './commands/apiserver.ts';
 import { controlplaneCommand } from './commands/controlplane.ts';
+import { csiDriverCommand } from './commands/csi-driver.ts';
 import { demoCommand } from './commands/demo.ts';
 import { kubeconfigCommand } from './commands/kubeconfig.ts';
 import { downCommand, upCommand } from './commands/lab.ts';
@@ -25,6 +26,7 @@ export function buildProgram(): Command {
     downCommand(),
     agentCommand(),
     apiserverCommand(),
+    csiDriverCommand(),
     kubeconfigCommand(),
     traceCommand(),
   ]) {

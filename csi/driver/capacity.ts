@@ -1,0 +1,101 @@
+// How large a volume becomes, and how much room there is for more. All figures are bytes. Pure.
+
+import type { CapacityRange__Output } from '../../proto/gen/csi/v1/CapacityRange.ts';
+import type { Capability } from './capability.ts';
+import { DriverError, invalid } from './errors.ts';
+
+const KiB = 1024;
+const MiB = 1024 * KiB;
+const GiB = 1024 * MiB;
+
+/** Capacities are whole pages: a loop device ends at the last whole block of its file. */
+const UNIT = 4 * KiB;
+export const DEFAULT_CAPACITY = GiB;
+/** ext4 files, which volumes are, end at 16 TiB. */
+export const MAX_CAPACITY = 16 * 1024 * GiB - UNIT;
+
+/** Smallest that works: mkfs.xfs refuses less than 300 MiB, and an ext4 below 1 MiB has no room for its journal. */
+const MIN_CAPACITY: Readonly<Record<'block' | 'ext4' | 'xfs', number>> = {
+  block: MiB,
+  ext4: 2 * MiB,
+  xfs: 300 * MiB,
+};
+
+export interface Range {
+  /** 0: no lower bound. */
+  readonly required: number;
+  /** 0: no upper bound. */
+  readonly limit: number;
+}
+
+/** Throws INVALID_ARGUMENT for a range that says nothing or contradicts itself. */
+export function parseRange(raw: CapacityRange__Output | null | undefined): Range | undefined {
+  if (raw === null || raw === undefined) return undefined;
+  const [required, limit] = [Number(raw.required_bytes), Number(raw.limit_bytes)];
+  if (required < 0 || limit < 0) throw invalid('capacity_range is negative');
+  if (required === 0 && limit === 0) throw invalid('capacity_range has neither required_bytes nor limit_bytes');
+  if (limit !== 0 && limit < required) throw invalid('capacity_range: limit_bytes is below required_bytes');
+  return { required, limit };
+}
+
+export function minimumCapacity(capabilities: readonly Capability[]): number {
+  return Math.max(UNIT, ...capabilities.map((each) => MIN_CAPACITY[each.type === 'block' ? 'block' : each.fsType]));
+}
+
+export function roundUp(bytes: number): number {
+  return Math.ceil(bytes / UNIT) * UNIT;
+}
+
+/** Throws OUT_OF_RANGE when no whole page lies within the range. `atLeast` is the size of a source. */
+export function chooseCapacity(range: Range | undefined, minimum: number, atLeast = 0): number {
+  const required = range?.required ?? 0;
+  const floor = Math.max(roundUp(required), minimum, roundUp(atLeast));
+  const asked = range?.limit === undefined || range.limit === 0 ? MAX_CAPACITY : Math.min(range.limit, MAX_CAPACITY);
+  const limit = asked - (asked % UNIT);
+  if (floor > limit) {
+    throw new DriverError(
+      'OUT_OF_RANGE',
+      `at least ${floor} bytes are needed, and ${limit} are the most that is allowed`,
+    );
+  }
+  return required === 0 && atLeast === 0 ? Math.max(floor, Math.min(DEFAULT_CAPACITY, limit)) : floor;
+}
+
+/** Whether an existing volume of `bytes` is what a range asks for. */
+export function fitsRange(bytes: number, range: Range | undefined): boolean {
+  return range === undefined || (bytes >= range.required && (range.limit === 0 || bytes <= range.limit));
+}
+
+export type Expansion = { readonly kind: 'enough' } | { readonly kind: 'grow'; readonly bytes: number };
+
+/** Throws OUT_OF_RANGE: a volume never shrinks. */
+export function decideExpansion(current: number, range: Range): Expansion {
+  if (current >= range.required) {
+    if (range.limit !== 0 && current > range.limit) {
+      throw new DriverError(
+        'OUT_OF_RANGE',
+        `the volume has ${current} bytes, more than limit_bytes, and never shrinks`,
+      );
+    }
+    return { kind: 'enough' };
+  }
+  return { kind: 'grow', bytes: chooseCapacity(range, current) };
+}
+
+export interface Pool {
+  /** Free on the disk that holds the images. */
+  readonly freeBytes: number;
+  /** Most that all volumes together may promise; undefined: what the disk has. */
+  readonly poolBytes?: number;
+  /** Per volume and snapshot: what was promised, and what its file takes by now. */
+  readonly images: readonly { readonly capacityBytes: number; readonly allocatedBytes: number }[];
+}
+
+/** Room for new volumes. Sparse images are counted with what they were promised, not with what they take. */
+export function availableCapacity(pool: Pool): number {
+  const promised = pool.images.reduce((sum, each) => sum + each.capacityBytes, 0);
+  const due = pool.images.reduce((sum, each) => sum + Math.max(0, each.capacityBytes - each.allocatedBytes), 0);
+  const onDisk = pool.freeBytes - due;
+  const inPool = pool.poolBytes === undefined ? onDisk : pool.poolBytes - promised;
+  return Math.max(0, Math.min(onDisk, inPool));
+}

@@ -1,0 +1,102 @@
+// Filesystems on devices: what is there, making one, growing one, holding one still, and giving one to a group. Runs the
+// field's own tools; decides nothing about volumes.
+
+import { chmod, lchown, lstat, readdir } from 'node:fs/promises';
+import { join } from 'node:path';
+import { type Exec, execOk } from '../../lib/exec.ts';
+import type { FilesystemType } from './capability.ts';
+import { DriverError, precondition } from './errors.ts';
+
+/** What is on a device: a filesystem or anything else that blkid knows; undefined for a blank one. */
+export async function probeFilesystem(device: string, run: Exec): Promise<string | undefined> {
+  const result = await run('blkid', [
+    '--probe',
+    '--match-tag',
+    'TYPE',
+    '--match-tag',
+    'PTTYPE',
+    '--output',
+    'value',
+    device,
+  ]);
+  // 2: nothing is known to be there.
+  if (result.code === 2) return undefined;
+  if (result.code !== 0)
+    throw new DriverError('INTERNAL', `blkid ${device}: ${result.stderr.trim() || `exit ${result.code}`}`);
+  return result.stdout.trim().split('\n')[0];
+}
+
+const MKFS: Readonly<Record<FilesystemType, readonly string[]>> = {
+  // Inode tables are made when they are used; no blocks are kept for root.
+  ext4: ['-q', '-F', '-m', '0', '-E', 'lazy_itable_init=1,lazy_journal_init=1'],
+  xfs: ['-q', '-f', '-K'],
+};
+
+export async function makeFilesystem(type: FilesystemType, device: string, run: Exec): Promise<void> {
+  await execOk(`mkfs.${type}`, [...MKFS[type], device], {}, run);
+}
+
+/** Mount options that the kind of filesystem needs. A copy of an xfs volume has the original's UUID. Pure. */
+export function filesystemOptions(type: FilesystemType, group: string): readonly string[] {
+  return [...(type === 'xfs' ? ['nouuid'] : []), ...(group === '' ? [] : ['grpid'])];
+}
+
+/** Before it is mounted: only ext4 can. */
+export async function growUnmounted(device: string, run: Exec): Promise<void> {
+  // resize2fs wants to see a check of its own; 1: it mended something.
+  const check = await run('e2fsck', ['-f', '-p', device]);
+  if (check.code !== 0 && check.code !== 1) {
+    throw new DriverError('INTERNAL', `e2fsck ${device}: ${(check.stdout || check.stderr).trim()}`);
+  }
+  await execOk('resize2fs', [device], {}, run);
+}
+
+/**
+ * While it is mounted at `path`. Throws FAILED_PRECONDITION when the kernel does not allow it: ext4's online growth needs
+ * CAP_SYS_RESOURCE, which a container may lack.
+ */
+export async function growMounted(type: FilesystemType, device: string, path: string, run: Exec): Promise<void> {
+  if (type === 'xfs') {
+    await execOk('xfs_growfs', [path], {}, run);
+    return;
+  }
+  const result = await run('resize2fs', [device]);
+  if (result.code === 0) return;
+  const words = (result.stderr || result.stdout).trim();
+  if (/permission denied|operation not permitted/i.test(words)) {
+    throw precondition(
+      `ext4 cannot grow while it is mounted: the driver lacks CAP_SYS_RESOURCE; it grows when it is staged next. resize2fs says: ${words}`,
+    );
+  }
+  throw new DriverError('INTERNAL', `resize2fs ${device}: ${words}`);
+}
+
+/** Nothing is written to the filesystem until `thaw`, and all that was is on the device. */
+export async function freeze(path: string, run: Exec): Promise<void> {
+  await execOk('fsfreeze', ['--freeze', path], {}, run);
+}
+
+/** No error when it is not frozen. */
+export async function thaw(path: string, run: Exec): Promise<void> {
+  const result = await run('fsfreeze', ['--unfreeze', path]);
+  if (result.code === 0 || /invalid argument/i.test(result.stderr)) return;
+  throw new DriverError('INTERNAL', `fsfreeze ${path}: ${result.stderr.trim()}`);
+}
+
+export async function flushDevice(device: string, run: Exec): Promise<void> {
+  await execOk('blockdev', ['--flushbufs', device], {}, run);
+}
+
+/**
+ * Gives a mounted filesystem to a group: every file readable and writable by it, directories set so that new entries
+ * belong to it too. Links are not followed. Disk filesystems have no mount option that does this.
+ */
+export async function giveToGroup(path: string, gid: number): Promise<void> {
+  const status = await lstat(path);
+  if (status.gid !== gid) await lchown(path, status.uid, gid);
+  if (status.isSymbolicLink()) return;
+  const wanted = (status.mode & 0o7777) | (status.isDirectory() ? 0o2770 : 0o660);
+  if ((status.mode & 0o7777) !== wanted || status.gid !== gid) await chmod(path, wanted);
+  if (!status.isDirectory()) return;
+  for (const name of await readdir(path)) await giveToGroup(join(path, name), gid);
+}

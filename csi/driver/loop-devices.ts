@@ -1,0 +1,100 @@
+// Loop devices: which images are attached to which, attaching, growing and detaching. Reads sysfs, changes things
+// through losetup. Knows nothing about volumes.
+
+import { mkdir, readdir, readFile } from 'node:fs/promises';
+import { basename } from 'node:path';
+import { isErrno } from '../../lib/errors.ts';
+import { type Exec, execOk } from '../../lib/exec.ts';
+import { DriverError } from './errors.ts';
+
+export interface LoopDevice {
+  /** /dev/loopN */
+  readonly device: string;
+  /** Of the image; the kernel marks one that was removed. */
+  readonly image: string;
+  readonly deleted: boolean;
+  readonly readonly: boolean;
+}
+
+const BLOCK = '/sys/block';
+const DELETED = ' (deleted)';
+
+async function attribute(path: string): Promise<string | undefined> {
+  try {
+    return (await readFile(path, 'utf8')).replace(/\n$/, '');
+  } catch (error) {
+    // Not attached, or detached at this moment.
+    if (isErrno(error, 'ENOENT', 'ENODEV', 'ENXIO')) return undefined;
+    throw error;
+  }
+}
+
+/** Every attached loop device of the machine. */
+export async function listLoopDevices(): Promise<readonly LoopDevice[]> {
+  const names = (await readdir(BLOCK)).filter((name) => /^loop\d+$/.test(name));
+  const found = await Promise.all(
+    names.map(async (name): Promise<LoopDevice | undefined> => {
+      const file = await attribute(`${BLOCK}/${name}/loop/backing_file`);
+      if (file === undefined || file === '') return undefined;
+      const deleted = file.endsWith(DELETED);
+      const readonly = (await attribute(`${BLOCK}/${name}/ro`)) === '1';
+      return { device: `/dev/${name}`, image: deleted ? file.slice(0, -DELETED.length) : file, deleted, readonly };
+    }),
+  );
+  return found.filter((each) => each !== undefined);
+}
+
+/** Which kinds of failure `losetup --find --show` has, from its words. Pure. */
+export function attachFailure(words: string): 'no device left' | { readonly lost: string } | 'other' {
+  const lost = /device node (\/dev\/loop\d+) \((\d+):(\d+)\) is lost/.exec(words);
+  if (lost?.[1] !== undefined) return { lost: lost[1] };
+  return /(cannot find an unused loop device|could not find any free loop device|no free loop device)/i.test(words)
+    ? 'no device left'
+    : 'other';
+}
+
+const LOOP_MAJOR = '7';
+
+/**
+ * Attaches an image to a free loop device and returns that. Throws RESOURCE_EXHAUSTED when there is none, with what can
+ * be done about it.
+ */
+export async function attachLoop(image: string, readonly: boolean, run: Exec): Promise<string> {
+  const args = ['--find', '--show', ...(readonly ? ['--read-only'] : []), image];
+  for (let attempt = 0; ; attempt++) {
+    const result = await run('losetup', args);
+    if (result.code === 0) return result.stdout.trim();
+    const words = result.stderr.trim();
+    const failure = attachFailure(words);
+    if (failure === 'no device left') {
+      throw new DriverError(
+        'RESOURCE_EXHAUSTED',
+        `no loop device is free for ${basename(image)}: detach some (losetup -a), or allow more (max_loop of the loop module). losetup says: ${words}`,
+      );
+    }
+    // The kernel knows the device, and /dev (a container's own) does not: make its node.
+    if (failure !== 'other' && attempt === 0) {
+      await mkdir('/dev', { recursive: true });
+      await execOk(
+        'mknod',
+        ['-m', '0600', failure.lost, 'b', LOOP_MAJOR, failure.lost.slice('/dev/loop'.length)],
+        {},
+        run,
+      );
+      continue;
+    }
+    throw new DriverError('INTERNAL', `losetup ${args.join(' ')}: ${words}`);
+  }
+}
+
+/** Tells the kernel that the image has grown. */
+export async function refreshLoop(device: string, run: Exec): Promise<void> {
+  await execOk('losetup', ['--set-capacity', device], {}, run);
+}
+
+/** No error when it is detached already. While a mount uses it, the kernel detaches it with the last user. */
+export async function detachLoop(device: string, run: Exec): Promise<void> {
+  const result = await run('losetup', ['--detach', device]);
+  if (result.code === 0 || /no such device/i.test(result.stderr)) return;
+  throw new DriverError('INTERNAL', `losetup --detach ${device}: ${result.stderr.trim()}`);
+}

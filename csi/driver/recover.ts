@@ -1,0 +1,74 @@
+// After a start: what was written down is held against what the mount table and the loop devices say. What is no longer
+// true is marked as not done, so that the next call does it again; what nobody can use any more is released.
+
+import { thaw } from './filesystems.ts';
+import { detachLoop, type LoopDevice, listLoopDevices } from './loop-devices.ts';
+import { loopOf, type Mount, mountAt, readMounts } from './mounts.ts';
+import type { NodeRecord } from './records.ts';
+import type { Driver } from './work.ts';
+
+export interface Reality {
+  readonly mounts: readonly Mount[];
+  /** Of the one volume's image. */
+  readonly loops: readonly LoopDevice[];
+}
+
+function isMounted(path: string, reality: Reality): boolean {
+  const mount = mountAt(reality.mounts, path);
+  if (mount === undefined) return false;
+  const device = loopOf(mount);
+  return reality.loops.some((loop) => loop.device === device);
+}
+
+/** The record with every "done" that is not so any more taken back. Pure. */
+export function reconcile(record: NodeRecord, reality: Reality): NodeRecord {
+  const { staging, frozen: _thawed, ...rest } = record;
+  const stands =
+    staging !== undefined &&
+    (staging.capability.type === 'mount'
+      ? isMounted(staging.path, reality)
+      : reality.loops.some((loop) => loop.readonly === staging.readonly));
+  return {
+    ...rest,
+    ...(staging === undefined ? {} : { staging: { ...staging, done: staging.done && stands } }),
+    publications: record.publications.map((each) => ({ ...each, done: each.done && isMounted(each.target, reality) })),
+  };
+}
+
+/** Loop devices of the driver's images that no record speaks of and nothing has mounted. Pure. */
+export function leftoverLoops(
+  loops: readonly LoopDevice[],
+  mounts: readonly Mount[],
+  images: { readonly directory: string; readonly used: ReadonlySet<string> },
+): readonly LoopDevice[] {
+  const mounted = new Set(mounts.map(loopOf));
+  return loops.filter(
+    (loop) =>
+      loop.image.startsWith(`${images.directory}/`) && !images.used.has(loop.image) && !mounted.has(loop.device),
+  );
+}
+
+export async function recover(driver: Driver): Promise<void> {
+  const { store, exec, log } = driver;
+  for (const record of store.allOnNode()) {
+    // Before anything else looks at it: whoever touches a frozen filesystem waits for ever.
+    if (record.frozen === true && record.staging !== undefined) {
+      await thaw(record.staging.path, exec);
+      log('warn', 'a filesystem was frozen when the driver ended', { volume: record.volumeId });
+    }
+  }
+  const [mounts, loops] = [await readMounts(), await listLoopDevices()];
+  for (const record of store.allOnNode()) {
+    const image = store.volumeImage(record.volumeId);
+    const own = loops.filter((loop) => loop.image === image && !loop.deleted);
+    const now = reconcile(record, { mounts, loops: own });
+    if (JSON.stringify(now) === JSON.stringify(record)) continue;
+    await store.putOnNode(now);
+    log('info', 'what a volume had on this node is gone or was not finished', { volume: record.volumeId });
+  }
+  const used = new Set(store.allOnNode().map((record) => store.volumeImage(record.volumeId)));
+  for (const loop of leftoverLoops(loops, mounts, { directory: store.stateDir, used })) {
+    await detachLoop(loop.device, exec);
+    log('info', 'a loop device that nothing uses is detached', { device: loop.device, image: loop.image });
+  }
+}

@@ -1,0 +1,149 @@
+// The gRPC side: services on a unix socket, each call through secrets' check, faults, handler and call log, every failure as
+// a status with words. Decides nothing about volumes.
+
+import { lstat, rm } from 'node:fs/promises';
+import { connect } from 'node:net';
+import {
+  type handleUnaryCall,
+  type Server,
+  ServerCredentials,
+  type ServerUnaryCall,
+  type ServiceDefinition,
+  type sendUnaryData,
+  status,
+  type UntypedServiceImplementation,
+} from '@grpc/grpc-js';
+import { errorMessage, isErrno, UserError } from '../../lib/errors.ts';
+import type { CallRecord } from './call-log.ts';
+import { type DriverCode, DriverError } from './errors.ts';
+import type { Faults } from './faults.ts';
+import { type Driver, Work } from './work.ts';
+
+export interface Served {
+  readonly driver: Driver;
+  readonly faults: Faults;
+  readonly record?: (call: CallRecord) => Promise<void>;
+}
+
+type AnyHandler = (request: never, work: Work) => Promise<unknown>;
+
+/** The volume, snapshot or name that a request is about; for faults that are about one. */
+function subjectOf(request: object): string {
+  for (const field of ['volume_id', 'source_volume_id', 'snapshot_id', 'name']) {
+    const value: unknown = Reflect.get(request, field);
+    if (typeof value === 'string' && value !== '') return value;
+  }
+  return '';
+}
+
+function checkSecrets(driver: Driver, method: string, request: object): void {
+  const required = driver.options.requiredSecrets?.[method];
+  if (required === undefined) return;
+  const given: unknown = Reflect.get(request, 'secrets');
+  for (const [key, value] of Object.entries(required)) {
+    const got: unknown = typeof given === 'object' && given !== null ? Reflect.get(given, key) : undefined;
+    if (got === undefined) throw new DriverError('UNAUTHENTICATED', `${method} needs the secret "${key}"`);
+    if (got !== value)
+      throw new DriverError('UNAUTHENTICATED', `the secret "${key}" of ${method} is not the right one`);
+  }
+}
+
+/** gRPC's form of one method. */
+function unary(served: Served, method: string, handler: AnyHandler): handleUnaryCall<object, object> {
+  const { driver, faults } = served;
+  const answer = async (request: object): Promise<object> => {
+    const point = await faults.open(method, subjectOf(request));
+    await point.before();
+    checkSecrets(driver, method, request);
+    // The request is of the handler's type: both come from one entry of the service definition.
+    const response: unknown = await Reflect.apply(handler, undefined, [request, new Work(driver, point)]);
+    await point.after();
+    return typeof response === 'object' && response !== null ? response : {};
+  };
+  return (call: ServerUnaryCall<object, object>, reply: sendUnaryData<object>) => {
+    const at = driver.clock.now();
+    const began = driver.clock.monotonic();
+    const done = async (code: DriverCode | 'OK', message?: string): Promise<void> => {
+      const durationMs = driver.clock.monotonic() - began;
+      const words = message === undefined ? {} : { message };
+      driver.log(code === 'OK' ? 'debug' : 'info', `${method}: ${code}`, { ...words, ms: Math.round(durationMs) });
+      try {
+        await served.record?.({ at, method, request: call.request, code, ...words, durationMs });
+      } catch (error) {
+        driver.log('error', 'the call log cannot be written', { error: errorMessage(error) });
+      }
+    };
+    void answer(call.request).then(
+      async (response) => {
+        await done('OK');
+        reply(null, response);
+      },
+      async (error: unknown) => {
+        const code = error instanceof DriverError ? error.code : 'INTERNAL';
+        const message = errorMessage(error) || 'no words';
+        if (!(error instanceof DriverError)) driver.log('error', `${method} failed`, { error: message });
+        await done(code, message);
+        reply({ code: status[code], details: message });
+      },
+    );
+  };
+}
+
+export function addService(
+  server: Server,
+  served: Served,
+  definition: ServiceDefinition,
+  service: Readonly<Record<string, AnyHandler>>,
+): void {
+  const methods: UntypedServiceImplementation = {};
+  for (const [name, handler] of Object.entries(service)) methods[name] = unary(served, name, handler);
+  server.addService(definition, methods);
+}
+
+/** Whether somebody answers on the socket. */
+function answers(path: string): Promise<boolean> {
+  return new Promise((resolve) => {
+    const socket = connect(path);
+    socket.once('connect', () => {
+      socket.destroy();
+      resolve(true);
+    });
+    socket.once('error', () => resolve(false));
+  });
+}
+
+/** Removes a socket that a driver which was killed left. Rejects with UserError when it is in use, or is no socket. */
+async function clearSocket(path: string): Promise<void> {
+  try {
+    if (!(await lstat(path)).isSocket()) throw new UserError(`${path} is there and is no socket`);
+  } catch (error) {
+    if (isErrno(error, 'ENOENT')) return;
+    throw error;
+  }
+  if (await answers(path)) throw new UserError(`another process serves on ${path}`);
+  await rm(path, { force: true });
+}
+
+export async function listen(server: Server, path: string): Promise<void> {
+  await clearSocket(path);
+  await new Promise<void>((resolve, reject) => {
+    server.bindAsync(`unix:${path}`, ServerCredentials.createInsecure(), (error) => {
+      if (error === null) resolve();
+      else reject(new UserError(`cannot listen on ${path}: ${error.message}`));
+    });
+  });
+}
+
+/** Lets calls end for `graceMs`, then cuts them off. */
+export async function close(server: Server, driver: Pick<Driver, 'clock'>, graceMs: number): Promise<void> {
+  await new Promise<void>((resolve) => {
+    const timer = driver.clock.after(graceMs, () => {
+      server.forceShutdown();
+      resolve();
+    });
+    server.tryShutdown(() => {
+      timer.cancel();
+      resolve();
+    });
+  });
+}
