@@ -1,0 +1,72 @@
+// Whether the pod may use the claim that its volume names, and which PersistentVolume is behind it: the kubelet's
+// checks and words. Pure.
+
+import type { PersistentVolume, PersistentVolumeClaim } from 'kubernetes-types/core/v1';
+import type { Pod, Stored } from '../../client/types.ts';
+import type { Volume } from './volume-type.ts';
+
+export type Claim = Stored<PersistentVolumeClaim>;
+export type PV = Stored<PersistentVolume>;
+
+export interface ClaimReference {
+  readonly namespace: string;
+  readonly name: string;
+  /** The claim is the pod's own (a generic ephemeral volume). */
+  readonly ownedByPod: boolean;
+  readonly readOnly: boolean;
+}
+
+export function claimReference(pod: Pod, volume: Volume): ClaimReference {
+  const { namespace, name } = pod.metadata;
+  if (volume.ephemeral !== undefined) {
+    return { namespace, name: `${name}-${volume.name}`, ownedByPod: true, readOnly: false };
+  }
+  const { claimName = '', readOnly = false } = volume.persistentVolumeClaim ?? {};
+  return { namespace, name: claimName, ownedByPod: false, readOnly };
+}
+
+/** The name of the PersistentVolume. Throws an Error that says why the pod cannot use the claim. */
+export function boundVolumeName(pod: Pod, reference: ClaimReference, claim: Claim | undefined): string {
+  const { namespace, name } = reference;
+  if (claim === undefined) throw new Error(`persistentvolumeclaim "${name}" not found`);
+  if (reference.ownedByPod && !isOwnedBy(claim, pod)) {
+    const of = `pod ${pod.metadata.namespace}/${pod.metadata.name}`;
+    throw new Error(`PVC ${namespace}/${name} was not created for ${of} (pod is not owner)`);
+  }
+  if (claim.metadata.deletionTimestamp !== undefined) throw new Error('PVC is being deleted');
+  const volumeName = claim.spec?.volumeName ?? '';
+  if (claim.status?.phase !== 'Bound' || volumeName === '') throw new Error('PVC is not bound');
+  return volumeName;
+}
+
+function isOwnedBy(claim: Claim, pod: Pod): boolean {
+  const controller = claim.metadata.ownerReferences?.find((owner) => owner.controller === true);
+  return controller?.uid === pod.metadata.uid;
+}
+
+/** Throws an Error when the volume is not this claim's. */
+export function checkBinding(claim: Claim, volumeName: string, volume: PV | undefined): PV {
+  if (volume === undefined) throw new Error(`persistentvolume "${volumeName}" not found`);
+  const bound = volume.spec?.claimRef;
+  if (bound === undefined) throw new Error(`PV ${volumeName} has no claimRef`);
+  if (bound.uid !== claim.metadata.uid) {
+    throw new Error(
+      `PV ${volumeName} is bound to another claim: PV.Spec.ClaimRef.UID ${bound.uid} is not the same as PVC UID ${claim.metadata.uid}`,
+    );
+  }
+  return volume;
+}
+
+/** Throws an Error when containers use the volume the other way than its volumeMode says. */
+export function checkUse(pod: Pod, volume: Volume, mode: string | undefined): void {
+  const { initContainers = [], containers, ephemeralContainers = [] } = pod.spec;
+  const all = [...initContainers, ...containers, ...ephemeralContainers];
+  const mounted = all.some(({ volumeMounts = [] }) => volumeMounts.some(({ name }) => name === volume.name));
+  const mapped = all.some(({ volumeDevices = [] }) => volumeDevices.some(({ name }) => name === volume.name));
+  if (mode === 'Block' && mounted) {
+    throw new Error(`volume ${volume.name} has volumeMode Block, but is specified in volumeMounts`);
+  }
+  if (mode !== 'Block' && mapped) {
+    throw new Error(`volume ${volume.name} has volumeMode Filesystem, but is specified in volumeDevices`);
+  }
+}

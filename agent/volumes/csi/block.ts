@@ -1,0 +1,45 @@
+// A block volume's device for one pod: bound into the volume's own map, where each pod's use is seen, and linked below
+// the pod's directory, where containers get it from. As the kubelet maps devices, without its loop device.
+
+import { mkdirSync, readlinkSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { dirname } from 'node:path';
+import { isErrno } from '../../../lib/errors.ts';
+import type { Mounter } from '../../ports/mounter.ts';
+import { mountAt } from '../mountinfo.ts';
+import { removeEmpty } from './notes.ts';
+
+export interface DevicePlace {
+  /** The device as the driver published it, or as a local volume has it. */
+  readonly target: string;
+  readonly globalMap: string;
+  readonly podMap: string;
+}
+
+function linkOf(path: string): string | undefined {
+  try {
+    return readlinkSync(path);
+  } catch (error) {
+    if (isErrno(error, 'ENOENT', 'EINVAL')) return undefined;
+    throw error;
+  }
+}
+
+/** Idempotent, also after a crash half-way. */
+export async function mapDevice({ target, globalMap, podMap }: DevicePlace, mounter: Mounter): Promise<void> {
+  mkdirSync(dirname(globalMap), { recursive: true, mode: 0o750 });
+  writeFileSync(globalMap, '', { flag: 'a', mode: 0o640 });
+  if (mountAt(await mounter.list(), globalMap) === undefined) {
+    await mounter.mount({ source: target, target: globalMap, options: ['bind'] });
+  }
+  if (linkOf(podMap) === target) return;
+  mkdirSync(dirname(podMap), { recursive: true, mode: 0o750 });
+  rmSync(podMap, { force: true });
+  symlinkSync(target, podMap);
+}
+
+export async function unmapDevice({ globalMap, podMap }: DevicePlace, mounter: Mounter): Promise<void> {
+  rmSync(podMap, { force: true });
+  removeEmpty(dirname(podMap));
+  await mounter.unmount(globalMap);
+  rmSync(globalMap, { force: true });
+}

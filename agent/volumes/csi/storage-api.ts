@@ -1,0 +1,95 @@
+// The StorageObjects port over the API server: claims and volumes read fresh, CSIDrivers from a copy that is watched
+// from the first use on, single objects followed while somebody waits for them.
+
+import type { PersistentVolume, PersistentVolumeClaim } from 'kubernetes-types/core/v1';
+import type { CSIDriver, VolumeAttachment } from 'kubernetes-types/storage/v1';
+import type { ApiClient } from '../../../client/api.ts';
+import { isNotFound } from '../../../client/errors.ts';
+import { resourcePath } from '../../../client/paths.ts';
+import { Reflector } from '../../../client/reflector.ts';
+import type { Identified } from '../../../client/store.ts';
+import type { Stored } from '../../../client/types.ts';
+import type { Clock } from '../../../lib/clock.ts';
+import { errorMessage } from '../../../lib/errors.ts';
+import type { StorageObjects } from '../../ports/storage.ts';
+
+const STORAGE = 'storage.k8s.io/v1';
+/** How long a volume waits for the first list of CSIDrivers. */
+const FIRST_LIST_MS = 10_000;
+
+export interface StorageApiOptions {
+  readonly client: Pick<ApiClient, 'get' | 'list' | 'watch' | 'patch'>;
+  readonly clock: Clock;
+  readonly onTrouble: (message: string) => void;
+}
+
+export function createStorageApi(options: StorageApiOptions, signal: AbortSignal): StorageObjects {
+  const { client, clock, onTrouble } = options;
+  let drivers: Reflector<Stored<CSIDriver>> | undefined;
+
+  async function read<T>(path: string): Promise<T | undefined> {
+    try {
+      return await client.get<T>(path);
+    } catch (error) {
+      if (isNotFound(error)) return undefined;
+      throw error;
+    }
+  }
+
+  function reflect<T extends Identified>(path: string, name: string | undefined, until: AbortSignal): Reflector<T> {
+    const reflector = new Reflector<T>({
+      client,
+      path,
+      clock,
+      ...(name === undefined ? {} : { query: { fieldSelector: `metadata.name=${name}` } }),
+      onFailure: (error) =>
+        onTrouble(`cannot follow ${path}${name === undefined ? '' : `/${name}`}: ${errorMessage(error)}`),
+    });
+    void reflector.run(until);
+    return reflector;
+  }
+
+  function follow<T extends Identified>(
+    path: string,
+    name: string,
+    onState: (object: T | undefined) => void,
+    until: AbortSignal,
+  ): void {
+    const { store } = reflect<T>(path, name, AbortSignal.any([until, signal]));
+    store.onChange(() => {
+      if (!until.aborted) onState(store.list().find(({ metadata }) => metadata.name === name));
+    });
+  }
+
+  return {
+    claim: (namespace, name) =>
+      read<Stored<PersistentVolumeClaim>>(resourcePath('v1', 'persistentvolumeclaims', { namespace, name })),
+    volume: (name) => read<Stored<PersistentVolume>>(resourcePath('v1', 'persistentvolumes', { name })),
+    async csiDriver(name) {
+      drivers ??= reflect<Stored<CSIDriver>>(resourcePath(STORAGE, 'csidrivers'), undefined, signal);
+      const { store } = drivers;
+      if (!store.synced) {
+        const over = new AbortController();
+        const late = clock.sleep(FIRST_LIST_MS, AbortSignal.any([signal, over.signal])).catch(() => undefined);
+        await Promise.race([store.whenSynced(), late]);
+        over.abort();
+        if (!store.synced) throw new Error('CSIDrivers have not been read at least once');
+      }
+      return store.list().find(({ metadata }) => metadata.name === name);
+    },
+    followAttachment: (name, onState, until) =>
+      follow<Stored<VolumeAttachment>>(resourcePath(STORAGE, 'volumeattachments'), name, onState, until),
+    followClaim: (namespace, name, onState, until) =>
+      follow<Stored<PersistentVolumeClaim>>(
+        resourcePath('v1', 'persistentvolumeclaims', { namespace }),
+        name,
+        onState,
+        until,
+      ),
+    patchClaimStatus: (claim, status) => {
+      const { name, namespace = '', resourceVersion } = claim.metadata;
+      const path = resourcePath('v1', 'persistentvolumeclaims', { namespace, name, subresource: 'status' });
+      return client.patch<Stored<PersistentVolumeClaim>>(path, { metadata: { resourceVersion }, status }, 'merge');
+    },
+  };
+}
