@@ -13,7 +13,7 @@ import { deleteObject, deleteStored } from '../registry/delete.ts';
 import { listObjects } from '../registry/list.ts';
 import type { Caller, Registry, View, WriteOptions } from '../registry/registry.ts';
 import { finalizeRules } from '../registry/subresources/finalize.ts';
-import { bindPod, ephemeralContainersRules, evictPod, resizeRules } from '../registry/subresources/pods.ts';
+import { bindPod, ephemeralContainersRules, evictPod } from '../registry/subresources/pods.ts';
 import { scaleOf, updateScale } from '../registry/subresources/scale.ts';
 import { requestToken } from '../registry/subresources/token.ts';
 import { createWhenAdmitted, patchObject, statusRules, type UpdateRules, updateObject } from '../registry/write.ts';
@@ -229,11 +229,18 @@ export class ResourceHandler {
 
 function rulesOf(row: ResourceKind, subresource: string): UpdateRules | undefined {
   if (subresource === 'status') return statusRules(row);
+  const prepare = row.strategy.prepareSubresource?.[subresource];
+  if (prepare !== undefined) return ownRules(row, subresource, prepare);
   if (row.group !== '') return undefined;
   if (row.plural === 'pods' && subresource === 'ephemeralcontainers') return ephemeralContainersRules;
-  if (row.plural === 'pods' && subresource === 'resize') return resizeRules;
   if (row.plural === 'namespaces' && subresource === 'finalize') return finalizeRules;
   return undefined;
+}
+
+/** A subresource whose kind says itself what may change. */
+function ownRules(row: ResourceKind, subresource: string, prepare: UpdateRules['prepare']): UpdateRules {
+  const validate = row.strategy.validateSubresource?.[subresource] ?? (() => []);
+  return { subresource, prepare, validate };
 }
 
 /** Throws 403 for a node that creates another's Node object, or a pod that runs elsewhere. */

@@ -7,12 +7,8 @@ import { applyPodDefaults } from './defaults.ts';
 import { initialPodStatus } from './status.ts';
 import { podTable } from './table.ts';
 import { validatePod } from './validate.ts';
-import {
-  validateEphemeralContainersUpdate,
-  validatePodStatusUpdate,
-  validatePodUpdate,
-  validateResize,
-} from './validate-update.ts';
+import { prepareResize, validateResize } from './validate-resize.ts';
+import { validateEphemeralContainersUpdate, validatePodStatusUpdate, validatePodUpdate } from './validate-update.ts';
 
 export const pods = defineKind({
   group: '',
@@ -52,6 +48,7 @@ export const pods = defineKind({
     validateCreate: (object) => validatePod(podOf(object)),
     validateUpdate: (object, old) => validatePodUpdate(podOf(object), podOf(old)),
     validateStatusUpdate: (object, old) => validatePodStatusUpdate(podOf(object), podOf(old)),
+    prepareSubresource: { resize: prepareResize },
     validateSubresource: {
       ephemeralcontainers: (object, old) => validateEphemeralContainersUpdate(podOf(object), podOf(old)),
       resize: (object, old) => validateResize(podOf(object), podOf(old)),

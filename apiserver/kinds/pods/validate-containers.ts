@@ -103,7 +103,7 @@ function validateCommon(
   errors.push(...validateEnvFrom(`${field}.envFrom`, container.envFrom ?? []));
   errors.push(...validateMounts(field, container, around.volumes, ephemeral));
   errors.push(...validateResourceRequirements(`${field}.resources`, container.resources ?? {}, around.claims));
-  errors.push(...validateResizePolicy(`${field}.resizePolicy`, container));
+  errors.push(...validateResizePolicy(`${field}.resizePolicy`, container, around.spec.restartPolicy));
   errors.push(...validateSecurityContext(`${field}.securityContext`, container.securityContext, around.spec));
   return errors;
 }

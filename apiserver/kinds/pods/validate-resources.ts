@@ -138,10 +138,24 @@ export function validateResourceClaims(field: string, spec: PodSpec): FieldError
 
 const RESIZE_POLICIES = ['NotRequired', 'RestartContainer'];
 
-export function validateResizePolicy(field: string, container: Container): FieldError[] {
-  return (container.resizePolicy ?? []).flatMap((policy, index) => {
+/** `podPolicy`: a container that is never restarted cannot be restarted for a resize either. */
+export function validateResizePolicy(field: string, container: Container, podPolicy?: string): FieldError[] {
+  const policies = container.resizePolicy ?? [];
+  return policies.flatMap((policy, index) => {
     const at = `${field}[${index}]`;
     const errors: FieldError[] = [];
+    if (policies.findIndex(({ resourceName }) => resourceName === policy.resourceName) < index) {
+      errors.push({
+        type: 'FieldValueDuplicate',
+        field,
+        detail: `Duplicate value: ${JSON.stringify(policy.resourceName)}`,
+      });
+    }
+    if (podPolicy === 'Never' && container.restartPolicy === undefined && policy.restartPolicy === 'RestartContainer') {
+      errors.push(
+        invalid(`${at}.restartPolicy`, policy.restartPolicy, "must be 'NotRequired' when `restartPolicy` is 'Never'"),
+      );
+    }
     errors.push(...oneOf(`${at}.resourceName`, policy.resourceName, POD_RESOURCES));
     errors.push(...oneOf(`${at}.restartPolicy`, policy.restartPolicy, RESIZE_POLICIES));
     return errors;

@@ -1,10 +1,9 @@
 // What an update of a pod may change: nearly nothing, as a pod is never moulded, only replaced. One function per way
-// to update it: the pod itself, its status, its ephemeral containers, its resources.
+// to update it: the pod itself, its status, its ephemeral containers. Its resources are validate-resize.ts.
 
 import { forbidden, invalid } from '../field-errors.ts';
 import type { FieldError } from '../resource.ts';
 import { type Container, type Pod, type PodSpec, sameJson } from '../shapes.ts';
-import { qosClassOf } from './status.ts';
 import { validatePodSpec } from './validate.ts';
 import { type Toleration, validateTolerations } from './validate-scheduling.ts';
 
@@ -195,30 +194,6 @@ export function validateEphemeralContainersUpdate(pod: Pod, old: Pod): FieldErro
         ),
       );
     }
-  }
-  return errors;
-}
-
-/** pods/<name>/resize: cpu and memory of containers, within the quality-of-service class. */
-export function validateResize(pod: Pod, old: Pod): FieldError[] {
-  const errors = validatePodSpec('spec', pod.spec ?? {});
-  const before = new Map((old.spec?.containers ?? []).map((container) => [container.name, container]));
-  for (const [index, container] of (pod.spec?.containers ?? []).entries()) {
-    for (const list of ['limits', 'requests'] as const) {
-      const [now, was] = [container.resources?.[list] ?? {}, before.get(container.name)?.resources?.[list] ?? {}];
-      const changed = [...new Set([...Object.keys(now), ...Object.keys(was)])].filter(
-        (name) => now[name] !== was[name],
-      );
-      for (const name of changed) {
-        const field = `spec.containers[${index}].resources.${list}`;
-        if (name !== 'cpu' && name !== 'memory')
-          errors.push(forbidden(field, 'only cpu and memory resources are mutable'));
-        else if (now[name] === undefined) errors.push(forbidden(field, `resource ${list} cannot be removed`));
-      }
-    }
-  }
-  if (qosClassOf(pod.spec ?? {}) !== (old.status?.qosClass ?? qosClassOf(old.spec ?? {}))) {
-    errors.push(invalid('spec', qosClassOf(pod.spec ?? {}), 'Pod QOS Class may not change as a result of resizing'));
   }
   return errors;
 }

@@ -1,4 +1,4 @@
-// Subresources of pods that change the pod: binding, eviction, ephemeral containers, resize. Logs and streams are proxy/.
+// Subresources of pods that change the pod: binding, eviction, ephemeral containers. Logs and streams are proxy/.
 
 import { badRequest, conflict } from '../../http/errors.ts';
 import type { FieldError, KubeObject } from '../../kinds/resource.ts';
@@ -138,58 +138,3 @@ export const ephemeralContainersRules: UpdateRules = {
     return errors;
   },
 };
-
-/** Only the resources of containers change; which containers there are does not. */
-export const resizeRules: UpdateRules = {
-  subresource: 'resize',
-  prepare: (object, old) => {
-    const wanted = new Map(listAt(object, 'containers').map((c) => [c['name'], c]));
-    keepAllBut(object, old, 'spec');
-    object.metadata = { ...old.metadata };
-    const containers = listAt(old, 'containers').map((container) => {
-      const { resources, resizePolicy } = wanted.get(container['name']) ?? container;
-      return {
-        ...container,
-        ...(resources === undefined ? {} : { resources }),
-        ...(resizePolicy === undefined ? {} : { resizePolicy }),
-      };
-    });
-    object['spec'] = { ...specOf(old), containers };
-  },
-  validate: (object, old) => {
-    const qos = (pod: KubeObject): string => qosShape(listAt(pod, 'containers'));
-    if (qos(object) === qos(old)) return [];
-    return [
-      {
-        type: 'FieldValueInvalid',
-        field: 'spec',
-        detail: 'Invalid value: "": Pod QOS Class may not change as a result of resizing',
-      },
-    ];
-  },
-};
-
-/** Guaranteed, Burstable or BestEffort, as far as cpu and memory of the containers decide it. */
-function qosShape(containers: readonly JsonObject[]): string {
-  const figure = (container: JsonObject, kind: 'requests' | 'limits', name: string): unknown => {
-    const resources = isObject(container['resources']) ? container['resources'] : {};
-    const map = isObject(resources[kind]) ? resources[kind] : {};
-    return map[name];
-  };
-  const names = ['cpu', 'memory'];
-  if (
-    containers.every((c) =>
-      names.every((n) => figure(c, 'requests', n) === undefined && figure(c, 'limits', n) === undefined),
-    )
-  ) {
-    return 'BestEffort';
-  }
-  const full = containers.every((c) =>
-    names.every(
-      (n) =>
-        figure(c, 'limits', n) !== undefined &&
-        (figure(c, 'requests', n) ?? figure(c, 'limits', n)) === figure(c, 'limits', n),
-    ),
-  );
-  return full ? 'Guaranteed' : 'Burstable';
-}

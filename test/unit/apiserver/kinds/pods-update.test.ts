@@ -287,18 +287,6 @@ describe('through subresources', () => {
     expect(found).toContainEqual(expect.stringMatching(expected));
   });
 
-  it('resources of containers are resized within their class', () => {
-    const resize = (resources: { requests?: Record<string, string>; limits?: Record<string, string> }): string[] =>
-      through('resize', stored(), (pod) => {
-        web(pod).resources = resources;
-      });
-    expect(resize({ requests: { cpu: '500m' }, limits: { cpu: '3' } })).toEqual([]);
-    expect(resize({})).toContainEqual(expect.stringMatching(/Pod QOS Class may not change as a result of resizing$/));
-    expect(resize({ requests: { cpu: '1', 'ephemeral-storage': '1Gi' }, limits: { cpu: '2' } })).toContainEqual(
-      'spec.containers[0].resources.requests: Forbidden: only cpu and memory resources are mutable',
-    );
-  });
-
   it('a status keeps its class and does not bring back what has ended', () => {
     const pod = stored({ restartPolicy: 'Never' });
     const state = (value: Record<string, unknown>): KubeObject => {

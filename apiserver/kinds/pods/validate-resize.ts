@@ -1,0 +1,136 @@
+// pods/<name>/resize: cpu and memory of containers that run, and nothing else (KEP-1287, with the rules of 1.33). What
+// an update may carry over, and what it may not.
+
+import { compareQuantities, parseQuantity } from '../../../lib/quantity.ts';
+import { forbidden, invalid } from '../field-errors.ts';
+import type { FieldError, KubeObject } from '../resource.ts';
+import { type Container, type Pod, type PodSpec, podOf, sameJson } from '../shapes.ts';
+import { qosClassOf } from './status.ts';
+import { validatePodSpec } from './validate.ts';
+
+const LISTS = ['containers', 'initContainers'] as const;
+const RESIZABLE = ['cpu', 'memory'];
+
+type Quantities = { readonly [name: string]: string | undefined };
+
+/** The old pod with the resources of each container as the update has them; in place. Names and order are judged later. */
+export function prepareResize(object: KubeObject, old: KubeObject): void {
+  const pod = podOf(object);
+  const before = podOf(old).spec ?? {};
+  const asked = pod.spec ?? {};
+  const merged = (list: (typeof LISTS)[number]): Container[] | undefined =>
+    asked[list]?.map((container) => {
+      const same = before[list]?.find(({ name }) => name === container.name);
+      if (same === undefined) return container;
+      const { resources, resizePolicy, ...rest } = same;
+      return {
+        ...rest,
+        ...(container.resources === undefined ? {} : { resources: container.resources }),
+        ...(container.resizePolicy === undefined ? {} : { resizePolicy: container.resizePolicy }),
+      };
+    });
+  for (const field of new Set([...Object.keys(object), ...Object.keys(old)])) {
+    if (field === 'spec') continue;
+    if (old[field] === undefined) delete object[field];
+    else object[field] = old[field];
+  }
+  object.metadata = { ...old.metadata };
+  const spec: PodSpec = { ...before };
+  for (const list of LISTS) {
+    const containers = merged(list);
+    if (containers === undefined) delete spec[list];
+    else spec[list] = containers;
+  }
+  pod.spec = spec;
+}
+
+export function validateResize(pod: Pod, old: Pod): FieldError[] {
+  const spec = pod.spec ?? {};
+  const before = old.spec ?? {};
+  const errors = validatePodSpec('spec', spec);
+  if (qosClassOf(spec) !== (old.status?.qosClass ?? qosClassOf(before))) {
+    errors.push(invalid('spec', qosClassOf(spec), 'Pod QOS Class may not change as a result of resizing'));
+  }
+  if (!nodeResizes(old)) errors.push(forbidden('spec', 'Pod running on node without support for resize'));
+  const disorder = LISTS.flatMap((list) => validateOrder(list, spec[list] ?? [], before[list] ?? []));
+  if (disorder.length > 0) return [...errors, ...disorder];
+  for (const list of LISTS) {
+    for (const [index, container] of (spec[list] ?? []).entries()) {
+      const was = before[list]?.[index];
+      if (was === undefined || !isResizable(list, was)) continue;
+      errors.push(...validateContainer(`spec.${list}[${index}].resources`, container, was));
+    }
+  }
+  if (LISTS.some((list) => changesMore(list, spec[list] ?? [], before[list] ?? []))) {
+    errors.push(forbidden('spec', 'only cpu and memory resources are mutable'));
+  }
+  return errors;
+}
+
+/** A node that reports no resources of what it runs knows nothing of resizing. */
+function nodeResizes(pod: Pod): boolean {
+  const running = (pod.status?.containerStatuses ?? []).find(({ state }) => state?.running !== undefined);
+  return running === undefined || running.resources !== undefined;
+}
+
+/** An init container that ends is not resized; one that stays (a sidecar) is. */
+function isResizable(list: (typeof LISTS)[number], container: Container): boolean {
+  return list === 'containers' || container.restartPolicy === 'Always';
+}
+
+function validateOrder(
+  list: (typeof LISTS)[number],
+  now: readonly Container[],
+  was: readonly Container[],
+): FieldError[] {
+  if (now.length !== was.length) return [forbidden(`spec.${list}`, `${list} may not be added or removed on resize`)];
+  return now.flatMap(({ name }, index) =>
+    name === was[index]?.name
+      ? []
+      : [forbidden(`spec.${list}[${index}].name`, `${list} may not be renamed or reordered on resize`)],
+  );
+}
+
+function validateContainer(field: string, container: Container, was: Container): FieldError[] {
+  const errors: FieldError[] = [];
+  const [now, before] = [container.resources ?? {}, was.resources ?? {}];
+  for (const list of ['requests', 'limits'] as const) {
+    if (Object.keys(before[list] ?? {}).some((name) => now[list]?.[name] === undefined)) {
+      errors.push(forbidden(`${field}.${list}`, `resource ${list} cannot be removed`));
+    }
+  }
+  const restarts = (was.resizePolicy ?? []).some(
+    ({ resourceName, restartPolicy }) => resourceName === 'memory' && restartPolicy === 'RestartContainer',
+  );
+  const [limit, old] = [now.limits?.['memory'], before.limits?.['memory']];
+  if (!restarts && isLess(limit, old)) {
+    const why = 'memory limits cannot be decreased unless resizePolicy is RestartContainer';
+    errors.push(forbidden(`${field}.limits[memory]`, why));
+  }
+  return errors;
+}
+
+function isLess(a: string | undefined, b: string | undefined): boolean {
+  if (a === undefined || b === undefined) return false;
+  if (parseQuantity(a) === undefined || parseQuantity(b) === undefined) return false;
+  return compareQuantities(a, b) < 0;
+}
+
+function withoutResizable(quantities: Quantities | undefined): Quantities {
+  return Object.fromEntries(Object.entries(quantities ?? {}).filter(([name]) => !RESIZABLE.includes(name)));
+}
+
+/** Whether anything but cpu and memory of what can be resized differs. */
+function changesMore(list: (typeof LISTS)[number], now: readonly Container[], was: readonly Container[]): boolean {
+  return now.some((container, index) => {
+    const before = was[index];
+    if (before === undefined) return true;
+    const rest = (one: Container): unknown => {
+      const { resources = {}, ...others } = one;
+      if (!isResizable(list, before)) return { ...others, resources };
+      const { requests, limits, ...more } = resources;
+      return { ...others, ...more, requests: withoutResizable(requests), limits: withoutResizable(limits) };
+    };
+    return !sameJson(rest(container), rest(before));
+  });
+}
