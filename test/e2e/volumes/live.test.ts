@@ -1,0 +1,219 @@
+// What changes at the API reaches the files that containers see, within two seconds and without polling; and what is
+// watched for that is shared between pods and let go with the last of them.
+
+import { readFile, readlink } from 'node:fs/promises';
+import { join } from 'node:path';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { labProcesses } from '../../../cli/lab/processes.ts';
+import { exec } from '../../../lib/exec.ts';
+import {
+  agentLog,
+  apply,
+  container,
+  eventually,
+  eventWhen,
+  FOREVER,
+  gone,
+  pidsOf,
+  ready,
+  shellPod,
+  spans,
+} from '../agent/harness.ts';
+import { startLab, type TestLab } from '../support/lab.ts';
+
+/** What the issue allows, in ms. */
+const LIMIT_MS = 2000;
+
+let lab: TestLab;
+/** The root directory of the container of pod "live", as the kernel shows it. */
+let root = '';
+
+const object = (kind: string, name: string, data: Record<string, string>, more: object = {}) => ({
+  apiVersion: 'v1',
+  kind,
+  metadata: { name, namespace: 'default' },
+  ...(kind === 'Secret' ? { stringData: data } : { data }),
+  ...more,
+});
+
+const LIVE = {
+  volumes: [
+    { name: 'cm', configMap: { name: 'settings' } },
+    { name: 'secret', secret: { secretName: 'keys' } },
+    {
+      name: 'all',
+      projected: {
+        sources: [
+          { configMap: { name: 'settings', items: [{ key: 'color', path: 'deep/colour' }] } },
+          { secret: { name: 'keys', optional: true } },
+          { secret: { name: 'later', optional: true } },
+        ],
+      },
+    },
+    {
+      name: 'self',
+      downwardAPI: {
+        items: [
+          { path: 'labels', fieldRef: { fieldPath: 'metadata.labels' } },
+          { path: 'note', fieldRef: { fieldPath: "metadata.annotations['note']" } },
+        ],
+      },
+    },
+    { name: 'fixed', configMap: { name: 'fixed' } },
+  ],
+};
+const MOUNTS = {
+  env: [{ name: 'COLOR', valueFrom: { configMapKeyRef: { name: 'settings', key: 'color' } } }],
+  volumeMounts: [
+    { name: 'cm', mountPath: '/cm' },
+    { name: 'secret', mountPath: '/secret' },
+    { name: 'all', mountPath: '/all' },
+    { name: 'self', mountPath: '/self' },
+    { name: 'fixed', mountPath: '/fixed' },
+    { name: 'cm', mountPath: '/one/color', subPath: 'color' },
+  ],
+};
+
+/** The agent's established connections to the API server. */
+async function connections(): Promise<number> {
+  const agent = (await labProcesses(lab.root)).find(({ argv }) => argv.includes('agent'));
+  const { stdout } = await exec('ss', [
+    '-Htnp',
+    'state',
+    'established',
+    'dport',
+    '=',
+    `:${lab.lab.state.apiserverPort}`,
+  ]);
+  return stdout.split('\n').filter((line) => line.includes(`pid=${agent?.pid},`)).length;
+}
+
+beforeAll(async () => {
+  lab = await startLab();
+  await eventually('the agent to be there', async () =>
+    (await agentLog(lab)).includes('the agent runs') ? true : undefined,
+  );
+  await apply(
+    lab,
+    object('ConfigMap', 'settings', { color: 'red' }),
+    object('ConfigMap', 'fixed', { a: '1' }, { immutable: true }),
+    object('Secret', 'keys', { key: 'K1' }),
+  );
+  await apply(lab, shellPod('live', FOREVER, LIVE, MOUNTS));
+  const pod = await ready(lab, 'live');
+  const [pid] = await pidsOf(lab, pod.metadata.uid, container(pod).containerID);
+  root = `/proc/${pid}/root`;
+  await readlink(root);
+});
+afterAll(() => lab?.stop());
+
+const text = (path: string): Promise<string> => readFile(join(root, path), 'utf8');
+
+/** Ms from the answer of the API server to the new content of the file, as the container sees it. */
+async function shows(path: string, content: string, change: () => Promise<unknown>): Promise<number> {
+  await change();
+  const start = performance.now();
+  await eventually(`${path} to hold ${content}`, async () => ((await text(path)) === content ? true : undefined), 5000);
+  const ms = performance.now() - start;
+  console.log(`${path}: ${ms.toFixed(0)} ms after the API's answer`);
+  return ms;
+}
+
+const edit = (kind: string, name: string, patch: object): Promise<string> =>
+  lab.kubectl('patch', kind, name, '--type=merge', '-p', JSON.stringify(patch));
+
+test.each([
+  ['a ConfigMap', '/cm/color', 'green', 'configmap', 'settings', { data: { color: 'green' } }],
+  ['a Secret', '/secret/key', 'K2', 'secret', 'keys', { stringData: { key: 'K2' } }],
+  ['a projected ConfigMap', '/all/deep/colour', 'blue', 'configmap', 'settings', { data: { color: 'blue' } }],
+  ['the pod’s labels', '/self/labels', 'tier="x"', 'pod', 'live', { metadata: { labels: { tier: 'x' } } }],
+  ['the pod’s annotations', '/self/note', 'hello', 'pod', 'live', { metadata: { annotations: { note: 'hello' } } }],
+])('a change of %s is in the file within two seconds', async (_, path, content, kind, name, patch) => {
+  expect(await shows(path, content, () => edit(kind, name, patch))).toBeLessThan(LIMIT_MS);
+});
+
+test('an optional Secret that comes later is there within two seconds, and gone again when it is deleted', async () => {
+  const come = await shows('/all/late', 'L', () => apply(lab, object('Secret', 'later', { late: 'L' })));
+  expect(come).toBeLessThan(LIMIT_MS);
+  await lab.kubectl('delete', 'secret', 'later');
+  const start = performance.now();
+  await eventually('the file to be gone', async () =>
+    (await text('/all/late').catch(() => undefined)) === undefined ? true : undefined,
+  );
+  expect(performance.now() - start).toBeLessThan(LIMIT_MS);
+});
+
+test('a subPath and the environment stay what they were at the container’s start', async () => {
+  expect(await text('/cm/color')).not.toBe('red');
+  expect(await text('/one/color')).toBe('red');
+  expect(await lab.kubectl('exec', 'live', '--', 'sh', '-c', 'echo -n $COLOR')).toBe('red');
+});
+
+test('one connection per object that can change, and none for an immutable one', async () => {
+  const requests = (await spans(lab)).filter(({ kind, name }) => kind === 'api' && /configmaps|secrets/.test(name));
+  const watched = requests.filter(({ name }) => name.startsWith('WATCH')).map(({ attributes }) => attributes);
+  // kube-root-ca.crt, settings, keys, later; each shown by several volumes or variables.
+  expect(watched).toHaveLength(4);
+  const listed = requests.filter(({ name }) => name.startsWith('LIST'));
+  expect(listed).toHaveLength(5);
+});
+
+test('a second pod of the namespace asks for nothing that the first one follows', async () => {
+  const before = (await spans(lab)).length;
+  const open = await connections();
+  await apply(lab, shellPod('second', FOREVER, LIVE, MOUNTS));
+  const pod = await ready(lab, 'second');
+  const asked = (await spans(lab))
+    .slice(before)
+    .filter(({ kind, name }) => kind === 'api' && /^(GET|LIST|WATCH) (configmaps|secrets)/.test(name));
+  expect(asked).toEqual([]);
+  expect(await connections()).toBeLessThanOrEqual(open + 1);
+  const [pid] = await pidsOf(lab, pod.metadata.uid, container(pod).containerID);
+  expect(await readFile(`/proc/${pid}/root/cm/color`, 'utf8')).toBe('blue');
+  // One change reaches both.
+  await edit('configmap', 'settings', { data: { color: 'white' } });
+  const start = performance.now();
+  for (const at of [root, `/proc/${pid}/root`]) {
+    await eventually('both to be white', async () =>
+      (await readFile(join(at, 'cm/color'), 'utf8')) === 'white' ? true : undefined,
+    );
+  }
+  expect(performance.now() - start).toBeLessThan(LIMIT_MS);
+  await lab.kubectl('delete', 'pod', 'second');
+});
+
+test('a ConfigMap that is deleted leaves the files, and an event says what is missing; made anew it shows', async () => {
+  await lab.kubectl('delete', 'configmap', 'settings');
+  await eventWhen(
+    lab,
+    'live',
+    'FailedMount',
+    /MountVolume.SetUp failed for volume "cm" : configmap "settings" not found/,
+  );
+  expect(await text('/cm/color')).toBe('white');
+  const anew = () => apply(lab, object('ConfigMap', 'settings', { color: 'black' }));
+  expect(await shows('/cm/color', 'black', anew)).toBeLessThan(LIMIT_MS);
+});
+
+test('changes are seen after the API server was away', async () => {
+  const [server] = (await labProcesses(lab.root)).filter(({ argv }) => argv.includes('apiserver'));
+  if (server === undefined) throw new Error('no API server among the lab’s processes');
+  process.kill(server.pid, 'SIGKILL');
+  await eventually('the API server to be back', async () =>
+    (await lab.tryKubectl(['get', '--raw', '/readyz'])).code === 0 ? true : undefined,
+  );
+  await edit('configmap', 'settings', { data: { color: 'orange' } });
+  // The watch comes back with the reflector's own pauses.
+  await eventually('the file', async () => ((await text('/cm/color')) === 'orange' ? true : undefined), 30_000);
+});
+
+test('with the last pod the watches go', async () => {
+  // Those of pods, services and the Node, and four of objects; after the server's absence each comes back by itself.
+  const open = await eventually('the watches to be back', async () => {
+    const now = await connections();
+    return now >= 7 ? now : undefined;
+  });
+  await lab.kubectl('delete', 'pod', 'live', '--wait=false');
+  await gone(lab, 'live');
+  await eventually('the watches to end', async () => ((await connections()) <= open - 3 ? true : undefined), 30_000);
+});
