@@ -16,6 +16,7 @@ interface UpFlags {
   readonly network: 'agent' | 'runtime';
   readonly cgroupDriver: 'cgroupfs' | 'systemd';
   readonly images: 'auto' | 'build' | 'none';
+  readonly csi?: boolean;
   readonly keep?: boolean;
 }
 
@@ -45,7 +46,8 @@ export function upCommand(): Command {
         .choices(['auto', 'build', 'none'])
         .default('auto'),
     )
-    .option('--keep', 'keep certificates, objects and images when stopped')
+    .option('--csi', 'a CSI driver with volumes on loop devices as well, and storage classes loop and loop-xfs')
+    .option('--keep', 'keep certificates, objects, images and volumes when stopped')
     .action(async (flags: UpFlags) => {
       const { runUp } = await import('../lab/up.ts');
       process.exitCode = await runUp({ ...flags, say, signal: stopSignal() });
@@ -56,7 +58,7 @@ export function downCommand(): Command {
   return new Command('down')
     .description('take a lab off this machine, from any state; harmless when there is none')
     .option('--root <dir>', 'the lab’s directory', DEFAULT_ROOT)
-    .option('--keep', 'keep certificates, objects and images for the next "nodelet up"')
+    .option('--keep', 'keep certificates, objects, images and volumes for the next "nodelet up"')
     .action(async (flags: { root: string; keep?: boolean }) => {
       const { runDown } = await import('../lab/down.ts');
       process.exitCode = await runDown({ ...flags, say });

@@ -14,6 +14,7 @@ import { Tracer } from '../../lib/trace.ts';
 import { endProcess } from './child.ts';
 import { type ContainerdPaths, clearContainerd } from './containerd.ts';
 import { removeNetworkRules } from './firewall.ts';
+import { detachLoopsBelow, thawBelow } from './loops.ts';
 import { readMounts, unmountBelow } from './mounts.ts';
 import type { LabPaths } from './paths.ts';
 import { labProcesses } from './processes.ts';
@@ -60,7 +61,9 @@ export async function cleanLab(options: CleanOptions): Promise<readonly string[]
     const state = await readLabState(paths);
     await removeCgroups({ root: paths.cgroupRoot, driver: state?.cgroupDriver ?? 'cgroupfs' }, clock);
   });
+  await step('filesystems', () => thawBelow(paths.root));
   await step('mounts', () => unmountBelow([paths.root, paths.runDir]));
+  await step('loop devices', () => detachLoopsBelow(paths.root));
   await step('pod logs', () => removePodLogs(paths));
   await step('files', () => removeFiles(paths, options.keep === true));
   return problems;
@@ -219,6 +222,7 @@ async function removeFiles(paths: LabPaths, keep: boolean): Promise<void> {
   const persistent = [
     join(paths.root, 'containerd'),
     paths.pkiDir,
+    paths.csi.stateDir,
     dirname(paths.storeFile),
     paths.kubeconfig,
     dirname(paths.kubeconfigs.agent),

@@ -27,10 +27,11 @@ import {
   spawnContainerd,
   writeContainerdConfig,
 } from './containerd.ts';
+import { applyCsiObjects, STORAGE_CLASSES } from './csi.ts';
 import { acquireLock } from './lock.ts';
 import { type LabPaths, type LabProcess, labPaths } from './paths.ts';
 import { labEnvironment } from './processes.ts';
-import { agentProgram, apiserverProgram, controlplaneProgram, type Program } from './programs.ts';
+import { agentProgram, apiserverProgram, controlplaneProgram, csiDriverProgram, type Program } from './programs.ts';
 import { deletePods, nodeReady } from './ready.ts';
 import { type LabState, readLabState, SHARED_DIRECTORIES, writeLabState } from './state.ts';
 import { Supervisor } from './supervisor.ts';
@@ -61,6 +62,11 @@ export interface LabOptions {
   readonly kubeletConfiguration?: Readonly<Record<string, unknown>>;
   /** Where images come from; `none` leaves containerd as it is. Default `auto`. */
   readonly images?: 'auto' | 'build' | 'none';
+  /**
+   * A CSI driver with volumes on loop devices, registered, and storage classes for it; or the same with more flags for
+   * `nodelet csi-driver`. Default: none.
+   */
+  readonly csi?: boolean | readonly string[];
   /** On stop, keep certificates, objects and images for the next start. */
   readonly keep?: boolean;
   /** One line per thing worth knowing. */
@@ -155,7 +161,8 @@ class Lab implements RunningLab {
     this.#say(`containerd serves on ${this.paths.containerd.socket}`);
     signal.throwIfAborted();
     await this.#launchProgram('agent', agentProgram(this.paths, state));
-    await this.#launchProgram('controlplane', controlplaneProgram(this.paths));
+    await this.#launchProgram('controlplane', controlplaneProgram(this.paths, state));
+    if (state.csi !== undefined) await this.#launchProgram('csi-driver', csiDriverProgram(this.paths, state));
     this.#importing = this.#importImages(snapshotter, AbortSignal.any([signal, this.#over.signal]));
     await Promise.all([this.#importing, this.#nodeReady(state, signal)]);
     signal.throwIfAborted();
@@ -203,6 +210,7 @@ class Lab implements RunningLab {
       subnet,
       network: this.#options.network ?? 'agent',
       cgroupDriver: this.#options.cgroupDriver ?? 'cgroupfs',
+      ...csiState(this.#options.csi),
       firewall: await snapshotFirewall(),
       madeRoot,
       madeDirectories: [...new Set([...(earlier?.madeDirectories ?? []), ...made.flat()])],
@@ -301,6 +309,9 @@ class Lab implements RunningLab {
       throw new UserError(`the node ${state.nodeName} is ${errorMessage(error)}; the logs are in ${this.paths.logDir}`);
     }
     this.#say(`node ${state.nodeName} is Ready`);
+    if (state.csi === undefined) return;
+    await applyCsiObjects(this.#client, state.csi);
+    this.#say(`storage classes: ${STORAGE_CLASSES.join(', ')}`);
   }
 
   stop(): Promise<readonly string[]> {
@@ -319,11 +330,17 @@ class Lab implements RunningLab {
       if (!(await deletePods(this.#client, options))) this.#say('some pods did not end in time: they are killed');
     }
     await Promise.all([...this.#supervisors.values()].map((supervisor) => supervisor.release()));
-    for (const name of ['agent', 'controlplane', 'apiserver'] as const) await this.#supervisors.get(name)?.stop(5_000);
+    for (const name of ['agent', 'csi-driver', 'controlplane', 'apiserver'] as const)
+      await this.#supervisors.get(name)?.stop(5_000);
     this.#client?.close();
     const problems = await cleanLab({ paths: this.paths, clock, keep: this.#options.keep === true });
     return problems;
   }
+}
+
+function csiState(csi: LabOptions['csi']): Pick<LabState, 'csi'> {
+  if (csi === undefined || csi === false) return {};
+  return { csi: { flags: csi === true ? [] : csi } };
 }
 
 async function exists(path: string): Promise<boolean> {

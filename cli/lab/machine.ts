@@ -1,8 +1,9 @@
-// A look at everything of this machine that a lab can change, for comparing before with after: processes, mounts, network
-// namespaces, links, addresses, routes, firewall rules, cgroups, directories. Looking changes nothing; comparing is pure.
+// A look at everything of this machine that a lab can change, for comparing before with after: processes, mounts, loop
+// devices, network namespaces, links, addresses, routes, firewall rules, cgroups, directories. Looking changes nothing; comparing is pure.
 
 import { readdir, readlink } from 'node:fs/promises';
 import { join } from 'node:path';
+import { listLoopDevices } from '../../csi/driver/loop-devices.ts';
 import { type Clock, systemClock } from '../../lib/clock.ts';
 import { isErrno } from '../../lib/errors.ts';
 import { type Exec, exec } from '../../lib/exec.ts';
@@ -13,6 +14,7 @@ import { listProcesses, type ProcessEntry } from './proc.ts';
 export const MACHINE_PARTS = [
   'process',
   'mount',
+  'loop device',
   'network namespace',
   'link',
   'address',
@@ -62,6 +64,7 @@ export async function lookAtMachine(options: LookOptions = {}): Promise<MachineS
   return {
     process: new Map(processes.map((entry) => [`${entry.pid} ${entry.startTime}`, processText(entry)])),
     mount: byText(mounts.map((mount) => `${mount.mountPoint} (${mount.type} ${mount.source})`)),
+    'loop device': byText((await listLoopDevices()).map((loop) => `${loop.image} on ${loop.device}`)),
     'network namespace': byText(await networkNamespaces(processes, mounts)),
     link: byText(links.map((link) => String(link['ifname']))),
     address: byText(links.flatMap(addressesOf)),

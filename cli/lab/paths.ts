@@ -8,7 +8,8 @@ export const DEFAULT_ROOT = '/var/lib/nodelet';
 
 /** The processes of a lab, in the order in which they start. */
 export const LAB_PROCESSES = ['containerd', 'apiserver', 'controlplane', 'agent'] as const;
-export type LabProcess = (typeof LAB_PROCESSES)[number];
+/** The driver runs only in a lab that was started with --csi. */
+export type LabProcess = (typeof LAB_PROCESSES)[number] | 'csi-driver';
 
 export interface LabPaths {
   /** Absolute. */
@@ -55,6 +56,14 @@ export interface LabPaths {
   /** The agent's own root directory. */
   readonly kubeletDir: string;
   readonly kubeletConfig: string;
+  /** The loop-device CSI driver's. */
+  readonly csi: {
+    readonly socket: string;
+    /** Where the agent looks for plugins. */
+    readonly registrationDir: string;
+    /** Images of volumes and what is known about them. */
+    readonly stateDir: string;
+  };
   /** trace.sock and cni.sock of the agent are here. */
   readonly agentSocketDir: string;
   readonly traceSocket: string;
@@ -114,6 +123,11 @@ export function labPaths(root: string = DEFAULT_ROOT): LabPaths {
     },
     kubeletDir: at('kubelet'),
     kubeletConfig: at('kubelet.yaml'),
+    csi: {
+      socket: at('kubelet', 'plugins', 'loop.csi.nodelet', 'csi.sock'),
+      registrationDir: at('kubelet', 'plugins_registry'),
+      stateDir: at('csi'),
+    },
     agentSocketDir: runDir,
     traceSocket: join(runDir, 'trace.sock'),
     podLogsDir: isDefaultRoot ? '/var/log/pods' : at('log', 'pods'),

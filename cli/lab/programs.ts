@@ -1,6 +1,7 @@
 // What each process of a lab is started with: command lines made from the lab's paths and state. Pure.
 
 import { fileURLToPath } from 'node:url';
+import { DRIVER_NAME } from '../../csi/driver/names.ts';
 import type { LabPaths } from './paths.ts';
 import type { LabState } from './state.ts';
 
@@ -26,11 +27,23 @@ export function apiserverProgram(paths: LabPaths, state: LabState, bindAddress: 
   );
 }
 
-export function controlplaneProgram(paths: LabPaths): Program {
+export function controlplaneProgram(paths: LabPaths, state: LabState): Program {
   return nodelet(
     'controlplane',
     ...['--kubeconfig', paths.kubeconfigs.controllerManager],
     ...['--scheduler-kubeconfig', paths.kubeconfigs.scheduler],
+    ...(state.csi !== undefined ? ['--csi-endpoint', `${DRIVER_NAME}=unix://${paths.csi.socket}`] : []),
+  );
+}
+
+export function csiDriverProgram(paths: LabPaths, state: LabState): Program {
+  return nodelet(
+    'csi-driver',
+    ...['--endpoint', `unix://${paths.csi.socket}`],
+    ...['--state-dir', paths.csi.stateDir],
+    ...['--node-id', state.nodeName],
+    ...['--registration-dir', paths.csi.registrationDir],
+    ...(state.csi?.flags ?? []),
   );
 }
 

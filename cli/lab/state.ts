@@ -15,6 +15,8 @@ export interface LabState {
   readonly network: 'agent' | 'runtime';
   /** Absent in what an older nodelet wrote: cgroupfs. */
   readonly cgroupDriver?: 'cgroupfs' | 'systemd';
+  /** The lab has the loop-device CSI driver, started with these flags beside the lab's own. Absent: it has not. */
+  readonly csi?: { readonly flags: readonly string[] };
   /** The firewall as it was when the lab started. */
   readonly firewall: FirewallSnapshot;
   /** The root directory was made by this lab, and goes with it. */

@@ -11,7 +11,7 @@ export interface UpOptions extends LabOptions {
 }
 
 /** What to do with a lab that runs, as a person reads it. Pure. */
-export function whatNext(paths: LabPaths): readonly string[] {
+export function whatNext(paths: LabPaths, csi = false): readonly string[] {
   const kubectl = `kubectl --kubeconfig ${paths.kubeconfig}`;
   return [
     '',
@@ -23,7 +23,7 @@ export function whatNext(paths: LabPaths): readonly string[] {
     '  kubectl get pods -o wide --watch',
     '',
     `Without exporting: ${kubectl} …`,
-    `Logs of ${LAB_PROCESSES.join(', ')}: ${paths.logDir}`,
+    `Logs of ${[...LAB_PROCESSES, ...(csi ? ['csi-driver'] : [])].join(', ')}: ${paths.logDir}`,
     'Ctrl-C stops the lab and cleans up.',
   ];
 }
@@ -41,7 +41,7 @@ export async function runUp(options: UpOptions): Promise<number> {
     }
     throw error;
   }
-  for (const line of whatNext(lab.paths)) say(line);
+  for (const line of whatNext(lab.paths, lab.state.csi !== undefined)) say(line);
   if (!signal.aborted) {
     await new Promise<void>((resolve) => signal.addEventListener('abort', () => resolve(), { once: true }));
   }

@@ -1,6 +1,7 @@
 // After a start: what was written down is held against what the mount table and the loop devices say. What is no longer
 // true is marked as not done, so that the next call does it again; what nobody can use any more is released.
 
+import { existsSync } from 'node:fs';
 import { thaw } from './filesystems.ts';
 import { detachLoop, type LoopDevice, listLoopDevices } from './loop-devices.ts';
 import { loopOf, type Mount, mountAt, readMounts } from './mounts.ts';
@@ -11,6 +12,8 @@ export interface Reality {
   readonly mounts: readonly Mount[];
   /** Of the one volume's image. */
   readonly loops: readonly LoopDevice[];
+  /** Whether there is anything at a path. */
+  readonly exists: (path: string) => boolean;
 }
 
 function isMounted(path: string, reality: Reality): boolean {
@@ -20,7 +23,10 @@ function isMounted(path: string, reality: Reality): boolean {
   return reality.loops.some((loop) => loop.device === device);
 }
 
-/** The record with every "done" that is not so any more taken back. Pure. */
+/**
+ * The record with every "done" that is not so any more taken back. What has neither a mount nor a place (the kubelet's
+ * directory is gone, or the crash came before the first step) is forgotten: nobody will ask to undo it. Pure.
+ */
 export function reconcile(record: NodeRecord, reality: Reality): NodeRecord {
   const { staging, frozen: _thawed, ...rest } = record;
   const stands =
@@ -28,10 +34,13 @@ export function reconcile(record: NodeRecord, reality: Reality): NodeRecord {
     (staging.capability.type === 'mount'
       ? isMounted(staging.path, reality)
       : reality.loops.some((loop) => loop.readonly === staging.readonly));
+  const keptStaging = staging !== undefined && (stands || reality.exists(staging.path));
   return {
     ...rest,
-    ...(staging === undefined ? {} : { staging: { ...staging, done: staging.done && stands } }),
-    publications: record.publications.map((each) => ({ ...each, done: each.done && isMounted(each.target, reality) })),
+    ...(keptStaging ? { staging: { ...staging, done: staging.done && stands } } : {}),
+    publications: record.publications
+      .filter((each) => reality.exists(each.target))
+      .map((each) => ({ ...each, done: each.done && isMounted(each.target, reality) })),
   };
 }
 
@@ -61,7 +70,7 @@ export async function recover(driver: Driver): Promise<void> {
   for (const record of store.allOnNode()) {
     const image = store.volumeImage(record.volumeId);
     const own = loops.filter((loop) => loop.image === image && !loop.deleted);
-    const now = reconcile(record, { mounts, loops: own });
+    const now = reconcile(record, { mounts, loops: own, exists: existsSync });
     if (JSON.stringify(now) === JSON.stringify(record)) continue;
     await store.putOnNode(now);
     log('info', 'what a volume had on this node is gone or was not finished', { volume: record.volumeId });

@@ -9,6 +9,7 @@ function snapshot(parts: Partial<Record<(typeof MACHINE_PARTS)[number], readonly
   return {
     process: map(parts.process),
     mount: map(parts.mount),
+    'loop device': map(parts['loop device']),
     'network namespace': map(parts['network namespace']),
     link: map(parts.link),
     address: map(parts.address),

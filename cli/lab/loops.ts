@@ -1,0 +1,36 @@
+// Taking down the loop devices whose files are a lab's: the CSI driver's volumes, and whatever an agent put on top of
+// them. Needs neither the driver nor its records.
+
+import { thaw } from '../../csi/driver/filesystems.ts';
+import { detachLoop, listLoopDevices } from '../../csi/driver/loop-devices.ts';
+import { exec } from '../../lib/exec.ts';
+import { isWithin, readMounts } from './mounts.ts';
+
+/**
+ * A driver that was killed while it made a snapshot leaves the filesystem held still, and the kernel never lets go of
+ * one that is unmounted like that.
+ */
+export async function thawBelow(directory: string): Promise<void> {
+  const held = (await readMounts()).filter(
+    (mount) => mount.source.startsWith('/dev/loop') && isWithin(mount.mountPoint, directory),
+  );
+  const once = new Map(held.map((mount) => [mount.device, mount.mountPoint]));
+  for (const path of once.values()) await thaw(path, exec);
+}
+
+/**
+ * Detaches every loop device whose file is, or was before it was removed, below the directory; also those that are on
+ * one of these devices in turn. To be called when nothing of the directory is mounted any more.
+ */
+export async function detachLoopsBelow(directory: string): Promise<void> {
+  const ours = new Set<string>();
+  // A loop device on a device file below a pod's directory is named by that path, or by the device's own.
+  for (let before = -1; before !== ours.size; ) {
+    before = ours.size;
+    for (const loop of await listLoopDevices()) {
+      if (isWithin(loop.image, directory) || ours.has(loop.image)) ours.add(loop.device);
+    }
+  }
+  // Those on top first: the lower ones are in use until then.
+  for (const device of [...ours].reverse()) await detachLoop(device, exec);
+}
