@@ -265,7 +265,8 @@ function replaceStored(
   rules.prepare(object, old);
   if (rules.subresource === undefined) admit(registry, row, object, options, old);
   if (countsGenerations(row, object) && specChanged(object, old)) {
-    metadata.generation = (old.metadata.generation ?? 0) + 1;
+    // What was prepared may have other metadata than what was sent.
+    object.metadata.generation = (old.metadata.generation ?? 0) + 1;
   }
   // A kind that knows its subresource's rules judges by them; they include what holds for any kind.
   const ownRules = row.strategy.validateSubresource?.[rules.subresource ?? ''];

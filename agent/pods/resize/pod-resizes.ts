@@ -104,7 +104,8 @@ export class PodResizes {
     if (entry.pod === pod) return entry.effective;
     entry.pod = pod;
     entry.effective = withAllocation(pod, entry.allocated);
-    this.#consider(entry);
+    // Servers before 1.33 count no generations of pods: the worker would take the new spec for an echo.
+    if (this.#consider(entry)) this.#host?.resizeChanged(pod.metadata.uid, entry.effective);
     return entry.effective;
   }
 

@@ -59,6 +59,14 @@ describe('creating', () => {
 });
 
 describe('updating', () => {
+  it('bumps the generation for a new spec through a subresource, too', () => {
+    const f = fixture();
+    createPod(f, 'a');
+    const debug = { spec: { ephemeralContainers: [{ name: 'debug', image: 'busybox' }] } };
+    const { object } = patchObject(f.registry, pods, 'ns', 'a', debug, MERGE, ADMIN, ephemeralContainersRules);
+    expect(object.metadata.generation).toBe(2);
+  });
+
   it('bumps the generation for a new spec, not for labels or status', () => {
     const f = fixture();
     createPod(f, 'a');

@@ -8,10 +8,13 @@ import { FakeNode, makePod } from '../../../../sim/fakes.ts';
 let node: FakeNode;
 let file: string | undefined;
 let written: string[];
+/** Whether the server counts generations of pods, as it does since 1.33. */
+let counting: boolean;
 
 beforeEach(() => {
   file = undefined;
   written = [];
+  counting = true;
   node = new FakeNode(() => ({
     allocations: {
       initial: file,
@@ -57,7 +60,7 @@ function resize(name: string, resources: NonNullable<Container['resources']>, mo
   if (first === undefined) throw new Error(`pod ${name} has no container`);
   node.api.put({
     ...pod,
-    metadata: { ...pod.metadata, generation: (pod.metadata.generation ?? 0) + 1 },
+    metadata: { ...pod.metadata, generation: (pod.metadata.generation ?? 0) + (counting ? 1 : 0) },
     spec: { ...pod.spec, containers: [{ ...first, resources, ...more }, ...rest] },
   });
 }
@@ -181,6 +184,18 @@ describe('a resize for which there is no room', () => {
       '500m',
       '1',
     ]);
+  });
+
+  it('is reported although the server counts no generations', async () => {
+    counting = false;
+    await running(burstable('a', '500m'));
+    await running(burstable('b', '1'));
+    resize('a', { requests: { cpu: '1500m' }, limits: { cpu: '2' } });
+    await node.clock.until(() => condition('a', 'PodResizePending')?.reason === 'Deferred', 1_000);
+    resize('a', { requests: { cpu: '3' }, limits: { cpu: '4' } });
+    await node.clock.until(() => condition('a', 'PodResizePending')?.reason === 'Infeasible', 1_000);
+    resize('a', { requests: { cpu: '1' }, limits: { cpu: '2' } });
+    await node.clock.until(() => web('a')?.resources?.requests?.['cpu'] === '1', 1_000);
   });
 
   it('is Infeasible when the node could never hold it, and taken back when the user does', async () => {
