@@ -129,9 +129,9 @@ export class CniRuntime {
     let result = EMPTY_RESULT;
     const begun: PluginConfig[] = [];
     try {
+      // On disk before anything exists in the kernel: whatever is killed from here on, the next agent knows of it.
+      this.#cache.write(entry);
       for (const plugin of list.plugins) {
-        // On disk before anything exists in the kernel: whatever is killed from here on, the next agent knows of it.
-        this.#cache.write(entry);
         begun.push(plugin);
         const netconf = pluginNetconf(list, plugin, { capabilityArgs, prevResult: entry.result });
         const answer = await this.#run({ command: 'ADD', type: plugin.type, netconf, attachment }, list);
@@ -153,6 +153,7 @@ export class CniRuntime {
     const failed = await this.#delPastFailures(entry, begun, await usableNetns(entry.netns));
     const failures = failed.map(({ error }) => errorMessage(error));
     if (failed.every(({ plugin }) => plugin === begun.at(-1))) this.#cache.remove(entry);
+    else this.#cache.write(entry);
     const fault =
       cause instanceof CniError
         ? cause

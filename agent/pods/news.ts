@@ -64,14 +64,14 @@ function isBeginning(status: PodStatus | undefined): boolean {
 
 /** Whether a newer version of the pod asks for anything; the echo of our own status does not. */
 export function asksForMore(before: Pod, after: Pod): boolean {
-  const asked = ({ metadata, spec }: Pod): string =>
-    JSON.stringify([
-      spec,
-      metadata.labels,
-      metadata.annotations,
-      metadata.deletionTimestamp,
-      metadata.deletionGracePeriodSeconds,
-    ]);
   // Readiness gates are conditions that others write into the status.
-  return (after.spec.readinessGates ?? []).length > 0 || asked(before) !== asked(after);
+  if ((after.spec.readinessGates ?? []).length > 0) return true;
+  const [old, now] = [before.metadata, after.metadata];
+  return (
+    old.deletionTimestamp !== now.deletionTimestamp ||
+    old.deletionGracePeriodSeconds !== now.deletionGracePeriodSeconds ||
+    !sameValue(old.labels, now.labels) ||
+    !sameValue(old.annotations, now.annotations) ||
+    !sameValue(before.spec, after.spec)
+  );
 }

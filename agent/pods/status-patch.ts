@@ -24,19 +24,26 @@ const PLAIN = [
 /** Lists merged by their `ip`. */
 const IP_LISTS = ['hostIPs', 'podIPs'] as const;
 
-/** What a value says, whatever way absent things are spelled: null, {}, [] and missing are one. */
-function normalise(value: unknown): unknown {
-  if (Array.isArray(value)) return value.length === 0 ? undefined : value.map((item) => normalise(item) ?? null);
-  if (typeof value !== 'object' || value === null) return value ?? undefined;
-  const entries = Object.entries(value)
-    .map(([key, item]) => [key, normalise(item)] as const)
-    .filter(([, item]) => item !== undefined)
-    .sort(([a], [b]) => (a < b ? -1 : 1));
-  return entries.length === 0 ? undefined : Object.fromEntries(entries);
+/** Absent, however that is spelled: null, {}, [] and missing are one. */
+function isNothing(value: unknown): boolean {
+  if (value === undefined || value === null) return true;
+  if (Array.isArray(value)) return value.length === 0;
+  return typeof value === 'object' && Object.values(value).every(isNothing);
 }
 
+/** Whether two values say the same. Keys need not be in the same order. */
 export function sameValue(a: unknown, b: unknown): boolean {
-  return JSON.stringify(normalise(a)) === JSON.stringify(normalise(b));
+  if (a === b) return true;
+  if (isNothing(a) || isNothing(b)) return isNothing(a) && isNothing(b);
+  if (typeof a !== 'object' || typeof b !== 'object' || a === null || b === null) return false;
+  if (Array.isArray(a) || Array.isArray(b)) {
+    if (!Array.isArray(a) || !Array.isArray(b) || a.length !== b.length) return false;
+    return a.every((item, index) => sameValue(item, b[index]));
+  }
+  const [left, right] = [new Map(Object.entries(a)), new Map(Object.entries(b))];
+  for (const [key, item] of left) if (!sameValue(item, right.get(key))) return false;
+  for (const [key, item] of right) if (!left.has(key) && !isNothing(item)) return false;
+  return true;
 }
 
 function conditionPatch(base: readonly PodCondition[], desired: readonly PodCondition[]): unknown[] {

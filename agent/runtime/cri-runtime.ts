@@ -4,7 +4,7 @@
 import type { Pod } from '../../client/types.ts';
 import { errorMessage } from '../../lib/errors.ts';
 import type { PodSandboxConfig } from '../../proto/gen/runtime/v1/PodSandboxConfig.ts';
-import type { ContainerSpec, PodRef, RuntimeImage, SandboxId, SandboxSpec } from '../ports/runtime.ts';
+import type { ContainerId, ContainerSpec, PodRef, RuntimeImage, SandboxId, SandboxSpec } from '../ports/runtime.ts';
 import { RuntimeError } from '../ports/runtime.ts';
 import { readCgroupDriver } from './cgroup-driver.ts';
 import { containerConfig, terminationPath } from './config/container-config.ts';
@@ -50,6 +50,8 @@ export function createCriRuntime(options: CriRuntimeOptions): CriRuntime {
   const files = new PodFiles(node);
   const events = new LifecycleEvents({ ...options, client, observer, registry });
 
+  /** Containers that were created and not started yet. */
+  const unlinked = new Map<ContainerId, { readonly name: string; readonly restartCount: number }>();
   /** The kubelet hands the sandbox's config over again with every container; it is made once per sandbox. */
   const sandboxConfigs = new Map<string, PodSandboxConfig>();
 
@@ -143,8 +145,25 @@ export function createCriRuntime(options: CriRuntimeOptions): CriRuntime {
     );
     const id = containerId(response.container_id);
     registry.learn(id, 'container', pod);
-    preparing('CreateContainer', () => files.linkLog(pod, container.name, id, spec.restartCount));
+    unlinked.set(id, { name: container.name, restartCount: spec.restartCount });
     return id;
+  }
+
+  /** Links the log of a container where log shippers look. */
+  async function linkLog(id: ContainerId): Promise<void> {
+    const made = unlinked.get(id);
+    unlinked.delete(id);
+    const pod = registry.get(id)?.pod;
+    if (made !== undefined && pod !== undefined) {
+      preparing('StartContainer', () => files.linkLog(pod, made.name, id, made.restartCount));
+      return;
+    }
+    // Made by an agent before this one.
+    const status = await observer.readStatus(id);
+    const owner = status === undefined ? undefined : podRefOf(status.labels);
+    if (status === undefined || owner === undefined) return;
+    const { name = '', attempt = 0 } = status.metadata ?? {};
+    preparing('StartContainer', () => files.linkLog(owner, name, id, attempt));
   }
 
   /** Stop and remove of what is gone already have nothing left to do. */
@@ -176,6 +195,7 @@ export function createCriRuntime(options: CriRuntimeOptions): CriRuntime {
     }
     observer.forget(id);
     registry.forget(id);
+    unlinked.delete(containerId(id));
   }
 
   async function removePodSandbox(id: string): Promise<void> {
@@ -193,6 +213,7 @@ export function createCriRuntime(options: CriRuntimeOptions): CriRuntime {
     for (const gone of going) {
       observer.forget(gone);
       registry.forget(gone);
+      unlinked.delete(containerId(gone));
     }
     sandboxConfigs.delete(id);
   }
@@ -231,7 +252,14 @@ export function createCriRuntime(options: CriRuntimeOptions): CriRuntime {
     async startContainer(id) {
       const pod = registry.get(id)?.pod;
       if (pod !== undefined) events.noteContainerRunning(id, pod.uid);
-      await call(runtime, 'StartContainer', { container_id: id }, { deadlineMs, attributes: { container: id } });
+      const starting = call(
+        runtime,
+        'StartContainer',
+        { container_id: id },
+        { deadlineMs, attributes: { container: id } },
+      );
+      // Beside the call, which is the long one. A container that is not linked does not count as started.
+      await Promise.all([starting, linkLog(id)]);
     },
     async stopContainer(id, graceSeconds) {
       await settled(id);

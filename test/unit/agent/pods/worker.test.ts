@@ -52,10 +52,10 @@ describe('a new pod', () => {
     expect(node.runtime.count('observePod')).toBe(2);
   });
 
-  it('shows ContainerCreating while its sandbox is being made', async () => {
-    node.runtime.latency.set('runPodSandbox', 500);
+  it('shows ContainerCreating while its sandbox is being made, when that takes longer than most do', async () => {
+    node.runtime.latency.set('runPodSandbox', 5_000);
     node.api.put(makePod('web-pod'));
-    await node.clock.advance(100);
+    await node.clock.advance(1_000);
     expect(node.api.status('web-pod').phase).toBe('Pending');
     expect(webStatus()?.state).toEqual({ waiting: { reason: 'ContainerCreating' } });
     expect(node.api.condition('web-pod', 'Ready')).toMatchObject({
