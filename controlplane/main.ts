@@ -8,13 +8,15 @@ import { EVENT_DELAY_MS, Recorder } from '../client/recorder.ts';
 import type { Clock } from '../lib/clock.ts';
 import { errorMessage } from '../lib/errors.ts';
 import type { Tracer } from '../lib/trace.ts';
+import { AttachDetachController } from './attacher/attach-detach.ts';
 import { EphemeralVolumeController } from './ephemeral-volume/ephemeral.ts';
 import { NamespaceController } from './namespace/namespace.ts';
 import { NodeLifecycleController } from './node/lifecycle.ts';
 import { PodGarbageCollector } from './podgc/podgc.ts';
-import { type Controller, Informers, type Log, runController } from './runtime.ts';
+import { type Controller, type ControllerContext, Informers, type Log, runController } from './runtime.ts';
 import { SCHEDULER_NAME, Scheduler } from './scheduler/scheduler.ts';
 import { ServiceAccountController } from './serviceaccount/serviceaccount.ts';
+import type { DriverEndpoint } from './storage/drivers.ts';
 import { VolumeBinder } from './volume-binder/binder.ts';
 import { VolumeProtection } from './volume-protection/protection.ts';
 
@@ -25,6 +27,8 @@ export interface ControlPlaneOptions {
   readonly controllerManager: ClusterAccess;
   /** CA to publish as kube-root-ca.crt, PEM; by default the one that controllerManager trusts. */
   readonly rootCa?: string;
+  /** CSI drivers whose volumes are made, attached, grown and deleted by this process, as by csi-provisioner and its kin. */
+  readonly csiDrivers?: readonly DriverEndpoint[];
   readonly tracer: Tracer;
   readonly clock: Clock;
   readonly log: Log;
@@ -39,8 +43,12 @@ export async function runControlPlane(options: ControlPlaneOptions): Promise<voi
   // Every list-watch and queue listens to it.
   setMaxListeners(0, signal);
   const closers: (() => void)[] = [];
-  const context = (access: ClusterAccess, userAgent: string, component: string) => {
+  const clientOf = (access: ClusterAccess, userAgent: string): ApiClient => {
     const client = new ApiClient(access, { tracer, clock, userAgent });
+    closers.push(() => client.close());
+    return client;
+  };
+  const contextOf = (client: ApiClient, component: string): ControllerContext => {
     const recorder = new Recorder({
       client,
       clock,
@@ -49,28 +57,34 @@ export async function runControlPlane(options: ControlPlaneOptions): Promise<voi
       delayMs: EVENT_DELAY_MS,
       onDropped: (what, error) => log(`event not recorded: ${what}: ${errorMessage(error)}`),
     });
-    closers.push(() => {
-      recorder.close();
-      client.close();
-    });
+    closers.unshift(() => recorder.close());
     return { client, clock, recorder, log };
   };
 
-  const manager = context(options.controllerManager, 'nodelet-controller-manager', 'node-controller');
-  const informers = new Informers(manager.client, clock, log);
+  const managerClient = clientOf(options.controllerManager, 'nodelet-controller-manager');
+  const manager = contextOf(managerClient, 'node-controller');
+  const informers = new Informers(managerClient, clock, log);
   const controllers: Controller[] = [];
   if (options.scheduler !== undefined) {
-    controllers.push(new Scheduler(context(options.scheduler, 'nodelet-scheduler', SCHEDULER_NAME), informers));
+    const client = clientOf(options.scheduler, 'nodelet-scheduler');
+    controllers.push(new Scheduler(contextOf(client, SCHEDULER_NAME), informers));
   }
   controllers.push(
     new NamespaceController(manager, informers),
     new ServiceAccountController(manager, informers, options.rootCa ?? options.controllerManager.ca),
     new NodeLifecycleController(manager, informers),
     new PodGarbageCollector(manager, informers),
-    new VolumeBinder(manager, informers),
+    new VolumeBinder(contextOf(managerClient, 'persistentvolume-controller'), informers),
+    new AttachDetachController(contextOf(managerClient, 'attachdetach-controller'), informers),
     new VolumeProtection(manager, informers),
-    new EphemeralVolumeController(manager, informers),
+    new EphemeralVolumeController(contextOf(managerClient, 'ephemeral_volume'), informers),
   );
+  if (options.csiDrivers !== undefined && options.csiDrivers.length > 0) {
+    const { csiControllers } = await import('./csi-controllers.ts');
+    const csi = csiControllers(options.csiDrivers, tracer, (name) => contextOf(managerClient, name), informers);
+    closers.push(csi.close);
+    controllers.push(...csi.controllers);
+  }
   try {
     const running = informers.run(signal);
     // A controller that sees half the objects would judge wrongly: all wait for complete caches.

@@ -35,7 +35,7 @@ export function patchAsRead<T extends Written>(
   client: Client,
   kind: KindPath,
   object: T,
-  change: { readonly metadata?: object; readonly spec?: object; readonly status?: object },
+  change: { readonly metadata?: object; readonly [field: string]: unknown },
   subresource?: string,
 ): Promise<T> {
   const { resourceVersion, uid } = object.metadata;

@@ -1,0 +1,70 @@
+// Whether a claim's volume must grow, what its status says meanwhile, and what a driver's answer means. Pure.
+
+import type { PersistentVolumeClaimCondition } from 'kubernetes-types/core/v1';
+import {
+  bytesOf,
+  capacityBytes,
+  isBound,
+  type PersistentVolume,
+  type PersistentVolumeClaim,
+  requestedBytes,
+} from '../storage/objects.ts';
+
+/** status.allocatedResourceStatuses["storage"] (KEP-1790). */
+export type ResizeStatus =
+  | 'ControllerResizeInProgress'
+  | 'ControllerResizeInfeasible'
+  | 'NodeResizePending'
+  | 'NodeResizeInProgress'
+  | 'NodeResizeInfeasible';
+
+export type Expansion =
+  | { readonly kind: 'none' }
+  /** Ask the driver for this many bytes. */
+  | { readonly kind: 'expand'; readonly bytes: bigint }
+  /** The volume has them; the node has yet to grow what is on it. */
+  | { readonly kind: 'node' };
+
+export function decideExpansion(claim: PersistentVolumeClaim, volume: PersistentVolume | undefined): Expansion {
+  if (volume === undefined || !isBound(claim) || claim.status?.phase !== 'Bound') return { kind: 'none' };
+  if (claim.metadata.deletionTimestamp !== undefined || volume.spec?.claimRef?.uid !== claim.metadata.uid) {
+    return { kind: 'none' };
+  }
+  const wanted = requestedBytes(claim);
+  if (wanted <= bytesOf(claim.status.capacity?.['storage'])) return { kind: 'none' };
+  if (capacityBytes(volume) < wanted) return { kind: 'expand', bytes: wanted };
+  const status = claim.status.allocatedResourceStatuses?.['storage'];
+  // The volume was grown, and we fell before we could say so: asking again is harmless and tells what the node must do.
+  return status === 'ControllerResizeInProgress' ? { kind: 'expand', bytes: wanted } : { kind: 'node' };
+}
+
+/** Answers that asking again with the same size cannot change. */
+const INFEASIBLE = new Set(['INVALID_ARGUMENT', 'OUT_OF_RANGE', 'NOT_FOUND', 'UNIMPLEMENTED']);
+
+export function isInfeasible(code: string): boolean {
+  return INFEASIBLE.has(code);
+}
+
+type ConditionType = 'Resizing' | 'FileSystemResizePending';
+
+/** The claim's conditions with the resize ones replaced by `wanted`; undefined keeps none. `now` as the API writes it. */
+export function resizeConditions(
+  claim: PersistentVolumeClaim,
+  wanted: { readonly type: ConditionType; readonly message?: string } | undefined,
+  now: string,
+): PersistentVolumeClaimCondition[] {
+  const others = (claim.status?.conditions ?? []).filter(
+    ({ type }) => type !== 'Resizing' && type !== 'FileSystemResizePending',
+  );
+  if (wanted === undefined) return others;
+  const known = claim.status?.conditions?.find(({ type }) => type === wanted.type);
+  const condition = {
+    type: wanted.type,
+    status: 'True',
+    lastTransitionTime: known?.lastTransitionTime ?? now,
+    ...(wanted.message === undefined ? {} : { message: wanted.message }),
+  };
+  return [...others, condition];
+}
+
+export const NODE_MUST_RESIZE = 'Waiting for user to (re-)start a pod to finish file system resize of volume on node.';
