@@ -25,6 +25,7 @@ import { NodeAgent } from './node/node-agent.ts';
 import { createSystemdSlices, systemdRuns } from './node/systemd-slices.ts';
 import { cgroupLayout, nodeSettings, podsAllocatable } from './node-settings.ts';
 import { createPodsAgent } from './pods/pods-agent.ts';
+import { restartBackoffPolicy } from './pods/restart-backoff.ts';
 import type { PodNetwork } from './ports/node.ts';
 import type { ContainerRuntime } from './ports/runtime.ts';
 import { createNodePressure } from './pressure.ts';
@@ -35,6 +36,7 @@ import { createLogReader } from './runtime/logs/read-logs.ts';
 import { LogRotation } from './runtime/logs/rotation.ts';
 import { createKubeletServer } from './server/kubelet-server.ts';
 import { createTraceSocket } from './server/trace-socket.ts';
+import { createStorage } from './storage.ts';
 import { createLinuxMounter } from './volumes/linux-mounter.ts';
 import { createPodVolumes } from './volumes/pod-volumes.ts';
 
@@ -116,13 +118,26 @@ export async function runAgent(options: AgentOptions, signal: AbortSignal): Prom
     exec: programs.exec,
     changed: () => void node?.checkNow(),
   });
+  const mounter = createLinuxMounter({ tracer, exec: programs.exec });
+  const storage = createStorage({
+    rootDir: options.rootDir,
+    nodeName,
+    ...(client === undefined ? {} : { client }),
+    objects,
+    recorder,
+    mounter,
+    clock,
+    tracer,
+    log,
+  });
   const volumes = createPodVolumes({
     rootDir: options.rootDir,
-    mounter: createLinuxMounter({ tracer, exec: programs.exec }),
+    mounter,
     objects,
     tracer,
     clock,
     recorder,
+    ...(storage.persistent === undefined ? {} : { persistent: storage.persistent }),
     allocatable: () => allocatable,
     ...(cluster.followed === undefined ? {} : { followed: cluster.followed }),
   });
@@ -161,6 +176,7 @@ export async function runAgent(options: AgentOptions, signal: AbortSignal): Prom
       serializeImagePulls: config.serializeImagePulls,
       maxParallelImagePulls: config.maxParallelImagePulls ?? 0,
       resyncMs: config.syncFrequency,
+      restartBackoff: restartBackoffPolicy(config.crashLoopBackOff.maxContainerRestartPeriod),
       cpuCFSQuota: config.cpuCFSQuota,
       cpuCFSQuotaPeriodUs: config.cpuCFSQuotaPeriod * 1000,
       admit: [
@@ -208,6 +224,8 @@ export async function runAgent(options: AgentOptions, signal: AbortSignal): Prom
           log,
           facts,
           pressure: () => eviction.pressure(),
+          volumesInUse: () => storage.inUse.list(),
+          onVolumesWritten: (names) => storage.inUse.written(names),
         });
 
   const rotation = new LogRotation({
@@ -233,6 +251,8 @@ export async function runAgent(options: AgentOptions, signal: AbortSignal): Prom
     (error: unknown) => log('warn', `what the runtime can do is not known: ${errorMessage(error)}`),
   );
   await network.start();
+  storage.inUse.onChange = () => node?.wake();
+  await storage.start();
   cluster.start(pods);
   pods.start();
   rotation.start();
@@ -246,6 +266,7 @@ export async function runAgent(options: AgentOptions, signal: AbortSignal): Prom
     pods.stop();
     probes.close();
     volumes.close();
+    storage.close();
     cluster.close();
     await server?.close();
     await network.close();

@@ -137,7 +137,7 @@ export const KUBELET_FIELDS = {
   imageMaximumGCAge: used(duration, 0),
   imageGCHighThresholdPercent: used(int32, 85),
   imageGCLowThresholdPercent: used(int32, 80),
-  crashLoopBackOff: accepted(object({ maxContainerRestartPeriod: accepted(optional(duration)) })),
+  crashLoopBackOff: used(object({ maxContainerRestartPeriod: used(optional(duration)) })),
   seccompDefault: used(bool),
 
   // ---- container logs

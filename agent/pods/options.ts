@@ -9,6 +9,7 @@ import type { PodCgroups, PodVolumes } from '../ports/node.ts';
 import type { PodEnd } from '../ports/pod-end.ts';
 import type { PodProbes } from '../ports/probes.ts';
 import type { ContainerId, ContainerRuntime, PodSnapshot, PodUID } from '../ports/runtime.ts';
+import { restartBackoffPolicy } from './restart-backoff.ts';
 
 /** What the workers need to know about the node they run on. */
 export interface NodeFacts {
@@ -65,7 +66,7 @@ export const DEFAULT_PODS_CONFIG: PodsConfig = {
   masterServiceNamespace: 'default',
   serializeImagePulls: true,
   maxParallelImagePulls: 0,
-  restartBackoff: { initialMs: 10_000, maxMs: 300_000, factor: 2, resetMs: 600_000 },
+  restartBackoff: restartBackoffPolicy(),
   imageBackoff: { initialMs: 10_000, maxMs: 300_000, factor: 2, resetMs: 600_000 },
   syncBackoff: { initialMs: 1_000, maxMs: 10_000, factor: 2, resetMs: 60_000 },
   statusBackoff: { initialMs: 200, maxMs: 10_000, factor: 2, resetMs: 60_000 },

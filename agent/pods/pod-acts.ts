@@ -15,6 +15,7 @@ import { podReference } from './events.ts';
 import { rpcMessage } from './format.ts';
 import { hashContainer } from './hash.ts';
 import { abortable } from './hooks.ts';
+import { actuateResize } from './resize/actuate.ts';
 import { type Resources, resourcesOf, sameResources } from './resize/allocation.ts';
 import { restartBackoffAfterStart, restartBackoffKey } from './restart-backoff.ts';
 import { gracePeriodSeconds, isAlive, stopsAfter } from './termination.ts';
@@ -333,7 +334,6 @@ export class PodActs {
   async #resize(action: ResizeAction): Promise<void> {
     const { resizes } = this.#context;
     try {
-      const { actuateResize } = await import('./resize/actuate.ts');
       await actuateResize(this.#host.pod, action, this.#context);
       this.settled(RESIZE);
     } catch (error) {

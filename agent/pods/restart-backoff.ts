@@ -4,6 +4,16 @@ import type { Pod } from '../../client/types.ts';
 import { type BackoffEntry, type BackoffPolicy, nextBackoff } from '../../lib/backoff.ts';
 import { formatPod, goDuration } from './format.ts';
 
+/** 10 s doubling to 5 min, from the start again after 10 min of running. */
+const FIRST_MS = 10_000;
+const LONGEST_MS = 300_000;
+const RESET_MS = 600_000;
+
+/** The policy where the configuration names the longest wait (crashLoopBackOff.maxContainerRestartPeriod, ms). */
+export function restartBackoffPolicy(longestMs = LONGEST_MS): BackoffPolicy {
+  return { initialMs: Math.min(FIRST_MS, longestMs), maxMs: longestMs, factor: 2, resetMs: RESET_MS };
+}
+
 /** The key under which a container's back-off is kept: a changed definition starts afresh. */
 export function restartBackoffKey(containerName: string, hash: string): string {
   return `${containerName}_${hash}`;

@@ -48,6 +48,7 @@ const container = object({
   args: texts,
   workingDir: text,
   restartPolicy: text,
+  restartPolicyRules: listOf(object({ action: text, exitCodes: object({ operator: text, values: listOf(int) }) })),
   ports: listOf(object({ name: text, containerPort: int, hostPort: int, hostIP: text, protocol: text })),
   env: listOf(
     object({

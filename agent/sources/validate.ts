@@ -99,7 +99,7 @@ function checkSpec({ spec }: Pod, say: Say): void {
       if (names.has(container.name)) say(`${path}.name`, `Duplicate value: ${quote(container.name)}`);
       names.add(container.name);
       checkContainer(container, spec, path, say);
-      if (list === 'initContainers') oneOf(container.restartPolicy, ['Always'], `${path}.restartPolicy`, say);
+      oneOf(container.restartPolicy, ['Always', 'OnFailure', 'Never'], `${path}.restartPolicy`, say);
     }
   }
 }

@@ -1,4 +1,4 @@
-// Small pure rules: hash, QoS, formats, grace periods, order of stopping, garbage, news.
+// Small pure rules: hash, QoS, formats, grace periods, order of stopping, back-off, garbage, news.
 
 import { describe, expect, it } from 'vitest';
 import { activeDeadline } from '../../../../agent/pods/deadline.ts';
@@ -6,6 +6,7 @@ import { goDuration, rpcMessage } from '../../../../agent/pods/format.ts';
 import { computeGarbage } from '../../../../agent/pods/garbage.ts';
 import { hashContainer } from '../../../../agent/pods/hash.ts';
 import { asksForMore, isNews } from '../../../../agent/pods/news.ts';
+import { restartBackoffAfterStart, restartBackoffPolicy } from '../../../../agent/pods/restart-backoff.ts';
 import { computeTermination, gracePeriodSeconds, stopsAfter } from '../../../../agent/pods/termination.ts';
 import { computeQOSClass } from '../../../../agent/ports/pod-resources.ts';
 import {
@@ -16,6 +17,7 @@ import {
   RuntimeError,
   type SandboxId,
 } from '../../../../agent/ports/runtime.ts';
+import type { BackoffEntry } from '../../../../lib/backoff.ts';
 import { makePod } from '../../../sim/fakes.ts';
 
 describe('the hash of a container', () => {
@@ -140,6 +142,23 @@ describe('the order of stopping', () => {
     ['release', 'the sandbox is stopped too', { snapshot: dead, ...none, stopped: new Set(['s0']) }],
     ['release', 'nothing was ever made', { snapshot: snapshot([], []), ...none }],
   ])('goes on with %s when %s', (kind, _why, facts) => expect(computeTermination(facts).kind).toBe(kind));
+});
+
+describe('the longest wait of a crash loop', () => {
+  it.each([
+    ['is 5 minutes unless the configuration says otherwise', undefined, [10, 20, 40, 80, 160, 300, 300]],
+    ['is what the configuration says', 30_000, [10, 20, 30, 30]],
+    ['is the first one too where it is shorter than 10 s', 2_000, [2, 2, 2]],
+  ])('%s', (_, longestMs, expected) => {
+    const policy = restartBackoffPolicy(longestMs);
+    const waits: number[] = [];
+    let entry: BackoffEntry | undefined;
+    for (let at = 0; waits.length < expected.length; at += 1_000) {
+      entry = restartBackoffAfterStart(policy, entry, at, at);
+      waits.push(entry.delayMs / 1000);
+    }
+    expect(waits).toEqual(expected);
+  });
 });
 
 describe('garbage', () => {
