@@ -199,7 +199,8 @@ export class NodeAgent {
   }
 
   async #makeStatus(known: Node | undefined): Promise<FullNodeStatus> {
-    const { clock, config, facts, kubeletPort, kubeletVersion, nodeIPs, nodeName, pressure } = this.#options;
+    const { clock, config, facts, kubeletPort, kubeletVersion, nodeIPs, nodeName, pressure, volumesInUse } =
+      this.#options;
     return nextStatus(known?.status, {
       nodeName,
       nodeIPs,
@@ -212,6 +213,7 @@ export class NodeAgent {
       runtimeVersion: this.#health.runtimeVersion,
       runtimeStatus: this.#health.runtimeStatus,
       images: await this.#currentImages(),
+      volumesInUse: volumesInUse?.() ?? [],
       now: new Date(clock.now()).toISOString().replace(/\.\d+Z$/, 'Z'),
     });
   }
@@ -253,6 +255,7 @@ export class NodeAgent {
 
   #saw(node: Node): void {
     this.#node = node;
+    this.#options.onVolumesWritten?.(node.status?.volumesInUse ?? []);
     this.#nodeKnown();
   }
 

@@ -62,6 +62,10 @@ export interface NodeAgentOptions {
   readonly facts: MachineFacts;
   /** Called at each status; nothing is scarce by default. */
   readonly pressure?: () => NodePressure;
+  /** Attachable volumes that are in use here; called at each status. */
+  readonly volumesInUse?: () => readonly string[];
+  /** Told which volumes the status on the server names. */
+  readonly onVolumesWritten?: (names: readonly string[]) => void;
   /** 0 ≤ x < 1; Math.random by default. */
   readonly random?: () => number;
 }

@@ -31,6 +31,8 @@ export interface StatusInput {
   readonly runtimeVersion?: RuntimeVersion | undefined;
   readonly runtimeStatus?: RuntimeStatus | undefined;
   readonly images: readonly RuntimeImage[];
+  /** Attachable volumes that the node uses. */
+  readonly volumesInUse?: readonly string[];
   /** RFC 3339, whole seconds. */
   readonly now: string;
 }
@@ -59,6 +61,7 @@ export function nextStatus(known: NodeStatus | undefined, input: StatusInput): F
       architecture: facts.architecture,
     },
     images: imageList(input.images, config.nodeStatusMaxImages),
+    ...volumesInUse(input.volumesInUse ?? [], known?.volumesInUse),
     ...(runtimeStatus === undefined || runtimeStatus.handlers.length === 0
       ? {}
       : {
@@ -71,6 +74,11 @@ export function nextStatus(known: NodeStatus | undefined, input: StatusInput): F
       ? { features: { supplementalGroupsPolicy: true } }
       : {}),
   };
+}
+
+/** An empty list is said only to take back one that was not. */
+function volumesInUse(now: readonly string[], before: readonly string[] | undefined): Pick<NodeStatus, 'volumesInUse'> {
+  return now.length === 0 && before === undefined ? {} : { volumesInUse: [...now] };
 }
 
 /** "containerd://1.6.20", whether or not the runtime writes a v in front. */

@@ -1,12 +1,30 @@
 // fsGroup ownership as the kubelet applies it to a volume's files: the group, group access, and setgid on directories.
-// Never follows links.
+// Never follows links, also not those that a pod puts in a name's place meanwhile: each place is held open while it is
+// changed, and reached from the directory above it.
 
-import { chmod, lchown, lstat, opendir } from 'node:fs/promises';
-import { join } from 'node:path';
+import {
+  chmodSync,
+  chownSync,
+  closeSync,
+  constants,
+  fstatSync,
+  lchownSync,
+  lstatSync,
+  openSync,
+  readdirSync,
+  type Stats,
+} from 'node:fs';
+import { isErrno } from '../../lib/errors.ts';
 
 const READ_WRITE = 0o660;
 const EXECUTE = 0o110;
 const SETGID = 0o2000;
+/** Linux's O_PATH, which Node has no name for: a handle to the place itself. */
+const O_PATH = 0o10000000;
+/** Files changed in one turn of the event loop: some 10 ms. */
+const BATCH = 256;
+
+export type FSGroupChangePolicy = 'Always' | 'OnRootMismatch';
 
 /** The mode that a file or directory gets; pure. */
 export function groupMode(mode: number, isDirectory: boolean): number {
@@ -14,12 +32,59 @@ export function groupMode(mode: number, isDirectory: boolean): number {
   return isDirectory ? bits | READ_WRITE | EXECUTE | SETGID : bits | READ_WRITE;
 }
 
-/** Gives everything below and including `path` to group `gid`, readable and writable for it. */
-export async function applyFsGroup(path: string, gid: number): Promise<void> {
-  const stat = await lstat(path);
-  await lchown(path, stat.uid, gid);
-  if (stat.isSymbolicLink()) return;
-  await chmod(path, groupMode(stat.mode, stat.isDirectory()));
-  if (!stat.isDirectory()) return;
-  for await (const entry of await opendir(path)) await applyFsGroup(join(path, entry.name), gid);
+/** Whether the files of a volume with this root have to be changed; pure. */
+export function needsChange(
+  root: { readonly gid: number; readonly mode: number },
+  gid: number,
+  policy: string | undefined,
+): boolean {
+  if (policy !== 'OnRootMismatch') return true;
+  return root.gid !== gid || groupMode(root.mode, true) !== (root.mode & 0o7777);
+}
+
+/**
+ * Gives everything below and including `path` to group `gid`, readable and writable for it. The root comes last: that it
+ * is right means that all is, for OnRootMismatch after a crash.
+ */
+export async function applyFsGroup(path: string, gid: number, policy?: string): Promise<void> {
+  if (!needsChange(lstatSync(path), gid, policy)) return;
+  await change(path, gid, { left: BATCH });
+}
+
+async function change(path: string, gid: number, turn: { left: number }): Promise<void> {
+  let place: number;
+  try {
+    place = openSync(path, O_PATH | constants.O_NOFOLLOW);
+  } catch (error) {
+    // Files of a volume in use come and go.
+    if (isErrno(error, 'ENOENT')) return;
+    throw error;
+  }
+  try {
+    const stat = fstatSync(place);
+    const held = `/proc/self/fd/${place}`;
+    if (stat.isDirectory()) {
+      for (const name of readdirSync(held)) await change(`${held}/${name}`, gid, turn);
+    }
+    changeOne(path, held, stat, gid);
+    if (--turn.left > 0) return;
+    turn.left = BATCH;
+    await new Promise((resolve) => setImmediate(resolve));
+  } finally {
+    closeSync(place);
+  }
+}
+
+function changeOne(path: string, held: string, stat: Stats, gid: number): void {
+  if (stat.isSymbolicLink()) {
+    try {
+      lchownSync(path, stat.uid, gid);
+    } catch (error) {
+      if (!isErrno(error, 'ENOENT')) throw error;
+    }
+    return;
+  }
+  // chown clears setuid and setgid: the mode comes last.
+  chownSync(held, stat.uid, gid);
+  chmodSync(held, groupMode(stat.mode, stat.isDirectory()));
 }

@@ -336,5 +336,7 @@ function checkedUid(uid: string): string {
 
 /** Whether the pod's directory says that a driver or the device map has something of it. */
 function hasPersistentVolumes(directory: string): boolean {
-  return ['volumes/kubernetes.io~csi', 'volumeDevices'].some((name) => existsSync(join(directory, name)));
+  return ['volumes/kubernetes.io~csi', 'plugins/kubernetes.io~csi', 'volumeDevices'].some((name) =>
+    existsSync(join(directory, name)),
+  );
 }

@@ -5,6 +5,7 @@ import { configMapVolume } from './config-map.ts';
 import { downwardAPIVolume } from './downward-api.ts';
 import { emptyDirVolume } from './empty-dir.ts';
 import { hostPathVolume } from './host-path.ts';
+import { nfsVolume } from './nfs.ts';
 import { projectedVolume } from './projected.ts';
 import { secretVolume } from './secret.ts';
 import type { PlanInput, Volume, VolumeHost, VolumePlan, VolumeType } from './volume-type.ts';
@@ -28,7 +29,8 @@ export function isPersistent(volume: Volume): boolean {
   return PERSISTENT.has(sourceField(volume));
 }
 
-function settle<P extends VolumePlan>(type: VolumeType<P>, input: PlanInput): PreparedVolume {
+/** One type's plan for one volume. */
+export function settle<P extends VolumePlan>(type: VolumeType<P>, input: PlanInput): PreparedVolume {
   const plan = type.plan(input);
   const { update } = type;
   return {
@@ -47,6 +49,7 @@ const PREPARE: Readonly<Partial<Record<string, (input: PlanInput) => PreparedVol
   secret: (input) => settle(secretVolume, input),
   downwardAPI: (input) => settle(downwardAPIVolume, input),
   projected: (input) => settle(projectedVolume, input),
+  nfs: (input) => settle(nfsVolume, input),
 };
 
 /** The field of the volume that names its source; no source at all is an emptyDir, as in the API. */

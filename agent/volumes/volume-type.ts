@@ -2,6 +2,7 @@
 // on that plan. Types, and the layout on disk that they share.
 
 import { join } from 'node:path';
+import type { PersistentVolumeSpec } from 'kubernetes-types/core/v1';
 import type { Pod } from '../../client/types.ts';
 import type { Clock } from '../../lib/clock.ts';
 import type { ObjectReader } from '../ports/api.ts';
@@ -10,14 +11,21 @@ import type { TokenCache } from './tokens.ts';
 
 export type Volume = NonNullable<Pod['spec']['volumes']>[number];
 
+/** A volume of the pod, or what a PersistentVolume stands for: sources that pods cannot name themselves are in it, too. */
+export type SourceVolume = Volume & Pick<PersistentVolumeSpec, 'local'>;
+
 /** What a plan is made from. */
 export interface PlanInput {
   readonly pod: Pod;
-  readonly volume: Volume;
+  readonly volume: SourceVolume;
   /** `<root>/pods/<uid>` */
   readonly podDir: string;
   /** Allocatable quantities of the node. */
   readonly allocatable: Readonly<Record<string, string>>;
+  /** Of a PersistentVolume: what to mount with, and whether the pod's claim is read-only or a device. */
+  readonly mountOptions?: readonly string[];
+  readonly readOnly?: boolean;
+  readonly block?: boolean;
 }
 
 export interface VolumePlan {

@@ -93,12 +93,12 @@ export class NodeVolumes {
     throw new VolumeStepError(failed(notRegistered(name)), { until: this.#options.csi.registered(name) });
   }
 
-  /** Volumes that are in use on the node, or may be. */
-  volumes(): readonly { readonly driver: string; readonly handle: string }[] {
+  /** Attached volumes that pods of this node had when the process began. */
+  attachable(): readonly { readonly driver: string; readonly handle: string }[] {
     const notes = [...this.#users.values()].flatMap((users) => [...users.values()].map(({ note }) => note));
-    const all = [...notes, ...[...this.#staged.values()].map(({ note }) => note)];
-    const byKey = new Map(all.map((note) => [volumeKey(note.driverName, note.volumeHandle), note]));
-    return [...byKey.values()].map(({ driverName: driver, volumeHandle: handle }) => ({ driver, handle }));
+    return notes
+      .filter(({ attachmentID }) => attachmentID !== '')
+      .map(({ driverName: driver, volumeHandle: handle }) => ({ driver, handle }));
   }
 
   /** Runs `body` when no other call for the volume is under way. */

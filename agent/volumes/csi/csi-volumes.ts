@@ -1,0 +1,337 @@
+// CSI volumes of pods, put together: waits until the volume is attached, reads what the driver is to be told, stages and
+// publishes, gives the files to the pod's group, and looks after the volume while the pod has it (growth, republishing,
+// figures). Which call comes when is in node-volumes.ts.
+
+import type { SecretReference } from 'kubernetes-types/core/v1';
+import type { CSIDriverSpec } from 'kubernetes-types/storage/v1';
+import type { Pod } from '../../../client/types.ts';
+import type { Clock, Timer } from '../../../lib/clock.ts';
+import { errorMessage } from '../../../lib/errors.ts';
+import type { Tracer } from '../../../lib/trace.ts';
+import type { EventRecorder, ObjectReader } from '../../ports/api.ts';
+import type { CsiNode } from '../../ports/csi.ts';
+import type { Mounter } from '../../ports/mounter.ts';
+import type { PodRef } from '../../ports/runtime.ts';
+import type { StorageObjects } from '../../ports/storage.ts';
+import type { Claim } from '../claims.ts';
+import { stepFailed, VolumeStepError } from '../mount-failures.ts';
+import { applyFsGroup } from '../ownership.ts';
+import type { PreparedVolume } from '../registry.ts';
+import type { VolumesInUse } from '../volumes-in-use.ts';
+import { waitForAttachment } from './attachment.ts';
+import { Expander, type MountedVolume } from './expander.ts';
+import { attachmentName, CSI_PLUGIN, podBlockPlace, podPlace, uniqueVolumeName } from './layout.ts';
+import { NodeVolumes } from './node-volumes.ts';
+import { csiMessage } from './outcome.ts';
+import {
+  appliesFsGroup,
+  type CsiVolume,
+  type DriverToken,
+  lifecycleProblem,
+  publishVolumeContext,
+  volumeCapability,
+} from './volume.ts';
+
+/** How often a driver that asks for it (requiresRepublish) is called again, spread so that volumes do not meet. */
+const REPUBLISH_MIN_MS = 60_000;
+const REPUBLISH_SPREAD_MS = 30_000;
+/** Expiry of a token whose tokenRequest names none, seconds. */
+const DEFAULT_TOKEN_SECONDS = 3600;
+
+export interface CsiVolumesOptions {
+  readonly rootDir: string;
+  readonly nodeName: string;
+  readonly csi: CsiNode;
+  readonly mounter: Mounter;
+  readonly storage: StorageObjects;
+  readonly objects: ObjectReader;
+  readonly recorder: EventRecorder;
+  readonly inUse: VolumesInUse;
+  readonly clock: Clock;
+  readonly tracer: Tracer;
+  readonly onTrouble: (message: string) => void;
+  /** 0 ≤ x < 1; Math.random by default. */
+  readonly random?: () => number;
+}
+
+type PublishContext = Readonly<Record<string, string>>;
+
+/** What a pod has of CSI, while this process looks after it. */
+interface Kept {
+  readonly mounted: MountedVolume;
+  readonly publishContext: PublishContext;
+  readonly volumeName: string;
+  readonly ending: AbortController;
+  timer: Timer | undefined;
+}
+
+export class CsiVolumes {
+  readonly #options: CsiVolumesOptions;
+  readonly #volumes: NodeVolumes;
+  readonly #expander: Expander;
+  /** By pod uid, then by the volume's name in the pod. */
+  readonly #kept = new Map<string, Map<string, Kept>>();
+  /** Waiting for an attachment ends when the next try of the same volume begins. */
+  readonly #tries = new Map<string, AbortController>();
+
+  constructor(options: CsiVolumesOptions) {
+    this.#options = options;
+    const { rootDir, nodeName, csi, mounter, clock, onTrouble, inUse } = options;
+    this.#volumes = new NodeVolumes({
+      rootDir,
+      nodeName,
+      csi,
+      mounter,
+      clock,
+      onTrouble,
+      onReleased: (driver, handle) => inUse.delete(uniqueVolumeName(driver, handle)),
+    });
+    for (const { driver, handle } of this.#volumes.attachable()) void inUse.add(uniqueVolumeName(driver, handle));
+    this.#expander = new Expander({
+      volumes: this.#volumes,
+      objects: options.storage,
+      recorder: options.recorder,
+      clock,
+      tracer: options.tracer,
+      onTrouble,
+      secrets: (volume) => this.#secrets(volume, 'expand'),
+    });
+  }
+
+  /** What the manager mounts. `claim` is absent for an inline volume. */
+  async prepare(
+    pod: Pod,
+    volumeName: string,
+    volume: CsiVolume,
+    claim: Claim | undefined,
+    signal: AbortSignal,
+  ): Promise<PreparedVolume> {
+    const driver = (await this.#options.storage.csiDriver(volume.driver))?.spec;
+    const problem = lifecycleProblem(volume, driver);
+    if (problem !== undefined) {
+      throw new VolumeStepError(stepFailed('MountVolume.SetUp', volume.specName, problem));
+    }
+    const place = podPlace(this.#options.rootDir, pod.metadata.uid, volume.specName);
+    const block = podBlockPlace(this.#options.rootDir, pod.metadata.uid, volume.specName);
+    return {
+      name: volumeName,
+      plugin: CSI_PLUGIN,
+      plan: { path: volume.block ? block.target : place.target, readOnly: volume.readOnly, managed: !volume.readOnly },
+      ...(volume.block ? { device: block.podMap } : {}),
+      update: undefined,
+      mount: async (current) => {
+        const attachment = this.#attachment(volume, driver);
+        const context = attachment === '' ? {} : await this.#attached(current, volume, attachment, signal);
+        const mounted = await this.#mount(current, volume, driver, context);
+        this.#keep(volumeName, mounted, driver, context);
+        if (claim === undefined) return;
+        // A volume that could not grow is used as it is; the expander goes on trying, and has told why.
+        await this.#expander
+          .expand(mounted, claim)
+          .catch((error: unknown) => this.#options.onTrouble(errorMessage(error)));
+        this.#expander.follow(mounted, this.#endOf(current, volumeName));
+      },
+    };
+  }
+
+  async tearDown(pod: PodRef): Promise<void> {
+    for (const { ending, timer } of this.#kept.get(pod.uid)?.values() ?? []) {
+      ending.abort();
+      timer?.cancel();
+    }
+    this.#kept.delete(pod.uid);
+    await this.#volumes.unpublishAll(pod.uid);
+  }
+
+  /** Volumes that pods have, for figures about them. */
+  mounted(): readonly { readonly volumeName: string; readonly mounted: MountedVolume }[] {
+    return [...this.#kept.values()].flatMap((volumes) => [...volumes.values()]);
+  }
+
+  get volumes(): NodeVolumes {
+    return this.#volumes;
+  }
+
+  close(): void {
+    this.#volumes.close();
+    for (const { ending, timer } of [...this.#kept.values()].flatMap((volumes) => [...volumes.values()])) {
+      ending.abort();
+      timer?.cancel();
+    }
+    for (const trying of this.#tries.values()) trying.abort();
+  }
+
+  async #mount(
+    pod: Pod,
+    volume: CsiVolume,
+    driver: CSIDriverSpec | undefined,
+    publishContext: PublishContext,
+  ): Promise<MountedVolume> {
+    const { rootDir } = this.#options;
+    const find = () => this.#volumes.driver(volume.driver, (why) => driverMissing(volume, why));
+    const capabilities = await find()
+      .capabilities()
+      .catch((error: unknown) => {
+        throw new VolumeStepError(driverMissing(volume, csiMessage(error)), { cause: error });
+      });
+    const [stageSecrets, publishSecrets, tokens] = await Promise.all([
+      this.#secrets(volume, 'stage'),
+      this.#secrets(volume, 'publish'),
+      this.#tokens(pod, driver),
+    ]);
+    const fsGroup = pod.spec.securityContext?.fsGroup;
+    const capability = volumeCapability(volume, capabilities, fsGroup);
+    const { uid } = pod.metadata;
+    const place = volume.block ? podBlockPlace(rootDir, uid, volume.specName) : podPlace(rootDir, uid, volume.specName);
+    await this.#volumes.publish({
+      volume,
+      podUid: uid,
+      attachment: this.#attachment(volume, driver),
+      capability,
+      publishContext,
+      volumeContext: publishVolumeContext(volume, pod, driver, tokens),
+      stageSecrets,
+      publishSecrets,
+    });
+    if (fsGroup !== undefined && appliesFsGroup(volume, driver, capabilities, fsGroup)) {
+      await this.#giveToGroup(volume, place.target, fsGroup, pod);
+    }
+    return { volume, pod, path: place.target, capability, driver: find };
+  }
+
+  async #giveToGroup(volume: CsiVolume, path: string, fsGroup: number, pod: Pod): Promise<void> {
+    try {
+      await applyFsGroup(path, fsGroup, pod.spec.securityContext?.fsGroupChangePolicy);
+    } catch (error) {
+      const why = `applyFSGroup failed for vol ${volume.handle}: ${errorMessage(error)}`;
+      throw new VolumeStepError(stepFailed('MountVolume.SetUp', volume.specName, why), { cause: error });
+    }
+  }
+
+  /** The VolumeAttachment's name; '' where nothing is attached. Without a CSIDriver object attaching is required. */
+  #attachment({ lifecycle, handle, driver: name }: CsiVolume, driver: CSIDriverSpec | undefined): string {
+    if (lifecycle === 'Ephemeral' || driver?.attachRequired === false) return '';
+    return attachmentName(handle, name, this.#options.nodeName);
+  }
+
+  async #attached(
+    pod: Pod,
+    volume: CsiVolume,
+    attachment: string,
+    signal: AbortSignal,
+  ): Promise<Readonly<Record<string, string>>> {
+    const { storage, clock, inUse } = this.#options;
+    const key = `${pod.metadata.uid}/${volume.specName}`;
+    this.#tries.get(key)?.abort();
+    const trying = new AbortController();
+    this.#tries.set(key, trying);
+    // Told first, so that nobody detaches what is about to be mounted.
+    const told = inUse.add(uniqueVolumeName(volume.driver, volume.handle));
+    const context = await waitForAttachment(
+      attachment,
+      volume,
+      storage,
+      clock,
+      AbortSignal.any([signal, trying.signal]),
+    );
+    this.#tries.delete(key);
+    await until(told, signal);
+    return context;
+  }
+
+  async #secrets(volume: CsiVolume, use: 'stage' | 'publish' | 'expand'): Promise<Record<string, string>> {
+    const reference: SecretReference | undefined = volume.secrets[use];
+    if (reference === undefined) return {};
+    const { namespace = '', name = '' } = reference;
+    const field = { stage: 'NodeStageSecretRef', publish: 'NodePublishSecretRef', expand: 'NodeExpandSecretRef' }[use];
+    const failed = (why: string, cause?: unknown): VolumeStepError => {
+      const step = use === 'stage' ? 'MountVolume.MountDevice' : 'MountVolume.SetUp';
+      const what = `fetching ${field} ${namespace}/${name} failed: ${why}`;
+      return new VolumeStepError(stepFailed(step, volume.specName, what), { cause });
+    };
+    let secret: Awaited<ReturnType<ObjectReader['secret']>>;
+    try {
+      secret = await this.#options.objects.secret(namespace, name);
+    } catch (error) {
+      throw failed(errorMessage(error), error);
+    }
+    if (secret === undefined) throw failed(`secrets "${name}" not found`);
+    const decoded = Object.entries(secret.data ?? {}).map(([key, value]) => [
+      key,
+      Buffer.from(value, 'base64').toString('utf8'),
+    ]);
+    return Object.fromEntries(decoded);
+  }
+
+  async #tokens(pod: Pod, driver: CSIDriverSpec | undefined): Promise<DriverToken[]> {
+    return await Promise.all(
+      (driver?.tokenRequests ?? []).map(async ({ audience, expirationSeconds = DEFAULT_TOKEN_SECONDS }) => {
+        const request = { expirationSeconds, ...(audience === '' ? {} : { audience }) };
+        return { audience, ...(await this.#options.objects.serviceAccountToken(pod, request)) };
+      }),
+    );
+  }
+
+  #keep(
+    volumeName: string,
+    mounted: MountedVolume,
+    driver: CSIDriverSpec | undefined,
+    publishContext: PublishContext,
+  ): void {
+    const { uid } = mounted.pod.metadata;
+    const ofPod = this.#kept.get(uid) ?? new Map<string, Kept>();
+    this.#kept.set(uid, ofPod);
+    const ending = ofPod.get(volumeName)?.ending ?? new AbortController();
+    ofPod.get(volumeName)?.timer?.cancel();
+    const kept: Kept = { mounted, publishContext, volumeName, ending, timer: undefined };
+    ofPod.set(volumeName, kept);
+    if (driver?.requiresRepublish === true) this.#republishLater(kept, driver);
+  }
+
+  #endOf(pod: Pod, volumeName: string): AbortSignal {
+    return this.#kept.get(pod.metadata.uid)?.get(volumeName)?.ending.signal ?? AbortSignal.abort();
+  }
+
+  #republishLater(kept: Kept, driver: CSIDriverSpec): void {
+    const { clock, random = Math.random, tracer, onTrouble } = this.#options;
+    const { pod, volume } = kept.mounted;
+    kept.timer = clock.after(REPUBLISH_MIN_MS + random() * REPUBLISH_SPREAD_MS, () => {
+      if (kept.ending.signal.aborted) return;
+      const { uid, namespace, name } = pod.metadata;
+      tracer
+        .within({ pod: { uid, namespace, name }, cause: 'requiresRepublish' }, () =>
+          this.#mount(pod, volume, driver, kept.publishContext),
+        )
+        // What is mounted stays as it was.
+        .catch((error: unknown) => onTrouble(errorMessage(error)))
+        .finally(() => {
+          if (!kept.ending.signal.aborted) this.#republishLater(kept, driver);
+        });
+    });
+  }
+}
+
+/** The kubelet's words where a volume's driver cannot be spoken to. */
+function driverMissing(volume: CsiVolume, why: string): string {
+  if (volume.block) return stepFailed('MapVolume.SetUpDevice', volume.specName, why);
+  return volume.lifecycle === 'Ephemeral'
+    ? stepFailed(
+        'MountVolume.SetUp',
+        volume.specName,
+        `kubernetes.io/csi: mounter.SetUpAt failed to get CSI client: ${why}`,
+      )
+    : stepFailed(
+        'MountVolume.MountDevice',
+        volume.specName,
+        `kubernetes.io/csi: attacher.MountDevice failed to create newCsiDriverClient: ${why}`,
+      );
+}
+
+/** The promise, or the signal's reason when it aborts first. */
+function until<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
+  const { promise: over, reject } = Promise.withResolvers<never>();
+  const onAbort = (): void => reject(signal.reason);
+  signal.addEventListener('abort', onAbort, { once: true });
+  if (signal.aborted) onAbort();
+  return Promise.race([promise, over]).finally(() => signal.removeEventListener('abort', onAbort));
+}

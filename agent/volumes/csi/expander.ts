@@ -1,0 +1,155 @@
+// Grows volumes that pods use: when a claim's PersistentVolume has become larger than what the claim has, the driver is
+// asked to make the rest of it usable, and the claim's status told. One expander per mounted claim.
+
+import type { Pod } from '../../../client/types.ts';
+import { type BackoffEntry, nextBackoff } from '../../../lib/backoff.ts';
+import type { Clock } from '../../../lib/clock.ts';
+import { errorMessage } from '../../../lib/errors.ts';
+import { quantityValue } from '../../../lib/quantity.ts';
+import type { Tracer } from '../../../lib/trace.ts';
+import type { VolumeCapability } from '../../../proto/gen/csi/v1/VolumeCapability.ts';
+import type { EventRecorder } from '../../ports/api.ts';
+import type { CsiNodeDriver } from '../../ports/csi.ts';
+import { podReference } from '../../ports/event-reference.ts';
+import type { StorageObjects } from '../../ports/storage.ts';
+import type { Claim } from '../claims.ts';
+import { MOUNT_BACKOFF, stepFailed } from '../mount-failures.ts';
+import { expandedStatus, expandingStatus, expansionDue, expansionFailedStatus } from './expansion.ts';
+import type { NodeVolumes } from './node-volumes.ts';
+import { csiMessage, isInfeasible } from './outcome.ts';
+import type { CsiVolume } from './volume.ts';
+
+export interface ExpanderOptions {
+  readonly volumes: NodeVolumes;
+  readonly objects: StorageObjects;
+  readonly recorder: EventRecorder;
+  readonly clock: Clock;
+  readonly tracer: Tracer;
+  readonly onTrouble: (message: string) => void;
+  readonly secrets: (volume: CsiVolume) => Promise<Record<string, string>>;
+}
+
+/** A volume as it is mounted for one pod. */
+export interface MountedVolume {
+  readonly volume: CsiVolume;
+  readonly pod: Pod;
+  /** target_path */
+  readonly path: string;
+  readonly capability: VolumeCapability;
+  readonly driver: () => CsiNodeDriver;
+}
+
+export class Expander {
+  readonly #options: ExpanderOptions;
+  constructor(options: ExpanderOptions) {
+    this.#options = options;
+  }
+
+  /** Follows the claim until `signal` aborts. A volume that is read-only or whose driver cannot expand is let be. */
+  follow(mounted: MountedVolume, signal: AbortSignal): void {
+    const { claim } = mounted.volume;
+    if (claim === undefined || mounted.volume.readOnly) return;
+    let newest: Claim | undefined;
+    let working = false;
+    let again = false;
+    const work = async (): Promise<void> => {
+      again = true;
+      if (working) return;
+      working = true;
+      let pause: BackoffEntry | undefined;
+      while (again && newest !== undefined && !signal.aborted) {
+        again = false;
+        if (await this.#settled(mounted, newest)) pause = undefined;
+        else {
+          pause = nextBackoff(MOUNT_BACKOFF, pause, this.#options.clock.monotonic());
+          await this.#options.clock.sleep(pause.delayMs, signal).catch(() => undefined);
+          again = true;
+        }
+      }
+      working = false;
+    };
+    this.#options.objects.followClaim(
+      claim.namespace,
+      claim.name,
+      (state) => {
+        newest = state?.metadata.uid === claim.uid ? state : undefined;
+        void work();
+      },
+      signal,
+    );
+  }
+
+  /** True when there is nothing left to do for this state of the claim. */
+  async #settled(mounted: MountedVolume, claim: Claim): Promise<boolean> {
+    const { pod } = mounted;
+    try {
+      await this.#options.tracer.within({ pod: { ...pod.metadata }, cause: 'persistentvolumeclaim changed' }, () =>
+        this.expand(mounted, claim),
+      );
+      return true;
+    } catch (error) {
+      if (isInfeasible(error)) return true;
+      this.#options.onTrouble(errorMessage(error));
+      return false;
+    }
+  }
+
+  /** Expands the volume where that is due. Rejects with the driver's failure, which has been told as an event. */
+  async expand(mounted: MountedVolume, claim: Claim): Promise<void> {
+    const { volume, path, capability } = mounted;
+    const { objects, volumes } = this.#options;
+    // Without a wish for more than it has, the PersistentVolume need not be asked for.
+    const asked = claim.spec?.resources?.requests?.['storage'];
+    const has = claim.status?.capacity?.['storage'];
+    if (asked === undefined || has === undefined || quantityValue(asked) <= quantityValue(has)) return;
+    const current = await objects.volume(volume.specName);
+    const size = current === undefined ? undefined : expansionDue(claim, current);
+    if (size === undefined || volume.readOnly) return;
+    const driver = mounted.driver();
+    if (!(await driver.capabilities()).has('EXPAND_VOLUME')) return;
+    const expanding = expandingStatus(claim);
+    const noted = expanding === undefined ? claim : await objects.patchClaimStatus(claim, expanding);
+    const secrets = await this.#options.secrets(volume);
+    try {
+      await volumes.alone(volume, async () => {
+        const staging = volumes.stagingPath(volume);
+        await driver.node.NodeExpandVolume({
+          volume_id: volume.handle,
+          volume_path: path,
+          capacity_range: { required_bytes: String(quantityValue(size)) },
+          staging_target_path: staging ?? '',
+          volume_capability: capability,
+          secrets,
+        });
+      });
+    } catch (error) {
+      await this.#failed(mounted, noted, error);
+      throw error;
+    }
+    await objects.patchClaimStatus(noted, expandedStatus(noted, size));
+    this.#tell(
+      mounted,
+      noted,
+      'Normal',
+      'FileSystemResizeSuccessful',
+      `MountVolume.NodeExpandVolume succeeded for volume "${volume.specName}"`,
+    );
+  }
+
+  async #failed(mounted: MountedVolume, claim: Claim, error: unknown): Promise<void> {
+    const message = stepFailed('NodeExpandVolume.NodeExpandVolume', mounted.volume.specName, csiMessage(error));
+    this.#tell(mounted, claim, 'Warning', 'VolumeResizeFailed', message);
+    const now = new Date(this.#options.clock.now()).toISOString().replace(/\.\d+Z$/, 'Z');
+    const status = expansionFailedStatus(claim, csiMessage(error), isInfeasible(error), now);
+    await this.#options.objects.patchClaimStatus(claim, status).catch((refusal: unknown) => {
+      this.#options.onTrouble(`the failure to expand is not in the claim's status: ${errorMessage(refusal)}`);
+    });
+  }
+
+  /** Pod and claim are both told, as the kubelet does. */
+  #tell({ pod }: MountedVolume, claim: Claim, type: 'Normal' | 'Warning', reason: string, message: string): void {
+    const { recorder } = this.#options;
+    recorder.event(podReference(pod), type, reason, message);
+    recorder.event({ ...claim, apiVersion: 'v1', kind: 'PersistentVolumeClaim' }, type, reason, message);
+  }
+}

@@ -1,0 +1,114 @@
+// local PersistentVolumes: a directory of this node, bound into the pod's own place; a block device, mounted once for
+// all pods (formatted when it is empty) or given to containers as it is. Never used by a pod directly.
+
+import { lstatSync, mkdirSync, readdirSync, statSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { isErrno } from '../../lib/errors.ts';
+import type { Mounter } from '../ports/mounter.ts';
+import { mapDevice, unmapDevice } from './csi/block.ts';
+import { makeDirectory } from './directories.ts';
+import { mountAt } from './mountinfo.ts';
+import { applyFsGroup } from './ownership.ts';
+import { type VolumePlan, type VolumeType, volumeDir } from './volume-type.ts';
+
+const plugin = 'kubernetes.io/local-volume';
+const ESCAPED = 'kubernetes.io~local-volume';
+
+export interface LocalPlan extends VolumePlan {
+  /** What the PersistentVolume names. */
+  readonly source: string;
+  readonly fsType: string;
+  /** Where a block device with a file system is mounted for all pods. */
+  readonly globalPath: string;
+  readonly mountOptions: readonly string[];
+  readonly gid: number | undefined;
+}
+
+/** `<root>` of `<root>/pods/<uid>`. */
+const rootOf = (podDir: string): string => dirname(dirname(podDir));
+
+export const localVolume: VolumeType<LocalPlan> = {
+  plugin,
+  plan({ pod, volume, podDir, mountOptions = [], readOnly = false }) {
+    const { path = '', fsType = 'ext4' } = volume.local ?? {};
+    if (!path.startsWith('/')) throw new Error(`local volume path "${path}" is not absolute`);
+    if (path.split('/').includes('..')) throw new Error(`local volume path ${path} must not contain '..'`);
+    return {
+      path: volumeDir(podDir, plugin, volume.name),
+      readOnly,
+      managed: !readOnly,
+      source: path,
+      fsType: fsType === '' ? 'ext4' : fsType,
+      globalPath: join(rootOf(podDir), 'plugins/kubernetes.io/local-volume/mounts', volume.name),
+      mountOptions,
+      gid: pod.spec.securityContext?.fsGroup,
+    };
+  },
+  async mount(plan, pod, { mounter }) {
+    const kind = statSync(plan.source);
+    if (!kind.isDirectory() && !kind.isBlockDevice()) {
+      throw new Error(`path ${plan.source} is neither a directory nor a block device`);
+    }
+    const source = kind.isDirectory() ? plan.source : await mountGlobally(plan, mounter);
+    const made = await makeDirectory(plan.path, 0o750);
+    if (!made && mountAt(await mounter.list(), plan.path) !== undefined) return;
+    const options = ['bind', ...(plan.readOnly ? ['ro'] : []), ...plan.mountOptions];
+    await mounter.mount({ source, target: plan.path, options });
+    if (plan.gid !== undefined && !plan.readOnly) {
+      await applyFsGroup(plan.path, plan.gid, pod.spec.securityContext?.fsGroupChangePolicy);
+    }
+  },
+};
+
+async function mountGlobally(
+  { source, globalPath, fsType, mountOptions }: LocalPlan,
+  mounter: Mounter,
+): Promise<string> {
+  mkdirSync(globalPath, { recursive: true, mode: 0o750 });
+  if (mountAt(await mounter.list(), globalPath) === undefined) {
+    const { formatIfEmpty } = await import('./format-device.ts');
+    await formatIfEmpty(source, fsType);
+    await mounter.mount({ fsType, source, target: globalPath, options: mountOptions });
+  }
+  return globalPath;
+}
+
+export interface LocalDevice {
+  /** What containers get. */
+  readonly path: string;
+  map(mounter: Mounter): Promise<void>;
+}
+
+function devicePlace(podDir: string, name: string, target: string) {
+  const uid = podDir.slice(dirname(podDir).length + 1);
+  return {
+    target,
+    globalMap: join(rootOf(podDir), 'plugins', ESCAPED, 'volumeDevices', name, uid),
+    podMap: join(podDir, 'volumeDevices', ESCAPED, name),
+  };
+}
+
+/** The device of a volume in block mode. */
+export function mapLocalDevice(podDir: string, name: string, source: string): LocalDevice {
+  const place = devicePlace(podDir, name, source);
+  return {
+    path: place.podMap,
+    async map(mounter) {
+      if (!lstatSync(source).isSymbolicLink() && !statSync(source).isBlockDevice()) {
+        throw new Error(`${source} is not a block device`);
+      }
+      await mapDevice(place, mounter);
+    },
+  };
+}
+
+/** Takes down every device of the pod, from what is on disk. */
+export async function unmapLocalDevices(podDir: string, mounter: Mounter): Promise<void> {
+  let names: string[] = [];
+  try {
+    names = readdirSync(join(podDir, 'volumeDevices', ESCAPED));
+  } catch (error) {
+    if (!isErrno(error, 'ENOENT')) throw error;
+  }
+  for (const name of names) await unmapDevice(devicePlace(podDir, name, ''), mounter);
+}
