@@ -8,8 +8,14 @@ import type { WorkerContext } from './worker-context.ts';
 
 type OrphanContext = Pick<WorkerContext, 'runtime' | 'volumes' | 'cgroups' | 'tracer' | 'log'>;
 
-/** Every pod that something on this machine belongs to. Names are known only to the runtime. */
-export async function listPodsOnMachine({ runtime, volumes, cgroups }: OrphanContext): Promise<Map<PodUID, PodRef>> {
+interface PodsOnMachine {
+  /** Every pod that something on this machine belongs to. Names are known only to the runtime. */
+  readonly onMachine: ReadonlyMap<PodUID, PodRef>;
+  /** Those with a live sandbox or container. */
+  readonly running: readonly PodUID[];
+}
+
+async function listPodsOnMachine({ runtime, volumes, cgroups }: OrphanContext): Promise<PodsOnMachine> {
   const [inRuntime, onDisk, inCgroups] = await Promise.all([
     runtime.listPods(),
     volumes.listPods(),
@@ -18,7 +24,10 @@ export async function listPodsOnMachine({ runtime, volumes, cgroups }: OrphanCon
   const pods = new Map<PodUID, PodRef>();
   for (const uid of [...onDisk, ...inCgroups]) pods.set(uid, { uid, namespace: '', name: '' });
   for (const { pod } of inRuntime) pods.set(pod.uid, pod);
-  return pods;
+  const live = inRuntime.filter(
+    ({ sandboxes, containers }) => sandboxes.some(({ state }) => state === 'ready') || containers.some(isAlive),
+  );
+  return { onMachine: pods, running: live.map(({ pod }) => pod.uid) };
 }
 
 /** Stops and removes everything of a pod. Idempotent; rejects with the first thing that would not go. */
@@ -38,10 +47,18 @@ export async function removeOrphan(pod: PodRef, context: OrphanContext): Promise
   );
 }
 
-/** Removes every pod on the machine that `isKept` does not know. One that resists is reported and left for next time. */
-export async function removeOrphans(context: OrphanContext, isKept: (uid: PodUID) => boolean): Promise<void> {
-  const pods = await listPodsOnMachine(context);
-  const orphans = [...pods.values()].filter(({ uid }) => !isKept(uid));
+/**
+ * Removes every pod on the machine that `isKept` does not know. One that resists is reported and left for next time.
+ * `seenRunning` is told of every kept pod of which something runs.
+ */
+export async function removeOrphans(
+  context: OrphanContext,
+  isKept: (uid: PodUID) => boolean,
+  seenRunning: (uid: PodUID) => void,
+): Promise<void> {
+  const { onMachine, running } = await listPodsOnMachine(context);
+  const orphans = [...onMachine.values()].filter(({ uid }) => !isKept(uid));
+  for (const uid of running) if (isKept(uid)) seenRunning(uid);
   await Promise.all(
     orphans.map(async (pod) => {
       try {

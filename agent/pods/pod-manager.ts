@@ -22,6 +22,12 @@ const PREEMPTED = {
   message: 'Pod was preempted by Kubelet to accommodate a critical pod.',
 };
 
+/** Whether a container of it was ever made, by what is written of it. */
+function hasRun({ status }: Pod): boolean {
+  const statuses = [...(status?.initContainerStatuses ?? []), ...(status?.containerStatuses ?? [])];
+  return statuses.some(({ containerID, restartCount }) => containerID !== undefined || restartCount > 0);
+}
+
 export class PodManager implements PodsAgent {
   readonly #sources: readonly PodSource[];
   readonly #context: WorkerContext;
@@ -186,7 +192,6 @@ export class PodManager implements PodsAgent {
   /** `pod` as it is to run; `asked`: as its source has it. */
   #add(asked: Pod, pod: Pod, source: PodSource['name']): void {
     const { uid } = pod.metadata;
-    const hasRun = (pod.status?.containerStatuses ?? []).some((status) => status.containerID !== undefined);
     const over = isTerminalPhase(pod.status?.phase) || pod.metadata.deletionTimestamp !== undefined;
     const verdict = over ? undefined : this.#admit(pod);
     if (verdict !== undefined && 'preempt' in verdict) {
@@ -194,7 +199,7 @@ export class PodManager implements PodsAgent {
       return;
     }
     const refusal = verdict;
-    const neverRan = this.#atStart?.has(uid) !== true && !hasRun;
+    const neverRan = this.#atStart?.has(uid) !== true && !hasRun(pod);
     const worker = new PodWorker(pod, this.#context, {
       unknownToRuntime: neverRan,
       onEnded: () => this.#workerEnded(uid),
@@ -288,7 +293,11 @@ export class PodManager implements PodsAgent {
     this.#context.resizes.retry();
     if (this.#housekeeping) return;
     this.#housekeeping = true;
-    removeOrphans(this.#context, (uid) => this.#workers.has(uid) || this.#isWanted(uid))
+    removeOrphans(
+      this.#context,
+      (uid) => this.#workers.has(uid) || this.#isWanted(uid),
+      (uid) => this.#workers.get(uid)?.seenRunning(),
+    )
       .catch((error) => log('warn', 'could not look for pods that nothing wants', { error: errorMessage(error) }))
       .finally(() => {
         this.#housekeeping = false;

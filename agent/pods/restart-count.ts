@@ -14,6 +14,31 @@ export function previousStatusOf(previous: PodStatus | undefined, name: string):
   );
 }
 
+type StatusList = 'containerStatuses' | 'initContainerStatuses' | 'ephemeralContainerStatuses';
+const STATUS_LISTS: readonly StatusList[] = [
+  'containerStatuses',
+  'initContainerStatuses',
+  'ephemeralContainerStatuses',
+];
+
+/**
+ * `status` with no count lower than `written` has it: what an agent before this one wrote may be seen only after the
+ * first look at the runtime, which has forgotten the instances. The same object when there is nothing to raise.
+ */
+export function keepRestartCounts(status: PodStatus, written: PodStatus | undefined): PodStatus {
+  let kept = status;
+  for (const list of STATUS_LISTS) {
+    const counts = new Map(written?.[list]?.map(({ name, restartCount }) => [name, restartCount]));
+    if (status[list]?.some(({ name, restartCount }) => restartCount < (counts.get(name) ?? 0)) !== true) continue;
+    const raised = status[list].map((each) => ({
+      ...each,
+      restartCount: Math.max(each.restartCount, counts.get(each.name) ?? 0),
+    }));
+    kept = { ...kept, [list]: raised };
+  }
+  return kept;
+}
+
 /** The restart count of the next instance. */
 export function nextRestartCount(name: string, snapshot: PodSnapshot, previous: PodStatus | undefined): number {
   const known = snapshot.containers.filter((container) => container.name === name).map((c) => c.restartCount + 1);

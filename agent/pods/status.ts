@@ -65,9 +65,13 @@ function statusesOf(facts: PodStatusFacts) {
 }
 
 export function computePodStatus(facts: PodStatusFacts): PodStatus {
-  const { pod, snapshot, previous, hostIPs, now, failure } = facts;
+  const { pod, snapshot, previous, hostIPs, now } = facts;
+  // What has succeeded cannot fail any more, whatever comes over it before it is gone.
+  const failure = previous?.phase === 'Succeeded' ? undefined : facts.failure;
   const { regular, init, ephemeral } = statusesOf(facts);
-  const alive = anyRunning(regular) || anyRunning(init) || anyRunning(ephemeral);
+  // One that the runtime has lost sight of is reported as ended, and may well run.
+  const unknown = snapshot.containers.some(({ state }) => state === 'unknown');
+  const alive = unknown || anyRunning(regular) || anyRunning(init) || anyRunning(ephemeral);
   let phase = computePhase({ pod, regular, init, over: facts.over, previous: previous?.phase });
   if (failure !== undefined) phase = 'Failed';
   // Someone may take a terminal phase as "its resources are free": never say so while a container still runs.

@@ -135,6 +135,16 @@ export class PodWorker implements ActsHost {
     if (this.#mode === 'ended') await this.#removeFromRuntime(await this.#observe());
   }
 
+  /**
+   * Something of the pod runs. Where the pod has ended it came up after all, from a call that was given up long ago, and
+   * is ended like the rest.
+   */
+  seenRunning(): void {
+    if (this.#mode !== 'ended' || this.#options.neverRan) return;
+    this.#mode = 'terminating';
+    this.wake('it runs although the pod has ended');
+  }
+
   /** Something happened in the runtime. */
   event(event: PodLifecycleEvent): void {
     if (isNews(event, this.#snapshot, this.#acts.busy)) this.wake(event.type);
@@ -207,10 +217,12 @@ export class PodWorker implements ActsHost {
   }
 
   #mustEnd(): boolean {
-    const deadline = activeDeadline(this.#pod, this.previous()?.startTime, this.#context.clock.now());
+    const previous = this.previous();
+    if (isTerminalPhase(previous?.phase)) return true;
+    const deadline = activeDeadline(this.#pod, previous?.startTime, this.#context.clock.now());
     if (deadline?.failure !== undefined) this.#failure ??= deadline.failure;
     else if (deadline !== undefined) this.wakeAt(deadline.at);
-    return this.#isLeaving() || this.#failure !== undefined || isTerminalPhase(this.previous()?.phase);
+    return this.#isLeaving() || this.#failure !== undefined;
   }
 
   #isLeaving(): boolean {

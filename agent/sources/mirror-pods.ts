@@ -18,6 +18,7 @@ import {
   decideMirrors,
   fullName,
   isMirrorOf,
+  isUnderWay,
   type MirrorAction,
   mirrorOf,
   withMirrorStatus,
@@ -48,6 +49,9 @@ export class MirrorPods {
   /** By source; all of them must have spoken. */
   readonly #statics = new Map<PodSource['name'], ReadonlyMap<string, Pod> | undefined>();
   #mirrors: Map<string, Pod> | undefined;
+  /** What tells the pods of each source of static pods again. */
+  readonly #tellAgain = new Set<() => void>();
+  readonly #handedOn = new WeakMap<Pod, Pod>();
   readonly #busy = new Set<string>();
   readonly #backoffs = new Map<string, BackoffEntry & { readonly message: string }>();
   #stopped = false;
@@ -87,12 +91,21 @@ export class MirrorPods {
     this.#statics.set(inner.name, undefined);
     return {
       name: inner.name,
-      start: (listener) =>
+      start: (listener) => {
+        const told = new Map<string, Pod>();
+        // Once its mirror is known, a pod is told again, with what an agent before this one wrote of it.
+        this.#tellAgain.add(() => {
+          const pods = this.#statics.get(inner.name);
+          if (pods === undefined) return;
+          if ([...pods].every(([uid, pod]) => told.get(uid) === this.#remembered(pod))) return;
+          listener(this.#told(pods, told));
+        });
         inner.start((pods) => {
           this.#statics.set(inner.name, pods);
-          listener(pods);
+          listener(this.#told(pods, told));
           this.reconcile();
-        }),
+        });
+      },
       stop: () => inner.stop(),
     };
   }
@@ -119,6 +132,24 @@ export class MirrorPods {
     for (const action of decideMirrors({ statics: this.#wanted(), mirrors: this.#mirrors, present: this.#present() })) {
       void this.#act(action);
     }
+  }
+
+  #told(pods: ReadonlyMap<string, Pod>, told: Map<string, Pod>): ReadonlyMap<string, Pod> {
+    told.clear();
+    for (const [uid, pod] of pods) told.set(uid, this.#remembered(pod));
+    return new Map(told);
+  }
+
+  /** The pod with what is written of it, where it ran and has not ended; the same object as long as the pod is. */
+  #remembered(pod: Pod): Pod {
+    const known = this.#handedOn.get(pod);
+    if (known !== undefined) return known;
+    const mirror = this.#mirrorFor(pod);
+    // One that was refused or has ended is judged anew: its manifest may have gone and come back meanwhile.
+    if (mirror === undefined || !isUnderWay(mirror)) return pod;
+    const handedOn = withMirrorStatus(pod, mirror);
+    this.#handedOn.set(pod, handedOn);
+    return handedOn;
   }
 
   #mirrorFor(pod: Pod): Pod | undefined {
@@ -153,6 +184,7 @@ export class MirrorPods {
     for (const [name, mirror] of mirrors) {
       if (before?.get(name) !== mirror) this.#tellStatus(mirror);
     }
+    for (const tellAgain of this.#tellAgain) tellAgain();
   }
 
   #tellStatus(mirror: Pod): void {

@@ -77,6 +77,13 @@ export function mirrorOf(pod: Pod, node: Pick<Node, 'metadata'>): object {
   };
 }
 
+/** Whether a container of the pod was started and the pod has not ended, by what is written of it. */
+export function isUnderWay({ status }: Pod): boolean {
+  if (status?.phase === 'Succeeded' || status?.phase === 'Failed') return false;
+  const statuses = [...(status?.initContainerStatuses ?? []), ...(status?.containerStatuses ?? [])];
+  return statuses.some(({ containerID, restartCount }) => containerID !== undefined || restartCount > 0);
+}
+
 /** The static pod with the status and version of its mirror: what was last written of it. */
 export function withMirrorStatus(pod: Pod, mirror: Pod): Pod {
   const { resourceVersion } = mirror.metadata;

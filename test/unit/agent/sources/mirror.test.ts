@@ -4,7 +4,7 @@ import { afterEach, beforeEach, describe, expect, it, test } from 'vitest';
 import type { PodSource } from '../../../../agent/ports/api.ts';
 import { parsePod } from '../../../../agent/sources/manifest.ts';
 import { MirrorPods } from '../../../../agent/sources/mirror-pods.ts';
-import { decideMirrors, fullName, mirrorOf } from '../../../../agent/sources/mirror-rules.ts';
+import { decideMirrors, fullName, isUnderWay, mirrorOf } from '../../../../agent/sources/mirror-rules.ts';
 import { ApiError } from '../../../../client/errors.ts';
 import type { Pod } from '../../../../client/types.ts';
 import { Tracer } from '../../../../lib/trace.ts';
@@ -29,6 +29,27 @@ function mirror(pod: Pod, metadata: Partial<Pod['metadata']> = {}): Pod {
   });
   return made;
 }
+
+describe('a pod that its mirror says something of', () => {
+  const status = (restartCount: number, containerID?: string): NonNullable<Pod['status']> => ({
+    phase: 'Running',
+    containerStatuses: [
+      { name: 'web', image: 'i', imageID: '', ready: false, restartCount, ...(containerID ? { containerID } : {}) },
+    ],
+  });
+  it.each<[string, Pod['status'], boolean]>([
+    ['a container of it runs', status(0, 'containerd://1'), true],
+    ['a container of it was restarted and is gone', status(3), true],
+    ['nothing of it ever ran', status(0), false],
+    ['it has failed', { ...status(3, 'containerd://1'), phase: 'Failed' }, false],
+    ['it has succeeded', { ...status(0, 'containerd://1'), phase: 'Succeeded' }, false],
+    ['nothing is written of it', {}, false],
+  ])('is under way or not: %s', (_what, written, expected) => {
+    expect(isUnderWay({ ...mirror(staticPod()), ...(written === undefined ? {} : { status: written }) })).toBe(
+      expected,
+    );
+  });
+});
 
 describe('what is done about mirrors', () => {
   const pod = staticPod();
@@ -212,6 +233,19 @@ describe('a static pod', () => {
     expect(world.api.status(NAME).containerStatuses?.[0]).toMatchObject({ name: 'web', ready: true });
     expect(world.api.named(NAME).metadata.annotations?.['kubernetes.io/config.mirror']).toBe(staticPod().metadata.uid);
     expect([...world.runtime.sandboxes.values()][0]?.pod.uid).toBe(staticPod().metadata.uid);
+  });
+
+  it('is told with what is written of it as soon as its mirror is known, so that restarts go on being counted', async () => {
+    const pod = staticPod();
+    const shown = mirror(pod);
+    const containerStatuses = [{ name: 'web', image: 'i', imageID: '', ready: false, restartCount: 7 }];
+    refuseCreate = true;
+    files.hold(pod);
+    await settle();
+    world.api.put({ ...shown, status: { phase: 'Running', containerStatuses } });
+    await world.clock.until(() => world.api.status(NAME).containerStatuses?.[0]?.ready === true, 30_000);
+    expect(world.api.status(NAME).containerStatuses?.[0]?.restartCount).toBeGreaterThanOrEqual(7);
+    expect(world.runtime.count('runPodSandbox')).toBe(1);
   });
 
   it('runs before and without an API server that answers; the mirror comes when it does', async () => {

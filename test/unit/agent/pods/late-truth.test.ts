@@ -1,0 +1,125 @@
+// What a pod worker is told late, or not by its own agent: a pod refused after it ran, an end that comes after the end, a
+// container that the runtime lost sight of, a sandbox that came up after all. Each was found by the simulator.
+
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { keepRestartCounts } from '../../../../agent/pods/restart-count.ts';
+import type { PodUID, SandboxId } from '../../../../agent/ports/runtime.ts';
+import type { ContainerStatus } from '../../../../client/types.ts';
+import { FakeNode, makePod } from '../../../sim/fakes.ts';
+
+let node: FakeNode;
+let full: boolean;
+
+beforeEach(() => {
+  full = false;
+  const refusal = { reason: 'OutOfcpu', message: 'no room' };
+  node = new FakeNode({ config: { admit: [() => (full ? refusal : undefined)] } });
+});
+
+afterEach(() => {
+  node.agent.stop();
+  expect(node.violations).toEqual([]);
+});
+
+const phase = () => node.api.status('web-pod').phase;
+
+async function running(spec: Parameters<typeof makePod>[1] = {}): Promise<void> {
+  node.api.put(makePod('web-pod', spec));
+  await node.clock.until(() => phase() === 'Running');
+}
+
+describe('a pod that is refused by an agent started after it', () => {
+  it('is Failed only when nothing of it runs any more', async () => {
+    await running({ terminationGracePeriodSeconds: 20 });
+    node.runtime.ignoresTerm.add('web');
+    full = true;
+    await node.restartAgent();
+    await node.clock.advance(10_000);
+    expect(node.runtime.running('web')).toBeDefined();
+    expect(phase()).toBe('Running');
+    await node.clock.until(() => phase() === 'Failed', 30_000);
+    expect(node.runtime.running('web')).toBeUndefined();
+    expect(node.api.status('web-pod')).toMatchObject({ reason: 'OutOfcpu', message: 'Pod was rejected: no room' });
+  });
+});
+
+describe('a pod that has succeeded', () => {
+  beforeEach(async () => {
+    await running({ restartPolicy: 'Never' });
+    node.runtime.exit('web', 0);
+    await node.clock.until(() => phase() === 'Succeeded');
+  });
+
+  it.each([false, true])('stays so when its deadline passes, agent restarted meanwhile: %s', async (restarted) => {
+    const pod = node.api.named('web-pod');
+    node.api.put({ ...pod, spec: { ...pod.spec, activeDeadlineSeconds: 1 } });
+    if (restarted) await node.restartAgent();
+    await node.clock.advance(120_000);
+    expect(phase()).toBe('Succeeded');
+    expect(node.api.status('web-pod').reason).toBeUndefined();
+  });
+
+  it('stays so when the node would end it', async () => {
+    void node.agent.endPod(node.api.named('web-pod').metadata.uid, { reason: 'Evicted', message: 'no memory' });
+    await node.clock.advance(120_000);
+    expect(phase()).toBe('Succeeded');
+  });
+});
+
+describe('a container that the runtime has lost sight of', () => {
+  it('keeps its pod from being reported as ended until it is known to be dead', async () => {
+    await running({ restartPolicy: 'Never', activeDeadlineSeconds: 60 });
+    node.runtime.ignoresTerm.add('web');
+    for (const container of node.runtime.containers.values()) container.state = 'unknown';
+    node.runtime.emit({ podUID: node.api.named('web-pod').metadata.uid as PodUID, type: 'podSync', at: 0 });
+    node.runtime.failNext('stopContainer', 'no task');
+    await node.clock.advance(500);
+    expect(phase()).toBe('Running');
+  });
+});
+
+describe('a sandbox that comes up after its pod has ended', () => {
+  it('is found and stopped', async () => {
+    await running();
+    const [sandbox] = [...node.runtime.sandboxes.values()];
+    const uid = node.api.named('web-pod').metadata.uid;
+    await Promise.all([
+      node.agent.endPod(uid, { reason: 'Evicted', message: 'no memory' }),
+      node.clock.until(() => phase() === 'Failed'),
+    ]);
+    await node.clock.advance(1_000);
+    if (sandbox === undefined) throw new Error('there was no sandbox');
+    const id = 'sandbox-late' as SandboxId;
+    node.runtime.sandboxes.set(id, { ...sandbox, id, attempt: 1, state: 'ready' });
+    await node.clock.until(() => node.runtime.sandboxes.get(id)?.state === 'notReady', 120_000);
+    expect(phase()).toBe('Failed');
+  });
+});
+
+describe('restart counts that were written before', () => {
+  const status = (name: string, restartCount: number): ContainerStatus => ({
+    name,
+    restartCount,
+    image: 'i',
+    imageID: '',
+    ready: false,
+  });
+
+  it.each<[string, number, number, number]>([
+    ['higher ones are kept', 1, 7, 7],
+    ['lower ones are forgotten', 7, 1, 7],
+    ['equal ones stay', 3, 3, 3],
+  ])('%s', (_what, computed, written, expected) => {
+    const kept = keepRestartCounts(
+      { containerStatuses: [status('web', computed)], initContainerStatuses: [status('setup', computed)] },
+      { containerStatuses: [status('web', written)], initContainerStatuses: [status('setup', written)] },
+    );
+    expect(kept.containerStatuses?.[0]?.restartCount).toBe(expected);
+    expect(kept.initContainerStatuses?.[0]?.restartCount).toBe(expected);
+  });
+
+  it('change nothing where nothing was written', () => {
+    const computed = { containerStatuses: [status('web', 2)] };
+    expect(keepRestartCounts(computed, undefined)).toBe(computed);
+  });
+});
