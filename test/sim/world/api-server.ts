@@ -60,7 +60,7 @@ export class SimApiServer implements ListWatcher {
   constructor(parts: SimApiParts, node: Node) {
     this.#parts = parts;
     const { clock, dice, journal } = parts;
-    this.line = new Line({ name: 'api', clock, dice, journal, error: lineError, usualMs: 40 });
+    this.line = new Line({ name: 'api', clock, dice, journal, error: lineError, usualMs: 40, dropsAbandoned: true });
     this.#podLog = new WatchLog<Pod>(clock, dice);
     this.#nodeLog = new WatchLog<Node>(clock, dice);
     this.node = node;

@@ -45,7 +45,7 @@ type Event = keyof typeof WEIGHTS;
 const MOST_PODS = 8;
 const MOST_MANIFESTS = 2;
 /** Pauses between events, in ms: some come together, some when all has come to rest. */
-const PAUSES = [0, 3, 40, 300, 300, 1_500, 1_500, 6_000, 20_000, 90_000] as const;
+const PAUSES = [0, 0, 3, 3, 40, 40, 300, 300, 300, 1_500, 1_500, 1_500, 6_000, 20_000, 70_000] as const;
 
 export class Chaos {
   readonly #world: World;

@@ -67,8 +67,10 @@ export class Invariants implements ApiWitness {
     if (seen?.version === resourceVersion) return;
     const phase = pod.status?.phase ?? 'Pending';
     const { rules } = this.#world;
-    const restarts = seen?.restarts ?? new Map<string, number>();
-    if (seen !== undefined) {
+    // A static pod that ended may run again, since its manifest came back: its mirror then begins anew.
+    const fresh = seen === undefined || (isMirrorPod(pod) && isTerminalPhase(seen.phase));
+    const restarts = fresh ? new Map<string, number>() : seen.restarts;
+    if (!fresh) {
       const back = (RANK[phase] ?? 0) < (RANK[seen.phase] ?? 0);
       if (back || (isTerminalPhase(seen.phase) && phase !== seen.phase)) {
         rules.break(`the phase of ${name} went from ${seen.phase} to ${phase}`);
@@ -90,8 +92,10 @@ export class Invariants implements ApiWitness {
   }
 
   statusWritten(before: Pod, after: Pod): void {
-    const { rules, runtime } = this.#world;
+    const { rules, runtime, journal } = this.#world;
     const { name, uid } = after.metadata;
+    const counts = containerStatuses(after.status).map((each) => `${each.name}:${each.restartCount}`);
+    journal.note(`status of ${name}: ${after.status?.phase} ${after.status?.reason ?? ''} ${counts.join(' ')}`);
     const foreign = ({ status }: Pod) => status?.conditions?.find(({ type }) => type === FOREIGN_CONDITION)?.status;
     if (foreign(before) !== foreign(after)) rules.break(`a condition of another writer on ${name} was changed`);
     const [from, to] = [before.status?.phase, after.status?.phase];

@@ -8,9 +8,9 @@ import type { Journal } from './journal.ts';
 
 /**
  * `refused`: nothing is done. `lost`: it is done, and the answer says that it failed. `late`: the caller gives up before
- * it is done. `twice`: it is done a second time right after.
+ * it is done. `never`: the caller gives up, and it is not done. `twice`: it is done a second time right after.
  */
-type Fate = 'done' | 'refused' | 'lost' | 'late' | 'twice';
+type Fate = 'done' | 'refused' | 'lost' | 'late' | 'never' | 'twice';
 
 /** What the caller sees when the line itself fails it. */
 export type LineFailure = 'refused' | 'unavailable' | 'deadline';
@@ -23,6 +23,8 @@ export interface LineOptions {
   readonly error: (call: string, failure: LineFailure) => Error;
   /** How long calls take at most, in ms, when nothing is wrong. */
   readonly usualMs: number;
+  /** The far side drops what its caller has given up. */
+  readonly dropsAbandoned?: boolean;
 }
 
 interface Flight {
@@ -57,11 +59,26 @@ export class Line {
   #fate(): Fate {
     const { dice } = this.#options;
     if (this.trouble === 0 || dice.below(100) >= this.trouble) return 'done';
-    return dice.weighted({ refused: 4, lost: 3, late: 1, twice: 2 });
+    return dice.weighted({
+      refused: 4,
+      lost: 3,
+      late: this.#options.dropsAbandoned === true ? 0 : 1,
+      never: 1,
+      twice: 2,
+    });
   }
 
-  /** Carries one call; `effect` is what the far side does, now or when its time has come. */
-  perform<T>(call: string, subject: string, deadlineMs: number, effect: () => T | Promise<T>): Promise<T> {
+  /**
+   * Carries one call; `effect` is what the far side does when its time has come. `claim` is what it takes for itself the
+   * moment the call arrives, such as a name; it throws when that is taken, and `drop` gives it back when nothing is done.
+   */
+  perform<T>(
+    call: string,
+    subject: string,
+    deadlineMs: number,
+    effect: () => T | Promise<T>,
+    claim?: { readonly take: () => void; readonly drop: () => void },
+  ): Promise<T> {
     const { clock, dice, journal, error, usualMs, name } = this.#options;
     if (this.down) {
       journal.note(`${name} ${call} ${subject}: down`);
@@ -71,7 +88,16 @@ export class Line {
     journal.note(`${name} ${call} ${subject}${fate === 'done' ? '' : `: ${fate}`}`);
     const { promise, resolve, reject } = Promise.withResolvers<T>();
     let over = false;
+    let begun = false;
     let dropped = false;
+    let taken: unknown;
+    if (fate !== 'refused' && fate !== 'never') {
+      try {
+        claim?.take();
+      } catch (failure) {
+        taken = failure;
+      }
+    }
     const finish = (settle: () => void): void => {
       if (over) return;
       over = true;
@@ -82,23 +108,26 @@ export class Line {
     const flight: Flight = {
       abandon: () => {
         dropped = dice.chance(0.7);
+        if (dropped && !begun && taken === undefined) claim?.drop();
         finish(() => reject(error(call, 'unavailable')));
       },
     };
     this.#flights.add(flight);
-    const delay = fate === 'late' ? deadlineMs + dice.below(30_000) : dice.below(usualMs + 1);
+    const abandoned = fate === 'late' || fate === 'never';
+    const delay = abandoned ? deadlineMs + dice.below(30_000) : dice.below(usualMs + 1);
     const giveUp = (): void => finish(() => reject(error(call, 'deadline')));
-    let deadline = fate === 'late' ? clock.after(deadlineMs, giveUp) : undefined;
+    let deadline = abandoned ? clock.after(deadlineMs, giveUp) : undefined;
     const begin = (): void => {
       if (dropped) return;
-      if (fate === 'refused') {
-        finish(() => reject(error(call, 'refused')));
+      begun = true;
+      if (fate === 'refused' || taken !== undefined) {
+        finish(() => reject(taken ?? error(call, 'refused')));
         return;
       }
       let outcome: T | Promise<T>;
       try {
         outcome = effect();
-        if (fate === 'twice') this.#again(call, effect);
+        if (fate === 'twice') this.#again(call, effect, claim?.take);
       } catch (failure) {
         finish(() => reject(failure));
         return;
@@ -115,15 +144,16 @@ export class Line {
       const value = outcome;
       finish(() => resolve(value));
     };
-    clock.after(delay, begin);
+    if (fate !== 'never') clock.after(delay, begin);
     return promise;
   }
 
   /** The far side takes the same call for another; what it says to that reaches nobody. */
-  #again<T>(call: string, effect: () => T | Promise<T>): void {
+  #again<T>(call: string, effect: () => T | Promise<T>, take: (() => void) | undefined): void {
     const { journal, name } = this.#options;
     const said = (failure: unknown): void => journal.note(`${name} ${call} again: ${errorMessage(failure)}`);
     try {
+      take?.();
       const outcome = effect();
       if (outcome instanceof Promise) outcome.catch(said);
     } catch (failure) {

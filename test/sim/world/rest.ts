@@ -1,6 +1,7 @@
 // What must hold once everything works and nothing happens any more: every status says what is there, every pod that was
 // deleted is gone, and when all are deleted, nothing of any pod is left anywhere.
 
+import { STATUS_UNKNOWN } from '../../../agent/pods/container-status.ts';
 import { isTerminalPhase } from '../../../agent/pods/phase.ts';
 import { isSidecar } from '../../../agent/pods/restart-policy.ts';
 import type { PodUID } from '../../../agent/ports/runtime.ts';
@@ -91,9 +92,11 @@ function containerDifferences(
   if (status !== undefined && status.restartCount < restartCount) {
     found.push(`${who}: restartCount is ${status.restartCount}, not ${restartCount}`);
   }
-  const ended = status?.state?.terminated;
-  if (state === 'exited' && ended !== undefined && ended.containerID === `containerd://${id}`) {
-    if (ended.exitCode !== exitCode) found.push(`${who}: exit code is ${ended.exitCode}, not ${exitCode}`);
+  // The kubelet's word for one that was held up in the end; the truth is then in its last state.
+  const { terminated } = status?.state ?? {};
+  const ended = terminated?.reason === STATUS_UNKNOWN ? status?.lastState?.terminated : terminated;
+  if (state === 'exited' && ended?.containerID === `containerd://${id}` && ended.exitCode !== exitCode) {
+    found.push(`${who}: exit code is ${ended.exitCode}, not ${exitCode}`);
   }
   return found;
 }

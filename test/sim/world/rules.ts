@@ -31,6 +31,11 @@ export class Rules {
     this.broken.push(what);
   }
 
+  /** The runtime has lost sight of a container: the kubelet runs it again whatever the policy. */
+  lostSight(uid: PodUID, container: string): void {
+    this.#starts.delete(`${uid}/${container}`);
+  }
+
   /** A process begins. `instances`: all of the pod that the runtime knows, this one left out. */
   containerStarts(spec: ContainerSpec, instances: readonly RuledInstance[], has: Prerequisites): void {
     const { pod, container, sandboxId, type } = spec;

@@ -69,6 +69,10 @@ const CODES: Readonly<Record<LineFailure, string>> = {
   deadline: 'DEADLINE_EXCEEDED',
 };
 
+function containerName(uid: string, name: string, restartCount: number): string {
+  return `${uid}_${name}_${restartCount}`;
+}
+
 export class SimRuntime implements ContainerRuntime {
   readonly #parts: SimRuntimeParts;
   readonly line: Line;
@@ -132,6 +136,7 @@ export class SimRuntime implements ContainerRuntime {
       for (const instance of this.instances()) {
         if (instance.process === undefined || !dice.chance(0.1)) continue;
         instance.snapshot = { ...instance.snapshot, state: 'unknown' };
+        this.#parts.rules.lostSight(instance.pod.uid, instance.snapshot.name);
       }
       for (const uid of this.pods.keys()) this.#emit(uid, 'podSync');
     });
@@ -190,11 +195,17 @@ export class SimRuntime implements ContainerRuntime {
     return undefined;
   }
 
-  #reserve(call: string, name: string): void {
-    if (this.#names.has(name) && !this.forgetsNames) {
-      throw this.#fail(call, 'UNKNOWN', `failed to reserve name "${name}": name is reserved`);
-    }
-    this.#names.add(name);
+  /** A name is taken from the beginning of the making until the removal, as in containerd. */
+  #claim(call: string, name: string) {
+    return {
+      take: () => {
+        if (this.#names.has(name) && !this.forgetsNames) {
+          throw this.#fail(call, 'UNKNOWN', `failed to reserve name "${name}": name is reserved`);
+        }
+        this.#names.add(name);
+      },
+      drop: () => void this.#names.delete(name),
+    };
   }
 
   #snapshot(ref: PodRef): PodSnapshot {
@@ -229,15 +240,15 @@ export class SimRuntime implements ContainerRuntime {
   }
 
   runPodSandbox(spec: SandboxSpec): Promise<SandboxId> {
-    return this.line.perform('runPodSandbox', `${spec.pod.metadata.name} ${spec.attempt}`, 2 * DEADLINE_MS, () =>
-      this.#makeSandbox(spec),
-    );
+    const { name, uid } = spec.pod.metadata;
+    const claim = this.#claim('RunPodSandbox', `${uid}_${spec.attempt}`);
+    const subject = `${name} ${spec.attempt}`;
+    return this.line.perform('runPodSandbox', subject, 2 * DEADLINE_MS, () => this.#makeSandbox(spec), claim);
   }
 
   #makeSandbox({ pod, attempt, runtimeHandler }: SandboxSpec): SandboxId {
     const call = 'RunPodSandbox';
     const name = `${pod.metadata.uid}_${attempt}`;
-    this.#reserve(call, name);
     const id = `sandbox-${++this.#sequence}` as SandboxId;
     const hostNetwork = pod.spec.hostNetwork === true;
     let ips: string[] = [];
@@ -294,16 +305,19 @@ export class SimRuntime implements ContainerRuntime {
 
   createContainer(spec: ContainerSpec): Promise<ContainerId> {
     const subject = `${spec.pod.metadata.name}/${spec.container.name} ${spec.restartCount}`;
-    return this.line.perform('createContainer', subject, DEADLINE_MS, () => this.#makeContainer(spec));
+    const claim = this.#claim(
+      'CreateContainer',
+      containerName(spec.pod.metadata.uid, spec.container.name, spec.restartCount),
+    );
+    return this.line.perform('createContainer', subject, DEADLINE_MS, () => this.#makeContainer(spec), claim);
   }
 
   #makeContainer(spec: ContainerSpec): ContainerId {
     const { container, sandboxId, restartCount, pod } = spec;
-    const call = 'CreateContainer';
     if (this.#findSandbox(sandboxId)?.snapshot.state !== 'ready') {
-      throw this.#fail(call, 'UNKNOWN', `sandbox ${sandboxId} is not ready`);
+      this.#names.delete(containerName(pod.metadata.uid, container.name, restartCount));
+      throw this.#fail('CreateContainer', 'UNKNOWN', `sandbox ${sandboxId} is not ready`);
     }
-    this.#reserve(call, `${pod.metadata.uid}_${container.name}_${restartCount}`);
     const record = this.#record(pod);
     const id = `${pod.metadata.name}.${container.name}-${++this.#sequence}` as ContainerId;
     const snapshot: ContainerSnapshot = {
@@ -399,7 +413,7 @@ export class SimRuntime implements ContainerRuntime {
   #drop(record: PodRecord, instance: Instance): void {
     this.end(instance, 137, 'Error');
     record.instances.splice(record.instances.indexOf(instance), 1);
-    this.#names.delete(`${record.ref.uid}_${instance.snapshot.name}_${instance.snapshot.restartCount}`);
+    this.#names.delete(containerName(record.ref.uid, instance.snapshot.name, instance.snapshot.restartCount));
     this.#emit(record.ref.uid, 'containerRemoved', instance.snapshot.id);
   }
 
