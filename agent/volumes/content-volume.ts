@@ -5,6 +5,7 @@ import type { ConfigMap, Pod, Secret } from '../../client/types.ts';
 import { errorMessage } from '../../lib/errors.ts';
 import { type Payload, writePayload } from './atomic-writer.ts';
 import { makeDirectory, makeTmpfs, tmpfsSize } from './directories.ts';
+import { applyFsGroup } from './ownership.ts';
 import {
   aggregate,
   type ContentSource,
@@ -54,6 +55,8 @@ export async function mountContent(plan: ContentPlan, pod: Pod, host: VolumeHost
   const [placed, content] = await Promise.allSettled([place, collect(plan, pod, host)]);
   if (placed.status === 'rejected') throw placed.reason;
   if (content.status === 'rejected') throw content.reason;
+  // Only the root is there yet; the writer gives the files to the group itself.
+  if (placed.value && plan.gid !== undefined) await applyFsGroup(plan.path, plan.gid);
   await write(plan, content.value, host);
 }
 

@@ -41,6 +41,14 @@ export async function makeTmpfs(path: string, sizeBytes: number | undefined, hos
   return true;
 }
 
+/** A hugetlbfs at `path`; `option` says its page size. Resolves to whether it was mounted now. */
+export async function makeHugetlbfs(path: string, mode: number, option: string, host: VolumeHost): Promise<boolean> {
+  const made = await makeDirectory(path, mode);
+  if (!made && mountAt(await host.mounter.list(), path)?.fsType === 'hugetlbfs') return false;
+  await host.mounter.mount({ fsType: 'hugetlbfs', source: 'nodev', target: path, options: [option] });
+  return true;
+}
+
 /**
  * Bytes of a memory volume: the least of the node's allocatable memory, the pod's memory limit and the volume's own
  * sizeLimit (KEP-1967). Undefined when none is known.

@@ -1,3 +1,6 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import {
   expandSubPath,
@@ -94,7 +97,7 @@ describe('unmounting a tree', () => {
 });
 
 describe('the Linux mounter', () => {
-  const run = (result: Partial<ExecResult>, mountInfo = '/proc/self/mountinfo') => {
+  const run = (result: Partial<ExecResult>, mountInfo = '/proc/self/mountinfo', kernelRelease = '6.1.0') => {
     const calls: string[][] = [];
     const spans: Span[] = [];
     const tracer = new Tracer();
@@ -103,13 +106,36 @@ describe('the Linux mounter', () => {
       calls.push([file, ...args]);
       return { code: 0, signal: null, timedOut: false, stdout: '', stderr: '', ...result };
     };
-    return { mounter: createLinuxMounter({ tracer, exec, mountInfo }), calls, spans };
+    return { mounter: createLinuxMounter({ tracer, exec, mountInfo, kernelRelease }), calls, spans };
   };
   test('runs mount with literal paths and records a span', async () => {
     const { mounter, calls, spans } = run({});
     await mounter.mount({ fsType: 'tmpfs', source: 'tmpfs', target: '/t', options: ['size=5', 'ro'] });
     expect(calls).toEqual([['mount', '-n', '-c', '-t', 'tmpfs', '-o', 'size=5,ro', 'tmpfs', '/t']]);
     expect(spans).toMatchObject([{ kind: 'mount', name: 'mount tmpfs', outcome: 'ok', attributes: { target: '/t' } }]);
+  });
+  test('keeps tmpfs out of swap where the kernel can, and asks nothing of the kind for others', async () => {
+    const { mounter, calls } = run({}, undefined, '6.4.0');
+    await mounter.mount({ fsType: 'tmpfs', source: 'tmpfs', target: '/t', options: ['size=5'] });
+    await mounter.mount({ fsType: 'ext4', source: '/dev/x', target: '/x' });
+    expect(calls.map((call) => call.slice(3))).toEqual([
+      ['-t', 'tmpfs', '-o', 'size=5,noswap', 'tmpfs', '/t'],
+      ['-t', 'ext4', '/dev/x', '/x'],
+    ]);
+  });
+  test('forces an NFS mount whose server is gone, and no other', async () => {
+    const root = mkdtempSync(join(tmpdir(), 'nodelet-volumes-mounts-'));
+    try {
+      const table = join(root, 'mountinfo');
+      const line = (path: string, type: string) => `36 28 0:31 / ${path} rw - ${type} s:/a rw\n`;
+      writeFileSync(table, line('/n', 'nfs4') + line('/d', 'ext4'));
+      const { mounter, calls } = run({ code: 32, stderr: 'target is busy.' }, table);
+      await expect(mounter.unmount('/n')).rejects.toThrow('command: umount -n -c -f /n');
+      await expect(mounter.unmount('/d')).rejects.toThrow('command: umount -n -c /d');
+      expect(calls.filter((call) => call.includes('-f'))).toEqual([['umount', '-n', '-c', '-f', '/n']]);
+    } finally {
+      rmSync(root, { recursive: true });
+    }
   });
   test('fails with the program’s own words', async () => {
     const { mounter, spans } = run({ code: 32, stderr: 'mount: /t: no such device.\n' });

@@ -172,14 +172,14 @@ describe('failures are worded as FailedMount events', () => {
   test.each<[string, Parameters<typeof podWith>[0][number], string]>([
     ['a missing ConfigMap', { name: 'v', configMap: { name: 'y' } }, 'configmap "y" not found'],
     ['a missing Secret', { name: 'v', secret: { secretName: 'y' } }, 'secret "y" not found'],
-    ['nfs', { name: 'v', nfs: { server: 's', path: '/' } }, 'volume type nfs is not supported'],
+    ['iscsi', { name: 'v', iscsi: { targetPortal: 'p', iqn: 'i', lun: 0 } }, 'volume type iscsi is not supported'],
     [
       'a claim',
       { name: 'v', persistentVolumeClaim: { claimName: 'c' } },
       'volume type persistentVolumeClaim is not supported',
     ],
     ['csi', { name: 'v', csi: { driver: 'd' } }, 'volume type csi is not supported'],
-    ['hugepages', { name: 'v', emptyDir: { medium: 'HugePages' } }, 'emptyDir medium "HugePages" is not supported'],
+    ['a medium nobody knows', { name: 'v', emptyDir: { medium: 'Tape' } }, 'unknown storage medium "Tape"'],
     [
       'a trust bundle',
       { name: 'v', projected: { sources: [{ clusterTrustBundle: { path: 'p' } }] } },

@@ -1,0 +1,192 @@
+// The plans of volume types, row by row: what is mounted from where with which options, and what is refused with which
+// words.
+
+import { chownSync, lstatSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { describe, expect, test } from 'vitest';
+import { emptyDirVolume } from '../../../../agent/volumes/empty-dir.ts';
+import { hugePagesOption } from '../../../../agent/volumes/huge-pages.ts';
+import { knowsNoswap } from '../../../../agent/volumes/linux-mounter.ts';
+import { nfsVolume } from '../../../../agent/volumes/nfs.ts';
+import { applyFsGroup, groupMode, needsChange } from '../../../../agent/volumes/ownership.ts';
+import { TokenCache } from '../../../../agent/volumes/tokens.ts';
+import type { Volume } from '../../../../agent/volumes/volume-type.ts';
+import { systemClock } from '../../../../lib/clock.ts';
+import { FakeMounter, FakeObjects, pod } from './support.ts';
+
+const input = (volume: Volume, more: object = {}) => ({
+  pod: pod({}),
+  volume,
+  podDir: '/r/pods/uid-1',
+  allocatable: {},
+  ...more,
+});
+const requesting = (...names: string[]) =>
+  pod({
+    containers: [{ name: 'c', image: 'i', resources: { requests: Object.fromEntries(names.map((n) => [n, '4Mi'])) } }],
+  });
+
+describe('an emptyDir of huge pages', () => {
+  test.each([
+    ['HugePages', ['hugepages-2Mi'], 'pagesize=2Mi'],
+    ['HugePages', ['cpu', 'hugepages-1Gi'], 'pagesize=1Gi'],
+    ['HugePages-2Mi', ['hugepages-1Gi', 'hugepages-2Mi'], 'pagesize=2Mi'],
+    ['HugePages-2048Ki', ['hugepages-2Mi'], 'pagesize=2Mi'],
+  ])('of medium %s in a pod that requests %j is mounted with %s', (medium, names, option) => {
+    expect(hugePagesOption(medium, requesting(...names))).toBe(option);
+  });
+
+  test('may be requested by an init container alone, or by the pod as a whole', () => {
+    const [container] = requesting('hugepages-2Mi').spec.containers;
+    expect(hugePagesOption('HugePages', pod({ initContainers: container === undefined ? [] : [container] }))).toBe(
+      'pagesize=2Mi',
+    );
+    const whole = pod({});
+    Object.assign(whole.spec, { resources: { requests: { 'hugepages-1Gi': '1Gi' } } });
+    expect(hugePagesOption('HugePages', whole)).toBe('pagesize=1Gi');
+  });
+
+  test.each([
+    ['HugePages', [], 'medium HugePages: hugePages storage requested, but there is no resource request for huge pages'],
+    [
+      'HugePages-1Gi',
+      ['hugepages-2Mi'],
+      'medium HugePages-1Gi: hugePages storage requested, but there is no resource request for huge pages',
+    ],
+    [
+      'HugePages',
+      ['hugepages-2Mi', 'hugepages-1Gi'],
+      "medium: HugePages can't be used if container requests multiple huge page sizes",
+    ],
+  ])('of medium %s in a pod that requests %j is refused', (medium, names, message) => {
+    expect(() => hugePagesOption(medium, requesting(...names))).toThrow(message);
+  });
+
+  test('is a hugetlbfs, mounted once', async () => {
+    const root = mkdtempSync(join(tmpdir(), 'nodelet-volumes-plans-'));
+    try {
+      const mounter = new FakeMounter();
+      const subject = requesting('hugepages-2Mi');
+      const volume = { name: 'h', emptyDir: { medium: 'HugePages' } };
+      const plan = emptyDirVolume.plan({ pod: subject, volume, podDir: root, allocatable: {} });
+      const objects = new FakeObjects(systemClock);
+      const tokens = new TokenCache(objects, systemClock);
+      for (let i = 0; i < 2; i++) {
+        await emptyDirVolume.mount(plan, subject, { mounter, objects, clock: systemClock, tokens });
+      }
+      expect(mounter.calls).toEqual([`mount hugetlbfs pagesize=2Mi nodev ${plan.path}`]);
+    } finally {
+      rmSync(root, { recursive: true });
+    }
+  });
+});
+
+test('an emptyDir of an unknown medium is refused', () => {
+  expect(() => emptyDirVolume.plan(input({ name: 'e', emptyDir: { medium: 'Tape' } }))).toThrow(
+    'unknown storage medium "Tape"',
+  );
+});
+
+describe('an nfs volume', () => {
+  const nfs = { server: 'files.example', path: '/exports/a' };
+  const place = '/r/pods/uid-1/volumes/kubernetes.io~nfs/n';
+  test.each<[string, object, object, string, boolean, readonly string[]]>([
+    ['as it is', {}, {}, 'files.example:/exports/a', false, []],
+    ['read-only', { readOnly: true }, {}, 'files.example:/exports/a', true, ['ro']],
+    ['of a server with an IPv6 address', { server: 'fd00::1' }, {}, '[fd00::1]:/exports/a', false, []],
+    ['of an address in brackets already', { server: '[fd00::1]' }, {}, '[fd00::1]:/exports/a', false, []],
+    [
+      'of a PersistentVolume with mount options, claimed read-only',
+      {},
+      { mountOptions: ['nfsvers=4.1', 'hard', 'ro'], readOnly: true },
+      'files.example:/exports/a',
+      true,
+      ['nfsvers=4.1', 'hard', 'ro'],
+    ],
+  ])('%s', (_, source, more, from, readOnly, options) => {
+    const plan = nfsVolume.plan(input({ name: 'n', nfs: { ...nfs, ...source } }, more));
+    expect(plan).toEqual({ path: place, source: from, readOnly, managed: false, options });
+  });
+
+  test.each([
+    ['', '/a', 'nfs server "" is not a host'],
+    ['-o', '/a', 'nfs server "-o" is not a host'],
+    ['s', 'a', 'nfs path "a" must be absolute'],
+  ])('of server "%s" and path "%s" is refused', (server, path, message) => {
+    expect(() => nfsVolume.plan(input({ name: 'n', nfs: { server, path } }))).toThrow(message);
+  });
+});
+
+describe('fsGroup', () => {
+  test.each([
+    [0o644, false, 0o664],
+    [0o600, false, 0o660],
+    [0o4755, false, 0o4775],
+    [0o755, true, 0o2775],
+    [0o1777, true, 0o3777],
+    [0o700, true, 0o2770],
+  ])('turns mode %o (directory: %s) into %o', (mode, isDirectory, wanted) => {
+    expect(groupMode(mode, isDirectory)).toBe(wanted);
+  });
+
+  test.each<[string | undefined, number, number, boolean]>([
+    [undefined, 7, 0o2770, true],
+    ['Always', 7, 0o2770, true],
+    ['OnRootMismatch', 7, 0o2770, false],
+    ['OnRootMismatch', 7, 0o42775, false],
+    ['OnRootMismatch', 8, 0o2770, true],
+    ['OnRootMismatch', 7, 0o770, true],
+    ['OnRootMismatch', 7, 0o2750, true],
+  ])('with policy %s and a root of group %i and mode %o: change %s', (policy, gid, mode, change) => {
+    expect(needsChange({ gid, mode }, 7, policy)).toBe(change);
+  });
+
+  test('reaches every file below, follows no link, and the root comes last', async () => {
+    const root = mkdtempSync(join(tmpdir(), 'nodelet-volumes-plans-'));
+    try {
+      const gid = process.getgid?.() ?? 0;
+      mkdirSync(join(root, 'v/sub/deep'), { recursive: true, mode: 0o700 });
+      for (const name of ['v/a', 'v/sub/b', 'v/sub/deep/c', 'outside'])
+        writeFileSync(join(root, name), '', { mode: 0o600 });
+      symlinkSync('../outside', join(root, 'v/link'));
+      chownSync(join(root, 'outside'), process.getuid?.() ?? 0, gid);
+      await applyFsGroup(join(root, 'v'), gid);
+      const mode = (name: string) => lstatSync(join(root, name)).mode & 0o7777;
+      expect(['v', 'v/sub', 'v/sub/deep'].map(mode)).toEqual([0o2770, 0o2770, 0o2770]);
+      expect(['v/a', 'v/sub/b', 'v/sub/deep/c'].map(mode)).toEqual([0o660, 0o660, 0o660]);
+      expect(mode('outside')).toBe(0o600);
+      const times = ['v', 'v/sub', 'v/sub/deep', 'v/a'].map(
+        (name) => lstatSync(join(root, name), { bigint: true }).ctimeNs,
+      );
+      expect(times[0]).toBe(times.reduce((a, b) => (a > b ? a : b)));
+    } finally {
+      rmSync(root, { recursive: true });
+    }
+  });
+
+  test('leaves the event loop its turns in a big tree', async () => {
+    const root = mkdtempSync(join(tmpdir(), 'nodelet-volumes-plans-'));
+    try {
+      for (let i = 0; i < 600; i++) writeFileSync(join(root, String(i)), '');
+      let turns = 0;
+      const counting = setInterval(() => turns++, 0);
+      await applyFsGroup(root, process.getgid?.() ?? 0);
+      clearInterval(counting);
+      expect(turns).toBeGreaterThan(0);
+    } finally {
+      rmSync(root, { recursive: true });
+    }
+  });
+});
+
+test.each([
+  ['5.10.0-28-amd64', false],
+  ['6.1.0-18-amd64', false],
+  ['6.4.0', true],
+  ['6.18.44', true],
+  ['7.0', true],
+  ['odd', false],
+])('kernel %s keeps tmpfs out of swap when asked: %s', (kernel, known) => {
+  expect(knowsNoswap(kernel)).toBe(known);
+});
