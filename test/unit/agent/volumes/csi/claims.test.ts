@@ -1,0 +1,152 @@
+import { describe, expect, test } from 'vitest';
+import {
+  boundVolumeName,
+  type Claim,
+  checkBinding,
+  checkUse,
+  claimReference,
+  type PV,
+} from '../../../../../agent/volumes/claims.ts';
+import { expandedStatus, expandingStatus, expansionDue } from '../../../../../agent/volumes/csi/expansion.ts';
+import { pod } from '../support.ts';
+
+const meta = (name: string, more: object = {}) => ({ name, uid: `uid-of-${name}`, resourceVersion: '1', ...more });
+const claim = (more: Partial<Claim> = {}): Claim => ({
+  apiVersion: 'v1',
+  kind: 'PersistentVolumeClaim',
+  metadata: meta('data', { namespace: 'demo' }),
+  spec: { volumeName: 'pv-1' },
+  status: { phase: 'Bound' },
+  ...more,
+});
+const volume = (spec: NonNullable<PV['spec']> = {}): PV => ({
+  apiVersion: 'v1',
+  kind: 'PersistentVolume',
+  metadata: meta('pv-1'),
+  spec: { claimRef: { name: 'data', namespace: 'demo', uid: 'uid-of-data' }, ...spec },
+});
+const usual = { name: 'v', persistentVolumeClaim: { claimName: 'data' } };
+
+describe('the claim of a volume', () => {
+  test('is the one named, in the pod’s namespace', () => {
+    const named = { name: 'v', persistentVolumeClaim: { claimName: 'data', readOnly: true } };
+    expect(claimReference(pod({}), named)).toEqual({
+      namespace: 'demo',
+      name: 'data',
+      ownedByPod: false,
+      readOnly: true,
+    });
+  });
+  test('of a generic ephemeral volume is the pod’s own', () => {
+    expect(claimReference(pod({}), { name: 'v', ephemeral: {} })).toMatchObject({ name: 'web-v', ownedByPod: true });
+  });
+});
+
+describe('a pod may use a claim', () => {
+  const reference = claimReference(pod({}), usual);
+  test('that is bound', () => {
+    expect(boundVolumeName(pod({}), reference, claim())).toBe('pv-1');
+  });
+  test.each<[string, Claim | undefined, string]>([
+    ['that does not exist', undefined, 'persistentvolumeclaim "data" not found'],
+    ['that is pending', claim({ status: { phase: 'Pending' } }), 'PVC is not bound'],
+    ['that is lost', claim({ status: { phase: 'Lost' } }), 'PVC is not bound'],
+    ['that names no volume', claim({ spec: {} }), 'PVC is not bound'],
+    [
+      'that is going',
+      claim({ metadata: { ...meta('data'), namespace: 'demo', deletionTimestamp: 'now' } }),
+      'PVC is being deleted',
+    ],
+  ])('but not one %s', (_, subject, words) => {
+    expect(() => boundVolumeName(pod({}), reference, subject)).toThrow(words);
+  });
+  test('of an ephemeral volume only when it was made for this pod', () => {
+    const own = claimReference(pod({}), { name: 'v', ephemeral: {} });
+    const owners = (uid: string) => [{ apiVersion: 'v1', kind: 'Pod', name: 'web', uid, controller: true }];
+    const of = (uid: string) =>
+      claim({ metadata: { ...meta('web-v'), namespace: 'demo', ownerReferences: owners(uid) } });
+    expect(boundVolumeName(pod({}), own, of('uid-1'))).toBe('pv-1');
+    expect(() => boundVolumeName(pod({}), own, of('uid-2'))).toThrow(
+      'PVC demo/web-v was not created for pod demo/web (pod is not owner)',
+    );
+    expect(() => boundVolumeName(pod({}), own, claim())).toThrow('pod is not owner');
+  });
+});
+
+describe('a volume is used for the claim', () => {
+  test('that it is bound to', () => {
+    expect(checkBinding(claim(), 'pv-1', volume()).metadata.name).toBe('pv-1');
+  });
+  test.each<[string, PV | undefined, string]>([
+    ['that is not there', undefined, 'persistentvolume "pv-1" not found'],
+    ['bound to nobody', { ...volume(), spec: {} }, 'PV pv-1 has no claimRef'],
+    [
+      'bound to another claim of the name',
+      volume({ claimRef: { name: 'data', namespace: 'demo', uid: 'old' } }),
+      'PV.Spec.ClaimRef.UID old is not the same as PVC UID uid-of-data',
+    ],
+  ])('but not one %s', (_, subject, words) => {
+    expect(() => checkBinding(claim(), 'pv-1', subject)).toThrow(words);
+  });
+});
+
+describe('a volume in', () => {
+  const mounted = pod({ containers: [{ name: 'c', volumeMounts: [{ name: 'v', mountPath: '/v' }] }] });
+  const mapped = pod({ containers: [{ name: 'c', volumeDevices: [{ name: 'v', devicePath: '/dev/v' }] }] });
+  test.each([
+    ['Filesystem', mounted, undefined],
+    [undefined, mounted, undefined],
+    ['Block', mapped, undefined],
+    ['Block', mounted, 'volume v has volumeMode Block, but is specified in volumeMounts'],
+    ['Filesystem', mapped, 'volume v has volumeMode Filesystem, but is specified in volumeDevices'],
+  ])('mode %s is refused where it is used the other way', (mode, subject, words) => {
+    const check = () => checkUse(subject, usual, mode);
+    if (words === undefined) check();
+    else expect(check).toThrow(words);
+  });
+});
+
+describe('a volume is grown', () => {
+  const sized = (has: string, more: object = {}) =>
+    claim({ status: { phase: 'Bound', capacity: { storage: has }, ...more } });
+  const big = volume({ capacity: { storage: '2Gi' } });
+  test.each<[string, Claim, PV, string | undefined]>([
+    ['when it is larger than what the claim has', sized('1Gi'), big, '2Gi'],
+    ['not when it is as large', sized('2048Mi'), big, undefined],
+    ['not when it is smaller', sized('3Gi'), big, undefined],
+    ['not when nobody knows how large it is', claim(), big, undefined],
+    [
+      'not when the node has said that it never will',
+      sized('1Gi', { allocatedResourceStatuses: { storage: 'NodeResizeInfeasible' } }),
+      big,
+      undefined,
+    ],
+    [
+      'also when an agent died over it',
+      sized('1Gi', { allocatedResourceStatuses: { storage: 'NodeResizeInProgress' } }),
+      big,
+      '2Gi',
+    ],
+  ])('%s', (_, subject, found, size) => {
+    expect(expansionDue(subject, found)).toBe(size);
+  });
+
+  test('and the claim tells that it is being done, once', () => {
+    expect(expandingStatus(sized('1Gi'))).toEqual({ allocatedResourceStatuses: { storage: 'NodeResizeInProgress' } });
+    const already = sized('1Gi', { allocatedResourceStatuses: { storage: 'NodeResizeInProgress' } });
+    expect(expandingStatus(already)).toBeUndefined();
+  });
+
+  test('and then has the size, no condition about it, and its other conditions', () => {
+    const conditions = [
+      { type: 'FileSystemResizePending', status: 'True' },
+      { type: 'Resizing', status: 'True' },
+      { type: 'Odd', status: 'True' },
+    ];
+    expect(expandedStatus(sized('1Gi', { conditions }), '2Gi')).toEqual({
+      capacity: { storage: '2Gi' },
+      conditions: [{ type: 'Odd', status: 'True' }],
+      allocatedResourceStatuses: { storage: null },
+    });
+  });
+});
