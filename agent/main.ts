@@ -37,8 +37,10 @@ import { LogRotation } from './runtime/logs/rotation.ts';
 import { createKubeletServer } from './server/kubelet-server.ts';
 import { createTraceSocket } from './server/trace-socket.ts';
 import { createStorage } from './storage.ts';
+import { imageVolumeProblem } from './volumes/image.ts';
 import { createLinuxMounter } from './volumes/linux-mounter.ts';
 import { createPodVolumes } from './volumes/pod-volumes.ts';
+import { ensureSharedRoot } from './volumes/shared-root.ts';
 
 /** The Kubernetes release whose kubelet nodelet behaves like. */
 const KUBELET_VERSION = 'v1.33.0-nodelet.0.1.0';
@@ -119,6 +121,9 @@ export async function runAgent(options: AgentOptions, signal: AbortSignal): Prom
     changed: () => void node?.checkNow(),
   });
   const mounter = createLinuxMounter({ tracer, exec: programs.exec });
+  await ensureSharedRoot(options.rootDir, mounter).catch((error: unknown) =>
+    log('warn', `mountPropagation will not work: ${errorMessage(error)}`),
+  );
   const storage = createStorage({
     rootDir: options.rootDir,
     nodeName,
@@ -140,6 +145,9 @@ export async function runAgent(options: AgentOptions, signal: AbortSignal): Prom
     ...(storage.persistent === undefined ? {} : { persistent: storage.persistent }),
     allocatable: () => allocatable,
     ...(cluster.followed === undefined ? {} : { followed: cluster.followed }),
+    recursiveReadOnlyMounts: async () =>
+      (await runtime.status()).handlers.some(({ name, recursiveReadOnlyMounts: able }) => name === '' && able),
+    imageVolumeProblem: async () => imageVolumeProblem(await runtime.version()),
   });
   const probes = createPodProbes({ runtime, recorder, clock, tracer, hostIPs: () => nodeIPs });
   const { eviction, images } = createNodePressure({

@@ -5,7 +5,13 @@ import type { ConfigMap, Container, EphemeralContainer, Pod, Secret } from '../.
 import { errorMessage } from '../../lib/errors.ts';
 import type { EventRecorder, ObjectReader } from '../ports/api.ts';
 import type { PodVolumes } from '../ports/node.ts';
-import { type ContainerId, type ContainerRuntime, RuntimeError, type RuntimeImage } from '../ports/runtime.ts';
+import {
+  type ContainerId,
+  type ContainerMount,
+  type ContainerRuntime,
+  RuntimeError,
+  type RuntimeImage,
+} from '../ports/runtime.ts';
 import type { StartAction } from './actions.ts';
 import type { WaitingReason } from './container-status.ts';
 import {
@@ -27,7 +33,7 @@ export interface ContainerStarterOptions {
   readonly volumes: Pick<PodVolumes, 'containerMounts'>;
   readonly objects: Pick<ObjectReader, 'configMap' | 'secret' | 'services'>;
   readonly recorder: EventRecorder;
-  readonly images: ImageManager;
+  readonly images: Pick<ImageManager, 'ensure'>;
   readonly node: NodeFacts;
   readonly masterServiceNamespace: string;
   readonly runHook: RunHook;
@@ -85,6 +91,7 @@ export class ContainerStarter {
     if (id === undefined) {
       const image = await this.#image(request);
       const { env, mounts } = await this.#configure(request, failed);
+      const volumes = await this.#withImages(request, mounts.mounts);
       signal.throwIfAborted();
       request.onAttempt();
       try {
@@ -99,6 +106,7 @@ export class ContainerStarter {
           podIPs: request.podIPs,
           env,
           ...mounts,
+          mounts: volumes,
           ...(request.targetContainerId === undefined ? {} : { targetContainerId: request.targetContainerId }),
         });
       } catch (error) {
@@ -117,9 +125,32 @@ export class ContainerStarter {
     return id;
   }
 
-  async #image({ pod, action, signal, peeked }: StartRequest): Promise<RuntimeImage> {
+  #image(request: StartRequest): Promise<RuntimeImage> {
+    return this.#pulled(request, request.action.container, request.peeked);
+  }
+
+  /** The images that are volumes of the container, on the machine; pulled as the container's own is. */
+  async #withImages(request: StartRequest, mounts: readonly ContainerMount[]): Promise<readonly ContainerMount[]> {
+    if (mounts.every(({ image }) => image === undefined)) return mounts;
+    const { name } = request.action.container;
+    return await Promise.all(
+      mounts.map(async (mount) => {
+        if (mount.image === undefined) return mount;
+        const { reference, pullPolicy } = mount.image;
+        const asked = { name, image: reference, ...(pullPolicy === undefined ? {} : { imagePullPolicy: pullPolicy }) };
+        const { id } = await this.#pulled(request, asked);
+        return { ...mount, image: { ...mount.image, id } };
+      }),
+    );
+  }
+
+  async #pulled(
+    { pod, action, signal }: StartRequest,
+    container: Container | EphemeralContainer,
+    peeked?: Promise<RuntimeImage | undefined>,
+  ): Promise<RuntimeImage> {
     try {
-      return await this.#options.images.ensure(pod, action.container, signal, peeked);
+      return await this.#options.images.ensure(pod, container, signal, peeked);
     } catch (error) {
       if (!(error instanceof ImageError)) throw error;
       const reference = containerReference(pod, action.container.name);

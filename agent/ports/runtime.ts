@@ -133,6 +133,17 @@ export interface SandboxSpec {
   readonly runtimeHandler: string;
 }
 
+/** An image that the runtime mounts into a container. */
+export interface MountedImage {
+  /** As the pod names it. */
+  readonly reference: string;
+  readonly pullPolicy: string | undefined;
+  /** A path in the image; '' is its root. */
+  readonly subPath: string;
+  /** As `imageStatus` or `pullImage` gave it; there once the image is on the machine. */
+  readonly id?: string;
+}
+
 /** One bind mount into a container, already resolved to a host path. */
 export interface ContainerMount {
   readonly hostPath: string;
@@ -141,6 +152,8 @@ export interface ContainerMount {
   readonly recursiveReadOnly?: boolean;
   readonly propagation: 'private' | 'hostToContainer' | 'bidirectional';
   readonly selinuxRelabel?: boolean;
+  /** Instead of the host path, which is '' then. */
+  readonly image?: MountedImage;
 }
 
 /** A device node given to a container (block volumes, device plugins). */

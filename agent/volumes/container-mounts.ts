@@ -5,7 +5,7 @@ import { dirname } from 'node:path';
 import type { Container, EphemeralContainer, Pod } from '../../client/types.ts';
 import { errorMessage, isErrno } from '../../lib/errors.ts';
 import type { Mounter } from '../ports/mounter.ts';
-import type { ContainerDevice, ContainerMount } from '../ports/runtime.ts';
+import type { ContainerDevice, ContainerMount, MountedImage } from '../ports/runtime.ts';
 import { mountAt } from './mountinfo.ts';
 import type { PreparedVolume } from './registry.ts';
 import { type HeldPath, holdSubPath } from './sub-path.ts';
@@ -20,6 +20,8 @@ export interface MountPlan {
   readonly subPath: string | undefined;
   /** Where the subPath is held for the container. */
   readonly subPathTarget: string;
+  /** What the runtime is to mount instead; the subPath is then a path in it, and the runtime's to find. */
+  readonly image: MountedImage | undefined;
   readonly mount: Omit<ContainerMount, 'hostPath'>;
 }
 
@@ -73,12 +75,13 @@ export function planMount(
     volumePath: volume.plan.path,
     subPath: subPath === '' ? undefined : subPath,
     subPathTarget: subPathTarget(at.podDir, mount.name, at.container, index),
+    image: volume.plan.image === undefined ? undefined : { ...volume.plan.image, subPath: subPath ?? '' },
     mount: {
       containerPath: mount.mountPath.startsWith('/') ? mount.mountPath : `/${mount.mountPath}`,
       readOnly,
       propagation,
       selinuxRelabel: volume.plan.managed,
-      recursiveReadOnly: recursiveReadOnly(mount, readOnly, recursiveReadOnlyMounts),
+      recursiveReadOnly: recursiveReadOnly(mount, recursiveReadOnlyMounts),
     },
   };
 }
@@ -98,22 +101,22 @@ export function planDevice(
   };
 }
 
-/** KEP-3857: Enabled must hold or fail; IfPossible takes what there is. */
-function recursiveReadOnly(mount: VolumeMount, readOnly: boolean, supported: boolean): boolean {
-  const mode = mount.recursiveReadOnly ?? 'Disabled';
+/** KEP-3857: Enabled must hold or fail; IfPossible takes what the runtime can. Both are for read-only mounts alone. */
+function recursiveReadOnly(mount: VolumeMount, supported: boolean): boolean {
+  const { recursiveReadOnly: mode = 'Disabled', mountPropagation = 'None' } = mount;
   if (mode === 'Disabled') return false;
+  const refused = (why: string): Error =>
+    new Error(`volume "${mount.name}" requested recursive read-only mode, but it is not ${why}`);
+  if (mount.readOnly !== true) throw refused('read-only');
+  if (mountPropagation !== 'None') throw refused(`compatible with propagation "${mountPropagation}"`);
   if (mode !== 'Enabled' && mode !== 'IfPossible') throw new Error(`unknown recursive read-only mode "${mode}"`);
-  const able = readOnly && supported && (mount.mountPropagation ?? 'None') === 'None';
-  if (mode === 'Enabled' && !able) {
-    throw new Error(
-      `volume "${mount.name}" requested recursive read-only mode, but it is not supported by the runtime`,
-    );
-  }
-  return able;
+  if (mode === 'Enabled' && !supported) throw refused('supported by the runtime');
+  return supported;
 }
 
 /** The mount for the runtime; a subPath is first bound to a place of its own that the pod cannot move. */
 export async function makeMount(plan: MountPlan, mounter: Mounter): Promise<ContainerMount> {
+  if (plan.image !== undefined) return { ...plan.mount, hostPath: '', image: plan.image };
   if (plan.subPath === undefined) return { ...plan.mount, hostPath: plan.volumePath };
   try {
     await bindSubPath(plan.volumePath, plan.subPath, plan.subPathTarget, mounter);

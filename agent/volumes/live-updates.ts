@@ -3,15 +3,14 @@
 // told. Only decides when; pod-volumes.ts does the work.
 
 import type { Pod } from '../../client/types.ts';
-import { type BackoffEntry, type BackoffPolicy, nextBackoff } from '../../lib/backoff.ts';
+import { type BackoffEntry, nextBackoff } from '../../lib/backoff.ts';
 import type { Clock, Timer } from '../../lib/clock.ts';
 import type { FollowedObjects } from '../ports/api.ts';
+import { MOUNT_BACKOFF } from './mount-failures.ts';
 
 /** How often what a volume shows is compared with the API where nobody tells: the kubelet's resync, spread over pods. */
 const RESYNC_MIN_MS = 60_000;
 const RESYNC_SPREAD_MS = 30_000;
-/** The kubelet's pauses between attempts at one volume. */
-const BACKOFF: BackoffPolicy = { initialMs: 500, maxMs: 122_000, factor: 2, resetMs: 244_000 };
 
 export interface LiveUpdatesOptions {
   readonly clock: Clock;
@@ -101,7 +100,7 @@ export class LiveUpdates {
   #done(uid: string, watched: Watched, error: unknown): void {
     if (this.#pods.get(uid) !== watched) return;
     watched.backoff =
-      error === undefined ? undefined : nextBackoff(BACKOFF, watched.backoff, this.#options.clock.monotonic());
+      error === undefined ? undefined : nextBackoff(MOUNT_BACKOFF, watched.backoff, this.#options.clock.monotonic());
     this.#schedule(uid, watched);
   }
 

@@ -24,7 +24,9 @@ export interface PodVolumesOptions {
   /** Allocatable quantities of the node: the default of a missing limit in a downward API resourceFieldRef. */
   readonly allocatable?: () => Readonly<Record<string, string>>;
   /** Whether the runtime that runs this pod can make read-only mounts recursively so (RuntimeStatus.handlers). */
-  readonly recursiveReadOnlyMounts?: (pod: Pod) => boolean;
+  readonly recursiveReadOnlyMounts?: (pod: Pod) => Promise<boolean>;
+  /** Why the runtime cannot mount images; undefined when it can. */
+  readonly imageVolumeProblem?: () => Promise<string | undefined>;
   /** Keeps the objects of mounted pods current; without it files follow them once in a minute or so. */
   readonly followed?: FollowedObjects;
   /** 0 ≤ x < 1, for spreading refreshes; Math.random by default. */

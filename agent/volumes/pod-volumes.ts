@@ -46,9 +46,15 @@ class PodVolumeManager implements VolumeManager {
 
   constructor(options: PodVolumesOptions) {
     this.#options = options;
-    const { mounter, objects, clock, followed, random = Math.random } = options;
+    const { mounter, objects, clock, followed, imageVolumeProblem, random = Math.random } = options;
     const tokens = new TokenCache(objects, clock, random);
-    this.#host = { mounter, objects, clock, tokens };
+    this.#host = {
+      mounter,
+      objects,
+      clock,
+      tokens,
+      ...(imageVolumeProblem === undefined ? {} : { imageVolumeProblem }),
+    };
     this.#live = new LiveUpdates({
       clock,
       followed,
@@ -111,7 +117,8 @@ class PodVolumeManager implements VolumeManager {
     if (missing) await this.mountAll(pod);
     const volumes = this.#pods.get(pod.metadata.uid)?.volumes ?? new Map<string, PreparedVolume>();
     const at = { podDir: podDir(this.#options.rootDir, pod.metadata.uid), container: container.name };
-    const recursive = this.#options.recursiveReadOnlyMounts?.(pod) ?? false;
+    const asks = container.volumeMounts?.some((mount) => mount.recursiveReadOnly !== undefined) === true;
+    const recursive = asks && ((await this.#options.recursiveReadOnlyMounts?.(pod)) ?? false);
     const mounts: ContainerMount[] = [];
     for (const [index, mount] of (container.volumeMounts ?? []).entries()) {
       await failingAs(mount.name, async () => {

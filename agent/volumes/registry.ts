@@ -5,6 +5,7 @@ import { configMapVolume } from './config-map.ts';
 import { downwardAPIVolume } from './downward-api.ts';
 import { emptyDirVolume } from './empty-dir.ts';
 import { hostPathVolume } from './host-path.ts';
+import { imageVolume } from './image.ts';
 import { nfsVolume } from './nfs.ts';
 import { projectedVolume } from './projected.ts';
 import { secretVolume } from './secret.ts';
@@ -50,6 +51,7 @@ const PREPARE: Readonly<Partial<Record<string, (input: PlanInput) => PreparedVol
   downwardAPI: (input) => settle(downwardAPIVolume, input),
   projected: (input) => settle(projectedVolume, input),
   nfs: (input) => settle(nfsVolume, input),
+  image: (input) => settle(imageVolume, input),
 };
 
 /** The field of the volume that names its source; no source at all is an emptyDir, as in the API. */

@@ -12,7 +12,11 @@ import type { TokenCache } from './tokens.ts';
 export type Volume = NonNullable<Pod['spec']['volumes']>[number];
 
 /** A volume of the pod, or what a PersistentVolume stands for: sources that pods cannot name themselves are in it, too. */
-export type SourceVolume = Volume & Pick<PersistentVolumeSpec, 'local'>;
+export type SourceVolume = Volume &
+  Pick<PersistentVolumeSpec, 'local'> & {
+    /** An image whose files are the volume: newer than the types of the API. */
+    readonly image?: { readonly reference?: string; readonly pullPolicy?: string };
+  };
 
 /** What a plan is made from. */
 export interface PlanInput {
@@ -35,6 +39,8 @@ export interface VolumePlan {
   readonly readOnly: boolean;
   /** The agent owns what is in it; the runtime may relabel it for SELinux. */
   readonly managed: boolean;
+  /** What the runtime mounts in place of `path`. */
+  readonly image?: { readonly reference: string; readonly pullPolicy: string | undefined };
 }
 
 /** What acting needs. */
@@ -43,6 +49,8 @@ export interface VolumeHost {
   readonly objects: ObjectReader;
   readonly tokens: TokenCache;
   readonly clock: Clock;
+  /** Why the runtime cannot mount images; undefined when it can. */
+  readonly imageVolumeProblem?: () => Promise<string | undefined>;
 }
 
 export interface VolumeType<P extends VolumePlan> {

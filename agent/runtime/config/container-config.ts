@@ -27,6 +27,12 @@ function volumeMount(mount: ContainerMount): Mount {
     recursive_read_only: mount.recursiveReadOnly === true,
     propagation: PROPAGATION[mount.propagation],
     selinux_relabel: mount.selinuxRelabel === true,
+    ...(mount.image === undefined
+      ? {}
+      : {
+          image: { image: mount.image.id ?? mount.image.reference, user_specified_image: mount.image.reference },
+          image_sub_path: mount.image.subPath,
+        }),
   };
 }
 

@@ -200,7 +200,14 @@ describe('a container’s mounts', () => {
     [{ recursiveReadOnly: 'IfPossible', readOnly: true }, true, true],
     [{ recursiveReadOnly: 'IfPossible', readOnly: true }, false, false],
     [{ recursiveReadOnly: 'Disabled', readOnly: true }, true, false],
-    [{ recursiveReadOnly: 'Maybe' }, true, 'unknown recursive read-only mode'],
+    [{ recursiveReadOnly: 'Maybe', readOnly: true }, true, 'unknown recursive read-only mode "Maybe"'],
+    [{ recursiveReadOnly: 'Enabled' }, true, 'but it is not read-only'],
+    [{ recursiveReadOnly: 'IfPossible' }, true, 'but it is not read-only'],
+    [
+      { recursiveReadOnly: 'IfPossible', readOnly: true, mountPropagation: 'HostToContainer' },
+      true,
+      'but it is not compatible with propagation "HostToContainer"',
+    ],
   ])('%j with support %s is %s', (mount, supported, expected) => {
     if (typeof expected === 'string') expect(() => plan(mount, false, supported)).toThrow(expected);
     else expect(plan(mount, false, supported).mount.recursiveReadOnly).toBe(expected);

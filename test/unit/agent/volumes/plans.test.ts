@@ -5,17 +5,20 @@ import { chownSync, lstatSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writ
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
+import { makeMount, planMount } from '../../../../agent/volumes/container-mounts.ts';
 import { emptyDirVolume } from '../../../../agent/volumes/empty-dir.ts';
 import { hugePagesOption } from '../../../../agent/volumes/huge-pages.ts';
+import { imageVolumeProblem } from '../../../../agent/volumes/image.ts';
 import { knowsNoswap } from '../../../../agent/volumes/linux-mounter.ts';
 import { nfsVolume } from '../../../../agent/volumes/nfs.ts';
 import { applyFsGroup, groupMode, needsChange } from '../../../../agent/volumes/ownership.ts';
+import { prepareVolume } from '../../../../agent/volumes/registry.ts';
 import { TokenCache } from '../../../../agent/volumes/tokens.ts';
-import type { Volume } from '../../../../agent/volumes/volume-type.ts';
+import type { SourceVolume } from '../../../../agent/volumes/volume-type.ts';
 import { systemClock } from '../../../../lib/clock.ts';
 import { FakeMounter, FakeObjects, pod } from './support.ts';
 
-const input = (volume: Volume, more: object = {}) => ({
+const input = (volume: SourceVolume, more: object = {}) => ({
   pod: pod({}),
   volume,
   podDir: '/r/pods/uid-1',
@@ -115,6 +118,56 @@ describe('an nfs volume', () => {
     ['s', 'a', 'nfs path "a" must be absolute'],
   ])('of server "%s" and path "%s" is refused', (server, path, message) => {
     expect(() => nfsVolume.plan(input({ name: 'n', nfs: { server, path } }))).toThrow(message);
+  });
+});
+
+describe('an image volume', () => {
+  test.each([
+    ['containerd', 'v2.1.0', true],
+    ['containerd', '2.4.2', true],
+    ['containerd', 'v2.0.5', false],
+    ['containerd', '1.6.20~ds1', false],
+    ['cri-o', '1.31.0', true],
+    ['cri-o', '1.30.9', false],
+    ['another', '0.1.0', true],
+    ['containerd', 'devel', true],
+  ])('with %s %s can be had: %s', (name, version, able) => {
+    const problem = imageVolumeProblem({ name, version });
+    if (able) expect(problem).toBeUndefined();
+    else expect(problem).toContain(`${name} ${version} cannot mount images`);
+  });
+
+  test('is the runtime’s to mount, read-only, at the subPath in the image', async () => {
+    const volume = { name: 'i', image: { reference: 'example.org/data:1', pullPolicy: 'Never' } };
+    const prepared = prepareVolume(input(volume));
+    expect(prepared.plan).toMatchObject({ readOnly: true, managed: false, image: volume.image });
+    const at = { podDir: '/r/pods/uid-1', container: 'c' };
+    const mount = { name: 'i', mountPath: '/data', subPath: 'sub/dir' };
+    const plan = planMount(mount, 0, at, new Map([['i', prepared]]), [], false);
+    const mounter = new FakeMounter();
+    expect(await makeMount(plan, mounter)).toMatchObject({
+      hostPath: '',
+      containerPath: '/data',
+      readOnly: true,
+      image: { reference: 'example.org/data:1', pullPolicy: 'Never', subPath: 'sub/dir' },
+    });
+    expect(mounter.calls).toEqual([]);
+  });
+
+  test('is refused with the kubelet’s words and the reason where the runtime cannot', async () => {
+    const prepared = prepareVolume(input({ name: 'i', image: { reference: 'a' } }));
+    const objects = new FakeObjects(systemClock);
+    const tokens = new TokenCache(objects, systemClock);
+    const host = { mounter: new FakeMounter(), objects, clock: systemClock, tokens };
+    const imageVolumeProblem = async () => 'containerd 1.6.20 cannot mount images';
+    await expect(prepared.mount(pod({}), { ...host, imageVolumeProblem })).rejects.toThrow(
+      'no volume plugin matched: containerd 1.6.20 cannot mount images',
+    );
+    await prepared.mount(pod({}), { ...host, imageVolumeProblem: async () => undefined });
+  });
+
+  test('without a reference is refused', () => {
+    expect(() => prepareVolume(input({ name: 'i', image: {} }))).toThrow('image volume without a reference');
   });
 });
 

@@ -112,6 +112,18 @@ describe('ContainerConfig', () => {
     ]);
   });
 
+  test('an image volume is the image by id and the path in it, in place of a host path', () => {
+    const image = { reference: 'data:1', pullPolicy: undefined, subPath: 'a/b', id: 'sha256:d' };
+    const mounts = [{ hostPath: '', containerPath: '/d', readOnly: true, propagation: 'private', image }] as const;
+    expect(config({ mounts }).mounts?.[0]).toMatchObject({
+      container_path: '/d',
+      host_path: '',
+      readonly: true,
+      image: { image: 'sha256:d', user_specified_image: 'data:1' },
+      image_sub_path: 'a/b',
+    });
+  });
+
   test('a volume at /etc/hosts wins, and no path means no termination log', () => {
     const mounts = [{ hostPath: '/v', containerPath: '/etc/hosts', readOnly: false, propagation: 'private' }] as const;
     const result = config({ mounts, container: container({ terminationMessagePath: '' }) });
