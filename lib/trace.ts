@@ -16,6 +16,7 @@ export type SpanKind =
   | 'api'
   | 'cgroup'
   | 'hook'
+  | 'credentials'
   | 'worker';
 
 export type SpanAttribute = string | number | boolean | readonly string[] | undefined;

@@ -1,7 +1,7 @@
 // The agent's command line as a table: the kubelet's flags that stand for a KubeletConfiguration field, and those that
 // only exist as flags. Only the table; flags.ts reads it.
 
-export type FlagKind = 'text' | 'int' | 'bool' | 'list' | 'map' | 'boolMap' | 'taints';
+export type FlagKind = 'text' | 'int' | 'bool' | 'list' | 'map' | 'boolMap' | 'taints' | 'headers';
 
 export interface FlagRow {
   readonly flag: string;
@@ -78,6 +78,9 @@ export const FIELD_FLAGS: readonly FlagRow[] = [
   field('cluster-domain', 'text', 'clusterDomain', 'DNS domain of the cluster'),
   field('resolv-conf', 'text', 'resolvConf', 'resolver file that pods inherit (default /etc/resolv.conf)'),
   field('pod-manifest-path', 'text', 'staticPodPath', 'file or directory of static pods'),
+  field('manifest-url', 'text', 'staticPodURL', 'URL of static pods'),
+  field('manifest-url-header', 'headers', 'staticPodURLHeader', 'headers for --manifest-url: a:hello,b:world'),
+  field('http-check-frequency', 'text', 'httpCheckFrequency', 'time between looks at --manifest-url (default 20s)'),
   field(
     'file-check-frequency',
     'text',
@@ -129,6 +132,16 @@ export const OWN_FLAGS = [
   { flag: 'cni-bin-dir', kind: 'list', about: 'directories of CNI plugins (default /opt/cni/bin,/usr/lib/cni)' },
   { flag: 'cni-cache-dir', kind: 'text', about: 'results of CNI calls (default /var/lib/cni)' },
   { flag: 'cni-shim-dir', kind: 'text', about: 'where the runtime finds our shim (default <root-dir>/cni-shim)' },
+  {
+    flag: 'image-credential-provider-config',
+    kind: 'text',
+    about: 'CredentialProviderConfig file, or a directory of them',
+  },
+  {
+    flag: 'image-credential-provider-bin-dir',
+    kind: 'text',
+    about: 'where the programs of credential providers are',
+  },
   { flag: 'v', kind: 'int', about: 'log verbosity' },
 ] as const satisfies readonly FlagRow[];
 

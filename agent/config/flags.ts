@@ -17,7 +17,7 @@ import { type FieldTable, notActedOn } from './schema.ts';
 export const DEFAULT_ROOT_DIR = '/var/lib/nodelet/kubelet';
 export const DEFAULT_RUNTIME_ENDPOINT = 'unix:///run/containerd/containerd.sock';
 
-const REPEATED: ReadonlySet<FlagKind> = new Set(['list', 'map', 'boolMap', 'taints']);
+const REPEATED: ReadonlySet<FlagKind> = new Set(['list', 'map', 'boolMap', 'taints', 'headers']);
 const PLACEHOLDER: Readonly<Record<FlagKind, string>> = {
   text: '<value>',
   int: '<n>',
@@ -26,6 +26,7 @@ const PLACEHOLDER: Readonly<Record<FlagKind, string>> = {
   map: '<k=v,…>',
   boolMap: '<k=true,…>',
   taints: '<k=v:effect,…>',
+  headers: '<name:value,…>',
 };
 
 /** Adds every flag to `command`. Nothing has a commander default: absent means "not given". */
@@ -100,10 +101,22 @@ export function resolveAgentOptions(
       cacheDir: resolve(given.text('cni-cache-dir') ?? '/var/lib/cni'),
       shimDir: resolve(given.text('cni-shim-dir') ?? join(rootDir, 'cni-shim')),
     },
+    ...credentialProviders(given),
     verbosity: given.int('v') ?? config.logging.verbosity,
     config,
     notActedOn: notActedOn(KUBELET_FIELDS, merged),
   });
+}
+
+/** Both flags or neither. */
+function credentialProviders(given: Given): Pick<AgentOptions, 'credentialProviders'> {
+  const config = given.text('image-credential-provider-config');
+  const binDir = given.text('image-credential-provider-bin-dir');
+  if (config === undefined && binDir === undefined) return {};
+  if (config === undefined || binDir === undefined) {
+    throw new UserError('--image-credential-provider-config and --image-credential-provider-bin-dir go together');
+  }
+  return { credentialProviders: { config: resolve(config), binDir: resolve(binDir) } };
 }
 
 function readConfigurationFile(path: string, readFile: (path: string) => string): RawConfiguration {
@@ -148,6 +161,7 @@ interface Converted {
   map: Readonly<Record<string, string>>;
   boolMap: Readonly<Record<string, boolean>>;
   taints: readonly { key: string; value: string; effect: string }[];
+  headers: Readonly<Record<string, readonly string[]>>;
 }
 
 const CONVERTERS: { readonly [K in FlagKind]: (flag: string, value: unknown) => Converted[K] } = {
@@ -175,6 +189,16 @@ const CONVERTERS: { readonly [K in FlagKind]: (flag: string, value: unknown) => 
         .map(([k, v]) => [k, CONVERTERS.bool(flag, v)]),
     ),
   taints: (flag, value) => items(value).map((item) => taint(flag, item)),
+  headers: (flag, value) => {
+    const found: Record<string, string[]> = {};
+    for (const item of items(value)) {
+      const at = item.indexOf(':');
+      if (at <= 0) throw new UserError(`--${flag}: "${item}" is not name:value`);
+      const name = item.slice(0, at).trim();
+      found[name] = [...(found[name] ?? []), item.slice(at + 1).trim()];
+    }
+    return found;
+  },
 };
 
 function convert<K extends FlagKind>(kind: K, flag: string, value: unknown): Converted[K] | undefined {

@@ -34,6 +34,8 @@ export interface AgentOptions {
     /** Where the runtime is pointed at: the conflist in net.d/, the shim in bin/. */
     readonly shimDir: string;
   };
+  /** --image-credential-provider-config (a file or a directory) and --image-credential-provider-bin-dir. */
+  readonly credentialProviders?: { readonly config: string; readonly binDir: string };
   /** -v; 0 is quiet. */
   readonly verbosity: number;
   /** The KubeletConfiguration with flags applied and defaults filled in. */

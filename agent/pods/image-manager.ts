@@ -6,10 +6,11 @@ import { type BackoffEntry, backoffRemaining, nextBackoff } from '../../lib/back
 import type { Clock } from '../../lib/clock.ts';
 import { errorMessage } from '../../lib/errors.ts';
 import type { EventRecorder, ObjectReader } from '../ports/api.ts';
+import type { PullCredentials, RegistryCredential } from '../ports/pull-credentials.ts';
 import type { ContainerRuntime, ImageAuth, RuntimeImage } from '../ports/runtime.ts';
 import { containerReference, podReference } from './events.ts';
 import { goDuration, goQuote, rpcMessage } from './format.ts';
-import { credentialsFor, parsePullSecret, type RegistryCredential } from './image-credentials.ts';
+import { credentialsFor, parsePullSecret } from './image-credentials.ts';
 import { type ImageName, parseImageName, pullPolicyOf, withDefaultTag } from './image-name.ts';
 import type { PodsConfig } from './options.ts';
 import { PullQueue } from './pull-queue.ts';
@@ -30,6 +31,8 @@ export class ImageError extends Error {
 export interface ImageManagerOptions {
   readonly runtime: Pick<ContainerRuntime, 'imageStatus' | 'pullImage'>;
   readonly objects: Pick<ObjectReader, 'secret'>;
+  /** What the node itself knows of registries. */
+  readonly credentials?: PullCredentials | undefined;
   readonly recorder: EventRecorder;
   readonly clock: Clock;
   readonly config: PodsConfig;
@@ -218,6 +221,8 @@ export class ImageManager {
         `Unable to retrieve some image pull secrets (${missing.join(', ')}); attempting to pull the image may not succeed.`,
       );
     }
-    return credentialsFor(name, credentials);
+    // The pod's own come first, as in the kubelet.
+    const ofNode = await this.#options.credentials?.find(pod, `${name.registry}/${name.repository}`);
+    return [...credentialsFor(name, credentials), ...credentialsFor(name, ofNode ?? [])];
   }
 }

@@ -8,6 +8,7 @@ import type { EventRecorder, ObjectReader, PodApi, PodSource } from '../ports/ap
 import type { PodCgroups, PodVolumes } from '../ports/node.ts';
 import type { PodEnd } from '../ports/pod-end.ts';
 import type { PodProbes } from '../ports/probes.ts';
+import type { PullCredentials } from '../ports/pull-credentials.ts';
 import type { ContainerId, ContainerRuntime, PodSnapshot, PodUID } from '../ports/runtime.ts';
 import { restartBackoffPolicy } from './restart-backoff.ts';
 
@@ -108,6 +109,8 @@ export interface PodsAgentOptions {
   readonly tracer: Tracer;
   readonly node: NodeFacts;
   readonly config?: Partial<PodsConfig>;
+  /** What the node itself knows of registries; absent: nothing. */
+  readonly credentials?: PullCredentials;
   /** Absent: promises are forgotten with the agent. */
   readonly allocations?: AllocationStore;
   readonly log?: PodsLog;

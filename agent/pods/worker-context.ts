@@ -27,7 +27,7 @@ export function createWorkerContext(options: PodsAgentOptions, onGone: (uid: Pod
   const config: PodsConfig = { ...DEFAULT_PODS_CONFIG, ...options.config };
   const log: PodsLog = options.log ?? (() => undefined);
   const runHook = createHookRunner({ runtime, recorder, clock, tracer });
-  const images = new ImageManager({ runtime, objects, recorder, clock, config });
+  const images = new ImageManager({ runtime, objects, credentials: options.credentials, recorder, clock, config });
   const starter = new ContainerStarter({
     runtime,
     volumes,

@@ -57,6 +57,31 @@ describe('the agent’s flags', () => {
     expect(notActedOn).toEqual(['featureGates', 'hairpinMode'].sort());
   });
 
+  test('give static pods a URL, with headers that may come more than once', () => {
+    const { config } = options(
+      '--manifest-url=http://here/pods',
+      '--manifest-url-header=X-Key:one,X-Key:two:three',
+      '--manifest-url-header',
+      'Accept: */*',
+      '--http-check-frequency=5s',
+    );
+    expect(config).toMatchObject({
+      staticPodURL: 'http://here/pods',
+      staticPodURLHeader: { 'X-Key': ['one', 'two:three'], Accept: ['*/*'] },
+      httpCheckFrequency: 5000,
+    });
+    expect(() => options('--manifest-url-header=novalue')).toThrow(
+      /--manifest-url-header: "novalue" is not name:value/,
+    );
+  });
+
+  test('name credential providers by a configuration and a directory, both or neither', () => {
+    expect(options().credentialProviders).toBeUndefined();
+    const both = options('--image-credential-provider-config=/c', '--image-credential-provider-bin-dir=/b');
+    expect(both.credentialProviders).toEqual({ config: '/c', binDir: '/b' });
+    expect(() => options('--image-credential-provider-config=/c')).toThrow(/go together/);
+  });
+
   test('reach nested fields without losing their neighbours', () => {
     const { config } = options('--config', '/cfg.yaml', '--anonymous-auth', '--authorization-mode=AlwaysAllow');
     expect(config.authentication).toMatchObject({

@@ -6,6 +6,7 @@ import { ImageManager } from '../../../../agent/pods/image-manager.ts';
 import { parseImageName, pullPolicyOf, withDefaultTag } from '../../../../agent/pods/image-name.ts';
 import { DEFAULT_PODS_CONFIG } from '../../../../agent/pods/options.ts';
 import { PullQueue } from '../../../../agent/pods/pull-queue.ts';
+import type { PullCredentials } from '../../../../agent/ports/pull-credentials.ts';
 import type { Secret } from '../../../../client/types.ts';
 import { settle, VirtualClock } from '../../../sim/clock.ts';
 import { FakeRuntime } from '../../../sim/fake-runtime.ts';
@@ -84,12 +85,13 @@ describe('credentials', () => {
   });
 });
 
-function manager(config = {}) {
+function manager(config = {}, credentials?: PullCredentials) {
   const clock = new VirtualClock();
   const runtime = new FakeRuntime(clock);
   const objects = new FakeObjects();
   const recorder = new FakeRecorder();
-  const images = new ImageManager({ runtime, objects, recorder, clock, config: { ...DEFAULT_PODS_CONFIG, ...config } });
+  const whole = { ...DEFAULT_PODS_CONFIG, ...config };
+  const images = new ImageManager({ runtime, objects, credentials, recorder, clock, config: whole });
   const never = new AbortController().signal;
   const ensure = (image: string, policy?: string, pod = makePod('p'), signal = never) =>
     images.ensure(pod, { name: 'web', image, ...(policy === undefined ? {} : { imagePullPolicy: policy }) }, signal);
@@ -183,6 +185,32 @@ describe('pulling', () => {
     expect(recorder.of('FailedToRetrieveImagePullSecret')).toEqual([
       'Unable to retrieve some image pull secrets (gone); attempting to pull the image may not succeed.',
     ]);
+  });
+});
+
+describe('what the node itself knows of a registry', () => {
+  it('is asked for by the whole name without its tag, and tried after the pod’s own', async () => {
+    const asked: string[] = [];
+    const credentials: PullCredentials = {
+      find: (_, image) => {
+        asked.push(image);
+        return Promise.resolve([
+          { location: 'reg.example', auth: { username: 'node', password: 'p' } },
+          { location: 'other.example', auth: { username: 'other', password: 'p' } },
+        ]);
+      },
+    };
+    const { runtime, objects, ensure } = manager({}, credentials);
+    runtime.registry.add('reg.example/a:1');
+    runtime.requiredAuth.set('reg.example/a:1', 'node');
+    objects.secrets.set('demo/one', pullSecret({ 'reg.example': user('pod') }, 'one'));
+    await ensure('reg.example/a:1', undefined, makePod('p', { imagePullSecrets: [{ name: 'one' }] }));
+    expect(asked).toEqual(['reg.example/a']);
+    const users = runtime.calls.filter(({ call }) => call === 'pullImage').map(({ detail }) => Object(detail).username);
+    expect(users).toEqual(['pod', 'node']);
+    runtime.registry.add('nginx:1');
+    await ensure('nginx:1');
+    expect(asked.at(-1)).toBe('docker.io/library/nginx');
   });
 });
 

@@ -1,0 +1,19 @@
+// The port toward whoever knows registries' credentials besides the pod's own secrets: the node's own configuration and
+// credential provider plugins. Types only.
+
+import type { Pod } from '../../client/types.ts';
+import type { ImageAuth } from './runtime.ts';
+
+export interface RegistryCredential {
+  /** Host, optional port and path: "registry.example:5000/team", "*.example.com". */
+  readonly location: string;
+  readonly auth: ImageAuth;
+}
+
+export interface PullCredentials {
+  /**
+   * What is known for an image, named with its registry and without tag or digest ("docker.io/library/nginx"). Never
+   * rejects: what goes wrong is said where the operator looks, and the pull is tried without.
+   */
+  find(pod: Pod, image: string): Promise<readonly RegistryCredential[]>;
+}

@@ -1,0 +1,59 @@
+// The node's own registry credentials, put together for this agent: where plugins get programs, accounts and tokens from.
+// Part of the composition root: decides nothing.
+
+import { isNotFound } from '../client/errors.ts';
+import type { Pod, Stored } from '../client/types.ts';
+import type { Clock } from '../lib/clock.ts';
+import type { Exec } from '../lib/exec.ts';
+import type { Log } from '../lib/log.ts';
+import type { Tracer } from '../lib/trace.ts';
+import type { Cluster } from './cluster.ts';
+import type { AgentOptions } from './config/options.ts';
+import { createNodeCredentials } from './credentials/node-credentials.ts';
+import type { PullCredentials } from './ports/pull-credentials.ts';
+import { TokenCache } from './volumes/tokens.ts';
+
+export interface PullCredentialsParts {
+  readonly options: AgentOptions;
+  readonly cluster: Pick<Cluster, 'client' | 'objects'>;
+  readonly clock: Clock;
+  readonly tracer: Tracer;
+  readonly exec: Exec;
+  readonly log: Log;
+}
+
+/** As the kubelet asks for tokens that it gives to plugins. */
+const TOKEN_SECONDS = 600;
+
+/** Throws UserError for plugins that cannot be used. `forget`: a pod is gone. */
+export function createPullCredentials(parts: PullCredentialsParts): PullCredentials & { forget(pod: Pod): void } {
+  const { options, cluster, clock, tracer, exec, log } = parts;
+  const { client, objects } = cluster;
+  const tokens = new TokenCache(objects, clock);
+  const credentials = createNodeCredentials({
+    rootDir: options.rootDir,
+    ...(options.credentialProviders === undefined ? {} : { providers: options.credentialProviders }),
+    clock,
+    tracer,
+    exec,
+    log,
+    ...(client === undefined
+      ? {}
+      : {
+          accounts: {
+            async account(namespace: string, name: string) {
+              try {
+                const path = `/api/v1/namespaces/${namespace}/serviceaccounts/${name}`;
+                const { metadata } = await client.get<Stored<object>>(path);
+                return { uid: metadata.uid, annotations: metadata.annotations ?? {} };
+              } catch (error) {
+                if (isNotFound(error)) return undefined;
+                throw error;
+              }
+            },
+            token: (pod: Pod, audience: string) => tokens.token(pod, { audience, expirationSeconds: TOKEN_SECONDS }),
+          },
+        }),
+  });
+  return { find: (pod, image) => credentials.find(pod, image), forget: (pod) => tokens.forget(pod.metadata.uid) };
+}
