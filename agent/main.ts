@@ -31,6 +31,7 @@ import type { ContainerRuntime } from './ports/runtime.ts';
 import { createNodePressure } from './pressure.ts';
 import { createPodProbes } from './probes/pod-probes.ts';
 import { askCgroupDriver } from './runtime/cgroup-driver.ts';
+import { createPullCredentials } from './pull-credentials.ts';
 import { createCriRuntime } from './runtime/cri-runtime.ts';
 import { createLogReader } from './runtime/logs/read-logs.ts';
 import { LogRotation } from './runtime/logs/rotation.ts';
@@ -162,6 +163,7 @@ export async function runAgent(options: AgentOptions, signal: AbortSignal): Prom
     memoryCapacityBytes: facts.memoryBytes,
     onChange: () => node?.wake(),
   });
+  const credentials = createPullCredentials({ options, cluster, clock, tracer, exec: programs.exec, log });
   const allocationsFile = join(options.rootDir, 'allocated_pods_state');
   const pods = createPodsAgent({
     runtime,
@@ -172,7 +174,11 @@ export async function runAgent(options: AgentOptions, signal: AbortSignal): Prom
     recorder,
     probes,
     sources: cluster.sources,
-    onPodGone: () => cluster.podGone(),
+    onPodGone: (pod) => {
+      credentials.forget(pod);
+      cluster.podGone();
+    },
+    credentials,
     allocations: {
       initial: await readFileIfExists(allocationsFile),
       save: (text) => writeFileAtomic(allocationsFile, text, 0o600),
