@@ -7,6 +7,7 @@ import { agentCommand } from './commands/agent.ts';
 import { apiserverCommand } from './commands/apiserver.ts';
 import { controlplaneCommand } from './commands/controlplane.ts';
 import { csiDriverCommand } from './commands/csi-driver.ts';
+import { csiSanityCommand } from './commands/csi-sanity.ts';
 import { demoCommand } from './commands/demo.ts';
 import { kubeconfigCommand } from './commands/kubeconfig.ts';
 import { downCommand, upCommand } from './commands/lab.ts';
@@ -27,6 +28,7 @@ export function buildProgram(): Command {
     agentCommand(),
     apiserverCommand(),
     csiDriverCommand(),
+    csiSanityCommand(),
     kubeconfigCommand(),
     traceCommand(),
   ]) {

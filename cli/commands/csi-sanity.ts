@@ -1,0 +1,89 @@
+// `nodelet csi-sanity`: the CSI specification's demands, tried on any driver's socket. Exit code 0 only if something was
+// checked and nothing failed.
+
+import { mkdtemp } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { Command, Option } from 'commander';
+import { errorMessage, UserError } from '../../lib/errors.ts';
+import { parseQuantity } from '../../lib/quantity.ts';
+
+interface Flags {
+  readonly endpoint: string;
+  readonly access: 'mount' | 'block';
+  readonly fsType: string;
+  readonly size: number;
+  readonly parameter: Readonly<Record<string, string>>;
+  readonly secret: Readonly<Record<string, string>>;
+  readonly dir?: string;
+  readonly secondNode?: string;
+  readonly only?: string;
+  readonly json?: boolean;
+}
+
+function size(text: string): number {
+  const nano = parseQuantity(text);
+  if (nano === undefined || nano <= 0n) throw new UserError(`"${text}" is not a quantity above zero, such as 512Mi`);
+  return Number(nano / 1_000_000_000n);
+}
+
+function pair(text: string, before: Readonly<Record<string, string>>): Readonly<Record<string, string>> {
+  const at = text.indexOf('=');
+  if (at < 1) throw new UserError(`"${text}" is not KEY=VALUE`);
+  return { ...before, [text.slice(0, at)]: text.slice(at + 1) };
+}
+
+export function csiSanityCommand(): Command {
+  return new Command('csi-sanity')
+    .description('try every demand of the CSI specification on a driver that runs on this machine')
+    .requiredOption('--endpoint <url>', 'the driver’s socket, unix:///path/csi.sock')
+    .addOption(new Option('--access <type>', 'how volumes are used').choices(['mount', 'block']).default('mount'))
+    .option('--fs-type <type>', 'filesystem to ask for (default: the driver’s own choice)', '')
+    .option('--size <quantity>', 'size of most volumes', size, 512 * 1024 * 1024)
+    .option('--parameter <key=value>', 'for CreateVolume; may be repeated', pair, {})
+    .option('--secret <key=value>', 'for every call that takes secrets; may be repeated', pair, {})
+    .option('--dir <dir>', 'where staging and target paths are made (default: a temporary directory)')
+    .option('--second-node <id>', 'another node that the controller can attach volumes to')
+    .option('--only <words>', 'only checks whose RPC or sentence contains these words')
+    .option('--json', 'one JSON object per check')
+    .action(async (flags: Flags) => {
+      if (process.getuid?.() !== 0) throw new UserError('must be root: volumes are looked at where they are mounted');
+      const { openSuite, runSuite } = await import('../../csi/sanity/run.ts');
+      const directory = join(flags.dir ?? (await mkdtemp(join(tmpdir(), 'nodelet-sanity-'))), 'csi-sanity');
+      const suite = await openSuite(flags.endpoint, {
+        accessType: flags.access,
+        fsType: flags.fsType,
+        parameters: flags.parameter,
+        secrets: flags.secret,
+        directory,
+        volumeBytes: flags.size,
+        ...(flags.secondNode === undefined ? {} : { secondNodeId: flags.secondNode }),
+      }).catch((error: unknown) => {
+        throw new UserError(`the driver at ${flags.endpoint} does not answer: ${errorMessage(error)}`);
+      });
+      const words = flags.only?.toLowerCase();
+      const outcomes = await runSuite(
+        suite,
+        (outcome) => {
+          const { kind, check } = outcome;
+          const sentence = `${check.section} ${check.name}`;
+          if (flags.json === true) {
+            const { check: _check, ...rest } = outcome;
+            process.stdout.write(`${JSON.stringify({ section: check.section, name: check.name, ...rest })}\n`);
+            return;
+          }
+          if (kind === 'not applicable')
+            process.stdout.write(`  -   ${sentence} (needs ${outcome.needs.join(', ')})\n`);
+          else process.stdout.write(`${kind === 'passed' ? '  ok ' : 'FAIL '} ${sentence}\n`);
+          if (kind === 'failed') process.stdout.write(`      ${outcome.error?.replaceAll('\n', '\n      ')}\n`);
+        },
+        (check) => words === undefined || `${check.section} ${check.name}`.toLowerCase().includes(words),
+      );
+      await suite.close();
+      const count = (kind: string): number => outcomes.filter((each) => each.kind === kind).length;
+      process.stdout.write(
+        `csi-sanity: ${count('passed')} passed, ${count('failed')} failed, ${count('not applicable')} not applicable\n`,
+      );
+      if (count('failed') > 0 || count('passed') === 0) process.exitCode = 1;
+    });
+}
