@@ -2,10 +2,11 @@
 // Knows nothing of Kubernetes objects and never retries a request that the server may have acted on.
 
 import { readFile } from 'node:fs/promises';
-import * as http from 'node:http';
+import type * as http from 'node:http';
 import * as https from 'node:https';
 import type { Clock } from '../lib/clock.ts';
 import { errorMessage, isErrno } from '../lib/errors.ts';
+import { Agent as HttpAgent, request as httpRequest } from '../lib/node-http.ts';
 import { UnreachableError, unreachable } from './errors.ts';
 import type { ClusterAccess } from './kubeconfig.ts';
 
@@ -108,8 +109,8 @@ export class Transport {
     const tls = tlsOptions(access);
     const secure = this.#url.protocol === 'https:';
     this.#agents = {
-      short: secure ? new https.Agent({ ...short, ...tls }) : new http.Agent(short),
-      stream: secure ? new https.Agent({ ...stream, ...tls }) : new http.Agent(stream),
+      short: secure ? new https.Agent({ ...short, ...tls }) : new HttpAgent(short),
+      stream: secure ? new https.Agent({ ...stream, ...tls }) : new HttpAgent(stream),
     };
   }
 
@@ -152,7 +153,7 @@ export class Transport {
         },
         agent: this.#agents[request.pool],
       };
-      const outgoing = secure ? https.request(options) : http.request(options);
+      const outgoing = secure ? https.request(options) : httpRequest(options);
       let failure: unknown;
       const timer = this.#clock.after(request.timeoutMs, () => {
         failure = new UnreachableError(

@@ -1,11 +1,12 @@
 // One HTTP GET as a kubelet sends it to a pod: no certificate is verified, no connection is kept, redirects are followed
 // on the same host only, and no more of the answer is read than asked for. It judges no status code.
 
-import { request as httpRequest, type IncomingMessage, type RequestOptions } from 'node:http';
+import type { IncomingMessage, RequestOptions } from 'node:http';
 import { request as httpsRequest } from 'node:https';
 import { isIP } from 'node:net';
 import type { Clock } from './clock.ts';
 import { goDialError, goQuote, goTransportError, joinHostPort } from './go-words.ts';
+import { request as httpRequest } from './node-http.ts';
 
 export interface HttpGetRequest {
   readonly scheme: 'http' | 'https';

@@ -1,19 +1,14 @@
 // The certificate that the kubelet API shows: the configured one, or a self-signed one kept in the certificate directory
-// and made again before it runs out. The x509 library is loaded only when something has to be made.
+// and made again before it runs out. It makes none itself: self-signed.ts does.
 
-import {
-  createPrivateKey,
-  createPublicKey,
-  generateKeyPairSync,
-  randomBytes,
-  webcrypto,
-  X509Certificate,
-} from 'node:crypto';
+import { createPrivateKey, createPublicKey, X509Certificate } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import { isIP } from 'node:net';
 import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import { readFileIfExists, writeFileAtomic } from '../../lib/atomic.ts';
 import { errorMessage, UserError } from '../../lib/errors.ts';
+import { execOk } from '../../lib/exec.ts';
 
 export interface ServingCertificate {
   /** PEM, chain included. */
@@ -32,11 +27,8 @@ export interface ServingCertificateOptions {
 }
 
 const DAY_MS = 24 * 3_600_000;
-const LIFE_MS = 365 * DAY_MS;
 /** Made again when less than this is left. */
 const RENEW_MS = 30 * DAY_MS;
-/** Valid from a little earlier, for callers whose clocks differ. */
-const BACKDATE_MS = 3_600_000;
 
 /** Reads or makes the certificate. Rejects with UserError when the configured files cannot be used. */
 export async function loadServingCertificate(options: ServingCertificateOptions): Promise<ServingCertificate> {
@@ -49,7 +41,7 @@ export async function loadServingCertificate(options: ServingCertificateOptions)
   if (cert !== undefined && key !== undefined && renewalReason({ cert, key }, names, now) === undefined) {
     return { cert, key };
   }
-  const made = await selfSigned(names, now);
+  const made = await madeApart(names, now);
   // The key first: a crash between the two leaves a pair that does not match, which is noticed and made again.
   await writeFileAtomic(keyPath, made.key, 0o600);
   await writeFileAtomic(certPath, made.cert, 0o644);
@@ -100,46 +92,11 @@ async function configured(certFile: string, keyFile: string): Promise<ServingCer
   throw new UserError(`tlsPrivateKeyFile ${keyFile} is not the key of tlsCertFile ${certFile}`);
 }
 
-async function selfSigned(names: readonly string[], now: number): Promise<ServingCertificate> {
-  // The library is built on a container that wants this polyfill to be there first.
-  await import('reflect-metadata');
-  const x509 = await import('@peculiar/x509');
-  x509.cryptoProvider.set(webcrypto);
-  const algorithm = { name: 'ECDSA', namedCurve: 'P-256', hash: 'SHA-256' };
-  const pem = generateKeyPairSync('ec', {
-    namedCurve: 'P-256',
-    privateKeyEncoding: { type: 'pkcs8', format: 'pem' },
-    publicKeyEncoding: { type: 'spki', format: 'pem' },
-  });
-  const der = (key: string, type: 'pkcs8' | 'spki'): Uint8Array<ArrayBuffer> =>
-    new Uint8Array(
-      type === 'pkcs8'
-        ? createPrivateKey(key).export({ type, format: 'der' })
-        : createPublicKey(key).export({ type, format: 'der' }),
-    );
-  const { subtle } = webcrypto;
-  const keys = {
-    privateKey: await subtle.importKey('pkcs8', der(pem.privateKey, 'pkcs8'), algorithm, true, ['sign']),
-    publicKey: await subtle.importKey('spki', der(pem.publicKey, 'spki'), algorithm, true, ['verify']),
-  };
-  // A serial number is positive: the top bit stays clear.
-  const serial = randomBytes(16);
-  serial[0] = (serial[0] ?? 0) & 0x7f;
-  const certificate = await x509.X509CertificateGenerator.createSelfSigned({
-    serialNumber: serial.toString('hex'),
-    name: new x509.Name([{ CN: [names[0] ?? 'kubelet'] }]),
-    notBefore: new Date(now - BACKDATE_MS),
-    notAfter: new Date(now + LIFE_MS),
-    signingAlgorithm: algorithm,
-    keys,
-    extensions: [
-      new x509.BasicConstraintsExtension(false, undefined, true),
-      new x509.KeyUsagesExtension(x509.KeyUsageFlags.digitalSignature, true),
-      new x509.ExtendedKeyUsageExtension([x509.ExtendedKeyUsage.serverAuth]),
-      new x509.SubjectAlternativeNameExtension(
-        names.map((value) => ({ type: isIP(value) === 0 ? ('dns' as const) : ('ip' as const), value })),
-      ),
-    ],
-  });
-  return { cert: `${certificate.toString('pem')}\n`, key: pem.privateKey };
+/** Made by a process of its own: the x509 library takes 5 MB that this one would never give back. */
+async function madeApart(names: readonly string[], now: number): Promise<ServingCertificate> {
+  const program = fileURLToPath(new URL('self-signed.ts', import.meta.url));
+  const flags = ['--disable-warning=ExperimentalWarning', program];
+  const text = await execOk(process.execPath, flags, { stdin: JSON.stringify({ names, now }), timeoutMs: 60_000 });
+  const { cert, key } = JSON.parse(text) as ServingCertificate;
+  return { cert, key };
 }

@@ -1,12 +1,13 @@
 // Static pods from a URL (staticPodURL): fetched every httpCheckFrequency, one Pod or a PodList. What cannot be fetched or
 // used is said once, and the pods last fetched keep running.
 
-import { request as httpRequest, type IncomingMessage } from 'node:http';
+import type { IncomingMessage } from 'node:http';
 import { request as httpsRequest } from 'node:https';
 import type { Pod } from '../../client/types.ts';
 import type { Clock, Timer } from '../../lib/clock.ts';
 import { errorMessage } from '../../lib/errors.ts';
 import type { Log } from '../../lib/log.ts';
+import { request as httpRequest } from '../../lib/node-http.ts';
 import type { Tracer } from '../../lib/trace.ts';
 import type { PodSource } from '../ports/api.ts';
 import { sameButSeen } from './file-source.ts';

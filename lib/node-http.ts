@@ -1,0 +1,7 @@
+// node:http for the agent. An `import` of it evaluates every export, and some of them (WebSocket and its kin) load the
+// whole of Node's undici: 5 MB that the agent would carry for nothing. Taken as a plain object, it loads none of that.
+
+const http = process.getBuiltinModule('node:http');
+
+export const request: typeof http.request = http.request;
+export const Agent: typeof http.Agent = http.Agent;
