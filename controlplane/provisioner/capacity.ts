@@ -1,8 +1,9 @@
 // Publishes how much room a driver has, per StorageClass and topology segment, as CSIStorageCapacity objects: what the
-// scheduler looks at before it sends a pod with a new volume to a node. Asks the driver (GetCapacity) when something
+// scheduler looks at, where the CSIDriver says so, before it sends a pod with a new volume to a node. Asks the driver (GetCapacity) when something
 // may have changed and every minute; what objects there should be is decided by `wantedCapacities`.
 
-import { isNotFound } from '../../client/errors.ts';
+import { createHash } from 'node:crypto';
+import { isAlreadyExists, isNotFound } from '../../client/errors.ts';
 import { resourcePath } from '../../client/paths.ts';
 import type { Node } from '../../client/types.ts';
 import { WorkQueue } from '../../client/workqueue.ts';
@@ -13,10 +14,7 @@ import { CAPACITIES, deleteAsRead, patchAsRead } from '../storage/write.ts';
 import { splitParameters } from './request.ts';
 import { clusterSegments, type Segments } from './topology.ts';
 
-type Needed = Pick<
-  Informers,
-  'csiStorageCapacities' | 'csiDrivers' | 'csiNodes' | 'nodes' | 'storageClasses' | 'persistentVolumes'
->;
+type Needed = Pick<Informers, 'csiStorageCapacities' | 'csiNodes' | 'nodes' | 'storageClasses' | 'persistentVolumes'>;
 
 /** As the external-provisioner's --capacity-poll-interval. */
 const POLL_MS = 60_000;
@@ -50,6 +48,11 @@ export function placeKey(storageClass: string, segments: Readonly<Record<string,
   return JSON.stringify([storageClass, Object.entries(segments).toSorted(([a], [b]) => (a < b ? -1 : 1))]);
 }
 
+/** The same at every attempt, so that none is made twice. */
+export function capacityName(driver: string, key: string): string {
+  return `csisc-${createHash('sha256').update(`${driver} ${key}`).digest('hex').slice(0, 12)}`;
+}
+
 function keyOf(object: CsiStorageCapacity): string {
   return placeKey(object.storageClassName, object.nodeTopology?.matchLabels ?? {});
 }
@@ -72,7 +75,6 @@ export class CapacityPublisher implements Controller {
     const again = (changes: readonly unknown[]): void => {
       if (changes.length > 0) this.queue.add(KEY);
     };
-    informers.csiDrivers.onChange(again);
     informers.csiNodes.onChange(again);
     informers.storageClasses.onChange(again);
     // A volume made or deleted changes what is left.
@@ -80,29 +82,28 @@ export class CapacityPublisher implements Controller {
   }
 
   async sync(): Promise<void> {
-    const { csiDrivers, csiNodes, nodes, storageClasses, csiStorageCapacities } = this.#informers;
+    const { csiNodes, nodes, storageClasses, csiStorageCapacities } = this.#informers;
     const own = csiStorageCapacities
       .list()
       .filter(
         ({ metadata }) =>
           metadata.labels?.[DRIVER_LABEL] === this.#driver.name && metadata.labels[MANAGED_LABEL] === MANAGER,
       );
-    const published = csiDrivers.get(this.#driver.name)?.spec.storageCapacity === true;
-    const able = published && (await this.#driver.capabilities()).controller.has('GET_CAPACITY');
+    const able = (await this.#driver.capabilities()).controller.has('GET_CAPACITY');
     const wanted = able
       ? wantedCapacities(this.#driver.name, storageClasses.list(), nodes.list(), csiNodes.list())
       : [];
     const left = new Map(own.map((object) => [keyOf(object), object]));
     for (const place of wanted) {
       const key = placeKey(place.storageClass.metadata.name, place.segments);
-      await this.#publish(place, left.get(key));
+      await this.#publish(place, key, left.get(key));
       left.delete(key);
     }
     for (const object of left.values()) await deleteAsRead(this.#context.client, CAPACITIES, object);
     if (wanted.length > 0) this.queue.addAfter(KEY, POLL_MS);
   }
 
-  async #publish({ storageClass, segments }: Place, known: CsiStorageCapacity | undefined): Promise<void> {
+  async #publish({ storageClass, segments }: Place, key: string, known: CsiStorageCapacity | undefined): Promise<void> {
     const { fsType, own } = splitParameters(storageClass.parameters);
     const answer = await this.#driver.client.controller.GetCapacity(
       {
@@ -121,11 +122,11 @@ export class CapacityPublisher implements Controller {
     };
     const { client } = this.#context;
     if (known === undefined) {
-      await client.create(resourcePath('storage.k8s.io/v1', 'csistoragecapacities', { namespace: NAMESPACE }), {
+      await this.#create({
         apiVersion: 'storage.k8s.io/v1',
         kind: 'CSIStorageCapacity',
         metadata: {
-          generateName: 'csisc-',
+          name: capacityName(this.#driver.name, key),
           namespace: NAMESPACE,
           labels: { [DRIVER_LABEL]: this.#driver.name, [MANAGED_LABEL]: MANAGER },
         },
@@ -139,6 +140,17 @@ export class CapacityPublisher implements Controller {
       } catch (error) {
         if (!isNotFound(error)) throw error;
       }
+    }
+  }
+  async #create(object: object): Promise<void> {
+    try {
+      await this.#context.client.create(
+        resourcePath('storage.k8s.io/v1', 'csistoragecapacities', { namespace: NAMESPACE }),
+        object,
+      );
+    } catch (error) {
+      // Made a moment ago; the cache will show it.
+      if (!isAlreadyExists(error)) throw error;
     }
   }
 }

@@ -62,6 +62,8 @@ export class Provisioner implements Controller {
   readonly #events: OnceRecorder;
   readonly #identity: string;
   readonly #inProgress = new Map<string, InProgress>();
+  /** uids of volumes that the driver has deleted and whose objects are on their way out. */
+  readonly #deleted = new Set<string>();
 
   constructor(driver: Driver, context: ControllerContext, informers: Needed) {
     this.name = `provisioner ${driver.name}`;
@@ -80,8 +82,10 @@ export class Provisioner implements Controller {
     });
     persistentVolumes.onChange((changes) => {
       for (const { type, object } of changes) {
-        if (type === 'removed') this.#events.forget(object.metadata.uid);
-        else this.queue.add(`${VOLUME}${object.metadata.name}`);
+        if (type === 'removed') {
+          this.#events.forget(object.metadata.uid);
+          this.#deleted.delete(object.metadata.uid);
+        } else this.queue.add(`${VOLUME}${object.metadata.name}`);
       }
     });
     storageClasses.onChange((changes) => {
@@ -289,15 +293,7 @@ export class Provisioner implements Controller {
 
   async #delete(volume: PersistentVolume): Promise<void> {
     const { client } = this.#context;
-    const node = attachedTo(volume, this.#informers.volumeAttachments.list());
-    if (node !== undefined)
-      throw new Error(`persistentvolume ${volume.metadata.name} is still attached to node ${node}`);
-    const name = annotation(volume, ANNOTATIONS.deletionSecretName) ?? '';
-    const namespace = annotation(volume, ANNOTATIONS.deletionSecretNamespace) ?? '';
-    const secrets = await readSecret(client, name === '' ? undefined : { name, namespace });
-    const volume_id = volume.spec?.csi?.volumeHandle ?? '';
-    await this.#driver.client.controller.DeleteVolume({ volume_id, secrets }, { deadlineMs: CONTROLLER_TIMEOUT_MS });
-    this.#context.log(`${this.name}: volume ${volume.metadata.name} (${volume_id}) is deleted`);
+    if (!this.#deleted.has(volume.metadata.uid)) await this.#deleteBehind(volume);
     await deleteAsRead(client, VOLUMES, volume);
     // Deleting it gave it another version.
     try {
@@ -307,6 +303,21 @@ export class Provisioner implements Controller {
     } catch (error) {
       if (!isNotFound(error)) throw error;
     }
+  }
+
+  /** What the object stands for. */
+  async #deleteBehind(volume: PersistentVolume): Promise<void> {
+    const { client } = this.#context;
+    const node = attachedTo(volume, this.#informers.volumeAttachments.list());
+    if (node !== undefined)
+      throw new Error(`persistentvolume ${volume.metadata.name} is still attached to node ${node}`);
+    const name = annotation(volume, ANNOTATIONS.deletionSecretName) ?? '';
+    const namespace = annotation(volume, ANNOTATIONS.deletionSecretNamespace) ?? '';
+    const secrets = await readSecret(client, name === '' ? undefined : { name, namespace });
+    const volume_id = volume.spec?.csi?.volumeHandle ?? '';
+    await this.#driver.client.controller.DeleteVolume({ volume_id, secrets }, { deadlineMs: CONTROLLER_TIMEOUT_MS });
+    this.#context.log(`${this.name}: volume ${volume.metadata.name} (${volume_id}) is deleted`);
+    this.#deleted.add(volume.metadata.uid);
   }
 }
 

@@ -192,8 +192,12 @@ export type Outcome =
 
 const UNCERTAIN = new Set(['CANCELLED', 'DEADLINE_EXCEEDED', 'UNAVAILABLE', 'ABORTED']);
 
-/** `code` is the gRPC status; `movable` whether a node was chosen and the driver knows topologies. */
+/**
+ * `code` is the gRPC status; `movable` whether a node was chosen and the driver knows topologies. RESOURCE_EXHAUSTED is
+ * the driver's word that nothing fits where it was asked for: the external-provisioner would repeat it even for a claim
+ * that is gone.
+ */
 export function judgeFailure(code: string, movable: boolean): Outcome {
-  if (code === 'RESOURCE_EXHAUSTED') return movable ? 'reschedule' : 'background';
+  if (code === 'RESOURCE_EXHAUSTED') return movable ? 'reschedule' : 'final';
   return UNCERTAIN.has(code) ? 'background' : 'final';
 }

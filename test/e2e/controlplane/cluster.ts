@@ -14,6 +14,7 @@ import { ApiClient } from '../../../client/api.ts';
 import { loadKubeconfig } from '../../../client/kubeconfig.ts';
 import { Recorder } from '../../../client/recorder.ts';
 import { runControlPlane } from '../../../controlplane/main.ts';
+import type { DriverEndpoint } from '../../../controlplane/storage/drivers.ts';
 import { systemClock } from '../../../lib/clock.ts';
 import { Tracer } from '../../../lib/trace.ts';
 
@@ -93,13 +94,14 @@ export class Cluster implements AsyncDisposable {
   }
 
   /** Runs scheduler and controllers; resolves when they work. */
-  async startControlPlane(): Promise<void> {
+  async startControlPlane(csiDrivers: readonly DriverEndpoint[] = []): Promise<void> {
     const access = (name: string) => loadKubeconfig(join(this.root, 'kubeconfigs', `${name}.kubeconfig`));
     const [scheduler, controllerManager] = await Promise.all([access('scheduler'), access('controller-manager')]);
     await new Promise<void>((resolve, reject) => {
       const running = runControlPlane({
         scheduler,
         controllerManager,
+        csiDrivers,
         tracer: this.tracer,
         clock: systemClock,
         log: (line) => this.logs.push(line),
