@@ -56,7 +56,15 @@ function everInitialized({ pod, snapshot, starting }: PodFacts): boolean {
   });
 }
 
-export function computeInitContainerActions(facts: PodFacts, plan: Plan): Initialization {
+/** Instances of a sandbox before the present one say nothing about this one's initialization. */
+function inPresentSandbox(facts: PodFacts): PodFacts {
+  const present = facts.snapshot.sandboxes[0]?.id;
+  const containers = facts.snapshot.containers.filter(({ sandboxId }) => sandboxId === present);
+  return { ...facts, snapshot: { ...facts.snapshot, containers } };
+}
+
+export function computeInitContainerActions(all: PodFacts, plan: Plan): Initialization {
+  const facts = inPresentSandbox(all);
   const containers = facts.pod.spec.initContainers ?? [];
   if (containers.length === 0) return 'done';
   let initialized = everInitialized(facts);

@@ -285,6 +285,15 @@ describe('init containers', () => {
   const rows: readonly (readonly [string, Case, readonly string[]])[] = [
     ['begin with the first', { spec }, ['start init init #0']],
     ['hold back the rest while one runs', { spec, containers: [runs(init)] }, []],
+    [
+      'begin again in a new sandbox, whatever of the pod was made or ended in the one before',
+      {
+        spec,
+        sandboxes: [sandbox({ id: 's1' as SandboxId, attempt: 1 }), sandbox({ state: 'notReady' })],
+        containers: [instance(web, 'created'), ended(two), ended(init)],
+      },
+      ['start init init #1'],
+    ],
     ['go on with the next when one succeeded', { spec, containers: [ended(init)] }, ['start init two #0']],
     [
       'let the others begin when the last succeeded',
