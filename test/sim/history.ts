@@ -4,6 +4,7 @@
 
 import { turn } from './clock.ts';
 import { Chaos } from './world/chaos.ts';
+import type { Faults } from './world/faults.ts';
 import { differences, leftovers } from './world/rest.ts';
 import { World } from './world/world.ts';
 
@@ -13,8 +14,8 @@ export interface HistoryOptions {
   readonly steps: number;
   /** Every line of the journal, as it is written. */
   readonly onLine?: (line: string) => void;
-  /** Changes the world before anything happens: the mutation tests break it on purpose. */
-  readonly prepare?: (world: World) => void;
+  /** What is wrong with the world, on purpose. */
+  readonly faults?: Faults;
 }
 
 export interface HistoryReport {
@@ -57,8 +58,7 @@ class History {
 
   constructor(options: HistoryOptions) {
     this.#options = options;
-    this.#world = new World(options.seed, options.onLine);
-    options.prepare?.(this.#world);
+    this.#world = new World(options.seed, options.faults ?? new Set(), options.onLine);
     this.#chaos = new Chaos(this.#world);
   }
 

@@ -9,6 +9,7 @@ import type { Node, Pod, PodStatus, Status } from '../../../client/types.ts';
 import type { Clock } from '../../../lib/clock.ts';
 import { applyStatusPatch } from '../fakes.ts';
 import type { Dice } from './dice.ts';
+import type { Faults } from './faults.ts';
 import type { Journal } from './journal.ts';
 import { Line, type LineFailure } from './line.ts';
 import { WatchLog } from './watch-log.ts';
@@ -28,6 +29,7 @@ export interface SimApiParts {
   readonly dice: Dice;
   readonly journal: Journal;
   readonly witness: ApiWitness;
+  readonly faults: Faults;
 }
 
 function problem(code: number, reason: string, message: string): ApiError {
@@ -173,7 +175,15 @@ export class SimApiServer implements ListWatcher {
       const before = this.#podAt(path);
       this.#expectUid(before, metadata.uid);
       const after = { ...before, status: applyStatusPatch(before.status ?? {}, { ...status }) };
-      this.#parts.witness.statusWritten(before, after);
+      const { witness, faults } = this.#parts;
+      if (faults.has('the API server drops what others wrote')) after.status.conditions = [];
+      witness.statusWritten(before, after);
+      if (
+        faults.has('the API server says that it wrote a status and did not') &&
+        before.status?.startTime !== undefined
+      ) {
+        return asAsked<T>(after);
+      }
       return asAsked<T>(this.#store(after, 'MODIFIED'));
     });
   }
@@ -185,7 +195,7 @@ export class SimApiServer implements ListWatcher {
       if (uid !== undefined) this.#expectUid(pod, uid);
       if (options.gracePeriodSeconds === 0) {
         this.#parts.witness.finalized(pod);
-        this.#remove(pod);
+        if (!this.#parts.faults.has('the API server says that it let a pod go and did not')) this.#remove(pod);
       } else this.deletePod(pod, options.gracePeriodSeconds ?? 30);
       return asAsked<T>(undefined);
     });
@@ -208,10 +218,24 @@ export class SimApiServer implements ListWatcher {
 
   #store(pod: Pod, type: 'ADDED' | 'MODIFIED'): Pod {
     const metadata = { ...pod.metadata, resourceVersion: String(++this.#version) };
-    const stored = { ...pod, metadata };
+    const stored = this.#spoilt({ ...pod, metadata });
     this.pods.set(`${metadata.namespace}/${metadata.name}`, stored);
     this.#podLog.append(type, stored);
     return stored;
+  }
+
+  /** As it is, unless the world was given a fault. */
+  #spoilt(pod: Pod): Pod {
+    const { faults } = this.#parts;
+    const { status } = pod;
+    if (faults.has('the API server takes a phase back') && status?.phase === 'Running' && this.#version % 7 === 0) {
+      return { ...pod, status: { ...status, phase: 'Pending' } };
+    }
+    if (faults.has('the API server takes a restart count back') && this.#version % 7 === 0) {
+      const containerStatuses = status?.containerStatuses?.map((each) => ({ ...each, restartCount: 0 })) ?? [];
+      return { ...pod, status: { ...status, containerStatuses } };
+    }
+    return pod;
   }
 
   #remove(pod: Pod): void {

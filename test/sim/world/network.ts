@@ -3,19 +3,22 @@
 
 import type { SandboxId } from '../../../agent/ports/runtime.ts';
 import type { Dice } from './dice.ts';
+import type { Faults } from './faults.ts';
 
 /** Few, so that one that is not given back is soon missed, and one that is is soon used again. */
 const POOL = 24;
 
 export class SimNetwork {
   readonly #dice: Dice;
+  readonly #faults: Faults;
   /** By address. */
   readonly leases = new Map<string, SandboxId>();
   /** How many calls of a hundred go wrong. */
   trouble = 0;
 
-  constructor(dice: Dice) {
+  constructor(dice: Dice, faults: Faults) {
     this.#dice = dice;
+    this.#faults = faults;
   }
 
   /** CNI ADD. Throws when a plugin fails; then nothing is held. */
@@ -33,6 +36,7 @@ export class SimNetwork {
   /** CNI DEL: idempotent. Throws when a plugin fails; then the address is still held. */
   delete(sandbox: SandboxId): void {
     this.#mayFail('DEL');
+    if (this.#faults.has('CNI DEL gives no address back')) return;
     for (const [address, holder] of this.leases) if (holder === sandbox) this.leases.delete(address);
   }
 

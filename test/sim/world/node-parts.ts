@@ -4,6 +4,7 @@ import type { EventRecorder, ObjectReader } from '../../../agent/ports/api.ts';
 import type { PodCgroups } from '../../../agent/ports/node.ts';
 import type { PodUID } from '../../../agent/ports/runtime.ts';
 import type { ConfigMap, Pod, Secret, Service } from '../../../client/types.ts';
+import type { Faults } from './faults.ts';
 import type { Line } from './line.ts';
 
 const DEADLINE_MS = 30_000;
@@ -11,10 +12,12 @@ const DEADLINE_MS = 30_000;
 export class SimCgroups implements PodCgroups {
   readonly pods = new Set<PodUID>();
   readonly #line: Line;
+  readonly #faults: Faults;
   readonly #onRemove: (uid: PodUID) => void;
 
-  constructor(line: Line, onRemove: (uid: PodUID) => void) {
+  constructor(line: Line, faults: Faults, onRemove: (uid: PodUID) => void) {
     this.#line = line;
+    this.#faults = faults;
     this.#onRemove = onRemove;
   }
 
@@ -26,7 +29,7 @@ export class SimCgroups implements PodCgroups {
   removePod(uid: PodUID): Promise<void> {
     return this.#line.perform('removePod', uid, DEADLINE_MS, () => {
       this.#onRemove(uid);
-      this.pods.delete(uid);
+      if (!this.#faults.has('a cgroup is said to be gone and is not')) this.pods.delete(uid);
     });
   }
 

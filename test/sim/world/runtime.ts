@@ -22,6 +22,7 @@ import type { Pod } from '../../../client/types.ts';
 import type { Clock } from '../../../lib/clock.ts';
 import { errorMessage } from '../../../lib/errors.ts';
 import type { Dice } from './dice.ts';
+import type { Faults } from './faults.ts';
 import { SimImages } from './images.ts';
 import type { Journal } from './journal.ts';
 import { Line, type LineFailure } from './line.ts';
@@ -58,6 +59,7 @@ export interface SimRuntimeParts {
   readonly network: SimNetwork;
   readonly processes: Processes;
   readonly prerequisites: Prerequisites;
+  readonly faults: Faults;
 }
 
 const DEADLINE_MS = 120_000;
@@ -81,8 +83,6 @@ export class SimRuntime implements ContainerRuntime {
   readonly events: RuntimeEvents;
   readonly #names = new Set<string>();
   #sequence = 0;
-  /** Fault for the mutation tests: the runtime hands out a name that is in use. */
-  forgetsNames = false;
 
   constructor(parts: SimRuntimeParts) {
     this.#parts = parts;
@@ -199,7 +199,7 @@ export class SimRuntime implements ContainerRuntime {
   #claim(call: string, name: string) {
     return {
       take: () => {
-        if (this.#names.has(name) && !this.forgetsNames) {
+        if (this.#names.has(name)) {
           throw this.#fail(call, 'UNKNOWN', `failed to reserve name "${name}": name is reserved`);
         }
         this.#names.add(name);
@@ -262,6 +262,10 @@ export class SimRuntime implements ContainerRuntime {
     const createdAt = this.#parts.clock.now();
     const snapshot: SandboxSnapshot = { id, attempt, state: 'ready', createdAt, ips, hostNetwork, runtimeHandler };
     record.sandboxes.unshift({ snapshot, pod: record.ref });
+    if (this.#parts.faults.has('the runtime makes two sandboxes for one call')) {
+      const second = { ...snapshot, id: `sandbox-${++this.#sequence}` as SandboxId, ips: [] };
+      record.sandboxes.unshift({ snapshot: second, pod: record.ref });
+    }
     record.sandboxes.sort((a, b) => b.snapshot.attempt - a.snapshot.attempt);
     this.#emit(record.ref.uid, 'containerStarted', id);
     return id;
@@ -388,7 +392,11 @@ export class SimRuntime implements ContainerRuntime {
       const instance = this.#findInstance(id);
       const { process } = instance ?? {};
       if (instance === undefined || process === undefined) return undefined;
-      const { clock } = this.#parts;
+      const { clock, faults } = this.#parts;
+      if (faults.has('the runtime says that a container has ended while it runs')) {
+        instance.snapshot = { ...instance.snapshot, state: 'exited', exitCode: 143, finishedAt: clock.now() };
+        return undefined;
+      }
       const kill = clock.after(graceSeconds * 1000, () => this.end(instance, 137, 'Error'));
       const { termMs } = process;
       const reacts = termMs === undefined ? undefined : clock.after(termMs, () => this.end(instance, 143, 'Error'));

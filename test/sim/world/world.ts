@@ -17,6 +17,7 @@ import { Tracer } from '../../../lib/trace.ts';
 import { VirtualClock } from '../clock.ts';
 import { SimApiServer } from './api-server.ts';
 import { Dice } from './dice.ts';
+import type { Faults } from './faults.ts';
 import { Invariants } from './invariants.ts';
 import { Journal } from './journal.ts';
 import { Life } from './life.ts';
@@ -60,7 +61,7 @@ export class World {
   readonly lines: Readonly<Record<'cri' | 'api' | 'cgroups' | 'volumes' | 'objects', Line>>;
   agent: RunningAgent | undefined;
 
-  constructor(seed: number, onLine?: (line: string) => void) {
+  constructor(seed: number, faults: Faults, onLine?: (line: string) => void) {
     const { clock, rules } = this;
     this.dice = new Dice(seed);
     const fork = (): Dice => this.dice.fork();
@@ -70,7 +71,7 @@ export class World {
       const error = (call: string, failure: string): Error => new Error(`${call}: injected failure (${failure})`);
       return new Line({ name, clock, dice: fork(), journal, error, usualMs: 20 });
     };
-    this.network = new SimNetwork(fork());
+    this.network = new SimNetwork(fork(), faults);
     this.processes = new Processes(clock, fork());
     this.runtime = new SimRuntime({
       clock,
@@ -79,6 +80,7 @@ export class World {
       rules,
       network: this.network,
       processes: this.processes,
+      faults,
       prerequisites: {
         hasVolumes: ({ metadata }) => this.volumes.mounted.has(metadata.uid as PodUID),
         hasCgroup: (uid) => this.cgroups.pods.has(uid),
@@ -92,11 +94,11 @@ export class World {
       spec: {},
       status: { allocatable: ALLOCATABLE },
     };
-    this.api = new SimApiServer({ clock, dice: fork(), journal, witness: this.invariants }, node);
+    this.api = new SimApiServer({ clock, dice: fork(), journal, witness: this.invariants, faults }, node);
     this.manifests = new SimManifests(clock);
     const inUse = (what: string) => (uid: PodUID) => this.invariants.givenBack(uid, what);
     const lines = { cgroups: line('cgroups'), volumes: line('volumes'), objects: line('objects') };
-    this.cgroups = new SimCgroups(lines.cgroups, inUse('cgroup'));
+    this.cgroups = new SimCgroups(lines.cgroups, faults, inUse('cgroup'));
     this.volumes = new SimVolumes(lines.volumes, inUse('volumes'));
     this.objects = new SimObjects(lines.objects);
     this.lines = { cri: this.runtime.line, api: this.api.line, ...lines };

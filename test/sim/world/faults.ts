@@ -1,0 +1,17 @@
+// Faults that the simulated world can be given on purpose, so that it can be tested whether the rules notice them. None
+// of them ever happens by chance.
+
+/** What each fault is, and what must be said about it. */
+export const FAULTS = {
+  'the runtime makes two sandboxes for one call': /live sandboxes/,
+  'the runtime says that a container has ended while it runs': /while its predecessor runs|run at once|while .* runs/,
+  'CNI DEL gives no address back': /an address is held/,
+  'the API server takes a phase back': /the phase of .* went from/,
+  'the API server takes a restart count back': /restartCount of .* went from/,
+  'the API server drops what others wrote': /a condition of another writer/,
+  'the API server says that it wrote a status and did not': /status says|podIP is|ContainersReady is/,
+  'the API server says that it let a pod go and did not': /is still being deleted|object /,
+  'a cgroup is said to be gone and is not': /let go while it has a cgroup|is left/,
+} as const satisfies Readonly<Record<string, RegExp>>;
+export type Fault = keyof typeof FAULTS;
+export type Faults = ReadonlySet<Fault>;
