@@ -60,6 +60,8 @@ export interface LabOptions {
   readonly cgroupDriver?: 'cgroupfs' | 'systemd';
   /** Fields of the agent's KubeletConfiguration, over the lab's own. */
   readonly kubeletConfiguration?: Readonly<Record<string, unknown>>;
+  /** More flags for `nodelet agent`. */
+  readonly agentFlags?: readonly string[];
   /** Where images come from; `none` leaves containerd as it is. Default `auto`. */
   readonly images?: 'auto' | 'build' | 'none';
   /**
@@ -160,7 +162,7 @@ class Lab implements RunningLab {
     await containerdReady(containerd, started[0], this.#clock);
     this.#say(`containerd serves on ${this.paths.containerd.socket}`);
     signal.throwIfAborted();
-    await this.#launchProgram('agent', agentProgram(this.paths, state));
+    await this.#launchProgram('agent', agentProgram(this.paths, state, this.#options.agentFlags));
     await this.#launchProgram('controlplane', controlplaneProgram(this.paths, state));
     if (state.csi !== undefined) await this.#launchProgram('csi-driver', csiDriverProgram(this.paths, state));
     this.#importing = this.#importImages(snapshotter, AbortSignal.any([signal, this.#over.signal]));

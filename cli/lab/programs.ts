@@ -47,7 +47,7 @@ export function csiDriverProgram(paths: LabPaths, state: LabState): Program {
   );
 }
 
-export function agentProgram(paths: LabPaths, state: LabState): Program {
+export function agentProgram(paths: LabPaths, state: LabState, more: readonly string[] = []): Program {
   return nodelet(
     'agent',
     ...['--kubeconfig', paths.kubeconfigs.agent],
@@ -60,5 +60,6 @@ export function agentProgram(paths: LabPaths, state: LabState): Program {
     ...['--cni-bin-dir', paths.cni.binDir],
     ...['--cni-cache-dir', paths.cni.cacheDir],
     ...['--cni-shim-dir', paths.cni.shimDir],
+    ...more,
   );
 }
