@@ -24,14 +24,15 @@ import { gatherFacts } from './node/facts.ts';
 import { NodeAgent } from './node/node-agent.ts';
 import { createSystemdSlices, systemdRuns } from './node/systemd-slices.ts';
 import { cgroupLayout, nodeSettings, podsAllocatable } from './node-settings.ts';
+import { createNodeShutdown } from './node-shutdown.ts';
 import { createPodsAgent } from './pods/pods-agent.ts';
 import { restartBackoffPolicy } from './pods/restart-backoff.ts';
 import type { PodNetwork } from './ports/node.ts';
 import type { ContainerRuntime } from './ports/runtime.ts';
 import { createNodePressure } from './pressure.ts';
 import { createPodProbes } from './probes/pod-probes.ts';
-import { askCgroupDriver } from './runtime/cgroup-driver.ts';
 import { createPullCredentials } from './pull-credentials.ts';
+import { askCgroupDriver } from './runtime/cgroup-driver.ts';
 import { createCriRuntime } from './runtime/cri-runtime.ts';
 import { createLogReader } from './runtime/logs/read-logs.ts';
 import { LogRotation } from './runtime/logs/rotation.ts';
@@ -163,6 +164,16 @@ export async function runAgent(options: AgentOptions, signal: AbortSignal): Prom
     memoryCapacityBytes: facts.memoryBytes,
     onChange: () => node?.wake(),
   });
+  const shutdown = await createNodeShutdown({
+    options,
+    recorder,
+    clock,
+    exec: programs.exec,
+    log,
+    systemd: systemdRuns(),
+    pods: { activePods: () => pods.activePods(), endPod: (uid, end) => pods.endPod(uid, end) },
+    onChange: () => void node?.checkNow(),
+  });
   const credentials = createPullCredentials({ options, cluster, clock, tracer, exec: programs.exec, log });
   const allocationsFile = join(options.rootDir, 'allocated_pods_state');
   const pods = createPodsAgent({
@@ -194,6 +205,7 @@ export async function runAgent(options: AgentOptions, signal: AbortSignal): Prom
       cpuCFSQuota: config.cpuCFSQuota,
       cpuCFSQuotaPeriodUs: config.cpuCFSQuotaPeriod * 1000,
       admit: [
+        ...(shutdown === undefined ? [] : [shutdown.manager.admit]),
         eviction.admit,
         ...createAdmission({
           node: () => cluster.node(),
@@ -238,6 +250,7 @@ export async function runAgent(options: AgentOptions, signal: AbortSignal): Prom
           log,
           facts,
           pressure: () => eviction.pressure(),
+          shutdown: () => shutdown?.manager.trouble(),
           volumesInUse: () => storage.inUse.list(),
           onVolumesWritten: (names) => storage.inUse.written(names),
         });
@@ -271,6 +284,7 @@ export async function runAgent(options: AgentOptions, signal: AbortSignal): Prom
   pods.start();
   rotation.start();
   void eviction.run(signal);
+  void shutdown?.manager.run(signal);
   void images.run(signal);
   log('info', 'the agent runs', { node: nodeName, addresses: nodeIPs, port: server?.port, root: options.rootDir });
   try {
@@ -286,6 +300,7 @@ export async function runAgent(options: AgentOptions, signal: AbortSignal): Prom
     await network.close();
     runtime.close();
     await trace.close();
+    await shutdown?.close();
     programs.close();
   }
 }

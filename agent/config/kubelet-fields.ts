@@ -189,10 +189,10 @@ export const KUBELET_FIELDS = {
   evictionMaxPodGracePeriod: used(int32, 0),
   mergeDefaultEvictionSettings: used(bool),
   kernelMemcgNotification: accepted(bool),
-  shutdownGracePeriod: accepted(duration, 0),
-  shutdownGracePeriodCriticalPods: accepted(duration, 0),
-  shutdownGracePeriodByPodPriority: accepted(
-    listOf(object({ priority: accepted(int32), shutdownGracePeriodSeconds: accepted(int64) })),
+  shutdownGracePeriod: used(duration, 0),
+  shutdownGracePeriodCriticalPods: used(duration, 0),
+  shutdownGracePeriodByPodPriority: used(
+    listOf(object({ priority: used(int32), shutdownGracePeriodSeconds: used(int64) })),
   ),
 
   // ---- pods' network and DNS

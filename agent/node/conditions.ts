@@ -11,6 +11,8 @@ export interface NodeHealth {
   readonly runtime?: RuntimeConditionSnapshot;
   /** The runtime's view of the network, and that of whoever runs CNI; any that is not ok speaks. */
   readonly networks: readonly RuntimeConditionSnapshot[];
+  /** Set while the machine is going down: the whole sentence. */
+  readonly shutdown?: string | undefined;
 }
 
 /** Everything that keeps the node from being Ready; empty when it is. */
@@ -24,6 +26,7 @@ export function notReadyBecause(health: NodeHealth): readonly string[] {
   if (network !== undefined) {
     reasons.push(`container runtime network not ready: ${inBrief('NetworkReady', network)}`);
   }
+  if (health.shutdown !== undefined) reasons.push(health.shutdown);
   return reasons;
 }
 

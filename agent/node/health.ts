@@ -23,6 +23,8 @@ export interface HealthOptions {
   readonly runtime: Pick<ContainerRuntime, 'status' | 'version'>;
   readonly network: Pick<PodNetwork, 'status'>;
   readonly clock: Clock;
+  /** Why the node is going, if it is. */
+  readonly shutdown?: (() => string | undefined) | undefined;
 }
 
 /** Asks one thing of someone who may not answer; while an old question is open, no new one is put. */
@@ -106,6 +108,7 @@ export class HealthMonitor {
     this.#health = {
       ...runtime,
       networks: [...(runtime.runtimeNetwork === undefined ? [] : [runtime.runtimeNetwork]), network],
+      shutdown: this.#options.shutdown?.(),
     };
     const now = notReadyBecause(this.#health);
     if ((now.length === 0) !== (before.length === 0)) return 'readiness';

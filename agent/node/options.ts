@@ -62,6 +62,8 @@ export interface NodeAgentOptions {
   readonly facts: MachineFacts;
   /** Called at each status; nothing is scarce by default. */
   readonly pressure?: () => NodePressure;
+  /** Why the node is going, if it is; called at each check of its health. */
+  readonly shutdown?: () => string | undefined;
   /** Attachable volumes that are in use here; called at each status. */
   readonly volumesInUse?: () => readonly string[];
   /** Told which volumes the status on the server names. */

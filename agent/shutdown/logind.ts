@@ -1,0 +1,158 @@
+// systemd-logind, asked with systemd's own tools: busctl for what it says, systemd-inhibit to hold its shutdown back (the
+// lock is a file descriptor on the bus, which only a program of its own can keep). Both end with this process, however
+// it ends: they read a pipe from it. Decides nothing.
+
+import { type ChildProcessByStdio, spawn } from 'node:child_process';
+import { mkdir, rm, writeFile } from 'node:fs/promises';
+import { dirname } from 'node:path';
+import { createInterface } from 'node:readline';
+import type { Readable, Writable } from 'node:stream';
+import type { Clock } from '../../lib/clock.ts';
+import { errorMessage } from '../../lib/errors.ts';
+import { type Exec, execOk } from '../../lib/exec.ts';
+import type { InhibitLock, Logind } from './node-shutdown.ts';
+
+export interface LogindOptions {
+  readonly exec: Exec;
+  readonly clock: Pick<Clock, 'sleep'>;
+  /**
+   * Where logind is told to allow a longer delay. Below /run, so that it is forgotten with the boot (the kubelet leaves
+   * it below /etc).
+   */
+  readonly dropIn?: string;
+  readonly log: (level: 'warn', message: string, fields?: Readonly<Record<string, unknown>>) => void;
+}
+
+export const DROP_IN = '/run/systemd/logind.conf.d/99-kubelet.conf';
+const LOGIND = ['org.freedesktop.login1', '/org/freedesktop/login1', 'org.freedesktop.login1.Manager'] as const;
+const SYSTEMD = ['org.freedesktop.systemd1', '/org/freedesktop/systemd1', 'org.freedesktop.systemd1.Manager'] as const;
+const MATCH = `type='signal',interface='${LOGIND[2]}',member='PrepareForShutdown',path='${LOGIND[1]}'`;
+const SIGHUP = '1';
+const ANSWER_MS = 10_000;
+/** logind reads its files again some time after it was told to. ms. */
+const RELOAD_MS = 5_000;
+const RELOAD_STEP_MS = 100;
+
+/** Runs the words given as arguments until they end or standard input does. */
+const TIED = `exec 3<&0
+"$@" </dev/null 3<&- & child=$!
+{ cat <&3; kill "$child"; } >/dev/null 2>&1 & tie=$!
+wait "$child"
+kill "$tie"`;
+
+type Tied = ChildProcessByStdio<Writable, Readable, Readable>;
+
+function startTied(args: readonly string[]): Tied {
+  return spawn('sh', ['-c', TIED, 'sh', ...args], { stdio: ['pipe', 'pipe', 'pipe'] });
+}
+
+/** "t 5000000" → 5000. */
+export function parseDelay(text: string): number {
+  const match = /^t (\d+)\s*$/.exec(text);
+  if (match === null) throw new Error(`logind's InhibitDelayMaxUSec is not understood: ${text.trim()}`);
+  return Number(match[1]) / 1000;
+}
+
+/** Whether a shutdown begins or is called off; undefined for a message that is something else. */
+export function parseSignal(line: string): boolean | undefined {
+  let message: { member?: unknown; payload?: { data?: unknown } };
+  try {
+    message = JSON.parse(line);
+  } catch {
+    // busctl's own remarks are no JSON.
+    return undefined;
+  }
+  const data = message.payload?.data;
+  const value: unknown = Array.isArray(data) ? data[0] : undefined;
+  return message.member === 'PrepareForShutdown' && typeof value === 'boolean' ? value : undefined;
+}
+
+export function createLogind(options: LogindOptions): Logind & { close(): Promise<void> } {
+  const { exec, clock, log, dropIn = DROP_IN } = options;
+  const ask = (...args: string[]): Promise<string> =>
+    execOk('busctl', ['--system', ...args], { timeoutMs: ANSWER_MS }, exec);
+  let wrote = false;
+  const inhibitDelayMs = async (): Promise<number> =>
+    parseDelay(await ask('get-property', ...LOGIND, 'InhibitDelayMaxUSec'));
+  const reload = (): Promise<string> =>
+    ask('call', ...SYSTEMD, 'KillUnit', 'ssi', 'systemd-logind.service', 'all', SIGHUP);
+
+  return {
+    inhibitDelayMs,
+
+    async allowDelay(ms) {
+      await mkdir(dirname(dropIn), { recursive: true });
+      await writeFile(
+        dropIn,
+        `# Written by nodelet for its shutdownGracePeriod.\n[Login]\nInhibitDelayMaxSec=${Math.ceil(ms / 1000)}\n`,
+      );
+      wrote = true;
+      await reload();
+      for (let waited = 0; waited < RELOAD_MS && (await inhibitDelayMs()) < ms; waited += RELOAD_STEP_MS) {
+        await clock.sleep(RELOAD_STEP_MS);
+      }
+    },
+
+    inhibit() {
+      // What it runs says that the lock is held, and holds it for as long as its own input is open.
+      const why = [
+        '--what=shutdown',
+        '--mode=delay',
+        '--who=kubelet',
+        '--why=Kubelet needs time to handle node shutdown',
+      ];
+      const child = spawn('systemd-inhibit', [...why, 'sh', '-c', 'echo held; exec cat >/dev/null'], {
+        stdio: ['pipe', 'pipe', 'pipe'],
+      });
+      let said = '';
+      child.stderr.on('data', (chunk: Buffer) => {
+        said = `${said}${chunk}`.slice(-500);
+      });
+      child.stdin.on('error', () => undefined);
+      return new Promise<InhibitLock>((resolve, reject) => {
+        child.once('error', reject);
+        child.once('exit', (code) => reject(new Error(`systemd-inhibit ended with ${code}: ${said.trim()}`)));
+        child.stdout.once('data', () => resolve({ release: () => child.stdin.end() }));
+      });
+    },
+
+    async watch(onShutdown, signal) {
+      const child = startTied(['busctl', '--system', '--json=short', 'monitor', '--match', MATCH]);
+      child.stdin.on('error', () => undefined);
+      const { promise: listening, resolve, reject } = Promise.withResolvers<void>();
+      let said = '';
+      child.stderr.on('data', (chunk: Buffer) => {
+        said = `${said}${chunk}`.slice(-500);
+        if (said.includes('Monitoring bus message stream')) resolve();
+      });
+      createInterface({ input: child.stdout }).on('line', (line) => {
+        const begins = parseSignal(line);
+        if (begins !== undefined) onShutdown(begins);
+      });
+      const ended = new Promise<void>((settled) => {
+        child.once('error', (error) => {
+          reject(error);
+          settled();
+        });
+        child.stdout.once('close', () => {
+          reject(new Error(`busctl monitor ended: ${said.trim()}`));
+          child.stdin.end();
+          settled();
+        });
+      });
+      signal.addEventListener('abort', () => child.stdin.end(), { once: true });
+      await listening;
+      return { ended };
+    },
+
+    async close() {
+      if (!wrote) return;
+      try {
+        await rm(dropIn, { force: true });
+        await reload();
+      } catch (error) {
+        log('warn', `${dropIn} was not taken back`, { error: errorMessage(error) });
+      }
+    },
+  };
+}

@@ -1,0 +1,162 @@
+// Graceful node shutdown: holds the machine's shutdown back, and when one begins ends the pods in order before it lets
+// go. How the machine tells is logind.ts's business, the order plan.ts's. It never shuts anything down itself.
+
+import type { Pod } from '../../client/types.ts';
+import type { Clock } from '../../lib/clock.ts';
+import { errorMessage } from '../../lib/errors.ts';
+import type { EventRecorder } from '../ports/api.ts';
+import { type PodEnd, TERMINATION_BY_KUBELET } from '../ports/pod-end.ts';
+import { type ShutdownGroup, shutdownSteps, wholePeriodMs } from './plan.ts';
+
+/** What holds the machine's shutdown back, until it is released. */
+export interface InhibitLock {
+  release(): void;
+}
+
+/** The machine's own service that announces its shutdown. Every method rejects with what went wrong. */
+export interface Logind {
+  /** The longest that it lets itself be held back, ms. */
+  inhibitDelayMs(): Promise<number>;
+  /** Has it allow so much. It may not. */
+  allowDelay(ms: number): Promise<void>;
+  inhibit(): Promise<InhibitLock>;
+  /**
+   * Calls back with true when a shutdown begins and with false when it is called off. Resolves once it listens, with
+   * the end of it: settled when nothing is heard any more.
+   */
+  watch(onShutdown: (begins: boolean) => void, signal: AbortSignal): Promise<{ readonly ended: Promise<void> }>;
+}
+
+export interface NodeShutdownOptions {
+  readonly logind: Logind;
+  readonly groups: readonly ShutdownGroup[];
+  readonly pods: {
+    activePods(): readonly Pod[];
+    endPod(uid: string, end: PodEnd): Promise<void>;
+  };
+  readonly recorder: EventRecorder;
+  readonly nodeName: string;
+  readonly clock: Clock;
+  readonly log: (level: 'info' | 'warn', message: string, fields?: Readonly<Record<string, unknown>>) => void;
+  /** The node's readiness is another. */
+  readonly onChange: () => void;
+}
+
+const MESSAGE = 'Pod was terminated in response to imminent node shutdown.';
+const REFUSAL = { reason: 'NodeShutdown', message: 'Pod was rejected as the node is shutting down.' };
+/** Pauses between tries to reach logind, ms. */
+const FIRST_RETRY_MS = 1_000;
+const LONGEST_RETRY_MS = 60_000;
+
+export class NodeShutdown {
+  readonly #options: NodeShutdownOptions;
+  #shuttingDown = false;
+  #lock: InhibitLock | undefined;
+
+  constructor(options: NodeShutdownOptions) {
+    this.#options = options;
+  }
+
+  /** The node takes nothing more once it is going. */
+  readonly admit = (): typeof REFUSAL | undefined => (this.#shuttingDown ? REFUSAL : undefined);
+
+  /** Why the node is not Ready, as the kubelet words it. */
+  trouble(): string | undefined {
+    return this.#shuttingDown ? 'node is shutting down' : undefined;
+  }
+
+  /** Runs until `signal` aborts. Never rejects: without logind pods are ended as hard as the machine is. */
+  async run(signal: AbortSignal): Promise<void> {
+    const { clock, log } = this.#options;
+    let retryMs = FIRST_RETRY_MS;
+    while (!signal.aborted) {
+      try {
+        const { ended } = await this.#listen(signal);
+        retryMs = FIRST_RETRY_MS;
+        await ended;
+        if (!signal.aborted) log('warn', 'logind is not heard any more, will listen again');
+      } catch (error) {
+        if (signal.aborted) break;
+        log('warn', 'a shutdown of this node will not wait for its pods', {
+          error: errorMessage(error),
+          inMs: retryMs,
+        });
+      }
+      this.#release();
+      await clock.sleep(retryMs, signal).catch(() => undefined);
+      retryMs = Math.min(retryMs * 2, LONGEST_RETRY_MS);
+    }
+    this.#release();
+  }
+
+  async #listen(signal: AbortSignal): Promise<{ readonly ended: Promise<void> }> {
+    const { logind, groups, log } = this.#options;
+    const wanted = wholePeriodMs(groups);
+    const allowed = await logind.inhibitDelayMs();
+    if (allowed < wanted) {
+      await logind.allowDelay(wanted);
+      const now = await logind.inhibitDelayMs();
+      if (now < wanted) {
+        throw new Error(
+          `node shutdown manager was unable to update logind InhibitDelayMaxSec to ${wanted / 1000}s ` +
+            `(ShutdownGracePeriod), current value of InhibitDelayMaxSec (${now / 1000}s) is less than requested ` +
+            'ShutdownGracePeriod',
+        );
+      }
+    }
+    // Heard first, lest a shutdown begin between the two.
+    const watch = await logind.watch((begins) => this.#announced(begins), signal);
+    this.#lock ??= await logind.inhibit();
+    log('info', 'a shutdown of this node waits for its pods', { atMostMs: wanted });
+    return watch;
+  }
+
+  #release(): void {
+    this.#lock?.release();
+    this.#lock = undefined;
+  }
+
+  #announced(begins: boolean): void {
+    const { log, recorder, nodeName, onChange } = this.#options;
+    if (begins === this.#shuttingDown) return;
+    this.#shuttingDown = begins;
+    const what = begins ? 'event' : 'cancellation';
+    log('warn', `Shutdown manager detected shutdown ${what}`);
+    const node = { kind: 'Node', apiVersion: 'v1', metadata: { name: nodeName, uid: nodeName } };
+    recorder.event(node, 'Normal', 'Shutdown', `Shutdown manager detected shutdown ${what}`);
+    onChange();
+    if (begins) void this.#endPods().finally(() => this.#release());
+    else void this.#holdAgain();
+  }
+
+  async #holdAgain(): Promise<void> {
+    try {
+      this.#lock ??= await this.#options.logind.inhibit();
+    } catch (error) {
+      this.#options.log('warn', 'the next shutdown will not wait for pods', { error: errorMessage(error) });
+    }
+  }
+
+  /** Never rejects: a pod that resists is left to the machine's own end. */
+  async #endPods(): Promise<void> {
+    const { pods, groups, clock, log } = this.#options;
+    for (const { pods: members, limitSeconds } of shutdownSteps(groups, pods.activePods())) {
+      const ends = members.map(({ pod, graceSeconds }) =>
+        pods
+          .endPod(pod.metadata.uid, {
+            reason: 'Terminated',
+            message: MESSAGE,
+            graceSeconds,
+            disruption: { reason: TERMINATION_BY_KUBELET, message: MESSAGE },
+          })
+          .catch((error) => log('warn', 'a pod was not ended', { pod: pod.metadata.name, error: errorMessage(error) })),
+      );
+      const { promise: over, resolve } = Promise.withResolvers<'late'>();
+      const timer = clock.after(limitSeconds * 1000, () => resolve('late'));
+      const outcome = await Promise.race([Promise.all(ends), over]);
+      timer.cancel();
+      if (outcome === 'late') log('warn', 'Shutdown manager pod killing time out', { limitSeconds });
+    }
+    log('info', 'Shutdown manager completed processing shutdown event, node will shutdown shortly');
+  }
+}

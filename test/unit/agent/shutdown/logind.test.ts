@@ -1,0 +1,94 @@
+// logind through systemd's tools, with programs of the tests' own in their place: what is asked, what is heard, and that
+// nothing of it outlives the agent. The real ones are asked in the virtual machine.
+
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, expect, it, vi } from 'vitest';
+import { createLogind } from '../../../../agent/shutdown/logind.ts';
+import { systemClock } from '../../../../lib/clock.ts';
+import { exec } from '../../../../lib/exec.ts';
+
+let directory: string;
+const path = process.env['PATH'] ?? '';
+
+beforeEach(() => {
+  directory = mkdtempSync(join(tmpdir(), 'nodelet-logind-'));
+  process.env['PATH'] = `${directory}:${path}`;
+});
+afterEach(() => {
+  process.env['PATH'] = path;
+  rmSync(directory, { recursive: true, force: true });
+});
+
+function program(name: string, script: string): void {
+  writeFileSync(join(directory, name), `#!/bin/sh\n${script}\n`, { mode: 0o755 });
+}
+
+const file = (name: string): string => join(directory, name);
+const read = (name: string): string => (existsSync(file(name)) ? readFileSync(file(name), 'utf8') : '');
+const logind = () => createLogind({ exec, clock: systemClock, dropIn: file('conf.d/99.conf'), log: () => undefined });
+const runs = (pid: string): boolean => existsSync(`/proc/${pid.trim()}`);
+
+it('a longer delay is asked for in a file of its own, which goes again', async () => {
+  program(
+    'busctl',
+    `echo "$*" >>${file('asked')}
+case $* in
+*get-property*) if [ -e ${file('told')} ]; then echo t 30000000; else echo t 5000000; fi ;;
+*KillUnit*) if [ -e ${file('conf.d/99.conf')} ]; then touch ${file('told')}; else rm -f ${file('told')}; fi ;;
+esac`,
+  );
+  const one = logind();
+  expect(await one.inhibitDelayMs()).toBe(5_000);
+  await one.allowDelay(29_500);
+  expect(read('conf.d/99.conf')).toContain('[Login]\nInhibitDelayMaxSec=30\n');
+  expect(await one.inhibitDelayMs()).toBe(30_000);
+  expect(read('asked')).toContain('KillUnit ssi systemd-logind.service all 1');
+  await one.close();
+  expect(existsSync(file('conf.d/99.conf'))).toBe(false);
+  expect(await one.inhibitDelayMs()).toBe(5_000);
+});
+
+it('the lock is held by a program that ends when it is released', async () => {
+  program('systemd-inhibit', `echo $$ >${file('pid')}; echo "$1 $2 $3 $4" >${file('how')}; shift 4; exec "$@"`);
+  const lock = await logind().inhibit();
+  expect(read('how').trim()).toBe(
+    '--what=shutdown --mode=delay --who=kubelet --why=Kubelet needs time to handle node shutdown',
+  );
+  expect(runs(read('pid'))).toBe(true);
+  lock.release();
+  await vi.waitFor(() => expect(runs(read('pid'))).toBe(false));
+});
+
+it('a lock that is refused rejects with the program’s words', async () => {
+  program('systemd-inhibit', 'echo "Failed to inhibit: Access denied" >&2; exit 1');
+  await expect(logind().inhibit()).rejects.toThrow('systemd-inhibit ended with 1: Failed to inhibit: Access denied');
+});
+
+const MONITOR = `echo $$ >${'$'}0.pid; echo 'Monitoring bus message stream.' >&2`;
+
+it('announcements are heard until nobody listens, and the monitor goes', async () => {
+  program('busctl', `${MONITOR}\necho '{"member":"PrepareForShutdown","payload":{"data":[true]}}'\nexec sleep 1000`);
+  const heard: boolean[] = [];
+  const abort = new AbortController();
+  const { ended } = await logind().watch((begins) => heard.push(begins), abort.signal);
+  await vi.waitFor(() => expect(heard).toEqual([true]));
+  const pid = read('busctl.pid');
+  expect(runs(pid)).toBe(true);
+  abort.abort();
+  await ended;
+  expect(runs(pid)).toBe(false);
+});
+
+it('a monitor that ends is told of', async () => {
+  program('busctl', `${MONITOR}\nsleep 0.2`);
+  const { ended } = await logind().watch(() => undefined, new AbortController().signal);
+  await ended;
+});
+
+it('a monitor that cannot begin rejects with its words', async () => {
+  program('busctl', 'echo "Failed to connect to bus: No such file" >&2; exit 1');
+  const watching = logind().watch(() => undefined, new AbortController().signal);
+  await expect(watching).rejects.toThrow('busctl monitor ended: Failed to connect to bus: No such file');
+});
