@@ -30,6 +30,9 @@ import type { CsiVolume } from './volume.ts';
 /** How long a pod's end waits for the volume to be unstaged; it goes on without that, and unstaging goes on without it. */
 const UNSTAGE_WAIT_MS = 5000;
 
+/** How long undoing waits for a driver that is not registered before it says so. */
+const DRIVER_WAIT_MS = 10_000;
+
 export interface NodeVolumesOptions {
   readonly rootDir: string;
   readonly nodeName: string;
@@ -140,6 +143,7 @@ export class NodeVolumes {
     );
     const results = await Promise.allSettled(
       mine.map(async ({ key, user }) => {
+        await this.#awaitDriver(user.note);
         await this.#serial.run(key, () => this.#unpublish(key, user));
         if (this.#users.has(key)) return;
         if (this.#staged.has(key)) await this.#unstageSoon(key);
@@ -148,6 +152,16 @@ export class NodeVolumes {
     );
     const failures = results.flatMap((result) => (result.status === 'rejected' ? [errorMessage(result.reason)] : []));
     if (failures.length > 0) throw new Error(failures.join('; '));
+  }
+
+  /** After a start, drivers register in their own time: the first pods to be undone need not fail for that. */
+  async #awaitDriver({ driverName, phase }: PodNote): Promise<void> {
+    const { csi, clock } = this.#options;
+    if (phase !== 'published' || csi.driver(driverName) !== undefined) return;
+    const enough = new AbortController();
+    const wait = clock.sleep(DRIVER_WAIT_MS, AbortSignal.any([enough.signal, this.#closing.signal]));
+    await Promise.race([csi.registered(driverName), wait.catch(() => undefined)]);
+    enough.abort();
   }
 
   /** Stops trying. What is staged stays. */

@@ -420,12 +420,26 @@ describe('a driver that is not registered', () => {
     await started().publish(request());
     registered = false;
     const volumes = started();
-    await expect(volumes.unpublishAll('u1')).rejects.toThrow('not found in the list of registered CSI drivers');
+    const undone = volumes.unpublishAll('u1');
+    const refused = expect(undone).rejects.toThrow('not found in the list of registered CSI drivers');
+    await clock.advance(10_000);
+    await refused;
     expect(existsSync(TARGET().target)).toBe(true);
     register();
     await volumes.unpublishAll('u1');
     expectNothingLeft();
   });
+});
+
+test('a driver that registers a moment later is waited for before anything is undone', async () => {
+  await started().publish(request());
+  registered = false;
+  const volumes = started();
+  const undone = volumes.unpublishAll('u1');
+  await clock.advance(9_000);
+  register();
+  await undone;
+  expectNothingLeft();
 });
 
 describe('a process that begins', () => {
