@@ -8,14 +8,14 @@ import type { WorkerContext } from './worker-context.ts';
 
 type OrphanContext = Pick<WorkerContext, 'runtime' | 'volumes' | 'cgroups' | 'tracer' | 'log'>;
 
-interface PodsOnMachine {
+export interface PodsOnMachine {
   /** Every pod that something on this machine belongs to. Names are known only to the runtime. */
   readonly onMachine: ReadonlyMap<PodUID, PodRef>;
   /** Those with a live sandbox or container. */
   readonly running: readonly PodUID[];
 }
 
-async function listPodsOnMachine({ runtime, volumes, cgroups }: OrphanContext): Promise<PodsOnMachine> {
+export async function listPodsOnMachine({ runtime, volumes, cgroups }: OrphanContext): Promise<PodsOnMachine> {
   const [inRuntime, onDisk, inCgroups] = await Promise.all([
     runtime.listPods(),
     volumes.listPods(),

@@ -11,7 +11,7 @@ import type { ContainerId, PodSnapshot, PodUID } from '../ports/runtime.ts';
 import { isStaticPod } from '../ports/static-pods.ts';
 import { podReference } from './events.ts';
 import type { PodPreemption, PodRefusal, PodsAgent, PodsAgentOptions } from './options.ts';
-import { removeOrphans } from './orphans.ts';
+import { listPodsOnMachine, removeOrphans } from './orphans.ts';
 import { isTerminalPhase } from './phase.ts';
 import { rejectedStatus } from './status.ts';
 import { PodWorker } from './worker.ts';
@@ -33,7 +33,7 @@ export class PodManager implements PodsAgent {
   readonly #context: WorkerContext;
   readonly #desired = new Map<PodSource['name'], ReadonlyMap<string, Pod>>();
   readonly #workers = new Map<string, PodWorker>();
-  /** Pods that the runtime had when the agent started; undefined until it has told. */
+  /** Pods of which this machine had anything when the agent started; undefined until that is known. */
   #atStart: ReadonlySet<string> | undefined;
   /** Pods that are being ended to make room for a critical one; nothing else is admitted until they have. */
   readonly #preempted = new Set<string>();
@@ -142,17 +142,17 @@ export class PodManager implements PodsAgent {
 
   /** What runs already must be known before any worker takes a pod for new. */
   async #readRuntime(): Promise<void> {
-    const { runtime, clock, config, log } = this.#context;
+    const { clock, config, log } = this.#context;
     let backoff: BackoffEntry | undefined;
     while (!this.#stopped) {
       try {
-        this.#atStart = new Set((await runtime.listPods()).map(({ pod }) => pod.uid));
+        this.#atStart = new Set((await listPodsOnMachine(this.#context)).onMachine.keys());
         this.#reconcile();
         return;
       } catch (error) {
         backoff = nextBackoff(config.syncBackoff, backoff, clock.now());
         const fields = { inMs: backoff.delayMs, error: errorMessage(error) };
-        log('warn', 'the runtime does not say which pods it has, will ask again', fields);
+        log('warn', 'it is not known which pods this machine has, will ask again', fields);
         await clock.sleep(backoff.delayMs);
       }
     }

@@ -123,3 +123,18 @@ describe('restart counts that were written before', () => {
     expect(keepRestartCounts(computed, undefined)).toBe(computed);
   });
 });
+
+describe('a pod that is refused by an agent started after its volumes were mounted', () => {
+  it('gives them back, although nothing of it ever ran', async () => {
+    node.runtime.latency.set('runPodSandbox', 60_000);
+    node.api.put(makePod('web-pod'));
+    await node.clock.advance(1_000);
+    expect([...node.volumes.mounted, ...node.cgroups.pods]).toHaveLength(2);
+    expect(node.runtime.sandboxes.size).toBe(0);
+    full = true;
+    await node.restartAgent();
+    await node.clock.until(() => phase() === 'Failed');
+    await node.clock.advance(1_000);
+    expect([...node.volumes.mounted, ...node.cgroups.pods]).toEqual([]);
+  });
+});
