@@ -79,8 +79,8 @@ class History {
       this.#chaos.deleteEverything();
       await this.#until(clock.monotonic() + REMOVAL_MS);
       await this.#becomesTrue(() => leftovers(this.#world));
-      this.#world.killAgent();
     } finally {
+      this.#world.end();
       process.off('unhandledRejection', rejected);
     }
     return {

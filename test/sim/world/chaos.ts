@@ -8,6 +8,7 @@ import { IMAGES } from './images.ts';
 import { FOREIGN_CONDITION } from './invariants.ts';
 import { PodMaker } from './pod-maker.ts';
 import type { Instance, Sandbox } from './runtime.ts';
+import { CLAIMS, type ClaimName } from './storage-objects.ts';
 import type { World } from './world.ts';
 
 /** How often each thing happens, relative to the others. */
@@ -34,6 +35,10 @@ const WEIGHTS = {
   badNetwork: 3,
   badEvents: 4,
   badWatch: 4,
+  busyMounts: 2,
+  csiDies: 3,
+  csiIsDeadly: 2,
+  detach: 2,
   watchBreaks: 4,
   apiDown: 2,
   runtimeRestarts: 3,
@@ -59,7 +64,7 @@ export class Chaos {
   constructor(world: World) {
     this.#world = world;
     this.#dice = world.dice.fork();
-    this.#maker = new PodMaker(world.dice.fork());
+    this.#maker = new PodMaker(world.dice.fork(), world.disk.root);
     this.#happens = { ...this.#userEvents(), ...this.#machineEvents(), ...this.#lineEvents() };
   }
 
@@ -84,12 +89,15 @@ export class Chaos {
   /** Nothing more happens, and everything works. Pods stay as they are. */
   calm(): void {
     this.#over = true;
-    const { lines, network, runtime, api, processes } = this.#world;
+    const { lines, network, runtime, api, processes, kernel, csi } = this.#world;
     for (const line of Object.values(lines)) line.mend();
     network.trouble = 0;
     runtime.events.trouble = 0;
     api.watchTrouble = 0;
     processes.calm = true;
+    kernel.busy = false;
+    csi.deadly = 0;
+    csi.register();
     this.#world.journal.note('* calm');
     this.#world.startAgent();
   }
@@ -207,6 +215,16 @@ export class Chaos {
         manifests.write(added, this.#manifest(added, false));
         return added;
       },
+      // A volume is detached once nobody uses it, as the attach/detach controller does.
+      detach: () => {
+        const [claim] = Object.keys(CLAIMS) as ClaimName[];
+        const used = [...api.pods.values()].some(({ spec }) =>
+          spec.volumes?.some(({ persistentVolumeClaim }) => persistentVolumeClaim?.claimName === claim),
+        );
+        if (claim === undefined || used || this.#world.csi.staged.size > 0) return undefined;
+        this.#world.storage.detach(claim);
+        return claim;
+      },
       settings: () => {
         const metadata = { name: 'settings', namespace: 'demo', uid: 'uid-settings', resourceVersion: '1' };
         objects.settings = objects.settings === undefined ? { metadata, data: { key: 'value' } } : undefined;
@@ -220,8 +238,19 @@ export class Chaos {
     const { nodeName: _node, priority: _priority, ...spec } = this.#maker.make(name).spec;
     const containers = spec.containers.map(({ env: _env, ...container }) => container);
     const initContainers = (spec.initContainers ?? []).map(({ env: _env, ...container }) => container);
+    // A static pod can refer to no object of the API server.
+    const volumes = (spec.volumes ?? []).filter(({ emptyDir }) => emptyDir !== undefined);
+    const names = new Set(volumes.map((volume) => volume.name));
+    for (const container of [...containers, ...initContainers]) {
+      container.volumeMounts = (container.volumeMounts ?? []).filter((mount) => names.has(mount.name));
+    }
     const metadata = { name, namespace: 'kube-system' };
-    return JSON.stringify({ apiVersion: 'v1', kind: 'Pod', metadata, spec: { ...spec, containers, initContainers } });
+    return JSON.stringify({
+      apiVersion: 'v1',
+      kind: 'Pod',
+      metadata,
+      spec: { ...spec, volumes, containers, initContainers },
+    });
   }
 
   // ---------------------------------------------------------------- processes and machines
@@ -292,11 +321,11 @@ export class Chaos {
   }
 
   #lineEvents() {
-    const { lines, network, runtime, api } = this.#world;
+    const { lines, network, runtime, api, kernel, csi } = this.#world;
     const dice = this.#dice;
     return {
       badLine: () => {
-        const name = dice.weighted({ cri: 6, api: 3, cgroups: 1, volumes: 2, objects: 1 });
+        const name = dice.weighted({ cri: 6, api: 3, cgroups: 1, mounts: 2, csi: 3, objects: 1 });
         const trouble = dice.pick([5, 30, 90]);
         const during = (percent: number) => (): void => {
           lines[name].trouble = percent;
@@ -320,6 +349,23 @@ export class Chaos {
           api.watchTrouble = percent;
         };
         return this.#forAWhile(during(60), during(0));
+      },
+      busyMounts: () => {
+        const during = (busy: boolean) => (): void => {
+          kernel.busy = busy;
+        };
+        return this.#forAWhile(during(true), during(false));
+      },
+      csiIsDeadly: () => {
+        const during = (percent: number) => (): void => {
+          csi.deadly = percent;
+        };
+        return this.#forAWhile(during(80), during(0));
+      },
+      csiDies: () => {
+        const downMs = dice.pick([5, 800, 40_000]);
+        this.#world.restartDriver(downMs);
+        return String(downMs);
       },
       watchBreaks: () => {
         const forget = dice.chance(0.3);

@@ -91,6 +91,12 @@ export class Invariants implements ApiWitness {
     for (const { snapshot } of alive) this.#world.rules.break(`the ${what} of ${snapshot.id} went while it runs`);
   }
 
+  /** Something is unmounted: no process of its pod may have it. */
+  unmounted(path: string): void {
+    const [, uid] = /\/pods\/([^/]+)\//.exec(path) ?? [];
+    if (uid !== undefined) this.givenBack(uid as PodUID, `mount ${path}`);
+  }
+
   statusWritten(before: Pod, after: Pod): void {
     const { rules, runtime, journal } = this.#world;
     const { name, uid } = after.metadata;
@@ -115,7 +121,7 @@ export class Invariants implements ApiWitness {
     if (record?.instances.some(({ process }) => process !== undefined)) {
       rules.break(`${name} was let go while a container of it runs`);
     }
-    if (volumes.mounted.has(uid)) rules.break(`${name} was let go while its volumes are mounted`);
+    if (volumes.has(uid)) rules.break(`${name} was let go while its volumes are there`);
     if (cgroups.pods.has(uid)) rules.break(`${name} was let go while it has a cgroup`);
   }
 }

@@ -7,19 +7,22 @@ const KEPT = 400;
 
 export class Journal {
   readonly #clock: Clock;
+  /** What differs from run to run, and is left out. */
+  readonly #hidden: string;
   readonly #lines: string[] = [];
   readonly #onLine: ((line: string) => void) | undefined;
   #count = 0;
   #high = 0x811c9dc5;
   #low = 0x9e3779b9;
 
-  constructor(clock: Clock, onLine?: (line: string) => void) {
+  constructor(clock: Clock, hidden: string, onLine?: (line: string) => void) {
     this.#clock = clock;
+    this.#hidden = hidden;
     this.#onLine = onLine;
   }
 
   note(what: string): void {
-    const line = `${this.#clock.monotonic()} ${what}`;
+    const line = `${this.#clock.monotonic()} ${what}`.replaceAll(this.#hidden, '');
     for (let index = 0; index < line.length; index++) {
       const code = line.charCodeAt(index);
       this.#high = Math.imul(this.#high ^ code, 0x01000193);

@@ -1,22 +1,76 @@
 // Random pods: every kind of container, probe, hook, policy and requirement that the simulated node can tell apart.
 
 import type { Container, Pod } from '../../../client/types.ts';
+import { DRIVER_NAME } from './csi-driver.ts';
 import type { Dice } from './dice.ts';
 import { IMAGES } from './images.ts';
 import type { ProbeKind } from './processes.ts';
+import { CLAIMS } from './storage-objects.ts';
 
 type Probe = NonNullable<Container['livenessProbe']>;
+type Volume = NonNullable<Pod['spec']['volumes']>[number];
 type Lifecycle = NonNullable<Container['lifecycle']>;
 export type PodDraft = Pick<Pod, 'apiVersion' | 'kind' | 'spec'> & { metadata: { name: string } & Pod['metadata'] };
 
+const CLAIM_NAMES = Object.keys(CLAIMS);
 const IMAGE_NAMES = [...IMAGES.present, ...IMAGES.present, ...IMAGES.inRegistry, 'missing:1'] as const;
+
+/** Every kind of volume that the simulated node can tell apart, and how often of a hundred pods have it. */
+const VOLUMES: Readonly<Record<string, number>> = {
+  scratch: 25,
+  memory: 10,
+  settings: 12,
+  secret: 12,
+  labels: 8,
+  claim: 25,
+  inline: 10,
+  host: 5,
+};
 
 export class PodMaker {
   readonly #dice: Dice;
+  readonly #root: string;
   #count = 0;
 
-  constructor(dice: Dice) {
+  /** `root`: where the node keeps things. */
+  constructor(dice: Dice, root: string) {
     this.#dice = dice;
+    this.#root = root;
+  }
+
+  #volume(name: string): Volume {
+    switch (name) {
+      case 'memory':
+        return { name, emptyDir: { medium: 'Memory' } };
+      case 'settings':
+        return { name, configMap: { name: 'settings', optional: this.#dice.chance(0.5) } };
+      case 'secret':
+        return { name, secret: { secretName: 'secret' } };
+      case 'labels':
+        return { name, downwardAPI: { items: [{ path: 'labels', fieldRef: { fieldPath: 'metadata.labels' } }] } };
+      case 'claim':
+        return { name, persistentVolumeClaim: { claimName: this.#dice.pick(CLAIM_NAMES) ?? '' } };
+      case 'inline':
+        return { name, csi: { driver: DRIVER_NAME } };
+      case 'host':
+        return { name, hostPath: { path: `${this.#root}/host`, type: 'DirectoryOrCreate' } };
+      default:
+        return { name, emptyDir: {} };
+    }
+  }
+
+  /** Volumes of a pod; each is mounted by one of its containers, and perhaps by others. */
+  #volumes(containers: readonly Container[]): Volume[] {
+    const dice = this.#dice;
+    const names = Object.keys(VOLUMES).filter((name) => dice.below(100) < (VOLUMES[name] ?? 0));
+    for (const name of names) {
+      const first = dice.below(containers.length);
+      for (const [index, container] of containers.entries()) {
+        if (index !== first && !dice.chance(0.3)) continue;
+        container.volumeMounts = [...(container.volumeMounts ?? []), { name, mountPath: `/${name}` }];
+      }
+    }
+    return names.map((name) => this.#volume(name));
   }
 
   #probe(kind: ProbeKind, port: number): Probe {
@@ -93,13 +147,16 @@ export class PodMaker {
     const containers = Array.from({ length: dice.pick([1, 1, 2, 3]) }, (_, index) =>
       this.#container(`main-${index}`, 8000 + index),
     );
+    const initContainers = this.#initContainers();
+    const volumes = this.#volumes([...containers, ...initContainers]);
     const critical = dice.chance(0.05);
     const spec: Pod['spec'] = {
       nodeName: 'node-1',
       restartPolicy: dice.weighted({ Always: 5, OnFailure: 2, Never: 2 }),
       terminationGracePeriodSeconds: dice.pick([0, 1, 5, 30]),
-      initContainers: this.#initContainers(),
+      initContainers,
       containers,
+      volumes,
       ...(dice.chance(0.1) ? { hostNetwork: true } : {}),
       ...(dice.chance(0.1) ? { activeDeadlineSeconds: dice.pick([5, 60, 600]) } : {}),
       ...(dice.chance(0.05) ? { nodeSelector: { disk: 'ssd' } } : {}),

@@ -27,7 +27,7 @@ export function differences(world: World): string[] {
     if (mirror === undefined) found.push(`${pod.metadata.name} has no mirror`);
     else found.push(...podDifferences(world, mirror, pod.metadata.uid as PodUID));
   }
-  for (const uid of [...world.runtime.pods.keys(), ...world.volumes.mounted, ...world.cgroups.pods]) {
+  for (const uid of [...world.runtime.pods.keys(), ...world.volumes.onDisk(), ...world.cgroups.pods]) {
     if (!wanted.has(uid)) found.push(`something of ${uid} is left, which nobody wants`);
   }
   return found;
@@ -39,7 +39,7 @@ export function leftovers({ api, runtime, volumes, cgroups, network }: World): s
     ...[...api.pods.values()].map((pod) => `object ${pod.metadata.name}`),
     ...[...runtime.sandboxes()].map(({ snapshot }) => snapshot.id),
     ...[...runtime.instances()].map(({ snapshot }) => snapshot.id),
-    ...[...volumes.mounted].map((uid) => `volumes of ${uid}`),
+    ...volumes.leftovers(),
     ...[...cgroups.pods].map((uid) => `cgroup of ${uid}`),
     ...[...network.leases.keys()].map((address) => `address ${address}`),
   ];
@@ -55,7 +55,7 @@ function podDifferences(world: World, pod: Pod, uid: PodUID): string[] {
   if (over && record?.instances.some(({ process }) => process !== undefined))
     say(`runs although it is ${status?.phase}`);
   if (over && record?.sandboxes.some(({ snapshot }) => snapshot.state === 'ready')) say('has ended, and has a sandbox');
-  if (over && (world.volumes.mounted.has(uid) || world.cgroups.pods.has(uid))) say('has ended, and keeps what it had');
+  if (over && (world.volumes.has(uid) || world.cgroups.pods.has(uid))) say('has ended, and keeps what it had');
   const sandbox = record?.sandboxes.find(({ snapshot }) => snapshot.state === 'ready');
   const address = sandbox?.snapshot.ips[0];
   if (!over && address !== undefined && status?.podIP !== address) say(`podIP is ${status?.podIP}, not ${address}`);

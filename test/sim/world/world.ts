@@ -7,7 +7,7 @@ import { createPodApi } from '../../../agent/api/pod-api.ts';
 import { createApiPodSource } from '../../../agent/api/pod-source.ts';
 import type { PodsAgent } from '../../../agent/pods/options.ts';
 import { createPodsAgent } from '../../../agent/pods/pods-agent.ts';
-import type { PodUID } from '../../../agent/ports/runtime.ts';
+import type { CsiNode } from '../../../agent/ports/csi.ts';
 import type { RunningPodProbes } from '../../../agent/probes/options.ts';
 import { createPodProbes } from '../../../agent/probes/pod-probes.ts';
 import { MirrorPods } from '../../../agent/sources/mirror-pods.ts';
@@ -16,10 +16,13 @@ import type { Log } from '../../../lib/log.ts';
 import { Tracer } from '../../../lib/trace.ts';
 import { VirtualClock } from '../clock.ts';
 import { SimApiServer } from './api-server.ts';
+import { csiLineError, SimCsi } from './csi-driver.ts';
 import { Dice } from './dice.ts';
 import type { Faults } from './faults.ts';
+import { SimDisk } from './files.ts';
 import { Invariants } from './invariants.ts';
 import { Journal } from './journal.ts';
+import { SimKernel } from './kernel.ts';
 import { Life } from './life.ts';
 import { Line } from './line.ts';
 import { SimManifests } from './manifests.ts';
@@ -29,6 +32,7 @@ import { simProbeRunners } from './probe-runners.ts';
 import { Processes } from './processes.ts';
 import { Rules } from './rules.ts';
 import { SimRuntime } from './runtime.ts';
+import { SimStorage } from './storage-objects.ts';
 import { SimVolumes } from './volumes.ts';
 
 export const NODE_NAME = 'node-1';
@@ -53,22 +57,26 @@ export class World {
   readonly api: SimApiServer;
   readonly manifests: SimManifests;
   readonly cgroups: SimCgroups;
+  readonly disk = new SimDisk();
+  readonly kernel: SimKernel;
+  readonly csi: SimCsi;
+  readonly storage: SimStorage;
   readonly volumes: SimVolumes;
   readonly objects: SimObjects;
   readonly recorder = new SimRecorder();
   readonly invariants: Invariants;
   /** Every line that can be made bad, by its name. */
-  readonly lines: Readonly<Record<'cri' | 'api' | 'cgroups' | 'volumes' | 'objects', Line>>;
+  readonly lines: Readonly<Record<'cri' | 'api' | 'cgroups' | 'mounts' | 'csi' | 'objects', Line>>;
   agent: RunningAgent | undefined;
 
   constructor(seed: number, faults: Faults, onLine?: (line: string) => void) {
     const { clock, rules } = this;
     this.dice = new Dice(seed);
     const fork = (): Dice => this.dice.fork();
-    const journal = new Journal(clock, onLine);
+    const journal = new Journal(clock, this.disk.root, onLine);
     this.journal = journal;
-    const line = (name: string): Line => {
-      const error = (call: string, failure: string): Error => new Error(`${call}: injected failure (${failure})`);
+    const plain = (call: string, failure: string): Error => new Error(`${call}: injected failure (${failure})`);
+    const line = (name: string, error = plain): Line => {
       return new Line({ name, clock, dice: fork(), journal, error, usualMs: 20 });
     };
     this.network = new SimNetwork(fork(), faults);
@@ -82,7 +90,7 @@ export class World {
       processes: this.processes,
       faults,
       prerequisites: {
-        hasVolumes: ({ metadata }) => this.volumes.mounted.has(metadata.uid as PodUID),
+        hasVolumes: (pod) => this.volumes.areUp(pod),
         hasCgroup: (uid) => this.cgroups.pods.has(uid),
       },
     });
@@ -96,10 +104,28 @@ export class World {
     };
     this.api = new SimApiServer({ clock, dice: fork(), journal, witness: this.invariants, faults }, node);
     this.manifests = new SimManifests(clock);
-    const inUse = (what: string) => (uid: PodUID) => this.invariants.givenBack(uid, what);
-    const lines = { cgroups: line('cgroups'), volumes: line('volumes'), objects: line('objects') };
-    this.cgroups = new SimCgroups(lines.cgroups, faults, inUse('cgroup'));
-    this.volumes = new SimVolumes(lines.volumes, inUse('volumes'));
+    const lines = {
+      cgroups: line('cgroups'),
+      mounts: line('mounts'),
+      csi: line('csi', csiLineError),
+      objects: line('objects'),
+    };
+    this.cgroups = new SimCgroups(lines.cgroups, faults, (uid) => this.invariants.givenBack(uid, 'cgroup'));
+    this.kernel = new SimKernel(lines.mounts, rules, (path) => this.invariants.unmounted(path));
+    this.csi = new SimCsi({
+      line: lines.csi,
+      dice: fork(),
+      rules,
+      kernel: this.kernel,
+      faults,
+      dies: () => void clock.after(0, () => this.restartDriver(3_000)),
+    });
+    this.storage = new SimStorage(clock, fork(), lines.objects, NODE_NAME);
+    this.volumes = new SimVolumes(this.disk.root, this.kernel, this.csi);
+    this.disk.begin(
+      (path) => this.kernel.deviceOf(path),
+      (path) => this.kernel.isMountPoint(path),
+    );
     this.objects = new SimObjects(lines.objects);
     this.lines = { cri: this.runtime.line, api: this.api.line, ...lines };
   }
@@ -137,10 +163,22 @@ export class World {
       random,
       runners: simProbeRunners(this.runtime, this.processes, clock),
     });
+    const volumes = this.volumes.forAgent({
+      nodeName: NODE_NAME,
+      clock,
+      tracer,
+      log,
+      recorder,
+      objects: life.port(this.objects),
+      storage: life.port(this.storage),
+      mounter: life.port(this.kernel),
+      csi: this.#csiFor(life),
+      random,
+    });
     const pods = createPodsAgent({
       runtime,
       cgroups: life.port(this.cgroups),
-      volumes: life.port(this.volumes),
+      volumes,
       api: mirrors.podApi(createPodApi(client)),
       objects: life.port(this.objects),
       recorder,
@@ -171,6 +209,7 @@ export class World {
       watch.stop();
       pods.stop();
       probes.close();
+      volumes.close();
     };
     this.agent = { life, pods, probes, stop };
   }
@@ -182,5 +221,31 @@ export class World {
     this.agent.life.over = true;
     this.agent.stop();
     this.agent = undefined;
+    this.csi.forgetCallers();
+  }
+
+  /** The driver of the volumes dies, and comes back. */
+  restartDriver(downMs: number): void {
+    this.csi.die();
+    this.clock.after(downMs, () => this.csi.register());
+  }
+
+  /** The world is no more: whatever it changed of this process is as before. */
+  end(): void {
+    this.killAgent();
+    this.disk.end();
+  }
+
+  #csiFor(life: Life): CsiNode {
+    const { csi } = this;
+    return {
+      driver: (name) => {
+        const driver = csi.driver(name);
+        if (driver === undefined) return undefined;
+        const { capabilities } = life.port(driver);
+        return { name, node: life.port(driver.node), capabilities };
+      },
+      registered: (name) => life.port(csi).registered(name),
+    };
   }
 }

@@ -1,0 +1,61 @@
+// The disk of a simulated node: a real directory in memory, whose calls are all made at once. Real asynchronous ones come
+// back in an order that no seed decides. While a world lives, node:fs/promises answers this way in the whole process.
+
+import { mkdirSync, mkdtempSync, rmSync } from 'node:fs';
+import { syncBuiltinESMExports } from 'node:module';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+
+const fs = process.getBuiltinModule('node:fs');
+const promises = process.getBuiltinModule('node:fs/promises');
+
+/** Which mount a path lies on, as the kernel tells by the device; undefined is the disk itself. */
+export type DeviceOf = (path: string) => number | undefined;
+
+function busy(path: string): Error {
+  return Object.assign(new Error(`EBUSY: resource busy or locked, rmdir '${path}'`), { code: 'EBUSY' });
+}
+
+export class SimDisk {
+  readonly root: string;
+  readonly #original = { ...promises };
+
+  constructor() {
+    const memory = fs.existsSync('/dev/shm') ? '/dev/shm' : tmpdir();
+    this.root = mkdtempSync(join(memory, 'nodelet-sim-'));
+    mkdirSync(join(this.root, 'pods'));
+  }
+
+  /** From now on calls are made at once, and mounts are seen. */
+  begin(deviceOf: DeviceOf, isMountPoint: (path: string) => boolean): void {
+    const replaced = {
+      lstat: async (path: string) => {
+        const found = fs.lstatSync(path);
+        const device = deviceOf(path);
+        if (device !== undefined) found.dev = device;
+        return found;
+      },
+      rmdir: async (path: string) => {
+        if (isMountPoint(path)) throw busy(path);
+        fs.rmdirSync(path);
+      },
+      opendir: async (path: string) => fs.readdirSync(path, { withFileTypes: true }),
+      stat: async (path: string) => fs.statSync(path),
+      readdir: async (path: string, options?: { withFileTypes: true }) =>
+        options === undefined ? fs.readdirSync(path) : fs.readdirSync(path, options),
+      mkdir: async (path: string, options?: Parameters<typeof fs.mkdirSync>[1]) => fs.mkdirSync(path, options),
+      unlink: async (path: string) => fs.unlinkSync(path),
+      chmod: async (path: string, mode: number) => fs.chmodSync(path, mode),
+      writeFile: async (path: string, data: string) => fs.writeFileSync(path, data),
+    };
+    Object.assign(promises, replaced);
+    syncBuiltinESMExports();
+  }
+
+  /** The process is as it was, and the directory is gone. */
+  end(): void {
+    Object.assign(promises, this.#original);
+    syncBuiltinESMExports();
+    rmSync(this.root, { recursive: true, force: true });
+  }
+}
