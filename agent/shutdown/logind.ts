@@ -3,6 +3,7 @@
 // it ends: they read a pipe from it. Decides nothing.
 
 import { type ChildProcessByStdio, spawn } from 'node:child_process';
+import { existsSync } from 'node:fs';
 import { mkdir, rm, writeFile } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { createInterface } from 'node:readline';
@@ -71,7 +72,6 @@ export function createLogind(options: LogindOptions): Logind & { close(): Promis
   const { exec, clock, log, dropIn = DROP_IN } = options;
   const ask = (...args: string[]): Promise<string> =>
     execOk('busctl', ['--system', ...args], { timeoutMs: ANSWER_MS }, exec);
-  let wrote = false;
   const inhibitDelayMs = async (): Promise<number> =>
     parseDelay(await ask('get-property', ...LOGIND, 'InhibitDelayMaxUSec'));
   const reload = (): Promise<string> =>
@@ -86,7 +86,6 @@ export function createLogind(options: LogindOptions): Logind & { close(): Promis
         dropIn,
         `# Written by nodelet for its shutdownGracePeriod.\n[Login]\nInhibitDelayMaxSec=${Math.ceil(ms / 1000)}\n`,
       );
-      wrote = true;
       await reload();
       for (let waited = 0; waited < RELOAD_MS && (await inhibitDelayMs()) < ms; waited += RELOAD_STEP_MS) {
         await clock.sleep(RELOAD_STEP_MS);
@@ -146,7 +145,8 @@ export function createLogind(options: LogindOptions): Logind & { close(): Promis
     },
 
     async close() {
-      if (!wrote) return;
+      // An agent before this one may have written it.
+      if (!existsSync(dropIn)) return;
       try {
         await rm(dropIn, { force: true });
         await reload();

@@ -5,15 +5,12 @@ import { spawn } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
-import { type CgroupDriver, cgroupParent, cgroupPath, kubepodsName } from '../../../agent/ports/cgroup-names.ts';
-import { type RunningLab, startLab } from '../../../cli/lab/lab.ts';
+import { type CgroupDriver, cgroupPath, kubepodsName } from '../../../agent/ports/cgroup-names.ts';
+import { startLab } from '../../../cli/lab/lab.ts';
 import { compareWithMachine, lookAtMachine } from '../../../cli/lab/machine.ts';
-import { isNotFound } from '../../../client/errors.ts';
 import { execInPod } from '../../../client/exec.ts';
-import { resourcePath } from '../../../client/paths.ts';
-import type { Container, ContainerStatus, Pod, PodSpec } from '../../../client/types.ts';
+import { Cluster, FOREVER, NAMESPACE } from './cluster.ts';
 import {
-  cgroupChildren,
   cgroupDirectory,
   cgroupExists,
   cgroupFiles,
@@ -23,94 +20,32 @@ import {
   unitProperties,
 } from './machine-state.ts';
 import { check, compare, type Finding, note } from './report.ts';
+import { checkResize } from './resize.ts';
+import { checkShutdown, SHUTDOWN_PERIODS, startLogind, stopLogind } from './shutdown.ts';
 
-const NAMESPACE = 'default';
-/** Lives until it is told to end. */
-const FOREVER = 'trap "exit 0" TERM; while :; do sleep 1000 & wait $!; done';
 const MEMORY_HOG = 'x=xxxxxxxxxxxxxxxx; while :; do x=$x$x; done';
 const CPU_HOG = 'trap "exit 0" TERM; while :; do :; done';
 const PODS_PIDS = 48;
 
-class Cluster {
-  readonly lab: RunningLab;
-  readonly driver: CgroupDriver;
-
-  constructor(lab: RunningLab, driver: CgroupDriver) {
-    this.lab = lab;
-    this.driver = driver;
-  }
-
-  get layout() {
-    return { root: this.lab.paths.cgroupRoot, driver: this.driver };
-  }
-
-  path(name: string): string {
-    return resourcePath('v1', 'pods', { namespace: NAMESPACE, name });
-  }
-
-  create(name: string, script: string, resources?: Container['resources'], spec: Partial<PodSpec> = {}): Promise<Pod> {
-    const container = { name: 'main', image: 'busybox:stable', command: ['sh', '-c', script] };
-    return this.lab.client.create<Pod>(resourcePath('v1', 'pods', { namespace: NAMESPACE }), {
-      apiVersion: 'v1',
-      kind: 'Pod',
-      metadata: { name, namespace: NAMESPACE },
-      spec: {
-        terminationGracePeriodSeconds: 1,
-        containers: [resources === undefined ? container : { ...container, resources }],
-        ...spec,
-      },
-    } as Pod);
-  }
-
-  when(name: string, what: string, accept: (status: ContainerStatus, pod: Pod) => boolean): Promise<Pod> {
-    return eventually(`pod ${name} to be ${what}`, async () => {
-      const pod = await this.lab.client.get<Pod>(this.path(name));
-      const status = pod.status?.containerStatuses?.[0];
-      return status !== undefined && accept(status, pod) ? pod : undefined;
-    });
-  }
-
-  running(name: string): Promise<Pod> {
-    return this.when(name, 'running', (status) => status.state?.running !== undefined);
-  }
-
-  async delete(name: string): Promise<void> {
-    await this.lab.client.delete(this.path(name));
-    await eventually(`pod ${name} to be gone`, async () => {
-      try {
-        await this.lab.client.get<Pod>(this.path(name));
-        return undefined;
-      } catch (error) {
-        if (isNotFound(error)) return true;
-        throw error;
-      }
-    });
-  }
-
-  /** The pod's cgroup, and its only container's below it, by the names that the runtime gives them. */
-  cgroups(pod: Pod): { readonly pod: string; readonly container: string } {
-    const parent = cgroupParent(this.layout, pod);
-    const id = pod.status?.containerStatuses?.[0]?.containerID?.replace(/^.*:\/\//, '') ?? '';
-    const name = cgroupChildren(parent).find((child) => id !== '' && child.includes(id));
-    if (name === undefined) throw new Error(`container ${id} is not in ${parent}: ${cgroupChildren(parent).join(' ')}`);
-    return { pod: parent, container: `${parent}/${name}` };
-  }
-}
-
 export async function checkPods(driver: CgroupDriver): Promise<void> {
   note(`== pods, ${driver} driver`);
   const before = await lookAtMachine();
+  // Only one driver's lab waits for shutdowns: it makes no difference to them.
+  const shutsDown = driver === 'systemd';
+  if (shutsDown) await startLogind();
   const lab = await startLab({
     images: 'build',
     cgroupDriver: driver,
-    kubeletConfiguration: { podPidsLimit: PODS_PIDS },
+    kubeletConfiguration: { podPidsLimit: PODS_PIDS, ...(shutsDown ? SHUTDOWN_PERIODS : {}) },
     say: (line) => note(`  ${line}`),
   });
   const cluster = new Cluster(lab, driver);
   try {
-    for (const one of [checkLimits, checkThrottling, checkPids, checkOom, checkAgentRestart]) await one(cluster);
+    const checks = [checkLimits, checkThrottling, checkPids, checkOom, checkResize, checkAgentRestart];
+    for (const one of shutsDown ? [...checks, checkShutdown] : checks) await one(cluster);
   } finally {
     const problems = await lab.stop();
+    if (shutsDown) await stopLogind();
     await check(`${driver}: the lab is taken down, and the machine is as it was`, async () => {
       const differences = [...problems, ...(await compareWithMachine(before))];
       const units = await kubepodsUnits();
