@@ -1,6 +1,6 @@
 // From a container's volumeMounts to bind mounts for the runtime. The mapping is pure; only subPaths need acting.
 
-import { mkdir, stat, writeFile } from 'node:fs/promises';
+import { lstatSync, mkdirSync, rmdirSync, statSync, unlinkSync, writeFileSync } from 'node:fs';
 import { dirname } from 'node:path';
 import type { Container, EphemeralContainer, Pod } from '../../client/types.ts';
 import { errorMessage, isErrno } from '../../lib/errors.ts';
@@ -8,7 +8,8 @@ import type { Mounter } from '../ports/mounter.ts';
 import type { ContainerDevice, ContainerMount, MountedImage } from '../ports/runtime.ts';
 import { mountAt } from './mountinfo.ts';
 import type { PreparedVolume } from './registry.ts';
-import { type HeldPath, holdSubPath } from './sub-path.ts';
+import { mountOf } from './shared-root.ts';
+import { callsFor, type HeldPath, holdSubPath } from './sub-path.ts';
 import { subPathTarget } from './volume-type.ts';
 
 export type VolumeMount = NonNullable<Container['volumeMounts']>[number];
@@ -129,37 +130,41 @@ export async function makeMount(plan: MountPlan, mounter: Mounter): Promise<Cont
 }
 
 async function bindSubPath(volumePath: string, subPath: string, target: string, mounter: Mounter): Promise<void> {
-  const held = await holdSubPath(volumePath, subPath);
+  const entries = await mounter.list();
+  const held = await holdSubPath(volumePath, subPath, callsFor(mountOf(entries, volumePath)?.fsType));
   try {
-    if (await makeTarget(target, held.isDirectory)) {
-      if (mountAt(await mounter.list(), target) !== undefined) {
-        if (await isSame(held, target)) return;
-        await mounter.unmount(target);
-      }
-      await makeTarget(target, held.isDirectory);
+    if (mountAt(entries, target) !== undefined) {
+      if (isSame(held, target)) return;
+      await mounter.unmount(target);
     }
+    makeTarget(target, held.isDirectory);
     // Through our own handle: mount(8) runs as a child, so /proc/self would be the wrong process.
-    const source = `/proc/${process.pid}/fd/${held.handle.fd}`;
+    const source = `/proc/${process.pid}/fd/${held.fd}`;
     await mounter.mount({ source, target, options: ['bind'] });
   } finally {
-    await held.handle.close();
+    await held.close();
   }
 }
 
-/** Makes the file or directory to bind onto; resolves to whether something was there already. */
-async function makeTarget(target: string, directory: boolean): Promise<boolean> {
-  await mkdir(dirname(target), { recursive: true, mode: 0o750 });
+/** Makes the file or directory to bind onto; what was there of the other kind goes. */
+function makeTarget(target: string, directory: boolean): void {
+  mkdirSync(dirname(target), { recursive: true, mode: 0o750 });
+  const there = lstatSync(target, { throwIfNoEntry: false });
+  if (there?.isDirectory() === directory) return;
+  if (there?.isDirectory() === true) rmdirSync(target);
+  else if (there !== undefined) unlinkSync(target);
+  if (directory) mkdirSync(target, 0o750);
+  else writeFileSync(target, '', { flag: 'wx', mode: 0o640 });
+}
+
+/** Whether what is mounted at `target` is the very place that is held. */
+function isSame(held: HeldPath, target: string): boolean {
   try {
-    if (directory) await mkdir(target, 0o750);
-    else await writeFile(target, '', { flag: 'wx', mode: 0o640 });
-    return false;
+    const { ino, dev } = statSync(target);
+    return ino === held.ino && dev === held.dev;
   } catch (error) {
-    if (isErrno(error, 'EEXIST')) return true;
+    // A mount whose file system is gone is not what is wanted now.
+    if (isErrno(error, 'ENOENT', 'ESTALE', 'EIO', 'ENOTCONN')) return false;
     throw error;
   }
-}
-
-async function isSame(held: HeldPath, target: string): Promise<boolean> {
-  const [inside, mounted] = await Promise.all([held.handle.stat(), stat(target)]);
-  return inside.ino === mounted.ino && inside.dev === mounted.dev;
 }

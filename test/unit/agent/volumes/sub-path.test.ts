@@ -2,7 +2,7 @@ import { mkdir, mkdtemp, readlink, realpath, rm, stat, symlink, writeFile } from
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { holdSubPath } from '../../../../agent/volumes/sub-path.ts';
+import { atOnce, callsFor, holdSubPath, inPool, type PathCalls } from '../../../../agent/volumes/sub-path.ts';
 
 let base = '';
 let volume = '';
@@ -16,16 +16,19 @@ beforeEach(async () => {
 afterEach(() => rm(base, { recursive: true, force: true }));
 
 /** The place held, by the kernel's own account. */
-async function place(subPath: string, of = volume): Promise<string> {
-  const held = await holdSubPath(of, subPath);
+async function place(subPath: string, calls: PathCalls, of = volume): Promise<string> {
+  const held = await holdSubPath(of, subPath, calls);
   try {
-    return await readlink(`/proc/self/fd/${held.handle.fd}`);
+    return await readlink(`/proc/self/fd/${held.fd}`);
   } finally {
-    await held.handle.close();
+    await held.close();
   }
 }
 
-describe('a subPath', () => {
+describe.each([
+  ['at once', atOnce],
+  ['through the thread pool', inPool],
+])('a subPath looked up %s', (_name, calls) => {
   test.each([
     ['dir', 'dir'],
     ['dir/inner', 'dir/inner'],
@@ -33,7 +36,7 @@ describe('a subPath', () => {
     ['./dir//inner/', 'dir/inner'],
     ['.', ''],
   ])('%s is held where it is', async (subPath, where) => {
-    expect(await place(subPath)).toBe(join(volume, where));
+    expect(await place(subPath, calls)).toBe(join(volume, where));
   });
 
   test('tells a file from a directory', async () => {
@@ -41,27 +44,27 @@ describe('a subPath', () => {
       ['dir', true],
       ['dir/file', false],
     ] as const) {
-      const held = await holdSubPath(volume, subPath);
+      const held = await holdSubPath(volume, subPath, calls);
       expect(held.isDirectory).toBe(isDirectory);
-      await held.handle.close();
+      await held.close();
     }
   });
 
   test('that does not exist is made as directories with the volume’s mode', async () => {
-    expect(await place('new/deep/er')).toBe(join(volume, 'new/deep/er'));
+    expect(await place('new/deep/er', calls)).toBe(join(volume, 'new/deep/er'));
     const mode = (await stat(volume)).mode & 0o777;
     expect((await stat(join(volume, 'new/deep'))).mode & 0o777).toBe(mode);
   });
 
   test('may go through links that stay inside', async () => {
     await symlink('dir/inner', join(volume, 'link'));
-    expect(await place('link')).toBe(join(volume, 'dir/inner'));
-    expect(await place('link/made')).toBe(join(volume, 'dir/inner/made'));
+    expect(await place('link', calls)).toBe(join(volume, 'dir/inner'));
+    expect(await place('link/made', calls)).toBe(join(volume, 'dir/inner/made'));
   });
 
   test('works on a volume path that is a link itself', async () => {
     await symlink(volume, join(base, 'alias'));
-    expect(await place('dir', join(base, 'alias'))).toBe(join(volume, 'dir'));
+    expect(await place('dir', calls, join(base, 'alias'))).toBe(join(volume, 'dir'));
   });
 
   test.each([
@@ -71,13 +74,15 @@ describe('a subPath', () => {
   ])('through %s is refused', async (_, target) => {
     await mkdir(join(base, 'volume-2'));
     await symlink(target, join(volume, 'evil'));
-    await expect(holdSubPath(volume, 'evil')).rejects.toThrow(`subpath "evil" not within volume path "${volume}"`);
-    await expect(holdSubPath(volume, 'evil/below')).rejects.toThrow('not within volume path');
+    await expect(holdSubPath(volume, 'evil', calls)).rejects.toThrow(
+      `subpath "evil" not within volume path "${volume}"`,
+    );
+    await expect(holdSubPath(volume, 'evil/below', calls)).rejects.toThrow('not within volume path');
   });
 
   test('below a dangling link makes nothing outside', async () => {
     await symlink('../outside/new', join(volume, 'dangling'));
-    await expect(holdSubPath(volume, 'dangling/x')).rejects.toThrow('is a symbolic link');
+    await expect(holdSubPath(volume, 'dangling/x', calls)).rejects.toThrow('is a symbolic link');
     await expect(stat(join(base, 'outside/new'))).rejects.toThrow('ENOENT');
   });
 
@@ -87,20 +92,33 @@ describe('a subPath', () => {
     ['dir/../../outside', "must not contain '..'"],
     ['dir/file/below', 'ENOTDIR'],
   ])('%s is refused', async (subPath, message) => {
-    await expect(holdSubPath(volume, subPath)).rejects.toThrow(message);
+    await expect(holdSubPath(volume, subPath, calls)).rejects.toThrow(message);
   });
 
   test('leaves no handle open, whether it works or not', async () => {
     const { readdir } = await import('node:fs/promises');
     const count = async () => (await readdir('/proc/self/fd')).length;
     await symlink('/etc', join(volume, 'evil'));
-    await place('dir/inner');
+    await place('dir/inner', calls);
     const before = await count();
     for (let i = 0; i < 20; i++) {
-      await place('dir/inner');
-      await holdSubPath(volume, 'evil/x').catch(() => undefined);
-      await holdSubPath(volume, 'dir/file/x').catch(() => undefined);
+      await place('dir/inner', calls);
+      await holdSubPath(volume, 'evil/x', calls).catch(() => undefined);
+      await holdSubPath(volume, 'dir/file/x', calls).catch(() => undefined);
     }
     expect(await count()).toBeLessThanOrEqual(before + 2);
   });
+});
+
+test.each([
+  ['ext4', atOnce],
+  ['xfs', atOnce],
+  ['tmpfs', atOnce],
+  ['overlay', atOnce],
+  ['nfs4', inPool],
+  ['fuse.sshfs', inPool],
+  ['ceph', inPool],
+  [undefined, inPool],
+])('files on %s are never waited for by the whole agent', (fsType, calls) => {
+  expect(callsFor(fsType)).toBe(calls);
 });
