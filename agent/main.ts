@@ -36,6 +36,7 @@ import { askCgroupDriver } from './runtime/cgroup-driver.ts';
 import { createCriRuntime } from './runtime/cri-runtime.ts';
 import { createLogReader } from './runtime/logs/read-logs.ts';
 import { LogRotation } from './runtime/logs/rotation.ts';
+import { sweepLogs } from './runtime/logs/sweep.ts';
 import { createKubeletServer } from './server/kubelet-server.ts';
 import { createTraceSocket } from './server/trace-socket.ts';
 import { createStorage } from './storage.ts';
@@ -105,12 +106,13 @@ export async function runAgent(options: AgentOptions, signal: AbortSignal): Prom
   });
   await cgroups.ensureNode();
 
+  const settings = nodeSettings(options, facts, layout, cgroups);
   const runtime = createCriRuntime({
     endpoint: options.containerRuntimeEndpoint,
     imageEndpoint: options.imageServiceEndpoint,
     tracer,
     clock,
-    node: nodeSettings(options, facts, layout, cgroups),
+    node: settings,
     requestTimeoutMs: config.runtimeRequestTimeout,
     onTrouble: (message) => log('warn', message),
   });
@@ -190,6 +192,10 @@ export async function runAgent(options: AgentOptions, signal: AbortSignal): Prom
       cluster.podGone();
     },
     credentials,
+    sweep: (isKept) => {
+      const removed = sweepLogs(settings, isKept);
+      if (removed.length > 0) log('info', 'removed logs of pods that are no more', { removed });
+    },
     allocations: {
       initial: await readFileIfExists(allocationsFile),
       save: (text) => writeFileAtomic(allocationsFile, text, 0o600),
@@ -224,6 +230,7 @@ export async function runAgent(options: AgentOptions, signal: AbortSignal): Prom
         pods,
         runtime,
         logs: createLogReader(clock),
+        stats: { containers: () => runtime.containerStats(), volumes: storage.stats },
         ...(client === undefined ? {} : { reviews: client }),
         tracer,
         clock,

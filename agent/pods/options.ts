@@ -114,6 +114,8 @@ export interface PodsAgentOptions {
   /** Absent: promises are forgotten with the agent. */
   readonly allocations?: AllocationStore;
   readonly log?: PodsLog;
+  /** Takes away what the node keeps of pods that are no more and that no runtime knows of: their logs. */
+  readonly sweep?: (isKept: (uid: string) => boolean) => void;
   /** Told when nothing of a pod is left on the node. */
   readonly onPodGone?: (pod: Pod) => void;
 }

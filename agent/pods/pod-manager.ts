@@ -289,15 +289,13 @@ export class PodManager implements PodsAgent {
   #keepHouse(): void {
     const { clock, config, log } = this.#context;
     this.#timer = clock.after(config.resyncMs, () => this.#keepHouse());
-    this.#context.resizes.prune((uid) => this.#workers.has(uid) || this.#isWanted(uid));
+    const isKept = (uid: string): boolean => this.#workers.has(uid) || this.#isWanted(uid);
+    this.#context.resizes.prune(isKept);
     this.#context.resizes.retry();
     if (this.#housekeeping) return;
     this.#housekeeping = true;
-    removeOrphans(
-      this.#context,
-      (uid) => this.#workers.has(uid) || this.#isWanted(uid),
-      (uid) => this.#workers.get(uid)?.seenRunning(),
-    )
+    removeOrphans(this.#context, isKept, (uid) => this.#workers.get(uid)?.seenRunning())
+      .then(() => this.#context.sweep?.(isKept))
       .catch((error) => log('warn', 'could not look for pods that nothing wants', { error: errorMessage(error) }))
       .finally(() => {
         this.#housekeeping = false;
