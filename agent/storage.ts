@@ -6,15 +6,20 @@ import { join } from 'node:path';
 import type { ApiClient } from '../client/api.ts';
 import type { RegisteredDrivers } from '../csi/registered-drivers.ts';
 import { createPluginWatcher } from '../csi/registration.ts';
-import type { Clock } from '../lib/clock.ts';
+import type { Clock, Timer } from '../lib/clock.ts';
 import { errorMessage } from '../lib/errors.ts';
 import type { Log } from '../lib/log.ts';
 import type { Tracer } from '../lib/trace.ts';
 import type { EventRecorder, ObjectReader } from './ports/api.ts';
 import type { Mounter } from './ports/mounter.ts';
+import type { ReadVolumeStats } from './ports/volume-stats.ts';
 import type { CsiVolumes } from './volumes/csi/csi-volumes.ts';
+import type { CsiStats } from './volumes/csi/stats.ts';
 import type { PersistentVolumes } from './volumes/options.ts';
 import { VolumesInUse } from './volumes/volumes-in-use.ts';
+
+/** How often volumes are asked how they are, ms. */
+const HEALTH_MS = 60_000;
 
 export interface StorageParts {
   /** The agent's root. */
@@ -34,8 +39,8 @@ export interface Storage {
   /** For the volume manager. */
   readonly persistent?: () => Promise<PersistentVolumes>;
   readonly inUse: VolumesInUse;
-  /** CSI volumes that pods have; undefined while nothing of CSI is loaded. */
-  csiVolumes(): CsiVolumes | undefined;
+  /** Figures of CSI volumes; nothing while nothing of CSI is loaded. */
+  readonly stats: ReadVolumeStats;
   start(): Promise<void>;
   close(): void;
 }
@@ -48,6 +53,8 @@ export function createStorage(parts: StorageParts): Storage {
   let drivers: Promise<RegisteredDrivers> | undefined;
   let persistent: Promise<PersistentVolumes> | undefined;
   let csiVolumes: CsiVolumes | undefined;
+  let stats: CsiStats | undefined;
+  let health: Timer | undefined;
 
   async function announcer(api: ApiClient) {
     const { CsiNodeObject } = await import('./volumes/csi/csi-node-object.ts');
@@ -70,16 +77,28 @@ export function createStorage(parts: StorageParts): Storage {
   };
 
   async function loadPersistent(api: ApiClient): Promise<PersistentVolumes> {
-    const [{ createPersistentVolumes }, { CsiVolumes: Csi }, { createStorageApi }, csi] = await Promise.all([
-      import('./volumes/persistent.ts'),
-      import('./volumes/csi/csi-volumes.ts'),
-      import('./volumes/csi/storage-api.ts'),
-      useDrivers(),
-    ]);
+    const [{ createPersistentVolumes }, { CsiVolumes: Csi }, { CsiStats: Stats }, { createStorageApi }, csi] =
+      await Promise.all([
+        import('./volumes/persistent.ts'),
+        import('./volumes/csi/csi-volumes.ts'),
+        import('./volumes/csi/stats.ts'),
+        import('./volumes/csi/storage-api.ts'),
+        useDrivers(),
+      ]);
     const storage = createStorageApi({ client: api, clock, onTrouble }, closing.signal);
     csiVolumes = new Csi({ ...parts, csi, storage, inUse, onTrouble });
+    stats = new Stats({ volumes: csiVolumes, recorder: parts.recorder, clock, onTrouble });
+    lookAfterHealth(stats);
     return createPersistentVolumes({ rootDir, mounter: parts.mounter, storage, csi: csiVolumes });
   }
+  /** Volumes that are not well are told of, whether anybody asks for figures or not. */
+  function lookAfterHealth(figures: CsiStats): void {
+    health = clock.after(HEALTH_MS, () => {
+      if (closing.signal.aborted) return;
+      void figures.read().finally(() => lookAfterHealth(figures));
+    });
+  }
+
   const usePersistent = (api: ApiClient): Promise<PersistentVolumes> => {
     persistent ??= loadPersistent(api);
     return persistent;
@@ -101,7 +120,7 @@ export function createStorage(parts: StorageParts): Storage {
 
   return {
     inUse,
-    csiVolumes: () => csiVolumes,
+    stats: async () => (await stats?.read()) ?? [],
     ...(client === undefined ? {} : { persistent: () => usePersistent(client) }),
     async start() {
       await watcher.start();
@@ -114,6 +133,7 @@ export function createStorage(parts: StorageParts): Storage {
     },
     close() {
       closing.abort();
+      health?.cancel();
       watcher.close();
       csiVolumes?.close();
       void drivers?.then((loaded) => loaded.close());

@@ -17,6 +17,7 @@ import { isDebugging, parseRoute, type Route } from './routes.ts';
 import { podList, runningPodList } from './served-pods.ts';
 import { loadServingCertificate, type ServingCertificate } from './serving-certificate.ts';
 import { streamUrl } from './streams.ts';
+import { statsSummary } from './summary.ts';
 import { tlsCiphers, tlsVersion } from './tls-settings.ts';
 import { refuseUpgrade, tunnel, upgradeProblem } from './tunnel.ts';
 
@@ -205,11 +206,19 @@ class HttpsKubeletServer implements KubeletServer {
         return sendJson(response, podList(pods));
       case 'runningPods':
         return sendJson(response, runningPodList(await runtime.listPods()));
+      case 'summary':
+        return sendJson(response, await this.#summary());
       case 'configz':
         return sendJson(response, { kubeletconfig: printConfiguration(this.#options.options.config) });
       case 'containerLogs':
         return await serveContainerLogs(route, query, response, pods, logs, clock.now());
     }
+  }
+
+  async #summary(): Promise<object> {
+    const { pods, stats, clock, options } = this.#options;
+    const [containers, volumes] = await Promise.all([stats?.containers() ?? [], stats?.volumes() ?? []]);
+    return statsSummary({ nodeName: options.nodeName, pods, containers, volumes, now: clock.now() });
   }
 
   #failure(request: IncomingMessage, error: unknown): HttpError {

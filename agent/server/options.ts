@@ -5,7 +5,8 @@ import type { Clock } from '../../lib/clock.ts';
 import type { Tracer } from '../../lib/trace.ts';
 import type { AgentOptions } from '../config/options.ts';
 import type { LogReader } from '../ports/logs.ts';
-import type { ContainerId, ContainerRuntime, PodSnapshot, PodUID } from '../ports/runtime.ts';
+import type { ContainerId, ContainerRuntime, ContainerStats, PodSnapshot, PodUID } from '../ports/runtime.ts';
+import type { ReadVolumeStats } from '../ports/volume-stats.ts';
 
 /** The pods as their workers see them; PodsAgent has this shape. */
 export interface ServedPods {
@@ -32,6 +33,11 @@ export interface KubeletServerOptions {
   readonly pods: ServedPods;
   readonly runtime: Pick<ContainerRuntime, 'execUrl' | 'attachUrl' | 'portForwardUrl' | 'listPods'>;
   readonly logs: LogReader;
+  /** For /stats/summary. */
+  readonly stats?: {
+    readonly containers: () => Promise<readonly ContainerStats[]>;
+    readonly volumes: ReadVolumeStats;
+  };
   /** For TokenReview and SubjectAccessReview; absent in standalone mode, where only client certificates count. */
   readonly reviews?: ReviewClient;
   /** /healthz/syncloop: undefined is healthy, else why not. */

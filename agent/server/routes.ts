@@ -3,7 +3,7 @@
 import type { StreamTarget } from './streams.ts';
 
 export type Route =
-  | { readonly kind: 'healthz' | 'syncloop' | 'pods' | 'runningPods' | 'configz' }
+  | { readonly kind: 'healthz' | 'syncloop' | 'pods' | 'runningPods' | 'configz' | 'summary' }
   | { readonly kind: 'containerLogs'; readonly namespace: string; readonly pod: string; readonly container: string }
   | { readonly kind: 'stream'; readonly target: StreamTarget };
 
@@ -31,6 +31,7 @@ const FIXED: Readonly<Record<string, Route>> = {
   '/pods': { kind: 'pods' },
   '/runningpods': { kind: 'runningPods' },
   '/configz': { kind: 'configz' },
+  '/stats/summary': { kind: 'summary' },
 };
 
 /** Undefined for a path that nothing is served at. */

@@ -10,6 +10,7 @@ import type { PodUID } from '../../../../../agent/ports/runtime.ts';
 import type { PV } from '../../../../../agent/volumes/claims.ts';
 import { CsiVolumes } from '../../../../../agent/volumes/csi/csi-volumes.ts';
 import { attachmentName, ephemeralHandle } from '../../../../../agent/volumes/csi/layout.ts';
+import { CsiStats } from '../../../../../agent/volumes/csi/stats.ts';
 import type { VolumeManager } from '../../../../../agent/volumes/options.ts';
 import { createPersistentVolumes } from '../../../../../agent/volumes/persistent.ts';
 import { createPodVolumes } from '../../../../../agent/volumes/pod-volumes.ts';
@@ -430,5 +431,76 @@ describe('growing', () => {
     grow('2Gi');
     await clock.advance(1000);
     expect(storage.patches).toEqual([]);
+  });
+});
+
+describe('figures', () => {
+  const answer = (abnormal: boolean, message: string) => ({
+    response: {
+      usage: [
+        { unit: 'BYTES', total: '100', available: '60', used: '40' },
+        { unit: 'INODES', total: '10', available: '7', used: '3' },
+      ],
+      volume_condition: { abnormal, message },
+    },
+  });
+  const setUp = async () => {
+    driver.capabilities = ['STAGE_UNSTAGE_VOLUME', 'GET_VOLUME_STATS'];
+    await volumes.mountAll(podWith([data]));
+    return new CsiStats({ volumes: csi, recorder, clock, onTrouble: (message) => trouble.push(message) });
+  };
+  const asked = () => driver.calls.filter(({ method }) => method === 'NodeGetVolumeStats');
+
+  test('of a volume are what its driver says, asked at most once a minute', async () => {
+    const stats = await setUp();
+    driver.next('NodeGetVolumeStats', answer(false, 'well'));
+    const [figures] = await stats.read();
+    expect(figures).toMatchObject({
+      podUid: 'uid-1',
+      name: 'data',
+      pvcRef: { name: 'claim', namespace: 'demo' },
+      capacityBytes: 100,
+      availableBytes: 60,
+      usedBytes: 40,
+      inodes: 10,
+      inodesFree: 7,
+      inodesUsed: 3,
+      condition: { abnormal: false, message: 'well' },
+    });
+    expect(asked()[0]?.request).toMatchObject({ volume_id: 'vol-1', volume_path: target() });
+    await clock.advance(59_000);
+    await stats.read();
+    expect(asked()).toHaveLength(1);
+    await clock.advance(1000);
+    await stats.read();
+    expect(asked()).toHaveLength(2);
+  });
+
+  test('of a volume that is not well are an event, once for each thing that is wrong', async () => {
+    const stats = await setUp();
+    driver.next('NodeGetVolumeStats', answer(true, 'the disk smokes'), answer(true, 'the disk smokes'));
+    await stats.read();
+    await clock.advance(60_000);
+    await stats.read();
+    expect(recorder.events).toEqual(['VolumeConditionAbnormal: Volume data: the disk smokes']);
+  });
+
+  test('that cannot be had are told, and the last ones stand', async () => {
+    const stats = await setUp();
+    driver.next('NodeGetVolumeStats', answer(false, ''), { code: 'INTERNAL', message: 'cannot look' });
+    await stats.read();
+    await clock.advance(60_000);
+    expect(await stats.read()).toMatchObject([{ usedBytes: 40 }]);
+    expect(trouble).toEqual(['no figures of volume pv-1: cannot look']);
+  });
+
+  test('are not asked of a driver that has none, nor of a pod that has gone', async () => {
+    const stats = await setUp();
+    driver.capabilities = ['STAGE_UNSTAGE_VOLUME'];
+    expect(await stats.read()).toEqual([]);
+    await volumes.unmountAll(ref);
+    driver.capabilities = ['GET_VOLUME_STATS'];
+    expect(await stats.read()).toEqual([]);
+    expect(asked()).toEqual([]);
   });
 });

@@ -1,0 +1,23 @@
+// What is known of the room in a pod's volumes and of their health, as the stats API shows it (stats/v1alpha1
+// VolumeStats). Types only.
+
+export interface VolumeStats {
+  readonly podUid: string;
+  /** The volume's name in the pod. */
+  readonly name: string;
+  readonly pvcRef?: { readonly name: string; readonly namespace: string };
+  /** Bytes. */
+  readonly capacityBytes?: number;
+  readonly availableBytes?: number;
+  readonly usedBytes?: number;
+  readonly inodes?: number;
+  readonly inodesFree?: number;
+  readonly inodesUsed?: number;
+  /** What the driver says of the volume's health, where it does. */
+  readonly condition?: { readonly abnormal: boolean; readonly message: string };
+  /** When it was asked, epoch ms. */
+  readonly at: number;
+}
+
+/** Figures of the volumes that pods have; those that nobody can tell are left out. */
+export type ReadVolumeStats = () => Promise<readonly VolumeStats[]>;
