@@ -13,6 +13,7 @@ import { quantityValue } from '../lib/quantity.ts';
 import { Tracer } from '../lib/trace.ts';
 import { createAdmission } from './admission/admission.ts';
 import { appArmorEnabled } from './admission/host.ts';
+import { runtimeHandlerOf } from './api/runtime-class.ts';
 import { clusterAccess, createCluster } from './cluster.ts';
 import type { AgentOptions } from './config/options.ts';
 import { createAgentNetwork } from './network/agent-network.ts';
@@ -124,7 +125,7 @@ export async function runAgent(options: AgentOptions, signal: AbortSignal): Prom
     exec: programs.exec,
     changed: () => void node?.checkNow(),
   });
-  const mounter = createLinuxMounter({ tracer, exec: programs.exec });
+  const mounter = createLinuxMounter({ tracer, exec: programs.exec, direct: programs.mount });
   await ensureSharedRoot(options.rootDir, mounter).catch((error: unknown) =>
     log('warn', `mountPropagation will not work: ${errorMessage(error)}`),
   );
@@ -191,6 +192,7 @@ export async function runAgent(options: AgentOptions, signal: AbortSignal): Prom
       credentials.forget(pod);
       cluster.podGone();
     },
+    ...(client === undefined ? {} : { runtimeHandler: (name: string) => runtimeHandlerOf(client, name) }),
     credentials,
     sweep: (isKept) => {
       const removed = sweepLogs(settings, isKept);

@@ -30,7 +30,10 @@ export interface RecorderOptions {
   readonly component: string;
   /** The node's name, for events that a node reports. */
   readonly host?: string;
-  /** How long (ms) the first event of a batch waits, so that telling what happens does not slow it down. Default 0. */
+  /**
+   * How long (ms) events wait for quiet, so that telling what happens does not slow it down: until none has come for so
+   * long, ten times as long at most. Default 0.
+   */
   readonly delayMs?: number;
   /** 0 ≤ x < 1; Math.random by default. */
   readonly random?: () => number;
@@ -43,6 +46,8 @@ const QUEUE_LIMIT = 1000;
 const MAX_TRIES = 12;
 const RETRY_MS = 10_000;
 
+/** Longest wait for quiet, in units of `delayMs`. */
+const MAX_WAITS = 10;
 /** What a component of a node or a control plane lets its events wait: long enough for a pod to start meanwhile. */
 export const EVENT_DELAY_MS = 500;
 
@@ -79,9 +84,20 @@ export class Recorder {
       return;
     }
     this.#queue.push({ event, at: now, context: this.#options.tracer.context() });
-    const { clock, delayMs = 0 } = this.#options;
+    const { delayMs = 0 } = this.#options;
     if (delayMs === 0) this.#start();
-    else if (this.#sending === undefined) this.#timer ??= this.#apart(() => clock.after(delayMs, () => this.#start()));
+    else if (this.#sending === undefined && this.#timer === undefined) this.#waitForQuiet(delayMs, MAX_WAITS);
+  }
+
+  /** Looks in steps, not with a timer per event: whether anything came since the last look. */
+  #waitForQuiet(delayMs: number, waitsLeft: number): void {
+    const seen = this.#queue.length;
+    this.#timer = this.#apart(() =>
+      this.#options.clock.after(delayMs, () => {
+        if (this.#queue.length > seen && waitsLeft > 1) this.#waitForQuiet(delayMs, waitsLeft - 1);
+        else this.#start();
+      }),
+    );
   }
 
   #start(): void {

@@ -6,6 +6,7 @@
 #           fields, each ended by NUL: directory ('' for this one), program and arguments, NAME=value of its environment
 #       "kill <id> <signal>\n"      the program alone
 #       "drop <id>\n"               SIGKILL, and nobody waits for what it still says
+#       "mount <id> <number of mount(2) on this machine> <bytes>\n" fields    source, target, type, data; no flags
 # Out:  "exit <id> <wait status> <stdout bytes> <stderr bytes>\n" stdout stderr     when it has ended and closed both
 #       "fail <id> <errno>\n"       it could not be started
 #
@@ -84,6 +85,13 @@ sub take_requests {
             return if length($in) < $head + $length + $stdin;
             start($id, $limit, substr($in, $head, $length), $arguments, substr($in, $head + $length, $stdin));
             $head += $length + $stdin;
+        } elsif ($what eq 'mount') {
+            my ($number, $length) = @numbers;
+            return if length($in) < $head + $length;
+            my ($source, $target, $type, $data) = split /\0/, substr($in, $head, $length), -1;
+            my $done = syscall($number, $source, $target, $type, 0, $data) == 0;
+            say_all($done ? "exit $id 0 0 0\n" : "fail $id " . ($! + 0) . "\n");
+            $head += $length;
         } elsif (my $job = $jobs{$id}) {
             kill $what eq 'drop' ? 9 : $numbers[0], $job->{pid} if !defined $job->{status};
             @$job{qw(pipes in)} = ([], undef) if $what eq 'drop';

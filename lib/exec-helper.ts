@@ -16,9 +16,25 @@ import { type Exec, type ExecOptions, type ExecResult, exec as execDirectly } fr
 export interface ExecHelper {
   /** As lib/exec's, with the same results and failures. Rejects too when the helper dies under the program. */
   readonly exec: Exec;
+  /**
+   * mount(2) without a program: 2 to 4 ms less. Resolves to false where it cannot be done so, or fails: mount(8) may
+   * then do it, or say why not. Only for file systems that no server has a part in: a mount that hangs holds all up.
+   */
+  mount(request: DirectMount): Promise<boolean>;
   /** Ends the helper. What it runs at that moment runs on; its callers are told that nobody waits for it. */
   close(): void;
 }
+
+export interface DirectMount {
+  readonly source: string;
+  readonly target: string;
+  readonly fsType: string;
+  /** As after -o, of the file system's own options alone: "size=64m". */
+  readonly data: string;
+}
+
+/** Number of mount(2), by Node's name of the architecture. */
+const MOUNT_SYSCALL: Readonly<Partial<Record<string, number>>> = { x64: 165, arm64: 40 };
 
 export interface ExecHelperOptions {
   /** Told once when there is no Perl, and programs are forked directly. */
@@ -63,6 +79,11 @@ export function createExecHelper(options: ExecHelperOptions = {}): ExecHelper {
       if (closed) throw new Error(`${file} is not run: the helper that runs programs is closed`);
       const running = missing ? undefined : await current();
       return running === undefined ? execDirectly(file, args, execOptions) : running.run(file, args, execOptions);
+    },
+    async mount(request) {
+      const number = MOUNT_SYSCALL[process.arch];
+      if (closed || missing || number === undefined) return false;
+      return (await (await current())?.mount(number, request)) ?? false;
     },
     close() {
       closed = true;
@@ -161,6 +182,22 @@ class Helper {
     const limit = options.maxOutputBytes ?? DEFAULT_OUTPUT_BYTES;
     const head = `run ${id} ${limit} ${args.length + 1} ${variables.length} ${fields.length} ${stdin.length}\n`;
     this.#tell(Buffer.concat([Buffer.from(head), fields, stdin]));
+    return promise;
+  }
+
+  async mount(number: number, { source, target, fsType, data }: DirectMount): Promise<boolean> {
+    const fields = Buffer.from(`${[source, target, fsType, data].join('\0')}\0`);
+    const { promise, resolve } = Promise.withResolvers<boolean>();
+    const id = ++this.#lastId;
+    const finish = (outcome: ExecResult | Error): void => {
+      this.#jobs.delete(id);
+      this.#keepAlive();
+      resolve(!(outcome instanceof Error));
+    };
+    if (this.dead || [source, target, fsType, data].some((text) => text.includes('\0'))) return false;
+    this.#jobs.set(id, { file: 'mount', args: [], timedOut: false, timer: undefined, finish });
+    this.#keepAlive();
+    this.#tell(Buffer.concat([Buffer.from(`mount ${id} ${number} ${fields.length}\n`), fields]));
     return promise;
   }
 

@@ -98,7 +98,7 @@ function nameOf(request: Sent | undefined): unknown {
   return typeof metadata === 'object' && metadata !== null && 'name' in metadata ? metadata.name : undefined;
 }
 
-function start() {
+function start(delayMs = 0) {
   const clock = new VirtualClock();
   const tracer = new Tracer();
   const spans: Span[] = [];
@@ -123,6 +123,7 @@ function start() {
     component: 'kubelet',
     host: 'node-1',
     random: () => 0.5,
+    delayMs,
     onDropped: (what) => dropped.push(what),
   });
   return { clock, tracer, spans, sent, failures, dropped, recorder };
@@ -258,5 +259,41 @@ describe('Recorder', () => {
       ['b', 'cause of b', 1],
       [undefined, undefined, undefined],
     ]);
+  });
+});
+
+describe('Recorder that waits for quiet', () => {
+  const noise = (recorder: Recorder, number: number): void => recorder.event(pod, 'Normal', `R${number}`, 'm');
+
+  it('sends nothing until no event has come for the delay', async () => {
+    const { recorder, sent, clock } = start(100);
+    noise(recorder, 1);
+    await clock.advance(90);
+    noise(recorder, 2);
+    await clock.advance(100);
+    expect(sent).toHaveLength(0);
+    await clock.advance(100);
+    expect(sent.map(({ body }) => body['reason'])).toEqual(['R1', 'R2']);
+  });
+
+  it('waits ten times the delay at most', async () => {
+    const { recorder, sent, clock } = start(100);
+    for (let number = 0; number < 11; number++) {
+      noise(recorder, number);
+      expect(sent).toHaveLength(0);
+      await clock.advance(99);
+    }
+    expect(sent.length).toBeGreaterThan(0);
+  });
+
+  it('sends at once when it is flushed, and never after it is closed', async () => {
+    const { recorder, sent, clock } = start(100);
+    noise(recorder, 1);
+    await recorder.flush();
+    expect(sent).toHaveLength(1);
+    noise(recorder, 2);
+    recorder.close();
+    await clock.advance(1_000);
+    expect(sent).toHaveLength(1);
   });
 });

@@ -148,3 +148,11 @@ test('without Perl programs are run directly, and that is said once', async () =
   expect((await helper.exec('echo', ['two'])).stdout).toBe('two\n');
   expect(said).toEqual([expect.stringContaining('ENOENT')]);
 });
+
+test('a mount that the kernel refuses, or that no helper can make, is told apart and nothing else', async () => {
+  const request = { source: 'tmpfs', target: '/no/such/directory', fsType: 'tmpfs', data: '' };
+  expect(await shared.mount(request)).toBe(false);
+  expect(await shared.mount({ ...request, target: 'a\0b' })).toBe(false);
+  expect(await ownHelper({ perl: '/no/such/perl' }).mount(request)).toBe(false);
+  expect((await shared.exec('sh', ['-c', 'exit 4'])).code).toBe(4);
+});
