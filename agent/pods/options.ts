@@ -109,6 +109,11 @@ export interface PodsAgentOptions {
   readonly tracer: Tracer;
   readonly node: NodeFacts;
   readonly config?: Partial<PodsConfig>;
+  /**
+   * The runtime handler that a RuntimeClass names. Rejects with the words that the event is to have. Absent in standalone
+   * mode: every pod has the runtime's default.
+   */
+  readonly runtimeHandler?: (runtimeClassName: string) => Promise<string>;
   /** What the node itself knows of registries; absent: nothing. */
   readonly credentials?: PullCredentials;
   /** Absent: promises are forgotten with the agent. */

@@ -245,7 +245,9 @@ export class PodActs {
       signal.throwIfAborted();
       this.#peekAtImages();
       try {
-        await runtime.runPodSandbox({ pod, attempt: action.attempt, runtimeHandler: '' });
+        const { runtimeClassName = '' } = pod.spec;
+        const runtimeHandler = runtimeClassName === '' ? '' : await this.#runtimeHandler(runtimeClassName);
+        await runtime.runPodSandbox({ pod, attempt: action.attempt, runtimeHandler });
         this.settled(SANDBOX);
       } catch (error) {
         const message = `Failed to create pod sandbox: ${rpcMessage(error)}`;
@@ -255,6 +257,12 @@ export class PodActs {
     } finally {
       this.#sandboxBusy = false;
     }
+  }
+
+  async #runtimeHandler(runtimeClassName: string): Promise<string> {
+    const { runtimeHandler } = this.#context;
+    if (runtimeHandler === undefined) throw new Error(`runtimeclass.node.k8s.io "${runtimeClassName}" not found`);
+    return await runtimeHandler(runtimeClassName);
   }
 
   /** Whether the first images are there is found out while the sandbox is being made. */
