@@ -1,7 +1,7 @@
 // `nodelet csi-sanity`: the CSI specification's demands, tried on any driver's socket. Exit code 0 only if something was
 // checked and nothing failed.
 
-import { mkdtemp } from 'node:fs/promises';
+import { mkdtemp, rm, rmdir } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Command, Option } from 'commander';
@@ -49,7 +49,8 @@ export function csiSanityCommand(): Command {
     .action(async (flags: Flags) => {
       if (process.getuid?.() !== 0) throw new UserError('must be root: volumes are looked at where they are mounted');
       const { openSuite, runSuite } = await import('../../csi/sanity/run.ts');
-      const directory = join(flags.dir ?? (await mkdtemp(join(tmpdir(), 'nodelet-sanity-'))), 'csi-sanity');
+      const parent = flags.dir ?? (await mkdtemp(join(tmpdir(), 'nodelet-sanity-')));
+      const directory = join(parent, 'csi-sanity');
       const suite = await openSuite(flags.endpoint, {
         accessType: flags.access,
         fsType: flags.fsType,
@@ -58,7 +59,8 @@ export function csiSanityCommand(): Command {
         directory,
         volumeBytes: flags.size,
         ...(flags.secondNode === undefined ? {} : { secondNodeId: flags.secondNode }),
-      }).catch((error: unknown) => {
+      }).catch(async (error: unknown) => {
+        if (flags.dir === undefined) await rm(parent, { recursive: true, force: true });
         throw new UserError(`the driver at ${flags.endpoint} does not answer: ${errorMessage(error)}`);
       });
       const words = flags.only?.toLowerCase();
@@ -80,6 +82,7 @@ export function csiSanityCommand(): Command {
         (check) => words === undefined || `${check.section} ${check.name}`.toLowerCase().includes(words),
       );
       await suite.close();
+      if (flags.dir === undefined) await rmdir(parent);
       const count = (kind: string): number => outcomes.filter((each) => each.kind === kind).length;
       process.stdout.write(
         `csi-sanity: ${count('passed')} passed, ${count('failed')} failed, ${count('not applicable')} not applicable\n`,

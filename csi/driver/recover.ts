@@ -1,5 +1,5 @@
 // After a start: what was written down is held against what the mount table and the loop devices say. What is no longer
-// true is marked as not done, so that the next call does it again; what nobody can use any more is released.
+// true is marked as not done, so that the next call does it again; what nobody can use any more goes.
 
 import { existsSync } from 'node:fs';
 import { thaw } from './filesystems.ts';
@@ -75,9 +75,19 @@ export async function recover(driver: Driver): Promise<void> {
     await store.putOnNode(now);
     log('info', 'what a volume had on this node is gone or was not finished', { volume: record.volumeId });
   }
+  const mounted = new Set(mounts.map(loopOf));
+  const isUsed = (image: string): boolean => loops.some((loop) => loop.image === image && mounted.has(loop.device));
   const used = new Set(store.allOnNode().map((record) => store.volumeImage(record.volumeId)));
   for (const loop of leftoverLoops(loops, mounts, { directory: store.stateDir, used })) {
     await detachLoop(loop.device, exec);
     log('info', 'a loop device that nothing uses is detached', { device: loop.device, image: loop.image });
+  }
+  for (const volume of store.volumes()) {
+    // An inline volume lives as long as its publication. One that is still mounted, unknown why, is somebody's.
+    const stays =
+      volume.ephemeral !== true || store.onNode(volume.id) !== undefined || isUsed(store.volumeImage(volume.id));
+    if (stays) continue;
+    await store.removeVolume(volume.id);
+    log('info', 'an inline volume whose pod is gone is removed', { volume: volume.id });
   }
 }

@@ -1,7 +1,8 @@
 // The driver killed before each change that a call makes to the machine, and started again: the call can be repeated, or
 // taken back, the data is whole, and nothing is left over.
 
-import { readFile, writeFile } from 'node:fs/promises';
+import { existsSync } from 'node:fs';
+import { readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { detachLoopsBelow } from '../../../cli/lab/loops.ts';
@@ -240,6 +241,24 @@ describe('a driver that is killed', () => {
     await volume.publish();
     await kept(volume.target);
     await volume.down();
+    await expectNothing();
+  });
+
+  test('and whose inline volume has lost its pod meanwhile removes it', async () => {
+    const target_path = join(driver.root, 'lost');
+    const volume_id = `csi-${'d'.repeat(64)}`;
+    const volume_context = { 'csi.storage.k8s.io/ephemeral': 'true' };
+    await driver.client.node.NodePublishVolume({
+      volume_id,
+      target_path,
+      volume_capability: CAPABILITY,
+      volume_context,
+    });
+    await driver.end('SIGKILL');
+    await unmountBelow([driver.root]);
+    await rm(target_path, { recursive: true });
+    await driver.run();
+    expect(existsSync(join(driver.stateDir, 'volumes', volume_id))).toBe(false);
     await expectNothing();
   });
 
