@@ -37,6 +37,10 @@ function hasReason(error: unknown, reason: string): boolean {
 export function isNotFound(error: unknown): boolean {
   return error instanceof ApiError && error.code === 404;
 }
+/** A 403: the authorizer, or admission. */
+export function isForbidden(error: unknown): boolean {
+  return error instanceof ApiError && error.code === 403;
+}
 /** A 409 because the object has changed or a precondition does not hold; not "AlreadyExists". */
 export function isConflict(error: unknown): boolean {
   return error instanceof ApiError && error.code === 409 && error.status.reason !== 'AlreadyExists';

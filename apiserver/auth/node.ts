@@ -139,7 +139,8 @@ export function nodeMay(node: string, request: Attributes, lookup: ObjectLookup)
     );
   }
   if (group === 'storage.k8s.io' && resource === 'volumeattachments') {
-    if (verb !== 'get') return undefined;
+    // The real one lets a node get it; following the one that it waits for spares it the polling.
+    if (!reads) return undefined;
     const attachment = lookup.get('storage.k8s.io', 'volumeattachments', '', name);
     return attachment === undefined || isFor(attachment, node) || noRelation;
   }

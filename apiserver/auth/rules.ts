@@ -90,6 +90,7 @@ export const NODE: readonly Rule[] = [
   { groups: [''], resources: ['services', 'pods', 'nodes'], verbs: READ },
   { groups: [''], resources: ['nodes', 'pods'], verbs: ['create'] },
   { groups: ['certificates.k8s.io'], resources: ['certificatesigningrequests'], verbs: ['create', ...READ] },
+  { groups: ['certificates.k8s.io'], resources: ['clustertrustbundles'], verbs: READ },
   { groups: ['storage.k8s.io'], resources: ['csidrivers'], verbs: READ },
   { groups: ['node.k8s.io'], resources: ['runtimeclasses'], verbs: READ },
 ];

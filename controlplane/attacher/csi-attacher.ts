@@ -8,7 +8,7 @@ import { isCsiError } from '../../csi/client.ts';
 import type { Controller, ControllerContext, Informers } from '../runtime.ts';
 import { csiCapability } from '../storage/csi-volume.ts';
 import { driverWords } from '../storage/driver-words.ts';
-import { CONTROLLER_TIMEOUT_MS, type Driver } from '../storage/drivers.ts';
+import { CONTROLLER_TIMEOUT_MS, DRIVER_BACKOFF, type Driver } from '../storage/drivers.ts';
 import { annotation, type PersistentVolume, timestamp, type VolumeAttachment } from '../storage/objects.ts';
 import { readSecret } from '../storage/secrets.ts';
 import {
@@ -58,7 +58,7 @@ export class CsiAttacher implements Controller {
     this.#context = context;
     this.#informers = informers;
     this.#finalizer = attacherFinalizer(driver.name);
-    this.queue = new WorkQueue({ clock: context.clock, initialDelayMs: 1000, maxDelayMs: 300_000 });
+    this.queue = new WorkQueue({ clock: context.clock, ...DRIVER_BACKOFF });
     informers.volumeAttachments.onChange((changes) => {
       for (const { type, object } of changes) {
         if (object.spec.attacher !== driver.name) continue;

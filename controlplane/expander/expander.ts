@@ -8,7 +8,7 @@ import { isCsiError } from '../../csi/client.ts';
 import type { Controller, ControllerContext, Informers } from '../runtime.ts';
 import { csiCapability } from '../storage/csi-volume.ts';
 import { driverWords } from '../storage/driver-words.ts';
-import { CONTROLLER_TIMEOUT_MS, type Driver } from '../storage/drivers.ts';
+import { CONTROLLER_TIMEOUT_MS, DRIVER_BACKOFF, type Driver } from '../storage/drivers.ts';
 import {
   capacityBytes,
   formatBinary,
@@ -44,7 +44,7 @@ export class Expander implements Controller {
     this.#context = context;
     this.#informers = informers;
     this.#events = new OnceRecorder(context.recorder, context.clock);
-    this.queue = new WorkQueue({ clock: context.clock, initialDelayMs: 1000, maxDelayMs: 300_000 });
+    this.queue = new WorkQueue({ clock: context.clock, ...DRIVER_BACKOFF });
     informers.persistentVolumeClaims.onChange((changes) => {
       for (const { type, object } of changes) {
         if (type === 'removed') this.#events.forget(object.metadata.uid);

@@ -9,7 +9,7 @@ import { WorkQueue } from '../../client/workqueue.ts';
 import { isCsiError } from '../../csi/client.ts';
 import type { Controller, ControllerContext, Informers } from '../runtime.ts';
 import { driverWords } from '../storage/driver-words.ts';
-import { CONTROLLER_TIMEOUT_MS, type Driver } from '../storage/drivers.ts';
+import { CONTROLLER_TIMEOUT_MS, DRIVER_BACKOFF, type Driver } from '../storage/drivers.ts';
 import {
   ANNOTATIONS,
   annotation,
@@ -23,7 +23,15 @@ import {
 } from '../storage/objects.ts';
 import { claimSubject, OnceRecorder, volumeSubject } from '../storage/said.ts';
 import { ParameterError, readSecret, secretReference } from '../storage/secrets.ts';
-import { addFinalizer, CLAIMS, deleteAsRead, patchAsRead, pathOf, removeFinalizer, VOLUMES } from '../storage/write.ts';
+import {
+  addFinalizer,
+  CLAIMS,
+  deleteAsRead,
+  patchAsRead,
+  releaseFinalizer,
+  removeFinalizer,
+  VOLUMES,
+} from '../storage/write.ts';
 import { attachedTo, finalizerDecision, shouldDelete } from './delete.ts';
 import {
   createRequest,
@@ -72,7 +80,7 @@ export class Provisioner implements Controller {
     this.#informers = informers;
     this.#events = new OnceRecorder(context.recorder, context.clock);
     this.#identity = `${context.clock.now()}-${driver.name}`;
-    this.queue = new WorkQueue({ clock: context.clock, initialDelayMs: 1000, maxDelayMs: 300_000 });
+    this.queue = new WorkQueue({ clock: context.clock, ...DRIVER_BACKOFF });
     const { persistentVolumeClaims, persistentVolumes, storageClasses, volumeAttachments } = informers;
     persistentVolumeClaims.onChange((changes) => {
       for (const { type, object } of changes) {
@@ -295,14 +303,7 @@ export class Provisioner implements Controller {
     const { client } = this.#context;
     if (!this.#deleted.has(volume.metadata.uid)) await this.#deleteBehind(volume);
     await deleteAsRead(client, VOLUMES, volume);
-    // Deleting it gave it another version.
-    try {
-      const marked = await client.get<PersistentVolume>(pathOf(VOLUMES, volume));
-      if (marked.metadata.uid === volume.metadata.uid)
-        await removeFinalizer(client, VOLUMES, marked, PROVISIONER_FINALIZER);
-    } catch (error) {
-      if (!isNotFound(error)) throw error;
-    }
+    await releaseFinalizer(client, VOLUMES, volume, PROVISIONER_FINALIZER);
   }
 
   /** What the object stands for. */

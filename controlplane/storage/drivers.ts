@@ -7,6 +7,9 @@ import type { Tracer } from '../../lib/trace.ts';
 /** How long a controller call may take, ms. One that takes longer may still happen: it is repeated until it is known. */
 export const CONTROLLER_TIMEOUT_MS = 30_000;
 
+/** How long is waited before a driver is asked again, ms; the side-cars begin at 1 s, which a lab's user would notice. */
+export const DRIVER_BACKOFF = { initialDelayMs: 250, maxDelayMs: 300_000 } as const;
+
 export interface DriverEndpoint {
   /** "loop.csi.nodelet" */
   readonly name: string;

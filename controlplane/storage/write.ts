@@ -1,7 +1,7 @@
 // Writing storage objects: merge patches that carry the version they were decided on, so that nobody's change is lost,
 // and finalizers put on and taken off that way. A conflict is thrown on: the key comes back and is judged anew.
 
-import { isNotFound } from '../../client/errors.ts';
+import { isConflict, isNotFound } from '../../client/errors.ts';
 import { resourcePath } from '../../client/paths.ts';
 import type { StoredMeta } from '../../client/types.ts';
 import type { ControllerContext } from '../runtime.ts';
@@ -71,6 +71,28 @@ export async function removeFinalizer<T extends Written>(
     await patchAsRead(client, kind, object, { metadata: { finalizers: finalizers.length === 0 ? null : finalizers } });
   } catch (error) {
     if (!isNotFound(error)) throw error;
+  }
+}
+
+/** Others may write at the same moment; this often, one after the other, they do not. */
+const RELEASE_ATTEMPTS = 5;
+
+/** Takes it off whatever the object has become since it was read. Throws the last conflict when there is no end of them. */
+export async function releaseFinalizer<T extends Written>(
+  client: Client,
+  kind: KindPath,
+  { metadata }: T,
+  finalizer: string,
+): Promise<void> {
+  for (let attempt = 1; ; attempt++) {
+    try {
+      const now = await client.get<T>(pathOf(kind, { metadata }));
+      if (now.metadata.uid === metadata.uid) await removeFinalizer(client, kind, now, finalizer);
+      return;
+    } catch (error) {
+      if (isNotFound(error)) return;
+      if (!isConflict(error) || attempt === RELEASE_ATTEMPTS) throw error;
+    }
   }
 }
 

@@ -4,7 +4,7 @@
 import type { PersistentVolume, PersistentVolumeClaim } from 'kubernetes-types/core/v1';
 import type { CSIDriver, VolumeAttachment } from 'kubernetes-types/storage/v1';
 import type { ApiClient } from '../../../client/api.ts';
-import { isNotFound } from '../../../client/errors.ts';
+import { isForbidden, isNotFound } from '../../../client/errors.ts';
 import { resourcePath } from '../../../client/paths.ts';
 import { Reflector } from '../../../client/reflector.ts';
 import type { Identified } from '../../../client/store.ts';
@@ -16,6 +16,8 @@ import type { StorageObjects } from '../../ports/storage.ts';
 const STORAGE = 'storage.k8s.io/v1';
 /** How long a volume waits for the first list of CSIDrivers. */
 const FIRST_LIST_MS = 10_000;
+/** A server whose authorizer lets a node get these objects and not watch them (kube-apiserver's) is asked this often. */
+const POLL_MS = 1000;
 
 export interface StorageApiOptions {
   readonly client: Pick<ApiClient, 'get' | 'list' | 'watch' | 'patch'>;
@@ -36,14 +38,21 @@ export function createStorageApi(options: StorageApiOptions, signal: AbortSignal
     }
   }
 
-  function reflect<T extends Identified>(path: string, name: string | undefined, until: AbortSignal): Reflector<T> {
+  function reflect<T extends Identified>(
+    path: string,
+    name: string | undefined,
+    until: AbortSignal,
+    onForbidden?: () => void,
+  ): Reflector<T> {
     const reflector = new Reflector<T>({
       client,
       path,
       clock,
       ...(name === undefined ? {} : { query: { fieldSelector: `metadata.name=${name}` } }),
-      onFailure: (error) =>
-        onTrouble(`cannot follow ${path}${name === undefined ? '' : `/${name}`}: ${errorMessage(error)}`),
+      onFailure: (error) => {
+        if (onForbidden !== undefined && isForbidden(error)) onForbidden();
+        else onTrouble(`cannot follow ${path}${name === undefined ? '' : `/${name}`}: ${errorMessage(error)}`);
+      },
     });
     void reflector.run(until);
     return reflector;
@@ -55,10 +64,35 @@ export function createStorageApi(options: StorageApiOptions, signal: AbortSignal
     onState: (object: T | undefined) => void,
     until: AbortSignal,
   ): void {
-    const { store } = reflect<T>(path, name, AbortSignal.any([until, signal]));
+    const end = AbortSignal.any([until, signal]);
+    const watching = new AbortController();
+    const { store } = reflect<T>(path, name, AbortSignal.any([end, watching.signal]), () => {
+      watching.abort();
+      void poll(`${path}/${encodeURIComponent(name)}`, onState, end);
+    });
     store.onChange(() => {
       if (!until.aborted) onState(store.list().find(({ metadata }) => metadata.name === name));
     });
+  }
+
+  /** Calls back with the first state and with each that differs from the one before. */
+  async function poll<T extends Identified>(
+    path: string,
+    onState: (object: T | undefined) => void,
+    end: AbortSignal,
+  ): Promise<void> {
+    let last: string | undefined;
+    while (!end.aborted) {
+      try {
+        const object = await read<T>(path);
+        const version = object?.metadata.resourceVersion ?? '';
+        if (!end.aborted && version !== last) onState(object);
+        last = version;
+      } catch (error) {
+        onTrouble(`cannot read ${path}: ${errorMessage(error)}`);
+      }
+      await clock.sleep(POLL_MS, end).catch(() => undefined);
+    }
   }
 
   return {

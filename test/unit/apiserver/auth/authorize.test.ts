@@ -12,6 +12,24 @@ const pod = (name: string, nodeName: string, spec: object = {}): KubeObject => (
   metadata: { name, namespace: 'ns', uid: `uid-${name}` },
   spec: { nodeName, serviceAccountName: 'default', ...spec },
 });
+const volume = (name: string, claim: string, secret: string): KubeObject => ({
+  apiVersion: 'v1',
+  kind: 'PersistentVolume',
+  metadata: { name },
+  spec: {
+    claimRef: { namespace: 'ns', name: claim },
+    csi: {
+      nodeStageSecretRef: { namespace: 'ns', name: secret },
+      controllerExpandSecretRef: { namespace: 'ns', name: 'admin-secret' },
+    },
+  },
+});
+const attachment = (name: string, nodeName: string): KubeObject => ({
+  apiVersion: 'storage.k8s.io/v1',
+  kind: 'VolumeAttachment',
+  metadata: { name },
+  spec: { nodeName },
+});
 const objects: Record<string, KubeObject[]> = {
   pods: [
     pod('mine', 'n1', {
@@ -23,8 +41,20 @@ const objects: Record<string, KubeObject[]> = {
       imagePullSecrets: [{ name: 'pull-secret' }],
       containers: [{ name: 'c', envFrom: [{ configMapRef: { name: 'env-map' } }] }],
     }),
-    pod('theirs', 'n2', { volumes: [{ name: 'a', secret: { secretName: 'other-secret' } }] }),
+    pod('theirs', 'n2', {
+      volumes: [
+        { name: 'a', secret: { secretName: 'other-secret' } },
+        { name: 'b', persistentVolumeClaim: { claimName: 'their-claim' } },
+      ],
+    }),
+    pod('user', 'n1', { volumes: [{ name: 'a', persistentVolumeClaim: { claimName: 'my-claim' } }] }),
   ],
+  persistentvolumes: [
+    volume('my-volume', 'my-claim', 'stage-secret'),
+    volume('their-volume', 'their-claim', 'their-stage-secret'),
+    { apiVersion: 'v1', kind: 'PersistentVolume', metadata: { name: 'free' }, spec: {} },
+  ],
+  volumeattachments: [attachment('at-mine', 'n1'), attachment('at-theirs', 'n2')],
   serviceaccounts: [
     { apiVersion: 'v1', kind: 'ServiceAccount', metadata: { name: 'default', namespace: 'ns', uid: 'sa-uid' } },
   ],
@@ -74,6 +104,34 @@ describe('who may do what', () => {
     [NODE, 'get configmaps/vol-secret', false],
     [NODE, 'update configmaps/env-map', false],
     [NODE, 'get persistentvolumeclaims/mine-c', true],
+    [NODE, 'get persistentvolumeclaims/my-claim', true],
+    [NODE, 'get persistentvolumeclaims/their-claim', false],
+    [NODE, 'patch persistentvolumeclaims/my-claim/status', true],
+    [NODE, 'patch persistentvolumeclaims/their-claim/status', false],
+    [NODE, 'patch persistentvolumeclaims/my-claim', false],
+    [NODE, 'list persistentvolumeclaims', false],
+    [NODE, 'get persistentvolumes/my-volume', true],
+    [NODE, 'get persistentvolumes/their-volume', false],
+    [NODE, 'get persistentvolumes/free', false],
+    [NODE, 'list persistentvolumes', false],
+    [NODE, 'get secrets/stage-secret', true],
+    [NODE, 'get secrets/their-stage-secret', false],
+    [NODE, 'get secrets/admin-secret', false],
+    [NODE, 'get volumeattachments.storage.k8s.io/at-mine', true],
+    [NODE, 'watch volumeattachments.storage.k8s.io/at-mine', true],
+    [NODE, 'get volumeattachments.storage.k8s.io/at-theirs', false],
+    [NODE, 'list volumeattachments.storage.k8s.io', false],
+    [NODE, 'delete volumeattachments.storage.k8s.io/at-mine', false],
+    [NODE, 'create csinodes.storage.k8s.io', true],
+    [NODE, 'patch csinodes.storage.k8s.io/n1', true],
+    [NODE, 'patch csinodes.storage.k8s.io/n2', false],
+    [NODE, 'watch csidrivers.storage.k8s.io', true],
+    [NODE, 'create csidrivers.storage.k8s.io', false],
+    [NODE, 'get storageclasses.storage.k8s.io/fast', false],
+    [SCHEDULER, 'patch persistentvolumeclaims/my-claim', true],
+    [SCHEDULER, 'create persistentvolumes', false],
+    [SCHEDULER, 'watch csistoragecapacities.storage.k8s.io', true],
+    [CONTROLLERS, 'create volumeattachments.storage.k8s.io', true],
     [NODE, 'create serviceaccounts/default/token', true],
     [NODE, 'create serviceaccounts/other/token', false],
     [NODE, 'update leases.coordination.k8s.io/n1', true, 'kube-node-lease'],

@@ -35,6 +35,7 @@ describe('tables', () => {
     ['leases', 'coordination.k8s.io', 'NAME HOLDER AGE'],
     ['endpointslices', 'discovery.k8s.io', 'NAME ADDRESSTYPE PORTS ENDPOINTS AGE'],
     ['runtimeclasses', 'node.k8s.io', 'NAME HANDLER AGE'],
+    ['clustertrustbundles', 'certificates.k8s.io', 'NAME SIGNERNAME AGE'],
     ['priorityclasses', 'scheduling.k8s.io', 'NAME VALUE GLOBAL-DEFAULT AGE PREEMPTIONPOLICY'],
   ])('%s', (plural, group, expected) => {
     expect(headers(plural, group)).toBe(expected);

@@ -1,0 +1,195 @@
+// Drill C10 on a real lab, with stock kubectl: StorageClass → claim → pod that writes a file → pod deleted → second pod
+// reads it → claim deleted → volume gone. Then what a person does next: growing a claim, a pod's own volume, a block
+// device, a driver whose volumes must be attached.
+
+import { readdir } from 'node:fs/promises';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { listLoopDevices } from '../../../csi/driver/loop-devices.ts';
+import { exec, execOk } from '../../../lib/exec.ts';
+import { apply, eventually, FOREVER, shellPod } from '../agent/harness.ts';
+import { kubectls, startLab, type TestLab } from '../support/lab.ts';
+
+const manifest = (name: string): string => fileURLToPath(new URL(`../../../labs/manifests/${name}`, import.meta.url));
+
+let lab: TestLab;
+afterAll(() => lab?.stop());
+
+beforeEach(({ onTestFailed }) => {
+  onTestFailed(async () => {
+    const { stdout } = await exec('kubectl', [
+      '--kubeconfig',
+      lab.kubeconfig,
+      'get',
+      'pods,pvc,pv,events',
+      '-o',
+      'wide',
+    ]);
+    const logs = await exec('tail', [
+      '-n',
+      '40',
+      ...['agent', 'controlplane', 'csi-driver'].map((name) => `${lab.root}/logs/${name}.log`),
+    ]);
+    console.error(`${stdout}${logs.stdout}`);
+  });
+});
+
+async function wait(what: string, condition: string): Promise<void> {
+  await lab.kubectl('wait', what, `--for=${condition}`, '--timeout=60s');
+}
+
+/** Volumes that the driver keeps on this machine. */
+async function volumesOnDisk(): Promise<readonly string[]> {
+  return await readdir(join(lab.root, 'csi', 'volumes'));
+}
+
+/** Neither the driver nor the kernel knows of any volume of this lab. */
+async function expectNothingLeft(): Promise<void> {
+  await eventually('every volume is gone', async () => ((await volumesOnDisk()).length === 0 ? true : undefined));
+  const devices = (await listLoopDevices()).filter(({ image }) => image.startsWith(lab.root));
+  expect(devices).toEqual([]);
+  const { stdout } = await exec('grep', ['-c', `${lab.root}.*kubernetes.io.csi`, '/proc/self/mountinfo']);
+  expect(stdout.trim()).toBe('0');
+}
+
+const claim = (name: string, storage: string, more: object = {}): object => ({
+  apiVersion: 'v1',
+  kind: 'PersistentVolumeClaim',
+  metadata: { name },
+  spec: { accessModes: ['ReadWriteOnce'], resources: { requests: { storage } }, ...more },
+});
+const onClaim = (name: string, more: object = {}) => ({
+  volumes: [{ name: 'v', persistentVolumeClaim: { claimName: name } }],
+  ...more,
+});
+const MOUNT = { volumeMounts: [{ name: 'v', mountPath: '/data' }] };
+
+describe('a lab with a CSI driver', () => {
+  beforeAll(async () => {
+    lab = await startLab({ csi: true });
+  });
+
+  test.each(kubectls())('the drill, with %s', async (kubectl) => {
+    const run = (...args: string[]): Promise<string> =>
+      execOk(kubectl, ['--kubeconfig', lab.kubeconfig, ...args], { timeoutMs: 90_000 });
+    await run('apply', '-f', manifest('volume-claim.yaml'));
+    await run('wait', 'pod/writer', '--for=jsonpath={.status.phase}=Succeeded', '--timeout=60s');
+    expect(await run('get', 'pvc', 'notes')).toMatch(/^notes +Bound +pvc-[0-9a-f-]{36} +32Mi +RWO +disk +/m);
+    const volume = await run('get', 'pvc', 'notes', '-o', 'jsonpath={.spec.volumeName}');
+    expect(await run('get', 'pv', volume)).toMatch(/ 32Mi +RWO +Delete +Bound +default\/notes +disk +/);
+    expect(await run('describe', 'pvc', 'notes')).toMatch(/Used By: +writer/);
+    expect(await run('describe', 'pv', volume)).toMatch(/Driver: +loop\.csi\.nodelet/);
+    expect(await volumesOnDisk()).toHaveLength(1);
+
+    await run('delete', 'pod', 'writer');
+    await run('apply', '-f', manifest('volume-reader.yaml'));
+    await run('wait', 'pod/reader', '--for=jsonpath={.status.phase}=Succeeded', '--timeout=60s');
+    expect(await run('logs', 'reader')).toBe('written by writer\n');
+
+    // While a pod has it, a claim that is deleted stays.
+    await run('delete', 'pvc', 'notes', '--wait=false');
+    expect(await run('get', 'pvc', 'notes')).toMatch(/^notes +Terminating /m);
+    expect(await volumesOnDisk()).toHaveLength(1);
+    await run('delete', 'pod', 'reader');
+    await run('wait', 'pvc/notes', '--for=delete', '--timeout=60s');
+    await run('wait', `pv/${volume}`, '--for=delete', '--timeout=60s');
+    await run('delete', 'storageclass', 'disk');
+    await expectNothingLeft();
+  });
+
+  test('a claim grows while its pod runs, and is done with it', async () => {
+    // xfs: growing a mounted ext4 takes CAP_SYS_RESOURCE, which not every machine gives its root.
+    const small = claim('grow', '320Mi', { storageClassName: 'loop-xfs' });
+    await apply(lab, small, shellPod('grower', FOREVER, onClaim('grow'), MOUNT));
+    await wait('pod/grower', 'condition=Ready');
+    const size = async (): Promise<number> =>
+      Number(await lab.kubectl('exec', 'grower', '--', 'sh', '-c', "df -m /data | tail -n 1 | awk '{print $2}'"));
+    const before = await size();
+    await lab.kubectl('patch', 'pvc', 'grow', '-p', '{"spec":{"resources":{"requests":{"storage":"640Mi"}}}}');
+    await wait('pvc/grow', 'jsonpath={.status.capacity.storage}=640Mi');
+    expect(await size()).toBeGreaterThan(before * 1.8);
+    const claimNow: { status: { conditions?: unknown[]; allocatedResourceStatuses?: object } } = JSON.parse(
+      await lab.kubectl('get', 'pvc', 'grow', '-o', 'json'),
+    );
+    expect(claimNow.status.conditions ?? []).toEqual([]);
+    expect(claimNow.status.allocatedResourceStatuses ?? {}).toEqual({});
+    await lab.kubectl('delete', 'pod/grower', 'pvc/grow');
+    await expectNothingLeft();
+  });
+
+  test('a pod’s own volume comes and goes with the pod', async () => {
+    const spec = { accessModes: ['ReadWriteOnce'], resources: { requests: { storage: '32Mi' } } };
+    const volumes = [{ name: 'v', ephemeral: { volumeClaimTemplate: { spec } } }];
+    await apply(lab, shellPod('scratch', `echo hello > /data/x && cat /data/x && ${FOREVER}`, { volumes }, MOUNT));
+    await wait('pod/scratch', 'condition=Ready');
+    expect(await lab.kubectl('get', 'pvc', 'scratch-v', '-o', 'jsonpath={.status.phase}')).toBe('Bound');
+    expect(await lab.kubectl('logs', 'scratch')).toBe('hello\n');
+    await lab.kubectl('delete', 'pod', 'scratch');
+    await wait('pvc/scratch-v', 'delete');
+    await expectNothingLeft();
+  });
+
+  test('a claim for a block device is a device in its pod', async () => {
+    const devices = { volumeDevices: [{ name: 'v', devicePath: '/dev/disk' }] };
+    await apply(
+      lab,
+      claim('raw', '32Mi', { volumeMode: 'Block' }),
+      shellPod('raw', `test -b /dev/disk && echo marker > /dev/disk && ${FOREVER}`, onClaim('raw'), devices),
+    );
+    await wait('pod/raw', 'condition=Ready');
+    expect(await lab.kubectl('exec', 'raw', '--', 'head', '-c', '6', '/dev/disk')).toBe('marker');
+    await lab.kubectl('delete', 'pod/raw', 'pvc/raw');
+    await expectNothingLeft();
+  });
+
+  test('a pod whose claim is not there waits, says why, and starts when it comes', async () => {
+    await apply(lab, shellPod('early', FOREVER, onClaim('late'), MOUNT));
+    await eventually('the event', async () => {
+      const text = await lab.kubectl('describe', 'pod', 'early');
+      return text.includes('0/1 nodes are available: persistentvolumeclaim "late" not found.') ? true : undefined;
+    });
+    await apply(lab, claim('late', '32Mi'));
+    await wait('pod/early', 'condition=Ready');
+    await lab.kubectl('delete', 'pod/early', 'pvc/late');
+    await expectNothingLeft();
+  });
+
+  test('what the API shows of the driver is what kubectl prints', async () => {
+    expect(await lab.kubectl('get', 'csidrivers')).toMatch(/^loop\.csi\.nodelet +false +true +/m);
+    expect(await lab.kubectl('get', 'csinodes')).toMatch(new RegExp(`^${lab.nodeName} +1 +`, 'm'));
+    expect(await lab.kubectl('get', 'storageclasses')).toMatch(
+      /^loop \(default\) +loop\.csi\.nodelet +Delete +WaitForFirstConsumer +true +/m,
+    );
+    expect(await lab.kubectl('get', 'csistoragecapacities', '-A')).toMatch(/^kube-system +csisc-\w+ +loop +\d+/m);
+  });
+
+  test('the lab stops and leaves nothing', async () => {
+    await lab.stop();
+  });
+});
+
+describe('a driver whose volumes must be attached', () => {
+  beforeAll(async () => {
+    lab = await startLab({ csi: ['--attach'] });
+  });
+
+  test('the volume is attached before its pod starts and detached after it has ended', async () => {
+    await apply(lab, claim('far', '32Mi'), shellPod('far', FOREVER, onClaim('far'), MOUNT));
+    await wait('pod/far', 'condition=Ready');
+    expect(await lab.kubectl('get', 'volumeattachments')).toMatch(
+      /^csi-[0-9a-f]{64} +loop\.csi\.nodelet +pvc-\S+ +\S+ +true /m,
+    );
+    const node: { status: Record<'volumesAttached' | 'volumesInUse', unknown[]> } = JSON.parse(
+      await lab.kubectl('get', 'node', lab.nodeName, '-o', 'json'),
+    );
+    expect(node.status.volumesAttached).toHaveLength(1);
+    expect(node.status.volumesInUse).toHaveLength(1);
+    await lab.kubectl('delete', 'pod', 'far');
+    await eventually('the volume is detached', async () =>
+      (await lab.kubectl('get', 'volumeattachments', '-o', 'name')) === '' ? true : undefined,
+    );
+    await lab.kubectl('delete', 'pvc', 'far');
+    await expectNothingLeft();
+  });
+});
