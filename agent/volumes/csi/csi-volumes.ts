@@ -127,7 +127,7 @@ export class CsiVolumes {
         if (claim === undefined) return;
         // A volume that could not grow is used as it is; the expander goes on trying, and has told why.
         await this.#expander
-          .expand(mounted, claim)
+          .expandMounted(mounted, claim)
           .catch((error: unknown) => this.#options.onTrouble(errorMessage(error)));
         this.#expander.follow(mounted, this.#endOf(current, volumeName));
       },

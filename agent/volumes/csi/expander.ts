@@ -2,6 +2,7 @@
 // asked to make the rest of it usable, and the claim's status told. One expander per mounted claim.
 
 import type { Pod } from '../../../client/types.ts';
+import { isCsiError } from '../../../csi/client.ts';
 import { type BackoffEntry, nextBackoff } from '../../../lib/backoff.ts';
 import type { Clock } from '../../../lib/clock.ts';
 import { errorMessage } from '../../../lib/errors.ts';
@@ -15,6 +16,7 @@ import type { StorageObjects } from '../../ports/storage.ts';
 import type { Claim } from '../claims.ts';
 import { MOUNT_BACKOFF, stepFailed } from '../mount-failures.ts';
 import { expandedStatus, expandingStatus, expansionDue, expansionFailedStatus } from './expansion.ts';
+import { volumeKey } from './layout.ts';
 import type { NodeVolumes } from './node-volumes.ts';
 import { csiMessage, isInfeasible } from './outcome.ts';
 import type { CsiVolume } from './volume.ts';
@@ -41,6 +43,8 @@ export interface MountedVolume {
 
 export class Expander {
   readonly #options: ExpanderOptions;
+  /** Sizes that a driver would not give a volume while it is in use, by volume key: it is asked again at the next mount. */
+  readonly #refused = new Map<string, string>();
   constructor(options: ExpanderOptions) {
     this.#options = options;
   }
@@ -88,10 +92,16 @@ export class Expander {
       );
       return true;
     } catch (error) {
-      if (isInfeasible(error)) return true;
+      if (isInfeasible(error) || isCsiError(error, 'FAILED_PRECONDITION')) return true;
       this.#options.onTrouble(errorMessage(error));
       return false;
     }
+  }
+
+  /** What a driver would not do while the volume was in use is worth another try: it has just been mounted. */
+  async expandMounted(mounted: MountedVolume, claim: Claim): Promise<void> {
+    this.#refused.delete(volumeKey(mounted.volume.driver, mounted.volume.handle));
+    await this.expand(mounted, claim);
   }
 
   /** Expands the volume where that is due. Rejects with the driver's failure, which has been told as an event. */
@@ -104,7 +114,8 @@ export class Expander {
     if (asked === undefined || has === undefined || quantityValue(asked) <= quantityValue(has)) return;
     const current = await objects.volume(volume.specName);
     const size = current === undefined ? undefined : expansionDue(claim, current);
-    if (size === undefined || volume.readOnly) return;
+    const key = volumeKey(volume.driver, volume.handle);
+    if (size === undefined || volume.readOnly || this.#refused.get(key) === size) return;
     const driver = mounted.driver();
     if (!(await driver.capabilities()).has('EXPAND_VOLUME')) return;
     const expanding = expandingStatus(claim);
@@ -123,6 +134,7 @@ export class Expander {
         });
       });
     } catch (error) {
+      if (isCsiError(error, 'FAILED_PRECONDITION')) this.#refused.set(key, size);
       await this.#failed(mounted, noted, error);
       throw error;
     }

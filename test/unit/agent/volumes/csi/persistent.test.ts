@@ -425,6 +425,18 @@ describe('growing', () => {
     await vi.waitFor(() => expect(statusOf()?.capacity).toEqual({ storage: '1536Mi' }));
   });
 
+  test('that a driver refuses while the volume is in use waits for the next mount', async () => {
+    await volumes.mountAll(podWith([data]));
+    driver.next('NodeExpandVolume', { code: 'FAILED_PRECONDITION', message: 'in use' });
+    grow('2Gi');
+    await vi.waitFor(() => expect(recorder.events).toHaveLength(2));
+    await clock.advance(600_000);
+    expect(driver.order.filter((method) => method === 'NodeExpandVolume')).toHaveLength(1);
+    await volumes.unmountAll(ref);
+    await volumes.mountAll(podWith([data]));
+    expect(statusOf()?.capacity).toEqual({ storage: '2Gi' });
+  });
+
   test('is left to whoever can where the driver cannot', async () => {
     driver.capabilities = ['STAGE_UNSTAGE_VOLUME'];
     await volumes.mountAll(podWith([data]));
