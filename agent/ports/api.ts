@@ -50,6 +50,16 @@ export interface ObjectReader {
   secret(namespace: string, name: string): Promise<Secret | undefined>;
   /** Every service of the namespace, for service environment variables. Served from a cache. */
   services(namespace: string): Promise<readonly Service[]>;
+  /**
+   * The PEM text of a projected clusterTrustBundle source. Rejects in the kubelet's words when nothing is found that has
+   * to be. Absent where there is no API server to ask.
+   */
+  trustAnchors?(request: {
+    readonly name: string | undefined;
+    readonly signerName: string | undefined;
+    readonly labelSelector: object | undefined;
+    readonly optional: boolean;
+  }): Promise<string>;
   /** A ServiceAccount token bound to the pod (TokenRequest). `expirationSeconds` as the volume asks. */
   serviceAccountToken(
     pod: Pod,

@@ -7,7 +7,9 @@ import { Reflector } from '../../client/reflector.ts';
 import type { Pod, Service } from '../../client/types.ts';
 import type { Clock } from '../../lib/clock.ts';
 import type { FollowedObjects, ObjectReader } from '../ports/api.ts';
+import { showsTrustBundles } from './object-references.ts';
 import { type ChangeDetection, SharedObjects } from './shared-objects.ts';
+import { TrustBundles } from './trust-bundles.ts';
 
 export interface ApiObjectsOptions {
   readonly client: Pick<ApiClient, 'get' | 'create' | 'list' | 'watch'>;
@@ -50,6 +52,18 @@ export function createApiObjects(options: ApiObjectsOptions): ApiObjects {
     onFailure,
     ...(random === undefined ? {} : { random }),
   });
+  const trust = new TrustBundles({ client, clock, onFailure, ...(random === undefined ? {} : { random }) });
+  const followed: FollowedObjects = {
+    live: shared.live,
+    follow(pod, onChange) {
+      shared.follow(pod, onChange);
+      if (showsTrustBundles(pod)) trust.follow(pod.metadata.uid, onChange);
+    },
+    release(uid) {
+      shared.release(uid);
+      trust.release(uid);
+    },
+  };
   let reflector: Reflector<Service> | undefined;
 
   function start(): Reflector<Service> {
@@ -71,8 +85,9 @@ export function createApiObjects(options: ApiObjectsOptions): ApiObjects {
     stop: () => {
       stopping.abort();
       shared.close();
+      trust.close();
     },
-    followed: shared,
+    followed,
     configMap: (namespace, name) => shared.read('configMap', namespace, name),
     secret: (namespace, name) => shared.read('secret', namespace, name),
     async services(namespace) {
@@ -82,6 +97,7 @@ export function createApiObjects(options: ApiObjectsOptions): ApiObjects {
       }
       return store.list().filter((service) => service.metadata.namespace === namespace);
     },
+    trustAnchors: (request) => trust.anchors(request),
     serviceAccountToken: async (pod, request) => {
       const { path, body } = tokenRequest(pod, request);
       const { status } = await client.create<TokenRequest>(path, body);

@@ -13,7 +13,7 @@ import {
   downwardFiles,
   type Files,
   objectFiles,
-  tokenFile,
+  ownedFile,
 } from './projection.ts';
 import { type PlanInput, type VolumeHost, type VolumePlan, volumeDir } from './volume-type.ts';
 
@@ -97,7 +97,13 @@ async function read(
     case 'token': {
       const { audience, expirationSeconds } = source;
       const token = await tokens.token(pod, { expirationSeconds, ...(audience === undefined ? {} : { audience }) });
-      return [tokenFile(source, token, plan, plan.defaultMode)];
+      return [ownedFile(source, token, plan, plan.defaultMode)];
+    }
+    case 'clusterTrustBundle': {
+      if (objects.trustAnchors === undefined) {
+        throw new Error('ClusterTrustBundle projection is not supported in static kubelet mode');
+      }
+      return [ownedFile(source, await objects.trustAnchors(source), plan, plan.defaultMode)];
     }
   }
 }

@@ -39,6 +39,12 @@ function ofVolume(volume: NonNullable<Pod['spec']['volumes']>[number], found: Fo
   found('secret', volume.csi?.nodePublishSecretRef?.name, false);
 }
 
+/** Whether a volume of the pod shows trust anchors of the cluster. */
+export function showsTrustBundles(pod: Pod): boolean {
+  const sources = (pod.spec.volumes ?? []).flatMap(({ projected }) => projected?.sources ?? []);
+  return sources.some(({ clusterTrustBundle }) => clusterTrustBundle !== undefined);
+}
+
 /** Every object of the pod's own namespace that it refers to, each once; by `referenceKey`. */
 export function objectReferences(pod: Pod): ReadonlyMap<string, ObjectReference> {
   const { initContainers = [], containers, ephemeralContainers = [], volumes = [], imagePullSecrets = [] } = pod.spec;

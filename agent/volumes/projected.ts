@@ -24,6 +24,10 @@ function contentSource(source: Projection): ContentSource {
     const { path, audience, expirationSeconds = DEFAULT_TOKEN_SECONDS } = source.serviceAccountToken;
     return { kind: 'token', path, audience: audience === '' ? undefined : audience, expirationSeconds };
   }
+  if (source.clusterTrustBundle !== undefined) {
+    const { path, name, signerName, labelSelector, optional = false } = source.clusterTrustBundle;
+    return { kind: 'clusterTrustBundle', path, name, signerName, labelSelector, optional };
+  }
   throw new Error(`projected volume source ${Object.keys(source).join(', ') || '(none)'} is not supported`);
 }
 

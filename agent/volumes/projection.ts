@@ -5,6 +5,7 @@ import type { ConfigMap, Pod, Secret } from '../../client/types.ts';
 import type { ResourceFieldRef } from '../ports/downward-api.ts';
 import type { PayloadFile } from './atomic-writer.ts';
 import { fieldText, resourceText } from './downward-values.ts';
+import type { TrustRequest } from './trust-anchors.ts';
 
 /** One source of a content volume, normalised from its several spellings in the API. */
 export type ContentSource =
@@ -15,6 +16,7 @@ export type ContentSource =
       readonly optional: boolean;
     }
   | { readonly kind: 'downwardAPI'; readonly items: readonly DownwardItem[] }
+  | ({ readonly kind: 'clusterTrustBundle'; readonly path: string } & TrustRequest)
   | {
       readonly kind: 'token';
       readonly path: string;
@@ -91,15 +93,15 @@ export function downwardFiles(
   });
 }
 
-/** The file of a token: readable by its owner alone where the owner is known, or by the group with fsGroup. */
-export function tokenFile(
-  source: Extract<ContentSource, { kind: 'token' }>,
-  token: string,
+/** The file of a token or of trust anchors: its owner's alone where that is known, and the group's with fsGroup. */
+export function ownedFile(
+  source: { readonly path: string },
+  text: string,
   owner: { readonly uid: number | undefined; readonly gid: number | undefined },
   defaultMode: number,
 ): Files[number] {
   const narrow = owner.uid !== undefined || owner.gid !== undefined;
-  const file = { data: Buffer.from(token), mode: narrow ? 0o600 : defaultMode };
+  const file = { data: Buffer.from(text), mode: narrow ? 0o600 : defaultMode };
   return [source.path, owner.uid === undefined ? file : { ...file, uid: owner.uid }];
 }
 

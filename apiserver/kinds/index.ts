@@ -17,6 +17,7 @@ import { persistentvolumeclaims } from './storage/claims.ts';
 import { csistoragecapacities, storageclasses } from './storage/classes.ts';
 import { csidrivers, csinodes, volumeattachments } from './storage/drivers.ts';
 import { persistentvolumes } from './storage/volumes.ts';
+import { clustertrustbundles } from './trust-bundles.ts';
 
 /** In the order in which discovery shows them. */
 export const RESOURCE_KINDS: readonly ResourceKind[] = [
@@ -32,6 +33,7 @@ export const RESOURCE_KINDS: readonly ResourceKind[] = [
   secrets,
   serviceaccounts,
   services,
+  clustertrustbundles,
   eventsV1,
   leases,
   endpointslices,

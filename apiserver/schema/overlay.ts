@@ -22,6 +22,7 @@ export const ROOTS: readonly string[] = [
   ...'CSIDriver CSINode CSIStorageCapacity StorageClass VolumeAttachment'
     .split(' ')
     .map((name) => `storage/v1 ${name}`),
+  'certificates/v1alpha1 ClusterTrustBundle',
   'policy/v1 Eviction',
   'authentication/v1 TokenRequest',
   'authentication/v1 TokenReview',

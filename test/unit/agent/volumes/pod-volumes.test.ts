@@ -183,7 +183,7 @@ describe('failures are worded as FailedMount events', () => {
     [
       'a trust bundle',
       { name: 'v', projected: { sources: [{ clusterTrustBundle: { path: 'p' } }] } },
-      'projected volume source clusterTrustBundle is not supported',
+      'ClusterTrustBundle projection is not supported in static kubelet mode',
     ],
     [
       'an item that climbs',

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { fieldText, formatMap, goQuote, resourceText } from '../../../../agent/volumes/downward-values.ts';
-import { aggregate, commonUser, downwardFiles, objectFiles, tokenFile } from '../../../../agent/volumes/projection.ts';
+import { aggregate, commonUser, downwardFiles, objectFiles, ownedFile } from '../../../../agent/volumes/projection.ts';
 import { configMap, pod, secret } from './support.ts';
 
 const shown = (files: ReturnType<typeof objectFiles>) =>
@@ -137,7 +137,7 @@ describe('token files', () => {
     ],
     [{ uid: undefined, gid: 2000 }, { mode: 0o600 }],
   ])('for %j are %j', (owner, expected) => {
-    expect(tokenFile(token, 'x', owner, 0o644)[1]).toEqual({ data: Buffer.from('x'), ...expected });
+    expect(ownedFile(token, 'x', owner, 0o644)[1]).toEqual({ data: Buffer.from('x'), ...expected });
   });
 
   const container = (runAsUser?: number) => ({
