@@ -15,12 +15,12 @@ import {
   symlink,
   writeFile,
 } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { release, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import type { PodUID } from '../../../agent/ports/runtime.ts';
-import { createLinuxMounter } from '../../../agent/volumes/linux-mounter.ts';
+import { createLinuxMounter, knowsNoswap } from '../../../agent/volumes/linux-mounter.ts';
 import { mountAt, mountsUnder } from '../../../agent/volumes/mountinfo.ts';
 import type { VolumeManager } from '../../../agent/volumes/options.ts';
 import { createPodVolumes } from '../../../agent/volumes/pod-volumes.ts';
@@ -90,6 +90,30 @@ describe('memory volumes', () => {
     await expect(writeFile(join(dirOf('empty-dir', 'm'), 'big'), Buffer.alloc(2 ** 21))).rejects.toThrow('ENOSPC');
   });
 
+  test('of huge pages are a hugetlbfs with the page size that the pod requests', async () => {
+    const resources = { requests: { 'hugepages-2Mi': '4Mi' }, limits: { 'hugepages-2Mi': '4Mi' } };
+    const volumeMounts = [{ name: 'h', mountPath: '/h' }];
+    const containers = [{ name: 'c', image: 'i', resources, volumeMounts }];
+    await volumes.mountAll(
+      pod({
+        containers,
+        volumes: [{ name: 'h', emptyDir: { medium: 'HugePages-2Mi' } }],
+        securityContext: { fsGroup: 4321 },
+      }),
+    );
+    const mount = mountAt(await mounter.list(), dirOf('empty-dir', 'h'));
+    expect(mount).toMatchObject({ fsType: 'hugetlbfs', source: 'nodev' });
+    expect(mount?.superOptions).toContain('pagesize=2M');
+    expect((await ownership(dirOf('empty-dir', 'h'))).slice(1)).toEqual([0, 4321]);
+  });
+
+  test('are kept out of swap where this kernel can', async () => {
+    objects.secrets.set('s', secret('s', { key: 'K' }));
+    await volumes.mountAll(podWith([{ name: 's', secret: { secretName: 's' } }]));
+    const mount = mountAt(await mounter.list(), dirOf('secret', 's'));
+    expect(mount?.superOptions.includes('noswap')).toBe(knowsNoswap(release()));
+  });
+
   test('are mounted by one short program, and cost a pod with only its token a few milliseconds', async () => {
     objects.configMaps.set('kube-root-ca.crt', configMap('kube-root-ca.crt', { 'ca.crt': 'CA' }));
     const projected = {
@@ -155,6 +179,20 @@ describe('owners and modes', () => {
 });
 
 describe('updates', () => {
+  test('renew a token when 80 % of its life are over, in the file that containers see', async () => {
+    const sources = [{ serviceAccountToken: { path: 'token', expirationSeconds: 2 } }];
+    await volumes.mountAll(podWith([{ name: 't', projected: { sources } }]));
+    const file = join(dirOf('projected', 't'), 'token');
+    const seen = new Set<string>();
+    const began = performance.now();
+    while (seen.size < 3 && performance.now() - began < 20_000) {
+      seen.add(await readFile(file, 'utf8'));
+      await systemClock.sleep(20);
+    }
+    expect([...seen]).toEqual(['token-1', 'token-2', 'token-3']);
+    expect(performance.now() - began).toBeGreaterThan(2 * 2000 * 0.7);
+  });
+
   test('reach a reader through its own mount, swapped at once', async () => {
     objects.secrets.set('s', secret('s', { a: '1', gone: 'x' }));
     const subject = podWith([{ name: 's', secret: { secretName: 's' } }]);
