@@ -3,7 +3,8 @@
 // follows a cancellation, too.
 
 import { existsSync } from 'node:fs';
-import { rm } from 'node:fs/promises';
+import { copyFile, mkdir, rm } from 'node:fs/promises';
+import { dirname } from 'node:path';
 import { DROP_IN } from '../../../agent/shutdown/logind.ts';
 import type { Node, Pod } from '../../../client/types.ts';
 import { systemClock } from '../../../lib/clock.ts';
@@ -14,19 +15,23 @@ import { check } from './report.ts';
 
 export const SHUTDOWN_PERIODS = { shutdownGracePeriod: '60s', shutdownGracePeriodCriticalPods: '30s' };
 const LOGIND = ['org.freedesktop.login1', '/org/freedesktop/login1', 'org.freedesktop.login1.Manager'];
+const UNMASKED = '/run/systemd/system.control/systemd-logind.service';
 /** Takes its time to end. */
 const SLOW = 'trap "sleep 3; exit 0" TERM; while :; do sleep 1000 & wait $!; done';
 
 /** The machine boots without it: the emulator pays dearly for units that most checks do not need. */
 export async function startLogind(): Promise<void> {
-  await rm('/run/systemd/generator.early/systemd-logind.service', { force: true });
-  await rm('/run/systemd/system/systemd-logind.service', { force: true });
+  // The kernel's command line masks it anew at every reload; what lies here goes before that.
+  await mkdir(dirname(UNMASKED), { recursive: true });
+  await copyFile('/lib/systemd/system/systemd-logind.service', UNMASKED);
   await execOk('systemctl', ['daemon-reload']);
   await execOk('systemctl', ['start', 'systemd-logind.service']);
 }
 
 export async function stopLogind(): Promise<void> {
   await execOk('systemctl', ['stop', 'systemd-logind.service']);
+  await rm(UNMASKED, { force: true });
+  await execOk('systemctl', ['daemon-reload']);
 }
 
 const inhibitors = (): Promise<string> => execOk('systemd-inhibit', ['--list', '--no-legend', '--no-pager']);
