@@ -14,6 +14,7 @@ import { startContainerd } from '../e2e/support/containerd.ts';
 import { BUSYBOX, importLabImages } from '../e2e/support/images.ts';
 import { Floor, readTemplate } from './floor.ts';
 import { bareTemplate, type FloorTemplate } from './floor-requests.ts';
+import { LIVE_UPDATE, measureLiveUpdate } from './live-update.ts';
 import { BenchPods } from './pods.ts';
 import { cpuMs, peakResidentMiB, residentMiB } from './processes.ts';
 import { type Figures, renderReport } from './report.ts';
@@ -142,6 +143,8 @@ async function measure(lab: RunningLab, floor: Floor): Promise<Figures> {
     if (round === bursts - 1) idle = await measureIdle(agentPid);
     await Promise.all(all.map((index) => pods.delete(`burst-${round}-${index}`)));
   }
+  const liveUpdate = await measureLiveUpdate(lab, NAMESPACE, runs, (name, volumes) => pods.create(name, volumes));
+  await pods.delete('live-update');
   await pods.stop();
   if (idle === undefined) throw new Error('no burst was run');
   return {
@@ -153,6 +156,7 @@ async function measure(lab: RunningLab, floor: Floor): Promise<Figures> {
     floorRemove: summarize(floorRemove),
     delete: summarize(remove),
     exitToStatus: summarize(exit),
+    more: [{ name: LIVE_UPDATE, summary: summarize(liveUpdate) }],
     burst: { pods: burst, floorMs, nodeletMs },
     agent: { ...idle, peakRssMiB: peakResidentMiB(agentPid) },
   };

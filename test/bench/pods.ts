@@ -5,6 +5,7 @@ import type { ApiClient } from '../../client/api.ts';
 import { resourcePath } from '../../client/paths.ts';
 import type { Pod } from '../../client/types.ts';
 
+type Volumes = NonNullable<Pod['spec']['volumes']>;
 type Seen = (pod: Pod, deleted: boolean) => void;
 
 export interface PodTemplate {
@@ -77,7 +78,7 @@ export class BenchPods {
   }
 
   /** Creates the pod and returns ms from the request to Running seen by the watch. */
-  async create(name: string): Promise<number> {
+  async create(name: string, volumes: Volumes = []): Promise<number> {
     const running = this.#when(name, 'Running', (pod) => pod.status?.phase === 'Running');
     const started = performance.now();
     await this.#client.create<Pod>(this.#path(), {
@@ -85,7 +86,15 @@ export class BenchPods {
       kind: 'Pod',
       metadata: { name, namespace: this.#namespace },
       spec: {
-        containers: [{ name: 'main', image: this.#template.image, command: [...this.#template.command] }],
+        volumes,
+        containers: [
+          {
+            name: 'main',
+            image: this.#template.image,
+            command: [...this.#template.command],
+            volumeMounts: volumes.map((volume) => ({ name: volume.name, mountPath: `/${volume.name}` })),
+          },
+        ],
       },
     });
     return (await running) - started;

@@ -23,6 +23,8 @@ export interface Figures {
   readonly floorRemove: Summary;
   readonly delete: Summary;
   readonly exitToStatus: Summary;
+  /** Rows of their own, without a floor beside them. */
+  readonly more?: readonly { readonly name: string; readonly summary: Summary }[];
   readonly burst: { readonly pods: number; readonly floorMs: readonly number[]; readonly nodeletMs: readonly number[] };
   readonly agent: {
     readonly peakRssMiB: number;
@@ -88,6 +90,7 @@ export function renderReport(figures: Figures): string {
       burst.nodeletMs,
       `${(median(burst.nodeletMs) / median(burst.floorMs)).toFixed(2)} ×`,
     ),
+    ...(figures.more ?? []).map(({ name, summary }) => row(name, summary)),
     '',
     `Agent: peak RSS ${agent.peakRssMiB.toFixed(0)} MiB; with ${agent.idlePods} idle pods for ${agent.idleSeconds} s: RSS ${agent.idleRssMiB.toFixed(0)} MiB, CPU ${agent.idleCpuPercent.toFixed(2)} % of a core.`,
     '',
