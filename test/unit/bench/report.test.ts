@@ -25,6 +25,11 @@ test('a goal is reached at its limit and missed above it', () => {
   ]);
 });
 
+test('rows without a floor follow the others', () => {
+  const text = renderReport({ ...figures, more: [{ name: 'x → y', summary: summary(7) }] });
+  expect(text).toContain('| x → y | 7.0 | 14.0 | 21.0 |  |');
+});
+
 test('the report says which goals were missed, and gives ratios against the floor of the same run', () => {
   const text = renderReport(figures);
   expect(text).toContain('| nodelet: pod created → Running seen | 230.0 | 460.0 | 690.0 | 1.15 × |');
