@@ -1,9 +1,9 @@
 // A shutdown of the machine as systemd-logind announces it: the node ends its pods in order before it lets go. The target
-// that would power the machine off is masked, so that logind calls the shutdown off when it comes to it; that shows what
-// follows a cancellation, too.
+// that would power the machine off is one that fails, so that logind calls the shutdown off when it comes to it; that shows
+// what follows a cancellation, too.
 
 import { existsSync } from 'node:fs';
-import { copyFile, mkdir, rm } from 'node:fs/promises';
+import { copyFile, mkdir, rm, writeFile } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { DROP_IN } from '../../../agent/shutdown/logind.ts';
 import type { Node, Pod } from '../../../client/types.ts';
@@ -15,6 +15,10 @@ import { check } from './report.ts';
 
 export const SHUTDOWN_PERIODS = { shutdownGracePeriod: '60s', shutdownGracePeriodCriticalPods: '30s' };
 const LOGIND = ['org.freedesktop.login1', '/org/freedesktop/login1', 'org.freedesktop.login1.Manager'];
+/** In the place of the target that powers the machine off: it is there, and always fails to start. */
+const TARGET = '/run/systemd/system.control/poweroff.target';
+const NO_POWEROFF =
+  '[Unit]\nDescription=No power-off, for a check\nDefaultDependencies=no\nAssertPathExists=/nonexistent\n';
 const UNMASKED = '/run/systemd/system.control/systemd-logind.service';
 /** Takes its time to end. */
 const SLOW = 'trap "sleep 3; exit 0" TERM; while :; do sleep 1000 & wait $!; done';
@@ -56,7 +60,8 @@ export async function checkShutdown(cluster: Cluster): Promise<void> {
   });
   await cluster.running('going');
   await cluster.running('critical');
-  await execOk('systemctl', ['mask', '--runtime', 'poweroff.target']);
+  await writeFile(TARGET, NO_POWEROFF);
+  await execOk('systemctl', ['daemon-reload']);
   const unready: string[] = [];
   let refused: Pod | undefined;
   try {
@@ -118,7 +123,8 @@ export async function checkShutdown(cluster: Cluster): Promise<void> {
       },
     );
   } finally {
-    await execOk('systemctl', ['unmask', '--runtime', 'poweroff.target']);
+    await rm(TARGET, { force: true });
+    await execOk('systemctl', ['daemon-reload']);
   }
   for (const name of ['going', 'critical', 'late']) await cluster.delete(name);
   await check('shutdown: an agent that is killed leaves no lock and no monitor', async () => {
