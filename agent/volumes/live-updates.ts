@@ -21,6 +21,8 @@ export interface LiveUpdatesOptions {
   readonly nextRenewal: (uid: string) => number | undefined;
   /** Brings the pod's volumes up to date; `why` is for the trace. Rejects when that failed. */
   readonly refresh: (uid: string, why: string) => Promise<void>;
+  /** Something changed of a pod whose volumes are not all up yet. */
+  readonly onNews: (uid: string) => void;
 }
 
 interface Watched {
@@ -67,7 +69,10 @@ export class LiveUpdates {
   changed(uid: string): void {
     const watched = this.#pods.get(uid);
     if (watched?.changing === true) this.#refresh(uid, watched, 'object changed');
-    else if (watched !== undefined) watched.missed = true;
+    else if (watched !== undefined) {
+      watched.missed = true;
+      this.#options.onNews(uid);
+    }
   }
 
   /** The pod's volumes are taken down. */

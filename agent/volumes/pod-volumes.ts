@@ -28,6 +28,8 @@ interface PodState {
   /** Volumes that are being brought up, or wait for their next try. Resolve when the volume is up or the pod ends. */
   readonly underWay: Map<string, Promise<void>>;
   readonly ending: AbortController;
+  /** Resolves when an object that the volumes show becomes another one; then there is a new one of these. */
+  news: PromiseWithResolvers<void>;
 }
 
 export function createPodVolumes(options: PodVolumesOptions): VolumeManager {
@@ -61,6 +63,7 @@ class PodVolumeManager implements VolumeManager {
       random,
       nextRenewal: (uid) => tokens.nextRenewal(uid),
       refresh: (uid, why) => this.#refreshNow(uid, why),
+      onNews: (uid) => this.#pods.get(uid)?.news.resolve(),
     });
   }
 
@@ -181,6 +184,7 @@ class PodVolumeManager implements VolumeManager {
     const { signal } = state.ending;
     let pause: BackoffEntry | undefined;
     while (!signal.aborted) {
+      const news = state.news.promise;
       try {
         await this.#setUp(state, volume);
         return;
@@ -191,7 +195,11 @@ class PodVolumeManager implements VolumeManager {
         pause = nextBackoff(MOUNT_BACKOFF, pause, clock.monotonic());
         const rest = new AbortController();
         const over = clock.sleep(pause.delayMs, AbortSignal.any([signal, rest.signal])).catch(() => undefined);
-        await Promise.race([over, failure.until ?? over]);
+        // A missing object that comes is no reason to wait any longer.
+        const told = news.then(() => {
+          if (state.news.promise === news) state.news = Promise.withResolvers();
+        });
+        await Promise.race([over, failure.until ?? over, told]);
         rest.abort();
       }
     }
@@ -316,7 +324,7 @@ class PodVolumeManager implements VolumeManager {
 }
 
 function newState(pod: Pod): PodState {
-  return { pod, volumes: new Map(), underWay: new Map(), ending: new AbortController() };
+  return { pod, volumes: new Map(), underWay: new Map(), ending: new AbortController(), news: Promise.withResolvers() };
 }
 
 async function failingAs(volume: string, body: () => Promise<void> | void): Promise<void> {

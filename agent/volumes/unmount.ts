@@ -1,7 +1,7 @@
 // Takes a pod's directory down from disk and the mount table alone, so that it works after any crash. Nothing is ever
 // deleted while a mount is left below: what is behind a mount is not ours to delete.
 
-import { lstat, opendir, rmdir, unlink } from 'node:fs/promises';
+import { lstatSync, readdirSync, rmdirSync, unlinkSync } from 'node:fs';
 import { join } from 'node:path';
 import { errorMessage, isErrno } from '../../lib/errors.ts';
 import type { MountEntry, Mounter } from '../ports/mounter.ts';
@@ -27,15 +27,24 @@ export async function unmountBelow(directory: string, mounter: Mounter): Promise
   }
 }
 
+/** Files removed in one turn of the event loop: some milliseconds, where the thread pool takes as long for each. */
+const BATCH = 256;
+
 /** Removes a tree, links not followed, other file systems not entered. Succeeds when there is none. */
-export async function removeTree(path: string, device?: number): Promise<void> {
+export async function removeTree(path: string, device?: number, turn = { left: BATCH }): Promise<void> {
   try {
-    const stat = await lstat(path);
-    if (!stat.isDirectory()) return await unlink(path);
-    if (device !== undefined && stat.dev !== device) throw new Error(`${path} is on another file system, not removed`);
-    for await (const entry of await opendir(path)) await removeTree(join(path, entry.name), stat.dev);
-    await rmdir(path);
+    const stat = lstatSync(path);
+    if (!stat.isDirectory()) unlinkSync(path);
+    else {
+      if (device !== undefined && stat.dev !== device)
+        throw new Error(`${path} is on another file system, not removed`);
+      for (const name of readdirSync(path)) await removeTree(join(path, name), stat.dev, turn);
+      rmdirSync(path);
+    }
   } catch (error) {
     if (!isErrno(error, 'ENOENT')) throw error;
   }
+  if (--turn.left > 0) return;
+  turn.left = BATCH;
+  await new Promise((resolve) => setImmediate(resolve));
 }

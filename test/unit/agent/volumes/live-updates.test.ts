@@ -96,6 +96,21 @@ describe('a change that is told', () => {
     expect(recorder.events).toEqual([]);
   });
 
+  test('that brings what a pod waits for ends the pause before the next try', async () => {
+    const mounting = volumes.mountAll(ofConfigMap);
+    await vi.waitFor(() => expect(recorder.events).toHaveLength(1));
+    for (const events of [2, 3]) {
+      // Another change, and still not the object.
+      followed.change();
+      await vi.waitFor(() => expect(recorder.events).toHaveLength(events));
+    }
+    objects.configMaps.set('cm', configMap('cm', { a: '1' }));
+    followed.change();
+    await mounting;
+    expect(await text('configmap', 'c', 'a')).toBe('1');
+    expect(recorder.events).toHaveLength(3);
+  });
+
   test('for a pod that is gone does nothing, and the pod is no longer followed', async () => {
     objects.configMaps.set('cm', configMap('cm', { a: '1' }));
     await volumes.mountAll(ofConfigMap);

@@ -112,6 +112,29 @@ describe('an nfs volume', () => {
     expect(plan).toEqual({ path: place, source: from, readOnly, managed: false, options });
   });
 
+  test('that cannot be mounted fails in mount’s words, and leaves no directory that could be taken for it', async () => {
+    const root = mkdtempSync(join(tmpdir(), 'nodelet-volumes-plans-'));
+    try {
+      const plan = nfsVolume.plan({ ...input({ name: 'n', nfs }), podDir: root });
+      const mounter = new FakeMounter();
+      const objects = new FakeObjects(systemClock);
+      const host = { mounter, objects, clock: systemClock, tokens: new TokenCache(objects, systemClock) };
+      mounter.mount = async () => {
+        expect(lstatSync(plan.path).isDirectory()).toBe(true);
+        throw new Error('mount failed: exit status 32, output: Connection refused');
+      };
+      await expect(nfsVolume.mount(plan, pod({}), host)).rejects.toThrow('Connection refused');
+      expect(lstatSync(plan.path, { throwIfNoEntry: false })).toBeUndefined();
+      const works = new FakeMounter();
+      await nfsVolume.mount(plan, pod({}), { ...host, mounter: works });
+      works.entries = works.entries.map((entry) => ({ ...entry, fsType: 'nfs4' }));
+      await nfsVolume.mount(plan, pod({}), { ...host, mounter: works });
+      expect(works.calls).toEqual([`mount nfs  files.example:/exports/a ${plan.path}`]);
+    } finally {
+      rmSync(root, { recursive: true });
+    }
+  });
+
   test.each([
     ['', '/a', 'nfs server "" is not a host'],
     ['-o', '/a', 'nfs server "-o" is not a host'],
