@@ -9,6 +9,7 @@ import { join } from 'node:path';
 import { createServer as createTlsServer } from 'node:tls';
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
 import { generateKeyPair, issueCertificate } from '../../../apiserver/pki/keys.ts';
+import { unmountBelow } from '../../../cli/lab/mounts.ts';
 import { type ExecResult, exec } from '../../../lib/exec.ts';
 import { eventually } from './harness.ts';
 
@@ -33,7 +34,11 @@ afterEach(async () => {
   }
   for (const server of servers.splice(0)) await new Promise((resolve) => server.close(resolve));
 });
-afterAll(() => rm(root, { recursive: true, force: true }));
+afterAll(async () => {
+  // Where the machine's root is not shared the agent has bound its own onto itself.
+  await unmountBelow([root]);
+  await rm(root, { recursive: true, force: true });
+});
 
 async function certificate(commonName: string): Promise<string> {
   const life = { notBefore: Date.now() - 60_000, notAfter: Date.now() + 3_600_000 };

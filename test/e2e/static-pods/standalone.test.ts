@@ -9,6 +9,7 @@ import { createServer as createPlainServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { unmountBelow } from '../../../cli/lab/mounts.ts';
 import type { Pod } from '../../../client/types.ts';
 import { exec } from '../../../lib/exec.ts';
 import { container, eventually, FOREVER, isReady, shellPod } from '../agent/harness.ts';
@@ -66,6 +67,8 @@ afterAll(async () => {
     '{}',
     ';',
   ]);
+  // Where the machine's root is not shared the agent has bound its own onto itself.
+  await unmountBelow([root]);
   await rm(root, { recursive: true, force: true });
 }, 60_000);
 
