@@ -19,6 +19,7 @@ import { BenchPods } from './pods.ts';
 import { cpuMs, peakResidentMiB, residentMiB } from './processes.ts';
 import { type Figures, renderReport } from './report.ts';
 import { summarize } from './stats.ts';
+import { measureVolumes } from './volumes.ts';
 
 /** Ends at once when told to, so that deletion measures the node and not the container. */
 const COMMAND = ['/bin/sh', '-c', 'trap "exit 0" TERM; sleep 1000000 & wait'];
@@ -176,6 +177,20 @@ async function measureIdle(pid: number): Promise<Figures['agent']> {
   };
 }
 
+/** Rows about volumes, from a lab of their own: only it has a CSI driver. */
+async function volumeRows(root: string): Promise<NonNullable<Figures['more']>> {
+  const samples = await measureVolumes({ root, runs, template: { image: BUSYBOX, command: COMMAND }, say });
+  return [
+    { name: 'nodelet: 10 volumes of mixed kinds, start above a plain pod’s', summary: summarize(samples.tenAbove) },
+    { name: 'nodelet: 10 volumes of mixed kinds, first mount → last one up', summary: summarize(samples.tenMounts) },
+    {
+      name: 'nodelet: CSI stage + publish above the driver’s own time',
+      summary: summarize(samples.csiOverhead),
+      limitMs: 10,
+    },
+  ];
+}
+
 async function machine(): Promise<Figures['machine']> {
   const version = await execOk('containerd', ['--version']);
   return {
@@ -197,8 +212,9 @@ try {
   try {
     await importLabImages(containerd);
     const floor = new Floor({ socket: containerd.socket, root: floorRoot, cgroupParent: '/nodelet-floor' });
-    const figures = await measure(lab, floor);
+    const measured = await measure(lab, floor);
     floor.close();
+    const figures = { ...measured, more: [...(measured.more ?? []), ...(await volumeRows(join(root, 'csi')))] };
     process.stdout.write(`${renderReport(figures)}\n`);
     if (values.json !== undefined) await writeFile(values.json, `${JSON.stringify(figures, undefined, 2)}\n`);
   } finally {

@@ -24,7 +24,7 @@ export interface Figures {
   readonly delete: Summary;
   readonly exitToStatus: Summary;
   /** Rows of their own, without a floor beside them. */
-  readonly more?: readonly { readonly name: string; readonly summary: Summary }[];
+  readonly more?: readonly { readonly name: string; readonly summary: Summary; readonly limitMs?: number }[];
   readonly burst: { readonly pods: number; readonly floorMs: readonly number[]; readonly nodeletMs: readonly number[] };
   readonly agent: {
     readonly peakRssMiB: number;
@@ -62,6 +62,9 @@ export function goals(figures: Figures): readonly Goal[] {
     goal('burst / floor', median(figures.burst.nodeletMs) / median(figures.burst.floorMs), 1.15, '×'),
     goal('agent peak RSS', figures.agent.peakRssMiB, 120, 'MiB'),
     goal('agent idle CPU', figures.agent.idleCpuPercent, 1, '% of a core'),
+    ...(figures.more ?? []).flatMap(({ name, summary, limitMs }) =>
+      limitMs === undefined ? [] : [goal(`${name.replace(/^nodelet: /, '')} p50`, summary.p50, limitMs, 'ms')],
+    ),
   ];
 }
 

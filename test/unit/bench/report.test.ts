@@ -30,6 +30,19 @@ test('rows without a floor follow the others', () => {
   expect(text).toContain('| x → y | 7.0 | 14.0 | 21.0 |  |');
 });
 
+test('a row with a limit is a goal of its own', () => {
+  const more = [
+    { name: 'nodelet: a', summary: summary(10), limitMs: 10 },
+    { name: 'nodelet: b', summary: summary(11), limitMs: 10 },
+    { name: 'nodelet: c', summary: summary(99) },
+  ];
+  const own = goals({ ...figures, more }).slice(5);
+  expect(own.map(({ name, reached }) => [name, reached])).toEqual([
+    ['a p50', true],
+    ['b p50', false],
+  ]);
+});
+
 test('the report says which goals were missed, and gives ratios against the floor of the same run', () => {
   const text = renderReport(figures);
   expect(text).toContain('| nodelet: pod created → Running seen | 230.0 | 460.0 | 690.0 | 1.15 × |');
