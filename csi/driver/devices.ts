@@ -24,12 +24,21 @@ export async function loopsOf(work: Work, volumeId: string): Promise<readonly Lo
   return (await listLoopDevices()).filter((each) => each.image === image && !each.deleted);
 }
 
-/** The device of a volume, read-only or not; attached now unless it is. It has the size that the image has. */
-export async function attach(work: Work, volumeId: string, readonly: boolean): Promise<string> {
-  const existing = (await loopsOf(work, volumeId)).find((each) => each.readonly === readonly);
-  if (existing === undefined) return attachLoop(work.store.volumeImage(volumeId), readonly, work.run);
-  await refreshLoop(existing.device, work.run);
-  return existing.device;
+/**
+ * The device of a volume, read-only or not; attached now unless it is. It has the size that the image has. One that is
+ * going is taken only to be mounted again: two devices under one filesystem would destroy it, and the mount keeps it.
+ */
+export async function attach(
+  work: Work,
+  volumeId: string,
+  readonly: boolean,
+  use: 'mount' | 'block' = 'block',
+): Promise<string> {
+  const existing = (await loopsOf(work, volumeId)).filter((each) => each.readonly === readonly);
+  const kept = existing.find((each) => !each.going) ?? (use === 'mount' ? existing[0] : undefined);
+  if (kept === undefined) return attachLoop(work.store.volumeImage(volumeId), readonly, work.run);
+  await refreshLoop(kept.device, work.run);
+  return kept.device;
 }
 
 /** All of them, or only those that are read-only. */
@@ -90,7 +99,7 @@ export async function mountVolume(
   readonly: boolean,
 ): Promise<void> {
   const { fsType, flags, group } = capability;
-  const device = await attach(work, volume.id, false);
+  const device = await attach(work, volume.id, false, 'mount');
   const formatted = await format(work, volume, device, fsType);
   const options = [...filesystemOptions(fsType, group), ...flags, ...(readonly && !flags.includes('ro') ? ['ro'] : [])];
   await mountDevice(device, path, fsType, options, work.run);

@@ -3,6 +3,7 @@
 
 import { mkdir, readdir, readFile } from 'node:fs/promises';
 import { basename } from 'node:path';
+import { type Clock, systemClock } from '../../lib/clock.ts';
 import { isErrno } from '../../lib/errors.ts';
 import { type Exec, execOk } from '../../lib/exec.ts';
 import { DriverError } from './errors.ts';
@@ -14,6 +15,8 @@ export interface LoopDevice {
   readonly image: string;
   readonly deleted: boolean;
   readonly readonly: boolean;
+  /** It was detached while somebody had it open, and goes when they close it. */
+  readonly going: boolean;
 }
 
 const BLOCK = '/sys/block';
@@ -37,8 +40,11 @@ export async function listLoopDevices(): Promise<readonly LoopDevice[]> {
       const file = await attribute(`${BLOCK}/${name}/loop/backing_file`);
       if (file === undefined || file === '') return undefined;
       const deleted = file.endsWith(DELETED);
-      const readonly = (await attribute(`${BLOCK}/${name}/ro`)) === '1';
-      return { device: `/dev/${name}`, image: deleted ? file.slice(0, -DELETED.length) : file, deleted, readonly };
+      const [readonly, going] = await Promise.all(
+        ['ro', 'loop/autoclear'].map(async (each) => (await attribute(`${BLOCK}/${name}/${each}`)) === '1'),
+      );
+      const image = deleted ? file.slice(0, -DELETED.length) : file;
+      return { device: `/dev/${name}`, image, deleted, readonly: readonly === true, going: going === true };
     }),
   );
   return found.filter((each) => each !== undefined);
@@ -92,9 +98,25 @@ export async function refreshLoop(device: string, run: Exec): Promise<void> {
   await execOk('losetup', ['--set-capacity', device], {}, run);
 }
 
-/** No error when it is detached already. While a mount uses it, the kernel detaches it with the last user. */
-export async function detachLoop(device: string, run: Exec): Promise<void> {
+const GONE_MS = 2_000;
+
+/**
+ * No error when it is detached already. Whoever has it open (udev looks at every new device) keeps it for a moment, which
+ * is waited for; what is still mounted somewhere, in another mount namespace, keeps it until then.
+ */
+export async function detachLoop(
+  device: string,
+  run: Exec,
+  clock: Pick<Clock, 'monotonic' | 'sleep'> = systemClock,
+): Promise<void> {
   const result = await run('losetup', ['--detach', device]);
-  if (result.code === 0 || /no such device/i.test(result.stderr)) return;
-  throw new DriverError('INTERNAL', `losetup --detach ${device}: ${result.stderr.trim()}`);
+  if (result.code !== 0) {
+    if (/no such device/i.test(result.stderr)) return;
+    throw new DriverError('INTERNAL', `losetup --detach ${device}: ${result.stderr.trim()}`);
+  }
+  const deadline = clock.monotonic() + GONE_MS;
+  while ((await attribute(`${BLOCK}/${basename(device)}/loop/backing_file`)) !== undefined) {
+    if (clock.monotonic() > deadline) return;
+    await clock.sleep(10);
+  }
 }

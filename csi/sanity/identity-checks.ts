@@ -1,10 +1,103 @@
 // Checks of the Identity service, and of what all services have in common.
 
 import assert from 'node:assert/strict';
-import { refused } from './bench.ts';
+import { type Bench, refused } from './bench.ts';
 import { type Check, section } from './check.ts';
 
 const DOMAIN_NAME = /^[A-Za-z0-9]([A-Za-z0-9.-]{0,61}[A-Za-z0-9])?$/;
+
+interface Unannounced {
+  readonly rpc: string;
+  readonly capability: string;
+  /** A request that nothing is wrong with, but that nobody can serve. */
+  readonly call: (bench: Bench) => Promise<unknown>;
+}
+
+const size = { required_bytes: 1 };
+
+const UNANNOUNCED: readonly Unannounced[] = [
+  {
+    rpc: 'CreateVolume',
+    capability: 'CREATE_DELETE_VOLUME',
+    call: (b) => b.controller.CreateVolume(b.createRequest()),
+  },
+  {
+    rpc: 'DeleteVolume',
+    capability: 'CREATE_DELETE_VOLUME',
+    call: (b) => b.controller.DeleteVolume({ volume_id: b.unknownId() }),
+  },
+  {
+    rpc: 'ControllerPublishVolume',
+    capability: 'PUBLISH_UNPUBLISH_VOLUME',
+    call: (b) =>
+      b.controller.ControllerPublishVolume({
+        volume_id: b.unknownId(),
+        node_id: b.info.node_id,
+        volume_capability: b.capability(),
+      }),
+  },
+  {
+    rpc: 'ControllerUnpublishVolume',
+    capability: 'PUBLISH_UNPUBLISH_VOLUME',
+    call: (b) => b.controller.ControllerUnpublishVolume({ volume_id: b.unknownId(), node_id: b.info.node_id }),
+  },
+  { rpc: 'ListVolumes', capability: 'LIST_VOLUMES', call: (b) => b.controller.ListVolumes({}) },
+  { rpc: 'GetCapacity', capability: 'GET_CAPACITY', call: (b) => b.controller.GetCapacity({}) },
+  {
+    rpc: 'CreateSnapshot',
+    capability: 'CREATE_DELETE_SNAPSHOT',
+    call: (b) => b.controller.CreateSnapshot({ name: b.name(), source_volume_id: b.unknownId() }),
+  },
+  {
+    rpc: 'DeleteSnapshot',
+    capability: 'CREATE_DELETE_SNAPSHOT',
+    call: (b) => b.controller.DeleteSnapshot({ snapshot_id: b.unknownId() }),
+  },
+  { rpc: 'ListSnapshots', capability: 'LIST_SNAPSHOTS', call: (b) => b.controller.ListSnapshots({}) },
+  {
+    rpc: 'GetSnapshot',
+    capability: 'GET_SNAPSHOT',
+    call: (b) => b.controller.GetSnapshot({ snapshot_id: b.unknownId() }),
+  },
+  {
+    rpc: 'ControllerExpandVolume',
+    capability: 'EXPAND_VOLUME',
+    call: (b) => b.controller.ControllerExpandVolume({ volume_id: b.unknownId(), capacity_range: size }),
+  },
+  {
+    rpc: 'ControllerGetVolume',
+    capability: 'GET_VOLUME',
+    call: (b) => b.controller.ControllerGetVolume({ volume_id: b.unknownId() }),
+  },
+  {
+    rpc: 'ControllerModifyVolume',
+    capability: 'MODIFY_VOLUME',
+    call: (b) => b.controller.ControllerModifyVolume({ volume_id: b.unknownId(), mutable_parameters: { a: 'b' } }),
+  },
+];
+
+const UNANNOUNCED_ON_NODE: readonly Unannounced[] = [
+  {
+    rpc: 'NodeStageVolume',
+    capability: 'STAGE_UNSTAGE_VOLUME',
+    call: async (b) =>
+      b.node.NodeStageVolume({
+        volume_id: b.unknownId(),
+        staging_target_path: await b.directory(),
+        volume_capability: b.capability(),
+      }),
+  },
+  {
+    rpc: 'NodeUnstageVolume',
+    capability: 'STAGE_UNSTAGE_VOLUME',
+    call: async (b) => b.node.NodeUnstageVolume({ volume_id: b.unknownId(), staging_target_path: await b.directory() }),
+  },
+  {
+    rpc: 'NodeExpandVolume',
+    capability: 'EXPAND_VOLUME',
+    call: async (b) => b.node.NodeExpandVolume({ volume_id: b.unknownId(), volume_path: await b.directory() }),
+  },
+];
 
 export const identityChecks: readonly Check[] = [
   ...section('GetPluginInfo', [], {
@@ -81,21 +174,16 @@ export const identityChecks: readonly Check[] = [
       }
     },
   }),
-  ...section('ControllerPublishVolume', ['!controller:PUBLISH_UNPUBLISH_VOLUME'], {
-    'is UNIMPLEMENTED without its capability': async (bench) => {
-      const request = {
-        volume_id: bench.unknownId(),
-        node_id: bench.info.node_id,
-        volume_capability: bench.capability(),
-      };
-      await refused('UNIMPLEMENTED', bench.controller.ControllerPublishVolume(request));
-      await refused('UNIMPLEMENTED', bench.controller.ControllerUnpublishVolume({ volume_id: bench.unknownId() }));
-    },
-  }),
-  ...section('ControllerModifyVolume', ['!controller:MODIFY_VOLUME'], {
-    'is UNIMPLEMENTED without its capability': async (bench) => {
-      const request = { volume_id: bench.unknownId(), mutable_parameters: { a: 'b' } };
-      await refused('UNIMPLEMENTED', bench.controller.ControllerModifyVolume(request));
-    },
-  }),
+  ...UNANNOUNCED.flatMap(({ rpc, capability, call }) =>
+    section(rpc, ['plugin:CONTROLLER_SERVICE', `!controller:${capability}`], {
+      [`is UNIMPLEMENTED without ${capability}`]: (bench) =>
+        refused('UNIMPLEMENTED', call(bench)).then(() => undefined),
+    }),
+  ),
+  ...UNANNOUNCED_ON_NODE.flatMap(({ rpc, capability, call }) =>
+    section(rpc, [`!node:${capability}`], {
+      [`is UNIMPLEMENTED without ${capability}`]: (bench) =>
+        refused('UNIMPLEMENTED', call(bench)).then(() => undefined),
+    }),
+  ),
 ];

@@ -203,7 +203,7 @@ export function probeArguments(accel: Accel, kernel: string): readonly string[] 
 }
 
 export const DRIVERS = ['cgroupfs', 'systemd'] as const;
-export const GROUPS = ['hierarchy', 'pods', 'demo'] as const;
+export const GROUPS = ['hierarchy', 'pods', 'demo', 'volumes'] as const;
 
 export interface GroupName {
   readonly name: string;

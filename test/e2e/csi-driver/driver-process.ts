@@ -47,6 +47,14 @@ export class TestDriver {
     return driver;
   }
 
+  /** The same, after `prepare` has had its way with the empty root. */
+  static async startOn(prepare: (root: string) => Promise<void>): Promise<TestDriver> {
+    const driver = new TestDriver(await mkdtemp(join(tmpdir(), 'nodelet-csi-')), []);
+    await prepare(driver.root);
+    await driver.run();
+    return driver;
+  }
+
   get client(): CsiClient {
     if (this.#client === undefined) throw new Error('the driver does not run');
     return this.#client;

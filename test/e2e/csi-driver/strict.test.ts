@@ -1,8 +1,9 @@
 // What the specification leaves to a plugin, and this driver does not let pass: the wrong order, calls at the same time,
 // arguments that do not belong together. And what it does beyond the Controller's volumes: inline volumes, limits, conditions.
 
+import { randomBytes } from 'node:crypto';
 import { existsSync } from 'node:fs';
-import { mkdir, readFile, rename, stat, writeFile } from 'node:fs/promises';
+import { mkdir, readFile, rename, stat, statfs, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { connectCsi } from '../../../csi/client.ts';
@@ -287,6 +288,48 @@ describe('the loop-device driver', () => {
     expect(Number(usage[0]?.total)).toBeGreaterThan(200 * MiB);
     expect(await readFile(join(volume.target, 'a'), 'utf8')).toBe('b');
     await volume.down();
+  });
+});
+
+describe('on a disk that can share blocks between files', () => {
+  test('a snapshot and a volume made from it take none for what is in them', async () => {
+    const driver = await TestDriver.startOn(async (root) => {
+      await execOk('truncate', ['-s', '1G', join(root, 'disk')]);
+      await execOk('mkfs.xfs', ['-q', '-m', 'reflink=1', join(root, 'disk')]);
+      await mkdir(join(root, 'state'));
+      await execOk('mount', ['-o', 'loop', join(root, 'disk'), join(root, 'state')]);
+    });
+    try {
+      const volume = new TestVolume(driver, CAPABILITY, 256 * MiB);
+      await volume.create();
+      await volume.stage();
+      await volume.publish();
+      await writeFile(join(volume.target, 'noise'), randomBytes(64 * MiB), { flush: true });
+      const used = async (): Promise<number> => {
+        await execOk('sync', ['-f', driver.stateDir]);
+        const { blocks, bfree, bsize } = await statfs(driver.stateDir);
+        return (blocks - bfree) * bsize;
+      };
+      const before = await used();
+      expect(before).toBeGreaterThan(64 * MiB);
+      const { controller } = driver.client;
+      const { snapshot } = await controller.CreateSnapshot({ name: 'shared', source_volume_id: volume.id });
+      const snapshot_id = snapshot?.snapshot_id ?? '';
+      const request = {
+        name: 'from-shared',
+        volume_capabilities: [CAPABILITY],
+        volume_content_source: { snapshot: { snapshot_id } },
+      };
+      const { volume: copy } = await controller.CreateVolume(request);
+      expect((await used()) - before).toBeLessThan(16 * MiB);
+      await controller.DeleteVolume({ volume_id: copy?.volume_id ?? '' });
+      await controller.DeleteSnapshot({ snapshot_id });
+      await volume.down();
+    } finally {
+      await driver.end('SIGTERM');
+      await execOk('umount', [driver.stateDir]);
+      await driver.remove();
+    }
   });
 });
 

@@ -9,6 +9,7 @@ import { chosen, DRIVERS, type GroupName } from '../plan.ts';
 import { checkHierarchy } from './hierarchy.ts';
 import { checkDemo, checkPods } from './pods.ts';
 import { check, end, note } from './report.ts';
+import { checkVolumes } from './volumes.ts';
 
 interface Group extends GroupName {
   readonly driver: CgroupDriver;
@@ -19,6 +20,8 @@ const GROUPS: readonly Group[] = [
   ...DRIVERS.map((driver) => ({ name: 'hierarchy', driver, run: checkHierarchy })),
   ...DRIVERS.map((driver) => ({ name: 'pods', driver, run: checkPods })),
   ...DRIVERS.map((driver) => ({ name: 'demo', driver, run: checkDemo })),
+  // Volumes have nothing to do with cgroups: once is enough.
+  { name: 'volumes', driver: 'cgroupfs', run: checkVolumes },
 ];
 
 const only = /(?:^|\s)nodelet\.only=(\S+)/.exec(readFileSync('/proc/cmdline', 'utf8'))?.[1]?.split(',') ?? [];
