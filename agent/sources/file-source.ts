@@ -10,7 +10,8 @@ import { errorMessage, isErrno } from '../../lib/errors.ts';
 import type { Log } from '../../lib/log.ts';
 import type { PodSource } from '../ports/api.ts';
 import { CONFIG_SEEN } from '../ports/static-pods.ts';
-import { MAX_MANIFEST_BYTES, ManifestError, parsePod } from './manifest.ts';
+import { decodeAside } from './decode-aside.ts';
+import { MAX_MANIFEST_BYTES, ManifestError, podOf } from './manifest.ts';
 import { Complaints, type FoundPod, podSet, samePods } from './pod-set.ts';
 import { type PathWatcher, watchPath } from './watch-path.ts';
 
@@ -170,7 +171,7 @@ class FilePodSource implements PodSource {
       if (found.size > MAX_MANIFEST_BYTES) {
         return { stamp, outcome: { wrong: `is larger than ${MAX_MANIFEST_BYTES} bytes` }, lastGood };
       }
-      return { stamp, ...this.#parse(path, await readFile(path, 'utf8'), known, lastGood) };
+      return { stamp, ...(await this.#parse(path, await readFile(path, 'utf8'), known, lastGood)) };
     } catch (error) {
       if (isErrno(error, 'ENOENT')) {
         complaints.set(path, 'is a link to nothing, or is gone again');
@@ -180,16 +181,16 @@ class FilePodSource implements PodSource {
     }
   }
 
-  #parse(
+  async #parse(
     path: string,
     source: string,
     known: KnownFile | undefined,
     lastGood: Pod | undefined,
-  ): Pick<KnownFile, 'outcome' | 'lastGood'> {
+  ): Promise<Pick<KnownFile, 'outcome' | 'lastGood'>> {
     const { nodeName, clock } = this.#options;
     try {
       const seen = new Date(clock.now()).toISOString();
-      const pod = parsePod(source, { source: 'file', location: path, nodeName, seen });
+      const pod = podOf(await decodeAside(source), { source: 'file', location: path, nodeName, seen });
       const before = known === undefined ? undefined : goodPod(known);
       // Touched, not changed: the pod that runs stays the same object.
       const same = before !== undefined && sameButSeen(before, pod) ? before : pod;

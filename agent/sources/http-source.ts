@@ -10,8 +10,9 @@ import type { Log } from '../../lib/log.ts';
 import { request as httpRequest } from '../../lib/node-http.ts';
 import type { Tracer } from '../../lib/trace.ts';
 import type { PodSource } from '../ports/api.ts';
+import { decodeAside } from './decode-aside.ts';
 import { sameButSeen } from './file-source.ts';
-import { MAX_MANIFEST_BYTES, parsePods } from './manifest.ts';
+import { MAX_MANIFEST_BYTES, podsOf } from './manifest.ts';
 import { Complaints, podSet } from './pod-set.ts';
 
 export interface HttpPodSourceOptions {
@@ -87,7 +88,7 @@ class HttpPodSource implements PodSource {
       return;
     }
     const seen = new Date(clock.now()).toISOString();
-    const parsed = parsePods(body, { source: 'http', location: url, nodeName, seen });
+    const parsed = podsOf(await decodeAside(body), { source: 'http', location: url, nodeName, seen });
     const found = parsed.map((pod) => {
       const before = this.#pods.get(pod.metadata.uid);
       return { pod: before !== undefined && sameButSeen(before, pod) ? before : pod, from: url };

@@ -1,71 +1,16 @@
 // Reads a manifest: text in, static pods out, or a ManifestError that says what a person has to mend. Knows neither files
 // nor networks.
 
-import { type Document, parseAllDocuments, type ScalarTag } from 'yaml';
 import type { Pod } from '../../client/types.ts';
-import { errorMessage } from '../../lib/errors.ts';
+import { decodeManifest } from './decode.ts';
 import { type PodManifest, type StaticPodOrigin, staticPod } from './defaults.ts';
+import { ManifestError } from './manifest-error.ts';
 import { podShape } from './pod-shape.ts';
 import { isRecord } from './shape.ts';
 import { apiReference, podProblems } from './validate.ts';
 
-/** A manifest that cannot be run. The message names fields, not the file. */
-export class ManifestError extends Error {
-  override name = 'ManifestError';
-}
-
 /** The most that a manifest may have, in bytes; the kubelet's figure. */
 export const MAX_MANIFEST_BYTES = 10 * 1024 * 1024;
-
-/** How Go's YAML reads what YAML 1.2 reads otherwise: file modes are octal, and yes and no are no text. */
-const GO_TAGS: readonly ScalarTag[] = [
-  {
-    tag: 'tag:yaml.org,2002:int',
-    default: true,
-    format: 'OCT',
-    test: /^[-+]?0[0-7]+$/,
-    resolve: (written) => (written.startsWith('-') ? -1 : 1) * Number.parseInt(written.replace(/^[-+]/, ''), 8),
-  },
-  {
-    tag: 'tag:yaml.org,2002:bool',
-    default: true,
-    test: /^(?:[Yy]es|YES|[Nn]o|NO|[Oo]n|ON|[Oo]ff|OFF)$/,
-    resolve: (written) => /^(yes|on)$/i.test(written),
-  },
-];
-
-/** The value of the first document, as the kubelet takes it. Throws ManifestError. */
-function decode(source: string): unknown {
-  // JSON is read as what it is: faster, and a tab is no mistake in it.
-  if (source.trimStart().startsWith('{')) {
-    try {
-      return JSON.parse(source);
-    } catch {
-      // A flow mapping of YAML begins like that too.
-    }
-  }
-  let documents: readonly Document[];
-  try {
-    const parsed = parseAllDocuments(source, {
-      customTags: (tags) => [...GO_TAGS, ...tags],
-      merge: true,
-      uniqueKeys: false,
-      logLevel: 'silent',
-    });
-    documents = 'empty' in parsed ? [] : parsed;
-  } catch (error) {
-    throw new ManifestError(`is neither YAML nor JSON: ${errorMessage(error)}`, { cause: error });
-  }
-  const document = documents.find(({ contents, errors }) => contents !== null || errors.length > 0);
-  const [problem] = document?.errors ?? [];
-  if (problem !== undefined) throw new ManifestError(`is neither YAML nor JSON: ${problem.message.split('\n')[0]}`);
-  try {
-    return document?.toJS();
-  } catch (error) {
-    // Aliases that would unfold without end.
-    throw new ManifestError(`cannot be unfolded: ${errorMessage(error)}`, { cause: error });
-  }
-}
 
 /** One pod of a manifest with its defaults, checked. Throws ManifestError. */
 function podFrom(value: unknown, origin: StaticPodOrigin): Pod {
@@ -98,14 +43,22 @@ function kindOf(value: unknown): string {
 
 /** The one pod of a file. Throws ManifestError. */
 export function parsePod(source: string, origin: StaticPodOrigin): Pod {
-  const value = decode(source);
+  return podOf(decodeManifest(source), origin);
+}
+
+/** The same of a file that has been decoded. */
+export function podOf(value: unknown, origin: StaticPodOrigin): Pod {
   if (kindOf(value) !== 'Pod') throw new ManifestError("couldn't parse as pod: a file holds one Pod, not a list");
   return podFrom(value, origin);
 }
 
 /** A pod, or all of a list of them. One that is wrong makes all of them wrong. Throws ManifestError. */
 export function parsePods(source: string, origin: StaticPodOrigin): readonly Pod[] {
-  const value = decode(source);
+  return podsOf(decodeManifest(source), origin);
+}
+
+/** The same of an answer that has been decoded. */
+export function podsOf(value: unknown, origin: StaticPodOrigin): readonly Pod[] {
   if (kindOf(value) === 'Pod') return [podFrom(value, origin)];
   const items = isRecord(value) ? (value['items'] ?? []) : [];
   if (!Array.isArray(items)) throw new ManifestError('items: must be a list');
@@ -118,3 +71,5 @@ export function parsePods(source: string, origin: StaticPodOrigin): readonly Pod
     }
   });
 }
+
+export { ManifestError };

@@ -1,0 +1,41 @@
+// Decodes a manifest of any size without letting the agent pay for it: what is long and not JSON is read by a process of
+// its own, with memory and time of its own. Reading YAML takes far more of both than its length would suggest, and a
+// manifest directory takes files from anybody.
+
+import { errorMessage } from '../../lib/errors.ts';
+import { exec } from '../../lib/exec.ts';
+import { decodeManifest } from './decode.ts';
+import { ManifestError } from './manifest-error.ts';
+
+/** Up to this length (characters) the worst YAML costs the agent some hundred milliseconds. */
+const LONG = 16 * 1024;
+const LIMIT_MS = 10_000;
+const LIMIT_MIB = 512;
+const PROGRAM = new URL('decode-program.ts', import.meta.url).pathname;
+
+/** Rejects with ManifestError, too when reading takes too long or too much. */
+export async function decodeAside(source: string): Promise<unknown> {
+  if (source.length <= LONG) return decodeManifest(source);
+  if (source.trimStart().startsWith('{')) {
+    try {
+      return JSON.parse(source);
+    } catch {
+      // YAML, or broken: whoever reads it next says which.
+    }
+  }
+  const flags = [`--max-old-space-size=${LIMIT_MIB}`, '--disable-warning=ExperimentalWarning'];
+  const { code, stdout, stderr, timedOut } = await exec(process.execPath, [...flags, PROGRAM], {
+    stdin: source,
+    timeoutMs: LIMIT_MS,
+    maxOutputBytes: 64 * 1024 * 1024,
+  });
+  if (timedOut) throw new ManifestError(`cannot be read within ${LIMIT_MS / 1000} s`);
+  // The program tells what it found wrong; anything else is its own end, for want of memory.
+  if (code === 1) throw new ManifestError(stderr.trim().slice(0, 1000));
+  if (code !== 0) throw new ManifestError(`cannot be read with ${LIMIT_MIB} MiB of memory`);
+  try {
+    return JSON.parse(stdout);
+  } catch (error) {
+    throw new ManifestError(`is neither YAML nor JSON: ${errorMessage(error)}`, { cause: error });
+  }
+}
