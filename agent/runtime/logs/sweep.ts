@@ -1,0 +1,48 @@
+// Takes away the logs of pods that are no more: directories that were left when a sandbox vanished from the runtime, or
+// an agent was killed at the wrong moment, and links to logs that are not there. Everything of a pod that is known stays.
+
+import { existsSync, readdirSync, readlinkSync, rmSync, unlinkSync } from 'node:fs';
+import { join } from 'node:path';
+import { isErrno } from '../../../lib/errors.ts';
+
+export interface LogDirectories {
+  /** KubeletConfiguration.podLogsDir. */
+  readonly podLogsDir: string;
+  /** Where the links are: /var/log/containers. */
+  readonly containerLogsDir: string;
+}
+
+/** The uid in the name of a pod's log directory, `<namespace>_<name>_<uid>`; undefined for what is something else. */
+export function uidOfLogDirectory(name: string): string | undefined {
+  return /^[a-z0-9][a-z0-9-]*_[a-z0-9][a-z0-9.-]*_([0-9A-Za-z-]+)$/.exec(name)?.[1];
+}
+
+function entriesOf(directory: string) {
+  try {
+    return readdirSync(directory, { withFileTypes: true });
+  } catch (error) {
+    if (isErrno(error, 'ENOENT')) return [];
+    throw error;
+  }
+}
+
+/** What was removed, by name. `isKept`: the pod is known, or may still be. */
+export function sweepLogs(directories: LogDirectories, isKept: (uid: string) => boolean): readonly string[] {
+  const { podLogsDir, containerLogsDir } = directories;
+  const removed: string[] = [];
+  for (const entry of entriesOf(podLogsDir)) {
+    const uid = entry.isDirectory() ? uidOfLogDirectory(entry.name) : undefined;
+    if (uid === undefined || isKept(uid)) continue;
+    rmSync(join(podLogsDir, entry.name), { recursive: true, force: true });
+    removed.push(entry.name);
+  }
+  const ours = podLogsDir.endsWith('/') ? podLogsDir : `${podLogsDir}/`;
+  for (const entry of entriesOf(containerLogsDir)) {
+    const link = join(containerLogsDir, entry.name);
+    // Links of others' making lead elsewhere.
+    if (!entry.isSymbolicLink() || !readlinkSync(link).startsWith(ours) || existsSync(link)) continue;
+    unlinkSync(link);
+    removed.push(entry.name);
+  }
+  return removed;
+}
