@@ -2,6 +2,7 @@
 // own cgroups are the runtime's. What the figures are is decided by pure functions (cgroup-limits.ts); how they are
 // written is the hierarchy's business (cgroups-v1.ts, cgroups-v2.ts).
 
+import { setImmediate } from 'node:timers/promises';
 import type { Pod } from '../../client/types.ts';
 import type { Clock } from '../../lib/clock.ts';
 import type { Tracer } from '../../lib/trace.ts';
@@ -146,6 +147,8 @@ export function createNodeCgroups(options: NodeCgroupsOptions): NodeCgroups {
       const qos = podQOSClass(pod);
       const path = podPath(uid, qos);
       return tracer.span('cgroup', 'ensurePod', { path }, async () => {
+        // A dozen directories made in one go: what else begins now (a token, asked for over the network) goes out first.
+        await setImmediate();
         if (qos === 'Burstable') {
           burstable.set(uid, podRequests(pod, { withOverhead: true }).cpuMilli);
           await updateBurstable();

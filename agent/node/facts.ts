@@ -1,11 +1,14 @@
 // Facts of this machine that a Node tells and that change slowly, if at all: gathered once at start, from
-// systeminformation where it knows them and from /proc and /sys where that is one line. Judges nothing.
+// systeminformation (slow-facts.ts) where it knows them and from /proc and /sys where that is one line. Judges nothing.
 
 import { lookup } from 'node:dns/promises';
 import { readdir, readFile, statfs } from 'node:fs/promises';
 import { arch, cpus, hostname, networkInterfaces, release } from 'node:os';
+import { fileURLToPath } from 'node:url';
 import { readFileIfExists } from '../../lib/atomic.ts';
 import { isErrno } from '../../lib/errors.ts';
+import { execOk } from '../../lib/exec.ts';
+import type { SlowFacts } from './slow-facts.ts';
 
 export interface MachineFacts {
   readonly hostname: string;
@@ -38,17 +41,14 @@ export interface AddressFacts {
   readonly resolved: readonly string[];
 }
 
+/** The library asks dmidecode, df and the like; one of them may hang on a file system whose server is gone. */
+const SLOW_FACTS_MS = 60_000;
 const GOARCH: Readonly<Record<string, string>> = { x64: 'amd64', ia32: '386', mipsel: 'mipsle', ppc64: 'ppc64le' };
 
 /** `rootDir` must exist; its file system is what pods write to. */
 export async function gatherFacts(rootDir: string, nodeName: string): Promise<MachineFacts> {
-  // Loaded here and not at the top: some 10 MB and 40 ms that only this function needs.
-  const { default: si } = await import('systeminformation');
-  const [os, uuid, cpu, disks, meminfo, bootID, machineID] = await Promise.all([
-    si.osInfo(),
-    si.uuid(),
-    si.cpu(),
-    si.fsSize(),
+  const [{ os, uuid, cores, disks }, meminfo, bootID, machineID] = await Promise.all([
+    readSlowFacts(),
     readFile('/proc/meminfo', 'utf8'),
     readFile('/proc/sys/kernel/random/boot_id', 'utf8'),
     readFileIfExists('/etc/machine-id'),
@@ -63,13 +63,19 @@ export async function gatherFacts(rootDir: string, nodeName: string): Promise<Ma
     // Machines without DMI have no UUID of their own; the kubelet then falls back on the machine id as well.
     systemUUID: uuid.hardware === '' ? machine : uuid.hardware.toLowerCase(),
     bootID: bootID.trim(),
-    cpus: cpu.cores > 0 ? cpu.cores : cpus().length,
+    cpus: cores > 0 ? cores : cpus().length,
     memoryBytes: meminfoBytes(meminfo, 'MemTotal'),
     swapBytes: meminfoBytes(meminfo, 'SwapTotal'),
     diskBytes: diskSizeOf(rootDir, disks) ?? (await statfsBytes(rootDir)),
     hugepages: await hugepages(),
     addresses: await addressFacts(nodeName),
   };
+}
+
+async function readSlowFacts(): Promise<SlowFacts> {
+  const program = fileURLToPath(new URL('slow-facts.ts', import.meta.url));
+  const args = ['--disable-warning=ExperimentalWarning', program];
+  return JSON.parse(await execOk(process.execPath, args, { timeoutMs: SLOW_FACTS_MS })) as SlowFacts;
 }
 
 /** The name that /etc/os-release calls PRETTY_NAME, put together again from its parts. */

@@ -10,7 +10,7 @@ import { UserError } from '../../lib/errors.ts';
 import { stopSignal } from './signals.ts';
 
 /** Programs of their own. */
-const APART = ['agent/server/self-signed.ts', 'proto/gen/**'];
+const APART = ['agent/server/self-signed.ts', 'agent/node/slow-facts.ts', 'proto/gen/**'];
 /** Set for the second start, which is the last whatever became of the cache. */
 const COMPILED = 'NODELET_COMPILED';
 
