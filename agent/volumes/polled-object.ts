@@ -41,7 +41,11 @@ export class PolledObject<T extends Watchable> implements ObjectSource<T> {
 
   /** A pod that has just come may have been made together with a change: it gets no old copy. */
   newReader(): void {
-    if (this.#held?.object?.immutable !== true) this.#held = undefined;
+    if (!this.frozen) this.#held = undefined;
+  }
+
+  get frozen(): boolean {
+    return this.#held?.object?.immutable === true;
   }
 
   close(): void {}

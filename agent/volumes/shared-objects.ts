@@ -115,10 +115,13 @@ export class SharedObjects implements FollowedObjects {
   #leave(key: string, uid: string): void {
     const shared = this.#shared.get(key);
     if (shared === undefined || !shared.users.delete(uid) || shared.users.size > 0) return;
-    shared.idle = this.#options.clock.after(LINGER_MS, () => {
+    const end = (): void => {
       shared.source.close();
       this.#shared.delete(key);
-    });
+    };
+    // Pods to come shall see what has the name then.
+    if (shared.source.frozen) end();
+    else shared.idle = this.#options.clock.after(LINGER_MS, end);
   }
 
   #source(key: string, kind: ObjectKind, namespace: string, name: string): ObjectSource<ConfigMap | Secret> {

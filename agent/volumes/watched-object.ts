@@ -13,6 +13,8 @@ export interface ObjectSource<T> {
   read(): Promise<T | undefined>;
   /** Somebody new wants it, who may know that it has changed. */
   newReader(): void;
+  /** It is immutable and will never be looked at again; there may be another of its name by now. */
+  readonly frozen: boolean;
   close(): void;
 }
 
@@ -66,6 +68,10 @@ export class WatchedObject<T extends Watchable> implements ObjectSource<T> {
   /** A watch needs no telling. Until there is one, what others were told may be older than what brought the reader. */
   newReader(): void {
     this.#reading = undefined;
+  }
+
+  get frozen(): boolean {
+    return this.#object?.immutable === true;
   }
 
   close(): void {

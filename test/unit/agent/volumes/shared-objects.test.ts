@@ -268,6 +268,19 @@ describe('a watch', () => {
     expect(shared.size).toBe(0);
   });
 
+  test('and memory of an immutable object end with its last pod: the next one sees what has the name then', async () => {
+    const { server, clock, shared, read } = fixture();
+    server.set('cm', '1', { immutable: true });
+    shared.follow(user('a'), () => undefined);
+    expect(await read()).toBe('1');
+    shared.release('a');
+    expect([shared.size, clock.pending]).toEqual([0, 0]);
+    server.remove('cm');
+    server.set('cm', '2', { immutable: true });
+    shared.follow(user('b'), () => undefined);
+    expect(await read()).toBe('2');
+  });
+
   test('of what a newer version of a pod no longer uses ends', async () => {
     const { clock, shared } = fixture();
     shared.follow(user('a', 'old'), () => undefined);
