@@ -12,6 +12,7 @@ import { exec, execOk } from '../../../lib/exec.ts';
 import {
   apply,
   container,
+  eventually,
   eventWhen,
   FOREVER,
   gone,
@@ -203,6 +204,41 @@ describe('content volumes', () => {
     const link = await lstat(join(root, 'cm/app.conf'));
     expect(link.isSymbolicLink()).toBe(true);
     expect((await lstat(join(root, 'cm/..data'))).isSymbolicLink()).toBe(true);
+  });
+});
+
+describe('trust bundles', () => {
+  test('of the cluster are projected by name and by signer, and follow their objects', async () => {
+    const ca = await readFile(join(lab.paths.pkiDir, 'ca.crt'), 'utf8');
+    const trust = (name: string, signerName: string, labels: object = {}) => ({
+      apiVersion: 'certificates.k8s.io/v1beta1',
+      kind: 'ClusterTrustBundle',
+      metadata: { name, labels },
+      spec: { trustBundle: ca, ...(signerName === '' ? {} : { signerName }) },
+    });
+    await apply(lab, trust('ours', ''));
+    const sources = [
+      { clusterTrustBundle: { name: 'ours', path: 'named.pem' } },
+      {
+        clusterTrustBundle: {
+          signerName: 'example.org/one',
+          labelSelector: { matchLabels: { live: 'yes' } },
+          optional: true,
+          path: 'signed.pem',
+        },
+      },
+    ];
+    const { root } = await run(podOf('trust', [{ name: 'trust', projected: { sources } }]), 'trust');
+    const anchors = async (file: string) =>
+      (await readFile(join(root, 'trust', file), 'utf8')).replace(/-----[A-Z ]+-----|\s/g, '');
+    const der = ca.replace(/-----[A-Z ]+-----|\s/g, '');
+    expect(await anchors('named.pem')).toBe(der);
+    expect(await anchors('signed.pem')).toBe('');
+    await apply(lab, trust('example.org:one:a', 'example.org/one', { live: 'yes' }));
+    const start = performance.now();
+    await eventually('the signer’s anchors', async () => ((await anchors('signed.pem')) === der ? true : undefined));
+    expect(performance.now() - start).toBeLessThan(2000);
+    expect(await lab.kubectl('get', 'clustertrustbundles')).toMatch(/example\.org:one:a +example\.org\/one/);
   });
 });
 
