@@ -73,6 +73,8 @@ export class CsiVolumes {
   readonly #kept = new Map<string, Map<string, Kept>>();
   /** Waiting for an attachment ends when the next try of the same volume begins. */
   readonly #tries = new Map<string, AbortController>();
+  /** Pods that want an attached volume, mounted or not yet, by the volume's name in node.status. */
+  readonly #wanted = new Map<string, Set<string>>();
 
   constructor(options: CsiVolumesOptions) {
     this.#options = options;
@@ -84,7 +86,7 @@ export class CsiVolumes {
       mounter,
       clock,
       onTrouble,
-      onReleased: (driver, handle) => inUse.delete(uniqueVolumeName(driver, handle)),
+      onReleased: (driver, handle) => this.#releaseName(driver, handle),
     });
     for (const { driver, handle } of this.#volumes.attachable()) void inUse.add(uniqueVolumeName(driver, handle));
     this.#expander = new Expander({
@@ -122,6 +124,7 @@ export class CsiVolumes {
       mount: async (current) => {
         const attachment = this.#attachment(volume, driver);
         const context = attachment === '' ? {} : await this.#attached(current, volume, attachment, signal);
+        signal.throwIfAborted();
         const mounted = await this.#mount(current, volume, driver, context);
         this.#keep(volumeName, mounted, driver, context);
         if (claim === undefined) return;
@@ -220,23 +223,45 @@ export class CsiVolumes {
     attachment: string,
     signal: AbortSignal,
   ): Promise<Readonly<Record<string, string>>> {
-    const { storage, clock, inUse } = this.#options;
+    const { storage, clock } = this.#options;
+    signal.throwIfAborted();
     const key = `${pod.metadata.uid}/${volume.specName}`;
     this.#tries.get(key)?.abort();
     const trying = new AbortController();
     this.#tries.set(key, trying);
     // Told first, so that nobody detaches what is about to be mounted.
-    const told = inUse.add(uniqueVolumeName(volume.driver, volume.handle));
-    const context = await waitForAttachment(
-      attachment,
-      volume,
-      storage,
-      clock,
-      AbortSignal.any([signal, trying.signal]),
-    );
-    this.#tries.delete(key);
-    await until(told, signal);
-    return context;
+    const told = this.#wantName(pod, volume, signal);
+    try {
+      const both = AbortSignal.any([signal, trying.signal]);
+      const context = await waitForAttachment(attachment, volume, storage, clock, both);
+      await until(told, signal);
+      return context;
+    } finally {
+      if (signal.aborted) this.#tries.delete(key);
+    }
+  }
+
+  /** Resolves when node.status names the volume; it does as long as a pod wants it or anything of it is here. */
+  #wantName({ metadata: { uid } }: Pod, { driver, handle }: CsiVolume, signal: AbortSignal): Promise<void> {
+    const name = uniqueVolumeName(driver, handle);
+    const pods = this.#wanted.get(name) ?? new Set<string>();
+    this.#wanted.set(name, pods);
+    if (!pods.has(uid)) {
+      pods.add(uid);
+      const gone = (): void => {
+        pods.delete(uid);
+        if (!this.#volumes.has(driver, handle)) this.#releaseName(driver, handle);
+      };
+      signal.addEventListener('abort', gone, { once: true });
+    }
+    return this.#options.inUse.add(name);
+  }
+
+  #releaseName(driver: string, handle: string): void {
+    const name = uniqueVolumeName(driver, handle);
+    if ((this.#wanted.get(name)?.size ?? 0) > 0) return;
+    this.#wanted.delete(name);
+    this.#options.inUse.delete(name);
   }
 
   async #secrets(volume: CsiVolume, use: 'stage' | 'publish' | 'expand'): Promise<Record<string, string>> {

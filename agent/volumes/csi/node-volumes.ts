@@ -13,7 +13,15 @@ import type { Mounter } from '../../ports/mounter.ts';
 import { MOUNT_BACKOFF, stepFailed, VolumeStepError } from '../mount-failures.ts';
 import { mountAt } from '../mountinfo.ts';
 import { mapDevice, unmapDevice } from './block.ts';
-import { blockStagingPlace, podBlockPlace, podPlace, type StagingPlace, stagingPlace, volumeKey } from './layout.ts';
+import {
+  blockStagingPlace,
+  podBlockPlace,
+  podPlace,
+  type StagingPlace,
+  stagingPlace,
+  stagingRoot,
+  volumeKey,
+} from './layout.ts';
 import {
   findPodNotes,
   findStagedNotes,
@@ -94,6 +102,12 @@ export class NodeVolumes {
     const driver = this.#options.csi.driver(name);
     if (driver !== undefined) return driver;
     throw new VolumeStepError(failed(notRegistered(name)), { until: this.#options.csi.registered(name) });
+  }
+
+  /** Whether anything of the volume is on the node, or may be. */
+  has(driver: string, handle: string): boolean {
+    const key = volumeKey(driver, handle);
+    return this.#users.has(key) || this.#staged.has(key);
   }
 
   /** Attached volumes that pods of this node had when the process began. */
@@ -214,6 +228,8 @@ export class NodeVolumes {
       volumeMode: volume.block ? 'Block' : 'Filesystem',
       phase: 'referenced',
     };
+    // Seen at the next start: there is something to be looked after.
+    mkdirSync(stagingRoot(this.#options.rootDir), { recursive: true, mode: 0o750 });
     writeNote(this.#podPlace(podUid, note).note, note);
     return this.#remember({ podUid, note });
   }

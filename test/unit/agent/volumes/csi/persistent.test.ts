@@ -248,7 +248,27 @@ describe('attaching', () => {
     await expect(mounting).rejects.toThrow();
     await gone;
     expect(storage.followers).toBe(0);
+    expect(inUse.list()).toEqual([]);
     expect(driver.order).toEqual([]);
+  });
+
+  test('stays in use for a pod that waits, when another one has given the volume back', async () => {
+    const other = podWith([data]);
+    const next = { ...other, metadata: { ...other.metadata, name: 'next', uid: 'uid-2' } };
+    storage.setAttachment(name, { attached: true });
+    const first = volumes.mountAll(podWith([data]));
+    await vi.waitFor(() => expect(inUse.list()).toHaveLength(1));
+    inUse.written(inUse.list());
+    await first;
+    storage.setAttachment(name, { attached: false });
+    const second = volumes.mountAll(next);
+    await vi.waitFor(() => expect(storage.followers).toBe(1));
+    await volumes.unmountAll(ref);
+    expect(inUse.list()).toEqual(['kubernetes.io/csi/fake.csi^vol-1']);
+    storage.setAttachment(name, { attached: true });
+    await second;
+    await volumes.unmountAll({ ...ref, uid: 'uid-2' as PodUID });
+    expect(inUse.list()).toEqual([]);
   });
 
   test('is required where nobody has said otherwise', async () => {
