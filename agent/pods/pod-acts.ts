@@ -56,6 +56,9 @@ export class PodActs {
   /** Why a container's start failed, by name. */
   readonly troubles = new Map<string, WaitingReason>();
 
+  /** Instances whose postStart hook failed, until they are seen dead. */
+  readonly #condemned = new Set<ContainerId>();
+
   /** Not before (epoch ms), and the pauses so far, per thing that failed. */
   readonly #notBefore = new Map<string, number>();
   readonly #pauses = new Map<string, BackoffEntry>();
@@ -81,8 +84,19 @@ export class PodActs {
 
   /** What runs has no trouble starting any more, whoever started it. */
   noteRunning(snapshot: PodSnapshot): void {
-    for (const { name, state } of snapshot.containers) {
-      if (state === 'running' && !this.starting.has(name)) this.troubles.delete(name);
+    for (const instance of snapshot.containers) {
+      const { id, name, state } = instance;
+      if (this.#condemned.has(id)) this.#killCondemned(instance);
+      else if (state === 'running' && !this.starting.has(name)) this.troubles.delete(name);
+    }
+  }
+
+  /** Its postStart hook failed: where it could not be stopped at once, it is stopped now. */
+  #killCondemned(instance: ContainerSnapshot): void {
+    const { id, name } = instance;
+    if (!isAlive(instance)) this.#condemned.delete(id);
+    else if (!this.starting.has(name) && !this.killer.underWay.has(id) && this.#isDue(id)) {
+      void this.#task('kill', id, () => this.stopContainer(instance, 'postStartHook', 'FailedPostStartHook'));
     }
   }
 
@@ -333,7 +347,10 @@ export class PodActs {
       if (signal.aborted || !(error instanceof StartError)) throw error;
       this.troubles.set(name, error.waiting);
       this.postpone(name, error, error.retryAt);
-      if (error.started !== undefined) await this.#killStarted(error.started);
+      if (error.started !== undefined) {
+        this.#condemned.add(error.started);
+        await this.#killStarted(error.started);
+      }
     } finally {
       this.starting.delete(name);
     }

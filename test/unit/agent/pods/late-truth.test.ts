@@ -138,3 +138,17 @@ describe('a pod that is refused by an agent started after its volumes were mount
     expect([...node.volumes.mounted, ...node.cgroups.pods]).toEqual([]);
   });
 });
+
+describe('a container whose postStart hook failed', () => {
+  it('is stopped in the end, also where the runtime could not be asked at first', async () => {
+    node.runtime.execs.set('hook', { exitCode: 1, takesMs: 1_000 });
+    const lifecycle = { postStart: { exec: { command: ['hook'] } } };
+    node.api.put(makePod('web-pod', { containers: [{ name: 'web', image: 'nginx:stable', lifecycle }] }));
+    await node.clock.until(() => node.runtime.count('execSync') === 1);
+    for (let count = 0; count < 3; count++) node.runtime.failNext('observePod', 'injected');
+    const first = node.runtime.running('web');
+    expect(first).toBeDefined();
+    await node.clock.until(() => first?.state === 'exited', 60_000);
+    expect(node.recorder.of('FailedPostStartHook')).not.toEqual([]);
+  });
+});
