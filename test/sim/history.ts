@@ -46,8 +46,8 @@ export class BrokenRule extends Error {
 const REST_MS = 700_000;
 /** How long nothing of any pod may take to go. */
 const REMOVAL_MS = 200_000;
-/** How long the news of something may take to be everywhere. */
-const TOLD_MS = 10_000;
+/** How long it may take until the last thing that happened is seen everywhere: a hook, a grace period, the news of it. */
+const TOLD_MS = 60_000;
 const SHOWN = 60;
 
 class History {

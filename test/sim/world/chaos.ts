@@ -11,9 +11,9 @@ import type { Instance, Sandbox } from './runtime.ts';
 import { CLAIMS, type ClaimName } from './storage-objects.ts';
 import type { World } from './world.ts';
 
-/** How often each thing happens, relative to the others. */
+/** How often each thing happens, relative to the others; each history has a taste of its own. */
 const WEIGHTS = {
-  create: 22,
+  create: 30,
   recreate: 3,
   delete: 10,
   shorten: 4,
@@ -25,10 +25,12 @@ const WEIGHTS = {
   editImage: 5,
   editDeadline: 3,
   editLabels: 3,
+  resize: 3,
+  clockJumps: 1,
   debug: 2,
   gate: 4,
   nodeEndsPod: 2,
-  taint: 2,
+  taint: 1,
   manifest: 4,
   settings: 2,
   badLine: 10,
@@ -46,6 +48,7 @@ const WEIGHTS = {
   imageGoes: 2,
 } as const;
 type Event = keyof typeof WEIGHTS;
+type LineName = keyof World['lines'];
 
 const MOST_PODS = 8;
 const MOST_MANIFESTS = 2;
@@ -56,6 +59,9 @@ export class Chaos {
   readonly #world: World;
   readonly #dice: Dice;
   readonly #maker: PodMaker;
+  readonly #weights: Readonly<Record<Event, number>>;
+  /** How many calls of a hundred go wrong on each line when nothing special is the matter. */
+  readonly #usualTrouble: Readonly<Record<LineName, number>>;
   readonly #happens: Readonly<Record<Event, () => string | undefined>>;
   /** How many events have happened. */
   count = 0;
@@ -65,21 +71,47 @@ export class Chaos {
     this.#world = world;
     this.#dice = world.dice.fork();
     this.#maker = new PodMaker(world.dice.fork(), world.disk.root);
+    this.#weights = this.#taste();
+    const usual = (): number => this.#dice.pick([0, 0, 0, 1, 4, 15]);
+    this.#usualTrouble = {
+      cri: usual(),
+      api: usual(),
+      cgroups: usual(),
+      mounts: usual(),
+      csi: usual(),
+      objects: usual(),
+    };
     this.#happens = { ...this.#userEvents(), ...this.#machineEvents(), ...this.#lineEvents() };
+  }
+
+  /** Some things never happen in a history, and some happen all the time: together they would hide each other. */
+  #taste(): Record<Event, number> {
+    const weights: Record<Event, number> = { ...WEIGHTS };
+    for (const event of Object.keys(WEIGHTS) as Event[]) {
+      if (event !== 'create') weights[event] *= this.#dice.pick([0, 1, 1, 1, 4]);
+    }
+    return weights;
   }
 
   /** Events come from now on, until `calm`. */
   begin(): void {
+    for (const name of Object.keys(this.#usualTrouble) as LineName[]) {
+      this.#world.lines[name].trouble = this.#usualTrouble[name];
+    }
+    this.#next();
+  }
+
+  #next(): void {
     this.#world.clock.after(this.#dice.pick(PAUSES), () => {
       if (this.#over) return;
       this.happen();
-      this.begin();
+      this.#next();
     });
   }
 
   /** One event, now. */
   happen(): void {
-    const event = this.#dice.weighted(WEIGHTS);
+    const event = this.#dice.weighted(this.#weights);
     const said = this.#happens[event]();
     if (said === undefined) return;
     this.count++;
@@ -95,6 +127,7 @@ export class Chaos {
     runtime.events.trouble = 0;
     api.watchTrouble = 0;
     processes.calm = true;
+    for (const { process } of runtime.instances()) if (process?.crashes === true) process.timer?.cancel();
     kernel.busy = false;
     csi.deadly = 0;
     csi.register();
@@ -186,6 +219,14 @@ export class Chaos {
         api.updatePod({ ...pod, metadata: { ...pod.metadata, labels: { edited: String(dice.below(1000)) } } });
         return pod.metadata.name;
       },
+      resize: () =>
+        this.#edit(this.#livePod(), ({ spec }) => ({
+          containers: spec.containers.map((container, index) =>
+            index === 0
+              ? { ...container, resources: { requests: { cpu: dice.pick(['50m', '300m', '2', '64']) } } }
+              : container,
+          ),
+        })),
       debug: () =>
         this.#edit(this.#livePod(), (pod) => ({
           ephemeralContainers: [...(pod.spec.ephemeralContainers ?? []), this.#maker.ephemeral(pod)],
@@ -199,7 +240,7 @@ export class Chaos {
         return `${pod.metadata.name} ${condition.status}`;
       },
       taint: () => {
-        const taints = dice.chance(0.3) ? [{ key: 'broken', effect: 'NoExecute' }] : [];
+        const taints = dice.chance(0.15) ? [{ key: 'broken', effect: 'NoExecute' }] : [];
         const labels: Record<string, string> = dice.chance(0.5) ? { disk: 'ssd' } : {};
         api.updateNode((node) => ({ ...node, metadata: { ...node.metadata, labels }, spec: { ...node.spec, taints } }));
         return `${taints.length} ${labels['disk']}`;
@@ -289,6 +330,11 @@ export class Chaos {
         void agent.pods.endPod(uid, dice.chance(0.5) ? { ...end, graceSeconds: 1 } : end);
         return name;
       },
+      clockJumps: () => {
+        const ms = dice.pick([-3_600_000, -40_000, -900, 1_100, 60_000, 3_600_000]);
+        this.#world.clock.jump(ms);
+        return String(ms);
+      },
       imageGoes: () => {
         const name = dice.pick([...runtime.images.held.keys()]);
         if (name === undefined) return undefined;
@@ -316,7 +362,9 @@ export class Chaos {
   #forAWhile(begin: () => void, end: () => void): string {
     const ms = this.#dice.pick([50, 2_000, 30_000]);
     begin();
-    this.#world.clock.after(ms, end);
+    this.#world.clock.after(ms, () => {
+      if (!this.#over) end();
+    });
     return `for ${ms} ms`;
   }
 
@@ -330,7 +378,7 @@ export class Chaos {
         const during = (percent: number) => (): void => {
           lines[name].trouble = percent;
         };
-        return `${name} ${trouble} ${this.#forAWhile(during(trouble), during(0))}`;
+        return `${name} ${trouble} ${this.#forAWhile(during(trouble), during(this.#usualTrouble[name]))}`;
       },
       badNetwork: () => {
         const during = (percent: number) => (): void => {

@@ -9,7 +9,7 @@ import type { NodeDefinition } from '../../../proto/gen/csi/v1/Node.ts';
 import type { Dice } from './dice.ts';
 import type { Faults } from './faults.ts';
 import type { SimKernel } from './kernel.ts';
-import type { Line } from './line.ts';
+import type { Claim, Line } from './line.ts';
 import type { Rules } from './rules.ts';
 
 export const DRIVER_NAME = 'csi.simulated';
@@ -42,6 +42,8 @@ export class SimCsi implements CsiNode {
   #underWay = new Map<string, number>();
   #registered = Promise.withResolvers<void>();
   #isRegistered = false;
+  /** Volumes that a call is at work on, whether somebody still waits for it or not. */
+  readonly #atWork = new Set<string>();
   /** Dies after so many of a hundred stages, before the agent can publish. */
   deadly = 0;
 
@@ -83,6 +85,17 @@ export class SimCsi implements CsiNode {
     return this.#parts.line.perform('NodeGetCapabilities', '', DEADLINE_MS, () => new Set(['STAGE_UNSTAGE_VOLUME']));
   }
 
+  /** As the specification asks of drivers: one call at a time for a volume, and ABORTED to any other. */
+  #claim(call: string, volume: string): Claim {
+    return {
+      take: () => {
+        if (this.#atWork.has(volume)) throw new CsiError('ABORTED', `an operation on ${volume} is under way`, call);
+        this.#atWork.add(volume);
+      },
+      drop: () => void this.#atWork.delete(volume),
+    };
+  }
+
   /** One call; two at once for one volume are the caller's fault. */
   async #call(call: string, volume: string, subject: string, effect: () => void): Promise<void> {
     const callers = this.#underWay;
@@ -90,7 +103,14 @@ export class SimCsi implements CsiNode {
     if (count > 0) this.#parts.rules.break(`${call} of ${volume} was called while another call was under way`);
     callers.set(volume, count + 1);
     try {
-      await this.#parts.line.perform(call, `${volume} ${subject}`, DEADLINE_MS, effect);
+      const done = (): void => {
+        try {
+          effect();
+        } finally {
+          this.#atWork.delete(volume);
+        }
+      };
+      await this.#parts.line.perform(call, `${volume} ${subject}`, DEADLINE_MS, done, this.#claim(call, volume));
     } finally {
       callers.set(volume, (callers.get(volume) ?? 1) - 1);
     }

@@ -1,7 +1,7 @@
 // The mount table of a simulated node, and mount(8) and umount(8) on it. Content does not move: what is mounted is seen
 // in the place itself. A mount can be busy for a while.
 
-import { readdirSync, rmSync } from 'node:fs';
+import { existsSync, readdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import type { MountEntry, Mounter } from '../../../agent/ports/mounter.ts';
 import type { Line } from './line.ts';
@@ -56,6 +56,7 @@ export class SimKernel implements Mounter {
   mount(request: Parameters<Mounter['mount']>[0]): Promise<void> {
     const { fsType = 'none', source, target } = request;
     return this.#line.perform('mount', `${fsType} ${target}`, DEADLINE_MS, () => {
+      if (!existsSync(target)) throw new Error(`mount: ${target}: mount point does not exist.`);
       this.add(target, fsType, source, 'agent');
     });
   }

@@ -1,7 +1,7 @@
 // The line between the agent and one of the things it calls: answers come late, not at all, or twice; what was refused
 // may have been done. The far side says only what a call does; this says what becomes of the call.
 
-import type { Clock } from '../../../lib/clock.ts';
+import type { Clock, Timer } from '../../../lib/clock.ts';
 import { errorMessage } from '../../../lib/errors.ts';
 import type { Dice } from './dice.ts';
 import type { Journal } from './journal.ts';
@@ -27,14 +27,140 @@ export interface LineOptions {
   readonly dropsAbandoned?: boolean;
 }
 
-interface Flight {
-  /** Ends the call for its caller; what is being done may still be. */
-  readonly abandon: () => void;
+/** What a call takes for itself on the far side the moment it arrives, such as a name. */
+export interface Claim {
+  /** Throws when it is taken. */
+  take(): void;
+  /** Gives it back, when nothing is done. */
+  drop(): void;
+}
+
+interface Call<T> {
+  readonly name: string;
+  readonly deadlineMs: number;
+  readonly fate: Fate;
+  /** What the far side does when its time has come. */
+  readonly effect: () => T | Promise<T>;
+  readonly claim: Claim | undefined;
+}
+
+/** One call on its way. */
+class Flight<T> {
+  readonly answer: Promise<T>;
+  readonly #call: Call<T>;
+  readonly #options: LineOptions;
+  /** The far side has begun, or never will. */
+  readonly #onBegun: (flight: Flight<T>) => void;
+  readonly #resolve: (value: T) => void;
+  readonly #reject: (error: unknown) => void;
+  #answered = false;
+  #begun = false;
+  #taken: { readonly failure: unknown } | undefined;
+  #deadline: Timer | undefined;
+
+  constructor(call: Call<T>, options: LineOptions, onBegun: (flight: Flight<T>) => void) {
+    this.#call = call;
+    this.#options = options;
+    this.#onBegun = onBegun;
+    const { promise, resolve, reject } = Promise.withResolvers<T>();
+    this.answer = promise;
+    this.#resolve = resolve;
+    this.#reject = reject;
+  }
+
+  depart(): void {
+    const { fate, claim, deadlineMs } = this.#call;
+    const { clock, dice, usualMs } = this.#options;
+    if (fate === 'late' || fate === 'never') this.#waitFor(deadlineMs);
+    if (fate === 'never') {
+      this.#onBegun(this);
+      return;
+    }
+    if (fate !== 'refused') {
+      try {
+        claim?.take();
+      } catch (failure) {
+        this.#taken = { failure };
+      }
+    }
+    clock.after(fate === 'late' ? deadlineMs + dice.below(30_000) : dice.below(usualMs + 1), () => this.#begin());
+  }
+
+  /** The far side dies. What it had not begun is mostly never done, and else done just now; nobody is told. */
+  cut(): void {
+    const { fate, claim } = this.#call;
+    this.#fail('unavailable');
+    if (this.#begun) return;
+    if (fate === 'refused' || this.#taken !== undefined || this.#options.dice.chance(0.3)) {
+      this.#begin();
+      return;
+    }
+    this.#begun = true;
+    claim?.drop();
+  }
+
+  #begin(): void {
+    if (this.#begun) return;
+    this.#begun = true;
+    this.#onBegun(this);
+    const { fate, effect, deadlineMs } = this.#call;
+    const taken = this.#taken;
+    if (taken !== undefined || fate === 'refused') {
+      if (taken === undefined) this.#fail('refused');
+      else this.#answerWith(() => this.#reject(taken.failure));
+      return;
+    }
+    try {
+      const outcome = effect();
+      if (fate === 'twice') this.#again();
+      if (fate === 'lost') this.#fail('unavailable');
+      if (!(outcome instanceof Promise)) {
+        this.#answerWith(() => this.#resolve(outcome));
+        return;
+      }
+      this.#waitFor(deadlineMs);
+      outcome.then(
+        (value) => this.#answerWith(() => this.#resolve(value)),
+        (failure: unknown) => this.#answerWith(() => this.#reject(failure)),
+      );
+    } catch (failure) {
+      this.#answerWith(() => this.#reject(failure));
+    }
+  }
+
+  /** The far side takes the same call for another; what it says to that reaches nobody. */
+  #again(): void {
+    const { effect, claim, name } = this.#call;
+    const said = (failure: unknown): void => this.#options.journal.note(`${name} again: ${errorMessage(failure)}`);
+    try {
+      claim?.take();
+      const outcome = effect();
+      if (outcome instanceof Promise) outcome.catch(said);
+    } catch (failure) {
+      said(failure);
+    }
+  }
+
+  #waitFor(ms: number): void {
+    if (!this.#answered) this.#deadline ??= this.#options.clock.after(ms, () => this.#fail('deadline'));
+  }
+
+  #fail(failure: LineFailure): void {
+    this.#answerWith(() => this.#reject(this.#options.error(this.#call.name, failure)));
+  }
+
+  #answerWith(answer: () => void): void {
+    if (this.#answered) return;
+    this.#answered = true;
+    this.#deadline?.cancel();
+    answer();
+  }
 }
 
 export class Line {
   readonly #options: LineOptions;
-  readonly #flights = new Set<Flight>();
+  /** Calls that the far side has not begun with. */
+  readonly #flights = new Set<{ cut(): void }>();
   /** How many calls of a hundred go wrong. */
   trouble = 0;
   /** Nobody answers. */
@@ -50,10 +176,12 @@ export class Line {
     this.down = false;
   }
 
-  /** The far side goes away: what is under way fails. What was asked and not begun is mostly never done. */
+  /** The far side goes away: what is under way fails. */
   cut(): void {
     this.down = true;
-    for (const flight of [...this.#flights]) flight.abandon();
+    const flights = [...this.#flights];
+    this.#flights.clear();
+    for (const flight of flights) flight.cut();
   }
 
   #fate(): Fate {
@@ -68,96 +196,26 @@ export class Line {
     });
   }
 
-  /**
-   * Carries one call; `effect` is what the far side does when its time has come. `claim` is what it takes for itself the
-   * moment the call arrives, such as a name; it throws when that is taken, and `drop` gives it back when nothing is done.
-   */
+  /** Carries one call; `effect` is what the far side does when its time has come. */
   perform<T>(
     call: string,
     subject: string,
     deadlineMs: number,
     effect: () => T | Promise<T>,
-    claim?: { readonly take: () => void; readonly drop: () => void },
+    claim?: Claim,
   ): Promise<T> {
-    const { clock, dice, journal, error, usualMs, name } = this.#options;
+    const { journal, error, name } = this.#options;
     if (this.down) {
       journal.note(`${name} ${call} ${subject}: down`);
       return Promise.reject(error(call, 'unavailable'));
     }
     const fate = this.#fate();
     journal.note(`${name} ${call} ${subject}${fate === 'done' ? '' : `: ${fate}`}`);
-    const { promise, resolve, reject } = Promise.withResolvers<T>();
-    let over = false;
-    let begun = false;
-    let dropped = false;
-    let taken: unknown;
-    if (fate !== 'refused' && fate !== 'never') {
-      try {
-        claim?.take();
-      } catch (failure) {
-        taken = failure;
-      }
-    }
-    const finish = (settle: () => void): void => {
-      if (over) return;
-      over = true;
-      this.#flights.delete(flight);
-      deadline?.cancel();
-      settle();
-    };
-    const flight: Flight = {
-      abandon: () => {
-        dropped = dice.chance(0.7);
-        if (dropped && !begun && taken === undefined) claim?.drop();
-        finish(() => reject(error(call, 'unavailable')));
-      },
-    };
+    const flight = new Flight<T>({ name: call, deadlineMs, fate, effect, claim }, this.#options, (begun) =>
+      this.#flights.delete(begun),
+    );
     this.#flights.add(flight);
-    const abandoned = fate === 'late' || fate === 'never';
-    const delay = abandoned ? deadlineMs + dice.below(30_000) : dice.below(usualMs + 1);
-    const giveUp = (): void => finish(() => reject(error(call, 'deadline')));
-    let deadline = abandoned ? clock.after(deadlineMs, giveUp) : undefined;
-    const begin = (): void => {
-      if (dropped) return;
-      begun = true;
-      if (fate === 'refused' || taken !== undefined) {
-        finish(() => reject(taken ?? error(call, 'refused')));
-        return;
-      }
-      let outcome: T | Promise<T>;
-      try {
-        outcome = effect();
-        if (fate === 'twice') this.#again(call, effect, claim?.take);
-      } catch (failure) {
-        finish(() => reject(failure));
-        return;
-      }
-      if (fate === 'lost') finish(() => reject(error(call, 'unavailable')));
-      if (outcome instanceof Promise) {
-        if (!over) deadline ??= clock.after(deadlineMs, giveUp);
-        outcome.then(
-          (value) => finish(() => resolve(value)),
-          (failure: unknown) => finish(() => reject(failure)),
-        );
-        return;
-      }
-      const value = outcome;
-      finish(() => resolve(value));
-    };
-    if (fate !== 'never') clock.after(delay, begin);
-    return promise;
-  }
-
-  /** The far side takes the same call for another; what it says to that reaches nobody. */
-  #again<T>(call: string, effect: () => T | Promise<T>, take: (() => void) | undefined): void {
-    const { journal, name } = this.#options;
-    const said = (failure: unknown): void => journal.note(`${name} ${call} again: ${errorMessage(failure)}`);
-    try {
-      take?.();
-      const outcome = effect();
-      if (outcome instanceof Promise) outcome.catch(said);
-    } catch (failure) {
-      said(failure);
-    }
+    flight.depart();
+    return flight.answer;
   }
 }

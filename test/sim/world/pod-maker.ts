@@ -13,7 +13,13 @@ type Lifecycle = NonNullable<Container['lifecycle']>;
 export type PodDraft = Pick<Pod, 'apiVersion' | 'kind' | 'spec'> & { metadata: { name: string } & Pod['metadata'] };
 
 const CLAIM_NAMES = Object.keys(CLAIMS);
-const IMAGE_NAMES = [...IMAGES.present, ...IMAGES.present, ...IMAGES.inRegistry, 'missing:1'] as const;
+const IMAGE_NAMES = [
+  ...IMAGES.present,
+  ...IMAGES.present,
+  ...IMAGES.present,
+  ...IMAGES.inRegistry,
+  'missing:1',
+] as const;
 
 /** Every kind of volume that the simulated node can tell apart, and how often of a hundred pods have it. */
 const VOLUMES: Readonly<Record<string, number>> = {
@@ -115,7 +121,11 @@ export class PodMaker {
     return {
       name,
       image,
-      imagePullPolicy: dice.weighted({ IfNotPresent: 8, Always: image === 'missing:1' ? 0 : 1, Never: 1 }),
+      imagePullPolicy: dice.weighted({
+        IfNotPresent: 12,
+        Always: 1,
+        Never: IMAGES.present.some((name) => name === image) ? 2 : 0,
+      }),
       ports: [{ containerPort: port, ...(dice.chance(0.05) ? { hostPort: 9000 + dice.below(3) } : {}) }],
       ...(dice.chance(0.3) ? { resources: { requests: { cpu: dice.pick(['100m', '500m', '1']) } } } : {}),
       ...(dice.chance(0.2)

@@ -26,6 +26,8 @@ export interface Process {
   readonly ended: Promise<void>;
   readonly resolveEnded: () => void;
   timer: Timer | undefined;
+  /** It is on its way to crash. */
+  crashes: boolean;
 }
 
 export class Processes {
@@ -70,8 +72,10 @@ export class Processes {
       ended: promise,
       resolveEnded: resolve,
       timer: undefined,
+      crashes: false,
     };
     const plan = this.#plan(habits);
+    process.crashes = plan !== undefined && plan.exitCode !== 0;
     if (plan !== undefined) process.timer = this.#clock.after(plan.afterMs, () => end(plan.exitCode, plan.reason));
     return process;
   }

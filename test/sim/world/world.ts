@@ -76,9 +76,8 @@ export class World {
     const journal = new Journal(clock, this.disk.root, onLine);
     this.journal = journal;
     const plain = (call: string, failure: string): Error => new Error(`${call}: injected failure (${failure})`);
-    const line = (name: string, error = plain): Line => {
-      return new Line({ name, clock, dice: fork(), journal, error, usualMs: 20 });
-    };
+    const line = (name: string, error = plain, dropsAbandoned = false): Line =>
+      new Line({ name, clock, dice: fork(), journal, error, usualMs: 20, dropsAbandoned });
     this.network = new SimNetwork(fork(), faults);
     this.processes = new Processes(clock, fork());
     this.runtime = new SimRuntime({
@@ -105,7 +104,7 @@ export class World {
     this.api = new SimApiServer({ clock, dice: fork(), journal, witness: this.invariants, faults }, node);
     this.manifests = new SimManifests(clock);
     const lines = {
-      cgroups: line('cgroups'),
+      cgroups: line('cgroups', plain, true),
       mounts: line('mounts'),
       csi: line('csi', csiLineError),
       objects: line('objects'),
