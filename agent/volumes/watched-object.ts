@@ -58,11 +58,20 @@ export class WatchedObject<T extends Watchable> implements ObjectSource<T> {
 
   async read(): Promise<T | undefined> {
     if (this.#settled) return this.#object;
-    this.#reading ??= this.#list().catch((error: unknown) => {
-      this.#reading = undefined;
+    this.#reading ??= this.#list();
+    const reading = this.#reading;
+    // What could not be read, or was not there, is asked for again by the next try of whoever needs it.
+    const again = (): void => {
+      if (this.#reading === reading) this.#reading = undefined;
+    };
+    try {
+      const object = await reading;
+      if (object === undefined) again();
+      return object;
+    } catch (error) {
+      again();
       throw error;
-    });
-    return await this.#reading;
+    }
   }
 
   /** A watch needs no telling. Until there is one, what others were told may be older than what brought the reader. */

@@ -176,6 +176,16 @@ describe('an object that pods use', () => {
     shared.close();
   });
 
+  test('that does not exist is asked for again by each try, until the watch tells', async () => {
+    const { server, shared, read } = fixture();
+    shared.follow(user('a'), () => undefined);
+    expect(await Promise.all([read(), read()])).toEqual([undefined, undefined]);
+    server.set('cm', '1');
+    expect(await read()).toBe('1');
+    expect(server.calls).toEqual([LIST, LIST]);
+    shared.close();
+  });
+
   test('that does not exist yet is followed all the same', async () => {
     const { server, shared, read, watching } = fixture();
     const told = vi.fn();
