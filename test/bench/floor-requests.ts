@@ -14,8 +14,8 @@ export interface FloorPlace {
   /** Name, uid and host name of the pod. */
   readonly name: string;
   readonly logDirectory: string;
-  /** A cgroup that exists or that runc may make. */
-  readonly cgroupParent: string;
+  /** The cgroup below which the template's path of cgroups is made again, by runc. */
+  readonly cgroupRoot: string;
   /** Where the copy of a host path of the template's lies. */
   readonly copyOf: (hostPath: string) => string;
 }
@@ -44,7 +44,7 @@ export function floorRequests({ sandbox, container }: FloorTemplate, place: Floo
     metadata: { ...sandbox.metadata, name, uid: `${name}-uid` },
     hostname: name,
     log_directory: place.logDirectory,
-    linux: { ...sandbox.linux, cgroup_parent: place.cgroupParent },
+    linux: { ...sandbox.linux, cgroup_parent: `${place.cgroupRoot}/kubepods/besteffort/pod${name}` },
   };
   const config: ContainerConfig = {
     ...container,

@@ -1,9 +1,10 @@
 // The floor: what containerd itself needs for the sequence that the agent sends, spoken straight over CRI from this
 // process, with containerd running the conflist by itself. Nothing of the agent is involved, but its requests.
 
-import { cpSync, mkdirSync } from 'node:fs';
+import { cpSync, mkdirSync, readdirSync, rmdirSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { credentials } from '@grpc/grpc-js';
+import { isErrno } from '../../lib/errors.ts';
 import { Tracer } from '../../lib/trace.ts';
 import type { ContainerConfig } from '../../proto/gen/runtime/v1/ContainerConfig.ts';
 import type { PodSandboxConfig } from '../../proto/gen/runtime/v1/PodSandboxConfig.ts';
@@ -13,6 +14,7 @@ import { unaryCaller } from '../../proto/unary.ts';
 import { type FloorTemplate, floorRequests, recordedInfo } from './floor-requests.ts';
 
 export interface FloorPod {
+  readonly name: string;
   readonly sandboxId: string;
   readonly containerId: string;
   /** From the first request to the last answer, in ms. */
@@ -37,13 +39,25 @@ export async function readTemplate(socket: string, containerId: string): Promise
   }
 }
 
+/** Removes a cgroup from every hierarchy that has it: of v1 there are a dozen, of v2 one. */
+function removeCgroup(path: string): void {
+  const root = '/sys/fs/cgroup';
+  for (const hierarchy of ['', ...readdirSync(root)]) {
+    try {
+      rmdirSync(join(root, hierarchy, path));
+    } catch (error) {
+      if (!isErrno(error, 'ENOENT', 'ENOTDIR')) throw error;
+    }
+  }
+}
+
 export interface FloorOptions {
   /** containerd's. */
   readonly socket: string;
   /** Logs and the copies of what mounts show go below it. */
   readonly root: string;
-  /** A cgroup that exists or that runc may make. */
-  readonly cgroupParent: string;
+  /** "/nodelet-floor": the pods' cgroups are made below it, as deep as the agent's, and removed with them. */
+  readonly cgroupRoot: string;
   readonly tracer?: Tracer;
 }
 
@@ -78,7 +92,7 @@ export class Floor {
     const { sandboxConfig, config } = floorRequests(template, {
       name,
       logDirectory,
-      cgroupParent: this.#options.cgroupParent,
+      cgroupRoot: this.#options.cgroupRoot,
       copyOf: (path) => this.#copyOf(path),
     });
     mkdirSync(join(logDirectory, dirname(config.log_path ?? '')), { recursive: true });
@@ -91,6 +105,7 @@ export class Floor {
     });
     await this.#call(this.#client, 'StartContainer', { container_id: container.container_id });
     return {
+      name,
       sandboxId: sandbox.pod_sandbox_id,
       containerId: container.container_id,
       durationMs: performance.now() - started,
@@ -103,10 +118,13 @@ export class Floor {
     await this.#call(this.#client, 'StopContainer', { container_id: pod.containerId, timeout: 0 });
     await this.#call(this.#client, 'StopPodSandbox', { pod_sandbox_id: pod.sandboxId });
     await this.#call(this.#client, 'RemovePodSandbox', { pod_sandbox_id: pod.sandboxId });
-    return performance.now() - started;
+    const durationMs = performance.now() - started;
+    removeCgroup(`${this.#options.cgroupRoot}/kubepods/besteffort/pod${pod.name}`);
+    return durationMs;
   }
 
   close(): void {
     this.#client.close();
+    for (const below of ['/kubepods/besteffort', '/kubepods', '']) removeCgroup(`${this.#options.cgroupRoot}${below}`);
   }
 }

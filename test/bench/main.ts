@@ -211,7 +211,7 @@ try {
   const containerd = await startContainerd({ root: floorRoot, cniConfDir });
   try {
     await importLabImages(containerd);
-    const floor = new Floor({ socket: containerd.socket, root: floorRoot, cgroupParent: '/nodelet-floor' });
+    const floor = new Floor({ socket: containerd.socket, root: floorRoot, cgroupRoot: '/nodelet-floor' });
     const measured = await measure(lab, floor);
     floor.close();
     const figures = { ...measured, more: [...(measured.more ?? []), ...(await volumeRows(join(root, 'csi')))] };

@@ -23,14 +23,14 @@ describe('the requests of the floor', () => {
   const { sandboxConfig, config } = floorRequests(template, {
     name: 'floor-7',
     logDirectory: '/floor/logs/7',
-    cgroupParent: '/floor',
+    cgroupRoot: '/floor',
     copyOf: (path) => `/copy${path}`,
   });
 
   test('are the template’s under another name and in other places', () => {
     expect(sandboxConfig.metadata).toEqual({ name: 'floor-7', uid: 'floor-7-uid', namespace: 'bench', attempt: 0 });
     expect([sandboxConfig.hostname, sandboxConfig.log_directory]).toEqual(['floor-7', '/floor/logs/7']);
-    expect(sandboxConfig.linux?.cgroup_parent).toBe('/floor');
+    expect(sandboxConfig.linux?.cgroup_parent).toBe('/floor/kubepods/besteffort/podfloor-7');
     expect(config.mounts).toEqual([{ host_path: '/copy/pods/u/etc-hosts', container_path: '/etc/hosts' }]);
   });
 
