@@ -275,13 +275,13 @@ describe('a pod with claims', () => {
     ],
   ];
   it.each(cases)('%s', (_what, who, world, expected, others) => {
-    expect(it(who, node('n'), world, others)).toBe(expected);
+    expect(verdict(who, node('n'), world, others)).toBe(expected);
   });
 
   it('matches the small claim first, so that the large volume is left for the large one', () => {
     const claims = [makeClaim('large', { resources: { requests: { storage: '5Gi' } } }), makeClaim('small')];
     const volumes = [makeVolume('v5', { capacity: { storage: '5Gi' } }), makeVolume('v1')];
     const world = { claims, volumes, classes: [LOCAL] };
-    expect(it(podWithClaims('p', ['large', 'small']), node('n'), world)).toBe('v1 for small, v5 for large');
+    expect(verdict(podWithClaims('p', ['large', 'small']), node('n'), world)).toBe('v1 for small, v5 for large');
   });
 });
