@@ -7,7 +7,7 @@ import type { Dice } from './dice.ts';
 import { IMAGES } from './images.ts';
 import { FOREIGN_CONDITION } from './invariants.ts';
 import { PodMaker } from './pod-maker.ts';
-import type { Instance, Sandbox } from './runtime.ts';
+import type { Instance, Sandbox } from './runtime-state.ts';
 import { CLAIMS, type ClaimName } from './storage-objects.ts';
 import type { World } from './world.ts';
 
@@ -127,7 +127,7 @@ export class Chaos {
     runtime.events.trouble = 0;
     api.watchTrouble = 0;
     processes.calm = true;
-    for (const { process } of runtime.instances()) if (process?.crashes === true) process.timer?.cancel();
+    for (const { process } of runtime.state.instances()) if (process?.crashes === true) process.timer?.cancel();
     kernel.busy = false;
     csi.deadly = 0;
     csi.register();
@@ -153,11 +153,13 @@ export class Chaos {
   }
 
   #runningInstance(): Instance | undefined {
-    return this.#dice.pick([...this.#world.runtime.instances()].filter(({ process }) => process !== undefined));
+    return this.#dice.pick([...this.#world.runtime.state.instances()].filter(({ process }) => process !== undefined));
   }
 
   #liveSandbox(): Sandbox | undefined {
-    return this.#dice.pick([...this.#world.runtime.sandboxes()].filter(({ snapshot }) => snapshot.state === 'ready'));
+    return this.#dice.pick(
+      [...this.#world.runtime.state.sandboxes()].filter(({ snapshot }) => snapshot.state === 'ready'),
+    );
   }
 
   #edit(pod: Pod | undefined, spec: (pod: Pod) => Partial<Pod['spec']>): string | undefined {

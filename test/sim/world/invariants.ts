@@ -6,7 +6,7 @@ import type { PodUID } from '../../../agent/ports/runtime.ts';
 import { isMirrorPod } from '../../../agent/ports/static-pods.ts';
 import type { Pod, PodStatus } from '../../../client/types.ts';
 import type { ApiWitness } from './api-server.ts';
-import type { PodRecord } from './runtime.ts';
+import type { PodRecord } from './runtime-state.ts';
 import type { World } from './world.ts';
 
 const RANK: Readonly<Record<string, number>> = { Pending: 0, Running: 1, Succeeded: 2, Failed: 2 };
@@ -38,7 +38,7 @@ export class Invariants implements ApiWitness {
   check(): void {
     const { runtime, api, network } = this.#world;
     let leased = 0;
-    for (const record of runtime.pods.values()) {
+    for (const record of runtime.state.pods.values()) {
       this.#checkRecord(record);
       for (const { snapshot } of record.sandboxes) leased += snapshot.ips.length;
     }
@@ -87,7 +87,9 @@ export class Invariants implements ApiWitness {
 
   /** Something of a pod is given back by the agent: nothing of the pod may still run. */
   givenBack(uid: PodUID, what: string): void {
-    const alive = (this.#world.runtime.pods.get(uid)?.instances ?? []).filter(({ process }) => process !== undefined);
+    const alive = (this.#world.runtime.state.pods.get(uid)?.instances ?? []).filter(
+      ({ process }) => process !== undefined,
+    );
     for (const { snapshot } of alive) this.#world.rules.break(`the ${what} of ${snapshot.id} went while it runs`);
   }
 
@@ -106,7 +108,7 @@ export class Invariants implements ApiWitness {
     if (foreign(before) !== foreign(after)) rules.break(`a condition of another writer on ${name} was changed`);
     const [from, to] = [before.status?.phase, after.status?.phase];
     if (!isTerminalPhase(to) || isTerminalPhase(from) || isMirrorPod(after)) return;
-    for (const { snapshot, process } of runtime.pods.get(uid as PodUID)?.instances ?? []) {
+    for (const { snapshot, process } of runtime.state.pods.get(uid as PodUID)?.instances ?? []) {
       if (process !== undefined) rules.break(`${name} is reported ${to} while ${snapshot.id} runs`);
     }
   }
@@ -117,7 +119,7 @@ export class Invariants implements ApiWitness {
     const { name } = pod.metadata;
     const uid = pod.metadata.uid as PodUID;
     if (pod.metadata.deletionTimestamp === undefined) rules.break(`${name} was let go although nobody deleted it`);
-    const record = runtime.pods.get(uid);
+    const record = runtime.state.pods.get(uid);
     if (record?.instances.some(({ process }) => process !== undefined)) {
       rules.break(`${name} was let go while a container of it runs`);
     }

@@ -1,11 +1,13 @@
 // The processes inside simulated containers: how long they run, what they say to TERM, whether they answer probes. Each
 // container of a pod has habits of its own, thrown once.
 
-import type { ContainerSpec } from '../../../agent/ports/runtime.ts';
+import type { ContainerRuntime, ContainerSpec } from '../../../agent/ports/runtime.ts';
 import type { Clock, Timer } from '../../../lib/clock.ts';
 import type { Dice } from './dice.ts';
 
 export type ProbeKind = 'startup' | 'liveness' | 'readiness';
+
+type ExecOutcome = Awaited<ReturnType<ContainerRuntime['execSync']>>;
 
 interface Habits {
   /** A server runs until it is told otherwise, a job until it is through, a crasher not for long. */
@@ -98,5 +100,21 @@ export class Processes {
   isWell(process: Process, kind: ProbeKind): boolean {
     const startedUp = this.#clock.monotonic() >= process.startupMs;
     return startedUp && (this.calm || process.well[kind]);
+  }
+
+  /** Runs a command beside the process; commands are told apart by one word: a probe's kind, or what a hook comes to. */
+  async exec(process: Process, word: string, limitMs: number): Promise<ExecOutcome> {
+    const clock = this.#clock;
+    const none = Buffer.alloc(0);
+    const done = (exitCode: number): ExecOutcome => ({ stdout: none, stderr: none, exitCode, timedOut: false });
+    if (word === 'startup' || word === 'liveness' || word === 'readiness')
+      return done(this.isWell(process, word) ? 0 : 1);
+    if (word === 'fails') return done(1);
+    if (word === 'slow') await Promise.race([clock.sleep(Math.min(limitMs, 7_000)), process.ended]);
+    if (word === 'hangs') {
+      await Promise.race([clock.sleep(limitMs), process.ended]);
+      return { stdout: none, stderr: none, exitCode: 137, timedOut: true };
+    }
+    return done(0);
   }
 }

@@ -7,7 +7,7 @@ import { isSidecar } from '../../../agent/pods/restart-policy.ts';
 import type { PodUID } from '../../../agent/ports/runtime.ts';
 import { isMirrorPod, isStaticPod } from '../../../agent/ports/static-pods.ts';
 import type { Container, ContainerStatus, Pod } from '../../../client/types.ts';
-import type { Instance } from './runtime.ts';
+import type { Instance } from './runtime-state.ts';
 import type { World } from './world.ts';
 
 /** Whatever is not as it should be, in words. */
@@ -27,7 +27,7 @@ export function differences(world: World): string[] {
     if (mirror === undefined) found.push(`${pod.metadata.name} has no mirror`);
     else found.push(...podDifferences(world, mirror, pod.metadata.uid as PodUID));
   }
-  for (const uid of [...world.runtime.pods.keys(), ...world.volumes.onDisk(), ...world.cgroups.pods]) {
+  for (const uid of [...world.runtime.state.pods.keys(), ...world.volumes.onDisk(), ...world.cgroups.pods]) {
     if (!wanted.has(uid)) found.push(`something of ${uid} is left, which nobody wants`);
   }
   return found;
@@ -37,8 +37,8 @@ export function differences(world: World): string[] {
 export function leftovers({ api, runtime, volumes, cgroups, network }: World): string[] {
   return [
     ...[...api.pods.values()].map((pod) => `object ${pod.metadata.name}`),
-    ...[...runtime.sandboxes()].map(({ snapshot }) => snapshot.id),
-    ...[...runtime.instances()].map(({ snapshot }) => snapshot.id),
+    ...[...runtime.state.sandboxes()].map(({ snapshot }) => snapshot.id),
+    ...[...runtime.state.instances()].map(({ snapshot }) => snapshot.id),
     ...volumes.leftovers(),
     ...[...cgroups.pods].map((uid) => `cgroup of ${uid}`),
     ...[...network.leases.keys()].map((address) => `address ${address}`),
@@ -50,7 +50,7 @@ function podDifferences(world: World, pod: Pod, uid: PodUID): string[] {
   const found: string[] = [];
   const say = (what: string): void => void found.push(`${name}: ${what}`);
   const { status } = pod;
-  const record = world.runtime.pods.get(uid);
+  const record = world.runtime.state.pods.get(uid);
   const over = isTerminalPhase(status?.phase);
   if (over && record?.instances.some(({ process }) => process !== undefined))
     say(`runs although it is ${status?.phase}`);

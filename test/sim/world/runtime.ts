@@ -27,29 +27,10 @@ import { SimImages } from './images.ts';
 import type { Journal } from './journal.ts';
 import { Line, type LineFailure } from './line.ts';
 import type { SimNetwork } from './network.ts';
-import type { ProbeKind, Process, Processes } from './processes.ts';
+import type { Processes } from './processes.ts';
 import type { Prerequisites, RuledInstance, Rules } from './rules.ts';
 import { RuntimeEvents } from './runtime-events.ts';
-
-export interface Sandbox {
-  snapshot: SandboxSnapshot;
-  readonly pod: PodRef;
-}
-
-export interface Instance {
-  /** Replaced whenever something changes, so that it can be handed out as it is. */
-  snapshot: ContainerSnapshot;
-  readonly pod: PodRef;
-  readonly spec: ContainerSpec;
-  process: Process | undefined;
-}
-
-/** What the runtime has of one pod, newest first. */
-export interface PodRecord {
-  readonly ref: PodRef;
-  readonly sandboxes: Sandbox[];
-  readonly instances: Instance[];
-}
+import { containerName, type Instance, type PodRecord, RuntimeState, type Sandbox } from './runtime-state.ts';
 
 export interface SimRuntimeParts {
   readonly clock: Clock;
@@ -71,17 +52,12 @@ const CODES: Readonly<Record<LineFailure, string>> = {
   deadline: 'DEADLINE_EXCEEDED',
 };
 
-function containerName(uid: string, name: string, restartCount: number): string {
-  return `${uid}_${name}_${restartCount}`;
-}
-
 export class SimRuntime implements ContainerRuntime {
   readonly #parts: SimRuntimeParts;
   readonly line: Line;
-  readonly pods = new Map<PodUID, PodRecord>();
+  readonly state = new RuntimeState();
   readonly images = new SimImages();
   readonly events: RuntimeEvents;
-  readonly #names = new Set<string>();
   #sequence = 0;
 
   constructor(parts: SimRuntimeParts) {
@@ -94,14 +70,6 @@ export class SimRuntime implements ContainerRuntime {
   }
 
   // ---------------------------------------------------------------- what chance does to it
-
-  *instances(): Iterable<Instance> {
-    for (const record of this.pods.values()) yield* record.instances;
-  }
-
-  *sandboxes(): Iterable<Sandbox> {
-    for (const record of this.pods.values()) yield* record.sandboxes;
-  }
 
   /** A process ends. */
   end(instance: Instance, exitCode: number, reason: string): void {
@@ -119,7 +87,7 @@ export class SimRuntime implements ContainerRuntime {
   /** The sandbox's own process dies, and every container with it; its network is still held. */
   killSandbox(sandbox: Sandbox): void {
     if (sandbox.snapshot.state !== 'ready') return;
-    for (const instance of this.pods.get(sandbox.pod.uid)?.instances ?? []) {
+    for (const instance of this.state.pods.get(sandbox.pod.uid)?.instances ?? []) {
       if (instance.snapshot.sandboxId === sandbox.snapshot.id) this.end(instance, 137, 'Error');
     }
     sandbox.snapshot = { ...sandbox.snapshot, state: 'notReady' };
@@ -133,17 +101,17 @@ export class SimRuntime implements ContainerRuntime {
     clock.after(downMs, () => {
       if (!this.line.down) return;
       this.line.down = false;
-      for (const instance of this.instances()) {
+      for (const instance of this.state.instances()) {
         if (instance.process === undefined || !dice.chance(0.1)) continue;
         instance.snapshot = { ...instance.snapshot, state: 'unknown' };
         this.#parts.rules.lostSight(instance.pod.uid, instance.snapshot.name);
       }
-      for (const uid of this.pods.keys()) this.#emit(uid, 'podSync');
+      for (const uid of this.state.pods.keys()) this.#emit(uid, 'podSync');
     });
   }
 
   removeUnusedImage(name: string): void {
-    for (const { spec, process } of this.instances()) {
+    for (const { spec, process } of this.state.instances()) {
       if (process !== undefined && spec.container.image === name) return;
     }
     this.images.held.delete(name);
@@ -152,7 +120,7 @@ export class SimRuntime implements ContainerRuntime {
   /** Who answers at an address and port: the one container that says it listens there. */
   listener(host: string, port: number): Instance | undefined {
     const holder = this.#parts.network.leases.get(host);
-    for (const instance of this.instances()) {
+    for (const instance of this.state.instances()) {
       if (instance.process === undefined || instance.snapshot.sandboxId !== holder) continue;
       const { container } = instance.spec;
       if (container.ports?.some(({ containerPort }) => containerPort === port)) return instance;
@@ -170,54 +138,6 @@ export class SimRuntime implements ContainerRuntime {
     if (!this.line.down) this.events.emit(uid, type, id);
   }
 
-  #record(pod: Pod): PodRecord {
-    const { uid, namespace, name } = pod.metadata;
-    const key = uid as PodUID;
-    let record = this.pods.get(key);
-    if (record === undefined) {
-      record = { ref: { uid: key, namespace, name }, sandboxes: [], instances: [] };
-      this.pods.set(key, record);
-    }
-    return record;
-  }
-
-  #tidy(record: PodRecord): void {
-    if (record.sandboxes.length === 0 && record.instances.length === 0) this.pods.delete(record.ref.uid);
-  }
-
-  #findSandbox(id: SandboxId): Sandbox | undefined {
-    for (const sandbox of this.sandboxes()) if (sandbox.snapshot.id === id) return sandbox;
-    return undefined;
-  }
-
-  #findInstance(id: ContainerId): Instance | undefined {
-    for (const instance of this.instances()) if (instance.snapshot.id === id) return instance;
-    return undefined;
-  }
-
-  /** A name is taken from the beginning of the making until the removal, as in containerd. */
-  #claim(call: string, name: string) {
-    return {
-      take: () => {
-        if (this.#names.has(name)) {
-          throw this.#fail(call, 'UNKNOWN', `failed to reserve name "${name}": name is reserved`);
-        }
-        this.#names.add(name);
-      },
-      drop: () => void this.#names.delete(name),
-    };
-  }
-
-  #snapshot(ref: PodRef): PodSnapshot {
-    const record = this.pods.get(ref.uid);
-    return {
-      pod: ref,
-      sandboxes: (record?.sandboxes ?? []).map(({ snapshot }) => snapshot),
-      containers: (record?.instances ?? []).map(({ snapshot }) => snapshot),
-      observedAt: this.#parts.clock.now(),
-    };
-  }
-
   // ---------------------------------------------------------------- the port
 
   version() {
@@ -231,17 +151,19 @@ export class SimRuntime implements ContainerRuntime {
 
   listPods(): Promise<readonly PodSnapshot[]> {
     return this.line.perform('listPods', '', DEADLINE_MS, () =>
-      [...this.pods.values()].map(({ ref }) => this.#snapshot(ref)),
+      [...this.state.pods.values()].map(({ ref }) => this.state.snapshot(ref, this.#parts.clock.now())),
     );
   }
 
   observePod(ref: PodRef): Promise<PodSnapshot> {
-    return this.line.perform('observePod', ref.name, DEADLINE_MS, () => this.#snapshot(ref));
+    return this.line.perform('observePod', ref.name, DEADLINE_MS, () =>
+      this.state.snapshot(ref, this.#parts.clock.now()),
+    );
   }
 
   runPodSandbox(spec: SandboxSpec): Promise<SandboxId> {
     const { name, uid } = spec.pod.metadata;
-    const claim = this.#claim('RunPodSandbox', `${uid}_${spec.attempt}`);
+    const claim = this.state.claim('RunPodSandbox', `${uid}_${spec.attempt}`);
     const subject = `${name} ${spec.attempt}`;
     return this.line.perform('runPodSandbox', subject, 2 * DEADLINE_MS, () => this.#makeSandbox(spec), claim);
   }
@@ -255,10 +177,10 @@ export class SimRuntime implements ContainerRuntime {
     try {
       if (!hostNetwork) ips = [this.#parts.network.add(id)];
     } catch (error) {
-      this.#names.delete(name);
+      this.state.names.delete(name);
       throw this.#fail(call, 'UNKNOWN', `failed to setup network for sandbox: ${errorMessage(error)}`);
     }
-    const record = this.#record(pod);
+    const record = this.state.record(pod);
     const createdAt = this.#parts.clock.now();
     const snapshot: SandboxSnapshot = { id, attempt, state: 'ready', createdAt, ips, hostNetwork, runtimeHandler };
     record.sandboxes.unshift({ snapshot, pod: record.ref });
@@ -276,10 +198,10 @@ export class SimRuntime implements ContainerRuntime {
   }
 
   #stopSandbox(id: SandboxId): void {
-    const sandbox = this.#findSandbox(id);
+    const sandbox = this.state.sandbox(id);
     if (sandbox === undefined) return;
     // As in containerd: containers first, then the network, and only then does it count as stopped.
-    for (const instance of this.pods.get(sandbox.pod.uid)?.instances ?? []) {
+    for (const instance of this.state.pods.get(sandbox.pod.uid)?.instances ?? []) {
       if (instance.snapshot.sandboxId === id) this.end(instance, 137, 'Error');
     }
     try {
@@ -292,24 +214,24 @@ export class SimRuntime implements ContainerRuntime {
 
   removePodSandbox(id: SandboxId): Promise<void> {
     return this.line.perform('removePodSandbox', id, DEADLINE_MS, () => {
-      const sandbox = this.#findSandbox(id);
-      const record = sandbox === undefined ? undefined : this.pods.get(sandbox.pod.uid);
+      const sandbox = this.state.sandbox(id);
+      const record = sandbox === undefined ? undefined : this.state.pods.get(sandbox.pod.uid);
       if (sandbox === undefined || record === undefined) return;
       const { name, uid } = sandbox.pod;
       if (sandbox.snapshot.state === 'ready') this.#parts.rules.break(`sandbox ${id} of ${name} removed while ready`);
       this.#stopSandbox(id);
       record.sandboxes.splice(record.sandboxes.indexOf(sandbox), 1);
-      this.#names.delete(`${uid}_${sandbox.snapshot.attempt}`);
+      this.state.names.delete(`${uid}_${sandbox.snapshot.attempt}`);
       for (const instance of record.instances.filter(({ snapshot }) => snapshot.sandboxId === id)) {
         this.#drop(record, instance);
       }
-      this.#tidy(record);
+      this.state.tidy(record);
     });
   }
 
   createContainer(spec: ContainerSpec): Promise<ContainerId> {
     const subject = `${spec.pod.metadata.name}/${spec.container.name} ${spec.restartCount}`;
-    const claim = this.#claim(
+    const claim = this.state.claim(
       'CreateContainer',
       containerName(spec.pod.metadata.uid, spec.container.name, spec.restartCount),
     );
@@ -318,11 +240,11 @@ export class SimRuntime implements ContainerRuntime {
 
   #makeContainer(spec: ContainerSpec): ContainerId {
     const { container, sandboxId, restartCount, pod } = spec;
-    if (this.#findSandbox(sandboxId)?.snapshot.state !== 'ready') {
-      this.#names.delete(containerName(pod.metadata.uid, container.name, restartCount));
+    if (this.state.sandbox(sandboxId)?.snapshot.state !== 'ready') {
+      this.state.names.delete(containerName(pod.metadata.uid, container.name, restartCount));
       throw this.#fail('CreateContainer', 'UNKNOWN', `sandbox ${sandboxId} is not ready`);
     }
-    const record = this.#record(pod);
+    const record = this.state.record(pod);
     const id = `${pod.metadata.name}.${container.name}-${++this.#sequence}` as ContainerId;
     const snapshot: ContainerSnapshot = {
       id,
@@ -353,11 +275,11 @@ export class SimRuntime implements ContainerRuntime {
 
   #start(id: ContainerId): void {
     const call = 'StartContainer';
-    const instance = this.#findInstance(id);
+    const instance = this.state.instance(id);
     if (instance === undefined) throw this.#fail(call, 'NOT_FOUND', `no container ${id}`);
     const { snapshot, spec } = instance;
     if (snapshot.state !== 'created') throw this.#fail(call, 'UNKNOWN', `container is in ${snapshot.state} state`);
-    if (this.#findSandbox(snapshot.sandboxId)?.snapshot.state !== 'ready') {
+    if (this.state.sandbox(snapshot.sandboxId)?.snapshot.state !== 'ready') {
       throw this.#fail(call, 'UNKNOWN', 'sandbox container is not running');
     }
     const { clock, dice, processes, rules, prerequisites } = this.#parts;
@@ -375,7 +297,7 @@ export class SimRuntime implements ContainerRuntime {
 
   /** The other instances of the pod. */
   #ruled(but: Instance): readonly RuledInstance[] {
-    const all = this.pods.get(but.pod.uid)?.instances ?? [];
+    const all = this.state.pods.get(but.pod.uid)?.instances ?? [];
     return all
       .filter((instance) => instance !== but)
       .map(({ snapshot, process }) => ({
@@ -389,7 +311,7 @@ export class SimRuntime implements ContainerRuntime {
 
   stopContainer(id: ContainerId, graceSeconds: number): Promise<void> {
     return this.line.perform('stopContainer', `${id} ${graceSeconds}`, graceSeconds * 1000 + DEADLINE_MS, () => {
-      const instance = this.#findInstance(id);
+      const instance = this.state.instance(id);
       const { process } = instance ?? {};
       if (instance === undefined || process === undefined) return undefined;
       const { clock, faults } = this.#parts;
@@ -409,25 +331,25 @@ export class SimRuntime implements ContainerRuntime {
 
   removeContainer(id: ContainerId): Promise<void> {
     return this.line.perform('removeContainer', id, DEADLINE_MS, () => {
-      const instance = this.#findInstance(id);
-      const record = instance === undefined ? undefined : this.pods.get(instance.pod.uid);
+      const instance = this.state.instance(id);
+      const record = instance === undefined ? undefined : this.state.pods.get(instance.pod.uid);
       if (instance === undefined || record === undefined) return;
       if (instance.process !== undefined) this.#parts.rules.break(`container ${id} removed while it runs`);
       this.#drop(record, instance);
-      this.#tidy(record);
+      this.state.tidy(record);
     });
   }
 
   #drop(record: PodRecord, instance: Instance): void {
     this.end(instance, 137, 'Error');
     record.instances.splice(record.instances.indexOf(instance), 1);
-    this.#names.delete(containerName(record.ref.uid, instance.snapshot.name, instance.snapshot.restartCount));
+    this.state.names.delete(containerName(record.ref.uid, instance.snapshot.name, instance.snapshot.restartCount));
     this.#emit(record.ref.uid, 'containerRemoved', instance.snapshot.id);
   }
 
   updateContainerResources(id: ContainerId, resources: ContainerResourceFigures): Promise<void> {
     return this.line.perform('updateContainerResources', id, DEADLINE_MS, () => {
-      const instance = this.#findInstance(id);
+      const instance = this.state.instance(id);
       if (instance !== undefined) instance.snapshot = { ...instance.snapshot, resources };
     });
   }
@@ -455,27 +377,12 @@ export class SimRuntime implements ContainerRuntime {
     return Promise.resolve(this.images.removeById(id));
   }
 
-  /** Commands are told apart by their first word: a probe's kind, or what a hook comes to. */
   execSync(id: ContainerId, command: readonly string[], timeoutMs: number) {
-    const { clock, processes } = this.#parts;
-    const none = Buffer.alloc(0);
     const limit = timeoutMs > 0 ? timeoutMs : DAY_MS;
     return this.line.perform('execSync', `${id} ${command.join(' ')}`, limit + DEADLINE_MS, async () => {
-      const instance = this.#findInstance(id);
-      const { process } = instance ?? {};
+      const process = this.state.instance(id)?.process;
       if (process === undefined) throw this.#fail('ExecSync', 'UNKNOWN', 'container is not running');
-      const [word = ''] = command;
-      const done = (exitCode: number) => ({ stdout: none, stderr: none, exitCode, timedOut: false });
-      if (word === 'startup' || word === 'liveness' || word === 'readiness') {
-        return done(processes.isWell(process, word satisfies ProbeKind) ? 0 : 1);
-      }
-      if (word === 'fails') return done(1);
-      if (word === 'slow') await Promise.race([clock.sleep(Math.min(limit, 7_000)), process.ended]);
-      if (word === 'hangs') {
-        await Promise.race([clock.sleep(limit), process.ended]);
-        return { stdout: none, stderr: none, exitCode: 137, timedOut: true };
-      }
-      return done(0);
+      return await this.#parts.processes.exec(process, command[0] ?? '', limit);
     });
   }
 
