@@ -110,7 +110,9 @@ export class ContainerStarter {
           ...(request.targetContainerId === undefined ? {} : { targetContainerId: request.targetContainerId }),
         });
       } catch (error) {
-        throw failed('CreateContainerError', error);
+        // What the adapter refuses to ask for is the pod's own doing.
+        const unasked = error instanceof RuntimeError && error.call === 'GenerateContainerConfig';
+        throw failed(unasked ? 'CreateContainerConfigError' : 'CreateContainerError', error);
       }
       recorder.event(reference, 'Normal', 'Created', `Created container: ${container.name}`);
     }
