@@ -66,7 +66,7 @@ const selected = (name: string, on: string) =>
   makeClaim(name, {}, { annotations: { 'volume.kubernetes.io/selected-node': on } });
 
 /** What is said of the pod on the node: reasons, or the steps in words. */
-function _fit(pod: Pod, on: Node, world: World, others: readonly Pod[] = []): string {
+function verdict(pod: Pod, on: Node, world: World, others: readonly Pod[] = []): string {
   const view = viewOf(world);
   const state = podVolumes(pod, view);
   if (state.kind === 'blocked') return `blocked: ${state.message}`;
