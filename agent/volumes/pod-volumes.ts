@@ -14,7 +14,7 @@ import type { ContainerDevice, ContainerMount, PodRef, PodUID } from '../ports/r
 import { makeMount, planDevice, planMount, volumesInUse } from './container-mounts.ts';
 import { LiveUpdates } from './live-updates.ts';
 import { MOUNT_BACKOFF, mountFailure, PATIENCE_MS, unmountedMessage } from './mount-failures.ts';
-import type { PodVolumesOptions, VolumeManager } from './options.ts';
+import type { PersistentVolumes, PodVolumesOptions, VolumeManager } from './options.ts';
 import { isPersistent, type PreparedVolume, prepareVolume } from './registry.ts';
 import { TokenCache } from './tokens.ts';
 import { removeTree, unmountBelow } from './unmount.ts';
@@ -45,6 +45,8 @@ class PodVolumeManager implements VolumeManager {
   /** Pods whose volumes are being taken down. */
   readonly #takenDown = new Map<string, Promise<void>>();
   readonly #live: LiveUpdates;
+  /** Loaded with the first volume that needs it. */
+  #persistent: PersistentVolumes | undefined;
 
   constructor(options: PodVolumesOptions) {
     this.#options = options;
@@ -81,7 +83,7 @@ class PodVolumeManager implements VolumeManager {
     const old = [...state.volumes.values()];
     const waiting = (pod.spec.volumes ?? []).filter(({ name }) => used.has(name) && !state.volumes.has(name));
     const all = Promise.all([
-      ...waiting.map((volume) => this.#bringUp(state, volume)),
+      ...slowestFirst(waiting).map((volume) => this.#bringUp(state, volume)),
       changed ? this.#alone(uid, () => this.#refresh(state, old)) : undefined,
     ]);
     await this.#inTime(state, waiting, all, signal);
@@ -215,11 +217,12 @@ class PodVolumeManager implements VolumeManager {
         podDir: podDir(rootDir, checkedUid(state.pod.metadata.uid)),
         allocatable: allocatable?.() ?? {},
       };
-      const persistent = isPersistent(volume) ? this.#options.persistent : undefined;
+      const load = isPersistent(volume) ? this.#options.persistent : undefined;
+      if (load !== undefined && this.#persistent === undefined) this.#persistent = await load();
       const prepared =
-        persistent === undefined
+        load === undefined || this.#persistent === undefined
           ? prepareVolume(input)
-          : await (await persistent()).prepare(input, state.ending.signal);
+          : await this.#persistent.prepare(input, state.ending.signal);
       span.set({ plugin: prepared.plugin, path: prepared.plan.path });
       await prepared.mount(state.pod, this.#host);
       state.volumes.set(name, prepared);
@@ -325,6 +328,12 @@ class PodVolumeManager implements VolumeManager {
 
 function newState(pod: Pod): PodState {
   return { pod, volumes: new Map(), underWay: new Map(), ending: new AbortController(), news: Promise.withResolvers() };
+}
+
+/** What has to be looked up first asks first: the others' requests would only be in its way. */
+function slowestFirst(volumes: readonly Volume[]): readonly Volume[] {
+  const persistent = volumes.filter(isPersistent);
+  return persistent.length === 0 ? volumes : [...persistent, ...volumes.filter((volume) => !isPersistent(volume))];
 }
 
 async function failingAs(volume: string, body: () => Promise<void> | void): Promise<void> {

@@ -188,6 +188,10 @@ async function volumeRows(root: string): Promise<NonNullable<Figures['more']>> {
       summary: summarize(samples.csiOverhead),
       limitMs: 10,
     },
+    {
+      name: 'nodelet: the same with claim and volume looked up at the API server',
+      summary: summarize(samples.claimOverhead),
+    },
   ];
 }
 

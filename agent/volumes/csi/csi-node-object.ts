@@ -24,6 +24,8 @@ export interface CsiNodeObjectOptions {
   readonly nodeName: string;
   readonly client: Pick<ApiClient, 'get' | 'create' | 'replace' | 'patch'>;
   readonly clock: Clock;
+  /** Ends what is being tried again: an agent that stops waits for nothing. */
+  readonly signal?: AbortSignal;
 }
 
 /** A driver's entry in CSINode. */
@@ -160,7 +162,7 @@ export class CsiNodeObject implements CsiNodeAnnouncer {
 
   /** Tries again what another try can mend, for as long as somebody may be waiting for it. */
   async #again(work: () => Promise<void>): Promise<void> {
-    const { clock } = this.#options;
+    const { clock, signal } = this.#options;
     const giveUpAt = clock.monotonic() + RETRY_FOR_MS;
     let pause: BackoffEntry | undefined;
     for (;;) {
@@ -170,7 +172,7 @@ export class CsiNodeObject implements CsiNodeAnnouncer {
         const mends = isConflict(error) || isAlreadyExists(error) || isNotFound(error) || isTransient(error);
         pause = nextBackoff(RETRY, pause, clock.monotonic());
         if (!mends || clock.monotonic() + pause.delayMs > giveUpAt) throw error;
-        await clock.sleep(pause.delayMs);
+        await clock.sleep(pause.delayMs, signal);
       }
     }
   }

@@ -125,7 +125,12 @@ export class CsiVolumes {
         const attachment = this.#attachment(volume, driver);
         const context = attachment === '' ? {} : await this.#attached(current, volume, attachment, signal);
         signal.throwIfAborted();
-        const mounted = await this.#mount(current, volume, driver, context);
+        const mounted = await this.#options.tracer.span(
+          'volume',
+          'MountVolume.StageAndPublish',
+          { volume: volumeName, driver: volume.driver },
+          () => this.#mount(current, volume, driver, context),
+        );
         this.#keep(volumeName, mounted, driver, context);
         if (claim === undefined) return;
         // A volume that could not grow is used as it is; the expander goes on trying, and has told why.

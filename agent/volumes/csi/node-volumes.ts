@@ -4,13 +4,12 @@
 import { lstatSync, mkdirSync, rmSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { isCsiError } from '../../../csi/client.ts';
-import { type BackoffEntry, nextBackoff } from '../../../lib/backoff.ts';
 import type { Clock } from '../../../lib/clock.ts';
 import { errorMessage } from '../../../lib/errors.ts';
 import type { VolumeCapability } from '../../../proto/gen/csi/v1/VolumeCapability.ts';
 import type { CsiNode, CsiNodeDriver } from '../../ports/csi.ts';
 import type { Mounter } from '../../ports/mounter.ts';
-import { MOUNT_BACKOFF, stepFailed, VolumeStepError } from '../mount-failures.ts';
+import { stepFailed, VolumeStepError } from '../mount-failures.ts';
 import { mountAt } from '../mountinfo.ts';
 import { mapDevice, unmapDevice } from './block.ts';
 import {
@@ -33,10 +32,8 @@ import {
 } from './notes.ts';
 import { csiMessage, isFinal, notRegistered } from './outcome.ts';
 import { Serial } from './serial.ts';
+import { Unstaging } from './unstaging.ts';
 import type { CsiVolume } from './volume.ts';
-
-/** How long a pod's end waits for the volume to be unstaged; it goes on without that, and unstaging goes on without it. */
-const UNSTAGE_WAIT_MS = 5000;
 
 /** How long undoing waits for a driver that is not registered before it says so. */
 const DRIVER_WAIT_MS = 10_000;
@@ -83,17 +80,26 @@ export class NodeVolumes {
   readonly #staged = new Map<string, Staged>();
   /** By volume key: who uses it, by pod and name. */
   readonly #users = new Map<string, Map<string, User>>();
-  readonly #unstaging = new Map<string, Promise<void>>();
+  readonly #unstaging: Unstaging;
   readonly #closing = new AbortController();
 
   /** Reads what is on disk. What is staged and used by no pod is unstaged as soon as its driver is there. */
   constructor(options: NodeVolumesOptions) {
     this.#options = options;
+    const { csi, clock, onTrouble } = options;
+    this.#unstaging = new Unstaging({
+      csi,
+      clock,
+      driverOf: (key) => (this.#users.has(key) ? undefined : this.#staged.get(key)?.note.driverName),
+      unstage: (key) => this.#serial.run(key, () => this.#unstage(key)),
+      onTrouble,
+      signal: this.#closing.signal,
+    });
     for (const { podUid, note } of findPodNotes(options.rootDir)) this.#remember({ podUid, note });
     for (const note of findStagedNotes(options.rootDir)) {
       const key = volumeKey(note.driverName, note.volumeHandle);
       this.#staged.set(key, { note, confirmed: false });
-      if (!this.#users.has(key)) void this.#unstageUntilDone(key);
+      if (!this.#users.has(key)) void this.#unstaging.untilDone(key);
     }
   }
 
@@ -160,7 +166,7 @@ export class NodeVolumes {
         await this.#awaitDriver(user.note);
         await this.#serial.run(key, () => this.#unpublish(key, user));
         if (this.#users.has(key)) return;
-        if (this.#staged.has(key)) await this.#unstageSoon(key);
+        if (this.#staged.has(key)) await this.#unstaging.soon(key);
         else this.#released(user.note);
       }),
     );
@@ -339,44 +345,6 @@ export class NodeVolumes {
     // The place of a device is a file.
     if (lstatSync(path).isDirectory()) throw new Error(`${path} cannot be removed: the driver left something in it`);
     rmSync(path);
-  }
-
-  /** Tries to unstage until it is done or somebody uses the volume again. Never rejects. */
-  #unstageUntilDone(key: string): Promise<void> {
-    const known = this.#unstaging.get(key);
-    if (known !== undefined) return known;
-    const work = this.#tryUnstaging(key).finally(() => this.#unstaging.delete(key));
-    this.#unstaging.set(key, work);
-    return work;
-  }
-
-  async #unstageSoon(key: string): Promise<void> {
-    const enough = new AbortController();
-    const wait = this.#options.clock.sleep(UNSTAGE_WAIT_MS, enough.signal).catch(() => undefined);
-    await Promise.race([this.#unstageUntilDone(key), wait]);
-    enough.abort();
-  }
-
-  async #tryUnstaging(key: string): Promise<void> {
-    const { clock, csi, onTrouble } = this.#options;
-    const { signal } = this.#closing;
-    let pause: BackoffEntry | undefined;
-    while (!signal.aborted) {
-      const staged = this.#staged.get(key);
-      if (staged === undefined || this.#users.has(key)) return;
-      try {
-        await this.#serial.run(key, () => this.#unstage(key));
-        return;
-      } catch (error) {
-        onTrouble(errorMessage(error));
-        pause = nextBackoff(MOUNT_BACKOFF, pause, clock.monotonic());
-        const rest = new AbortController();
-        const over = clock.sleep(pause.delayMs, AbortSignal.any([signal, rest.signal])).catch(() => undefined);
-        const absent = csi.driver(staged.note.driverName) === undefined;
-        await Promise.race([over, absent ? csi.registered(staged.note.driverName) : over]);
-        rest.abort();
-      }
-    }
   }
 
   async #unstage(key: string): Promise<void> {

@@ -1,0 +1,68 @@
+// Trying to unstage volumes that no pod uses, until it is done or a pod uses them again. What one try does, and whether
+// it is still due, is told by whoever keeps the volumes.
+
+import { type BackoffEntry, nextBackoff } from '../../../lib/backoff.ts';
+import type { Clock } from '../../../lib/clock.ts';
+import { errorMessage } from '../../../lib/errors.ts';
+import type { CsiNode } from '../../ports/csi.ts';
+import { MOUNT_BACKOFF } from '../mount-failures.ts';
+
+/** How long a pod's end waits for the volume to be unstaged; it goes on without that, and unstaging goes on without it. */
+const UNSTAGE_WAIT_MS = 5000;
+
+export interface UnstagingOptions {
+  readonly csi: CsiNode;
+  readonly clock: Clock;
+  /** The driver of a volume that is staged and used by no pod; undefined when there is nothing to do. */
+  readonly driverOf: (key: string) => string | undefined;
+  readonly unstage: (key: string) => Promise<void>;
+  readonly onTrouble: (message: string) => void;
+  readonly signal: AbortSignal;
+}
+
+export class Unstaging {
+  readonly #options: UnstagingOptions;
+  readonly #underWay = new Map<string, Promise<void>>();
+
+  constructor(options: UnstagingOptions) {
+    this.#options = options;
+  }
+
+  /** Never rejects. */
+  untilDone(key: string): Promise<void> {
+    const known = this.#underWay.get(key);
+    if (known !== undefined) return known;
+    const work = this.#try(key).finally(() => this.#underWay.delete(key));
+    this.#underWay.set(key, work);
+    return work;
+  }
+
+  /** Resolves when it is done, or has taken long enough to be waited for. */
+  async soon(key: string): Promise<void> {
+    const enough = new AbortController();
+    const wait = this.#options.clock.sleep(UNSTAGE_WAIT_MS, enough.signal).catch(() => undefined);
+    await Promise.race([this.untilDone(key), wait]);
+    enough.abort();
+  }
+
+  async #try(key: string): Promise<void> {
+    const { clock, csi, driverOf, unstage, onTrouble, signal } = this.#options;
+    let pause: BackoffEntry | undefined;
+    while (!signal.aborted) {
+      const driver = driverOf(key);
+      if (driver === undefined) return;
+      try {
+        await unstage(key);
+        return;
+      } catch (error) {
+        onTrouble(errorMessage(error));
+        pause = nextBackoff(MOUNT_BACKOFF, pause, clock.monotonic());
+        const rest = new AbortController();
+        const over = clock.sleep(pause.delayMs, AbortSignal.any([signal, rest.signal])).catch(() => undefined);
+        const absent = csi.driver(driver) === undefined;
+        await Promise.race([over, absent ? csi.registered(driver) : over]);
+        rest.abort();
+      }
+    }
+  }
+}
