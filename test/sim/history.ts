@@ -121,7 +121,9 @@ class History {
   }
 
   #fail(what: string): never {
-    throw new BrokenRule(this.#options, this.#steps, what, this.#world.journal.last(SHOWN));
+    const { journal, disk } = this.#world;
+    // Where the disk lies is another place each time.
+    throw new BrokenRule(this.#options, this.#steps, what.replaceAll(disk.root, ''), journal.last(SHOWN));
   }
 }
 

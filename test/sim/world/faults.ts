@@ -12,7 +12,8 @@ export const FAULTS = {
   'the API server says that it wrote a status and did not': /status says|podIP is|ContainersReady is/,
   'the API server says that it let a pod go and did not': /is still being deleted|object /,
   'a driver says that a volume is staged and it is not': /where it is not staged/,
-  'a driver says that a volume is unpublished and it is not': /was unstaged while|is left|directory of|let go while/,
+  'a driver says that a volume is unpublished and it is not':
+    /the agent unmounted|was unstaged while|is left|let go while/,
   'a cgroup is said to be gone and is not': /let go while it has a cgroup|is left/,
 } as const satisfies Readonly<Record<string, RegExp>>;
 export type Fault = keyof typeof FAULTS;
