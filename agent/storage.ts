@@ -58,7 +58,7 @@ export function createStorage(parts: StorageParts): Storage {
 
   async function announcer(api: ApiClient) {
     const { CsiNodeObject } = await import('./volumes/csi/csi-node-object.ts');
-    return new CsiNodeObject({ nodeName, client: api, clock });
+    return new CsiNodeObject({ nodeName, client: api, clock, signal: closing.signal });
   }
 
   async function loadDrivers(): Promise<RegisteredDrivers> {
@@ -129,7 +129,9 @@ export function createStorage(parts: StorageParts): Storage {
       if (existsSync(join(rootDir, 'plugins/kubernetes.io/csi'))) await usePersistent(client);
       void announcer(client)
         .then((object) => object.ensure())
-        .catch((error: unknown) => log('warn', `there is no CSINode ${nodeName}: ${errorMessage(error)}`));
+        .catch((error: unknown) => {
+          if (!closing.signal.aborted) log('warn', `there is no CSINode ${nodeName}: ${errorMessage(error)}`);
+        });
     },
     close() {
       closing.abort();

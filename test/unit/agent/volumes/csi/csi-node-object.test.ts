@@ -9,7 +9,7 @@ import {
 } from '../../../../../agent/volumes/csi/csi-node-object.ts';
 import type { Node } from '../../../../../client/types.ts';
 import { apiError, FakeClient } from '../../../../support/fake-client.ts';
-import { VirtualClock } from '../../../../support/virtual-clock.ts';
+import { settle, VirtualClock } from '../../../../support/virtual-clock.ts';
 
 const info = { driver: 'd.csi', nodeId: 'i-1', maxVolumes: 0, topology: { 't/zone': 'z' } };
 const node = (labels: Record<string, string> = {}, annotations: Record<string, string> = {}): Node => ({
@@ -76,6 +76,18 @@ describe('the cluster is told', () => {
     const clock = new VirtualClock();
     return { client, clock, object: new CsiNodeObject({ nodeName: 'n1', client, clock }) };
   }
+
+  test('no longer once the agent stops, whatever the API server did not answer', async () => {
+    const client = new FakeClient();
+    const clock = new VirtualClock();
+    const stopping = new AbortController();
+    const object = new CsiNodeObject({ nodeName: 'n1', client, clock, signal: stopping.signal });
+    const trying = object.ensure();
+    trying.catch(() => undefined);
+    await settle();
+    stopping.abort(new Error('the agent stops'));
+    await expect(trying).rejects.toThrow('the agent stops');
+  });
 
   test('by a CSINode that goes with its Node', async () => {
     const { client, object } = setUp();
