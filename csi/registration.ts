@@ -6,7 +6,7 @@ import { type FSWatcher, watch } from 'node:fs';
 import { lstat, mkdir, readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type BackoffEntry, type BackoffPolicy, nextBackoff } from '../lib/backoff.ts';
-import type { Clock } from '../lib/clock.ts';
+import type { Clock, Timer } from '../lib/clock.ts';
 import { errorMessage, isErrno } from '../lib/errors.ts';
 import type { Log } from '../lib/log.ts';
 import type { Tracer } from '../lib/trace.ts';
@@ -50,6 +50,9 @@ export interface PluginWatcher {
 /** The kubelet's pauses between tries of one plugin. */
 const RETRY: BackoffPolicy = { initialMs: 500, maxMs: 122_000, factor: 2, resetMs: Number.POSITIVE_INFINITY };
 
+/** After a look that failed, ms. */
+const LOOK_AGAIN_MS = 10_000;
+
 /** One socket, from when it is seen until it is gone or another one is in its place. */
 interface Watched {
   /** Which file it is: a socket made anew is another plugin process. */
@@ -68,6 +71,7 @@ class SocketWatcher implements PluginWatcher {
   readonly #directories = new Map<string, FSWatcher>();
   #looking: Promise<void> | undefined;
   #again = false;
+  #retry: Timer | undefined;
   #closed = false;
 
   constructor(options: PluginWatcherOptions) {
@@ -76,7 +80,19 @@ class SocketWatcher implements PluginWatcher {
 
   async start(): Promise<void> {
     await mkdir(this.#options.directory, { recursive: true, mode: 0o750 });
-    await this.look();
+    await this.#lookOrRetry();
+  }
+
+  /** A look that fails (no inotify watches left, say) is told, and tried again: pods without plugins need none. */
+  async #lookOrRetry(): Promise<void> {
+    try {
+      await this.look();
+    } catch (error) {
+      const { clock, directory, log } = this.#options;
+      log('error', `cannot look for plugins: ${errorMessage(error)}`, { directory });
+      this.#retry?.cancel();
+      if (!this.#closed) this.#retry = clock.after(LOOK_AGAIN_MS, () => void this.#lookOrRetry());
+    }
   }
 
   look(): Promise<void> {
@@ -89,6 +105,7 @@ class SocketWatcher implements PluginWatcher {
 
   close(): void {
     this.#closed = true;
+    this.#retry?.cancel();
     for (const watcher of this.#directories.values()) watcher.close();
     this.#directories.clear();
     for (const socket of this.#sockets.values()) socket.gone.abort();
@@ -133,11 +150,7 @@ class SocketWatcher implements PluginWatcher {
 
   #follow(directory: string): void {
     if (this.#directories.has(directory) || this.#closed) return;
-    const changed = (): void => {
-      this.look().catch((error: unknown) =>
-        this.#options.log('warn', `cannot look for plugins: ${errorMessage(error)}`, { directory }),
-      );
-    };
+    const changed = (): void => void this.#lookOrRetry();
     const watcher = watch(directory, { persistent: false }, changed);
     watcher.on('error', (error) => {
       // A directory that was removed; made anew it must be watched anew.

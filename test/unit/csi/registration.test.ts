@@ -7,6 +7,7 @@ import { createPluginWatcher, type PluginWatcher } from '../../../csi/registrati
 import { systemClock } from '../../../lib/clock.ts';
 import { Tracer } from '../../../lib/trace.ts';
 import { FakeCsiDriver } from '../../support/fake-csi-driver.ts';
+import { VirtualClock } from '../../support/virtual-clock.ts';
 
 let directory = '';
 let registry = '';
@@ -219,6 +220,25 @@ describe('a plugin is refused, with the reason told to it,', () => {
     expect(drivers.names()).toEqual(['fake.csi']);
     expect(announced).toEqual(['+fake.csi', '+fake.csi']);
   });
+});
+
+test('a directory that cannot be read does not end the agent; it is told, and looked at again', async () => {
+  const clock = new VirtualClock();
+  const careful = createPluginWatcher({
+    directory: registry,
+    handlers: { CSIPlugin: drivers },
+    clock,
+    tracer: new Tracer(),
+    log: (level, message) => void logs.push(`${level} ${message}`),
+  });
+  const look = vi.spyOn(careful, 'look').mockRejectedValueOnce(new Error('ENOSPC: no inotify watches left'));
+  await careful.start();
+  expect(logs).toEqual(['error cannot look for plugins: ENOSPC: no inotify watches left']);
+  const driver = await start();
+  await clock.advance(10_000);
+  expect(look).toHaveBeenCalledTimes(2);
+  await vi.waitFor(() => expect(driver.notified).toEqual([{ plugin_registered: true, error: '' }]));
+  careful.close();
 });
 
 test('a driver that is not up yet is asked who the node is until it answers', async () => {
