@@ -10,7 +10,7 @@ import type { PodApi } from '../ports/api.ts';
 import type { PodUID } from '../ports/runtime.ts';
 import type { PodsConfig, PodsLog } from './options.ts';
 import { keepRestartCounts } from './restart-count.ts';
-import { computeStatusPatch } from './status-patch.ts';
+import { computeStatusPatch, containerField, NEWER_CONTAINER_FIELDS, sameValue } from './status-patch.ts';
 
 export interface StatusManagerOptions {
   readonly api: PodApi | undefined;
@@ -176,7 +176,7 @@ export class StatusManager {
       }
       const { value } = outcome;
       if (!isOlder(value.metadata.resourceVersion, entry.pod.metadata.resourceVersion)) entry.pod = value;
-      this.#noteUnsupported(patch, value);
+      this.#noteUnsupported(patch, wanted, value);
     }
     if (!entry.finalize || entry.desired !== wanted) return;
     if (api !== undefined) await api.finalizeDelete(entry.pod);
@@ -184,11 +184,25 @@ export class StatusManager {
   }
 
   /** An older server drops fields it does not know; writing them again and again would change nothing. */
-  #noteUnsupported(patch: object, written: Pod): void {
+  #noteUnsupported(patch: object, wanted: PodStatus, written: Pod): void {
     if ('observedGeneration' in patch && written.status?.observedGeneration === undefined) {
       this.#unsupported.add('observedGeneration');
     }
     if ('hostIPs' in patch && written.status?.hostIPs === undefined) this.#unsupported.add('hostIPs');
+    if (wanted.resize !== undefined && written.status?.resize === undefined) this.#unsupported.add('resize');
+    for (const list of ['containerStatuses', 'initContainerStatuses'] as const) {
+      for (const status of wanted[list] ?? []) {
+        const kept = written.status?.[list]?.find(({ name }) => name === status.name);
+        for (const field of NEWER_CONTAINER_FIELDS) {
+          const lost =
+            kept !== undefined &&
+            !(field in kept) &&
+            field in status &&
+            !sameValue(Reflect.get(status, field), undefined);
+          if (lost) this.#unsupported.add(containerField(field));
+        }
+      }
+    }
   }
 
   #gone(entry: Entry): void {

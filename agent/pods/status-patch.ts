@@ -21,6 +21,28 @@ const PLAIN = [
   'ephemeralContainerStatuses',
 ] as const;
 
+/** Fields of a container's status that servers older than they are drop. */
+export const NEWER_CONTAINER_FIELDS = [
+  'allocatedResources',
+  'resources',
+  'stopSignal',
+  'user',
+  'volumeMounts',
+] as const;
+
+/** How such a field is named among those that are to be ignored. */
+export function containerField(name: string): string {
+  return `containerStatuses[].${name}`;
+}
+
+function withoutIgnored(value: unknown, ignored: ReadonlySet<string>): unknown {
+  const fields = NEWER_CONTAINER_FIELDS.filter((name) => ignored.has(containerField(name)));
+  if (fields.length === 0 || !Array.isArray(value)) return value;
+  return value.map((status: object) =>
+    Object.fromEntries(Object.entries(status).filter(([name]) => !fields.some((field) => field === name))),
+  );
+}
+
 /** Lists merged by their `ip`. */
 const IP_LISTS = ['hostIPs', 'podIPs'] as const;
 
@@ -81,7 +103,9 @@ export function computeStatusPatch(
 ): StatusPatch | undefined {
   const patch: Record<string, unknown> = {};
   for (const field of PLAIN) {
-    if (!ignored.has(field) && !sameValue(base[field], desired[field])) patch[field] = desired[field] ?? null;
+    if (ignored.has(field)) continue;
+    const wanted = field.endsWith('Statuses') ? withoutIgnored(desired[field], ignored) : desired[field];
+    if (!sameValue(base[field], wanted)) patch[field] = wanted ?? null;
   }
   for (const field of IP_LISTS) {
     if (ignored.has(field) || sameValue(base[field], desired[field])) continue;
