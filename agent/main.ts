@@ -12,7 +12,6 @@ import { createLog, type Log } from '../lib/log.ts';
 import { quantityValue } from '../lib/quantity.ts';
 import { Tracer } from '../lib/trace.ts';
 import { createAdmission } from './admission/admission.ts';
-import { runtimeHandlerOf } from './api/runtime-class.ts';
 import { appArmorEnabled } from './admission/host.ts';
 import { runtimeHandlerOf } from './api/runtime-class.ts';
 import { clusterAccess, createCluster } from './cluster.ts';
@@ -193,7 +192,6 @@ export async function runAgent(options: AgentOptions, signal: AbortSignal): Prom
       credentials.forget(pod);
       cluster.podGone();
     },
-    ...(client === undefined ? {} : { runtimeHandler: (name: string) => runtimeHandlerOf(client, name) }),
     ...(client === undefined ? {} : { runtimeHandler: (name: string) => runtimeHandlerOf(client, name) }),
     credentials,
     sweep: (isKept) => {
