@@ -21,6 +21,9 @@ const ROOTS = [
       (kind) => `authorization.v1.${kind}`,
     ),
     ['coordination.v1.Lease', 'events.v1.Event', 'discovery.v1.EndpointSlice', 'node.v1.RuntimeClass'],
+    ['CSIDriver', 'CSINode', 'CSIStorageCapacity', 'StorageClass', 'VolumeAttachment'].map(
+      (kind) => `storage.v1.${kind}`,
+    ),
     ['scheduling.v1.PriorityClass', 'policy.v1.Eviction', 'autoscaling.v1.Scale', 'meta.v1.DeleteOptions'],
   );
 const SPECIAL: Record<string, string> = {

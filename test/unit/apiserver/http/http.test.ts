@@ -185,6 +185,33 @@ describe('a body', () => {
     });
   });
 
+  it('in protobuf knows the storage kinds', () => {
+    const topology = field(1, Buffer.concat([field(1, 'zone'), field(2, 'a'), field(2, 'b')]));
+    const fields = [
+      field(1, field(1, 'fast')),
+      field(2, 'csi.test'),
+      field(3, entry('k', 'v')),
+      field(6, 1),
+      field(8, topology),
+    ];
+    expect(decodeProtobuf(wrap('storage.k8s.io/v1', 'StorageClass', Buffer.concat(fields)))).toEqual({
+      apiVersion: 'storage.k8s.io/v1',
+      kind: 'StorageClass',
+      metadata: { name: 'fast' },
+      provisioner: 'csi.test',
+      parameters: { k: 'v' },
+      allowVolumeExpansion: true,
+      allowedTopologies: [{ matchLabelExpressions: [{ key: 'zone', values: ['a', 'b'] }] }],
+    });
+    const source = field(2, field(1, 'pv'));
+    const spec = field(2, Buffer.concat([field(1, 'csi.test'), source, field(3, 'n1')]));
+    expect(decodeProtobuf(wrap('storage.k8s.io/v1', 'VolumeAttachment', spec))['spec']).toEqual({
+      attacher: 'csi.test',
+      source: { persistentVolumeName: 'pv' },
+      nodeName: 'n1',
+    });
+  });
+
   it('in protobuf that is cut short or unknown is 400', () => {
     const whole = wrap('v1', 'Secret', field(1, field(1, 'name')));
     expect(failureOf(() => decodeProtobuf(whole.subarray(0, whole.length - 2))).code).toBe(400);
