@@ -13,6 +13,7 @@ import { quantityValue } from '../lib/quantity.ts';
 import { Tracer } from '../lib/trace.ts';
 import { createAdmission } from './admission/admission.ts';
 import { appArmorEnabled } from './admission/host.ts';
+import { matchesSelector } from './admission/placement.ts';
 import { runtimeHandlerOf } from './api/runtime-class.ts';
 import { clusterAccess, createCluster } from './cluster.ts';
 import type { AgentOptions } from './config/options.ts';
@@ -136,6 +137,7 @@ export async function runAgent(options: AgentOptions, signal: AbortSignal): Prom
     objects,
     recorder,
     mounter,
+    nodeMatches: (selector) => matchesSelector(selector, cluster.node()),
     clock,
     tracer,
     log,

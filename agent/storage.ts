@@ -3,6 +3,7 @@
 
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
+import type { NodeSelector } from 'kubernetes-types/core/v1';
 import type { ApiClient } from '../client/api.ts';
 import type { RegisteredDrivers } from '../csi/registered-drivers.ts';
 import { createPluginWatcher } from '../csi/registration.ts';
@@ -30,6 +31,8 @@ export interface StorageParts {
   readonly objects: ObjectReader;
   readonly recorder: EventRecorder;
   readonly mounter: Mounter;
+  /** Whether this node is one that a volume's node affinity names. */
+  readonly nodeMatches: (selector: NodeSelector) => boolean;
   readonly clock: Clock;
   readonly tracer: Tracer;
   readonly log: Log;
@@ -89,7 +92,7 @@ export function createStorage(parts: StorageParts): Storage {
     csiVolumes = new Csi({ ...parts, csi, storage, inUse, onTrouble });
     stats = new Stats({ volumes: csiVolumes, recorder: parts.recorder, clock, onTrouble });
     lookAfterHealth(stats);
-    return createPersistentVolumes({ rootDir, mounter: parts.mounter, storage, csi: csiVolumes });
+    return createPersistentVolumes({ ...parts, storage, csi: csiVolumes });
   }
   /** Volumes that are not well are told of, whether anybody asks for figures or not. */
   function lookAfterHealth(figures: CsiStats): void {

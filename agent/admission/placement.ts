@@ -1,7 +1,13 @@
 // Whether a pod belongs on this node: its name, the pod's node selector and affinity, taints that end pods, and host
 // ports. The words are the scheduler plugins', which the kubelet uses too. Pure.
 
-import type { NodeSelectorRequirement, NodeSelectorTerm, Taint, Toleration } from 'kubernetes-types/core/v1';
+import type {
+  NodeSelector,
+  NodeSelectorRequirement,
+  NodeSelectorTerm,
+  Taint,
+  Toleration,
+} from 'kubernetes-types/core/v1';
 import type { Pod } from '../../client/types.ts';
 import { isStaticPod } from '../ports/static-pods.ts';
 
@@ -45,7 +51,12 @@ export function matchesNode({ spec }: Pod, node: Pick<PlacementNode, 'name' | 'l
   const selector = Object.entries(spec.nodeSelector ?? {});
   if (selector.some(([key, value]) => node.labels[key] !== value)) return false;
   const required = spec.affinity?.nodeAffinity?.requiredDuringSchedulingIgnoredDuringExecution;
-  return required === undefined || required.nodeSelectorTerms.some((term) => matchesTerm(term, node));
+  return required === undefined || matchesSelector(required, node);
+}
+
+/** Terms are alternatives. */
+export function matchesSelector(selector: NodeSelector, node: Pick<PlacementNode, 'name' | 'labels'>): boolean {
+  return selector.nodeSelectorTerms.some((term) => matchesTerm(term, node));
 }
 
 /** A term without any requirement matches nothing. */

@@ -2,6 +2,7 @@
 // pod's own) and inline CSI volumes. Finds the PersistentVolume and hands it to whoever serves its kind. Loaded with
 // the first such volume of the node.
 
+import type { NodeSelector } from 'kubernetes-types/core/v1';
 import { errorMessage } from '../../lib/errors.ts';
 import type { Mounter } from '../ports/mounter.ts';
 import type { PodRef } from '../ports/runtime.ts';
@@ -18,7 +19,7 @@ import {
 import type { CsiVolumes } from './csi/csi-volumes.ts';
 import { inlineCsiVolume, persistentCsiVolume } from './csi/volume.ts';
 import { unmapLocalDevices } from './local.ts';
-import { unprocessedMessage, VolumeStepError } from './mount-failures.ts';
+import { stepFailed, unprocessedMessage, VolumeStepError } from './mount-failures.ts';
 import type { PersistentVolumes } from './options.ts';
 import { preparePersistent } from './persistent-kinds.ts';
 import type { PreparedVolume } from './registry.ts';
@@ -30,6 +31,8 @@ export interface PersistentVolumesOptions {
   readonly mounter: Mounter;
   readonly storage: StorageObjects;
   readonly csi: CsiVolumes;
+  /** Whether this node is one that a volume's node affinity names; any is by default. */
+  readonly nodeMatches?: (selector: NodeSelector) => boolean;
 }
 
 export function createPersistentVolumes({
@@ -37,6 +40,7 @@ export function createPersistentVolumes({
   mounter,
   storage,
   csi,
+  nodeMatches = () => true,
 }: PersistentVolumesOptions): PersistentVolumes {
   /** The claim and its volume, or the failure that says why there is none yet. */
   async function resolve(input: PlanInput, signal: AbortSignal): Promise<{ claim: Claim; volume: PV }> {
@@ -84,6 +88,12 @@ export function createPersistentVolumes({
         return await csi.prepare(pod, volume.name, inlineCsiVolume(pod, volume), undefined, signal);
       }
       const { claim, volume: found } = await resolve(input, signal);
+      const affinity = found.spec?.nodeAffinity?.required;
+      if (affinity !== undefined && !nodeMatches(affinity)) {
+        const { name } = found.metadata;
+        const step = 'MountVolume.NodeAffinity check';
+        throw new VolumeStepError(stepFailed(step, name, 'no matching NodeSelectorTerms'));
+      }
       const readOnly = volume.persistentVolumeClaim?.readOnly === true;
       if (found.spec?.csi !== undefined) {
         return await csi.prepare(pod, volume.name, persistentCsiVolume(found, claim, readOnly), claim, signal);

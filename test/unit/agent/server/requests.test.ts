@@ -19,6 +19,7 @@ describe('paths', () => {
     ['/pods/', { kind: 'pods' }],
     ['/runningpods/', { kind: 'runningPods' }],
     ['/configz', { kind: 'configz' }],
+    ['/stats/summary', { kind: 'summary' }],
     ['/containerLogs/ns/p/c', { kind: 'containerLogs', namespace: 'ns', pod: 'p', container: 'c' }],
     ['/containerLogs/ns/p', undefined],
     ['/exec/ns/p/c', { kind: 'stream', target: { verb: 'exec', namespace: 'ns', pod: 'p', container: 'c' } }],

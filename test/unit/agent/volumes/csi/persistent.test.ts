@@ -65,7 +65,13 @@ beforeEach(async () => {
     onTrouble: (message) => trouble.push(message),
     random: () => 0,
   });
-  const persistent = createPersistentVolumes({ rootDir, mounter, storage, csi });
+  const persistent = createPersistentVolumes({
+    rootDir,
+    mounter,
+    storage,
+    csi,
+    nodeMatches: ({ nodeSelectorTerms }) => nodeSelectorTerms.length === 0,
+  });
   volumes = createPodVolumes({ ...parts, persistent: async () => persistent });
   usualObjects({ attachRequired: false });
 });
@@ -149,6 +155,16 @@ describe('a claim', () => {
     // No time passes.
     await mounting;
     expect(driver.order).toEqual(['NodeStageVolume', 'NodePublishVolume']);
+  });
+
+  test('whose volume belongs on another node is not mounted', async () => {
+    usualObjects({ attachRequired: false }, { spec: { nodeAffinity: { required: { nodeSelectorTerms: [{}] } } } });
+    volumes.mountAll(podWith([data])).catch(() => undefined);
+    await vi.waitFor(() => expect(recorder.events).toHaveLength(1));
+    expect(recorder.events[0]).toBe(
+      'FailedMount: MountVolume.NodeAffinity check failed for volume "pv-1" : no matching NodeSelectorTerms',
+    );
+    expect(driver.order).toEqual([]);
   });
 
   test('of a kind that nobody serves is refused by name', async () => {
