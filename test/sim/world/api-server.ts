@@ -10,6 +10,7 @@ import type { Clock } from '../../../lib/clock.ts';
 import { applyStatusPatch } from '../fakes.ts';
 import type { Dice } from './dice.ts';
 import type { Faults } from './faults.ts';
+import { FOREIGN_CONDITION } from './foreign.ts';
 import type { Journal } from './journal.ts';
 import { Line, type LineFailure } from './line.ts';
 import { WatchLog } from './watch-log.ts';
@@ -46,6 +47,10 @@ function lineError(call: string, failure: LineFailure): Error {
 /** What a caller asked for by path is of the type that it says, as with JSON off the wire. */
 function asAsked<T>(object: unknown): T {
   return object as T;
+}
+
+function withoutForeign(status: PodStatus): PodStatus {
+  return { ...status, conditions: (status.conditions ?? []).filter(({ type }) => type !== FOREIGN_CONDITION) };
 }
 
 export class SimApiServer implements ListWatcher {
@@ -176,7 +181,7 @@ export class SimApiServer implements ListWatcher {
       this.#expectUid(before, metadata.uid);
       const after = { ...before, status: applyStatusPatch(before.status ?? {}, { ...status }) };
       const { witness, faults } = this.#parts;
-      if (faults.has('the API server drops what others wrote')) after.status.conditions = [];
+      if (faults.has('the API server drops what others wrote')) after.status = withoutForeign(after.status);
       witness.statusWritten(before, after);
       if (
         faults.has('the API server says that it wrote a status and did not') &&

@@ -121,11 +121,12 @@ export class Chaos {
   /** Nothing more happens, and everything works. Pods stay as they are. */
   calm(): void {
     this.#over = true;
-    const { lines, network, runtime, api, processes, kernel, csi } = this.#world;
+    const { lines, network, runtime, api, processes, kernel, csi, manifests } = this.#world;
     for (const line of Object.values(lines)) line.mend();
     network.trouble = 0;
     runtime.events.trouble = 0;
     api.watchTrouble = 0;
+    manifests.trouble = 0;
     processes.calm = true;
     for (const { process } of runtime.state.instances()) if (process?.crashes === true) process.timer?.cancel();
     kernel.busy = false;
@@ -138,7 +139,7 @@ export class Chaos {
   /** Every pod and manifest goes, as users delete them. */
   deleteEverything(): void {
     const { api, manifests } = this.#world;
-    for (const name of [...manifests.files.keys()]) manifests.remove(name);
+    for (const name of [...manifests.files]) manifests.remove(name);
     for (const pod of [...api.pods.values()]) if (!isMirrorPod(pod)) api.deletePod(pod, 5);
   }
 }

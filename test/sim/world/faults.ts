@@ -9,7 +9,8 @@ export const FAULTS = {
   'the API server takes a phase back': /the phase of .* went from/,
   'the API server takes a restart count back': /restartCount of .* went from/,
   'the API server drops what others wrote': /a condition of another writer/,
-  'the API server says that it wrote a status and did not': /status says|podIP is|ContainersReady is/,
+  'the API server says that it wrote a status and did not':
+    /status says|podIP is|ContainersReady is|restartCount is|exit code is/,
   'the API server says that it let a pod go and did not': /is still being deleted|object /,
   'a driver says that a volume is staged and it is not': /where it is not staged/,
   'a driver says that a volume is unpublished and it is not':

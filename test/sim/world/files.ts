@@ -9,6 +9,9 @@ import { join } from 'node:path';
 const fs = process.getBuiltinModule('node:fs');
 const promises = process.getBuiltinModule('node:fs/promises');
 
+/** Where the agent believes static pods' manifests to be: their uids are made of it, so that it is the same each time. */
+export const MANIFESTS = '/manifests';
+
 /** Which mount a path lies on, as the kernel tells by the device; undefined is the disk itself. */
 export type DeviceOf = (path: string) => number | undefined;
 
@@ -28,6 +31,7 @@ export class SimDisk {
 
   /** From now on calls are made at once, and mounts are seen. */
   begin(deviceOf: DeviceOf, isMountPoint: (path: string) => boolean): void {
+    const at = (path: string): string => (path.startsWith(MANIFESTS) ? join(this.root, path) : path);
     const replaced = {
       lstat: async (path: string) => {
         const found = fs.lstatSync(path);
@@ -40,10 +44,12 @@ export class SimDisk {
         fs.rmdirSync(path);
       },
       opendir: async (path: string) => fs.readdirSync(path, { withFileTypes: true }),
-      stat: async (path: string) => fs.statSync(path),
+      stat: async (path: string) => fs.statSync(at(path)),
       readdir: async (path: string, options?: { withFileTypes: true }) =>
-        options === undefined ? fs.readdirSync(path) : fs.readdirSync(path, options),
+        options === undefined ? fs.readdirSync(at(path)) : fs.readdirSync(path, options),
       mkdir: async (path: string, options?: Parameters<typeof fs.mkdirSync>[1]) => fs.mkdirSync(path, options),
+      readFile: async (path: string, encoding?: BufferEncoding) =>
+        encoding === undefined ? fs.readFileSync(at(path)) : fs.readFileSync(at(path), encoding),
       unlink: async (path: string) => fs.unlinkSync(path),
       chmod: async (path: string, mode: number) => fs.chmodSync(path, mode),
       writeFile: async (path: string, data: string) => fs.writeFileSync(path, data),

@@ -6,13 +6,11 @@ import type { PodUID } from '../../../agent/ports/runtime.ts';
 import { isMirrorPod } from '../../../agent/ports/static-pods.ts';
 import type { Pod, PodStatus } from '../../../client/types.ts';
 import type { ApiWitness } from './api-server.ts';
+import { FOREIGN_CONDITION } from './foreign.ts';
 import type { PodRecord } from './runtime-state.ts';
 import type { World } from './world.ts';
 
 const RANK: Readonly<Record<string, number>> = { Pending: 0, Running: 1, Succeeded: 2, Failed: 2 };
-
-/** Conditions that others than the agent write: the agent must leave them as they are. */
-export const FOREIGN_CONDITION = 'example.com/gate';
 
 function containerStatuses(status: PodStatus | undefined) {
   const { containerStatuses = [], initContainerStatuses = [], ephemeralContainerStatuses = [] } = status ?? {};

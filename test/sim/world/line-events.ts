@@ -9,7 +9,7 @@ export type LineName = keyof World['lines'];
 /** `usualTrouble`: what each line goes back to; `isOver`: nothing goes wrong any more. */
 export function lineEvents(choose: Chooser, usualTrouble: Readonly<Record<LineName, number>>, isOver: () => boolean) {
   const { world, dice } = choose;
-  const { lines, network, runtime, api, kernel, csi } = world;
+  const { lines, network, runtime, api, kernel, csi, manifests } = world;
   const forAWhile = (begin: () => void, end: () => void): string => {
     const ms = dice.pick([50, 2_000, 30_000]);
     begin();
@@ -36,6 +36,7 @@ export function lineEvents(choose: Chooser, usualTrouble: Readonly<Record<LineNa
     badEvents: () => {
       const during = (percent: number) => (): void => {
         runtime.events.trouble = percent;
+        manifests.trouble = percent;
       };
       return forAWhile(during(dice.pick([20, 100])), during(0));
     },

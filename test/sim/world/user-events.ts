@@ -2,8 +2,8 @@
 
 import type { Pod } from '../../../client/types.ts';
 import type { Chooser, Happening } from './chooser.ts';
+import { FOREIGN_CONDITION } from './foreign.ts';
 import { IMAGES } from './images.ts';
-import { FOREIGN_CONDITION } from './invariants.ts';
 import type { PodMaker } from './pod-maker.ts';
 import { CLAIMS, type ClaimName } from './storage-objects.ts';
 
@@ -94,7 +94,7 @@ export function userEvents(choose: Chooser, maker: PodMaker) {
       return `${taints.length} ${labels['disk']}`;
     },
     manifest: () => {
-      const name = dice.pick([...manifests.files.keys()]);
+      const name = dice.pick([...manifests.files]);
       if (name !== undefined && (manifests.files.size >= MOST_MANIFESTS || dice.chance(0.5))) {
         if (dice.chance(0.4)) manifests.remove(name);
         else manifests.write(name, manifest(name, dice.chance(0.1)));

@@ -102,7 +102,7 @@ export class World {
       status: { allocatable: ALLOCATABLE },
     };
     this.api = new SimApiServer({ clock, dice: fork(), journal, witness: this.invariants, faults }, node);
-    this.manifests = new SimManifests(clock);
+    this.manifests = new SimManifests(this.disk.root, fork());
     const lines = {
       cgroups: line('cgroups', plain, true),
       mounts: line('mounts'),
@@ -182,7 +182,10 @@ export class World {
       objects: life.port(this.objects),
       recorder,
       probes,
-      sources: [mirrors.apiSource(watch.holdBack(apiPods)), mirrors.staticSource(this.manifests.source(clock))],
+      sources: [
+        mirrors.apiSource(watch.holdBack(apiPods)),
+        mirrors.staticSource(this.manifests.source(NODE_NAME, clock, log)),
+      ],
       onPodGone: () => mirrors.reconcile(),
       clock,
       tracer,
