@@ -1,10 +1,13 @@
 // What a container is configured with, asked of the container itself: who it runs as, what it may do, its name, its
 // resolver, its environment, its kernel settings. And what is refused, in the kubelet's words.
 
-import { mkdir, writeFile } from 'node:fs/promises';
+import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { apply, container, eventWhen, FOREVER, gone, podWhen, ready, shellPod } from '../agent/harness.ts';
+import { loadDefinitions } from '../../../labs/images/build.ts';
+import { importImages } from '../../../labs/images/import.ts';
+import { apply, container, FOREVER, gone, podWhen, ready, shellPod } from '../agent/harness.ts';
 import { startLab, type TestLab } from '../support/lab.ts';
 
 let lab: TestLab;
@@ -295,9 +298,26 @@ describe('bad values', () => {
   });
 
   test('an image with no command of its own needs one from the pod, and the runtime’s words say so', async () => {
-    const pause = { image: 'registry.k8s.io/pause:3.9', command: undefined };
-    await apply(lab, shellPod('own-command', 'true', { restartPolicy: 'Never' }, { ...pause, command: ['/no/such'] }));
-    await eventWhen(lab, 'own-command', 'Failed', /no such file or directory/);
-    await remove('own-command');
+    const directory = await mkdtemp(join(tmpdir(), 'nodelet-image-'));
+    const text = 'names: [docker.io/library/silent:1]\npackages: [busybox-static]\napplets: /bin/busybox\n';
+    await writeFile(join(directory, 'silent.yaml'), text);
+    const images = await loadDefinitions(directory);
+    await rm(directory, { recursive: true });
+    const { socket } = lab.paths.containerd;
+    const native = (await readFile(lab.paths.containerd.config, 'utf8')).includes('snapshotter = "native"');
+    await importImages({ socket, snapshotter: native ? 'native' : 'overlayfs', source: 'build', images });
+    const spec = { restartPolicy: 'Never' } as const;
+    const silent = { image: 'silent:1', command: undefined };
+    await apply(lab, shellPod('silent', '', spec, silent));
+    const pod = await podWhen(
+      lab,
+      'silent',
+      'refused',
+      (each) => container(each).state?.waiting?.reason === 'CreateContainerError',
+    );
+    expect(container(pod).state?.waiting?.message).toMatch(/no command specified/);
+    await apply(lab, shellPod('spoken', '', spec, { ...silent, command: ['true'] }));
+    await podWhen(lab, 'spoken', 'Succeeded', ({ status }) => status?.phase === 'Succeeded');
+    await remove('silent', 'spoken');
   });
 });
