@@ -108,7 +108,7 @@ export class CsiVolumes {
     claim: Claim | undefined,
     signal: AbortSignal,
   ): Promise<PreparedVolume> {
-    const driver = (await this.#options.storage.csiDriver(volume.driver))?.spec;
+    const driver = await naming(volume, async () => (await this.#options.storage.csiDriver(volume.driver))?.spec);
     const problem = lifecycleProblem(volume, driver);
     if (problem !== undefined) {
       throw new VolumeStepError(stepFailed('MountVolume.SetUp', volume.specName, problem));
@@ -129,7 +129,7 @@ export class CsiVolumes {
           'volume',
           'MountVolume.StageAndPublish',
           { volume: volumeName, driver: volume.driver },
-          () => this.#mount(current, volume, driver, context),
+          () => naming(volume, () => this.#mount(current, volume, driver, context)),
         );
         this.#keep(volumeName, mounted, driver, context);
         if (claim === undefined) return;
@@ -338,6 +338,16 @@ export class CsiVolumes {
           if (!kept.ending.signal.aborted) this.#republishLater(kept, driver);
         });
     });
+  }
+}
+
+/** Whatever fails is told by the PersistentVolume's name, as the kubelet does. */
+async function naming<T>(volume: CsiVolume, work: () => Promise<T>): Promise<T> {
+  try {
+    return await work();
+  } catch (error) {
+    if (error instanceof VolumeStepError) throw error;
+    throw new VolumeStepError(stepFailed('MountVolume.SetUp', volume.specName, errorMessage(error)), { cause: error });
   }
 }
 

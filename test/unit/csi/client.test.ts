@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { CsiError, connectCsi, csiTarget, isCsiError } from '../../../csi/client.ts';
 import { type Span, Tracer } from '../../../lib/trace.ts';
-import { FakeCsiDriver } from '../../support/fake-csi-driver.ts';
+import { FakeCsiDriver } from '../../support/scripted-csi-driver.ts';
 
 let directory = '';
 let driver: FakeCsiDriver;

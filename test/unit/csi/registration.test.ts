@@ -6,7 +6,7 @@ import { type CsiNodeInfo, RegisteredDrivers } from '../../../csi/registered-dri
 import { createPluginWatcher, type PluginWatcher } from '../../../csi/registration.ts';
 import { systemClock } from '../../../lib/clock.ts';
 import { Tracer } from '../../../lib/trace.ts';
-import { FakeCsiDriver } from '../../support/fake-csi-driver.ts';
+import { FakeCsiDriver } from '../../support/scripted-csi-driver.ts';
 import { VirtualClock } from '../../support/virtual-clock.ts';
 
 let directory = '';

@@ -8,7 +8,7 @@ import { NodeVolumes, type PublishRequest } from '../../../../../agent/volumes/c
 import type { CsiVolume } from '../../../../../agent/volumes/csi/volume.ts';
 import { volumeCapability } from '../../../../../agent/volumes/csi/volume.ts';
 import { type CsiClient, connectCsi } from '../../../../../csi/client.ts';
-import { type Answer, FakeCsiDriver } from '../../../../support/fake-csi-driver.ts';
+import { type Answer, FakeCsiDriver } from '../../../../support/scripted-csi-driver.ts';
 import { VirtualClock } from '../../../../support/virtual-clock.ts';
 import { entry, FakeMounter } from '../support.ts';
 

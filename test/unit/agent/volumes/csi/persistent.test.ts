@@ -17,7 +17,7 @@ import { createPodVolumes } from '../../../../../agent/volumes/pod-volumes.ts';
 import { VolumesInUse } from '../../../../../agent/volumes/volumes-in-use.ts';
 import { type CsiClient, connectCsi } from '../../../../../csi/client.ts';
 import { Tracer } from '../../../../../lib/trace.ts';
-import { FakeCsiDriver } from '../../../../support/fake-csi-driver.ts';
+import { FakeCsiDriver } from '../../../../support/scripted-csi-driver.ts';
 import { VirtualClock } from '../../../../support/virtual-clock.ts';
 import { FakeMounter, FakeObjects, FakeRecorder, podWith, secret } from '../support.ts';
 import { FakeStorage } from './fake-storage.ts';
@@ -155,6 +155,13 @@ describe('a claim', () => {
     // No time passes.
     await mounting;
     expect(driver.order).toEqual(['NodeStageVolume', 'NodePublishVolume']);
+  });
+
+  test('that fails in a way of the agent’s own is told by its volume’s name', async () => {
+    writeFileSync(join(rootDir, 'plugins'), 'a file where a directory should be');
+    volumes.mountAll(podWith([data])).catch(() => undefined);
+    await vi.waitFor(() => expect(recorder.events).toHaveLength(1));
+    expect(recorder.events[0]).toMatch(/^FailedMount: MountVolume.SetUp failed for volume "pv-1" : ENOTDIR/);
   });
 
   test('whose volume belongs on another node is not mounted', async () => {
