@@ -37,6 +37,8 @@ export class PodManager implements PodsAgent {
   #atStart: ReadonlySet<string> | undefined;
   /** Pods that are being ended to make room for a critical one; nothing else is admitted until they have. */
   readonly #preempted = new Set<string>();
+  /** Pods that the server no longer has, although the source still shows them: they are not taken for new. */
+  readonly #vanished = new Set<string>();
   /** Whoever waits for a pod to use nothing any more. */
   readonly #whenEnded = new Map<string, (() => void)[]>();
   #unsubscribe: (() => void)[] = [];
@@ -170,13 +172,14 @@ export class PodManager implements PodsAgent {
       if (worker.gone) this.#forget(uid);
       else worker.remove();
     }
+    for (const uid of this.#vanished) if (!wanted.has(uid)) this.#vanished.delete(uid);
     // Pods that ran before come first, then the older ones: admission must not turn out otherwise after a restart.
     const inOrder = [...wanted.values()].sort((a, b) => this.#rank(a.pod) - this.#rank(b.pod));
     for (const { pod, source } of inOrder) {
       const worker = this.#workers.get(pod.metadata.uid);
       const effective = resizes.seen(pod);
       if (worker === undefined) {
-        if (!this.#mustWait(pod)) this.#add(pod, effective, source);
+        if (!this.#vanished.has(pod.metadata.uid) && !this.#mustWait(pod)) this.#add(pod, effective, source);
       } else if (worker.pod !== effective) worker.update(effective, 'pod updated');
     }
     resizes.retry();
@@ -274,6 +277,7 @@ export class PodManager implements PodsAgent {
   #objectGone(uid: PodUID): void {
     const worker = this.#workers.get(uid);
     if (worker === undefined) return;
+    if (this.#isWanted(uid)) this.#vanished.add(uid);
     if (!worker.gone) worker.remove();
     else if (!this.#isWanted(uid)) this.#forget(uid);
   }

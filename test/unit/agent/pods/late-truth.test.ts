@@ -152,3 +152,19 @@ describe('a container whose postStart hook failed', () => {
     expect(node.recorder.of('FailedPostStartHook')).not.toEqual([]);
   });
 });
+
+describe('a pod that the server no longer has while the watch still shows it', () => {
+  it('is taken down and not begun anew', async () => {
+    await running({ restartPolicy: 'Always' });
+    node.api.watching = false;
+    node.api.forceDelete('web-pod');
+    node.runtime.exit('web', 1);
+    await node.clock.until(() => node.leftovers().length === 0, 60_000);
+    await node.clock.advance(120_000);
+    expect(node.runtime.count('runPodSandbox')).toBe(1);
+    node.api.watching = true;
+    node.api.put(makePod('web-pod', {}, { uid: 'uid-second' }));
+    await node.clock.until(() => phase() === 'Running');
+    expect(node.runtime.count('runPodSandbox')).toBe(2);
+  });
+});
