@@ -1,14 +1,17 @@
 // local PersistentVolumes: a directory of this node, bound into the pod's own place; a block device, mounted once for
 // all pods (formatted when it is empty) or given to containers as it is. Never used by a pod directly.
 
-import { lstatSync, mkdirSync, readdirSync, statSync } from 'node:fs';
+import { mkdirSync, readdirSync, statSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { isErrno } from '../../lib/errors.ts';
 import type { Mounter } from '../ports/mounter.ts';
 import { mapDevice, unmapDevice } from './csi/block.ts';
+import { removeEmpty } from './csi/notes.ts';
+import { Serial } from './csi/serial.ts';
 import { makeDirectory } from './directories.ts';
 import { mountAt } from './mountinfo.ts';
 import { applyFsGroup } from './ownership.ts';
+import { unmountBelow } from './unmount.ts';
 import { type VolumePlan, type VolumeType, volumeDir } from './volume-type.ts';
 
 const plugin = 'kubernetes.io/local-volume';
@@ -24,8 +27,12 @@ export interface LocalPlan extends VolumePlan {
   readonly gid: number | undefined;
 }
 
+const globalMounts = new Serial();
+
 /** `<root>` of `<root>/pods/<uid>`. */
 const rootOf = (podDir: string): string => dirname(dirname(podDir));
+
+const globalRoot = (podDir: string): string => join(rootOf(podDir), 'plugins/kubernetes.io/local-volume/mounts');
 
 export const localVolume: VolumeType<LocalPlan> = {
   plugin,
@@ -39,7 +46,7 @@ export const localVolume: VolumeType<LocalPlan> = {
       managed: !readOnly,
       source: path,
       fsType: fsType === '' ? 'ext4' : fsType,
-      globalPath: join(rootOf(podDir), 'plugins/kubernetes.io/local-volume/mounts', volume.name),
+      globalPath: join(globalRoot(podDir), volume.name),
       mountOptions,
       gid: pod.spec.securityContext?.fsGroup,
     };
@@ -49,11 +56,14 @@ export const localVolume: VolumeType<LocalPlan> = {
     if (!kind.isDirectory() && !kind.isBlockDevice()) {
       throw new Error(`path ${plan.source} is neither a directory nor a block device`);
     }
-    const source = kind.isDirectory() ? plan.source : await mountGlobally(plan, mounter);
-    const made = await makeDirectory(plan.path, 0o750);
-    if (!made && mountAt(await mounter.list(), plan.path) !== undefined) return;
-    const options = ['bind', ...(plan.readOnly ? ['ro'] : []), ...plan.mountOptions];
-    await mounter.mount({ source, target: plan.path, options });
+    // In turn with whoever takes the device down after its last pod.
+    await globalMounts.run(plan.globalPath, async () => {
+      const source = kind.isDirectory() ? plan.source : await mountGlobally(plan, mounter);
+      const made = await makeDirectory(plan.path, 0o750);
+      if (!made && mountAt(await mounter.list(), plan.path) !== undefined) return;
+      const options = ['bind', ...(plan.readOnly ? ['ro'] : []), ...plan.mountOptions];
+      await mounter.mount({ source, target: plan.path, options });
+    });
     if (plan.gid !== undefined && !plan.readOnly) {
       await applyFsGroup(plan.path, plan.gid, pod.spec.securityContext?.fsGroupChangePolicy);
     }
@@ -94,16 +104,32 @@ export function mapLocalDevice(podDir: string, name: string, source: string): Lo
   return {
     path: place.podMap,
     async map(mounter) {
-      if (!lstatSync(source).isSymbolicLink() && !statSync(source).isBlockDevice()) {
-        throw new Error(`${source} is not a block device`);
-      }
+      if (!statSync(source).isBlockDevice()) throw new Error(`${source} is not a block device`);
       await mapDevice(place, mounter);
     },
   };
 }
 
-/** Takes down every device of the pod, from what is on disk. */
-export async function unmapLocalDevices(podDir: string, mounter: Mounter): Promise<void> {
+/** Takes down every local volume of the pod, from what is on disk, and the devices that no other pod has mounted. */
+export async function tearDownLocal(podDir: string, mounter: Mounter): Promise<void> {
+  await unmapLocalDevices(podDir, mounter);
+  await unmountBelow(join(podDir, 'volumes', ESCAPED), mounter);
+  const root = globalRoot(podDir);
+  const mounted = (await mounter.list()).filter(({ path }) => dirname(path) === root);
+  for (const { path } of mounted) {
+    await globalMounts.run(path, async () => {
+      const entries = await mounter.list();
+      const device = mountAt(entries, path)?.device;
+      const pods = `${dirname(podDir)}/`;
+      if (device === undefined || entries.some((entry) => entry.device === device && entry.path.startsWith(pods)))
+        return;
+      await mounter.unmount(path);
+      removeEmpty(path);
+    });
+  }
+}
+
+async function unmapLocalDevices(podDir: string, mounter: Mounter): Promise<void> {
   let names: string[] = [];
   try {
     names = readdirSync(join(podDir, 'volumeDevices', ESCAPED));

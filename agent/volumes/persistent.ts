@@ -18,7 +18,7 @@ import {
 } from './claims.ts';
 import type { CsiVolumes } from './csi/csi-volumes.ts';
 import { inlineCsiVolume, persistentCsiVolume } from './csi/volume.ts';
-import { unmapLocalDevices } from './local.ts';
+import { tearDownLocal } from './local.ts';
 import { stepFailed, unprocessedMessage, VolumeStepError } from './mount-failures.ts';
 import type { PersistentVolumes } from './options.ts';
 import { preparePersistent } from './persistent-kinds.ts';
@@ -101,10 +101,7 @@ export function createPersistentVolumes({
       return preparePersistent(input, found, readOnly);
     },
     async tearDown(pod: PodRef) {
-      const results = await Promise.allSettled([
-        csi.tearDown(pod),
-        unmapLocalDevices(podDir(rootDir, pod.uid), mounter),
-      ]);
+      const results = await Promise.allSettled([csi.tearDown(pod), tearDownLocal(podDir(rootDir, pod.uid), mounter)]);
       const failures = results.flatMap((result) => (result.status === 'rejected' ? [errorMessage(result.reason)] : []));
       if (failures.length > 0) throw new Error(failures.join('; '));
     },

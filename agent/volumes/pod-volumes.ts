@@ -358,9 +358,15 @@ function checkedUid(uid: string): string {
   return uid;
 }
 
-/** Whether the pod's directory says that a driver or the device map has something of it. */
+/** Where below a pod's directory a driver, or a device, has something of it. */
+const PERSISTENT_PLACES = [
+  'volumes/kubernetes.io~csi',
+  'plugins/kubernetes.io~csi',
+  'volumes/kubernetes.io~local-volume',
+  'volumeDevices',
+];
+
+/** Whether the pod's directory says that it has such things. */
 function hasPersistentVolumes(directory: string): boolean {
-  return ['volumes/kubernetes.io~csi', 'plugins/kubernetes.io~csi', 'volumeDevices'].some((name) =>
-    existsSync(join(directory, name)),
-  );
+  return PERSISTENT_PLACES.some((name) => existsSync(join(directory, name)));
 }
