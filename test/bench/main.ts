@@ -1,7 +1,7 @@
 // `npm run bench`: nodelet against the floor, in one run, side by side. Prints p50, p95, max and ratios; --json FILE
 // writes the same figures. It measures and says what it found; nothing here fails for being slow.
 //
-//   npm run bench -- [--runs 20] [--burst 30] [--bursts 3] [--idle-seconds 20] [--json FILE]
+//   npm run bench -- [--runs 20] [--burst 30] [--bursts 3] [--probed 100] [--idle 110] [--idle-seconds 20] [--json FILE]
 
 import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { cpus, release, tmpdir, totalmem } from 'node:os';
@@ -14,6 +14,7 @@ import { startContainerd } from '../e2e/support/containerd.ts';
 import { BUSYBOX, importLabImages } from '../e2e/support/images.ts';
 import { Floor, readTemplate } from './floor.ts';
 import { bareTemplate, type FloorTemplate } from './floor-requests.ts';
+import { measureLifecycle } from './lifecycle.ts';
 import { LIVE_UPDATE, measureLiveUpdate } from './live-update.ts';
 import { BenchPods } from './pods.ts';
 import { cpuMs, peakResidentMiB, residentMiB } from './processes.ts';
@@ -31,6 +32,8 @@ const { values } = parseArgs({
     runs: { type: 'string', default: '20' },
     burst: { type: 'string', default: '30' },
     bursts: { type: 'string', default: '3' },
+    probed: { type: 'string', default: '100' },
+    idle: { type: 'string', default: '110' },
     'idle-seconds': { type: 'string', default: '20' },
     json: { type: 'string' },
   },
@@ -195,6 +198,29 @@ async function volumeRows(root: string): Promise<NonNullable<Figures['more']>> {
   ];
 }
 
+/** Rows about probes and many pods, from a lab of their own. */
+async function lifecycleFigures(root: string): Promise<Required<Pick<Figures, 'more' | 'loads'>>> {
+  const { readiness, restart, probed, idle } = await measureLifecycle({
+    root,
+    runs,
+    template: { image: BUSYBOX, command: COMMAND },
+    probedPods: Number(values.probed),
+    idlePods: Number(values.idle),
+    seconds: idleSeconds,
+    say,
+  });
+  return {
+    more: [
+      { name: 'nodelet: readiness result → status seen', summary: summarize(readiness), limitMs: 50 },
+      { name: 'nodelet: liveness failure → restarted container seen', summary: summarize(restart) },
+    ],
+    loads: [
+      { name: 'pods with three probes each', ...probed },
+      { name: 'idle pods', ...idle },
+    ],
+  };
+}
+
 async function machine(): Promise<Figures['machine']> {
   const version = await execOk('containerd', ['--version']);
   return {
@@ -218,7 +244,9 @@ try {
     const floor = new Floor({ socket: containerd.socket, root: floorRoot, cgroupRoot: '/nodelet-floor' });
     const measured = await measure(lab, floor);
     floor.close();
-    const figures = { ...measured, more: [...(measured.more ?? []), ...(await volumeRows(join(root, 'csi')))] };
+    const volumes = await volumeRows(join(root, 'csi'));
+    const { more, loads } = await lifecycleFigures(join(root, 'lifecycle', 'lab'));
+    const figures = { ...measured, more: [...(measured.more ?? []), ...more, ...volumes], loads };
     process.stdout.write(`${renderReport(figures)}\n`);
     if (values.json !== undefined) await writeFile(values.json, `${JSON.stringify(figures, undefined, 2)}\n`);
   } finally {

@@ -3,7 +3,7 @@
 
 import type { ApiClient } from '../../client/api.ts';
 import { resourcePath } from '../../client/paths.ts';
-import type { Pod } from '../../client/types.ts';
+import type { Container, Pod } from '../../client/types.ts';
 
 type Volumes = NonNullable<Pod['spec']['volumes']>;
 type Seen = (pod: Pod, deleted: boolean) => void;
@@ -53,12 +53,7 @@ export class BenchPods {
   }
 
   /** Resolves with the moment (performance.now) at which `holds` was first true of the pod. */
-  #when(
-    name: string,
-    what: string,
-    holds: (pod: Pod, deleted: boolean) => boolean,
-    limitMs = 120_000,
-  ): Promise<number> {
+  when(name: string, what: string, holds: (pod: Pod, deleted: boolean) => boolean, limitMs = 120_000): Promise<number> {
     return new Promise((resolve, reject) => {
       const listeners = this.#listeners.get(name) ?? new Set<Seen>();
       this.#listeners.set(name, listeners);
@@ -78,8 +73,8 @@ export class BenchPods {
   }
 
   /** Creates the pod and returns ms from the request to Running seen by the watch. */
-  async create(name: string, volumes: Volumes = []): Promise<number> {
-    const running = this.#when(name, 'Running', (pod) => pod.status?.phase === 'Running');
+  async create(name: string, volumes: Volumes = [], more: Partial<Container> = {}): Promise<number> {
+    const running = this.when(name, 'Running', (pod) => pod.status?.phase === 'Running');
     const started = performance.now();
     await this.#client.create<Pod>(this.#path(), {
       apiVersion: 'v1',
@@ -93,6 +88,7 @@ export class BenchPods {
             image: this.#template.image,
             command: [...this.#template.command],
             volumeMounts: volumes.map((volume) => ({ name: volume.name, mountPath: `/${volume.name}` })),
+            ...more,
           },
         ],
       },
@@ -102,7 +98,7 @@ export class BenchPods {
 
   /** Calls `kill` and returns ms from then to a status that shows the container's end. */
   async exit(name: string, kill: () => void): Promise<number> {
-    const ended = this.#when(name, 'terminated', (pod) => {
+    const ended = this.when(name, 'terminated', (pod) => {
       const state = pod.status?.containerStatuses?.[0];
       return state?.state?.terminated !== undefined || (state?.restartCount ?? 0) > 0;
     });
@@ -117,7 +113,7 @@ export class BenchPods {
       const status = pod.status?.containerStatuses?.[0];
       return (status?.restartCount ?? 0) > 0 && status?.state?.running !== undefined;
     };
-    const seen = this.#when(name, 'running again', running);
+    const seen = this.when(name, 'running again', running);
     // It may be so already; then no more events come.
     if (running(await this.get(name))) return;
     await seen;
@@ -125,7 +121,7 @@ export class BenchPods {
 
   /** Deletes, for a container that ends at once when told to, and returns ms from the request to the object's end. */
   async delete(name: string): Promise<number> {
-    const gone = this.#when(name, 'gone', (_pod, deleted) => deleted);
+    const gone = this.when(name, 'gone', (_pod, deleted) => deleted);
     const started = performance.now();
     await this.#client.delete(this.#path(name));
     return (await gone) - started;

@@ -25,6 +25,14 @@ export interface Figures {
   readonly exitToStatus: Summary;
   /** Rows of their own, without a floor beside them. */
   readonly more?: readonly { readonly name: string; readonly summary: Summary; readonly limitMs?: number }[];
+  /** What the agent costs beside many pods. */
+  readonly loads?: readonly {
+    readonly name: string;
+    readonly pods: number;
+    readonly seconds: number;
+    readonly cpuPercent: number;
+    readonly rssMiB: number;
+  }[];
   readonly burst: { readonly pods: number; readonly floorMs: readonly number[]; readonly nodeletMs: readonly number[] };
   readonly agent: {
     readonly peakRssMiB: number;
@@ -96,6 +104,10 @@ export function renderReport(figures: Figures): string {
     ...(figures.more ?? []).map(({ name, summary }) => row(name, summary)),
     '',
     `Agent: peak RSS ${agent.peakRssMiB.toFixed(0)} MiB; with ${agent.idlePods} idle pods for ${agent.idleSeconds} s: RSS ${agent.idleRssMiB.toFixed(0)} MiB, CPU ${agent.idleCpuPercent.toFixed(2)} % of a core.`,
+    ...(figures.loads ?? []).map(
+      ({ name, pods, seconds, cpuPercent, rssMiB }) =>
+        `With ${pods} ${name} for ${seconds} s: RSS ${rssMiB.toFixed(0)} MiB, CPU ${cpuPercent.toFixed(2)} % of a core.`,
+    ),
     '',
     ...goals(figures).map(
       (goal) =>
