@@ -6,6 +6,7 @@ import { Chooser, type Happening } from './chooser.ts';
 import type { Dice } from './dice.ts';
 import { type LineName, lineEvents } from './line-events.ts';
 import { machineEvents } from './machine-events.ts';
+import { SETTINGS } from './node-parts.ts';
 import { PodMaker } from './pod-maker.ts';
 import { userEvents } from './user-events.ts';
 import type { World } from './world.ts';
@@ -121,12 +122,13 @@ export class Chaos {
   /** Nothing more happens, and everything works. Pods stay as they are. */
   calm(): void {
     this.#over = true;
-    const { lines, network, runtime, api, processes, kernel, csi, manifests } = this.#world;
+    const { lines, network, runtime, api, processes, kernel, csi, manifests, objects } = this.#world;
     for (const line of Object.values(lines)) line.mend();
     network.trouble = 0;
     runtime.events.trouble = 0;
     api.watchTrouble = 0;
     manifests.trouble = 0;
+    objects.settings = SETTINGS;
     processes.calm = true;
     for (const { process } of runtime.state.instances()) if (process?.crashes === true) process.timer?.cancel();
     kernel.busy = false;

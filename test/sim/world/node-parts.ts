@@ -47,13 +47,15 @@ export class SimRecorder implements EventRecorder {
   }
 }
 
+export const SETTINGS: ConfigMap = {
+  metadata: { name: 'settings', namespace: 'demo', uid: 'uid-settings', resourceVersion: '1' },
+  data: { key: 'value' },
+};
+
 /** One ConfigMap `settings`, which is not always there, and one Secret `secret`. */
 export class SimObjects implements ObjectReader {
   readonly #line: Line;
-  settings: ConfigMap | undefined = {
-    metadata: { name: 'settings', namespace: 'demo', uid: 'uid-settings', resourceVersion: '1' },
-    data: { key: 'value' },
-  };
+  settings: ConfigMap | undefined = SETTINGS;
 
   constructor(line: Line) {
     this.#line = line;

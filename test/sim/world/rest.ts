@@ -68,11 +68,26 @@ function podDifferences(world: World, pod: Pod, uid: PodUID): string[] {
     const newest = record?.instances.find(({ snapshot }) => snapshot.name === container.name);
     found.push(...containerDifferences(`${name}/${container.name}`, statusOf(container), newest));
   }
+  if (!over && isStuck(world, pod, uid)) say('is stuck: nothing runs, and nothing is said to hold it up');
   const isReady = (container: Container): boolean => statusOf(container)?.ready === true;
   const allReady = !over && [...containers, ...initContainers.filter(isSidecar)].every(isReady);
   const containersReady = status?.conditions?.find(({ type }) => type === 'ContainersReady')?.status === 'True';
   if (status?.phase === 'Running' && containersReady !== allReady) say(`ContainersReady is ${containersReady}`);
   return found;
+}
+
+/** Reasons that say only that something is going to happen. */
+const SOON: ReadonlySet<string | undefined> = new Set(['ContainerCreating', 'PodInitializing', undefined]);
+
+/** Whether a pod that could run does not, without saying what it waits for. */
+function isStuck(world: World, pod: Pod, uid: PodUID): boolean {
+  const record = world.runtime.state.pods.get(uid);
+  if (record?.instances.some(({ process }) => process !== undefined)) return false;
+  // One that lacks a ConfigMap, or a volume that another pod has to itself, waits with good reason.
+  if (!world.volumes.areUp({ ...pod, metadata: { ...pod.metadata, uid } })) return false;
+  const { containerStatuses = [], initContainerStatuses = [] } = pod.status ?? {};
+  const all = [...containerStatuses, ...initContainerStatuses];
+  return all.every(({ state }) => state?.terminated === undefined && SOON.has(state?.waiting?.reason));
 }
 
 function containerDifferences(

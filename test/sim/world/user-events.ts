@@ -4,6 +4,7 @@ import type { Pod } from '../../../client/types.ts';
 import type { Chooser, Happening } from './chooser.ts';
 import { FOREIGN_CONDITION } from './foreign.ts';
 import { IMAGES } from './images.ts';
+import { SETTINGS } from './node-parts.ts';
 import type { PodMaker } from './pod-maker.ts';
 import { CLAIMS, type ClaimName } from './storage-objects.ts';
 
@@ -115,8 +116,7 @@ export function userEvents(choose: Chooser, maker: PodMaker) {
       return claim;
     },
     settings: () => {
-      const metadata = { name: 'settings', namespace: 'demo', uid: 'uid-settings', resourceVersion: '1' };
-      objects.settings = objects.settings === undefined ? { metadata, data: { key: 'value' } } : undefined;
+      objects.settings = objects.settings === undefined ? SETTINGS : undefined;
       return String(objects.settings !== undefined);
     },
   } satisfies Record<string, Happening>;
