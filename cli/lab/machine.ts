@@ -1,7 +1,7 @@
 // A look at everything of this machine that a lab can change, for comparing before with after: processes, mounts, loop
 // devices, network namespaces, links, addresses, routes, firewall rules, cgroups, directories. Looking changes nothing; comparing is pure.
 
-import { readdir, readlink } from 'node:fs/promises';
+import { readdir, readFile, readlink } from 'node:fs/promises';
 import { join } from 'node:path';
 import { listLoopDevices } from '../../csi/driver/loop-devices.ts';
 import { type Clock, systemClock } from '../../lib/clock.ts';
@@ -139,17 +139,28 @@ export async function compareWithMachine(
 // ---------------------------------------------------------------- processes
 
 /**
- * Whose process it is, seen from process `self`: `ours` descends from us or was orphaned to init (which is what becomes
- * of a daemon's children), `other` descends from somebody else, as a login or a cron job does. Pure.
+ * Whose process it is, seen from process `self`: `ours` descends from us, or was orphaned to init (which is what becomes
+ * of a daemon's children) and lies in our own cgroup or in one of pods; `other` descends from somebody else, as a login
+ * or a cron job does, or lies where a service manager put it. `cgroupOf`: the text of /proc/PID/cgroup. Pure.
  */
-export function ownerOf(entry: ProcessEntry, byPid: ReadonlyMap<number, ProcessEntry>, self: number): 'ours' | 'other' {
+export function ownerOf(
+  entry: ProcessEntry,
+  byPid: ReadonlyMap<number, ProcessEntry>,
+  self: number,
+  cgroupOf: (pid: number) => string | undefined,
+): 'ours' | 'other' {
   const seen = new Set<number>();
   let current: ProcessEntry | undefined = entry;
   while (current !== undefined && !seen.has(current.pid)) {
     seen.add(current.pid);
     if (current.ppid === self) return 'ours';
     // Orphaned: its own parent is gone, or it was made a daemon on purpose.
-    if (current.ppid <= 1) return current.pid === entry.pid || isNodeSoftware(current) ? 'ours' : 'other';
+    if (current.ppid <= 1) {
+      if (isNodeSoftware(current)) return 'ours';
+      const cgroup = cgroupOf(entry.pid) ?? '';
+      const near = cgroup === cgroupOf(self) || /nodelet|kubepods/.test(cgroup);
+      return current.pid === entry.pid && near ? 'ours' : 'other';
+    }
     current = byPid.get(current.ppid);
   }
   return 'other';
@@ -166,9 +177,21 @@ function isNodeSoftware(entry: ProcessEntry): boolean {
 async function relevantProcesses(): Promise<readonly ProcessEntry[]> {
   const entries = (await listProcesses()).filter((entry) => entry.state !== 'Z' && entry.argv.length > 0);
   const byPid = new Map(entries.map((entry) => [entry.pid, entry]));
-  return entries.filter(
-    (entry) => entry.pid > 2 && entry.pid !== process.pid && ownerOf(entry, byPid, process.pid) === 'ours',
-  );
+  const orphans = [process.pid, ...entries.filter(({ ppid }) => ppid <= 1).map(({ pid }) => pid)];
+  const cgroups = new Map(await Promise.all(orphans.map(async (pid) => [pid, await cgroupText(pid)] as const)));
+  const isOurs = (entry: ProcessEntry): boolean =>
+    ownerOf(entry, byPid, process.pid, (pid) => cgroups.get(pid)) === 'ours';
+  return entries.filter((entry) => entry.pid > 2 && entry.pid !== process.pid && isOurs(entry));
+}
+
+/** Undefined when the process has ended. */
+async function cgroupText(pid: number): Promise<string | undefined> {
+  try {
+    return await readFile(`/proc/${pid}/cgroup`, 'utf8');
+  } catch (error) {
+    if (isErrno(error, 'ENOENT', 'ESRCH')) return undefined;
+    throw error;
+  }
 }
 
 function processText(entry: ProcessEntry): string {

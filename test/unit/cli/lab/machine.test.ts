@@ -65,18 +65,28 @@ describe('whose process it is', () => {
     entry(31, 30, 'nginx'),
     entry(40, 11),
     entry(50, 1, 'sleep'),
+    entry(51, 1, 'httpd'),
+    entry(60, 1, 'apt-daily'),
   ];
+  const cgroups = new Map([
+    [20, '0::/user.slice/session-1.scope'],
+    [50, '0::/user.slice/session-1.scope'],
+    [51, '0::/kubepods.slice/kubepods-besteffort.slice/x.scope'],
+    [60, '0::/system.slice/apt-daily.service'],
+  ]);
   const byPid = new Map(table.map((each) => [each.pid, each]));
   it.each([
     [22, 'ours', 'a descendant'],
     [30, 'ours', 'an orphan'],
     [31, 'ours', 'a container below an orphaned shim'],
-    [50, 'ours', 'an orphan of any name'],
+    [50, 'ours', 'an orphan of any name in our own cgroup'],
+    [51, 'ours', 'an orphan in the cgroup of a pod'],
+    [60, 'other', 'a service that the machine started meanwhile'],
     [40, 'other', 'a job of the login that also started us'],
   ])('%i is %s: %s', (pid, owner) => {
     const found = byPid.get(pid);
     if (found === undefined) throw new Error('no such process in the table');
-    expect(ownerOf(found, byPid, 20)).toBe(owner);
+    expect(ownerOf(found, byPid, 20, (of) => cgroups.get(of))).toBe(owner);
   });
 });
 
