@@ -44,6 +44,8 @@ export interface SimRuntimeParts {
 }
 
 const DEADLINE_MS = 120_000;
+/** A pull without progress is given up, as containerd does. */
+const PULL_MS = 300_000;
 const DAY_MS = 86_400_000;
 const OK = { ok: true, reason: '', message: '' };
 const CODES: Readonly<Record<LineFailure, string>> = {
@@ -360,7 +362,7 @@ export class SimRuntime implements ContainerRuntime {
 
   async pullImage(image: string, _auth: ImageAuth | undefined, _pod: Pod, signal?: AbortSignal): Promise<RuntimeImage> {
     const { clock, dice } = this.#parts;
-    return await this.line.perform('pullImage', image, DAY_MS, async () => {
+    return await this.line.perform('pullImage', image, PULL_MS, async () => {
       await clock.sleep(dice.pick([10, 400, 9_000]), signal);
       if (!this.images.canBePulled(image)) {
         throw this.#fail('PullImage', 'NOT_FOUND', `failed to resolve reference "${image}": not found`);
