@@ -1,24 +1,25 @@
 // The loop of one pod: observe, decide, report, act. Strictly serial in what it decides; long work (pulling an image,
 // making a sandbox, stopping a container) runs beside the loop and wakes it when it ends, so that news and deletions
-// never wait for it. The rules are elsewhere: actions.ts, termination.ts, status.ts; the doing is in pod-acts.ts.
+// never wait for it. The rules are elsewhere: actions.ts, termination.ts, status.ts; the doing is in pod-acts.ts and, once
+// the pod is to end, in pod-ending.ts.
 
 import type { Pod, PodStatus } from '../../client/types.ts';
 import type { Timer } from '../../lib/clock.ts';
 import { errorMessage } from '../../lib/errors.ts';
 import type { PodEnd } from '../ports/pod-end.ts';
-import type { PodLifecycleEvent, PodRef, PodSnapshot, SandboxId } from '../ports/runtime.ts';
+import type { PodLifecycleEvent, PodRef, PodSnapshot } from '../ports/runtime.ts';
 import { computePodActions, type PodActions } from './actions.ts';
 import { activeDeadline } from './deadline.ts';
-import { containerReference, podReference } from './events.ts';
-import { rpcMessage } from './format.ts';
+import { containerReference } from './events.ts';
 import { computeGarbage } from './garbage.ts';
 import { asksForMore, isNews, isSignificant } from './news.ts';
 import { isTerminalPhase } from './phase.ts';
 import { type ActsHost, PodActs } from './pod-acts.ts';
+import { type EndingHost, PodEnding } from './pod-ending.ts';
 import { backOffEventMessage } from './restart-backoff.ts';
 import { computePodStatus } from './status.ts';
 import { podUID } from './status-manager.ts';
-import { computeTermination, gracePeriodSeconds, isAlive } from './termination.ts';
+import { gracePeriodSeconds } from './termination.ts';
 import type { WorkerContext } from './worker-context.ts';
 
 /** `ended`: nothing runs, network, volumes and cgroup are released; `gone`: nothing of the pod is left here. */
@@ -36,13 +37,13 @@ export interface PodWorkerOptions {
 }
 
 const LOOP = '#sync';
-const SAME_AGAIN_MS = 1_000;
 
-export class PodWorker implements ActsHost {
+export class PodWorker implements ActsHost, EndingHost {
   readonly ref: PodRef;
   readonly #context: WorkerContext;
   readonly #options: PodWorkerOptions;
   readonly #acts: PodActs;
+  readonly #ending: PodEnding;
   #pod: Pod;
   #mode: Mode = 'running';
   #snapshot: PodSnapshot | undefined;
@@ -58,12 +59,8 @@ export class PodWorker implements ActsHost {
   #timer: Timer | undefined;
   #timerAt = Number.POSITIVE_INFINITY;
 
-  #releasing = false;
   /** Until when (epoch ms) each BackOff event stands. */
   readonly #announced = new Map<string, number>();
-  readonly #stoppedSandboxes = new Set<SandboxId>();
-  /** When (epoch ms) a stop of an instance last ended well. */
-  readonly #stoppedAt = new Map<string, number>();
   readonly #collecting = new Set<string>();
 
   constructor(pod: Pod, context: WorkerContext, options: PodWorkerOptions) {
@@ -75,6 +72,7 @@ export class PodWorker implements ActsHost {
     this.#spareLook = options.unknownToRuntime;
     if (options.neverRan) this.#mode = 'ended';
     this.#acts = new PodActs(this, context);
+    this.#ending = new PodEnding(this, this.#acts, context);
   }
 
   get pod(): Pod {
@@ -132,7 +130,7 @@ export class PodWorker implements ActsHost {
 
   /** Removes what a pod that has ended keeps in the runtime for its logs, where the disk is wanted for better. */
   async dropRemains(): Promise<void> {
-    if (this.#mode === 'ended') await this.#removeFromRuntime(await this.#observe());
+    if (this.#mode === 'ended') await this.#ending.removeFromRuntime(await this.#observe());
   }
 
   /**
@@ -194,15 +192,15 @@ export class PodWorker implements ActsHost {
     this.#timer?.cancel();
     this.#timerAt = Number.POSITIVE_INFINITY;
     if (this.#mode === 'running' && this.#mustEnd()) this.#beginEnd();
-    if (this.#mode === 'gone' || this.#releasing) return;
+    if (this.#mode === 'gone' || this.#ending.releasing) return;
     if (this.#mode === 'ended') {
-      if (this.#isLeaving()) await this.#leave(await this.#observe());
+      if (this.leaving) await this.#leave(await this.#observe());
       return;
     }
     this.wakeAt(this.#context.clock.now() + this.#context.config.resyncMs);
     const snapshot = await this.#observe();
     if (this.#mode === 'running') this.#run(snapshot);
-    else await this.#terminate(snapshot);
+    else await this.#ending.step(snapshot);
   }
 
   async #observe(): Promise<PodSnapshot> {
@@ -222,11 +220,21 @@ export class PodWorker implements ActsHost {
     const deadline = activeDeadline(this.#pod, previous?.startTime, this.#context.clock.now());
     if (deadline?.failure !== undefined) this.#failure ??= deadline.failure;
     else if (deadline !== undefined) this.wakeAt(deadline.at);
-    return this.#isLeaving() || this.#failure !== undefined;
+    return this.leaving || this.#failure !== undefined;
   }
 
-  #isLeaving(): boolean {
+  get leaving(): boolean {
     return this.#unwanted || this.#pod.metadata.deletionTimestamp !== undefined;
+  }
+
+  reportEnd(snapshot: PodSnapshot, over: boolean): void {
+    this.#report(snapshot, new Map(), over);
+  }
+
+  released(leaving: boolean): void {
+    this.#mode = 'ended';
+    this.#options.onEnded();
+    if (leaving) this.#letGo();
   }
 
   #beginEnd(): void {
@@ -285,88 +293,9 @@ export class PodWorker implements ActsHost {
     }
   }
 
-  async #terminate(snapshot: PodSnapshot): Promise<void> {
-    const { clock } = this.#context;
-    const step = computeTermination({
-      snapshot,
-      killing: this.#acts.killer.underWay,
-      busy: this.#acts.busy,
-      stopped: this.#stoppedSandboxes,
-    });
-    this.#report(snapshot, new Map(), !this.#acts.busy && !snapshot.containers.some(isAlive));
-    switch (step.kind) {
-      case 'kill':
-        for (const instance of step.containers) {
-          // The runtime said that it is dead, and shows it alive: ask again, but not in a circle.
-          const notBefore = (this.#stoppedAt.get(instance.id) ?? Number.NEGATIVE_INFINITY) + SAME_AGAIN_MS;
-          if (notBefore > clock.now()) this.wakeAt(notBefore);
-          else this.#endTask(`kill ${instance.name}`, () => this.#stop(instance));
-        }
-        return;
-      case 'wait':
-        return;
-      case 'stopSandboxes':
-        await Promise.all(step.sandboxes.map(({ id }) => this.#stopSandbox(id)));
-        return this.#terminate(snapshot);
-      default:
-        this.#releasing = true;
-        this.#endTask('#release', async () => {
-          try {
-            await this.#release(snapshot);
-          } finally {
-            this.#releasing = false;
-          }
-        });
-    }
-  }
-
-  async #stop(instance: PodSnapshot['containers'][number]): Promise<void> {
-    await this.#acts.stopContainer(instance, 'podEnds');
-    this.#stoppedAt.set(instance.id, this.#context.clock.now());
-  }
-
-  async #stopSandbox(id: SandboxId): Promise<void> {
-    try {
-      await this.#context.runtime.stopPodSandbox(id);
-      this.#stoppedSandboxes.add(id);
-    } catch (error) {
-      const text = `"error killing pod: failed to "KillPodSandbox" for "${this.ref.uid}": ${rpcMessage(error)}"`;
-      this.#context.recorder.event(podReference(this.#pod), 'Warning', 'FailedKillPod', text);
-      throw error;
-    }
-  }
-
-  /** Work of the end: whatever goes wrong is tried again with growing pauses until it is done. */
-  #endTask(name: string, work: () => Promise<void>): void {
-    work().then(
-      () => {
-        this.#acts.settled(name);
-        this.wake(`${name} done`);
-      },
-      (error) => this.wakeAt(this.#acts.postpone(name, error)),
-    );
-  }
-
-  /** Gives back what the node lent the pod, and if the pod is leaving, removes every trace of it. */
-  async #release(snapshot: PodSnapshot): Promise<void> {
-    const { volumes, cgroups } = this.#context;
-    const leaving = this.#isLeaving();
-    await Promise.all([volumes.unmountAll(this.ref), leaving ? this.#removeFromRuntime(snapshot) : undefined]);
-    await cgroups.removePod(this.ref.uid);
-    this.#mode = 'ended';
-    this.#options.onEnded();
-    if (leaving) this.#letGo();
-  }
-
-  async #removeFromRuntime(snapshot: PodSnapshot): Promise<void> {
-    const { runtime } = this.#context;
-    await Promise.all(snapshot.containers.map(({ id }) => runtime.removeContainer(id)));
-    await Promise.all(snapshot.sandboxes.map(({ id }) => runtime.removePodSandbox(id)));
-  }
-
   /** The pod ended earlier and is leaving now: what was kept for its logs goes too. */
   async #leave(snapshot: PodSnapshot): Promise<void> {
-    await this.#removeFromRuntime(snapshot);
+    await this.#ending.removeFromRuntime(snapshot);
     this.#letGo();
   }
 
