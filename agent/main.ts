@@ -24,6 +24,7 @@ import { allocatableOf, capacityOf } from './node/capacity.ts';
 import { createNodeCgroups } from './node/cgroups.ts';
 import { gatherFacts } from './node/facts.ts';
 import { NodeAgent } from './node/node-agent.ts';
+import { mayLowerOomScore } from './node/oom-score.ts';
 import { createSystemdSlices, systemdRuns } from './node/systemd-slices.ts';
 import { cgroupLayout, nodeSettings, podsAllocatable } from './node-settings.ts';
 import { createNodeShutdown } from './node-shutdown.ts';
@@ -109,6 +110,9 @@ export async function runAgent(options: AgentOptions, signal: AbortSignal): Prom
   await cgroups.ensureNode();
 
   const settings = nodeSettings(options, facts, layout, cgroups);
+  if (!mayLowerOomScore()) {
+    log('warn', 'no CAP_SYS_RESOURCE here: OOM scores are not lowered, and containers keep the one they are started with');
+  }
   const runtime = createCriRuntime({
     endpoint: options.containerRuntimeEndpoint,
     imageEndpoint: options.imageServiceEndpoint,
