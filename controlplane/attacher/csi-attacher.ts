@@ -6,6 +6,7 @@ import { isNotFound } from '../../client/errors.ts';
 import { WorkQueue } from '../../client/workqueue.ts';
 import { isCsiError } from '../../csi/client.ts';
 import type { Controller, ControllerContext, Informers } from '../runtime.ts';
+import { Cooldown } from '../storage/cooldown.ts';
 import { csiCapability } from '../storage/csi-volume.ts';
 import { driverWords } from '../storage/driver-words.ts';
 import { CONTROLLER_TIMEOUT_MS, DRIVER_BACKOFF, type Driver } from '../storage/drivers.ts';
@@ -51,6 +52,7 @@ export class CsiAttacher implements Controller {
   readonly #context: ControllerContext;
   readonly #informers: Needed;
   readonly #finalizer: string;
+  readonly #cooldown: Cooldown;
 
   constructor(driver: Driver, context: ControllerContext, informers: Needed) {
     this.name = `attacher ${driver.name}`;
@@ -58,12 +60,17 @@ export class CsiAttacher implements Controller {
     this.#context = context;
     this.#informers = informers;
     this.#finalizer = attacherFinalizer(driver.name);
+    this.#cooldown = new Cooldown(context.clock);
     this.queue = new WorkQueue({ clock: context.clock, ...DRIVER_BACKOFF });
     informers.volumeAttachments.onChange((changes) => {
       for (const { type, object } of changes) {
         if (object.spec.attacher !== driver.name) continue;
-        if (type !== 'removed') this.queue.add(`${ATTACHMENT}${object.metadata.name}`);
-        else this.queue.add(`${VOLUME}${object.spec.source.persistentVolumeName ?? ''}`);
+        const key = `${ATTACHMENT}${object.metadata.name}`;
+        if (type !== 'removed') this.queue.add(key);
+        else {
+          this.#cooldown.forget(key);
+          this.queue.add(`${VOLUME}${object.spec.source.persistentVolumeName ?? ''}`);
+        }
       }
     });
     informers.persistentVolumes.onChange((changes) => {
@@ -92,8 +99,20 @@ export class CsiAttacher implements Controller {
     const one = this.#informers.volumeAttachments.get(key.slice(ATTACHMENT.length));
     if (one === undefined) return;
     const step = decideAttachment(one, this.#finalizer);
-    if (step === 'attach') await this.#attach(one);
-    else if (step === 'detach') await this.#detach(one);
+    if (step === 'done') return;
+    const question = `${one.metadata.uid} ${step}`;
+    const left = this.#cooldown.remaining(key, question);
+    if (left > 0) {
+      this.queue.addAfter(key, left);
+      return;
+    }
+    try {
+      await (step === 'attach' ? this.#attach(one) : this.#detach(one));
+      this.#cooldown.forget(key);
+    } catch (error) {
+      if (isCsiError(error)) this.#cooldown.failed(key, question);
+      throw error;
+    }
   }
 
   /** A volume that is going away and is attached nowhere needs us no more. */

@@ -32,8 +32,11 @@ export function decideExpansion(claim: PersistentVolumeClaim, volume: Persistent
   }
   const wanted = requestedBytes(claim);
   if (wanted <= bytesOf(claim.status.capacity?.['storage'])) return { kind: 'none' };
-  if (capacityBytes(volume) < wanted) return { kind: 'expand', bytes: wanted };
   const status = claim.status.allocatedResourceStatuses?.['storage'];
+  // The claim may say so before the cache of volumes does.
+  const handedOver = bytesOf(claim.status.allocatedResources?.['storage']) === wanted;
+  if (handedOver && status?.startsWith('NodeResize') === true) return { kind: 'node' };
+  if (capacityBytes(volume) < wanted) return { kind: 'expand', bytes: wanted };
   // The volume was grown, and we fell before we could say so: asking again is harmless and tells what the node must do.
   return status === 'ControllerResizeInProgress' ? { kind: 'expand', bytes: wanted } : { kind: 'node' };
 }

@@ -6,6 +6,7 @@ import { objectKey } from '../../client/store.ts';
 import { WorkQueue } from '../../client/workqueue.ts';
 import { isCsiError } from '../../csi/client.ts';
 import type { Controller, ControllerContext, Informers } from '../runtime.ts';
+import { Cooldown } from '../storage/cooldown.ts';
 import { csiCapability } from '../storage/csi-volume.ts';
 import { driverWords } from '../storage/driver-words.ts';
 import { CONTROLLER_TIMEOUT_MS, DRIVER_BACKOFF, type Driver } from '../storage/drivers.ts';
@@ -37,6 +38,7 @@ export class Expander implements Controller {
   readonly #context: ControllerContext;
   readonly #informers: Needed;
   readonly #events: OnceRecorder;
+  readonly #cooldown: Cooldown;
 
   constructor(driver: Driver, context: ControllerContext, informers: Needed) {
     this.name = `expander ${driver.name}`;
@@ -44,11 +46,15 @@ export class Expander implements Controller {
     this.#context = context;
     this.#informers = informers;
     this.#events = new OnceRecorder(context.recorder, context.clock);
+    this.#cooldown = new Cooldown(context.clock);
     this.queue = new WorkQueue({ clock: context.clock, ...DRIVER_BACKOFF });
     informers.persistentVolumeClaims.onChange((changes) => {
       for (const { type, object } of changes) {
-        if (type === 'removed') this.#events.forget(object.metadata.uid);
-        else this.queue.add(objectKey(object));
+        if (type !== 'removed') this.queue.add(objectKey(object));
+        else {
+          this.#events.forget(object.metadata.uid);
+          this.#cooldown.forget(objectKey(object));
+        }
       }
     });
     informers.persistentVolumes.onChange((changes) => {
@@ -65,11 +71,19 @@ export class Expander implements Controller {
     if (claim === undefined || volume?.spec?.csi?.driver !== this.#driver.name) return;
     const decision = decideExpansion(claim, volume);
     if (decision.kind !== 'expand') return;
+    const question = `${claim.metadata.uid} ${decision.bytes}`;
+    const left = this.#cooldown.remaining(key, question);
+    if (left > 0) {
+      this.queue.addAfter(key, left);
+      return;
+    }
     const begun = await this.#begin(claim, volume, decision.bytes);
     try {
       const grown = await this.#expand(volume, decision.bytes);
       await this.#finish(begun, volume, grown);
+      this.#cooldown.forget(key);
     } catch (error) {
+      if (isCsiError(error)) this.#cooldown.failed(key, question);
       await this.#fail(begun, volume, error);
       throw error;
     }

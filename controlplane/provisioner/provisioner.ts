@@ -127,7 +127,11 @@ export class Provisioner implements Controller {
     } else if (unfinished !== undefined) {
       const bound = known !== undefined && same && (known.spec?.volumeName ?? '') !== '';
       if (bound) this.#inProgress.delete(key);
-      else await this.#provision(key, unfinished);
+      else {
+        await this.#provision(key, unfinished);
+        // Another claim of that name may wait its turn.
+        if (!same) this.queue.add(`${CLAIM}${key}`);
+      }
     }
   }
 

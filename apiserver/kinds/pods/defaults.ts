@@ -3,6 +3,7 @@
 
 import { imageTag } from '../../../lib/image.ts';
 import type { Container, Lifecycle, Pod, PodSpec, Probe, Volume } from '../shapes.ts';
+import { defaultClaimSpec } from '../storage/claims.ts';
 
 export function applyPodDefaults(pod: Pod): void {
   const spec = pod.spec;
@@ -97,6 +98,8 @@ function defaultVolume(volume: Volume): void {
     if (source.serviceAccountToken !== undefined) source.serviceAccountToken.expirationSeconds ??= 3600;
     for (const item of source.downwardAPI?.items ?? []) defaultDownwardItem(item);
   }
+  const template = volume.ephemeral?.volumeClaimTemplate?.spec;
+  if (template !== undefined) defaultClaimSpec(template);
   if (volume.iscsi !== undefined) volume.iscsi.iscsiInterface ??= 'default';
   if (volume.image !== undefined) {
     const reference = volume.image.reference ?? '';

@@ -5,6 +5,7 @@ import { duplicate, forbidden, invalid, notFound, oneOf, required, syntax } from
 import { configMapKey, dns1123Label, dns1123Subdomain, localPath, noBacksteps } from '../names.ts';
 import type { FieldError } from '../resource.ts';
 import type { Container, Volume } from '../shapes.ts';
+import { validateClaimSpec } from '../storage/claims.ts';
 import { validateDownwardSource } from './validate-env.ts';
 
 const HOST_PATH_TYPES = [
@@ -220,15 +221,7 @@ function validateProjected(field: string, source: NonNullable<Volume['projected'
 function validateEphemeral(field: string, source: NonNullable<Volume['ephemeral']>): FieldError[] {
   const template = source.volumeClaimTemplate;
   if (template === undefined) return [required(`${field}.volumeClaimTemplate`)];
-  const spec = `${field}.volumeClaimTemplate.spec`;
-  const errors: FieldError[] = [];
-  if ((template.spec?.accessModes ?? []).length === 0) {
-    errors.push(required(`${spec}.accessModes`, 'at least 1 access mode is required'));
-  }
-  if (template.spec?.resources?.requests?.['storage'] === undefined) {
-    errors.push(required(`${spec}.resources[storage]`));
-  }
-  return errors;
+  return validateClaimSpec(`${field}.volumeClaimTemplate.spec`, template.spec ?? {});
 }
 
 const PROPAGATIONS = ['None', 'HostToContainer', 'Bidirectional'];

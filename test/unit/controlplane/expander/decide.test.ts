@@ -57,6 +57,16 @@ describe('whether a volume must grow', () => {
   });
 });
 
+it('a claim that was handed over to the node is not taken back because the cache of volumes is behind', () => {
+  const status = { ...resizing('NodeResizePending'), allocatedResources: { storage: '2Gi' } };
+  expect(decideExpansion(claimOf('2Gi', '1Gi', status), volumeOf('1Gi'))).toEqual({ kind: 'node' });
+  // Asking for still more is a new question.
+  expect(decideExpansion(claimOf('3Gi', '1Gi', status), volumeOf('2Gi'))).toEqual({
+    kind: 'expand',
+    bytes: 3n * 1024n ** 3n,
+  });
+});
+
 describe('conditions', () => {
   const other = { type: 'ModifyingVolume', status: 'True' };
   const old = { type: 'Resizing', status: 'True', lastTransitionTime: 'then' };

@@ -3,68 +3,18 @@ import { Store } from '../../../../client/store.ts';
 import type { Node } from '../../../../client/types.ts';
 import { Provisioner } from '../../../../controlplane/provisioner/provisioner.ts';
 import { runController } from '../../../../controlplane/runtime.ts';
-import type { Driver } from '../../../../controlplane/storage/drivers.ts';
 import { CsiError } from '../../../../csi/client.ts';
 import { FakeClient } from '../../../support/fake-client.ts';
+import { FakeDriver } from '../../../support/fake-csi-controller.ts';
 import { makeClaim, makeClass, makeVolume, storageStores } from '../../../support/storage-objects.ts';
 import { settle, VirtualClock } from '../../../support/virtual-clock.ts';
 
 const ASKED = { annotations: { 'volume.kubernetes.io/storage-provisioner': 'csi.test' } };
-const GI = '1073741824';
-
-/** Answers each call with the next thing said: an error, or the capacity of what was made. */
-class FakeDriver {
-  readonly calls: string[] = [];
-  readonly answers: (Error | string)[] = [];
-  readonly driver: Driver;
-
-  constructor() {
-    const refuse = (): never => {
-      throw new Error('not expected here');
-    };
-    const next = (call: string): string => {
-      this.calls.push(call);
-      const answer = this.answers.shift() ?? GI;
-      if (typeof answer !== 'string') throw answer;
-      return answer;
-    };
-    const controller: Driver['client']['controller'] = {
-      CreateVolume: async (request) => ({
-        volume: {
-          capacity_bytes: next(`CreateVolume ${request.name}`),
-          volume_id: `vol-${request.name}`,
-          volume_context: {},
-          content_source: null,
-          accessible_topology: [],
-        },
-      }),
-      DeleteVolume: async (request) => {
-        next(`DeleteVolume ${request.volume_id}`);
-        return {};
-      },
-      ControllerPublishVolume: refuse,
-      ControllerUnpublishVolume: refuse,
-      ValidateVolumeCapabilities: refuse,
-      ListVolumes: refuse,
-      GetCapacity: refuse,
-      ControllerGetCapabilities: refuse,
-      CreateSnapshot: refuse,
-      DeleteSnapshot: refuse,
-      ListSnapshots: refuse,
-      GetSnapshot: refuse,
-      ControllerExpandVolume: refuse,
-      ControllerGetVolume: refuse,
-      ControllerModifyVolume: refuse,
-    };
-    const capabilities = { controller: new Set(['CREATE_DELETE_VOLUME']), topology: true };
-    this.driver = { name: 'csi.test', client: { controller }, capabilities: async () => capabilities };
-  }
-}
 
 function start(mode = 'Immediate') {
   const clock = new VirtualClock();
   const client = new FakeClient();
-  const fake = new FakeDriver();
+  const fake = new FakeDriver('CREATE_DELETE_VOLUME');
   const events: string[] = [];
   const log = (): void => undefined;
   const informers = { nodes: new Store<Node>(), ...storageStores() };

@@ -1,0 +1,39 @@
+// Keeps a controller from asking a driver again at once when its own note of the failure brings the object back: the
+// wait after a failure belongs to what was asked, not to whoever wakes the key.
+
+import type { Clock } from '../../lib/clock.ts';
+import { DRIVER_BACKOFF } from './drivers.ts';
+
+interface Entry {
+  readonly question: string;
+  readonly failures: number;
+  /** Monotonic ms. */
+  readonly until: number;
+}
+
+export class Cooldown {
+  readonly #clock: Clock;
+  readonly #entries = new Map<string, Entry>();
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
+  }
+
+  /** Milliseconds until the same question may be asked again; 0 for another question, which may be asked at once. */
+  remaining(key: string, question: string): number {
+    const entry = this.#entries.get(key);
+    return entry?.question === question ? Math.max(0, entry.until - this.#clock.monotonic()) : 0;
+  }
+
+  failed(key: string, question: string): void {
+    const before = this.#entries.get(key);
+    const failures = before?.question === question ? before.failures + 1 : 1;
+    const { initialDelayMs, maxDelayMs } = DRIVER_BACKOFF;
+    const delay = Math.min(initialDelayMs * 2 ** (failures - 1), maxDelayMs);
+    this.#entries.set(key, { question, failures, until: this.#clock.monotonic() + delay });
+  }
+
+  forget(key: string): void {
+    this.#entries.delete(key);
+  }
+}
