@@ -25,14 +25,18 @@ const steps = count('steps', values.steps);
 let failed = 0;
 for (let seed = first; seed < first + count('seeds', values.seeds); seed++) {
   const began = performance.now();
+  const cpu = process.cpuUsage();
   try {
     const report = await runHistory({ seed, steps, ...(values.trace ? { onLine: say } : {}) });
     const seconds = (performance.now() - began) / 1000;
     const rate = Math.round(report.steps / seconds);
+    // What the rate is where nobody else wants the processor.
+    const { user, system } = process.cpuUsage(cpu);
+    const cpuRate = Math.round((report.steps * 1e6) / (user + system));
     const hours = (report.virtualMs / 3_600_000).toFixed(1);
     say(
       `seed ${seed}: ${report.steps} steps, ${report.events} events in ${hours} h, every rule held, ` +
-        `at rest in the end; ${rate} steps a second, history ${report.digest}`,
+        `at rest in the end; ${rate} steps a second (${cpuRate} of processor time), history ${report.digest}`,
     );
   } catch (error) {
     if (!(error instanceof BrokenRule)) throw error;
