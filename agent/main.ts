@@ -111,7 +111,10 @@ export async function runAgent(options: AgentOptions, signal: AbortSignal): Prom
 
   const settings = nodeSettings(options, facts, layout, cgroups);
   if (!mayLowerOomScore()) {
-    log('warn', 'no CAP_SYS_RESOURCE here: OOM scores are not lowered, and containers keep the one they are started with');
+    log(
+      'warn',
+      'no CAP_SYS_RESOURCE here: OOM scores are not lowered, and containers keep the one they are started with',
+    );
   }
   const runtime = createCriRuntime({
     endpoint: options.containerRuntimeEndpoint,
