@@ -17,6 +17,7 @@ use strict;
 # EINTR 4, EAGAIN 11.
 my @ignored = qw(INT TERM HUP PIPE);
 $SIG{$_} = 'IGNORE' for @ignored;
+$SIG{CHLD} = sub { };    # Only so that an end wakes select at once.
 binmode STDIN;
 binmode STDOUT;
 nonblocking(\*STDIN);
@@ -51,7 +52,7 @@ sub start {
     return say_all("fail $id " . ($! + 0) . "\n") if !defined $pid;
     if ($pid == 0) {
         # Ignored signals would stay ignored in the program.
-        $SIG{$_} = 'DEFAULT' for @ignored;
+        $SIG{$_} = 'DEFAULT' for @ignored, 'CHLD';
         %ENV = map { split /=/, $_, 2 } @rest;
         # Onto 0, 1 and 2; every other descriptor is closed by exec.
         if (open(STDIN, '<&', $in[0]) && open(STDOUT, '>&', $out[1]) && open(STDERR, '>&', $err[1])
@@ -67,7 +68,7 @@ sub start {
     my $errno = '';
     while (!defined sysread($failed[0], $errno, 16)) { last if $! != 4 }
     if ($errno ne '') {
-        waitpid $pid, 0;
+        while (waitpid($pid, 0) < 0 && $! == 4) { }
         return say_all("fail $id $errno\n");
     }
     nonblocking($_) for $in[1], $out[0], $err[0];
