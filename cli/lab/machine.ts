@@ -113,6 +113,8 @@ export function diffMachine(
     }
     if (part === 'process') continue;
     for (const [key, text] of before[part]) {
+      // Cgroups of others come and go with their programs, as processes do.
+      if (part === 'cgroup' && !OWN_CGROUP.test(text)) continue;
       if (!after[part].has(key) && relevant(text)) lines.push(`gone: ${part} ${text}`);
     }
   }
@@ -158,7 +160,7 @@ export function ownerOf(
     if (current.ppid <= 1) {
       if (isNodeSoftware(current)) return 'ours';
       const cgroup = cgroupOf(entry.pid) ?? '';
-      const near = cgroup === cgroupOf(self) || /nodelet|kubepods/.test(cgroup);
+      const near = cgroup === cgroupOf(self) || OWN_CGROUP.test(cgroup);
       return current.pid === entry.pid && near ? 'ours' : 'other';
     }
     current = byPid.get(current.ppid);
@@ -256,6 +258,8 @@ async function routes(run: Exec, family: '-4' | '-6'): Promise<readonly string[]
 
 // ---------------------------------------------------------------- cgroups and directories
 
+/** Of a lab, or of anybody's pods. */
+const OWN_CGROUP = /nodelet|kubepods/;
 /** systemd makes and removes these all the time, for its own units and logins. */
 const SYSTEMD = /\.(service|scope|slice|mount|socket|swap)$/;
 
@@ -266,7 +270,7 @@ async function cgroups(hierarchies: readonly string[]): Promise<readonly string[
     for (const name of await subdirectories(directory)) {
       const path = join(directory, name);
       // With the systemd driver pods' own slices are units too.
-      if (SYSTEMD.test(name) && !/kubepods|nodelet/.test(path)) continue;
+      if (SYSTEMD.test(name) && !OWN_CGROUP.test(path)) continue;
       found.push(path);
       await walk(path);
     }

@@ -6,12 +6,30 @@ import { existsSync } from 'node:fs';
 import { mkdir, readFile, rename, stat, statfs, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { connectCsi } from '../../../csi/client.ts';
+import { CsiError, connectCsi } from '../../../csi/client.ts';
 import { exec, execOk } from '../../../lib/exec.ts';
 import { CAPABILITY, MiB, TestDriver, TestVolume } from './driver-process.ts';
 
 const refusal = (code: string, words: RegExp) => ({ code, message: expect.stringMatching(words) });
 const NODELET = new URL('../../../bin/nodelet', import.meta.url).pathname;
+
+/** "OK", or the code that the call failed with. */
+const outcome = (call: Promise<unknown>): Promise<string> =>
+  call.then(
+    () => 'OK',
+    (error) => error.code,
+  );
+
+/** Repeats a call as a CO does, while another one for its volume is under way. */
+async function untilItsTurn(call: () => Promise<void>): Promise<void> {
+  for (;;) {
+    try {
+      return await call();
+    } catch (error) {
+      if (!(error instanceof CsiError) || error.code !== 'ABORTED') throw error;
+    }
+  }
+}
 
 describe('the loop-device driver', () => {
   let driver: TestDriver;
@@ -50,16 +68,10 @@ describe('the loop-device driver', () => {
 
   test('answers ABORTED to a second call for a volume, and lets its condition be asked meanwhile', async () => {
     const volume = await published();
-    await driver.faults({ method: 'NodeUnpublishVolume', when: 1, action: 'delay', delayMs: 700 });
-    const first = volume.unpublish();
-    await expect
-      .poll(async () =>
-        volume.publish().then(
-          () => 'OK',
-          (error) => error.code,
-        ),
-      )
-      .toBe('ABORTED');
+    await driver.faults({ method: 'NodeUnpublishVolume', when: 1, action: 'delay', delayMs: 2_000 });
+    // Whichever of the two comes first: the other is told to wait its turn.
+    const first = untilItsTurn(() => volume.unpublish());
+    await expect.poll(() => outcome(volume.publish()), { timeout: 20_000 }).toBe('ABORTED');
     await expect(volume.unstage()).rejects.toMatchObject(refusal('ABORTED', /NodeUnpublishVolume has not ended/));
     await expect(volume.delete()).rejects.toMatchObject(refusal('ABORTED', /pending/));
     await driver.client.node.NodeGetVolumeStats({ volume_id: volume.id, volume_path: volume.staging });

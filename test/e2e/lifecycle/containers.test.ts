@@ -2,7 +2,7 @@
 // namespaces, hooks, last words, restart rules.
 
 import { readlinkSync } from 'node:fs';
-import { mkdir, readFile, writeFile } from 'node:fs/promises';
+import { mkdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { Pod } from '../../../client/types.ts';
@@ -27,7 +27,12 @@ let lab: TestLab;
 beforeAll(async () => {
   lab = await startLab();
 });
-afterAll(() => lab?.stop());
+/** What the tests put beside the lab's own files. */
+const made: string[] = [];
+afterAll(async () => {
+  for (const path of made) await rm(path, { recursive: true, force: true });
+  await lab?.stop();
+});
 
 async function remove(...names: string[]): Promise<void> {
   await lab.kubectl('delete', 'pod', ...names, '--wait=false');
@@ -48,6 +53,7 @@ const ctr = (...args: string[]): Promise<string> =>
 /** A directory of the machine that pods of a test write to. */
 async function sharedDirectory(name: string) {
   const path = join(lab.root, name);
+  made.push(path);
   await mkdir(path, { mode: 0o777 });
   const volumes = [{ name: 'shared', hostPath: { path } }];
   const volumeMounts = [{ name: 'shared', mountPath: '/shared' }];
@@ -272,6 +278,7 @@ describe('last words', () => {
 
   test('are cut after 4096 bytes, and nothing of the machine is shown through a link', async () => {
     const secret = join(lab.root, 'secret-of-the-machine');
+    made.push(secret);
     await writeFile(secret, 'do not tell');
     await apply(
       lab,

@@ -28,7 +28,11 @@ describe('comparing two looks at a machine', () => {
   });
 
   it.each(MACHINE_PARTS.filter((part) => part !== 'process'))('tells a %s that is gone', (part) => {
-    expect(diffMachine(snapshot({ [part]: ['x'] }), snapshot({}))).toEqual([`gone: ${part} x`]);
+    expect(diffMachine(snapshot({ [part]: ['/kubepods/x'] }), snapshot({}))).toEqual([`gone: ${part} /kubepods/x`]);
+  });
+
+  it('does not mind a cgroup of somebody else that is gone with its program', () => {
+    expect(diffMachine(snapshot({ cgroup: ['/sys/fs/cgroup/memory/tool/1'] }), snapshot({}))).toEqual([]);
   });
 
   it('does not mind a process that was there before and has ended', () => {
