@@ -7,7 +7,8 @@ import { type ExecOptions, type ExecResult, exec } from '../../../lib/exec.ts';
 import { kubectls, startLab, type TestLab } from '../support/lab.ts';
 import { apply, eventually, FOREVER, httpGet, podWhen, ready, shellPod } from './harness.ts';
 
-const LINES = 'for i in 1 2 3 4 5; do echo line $i; done; echo trouble >&2; ';
+// The runtime copies the two streams side by side: only a pause between them gives their lines an order.
+const LINES = 'for i in 1 2 3 4 5; do echo line $i; done; sleep 1; echo trouble >&2; ';
 const ONCE = `if [ -e /work/again ]; then echo second life; ${FOREVER}; else touch /work/again; echo first life; exit 3; fi`;
 
 let lab: TestLab;
@@ -25,6 +26,7 @@ beforeAll(async () => {
     shellPod('web', 'exec httpd -f -p 8080 -h /etc'),
   );
   await Promise.all(['talker', 'followed', 'reader', 'web'].map((name) => ready(lab, name)));
+  await expect.poll(() => lab.kubectl('logs', 'talker'), { timeout: 20_000 }).toContain('trouble');
   await podWhen(lab, 'done', 'Succeeded', (pod) => pod.status?.phase === 'Succeeded');
   await podWhen(lab, 'twice', 'running again', (pod) => {
     const status = pod.status?.containerStatuses?.[0];
