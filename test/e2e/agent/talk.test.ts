@@ -26,7 +26,9 @@ beforeAll(async () => {
     shellPod('web', 'exec httpd -f -p 8080 -h /etc'),
   );
   await Promise.all(['talker', 'followed', 'reader', 'web'].map((name) => ready(lab, name)));
-  await expect.poll(() => lab.kubectl('logs', 'talker'), { timeout: 20_000 }).toContain('trouble');
+  await eventually('the last line of talker', async () =>
+    (await lab.kubectl('logs', 'talker')).includes('trouble') ? true : undefined,
+  );
   await podWhen(lab, 'done', 'Succeeded', (pod) => pod.status?.phase === 'Succeeded');
   await podWhen(lab, 'twice', 'running again', (pod) => {
     const status = pod.status?.containerStatuses?.[0];
