@@ -3,6 +3,7 @@
 
 import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
+import { matchesNodeSelector } from '../client/selectors.ts';
 import { readFileIfExists, writeFileAtomic } from '../lib/atomic.ts';
 import { systemClock } from '../lib/clock.ts';
 import { errorMessage, UserError } from '../lib/errors.ts';
@@ -13,7 +14,6 @@ import { quantityValue } from '../lib/quantity.ts';
 import { Tracer } from '../lib/trace.ts';
 import { createAdmission } from './admission/admission.ts';
 import { appArmorEnabled } from './admission/host.ts';
-import { matchesSelector } from './admission/placement.ts';
 import { runtimeHandlerOf } from './api/runtime-class.ts';
 import { clusterAccess, createCluster } from './cluster.ts';
 import type { AgentOptions } from './config/options.ts';
@@ -144,7 +144,7 @@ export async function runAgent(options: AgentOptions, signal: AbortSignal): Prom
     objects,
     recorder,
     mounter,
-    nodeMatches: (selector) => matchesSelector(selector, cluster.node()),
+    nodeMatches: (selector) => matchesNodeSelector(selector, cluster.node()),
     clock,
     tracer,
     log,

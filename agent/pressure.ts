@@ -64,22 +64,8 @@ export function createNodePressure(parts: NodePressureParts): NodePressureParty 
       etcHosts: ({ metadata }) => hostsFile(rootDir, metadata.uid),
     },
   });
-  const {
-    imageGCHighThresholdPercent,
-    imageGCLowThresholdPercent,
-    imageMinimumGCAge,
-    imageMaximumGCAge,
-    evictionHard,
-    evictionSoft,
-    evictionSoftGracePeriod,
-    evictionMinimumReclaim,
-    evictionPressureTransitionPeriod,
-    evictionMaxPodGracePeriod,
-    localStorageCapacityIsolation,
-    enforceNodeAllocatable,
-  } = config;
   const images = new ImageGc({
-    config: { imageGCHighThresholdPercent, imageGCLowThresholdPercent, imageMinimumGCAge, imageMaximumGCAge },
+    config,
     clock,
     log,
     recorder,
@@ -96,16 +82,7 @@ export function createNodePressure(parts: NodePressureParts): NodePressureParty 
   });
   try {
     const eviction = new EvictionManager({
-      config: {
-        evictionHard,
-        evictionSoft,
-        evictionSoftGracePeriod,
-        evictionMinimumReclaim,
-        evictionPressureTransitionPeriod,
-        evictionMaxPodGracePeriod,
-        localStorageCapacityIsolation,
-        enforceNodeAllocatable,
-      },
+      config,
       clock,
       log,
       recorder,

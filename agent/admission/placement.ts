@@ -1,13 +1,8 @@
 // Whether a pod belongs on this node: its name, the pod's node selector and affinity, taints that end pods, and host
 // ports. The words are the scheduler plugins', which the kubelet uses too. Pure.
 
-import type {
-  NodeSelector,
-  NodeSelectorRequirement,
-  NodeSelectorTerm,
-  Taint,
-  Toleration,
-} from 'kubernetes-types/core/v1';
+import type { Taint, Toleration } from 'kubernetes-types/core/v1';
+import { matchesNodeSelector } from '../../client/selectors.ts';
 import type { Pod } from '../../client/types.ts';
 import { isStaticPod } from '../ports/static-pods.ts';
 
@@ -51,50 +46,7 @@ export function matchesNode({ spec }: Pod, node: Pick<PlacementNode, 'name' | 'l
   const selector = Object.entries(spec.nodeSelector ?? {});
   if (selector.some(([key, value]) => node.labels[key] !== value)) return false;
   const required = spec.affinity?.nodeAffinity?.requiredDuringSchedulingIgnoredDuringExecution;
-  return required === undefined || matchesSelector(required, node);
-}
-
-/** Terms are alternatives. */
-export function matchesSelector(selector: NodeSelector, node: Pick<PlacementNode, 'name' | 'labels'>): boolean {
-  return selector.nodeSelectorTerms.some((term) => matchesTerm(term, node));
-}
-
-/** A term without any requirement matches nothing. */
-function matchesTerm(term: NodeSelectorTerm, node: Pick<PlacementNode, 'name' | 'labels'>): boolean {
-  const { matchExpressions = [], matchFields = [] } = term;
-  if (matchExpressions.length === 0 && matchFields.length === 0) return false;
-  return (
-    matchExpressions.every((requirement) => matchesRequirement(requirement, node.labels)) &&
-    matchFields.every((requirement) => matchesRequirement(requirement, { 'metadata.name': node.name }))
-  );
-}
-
-function matchesRequirement(
-  { key, operator, values = [] }: NodeSelectorRequirement,
-  labels: Readonly<Record<string, string>>,
-): boolean {
-  const value = labels[key];
-  switch (operator) {
-    case 'In':
-      return value !== undefined && values.includes(value);
-    case 'NotIn':
-      return value === undefined || !values.includes(value);
-    case 'Exists':
-      return value !== undefined;
-    case 'DoesNotExist':
-      return value === undefined;
-    case 'Gt':
-      return compares(value, values[0], (a, b) => a > b);
-    case 'Lt':
-      return compares(value, values[0], (a, b) => a < b);
-    default:
-      return false;
-  }
-}
-
-function compares(value: string | undefined, bound: string | undefined, holds: (a: bigint, b: bigint) => boolean) {
-  const isInteger = (text: string | undefined): text is string => text !== undefined && /^[+-]?\d+$/.test(text);
-  return isInteger(value) && isInteger(bound) && holds(BigInt(value), BigInt(bound));
+  return required === undefined || matchesNodeSelector(required, node);
 }
 
 // ---------------------------------------------------------------- taints

@@ -68,6 +68,8 @@ export function asksForMore(before: Pod, after: Pod): boolean {
   if ((after.spec.readinessGates ?? []).length > 0) return true;
   const [old, now] = [before.metadata, after.metadata];
   return (
+    // The status names the generation that it is about.
+    old.generation !== now.generation ||
     old.deletionTimestamp !== now.deletionTimestamp ||
     old.deletionGracePeriodSeconds !== now.deletionGracePeriodSeconds ||
     !sameValue(old.labels, now.labels) ||

@@ -174,8 +174,8 @@ export class PodManager implements PodsAgent {
     }
     for (const uid of this.#vanished) if (!wanted.has(uid)) this.#vanished.delete(uid);
     // Pods that ran before come first, then the older ones: admission must not turn out otherwise after a restart.
-    const inOrder = [...wanted.values()].sort((a, b) => this.#rank(a.pod) - this.#rank(b.pod));
-    for (const { pod, source } of inOrder) {
+    const ranked = [...wanted.values()].map((each) => ({ ...each, rank: this.#rank(each.pod) }));
+    for (const { pod, source } of ranked.sort((a, b) => a.rank - b.rank)) {
       const worker = this.#workers.get(pod.metadata.uid);
       const effective = resizes.seen(pod);
       if (worker === undefined) {

@@ -109,7 +109,7 @@ export class PodWorker implements ActsHost, EndingHost {
     if (this.#mode === 'terminating' && grace !== before.metadata.deletionGracePeriodSeconds) {
       this.#acts.killer.shortenAll(gracePeriodSeconds(pod, undefined, 'podEnds', this.grantedSeconds));
     }
-    if (asksForMore(before, pod) || pod.metadata.generation !== before.metadata.generation) this.wake(cause);
+    if (asksForMore(before, pod)) this.wake(cause);
   }
 
   /** No source wants the pod any more: it is stopped, and nothing is left of it. */

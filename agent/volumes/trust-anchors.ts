@@ -2,6 +2,7 @@
 // together, each once, as PEM. Pure. Failures are worded as the kubelet's.
 
 import { createHash } from 'node:crypto';
+import { matchesLabelSelector } from '../../client/selectors.ts';
 import type { Stored } from '../../client/types.ts';
 
 export interface ClusterTrustBundle
@@ -27,19 +28,15 @@ export interface TrustRequest {
   readonly optional: boolean;
 }
 
+const OPERATORS: ReadonlySet<string> = new Set(['In', 'NotIn', 'Exists', 'DoesNotExist']);
+
 function matches(selector: LabelSelector | undefined, labels: Readonly<Record<string, string>>): boolean {
   if (selector === undefined) return false;
-  const value = (key: string): string | undefined => (Object.hasOwn(labels, key) ? labels[key] : undefined);
-  const { matchLabels = {}, matchExpressions = [] } = selector;
-  if (!Object.entries(matchLabels).every(([key, wanted]) => value(key) === wanted)) return false;
-  return matchExpressions.every(({ key, operator, values = [] }) => {
-    const found = value(key);
-    if (operator === 'In') return found !== undefined && values.includes(found);
-    if (operator === 'NotIn') return found === undefined || !values.includes(found);
-    if (operator === 'Exists') return found !== undefined;
-    if (operator === 'DoesNotExist') return found === undefined;
-    throw new Error(`while parsing label selector: "${operator}" is not a valid label selector operator`);
-  });
+  const unknown = selector.matchExpressions?.find(({ operator }) => !OPERATORS.has(operator));
+  if (unknown !== undefined) {
+    throw new Error(`while parsing label selector: "${unknown.operator}" is not a valid label selector operator`);
+  }
+  return matchesLabelSelector(selector, labels);
 }
 
 /** The anchors of all bundles, each once. The order says nothing, and is another for another `seed`. */

@@ -1,12 +1,7 @@
 // Node selectors, node affinity and tolerations: does this pod accept this node? Pure.
 
-import type {
-  NodeSelector,
-  NodeSelectorRequirement,
-  NodeSelectorTerm,
-  Taint,
-  Toleration,
-} from 'kubernetes-types/core/v1';
+import type { NodeSelector, Taint, Toleration } from 'kubernetes-types/core/v1';
+import * as selectors from '../../client/selectors.ts';
 import type { Node, Pod } from '../../client/types.ts';
 
 /** A toleration matches by key and effect (empty matches all), and by value unless the operator is Exists. */
@@ -31,52 +26,18 @@ export function acceptsNode(pod: Pod, node: Node): boolean {
   return required === undefined || matchesNodeSelector(required, node);
 }
 
+const selectable = ({ metadata: { name, labels = {} } }: Node): selectors.SelectableNode => ({ name, labels });
+
 /** Any of its terms matches; what a volume's node affinity is, too. */
 export function matchesNodeSelector(selector: NodeSelector, node: Node): boolean {
-  return selector.nodeSelectorTerms.some((term) => matchesTerm(term, node));
+  return selectors.matchesNodeSelector(selector, selectable(node));
 }
 
 /** The sum of weights of preferred terms that the node matches. */
 export function preference(pod: Pod, node: Node): number {
   const preferred = pod.spec.affinity?.nodeAffinity?.preferredDuringSchedulingIgnoredDuringExecution ?? [];
-  return preferred.reduce((sum, term) => sum + (matchesTerm(term.preference, node) ? term.weight : 0), 0);
-}
-
-/** All requirements of a term hold; a term without any matches nothing. */
-function matchesTerm(term: NodeSelectorTerm, node: Node): boolean {
-  const expressions = term.matchExpressions ?? [];
-  const fields = term.matchFields ?? [];
-  if (expressions.length === 0 && fields.length === 0) return false;
-  const labels = node.metadata.labels ?? {};
-  return (
-    expressions.every((requirement) => matchesRequirement(requirement, labels[requirement.key])) &&
-    // metadata.name is the only field there is.
-    fields.every((field) => field.key === 'metadata.name' && matchesRequirement(field, node.metadata.name))
+  return preferred.reduce(
+    (sum, term) => sum + (selectors.matchesNodeSelectorTerm(term.preference, selectable(node)) ? term.weight : 0),
+    0,
   );
-}
-
-function matchesRequirement(requirement: NodeSelectorRequirement, value: string | undefined): boolean {
-  const values = requirement.values ?? [];
-  switch (requirement.operator) {
-    case 'In':
-      return value !== undefined && values.includes(value);
-    case 'NotIn':
-      return value === undefined || !values.includes(value);
-    case 'Exists':
-      return value !== undefined;
-    case 'DoesNotExist':
-      return value === undefined;
-    case 'Gt':
-    case 'Lt': {
-      const [left, right] = [integer(value), integer(values[0])];
-      if (left === undefined || right === undefined) return false;
-      return requirement.operator === 'Gt' ? left > right : left < right;
-    }
-    default:
-      return false;
-  }
-}
-
-function integer(text: string | undefined): bigint | undefined {
-  return text !== undefined && /^[+-]?\d+$/.test(text) ? BigInt(text.replace(/^\+/, '')) : undefined;
 }

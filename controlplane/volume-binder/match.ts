@@ -2,6 +2,7 @@
 // can be reached from the node, where one has been chosen. Pure.
 
 import type { LabelSelector } from 'kubernetes-types/meta/v1';
+import { matchesLabelSelector } from '../../client/selectors.ts';
 import type { Node } from '../../client/types.ts';
 import { matchesNodeSelector } from '../scheduler/affinity.ts';
 import {
@@ -20,26 +21,7 @@ export function matchesLabels(
   selector: LabelSelector | undefined,
   labels: Readonly<Record<string, string>> | undefined,
 ): boolean {
-  const of = labels ?? {};
-  const exact = Object.entries(selector?.matchLabels ?? {}).every(([key, value]) => of[key] === value);
-  return (
-    exact &&
-    (selector?.matchExpressions ?? []).every(({ key, operator, values = [] }) => {
-      const value = of[key];
-      switch (operator) {
-        case 'In':
-          return value !== undefined && values.includes(value);
-        case 'NotIn':
-          return value === undefined || !values.includes(value);
-        case 'Exists':
-          return value !== undefined;
-        case 'DoesNotExist':
-          return value === undefined;
-        default:
-          return false;
-      }
-    })
-  );
+  return selector === undefined || matchesLabelSelector(selector, labels ?? {});
 }
 
 /** Whether the volume can be used from the node. */

@@ -14,8 +14,7 @@ export interface Machine {
 export interface Figures {
   readonly machine: Machine;
   readonly runs: number;
-  /** All in ms. */
-  /** The least pod that CRI takes: no seccomp profile, no DNS, no mounts. */
+  /** All in ms. The least pod that CRI takes: no seccomp profile, no DNS, no mounts. */
   readonly bareStart: Summary;
   /** The agent's own requests, sent without the agent. */
   readonly floorStart: Summary;

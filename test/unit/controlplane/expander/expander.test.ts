@@ -4,7 +4,7 @@ import { runController } from '../../../../controlplane/runtime.ts';
 import type { PersistentVolume, PersistentVolumeClaim } from '../../../../controlplane/storage/objects.ts';
 import { CsiError } from '../../../../csi/client.ts';
 import { FakeClient } from '../../../support/fake-client.ts';
-import { FakeDriver } from '../../../support/fake-csi-controller.ts';
+import { FakeDriver } from '../../../support/fake-csi-driver.ts';
 import { claimRef, makeClaim, makeVolume, storageStores } from '../../../support/storage-objects.ts';
 import { settle, VirtualClock } from '../../../support/virtual-clock.ts';
 

@@ -5,7 +5,7 @@ import { Provisioner } from '../../../../controlplane/provisioner/provisioner.ts
 import { runController } from '../../../../controlplane/runtime.ts';
 import { CsiError } from '../../../../csi/client.ts';
 import { FakeClient } from '../../../support/fake-client.ts';
-import { FakeDriver } from '../../../support/fake-csi-controller.ts';
+import { FakeDriver } from '../../../support/fake-csi-driver.ts';
 import { makeClaim, makeClass, makeVolume, storageStores } from '../../../support/storage-objects.ts';
 import { settle, VirtualClock } from '../../../support/virtual-clock.ts';
 
