@@ -1,7 +1,8 @@
 // Whether labels are what a selector in an object asks for: the requirements of node affinity, of claims, topologies and
-// trust bundles. Selectors that come as text in a request are the API server's business. Pure.
+// trust bundles; and whether a toleration is meant for a taint. Selectors that come as text in a request are the API
+// server's business. Pure.
 
-import type { NodeSelector, NodeSelectorTerm } from 'kubernetes-types/core/v1';
+import type { NodeSelector, NodeSelectorTerm, Taint, Toleration } from 'kubernetes-types/core/v1';
 
 type Labels = Readonly<Record<string, string>>;
 
@@ -79,4 +80,13 @@ export function matchesNodeSelectorTerm(term: NodeSelectorTerm, node: Selectable
 /** Terms are alternatives. */
 export function matchesNodeSelector(selector: NodeSelector, node: SelectableNode): boolean {
   return selector.nodeSelectorTerms.some((term) => matchesNodeSelectorTerm(term, node));
+}
+
+/** A toleration matches by key and effect (empty matches all), and by value unless the operator is Exists. */
+export function tolerates(toleration: Toleration, taint: Pick<Taint, 'key' | 'value' | 'effect'>): boolean {
+  if (toleration.effect && toleration.effect !== taint.effect) return false;
+  if (toleration.key && toleration.key !== taint.key) return false;
+  if (toleration.operator === 'Exists') return true;
+  // An empty key needs Exists.
+  return Boolean(toleration.key) && (toleration.value ?? '') === (taint.value ?? '');
 }

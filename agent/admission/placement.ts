@@ -1,8 +1,8 @@
 // Whether a pod belongs on this node: its name, the pod's node selector and affinity, taints that end pods, and host
 // ports. The words are the scheduler plugins', which the kubelet uses too. Pure.
 
-import type { Taint, Toleration } from 'kubernetes-types/core/v1';
-import { matchesNodeSelector } from '../../client/selectors.ts';
+import type { Taint } from 'kubernetes-types/core/v1';
+import { matchesNodeSelector, tolerates } from '../../client/selectors.ts';
 import type { Pod } from '../../client/types.ts';
 import { isStaticPod } from '../ports/static-pods.ts';
 
@@ -60,13 +60,6 @@ export function untolerated(
     (taint) =>
       taint.effect === 'NoExecute' && !(spec.tolerations ?? []).some((toleration) => tolerates(toleration, taint)),
   );
-}
-
-function tolerates(toleration: Toleration, taint: PlacementNode['taints'][number]): boolean {
-  if (toleration.effect && toleration.effect !== taint.effect) return false;
-  if (toleration.key && toleration.key !== taint.key) return false;
-  if (toleration.operator === 'Exists') return true;
-  return Boolean(toleration.key) && (toleration.value ?? '') === (taint.value ?? '');
 }
 
 // ---------------------------------------------------------------- host ports

@@ -1,7 +1,7 @@
 // Gives an empty block device a file system, as the kubelet's mount utilities do. A device that has anything on it is
 // never touched.
 
-import { exec } from '../../lib/exec.ts';
+import type { Exec } from '../../lib/exec.ts';
 
 const TIMEOUT_MS = 120_000;
 /** What the kubelet gives mkfs besides the device. */
@@ -11,7 +11,7 @@ const MKFS_OPTIONS: Readonly<Record<string, readonly string[]>> = {
 };
 
 /** Rejects with mkfs's words. Does nothing when blkid finds any file system, partition table or other content. */
-export async function formatIfEmpty(device: string, fsType: string): Promise<void> {
+export async function formatIfEmpty(device: string, fsType: string, exec: Exec): Promise<void> {
   const probe = await exec('blkid', ['-p', '-s', 'TYPE', '-s', 'PTTYPE', '-o', 'export', device], {
     timeoutMs: TIMEOUT_MS,
   });

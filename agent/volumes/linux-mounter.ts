@@ -73,6 +73,12 @@ export function createLinuxMounter(options: LinuxMounterOptions): Mounter {
         if (failure !== undefined) throw new Error(`mount failed: ${failure}`);
       });
     },
+    async formatIfEmpty(device, fsType) {
+      await tracer.span('mount', `format ${fsType}`, { device }, async () => {
+        const { formatIfEmpty } = await import('./format-device.ts');
+        await formatIfEmpty(device, fsType, run);
+      });
+    },
     async unmount(target) {
       await tracer.span('mount', 'umount', { target }, async () => {
         const failure = await call('umount', ['-n', '-c', target]);

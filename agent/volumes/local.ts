@@ -76,8 +76,7 @@ async function mountGlobally(
 ): Promise<string> {
   mkdirSync(globalPath, { recursive: true, mode: 0o750 });
   if (mountAt(await mounter.list(), globalPath) === undefined) {
-    const { formatIfEmpty } = await import('./format-device.ts');
-    await formatIfEmpty(source, fsType);
+    await mounter.formatIfEmpty(source, fsType);
     await mounter.mount({ fsType, source, target: globalPath, options: mountOptions });
   }
   return globalPath;

@@ -1,21 +1,11 @@
 // Node selectors, node affinity and tolerations: does this pod accept this node? Pure.
 
-import type { NodeSelector, Taint, Toleration } from 'kubernetes-types/core/v1';
+import type { NodeSelector, Taint } from 'kubernetes-types/core/v1';
 import * as selectors from '../../client/selectors.ts';
 import type { Node, Pod } from '../../client/types.ts';
 
-/** A toleration matches by key and effect (empty matches all), and by value unless the operator is Exists. */
-export function tolerates(toleration: Toleration, taint: Taint): boolean {
-  if (toleration.effect !== undefined && toleration.effect !== '' && toleration.effect !== taint.effect) return false;
-  if (toleration.key !== undefined && toleration.key !== '' && toleration.key !== taint.key) return false;
-  if (toleration.operator === 'Exists') return true;
-  // An empty key needs Exists.
-  if (toleration.key === undefined || toleration.key === '') return false;
-  return (toleration.value ?? '') === (taint.value ?? '');
-}
-
 export function toleratesTaint(pod: Pod, taint: Taint): boolean {
-  return (pod.spec.tolerations ?? []).some((toleration) => tolerates(toleration, taint));
+  return (pod.spec.tolerations ?? []).some((toleration) => selectors.tolerates(toleration, taint));
 }
 
 /** nodeSelector and the required part of node affinity. */

@@ -4,6 +4,7 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 import type { LabProcess } from '../../../cli/lab/paths.ts';
 import type { Pod } from '../../../client/types.ts';
+import { exec } from '../../../lib/exec.ts';
 import { startLab, type TestLab } from '../support/lab.ts';
 import {
   agentLog,
@@ -64,6 +65,11 @@ async function mainProcess(pod: Pod): Promise<number> {
   return first;
 }
 
+/** What a process runs; '' for one that has gone meanwhile. */
+async function commandLine(pid: number): Promise<string> {
+  return (await exec('cat', [`/proc/${pid}/cmdline`])).stdout;
+}
+
 beforeEach(async () => {
   await nodeWhen(lab, 'Ready', (shown) => shown.status === 'True', 30_000);
 });
@@ -122,11 +128,13 @@ test('API server stopped: pods keep running, a container that ends is restarted 
   let restarted: number;
   try {
     const victim = await mainProcess(first);
+    const command = await commandLine(victim);
     process.kill(victim, 'SIGKILL');
     restarted = await eventually('another process of the pod', async () => {
-      // The sandbox's process is the lowest; the container that died had another cgroup.
+      // By its command line: runc's own processes are in the cgroup too while they make the container.
       const pids = await pidsOf(lab, first.metadata.uid);
-      return pids.filter((each) => each > victim).at(0);
+      const commands = await Promise.all(pids.map(commandLine));
+      return pids.find((each, index) => each !== victim && commands[index] === command);
     });
     const answer = await httpGet(`http://${steady.status?.podIP}:8080/hostname`);
     expect(answer.status).toBe(200);

@@ -61,6 +61,11 @@ export class SimKernel implements Mounter {
     });
   }
 
+  /** The simulated machine has no block devices. */
+  formatIfEmpty(device: string): Promise<void> {
+    return Promise.reject(new Error(`no such device: ${device}`));
+  }
+
   unmount(target: string): Promise<void> {
     return this.#line.perform('umount', target, DEADLINE_MS, () => {
       if (this.busy) throw new Error(`umount: ${target}: target is busy.`);

@@ -1,7 +1,8 @@
 import type { PodSpec, Taint, Toleration } from 'kubernetes-types/core/v1';
 import { describe, expect, it } from 'vitest';
+import { tolerates } from '../../../client/selectors.ts';
 import type { Node, Pod } from '../../../client/types.ts';
-import { acceptsNode, tolerates } from '../../../controlplane/scheduler/affinity.ts';
+import { acceptsNode } from '../../../controlplane/scheduler/affinity.ts';
 import { type NodeView, place, whyNot } from '../../../controlplane/scheduler/filter.ts';
 import { podRequests, portsConflict } from '../../../controlplane/scheduler/requests.ts';
 

@@ -87,6 +87,9 @@ export class FakeMounter implements Mounter {
     this.calls.push(`mount ${fsType} ${options.join(',')} ${source} ${target}`);
     this.entries.push(entry(target, { fsType, source }));
   }
+  async formatIfEmpty(device: string, fsType: string): Promise<void> {
+    throw new Error(`nothing here has a device to format: ${device}, ${fsType}`);
+  }
   async unmount(target: string) {
     this.calls.push(`umount ${target}`);
     if (this.busy.has(target)) throw new Error(`unmount failed: ${target}: target is busy.`);
