@@ -128,7 +128,3 @@ export function parseThresholds(config: ThresholdConfig): readonly Threshold[] {
 export function thresholdAmount(value: ThresholdValue, capacity: number): number {
   return value.kind === 'amount' ? value.amount : Math.trunc(capacity * value.share);
 }
-
-export function isHard(threshold: Threshold): boolean {
-  return threshold.gracePeriodMs === 0;
-}

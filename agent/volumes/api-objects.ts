@@ -103,7 +103,7 @@ export function createApiObjects(options: ApiObjectsOptions): ApiObjects {
       const { status } = await client.create<TokenRequest>(path, body);
       const expiresAt = Date.parse(status?.expirationTimestamp ?? '');
       if (status?.token === undefined || Number.isNaN(expiresAt)) {
-        throw new Error(`failed to fetch token: the API server's TokenRequest has no token (${path})`);
+        throw new Error(`the API server's TokenRequest has no token (${path})`);
       }
       return { token: status.token, expiresAt };
     },

@@ -3,19 +3,21 @@
 import { lstatSync, mkdirSync, rmdirSync, statSync, unlinkSync, writeFileSync } from 'node:fs';
 import { dirname } from 'node:path';
 import type { Container, EphemeralContainer, Pod } from '../../client/types.ts';
-import { errorMessage, isErrno } from '../../lib/errors.ts';
+import { isErrno } from '../../lib/errors.ts';
+import type { Tracer } from '../../lib/trace.ts';
 import type { Mounter } from '../ports/mounter.ts';
 import type { ContainerDevice, ContainerMount, MountedImage } from '../ports/runtime.ts';
 import { mountAt } from './mountinfo.ts';
 import type { PreparedVolume } from './registry.ts';
 import { mountOf } from './shared-root.ts';
-import { callsFor, type HeldPath, holdSubPath } from './sub-path.ts';
+import { callsFor, type HeldPath, holdSubPath, SubPathError, subPathProblem } from './sub-path.ts';
 import { subPathTarget } from './volume-type.ts';
 
 export type VolumeMount = NonNullable<Container['volumeMounts']>[number];
 
 export interface MountPlan {
   readonly volume: string;
+  readonly container: string;
   readonly volumePath: string;
   /** Undefined mounts the volume whole. */
   readonly subPath: string | undefined;
@@ -64,15 +66,19 @@ export function planMount(
   recursiveReadOnlyMounts: boolean,
 ): MountPlan {
   const volume = volumes.get(mount.name);
-  if (volume === undefined) throw new Error(`no volume named "${mount.name}" is set up for the pod`);
-  if (volume.device !== undefined) throw new Error(`volume "${mount.name}" is a block volume, it cannot be mounted`);
+  if (volume === undefined || volume.device !== undefined) {
+    throw new Error(`cannot find volume "${mount.name}" to mount into container "${at.container}"`);
+  }
   const propagation = PROPAGATION[mount.mountPropagation ?? 'None'];
   if (propagation === undefined) throw new Error(`invalid MountPropagation mode: "${mount.mountPropagation}"`);
   const readOnly = mount.readOnly === true || volume.plan.readOnly;
   const subPath =
     mount.subPathExpr === undefined || mount.subPathExpr === '' ? mount.subPath : expandSubPath(mount.subPathExpr, env);
+  const problem = subPathProblem(subPath ?? '');
+  if (problem !== undefined) throw new Error(problem);
   return {
     volume: mount.name,
+    container: at.container,
     volumePath: volume.plan.path,
     subPath: subPath === '' ? undefined : subPath,
     subPathTarget: subPathTarget(at.podDir, mount.name, at.container, index),
@@ -90,11 +96,16 @@ export function planMount(
 /** Pure. The device of a volume in block mode; read-only where the volume is. */
 export function planDevice(
   device: NonNullable<Container['volumeDevices']>[number],
+  container: string,
   volumes: ReadonlyMap<string, PreparedVolume>,
 ): ContainerDevice {
   const volume = volumes.get(device.name);
-  if (volume === undefined) throw new Error(`no volume named "${device.name}" is set up for the pod`);
-  if (volume.device === undefined) throw new Error(`volume "${device.name}" is not a block volume`);
+  if (!device.devicePath.startsWith('/')) {
+    throw new Error(`error DevicePath \`${device.devicePath}\` must be an absolute path`);
+  }
+  if (volume?.device === undefined) {
+    throw new Error(`cannot find volume "${device.name}" to pass into container "${container}"`);
+  }
   return {
     hostPath: volume.device,
     containerPath: device.devicePath,
@@ -106,27 +117,32 @@ export function planDevice(
 function recursiveReadOnly(mount: VolumeMount, supported: boolean): boolean {
   const { recursiveReadOnly: mode = 'Disabled', mountPropagation = 'None' } = mount;
   if (mode === 'Disabled') return false;
+  const failed = 'failed to resolve recursive read-only mode';
   const refused = (why: string): Error =>
-    new Error(`volume "${mount.name}" requested recursive read-only mode, but it is not ${why}`);
+    new Error(`${failed}: volume "${mount.name}" requested recursive read-only mode, but it is not ${why}`);
   if (mount.readOnly !== true) throw refused('read-only');
   if (mountPropagation !== 'None') throw refused(`compatible with propagation "${mountPropagation}"`);
-  if (mode !== 'Enabled' && mode !== 'IfPossible') throw new Error(`unknown recursive read-only mode "${mode}"`);
+  if (mode !== 'Enabled' && mode !== 'IfPossible')
+    throw new Error(`${failed}: unknown recursive read-only mode "${mode}"`);
   if (mode === 'Enabled' && !supported) throw refused('supported by the runtime');
   return supported;
 }
 
 /** The mount for the runtime; a subPath is first bound to a place of its own that the pod cannot move. */
-export async function makeMount(plan: MountPlan, mounter: Mounter): Promise<ContainerMount> {
+export async function makeMount(plan: MountPlan, mounter: Mounter, tracer: Tracer): Promise<ContainerMount> {
+  const { volume, container, volumePath, subPath, subPathTarget: target } = plan;
   if (plan.image !== undefined) return { ...plan.mount, hostPath: '', image: plan.image };
-  if (plan.subPath === undefined) return { ...plan.mount, hostPath: plan.volumePath };
+  if (subPath === undefined) return { ...plan.mount, hostPath: volumePath };
   try {
-    await bindSubPath(plan.volumePath, plan.subPath, plan.subPathTarget, mounter);
+    await tracer.span('volume', 'PrepareSubPath', { volume, container, subPath }, () =>
+      bindSubPath(volumePath, subPath, target, mounter),
+    );
   } catch (error) {
-    throw new Error(`failed to prepare subPath for volumeMount "${plan.volume}": ${errorMessage(error)}`, {
-      cause: error,
-    });
+    // Why is on the trace alone: it could tell whoever made the pod about the machine's files.
+    const what = error instanceof SubPathError && error.making ? 'create subPath directory' : 'prepare subPath';
+    throw new Error(`failed to ${what} for volumeMount "${volume}" of container "${container}"`, { cause: error });
   }
-  return { ...plan.mount, hostPath: plan.subPathTarget };
+  return { ...plan.mount, hostPath: target };
 }
 
 async function bindSubPath(volumePath: string, subPath: string, target: string, mounter: Mounter): Promise<void> {

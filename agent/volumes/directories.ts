@@ -56,7 +56,7 @@ export async function makeHugetlbfs(path: string, mode: number, option: string, 
 export function tmpfsSize({ pod, allocatable }: PlanInput, sizeLimit: string | undefined): number | undefined {
   const known = [
     allocatable['memory'] === undefined ? 0 : quantityValue(allocatable['memory']),
-    podLimits(pod, { withOverhead: false }).memoryBytes ?? 0,
+    podLimits(pod, { withOverhead: true }).memoryBytes ?? 0,
     sizeLimit === undefined ? 0 : quantityValue(sizeLimit),
   ].filter((bytes) => bytes > 0);
   return known.length === 0 ? undefined : Math.min(...known);

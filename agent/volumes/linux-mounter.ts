@@ -42,13 +42,21 @@ export function createLinuxMounter(options: LinuxMounterOptions): Mounter {
   const list: Mounter['list'] = async () => parseMountInfo(readFileSync(mountInfo, 'utf8'));
 
   /** Runs the program; gives what it said when it failed. */
-  async function call(program: string, args: readonly string[], timeoutMs = TIMEOUT_MS): Promise<string | undefined> {
+  async function call(
+    program: 'mount' | 'umount',
+    args: readonly string[],
+    timeoutMs = TIMEOUT_MS,
+  ): Promise<string | undefined> {
     const result = await run(program, args, { timeoutMs });
     if (result.code === 0) return undefined;
     const status = result.timedOut
       ? `no end after ${timeoutMs / 1000}s`
       : `exit status ${result.code ?? result.signal}`;
-    return `${status}, command: ${[program, ...args].join(' ')}, output: ${(result.stderr || result.stdout).trim()}`;
+    // The kubelet's frame around what the program says.
+    const [what, did] =
+      program === 'mount' ? ['mount', 'Mounting command: mount\nMounting'] : ['unmount', 'Unmounting'];
+    const output = (result.stderr || result.stdout).trim();
+    return `${what} failed: ${status}\n${did} arguments: ${args.join(' ')}\nOutput: ${output}`;
   }
 
   return {
@@ -70,7 +78,7 @@ export function createLinuxMounter(options: LinuxMounterOptions): Mounter {
         } catch (error) {
           throw new Error(`mount failed: cannot run mount: ${errorMessage(error)}`, { cause: error });
         }
-        if (failure !== undefined) throw new Error(`mount failed: ${failure}`);
+        if (failure !== undefined) throw new Error(failure);
       });
     },
     async formatIfEmpty(device, fsType) {
@@ -90,7 +98,7 @@ export function createLinuxMounter(options: LinuxMounterOptions): Mounter {
         const forced = entry.fsType.startsWith('nfs')
           ? await call('umount', ['-n', '-c', '-f', target], FORCE_TIMEOUT_MS)
           : failure;
-        if (forced !== undefined) throw new Error(`unmount failed: ${forced}`);
+        if (forced !== undefined) throw new Error(forced);
       });
     },
   };

@@ -24,8 +24,6 @@ const O_PATH = 0o10000000;
 /** Files changed in one turn of the event loop: some 10 ms. */
 const BATCH = 256;
 
-export type FSGroupChangePolicy = 'Always' | 'OnRootMismatch';
-
 /** The mode that a file or directory gets; pure. */
 export function groupMode(mode: number, isDirectory: boolean): number {
   const bits = mode & 0o7777;

@@ -124,15 +124,16 @@ class PodVolumeManager implements VolumeManager {
     const at = { podDir: podDir(this.#options.rootDir, pod.metadata.uid), container: container.name };
     const asks = container.volumeMounts?.some((mount) => mount.recursiveReadOnly !== undefined) === true;
     const recursive = asks && ((await this.#options.recursiveReadOnlyMounts?.(pod)) ?? false);
+    const { mounter, tracer } = this.#options;
     const mounts: ContainerMount[] = [];
     for (const [index, mount] of (container.volumeMounts ?? []).entries()) {
       await failingAs(mount.name, async () => {
-        mounts.push(await makeMount(planMount(mount, index, at, volumes, env, recursive), this.#options.mounter));
+        mounts.push(await makeMount(planMount(mount, index, at, volumes, env, recursive), mounter, tracer));
       });
     }
     const devices: ContainerDevice[] = [];
     for (const device of container.volumeDevices ?? []) {
-      await failingAs(device.name, () => void devices.push(planDevice(device, volumes)));
+      await failingAs(device.name, () => void devices.push(planDevice(device, container.name, volumes)));
     }
     return { mounts, devices };
   }

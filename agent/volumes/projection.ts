@@ -64,7 +64,9 @@ export function objectFiles(
     throw new Error(`${source.kind.toLowerCase()} "${source.name}" not found`);
   }
   const data = objectData(source.kind, object);
-  if (source.items === undefined) return [...data].map(([key, bytes]) => [key, { data: bytes, mode: defaultMode }]);
+  // An empty list of items is no list, as protobuf has it.
+  if (source.items === undefined || source.items.length === 0)
+    return [...data].map(([key, bytes]) => [key, { data: bytes, mode: defaultMode }]);
   return source.items.flatMap(({ key, path, mode }) => {
     const bytes = data.get(key);
     if (bytes !== undefined) return [[path, { data: bytes, mode: mode ?? defaultMode }] as const];

@@ -2,10 +2,10 @@
 // (CVE-2017-1002101, CVE-2021-25741). Links are resolved once and checked to lead inside; then every component is opened
 // by itself, relative to the one before and following no link, so that what was checked is what is mounted.
 
-import { closeSync, constants, fstatSync, mkdirSync, openSync, realpathSync, type Stats } from 'node:fs';
-import { mkdir, open, realpath } from 'node:fs/promises';
+import { chmodSync, closeSync, constants, fstatSync, mkdirSync, openSync, realpathSync, type Stats } from 'node:fs';
+import { chmod, mkdir, open, realpath } from 'node:fs/promises';
 import { dirname, join, relative } from 'node:path';
-import { isErrno } from '../../lib/errors.ts';
+import { errorMessage, isErrno } from '../../lib/errors.ts';
 
 /** Linux's O_PATH, which Node has no name for: a handle to the place itself, for fstat and /proc/self/fd only. */
 const O_PATH = 0o10000000;
@@ -26,6 +26,7 @@ export interface HeldPath {
 export interface PathCalls {
   realpath(path: string): Promise<string>;
   mkdir(path: string, mode: number): Promise<void>;
+  chmod(path: string, mode: number): Promise<void>;
   /** Opens the place itself, whatever it is; a link is not followed. */
   hold(path: string): Promise<HeldPath & { readonly isLink: boolean }>;
 }
@@ -34,6 +35,7 @@ export interface PathCalls {
 export const atOnce: PathCalls = {
   realpath: async (path) => realpathSync.native(path),
   mkdir: async (path, mode) => mkdirSync(path, mode),
+  chmod: async (path, mode) => chmodSync(path, mode),
   hold: async (path) => {
     const fd = openSync(path, HOLD);
     const stat = fstatSync(fd);
@@ -45,6 +47,7 @@ export const atOnce: PathCalls = {
 export const inPool: PathCalls = {
   realpath,
   mkdir: (path, mode) => mkdir(path, mode),
+  chmod,
   hold: async (path) => {
     const handle = await open(path, HOLD);
     const stat = await handle.stat();
@@ -87,6 +90,17 @@ export function subPathProblem(subPath: string): string | undefined {
   return undefined;
 }
 
+/** A place that could not be had. Its message tells of the machine's files: it is not for the pod's eyes. */
+export class SubPathError extends Error {
+  override name = 'SubPathError';
+  /** It was to be made, because it did not exist. */
+  readonly making: boolean;
+  constructor(message: string, making: boolean, options?: ErrorOptions) {
+    super(message, options);
+    this.making = making;
+  }
+}
+
 function isInside(root: string, path: string): boolean {
   return path === root || path.startsWith(root === '/' ? '/' : `${root}/`);
 }
@@ -115,32 +129,45 @@ async function holdNoLink(path: string, calls: PathCalls): Promise<HeldPath> {
 }
 
 /**
- * Holds `subPath` of the volume at `volumePath`; directories that do not exist are made with the volume's own mode. The
- * caller closes what it gets. Rejects when the path leads out of the volume.
+ * Holds `subPath` of the volume at `volumePath`; directories that do not exist are made with the volume's own mode, so
+ * that whoever may write to the volume may write to them. The caller closes what it gets. Rejects when the path leads
+ * out of the volume.
  */
 export async function holdSubPath(volumePath: string, subPath: string, calls: PathCalls = inPool): Promise<HeldPath> {
   const problem = subPathProblem(subPath);
   if (problem !== undefined) throw new Error(problem);
   const root = await calls.realpath(volumePath);
   const { real, missing } = await resolveExisting(join(root, subPath), calls);
-  if (!isInside(root, real)) throw new Error(`subpath "${subPath}" not within volume path "${volumePath}"`);
-
+  const making = missing.length > 0;
+  if (!isInside(root, real)) {
+    throw new SubPathError(`subpath "${subPath}" not within volume path "${volumePath}"`, making);
+  }
   let held = await holdNoLink(root, calls);
   try {
-    const mode = held.mode & 0o777;
+    const { mode } = held;
     for (const name of relative(root, real).split('/').filter(Boolean)) held = await step(held, name, calls);
     for (const name of missing.filter((part) => part !== '' && part !== '.')) {
-      await calls.mkdir(through(held, name), mode).catch((error: unknown) => {
-        // Made by another container of the pod meanwhile; the step below checks what it is.
-        if (!isErrno(error, 'EEXIST')) throw error;
-      });
+      const made = await make(through(held, name), mode & 0o777, calls);
       held = await step(held, name, calls);
+      // mkdir obeys the umask, and knows no setgid.
+      if (made) await calls.chmod(`/proc/self/fd/${held.fd}`, mode);
     }
     return held;
   } catch (error) {
     await held.close();
-    const reason = error instanceof Error ? error.message : String(error);
-    throw new Error(`failed to open subpath "${subPath}" in volume path "${volumePath}": ${reason}`, { cause: error });
+    const why = `failed to open subpath "${subPath}" in volume path "${volumePath}": ${errorMessage(error)}`;
+    throw new SubPathError(why, making, { cause: error });
+  }
+}
+
+/** False when it is there already, made by another container of the pod meanwhile; the step into it checks what it is. */
+async function make(path: string, mode: number, calls: PathCalls): Promise<boolean> {
+  try {
+    await calls.mkdir(path, mode);
+    return true;
+  } catch (error) {
+    if (isErrno(error, 'EEXIST')) return false;
+    throw error;
   }
 }
 

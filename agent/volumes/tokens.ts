@@ -3,6 +3,7 @@
 
 import type { Pod } from '../../client/types.ts';
 import type { Clock } from '../../lib/clock.ts';
+import { errorMessage } from '../../lib/errors.ts';
 import type { ObjectReader } from '../ports/api.ts';
 
 interface Token {
@@ -24,6 +25,16 @@ const RETRY_MS = 60_000;
 export function renewalTime(now: number, expiresAt: number, random = 0): number {
   const life = Math.min((expiresAt - now) * LIFE_USED, MAX_AGE_MS);
   return now + life - Math.min(random * JITTER_MS, life / 10);
+}
+
+/** A token as the kubelet names it: whose account, for whom and for how long. Nothing of it is secret. */
+function tokenName(
+  pod: Pod,
+  { audience, expirationSeconds }: { readonly audience?: string; readonly expirationSeconds: number },
+): string {
+  const { namespace } = pod.metadata;
+  const parts = [pod.spec.serviceAccountName ?? '', namespace, ...(audience === undefined ? [] : [audience])];
+  return [...parts.map((part) => JSON.stringify(part)), expirationSeconds].join('/');
 }
 
 export class TokenCache {
@@ -51,7 +62,11 @@ export class TokenCache {
       this.#tokens.set(pod.metadata.uid, ofPod.set(key, { token, expiresAt, renewAt }));
       return token;
     } catch (error) {
-      if (held === undefined || this.#clock.now() >= held.expiresAt) throw error;
+      const why = errorMessage(error);
+      if (held === undefined) throw new Error(`failed to fetch token: ${why}`, { cause: error });
+      if (this.#clock.now() >= held.expiresAt) {
+        throw new Error(`token ${tokenName(pod, request)} expired and refresh failed: ${why}`, { cause: error });
+      }
       held.renewAt = this.#clock.now() + RETRY_MS;
       return held.token;
     }

@@ -50,5 +50,7 @@ test('what cannot be mounted directly fails with the words of mount(8)', async (
   const target = join(directory, 'missing');
   await rm(target, { force: true });
   const mounting = mounter.mount({ fsType: 'tmpfs', source: 'tmpfs', target, options: [] });
-  await expect(mounting).rejects.toThrow(/mount failed: exit status 32, command: mount .*mount point does not exist/);
+  await expect(mounting).rejects.toThrow(
+    /mount failed: exit status 32\nMounting command: mount\nMounting arguments: .*\nOutput: .*mount point does not exist/,
+  );
 });

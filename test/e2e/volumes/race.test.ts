@@ -93,7 +93,10 @@ async function prepare(subPath: (attempt: number) => string, look: (mounted: str
       target = mounts[0]?.hostPath ?? '';
       count.mounted++;
     } catch (error) {
-      if (!(error instanceof Error) || !/failed to prepare subPath for volumeMount "e"/.test(error.message))
+      if (
+        !(error instanceof Error) ||
+        !/failed to (prepare subPath|create subPath directory) for volumeMount "e"/.test(error.message)
+      )
         throw error;
       count.refused++;
     }

@@ -130,8 +130,8 @@ describe('the Linux mounter', () => {
       const line = (path: string, type: string) => `36 28 0:31 / ${path} rw - ${type} s:/a rw\n`;
       writeFileSync(table, line('/n', 'nfs4') + line('/d', 'ext4'));
       const { mounter, calls } = run({ code: 32, stderr: 'target is busy.' }, table);
-      await expect(mounter.unmount('/n')).rejects.toThrow('command: umount -n -c -f /n');
-      await expect(mounter.unmount('/d')).rejects.toThrow('command: umount -n -c /d');
+      await expect(mounter.unmount('/n')).rejects.toThrow('Unmounting arguments: -n -c -f /n\n');
+      await expect(mounter.unmount('/d')).rejects.toThrow('Unmounting arguments: -n -c /d\n');
       expect(calls.filter((call) => call.includes('-f'))).toEqual([['umount', '-n', '-c', '-f', '/n']]);
     } finally {
       rmSync(root, { recursive: true });
@@ -140,7 +140,8 @@ describe('the Linux mounter', () => {
   test('fails with the program’s own words', async () => {
     const { mounter, spans } = run({ code: 32, stderr: 'mount: /t: no such device.\n' });
     await expect(mounter.mount({ source: 'x', target: '/t' })).rejects.toThrow(
-      'mount failed: exit status 32, command: mount -n -c x /t, output: mount: /t: no such device.',
+      'mount failed: exit status 32\nMounting command: mount\nMounting arguments: -n -c x /t\n' +
+        'Output: mount: /t: no such device.',
     );
     expect(spans[0]?.outcome).toBe('error');
   });
@@ -150,7 +151,9 @@ describe('the Linux mounter', () => {
   });
   test('a busy unmount is a failure', async () => {
     const { mounter } = run({ code: 32, stderr: 'umount: /proc: target is busy.' });
-    await expect(mounter.unmount('/proc')).rejects.toThrow('target is busy');
+    await expect(mounter.unmount('/proc')).rejects.toThrow(
+      'unmount failed: exit status 32\nUnmounting arguments: -n -c /proc\nOutput: umount: /proc: target is busy.',
+    );
   });
 });
 
@@ -166,6 +169,7 @@ describe('a container’s mounts', () => {
   const env = [
     { name: 'POD', value: 'web' },
     { name: 'EMPTY', value: '' },
+    { name: 'UP', value: '../x' },
   ];
   const plan = (mount: Partial<VolumeMount>, readOnly = false, recursive = false) =>
     planMount({ name: 'v', mountPath: '/m', ...mount }, 3, at, new Map([['v', prepared(readOnly)]]), env, recursive);
@@ -196,7 +200,11 @@ describe('a container’s mounts', () => {
 
   test.each<[Partial<VolumeMount>, boolean, boolean | string]>([
     [{ recursiveReadOnly: 'Enabled', readOnly: true }, true, true],
-    [{ recursiveReadOnly: 'Enabled', readOnly: true }, false, 'is not supported by the runtime'],
+    [
+      { recursiveReadOnly: 'Enabled', readOnly: true },
+      false,
+      'failed to resolve recursive read-only mode: volume "v" requested recursive read-only mode, but it is not supported by the runtime',
+    ],
     [{ recursiveReadOnly: 'IfPossible', readOnly: true }, true, true],
     [{ recursiveReadOnly: 'IfPossible', readOnly: true }, false, false],
     [{ recursiveReadOnly: 'Disabled', readOnly: true }, true, false],
@@ -214,7 +222,10 @@ describe('a container’s mounts', () => {
   });
 
   test.each([
-    [{ name: 'other' }, 'no volume named "other" is set up for the pod'],
+    [{ name: 'other' }, 'cannot find volume "other" to mount into container "c"'],
+    [{ subPath: '/etc' }, 'error SubPath `/etc` must not be an absolute path'],
+    [{ subPath: 'a/../../b' }, "unable to provision SubPath `a/../../b`: must not contain '..'"],
+    [{ subPathExpr: '$(UP)' }, "unable to provision SubPath `../x`: must not contain '..'"],
     [{ mountPropagation: 'Both' }, 'invalid MountPropagation mode: "Both"'],
     [{ subPathExpr: '$(NOPE)' }, 'missing value for "NOPE"'],
   ])('%j is refused', (mount, message) => {

@@ -16,6 +16,7 @@ import { prepareVolume } from '../../../../agent/volumes/registry.ts';
 import { TokenCache } from '../../../../agent/volumes/tokens.ts';
 import type { SourceVolume } from '../../../../agent/volumes/volume-type.ts';
 import { systemClock } from '../../../../lib/clock.ts';
+import { Tracer } from '../../../../lib/trace.ts';
 import { FakeMounter, FakeObjects, pod } from './support.ts';
 
 const input = (volume: SourceVolume, more: object = {}) => ({
@@ -168,7 +169,7 @@ describe('an image volume', () => {
     const mount = { name: 'i', mountPath: '/data', subPath: 'sub/dir' };
     const plan = planMount(mount, 0, at, new Map([['i', prepared]]), [], false);
     const mounter = new FakeMounter();
-    expect(await makeMount(plan, mounter)).toMatchObject({
+    expect(await makeMount(plan, mounter, new Tracer())).toMatchObject({
       hostPath: '',
       containerPath: '/data',
       readOnly: true,

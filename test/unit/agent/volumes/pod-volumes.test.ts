@@ -1,4 +1,4 @@
-import { mkdir, mkdtemp, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
+import { mkdir, mkdtemp, readdir, readFile, rm, stat, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
@@ -114,6 +114,32 @@ describe('mounting', () => {
     expect(mounter.calls).toEqual([]);
   });
 
+  test('works on all volumes side by side, and is done the moment the last one is up', async () => {
+    const asked: string[] = [];
+    const answers = new Map<string, () => void>();
+    objects.configMap = (_namespace, name) =>
+      new Promise((resolve) => {
+        asked.push(name);
+        answers.set(name, () => resolve(configMap(name, { k: name })));
+      });
+    const names = ['a', 'b', 'c'];
+    let done = false;
+    const mounting = volumes.mountAll(podWith(names.map((name) => ({ name, configMap: { name } }))));
+    void mounting.then(() => {
+      done = true;
+    });
+    await vi.waitFor(() => expect(asked.toSorted()).toEqual(names));
+    for (const name of ['c', 'a']) {
+      answers.get(name)?.();
+      await vi.waitFor(async () => expect(await text('configmap', name, 'k')).toBe(name));
+      expect(done).toBe(false);
+    }
+    answers.get('b')?.();
+    // No time passes: nothing is looked at from time to time.
+    await mounting;
+    expect(await text('configmap', 'b', 'k')).toBe('b');
+  });
+
   test('sets up a volume that an ephemeral container needs later', async () => {
     const volume = { name: 'e', emptyDir: {} };
     await volumes.mountAll(pod({ volumes: [volume] }));
@@ -127,14 +153,19 @@ describe('mounting', () => {
     [undefined, undefined, 'size=1073741824'],
     ['4Gi', undefined, 'size=1073741824'],
     ['64Mi', '16Mi', 'size=16777216'],
-  ])('an emptyDir in memory with sizeLimit %s and pod limit %s gets %s', async (sizeLimit, limit, option) => {
-    const emptyDir = sizeLimit === undefined ? { medium: 'Memory' } : { medium: 'Memory', sizeLimit };
-    const resources = limit === undefined ? {} : { limits: { memory: limit } };
-    const volumeMounts = [{ name: 'm', mountPath: '/m' }];
-    const containers = [{ name: 'c', image: 'i', resources, volumeMounts }];
-    await volumes.mountAll(pod({ volumes: [{ name: 'm', emptyDir }], containers }));
-    expect(mounter.calls).toEqual([`mount tmpfs ${option} tmpfs ${dirOf('empty-dir', 'm')}`]);
-  });
+    ['64Mi', '16Mi', 'size=17825792', { memory: '1Mi' }],
+  ])(
+    'an emptyDir in memory with sizeLimit %s and pod limit %s gets %s',
+    async (sizeLimit, limit, option, overhead?) => {
+      const emptyDir = sizeLimit === undefined ? { medium: 'Memory' } : { medium: 'Memory', sizeLimit };
+      const resources = limit === undefined ? {} : { limits: { memory: limit } };
+      const volumeMounts = [{ name: 'm', mountPath: '/m' }];
+      const containers = [{ name: 'c', image: 'i', resources, volumeMounts }];
+      const extra = overhead === undefined ? {} : { overhead };
+      await volumes.mountAll(pod({ volumes: [{ name: 'm', emptyDir }], containers, ...extra }));
+      expect(mounter.calls).toEqual([`mount tmpfs ${option} tmpfs ${dirOf('empty-dir', 'm')}`]);
+    },
+  );
 
   test('after a restart takes what is mounted for mounted and renews only what changed', async () => {
     objects.configMaps.set('cm', configMap('cm', { a: '1' }));
@@ -363,9 +394,16 @@ describe('keeping up to date', () => {
     objects.failure = new Error('down');
     expect(await cache.token(subject, request)).toBe('token-1');
     clock.advance(200_000);
-    await expect(cache.token(subject, request)).rejects.toThrow('down');
+    await expect(cache.token(subject, request)).rejects.toThrow(
+      'token ""/"demo"/1000 expired and refresh failed: down',
+    );
     objects.failure = undefined;
     expect(await cache.token(subject, request)).toBe('token-2');
+    objects.failure = new Error('serviceaccounts "x" not found');
+    await expect(cache.token(subject, { ...request, audience: 'vault' })).rejects.toThrow(
+      'failed to fetch token: serviceaccounts "x" not found',
+    );
+    objects.failure = undefined;
     expect(await cache.token(subject, { ...request, audience: 'other' })).toBe('token-3');
   });
 
@@ -460,10 +498,29 @@ describe('a container’s mounts', () => {
     expect(mounter.calls[0]).toMatch(new RegExp(`^mount {2}bind /proc/${process.pid}/fd/\\d+ ${target}$`));
   });
 
+  test.each([
+    ['prepare subPath', 'evil'],
+    ['create subPath directory', 'evil/none/x'],
+    ['create subPath directory', 'nowhere/x'],
+  ])('that lead outside fail to %s, and only the trace says what is there', async (what, subPath) => {
+    const container = { name: 'c', image: 'i', volumeMounts: [{ name: 'e', mountPath: '/e', subPath }] };
+    const subject = pod({ containers: [container], volumes: [{ name: 'e', emptyDir: {} }] });
+    await volumes.mountAll(subject);
+    await symlink('/etc', join(dirOf('empty-dir', 'e'), 'evil'));
+    await symlink('/nothing-here', join(dirOf('empty-dir', 'e'), 'nowhere'));
+    const failed = new VolumeError('e', `failed to ${what} for volumeMount "e" of container "c"`);
+    await expect(volumes.containerMounts(subject, container, [])).rejects.toThrow(failed);
+    const span = spans.find(({ name }) => name === 'PrepareSubPath');
+    expect(span).toMatchObject({ outcome: 'error', attributes: { volume: 'e', container: 'c', subPath } });
+    expect(span?.error).toMatch(/subpath/);
+  });
+
   test('a block device or an unknown volume is a VolumeError', async () => {
     const subject = pod({});
     const device = { name: 'c', image: 'i', volumeDevices: [{ name: 'b', devicePath: '/dev/b' }] };
-    await expect(volumes.containerMounts(subject, device, [])).rejects.toThrow('no volume named "b" is set up');
+    await expect(volumes.containerMounts(subject, device, [])).rejects.toThrow(
+      'cannot find volume "b" to pass into container "c"',
+    );
     const lost = { name: 'c', image: 'i', volumeMounts: [{ name: 'v', mountPath: '/v' }] };
     await expect(volumes.containerMounts(subject, lost, [])).rejects.toBeInstanceOf(VolumeError);
   });

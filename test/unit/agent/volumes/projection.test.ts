@@ -21,6 +21,9 @@ describe('the files of a ConfigMap or Secret', () => {
     expect([...(files.get('b')?.data ?? [])]).toEqual([1, 2]);
     expect(files.get('b')?.mode).toBe(0o440);
     expect(shown(objectFiles(source('secret'), secret('x', { k: 'v' }), 0o600))).toEqual({ k: ['v', 0o600] });
+    expect(shown(objectFiles(source('secret', { items: [] }), secret('x', { k: 'v' }), 0o600))).toEqual({
+      k: ['v', 0o600],
+    });
   });
 
   test('are only the items, at their paths, with their own modes', () => {

@@ -1,4 +1,4 @@
-import { mkdir, mkdtemp, readlink, realpath, rm, stat, symlink, writeFile } from 'node:fs/promises';
+import { chmod, mkdir, mkdtemp, readlink, realpath, rm, stat, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
@@ -50,10 +50,22 @@ describe.each([
     }
   });
 
-  test('that does not exist is made as directories with the volume’s mode', async () => {
-    expect(await place('new/deep/er', calls)).toBe(join(volume, 'new/deep/er'));
-    const mode = (await stat(volume)).mode & 0o777;
-    expect((await stat(join(volume, 'new/deep'))).mode & 0o777).toBe(mode);
+  test.each([0o777, 0o700, 0o2775, 0o1777])(
+    'that does not exist is made as directories with the volume’s mode %o, whatever the umask',
+    async (mode) => {
+      await chmod(volume, mode);
+      expect(await place('dir/new/deep', calls)).toBe(join(volume, 'dir/new/deep'));
+      for (const made of ['dir/new', 'dir/new/deep']) {
+        expect((await stat(join(volume, made))).mode & 0o7777).toBe(mode);
+      }
+    },
+  );
+
+  test('that exists keeps its mode', async () => {
+    await chmod(volume, 0o777);
+    await chmod(join(volume, 'dir'), 0o711);
+    await place('dir', calls);
+    expect((await stat(join(volume, 'dir'))).mode & 0o7777).toBe(0o711);
   });
 
   test('may go through links that stay inside', async () => {
