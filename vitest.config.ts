@@ -10,8 +10,9 @@ export default defineConfig({
         test: {
           name: 'e2e',
           include: ['test/e2e/**/*.test.ts'],
-          testTimeout: 120_000,
-          hookTimeout: 180_000,
+          // For giving up only: whatever waits inside a test has a deadline of its own and says what it waited for.
+          testTimeout: 300_000,
+          hookTimeout: 300_000,
           // Each file starts a real lab; two cores carry two at a time.
           maxWorkers: 2,
         },

@@ -105,19 +105,19 @@ function expectOneLine(result: ExecResult): string {
 test('a kubeconfig that does not parse, or is not there: one line that names the file, exit code 1', async () => {
   const broken = await file('broken.kubeconfig', 'clusters: [\n  not: closed');
   const run = async (path: string): Promise<string> =>
-    expectOneLine(await exec(NODELET, await flags(path), { timeoutMs: 20_000 }));
+    expectOneLine(await exec(NODELET, await flags(path), { timeoutMs: 60_000 }));
   expect(await run(broken)).toContain(broken);
   expect(await run(join(root, 'absent'))).toContain(join(root, 'absent'));
 });
 
 test('an unknown field of KubeletConfiguration is named, exit code 1', async () => {
   const config = await kubeconfig('https://127.0.0.1:1');
-  const result = await exec(NODELET, await flags(config, { maxPodz: 5 }), { timeoutMs: 20_000 });
+  const result = await exec(NODELET, await flags(config, { maxPodz: 5 }), { timeoutMs: 60_000 });
   expect(expectOneLine(result)).toContain('maxPodz');
 });
 
 test('an unknown flag is named, exit code 1', async () => {
-  const result = await exec(NODELET, ['agent', '--no-such-flag'], { timeoutMs: 20_000 });
+  const result = await exec(NODELET, ['agent', '--no-such-flag'], { timeoutMs: 60_000 });
   expect(result.code).toBe(1);
   expect(result.stderr).toContain('--no-such-flag');
 });
@@ -125,7 +125,7 @@ test('an unknown flag is named, exit code 1', async () => {
 test('not root: one line, exit code 1', async () => {
   const config = await kubeconfig('https://127.0.0.1:1');
   const args = ['--reuid', 'nobody', '--regid', 'nogroup', '--clear-groups', NODELET, ...(await flags(config))];
-  const line = expectOneLine(await exec('setpriv', args, { timeoutMs: 20_000 }));
+  const line = expectOneLine(await exec('setpriv', args, { timeoutMs: 60_000 }));
   expect(line).toMatch(/root/);
 });
 
@@ -137,7 +137,7 @@ test('the port of the kubelet API is taken: one line that names it, exit code 1'
   if (address === null || typeof address === 'string') throw new Error('no port');
   const config = await kubeconfig('https://127.0.0.1:1');
   const settings = { port: address.port, address: '127.0.0.1' };
-  const result = await exec(NODELET, await flags(config, settings), { timeoutMs: 30_000 });
+  const result = await exec(NODELET, await flags(config, settings), { timeoutMs: 60_000 });
   expect(result.code).toBe(1);
   expect(result.stderr.trimEnd().split('\n').at(-1)).toContain(String(address.port));
 });
@@ -152,11 +152,9 @@ async function saidWhen(server: string, pattern: RegExp): Promise<{ said: string
   };
   child.stdout.on('data', listen);
   child.stderr.on('data', listen);
-  await eventually(`the agent to say ${pattern}`, () => (pattern.test(said) ? true : undefined), 30_000).catch(
-    (error) => {
-      throw new Error(`${error}; it said ${said}`);
-    },
-  );
+  await eventually(`the agent to say ${pattern}`, () => (pattern.test(said) ? true : undefined)).catch((error) => {
+    throw new Error(`${error}; it said ${said}`);
+  });
   return { said, running: child.exitCode === null && child.signalCode === null };
 }
 

@@ -7,7 +7,6 @@ import { startLab, type TestLab } from '../support/lab.ts';
 import {
   apply,
   container,
-  eventsOf,
   eventually,
   eventWhen,
   FOREVER,
@@ -112,7 +111,7 @@ test('a secret that is not there: CreateContainerConfigError names it, and the p
   );
   expect(container(pod).state?.waiting?.message).toBe('secret "later" not found');
   await lab.kubectl('create', 'secret', 'generic', 'later', '--from-literal=word=found');
-  await ready(lab, 'wants-secret', 60_000);
+  await ready(lab, 'wants-secret');
   expect(await lab.kubectl('logs', 'wants-secret')).toBe('found\n');
   await lab.kubectl('delete', 'pod', 'wants-secret');
 });
@@ -154,7 +153,7 @@ test('a failing CNI plugin: FailedCreatePodSandBox with its own words, nothing l
   plugins.plugins.push({ type: 'bandwidth', capabilities: {}, ingressRate: 1 });
   await writeFile(cni.conflist, JSON.stringify(plugins));
   await apply(lab, shellPod('no-network', FOREVER));
-  const event = await eventWhen(lab, 'no-network', 'FailedCreatePodSandBox', /./, 30_000);
+  const event = await eventWhen(lab, 'no-network', 'FailedCreatePodSandBox');
   expect(event.message).toMatch(
     /^Failed to create pod sandbox: rpc error: code = \w+ desc = failed to setup network for sandbox/,
   );
@@ -166,14 +165,19 @@ test('a failing CNI plugin: FailedCreatePodSandBox with its own words, nothing l
     const held = (await podThings(lab)).filter((thing) => /^(lease|link) /.test(thing));
     return held.length === 0 ? true : undefined;
   });
-  expect((await podThings(lab)).filter((thing) => thing.includes('/netns/')).length).toBeLessThanOrEqual(1);
+  await eventually('one network namespace at most', async () =>
+    (await podThings(lab)).filter((thing) => thing.includes('/netns/')).length <= 1 ? true : undefined,
+  );
   // A pod that never had a network can be deleted all the same, while the chain is still broken.
   await apply(lab, shellPod('hopeless', FOREVER));
   await eventWhen(lab, 'hopeless', 'FailedCreatePodSandBox');
   await lab.kubectl('delete', 'pod', 'hopeless');
   await writeFile(cni.conflist, good);
-  await ready(lab, 'no-network', 60_000);
-  expect((await podThings(lab)).filter((thing) => /^(lease|link) /.test(thing))).toHaveLength(2);
+  await ready(lab, 'no-network');
+  await eventually('one address and one link', async () => {
+    const held = (await podThings(lab)).filter((thing) => /^(lease|link) /.test(thing));
+    return held.length === 2 ? true : undefined;
+  });
   await lab.kubectl('delete', 'pod', 'no-network');
   await gone(lab, 'no-network');
   await nothingLeft(lab, start);
@@ -201,5 +205,5 @@ test('a missing or broken conflist makes the node NotReady and says why; it is R
   await apply(lab, shellPod('after', FOREVER));
   await ready(lab, 'after');
   await lab.kubectl('delete', 'pod', 'after');
-  expect((await eventsOf(lab, lab.nodeName)).map((event) => event.reason)).toContain('NodeNotReady');
+  await eventWhen(lab, lab.nodeName, 'NodeNotReady');
 });

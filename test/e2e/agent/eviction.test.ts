@@ -35,55 +35,58 @@ beforeAll(async () => {
   await apply(lab, writer('full-volume', 'dd if=/dev/zero of=/x/f bs=1M count=5', VOLUME, MOUNT));
   await apply(lab, writer('full-layer', 'dd if=/dev/zero of=/f bs=1M count=5', {}, LIMIT));
   await apply(lab, writer('modest', 'echo hello > /x/f', VOLUME, { ...MOUNT, ...LIMIT }));
-}, 120_000);
+});
 
 afterAll(async () => {
   await lab?.stop();
-}, 60_000);
+});
 
 test.each([
   ['full-volume', 'Usage of EmptyDir volume "x" exceeds the limit "1Mi". '],
   ['full-layer', 'Pod ephemeral local storage usage exceeds the total limit of containers 1Mi. '],
-])(
-  '%s is evicted with the kubelet’s words',
-  async (name, message) => {
-    const pod = await eventually(
-      `${name} to fail`,
-      async () => {
-        const found = await getPod(lab, name);
-        return found.status?.phase === 'Failed' ? found : undefined;
-      },
-      60_000,
-    );
-    expect(pod.status).toMatchObject({ reason: 'Evicted', message });
-    expect(pod.status?.conditions?.map(({ type }) => type)).not.toContain('DisruptionTarget');
-    await eventually(`the event of ${name}`, async () =>
-      (await eventsOf(lab, name)).find((event) => event.reason === 'Evicted' && event.message === message),
-    );
-  },
-  90_000,
-);
+])('%s is evicted with the kubelet’s words', async (name, message) => {
+  const pod = await eventually(
+    `${name} to fail`,
+    async () => {
+      const found = await getPod(lab, name);
+      return found.status?.phase === 'Failed' ? found : undefined;
+    },
+    180_000,
+  );
+  expect(pod.status).toMatchObject({ reason: 'Evicted', message });
+  expect(pod.status?.conditions?.map(({ type }) => type)).not.toContain('DisruptionTarget');
+  await eventually(`the event of ${name}`, async () =>
+    (await eventsOf(lab, name)).find((event) => event.reason === 'Evicted' && event.message === message),
+  );
+});
 
 test('a pod that keeps to its limits goes on running', async () => {
-  expect((await getPod(lab, 'modest')).status?.phase).toBe('Running');
+  const pod = await eventually('modest to have started', async () => {
+    const found = await getPod(lab, 'modest');
+    return found.status?.phase === 'Pending' ? undefined : found;
+  });
+  expect(pod.status?.phase).toBe('Running');
 });
 
 test('the runtime names the images that must stay: those of containers, and the sandboxes’', async () => {
   const endpoint = `unix://${lab.paths.containerd.socket}`;
   const client = new CriClient(endpoint, endpoint, new Tracer());
   try {
-    const usage = createRuntimeUsage(client, 10_000);
+    const usage = createRuntimeUsage(client, 60_000);
     const inUse = await usage.imagesInUse();
-    const { images } = await client.call(client.images, 'ListImages', {}, { deadlineMs: 10_000 });
+    const { images } = await client.call(client.images, 'ListImages', {}, { deadlineMs: 60_000 });
     const used = images.filter(({ id, repo_tags }) => [id, ...repo_tags].some((name) => inUse.includes(name)));
     const tags = used.flatMap(({ repo_tags }) => repo_tags);
     expect(tags.some((tag) => tag.includes('busybox'))).toBe(true);
     expect(tags.some((tag) => tag.includes('pause'))).toBe(true);
     expect(tags.some((tag) => tag.includes('nginx'))).toBe(false);
     expect((await usage.imageFsPaths()).image).toMatch(/snapshotter/);
-    const stats = await usage.containerStats();
     const { uid } = (await getPod(lab, 'modest')).metadata;
-    expect(stats.find(({ podUID }) => podUID === uid)).toMatchObject({ name: 'c', restartCount: 0 });
+    // The runtime collects them now and then.
+    const own = await eventually('figures of the container', async () =>
+      (await usage.containerStats()).find(({ podUID }) => podUID === uid),
+    );
+    expect(own).toMatchObject({ name: 'c', restartCount: 0 });
   } finally {
     client.close();
   }

@@ -5,6 +5,7 @@ import { readdir, readFile } from 'node:fs/promises';
 import { connect } from 'node:net';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
+import { readProcess } from '../../../cli/lab/proc.ts';
 import { labProcesses } from '../../../cli/lab/processes.ts';
 import { isNotFound } from '../../../client/errors.ts';
 import { resourcePath } from '../../../client/paths.ts';
@@ -15,11 +16,14 @@ import { exec, execOk } from '../../../lib/exec.ts';
 import type { Span } from '../../../lib/trace.ts';
 import type { TestLab } from '../support/lab.ts';
 
+/** For giving up only: two busy cores may take long over what a quiet machine does at once. */
+const PATIENCE_MS = 60_000;
+
 /** Waits until `condition` says something; its last error is what the failure tells. */
 export async function eventually<T>(
   what: string,
   condition: () => T | undefined | Promise<T | undefined>,
-  timeoutMs = 20_000,
+  timeoutMs = PATIENCE_MS,
 ): Promise<T> {
   const deadline = performance.now() + timeoutMs;
   let trouble = '';
@@ -146,6 +150,19 @@ export function eventWhen(
   return eventually(`event ${reason} of ${name} matching ${message}`, found, timeoutMs);
 }
 
+/** Waits until a command in a pod prints this: a container that runs has not done everything it is there for. */
+export async function prints(lab: TestLab, expected: string | RegExp, ...kubectl: string[]): Promise<string> {
+  let last = '';
+  return await eventually(`kubectl ${kubectl.join(' ')} to print ${expected}`, async () => {
+    const { code, stdout, stderr } = await lab.tryKubectl(kubectl);
+    last = `${stdout}${stderr}`;
+    const matches = typeof expected === 'string' ? stdout === expected : expected.test(stdout);
+    return code === 0 && matches ? stdout : undefined;
+  }).catch((error: unknown) => {
+    throw new Error(`${errorMessage(error)}; it printed ${last}`);
+  });
+}
+
 export function nodeWhen(
   lab: TestLab,
   what: string,
@@ -186,6 +203,28 @@ export async function pidsOf(lab: TestLab, uid: string, containerId = ''): Promi
     for (const line of found.split('\n')) if (line !== '') pids.add(Number(line));
   }
   return [...pids].sort((a, b) => a - b);
+}
+
+/** What a process runs; '' for one that has gone meanwhile. */
+export async function commandLine(pid: number): Promise<string> {
+  return (await exec('cat', [`/proc/${pid}/cmdline`])).stdout;
+}
+
+/**
+ * Host pid of the first process of a container: the one in its cgroup that no other one there has started. While the
+ * runtime makes the container or runs a command in it, its own programs are in the cgroup too: those are let pass.
+ */
+export function mainProcess(lab: TestLab, pod: Pod, name?: string): Promise<number> {
+  const id = container(pod, name).containerID ?? '';
+  return eventually(`one first process of ${pod.metadata.name}`, async () => {
+    const entries = await Promise.all((await pidsOf(lab, pod.metadata.uid, id)).map(readProcess));
+    const living = entries.filter((entry) => entry !== undefined);
+    const pids = new Set(living.map(({ pid }) => pid));
+    const [first, ...others] = living.filter(({ ppid }) => !pids.has(ppid));
+    if (first === undefined || others.length > 0 || first.argv.some((word) => /^(\S*\/)?runc/.test(word)))
+      return undefined;
+    return first.pid;
+  });
 }
 
 /** Every directory of this pod's cgroup: one per v1 hierarchy, one on v2. */
@@ -255,11 +294,16 @@ export async function nothingLeft(lab: TestLab, before: readonly string[]): Prom
   });
 }
 
-/** Status and body of a GET from this machine. */
+/** Status and body of a GET from this machine. A container may run, and its server not listen yet: asked until it does. */
 export async function httpGet(url: string): Promise<{ status: number; body: string }> {
-  const response = await fetch(url, { signal: AbortSignal.timeout(3_000) });
-  return { status: response.status, body: await response.text() };
+  return await eventually(`an answer of ${url}`, async () => {
+    const response = await fetch(url, { signal: AbortSignal.timeout(10_000) });
+    return { status: response.status, body: await response.text() };
+  });
 }
+
+/** How long the trace socket has to be silent to have told all it had. */
+const SILENCE_MS = 500;
 
 /** What the agent's trace socket tells right now (the newest spans). */
 export async function spans(lab: TestLab): Promise<readonly Span[]> {
@@ -271,8 +315,15 @@ export async function spans(lab: TestLab): Promise<readonly Span[]> {
     found.push(span);
   });
   await new Promise<void>((resolve, reject) => {
+    let chunks = 0;
+    const settle = (): void => {
+      const before = chunks;
+      // After a stall of this process a timer comes before what has arrived meanwhile: that is read first.
+      setTimeout(() => setImmediate(() => (chunks === before ? resolve() : settle())), SILENCE_MS);
+    };
     socket.once('error', reject);
-    socket.once('data', () => setTimeout(resolve, 200));
+    socket.once('data', settle);
+    socket.on('data', () => chunks++);
   });
   socket.destroy();
   return found;

@@ -10,8 +10,10 @@ import {
   eventually,
   eventWhen,
   FOREVER,
+  mainProcess,
   pidsOf,
   podWhen,
+  prints,
   ready,
   shellPod,
 } from './harness.ts';
@@ -27,9 +29,7 @@ test('a container that is killed from outside comes back at once, in the same sa
   await apply(lab, shellPod('victim', FOREVER));
   const first = await ready(lab, 'victim');
   const id = container(first).containerID;
-  const [pid] = await pidsOf(lab, first.metadata.uid, id);
-  if (pid === undefined) throw new Error('the container has no process');
-  process.kill(pid, 'SIGKILL');
+  process.kill(await mainProcess(lab, first), 'SIGKILL');
   const second = await podWhen(
     lab,
     'victim',
@@ -122,8 +122,10 @@ test('init containers run one after the other, before any container, and all con
     },
   });
   const pod = await ready(lab, 'several');
-  expect(await lab.kubectl('exec', 'several', '-c', 'web', '--', 'wget', '-qO-', 'http://127.0.0.1:8080/log')).toBe(
+  await prints(
+    lab,
     'one begins\none ends\ntwo begins\ntwo ends\nmain\n',
+    ...['exec', 'several', '-c', 'web', '--', 'wget', '-qO-', 'http://127.0.0.1:8080/log'],
   );
   for (const name of ['one', 'two']) {
     expect(container(pod, name)).toMatchObject({ ready: true, state: { terminated: { reason: 'Completed' } } });
@@ -143,6 +145,6 @@ test('an init container that fails keeps the containers from starting, and the p
   expect(pod.status?.phase).toBe('Pending');
   expect(container(pod).state?.waiting?.reason).toBe('PodInitializing');
   expect(condition(pod, 'Initialized')).toMatchObject({ status: 'False', reason: 'ContainersNotInitialized' });
-  expect(await lab.kubectl('get', 'pod', 'stuck', '--no-headers')).toMatch(/Init:CrashLoopBackOff/);
+  await prints(lab, /Init:CrashLoopBackOff/, 'get', 'pod', 'stuck', '--no-headers');
   expect((await eventsOf(lab, 'stuck')).map((event) => event.message)).not.toContain('Started container main');
 });

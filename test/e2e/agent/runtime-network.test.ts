@@ -3,9 +3,9 @@
 
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { startLab, type TestLab } from '../support/lab.ts';
+import { freePort } from '../support/ports.ts';
 import {
   apply,
-  eventually,
   filesIn,
   httpGet,
   leases,
@@ -42,12 +42,12 @@ test('a pod gets its address from the CNI chain that containerd runs by itself',
 });
 
 test('a hostPort answers on the address of the node', async () => {
-  const hostPort = 30_000 + (process.pid % 10_000);
+  const hostPort = await freePort();
   const ports = [{ containerPort: 8080, hostPort, protocol: 'TCP' }];
   await apply(lab, shellPod('with-port', 'exec httpd -f -p 8080 -h /etc', {}, { ports }));
   const pod = await ready(lab, 'with-port');
   const url = `http://${pod.status?.hostIP}:${hostPort}/hostname`;
-  expect(await eventually('the host port', () => httpGet(url))).toEqual({ status: 200, body: 'with-port\n' });
+  expect(await httpGet(url)).toEqual({ status: 200, body: 'with-port\n' });
   await lab.kubectl('delete', 'pod', 'with-port');
   await nothingLeft(lab, before);
 });

@@ -29,6 +29,9 @@ beforeAll(async () => {
   await eventually('the last line of talker', async () =>
     (await lab.kubectl('logs', 'talker')).includes('trouble') ? true : undefined,
   );
+  await eventually('the second life of twice', async () =>
+    (await lab.kubectl('logs', 'twice')).includes('second life') ? true : undefined,
+  );
   await podWhen(lab, 'done', 'Succeeded', (pod) => pod.status?.phase === 'Succeeded');
   await podWhen(lab, 'twice', 'running again', (pod) => {
     const status = pod.status?.containerStatuses?.[0];
@@ -44,7 +47,7 @@ describe.each(kubectls())('%s', (binary) => {
     env: Record<string, string> = {},
   ): Promise<ExecResult> =>
     exec(binary, ['--kubeconfig', lab.kubeconfig, ...args], {
-      timeoutMs: 20_000,
+      timeoutMs: 60_000,
       ...options,
       env: { ...process.env, ...env },
     });
@@ -126,7 +129,7 @@ describe.each(kubectls())('%s', (binary) => {
       'script',
       ['--quiet', '--return', '--command', `stty rows 33 cols 101; ${command}`, '/dev/null'],
       {
-        timeoutMs: 20_000,
+        timeoutMs: 60_000,
       },
     );
     expect(result.stdout).toMatch(/\/dev\/pts\/\d+/);

@@ -198,7 +198,7 @@ export async function logOf(path: string): Promise<string[]> {
 export async function eventually(
   what: string,
   condition: () => Promise<boolean> | boolean,
-  ms = 10_000,
+  ms = 60_000,
 ): Promise<void> {
   const deadline = performance.now() + ms;
   while (!(await condition())) {

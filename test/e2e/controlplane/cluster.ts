@@ -22,7 +22,7 @@ const GOOD: RuntimeConditionSnapshot = { ok: true, reason: '', message: '' };
 export const NODE = 'node-1';
 
 /** Calls `check` until it returns something, and fails with the last thing that went wrong. */
-export async function eventually<T>(what: string, check: () => Promise<T | undefined>, timeoutMs = 20_000): Promise<T> {
+export async function eventually<T>(what: string, check: () => Promise<T | undefined>, timeoutMs = 60_000): Promise<T> {
   const deadline = Date.now() + timeoutMs;
   for (;;) {
     const found = await check();

@@ -55,7 +55,7 @@ export interface Kubectl {
   ok(...args: readonly string[]): Promise<string>;
   /** Applies or creates from a manifest. Throws when it exits with anything but 0. */
   feed(manifest: string, ...args: readonly string[]): Promise<string>;
-  /** Runs until its output satisfies `enough`, then stops it. Throws after 20 s. */
+  /** Runs until its output satisfies `enough`, then stops it. Throws after a minute. */
   until(
     args: readonly string[],
     enough: (stdout: string) => boolean,
@@ -63,7 +63,7 @@ export interface Kubectl {
   ): Promise<string>;
 }
 
-const UNTIL_DEADLINE_MS = 20_000;
+const UNTIL_DEADLINE_MS = 60_000;
 
 export function kubectlFor(command: string, kubeconfig: string, home: string): Kubectl {
   const environment = (extra: Record<string, string> = {}): Record<string, string> => ({

@@ -199,7 +199,7 @@ export async function removePod(lab: RuntimeLab, started: StartedPod, runtime = 
 
 /** Polls until `condition` gives something; a test's deadline, not a way to wait for logic. */
 export async function eventually<T>(what: string, condition: () => T | undefined | Promise<T | undefined>): Promise<T> {
-  const deadline = performance.now() + 15_000;
+  const deadline = performance.now() + 60_000;
   for (;;) {
     const value = await condition();
     if (value !== undefined) return value;

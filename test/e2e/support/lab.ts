@@ -10,6 +10,11 @@ import type { LabPaths } from '../../../cli/lab/paths.ts';
 import type { ApiClient } from '../../../client/api.ts';
 import { type ExecOptions, type ExecResult, exec, execOk } from '../../../lib/exec.ts';
 
+/** For giving up only. */
+const KUBECTL_MS = 120_000;
+/** How long what the kernel takes away by itself may take. */
+export const SETTLE_MS = 30_000;
+
 export interface TestLab {
   readonly root: string;
   readonly kubeconfig: string;
@@ -47,7 +52,11 @@ export async function startLab(options: Omit<LabOptions, 'root' | 'say'> = {}): 
   const stop = async (): Promise<void> => {
     const problems = await lab.stop();
     if (problems.length > 0) throw new Error(`the lab could not be cleaned: ${problems.join('; ')}`);
-    const left = await compareWithMachine(before, { directories: [root], mentioning: labWords(lab.paths) });
+    const left = await compareWithMachine(before, {
+      directories: [root],
+      mentioning: labWords(lab.paths),
+      settleMs: SETTLE_MS,
+    });
     await rm(root, { recursive: true, force: true });
     if (left.length > 0) throw new Error(`the lab left something behind:\n${left.join('\n')}`);
   };
@@ -60,8 +69,8 @@ export async function startLab(options: Omit<LabOptions, 'root' | 'say'> = {}): 
     client: lab.client,
     lab,
     said,
-    kubectl: (...args) => execOk('kubectl', withConfig(args), { timeoutMs: 60_000 }),
-    tryKubectl: (args, more) => exec('kubectl', withConfig(args), { timeoutMs: 60_000, ...more }),
+    kubectl: (...args) => execOk('kubectl', withConfig(args), { timeoutMs: KUBECTL_MS }),
+    tryKubectl: (args, more) => exec('kubectl', withConfig(args), { timeoutMs: KUBECTL_MS, ...more }),
     stop: () => {
       stopped ??= stop();
       return stopped;
