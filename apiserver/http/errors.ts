@@ -113,23 +113,8 @@ export function invalid({ group, kind }: Kind, name: string, errors: readonly Fi
   });
 }
 
-export function tooManyRequests(
-  message: string,
-  retryAfterSeconds: number,
-  causes: readonly { reason: string; message: string }[] = [],
-): StatusError {
-  return new StatusError(429, 'TooManyRequests', message, {
-    ...(causes.length === 0 ? {} : { causes: [...causes] }),
-    ...(retryAfterSeconds === 0 ? {} : { retryAfterSeconds }),
-  });
-}
-
 export function internalError(message: string): StatusError {
   return new StatusError(500, 'InternalError', `Internal error occurred: ${message}`, { causes: [{ message }] });
-}
-
-export function serviceUnavailable(message: string): StatusError {
-  return new StatusError(503, 'ServiceUnavailable', message);
 }
 
 /** A resourceVersion from the future: this store has never been there. */

@@ -3,7 +3,6 @@
 // is ever needed inside the server.
 
 import type { Clock } from '../../lib/clock.ts';
-import { notFound, StatusError } from '../http/errors.ts';
 import type { KubeObject, ObjectLookup, RequestContext, ResourceKind } from '../kinds/resource.ts';
 import type { CheckBody } from '../ports.ts';
 import { parseObject } from '../storage/change.ts';
@@ -164,9 +163,4 @@ export function timestamp(epochMs: number): string {
 
 export function apiVersionOf(row: Pick<ResourceKind, 'group' | 'version'>): string {
   return row.group === '' ? row.version : `${row.group}/${row.version}`;
-}
-
-/** Whether `error` is a Status with this code. */
-export function isStatus(error: unknown, code: number): error is StatusError {
-  return error instanceof StatusError && error.status.code === code;
 }
