@@ -3,11 +3,11 @@
 
 import { isIP } from 'node:net';
 import { dirname, isAbsolute, resolve } from 'node:path';
-import { parseDocument } from 'yaml';
-import { errorMessage, UserError } from '../../lib/errors.ts';
+import { UserError } from '../../lib/errors.ts';
 import { parseQuantity } from '../../lib/quantity.ts';
 import { DEFAULT_EVICTION_HARD, KUBELET_FIELDS, type KubeletConfiguration } from './kubelet-fields.ts';
 import { type ConfigProblem, parseTable, printTable } from './schema.ts';
+import { isRecord, readYamlObject } from './yaml-object.ts';
 
 export const API_VERSION = 'kubelet.config.k8s.io/v1beta1';
 export const KIND = 'KubeletConfiguration';
@@ -15,24 +15,11 @@ export const KIND = 'KubeletConfiguration';
 /** The fields that a file sets, unchecked. */
 export type RawConfiguration = Readonly<Record<string, unknown>>;
 
-function isRecord(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
-}
-
 /** The fields of one file, apiVersion and kind checked and taken off. Throws UserError. */
 export function readConfigurationText(source: string, file: string): RawConfiguration {
-  const fail = (why: string): UserError => new UserError(`kubelet configuration ${file}: ${why}`);
-  const document = parseDocument(source);
-  const [first] = document.errors;
-  if (first !== undefined) throw fail(`is not YAML or JSON: ${first.message.split('\n')[0]}`);
-  let value: unknown;
-  try {
-    value = document.toJS();
-  } catch (error) {
-    throw fail(errorMessage(error));
-  }
-  if (!isRecord(value)) throw fail(`must be one object of kind ${KIND}`);
-  const { apiVersion, kind, ...fields } = value;
+  const fail = (why: string, cause?: unknown): UserError =>
+    new UserError(`kubelet configuration ${file}: ${why}`, { cause });
+  const { apiVersion, kind, ...fields } = readYamlObject(source, KIND, fail);
   if (apiVersion !== API_VERSION) throw fail(`apiVersion must be ${API_VERSION}, not ${JSON.stringify(apiVersion)}`);
   if (kind !== KIND) throw fail(`kind must be ${KIND}, not ${JSON.stringify(kind)}`);
   return resolvePaths(fields, dirname(file));

@@ -1,9 +1,9 @@
 // Reads --image-credential-provider-config (CredentialProviderConfig of kubelet.config.k8s.io): which plugins there are,
 // for which images, with what. Text in, checked providers out; everything wrong is one UserError. Touches no files.
 
-import { parseDocument } from 'yaml';
-import { errorMessage, UserError } from '../../lib/errors.ts';
+import { UserError } from '../../lib/errors.ts';
 import { parseGoDuration } from '../config/duration.ts';
+import { isRecord, readYamlObject } from '../config/yaml-object.ts';
 
 export interface TokenAttributes {
   readonly serviceAccountTokenAudience: string;
@@ -43,10 +43,6 @@ const TOKEN_FIELDS = [
 
 type Say = (path: string, what: string) => void;
 
-function isRecord(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
-}
-
 function known(value: Record<string, unknown>, fields: readonly string[], path: string, say: Say): void {
   for (const field of Object.keys(value)) if (!fields.includes(field)) say(`${path}.${field}`, 'unknown field');
 }
@@ -70,16 +66,7 @@ export function parseCredentialProviders(source: string, file: string): readonly
   const say: Say = (path, what) => problems.push(`${path}: ${what}`);
   const fail = (why: string, cause?: unknown): UserError =>
     new UserError(`image credential provider configuration ${file}: ${why}`, { cause });
-  const document = parseDocument(source);
-  const [first] = document.errors;
-  if (first !== undefined) throw fail(`is not YAML or JSON: ${first.message.split('\n')[0]}`);
-  let value: unknown;
-  try {
-    value = document.toJS();
-  } catch (error) {
-    throw fail(errorMessage(error), error);
-  }
-  if (!isRecord(value)) throw fail('must be one object of kind CredentialProviderConfig');
+  const value = readYamlObject(source, 'CredentialProviderConfig', fail);
   if (!CONFIG_VERSIONS.includes(String(value['apiVersion']))) {
     throw fail(`apiVersion must be one of ${CONFIG_VERSIONS.join(', ')}, not ${JSON.stringify(value['apiVersion'])}`);
   }
