@@ -107,7 +107,7 @@ export function planDevice(
     throw new Error(`cannot find volume "${device.name}" to pass into container "${container}"`);
   }
   return {
-    hostPath: volume.device,
+    hostPath: volume.device.podMap,
     containerPath: device.devicePath,
     permissions: volume.plan.readOnly ? 'r' : 'mrw',
   };

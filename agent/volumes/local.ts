@@ -11,6 +11,7 @@ import { Serial } from './csi/serial.ts';
 import { makeDirectory } from './directories.ts';
 import { mountAt } from './mountinfo.ts';
 import { applyFsGroup } from './ownership.ts';
+import type { MappedDevice } from './registry.ts';
 import { unmountBelow } from './unmount.ts';
 import { type VolumePlan, type VolumeType, volumeDir } from './volume-type.ts';
 
@@ -83,8 +84,7 @@ async function mountGlobally(
 }
 
 export interface LocalDevice {
-  /** What containers get. */
-  readonly path: string;
+  readonly place: MappedDevice;
   map(mounter: Mounter): Promise<void>;
 }
 
@@ -101,7 +101,7 @@ function devicePlace(podDir: string, name: string, target: string) {
 export function mapLocalDevice(podDir: string, name: string, source: string): LocalDevice {
   const place = devicePlace(podDir, name, source);
   return {
-    path: place.podMap,
+    place,
     async map(mounter) {
       if (!statSync(source).isBlockDevice()) throw new Error(`${source} is not a block device`);
       await mapDevice(place, mounter);

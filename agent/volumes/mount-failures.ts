@@ -16,7 +16,7 @@ export const MOUNT_BACKOFF: BackoffPolicy = {
 export const PATIENCE_MS = 123_000;
 
 export interface MountFailure {
-  readonly reason: 'FailedMount' | 'FailedAttachVolume';
+  readonly reason: 'FailedMount' | 'FailedMapVolume' | 'FailedAttachVolume';
   /** What the event says. */
   readonly message: string;
   /** As soon as this resolves, another try is worth it, whatever is left of the pause. */
@@ -38,6 +38,22 @@ export class VolumeStepError extends Error implements MountFailure {
 /** The kubelet's frame around a failure: `MountVolume.MountDevice failed for volume "pvc-1" : …`. */
 export function stepFailed(step: string, volume: string, why: string): string {
   return `${step} failed for volume "${volume}" : ${why}`;
+}
+
+/** The kubelet's reasons: devices are mapped, volumes are attached, everything else is mounting. */
+function reasonOf(step: string): MountFailure['reason'] {
+  if (step.startsWith('MapVolume.')) return 'FailedMapVolume';
+  return step.startsWith('AttachVolume.') ? 'FailedAttachVolume' : 'FailedMount';
+}
+
+/** The failure of one step of one volume, as its event tells it. */
+export function failedStep(
+  step: string,
+  volume: string,
+  why: string,
+  options: ErrorOptions & Pick<MountFailure, 'until'> = {},
+): VolumeStepError {
+  return new VolumeStepError(stepFailed(step, volume, why), { ...options, reason: reasonOf(step) });
 }
 
 export function mountFailure(volume: string, error: unknown): MountFailure {

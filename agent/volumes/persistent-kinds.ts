@@ -5,7 +5,7 @@ import type { PersistentVolume } from 'kubernetes-types/core/v1';
 import type { Pod, Stored } from '../../client/types.ts';
 import { errorMessage } from '../../lib/errors.ts';
 import { localVolume, mapLocalDevice } from './local.ts';
-import { stepFailed, VolumeStepError } from './mount-failures.ts';
+import { failedStep } from './mount-failures.ts';
 import { type PreparedVolume, prepareVolume, settle } from './registry.ts';
 import type { PlanInput, SourceVolume, VolumeHost } from './volume-type.ts';
 
@@ -30,7 +30,7 @@ export function preparePersistent(
     try {
       await work();
     } catch (error) {
-      throw new VolumeStepError(stepFailed(step, name, errorMessage(error)), { cause: error });
+      throw failedStep(step, name, errorMessage(error), { cause: error });
     }
   };
   if (hostPath === undefined && nfs === undefined && local === undefined) {
@@ -44,7 +44,7 @@ export function preparePersistent(
   if (block && local !== undefined) {
     const device = mapLocalDevice(input.podDir, name, local.path);
     const mount = (_: Pod, host: VolumeHost) => failing('MapVolume.MapPodDevice', () => device.map(host.mounter));
-    return { ...prepared, name: input.volume.name, plan, device: device.path, mount, update: undefined };
+    return { ...prepared, name: input.volume.name, plan, device: device.place, mount, update: undefined };
   }
   const mount = (pod: Pod, host: VolumeHost) => failing('MountVolume.SetUp', () => prepared.mount(pod, host));
   return { ...prepared, name: input.volume.name, plan, mount };

@@ -4,6 +4,8 @@
 
 import type { NodeSelector } from 'kubernetes-types/core/v1';
 import { errorMessage } from '../../lib/errors.ts';
+import type { EventRecorder } from '../ports/api.ts';
+import { podReference } from '../ports/event-reference.ts';
 import type { Mounter } from '../ports/mounter.ts';
 import type { PodRef } from '../ports/runtime.ts';
 import type { StorageObjects } from '../ports/storage.ts';
@@ -13,13 +15,16 @@ import {
   type ClaimReference,
   checkBinding,
   checkUse,
+  claimFailure,
   claimReference,
+  notFetched,
   type PV,
 } from './claims.ts';
+import { mappedMessages } from './csi/block.ts';
 import type { CsiVolumes } from './csi/csi-volumes.ts';
 import { inlineCsiVolume, persistentCsiVolume } from './csi/volume.ts';
 import { tearDownLocal } from './local.ts';
-import { stepFailed, unprocessedMessage, VolumeStepError } from './mount-failures.ts';
+import { failedStep, unprocessedMessage, VolumeStepError } from './mount-failures.ts';
 import type { PersistentVolumes } from './options.ts';
 import { preparePersistent } from './persistent-kinds.ts';
 import type { PreparedVolume } from './registry.ts';
@@ -31,8 +36,17 @@ export interface PersistentVolumesOptions {
   readonly mounter: Mounter;
   readonly storage: StorageObjects;
   readonly csi: CsiVolumes;
+  readonly recorder: EventRecorder;
   /** Whether this node is one that a volume's node affinity names; any is by default. */
   readonly nodeMatches?: (selector: NodeSelector) => boolean;
+}
+
+async function fetched<T>(reference: ClaimReference, what: string, read: () => Promise<T>): Promise<T> {
+  try {
+    return await read();
+  } catch (error) {
+    throw notFetched(reference, what, errorMessage(error), error);
+  }
 }
 
 export function createPersistentVolumes({
@@ -40,6 +54,7 @@ export function createPersistentVolumes({
   mounter,
   storage,
   csi,
+  recorder,
   nodeMatches = () => true,
 }: PersistentVolumesOptions): PersistentVolumes {
   /** The claim and its volume, or the failure that says why there is none yet. */
@@ -49,15 +64,15 @@ export function createPersistentVolumes({
     const { namespace, name } = reference;
     let claim: Claim | undefined;
     try {
-      claim = await storage.claim(namespace, name);
+      claim = await fetched(reference, 'PVC', () => storage.claim(namespace, name));
       const volumeName = boundVolumeName(pod, reference, claim);
-      if (claim === undefined) throw new Error('PVC is not bound');
-      const found = checkBinding(claim, volumeName, await storage.volume(volumeName));
+      if (claim === undefined) throw claimFailure(reference, 'PVC is not bound');
+      const at = await fetched(reference, `PV ${volumeName}`, () => storage.volume(volumeName));
+      const found = checkBinding(reference, claim, volumeName, at);
       checkUse(pod, volume, found.spec?.volumeMode);
       return { claim, volume: found };
     } catch (error) {
-      const why = `error processing PVC ${namespace}/${name}: ${errorMessage(error)}`;
-      throw new VolumeStepError(unprocessedMessage(volume.name, why), {
+      throw new VolumeStepError(unprocessedMessage(volume.name, errorMessage(error)), {
         cause: error,
         until: changeOf(reference, claim, signal),
       });
@@ -81,6 +96,21 @@ export function createPersistentVolumes({
     });
   }
 
+  /** The same, with the events that a pod with a new device gets. */
+  function tellingOfDevice(prepared: PreparedVolume, { metadata: { name } }: PV): PreparedVolume {
+    const { device } = prepared;
+    if (device === undefined) return prepared;
+    return {
+      ...prepared,
+      async mount(pod, host) {
+        await prepared.mount(pod, host);
+        for (const message of mappedMessages(name, device)) {
+          recorder.event(podReference(pod), 'Normal', 'SuccessfulMountVolume', message);
+        }
+      },
+    };
+  }
+
   return {
     async prepare(input, signal): Promise<PreparedVolume> {
       const { pod, volume } = input;
@@ -91,14 +121,15 @@ export function createPersistentVolumes({
       const affinity = found.spec?.nodeAffinity?.required;
       if (affinity !== undefined && !nodeMatches(affinity)) {
         const { name } = found.metadata;
-        const step = 'MountVolume.NodeAffinity check';
-        throw new VolumeStepError(stepFailed(step, name, 'no matching NodeSelectorTerms'));
+        const verb = found.spec?.volumeMode === 'Block' ? 'Map' : 'Mount';
+        throw failedStep(`${verb}Volume.NodeAffinity check`, name, 'no matching NodeSelectorTerms');
       }
       const readOnly = volume.persistentVolumeClaim?.readOnly === true;
       if (found.spec?.csi !== undefined) {
-        return await csi.prepare(pod, volume.name, persistentCsiVolume(found, claim, readOnly), claim, signal);
+        const csiVolume = persistentCsiVolume(found, claim, readOnly);
+        return tellingOfDevice(await csi.prepare(pod, volume.name, csiVolume, claim, signal), found);
       }
-      return preparePersistent(input, found, readOnly);
+      return tellingOfDevice(preparePersistent(input, found, readOnly), found);
     },
     async tearDown(pod: PodRef) {
       const results = await Promise.allSettled([csi.tearDown(pod), tearDownLocal(podDir(rootDir, pod.uid), mounter)]);

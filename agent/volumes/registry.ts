@@ -11,6 +11,14 @@ import { projectedVolume } from './projected.ts';
 import { secretVolume } from './secret.ts';
 import type { PlanInput, Volume, VolumeHost, VolumePlan, VolumeType } from './volume-type.ts';
 
+/** Where a device was mapped to. */
+export interface MappedDevice {
+  /** What containers get: below the pod's own directory. */
+  readonly podMap: string;
+  /** Where each pod's use of the device is seen. */
+  readonly globalMap: string;
+}
+
 /** One volume of one pod with its type and plan settled: what the manager works with. */
 export interface PreparedVolume {
   readonly name: string;
@@ -19,8 +27,8 @@ export interface PreparedVolume {
   mount(pod: Pod, host: VolumeHost): Promise<void>;
   /** Undefined where content never changes. */
   readonly update: ((pod: Pod, host: VolumeHost) => Promise<void>) | undefined;
-  /** The device that containers get, of a volume in block mode; there is nothing to mount then. */
-  readonly device?: string;
+  /** Of a volume in block mode; there is nothing to mount then. */
+  readonly device?: MappedDevice;
 }
 
 /** Volumes that must be looked up before it is known what they are. Their parts are loaded with the first of them. */

@@ -4,7 +4,7 @@ import type { VolumeAttachment } from 'kubernetes-types/storage/v1';
 import type { Stored } from '../../../client/types.ts';
 import type { Clock } from '../../../lib/clock.ts';
 import type { StorageObjects } from '../../ports/storage.ts';
-import { stepFailed, VolumeStepError } from '../mount-failures.ts';
+import { failedStep } from '../mount-failures.ts';
 
 /** The kubelet's limit for one wait. */
 const WAIT_MS = 600_000;
@@ -66,18 +66,13 @@ export async function waitForAttachment(
   const timer = clock.after(WAIT_MS, () => {
     done.abort();
     const what = `timed out waiting for external-attacher of ${volume.driver} CSI driver to attach volume ${volume.handle}`;
-    reject(
-      new VolumeStepError(stepFailed('AttachVolume.Attach', volume.specName, what), { reason: 'FailedAttachVolume' }),
-    );
+    reject(failedStep('AttachVolume.Attach', volume.specName, what));
   });
   try {
     const state = await promise;
     if (state.kind === 'attached') return state.publishContext;
     const why = state.kind === 'failed' ? state.why : 'not attached';
-    throw new VolumeStepError(stepFailed('AttachVolume.Attach', volume.specName, why), {
-      reason: 'FailedAttachVolume',
-      until: changed.promise,
-    });
+    throw failedStep('AttachVolume.Attach', volume.specName, why, { until: changed.promise });
   } finally {
     timer.cancel();
     signal.removeEventListener('abort', onAbort);

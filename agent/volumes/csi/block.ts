@@ -6,13 +6,18 @@ import { dirname } from 'node:path';
 import { isErrno } from '../../../lib/errors.ts';
 import type { Mounter } from '../../ports/mounter.ts';
 import { mountAt } from '../mountinfo.ts';
+import type { MappedDevice } from '../registry.ts';
 import { removeEmpty } from './notes.ts';
 
-export interface DevicePlace {
+export interface DevicePlace extends MappedDevice {
   /** The device as the driver published it, or as a local volume has it. */
   readonly target: string;
-  readonly globalMap: string;
-  readonly podMap: string;
+}
+
+/** The kubelet's two events about a device that a pod has now. Pure. */
+export function mappedMessages(volume: string, { globalMap, podMap }: MappedDevice): readonly string[] {
+  const succeeded = `MapVolume.MapPodDevice succeeded for volume "${volume}"`;
+  return [`${succeeded} globalMapPath "${dirname(globalMap)}"`, `${succeeded} volumeMapPath "${dirname(podMap)}"`];
 }
 
 function linkOf(path: string): string | undefined {

@@ -14,7 +14,7 @@ import type { Mounter } from '../../ports/mounter.ts';
 import type { PodRef } from '../../ports/runtime.ts';
 import type { StorageObjects } from '../../ports/storage.ts';
 import type { Claim } from '../claims.ts';
-import { stepFailed, VolumeStepError } from '../mount-failures.ts';
+import { failedStep, VolumeStepError } from '../mount-failures.ts';
 import { applyFsGroup } from '../ownership.ts';
 import type { PreparedVolume } from '../registry.ts';
 import type { VolumesInUse } from '../volumes-in-use.ts';
@@ -111,7 +111,7 @@ export class CsiVolumes {
     const driver = await naming(volume, async () => (await this.#options.storage.csiDriver(volume.driver))?.spec);
     const problem = lifecycleProblem(volume, driver);
     if (problem !== undefined) {
-      throw new VolumeStepError(stepFailed('MountVolume.SetUp', volume.specName, problem));
+      throw failedStep('MountVolume.SetUp', volume.specName, problem);
     }
     const place = podPlace(this.#options.rootDir, pod.metadata.uid, volume.specName);
     const block = podBlockPlace(this.#options.rootDir, pod.metadata.uid, volume.specName);
@@ -119,7 +119,7 @@ export class CsiVolumes {
       name: volumeName,
       plugin: CSI_PLUGIN,
       plan: { path: volume.block ? block.target : place.target, readOnly: volume.readOnly, managed: !volume.readOnly },
-      ...(volume.block ? { device: block.podMap } : {}),
+      ...(volume.block ? { device: block } : {}),
       update: undefined,
       mount: async (current) => {
         const attachment = this.#attachment(volume, driver);
@@ -176,11 +176,11 @@ export class CsiVolumes {
     publishContext: PublishContext,
   ): Promise<MountedVolume> {
     const { rootDir } = this.#options;
-    const find = () => this.#volumes.driver(volume.driver, (why) => driverMissing(volume, why));
+    const find = () => this.#volumes.driver(volume.driver, (why, options) => driverMissing(volume, why, options));
     const capabilities = await find()
       .capabilities()
       .catch((error: unknown) => {
-        throw new VolumeStepError(driverMissing(volume, csiMessage(error)), { cause: error });
+        throw driverMissing(volume, csiMessage(error), { cause: error });
       });
     const [stageSecrets, publishSecrets, tokens] = await Promise.all([
       this.#secrets(volume, 'stage'),
@@ -212,7 +212,7 @@ export class CsiVolumes {
       await applyFsGroup(path, fsGroup, pod.spec.securityContext?.fsGroupChangePolicy);
     } catch (error) {
       const why = `applyFSGroup failed for vol ${volume.handle}: ${errorMessage(error)}`;
-      throw new VolumeStepError(stepFailed('MountVolume.SetUp', volume.specName, why), { cause: error });
+      throw failedStep('MountVolume.SetUp', volume.specName, why, { cause: error });
     }
   }
 
@@ -273,12 +273,8 @@ export class CsiVolumes {
     const reference: SecretReference | undefined = volume.secrets[use];
     if (reference === undefined) return {};
     const { namespace = '', name = '' } = reference;
-    const field = { stage: 'NodeStageSecretRef', publish: 'NodePublishSecretRef', expand: 'NodeExpandSecretRef' }[use];
-    const failed = (why: string, cause?: unknown): VolumeStepError => {
-      const step = use === 'stage' ? 'MountVolume.MountDevice' : 'MountVolume.SetUp';
-      const what = `fetching ${field} ${namespace}/${name} failed: ${why}`;
-      return new VolumeStepError(stepFailed(step, volume.specName, what), { cause });
-    };
+    const failed = (why: string, cause?: unknown): VolumeStepError =>
+      secretMissing(volume, use, `${namespace}/${name}`, why, cause);
     let secret: Awaited<ReturnType<ObjectReader['secret']>>;
     try {
       secret = await this.#options.objects.secret(namespace, name);
@@ -347,24 +343,38 @@ async function naming<T>(volume: CsiVolume, work: () => Promise<T>): Promise<T> 
     return await work();
   } catch (error) {
     if (error instanceof VolumeStepError) throw error;
-    throw new VolumeStepError(stepFailed('MountVolume.SetUp', volume.specName, errorMessage(error)), { cause: error });
+    const step = volume.block ? 'MapVolume.SetUpDevice' : 'MountVolume.SetUp';
+    throw failedStep(step, volume.specName, errorMessage(error), { cause: error });
   }
 }
 
 /** The kubelet's words where a volume's driver cannot be spoken to. */
-function driverMissing(volume: CsiVolume, why: string): string {
-  if (volume.block) return stepFailed('MapVolume.SetUpDevice', volume.specName, why);
-  return volume.lifecycle === 'Ephemeral'
-    ? stepFailed(
-        'MountVolume.SetUp',
-        volume.specName,
-        `kubernetes.io/csi: mounter.SetUpAt failed to get CSI client: ${why}`,
-      )
-    : stepFailed(
-        'MountVolume.MountDevice',
-        volume.specName,
-        `kubernetes.io/csi: attacher.MountDevice failed to create newCsiDriverClient: ${why}`,
-      );
+function driverMissing(
+  { block, lifecycle, specName }: CsiVolume,
+  why: string,
+  options: Parameters<typeof failedStep>[3],
+): VolumeStepError {
+  const failed = (step: string, what: string): VolumeStepError =>
+    failedStep(step, specName, `kubernetes.io/csi: ${what}: ${why}`, options);
+  if (block) return failed('MapVolume.SetUpDevice', 'blockMapper.SetUpDevice failed to get CSI client');
+  return lifecycle === 'Ephemeral'
+    ? failed('MountVolume.SetUp', 'mounter.SetUpAt failed to get CSI client')
+    : failed('MountVolume.MountDevice', 'attacher.MountDevice failed to create newCsiDriverClient');
+}
+
+/** The kubelet's words where a call's secret cannot be had. */
+function secretMissing(
+  { block, specName }: CsiVolume,
+  use: 'stage' | 'publish' | 'expand',
+  secret: string,
+  why: string,
+  cause?: unknown,
+): VolumeStepError {
+  const field = { stage: 'NodeStageSecretRef', publish: 'NodePublishSecretRef', expand: 'NodeExpandSecretRef' }[use];
+  if (block)
+    return failedStep('MapVolume.SetUpDevice', specName, `failed to get ${field} ${secret}: ${why}`, { cause });
+  const step = use === 'stage' ? 'MountVolume.MountDevice' : 'MountVolume.SetUp';
+  return failedStep(step, specName, `fetching ${field} ${secret} failed: ${why}`, { cause });
 }
 
 /** The promise, or the signal's reason when it aborts first. */

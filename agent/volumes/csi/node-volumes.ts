@@ -9,7 +9,7 @@ import { errorMessage } from '../../../lib/errors.ts';
 import type { VolumeCapability } from '../../../proto/gen/csi/v1/VolumeCapability.ts';
 import type { CsiNode, CsiNodeDriver } from '../../ports/csi.ts';
 import type { Mounter } from '../../ports/mounter.ts';
-import { stepFailed, VolumeStepError } from '../mount-failures.ts';
+import { failedStep, stepFailed, type VolumeStepError } from '../mount-failures.ts';
 import { mountAt } from '../mountinfo.ts';
 import { mapDevice, unmapDevice } from './block.ts';
 import {
@@ -33,7 +33,7 @@ import {
 import { csiMessage, isFinal, notRegistered } from './outcome.ts';
 import { Serial } from './serial.ts';
 import { Unstaging } from './unstaging.ts';
-import type { CsiVolume } from './volume.ts';
+import { type CsiVolume, exclusivityProblem, type VolumeUser } from './volume.ts';
 
 /** How long undoing waits for a driver that is not registered before it says so. */
 const DRIVER_WAIT_MS = 10_000;
@@ -103,11 +103,11 @@ export class NodeVolumes {
     }
   }
 
-  /** The driver, or the failure that names the step it was needed for. */
-  driver(name: string, failed: (why: string) => string): CsiNodeDriver {
+  /** The driver, or the failure that names the step it was needed for: `until` it is registered. */
+  driver(name: string, failed: (why: string, options: { readonly until: Promise<void> }) => Error): CsiNodeDriver {
     const driver = this.#options.csi.driver(name);
     if (driver !== undefined) return driver;
-    throw new VolumeStepError(failed(notRegistered(name)), { until: this.#options.csi.registered(name) });
+    throw failed(notRegistered(name), { until: this.#options.csi.registered(name) });
   }
 
   /** Whether anything of the volume is on the node, or may be. */
@@ -144,8 +144,9 @@ export class NodeVolumes {
     const { volume, podUid } = request;
     const key = volumeKey(volume.driver, volume.handle);
     await this.#serial.run(key, async () => {
-      this.#refuseSecondUser(key, request);
-      const driver = this.driver(volume.driver, (why) => setUpFailed(volume, why));
+      const held = exclusivityProblem(volume.accessModes, podUid, this.#usersOf(key));
+      if (held !== undefined) throw failedStep(firstStep(volume), volume.specName, held);
+      const driver = this.driver(volume.driver, (why, options) => setUpFailed(volume, why, options));
       const user = this.#refer(key, request);
       const stages = volume.lifecycle === 'Persistent' && (await driver.capabilities()).has('STAGE_UNSTAGE_VOLUME');
       const staging = stages ? await this.#stage(key, driver, request) : '';
@@ -212,12 +213,9 @@ export class NodeVolumes {
     if (users?.size === 0) this.#users.delete(key);
   }
 
-  #refuseSecondUser(key: string, { volume, podUid }: PublishRequest): void {
-    if (!volume.accessModes.includes('ReadWriteOncePod')) return;
-    const others = [...(this.#users.get(key)?.values() ?? [])].filter((user) => user.podUid !== podUid);
-    if (others.length === 0) return;
-    const why = 'volume uses the ReadWriteOncePod access mode and is already in use by another pod';
-    throw new VolumeStepError(setUpFailed(volume, why));
+  #usersOf(key: string): VolumeUser[] {
+    const users = this.#users.get(key)?.values() ?? [];
+    return [...users].map(({ podUid, note }) => ({ podUid, phase: note.phase }));
   }
 
   /** The pod's use of the volume, noted before anything is done for it. */
@@ -279,7 +277,7 @@ export class NodeVolumes {
       // Never staged before, and the driver says that it is not now: there is nothing to undo.
       if (known === undefined && isFinal(error)) this.#dropStaged(key, place);
       const step = volume.block ? 'MapVolume.SetUpDevice' : 'MountVolume.MountDevice';
-      throw new VolumeStepError(stepFailed(step, volume.specName, csiMessage(error)), { cause: error });
+      throw failedStep(step, volume.specName, csiMessage(error), { cause: error });
     }
     staged.confirmed = true;
     return place.path;
@@ -304,7 +302,7 @@ export class NodeVolumes {
       });
     } catch (error) {
       if (before === 'referenced' && isFinal(error) && removeEmpty(target)) this.#setPhase(user, 'referenced');
-      throw new VolumeStepError(setUpFailed(volume, csiMessage(error)), { cause: error });
+      throw setUpFailed(volume, csiMessage(error), { cause: error });
     }
   }
 
@@ -314,8 +312,9 @@ export class NodeVolumes {
     const place = this.#podPlace(podUid, note);
     if (note.volumeMode === 'Block') await unmapDevice(podBlockPlace(rootDir, podUid, note.specVolID), mounter);
     if (note.phase === 'published') {
-      const failed = (why: string): string => stepFailed('UnmountVolume.TearDown', note.specVolID, why);
-      const driver = this.driver(note.driverName, failed);
+      const failed = (why: string, cause?: ErrorOptions): Error =>
+        new Error(stepFailed('UnmountVolume.TearDown', note.specVolID, why), cause);
+      const driver = this.driver(note.driverName, (why) => failed(why));
       await this.#undo(place.target, failed, () =>
         driver.node.NodeUnpublishVolume({ volume_id: note.volumeHandle, target_path: place.target }),
       );
@@ -327,12 +326,16 @@ export class NodeVolumes {
   }
 
   /** Makes the call. A volume that the driver no longer knows is undone when nothing of it is mounted. */
-  async #undo(path: string, failed: (why: string) => string, call: () => Promise<unknown>): Promise<void> {
+  async #undo(
+    path: string,
+    failed: (why: string, options: ErrorOptions) => Error,
+    call: () => Promise<unknown>,
+  ): Promise<void> {
     try {
       await call();
     } catch (error) {
       const gone = isCsiError(error, 'NOT_FOUND') && mountAt(await this.#options.mounter.list(), path) === undefined;
-      if (!gone) throw new Error(failed(csiMessage(error)), { cause: error });
+      if (!gone) throw failed(csiMessage(error), { cause: error });
     }
   }
 
@@ -355,8 +358,8 @@ export class NodeVolumes {
     const block = staged.note.specVolID !== undefined;
     const place = this.#stagingPlace({ block, driver: driverName, handle: volumeHandle, specName: specVolID });
     const step = block ? 'UnmapVolume.TearDownDevice' : 'UnmountDevice';
-    const failed = (why: string): string => stepFailed(step, volumeHandle, why);
-    const driver = this.driver(driverName, failed);
+    const failed = (why: string, cause?: ErrorOptions): Error => new Error(stepFailed(step, volumeHandle, why), cause);
+    const driver = this.driver(driverName, (why) => failed(why));
     staged.confirmed = false;
     await this.#undo(place.path, failed, () =>
       driver.node.NodeUnstageVolume({ volume_id: volumeHandle, staging_target_path: place.path }),
@@ -383,6 +386,15 @@ export class NodeVolumes {
   }
 }
 
-function setUpFailed(volume: Pick<CsiVolume, 'block' | 'specName'>, why: string): string {
-  return stepFailed(volume.block ? 'MapVolume.MapPodDevice' : 'MountVolume.SetUp', volume.specName, why);
+/** Where the kubelet looks at a volume before anything is done with it. */
+function firstStep({ block }: Pick<CsiVolume, 'block'>): string {
+  return block ? 'MapVolume.SetUpDevice' : 'MountVolume.SetUp';
+}
+
+function setUpFailed(
+  volume: Pick<CsiVolume, 'block' | 'specName'>,
+  why: string,
+  options: Parameters<typeof failedStep>[3],
+): VolumeStepError {
+  return failedStep(volume.block ? 'MapVolume.MapPodDevice' : 'MountVolume.SetUp', volume.specName, why, options);
 }

@@ -100,6 +100,24 @@ export function accessMode(modes: readonly string[], capabilities: ReadonlySet<s
   }
 }
 
+/** Who uses a volume already; 'published' from just before its driver is asked to publish it. */
+export interface VolumeUser {
+  readonly podUid: string;
+  readonly phase: 'referenced' | 'published';
+}
+
+/** Why the pod may not have the volume now, in the kubelet's words, or undefined: one for one pod that another one has. */
+export function exclusivityProblem(
+  accessModes: readonly string[],
+  podUid: string,
+  users: readonly VolumeUser[],
+): string | undefined {
+  // With several modes nobody knows which one the pod means.
+  if (accessModes.length !== 1 || accessModes[0] !== 'ReadWriteOncePod') return undefined;
+  const taken = users.some((user) => user.podUid !== podUid && user.phase === 'published');
+  return taken ? 'volume uses the ReadWriteOncePod access mode and is already in use by another pod' : undefined;
+}
+
 /** `fsGroup` goes to a driver that mounts for a group itself (VOLUME_MOUNT_GROUP), and only to such a one. */
 export function volumeCapability(
   volume: Pick<CsiVolume, 'block' | 'fsType' | 'mountFlags' | 'accessModes'>,

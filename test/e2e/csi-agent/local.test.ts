@@ -28,6 +28,7 @@ let device = '';
 let storage: FakeStorage;
 let volumes: VolumeManager;
 let csi: CsiVolumes;
+let recorder: FakeRecorder;
 
 beforeEach(async () => {
   rootDir = realpathSync(await mkdtemp(join(tmpdir(), 'nodelet-local-')));
@@ -35,7 +36,8 @@ beforeEach(async () => {
   await execOk('truncate', ['-s', '32M', image]);
   device = (await execOk('losetup', ['--find', '--show', image])).trim();
   storage = new FakeStorage();
-  const parts = { rootDir, mounter, objects: new FakeObjects(clock), recorder: new FakeRecorder(), clock, tracer };
+  recorder = new FakeRecorder();
+  const parts = { rootDir, mounter, objects: new FakeObjects(clock), recorder, clock, tracer };
   const none = { driver: () => undefined, registered: () => new Promise<void>(() => undefined) };
   csi = new CsiVolumes({
     ...parts,
@@ -45,7 +47,7 @@ beforeEach(async () => {
     inUse: new VolumesInUse(),
     onTrouble: () => undefined,
   });
-  const persistent = createPersistentVolumes({ rootDir, mounter, storage, csi });
+  const persistent = createPersistentVolumes({ ...parts, storage, csi });
   volumes = createPodVolumes({ ...parts, persistent: async () => persistent });
 });
 afterEach(async () => {
@@ -107,6 +109,11 @@ test('a device is given to a container as it is', async () => {
   expect(readlinkSync(link)).toBe(device);
   expect(statSync(link).isBlockDevice()).toBe(true);
   expect(await paths()).toEqual(['/plugins/kubernetes.io~local-volume/volumeDevices/pv-1/u1']);
+  const told = 'SuccessfulMountVolume: MapVolume.MapPodDevice succeeded for volume "pv-1"';
+  expect(recorder.events).toEqual([
+    `${told} globalMapPath "${rootDir}/plugins/kubernetes.io~local-volume/volumeDevices/pv-1"`,
+    `${told} volumeMapPath "${rootDir}/pods/u1/volumeDevices/kubernetes.io~local-volume"`,
+  ]);
   await volumes.unmountAll(ref('u1'));
   expect(await paths()).toEqual([]);
   expect(existsSync(join(rootDir, 'pods/u1'))).toBe(false);

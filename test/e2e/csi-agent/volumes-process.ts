@@ -70,7 +70,7 @@ const volumesOfDrivers = new CsiVolumes({
   inUse: new VolumesInUse(),
   onTrouble,
 });
-const persistent = createPersistentVolumes({ rootDir, mounter, storage, csi: volumesOfDrivers });
+const persistent = createPersistentVolumes({ rootDir, mounter, storage, recorder, csi: volumesOfDrivers });
 const volumes = createPodVolumes({ ...parts, persistent: async () => persistent });
 say('ready');
 

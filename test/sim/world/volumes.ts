@@ -56,7 +56,7 @@ export class SimVolumes {
 
   /** The volume manager of one agent, put together as agent/storage.ts does. */
   forAgent(parts: AgentVolumesParts): VolumeManager {
-    const { clock, mounter, storage } = parts;
+    const { clock } = parts;
     const rootDir = this.#root;
     const inUse = new VolumesInUse();
     inUse.onChange = () => void clock.after(NODE_STATUS_MS, () => inUse.written(inUse.list()));
@@ -64,7 +64,7 @@ export class SimVolumes {
     let persistent: PersistentVolumes | undefined;
     const load = (): PersistentVolumes => {
       csiVolumes ??= new CsiVolumes({ ...parts, rootDir, inUse, onTrouble: (message) => parts.log('warn', message) });
-      persistent ??= createPersistentVolumes({ rootDir, mounter, storage, csi: csiVolumes });
+      persistent ??= createPersistentVolumes({ ...parts, rootDir, csi: csiVolumes });
       return persistent;
     };
     // What an agent before this one staged may have nobody left who uses it.

@@ -222,6 +222,10 @@ describe('a volume', () => {
     await expect(volumes.publish(request('u2', single))).rejects.toThrow(
       'MountVolume.SetUp failed for volume "pv-1" : volume uses the ReadWriteOncePod access mode and is already in use by another pod',
     );
+    await expect(volumes.publish(request('u2', { ...single, block: true }))).rejects.toMatchObject({
+      reason: 'FailedMapVolume',
+      message: expect.stringContaining('MapVolume.SetUpDevice failed for volume "pv-1" : volume uses'),
+    });
     await volumes.publish(request('u1', single));
     await volumes.unpublishAll('u1');
     await volumes.publish(request('u2', single));
@@ -330,7 +334,8 @@ describe('a failure', () => {
     ],
   ])('%s has the kubelet’s words around the driver’s', async (_, method, block, words) => {
     driver.next(method, REFUSES);
-    await expect(started().publish(request('u1', { block }))).rejects.toThrow(words);
+    const reason = block ? 'FailedMapVolume' : 'FailedMount';
+    await expect(started().publish(request('u1', { block }))).rejects.toMatchObject({ message: words, reason });
   });
 
   test('is followed by the same calls again, and a stage that succeeded is not repeated', async () => {

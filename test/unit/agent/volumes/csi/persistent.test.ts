@@ -70,6 +70,7 @@ beforeEach(async () => {
     mounter,
     storage,
     csi,
+    recorder,
     nodeMatches: ({ nodeSelectorTerms }) => nodeSelectorTerms.length === 0,
   });
   volumes = createPodVolumes({ ...parts, persistent: async () => persistent });

@@ -1,6 +1,7 @@
 import type { CSIDriverSpec } from 'kubernetes-types/storage/v1';
 import { describe, expect, test } from 'vitest';
 import { attachmentState } from '../../../../../agent/volumes/csi/attachment.ts';
+import { mappedMessages } from '../../../../../agent/volumes/csi/block.ts';
 import {
   attachmentName,
   blockStagingPlace,
@@ -14,6 +15,7 @@ import { csiMessage, isFinal, isInfeasible } from '../../../../../agent/volumes/
 import {
   accessMode,
   appliesFsGroup,
+  exclusivityProblem,
   inlineCsiVolume,
   lifecycleProblem,
   publishVolumeContext,
@@ -82,7 +84,34 @@ describe('the access mode that the driver is told', () => {
   });
 });
 
+describe('a volume for one pod at a time (ReadWriteOncePod)', () => {
+  const only = ['ReadWriteOncePod'];
+  const has = (podUid: string) => ({ podUid, phase: 'published' as const });
+  const wants = (podUid: string) => ({ podUid, phase: 'referenced' as const });
+  test.each([
+    ['that nobody uses is the pod’s', only, [], false],
+    ['that the pod has already stays the pod’s', only, [has('u1')], false],
+    ['that another pod has is refused', only, [has('u2')], true],
+    ['that the pod and another one have is refused', only, [has('u1'), has('u2')], true],
+    ['that another pod only waits for is the first comer’s', only, [wants('u2')], false],
+    ['is what no other mode makes it', ['ReadWriteOnce'], [has('u2')], false],
+    ['is not told of one with several modes', ['ReadWriteOncePod', 'ReadWriteOnce'], [has('u2')], false],
+    ['is not one without modes (inline)', [], [has('u2')], false],
+  ])('%s', (_, modes, users, refused) => {
+    expect(exclusivityProblem(modes, 'u1', users)).toBe(
+      refused ? 'volume uses the ReadWriteOncePod access mode and is already in use by another pod' : undefined,
+    );
+  });
+});
+
 const filesystem = { block: false, fsType: 'xfs', mountFlags: ['noatime'], accessModes: ['ReadWriteOnce'] };
+
+test('a device that a pod has got is two events, as the kubelet’s', () => {
+  expect(mappedMessages('pv-1', podBlockPlace('/r', 'u1', 'pv-1'))).toEqual([
+    'MapVolume.MapPodDevice succeeded for volume "pv-1" globalMapPath "/r/plugins/kubernetes.io/csi/volumeDevices/pv-1/dev"',
+    'MapVolume.MapPodDevice succeeded for volume "pv-1" volumeMapPath "/r/pods/u1/volumeDevices/kubernetes.io~csi"',
+  ]);
+});
 
 describe('the capability', () => {
   test('of a file system names type, flags and no group', () => {
