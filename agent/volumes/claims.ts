@@ -25,17 +25,28 @@ export function claimReference(pod: Pod, volume: Volume): ClaimReference {
   return { namespace, name: claimName, ownedByPod: false, readOnly };
 }
 
+/** A failure to find out what is behind a claim, in the kubelet's frame. */
+export function claimFailure({ namespace, name }: ClaimReference, why: string, cause?: unknown): Error {
+  return new Error(`error processing PVC ${namespace}/${name}: ${why}`, { cause });
+}
+
+/** What the kubelet says of an object that it could not get: "PVC" or "PV pv-1". */
+export function notFetched(reference: ClaimReference, what: string, why: string, cause?: unknown): Error {
+  return claimFailure(reference, `failed to fetch ${what} from API server: ${why}`, cause);
+}
+
 /** The name of the PersistentVolume. Throws an Error that says why the pod cannot use the claim. */
 export function boundVolumeName(pod: Pod, reference: ClaimReference, claim: Claim | undefined): string {
   const { namespace, name } = reference;
-  if (claim === undefined) throw new Error(`persistentvolumeclaim "${name}" not found`);
+  if (claim === undefined) throw notFetched(reference, 'PVC', `persistentvolumeclaims "${name}" not found`);
+  if (claim.metadata.deletionTimestamp !== undefined) throw claimFailure(reference, 'PVC is being deleted');
+  if (claim.status?.phase !== 'Bound') throw claimFailure(reference, 'PVC is not bound');
+  const volumeName = claim.spec?.volumeName ?? '';
+  if (volumeName === '') throw claimFailure(reference, 'PVC has empty pvc.Spec.VolumeName');
   if (reference.ownedByPod && !isOwnedBy(claim, pod)) {
     const of = `pod ${pod.metadata.namespace}/${pod.metadata.name}`;
     throw new Error(`PVC ${namespace}/${name} was not created for ${of} (pod is not owner)`);
   }
-  if (claim.metadata.deletionTimestamp !== undefined) throw new Error('PVC is being deleted');
-  const volumeName = claim.spec?.volumeName ?? '';
-  if (claim.status?.phase !== 'Bound' || volumeName === '') throw new Error('PVC is not bound');
   return volumeName;
 }
 
@@ -45,14 +56,19 @@ function isOwnedBy(claim: Claim, pod: Pod): boolean {
 }
 
 /** Throws an Error when the volume is not this claim's. */
-export function checkBinding(claim: Claim, volumeName: string, volume: PV | undefined): PV {
-  if (volume === undefined) throw new Error(`persistentvolume "${volumeName}" not found`);
+export function checkBinding(reference: ClaimReference, claim: Claim, volumeName: string, volume: PV | undefined): PV {
+  if (volume === undefined) {
+    throw notFetched(reference, `PV ${volumeName}`, `persistentvolumes "${volumeName}" not found`);
+  }
   const bound = volume.spec?.claimRef;
-  if (bound === undefined) throw new Error(`PV ${volumeName} has no claimRef`);
+  const found = `found PV object ${volumeName} but`;
+  if (bound === undefined) {
+    const why = `${found} it has a nil pv.Spec.ClaimRef indicating it is not yet bound to the claim`;
+    throw claimFailure(reference, why);
+  }
   if (bound.uid !== claim.metadata.uid) {
-    throw new Error(
-      `PV ${volumeName} is bound to another claim: PV.Spec.ClaimRef.UID ${bound.uid} is not the same as PVC UID ${claim.metadata.uid}`,
-    );
+    const why = `${found} its pv.Spec.ClaimRef.UID ${bound.uid} does not point to claim.UID ${claim.metadata.uid}`;
+    throw claimFailure(reference, why);
   }
   return volume;
 }

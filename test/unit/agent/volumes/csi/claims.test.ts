@@ -48,17 +48,19 @@ describe('a pod may use a claim', () => {
     expect(boundVolumeName(pod({}), reference, claim())).toBe('pv-1');
   });
   test.each<[string, Claim | undefined, string]>([
-    ['that does not exist', undefined, 'persistentvolumeclaim "data" not found'],
+    ['that does not exist', undefined, 'failed to fetch PVC from API server: persistentvolumeclaims "data" not found'],
     ['that is pending', claim({ status: { phase: 'Pending' } }), 'PVC is not bound'],
     ['that is lost', claim({ status: { phase: 'Lost' } }), 'PVC is not bound'],
-    ['that names no volume', claim({ spec: {} }), 'PVC is not bound'],
+    ['that names no volume', claim({ spec: {} }), 'PVC has empty pvc.Spec.VolumeName'],
     [
       'that is going',
       claim({ metadata: { ...meta('data'), namespace: 'demo', deletionTimestamp: 'now' } }),
       'PVC is being deleted',
     ],
   ])('but not one %s', (_, subject, words) => {
-    expect(() => boundVolumeName(pod({}), reference, subject)).toThrow(words);
+    expect(() => boundVolumeName(pod({}), reference, subject)).toThrow(
+      new Error(`error processing PVC demo/data: ${words}`),
+    );
   });
   test('of an ephemeral volume only when it was made for this pod', () => {
     const own = claimReference(pod({}), { name: 'v', ephemeral: {} });
@@ -67,26 +69,33 @@ describe('a pod may use a claim', () => {
       claim({ metadata: { ...meta('web-v'), namespace: 'demo', ownerReferences: owners(uid) } });
     expect(boundVolumeName(pod({}), own, of('uid-1'))).toBe('pv-1');
     expect(() => boundVolumeName(pod({}), own, of('uid-2'))).toThrow(
-      'PVC demo/web-v was not created for pod demo/web (pod is not owner)',
+      new Error('PVC demo/web-v was not created for pod demo/web (pod is not owner)'),
     );
     expect(() => boundVolumeName(pod({}), own, claim())).toThrow('pod is not owner');
   });
 });
 
 describe('a volume is used for the claim', () => {
+  const reference = claimReference(pod({}), usual);
   test('that it is bound to', () => {
-    expect(checkBinding(claim(), 'pv-1', volume()).metadata.name).toBe('pv-1');
+    expect(checkBinding(reference, claim(), 'pv-1', volume()).metadata.name).toBe('pv-1');
   });
   test.each<[string, PV | undefined, string]>([
-    ['that is not there', undefined, 'persistentvolume "pv-1" not found'],
-    ['bound to nobody', { ...volume(), spec: {} }, 'PV pv-1 has no claimRef'],
+    ['that is not there', undefined, 'failed to fetch PV pv-1 from API server: persistentvolumes "pv-1" not found'],
+    [
+      'bound to nobody',
+      { ...volume(), spec: {} },
+      'found PV object pv-1 but it has a nil pv.Spec.ClaimRef indicating it is not yet bound to the claim',
+    ],
     [
       'bound to another claim of the name',
       volume({ claimRef: { name: 'data', namespace: 'demo', uid: 'old' } }),
-      'PV.Spec.ClaimRef.UID old is not the same as PVC UID uid-of-data',
+      'found PV object pv-1 but its pv.Spec.ClaimRef.UID old does not point to claim.UID uid-of-data',
     ],
   ])('but not one %s', (_, subject, words) => {
-    expect(() => checkBinding(claim(), 'pv-1', subject)).toThrow(words);
+    expect(() => checkBinding(reference, claim(), 'pv-1', subject)).toThrow(
+      new Error(`error processing PVC demo/data: ${words}`),
+    );
   });
 });
 
