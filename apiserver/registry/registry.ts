@@ -3,6 +3,7 @@
 // is ever needed inside the server.
 
 import type { Clock } from '../../lib/clock.ts';
+import { notFound } from '../http/errors.ts';
 import type { KubeObject, ObjectLookup, RequestContext, ResourceKind } from '../kinds/resource.ts';
 import type { CheckBody } from '../ports.ts';
 import { parseObject } from '../storage/change.ts';
