@@ -72,7 +72,7 @@ function initialized({ pod, phase, regular, init }: ConditionFacts): Verdict {
   );
   if (phase === 'Succeeded' && unknown.length === 0) return { status: 'True', reason: 'PodCompleted' };
   // A regular container that has been started proves it, even where a sidecar is being restarted.
-  const begun = regular.some((status) => status.started === true || status.state?.running !== undefined);
+  const begun = regular.some(({ state }) => state?.running !== undefined || state?.terminated !== undefined);
   if (begun) return { status: 'True' };
   const message = messageOf(unknown, 'incomplete', bad);
   return message === '' ? { status: 'True' } : { status: 'False', reason: 'ContainersNotInitialized', message };

@@ -161,6 +161,20 @@ function isToRun(pod: Pod, container: Container, type: ContainerSnapshot['type']
   return newest?.state !== 'running';
 }
 
+/** An init container that is nowhere to be found, though a container that comes after it was made in this sandbox. */
+function wasThrough(container: Container, { state }: ContainerStatus, snapshot: PodSnapshot): boolean {
+  if (isSidecar(container) || state?.waiting === undefined) return false;
+  const present = snapshot.sandboxes[0]?.id;
+  return snapshot.containers.some(({ type, sandboxId }) => type === 'container' && sandboxId === present);
+}
+
+const LOST_INIT_END: NonNullable<State['terminated']> = {
+  exitCode: 0,
+  reason: 'Completed',
+  message:
+    'Unable to get init container status from container runtime and pod has been initialized, treat it as exited normally',
+};
+
 function health(
   container: Container,
   type: ContainerSnapshot['type'],
@@ -195,10 +209,17 @@ export function computeContainerStatuses(
         ...(terminated === undefined ? {} : { lastState: { terminated } }),
       };
     }
+    if (type === 'ephemeral') {
+      // It has no resources and no probes, and is neither ready nor started.
+      const { started, ...rest } = status;
+      return rest;
+    }
+    if (type === 'init' && newest === undefined && wasThrough(container, status, snapshot)) {
+      status = { ...status, state: { terminated: LOST_INIT_END } };
+    }
     return {
       ...status,
-      // The API gives ephemeral containers no resources.
-      ...(type === 'ephemeral' ? {} : reportedResources(container, newest, facts.resize?.actual[container.name])),
+      ...reportedResources(container, newest, facts.resize?.actual[container.name]),
       ...health(container, type, status.state ?? {}, newest?.id, probes),
     };
   });
@@ -214,21 +235,54 @@ function endedUnknown(status: ReportedContainerStatus): ReportedContainerStatus 
   };
 }
 
+/** All termination messages of a pod together, in bytes of UTF-8: each container has an equal share. */
+const MAX_POD_MESSAGE_BYTES = 12 * 1024;
+
+function shortened(state: State | undefined, limit: number): State | undefined {
+  const { terminated } = state ?? {};
+  const { message } = terminated ?? {};
+  // A UTF-16 unit is three bytes of UTF-8 at most.
+  if (terminated === undefined || message === undefined || message.length * 3 <= limit) return state;
+  const bytes = Buffer.from(message);
+  if (bytes.length <= limit) return state;
+  let end = limit;
+  while (end > 0 && ((bytes[end] ?? 0) & 0xc0) === 0x80) end--;
+  return { terminated: { ...terminated, message: bytes.toString('utf8', 0, end) } };
+}
+
+/** The statuses with no termination message longer than a container's share. */
+export function withinMessageLimit(
+  spec: Pod['spec'],
+  statuses: readonly ReportedContainerStatus[],
+): ReportedContainerStatus[] {
+  const containers = spec.containers.length + (spec.initContainers?.length ?? 0);
+  const limit = Math.floor(MAX_POD_MESSAGE_BYTES / Math.max(1, containers));
+  return statuses.map((status) => {
+    const [state, lastState] = [shortened(status.state, limit), shortened(status.lastState, limit)];
+    if (state === status.state && lastState === status.lastState) return status;
+    return { ...status, ...(state && { state }), ...(lastState && { lastState }) };
+  });
+}
+
 function neverStarted(status: ContainerStatus): boolean {
   return status.state?.running === undefined && status.state?.terminated === undefined && !status.lastState?.terminated;
 }
 
 /**
- * Statuses of a pod whose last container is dead: one that had begun and whose end was not seen is reported as ended
- * in an unknown way. Init containers that never had their turn stay as they are.
+ * Statuses of a pod whose last container is dead: whatever had its turn and whose end was not seen is reported as ended
+ * in an unknown way, even where it was never started. Containers whose turn never came stay as they are.
  */
 export function endedContainerStatuses(
   regular: readonly ReportedContainerStatus[],
   init: readonly ReportedContainerStatus[],
 ): { regular: ReportedContainerStatus[]; init: ReportedContainerStatus[] } {
   const last = init.at(-1);
-  const initialized = last !== undefined && (last.state?.terminated?.exitCode === 0 || last.started === true);
-  const begun = init.findLastIndex((status) => !neverStarted(status));
+  // Without init containers there is nothing that a container could still be waiting for.
+  const initialized = last === undefined || last.state?.terminated?.exitCode === 0 || last.started === true;
+  const begun = Math.max(
+    0,
+    init.findLastIndex((status) => !neverStarted(status)),
+  );
   return {
     regular: initialized || regular.some((status) => !neverStarted(status)) ? regular.map(endedUnknown) : [...regular],
     init: init.map((status, index) => (index <= begun ? endedUnknown(status) : status)),

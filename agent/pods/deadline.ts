@@ -1,18 +1,18 @@
 // activeDeadlineSeconds: how long a pod may be active before the node ends it. Pure.
 
 import type { Pod } from '../../client/types.ts';
-import type { WaitingReason } from './container-status.ts';
+import type { PodEnd } from '../ports/pod-end.ts';
 
 /** When the pod's time is over (epoch ms), and how it fails if it is; undefined when it has no limit. */
 export function activeDeadline(
   pod: Pod,
   startTime: string | undefined,
   now: number,
-): { readonly at: number; readonly failure?: WaitingReason } | undefined {
+): { readonly at: number; readonly failure?: PodEnd } | undefined {
   const { activeDeadlineSeconds } = pod.spec;
   if (activeDeadlineSeconds === undefined || startTime === undefined) return undefined;
   const at = Date.parse(startTime) + activeDeadlineSeconds * 1000;
   if (now < at) return { at };
   const message = 'Pod was active on the node longer than the specified deadline';
-  return { at, failure: { reason: 'DeadlineExceeded', message } };
+  return { at, failure: { reason: 'DeadlineExceeded', message, unreadyAtOnce: true } };
 }

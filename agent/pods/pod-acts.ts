@@ -6,6 +6,7 @@ import type { Pod, PodStatus } from '../../client/types.ts';
 import { type BackoffEntry, nextBackoff } from '../../lib/backoff.ts';
 import { errorMessage } from '../../lib/errors.ts';
 import { VolumeError } from '../ports/node.ts';
+import { sortPodIPs } from '../ports/pod-ips.ts';
 import type { ContainerId, ContainerSnapshot, PodRef, PodSnapshot, RuntimeImage } from '../ports/runtime.ts';
 import { type KillAction, newestOf, type PodAction, type ResizeAction, type StartAction } from './actions.ts';
 import { ContainerKiller } from './container-killer.ts';
@@ -320,11 +321,12 @@ export class PodActs {
         if (!signal.aborted) this.postpone(name, error);
         return;
       }
+      const { hostNetwork } = this.#host.pod.spec;
       const target = 'targetContainerName' in container ? container.targetContainerName : undefined;
       const started = await starter.start({
         pod: this.#host.pod,
         action,
-        podIPs: this.#host.pod.spec.hostNetwork === true ? node.hostIPs() : action.sandbox.ips,
+        podIPs: hostNetwork === true ? node.hostIPs() : sortPodIPs(action.sandbox.ips, node.hostIPs()),
         peeked,
         targetContainerId: target === undefined ? undefined : newestOf(snapshot, target)?.id,
         signal,

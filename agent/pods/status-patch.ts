@@ -46,26 +46,26 @@ function withoutIgnored(value: unknown, ignored: ReadonlySet<string>): unknown {
 /** Lists merged by their `ip`. */
 const IP_LISTS = ['hostIPs', 'podIPs'] as const;
 
+function isFields(value: unknown): value is Readonly<Record<string, unknown>> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
 /** Absent, however that is spelled: null, {}, [] and missing are one. */
 function isNothing(value: unknown): boolean {
   if (value === undefined || value === null) return true;
   if (Array.isArray(value)) return value.length === 0;
-  return typeof value === 'object' && Object.values(value).every(isNothing);
+  return isFields(value) && Object.values(value).every(isNothing);
 }
 
 /** Whether two values say the same. Keys need not be in the same order. */
 export function sameValue(a: unknown, b: unknown): boolean {
   if (a === b) return true;
-  if (isNothing(a) || isNothing(b)) return isNothing(a) && isNothing(b);
-  if (typeof a !== 'object' || typeof b !== 'object' || a === null || b === null) return false;
-  if (Array.isArray(a) || Array.isArray(b)) {
-    if (!Array.isArray(a) || !Array.isArray(b) || a.length !== b.length) return false;
-    return a.every((item, index) => sameValue(item, b[index]));
+  if (Array.isArray(a) && Array.isArray(b)) {
+    return a.length === b.length && a.every((item, index) => sameValue(item, b[index]));
   }
-  const [left, right] = [new Map(Object.entries(a)), new Map(Object.entries(b))];
-  for (const [key, item] of left) if (!sameValue(item, right.get(key))) return false;
-  for (const [key, item] of right) if (!left.has(key) && !isNothing(item)) return false;
-  return true;
+  if (!isFields(a) || !isFields(b)) return isNothing(a) && isNothing(b);
+  for (const key of Object.keys(a)) if (!sameValue(a[key], b[key])) return false;
+  return Object.keys(b).every((key) => Object.hasOwn(a, key) || isNothing(b[key]));
 }
 
 function conditionPatch(base: readonly PodCondition[], desired: readonly PodCondition[]): unknown[] {

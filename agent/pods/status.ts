@@ -3,6 +3,7 @@
 
 import type { Pod, PodStatus } from '../../client/types.ts';
 import type { PodEnd } from '../ports/pod-end.ts';
+import { sortPodIPs } from '../ports/pod-ips.ts';
 import { podQOSClass } from '../ports/pod-resources.ts';
 import type { ProbeResults } from '../ports/probes.ts';
 import type { PodSnapshot } from '../ports/runtime.ts';
@@ -12,6 +13,7 @@ import {
   endedContainerStatuses,
   type ReportedContainerStatus,
   type WaitingReason,
+  withinMessageLimit,
 } from './container-status.ts';
 import { rfc3339 } from './format.ts';
 import { computePhase, isTerminalPhase } from './phase.ts';
@@ -42,8 +44,13 @@ export interface PodStatusFacts {
 export function podIPsOf({ pod, snapshot, previous, hostIPs }: PodStatusFacts): readonly string[] {
   if (pod.spec.hostNetwork === true) return hostIPs;
   const current = snapshot.sandboxes.find((sandbox) => sandbox.state === 'ready')?.ips ?? [];
-  if (current.length > 0) return current;
+  if (current.length > 0) return sortPodIPs(current, hostIPs);
   return (previous?.podIPs ?? []).flatMap(({ ip }) => (ip === undefined ? [] : [ip]));
+}
+
+/** Init containers have the order of their spec, all others that of their names. */
+function sortedByName(statuses: readonly ReportedContainerStatus[]): ReportedContainerStatus[] {
+  return [...statuses].sort((a, b) => (a.name < b.name ? -1 : 1));
 }
 
 function anyRunning(statuses: readonly ReportedContainerStatus[]): boolean {
@@ -61,7 +68,9 @@ function statusesOf(facts: PodStatusFacts) {
     spec.ephemeralContainers ?? [],
     previous?.ephemeralContainerStatuses,
   );
-  return { ...(over ? endedContainerStatuses(regular, init) : { regular, init }), ephemeral };
+  const now = over ? endedContainerStatuses(regular, init) : { regular, init };
+  const limited = (statuses: readonly ReportedContainerStatus[]) => withinMessageLimit(spec, statuses);
+  return { regular: limited(now.regular), init: limited(now.init), ephemeral };
 }
 
 export function computePodStatus(facts: PodStatusFacts): PodStatus {
@@ -73,6 +82,8 @@ export function computePodStatus(facts: PodStatusFacts): PodStatus {
   const unknown = snapshot.containers.some(({ state }) => state === 'unknown');
   const alive = unknown || anyRunning(regular) || anyRunning(init) || anyRunning(ephemeral);
   let phase = computePhase({ pod, regular, init, over: facts.over, previous: previous?.phase });
+  // What the readiness of a pod is judged by comes before its phase, which waits for the last container.
+  const conditionPhase = failure?.unreadyAtOnce === true ? 'Failed' : phase;
   if (failure !== undefined) phase = 'Failed';
   // Someone may take a terminal phase as "its resources are free": never say so while a container still runs.
   const before = previous?.phase;
@@ -82,8 +93,10 @@ export function computePodStatus(facts: PodStatusFacts): PodStatus {
   const sandboxReady = podSandboxChanged(pod, snapshot).kind === 'keep';
   const ips = podIPsOf(facts);
   const samePhase = previous !== undefined && previous.phase === phase;
-  const reason = failure?.reason ?? (samePhase ? previous.reason : undefined);
-  const message = failure?.message ?? (samePhase ? previous.message : undefined);
+  // Why the pod is Failed is told with that phase, not before.
+  const ended = isTerminalPhase(phase) ? failure : undefined;
+  const reason = ended?.reason ?? (samePhase ? previous.reason : undefined);
+  const message = ended?.message ?? (samePhase ? previous.message : undefined);
   const startTime = previous?.startTime ?? pod.status?.startTime ?? rfc3339(now);
   const { generation } = pod.metadata;
   // What has ended is not resized any more.
@@ -94,12 +107,12 @@ export function computePodStatus(facts: PodStatusFacts): PodStatus {
     phase,
     conditions: computeConditions({
       pod,
-      phase,
+      phase: isTerminalPhase(phase) ? phase : conditionPhase,
       regular,
       init,
       sandboxReady,
       previous,
-      disruption: failure?.disruption,
+      disruption: ended?.disruption,
       resize,
       now,
     }),
@@ -109,16 +122,18 @@ export function computePodStatus(facts: PodStatusFacts): PodStatus {
     ...(ips[0] === undefined ? {} : { podIP: ips[0], podIPs: ips.map((ip) => ({ ip })) }),
     startTime,
     ...(init.length === 0 ? {} : { initContainerStatuses: init }),
-    containerStatuses: regular,
+    containerStatuses: sortedByName(regular),
     qosClass: podQOSClass(pod),
     ...(resizing === undefined ? {} : { resize: resizing }),
-    ...(ephemeral.length === 0 ? {} : { ephemeralContainerStatuses: ephemeral }),
+    ...(ephemeral.length === 0 ? {} : { ephemeralContainerStatuses: sortedByName(ephemeral) }),
   };
 }
 
 /** The status of a pod that the node refuses to run: Failed, with the reason, and nothing else. */
 export function rejectedStatus(pod: Pod, refusal: WaitingReason, now: number): PodStatus {
+  const { generation } = pod.metadata;
   return {
+    ...(generation === undefined ? {} : { observedGeneration: generation }),
     phase: 'Failed',
     reason: refusal.reason,
     message: `Pod was rejected: ${refusal.message}`,

@@ -9,6 +9,8 @@ export interface PodEnd {
   readonly graceSeconds?: number;
   /** The pod is disrupted through no fault of its own: it gets the condition DisruptionTarget with this. */
   readonly disruption?: { readonly reason: string; readonly message: string };
+  /** Not ready from the moment that its end is decided, instead of when its containers are dead. */
+  readonly unreadyAtOnce?: boolean;
 }
 
 /** Reason of DisruptionTarget where the kubelet ended the pod. */

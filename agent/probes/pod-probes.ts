@@ -5,6 +5,7 @@ import type { Container, Pod } from '../../client/types.ts';
 import type { Clock } from '../../lib/clock.ts';
 import { TimerWheel } from '../../lib/timer-wheel.ts';
 import { containerReference } from '../ports/event-reference.ts';
+import { sortPodIPs } from '../ports/pod-ips.ts';
 import type { ProbeResults, ProbeVerdict } from '../ports/probes.ts';
 import type { ContainerId, ContainerSnapshot, PodSnapshot, PodUID } from '../ports/runtime.ts';
 import { PROBE_TYPES, type ProbeSpec, type ProbeType, probeSettings } from './automaton.ts';
@@ -93,7 +94,9 @@ export class ProbeManager implements RunningPodProbes {
     const { uid } = snapshot.pod;
     const state = this.#state(uid, pod);
     const [sandbox] = snapshot.sandboxes;
-    state.podIP = pod.spec.hostNetwork === true ? this.#options.hostIPs()[0] : (sandbox?.ips[0] ?? state.podIP);
+    const hostIPs = this.#options.hostIPs();
+    const ips = pod.spec.hostNetwork === true ? hostIPs : sortPodIPs(sandbox?.ips ?? [], hostIPs);
+    state.podIP = ips[0] ?? state.podIP;
     const running = new Map<ContainerId, Container>();
     for (const container of probedContainers(pod)) {
       const newest = snapshot.containers.find(({ name }) => name === container.name);

@@ -87,6 +87,8 @@ describe('two values say the same', () => {
     [{ a: 1 }, { a: 1, b: undefined }, true],
     [{ a: 1 }, { a: 1, b: 0 }, false],
     [{ a: 1 }, { a: '1' }, false],
+    [{ a: {} }, [], true],
+    [{}, { constructor: 'x' }, false],
     [[1, 2], [2, 1], false],
     [[1], [1, null], false],
     [[null], [], false],

@@ -1,6 +1,7 @@
 // computePodStatus and what it is made of: phase, conditions, container statuses, and the patch that writes them.
 
 import { describe, expect, it } from 'vitest';
+import { activeDeadline } from '../../../../agent/pods/deadline.ts';
 import { computePhase } from '../../../../agent/pods/phase.ts';
 import { computePodStatus, type PodStatusFacts, rejectedStatus } from '../../../../agent/pods/status.ts';
 import { computeStatusPatch } from '../../../../agent/pods/status-patch.ts';
@@ -87,6 +88,29 @@ describe('the status of a running pod', () => {
     expect(status.startTime).toBe(AT);
     expect(status.containerStatuses?.[0]?.state).toEqual({ running: { startedAt: AT } });
     expect(condition(status, 'Ready')?.lastTransitionTime).toBe(AT);
+  });
+  it.each([
+    ['the family of the node first', ['fd00::1', '10.0.0.1'], ['192.0.2.1'], ['10.0.0.1', 'fd00::1']],
+    ['on a node of the other family', ['10.0.0.1', 'fd00::1'], ['fd00::9'], ['fd00::1', '10.0.0.1']],
+    ['one of each', ['10.0.0.1', '10.0.0.2', 'fd00::1', 'fd00::2'], ['192.0.2.1'], ['10.0.0.1', 'fd00::1']],
+    ['the other family where there is no other', ['fd00::1'], ['192.0.2.1'], ['fd00::1']],
+  ])('has of its addresses %s', (_name, ips, hostIPs, expected) => {
+    const of = statusOf(makePod('p'), [instance('web')], { hostIPs }, [{ ...ready, ips }]);
+    expect(of.podIPs?.map(({ ip }) => ip)).toEqual(expected);
+    expect(of.podIP).toBe(expected[0]);
+  });
+  it('lists init containers in their order and all others by name', () => {
+    const named = (...names: string[]) => names.map((name) => ({ name, image: 'i' }));
+    const pod = makePod('p', {
+      initContainers: named('z', 'y'),
+      containers: named('b', 'c', 'a'),
+      ephemeralContainers: named('f', 'e'),
+    });
+    const all = statusOf(pod, []);
+    expect(all.initContainerStatuses?.map(({ name }) => name)).toEqual(['z', 'y']);
+    expect(all.containerStatuses?.map(({ name }) => name)).toEqual(['a', 'b', 'c']);
+    expect(all.ephemeralContainerStatuses?.map(({ name }) => name)).toEqual(['e', 'f']);
+    expect(condition(all, 'ContainersReady')?.message).toBe('containers with unready status: [b c a]');
   });
   it('has the address of the node on the host network', () => {
     const sandboxes = [{ ...ready, ips: [], hostNetwork: true }];
@@ -198,6 +222,50 @@ describe('a container status', () => {
     probes.set('startup', 'web-0', 'success');
     expect(web(statusOf(pod, [instance('web')], { probes }))).toMatchObject({ started: true, ready: true });
   });
+  it('of an ephemeral container is neither ready nor started, and has no resources', () => {
+    const pod = makePod('p', { ephemeralContainers: [{ name: 'debug', image: 'd' }] });
+    const status = statusOf(pod, [instance('web'), instance('debug', { type: 'ephemeral' })]);
+    const debug = status.ephemeralContainerStatuses?.[0];
+    expect(debug).toMatchObject({ ready: false, state: { running: { startedAt: AT } } });
+    expect(Object.keys(debug ?? {})).not.toContain('started');
+    expect(Object.keys(debug ?? {})).not.toContain('resources');
+  });
+  it('of an init container that the runtime has lost is Completed where a container after it was made', () => {
+    const pod = makePod('p', {
+      initContainers: [
+        { name: 'init', image: 'i' },
+        { name: 'side', image: 's', restartPolicy: 'Always' },
+      ],
+    });
+    const status = statusOf(pod, [instance('web')]);
+    expect(status.initContainerStatuses?.[0]).toMatchObject({
+      ready: true,
+      state: {
+        terminated: {
+          exitCode: 0,
+          reason: 'Completed',
+          message:
+            'Unable to get init container status from container runtime and pod has been initialized, ' +
+            'treat it as exited normally',
+        },
+      },
+    });
+    expect(status.initContainerStatuses?.[1]?.state?.waiting?.reason).toBe('PodInitializing');
+    // In a sandbox before the present one it proves nothing.
+    const before = statusOf(pod, [instance('web', { sandboxId: 'gone' as SandboxId })]);
+    expect(before.initContainerStatuses?.[0]?.state?.waiting?.reason).toBe('PodInitializing');
+  });
+  it('has its share of 12 KiB of termination messages, cut between characters', () => {
+    const containers = ['a', 'b', 'c', 'd'].map((name) => ({ name, image: 'i' }));
+    const said = `x${'ä'.repeat(2000)}`;
+    const pod = (count: number) => makePod('p', { restartPolicy: 'Never', containers: containers.slice(0, count) });
+    const messages = (count: number) => {
+      const ends = containers.slice(0, count).map(({ name }) => ended(name, 1, { message: said }));
+      return statusOf(pod(count), ends).containerStatuses?.map(({ state }) => state?.terminated?.message);
+    };
+    expect(messages(3)).toEqual([said, said, said]);
+    expect(new Set(messages(4))).toEqual(new Set([`x${'ä'.repeat(1535)}`]));
+  });
   it('of an init container is ready once it succeeded', () => {
     const pod = makePod('p', { initContainers: [{ name: 'init', image: 'i' }] });
     const status = statusOf(pod, [instance('web'), ended('init', 0, { type: 'init' })]);
@@ -219,13 +287,41 @@ describe('the end of a pod', () => {
     expect(status.phase).toBe('Failed');
     expect(condition(status, 'Ready')).toMatchObject({ status: 'False', reason: 'PodFailed' });
   });
-  it('is not reported while a container still runs', () => {
-    const failure = { reason: 'Evicted', message: 'the node was low on memory' };
+  it('is not reported while a container still runs, nor why, nor that it is a disruption', () => {
+    const why = { reason: 'Evicted', message: 'the node was low on memory' };
+    const disruption = { reason: 'TerminationByKubelet', message: why.message };
+    const failure = { ...why, disruption };
     const before = statusOf(makePod('p'), [instance('web')]);
     const dying = statusOf(makePod('p'), [instance('web')], { previous: before, failure });
-    expect(dying.phase).toBe('Running');
+    expect(dying).toEqual(before);
     const dead = statusOf(makePod('p'), [ended('web', 143)], { previous: dying, failure, over: true });
-    expect(dead).toMatchObject({ phase: 'Failed', ...failure });
+    expect(dead).toMatchObject({ phase: 'Failed', ...why });
+    expect(condition(dead, 'DisruptionTarget')).toMatchObject({ status: 'True', ...disruption });
+    expect(condition(dead, 'Ready')).toMatchObject({ status: 'False', reason: 'PodFailed' });
+  });
+  it('by its deadline makes it unready at once', () => {
+    const pod = makePod('p', { activeDeadlineSeconds: 1 });
+    const failure = activeDeadline(pod, AT, NOW + 1000)?.failure;
+    const dying = statusOf(pod, [instance('web')], failure === undefined ? {} : { failure });
+    expect(dying).toMatchObject({ phase: 'Pending' });
+    expect(dying.reason).toBeUndefined();
+    expect(condition(dying, 'Ready')).toMatchObject({ status: 'False', reason: 'PodFailed' });
+    expect(condition(dying, 'ContainersReady')).toMatchObject({ status: 'False', reason: 'PodFailed' });
+  });
+  it('that has come but for an ephemeral container says PodCompleted, and its phase waits', () => {
+    const pod = makePod('p', { restartPolicy: 'Never', ephemeralContainers: [{ name: 'debug', image: 'd' }] });
+    const status = statusOf(pod, [instance('debug', { type: 'ephemeral' }), ended('web', 0)]);
+    expect(status.phase).toBe('Pending');
+    expect(condition(status, 'Ready')).toMatchObject({ status: 'False', reason: 'PodCompleted' });
+  });
+  it('leaves it initialized although its sidecar is dead', () => {
+    const pod = makePod('p', {
+      restartPolicy: 'Never',
+      initContainers: [{ name: 'side', image: 's', restartPolicy: 'Always' }],
+    });
+    const status = statusOf(pod, [ended('web', 1), ended('side', 143, { type: 'init' })], { over: true });
+    expect(status.phase).toBe('Failed');
+    expect(condition(status, 'Initialized')).toMatchObject({ status: 'True' });
   });
   it('reports a container whose end nobody saw as ended in an unknown way', () => {
     const before = statusOf(
@@ -244,19 +340,29 @@ describe('the end of a pod', () => {
       ],
     });
     const after = statusOf(pod, [ended('web', 0)], { previous: before, over: true });
-    expect(after.containerStatuses?.[1]?.state?.terminated).toMatchObject({
-      exitCode: 137,
-      reason: 'ContainerStatusUnknown',
-    });
+    const b = after.containerStatuses?.find(({ name }) => name === 'b');
+    expect(b?.state?.terminated).toMatchObject({ exitCode: 137, reason: 'ContainerStatusUnknown' });
     expect(after.phase).toBe('Failed');
   });
-  it('of a pod that never started leaves its containers waiting', () => {
+  const unknown = { exitCode: 137, reason: 'ContainerStatusUnknown' };
+  it('of a pod that never started reports its containers as ended in an unknown way', () => {
     const after = statusOf(makePod('p'), [], { over: true }, []);
     expect(after.phase).toBe('Failed');
-    expect(after.containerStatuses?.[0]?.state?.waiting?.reason).toBe('ContainerCreating');
+    expect(after.containerStatuses?.[0]?.state?.terminated).toMatchObject(unknown);
+  });
+  it('before it was initialized leaves the containers waiting whose turn never came', () => {
+    const initContainers = ['one', 'two'].map((name) => ({ name, image: 'i' }));
+    const after = statusOf(makePod('p', { initContainers }), [], { over: true }, []);
+    expect(after.phase).toBe('Failed');
+    expect(after.initContainerStatuses?.[0]?.state?.terminated).toMatchObject(unknown);
+    expect(after.initContainerStatuses?.[1]?.state?.waiting?.reason).toBe('PodInitializing');
+    expect(after.containerStatuses?.[0]?.state?.waiting?.reason).toBe('PodInitializing');
   });
   it('of a refused pod is Failed with why', () => {
-    expect(rejectedStatus(makePod('p'), { reason: 'OutOfcpu', message: 'no cpu' }, NOW)).toMatchObject({
+    expect(rejectedStatus(makePod('p'), { reason: 'OutOfcpu', message: 'no cpu' }, NOW)).toEqual({
+      observedGeneration: 1,
+      startTime: AT,
+      qosClass: 'BestEffort',
       phase: 'Failed',
       reason: 'OutOfcpu',
       message: 'Pod was rejected: no cpu',
