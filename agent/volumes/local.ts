@@ -1,17 +1,20 @@
 // local PersistentVolumes: a directory of this node, bound into the pod's own place; a block device, mounted once for
 // all pods (formatted when it is empty) or given to containers as it is. Never used by a pod directly.
 
-import { mkdirSync, readdirSync, statSync } from 'node:fs';
-import { dirname, join } from 'node:path';
-import { isErrno } from '../../lib/errors.ts';
-import type { Mounter } from '../ports/mounter.ts';
+import { mkdirSync, readdirSync, realpathSync, statSync } from 'node:fs';
+import { dirname, join, relative } from 'node:path';
+import { errorMessage, isErrno } from '../../lib/errors.ts';
+import { podReference } from '../ports/event-reference.ts';
+import type { MountEntry, Mounter } from '../ports/mounter.ts';
 import { mapDevice, unmapDevice } from './csi/block.ts';
 import { removeEmpty } from './csi/notes.ts';
 import { Serial } from './csi/serial.ts';
 import { makeDirectory } from './directories.ts';
+import { failedStep } from './mount-failures.ts';
 import { mountAt } from './mountinfo.ts';
 import { applyFsGroup } from './ownership.ts';
 import type { MappedDevice } from './registry.ts';
+import { mountOf } from './shared-root.ts';
 import { unmountBelow } from './unmount.ts';
 import { type VolumePlan, type VolumeType, volumeDir } from './volume-type.ts';
 
@@ -19,6 +22,10 @@ const plugin = 'kubernetes.io/local-volume';
 const ESCAPED = 'kubernetes.io~local-volume';
 
 export interface LocalPlan extends VolumePlan {
+  /** The PersistentVolume. */
+  readonly name: string;
+  /** Where all pods of the node have theirs. */
+  readonly podsDir: string;
   /** What the PersistentVolume names. */
   readonly source: string;
   readonly fsType: string;
@@ -43,6 +50,8 @@ export const localVolume: VolumeType<LocalPlan> = {
     if (path.split('/').includes('..')) throw new Error(`local volume path ${path} must not contain '..'`);
     return {
       path: volumeDir(podDir, plugin, volume.name),
+      name: volume.name,
+      podsDir: dirname(podDir),
       readOnly,
       managed: !readOnly,
       source: path,
@@ -52,24 +61,57 @@ export const localVolume: VolumeType<LocalPlan> = {
       gid: pod.spec.securityContext?.fsGroup,
     };
   },
-  async mount(plan, pod, { mounter }) {
-    const kind = statSync(plan.source);
-    if (!kind.isDirectory() && !kind.isBlockDevice()) {
-      throw new Error(`path ${plan.source} is neither a directory nor a block device`);
-    }
-    // In turn with whoever takes the device down after its last pod.
+  async mount(plan, pod, { mounter, recorder }) {
+    const isDirectory = isUsableDirectory(plan);
+    const { gid } = plan;
+    // In turn with the other pods that have it, and with whoever takes the device down after the last of them.
     await globalMounts.run(plan.globalPath, async () => {
-      const source = kind.isDirectory() ? plan.source : await mountGlobally(plan, mounter);
+      const source = isDirectory ? plan.source : await mountGlobally(plan, mounter);
       const made = await makeDirectory(plan.path, 0o750);
-      if (!made && mountAt(await mounter.list(), plan.path) !== undefined) return;
-      const options = ['bind', ...(plan.readOnly ? ['ro'] : []), ...plan.mountOptions];
-      await mounter.mount({ source, target: plan.path, options });
+      const entries = await mounter.list();
+      const fresh = made || mountAt(entries, plan.path) === undefined;
+      const isShared = hasOtherUsers(entries, realpathSync(source), plan);
+      if (fresh) {
+        if (isShared && gid !== undefined && statSync(source).gid !== gid) {
+          const why = `The requested fsGroup is ${gid}, but the volume ${plan.name} has GID ${statSync(source).gid}.`;
+          const message = `${why} The volume may not be shareable.`;
+          recorder.event(podReference(pod), 'Warning', 'AlreadyMountedVolume', message);
+        }
+        const options = ['bind', ...(plan.readOnly ? ['ro'] : []), ...plan.mountOptions];
+        await mounter.mount({ source, target: plan.path, options });
+      }
+      // The first pod's group has it. Where an agent died over it, the root is not the group's yet.
+      if (gid === undefined || plan.readOnly || isShared) return;
+      await applyFsGroup(plan.path, gid, fresh ? pod.spec.securityContext?.fsGroupChangePolicy : 'OnRootMismatch');
     });
-    if (plan.gid !== undefined && !plan.readOnly) {
-      await applyFsGroup(plan.path, plan.gid, pod.spec.securityContext?.fsGroupChangePolicy);
-    }
   },
 };
+
+/** True for a directory, false for a block device. Throws the kubelet's failure for everything else. */
+function isUsableDirectory({ source, name }: LocalPlan): boolean {
+  const failed = (why: string, cause?: unknown): Error =>
+    failedStep('MountVolume.NewMounter initialization', name, why, { cause });
+  try {
+    const kind = statSync(source);
+    if (kind.isDirectory() || kind.isBlockDevice()) return kind.isDirectory();
+  } catch (error) {
+    throw failed(isErrno(error, 'ENOENT') ? `path "${source}" does not exist` : errorMessage(error), error);
+  }
+  throw failed('only directory and block device are supported');
+}
+
+/** Whether another pod has `source`, links resolved, mounted too. Pure. */
+export function hasOtherUsers(
+  entries: readonly MountEntry[],
+  source: string,
+  { podsDir, path: own }: Pick<LocalPlan, 'podsDir' | 'path'>,
+): boolean {
+  const on = mountOf(entries, source);
+  if (on === undefined) return false;
+  const root = join(on.root, relative(on.path, source));
+  const isSame = (entry: MountEntry): boolean => entry.device === on.device && entry.root === root;
+  return entries.some((entry) => entry.path !== own && entry.path.startsWith(`${podsDir}/`) && isSame(entry));
+}
 
 async function mountGlobally(
   { source, globalPath, fsType, mountOptions }: LocalPlan,

@@ -5,7 +5,7 @@ import type { PersistentVolume } from 'kubernetes-types/core/v1';
 import type { Pod, Stored } from '../../client/types.ts';
 import { errorMessage } from '../../lib/errors.ts';
 import { localVolume, mapLocalDevice } from './local.ts';
-import { failedStep } from './mount-failures.ts';
+import { failedStep, VolumeStepError } from './mount-failures.ts';
 import { type PreparedVolume, prepareVolume, settle } from './registry.ts';
 import type { PlanInput, SourceVolume, VolumeHost } from './volume-type.ts';
 
@@ -30,6 +30,7 @@ export function preparePersistent(
     try {
       await work();
     } catch (error) {
+      if (error instanceof VolumeStepError) throw error;
       throw failedStep(step, name, errorMessage(error), { cause: error });
     }
   };

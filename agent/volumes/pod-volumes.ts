@@ -50,12 +50,13 @@ class PodVolumeManager implements VolumeManager {
 
   constructor(options: PodVolumesOptions) {
     this.#options = options;
-    const { mounter, objects, clock, followed, imageVolumeProblem, random = Math.random } = options;
+    const { mounter, objects, clock, recorder, followed, imageVolumeProblem, random = Math.random } = options;
     const tokens = new TokenCache(objects, clock, random);
     this.#host = {
       mounter,
       objects,
       clock,
+      recorder,
       tokens,
       ...(imageVolumeProblem === undefined ? {} : { imageVolumeProblem }),
     };

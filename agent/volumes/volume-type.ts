@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import type { PersistentVolumeSpec } from 'kubernetes-types/core/v1';
 import type { Pod } from '../../client/types.ts';
 import type { Clock } from '../../lib/clock.ts';
-import type { ObjectReader } from '../ports/api.ts';
+import type { EventRecorder, ObjectReader } from '../ports/api.ts';
 import type { Mounter } from '../ports/mounter.ts';
 import type { TokenCache } from './tokens.ts';
 
@@ -49,6 +49,7 @@ export interface VolumeHost {
   readonly objects: ObjectReader;
   readonly tokens: TokenCache;
   readonly clock: Clock;
+  readonly recorder: EventRecorder;
   /** Why the runtime cannot mount images; undefined when it can. */
   readonly imageVolumeProblem?: () => Promise<string | undefined>;
 }

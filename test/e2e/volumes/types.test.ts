@@ -16,8 +16,8 @@ import {
   eventWhen,
   FOREVER,
   gone,
+  mainProcess,
   nothingLeft,
-  pidsOf,
   podThings,
   podWhen,
   ready,
@@ -55,8 +55,7 @@ function podOf(
 
 /** The root of the pod's first container, as the kernel shows it. */
 async function rootOf(pod: Pod, name?: string): Promise<string> {
-  const [pid] = await pidsOf(lab, pod.metadata.uid, container(pod, name).containerID);
-  return `/proc/${pid}/root`;
+  return `/proc/${await mainProcess(lab, pod, name)}/root`;
 }
 
 async function run(manifest: object, name: string): Promise<{ pod: Pod; root: string }> {
@@ -235,9 +234,7 @@ describe('trust bundles', () => {
     expect(await anchors('named.pem')).toBe(der);
     expect(await anchors('signed.pem')).toBe('');
     await apply(lab, trust('example.org:one:a', 'example.org/one', { live: 'yes' }));
-    const start = performance.now();
     await eventually('the signer’s anchors', async () => ((await anchors('signed.pem')) === der ? true : undefined));
-    expect(performance.now() - start).toBeLessThan(2000);
     expect(await lab.kubectl('get', 'clustertrustbundles')).toMatch(/example\.org:one:a +example\.org\/one/);
   });
 });
@@ -324,7 +321,7 @@ describe('hostPath', () => {
 });
 
 describe('a mount of a volume', () => {
-  test('is read-only when it says so, and shows a subPath or the path of an expression', async () => {
+  test('is read-only when it says so, and shows a subPath or the path of an expression, made for its user', async () => {
     const volumeMounts = [
       { name: 'disk', mountPath: '/whole' },
       { name: 'disk', mountPath: '/fixed', readOnly: true },
@@ -337,12 +334,63 @@ describe('a mount of a volume', () => {
       { name: 'disk', emptyDir: {} },
       { name: 'cm', configMap: { name: 'settings' } },
     ];
-    const { root } = await run(podOf('mounts', volumes, {}, { volumeMounts, env }), 'mounts');
+    // Not root: whoever may write to the volume may write to what is made in it.
+    const securityContext = { runAsUser: USER };
+    const { root } = await run(podOf('mounts', volumes, { securityContext }, { volumeMounts, env }), 'mounts');
     const script = 'echo 1 > /sub/f; echo 2 > /own/f; echo 3 > /fixed/f; cat /whole/a/b/f /whole/mounts/logs/f';
     const { stdout, stderr } = await lab.tryKubectl(['exec', 'mounts', '--', 'sh', '-c', script]);
     expect(stdout).toBe('1\n2\n');
     expect(stderr).toContain('/fixed/f: Read-only file system');
     expect(await readFile(join(root, 'etc/app.conf'), 'utf8')).toBe('a=1');
+    expect(await ownership(join(root, 'whole/a/b'))).toEqual(['777', 0, 0]);
+  });
+
+  test('of a subPath belongs to the pod’s group as the volume does', async () => {
+    const volumeMounts = [{ name: 'disk', mountPath: '/sub', subPath: 'a' }];
+    const securityContext = { runAsUser: USER, fsGroup: GROUP };
+    const manifest = podOf('submounts', [{ name: 'disk', emptyDir: {} }], { securityContext }, { volumeMounts });
+    const { root } = await run(manifest, 'submounts');
+    expect(await ownership(join(root, 'sub'))).toEqual(['2777', 0, GROUP]);
+    await lab.kubectl('exec', 'submounts', '--', 'sh', '-c', 'echo x > /sub/f');
+    expect(await ownership(join(root, 'sub/f'))).toEqual(['644', USER, GROUP]);
+  });
+
+  test('of a subPath that leads out of the volume keeps its container from starting, and tells nothing', async () => {
+    const [image, mountPath] = ['busybox:stable', '/v'];
+    const script = 'ln -s /etc /v/there; ln -s /no/such/place /v/missing';
+    const mount = (subPath?: string) => ({
+      volumeMounts: [{ name: 'disk', mountPath, ...(subPath ? { subPath } : {}) }],
+    });
+    const initContainers = [{ name: 'links', image, command: ['sh', '-c', script], ...mount() }];
+    const containers = ['there', 'missing', 'there/none'].map((subPath, index) => ({
+      name: `c${index}`,
+      image,
+      command: ['sh', '-c', FOREVER],
+      ...mount(subPath),
+    }));
+    await apply(
+      lab,
+      shellPod('escapes', FOREVER, { initContainers, containers, volumes: [{ name: 'disk', emptyDir: {} }] }),
+    );
+    const pod = await podWhen(lab, 'escapes', 'refused its containers', ({ status }) =>
+      [0, 1, 2].every((index) => status?.containerStatuses?.[index]?.state?.waiting?.message !== undefined),
+    );
+    expect(pod.status?.containerStatuses?.map(({ state }) => state?.waiting)).toEqual([
+      {
+        reason: 'CreateContainerConfigError',
+        message: 'failed to prepare subPath for volumeMount "disk" of container "c0"',
+      },
+      {
+        reason: 'CreateContainerConfigError',
+        message: 'failed to create subPath directory for volumeMount "disk" of container "c1"',
+      },
+      {
+        reason: 'CreateContainerConfigError',
+        message: 'failed to create subPath directory for volumeMount "disk" of container "c2"',
+      },
+    ]);
+    await lab.kubectl('delete', 'pod', 'escapes', '--wait=false');
+    await gone(lab, 'escapes');
   });
 
   test('that is Bidirectional, HostToContainer or neither: who sees what is mounted in it later', async () => {
@@ -407,7 +455,7 @@ describe('what cannot be had', () => {
     [
       'no-server',
       { name: 'v', nfs: { server: '127.0.0.1', path: '/none' } },
-      /mount failed: exit status 32[\s\S]*127\.0\.0\.1:\/none/,
+      /mount failed: exit status 32\nMounting command: mount\nMounting arguments: .*-t nfs 127\.0\.0\.1:\/none .*\nOutput: \S/,
     ],
     [
       'no-image',
@@ -430,8 +478,19 @@ describe('what cannot be had', () => {
   test('what the runtime cannot make recursively read-only keeps its container from starting', async () => {
     const volumeMounts = [{ name: 'disk', mountPath: '/disk', readOnly: true, recursiveReadOnly: 'Enabled' }];
     await apply(lab, podOf('recursive', [{ name: 'disk', emptyDir: {} }], {}, { volumeMounts }));
-    const words = 'volume "disk" requested recursive read-only mode, but it is not supported by the runtime';
+    const words =
+      'failed to resolve recursive read-only mode: ' +
+      'volume "disk" requested recursive read-only mode, but it is not supported by the runtime';
     await eventWhen(lab, 'recursive', 'Failed', new RegExp(words));
+    const waits = await podWhen(
+      lab,
+      'recursive',
+      'refused its container',
+      ({ status }) =>
+        status?.containerStatuses?.some(({ state }) => state?.waiting?.reason === 'CreateContainerConfigError') ===
+        true,
+    );
+    expect(container(waits).state?.waiting?.message).toBe(words);
     await lab.kubectl('delete', 'pod', 'recursive', '--wait=false');
     await gone(lab, 'recursive');
   });

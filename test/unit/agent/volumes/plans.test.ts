@@ -10,6 +10,7 @@ import { emptyDirVolume } from '../../../../agent/volumes/empty-dir.ts';
 import { hugePagesOption } from '../../../../agent/volumes/huge-pages.ts';
 import { imageVolumeProblem } from '../../../../agent/volumes/image.ts';
 import { knowsNoswap } from '../../../../agent/volumes/linux-mounter.ts';
+import { hasOtherUsers, localVolume } from '../../../../agent/volumes/local.ts';
 import { nfsVolume } from '../../../../agent/volumes/nfs.ts';
 import { applyFsGroup, groupMode, needsChange } from '../../../../agent/volumes/ownership.ts';
 import { prepareVolume } from '../../../../agent/volumes/registry.ts';
@@ -17,7 +18,7 @@ import { TokenCache } from '../../../../agent/volumes/tokens.ts';
 import type { SourceVolume } from '../../../../agent/volumes/volume-type.ts';
 import { systemClock } from '../../../../lib/clock.ts';
 import { Tracer } from '../../../../lib/trace.ts';
-import { FakeMounter, FakeObjects, pod } from './support.ts';
+import { entry, FakeMounter, FakeObjects, FakeRecorder, pod } from './support.ts';
 
 const input = (volume: SourceVolume, more: object = {}) => ({
   pod: pod({}),
@@ -76,8 +77,9 @@ describe('an emptyDir of huge pages', () => {
       const plan = emptyDirVolume.plan({ pod: subject, volume, podDir: root, allocatable: {} });
       const objects = new FakeObjects(systemClock);
       const tokens = new TokenCache(objects, systemClock);
+      const recorder = new FakeRecorder();
       for (let i = 0; i < 2; i++) {
-        await emptyDirVolume.mount(plan, subject, { mounter, objects, clock: systemClock, tokens });
+        await emptyDirVolume.mount(plan, subject, { mounter, objects, clock: systemClock, tokens, recorder });
       }
       expect(mounter.calls).toEqual([`mount hugetlbfs pagesize=2Mi nodev ${plan.path}`]);
     } finally {
@@ -119,7 +121,8 @@ describe('an nfs volume', () => {
       const plan = nfsVolume.plan({ ...input({ name: 'n', nfs }), podDir: root });
       const mounter = new FakeMounter();
       const objects = new FakeObjects(systemClock);
-      const host = { mounter, objects, clock: systemClock, tokens: new TokenCache(objects, systemClock) };
+      const tokens = new TokenCache(objects, systemClock);
+      const host = { mounter, objects, clock: systemClock, tokens, recorder: new FakeRecorder() };
       mounter.mount = async () => {
         expect(lstatSync(plan.path).isDirectory()).toBe(true);
         throw new Error('mount failed: exit status 32, output: Connection refused');
@@ -142,6 +145,48 @@ describe('an nfs volume', () => {
     ['s', 'a', 'nfs path "a" must be absolute'],
   ])('of server "%s" and path "%s" is refused', (server, path, message) => {
     expect(() => nfsVolume.plan(input({ name: 'n', nfs: { server, path } }))).toThrow(message);
+  });
+});
+
+describe('a local volume', () => {
+  const own = '/r/pods/a/volumes/kubernetes.io~local-volume/pv';
+  const at = { podsDir: '/r/pods', path: own };
+  const root = entry('/', { device: '8:1' });
+  const disk = entry('/mnt', { device: '8:2' });
+  const mine = entry(own, { device: '8:2', root: '/d' });
+  const other = { path: '/r/pods/b/volumes/kubernetes.io~local-volume/pv', device: '8:2', root: '/d' };
+  test.each<[string, object | undefined, boolean]>([
+    ['nobody', undefined, false],
+    ['another pod', {}, true],
+    ['somebody else', { path: '/home/x' }, false],
+    ['a pod of another directory', { root: '/e' }, false],
+    ['a pod of another disk', { device: '8:1' }, false],
+  ])('that %s has, too', (_, more, shared) => {
+    const others = more === undefined ? [] : [entry('', { ...other, ...more })];
+    expect(hasOtherUsers([root, disk, mine, ...others], '/mnt/d', at)).toBe(shared);
+  });
+
+  test.each([
+    ['relative', 'local volume path "relative" is not absolute'],
+    ['/a/../b', "local volume path /a/../b must not contain '..'"],
+  ])('at %s is refused', (path, message) => {
+    expect(() => localVolume.plan(input({ name: 'pv', local: { path } }))).toThrow(message);
+  });
+
+  test('is bound into the pod, and a device mounted in a place of the volume’s own', () => {
+    const more = { mountOptions: ['noatime'], readOnly: true };
+    expect(localVolume.plan(input({ name: 'pv', local: { path: '/dev/sdb', fsType: 'xfs' } }, more))).toEqual({
+      path: '/r/pods/uid-1/volumes/kubernetes.io~local-volume/pv',
+      name: 'pv',
+      podsDir: '/r/pods',
+      readOnly: true,
+      managed: false,
+      source: '/dev/sdb',
+      fsType: 'xfs',
+      globalPath: '/r/plugins/kubernetes.io/local-volume/mounts/pv',
+      mountOptions: ['noatime'],
+      gid: undefined,
+    });
   });
 });
 
@@ -182,7 +227,7 @@ describe('an image volume', () => {
     const prepared = prepareVolume(input({ name: 'i', image: { reference: 'a' } }));
     const objects = new FakeObjects(systemClock);
     const tokens = new TokenCache(objects, systemClock);
-    const host = { mounter: new FakeMounter(), objects, clock: systemClock, tokens };
+    const host = { mounter: new FakeMounter(), objects, clock: systemClock, tokens, recorder: new FakeRecorder() };
     const imageVolumeProblem = async () => 'containerd 1.6.20 cannot mount images';
     await expect(prepared.mount(pod({}), { ...host, imageVolumeProblem })).rejects.toThrow(
       'no volume plugin matched: containerd 1.6.20 cannot mount images',

@@ -210,16 +210,24 @@ describe('a claim', () => {
     expect(mounter.entries).toEqual([]);
   });
 
-  test('of a local PersistentVolume that is not there fails by the PersistentVolume’s name', async () => {
-    const { csi: _, ...spec } = storage.volumes.get('pv-1')?.spec ?? {};
-    storage.volumes.set('pv-1', {
-      metadata: { name: 'pv-1', uid: 'x', resourceVersion: '1' },
-      spec: { ...spec, local: { path: '/nowhere/disk' } },
-    });
-    volumes.mountAll(podWith([data])).catch(() => undefined);
-    await vi.waitFor(() => expect(recorder.events).toHaveLength(1));
-    expect(recorder.events[0]).toMatch(/^FailedMount: MountVolume.SetUp failed for volume "pv-1" : ENOENT/);
-  });
+  test.each([
+    ['that is not there', '/nowhere/disk', 'path "/nowhere/disk" does not exist'],
+    ['that is a file', '/etc/passwd', 'only directory and block device are supported'],
+  ])(
+    'of a local PersistentVolume %s fails in the kubelet’s words, by the PersistentVolume’s name',
+    async (_, path, words) => {
+      const { csi: _csi, ...spec } = storage.volumes.get('pv-1')?.spec ?? {};
+      storage.volumes.set('pv-1', {
+        metadata: { name: 'pv-1', uid: 'x', resourceVersion: '1' },
+        spec: { ...spec, local: { path } },
+      });
+      volumes.mountAll(podWith([data])).catch(() => undefined);
+      await vi.waitFor(() => expect(recorder.events).toHaveLength(1));
+      expect(recorder.events[0]).toBe(
+        `FailedMount: MountVolume.NewMounter initialization failed for volume "pv-1" : ${words}`,
+      );
+    },
+  );
 });
 
 describe('attaching', () => {
