@@ -9,9 +9,9 @@
 
 import { spawn } from 'node:child_process';
 import { existsSync } from 'node:fs';
-import { mkdtemp, readFile, rm, rmdir } from 'node:fs/promises';
+import { mkdtemp, readdir, readFile, rm, rmdir } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { delimiter, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { compareWithMachine, lookAtMachine } from '../cli/lab/machine.ts';
 import { SHARED_DIRECTORIES } from '../cli/lab/state.ts';
@@ -70,6 +70,19 @@ async function staticChecks(): Promise<Tally> {
   return addTallies(types, await check('style', () => stream(bin('biome'), ['check', '--error-on-warnings', '.'])));
 }
 
+/**
+ * The tests run every kubectl that set-up has put here, unless NODELET_KUBECTLS names others; its newest is the one of a
+ * machine without a kubectl of its own.
+ */
+async function offerKubectls(): Promise<void> {
+  const directory = join(ROOT, '.cache/kubectl');
+  if ((process.env['NODELET_KUBECTLS'] ?? '') !== '' || !existsSync(directory)) return;
+  const names = (await readdir(directory)).filter((name) => /^kubectl\.\d+\.\d+$/.test(name)).sort();
+  if (names.length === 0) return;
+  process.env['NODELET_KUBECTLS'] = names.map((name) => join(directory, name)).join(delimiter);
+  process.env['PATH'] = `${process.env['PATH'] ?? ''}${delimiter}${directory}`;
+}
+
 async function endToEnd(words: readonly string[]): Promise<Tally> {
   if (process.platform !== 'linux' || process.getuid?.() !== 0) {
     say('FAILED: the end-to-end tests run real containers and need root on Linux ("npm run test:unit" does not)');
@@ -82,6 +95,7 @@ async function endToEnd(words: readonly string[]): Promise<Tally> {
     say(`FAILED: the lab's images: ${errorMessage(error)}`);
     return { passed: 0, failed: 1, skipped: 0 };
   }
+  await offerKubectls();
   const before = await lookAtMachine();
   const made = SHARED_DIRECTORIES.filter((path) => !existsSync(path));
   const tests = await vitest('e2e', words);
