@@ -454,8 +454,8 @@ describe('what cannot be had', () => {
     ],
     [
       'no-server',
-      { name: 'v', nfs: { server: '127.0.0.1', path: '/none' } },
-      /mount failed: exit status 32\nMounting command: mount\nMounting arguments: .*-t nfs 127\.0\.0\.1:\/none .*\nOutput: \S/,
+      { name: 'v', nfs: { server: 'files.invalid', path: '/none' } },
+      /mount failed: exit status 32\nMounting command: mount\nMounting arguments: .*-t nfs files\.invalid:\/none .*\nOutput: \S/,
     ],
     [
       'no-image',
