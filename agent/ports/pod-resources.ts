@@ -107,20 +107,39 @@ function overhead(pod: Pod): ResourceFigures {
   return resourceFigures(pod.spec.overhead);
 }
 
-/** Requests of the pod with its overhead. A container that states only a limit requests that limit. */
+/** What a container requests; one that states only a limit requests that limit. */
+function requestsOf({ resources }: Container): ResourceFigures {
+  return { ...resourceFigures(resources?.limits), ...resourceFigures(resources?.requests) };
+}
+
+/** The memory that the pod as a whole requests beyond what its containers do, shared out evenly among them. Bytes. */
+export function unclaimedMemoryPerContainer(pod: Pod): number {
+  const whole = resourceFigures(podLevel(pod)?.requests).memoryBytes ?? 0;
+  if (whole === 0) return 0;
+  const claimed = sum(pod, 'memoryBytes', requestsOf, false) ?? 0;
+  return Math.trunc((whole - claimed) / (pod.spec.containers.length + (pod.spec.initContainers?.length ?? 0)));
+}
+
+/** Limits of one container: what it has none of itself is limited to what the pod as a whole may use (KEP-2837). */
+export function effectiveLimits(pod: Pod, { resources }: Pick<Container, 'resources'>): ResourceFigures {
+  const own = resourceFigures(resources?.limits);
+  const whole = resourceFigures(podLevel(pod)?.limits);
+  return {
+    cpuMilli: own.cpuMilli || whole.cpuMilli || own.cpuMilli,
+    memoryBytes: own.memoryBytes || whole.memoryBytes || own.memoryBytes,
+  };
+}
+
+/** Requests of the pod with its overhead. */
 export function podRequests(
   pod: Pod,
   options: { readonly withOverhead: boolean },
 ): { readonly cpuMilli: number; readonly memoryBytes: number } {
   const extra = options.withOverhead ? overhead(pod) : {};
   const level = resourceFigures(podLevel(pod)?.requests);
-  const of = (container: Container): ResourceFigures => ({
-    ...resourceFigures(container.resources?.limits),
-    ...resourceFigures(container.resources?.requests),
-  });
   return {
-    cpuMilli: (level.cpuMilli ?? sum(pod, 'cpuMilli', of, false) ?? 0) + (extra.cpuMilli ?? 0),
-    memoryBytes: (level.memoryBytes ?? sum(pod, 'memoryBytes', of, false) ?? 0) + (extra.memoryBytes ?? 0),
+    cpuMilli: (level.cpuMilli ?? sum(pod, 'cpuMilli', requestsOf, false) ?? 0) + (extra.cpuMilli ?? 0),
+    memoryBytes: (level.memoryBytes ?? sum(pod, 'memoryBytes', requestsOf, false) ?? 0) + (extra.memoryBytes ?? 0),
   };
 }
 

@@ -6,12 +6,14 @@ import type { LinuxContainerResources } from '../../../proto/gen/runtime/v1/Linu
 import {
   cpuQuotaUs,
   cpuShares,
+  effectiveLimits,
   isSidecar,
   podLimits,
   podQOSClass,
   podRequests,
   type ResourceFigures,
   resourceFigures,
+  unclaimedMemoryPerContainer,
 } from '../../ports/pod-resources.ts';
 import type { NodeSettings } from '../options.ts';
 
@@ -31,23 +33,20 @@ function memoryRequest(container: AnyContainer): number {
   return requests.memoryBytes ?? resourceFigures(container.resources?.limits).memoryBytes ?? 0;
 }
 
-function burstableScore(container: AnyContainer, capacityBytes: number): number {
-  const score = 1000 - Math.floor((1000 * memoryRequest(container)) / capacityBytes);
-  // Stay clear of guaranteed containers below and of best-effort ones above.
-  return Math.min(OOM_BEST_EFFORT - 1, Math.max(1000 + OOM_GUARANTEED, score));
-}
-
 /** The kubelet's formula: the more memory a burstable container asked for, the later it is killed. */
 export function oomScoreAdj(pod: Pod, container: AnyContainer, memoryCapacityBytes: number): number {
   if (isNodeCritical(pod)) return OOM_GUARANTEED;
   const qos = podQOSClass(pod);
   if (qos === 'Guaranteed') return OOM_GUARANTEED;
   if (qos === 'BestEffort') return OOM_BEST_EFFORT;
-  const own = burstableScore(container, memoryCapacityBytes);
+  const share = unclaimedMemoryPerContainer(pod);
+  const score = (bytes: number): number => 1000 - Math.floor((1000 * (bytes + share)) / memoryCapacityBytes);
+  const own = score(memoryRequest(container));
   const sidecar = (pod.spec.initContainers ?? []).some((init) => init.name === container.name && isSidecar(init));
-  if (!sidecar) return own;
-  // A sidecar serves the main containers, so it must not be killed before the last of them.
-  return Math.min(own, ...pod.spec.containers.map((main) => burstableScore(main, memoryCapacityBytes)));
+  // A sidecar is not killed before every main container: it counts as asking for as much as the least of them.
+  const wanted = sidecar ? Math.min(own, score(Math.min(...pod.spec.containers.map(memoryRequest)))) : own;
+  // Stay clear of guaranteed containers below and of best-effort ones above.
+  return Math.min(OOM_BEST_EFFORT - 1, Math.max(1000 + OOM_GUARANTEED, wanted));
 }
 
 const PAGE_UNITS: Readonly<Record<string, number>> = { GB: 2 ** 30, MB: 2 ** 20, KB: 2 ** 10 };
@@ -74,7 +73,7 @@ function hugepageLimits(container: AnyContainer, sizes: readonly string[]): { pa
 function cpuAndMemory(requests: ResourceFigures, limits: ResourceFigures, node: NodeSettings): LinuxContainerResources {
   const cpuLimit = limits.cpuMilli ?? 0;
   // A container that states only a limit requests that limit.
-  const cpuRequest = requests.cpuMilli || cpuLimit;
+  const cpuRequest = requests.cpuMilli ?? cpuLimit;
   return {
     cpu_shares: cpuShares(cpuRequest),
     ...(node.cpuCFSQuota
@@ -85,7 +84,7 @@ function cpuAndMemory(requests: ResourceFigures, limits: ResourceFigures, node: 
 }
 
 export function containerResources(pod: Pod, container: AnyContainer, node: NodeSettings): LinuxContainerResources {
-  const limits = resourceFigures(container.resources?.limits);
+  const limits = effectiveLimits(pod, container);
   const figures = cpuAndMemory(resourceFigures(container.resources?.requests), limits, node);
   const unified: Record<string, string> =
     node.cgroupVersion === 1

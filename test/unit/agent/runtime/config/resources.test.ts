@@ -52,13 +52,30 @@ describe('oom_score_adj', () => {
     expect(oomScoreAdj(whole, one, 4 * GIB)).toBe(expected);
   });
 
-  test('a sidecar is killed no sooner than the containers it serves', () => {
-    const sidecar = {
-      ...container({ name: 'side', resources: { requests: { memory: '1Mi' } } }),
-      restartPolicy: 'Always',
-    };
-    const whole = of(withResources({ requests: { memory: '2Gi' } }), { initContainers: [sidecar] });
-    expect(oomScoreAdj(whole, sidecar, 4 * GIB)).toBe(500);
+  describe('a sidecar counts as asking for as much as the least of the containers it serves, or more', () => {
+    const asking = (name: string, memory: string) => container({ name, resources: { requests: { memory } } });
+    test.each([
+      ['1Mi', ['2Gi'], 500],
+      ['1Mi', ['2Gi', '1Gi'], 750],
+      ['3Gi', ['2Gi', '1Gi'], 250],
+    ])('%s beside %j', (own, others, expected) => {
+      const sidecar = { ...asking('side', own), restartPolicy: 'Always' };
+      const containers = others.map((memory, index) => asking(`c${index}`, memory));
+      expect(oomScoreAdj(pod({ containers, initContainers: [sidecar] }), sidecar, 4 * GIB)).toBe(expected);
+    });
+  });
+
+  test('what a pod as a whole requests and no container does is shared out among them', () => {
+    const containers = [
+      container({ name: 'a', resources: { requests: { memory: '1Gi' } } }),
+      container({ name: 'b' }),
+      container({ name: 'c' }),
+    ];
+    const sidecar = { ...container({ name: 'd' }), restartPolicy: 'Always' };
+    const resources = { requests: { memory: '3Gi' }, limits: { memory: '4Gi' } };
+    const whole = pod({ containers, initContainers: [sidecar], resources } as Pod['spec']);
+    const scores = [...containers, sidecar].map((one) => oomScoreAdj(whole, one, 4 * GIB));
+    expect(scores).toEqual([625, 875, 875, 875]);
   });
 });
 
@@ -84,6 +101,26 @@ describe('resources of a container', () => {
 
   test('a cpu limit alone is the request, too', () => {
     expect(figures({ limits: { cpu: '2' } })).toMatchObject({ cpu_shares: 2048, cpu_quota: 200_000 });
+  });
+
+  test('a cpu request of zero is a request', () => {
+    expect(figures({ requests: { cpu: '0' }, limits: { cpu: '2' } })).toMatchObject({ cpu_shares: 2 });
+  });
+
+  test('what it does not limit itself is limited by the pod as a whole', () => {
+    const one = withResources({ limits: { cpu: '1' } });
+    const spec = { resources: { limits: { cpu: '2', memory: '2Gi' } } };
+    const bare = container({ name: 'b' });
+    const whole = of(one, { ...spec, containers: [one, bare] } as Partial<Pod['spec']>);
+    expect(containerResources(whole, one, NODE)).toMatchObject({
+      cpu_quota: 100_000,
+      memory_limit_in_bytes: 2 * GIB,
+    });
+    expect(containerResources(whole, bare, NODE)).toMatchObject({
+      cpu_shares: 2048,
+      cpu_quota: 200_000,
+      memory_limit_in_bytes: 2 * GIB,
+    });
   });
 
   test('without cpuCFSQuota there is no quota', () => {
