@@ -1,0 +1,57 @@
+// What a controller is tested in: stores for its informers, a client and a recorder that remember, and a virtual clock.
+
+import { Store } from '../../../client/store.ts';
+import type { ConfigMap, Lease, Node, Pod } from '../../../client/types.ts';
+import { type Controller, type Namespace, runController, type ServiceAccount } from '../../../controlplane/runtime.ts';
+import { FakeClient } from '../../support/fake-client.ts';
+import { storageStores } from '../../support/storage-objects.ts';
+import { VirtualClock } from '../../support/virtual-clock.ts';
+
+export const NOW = '2026-01-01T00:00:00Z';
+let version = 1;
+export const meta = (name: string, namespace?: string) => ({
+  name,
+  uid: `uid-${name}`,
+  resourceVersion: String(version++),
+  ...(namespace === undefined ? {} : { namespace }),
+});
+
+export function makePod(name: string, spec: Partial<Pod['spec']> = {}, extra: Partial<Pod> = {}): Pod {
+  return { metadata: { ...meta(name), namespace: 'demo' }, spec: { containers: [{ name: 'c' }], ...spec }, ...extra };
+}
+export function makeNode(name: string, ready: string, spec: NonNullable<Node['spec']> = {}): Node {
+  return {
+    metadata: meta(name),
+    spec,
+    status: { allocatable: { cpu: '2', memory: '4Gi', pods: '110' }, conditions: [{ type: 'Ready', status: ready }] },
+  };
+}
+
+export function environment() {
+  const clock = new VirtualClock();
+  const client = new FakeClient();
+  const events: string[] = [];
+  const logs: string[] = [];
+  const informers = {
+    pods: new Store<Pod>(),
+    nodes: new Store<Node>(),
+    namespaces: new Store<Namespace>(),
+    defaultServiceAccounts: new Store<ServiceAccount>(),
+    rootCaConfigMaps: new Store<ConfigMap>(),
+    nodeLeases: new Store<Lease>(),
+    ...storageStores(),
+  };
+  const log = (line: string): void => void logs.push(line);
+  const context = {
+    client,
+    clock,
+    log,
+    recorder: {
+      event: (object: { metadata: { name: string } }, _type: string, reason: string, message: string) =>
+        void events.push(`${object.metadata.name} ${reason}: ${message}`),
+    },
+  };
+  const stop = new AbortController();
+  const run = (controller: Controller): void => void runController(controller, log, stop.signal);
+  return { clock, client, events, logs, informers, context, run, stop };
+}

@@ -1,0 +1,189 @@
+// The controllers that look after nodes, and after pods of nodes that are gone.
+
+import { describe, expect, it } from 'vitest';
+import type { Lease, Node } from '../../../client/types.ts';
+import { NodeLifecycleController } from '../../../controlplane/node/lifecycle.ts';
+import { nextTaints, unknownConditions } from '../../../controlplane/node/taints.ts';
+import { PodGarbageCollector } from '../../../controlplane/podgc/podgc.ts';
+import { settle } from '../../support/virtual-clock.ts';
+import { environment, makeNode, makePod, meta, NOW } from './environment.ts';
+
+describe('nextTaints', () => {
+  const keys = (node: Node): string[] | undefined =>
+    nextTaints(node, NOW)?.map(({ key, effect }) => `${key}:${effect}`);
+  const notReady = ['node.kubernetes.io/not-ready:NoSchedule', 'node.kubernetes.io/not-ready:NoExecute'];
+  const unreachable = ['node.kubernetes.io/unreachable:NoSchedule', 'node.kubernetes.io/unreachable:NoExecute'];
+
+  it.each<[string, Node, string[] | undefined]>([
+    ['a ready node needs none', makeNode('n', 'True'), undefined],
+    ['a node that is not ready', makeNode('n', 'False'), notReady],
+    ['a silent node', makeNode('n', 'Unknown'), unreachable],
+    ['a node that has never reported', { metadata: meta('n') }, ['node.kubernetes.io/not-ready:NoSchedule']],
+    [
+      'a cordoned node',
+      makeNode('n', 'True', { unschedulable: true }),
+      ['node.kubernetes.io/unschedulable:NoSchedule'],
+    ],
+    [
+      'pressure',
+      {
+        metadata: meta('n'),
+        status: {
+          conditions: [
+            { type: 'Ready', status: 'True' },
+            { type: 'DiskPressure', status: 'True' },
+          ],
+        },
+      },
+      ['node.kubernetes.io/disk-pressure:NoSchedule'],
+    ],
+    [
+      'a node that is ready again loses ours and keeps the others',
+      makeNode('n', 'True', {
+        taints: [
+          { key: 'node.kubernetes.io/unreachable', effect: 'NoExecute' },
+          { key: 'gpu', effect: 'NoSchedule' },
+        ],
+      }),
+      ['gpu:NoSchedule'],
+    ],
+    [
+      'a node that fell silent while not ready changes taints',
+      makeNode('n', 'Unknown', { taints: [{ key: 'node.kubernetes.io/not-ready', effect: 'NoExecute' }] }),
+      unreachable,
+    ],
+  ])('%s', (_what, node, expected) => {
+    expect(keys(node)).toEqual(expected);
+  });
+
+  it('keeps the time of a taint that stays', () => {
+    const taints = [{ key: 'node.kubernetes.io/not-ready', effect: 'NoExecute', timeAdded: '2025-01-01T00:00:00Z' }];
+    expect(nextTaints(makeNode('n', 'False', { taints }), NOW)).toContainEqual(taints[0]);
+  });
+
+  it('a silent node has all its conditions Unknown, with the time of its last heartbeat', () => {
+    const conditions = unknownConditions(makeNode('n', 'True'), NOW);
+    expect(conditions.map(({ type, status, reason }) => [type, status, reason])).toEqual([
+      ['Ready', 'Unknown', 'NodeStatusUnknown'],
+      ['MemoryPressure', 'Unknown', 'NodeStatusNeverUpdated'],
+      ['DiskPressure', 'Unknown', 'NodeStatusNeverUpdated'],
+      ['PIDPressure', 'Unknown', 'NodeStatusNeverUpdated'],
+    ]);
+  });
+});
+
+describe('NodeLifecycleController', () => {
+  const lease = (renewTime: string): Lease => ({ metadata: meta('n', 'kube-node-lease'), spec: { renewTime } });
+  function start() {
+    const env = environment();
+    env.run(new NodeLifecycleController(env.context, env.informers));
+    env.informers.nodeLeases.upsert(lease('1'));
+    env.informers.nodes.upsert(makeNode('n', 'True'));
+    return env;
+  }
+
+  it('declares a node Unknown 40 s after its last renewal, not earlier', async () => {
+    const { clock, client, events, informers } = start();
+    await clock.advance(30_000);
+    informers.nodeLeases.upsert(lease('2'));
+    await clock.advance(39_999);
+    expect(client.writes).toEqual([]);
+    await clock.advance(1);
+    expect(client.writes).toMatchObject([
+      {
+        verb: 'patch',
+        path: '/api/v1/nodes/n/status',
+        type: 'strategic',
+        body: {
+          status: {
+            conditions: [
+              { type: 'Ready', status: 'Unknown', message: 'Kubelet stopped posting node status.' },
+              {},
+              {},
+              {},
+            ],
+          },
+        },
+      },
+    ]);
+    expect(events).toEqual(['n NodeNotReady: Node n status is now: NodeNotReady']);
+  });
+
+  it('a lease that is written again without being renewed is no sign of life', async () => {
+    const { clock, client, informers } = start();
+    await clock.advance(20_000);
+    informers.nodeLeases.upsert(lease('1'));
+    await clock.advance(20_000);
+    expect(client.writes.length).toBe(1);
+  });
+
+  it('taints by condition, guarded by the version of the node', async () => {
+    const { client, informers } = start();
+    const node = makeNode('n', 'False');
+    await settle();
+    informers.nodes.upsert(node);
+    await settle();
+    expect(client.writes).toMatchObject([
+      {
+        path: '/api/v1/nodes/n',
+        type: 'merge',
+        body: {
+          metadata: { resourceVersion: node.metadata.resourceVersion },
+          spec: { taints: [{ effect: 'NoSchedule' }, { effect: 'NoExecute', timeAdded: NOW }] },
+        },
+      },
+    ]);
+  });
+
+  it('watches a node anew after it has come back', async () => {
+    const { clock, client, informers } = start();
+    await clock.advance(40_000);
+    const beat = (at: string): Node => ({
+      ...makeNode('n', 'True'),
+      status: { conditions: [{ type: 'Ready', status: 'True', lastHeartbeatTime: at }] },
+    });
+    informers.nodes.upsert(beat('later'));
+    await settle();
+    client.writes.length = 0;
+    await clock.advance(39_999);
+    expect(client.writes).toEqual([]);
+    await clock.advance(1);
+    expect(client.writes.length).toBe(1);
+  });
+});
+
+describe('PodGarbageCollector', () => {
+  function start() {
+    const env = environment();
+    env.run(new PodGarbageCollector(env.context, env.informers));
+    return env;
+  }
+
+  it('deletes pods of a node that is gone after 40 s', async () => {
+    const { clock, client, informers } = start();
+    informers.pods.upsert(makePod('p', { nodeName: 'gone' }));
+    informers.nodes.replace([makeNode('n', 'True')]);
+    await clock.advance(39_999);
+    expect(client.writes).toEqual([]);
+    await clock.advance(1);
+    expect(client.writes).toEqual([
+      {
+        verb: 'delete',
+        path: '/api/v1/namespaces/demo/pods/p',
+        body: { gracePeriodSeconds: 0, preconditions: { uid: 'uid-p' } },
+      },
+    ]);
+  });
+
+  it('spares them when the node comes back, or exists on the server after all', async () => {
+    const { clock, client, informers } = start();
+    informers.nodes.replace([]);
+    informers.pods.upsert(makePod('p', { nodeName: 'n' }));
+    informers.pods.upsert(makePod('q', { nodeName: 'm' }));
+    await clock.advance(20_000);
+    informers.nodes.upsert(makeNode('n', 'True'));
+    client.objects.set('/api/v1/nodes/m', makeNode('m', 'True'));
+    await clock.advance(60_000);
+    expect(client.writes).toEqual([]);
+  });
+});
