@@ -2,6 +2,7 @@
 
 import { describe, expect, it } from 'vitest';
 import { UnreachableError } from '../../../client/errors.ts';
+import type { Pod } from '../../../client/types.ts';
 import { deletionConditions, NamespaceController } from '../../../controlplane/namespace/namespace.ts';
 import type { Namespace } from '../../../controlplane/runtime.ts';
 import { Scheduler } from '../../../controlplane/scheduler/scheduler.ts';
