@@ -9,14 +9,16 @@
 
 import { spawn } from 'node:child_process';
 import { existsSync } from 'node:fs';
-import { mkdtemp, readdir, readFile, rm, rmdir } from 'node:fs/promises';
+import { mkdir, mkdtemp, readdir, readFile, rm, rmdir } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { delimiter, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { compareWithMachine, lookAtMachine } from '../cli/lab/machine.ts';
+import { readMounts } from '../cli/lab/mounts.ts';
 import { SHARED_DIRECTORIES } from '../cli/lab/state.ts';
 import { buildImages, loadDefinitions } from '../labs/images/build.ts';
 import { errorMessage, isErrno } from '../lib/errors.ts';
+import { execOk } from '../lib/exec.ts';
 import { addTallies, EMPTY, type Tally, tallyLine, tallyOf } from './tally.ts';
 
 const ROOT = fileURLToPath(new URL('..', import.meta.url));
@@ -98,20 +100,30 @@ async function endToEnd(words: readonly string[]): Promise<Tally> {
   await offerKubectls();
   const before = await lookAtMachine();
   const made = SHARED_DIRECTORIES.filter((path) => !existsSync(path));
+  const netnsMounted = await isMounted(NETNS);
+  // Here, so that they do not come and go under tests that run side by side.
+  for (const path of made) await mkdir(path, { recursive: true });
   const tests = await vitest('e2e', words);
+  // `ip netns add` mounts its directory onto itself, and leaves it so.
+  if (!netnsMounted && (await isMounted(NETNS)) && (await readdir(NETNS)).length === 0) await execOk('umount', [NETNS]);
   await removeEmpty(made);
   const clean = await check('the machine is as it was before the end-to-end tests', async () => {
-    const differences = await compareWithMachine(before);
+    const differences = await compareWithMachine(before, { settleMs: SETTLE_MS });
     for (const line of differences) say(`   ${line}`);
     return differences.length === 0;
   });
   return addTallies(tests, clean);
 }
 
-/**
- * A containerd that a test runs without a lab makes these for its CNI library and keeps them. What is in one of them
- * stays, and is then found by the look at the machine.
- */
+const NETNS = '/run/netns';
+/** How long what the kernel takes away by itself may take. */
+const SETTLE_MS = 30_000;
+
+async function isMounted(path: string): Promise<boolean> {
+  return (await readMounts()).some(({ mountPoint }) => mountPoint === path);
+}
+
+/** What is in one of them stays, and is then found by the look at the machine. */
 async function removeEmpty(directories: readonly string[]): Promise<void> {
   for (const path of directories) {
     try {

@@ -1,17 +1,11 @@
 // Chooses what a lab needs of the machine for itself: a pod subnet and ports that nobody else has. The choice is pure;
 // the facts it is made from are gathered here too.
 
-import { mkdir, readdir } from 'node:fs/promises';
 import { createServer } from 'node:net';
-import { join } from 'node:path';
-import { readFileIfExists, writeFileAtomic } from '../../lib/atomic.ts';
 import { isErrno, UserError } from '../../lib/errors.ts';
 import { execOk } from '../../lib/exec.ts';
+import type { Claim } from './claims.ts';
 import type { LabPaths } from './paths.ts';
-
-/** The lab directory's neighbours: one directory per lab that is or was up. */
-const RUN = '/run/nodelet';
-const CLAIM = 'claim.json';
 
 export interface Subnet {
   /** As an unsigned 32-bit number. */
@@ -49,7 +43,7 @@ export function chooseSubnet(hash: string, taken: readonly string[]): string | u
 }
 
 /** Routes and addresses of the machine, and what other labs have claimed. */
-export async function takenSubnets(ownHash: string): Promise<readonly string[]> {
+export async function takenSubnets(others: readonly Claim[]): Promise<readonly string[]> {
   const routes: unknown = JSON.parse(await execOk('ip', ['-json', '-4', 'route', 'show', 'table', 'all']));
   const found: string[] = [];
   if (Array.isArray(routes)) {
@@ -59,26 +53,7 @@ export async function takenSubnets(ownHash: string): Promise<readonly string[]> 
       }
     }
   }
-  for (const lab of await otherLabs(ownHash)) {
-    const claim = /"subnet":"([^"]+)"/.exec((await readFileIfExists(join(RUN, lab, CLAIM))) ?? '');
-    if (claim?.[1] !== undefined) found.push(claim[1]);
-  }
-  return found;
-}
-
-export async function otherLabs(ownHash: string): Promise<readonly string[]> {
-  try {
-    return (await readdir(RUN)).filter((name) => name !== ownHash);
-  } catch (error) {
-    if (isErrno(error, 'ENOENT')) return [];
-    throw error;
-  }
-}
-
-/** Says to other labs that this subnet is taken, before the kernel shows it. */
-export async function claimSubnet(paths: LabPaths, subnet: string): Promise<void> {
-  await mkdir(paths.runDir, { recursive: true, mode: 0o711 });
-  await writeFileAtomic(join(paths.runDir, CLAIM), `${JSON.stringify({ subnet })}\n`);
+  return [...found, ...others.map(({ subnet }) => subnet)];
 }
 
 /** Whether nobody listens on a port, on any address. */

@@ -64,6 +64,9 @@ export async function readPidFile(path: string): Promise<ProcessId | undefined> 
   return match === null ? undefined : { pid: Number(match[1]), startTime: Number(match[2]) };
 }
 
+/** For giving up only: a busy machine may take a while to bury a process. */
+const KILLED_MS = 60_000;
+
 /**
  * Ends a process: TERM, then KILL after `graceMs`. Resolves when it is gone; works for processes that are nobody's
  * children. Returns whether it was there.
@@ -77,7 +80,7 @@ export async function endProcess(
   if (!(await signalProcess(id, 'SIGTERM'))) return false;
   if (await waitGone(id, clock, graceMs, gone)) return true;
   await signalProcess(id, 'SIGKILL');
-  if (!(await waitGone(id, clock, 10_000, gone))) throw new Error(`process ${id.pid} does not end after SIGKILL`);
+  if (!(await waitGone(id, clock, KILLED_MS, gone))) throw new Error(`process ${id.pid} does not end after SIGKILL`);
   return true;
 }
 

@@ -12,6 +12,7 @@ import { errorMessage, isErrno } from '../../lib/errors.ts';
 import { exec, execOk } from '../../lib/exec.ts';
 import { Tracer } from '../../lib/trace.ts';
 import { endProcess } from './child.ts';
+import { otherClaims, withdrawClaim } from './claims.ts';
 import { type ContainerdPaths, clearContainerd } from './containerd.ts';
 import { removeNetworkRules } from './firewall.ts';
 import { detachLoopsBelow, thawBelow } from './loops.ts';
@@ -53,9 +54,11 @@ export async function cleanLab(options: CleanOptions): Promise<readonly string[]
   await step('cached network results', () => removeCachedResults(paths.runDir));
   await step('links', () => removeLinks(paths.bridge));
   await step('firewall rules', () => removeNetworkRules(paths.networkName));
+  await step('claim', () => withdrawClaim(paths.runDir));
   await step('firewall chains', async () => {
     const state = await readLabState(paths);
-    if (state !== undefined) await cleanupChains(state.firewall);
+    // A plugin of another lab may be about to use what is idle now.
+    if (state !== undefined && (await isLast(paths))) await cleanupChains(state.firewall);
   });
   await step('cgroups', async () => {
     const state = await readLabState(paths);
@@ -67,6 +70,10 @@ export async function cleanLab(options: CleanOptions): Promise<readonly string[]
   await step('pod logs', () => removePodLogs(paths));
   await step('files', () => removeFiles(paths, options.keep === true));
   return problems;
+}
+
+async function isLast(paths: LabPaths): Promise<boolean> {
+  return (await otherClaims(paths.hash)).length === 0;
 }
 
 /** Everything that carries the lab's mark, children of the dead ones too: agent and servers first, then the rest. */
@@ -137,6 +144,9 @@ function topCgroup(layout: CgroupLayout): string {
   return cgroupPath(layout, name.length > 1 ? name.slice(0, -1) : name);
 }
 
+/** For giving up only. */
+const CGROUP_MS = 30_000;
+
 /** Empty cgroups from the top that is the lab's, and the slices that systemd knows them as. */
 async function removeCgroups(layout: CgroupLayout, clock: Clock): Promise<void> {
   const path = topCgroup(layout);
@@ -148,7 +158,7 @@ async function removeCgroups(layout: CgroupLayout, clock: Clock): Promise<void> 
   const hierarchies = (await readMounts()).filter((mount) => mount.type === 'cgroup' || mount.type === 'cgroup2');
   const tops = [...new Set(hierarchies.map((mount) => mount.mountPoint))].map((mount) => join(mount, path));
   // The kernel lets go of a dead process a moment after it is gone.
-  const deadline = clock.monotonic() + 3_000;
+  const deadline = clock.monotonic() + CGROUP_MS;
   for (const top of tops) {
     let left = await removeTree(top);
     while (left !== undefined && clock.monotonic() < deadline) {
@@ -232,14 +242,15 @@ async function removeFiles(paths: LabPaths, keep: boolean): Promise<void> {
   for (const path of [...volatile, ...(keep ? [] : persistent), paths.runDir]) {
     await rm(path, { recursive: true, force: true });
   }
-  const empty = [dirname(paths.runDir), ...(state?.madeDirectories ?? [])];
+  const shared = (await isLast(paths)) ? (state?.madeDirectories ?? []) : [];
+  const empty = [dirname(paths.runDir), ...shared];
   if (!keep && (state?.madeRoot ?? paths.isDefaultRoot)) empty.push(paths.root);
   for (const path of empty) {
     try {
       await rmdir(path);
     } catch (error) {
-      // Another lab's, or somebody's files are in it.
-      if (!isErrno(error, 'ENOTEMPTY', 'ENOENT')) throw error;
+      // Another lab's, or somebody's files are in it; or it was made a mount point, as `ip netns add` does.
+      if (!isErrno(error, 'ENOTEMPTY', 'ENOENT', 'EBUSY')) throw error;
     }
   }
 }

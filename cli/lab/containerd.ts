@@ -286,7 +286,14 @@ export async function clearContainerd(
   await rm(paths.state, { recursive: true, force: true });
   for (const socket of [paths.socket, paths.ttrpcSocket, ...addresses]) await rm(socket, { force: true });
   await removePidFile(paths.pidFile);
-  await removeIfEmpty(SHIM_DIRECTORIES);
+  // Beside another one of ours they stay: its next shim is about to use what is empty now.
+  if (!(await listProcesses()).some(isOurs)) await removeIfEmpty(SHIM_DIRECTORIES);
+}
+
+/** A containerd that was started on a configuration of this file's making. */
+function isOurs(entry: ProcessEntry): boolean {
+  const config = entry.argv[entry.argv.indexOf('--config') + 1] ?? '';
+  return entry.comm === 'containerd' && /\/containerd\/config\.toml$/.test(config) && !config.startsWith('/etc/');
 }
 
 /** Shims keep their sockets here, wherever their containerd lives; innermost first. */

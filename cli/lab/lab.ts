@@ -16,8 +16,9 @@ import { type Clock, systemClock } from '../../lib/clock.ts';
 import { errorMessage, isErrno, UserError } from '../../lib/errors.ts';
 import { exec } from '../../lib/exec.ts';
 import { Tracer } from '../../lib/trace.ts';
-import { choosePort, chooseSubnet, claimSubnet, takenSubnets, usualPort } from './allocate.ts';
+import { choosePort, chooseSubnet, takenSubnets, usualPort } from './allocate.ts';
 import { type Child, startChild } from './child.ts';
+import { otherClaims, writeClaim } from './claims.ts';
 import { cleanLab, labContainerdPaths } from './clean.ts';
 import { forwardPolicyDrops, renderConflist, renderKubeletConfiguration } from './config.ts';
 import {
@@ -199,10 +200,14 @@ class Lab implements RunningLab {
       earlier?.kubeletPort ?? usualPort(paths, 10250),
       apiserver,
     );
-    const taken = await takenSubnets(paths.hash);
-    const subnet = chooseSubnet(paths.hash, taken);
+    const others = await otherClaims(paths.hash);
+    const subnet = chooseSubnet(paths.hash, await takenSubnets(others));
     if (subnet === undefined) throw new UserError('no /24 of 10.244.0.0/16 is free for pods on this machine');
-    await claimSubnet(paths, subnet);
+    // With other labs up the machine is no longer as it was: how it was is theirs to say.
+    const firewall = others.find((other) => other.firewall !== undefined)?.firewall ?? (await snapshotFirewall());
+    const directories = [earlier, ...others].flatMap((known) => known?.madeDirectories ?? []);
+    const madeDirectories = [...new Set([...directories, ...made.flat()])];
+    await writeClaim(paths.runDir, { subnet, firewall, madeDirectories });
     await mkdir(paths.root, { recursive: true, mode: 0o711 });
     const state: LabState = {
       version: 1,
@@ -213,9 +218,9 @@ class Lab implements RunningLab {
       network: this.#options.network ?? 'agent',
       cgroupDriver: this.#options.cgroupDriver ?? 'cgroupfs',
       ...csiState(this.#options.csi),
-      firewall: await snapshotFirewall(),
+      firewall,
       madeRoot,
-      madeDirectories: [...new Set([...(earlier?.madeDirectories ?? []), ...made.flat()])],
+      madeDirectories,
     };
     await writeLabState(paths, state);
     return state;

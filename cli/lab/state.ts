@@ -17,11 +17,11 @@ export interface LabState {
   readonly cgroupDriver?: 'cgroupfs' | 'systemd';
   /** The lab has the loop-device CSI driver, started with these flags beside the lab's own. Absent: it has not. */
   readonly csi?: { readonly flags: readonly string[] };
-  /** The firewall as it was when the lab started. */
+  /** The firewall as it was when the lab started, or the first of those that were up then. */
   readonly firewall: FirewallSnapshot;
   /** The root directory was made by this lab, and goes with it. */
   readonly madeRoot: boolean;
-  /** Directories outside the root that were not there before; they go when they are empty. */
+  /** Directories outside the root that were not there before; they go when they are empty and no other lab is up. */
   readonly madeDirectories: readonly string[];
 }
 

@@ -1,10 +1,11 @@
 // What the CNI end-to-end tests share: a network of their own (bridge, subnet, directories), network namespaces, and
 // a look at everything on this machine that carries the network's name. Removes all it made.
 
-import { mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { mkdir, mkdtemp, readdir, readFile, rm, rmdir, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { releaseAllAttachments } from '../../../cni/cleanup.ts';
+import { LABS_DIR, otherClaims, writeClaim } from '../../../cli/lab/claims.ts';
+import { cleanupChains, type FirewallSnapshot, releaseAllAttachments, snapshotFirewall } from '../../../cni/cleanup.ts';
 import { CniRuntime, type CniRuntimeOptions } from '../../../cni/runtime.ts';
 import type { Attachment } from '../../../cni/types.ts';
 import { systemClock } from '../../../lib/clock.ts';
@@ -14,10 +15,17 @@ import { type Span, Tracer } from '../../../lib/trace.ts';
 
 export const PLUGIN_DIR = '/usr/lib/cni';
 
+/** Vitest numbers the processes that run test files at the same time. */
+const WORKER = Number(process.env['VITEST_POOL_ID'] ?? '1');
+
 let counter = 0;
 
 export interface TestNetwork {
   readonly dir: string;
+  /** By which labs that are up or come up know that they are not alone. */
+  readonly runDir: string;
+  /** The firewall before the first of those who are here. */
+  readonly firewall: FirewallSnapshot;
   readonly name: string;
   readonly bridge: string;
   /** First three octets of the /24. */
@@ -33,15 +41,21 @@ export interface TestNetwork {
 /** A network nobody else on this machine uses. */
 export async function testNetwork(): Promise<TestNetwork> {
   const dir = await mkdtemp(join(tmpdir(), 'nodelet-cni-'));
-  const id = `${process.pid.toString(36)}${(counter++).toString(36)}`;
+  const number = ++counter;
+  // Of one length, so that no network's name is the beginning of another's.
+  const id = process.pid.toString(36).padStart(5, '0') + number.toString(36).padStart(3, '0');
   const tracer = new Tracer();
   const spans: Span[] = [];
   tracer.subscribe((span) => spans.push(span));
+  const runDir = join(LABS_DIR, `test-${id}`);
+  const known = (await otherClaims(`test-${id}`)).find((claim) => claim.firewall !== undefined);
   const network: TestNetwork = {
     dir,
+    runDir,
+    firewall: known?.firewall ?? (await snapshotFirewall()),
     name: `ndlt-${id}`,
     bridge: `ndb${id}`.slice(0, 15),
-    prefix: `10.${200 + (process.pid % 40)}.${(Math.floor(process.pid / 40) + counter) % 250}`,
+    prefix: `10.${200 + (WORKER % 40)}.${(process.pid + number) % 250}`,
     confDir: join(dir, 'net.d'),
     binDir: join(dir, 'bin'),
     cacheDir: join(dir, 'cache'),
@@ -49,6 +63,7 @@ export async function testNetwork(): Promise<TestNetwork> {
     tracer,
     spans,
   };
+  await writeClaim(runDir, { subnet: `${network.prefix}.0/24`, firewall: network.firewall });
   await mkdir(network.confDir, { recursive: true });
   await mkdir(network.binDir, { recursive: true });
   return network;
@@ -64,6 +79,11 @@ export async function removeTestNetwork(network: TestNetwork): Promise<void> {
   });
   if (await linkExists(network.bridge)) await execOk('ip', ['link', 'del', network.bridge]);
   await rm(network.dir, { recursive: true, force: true });
+  await rm(network.runDir, { recursive: true, force: true });
+  if ((await otherClaims('')).length === 0) await cleanupChains(network.firewall);
+  await rmdir(LABS_DIR).catch((error: unknown) => {
+    if (!isErrno(error, 'ENOTEMPTY', 'ENOENT')) throw error;
+  });
 }
 
 /** The chain Debian's plugins make: bridge with host-local addresses, portmap, and whatever the test adds. */

@@ -5,6 +5,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { loadConflist } from '../../../cni/conflist.ts';
 import { CniError } from '../../../cni/types.ts';
 import { execOk } from '../../../lib/exec.ts';
+import { freePort } from '../support/ports.ts';
 import {
   attachment,
   bridgeChain,
@@ -54,7 +55,7 @@ describe('ADD and DEL with bridge, host-local and portmap', () => {
       expect(await netns.run('cat', '/sys/class/net/eth0/address')).toBe(`${inside?.mac}\n`);
       expect(await linkExists(host?.name ?? '')).toBe(true);
       expect(await leases(network)).toEqual([`${network.prefix}.2`]);
-      await netns.run('busybox', 'ping', '-c1', '-W2', `${network.prefix}.1`);
+      await netns.run('busybox', 'ping', '-c1', '-W20', `${network.prefix}.1`);
       if (cniVersion !== '0.3.1') await runtime.check(attachment(netns));
 
       await runtime.del(attachment(netns));
@@ -67,14 +68,16 @@ describe('ADD and DEL with bridge, host-local and portmap', () => {
   it('makes a mapped port reachable on the host while the pod lives, and not after', async () => {
     const runtime = cniRuntime(network);
     const list = await loadConflist(await writeConf(network, bridgeChain(network)));
-    const hostPort = 20_000 + (process.pid % 20_000);
+    const hostPort = await freePort();
     const mapped = attachment(netns, {
       capabilityArgs: { portMappings: [{ hostPort, containerPort: 8080, protocol: 'tcp' }] },
     });
     await runtime.add(list, mapped);
-    const server = netns.run('timeout', '20', 'busybox', 'nc', '-l', '-p', '8080', '-e', 'echo', 'hello from the pod');
+    const server = netns.run('timeout', '120', 'busybox', 'nc', '-l', '-p', '8080', '-e', 'echo', 'hello from the pod');
     const ask = (): Promise<string> =>
-      execOk('timeout', ['2', 'busybox', 'nc', `${network.prefix}.1`, String(hostPort)], { stdin: '' }).catch(() => '');
+      execOk('timeout', ['60', 'busybox', 'nc', `${network.prefix}.1`, String(hostPort)], { stdin: '' }).catch(
+        () => '',
+      );
     let heard = '';
     await eventually('an answer on the host port', async () => {
       heard = await ask();
@@ -210,12 +213,10 @@ echo "{\\"code\\":120,\\"msg\\":\\"$CNI_COMMAND refused\\"}"; exit 1`,
   });
 
   it('is killed when it takes too long, with what it started cleaned up', async () => {
-    await writePlugin(network, 'sleeper', '[ "$CNI_COMMAND" = DEL ] && exit 0; sleep 3');
+    await writePlugin(network, 'sleeper', '[ "$CNI_COMMAND" = DEL ] && exit 0; exec sleep 3600');
     const runtime = cniRuntime(network, { pluginTimeoutMs: 700 });
     const list = await loadConflist(await writeConf(network, bridgeChain(network, { more: [{ type: 'sleeper' }] })));
-    const started = performance.now();
     await expect(runtime.add(list, attachment(netns))).rejects.toThrow(/killed after 700 ms/);
-    expect(performance.now() - started).toBeLessThan(2900);
     expect(await remains(network)).toEqual([]);
   });
 });

@@ -1,0 +1,46 @@
+// What the labs of one machine tell each other while they are up: the subnet that each has taken, and how the machine was
+// before the first of them came. What they share is taken away by the one that goes last. Decides nothing.
+
+import { mkdir, readdir, rm } from 'node:fs/promises';
+import { join } from 'node:path';
+import type { FirewallSnapshot } from '../../cni/cleanup.ts';
+import { readFileIfExists, writeFileAtomic } from '../../lib/atomic.ts';
+import { isErrno } from '../../lib/errors.ts';
+
+/** One directory per lab that is or was up. */
+export const LABS_DIR = '/run/nodelet';
+const FILE = 'claim.json';
+
+export interface Claim {
+  /** "10.244.3.0/24" */
+  readonly subnet: string;
+  /** The firewall as it was before the first of the labs that are up. Absent in what an older nodelet wrote. */
+  readonly firewall?: FirewallSnapshot;
+  /** Of the directories that labs share, those that were not there before the first of them. */
+  readonly madeDirectories?: readonly string[];
+}
+
+/** Tells the others, before the kernel shows anything of it. */
+export async function writeClaim(runDir: string, claim: Claim): Promise<void> {
+  await mkdir(runDir, { recursive: true, mode: 0o711 });
+  await writeFileAtomic(join(runDir, FILE), `${JSON.stringify(claim)}\n`);
+}
+
+/** From now on nobody counts on this lab. Of two that go at the same time at least one then finds itself the last. */
+export async function withdrawClaim(runDir: string): Promise<void> {
+  await rm(join(runDir, FILE), { force: true });
+}
+
+/** The claims of all labs but the one whose directory is called `own`. */
+export async function otherClaims(own: string, directory = LABS_DIR): Promise<readonly Claim[]> {
+  let names: string[];
+  try {
+    names = await readdir(directory);
+  } catch (error) {
+    if (isErrno(error, 'ENOENT')) return [];
+    throw error;
+  }
+  const others = names.filter((name) => name !== own).sort();
+  const texts = await Promise.all(others.map((name) => readFileIfExists(join(directory, name, FILE))));
+  return texts.filter((text) => text !== undefined).map((text): Claim => JSON.parse(text));
+}
