@@ -52,6 +52,14 @@ export class VolumeError extends Error {
   }
 }
 
+/** What one container gets of its pod's volumes. */
+export interface ContainerVolumes {
+  readonly mounts: readonly ContainerMount[];
+  readonly devices: readonly ContainerDevice[];
+  /** Groups beside the pod's own, so that it can use them. */
+  readonly supplementalGroups?: readonly number[];
+}
+
 export interface PodVolumes {
   /**
    * Mounts every volume of the pod and keeps updatable ones current from then on. Idempotent. Rejects with VolumeError.
@@ -65,7 +73,7 @@ export interface PodVolumes {
     pod: Pod,
     container: Container | EphemeralContainer,
     env: readonly { readonly name: string; readonly value: string }[],
-  ): Promise<{ readonly mounts: readonly ContainerMount[]; readonly devices: readonly ContainerDevice[] }>;
+  ): Promise<ContainerVolumes>;
   /** Unmounts everything of the pod and removes its directory. Idempotent; works from disk alone. */
   unmountAll(pod: PodRef): Promise<void>;
   /** Pods that still have a directory on this machine. */

@@ -180,6 +180,8 @@ export interface ContainerSpec {
   /** Volume mounts only; the runtime adapter adds /etc/hosts and the termination log. */
   readonly mounts: readonly ContainerMount[];
   readonly devices: readonly ContainerDevice[];
+  /** Groups of the first process beside the pod's own. */
+  readonly supplementalGroups?: readonly number[];
   /** For ephemeral containers with targetContainerName: whose process namespace to join. */
   readonly targetContainerId?: ContainerId;
 }

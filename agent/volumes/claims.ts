@@ -73,6 +73,12 @@ export function checkBinding(reference: ClaimReference, claim: Claim, volumeName
   return volume;
 }
 
+/** The group that a PersistentVolume asks its pods' containers to have; undefined where it asks for none. */
+export function volumeGroup({ metadata }: PV): number | undefined {
+  const text = metadata.annotations?.['pv.beta.kubernetes.io/gid'] ?? '';
+  return /^\d+$/.test(text) ? Number(text) : undefined;
+}
+
 /** Throws an Error when containers use the volume the other way than its volumeMode says. */
 export function checkUse(pod: Pod, volume: Volume, mode: string | undefined): void {
   const { initContainers = [], containers, ephemeralContainers = [] } = pod.spec;

@@ -113,6 +113,13 @@ export function planDevice(
   };
 }
 
+/** Pure. Groups that volumes give to every container of the pod, those left out that the pod gives itself. */
+export function volumeGroups(pod: Pod, volumes: Iterable<PreparedVolume>): readonly number[] {
+  const own = pod.spec.securityContext?.supplementalGroups ?? [];
+  const groups = [...volumes].flatMap(({ group }) => (group === undefined || own.includes(group) ? [] : [group]));
+  return [...new Set(groups)];
+}
+
 /** KEP-3857: Enabled must hold or fail; IfPossible takes what the runtime can. Both are for read-only mounts alone. */
 function recursiveReadOnly(mount: VolumeMount, supported: boolean): boolean {
   const { recursiveReadOnly: mode = 'Disabled', mountPropagation = 'None' } = mount;

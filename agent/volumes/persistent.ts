@@ -19,6 +19,7 @@ import {
   claimReference,
   notFetched,
   type PV,
+  volumeGroup,
 } from './claims.ts';
 import { mappedMessages } from './csi/block.ts';
 import type { CsiVolumes } from './csi/csi-volumes.ts';
@@ -125,11 +126,12 @@ export function createPersistentVolumes({
         throw failedStep(`${verb}Volume.NodeAffinity check`, name, 'no matching NodeSelectorTerms');
       }
       const readOnly = volume.persistentVolumeClaim?.readOnly === true;
-      if (found.spec?.csi !== undefined) {
-        const csiVolume = persistentCsiVolume(found, claim, readOnly);
-        return tellingOfDevice(await csi.prepare(pod, volume.name, csiVolume, claim, signal), found);
-      }
-      return tellingOfDevice(preparePersistent(input, found, readOnly), found);
+      const prepared =
+        found.spec?.csi === undefined
+          ? preparePersistent(input, found, readOnly)
+          : await csi.prepare(pod, volume.name, persistentCsiVolume(found, claim, readOnly), claim, signal);
+      const group = volumeGroup(found);
+      return { ...tellingOfDevice(prepared, found), ...(group === undefined ? {} : { group }) };
     },
     async tearDown(pod: PodRef) {
       const results = await Promise.allSettled([csi.tearDown(pod), tearDownLocal(podDir(rootDir, pod.uid), mounter)]);

@@ -9,9 +9,9 @@ import type { Container, EphemeralContainer, Pod } from '../../client/types.ts';
 import { type BackoffEntry, nextBackoff } from '../../lib/backoff.ts';
 import { errorMessage, isErrno } from '../../lib/errors.ts';
 import { podReference } from '../ports/event-reference.ts';
-import { VolumeError } from '../ports/node.ts';
+import { type ContainerVolumes, VolumeError } from '../ports/node.ts';
 import type { ContainerDevice, ContainerMount, PodRef, PodUID } from '../ports/runtime.ts';
-import { makeMount, planDevice, planMount, volumesInUse } from './container-mounts.ts';
+import { makeMount, planDevice, planMount, volumeGroups, volumesInUse } from './container-mounts.ts';
 import { LiveUpdates } from './live-updates.ts';
 import { MOUNT_BACKOFF, mountFailure, PATIENCE_MS, unmountedMessage } from './mount-failures.ts';
 import type { PersistentVolumes, PodVolumesOptions, VolumeManager } from './options.ts';
@@ -116,7 +116,7 @@ class PodVolumeManager implements VolumeManager {
     pod: Pod,
     container: Container | EphemeralContainer,
     env: readonly { readonly name: string; readonly value: string }[],
-  ): Promise<{ readonly mounts: readonly ContainerMount[]; readonly devices: readonly ContainerDevice[] }> {
+  ): Promise<ContainerVolumes> {
     const asked = [...(container.volumeMounts ?? []), ...(container.volumeDevices ?? [])];
     // An ephemeral container may be the first to use a volume of its pod.
     const missing = asked.some(({ name }) => this.#pods.get(pod.metadata.uid)?.volumes.has(name) === false);
@@ -136,7 +136,7 @@ class PodVolumeManager implements VolumeManager {
     for (const device of container.volumeDevices ?? []) {
       await failingAs(device.name, () => void devices.push(planDevice(device, container.name, volumes)));
     }
-    return { mounts, devices };
+    return { mounts, devices, supplementalGroups: volumeGroups(pod, volumes.values()) };
   }
 
   unmountAll(pod: PodRef): Promise<void> {

@@ -29,6 +29,8 @@ export interface PreparedVolume {
   readonly update: ((pod: Pod, host: VolumeHost) => Promise<void>) | undefined;
   /** Of a volume in block mode; there is nothing to mount then. */
   readonly device?: MappedDevice;
+  /** Every container of the pod has this group, so that it can use the volume. */
+  readonly group?: number;
 }
 
 /** Volumes that must be looked up before it is known what they are. Their parts are loaded with the first of them. */

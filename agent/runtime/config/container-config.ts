@@ -111,6 +111,7 @@ export function containerConfig(spec: ContainerSpec, context: ContainerContext):
       security_context: containerSecurity(pod, container, spec.image, {
         settings: context.node,
         userns: context.userns,
+        groups: spec.supplementalGroups ?? [],
         ...(spec.targetContainerId === undefined ? {} : { targetId: spec.targetContainerId }),
       }),
     },

@@ -115,12 +115,19 @@ function seLinux(options: SELinuxOptions | undefined): { selinux_options?: SELin
   };
 }
 
-/** Groups of the first process: fsGroup, so that it can read its volumes, then the pod's supplementalGroups. */
-function groups(pod: Pod): Pick<LinuxSandboxSecurityContext, 'supplemental_groups' | 'supplemental_groups_policy'> {
+/**
+ * Groups of the first process: fsGroup, so that it can read its volumes, then the pod's supplementalGroups, and what
+ * volumes ask for.
+ */
+function groups(
+  pod: Pod,
+  more: readonly number[] = [],
+): Pick<LinuxSandboxSecurityContext, 'supplemental_groups' | 'supplemental_groups_policy'> {
   const security = pod.spec.securityContext;
   const list = [
     ...(security?.fsGroup === undefined ? [] : [security.fsGroup]),
     ...(security?.supplementalGroups ?? []),
+    ...more,
   ];
   // Newer than the types: SupplementalGroupsPolicy (KEP-3619).
   const strict = security !== undefined && Reflect.get(security, 'supplementalGroupsPolicy') === 'Strict';
@@ -168,7 +175,13 @@ export function containerSecurity(
   pod: Pod,
   container: AnyContainer,
   image: RuntimeImage,
-  context: { readonly settings: SecuritySettings; readonly userns: IdRange | undefined; readonly targetId?: string },
+  context: {
+    readonly settings: SecuritySettings;
+    readonly userns: IdRange | undefined;
+    /** Beside the pod's own. */
+    readonly groups?: readonly number[];
+    readonly targetId?: string;
+  },
 ): LinuxContainerSecurityContext {
   const own = container.securityContext;
   const whole = pod.spec.securityContext;
@@ -182,7 +195,7 @@ export function containerSecurity(
     readonly_rootfs: own?.readOnlyRootFilesystem === true,
     no_new_privs: own?.allowPrivilegeEscalation === false,
     ...containerUser(pod, own, image),
-    ...groups(pod),
+    ...groups(pod, context.groups),
     ...(capabilities === undefined
       ? {}
       : {

@@ -1,7 +1,7 @@
 // Every volume type that needs no driver, in real pods on this machine: what a container sees of it, with which owners and
 // modes, and what a pod is told whose volume cannot be had.
 
-import { lstat, mkdir, mkdtemp, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
+import { chmod, chown, lstat, mkdir, mkdtemp, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
 import { createServer, type Server } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -318,6 +318,33 @@ describe('hostPath', () => {
     await gone(lab, 'paths');
     expect(await readFile(join(host, 'made/deep/f'), 'utf8')).toBe('from inside\n');
   });
+});
+
+test('a PersistentVolume’s group is every container’s, so that they may write where only it may', async () => {
+  const path = join(host, 'group');
+  await mkdir(path);
+  await chown(path, 0, GROUP);
+  await chmod(path, 0o770);
+  const annotations = { 'pv.beta.kubernetes.io/gid': String(GROUP) };
+  const capacity = { storage: '1Gi' };
+  const common = { accessModes: ['ReadWriteOnce'], storageClassName: '' };
+  await apply(
+    lab,
+    {
+      apiVersion: 'v1',
+      kind: 'PersistentVolume',
+      metadata: { name: 'grouped', annotations },
+      spec: { ...common, capacity, hostPath: { path } },
+    },
+    object('PersistentVolumeClaim', 'grouped', {
+      spec: { ...common, volumeName: 'grouped', resources: { requests: capacity } },
+    }),
+  );
+  const volumes = [{ name: 'data', persistentVolumeClaim: { claimName: 'grouped' } }];
+  const { root } = await run(podOf('grouped', volumes, { securityContext: { runAsUser: USER } }), 'grouped');
+  const groups = await lab.kubectl('exec', 'grouped', '--', 'sh', '-c', 'echo x > /data/f && id -G');
+  expect(groups.trim().split(' ')).toContain(String(GROUP));
+  expect(await ownership(join(root, 'data/f'))).toEqual(['644', USER, 0]);
 });
 
 describe('a mount of a volume', () => {

@@ -6,6 +6,7 @@ import {
   expandSubPath,
   planMount,
   type VolumeMount,
+  volumeGroups,
   volumesInUse,
 } from '../../../../agent/volumes/container-mounts.ts';
 import { createLinuxMounter } from '../../../../agent/volumes/linux-mounter.ts';
@@ -239,6 +240,15 @@ describe('a container’s mounts', () => {
     ['a$', 'a$'],
   ])('expands %s to %s', (text, expanded) => {
     expect(expandSubPath(text, env)).toBe(expanded);
+  });
+
+  test('a pod’s containers have the groups of its volumes, each once, and none twice that the pod names itself', () => {
+    const volumes = [undefined, 7, 8, 7, 9].map((group) => ({
+      ...prepared(false),
+      ...(group === undefined ? {} : { group }),
+    }));
+    expect(volumeGroups(pod({ securityContext: { supplementalGroups: [8] } }), volumes)).toEqual([7, 9]);
+    expect(volumeGroups(pod({}), volumes)).toEqual([7, 8, 9]);
   });
 
   test('volumes that nobody mounts are not in use; those of every kind of container are', () => {

@@ -20,6 +20,13 @@ function security(own: Own, whole: Whole = {}, image: RuntimeImage = IMAGE, sett
   return containerSecurity(of, one, image, { settings, userns: undefined });
 }
 
+test('a container has the groups of its pod’s volumes, too', () => {
+  const one = container();
+  const of = pod({ containers: [one], securityContext: { fsGroup: 20, supplementalGroups: [30] } });
+  const context = { settings: SETTINGS, userns: undefined, groups: [1234] };
+  expect(containerSecurity(of, one, IMAGE, context).supplemental_groups).toEqual([20, 30, 1234]);
+});
+
 describe('security context of a container', () => {
   test.each<[string, Own, Whole, RuntimeImage, object]>([
     ['the image’s numeric user by default', {}, {}, { ...IMAGE, uid: 101 }, { run_as_user: { value: 101 } }],

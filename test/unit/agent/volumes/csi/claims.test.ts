@@ -6,6 +6,7 @@ import {
   checkUse,
   claimReference,
   type PV,
+  volumeGroup,
 } from '../../../../../agent/volumes/claims.ts';
 import { expandedStatus, expandingStatus, expansionDue } from '../../../../../agent/volumes/csi/expansion.ts';
 import { pod } from '../support.ts';
@@ -97,6 +98,18 @@ describe('a volume is used for the claim', () => {
       new Error(`error processing PVC demo/data: ${words}`),
     );
   });
+});
+
+test.each([
+  [{ 'pv.beta.kubernetes.io/gid': '1234' }, 1234],
+  [{ 'pv.beta.kubernetes.io/gid': '0' }, 0],
+  [{ 'pv.beta.kubernetes.io/gid': 'staff' }, undefined],
+  [{ 'pv.beta.kubernetes.io/gid': '-1' }, undefined],
+  [{ other: '1' }, undefined],
+  [undefined, undefined],
+])('a volume with the annotations %j has its pods in group %s', (annotations, group) => {
+  const metadata = { ...volume().metadata, ...(annotations === undefined ? {} : { annotations }) };
+  expect(volumeGroup({ ...volume(), metadata })).toBe(group);
 });
 
 describe('a volume in', () => {
