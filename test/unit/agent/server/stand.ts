@@ -1,0 +1,77 @@
+// A kubelet server with everything behind it pretended, in a directory of its own: what tests of the kubelet API start.
+
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { createKubeletServer } from '../../../../agent/server/kubelet-server.ts';
+import type { KubeletServer, KubeletServerOptions } from '../../../../agent/server/options.ts';
+import { generateKeyPair, issueCertificate } from '../../../../apiserver/pki/keys.ts';
+import { Tracer } from '../../../../lib/trace.ts';
+import { ManualClock } from '../volumes/support.ts';
+import { agentOptions, FakeLogs, FakePods, FakeRuntime } from './support.ts';
+
+/** A server that anyone may call. */
+export const OPEN = { authentication: { anonymous: { enabled: true } }, authorization: { mode: 'AlwaysAllow' } };
+
+export class ServerStand {
+  readonly dir: string;
+  readonly pods = new FakePods();
+  readonly logs = new FakeLogs();
+  readonly runtime = new FakeRuntime();
+  readonly clock = new ManualClock();
+  /** What the API server was asked about callers. */
+  readonly reviews: { path: string; body: unknown }[] = [];
+  /** What it answers. */
+  answer: (path: string, body: unknown) => unknown = () => ({});
+  server: KubeletServer | undefined;
+
+  private constructor(dir: string) {
+    this.dir = dir;
+  }
+
+  static async make(): Promise<ServerStand> {
+    return new ServerStand(await mkdtemp(join(tmpdir(), 'nodelet-server-')));
+  }
+
+  async close(): Promise<void> {
+    await this.server?.close();
+    await rm(this.dir, { recursive: true, force: true });
+  }
+
+  /** Starts the server; resolves with its port. */
+  async start(
+    config: Readonly<Record<string, unknown>> = {},
+    more: Partial<KubeletServerOptions> = {},
+  ): Promise<number> {
+    this.server = createKubeletServer({
+      options: agentOptions(join(this.dir, 'pki'), config),
+      pods: this.pods,
+      runtime: this.runtime,
+      logs: this.logs,
+      reviews: {
+        create: async <T>(path: string, body: unknown): Promise<T> => {
+          this.reviews.push({ path, body });
+          return this.answer(path, body) as T;
+        },
+      },
+      tracer: new Tracer(),
+      clock: this.clock,
+      ...more,
+    });
+    await this.server.listen();
+    return this.server.port;
+  }
+
+  /** A client certificate of `name`, and the CA that vouches for it. */
+  async credentials(name: string, organization: string): Promise<{ caFile: string; cert: string; key: string }> {
+    const life = { notBefore: Date.now() - 60_000, notAfter: Date.now() + 3_600_000 };
+    const ca = generateKeyPair();
+    const caCert = await issueCertificate({ commonName: 'ca', usage: 'ca', ...life }, ca);
+    const caFile = join(this.dir, `${name}-ca.crt`);
+    await writeFile(caFile, caCert);
+    const pair = generateKeyPair();
+    const signer = { cert: caCert, key: ca.privateKey };
+    const cert = await issueCertificate({ commonName: name, organization, usage: 'client', ...life }, pair, signer);
+    return { caFile, cert, key: pair.privateKey };
+  }
+}
