@@ -133,6 +133,7 @@ export function createCluster(options: AgentOptions, access: ClusterAccess | und
         taints: node.spec?.taints ?? [],
         // Extended resources are known to the Node alone; of the rest this machine knows best.
         allocatable: { ...node.status?.allocatable, ...parts.allocatable() },
+        supplementalGroupsPolicy: supportsGroupsPolicy(node.status),
       };
     },
     podGone: () => mirrors.reconcile(),
@@ -163,6 +164,15 @@ function standalone(options: AgentOptions, parts: ClusterParts, sources: readonl
     start: nothing,
     close: nothing,
   };
+}
+
+/** With the field that is newer than the types (KEP-3619). A node tells only what it can do. */
+type FeaturedStatus = NonNullable<Node['status']> & {
+  readonly features?: { readonly supplementalGroupsPolicy?: boolean };
+};
+
+function supportsGroupsPolicy(status: FeaturedStatus = {}): boolean {
+  return status.features?.supplementalGroupsPolicy === true;
 }
 
 /** For how long an object that was read is used, in ms: what the control plane wrote at the Node, else a minute. */

@@ -3,7 +3,7 @@
 
 import type { Pod } from '../../client/types.ts';
 import { isCriticalPod } from '../ports/static-pods.ts';
-import { refuseAppArmor, refuseOS } from './features.ts';
+import { refuseAppArmor, refuseOS, refuseSupplementalGroupsPolicy } from './features.ts';
 import { shortageRefusal, shortages } from './fit.ts';
 import { misplacements, type PlacementNode } from './placement.ts';
 import { chooseVictims, type Requirement } from './preemption.ts';
@@ -13,6 +13,8 @@ import { refuseSysctls, sysctlPatterns } from './sysctls.ts';
 export interface AdmissionNode extends PlacementNode {
   /** What pods may have of it, extended resources too. */
   readonly allocatable: Readonly<Record<string, string>>;
+  /** Whether the runtime can keep a process out of its image's groups; undefined where nobody has told. */
+  readonly supplementalGroupsPolicy?: boolean;
 }
 
 export interface AdmissionFacts {
@@ -41,6 +43,7 @@ export function createAdmission(facts: AdmissionFacts): readonly Admit[] {
   return [
     (pod) => refuseSysctls(pod, patterns),
     (pod) => refuseOS(pod, facts.node().labels),
+    (pod) => refuseSupplementalGroupsPolicy(pod, facts.node().supplementalGroupsPolicy),
     (pod, others) => admitToNode(pod, others, facts.node()),
     (pod) => refuseAppArmor(pod, facts.appArmor),
   ];

@@ -1,5 +1,5 @@
-// What this node cannot do for a pod at all: run another operating system's programs, confine by an AppArmor that its
-// kernel has not. Pure.
+// What this node cannot do for a pod at all: run another operating system's programs, keep a process out of its image's
+// groups where the runtime cannot, confine by an AppArmor that its kernel has not. Pure.
 
 import type { Pod } from '../../client/types.ts';
 
@@ -21,6 +21,20 @@ export function refuseOS({ spec }: Pod, labels: Readonly<Record<string, string>>
     return { reason: 'PodOSNotSupported', message: "Failed to admit pod as the OS field doesn't match node OS" };
   }
   return undefined;
+}
+
+/** With the field that is newer than the types (KEP-3619). */
+type WithGroupsPolicy = Pod['spec']['securityContext'] & { readonly supplementalGroupsPolicy?: string };
+
+/** `supported`: undefined where nobody has told, which refuses nothing. */
+export function refuseSupplementalGroupsPolicy({ spec }: Pod, supported: boolean | undefined): Refusal | undefined {
+  const security: WithGroupsPolicy = spec.securityContext ?? {};
+  const { supplementalGroupsPolicy: policy = 'Merge' } = security;
+  if (policy === 'Merge' || supported !== false) return undefined;
+  return {
+    reason: 'SupplementalGroupsPolicyNotSupported',
+    message: 'SupplementalGroupsPolicy=Strict is not supported in this node',
+  };
 }
 
 interface WithAppArmor {

@@ -163,7 +163,7 @@ describe('the node’s own word', () => {
       bound('foreign', { os: { name: 'windows' } }),
       bound('unsafe', { securityContext: { sysctls: [{ name: 'kernel.msgmax', value: '65536' }] } }),
     );
-    const words: Readonly<Record<string, readonly [string, RegExp]>> = {
+    const words: Record<string, readonly [string, RegExp]> = {
       'too-big': [
         'OutOfcpu',
         /^Pod was rejected: Node didn't have enough resource: cpu, requested: 1000000, used: \d+/,
@@ -175,6 +175,15 @@ describe('the node’s own word', () => {
       foreign: ['PodOSNotSupported', /Failed to admit pod as the OS field doesn't match node OS/],
       unsafe: ['SysctlForbidden', /forbidden sysctl: "kernel.msgmax" not allowlisted/],
     };
+    // A runtime that can keep a process out of its image's groups says so at the Node.
+    const { status: able } = await lab.client.get<Node>(`/api/v1/nodes/${NODE}`);
+    if (!('features' in (able ?? {}))) {
+      await apply(lab, bound('strict', { securityContext: { supplementalGroupsPolicy: 'Strict' } }));
+      words['strict'] = [
+        'SupplementalGroupsPolicyNotSupported',
+        /SupplementalGroupsPolicy=Strict is not supported in this node/,
+      ];
+    }
     for (const [name, [reason, message]] of Object.entries(words)) {
       const { status } = await refused(name);
       expect(status?.reason).toBe(reason);

@@ -332,6 +332,20 @@ describe('what the node cannot do', () => {
     expect(verdict(makePod('p', { os: { name: 'linux' } }))).toBeUndefined();
   });
 
+  it('keep a process out of the groups that its image gives it, where the runtime cannot', () => {
+    const security = (supplementalGroupsPolicy: string) =>
+      ({ supplementalGroupsPolicy }) as NonNullable<Pod['spec']['securityContext']>;
+    const strict = makePod('p', { securityContext: security('Strict') });
+    expect(verdict(strict, [], { supplementalGroupsPolicy: false })).toEqual({
+      reason: 'SupplementalGroupsPolicyNotSupported',
+      message: 'SupplementalGroupsPolicy=Strict is not supported in this node',
+    });
+    expect(verdict(strict, [], { supplementalGroupsPolicy: true })).toBeUndefined();
+    expect(verdict(strict)).toBeUndefined();
+    const merge = makePod('p', { securityContext: security('Merge') });
+    expect(verdict(merge, [], { supplementalGroupsPolicy: false })).toBeUndefined();
+  });
+
   it('be of another operating system than its label', () => {
     expect(verdict(makePod('p', { nodeSelector: { 'kubernetes.io/os': 'windows' } }))).toEqual({
       reason: 'PodOSSelectorNodeLabelDoesNotMatch',
