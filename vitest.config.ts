@@ -5,7 +5,14 @@ import { defineConfig } from 'vitest/config';
 export default defineConfig({
   test: {
     projects: [
-      { test: { name: 'unit', include: ['test/unit/**/*.test.ts', 'test/sim/**/*.test.ts'], testTimeout: 20_000 } },
+      {
+        test: {
+          name: 'unit',
+          include: ['test/unit/**/*.test.ts', 'test/sim/**/*.test.ts'],
+          testTimeout: 60_000,
+          expect: { poll: { timeout: 30_000 } },
+        },
+      },
       {
         test: {
           name: 'e2e',
@@ -13,6 +20,7 @@ export default defineConfig({
           // For giving up only: whatever waits inside a test has a deadline of its own and says what it waited for.
           testTimeout: 300_000,
           hookTimeout: 300_000,
+          expect: { poll: { timeout: 60_000 } },
           // Each file starts a real lab; two cores carry two at a time.
           maxWorkers: 2,
         },

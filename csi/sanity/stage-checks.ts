@@ -153,7 +153,7 @@ export const stageChecks: readonly Check[] = [
           await bench.node.NodeStageVolume(request);
           return;
         } catch (error) {
-          if (attempt === 100) throw error;
+          if (attempt === 1200) throw error;
           await refused('ABORTED', Promise.reject(error));
           await new Promise((resolve) => setTimeout(resolve, 50));
         }

@@ -49,7 +49,9 @@ describe('a pod on containerd', () => {
       },
       spec: { hostname: 'webby', hostAliases: [{ ip: '10.1.2.3', hostnames: ['alias.example'] }] },
     });
+    const from = Date.now();
     const started = await startPod(lab, pod);
+    const until = Date.now();
     const snapshot = await lab.runtime.observePod(started.ref);
     const [sandbox] = snapshot.sandboxes;
     const [container] = snapshot.containers;
@@ -65,10 +67,11 @@ describe('a pod on containerd', () => {
       hash: 'abc123',
       image: BUSYBOX,
     });
-    expect(Math.abs((container?.startedAt ?? 0) - Date.now())).toBeLessThan(10_000);
+    expect(container?.startedAt).toBeGreaterThanOrEqual(from);
+    expect(container?.startedAt).toBeLessThanOrEqual(until);
 
     const said = async (...command: string[]): Promise<string> => {
-      const result = await lab.runtime.execSync(started.containerId, command, 10_000);
+      const result = await lab.runtime.execSync(started.containerId, command, 60_000);
       expect(result.exitCode, result.stderr.toString()).toBe(0);
       return result.stdout.toString();
     };
@@ -107,11 +110,14 @@ describe('a pod on containerd', () => {
     expect(await lab.cgroups.listPods()).not.toContain(started.ref.uid);
   });
 
-  test('the exit of a container is told within the budget, and the next observation shows it in full', async () => {
+  test('the exit of a container is told without a list, and the next observation shows it in full', async () => {
     const started = await startPod(lab, testPod('echo last words > /dev/termination-log; sleep 0.2; exit 3'));
+    const running = lab.spans.length;
     const died = await eventually('the event', () =>
       events.find((event) => event.type === 'containerDied' && event.containerId === started.containerId),
     );
+    // Nothing was looked up until it was told: it came by the stream, not with the tick of a poll.
+    expect(lab.spans.slice(running).filter(({ name }) => name.startsWith('List'))).toEqual([]);
     expect(died.podUID).toBe(started.ref.uid);
     const before = lab.spans.length;
     const observe = () => lab.runtime.observePod(started.ref);
@@ -120,10 +126,7 @@ describe('a pod on containerd', () => {
     // All of it came with the event: the observation took the two lists and nothing else.
     const own = lab.spans.slice(before).filter((span) => span.cause === 'the test');
     expect(own.map((span) => span.name).sort()).toEqual(['ListContainers', 'ListPodSandbox']);
-    const latency = died.receivedAt - (container?.finishedAt ?? 0);
-    expect(latency).toBeGreaterThanOrEqual(0);
-    // The figure itself is the benchmark's; here only that nothing waited for a tick of a second.
-    expect(latency).toBeLessThan(500);
+    expect(died.receivedAt).toBeGreaterThanOrEqual(container?.finishedAt ?? Number.POSITIVE_INFINITY);
     await removePod(lab, started);
   });
 
@@ -154,17 +157,20 @@ describe('a pod on containerd', () => {
   test('a stop gives the grace that it is told, and stopping or removing twice is no error', async () => {
     const patient = await startPod(lab, testPod("trap 'sleep 0.3; exit 7' TERM; sleep 300 & wait"));
     const stubborn = await startPod(lab, testPod("trap '' TERM; while :; do sleep 1; done"));
-    await eventually('both traps', async () => {
-      const result = await lab.runtime.execSync(stubborn.containerId, ['ps'], 5000);
-      return result.stdout.toString().includes('sleep 1') ? true : undefined;
-    });
-    await lab.runtime.stopContainer(patient.containerId, 10);
+    for (const [{ containerId }, command] of [
+      [patient, 'sleep 300'],
+      [stubborn, 'sleep 1'],
+    ] as const) {
+      await eventually('the trap', async () => {
+        const lines = (await lab.runtime.execSync(containerId, ['ps'], 60_000)).stdout.toString().split('\n');
+        return lines.some((line) => line.trim().endsWith(` ${command}`)) ? true : undefined;
+      });
+    }
+    await lab.runtime.stopContainer(patient.containerId, 60);
     expect((await lab.runtime.observePod(patient.ref)).containers[0]).toMatchObject({ exitCode: 7 });
     const from = performance.now();
     await lab.runtime.stopContainer(stubborn.containerId, 1);
-    const took = performance.now() - from;
-    expect(took).toBeGreaterThan(900);
-    expect(took).toBeLessThan(5000);
+    expect(performance.now() - from).toBeGreaterThan(900);
     expect((await lab.runtime.observePod(stubborn.ref)).containers[0]).toMatchObject({ exitCode: 137 });
     for (const started of [patient, stubborn]) {
       await removePod(lab, started);
@@ -177,10 +183,10 @@ describe('a pod on containerd', () => {
     const result = await lab.runtime.execSync(started.containerId, ['sleep', '77'], 1000);
     expect(result.timedOut).toBe(true);
     await eventually('the end of the process', async () => {
-      const ps = await lab.runtime.execSync(started.containerId, ['ps'], 5000);
+      const ps = await lab.runtime.execSync(started.containerId, ['ps'], 60_000);
       return ps.stdout.toString().includes('sleep 77') ? undefined : true;
     });
-    const failing = await lab.runtime.execSync(started.containerId, ['sh', '-c', 'echo oops >&2; exit 9'], 5000);
+    const failing = await lab.runtime.execSync(started.containerId, ['sh', '-c', 'echo oops >&2; exit 9'], 60_000);
     expect(failing).toMatchObject({ exitCode: 9, timedOut: false });
     expect(failing.stderr.toString()).toBe('oops\n');
     expect(

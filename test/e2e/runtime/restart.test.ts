@@ -40,7 +40,6 @@ test('a runtime that restarts is found again: containers live on, deaths meanwhi
   // Held still, it cannot see the death; the restart kills it before it could.
   process.kill(lab.containerd.pid, 'SIGSTOP');
   for (const pid of pids) process.kill(pid, 'SIGKILL');
-  const from = performance.now();
   await lab.containerd.restart();
   await eventually('an answer', async () => {
     try {
@@ -50,7 +49,6 @@ test('a runtime that restarts is found again: containers live on, deaths meanwhi
       throw error;
     }
   });
-  expect(performance.now() - from).toBeLessThan(10_000);
   await eventually('the death while it was away', () =>
     events.find((event) => event.containerId === victim.containerId && event.type === 'containerDied'),
   );
@@ -119,7 +117,7 @@ test('a followed log goes on through a rotation that the runtime takes part in, 
   const reading = (async () => {
     let text = '';
     const options = { follow: true, timestamps: false };
-    const signal = AbortSignal.timeout(30_000);
+    const signal = AbortSignal.timeout(120_000);
     for await (const chunk of createLogReader(systemClock).readLogs(path, options, () => running, signal)) {
       text += Buffer.from(chunk).toString();
     }

@@ -168,14 +168,13 @@ describe('logs', () => {
   });
 
   test('are followed as they are written', async () => {
-    const arrivals: number[] = [];
+    let arrivals = 0;
     const { status, body } = await get('/containerLogs/POD/main?follow=true&tailLines=0', (text, response) => {
-      arrivals.push(performance.now());
-      if (text.split('\n').length > 3) response.destroy();
+      // They come one by one, and not all at the end, which never comes.
+      if (++arrivals >= 3 && text.split('\n').length > 3) response.destroy();
     });
     expect(status).toBe(200);
     expect(body).toMatch(/^line (\d+)\nline \d+\nline \d+\n/);
-    expect((arrivals.at(-1) ?? 0) - (arrivals[0] ?? 0)).toBeGreaterThan(200);
   });
 });
 
@@ -232,7 +231,7 @@ describe('streams through containerd', () => {
     await eventually('the echo', () => (session.text(1) === 'x\n' ? true : undefined));
     session.close();
     await eventually('cat to end', async () => {
-      const { stdout } = await lab.runtime.execSync(started.containerId, ['ps'], 5000);
+      const { stdout } = await lab.runtime.execSync(started.containerId, ['ps'], 60_000);
       return / cat$/m.test(stdout.toString()) ? undefined : true;
     });
   });

@@ -8,7 +8,7 @@ import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { listLoopDevices } from '../../../csi/driver/loop-devices.ts';
 import { exec, execOk } from '../../../lib/exec.ts';
-import { apply, eventually, FOREVER, shellPod } from '../agent/harness.ts';
+import { apply, eventually, FOREVER, prints, shellPod } from '../agent/harness.ts';
 import { kubectls, startLab, type TestLab } from '../support/lab.ts';
 
 const manifest = (name: string): string => fileURLToPath(new URL(`../../../labs/manifests/${name}`, import.meta.url));
@@ -36,7 +36,7 @@ beforeEach(({ onTestFailed }) => {
 });
 
 async function wait(what: string, condition: string): Promise<void> {
-  await lab.kubectl('wait', what, `--for=${condition}`, '--timeout=60s');
+  await lab.kubectl('wait', what, `--for=${condition}`, '--timeout=110s');
 }
 
 /** Volumes that the driver keeps on this machine. */
@@ -47,10 +47,12 @@ async function volumesOnDisk(): Promise<readonly string[]> {
 /** Neither the driver nor the kernel knows of any volume of this lab. */
 async function expectNothingLeft(): Promise<void> {
   await eventually('every volume is gone', async () => ((await volumesOnDisk()).length === 0 ? true : undefined));
-  const devices = (await listLoopDevices()).filter(({ image }) => image.startsWith(lab.root));
-  expect(devices).toEqual([]);
-  const { stdout } = await exec('grep', ['-c', `${lab.root}.*kubernetes.io.csi`, '/proc/self/mountinfo']);
-  expect(stdout.trim()).toBe('0');
+  await expect
+    .poll(async () => (await listLoopDevices()).filter(({ image }) => image.startsWith(lab.root)))
+    .toEqual([]);
+  await expect
+    .poll(async () => (await exec('grep', [`${lab.root}.*kubernetes.io.csi`, '/proc/self/mountinfo'])).stdout)
+    .toBe('');
 }
 
 const claim = (name: string, storage: string, more: object = {}): object => ({
@@ -72,9 +74,9 @@ describe('a lab with a CSI driver', () => {
 
   test.each(kubectls())('the drill, with %s', async (kubectl) => {
     const run = (...args: string[]): Promise<string> =>
-      execOk(kubectl, ['--kubeconfig', lab.kubeconfig, ...args], { timeoutMs: 90_000 });
+      execOk(kubectl, ['--kubeconfig', lab.kubeconfig, ...args], { timeoutMs: 120_000 });
     await run('apply', '-f', manifest('volume-claim.yaml'));
-    await run('wait', 'pod/writer', '--for=jsonpath={.status.phase}=Succeeded', '--timeout=60s');
+    await run('wait', 'pod/writer', '--for=jsonpath={.status.phase}=Succeeded', '--timeout=110s');
     expect(await run('get', 'pvc', 'notes')).toMatch(/^notes +Bound +pvc-[0-9a-f-]{36} +32Mi +RWO +disk +/m);
     const volume = await run('get', 'pvc', 'notes', '-o', 'jsonpath={.spec.volumeName}');
     expect(await run('get', 'pv', volume)).toMatch(/ 32Mi +RWO +Delete +Bound +default\/notes +disk +/);
@@ -84,7 +86,7 @@ describe('a lab with a CSI driver', () => {
 
     await run('delete', 'pod', 'writer');
     await run('apply', '-f', manifest('volume-reader.yaml'));
-    await run('wait', 'pod/reader', '--for=jsonpath={.status.phase}=Succeeded', '--timeout=60s');
+    await run('wait', 'pod/reader', '--for=jsonpath={.status.phase}=Succeeded', '--timeout=110s');
     expect(await run('logs', 'reader')).toBe('written by writer\n');
 
     // While a pod has it, a claim that is deleted stays.
@@ -92,8 +94,8 @@ describe('a lab with a CSI driver', () => {
     expect(await run('get', 'pvc', 'notes')).toMatch(/^notes +Terminating /m);
     expect(await volumesOnDisk()).toHaveLength(1);
     await run('delete', 'pod', 'reader');
-    await run('wait', 'pvc/notes', '--for=delete', '--timeout=60s');
-    await run('wait', `pv/${volume}`, '--for=delete', '--timeout=60s');
+    await run('wait', 'pvc/notes', '--for=delete', '--timeout=110s');
+    await run('wait', `pv/${volume}`, '--for=delete', '--timeout=110s');
     await run('delete', 'storageclass', 'disk');
     await expectNothingLeft();
   });
@@ -109,11 +111,14 @@ describe('a lab with a CSI driver', () => {
     await lab.kubectl('patch', 'pvc', 'grow', '-p', '{"spec":{"resources":{"requests":{"storage":"640Mi"}}}}');
     await wait('pvc/grow', 'jsonpath={.status.capacity.storage}=640Mi');
     expect(await size()).toBeGreaterThan(before * 1.8);
-    const claimNow: { status: { conditions?: unknown[]; allocatedResourceStatuses?: object } } = JSON.parse(
-      await lab.kubectl('get', 'pvc', 'grow', '-o', 'json'),
-    );
-    expect(claimNow.status.conditions ?? []).toEqual([]);
-    expect(claimNow.status.allocatedResourceStatuses ?? {}).toEqual({});
+    await expect
+      .poll(async () => {
+        const claimNow: { status: { conditions?: unknown[]; allocatedResourceStatuses?: object } } = JSON.parse(
+          await lab.kubectl('get', 'pvc', 'grow', '-o', 'json'),
+        );
+        return [claimNow.status.conditions ?? [], claimNow.status.allocatedResourceStatuses ?? {}];
+      })
+      .toEqual([[], {}]);
     await lab.kubectl('delete', 'pod/grower', 'pvc/grow');
     await expectNothingLeft();
   });
@@ -124,7 +129,7 @@ describe('a lab with a CSI driver', () => {
     await apply(lab, shellPod('scratch', `echo hello > /data/x && cat /data/x && ${FOREVER}`, { volumes }, MOUNT));
     await wait('pod/scratch', 'condition=Ready');
     expect(await lab.kubectl('get', 'pvc', 'scratch-v', '-o', 'jsonpath={.status.phase}')).toBe('Bound');
-    expect(await lab.kubectl('logs', 'scratch')).toBe('hello\n');
+    await prints(lab, 'hello\n', 'logs', 'scratch');
     await lab.kubectl('delete', 'pod', 'scratch');
     await wait('pvc/scratch-v', 'delete');
     await expectNothingLeft();
@@ -138,7 +143,7 @@ describe('a lab with a CSI driver', () => {
       shellPod('raw', `test -b /dev/disk && echo marker > /dev/disk && ${FOREVER}`, onClaim('raw'), devices),
     );
     await wait('pod/raw', 'condition=Ready');
-    expect(await lab.kubectl('exec', 'raw', '--', 'head', '-c', '6', '/dev/disk')).toBe('marker');
+    await prints(lab, 'marker', 'exec', 'raw', '--', 'head', '-c', '6', '/dev/disk');
     await lab.kubectl('delete', 'pod/raw', 'pvc/raw');
     await expectNothingLeft();
   });
@@ -161,7 +166,7 @@ describe('a lab with a CSI driver', () => {
     expect(await lab.kubectl('get', 'storageclasses')).toMatch(
       /^loop \(default\) +loop\.csi\.nodelet +Delete +WaitForFirstConsumer +true +/m,
     );
-    expect(await lab.kubectl('get', 'csistoragecapacities', '-A')).toMatch(/^kube-system +csisc-\w+ +loop +\d+/m);
+    await prints(lab, /^kube-system +csisc-\w+ +loop +\d+/m, 'get', 'csistoragecapacities', '-A');
   });
 
   test('the lab stops and leaves nothing', async () => {
@@ -180,11 +185,14 @@ describe('a driver whose volumes must be attached', () => {
     expect(await lab.kubectl('get', 'volumeattachments')).toMatch(
       /^csi-[0-9a-f]{64} +loop\.csi\.nodelet +pvc-\S+ +\S+ +true /m,
     );
-    const node: { status: Record<'volumesAttached' | 'volumesInUse', unknown[]> } = JSON.parse(
-      await lab.kubectl('get', 'node', lab.nodeName, '-o', 'json'),
-    );
-    expect(node.status.volumesAttached).toHaveLength(1);
-    expect(node.status.volumesInUse).toHaveLength(1);
+    await expect
+      .poll(async () => {
+        const node: { status: Partial<Record<'volumesAttached' | 'volumesInUse', unknown[]>> } = JSON.parse(
+          await lab.kubectl('get', 'node', lab.nodeName, '-o', 'json'),
+        );
+        return [node.status.volumesAttached?.length, node.status.volumesInUse?.length];
+      })
+      .toEqual([1, 1]);
     await lab.kubectl('delete', 'pod', 'far');
     await eventually('the volume is detached', async () =>
       (await lab.kubectl('get', 'volumeattachments', '-o', 'name')) === '' ? true : undefined,

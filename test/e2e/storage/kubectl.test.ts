@@ -92,8 +92,8 @@ describe.each(versions)('kubectl $version', ({ command, version }) => {
     expect(again.trim().split('\n')).toHaveLength(7);
     for (const line of again.trim().split('\n')) expect(line).toMatch(/ unchanged$/);
     expect(await get('sc')).toMatch(/^fast \(default\) +csi\.test +Delete +Immediate +true +/);
-    expect(await get('pv')).toMatch(/^disk +1Gi +RWO +Retain +Pending +fast +<unset> +\d+s/);
-    expect(await get('pvc', '-o', 'wide')).toMatch(/^data +Pending +fast +<unset> +\d+s +Filesystem/);
+    expect(await get('pv')).toMatch(/^disk +1Gi +RWO +Retain +Pending +fast +<unset> +[\dms]+/);
+    expect(await get('pvc', '-o', 'wide')).toMatch(/^data +Pending +fast +<unset> +[\dms]+ +Filesystem/);
     expect(await get('csidrivers')).toMatch(/^csi\.test +false +false +false +vault +false +Persistent +/);
     expect(await get('csinodes')).toMatch(/^n1 +1 +/);
     expect(await get('volumeattachments')).toMatch(/^at +csi\.test +disk +n1 +false +/);
@@ -117,7 +117,7 @@ describe.each(versions)('kubectl $version', ({ command, version }) => {
   it('patches a status and waits for it', async () => {
     const phase = '{"status":{"phase":"Bound","capacity":{"storage":"1Gi"}}}';
     await kubectl.ok('patch', 'pvc', 'data', '--subresource=status', '--type=merge', '-p', phase);
-    await kubectl.ok('wait', 'pvc/data', '--for=jsonpath={.status.phase}=Bound', '--timeout=10s');
+    await kubectl.ok('wait', 'pvc/data', '--for=jsonpath={.status.phase}=Bound', '--timeout=60s');
     await kubectl.ok('patch', 'pvc', 'data', '-p', '{"spec":{"resources":{"requests":{"storage":"2Gi"}}}}');
     expect(await kubectl.ok('get', 'pvc', 'data', '-o', 'jsonpath={.spec.resources.requests.storage}')).toBe('2Gi');
   });
@@ -145,7 +145,7 @@ describe.each(versions)('kubectl $version', ({ command, version }) => {
     expect(await get('pv', 'disk')).toMatch(/ Terminating /);
     for (const what of ['pvc/data', 'pv/disk']) {
       await kubectl.ok('patch', what, '--type=merge', '-p', '{"metadata":{"finalizers":null}}');
-      await kubectl.ok('wait', what, '--for=delete', '--timeout=10s');
+      await kubectl.ok('wait', what, '--for=delete', '--timeout=60s');
     }
     await kubectl.feed(MANIFEST, 'delete', '--ignore-not-found', '-f', '-');
     expect(
