@@ -44,6 +44,12 @@ export function goRpcError(code: string, description: string): string {
   return `rpc error: code = ${GO_CODES[code] ?? code} desc = ${description}`;
 }
 
+/** Several failures as Go's aggregate words them: each said once, in brackets where they are more than one. */
+export function goAggregate(messages: readonly string[]): string {
+  const said = [...new Set(messages)];
+  return said.length === 1 ? (said[0] ?? '') : `[${said.join(', ')}]`;
+}
+
 /** "10.0.0.1:80", "[fd00::1]:80" */
 export function joinHostPort(host: string, port: number): string {
   return host.includes(':') ? `[${host}]:${port}` : `${host}:${port}`;

@@ -38,6 +38,7 @@ type ResponseOf<M> = M extends Method<infer _Request, infer Response> ? Response
 export interface UnaryOptions {
   /** Milliseconds until DEADLINE_EXCEEDED; undefined waits as long as the connection lives. */
   readonly deadlineMs?: number;
+  /** Aborting it cancels the call, which then rejects with CANCELLED. */
   readonly signal?: AbortSignal;
   readonly attributes?: SpanAttributes;
 }
@@ -76,6 +77,8 @@ export function unaryCaller(tracer: Tracer, kind: SpanKind): UnaryCaller {
             } else resolve(value);
           };
           const call: ClientUnaryCall = Reflect.apply(invoke, client, [request, new Metadata(), callOptions, done]);
+          // One that was aborted before the call began gives no event any more.
+          if (options.signal?.aborted === true) call.cancel();
           options.signal?.addEventListener('abort', cancel, { once: true });
         }),
     );

@@ -12,7 +12,12 @@ import type { ResizeFacts } from './resize/pod-resizes.ts';
 import { judgeContainerResize } from './resize/resize-actions.ts';
 import { crashLoopMessage, restartBackoffKey, restartNotBefore } from './restart-backoff.ts';
 import { nextRestartCount } from './restart-count.ts';
-import { type RestartableContainer, restartsAfterExit, shouldContainerBeRestarted } from './restart-policy.ts';
+import {
+  type RestartableContainer,
+  restartsAfterExit,
+  restartsAfterProbe,
+  shouldContainerBeRestarted,
+} from './restart-policy.ts';
 import { podSandboxChanged, type SandboxVerdict } from './sandbox-changed.ts';
 
 /** Everything the decision depends on. */
@@ -33,11 +38,18 @@ export interface PodFacts {
   readonly starting: ReadonlySet<string>;
   /** Instances that are being stopped. */
   readonly killing: ReadonlySet<ContainerId>;
-  /** Names of containers that were stopped in order to run again, whatever policy says. */
-  readonly restartWanted: ReadonlySet<string>;
+  /** Containers that were stopped in order to run again, whatever policy says, by name. */
+  readonly restartWanted: ReadonlyMap<string, RestartWanted>;
   /** A resize that was granted and is not done. */
   readonly resize?: ResizeFacts | undefined;
 }
+
+/**
+ * The start that follows a stop of our own is part of it, as in the kubelet: back-off is judged by the end (epoch ms) of
+ * the instance before, and where there was none there is none. `waited`: it had to wait all the same, and is judged by
+ * its own end now.
+ */
+export type RestartWanted = { readonly endedBefore: number | undefined } | 'waited';
 
 /** Why a container is stopped; decides which grace period applies. */
 export type KillReason =
@@ -57,7 +69,7 @@ export interface StartAction {
   readonly sandbox: SandboxSnapshot;
   /** A container that was created but never started, to be started instead of making another. */
   readonly created?: ContainerId;
-  /** When the instance before this one ended (epoch ms); it decides the next back-off. */
+  /** When the instance before this one ended (epoch ms); it decides the next back-off, and without it there is none. */
   readonly previousFinishedAt?: number;
 }
 
@@ -68,6 +80,8 @@ export interface KillAction {
   readonly message: string;
   readonly reason: KillReason;
   readonly thenStart: boolean;
+  /** When the instance before it ended (epoch ms), where one is known. */
+  readonly endedBefore: number | undefined;
 }
 
 /** Running containers get what the pod has been promised. Without any the pod's cgroup alone is brought to it. */
@@ -116,6 +130,10 @@ export function newestOf(snapshot: PodSnapshot, name: string): ContainerSnapshot
   return snapshot.containers.find((container) => container.name === name);
 }
 
+function newestEnded(snapshot: PodSnapshot, name: string): ContainerSnapshot | undefined {
+  return snapshot.containers.find((container) => container.name === name && container.state === 'exited');
+}
+
 /** Collects the actions of one decision; what must wait goes to `waiting` instead. */
 export class Plan {
   readonly actions: PodAction[] = [];
@@ -139,10 +157,12 @@ export class Plan {
     if (newest !== undefined && killing.has(newest.id)) return;
     this.#planned.add(container.name);
     const hash = hashContainer(container);
-    const exited = snapshot.containers.find((other) => other.name === container.name && other.state === 'exited');
-    if (exited !== undefined && !this.#facts.restartWanted.has(container.name)) {
+    const ownEnd = newestEnded(snapshot, container.name)?.finishedAt;
+    const wanted = this.#facts.restartWanted.get(container.name) ?? 'waited';
+    const judgedBy = wanted === 'waited' ? ownEnd : wanted.endedBefore;
+    if (ownEnd !== undefined && judgedBy !== undefined) {
       const entry = this.#facts.backoff.get(restartBackoffKey(container.name, hash));
-      const until = restartNotBefore(backoffPolicy, entry, exited.finishedAt, now);
+      const until = restartNotBefore(backoffPolicy, entry, ownEnd, now, judgedBy);
       if (until !== undefined && entry !== undefined) {
         const message = crashLoopMessage(entry.delayMs, container.name, pod);
         this.waiting.set(container.name, { reason: 'CrashLoopBackOff', message, until });
@@ -159,14 +179,15 @@ export class Plan {
       restartCount: reusable?.restartCount ?? nextRestartCount(container.name, snapshot, this.#facts.previous),
       sandbox: this.#sandbox,
       ...(reusable === undefined ? {} : { created: reusable.id }),
-      ...(exited === undefined ? {} : { previousFinishedAt: exited.finishedAt }),
+      ...(ownEnd === undefined || judgedBy === undefined ? {} : { previousFinishedAt: ownEnd }),
     });
   }
 
   /** Plans to stop an instance, unless that is under way. With `thenStart` it runs again once it is dead. */
   kill(container: ContainerSnapshot, reason: KillReason, message: string, thenStart: boolean): void {
     if (this.#facts.killing.has(container.id)) return;
-    this.actions.push({ kind: 'killContainer', container, reason, message, thenStart });
+    const endedBefore = newestEnded(this.#facts.snapshot, container.name)?.finishedAt;
+    this.actions.push({ kind: 'killContainer', container, reason, message, thenStart, endedBefore });
   }
 
   /** Plans what a resize asks of a running instance; true when it must run again for it. */
@@ -244,14 +265,14 @@ function decideContainer(facts: PodFacts, plan: Plan, container: Container): boo
     } else plan.start(container, 'container');
     return true;
   }
-  const restarts = restartsAfterExit(pod, container, 137);
+  const restarts = restartsAfterProbe(pod, container);
   const suffix = restarts ? ', will be restarted' : '';
   if (newest.hash !== hashContainer(container)) {
     plan.kill(newest, 'definitionChanged', `Container ${name} definition changed, will be restarted`, true);
   } else if (probes.liveness(newest.id) === 'failure') {
-    plan.kill(newest, 'livenessProbe', `Container ${name} failed liveness probe${suffix}`, false);
+    plan.kill(newest, 'livenessProbe', `Container ${name} failed liveness probe${suffix}`, restarts);
   } else if (probes.startup(newest.id) === 'failure') {
-    plan.kill(newest, 'startupProbe', `Container ${name} failed startup probe${suffix}`, false);
+    plan.kill(newest, 'startupProbe', `Container ${name} failed startup probe${suffix}`, restarts);
   } else plan.resize(container, newest);
   return true;
 }

@@ -45,8 +45,8 @@ export interface StartRequest {
   readonly podIPs: readonly string[];
   /** The image as it was asked for ahead of the start. */
   readonly peeked: Promise<RuntimeImage | undefined> | undefined;
-  /** The instance whose process namespace an ephemeral container joins. */
-  readonly targetContainerId: ContainerId | undefined;
+  /** The container whose process namespace an ephemeral one joins, and its instance where there is one. */
+  readonly target: { readonly name: string; readonly id: ContainerId | undefined } | undefined;
   readonly signal: AbortSignal;
   /** Called right before the container is created: from here on this counts as a start. */
   readonly onAttempt: () => void;
@@ -90,6 +90,10 @@ export class ContainerStarter {
     let id = action.created;
     if (id === undefined) {
       const image = await this.#image(request);
+      const { target } = request;
+      if (target !== undefined && target.id === undefined) {
+        throw failed('CreateContainerConfigError', new Error(`unable to find target container ${target.name}`));
+      }
       const { env, mounts } = await this.#configure(request, failed);
       const volumes = await this.#withImages(request, mounts.mounts);
       signal.throwIfAborted();
@@ -107,7 +111,7 @@ export class ContainerStarter {
           env,
           ...mounts,
           mounts: volumes,
-          ...(request.targetContainerId === undefined ? {} : { targetContainerId: request.targetContainerId }),
+          ...(target?.id === undefined ? {} : { targetContainerId: target.id }),
         });
       } catch (error) {
         // What the adapter refuses to ask for is the pod's own doing.

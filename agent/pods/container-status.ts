@@ -29,6 +29,8 @@ export interface ContainerStatusFacts {
   readonly probes: ProbeResults;
   /** Why a container's start is held up or failed, by name. */
   readonly waiting: ReadonlyMap<string, WaitingReason>;
+  /** Names of containers that run again whatever policy says. */
+  readonly restarting?: ReadonlySet<string>;
   /** Where a resize of the pod stands. */
   readonly resize?: ResizeReport | undefined;
 }
@@ -201,7 +203,8 @@ export function computeContainerStatuses(
     const previous = old?.find((status) => status.name === container.name);
     let status = newest === undefined ? unseen(pod, container, previous) : seen(container, newest, before, previous);
     const held = waiting.get(container.name);
-    if (held !== undefined && isToRun(pod, container, type, newest)) {
+    const again = facts.restarting?.has(container.name) === true || isToRun(pod, container, type, newest);
+    if (held !== undefined && again) {
       const { terminated } = status.state ?? {};
       status = {
         ...status,

@@ -5,9 +5,10 @@ import type { Container, EphemeralContainer, Pod, Secret } from '../../client/ty
 import { type BackoffEntry, backoffRemaining, nextBackoff } from '../../lib/backoff.ts';
 import type { Clock } from '../../lib/clock.ts';
 import { errorMessage } from '../../lib/errors.ts';
+import { goAggregate } from '../../lib/go-words.ts';
 import type { EventRecorder, ObjectReader } from '../ports/api.ts';
 import type { PullCredentials, RegistryCredential } from '../ports/pull-credentials.ts';
-import type { ContainerRuntime, ImageAuth, RuntimeImage } from '../ports/runtime.ts';
+import { type ContainerRuntime, type ImageAuth, RuntimeError, type RuntimeImage } from '../ports/runtime.ts';
 import { containerReference, podReference } from './events.ts';
 import { goDuration, goQuote, rpcMessage } from './format.ts';
 import { credentialsFor, parsePullSecret } from './image-credentials.ts';
@@ -15,10 +16,36 @@ import { type ImageName, parseImageName, pullPolicyOf, withDefaultTag } from './
 import type { PodsConfig } from './options.ts';
 import { PullQueue } from './pull-queue.ts';
 
+/** Failures of a pull that CRI has names for; they become the container's waiting reason. */
+type PullReason = 'RegistryUnavailable' | 'SignatureValidationFailed';
+const PULL_REASONS: readonly (readonly [PullReason, string])[] = [
+  ['RegistryUnavailable', 'the registry is unavailable'],
+  ['SignatureValidationFailed', 'the signature validation failed'],
+];
+
+/** The runtime's words about a pull. "Unknown" adds nothing to them, so the kubelet leaves gRPC's frame out. */
+function pullMessage(error: unknown): string {
+  return error instanceof RuntimeError && error.code === 'UNKNOWN' ? error.message : rpcMessage(error);
+}
+
+function judgePullFailure(image: string, said: string): Pick<ImageError, 'reason' | 'message'> {
+  for (const [reason, words] of PULL_REASONS) {
+    if (!said.startsWith(reason)) continue;
+    return { reason, message: `image pull failed for ${image} because ${words}${said.slice(reason.length)}` };
+  }
+  return { reason: 'ErrImagePull', message: said };
+}
+
 /** The image is not there. `reason` and the message are the container's waiting state. */
 export class ImageError extends Error {
   override name = 'ImageError';
-  readonly reason: 'InvalidImageName' | 'ImageInspectError' | 'ErrImageNeverPull' | 'ErrImagePull' | 'ImagePullBackOff';
+  readonly reason:
+    | 'InvalidImageName'
+    | 'ImageInspectError'
+    | 'ErrImageNeverPull'
+    | 'ErrImagePull'
+    | 'ImagePullBackOff'
+    | PullReason;
   /** When another attempt makes sense (epoch ms); undefined leaves it to the caller. */
   readonly retryAt: number | undefined;
   constructor(reason: ImageError['reason'], message: string, retryAt?: number, options?: ErrorOptions) {
@@ -40,6 +67,7 @@ export interface ImageManagerOptions {
 
 interface Failure extends BackoffEntry {
   readonly at: number;
+  readonly reason: string;
   readonly message: string;
 }
 
@@ -136,7 +164,7 @@ export class ImageManager {
     if (failed !== undefined && remaining > 0) {
       const message = `Back-off pulling image ${goQuote(wanted)}`;
       event('Normal', 'BackOff', message);
-      const because = `${message}: ErrImagePull: ${failed.message}`;
+      const because = `${message}: ${failed.reason}: ${failed.message}`;
       throw new ImageError('ImagePullBackOff', because, clock.now() + remaining);
     }
     event('Normal', 'Pulling', `Pulling image ${goQuote(wanted)}`);
@@ -154,16 +182,17 @@ export class ImageManager {
       return pulled;
     } catch (error) {
       if (signal.aborted) throw error;
-      const message = rpcMessage(error);
-      event('Warning', 'Failed', `Failed to pull image ${goQuote(wanted)}: ${message}`);
+      const said = errorMessage(error);
+      event('Warning', 'Failed', `Failed to pull image ${goQuote(wanted)}: ${said}`);
       const at = clock.now();
-      const entry: Failure = { ...nextBackoff(config.imageBackoff, failed, at), at, message };
+      const { reason, message } = judgePullFailure(wanted, said);
+      const entry: Failure = { ...nextBackoff(config.imageBackoff, failed, at), at, reason, message };
       this.#failures.set(key, entry);
-      throw new ImageError('ErrImagePull', message, undefined, { cause: error });
+      throw new ImageError(reason, message, undefined, { cause: error });
     }
   }
 
-  /** Tries each credential in turn, as the kubelet does; without any, the pull is anonymous. */
+  /** Tries each credential in turn, as the kubelet does; without any, the pull is anonymous. Rejects with all said. */
   async #pullWithAny(
     pod: Pod,
     image: string,
@@ -187,7 +216,7 @@ export class ImageManager {
         failures.push(error);
       }
     }
-    throw failures[0];
+    throw new Error(goAggregate(failures.map(pullMessage)), { cause: failures[0] });
   }
 
   async #auths(pod: Pod, name: ImageName): Promise<readonly ImageAuth[]> {

@@ -19,16 +19,21 @@ function judgeSidecar(facts: PodFacts, plan: Plan, container: Container, newest:
   if (container.startupProbe !== undefined) {
     const startup = probes.startup(newest.id);
     if (startup === 'failure') {
-      plan.kill(newest, 'startupProbe', `Init container ${container.name} failed startup probe`, false);
+      plan.kill(newest, 'startupProbe', `Init container ${container.name} failed startup probe`, true);
     }
     if (startup !== 'success') return 'nothing';
   }
   if (newest.hash !== hashContainer(container)) {
     plan.kill(newest, 'definitionChanged', `Init container ${container.name} definition changed`, true);
   } else if (probes.liveness(newest.id) === 'failure') {
-    plan.kill(newest, 'livenessProbe', `Init container ${container.name} failed liveness probe`, false);
+    plan.kill(newest, 'livenessProbe', `Init container ${container.name} failed liveness probe`, true);
   } else plan.resize(container, newest);
   return 'next';
+}
+
+/** A process of it may have been killed for memory and the first one have ended as if nothing was. */
+function initFailed({ exitCode, reason }: ContainerSnapshot): boolean {
+  return exitCode !== 0 || reason === 'OOMKilled';
 }
 
 function judge(facts: PodFacts, plan: Plan, container: Container, newest: ContainerSnapshot): Step {
@@ -39,8 +44,8 @@ function judge(facts: PodFacts, plan: Plan, container: Container, newest: Contai
       return isSidecar(container) ? judgeSidecar(facts, plan, container, newest) : 'nothing';
     case 'exited':
       if (isSidecar(container)) return 'restart';
-      if (newest.exitCode === 0) return 'next';
-      return initRestartsAfterExit(facts.pod, container, newest.exitCode) ? 'restart' : 'failed';
+      if (!initFailed(newest)) return 'next';
+      return initRestartsAfterExit(facts.pod, container, newest.exitCode || 137) ? 'restart' : 'failed';
     default:
       if (!isSidecar(container) && !initRestartsAfterExit(facts.pod, container, 137)) return 'failed';
       plan.kill(newest, 'unknownState', 'Init container is in "unknown" state, try killing it before restart', true);

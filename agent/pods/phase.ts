@@ -14,6 +14,8 @@ export interface PhaseFacts {
   readonly pod: Pod;
   readonly regular: readonly ContainerStatus[];
   readonly init: readonly ContainerStatus[];
+  /** Names of containers that run again whatever policy says: they were stopped for it, or are being started. */
+  readonly restarting?: ReadonlySet<string>;
   /** No container of the pod runs, and none will be started again whatever policy says. */
   readonly over: boolean;
   /** The phase last reported. */
@@ -75,7 +77,9 @@ function judge(facts: PhaseFacts): PodPhase {
       begun = true;
     } else if (end !== undefined) {
       begun = true;
-      ends.push({ exitCode: end.exitCode, restarts: restartsAfterExit(pod, container, end.exitCode) });
+      const restarts =
+        facts.restarting?.has(container.name) === true || restartsAfterExit(pod, container, end.exitCode);
+      ends.push({ exitCode: end.exitCode, restarts });
     } else waiting++;
   }
   if (init.pending || (init.sidecarPending && !begun)) return 'Pending';

@@ -8,12 +8,19 @@ import { errorMessage } from '../../lib/errors.ts';
 import { VolumeError } from '../ports/node.ts';
 import { sortPodIPs } from '../ports/pod-ips.ts';
 import type { ContainerId, ContainerSnapshot, PodRef, PodSnapshot, RuntimeImage } from '../ports/runtime.ts';
-import { type KillAction, newestOf, type PodAction, type ResizeAction, type StartAction } from './actions.ts';
+import {
+  type KillAction,
+  newestOf,
+  type PodAction,
+  type ResizeAction,
+  type RestartWanted,
+  type StartAction,
+} from './actions.ts';
 import { ContainerKiller } from './container-killer.ts';
 import { StartError } from './container-starter.ts';
 import type { WaitingReason } from './container-status.ts';
 import { podReference } from './events.ts';
-import { rpcMessage } from './format.ts';
+import { goQuote, rpcMessage } from './format.ts';
 import { hashContainer } from './hash.ts';
 import { abortable } from './hooks.ts';
 import { actuateResize } from './resize/actuate.ts';
@@ -51,7 +58,7 @@ export class PodActs {
   // Plain data that the next decision and the next report read.
   readonly starting = new Set<string>();
   /** Containers that were stopped in order to run again. */
-  readonly restartWanted = new Set<string>();
+  readonly restartWanted = new Map<string, RestartWanted>();
   /** Restart back-off, by restartBackoffKey. */
   readonly restarts = new Map<string, BackoffEntry>();
   /** Why a container's start failed, by name. */
@@ -112,6 +119,11 @@ export class PodActs {
     }
   }
 
+  /** These must wait after all: whatever they were stopped for, their own end counts from now on. */
+  heldBack(names: Iterable<string>): void {
+    for (const name of names) if (this.restartWanted.has(name)) this.restartWanted.set(name, 'waited');
+  }
+
   /** Begins the actions of one decision. */
   perform(actions: readonly PodAction[], snapshot: PodSnapshot): void {
     // Order between containers is promised only where one has a postStart hook for the others to wait for.
@@ -162,8 +174,9 @@ export class PodActs {
         podIP: this.#host.previous()?.podIP,
       });
     } catch (error) {
-      const text = `error killing pod: failed to "KillContainer" for "${instance.name}" with KillContainerError: `;
-      this.#context.recorder.event(podReference(pod), 'Warning', 'FailedKillPod', `"${text}${rpcMessage(error)}"`);
+      const failed = `failed to "KillContainer" for "${instance.name}" with KillContainerError`;
+      const text = `error killing pod: ${failed}: ${goQuote(rpcMessage(error))}`;
+      this.#context.recorder.event(podReference(pod), 'Warning', 'FailedKillPod', text);
       throw error;
     }
   }
@@ -328,7 +341,8 @@ export class PodActs {
         action,
         podIPs: hostNetwork === true ? node.hostIPs() : sortPodIPs(action.sandbox.ips, node.hostIPs()),
         peeked,
-        targetContainerId: target === undefined ? undefined : newestOf(snapshot, target)?.id,
+        target:
+          target === undefined || target === '' ? undefined : { name: target, id: newestOf(snapshot, target)?.id },
         signal,
         onAttempt: () => {
           this.restartWanted.delete(name);
@@ -372,9 +386,15 @@ export class PodActs {
     }
   }
 
-  async #kill({ container, reason, message, thenStart }: KillAction): Promise<void> {
-    await this.stopContainer(container, reason, message);
-    if (thenStart) this.restartWanted.add(container.name);
+  async #kill({ container, reason, message, thenStart, endedBefore }: KillAction): Promise<void> {
+    // Nothing of that name starts while the kill is under way.
+    if (thenStart) this.restartWanted.set(container.name, { endedBefore });
+    try {
+      await this.stopContainer(container, reason, message);
+    } catch (error) {
+      this.restartWanted.delete(container.name);
+      throw error;
+    }
   }
 
   /** Stops an instance that was started a moment ago, so that no snapshot has it yet. */

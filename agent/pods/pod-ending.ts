@@ -5,7 +5,7 @@
 import type { Pod } from '../../client/types.ts';
 import type { ContainerSnapshot, PodRef, PodSnapshot, SandboxId } from '../ports/runtime.ts';
 import { podReference } from './events.ts';
-import { rpcMessage } from './format.ts';
+import { goQuote, rpcMessage } from './format.ts';
 import type { PodActs } from './pod-acts.ts';
 import { computeTermination, isAlive } from './termination.ts';
 import type { WorkerContext } from './worker-context.ts';
@@ -106,7 +106,8 @@ export class PodEnding {
       this.#stoppedSandboxes.add(id);
     } catch (error) {
       const { ref, pod } = this.#host;
-      const text = `"error killing pod: failed to "KillPodSandbox" for "${ref.uid}": ${rpcMessage(error)}"`;
+      const failed = `failed to "KillPodSandbox" for "${ref.uid}" with KillPodSandboxError`;
+      const text = `error killing pod: ${failed}: ${goQuote(rpcMessage(error))}`;
       recorder.event(podReference(pod), 'Warning', 'FailedKillPod', text);
       throw error;
     }

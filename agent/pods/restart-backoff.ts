@@ -24,18 +24,21 @@ function expired(policy: BackoffPolicy, entry: BackoffEntry, finishedAt: number)
   return finishedAt - entry.since > policy.resetMs;
 }
 
-/** When (epoch ms) the container that ended at `finishedAt` may start again; undefined is "now". */
+/**
+ * When (epoch ms) the container that ended at `finishedAt` may start again; undefined is "now". Whether it has to wait at
+ * all is told by the end at `judgedBy`, where that is another.
+ */
 export function restartNotBefore(
   policy: BackoffPolicy,
   entry: BackoffEntry | undefined,
   finishedAt: number,
   now: number,
+  judgedBy = finishedAt,
 ): number | undefined {
   if (entry === undefined || expired(policy, entry, finishedAt)) return undefined;
-  const notBefore = finishedAt + entry.delayMs;
   // An end that lies in the future means that the clock was set back: the container must not wait until then.
-  if (finishedAt - now > entry.delayMs) return undefined;
-  return now < notBefore ? notBefore : undefined;
+  if (judgedBy - now > entry.delayMs || finishedAt - now > entry.delayMs) return undefined;
+  return now < judgedBy + entry.delayMs ? finishedAt + entry.delayMs : undefined;
 }
 
 /** The entry after the container that ended at `finishedAt` is started again at `now`: 10 s, 20 s, … 5 min. */

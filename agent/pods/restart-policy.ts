@@ -44,6 +44,14 @@ export function restartsAfterExit(pod: Pod, container: RestartableContainer, exi
 }
 
 /**
+ * Whether a container that a probe has stopped runs again, however it then ends. Rules about exit codes have no say in
+ * it: when it is decided, there is none yet.
+ */
+export function restartsAfterProbe(pod: Pod, container: RestartableContainer): boolean {
+  return (container.restartPolicy ?? pod.spec.restartPolicy) !== 'Never';
+}
+
+/**
  * An init container that failed runs again unless policy says Never; one that succeeded never does. A sidecar always
  * does.
  */

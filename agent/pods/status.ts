@@ -30,6 +30,8 @@ export interface PodStatusFacts {
   readonly hostIPs: readonly string[];
   /** Why a container's start is held up or failed, by container name. */
   readonly waiting: ReadonlyMap<string, WaitingReason>;
+  /** Names of containers that run again whatever policy says: they were stopped for it, or are being started. */
+  readonly restarting?: ReadonlySet<string>;
   /** No container of the pod runs, and none will be started again whatever policy says. */
   readonly over: boolean;
   /** The agent ends the pod for a reason of its own (eviction, deadline, admission): it is Failed, and this is why. */
@@ -81,7 +83,7 @@ export function computePodStatus(facts: PodStatusFacts): PodStatus {
   // One that the runtime has lost sight of is reported as ended, and may well run.
   const unknown = snapshot.containers.some(({ state }) => state === 'unknown');
   const alive = unknown || anyRunning(regular) || anyRunning(init) || anyRunning(ephemeral);
-  let phase = computePhase({ pod, regular, init, over: facts.over, previous: previous?.phase });
+  let phase = computePhase({ ...facts, regular, init, previous: previous?.phase });
   // What the readiness of a pod is judged by comes before its phase, which waits for the last container.
   const conditionPhase = failure?.unreadyAtOnce === true ? 'Failed' : phase;
   if (failure !== undefined) phase = 'Failed';

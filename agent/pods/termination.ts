@@ -6,6 +6,9 @@ import type { ContainerId, ContainerSnapshot, PodSnapshot, SandboxSnapshot } fro
 import type { KillReason } from './actions.ts';
 import { isSidecar } from './restart-policy.ts';
 
+/** However little a pod that ends was granted, its preStop hooks may begin. */
+const LEAST_GRANTED_SECONDS = 1;
+
 /** The shortest time (s) between TERM and KILL, however little was granted. */
 export const MINIMUM_GRACE_SECONDS = 2;
 
@@ -22,7 +25,8 @@ export function gracePeriodSeconds(
   reason: KillReason | 'podEnds',
   granted = Number.POSITIVE_INFINITY,
 ): number {
-  return Math.min(granted, ownGracePeriodSeconds(pod, container, reason));
+  const seconds = Math.min(granted, ownGracePeriodSeconds(pod, container, reason));
+  return reason === 'podEnds' ? Math.max(LEAST_GRANTED_SECONDS, seconds) : seconds;
 }
 
 function ownGracePeriodSeconds(pod: Pod, container: Container | undefined, reason: KillReason | 'podEnds'): number {
@@ -47,7 +51,7 @@ export function stopsAfter(pod: Pod, name: string): ReadonlySet<string> {
   const init = pod.spec.initContainers ?? [];
   const index = init.findIndex((container) => container.name === name && isSidecar(container));
   if (index < 0) return new Set();
-  const later = init.slice(index + 1);
+  const later = init.slice(index + 1).filter(isSidecar);
   return new Set([...pod.spec.containers, ...later].map((container) => container.name));
 }
 

@@ -10,7 +10,7 @@ import type { PodEnd } from '../ports/pod-end.ts';
 import type { PodLifecycleEvent, PodRef, PodSnapshot } from '../ports/runtime.ts';
 import { computePodActions, type PodActions } from './actions.ts';
 import { activeDeadline } from './deadline.ts';
-import { containerReference } from './events.ts';
+import { containerReference, podReference } from './events.ts';
 import { computeGarbage } from './garbage.ts';
 import { asksForMore, isNews, isSignificant } from './news.ts';
 import { isTerminalPhase } from './phase.ts';
@@ -218,9 +218,15 @@ export class PodWorker implements ActsHost, EndingHost {
     const previous = this.previous();
     if (isTerminalPhase(previous?.phase)) return true;
     const deadline = activeDeadline(this.#pod, previous?.startTime, this.#context.clock.now());
-    if (deadline?.failure !== undefined) this.#failure ??= deadline.failure;
+    if (deadline?.failure !== undefined) this.#pastDeadline(deadline.failure);
     else if (deadline !== undefined) this.wakeAt(deadline.at);
     return this.leaving || this.#failure !== undefined;
+  }
+
+  #pastDeadline(failure: PodEnd): void {
+    if (this.#failure !== undefined) return;
+    this.#failure = failure;
+    this.#context.recorder.event(podReference(this.#pod), 'Normal', failure.reason, failure.message);
   }
 
   get leaving(): boolean {
@@ -261,6 +267,7 @@ export class PodWorker implements ActsHost, EndingHost {
       restartWanted: acts.restartWanted,
       resize: this.#context.resizes.facts(this.ref.uid),
     });
+    acts.heldBack(decision.waiting.keys());
     this.#announce(decision);
     this.#report(snapshot, decision.waiting, false);
     if (decision.wakeAt !== undefined) this.wakeAt(decision.wakeAt);
@@ -322,6 +329,7 @@ export class PodWorker implements ActsHost, EndingHost {
       previous,
       hostIPs: node.hostIPs(),
       waiting: new Map([...this.#acts.troubles, ...held]),
+      restarting: new Set([...this.#acts.restartWanted.keys(), ...this.#acts.starting]),
       over,
       ...(this.#failure === undefined ? {} : { failure: this.#failure }),
       resize: this.#context.resizes.report(this.ref.uid),

@@ -208,7 +208,13 @@ export interface PodLifecycleEvent {
 
 // ---------------------------------------------------------------- the port
 
-/** A runtime call that failed. `code` is the gRPC status name ("NOT_FOUND", "DEADLINE_EXCEEDED", "UNAVAILABLE"). */
+/** The code of a call that was not made, because the agent itself could not: its words are the agent's own. */
+export const NOT_ASKED = 'NOT_ASKED';
+
+/**
+ * A runtime call that failed. `code` is the gRPC status name ("NOT_FOUND", "DEADLINE_EXCEEDED", "UNAVAILABLE") or
+ * NOT_ASKED.
+ */
 export class RuntimeError extends Error {
   override name = 'RuntimeError';
   readonly call: string;

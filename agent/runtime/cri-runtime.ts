@@ -3,9 +3,10 @@
 
 import type { Pod } from '../../client/types.ts';
 import { errorMessage } from '../../lib/errors.ts';
+import { goQuote } from '../../lib/go-words.ts';
 import type { PodSandboxConfig } from '../../proto/gen/runtime/v1/PodSandboxConfig.ts';
 import type { ContainerId, ContainerSpec, PodRef, RuntimeImage, SandboxId, SandboxSpec } from '../ports/runtime.ts';
-import { RuntimeError } from '../ports/runtime.ts';
+import { NOT_ASKED, RuntimeError } from '../ports/runtime.ts';
 import { readCgroupDriver } from './cgroup-driver.ts';
 import { containerConfig, terminationPath } from './config/container-config.ts';
 import { podRefOf, podUID } from './config/labels.ts';
@@ -35,7 +36,7 @@ function preparing<T>(call: string, body: () => T): T {
     return body();
   } catch (error) {
     if (error instanceof RuntimeError) throw error;
-    throw new RuntimeError(call, 'FAILED_PRECONDITION', errorMessage(error), { cause: error });
+    throw new RuntimeError(call, NOT_ASKED, errorMessage(error), { cause: error });
   }
 }
 
@@ -59,11 +60,9 @@ export function createCriRuntime(options: CriRuntimeOptions): CriRuntime {
     if (pod.spec.hostUsers !== false) return undefined;
     const { handlers } = runtimeStatus(await call(runtime, 'Status', {}, { deadlineMs: SHORT_DEADLINE_MS }));
     if (!handlers.some((known) => known.name === handler && known.userNamespaces)) {
-      throw new RuntimeError(
-        'GeneratePodSandboxConfig',
-        'FAILED_PRECONDITION',
-        `the container runtime does not support user namespaces (hostUsers: false) with handler "${handler}"`,
-      );
+      const who = handler === '' ? 'runtime' : `RuntimeClass handler ${goQuote(handler)}`;
+      const problem = `can't set \`spec.hostUsers: false\`, ${who} does not support user namespaces`;
+      throw new RuntimeError('GeneratePodSandboxConfig', NOT_ASKED, problem);
     }
     return userNamespace(node.rootDir, pod.metadata.uid);
   }
@@ -122,20 +121,26 @@ export function createCriRuntime(options: CriRuntimeOptions): CriRuntime {
   async function createContainer(spec: ContainerSpec) {
     const pod = refOf(spec.pod);
     const { container } = spec;
+    let { restartCount } = spec;
     const problem = runAsNonRootProblem(spec.pod, container, spec.image);
-    if (problem !== undefined) throw new RuntimeError('GenerateContainerConfig', 'FAILED_PRECONDITION', problem);
+    if (problem !== undefined) throw new RuntimeError('GenerateContainerConfig', NOT_ASKED, problem);
     const sandbox_config = await configOf(spec);
     const config = preparing('GenerateContainerConfig', () => {
-      files.makeContainerLogDirectory(pod, container.name);
-      return containerConfig(spec, {
-        node,
-        userns: blockOf(sandbox_config),
-        files: {
-          etcHosts: files.writeHosts(spec.pod, spec.podIPs),
-          terminationLog:
-            terminationPath(container) === undefined ? undefined : files.makeTerminationLog(pod.uid, container.name),
+      const fromLogs = files.makeContainerLogDirectory(pod, container.name);
+      // The runtime has forgotten its instances, and no API server is there that had their status.
+      if (restartCount === 0) restartCount = fromLogs;
+      return containerConfig(
+        { ...spec, restartCount },
+        {
+          node,
+          userns: blockOf(sandbox_config),
+          files: {
+            etcHosts: files.writeHosts(spec.pod, spec.podIPs),
+            terminationLog:
+              terminationPath(container) === undefined ? undefined : files.makeTerminationLog(pod.uid, container.name),
+          },
         },
-      });
+      );
     });
     const response = await call(
       runtime,
@@ -145,7 +150,7 @@ export function createCriRuntime(options: CriRuntimeOptions): CriRuntime {
     );
     const id = containerId(response.container_id);
     registry.learn(id, 'container', pod);
-    unlinked.set(id, { name: container.name, restartCount: spec.restartCount });
+    unlinked.set(id, { name: container.name, restartCount });
     return id;
   }
 
@@ -293,8 +298,9 @@ export function createCriRuntime(options: CriRuntimeOptions): CriRuntime {
     },
 
     imageStatus,
-    async pullImage(image, auth, pod) {
-      const block = await userns(pod, '');
+    async pullImage(image, auth, pod, signal) {
+      // The pod has its sandbox already, and with it whatever block of ids it could be given.
+      const block = pod.spec.hostUsers === false ? userNamespace(node.rootDir, pod.metadata.uid) : undefined;
       const sandbox_config = preparing('GeneratePodSandboxConfig', () =>
         podSandboxConfig(pod, 0, { node, resolvConf: files.resolvConf(), userns: block }),
       );
@@ -318,7 +324,7 @@ export function createCriRuntime(options: CriRuntimeOptions): CriRuntime {
               }),
         },
         // No deadline: how long a pull takes is the image's affair, and the runtime gives up when nothing moves.
-        { attributes: { image } },
+        { ...(signal === undefined ? {} : { signal }), attributes: { image } },
       );
       const pulled = (await imageStatus(response.image_ref)) ?? (await imageStatus(image));
       if (pulled === undefined) {

@@ -76,8 +76,16 @@ export class PodFiles {
     allowing(['ENOENT', 'ENOTEMPTY', 'EEXIST'], () => rmdirSync(this.logDirectory(pod)));
   }
 
-  makeContainerLogDirectory(pod: PodRef, container: string): void {
-    mkdirSync(join(this.logDirectory(pod), container), { recursive: true, mode: 0o755 });
+  /**
+   * Makes the directory of a container's logs. Returns the count that a container which nobody remembers starts from:
+   * above what the logs there are named by, so that none is written to twice.
+   */
+  makeContainerLogDirectory(pod: PodRef, container: string): number {
+    const directory = join(this.logDirectory(pod), container);
+    const made = mkdirSync(directory, { recursive: true, mode: 0o755 });
+    if (made !== undefined) return 0;
+    const counts = readdirSync(directory).flatMap((file) => /^(\d+)\.log(\.|$)/.exec(file)?.[1] ?? []);
+    return Math.max(0, ...counts.map((count) => Number(count) + 1));
   }
 
   /**

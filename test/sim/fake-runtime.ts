@@ -64,6 +64,8 @@ export class FakeRuntime implements ContainerRuntime {
   readonly requiredAuth = new Map<string, string>();
   /** Names of containers whose process does not react to TERM. */
   readonly ignoresTerm = new Set<string>();
+  /** Exit codes of those that end on TERM, by name; others end as the signal has it. */
+  readonly endsOnTerm = new Map<string, number>();
   /** Virtual ms that a call takes. */
   readonly latency = new Map<FakeCall, number>();
   /** Outcomes of execSync by command line. */
@@ -337,7 +339,10 @@ export class FakeRuntime implements ContainerRuntime {
     const container = this.containers.get(id);
     await this.#enter('stopContainer', container?.name ?? id, graceSeconds);
     if (container === undefined || container.state !== 'running') return;
-    if (!this.ignoresTerm.has(container.name)) return this.#end(container, 143, 'Error');
+    if (!this.ignoresTerm.has(container.name)) {
+      const exitCode = this.endsOnTerm.get(container.name) ?? 143;
+      return this.#end(container, exitCode, exitCode === 0 ? 'Completed' : 'Error');
+    }
     const { promise, resolve } = Promise.withResolvers<void>();
     this.#clock.after(graceSeconds * 1000, () => {
       this.#end(container, 137, 'Error');

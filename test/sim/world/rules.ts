@@ -24,15 +24,15 @@ export interface Prerequisites {
 
 export class Rules {
   readonly broken: string[] = [];
-  /** How often each container of a pod was started since it last got another image, by "uid/name". */
+  /** How often each container of a pod was started since it was last given a reason to, by "uid/name". */
   readonly #starts = new Map<string, { image: string | undefined; count: number }>();
 
   break(what: string): void {
     this.broken.push(what);
   }
 
-  /** The runtime has lost sight of a container: the kubelet runs it again whatever the policy. */
-  lostSight(uid: PodUID, container: string): void {
+  /** The runtime has lost sight of a container, or its image was edited: it is run again whatever the policy. */
+  mayRunAgain(uid: PodUID, container: string): void {
     this.#starts.delete(`${uid}/${container}`);
   }
 

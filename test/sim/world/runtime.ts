@@ -106,7 +106,7 @@ export class SimRuntime implements ContainerRuntime {
       for (const instance of this.state.instances()) {
         if (instance.process === undefined || !dice.chance(0.1)) continue;
         instance.snapshot = { ...instance.snapshot, state: 'unknown' };
-        this.#parts.rules.lostSight(instance.pod.uid, instance.snapshot.name);
+        this.#parts.rules.mayRunAgain(instance.pod.uid, instance.snapshot.name);
       }
       for (const uid of this.state.pods.keys()) this.#emit(uid, 'podSync');
     });

@@ -1,5 +1,6 @@
 // What users and controllers do to a cluster: pods come, change and go, so do manifests, taints and objects.
 
+import type { PodUID } from '../../../agent/ports/runtime.ts';
 import type { Pod } from '../../../client/types.ts';
 import type { Chooser, Happening } from './chooser.ts';
 import { FOREIGN_CONDITION } from './foreign.ts';
@@ -13,7 +14,7 @@ const MOST_MANIFESTS = 2;
 
 export function userEvents(choose: Chooser, maker: PodMaker) {
   const { world, dice } = choose;
-  const { api, manifests, objects } = world;
+  const { api, manifests, objects, rules } = world;
   const edit = (pod: Pod | undefined, spec: (pod: Pod) => Partial<Pod['spec']>): string | undefined => {
     if (pod === undefined) return undefined;
     api.updatePod({ ...pod, spec: { ...pod.spec, ...spec(pod) } });
@@ -53,10 +54,14 @@ export function userEvents(choose: Chooser, maker: PodMaker) {
       return pod.metadata.name;
     },
     editImage: () =>
-      edit(choose.livePod(), ({ spec }) => ({
-        containers: spec.containers.map((container, index) =>
-          index === 0 ? { ...container, image: dice.pick(IMAGES.present) } : container,
-        ),
+      edit(choose.livePod(), ({ metadata, spec }) => ({
+        containers: spec.containers.map((container, index) => {
+          if (index > 0) return container;
+          const image = dice.pick(IMAGES.present);
+          // Also where it is the one from before the last edit: its container may be on its way out for that.
+          if (image !== container.image) rules.mayRunAgain(metadata.uid as PodUID, container.name);
+          return { ...container, image };
+        }),
       })),
     editDeadline: () =>
       edit(choose.livePod(), ({ spec }) => ({

@@ -1,3 +1,4 @@
+import type { EventEmitter } from 'node:events';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -11,14 +12,15 @@ const directory = mkdtempSync(join(tmpdir(), 'nodelet-unary-'));
 const address = `unix://${join(directory, 'cri.sock')}`;
 const { runtime } = loadProto('cri');
 const server = new Server();
+let onStatus: (call: EventEmitter) => void = () => undefined;
 const client = new runtime.v1.RuntimeService(address, credentials.createInsecure());
 
 beforeAll(async () => {
   server.addService(runtime.v1.RuntimeService.service, {
     Version: (_call: unknown, reply: (error: null, value: object) => void) =>
       reply(null, { version: '0.1.0', runtime_name: 'fake', runtime_version: 'v9', runtime_api_version: 'v1' }),
-    // Status never answers, so that only the deadline ends it.
-    Status: () => undefined,
+    // Status never answers, so that only the deadline or the caller ends it.
+    Status: (call: EventEmitter) => onStatus(call),
   });
   await new Promise<void>((resolve, reject) =>
     server.bindAsync(address, ServerCredentials.createInsecure(), (error) => (error ? reject(error) : resolve())),
@@ -50,6 +52,25 @@ test('a call past its deadline rejects with the status name and the span says so
   expect(failure).toBeInstanceOf(GrpcError);
   expect(failure).toMatchObject({ method: 'Status', code: 'DEADLINE_EXCEEDED' });
   expect(spans).toMatchObject([{ name: 'Status', outcome: 'error' }]);
+});
+
+test('a call that is given up while it waits is cancelled at the server too', async () => {
+  const call = unaryCaller(new Tracer(), 'cri');
+  const giveUp = new AbortController();
+  const { promise: cancelled, resolve } = Promise.withResolvers<void>();
+  onStatus = (asked) => {
+    asked.on('cancelled', resolve);
+    giveUp.abort();
+  };
+  const failure = await call(client, 'Status', {}, { signal: giveUp.signal }).catch((error: unknown) => error);
+  expect(failure).toMatchObject({ method: 'Status', code: 'CANCELLED' });
+  await cancelled;
+});
+
+test('a call that is given up before it is made rejects as well', async () => {
+  const call = unaryCaller(new Tracer(), 'cri');
+  const failure = call(client, 'Status', {}, { signal: AbortSignal.abort() });
+  await expect(failure).rejects.toMatchObject({ code: 'CANCELLED' });
 });
 
 test('a method the server does not have is UNIMPLEMENTED', async () => {

@@ -1,7 +1,12 @@
 // The rules of computePodActions, one row each.
 
 import { describe, expect, it } from 'vitest';
-import { computePodActions, type PodAction, type PodFacts } from '../../../../agent/pods/actions.ts';
+import {
+  computePodActions,
+  type PodAction,
+  type PodFacts,
+  type RestartWanted,
+} from '../../../../agent/pods/actions.ts';
 import { hashContainer } from '../../../../agent/pods/hash.ts';
 import { restartBackoffKey } from '../../../../agent/pods/restart-backoff.ts';
 import type {
@@ -81,7 +86,7 @@ function decide({ spec = {}, sandboxes = [sandbox()], containers = [], facts = {
     sandboxBusy: false,
     starting: new Set(),
     killing: new Set(),
-    restartWanted: new Set(),
+    restartWanted: new Map(),
     ...facts,
   });
 }
@@ -208,14 +213,23 @@ describe('a regular container', () => {
       {
         spec: { restartPolicy: 'Never' },
         containers: [instance(web, 'exited')],
-        facts: { restartWanted: new Set(['web']) },
+        facts: { restartWanted: new Map([['web', { endedBefore: undefined }]]) },
       },
       ['start container web #1'],
     ],
     [
-      'that fails liveness is killed',
+      'that fails liveness is killed and started',
       { containers: [instance(web, 'running')], verdicts: [['liveness', 'web-id', 'failure']] },
-      ['kill web: Container web failed liveness probe, will be restarted'],
+      ['kill web: Container web failed liveness probe, will be restarted (then start)'],
+    ],
+    [
+      'that fails liveness is started again under OnFailure, however it ends',
+      {
+        spec: { restartPolicy: 'OnFailure' },
+        containers: [instance(web, 'exited')],
+        facts: { restartWanted: new Map([['web', { endedBefore: undefined }]]) },
+      },
+      ['start container web #1'],
     ],
     [
       'that fails liveness under Never is killed for good',
@@ -227,9 +241,26 @@ describe('a regular container', () => {
       ['kill web: Container web failed liveness probe'],
     ],
     [
-      'that fails its startup probe is killed',
+      'that fails liveness with a restart policy of its own follows that, and no rule about exit codes',
+      {
+        spec: {
+          containers: [
+            {
+              ...web,
+              restartPolicy: 'Never',
+              ...{ restartPolicyRules: [{ action: 'Restart', exitCodes: { operator: 'In', values: [137] } }] },
+            },
+          ],
+        },
+        containers: [instance(web, 'running')],
+        verdicts: [['liveness', 'web-id', 'failure']],
+      },
+      ['kill web: Container web failed liveness probe'],
+    ],
+    [
+      'that fails its startup probe is killed and started',
       { containers: [instance(web, 'running')], verdicts: [['startup', 'web-id', 'failure']] },
-      ['kill web: Container web failed startup probe, will be restarted'],
+      ['kill web: Container web failed startup probe, will be restarted (then start)'],
     ],
     [
       'that is being killed is left to it',
@@ -270,6 +301,37 @@ describe('a regular container', () => {
     expect(said({ containers, facts: { backoff, now: NOW + 19_000 } })).toEqual(['start container web #1']);
   });
 
+  describe('that was stopped in order to run again', () => {
+    const backoff = new Map([[restartBackoffKey('web', hashContainer(web)), { delayMs: 20_000, since: NOW - 50_000 }]]);
+    const containers = [instance(web, 'exited', { finishedAt: NOW })];
+    const start = (wanted: RestartWanted, known: PodFacts['backoff'] = backoff) =>
+      decide({ containers, facts: { backoff: known, restartWanted: new Map([['web', wanted]]) } });
+
+    it('does not wait when the instance before ended longer ago than the back-off', () => {
+      const [action] = start({ endedBefore: NOW - 20_000 }).actions;
+      expect(action).toMatchObject({ kind: 'startContainer', previousFinishedAt: NOW });
+    });
+    it('waits from its own end when the instance before ended too lately', () => {
+      const { actions, waiting } = start({ endedBefore: NOW - 19_999 });
+      expect(actions).toEqual([]);
+      expect(waiting.get('web')?.until).toBe(NOW + 20_000);
+    });
+    it('is judged by its own end once it had to wait', () => {
+      expect(start('waited').waiting.get('web')?.until).toBe(NOW + 20_000);
+    });
+    it('does not wait when no instance was before it, and that is no reason to wait next time', () => {
+      const [action] = start({ endedBefore: undefined }).actions;
+      expect(action).toMatchObject({ kind: 'startContainer', restartCount: 1 });
+      expect(action).not.toHaveProperty('previousFinishedAt');
+    });
+    it('has the end of the instance before noted when it is killed', () => {
+      const [running, before] = [instance(web, 'running'), instance(web, 'exited', { finishedAt: 7 })];
+      const row: Case = { containers: [running, before], verdicts: [['liveness', 'web-id', 'failure']] };
+      expect(decide(row).actions).toMatchObject([{ kind: 'killContainer', endedBefore: 7 }]);
+      expect(decide({ ...row, containers: [running] }).actions).toMatchObject([{ endedBefore: undefined }]);
+    });
+  });
+
   it('has its back-off forgotten when it ran longer than ten minutes', () => {
     const backoff = new Map([
       [restartBackoffKey('web', hashContainer(web)), { delayMs: 300_000, since: NOW - 600_001 }],
@@ -303,6 +365,16 @@ describe('init containers', () => {
     ['are not missed when only the last is left', { spec, containers: [ended(two)] }, ['start container web #0']],
     ['do not run again once a regular container runs', { spec, containers: [instance(web, 'running')] }, []],
     ['that fail are restarted under Always', { spec, containers: [ended(init, failed)] }, ['start init init #1']],
+    [
+      'that ran out of memory have failed, whatever their first process said',
+      { spec, containers: [ended(init, { reason: 'OOMKilled' })] },
+      ['start init init #1'],
+    ],
+    [
+      'that ran out of memory end the pod under Never, whatever their first process said',
+      { spec: { ...spec, restartPolicy: 'Never' }, containers: [ended(init, { reason: 'OOMKilled' })] },
+      ['finish: initFailed'],
+    ],
     [
       'that fail end the pod under Never',
       { spec: { ...spec, restartPolicy: 'Never' }, containers: [ended(init, failed)] },
@@ -339,13 +411,22 @@ describe('sidecars', () => {
       ['start init init #0'],
     ],
     [
-      'with a startup probe that failed are killed',
+      'with a startup probe that failed are killed and started',
       {
         spec: { initContainers: [probed] },
         containers: [runs(probed)],
         verdicts: [['startup', 'side-id', 'failure']],
       },
-      ['kill side: Init container side failed startup probe'],
+      ['kill side: Init container side failed startup probe (then start)'],
+    ],
+    [
+      'that fail liveness are killed and started, even under Never',
+      {
+        spec: { initContainers: [side], restartPolicy: 'Never' },
+        containers: [instance(web, 'running'), runs(side)],
+        verdicts: [['liveness', 'side-id', 'failure']],
+      },
+      ['kill side: Init container side failed liveness probe (then start)'],
     ],
     [
       'are restarted while the pod runs, even under Never',

@@ -100,7 +100,7 @@ async function run(mounts: readonly ContainerMount[], missing?: string) {
       action,
       podIPs: [],
       peeked: undefined,
-      targetContainerId: undefined,
+      target: undefined,
       signal: new AbortController().signal,
       onAttempt: () => undefined,
     })

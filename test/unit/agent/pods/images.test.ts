@@ -141,6 +141,44 @@ describe('pulling', () => {
     expect(waits).toEqual([10_000, 20_000, 40_000, 80_000, 160_000, 300_000, 300_000]);
     expect(runtime.count('pullImage')).toBe(7);
   });
+  it.each([
+    ['UNKNOWN', 'no such host', 'ErrImagePull', 'no such host', 'no such host'],
+    ['NOT_FOUND', 'a:1: not found', 'ErrImagePull', 'rpc error: code = NotFound desc = a:1: not found', undefined],
+    [
+      'UNKNOWN',
+      'RegistryUnavailable: 503',
+      'RegistryUnavailable',
+      'image pull failed for a:1 because the registry is unavailable: 503',
+      'RegistryUnavailable: 503',
+    ],
+    [
+      'UNKNOWN',
+      'SignatureValidationFailed: no signature',
+      'SignatureValidationFailed',
+      'image pull failed for a:1 because the signature validation failed: no signature',
+      'SignatureValidationFailed: no signature',
+    ],
+  ])('that fails with %s "%s" is %s: %s, and backs off with that', async (code, words, reason, message, event) => {
+    const { runtime, recorder, ensure } = manager();
+    runtime.failNext('pullImage', words, code);
+    await expect(ensure('a:1')).rejects.toMatchObject({ reason, message });
+    expect(recorder.of('Failed')).toEqual([`Failed to pull image "a:1": ${event ?? message}`]);
+    await expect(ensure('a:1')).rejects.toMatchObject({
+      reason: 'ImagePullBackOff',
+      message: `Back-off pulling image "a:1": ${reason}: ${message}`,
+    });
+  });
+  it('that every credential is refused for says what each was told, once', async () => {
+    const { runtime, objects, ensure } = manager();
+    objects.secrets.set('demo/one', pullSecret({ 'reg.example/a': user('a'), 'reg.example': user('b') }, 'one'));
+    const pod = makePod('p', { imagePullSecrets: [{ name: 'one' }] });
+    runtime.failNext('pullImage', 'a is unknown', 'UNKNOWN');
+    runtime.failNext('pullImage', 'b is locked', 'UNKNOWN');
+    await expect(ensure('reg.example/a:1', undefined, pod)).rejects.toThrow('[a is unknown, b is locked]');
+    const other = makePod('q', { imagePullSecrets: [{ name: 'one' }] });
+    for (let i = 0; i < 2; i++) runtime.failNext('pullImage', 'go away', 'UNKNOWN');
+    await expect(ensure('reg.example/a:1', undefined, other)).rejects.toThrow(/^go away$/);
+  });
   it('an inspection that fails is ImageInspectError', async () => {
     const { runtime, ensure } = manager();
     runtime.failNext('imageStatus', 'disk broken');

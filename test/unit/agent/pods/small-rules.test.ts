@@ -12,6 +12,7 @@ import { computeQOSClass } from '../../../../agent/ports/pod-resources.ts';
 import {
   type ContainerId,
   type ContainerSnapshot,
+  NOT_ASKED,
   type PodSnapshot,
   type PodUID,
   RuntimeError,
@@ -69,6 +70,9 @@ describe('formats', () => {
     expect(rpcMessage(new RuntimeError('X', 'DEADLINE_EXCEEDED', 'too slow'))).toBe(
       'rpc error: code = DeadlineExceeded desc = too slow',
     );
+  });
+  it('word what the agent could not even ask for without that frame', () => {
+    expect(rpcMessage(new RuntimeError('GeneratePodSandboxConfig', NOT_ASKED, 'FQDN too long'))).toBe('FQDN too long');
   });
 });
 
@@ -128,7 +132,8 @@ describe('the order of stopping', () => {
   it.each([
     ['web', []],
     ['b', ['web']],
-    ['a', ['web', 'once', 'b']],
+    // An init container that runs is stopped with the rest: nobody waits for it.
+    ['a', ['web', 'b']],
   ])('lets %s wait for %j', (name, expected) => expect([...stopsAfter(pod, name)]).toEqual(expected));
 
   const none = { killing: new Set<ContainerId>(), busy: false, stopped: new Set<string>() };

@@ -278,7 +278,10 @@ describe('a deletion', () => {
     node.runtime.failNext('stopContainer', 'shim is stuck', 'DEADLINE_EXCEEDED');
     node.api.delete('web-pod');
     await node.clock.until(() => !node.api.has('web-pod'), 5_000);
-    expect(node.recorder.of('FailedKillPod')[0]).toContain('rpc error: code = DeadlineExceeded desc = shim is stuck');
+    expect(node.recorder.of('FailedKillPod')[0]).toBe(
+      'error killing pod: failed to "KillContainer" for "web" with KillContainerError: ' +
+        '"rpc error: code = DeadlineExceeded desc = shim is stuck"',
+    );
     expect(node.leftovers()).toEqual([]);
   });
 
@@ -315,87 +318,6 @@ describe('a deletion', () => {
     await node.clock.until(() => node.api.status('web-pod').phase === 'Running', 5_000);
     await node.clock.advance(5_000);
     expect([...node.runtime.containers.values()].map(({ pod }) => pod.uid)).toEqual(['uid-second']);
-  });
-});
-
-describe('an image that cannot be had', () => {
-  it('is ErrImagePull, then ImagePullBackOff with the words of the runtime, and is tried again', async () => {
-    node.api.put(makePod('web-pod', { containers: [{ name: 'web', image: 'nope:1' }] }));
-    await node.clock.advance(500);
-    expect(webStatus()?.state?.waiting).toEqual({
-      reason: 'ErrImagePull',
-      message: 'rpc error: code = NotFound desc = failed to resolve reference "nope:1": not found',
-    });
-    await node.clock.advance(2_000);
-    expect(webStatus()?.state?.waiting?.reason).toBe('ImagePullBackOff');
-    expect(webStatus()?.state?.waiting?.message).toContain('Back-off pulling image "nope:1": ErrImagePull: rpc error');
-    node.runtime.registry.add('nope:1');
-    await node.clock.until(() => node.api.status('web-pod').phase === 'Running', 30_000);
-    expect(node.recorder.reasons()).toEqual(
-      expect.arrayContaining(['Pulling', 'Failed', 'BackOff', 'Pulled', 'Created', 'Started']),
-    );
-  });
-
-  it('under a name that is none is InvalidImageName and never asked for', async () => {
-    node.api.put(makePod('web-pod', { containers: [{ name: 'web', image: 'Not A Name' }] }));
-    await node.clock.advance(500);
-    expect(webStatus()?.state?.waiting?.reason).toBe('InvalidImageName');
-    expect(node.runtime.count('pullImage') + node.runtime.count('imageStatus')).toBe(0);
-  });
-
-  it('does not hold up the other containers of the pod', async () => {
-    node.api.put(
-      makePod('web-pod', {
-        containers: [
-          { name: 'bad', image: 'nope:1' },
-          { name: 'web', image: 'nginx:stable' },
-        ],
-      }),
-    );
-    await node.clock.advance(1_000);
-    expect(node.runtime.running('web')).toBeDefined();
-  });
-});
-
-describe('a container that cannot be made', () => {
-  it.each([
-    ['createContainer', 'CreateContainerError'],
-    ['startContainer', 'RunContainerError'],
-  ] as const)('because %s fails is waiting with %s, and tried again', async (call, reason) => {
-    node.runtime.failNext(call, 'no such executable');
-    node.api.put(makePod('web-pod'));
-    await node.clock.advance(500);
-    expect(webStatus()?.state?.waiting).toEqual({ reason, message: 'no such executable' });
-    expect(node.recorder.of('Failed')).toEqual(['Error: no such executable']);
-    await node.clock.until(() => node.api.status('web-pod').phase === 'Running', 15_000);
-  });
-
-  it('because a ConfigMap is missing is waiting with CreateContainerConfigError', async () => {
-    const envFrom = [{ configMapRef: { name: 'settings' } }];
-    node.api.put(makePod('web-pod', { containers: [{ name: 'web', image: 'nginx:stable', envFrom }] }));
-    await node.clock.advance(500);
-    expect(webStatus()?.state?.waiting).toEqual({
-      reason: 'CreateContainerConfigError',
-      message: 'configmap "settings" not found',
-    });
-    node.objects.configMaps.set('demo/settings', {
-      metadata: { name: 'settings', uid: 'u', resourceVersion: '1' },
-      data: { COLOUR: 'blue', '1bad': 'x' },
-    });
-    await node.clock.until(() => node.api.status('web-pod').phase === 'Running', 15_000);
-    expect(node.runtime.running('web')?.spec.env).toEqual([{ name: 'COLOUR', value: 'blue' }]);
-    expect(node.recorder.of('InvalidEnvironmentVariableNames')).toHaveLength(1);
-  });
-
-  it('because its postStart hook fails is stopped again', async () => {
-    const lifecycle = { postStart: { exec: { command: ['warm-up'] } } };
-    node.runtime.execs.set('warm-up', { exitCode: 1 });
-    node.api.put(makePod('web-pod', { containers: [{ name: 'web', image: 'nginx:stable', lifecycle }] }));
-    await node.clock.advance(500);
-    expect(node.recorder.of('FailedPostStartHook')).toHaveLength(1);
-    expect(node.runtime.running('web')).toBeUndefined();
-    node.runtime.execs.set('warm-up', { exitCode: 0 });
-    await node.clock.until(() => webStatus()?.ready === true, 60_000);
   });
 });
 
@@ -506,88 +428,6 @@ describe('an API server that cannot be reached', () => {
     const before = node.api.patches.length;
     await node.clock.advance(600_000);
     expect(node.api.patches.length).toBe(before);
-  });
-});
-
-describe('probes', () => {
-  const probed = (probe: object) => ({ containers: [{ name: 'web', image: 'nginx:stable', ...probe }] });
-  const readinessProbe = { tcpSocket: { port: 80 } };
-
-  it('hold back readiness until the first success', async () => {
-    await running('web-pod', probed({ readinessProbe }));
-    expect(webStatus()).toMatchObject({ started: true, ready: false });
-    const id = node.agent.containerIdFor('demo', 'web-pod', 'web');
-    node.probe('readiness', id ?? '', 'success', 'uid-web-pod');
-    await settle();
-    expect(webStatus()?.ready).toBe(true);
-    expect(node.api.condition('web-pod', 'Ready')?.status).toBe('True');
-  });
-
-  it('have a container that fails liveness killed and restarted', async () => {
-    await running('web-pod', probed({ livenessProbe: readinessProbe }));
-    const id = node.agent.containerIdFor('demo', 'web-pod', 'web');
-    node.probe('liveness', id ?? '', 'failure', 'uid-web-pod');
-    await node.clock.until(() => webStatus()?.restartCount === 1 && webStatus()?.ready === true, 5_000);
-    expect(node.recorder.of('Killing')).toEqual(['Container web failed liveness probe, will be restarted']);
-  });
-});
-
-describe('the definition of a running pod', () => {
-  it('changed in one image restarts that container alone', async () => {
-    const containers = [
-      { name: 'web', image: 'nginx:stable' },
-      { name: 'side', image: 'nginx:stable' },
-    ];
-    await running('web-pod', { containers });
-    const side = node.runtime.running('side')?.id;
-    const pod = node.api.named('web-pod');
-    const changed = containers.map((c) => (c.name === 'web' ? { ...c, image: 'busybox:stable' } : c));
-    node.api.put({ ...pod, spec: { ...pod.spec, containers: changed } });
-    await node.clock.until(() => node.runtime.running('web')?.image === 'busybox:stable', 60_000);
-    expect(node.recorder.of('Killing')).toEqual(['Container web definition changed, will be restarted']);
-    expect(node.runtime.running('side')?.id).toBe(side);
-  });
-
-  it('given a deadline that passes makes the pod Failed with DeadlineExceeded', async () => {
-    await running('web-pod', { activeDeadlineSeconds: 60 });
-    await node.clock.advance(59_000);
-    expect(node.api.status('web-pod').phase).toBe('Running');
-    await node.clock.advance(2_000);
-    expect(node.api.status('web-pod')).toMatchObject({ phase: 'Failed', reason: 'DeadlineExceeded' });
-    expect(node.runtime.running('web')).toBeUndefined();
-  });
-
-  it('given an ephemeral container starts that one and leaves the others', async () => {
-    await running();
-    const pod = node.api.named('web-pod');
-    const ephemeralContainers = [{ name: 'debugger', image: 'busybox:stable', targetContainerName: 'web' }];
-    node.api.put({ ...pod, spec: { ...pod.spec, ephemeralContainers } });
-    await node.clock.until(() => node.runtime.running('debugger') !== undefined, 5_000);
-    expect(node.runtime.running('debugger')?.spec.targetContainerId).toBe(node.runtime.running('web')?.id);
-    expect(node.api.status('web-pod').ephemeralContainerStatuses?.[0]?.state?.running).toBeDefined();
-  });
-});
-
-describe('init containers', () => {
-  it('run one after the other, and the rest only after them', async () => {
-    node.api.put(
-      makePod('web-pod', {
-        initContainers: [
-          { name: 'first', image: 'busybox:stable' },
-          { name: 'second', image: 'busybox:stable' },
-        ],
-      }),
-    );
-    await node.clock.until(() => node.runtime.running('first') !== undefined);
-    expect(node.runtime.running('second')).toBeUndefined();
-    expect(webStatus()?.state?.waiting?.reason).toBe('PodInitializing');
-    node.runtime.exit('first', 0);
-    await node.clock.until(() => node.runtime.running('second') !== undefined);
-    expect(node.runtime.running('web')).toBeUndefined();
-    node.runtime.exit('second', 0);
-    await node.clock.until(() => node.runtime.running('web') !== undefined);
-    await settle();
-    expect(node.api.condition('web-pod', 'Initialized')?.status).toBe('True');
   });
 });
 

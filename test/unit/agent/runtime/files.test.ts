@@ -80,6 +80,18 @@ describe('files of a pod', () => {
     expect(readFileSync(volume, 'utf8')).toBe('the user’s');
   });
 
+  test('a container that nobody remembers counts on from its logs', () => {
+    expect(files.makeContainerLogDirectory(REF, 'main')).toBe(0);
+    expect(files.makeContainerLogDirectory(REF, 'main')).toBe(0);
+    for (const count of [0, 2, 10]) writeFileSync(files.logPath(REF, 'main', count), 'x');
+    writeFileSync(`${files.logPath(REF, 'main', 11)}.20240102-000000.gz`, 'x');
+    for (const other of ['99.txt', 'x12.log', 'core.13.log']) {
+      writeFileSync(join(files.logPath(REF, 'main', 0), '..', other), 'x');
+    }
+    expect(files.makeContainerLogDirectory(REF, 'main')).toBe(12);
+    expect(files.makeContainerLogDirectory(REF, 'other')).toBe(0);
+  });
+
   test('a log directory goes with a sandbox that was never made, unless it holds logs', () => {
     files.makeLogDirectory(REF);
     files.removeEmptyLogDirectory(REF);

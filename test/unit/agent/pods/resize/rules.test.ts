@@ -355,7 +355,7 @@ describe('the next actions of a pod whose resize was granted', () => {
       sandboxBusy: false,
       starting: new Set(),
       killing: new Set(),
-      restartWanted: new Set(),
+      restartWanted: new Map(),
       resize: { actual: known, roomMade },
     }).actions.map(say);
   };
