@@ -24,6 +24,8 @@ export interface Load {
 export interface LifecycleSamples {
   /** Ms from the end of the readiness probe that decided to a watch that shows it. */
   readonly readiness: readonly number[];
+  /** Ms from the end of the liveness probe that decided to the beginning of the call that stops the container. */
+  readonly kill: readonly number[];
   /** Ms from the end of the liveness probe that decided to a watch that shows the next instance running. */
   readonly restart: readonly number[];
   /** Pods with a startup, a liveness and a readiness probe each, at the default period. */
@@ -59,7 +61,7 @@ const isReady = (pod: Pod): boolean =>
 export async function measureLifecycle(options: LifecycleOptions): Promise<LifecycleSamples> {
   const { root, runs, template, say, seconds } = options;
   const lab = await startLab({ root, images: 'build', say });
-  const probes = new ProbeSpans(lab.paths.traceSocket);
+  const spans = new LiveSpans(lab.paths.traceSocket);
   try {
     await lab.client.create('/api/v1/namespaces', {
       apiVersion: 'v1',
@@ -73,8 +75,8 @@ export async function measureLifecycle(options: LifecycleOptions): Promise<Lifec
     if (agent === undefined) throw new Error('the agent does not run');
     const flags = join(root, '..', 'flags');
     await mkdir(flags, { recursive: true });
-    const readiness = await readinessFlips(pods, probes, flags, runs, say);
-    const restart = await livenessFailures(pods, probes, flags, runs, say);
+    const readiness = await readinessFlips(pods, spans, flags, runs, say);
+    const { kill, restart } = await livenessFailures(pods, spans, flags, runs, say);
     const load = async (name: string, count: number, more: Partial<Container>, settled: (pod: Pod) => boolean) => {
       const all = Array.from({ length: count }, (_, index) => `${name}-${index}`);
       await each(all, async (pod) => {
@@ -95,9 +97,9 @@ export async function measureLifecycle(options: LifecycleOptions): Promise<Lifec
     const idle = await load('idle', options.idlePods, {}, isReady);
     const probed = await load('probed', options.probedPods, HTTPD, isReady);
     await pods.stop();
-    return { readiness, restart, probed, idle };
+    return { readiness, kill, restart, probed, idle };
   } finally {
-    probes.close();
+    spans.close();
     for (const problem of await lab.stop()) say(problem);
   }
 }
@@ -123,7 +125,7 @@ async function accountMade(client: { get(path: string): Promise<unknown> }): Pro
 
 async function readinessFlips(
   pods: BenchPods,
-  probes: ProbeSpans,
+  spans: LiveSpans,
   flags: string,
   runs: number,
   say: (line: string) => void,
@@ -141,7 +143,7 @@ async function readinessFlips(
   for (let run = 1; run <= runs; run++) {
     const up = run % 2 === 0;
     const seen = pods.when(name, up ? 'ready' : 'not ready', (pod) => isReady(pod) === up);
-    const decided = probes.next('readiness', name, up ? 'success' : 'failure');
+    const decided = spans.probeEnd('readiness', name, up ? 'success' : 'failure');
     if (up) writeFileSync(flag, '');
     else rmSync(flag);
     samples.push((await seen) - (await decided));
@@ -153,12 +155,13 @@ async function readinessFlips(
 
 async function livenessFailures(
   pods: BenchPods,
-  probes: ProbeSpans,
+  spans: LiveSpans,
   flags: string,
   runs: number,
   say: (line: string) => void,
-): Promise<readonly number[]> {
-  const samples: number[] = [];
+): Promise<Pick<LifecycleSamples, 'kill' | 'restart'>> {
+  const kill: number[] = [];
+  const restart: number[] = [];
   const flag = join(flags, 'dead');
   for (let run = 1; run <= runs; run++) {
     const name = `lives-${run}`;
@@ -174,24 +177,26 @@ async function livenessFailures(
       const [container] = status?.containerStatuses ?? [];
       return container?.restartCount === 1 && container.state?.running !== undefined;
     });
-    const decided = probes.next('liveness', name, 'failure');
+    const decided = spans.probeEnd('liveness', name, 'failure');
+    const stop = spans.callBegin('StopContainer', name);
     writeFileSync(flag, '');
     const at = await decided;
     rmSync(flag);
-    samples.push((await restarted) - at);
+    kill.push((await stop) - at);
+    restart.push((await restarted) - at);
     await pods.delete(name);
   }
-  say(`${runs} liveness failures and restarts seen`);
-  return samples;
+  say(`${runs} liveness failures, kills and restarts seen`);
+  return { kill, restart };
 }
 
 interface Waiting {
   readonly holds: (span: Span) => boolean;
-  readonly found: (at: number) => void;
+  readonly found: (span: Span) => void;
 }
 
-/** The ends of probes, as the agent's trace tells them, in this process's performance.now(). */
-class ProbeSpans {
+/** What the agent's trace tells as it happens, in this process's performance.now(). */
+class LiveSpans {
   readonly #socket: Socket;
   readonly #waiting = new Set<Waiting>();
 
@@ -202,26 +207,37 @@ class ProbeSpans {
       for (const waiting of [...this.#waiting]) {
         if (!waiting.holds(span)) continue;
         this.#waiting.delete(waiting);
-        waiting.found(span.start + span.durationMs - performance.timeOrigin);
+        waiting.found(span);
       }
     });
   }
 
   /** When the next probe of this kind ends with this result. */
-  next(type: string, pod: string, result: string): Promise<number> {
+  async probeEnd(type: string, pod: string, result: string): Promise<number> {
+    const span = await this.#next(
+      `no ${type} probe of ${pod} ended in ${result}`,
+      ({ kind, name, attributes }) => kind === 'probe' && name === type && attributes['result'] === result,
+      pod,
+    );
+    return span.start + span.durationMs - performance.timeOrigin;
+  }
+
+  /** When the next call of this name to the runtime begins. */
+  async callBegin(call: string, pod: string): Promise<number> {
+    const span = await this.#next(`no ${call} for ${pod}`, ({ kind, name }) => kind === 'cri' && name === call, pod);
+    return span.start - performance.timeOrigin;
+  }
+
+  /** The next span that ends from now on; spans come when they have ended. */
+  #next(complaint: string, holds: (span: Span) => boolean, pod: string): Promise<Span> {
     const asked = performance.timeOrigin + performance.now();
     return new Promise((resolve, reject) => {
-      const timer = setTimeout(() => reject(new Error(`no ${type} probe of ${pod} ended in ${result}`)), SPAN_LIMIT_MS);
+      const timer = setTimeout(() => reject(new Error(complaint)), SPAN_LIMIT_MS);
       this.#waiting.add({
-        holds: (span) =>
-          span.kind === 'probe' &&
-          span.name === type &&
-          span.pod?.name === pod &&
-          span.attributes['result'] === result &&
-          span.start + span.durationMs >= asked,
-        found: (at) => {
+        holds: (span) => span.pod?.name === pod && span.start + span.durationMs >= asked && holds(span),
+        found: (span) => {
           clearTimeout(timer);
-          resolve(at);
+          resolve(span);
         },
       });
     });

@@ -200,7 +200,7 @@ async function volumeRows(root: string): Promise<NonNullable<Figures['more']>> {
 
 /** Rows about probes and many pods, from a lab of their own. */
 async function lifecycleFigures(root: string): Promise<Required<Pick<Figures, 'more' | 'loads'>>> {
-  const { readiness, restart, probed, idle } = await measureLifecycle({
+  const { readiness, kill, restart, probed, idle } = await measureLifecycle({
     root,
     runs,
     template: { image: BUSYBOX, command: COMMAND },
@@ -212,6 +212,12 @@ async function lifecycleFigures(root: string): Promise<Required<Pick<Figures, 'm
   return {
     more: [
       { name: 'nodelet: readiness result → status seen', summary: summarize(readiness), limitMs: 50 },
+      {
+        name: 'nodelet: liveness result → StopContainer begins',
+        summary: summarize(kill),
+        limitMs: 100,
+        maxLimitMs: 100,
+      },
       { name: 'nodelet: liveness failure → restarted container seen', summary: summarize(restart) },
     ],
     loads: [

@@ -30,16 +30,20 @@ test('rows without a floor follow the others', () => {
   expect(text).toContain('| x → y | 7.0 | 14.0 | 21.0 |  |');
 });
 
-test('a row with a limit is a goal of its own', () => {
+test('a row with a limit for its p50 or its worst has goals of its own', () => {
   const more = [
     { name: 'nodelet: a', summary: summary(10), limitMs: 10 },
-    { name: 'nodelet: b', summary: summary(11), limitMs: 10 },
+    { name: 'nodelet: b', summary: summary(11), limitMs: 10, maxLimitMs: 33 },
+    { name: 'nodelet: d', summary: summary(5), limitMs: 10, maxLimitMs: 14 },
     { name: 'nodelet: c', summary: summary(99) },
   ];
   const own = goals({ ...figures, more }).slice(5);
   expect(own.map(({ name, reached }) => [name, reached])).toEqual([
     ['a p50', true],
     ['b p50', false],
+    ['b max', true],
+    ['d p50', true],
+    ['d max', false],
   ]);
 });
 
