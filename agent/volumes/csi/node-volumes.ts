@@ -116,10 +116,11 @@ export class NodeVolumes {
     return this.#users.has(key) || this.#staged.has(key);
   }
 
-  /** Attached volumes that pods of this node had when the process began. */
+  /** Attached volumes that this node had when the process began, for a pod or staged still: not to be detached. */
   attachable(): readonly { readonly driver: string; readonly handle: string }[] {
-    const notes = [...this.#users.values()].flatMap((users) => [...users.values()].map(({ note }) => note));
-    return notes
+    const used = [...this.#users.values()].flatMap((users) => [...users.values()].map(({ note }) => note));
+    const staged = [...this.#staged.values()].map(({ note }) => note);
+    return [...used, ...staged]
       .filter(({ attachmentID }) => attachmentID !== '')
       .map(({ driverName: driver, volumeHandle: handle }) => ({ driver, handle }));
   }
@@ -259,6 +260,7 @@ export class NodeVolumes {
       driverName: volume.driver,
       volumeHandle: volume.handle,
       ...(volume.block ? { specVolID: volume.specName } : {}),
+      attachmentID: request.attachment,
     };
     if (known === undefined) writeNote(place.note, note);
     mkdirSync(place.path, { recursive: true, mode: 0o750 });

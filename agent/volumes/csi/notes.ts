@@ -21,6 +21,8 @@ export interface StagedNote {
   readonly volumeHandle: string;
   /** Set for a volume in block mode, whose places go by it. */
   readonly specVolID?: string;
+  /** '' where nothing is attached. A kubelet that was here before does not write it. */
+  readonly attachmentID?: string;
 }
 
 export interface PodNote {
@@ -79,9 +81,14 @@ function readStrings(path: string): Readonly<Record<string, string>> | undefined
 }
 
 export function readStagedNote(path: string): StagedNote | undefined {
-  const { driverName, volumeHandle, specVolID } = readStrings(path) ?? {};
+  const { driverName, volumeHandle, specVolID, attachmentID } = readStrings(path) ?? {};
   if (driverName === undefined || volumeHandle === undefined) return undefined;
-  return { driverName, volumeHandle, ...(specVolID === undefined ? {} : { specVolID }) };
+  return {
+    driverName,
+    volumeHandle,
+    ...(specVolID === undefined ? {} : { specVolID }),
+    ...(attachmentID === undefined ? {} : { attachmentID }),
+  };
 }
 
 export function readPodNote(path: string): PodNote | undefined {

@@ -158,7 +158,11 @@ describe('a volume', () => {
 
   test('has the kubelet’s notes beside it', async () => {
     await started().publish(request());
-    expect(JSON.parse(readFileSync(STAGING().note, 'utf8'))).toEqual({ driverName: 'fake.csi', volumeHandle: 'vol-1' });
+    expect(JSON.parse(readFileSync(STAGING().note, 'utf8'))).toEqual({
+      driverName: 'fake.csi',
+      volumeHandle: 'vol-1',
+      attachmentID: '',
+    });
     expect(JSON.parse(readFileSync(TARGET().note, 'utf8'))).toMatchObject({
       specVolID: 'pv-1',
       volumeHandle: 'vol-1',
@@ -476,9 +480,18 @@ describe('a process that begins', () => {
     expect(driver.order).not.toContain(US);
   });
 
-  test('knows which attached volumes its pods have', async () => {
+  test('knows which attached volumes its pods have, and which are staged still when their pods have gone', async () => {
     await started().publish({ ...request(), attachment: 'csi-x' });
     await started().publish(request('u2', { handle: 'vol-2', specName: 'pv-2' }));
-    expect(started().attachable()).toEqual([{ driver: 'fake.csi', handle: 'vol-1' }]);
+    const attached = { driver: 'fake.csi', handle: 'vol-1' };
+    expect(started().attachable()).toEqual([attached, attached]);
+
+    driver.next(US, 'hang');
+    const dying = started().unpublishAll('u1');
+    await vi.waitFor(() => expect(driver.order).toContain(US));
+    expect(existsSync(TARGET().note)).toBe(false);
+    expect(started().attachable()).toEqual([attached]);
+    await clock.advance(5000);
+    await dying;
   });
 });
