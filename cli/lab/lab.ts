@@ -12,6 +12,7 @@ import { loadKubeconfig } from '../../client/kubeconfig.ts';
 import { snapshotFirewall } from '../../cni/cleanup.ts';
 import { importImages } from '../../labs/images/import.ts';
 import { writeFileAtomic } from '../../lib/atomic.ts';
+import type { BackoffPolicy } from '../../lib/backoff.ts';
 import { type Clock, systemClock } from '../../lib/clock.ts';
 import { errorMessage, isErrno, UserError } from '../../lib/errors.ts';
 import { exec } from '../../lib/exec.ts';
@@ -70,6 +71,8 @@ export interface LabOptions {
    * `nodelet csi-driver`. Default: none.
    */
   readonly csi?: boolean | readonly string[];
+  /** Pauses before a process that has ended is started again. Default: 250 ms, doubling, at most 10 s. */
+  readonly restart?: BackoffPolicy;
   /** On stop, keep certificates, objects and images for the next start. */
   readonly keep?: boolean;
   /** One line per thing worth knowing. */
@@ -272,6 +275,7 @@ class Lab implements RunningLab {
       start,
       pidFile: this.paths.pidFile(name),
       logFile: this.paths.logFile(name),
+      ...(this.#options.restart === undefined ? {} : { restart: this.#options.restart }),
       onEnd: (ends, words) => {
         if (ends < HOPELESS_ENDS) return;
         const reason = `${name} ended ${ends} times while the lab started: ${words}`;

@@ -17,6 +17,8 @@ export interface SupervisorOptions {
   readonly start: () => Promise<Child>;
   readonly pidFile: string;
   readonly logFile: string;
+  /** Pauses before it is started again. Default: 250 ms, doubling, at most 10 s. */
+  readonly restart?: BackoffPolicy;
   /** Told of every end that was not asked for: how many there were, and the log's last words. */
   readonly onEnd?: (ends: number, words: string) => void;
 }
@@ -56,7 +58,7 @@ export class Supervisor {
     void child.exited.then(async (exit) => {
       if (this.#child === child) this.#child = undefined;
       if (this.#stopping) return;
-      this.#backoff = nextBackoff(RESTART, this.#backoff, this.#options.clock.now());
+      this.#backoff = this.#nextPause();
       const how = exit.signal === null ? `exit code ${exit.code}` : exit.signal;
       const words = await lastLine(this.#options.logFile);
       this.#options.say(
@@ -71,13 +73,18 @@ export class Supervisor {
     });
   }
 
+  #nextPause(): BackoffEntry {
+    const { restart = RESTART, clock } = this.#options;
+    return nextBackoff(restart, this.#backoff, clock.now());
+  }
+
   async #restart(): Promise<void> {
     if (this.#stopping) return;
     try {
       this.#adopt(await this.#options.start());
     } catch (error) {
       this.#options.say(`${this.#options.name} cannot be started: ${errorMessage(error)}`);
-      this.#backoff = nextBackoff(RESTART, this.#backoff, this.#options.clock.now());
+      this.#backoff = this.#nextPause();
       this.#timer = this.#options.clock.after(this.#backoff.delayMs, () => {
         this.#starting = this.#restart();
       });

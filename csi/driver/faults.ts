@@ -1,5 +1,5 @@
-// Faults on demand, for tests of whoever calls the driver: calls that fail, hang, are late, or kill the driver at a chosen
-// step. Rules come from a control file that is read at every call, or from NODELET_CSI_FAULTS. Without either
+// Faults on demand, for tests of whoever calls the driver: calls that fail, hang, are late, are held until somebody lets
+// them go on, or kill the driver at a chosen step. Rules come from a control file that is read at every call, or from NODELET_CSI_FAULTS. Without either
 // nothing here does anything.
 
 import { writeFileAtomic } from '../../lib/atomic.ts';
@@ -18,13 +18,17 @@ export interface FaultRule {
   readonly times: number;
   /** `before` the call is looked at, `after` its work is done, or before its nth change to the machine (from 1). */
   readonly when: 'before' | 'after' | number;
-  readonly action: 'fail' | 'delay' | 'hang' | 'crash';
+  /** `hold` is a delay until the rule is gone from the control file. */
+  readonly action: 'fail' | 'delay' | 'hold' | 'hang' | 'crash';
   /** For `fail`. */
   readonly code: DriverCode;
   readonly message: string;
   /** For `delay`. */
   readonly delayMs: number;
 }
+
+/** How often a call that is held looks whether it may go on, ms. */
+const HOLD_LOOK_MS = 50;
 
 const CODES: readonly DriverCode[] = [
   'INVALID_ARGUMENT',
@@ -71,8 +75,8 @@ function parseRule(value: unknown, index: number): FaultRule {
     if (typeof found !== 'number' || !Number.isInteger(found) || found < 0) throw wrong(`"${key}" is no whole number`);
     return found;
   };
-  const action = (['fail', 'delay', 'hang', 'crash'] as const).find((each) => each === fields.get('action'));
-  if (action === undefined) throw wrong('"action" is not fail, delay, hang or crash');
+  const action = (['fail', 'delay', 'hold', 'hang', 'crash'] as const).find((each) => each === fields.get('action'));
+  if (action === undefined) throw wrong('"action" is not fail, delay, hold, hang or crash');
   const given = fields.get('when') ?? 'before';
   const when = given === 'before' || given === 'after' ? given : count('when', 0);
   const code = CODES.find((each) => each === text('code', 'INTERNAL'));
@@ -99,6 +103,8 @@ export interface FaultsOptions {
   readonly readFile: (path: string) => Promise<string | undefined>;
   /** Ends this process as SIGKILL would. Never returns. */
   readonly crash: () => never;
+  /** Told when a call begins to be held. */
+  readonly onHold?: (method: string, rule: FaultRule) => void;
 }
 
 /** What one call passes through. */
@@ -137,12 +143,12 @@ export class Faults {
     if (due.length === 0) return NO_FAULTS;
     let steps = 0;
     const at = async (when: FaultRule['when']): Promise<void> => {
-      for (const rule of due) if (rule.when === when) await this.#fire(rule);
+      for (const rule of due) if (rule.when === when) await this.#fire(rule, method);
     };
     return { before: () => at('before'), step: () => at(++steps), after: () => at('after') };
   }
 
-  async #fire(rule: FaultRule): Promise<void> {
+  async #fire(rule: FaultRule, method: string): Promise<void> {
     const key = JSON.stringify(rule);
     const fired = this.#fired.get(key) ?? 0;
     if (rule.times !== 0 && fired >= rule.times) return;
@@ -152,12 +158,24 @@ export class Faults {
         throw new DriverError(rule.code, rule.message);
       case 'delay':
         return this.#options.clock.sleep(rule.delayMs);
+      case 'hold':
+        this.#options.onHold?.(method, rule);
+        while (await this.#stands(rule)) await this.#options.clock.sleep(HOLD_LOOK_MS);
+        return;
       case 'hang':
         return new Promise(() => undefined);
       case 'crash':
         await this.#forget(rule);
         this.#options.crash();
     }
+  }
+
+  /** One that did not come from the control file cannot be taken back. */
+  async #stands(rule: FaultRule): Promise<boolean> {
+    const { file, rules = [] } = this.#options;
+    if (rules.includes(rule)) return true;
+    const text = file === undefined ? undefined : await this.#options.readFile(file);
+    return text !== undefined && parseFaults(text).some((each) => JSON.stringify(each) === JSON.stringify(rule));
   }
 
   /** Or the driver that is started again would die of the same rule. */

@@ -78,6 +78,7 @@ export async function startDriver(given: DriverOptions, log: Log, clock: Clock =
         process.kill(process.pid, 'SIGKILL');
         throw new Error('alive after SIGKILL');
       },
+      onHold: (method, { when, message }) => log('info', `${method} is held`, { when, rule: message }),
       ...(options.faultFile === undefined ? {} : { file: options.faultFile }),
       ...(options.faults === undefined ? {} : { rules: parseFaults(options.faults) }),
     });

@@ -48,6 +48,31 @@ describe('fault rules', () => {
     await clock.advance(3_600_000);
     expect(ended).toBe('A');
   });
+  it('hold a call until the rule is taken back, and say that they do', async () => {
+    const clock = new VirtualClock();
+    const rule = { method: 'A', action: 'hold', when: 1, message: 'first' };
+    let file: string | undefined = JSON.stringify([rule, { method: 'B', action: 'fail' }]);
+    const told: string[] = [];
+    const faults = new Faults({
+      clock,
+      file: 'faults.json',
+      readFile: async () => file,
+      crash: () => expect.fail('crashed'),
+      onHold: (method, { message }) => told.push(`${method} ${message}`),
+    });
+    const point = await faults.open('A', 'v');
+    await point.before();
+    expect(told).toEqual([]);
+    let over = false;
+    const held = point.step().then(() => (over = true));
+    await clock.advance(10_000);
+    expect({ over, told }).toEqual({ over: false, told: ['A first'] });
+    file = '[]';
+    await clock.advance(50);
+    await held;
+    file = undefined;
+    await (await faults.open('A', 'v')).step();
+  });
   it.each([
     ['{', /JSON/],
     ['{}', /list/],
