@@ -110,3 +110,14 @@ export function transitionEvent(condition: NodeCondition, nodeName: string): { r
       : (condition.reason ?? '').replace(/^Kubelet/, 'Node');
   return { reason, message: `Node ${nodeName} status is now: ${reason}` };
 }
+
+/**
+ * The events of an agent that has just begun: each pressure is told, as a change from what nobody knew. Being ready is
+ * told only when it changes.
+ */
+export function startEvents(
+  conditions: readonly NodeCondition[],
+  nodeName: string,
+): readonly { reason: string; message: string }[] {
+  return conditions.filter(({ type }) => type !== 'Ready').map((condition) => transitionEvent(condition, nodeName));
+}

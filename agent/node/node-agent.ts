@@ -7,7 +7,7 @@ import type { Node } from '../../client/types.ts';
 import { type BackoffEntry, type BackoffPolicy, nextBackoff } from '../../lib/backoff.ts';
 import { errorMessage } from '../../lib/errors.ts';
 import type { RuntimeImage } from '../ports/runtime.ts';
-import { notReadyBecause, transitionEvent } from './conditions.ts';
+import { notReadyBecause, startEvents, transitionEvent } from './conditions.ts';
 import { HealthMonitor } from './health.ts';
 import { LeaseKeeper, sleepUnlessAborted } from './lease.ts';
 import type { NodeAgentOptions, NodePressure } from './options.ts';
@@ -154,10 +154,12 @@ export class NodeAgent {
     let backoff: BackoffEntry | undefined;
     while (!signal.aborted) {
       try {
-        this.#saw(await this.#createOrAdopt(signal));
+        const status = await this.#makeStatus(undefined);
+        this.#saw(await this.#createOrAdopt(status, signal));
         this.#trouble.clear();
         log('info', `registered node ${nodeName}`);
         this.#event('Starting', 'Starting kubelet.');
+        for (const { reason, message } of startEvents(status.conditions ?? [], nodeName)) this.#event(reason, message);
         return;
       } catch (error) {
         if (signal.aborted) return;
@@ -168,12 +170,11 @@ export class NodeAgent {
     }
   }
 
-  async #createOrAdopt(signal: AbortSignal): Promise<Node> {
+  async #createOrAdopt(status: FullNodeStatus, signal: AbortSignal): Promise<Node> {
     const { client, facts, config, nodeLabels, nodeName } = this.#options;
     const input = { facts, config, nodeLabels, nodeName };
     const request = { timeoutMs: REQUEST_TIMEOUT_MS, signal };
     try {
-      const status = await this.#makeStatus(undefined);
       return await client.create<Node>(resourcePath('v1', 'nodes'), newNode(input, status), request);
     } catch (error) {
       if (!isAlreadyExists(error)) throw error;
