@@ -49,14 +49,22 @@ export function figuresOf({ requests, limits }: Resources): Figures {
   };
 }
 
+const FIGURES = [
+  ['requests', 'cpu', 'cpuMilli'],
+  ['requests', 'memory', 'memoryBytes'],
+  ['limits', 'cpu', 'cpuMilli'],
+  ['limits', 'memory', 'memoryBytes'],
+] as const;
+
 export function sameResources(a: Resources, b: Resources): boolean {
-  const [left, right] = [figuresOf(a), figuresOf(b)];
-  return (
-    left.cpuRequest === right.cpuRequest &&
-    left.cpuLimit === right.cpuLimit &&
-    left.memoryRequest === right.memoryRequest &&
-    left.memoryLimit === right.memoryLimit
-  );
+  return FIGURES.every(([part, name, figure]) => {
+    const [left, right] = [a[part]?.[name], b[part]?.[name]];
+    // Mostly they are spelled alike: nothing is parsed then.
+    if (left === right) return true;
+    const amount = (quantity: string | undefined): number =>
+      (quantity === undefined ? undefined : resourceFigures({ [name]: quantity })[figure]) ?? 0;
+    return amount(left) === amount(right);
+  });
 }
 
 export function sameAllocation(a: PodAllocation, b: PodAllocation): boolean {

@@ -39,6 +39,12 @@ export const NODE_NAME = 'node-1';
 const HOST_IPS = ['192.0.2.1'];
 const ALLOCATABLE = { cpu: '4', memory: '8Gi', pods: '110', 'ephemeral-storage': '10Gi' };
 
+/**
+ * One for all agents: whatever ran with a tracer leaves a place for it in every later call chain, and a history may have
+ * hundreds of agents.
+ */
+const tracer = new Tracer();
+
 interface RunningAgent {
   readonly life: Life;
   readonly pods: PodsAgent;
@@ -135,7 +141,6 @@ export class World {
     this.journal.note('agent starts');
     const life = new Life();
     const clock = life.clock(this.clock);
-    const tracer = new Tracer();
     const log: Log = (level, message, fields) => {
       if (level !== 'debug') this.journal.note(`agent ${level}: ${message} ${JSON.stringify(fields ?? {})}`);
     };
