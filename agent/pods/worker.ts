@@ -12,7 +12,7 @@ import { computePodActions, type PodActions } from './actions.ts';
 import { activeDeadline } from './deadline.ts';
 import { containerReference, podReference } from './events.ts';
 import { computeGarbage } from './garbage.ts';
-import { asksForMore, isNews, isSignificant } from './news.ts';
+import { asksForMore, isNews, isOwnDoing, isSignificant } from './news.ts';
 import { isTerminalPhase } from './phase.ts';
 import { type ActsHost, PodActs } from './pod-acts.ts';
 import { type EndingHost, PodEnding } from './pod-ending.ts';
@@ -174,11 +174,12 @@ export class PodWorker implements ActsHost, EndingHost {
     this.#looping = true;
     const { tracer } = this.#context;
     while (this.#causes.length > 0 && !this.#stopped) {
-      const cause = this.#causes.join(', ');
+      const causes = this.#causes;
+      const cause = causes.join(', ');
       this.#causes = [];
       try {
         await tracer.within({ pod: this.ref, cause }, () =>
-          tracer.span('worker', 'syncPod', { mode: this.#mode }, () => this.#sync()),
+          tracer.span('worker', 'syncPod', { mode: this.#mode }, () => this.#sync(causes)),
         );
         this.#acts.settled(LOOP);
       } catch (error) {
@@ -188,7 +189,7 @@ export class PodWorker implements ActsHost, EndingHost {
     this.#looping = false;
   }
 
-  async #sync(): Promise<void> {
+  async #sync(causes: readonly string[]): Promise<void> {
     this.#timer?.cancel();
     this.#timerAt = Number.POSITIVE_INFINITY;
     if (this.#mode === 'running' && this.#mustEnd()) this.#beginEnd();
@@ -198,15 +199,16 @@ export class PodWorker implements ActsHost, EndingHost {
       return;
     }
     this.wakeAt(this.#context.clock.now() + this.#context.config.resyncMs);
-    const snapshot = await this.#observe();
+    const since = this.#mode === 'running' && isOwnDoing(causes, this.#snapshot) ? this.#snapshot : undefined;
+    const snapshot = await this.#observe(since);
     if (this.#mode === 'running') this.#run(snapshot);
     else await this.#ending.step(snapshot);
   }
 
-  async #observe(): Promise<PodSnapshot> {
+  async #observe(since?: PodSnapshot): Promise<PodSnapshot> {
     const { runtime, probes, clock } = this.#context;
     const empty: PodSnapshot = { pod: this.ref, sandboxes: [], containers: [], observedAt: clock.now() };
-    const snapshot = this.#spareLook ? empty : await runtime.observePod(this.ref);
+    const snapshot = this.#spareLook ? empty : await runtime.observePod(this.ref, since);
     this.#spareLook = false;
     this.#snapshot = snapshot;
     this.#context.resizes.observed(this.ref.uid, snapshot);

@@ -58,6 +58,8 @@ export interface ContainerSnapshot {
   /** Limits in force, where the runtime tells them. */
   readonly resources?: ContainerResourceFigures;
   readonly stopSignal?: string;
+  /** Paths in the container whose mounts are read-only with everything below them; absent where there are none. */
+  readonly recursiveReadOnly?: readonly string[];
 }
 
 export interface ContainerResourceFigures {
@@ -237,8 +239,11 @@ export interface ContainerRuntime {
 
   /** Every pod the runtime knows, shallow: states and identities are right, exit details may be missing. */
   listPods(): Promise<readonly PodSnapshot[]>;
-  /** The full truth of one pod, also when the runtime knows nothing of it. */
-  observePod(pod: PodRef): Promise<PodSnapshot>;
+  /**
+   * The full truth of one pod, also when the runtime knows nothing of it. With `since`, what was made or started through
+   * this port after that look is read, and all else is as it was then: for a caller who knows that nothing else happened.
+   */
+  observePod(pod: PodRef, since?: PodSnapshot): Promise<PodSnapshot>;
 
   runPodSandbox(spec: SandboxSpec): Promise<SandboxId>;
   stopPodSandbox(id: SandboxId): Promise<void>;

@@ -64,7 +64,14 @@ export function sandboxDetail(status: PodSandboxStatus__Output): SandboxDetail {
   return { hostNetwork, ips: hostNetwork ? [] : ips.filter((ip) => ip !== '') };
 }
 
-export function sandboxSnapshot(item: PodSandbox__Output, detail: SandboxDetail): SandboxSnapshot {
+/** From a list or a status: what both tell. */
+export function sandboxSnapshot(
+  item: Pick<
+    PodSandbox__Output & PodSandboxStatus__Output,
+    'id' | 'metadata' | 'state' | 'created_at' | 'runtime_handler'
+  >,
+  detail: SandboxDetail,
+): SandboxSnapshot {
   return {
     id: sandboxId(item.id),
     attempt: item.metadata?.attempt ?? 0,
@@ -113,6 +120,7 @@ export function fullContainer(sandbox: string, status: ContainerStatus__Output, 
   const user = status.user?.linux ?? undefined;
   const resources = status.resources?.linux ?? undefined;
   const stopSignal = status.stop_signal === 'RUNTIME_DEFAULT' ? undefined : status.stop_signal;
+  const recursive = status.mounts.filter(({ recursive_read_only }) => recursive_read_only);
   return {
     id: containerId(status.id),
     sandboxId: sandboxId(sandbox),
@@ -141,6 +149,7 @@ export function fullContainer(sandbox: string, status: ContainerStatus__Output, 
         }),
     ...(resources === undefined ? {} : { resources: figures(resources) }),
     ...(stopSignal === undefined ? {} : { stopSignal }),
+    ...(recursive.length === 0 ? {} : { recursiveReadOnly: recursive.map(({ container_path }) => container_path) }),
   };
 }
 

@@ -242,7 +242,7 @@ export function createCriRuntime(options: CriRuntimeOptions): CriRuntime {
     },
 
     listPods: () => observer.list(),
-    observePod: (pod) => observer.observe(pod),
+    observePod: (pod, since) => observer.observe(pod, since),
 
     runPodSandbox,
     async stopPodSandbox(id) {

@@ -83,8 +83,19 @@ export class Observer {
     this.#deadlineMs = deadlineMs;
   }
 
-  async observe(pod: PodRef): Promise<PodSnapshot> {
+  /** All of a pod; with `since`, what was made or started after that look beside what was seen then. */
+  async observe(pod: PodRef, since?: PodSnapshot): Promise<PodSnapshot> {
     const observedAt = this.#clock.now();
+    const added = since === undefined ? undefined : await this.#observeMade(pod.uid, since);
+    if (since !== undefined && added !== undefined) {
+      const fresh = new Set<string>(added.containers.map(({ id }) => id));
+      return {
+        pod,
+        observedAt,
+        sandboxes: newestFirst([...since.sandboxes, ...added.sandboxes]),
+        containers: newestFirst([...since.containers.filter(({ id }) => !fresh.has(id)), ...added.containers]),
+      };
+    }
     // What was made a moment ago is in the lists for certain: its status is asked for at the same time.
     const ahead = this.#readAhead(pod.uid);
     const [sandboxes, containers] = await this.#lists({ [LABEL_POD_UID]: pod.uid });
@@ -100,6 +111,44 @@ export class Observer {
       sandboxes: newestFirst(found[0].filter((item) => item !== undefined)),
       containers: newestFirst(found[1].filter((item) => item !== undefined)),
     };
+  }
+
+  /**
+   * What the registry knows of a pod and a look before this one did not see, or saw before it was started: a status
+   * each, and no lists. Undefined when that is nothing, or when it does not fit together: then all is looked at.
+   */
+  async #observeMade(
+    uid: PodUID,
+    since: PodSnapshot,
+  ): Promise<Pick<PodSnapshot, 'sandboxes' | 'containers'> | undefined> {
+    const seen = new Set<string>([
+      ...since.sandboxes.map(({ id }) => id),
+      ...since.containers.filter(({ state }) => state !== 'created').map(({ id }) => id),
+    ]);
+    const made = this.#registry.idsOf(uid).filter((id) => !seen.has(id));
+    const isSandbox = (id: string): boolean => this.#registry.get(id)?.kind === 'sandbox';
+    const [sandboxes, containers] = await Promise.all([
+      Promise.all(made.filter(isSandbox).map((id) => this.#sandboxStatus(id))),
+      Promise.all(made.filter((id) => !isSandbox(id)).map((id) => this.readStatus(id))),
+    ]);
+    const [sandbox, another] = [...since.sandboxes, ...sandboxes.filter((status) => status !== undefined)];
+    if (made.length === 0 || sandbox === undefined || another !== undefined) return undefined;
+    if (sandboxes.includes(undefined) || containers.includes(undefined)) return undefined;
+    return {
+      sandboxes: sandboxes
+        .filter((status) => status !== undefined)
+        .map((status) => sandboxSnapshot(status, this.#detailOf(status))),
+      containers: containers
+        .filter((status) => status !== undefined)
+        .map((status) => this.#remember(sandbox.id, status)),
+    };
+  }
+
+  #detailOf(status: PodSandboxStatus__Output): SandboxDetail {
+    const detail = sandboxDetail(status);
+    // A ready sandbox that should have an address and has none may still get one.
+    if (detail.hostNetwork || detail.ips.length > 0) this.#sandboxes.set(status.id, detail);
+    return detail;
   }
 
   /** Every pod, from two lists alone. Teaches the registry and drops what is gone from the caches. */
@@ -264,10 +313,7 @@ export class Observer {
     if (cached !== undefined) return sandboxSnapshot(item, cached);
     const status = await (ahead ?? this.#sandboxStatus(item.id));
     if (status === undefined) return undefined;
-    const detail = sandboxDetail(status);
-    // A ready sandbox that should have an address and has none may still get one.
-    if (detail.hostNetwork || detail.ips.length > 0) this.#sandboxes.set(item.id, detail);
-    return sandboxSnapshot(item, detail);
+    return sandboxSnapshot(item, this.#detailOf(status));
   }
 
   async #sandboxStatus(id: string) {

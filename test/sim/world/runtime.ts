@@ -30,7 +30,14 @@ import type { SimNetwork } from './network.ts';
 import type { Processes } from './processes.ts';
 import type { Prerequisites, RuledInstance, Rules } from './rules.ts';
 import { RuntimeEvents } from './runtime-events.ts';
-import { containerName, type Instance, type PodRecord, RuntimeState, type Sandbox } from './runtime-state.ts';
+import {
+  containerName,
+  type Instance,
+  madeSince,
+  type PodRecord,
+  RuntimeState,
+  type Sandbox,
+} from './runtime-state.ts';
 
 export interface SimRuntimeParts {
   readonly clock: Clock;
@@ -157,10 +164,11 @@ export class SimRuntime implements ContainerRuntime {
     );
   }
 
-  observePod(ref: PodRef): Promise<PodSnapshot> {
-    return this.line.perform('observePod', ref.name, DEADLINE_MS, () =>
-      this.state.snapshot(ref, this.#parts.clock.now()),
-    );
+  observePod(ref: PodRef, since?: PodSnapshot): Promise<PodSnapshot> {
+    return this.line.perform('observePod', ref.name, DEADLINE_MS, () => {
+      const all = this.state.snapshot(ref, this.#parts.clock.now());
+      return since === undefined ? all : madeSince(all, since);
+    });
   }
 
   runPodSandbox(spec: SandboxSpec): Promise<SandboxId> {

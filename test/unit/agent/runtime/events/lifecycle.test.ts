@@ -304,6 +304,64 @@ describe('observation', () => {
     expect(fake.calls.slice(before).sort()).toEqual(['ListContainers', 'ListPodSandbox']);
   });
 
+  test('since another look reads only what was made after it, a status each and no list', async () => {
+    const { fake, runtime } = await setup({ cri: false, containerd: true });
+    await runtime.capabilities();
+    const nothing = { pod: POD, observedAt: 0, sandboxes: [], containers: [] };
+    fake.calls.length = 0;
+    const first = await runtime.observePod(POD, nothing);
+    expect(fake.calls.sort()).toEqual(['ContainerStatus', 'PodSandboxStatus']);
+    expect(first).toMatchObject({ sandboxes: [{ id: 's1', ips: ['10.0.0.9'] }], containers: [{ id: 'c1' }] });
+    expect({ ...first, observedAt: 0 }).toEqual({ ...(await runtime.observePod(POD)), observedAt: 0 });
+
+    fake.addContainer('c2', 'u1', 's1', { created_at: '4000000000' });
+    await runtime.listPods();
+    fake.calls.length = 0;
+    const second = await runtime.observePod(POD, first);
+    expect(fake.calls).toEqual(['ContainerStatus']);
+    expect(second.containers.map(({ id, sandboxId }) => [id, sandboxId])).toEqual([
+      ['c2', 's1'],
+      ['c1', 's1'],
+    ]);
+  });
+
+  test('since another look reads a container again that was not started then', async () => {
+    const { fake, runtime } = await setup({ cri: false, containerd: true });
+    fake.set('c1', { state: 'CONTAINER_CREATED' });
+    const first = await runtime.observePod(POD);
+    fake.set('c1', { state: 'CONTAINER_RUNNING' });
+    const second = await runtime.observePod(POD, first);
+    expect([...first.containers, ...second.containers].map(({ state }) => state)).toEqual(['created', 'running']);
+  });
+
+  test.each<[string, (fake: FakeCri, runtime: CriRuntime) => Promise<unknown>]>([
+    ['nothing was made', () => Promise.resolve()],
+    [
+      'what was made is gone already',
+      async (fake, runtime) => {
+        fake.addContainer('c2', 'u1', 's1');
+        await runtime.listPods();
+        fake.containers.delete('c2');
+      },
+    ],
+    [
+      'there are two sandboxes now',
+      (fake, runtime) => {
+        fake.addSandbox('s2', 'u1');
+        return runtime.listPods();
+      },
+    ],
+  ])('since another look reads all when %s', async (_, change) => {
+    const { fake, runtime } = await setup({ cri: false, containerd: true });
+    const since = await runtime.observePod(POD);
+    await change(fake, runtime);
+    fake.calls.length = 0;
+    const seen = await runtime.observePod(POD, since);
+    expect(fake.calls).toEqual(expect.arrayContaining(['ListContainers', 'ListPodSandbox']));
+    expect(seen.sandboxes).toHaveLength(fake.sandboxes.size);
+    expect(seen.containers).toHaveLength(fake.containers.size);
+  });
+
   test('reads a SIGKILL’s reason again until it cannot become OOMKilled any more', async () => {
     const { fake, runtime } = await setup({ cri: false, containerd: true });
     const finished_at = String(Date.now() * 1e6);
