@@ -12,6 +12,8 @@ export interface HistoryOptions {
   readonly seed: number;
   /** Steps before all comes to rest. */
   readonly steps: number;
+  /** About storage: most pods have volumes of a driver, which fails, hangs, answers late and dies much of the time. */
+  readonly storage?: boolean;
   /** Every line of the journal, as it is written. */
   readonly onLine?: (line: string) => void;
   /** What is wrong with the world, on purpose. */
@@ -36,7 +38,8 @@ export class BrokenRule extends Error {
   override name = 'BrokenRule';
   readonly step: number;
   constructor(options: HistoryOptions, step: number, what: string, journal: readonly string[]) {
-    const again = `npm run sim -- --seed ${options.seed} --steps ${options.steps}`;
+    const about = options.storage === true ? ' --storage' : '';
+    const again = `npm run sim -- --seed ${options.seed} --steps ${options.steps}${about}`;
     super(`seed ${options.seed}, step ${step}: ${what}\n${journal.join('\n')}\nagain: ${again}`);
     this.step = step;
   }
@@ -59,7 +62,7 @@ class History {
   constructor(options: HistoryOptions) {
     this.#options = options;
     this.#world = new World(options.seed, options.faults ?? new Set(), options.onLine);
-    this.#chaos = new Chaos(this.#world);
+    this.#chaos = new Chaos(this.#world, options.storage);
   }
 
   async run(): Promise<HistoryReport> {

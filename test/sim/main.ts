@@ -1,6 +1,6 @@
 // `npm run sim -- --seed N --steps M`: one random history of the simulated node, on a virtual clock. A broken rule
 // prints the seed, the step and what led to it; the same seed goes wrong at the same step. --seeds K runs K seeds in a
-// row, --trace prints everything that happens.
+// row, --trace prints everything that happens, --storage is about volumes and a driver at its worst.
 
 import { parseArgs } from 'node:util';
 import { BrokenRule, runHistory } from './history.ts';
@@ -10,6 +10,7 @@ const { values } = parseArgs({
     seed: { type: 'string', default: '1' },
     seeds: { type: 'string', default: '1' },
     steps: { type: 'string', default: '10000' },
+    storage: { type: 'boolean', default: false },
     trace: { type: 'boolean', default: false },
   },
 });
@@ -27,7 +28,7 @@ for (let seed = first; seed < first + count('seeds', values.seeds); seed++) {
   const began = performance.now();
   const cpu = process.cpuUsage();
   try {
-    const report = await runHistory({ seed, steps, ...(values.trace ? { onLine: say } : {}) });
+    const report = await runHistory({ seed, steps, storage: values.storage, ...(values.trace ? { onLine: say } : {}) });
     const seconds = (performance.now() - began) / 1000;
     const rate = Math.round(report.steps / seconds);
     // What the rate is where nobody else wants the processor.

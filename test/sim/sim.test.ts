@@ -49,6 +49,25 @@ describe('a node with a random history', () => {
   });
 });
 
+describe('a node whose storage driver is at its worst', () => {
+  it('keeps every rule and comes to rest, and the driver does everything that drivers do wrong', async () => {
+    /** How often what became of a call that makes or unmakes a volume. */
+    const seen = new Map<string, number>();
+    const count = (what: string): void => void seen.set(what, (seen.get(what) ?? 0) + 1);
+    const onLine = (line: string): void => {
+      const [, call = '', fate = 'done'] = /^\d+ csi Node(\w+)Volume .*?(?:: (\w+))?$/.exec(line) ?? [];
+      if (call === 'Stage' || call === 'Publish') count(`making ${fate}`);
+      if (call === 'Unstage' || call === 'Unpublish') count(`unmaking ${fate}`);
+      if (/ csi dies when \S+ is staged$/.test(line)) count('dies between stage and publish');
+    };
+    for (const seed of SEEDS.slice(0, 10)) await runHistory({ seed, steps: STEPS, storage: true, onLine });
+    // It fails with nothing or all of it done, answers when nobody waits any more, hangs, does a thing twice.
+    const fates = ['done', 'refused', 'lost', 'late', 'never', 'twice'];
+    const wanted = fates.flatMap((fate) => [`making ${fate}`, `unmaking ${fate}`]);
+    expect([...seen.keys()]).toEqual(expect.arrayContaining([...wanted, 'dies between stage and publish']));
+  }, 120_000);
+});
+
 async function brokenBy(fault: Fault, seed: number): Promise<BrokenRule | undefined> {
   try {
     await runHistory({ seed, steps: STEPS, faults: new Set([fault]) });

@@ -49,6 +49,11 @@ const WEIGHTS = {
 } as const;
 type Event = keyof typeof WEIGHTS;
 
+/** In a history that is about storage. */
+const STORAGE_WEIGHTS = { csiDies: 6, csiIsDeadly: 12, agentRestarts: 8, busyMounts: 4 } satisfies Partial<
+  Record<Event, number>
+>;
+
 /** Pauses between events, in ms: some come together, some when all has come to rest. */
 const PAUSES = [0, 0, 3, 3, 40, 40, 300, 300, 300, 1_500, 1_500, 1_500, 6_000, 20_000, 70_000] as const;
 
@@ -57,27 +62,29 @@ export class Chaos {
   readonly #dice: Dice;
   readonly #weights: Readonly<Record<Event, number>>;
   /** How many calls of a hundred go wrong on each line when nothing special is the matter. */
-  readonly #usualTrouble: Readonly<Record<LineName, number>>;
+  readonly #usualTrouble: Readonly<Record<LineName | 'deadly', number>>;
   readonly #happens: Readonly<Record<Event, Happening>>;
   /** How many events have happened. */
   count = 0;
   #over = false;
 
-  constructor(world: World) {
+  /** `storage`: most pods have volumes of the driver, and it is a bad one. */
+  constructor(world: World, storage = false) {
     this.#world = world;
     this.#dice = world.dice.fork();
-    this.#weights = this.#taste();
+    this.#weights = { ...this.#taste(), ...(storage ? STORAGE_WEIGHTS : {}) };
     const usual = (): number => this.#dice.pick([0, 0, 0, 1, 4, 15]);
     this.#usualTrouble = {
       cri: usual(),
       api: usual(),
       cgroups: usual(),
       mounts: usual(),
-      csi: usual(),
+      csi: storage ? this.#dice.pick([15, 30, 50]) : usual(),
       objects: usual(),
+      deadly: storage ? 15 : 0,
     };
     const choose = new Chooser(world, this.#dice);
-    const maker = new PodMaker(world.dice.fork(), world.disk.root);
+    const maker = new PodMaker(world.dice.fork(), world.disk.root, storage);
     this.#happens = {
       ...userEvents(choose, maker),
       ...machineEvents(choose),
@@ -96,9 +103,9 @@ export class Chaos {
 
   /** Events come from now on, until `calm`. */
   begin(): void {
-    for (const name of Object.keys(this.#usualTrouble) as LineName[]) {
-      this.#world.lines[name].trouble = this.#usualTrouble[name];
-    }
+    const { lines, csi } = this.#world;
+    for (const name of Object.keys(lines) as LineName[]) lines[name].trouble = this.#usualTrouble[name];
+    csi.deadly = this.#usualTrouble.deadly;
     this.#next();
   }
 

@@ -147,7 +147,10 @@ export class SimCsi implements CsiNode {
     const { rules, dice, faults } = this.#parts;
     const before = this.staged.get(volume);
     if (before !== undefined && before !== path) rules.break(`${volume} is staged at ${before}, and again at ${path}`);
-    if (dice.below(100) < this.deadly) this.#parts.dies();
+    if (dice.below(100) < this.deadly) {
+      this.#parts.line.note(`dies when ${volume} is staged`);
+      this.#parts.dies();
+    }
     if (before !== undefined || faults.has('a driver says that a volume is staged and it is not')) return;
     this.#hold(volume, path);
     this.staged.set(volume, path);

@@ -6,8 +6,15 @@ import type { World } from './world.ts';
 
 export type LineName = keyof World['lines'];
 
-/** `usualTrouble`: what each line goes back to; `isOver`: nothing goes wrong any more. */
-export function lineEvents(choose: Chooser, usualTrouble: Readonly<Record<LineName, number>>, isOver: () => boolean) {
+/**
+ * `usualTrouble`: what each line goes back to, and how deadly it usually is for the driver to stage; `isOver`: nothing
+ * goes wrong any more.
+ */
+export function lineEvents(
+  choose: Chooser,
+  usualTrouble: Readonly<Record<LineName | 'deadly', number>>,
+  isOver: () => boolean,
+) {
   const { world, dice } = choose;
   const { lines, network, runtime, api, kernel, csi, manifests } = world;
   const forAWhile = (begin: () => void, end: () => void): string => {
@@ -56,7 +63,7 @@ export function lineEvents(choose: Chooser, usualTrouble: Readonly<Record<LineNa
       const during = (percent: number) => (): void => {
         csi.deadly = percent;
       };
-      return forAWhile(during(80), during(0));
+      return forAWhile(during(80), during(usualTrouble.deadly));
     },
     csiDies: () => {
       const downMs = dice.pick([5, 800, 40_000]);

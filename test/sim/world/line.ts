@@ -184,6 +184,12 @@ export class Line {
     for (const flight of flights) flight.cut();
   }
 
+  /** Something about the far side that no call tells. */
+  note(what: string): void {
+    const { journal, name } = this.#options;
+    journal.note(`${name} ${what}`);
+  }
+
   #fate(): Fate {
     const { dice } = this.#options;
     if (this.trouble === 0 || dice.below(100) >= this.trouble) return 'done';

@@ -33,15 +33,20 @@ const VOLUMES: Readonly<Record<string, number>> = {
   host: 5,
 };
 
+/** In a history that is about storage. */
+const STORAGE_VOLUMES = { ...VOLUMES, claim: 75, inline: 35 };
+
 export class PodMaker {
   readonly #dice: Dice;
   readonly #root: string;
+  readonly #odds: Readonly<Record<string, number>>;
   #count = 0;
 
-  /** `root`: where the node keeps things. */
-  constructor(dice: Dice, root: string) {
+  /** `root`: where the node keeps things; `storage`: most pods have volumes of the driver. */
+  constructor(dice: Dice, root: string, storage = false) {
     this.#dice = dice;
     this.#root = root;
+    this.#odds = storage ? STORAGE_VOLUMES : VOLUMES;
   }
 
   #volume(name: string): Volume {
@@ -68,7 +73,8 @@ export class PodMaker {
   /** Volumes of a pod; each is mounted by one of its containers, and perhaps by others. */
   #volumes(containers: readonly Container[]): Volume[] {
     const dice = this.#dice;
-    const names = Object.keys(VOLUMES).filter((name) => dice.below(100) < (VOLUMES[name] ?? 0));
+    const odds = this.#odds;
+    const names = Object.keys(odds).filter((name) => dice.below(100) < (odds[name] ?? 0));
     for (const name of names) {
       const first = dice.below(containers.length);
       for (const [index, container] of containers.entries()) {
