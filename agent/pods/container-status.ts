@@ -83,12 +83,24 @@ function stateOf(container: ContainerSnapshot, old: ContainerStatus | undefined)
 
 type VolumeMountStatuses = NonNullable<ContainerStatus['volumeMounts']>;
 
-function volumeMountStatuses(container: Container | EphemeralContainer): VolumeMountStatuses {
-  return (container.volumeMounts ?? []).map((mount) => ({
-    name: mount.name,
-    mountPath: mount.mountPath,
-    ...(mount.readOnly === true ? { readOnly: true, recursiveReadOnly: mount.recursiveReadOnly ?? 'Disabled' } : {}),
-  }));
+/** IfPossible is what it came to: Enabled or Disabled. Before there is an instance only Enabled is certain. */
+function volumeMountStatuses(
+  container: Container | EphemeralContainer,
+  instance: ContainerSnapshot | undefined,
+): { volumeMounts?: VolumeMountStatuses } {
+  const { volumeMounts = [] } = container;
+  if (volumeMounts.length === 0) return {};
+  const isRecursive = ({ mountPath, recursiveReadOnly }: (typeof volumeMounts)[number]): boolean =>
+    instance === undefined ? recursiveReadOnly === 'Enabled' : instance.recursiveReadOnly?.includes(mountPath) === true;
+  return {
+    volumeMounts: volumeMounts.map((mount) => ({
+      name: mount.name,
+      mountPath: mount.mountPath,
+      ...(mount.readOnly === true
+        ? { readOnly: true, recursiveReadOnly: isRecursive(mount) ? 'Enabled' : 'Disabled' }
+        : {}),
+    })),
+  };
 }
 
 function seen(
@@ -97,7 +109,6 @@ function seen(
   before: ContainerSnapshot | undefined,
   old: ContainerStatus | undefined,
 ): ReportedContainerStatus {
-  const mounts = volumeMountStatuses(container);
   const lastState = before === undefined ? old?.lastState : stateOf(before, undefined);
   // What was reported of this very instance's predecessor stays, even once the runtime has forgotten it.
   const forgotten =
@@ -115,7 +126,7 @@ function seen(
     started: false,
     state: stateOf(instance, old),
     lastState: kept ?? {},
-    ...(mounts.length === 0 ? {} : { volumeMounts: mounts }),
+    ...volumeMountStatuses(container, instance),
     ...(instance.user === undefined
       ? {}
       : {
@@ -152,6 +163,7 @@ function unseen(
       waiting: { reason: (pod.spec.initContainers ?? []).length > 0 ? 'PodInitializing' : 'ContainerCreating' },
     },
     lastState: lost ? { terminated: unknownEnd('deleted') } : (old?.lastState ?? {}),
+    ...volumeMountStatuses(container, undefined),
   };
 }
 

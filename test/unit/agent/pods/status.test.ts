@@ -222,6 +222,30 @@ describe('a container status', () => {
     probes.set('startup', 'web-0', 'success');
     expect(web(statusOf(pod, [instance('web')], { probes }))).toMatchObject({ started: true, ready: true });
   });
+  describe('tells of its mounts', () => {
+    const mount = (mode: string | undefined, readOnly = true) => ({
+      name: 'v',
+      mountPath: '/v',
+      ...(readOnly ? { readOnly } : {}),
+      ...(mode === undefined ? {} : { recursiveReadOnly: mode }),
+    });
+    const writable = { name: 'v', mountPath: '/v' };
+    const told = (mode: string) => ({ ...writable, readOnly: true, recursiveReadOnly: mode });
+    const deep: Partial<ContainerSnapshot> = { recursiveReadOnly: ['/v'] };
+    it.each<[string, object, readonly ContainerSnapshot[], object]>([
+      ['one that is written', mount(undefined, false), [instance('web')], writable],
+      ['one that is read', mount(undefined), [instance('web')], told('Disabled')],
+      ['Enabled', mount('Enabled'), [instance('web', deep)], told('Enabled')],
+      ['Enabled, before it is', mount('Enabled'), [], told('Enabled')],
+      ['IfPossible, where it was', mount('IfPossible'), [instance('web', deep)], told('Enabled')],
+      ['IfPossible, where it was not', mount('IfPossible'), [instance('web')], told('Disabled')],
+      ['IfPossible, before it is known', mount('IfPossible'), [], told('Disabled')],
+    ])('%s', (_name, given, instances, expected) => {
+      const volumeMounts = [given] as { name: string; mountPath: string }[];
+      const pod = makePod('p', { containers: [{ name: 'web', image: 'n', volumeMounts }] });
+      expect(web(statusOf(pod, instances))?.volumeMounts).toEqual([expected]);
+    });
+  });
   it('of an ephemeral container is neither ready nor started, and has no resources', () => {
     const pod = makePod('p', { ephemeralContainers: [{ name: 'debug', image: 'd' }] });
     const status = statusOf(pod, [instance('web'), instance('debug', { type: 'ephemeral' })]);
