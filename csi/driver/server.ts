@@ -22,7 +22,7 @@ import { type Driver, Work } from './work.ts';
 export interface Served {
   readonly driver: Driver;
   readonly faults: Faults;
-  readonly record?: (call: CallRecord) => Promise<void>;
+  readonly record?: (call: CallRecord) => void;
 }
 
 type AnyHandler = (request: never, work: Work) => Promise<unknown>;
@@ -63,26 +63,26 @@ function unary(served: Served, method: string, handler: AnyHandler): handleUnary
   return (call: ServerUnaryCall<object, object>, reply: sendUnaryData<object>) => {
     const at = driver.clock.now();
     const began = driver.clock.monotonic();
-    const done = async (code: DriverCode | 'OK', message?: string): Promise<void> => {
+    const done = (code: DriverCode | 'OK', message?: string): void => {
       const durationMs = driver.clock.monotonic() - began;
       const words = message === undefined ? {} : { message };
       driver.log(code === 'OK' ? 'debug' : 'info', `${method}: ${code}`, { ...words, ms: Math.round(durationMs) });
       try {
-        await served.record?.({ at, method, request: call.request, code, ...words, durationMs });
+        served.record?.({ at, method, request: call.request, code, ...words, durationMs });
       } catch (error) {
         driver.log('error', 'the call log cannot be written', { error: errorMessage(error) });
       }
     };
     void answer(call.request).then(
-      async (response) => {
-        await done('OK');
+      (response) => {
+        done('OK');
         reply(null, response);
       },
-      async (error: unknown) => {
+      (error: unknown) => {
         const code = error instanceof DriverError ? error.code : 'INTERNAL';
         const message = errorMessage(error) || 'no words';
         if (!(error instanceof DriverError)) driver.log('error', `${method} failed`, { error: message });
-        await done(code, message);
+        done(code, message);
         reply({ code: status[code], details: message });
       },
     );
