@@ -11,6 +11,7 @@ export default defineConfig({
           include: ['test/unit/**/*.test.ts', 'test/sim/**/*.test.ts'],
           testTimeout: 60_000,
           expect: { poll: { timeout: 30_000 } },
+          setupFiles: ['test/support/patience.ts'],
         },
       },
       {
@@ -21,6 +22,7 @@ export default defineConfig({
           testTimeout: 300_000,
           hookTimeout: 300_000,
           expect: { poll: { timeout: 60_000 } },
+          setupFiles: ['test/support/patience.ts'],
           // Each file starts a real lab; two cores carry two at a time.
           maxWorkers: 2,
         },

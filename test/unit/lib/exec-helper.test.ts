@@ -114,7 +114,7 @@ test('a helper that dies fails what it ran, and the next program gets a new one'
   const helper = ownHelper();
   await helper.exec('true', []);
   const [pid = 0] = helperPids().filter((candidate) => !before.has(candidate));
-  const lost = helper.exec('sleep', ['0.2']);
+  const lost = helper.exec('sleep', ['5']);
   const told = expect(lost).rejects.toThrow('what became of sleep is unknown: the helper that runs programs has ended');
   process.kill(pid, 'SIGKILL');
   await told;
@@ -137,7 +137,7 @@ test('an idle helper does not keep its process from ending', async () => {
     import { createExecHelper } from ${JSON.stringify(import.meta.resolve('../../../lib/exec-helper.ts'))};
     const { stdout } = await createExecHelper().exec('sh', ['-c', 'sleep 0.1; echo waited']);
     process.stdout.write(stdout);`;
-  const result = await exec(process.execPath, ['--input-type=module', '-e', script], { timeoutMs: 15_000 });
+  const result = await exec(process.execPath, ['--input-type=module', '-e', script], { timeoutMs: 60_000 });
   expect(result).toMatchObject({ code: 0, stdout: 'waited\n' });
 });
 
