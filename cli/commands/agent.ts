@@ -10,7 +10,12 @@ import { UserError } from '../../lib/errors.ts';
 import { stopSignal } from './signals.ts';
 
 /** Programs of their own. */
-const APART = ['agent/server/self-signed.ts', 'agent/node/slow-facts.ts', 'proto/gen/**'];
+const APART = [
+  'agent/server/self-signed.ts',
+  'agent/node/slow-facts.ts',
+  'agent/sources/decode-program.ts',
+  'proto/gen/**',
+];
 /** Set for the second start, which is the last whatever became of the cache. */
 const COMPILED = 'NODELET_COMPILED';
 

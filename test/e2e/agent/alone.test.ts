@@ -110,6 +110,23 @@ test('a kubeconfig that does not parse, or is not there: one line that names the
   expect(await run(join(root, 'absent'))).toContain(join(root, 'absent'));
 });
 
+test('the very first start, which compiles everything, says no more than the next, and reads no input', async () => {
+  const NODE_COMPILE_CACHE = join(root, 'cache');
+  const config = await flags(join(root, 'absent'));
+  for (const start of ['first', 'second']) {
+    const child = spawn(NODELET, config, {
+      env: { ...process.env, NODE_COMPILE_CACHE },
+      stdio: ['pipe', 'pipe', 'pipe'],
+    });
+    children.push(child);
+    let said = '';
+    for (const stream of [child.stdout, child.stderr]) stream.on('data', (chunk: Buffer) => (said += String(chunk)));
+    // Its input stays open, as a terminal's does.
+    await new Promise((resolve) => child.once('close', resolve));
+    expect([child.exitCode, said], start).toEqual([1, `nodelet: kubeconfig ${join(root, 'absent')}: no such file\n`]);
+  }
+});
+
 test('an unknown field of KubeletConfiguration is named, exit code 1', async () => {
   const config = await kubeconfig('https://127.0.0.1:1');
   const result = await exec(NODELET, await flags(config, { maxPodz: 5 }), { timeoutMs: 60_000 });

@@ -94,7 +94,7 @@ test('a second deletion with a shorter grace period makes the end come sooner', 
 });
 
 test('--force --grace-period=0 takes the object away at once, and the container is not left running', async () => {
-  await apply(lab, shellPod('forced', DEAF, { terminationGracePeriodSeconds: 3_600 }));
+  await apply(lab, shellPod('forced', DEAF));
   const pod = await ready(lab, 'forced');
   const processes = await processesOf(pod.metadata.uid);
   expect(await anyAlive(processes)).toBe(true);
