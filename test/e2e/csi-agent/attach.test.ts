@@ -1,11 +1,12 @@
 // A driver whose volumes have to be attached, and are not at once: the pod is told why in the driver's words, and starts when
 // the volume is there.
 
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { apply, eventually, FOREVER, shellPod } from '../agent/harness.ts';
+import { writeFileAtomic } from '../../../lib/atomic.ts';
+import { apply, eventually, FOREVER, prints, shellPod } from '../agent/harness.ts';
 import { startLab, type TestLab } from '../support/lab.ts';
 
 let lab: TestLab;
@@ -27,7 +28,7 @@ test('a volume that cannot be attached yet is a FailedAttachVolume event, and th
     message: 'the rack is full',
     times: 0,
   };
-  await writeFile(join(directory, 'faults.json'), JSON.stringify([fault]));
+  await writeFileAtomic(join(directory, 'faults.json'), JSON.stringify([fault]));
   const volumes = [{ name: 'v', persistentVolumeClaim: { claimName: 'far' } }];
   const mount = { volumeMounts: [{ name: 'v', mountPath: '/data' }] };
   await apply(
@@ -46,8 +47,8 @@ test('a volume that cannot be attached yet is a FailedAttachVolume event, and th
     return items.find(({ source }) => source.component === 'kubelet');
   });
   expect(event.message).toMatch(/^AttachVolume\.Attach failed for volume "pvc-[0-9a-f-]+" : .*the rack is full/);
-  await writeFile(join(directory, 'faults.json'), '[]');
-  await lab.kubectl('wait', 'pod/far', '--for=condition=Ready', '--timeout=60s');
-  expect(await lab.kubectl('exec', 'far', '--', 'cat', '/data/x')).toBe('there\n');
-  await lab.kubectl('delete', 'pod/far', 'pvc/far', '--timeout=60s');
+  await writeFileAtomic(join(directory, 'faults.json'), '[]');
+  await lab.kubectl('wait', 'pod/far', '--for=condition=Ready', '--timeout=110s');
+  await prints(lab, 'there\n', 'exec', 'far', '--', 'cat', '/data/x');
+  await lab.kubectl('delete', 'pod/far', 'pvc/far', '--timeout=110s');
 });

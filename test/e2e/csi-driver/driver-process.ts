@@ -4,7 +4,7 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync } from 'node:fs';
-import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { mkdir, mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -13,6 +13,7 @@ import { unmountBelow } from '../../../cli/lab/mounts.ts';
 import { type CsiClient, connectCsi } from '../../../csi/client.ts';
 import { type LoopDevice, listLoopDevices } from '../../../csi/driver/loop-devices.ts';
 import { type Mount, readMounts } from '../../../csi/driver/mounts.ts';
+import { writeFileAtomic } from '../../../lib/atomic.ts';
 import type { Volume__Output } from '../../../proto/gen/csi/v1/Volume.ts';
 import type { VolumeCapability } from '../../../proto/gen/csi/v1/VolumeCapability.ts';
 
@@ -74,7 +75,7 @@ export class TestDriver {
     let said = '';
     for (const stream of [child.stdout, child.stderr]) stream.on('data', (chunk: Buffer) => (said += chunk.toString()));
     this.#process = child;
-    const deadline = Date.now() + 60_000;
+    const deadline = Date.now() + 120_000;
     while (!said.includes('serves')) {
       if (child.exitCode !== null || child.signalCode !== null) throw new Error(`the driver ended: ${said}`);
       if (Date.now() > deadline) throw new Error(`the driver does not serve: ${said}`);
@@ -106,7 +107,7 @@ export class TestDriver {
 
   /** Rules for calls from now on (csi/driver/faults.ts). */
   async faults(...rules: readonly Record<string, unknown>[]): Promise<void> {
-    await writeFile(join(this.root, 'faults.json'), JSON.stringify(rules));
+    await writeFileAtomic(join(this.root, 'faults.json'), JSON.stringify(rules));
   }
 
   async calls(): Promise<readonly Call[]> {
@@ -124,8 +125,14 @@ export class TestDriver {
     return path;
   }
 
+  /** A device that somebody else looks at, as udev does at a new one, goes a moment after it was detached: waited for. */
   async loops(): Promise<readonly LoopDevice[]> {
-    return (await listLoopDevices()).filter((loop) => loop.image.startsWith(`${this.root}/`));
+    const deadline = performance.now() + 30_000;
+    for (;;) {
+      const own = (await listLoopDevices()).filter((loop) => loop.image.startsWith(`${this.root}/`));
+      if (!own.some((loop) => loop.going) || performance.now() > deadline) return own;
+      await new Promise((resolve) => setTimeout(resolve, 20));
+    }
   }
   async mounts(): Promise<readonly Mount[]> {
     return (await readMounts()).filter((mount) => mount.path.startsWith(`${this.root}/`));

@@ -12,7 +12,7 @@ import { compareWithMachine, lookAtMachine, type MachineSnapshot } from '../../.
 import { LAB_PROCESSES, type LabPaths, labPaths } from '../../../cli/lab/paths.ts';
 import { listLoopDevices } from '../../../csi/driver/loop-devices.ts';
 import { exec, execOk } from '../../../lib/exec.ts';
-import { labWords } from '../support/lab.ts';
+import { labWords, SETTLE_MS } from '../support/lab.ts';
 
 const NODELET = fileURLToPath(new URL('../../../bin/nodelet', import.meta.url));
 
@@ -42,32 +42,33 @@ describe('a lab with --csi', () => {
   let paths: LabPaths;
   let before: MachineSnapshot;
   let up: ChildProcess;
+  /** It has ended, and all that it said was heard. */
+  let ended: Promise<unknown>;
 
   const start = async (...flags: string[]): Promise<() => string> => {
     let output = '';
     up = spawn(NODELET, ['up', '--root', paths.root, '--images', 'build', '--csi', ...flags]);
+    ended = once(up, 'close');
     up.stdout?.on('data', (chunk: Buffer) => (output += chunk.toString()));
     up.stderr?.on('data', (chunk: Buffer) => (output += chunk.toString()));
     await expect
-      .poll(() => (up.exitCode === null ? output : `ended: ${output}`), { timeout: 90_000 })
+      .poll(() => (up.exitCode === null ? output : `ended: ${output}`), { timeout: 280_000 })
       .toMatch(/The lab is up\.|^ended/);
     expect(up.exitCode, output).toBeNull();
     return () => output;
   };
   const kubectl = (args: readonly string[], stdin?: string): Promise<string> =>
     execOk('kubectl', ['--kubeconfig', paths.kubeconfig, ...args], {
-      timeoutMs: 90_000,
+      timeoutMs: 120_000,
       ...(stdin === undefined ? {} : { stdin }),
     });
   const runPod = async (): Promise<void> => {
     await kubectl(['apply', '-f', '-'], OBJECTS);
-    await kubectl(['wait', '--for=condition=Ready', 'pod/user', '--timeout=60s']);
-  };
-  const ended = async (): Promise<void> => {
-    if (up.exitCode === null && up.signalCode === null) await once(up, 'exit');
+    await kubectl(['wait', '--for=condition=Ready', 'pod/user', '--timeout=110s']);
   };
   const ownLoops = async () => (await listLoopDevices()).filter((loop) => loop.image.startsWith(`${paths.root}/`));
-  const left = () => compareWithMachine(before, { directories: [paths.root], mentioning: labWords(paths) });
+  const left = (settleMs = SETTLE_MS) =>
+    compareWithMachine(before, { directories: [paths.root], mentioning: labWords(paths), settleMs });
 
   beforeEach(async () => {
     paths = labPaths(await mkdtemp(join(tmpdir(), 'nodelet-csi-lab-')));
@@ -75,8 +76,8 @@ describe('a lab with --csi', () => {
   });
   afterEach(async () => {
     up.kill('SIGKILL');
-    await ended();
-    await exec(NODELET, ['down', '--root', paths.root], { timeoutMs: 60_000 });
+    await ended;
+    await exec(NODELET, ['down', '--root', paths.root], { timeoutMs: 200_000 });
     await rm(paths.root, { recursive: true, force: true });
   });
 
@@ -90,10 +91,12 @@ describe('a lab with --csi', () => {
     expect(await kubectl(['get', 'csinodes', '-o', 'jsonpath={.items[0].spec.drivers[0].name}'])).toBe(
       'loop.csi.nodelet',
     );
-    expect(await kubectl(['exec', 'user', '--', 'cat', '/data/file', '/scratch/file'])).toBe('kept\nthere\n');
+    await expect
+      .poll(() => kubectl(['exec', 'user', '--', 'cat', '/data/file', '/scratch/file']).catch(String))
+      .toBe('kept\nthere\n');
     expect(await ownLoops()).toHaveLength(2);
     up.kill('SIGINT');
-    await ended();
+    await ended;
     expect(output().trimEnd().split('\n').at(-1)).toBe('stopped; nothing is left');
     expect(await left()).toEqual([]);
   });
@@ -102,13 +105,13 @@ describe('a lab with --csi', () => {
     await start();
     await runPod();
     up.kill('SIGKILL');
-    await ended();
+    await ended;
     for (const name of [...LAB_PROCESSES, 'csi-driver'] as const) {
       const id = await readPidFile(paths.pidFile(name));
       if (id !== undefined) process.kill(id.pid, 'SIGKILL');
     }
-    expect((await left()).filter((line) => line.startsWith('left behind: loop device'))).toHaveLength(2);
-    const down = await exec(NODELET, ['down', '--root', paths.root], { timeoutMs: 60_000 });
+    expect((await left(0)).filter((line) => line.startsWith('left behind: loop device'))).toHaveLength(2);
+    const down = await exec(NODELET, ['down', '--root', paths.root], { timeoutMs: 200_000 });
     expect([down.code, down.stderr]).toEqual([0, '']);
     expect(await left()).toEqual([]);
   });
@@ -117,7 +120,7 @@ describe('a lab with --csi', () => {
     await start('--keep');
     await runPod();
     up.kill('SIGINT');
-    await ended();
+    await ended;
     expect(await ownLoops()).toEqual([]);
     await start('--keep');
     await expect
@@ -125,14 +128,14 @@ describe('a lab with --csi', () => {
         async () =>
           (await exec('kubectl', ['--kubeconfig', paths.kubeconfig, 'exec', 'user', '--', 'cat', '/data/file'])).stdout,
         {
-          timeout: 60_000,
+          timeout: 120_000,
           interval: 500,
         },
       )
       .toBe('kept\nkept\n');
     await kubectl(['delete', 'pod', 'user', '--grace-period=1']);
-    await kubectl(['delete', 'pvc', 'data', '--timeout=60s']);
-    await expect.poll(ownLoops, { timeout: 20_000 }).toEqual([]);
-    await expect.poll(() => readdir(join(paths.csi.stateDir, 'volumes')), { timeout: 20_000 }).toEqual([]);
+    await kubectl(['delete', 'pvc', 'data', '--timeout=110s']);
+    await expect.poll(ownLoops, { timeout: 100_000 }).toEqual([]);
+    await expect.poll(() => readdir(join(paths.csi.stateDir, 'volumes')), { timeout: 100_000 }).toEqual([]);
   });
 });

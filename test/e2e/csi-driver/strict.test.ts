@@ -68,10 +68,10 @@ describe('the loop-device driver', () => {
 
   test('answers ABORTED to a second call for a volume, and lets its condition be asked meanwhile', async () => {
     const volume = await published();
-    await driver.faults({ method: 'NodeUnpublishVolume', when: 1, action: 'delay', delayMs: 2_000 });
+    await driver.faults({ method: 'NodeUnpublishVolume', when: 1, action: 'delay', delayMs: 15_000 });
     // Whichever of the two comes first: the other is told to wait its turn.
     const first = untilItsTurn(() => volume.unpublish());
-    await expect.poll(() => outcome(volume.publish()), { timeout: 20_000 }).toBe('ABORTED');
+    await expect.poll(() => outcome(volume.publish())).toBe('ABORTED');
     await expect(volume.unstage()).rejects.toMatchObject(refusal('ABORTED', /NodeUnpublishVolume has not ended/));
     await expect(volume.delete()).rejects.toMatchObject(refusal('ABORTED', /pending/));
     await driver.client.node.NodeGetVolumeStats({ volume_id: volume.id, volume_path: volume.staging });
@@ -263,7 +263,7 @@ describe('the loop-device driver', () => {
 
   test('shares its state with no second driver', async () => {
     const args = ['csi-driver', '--endpoint', `unix://${driver.root}/other.sock`, '--state-dir', driver.stateDir];
-    const second = await exec(NODELET, args, { timeoutMs: 20_000 });
+    const second = await exec(NODELET, args, { timeoutMs: 60_000 });
     expect([second.code, second.stderr]).toEqual([
       1,
       expect.stringContaining('another driver has the state directory'),
@@ -271,7 +271,7 @@ describe('the loop-device driver', () => {
     const socket = await exec(
       NODELET,
       ['csi-driver', '--endpoint', driver.endpoint, '--state-dir', `${driver.root}/fresh`],
-      { timeoutMs: 20_000 },
+      { timeoutMs: 60_000 },
     );
     expect([socket.code, socket.stderr]).toEqual([1, expect.stringContaining('another process serves')]);
   });
