@@ -22,6 +22,7 @@ import { createRuntimeNetwork } from './network/runtime-network.ts';
 import { chooseNodeIPs } from './node/addresses.ts';
 import { allocatableOf, capacityOf } from './node/capacity.ts';
 import { createNodeCgroups } from './node/cgroups.ts';
+import { enforceAllocatable } from './node/enforce.ts';
 import { gatherFacts } from './node/facts.ts';
 import { NodeAgent } from './node/node-agent.ts';
 import { mayLowerOomScore } from './node/oom-score.ts';
@@ -107,7 +108,7 @@ export async function runAgent(options: AgentOptions, signal: AbortSignal): Prom
     cpuCFSQuotaPeriodUs: config.cpuCFSQuotaPeriod * 1000,
     podPidsLimit: config.podPidsLimit,
   });
-  await cgroups.ensureNode();
+  await enforceAllocatable({ config, layout, cgroups, nodeName, recorder });
 
   const settings = nodeSettings(options, facts, layout, cgroups);
   if (!mayLowerOomScore()) {

@@ -107,10 +107,10 @@ export const KUBELET_FIELDS = {
   podCIDR: accepted(text),
   systemReserved: used(mapOf(text)),
   kubeReserved: used(mapOf(text)),
-  systemReservedCgroup: accepted(text),
-  kubeReservedCgroup: accepted(text),
+  systemReservedCgroup: used(text),
+  kubeReservedCgroup: used(text),
   reservedSystemCPUs: accepted(text),
-  enforceNodeAllocatable: accepted(listOf(text), ['pods']),
+  enforceNodeAllocatable: used(listOf(text), ['pods']),
   enableControllerAttachDetach: accepted(bool, true),
 
   // ---- API client

@@ -65,6 +65,8 @@ export interface NodeCgroups extends PodCgroups {
   readonly swapController: boolean;
   /** Makes kubepods and the QoS classes. Once at the start. */
   ensureNode(): Promise<void>;
+  /** Limits a cgroup that others made and keep. Rejects when there is none. */
+  limitExisting(path: string, limits: CgroupLimits): Promise<void>;
   /** Removes kubepods with everything in it, and an emptied cgroupRoot; for a lab that is torn down. */
   removeNode(): Promise<void>;
 }
@@ -140,6 +142,12 @@ export function createNodeCgroups(options: NodeCgroupsOptions): NodeCgroups {
         await ensure(classPath('Guaranteed'), nodeLimits(options.allocatable, enforced));
         await ensure(classPath('BestEffort'), { cpuShares: 2 });
         await updateBurstable();
+      }),
+
+    limitExisting: (path, limits) =>
+      tracer.span('cgroup', 'limitExisting', { path }, async () => {
+        if (!hierarchy.exists(path)) throw new Error(`"${path}" cgroup does not exist`);
+        await ensure(path, limits);
       }),
 
     ensurePod(pod: Pod) {

@@ -235,6 +235,11 @@ export class NodeAgent {
   }
 
   #tellTransitions(before: Node, next: FullNodeStatus): void {
+    const { nodeName } = this.#options;
+    const [boot, booted] = [before.status?.nodeInfo?.bootID ?? '', next.nodeInfo?.bootID];
+    if (boot !== '' && boot !== booted) {
+      this.#event('Rebooted', `Node ${nodeName} has been rebooted, boot id: ${booted}`, 'Warning');
+    }
     for (const condition of next.conditions ?? []) {
       const old = before.status?.conditions?.find(({ type }) => type === condition.type);
       if (old?.status === condition.status) continue;
@@ -244,11 +249,11 @@ export class NodeAgent {
   }
 
   /** Events about a node carry its name as the uid, as the kubelet's do. */
-  #event(reason: string, message: string): void {
+  #event(reason: string, message: string, type: 'Normal' | 'Warning' = 'Normal'): void {
     const { nodeName, recorder } = this.#options;
     recorder.event(
       { apiVersion: 'v1', kind: 'Node', metadata: { name: nodeName, uid: nodeName } },
-      'Normal',
+      type,
       reason,
       message,
     );

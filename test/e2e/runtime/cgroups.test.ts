@@ -1,14 +1,13 @@
 // Cgroups on this machine's own hierarchies: made, limited, emptied and removed, with processes in them.
 
 import { type ChildProcess, spawn } from 'node:child_process';
-import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readFileSync, rmdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, describe, expect, test } from 'vitest';
 import { createNodeCgroups, type NodeCgroups } from '../../../agent/node/cgroups.ts';
 import { findV1Hierarchies } from '../../../agent/node/cgroups-v1.ts';
 import { type CgroupDriver, type CgroupLayout, cgroupParent } from '../../../agent/ports/cgroup-names.ts';
 import { systemClock } from '../../../lib/clock.ts';
-import { exec } from '../../../lib/exec.ts';
 import { Tracer } from '../../../lib/trace.ts';
 import { refOf, testPod } from './harness.ts';
 
@@ -115,23 +114,32 @@ describe.each([
   });
 });
 
-test('a pod’s cgroup is made sooner than a program would start', async () => {
-  const { cgroups } = make('/nlcg-fast', 'cgroupfs', '/sys/fs/cgroup');
-  await cgroups.ensureNode();
-  const [durations, programs]: [number[], number[]] = [[], []];
-  const timed = async (figures: number[], work: () => Promise<unknown>): Promise<void> => {
-    const from = performance.now();
-    await work();
-    figures.push(performance.now() - from);
+test('a cgroup that others made is limited to what is reserved for it; one that is not there is not made', async () => {
+  const { cgroups } = make('/nlcg-others', 'cgroupfs', '/sys/fs/cgroup');
+  await expect(cgroups.limitExisting('/nlcg-reserved', { memoryBytes: 1 })).rejects.toThrow(
+    '"/nlcg-reserved" cgroup does not exist',
+  );
+  const directories = (cgroups.version === 1 ? V1.map(({ mountPoint }) => mountPoint) : ['/sys/fs/cgroup']).map((at) =>
+    join(at, 'nlcg-reserved'),
+  );
+  for (const directory of directories) expect(existsSync(directory)).toBe(false);
+  cleanups.push(async () => {
+    for (const directory of directories) rmdirSync(directory);
+  });
+  for (const directory of directories) mkdirSync(directory);
+  await cgroups.limitExisting('/nlcg-reserved', { cpuShares: 512, memoryBytes: 2 ** 26, pids: 77 });
+  const files = {
+    'cpu.shares': '512',
+    'cpu.weight': '20',
+    'memory.limit_in_bytes': `${2 ** 26}`,
+    'memory.max': `${2 ** 26}`,
   };
-  for (let index = 0; index < 20; index++) {
-    const pod = testPod('x', { container: { resources: { requests: { cpu: '10m' } } } });
-    await timed(durations, () => cgroups.ensurePod(pod));
-    await timed(programs, () => exec('sleep', ['0']));
-    await cgroups.removePod(refOf(pod).uid);
-  }
-  // The best of twenty of each: how busy the machine is at the moment is not what is asked.
-  const [best, program] = [Math.min(...durations), Math.min(...programs)];
-  console.log(`a pod's cgroup: ${best.toFixed(2)} ms, a program: ${program.toFixed(2)} ms`);
-  expect(best).toBeLessThan(program);
+  const found = Object.entries({ ...files, 'pids.max': '77' }).flatMap(([file, value]) =>
+    directories
+      .map((directory) => join(directory, file))
+      .filter(existsSync)
+      .map((path) => [path, value] as const),
+  );
+  expect(found.length).toBeGreaterThanOrEqual(3);
+  for (const [path, value] of found) expect(readFileSync(path, 'utf8').trim(), path).toBe(value);
 });

@@ -228,6 +228,17 @@ describe('NodeAgent', () => {
     expect(ready()?.status).toBe('True');
   });
 
+  it('tells that the machine was started anew since the Node was last written', async () => {
+    const { clock, client, events } = start();
+    await clock.advance(1_000);
+    expect(events).not.toContain('Rebooted');
+    const node = client.objects.get(NODE) as Node;
+    const nodeInfo = { ...node.status?.nodeInfo, bootID: 'an earlier one' };
+    client.objects.set(NODE, { ...node, status: { ...node.status, nodeInfo } } as Node);
+    await clock.advance(20_000);
+    expect(events.filter((reason) => reason === 'Rebooted')).toHaveLength(1);
+  });
+
   it('does not register with registerNode false, but serves a Node that someone makes', async () => {
     const { clock, client, agent, logs, writes } = start({ registerNode: false });
     await clock.advance(30_000);
