@@ -12,17 +12,26 @@ import { apiReference, podProblems } from './validate.ts';
 /** The most that a manifest may have, in bytes; the kubelet's figure. */
 export const MAX_MANIFEST_BYTES = 10 * 1024 * 1024;
 
+/** How much is said about what is wrong with one, in characters. */
+const MAX_WORDS = 4096;
+
 /** One pod of a manifest with its defaults, checked. Throws ManifestError. */
 function podFrom(value: unknown, origin: StaticPodOrigin): Pod {
   const problems: string[] = [];
   const manifest = podShape(value, '', problems);
-  if (problems.length > 0 || !isManifest(manifest)) throw new ManifestError(`invalid pod: ${problems.join('; ')}`);
+  if (problems.length > 0 || !isManifest(manifest)) throw invalidPod(problems);
   const pod = staticPod(manifest, origin);
   const wrong = podProblems(pod);
-  if (wrong.length > 0) throw new ManifestError(`invalid pod: ${wrong.join('; ')}`);
+  if (wrong.length > 0) throw invalidPod(wrong);
   const reference = apiReference(pod);
   if (reference !== undefined) throw new ManifestError(`static pods may not reference ${reference}`);
   return pod;
+}
+
+/** Names what is wrong; values that are quoted in it may be as long as the manifest, and are not told whole. */
+function invalidPod(problems: readonly string[]): ManifestError {
+  const words = problems.join('; ');
+  return new ManifestError(`invalid pod: ${words.slice(0, MAX_WORDS)}${words.length > MAX_WORDS ? ' …' : ''}`);
 }
 
 /** Sound once `podShape` found nothing wrong. */

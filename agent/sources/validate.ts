@@ -36,6 +36,9 @@ function oneOf(value: string | undefined, values: readonly string[], path: strin
   say(path, `Unsupported value: ${quote(value)}: supported values: ${values.map(quote).join(', ')}`);
 }
 
+/** All annotations of an object, keys included. */
+const MAX_ANNOTATIONS_BYTES = 256 * 1024;
+
 /** Everything that keeps the pod from being run, as "field: what"; empty for a good one. */
 export function podProblems(pod: Pod): readonly string[] {
   const problems: string[] = [];
@@ -60,8 +63,13 @@ function checkMetadata({ metadata }: Pod, say: Say): void {
       say('metadata.labels', invalid(value, 'is not a label value'));
     }
   }
-  for (const key of Object.keys(annotations)) {
+  let bytes = 0;
+  for (const [key, value] of Object.entries(annotations)) {
     if (!qualifiedName(key.toLowerCase())) say('metadata.annotations', invalid(key, 'is not an annotation key'));
+    bytes += Buffer.byteLength(key) + Buffer.byteLength(value);
+  }
+  if (bytes > MAX_ANNOTATIONS_BYTES) {
+    say('metadata.annotations', `Too long: may not be more than ${MAX_ANNOTATIONS_BYTES} bytes`);
   }
 }
 

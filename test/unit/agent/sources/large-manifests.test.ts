@@ -5,13 +5,16 @@ import { decodeAside } from '../../../../agent/sources/decode-aside.ts';
 import { podOf } from '../../../../agent/sources/manifest.ts';
 
 const MB = 1_000_000;
-const head = 'apiVersion: v1\nkind: Pod\nmetadata:\n  name: big\n';
-const tail = 'spec: {containers: [{name: main, image: busybox}]}\n';
+const head =
+  'apiVersion: v1\nkind: Pod\nmetadata:\n  name: big\nspec:\n  containers:\n  - name: main\n    image: busybox\n';
 
-function annotated(bytes: number): string {
+/** A pod with a long environment. */
+function long(bytes: number): string {
   const lines: string[] = [];
-  for (let index = 0; index * 100 < bytes; index++) lines.push(`    key-${index}: "${'x'.repeat(86)}"\n`);
-  return `${head}  annotations:\n${lines.join('')}${tail}`;
+  for (let index = 0; index * 100 < bytes; index++) {
+    lines.push(`    - name: KEY_${index}\n      value: "${'x'.repeat(70)}"\n`);
+  }
+  return `${head}    env:\n${lines.join('')}`;
 }
 
 /** What decoding costs this process: the most memory, MB, and the longest time that nothing else could run, ms. */
@@ -32,8 +35,10 @@ const origin = { source: 'file', location: '/x', nodeName: 'n1', seen: '' } as c
 
 describe('a long manifest', () => {
   it('in YAML is read aside, as if it were short', async () => {
-    const { outcome, blockedMs } = await costOf(() => decodeAside(annotated(MB)));
-    expect(podOf(outcome, origin).metadata.name).toBe('big-n1');
+    const { outcome, blockedMs } = await costOf(() => decodeAside(long(MB)));
+    const pod = podOf(outcome, origin);
+    expect(pod.metadata.name).toBe('big-n1');
+    expect(pod.spec.containers[0]?.env).toHaveLength(MB / 100);
     expect(blockedMs).toBeLessThan(1_000);
   });
 
@@ -45,7 +50,7 @@ describe('a long manifest', () => {
   });
 
   it('that is broken is refused in the reader’s words', async () => {
-    const { outcome } = await costOf(() => decodeAside(`${annotated(50_000)}\tx: [\n`));
+    const { outcome } = await costOf(() => decodeAside(`${long(50_000)}\tx: [\n`));
     expect(String(outcome)).toMatch(/^ManifestError: is neither YAML nor JSON: /);
   });
 

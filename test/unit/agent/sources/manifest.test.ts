@@ -142,6 +142,20 @@ describe('a manifest', () => {
     expect(() => parsePods(JSON.stringify(broken), ORIGIN)).toThrow('items[1]: invalid pod: spec.containers: Required');
   });
 
+  it('is not told whole in what is said of it', () => {
+    const many = `volumes: [${'{name: UPPER}, '.repeat(10_000)}]`;
+    const said = [withSpec(many), WEB.replace('name: web', `name: ${'X'.repeat(1_000_000)}`)].map((source) => {
+      try {
+        return String(pod(source));
+      } catch (error) {
+        return String(error);
+      }
+    });
+    expect(said[0]).toMatch(/invalid pod: spec\.volumes\[0\]\.name: .* …$/);
+    expect(said[1]).toMatch(/invalid pod: metadata\.name: /);
+    for (const words of said) expect(words.length).toBeLessThan(5_000);
+  });
+
   const wrong: readonly [string, string, string][] = [
     ['text that is no YAML', 'a: [', 'is neither YAML nor JSON'],
     ['nothing', '', 'has no pod in it'],
@@ -167,6 +181,11 @@ describe('a manifest', () => {
       'a name with control characters',
       WEB.replace('name: web', 'name: "a\\u0007b"'),
       'metadata.name: Invalid value: "a\\u0007b',
+    ],
+    [
+      'more annotations than an object may have',
+      WEB.replace('name: web', `name: web\n  annotations: {long: "${'x'.repeat(256 * 1024)}"}`),
+      'metadata.annotations: Too long: may not be more than 262144 bytes',
     ],
     ['no image', WEB.replace('image: nginx', 'image: ""'), 'spec.containers[0].image: Required value'],
     ['two containers of one name', withSpec('initContainers: [{name: main, image: x}]'), 'Duplicate value: "main"'],

@@ -1,0 +1,145 @@
+// What never answers and what is far too much: a registry that takes a pull and stays silent, manifests of 10 MB beside a
+// good one. The agent goes on with the rest, and keeps nothing of either.
+
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { createServer, type Server, type Socket } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { labProcesses } from '../../../cli/lab/processes.ts';
+import { startLab, type TestLab } from '../support/lab.ts';
+import {
+  agentLog,
+  apply,
+  container,
+  eventually,
+  eventWhen,
+  FOREVER,
+  getPod,
+  gone,
+  nothingLeft,
+  podThings,
+  ready,
+  shellPod,
+} from './harness.ts';
+
+let lab: TestLab;
+let manifests: string;
+let before: readonly string[];
+
+beforeAll(async () => {
+  manifests = await mkdtemp(join(tmpdir(), 'nodelet-e2e-manifests-'));
+  lab = await startLab({
+    kubeletConfiguration: { staticPodPath: manifests, serializeImagePulls: true, maxParallelImagePulls: 1 },
+  });
+  before = await podThings(lab);
+});
+afterAll(async () => {
+  await lab?.stop();
+  await rm(manifests, { recursive: true, force: true });
+});
+
+/** A server that takes connections and says nothing. */
+async function startSilence(): Promise<{ image: string; asked(): number; open(): number; stop(): Promise<void> }> {
+  const sockets = new Set<Socket>();
+  let asked = 0;
+  const server: Server = createServer((socket) => {
+    asked++;
+    sockets.add(socket);
+    socket.on('error', () => undefined).on('close', () => sockets.delete(socket));
+    // Read, or its end would not be seen.
+    socket.resume();
+  });
+  const port = await new Promise<number>((resolve) => {
+    server.listen(0, '127.0.0.1', () => {
+      const address = server.address();
+      resolve(typeof address === 'object' && address !== null ? address.port : 0);
+    });
+  });
+  return {
+    image: `127.0.0.1:${port}/silent/image:v1`,
+    asked: () => asked,
+    open: () => sockets.size,
+    async stop() {
+      for (const socket of sockets) socket.destroy();
+      await new Promise((resolve) => server.close(resolve));
+    },
+  };
+}
+
+test('a registry that never answers holds up no other pull once its pod is deleted: the pull is cancelled', async () => {
+  const [first, second] = [await startSilence(), await startSilence()];
+  try {
+    await apply(lab, shellPod('waits', FOREVER, {}, { image: first.image }));
+    await eventually('the first registry to be asked', () => (first.asked() > 0 ? true : undefined));
+    await apply(lab, shellPod('behind', FOREVER, {}, { image: second.image }));
+    await eventWhen(lab, 'behind', 'Pulling');
+    expect(second.asked()).toBe(0);
+    await lab.kubectl('delete', 'pod', 'waits', '--wait=false');
+    await gone(lab, 'waits');
+    await eventually('the pull behind it to begin', () => (second.asked() > 0 ? true : undefined));
+    await eventually('the first pull to be given up', () => (first.open() === 0 ? true : undefined));
+    await lab.kubectl('delete', 'pod', 'behind', '--wait=false');
+    await gone(lab, 'behind');
+    await eventually('the second pull to be given up', () => (second.open() === 0 ? true : undefined));
+    await nothingLeft(lab, before);
+  } finally {
+    await Promise.all([first.stop(), second.stop()]);
+  }
+});
+
+const MB = 1_000_000;
+/** How often the large manifest is written anew. */
+const ROUNDS = 12;
+
+/** The agent's resident memory, bytes. */
+async function agentMemory(): Promise<number> {
+  const agent = (await labProcesses(lab.root)).find(({ argv }) => argv.includes('agent'));
+  if (agent === undefined) throw new Error('the lab has no agent');
+  const status = await readFile(`/proc/${agent.pid}/status`, 'utf8');
+  return Number(/VmRSS:\s+(\d+)/.exec(status)?.[1]) * 1024;
+}
+
+const file = (name: string): string => join(manifests, name);
+const said = (pattern: RegExp): Promise<true> =>
+  eventually(`the agent's log to say ${pattern}`, async () => (pattern.test(await agentLog(lab)) ? true : undefined));
+
+test('manifests of 10 MB are reported one by one, the pod beside them runs, and the agent keeps none of them', async () => {
+  await writeFile(file('good.yaml'), JSON.stringify(shellPod('good', FOREVER)));
+  const name = `good-${lab.nodeName}`;
+  const good = await ready(lab, name);
+  const start = await agentMemory();
+
+  const annotated = (round: number): string =>
+    JSON.stringify({
+      apiVersion: 'v1',
+      kind: 'Pod',
+      metadata: { name: `big-${round}`, annotations: { long: 'x'.repeat(10 * MB) } },
+      spec: { containers: [{ name: 'main', image: 'busybox:stable' }] },
+    });
+  for (let round = 1; round <= ROUNDS; round++) {
+    await writeFile(file('json.yaml'), annotated(round));
+    // Mended in between, so that its next version is a new complaint.
+    await said(new RegExp(`(json\\.yaml: invalid pod: metadata\\.annotations: Too long[^]*){${round}}`));
+    await writeFile(file('json.yaml'), `round: ${round}\n`);
+    await said(new RegExp(`(json\\.yaml: couldn't parse as pod[^]*){${round}}`));
+  }
+  const lines = 'key: [value, value, value, value, value, value]\n'.repeat((10 * MB) / 48);
+  await writeFile(file('lines.yaml'), `apiVersion: v1\nkind: Pod\n${lines}`);
+  await said(/lines\.yaml: (cannot be read (within|with)|is neither YAML nor JSON|invalid pod)/);
+  await writeFile(file('nested.yaml'), '['.repeat(10 * MB));
+  await said(/nested\.yaml: (cannot be read (within|with)|is neither YAML nor JSON)/);
+  await writeFile(file('over.yaml'), ' '.repeat(10 * 1024 * 1024 + 1));
+  await said(/over\.yaml: is larger than 10485760 bytes/);
+
+  // Were only those of the rounds kept, they would be more than this.
+  expect((await agentMemory()) - start).toBeLessThan(ROUNDS * 10 * MB * 0.75);
+  expect(container(await getPod(lab, name))).toMatchObject({
+    containerID: container(good).containerID,
+    restartCount: 0,
+    ready: true,
+  });
+  for (const each of ['good', 'json', 'lines', 'nested', 'over']) await rm(file(`${each}.yaml`));
+  await gone(lab, name);
+  await nothingLeft(lab, before);
+}, 300_000);
