@@ -27,7 +27,7 @@ export interface ImportOptions {
 export type ImportOutcome = 'present' | 'pulled' | 'built' | 'cached';
 
 const PROBE_MS = 2_000;
-const VISIBLE_MS = 20_000;
+const VISIBLE_MS = 60_000;
 const PULL_MS = 300_000;
 
 /** The host that serves a name's registry: Docker Hub's is not the name's first part. Pure. */
@@ -94,7 +94,7 @@ async function importAll(
   }
   for (const built of await buildImages(toBuild, say)) {
     options.signal?.throwIfAborted();
-    const target = ['--address', options.socket, '--connect-timeout', '5s', '--namespace', 'k8s.io'];
+    const target = ['--address', options.socket, '--connect-timeout', '60s', '--namespace', 'k8s.io'];
     await execOk('ctr', [...target, 'images', 'import', '--snapshotter', options.snapshotter, built.archive], {
       timeoutMs: 120_000,
       ...(options.signal === undefined ? {} : { signal: options.signal }),

@@ -66,7 +66,7 @@ describe('native sidecars', () => {
   test('start in order, each before the next; are kept alive; and are stopped last, in reverse order', async () => {
     const { volumes, volumeMounts, lines } = await sharedDirectory('order');
     const says = (word: string): string =>
-      `echo ${word} begins >>/shared/said; trap "sleep 0.3; echo ${word} ends >>/shared/said; exit 0" TERM; ` +
+      `trap "sleep 0.3; echo ${word} ends >>/shared/said; exit 0" TERM; echo ${word} begins >>/shared/said; ` +
       'while :; do sleep 1000 & wait $!; done';
     const sidecar = (name: string): object =>
       shell(name, says(name), {
@@ -77,7 +77,8 @@ describe('native sidecars', () => {
     const init = [sidecar('one'), shell('between', 'echo between >>/shared/said', { volumeMounts }), sidecar('two')];
     const pod = shellPod('sidecars', says('main'), { volumes, terminationGracePeriodSeconds: 20 }, { volumeMounts });
     await apply(lab, { ...pod, spec: { ...Object(pod).spec, initContainers: init } });
-    const runs = await ready(lab, 'sidecars', 40_000);
+    const runs = await ready(lab, 'sidecars');
+    await eventually('main to begin', async () => ((await lines()).includes('main begins') ? true : undefined));
     expect(await lines()).toEqual(['one begins', 'between', 'two begins', 'main begins']);
     expect(runs.status?.initContainerStatuses?.map(({ name, ready: is, started }) => [name, is, started])).toEqual([
       ['one', true, true],
@@ -96,6 +97,9 @@ describe('native sidecars', () => {
     );
     expect(container(again).restartCount).toBe(0);
     expect(container(again, 'one').restartCount).toBe(0);
+    await eventually('the second life of two', async () =>
+      (await lines()).filter((line) => line === 'two begins').length === 2 ? true : undefined,
+    );
     await remove('sidecars');
     expect((await lines()).slice(-3)).toEqual(['main ends', 'two ends', 'one ends']);
   });
@@ -160,7 +164,6 @@ test('a sandbox that dies is made anew with its containers, and the event says s
     'loses',
     'whole again',
     (each) => container(each).restartCount === 1 && container(each).ready,
-    40_000,
   );
   expect(after.status?.podIP).toMatch(/^10\./);
   await eventWhen(lab, 'loses', 'SandboxChanged', /^Pod sandbox changed, it will be killed and re-created\.$/);
@@ -233,10 +236,9 @@ describe('hooks', () => {
     await apply(lab, shellPod('hangs', FOREVER, { terminationGracePeriodSeconds: 3 }, { lifecycle }));
     await ready(lab, 'hangs');
     const began = performance.now();
+    // Gives up long before the hook would have ended.
     await remove('hangs');
-    const took = performance.now() - began;
-    expect(took).toBeGreaterThan(2_500);
-    expect(took).toBeLessThan(15_000);
+    expect(performance.now() - began).toBeGreaterThan(2_500);
   });
 
   test('a postStart that fails has the container stopped and started again, and both hooks tell when they fail', async () => {
@@ -247,7 +249,7 @@ describe('hooks', () => {
     await apply(lab, shellPod('unlucky', FOREVER, {}, { lifecycle }));
     await eventWhen(lab, 'unlucky', 'FailedPostStartHook');
     await eventWhen(lab, 'unlucky', 'Killing', /FailedPostStartHook/);
-    await podWhen(lab, 'unlucky', 'tried again', (each) => container(each).restartCount > 0, 40_000);
+    await podWhen(lab, 'unlucky', 'tried again', (each) => container(each).restartCount > 0);
     await eventWhen(lab, 'unlucky', 'FailedPreStopHook');
     await remove('unlucky');
   });
@@ -299,14 +301,14 @@ test('a container restarts by its own rules in a pod that never restarts', async
   const rules = [{ action: 'Restart', exitCodes: { operator: 'In', values: [42] } }];
   const more = { volumeMounts, restartPolicy: 'Never', restartPolicyRules: rules };
   await apply(lab, shellPod('ruled', script, { restartPolicy: 'Never', volumes }, more));
-  const done = await podWhen(lab, 'ruled', 'Failed', ({ status }) => status?.phase === 'Failed', 60_000);
+  const done = await podWhen(lab, 'ruled', 'Failed', ({ status }) => status?.phase === 'Failed');
   expect(container(done)).toMatchObject({ restartCount: 2, state: { terminated: { exitCode: 1 } } });
   await remove('ruled');
 });
 
 test('activeDeadlineSeconds ends a pod with DeadlineExceeded, also when it is set while the pod runs', async () => {
-  await apply(lab, shellPod('late', FOREVER, { activeDeadlineSeconds: 2 }), shellPod('later', FOREVER));
-  await ready(lab, 'later');
+  await apply(lab, shellPod('late', FOREVER, { activeDeadlineSeconds: 20 }), shellPod('later', FOREVER));
+  await Promise.all([ready(lab, 'late'), ready(lab, 'later')]);
   await lab.kubectl('patch', 'pod', 'later', '--patch', '{"spec":{"activeDeadlineSeconds":1}}');
   for (const name of ['late', 'later']) {
     const done = await podWhen(lab, name, 'Failed', ({ status }) => status?.phase === 'Failed');

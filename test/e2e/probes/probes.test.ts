@@ -43,7 +43,9 @@ async function remove(...names: string[]): Promise<void> {
   await Promise.all(names.map((name) => gone(lab, name)));
 }
 
-const often = { periodSeconds: 1, failureThreshold: 1 };
+// Where a timeout is not the matter none strikes by chance: on a busy machine a command in a container takes its time.
+const patient = { timeoutSeconds: 30 };
+const often = { periodSeconds: 1, failureThreshold: 1, ...patient };
 /** A web server of busybox whose /ok can be taken away. */
 const SITE = 'mkdir -p /www && echo fine > /www/ok && exec httpd -f -p 8080 -h /www';
 
@@ -134,7 +136,8 @@ describe('readiness', () => {
   });
 
   test('reaches the API server long before the next probe would run', async () => {
-    const readinessProbe = { exec: { command: ['cat', '/ok'] }, ...often };
+    const periodSeconds = 10;
+    const readinessProbe = { exec: { command: ['cat', '/ok'] }, ...often, periodSeconds };
     await apply(lab, shellPod('flip', FOREVER, {}, { readinessProbe }));
     await podWhen(lab, 'flip', 'not ready', unready);
     await inside('flip', 'touch /ok');
@@ -148,7 +151,7 @@ describe('readiness', () => {
       return written === undefined ? undefined : { ms: written.start + written.durationMs - result };
     });
     console.log(`readiness flip to API: ${delays.ms.toFixed(1)} ms`);
-    expect(delays.ms).toBeLessThan((often.periodSeconds * 1000) / 4);
+    expect(delays.ms).toBeLessThan((periodSeconds * 1000) / 2);
     await remove('flip');
   });
 });
@@ -167,7 +170,7 @@ function isStatusWrite(span: Span): boolean {
 
 describe('liveness', () => {
   test('that fails has the container restarted, killed right after the deciding result', async () => {
-    const livenessProbe = { exec: { command: ['cat', '/ok'] }, periodSeconds: 1, failureThreshold: 2 };
+    const livenessProbe = { exec: { command: ['cat', '/ok'] }, periodSeconds: 5, failureThreshold: 2, ...patient };
     await apply(lab, shellPod('sick', `touch /ok; ${FOREVER}`, {}, { livenessProbe }));
     const before = await ready(lab, 'sick');
     await inside('sick', 'rm /ok');
@@ -176,11 +179,13 @@ describe('liveness', () => {
     expect(container(pod).lastState?.terminated).toMatchObject({ exitCode: 0, reason: 'Completed' });
     await eventWhen(lab, 'sick', 'Unhealthy', /^Liveness probe failed: cat: can't open '\/ok'/);
     await eventWhen(lab, 'sick', 'Killing', /^Container main failed liveness probe, will be restarted$/);
-    const own = (await spans(lab)).filter((span) => span.pod?.uid === pod.metadata.uid);
-    const failures = own.filter((span) => span.kind === 'probe' && span.attributes['result'] === 'failure');
-    const kill = own.find((span) => span.kind === 'cri' && span.name === 'StopContainer');
-    const [first, deciding] = failures;
-    if (first === undefined || deciding === undefined || kill === undefined) throw new Error('no spans of the kill');
+    const { first, deciding, kill } = await eventually('the spans of the kill', async () => {
+      const own = (await spans(lab)).filter((span) => span.pod?.uid === pod.metadata.uid);
+      const failures = own.filter((span) => span.kind === 'probe' && span.attributes['result'] === 'failure');
+      const stop = own.find((span) => span.kind === 'cri' && span.name === 'StopContainer');
+      const [one, two] = failures;
+      return one && two && stop ? { first: one, deciding: two, kill: stop } : undefined;
+    });
     const late = kill.start - (deciding.start + deciding.durationMs);
     console.log(`liveness failure to StopContainer: ${late.toFixed(1)} ms`);
     expect(late).toBeGreaterThanOrEqual(0);
@@ -207,7 +212,7 @@ describe('liveness', () => {
   });
 
   test('by a command that never ends is a failure when its time is over, and the command is killed', async () => {
-    const livenessProbe = { exec: { command: ['sleep', '4321'] }, timeoutSeconds: 1, ...often };
+    const livenessProbe = { exec: { command: ['sleep', '4321'] }, ...often, timeoutSeconds: 1 };
     await apply(lab, shellPod('slow', FOREVER, {}, { livenessProbe: { ...livenessProbe, failureThreshold: 100 } }));
     await eventWhen(lab, 'slow', 'Unhealthy', /^Liveness probe failed: command "sleep 4321" timed out$/);
     await eventually('no more than one command left behind', async () => {
@@ -228,21 +233,22 @@ describe('liveness', () => {
 
   test('that prints for ever is ended when its time is over, and the agent does not grow with it', async () => {
     const before = await agentMemory();
-    const livenessProbe = { exec: { command: ['yes', 'x'.repeat(1000)] }, timeoutSeconds: 1, ...often };
+    const livenessProbe = { exec: { command: ['yes', 'x'.repeat(1000)] }, ...often, timeoutSeconds: 1 };
     await apply(lab, shellPod('endless', FOREVER, {}, { livenessProbe: { ...livenessProbe, failureThreshold: 100 } }));
     await eventually('several runs', async () => {
       const words = /^Liveness probe failed: command "yes x+" timed out$/;
       const event = (await eventsOf(lab, 'endless')).find(({ message }) => words.test(message ?? ''));
       return (event?.count ?? 0) >= 3 ? true : undefined;
     });
-    expect((await agentMemory()) / before).toBeLessThan(1.5);
+    // What it prints in that time are hundreds of megabytes.
+    expect((await agentMemory()) / before).toBeLessThan(2);
     await remove('endless');
   });
 });
 
 describe('startup', () => {
   test('holds the others back until it succeeds', async () => {
-    const startupProbe = { exec: { command: ['cat', '/up'] }, periodSeconds: 1, failureThreshold: 60 };
+    const startupProbe = { exec: { command: ['cat', '/up'] }, periodSeconds: 1, failureThreshold: 60, ...patient };
     const livenessProbe = { exec: { command: ['cat', '/up'] }, ...often };
     const readinessProbe = { exec: { command: ['true'] }, ...often };
     await apply(lab, shellPod('slow-start', FOREVER, {}, { startupProbe, livenessProbe, readinessProbe }));
@@ -257,7 +263,7 @@ describe('startup', () => {
   });
 
   test('of a native sidecar holds back the containers after it', async () => {
-    const startupProbe = { exec: { command: ['cat', '/up'] }, periodSeconds: 1, failureThreshold: 60 };
+    const startupProbe = { exec: { command: ['cat', '/up'] }, periodSeconds: 1, failureThreshold: 60, ...patient };
     const initContainers = [
       {
         name: 'main',

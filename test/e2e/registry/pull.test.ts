@@ -149,7 +149,7 @@ describe('a registry that wants to know who pulls', () => {
       /^(ErrImagePull|ImagePullBackOff)$/.test(container(each).state?.waiting?.reason ?? ''),
     );
     await apply(lab, pullSecret('wrong', PASSWORD));
-    await ready(lab, 'wrong', 60_000);
+    await ready(lab, 'wrong', 120_000);
     await remove(lab, 'wrong');
   });
 
@@ -225,7 +225,7 @@ describe('pulls side by side', () => {
   afterAll(() => lab?.stop());
 
   test('are as many as maxParallelImagePulls says, and no more', async () => {
-    registry.delayMs = 300;
+    registry.delayMs = 1_000;
     registry.most = 0;
     await apply(lab, ...names.map((name) => pod(name, `${name}/b:v1`, { imagePullSecrets: [{ name: 'pull' }] })));
     await Promise.all(names.map((name) => ready(lab, name)));

@@ -4,13 +4,13 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { createServer, type IncomingMessage, request, type ServerResponse } from 'node:http';
-import { createServer as createTcpServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { DebianPackages } from '../../../labs/images/packages.ts';
 import { systemClock } from '../../../lib/clock.ts';
 import { execOk } from '../../../lib/exec.ts';
 import { eventually } from '../agent/harness.ts';
+import { freePort } from '../support/ports.ts';
 
 export const USER = 'puller';
 export const PASSWORD = 'secret-of-the-test';
@@ -27,17 +27,6 @@ export interface TestRegistry {
   /** Puts an image that a containerd has under `repository:tag`; the digest of its manifest. */
   push(containerd: string, image: string, repository: string, tag: string): Promise<string>;
   stop(): Promise<void>;
-}
-
-function freePort(): Promise<number> {
-  return new Promise((resolve, reject) => {
-    const server = createTcpServer();
-    server.once('error', reject);
-    server.listen(0, '127.0.0.1', () => {
-      const address = server.address();
-      server.close(() => resolve(typeof address === 'object' && address !== null ? address.port : 0));
-    });
-  });
 }
 
 function userOf({ headers }: IncomingMessage): string | undefined {
@@ -122,7 +111,7 @@ export async function startRegistry(): Promise<TestRegistry> {
     async push(containerd, image, repository, tag) {
       const name = `${host}/${repository}:${tag}`;
       const ctr = (...args: string[]): Promise<string> =>
-        execOk('ctr', ['--address', containerd, '--namespace', 'k8s.io', ...args], { timeoutMs: 60_000 });
+        execOk('ctr', ['--address', containerd, '--namespace', 'k8s.io', ...args], { timeoutMs: 120_000 });
       await ctr('images', 'tag', '--force', image, name);
       try {
         await ctr('images', 'push', '--plain-http', '--user', `${USER}:${PASSWORD}`, name);

@@ -73,7 +73,11 @@ function resize(name: string, resources: object) {
 }
 
 const settled = (name: string, what: string, accept: (pod: Pod) => boolean): Promise<Pod> =>
-  podWhen(lab, name, what, (pod) => accept(pod) && condition(pod, 'PodResizeInProgress') === undefined);
+  podWhen(lab, name, what, (pod) => {
+    const { metadata, status } = pod;
+    const seen = status?.observedGeneration === metadata.generation;
+    return seen && accept(pod) && condition(pod, 'PodResizeInProgress') === undefined;
+  });
 
 /** Kills the agent; the lab's supervisor starts another. */
 async function killAgent(): Promise<void> {
