@@ -1,7 +1,7 @@
 // What never answers and what is far too much: a registry that takes a pull and stays silent, manifests of 10 MB beside a
 // good one. The agent goes on with the rest, and keeps nothing of either.
 
-import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { mkdtemp, readFile, rename, rm, writeFile } from 'node:fs/promises';
 import { createServer, type Server, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -101,6 +101,11 @@ async function agentMemory(): Promise<number> {
 }
 
 const file = (name: string): string => join(manifests, name);
+/** Whole at once: a file that is being written is a mistake of its own to whoever looks. */
+async function put(name: string, text: string): Promise<void> {
+  await writeFile(file('.next'), text);
+  await rename(file('.next'), file(name));
+}
 const said = (pattern: RegExp): Promise<true> =>
   eventually(`the agent's log to say ${pattern}`, async () => (pattern.test(await agentLog(lab)) ? true : undefined));
 
@@ -118,10 +123,10 @@ test('manifests of 10 MB are reported one by one, the pod beside them runs, and 
       spec: { containers: [{ name: 'main', image: 'busybox:stable' }] },
     });
   for (let round = 1; round <= ROUNDS; round++) {
-    await writeFile(file('json.yaml'), annotated(round));
+    await put('json.yaml', annotated(round));
     // Mended in between, so that its next version is a new complaint.
     await said(new RegExp(`(json\\.yaml: invalid pod: metadata\\.annotations: Too long[^]*){${round}}`));
-    await writeFile(file('json.yaml'), `round: ${round}\n`);
+    await put('json.yaml', `round: ${round}\n`);
     await said(new RegExp(`(json\\.yaml: couldn't parse as pod[^]*){${round}}`));
   }
   const lines = 'key: [value, value, value, value, value, value]\n'.repeat((10 * MB) / 48);

@@ -14,7 +14,7 @@ import type { FaultRule } from '../../../csi/driver/faults.ts';
 import { listLoopDevices } from '../../../csi/driver/loop-devices.ts';
 import { writeFileAtomic } from '../../../lib/atomic.ts';
 import { exec } from '../../../lib/exec.ts';
-import { apply, container, eventually, FOREVER, getPod, gone, ready, shellPod } from '../agent/harness.ts';
+import { apply, container, eventually, FOREVER, getPod, gone, prints, ready, shellPod } from '../agent/harness.ts';
 import { startLab, type TestLab } from '../support/lab.ts';
 
 const MOUNTING = ['NodeStageVolume', 'NodePublishVolume'] as const;
@@ -200,7 +200,7 @@ async function live(kind: Kind, round: number, when: Moment): Promise<void> {
 
   // What every life before this one wrote is there, and each of them wrote once.
   const lines = Array.from({ length: round }, (_, index) => `${index + 1}\n`).join('');
-  expect(await lab.kubectl('exec', pod, '--', 'sh', '-c', kind.read)).toBe(lines);
+  await prints(lab, lines, 'exec', pod, '--', 'sh', '-c', kind.read);
   // Once staged, once published, one device, attached once.
   const volume = await volumeName(`data-${kind.name}-0`);
   const { uid } = (await getPod(lab, pod)).metadata;
