@@ -107,7 +107,11 @@ test('without any stream the events still come, by lists', async () => {
 test('a followed log goes on through a rotation that the runtime takes part in, and ends with the container', async () => {
   const started = await startPod(
     lab,
-    testPod('i=0; while [ $i -lt 40 ]; do echo line $i; i=$((i+1)); sleep 0.05; done; echo the end'),
+    // Half of it comes after the rotation.
+    testPod(
+      'i=0; while [ $i -lt 40 ]; do echo line $i; i=$((i+1)); ' +
+        'while [ $i -eq 20 ] && [ ! -e /go ]; do sleep 0.05; done; done; echo the end',
+    ),
   );
   const path = lab.runtime.containerLogPath(started.ref, 'main', 0);
   let running = true;
@@ -126,6 +130,7 @@ test('a followed log goes on through a rotation that the runtime takes part in, 
   await eventually('some lines', async () => ((await readFile(path, 'utf8')).includes('line 10') ? true : undefined));
   const rotation = new LogRotation({ runtime: lab.runtime, clock: systemClock, maxSizeBytes: 100, maxFiles: 3 });
   await rotation.rotateAll();
+  expect((await lab.runtime.execSync(started.containerId, ['touch', '/go'], 60_000)).exitCode).toBe(0);
   const expected = `${Array.from({ length: 40 }, (_, index) => `line ${index}\n`).join('')}the end\n`;
   expect(await reading).toBe(expected);
   expect((await filesIn(dirname(path))).length).toBe(2);
