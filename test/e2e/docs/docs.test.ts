@@ -75,7 +75,7 @@ function prepared(block: Block): string {
 
 describe.each(blocks)('$page:$line', (block) => {
   test('the commands work as they are written', async () => {
-    const result = await exec('bash', ['-euo', 'pipefail', '-c', prepared(block)], { cwd: TREE, timeoutMs: 110_000 });
+    const result = await exec('bash', ['-euo', 'pipefail', '-c', prepared(block)], { cwd: TREE, timeoutMs: 290_000 });
     expect(result, `${result.stdout}\n${result.stderr}`).toMatchObject({ code: 0 });
   });
 });

@@ -14,7 +14,7 @@ import { LAB_PROCESSES, type LabPaths, type LabProcess, labPaths } from '../../.
 import { isAlive } from '../../../cli/lab/proc.ts';
 import { labProcesses } from '../../../cli/lab/processes.ts';
 import { exec, execOk } from '../../../lib/exec.ts';
-import { labWords } from '../support/lab.ts';
+import { labWords, SETTLE_MS } from '../support/lab.ts';
 
 const NODELET = fileURLToPath(new URL('../../../bin/nodelet', import.meta.url));
 
@@ -33,11 +33,12 @@ class Up {
         this.output += chunk.toString();
       });
     }
-    this.exited = once(this.child, 'exit').then(([code]) => (typeof code === 'number' ? code : null));
+    // Not `exit`: what it said last may not have been read by then.
+    this.exited = once(this.child, 'close').then(([code]) => (typeof code === 'number' ? code : null));
   }
 
   /** Resolves when it has printed `text`. */
-  async says(text: string, timeoutMs = 60_000): Promise<void> {
+  async says(text: string, timeoutMs = 280_000): Promise<void> {
     const deadline = Date.now() + timeoutMs;
     while (!this.output.includes(text)) {
       if (this.child.exitCode !== null)
@@ -48,7 +49,7 @@ class Up {
   }
 
   kubectl(...args: string[]): Promise<string> {
-    return execOk('kubectl', ['--kubeconfig', this.paths.kubeconfig, ...args], { timeoutMs: 60_000 });
+    return execOk('kubectl', ['--kubeconfig', this.paths.kubeconfig, ...args], { timeoutMs: 200_000 });
   }
 
   async pid(name: LabProcess): Promise<number> {
@@ -58,7 +59,7 @@ class Up {
   }
 }
 
-const down = (root: string) => exec(NODELET, ['down', '--root', root], { timeoutMs: 60_000 });
+const down = (root: string) => exec(NODELET, ['down', '--root', root], { timeoutMs: 200_000 });
 
 describe('a lab', () => {
   let directory: string;
@@ -70,11 +71,13 @@ describe('a lab', () => {
     ups.push(started);
     return started;
   };
-  const leftOf = (...roots: string[]): Promise<readonly string[]> =>
+  const differences = (settleMs: number, ...roots: string[]): Promise<readonly string[]> =>
     compareWithMachine(before, {
       directories: [directory],
       mentioning: roots.flatMap((root) => labWords(labPaths(root))),
+      settleMs,
     });
+  const leftOf = (...roots: string[]): Promise<readonly string[]> => differences(SETTLE_MS, ...roots);
 
   beforeEach(async () => {
     directory = await mkdtemp(join(tmpdir(), 'nodelet-up-'));
@@ -103,7 +106,7 @@ describe('a lab', () => {
       await readFile(lab.paths.kubeconfig, 'utf8'),
     );
     await lab.kubectl('run', 'web', '--image=nginx:stable', '--port=80');
-    await lab.kubectl('wait', '--for=condition=Ready', 'pod/web', '--timeout=40s');
+    await lab.kubectl('wait', '--for=condition=Ready', 'pod/web', '--timeout=110s');
     lab.child.kill('SIGINT');
     expect(await lab.exited).toBe(0);
     expect(lab.output.trimEnd().split('\n').at(-1)).toBe('stopped; nothing is left');
@@ -126,11 +129,11 @@ describe('a lab', () => {
     const lab = up(root);
     await lab.says('The lab is up.');
     await lab.kubectl('run', 'web', '--image=nginx:stable', '--port=80');
-    await lab.kubectl('wait', '--for=condition=Ready', 'pod/web', '--timeout=40s');
+    await lab.kubectl('wait', '--for=condition=Ready', 'pod/web', '--timeout=110s');
     lab.child.kill('SIGKILL');
     await lab.exited;
     for (const name of LAB_PROCESSES) process.kill(await lab.pid(name), 'SIGKILL');
-    expect(await leftOf(root)).not.toEqual([]);
+    expect(await differences(0, root)).not.toEqual([]);
     const first = await down(root);
     expect([first.code, first.stderr]).toEqual([0, '']);
     expect(first.stdout).toBe(`nothing of the lab under ${root} is left\n`);
@@ -143,7 +146,7 @@ describe('a lab', () => {
     const lab = up(root);
     await lab.says('The lab is up.');
     await lab.kubectl('run', 'web', '--image=nginx:stable');
-    await lab.kubectl('wait', '--for=condition=Ready', 'pod/web', '--timeout=40s');
+    await lab.kubectl('wait', '--for=condition=Ready', 'pod/web', '--timeout=110s');
     lab.child.kill('SIGKILL');
     await lab.exited;
     for (const path of [lab.paths.stateFile, lab.paths.pidDir, lab.paths.cni.cacheDir, lab.paths.cni.confDir]) {
@@ -152,7 +155,9 @@ describe('a lab', () => {
     expect((await down(root)).code).toBe(0);
     expect(await labProcesses(root)).toEqual([]);
     // Without lab.json nobody knows who made the root directory: it stays, empty.
-    expect((await leftOf(root)).filter((line) => line !== `left behind: path ${root}`)).toEqual([]);
+    await expect
+      .poll(async () => (await differences(0, root)).filter((line) => line !== `left behind: path ${root}`))
+      .toEqual([]);
   });
 
   it('can be taken down while it runs: up ends in order', async () => {
@@ -171,14 +176,14 @@ describe('a lab', () => {
     const lab = up(root);
     await lab.says('The lab is up.');
     await lab.kubectl('run', 'web', '--image=nginx:stable');
-    await lab.kubectl('wait', '--for=condition=Ready', 'pod/web', '--timeout=40s');
+    await lab.kubectl('wait', '--for=condition=Ready', 'pod/web', '--timeout=110s');
     for (const name of ['apiserver', 'agent', 'containerd'] as const) {
       process.kill(await lab.pid(name), 'SIGKILL');
       await lab.says(`${name} ended (SIGKILL)`);
     }
     await expect
       .poll(async () => (await Promise.all(LAB_PROCESSES.map((name) => lab.pid(name).catch(() => 0)))).includes(0), {
-        timeout: 20_000,
+        timeout: 100_000,
       })
       .toBe(false);
     await expect
@@ -190,10 +195,10 @@ describe('a lab', () => {
               'jsonpath={.status.phase} {.status.containerStatuses[0].restartCount}',
             ])
           ).stdout,
-        { timeout: 30_000, interval: 300 },
+        { timeout: 100_000, interval: 300 },
       )
       .toBe('Running 0');
-    await lab.kubectl('wait', '--for=condition=Ready', 'nodes', '--all', '--timeout=40s');
+    await lab.kubectl('wait', '--for=condition=Ready', 'nodes', '--all', '--timeout=110s');
     lab.child.kill('SIGINT');
     expect(await lab.exited).toBe(0);
     expect(await leftOf(root)).toEqual([]);
@@ -208,7 +213,7 @@ describe('a lab', () => {
     );
     for (const key of ['apiserverPort', 'kubeletPort', 'subnet']) expect(states[0][key]).not.toBe(states[1][key]);
     for (const lab of [a, b]) await lab.kubectl('run', 'web', '--image=nginx:stable');
-    for (const lab of [a, b]) await lab.kubectl('wait', '--for=condition=Ready', 'pod/web', '--timeout=60s');
+    for (const lab of [a, b]) await lab.kubectl('wait', '--for=condition=Ready', 'pod/web', '--timeout=110s');
     a.child.kill('SIGINT');
     expect(await a.exited).toBe(0);
     expect(await leftOf(first)).toEqual([]);
@@ -224,7 +229,7 @@ describe('a lab', () => {
     await first.says('The lab is up.');
     await first.kubectl('create', 'configmap', 'kept', '--from-literal=a=b');
     await first.kubectl('run', 'web', '--image=nginx:stable');
-    await first.kubectl('wait', '--for=condition=Ready', 'pod/web', '--timeout=40s');
+    await first.kubectl('wait', '--for=condition=Ready', 'pod/web', '--timeout=110s');
     first.child.kill('SIGINT');
     expect(await first.exited).toBe(0);
     expect(first.output).toContain(`stopped; ${root} is kept`);
@@ -233,7 +238,7 @@ describe('a lab', () => {
     await second.says('The lab is up.');
     expect(await second.kubectl('get', 'configmap', 'kept', '-o', 'jsonpath={.data.a}')).toBe('b');
     expect(second.output).not.toContain('imported');
-    await second.kubectl('wait', '--for=condition=Ready', 'pod/web', '--timeout=60s');
+    await second.kubectl('wait', '--for=condition=Ready', 'pod/web', '--timeout=110s');
     second.child.kill('SIGINT');
     expect(await second.exited).toBe(0);
     expect(await leftOf(root)).toEqual([]);
