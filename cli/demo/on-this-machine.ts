@@ -1,5 +1,6 @@
 // The demo with everything real: this machine, a lab started as `nodelet up` starts it, lines on stdout.
 
+import { UserError } from '../../lib/errors.ts';
 import { startLab } from '../lab/lab.ts';
 import { compareWithMachine, lookAtMachine } from '../lab/machine.ts';
 import { labPaths } from '../lab/paths.ts';
@@ -12,8 +13,9 @@ export interface DemoFlags {
   readonly cgroupDriver?: 'cgroupfs' | 'systemd';
 }
 
-/** Resolves with the exit code. Rejects with UserError when the lab cannot start. */
+/** Resolves with the exit code. Rejects with UserError when it is not root or the lab cannot start. */
 export async function demoOnThisMachine(flags: DemoFlags, signal: AbortSignal): Promise<number> {
+  if (process.getuid?.() !== 0) throw new UserError('must be root: the demo runs a real pod on this machine');
   const started = performance.now();
   const say = (line: string): void => {
     const seconds = ((performance.now() - started) / 1000).toFixed(2);
