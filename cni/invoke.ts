@@ -39,6 +39,8 @@ export type PluginCall = {
 export class PluginRunner {
   readonly #options: PluginRunnerOptions;
   readonly #exec: Exec;
+  /** Read once: each name that is looked at in process.env is a call into the C library. */
+  readonly #inherited = inheritedEnvironment(process.env);
   constructor(options: PluginRunnerOptions) {
     this.#options = options;
     this.#exec = options.exec ?? exec;
@@ -86,7 +88,7 @@ export class PluginRunner {
 
   async #start(path: string, call: PluginCall): Promise<ExecResult> {
     const options = {
-      env: environmentOf(call, this.#options.binDirs),
+      env: { ...this.#inherited, ...variablesOf(call, this.#options.binDirs) },
       stdin: JSON.stringify(call.netconf),
       timeoutMs: this.#timeoutMs(),
     };
@@ -112,11 +114,13 @@ export class PluginRunner {
   }
 }
 
-function environmentOf(call: PluginCall, binDirs: readonly string[]): Record<string, string | undefined> {
-  // Plugins need PATH (iptables, nft); a CNI_ variable of our own environment is no business of theirs.
-  const inherited = Object.entries(process.env).filter(([name]) => !name.startsWith('CNI_'));
+/** Plugins need PATH (iptables, nft); a CNI_ variable of our own environment is no business of theirs. */
+function inheritedEnvironment(env: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
+  return Object.fromEntries(Object.entries(env).filter(([name]) => !name.startsWith('CNI_')));
+}
+
+function variablesOf(call: PluginCall, binDirs: readonly string[]): Record<string, string> {
   return {
-    ...Object.fromEntries(inherited),
     CNI_COMMAND: call.command,
     CNI_PATH: binDirs.join(':'),
     ...('attachment' in call

@@ -3,7 +3,9 @@
 import { BlockList, isIP } from 'node:net';
 
 export const formatMac = (bytes: Uint8Array): string =>
-  [...bytes].map((byte) => byte.toString(16).padStart(2, '0')).join(':');
+  Buffer.from(bytes)
+    .toString('hex')
+    .replace(/..(?=.)/g, '$&:');
 
 /** 4 bytes as dotted quad, 16 bytes as RFC 5952 text. Throws RangeError for any other length. */
 export function formatAddress(bytes: Uint8Array): string {

@@ -80,7 +80,7 @@ export class KernelTables {
     if (!gone) {
       this.#links.set(link.index, link);
       if (before?.up === true && !link.up) this.#dropRoutesOf(link.index);
-      return JSON.stringify(before) !== JSON.stringify(link);
+      return before === undefined || !sameLink(before, link);
     }
     this.#links.delete(link.index);
     this.#addresses.delete(link.index);
@@ -123,6 +123,20 @@ export class KernelTables {
       .filter((route) => prefixContains(route.dst, address))
       .sort((a, b) => length(b) - length(a) || a.priority - b.priority)[0];
   }
+}
+
+/** The kernel tells of a link again and again while it is being made, mostly without anything new in it. */
+function sameLink(a: KernelLink, b: KernelLink): boolean {
+  return (
+    a.name === b.name &&
+    a.kind === b.kind &&
+    a.mac === b.mac &&
+    a.mtu === b.mtu &&
+    a.up === b.up &&
+    a.master === b.master &&
+    a.peerIndex === b.peerIndex &&
+    a.peerNetnsId === b.peerNetnsId
+  );
 }
 
 function openSocket(): NetlinkSocket {
