@@ -1,6 +1,6 @@
 // The connection to one CSI driver: its Identity, Controller and Node services as typed promises, each call with a
 // deadline and one span, failures as CsiError with the driver's own words. It keeps no state of volumes and retries
-// nothing: what a failure means is the caller's judgement (csi/codes.ts).
+// nothing: what a failure means is the caller’s judgement (agent/volumes/csi/outcome.ts).
 
 import { type ChannelOptions, credentials } from '@grpc/grpc-js';
 import type { MethodDefinition } from '@grpc/proto-loader';
