@@ -1,7 +1,7 @@
 // The pod's phase, from the statuses of its containers: the kubelet's getPhase, and the rule that a phase never goes
 // back. Pure.
 
-import type { ContainerStatus, Pod } from '../../client/types.ts';
+import type { ContainerStatus, Pod, PodStatus } from '../../client/types.ts';
 import { initRestartsAfterExit, isSidecar, restartsAfterExit } from './restart-policy.ts';
 
 export type PodPhase = 'Pending' | 'Running' | 'Succeeded' | 'Failed';
@@ -91,6 +91,14 @@ function judge(facts: PhaseFacts): PodPhase {
     return ends.every((end) => end.exitCode === 0) ? 'Succeeded' : 'Failed';
   }
   return 'Pending';
+}
+
+/**
+ * `status` as Running where an agent before this one wrote so: what it wrote may be seen only after the first look at a
+ * pod whose one container has yet to begin again.
+ */
+export function keepPhase(status: PodStatus, written: PodStatus | undefined): PodStatus {
+  return status.phase === 'Pending' && written?.phase === 'Running' ? { ...status, phase: 'Running' } : status;
 }
 
 /** The phase to report. Succeeded and Failed are final; Running never becomes Pending. */

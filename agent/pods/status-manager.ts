@@ -9,6 +9,7 @@ import type { Tracer } from '../../lib/trace.ts';
 import type { PodApi } from '../ports/api.ts';
 import type { PodUID } from '../ports/runtime.ts';
 import type { PodsConfig, PodsLog } from './options.ts';
+import { keepPhase } from './phase.ts';
 import { keepRestartCounts } from './restart-count.ts';
 import { computeStatusPatch, containerField, NEWER_CONTAINER_FIELDS, sameValue } from './status-patch.ts';
 
@@ -71,7 +72,7 @@ export class StatusManager {
     const entry = this.#entries.get(pod.metadata.uid);
     if (entry === undefined || isOlder(pod.metadata.resourceVersion, entry.pod.metadata.resourceVersion)) return;
     entry.pod = pod;
-    entry.desired = keepRestartCounts(entry.desired, pod.status);
+    entry.desired = keepPhase(keepRestartCounts(entry.desired, pod.status), pod.status);
     if (entry.writing || entry.dirty) return;
     if (computeStatusPatch(pod.status ?? {}, entry.desired, this.#unsupported) === undefined) return;
     entry.dirty = true;

@@ -212,8 +212,19 @@ export class PodWorker implements ActsHost, EndingHost {
     this.#spareLook = false;
     this.#snapshot = snapshot;
     this.#context.resizes.observed(this.ref.uid, snapshot);
-    probes.podObserved(this.#pod, snapshot);
+    probes.podObserved(this.#pod, this.#begun(snapshot));
     return snapshot;
+  }
+
+  /**
+   * What may be told of a pod that runs: a container counts as running when its start is over, its postStart hook
+   * included. Until then it is reported as it was before, and no probe asks it.
+   */
+  #begun(snapshot: PodSnapshot): PodSnapshot {
+    const { starting } = this.#acts;
+    if (this.#mode !== 'running' || starting.size === 0) return snapshot;
+    const containers = snapshot.containers.filter(({ name, state }) => state !== 'running' || !starting.has(name));
+    return { ...snapshot, containers };
   }
 
   #mustEnd(): boolean {
@@ -271,7 +282,7 @@ export class PodWorker implements ActsHost, EndingHost {
     });
     acts.heldBack(decision.waiting.keys());
     this.#announce(decision);
-    this.#report(snapshot, decision.waiting, false);
+    this.#report(this.#begun(snapshot), decision.waiting, false);
     if (decision.wakeAt !== undefined) this.wakeAt(decision.wakeAt);
     if (decision.actions.some((action) => action.kind === 'finishPod')) {
       this.#beginEnd();

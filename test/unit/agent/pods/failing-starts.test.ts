@@ -95,4 +95,18 @@ describe('a container that cannot be made', () => {
     node.runtime.execs.set('warm-up', { exitCode: 0 });
     await node.clock.until(() => webStatus()?.ready === true, 60_000);
   });
+
+  it('because its postStart hook never ends is not ready, and can be deleted at any time', async () => {
+    const lifecycle = { postStart: { exec: { command: ['hang'] } } };
+    node.runtime.execs.set('hang', { exitCode: 0, takesMs: 86_400_000 });
+    node.api.put(makePod('web-pod', { containers: [{ name: 'web', image: 'nginx:stable', lifecycle }] }));
+    await node.clock.advance(60_000);
+    expect(node.api.status('web-pod').phase).toBe('Pending');
+    expect(webStatus()).toMatchObject({ started: false, ready: false });
+    expect(webStatus()?.state).toEqual({ waiting: { reason: 'ContainerCreating' } });
+    expect(node.runtime.running('web')).toBeDefined();
+    node.api.delete('web-pod');
+    await node.clock.until(() => !node.api.has('web-pod'), 60_000);
+    expect(node.leftovers()).toEqual([]);
+  });
 });

@@ -2,6 +2,7 @@
 // container that the runtime lost sight of, a sandbox that came up after all. Each was found by the simulator.
 
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { keepPhase } from '../../../../agent/pods/phase.ts';
 import { keepRestartCounts } from '../../../../agent/pods/restart-count.ts';
 import type { PodUID, SandboxId } from '../../../../agent/ports/runtime.ts';
 import type { ContainerStatus } from '../../../../client/types.ts';
@@ -27,6 +28,19 @@ async function running(spec: Parameters<typeof makePod>[1] = {}): Promise<void> 
   node.api.put(makePod('web-pod', spec));
   await node.clock.until(() => phase() === 'Running');
 }
+
+describe('a phase that was written before', () => {
+  it.each([
+    ['Pending', 'Running', 'Running'],
+    ['Pending', 'Pending', 'Pending'],
+    ['Pending', undefined, 'Pending'],
+    // A manifest that came back begins anew.
+    ['Pending', 'Succeeded', 'Pending'],
+    ['Failed', 'Running', 'Failed'],
+  ])('makes of %s, where %s was written, %s', (computed, written, expected) => {
+    expect(keepPhase({ phase: computed }, written === undefined ? undefined : { phase: written }).phase).toBe(expected);
+  });
+});
 
 describe('a pod that is refused by an agent started after it', () => {
   it('is Failed only when nothing of it runs any more', async () => {

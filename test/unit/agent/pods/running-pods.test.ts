@@ -56,6 +56,32 @@ describe('probes', () => {
   });
 });
 
+describe('a container whose postStart hook takes its time', () => {
+  it('runs when the hook has ended, the first time and every time, whatever else happens meanwhile', async () => {
+    const lifecycle = { postStart: { exec: { command: ['warm-up'] } } };
+    node.runtime.execs.set('warm-up', { exitCode: 0, takesMs: 90_000 });
+    const containers = [
+      { name: 'other', image: 'nginx:stable' },
+      { name: 'web', image: 'nginx:stable', lifecycle },
+    ];
+    node.api.put(makePod('web-pod', { containers }));
+    const web = () => node.api.status('web-pod').containerStatuses?.find(({ name }) => name === 'web');
+    await node.clock.advance(30_000);
+    node.runtime.exit('other', 1);
+    await node.clock.advance(50_000);
+    expect(web()).toMatchObject({ ready: false, state: { waiting: { reason: 'ContainerCreating' } } });
+    await node.clock.until(() => web()?.ready === true, 20_000);
+    expect(web()?.state?.running).toBeDefined();
+
+    node.runtime.exit('web', 3);
+    await node.clock.advance(80_000);
+    expect(node.runtime.running('web')).toBeDefined();
+    expect(web()).toMatchObject({ ready: false, restartCount: 0, state: { terminated: { exitCode: 3 } } });
+    expect(node.api.status('web-pod').phase).toBe('Running');
+    await node.clock.until(() => web()?.restartCount === 1 && web()?.ready === true, 20_000);
+  });
+});
+
 describe('the definition of a running pod', () => {
   it('changed in one image restarts that container alone', async () => {
     const containers = [
