@@ -83,10 +83,6 @@ function anyPort(): Promise<number> {
 }
 
 /**
- * The port that was asked for, or UserError when it is taken; without one, the usual port, or a free one when that is
- * taken.
- */
-/**
  * The port a lab takes when nobody asks for another: the well-known one under the default root, elsewhere one of its
  * own, so that labs that start at the same moment do not both find the same port free.
  */
@@ -95,6 +91,10 @@ export function usualPort(paths: Pick<LabPaths, 'hash' | 'isDefaultRoot'>, wellK
   return 20_000 + ((Number.parseInt(paths.hash, 16) + wellKnown) % 10_000);
 }
 
+/**
+ * The port that was asked for, or UserError when it is taken; without one, the usual port, or a free one when that is
+ * taken.
+ */
 export async function choosePort(
   what: string,
   asked: number | undefined,

@@ -19,6 +19,7 @@ import { detachLoopsBelow, thawBelow } from './loops.ts';
 import { readMounts, unmountBelow } from './mounts.ts';
 import type { LabPaths } from './paths.ts';
 import { labProcesses } from './processes.ts';
+import { rootEntries, strangers, strangersSentence } from './root.ts';
 import { readLabState } from './state.ts';
 
 export interface CleanOptions {
@@ -64,12 +65,37 @@ export async function cleanLab(options: CleanOptions): Promise<readonly string[]
     const state = await readLabState(paths);
     await removeCgroups({ root: paths.cgroupRoot, driver: state?.cgroupDriver ?? 'cgroupfs' }, clock);
   });
-  await step('filesystems', () => thawBelow(paths.root));
-  await step('mounts', () => unmountBelow([paths.root, paths.runDir]));
-  await step('loop devices', () => detachLoopsBelow(paths.root));
-  await step('pod logs', () => removePodLogs(paths));
-  await step('files', () => removeFiles(paths, options.keep === true));
+  const foreign = await strangers(paths);
+  if (foreign.length > 0) problems.push(`${strangersSentence(paths, foreign)}: it is left as it is`);
+  else await clearRoot(paths, options.keep === true, step);
+  // Last: it holds the lock.
+  await step('run directory', () => removeRunDirectory(paths.runDir));
   return problems;
+}
+
+/** What the lab has under its root, and nothing else that may be there. */
+async function clearRoot(
+  paths: LabPaths,
+  keep: boolean,
+  step: (what: string, work: () => Promise<unknown>) => Promise<void>,
+): Promise<void> {
+  const { volatile, persistent } = rootEntries(paths);
+  const own = [...volatile, ...persistent];
+  await step('filesystems', () => forEach(own, thawBelow));
+  await step('mounts', () => unmountBelow([...own, paths.runDir]));
+  await step('loop devices', () => forEach(own, detachLoopsBelow));
+  await step('pod logs', () => removePodLogs(paths));
+  await step('files', () => removeFiles(paths, keep));
+}
+
+async function forEach(paths: readonly string[], work: (path: string) => Promise<void>): Promise<void> {
+  for (const path of paths) await work(path);
+}
+
+async function removeRunDirectory(runDir: string): Promise<void> {
+  await unmountBelow([runDir]);
+  await rm(runDir, { recursive: true, force: true });
+  await removeEmpty(dirname(runDir));
 }
 
 async function isLast(paths: LabPaths): Promise<boolean> {
@@ -228,29 +254,19 @@ async function dangles(link: string, logs: string): Promise<boolean> {
 
 async function removeFiles(paths: LabPaths, keep: boolean): Promise<void> {
   const state = await readLabState(paths);
-  const volatile = [paths.kubeletDir, join(paths.root, 'cni'), join(paths.root, 'log'), paths.kubeletConfig];
-  const persistent = [
-    join(paths.root, 'containerd'),
-    paths.pkiDir,
-    paths.csi.stateDir,
-    dirname(paths.storeFile),
-    paths.kubeconfig,
-    dirname(paths.kubeconfigs.agent),
-    paths.logDir,
-    paths.stateFile,
-  ];
-  for (const path of [...volatile, ...(keep ? [] : persistent), paths.runDir]) {
-    await rm(path, { recursive: true, force: true });
-  }
+  const { volatile, persistent } = rootEntries(paths);
+  for (const path of [...volatile, ...(keep ? [] : persistent)]) await rm(path, { recursive: true, force: true });
   const shared = (await isLast(paths)) ? (state?.madeDirectories ?? []) : [];
-  const empty = [dirname(paths.runDir), ...shared];
+  const empty = [...shared];
   if (!keep && (state?.madeRoot ?? paths.isDefaultRoot)) empty.push(paths.root);
-  for (const path of empty) {
-    try {
-      await rmdir(path);
-    } catch (error) {
-      // Another lab's, or somebody's files are in it; or it was made a mount point, as `ip netns add` does.
-      if (!isErrno(error, 'ENOTEMPTY', 'ENOENT', 'EBUSY')) throw error;
-    }
+  for (const path of empty) await removeEmpty(path);
+}
+
+async function removeEmpty(path: string): Promise<void> {
+  try {
+    await rmdir(path);
+  } catch (error) {
+    // Another lab's, or somebody's files are in it; or it was made a mount point, as `ip netns add` does.
+    if (!isErrno(error, 'ENOTEMPTY', 'ENOENT', 'EBUSY')) throw error;
   }
 }

@@ -2,7 +2,7 @@
 // supervised from here. `startLab` is what `nodelet up`, the demo and the tests use; it either returns a lab whose node
 // is Ready or leaves nothing behind.
 
-import { access, mkdir } from 'node:fs/promises';
+import { mkdir } from 'node:fs/promises';
 import { hostname } from 'node:os';
 import { systemdRuns } from '../../agent/node/systemd-slices.ts';
 import { ensurePki } from '../../apiserver/pki/ensure.ts';
@@ -14,7 +14,7 @@ import { importImages } from '../../labs/images/import.ts';
 import { writeFileAtomic } from '../../lib/atomic.ts';
 import type { BackoffPolicy } from '../../lib/backoff.ts';
 import { type Clock, systemClock } from '../../lib/clock.ts';
-import { errorMessage, isErrno, UserError } from '../../lib/errors.ts';
+import { errorMessage, UserError } from '../../lib/errors.ts';
 import { exec } from '../../lib/exec.ts';
 import { Tracer } from '../../lib/trace.ts';
 import { choosePort, chooseSubnet, takenSubnets, usualPort } from './allocate.ts';
@@ -35,6 +35,7 @@ import { type LabPaths, type LabProcess, labPaths } from './paths.ts';
 import { labEnvironment } from './processes.ts';
 import { agentProgram, apiserverProgram, controlplaneProgram, csiDriverProgram, type Program } from './programs.ts';
 import { deletePods, nodeReady } from './ready.ts';
+import { exists, strangers, strangersSentence } from './root.ts';
 import { type LabState, readLabState, SHARED_DIRECTORIES, writeLabState } from './state.ts';
 import { Supervisor } from './supervisor.ts';
 
@@ -99,8 +100,12 @@ export async function startLab(options: LabOptions = {}): Promise<RunningLab> {
   if (options.cgroupDriver === 'systemd' && !systemdRuns()) {
     throw new UserError('--cgroup-driver systemd needs systemd as PID 1, and something else is: leave it at cgroupfs');
   }
-  await containerdVersion();
   const paths = labPaths(options.root);
+  const foreign = await strangers(paths);
+  if (foreign.length > 0) {
+    throw new UserError(`${strangersSentence(paths, foreign)}: give the lab a directory of its own with --root`);
+  }
+  await containerdVersion();
   const lab = new Lab(paths, options);
   await acquireLock(paths.lockFile, `the root ${paths.root}`);
   try {
@@ -352,14 +357,4 @@ class Lab implements RunningLab {
 function csiState(csi: LabOptions['csi']): Pick<LabState, 'csi'> {
   if (csi === undefined || csi === false) return {};
   return { csi: { flags: csi === true ? [] : csi } };
-}
-
-async function exists(path: string): Promise<boolean> {
-  try {
-    await access(path);
-    return true;
-  } catch (error) {
-    if (isErrno(error, 'ENOENT')) return false;
-    throw error;
-  }
 }

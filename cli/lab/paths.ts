@@ -3,6 +3,7 @@
 
 import { createHash } from 'node:crypto';
 import { join, resolve } from 'node:path';
+import { UserError } from '../../lib/errors.ts';
 
 export const DEFAULT_ROOT = '/var/lib/nodelet';
 
@@ -82,8 +83,9 @@ export interface LabPaths {
   pidFile(process: LabProcess): string;
 }
 
-/** The layout of the lab under `root` (default /var/lib/nodelet). */
+/** The layout of the lab under `root` (default /var/lib/nodelet). Throws UserError for none: it is no place. */
 export function labPaths(root: string = DEFAULT_ROOT): LabPaths {
+  if (root === '') throw new UserError('--root is empty: give a directory');
   const absolute = resolve(root);
   const hash = createHash('sha256').update(absolute).digest('hex').slice(0, 8);
   const isDefaultRoot = absolute === DEFAULT_ROOT;
