@@ -40,7 +40,7 @@ export function csiObjects(csi: NonNullable<LabState['csi']>) {
       podInfoOnMount: true,
       volumeLifecycleModes: ['Persistent', 'Ephemeral'],
       fsGroupPolicy: 'File',
-      storageCapacity: false,
+      storageCapacity: true,
     },
   };
   return [

@@ -1,6 +1,7 @@
 // Publishes how much room a driver has, per StorageClass and topology segment, as CSIStorageCapacity objects: what the
-// scheduler looks at, where the CSIDriver says so, before it sends a pod with a new volume to a node. Asks the driver (GetCapacity) when something
-// may have changed and every minute; what objects there should be is decided by `wantedCapacities`.
+// scheduler looks at, where the CSIDriver says so, before it sends a pod with a new volume to a node. Asks the driver
+// (GetCapacity) when something may have changed and every minute; what objects there should be is decided by
+// `wantedCapacities`.
 
 import { createHash } from 'node:crypto';
 import { isAlreadyExists, isNotFound } from '../../client/errors.ts';
@@ -53,6 +54,11 @@ export function capacityName(driver: string, key: string): string {
   return `csisc-${createHash('sha256').update(`${driver} ${key}`).digest('hex').slice(0, 12)}`;
 }
 
+function sameLabels(a: Node, b: Node): boolean {
+  const labels = ({ metadata }: Node): string => JSON.stringify(Object.entries(metadata.labels ?? {}).sort());
+  return labels(a) === labels(b);
+}
+
 function keyOf(object: CsiStorageCapacity): string {
   return placeKey(object.storageClassName, object.nodeTopology?.matchLabels ?? {});
 }
@@ -77,6 +83,10 @@ export class CapacityPublisher implements Controller {
     };
     informers.csiNodes.onChange(again);
     informers.storageClasses.onChange(again);
+    // A driver's keys may be seen before the node's labels that they are about.
+    informers.nodes.onChange((changes) => {
+      again(changes.filter((c) => c.type !== 'modified' || !sameLabels(c.old, c.object)));
+    });
     // A volume made or deleted changes what is left.
     informers.persistentVolumes.onChange((changes) => again(changes.filter(({ type }) => type !== 'modified')));
   }
@@ -142,6 +152,7 @@ export class CapacityPublisher implements Controller {
       }
     }
   }
+
   async #create(object: object): Promise<void> {
     try {
       await this.#context.client.create(

@@ -91,6 +91,18 @@ export interface Pool {
   readonly images: readonly { readonly capacityBytes: number; readonly allocatedBytes: number }[];
 }
 
+export interface Bounds {
+  /** Undefined when there is no room for a volume of any size. */
+  readonly largest: number | undefined;
+  readonly smallest: number;
+}
+
+/** How large a volume can be made where `room` is left and the filesystem needs `minimum`. */
+export function sizeBounds(room: number, minimum: number): Bounds {
+  const largest = Math.min(MAX_CAPACITY, room - (room % UNIT));
+  return { largest: largest < minimum ? undefined : largest, smallest: minimum };
+}
+
 /** Room for new volumes. Sparse images are counted with what they were promised, not with what they take. */
 export function availableCapacity(pool: Pool): number {
   const promised = pool.images.reduce((sum, each) => sum + each.capacityBytes, 0);

@@ -5,7 +5,7 @@ import type { ControllerDefinition } from '../../proto/gen/csi/v1/Controller.ts'
 import type { VolumeCapability__Output } from '../../proto/gen/csi/v1/VolumeCapability.ts';
 import type { VolumeCondition } from '../../proto/gen/csi/v1/VolumeCondition.ts';
 import { type Capability, capabilityMessage, parseCapability, whyUnsupported } from './capability.ts';
-import { chooseCapacity, decideExpansion, MAX_CAPACITY, minimumCapacity, parseRange } from './capacity.ts';
+import { chooseCapacity, decideExpansion, minimumCapacity, parseRange, sizeBounds } from './capacity.ts';
 import {
   type CreateRequest,
   checkDeletable,
@@ -241,10 +241,13 @@ export const volumes: Volumes = {
       request.volume_capabilities.length === 0 ? [] : parseCapabilities(driver, request.volume_capabilities);
     const topology = request.accessible_topology;
     const here = topology === null || nodesOf(driver).some((node) => contains(topology, node));
+    const room = here ? await roomLeft(work) : 0;
+    const { largest, smallest } = sizeBounds(room, minimumCapacity(capabilities));
     return {
-      available_capacity: here ? await roomLeft(work) : 0,
-      maximum_volume_size: { value: MAX_CAPACITY },
-      minimum_volume_size: { value: minimumCapacity(capabilities) },
+      available_capacity: room,
+      // What a scheduler goes by, rather than by the room.
+      ...(largest === undefined ? {} : { maximum_volume_size: { value: largest } }),
+      minimum_volume_size: { value: smallest },
     };
   },
 

@@ -48,7 +48,11 @@ export class FakeDriver {
       },
       ValidateVolumeCapabilities: unexpected,
       ListVolumes: unexpected,
-      GetCapacity: unexpected,
+      GetCapacity: async (request) => ({
+        available_capacity: next(`GetCapacity ${JSON.stringify(request.accessible_topology?.segments)}`, '0'),
+        maximum_volume_size: null,
+        minimum_volume_size: null,
+      }),
       ControllerGetCapabilities: unexpected,
       CreateSnapshot: unexpected,
       DeleteSnapshot: unexpected,

@@ -8,7 +8,7 @@ import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { listLoopDevices } from '../../../csi/driver/loop-devices.ts';
 import { exec, execOk } from '../../../lib/exec.ts';
-import { apply, eventually, FOREVER, prints, shellPod } from '../agent/harness.ts';
+import { apply, eventually, eventWhen, FOREVER, prints, shellPod } from '../agent/harness.ts';
 import { kubectls, startLab, type TestLab } from '../support/lab.ts';
 
 const manifest = (name: string): string => fileURLToPath(new URL(`../../../labs/manifests/${name}`, import.meta.url));
@@ -160,8 +160,17 @@ describe('a lab with a CSI driver', () => {
     await expectNothingLeft();
   });
 
+  test('a pod whose new volume no node has room for is told so, and nothing is begun', async () => {
+    await apply(lab, claim('huge', '32Ti'), shellPod('huge', FOREVER, onClaim('huge'), MOUNT));
+    const event = await eventWhen(lab, 'huge', 'FailedScheduling', /free storage/);
+    expect(event.message).toBe('0/1 nodes are available: 1 node(s) did not have enough free storage.');
+    expect(await lab.kubectl('get', 'pvc', 'huge', '-o', 'jsonpath={.metadata.annotations}')).not.toContain('selected');
+    await lab.kubectl('delete', 'pod/huge', 'pvc/huge');
+    await expectNothingLeft();
+  });
+
   test('what the API shows of the driver is what kubectl prints', async () => {
-    expect(await lab.kubectl('get', 'csidrivers')).toMatch(/^loop\.csi\.nodelet +false +true +/m);
+    expect(await lab.kubectl('get', 'csidrivers')).toMatch(/^loop\.csi\.nodelet +false +true +true +/m);
     expect(await lab.kubectl('get', 'csinodes')).toMatch(new RegExp(`^${lab.nodeName} +1 +`, 'm'));
     expect(await lab.kubectl('get', 'storageclasses')).toMatch(
       /^loop \(default\) +loop\.csi\.nodelet +Delete +WaitForFirstConsumer +true +/m,

@@ -8,6 +8,7 @@ import {
   MAX_CAPACITY,
   minimumCapacity,
   parseRange,
+  sizeBounds,
 } from '../../../../csi/driver/capacity.ts';
 
 const KiB = 1024;
@@ -29,6 +30,17 @@ describe('a capacity range', () => {
   ])('with %s is an INVALID_ARGUMENT', (_what, raw) => {
     expect(() => parseRange(raw)).toThrow(expect.objectContaining({ code: 'INVALID_ARGUMENT' }));
   });
+});
+
+describe('the largest volume that can be made', () => {
+  it.each([
+    ['is the room that is left', GiB, GiB],
+    ['is whole pages of it', GiB + 4095, GiB],
+    ['is never larger than a file can be', 64 * 1024 * GiB, MAX_CAPACITY],
+    ['is as small as the filesystem can be', MIN, MIN],
+    ['is not told where there is room for none', MIN - 4 * KiB, undefined],
+    ['is not told where there is no room', 0, undefined],
+  ])('%s', (_what, room, largest) => expect(sizeBounds(room, MIN)).toEqual({ largest, smallest: MIN }));
 });
 
 describe('the capacity of a new volume', () => {
