@@ -14,7 +14,7 @@ import type { FaultRule } from '../../../csi/driver/faults.ts';
 import { listLoopDevices } from '../../../csi/driver/loop-devices.ts';
 import { writeFileAtomic } from '../../../lib/atomic.ts';
 import { exec } from '../../../lib/exec.ts';
-import { apply, container, eventually, FOREVER, getPod, gone, prints, ready, shellPod } from '../agent/harness.ts';
+import { apply, container, eventually, FOREVER, gone, prints, ready, shellPod } from '../agent/harness.ts';
 import { startLab, type TestLab } from '../support/lab.ts';
 
 const MOUNTING = ['NodeStageVolume', 'NodePublishVolume'] as const;
@@ -203,7 +203,7 @@ async function live(kind: Kind, round: number, when: Moment): Promise<void> {
   await prints(lab, lines, 'exec', pod, '--', 'sh', '-c', kind.read);
   // Once staged, once published, one device, attached once.
   const volume = await volumeName(`data-${kind.name}-0`);
-  const { uid } = (await getPod(lab, pod)).metadata;
+  const { uid } = started.metadata;
   const found = (await mounts()).toSorted();
   if (kind.block) {
     const devices = '/plugins/kubernetes.io/csi/volumeDevices';
@@ -226,7 +226,7 @@ async function live(kind: Kind, round: number, when: Moment): Promise<void> {
 }
 
 async function removeClaim({ name }: Kind): Promise<void> {
-  await lab.kubectl('delete', `pvc/data-${name}-0`, '--timeout=60s');
+  await lab.kubectl('delete', `pvc/data-${name}-0`, '--timeout=110s');
   await eventually('the volume to be deleted', async () => {
     const { items } = await lab.client.list<PersistentVolume>('/api/v1/persistentvolumes');
     return items.length === 0 ? true : undefined;
