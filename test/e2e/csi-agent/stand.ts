@@ -94,11 +94,17 @@ export class Stand {
   /** Makes the volumes at the driver, and the objects that pods find them by. */
   async provide(
     pods: readonly Pod[],
-    claims: readonly { readonly name: string; readonly block?: boolean; readonly accessModes?: readonly string[] }[],
+    claims: readonly {
+      readonly name: string;
+      readonly block?: boolean;
+      readonly accessModes?: readonly string[];
+      readonly fsType?: string;
+    }[],
+    driverSpec: NonNullable<World['driverSpec']> = {},
   ): Promise<void> {
     const volumes: World['volumes'][number][] = [];
     const made: World['claims'][number][] = [];
-    for (const { name, block = false, accessModes = ['ReadWriteOnce'] } of claims) {
+    for (const { name, block = false, accessModes = ['ReadWriteOnce'], fsType = 'ext4' } of claims) {
       const mode = { mode: 'SINGLE_NODE_WRITER' } as const;
       const { volume } = await this.driver.controller.CreateVolume({
         name: `pvc-${name}`,
@@ -121,7 +127,7 @@ export class Stand {
           csi: {
             driver: DRIVER_NAME,
             volumeHandle: volume?.volume_id ?? '',
-            fsType: block ? '' : 'ext4',
+            fsType: block ? '' : fsType,
             volumeAttributes: volume?.volume_context ?? {},
           },
         },
@@ -132,7 +138,7 @@ export class Stand {
         status: { phase: 'Bound', capacity: { storage: '64Mi' } },
       });
     }
-    const world: World = { pods, claims: made, volumes, driver: DRIVER_NAME };
+    const world: World = { pods, claims: made, volumes, driver: DRIVER_NAME, driverSpec };
     await writeFile(join(this.rootDir, 'world.json'), JSON.stringify(world));
   }
 

@@ -4,6 +4,7 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
+import type { CSIDriverSpec } from 'kubernetes-types/storage/v1';
 import type { PodUID } from '../../../agent/ports/runtime.ts';
 import type { Claim, PV } from '../../../agent/volumes/claims.ts';
 import { CsiVolumes } from '../../../agent/volumes/csi/csi-volumes.ts';
@@ -25,6 +26,8 @@ export interface World {
   readonly claims: readonly Claim[];
   readonly volumes: readonly PV[];
   readonly driver: string;
+  /** Of the CSIDriver, over what it has here anyway. */
+  readonly driverSpec?: CSIDriverSpec;
 }
 
 const rootDir = process.argv[2] ?? '';
@@ -37,7 +40,12 @@ for (const volume of world.volumes) storage.volumes.set(volume.metadata.name, vo
 const metadata = { name: world.driver, uid: 'driver', resourceVersion: '1' };
 storage.drivers.set(world.driver, {
   metadata,
-  spec: { attachRequired: false, podInfoOnMount: true, volumeLifecycleModes: ['Persistent', 'Ephemeral'] },
+  spec: {
+    attachRequired: false,
+    podInfoOnMount: true,
+    volumeLifecycleModes: ['Persistent', 'Ephemeral'],
+    ...world.driverSpec,
+  },
 });
 
 const tracer = new Tracer();
