@@ -31,6 +31,7 @@ import { cgroupLayout, nodeSettings, podsAllocatable } from './node-settings.ts'
 import { createNodeShutdown } from './node-shutdown.ts';
 import { createPodsAgent } from './pods/pods-agent.ts';
 import { restartBackoffPolicy } from './pods/restart-backoff.ts';
+import { nodeReference, podReference } from './ports/event-reference.ts';
 import type { PodNetwork } from './ports/node.ts';
 import type { ContainerRuntime } from './ports/runtime.ts';
 import { createNodePressure } from './pressure.ts';
@@ -125,6 +126,8 @@ export async function runAgent(options: AgentOptions, signal: AbortSignal): Prom
     node: settings,
     requestTimeoutMs: config.runtimeRequestTimeout,
     onTrouble: (message) => log('warn', message),
+    onWarning: (of, reason, message) =>
+      recorder.event(of === 'node' ? nodeReference(nodeName) : podReference(of), 'Warning', reason, message),
   });
 
   const network = startNetwork(options, {

@@ -3,6 +3,7 @@
 
 import type { Pod } from '../../client/types.ts';
 import { UserError } from '../../lib/errors.ts';
+import { normalizeSysctl } from '../ports/sysctl-name.ts';
 
 type Namespace = 'IPC' | 'Net';
 
@@ -30,16 +31,6 @@ function atLeast(kernel: string, since: string): boolean {
 
 export function safeSysctls(kernelVersion: string): readonly string[] {
   return SAFE.flatMap(([name, since]) => (since === undefined || atLeast(kernelVersion, since) ? [name] : []));
-}
-
-/**
- * The name with dots between its parts. Where the first separator is a slash, slashes are the separators and a dot is
- * part of a name ("net/ipv4/conf/eth0.1/forwarding"), as sysctl(8) has it.
- */
-export function normalizeSysctl(name: string): string {
-  const first = /[./]/.exec(name)?.[0];
-  if (first !== '/') return name;
-  return name.replace(/[./]/g, (separator) => (separator === '/' ? '.' : '/'));
 }
 
 /** The kernel namespace that a parameter, or everything beginning with this prefix, belongs to. */

@@ -6,6 +6,7 @@ import { errorMessage, UserError } from '../../lib/errors.ts';
 import { quantityMilli, quantityValue } from '../../lib/quantity.ts';
 import type { EventRecorder } from '../ports/api.ts';
 import { type CgroupLayout, cgroupPath } from '../ports/cgroup-names.ts';
+import { nodeReference } from '../ports/event-reference.ts';
 import { cpuShares } from '../ports/pod-resources.ts';
 import type { CgroupLimits } from './cgroup-limits.ts';
 import type { NodeCgroups } from './cgroups.ts';
@@ -69,12 +70,7 @@ export async function enforceAllocatable(options: {
 }): Promise<void> {
   const { config, layout, cgroups, nodeName, recorder } = options;
   const event = (type: 'Normal' | 'Warning', reason: string, message: string): void =>
-    recorder.event(
-      { apiVersion: 'v1', kind: 'Node', metadata: { name: nodeName, uid: nodeName } },
-      type,
-      reason,
-      message,
-    );
+    recorder.event(nodeReference(nodeName), type, reason, message);
   await cgroups.ensureNode();
   if (config.enforceNodeAllocatable.includes('pods')) {
     event('Normal', 'NodeAllocatableEnforced', 'Updated Node Allocatable limit across pods');

@@ -6,6 +6,7 @@ import { resourcePath } from '../../client/paths.ts';
 import type { Node } from '../../client/types.ts';
 import { type BackoffEntry, type BackoffPolicy, nextBackoff } from '../../lib/backoff.ts';
 import { errorMessage } from '../../lib/errors.ts';
+import { nodeReference } from '../ports/event-reference.ts';
 import type { RuntimeImage } from '../ports/runtime.ts';
 import { notReadyBecause, startEvents, transitionEvent } from './conditions.ts';
 import { HealthMonitor } from './health.ts';
@@ -248,15 +249,9 @@ export class NodeAgent {
     }
   }
 
-  /** Events about a node carry its name as the uid, as the kubelet's do. */
   #event(reason: string, message: string, type: 'Normal' | 'Warning' = 'Normal'): void {
     const { nodeName, recorder } = this.#options;
-    recorder.event(
-      { apiVersion: 'v1', kind: 'Node', metadata: { name: nodeName, uid: nodeName } },
-      type,
-      reason,
-      message,
-    );
+    recorder.event(nodeReference(nodeName), type, reason, message);
   }
 
   #saw(node: Node): void {

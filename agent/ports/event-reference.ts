@@ -1,5 +1,5 @@
-// What events are about: the pod, or one container of it by its field path, as the kubelet refers to them. Pure; shared
-// by whoever records events about pods.
+// What events are about: the node, a pod, or one container of it by its field path, as the kubelet refers to them. Pure;
+// shared by whoever records events.
 
 import type { Pod } from '../../client/types.ts';
 
@@ -8,6 +8,15 @@ export interface EventObject {
   apiVersion: string;
   metadata: Pod['metadata'];
   fieldPath?: string;
+}
+
+/** A node's events carry its name as the uid, as the kubelet's do. */
+export function nodeReference(name: string): {
+  kind: string;
+  apiVersion: string;
+  metadata: { name: string; uid: string };
+} {
+  return { kind: 'Node', apiVersion: 'v1', metadata: { name, uid: name } };
 }
 
 export function podReference(pod: Pod): EventObject {

@@ -9,6 +9,7 @@ import type { ContainerId, ContainerSpec, PodRef, RuntimeImage, SandboxId, Sandb
 import { NOT_ASKED, RuntimeError } from '../ports/runtime.ts';
 import { readCgroupDriver } from './cgroup-driver.ts';
 import { containerConfig, terminationPath } from './config/container-config.ts';
+import { dnsWarnings, type ResolvConf } from './config/dns.ts';
 import { podRefOf, podUID } from './config/labels.ts';
 import type { IdRange } from './config/namespaces.ts';
 import { podSandboxConfig } from './config/sandbox-config.ts';
@@ -51,6 +52,8 @@ export function createCriRuntime(options: CriRuntimeOptions): CriRuntime {
   const files = new PodFiles(node);
   const events = new LifecycleEvents({ ...options, client, observer, registry });
 
+  /** Reasons of warnings about the node that have been told. */
+  const warnedOfNode = new Set<string>();
   /** Containers that were created and not started yet. */
   const unlinked = new Map<ContainerId, { readonly name: string; readonly restartCount: number }>();
   /** The kubelet hands the sandbox's config over again with every container; it is made once per sandbox. */
@@ -69,9 +72,23 @@ export function createCriRuntime(options: CriRuntimeOptions): CriRuntime {
 
   async function sandboxConfig(pod: Pod, attempt: number, handler: string): Promise<PodSandboxConfig> {
     const block = await userns(pod, handler);
-    return preparing('GeneratePodSandboxConfig', () =>
-      podSandboxConfig(pod, attempt, { node, resolvConf: files.resolvConf(), userns: block }),
-    );
+    return preparing('GeneratePodSandboxConfig', () => {
+      const resolvConf = files.resolvConf();
+      warn(pod, resolvConf);
+      return podSandboxConfig(pod, attempt, { node, resolvConf, userns: block });
+    });
+  }
+
+  /** Once per sandbox that is made; what is wrong with the node once at all. */
+  function warn(pod: Pod, resolvConf: ResolvConf | undefined): void {
+    const { onWarning } = options;
+    if (onWarning === undefined) return;
+    const warnings = dnsWarnings(pod, { servers: node.clusterDNS, domain: node.clusterDomain }, resolvConf);
+    for (const { of, reason, message } of warnings) {
+      if (of === 'node' && warnedOfNode.has(reason)) continue;
+      if (of === 'node') warnedOfNode.add(reason);
+      onWarning(of === 'node' ? 'node' : pod, reason, message);
+    }
   }
 
   async function runPodSandbox(spec: SandboxSpec): Promise<SandboxId> {

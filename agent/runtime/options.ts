@@ -1,6 +1,7 @@
 // What the CRI adapter has to be told: where the runtime is, and the node's settings that go into sandbox and
 // container configs. Types only.
 
+import type { Pod } from '../../client/types.ts';
 import type { Clock } from '../../lib/clock.ts';
 import type { Tracer } from '../../lib/trace.ts';
 import type { CgroupLayout } from '../ports/cgroup-names.ts';
@@ -52,4 +53,6 @@ export interface CriRuntimeOptions {
   readonly eventSource?: EventSource;
   /** Told about trouble that no caller waits for: a broken event stream, a failed relist. */
   readonly onTrouble?: (message: string) => void;
+  /** Told what a user should know of a pod's sandbox, or of the node once, as a Warning event. */
+  readonly onWarning?: (of: Pod | 'node', reason: string, message: string) => void;
 }

@@ -5,6 +5,7 @@ import type { PodSandboxConfig } from '../../../proto/gen/runtime/v1/PodSandboxC
 import type { PortMapping } from '../../../proto/gen/runtime/v1/PortMapping.ts';
 import { cgroupParent } from '../../ports/cgroup-names.ts';
 import { isSidecar } from '../../ports/pod-resources.ts';
+import { normalizeSysctl } from '../../ports/sysctl-name.ts';
 import type { NodeSettings } from '../options.ts';
 import { podResolvConf, type ResolvConf } from './dns.ts';
 import { kernelHostname } from './hostname.ts';
@@ -56,7 +57,9 @@ export function podSandboxConfig(pod: Pod, attempt: number, context: SandboxCont
   const { node } = context;
   const { metadata, spec } = pod;
   const dns = podResolvConf(pod, { servers: node.clusterDNS, domain: node.clusterDomain }, context.resolvConf);
-  const sysctls = Object.fromEntries((spec.securityContext?.sysctls ?? []).map(({ name, value }) => [name, value]));
+  const sysctls = Object.fromEntries(
+    (spec.securityContext?.sysctls ?? []).map(({ name, value }) => [normalizeSysctl(name), value]),
+  );
   return {
     metadata: { name: metadata.name, uid: metadata.uid, namespace: metadata.namespace, attempt },
     ...(spec.hostNetwork === true ? {} : { hostname: kernelHostname(pod, node.clusterDomain) }),

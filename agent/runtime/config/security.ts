@@ -158,17 +158,17 @@ export function sandboxSecurity(pod: Pod, userns: IdRange | undefined): LinuxSan
   };
 }
 
-/** Who the first process runs as: container, else pod, else the image's own user. */
+/** Who the first process runs as: container, else pod, else the image's own user, which is root where it names none. */
 function containerUser(
   pod: Pod,
   own: ContainerSecurity | undefined,
   image: RuntimeImage,
 ): LinuxContainerSecurityContext {
   const whole = pod.spec.securityContext;
-  const uid = own?.runAsUser ?? whole?.runAsUser ?? image.uid;
+  const { username = '' } = image;
+  const uid = own?.runAsUser ?? whole?.runAsUser ?? image.uid ?? (username === '' ? 0 : undefined);
   const gid = own?.runAsGroup ?? whole?.runAsGroup;
-  const username = uid === undefined ? image.username : undefined;
-  return { ...user(uid, gid), ...(username === undefined || username === '' ? {} : { run_as_username: username }) };
+  return { ...user(uid, gid), ...(uid === undefined ? { run_as_username: username } : {}) };
 }
 
 export function containerSecurity(

@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { loadDefinitions } from '../../../labs/images/build.ts';
 import { importImages } from '../../../labs/images/import.ts';
-import { apply, container, FOREVER, gone, podWhen, ready, shellPod } from '../agent/harness.ts';
+import { apply, container, eventWhen, FOREVER, gone, podWhen, ready, shellPod } from '../agent/harness.ts';
 import { startLab, type TestLab } from '../support/lab.ts';
 
 let lab: TestLab;
@@ -34,19 +34,28 @@ const field = async (pod: string, name: string): Promise<string> =>
   new RegExp(`^${name}:\\s*(.*)$`, 'm').exec(await inside(pod, 'cat /proc/self/status'))?.[1] ?? '';
 
 describe('the security context', () => {
-  test('says who the container runs as, and the status tells it', async () => {
+  test('says who the container runs as, and the status tells it where the runtime does', async () => {
     const securityContext = { runAsUser: 1000, runAsGroup: 2000, supplementalGroups: [4000], fsGroup: 3000 };
     const volumes = [{ name: 'data', emptyDir: {} }];
     const volumeMounts = [{ name: 'data', mountPath: '/data' }];
-    await apply(lab, shellPod('someone', FOREVER, { securityContext, volumes }, { volumeMounts }));
-    await ready(lab, 'someone');
+    await apply(
+      lab,
+      shellPod('someone', FOREVER, { securityContext, volumes }, { volumeMounts }),
+      shellPod('grouped', FOREVER, {}, { securityContext: { runAsGroup: 2000 } }),
+    );
+    const [someone] = await Promise.all([ready(lab, 'someone'), ready(lab, 'grouped')]);
     expect((await inside('someone', 'id -u; id -g; id -G')).trim().split('\n')).toEqual([
       '1000',
       '2000',
       '2000 3000 4000',
     ]);
     expect((await inside('someone', 'touch /data/x; stat -c %g /data/x')).trim()).toBe('3000');
-    await remove('someone');
+    // An image that names no user is root's, also where only the group is said.
+    expect((await inside('grouped', 'id -u; id -g')).trim().split('\n')).toEqual(['0', '2000']);
+    // Only newer runtimes tell.
+    const told: object = container(someone);
+    if ('user' in told) expect(told.user).toMatchObject({ linux: { uid: 1000, gid: 2000 } });
+    await remove('someone', 'grouped');
   });
 
   test('refuses root where it must not be, in the kubelet’s words', async () => {
@@ -120,11 +129,13 @@ describe('sysctls', () => {
       lab,
       shellPod('safe', FOREVER, sysctls('net.ipv4.ip_local_port_range', '40000 40100')),
       shellPod('allowed', FOREVER, sysctls('net.core.somaxconn', '123')),
+      shellPod('slashes', FOREVER, sysctls('net/ipv4/ip_unprivileged_port_start', '42')),
     );
-    await Promise.all([ready(lab, 'safe'), ready(lab, 'allowed')]);
+    await Promise.all(['safe', 'allowed', 'slashes'].map((name) => ready(lab, name)));
+    expect((await inside('slashes', 'cat /proc/sys/net/ipv4/ip_unprivileged_port_start')).trim()).toBe('42');
     expect((await inside('safe', 'cat /proc/sys/net/ipv4/ip_local_port_range')).trim()).toBe('40000\t40100');
     expect((await inside('allowed', 'cat /proc/sys/net/core/somaxconn')).trim()).toBe('123');
-    await remove('safe', 'allowed');
+    await remove('safe', 'allowed', 'slashes');
   });
 
   test('that are neither make the pod Failed with SysctlForbidden', async () => {
@@ -150,8 +161,15 @@ describe('names', () => {
       shellPod('cluster', FOREVER),
       shellPod('machine', FOREVER, { dnsPolicy: 'Default' }),
       shellPod('none', FOREVER, { dnsPolicy: 'None', dnsConfig }),
+      shellPod('many', FOREVER, { dnsConfig: { nameservers: ['192.0.2.1', '192.0.2.2', '192.0.2.3'] } }),
     );
-    await Promise.all(['cluster', 'machine', 'none'].map((name) => ready(lab, name)));
+    await Promise.all(['cluster', 'machine', 'none', 'many'].map((name) => ready(lab, name)));
+    await eventWhen(
+      lab,
+      'many',
+      'DNSConfigForming',
+      /^Nameserver limits were exceeded, .* the applied nameserver line is: 10\.96\.0\.10 192\.0\.2\.1 192\.0\.2\.2$/,
+    );
     const resolver = async (name: string): Promise<string[]> =>
       (await inside(name, 'cat /etc/resolv.conf')).trim().split('\n');
     const cluster = await resolver('cluster');
@@ -160,7 +178,7 @@ describe('names', () => {
     expect(cluster).toContain('options ndots:5');
     expect(await resolver('machine')).not.toContain('nameserver 10.96.0.10');
     expect(await resolver('none')).toEqual(['search shop.example', 'nameserver 192.0.2.53', 'options ndots:2 edns0']);
-    await remove('cluster', 'machine', 'none');
+    await remove('cluster', 'machine', 'none', 'many');
   });
 
   test('the host name is the pod’s, its own, or the whole one; aliases are in the hosts file', async () => {

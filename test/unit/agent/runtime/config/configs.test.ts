@@ -42,9 +42,17 @@ describe('PodSandboxConfig', () => {
 
   test('sysctls and overhead are passed on', () => {
     const result = config(
-      pod({ securityContext: { sysctls: [{ name: 'net.core.somaxconn', value: '1024' }] }, overhead: { cpu: '1' } }),
+      pod({
+        securityContext: {
+          sysctls: [
+            { name: 'net.core.somaxconn', value: '1024' },
+            { name: 'net/ipv4/tcp_syncookies', value: '0' },
+          ],
+        },
+        overhead: { cpu: '1' },
+      }),
     );
-    expect(result.linux?.sysctls).toEqual({ 'net.core.somaxconn': '1024' });
+    expect(result.linux?.sysctls).toEqual({ 'net.core.somaxconn': '1024', 'net.ipv4.tcp_syncookies': '0' });
     expect(result.linux?.overhead).toMatchObject({ cpu_shares: 1024 });
   });
 

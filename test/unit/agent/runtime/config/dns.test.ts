@@ -1,5 +1,10 @@
 import { describe, expect, test } from 'vitest';
-import { parseResolvConf, podResolvConf, type ResolvConf } from '../../../../../agent/runtime/config/dns.ts';
+import {
+  dnsWarnings,
+  parseResolvConf,
+  podResolvConf,
+  type ResolvConf,
+} from '../../../../../agent/runtime/config/dns.ts';
 import type { Pod } from '../../../../../client/types.ts';
 import { pod } from '../fixtures.ts';
 
@@ -58,8 +63,52 @@ describe('resolv.conf of a pod', () => {
     expect(podResolvConf(pod({ ...none, dnsConfig: { searches: long } }), CLUSTER, HOST).searches).toHaveLength(8);
   });
 
+  test('a search path that a resolver would abort at is left out', () => {
+    const searches = ['a.example', 'x'.repeat(254), 'b.example'];
+    const spec = { dnsPolicy: 'None', dnsConfig: { searches } };
+    expect(podResolvConf(pod(spec), CLUSTER, HOST).searches).toEqual(['a.example', 'b.example']);
+  });
+
   test('a cluster without DNS falls back to the node’s', () => {
     expect(podResolvConf(pod(), { servers: [], domain: 'cluster.local' }, HOST)).toEqual(HOST);
+  });
+
+  describe('is warned of', () => {
+    const none = (searches: readonly string[]) => ({ dnsPolicy: 'None', dnsConfig: { searches: [...searches] } });
+    const many = Array.from({ length: 33 }, (_, index) => `d${index}`);
+    const search = (applied: readonly string[]) =>
+      'DNSConfigForming: Search Line limits were exceeded, some search paths have been omitted, ' +
+      `the applied search line is: ${applied.join(' ')}`;
+    test.each<[string, Partial<Pod['spec']>, readonly string[], readonly string[]]>([
+      ['nothing where nothing is cut', {}, ['10.96.0.10'], []],
+      [
+        'servers that were cut off',
+        { dnsPolicy: 'None', dnsConfig: { nameservers: ['1.1.1.1', '1.1.1.2', '1.1.1.3', '1.1.1.4'] } },
+        ['10.96.0.10'],
+        [
+          'DNSConfigForming: Nameserver limits were exceeded, some nameservers have been omitted, ' +
+            'the applied nameserver line is: 1.1.1.1 1.1.1.2 1.1.1.3',
+        ],
+      ],
+      ['search paths that were cut off', none(many), ['10.96.0.10'], [search(many.slice(0, 32))]],
+      ['one that is too long', none(['a', 'x'.repeat(254)]), ['10.96.0.10'], [search(['a'])]],
+      [
+        'a cluster without DNS, as of the node',
+        {},
+        [],
+        [
+          'node MissingClusterDNS: kubelet does not have ClusterDNS IP configured and cannot create Pod using ' +
+            '"ClusterFirst" policy. Falling back to "Default" policy.',
+        ],
+      ],
+      ['no such thing where nobody asks for it', { dnsPolicy: 'Default' }, [], []],
+      ['nor on the host network', { hostNetwork: true }, [], []],
+    ])('%s', (_what, spec, servers, expected) => {
+      const found = dnsWarnings(pod(spec), { servers, domain: 'cluster.local' }, HOST);
+      expect(found.map(({ of, reason, message }) => `${of === 'node' ? 'node ' : ''}${reason}: ${message}`)).toEqual(
+        expected,
+      );
+    });
   });
 
   test('a node without resolv.conf leaves a pod with a resolver that answers nothing', () => {

@@ -30,6 +30,7 @@ test('a container has the groups of its pod’s volumes, too', () => {
 describe('security context of a container', () => {
   test.each<[string, Own, Whole, RuntimeImage, object]>([
     ['the image’s numeric user by default', {}, {}, { ...IMAGE, uid: 101 }, { run_as_user: { value: 101 } }],
+    ['root where the image names nobody', {}, {}, IMAGE, { run_as_user: { value: 0 } }],
     ['the image’s user name when it has no number', {}, {}, { ...IMAGE, username: 'web' }, { run_as_username: 'web' }],
     ['the pod’s user before the image’s', {}, { runAsUser: 5 }, { ...IMAGE, uid: 101 }, { run_as_user: { value: 5 } }],
     [
