@@ -66,9 +66,9 @@ function usesVolume(node: string, volume: KubeObject, lookup: ObjectLookup): boo
 function usedByOwnPod(node: string, resource: string, namespace: string, name: string, lookup: ObjectLookup): boolean {
   const relates = Object.hasOwn(REFERENCED, resource) ? REFERENCED[resource] : undefined;
   if (relates === undefined) return false;
-  return lookup
-    .list('', 'pods')
-    .some((pod) => pod.metadata.namespace === namespace && isOn(pod, node) && relates(pod, name));
+  // Mostly the first pod will do; a node may have a hundred, and asks for something for each of them.
+  for (const pod of lookup.each('', 'pods', namespace)) if (isOn(pod, node) && relates(pod, name)) return true;
+  return false;
 }
 
 /** A secret that a volume in use on the node names: what stages it, publishes it or grows it there. */

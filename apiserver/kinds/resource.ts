@@ -50,6 +50,8 @@ export interface ObjectLookup {
   get(group: string, plural: string, namespace: string, name: string): KubeObject | undefined;
   /** All objects of a kind, of every namespace: for allocation (cluster IPs, node ports) and defaults (priority class). */
   list(group: string, plural: string): readonly KubeObject[];
+  /** One after the other, those of one namespace: what is not taken is not read. Nothing is written meanwhile. */
+  each(group: string, plural: string, namespace: string): Iterable<KubeObject>;
 }
 
 /**

@@ -135,7 +135,13 @@ export class Registry {
       const row = this.rowOf(group, plural);
       return this.store.scan(this.resource(row)).map((stored) => this.parse(row, stored));
     },
+    each: (group, plural, namespace) =>
+      this.hasRow(group, plural) ? this.#each(this.rowOf(group, plural), namespace) : [],
   };
+
+  *#each(row: ResourceKind, namespace: string): Iterable<KubeObject> {
+    for (const stored of this.store.each(this.resource(row), namespace)) yield this.parse(row, stored);
+  }
 
   context(caller: Caller): RequestContext {
     return { user: caller, now: this.clock.now(), lookup: this.lookup };

@@ -166,6 +166,12 @@ export class Store {
       .map(storedObject);
   }
 
+  /** Those of one namespace by name, each read when it is asked for. The store is not written to meanwhile. */
+  *each(resource: string, namespace: string): Iterable<StoredObject> {
+    const sql = 'SELECT * FROM objects WHERE resource = ? AND namespace = ? ORDER BY name';
+    for (const row of this.#db.prepare(sql).iterate(resource, namespace)) yield storedObject(row);
+  }
+
   /**
    * The objects as they were at `revision`: what is now, with every later change undone. Throws CompactedError when
    * the log no longer reaches back that far.

@@ -32,6 +32,10 @@ export function lookupOf(...stored: { group: string; plural: string; object: Kub
       (plural === 'serviceaccounts' && name === 'default' ? account : undefined),
     list: (group, plural) =>
       stored.filter((one) => one.group === group && one.plural === plural).map((one) => one.object),
+    each: (group, plural, namespace) =>
+      stored
+        .filter((one) => one.group === group && one.plural === plural && one.object.metadata.namespace === namespace)
+        .map((one) => one.object),
   };
 }
 

@@ -101,6 +101,21 @@ describe('the store', () => {
     expect([change?.object['value'], change?.previous?.['value']]).toEqual(['two', 'one']);
   });
 
+  it('reads the objects of a namespace one by one, and lets go of them when no more are asked for', () => {
+    const { store: s } = store(file());
+    for (const name of ['b', 'c', 'a']) put(s, name);
+    s.put(key('other', 'elsewhere'), object('other'));
+    const taken: string[] = [];
+    for (const { name } of s.each('/pods', 'ns')) {
+      for (const inner of s.each('/pods', 'elsewhere')) taken.push(inner.name);
+      taken.push(name);
+      if (name === 'b') break;
+    }
+    expect(taken).toEqual(['other', 'a', 'other', 'b']);
+    expect(put(s, 'd')).toBe(s.revision);
+    expect([...s.each('/pods', 'ns')].map(({ name }) => name)).toEqual(['a', 'b', 'c', 'd']);
+  });
+
   it('says how old is too old', () => {
     const { store: s } = store();
     const first = put(s, 'a');
