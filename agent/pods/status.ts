@@ -80,9 +80,10 @@ export function computePodStatus(facts: PodStatusFacts): PodStatus {
   // What has succeeded cannot fail any more, whatever comes over it before it is gone.
   const failure = previous?.phase === 'Succeeded' ? undefined : facts.failure;
   const { regular, init, ephemeral } = statusesOf(facts);
-  // One that the runtime has lost sight of is reported as ended, and may well run.
-  const unknown = snapshot.containers.some(({ state }) => state === 'unknown');
-  const alive = unknown || anyRunning(regular) || anyRunning(init) || anyRunning(ephemeral);
+  // One that the runtime has lost sight of is reported as ended, and may well run; one whose start failed after it began
+  // is reported as waiting, and runs until it is stopped.
+  const runs = snapshot.containers.some(({ state }) => state === 'unknown' || state === 'running');
+  const alive = runs || anyRunning(regular) || anyRunning(init) || anyRunning(ephemeral);
   let phase = computePhase({ ...facts, regular, init, previous: previous?.phase });
   // What the readiness of a pod is judged by comes before its phase, which waits for the last container.
   const conditionPhase = failure?.unreadyAtOnce === true ? 'Failed' : phase;

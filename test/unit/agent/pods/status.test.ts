@@ -323,6 +323,15 @@ describe('the end of a pod', () => {
     expect(condition(dead, 'DisruptionTarget')).toMatchObject({ status: 'True', ...disruption });
     expect(condition(dead, 'Ready')).toMatchObject({ status: 'False', reason: 'PodFailed' });
   });
+  it('is not reported while one runs whose start has failed, and that is reported as waiting until it is stopped', () => {
+    const failure = { reason: 'DeadlineExceeded', message: 'late' };
+    const waiting = new Map([['web', { reason: 'PostStartHookError', message: 'no' }]]);
+    const facts = { failure, waiting, restarting: new Set(['web']) };
+    const dying = statusOf(makePod('p'), [instance('web')], facts);
+    expect(dying.containerStatuses?.[0]?.state?.waiting?.reason).toBe('PostStartHookError');
+    expect(dying).toMatchObject({ phase: 'Pending' });
+    expect(dying.reason).toBeUndefined();
+  });
   it('by its deadline makes it unready at once', () => {
     const pod = makePod('p', { activeDeadlineSeconds: 1 });
     const failure = activeDeadline(pod, AT, NOW + 1000)?.failure;
