@@ -154,7 +154,8 @@ describe('a subPath that a pod swaps for a link to the outside', () => {
     let stolen = 0;
     for (let i = 0; i < 2000 && stolen === 0; i++) {
       const path = join(volume, 'good');
-      if (realpathSync(path) !== path) continue;
+      // The C library's, which does not mind that a link becomes a directory while it looks.
+      if (realpathSync.native(path) !== path) continue;
       await mounter.mount({ source: path, target, options: ['bind'] });
       if (readFileSync(join(target, 'file'), 'utf8') === 'stolen') stolen++;
       await mounter.unmount(target);
