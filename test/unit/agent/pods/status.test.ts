@@ -1,82 +1,13 @@
-// computePodStatus and what it is made of: phase, conditions, container statuses, and the patch that writes them.
+// computePodStatus and what it is made of: phase, conditions and container statuses.
 
 import { describe, expect, it } from 'vitest';
 import { activeDeadline } from '../../../../agent/pods/deadline.ts';
 import { computePhase } from '../../../../agent/pods/phase.ts';
-import { computePodStatus, type PodStatusFacts, rejectedStatus } from '../../../../agent/pods/status.ts';
-import { computeStatusPatch } from '../../../../agent/pods/status-patch.ts';
-import type {
-  ContainerId,
-  ContainerSnapshot,
-  PodUID,
-  SandboxId,
-  SandboxSnapshot,
-} from '../../../../agent/ports/runtime.ts';
-import type { ContainerStatus, Pod, PodStatus } from '../../../../client/types.ts';
-import { applyStatusPatch, FakeProbes, makePod } from '../../../sim/fakes.ts';
-
-const NOW = Date.parse('2026-01-01T10:00:00.400Z');
-const AT = '2026-01-01T10:00:00Z';
-
-const ready: SandboxSnapshot = {
-  id: 's0' as SandboxId,
-  attempt: 0,
-  state: 'ready',
-  createdAt: NOW,
-  ips: ['10.0.0.1', 'fd00::1'],
-  hostNetwork: false,
-  runtimeHandler: '',
-};
-
-function instance(name: string, over: Partial<ContainerSnapshot> = {}): ContainerSnapshot {
-  return {
-    id: `${name}-0` as ContainerId,
-    sandboxId: 's0' as SandboxId,
-    name,
-    type: 'container',
-    restartCount: 0,
-    hash: '',
-    state: 'running',
-    createdAt: NOW,
-    startedAt: NOW,
-    finishedAt: 0,
-    exitCode: 0,
-    reason: '',
-    message: '',
-    image: 'docker.io/library/nginx:stable',
-    imageId: 'docker.io/library/nginx@sha256:1',
-    logPath: '',
-    ...over,
-  };
-}
-const ended = (name: string, exitCode: number, over: Partial<ContainerSnapshot> = {}) =>
-  instance(name, {
-    state: 'exited',
-    finishedAt: NOW + 1000,
-    exitCode,
-    reason: exitCode === 0 ? 'Completed' : 'Error',
-    ...over,
-  });
-
-function statusOf(
-  pod: Pod,
-  containers: readonly ContainerSnapshot[],
-  over: Partial<PodStatusFacts> = {},
-  sandboxes: readonly SandboxSnapshot[] = [ready],
-): PodStatus {
-  return computePodStatus({
-    pod,
-    snapshot: { pod: { uid: 'u' as PodUID, namespace: 'demo', name: 'p' }, sandboxes, containers, observedAt: NOW },
-    probes: new FakeProbes(),
-    previous: undefined,
-    hostIPs: ['192.0.2.1'],
-    waiting: new Map(),
-    over: false,
-    now: NOW,
-    ...over,
-  });
-}
-const condition = (status: PodStatus, type: string) => status.conditions?.find((each) => each.type === type);
+import { rejectedStatus } from '../../../../agent/pods/status.ts';
+import type { ContainerId, ContainerSnapshot, SandboxId } from '../../../../agent/ports/runtime.ts';
+import type { ContainerStatus, PodStatus } from '../../../../client/types.ts';
+import { FakeProbes, makePod } from '../../../sim/fakes.ts';
+import { AT, condition, ended, instance, NOW, ready, statusOf } from './status-of.ts';
 
 describe('the status of a running pod', () => {
   const status = statusOf(makePod('p'), [instance('web')]);
@@ -472,40 +403,5 @@ describe('the phase', () => {
     const facts = { pod, regular, over: false, previous: 'Running' };
     expect(computePhase({ ...facts, init: [of('i', running)] })).toBe('Running');
     expect(computePhase({ ...facts, init: [of('i', end(143))] })).toBe('Succeeded');
-  });
-});
-
-describe('the status patch', () => {
-  const status = statusOf(makePod('p'), [instance('web')]);
-  it('is nothing when nothing changed, however absent things are spelled', () => {
-    expect(computeStatusPatch(structuredClone(status), status)).toBeUndefined();
-    const spelled = structuredClone(status);
-    const web = spelled.containerStatuses?.[0];
-    if (web !== undefined) Reflect.deleteProperty(web, 'lastState');
-    Object.assign(spelled.conditions?.[0] ?? {}, { lastProbeTime: null });
-    expect(computeStatusPatch(spelled, status)).toBeUndefined();
-  });
-  it('turns the one into the other', () => {
-    const after = statusOf(makePod('p'), [ended('web', 1)], { previous: status, now: NOW + 9000 });
-    const patch = computeStatusPatch(status, after) ?? {};
-    expect(applyStatusPatch(status, patch)).toEqual(after);
-    expect(Object.keys(patch)).toEqual(['containerStatuses', 'conditions']);
-  });
-  it('takes back reasons that are no longer so', () => {
-    const before = statusOf(makePod('p'), []);
-    const patch = computeStatusPatch(before, status) ?? {};
-    expect(applyStatusPatch(before, patch)).toEqual(status);
-  });
-  it('never touches conditions of others', () => {
-    const foreign = { type: 'example.com/gate', status: 'True' };
-    const base = { ...status, conditions: [...(status.conditions ?? []), foreign] };
-    const stale = { ...status, conditions: [...(status.conditions ?? []), { ...foreign, status: 'False' }] };
-    expect(computeStatusPatch(base, stale)).toBeUndefined();
-    expect(computeStatusPatch(base, status)).toBeUndefined();
-  });
-  it('replaces addresses rather than adding to them', () => {
-    const moved = { ...status, podIP: '10.0.0.9', podIPs: [{ ip: '10.0.0.9' }] };
-    const patch = computeStatusPatch(status, moved) ?? {};
-    expect(applyStatusPatch(status, patch).podIPs).toEqual([{ ip: '10.0.0.9' }]);
   });
 });

@@ -1,0 +1,41 @@
+// The patch that writes a pod's status: what is in it, and what never is.
+
+import { describe, expect, it } from 'vitest';
+import { computeStatusPatch } from '../../../../agent/pods/status-patch.ts';
+import { applyStatusPatch, makePod } from '../../../sim/fakes.ts';
+import { ended, instance, NOW, statusOf } from './status-of.ts';
+
+describe('the status patch', () => {
+  const status = statusOf(makePod('p'), [instance('web')]);
+  it('is nothing when nothing changed, however absent things are spelled', () => {
+    expect(computeStatusPatch(structuredClone(status), status)).toBeUndefined();
+    const spelled = structuredClone(status);
+    const web = spelled.containerStatuses?.[0];
+    if (web !== undefined) Reflect.deleteProperty(web, 'lastState');
+    Object.assign(spelled.conditions?.[0] ?? {}, { lastProbeTime: null });
+    expect(computeStatusPatch(spelled, status)).toBeUndefined();
+  });
+  it('turns the one into the other', () => {
+    const after = statusOf(makePod('p'), [ended('web', 1)], { previous: status, now: NOW + 9000 });
+    const patch = computeStatusPatch(status, after) ?? {};
+    expect(applyStatusPatch(status, patch)).toEqual(after);
+    expect(Object.keys(patch)).toEqual(['containerStatuses', 'conditions']);
+  });
+  it('takes back reasons that are no longer so', () => {
+    const before = statusOf(makePod('p'), []);
+    const patch = computeStatusPatch(before, status) ?? {};
+    expect(applyStatusPatch(before, patch)).toEqual(status);
+  });
+  it('never touches conditions of others', () => {
+    const foreign = { type: 'example.com/gate', status: 'True' };
+    const base = { ...status, conditions: [...(status.conditions ?? []), foreign] };
+    const stale = { ...status, conditions: [...(status.conditions ?? []), { ...foreign, status: 'False' }] };
+    expect(computeStatusPatch(base, stale)).toBeUndefined();
+    expect(computeStatusPatch(base, status)).toBeUndefined();
+  });
+  it('replaces addresses rather than adding to them', () => {
+    const moved = { ...status, podIP: '10.0.0.9', podIPs: [{ ip: '10.0.0.9' }] };
+    const patch = computeStatusPatch(status, moved) ?? {};
+    expect(applyStatusPatch(status, patch).podIPs).toEqual([{ ip: '10.0.0.9' }]);
+  });
+});
