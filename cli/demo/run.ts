@@ -14,6 +14,7 @@ import type { LabPaths } from '../lab/paths.ts';
 import { narrate } from './narrate.ts';
 import { followSpans } from './spans.ts';
 import { chooseUser, type DemoUser } from './user.ts';
+import { INTERFACES, PROCESSES, showsInterfaces, showsProcesses } from './views.ts';
 import { PodWatch } from './watch-pod.ts';
 
 const MANIFEST = fileURLToPath(new URL('../../labs/manifests/hello-pod.yaml', import.meta.url));
@@ -183,10 +184,10 @@ async function provePod(user: DemoUser, ip: string, checks: Checks): Promise<voi
   }
   checks.check(line !== undefined, 'the logs show the request', line ?? '');
 
-  const addresses = await user.exec(NAMESPACE, POD, ['ip', 'addr']);
-  checks.check(addresses.includes(`inet ${ip}/`), 'exec "ip addr" shows the pod’s own interfaces', addresses);
-  const processes = await user.exec(NAMESPACE, POD, ['ps']);
-  checks.check(/nginx/.test(processes) && !/containerd/.test(processes), 'exec "ps" shows only the pod', processes);
+  const interfaces = await user.exec(NAMESPACE, POD, INTERFACES.command);
+  checks.check(showsInterfaces(interfaces, ip), INTERFACES.title, interfaces);
+  const processes = await user.exec(NAMESPACE, POD, PROCESSES.command);
+  checks.check(showsProcesses(processes), PROCESSES.title, processes);
 }
 
 async function proveRestart(
