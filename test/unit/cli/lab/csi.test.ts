@@ -38,7 +38,10 @@ describe('a lab with a CSI driver', () => {
     [[], false],
     [['--attach'], true],
   ])('with the flags %j has a CSIDriver that requires attachment: %s', (flags, attachRequired) => {
-    expect(csiObjects({ flags })[0]?.object).toMatchObject({ kind: 'CSIDriver', spec: { attachRequired } });
+    expect(csiObjects({ flags })[0]?.object).toMatchObject({
+      kind: 'CSIDriver',
+      spec: { attachRequired, storageCapacity: true },
+    });
   });
   it('has one default class, and classes that wait for the first pod', () => {
     const classes = csiObjects({ flags: [] })
