@@ -129,8 +129,10 @@ async function serve(handler: Handler, request: FastifyRequest, reply: FastifyRe
   if (answer !== undefined) send(answer, reply);
 }
 
+/** As bytes: to the type of a string fastify adds a charset, and the first kubectls of 1.27 know discovery by its exact type. */
 function send(answer: Reply, reply: FastifyReply): void {
-  reply.code(answer.code).header('Content-Type', answer.contentType).headers(answer.headers).send(answer.body);
+  const body = typeof answer.body === 'string' ? Buffer.from(answer.body) : answer.body;
+  reply.code(answer.code).header('Content-Type', answer.contentType).headers(answer.headers).send(body);
 }
 
 async function sendFailure(handler: Handler, error: unknown, reply: FastifyReply): Promise<void> {
