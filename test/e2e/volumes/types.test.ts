@@ -93,12 +93,15 @@ beforeAll(async () => {
 afterAll(async () => {
   if (loop !== '') await exec('losetup', ['--detach', loop]);
   socket?.close();
-  if (lab !== undefined) {
-    await lab.kubectl('delete', 'pods', '--all', '--wait=true');
-    await nothingLeft(lab, before);
+  try {
+    if (lab !== undefined) {
+      await lab.kubectl('delete', 'pods', '--all', '--wait=true');
+      await nothingLeft(lab, before);
+    }
+  } finally {
+    await lab?.stop();
+    await rm(host, { recursive: true });
   }
-  await lab?.stop();
-  await rm(host, { recursive: true });
 });
 
 describe('content volumes', () => {
