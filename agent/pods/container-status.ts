@@ -202,6 +202,9 @@ function health(
   return { started, ready: started && (container.readinessProbe === undefined || probes.readiness(id) === 'success') };
 }
 
+/** Stopped to run again, whatever policy says, and not there yet. */
+const BETWEEN_LIVES: WaitingReason = { reason: 'ContainerCreating', message: '' };
+
 /** The statuses of `containers`, in their order in the spec. `old` is what was reported before. */
 export function computeContainerStatuses(
   facts: ContainerStatusFacts,
@@ -214,13 +217,16 @@ export function computeContainerStatuses(
     const [newest, before] = snapshot.containers.filter((instance) => instance.name === container.name);
     const previous = old?.find((status) => status.name === container.name);
     let status = newest === undefined ? unseen(pod, container, previous) : seen(container, newest, before, previous);
-    const held = waiting.get(container.name);
-    const again = facts.restarting?.has(container.name) === true || isToRun(pod, container, type, newest);
-    if (held !== undefined && again) {
+    const toRun = isToRun(pod, container, type, newest);
+    const restarting = facts.restarting?.has(container.name) === true;
+    // An end that policy makes the last is not reported as one: the API takes none of those back.
+    const between = restarting && !toRun && newest?.state === 'exited' ? BETWEEN_LIVES : undefined;
+    const held = waiting.get(container.name) ?? between;
+    if (held !== undefined && (restarting || toRun)) {
       const { terminated } = status.state ?? {};
       status = {
         ...status,
-        state: { waiting: { reason: held.reason, message: held.message } },
+        state: { waiting: { reason: held.reason, ...(held.message === '' ? {} : { message: held.message }) } },
         ...(terminated === undefined ? {} : { lastState: { terminated } }),
       };
     }

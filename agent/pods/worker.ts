@@ -342,7 +342,8 @@ export class PodWorker implements ActsHost, EndingHost {
       previous,
       hostIPs: node.hostIPs(),
       waiting: new Map([...this.#acts.troubles, ...held]),
-      restarting: new Set([...this.#acts.restartWanted.keys(), ...this.#acts.starting]),
+      // What a pod that ends wanted to start again has ended, too.
+      restarting: new Set(this.#mode === 'running' ? [...this.#acts.restartWanted.keys(), ...this.#acts.starting] : []),
       over,
       ...(this.#failure === undefined ? {} : { failure: this.#failure }),
       resize: this.#context.resizes.report(this.ref.uid),

@@ -102,12 +102,28 @@ export class Invariants implements ApiWitness {
     const { name, uid } = after.metadata;
     const counts = containerStatuses(after.status).map((each) => `${each.name}:${each.restartCount}`);
     journal.note(`status of ${name}: ${after.status?.phase} ${after.status?.reason ?? ''} ${counts.join(' ')}`);
+    this.#checkLastEnds(before, after);
     const foreign = ({ status }: Pod) => status?.conditions?.find(({ type }) => type === FOREIGN_CONDITION)?.status;
     if (foreign(before) !== foreign(after)) rules.break(`a condition of another writer on ${name} was changed`);
     const [from, to] = [before.status?.phase, after.status?.phase];
     if (!isTerminalPhase(to) || isTerminalPhase(from) || isMirrorPod(after)) return;
     for (const { snapshot, process } of runtime.state.pods.get(uid as PodUID)?.instances ?? []) {
       if (process !== undefined) rules.break(`${name} is reported ${to} while ${snapshot.id} runs`);
+    }
+  }
+
+  /** An end that policy makes the last is never taken back: an API server refuses it. */
+  #checkLastEnds(before: Pod, after: Pod): void {
+    const { restartPolicy, containers } = after.spec;
+    if (restartPolicy === undefined || restartPolicy === 'Always' || isMirrorPod(after)) return;
+    for (const { name, state } of before.status?.containerStatuses ?? []) {
+      const own = containers.find((container) => container.name === name)?.restartPolicy !== undefined;
+      const end = state?.terminated;
+      if (own || end === undefined || (restartPolicy === 'OnFailure' && end.exitCode !== 0)) continue;
+      const now = after.status?.containerStatuses?.find((status) => status.name === name);
+      if (now !== undefined && now.state?.terminated === undefined) {
+        this.#world.rules.break(`the last end of ${after.metadata.name}/${name} was taken back`);
+      }
     }
   }
 

@@ -103,10 +103,15 @@ describe('the definition of a running pod', () => {
     await running('web-pod', { restartPolicy: policy });
     const pod = node.api.named('web-pod');
     node.api.put({ ...pod, spec: { ...pod.spec, containers: [{ name: 'web', image: 'busybox:stable' }] } });
+    // A registry that takes its time: what is told meanwhile must not be an end that cannot be taken back.
+    node.runtime.latency.set('imageStatus', 5_000);
+    await node.clock.until(() => webStatus()?.state?.waiting !== undefined, 60_000);
+    expect(webStatus()).toMatchObject({ restartCount: 0, lastState: { terminated: { exitCode: 0 } } });
     await node.clock.until(() => node.runtime.running('web')?.image === 'busybox:stable', 60_000);
     await settle();
     expect(node.api.status('web-pod').phase).toBe('Running');
     expect(webStatus()).toMatchObject({ restartCount: 1, ready: true });
+    expect(webStatus()?.lastState?.terminated?.exitCode).toBe(0);
   });
 
   it('given a deadline that passes makes the pod Failed with DeadlineExceeded', async () => {
