@@ -4,9 +4,11 @@ import { readFile } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { PodLifecycleEvent } from '../../../agent/ports/runtime.ts';
+import { CriClient } from '../../../agent/runtime/cri-client.ts';
 import { createLogReader } from '../../../agent/runtime/logs/read-logs.ts';
 import { LogRotation } from '../../../agent/runtime/logs/rotation.ts';
 import { systemClock } from '../../../lib/clock.ts';
+import { Tracer } from '../../../lib/trace.ts';
 import {
   cgroupsNamed,
   containerSpec,
@@ -88,6 +90,31 @@ test('an adapter that starts anew knows every pod from the runtime alone, and ca
   await removePod(lab, { ...started, containerId: again }, fresh);
   expect(await filesIn(lab.node.podLogsDir)).toEqual([]);
   expect(await filesIn(lab.node.containerLogsDir)).toEqual([]);
+});
+
+test('a container that the runtime has forgotten counts on from its logs, and none of them is written to again', async () => {
+  const started = await startPod(lab, testPod('echo a life; sleep 300'));
+  const log = lab.runtime.containerLogPath(started.ref, 'main', 0);
+  await eventually('the first line', async () => ((await readFile(log, 'utf8')).includes('a life') ? true : undefined));
+  await lab.runtime.stopContainer(started.containerId, 0);
+  // Behind the adapter's back: what crictl does.
+  const cri = new CriClient(`unix://${lab.containerd.socket}`, `unix://${lab.containerd.socket}`, new Tracer());
+  try {
+    await cri.call(cri.runtime, 'RemoveContainer', { container_id: started.containerId });
+  } finally {
+    cri.close();
+  }
+  const before = await readFile(log, 'utf8');
+  const fresh = lab.another();
+  const again = await fresh.createContainer(containerSpec(lab, started.pod, started.sandboxId, started.ips));
+  await fresh.startContainer(again);
+  expect((await fresh.observePod(started.ref)).containers).toMatchObject([{ id: again, restartCount: 1 }]);
+  const next = lab.runtime.containerLogPath(started.ref, 'main', 1);
+  await eventually('the line of its second life', async () =>
+    (await readFile(next, 'utf8')).includes('a life') ? true : undefined,
+  );
+  expect(await readFile(log, 'utf8')).toBe(before);
+  await removePod(lab, { ...started, containerId: again }, fresh);
 });
 
 test('without any stream the events still come, by lists', async () => {
