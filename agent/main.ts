@@ -300,7 +300,7 @@ export async function runAgent(options: AgentOptions, signal: AbortSignal): Prom
     (error: unknown) => log('warn', `what the runtime can do is not known: ${errorMessage(error)}`),
   );
   await network.start();
-  storage.inUse.onChange = () => node?.wake();
+  storage.inUse.onChange = () => node?.wake(true);
   await storage.start();
   cluster.start(pods);
   pods.start();

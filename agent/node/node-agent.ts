@@ -41,8 +41,12 @@ export class NodeAgent {
   /** What each part last failed with, so that it is logged once and not at every try. */
   readonly #trouble = new Map<'lease' | 'status', string>();
   #nodeKnown: () => void = () => undefined;
+  /** Whether this run has reported the node as Ready: until then nothing is held back, as in the kubelet. */
+  #toldReady = false;
   #wake: (() => void) | undefined;
   #woken = false;
+  /** Something waits for the next status. */
+  #awaited = false;
 
   constructor(options: NodeAgentOptions) {
     this.#options = options;
@@ -92,9 +96,13 @@ export class NodeAgent {
     await this.#checkHealth();
   }
 
-  /** Writes the status now if it has changed: pressure or capacity is not what it was. */
-  wake(): void {
+  /**
+   * Something in the status has changed: it is written now, or when the last one is nodeStatusUpdateFrequency old.
+   * `awaited`: now in any case, for a mount that waits until its volume is told as in use.
+   */
+  wake(awaited = false): void {
     this.#woken = true;
+    if (awaited) this.#awaited = true;
     this.#wake?.();
   }
 
@@ -121,6 +129,7 @@ export class NodeAgent {
     if (config.registerNode) await this.#register(signal);
     while (!signal.aborted) {
       this.#woken = false;
+      this.#awaited = false;
       try {
         await this.#syncStatus(signal);
         this.#recovered('status', 'the API server takes the status of the node again');
@@ -129,9 +138,18 @@ export class NodeAgent {
         const why = isNotFound(error) ? `there is no Node ${this.#options.nodeName}` : errorMessage(error);
         this.#troubled('status', `cannot update the node's status: ${why}`);
       }
-      // A change that came up meanwhile is written at once.
+      // A change that came up meanwhile is not waited for.
       if (!this.#woken) await this.#sleepUntilWoken(config.nodeStatusUpdateFrequency, signal);
+      for (let rest = this.#heldBackMs(); rest > 0 && !signal.aborted; rest = this.#heldBackMs()) {
+        await this.#sleepUntilWoken(rest, signal);
+      }
     }
+  }
+
+  /** How long a changed status has to wait because the one before is young, in ms. */
+  #heldBackMs(): number {
+    if (this.#awaited || !this.#toldReady || this.#reportedAt === undefined) return 0;
+    return this.#reportedAt + this.#options.config.nodeStatusUpdateFrequency - this.#options.clock.monotonic();
   }
 
   /** Waits until `wake`, for at most `ms`. */
@@ -192,6 +210,7 @@ export class NodeAgent {
     const node = await client.get<Node>(this.#path, undefined, request);
     this.#saw(node);
     const next = await this.#makeStatus(node);
+    if (this.#health.ready) this.#toldReady = true;
     const age = this.#reportedAt === undefined ? Number.POSITIVE_INFINITY : clock.monotonic() - this.#reportedAt;
     if (age < config.nodeStatusReportFrequency && !statusChanged(node.status, next)) return;
     const path = resourcePath('v1', 'nodes', { name: this.#options.nodeName, subresource: 'status' });

@@ -122,7 +122,7 @@ describe('NodeAgent', () => {
     expect(writes(STATUS).length).toBe(before + 1);
   });
 
-  it('tells at once when the network stops being ready and when it is back', async () => {
+  it('tells at once when the network stops being ready, and ten seconds later that it is back', async () => {
     const { clock, network, ready, events, logs } = start();
     await clock.advance(60_000);
     network.now = { ok: false, reason: 'NetworkPluginNotReady', message: 'no conflist in /etc/cni/net.d' };
@@ -135,8 +135,10 @@ describe('NodeAgent', () => {
       lastTransitionTime: '2026-01-01T00:01:05Z',
     });
     network.now = GOOD;
-    await clock.advance(1000);
-    expect(ready()).toMatchObject({ status: 'True', lastTransitionTime: '2026-01-01T00:01:06Z' });
+    await clock.advance(9_000);
+    expect(ready()?.status).toBe('False');
+    await clock.advance(1_000);
+    expect(ready()).toMatchObject({ status: 'True', lastTransitionTime: '2026-01-01T00:01:15Z' });
     expect(events.filter((reason) => reason.startsWith('NodeNot') || reason === 'NodeReady')).toEqual([
       'NodeNotReady',
       'NodeReady',
@@ -146,11 +148,39 @@ describe('NodeAgent', () => {
 
   it('tells without waiting for its next look when it is told that something has changed', async () => {
     const { clock, network, agent, ready } = start();
-    await clock.advance(1000);
+    await clock.advance(10_000);
     network.now = { ok: false, reason: 'NetworkPluginNotReady', message: 'gone' };
     await agent.checkNow();
     await settle();
     expect(ready()?.status).toBe('False');
+  });
+
+  it('writes a status at most every ten seconds however often it changes, unless a mount waits for it', async () => {
+    const { clock, network, agent, writes } = start();
+    await clock.advance(60_000);
+    const before = writes(STATUS).length;
+    const flip = async (): Promise<void> => {
+      network.now = network.now.ok ? { ok: false, reason: 'NetworkPluginNotReady', message: 'gone' } : GOOD;
+      await agent.checkNow();
+      await clock.advance(100);
+    };
+    await flip();
+    expect(writes(STATUS).length).toBe(before + 1);
+    for (let count = 0; count < 21; count++) await flip();
+    expect(writes(STATUS).length).toBe(before + 1);
+    agent.wake(true);
+    await settle();
+    expect(writes(STATUS).length).toBe(before + 2);
+  });
+
+  it('holds nothing back until the node is Ready for the first time', async () => {
+    const { clock, runtime, agent, ready } = start({}, new RuntimeError('Status', 'UNAVAILABLE', 'no such file'));
+    await clock.advance(500);
+    expect(ready()?.status).toBe('False');
+    runtime.failure = undefined;
+    await agent.checkNow();
+    await settle();
+    expect(ready()?.status).toBe('True');
   });
 
   it('forgives a runtime a restart of a few seconds, says when it is down, and recovers by itself', async () => {
@@ -162,7 +192,7 @@ describe('NodeAgent', () => {
     await clock.advance(6000);
     expect(ready()).toMatchObject({ status: 'False', message: 'container runtime is down: connection refused' });
     runtime.failure = undefined;
-    await clock.advance(1000);
+    await clock.advance(10_000);
     expect(ready()?.status).toBe('True');
     // It may be another version now.
     expect(runtime.versions).toBe(2);
