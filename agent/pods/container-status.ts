@@ -6,7 +6,7 @@ import type { ProbeResults } from '../ports/probes.ts';
 import type { ContainerSnapshot, PodSnapshot } from '../ports/runtime.ts';
 import { rfc3339 } from './format.ts';
 import { type ResizeReport, reportedResources } from './resize/resize-status.ts';
-import { initRestartsAfterExit, isSidecar, shouldContainerBeRestarted } from './restart-policy.ts';
+import { initRestartsAfterExit, isSidecar, restartsAfterExit, shouldContainerBeRestarted } from './restart-policy.ts';
 
 /** Why a container is not running although it should be. */
 export interface WaitingReason {
@@ -205,6 +205,18 @@ function health(
 /** Stopped to run again, whatever policy says, and not there yet. */
 const BETWEEN_LIVES: WaitingReason = { reason: 'ContainerCreating', message: '' };
 
+/** One that the runtime has lost sight of is stopped to run again as well. */
+function isBetweenLives(
+  pod: Pod,
+  container: Container,
+  newest: ContainerSnapshot | undefined,
+  restarting: boolean,
+  toRun: boolean,
+): boolean {
+  if (newest?.state === 'unknown') return toRun && !restartsAfterExit(pod, container, UNKNOWN_EXIT_CODE);
+  return restarting && !toRun && newest?.state === 'exited';
+}
+
 /** The statuses of `containers`, in their order in the spec. `old` is what was reported before. */
 export function computeContainerStatuses(
   facts: ContainerStatusFacts,
@@ -220,7 +232,8 @@ export function computeContainerStatuses(
     const toRun = isToRun(pod, container, type, newest);
     const restarting = facts.restarting?.has(container.name) === true;
     // An end that policy makes the last is not reported as one: the API takes none of those back.
-    const between = restarting && !toRun && newest?.state === 'exited' ? BETWEEN_LIVES : undefined;
+    const again = type === 'container' && isBetweenLives(pod, container, newest, restarting, toRun);
+    const between = again ? BETWEEN_LIVES : undefined;
     const held = waiting.get(container.name) ?? between;
     if (held !== undefined && (restarting || toRun)) {
       const { terminated } = status.state ?? {};
