@@ -345,7 +345,8 @@ export class PodWorker implements ActsHost, EndingHost {
       // What a pod that ends wanted to start again has ended, too.
       restarting: new Set(this.#mode === 'running' ? [...this.#acts.restartWanted.keys(), ...this.#acts.starting] : []),
       over,
-      ...(this.#failure === undefined ? {} : { failure: this.#failure }),
+      // A failure that came while the pod was being looked at is told once its end has begun.
+      ...(this.#failure === undefined || this.#mode === 'running' ? {} : { failure: this.#failure }),
       resize: this.#context.resizes.report(this.ref.uid),
       now: clock.now(),
     });
