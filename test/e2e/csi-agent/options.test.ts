@@ -135,6 +135,20 @@ test('a volume of many writers serves pods side by side, and one that only reads
   await lab.kubectl('delete', 'pod/writer', 'pod/reader', 'pvc/many', '--timeout=110s');
 });
 
+test('a volume that many may only read is so for its driver and for its pods, though they do not ask for it', async () => {
+  await apply(lab, claim('read', 'ReadOnlyMany'), user('first', 'read', 'true'), user('second', 'read', 'true'));
+  for (const name of ['first', 'second']) {
+    await ready(lab, name);
+    const refused = await lab.tryKubectl(['exec', name, '--', 'sh', '-c', 'echo x > /data/file']);
+    expect(refused.stderr).toContain('Read-only file system');
+  }
+  const published = (await calls('NodePublishVolume')).slice(-2);
+  for (const { request } of published) {
+    expect(request).toMatchObject({ volume_capability: { access_mode: { mode: 'MULTI_NODE_READER_ONLY' } } });
+  }
+  await lab.kubectl('delete', 'pod/first', 'pod/second', 'pvc/read', '--timeout=110s');
+});
+
 test('a secret that is not there is told in the kubelet’s words, and the pod starts when it comes', async () => {
   await lab.kubectl('delete', 'secret', 'publishing');
   await apply(lab, claim('late', 'ReadWriteOnce'), user('late', 'late', 'true'));
