@@ -125,6 +125,7 @@ export async function runAgent(options: AgentOptions, signal: AbortSignal): Prom
     clock,
     node: settings,
     requestTimeoutMs: config.runtimeRequestTimeout,
+    addressesOf: (sandbox) => network.port.addresses(sandbox),
     onTrouble: (message) => log('warn', message),
     onWarning: (of, reason, message) =>
       recorder.event(of === 'node' ? nodeReference(nodeName) : podReference(of), 'Warning', reason, message),

@@ -1,6 +1,6 @@
 // IP and link-layer addresses between bytes and text, and which prefix an address lies in. Pure.
 
-import { BlockList, isIP } from 'node:net';
+import { isIP } from 'node:net';
 
 export const formatMac = (bytes: Uint8Array): string =>
   Buffer.from(bytes)
@@ -29,16 +29,36 @@ export function formatAddress(bytes: Uint8Array): string {
 
 export const formatPrefix = (bytes: Uint8Array, length: number): string => `${formatAddress(bytes)}/${length}`;
 
+/** What formatAddress made text of; undefined for what is no address. */
+export function parseAddress(text: string): Uint8Array | undefined {
+  const version = isIP(text);
+  if (version === 4) return Uint8Array.from(text.split('.'), Number);
+  if (version === 0) return undefined;
+  // The last 32 bits may be a dotted quad; a zone is no part of the address.
+  const [bare = ''] = text.split('%');
+  const hex = bare.replace(/[\d.]+$/, (last) => {
+    if (!last.includes('.')) return last;
+    const [a = 0, b = 0, c = 0, d = 0] = last.split('.').map(Number);
+    return `${((a << 8) | b).toString(16)}:${((c << 8) | d).toString(16)}`;
+  });
+  const [head = [], tail = []] = hex.split('::').map((part) => (part === '' ? [] : part.split(':')));
+  const groups = [...head, ...Array.from({ length: 8 - head.length - tail.length }, () => '0'), ...tail];
+  return Uint8Array.from(
+    groups.flatMap((group) => [Number.parseInt(group, 16) >> 8, Number.parseInt(group, 16) & 255]),
+  );
+}
+
 /** Whether `address`, with or without a prefix length, lies in `cidr`. False when either is not what it should be. */
 export function prefixContains(cidr: string, address: string): boolean {
   const [network = '', length = ''] = cidr.split('/');
   const [host = ''] = address.split('/');
-  const version = isIP(network);
+  const prefix = parseAddress(network);
+  const bytes = parseAddress(host);
   const bits = Number(length);
-  if (version === 0 || isIP(host) !== version) return false;
-  if (length === '' || !Number.isInteger(bits) || bits < 0 || bits > (version === 6 ? 128 : 32)) return false;
-  const family = version === 6 ? 'ipv6' : 'ipv4';
-  const block = new BlockList();
-  block.addSubnet(network, bits, family);
-  return block.check(host, family);
+  if (prefix === undefined || bytes?.length !== prefix.length) return false;
+  if (length === '' || !Number.isInteger(bits) || bits < 0 || bits > prefix.length * 8) return false;
+  return prefix.every((byte, index) => {
+    const counted = Math.min(8, Math.max(0, bits - index * 8));
+    return ((byte ^ (bytes[index] ?? 0)) & (0xff00 >> counted) & 0xff) === 0;
+  });
 }

@@ -12,7 +12,7 @@ import { errorMessage } from '../../lib/errors.ts';
 import type { PodInterface } from '../ports/node.ts';
 import type { RuntimeConditionSnapshot, SandboxId } from '../ports/runtime.ts';
 import { ConfWatcher } from './conf-watcher.ts';
-import { podInterfaces } from './interfaces.ts';
+import { podAddresses, podInterfaces } from './interfaces.ts';
 import { NetlinkWatcher } from './netlink.ts';
 import type { AgentNetwork, AgentNetworkOptions } from './options.ts';
 import { PodLinks } from './pod-links.ts';
@@ -37,6 +37,8 @@ class CniAgentNetwork implements AgentNetwork {
   readonly #netlink: NetlinkWatcher;
   readonly #links: PodLinks;
   readonly #server: CniServer;
+  /** By sandbox, of what was attached since the start. */
+  readonly #addresses = new Map<string, readonly string[]>();
   #probe: Promise<RuntimeConditionSnapshot> | undefined;
 
   constructor(options: AgentNetworkOptions) {
@@ -101,11 +103,14 @@ class CniAgentNetwork implements AgentNetwork {
 
   async #add(attachment: Attachment): Promise<CniResult> {
     const result = await this.#cni.add(await this.#requireNetwork(), attachment);
-    this.#links.attached(attachment, result, podOf(attachment.args), true);
+    this.#addresses.set(attachment.containerId, podAddresses(result, attachment.ifName));
+    // The runtime has its answer first.
+    setImmediate(() => this.#links.attached(attachment, result, podOf(attachment.args), true));
     return result;
   }
 
   async #del(attachment: Attachment): Promise<void> {
+    this.#addresses.delete(attachment.containerId);
     const config = await this.#conf.current();
     await this.#cni.del(attachment, config.kind === 'loaded' ? config.network.list : undefined);
     this.#links.released(attachment.containerId);
@@ -158,6 +163,10 @@ class CniAgentNetwork implements AgentNetwork {
     return undefined;
   }
 
+  addresses(sandboxId: SandboxId): readonly string[] | undefined {
+    return this.#addresses.get(sandboxId);
+  }
+
   async interfaces(sandboxId: SandboxId): Promise<readonly PodInterface[]> {
     const entries = this.#cni.attachments(sandboxId);
     return entries.flatMap((entry) => {
@@ -177,7 +186,10 @@ class CniAgentNetwork implements AgentNetwork {
         (now - entry.createdAt > SANDBOX_CREATION_MS || (await usableNetns(entry.netns)) === ''),
       valid.map((containerID) => ({ containerID, ifname: 'eth0' })),
     );
-    for (const { containerID } of report.removed) this.#links.released(containerID);
+    for (const { containerID } of report.removed) {
+      this.#addresses.delete(containerID);
+      this.#links.released(containerID);
+    }
     if (report.failures.length > 0) {
       const said = report.failures.map((failure) => failure.message).join('; ');
       throw new AggregateError(report.failures, `CNI garbage collection could not free everything: ${said}`);

@@ -19,6 +19,15 @@ export function hostEnds(result: CniResult, kernel: LinkLookup): readonly CniInt
   return host.filter((entry) => kernel.link(entry.name)?.kind !== 'bridge');
 }
 
+/** The addresses of the interface that was asked for, without their prefix lengths. */
+export function podAddresses(result: CniResult, ifName: string): readonly string[] {
+  const { interfaces } = result;
+  const asked = interfaces.findIndex((entry) => entry.name === ifName && (entry.sandbox ?? '') !== '');
+  return result.ips
+    .filter((ip) => ip.interface === undefined || ip.interface === asked)
+    .map(({ address }) => address.replace(/\/\d+$/, ''));
+}
+
 /** `ifName` is the interface that was asked for; routes and addresses that name no interface are its. */
 export function podInterfaces(result: CniResult, ifName: string, kernel: LinkLookup): readonly PodInterface[] {
   const ends = hostEnds(result, kernel);

@@ -8,6 +8,7 @@ export function createRuntimeNetwork({ runtime }: RuntimeNetworkOptions): PodNet
   return {
     status: async () => (await runtime.status()).networkReady,
     interfaces: async () => [],
+    addresses: () => undefined,
     // The runtime made the attachments; only it knows which there are.
     collectGarbage: async () => undefined,
   };

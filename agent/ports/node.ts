@@ -38,6 +38,8 @@ export interface PodNetwork {
   status(): Promise<RuntimeConditionSnapshot>;
   /** What the sandbox's network consists of; empty when it has none or the runtime runs CNI by itself. */
   interfaces(sandboxId: SandboxId): Promise<readonly PodInterface[]>;
+  /** The addresses of a sandbox that got its network from this process; undefined for any other. */
+  addresses(sandboxId: SandboxId): readonly string[] | undefined;
   /** CNI GC: frees leases and interfaces of every attachment whose sandbox is not in `valid`. */
   collectGarbage(valid: readonly SandboxId[]): Promise<void>;
 }

@@ -95,6 +95,7 @@ export function createCriRuntime(options: CriRuntimeOptions): CriRuntime {
     const pod = refOf(spec.pod);
     const config = await sandboxConfig(spec.pod, spec.attempt, spec.runtimeHandler);
     preparing('GeneratePodSandboxConfig', () => files.makeLogDirectory(pod));
+    const askedAt = clock.now();
     // CNI plugins run inside this call: the kubelet gives it twice the ordinary deadline.
     const response = await call(
       runtime,
@@ -106,11 +107,17 @@ export function createCriRuntime(options: CriRuntimeOptions): CriRuntime {
       preparing('RunPodSandbox', () => files.removeEmptyLogDirectory(pod));
       throw error;
     });
-    const id = response.pod_sandbox_id;
+    const id = sandboxId(response.pod_sandbox_id);
     registry.learn(id, 'sandbox', pod);
+    const hostNetwork = spec.pod.spec.hostNetwork === true;
+    const ips = hostNetwork ? [] : options.addressesOf?.(id);
+    if (ips !== undefined && (hostNetwork || ips.length > 0)) {
+      const { attempt, runtimeHandler } = spec;
+      observer.made({ id, attempt, state: 'ready', createdAt: askedAt, ips, hostNetwork, runtimeHandler });
+    }
     sandboxConfigs.set(id, config);
     events.noteSandboxRunning(id, pod.uid);
-    return sandboxId(id);
+    return id;
   }
 
   async function configOf(spec: ContainerSpec): Promise<PodSandboxConfig> {

@@ -6,7 +6,7 @@ import type { Container__Output } from '../../proto/gen/runtime/v1/Container.ts'
 import type { ContainerStatus__Output } from '../../proto/gen/runtime/v1/ContainerStatus.ts';
 import type { PodSandbox__Output } from '../../proto/gen/runtime/v1/PodSandbox.ts';
 import type { PodSandboxStatus__Output } from '../../proto/gen/runtime/v1/PodSandboxStatus.ts';
-import type { ContainerSnapshot, PodRef, PodSnapshot, PodUID } from '../ports/runtime.ts';
+import type { ContainerSnapshot, PodRef, PodSnapshot, PodUID, SandboxSnapshot } from '../ports/runtime.ts';
 import { LABEL_POD_UID, podRefOf } from './config/labels.ts';
 import {
   containerState,
@@ -73,6 +73,8 @@ export class Observer {
   readonly #deadlineMs: number;
   readonly #sandboxes = new Map<string, SandboxDetail>();
   readonly #containers = new Map<string, CachedContainer>();
+  /** Sandboxes that were made and not looked at yet. */
+  readonly #made = new Map<string, SandboxSnapshot>();
   /** Containers in which the kernel killed something for want of memory. */
   readonly #oomKilled = new Set<string>();
 
@@ -128,20 +130,30 @@ export class Observer {
     const made = this.#registry.idsOf(uid).filter((id) => !seen.has(id));
     const isSandbox = (id: string): boolean => this.#registry.get(id)?.kind === 'sandbox';
     const [sandboxes, containers] = await Promise.all([
-      Promise.all(made.filter(isSandbox).map((id) => this.#sandboxStatus(id))),
+      Promise.all(made.filter(isSandbox).map((id) => this.#takeMade(id) ?? this.#madeSandbox(id))),
       Promise.all(made.filter((id) => !isSandbox(id)).map((id) => this.readStatus(id))),
     ]);
-    const [sandbox, another] = [...since.sandboxes, ...sandboxes.filter((status) => status !== undefined)];
+    const [sandbox, another] = [...since.sandboxes, ...sandboxes.filter((snapshot) => snapshot !== undefined)];
     if (made.length === 0 || sandbox === undefined || another !== undefined) return undefined;
     if (sandboxes.includes(undefined) || containers.includes(undefined)) return undefined;
     return {
-      sandboxes: sandboxes
-        .filter((status) => status !== undefined)
-        .map((status) => sandboxSnapshot(status, this.#detailOf(status))),
+      sandboxes: sandboxes.filter((snapshot) => snapshot !== undefined),
       containers: containers
         .filter((status) => status !== undefined)
         .map((status) => this.#remember(sandbox.id, status)),
     };
+  }
+
+  /** The runtime has just said that it made this sandbox: the look that follows need not ask for it. */
+  made(sandbox: SandboxSnapshot): void {
+    this.#made.set(sandbox.id, sandbox);
+    this.#sandboxes.set(sandbox.id, { ips: sandbox.ips, hostNetwork: sandbox.hostNetwork });
+  }
+
+  #takeMade(id: string): SandboxSnapshot | undefined {
+    const made = this.#made.get(id);
+    this.#made.delete(id);
+    return made;
   }
 
   #detailOf(status: PodSandboxStatus__Output): SandboxDetail {
@@ -149,6 +161,11 @@ export class Observer {
     // A ready sandbox that should have an address and has none may still get one.
     if (detail.hostNetwork || detail.ips.length > 0) this.#sandboxes.set(status.id, detail);
     return detail;
+  }
+
+  async #madeSandbox(id: string): Promise<SandboxSnapshot | undefined> {
+    const status = await this.#sandboxStatus(id);
+    return status === undefined ? undefined : sandboxSnapshot(status, this.#detailOf(status));
   }
 
   /** Every pod, from two lists alone. Teaches the registry and drops what is gone from the caches. */
@@ -276,6 +293,7 @@ export class Observer {
   /** Drops what is cached about an id, so that the next observation reads it again. */
   forget(id: string): void {
     this.#sandboxes.delete(id);
+    this.#made.delete(id);
     this.#containers.delete(id);
     this.#oomKilled.delete(id);
   }

@@ -5,6 +5,7 @@ import type { Pod } from '../../client/types.ts';
 import type { Clock } from '../../lib/clock.ts';
 import type { Tracer } from '../../lib/trace.ts';
 import type { CgroupLayout } from '../ports/cgroup-names.ts';
+import type { SandboxId } from '../ports/runtime.ts';
 
 /** Settings of the node, by the KubeletConfiguration's names where it has them. */
 export interface NodeSettings {
@@ -51,6 +52,8 @@ export interface CriRuntimeOptions {
   readonly relistPeriodMs?: number;
   /** Use this source of events instead of probing. */
   readonly eventSource?: EventSource;
+  /** Addresses that a sandbox was given outside the runtime, where they are known: one question less for each pod. */
+  readonly addressesOf?: (sandbox: SandboxId) => readonly string[] | undefined;
   /** Told about trouble that no caller waits for: a broken event stream, a failed relist. */
   readonly onTrouble?: (message: string) => void;
   /** Told what a user should know of a pod's sandbox, or of the node once, as a Warning event. */

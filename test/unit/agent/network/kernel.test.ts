@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { formatAddress, prefixContains } from '../../../../agent/network/addresses.ts';
-import { podInterfaces } from '../../../../agent/network/interfaces.ts';
+import { formatAddress, parseAddress, prefixContains } from '../../../../agent/network/addresses.ts';
+import { podAddresses, podInterfaces } from '../../../../agent/network/interfaces.ts';
 import { KernelTables, NetlinkWatcher } from '../../../../agent/network/netlink.ts';
 import { PodLinks } from '../../../../agent/network/pod-links.ts';
 import { type KernelLink, type KernelRoute, parseChange, RTM } from '../../../../agent/network/rtnetlink.ts';
@@ -26,13 +26,33 @@ describe('addresses', () => {
     ['20010db8000000000001000000000000', '2001:db8:0:0:1::'],
     ['20010db8000100010001000100010001', '2001:db8:1:1:1:1:1:1'],
     ['20010db8000000010001000100010001', '2001:db8:0:1:1:1:1:1'],
-  ])('%s is %s', (hex, text) => expect(formatAddress(Buffer.from(hex, 'hex'))).toBe(text));
+  ])('%s is %s, and back', (hex, text) => {
+    expect(formatAddress(Buffer.from(hex, 'hex'))).toBe(text);
+    expect(Buffer.from(parseAddress(text) ?? []).toString('hex')).toBe(hex);
+  });
+  it.each([
+    ['::ffff:10.0.0.1', '00000000000000000000ffff0a000001'],
+    ['64:ff9b::192.0.2.33', '0064ff9b0000000000000000c0000221'],
+    ['fe80::1%eth0', 'fe800000000000000000000000000001'],
+    ['1:2:3:4:5:6:7:8', '00010002000300040005000600070008'],
+    ['10.0.0', ''],
+    ['fe80::1::2', ''],
+  ])('reads %s as %s', (text, hex) => expect(Buffer.from(parseAddress(text) ?? []).toString('hex')).toBe(hex));
   it.each([
     ['10.1.0.0/16', '10.1.2.3/24', true],
     ['10.1.0.0/16', '10.2.0.1', false],
     ['0.0.0.0/0', '8.8.8.8', true],
     ['fd00::/64', 'fd00::5/128', true],
     ['fd00::/64', '10.0.0.1', false],
+    ['10.1.0.0/15', '10.0.255.255', true],
+    ['10.1.0.0/15', '10.2.0.0', false],
+    ['10.0.0.1/32', '10.0.0.1', true],
+    ['10.0.0.1/32', '10.0.0.0', false],
+    ['fd00:0:0:8000::/49', 'fd00:0:0:ffff::1', true],
+    ['fd00:0:0:8000::/49', 'fd00:0:0:7fff::1', false],
+    ['::/0', 'fd00::1', true],
+    ['10.0.0.0/33', '10.0.0.0', false],
+    ['10.0.0.0', '10.0.0.0', false],
     ['nonsense', '10.0.0.1', false],
   ])('%s contains %s: %s', (cidr, address, expected) => expect(prefixContains(cidr, address)).toBe(expected));
 });
@@ -144,6 +164,20 @@ const RESULT: CniResult = {
   routes: [{ dst: '0.0.0.0/0' }],
   dns: {},
 };
+
+describe("a pod's addresses", () => {
+  it.each<[string, Partial<CniResult>, string[]]>([
+    ['are those of the interface that was asked for', {}, ['10.1.0.5']],
+    [
+      'are all where the result is too old to know interfaces',
+      { interfaces: [], ips: [{ address: 'fd00::5/64' }] },
+      ['fd00::5'],
+    ],
+    ['are not those of another interface', { ips: [{ address: '10.9.0.1/16', interface: 0 }] }, []],
+  ])('%s', (_rule, change, expected) => {
+    expect(podAddresses({ ...RESULT, ...change }, 'eth0')).toEqual(expected);
+  });
+});
 
 describe("a pod's interfaces", () => {
   const tables = new KernelTables();

@@ -168,6 +168,12 @@ export class FakeCri {
           .filter((item) => selected(request, item.labels))
           .map((item): Container => ({ ...item, image: null })),
       })),
+      RunPodSandbox: this.#handler('RunPodSandbox', (request) => {
+        const id = `made-${this.sandboxes.size}`;
+        const metadata: unknown = Reflect.get(Object(request['config']), 'metadata');
+        this.addSandbox(id, String(Reflect.get(Object(metadata), 'uid')));
+        return { pod_sandbox_id: id };
+      }),
       PodSandboxStatus: this.#handler('PodSandboxStatus', (request) => {
         const sandbox = this.sandboxes.get(String(request['pod_sandbox_id']));
         return sandbox === undefined ? notFound('sandbox') : { status: { ...sandbox, ...sandbox.status } };

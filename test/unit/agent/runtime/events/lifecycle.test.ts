@@ -1,3 +1,6 @@
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { afterEach, describe, expect, test } from 'vitest';
 import type { PodLifecycleEvent } from '../../../../../agent/ports/runtime.ts';
 import { podUID } from '../../../../../agent/runtime/config/labels.ts';
@@ -8,7 +11,7 @@ import { systemClock } from '../../../../../lib/clock.ts';
 import { Tracer } from '../../../../../lib/trace.ts';
 import { loadProto } from '../../../../../proto/load.ts';
 import { FakeCri } from '../fake-cri.ts';
-import { NODE } from '../fixtures.ts';
+import { NODE, pod } from '../fixtures.ts';
 
 const types = loadProto('containerd-tasks').containerd.events;
 const POD = { uid: podUID('u1'), namespace: 'ns', name: 'pod-u1' };
@@ -323,6 +326,34 @@ describe('observation', () => {
       ['c2', 's1'],
       ['c1', 's1'],
     ]);
+  });
+
+  test.each([
+    ['is not asked for again where its network told its addresses', () => ['10.0.0.7'], [], ['10.0.0.7']],
+    [
+      'is asked for where nobody but the runtime knows its addresses',
+      () => undefined,
+      ['PodSandboxStatus'],
+      ['10.0.0.9'],
+    ],
+    ['is asked for where it has no address yet', () => [], ['PodSandboxStatus'], ['10.0.0.9']],
+  ])('a sandbox that was just made %s', async (_rule, addressesOf, calls, ips) => {
+    const logs = await mkdtemp(join(tmpdir(), 'nodelet-logs-'));
+    cleanups.push(() => rm(logs, { recursive: true }));
+    const node = { ...NODE, podLogsDir: logs, resolvConf: '' };
+    const { fake, runtime } = await setup({ cri: false, containerd: true }, { node, addressesOf });
+    await runtime.capabilities();
+    const made = pod({}, { name: 'pod-u2', namespace: 'ns', uid: 'u2' });
+    const ref = { uid: podUID('u2'), namespace: 'ns', name: 'pod-u2' };
+    const nothing = { pod: ref, observedAt: 0, sandboxes: [], containers: [] };
+    const id = await runtime.runPodSandbox({ pod: made, attempt: 0, runtimeHandler: '' });
+    fake.calls.length = 0;
+    const first = await runtime.observePod(ref, nothing);
+    expect(fake.calls).toEqual(calls);
+    expect(first.sandboxes).toMatchObject([{ id, attempt: 0, state: 'ready', ips, hostNetwork: false }]);
+    // What was known from the making of it is good for one look: the next one sees what has become of it.
+    fake.sandboxes.set(id, { ...fake.sandboxes.get(id), state: 'SANDBOX_NOTREADY' });
+    expect((await runtime.observePod(ref)).sandboxes).toMatchObject([{ id, state: 'notReady', ips }]);
   });
 
   test('since another look reads a container again that was not started then', async () => {
