@@ -4,6 +4,7 @@
 
 import type { Pod, PodStatus } from '../../client/types.ts';
 import { type BackoffEntry, nextBackoff } from '../../lib/backoff.ts';
+import type { Timer } from '../../lib/clock.ts';
 import { errorMessage } from '../../lib/errors.ts';
 import { VolumeError } from '../ports/node.ts';
 import { sortPodIPs } from '../ports/pod-ips.ts';
@@ -44,6 +45,12 @@ export interface ActsHost {
 const SANDBOX = '#sandbox';
 const PREPARE = '#prepare';
 const RESIZE = '#resize';
+
+/**
+ * How long a sandbox is in the making before its images are asked for, ms: the answer is wanted when the sandbox is
+ * there, which takes longer, and the runtime, which has most to do at first, is left alone until its network is made.
+ */
+const PEEK_AFTER_MS = 25;
 
 export class PodActs {
   readonly #host: ActsHost;
@@ -258,10 +265,11 @@ export class PodActs {
   }
 
   async #createSandbox(action: Extract<PodAction, { kind: 'createSandbox' }>, snapshot: PodSnapshot): Promise<void> {
-    const { runtime, recorder } = this.#context;
+    const { runtime, recorder, clock } = this.#context;
     const { pod } = this.#host;
     const { signal } = this.#runs;
     this.#sandboxBusy = true;
+    let peek: Timer | undefined;
     try {
       if (action.replaces) await this.#dropSandboxes(snapshot);
       try {
@@ -271,7 +279,7 @@ export class PodActs {
         return;
       }
       signal.throwIfAborted();
-      this.#peekAtImages();
+      peek = clock.after(PEEK_AFTER_MS, () => this.#peekAtImages());
       try {
         const { runtimeClassName = '' } = pod.spec;
         const runtimeHandler = runtimeClassName === '' ? '' : await this.#runtimeHandler(runtimeClassName);
@@ -283,6 +291,7 @@ export class PodActs {
         this.postpone(SANDBOX, error);
       }
     } finally {
+      peek?.cancel();
       this.#sandboxBusy = false;
     }
   }

@@ -27,7 +27,7 @@ describe('a new pod', () => {
     await running();
     expect(
       node.runtime.order('runPodSandbox', 'imageStatus', 'createContainer', 'startContainer', 'pullImage'),
-    ).toEqual(['imageStatus nginx:stable', 'runPodSandbox web-pod', 'createContainer web', 'startContainer web']);
+    ).toEqual(['runPodSandbox web-pod', 'imageStatus nginx:stable', 'createContainer web', 'startContainer web']);
     const status = node.api.status('web-pod');
     expect(status.podIP).toBe('10.0.0.1');
     expect(status.podIPs).toEqual([{ ip: '10.0.0.1' }]);
