@@ -5,7 +5,7 @@
 // File calls are synchronous and few: each takes some 20 µs on a quiet machine and 1 ms and more while thirty pods
 // start, and the way through the thread pool and back costs even more.
 
-import { mkdirSync, readdirSync, readFileSync, renameSync, rmdirSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { isErrno } from '../lib/errors.ts';
 import { isJsonObject, tryParseJson } from './json.ts';
@@ -66,11 +66,6 @@ export class AttachmentCache {
     rmSync(path, { force: true });
     // Of a write that was killed.
     rmSync(`${path}.tmp`, { force: true });
-    try {
-      rmdirSync(this.#dir);
-    } catch (error) {
-      if (!isErrno(error, 'ENOENT', 'ENOTEMPTY', 'EEXIST')) throw error;
-    }
   }
 
   /** The attachments of one container. Rejects when a file of it cannot be understood. */

@@ -197,7 +197,8 @@ const lines = (text: string): string[] => text.split('\n').filter((line) => line
 
 export async function cachedFiles(network: TestNetwork): Promise<string[]> {
   try {
-    return await readdir(network.cacheDir, { recursive: true });
+    const entries = await readdir(network.cacheDir, { recursive: true, withFileTypes: true });
+    return entries.filter((entry) => entry.isFile()).map(({ name }) => name);
   } catch (error) {
     if (isErrno(error, 'ENOENT')) return [];
     throw error;

@@ -201,7 +201,7 @@ echo "{\\"code\\":120,\\"msg\\":\\"$CNI_COMMAND refused\\"}"; exit 1`,
     const list = await loadConflist(await writeConf(network, bridgeChain(network, { more })));
     await expect(runtime.add(list, attachment(netns))).rejects.toThrow(/no more widgets; .*DEL refused/);
     expect(await remains(network)).toEqual([]);
-    expect(await cachedFiles(network)).toHaveLength(2);
+    expect(await cachedFiles(network)).toHaveLength(1);
     const stuck = await runtime.collectGarbage(list, async () => true);
     expect(stuck.failures.map((failure) => failure.message)).toEqual([
       'plugin type="stubborn" failed (del): DEL refused',

@@ -1,4 +1,5 @@
 import { readdir, rm } from 'node:fs/promises';
+import { join } from 'node:path';
 import { afterEach, describe, expect, it } from 'vitest';
 import { answerOf } from '../../../cni/invoke.ts';
 import { CniError } from '../../../cni/types.ts';
@@ -80,7 +81,7 @@ describe('ADD', () => {
     expect(failure).toMatchObject({ code: 101, plugin: 'two', command: 'ADD', msg: 'two is broken' });
     expect(host.names()).toEqual(['ADD one', 'ADD two', 'DEL two', 'DEL one']);
     expect(host.calls[2]?.netconf['prevResult']).toMatchObject({ ips: [{ address: '10.0.0.2/24' }] });
-    expect(await readdir(host.cacheDir)).toEqual([]);
+    expect(await readdir(join(host.cacheDir, 'attachments'))).toEqual([]);
   });
 
   it('forgets an attachment whose only trouble is that the plugin that failed cannot clean up either', async () => {
@@ -89,7 +90,7 @@ describe('ADD', () => {
     const list = chainOf('1.0.0', 'one', 'two');
     await expect(runtime.add(list, pod())).rejects.toThrow('plugin type="two" failed (add): never works');
     expect(host.names()).toEqual(['ADD one', 'ADD two', 'DEL two', 'DEL one']);
-    expect(await readdir(host.cacheDir)).toEqual([]);
+    expect(await readdir(join(host.cacheDir, 'attachments'))).toEqual([]);
     await runtime.del(pod(), list);
   });
 
