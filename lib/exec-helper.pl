@@ -39,40 +39,76 @@ sub say_all {
     }
 }
 
-sub start {
-    my ($id, $limit, $fields, $arguments, $stdin) = @_;
-    my ($directory, @rest) = split /\0/, $fields, -1;
-    pop @rest;         # Behind the last NUL.
-    my @command = splice @rest, 0, $arguments;
-    my (@in, @out, @err, @failed);
-    for my $pipe (\@in, \@out, \@err, \@failed) {
-        pipe($pipe->[0], $pipe->[1]) or return say_all("fail $id " . ($! + 0) . "\n");
+# A process that waits for its order, forked before there is one: a fork takes longer than all else that a start does.
+my $spare;
+
+sub prepare {
+    my %new;
+    for my $name (qw(in out err failed order)) {
+        pipe($new{$name}[0], $new{$name}[1]) or return;
     }
     my $pid = fork;
-    return say_all("fail $id " . ($! + 0) . "\n") if !defined $pid;
+    return if !defined $pid;
     if ($pid == 0) {
+        close $new{order}[1];
+        # Other programs' pipes must end when the helper closes them.
+        close $_ for grep { defined } map { ($_->{in}, @{$_->{pipes}}) } values %jobs;
+        become(\%new);
+    }
+    close $_ for $new{in}[0], $new{out}[1], $new{err}[1], $new{failed}[1], $new{order}[0];
+    $spare = { pid => $pid, in => $new{in}[1], out => $new{out}[0], err => $new{err}[0], failed => $new{failed}[0],
+        order => $new{order}[1] };
+}
+
+# In the child: takes its order and becomes what it says. No order, and it ends with the helper.
+sub become {
+    my ($mine) = @_;
+    my $order = '';
+    while (1) {
+        my $read = sysread $mine->{order}[0], $order, 65536, length $order;
+        last if defined $read ? $read == 0 : $! != 4;
+    }
+    my ($arguments, $directory, @rest) = split /\0/, $order, -1;
+    if (defined $directory) {
+        pop @rest;         # Behind the last NUL.
+        my @command = splice @rest, 0, $arguments;
         # Ignored signals would stay ignored in the program.
         $SIG{$_} = 'DEFAULT' for @ignored, 'CHLD';
         %ENV = map { split /=/, $_, 2 } @rest;
         # Onto 0, 1 and 2; every other descriptor is closed by exec.
-        if (open(STDIN, '<&', $in[0]) && open(STDOUT, '>&', $out[1]) && open(STDERR, '>&', $err[1])
-            && ($directory eq '' || chdir $directory)) {
+        if (open(STDIN, '<&', $mine->{in}[0]) && open(STDOUT, '>&', $mine->{out}[1])
+            && open(STDERR, '>&', $mine->{err}[1]) && ($directory eq '' || chdir $directory)) {
             no warnings;
             exec { $command[0] } @command;
         }
-        syswrite $failed[1], $! + 0;
-        kill 'KILL', $$;
+        syswrite $mine->{failed}[1], $! + 0;
     }
-    close $_ for $in[0], $out[1], $err[1], $failed[1];
+    kill 'KILL', $$;
+}
+
+sub start {
+    my ($id, $limit, $fields, $arguments, $stdin) = @_;
+    prepare() if !defined $spare;
+    return say_all("fail $id " . ($! + 0) . "\n") if !defined $spare;
+    my ($child, $pid) = ($spare, $spare->{pid});
+    undef $spare;
+    my $order = "$arguments\0$fields";
+    while ($order ne '') {
+        my $written = syswrite $child->{order}, $order;
+        last if !defined $written && $! != 4;    # It was killed; that it ended will be seen.
+        substr($order, 0, $written // 0) = '';
+    }
+    close $child->{order};
     # Ends when the program is executed, which is at once.
     my $errno = '';
-    while (!defined sysread($failed[0], $errno, 16)) { last if $! != 4 }
+    while (!defined sysread($child->{failed}, $errno, 16)) { last if $! != 4 }
     if ($errno ne '') {
         while (waitpid($pid, 0) < 0 && $! == 4) { }
         return say_all("fail $id $errno\n");
     }
-    nonblocking($_) for $in[1], $out[0], $err[0];
-    my $job = { pid => $pid, limit => $limit, stdin => $stdin, in => $in[1], pipes => [$out[0], $err[0]], said => ['', ''] };
+    nonblocking($child->{$_}) for qw(in out err);
+    my $job = { pid => $pid, limit => $limit, stdin => $stdin, in => $child->{in},
+        pipes => [$child->{out}, $child->{err}], said => ['', ''] };
     close delete $job->{in} if $stdin eq '';
     $jobs{$id} = $job;
 }
@@ -151,7 +187,11 @@ while (1) {
         vec($writable, fileno $job->{in}, 1) = 1 if $job->{in};
         vec($readable, fileno $_, 1) = 1 for grep { defined } @{$job->{pipes}};
     }
-    next if select($readable, $writable, undef, $pause) < 0;
+    # The next spare is made in a pause, not while what was just started has most to do.
+    my $wait = defined $spare || (defined $pause && $pause < 0.005) ? $pause : 0.005;
+    my $ready = select $readable, $writable, undef, $wait;
+    next if $ready < 0;
+    prepare() if $ready == 0 && !defined $spare && (!defined $pause || $pause >= $wait);
     for my $job (values %jobs) {
         feed($job) if $job->{in} && vec($writable, fileno $job->{in}, 1);
         for my $index (0, 1) {
