@@ -38,6 +38,8 @@ export function serveWatch(
 ): () => void {
   const { clock } = options;
   let open = false;
+  /** What there was at the start may go out together. */
+  let live = false;
   let header = true;
   let stop = (): void => undefined;
   const timers: (Timer | undefined)[] = [undefined, undefined];
@@ -59,6 +61,9 @@ export function serveWatch(
     if (response.writableEnded || response.destroyed) return;
     begin();
     response.write(bytes);
+    // Node holds what is written until this turn is over, behind the answer to whoever made the change; and that client
+    // then has the processor. Others wait for this event more.
+    if (live) response.socket?.uncork();
     if (response.writableLength > MAX_UNREAD_BYTES) response.destroy();
   };
   const line = (type: string, view: View): string => {
@@ -94,6 +99,7 @@ export function serveWatch(
   }
   begin();
   response.flushHeaders();
+  live = true;
   if (options.watch.allowBookmarks) {
     const tick = (): void => {
       bookmark(registry.store.revision, false);

@@ -43,6 +43,8 @@ export interface StoreOptions {
 }
 
 const DEFAULT_LOG_LIMIT = 4096;
+/** Objects written last that are kept as they are, not only as text: most are written again soon. */
+const WRITTEN_LIMIT = 256;
 /** Housekeeping waits for a pause of this long in the writes. */
 const QUIET_MS = 2000;
 
@@ -98,6 +100,8 @@ export class Store {
   #compacted: number;
   #timer: Timer | undefined;
   #lastWrite = 0;
+  /** By key; never changed, since watchers share them. */
+  readonly #written = new Map<string, { readonly text: string; readonly object: KubeObject }>();
   readonly #statements: Record<'get' | 'upsert' | 'remove' | 'append', StatementSync>;
 
   /** Opens or makes the file. Throws UserError when it is in use, cannot be opened or is something else. */
@@ -267,10 +271,26 @@ export class Store {
     this.#lastWrite = this.#clock.monotonic();
     if (revision - this.#compacted > 2 * this.#logLimit) this.#trim();
     this.#timer ??= this.#clock.after(QUIET_MS, () => this.#quiet());
+    const previous = this.#rewrite(record, object);
     const listeners = this.#listeners.get(resource);
     if (listeners === undefined || listeners.size === 0) return;
-    const change = new Change(record, object);
+    const change = new Change(record, object, previous);
     for (const listener of listeners) listener(change);
+  }
+
+  /** Keeps the object, and gives the one that was there before, where that is still kept. */
+  #rewrite({ resource, namespace, name, type, text, previousText }: ChangeRecord, object: KubeObject) {
+    const key = `${resource}/${namespace}/${name}`;
+    const before = this.#written.get(key);
+    this.#written.delete(key);
+    if (type !== 'DELETED') this.#written.set(key, { text, object });
+    if (this.#written.size > WRITTEN_LIMIT) {
+      for (const oldest of this.#written.keys()) {
+        this.#written.delete(oldest);
+        break;
+      }
+    }
+    return before?.text === previousText ? before?.object : undefined;
   }
 
   /** Calls `listener` for every later change of the resource, in order and in the writer's turn. It must not throw. */

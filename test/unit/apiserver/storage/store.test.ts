@@ -54,6 +54,25 @@ describe('the store', () => {
     expect(put(after, 'b')).toBe(first + 2);
   });
 
+  it('tells of each change what was there before, whether it is still at hand or not', () => {
+    const { store: s } = store();
+    const seen: unknown[] = [];
+    s.subscribe('/pods', (change) => seen.push([change.previous?.['value'], change.object['value']]));
+    const many = Array.from({ length: 300 }, (_, index) => `pod-${index}`);
+    for (const name of ['a', ...many]) put(s, name, 'one');
+    seen.length = 0;
+    for (const name of ['a', 'pod-299', 'pod-299']) put(s, name, 'two');
+    s.remove(key('a'), object('a', 'last'), s.get(key('a')) ?? { namespace: 'ns', name: 'a', revision: 0, text: '' });
+    put(s, 'a', 'new');
+    expect(seen).toEqual([
+      ['one', 'two'],
+      ['one', 'two'],
+      ['two', 'two'],
+      ['two', 'last'],
+      [undefined, 'new'],
+    ]);
+  });
+
   it('keeps the revision over a restart when the last write was a deletion', () => {
     const path = file();
     const { store: before } = store(path);
