@@ -167,12 +167,14 @@ export class Transport {
         outgoing.destroy();
       };
       request.signal?.addEventListener('abort', onAbort, { once: true });
+      let answered = false;
       const settle = (): void => {
         timer.cancel();
         request.signal?.removeEventListener('abort', onAbort);
       };
       outgoing.on('response', (response) => {
         settle();
+        answered = true;
         resolve(response);
       });
       // 'close' follows 'error', and comes alone when destroy() was called without one.
@@ -184,6 +186,7 @@ export class Transport {
         } else reject(unreachable(this.#access.server, error));
       });
       outgoing.on('close', () => {
+        if (answered) return;
         settle();
         reject(
           failure ?? new UnreachableError(`the API server ${this.#access.server} closed the connection`, 'CLOSED'),

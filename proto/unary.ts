@@ -51,6 +51,20 @@ export type UnaryCaller = <C extends Client, M extends keyof C & string>(
 ) => Promise<ResponseOf<C[M]>>;
 
 /**
+ * grpc-js makes an Error for every call, to show the caller's stack should it fail: the dearest part of a call. Ours
+ * (GrpcError) says what was called, and has a stack of its own.
+ */
+function withoutStackTrace<T>(body: () => T): T {
+  const { stackTraceLimit } = Error;
+  Error.stackTraceLimit = 0;
+  try {
+    return body();
+  } finally {
+    Error.stackTraceLimit = stackTraceLimit;
+  }
+}
+
+/**
  * Makes the function that calls unary methods with spans of `kind`:
  * `call(client, 'Version', {}, { deadlineMs: 2000 })`. Rejects with GrpcError.
  */
@@ -76,7 +90,9 @@ export function unaryCaller(tracer: Tracer, kind: SpanKind): UnaryCaller {
               reject(new GrpcError(method, 'INTERNAL', 'the call answered with no message'));
             } else resolve(value);
           };
-          const call: ClientUnaryCall = Reflect.apply(invoke, client, [request, new Metadata(), callOptions, done]);
+          const call = withoutStackTrace(
+            (): ClientUnaryCall => Reflect.apply(invoke, client, [request, new Metadata(), callOptions, done]),
+          );
           // One that was aborted before the call began gives no event any more.
           if (options.signal?.aborted === true) call.cancel();
           options.signal?.addEventListener('abort', cancel, { once: true });
