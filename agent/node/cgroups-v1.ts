@@ -2,7 +2,7 @@
 // processes are together wherever one looks. Knows nothing of pods.
 
 import { mkdirSync, readdirSync, readFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { isErrno } from '../../lib/errors.ts';
 import type { CgroupLimits } from './cgroup-limits.ts';
 import {
@@ -79,6 +79,8 @@ export function v1Files(limits: CgroupLimits): { controller: string; file: strin
   return [...written, { controller: 'pids', file: 'pids.max', value: limits.pids < 0 ? 'max' : String(limits.pids) }];
 }
 
+const CPUSET_FILES = ['cpuset.cpus', 'cpuset.mems'];
+
 export class CgroupsV1 implements CgroupHierarchy {
   readonly version = 1;
   readonly #hierarchies: readonly V1Hierarchy[];
@@ -93,24 +95,22 @@ export class CgroupsV1 implements CgroupHierarchy {
       const directory = join(mountPoint, path);
       const made = mkdirSync(directory, { recursive: true, mode: 0o755 });
       // A new cpuset is empty and takes no process until it is given cpus and memory nodes.
-      if (made !== undefined && controllers.includes('cpuset')) this.#inheritCpuset(mountPoint, path);
+      if (made !== undefined && controllers.includes('cpuset')) {
+        for (const file of CPUSET_FILES) this.#inherit(mountPoint, directory, file);
+      }
       for (const { controller, file, value } of files) {
         if (controllers.includes(controller)) writeControl(join(directory, file), value);
       }
     }
   }
 
-  #inheritCpuset(mountPoint: string, path: string): void {
-    let directory = mountPoint;
-    for (const part of path.split('/').filter((name) => name !== '')) {
-      const child = join(directory, part);
-      for (const file of ['cpuset.cpus', 'cpuset.mems']) {
-        if (readFileSync(join(child, file), 'utf8').trim() === '') {
-          writeControl(join(child, file), readFileSync(join(directory, file), 'utf8'));
-        }
-      }
-      directory = child;
-    }
+  /** The cgroup's own value, or that of the nearest one above it that has one, which it is given then. */
+  #inherit(mountPoint: string, directory: string, file: string): string {
+    const own = readFileSync(join(directory, file), 'utf8').trim();
+    if (own !== '' || directory === mountPoint) return own;
+    const inherited = this.#inherit(mountPoint, dirname(directory), file);
+    writeControl(join(directory, file), inherited);
+    return inherited;
   }
 
   exists(path: string): boolean {
