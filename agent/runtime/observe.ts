@@ -267,7 +267,8 @@ export class Observer {
     const known = this.#containers.get(id);
     if (known?.snapshot.state === 'exited' && known.announced !== true) return true;
     const status = await this.readStatus(id);
-    if (status?.state === 'CONTAINER_RUNNING') return false;
+    // It may die before the runtime has written down that it began.
+    if (status?.state === 'CONTAINER_RUNNING' || status?.state === 'CONTAINER_CREATED') return false;
     if (status !== undefined) this.#remember(known?.snapshot.sandboxId ?? '', status);
     return true;
   }
@@ -384,6 +385,9 @@ export class Observer {
   }
 
   #remember(sandbox: string, status: ContainerStatus__Output): ContainerSnapshot {
+    const known = this.#containers.get(status.id)?.snapshot;
+    // Asked for before the end was known, and answered after that.
+    if (known?.state === 'exited' && status.state !== 'CONTAINER_EXITED') return known;
     const exited = status.state === 'CONTAINER_EXITED';
     const message = exited ? (terminationMessage(status, { logIsComplete: true }) ?? '') : status.message;
     const snapshot = fullContainer(sandbox, status, message);

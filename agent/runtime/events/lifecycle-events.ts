@@ -352,8 +352,14 @@ export class LifecycleEvents {
     const { observer, clock } = this.#options;
     const before = new Map(this.#told);
     try {
+      // What the last look at a container saw counts as well: one that saw it run came too early, or the end was told too early.
+      const seen = new Map(before);
+      for (const [id, told] of before) {
+        if (told.state === 'dead' && observer.cached(id)?.state === 'running')
+          seen.set(id, { ...told, state: 'running' });
+      }
       const after = listedStates(await observer.list());
-      const events = this.#listed ? diffRelist(before, after, clock.now()) : [];
+      const events = this.#listed ? diffRelist(seen, after, clock.now()) : [];
       // What was noted while the list was under way is newer than the list.
       for (const [id, state] of this.#told) if (before.get(id) !== state) after.set(id, state);
       for (const id of before.keys()) if (!this.#told.has(id)) after.delete(id);

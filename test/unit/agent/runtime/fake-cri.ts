@@ -42,6 +42,8 @@ export class FakeCri {
   readonly calls: string[] = [];
   /** Which streams are served. */
   readonly serves: { cri: boolean; containerd: boolean };
+  /** Answers to calls of these names are kept back until then; they tell what was true when they were asked for. */
+  readonly held = new Map<string, Promise<void>>();
   /** What RuntimeConfig says; the call is not implemented without it. */
   cgroupDriver: 'SYSTEMD' | 'CGROUPFS' | undefined;
   readonly streams: { cri: Stream[]; containerd: Stream[] } = { cri: [], containerd: [] };
@@ -134,8 +136,13 @@ export class FakeCri {
     return (call: ServerUnaryCall<Record<string, unknown>, object>, callback: sendUnaryData<object>) => {
       this.calls.push(name);
       const result = answer(call.request);
-      if (result instanceof Failure) callback({ code: result.code, details: result.details });
-      else callback(null, result);
+      const send = (): void => {
+        if (result instanceof Failure) callback({ code: result.code, details: result.details });
+        else callback(null, result);
+      };
+      const held = this.held.get(name);
+      if (held === undefined) send();
+      else void held.then(send);
     };
   }
 

@@ -176,6 +176,38 @@ describe('containerd’s event stream', () => {
     expect((await runtime.observePod(POD)).containers[0]).toMatchObject({ state: 'exited', exitCode: 3 });
   });
 
+  test('an exit that comes before the runtime has written down the start is told once it shows the end', async () => {
+    const { fake, runtime, next, events } = await setup({ cri: false, containerd: true });
+    fake.set('c1', { state: 'CONTAINER_CREATED' });
+    await runtime.capabilities();
+    const seen = fake.calls.length;
+    sendExit(fake, 'c1', 0);
+    while (fake.calls.length < seen + 3) await systemClock.sleep(1);
+    fake.set('c1', { state: 'CONTAINER_RUNNING' });
+    // What the worker that started it sees.
+    expect((await runtime.observePod(POD)).containers).toMatchObject([{ state: 'running' }]);
+    expect(events).toEqual([]);
+    fake.set('c1', { ...EXITED, exit_code: 0 });
+    await next(({ type }) => type === 'containerDied');
+    expect((await runtime.observePod(POD)).containers).toMatchObject([{ state: 'exited', exitCode: 0 }]);
+  });
+
+  test('an answer that is older than the end of the container does not bring it back', async () => {
+    const { fake, runtime, next } = await setup({ cri: false, containerd: true });
+    await runtime.capabilities();
+    const { promise, resolve } = Promise.withResolvers<void>();
+    fake.held.set('ContainerStatus', promise);
+    const seen = fake.calls.length;
+    const late = runtime.observePod(POD);
+    while (!fake.calls.slice(seen).includes('ContainerStatus')) await systemClock.sleep(1);
+    fake.held.clear();
+    fake.set('c1', EXITED);
+    sendExit(fake, 'c1', 3);
+    await next(({ type }) => type === 'containerDied');
+    resolve();
+    expect((await late).containers).toMatchObject([{ state: 'exited', exitCode: 3 }]);
+  });
+
   test('the exit of a sandbox wakes its pod', async () => {
     const { fake, runtime, next } = await setup({ cri: false, containerd: true });
     await runtime.capabilities();
@@ -273,6 +305,20 @@ describe('without events', () => {
     await runtime.capabilities();
     fake.set('c1', EXITED);
     expect(await next(() => true)).toMatchObject({ podUID: 'u1', type: 'containerDied', containerId: 'c1' });
+  });
+
+  test('the safety net finds the end of what was seen running after its end had been told', async () => {
+    const { fake, runtime, next, events } = await setup({ cri: false, containerd: true }, { relistPeriodMs: 20 });
+    await runtime.capabilities();
+    fake.set('c1', { state: 'CONTAINER_UNKNOWN' });
+    sendExit(fake, 'c1');
+    await next(({ type }) => type === 'containerDied');
+    fake.set('c1', { state: 'CONTAINER_RUNNING' });
+    expect((await runtime.observePod(POD)).containers).toMatchObject([{ state: 'running' }]);
+    events.length = 0;
+    fake.set('c1', EXITED);
+    expect(await next(({ type }) => type === 'containerDied')).toMatchObject({ podUID: 'u1', containerId: 'c1' });
+    expect((await runtime.observePod(POD)).containers).toMatchObject([{ state: 'exited' }]);
   });
 
   test('what happened while the runtime was away is told when it is back', async () => {
