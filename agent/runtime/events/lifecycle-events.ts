@@ -17,11 +17,12 @@ import type { PodLifecycleEvent, PodUID } from '../../ports/runtime.ts';
 import { RuntimeError } from '../../ports/runtime.ts';
 import { containerId } from '../convert.ts';
 import type { CriClient } from '../cri-client.ts';
-import { type Observer, sameExit } from '../observe.ts';
+import type { Observer } from '../observe.ts';
 import type { EventSource } from '../options.ts';
 import type { IdRegistry, KnownId } from '../registry.ts';
 import { CONTAINERD_END_FILTERS, CONTAINERD_FILTERS, decodeEnvelope } from './containerd-events.ts';
 import { decodeContainerEvent } from './cri-events.ts';
+import { Ends } from './ends.ts';
 import { diffRelist, type ListedState, listedStates } from './relist.ts';
 import type { RuntimeEvent } from './runtime-event.ts';
 
@@ -30,11 +31,6 @@ const POLL_MS = 1000;
 /** A stream that is not served says so within a round trip; after this long it counts as open. ms. */
 const SETTLE_MS = 50;
 const RECONNECT: BackoffPolicy = { initialMs: 100, maxMs: 2000, factor: 2, resetMs: 30_000 };
-/** How long an announced exit may take to show in the runtime's own state. ms. */
-const CONFIRM_LIMIT_MS = 1000;
-/** How often it is looked for: while somebody waits for it, and when it only may bring more detail. */
-const CONFIRM_FAST = { firstMs: 1, maxMs: 8 };
-const CONFIRM_SLOW = { firstMs: 16, maxMs: 16 };
 
 export interface LifecycleOptions {
   readonly client: CriClient;
@@ -52,6 +48,7 @@ export class LifecycleEvents {
   readonly #options: LifecycleOptions;
   readonly #listeners = new Set<(event: PodLifecycleEvent) => void>();
   readonly #stop = new AbortController();
+  readonly #ends: Ends;
   /** What listeners have been told, or did themselves: the list to compare the next one with. */
   #told = new Map<string, ListedState>();
   #listed = false;
@@ -59,14 +56,25 @@ export class LifecycleEvents {
   #relistTimer: Timer | undefined;
   #relistFailed = false;
   #running: Promise<void> | undefined;
-  /** Containers that are dead, whose end the runtime is still busy with. */
-  readonly #settling = new Map<string, Promise<unknown>>();
-  /** Ends that are being looked into: two streams may tell of the same one. */
-  readonly #ending = new Set<string>();
   readonly #settledWaiters = new Set<(source: EventSource | undefined) => void>();
 
   constructor(options: LifecycleOptions) {
     this.#options = options;
+    const { observer, clock } = options;
+    this.#ends = new Ends({
+      observer,
+      clock,
+      signal: this.#stop.signal,
+      onDead: (id, { pod, kind }) => this.#told.set(id, { podUID: pod.uid, kind, state: 'dead' }),
+      emit: (id, known, type, at) => this.#emit(id, known, type, at),
+    });
+  }
+
+  /** Waits until the runtime has finished with the ends of the pod's containers, all or one. */
+  deathsSettled(podUID: PodUID, id?: string): Promise<void> {
+    return this.#ends.settled((container) =>
+      id === undefined ? this.#options.registry.get(container)?.pod.uid === podUID : container === id,
+    );
   }
 
   /** The first listener starts the stream; it then runs until `close`. */
@@ -92,18 +100,6 @@ export class LifecycleEvents {
   }
   noteRemoved(id: string): void {
     this.#told.delete(id);
-  }
-
-  /**
-   * Waits until the runtime has finished with the ends of the pod's containers, all or one. Until then it answers a
-   * stop or a removal with an error from a shim that is just going away.
-   */
-  async deathsSettled(podUID: PodUID, id?: string): Promise<void> {
-    const { registry } = this.#options;
-    const settling = [...this.#settling].filter(([container]) =>
-      id === undefined ? registry.get(container)?.pod.uid === podUID : container === id,
-    );
-    await Promise.all(settling.map(([, settled]) => settled));
   }
 
   close(): void {
@@ -265,37 +261,7 @@ export class LifecycleEvents {
       this.#emit(id, known, 'containerStarted', at);
       return;
     }
-    if (this.#ending.has(id)) return;
-    this.#ending.add(id);
-    try {
-      await this.#handleEnd(event, known);
-    } finally {
-      this.#ending.delete(id);
-    }
-  }
-
-  async #handleEnd({ id, at, exitCode }: RuntimeEvent, known: KnownId): Promise<void> {
-    const { observer } = this.#options;
-    const announced = exitCode !== undefined && observer.announceExit(id, exitCode, at);
-    const told = observer.cached(id);
-    const confirmation = this.#confirmDead(id, known, announced ? CONFIRM_SLOW : CONFIRM_FAST);
-    if (announced) {
-      const done = (): boolean => this.#settling.delete(id);
-      // A failure to confirm is reported below; whoever waits for the end of it need only know that it ended.
-      this.#settling.set(id, confirmation.then(done, done));
-    }
-    // Woken for an end that the runtime's state does not show yet: told again by whatever shows it later.
-    if (announced || (await confirmation)) {
-      this.#told.set(id, { podUID: known.pod.uid, kind: known.kind, state: 'dead' });
-    }
-    this.#emit(id, known, 'containerDied', at);
-    if (!announced) return;
-    // What was told is the kernel's word; what the runtime makes of it may say more (OOMKilled).
-    await confirmation;
-    const confirmed = observer.cached(id);
-    if (told !== undefined && confirmed !== undefined && !sameExit(told, confirmed)) {
-      this.#emit(id, known, 'podSync', at);
-    }
+    await this.#ends.follow(event, known);
   }
 
   #emit(id: string, known: KnownId, type: PodLifecycleEvent['type'], at: number): void {
@@ -316,22 +282,6 @@ export class LifecycleEvents {
     const { registry, observer } = this.#options;
     if (!(await observer.lookUpContainer(id))) await observer.readSandboxReady(id);
     return registry.get(id);
-  }
-
-  /** Waits until the runtime's own state shows the exit: it is tearing the task down meanwhile. False after a second. */
-  async #confirmDead(
-    id: string,
-    known: KnownId,
-    steps: { readonly firstMs: number; readonly maxMs: number },
-  ): Promise<boolean> {
-    const { observer, clock } = this.#options;
-    const deadline = clock.monotonic() + CONFIRM_LIMIT_MS;
-    for (let step = steps.firstMs; ; step = Math.min(step * 2, steps.maxMs)) {
-      const dead =
-        known.kind === 'sandbox' ? (await observer.readSandboxReady(id)) !== true : await observer.confirmExit(id);
-      if (dead || clock.monotonic() >= deadline) return dead;
-      await clock.sleep(step, this.#stop.signal);
-    }
   }
 
   #scheduleRelist(source: EventSource): void {
