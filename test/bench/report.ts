@@ -1,6 +1,6 @@
 // The benchmark's figures as a table for people and as JSON for programs. Pure.
 
-import type { Summary } from './stats.ts';
+import type { Range, Summary } from './stats.ts';
 
 export interface Machine {
   readonly cpu: string;
@@ -13,12 +13,15 @@ export interface Machine {
 
 export interface Figures {
   readonly machine: Machine;
+  /** Of what has no floor beside it; the others say in their summary how many there were. */
   readonly runs: number;
   /** All in ms. The least pod that CRI takes: no seccomp profile, no DNS, no mounts. */
   readonly bareStart: Summary;
   /** The agent's own requests, sent without the agent. */
   readonly floorStart: Summary;
   readonly start: Summary;
+  /** How far the ratio of start to floorStart can be trusted. */
+  readonly startRatio: Range;
   readonly floorRemove: Summary;
   readonly delete: Summary;
   readonly exitToStatus: Summary;
@@ -93,7 +96,7 @@ export function renderReport(figures: Figures): string {
   const burstRow = (name: string, values: readonly number[], ratio: string): string =>
     `| ${name} | ${ms(median(values))} | | ${ms(Math.max(...values))} | ${ratio} |`;
   return [
-    `${machine.cpu}, ${machine.cores} cores, ${machine.memoryGiB} GiB; Linux ${machine.kernel}; containerd ${machine.containerd}; Node ${machine.node}; ${figures.runs} runs`,
+    `${machine.cpu}, ${machine.cores} cores, ${machine.memoryGiB} GiB; Linux ${machine.kernel}; containerd ${machine.containerd}; Node ${machine.node}; ${figures.start.runs} starts, ${burst.floorMs.length} bursts, ${figures.runs} runs of the rest`,
     '',
     '| ms | p50 | p95 | max | p50 / floor |',
     '|---|---:|---:|---:|---:|',
@@ -111,6 +114,7 @@ export function renderReport(figures: Figures): string {
     ),
     ...(figures.more ?? []).map(({ name, summary }) => row(name, summary)),
     '',
+    `A start’s ratio is as good as its runs are many: 95 of 100 runs like this one give ${figures.startRatio.low.toFixed(2)} to ${figures.startRatio.high.toFixed(2)} ×.`,
     `Agent: peak RSS ${agent.peakRssMiB.toFixed(0)} MiB; with ${agent.idlePods} idle pods for ${agent.idleSeconds} s: RSS ${agent.idleRssMiB.toFixed(0)} MiB, CPU ${agent.idleCpuPercent.toFixed(2)} % of a core.`,
     ...(figures.loads ?? []).map(
       ({ name, pods, seconds, cpuPercent, rssMiB }) =>

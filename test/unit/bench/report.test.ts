@@ -7,7 +7,8 @@ const figures: Figures = {
   runs: 20,
   bareStart: summary(150),
   floorStart: summary(200),
-  start: summary(230),
+  start: { ...summary(230), runs: 60 },
+  startRatio: { low: 1.1, high: 1.2 },
   floorRemove: summary(250),
   delete: summary(300),
   exitToStatus: summary(50.1),
@@ -51,5 +52,7 @@ test('the report says which goals were missed, and gives ratios against the floo
   const text = renderReport(figures);
   expect(text).toContain('| nodelet: pod created → Running seen | 230.0 | 460.0 | 690.0 | 1.15 × |');
   expect(text).toContain('| nodelet: burst of 30 | 5100.0 | | 5200.0 | 1.02 × |');
+  expect(text).toContain('60 starts, 3 bursts, 20 runs of the rest');
+  expect(text).toContain('95 of 100 runs like this one give 1.10 to 1.20 ×');
   expect(text).toContain('- NOT reached: exit → status p50 50.10 ms');
 });

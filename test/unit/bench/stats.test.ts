@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { percentile, summarize } from '../../bench/stats.ts';
+import { percentile, ratioRange, summarize } from '../../bench/stats.ts';
 
 test('a percentile is a sample that was measured, never a mean', () => {
   expect(percentile([5, 1, 4, 2, 3], 0.5)).toBe(3);
@@ -13,3 +13,27 @@ test('with twenty runs the 95th percentile is the nineteenth and the largest is 
 });
 
 test('no samples are an error, not a zero', () => expect(() => summarize([])).toThrow(RangeError));
+
+test('the range of a ratio holds the ratio, narrows with the runs, and is the same for the same samples', () => {
+  const noise = (index: number): number => 200 + ((index * 37) % 101);
+  const samples = (count: number, factor: number) =>
+    Array.from({ length: count }, (_, index) => noise(index * 3 + count) * factor);
+  const [few, many] = [10, 200].map((count) => ratioRange(samples(count, 1.2).reverse(), samples(count, 1)));
+  for (const { low, high } of [few, many].filter((range) => range !== undefined)) {
+    expect(low).toBeLessThanOrEqual(1.2);
+    expect(high).toBeGreaterThanOrEqual(1.2);
+  }
+  const width = (range: typeof few): number => (range?.high ?? 0) - (range?.low ?? 0);
+  expect(width(many)).toBeLessThan(width(few) / 2);
+  expect(ratioRange(samples(10, 1.2).reverse(), samples(10, 1))).toEqual(few);
+});
+
+test('pairs that belong together by their order make a ratio certain', () => {
+  const floors = [100, 180, 120, 300, 150];
+  const { low, high } = ratioRange(
+    floors.map((ms) => ms * 1.1),
+    floors,
+  );
+  expect([low.toFixed(6), high.toFixed(6)]).toEqual(['1.100000', '1.100000']);
+  expect(() => ratioRange([1, 2], [1])).toThrow(RangeError);
+});
