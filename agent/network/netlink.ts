@@ -44,9 +44,15 @@ function isSocketLayer(value: unknown): value is { createNetlink: CreateNetlink 
 const routeKey = (route: KernelRoute): string =>
   `${route.table} ${route.dst} ${route.priority} ${route.gw ?? ''} ${route.oif ?? ''}`;
 
+const prefixLength = (route: KernelRoute): number => Number(route.dst.slice(route.dst.indexOf('/') + 1));
+
+const isBefore = (a: KernelRoute, b: KernelRoute): boolean =>
+  prefixLength(a) === prefixLength(b) ? a.priority < b.priority : prefixLength(a) > prefixLength(b);
+
 /** The tables alone: what they are after each change. No I/O. */
 export class KernelTables {
   readonly #links = new Map<number, KernelLink>();
+  readonly #indexes = new Map<string, number>();
   readonly #addresses = new Map<number, Map<string, KernelAddress>>();
   readonly #routes = new Map<string, KernelRoute>();
 
@@ -77,8 +83,11 @@ export class KernelTables {
 
   #applyLink(link: KernelLink, gone: boolean): boolean {
     const before = this.#links.get(link.index);
+    // A name that is free again may be another link's before this one's end is told.
+    if (before !== undefined && this.#indexes.get(before.name) === link.index) this.#indexes.delete(before.name);
     if (!gone) {
       this.#links.set(link.index, link);
+      this.#indexes.set(link.name, link.index);
       if (before?.up === true && !link.up) this.#dropRoutesOf(link.index);
       return before === undefined || !sameLink(before, link);
     }
@@ -95,6 +104,7 @@ export class KernelTables {
 
   clear(): void {
     this.#links.clear();
+    this.#indexes.clear();
     this.#addresses.clear();
     this.#routes.clear();
   }
@@ -104,8 +114,8 @@ export class KernelTables {
   }
 
   link(nameOrIndex: string | number): KernelLink | undefined {
-    if (typeof nameOrIndex === 'number') return this.#links.get(nameOrIndex);
-    return this.links().find((link) => link.name === nameOrIndex);
+    const index = typeof nameOrIndex === 'number' ? nameOrIndex : this.#indexes.get(nameOrIndex);
+    return index === undefined ? undefined : this.#links.get(index);
   }
 
   addressesOf(index: number): readonly string[] {
@@ -118,10 +128,14 @@ export class KernelTables {
 
   /** The route of the main table that packets to `address` take: longest prefix, then lowest metric. */
   routeTo(address: string): KernelRoute | undefined {
-    const length = (route: KernelRoute): number => Number(route.dst.split('/')[1]);
-    return this.routes()
-      .filter((route) => prefixContains(route.dst, address))
-      .sort((a, b) => length(b) - length(a) || a.priority - b.priority)[0];
+    const family = address.includes(':');
+    let best: KernelRoute | undefined;
+    for (const route of this.#routes.values()) {
+      // Every link has a route of its own to fe80::/64: a glance is enough for them.
+      if (route.dst.includes(':') !== family || !prefixContains(route.dst, address)) continue;
+      if (best === undefined || isBefore(route, best)) best = route;
+    }
+    return best;
   }
 }
 

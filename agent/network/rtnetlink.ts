@@ -60,13 +60,17 @@ export type KernelChange =
   | { readonly what: 'address'; readonly gone: boolean; readonly address: KernelAddress }
   | { readonly what: 'route'; readonly gone: boolean; readonly route: KernelRoute };
 
-/** Attributes by type. Nested and network-order flags are taken off the type. */
-function attributes(data: Buffer, start: number): ReadonlyMap<number, Buffer> {
+/**
+ * The `wanted` attributes by type; a link has some fifty, and is told of a dozen times while it is being made. Nested and
+ * network-order flags are taken off the type.
+ */
+function attributes(data: Buffer, start: number, wanted: ReadonlySet<number>): ReadonlyMap<number, Buffer> {
   const found = new Map<number, Buffer>();
   for (let at = start; at + 4 <= data.length; ) {
     const length = data.readUInt16LE(at);
     if (length < 4 || at + length > data.length) break;
-    found.set(data.readUInt16LE(at + 2) & 0x3fff, data.subarray(at + 4, at + length));
+    const type = data.readUInt16LE(at + 2) & 0x3fff;
+    if (wanted.has(type)) found.set(type, data.subarray(at + 4, at + length));
     at += (length + 3) & ~3;
   }
   return found;
@@ -103,12 +107,14 @@ export function parseChange(type: number, data: Buffer): KernelChange | undefine
 const IFINFOMSG_BYTES = 16;
 const IFF_UP = 1;
 const IFLA = { ADDRESS: 1, IFNAME: 3, MTU: 4, LINK: 5, MASTER: 10, LINKINFO: 18, LINK_NETNSID: 37 } as const;
+const IFLA_WANTED: ReadonlySet<number> = new Set(Object.values(IFLA));
 const IFLA_INFO_KIND = 1;
+const IFLA_INFO_WANTED: ReadonlySet<number> = new Set([IFLA_INFO_KIND]);
 
 function parseLink(data: Buffer): KernelLink | undefined {
   // A bridge tells of its ports in messages of its own family; a port that leaves is not a link that is gone.
   if (data.length < IFINFOMSG_BYTES || data.readUInt8(0) === AF_BRIDGE) return undefined;
-  const attrs = attributes(data, IFINFOMSG_BYTES);
+  const attrs = attributes(data, IFINFOMSG_BYTES, IFLA_WANTED);
   const name = text(attrs.get(IFLA.IFNAME));
   if (name === undefined) return undefined;
   const info = attrs.get(IFLA.LINKINFO);
@@ -116,7 +122,7 @@ function parseLink(data: Buffer): KernelLink | undefined {
   return {
     index: data.readInt32LE(4),
     name,
-    kind: info === undefined ? undefined : text(attributes(info, 0).get(IFLA_INFO_KIND)),
+    kind: info === undefined ? undefined : text(attributes(info, 0, IFLA_INFO_WANTED).get(IFLA_INFO_KIND)),
     mac: mac === undefined || mac.length !== 6 ? undefined : formatMac(mac),
     mtu: u32(attrs.get(IFLA.MTU)) ?? 0,
     up: (data.readUInt32LE(8) & IFF_UP) !== 0,
@@ -128,10 +134,11 @@ function parseLink(data: Buffer): KernelLink | undefined {
 
 const IFADDRMSG_BYTES = 8;
 const IFA = { ADDRESS: 1, LOCAL: 2 } as const;
+const IFA_WANTED: ReadonlySet<number> = new Set(Object.values(IFA));
 
 function parseAddress(data: Buffer): KernelAddress | undefined {
   if (data.length < IFADDRMSG_BYTES) return undefined;
-  const attrs = attributes(data, IFADDRMSG_BYTES);
+  const attrs = attributes(data, IFADDRMSG_BYTES, IFA_WANTED);
   // On a point-to-point link ADDRESS is the other end's; LOCAL is always ours, where it is given.
   const own = attrs.get(IFA.LOCAL) ?? attrs.get(IFA.ADDRESS);
   if (own === undefined) return undefined;
@@ -140,6 +147,7 @@ function parseAddress(data: Buffer): KernelAddress | undefined {
 
 const RTMSG_BYTES = 12;
 const RTA = { DST: 1, OIF: 4, GATEWAY: 5, PRIORITY: 6, TABLE: 15 } as const;
+const RTA_WANTED: ReadonlySet<number> = new Set(Object.values(RTA));
 const RTN_UNICAST = 1;
 /** Entries that the kernel made for its own use (path MTU and redirect exceptions). */
 const RTM_F_CLONED = 0x200;
@@ -149,7 +157,7 @@ function parseRoute(data: Buffer): KernelRoute | undefined {
   const family = data.readUInt8(0);
   if (family !== AF_INET && family !== AF_INET6) return undefined;
   if (data.readUInt8(7) !== RTN_UNICAST || (data.readUInt32LE(8) & RTM_F_CLONED) !== 0) return undefined;
-  const attrs = attributes(data, RTMSG_BYTES);
+  const attrs = attributes(data, RTMSG_BYTES, RTA_WANTED);
   const gateway = attrs.get(RTA.GATEWAY);
   const destination = attrs.get(RTA.DST) ?? Buffer.alloc(family === AF_INET ? 4 : 16);
   return {

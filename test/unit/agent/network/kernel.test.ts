@@ -112,6 +112,19 @@ describe('the tables', () => {
     expect(tables.apply({ ...change, gone: true })).toBe(true);
     expect(tables.link('veth5')).toBeUndefined();
   });
+  it('find a link by the name that it has now, whoever had it before', () => {
+    const tables = new KernelTables();
+    const tell = (entry: KernelLink, gone = false) => tables.apply({ what: 'link', gone, link: entry });
+    tell(link(5, 'veth5'));
+    tell(link(5, 'eth9'));
+    expect([tables.link('veth5'), tables.link('eth9')?.index]).toEqual([undefined, 5]);
+    // The name goes to another link, and only then the end of the first one is told.
+    tell(link(6, 'eth9'));
+    tell(link(5, 'eth9'), true);
+    expect([tables.link('eth9')?.index, tables.link(5)]).toEqual([6, undefined]);
+    tables.clear();
+    expect(tables.link('eth9')).toBeUndefined();
+  });
   it('lose the routes and addresses of a link that goes, and the routes of one that goes down', () => {
     const tables = new KernelTables();
     tables.apply({ what: 'link', gone: false, link: link(5, 'veth5') });
@@ -129,10 +142,14 @@ describe('the tables', () => {
       route('10.1.0.0/16', 2, { priority: 100 }),
       route('10.1.0.0/16', 3, { priority: 5 }),
       route('10.1.2.3/32', 4, { table: 255 }),
+      route('fe80::/64', 5),
+      route('::/0', 6),
     ];
     for (const entry of all) tables.apply({ what: 'route', gone: false, route: entry });
     expect(tables.routeTo('10.1.2.3/24')?.oif).toBe(3);
     expect(tables.routeTo('8.8.8.8')?.oif).toBe(1);
+    expect(tables.routeTo('fe80::5/64')?.oif).toBe(5);
+    expect(tables.routeTo('2001:db8::1')?.oif).toBe(6);
   });
   it('are read whole by many at once', async () => {
     // A namespace of its own needs root; what any user can do at the same time is ask, many times over.
