@@ -19,15 +19,6 @@ export function hostEnds(result: CniResult, kernel: LinkLookup): readonly CniInt
   return host.filter((entry) => kernel.link(entry.name)?.kind !== 'bridge');
 }
 
-/** The addresses of the interface that was asked for, without their prefix lengths. */
-export function podAddresses(result: CniResult, ifName: string): readonly string[] {
-  const { interfaces } = result;
-  const asked = interfaces.findIndex((entry) => entry.name === ifName && (entry.sandbox ?? '') !== '');
-  return result.ips
-    .filter((ip) => ip.interface === undefined || ip.interface === asked)
-    .map(({ address }) => address.replace(/\/\d+$/, ''));
-}
-
 /** `ifName` is the interface that was asked for; routes and addresses that name no interface are its. */
 export function podInterfaces(result: CniResult, ifName: string, kernel: LinkLookup): readonly PodInterface[] {
   const ends = hostEnds(result, kernel);
@@ -51,4 +42,12 @@ export function podInterfaces(result: CniResult, ifName: string, kernel: LinkLoo
       routes: isMain ? effectiveRoutes(result).map(({ dst, gw }) => (gw === undefined ? { dst } : { dst, gw })) : [],
     };
   });
+}
+
+const NO_LINKS: LinkLookup = { link: () => undefined };
+
+/** The addresses of the interface that was asked for, without their prefix lengths. */
+export function podAddresses(result: CniResult, ifName: string): readonly string[] {
+  const asked = podInterfaces(result, ifName, NO_LINKS).find(({ name }) => name === ifName);
+  return (asked?.addresses ?? []).map((address) => address.replace(/\/\d+$/, ''));
 }

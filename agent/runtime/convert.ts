@@ -16,6 +16,7 @@ import type {
   RuntimeStatus,
   SandboxId,
   SandboxSnapshot,
+  SandboxSpec,
 } from '../ports/runtime.ts';
 import {
   ANNOTATION_HASH,
@@ -81,6 +82,21 @@ export function sandboxSnapshot(
     hostNetwork: detail.hostNetwork,
     runtimeHandler: item.runtime_handler,
   };
+}
+
+/**
+ * A sandbox that the runtime has just said it made, without asking for more; undefined where it has, or may yet get,
+ * addresses that nobody here knows.
+ */
+export function madeSandbox(
+  id: SandboxId,
+  { pod, attempt, runtimeHandler }: SandboxSpec,
+  addresses: readonly string[],
+  createdAt: number,
+): SandboxSnapshot | undefined {
+  const hostNetwork = pod.spec.hostNetwork === true;
+  if (!hostNetwork && addresses.length === 0) return undefined;
+  return { id, attempt, state: 'ready', createdAt, ips: hostNetwork ? [] : addresses, hostNetwork, runtimeHandler };
 }
 
 /** A container as a list tells it: who it is and its state; nothing about how it ended. */

@@ -14,7 +14,7 @@ import { podRefOf, podUID } from './config/labels.ts';
 import type { IdRange } from './config/namespaces.ts';
 import { podSandboxConfig } from './config/sandbox-config.ts';
 import { runAsNonRootProblem } from './config/security.ts';
-import { containerFileNames, containerId, runtimeImage, runtimeStatus, sandboxId } from './convert.ts';
+import { containerFileNames, containerId, madeSandbox, runtimeImage, runtimeStatus, sandboxId } from './convert.ts';
 import { CriClient, isRuntimeError, SHORT_DEADLINE_MS, STOP_MARGIN_MS } from './cri-client.ts';
 import { LifecycleEvents } from './events/lifecycle-events.ts';
 import { PodFiles } from './files.ts';
@@ -109,12 +109,8 @@ export function createCriRuntime(options: CriRuntimeOptions): CriRuntime {
     });
     const id = sandboxId(response.pod_sandbox_id);
     registry.learn(id, 'sandbox', pod);
-    const hostNetwork = spec.pod.spec.hostNetwork === true;
-    const ips = hostNetwork ? [] : options.addressesOf?.(id);
-    if (ips !== undefined && (hostNetwork || ips.length > 0)) {
-      const { attempt, runtimeHandler } = spec;
-      observer.made({ id, attempt, state: 'ready', createdAt: askedAt, ips, hostNetwork, runtimeHandler });
-    }
+    const made = madeSandbox(id, spec, options.addressesOf?.(id) ?? [], askedAt);
+    if (made !== undefined) observer.made(made);
     sandboxConfigs.set(id, config);
     events.noteSandboxRunning(id, pod.uid);
     return id;

@@ -285,10 +285,8 @@ export class Store {
     this.#written.delete(key);
     if (type !== 'DELETED') this.#written.set(key, { text, object });
     if (this.#written.size > WRITTEN_LIMIT) {
-      for (const oldest of this.#written.keys()) {
-        this.#written.delete(oldest);
-        break;
-      }
+      const [oldest = key] = this.#written.keys();
+      this.#written.delete(oldest);
     }
     return before?.text === previousText ? before?.object : undefined;
   }

@@ -2,6 +2,7 @@
 // The announcement is the kernel's word and comes first; the runtime is then still tearing the task down, and may not
 // even have written down that it began. It wakes workers and does nothing else.
 
+import { type BackoffEntry, type BackoffPolicy, nextBackoff } from '../../../lib/backoff.ts';
 import type { Clock } from '../../../lib/clock.ts';
 import type { PodLifecycleEvent } from '../../ports/runtime.ts';
 import { type Observer, sameExit } from '../observe.ts';
@@ -13,12 +14,12 @@ import type { RuntimeEvent } from './runtime-event.ts';
  * containerd takes seconds. After that it is left to the slow list.
  */
 const CONFIRM_LIMIT_MS = 10_000;
-/** How often it is looked for at first, ms: while somebody waits for it, and when it only may bring more detail. */
-const CONFIRM_FAST_MS = 1;
-const CONFIRM_SLOW_MS = 16;
-/** A runtime that takes long is asked less and less often: what is lost is a third of the wait, and this at most. ms. */
-const CONFIRM_SLOWEST_MS = 100;
-const CONFIRM_GROWTH = 1.5;
+/**
+ * How often it is looked for: while somebody waits for it, and when it only may bring more detail. A runtime that takes
+ * long is asked less and less: what is lost is a third of the wait at most.
+ */
+const CONFIRM_FAST: BackoffPolicy = { initialMs: 1, maxMs: 100, factor: 1.5, resetMs: CONFIRM_LIMIT_MS };
+const CONFIRM_SLOW: BackoffPolicy = { ...CONFIRM_FAST, initialMs: 16 };
 
 export interface EndsOptions {
   readonly observer: Observer;
@@ -65,7 +66,7 @@ export class Ends {
     let announced = announce();
     let dead = announced;
     if (!announced) {
-      dead = await this.#until(CONFIRM_FAST_MS, async () => {
+      dead = await this.#until(CONFIRM_FAST, async () => {
         if (await this.#isDead(id, known)) return true;
         // Whoever started it may have read by now what was missing.
         announced = announce();
@@ -75,7 +76,7 @@ export class Ends {
     const told = observer.cached(id);
     let confirmation: Promise<boolean> | undefined;
     if (announced) {
-      confirmation = this.#until(CONFIRM_SLOW_MS, () => this.#isDead(id, known));
+      confirmation = this.#until(CONFIRM_SLOW, () => this.#isDead(id, known));
       const done = (): boolean => this.#settling.delete(id);
       // A failure to confirm is reported below; whoever waits for the end of it need only know that it ended.
       this.#settling.set(id, confirmation.then(done, done));
@@ -97,13 +98,15 @@ export class Ends {
   }
 
   /** Waits for what is asked for, less and less eagerly. False when it has not come by the limit. */
-  async #until(firstMs: number, asked: () => Promise<boolean>): Promise<boolean> {
+  async #until(policy: BackoffPolicy, asked: () => Promise<boolean>): Promise<boolean> {
     const { clock, signal } = this.#options;
     const deadline = clock.monotonic() + CONFIRM_LIMIT_MS;
-    for (let step = firstMs; ; step = Math.min(step * CONFIRM_GROWTH, CONFIRM_SLOWEST_MS)) {
-      if (await asked()) return true;
+    let pause: BackoffEntry | undefined;
+    while (!(await asked())) {
       if (clock.monotonic() >= deadline) return false;
-      await clock.sleep(step, signal);
+      pause = nextBackoff(policy, pause, clock.now());
+      await clock.sleep(pause.delayMs, signal);
     }
+    return true;
   }
 }

@@ -23,7 +23,7 @@ import type { IdRegistry, KnownId } from '../registry.ts';
 import { CONTAINERD_END_FILTERS, CONTAINERD_FILTERS, decodeEnvelope } from './containerd-events.ts';
 import { decodeContainerEvent } from './cri-events.ts';
 import { Ends } from './ends.ts';
-import { diffRelist, type ListedState, listedStates } from './relist.ts';
+import { diffRelist, type ListedState, listedStates, notedBefore } from './relist.ts';
 import type { RuntimeEvent } from './runtime-event.ts';
 
 const DEFAULT_RELIST_MS = 10_000;
@@ -302,14 +302,9 @@ export class LifecycleEvents {
     const { observer, clock } = this.#options;
     const before = new Map(this.#told);
     try {
-      // What the last look at a container saw counts as well: one that saw it run came too early, or the end was told too early.
-      const seen = new Map(before);
-      for (const [id, told] of before) {
-        if (told.state === 'dead' && observer.cached(id)?.state === 'running')
-          seen.set(id, { ...told, state: 'running' });
-      }
+      const noted = notedBefore(before, (id) => observer.cached(id)?.state);
       const after = listedStates(await observer.list());
-      const events = this.#listed ? diffRelist(seen, after, clock.now()) : [];
+      const events = this.#listed ? diffRelist(noted, after, clock.now()) : [];
       // What was noted while the list was under way is newer than the list.
       for (const [id, state] of this.#told) if (before.get(id) !== state) after.set(id, state);
       for (const id of before.keys()) if (!this.#told.has(id)) after.delete(id);

@@ -28,6 +28,18 @@ export function listedStates(pods: readonly PodSnapshot[]): Map<string, ListedSt
   return listed;
 }
 
+/**
+ * What a list is to be compared with: what was told, but for a container that was told dead and that a look has shown
+ * running since. That look came too early, or the end was told too early; either way its end is still news.
+ */
+export function notedBefore(told: Listed, lastSeen: (id: string) => string | undefined): Map<string, ListedState> {
+  const noted = new Map(told);
+  for (const [id, entry] of told) {
+    if (entry.state === 'dead' && lastSeen(id) === 'running') noted.set(id, { ...entry, state: 'running' });
+  }
+  return noted;
+}
+
 /** Events that lead from one list to the next, dated `at`. */
 export function diffRelist(before: Listed, after: Listed, at: number): PodLifecycleEvent[] {
   const events: PodLifecycleEvent[] = [];
