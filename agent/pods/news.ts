@@ -44,22 +44,26 @@ export function isOwnDoing(causes: readonly string[], last: PodSnapshot | undefi
   );
 }
 
+/** How much a status matters to whoever reads it. */
+export type StatusUrgency = 'now' | 'soon' | 'later';
+
 /**
- * Whether a status tells more than detail: the phase, a container or readiness changed. That a new pod is being worked
- * on is detail: most run a moment later, and that news takes this one along.
+ * How long a status may wait for one that takes it along. `now`: the phase, a container or readiness changed. `soon`: a
+ * new pod is being worked on, which a moment later most have left behind, or detail. `later`: how far that work is, such
+ * as an address before anything listens on it; of interest where the rest of the start takes its time.
  */
-export function isSignificant(previous: PodStatus | undefined, status: PodStatus): boolean {
-  if (isBeginning(previous) && isBeginning(status)) return false;
+export function statusUrgency(previous: PodStatus | undefined, status: PodStatus): StatusUrgency {
+  if (isBeginning(previous) && isBeginning(status)) return previous?.startTime === undefined ? 'soon' : 'later';
   const readiness = (of: PodStatus | undefined) => of?.conditions?.find(({ type }) => type === 'Ready')?.status;
-  return (
+  const tellsMore =
     previous === undefined ||
     previous.phase !== status.phase ||
     previous.startTime === undefined ||
     readiness(previous) !== readiness(status) ||
     !sameValue(previous.containerStatuses, status.containerStatuses) ||
     !sameValue(previous.initContainerStatuses, status.initContainerStatuses) ||
-    !sameValue(previous.ephemeralContainerStatuses, status.ephemeralContainerStatuses)
-  );
+    !sameValue(previous.ephemeralContainerStatuses, status.ephemeralContainerStatuses);
+  return tellsMore ? 'now' : 'soon';
 }
 
 /** Nothing has started yet and nothing has gone wrong. */

@@ -10,6 +10,7 @@ import type { PodEnd } from '../ports/pod-end.ts';
 import type { PodProbes } from '../ports/probes.ts';
 import type { PullCredentials } from '../ports/pull-credentials.ts';
 import type { ContainerId, ContainerRuntime, PodSnapshot, PodUID } from '../ports/runtime.ts';
+import type { StatusUrgency } from './news.ts';
 import { restartBackoffPolicy } from './restart-backoff.ts';
 
 /** What the workers need to know about the node they run on. */
@@ -52,8 +53,8 @@ export interface PodsConfig {
   readonly statusBackoff: BackoffPolicy;
   /** Longest time without looking at a pod, in ms: the safety net below lifecycle events. */
   readonly resyncMs: number;
-  /** How long a status that only adds detail may wait for a more important one, in ms. */
-  readonly statusDelayMs: number;
+  /** How long a status may wait for a more important one, in ms. */
+  readonly statusDelayMs: Readonly<Record<StatusUrgency, number>>;
   /** Dead instances kept per container, for `logs -p`. */
   readonly maxPerPodContainer: number;
   /** KubeletConfiguration.cpuCFSQuota. */
@@ -72,7 +73,7 @@ export const DEFAULT_PODS_CONFIG: PodsConfig = {
   syncBackoff: { initialMs: 1_000, maxMs: 10_000, factor: 2, resetMs: 60_000 },
   statusBackoff: { initialMs: 200, maxMs: 10_000, factor: 2, resetMs: 60_000 },
   resyncMs: 60_000,
-  statusDelayMs: 500,
+  statusDelayMs: { now: 0, soon: 500, later: 5_000 },
   maxPerPodContainer: 1,
   cpuCFSQuota: true,
   cpuCFSQuotaPeriodUs: 100_000,

@@ -8,6 +8,7 @@ import { errorMessage } from '../../lib/errors.ts';
 import type { Tracer } from '../../lib/trace.ts';
 import type { PodApi } from '../ports/api.ts';
 import type { PodUID } from '../ports/runtime.ts';
+import type { StatusUrgency } from './news.ts';
 import type { PodsConfig, PodsLog } from './options.ts';
 import { keepPhase } from './phase.ts';
 import { keepRestartCounts } from './restart-count.ts';
@@ -59,12 +60,12 @@ export class StatusManager {
     return this.#entries.get(uid)?.desired;
   }
 
-  /** Reports a status. `soon` lets it wait a moment, so that a more important one can take it along. */
-  set(pod: Pod, status: PodStatus, urgency: 'now' | 'soon'): void {
+  /** Reports a status. What is not urgent waits, so that a more important one can take it along. */
+  set(pod: Pod, status: PodStatus, urgency: StatusUrgency): void {
     const entry = this.#entryFor(pod, status);
     entry.desired = status;
     entry.dirty = true;
-    this.#schedule(entry, urgency === 'now' ? 0 : this.#options.config.statusDelayMs);
+    this.#schedule(entry, this.#options.config.statusDelayMs[urgency]);
   }
 
   /** The server showed a newer object: what another writer changed of ours is written again. */
@@ -76,7 +77,7 @@ export class StatusManager {
     if (entry.writing || entry.dirty) return;
     if (computeStatusPatch(pod.status ?? {}, entry.desired, this.#unsupported) === undefined) return;
     entry.dirty = true;
-    this.#schedule(entry, this.#options.config.statusDelayMs);
+    this.#schedule(entry, this.#options.config.statusDelayMs.soon);
   }
 
   /** Nothing of the pod is left on this node: its object is let go as soon as `status` is written. */

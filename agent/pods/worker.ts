@@ -12,7 +12,7 @@ import { computePodActions, type PodActions } from './actions.ts';
 import { activeDeadline } from './deadline.ts';
 import { containerReference, podReference } from './events.ts';
 import { computeGarbage } from './garbage.ts';
-import { asksForMore, isNews, isOwnDoing, isSignificant } from './news.ts';
+import { asksForMore, isNews, isOwnDoing, statusUrgency } from './news.ts';
 import { isTerminalPhase } from './phase.ts';
 import { type ActsHost, PodActs } from './pod-acts.ts';
 import { type EndingHost, PodEnding } from './pod-ending.ts';
@@ -350,7 +350,7 @@ export class PodWorker implements ActsHost, EndingHost {
       resize: this.#context.resizes.report(this.ref.uid),
       now: clock.now(),
     });
-    statuses.set(this.#pod, status, isSignificant(previous, status) ? 'now' : 'soon');
+    statuses.set(this.#pod, status, statusUrgency(previous, status));
   }
 
   /** One BackOff event per wait. */

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { asksForMore, isOwnDoing, isSignificant } from '../../../../agent/pods/news.ts';
+import { asksForMore, isOwnDoing, type StatusUrgency, statusUrgency } from '../../../../agent/pods/news.ts';
 import { sameValue } from '../../../../agent/pods/status-patch.ts';
 import type { ContainerSnapshot, PodSnapshot, SandboxSnapshot } from '../../../../agent/ports/runtime.ts';
 import { podUID } from '../../../../agent/runtime/config/labels.ts';
@@ -21,26 +21,41 @@ const pending = (...containerStatuses: ContainerStatus[]): PodStatus => ({
 });
 const creating = { waiting: { reason: 'ContainerCreating' } };
 
-describe('a status that is written at once', () => {
-  const rows: readonly [string, PodStatus | undefined, PodStatus, boolean][] = [
-    ['not that a new pod is being worked on', { phase: 'Pending' }, pending(container(creating)), false],
-    ['nor that before the API had any status', undefined, pending(container(creating)), false],
-    ['a container that runs', pending(container(creating)), pending(container({ running: {} })), true],
+describe('how long a status may wait to be written', () => {
+  const rows: readonly [string, PodStatus | undefined, PodStatus, StatusUrgency][] = [
+    ['a moment: a new pod is being worked on', { phase: 'Pending' }, pending(container(creating)), 'soon'],
+    ['a moment: the same before the API had any status', undefined, pending(container(creating)), 'soon'],
     [
-      'an image that cannot be pulled',
+      'longer: the pod has its address',
+      pending(container(creating)),
+      withAddress(pending(container(creating))),
+      'later',
+    ],
+    ['not at all: a container runs', pending(container(creating)), pending(container({ running: {} })), 'now'],
+    [
+      'not at all: an image cannot be pulled',
       pending(container(creating)),
       pending(container({ waiting: { reason: 'ErrImagePull' } })),
-      true,
+      'now',
     ],
-    ['a container that starts anew', pending(container({ running: {} }, 0)), pending(container(creating, 1)), true],
-    ['the phase', pending(), { phase: 'Running' }, true],
-    ['readiness', ...ready('False', 'True'), true],
-    ['not a condition that adds detail', ...ready('True', 'True'), false],
+    [
+      'not at all: a container starts anew',
+      pending(container({ running: {} }, 0)),
+      pending(container(creating, 1)),
+      'now',
+    ],
+    ['not at all: the phase', pending(), { phase: 'Running' }, 'now'],
+    ['not at all: readiness', ...ready('False', 'True'), 'now'],
+    ['a moment: a condition that adds detail', ...ready('True', 'True'), 'soon'],
   ];
   test.each(rows)('%s', (_, before, after, expected) => {
-    expect(isSignificant(before, after)).toBe(expected);
+    expect(statusUrgency(before, after)).toBe(expected);
   });
 });
+
+function withAddress(status: PodStatus): PodStatus {
+  return { ...status, podIP: '10.0.0.1', conditions: [{ type: 'PodReadyToStartContainers', status: 'True' }] };
+}
 
 function ready(before: 'True' | 'False', after: 'True' | 'False'): [PodStatus, PodStatus] {
   const status = (value: 'True' | 'False', message: string): PodStatus => ({
