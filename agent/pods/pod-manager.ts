@@ -33,6 +33,8 @@ export class PodManager implements PodsAgent {
   readonly #context: WorkerContext;
   readonly #desired = new Map<PodSource['name'], ReadonlyMap<string, Pod>>();
   readonly #workers = new Map<string, PodWorker>();
+  /** Each worker's pod as its source last showed it. */
+  readonly #lastSeen = new WeakMap<PodWorker, Pod>();
   /** Pods of which this machine had anything when the agent started; undefined until that is known. */
   #atStart: ReadonlySet<string> | undefined;
   /** Pods that are being ended to make room for a critical one; nothing else is admitted until they have. */
@@ -173,14 +175,20 @@ export class PodManager implements PodsAgent {
       else worker.remove();
     }
     for (const uid of this.#vanished) if (!wanted.has(uid)) this.#vanished.delete(uid);
-    // Pods that ran before come first, then the older ones: admission must not turn out otherwise after a restart.
-    const ranked = [...wanted.values()].map((each) => ({ ...each, rank: this.#rank(each.pod) }));
-    for (const { pod, source } of ranked.sort((a, b) => a.rank - b.rank)) {
+    const strangers: { pod: Pod; source: PodSource['name']; rank: number }[] = [];
+    for (const { pod, source } of wanted.values()) {
       const worker = this.#workers.get(pod.metadata.uid);
-      const effective = resizes.seen(pod);
-      if (worker === undefined) {
-        if (!this.#vanished.has(pod.metadata.uid) && !this.#mustWait(pod)) this.#add(pod, effective, source);
-      } else if (worker.pod !== effective) worker.update(effective, 'pod updated');
+      if (worker === undefined) strangers.push({ pod, source, rank: this.#rank(pod) });
+      else if (this.#lastSeen.get(worker) !== pod) {
+        // One change of one pod comes here with all the others as they were.
+        this.#lastSeen.set(worker, pod);
+        const effective = resizes.seen(pod);
+        if (worker.pod !== effective) worker.update(effective, 'pod updated');
+      }
+    }
+    // Pods that ran before come first, then the older ones: admission must not turn out otherwise after a restart.
+    for (const { pod, source } of strangers.sort((a, b) => a.rank - b.rank)) {
+      if (!this.#vanished.has(pod.metadata.uid) && !this.#mustWait(pod)) this.#add(pod, resizes.seen(pod), source);
     }
     resizes.retry();
     // Before every source has spoken, a pod that nobody names may only not have been named yet.

@@ -73,10 +73,14 @@ export class MirrorPods {
       name: inner.name,
       start: (listener) =>
         inner.start((pods) => {
-          const mirrors = [...pods.values()].filter((pod) => isMirrorPod(pod) && pod.spec.nodeName === nodeName);
-          this.#see(new Map(mirrors.map((mirror) => [fullName(mirror), mirror])));
-          const real = [...pods].filter(([, pod]) => !isMirrorPod(pod));
-          listener(new Map(real.map(([uid, pod]) => [uid, asApiPod(pod)])));
+          const mirrors = new Map<string, Pod>();
+          const real = new Map<string, Pod>();
+          for (const [uid, pod] of pods) {
+            if (!isMirrorPod(pod)) real.set(uid, asApiPod(pod));
+            else if (pod.spec.nodeName === nodeName) mirrors.set(fullName(pod), pod);
+          }
+          this.#see(mirrors);
+          listener(real);
           this.reconcile();
         }),
       stop: () => {
@@ -129,7 +133,10 @@ export class MirrorPods {
   /** Looks again: a pod has ended, or the Node has become known. */
   reconcile(): void {
     if (this.#stopped || this.#pods === undefined) return;
-    for (const action of decideMirrors({ statics: this.#wanted(), mirrors: this.#mirrors, present: this.#present() })) {
+    const statics = this.#wanted();
+    // Every change of any pod comes here, and most nodes have no static pods.
+    if (statics?.size === 0 && this.#mirrors?.size === 0) return;
+    for (const action of decideMirrors({ statics, mirrors: this.#mirrors, present: this.#present() })) {
       void this.#act(action);
     }
   }
