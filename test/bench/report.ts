@@ -1,6 +1,6 @@
 // The benchmark's figures as a table for people and as JSON for programs. Pure.
 
-import type { Range, Summary } from './stats.ts';
+import { type Range, ratioRange, type Summary } from './stats.ts';
 
 export interface Machine {
   readonly cpu: string;
@@ -53,6 +53,8 @@ export interface Figures {
 
 const median = (values: readonly number[]): number =>
   [...values].sort((a, b) => a - b)[Math.floor((values.length - 1) / 2)] ?? Number.NaN;
+
+const rangeText = ({ low, high }: Range): string => `${low.toFixed(2)} to ${high.toFixed(2)} ×`;
 
 export interface Goal {
   readonly name: string;
@@ -114,7 +116,7 @@ export function renderReport(figures: Figures): string {
     ),
     ...(figures.more ?? []).map(({ name, summary }) => row(name, summary)),
     '',
-    `A start’s ratio is as good as its runs are many: 95 of 100 runs like this one give ${figures.startRatio.low.toFixed(2)} to ${figures.startRatio.high.toFixed(2)} ×.`,
+    `A ratio is as good as its runs are many: 95 of 100 runs like this one give ${rangeText(figures.startRatio)} for one pod, ${rangeText(ratioRange(burst.nodeletMs, burst.floorMs))} for the burst.`,
     `Agent: peak RSS ${agent.peakRssMiB.toFixed(0)} MiB; with ${agent.idlePods} idle pods for ${agent.idleSeconds} s: RSS ${agent.idleRssMiB.toFixed(0)} MiB, CPU ${agent.idleCpuPercent.toFixed(2)} % of a core.`,
     ...(figures.loads ?? []).map(
       ({ name, pods, seconds, cpuPercent, rssMiB }) =>

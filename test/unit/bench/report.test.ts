@@ -53,6 +53,6 @@ test('the report says which goals were missed, and gives ratios against the floo
   expect(text).toContain('| nodelet: pod created → Running seen | 230.0 | 460.0 | 690.0 | 1.15 × |');
   expect(text).toContain('| nodelet: burst of 30 | 5100.0 | | 5200.0 | 1.02 × |');
   expect(text).toContain('60 starts, 3 bursts, 20 runs of the rest');
-  expect(text).toContain('95 of 100 runs like this one give 1.10 to 1.20 ×');
+  expect(text).toContain('95 of 100 runs like this one give 1.10 to 1.20 × for one pod, 0.58 to 1.25 × for the burst');
   expect(text).toContain('- NOT reached: exit → status p50 50.10 ms');
 });
