@@ -26,7 +26,6 @@ import { enforceAllocatable } from './node/enforce.ts';
 import { gatherFacts } from './node/facts.ts';
 import { NodeAgent } from './node/node-agent.ts';
 import { mayLowerOomScore } from './node/oom-score.ts';
-import { spreadDirectories } from './node/spread-directories.ts';
 import { createSystemdSlices, systemdRuns } from './node/systemd-slices.ts';
 import { cgroupLayout, nodeSettings, podsAllocatable } from './node-settings.ts';
 import { createNodeShutdown } from './node-shutdown.ts';
@@ -50,6 +49,7 @@ import { imageVolumeProblem } from './volumes/image.ts';
 import { createLinuxMounter } from './volumes/linux-mounter.ts';
 import { createPodVolumes } from './volumes/pod-volumes.ts';
 import { ensureSharedRoot } from './volumes/shared-root.ts';
+import { spreadDirectories } from './volumes/spread-directories.ts';
 import { podsDir } from './volumes/volume-type.ts';
 
 /** The Kubernetes release whose kubelet nodelet behaves like. */
@@ -144,9 +144,10 @@ export async function runAgent(options: AgentOptions, signal: AbortSignal): Prom
   await ensureSharedRoot(options.rootDir, mounter).catch((error: unknown) =>
     log('warn', `mountPropagation will not work: ${errorMessage(error)}`),
   );
+  const podDirectories = [podsDir(options.rootDir), settings.podLogsDir];
   await mkdir(podsDir(options.rootDir), { recursive: true, mode: 0o750 });
   await mkdir(settings.podLogsDir, { recursive: true, mode: 0o755 });
-  await spreadDirectories([podsDir(options.rootDir), settings.podLogsDir], programs.exec).catch((error: unknown) =>
+  await spreadDirectories(podDirectories, { mounter, exec: programs.exec, tracer }).catch((error: unknown) =>
     log('info', `directories of pods lie as the file system likes: ${errorMessage(error)}`),
   );
   const storage = createStorage({

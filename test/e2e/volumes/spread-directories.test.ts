@@ -4,8 +4,13 @@ import { mkdir, mkdtemp, rm, truncate, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { spreadDirectories } from '../../../agent/node/spread-directories.ts';
+import { createLinuxMounter } from '../../../agent/volumes/linux-mounter.ts';
+import { spreadDirectories } from '../../../agent/volumes/spread-directories.ts';
 import { exec, execOk } from '../../../lib/exec.ts';
+import { Tracer } from '../../../lib/trace.ts';
+
+const tracer = new Tracer();
+const tools = { mounter: createLinuxMounter({ tracer }), exec, tracer };
 
 let root: string;
 beforeEach(async () => {
@@ -30,7 +35,7 @@ async function mountNew(mkfs: readonly string[]): Promise<void> {
 async function spread(): Promise<{ changed: readonly string[]; top: boolean }> {
   const directories = [join(root, 'mnt'), join(root, 'mnt', 'pods')];
   await mkdir(directories[1] ?? '');
-  const changed = await spreadDirectories(directories, exec);
+  const changed = await spreadDirectories(directories, tools);
   const listed = await exec('lsattr', ['-d', directories[1] ?? '']);
   return { changed, top: /^\S*T\S* /.test(listed.stdout) };
 }
@@ -38,7 +43,7 @@ async function spread(): Promise<{ changed: readonly string[]; top: boolean }> {
 test('ext4 without a journal: directories lie apart, and saying so again is no error', async () => {
   await mountNew(['mkfs.ext4', '-q', '-O', '^has_journal']);
   expect(await spread()).toEqual({ changed: [join(root, 'mnt'), join(root, 'mnt', 'pods')], top: true });
-  expect(await spreadDirectories([join(root, 'mnt', 'pods')], exec)).toHaveLength(1);
+  expect(await spreadDirectories([join(root, 'mnt', 'pods')], tools)).toHaveLength(1);
 });
 
 test.each([
@@ -57,5 +62,5 @@ test('a file system without a device is left as it is', async () => {
 test('what chattr says when it cannot is told', async () => {
   await mountNew(['mkfs.ext4', '-q', '-O', '^has_journal']);
   await execOk('mount', ['-o', 'remount,ro', join(root, 'mnt')]);
-  await expect(spreadDirectories([join(root, 'mnt')], exec)).rejects.toThrow(/chattr \+T .*Read-only file system/);
+  await expect(spreadDirectories([join(root, 'mnt')], tools)).rejects.toThrow(/chattr \+T .*Read-only file system/);
 });
