@@ -183,7 +183,11 @@ export class ApiClient {
     return this.#options.tracer.span('api', name, attributes, async (span) => {
       const deadline = this.#options.clock.monotonic() + (call.options.timeoutMs ?? DEFAULT_TIMEOUT_MS);
       const response = await this.#follow(call, pool, name, deadline, span);
-      if (pool === 'stream') return await read(response);
+      if (pool === 'stream') {
+        // A stream lives on after its span: by this its connection is found, in ss and by whoever wants to know its end.
+        span.set({ localPort: response.socket.localPort });
+        return await read(response);
+      }
       const timer = this.#options.clock.after(deadline - this.#options.clock.monotonic(), () => {
         response.destroy(new Error('the response did not end in time'));
       });

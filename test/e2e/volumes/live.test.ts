@@ -3,6 +3,7 @@
 
 import { readFile, readlink } from 'node:fs/promises';
 import { join } from 'node:path';
+import { isDeepStrictEqual } from 'node:util';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { labProcesses } from '../../../cli/lab/processes.ts';
 import { exec } from '../../../lib/exec.ts';
@@ -73,19 +74,23 @@ const MOUNTS = {
   ],
 };
 
-/** The agent's established connections to the API server. */
-async function connections(): Promise<number> {
+/** What the agent watches at this moment: those of its watches whose connection to the API server is still there. */
+async function watched(): Promise<string[]> {
   const agent = (await labProcesses(lab.root)).find(({ argv }) => argv.includes('agent'));
-  const { stdout } = await exec('ss', [
-    '-Htnp',
-    'state',
-    'established',
-    'dport',
-    '=',
-    `:${lab.lab.state.apiserverPort}`,
-  ]);
-  return stdout.split('\n').filter((line) => line.includes(`pid=${agent?.pid},`)).length;
+  const server = `:${lab.lab.state.apiserverPort}`;
+  const { stdout } = await exec('ss', ['-Htnp', 'state', 'established', 'dport', '=', server]);
+  const mine = stdout.split('\n').filter((line) => line.includes(`pid=${agent?.pid},`));
+  const ports = new Set(mine.map((line) => Number(/:(\d+)\s/.exec(line)?.[1])));
+  return (await spans(lab))
+    .filter(({ kind, name, attributes }) => {
+      return kind === 'api' && name.startsWith('WATCH') && ports.has(Number(attributes.localPort));
+    })
+    .map(({ name }) => name.replace('WATCH ', ''))
+    .sort();
 }
+/** Of every agent, and those of kube-root-ca.crt, settings, keys, later; each shown by several volumes or variables. */
+const ALWAYS = ['nodes', 'pods', 'services'];
+const WITH_PODS = [...ALWAYS, 'configmaps', 'configmaps', 'secrets', 'secrets'].sort();
 
 beforeAll(async () => {
   lab = await startLab();
@@ -169,24 +174,21 @@ test('a subPath and the environment stay what they were at the container’s sta
 });
 
 test('one connection per object that can change, and none for an immutable one', async () => {
+  expect(await watched()).toEqual(WITH_PODS);
   const requests = (await spans(lab)).filter(({ kind, name }) => kind === 'api' && /configmaps|secrets/.test(name));
-  const watched = requests.filter(({ name }) => name.startsWith('WATCH')).map(({ attributes }) => attributes);
-  // kube-root-ca.crt, settings, keys, later; each shown by several volumes or variables.
-  expect(watched).toHaveLength(4);
-  const listed = requests.filter(({ name }) => name.startsWith('LIST'));
-  expect(listed).toHaveLength(5);
+  const count = (verb: string): number => requests.filter(({ name }) => name.startsWith(verb)).length;
+  expect([count('LIST'), count('WATCH')]).toEqual([5, 4]);
 });
 
 test('a second pod of the namespace asks for nothing that the first one follows', async () => {
   const before = Date.now();
-  const open = await connections();
   await apply(lab, shellPod('second', FOREVER, LIVE, MOUNTS));
   const pod = await ready(lab, 'second');
   const asked = (await spans(lab)).filter(
     ({ kind, name, start }) => start >= before && kind === 'api' && /^(GET|LIST|WATCH) (configmaps|secrets)/.test(name),
   );
   expect(asked).toEqual([]);
-  expect(await connections()).toBeLessThanOrEqual(open + 1);
+  expect(await watched()).toEqual(WITH_PODS);
   const pid = await mainProcess(lab, pod);
   expect(await readFile(`/proc/${pid}/root/cm/color`, 'utf8')).toBe(await text('/cm/color'));
   // One change reaches both.
@@ -230,12 +232,11 @@ test('changes are seen after the API server was away', async () => {
 });
 
 test('with the last pod the watches go', async () => {
-  // Those of pods, services and the Node, and four of objects; after the server's absence each comes back by itself.
-  const open = await eventually('the watches to be back', async () => {
-    const now = await connections();
-    return now >= 7 ? now : undefined;
-  });
+  // After the server's absence each comes back by itself.
+  await eventually('the watches to be back', async () =>
+    isDeepStrictEqual(await watched(), WITH_PODS) ? true : undefined,
+  );
   await lab.kubectl('delete', 'pod', 'live', '--wait=false');
   await gone(lab, 'live');
-  await eventually('the watches to end', async () => ((await connections()) <= open - 3 ? true : undefined));
+  await eventually('the watches to end', async () => (isDeepStrictEqual(await watched(), ALWAYS) ? true : undefined));
 });

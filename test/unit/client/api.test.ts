@@ -364,7 +364,9 @@ describe('watch', () => {
 
   it('yields events as they come, however the bytes are cut', async () => {
     const bytes = Buffer.from(event('ä') + event('b'));
+    let port: number | undefined;
     server.handler = async (_asked, response) => {
+      port = response.socket?.remotePort;
       response.writeHead(200);
       for (const byte of bytes) {
         response.write(Buffer.of(byte));
@@ -377,6 +379,8 @@ describe('watch', () => {
     expect(events).toMatchObject([{ object: { metadata: { name: 'ä' } } }, { object: { metadata: { name: 'b' } } }]);
     expect(server.asked[0]?.url.search).toBe('?resourceVersion=5&watch=true');
     expect(spans.map(({ name }) => name)).toEqual(['WATCH pods']);
+    expect(port).toBeGreaterThan(0);
+    expect(spans[0]?.attributes.localPort).toBe(port);
   });
 
   it('ends quietly when aborted, and throws when the connection breaks', async () => {
