@@ -13,7 +13,7 @@ import { HealthMonitor } from './health.ts';
 import { LeaseKeeper, sleepUnlessAborted } from './lease.ts';
 import type { NodeAgentOptions, NodePressure } from './options.ts';
 import { adoptionPatch, newNode } from './register.ts';
-import { type FullNodeStatus, nextStatus, statusChanged, statusPatch } from './status.ts';
+import { type FullNodeStatus, heldBackMs, nextStatus, statusChanged, statusPatch } from './status.ts';
 
 /** The kubelet asks its runtime every 5 s; while something is wrong we look more often, to be ready sooner. */
 const HEALTH_INTERVAL_MS = 5000;
@@ -41,12 +41,11 @@ export class NodeAgent {
   /** What each part last failed with, so that it is logged once and not at every try. */
   readonly #trouble = new Map<'lease' | 'status', string>();
   #nodeKnown: () => void = () => undefined;
-  /** Whether this run has reported the node as Ready: until then nothing is held back, as in the kubelet. */
-  #toldReady = false;
   #wake: (() => void) | undefined;
   #woken = false;
-  /** Something waits for the next status. */
+  // As in StatusPace.
   #awaited = false;
+  #toldReady = false;
 
   constructor(options: NodeAgentOptions) {
     this.#options = options;
@@ -146,10 +145,14 @@ export class NodeAgent {
     }
   }
 
-  /** How long a changed status has to wait because the one before is young, in ms. */
   #heldBackMs(): number {
-    if (this.#awaited || !this.#toldReady || this.#reportedAt === undefined) return 0;
-    return this.#reportedAt + this.#options.config.nodeStatusUpdateFrequency - this.#options.clock.monotonic();
+    return heldBackMs({
+      awaited: this.#awaited,
+      toldReady: this.#toldReady,
+      reportedAt: this.#reportedAt,
+      now: this.#options.clock.monotonic(),
+      updateFrequency: this.#options.config.nodeStatusUpdateFrequency,
+    });
   }
 
   /** Waits until `wake`, for at most `ms`. */

@@ -106,6 +106,25 @@ export function statusChanged(known: NodeStatus | undefined, next: FullNodeStatu
   return changedCondition || !covers(rest, nextRest);
 }
 
+/** What decides how soon a changed status may be written; times are monotonic ms. */
+export interface StatusPace {
+  /** Something waits for the status: a mount, until its volume is told as in use. */
+  readonly awaited: boolean;
+  /** This run has reported the node as Ready: until then nothing is held back, as in the kubelet. */
+  readonly toldReady: boolean;
+  /** When the last one was written, if one was. */
+  readonly reportedAt: number | undefined;
+  readonly now: number;
+  /** KubeletConfiguration's nodeStatusUpdateFrequency, in ms. */
+  readonly updateFrequency: number;
+}
+
+/** How long (ms) a changed status has to wait because the one before is young; 0 is not at all. */
+export function heldBackMs({ awaited, toldReady, reportedAt, now, updateFrequency }: StatusPace): number {
+  if (awaited || !toldReady || reportedAt === undefined) return 0;
+  return Math.max(0, reportedAt + updateFrequency - now);
+}
+
 /** True when everything in `wanted` is in `present` and equal; lists are compared whole. Key order does not count. */
 export function covers(present: unknown, wanted: unknown): boolean {
   if (wanted === undefined) return true;
