@@ -106,10 +106,13 @@ async function* read(
     const formatter = new LogFormatter(options);
     const { size } = await handle.stat();
     let position = options.tailLines === undefined ? 0 : await tailOffset(handle, size, options.tailLines);
+    // Who does not follow is given the log as it was when asked for: two lines of tail are two, however much is written.
+    const end = options.follow ? Number.POSITIVE_INFINITY : size;
     while (!signal.aborted && !formatter.full) {
       // Asked before reading: what a dead container wrote is all there by the time it is dead.
       const running = isRunning();
-      const { bytesRead, buffer } = await handle.read(Buffer.alloc(CHUNK_BYTES), 0, CHUNK_BYTES, position);
+      const wanted = Math.min(CHUNK_BYTES, end - position);
+      const { bytesRead, buffer } = await handle.read(Buffer.alloc(wanted), 0, wanted, position);
       position += bytesRead;
       if (bytesRead > 0) {
         const out = formatter.push(buffer.subarray(0, bytesRead));

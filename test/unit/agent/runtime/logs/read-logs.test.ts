@@ -80,6 +80,21 @@ describe('reading a log', () => {
     }
   });
 
+  test.each([
+    ['all of it', {}, 3000],
+    ['its tail', { tailLines: 2900 }, 2900],
+  ])('%s is as it was when it was asked for, whatever is written meanwhile', async (_what, options, count) => {
+    await writeFile(path, Array.from({ length: 3000 }, (_, index) => line(`line ${index}`)).join(''));
+    const chunks: Uint8Array[] = [];
+    const log = reader.readLogs(path, { ...ONCE, ...options }, () => true, new AbortController().signal);
+    for await (const chunk of log) {
+      if (chunks.push(chunk) === 1) await appendFile(path, line('later'));
+    }
+    const lines = Buffer.concat(chunks).toString().trimEnd().split('\n');
+    expect([lines.length, lines.at(-1)]).toEqual([count, 'line 2999']);
+    expect(await readAll({ ...ONCE, tailLines: 1 })).toBe('later\n');
+  });
+
   test('a log that does not exist is ENOENT', async () => {
     await expect(readAll(ONCE)).rejects.toMatchObject({ code: 'ENOENT' });
   });
