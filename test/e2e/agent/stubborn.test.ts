@@ -122,12 +122,14 @@ test('manifests of 10 MB are reported one by one, the pod beside them runs, and 
       metadata: { name: `big-${round}`, annotations: { long: 'x'.repeat(10 * MB) } },
       spec: { containers: [{ name: 'main', image: 'busybox:stable' }] },
     });
+  let least = Number.POSITIVE_INFINITY;
   for (let round = 1; round <= ROUNDS; round++) {
     await put('json.yaml', annotated(round));
     // Mended in between, so that its next version is a new complaint.
     await said(new RegExp(`(json\\.yaml: invalid pod: metadata\\.annotations: Too long[^]*){${round}}`));
     await put('json.yaml', `round: ${round}\n`);
     await said(new RegExp(`(json\\.yaml: couldn't parse as pod[^]*){${round}}`));
+    if (round >= ROUNDS - 2) least = Math.min(least, await agentMemory());
   }
   const lines = 'key: [value, value, value, value, value, value]\n'.repeat((10 * MB) / 48);
   await writeFile(file('lines.yaml'), `apiVersion: v1\nkind: Pod\n${lines}`);
@@ -137,8 +139,9 @@ test('manifests of 10 MB are reported one by one, the pod beside them runs, and 
   await writeFile(file('over.yaml'), ' '.repeat(10 * 1024 * 1024 + 1));
   await said(/over\.yaml: is larger than 10485760 bytes/);
 
-  // Were only those of the rounds kept, they would be more than this.
-  expect((await agentMemory()) - start).toBeLessThan(ROUNDS * 10 * MB * 0.75);
+  // Were only those of the rounds kept, they would be more than this at each of the looks; one may find much that is not
+  // collected yet.
+  expect(Math.min(least, await agentMemory()) - start).toBeLessThan(ROUNDS * 10 * MB * 0.75);
   expect(container(await getPod(lab, name))).toMatchObject({
     containerID: container(good).containerID,
     restartCount: 0,

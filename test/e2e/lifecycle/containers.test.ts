@@ -72,7 +72,13 @@ describe('native sidecars', () => {
       shell(name, says(name), {
         restartPolicy: 'Always',
         volumeMounts,
-        startupProbe: { exec: { command: ['grep', `${name} begins`, '/shared/said'] }, periodSeconds: 1 },
+        // A probe that took too long would have it killed, and begin twice.
+        startupProbe: {
+          exec: { command: ['grep', `${name} begins`, '/shared/said'] },
+          periodSeconds: 1,
+          timeoutSeconds: 30,
+          failureThreshold: 60,
+        },
       });
     const init = [sidecar('one'), shell('between', 'echo between >>/shared/said', { volumeMounts }), sidecar('two')];
     const pod = shellPod('sidecars', says('main'), { volumes, terminationGracePeriodSeconds: 20 }, { volumeMounts });
