@@ -26,13 +26,9 @@ export function overlaps(a: Subnet, b: Subnet): boolean {
   return shift >= 32 || a.base >>> shift === b.base >>> shift;
 }
 
-/**
- * The first free /24 of 10.244.0.0/16, starting from a place that differs between roots so that labs which start at
- * the same moment do not want the same one. Pure; undefined when all are taken.
- */
-export function chooseSubnet(hash: string, taken: readonly string[]): string | undefined {
+/** The first free /24 of 10.244.0.0/16 from the `start`th on (0 to 255). Pure; undefined when all are taken. */
+export function chooseSubnet(start: number, taken: readonly string[]): string | undefined {
   const others = taken.map(parseSubnet).filter((subnet) => subnet !== undefined && subnet.prefix > 0);
-  const start = Number.parseInt(hash.slice(0, 2), 16);
   for (let step = 0; step < 256; step++) {
     const text = `10.244.${(start + step) % 256}.0/24`;
     const candidate = parseSubnet(text);
@@ -40,6 +36,32 @@ export function chooseSubnet(hash: string, taken: readonly string[]): string | u
     if (!others.some((other) => other !== undefined && overlaps(candidate, other))) return text;
   }
   return undefined;
+}
+
+export interface SubnetFacts {
+  /** What is in use, as far as can be seen now. */
+  readonly taken: () => Promise<readonly string[]>;
+  /** Tells other labs which one this lab takes. */
+  readonly tell: (subnet: string) => Promise<void>;
+  /** Those that other labs have told. */
+  readonly told: () => Promise<readonly string[]>;
+  /** 0 ≤ x < 1; Math.random by default. */
+  readonly random?: () => number;
+}
+
+/**
+ * Takes a free /24 for this lab, looked for from a place that differs between roots, so that labs which start at the same
+ * moment seldom want the same one. Of two labs that tell the same one at the same moment at least one sees so when it looks
+ * again, and chooses anew: from anywhere, in case that both did. Undefined when all are taken.
+ */
+export async function claimSubnet(hash: string, facts: SubnetFacts): Promise<string | undefined> {
+  const { taken, tell, told, random = Math.random } = facts;
+  for (let start = Number.parseInt(hash.slice(0, 2), 16); ; start = Math.floor(random() * 256)) {
+    const subnet = chooseSubnet(start, await taken());
+    if (subnet === undefined) return undefined;
+    await tell(subnet);
+    if (!(await told()).includes(subnet)) return subnet;
+  }
 }
 
 /** Routes and addresses of the machine, and what other labs have claimed. */

@@ -17,7 +17,7 @@ import { type Clock, systemClock } from '../../lib/clock.ts';
 import { errorMessage, UserError } from '../../lib/errors.ts';
 import { exec } from '../../lib/exec.ts';
 import { Tracer } from '../../lib/trace.ts';
-import { choosePort, chooseSubnet, takenSubnets, usualPort } from './allocate.ts';
+import { choosePort, claimSubnet, takenSubnets, usualPort } from './allocate.ts';
 import { type Child, startChild } from './child.ts';
 import { otherClaims, writeClaim } from './claims.ts';
 import { cleanLab, labContainerdPaths } from './clean.ts';
@@ -209,13 +209,16 @@ class Lab implements RunningLab {
       apiserver,
     );
     const others = await otherClaims(paths.hash);
-    const subnet = chooseSubnet(paths.hash, await takenSubnets(others));
-    if (subnet === undefined) throw new UserError('no /24 of 10.244.0.0/16 is free for pods on this machine');
     // With other labs up the machine is no longer as it was: how it was is theirs to say.
     const firewall = others.find((other) => other.firewall !== undefined)?.firewall ?? (await snapshotFirewall());
     const directories = [earlier, ...others].flatMap((known) => known?.madeDirectories ?? []);
     const madeDirectories = [...new Set([...directories, ...made.flat()])];
-    await writeClaim(paths.runDir, { subnet, firewall, madeDirectories });
+    const subnet = await claimSubnet(paths.hash, {
+      taken: async () => takenSubnets(await otherClaims(paths.hash)),
+      tell: (chosen) => writeClaim(paths.runDir, { subnet: chosen, firewall, madeDirectories }),
+      told: async () => (await otherClaims(paths.hash)).map((other) => other.subnet),
+    });
+    if (subnet === undefined) throw new UserError('no /24 of 10.244.0.0/16 is free for pods on this machine');
     await mkdir(paths.root, { recursive: true, mode: 0o711 });
     const state: LabState = {
       version: 1,

@@ -109,16 +109,26 @@ export function diffMachine(
     options.mentioning === undefined || options.mentioning.some((word) => text.includes(word));
   for (const part of MACHINE_PARTS) {
     for (const [key, text] of after[part]) {
-      if (!before[part].has(key) && relevant(text)) lines.push(`left behind: ${part} ${text}`);
+      if (before[part].has(key) || !relevant(text)) continue;
+      if (part === 'cgroup' && isOthersCgroup(text, before.cgroup)) continue;
+      lines.push(`left behind: ${part} ${text}`);
     }
     if (part === 'process') continue;
     for (const [key, text] of before[part]) {
-      // Cgroups of others come and go with their programs, as processes do.
       if (part === 'cgroup' && !OWN_CGROUP.test(text)) continue;
       if (!after[part].has(key) && relevant(text)) lines.push(`gone: ${part} ${text}`);
     }
   }
   return lines;
+}
+
+/**
+ * Cgroups of others come and go with their programs, as processes do: those below one that somebody else has had before.
+ * What a lab makes, it makes under names of its own.
+ */
+function isOthersCgroup(path: string, before: ReadonlyMap<string, string>): boolean {
+  const above = path.split('/').map((_, index, names) => names.slice(0, index).join('/'));
+  return !OWN_CGROUP.test(path) && above.some((directory) => before.has(directory));
 }
 
 /**

@@ -8,6 +8,7 @@
 // 25 ms with 1.7.35, 100 against 28 with 2.4.2); and 1.7 loses an event to a subscriber that has gone. So where the
 // same socket serves containerd's bus too, ends are also taken from there. Whichever tells first is believed.
 
+import { setImmediate } from 'node:timers/promises';
 import type { ClientReadableStream, ServiceError } from '@grpc/grpc-js';
 import { status } from '@grpc/grpc-js';
 import { type BackoffEntry, type BackoffPolicy, nextBackoff } from '../../../lib/backoff.ts';
@@ -168,6 +169,10 @@ export class LifecycleEvents {
     if (source === 'cri') this.#alsoBus(over.signal).catch((error: unknown) => this.#unlessOver(over.signal, error));
     try {
       const answers = await this.#relist();
+      // On a slow machine a refusal may come later than SETTLE_MS, but not later than the answer to what was asked after.
+      await setImmediate();
+      const late = await Promise.race([ended, undefined]);
+      if (late !== undefined) return late;
       this.#settle(answers ? source : undefined);
       if (!answers && stream !== undefined) return { unimplemented: false, message: 'the runtime does not answer' };
       this.#scheduleRelist(source);

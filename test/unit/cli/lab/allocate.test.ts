@@ -1,6 +1,6 @@
 import { createServer } from 'node:net';
 import { describe, expect, it } from 'vitest';
-import { choosePort, chooseSubnet, overlaps, parseSubnet } from '../../../../cli/lab/allocate.ts';
+import { choosePort, chooseSubnet, claimSubnet, overlaps, parseSubnet } from '../../../../cli/lab/allocate.ts';
 import { UserError } from '../../../../lib/errors.ts';
 
 describe('subnets', () => {
@@ -21,18 +21,66 @@ describe('subnets', () => {
     for (const text of ['default', 'fe80::/64', '']) expect(parseSubnet(text)).toBeUndefined();
   });
 
-  it('differ between roots and step over what is taken', () => {
-    expect(chooseSubnet('00aaaaaa', [])).toBe('10.244.0.0/24');
-    expect(chooseSubnet('ffaaaaaa', [])).toBe('10.244.255.0/24');
-    expect(chooseSubnet('ffaaaaaa', ['10.244.255.0/24', '10.244.0.9'])).toBe('10.244.1.0/24');
+  it('are looked for from a given one on, and step over what is taken', () => {
+    expect(chooseSubnet(0, [])).toBe('10.244.0.0/24');
+    expect(chooseSubnet(255, [])).toBe('10.244.255.0/24');
+    expect(chooseSubnet(255, ['10.244.255.0/24', '10.244.0.9'])).toBe('10.244.1.0/24');
   });
 
   it('are not blocked by the default route, however it is written', () => {
-    expect(chooseSubnet('05aaaaaa', ['default', '0.0.0.0/0'])).toBe('10.244.5.0/24');
+    expect(chooseSubnet(5, ['default', '0.0.0.0/0'])).toBe('10.244.5.0/24');
   });
 
   it('run out when something covers all of them', () => {
-    expect(chooseSubnet('05aaaaaa', ['10.0.0.0/8'])).toBeUndefined();
+    expect(chooseSubnet(5, ['10.0.0.0/8'])).toBeUndefined();
+  });
+});
+
+describe('a subnet for a lab', () => {
+  /** Labs that see each other's claims; `gate` is waited for before each look at what the others told. */
+  function labs(gate: () => Promise<void> = async () => undefined) {
+    const claims = new Map<string, string>();
+    const others = (hash: string): string[] => [...claims].flatMap(([of, subnet]) => (of === hash ? [] : [subnet]));
+    const claim = (hash: string) =>
+      claimSubnet(hash, {
+        taken: async () => others(hash),
+        tell: async (subnet) => void claims.set(hash, subnet),
+        told: async () => {
+          await gate();
+          return others(hash);
+        },
+      });
+    return { claims, claim };
+  }
+
+  it('is told to the others, who take another one', async () => {
+    const { claims, claim } = labs();
+    expect(await claim('05aa0000')).toBe('10.244.5.0/24');
+    expect(await claim('05bb0000')).toBe('10.244.6.0/24');
+    expect([...claims.values()]).toEqual(['10.244.5.0/24', '10.244.6.0/24']);
+  });
+
+  it('is not the one of others that choose at the same moment', async () => {
+    const waiting: (() => void)[] = [];
+    // Everybody has told its choice before anybody looks, for as long as they go on together.
+    const together = (): Promise<void> =>
+      new Promise((resolve) => {
+        waiting.push(resolve);
+        setImmediate(() => {
+          for (const go of waiting.splice(0)) go();
+        });
+      });
+    const { claims, claim } = labs(together);
+    const hashes = ['05aa0000', '05bb0000', '05cc0000'];
+    const chosen = await Promise.all(hashes.map(claim));
+    expect(new Set(chosen).size).toBe(3);
+    expect(hashes.map((hash) => claims.get(hash))).toEqual(chosen);
+  });
+
+  it('is none, and nothing is told, when all are taken', async () => {
+    const tell = async (): Promise<void> => expect.fail('told');
+    const facts = { taken: async () => ['10.0.0.0/8'], tell, told: async () => [] };
+    expect(await claimSubnet('05aa0000', facts)).toBeUndefined();
   });
 });
 

@@ -35,6 +35,20 @@ describe('comparing two looks at a machine', () => {
     expect(diffMachine(snapshot({ cgroup: ['/sys/fs/cgroup/memory/tool/1'] }), snapshot({}))).toEqual([]);
   });
 
+  it.each([
+    ['below one that somebody else had before', ['/sys/fs/cgroup/memory/tool'], '/sys/fs/cgroup/memory/tool/2/x', []],
+    [
+      'of a pod below it',
+      ['/c/memory/tool'],
+      '/c/memory/tool/kubepods',
+      ['left behind: cgroup /c/memory/tool/kubepods'],
+    ],
+    ['of its own beside it', ['/c/memory/tool'], '/c/memory/tool2', ['left behind: cgroup /c/memory/tool2']],
+    ['below one of a lab', ['/c/nodelet-1'], '/c/nodelet-1/x', ['left behind: cgroup /c/nodelet-1/x']],
+  ])('a new cgroup %s', (_where, before, made, lines) => {
+    expect(diffMachine(snapshot({ cgroup: before }), snapshot({ cgroup: [...before, made] }))).toEqual(lines);
+  });
+
   it('does not mind a process that was there before and has ended', () => {
     expect(diffMachine(snapshot({ process: ['1 x'] }), snapshot({}))).toEqual([]);
   });

@@ -7,7 +7,7 @@ import { podUID } from '../../../../../agent/runtime/config/labels.ts';
 import { createCriRuntime } from '../../../../../agent/runtime/cri-runtime.ts';
 import type { CriRuntimeOptions } from '../../../../../agent/runtime/options.ts';
 import type { CriRuntime } from '../../../../../agent/runtime/types.ts';
-import { systemClock } from '../../../../../lib/clock.ts';
+import { type Clock, systemClock } from '../../../../../lib/clock.ts';
 import { Tracer } from '../../../../../lib/trace.ts';
 import { loadProto } from '../../../../../proto/load.ts';
 import { FakeCri } from '../fake-cri.ts';
@@ -92,6 +92,21 @@ describe('the source of events', () => {
     const { runtime } = await setup(serves);
     expect(await runtime.capabilities()).toEqual({ events: expected, cgroupDriver: undefined });
   });
+
+  test.each([
+    [{ cri: false, containerd: true }, 'containerd'],
+    [{ cri: false, containerd: false }, 'poll'],
+  ] as const)(
+    'is as well what a machine finds that is too slow to hear a refusal in time: %j',
+    async (serves, expected) => {
+      const inNoTime: Clock = {
+        ...systemClock,
+        sleep: (ms, signal) => (ms < 1000 ? Promise.resolve() : systemClock.sleep(ms, signal)),
+      };
+      const { runtime } = await setup(serves, { clock: inNoTime });
+      expect(await runtime.capabilities()).toMatchObject({ events: expected });
+    },
+  );
 
   test('is none while there is no runtime', async () => {
     const { fake } = await setup({ cri: false, containerd: true });
