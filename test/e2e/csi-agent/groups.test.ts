@@ -67,6 +67,8 @@ test.each<[string, CSIDriverSpec['fsGroupPolicy'], string, string, boolean]>([
             ['600', 0, 0],
           ],
     );
+    // Unstaged too, which the agent does in its own time.
+    await expect.poll(() => stand.leftovers()).toEqual([]);
     await agent.kill();
   },
 );
@@ -104,6 +106,8 @@ test.each([
     const [root, found] = await mountedOwners(agent, name);
     expect(root).toEqual(['2775', 0, GROUP]);
     expect(found).toEqual(wanted);
+    // Unstaged too, which the agent does in its own time.
+    await expect.poll(() => stand.leftovers()).toEqual([]);
     await agent.kill();
   },
 );

@@ -40,6 +40,9 @@ afterAll(async () => {
 
 const mountOf = (name: string) => join(stand.rootDir, `pods/uid-${name}/volumes/kubernetes.io~csi/pv-claim/mount`);
 
+/** A volume is unstaged after its last pod's is taken down, in the agent's own time. */
+const unstaged = (): Promise<void> => expect.poll(() => stand.leftovers()).toEqual([]);
+
 async function expectNothingLeft(): Promise<void> {
   expect(await stand.mounts()).toEqual([]);
   // Whoever looks at a new device, as udev does, keeps it for a moment.
@@ -88,9 +91,10 @@ describe.each(CALLS)('killed at %s', (method) => {
       // Once staged, once published: nothing is doubled.
       expect((await stand.mounts()).filter((path) => path.startsWith('/pods'))).toHaveLength(1);
       expect((await stand.mounts()).filter((path) => path.endsWith('/globalmount'))).toHaveLength(1);
-      expect(await stand.loops()).toHaveLength(1);
+      await expect.poll(() => stand.loops()).toHaveLength(1);
       second.tell('unmount web');
       await second.says(/^unmounted web/);
+      await unstaged();
       await second.kill();
       await expectNothingLeft();
     });
@@ -106,7 +110,7 @@ describe.each(CALLS)('killed at %s', (method) => {
       const second = await stand.agent();
       second.tell('unmount web');
       await second.says(/^unmounted web/);
-      await expect.poll(() => stand.leftovers()).toEqual([]);
+      await unstaged();
       await second.kill();
       await expectNothingLeft();
     });
@@ -125,6 +129,7 @@ describe.each(CALLS)('killed at %s', (method) => {
       expect(existsSync(join(stand.rootDir, 'pods/uid-raw/volumeDevices/kubernetes.io~csi/pv-block'))).toBe(true);
       second.tell('unmount raw');
       await second.says(/^unmounted raw/);
+      await unstaged();
       await second.kill();
       await expectNothingLeft();
     });
@@ -147,6 +152,7 @@ test('killed while two pods share a volume, the other one keeps it', async () =>
   expect((await stand.mounts()).filter((path) => path.endsWith('/globalmount'))).toHaveLength(1);
   second.tell('unmount db');
   await second.says(/^unmounted db/);
+  await unstaged();
   await second.kill();
   await expectNothingLeft();
 });
@@ -170,6 +176,7 @@ test('killed at any time at all, however often, the next one completes it and ta
   last.tell('unmount db');
   await last.says(/^unmounted web/);
   await last.says(/^unmounted db/);
+  await unstaged();
   await last.kill();
   await expectNothingLeft();
 });

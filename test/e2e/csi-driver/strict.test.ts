@@ -7,6 +7,7 @@ import { mkdir, readFile, rename, stat, statfs, writeFile } from 'node:fs/promis
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { CsiError, connectCsi } from '../../../csi/client.ts';
+import { listLoopDevices } from '../../../csi/driver/loop-devices.ts';
 import { exec, execOk } from '../../../lib/exec.ts';
 import { CAPABILITY, MiB, TestDriver, TestVolume } from './driver-process.ts';
 
@@ -339,6 +340,8 @@ describe('on a disk that can share blocks between files', () => {
       await volume.down();
     } finally {
       await driver.end('SIGTERM');
+      const held = async () => (await listLoopDevices()).filter(({ image }) => image.startsWith(`${driver.stateDir}/`));
+      await expect.poll(held).toEqual([]);
       await execOk('umount', [driver.stateDir]);
       await driver.remove();
     }

@@ -43,7 +43,11 @@ export interface RuntimeLab {
 }
 
 /** `bridge` and `subnet` are the test file's own: two files may run side by side. */
-export async function startRuntimeLab(bridge: string, subnet: string): Promise<RuntimeLab> {
+export async function startRuntimeLab(
+  bridge: string,
+  subnet: string,
+  options: Partial<CriRuntimeOptions> = {},
+): Promise<RuntimeLab> {
   const root = await mkdtemp(join(tmpdir(), 'nodelet-runtime-'));
   const confDir = join(root, 'cni', 'net.d');
   await mkdir(confDir, { recursive: true });
@@ -112,7 +116,7 @@ export async function startRuntimeLab(bridge: string, subnet: string): Promise<R
   };
   try {
     await importLabImages(containerd);
-    const runtime = another();
+    const runtime = another(options);
     const image = await runtime.imageStatus(BUSYBOX);
     if (image === undefined) throw new Error(`${BUSYBOX} was imported and is not there`);
     return { root, containerd, cgroups, node, tracer, spans, troubles, image, runtime, another, close };

@@ -88,6 +88,11 @@ async function watched(): Promise<string[]> {
     .map(({ name }) => name.replace('WATCH ', ''))
     .sort();
 }
+async function eventuallyWatched(wanted: readonly string[]): Promise<void> {
+  await eventually(`the watches to be those of ${wanted}`, async () =>
+    isDeepStrictEqual(await watched(), wanted) ? true : undefined,
+  );
+}
 /** Of every agent, and those of kube-root-ca.crt, settings, keys, later; each shown by several volumes or variables. */
 const ALWAYS = ['nodes', 'pods', 'services'];
 const WITH_PODS = [...ALWAYS, 'configmaps', 'configmaps', 'secrets', 'secrets'].sort();
@@ -174,7 +179,7 @@ test('a subPath and the environment stay what they were at the container’s sta
 });
 
 test('one connection per object that can change, and none for an immutable one', async () => {
-  expect(await watched()).toEqual(WITH_PODS);
+  await eventuallyWatched(WITH_PODS);
   const requests = (await spans(lab)).filter(({ kind, name }) => kind === 'api' && /configmaps|secrets/.test(name));
   const count = (verb: string): number => requests.filter(({ name }) => name.startsWith(verb)).length;
   expect([count('LIST'), count('WATCH')]).toEqual([5, 4]);
@@ -184,11 +189,12 @@ test('a second pod of the namespace asks for nothing that the first one follows'
   const before = Date.now();
   await apply(lab, shellPod('second', FOREVER, LIVE, MOUNTS));
   const pod = await ready(lab, 'second');
-  const asked = (await spans(lab)).filter(
-    ({ kind, name, start }) => start >= before && kind === 'api' && /^(GET|LIST|WATCH) (configmaps|secrets)/.test(name),
-  );
-  expect(asked).toEqual([]);
-  expect(await watched()).toEqual(WITH_PODS);
+  const since = await eventually('the spans of its whole start', async () => {
+    const found = (await spans(lab)).filter(({ start }) => start >= before);
+    return found.some((span) => span.name === 'StartContainer' && span.pod?.name === 'second') ? found : undefined;
+  });
+  expect(since.filter(({ name }) => /^(GET|LIST|WATCH) (configmaps|secrets)/.test(name))).toEqual([]);
+  await eventuallyWatched(WITH_PODS);
   const pid = await mainProcess(lab, pod);
   expect(await readFile(`/proc/${pid}/root/cm/color`, 'utf8')).toBe(await text('/cm/color'));
   // One change reaches both.
@@ -233,10 +239,8 @@ test('changes are seen after the API server was away', async () => {
 
 test('with the last pod the watches go', async () => {
   // After the server's absence each comes back by itself.
-  await eventually('the watches to be back', async () =>
-    isDeepStrictEqual(await watched(), WITH_PODS) ? true : undefined,
-  );
+  await eventuallyWatched(WITH_PODS);
   await lab.kubectl('delete', 'pod', 'live', '--wait=false');
   await gone(lab, 'live');
-  await eventually('the watches to end', async () => (isDeepStrictEqual(await watched(), ALWAYS) ? true : undefined));
+  await eventuallyWatched(ALWAYS);
 });

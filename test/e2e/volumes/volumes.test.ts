@@ -184,10 +184,10 @@ describe('owners and modes', () => {
 describe('updates', () => {
   test('renew a token when 80 % of its life are over, in the file that containers see', async () => {
     const sources = [{ serviceAccountToken: { path: 'token', expirationSeconds: 2 } }];
+    const began = performance.now();
     await volumes.mountAll(podWith([{ name: 't', projected: { sources } }]));
     const file = join(dirOf('projected', 't'), 'token');
     const seen = new Set<string>();
-    const began = performance.now();
     while (seen.size < 3 && performance.now() - began < 120_000) {
       seen.add(await readFile(file, 'utf8'));
       await systemClock.sleep(20);
@@ -397,6 +397,7 @@ describe('an agent killed in the middle', () => {
       await new Promise((resolve) => child.stdout.once('data', resolve));
       await new Promise((resolve) => setTimeout(resolve, i * 3));
       child.kill('SIGKILL');
+      // A program that it ran when it was killed has its output too, and goes on to its end.
       await new Promise((resolve) => child.once('close', resolve));
       objects.secrets.set('s', secret('s', { key: `value-${i}` }));
       const next = manager();

@@ -199,7 +199,7 @@ describe('a plugin is refused, with the reason told to it,', () => {
     await vi.waitFor(() => expect(driver.notified).toHaveLength(1));
     expect(driver.notified[0]?.error).toContain('detected topology value collision');
     announceFailure = undefined;
-    await vi.waitFor(() => expect(driver.notified.at(-1)).toEqual({ plugin_registered: true, error: '' }), 3000);
+    await vi.waitFor(() => expect(driver.notified.at(-1)).toEqual({ plugin_registered: true, error: '' }));
   });
 
   test('when another one of its name with no older version is there', async () => {
@@ -250,7 +250,7 @@ test('a driver that is not up yet is asked who the node is until it answers', as
       { code: 'UNAVAILABLE', message: 'starting' },
     ),
   );
-  await vi.waitFor(() => expect(driver.notified).toEqual([{ plugin_registered: true, error: '' }]), 3000);
+  await vi.waitFor(() => expect(driver.notified).toEqual([{ plugin_registered: true, error: '' }]));
   expect(driver.calls.filter(({ method }) => method === 'NodeGetInfo')).toHaveLength(3);
 });
 

@@ -10,6 +10,7 @@ import { createHttpRunner } from '../../../../agent/probes/http-runner.ts';
 import { createTcpRunner } from '../../../../agent/probes/tcp-runner.ts';
 import { systemClock } from '../../../../lib/clock.ts';
 import { loadProto } from '../../../../proto/load.ts';
+import { VirtualClock } from '../../../support/virtual-clock.ts';
 
 const never = new AbortController().signal;
 const closing: (() => void)[] = [];
@@ -106,9 +107,14 @@ describe('an httpGet probe', () => {
   });
 
   it('fails when no answer comes in time', async () => {
-    const port = await serve(() => undefined);
+    const clock = new VirtualClock();
+    const port = await serve(() => void clock.advance(150));
     const why = 'context deadline exceeded (Client.Timeout exceeded while awaiting headers)';
-    expect(await ask(port, {}, 150)).toEqual({ kind: 'failure', output: `Get "http://127.0.0.1:${port}/": ${why}` });
+    const probe = httpGetRequest({ port }, {}, '127.0.0.1', 'probe');
+    expect(await createHttpRunner(clock)(probe, 150, never)).toEqual({
+      kind: 'failure',
+      output: `Get "http://127.0.0.1:${port}/": ${why}`,
+    });
   });
 
   it('fails with EOF when the server closes before it answers', async () => {
@@ -139,7 +145,7 @@ describe('an httpGet probe', () => {
 
   it('knows nothing when the body stops in the middle', async () => {
     const port = await serve((_, response) => response.writeHead(200, { 'Content-Length': 100 }).write('half'));
-    expect(await ask(port, {}, 150)).toEqual({
+    expect(await ask(port, {}, 1_000)).toEqual({
       kind: 'error',
       state: 'failure',
       message: 'context deadline exceeded (Client.Timeout or context cancellation while reading body)',
