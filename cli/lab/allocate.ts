@@ -4,7 +4,6 @@
 import { createServer } from 'node:net';
 import { isErrno, UserError } from '../../lib/errors.ts';
 import { execOk } from '../../lib/exec.ts';
-import type { Claim } from './claims.ts';
 import type { LabPaths } from './paths.ts';
 
 export interface Subnet {
@@ -39,12 +38,12 @@ export function chooseSubnet(start: number, taken: readonly string[]): string | 
 }
 
 export interface SubnetFacts {
-  /** What is in use, as far as can be seen now. */
-  readonly taken: () => Promise<readonly string[]>;
-  /** Tells other labs which one this lab takes. */
-  readonly tell: (subnet: string) => Promise<void>;
+  /** What the machine uses, as far as can be seen now. */
+  readonly used: () => Promise<readonly string[]>;
   /** Those that other labs have told. */
   readonly told: () => Promise<readonly string[]>;
+  /** Tells other labs which one this lab takes. */
+  readonly tell: (subnet: string) => Promise<void>;
   /** 0 ≤ x < 1; Math.random by default. */
   readonly random?: () => number;
 }
@@ -55,17 +54,17 @@ export interface SubnetFacts {
  * again, and chooses anew: from anywhere, in case that both did. Undefined when all are taken.
  */
 export async function claimSubnet(hash: string, facts: SubnetFacts): Promise<string | undefined> {
-  const { taken, tell, told, random = Math.random } = facts;
+  const { used, told, tell, random = Math.random } = facts;
   for (let start = Number.parseInt(hash.slice(0, 2), 16); ; start = Math.floor(random() * 256)) {
-    const subnet = chooseSubnet(start, await taken());
+    const subnet = chooseSubnet(start, [...(await used()), ...(await told())]);
     if (subnet === undefined) return undefined;
     await tell(subnet);
     if (!(await told()).includes(subnet)) return subnet;
   }
 }
 
-/** Routes and addresses of the machine, and what other labs have claimed. */
-export async function takenSubnets(others: readonly Claim[]): Promise<readonly string[]> {
+/** Routes and addresses of the machine. */
+export async function usedSubnets(): Promise<readonly string[]> {
   const routes: unknown = JSON.parse(await execOk('ip', ['-json', '-4', 'route', 'show', 'table', 'all']));
   const found: string[] = [];
   if (Array.isArray(routes)) {
@@ -75,7 +74,7 @@ export async function takenSubnets(others: readonly Claim[]): Promise<readonly s
       }
     }
   }
-  return [...found, ...others.map(({ subnet }) => subnet)];
+  return found;
 }
 
 /** Whether nobody listens on a port, on any address. */

@@ -17,7 +17,7 @@ import { type Clock, systemClock } from '../../lib/clock.ts';
 import { errorMessage, UserError } from '../../lib/errors.ts';
 import { exec } from '../../lib/exec.ts';
 import { Tracer } from '../../lib/trace.ts';
-import { choosePort, claimSubnet, takenSubnets, usualPort } from './allocate.ts';
+import { choosePort, claimSubnet, usedSubnets, usualPort } from './allocate.ts';
 import { type Child, startChild } from './child.ts';
 import { otherClaims, writeClaim } from './claims.ts';
 import { cleanLab, labContainerdPaths } from './clean.ts';
@@ -214,9 +214,9 @@ class Lab implements RunningLab {
     const directories = [earlier, ...others].flatMap((known) => known?.madeDirectories ?? []);
     const madeDirectories = [...new Set([...directories, ...made.flat()])];
     const subnet = await claimSubnet(paths.hash, {
-      taken: async () => takenSubnets(await otherClaims(paths.hash)),
-      tell: (chosen) => writeClaim(paths.runDir, { subnet: chosen, firewall, madeDirectories }),
+      used: usedSubnets,
       told: async () => (await otherClaims(paths.hash)).map((other) => other.subnet),
+      tell: (chosen) => writeClaim(paths.runDir, { subnet: chosen, firewall, madeDirectories }),
     });
     if (subnet === undefined) throw new UserError('no /24 of 10.244.0.0/16 is free for pods on this machine');
     await mkdir(paths.root, { recursive: true, mode: 0o711 });

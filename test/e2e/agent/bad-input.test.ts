@@ -3,6 +3,7 @@
 import { readFile, rename, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { writeFileAtomic } from '../../../lib/atomic.ts';
 import { startLab, type TestLab } from '../support/lab.ts';
 import {
   apply,
@@ -153,11 +154,7 @@ test('a failing CNI plugin: FailedCreatePodSandBox with its own words, nothing l
   const plugins = JSON.parse(good);
   plugins.plugins.push({ type: 'bandwidth', capabilities: {}, ingressRate: 1 });
   // In one go, as a CNI's installer does: half a file is another fault.
-  const put = async (text: string): Promise<void> => {
-    await writeFile(`${cni.conflist}.next`, text);
-    await rename(`${cni.conflist}.next`, cni.conflist);
-  };
-  await put(JSON.stringify(plugins));
+  await writeFileAtomic(cni.conflist, JSON.stringify(plugins));
   await apply(lab, shellPod('no-network', FOREVER));
   const event = await eventWhen(lab, 'no-network', 'FailedCreatePodSandBox');
   expect(event.message).toMatch(
@@ -178,7 +175,7 @@ test('a failing CNI plugin: FailedCreatePodSandBox with its own words, nothing l
   await apply(lab, shellPod('hopeless', FOREVER));
   await eventWhen(lab, 'hopeless', 'FailedCreatePodSandBox');
   await lab.kubectl('delete', 'pod', 'hopeless');
-  await put(good);
+  await writeFileAtomic(cni.conflist, good);
   await ready(lab, 'no-network');
   await eventually('one address and one link', async () => {
     const held = (await podThings(lab)).filter((thing) => /^(lease|link) /.test(thing));

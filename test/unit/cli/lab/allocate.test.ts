@@ -43,7 +43,7 @@ describe('a subnet for a lab', () => {
     const others = (hash: string): string[] => [...claims].flatMap(([of, subnet]) => (of === hash ? [] : [subnet]));
     const claim = (hash: string) =>
       claimSubnet(hash, {
-        taken: async () => others(hash),
+        used: async () => [],
         tell: async (subnet) => void claims.set(hash, subnet),
         told: async () => {
           await gate();
@@ -79,7 +79,7 @@ describe('a subnet for a lab', () => {
 
   it('is none, and nothing is told, when all are taken', async () => {
     const tell = async (): Promise<void> => expect.fail('told');
-    const facts = { taken: async () => ['10.0.0.0/8'], tell, told: async () => [] };
+    const facts = { used: async () => ['10.0.0.0/8'], told: async () => [], tell };
     expect(await claimSubnet('05aa0000', facts)).toBeUndefined();
   });
 });
