@@ -153,12 +153,14 @@ describe.each(versions)('kubectl $version', ({ command, version }) => {
   });
 
   it('get -w shows changes as they happen', async () => {
+    // kubectl writes a row in pieces: the whole of it is waited for.
+    const row = /^watched\s+1\s+[\dms]+\n/m;
     const output = await kubectl.until(
       inNamespace('get', 'configmaps', '-w', '--no-headers'),
-      (stdout) => stdout.includes('watched'),
+      (stdout) => row.test(stdout),
       () => ok('create', 'configmap', 'watched', '--from-literal=a=b'),
     );
-    expect(output).toMatch(/^watched\s+1\s+[\dms]+$/m);
+    expect(output).toMatch(row);
   });
 
   it('describe shows the pod and its events', async () => {
