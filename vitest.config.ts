@@ -17,7 +17,7 @@ export default defineConfig({
       {
         test: {
           name: 'e2e',
-          include: ['test/e2e/**/*.test.ts'],
+          include: ['test/e2e/**/*.test.ts', 'test/hostile/**/*.test.ts'],
           // For giving up only: whatever waits inside a test has a deadline of its own and says what it waited for.
           testTimeout: 300_000,
           hookTimeout: 300_000,

@@ -1,0 +1,20 @@
+// The hostile tester's run as far as it is quick; `npm run test:hostile` is the whole of it.
+
+import { describe, expect, test } from 'vitest';
+import { loadCampaigns, runCampaign } from './run-campaign.ts';
+
+const quick = (await loadCampaigns()).filter(({ quickRounds }) => quickRounds > 0);
+
+describe('the hostile tester finds nothing', () => {
+  test.for(quick)('$name: $what', async (campaign) => {
+    const lines: string[] = [];
+    const seed = Date.now() % 1_000_000;
+    const figures = await runCampaign(campaign, {
+      rounds: campaign.quickRounds,
+      seed,
+      log: (line) => lines.push(line),
+    });
+    expect(figures, [`seed ${seed}`, ...lines].join('\n')).toMatchObject({ crashed: 0, lost: 0 });
+    expect(figures.tried).toBeGreaterThan(0);
+  });
+});
