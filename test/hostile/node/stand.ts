@@ -76,6 +76,17 @@ export class DataStand {
     return late;
   }
 
+  /** Which life each pod is in: its UID and how often its container has started again. */
+  async lives(): Promise<ReadonlyMap<string, string>> {
+    const lives = new Map<string, string>();
+    for (const { name } of this.#pods) {
+      const { metadata, status } = await this.lab.client.get<Pod>(podPath(name));
+      const restarts = status?.containerStatuses?.map(({ restartCount }) => restartCount).join(', ') ?? 'unknown';
+      lives.set(name, `uid ${metadata.uid}, restarts ${restarts}`);
+    }
+    return lives;
+  }
+
   /** Pods that come and go, with volumes of their own and a user's, and a ConfigMap that changes, until `endLoad`. */
   beginLoad(): void {
     this.#load = this.#runLoad();
