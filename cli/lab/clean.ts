@@ -10,6 +10,7 @@ import { cleanupChains, releaseAllAttachments } from '../../cni/cleanup.ts';
 import { type Clock, systemClock } from '../../lib/clock.ts';
 import { errorMessage, isErrno } from '../../lib/errors.ts';
 import { exec, execOk } from '../../lib/exec.ts';
+import { removeTree } from '../../lib/remove-tree.ts';
 import { Tracer } from '../../lib/trace.ts';
 import { endProcess } from './child.ts';
 import { otherClaims, withdrawClaim } from './claims.ts';
@@ -94,7 +95,7 @@ async function forEach(paths: readonly string[], work: (path: string) => Promise
 
 async function removeRunDirectory(runDir: string): Promise<void> {
   await unmountBelow([runDir]);
-  await rm(runDir, { recursive: true, force: true });
+  await removeTree(runDir);
   await removeEmpty(dirname(runDir));
 }
 
@@ -186,17 +187,17 @@ async function removeCgroups(layout: CgroupLayout, clock: Clock): Promise<void> 
   // The kernel lets go of a dead process a moment after it is gone.
   const deadline = clock.monotonic() + CGROUP_MS;
   for (const top of tops) {
-    let left = await removeTree(top);
+    let left = await removeCgroupTree(top);
     while (left !== undefined && clock.monotonic() < deadline) {
       await clock.sleep(20);
-      left = await removeTree(top);
+      left = await removeCgroupTree(top);
     }
     if (left !== undefined) throw new Error(`${left} still has processes in it`);
   }
 }
 
 /** Removes a tree of cgroups from the leaves; returns one that is busy, or undefined. */
-async function removeTree(directory: string): Promise<string | undefined> {
+async function removeCgroupTree(directory: string): Promise<string | undefined> {
   let children: string[];
   try {
     const entries = await readdir(directory, { withFileTypes: true });
@@ -206,7 +207,7 @@ async function removeTree(directory: string): Promise<string | undefined> {
     throw error;
   }
   let busy: string | undefined;
-  for (const child of children) busy = (await removeTree(join(directory, child))) ?? busy;
+  for (const child of children) busy = (await removeCgroupTree(join(directory, child))) ?? busy;
   if (busy !== undefined) return busy;
   try {
     await rmdir(directory);
@@ -232,7 +233,7 @@ async function removePodLogs(paths: LabPaths): Promise<void> {
   const uids = await listDirectory(join(paths.kubeletDir, 'pods'));
   for (const name of await listDirectory(paths.podLogsDir)) {
     if (uids.some((uid) => name.endsWith(`_${uid}`))) {
-      await rm(join(paths.podLogsDir, name), { recursive: true, force: true });
+      await removeTree(join(paths.podLogsDir, name));
     }
   }
   for (const name of await listDirectory(paths.containerLogsDir)) {
@@ -255,7 +256,7 @@ async function dangles(link: string, logs: string): Promise<boolean> {
 async function removeFiles(paths: LabPaths, keep: boolean): Promise<void> {
   const state = await readLabState(paths);
   const { volatile, persistent } = rootEntries(paths);
-  for (const path of [...volatile, ...(keep ? [] : persistent)]) await rm(path, { recursive: true, force: true });
+  for (const path of [...volatile, ...(keep ? [] : persistent)]) await removeTree(path);
   const shared = (await isLast(paths)) ? (state?.madeDirectories ?? []) : [];
   const empty = [...shared];
   if (!keep && (state?.madeRoot ?? paths.isDefaultRoot)) empty.push(paths.root);

@@ -10,6 +10,7 @@ import { readFileIfExists, writeFileAtomic } from '../../lib/atomic.ts';
 import { type Clock, systemClock } from '../../lib/clock.ts';
 import { errorMessage, isErrno, UserError } from '../../lib/errors.ts';
 import { exec } from '../../lib/exec.ts';
+import { removeTree } from '../../lib/remove-tree.ts';
 import { Tracer } from '../../lib/trace.ts';
 import { loadProto } from '../../proto/load.ts';
 import { GrpcError, type UnaryCaller, unaryCaller } from '../../proto/unary.ts';
@@ -75,7 +76,7 @@ async function overlayWorks(directory: string): Promise<boolean> {
   const options = `lowerdir=${lower},upperdir=${upper},workdir=${work}`;
   const mounted = await exec('mount', ['-t', 'overlay', '-o', options, 'overlay', merged ?? probe]);
   await unmountBelow([probe]);
-  await rm(probe, { recursive: true, force: true });
+  await removeTree(probe);
   return mounted.code === 0;
 }
 
@@ -283,7 +284,7 @@ export async function clearContainerd(
   await Promise.all(shims.map((shim) => endProcess(shim, clock, 1_000)));
   const addresses = await shimSockets(paths.state);
   await unmountBelow([paths.state, paths.root]);
-  await rm(paths.state, { recursive: true, force: true });
+  await removeTree(paths.state);
   for (const socket of [paths.socket, paths.ttrpcSocket, ...addresses]) await rm(socket, { force: true });
   await removePidFile(paths.pidFile);
   // Beside another one of ours they stay: its next shim is about to use what is empty now.

@@ -4,6 +4,7 @@
 import { thaw } from '../../csi/driver/filesystems.ts';
 import { detachLoop, listLoopDevices } from '../../csi/driver/loop-devices.ts';
 import { exec } from '../../lib/exec.ts';
+import { resolvePath } from '../../lib/resolve-path.ts';
 import { isWithin, readMounts } from './mounts.ts';
 
 /**
@@ -11,8 +12,9 @@ import { isWithin, readMounts } from './mounts.ts';
  * one that is unmounted like that.
  */
 export async function thawBelow(directory: string): Promise<void> {
+  const resolved = resolvePath(directory);
   const held = (await readMounts()).filter(
-    (mount) => mount.source.startsWith('/dev/loop') && isWithin(mount.mountPoint, directory),
+    (mount) => mount.source.startsWith('/dev/loop') && isWithin(mount.mountPoint, resolved),
   );
   const once = new Map(held.map((mount) => [mount.device, mount.mountPoint]));
   for (const path of once.values()) await thaw(path, exec);
@@ -23,12 +25,13 @@ export async function thawBelow(directory: string): Promise<void> {
  * one of these devices in turn. To be called when nothing of the directory is mounted any more.
  */
 export async function detachLoopsBelow(directory: string): Promise<void> {
+  const resolved = resolvePath(directory);
   const ours = new Set<string>();
   // A loop device on a device file below a pod's directory is named by that path, or by the device's own.
   for (let before = -1; before !== ours.size; ) {
     before = ours.size;
     for (const loop of await listLoopDevices()) {
-      if (isWithin(loop.image, directory) || ours.has(loop.image)) ours.add(loop.device);
+      if (isWithin(loop.image, resolved) || ours.has(loop.image)) ours.add(loop.device);
     }
   }
   // Those on top first: the lower ones are in use until then.

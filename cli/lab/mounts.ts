@@ -2,6 +2,10 @@
 
 import { readFile } from 'node:fs/promises';
 import { exec } from '../../lib/exec.ts';
+import { isWithin, parseMountInfo } from '../../lib/mountinfo.ts';
+import { resolvePath } from '../../lib/resolve-path.ts';
+
+export { isWithin };
 
 export interface MountEntry {
   readonly id: number;
@@ -14,37 +18,13 @@ export interface MountEntry {
   readonly source: string;
 }
 
-/** The kernel writes space, tab, newline and backslash as octal escapes. */
-function unescapeOctal(field: string): string {
-  return field.replace(/\\([0-7]{3})/g, (_, octal: string) => String.fromCharCode(Number.parseInt(octal, 8)));
-}
-
 /** Parses /proc/PID/mountinfo (proc(5)). Pure. */
 export function parseMountinfo(text: string): readonly MountEntry[] {
-  return text
-    .split('\n')
-    .filter((line) => line !== '')
-    .map((line) => {
-      const fields = line.split(' ');
-      const separator = fields.indexOf('-', 6);
-      return {
-        id: Number(fields[0]),
-        device: fields[2] ?? '',
-        root: unescapeOctal(fields[3] ?? ''),
-        mountPoint: unescapeOctal(fields[4] ?? ''),
-        type: fields[separator + 1] ?? '',
-        source: unescapeOctal(fields[separator + 2] ?? ''),
-      };
-    });
+  return parseMountInfo(text).map(({ path, fsType, ...rest }) => ({ ...rest, mountPoint: path, type: fsType }));
 }
 
 export async function readMounts(): Promise<readonly MountEntry[]> {
   return parseMountinfo(await readFile('/proc/self/mountinfo', 'utf8'));
-}
-
-/** Whether `path` is `directory` or inside it. Pure. */
-export function isWithin(path: string, directory: string): boolean {
-  return path === directory || path.startsWith(directory.endsWith('/') ? directory : `${directory}/`);
 }
 
 /**
@@ -52,10 +32,11 @@ export function isWithin(path: string, directory: string): boolean {
  * the tree at once and from the kernel when its last user ends. Returns the mount points that were taken down.
  */
 export async function unmountBelow(directories: readonly string[]): Promise<readonly string[]> {
+  const resolved = directories.map(resolvePath);
   const done: string[] = [];
   // One unmount can uncover another on the same point, and propagation can remove several: look again until clean.
   for (let round = 0; round < 5; round++) {
-    const mounts = (await readMounts()).filter((mount) => directories.some((dir) => isWithin(mount.mountPoint, dir)));
+    const mounts = (await readMounts()).filter((mount) => resolved.some((dir) => isWithin(mount.mountPoint, dir)));
     if (mounts.length === 0) return done;
     for (const mount of mounts.toReversed()) {
       const plain = await exec('umount', ['--no-canonicalize', mount.mountPoint]);
@@ -63,7 +44,7 @@ export async function unmountBelow(directories: readonly string[]): Promise<read
       done.push(mount.mountPoint);
     }
   }
-  const left = (await readMounts()).filter((mount) => directories.some((dir) => isWithin(mount.mountPoint, dir)));
+  const left = (await readMounts()).filter((mount) => resolved.some((dir) => isWithin(mount.mountPoint, dir)));
   if (left.length > 0) throw new Error(`cannot unmount ${left.map((mount) => mount.mountPoint).join(', ')}`);
   return done;
 }

@@ -1,9 +1,11 @@
 // Where everything of one lab lives, and what it is called on this machine. Every name is derived from the root
-// directory, so that `nodelet down` finds a lab's leftovers with nothing but that directory's name. Never touches disk.
+// directory, so that `nodelet down` finds a lab's leftovers with nothing but that directory's name. Links in that name are
+// resolved first: a lab has one name, whichever way its root is reached. Never changes anything on disk.
 
 import { createHash } from 'node:crypto';
-import { join, resolve } from 'node:path';
+import { join } from 'node:path';
 import { UserError } from '../../lib/errors.ts';
+import { resolvePath } from '../../lib/resolve-path.ts';
 
 export const DEFAULT_ROOT = '/var/lib/nodelet';
 
@@ -13,7 +15,7 @@ export const LAB_PROCESSES = ['containerd', 'apiserver', 'controlplane', 'agent'
 export type LabProcess = (typeof LAB_PROCESSES)[number] | 'csi-driver';
 
 export interface LabPaths {
-  /** Absolute. */
+  /** Absolute, links resolved. */
   readonly root: string;
   readonly isDefaultRoot: boolean;
   /** Eight hex digits of the root's name; part of every name that must differ between labs. */
@@ -83,12 +85,15 @@ export interface LabPaths {
   pidFile(process: LabProcess): string;
 }
 
-/** The layout of the lab under `root` (default /var/lib/nodelet). Throws UserError for none: it is no place. */
+/**
+ * The layout of the lab under `root` (default /var/lib/nodelet). Throws UserError for none, and for a link that leads
+ * nowhere: they are no place.
+ */
 export function labPaths(root: string = DEFAULT_ROOT): LabPaths {
   if (root === '') throw new UserError('--root is empty: give a directory');
-  const absolute = resolve(root);
+  const absolute = resolvePath(root);
   const hash = createHash('sha256').update(absolute).digest('hex').slice(0, 8);
-  const isDefaultRoot = absolute === DEFAULT_ROOT;
+  const isDefaultRoot = absolute === resolvePath(DEFAULT_ROOT);
   const runDir = `/run/nodelet/${hash}`;
   const at = (...parts: string[]): string => join(absolute, ...parts);
   return {

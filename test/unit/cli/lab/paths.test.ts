@@ -1,3 +1,6 @@
+import { mkdirSync, mkdtempSync, rmSync, symlinkSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { parse } from 'yaml';
 import { renderConflist, renderKubeletConfiguration } from '../../../../cli/lab/config.ts';
@@ -36,6 +39,20 @@ describe('the layout of a lab', () => {
 
   it('is the same for every way of writing the root', () => {
     expect(labPaths('/tmp/../tmp/a/').hash).toBe(labPaths('/tmp/a').hash);
+  });
+
+  it('is the same through a link, whether the root exists or not; a link that leads nowhere is refused', () => {
+    const base = mkdtempSync(join(tmpdir(), 'nodelet-paths-'));
+    try {
+      mkdirSync(join(base, 'real'));
+      symlinkSync('real', join(base, 'link'));
+      expect(labPaths(join(base, 'link'))).toMatchObject({ root: join(base, 'real') });
+      expect(labPaths(join(base, 'link', 'lab')).hash).toBe(labPaths(join(base, 'real', 'lab')).hash);
+      symlinkSync('nowhere', join(base, 'dangling'));
+      expect(() => labPaths(join(base, 'dangling'))).toThrow('leads nowhere');
+    } finally {
+      rmSync(base, { recursive: true });
+    }
   });
 
   it('has a log and a pid file per process', () => {
