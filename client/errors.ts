@@ -2,6 +2,7 @@
 // (UnreachableError). Turns socket and TLS failures into one clear line each; never retries anything itself.
 
 import { errnoOf, errorMessage } from '../lib/errors.ts';
+import { getOwn } from '../lib/own-property.ts';
 import type { Status } from './types.ts';
 
 /** The server answered, and the answer is a failure. `code` is the HTTP status. */
@@ -93,9 +94,9 @@ function reasonOf(server: string, code: string, error: unknown): string {
     return `the host name "${new URL(server).hostname}" does not resolve (${code})`;
   }
   if (code === 'ERR_TLS_CERT_ALTNAME_INVALID') return `its certificate is for another name: ${errorMessage(error)}`;
-  const tls = TLS_REASONS[code];
+  const tls = getOwn(TLS_REASONS, code);
   if (tls !== undefined) return `${tls} (${code})`;
-  const socket = SOCKET_REASONS[code];
+  const socket = getOwn(SOCKET_REASONS, code);
   if (socket !== undefined) return socket;
   if (code.startsWith('ERR_SSL_') || code.startsWith('ERR_OSSL_')) {
     return `the TLS handshake failed: ${errorMessage(error)}`;

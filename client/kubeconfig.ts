@@ -5,6 +5,7 @@ import { readFile } from 'node:fs/promises';
 import { dirname, resolve } from 'node:path';
 import { parse } from 'yaml';
 import { errnoOf, errorMessage, UserError } from '../lib/errors.ts';
+import { getOwn } from '../lib/own-property.ts';
 
 /** Where an API server is and who we are to it. Certificates and keys are PEM text. */
 export interface ClusterAccess {
@@ -30,7 +31,7 @@ function isFields(value: unknown): value is Fields {
 }
 
 function text(fields: Fields, key: string): string | undefined {
-  const value = fields[key];
+  const value = getOwn(fields, key);
   return typeof value === 'string' && value !== '' ? value : undefined;
 }
 
@@ -108,7 +109,7 @@ function parseFields(source: string): Fields {
 
 /** One named entry of a kubeconfig list: { name, [field]: {...} }. */
 function entry(config: Fields, list: string, field: string, name: string): Fields {
-  const entries = config[list] ?? [];
+  const entries = getOwn(config, list) ?? [];
   if (!Array.isArray(entries)) throw new Problem(`${list} is not a list`);
   const named = entries.filter(isFields);
   const found = named.find((candidate) => candidate['name'] === name);
@@ -116,7 +117,7 @@ function entry(config: Fields, list: string, field: string, name: string): Field
     const known = named.map((candidate) => text(candidate, 'name')).filter((known) => known !== undefined);
     throw new Problem(`no ${field} named "${name}" (it has: ${known.join(', ') || 'none'})`);
   }
-  const value = found[field] ?? {};
+  const value = getOwn(found, field) ?? {};
   if (!isFields(value)) throw new Problem(`${field} "${name}" is not a mapping`);
   return value;
 }
@@ -155,7 +156,7 @@ async function material(fields: Fields, field: string, directory: string): Promi
 /** Settings that would change who we are or how we connect are refused, not skipped over. */
 function refuseUnsupported(cluster: Fields, user: Fields, userName: string | undefined): void {
   for (const field of ['exec', 'auth-provider', 'username', 'as']) {
-    if (user[field] !== undefined) throw new Problem(`user "${userName}": ${field} is not supported`);
+    if (getOwn(user, field) !== undefined) throw new Problem(`user "${userName}": ${field} is not supported`);
   }
   if (cluster['proxy-url'] !== undefined) throw new Problem('proxy-url is not supported');
 }

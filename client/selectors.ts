@@ -3,6 +3,7 @@
 // server's business. Pure.
 
 import type { NodeSelector, NodeSelectorTerm, Taint, Toleration } from 'kubernetes-types/core/v1';
+import { getOwn } from '../lib/own-property.ts';
 
 type Labels = Readonly<Record<string, string>>;
 
@@ -16,7 +17,7 @@ interface Requirement {
 /** False for an operator that there is not. */
 export function matchesRequirement({ key, operator, values = [] }: Requirement, labels: Labels): boolean {
   // A label may be called like something that every object has.
-  const value = Object.hasOwn(labels, key) ? labels[key] : undefined;
+  const value = getOwn(labels, key);
   switch (operator) {
     case 'In':
       return value !== undefined && values.includes(value);

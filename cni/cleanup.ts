@@ -7,6 +7,7 @@ import { join } from 'node:path';
 import type { Clock } from '../lib/clock.ts';
 import { isErrno } from '../lib/errors.ts';
 import { type Exec, exec, execOk } from '../lib/exec.ts';
+import { getOwn } from '../lib/own-property.ts';
 import type { Tracer } from '../lib/trace.ts';
 import { FAMILIES, type Family, parseSave, saveRules, type Table, TOOLS, targetOf } from './iptables.ts';
 import { isJsonObject } from './json.ts';
@@ -159,7 +160,7 @@ async function nftRuleset(run: Exec): Promise<readonly JsonObject[] | undefined>
 }
 
 const objectsOf = (ruleset: readonly JsonObject[], kind: string): readonly JsonObject[] =>
-  ruleset.map((entry) => entry[kind]).filter(isJsonObject);
+  ruleset.map((entry) => getOwn(entry, kind)).filter(isJsonObject);
 const tablesOf = (ruleset: readonly JsonObject[]): readonly JsonObject[] => objectsOf(ruleset, 'table');
 const chainsOf = (ruleset: readonly JsonObject[]): readonly JsonObject[] => objectsOf(ruleset, 'chain');
 const tableName = (table: JsonObject): string => `${table['family']} ${table['name']}`;

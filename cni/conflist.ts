@@ -4,6 +4,7 @@
 import { readdir, readFile } from 'node:fs/promises';
 import { basename, dirname, extname, join } from 'node:path';
 import { errorMessage, isErrno } from '../lib/errors.ts';
+import { getOwn, setOwn } from '../lib/own-property.ts';
 import { isJsonObject } from './json.ts';
 import type { JsonObject, NetworkConfigList, PluginConfig } from './types.ts';
 import { isSupported, negotiateVersion, parseVersion, SUPPORTED_VERSIONS } from './version.ts';
@@ -165,7 +166,7 @@ function versionOf(file: string, field: string, value: unknown): string {
 
 /** disableCheck and its like are booleans; libcni also takes them as the strings "true" and "false". */
 function optionalFlag(file: string, raw: JsonObject, field: string): boolean {
-  const value = raw[field];
+  const value = getOwn(raw, field);
   if (value === undefined || value === false) return false;
   if (value === true) return true;
   if (typeof value === 'string' && /^(true|false)$/i.test(value)) return value.toLowerCase() === 'true';
@@ -190,7 +191,7 @@ function parsePlugin(file: string, path: string | undefined, value: unknown): Pl
   const flags: Record<string, boolean> = {};
   for (const [name, on] of Object.entries(capabilities)) {
     if (typeof on !== 'boolean') throw new ConflistError(file, at(`capabilities.${name}`), 'must be true or false');
-    flags[name] = on;
+    setOwn(flags, name, on);
   }
   return { ...value, type, capabilities: flags };
 }

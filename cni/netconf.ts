@@ -1,13 +1,14 @@
 // What a plugin gets on standard input: its own configuration with what the runtime adds and takes away
 // (specification, "Deriving execution configuration from plugin configuration"). Pure.
 
+import { getOwn } from '../lib/own-property.ts';
 import type { CapabilityArgs, JsonObject, NetworkConfigList, PluginConfig } from './types.ts';
 import { CniError, CniErrorCode } from './types.ts';
 
 /** Capability arguments that this plugin declares; undefined when there are none. */
 export function runtimeConfigOf(plugin: PluginConfig, args: CapabilityArgs): JsonObject | undefined {
   const wanted = Object.entries(args).filter(
-    ([name, value]) => plugin.capabilities?.[name] === true && value !== undefined && value !== null,
+    ([name, value]) => getOwn(plugin.capabilities, name) === true && value !== undefined && value !== null,
   );
   return wanted.length === 0 ? undefined : Object.fromEntries(wanted);
 }

@@ -4,6 +4,7 @@
 //   answer   "<exit code> <stdout bytes>\n" stdout
 
 import { errorMessage } from '../lib/errors.ts';
+import { setOwn } from '../lib/own-property.ts';
 import type { TracePod } from '../lib/trace.ts';
 import { isJsonObject, tryParseJson } from './json.ts';
 import { type Attachment, CniError, CniErrorCode, type JsonObject } from './types.ts';
@@ -36,7 +37,7 @@ export function decodeRequest(bytes: Buffer): ShimRequest | undefined {
   const env: Record<string, string> = {};
   for (const pair of bytes.toString('utf8', start, start + envBytes).split('\0')) {
     const at = pair.indexOf('=');
-    if (at > 0) env[pair.slice(0, at)] = pair.slice(at + 1);
+    if (at > 0) setOwn(env, pair.slice(0, at), pair.slice(at + 1));
   }
   return { env, stdin: bytes.toString('utf8', start + envBytes, start + envBytes + stdinBytes) };
 }

@@ -2,6 +2,7 @@
 // Pure. Conversions follow the specification's version history: what an older shape cannot say is left out.
 
 import { isIPv6 } from 'node:net';
+import { getOwn } from '../lib/own-property.ts';
 import { isJsonObject } from './json.ts';
 import {
   type CniDns,
@@ -114,7 +115,7 @@ function parseDns(reader: Reader, value: unknown): CniDns {
   if (value === undefined || value === null) return {};
   const raw = reader.object('dns', value);
   const texts = (key: string): readonly string[] | undefined => {
-    const list = reader.texts(`dns.${key}`, raw[key]);
+    const list = reader.texts(`dns.${key}`, getOwn(raw, key));
     return list.length === 0 ? undefined : list;
   };
   return {
@@ -130,8 +131,9 @@ function parseOld(reader: Reader, result: JsonObject): CniResult {
   const ips: CniIP[] = [];
   const routes: CniRoute[] = [];
   for (const family of ['ip4', 'ip6']) {
-    if (result[family] === undefined || result[family] === null) continue;
-    const raw = reader.object(family, result[family]);
+    const given = getOwn(result, family);
+    if (given === undefined || given === null) continue;
+    const raw = reader.object(family, given);
     const gateway = reader.optionalText(`${family}.gateway`, raw['gateway']);
     ips.push({ address: reader.text(`${family}.ip`, raw['ip']), gateway, interface: undefined });
     for (const [index, entry] of reader.list(`${family}.routes`, raw['routes']).entries()) {

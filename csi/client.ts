@@ -4,6 +4,7 @@
 
 import { type ChannelOptions, credentials } from '@grpc/grpc-js';
 import type { MethodDefinition } from '@grpc/proto-loader';
+import { setOwn } from '../lib/own-property.ts';
 import { type SpanAttributes, Tracer } from '../lib/trace.ts';
 import type { ControllerDefinition } from '../proto/gen/csi/v1/Controller.ts';
 import type { IdentityDefinition } from '../proto/gen/csi/v1/Identity.ts';
@@ -77,7 +78,7 @@ function shown(request: object): SpanAttributes {
   const attributes: Record<string, string> = {};
   for (const [field, value] of Object.entries(request)) {
     if (/^(volume_id|name|node_id|snapshot_id|target_path|staging_target_path|volume_path)$/.test(field)) {
-      attributes[field] = String(value);
+      setOwn(attributes, field, String(value));
     }
   }
   return attributes;

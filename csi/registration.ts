@@ -9,6 +9,7 @@ import { type BackoffEntry, type BackoffPolicy, nextBackoff } from '../lib/backo
 import type { Clock, Timer } from '../lib/clock.ts';
 import { errorMessage, isErrno } from '../lib/errors.ts';
 import type { Log } from '../lib/log.ts';
+import { getOwn } from '../lib/own-property.ts';
 import type { Tracer } from '../lib/trace.ts';
 import type { PluginSocket } from './registration-client.ts';
 
@@ -220,7 +221,7 @@ class SocketWatcher implements PluginWatcher {
   /** Hands the plugin to its handler; gives why it was refused. */
   async #offer(info: PluginInfo, path: string, socket: Watched): Promise<Error | undefined> {
     const { handlers } = this.#options;
-    const handler = Object.hasOwn(handlers, info.type) ? handlers[info.type] : undefined;
+    const handler = getOwn(handlers, info.type);
     if (handler === undefined) {
       const what = `no handler registered for plugin type: ${info.type} at socket ${path}`;
       return new Error(`RegisterPlugin error -- ${what}`);

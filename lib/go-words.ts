@@ -2,6 +2,7 @@
 // network errors. Pure.
 
 import { errnoOf, errorMessage } from './errors.ts';
+import { getOwn } from './own-property.ts';
 
 /** A duration in ms as Go's time.Duration prints it, to the millisecond: "850ms", "1.2s", "1m20s", "5m0s". */
 export function goDuration(ms: number): string {
@@ -41,7 +42,7 @@ const GO_CODES: Readonly<Record<string, string>> = {
 
 /** A gRPC status as Go prints it: "rpc error: code = NotFound desc = no such container". `code` is the status name. */
 export function goRpcError(code: string, description: string): string {
-  return `rpc error: code = ${GO_CODES[code] ?? code} desc = ${description}`;
+  return `rpc error: code = ${getOwn(GO_CODES, code) ?? code} desc = ${description}`;
 }
 
 /** Several failures as Go's aggregate words them: each said once, in brackets where they are more than one. */
@@ -81,7 +82,7 @@ export function goDialError(error: unknown, host: string, port: number): string 
   const code = errnoOf(cause) ?? '';
   if (code === 'ENOTFOUND') return `dial tcp: lookup ${host}: no such host`;
   if (code === 'EAI_AGAIN') return `dial tcp: lookup ${host}: Temporary failure in name resolution`;
-  const words = SYSTEM_ERRORS[code];
+  const words = getOwn(SYSTEM_ERRORS, code);
   const said = words === undefined ? errorMessage(cause) : `connect: ${words}`;
   return `dial tcp ${joinHostPort(host, port)}: ${said}`;
 }
@@ -98,6 +99,6 @@ export function goTransportError(error: unknown): string {
   if (code.startsWith('HPE_')) {
     return `net/http: HTTP/1.x transport connection broken: malformed HTTP response (${message})`;
   }
-  const words = SYSTEM_ERRORS[code];
+  const words = getOwn(SYSTEM_ERRORS, code);
   return words === undefined ? message : `read: ${words}`;
 }

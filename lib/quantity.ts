@@ -1,6 +1,8 @@
 // Kubernetes resource quantities ("250m", "64Mi", "1e3"), exactly as the API serialises them. Values are kept as
 // integers of nano-units, so no figure is ever rounded by accident.
 
+import { getOwn } from './own-property.ts';
+
 const NANO = 1_000_000_000n;
 const BINARY: Readonly<Record<string, bigint>> = {
   Ki: 1n << 10n,
@@ -25,9 +27,9 @@ export function parseQuantity(text: string | number): bigint | undefined {
   const [whole = '', fraction = ''] = digits.split('.');
   let mantissa = BigInt(`${whole}${fraction}` || '0');
   let exponent = 9 - fraction.length;
-  const binary = BINARY[suffix];
+  const binary = getOwn(BINARY, suffix);
   if (binary !== undefined) mantissa *= binary;
-  else exponent += DECIMAL[suffix] ?? Number(suffix.slice(1));
+  else exponent += getOwn(DECIMAL, suffix) ?? Number(suffix.slice(1));
   // Far beyond int64 either way: bounded so that "1e999999999" costs nothing.
   if (exponent > 60) return undefined;
   let nano: bigint;

@@ -2,6 +2,7 @@
 // offers. The scheduler has judged the same before; the node has the last word. Pure.
 
 import type { Pod } from '../../client/types.ts';
+import { getOwn } from '../../lib/own-property.ts';
 import { amountOf, podRequest, requestedResources } from './requests.ts';
 
 /** One resource of which there is not enough. cpu in millicores, everything else in whole units. */
@@ -29,7 +30,7 @@ export function shortages(
   const found: Shortage[] = [];
   const check = (resource: string): void => {
     const requested = podRequest(pod, resource);
-    const capacity = amountOf(resource, allocatable[resource]);
+    const capacity = amountOf(resource, getOwn(allocatable, resource));
     const used = others.reduce((sum, other) => sum + podRequest(other, resource), 0);
     if (requested > 0 && requested > capacity - used) found.push({ resource, requested, used, capacity });
   };
@@ -38,7 +39,7 @@ export function shortages(
   for (const resource of [...requestedResources(pod)].sort()) {
     if (FIRST.includes(resource) || resource === 'pods') continue;
     // An extended resource that this node has never heard of is provided by someone else.
-    if (isExtended(resource) && allocatable[resource] === undefined) continue;
+    if (isExtended(resource) && getOwn(allocatable, resource) === undefined) continue;
     check(resource);
   }
   return found;

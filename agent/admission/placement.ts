@@ -4,6 +4,7 @@
 import type { Taint } from 'kubernetes-types/core/v1';
 import { matchesNodeSelector, tolerates } from '../../client/selectors.ts';
 import type { Pod } from '../../client/types.ts';
+import { getOwn } from '../../lib/own-property.ts';
 import { isStaticPod } from '../ports/static-pods.ts';
 
 export interface PlacementNode {
@@ -44,7 +45,7 @@ export function misplacements(pod: Pod, others: readonly Pod[], node: PlacementN
 /** nodeSelector and requiredDuringSchedulingIgnoredDuringExecution: both must hold. */
 export function matchesNode({ spec }: Pod, node: Pick<PlacementNode, 'name' | 'labels'>): boolean {
   const selector = Object.entries(spec.nodeSelector ?? {});
-  if (selector.some(([key, value]) => node.labels[key] !== value)) return false;
+  if (selector.some(([key, value]) => getOwn(node.labels, key) !== value)) return false;
   const required = spec.affinity?.nodeAffinity?.requiredDuringSchedulingIgnoredDuringExecution;
   return required === undefined || matchesNodeSelector(required, node);
 }

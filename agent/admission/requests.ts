@@ -1,6 +1,7 @@
 // What a pod asks of its node, resource by resource: the figure that admission and preemption count with. Pure.
 
 import type { Container, Pod } from '../../client/types.ts';
+import { getOwn } from '../../lib/own-property.ts';
 import { quantityMilli, quantityValue } from '../../lib/quantity.ts';
 import { isSidecar } from '../ports/pod-resources.ts';
 
@@ -13,7 +14,7 @@ export function amountOf(resource: string, quantity: string | undefined): number
 }
 
 function requestOf({ resources }: Container, resource: string): number {
-  return amountOf(resource, resources?.requests?.[resource] ?? resources?.limits?.[resource]);
+  return amountOf(resource, getOwn(resources?.requests, resource) ?? getOwn(resources?.limits, resource));
 }
 
 /** Resources of the pod as a whole, where the spec has them (KEP-2837). */
@@ -28,8 +29,8 @@ function podLevelRequests(pod: Pod): Quantities | undefined {
  */
 export function podRequest(pod: Pod, resource: string): number {
   if (resource === 'pods') return 1;
-  const overhead = amountOf(resource, pod.spec.overhead?.[resource]);
-  const whole = podLevelRequests(pod)?.[resource];
+  const overhead = amountOf(resource, getOwn(pod.spec.overhead, resource));
+  const whole = getOwn(podLevelRequests(pod), resource);
   if (whole !== undefined) return amountOf(resource, whole) + overhead;
   let sidecars = 0;
   let peak = 0;

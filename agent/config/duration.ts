@@ -1,5 +1,7 @@
 // Go's time.ParseDuration, because every duration in Kubernetes configuration is written for it.
 
+import { getOwn } from '../../lib/own-property.ts';
+
 const UNIT_MS: Readonly<Record<string, number>> = {
   ns: 1e-6,
   us: 1e-3,
@@ -23,7 +25,7 @@ export function parseGoDuration(text: string): number | undefined {
     PART.lastIndex = at;
     const match = PART.exec(body);
     if (match === null) return undefined;
-    total += Number(match[1]) * (UNIT_MS[match[2] ?? ''] ?? Number.NaN);
+    total += Number(match[1]) * (getOwn(UNIT_MS, match[2] ?? '') ?? Number.NaN);
     at = PART.lastIndex;
   }
   return at === 0 ? undefined : sign * total;

@@ -7,6 +7,7 @@ import { hostname } from 'node:os';
 import { join, resolve } from 'node:path';
 import { type Command, Option } from 'commander';
 import { errorMessage, UserError } from '../../lib/errors.ts';
+import { getOwn, setOwn } from '../../lib/own-property.ts';
 import { FIELD_FLAGS, type FlagKind, type FlagRow, OWN_FLAGS, type OwnFlag } from './flag-table.ts';
 import { completeConfiguration, type RawConfiguration, readConfigurationText } from './kubelet-configuration.ts';
 import { KUBELET_FIELDS } from './kubelet-fields.ts';
@@ -46,7 +47,7 @@ export function addAgentFlags(command: Command): Command {
 function isActedOn({ field }: FlagRow): boolean {
   let table: FieldTable | undefined = KUBELET_FIELDS;
   for (const name of field ?? []) {
-    const found: FieldTable[string] | undefined = table?.[name];
+    const found: FieldTable[string] | undefined = getOwn(table, name);
     if (found?.acted === false) return false;
     table = found?.fields;
   }
@@ -73,7 +74,7 @@ export function resolveAgentOptions(
   const given = new Given(flags);
   const file = given.text('config');
   const fromFile = file === undefined ? {} : readConfigurationFile(resolve(file), readFile);
-  const merged = FIELD_FLAGS.reduce((raw, row) => layOver(raw, row, flags[flagKey(row.flag)]), fromFile);
+  const merged = FIELD_FLAGS.reduce((raw, row) => layOver(raw, row, getOwn(flags, flagKey(row.flag))), fromFile);
   const config = completeConfiguration(merged, file === undefined ? 'flags' : `kubelet configuration ${file}`);
 
   const rootDir = resolve(given.text('root-dir') ?? DEFAULT_ROOT_DIR);
@@ -140,16 +141,16 @@ class Given {
     this.#flags = flags;
   }
   text(flag: OwnFlag): string | undefined {
-    return convert('text', flag, this.#flags[flagKey(flag)]);
+    return convert('text', flag, getOwn(this.#flags, flagKey(flag)));
   }
   int(flag: OwnFlag): number | undefined {
-    return convert('int', flag, this.#flags[flagKey(flag)]);
+    return convert('int', flag, getOwn(this.#flags, flagKey(flag)));
   }
   list(flag: OwnFlag): readonly string[] {
-    return convert('list', flag, this.#flags[flagKey(flag)]) ?? [];
+    return convert('list', flag, getOwn(this.#flags, flagKey(flag))) ?? [];
   }
   map(flag: OwnFlag): Readonly<Record<string, string>> {
-    return convert('map', flag, this.#flags[flagKey(flag)]) ?? {};
+    return convert('map', flag, getOwn(this.#flags, flagKey(flag))) ?? {};
   }
 }
 
@@ -195,7 +196,7 @@ const CONVERTERS: { readonly [K in FlagKind]: (flag: string, value: unknown) => 
       const at = item.indexOf(':');
       if (at <= 0) throw new UserError(`--${flag}: "${item}" is not name:value`);
       const name = item.slice(0, at).trim();
-      found[name] = [...(found[name] ?? []), item.slice(at + 1).trim()];
+      setOwn(found, name, [...(getOwn(found, name) ?? []), item.slice(at + 1).trim()]);
     }
     return found;
   },
@@ -240,8 +241,8 @@ function layOver(raw: RawConfiguration, row: FlagRow, value: unknown): RawConfig
     const object = isRecord(node) ? node : {};
     if (name === undefined) return object;
     const [next] = rest;
-    if (next !== undefined) return { ...object, [name]: put(object[name], rest) };
-    const old = object[name];
+    if (next !== undefined) return { ...object, [name]: put(getOwn(object, name), rest) };
+    const old = getOwn(object, name);
     return {
       ...object,
       [name]: row.kind === 'boolMap' && isRecord(old) ? { ...old, ...Object(converted) } : converted,

@@ -184,7 +184,7 @@ function checkEviction(config: KubeletConfiguration, need: Need): void {
   }
   for (const signal of Object.keys(config.evictionSoft)) {
     need(
-      signal in config.evictionSoftGracePeriod,
+      Object.hasOwn(config.evictionSoftGracePeriod, signal),
       `evictionSoftGracePeriod[${signal}]`,
       'must be set with evictionSoft',
     );

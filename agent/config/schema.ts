@@ -1,6 +1,7 @@
 // A small language for tables of configuration fields: each field knows its type, its default and whether nodelet acts
 // on it, and the TypeScript type of the whole follows from the table. Knows nothing about any particular field.
 
+import { getOwn } from '../../lib/own-property.ts';
 import { parseQuantity } from '../../lib/quantity.ts';
 import { formatGoDuration, parseGoDuration } from './duration.ts';
 
@@ -170,7 +171,7 @@ export function parseTable<S extends FieldTable>(
   }
   const parsed = Object.fromEntries(
     Object.entries(fields).map(([name, field]) => {
-      const set = Object.hasOwn(value, name) ? value[name] : undefined;
+      const set = getOwn(value, name);
       return [name, set === undefined || set === null ? field.fallback : field.parse(set, at(name), problems)];
     }),
   );
@@ -182,7 +183,7 @@ export function parseTable<S extends FieldTable>(
 export function printTable(fields: FieldTable, value: Readonly<Record<string, unknown>>): Record<string, unknown> {
   return Object.fromEntries(
     Object.entries(value).flatMap(([name, set]): [string, unknown][] => {
-      const field = fields[name];
+      const field = getOwn(fields, name);
       if (set === undefined || field === undefined) return [];
       if (field.fields !== undefined && isRecord(set)) return [[name, printTable(field.fields, set)]];
       return [[name, field.print === undefined ? set : field.print(set)]];
@@ -194,7 +195,7 @@ export function printTable(fields: FieldTable, value: Readonly<Record<string, un
 export function notActedOn(fields: FieldTable, value: unknown, path = ''): readonly string[] {
   if (!isRecord(value)) return [];
   return Object.entries(value).flatMap(([name, set]) => {
-    const field = Object.hasOwn(fields, name) ? fields[name] : undefined;
+    const field = getOwn(fields, name);
     if (field === undefined || set === null) return [];
     const here = path === '' ? name : `${path}.${name}`;
     if (!field.acted) return [here];

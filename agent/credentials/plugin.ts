@@ -4,6 +4,7 @@
 import type { Pod } from '../../client/types.ts';
 import type { Clock } from '../../lib/clock.ts';
 import type { Exec } from '../../lib/exec.ts';
+import { getOwn } from '../../lib/own-property.ts';
 import type { Tracer } from '../../lib/trace.ts';
 import type { RegistryCredential } from '../ports/pull-credentials.ts';
 import { type ProviderAnswer, type ProviderRequest, parseAnswer, printRequest } from './exec-protocol.ts';
@@ -105,10 +106,10 @@ export class CredentialPlugin {
     const account = await accounts.account(namespace, name);
     if (account === undefined) throw new Error(`service account ${namespace}/${name} not found`);
     const { requiredServiceAccountAnnotationKeys: required, optionalServiceAccountAnnotationKeys: also } = attributes;
-    if (required.some((key) => account.annotations[key] === undefined)) return undefined;
+    if (required.some((key) => getOwn(account.annotations, key) === undefined)) return undefined;
     const annotations = Object.fromEntries(
       [...required, ...also].sort().flatMap((key) => {
-        const value = account.annotations[key];
+        const value = getOwn(account.annotations, key);
         return value === undefined ? [] : [[key, value] as const];
       }),
     );

@@ -2,6 +2,7 @@
 // emptyDir, the limits of the pod together, and that of each container. Pure.
 
 import type { Pod } from '../../client/types.ts';
+import { getOwn } from '../../lib/own-property.ts';
 import { formatBytes } from '../../lib/quantity.ts';
 import { bytesOf } from './messages.ts';
 import { ephemeralStorageLimit, limitedParts, podDiskUsage } from './ranking.ts';
@@ -30,7 +31,7 @@ export function hasLocalStorageLimit(pod: Pod): boolean {
 /** Why the pod is to be evicted, or undefined while it keeps to its limits. The first that is exceeded counts. */
 export function localStorageViolation(pod: Pod, usage: PodUsage, layout: DiskLayout): string | undefined {
   for (const { name, bytes, text } of sizedVolumes(pod)) {
-    const used = usage.volumes[name]?.bytes;
+    const used = getOwn(usage.volumes, name)?.bytes;
     if (used !== undefined && used > bytes) return `Usage of EmptyDir volume "${name}" exceeds the limit "${text}". `;
   }
   const limit = ephemeralStorageLimit(pod);

@@ -3,6 +3,7 @@
 
 import { join } from 'node:path';
 import type { Pod } from '../../client/types.ts';
+import { setOwn } from '../../lib/own-property.ts';
 import { type CgroupLayout, cgroupPath, podName } from '../ports/cgroup-names.ts';
 import { podQOSClass } from '../ports/pod-resources.ts';
 import type { ContainerStats } from '../ports/runtime.ts';
@@ -80,7 +81,7 @@ export class PodUsageReader {
       const plugin = onDisk ? 'empty-dir' : volume.configMap === undefined ? undefined : 'configmap';
       if (plugin === undefined) continue;
       const usage = await diskUsage(join(paths.volumes(pod, plugin), volume.name));
-      if (usage !== undefined) used[volume.name] = usage;
+      if (usage !== undefined) setOwn(used, volume.name, usage);
     }
     return used;
   }

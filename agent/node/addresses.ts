@@ -4,6 +4,7 @@
 import { isIP, isIPv4 } from 'node:net';
 import type { NodeAddress } from 'kubernetes-types/core/v1';
 import { UserError } from '../../lib/errors.ts';
+import { getOwn } from '../../lib/own-property.ts';
 import type { AddressFacts } from './facts.ts';
 
 /** Loopback, link-local, multicast and unspecified addresses are no use to others. */
@@ -33,7 +34,7 @@ export function chooseNodeIPs(configured: readonly string[], nodeName: string, f
   const found =
     (isIP(nodeName) !== 0 ? nodeName : undefined) ??
     pick(facts.resolved.filter((ip) => own.includes(ip))) ??
-    pick(facts.defaultInterfaces.flatMap((name) => facts.interfaces[name] ?? [])) ??
+    pick(facts.defaultInterfaces.flatMap((name) => getOwn(facts.interfaces, name) ?? [])) ??
     pick(own);
   return [found ?? (configured[0] === '::' ? '::1' : '127.0.0.1')];
 }

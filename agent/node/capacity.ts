@@ -1,6 +1,7 @@
 // What the node has and what pods may have of it: capacity, and allocatable = capacity − kubeReserved − systemReserved −
 // hard eviction thresholds. The kubelet's rules (pkg/kubelet/cm/node_container_manager_linux.go). Pure.
 
+import { getOwn, setOwn } from '../../lib/own-property.ts';
 import { formatBytes, formatMilli, quantityMilli, quantityValue } from '../../lib/quantity.ts';
 import type { MachineFacts } from './facts.ts';
 import type { NodeConfig } from './options.ts';
@@ -45,13 +46,13 @@ export function allocatableOf(capacity: ResourceList, config: CapacityConfig): R
   const allocatable: Record<string, string> = {};
   for (const [name, quantity] of Object.entries(capacity)) {
     let amount = amountOf(name, quantity);
-    for (const reserved of [config.kubeReserved[name], config.systemReserved[name]]) {
+    for (const reserved of [getOwn(config.kubeReserved, name), getOwn(config.systemReserved, name)]) {
       if (reserved !== undefined) amount -= amountOf(name, reserved);
     }
     amount -= evictionReserve(name, quantity, config.evictionHard);
     // Memory in huge pages is gone for everything else.
     if (name === 'memory') amount -= hugepageBytes(capacity);
-    allocatable[name] = format(name, Math.max(0, amount));
+    setOwn(allocatable, name, format(name, Math.max(0, amount)));
   }
   return allocatable;
 }
@@ -63,7 +64,7 @@ const SIGNAL: Readonly<Record<string, string>> = {
 
 /** What a hard threshold ("100Mi", "10%") keeps back of a resource. */
 function evictionReserve(name: string, capacity: string, thresholds: Readonly<Record<string, string>>): number {
-  const threshold = thresholds[SIGNAL[name] ?? ''];
+  const threshold = getOwn(thresholds, getOwn(SIGNAL, name) ?? '');
   if (threshold === undefined) return 0;
   const percent = /^(\d+(?:\.\d+)?)%$/.exec(threshold)?.[1];
   if (percent === undefined) return quantityValue(threshold);

@@ -8,6 +8,7 @@ import { fileURLToPath } from 'node:url';
 import { readFileIfExists } from '../../lib/atomic.ts';
 import { isErrno } from '../../lib/errors.ts';
 import { execOk } from '../../lib/exec.ts';
+import { setOwn } from '../../lib/own-property.ts';
 import type { SlowFacts } from './slow-facts.ts';
 
 export interface MachineFacts {
@@ -125,7 +126,7 @@ async function hugepages(): Promise<Record<string, number>> {
     const kilobytes = Number(/^hugepages-(\d+)kB$/.exec(name)?.[1]);
     if (!Number.isInteger(kilobytes)) continue;
     const pages = Number(await readFile(`${directory}/${name}/nr_hugepages`, 'utf8'));
-    found[pageSize(kilobytes)] = pages * kilobytes * 1024;
+    setOwn(found, pageSize(kilobytes), pages * kilobytes * 1024);
   }
   return found;
 }
@@ -140,7 +141,11 @@ export function pageSize(kilobytes: number): string {
 async function addressFacts(nodeName: string): Promise<AddressFacts> {
   const interfaces: Record<string, string[]> = {};
   for (const [name, addresses] of Object.entries(networkInterfaces())) {
-    interfaces[name] = (addresses ?? []).map(({ address }) => address);
+    setOwn(
+      interfaces,
+      name,
+      (addresses ?? []).map(({ address }) => address),
+    );
   }
   const [route4, route6] = await Promise.all([
     readFileIfExists('/proc/net/route'),

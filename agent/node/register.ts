@@ -2,6 +2,7 @@
 
 import type { Node as CoreNode, Taint } from 'kubernetes-types/core/v1';
 import type { Node } from '../../client/types.ts';
+import { getOwn } from '../../lib/own-property.ts';
 import type { MachineFacts } from './facts.ts';
 import type { NodeConfig } from './options.ts';
 import type { FullNodeStatus } from './status.ts';
@@ -60,7 +61,7 @@ export function newNode(input: RegistrationInput, status: FullNodeStatus): CoreN
  */
 export function adoptionPatch(existing: Node, input: RegistrationInput): object | undefined {
   const labels = Object.entries(defaultLabels(input.facts, input.nodeName)).filter(
-    ([key, value]) => existing.metadata.labels?.[key] !== value,
+    ([key, value]) => getOwn(existing.metadata.labels, key) !== value,
   );
   const annotated = existing.metadata.annotations?.[ATTACH_DETACH] === 'true';
   const { providerID } = input.config;

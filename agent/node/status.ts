@@ -161,7 +161,7 @@ export function statusPatch(known: NodeStatus | undefined, next: FullNodeStatus)
   const gone = (before: Readonly<Record<string, string>> | undefined, now: Readonly<Record<string, string>>) =>
     Object.fromEntries(
       Object.keys(before ?? {})
-        .filter((key) => !(key in now))
+        .filter((key) => !Object.hasOwn(now, key))
         .map((key) => [key, null]),
     );
   return {

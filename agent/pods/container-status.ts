@@ -2,6 +2,7 @@
 // before and why a start is held up. Follows the kubelet's convertToAPIContainerStatuses. Pure.
 
 import type { Container, ContainerStatus, EphemeralContainer, Pod } from '../../client/types.ts';
+import { getOwn } from '../../lib/own-property.ts';
 import type { ProbeResults } from '../ports/probes.ts';
 import type { ContainerSnapshot, PodSnapshot } from '../ports/runtime.ts';
 import { rfc3339 } from './format.ts';
@@ -253,7 +254,7 @@ export function computeContainerStatuses(
     }
     return {
       ...status,
-      ...reportedResources(container, newest, facts.resize?.actual[container.name]),
+      ...reportedResources(container, newest, getOwn(facts.resize?.actual, container.name)),
       ...health(container, type, status.state ?? {}, newest?.id, probes),
     };
   });

@@ -4,6 +4,7 @@
 import type { ConfigMap, Container, EphemeralContainer, Pod, Secret } from '../../client/types.ts';
 import { errorMessage } from '../../lib/errors.ts';
 import { expandVariables } from '../../lib/expand.ts';
+import { getOwn } from '../../lib/own-property.ts';
 import {
   containerNamed,
   containerResourceText,
@@ -131,7 +132,7 @@ function referredValue(facts: EnvironmentFacts, from: ValueSource): string | und
     if (ref.optional === true) return undefined;
     throw new EnvironmentError(`${word} "${name}" not found`);
   }
-  const value = data[ref.key];
+  const value = getOwn(data, ref.key);
   if (value === undefined && ref.optional !== true) {
     throw new EnvironmentError(`couldn't find key ${ref.key} in ${kind} ${namespace}/${name}`);
   }

@@ -2,6 +2,7 @@
 // fields and conditions that the kubelet owns are ever touched. Pure.
 
 import type { PodCondition, PodStatus } from '../../client/types.ts';
+import { getOwn } from '../../lib/own-property.ts';
 import type { StatusPatch } from '../ports/api.ts';
 import { isOwnedCondition, OWNED_CONDITIONS } from './conditions.ts';
 
@@ -64,8 +65,8 @@ export function sameValue(a: unknown, b: unknown): boolean {
     return a.length === b.length && a.every((item, index) => sameValue(item, b[index]));
   }
   if (!isFields(a) || !isFields(b)) return isNothing(a) && isNothing(b);
-  for (const key of Object.keys(a)) if (!sameValue(a[key], b[key])) return false;
-  return Object.keys(b).every((key) => Object.hasOwn(a, key) || isNothing(b[key]));
+  for (const key of Object.keys(a)) if (!sameValue(getOwn(a, key), getOwn(b, key))) return false;
+  return Object.keys(b).every((key) => Object.hasOwn(a, key) || isNothing(getOwn(b, key)));
 }
 
 function conditionPatch(base: readonly PodCondition[], desired: readonly PodCondition[]): unknown[] {

@@ -1,6 +1,7 @@
 // What the downward API tells a pod about itself, the same for environment variables and for volumes. Pure.
 
 import type { Container, EphemeralContainer, Pod } from '../../client/types.ts';
+import { getOwn } from '../../lib/own-property.ts';
 import { parseQuantity } from '../../lib/quantity.ts';
 
 /** The fields of metadata that can be referred to one by one; undefined for any other path. */
@@ -8,7 +9,7 @@ export function metadataFieldText(pod: Pod, path: string): string | undefined {
   const keyed = /^metadata\.(labels|annotations)\['(.+)'\]$/.exec(path);
   if (keyed !== null) {
     const values = keyed[1] === 'labels' ? pod.metadata.labels : pod.metadata.annotations;
-    return values?.[keyed[2] ?? ''] ?? '';
+    return getOwn(values, keyed[2] ?? '') ?? '';
   }
   switch (path) {
     case 'metadata.name':
@@ -51,8 +52,8 @@ export function containerResourceText(
   if (match === null) throw new Error(`unsupported container resource : ${ref.resource}`);
   const [, side, resource = ''] = match;
   const own = side === 'limits' ? container.resources?.limits : container.resources?.requests;
-  const fallback = side === 'limits' ? allocatable[resource] : undefined;
-  const amount = parseQuantity(own?.[resource] ?? fallback ?? '0') ?? 0n;
+  const fallback = side === 'limits' ? getOwn(allocatable, resource) : undefined;
+  const amount = parseQuantity(getOwn(own, resource) ?? fallback ?? '0') ?? 0n;
   const divisor = parseQuantity(ref.divisor ?? '1') || NANO;
   // cpu counts in millicores, the rest in whole units, before the division: 100m of cpu by 1 is 1.
   const unit = resource === 'cpu' ? NANO / 1000n : NANO;

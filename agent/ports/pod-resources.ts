@@ -3,6 +3,7 @@
 // resources at pod level).
 
 import type { Container, Pod } from '../../client/types.ts';
+import { getOwn } from '../../lib/own-property.ts';
 import { quantityMilli, quantityValue } from '../../lib/quantity.ts';
 
 export type QOSClass = 'Guaranteed' | 'Burstable' | 'BestEffort';
@@ -56,8 +57,8 @@ export function computeQOSClass(pod: Pod): QOSClass {
   let guaranteed = true;
   for (const part of parts) {
     for (const resource of ['cpu', 'memory']) {
-      const limit = amount(part?.limits?.[resource]);
-      const request = amount(part?.requests?.[resource]) || limit;
+      const limit = amount(getOwn(part?.limits, resource));
+      const request = amount(getOwn(part?.requests, resource)) || limit;
       if (request > 0 || limit > 0) any = true;
       if (limit === 0 || request !== limit) guaranteed = false;
     }

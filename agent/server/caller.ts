@@ -5,6 +5,7 @@ import { createHash } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
 import { TLSSocket } from 'node:tls';
 import type { Clock } from '../../lib/clock.ts';
+import { getOwn } from '../../lib/own-property.ts';
 import type { KubeletConfiguration } from '../config/options.ts';
 import type { ReviewClient } from './options.ts';
 import { TtlCache } from './ttl-cache.ts';
@@ -46,7 +47,7 @@ const SUBRESOURCES: readonly (readonly [path: string, subresources: readonly str
 /** What the kubelet asks about a request. Pure. */
 export function accessAttributes(method: string, path: string): AccessAttributes {
   const found = SUBRESOURCES.find(([prefix]) => path === prefix || path.startsWith(`${prefix}/`));
-  return { verb: VERBS[method] ?? '', subresources: found?.[1] ?? ['proxy'] };
+  return { verb: getOwn(VERBS, method) ?? '', subresources: found?.[1] ?? ['proxy'] };
 }
 
 export const ANONYMOUS: User = { name: 'system:anonymous', groups: ['system:unauthenticated'] };

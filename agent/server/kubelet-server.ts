@@ -8,6 +8,7 @@ import type { Duplex } from 'node:stream';
 import type { SecureContextOptions } from 'node:tls';
 import type { Timer } from '../../lib/clock.ts';
 import { errnoOf, errorMessage, UserError } from '../../lib/errors.ts';
+import { getOwn } from '../../lib/own-property.ts';
 import { printConfiguration } from '../config/kubelet-configuration.ts';
 import { accessAttributes, Callers } from './caller.ts';
 import { serveContainerLogs } from './container-logs.ts';
@@ -259,7 +260,7 @@ function bind(server: Server, address: string, port: number): Promise<void> {
         EADDRNOTAVAIL: 'is not an address of this machine; choose another with --address',
         EACCES: 'may not be used by this user',
       };
-      const reason = why[errnoOf(error) ?? ''];
+      const reason = getOwn(why, errnoOf(error) ?? '');
       reject(reason === undefined ? error : new UserError(`kubelet API: ${address} port ${port} ${reason}`));
     });
     server.listen(port, address, () => {

@@ -2,6 +2,7 @@
 // answers, which kubectl shows.
 
 import type { ContainerStatus, PodStatus } from '../../client/types.ts';
+import { getOwn } from '../../lib/own-property.ts';
 import type { LogOptions } from '../ports/logs.ts';
 import { HttpError } from './http-answer.ts';
 
@@ -99,5 +100,5 @@ export function logContainerId(
     ErrImagePull: "image can't be pulled",
     ImagePullBackOff: 'trying and failing to pull image',
   };
-  throw refuse(`is waiting to start: ${words[reason] ?? reason}`);
+  throw refuse(`is waiting to start: ${getOwn(words, reason) ?? reason}`);
 }

@@ -1,5 +1,6 @@
 // The paths of the kubelet API, read into what they mean. Pure.
 
+import { getOwn } from '../../lib/own-property.ts';
 import type { StreamTarget } from './streams.ts';
 
 export type Route =
@@ -37,7 +38,8 @@ const FIXED: Readonly<Record<string, Route>> = {
 /** Undefined for a path that nothing is served at. */
 export function parseRoute(path: string): Route | undefined {
   const trimmed = path.length > 1 && path.endsWith('/') ? path.slice(0, -1) : path;
-  if (Object.hasOwn(FIXED, trimmed)) return FIXED[trimmed];
+  const fixed = getOwn(FIXED, trimmed);
+  if (fixed !== undefined) return fixed;
   const [verb = '', ...rest] = path.slice(1).split('/');
   const parts = rest.map(decode);
   if (parts.some((part) => part === undefined || part === '')) return undefined;

@@ -2,6 +2,7 @@
 
 import type { SecureVersion } from 'node:tls';
 import { UserError } from '../../lib/errors.ts';
+import { getOwn } from '../../lib/own-property.ts';
 
 const VERSIONS: Readonly<Record<string, SecureVersion>> = {
   '': 'TLSv1.2',
@@ -36,7 +37,7 @@ const CIPHERS: Readonly<Record<string, string>> = {
 };
 
 export function tlsVersion(name: string): SecureVersion {
-  const version = VERSIONS[name];
+  const version = getOwn(VERSIONS, name);
   if (version === undefined) throw new UserError(`tlsMinVersion "${name}" is not a TLS version`);
   return version;
 }
@@ -44,7 +45,7 @@ export function tlsVersion(name: string): SecureVersion {
 /** OpenSSL's cipher list, or undefined for the default. Throws UserError for a suite that is not known. */
 export function tlsCiphers(names: readonly string[]): string | undefined {
   const known = names.map((name) => {
-    const cipher = CIPHERS[name];
+    const cipher = getOwn(CIPHERS, name);
     if (cipher === undefined) throw new UserError(`tlsCipherSuites: "${name}" is not supported`);
     return cipher;
   });

@@ -2,6 +2,7 @@
 // as Go's decoder would have read it (null is absence, a quantity may be a number), or says where it is something else.
 // Fields that a table does not name pass unseen. Pure.
 
+import { getOwn, setOwn } from '../../lib/own-property.ts';
 import { parseQuantity } from '../../lib/quantity.ts';
 
 export type Shape = (value: unknown, path: string, problems: string[]) => unknown;
@@ -73,8 +74,8 @@ export function object(fields: Readonly<Record<string, Shape>>): Shape {
     const read: Record<string, unknown> = {};
     for (const [name, item] of Object.entries(value)) {
       if (item === null || item === undefined) continue;
-      const shape = Object.hasOwn(fields, name) ? fields[name] : undefined;
-      read[name] = shape === undefined ? item : shape(item, path === '' ? name : `${path}.${name}`, problems);
+      const shape = getOwn(fields, name);
+      setOwn(read, name, shape === undefined ? item : shape(item, path === '' ? name : `${path}.${name}`, problems));
     }
     return read;
   };

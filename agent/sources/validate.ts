@@ -2,6 +2,7 @@
 // and the kubelet's own rule that a static pod refers to no object of the API. Pure; says everything that is wrong.
 
 import type { Container, Pod } from '../../client/types.ts';
+import { getOwn } from '../../lib/own-property.ts';
 import { compareQuantities } from '../../lib/quantity.ts';
 
 const LABEL = /^[a-z0-9]([-a-z0-9]*[a-z0-9])?$/;
@@ -189,7 +190,7 @@ function checkResources({ resources }: Container, path: string, say: Say): void 
     }
   }
   for (const [name, request] of Object.entries(requests)) {
-    const limit = limits[name];
+    const limit = getOwn(limits, name);
     if (limit === undefined || compareQuantities(request, limit) <= 0) continue;
     say(`${path}.resources.requests`, invalid(request, `must be less than or equal to ${name} limit of ${limit}`));
   }

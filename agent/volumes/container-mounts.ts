@@ -4,6 +4,7 @@ import { lstatSync, mkdirSync, rmdirSync, statSync, unlinkSync, writeFileSync } 
 import { dirname } from 'node:path';
 import type { Container, EphemeralContainer, Pod } from '../../client/types.ts';
 import { isErrno } from '../../lib/errors.ts';
+import { getOwn } from '../../lib/own-property.ts';
 import type { Tracer } from '../../lib/trace.ts';
 import type { Mounter } from '../ports/mounter.ts';
 import type { ContainerDevice, ContainerMount, MountedImage } from '../ports/runtime.ts';
@@ -69,7 +70,7 @@ export function planMount(
   if (volume === undefined || volume.device !== undefined) {
     throw new Error(`cannot find volume "${mount.name}" to mount into container "${at.container}"`);
   }
-  const propagation = PROPAGATION[mount.mountPropagation ?? 'None'];
+  const propagation = getOwn(PROPAGATION, mount.mountPropagation ?? 'None');
   if (propagation === undefined) throw new Error(`invalid MountPropagation mode: "${mount.mountPropagation}"`);
   const readOnly = mount.readOnly === true || volume.plan.readOnly;
   const subPath =

@@ -1,6 +1,7 @@
 // What downward API volumes write: fields of the pod's metadata, and resources of its containers. Pure.
 
 import type { Pod } from '../../client/types.ts';
+import { getOwn } from '../../lib/own-property.ts';
 import {
   containerNamed,
   containerResourceText,
@@ -25,7 +26,7 @@ export function goQuote(text: string): string {
   let out = '"';
   for (const char of text) {
     const code = char.codePointAt(0) ?? 0;
-    const short = SHORT[char];
+    const short = getOwn(SHORT, char);
     if (short !== undefined) out += short;
     else if (code < 0x20 || code === 0x7f) out += `\\x${code.toString(16).padStart(2, '0')}`;
     else if (code < 0x7f || /[\p{L}\p{M}\p{N}\p{P}\p{S}]/u.test(char)) out += char;

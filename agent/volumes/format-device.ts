@@ -2,6 +2,7 @@
 // never touched.
 
 import type { Exec } from '../../lib/exec.ts';
+import { getOwn } from '../../lib/own-property.ts';
 
 const TIMEOUT_MS = 120_000;
 /** What the kubelet gives mkfs besides the device. */
@@ -20,7 +21,9 @@ export async function formatIfEmpty(device: string, fsType: string, exec: Exec):
   if (probe.code !== 2) {
     throw new Error(`blkid ${device} failed: ${(probe.stderr || probe.stdout).trim() || `exit status ${probe.code}`}`);
   }
-  const made = await exec(`mkfs.${fsType}`, [...(MKFS_OPTIONS[fsType] ?? []), device], { timeoutMs: TIMEOUT_MS });
+  const made = await exec(`mkfs.${fsType}`, [...(getOwn(MKFS_OPTIONS, fsType) ?? []), device], {
+    timeoutMs: TIMEOUT_MS,
+  });
   if (made.code !== 0) {
     throw new Error(`mkfs.${fsType} ${device} failed: ${(made.stderr || made.stdout).trim()}`);
   }

@@ -1,6 +1,7 @@
 // image volumes: the files of an OCI image, mounted read-only by the container runtime itself (KEP-4639). Here is only
 // what it takes to ask for one; the image is pulled where containers' images are, and nothing is mounted by the agent.
 
+import { getOwn } from '../../lib/own-property.ts';
 import type { RuntimeVersion } from '../ports/runtime.ts';
 import { type VolumePlan, type VolumeType, volumeDir } from './volume-type.ts';
 
@@ -18,7 +19,7 @@ const SINCE: Readonly<Record<string, readonly [major: number, minor: number]>> =
 
 /** Why this runtime cannot mount images, or undefined when it can or is not known. Pure. */
 export function imageVolumeProblem({ name, version }: Pick<RuntimeVersion, 'name' | 'version'>): string | undefined {
-  const since = SINCE[name.toLowerCase()];
+  const since = getOwn(SINCE, name.toLowerCase());
   const [, major, minor] = /^v?(\d+)\.(\d+)/.exec(version) ?? [];
   if (since === undefined || major === undefined) return undefined;
   const [wantedMajor, wantedMinor] = since;

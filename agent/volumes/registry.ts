@@ -1,6 +1,7 @@
 // Which volume type serves a volume of a pod. A type that is not here is refused with its name.
 
 import type { Pod } from '../../client/types.ts';
+import { getOwn } from '../../lib/own-property.ts';
 import { configMapVolume } from './config-map.ts';
 import { downwardAPIVolume } from './downward-api.ts';
 import { emptyDirVolume } from './empty-dir.ts';
@@ -72,7 +73,7 @@ export function sourceField(volume: Volume): string {
 /** Pure. Throws an Error whose message ends a FailedMount event. */
 export function prepareVolume(input: PlanInput): PreparedVolume {
   const field = sourceField(input.volume);
-  const prepare = Object.hasOwn(PREPARE, field) ? PREPARE[field] : undefined;
+  const prepare = getOwn(PREPARE, field);
   if (prepare === undefined) throw new Error(`volume type ${field} is not supported`);
   return prepare(input);
 }

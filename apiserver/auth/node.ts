@@ -1,6 +1,7 @@
 // The node authorizer: what a kubelet may do because of who it is and which pods it runs. A node sees the secrets and
 // config maps of its own pods and no others, and changes its own Node, lease and pods.
 
+import { getOwn } from '../../lib/own-property.ts';
 import type { KubeObject, ObjectLookup } from '../kinds/resource.ts';
 import { isObject } from '../patch/json-value.ts';
 import type { Attributes } from './authorize.ts';
@@ -64,7 +65,7 @@ function usesVolume(node: string, volume: KubeObject, lookup: ObjectLookup): boo
 }
 
 function usedByOwnPod(node: string, resource: string, namespace: string, name: string, lookup: ObjectLookup): boolean {
-  const relates = Object.hasOwn(REFERENCED, resource) ? REFERENCED[resource] : undefined;
+  const relates = getOwn(REFERENCED, resource);
   if (relates === undefined) return false;
   // Mostly the first pod will do; a node may have a hundred, and asks for something for each of them.
   for (const pod of lookup.each('', 'pods', namespace)) if (isOn(pod, node) && relates(pod, name)) return true;

@@ -1,6 +1,7 @@
 // The reviews: objects that are questions about identity and permission, answered at once and never stored
 // (authentication.k8s.io and authorization.k8s.io, v1).
 
+import { getOwn } from '../../lib/own-property.ts';
 import { badRequest, invalid } from '../http/errors.ts';
 import type { ObjectLookup } from '../kinds/resource.ts';
 import { isObject, type JsonObject } from '../patch/json-value.ts';
@@ -44,7 +45,7 @@ export function answerReview(
   caller: Caller,
   parts: ReviewParts,
 ): JsonObject {
-  const found = REVIEWS[`${group}/${version}/${plural}`];
+  const found = getOwn(REVIEWS, `${group}/${version}/${plural}`);
   if (found === undefined) throw badRequest(`${plural}.${group} is no review`);
   if (!isObject(body)) throw badRequest('the body of the request is not an object');
   if ((body['kind'] ?? found.kind) !== found.kind) {

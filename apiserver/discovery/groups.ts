@@ -1,6 +1,7 @@
 // Discovery of groups and resources, plain and aggregated: what kubectl asks before anything else. Plain objects built
 // from the resource table; serving them is index.ts.
 
+import { getOwn } from '../../lib/own-property.ts';
 import type { ResourceKind } from '../kinds/resource.ts';
 
 const STANDARD_VERBS = ['create', 'delete', 'deletecollection', 'get', 'list', 'patch', 'update', 'watch'];
@@ -60,7 +61,7 @@ export function verbsOf(row: ResourceKind): readonly string[] {
 }
 
 export function subresourceOf(row: ResourceKind, subresource: string): Served {
-  return SUBRESOURCES[`${row.plural}/${subresource}`] ?? { kind: row.kind, verbs: ['get', 'patch', 'update'] };
+  return getOwn(SUBRESOURCES, `${row.plural}/${subresource}`) ?? { kind: row.kind, verbs: ['get', 'patch', 'update'] };
 }
 
 /** "v1", "coordination.k8s.io/v1". */

@@ -1,6 +1,7 @@
 // Definitions as OpenAPI schemas, in the forms that v2 and v3 documents want them. Follows references, so that a
 // document holds just what its kinds reach.
 
+import { getOwn, setOwn } from '../../lib/own-property.ts';
 import type { ResourceKind } from '../kinds/resource.ts';
 import { type Definition, definition, type TypeText } from '../schema/definitions.ts';
 import { describe } from './descriptions.ts';
@@ -47,10 +48,10 @@ export class SchemaCollector {
   addKind(row: ResourceKind): { object: Schema; list: Schema } {
     const { group, version, kind } = row;
     const object = this.reference(row.schema);
-    const own = this.schemas[row.schema];
+    const own = getOwn(this.schemas, row.schema);
     if (own !== undefined) own['x-kubernetes-group-version-kind'] = [{ group, version, kind }];
     const listName = `${row.schema}List`;
-    this.schemas[listName] = {
+    setOwn(this.schemas, listName, {
       description: `${kind}List is a list of ${kind} objects.`,
       type: 'object',
       required: ['items'],
@@ -61,20 +62,20 @@ export class SchemaCollector {
         metadata: this.use(`#${META}.ListMeta`),
       },
       'x-kubernetes-group-version-kind': [{ group, version, kind: `${kind}List` }],
-    };
+    });
     return { object, list: { $ref: `${this.prefix}${listName}` } };
   }
 
   private add(name: string): void {
-    if (this.schemas[name] !== undefined) return;
+    if (getOwn(this.schemas, name) !== undefined) return;
     const builtIn = this.builtIn(name);
     if (builtIn !== undefined) {
-      this.schemas[name] = builtIn;
+      setOwn(this.schemas, name, builtIn);
       return;
     }
     // Entered before its fields: types refer to each other in circles.
     const schema: Schema = {};
-    this.schemas[name] = schema;
+    setOwn(this.schemas, name, schema);
     this.fill(schema, definition(name));
   }
 
@@ -107,12 +108,13 @@ export class SchemaCollector {
     const said = describe(from);
     const properties: Record<string, Schema> = {};
     for (const [field, type] of Object.entries(from.fields)) {
-      properties[field] = {
+      const allowed = getOwn(from.enums, field);
+      setOwn(properties, field, {
         ...(said.fields.get(field) === undefined ? {} : { description: said.fields.get(field) }),
         ...this.use(type),
-        ...(from.enums?.[field] === undefined ? {} : { enum: from.enums[field] }),
+        ...(allowed === undefined ? {} : { enum: allowed }),
         ...listFacts(type, from, field),
-      };
+      });
     }
     if (said.type !== '') schema['description'] = said.type;
     schema['type'] = 'object';
@@ -125,9 +127,9 @@ export class SchemaCollector {
   private use(type: TypeText): Schema {
     if (type.startsWith('[]')) return { type: 'array', items: this.use(type.slice(2)) };
     if (type.startsWith('map:')) return { type: 'object', additionalProperties: this.use(type.slice(4)) };
-    const primitive = PRIMITIVE[type];
+    const primitive = getOwn(PRIMITIVE, type);
     if (primitive !== undefined) return { ...primitive };
-    const name = type.startsWith('#') ? type.slice(1) : NAMED[type];
+    const name = type.startsWith('#') ? type.slice(1) : getOwn(NAMED, type);
     if (name === undefined) throw new RangeError(`the schema knows no type ${type}`);
     const reference = this.reference(name);
     if (this.version === 'v2') return reference;
@@ -137,7 +139,7 @@ export class SchemaCollector {
 
 function listFacts(type: TypeText, from: Definition, field: string): Schema {
   if (!type.startsWith('[]')) return {};
-  const merge = from.merge?.[field];
+  const merge = getOwn(from.merge, field);
   if (merge === undefined) return { 'x-kubernetes-list-type': 'atomic' };
   const keys = merge.mapKeys ?? (merge.key === undefined ? [] : [merge.key]);
   return {

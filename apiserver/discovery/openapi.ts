@@ -2,6 +2,7 @@
 // take (kubectl looks for fieldValidation and dryRun there), and the schemas behind explain and apply. Plain objects;
 // built anew at each call, so callers keep them.
 
+import { getOwn, setOwn } from '../../lib/own-property.ts';
 import type { ResourceKind } from '../kinds/resource.ts';
 import { groupVersion, subresourceOf, verbsOf } from './groups.ts';
 import { type OpenApiVersion, type Schema, SchemaCollector } from './openapi-schemas.ts';
@@ -169,14 +170,14 @@ class DocumentBuilder {
   }
 
   private pathItem(path: string): Record<string, unknown> {
-    const existing = this.paths[path];
+    const existing = getOwn(this.paths, path);
     if (existing !== undefined) return existing;
     const names = [...path.matchAll(/\{(\w+)\}/g)].map((match) => match[1] ?? '');
     const item: Record<string, unknown> =
       names.length === 0
         ? {}
         : { parameters: names.map((name) => ({ name, in: 'path', required: true, ...this.typed('string') })) };
-    this.paths[path] = item;
+    setOwn(this.paths, path, item);
     return item;
   }
 
@@ -188,8 +189,8 @@ class DocumentBuilder {
     const query = action.parameters.map((name) => ({
       name,
       in: 'query',
-      description: QUERY[name]?.about ?? 'Apply even where another manager owns the field.',
-      ...this.typed(QUERY[name]?.type ?? 'boolean'),
+      description: getOwn(QUERY, name)?.about ?? 'Apply even where another manager owns the field.',
+      ...this.typed(getOwn(QUERY, name)?.type ?? 'boolean'),
     }));
     if (this.version === 'v2' && action.body !== undefined) {
       return {

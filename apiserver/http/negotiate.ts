@@ -1,5 +1,6 @@
 // Which form of a response a client wants: JSON or YAML; the object itself, its metadata, or a table. Pure.
 
+import { getOwn, setOwn } from '../../lib/own-property.ts';
 import { notAcceptable } from './errors.ts';
 
 export interface Form {
@@ -28,7 +29,7 @@ function parseRange(text: string): Range {
   const parameters: Record<string, string> = {};
   for (const part of rest) {
     const at = part.indexOf('=');
-    if (at > 0) parameters[part.slice(0, at).toLowerCase()] = part.slice(at + 1).replace(/^"(.*)"$/, '$1');
+    if (at > 0) setOwn(parameters, part.slice(0, at).toLowerCase(), part.slice(at + 1).replace(/^"(.*)"$/, '$1'));
   }
   return { media: media.toLowerCase(), parameters, quality: Number(parameters['q'] ?? '1') };
 }
@@ -39,7 +40,7 @@ function formOf({ media, parameters }: Range, pretty: boolean): Form | undefined
   const kind = parameters['as'];
   const version = parameters['v'] === 'v1beta1' ? 'v1beta1' : 'v1';
   if (kind === undefined) return { media: yaml ? 'yaml' : 'json', as: 'object', version, pretty };
-  const as = Object.hasOwn(AS, kind) ? AS[kind] : undefined;
+  const as = getOwn(AS, kind);
   if (as === undefined || parameters['g'] !== 'meta.k8s.io') return undefined;
   return { media: yaml ? 'yaml' : 'json', as, version, pretty };
 }

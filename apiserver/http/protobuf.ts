@@ -3,7 +3,8 @@
 // Field numbers are in apiserver/gen/protobuf.json, read when the first such body comes.
 
 import { readFileSync } from 'node:fs';
-import { type JsonObject, setKey } from '../patch/json-value.ts';
+import { getOwn, setOwn } from '../../lib/own-property.ts';
+import type { JsonObject } from '../patch/json-value.ts';
 import { badRequest } from './errors.ts';
 
 export const PROTOBUF_TYPE = 'application/vnd.kubernetes.protobuf';
@@ -143,20 +144,20 @@ function decodeValue(type: string, value: Value, depth: number): unknown {
 
 function addEntry(object: JsonObject, name: string, type: string, bytes: Buffer, depth: number): void {
   const key = bytesOf(pick(bytes, 1) ?? Buffer.alloc(0)).toString('utf8');
-  const map = object[name];
+  const map = getOwn(object, name);
   const entries: JsonObject = typeof map === 'object' && map !== null ? { ...map } : {};
   const raw = pick(bytes, 2) ?? (type === 'bool' || type.startsWith('int') ? 0n : Buffer.alloc(0));
-  setKey(entries, key, decodeValue(type, raw, depth));
-  object[name] = entries;
+  setOwn(entries, key, decodeValue(type, raw, depth));
+  setOwn(object, name, entries);
 }
 
 /** Decodes a message into `object`. */
 function messageOf(message: string, bytes: Buffer, object: JsonObject, depth: number): JsonObject {
-  const fields = messages()[message];
+  const fields = getOwn(messages(), message);
   if (fields === undefined) throw malformed(`${message} is not known here`);
   if (depth > MAX_DEPTH) throw malformed('it is nested too deeply');
   for (const [number, value] of fieldsOf(bytes)) {
-    const field = fields[String(number)];
+    const field = getOwn(fields, String(number));
     // A field from a newer API: dropped, as the real server drops it.
     if (field === undefined) continue;
     const colon = field.indexOf(':');
@@ -164,14 +165,14 @@ function messageOf(message: string, bytes: Buffer, object: JsonObject, depth: nu
     const type = field.slice(colon + 1);
     if (name === '') messageOf(type.slice(1), bytesOf(value), object, depth + 1);
     else if (type.startsWith('[]')) {
-      const list = object[name];
+      const list = getOwn(object, name);
       const item = decodeValue(type.slice(2), value, depth);
       if (Array.isArray(list)) list.push(item);
-      else object[name] = [item];
+      else setOwn(object, name, [item]);
     } else if (type.startsWith('map:')) addEntry(object, name, type.slice(4), bytesOf(value), depth);
     else {
       const decoded = decodeValue(type, value, depth);
-      if (decoded !== undefined) object[name] = decoded;
+      if (decoded !== undefined) setOwn(object, name, decoded);
     }
   }
   return object;

@@ -1,5 +1,6 @@
 // What a method, a path and a query ask for, by the rules of the API server's RequestInfo. Pure.
 
+import { getOwn } from '../../lib/own-property.ts';
 import { badRequest } from './errors.ts';
 
 export type Verb = 'get' | 'list' | 'watch' | 'create' | 'update' | 'patch' | 'delete' | 'deletecollection';
@@ -73,7 +74,7 @@ export function parseRequest(method: string, target: string): ApiRequest {
   }
   const [resource = '', name = '', subresource = ''] = rest.slice(0, 3).map(decode);
   const tail = rest.slice(3).join('/');
-  let verb = VERBS[method] ?? 'get';
+  let verb = getOwn(VERBS, method) ?? 'get';
   if (verb === 'get' && (name === '' || oldWatch)) verb = oldWatch || flag(query, 'watch') ? 'watch' : 'list';
   if (verb === 'delete' && name === '') verb = 'deletecollection';
   if (oldWatch && name !== '') query.set('fieldSelector', `metadata.name=${name}`);

@@ -2,6 +2,7 @@
 // puts the result into the form that was asked for. Knows verbs and subresources, no connections: watches and proxied
 // requests are handed back for whoever holds the connection.
 
+import { getOwn } from '../../lib/own-property.ts';
 import { nodeNameOf } from '../auth/node.ts';
 import type { ReviewParts } from '../auth/reviews.ts';
 import { answerReview, isReview } from '../auth/reviews.ts';
@@ -229,7 +230,7 @@ export class ResourceHandler {
 
 function rulesOf(row: ResourceKind, subresource: string): UpdateRules | undefined {
   if (subresource === 'status') return statusRules(row);
-  const prepare = row.strategy.prepareSubresource?.[subresource];
+  const prepare = getOwn(row.strategy.prepareSubresource, subresource);
   if (prepare !== undefined) return ownRules(row, subresource, prepare);
   if (row.group !== '') return undefined;
   if (row.plural === 'pods' && subresource === 'ephemeralcontainers') return ephemeralContainersRules;
@@ -239,7 +240,7 @@ function rulesOf(row: ResourceKind, subresource: string): UpdateRules | undefine
 
 /** A subresource whose kind says itself what may change. */
 function ownRules(row: ResourceKind, subresource: string, prepare: UpdateRules['prepare']): UpdateRules {
-  const validate = row.strategy.validateSubresource?.[subresource] ?? (() => []);
+  const validate = getOwn(row.strategy.validateSubresource, subresource) ?? (() => []);
   return { subresource, prepare, validate };
 }
 

@@ -18,7 +18,8 @@ function validate(object: KubeObject): FieldError[] {
   let size = 0;
   for (const [key, value] of Object.entries(data)) {
     errors.push(...syntax(`data[${key}]`, key, configMapKey(key)));
-    if (key in binaryData) errors.push(invalid(`data[${key}]`, key, 'duplicate of key present in binaryData'));
+    if (Object.hasOwn(binaryData, key))
+      errors.push(invalid(`data[${key}]`, key, 'duplicate of key present in binaryData'));
     size += Buffer.byteLength(value ?? '');
   }
   for (const [key, value] of Object.entries(binaryData)) {

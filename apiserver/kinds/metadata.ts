@@ -1,6 +1,7 @@
 // What holds for the metadata of every kind: names, labels, annotations, finalizers, owners, and what an update may not
 // change. `defineKind` puts these rules in front of a kind's own.
 
+import { getOwn } from '../../lib/own-property.ts';
 import { duplicate, forbidden, IMMUTABLE, invalid, nonNegative, required, syntax } from './field-errors.ts';
 import { dns1123Label, dns1123Subdomain, labelValue, type NameRule, qualifiedName } from './names.ts';
 import type { FieldError, KubeObject, KubeObjectMeta, ResourceKind } from './resource.ts';
@@ -92,7 +93,8 @@ function validateOwners(owners: readonly Record<string, unknown>[]): FieldError[
     if (!owner['apiVersion'])
       errors.push(invalid(`${field}.apiVersion`, owner['apiVersion'], 'version must not be empty'));
     for (const part of ['kind', 'name', 'uid']) {
-      if (!owner[part]) errors.push(invalid(`${field}.${part}`, owner[part] ?? '', `${part} must not be empty`));
+      if (!getOwn(owner, part))
+        errors.push(invalid(`${field}.${part}`, getOwn(owner, part) ?? '', `${part} must not be empty`));
     }
     if (owner['controller'] === true) controllers++;
   }

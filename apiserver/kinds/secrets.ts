@@ -1,6 +1,7 @@
 // Secrets: types with the keys they demand, stringData folded into data, size, and immutability.
 
 import type { Secret } from 'kubernetes-types/core/v1';
+import { getOwn } from '../../lib/own-property.ts';
 import { namedTable, text } from './columns.ts';
 import { forbidden, IMMUTABLE, invalid, required, syntax, tooLong } from './field-errors.ts';
 import { defineKind } from './metadata.ts';
@@ -35,10 +36,11 @@ function validate(object: KubeObject): FieldError[] {
     size += Buffer.byteLength(value ?? '', 'base64');
   }
   if (size > MAX_SIZE) errors.push(tooLong('data', MAX_SIZE));
-  for (const key of REQUIRED_KEYS[type] ?? []) if (!(key in data)) errors.push(required(`data[${key}]`));
-  const jsonKey = JSON_KEYS[type];
+  for (const key of getOwn(REQUIRED_KEYS, type) ?? [])
+    if (!Object.hasOwn(data, key)) errors.push(required(`data[${key}]`));
+  const jsonKey = getOwn(JSON_KEYS, type);
   if (jsonKey !== undefined) {
-    const value = data[jsonKey];
+    const value = getOwn(data, jsonKey);
     if (value === undefined) errors.push(required(`data[${jsonKey}]`));
     else if (!isJson(Buffer.from(value, 'base64').toString())) {
       errors.push(
@@ -46,7 +48,7 @@ function validate(object: KubeObject): FieldError[] {
       );
     }
   }
-  if (type === 'kubernetes.io/basic-auth' && !('username' in data) && !('password' in data)) {
+  if (type === 'kubernetes.io/basic-auth' && data['username'] === undefined && data['password'] === undefined) {
     errors.push(required('data[username]'), required('data[password]'));
   }
   if (

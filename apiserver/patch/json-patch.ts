@@ -1,7 +1,8 @@
 // JSON patch (RFC 6902) with JSON pointers (RFC 6901). Pure: changes the document it is given and returns it; the
 // caller throws both away when it fails half-way.
 
-import { getKey, isObject, jsonEqual, PatchError, setKey } from './json-value.ts';
+import { getOwn, setOwn } from '../../lib/own-property.ts';
+import { isObject, jsonEqual, PatchError } from './json-value.ts';
 
 /** More operations than this in one patch are refused, as the API server does. */
 export const MAX_OPERATIONS = 10_000;
@@ -60,7 +61,7 @@ function indexOf(token: string, length: number, end: number, op: string, path: s
 function child(container: unknown, token: string, op: string, path: string): unknown {
   if (Array.isArray(container)) return container[indexOf(token, container.length, container.length - 1, op, path)];
   if (!isObject(container) || !Object.hasOwn(container, token)) throw missing(op, path);
-  return getKey(container, token);
+  return getOwn(container, token);
 }
 
 function resolve(document: unknown, tokens: readonly string[], op: string, path: string): unknown {
@@ -80,7 +81,7 @@ function put(document: unknown, op: 'add' | 'replace', path: string, value: unkn
     container.splice(indexOf(last, container.length, end, op, path), op === 'add' ? 0 : 1, value);
   } else if (isObject(container)) {
     if (op === 'replace' && !Object.hasOwn(container, last)) throw missing(op, path);
-    setKey(container, last, value);
+    setOwn(container, last, value);
   } else throw missing(op, path);
   return document;
 }

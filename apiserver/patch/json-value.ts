@@ -1,5 +1,7 @@
 // JSON values as the patches see them. Pure.
 
+import { getOwn } from '../../lib/own-property.ts';
+
 export type JsonObject = { [key: string]: unknown };
 
 export function isObject(value: unknown): value is JsonObject {
@@ -14,21 +16,10 @@ export function jsonEqual(a: unknown, b: unknown): boolean {
   }
   if (!isObject(a) || !isObject(b)) return false;
   // A field that is undefined is not written, so it is as good as absent.
-  const keys = (object: JsonObject): string[] => Object.keys(object).filter((key) => object[key] !== undefined);
+  const keys = (object: JsonObject): string[] => Object.keys(object).filter((key) => getOwn(object, key) !== undefined);
   const mine = keys(a);
   if (mine.length !== keys(b).length) return false;
-  return mine.every((key) => Object.hasOwn(b, key) && jsonEqual(a[key], b[key]));
-}
-
-/** Sets a key that may be called "__proto__", which plain assignment would not store. */
-export function setKey(object: JsonObject, key: string, value: unknown): void {
-  if (key === '__proto__') {
-    Object.defineProperty(object, key, { value, writable: true, enumerable: true, configurable: true });
-  } else object[key] = value;
-}
-
-export function getKey(object: JsonObject, key: string): unknown {
-  return Object.hasOwn(object, key) ? object[key] : undefined;
+  return mine.every((key) => Object.hasOwn(b, key) && jsonEqual(getOwn(a, key), getOwn(b, key)));
 }
 
 /** A patch that cannot be read as one (400), or that does not fit the object (422). */

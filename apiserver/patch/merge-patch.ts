@@ -1,15 +1,16 @@
 // JSON merge patch (RFC 7386): objects meet, everything else is replaced, null removes. Pure; changes `target`.
 
-import { getKey, isObject, type JsonObject, setKey } from './json-value.ts';
+import { getOwn, setOwn } from '../../lib/own-property.ts';
+import { isObject, type JsonObject } from './json-value.ts';
 
 /** `target` after the merge patch. */
 export function applyMergePatch(target: unknown, patch: unknown): unknown {
   if (!isObject(patch)) return patch;
   const result: JsonObject = isObject(target) ? target : {};
   for (const key of Object.keys(patch)) {
-    const value = getKey(patch, key);
+    const value = getOwn(patch, key);
     if (value === null) delete result[key];
-    else setKey(result, key, applyMergePatch(getKey(result, key), value));
+    else setOwn(result, key, applyMergePatch(getOwn(result, key), value));
   }
   return result;
 }

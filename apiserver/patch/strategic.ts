@@ -2,8 +2,9 @@
 // apart, and that can carry directives ($patch, $retainKeys, $setElementOrder/…, $deleteFromPrimitiveList/…). Behaves
 // as apimachinery's strategicpatch, down to where new elements land. Pure; changes `original`.
 
+import { getOwn, setOwn } from '../../lib/own-property.ts';
 import { childNode, itemNode, type SchemaNode } from '../schema/definitions.ts';
-import { getKey, isObject, type JsonObject, jsonEqual, PatchError, setKey } from './json-value.ts';
+import { isObject, type JsonObject, jsonEqual, PatchError } from './json-value.ts';
 
 const PATCH = '$patch';
 const RETAIN_KEYS = '$retainKeys';
@@ -39,18 +40,18 @@ function mergeObject(original: JsonObject, patch: JsonObject, node: SchemaNode):
   retainKeys(original, patch);
   for (const key of Object.keys(patch)) {
     if (isDirective(key)) continue;
-    const value = getKey(patch, key);
+    const value = getOwn(patch, key);
     if (value === null) delete original[key];
-    else setKey(original, key, mergeField(original, patch, key, value, childNode(node, key)));
+    else setOwn(original, key, mergeField(original, patch, key, value, childNode(node, key)));
   }
   // Directives about lists that the patch does not otherwise mention.
   for (const key of Object.keys(patch)) {
     const prefix = [ORDER, DELETE_PRIMITIVES].find((p) => key.startsWith(p));
     if (prefix === undefined) continue;
     const field = key.slice(prefix.length);
-    const list = getKey(original, field);
+    const list = getOwn(original, field);
     if (Object.hasOwn(patch, field) || !Array.isArray(list)) continue;
-    setKey(original, field, mergeList(list, [], patch, field, childNode(node, field)));
+    setOwn(original, field, mergeList(list, [], patch, field, childNode(node, field)));
   }
   return original;
 }
@@ -60,7 +61,7 @@ function retainKeys(original: JsonObject, patch: JsonObject): void {
   if (!Object.hasOwn(patch, RETAIN_KEYS)) return;
   const keep = new Set(listOf(patch[RETAIN_KEYS], RETAIN_KEYS));
   for (const key of Object.keys(patch)) {
-    if (!isDirective(key) && patch[key] !== null && !keep.has(key)) {
+    if (!isDirective(key) && getOwn(patch, key) !== null && !keep.has(key)) {
       throw malformed(`fields in ${RETAIN_KEYS} are not complete: "${key}" is in the patch and not among them`);
     }
   }
@@ -68,7 +69,7 @@ function retainKeys(original: JsonObject, patch: JsonObject): void {
 }
 
 function mergeField(original: JsonObject, patch: JsonObject, key: string, value: unknown, node: SchemaNode): unknown {
-  const old = getKey(original, key);
+  const old = getOwn(original, key);
   const replaces = node.merge?.strategy.includes('replace') === true;
   if (isObject(value)) {
     return isObject(old) && !replaces ? mergeObject(old, value, node) : withoutDirectives(value, node);
@@ -88,8 +89,8 @@ function strip(value: unknown, node: SchemaNode): unknown {
 function withoutDirectives(patch: JsonObject, node: SchemaNode): JsonObject {
   const result: JsonObject = {};
   for (const key of Object.keys(patch)) {
-    const value = getKey(patch, key);
-    if (!isDirective(key) && value !== null) setKey(result, key, strip(value, childNode(node, key)));
+    const value = getOwn(patch, key);
+    if (!isDirective(key) && value !== null) setOwn(result, key, strip(value, childNode(node, key)));
   }
   return result;
 }
@@ -102,10 +103,10 @@ function mergeList(
   node: SchemaNode,
 ): unknown[] {
   const key = node.merge?.key;
-  const order = parentPatch[`${ORDER}${field}`];
-  const removed = parentPatch[`${DELETE_PRIMITIVES}${field}`];
+  const order = getOwn(parentPatch, `${ORDER}${field}`);
+  const removed = getOwn(parentPatch, `${DELETE_PRIMITIVES}${field}`);
   const same = (a: unknown, b: unknown): boolean =>
-    key === undefined ? jsonEqual(a, b) : isObject(a) && isObject(b) && jsonEqual(a[key], b[key]);
+    key === undefined ? jsonEqual(a, b) : isObject(a) && isObject(b) && jsonEqual(getOwn(a, key), getOwn(b, key));
   const serverOrder = [...original];
   let merged = [...original];
   if (removed !== undefined) {

@@ -1,6 +1,7 @@
 // Which kubelet path a pod's log, exec, attach or port-forward request becomes: the container is chosen or checked, the
 // options are carried over. Pure; kubelet.ts connects.
 
+import { getOwn } from '../../lib/own-property.ts';
 import { badRequest } from '../http/errors.ts';
 import { flag, integer } from '../http/request.ts';
 import type { KubeObject } from '../kinds/resource.ts';
@@ -13,7 +14,7 @@ function specOf(pod: KubeObject): JsonObject {
 }
 
 function namesIn(pod: KubeObject, field: string): string[] {
-  const list = specOf(pod)[field];
+  const list = getOwn(specOf(pod), field);
   if (!Array.isArray(list)) return [];
   return list.filter(isObject).map((container) => String(container['name']));
 }

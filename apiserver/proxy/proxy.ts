@@ -3,6 +3,7 @@
 
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Duplex } from 'node:stream';
+import { setOwn } from '../../lib/own-property.ts';
 import { badRequest, internalError, methodNotAllowed, pathNotFound, StatusError } from '../http/errors.ts';
 import type { Exchange } from '../http/handler.ts';
 import type { ResourceRequest } from '../http/request.ts';
@@ -139,7 +140,8 @@ function streamKind(subresource: string): StreamKind {
 
 function passedOn(headers: IncomingMessage['headers']): Record<string, string | string[]> {
   const result: Record<string, string | string[]> = {};
-  for (const [name, value] of Object.entries(headers)) if (value !== undefined && !HOP.has(name)) result[name] = value;
+  for (const [name, value] of Object.entries(headers))
+    if (value !== undefined && !HOP.has(name)) setOwn(result, name, value);
   return result;
 }
 

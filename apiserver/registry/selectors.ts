@@ -1,5 +1,6 @@
 // Label and field selectors: parsed once per request, then asked of every object. Pure.
 
+import { getOwn } from '../../lib/own-property.ts';
 import { badRequest } from '../http/errors.ts';
 import type { KubeObject, ResourceKind } from '../kinds/resource.ts';
 
@@ -72,7 +73,7 @@ export function matchesLabels(
   labels: Readonly<Record<string, string>> | undefined,
 ): boolean {
   return requirements.every(({ key, operator, values }) => {
-    const value = labels !== undefined && Object.hasOwn(labels, key) ? labels[key] : undefined;
+    const value = getOwn(labels, key);
     switch (operator) {
       case 'in':
         return value !== undefined && values.includes(value);
@@ -132,7 +133,7 @@ function fieldReader(kind: ResourceKind, field: string): FieldReader {
   if (field === 'metadata.name') return (object) => object.metadata.name ?? '';
   if (field === 'metadata.namespace' && kind.namespaced) return (object) => object.metadata.namespace ?? '';
   const fields = kind.strategy.selectableFields;
-  const read = fields !== undefined && Object.hasOwn(fields, field) ? fields[field] : undefined;
+  const read = getOwn(fields, field);
   if (read === undefined) throw badRequest(`field label not supported: ${field}`);
   return read;
 }

@@ -2,6 +2,7 @@
 // filling in what the kind adds. Deletion is delete.ts; what a body means is decode.ts.
 
 import { randomInt, randomUUID } from 'node:crypto';
+import { getOwn, setOwn } from '../../lib/own-property.ts';
 import { alreadyExists, badRequest, conflict, forbidden, invalid, MODIFIED, StatusError } from '../http/errors.ts';
 import {
   AdmissionForbidden,
@@ -191,8 +192,8 @@ export function statusRules(row: ResourceKind): UpdateRules {
 }
 
 function copyField(object: KubeObject, old: KubeObject, field: string): void {
-  if (old[field] === undefined) delete object[field];
-  else object[field] = old[field];
+  if (getOwn(old, field) === undefined) delete object[field];
+  else setOwn(object, field, getOwn(old, field));
 }
 
 /** Everything but metadata and `field` as it was. */
@@ -269,7 +270,7 @@ function replaceStored(
     object.metadata.generation = (old.metadata.generation ?? 0) + 1;
   }
   // A kind that knows its subresource's rules judges by them; they include what holds for any kind.
-  const ownRules = row.strategy.validateSubresource?.[rules.subresource ?? ''];
+  const ownRules = getOwn(row.strategy.validateSubresource, rules.subresource ?? '');
   reject(row, object, ownRules === undefined ? rules.validate(object, old) : ownRules(object, old));
   return store(registry, row, stored, object, old, options.dryRun);
 }
@@ -318,7 +319,7 @@ function keepSystemMetadata(object: KubeObject, old: KubeObject): void {
 function specChanged(object: KubeObject, old: KubeObject): boolean {
   const fields = new Set([...Object.keys(object), ...Object.keys(old)]);
   for (const field of ['metadata', 'status', 'kind', 'apiVersion']) fields.delete(field);
-  return [...fields].some((field) => !jsonEqual(object[field], old[field]));
+  return [...fields].some((field) => !jsonEqual(getOwn(object, field), getOwn(old, field)));
 }
 
 /** A fresh object of the row around `metadata` and `rest`, for what the server makes by itself. */

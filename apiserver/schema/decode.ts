@@ -2,6 +2,7 @@
 // message, unknown and duplicate fields are collected, quantities and times take their canonical form, and zeros that
 // Go would not write are dropped. Judges no values: that is validation.
 
+import { getOwn, setOwn } from '../../lib/own-property.ts';
 import type { ResourceKind } from '../kinds/resource.ts';
 import { type Definition, definition, type TypeText } from './definitions.ts';
 import { duplicateFields } from './duplicates.ts';
@@ -61,7 +62,7 @@ function decodeFields(schemaName: string, object: Record<string, unknown>, place
   const struct = shortName(schemaName);
   for (const [name, value] of Object.entries(object)) {
     const path = place.path === '' ? name : `${place.path}.${name}`;
-    const type = Object.hasOwn(definitionOf.fields, name) ? definitionOf.fields[name] : undefined;
+    const type = getOwn(definitionOf.fields, name);
     if (type === undefined) {
       place.strict.push(`unknown field ${JSON.stringify(path)}`);
       delete object[name];
@@ -70,7 +71,7 @@ function decodeFields(schemaName: string, object: Record<string, unknown>, place
     const goPath = place.goPath === '' ? name : `${place.goPath}.${name}`;
     const decoded = decodeValue(type, value, { path, goPath, strict: place.strict, struct });
     if (decoded === undefined || isUnwrittenZero(definitionOf, name, type, decoded)) delete object[name];
-    else object[name] = decoded;
+    else setOwn(object, name, decoded);
   }
 }
 
@@ -107,7 +108,7 @@ function decodeValue(type: TypeText, value: unknown, place: Place): unknown {
     if (!isRecord(value)) throw mismatch(type, value, place);
     const item = type.slice(4);
     for (const [key, element] of Object.entries(value)) {
-      value[key] = decodeValue(item, element, { ...place, path: `${place.path}.${key}` }) ?? zero(item);
+      setOwn(value, key, decodeValue(item, element, { ...place, path: `${place.path}.${key}` }) ?? zero(item));
     }
     return value;
   }

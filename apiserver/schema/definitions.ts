@@ -3,6 +3,7 @@
 
 import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
+import { getOwn } from '../../lib/own-property.ts';
 
 /**
  * A field's type in one string: "string", "int32", "int64", "double", "bool", "quantity", "intstr", "time",
@@ -51,7 +52,7 @@ export function definitions(): Definitions {
 
 /** Throws RangeError for a name that is not in the schema: a row of the table names its definition wrongly. */
 export function definition(name: string): Definition {
-  const found = definitions()[name];
+  const found = getOwn(definitions(), name);
   if (found === undefined) throw new RangeError(`"${name}" is not a definition in apiserver/gen/schema.json`);
   return found;
 }
@@ -84,8 +85,8 @@ export function childNode(node: SchemaNode, field: string): SchemaNode {
   if (node.shape === 'map') return nodeOf(node.type.slice(4), undefined);
   if (node.shape !== 'object') return UNKNOWN;
   const { fields, merge } = definition(node.type.slice(1));
-  const type = Object.hasOwn(fields, field) ? fields[field] : undefined;
-  return type === undefined ? UNKNOWN : nodeOf(type, merge?.[field]);
+  const type = getOwn(fields, field);
+  return type === undefined ? UNKNOWN : nodeOf(type, getOwn(merge, field));
 }
 
 /** The node of a list's elements. */

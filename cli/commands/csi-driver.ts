@@ -4,6 +4,7 @@ import { hostname } from 'node:os';
 import { Command } from 'commander';
 import { UserError } from '../../lib/errors.ts';
 import { createLog } from '../../lib/log.ts';
+import { getOwn, setOwn } from '../../lib/own-property.ts';
 import { parseQuantity } from '../../lib/quantity.ts';
 import { stopSignal } from './signals.ts';
 
@@ -42,7 +43,7 @@ export function parseRequiredSecrets(texts: readonly string[]): Record<string, R
     const match = /^([A-Za-z]+):([A-Za-z0-9._-]+)=(.*)$/s.exec(text);
     const [, method = '', key = '', value = ''] = match ?? [];
     if (match === null) throw new UserError('--require-secret is not METHOD:KEY=VALUE');
-    secrets[method] = { ...secrets[method], [key]: value };
+    setOwn(secrets, method, { ...getOwn(secrets, method), [key]: value });
   }
   return secrets;
 }

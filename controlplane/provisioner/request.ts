@@ -1,6 +1,7 @@
 // What is asked of a driver for a claim, and the PersistentVolume that comes of its answer. Pure.
 
 import type { PersistentVolumeSpec } from 'kubernetes-types/core/v1';
+import { setOwn } from '../../lib/own-property.ts';
 import type { CreateVolumeRequest } from '../../proto/gen/csi/v1/CreateVolumeRequest.ts';
 import type { Volume__Output } from '../../proto/gen/csi/v1/Volume.ts';
 import { csiCapabilities } from '../storage/csi-volume.ts';
@@ -69,7 +70,7 @@ export interface Parameters {
 export function splitParameters(all: Readonly<Record<string, string>> = {}): Parameters {
   const own: Record<string, string> = {};
   for (const [key, value] of Object.entries(all)) {
-    if (!key.startsWith(RESERVED_PREFIX)) own[key] = value;
+    if (!key.startsWith(RESERVED_PREFIX)) setOwn(own, key, value);
     else if (!KNOWN_RESERVED.has(key)) {
       throw new ParameterError(`found unknown parameter key "${key}" with reserved namespace csi.storage.k8s.io/`);
     }

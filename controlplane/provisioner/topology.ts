@@ -4,6 +4,7 @@
 import { createHash } from 'node:crypto';
 import type { TopologySelectorTerm, VolumeNodeAffinity } from 'kubernetes-types/core/v1';
 import type { Node } from '../../client/types.ts';
+import { getOwn } from '../../lib/own-property.ts';
 import type { CsiNode } from '../storage/objects.ts';
 
 /** One segment: topology key → value. */
@@ -37,7 +38,7 @@ export function topologyKeys(csiNode: CsiNode | undefined, driver: string): read
 /** The node's values for the keys; undefined when one is missing. */
 export function segmentsOf(node: Node, keys: readonly string[]): Segments | undefined {
   const labels = node.metadata.labels ?? {};
-  const entries = keys.map((key) => [key, labels[key]] as const);
+  const entries = keys.map((key) => [key, getOwn(labels, key)] as const);
   return entries.every(([, value]) => value !== undefined) && keys.length > 0
     ? Object.fromEntries(entries.map(([key, value]) => [key, value ?? '']))
     : undefined;
@@ -120,7 +121,7 @@ export function topologyRequirement(input: TopologyInput): Requirement | undefin
 
 /** The segment that the node lies in: it has all of the segment's values. */
 function indexOf(segments: readonly Segments[], chosen: Segments): number {
-  return segments.findIndex((one) => Object.entries(one).every(([key, value]) => chosen[key] === value));
+  return segments.findIndex((one) => Object.entries(one).every(([key, value]) => getOwn(chosen, key) === value));
 }
 
 function spread(claimName: string, count: number): number {

@@ -3,6 +3,7 @@
 import type { NodeSelector, Taint } from 'kubernetes-types/core/v1';
 import * as selectors from '../../client/selectors.ts';
 import type { Node, Pod } from '../../client/types.ts';
+import { getOwn } from '../../lib/own-property.ts';
 
 export function toleratesTaint(pod: Pod, taint: Taint): boolean {
   return (pod.spec.tolerations ?? []).some((toleration) => selectors.tolerates(toleration, taint));
@@ -11,7 +12,8 @@ export function toleratesTaint(pod: Pod, taint: Taint): boolean {
 /** nodeSelector and the required part of node affinity. */
 export function acceptsNode(pod: Pod, node: Node): boolean {
   const labels = node.metadata.labels ?? {};
-  for (const [key, value] of Object.entries(pod.spec.nodeSelector ?? {})) if (labels[key] !== value) return false;
+  for (const [key, value] of Object.entries(pod.spec.nodeSelector ?? {}))
+    if (getOwn(labels, key) !== value) return false;
   const required = pod.spec.affinity?.nodeAffinity?.requiredDuringSchedulingIgnoredDuringExecution;
   return required === undefined || matchesNodeSelector(required, node);
 }

@@ -2,6 +2,7 @@
 // wait for their first consumer are matched or given a node. Pure; the words are kube-scheduler's.
 
 import type { Node, Pod } from '../../client/types.ts';
+import { getOwn } from '../../lib/own-property.ts';
 import {
   ANNOTATIONS,
   annotation,
@@ -169,7 +170,7 @@ export function matchesTopologies({ allowedTopologies = [] }: StorageClass, node
   if (allowedTopologies.length === 0) return true;
   const labels = node.metadata.labels ?? {};
   return allowedTopologies.some((term) =>
-    (term.matchLabelExpressions ?? []).every(({ key, values }) => values.includes(labels[key] ?? '')),
+    (term.matchLabelExpressions ?? []).every(({ key, values }) => values.includes(getOwn(labels, key) ?? '')),
   );
 }
 

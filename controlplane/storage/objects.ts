@@ -4,6 +4,7 @@
 import type * as core from 'kubernetes-types/core/v1';
 import type * as storage from 'kubernetes-types/storage/v1';
 import type { Pod, Stored } from '../../client/types.ts';
+import { getOwn } from '../../lib/own-property.ts';
 import { parseQuantity } from '../../lib/quantity.ts';
 
 export type PersistentVolume = Stored<core.PersistentVolume>;
@@ -45,7 +46,7 @@ interface Annotated {
 }
 
 export function annotation({ metadata }: Annotated, name: string): string | undefined {
-  return metadata.annotations?.[name];
+  return getOwn(metadata.annotations, name);
 }
 
 /** The class that a claim names: '' asks for volumes of no class, undefined for the default class. */

@@ -5,6 +5,7 @@
 import type { SecretReference } from 'kubernetes-types/core/v1';
 import { resourcePath } from '../../client/paths.ts';
 import type { Secret } from '../../client/types.ts';
+import { getOwn } from '../../lib/own-property.ts';
 import type { ControllerContext } from '../runtime.ts';
 
 export const RESERVED_PREFIX = 'csi.storage.k8s.io/';
@@ -42,7 +43,7 @@ export function secretReference(
   { volumeName, claim }: SecretContext,
 ): Required<SecretReference> | undefined {
   const [nameKey, namespaceKey] = [`${RESERVED_PREFIX}${use}-secret-name`, `${RESERVED_PREFIX}${use}-secret-namespace`];
-  const [name, namespace] = [parameters[nameKey], parameters[namespaceKey]];
+  const [name, namespace] = [getOwn(parameters, nameKey), getOwn(parameters, namespaceKey)];
   if (name === undefined && namespace === undefined) return undefined;
   if (name === undefined || namespace === undefined || name === '' || namespace === '') {
     throw new ParameterError(`either name and namespace for ${use} secrets specified, Both must be specified`);
@@ -60,7 +61,7 @@ export function secretReference(
 
 function expand(key: string, template: string, values: Readonly<Record<string, string>>): string {
   return template.replace(/\$\{([^}]*)\}/g, (whole, token: string) => {
-    const value = Object.hasOwn(values, token) ? values[token] : undefined;
+    const value = getOwn(values, token);
     if (value === undefined)
       throw new ParameterError(
         `error resolving value "${template}" of ${key}: invalid tokens: ["${whole.slice(2, -1)}"]`,

@@ -1,6 +1,7 @@
 // The Controller service's volumes: created, found, attached, grown, deleted. A volume is an image file and a record;
 // the record is written last and removed first. Snapshots are in snapshots.ts.
 
+import { getOwn } from '../../lib/own-property.ts';
 import type { ControllerDefinition } from '../../proto/gen/csi/v1/Controller.ts';
 import type { VolumeCapability__Output } from '../../proto/gen/csi/v1/VolumeCapability.ts';
 import type { VolumeCondition } from '../../proto/gen/csi/v1/VolumeCondition.ts';
@@ -163,7 +164,7 @@ export const volumes: Volumes = {
       const volume = work.volume(id);
       checkContext(request.volume_context, volume.allocation, 'required');
       if (!nodesOf(driver).includes(nodeId)) throw notFound(`node ${nodeId} does not exist`);
-      const others = store.volumes().filter((each) => each.id !== id && each.attachments?.[nodeId] !== undefined);
+      const others = store.volumes().filter((each) => each.id !== id && getOwn(each.attachments, nodeId) !== undefined);
       const wanted = { nodeId, capability, readonly: request.readonly };
       if (decideAttach(volume, wanted, others.length, driver.options.maxVolumes) === 'attach') {
         const attachments = { ...volume.attachments, [nodeId]: { capability, readonly: request.readonly } };
@@ -183,7 +184,8 @@ export const volumes: Volumes = {
       const remaining = request.node_id === '' ? {} : left;
       if (volume === undefined || (gone === undefined && request.node_id !== '')) return {};
       const here =
-        volume.attachments?.[driver.options.nodeId] !== undefined && remaining[driver.options.nodeId] === undefined;
+        getOwn(volume.attachments, driver.options.nodeId) !== undefined &&
+        getOwn(remaining, driver.options.nodeId) === undefined;
       if (here && isOnNode(store.onNode(id))) {
         throw precondition(`volume ${id} is still staged or published on node ${driver.options.nodeId}`);
       }

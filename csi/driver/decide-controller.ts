@@ -1,6 +1,7 @@
 // What the Controller service answers, as functions of the request and the records: no I/O, no clock. Refusals are
 // DriverErrors with the specification's codes.
 
+import { getOwn } from '../../lib/own-property.ts';
 import { type Capability, isMultiNode, sameCapability, whyUnsupported } from './capability.ts';
 import { fitsRange, type Range } from './capacity.ts';
 import { conflict, DriverError, invalid, precondition } from './errors.ts';
@@ -75,7 +76,7 @@ export function decideAttach(
   const why = whyUnsupported(volume.capabilities, capability);
   if (why !== undefined) throw invalid(`volume_capability: ${why}`);
   const attachments = volume.attachments ?? {};
-  const here = attachments[nodeId];
+  const here = getOwn(attachments, nodeId);
   if (here !== undefined) {
     if (here.readonly === readonly && sameCapability(here.capability, capability, { group: false })) return 'attached';
     throw conflict(`volume ${volume.id} is published to ${nodeId} with another volume_capability or readonly flag`);

@@ -1,6 +1,7 @@
 // What the Node service does, as functions of the request and what is known of the volume on this node: no I/O. Refusals
 // are DriverErrors with the specification's codes.
 
+import { getOwn } from '../../lib/own-property.ts';
 import { allowsManyTargets, type Capability, isReaderOnly, sameCapability, whyUnsupported } from './capability.ts';
 import type { Range } from './capacity.ts';
 import { conflict, DriverError, invalid, notFound, precondition } from './errors.ts';
@@ -20,7 +21,7 @@ export function checkAttached(
     }
     return { readonly: false };
   }
-  const attachment = volume.attachments?.[nodeId];
+  const attachment = getOwn(volume.attachments, nodeId);
   if (attachment === undefined) throw precondition(`volume ${volume.id} is not published to node ${nodeId}`);
   if (publishContext[ATTACHMENT_KEY] !== attachmentOf(volume.id, nodeId)) {
     throw invalid('publish_context is not what ControllerPublishVolume answered');

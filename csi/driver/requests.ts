@@ -1,6 +1,7 @@
 // Checks that many calls share: required fields, size limits, paths, contexts. Pure; each throws INVALID_ARGUMENT.
 
 import { isAbsolute, normalize } from 'node:path';
+import { getOwn } from '../../lib/own-property.ts';
 import { parseQuantity } from '../../lib/quantity.ts';
 import { invalid } from './errors.ts';
 import { ALLOCATION_KEY, type Allocation, EPHEMERAL_KEY, isKubernetesKey, SIZE_KEY, TOKENS_KEY } from './names.ts';
@@ -78,9 +79,9 @@ export function checkContext(given: StringMap, allocation: Allocation, presence:
   const own = Object.entries(given).filter(([key]) => !isKubernetesKey(key));
   if (own.length === 0 && presence === 'optional') return;
   const expected = volumeContext(allocation);
-  const wrong = own.filter(([key, value]) => expected[key] !== value).map(([key]) => key);
+  const wrong = own.filter(([key, value]) => getOwn(expected, key) !== value).map(([key]) => key);
   if (wrong.length > 0) throw invalid(`volume_context does not match the volume's: ${wrong.join(', ')}`);
-  const missing = Object.keys(expected).filter((key) => given[key] === undefined);
+  const missing = Object.keys(expected).filter((key) => getOwn(given, key) === undefined);
   if (missing.length > 0) throw invalid(`volume_context lacks what CreateVolume answered: ${missing.join(', ')}`);
 }
 

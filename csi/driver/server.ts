@@ -14,6 +14,7 @@ import {
   type UntypedServiceImplementation,
 } from '@grpc/grpc-js';
 import { errorMessage, isErrno, UserError } from '../../lib/errors.ts';
+import { getOwn, setOwn } from '../../lib/own-property.ts';
 import type { CallRecord } from './call-log.ts';
 import { type DriverCode, DriverError } from './errors.ts';
 import type { Faults } from './faults.ts';
@@ -37,7 +38,7 @@ function subjectOf(request: object): string {
 }
 
 function checkSecrets(driver: Driver, method: string, request: object): void {
-  const required = driver.options.requiredSecrets?.[method];
+  const required = getOwn(driver.options.requiredSecrets, method);
   if (required === undefined) return;
   const given: unknown = Reflect.get(request, 'secrets');
   for (const [key, value] of Object.entries(required)) {
@@ -96,7 +97,7 @@ export function addService(
   service: Readonly<Record<string, AnyHandler>>,
 ): void {
   const methods: UntypedServiceImplementation = {};
-  for (const [name, handler] of Object.entries(service)) methods[name] = unary(served, name, handler);
+  for (const [name, handler] of Object.entries(service)) setOwn(methods, name, unary(served, name, handler));
   server.addService(definition, methods);
 }
 

@@ -1,6 +1,7 @@
 // Checks of CreateVolume and DeleteVolume.
 
 import assert from 'node:assert/strict';
+import { getOwn } from '../../lib/own-property.ts';
 import type { CreateVolumeRequest } from '../../proto/gen/csi/v1/CreateVolumeRequest.ts';
 import type { Topology__Output } from '../../proto/gen/csi/v1/Topology.ts';
 import { CsiError } from '../client.ts';
@@ -163,7 +164,7 @@ export const createChecks: readonly Check[] = [
       const volume = await bench.createVolume({ accessibility_requirements: { requisite: [here], preferred: [here] } });
       assert.ok(
         volume.accessible_topology.some(({ segments }) =>
-          Object.entries(segments).every(([key, value]) => here.segments[key] === value),
+          Object.entries(segments).every(([key, value]) => getOwn(here.segments, key) === value),
         ),
       );
     },

@@ -9,6 +9,7 @@ import { fileURLToPath } from 'node:url';
 import { readFileIfExists, writeFileAtomic } from '../../lib/atomic.ts';
 import { errorMessage, isErrno, UserError } from '../../lib/errors.ts';
 import { execOk } from '../../lib/exec.ts';
+import { getOwn } from '../../lib/own-property.ts';
 import { type ImageDefinition, parseImageDefinition } from './definition.ts';
 import { ARCHITECTURES, buildOciImage } from './oci.ts';
 import { DebianPackages } from './packages.ts';
@@ -80,7 +81,7 @@ export async function assemble(
 
 async function machineArchitecture(): Promise<string> {
   const debian = (await execOk('dpkg', ['--print-architecture'])).trim();
-  const architecture = ARCHITECTURES[debian];
+  const architecture = getOwn(ARCHITECTURES, debian);
   if (architecture === undefined) throw new UserError(`images cannot be built for Debian's architecture ${debian}`);
   return architecture;
 }

@@ -5,6 +5,7 @@ import { lstat, readdir, readFile, readlink } from 'node:fs/promises';
 import { dirname, join, posix } from 'node:path';
 import { UserError } from '../../lib/errors.ts';
 import { execOk } from '../../lib/exec.ts';
+import { getOwn } from '../../lib/own-property.ts';
 import type { ImageDefinition, PackageSpec } from './definition.ts';
 import { readElfNeeds } from './elf.ts';
 import type { UnpackedPackage } from './packages.ts';
@@ -42,7 +43,7 @@ const DOCUMENTATION = [
 export function mergedPath(path: string): string {
   const slash = path.indexOf('/', 1);
   const top = slash < 0 ? path : path.slice(0, slash);
-  const target = MERGED[top];
+  const target = getOwn(MERGED, top);
   return target === undefined ? path : `/${target}${slash < 0 ? '' : path.slice(slash)}`;
 }
 
@@ -90,7 +91,7 @@ export class ImageTree {
     const at = { path: mergedPath(path).slice(1), uid: 0, gid: 0 };
     if (stat.isSymbolicLink()) this.#put({ ...at, type: 'link', mode: 0o777, target: await readlink(host) });
     else if (stat.isDirectory()) {
-      if (MERGED[path] === undefined) this.#put({ ...at, type: 'directory', mode: stat.mode & 0o7777 });
+      if (getOwn(MERGED, path) === undefined) this.#put({ ...at, type: 'directory', mode: stat.mode & 0o7777 });
     } else if (stat.isFile()) {
       const data = await readFile(host);
       this.#put({ ...at, type: 'file', mode: stat.mode & 0o7777, data });

@@ -2,6 +2,7 @@
 // changes the spec at once; the node follows when it has room, so until then the two differ. Pure.
 
 import type { Container, Pod } from '../../../client/types.ts';
+import { getOwn } from '../../../lib/own-property.ts';
 import { podQOSClass, podRequests, type ResourceFigures, resourceFigures } from '../../ports/pod-resources.ts';
 import { isSidecar } from '../restart-policy.ts';
 
@@ -69,7 +70,7 @@ export function sameResources(a: Resources, b: Resources): boolean {
 
 export function sameAllocation(a: PodAllocation, b: PodAllocation): boolean {
   const names = new Set([...Object.keys(a), ...Object.keys(b)]);
-  return [...names].every((name) => sameResources(a[name] ?? {}, b[name] ?? {}));
+  return [...names].every((name) => sameResources(getOwn(a, name) ?? {}, getOwn(b, name) ?? {}));
 }
 
 /** The pod with each container's resources replaced by what `choose` gives; the same object when nothing differs. */
@@ -100,7 +101,7 @@ function withResources(pod: Pod, choose: (container: Container) => Resources | u
 
 /** The pod as the node runs it: what was promised instead of what is asked for now. */
 export function withAllocation(pod: Pod, allocation: PodAllocation): Pod {
-  return withResources(pod, ({ name }) => allocation[name]);
+  return withResources(pod, ({ name }) => getOwn(allocation, name));
 }
 
 const RESIZABLE = ['cpu', 'memory'] as const;
@@ -133,7 +134,7 @@ function larger(a: Resources, b: Resources): Resources {
  */
 export function roomFor(pod: Pod, actual: PodAllocation): Pod {
   return withResources(pod, (container) => {
-    const now = actual[container.name];
+    const now = getOwn(actual, container.name);
     return now === undefined ? undefined : larger(now, resourcesOf(container));
   });
 }

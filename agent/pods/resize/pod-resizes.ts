@@ -5,6 +5,7 @@
 import type { Pod } from '../../../client/types.ts';
 import type { Clock, Timer } from '../../../lib/clock.ts';
 import { errorMessage } from '../../../lib/errors.ts';
+import { getOwn } from '../../../lib/own-property.ts';
 import type { EventRecorder } from '../../ports/api.ts';
 import type { ContainerId, PodSnapshot } from '../../ports/runtime.ts';
 import { isStaticPod } from '../../ports/static-pods.ts';
@@ -152,7 +153,7 @@ export class PodResizes {
   /** An instance was made from this definition. */
   created(uid: string, name: string, id: ContainerId, resources: Resources): void {
     const entry = this.#entries.get(uid);
-    if (entry?.allocated[name] !== undefined) entry.actual.set(name, { id, resources });
+    if (entry !== undefined && getOwn(entry.allocated, name) !== undefined) entry.actual.set(name, { id, resources });
   }
 
   /** Undefined unless a resize is under way. */
@@ -312,7 +313,7 @@ function isWorthSaving({ allocated }: Entry): boolean {
 }
 
 function differing({ actual, allocated }: Entry): [string, ActualResources][] {
-  return [...actual].filter(([name, { resources }]) => !sameResources(resources, allocated[name] ?? {}));
+  return [...actual].filter(([name, { resources }]) => !sameResources(resources, getOwn(allocated, name) ?? {}));
 }
 
 function savedPod(entry: Entry): SavedPod {

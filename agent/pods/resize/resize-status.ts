@@ -2,6 +2,7 @@
 // PodResizePending and PodResizeInProgress, status.resize for clients of old, and the events' texts. Pure.
 
 import type { Container, ContainerStatus, Pod } from '../../../client/types.ts';
+import { getOwn } from '../../../lib/own-property.ts';
 import { formatBytes, formatMilli } from '../../../lib/quantity.ts';
 import { cpuQuotaUs, cpuShares, resourceFigures } from '../../ports/pod-resources.ts';
 import type { ContainerResourceFigures, ContainerSnapshot } from '../../ports/runtime.ts';
@@ -60,7 +61,7 @@ function memoryLimitOf(told: string, { memoryLimitBytes }: ContainerResourceFigu
 }
 
 function replaced(quantities: Quantities, name: string, of: (told: string) => string): Quantities {
-  const told = quantities[name];
+  const told = getOwn(quantities, name);
   return told === undefined ? quantities : { ...quantities, [name]: of(told) };
 }
 

@@ -1,6 +1,7 @@
 // Security contexts: container over pod over the node's default, as the API defines them. Pure.
 
 import type { Container, EphemeralContainer, Pod } from '../../../client/types.ts';
+import { getOwn } from '../../../lib/own-property.ts';
 import type { LinuxContainerSecurityContext } from '../../../proto/gen/runtime/v1/LinuxContainerSecurityContext.ts';
 import type { LinuxSandboxSecurityContext } from '../../../proto/gen/runtime/v1/LinuxSandboxSecurityContext.ts';
 import type { SELinuxOption } from '../../../proto/gen/runtime/v1/SELinuxOption.ts';
@@ -86,7 +87,10 @@ function appArmorByName(name: string): AppArmor | undefined {
 
 /** The field of the container, else the annotation of old, else the pod's field. */
 function appArmor(pod: Pod, container: AnyContainer): AppArmor | undefined {
-  const annotated = pod.metadata.annotations?.[`container.apparmor.security.beta.kubernetes.io/${container.name}`];
+  const annotated = getOwn(
+    pod.metadata.annotations,
+    `container.apparmor.security.beta.kubernetes.io/${container.name}`,
+  );
   const own = container.securityContext?.appArmorProfile;
   if (own === undefined && annotated !== undefined) return appArmorByName(annotated);
   const profile = own ?? pod.spec.securityContext?.appArmorProfile;

@@ -9,6 +9,7 @@ import type { Node, Stored } from '../../../client/types.ts';
 import type { CsiNodeAnnouncer, CsiNodeInfo } from '../../../csi/registered-drivers.ts';
 import { type BackoffEntry, type BackoffPolicy, nextBackoff } from '../../../lib/backoff.ts';
 import type { Clock } from '../../../lib/clock.ts';
+import { getOwn } from '../../../lib/own-property.ts';
 
 type CSINode = Stored<CoreCSINode>;
 
@@ -76,14 +77,14 @@ function nodeIds(node: Node): Record<string, string> {
  */
 export function nodePatch(node: Node, { driver, nodeId, topology }: CsiNodeInfo): object | undefined {
   const labels = Object.entries(topology).filter(([key, value]) => {
-    const existing = node.metadata.labels?.[key];
+    const existing = getOwn(node.metadata.labels, key);
     if (existing === undefined || existing === value) return existing === undefined;
     throw new Error(
       `detected topology value collision: driver reported "${key}":"${value}" but existing label is "${key}":"${existing}"`,
     );
   });
   const ids = nodeIds(node);
-  const annotate = ids[driver] !== nodeId;
+  const annotate = getOwn(ids, driver) !== nodeId;
   if (labels.length === 0 && !annotate) return undefined;
   return {
     metadata: {

@@ -5,6 +5,7 @@ import { createHash } from 'node:crypto';
 import type * as core from 'kubernetes-types/core/v1';
 import type { RuntimeClass } from 'kubernetes-types/node/v1';
 import type { PriorityClass } from 'kubernetes-types/scheduling/v1';
+import { getOwn } from '../../../lib/own-property.ts';
 import { compareQuantities } from '../../../lib/quantity.ts';
 import { forbidden } from '../field-errors.ts';
 import { AdmissionForbidden, type FieldError, type KubeObject, type RequestContext } from '../resource.ts';
@@ -140,7 +141,7 @@ function admitPriority(spec: PodSpec, context: RequestContext): void {
 }
 
 function priorityOf(name: string, context: RequestContext): Priority {
-  const builtIn = SYSTEM_PRIORITIES[name];
+  const builtIn = getOwn(SYSTEM_PRIORITIES, name);
   if (builtIn !== undefined) return { name, value: builtIn, preemptionPolicy: 'PreemptLowerPriority' };
   if (name !== '') {
     const stored = context.lookup.get('scheduling.k8s.io', 'priorityclasses', '', name);
@@ -186,7 +187,7 @@ function admitRuntimeClass(spec: PodSpec, context: RequestContext): void {
   const scheduling = runtimeClass.scheduling;
   if (scheduling === undefined) return;
   for (const [key, value] of Object.entries(scheduling.nodeSelector ?? {})) {
-    const own = spec.nodeSelector?.[key];
+    const own = getOwn(spec.nodeSelector, key);
     if (own !== undefined && own !== value) {
       throw new AdmissionForbidden(
         `conflict: runtimeClass.scheduling.nodeSelector[${key}] = ${value}; pod.spec.nodeSelector[${key}] = ${own}`,
@@ -206,7 +207,7 @@ type Quantities = { readonly [name: string]: string | undefined };
 function sameQuantities(a: Quantities, b: Quantities): boolean {
   const names = new Set([...Object.keys(a), ...Object.keys(b)]);
   return [...names].every((name) => {
-    const [left, right] = [a[name], b[name]];
+    const [left, right] = [getOwn(a, name), getOwn(b, name)];
     return left !== undefined && right !== undefined && compareQuantities(left, right) === 0;
   });
 }

@@ -2,6 +2,7 @@
 // doing it twice changes nothing. Never judges.
 
 import { imageTag } from '../../../lib/image.ts';
+import { getOwn, setOwn } from '../../../lib/own-property.ts';
 import type { Container, Lifecycle, Pod, PodSpec, Probe, Volume } from '../shapes.ts';
 import { defaultClaimSpec } from '../storage/claims.ts';
 
@@ -81,7 +82,9 @@ function defaultLifecycle(lifecycle: Lifecycle): void {
 function defaultRequests(resources: NonNullable<Container['resources']>): void {
   if (resources.limits === undefined) return;
   resources.requests ??= {};
-  for (const [name, limit] of Object.entries(resources.limits)) resources.requests[name] ??= limit;
+  for (const [name, limit] of Object.entries(resources.limits)) {
+    if (getOwn(resources.requests, name) === undefined) setOwn(resources.requests, name, limit);
+  }
 }
 
 const DEFAULT_MODE = 0o644;

@@ -1,6 +1,7 @@
 // The status that a pod starts with: Pending, its quality-of-service class, and the one condition that says why nothing
 // schedules it. After that the status is the agent's.
 
+import { getOwn } from '../../../lib/own-property.ts';
 import { parseQuantity } from '../../../lib/quantity.ts';
 import type { Container, Pod, PodSpec, PodStatus } from '../shapes.ts';
 
@@ -13,7 +14,7 @@ type Quantities = { readonly [name: string]: string | undefined } | undefined;
 function counted(list: Quantities): Map<string, bigint> {
   const values = new Map<string, bigint>();
   for (const name of COUNTED) {
-    const nano = parseQuantity(list?.[name] ?? '0') ?? 0n;
+    const nano = parseQuantity(getOwn(list, name) ?? '0') ?? 0n;
     if (nano > 0n) values.set(name, nano);
   }
   return values;

@@ -1,6 +1,7 @@
 // pods/<name>/resize: cpu and memory of containers that run, and nothing else (KEP-1287, with the rules of 1.33). What
 // an update may carry over, and what it may not.
 
+import { getOwn, setOwn } from '../../../lib/own-property.ts';
 import { compareQuantities, parseQuantity } from '../../../lib/quantity.ts';
 import { forbidden, invalid } from '../field-errors.ts';
 import type { FieldError, KubeObject } from '../resource.ts';
@@ -31,8 +32,8 @@ export function prepareResize(object: KubeObject, old: KubeObject): void {
     });
   for (const field of new Set([...Object.keys(object), ...Object.keys(old)])) {
     if (field === 'spec') continue;
-    if (old[field] === undefined) delete object[field];
-    else object[field] = old[field];
+    if (getOwn(old, field) === undefined) delete object[field];
+    else setOwn(object, field, getOwn(old, field));
   }
   object.metadata = { ...old.metadata };
   const spec: PodSpec = { ...before };
@@ -95,7 +96,7 @@ function validateContainer(field: string, container: Container, was: Container):
   const errors: FieldError[] = [];
   const [now, before] = [container.resources ?? {}, was.resources ?? {}];
   for (const list of ['requests', 'limits'] as const) {
-    if (Object.keys(before[list] ?? {}).some((name) => now[list]?.[name] === undefined)) {
+    if (Object.keys(before[list] ?? {}).some((name) => getOwn(now[list], name) === undefined)) {
       errors.push(forbidden(`${field}.${list}`, `resource ${list} cannot be removed`));
     }
   }

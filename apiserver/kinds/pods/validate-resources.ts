@@ -1,5 +1,6 @@
 // Rules for requests, limits and other lists of quantities. Knows no defaults: they are already filled.
 
+import { getOwn } from '../../../lib/own-property.ts';
 import { compareQuantities, parseQuantity } from '../../../lib/quantity.ts';
 import { forbidden, invalid, notFound, oneOf, required, syntax } from '../field-errors.ts';
 import { duplicates } from '../metadata.ts';
@@ -58,7 +59,7 @@ export function validateResourceRequirements(
     }
   }
   for (const [name, request] of Object.entries(requests)) {
-    const limit = limits[name];
+    const limit = getOwn(limits, name);
     const overcommit = isOvercommitAllowed(name);
     const at = `${field}.requests`;
     if (limit === undefined) {

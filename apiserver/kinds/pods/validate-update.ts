@@ -1,6 +1,7 @@
 // What an update of a pod may change: nearly nothing, as a pod is never moulded, only replaced. One function per way
 // to update it: the pod itself, its status, its ephemeral containers. Its resources are validate-resize.ts.
 
+import { getOwn } from '../../../lib/own-property.ts';
 import { forbidden, invalid } from '../field-errors.ts';
 import type { FieldError } from '../resource.ts';
 import { type Container, type Pod, type PodSpec, sameJson } from '../shapes.ts';
@@ -119,7 +120,7 @@ function withMutableFieldsOf(spec: PodSpec, before: PodSpec, gated: boolean): Po
 type Selector = { readonly [key: string]: string | undefined } | undefined;
 
 function includesSelector(now: Selector, before: Selector): boolean {
-  return Object.entries(before ?? {}).every(([key, value]) => now?.[key] === value);
+  return Object.entries(before ?? {}).every(([key, value]) => getOwn(now, key) === value);
 }
 
 /** A binding or a status report never changes where a pod is; and what has ended stays ended. */

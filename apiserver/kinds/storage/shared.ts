@@ -1,6 +1,7 @@
 // What the storage kinds have in common: access modes, volume modes, the rules for a driver's name, and how a table
 // shows them. Judges values; knows no object.
 
+import { getOwn } from '../../../lib/own-property.ts';
 import { forbidden, invalid, notSupported, optionalOneOf, required, syntax, tooMany } from '../field-errors.ts';
 import { dns1123Subdomain, qualifiedName } from '../names.ts';
 import type { FieldError, KubeObject, RequestContext } from '../resource.ts';
@@ -131,7 +132,7 @@ const DEFAULT_CLASS = [
 ];
 
 export function isDefaultClass(object: KubeObject): boolean {
-  return DEFAULT_CLASS.some((annotation) => object.metadata.annotations?.[annotation] === 'true');
+  return DEFAULT_CLASS.some((annotation) => getOwn(object.metadata.annotations, annotation) === 'true');
 }
 
 /** The default class: of several the newest, and of those the first by name, as the admission plugin chooses. */

@@ -1,5 +1,6 @@
 // Subresources of pods that change the pod: binding, eviction, ephemeral containers. Logs and streams are proxy/.
 
+import { getOwn } from '../../../lib/own-property.ts';
 import { badRequest, conflict } from '../../http/errors.ts';
 import type { FieldError, KubeObject } from '../../kinds/resource.ts';
 import { isObject, type JsonObject, jsonEqual } from '../../patch/json-value.ts';
@@ -83,7 +84,7 @@ export function evictPod(
 }
 
 function listAt(pod: KubeObject, field: string): JsonObject[] {
-  const list = specOf(pod)[field];
+  const list = getOwn(specOf(pod), field);
   return Array.isArray(list) ? list.filter(isObject) : [];
 }
 

@@ -1,5 +1,6 @@
 // <kind>/<name>/scale: spec.replicas and status.replicas of any kind that has them, as an autoscaling/v1 Scale.
 
+import { getOwn } from '../../../lib/own-property.ts';
 import { badRequest, conflict, invalid, MODIFIED } from '../../http/errors.ts';
 import type { KubeObject, ResourceKind } from '../../kinds/resource.ts';
 import { isObject, type JsonObject } from '../../patch/json-value.ts';
@@ -7,7 +8,7 @@ import type { Registry, WriteOptions } from '../registry.ts';
 import { mainRules, updateObject } from '../write.ts';
 
 function part(object: Readonly<KubeObject>, field: string): JsonObject {
-  const value = object[field];
+  const value = getOwn(object, field);
   return isObject(value) ? value : {};
 }
 
