@@ -7,6 +7,8 @@
 // pki/ (certificates, tokens' key, kubeconfigs).
 
 import type { Clock } from '../lib/clock.ts';
+import type { ConnectionTimeouts } from '../lib/connection-guard.ts';
+import type { ConnectionLimits } from '../lib/connection-limits.ts';
 import type { Tracer } from '../lib/trace.ts';
 import type { Pki } from './pki/types.ts';
 
@@ -27,6 +29,8 @@ export interface ApiServerOptions {
   readonly nodeName?: string;
   readonly tracer: Tracer;
   readonly clock: Clock;
+  /** For tests; by default as many connections as the process's descriptors allow, and the usual time-outs. */
+  readonly connections?: { readonly limits?: ConnectionLimits; readonly timeouts?: Partial<ConnectionTimeouts> };
   /** One line per thing a person should know; defaults to nothing. */
   readonly log?: (line: string) => void;
 }

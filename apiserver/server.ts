@@ -1,15 +1,23 @@
 // The embedded API server: puts the parts together and listens. Composition only: what a request means is registry/,
 // how it is read and answered is http/.
 
+import type { IncomingMessage } from 'node:http';
+import type { Server } from 'node:https';
 import { hostname } from 'node:os';
-import fastify, { type FastifyReply, type FastifyRequest } from 'fastify';
+import type { Duplex } from 'node:stream';
+import fastify, { type FastifyReply, type FastifyRequest, type RouteGenericInterface } from 'fastify';
+import type { Clock } from '../lib/clock.ts';
+import { ConnectionGuard } from '../lib/connection-guard.ts';
+import { type ConnectionLimits, connectionLimits } from '../lib/connection-limits.ts';
+import { openFilesLimit } from '../lib/descriptors.ts';
 import { errorMessage, isErrno, UserError } from '../lib/errors.ts';
+import { continueBody, isBodyUnread, sendResponse } from '../lib/finish-connection.ts';
 import { Authenticator } from './auth/authenticate.ts';
 import { ServiceAccountTokens } from './auth/tokens.ts';
 import { bootstrap } from './bootstrap.ts';
 import { MAX_BODY_BYTES } from './http/body.ts';
 import { badRequest, tooLarge } from './http/errors.ts';
-import { Handler, type Reply } from './http/handler.ts';
+import { type AdmittedRequest, Handler, type Reply } from './http/handler.ts';
 import { ResourceHandler } from './http/resources.ts';
 import { handleUpgrade } from './http/upgrade.ts';
 import type { ApiServerOptions, RunningApiServer } from './options.ts';
@@ -22,9 +30,14 @@ import { startEventCleanup } from './registry/event-ttl.ts';
 import { Registry } from './registry/registry.ts';
 import { Store } from './storage/store.ts';
 
-/** Longer than Go clients keep idle connections (90 s), so that it is they who close them. */
-const KEEP_ALIVE_MS = 120_000;
 const EMPTY = Buffer.alloc(0);
+/** A response that a kubelet sends ends after this long, as the kubelet's own connections do. ms. */
+const LONG_RUNNING_MS = 4 * 3_600_000;
+
+/** Connections of a process that may open so many files; the rest are the store's and the kubelets'. */
+export function apiServerLimits(openFiles: number): ConnectionLimits {
+  return connectionLimits({ openFiles, reserved: 128, most: 4096, mostUnauthenticated: 256 });
+}
 
 function unspecified(address: string): boolean {
   return address === '0.0.0.0' || address === '::';
@@ -49,8 +62,17 @@ export async function startApiServer(options: ApiServerOptions, kinds: KindParts
     const proxy = new KubeletProxy(registry, new KubeletClient(pki.clients['kubelet-client'], tracer));
     const resources = new ResourceHandler(registry, { tokens, lookup: registry.lookup, now: () => clock.now() });
     const authenticator = new Authenticator(tokens, registry.lookup);
-    const handler = new Handler({ registry, resources, authenticator, tokens, discovery: kinds.discovery, proxy, log });
-    const app = buildApp(pki, handler, proxy);
+    const guard = new ConnectionGuard({
+      limits: options.connections?.limits ?? apiServerLimits(openFilesLimit()),
+      ...(options.connections?.timeouts === undefined ? {} : { timeouts: options.connections.timeouts }),
+      clock,
+      log,
+    });
+    const onAuthenticated = (socket: Duplex): void => guard.authenticated(socket);
+    const { discovery } = kinds;
+    const parts = { registry, resources, authenticator, tokens, discovery, proxy, log, onAuthenticated };
+    const handler = new Handler(parts);
+    const app = buildApp({ pki, handler, proxy, guard, clock });
     const port = await listen(app, address, options.port);
     bootstrap(registry, port);
     const stopCleanup = startEventCleanup(registry, clock);
@@ -81,62 +103,96 @@ export async function startApiServer(options: ApiServerOptions, kinds: KindParts
 
 type App = ReturnType<typeof buildApp>;
 
-function buildApp(pki: Pki, handler: Handler, proxy: KubeletProxy) {
-  const app = fastify({
-    https: {
-      cert: pki.serving.cert,
-      key: pki.serving.key,
-      ca: pki.ca.cert,
-      requestCert: true,
-      // Those without a certificate may still have a token; auth/ looks at what there is.
-      rejectUnauthorized: false,
-      minVersion: 'TLSv1.2',
-    },
+interface AppParts {
+  readonly pki: Pki;
+  readonly handler: Handler;
+  readonly proxy: KubeletProxy;
+  readonly guard: ConnectionGuard;
+  readonly clock: Clock;
+}
+
+function buildApp(parts: AppParts) {
+  const { pki, handler, proxy, guard, clock } = parts;
+  const tls = {
+    cert: pki.serving.cert,
+    key: pki.serving.key,
+    ca: pki.ca.cert,
+    requestCert: true,
+    // Those without a certificate may still have a token; auth/ looks at what there is.
+    rejectUnauthorized: false,
+    minVersion: 'TLSv1.2' as const,
+  };
+  const app = fastify<Server>({
+    serverFactory: (request) =>
+      guard.createServer(tls, {
+        request,
+        upgrade: (message, socket, head) => void handleUpgrade(handler, proxy, message, socket, head, clock),
+      }),
     bodyLimit: MAX_BODY_BYTES,
-    keepAliveTimeout: KEEP_ALIVE_MS,
-    requestTimeout: 0,
     forceCloseConnections: true,
     exposeHeadRoutes: false,
-    frameworkErrors: (error, _request, reply) => {
-      void sendFailure(handler, badRequest(error.message), reply);
+    frameworkErrors: (error, request, reply) => {
+      void sendFailure(parts, badRequest(error.message), request, reply);
     },
+  });
+  const admitted = new WeakMap<IncomingMessage, AdmittedRequest>();
+  // Before any byte of a body is read.
+  app.addHook('onRequest', async (request, reply) => {
+    try {
+      const received = handler.receive(request.raw);
+      admitted.set(request.raw, received);
+      if (handler.isLongRunning(received)) guard.allowTime(reply.raw, LONG_RUNNING_MS);
+      // A body that is too large is refused by its length, unsent.
+      if (Number(request.headers['content-length'] ?? 0) <= MAX_BODY_BYTES) continueBody(request.raw, reply.raw);
+    } catch (error) {
+      await sendFailure(parts, error, request, reply);
+      return reply;
+    }
   });
   app.removeAllContentTypeParsers();
   app.addContentTypeParser('*', { parseAs: 'buffer' }, (_request, body, done) => done(null, body));
   app.all('/*', async (request, reply) => {
-    await serve(handler, request, reply);
+    const received = admitted.get(request.raw);
+    if (received === undefined) throw new Error('the request was not admitted before its body was read');
+    await serve(parts, received, request, reply);
     return reply;
   });
-  app.setErrorHandler(async (error, _request, reply) => {
+  app.setErrorHandler(async (error, request, reply) => {
     const code = typeof error === 'object' && error !== null && 'code' in error ? error.code : undefined;
     const status = code === 'FST_ERR_CTP_BODY_TOO_LARGE' ? tooLarge(MAX_BODY_BYTES) : badRequest(errorMessage(error));
-    await sendFailure(handler, status, reply);
+    await sendFailure(parts, status, request, reply);
     return reply;
-  });
-  app.server.on('upgrade', (message, socket, head) => {
-    void handleUpgrade(handler, proxy, message, socket, head);
   });
   return app;
 }
 
-async function serve(handler: Handler, request: FastifyRequest, reply: FastifyReply): Promise<void> {
-  const answer = await handler.handle({
+type Request = FastifyRequest<RouteGenericInterface, Server>;
+type Response = FastifyReply<RouteGenericInterface, Server>;
+
+async function serve(parts: AppParts, admitted: AdmittedRequest, request: Request, reply: Response): Promise<void> {
+  const answer = await parts.handler.handle({
+    admitted,
     request: request.raw,
     response: reply.raw,
     body: request.body instanceof Buffer ? request.body : EMPTY,
     hijack: () => reply.hijack(),
   });
-  if (answer !== undefined) send(answer, reply);
+  if (answer !== undefined) send(parts, answer, request, reply);
 }
 
 /** As bytes: to the type of a string fastify adds a charset, and the first kubectls of 1.27 know discovery by its exact type. */
-function send(answer: Reply, reply: FastifyReply): void {
+function send({ clock }: AppParts, answer: Reply, request: Request, reply: Response): void {
   const body = typeof answer.body === 'string' ? Buffer.from(answer.body) : answer.body;
+  if (isBodyUnread(request.raw)) {
+    reply.hijack();
+    sendResponse(reply.raw, answer.code, { 'content-type': answer.contentType, ...answer.headers }, body, clock);
+    return;
+  }
   reply.code(answer.code).header('Content-Type', answer.contentType).headers(answer.headers).send(body);
 }
 
-async function sendFailure(handler: Handler, error: unknown, reply: FastifyReply): Promise<void> {
-  send(await handler.failure(error), reply);
+async function sendFailure(parts: AppParts, error: unknown, request: Request, reply: Response): Promise<void> {
+  send(parts, await parts.handler.failure(error), request, reply);
 }
 
 async function listen(app: App, host: string, port: number): Promise<number> {

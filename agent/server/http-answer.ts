@@ -1,6 +1,8 @@
 // Failures of the kubelet API as HTTP answers. The body is the bare message, as the kubelet's.
 
-import type { ServerResponse } from 'node:http';
+import type { OutgoingHttpHeaders, ServerResponse } from 'node:http';
+import type { Clock } from '../../lib/clock.ts';
+import { sendResponse } from '../../lib/finish-connection.ts';
 
 /** A request that cannot be served, with the status the kubelet gives it. */
 export class HttpError extends Error {
@@ -12,19 +14,19 @@ export class HttpError extends Error {
   }
 }
 
-export function sendText(response: ServerResponse, status: number, text: string, headers: object = {}): void {
-  const body = Buffer.from(text);
-  response.writeHead(status, {
-    'content-type': 'text/plain; charset=utf-8',
-    'x-content-type-options': 'nosniff',
-    'content-length': body.length,
-    ...headers,
-  });
-  response.end(body);
+/** A request body that is still to come is not read. */
+export function sendText(
+  response: ServerResponse,
+  status: number,
+  text: string,
+  clock: Clock,
+  headers: OutgoingHttpHeaders = {},
+): void {
+  const plain = { 'content-type': 'text/plain; charset=utf-8', 'x-content-type-options': 'nosniff' };
+  sendResponse(response, status, { ...plain, ...headers }, Buffer.from(text), clock);
 }
 
-export function sendJson(response: ServerResponse, value: unknown): void {
+export function sendJson(response: ServerResponse, value: unknown, clock: Clock): void {
   const body = Buffer.from(`${JSON.stringify(value)}\n`);
-  response.writeHead(200, { 'content-type': 'application/json', 'content-length': body.length });
-  response.end(body);
+  sendResponse(response, 200, { 'content-type': 'application/json' }, body, clock);
 }

@@ -2,15 +2,18 @@
 // their own. Nothing is served without authentication and authorization, health checks included.
 
 import { readFile } from 'node:fs/promises';
-import type { IncomingMessage, ServerResponse } from 'node:http';
-import { createServer, type Server } from 'node:https';
+import type { IncomingMessage, OutgoingHttpHeaders, ServerResponse } from 'node:http';
+import type { Server } from 'node:https';
 import type { Duplex } from 'node:stream';
 import type { SecureContextOptions } from 'node:tls';
 import type { Timer } from '../../lib/clock.ts';
+import { ConnectionGuard } from '../../lib/connection-guard.ts';
+import { type ConnectionLimits, connectionLimits } from '../../lib/connection-limits.ts';
+import { openFilesLimit } from '../../lib/descriptors.ts';
 import { errnoOf, errorMessage, UserError } from '../../lib/errors.ts';
 import { getOwn } from '../../lib/own-property.ts';
 import { printConfiguration } from '../config/kubelet-configuration.ts';
-import { accessAttributes, Callers } from './caller.ts';
+import { ANONYMOUS, accessAttributes, Callers } from './caller.ts';
 import { serveContainerLogs } from './container-logs.ts';
 import { HttpError, sendJson, sendText } from './http-answer.ts';
 import type { KubeletServer, KubeletServerOptions } from './options.ts';
@@ -24,6 +27,13 @@ import { refuseUpgrade, tunnel, upgradeProblem } from './tunnel.ts';
 
 /** How often the certificate files and the client CA are looked at. ms. */
 const RELOAD_MS = 3_600_000;
+/** A response that goes on (a log that is followed) ends after this long, as the kubelet's do. ms. */
+const LONG_RUNNING_MS = 4 * 3_600_000;
+
+/** Connections of a process that may open so many files; the rest are for mounts, programs, probes and the runtime. */
+export function kubeletServerLimits(openFiles: number): ConnectionLimits {
+  return connectionLimits({ openFiles, reserved: 192, most: 1024, mostUnauthenticated: 64 });
+}
 
 export function createKubeletServer(options: KubeletServerOptions): KubeletServer {
   return new HttpsKubeletServer(options);
@@ -32,6 +42,7 @@ export function createKubeletServer(options: KubeletServerOptions): KubeletServe
 class HttpsKubeletServer implements KubeletServer {
   readonly #options: KubeletServerOptions;
   readonly #callers: Callers;
+  readonly #guard: ConnectionGuard;
   /** Connections that were upgraded: the HTTP server no longer knows them. */
   readonly #upgraded = new Set<Duplex>();
   #server: Server | undefined;
@@ -45,6 +56,13 @@ class HttpsKubeletServer implements KubeletServer {
     }
     this.#options = options;
     this.#callers = new Callers(config, nodeName, options.reviews, options.clock);
+    const { clock, log, connections } = options;
+    this.#guard = new ConnectionGuard({
+      limits: connections?.limits ?? kubeletServerLimits(openFilesLimit()),
+      ...(connections?.timeouts === undefined ? {} : { timeouts: connections.timeouts }),
+      clock,
+      log: (line) => log?.('warn', `kubelet API: ${line}`),
+    });
   }
 
   get port(): number {
@@ -58,23 +76,19 @@ class HttpsKubeletServer implements KubeletServer {
 
   async listen(): Promise<void> {
     const { config } = this.#options.options;
-    const server = createServer(
-      {
-        ...(await this.#secureContext()),
-        requestCert: config.authentication.x509.clientCAFile !== '',
-        // Callers without a good certificate may still show a token: they are turned away later, in words.
-        rejectUnauthorized: false,
-      },
-      (request, response) => void this.#request(request, response),
-    );
-    server.on('upgrade', (request: IncomingMessage, socket: Duplex, head: Buffer) => {
-      void this.#upgrade(request, socket, head);
+    const tls = {
+      ...(await this.#secureContext()),
+      requestCert: config.authentication.x509.clientCAFile !== '',
+      // Callers without a good certificate may still show a token: they are turned away later, in words.
+      rejectUnauthorized: false,
+    };
+    const server = this.#guard.createServer(tls, {
+      request: (request, response) => void this.#request(request, response),
+      upgrade: (request, socket, head) => void this.#upgrade(request, socket, head),
     });
     // A caller that breaks off during the handshake or sends no HTTP is its own affair.
     server.on('clientError', (_error, socket) => socket.destroy());
     await bind(server, config.address, config.port);
-    // Trouble with one connection to be accepted (no file descriptors left) must not end the agent.
-    server.on('error', (error) => this.#options.log?.('error', `kubelet API: ${errorMessage(error)}`));
     this.#server = server;
     this.#scheduleReload();
   }
@@ -119,21 +133,26 @@ class HttpsKubeletServer implements KubeletServer {
   }
 
   async #request(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const { clock } = this.#options;
     try {
       const { route, query } = await this.#admit(request);
+      if (route.kind === 'containerLogs') {
+        // Whoever may read it may take the time, where anonymous callers may.
+        this.#guard.authenticated(request.socket);
+        this.#guard.allowTime(response, LONG_RUNNING_MS);
+      }
       await this.#serve(route, query, request, response);
     } catch (error) {
       const failure = this.#failure(request, error);
       if (response.headersSent) response.destroy();
-      else sendText(response, failure.status, failure.message, challenge(failure.status));
+      else sendText(response, failure.status, failure.message, clock, challenge(failure.status));
     }
   }
 
   async #upgrade(request: IncomingMessage, socket: Duplex, head: Buffer): Promise<void> {
     this.#upgraded.add(socket);
-    // From here on the caller may end its side and still listen.
-    socket.allowHalfOpen = true;
     socket.on('close', () => this.#upgraded.delete(socket));
+    const { clock } = this.#options;
     // Until the tunnel takes over, a caller that goes away must not end the process.
     socket.on('error', () => socket.destroy());
     try {
@@ -142,16 +161,18 @@ class HttpsKubeletServer implements KubeletServer {
       const problem = upgradeProblem(request.headers);
       if (problem !== undefined) throw new HttpError(400, problem);
       const { pods, runtime, tracer } = this.#options;
+      const { config } = this.#options.options;
       const { verb, namespace, pod: name } = route.target;
       const uid = pods.getPod(namespace, name)?.metadata.uid;
       const context = { ...(uid === undefined ? {} : { pod: { namespace, name, uid } }), cause: `${verb} requested` };
       await tracer.within(context, async () => {
         const url = await streamUrl(route.target, query, pods, runtime);
-        await tunnel(request, socket, head, url);
+        this.#guard.authenticated(socket);
+        await tunnel(request, socket, head, url, { clock, idleTimeoutMs: config.streamingConnectionIdleTimeout });
       });
     } catch (error) {
       const failure = this.#failure(request, error);
-      refuseUpgrade(socket, failure.status, STATUS_WORDS[failure.status] ?? 'Error', failure.message);
+      refuseUpgrade(socket, failure.status, STATUS_WORDS[failure.status] ?? 'Error', failure.message, clock);
     }
   }
 
@@ -167,6 +188,7 @@ class HttpsKubeletServer implements KubeletServer {
       this.#options.log?.('warn', `a caller of the kubelet API could not be authenticated: ${errorMessage(error)}`);
     }
     if (user === undefined) throw new HttpError(401, 'Unauthorized');
+    if (user !== ANONYMOUS) this.#guard.authenticated(request.socket);
     const attributes = accessAttributes(method, url.pathname);
     const what =
       `user=${user.name}, verb=${attributes.verb}, resource=nodes, ` +
@@ -197,20 +219,20 @@ class HttpsKubeletServer implements KubeletServer {
     if (request.method !== 'GET' && request.method !== 'HEAD') throw new HttpError(405, '405: Method Not Allowed');
     switch (route.kind) {
       case 'healthz':
-        return sendText(response, 200, 'ok');
+        return sendText(response, 200, 'ok', clock);
       case 'syncloop': {
         const problem = syncLoopHealth?.();
         if (problem !== undefined) throw new HttpError(500, `sync Loop took longer than expected: ${problem}`);
-        return sendText(response, 200, 'ok');
+        return sendText(response, 200, 'ok', clock);
       }
       case 'pods':
-        return sendJson(response, podList(pods));
+        return sendJson(response, podList(pods), clock);
       case 'runningPods':
-        return sendJson(response, runningPodList(await runtime.listPods()));
+        return sendJson(response, runningPodList(await runtime.listPods()), clock);
       case 'summary':
-        return sendJson(response, await this.#summary());
+        return sendJson(response, await this.#summary(), clock);
       case 'configz':
-        return sendJson(response, { kubeletconfig: printConfiguration(this.#options.options.config) });
+        return sendJson(response, { kubeletconfig: printConfiguration(this.#options.options.config) }, clock);
       case 'containerLogs':
         return await serveContainerLogs(route, query, response, pods, logs, clock.now());
     }
@@ -238,7 +260,7 @@ const STATUS_WORDS: Readonly<Record<number, string>> = {
   500: 'Internal Server Error',
 };
 
-function challenge(status: number): object {
+function challenge(status: number): OutgoingHttpHeaders {
   return status === 401 ? { 'www-authenticate': 'Bearer realm="kubelet"' } : {};
 }
 
@@ -254,7 +276,7 @@ async function readClientCA(file: string): Promise<string> {
 
 function bind(server: Server, address: string, port: number): Promise<void> {
   return new Promise((resolve, reject) => {
-    server.once('error', (error) => {
+    const failed = (error: Error): void => {
       const why: Readonly<Record<string, string>> = {
         EADDRINUSE: 'is taken by another program; choose another with --port',
         EADDRNOTAVAIL: 'is not an address of this machine; choose another with --address',
@@ -262,9 +284,10 @@ function bind(server: Server, address: string, port: number): Promise<void> {
       };
       const reason = getOwn(why, errnoOf(error) ?? '');
       reject(reason === undefined ? error : new UserError(`kubelet API: ${address} port ${port} ${reason}`));
-    });
+    };
+    server.once('error', failed);
     server.listen(port, address, () => {
-      server.removeAllListeners('error');
+      server.off('error', failed);
       resolve();
     });
   });

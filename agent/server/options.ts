@@ -2,6 +2,8 @@
 
 import type { Pod, PodStatus } from '../../client/types.ts';
 import type { Clock } from '../../lib/clock.ts';
+import type { ConnectionTimeouts } from '../../lib/connection-guard.ts';
+import type { ConnectionLimits } from '../../lib/connection-limits.ts';
 import type { Tracer } from '../../lib/trace.ts';
 import type { AgentOptions } from '../config/options.ts';
 import type { LogReader } from '../ports/logs.ts';
@@ -44,6 +46,8 @@ export interface KubeletServerOptions {
   readonly syncLoopHealth?: () => string | undefined;
   readonly tracer: Tracer;
   readonly clock: Clock;
+  /** For tests; by default as many connections as the process's descriptors allow, and the usual time-outs. */
+  readonly connections?: { readonly limits?: ConnectionLimits; readonly timeouts?: Partial<ConnectionTimeouts> };
   readonly log?: (level: 'debug' | 'info' | 'warn' | 'error', message: string) => void;
 }
 

@@ -5,7 +5,9 @@ import type { IncomingMessage } from 'node:http';
 import { connect as connectTcp, Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { connect as connectTls } from 'node:tls';
+import type { Clock } from '../../lib/clock.ts';
 import { errorMessage } from '../../lib/errors.ts';
+import { finishSocket } from '../../lib/finish-connection.ts';
 
 /** Headers that speak about the hop between us and the caller, or about who the caller is. */
 const DROPPED: ReadonlySet<string> = new Set(['host', 'authorization', 'content-length', 'transfer-encoding']);
@@ -40,18 +42,23 @@ export function upgradeProblem(headers: IncomingMessage['headers']): string | un
 }
 
 /** A plain HTTP answer on a connection that was to be upgraded; it ends with it. */
-export function refuseUpgrade(socket: Duplex, status: number, reason: string, message: string): void {
+export function refuseUpgrade(socket: Duplex, status: number, reason: string, message: string, clock: Clock): void {
   const body = Buffer.from(message);
-  socket.on('error', () => socket.destroy());
-  socket.end(
+  finishSocket(
+    socket,
     `HTTP/1.1 ${status} ${reason}\r\nContent-Type: text/plain; charset=utf-8\r\n` +
       `Content-Length: ${body.length}\r\nConnection: close\r\n\r\n${message}`,
+    clock,
   );
 }
 
 /** A peer that vanished without a word is noticed by the kernel after about this long. ms. */
 const KEEP_ALIVE_MS = 30_000;
 const CONNECT_TIMEOUT_MS = 10_000;
+/** The streaming server answers the request within this time. ms. */
+const ANSWER_TIMEOUT_MS = 60_000;
+/** One side has closed; the other may take so long over what it has not read yet, as long as it reads nothing. ms. */
+const FLUSH_TIMEOUT_MS = 10_000;
 
 function dial(url: URL): Promise<Socket> {
   const port = Number(url.port || (url.protocol === 'https:' ? 443 : 80));
@@ -71,11 +78,23 @@ function dial(url: URL): Promise<Socket> {
   });
 }
 
+export interface TunnelOptions {
+  readonly clock: Clock;
+  /** A tunnel through which nothing went for so long ends; ms, 0 is never. */
+  readonly idleTimeoutMs: number;
+}
+
 /**
  * Connects `client` with the streaming server at `url`. Resolves when both directions have ended and both sockets are
  * closed. Never rejects: a server that cannot be reached is told to the caller as 502.
  */
-export async function tunnel(request: IncomingMessage, client: Duplex, head: Buffer, url: URL): Promise<void> {
+export async function tunnel(
+  request: IncomingMessage,
+  client: Duplex,
+  head: Buffer,
+  url: URL,
+  { clock, idleTimeoutMs }: TunnelOptions,
+): Promise<void> {
   let backend: Socket;
   // Without a listener an error of a socket that waits for the dial would end the process.
   const lost = (): void => {
@@ -85,9 +104,12 @@ export async function tunnel(request: IncomingMessage, client: Duplex, head: Buf
   try {
     backend = await dial(url);
   } catch (error) {
-    refuseUpgrade(client, 502, 'Bad Gateway', `error dialing backend: ${errorMessage(error)}`);
+    refuseUpgrade(client, 502, 'Bad Gateway', `error dialing backend: ${errorMessage(error)}`, clock);
     return;
   }
+  // From here on the caller may end its side and still listen.
+  client.allowHalfOpen = true;
+  if (client instanceof Socket) client.setKeepAlive(true, KEEP_ALIVE_MS);
   backend.setKeepAlive(true, KEEP_ALIVE_MS);
   backend.setNoDelay(true);
   await new Promise<void>((resolve) => {
@@ -95,8 +117,10 @@ export async function tunnel(request: IncomingMessage, client: Duplex, head: Buf
     // The other side gets what is still on its way to it, and is then closed too.
     const closed = (other: Duplex) => (): void => {
       if (--open === 0) resolve();
-      else if (other instanceof Socket) other.destroySoon();
-      else other.destroy();
+      else if (other instanceof Socket) {
+        other.setTimeout(FLUSH_TIMEOUT_MS, () => other.destroy());
+        other.destroySoon();
+      } else other.destroy();
     };
     const broken = (): void => {
       client.destroy();
@@ -109,6 +133,8 @@ export async function tunnel(request: IncomingMessage, client: Duplex, head: Buf
       backend.destroy();
       return;
     }
+    backend.setTimeout(ANSWER_TIMEOUT_MS, broken);
+    backend.once('data', () => backend.setTimeout(idleTimeoutMs));
     backend.write(upgradeRequestText(request, url));
     if (head.length > 0) backend.write(head);
     // pipe() passes an end on as an end: half-closed streams stay half-closed.

@@ -2,6 +2,7 @@
 // a Status here. Upgraded connections take the same steps in upgrade.ts.
 
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { Duplex } from 'node:stream';
 import { errorMessage } from '../../lib/errors.ts';
 import { ANONYMOUS, type Authenticator } from '../auth/authenticate.ts';
 import { type Attributes, authorize, authorizePath, pathRefusal, refusal } from '../auth/authorize.ts';
@@ -26,9 +27,18 @@ export interface HandlerParts {
   readonly discovery: Discovery;
   readonly proxy: KubeletProxy;
   readonly log: (line: string) => void;
+  /** Called with the connection of every caller that has shown a good credential. */
+  readonly onAuthenticated: (socket: Duplex) => void;
+}
+
+/** A request whose caller is known and may make it; nothing but its head has been read. */
+export interface AdmittedRequest {
+  readonly parsed: ApiRequest;
+  readonly caller: Caller;
 }
 
 export interface Exchange {
+  readonly admitted: AdmittedRequest;
   readonly request: IncomingMessage;
   readonly response: ServerResponse;
   readonly body: Uint8Array;
@@ -59,14 +69,25 @@ export class Handler {
     this.#parts = parts;
   }
 
+  /** From the head alone: who calls, for what, and may they. Throws StatusError. */
+  receive(request: IncomingMessage): AdmittedRequest {
+    const parsed = parseRequest(request.method ?? 'GET', request.url ?? '/');
+    return { parsed, caller: this.admit(parsed, request) };
+  }
+
+  /** Whether the response may take as long as it likes: a watch, or what a kubelet sends. Pure. */
+  isLongRunning({ parsed }: AdmittedRequest): boolean {
+    if (parsed.kind !== 'resource') return false;
+    return (parsed.verb === 'watch' && parsed.subresource === '') || this.#parts.proxy.serves(parsed);
+  }
+
   /** The reply, or undefined when the response was taken over. Never throws. */
   async handle(exchange: Exchange): Promise<Reply | undefined> {
     let form: Form = { media: 'json', as: 'object', version: 'v1', pretty: false };
     const warnings: string[] = [];
     try {
-      const { request } = exchange;
-      const parsed = parseRequest(request.method ?? 'GET', request.url ?? '/');
-      const caller = this.admit(parsed, request);
+      const { request, admitted } = exchange;
+      const { parsed, caller } = admitted;
       if (parsed.kind === 'path') return this.#path(parsed, request);
       form = negotiate(request.headers.accept, flag(parsed.query, 'pretty'));
       return await this.#resource(parsed, caller, form, exchange, warnings);
@@ -77,8 +98,9 @@ export class Handler {
 
   /** Who it is, once it is clear that they may. Throws 401 and 403. */
   admit(parsed: ApiRequest, request: IncomingMessage): Caller {
-    const { authenticator, registry } = this.#parts;
+    const { authenticator, registry, onAuthenticated } = this.#parts;
     const caller = authenticator.authenticate(request, registry.clock.now());
+    if (caller !== undefined) onAuthenticated(request.socket);
     if (parsed.kind === 'path') {
       if (!authorizePath(caller, parsed.verb, parsed.path).allowed) {
         throw caller === undefined ? unauthorized() : pathRefusal(caller, parsed.verb, parsed.path);

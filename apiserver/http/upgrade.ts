@@ -3,10 +3,11 @@
 
 import type { IncomingMessage } from 'node:http';
 import type { Duplex } from 'node:stream';
+import type { Clock } from '../../lib/clock.ts';
+import { finishSocket } from '../../lib/finish-connection.ts';
 import type { KubeletProxy } from '../proxy/proxy.ts';
 import { badRequest } from './errors.ts';
 import type { Handler, Reply } from './handler.ts';
-import { parseRequest } from './request.ts';
 
 /** A whole HTTP/1.1 response that ends the connection. Pure. */
 export function rawResponse(reply: Pick<Reply, 'code' | 'contentType' | 'body'>, phrase: string): Buffer {
@@ -27,16 +28,16 @@ export async function handleUpgrade(
   message: IncomingMessage,
   socket: Duplex,
   head: Buffer,
+  clock: Clock,
 ): Promise<void> {
   // Nobody else listens once the HTTP library has let go; without this a reset would end the process.
   socket.on('error', () => socket.destroy());
   try {
-    const request = parseRequest(message.method ?? 'GET', message.url ?? '/');
-    handler.admit(request, message);
+    const { parsed: request } = handler.receive(message);
     if (request.kind !== 'resource') throw badRequest('this path cannot be upgraded');
     await proxy.upgrade(request, message, socket, head);
   } catch (error) {
     const reply = await handler.failure(error);
-    socket.end(rawResponse(reply, reply.code === 400 ? 'Bad Request' : 'Refused'));
+    finishSocket(socket, rawResponse(reply, reply.code === 400 ? 'Bad Request' : 'Refused'), clock);
   }
 }

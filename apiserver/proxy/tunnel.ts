@@ -2,6 +2,7 @@
 // path, and from then on bytes are bytes, both ways, until both are done. Nothing here knows what they mean.
 
 import type { IncomingMessage } from 'node:http';
+import { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import type { TLSSocket } from 'node:tls';
 import { hostPort, type KubeletAddress } from './kubelet.ts';
@@ -44,6 +45,15 @@ export function requestHead(
   return `${lines.join('\r\n')}\r\n\r\n`;
 }
 
+/** A kubelet that accepts the connection answers the request within this time. ms. */
+const ANSWER_TIMEOUT_MS = 60_000;
+/** Nothing went either way for so long: the kubelet's default for its own streams. ms. */
+const IDLE_TIMEOUT_MS = 4 * 3_600_000;
+/** One side has closed; the other may take so long over what it has not read yet, as long as it reads nothing. ms. */
+const FLUSH_TIMEOUT_MS = 10_000;
+/** A peer that vanished without a word is noticed by the kernel after about this long. ms. */
+const KEEP_ALIVE_MS = 30_000;
+
 /**
  * Joins the two sockets. The end of one direction is passed on and leaves the other open; an error or close of either
  * ends both. Returns the function that cuts it.
@@ -61,10 +71,18 @@ export function join(client: Duplex, kubelet: TLSSocket, onClosed: () => void): 
     // What went wrong with one side shows to the other as the end of the stream; there is nobody else to tell.
     socket.on('error', cut);
   }
+  if (client instanceof Socket) client.setKeepAlive(true, KEEP_ALIVE_MS);
+  kubelet.setKeepAlive(true, KEEP_ALIVE_MS);
+  kubelet.setTimeout(ANSWER_TIMEOUT_MS, cut);
+  kubelet.once('data', () => kubelet.setTimeout(IDLE_TIMEOUT_MS));
   client.pipe(kubelet);
   kubelet.pipe(client);
   // A side that has closed will read no more; the other may still have to flush what it was sent.
-  kubelet.on('close', () => (client.writableFinished || client.destroyed ? cut() : client.end(cut)));
+  kubelet.on('close', () => {
+    if (client.writableFinished || client.destroyed) return cut();
+    if (client instanceof Socket) client.setTimeout(FLUSH_TIMEOUT_MS, cut);
+    client.end(cut);
+  });
   client.on('close', cut);
   return cut;
 }

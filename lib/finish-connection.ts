@@ -1,0 +1,76 @@
+// The last answer on a connection that goes no further: a refused upgrade, or a request whose body nobody will read. The
+// client gets the answer, then the connection is closed; how long that takes is not the client's to say.
+
+import type { IncomingHttpHeaders, IncomingMessage, OutgoingHttpHeaders, ServerResponse } from 'node:http';
+import type { Duplex } from 'node:stream';
+import type { Clock } from './clock.ts';
+
+/**
+ * How long a client has to read its answer, ms. Closing at once, while the client still sends, would reset the
+ * connection and might take the answer from it. (Go's HTTP server waits as long.)
+ */
+export const LINGER_MS = 500;
+/** As much of what a refused client still sends is read and dropped, bytes. */
+const MAX_DROPPED_BYTES = 64 * 1024;
+
+/** Writes `bytes` and closes the socket: when the client has closed its side, after `lingerMs` in any case. */
+export function finishSocket(socket: Duplex, bytes: Uint8Array | string, clock: Clock, lingerMs = LINGER_MS): void {
+  // A client that is gone needs no answer.
+  socket.on('error', () => socket.destroy());
+  if (socket.destroyed) return;
+  const timer = clock.after(lingerMs, () => socket.destroy());
+  socket.once('close', () => timer.cancel());
+  let dropped = 0;
+  socket.on('data', (chunk: Uint8Array) => {
+    dropped += chunk.length;
+    if (dropped > MAX_DROPPED_BYTES) socket.pause();
+  });
+  socket.once('end', () => {
+    if (socket.writableFinished) socket.destroy();
+    else socket.once('finish', () => socket.destroy());
+  });
+  socket.end(bytes);
+}
+
+/** Whether a request has a body by its headers (RFC 9112, section 6.3). Pure. */
+export function hasBody(headers: IncomingHttpHeaders): boolean {
+  const length = headers['content-length'];
+  return headers['transfer-encoding'] !== undefined || (length !== undefined && length !== '0');
+}
+
+/** Whether bytes of the request's body are still to come. */
+export function isBodyUnread(request: IncomingMessage): boolean {
+  return hasBody(request.headers) && !request.complete;
+}
+
+/**
+ * Sends a whole response. When the request's body has not been read, it is not read any more either: the response says
+ * that the connection closes, and `lingerMs` later it does.
+ */
+export function sendResponse(
+  response: ServerResponse,
+  status: number,
+  headers: OutgoingHttpHeaders,
+  body: Uint8Array,
+  clock: Clock,
+  lingerMs = LINGER_MS,
+): void {
+  const { req: request } = response;
+  if (!isBodyUnread(request)) {
+    response.writeHead(status, { ...headers, 'content-length': body.length });
+    response.end(body);
+    return;
+  }
+  request.pause();
+  response.writeHead(status, { ...headers, 'content-length': body.length, connection: 'close' });
+  // Not end(): with the end of a response Node reads what is left of the request.
+  if (body.length === 0 || request.method === 'HEAD') response.flushHeaders();
+  else response.write(body);
+  const timer = clock.after(lingerMs, () => response.destroy());
+  response.once('close', () => timer.cancel());
+}
+
+/** Lets a client that waits for it (Expect: 100-continue) send its body: it may, and the body will be read. */
+export function continueBody(request: IncomingMessage, response: ServerResponse): void {
+  if (/^100-continue$/i.test(request.headers.expect ?? '')) response.writeContinue();
+}
