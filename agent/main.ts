@@ -11,6 +11,7 @@ import type { Exec } from '../lib/exec.ts';
 import { createExecHelper } from '../lib/exec-helper.ts';
 import { createLog, type Log } from '../lib/log.ts';
 import { quantityValue } from '../lib/quantity.ts';
+import { resolvePath } from '../lib/resolve-path.ts';
 import { Tracer } from '../lib/trace.ts';
 import { createAdmission } from './admission/admission.ts';
 import { appArmorEnabled } from './admission/host.ts';
@@ -37,6 +38,7 @@ import type { ContainerRuntime } from './ports/runtime.ts';
 import { createNodePressure } from './pressure.ts';
 import { createPodProbes } from './probes/pod-probes.ts';
 import { createPullCredentials } from './pull-credentials.ts';
+import { openRootDirectory } from './root-directory.ts';
 import { askCgroupDriver } from './runtime/cgroup-driver.ts';
 import { createCriRuntime } from './runtime/cri-runtime.ts';
 import { createLogReader } from './runtime/logs/read-logs.ts';
@@ -56,8 +58,9 @@ import { podsDir } from './volumes/volume-type.ts';
 const KUBELET_VERSION = 'v1.33.0-nodelet.0.1.0';
 
 /** Runs the agent until `signal` aborts. Rejects with UserError for what the user has to mend. Pods are left running. */
-export async function runAgent(options: AgentOptions, signal: AbortSignal): Promise<void> {
-  const access = await clusterAccess(options);
+export async function runAgent(given: AgentOptions, signal: AbortSignal): Promise<void> {
+  const access = await clusterAccess(given);
+  const options = { ...given, rootDir: await openRootDirectory(given.rootDir) };
   const log = createLog('agent', { verbosity: options.verbosity });
   const { config, nodeName } = options;
   if (options.notActedOn.length > 0) {
@@ -66,7 +69,6 @@ export async function runAgent(options: AgentOptions, signal: AbortSignal): Prom
   const clock = systemClock;
   const tracer = new Tracer();
   const programs = createExecHelper({ onMissing: (message) => log('warn', message) });
-  await mkdir(options.rootDir, { recursive: true, mode: 0o750 });
   const trace = createTraceSocket({
     path: join(options.socketDir, 'trace.sock'),
     tracer,
@@ -113,7 +115,7 @@ export async function runAgent(options: AgentOptions, signal: AbortSignal): Prom
   });
   await enforceAllocatable({ config, layout, cgroups, nodeName, recorder });
 
-  const settings = nodeSettings(options, facts, layout, cgroups);
+  const settings = { ...nodeSettings(options, facts, layout, cgroups), podLogsDir: resolvePath(config.podLogsDir) };
   if (!mayLowerOomScore()) {
     log(
       'warn',
@@ -216,8 +218,8 @@ export async function runAgent(options: AgentOptions, signal: AbortSignal): Prom
     },
     ...(client === undefined ? {} : { runtimeHandler: (name: string) => runtimeHandlerOf(client, name) }),
     credentials,
-    sweep: (isKept) => {
-      const removed = sweepLogs(settings, isKept);
+    sweep: async (isKept) => {
+      const removed = await sweepLogs(settings, isKept);
       if (removed.length > 0) log('info', 'removed logs of pods that are no more', { removed });
     },
     allocations: {

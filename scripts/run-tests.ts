@@ -9,7 +9,7 @@
 
 import { spawn } from 'node:child_process';
 import { existsSync } from 'node:fs';
-import { mkdir, mkdtemp, readdir, readFile, rm, rmdir } from 'node:fs/promises';
+import { mkdir, mkdtemp, readdir, readFile, rmdir } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { delimiter, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -19,6 +19,7 @@ import { SHARED_DIRECTORIES } from '../cli/lab/state.ts';
 import { buildImages, loadDefinitions } from '../labs/images/build.ts';
 import { errorMessage, isErrno } from '../lib/errors.ts';
 import { execOk } from '../lib/exec.ts';
+import { removeTree } from '../lib/remove-tree.ts';
 import { addTallies, EMPTY, type Tally, tallyLine, tallyOf } from './tally.ts';
 
 const ROOT = fileURLToPath(new URL('..', import.meta.url));
@@ -52,7 +53,7 @@ async function vitest(project: string, words: readonly string[]): Promise<Tally>
     const ok = await stream(process.execPath, [VITEST, 'run', '--project', project, ...reporters, ...words]);
     return tallyOf(await readReport(report), ok);
   } finally {
-    await rm(directory, { recursive: true, force: true });
+    await removeTree(directory);
   }
 }
 

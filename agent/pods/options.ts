@@ -121,7 +121,7 @@ export interface PodsAgentOptions {
   readonly allocations?: AllocationStore;
   readonly log?: PodsLog;
   /** Takes away what the node keeps of pods that are no more and that no runtime knows of: their logs. */
-  readonly sweep?: (isKept: (uid: string) => boolean) => void;
+  readonly sweep?: (isKept: (uid: string) => boolean) => Promise<void>;
   /** Told when nothing of a pod is left on the node. */
   readonly onPodGone?: (pod: Pod) => void;
 }

@@ -1,24 +1,9 @@
 // The Mounter port: what volumes need from the kernel's mount table. agent/volumes implements it with util-linux,
 // tests and the simulator in memory. Types only.
 
-/** One line of /proc/self/mountinfo (proc(5)), octal escapes undone. */
-export interface MountEntry {
-  readonly id: number;
-  readonly parent: number;
-  /** "major:minor" of the filesystem. */
-  readonly device: string;
-  /** The directory of the filesystem that is mounted here ("/" unless it is a bind mount of less). */
-  readonly root: string;
-  readonly path: string;
-  /** Per-mount options ("ro", "nosuid"). */
-  readonly options: readonly string[];
-  /** Propagation ("shared:12", "master:3"); empty is private. */
-  readonly optional: readonly string[];
-  readonly fsType: string;
-  readonly source: string;
-  /** Per-superblock options ("size=1024k"). */
-  readonly superOptions: readonly string[];
-}
+import type { MountEntry } from '../../lib/mountinfo.ts';
+
+export type { MountEntry };
 
 export interface Mounter {
   /** Every mount of this process's namespace, in mount order. */

@@ -36,9 +36,22 @@ function preparing<T>(call: string, body: () => T): T {
   try {
     return body();
   } catch (error) {
-    if (error instanceof RuntimeError) throw error;
-    throw new RuntimeError(call, NOT_ASKED, errorMessage(error), { cause: error });
+    throw asRuntimeError(call, error);
   }
+}
+
+/** The same for what takes more than one turn of the event loop. */
+async function preparingInTurns<T>(call: string, body: () => Promise<T>): Promise<T> {
+  try {
+    return await body();
+  } catch (error) {
+    throw asRuntimeError(call, error);
+  }
+}
+
+function asRuntimeError(call: string, error: unknown): RuntimeError {
+  if (error instanceof RuntimeError) return error;
+  return new RuntimeError(call, NOT_ASKED, errorMessage(error), { cause: error });
 }
 
 /** The runtime need not be up: calls fail with UNAVAILABLE until it is. */
@@ -234,7 +247,7 @@ export function createCriRuntime(options: CriRuntimeOptions): CriRuntime {
     await unlessGone(() =>
       call(runtime, 'RemovePodSandbox', { pod_sandbox_id: id }, { deadlineMs, attributes: { sandbox: id } }),
     );
-    if (last) preparing('RemovePodSandbox', () => files.removePod(known.pod));
+    if (last) await preparingInTurns('RemovePodSandbox', () => files.removePod(known.pod));
     for (const gone of going) {
       observer.forget(gone);
       registry.forget(gone);
@@ -428,9 +441,7 @@ export function createCriRuntime(options: CriRuntimeOptions): CriRuntime {
       preparing('WriteHostsFile', () => files.writeHosts(pod, podIPs));
     },
     containerLogPath: (pod, container, restartCount) => files.logPath(pod, container, restartCount),
-    async removePodFiles(pod) {
-      files.removePod(pod);
-    },
+    removePodFiles: (pod) => files.removePod(pod),
     close() {
       events.close();
       client.close();

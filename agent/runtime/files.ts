@@ -18,6 +18,7 @@ import {
 import { basename, dirname, join } from 'node:path';
 import type { Pod } from '../../client/types.ts';
 import { isErrno } from '../../lib/errors.ts';
+import { removeTree } from '../../lib/remove-tree.ts';
 import type { PodRef } from '../ports/runtime.ts';
 import { parseResolvConf, type ResolvConf } from './config/dns.ts';
 import { hostsFileText } from './config/hosts-file.ts';
@@ -143,7 +144,7 @@ export class PodFiles {
   }
 
   /** Removes everything of a pod whose sandboxes are gone. Leaves pods/<uid> itself when others have files there. */
-  removePod(pod: PodRef): void {
+  async removePod(pod: PodRef): Promise<void> {
     const logs = this.logDirectory(pod);
     const prefix = `${pod.name}_${pod.namespace}_`;
     for (const file of allowing(['ENOENT'], () => readdirSync(this.#settings.containerLogsDir)) ?? []) {
@@ -152,11 +153,12 @@ export class PodFiles {
       const target = allowing(['ENOENT', 'EINVAL'], () => readlinkSync(link));
       if (target?.startsWith(`${logs}/`)) allowing(['ENOENT'], () => unlinkSync(link));
     }
-    rmSync(logs, { recursive: true, force: true });
+    // Small, and on the way of every pod's end; the volume manager reads the mount table for what is mounted.
+    await removeTree(logs, { withoutTable: true });
     const root = podDirectory(this.#settings.rootDir, pod.uid);
     rmSync(hostsFile(this.#settings.rootDir, pod.uid), { force: true });
     rmSync(join(root, 'userns'), { force: true });
-    rmSync(join(root, 'containers'), { recursive: true, force: true });
+    await removeTree(join(root, 'containers'), { withoutTable: true });
     allowing(['ENOENT', 'ENOTEMPTY', 'EEXIST'], () => rmdirSync(root));
   }
 }

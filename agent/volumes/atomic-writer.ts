@@ -17,13 +17,13 @@ import {
   readFileSync,
   readlinkSync,
   renameSync,
-  rmSync,
   symlinkSync,
   unlinkSync,
   writeFileSync,
 } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { isErrno } from '../../lib/errors.ts';
+import { removeTree } from '../../lib/remove-tree.ts';
 
 export interface PayloadFile {
   readonly data: Uint8Array;
@@ -98,7 +98,7 @@ export async function writePayload(directory: string, payload: Payload, options:
     replaceLink(directory, target);
   }
   const links = linkVisible(directory, visible);
-  const removed = removeOthers(directory, visible, target, current === undefined);
+  const removed = await removeOthers(directory, visible, target, current === undefined);
   return !same || links || removed;
 }
 
@@ -172,18 +172,18 @@ function linkVisible(directory: string, visible: ReadonlySet<string>): boolean {
 }
 
 /** Removes links to names that are gone, and timestamped directories that a crash or this update left behind. */
-function removeOthers(
+async function removeOthers(
   directory: string,
   visible: ReadonlySet<string>,
   target: string | undefined,
   fresh: boolean,
-): boolean {
+): Promise<boolean> {
   if (fresh && target !== undefined && readdirSync(directory).length === visible.size + 2) return false;
   let removed = false;
   for (const entry of readdirSync(directory, { withFileTypes: true })) {
     const path = join(directory, entry.name);
     if (STAMPED.test(entry.name)) {
-      if (entry.name !== target) rmSync(path, { recursive: true, force: true });
+      if (entry.name !== target) await removeTree(path);
     } else if (entry.isSymbolicLink() && !visible.has(entry.name) && entry.name !== DATA) {
       if (!readlinkSync(path).startsWith(`${DATA}/`)) continue;
       unlinkSync(path);

@@ -4,11 +4,11 @@ import { lstatSync, mkdirSync, rmdirSync, statSync, unlinkSync, writeFileSync } 
 import { dirname } from 'node:path';
 import type { Container, EphemeralContainer, Pod } from '../../client/types.ts';
 import { isErrno } from '../../lib/errors.ts';
+import { mountAt } from '../../lib/mountinfo.ts';
 import { getOwn } from '../../lib/own-property.ts';
 import type { Tracer } from '../../lib/trace.ts';
 import type { Mounter } from '../ports/mounter.ts';
 import type { ContainerDevice, ContainerMount, MountedImage } from '../ports/runtime.ts';
-import { mountAt } from './mountinfo.ts';
 import type { PreparedVolume } from './registry.ts';
 import { mountOf } from './shared-root.ts';
 import { callsFor, type HeldPath, holdSubPath, SubPathError, subPathProblem } from './sub-path.ts';

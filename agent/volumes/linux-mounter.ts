@@ -6,9 +6,9 @@ import { release } from 'node:os';
 import { errorMessage } from '../../lib/errors.ts';
 import { type Exec, exec } from '../../lib/exec.ts';
 import type { ExecHelper } from '../../lib/exec-helper.ts';
+import { mountAt, parseMountInfo } from '../../lib/mountinfo.ts';
 import type { Tracer } from '../../lib/trace.ts';
 import type { Mounter } from '../ports/mounter.ts';
-import { mountAt, parseMountInfo } from './mountinfo.ts';
 
 export interface LinuxMounterOptions {
   readonly tracer: Tracer;

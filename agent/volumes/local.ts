@@ -4,6 +4,7 @@
 import { mkdirSync, readdirSync, realpathSync, statSync } from 'node:fs';
 import { dirname, join, relative } from 'node:path';
 import { errorMessage, isErrno } from '../../lib/errors.ts';
+import { mountAt } from '../../lib/mountinfo.ts';
 import { podReference } from '../ports/event-reference.ts';
 import type { MountEntry, Mounter } from '../ports/mounter.ts';
 import { mapDevice, unmapDevice } from './csi/block.ts';
@@ -11,7 +12,6 @@ import { removeEmpty } from './csi/notes.ts';
 import { Serial } from './csi/serial.ts';
 import { makeDirectory } from './directories.ts';
 import { failedStep } from './mount-failures.ts';
-import { mountAt } from './mountinfo.ts';
 import { applyFsGroup } from './ownership.ts';
 import type { MappedDevice } from './registry.ts';
 import { mountOf } from './shared-root.ts';
@@ -109,7 +109,8 @@ export function hasOtherUsers(
   const on = mountOf(entries, source);
   if (on === undefined) return false;
   const root = join(on.root, relative(on.path, source));
-  const isSame = (entry: MountEntry): boolean => entry.device === on.device && entry.root === root;
+  const isSame = (entry: MountEntry): boolean =>
+    entry.device === on.device && entry.root === root && !entry.rootDeleted;
   return entries.some((entry) => entry.path !== own && entry.path.startsWith(`${podsDir}/`) && isSame(entry));
 }
 

@@ -3,7 +3,7 @@
 
 import { accessSync, constants, mkdirSync, rmdirSync } from 'node:fs';
 import { errorMessage, isErrno } from '../../lib/errors.ts';
-import { mountAt } from './mountinfo.ts';
+import { mountAt } from '../../lib/mountinfo.ts';
 import { type VolumePlan, type VolumeType, volumeDir } from './volume-type.ts';
 
 const plugin = 'kubernetes.io/nfs';

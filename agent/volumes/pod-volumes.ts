@@ -8,6 +8,7 @@ import { join } from 'node:path';
 import type { Container, EphemeralContainer, Pod } from '../../client/types.ts';
 import { type BackoffEntry, nextBackoff } from '../../lib/backoff.ts';
 import { errorMessage, isErrno } from '../../lib/errors.ts';
+import { removeTree } from '../../lib/remove-tree.ts';
 import { podReference } from '../ports/event-reference.ts';
 import { type ContainerVolumes, VolumeError } from '../ports/node.ts';
 import type { ContainerDevice, ContainerMount, PodRef, PodUID } from '../ports/runtime.ts';
@@ -17,7 +18,7 @@ import { MOUNT_BACKOFF, mountFailure, PATIENCE_MS, unmountedMessage } from './mo
 import type { PersistentVolumes, PodVolumesOptions, VolumeManager } from './options.ts';
 import { isPersistent, type PreparedVolume, prepareVolume } from './registry.ts';
 import { TokenCache } from './tokens.ts';
-import { removeTree, unmountBelow } from './unmount.ts';
+import { unmountBelow } from './unmount.ts';
 import { podDir, podsDir, type Volume, type VolumeHost } from './volume-type.ts';
 
 interface PodState {
@@ -261,10 +262,12 @@ class PodVolumeManager implements VolumeManager {
     const directory = podDir(rootDir, checkedUid(pod.uid));
     try {
       // What hides a volume of a driver goes before the driver is asked to unmount it.
-      await unmountBelow(join(directory, 'volume-subpaths'), mounter);
+      const subPaths = join(directory, 'volume-subpaths');
+      if (existsSync(subPaths)) await unmountBelow(subPaths, mounter);
       const { persistent } = this.#options;
       if (persistent !== undefined && hasPersistentVolumes(directory)) await (await persistent()).tearDown(pod);
       await unmountBelow(directory, mounter);
+      // Reads the mount table once more, and removes nothing while it shows a mount below.
       await removeTree(directory);
     } catch (error) {
       const message = `UnmountVolume.TearDown failed for pod ${pod.namespace}/${pod.name}: ${errorMessage(error)}`;

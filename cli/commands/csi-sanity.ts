@@ -1,12 +1,13 @@
 // `nodelet csi-sanity`: the CSI specification's demands, tried on any driver's socket. Exit code 0 only if something was
 // checked and nothing failed.
 
-import { mkdtemp, rm, rmdir } from 'node:fs/promises';
+import { mkdtemp, rmdir } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Command, Option } from 'commander';
 import { errorMessage, UserError } from '../../lib/errors.ts';
 import { parseQuantity } from '../../lib/quantity.ts';
+import { removeTree } from '../../lib/remove-tree.ts';
 
 interface Flags {
   readonly endpoint: string;
@@ -60,7 +61,7 @@ export function csiSanityCommand(): Command {
         volumeBytes: flags.size,
         ...(flags.secondNode === undefined ? {} : { secondNodeId: flags.secondNode }),
       }).catch(async (error: unknown) => {
-        if (flags.dir === undefined) await rm(parent, { recursive: true, force: true });
+        if (flags.dir === undefined) await removeTree(parent);
         throw new UserError(`the driver at ${flags.endpoint} does not answer: ${errorMessage(error)}`);
       });
       const words = flags.only?.toLowerCase();

@@ -1,56 +1,22 @@
 // The mount table and changes to it: filesystems, bind mounts, the places they are mounted on. Knows nothing about volumes.
 
 import { mkdir, open, readFile, rm, rmdir } from 'node:fs/promises';
+import { basename, dirname, join } from 'node:path';
 import { isErrno } from '../../lib/errors.ts';
 import { type Exec, execOk } from '../../lib/exec.ts';
+import { type MountEntry, mountAt, parseMountInfo } from '../../lib/mountinfo.ts';
+import { resolvePath } from '../../lib/resolve-path.ts';
 
-export interface Mount {
-  /** "major:minor" of the filesystem. */
-  readonly device: string;
-  /** The directory or file of that filesystem which is mounted. */
-  readonly root: string;
-  readonly path: string;
-  /** Of this mount: "ro", "nosuid". */
-  readonly options: readonly string[];
-  readonly fsType: string;
-  /** "/dev/loop3" for a filesystem on one, "devtmpfs" for a device file. */
-  readonly source: string;
-  /** Of the filesystem. */
-  readonly superOptions: readonly string[];
-}
-
-function undoEscapes(text: string): string {
-  return text.replace(/\\([0-7]{3})/g, (_, octal: string) => String.fromCharCode(Number.parseInt(octal, 8)));
-}
-
-/** /proc/self/mountinfo (proc(5)), in the order of mounting. Pure. */
-export function parseMounts(text: string): readonly Mount[] {
-  return text.split('\n').flatMap((line) => {
-    const dash = line.indexOf(' - ');
-    if (dash < 0) return [];
-    const [, , device = '', root = '', path = '', options = ''] = line.slice(0, dash).split(' ');
-    const [fsType = '', source = '', superOptions = ''] = line.slice(dash + 3).split(' ');
-    return [
-      {
-        device,
-        root: undoEscapes(root),
-        path: undoEscapes(path),
-        options: options.split(','),
-        fsType,
-        source: undoEscapes(source),
-        superOptions: superOptions.split(','),
-      },
-    ];
-  });
-}
+export type Mount = MountEntry;
+export { mountAt };
 
 export async function readMounts(): Promise<readonly Mount[]> {
-  return parseMounts(await readFile('/proc/self/mountinfo', 'utf8'));
+  return parseMountInfo(await readFile('/proc/self/mountinfo', 'utf8'));
 }
 
-/** The topmost mount at exactly `path`. Pure. */
-export function mountAt(mounts: readonly Mount[], path: string): Mount | undefined {
-  return mounts.findLast((mount) => mount.path === path);
+/** `path` with every link above its last name resolved. */
+export function resolvePlace(path: string): string {
+  return join(resolvePath(dirname(path)), basename(path));
 }
 
 /** The loop device behind a mount: a filesystem on it, or its device file bound to a path. Pure. */

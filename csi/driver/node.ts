@@ -32,7 +32,7 @@ import {
 import { publishInline, unpublishInline } from './ephemeral.ts';
 import { invalid, precondition } from './errors.ts';
 import { imageSize } from './images.ts';
-import { bindMount, makeTarget, removeTarget, unmountAt } from './mounts.ts';
+import { bindMount, makeTarget, removeTarget, resolvePlace, unmountAt } from './mounts.ts';
 import { isEphemeralId } from './names.ts';
 import { NOTHING_ON_NODE, type NodeRecord, type Staging, type VolumeRecord } from './records.ts';
 import { checkContext, isEphemeral, requirePath, requireString } from './requests.ts';
@@ -46,6 +46,11 @@ const CAPABILITIES = [
   'VOLUME_CONDITION',
   'SINGLE_NODE_MULTI_WRITER',
 ] as const;
+
+/** A path of a request as the mount table has it, whichever links the caller reaches it by. */
+function placeOfRequest(field: string, value: string): string {
+  return resolvePlace(requirePath(field, value));
+}
 
 async function isStaged(work: Work, volume: VolumeRecord, staging: Staging): Promise<boolean> {
   if (staging.capability.type === 'mount') return (await ownMountAt(work, volume.id, staging.path)) !== undefined;
@@ -121,7 +126,7 @@ export const node: Service<NodeDefinition> = {
     const { driver, store } = work;
     const { options } = driver;
     const id = requireString('volume_id', request.volume_id);
-    const path = requirePath('staging_target_path', request.staging_target_path);
+    const path = placeOfRequest('staging_target_path', request.staging_target_path);
     const capability = parseCapability(request.volume_capability, { mountGroup: options.mountGroup });
     if (isEphemeral(request.volume_context)) throw invalid('an inline volume is not staged');
     return driver.locks.hold('NodeStageVolume', [id], async () => {
@@ -150,7 +155,7 @@ export const node: Service<NodeDefinition> = {
 
   async NodeUnstageVolume(request, work) {
     const id = requireString('volume_id', request.volume_id);
-    const path = requirePath('staging_target_path', request.staging_target_path);
+    const path = placeOfRequest('staging_target_path', request.staging_target_path);
     return work.driver.locks.hold('NodeUnstageVolume', [id], async () => {
       work.volume(id);
       const decision = decideUnstage(work.store.onNode(id), id, path);
@@ -162,7 +167,7 @@ export const node: Service<NodeDefinition> = {
   async NodePublishVolume(request, work) {
     const { driver, store } = work;
     const id = requireString('volume_id', request.volume_id);
-    const target = requirePath('target_path', request.target_path);
+    const target = placeOfRequest('target_path', request.target_path);
     const capability = parseCapability(request.volume_capability, { mountGroup: driver.options.mountGroup });
     const { readonly, volume_context: context } = request;
     return driver.locks.hold('NodePublishVolume', [id], async () => {
@@ -174,7 +179,7 @@ export const node: Service<NodeDefinition> = {
       checkContext(context, volume.allocation, 'required');
       checkAttached(volume, driver.options.nodeId, request.publish_context, driver.options.attach);
       const stagingPath =
-        request.staging_target_path === '' ? '' : requirePath('staging_target_path', request.staging_target_path);
+        request.staging_target_path === '' ? '' : placeOfRequest('staging_target_path', request.staging_target_path);
       const before = store.onNode(id) ?? NOTHING_ON_NODE(id);
       const staging = requireStaged(id, before, stagingPath);
       const wanted = { stagingPath, target, capability, readonly };
@@ -201,7 +206,7 @@ export const node: Service<NodeDefinition> = {
 
   async NodeUnpublishVolume(request, work) {
     const id = requireString('volume_id', request.volume_id);
-    const target = requirePath('target_path', request.target_path);
+    const target = placeOfRequest('target_path', request.target_path);
     return work.driver.locks.hold('NodeUnpublishVolume', [id], async () => {
       // An inline volume goes with its last publication: asked again, there is nothing left to do.
       if (isEphemeralId(id) && work.store.volume(id) === undefined) return {};
@@ -215,7 +220,7 @@ export const node: Service<NodeDefinition> = {
   /** Holds no lock: whoever watches a volume must not be in the way of who uses it. */
   async NodeGetVolumeStats(request, work) {
     const id = requireString('volume_id', request.volume_id);
-    const path = requirePath('volume_path', request.volume_path);
+    const path = placeOfRequest('volume_path', request.volume_path);
     const volume = work.volume(id);
     const record = work.store.onNode(id);
     const place = placeOf(id, record, path);
@@ -229,7 +234,7 @@ export const node: Service<NodeDefinition> = {
   async NodeExpandVolume(request, work) {
     const { driver, store } = work;
     const id = requireString('volume_id', request.volume_id);
-    const path = requirePath('volume_path', request.volume_path);
+    const path = placeOfRequest('volume_path', request.volume_path);
     const range = parseRange(request.capacity_range);
     return driver.locks.hold('NodeExpandVolume', [id], async () => {
       const volume = work.volume(id);

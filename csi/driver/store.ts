@@ -7,6 +7,7 @@ import { mkdir, readdir, readFile, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { readFileIfExists, writeFileAtomic } from '../../lib/atomic.ts';
 import { UserError } from '../../lib/errors.ts';
+import { removeTree } from '../../lib/remove-tree.ts';
 import type { NodeRecord, SnapshotRecord, VolumeRecord } from './records.ts';
 
 const IMAGE = 'data.img';
@@ -45,7 +46,7 @@ export class Store {
     for (const id of await readdir(join(this.stateDir, part))) {
       const directory = join(this.stateDir, part, id);
       if ((await readFileIfExists(join(directory, file))) === undefined) {
-        await rm(directory, { recursive: true, force: true });
+        await removeTree(directory);
       } else into.set(id, await readRecord(join(directory, file)));
     }
   }
@@ -92,7 +93,7 @@ export class Store {
   async removeVolume(id: string): Promise<void> {
     await rm(join(this.volumeDirectory(id), 'volume.json'), { force: true });
     this.#volumes.delete(id);
-    await rm(this.volumeDirectory(id), { recursive: true, force: true });
+    await removeTree(this.volumeDirectory(id));
   }
 
   async putSnapshot(record: SnapshotRecord): Promise<void> {
@@ -103,7 +104,7 @@ export class Store {
   async removeSnapshot(id: string): Promise<void> {
     await rm(join(this.snapshotDirectory(id), 'snapshot.json'), { force: true });
     this.#snapshots.delete(id);
-    await rm(this.snapshotDirectory(id), { recursive: true, force: true });
+    await removeTree(this.snapshotDirectory(id));
   }
 
   /** A record that says nothing any more goes. Need not survive a reboot: mounts and loop devices do not either. */

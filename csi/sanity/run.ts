@@ -1,8 +1,11 @@
 // Runs the suite against one socket: finds out what the driver announces, runs the checks that apply one after the other,
 // and tells what became of each. Never stops at the first failure, and takes down what each check has made.
 
-import { mkdir, rm } from 'node:fs/promises';
+import { mkdir } from 'node:fs/promises';
 import { errorMessage } from '../../lib/errors.ts';
+import { mountsUnder } from '../../lib/mountinfo.ts';
+import { removeTree } from '../../lib/remove-tree.ts';
+import { resolvePath } from '../../lib/resolve-path.ts';
 import { connectCsi } from '../client.ts';
 import { readMounts } from '../driver/mounts.ts';
 import { attachChecks } from './attach-checks.ts';
@@ -40,7 +43,10 @@ export interface Suite {
 }
 
 /** Connects and asks for capabilities. Rejects with CsiError when the driver does not answer. */
-export async function openSuite(endpoint: string, options: BenchOptions): Promise<Suite> {
+export async function openSuite(endpoint: string, given: BenchOptions): Promise<Suite> {
+  // What is compared with the mount table begins with it.
+  const directory = resolvePath(given.directory);
+  const options = { ...given, directory };
   const client = connectCsi(endpoint);
   try {
     const plugin = (await client.identity.GetPluginCapabilities({})).capabilities.flatMap((each) => [
@@ -63,7 +69,7 @@ export async function openSuite(endpoint: string, options: BenchOptions): Promis
       secondNode: options.secondNodeId !== undefined,
       fewVolumes: most > 0 && most <= FEW,
     };
-    await mkdir(options.directory, { recursive: true });
+    await mkdir(directory, { recursive: true });
     return {
       abilities,
       unmet: (check) => unmet(check, abilities),
@@ -83,11 +89,11 @@ export async function openSuite(endpoint: string, options: BenchOptions): Promis
       },
       async close() {
         client.close();
-        // What is still mounted is somebody's data, and a removal would go right into it.
-        const mounted = (await readMounts()).find((mount) => mount.path.startsWith(`${options.directory}/`));
+        // What is still mounted is somebody's data.
+        const mounted = mountsUnder(await readMounts(), directory)[0];
         if (mounted !== undefined)
           throw new Error(`${mounted.path} is still mounted: the driver has not taken it down`);
-        await rm(options.directory, { recursive: true, force: true });
+        await removeTree(directory);
       },
     };
   } catch (error) {

@@ -2,7 +2,7 @@
 // builder. Needs root only as far as apt does; never installs or starts what it packs.
 
 import { createHash } from 'node:crypto';
-import { mkdir, mkdtemp, readdir, readFile, rm } from 'node:fs/promises';
+import { mkdir, mkdtemp, readdir, readFile } from 'node:fs/promises';
 import { homedir, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -10,6 +10,7 @@ import { readFileIfExists, writeFileAtomic } from '../../lib/atomic.ts';
 import { errorMessage, isErrno, UserError } from '../../lib/errors.ts';
 import { execOk } from '../../lib/exec.ts';
 import { getOwn } from '../../lib/own-property.ts';
+import { removeTree } from '../../lib/remove-tree.ts';
 import { type ImageDefinition, parseImageDefinition } from './definition.ts';
 import { ARCHITECTURES, buildOciImage } from './oci.ts';
 import { DebianPackages } from './packages.ts';
@@ -125,7 +126,7 @@ export async function buildImages(
       const names = missing.map((plan) => plan.image.definition.names[0]).join(', ');
       throw new UserError(`no registry, no cached archive, and ${names} cannot be built: ${errorMessage(error)}`);
     } finally {
-      await rm(work, { recursive: true, force: true });
+      await removeTree(work);
     }
   }
   return plans.map((plan) => ({

@@ -1,10 +1,11 @@
 // Debian packages as directories: downloads them with apt's own client and unpacks them with dpkg-deb. Nothing is ever
 // installed, configured or started on this machine.
 
-import { mkdir, readdir, rm } from 'node:fs/promises';
+import { mkdir, readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { UserError } from '../../lib/errors.ts';
 import { exec, execOk } from '../../lib/exec.ts';
+import { removeTree } from '../../lib/remove-tree.ts';
 
 export interface UnpackedPackage {
   readonly name: string;
@@ -79,7 +80,7 @@ export class DebianPackages {
     }
     if (deb === undefined) throw new Error(`apt-get download ${name} left no file in ${debs}`);
     const directory = join(this.#work, 'unpacked', name);
-    await rm(directory, { recursive: true, force: true });
+    await removeTree(directory);
     await mkdir(directory, { recursive: true });
     await execOk('dpkg-deb', ['-x', deb, directory]);
     const fields = await execOk('dpkg-deb', ['--show', '--showformat', '$' + '{Pre-Depends},$' + '{Depends}', deb]);

@@ -1,10 +1,10 @@
 // Finds and runs campaigns: each has a directory of its own, which is removed when it left nothing mounted there.
 
-import { mkdtemp, readdir, rmdir } from 'node:fs/promises';
+import { mkdtemp, readdir } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { execOk } from '../../lib/exec.ts';
+import { removeTree } from '../../lib/remove-tree.ts';
 import type { Campaign, Figures } from './campaign.ts';
 
 const DIRECTORY = fileURLToPath(new URL('campaigns', import.meta.url));
@@ -34,8 +34,6 @@ export async function runCampaign(
   try {
     return await campaign.run({ ...options, directory });
   } finally {
-    // rm does not cross mounts with this flag, whatever the campaign left.
-    await execOk('find', [directory, '-xdev', '-mindepth', '1', '-delete']);
-    await rmdir(directory);
+    await removeTree(directory);
   }
 }

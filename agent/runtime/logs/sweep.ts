@@ -1,9 +1,10 @@
 // Takes away the logs of pods that are no more: directories that were left when a sandbox vanished from the runtime, or
 // an agent was killed at the wrong moment, and links to logs that are not there. Everything of a pod that is known stays.
 
-import { existsSync, readdirSync, readlinkSync, rmSync, unlinkSync } from 'node:fs';
+import { existsSync, readdirSync, readlinkSync, unlinkSync } from 'node:fs';
 import { join } from 'node:path';
 import { isErrno } from '../../../lib/errors.ts';
+import { removeTree } from '../../../lib/remove-tree.ts';
 
 export interface LogDirectories {
   /** KubeletConfiguration.podLogsDir. */
@@ -27,13 +28,16 @@ function entriesOf(directory: string) {
 }
 
 /** What was removed, by name. `isKept`: the pod is known, or may still be. */
-export function sweepLogs(directories: LogDirectories, isKept: (uid: string) => boolean): readonly string[] {
+export async function sweepLogs(
+  directories: LogDirectories,
+  isKept: (uid: string) => boolean,
+): Promise<readonly string[]> {
   const { podLogsDir, containerLogsDir } = directories;
   const removed: string[] = [];
   for (const entry of entriesOf(podLogsDir)) {
     const uid = entry.isDirectory() ? uidOfLogDirectory(entry.name) : undefined;
     if (uid === undefined || isKept(uid)) continue;
-    rmSync(join(podLogsDir, entry.name), { recursive: true, force: true });
+    await removeTree(join(podLogsDir, entry.name));
     removed.push(entry.name);
   }
   const ours = podLogsDir.endsWith('/') ? podLogsDir : `${podLogsDir}/`;

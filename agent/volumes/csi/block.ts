@@ -4,8 +4,8 @@
 import { mkdirSync, readlinkSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { isErrno } from '../../../lib/errors.ts';
+import { mountAt } from '../../../lib/mountinfo.ts';
 import type { Mounter } from '../../ports/mounter.ts';
-import { mountAt } from '../mountinfo.ts';
 import type { MappedDevice } from '../registry.ts';
 import { removeEmpty } from './notes.ts';
 

@@ -6,11 +6,11 @@ import { dirname } from 'node:path';
 import { isCsiError } from '../../../csi/client.ts';
 import type { Clock } from '../../../lib/clock.ts';
 import { errorMessage } from '../../../lib/errors.ts';
+import { mountAt } from '../../../lib/mountinfo.ts';
 import type { VolumeCapability } from '../../../proto/gen/csi/v1/VolumeCapability.ts';
 import type { CsiNode, CsiNodeDriver } from '../../ports/csi.ts';
 import type { Mounter } from '../../ports/mounter.ts';
 import { failedStep, stepFailed, type VolumeStepError } from '../mount-failures.ts';
-import { mountAt } from '../mountinfo.ts';
 import { mapDevice, unmapDevice } from './block.ts';
 import {
   blockStagingPlace,

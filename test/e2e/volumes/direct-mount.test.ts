@@ -5,8 +5,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { createLinuxMounter } from '../../../agent/volumes/linux-mounter.ts';
-import { mountAt } from '../../../agent/volumes/mountinfo.ts';
 import { createExecHelper } from '../../../lib/exec-helper.ts';
+import { mountAt } from '../../../lib/mountinfo.ts';
 import { Tracer } from '../../../lib/trace.ts';
 
 const programs: string[] = [];

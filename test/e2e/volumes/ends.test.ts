@@ -7,8 +7,8 @@ import { existsSync } from 'node:fs';
 import { mkdir, readdir, readFile, rm, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
-import { mountsUnder, parseMountInfo } from '../../../agent/volumes/mountinfo.ts';
 import { execOk } from '../../../lib/exec.ts';
+import { mountsUnder, parseMountInfo } from '../../../lib/mountinfo.ts';
 import {
   agentLog,
   apply,

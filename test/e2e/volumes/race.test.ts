@@ -18,12 +18,12 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import type { PodUID } from '../../../agent/ports/runtime.ts';
 import { createLinuxMounter } from '../../../agent/volumes/linux-mounter.ts';
-import { mountsUnder } from '../../../agent/volumes/mountinfo.ts';
 import type { VolumeManager } from '../../../agent/volumes/options.ts';
 import { createPodVolumes } from '../../../agent/volumes/pod-volumes.ts';
 import type { Pod } from '../../../client/types.ts';
 import { systemClock } from '../../../lib/clock.ts';
 import { createExecHelper } from '../../../lib/exec-helper.ts';
+import { mountsUnder } from '../../../lib/mountinfo.ts';
 import { Tracer } from '../../../lib/trace.ts';
 import { FakeObjects, FakeRecorder, pod } from '../../unit/agent/volumes/support.ts';
 

@@ -6,9 +6,9 @@ import { createServer, type Server } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { mountAt, parseMountInfo } from '../../../agent/volumes/mountinfo.ts';
 import type { Pod, PodSpec } from '../../../client/types.ts';
 import { exec, execOk } from '../../../lib/exec.ts';
+import { mountAt, parseMountInfo } from '../../../lib/mountinfo.ts';
 import {
   apply,
   container,

@@ -21,12 +21,12 @@ import { promisify } from 'node:util';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import type { PodUID } from '../../../agent/ports/runtime.ts';
 import { createLinuxMounter, knowsNoswap } from '../../../agent/volumes/linux-mounter.ts';
-import { mountAt, mountsUnder } from '../../../agent/volumes/mountinfo.ts';
 import type { VolumeManager } from '../../../agent/volumes/options.ts';
 import { createPodVolumes } from '../../../agent/volumes/pod-volumes.ts';
 import { ensureSharedRoot, isShared, mountOf } from '../../../agent/volumes/shared-root.ts';
 import type { Pod } from '../../../client/types.ts';
 import { systemClock } from '../../../lib/clock.ts';
+import { mountAt, mountsUnder } from '../../../lib/mountinfo.ts';
 import { type Span, Tracer } from '../../../lib/trace.ts';
 import { configMap, FakeObjects, FakeRecorder, pod, podWith, secret } from '../../unit/agent/volumes/support.ts';
 

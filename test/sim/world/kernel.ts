@@ -79,6 +79,7 @@ export class SimKernel implements Mounter {
       id,
       parent: 1,
       device: `0:${id}`,
+      rootDeleted: false,
       root: '/',
       path,
       options: ['rw'],

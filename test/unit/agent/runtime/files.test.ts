@@ -102,7 +102,7 @@ describe('files of a pod', () => {
     expect(readdirSync(files.logDirectory(REF))).toEqual(['main']);
   });
 
-  test('removing a pod takes all of it, leaves other pods’ links, and the pod directory while volumes are in it', () => {
+  test('removing a pod takes all of it, leaves other pods’ links, and the pod directory while volumes are in it', async () => {
     const other = { ...REF, uid: podUID('other') };
     for (const ref of [REF, other]) {
       files.makeContainerLogDirectory(ref, 'main');
@@ -112,14 +112,14 @@ describe('files of a pod', () => {
     files.makeTerminationLog(REF.uid, 'main');
     const directory = join(root, 'kubelet', 'pods', REF.uid);
     mkdirSync(join(directory, 'volumes'));
-    files.removePod(REF);
+    await files.removePod(REF);
     expect(readdirSync(directory)).toEqual(['volumes']);
     expect(readdirSync(join(root, 'pods'))).toEqual(['demo_web_other']);
     expect(readdirSync(join(root, 'containers'))).toEqual(['web_demo_main-c-other.log']);
     rmSync(join(directory, 'volumes'), { recursive: true });
-    files.removePod(REF);
+    await files.removePod(REF);
     expect(readdirSync(join(root, 'kubelet', 'pods'))).toEqual([]);
-    files.removePod(REF);
+    await files.removePod(REF);
   });
 });
 
@@ -213,12 +213,12 @@ describe('user namespaces', () => {
     expect(freeBlock(all)).toBeUndefined();
   });
 
-  test('a pod keeps its block, two pods differ, and a removed pod’s block is free again', () => {
+  test('a pod keeps its block, two pods differ, and a removed pod’s block is free again', async () => {
     const rootDir = join(root, 'kubelet');
     const first = userNamespace(rootDir, '1234-abcd');
     expect(userNamespace(rootDir, 'b').hostId).not.toBe(first.hostId);
     expect(userNamespace(rootDir, '1234-abcd')).toEqual(first);
-    files.removePod(REF);
+    await files.removePod(REF);
     expect(userNamespace(rootDir, 'c')).toEqual(first);
   });
 });

@@ -10,11 +10,11 @@ import {
   volumesInUse,
 } from '../../../../agent/volumes/container-mounts.ts';
 import { createLinuxMounter } from '../../../../agent/volumes/linux-mounter.ts';
-import { mountAt, mountsUnder, parseMountInfo } from '../../../../agent/volumes/mountinfo.ts';
 import type { PreparedVolume } from '../../../../agent/volumes/registry.ts';
 import { isShared, mountOf } from '../../../../agent/volumes/shared-root.ts';
 import { unmountBelow, unmountRound } from '../../../../agent/volumes/unmount.ts';
 import type { ExecResult } from '../../../../lib/exec.ts';
+import { mountAt, mountsUnder, parseMountInfo } from '../../../../lib/mountinfo.ts';
 import { type Span, Tracer } from '../../../../lib/trace.ts';
 import { entry, FakeMounter, pod } from './support.ts';
 
@@ -33,6 +33,7 @@ describe('mountinfo', () => {
       parent: 28,
       device: '0:31',
       root: '/',
+      rootDeleted: false,
       path: '/var/my dir/a\\b',
       options: ['rw', 'relatime'],
       optional: ['shared:1', 'master:2'],

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
-import { parseMountInfo } from '../../../../agent/volumes/mountinfo.ts';
 import { isWithoutJournal } from '../../../../agent/volumes/spread-directories.ts';
+import { parseMountInfo } from '../../../../lib/mountinfo.ts';
 
 const on = (fsType: string) => parseMountInfo(`1 0 254:0 / / rw - ${fsType} /dev/vda rw`)[0];
 

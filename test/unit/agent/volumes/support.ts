@@ -100,7 +100,7 @@ export class FakeMounter implements Mounter {
 
 export function entry(path: string, more: Partial<MountEntry> = {}): MountEntry {
   const rest = { options: ['rw'], optional: [], fsType: 'tmpfs', source: 'tmpfs', superOptions: ['rw'] };
-  return { id: 1, parent: 0, device: '0:1', root: '/', path, ...rest, ...more };
+  return { id: 1, parent: 0, device: '0:1', root: '/', rootDeleted: false, path, ...rest, ...more };
 }
 
 /** A clock that moves only when told. */

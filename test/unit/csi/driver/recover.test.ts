@@ -2,10 +2,11 @@ import { mkdir, mkdtemp, readdir, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { type Mount, parseMounts } from '../../../../csi/driver/mounts.ts';
+import type { Mount } from '../../../../csi/driver/mounts.ts';
 import type { NodeRecord, VolumeRecord } from '../../../../csi/driver/records.ts';
 import { leftoverLoops, reconcile } from '../../../../csi/driver/recover.ts';
 import { Store } from '../../../../csi/driver/store.ts';
+import { parseMountInfo } from '../../../../lib/mountinfo.ts';
 
 const capability = { type: 'mount', mode: 'SINGLE_NODE_WRITER', fsType: 'ext4', flags: [], group: '' } as const;
 const loop = (device: string, image = '/state/volumes/v/data.img', readonly = false) => ({
@@ -16,7 +17,7 @@ const loop = (device: string, image = '/state/volumes/v/data.img', readonly = fa
   going: false,
 });
 const mount = (path: string, source = '/dev/loop1'): Mount =>
-  parseMounts(`43 27 7:1 / ${path} rw - ext4 ${source} rw`)[0] ?? expect.fail('no mount');
+  parseMountInfo(`43 27 7:1 / ${path} rw - ext4 ${source} rw`)[0] ?? expect.fail('no mount');
 const record: NodeRecord = {
   volumeId: 'v',
   staging: { path: '/s', capability, readonly: false, done: true },

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { Locks } from '../../../../csi/driver/locks.ts';
 import { attachFailure, attachLoop } from '../../../../csi/driver/loop-devices.ts';
 import { parseSource } from '../../../../csi/driver/messages.ts';
-import { loopOf, parseMounts } from '../../../../csi/driver/mounts.ts';
+import { loopOf } from '../../../../csi/driver/mounts.ts';
 import { isEphemeralId, isSafeId, volumeIdOf } from '../../../../csi/driver/names.ts';
 import {
   checkContext,
@@ -15,6 +15,7 @@ import {
 } from '../../../../csi/driver/requests.ts';
 import { meets } from '../../../../csi/driver/topology.ts';
 import type { Exec } from '../../../../lib/exec.ts';
+import { parseMountInfo } from '../../../../lib/mountinfo.ts';
 
 const invalid = (words: RegExp) =>
   expect.objectContaining({ code: 'INVALID_ARGUMENT', message: expect.stringMatching(words) });
@@ -174,7 +175,7 @@ it('the loop device of a mount is its source, or the device file that is bound',
     '45 27 0:5 /null /null rw - devtmpfs udev rw',
     '46 27 254:0 /loop5 /u rw - ext4 /dev/vda rw',
   ].join('\n');
-  const mounts = parseMounts(table);
+  const mounts = parseMountInfo(table);
   expect(mounts.map((mount) => [mount.path, loopOf(mount)])).toEqual([
     ['/s pace', '/dev/loop3'],
     ['/t', '/dev/loop4'],

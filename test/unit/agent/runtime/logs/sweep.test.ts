@@ -20,24 +20,27 @@ describe('the logs of pods that are no more', () => {
     symlinkSync(join(directory, '0.log'), join(root, 'containers', link));
   }
 
-  it('go with the links to them; those of pods that are known stay', () => {
+  it('go with the links to them; those of pods that are known stay', async () => {
     logOf('demo_here_uid-1', 'here.log');
     logOf('demo_gone_uid-2', 'gone.log');
-    expect([...sweepLogs(directories(), (uid) => uid === 'uid-1')].sort()).toEqual(['demo_gone_uid-2', 'gone.log']);
+    expect([...(await sweepLogs(directories(), (uid) => uid === 'uid-1'))].sort()).toEqual([
+      'demo_gone_uid-2',
+      'gone.log',
+    ]);
     expect(readdirSync(join(root, 'pods'))).toEqual(['demo_here_uid-1']);
     expect(readdirSync(join(root, 'containers'))).toEqual(['here.log']);
   });
 
-  it('are nothing that has another name, and no link that leads elsewhere', () => {
+  it('are nothing that has another name, and no link that leads elsewhere', async () => {
     mkdirSync(join(root, 'pods', 'README'), { recursive: true });
     mkdirSync(join(root, 'containers'));
     writeFileSync(join(root, 'pods', 'a_b_c'), '');
     symlinkSync(join(root, 'nowhere'), join(root, 'containers', 'foreign.log'));
-    expect(sweepLogs(directories(), () => false)).toEqual([]);
+    expect(await sweepLogs(directories(), () => false)).toEqual([]);
   });
 
-  it('are none where there is no directory of logs', () => {
-    expect(sweepLogs(directories(), () => false)).toEqual([]);
+  it('are none where there is no directory of logs', async () => {
+    expect(await sweepLogs(directories(), () => false)).toEqual([]);
     expect(existsSync(join(root, 'pods'))).toBe(false);
   });
 
