@@ -1,8 +1,8 @@
 // The agent without any API server: static pods alone, from a directory and from a URL, on a containerd of the test's own.
-// What it does is seen at its own HTTPS API.
+// What it does is seen at its own HTTPS API. Its root directory and that of its pods' logs are reached through links.
 
 import { type ChildProcess, spawn } from 'node:child_process';
-import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { mkdir, mkdtemp, readdir, readFile, rm, symlink, writeFile } from 'node:fs/promises';
 import { createServer, type Server } from 'node:http';
 import { request } from 'node:https';
 import { tmpdir } from 'node:os';
@@ -33,6 +33,10 @@ beforeAll(async () => {
   root = await mkdtemp(join(tmpdir(), 'nodelet-e2e-'));
   manifests = join(root, 'manifests');
   await mkdir(manifests);
+  await mkdir(join(root, 'kubelet'));
+  await symlink('kubelet', join(root, 'link'));
+  await mkdir(join(root, 'log', 'real'), { recursive: true });
+  await symlink('real', join(root, 'log', 'pods'));
   containerd = await startContainerd({ root });
   await importLabImages(containerd);
   web = createServer((asked, response) => {
@@ -103,7 +107,7 @@ async function configuration(settings: object = {}): Promise<string> {
 }
 
 const flags = (config: string): readonly string[] => [
-  ...['agent', '--config', config, '--root-dir', join(root, 'kubelet'), '--hostname-override', 'alone'],
+  ...['agent', '--config', config, '--root-dir', join(root, 'link'), '--hostname-override', 'alone'],
   ...['--network', 'runtime'],
 ];
 
@@ -180,6 +184,37 @@ test('a static pod is changed and removed with its file', async () => {
   await podWhen('web-alone', 'its next version', (pod) => isReady(pod) && container(pod).containerID !== before);
   await rm(join(manifests, 'web.yaml'));
   await gone('web-alone');
+});
+
+test('a pod that goes leaves the files of the machine that it had mounted, and its memory volume is no hindrance', async () => {
+  const data = join(root, 'data');
+  await mkdir(join(data, 'part'), { recursive: true });
+  await writeFile(join(data, 'part', 'file'), 'kept');
+  const script = `until [ -f /part/file ]; do sleep 0.1; done; echo x > /part/new; ${FOREVER}`;
+  const volumes = [
+    { name: 'data', hostPath: { path: data } },
+    { name: 'memory', emptyDir: { medium: 'Memory' } },
+  ];
+  const volumeMounts = [
+    { name: 'data', mountPath: '/part', subPath: 'part' },
+    { name: 'memory', mountPath: '/memory' },
+  ];
+  const spec = { hostNetwork: true, automountServiceAccountToken: false, volumes };
+  await write('keeper', shellPod('keeper', script, spec, { volumeMounts }));
+  await podWhen('keeper-alone', 'Ready', isReady);
+  await eventually('its own file', async () =>
+    (await readdir(join(data, 'part'))).includes('new') ? true : undefined,
+  );
+  // The mount table has them by the path that no link is in.
+  const mounts = await readFile('/proc/self/mountinfo', 'utf8');
+  expect(mounts).toContain(` ${join(root, 'kubelet', 'pods')}/`);
+  await rm(join(manifests, 'keeper.yaml'));
+  await gone('keeper-alone');
+  await eventually('its directory to be gone', async () =>
+    (await readdir(join(root, 'kubelet', 'pods'))).length === 0 ? true : undefined,
+  );
+  expect((await readdir(join(data, 'part'))).toSorted()).toEqual(['file', 'new']);
+  expect(await readFile(join(data, 'part', 'file'), 'utf8')).toBe('kept');
 });
 
 test('pods of a URL run too, and stay when the URL does not answer any more', async () => {
