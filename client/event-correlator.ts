@@ -2,6 +2,7 @@
 // rules and figures are those of client-go's EventCorrelator: spam filter, aggregation of similar events, counting of
 // equal ones. No I/O and no clock; the state is bounded.
 
+import { createHash } from 'node:crypto';
 import type { Event } from './types.ts';
 
 /** An event as we make it: everything that identifies it is there. */
@@ -97,7 +98,7 @@ export class EventCorrelator {
     const similarKey = aggregateKey(event);
     const known = this.#similar.get(similarKey);
     const messages = new Set(known !== undefined && now - known.last <= SIMILAR_INTERVAL_MS ? known.messages : []);
-    messages.add(event.message ?? '');
+    messages.add(messageKey(event));
     const many = messages.size >= MAX_SIMILAR_EVENTS;
     if (many) {
       // The set stays at the limit instead of growing.
@@ -139,10 +140,15 @@ function spamKey({ source, involvedObject: object }: OutgoingEvent): string {
   );
 }
 
+/** What tells one message from another: a long one is kept as its digest. */
+function messageKey({ message = '' }: OutgoingEvent): string {
+  return message.length <= 256 ? message : createHash('sha256').update(message).digest('base64');
+}
+
 function aggregateKey(event: OutgoingEvent): string {
   return join(spamKey(event), event.type, event.reason, event.reportingComponent, event.reportingInstance);
 }
 
 function fullKey(event: OutgoingEvent): string {
-  return join(spamKey(event), event.involvedObject.fieldPath, event.type, event.reason, event.message);
+  return join(spamKey(event), event.involvedObject.fieldPath, event.type, event.reason, messageKey(event));
 }

@@ -3,6 +3,7 @@
 
 import { AsyncLocalStorage } from 'node:async_hooks';
 import type { Clock, Timer } from '../lib/clock.ts';
+import { cutWithMark } from '../lib/cut.ts';
 import type { TraceContext, Tracer } from '../lib/trace.ts';
 import type { ApiClient } from './api.ts';
 import { isAlreadyExists, isNotFound, isTransient } from './errors.ts';
@@ -45,6 +46,12 @@ const QUEUE_LIMIT = 1000;
 /** client-go's figures for an API server that does not answer. */
 const MAX_TRIES = 12;
 const RETRY_MS = 10_000;
+
+/**
+ * A message is no longer than this, in bytes: the output of a probe (10 KiB) and the words around it, the longest text that
+ * the kubelet puts into an event.
+ */
+const MAX_MESSAGE_BYTES = 12 * 1024;
 
 /** Longest wait for quiet, in units of `delayMs`. */
 const MAX_WAITS = 10;
@@ -149,7 +156,7 @@ export class Recorder {
         ...(subject.fieldPath === undefined ? {} : { fieldPath: subject.fieldPath }),
       },
       reason,
-      message,
+      message: cutWithMark(message, MAX_MESSAGE_BYTES),
       type,
       source: { component, ...(host === undefined ? {} : { host }) },
       reportingComponent: component,

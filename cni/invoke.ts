@@ -134,10 +134,9 @@ function variablesOf(call: PluginCall, binDirs: readonly string[]): Record<strin
   };
 }
 
-const quote = (text: string): string => {
-  const trimmed = text.trim();
-  return trimmed.length > MAX_QUOTED ? `${trimmed.slice(0, MAX_QUOTED)}…` : trimmed;
-};
+const short = (text: string): string => (text.length > MAX_QUOTED ? `${text.slice(0, MAX_QUOTED)}…` : text);
+
+const quote = (text: string): string => short(text.trim());
 
 /** What a finished plugin said. Pure; throws CniError. */
 export function answerOf(call: Pick<PluginCall, 'command' | 'type'>, result: ExecResult, timeoutMs: number): unknown {
@@ -163,7 +162,7 @@ export function answerOf(call: Pick<PluginCall, 'command' | 'type'>, result: Exe
   if (isJsonObject(fault) && (typeof fault['code'] === 'number' || typeof fault['msg'] === 'string')) {
     const code = typeof fault['code'] === 'number' ? fault['code'] : CniErrorCode.internal;
     const msg = typeof fault['msg'] === 'string' && fault['msg'] !== '' ? fault['msg'] : `${ended}, no message`;
-    return fail(code, msg, typeof fault['details'] === 'string' ? fault['details'] : '');
+    return fail(code, short(msg), typeof fault['details'] === 'string' ? short(fault['details']) : '');
   }
   if (stdout === '') return fail(CniErrorCode.internal, `${ended} with no error message`, stderr);
   return fail(CniErrorCode.decodingFailure, `${ended}, and printed no CNI error: "${quote(stdout)}"`, stderr);

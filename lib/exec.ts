@@ -2,6 +2,7 @@
 // node:child_process directly.
 
 import { spawn } from 'node:child_process';
+import { cutWithMark, MAX_OUTPUT_BYTES } from './cut.ts';
 
 export interface ExecOptions {
   readonly stdin?: string | Uint8Array;
@@ -84,7 +85,7 @@ export const exec: Exec = (file, args, options = {}) =>
     child.stdin.end(options.stdin ?? '');
   });
 
-/** Like `exec`, but anything except exit code 0 is an Error that names the command and what it printed. */
+/** Like `exec`, but anything except exit code 0 is an Error that names the command and the beginning of its output. */
 export async function execOk(
   file: string,
   args: readonly string[],
@@ -94,8 +95,8 @@ export async function execOk(
   const result = await run(file, args, options);
   if (result.code !== 0) {
     const ended = result.timedOut ? 'timed out' : `exit ${result.code ?? result.signal}`;
-    const said = (result.stderr || result.stdout).trim();
-    throw new Error(`${[file, ...args].join(' ')}: ${ended}${said === '' ? '' : `: ${said}`}`);
+    const output = cutWithMark((result.stderr || result.stdout).trim(), MAX_OUTPUT_BYTES);
+    throw new Error(`${[file, ...args].join(' ')}: ${ended}${output === '' ? '' : `: ${output}`}`);
   }
   return result.stdout;
 }

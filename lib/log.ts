@@ -1,10 +1,12 @@
 // The log of every process: pino, one line per record on stderr. JSON when a program reads it, plain words when a
-// person does (stderr is a terminal, or NODELET_LOG=text).
+// person does (stderr is a terminal, or NODELET_LOG=text). A record has a largest size, one that repeats comes less and
+// less often, and a file that cannot be written costs lines but never the process (log-lines.ts).
 
 import pino from 'pino';
+import { type Fields, LineWriter, limitFields, limitMessage, RepeatFilter, type WriteBytes } from './log-lines.ts';
 
 export type LogLevel = 'debug' | 'info' | 'warn' | 'error';
-export type Fields = Readonly<Record<string, unknown>>;
+export type { Fields } from './log-lines.ts';
 
 /** Writes one record. */
 export type Log = (level: LogLevel, message: string, fields?: Fields) => void;
@@ -20,12 +22,28 @@ export function formatRecord(line: string): string {
   return `${clock} ${String(level).padEnd(5)} ${String(name)}: ${String(msg)}${fields.join('')}\n`;
 }
 
-/** The log of one process. `verbosity` as the kubelet's -v: above 2 shows debug lines. */
-export function createLog(name: string, options: { readonly verbosity?: number; readonly text?: boolean } = {}): Log {
+export interface LogOptions {
+  /** As the kubelet's -v: above 2 shows debug lines. */
+  readonly verbosity?: number;
+  readonly text?: boolean;
+  /** Where lines go; standard error by default. */
+  readonly write?: WriteBytes;
+  /** Monotonic ms. */
+  readonly now?: () => number;
+}
+
+/** What two records that say the same may differ in: how long until the next try. */
+const VARYING = 'inMs';
+
+/** The log of one process. Warnings and errors that repeat are counted more than written: `repeated` says how many. */
+export function createLog(name: string, options: LogOptions = {}): Log {
   const text = options.text ?? (process.stderr.isTTY || process.env['NODELET_LOG'] === 'text');
-  const destination: pino.DestinationStream = text
-    ? { write: (line) => void process.stderr.write(formatRecord(line)) }
-    : pino.destination({ dest: 2, sync: true });
+  const lost = (count: number, error: string): string => {
+    const record = { level: 'warn', time: new Date().toISOString(), name, msg: 'lines of this log were lost' };
+    const line = `${JSON.stringify({ ...record, lines: count, error })}\n`;
+    return text ? formatRecord(line) : line;
+  };
+  const lines = new LineWriter(lost, options.write);
   const logger = pino(
     {
       name,
@@ -34,7 +52,18 @@ export function createLog(name: string, options: { readonly verbosity?: number; 
       timestamp: pino.stdTimeFunctions.isoTime,
       formatters: { level: (label) => ({ level: label }) },
     },
-    destination,
+    { write: (line) => lines.write(text ? formatRecord(line) : line) },
   );
-  return (level, message, fields) => logger[level](fields ?? {}, message);
+  const repeats = new RepeatFilter(options.now ?? (() => performance.now()));
+  return (level, message, fields = {}) => {
+    if (!logger.isLevelEnabled(level)) return;
+    const [limited, limitedMessage] = [limitFields(fields), limitMessage(message)];
+    if (level === 'debug' || level === 'info') {
+      logger[level](limited, limitedMessage);
+      return;
+    }
+    const repeated = repeats.admit(JSON.stringify([level, limitedMessage, { ...limited, [VARYING]: undefined }]));
+    if (repeated === undefined) return;
+    logger[level](repeated === 0 ? limited : { ...limited, repeated }, limitedMessage);
+  };
 }

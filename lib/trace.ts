@@ -3,6 +3,7 @@
 // keep them registers a sink.
 
 import { AsyncLocalStorage } from 'node:async_hooks';
+import { cutWithMark, MAX_OUTPUT_BYTES } from './cut.ts';
 import { errorMessage } from './errors.ts';
 
 export type SpanKind =
@@ -103,7 +104,7 @@ export class Tracer {
         start,
         durationMs: performance.timeOrigin + performance.now() - start,
         outcome: error === undefined ? 'ok' : 'error',
-        ...(error === undefined ? {} : { error: errorMessage(error) }),
+        ...(error === undefined ? {} : { error: cutWithMark(errorMessage(error), MAX_OUTPUT_BYTES) }),
         attributes: all,
       };
       for (const sink of this.#sinks) sink(span);

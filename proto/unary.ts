@@ -8,16 +8,20 @@ import {
   type ServiceError,
   status,
 } from '@grpc/grpc-js';
+import { cutWithMark, MAX_OUTPUT_BYTES } from '../lib/cut.ts';
 import type { SpanAttributes, SpanKind, Tracer } from '../lib/trace.ts';
 
-/** A gRPC failure with the names people know instead of numbers. */
+/**
+ * A gRPC failure with the names people know instead of numbers. Its message is cut: a runtime or a driver quotes what
+ * others print.
+ */
 export class GrpcError extends Error {
   override name = 'GrpcError';
   readonly method: string;
   /** The status name: "NOT_FOUND", "UNAVAILABLE", "DEADLINE_EXCEEDED". */
   readonly code: string;
   constructor(method: string, code: string, details: string, options?: ErrorOptions) {
-    super(details, options);
+    super(cutWithMark(details, MAX_OUTPUT_BYTES), options);
     this.method = method;
     this.code = code;
   }

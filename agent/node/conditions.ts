@@ -1,6 +1,7 @@
 // The Node's conditions from the node's health, in the kubelet's words (pkg/kubelet/nodestatus/setters.go). Pure.
 
 import type { NodeCondition } from 'kubernetes-types/core/v1';
+import { cutText, MAX_OUTPUT_BYTES } from '../../lib/cut.ts';
 import type { RuntimeConditionSnapshot } from '../ports/runtime.ts';
 import type { NodePressure } from './options.ts';
 
@@ -31,7 +32,8 @@ export function notReadyBecause(health: NodeHealth): readonly string[] {
 }
 
 function inBrief(type: string, condition: RuntimeConditionSnapshot): string {
-  return `${type}=false reason:${condition.reason} message:${condition.message}`;
+  // The runtime may quote whatever a plugin printed.
+  return `${type}=false reason:${condition.reason} message:${cutText(condition.message, MAX_OUTPUT_BYTES)}`;
 }
 
 interface Judgement {

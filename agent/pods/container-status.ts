@@ -270,35 +270,6 @@ function endedUnknown(status: ReportedContainerStatus): ReportedContainerStatus 
   };
 }
 
-/** All termination messages of a pod together, in bytes of UTF-8: each container has an equal share. */
-const MAX_POD_MESSAGE_BYTES = 12 * 1024;
-
-function shortened(state: State | undefined, limit: number): State | undefined {
-  const { terminated } = state ?? {};
-  const { message } = terminated ?? {};
-  // A UTF-16 unit is three bytes of UTF-8 at most.
-  if (terminated === undefined || message === undefined || message.length * 3 <= limit) return state;
-  const bytes = Buffer.from(message);
-  if (bytes.length <= limit) return state;
-  let end = limit;
-  while (end > 0 && ((bytes[end] ?? 0) & 0xc0) === 0x80) end--;
-  return { terminated: { ...terminated, message: bytes.toString('utf8', 0, end) } };
-}
-
-/** The statuses with no termination message longer than a container's share. */
-export function withinMessageLimit(
-  spec: Pod['spec'],
-  statuses: readonly ReportedContainerStatus[],
-): ReportedContainerStatus[] {
-  const containers = spec.containers.length + (spec.initContainers?.length ?? 0);
-  const limit = Math.floor(MAX_POD_MESSAGE_BYTES / Math.max(1, containers));
-  return statuses.map((status) => {
-    const [state, lastState] = [shortened(status.state, limit), shortened(status.lastState, limit)];
-    if (state === status.state && lastState === status.lastState) return status;
-    return { ...status, ...(state && { state }), ...(lastState && { lastState }) };
-  });
-}
-
 function neverStarted(status: ContainerStatus): boolean {
   return status.state?.running === undefined && status.state?.terminated === undefined && !status.lastState?.terminated;
 }

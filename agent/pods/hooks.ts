@@ -3,6 +3,7 @@
 
 import type { Container, Pod } from '../../client/types.ts';
 import type { Clock } from '../../lib/clock.ts';
+import { cutBytes, cutWithMark, MAX_OUTPUT_BYTES } from '../../lib/cut.ts';
 import { errorMessage } from '../../lib/errors.ts';
 import { HttpGetError, type HttpGetRequest, httpGet } from '../../lib/http-get.ts';
 import type { Tracer } from '../../lib/trace.ts';
@@ -39,12 +40,19 @@ export interface HookRunnerOptions {
   readonly tracer: Tracer;
 }
 
+/** What a hook printed, as far as it is read: as much as of a probe. */
+function outputOf(...streams: readonly Buffer[]): string {
+  const heads = streams.map((stream) => stream.subarray(0, MAX_OUTPUT_BYTES + 1));
+  return cutBytes(Buffer.concat(heads), MAX_OUTPUT_BYTES).toString('utf8');
+}
+
 /** A hook that failed, in the kubelet's words: they become the message of a waiting container. */
 function hookError(kind: string, what: string, { pod, container }: HookTarget, error: unknown, output?: string): Error {
   const said = output === undefined ? '' : `, message: ${goQuote(output)}`;
   const where = `for Container ${goQuote(container.name)} in Pod ${goQuote(formatPod(pod))}`;
   const message = `${kind} lifecycle hook (${what}) ${where} failed - error: ${rpcMessage(error)}${said}`;
-  return new Error(message, { cause: error });
+  // Quoting makes up to six characters of one that cannot be printed.
+  return new Error(cutWithMark(message, 3 * MAX_OUTPUT_BYTES), { cause: error });
 }
 
 export function createHookRunner({ runtime, recorder, clock, tracer }: HookRunnerOptions): RunHook {
@@ -56,8 +64,8 @@ export function createHookRunner({ runtime, recorder, clock, tracer }: HookRunne
     });
     if (result.timedOut) throw hookError('Exec', what, target, new Error(`command ${goQuote(words)} timed out`), '');
     if (result.exitCode === 0) return;
-    const error = new Error(`command '${words}' exited with ${result.exitCode}: ${result.stderr.toString('utf8')}`);
-    throw hookError('Exec', what, target, error, Buffer.concat([result.stdout, result.stderr]).toString('utf8'));
+    const error = new Error(`command '${words}' exited with ${result.exitCode}: ${outputOf(result.stderr)}`);
+    throw hookError('Exec', what, target, error, outputOf(result.stdout, result.stderr));
   };
 
   /** Any answer will do, whatever its status; none of its body is wanted. */

@@ -8,6 +8,7 @@ import { errorMessage } from '../../lib/errors.ts';
 import type { Tracer } from '../../lib/trace.ts';
 import type { PodApi } from '../ports/api.ts';
 import type { PodUID } from '../ports/runtime.ts';
+import { limitMessages } from './message-limits.ts';
 import type { StatusUrgency } from './news.ts';
 import type { PodsConfig, PodsLog } from './options.ts';
 import { keepPhase } from './phase.ts';
@@ -62,8 +63,10 @@ export class StatusManager {
 
   /** Reports a status. What is not urgent waits, so that a more important one can take it along. */
   set(pod: Pod, status: PodStatus, urgency: StatusUrgency): void {
-    const entry = this.#entryFor(pod, status);
-    entry.desired = status;
+    // Whoever made the status: what the API would refuse for its size is cut here.
+    const limited = limitMessages(pod.spec, status);
+    const entry = this.#entryFor(pod, limited);
+    entry.desired = limited;
     entry.dirty = true;
     this.#schedule(entry, this.#options.config.statusDelayMs[urgency]);
   }

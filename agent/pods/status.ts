@@ -13,9 +13,9 @@ import {
   endedContainerStatuses,
   type ReportedContainerStatus,
   type WaitingReason,
-  withinMessageLimit,
 } from './container-status.ts';
 import { rfc3339 } from './format.ts';
+import { limitMessages } from './message-limits.ts';
 import { computePhase, isTerminalPhase } from './phase.ts';
 import { type ResizeReport, resizeField } from './resize/resize-status.ts';
 import { podSandboxChanged } from './sandbox-changed.ts';
@@ -71,8 +71,7 @@ function statusesOf(facts: PodStatusFacts) {
     previous?.ephemeralContainerStatuses,
   );
   const now = over ? endedContainerStatuses(regular, init) : { regular, init };
-  const limited = (statuses: readonly ReportedContainerStatus[]) => withinMessageLimit(spec, statuses);
-  return { regular: limited(now.regular), init: limited(now.init), ephemeral };
+  return { regular: now.regular, init: now.init, ephemeral };
 }
 
 export function computePodStatus(facts: PodStatusFacts): PodStatus {
@@ -105,7 +104,7 @@ export function computePodStatus(facts: PodStatusFacts): PodStatus {
   // What has ended is not resized any more.
   const resize = isTerminalPhase(phase) ? undefined : facts.resize;
   const resizing = resizeField(resize);
-  return {
+  return limitMessages(pod.spec, {
     ...(generation === undefined ? {} : { observedGeneration: generation }),
     phase,
     conditions: computeConditions({
@@ -129,7 +128,7 @@ export function computePodStatus(facts: PodStatusFacts): PodStatus {
     qosClass: podQOSClass(pod),
     ...(resizing === undefined ? {} : { resize: resizing }),
     ...(ephemeral.length === 0 ? {} : { ephemeralContainerStatuses: sortedByName(ephemeral) }),
-  };
+  });
 }
 
 /** The status of a pod that the node refuses to run: Failed, with the reason, and nothing else. */

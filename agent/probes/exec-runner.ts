@@ -1,9 +1,9 @@
 // Runs exec probes through the runtime, which also ends a command that takes too long.
 
+import { MAX_OUTPUT_BYTES } from '../../lib/cut.ts';
 import { errorMessage } from '../../lib/errors.ts';
 import { goQuote, goRpcError } from '../../lib/go-words.ts';
 import { type ContainerRuntime, RuntimeError } from '../ports/runtime.ts';
-import { MAX_OUTPUT_BYTES } from './outcome.ts';
 import type { ProbeRunner } from './runners.ts';
 import type { ExecTarget } from './target.ts';
 

@@ -4,6 +4,7 @@
 import { isIPv4, isIPv6 } from 'node:net';
 import { type ChannelOptions, credentials, type ServiceError, status } from '@grpc/grpc-js';
 import type { Clock } from '../../lib/clock.ts';
+import { cutText, MAX_OUTPUT_BYTES } from '../../lib/cut.ts';
 import { goDuration, goQuote, goRpcError, joinHostPort } from '../../lib/go-words.ts';
 import { loadProto } from '../../proto/load.ts';
 import { userAgent } from '../ports/http-action.ts';
@@ -24,15 +25,17 @@ function failure(output: string): ProbeOutcome {
 }
 
 function judgeError(error: ServiceError, timeoutMs: number): ProbeOutcome {
+  // The words of a program in a container.
+  const details = cutText(error.details, MAX_OUTPUT_BYTES);
   switch (error.code) {
     case status.UNIMPLEMENTED: {
       const what = 'this server does not implement the grpc health protocol (grpc.health.v1.Health)';
-      return failure(`error: ${what}: ${error.details}`);
+      return failure(`error: ${what}: ${details}`);
     }
     case status.DEADLINE_EXCEEDED:
       return failure(`timeout: health rpc did not complete within ${goDuration(timeoutMs)}`);
     default:
-      return failure(`error: health rpc probe failed: ${goRpcError(status[error.code] ?? '', error.details)}`);
+      return failure(`error: health rpc probe failed: ${goRpcError(status[error.code] ?? '', details)}`);
   }
 }
 

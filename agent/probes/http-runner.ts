@@ -1,8 +1,9 @@
 // Runs httpGet probes. The status decides; the body is read up to its limit and only ever shown in a warning.
 
 import type { Clock } from '../../lib/clock.ts';
+import { MAX_OUTPUT_BYTES } from '../../lib/cut.ts';
 import { HttpGetError, type HttpGetRequest, httpGet } from '../../lib/http-get.ts';
-import { MAX_OUTPUT_BYTES, type ProbeOutcome } from './outcome.ts';
+import type { ProbeOutcome } from './outcome.ts';
 import type { ProbeRunner } from './runners.ts';
 
 /** What an answer means. A redirect that is left over led to another host. The failure must not show the body. */

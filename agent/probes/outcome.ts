@@ -2,9 +2,6 @@
 
 import type { ProbeResult, ProbeType } from './automaton.ts';
 
-/** No more than this of what a probe prints or answers is read. */
-export const MAX_OUTPUT_BYTES = 10 * 1024;
-
 /** How often a run that could not tell is tried at once. */
 export const MAX_ATTEMPTS = 3;
 
