@@ -53,6 +53,7 @@ import { createPodVolumes } from './volumes/pod-volumes.ts';
 import { ensureSharedRoot } from './volumes/shared-root.ts';
 import { spreadDirectories } from './volumes/spread-directories.ts';
 import { podsDir } from './volumes/volume-type.ts';
+import { notifyServiceManager, serviceManager } from './watchdog.ts';
 
 /** The Kubernetes release whose kubelet nodelet behaves like. */
 const KUBELET_VERSION = 'v1.33.0-nodelet.0.1.0';
@@ -62,6 +63,7 @@ export async function runAgent(given: AgentOptions, signal: AbortSignal): Promis
   const access = await clusterAccess(given);
   const options = { ...given, rootDir: await openRootDirectory(given.rootDir) };
   const log = createLog('agent', { verbosity: options.verbosity });
+  const manager = serviceManager(process.env, process.pid);
   const { config, nodeName } = options;
   if (options.notActedOn.length > 0) {
     log('warn', 'settings that are accepted but not acted on', { settings: options.notActedOn });
@@ -233,6 +235,7 @@ export async function runAgent(given: AgentOptions, signal: AbortSignal): Promis
       serializeImagePulls: config.serializeImagePulls,
       maxParallelImagePulls: config.maxParallelImagePulls ?? 0,
       resyncMs: config.syncFrequency,
+      runtimeRequestTimeoutMs: config.runtimeRequestTimeout,
       restartBackoff: restartBackoffPolicy(config.crashLoopBackOff.maxContainerRestartPeriod),
       cpuCFSQuota: config.cpuCFSQuota,
       cpuCFSQuotaPeriodUs: config.cpuCFSQuotaPeriod * 1000,
@@ -258,6 +261,7 @@ export async function runAgent(given: AgentOptions, signal: AbortSignal): Promis
         logs: createLogReader(clock),
         stats: { containers: () => runtime.containerStats(), volumes: storage.stats },
         ...(client === undefined ? {} : { reviews: client }),
+        syncLoopHealth: () => pods.syncLoopProblem(),
         tracer,
         clock,
         log,
@@ -283,6 +287,7 @@ export async function runAgent(given: AgentOptions, signal: AbortSignal): Promis
           log,
           facts,
           pressure: () => eviction.pressure(),
+          checks: { PLEG: () => runtime.plegProblem(), 'sync loop': () => pods.syncLoopProblem() },
           shutdown: () => shutdown?.manager.trouble(),
           volumesInUse: () => storage.inUse.list(),
           onVolumesWritten: (names) => storage.inUse.written(names),
@@ -319,6 +324,9 @@ export async function runAgent(given: AgentOptions, signal: AbortSignal): Promis
   void eviction.run(signal);
   void shutdown?.manager.run(signal);
   void images.run(signal);
+  if (manager !== undefined) {
+    void notifyServiceManager(manager, { problem: () => pods.syncLoopProblem(), clock, tracer, log }, signal);
+  }
   log('info', 'the agent runs', { node: nodeName, addresses: nodeIPs, port: server?.port, root: options.rootDir });
   try {
     await (node === undefined ? aborted(signal) : node.run(signal));

@@ -3,6 +3,7 @@
 // less often, and a file that cannot be written costs lines but never the process (log-lines.ts).
 
 import pino from 'pino';
+import { systemClock } from './clock.ts';
 import { type Fields, LineWriter, limitFields, limitMessage, RepeatFilter, type WriteBytes } from './log-lines.ts';
 
 export type LogLevel = 'debug' | 'info' | 'warn' | 'error';
@@ -54,7 +55,7 @@ export function createLog(name: string, options: LogOptions = {}): Log {
     },
     { write: (line) => lines.write(text ? formatRecord(line) : line) },
   );
-  const repeats = new RepeatFilter(options.now ?? (() => performance.now()));
+  const repeats = new RepeatFilter(options.now ?? systemClock.monotonic);
   return (level, message, fields = {}) => {
     if (!logger.isLevelEnabled(level)) return;
     const [limited, limitedMessage] = [limitFields(fields), limitMessage(message)];

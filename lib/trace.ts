@@ -18,6 +18,7 @@ export type SpanKind =
   | 'cgroup'
   | 'hook'
   | 'credentials'
+  | 'systemd'
   | 'worker';
 
 export type SpanAttribute = string | number | boolean | readonly string[] | undefined;

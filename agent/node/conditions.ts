@@ -5,10 +5,18 @@ import { cutText, MAX_OUTPUT_BYTES } from '../../lib/cut.ts';
 import type { RuntimeConditionSnapshot } from '../ports/runtime.ts';
 import type { NodePressure } from './options.ts';
 
+/** A check of the agent's own that fails. */
+export interface FailedCheck {
+  readonly name: string;
+  readonly message: string;
+}
+
 /** What is known of the node's parts at one moment. */
 export interface NodeHealth {
   /** Set while the runtime does not answer, or has not yet: the whole sentence. */
   readonly runtimeDown?: string;
+  /** What the agent's own checks complain of (PLEG, sync loop): whole sentences, which may change all the time. */
+  readonly failedChecks?: readonly FailedCheck[];
   readonly runtime?: RuntimeConditionSnapshot;
   /** The runtime's view of the network, and that of whoever runs CNI; any that is not ok speaks. */
   readonly networks: readonly RuntimeConditionSnapshot[];
@@ -20,6 +28,7 @@ export interface NodeHealth {
 export function notReadyBecause(health: NodeHealth): readonly string[] {
   const reasons: string[] = [];
   if (health.runtimeDown !== undefined) reasons.push(health.runtimeDown);
+  for (const { message } of health.failedChecks ?? []) reasons.push(message);
   if (health.runtime !== undefined && !health.runtime.ok) {
     reasons.push(`container runtime not ready: ${inBrief('RuntimeReady', health.runtime)}`);
   }

@@ -5,7 +5,7 @@ import type { Clock } from '../../lib/clock.ts';
 import { errorMessage } from '../../lib/errors.ts';
 import type { PodNetwork } from '../ports/node.ts';
 import type { ContainerRuntime, RuntimeConditionSnapshot, RuntimeStatus, RuntimeVersion } from '../ports/runtime.ts';
-import { type NodeHealth, notReadyBecause } from './conditions.ts';
+import { type FailedCheck, type NodeHealth, notReadyBecause } from './conditions.ts';
 
 /**
  * A runtime that has answered before may be silent this long before it counts as down: it is being restarted. (The
@@ -19,12 +19,31 @@ const ANSWER_MS = 10_000;
 /** What a check found, compared with the one before. */
 export type HealthChange = 'none' | 'reasons' | 'readiness';
 
+export type HealthChecks = Readonly<Record<string, () => string | undefined>>;
+
 export interface HealthOptions {
   readonly runtime: Pick<ContainerRuntime, 'status' | 'version'>;
   readonly network: Pick<PodNetwork, 'status'>;
   readonly clock: Clock;
+  /** The agent's own checks, by name: undefined is healthy, else the whole sentence. */
+  readonly checks?: HealthChecks | undefined;
   /** Why the node is going, if it is. */
   readonly shutdown?: (() => string | undefined) | undefined;
+}
+
+function failedChecks(checks: HealthChecks = {}): readonly FailedCheck[] {
+  return Object.entries(checks).flatMap(([name, check]) => {
+    const message = check();
+    return message === undefined ? [] : [{ name, message }];
+  });
+}
+
+/** The reasons without what changes from one check to the next: how long something has been wrong is no news. */
+function lastingReasons(health: NodeHealth): readonly string[] {
+  return notReadyBecause({
+    ...health,
+    failedChecks: (health.failedChecks ?? []).map(({ name }) => ({ name, message: name })),
+  });
 }
 
 /** Asks one thing of someone who may not answer; while an old question is open, no new one is put. */
@@ -103,14 +122,15 @@ export class HealthMonitor {
 
   /** Asks both. */
   async check(): Promise<HealthChange> {
-    const before = notReadyBecause(this.#health);
+    const before = lastingReasons(this.#health);
     const [runtime, network] = await Promise.all([this.#askRuntime(), this.#askNetwork()]);
     this.#health = {
       ...runtime,
+      failedChecks: failedChecks(this.#options.checks),
       networks: [...(runtime.runtimeNetwork === undefined ? [] : [runtime.runtimeNetwork]), network],
       shutdown: this.#options.shutdown?.(),
     };
-    const now = notReadyBecause(this.#health);
+    const now = lastingReasons(this.#health);
     if ((now.length === 0) !== (before.length === 0)) return 'readiness';
     return JSON.stringify(now) === JSON.stringify(before) ? 'none' : 'reasons';
   }

@@ -24,6 +24,8 @@ const FIRST_CHECK_MS = 2000;
 const REGISTER_BACKOFF: BackoffPolicy = { initialMs: 100, maxMs: 7000, factor: 2, resetMs: 60_000 };
 /** The list of images may be this old in a status. */
 const IMAGES_MAX_AGE_MS = 30_000;
+/** A status waits this long for the list of images; a runtime that hangs must not keep the Node from saying so. */
+const IMAGES_WAIT_MS = 2000;
 /** A heartbeat that takes longer is given up; the next one is more use. */
 const REQUEST_TIMEOUT_MS = 10_000;
 const NO_PRESSURE: NodePressure = { memory: false, disk: false, pid: false };
@@ -36,6 +38,8 @@ export class NodeAgent {
   readonly #random: () => number;
   #node: Node | undefined;
   #images: { readonly list: readonly RuntimeImage[]; readonly at: number } | undefined;
+  /** The call for images that is under way. */
+  #imagesCall: Promise<void> | undefined;
   /** Monotonic ms of the last status written. */
   #reportedAt: number | undefined;
   /** What each part last failed with, so that it is logged once and not at every try. */
@@ -244,17 +248,27 @@ export class NodeAgent {
 
   /** The runtime's images, asked for at most every 30 s; the last known ones while it does not answer. */
   async #currentImages(): Promise<readonly RuntimeImage[]> {
-    const { clock, runtime, log } = this.#options;
+    const { clock } = this.#options;
     const fresh = this.#images !== undefined && clock.monotonic() - this.#images.at < IMAGES_MAX_AGE_MS;
     if (!fresh && this.#health.health.runtimeDown === undefined) {
-      try {
-        this.#images = { list: await runtime.listImages(), at: clock.monotonic() };
-      } catch (error) {
-        // Its health check says so to the user; the status needs no images to be true.
-        log('debug', `cannot list images for the node's status: ${errorMessage(error)}`);
-      }
+      this.#imagesCall ??= this.#listImages().finally(() => {
+        this.#imagesCall = undefined;
+      });
+      const waited = new AbortController();
+      const call = this.#imagesCall.then(() => waited.abort());
+      await Promise.race([call, sleepUnlessAborted(clock, IMAGES_WAIT_MS, waited.signal)]);
     }
     return this.#images?.list ?? [];
+  }
+
+  async #listImages(): Promise<void> {
+    const { clock, runtime, log } = this.#options;
+    try {
+      this.#images = { list: await runtime.listImages(), at: clock.monotonic() };
+    } catch (error) {
+      // Its health check says so to the user; the status needs no images to be true.
+      log('debug', `cannot list images for the node's status: ${errorMessage(error)}`);
+    }
   }
 
   #tellTransitions(before: Node, next: FullNodeStatus): void {

@@ -8,6 +8,7 @@ import type { EventRecorder } from '../ports/api.ts';
 import type { PodNetwork } from '../ports/node.ts';
 import type { ContainerRuntime } from '../ports/runtime.ts';
 import type { MachineFacts } from './facts.ts';
+import type { HealthChecks } from './health.ts';
 
 /** The part of KubeletConfiguration that a Node is made of. Durations in ms. */
 export interface NodeConfig {
@@ -62,6 +63,8 @@ export interface NodeAgentOptions {
   readonly facts: MachineFacts;
   /** Called at each status; nothing is scarce by default. */
   readonly pressure?: () => NodePressure;
+  /** Checks of the agent's own, by name; called at each check of its health. Each gives the whole sentence. */
+  readonly checks?: HealthChecks;
   /** Why the node is going, if it is; called at each check of its health. */
   readonly shutdown?: () => string | undefined;
   /** Attachable volumes that are in use here; called at each status. */

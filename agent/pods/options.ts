@@ -53,6 +53,8 @@ export interface PodsConfig {
   readonly statusBackoff: BackoffPolicy;
   /** Longest time without looking at a pod, in ms: the safety net below lifecycle events. */
   readonly resyncMs: number;
+  /** KubeletConfiguration.runtimeRequestTimeout, in ms: how long a call to the runtime may take. */
+  readonly runtimeRequestTimeoutMs: number;
   /** How long a status may wait for a more important one, in ms. */
   readonly statusDelayMs: Readonly<Record<StatusUrgency, number>>;
   /** Dead instances kept per container, for `logs -p`. */
@@ -73,6 +75,7 @@ export const DEFAULT_PODS_CONFIG: PodsConfig = {
   syncBackoff: { initialMs: 1_000, maxMs: 10_000, factor: 2, resetMs: 60_000 },
   statusBackoff: { initialMs: 200, maxMs: 10_000, factor: 2, resetMs: 60_000 },
   resyncMs: 60_000,
+  runtimeRequestTimeoutMs: 120_000,
   statusDelayMs: { now: 0, soon: 500, later: 5_000 },
   maxPerPodContainer: 1,
   cpuCFSQuota: true,
@@ -153,6 +156,8 @@ export interface PodsAgent {
   endPod(uid: string, end: PodEnd): Promise<void>;
   /** Removes what pods that have ended left in the runtime. */
   removeEnded(): Promise<void>;
+  /** Why the sync loop counts as stuck, in the kubelet's words; undefined while it moves. For /healthz/syncloop. */
+  syncLoopProblem(): string | undefined;
   /** Makes the pod's worker look again. */
   wake(uid: PodUID, cause: string): void;
 }

@@ -134,6 +134,10 @@ export class PodManager implements PodsAgent {
     await Promise.all([...this.#workers.values()].map((worker) => worker.dropRemains()));
   }
 
+  syncLoopProblem(): string | undefined {
+    return this.#context.syncLoop.problem();
+  }
+
   wake(uid: PodUID, cause: string): void {
     this.#workers.get(uid)?.wake(cause);
   }
@@ -299,7 +303,8 @@ export class PodManager implements PodsAgent {
 
   /** Looks for pods that nobody wants, now and every so often. */
   #keepHouse(): void {
-    const { clock, config, log } = this.#context;
+    const { clock, config, log, syncLoop } = this.#context;
+    syncLoop.roundBegins();
     this.#timer = clock.after(config.resyncMs, () => this.#keepHouse());
     const isKept = (uid: string): boolean => this.#workers.has(uid) || this.#isWanted(uid);
     this.#context.resizes.prune(isKept);

@@ -9,6 +9,7 @@ import { noProbes } from './no-probes.ts';
 import { DEFAULT_PODS_CONFIG, type PodsAgentOptions, type PodsConfig, type PodsLog } from './options.ts';
 import { PodResizes } from './resize/pod-resizes.ts';
 import { StatusManager } from './status-manager.ts';
+import { SyncLoop, syncLoopLimits } from './sync-loop.ts';
 
 export interface WorkerContext extends Omit<PodsAgentOptions, 'config' | 'log' | 'probes' | 'sources' | 'allocations'> {
   readonly runtime: ContainerRuntime;
@@ -20,6 +21,7 @@ export interface WorkerContext extends Omit<PodsAgentOptions, 'config' | 'log' |
   readonly statuses: StatusManager;
   readonly resizes: PodResizes;
   readonly runHook: RunHook;
+  readonly syncLoop: SyncLoop;
 }
 
 export function createWorkerContext(options: PodsAgentOptions, onGone: (uid: PodUID) => void): WorkerContext {
@@ -40,5 +42,7 @@ export function createWorkerContext(options: PodsAgentOptions, onGone: (uid: Pod
   });
   const statuses = new StatusManager({ api, clock, tracer, config, log, onGone });
   const resizes = new PodResizes({ store: options.allocations, node, recorder, clock, log });
-  return { ...options, config, log, probes: options.probes ?? noProbes, images, starter, statuses, resizes, runHook };
+  const syncLoop = new SyncLoop(clock, syncLoopLimits(config.resyncMs, config.runtimeRequestTimeoutMs));
+  const probes = options.probes ?? noProbes;
+  return { ...options, config, log, probes, images, starter, statuses, resizes, runHook, syncLoop };
 }

@@ -172,14 +172,15 @@ export class PodWorker implements ActsHost, EndingHost {
 
   async #loop(): Promise<void> {
     this.#looping = true;
-    const { tracer } = this.#context;
+    const { tracer, syncLoop } = this.#context;
+    const what = `syncPod ${this.ref.namespace}/${this.ref.name}`;
     while (this.#causes.length > 0 && !this.#stopped) {
       const causes = this.#causes;
       const cause = causes.join(', ');
       this.#causes = [];
       try {
         await tracer.within({ pod: this.ref, cause }, () =>
-          tracer.span('worker', 'syncPod', { mode: this.#mode }, () => this.#sync(causes)),
+          tracer.span('worker', 'syncPod', { mode: this.#mode }, () => syncLoop.step(what, () => this.#sync(causes))),
         );
         this.#acts.settled(LOOP);
       } catch (error) {

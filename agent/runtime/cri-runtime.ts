@@ -426,6 +426,7 @@ export function createCriRuntime(options: CriRuntimeOptions): CriRuntime {
     },
 
     watch: (listener) => events.watch(listener),
+    plegProblem: () => events.problem(),
 
     async capabilities() {
       const source = await events.settled();

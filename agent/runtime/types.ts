@@ -32,6 +32,8 @@ export interface CriRuntime extends ContainerRuntime {
   containerStats(): Promise<readonly ContainerStats[]>;
   /** Every image, by id or name, that a container was made from or that sandboxes are made from. */
   imagesInUse(): Promise<readonly string[]>;
+  /** Why the list of what runs cannot be relied on, in the kubelet's words; undefined while it can. */
+  plegProblem(): string | undefined;
   /** Ends the event stream, timers and connections. */
   close(): void;
 }

@@ -218,11 +218,15 @@ class HttpsKubeletServer implements KubeletServer {
     if (route.kind === 'stream') throw new HttpError(400, 'Upgrade request required');
     if (request.method !== 'GET' && request.method !== 'HEAD') throw new HttpError(405, '405: Method Not Allowed');
     switch (route.kind) {
+      case 'ping':
+        return sendText(response, 200, 'ok', clock);
       case 'healthz':
+        // The sync loop is the only check that can fail. As upstream, this one does not say why.
+        if (syncLoopHealth?.() !== undefined) throw new HttpError(500, SYNC_LOOP_FAILED);
         return sendText(response, 200, 'ok', clock);
       case 'syncloop': {
         const problem = syncLoopHealth?.();
-        if (problem !== undefined) throw new HttpError(500, `sync Loop took longer than expected: ${problem}`);
+        if (problem !== undefined) throw new HttpError(500, `internal server error: ${problem}\n`);
         return sendText(response, 200, 'ok', clock);
       }
       case 'pods':
@@ -250,6 +254,9 @@ class HttpsKubeletServer implements KubeletServer {
     return new HttpError(500, errorMessage(error), { cause: error });
   }
 }
+
+/** What k8s.io/apiserver's healthz says of the kubelet's three checks when the last one fails. */
+const SYNC_LOOP_FAILED = '[+]ping ok\n[+]log ok\n[-]syncloop failed: reason withheld\nhealthz check failed\n';
 
 const STATUS_WORDS: Readonly<Record<number, string>> = {
   400: 'Bad Request',

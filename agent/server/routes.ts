@@ -4,7 +4,7 @@ import { getOwn } from '../../lib/own-property.ts';
 import type { StreamTarget } from './streams.ts';
 
 export type Route =
-  | { readonly kind: 'healthz' | 'syncloop' | 'pods' | 'runningPods' | 'configz' | 'summary' }
+  | { readonly kind: 'healthz' | 'ping' | 'syncloop' | 'pods' | 'runningPods' | 'configz' | 'summary' }
   | { readonly kind: 'containerLogs'; readonly namespace: string; readonly pod: string; readonly container: string }
   | { readonly kind: 'stream'; readonly target: StreamTarget };
 
@@ -26,8 +26,8 @@ function decode(part: string): string | undefined {
 /** Paths with no parameters; the kubelet serves the same with a slash at the end. */
 const FIXED: Readonly<Record<string, Route>> = {
   '/healthz': { kind: 'healthz' },
-  '/healthz/ping': { kind: 'healthz' },
-  '/healthz/log': { kind: 'healthz' },
+  '/healthz/ping': { kind: 'ping' },
+  '/healthz/log': { kind: 'ping' },
   '/healthz/syncloop': { kind: 'syncloop' },
   '/pods': { kind: 'pods' },
   '/runningpods': { kind: 'runningPods' },

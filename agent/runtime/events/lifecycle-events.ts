@@ -24,7 +24,7 @@ import type { IdRegistry, KnownId } from '../registry.ts';
 import { CONTAINERD_END_FILTERS, CONTAINERD_FILTERS, decodeEnvelope } from './containerd-events.ts';
 import { decodeContainerEvent } from './cri-events.ts';
 import { Ends } from './ends.ts';
-import { diffRelist, type ListedState, listedStates, notedBefore } from './relist.ts';
+import { diffRelist, type ListedState, listedStates, notedBefore, plegProblem } from './relist.ts';
 import type { RuntimeEvent } from './runtime-event.ts';
 
 const DEFAULT_RELIST_MS = 10_000;
@@ -56,6 +56,9 @@ export class LifecycleEvents {
   #source: EventSource | undefined;
   #relistTimer: Timer | undefined;
   #relistFailed = false;
+  /** Monotonic ms: when the first list was due, and when one last succeeded. */
+  #startedAt: number | undefined;
+  #relistedAt: number | undefined;
   #running: Promise<void> | undefined;
   readonly #settledWaiters = new Set<(source: EventSource | undefined) => void>();
 
@@ -110,7 +113,13 @@ export class LifecycleEvents {
     this.#settle(undefined);
   }
 
+  /** Why this is not healthy, in the kubelet's words (pkg/kubelet/pleg, Healthy); undefined while it is. */
+  problem(): string | undefined {
+    return plegProblem(this.#startedAt, this.#relistedAt, this.#options.clock.monotonic());
+  }
+
   #start(): void {
+    this.#startedAt ??= this.#options.clock.monotonic();
     this.#running ??= this.#run().catch((error: unknown) => {
       if (!this.#stop.signal.aborted) this.#trouble(`lifecycle events stopped: ${errorMessage(error)}`);
     });
@@ -315,6 +324,7 @@ export class LifecycleEvents {
       for (const id of before.keys()) if (!this.#told.has(id)) after.delete(id);
       this.#told = after;
       this.#listed = true;
+      this.#relistedAt = clock.monotonic();
       this.#relistFailed = false;
       for (const event of events) this.#send(event);
       return true;

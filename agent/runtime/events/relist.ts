@@ -1,5 +1,6 @@
 // The safety net under every event stream: what changed between two complete lists. Pure.
 
+import { goDuration } from '../../../lib/go-words.ts';
 import type { PodLifecycleEvent, PodSnapshot, PodUID } from '../../ports/runtime.ts';
 import { containerId } from '../convert.ts';
 
@@ -61,4 +62,23 @@ export function diffRelist(before: Listed, after: Listed, at: number): PodLifecy
     emit(id, was, 'containerRemoved');
   }
   return events;
+}
+
+/** A list of what runs may be this old, ms, before nobody can rely on it: the kubelet's relist threshold. */
+const RELIST_THRESHOLD_MS = 180_000;
+
+/**
+ * Why the lists are not healthy, in the kubelet's words; undefined while they are. The kubelet also complains before its
+ * first list; here that one has as long as any other. All in monotonic ms. Pure.
+ */
+export function plegProblem(
+  startedAt: number | undefined,
+  relistedAt: number | undefined,
+  now: number,
+): string | undefined {
+  const since = relistedAt ?? startedAt;
+  if (since === undefined || now - since <= RELIST_THRESHOLD_MS) return undefined;
+  if (relistedAt === undefined) return 'PLEG is not healthy: pleg has yet to be successful';
+  const [elapsed, threshold] = [goDuration(now - relistedAt), goDuration(RELIST_THRESHOLD_MS)];
+  return `PLEG is not healthy: pleg was last seen active ${elapsed} ago; threshold is ${threshold}`;
 }

@@ -8,6 +8,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { Pod } from '../../../client/types.ts';
 import { execOk } from '../../../lib/exec.ts';
 import {
+  agentLog,
   apply,
   container,
   eventsOf,
@@ -258,6 +259,27 @@ describe('hooks', () => {
     await podWhen(lab, 'unlucky', 'tried again', (each) => container(each).restartCount > 0);
     await eventWhen(lab, 'unlucky', 'FailedPreStopHook');
     await remove('unlucky');
+  });
+
+  test('a postStart that prints 6 MB and fails is reported with the beginning of it, and fills no log', async () => {
+    const before = (await agentLog(lab)).length;
+    const noise = 'head -c 6000000 /dev/zero | tr "\\\\0" x >&2; exit 3';
+    const lifecycle = { postStart: { exec: { command: ['sh', '-c', noise] } } };
+    await apply(lab, shellPod('noisy', FOREVER, {}, { lifecycle }));
+    const pod = await podWhen(
+      lab,
+      'noisy',
+      'reported',
+      (each) => container(each).state?.waiting?.reason === 'PostStartHookError',
+    );
+    const message = container(pod).state?.waiting?.message ?? '';
+    expect(message).toMatch(/^Exec lifecycle hook .* exited with 3: x{10240}, message: "x+$/);
+    expect(message).toHaveLength(12 * 1024);
+    await podWhen(lab, 'noisy', 'tried again', (each) => container(each).restartCount > 1);
+    await remove('noisy');
+    const lines = (await agentLog(lab)).slice(before).split('\n');
+    expect(Math.max(...lines.map((line) => line.length))).toBeLessThan(16 * 1024);
+    expect(lines.filter((line) => line.includes('status not written'))).toEqual([]);
   });
 });
 

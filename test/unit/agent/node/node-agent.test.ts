@@ -49,9 +49,10 @@ function start(overrides: Partial<NodeConfig> = {}, runtimeFailure?: Error, hang
     failure: runtimeFailure,
     versions: 0,
     asked: 0,
+    hangs,
     status: async () => {
       runtime.asked++;
-      if (hangs) await new Promise(() => undefined);
+      if (runtime.hangs) await new Promise(() => undefined);
       if (runtime.failure !== undefined) throw runtime.failure;
       return { runtimeReady: GOOD, networkReady: GOOD, handlers: [], features: { supplementalGroupsPolicy: false } };
     },
@@ -59,8 +60,12 @@ function start(overrides: Partial<NodeConfig> = {}, runtimeFailure?: Error, hang
       runtime.versions++;
       return { name: 'containerd', version: '1.6.20', apiVersion: 'v1' };
     },
-    listImages: async () => [],
+    listImages: async () => {
+      if (runtime.hangs) await new Promise(() => undefined);
+      return [];
+    },
   };
+  const checks: { PLEG: string | undefined } = { PLEG: undefined };
   const network = { now: GOOD as RuntimeConditionSnapshot, status: async () => network.now };
   const stop = new AbortController();
   const agent = new NodeAgent({
@@ -77,12 +82,13 @@ function start(overrides: Partial<NodeConfig> = {}, runtimeFailure?: Error, hang
     clock,
     log: (_level, message) => void logs.push(message),
     facts: facts(),
+    checks: { PLEG: () => checks.PLEG },
     random: () => 0,
   });
   const writes = (path: string): Write[] => client.writes.filter((write) => write.path === path);
   const ready = () => agent.node?.status?.conditions?.find(({ type }) => type === 'Ready');
   const running = agent.run(stop.signal);
-  return { clock, client, events, logs, runtime, network, agent, writes, ready, stop, running };
+  return { clock, client, events, logs, runtime, network, checks, agent, writes, ready, stop, running };
 }
 
 describe('NodeAgent', () => {
@@ -217,6 +223,36 @@ describe('NodeAgent', () => {
     expect(ready()?.message).toBe('container runtime is down: no answer within 10 s');
     // The question is put once and left open, however often we look.
     expect(runtime.asked).toBe(1);
+  });
+
+  it('is NotReady half a minute after its runtime began to hang, whichever call it hangs in', async () => {
+    const { clock, runtime, ready } = start();
+    // A status is due, and the list of images for it is too old.
+    await clock.advance(299_000);
+    expect(ready()?.status).toBe('True');
+    runtime.hangs = true;
+    await clock.advance(30_000);
+    expect(ready()).toMatchObject({
+      status: 'False',
+      reason: 'KubeletNotReady',
+      message: 'container runtime is down: no answer within 10 s',
+    });
+  });
+
+  it('is NotReady in the words of a check that fails, says so once however they change, and recovers', async () => {
+    const { clock, checks, ready, logs, events } = start();
+    await clock.advance(60_000);
+    for (let seconds = 1; seconds <= 30; seconds++) {
+      checks.PLEG = `PLEG is not healthy: pleg was last seen active 3m${seconds}s ago; threshold is 3m0s`;
+      await clock.advance(1000);
+    }
+    expect(ready()).toMatchObject({ status: 'False', reason: 'KubeletNotReady' });
+    expect(ready()?.message).toMatch(/^PLEG is not healthy: pleg was last seen active 3m2\d+s ago; threshold is 3m0s$/);
+    expect(logs.filter((line) => line.includes('PLEG'))).toHaveLength(1);
+    expect(events.filter((reason) => reason === 'NodeNotReady')).toHaveLength(1);
+    checks.PLEG = undefined;
+    await clock.advance(12_000);
+    expect(ready()?.status).toBe('True');
   });
 
   it('writes another reason for not being ready with the next status, not at once', async () => {

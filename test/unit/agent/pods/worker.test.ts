@@ -1,6 +1,7 @@
 // The worker, the status manager and the pod manager together, on a simulated node and a virtual clock.
 
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { podUID } from '../../../../agent/pods/status-manager.ts';
 import { settle } from '../../../sim/clock.ts';
 import { FakeNode, makePod } from '../../../sim/fakes.ts';
 
@@ -443,5 +444,24 @@ describe('a clock that is set back by an hour', () => {
     node.runtime.exit('web', 1);
     node.clock.jump(-3_600_000);
     await node.clock.until(() => node.runtime.running('web') !== undefined, 90_000);
+  });
+});
+
+describe('the sync loop', () => {
+  it('moves while a pull or a grace period takes long, and counts as stuck when a look at a pod does not end', async () => {
+    await running();
+    await node.clock.advance(3_600_000);
+    expect(node.agent.syncLoopProblem()).toBeUndefined();
+    node.runtime.latency.set('observePod', 3_600_000);
+    node.agent.wake(podUID('uid-web-pod'), 'test');
+    await node.clock.advance(480_000);
+    expect(node.agent.syncLoopProblem()).toBeUndefined();
+    await node.clock.advance(60_000);
+    expect(node.agent.syncLoopProblem()).toMatch(
+      /^sync Loop took longer than expected: syncPod demo\/web-pod for (8|9)m[\d.]+s$/,
+    );
+    node.runtime.latency.clear();
+    await node.clock.advance(3_600_000);
+    expect(node.agent.syncLoopProblem()).toBeUndefined();
   });
 });

@@ -228,8 +228,19 @@ describe('what is served', () => {
   });
 
   test('a sync loop that hangs is an unhealthy kubelet', async () => {
-    const port = await stand.start(OPEN, { syncLoopHealth: () => 'stuck for 5m' });
-    expect(await ask(port, '/healthz/syncloop')).toMatchObject({ status: 500, body: expect.stringContaining('stuck') });
+    let problem: string | undefined = 'sync Loop took longer than expected: syncPod a/b for 9m0s';
+    const port = await stand.start(OPEN, { syncLoopHealth: () => problem });
+    expect(await ask(port, '/healthz/syncloop')).toMatchObject({
+      status: 500,
+      body: 'internal server error: sync Loop took longer than expected: syncPod a/b for 9m0s\n',
+    });
+    expect(await ask(port, '/healthz')).toMatchObject({
+      status: 500,
+      body: '[+]ping ok\n[+]log ok\n[-]syncloop failed: reason withheld\nhealthz check failed\n',
+    });
+    expect(await ask(port, '/healthz/ping')).toMatchObject({ status: 200, body: 'ok' });
+    problem = undefined;
+    expect(await ask(port, '/healthz')).toMatchObject({ status: 200, body: 'ok' });
   });
 
   test('nothing of pods’ insides with enableDebuggingHandlers off', async () => {

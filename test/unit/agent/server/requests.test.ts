@@ -13,7 +13,7 @@ import { ManualClock } from '../volumes/support.ts';
 describe('paths', () => {
   test.each<[string, object | undefined]>([
     ['/healthz', { kind: 'healthz' }],
-    ['/healthz/ping', { kind: 'healthz' }],
+    ['/healthz/ping', { kind: 'ping' }],
     ['/healthz/syncloop', { kind: 'syncloop' }],
     ['/pods', { kind: 'pods' }],
     ['/pods/', { kind: 'pods' }],

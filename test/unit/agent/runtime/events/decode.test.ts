@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import type { PodUID } from '../../../../../agent/ports/runtime.ts';
 import { CONTAINERD_FILTERS, decodeEnvelope } from '../../../../../agent/runtime/events/containerd-events.ts';
 import { decodeContainerEvent } from '../../../../../agent/runtime/events/cri-events.ts';
-import { diffRelist, type Listed, type ListedState } from '../../../../../agent/runtime/events/relist.ts';
+import { diffRelist, type Listed, type ListedState, plegProblem } from '../../../../../agent/runtime/events/relist.ts';
 import type { Envelope__Output } from '../../../../../proto/gen/containerd/types/Envelope.ts';
 import { loadProto } from '../../../../../proto/load.ts';
 
@@ -110,4 +110,20 @@ describe('what changed between two lists', () => {
     const listed = (state: ListedState | undefined): Listed => new Map(state === undefined ? [] : [['c1', state]]);
     expect(diffRelist(listed(before), listed(after), at)).toEqual(expected);
   });
+});
+
+test.each([
+  ['nothing was asked for yet', undefined, undefined, 1e9, undefined],
+  ['the first list may take its time', 0, undefined, 180_000, undefined],
+  ['the first list does not come', 0, undefined, 180_001, 'PLEG is not healthy: pleg has yet to be successful'],
+  ['the last list is three minutes old', 0, 20_000, 200_000, undefined],
+  [
+    'the last list is older',
+    0,
+    20_000,
+    207_500,
+    'PLEG is not healthy: pleg was last seen active 3m7.5s ago; threshold is 3m0s',
+  ],
+])('%s', (_what, startedAt, relistedAt, now, problem) => {
+  expect(plegProblem(startedAt, relistedAt, now)).toBe(problem);
 });

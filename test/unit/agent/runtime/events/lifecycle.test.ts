@@ -472,3 +472,18 @@ describe('observation', () => {
     expect(await runtime.listPods()).toEqual([]);
   });
 });
+
+test('a runtime that has not been listed for three minutes is an unhealthy PLEG, until it is listed again', async () => {
+  let ahead = 0;
+  const clock: Clock = { ...systemClock, monotonic: () => systemClock.monotonic() + ahead };
+  const { fake, runtime } = await setup({ cri: false, containerd: true }, { clock, relistPeriodMs: 20 });
+  await runtime.capabilities();
+  expect(runtime.plegProblem()).toBeUndefined();
+  await fake.crash();
+  ahead = 200_000;
+  await expect
+    .poll(() => runtime.plegProblem())
+    .toMatch(/^PLEG is not healthy: pleg was last seen active 3m2\d(\.\d+)?s ago; threshold is 3m0s$/);
+  await fake.listen();
+  await expect.poll(() => runtime.plegProblem(), { timeout: 30_000 }).toBeUndefined();
+});
