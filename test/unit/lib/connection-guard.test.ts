@@ -1,0 +1,220 @@
+// The guard of an HTTPS server against clients that are slow, many, or both.
+
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { Server } from 'node:https';
+import { afterEach, beforeAll, describe, expect, test, vi } from 'vitest';
+import { generateKeyPair, issueCertificate } from '../../../apiserver/pki/keys.ts';
+import { systemClock } from '../../../lib/clock.ts';
+import { ConnectionGuard, type ConnectionTimeouts, type RequestHandlers } from '../../../lib/connection-guard.ts';
+import type { ConnectionLimits } from '../../../lib/connection-limits.ts';
+import { type Client, dial, dialPlain, heldConnections } from '../../support/tls-clients.ts';
+
+const HOUR = 3_600_000;
+/** Time-outs that never come: a test shortens the one it is about. */
+const PATIENT: ConnectionTimeouts = {
+  handshakeMs: HOUR,
+  headersMs: HOUR,
+  requestMs: HOUR,
+  responseMs: HOUR,
+  idleMs: HOUR,
+  unauthenticatedMs: HOUR,
+  checkMs: 50,
+};
+const GENEROUS: ConnectionLimits = { total: 1000, perAddress: 1000, unauthenticated: 500 };
+const SHORT_MS = 200;
+
+let caCert: string;
+let serving: { cert: string; key: string };
+let client: { cert: string; key: string };
+let server: Server | undefined;
+const log: string[] = [];
+
+beforeAll(async () => {
+  const life = { notBefore: Date.now() - 60_000, notAfter: Date.now() + 3_600_000 };
+  const ca = generateKeyPair();
+  caCert = await issueCertificate({ commonName: 'ca', usage: 'ca', ...life }, ca);
+  const signer = { cert: caCert, key: ca.privateKey };
+  const issue = async (commonName: string, usage: 'server' | 'client') => {
+    const pair = generateKeyPair();
+    return { cert: await issueCertificate({ commonName, usage, ...life }, pair, signer), key: pair.privateKey };
+  };
+  serving = await issue('server', 'server');
+  client = await issue('client', 'client');
+});
+
+afterEach(() => {
+  server?.closeAllConnections();
+  server?.close();
+  log.length = 0;
+});
+
+interface Given {
+  readonly timeouts?: Partial<ConnectionTimeouts>;
+  readonly limits?: ConnectionLimits;
+  readonly handlers?: Partial<RequestHandlers>;
+}
+
+async function start({ timeouts = {}, limits = GENEROUS, handlers = {} }: Given) {
+  const guard = new ConnectionGuard({
+    limits,
+    timeouts: { ...PATIENT, ...timeouts },
+    clock: systemClock,
+    log: (line) => log.push(line),
+  });
+  const hello = (_request: IncomingMessage, response: ServerResponse): void => void response.end('hello');
+  const tls = { ...serving, ca: caCert, requestCert: true, rejectUnauthorized: false };
+  const made = guard.createServer(tls, { request: hello, ...handlers });
+  server = made;
+  await new Promise<void>((resolve) => made.listen(0, '127.0.0.1', resolve));
+  const address = made.address();
+  return { guard, port: typeof address === 'object' && address !== null ? address.port : 0 };
+}
+
+const GET = 'GET / HTTP/1.1\r\nHost: x\r\n\r\n';
+
+describe('is cut off', () => {
+  test('a connection that never begins its handshake', async () => {
+    const { port } = await start({ timeouts: { handshakeMs: SHORT_MS } });
+    await (await dialPlain(port)).ended;
+  });
+
+  test('a handshake that is never finished', async () => {
+    const { port } = await start({ timeouts: { handshakeMs: SHORT_MS } });
+    // The head of a ClientHello of 512 bytes, which do not come.
+    await (await dialPlain(port)).send(Buffer.from([0x16, 3, 1, 2, 0, 1])).ended;
+  });
+
+  test.each([
+    ['no request', ''],
+    ['half a head', 'GET / HTTP/1.1\r\nHost: x\r\nX-Slow: '],
+  ])('an authenticated client that sends %s', async (_name, text) => {
+    const { port } = await start({ timeouts: { headersMs: SHORT_MS } });
+    await (await dial(port, client)).send(text).ended;
+  });
+
+  test('an authenticated client whose body does not come', async () => {
+    const request = (message: IncomingMessage, response: ServerResponse): void => {
+      message.resume().on('end', () => response.end('done'));
+    };
+    const { port } = await start({ timeouts: { requestMs: 2 * SHORT_MS }, handlers: { request } });
+    const slow = (await dial(port, client)).send('POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\nabc');
+    await slow.ended;
+    expect(slow.received).not.toContain('done');
+  });
+
+  test('a client that does not read its response', async () => {
+    const request = (_message: IncomingMessage, response: ServerResponse): void => {
+      response.end(Buffer.alloc(64 * 1024 * 1024));
+    };
+    const { port } = await start({ timeouts: { responseMs: SHORT_MS }, handlers: { request } });
+    const deaf = await dial(port, client);
+    deaf.socket.pause();
+    deaf.send(GET);
+    await vi.waitFor(async () => expect(await heldConnections(port)).toBe(0));
+    deaf.socket.destroy();
+  });
+
+  test('a connection that is idle after its request', async () => {
+    const { port } = await start({ timeouts: { idleMs: SHORT_MS } });
+    const idle = (await dial(port, client)).send(GET);
+    expect(await idle.sees('hello')).toContain('200 OK');
+    await idle.ended;
+  });
+
+  test('an unauthenticated one, however busy it is', async () => {
+    const { port } = await start({ timeouts: { unauthenticatedMs: 3 * SHORT_MS } });
+    const busy = await dial(port);
+    const again = setInterval(() => busy.send(GET), 20);
+    await busy.ended;
+    clearInterval(again);
+    expect(busy.received).toContain('hello');
+  });
+
+  test('a client that pipelines more than anyone waits for', async () => {
+    const request = (): void => undefined;
+    const { port } = await start({ handlers: { request } });
+    await (await dial(port, client)).send(GET.repeat(1000)).ended;
+  });
+});
+
+describe('is left alone', () => {
+  test('an authenticated client, by the time-out of the unauthenticated', async () => {
+    const { port, guard } = await start({ timeouts: { unauthenticatedMs: SHORT_MS } });
+    const [known, unknown] = [await dial(port, client), await dial(port)];
+    await unknown.ended;
+    await vi.waitFor(() => expect(guard.open).toEqual({ total: 1, unauthenticated: 0 }));
+    expect(await known.send(GET).sees('hello')).toContain('hello');
+    known.socket.destroy();
+  });
+
+  test('one that has shown a token, when the server says so', async () => {
+    const request = (message: IncomingMessage, response: ServerResponse): void => {
+      if (message.headers.authorization !== undefined) made.guard.authenticated(message.socket);
+      response.end('hello');
+    };
+    const made = await start({ timeouts: { unauthenticatedMs: 2 * SHORT_MS }, handlers: { request } });
+    const [known, unknown] = [await dial(made.port), await dial(made.port)];
+    await known.send('GET / HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer t\r\n\r\n').sees('hello');
+    await unknown.ended;
+    expect(await known.send(GET.replace('/', '/again')).sees('hello')).toContain('hello');
+    await vi.waitFor(() => expect(made.guard.open).toEqual({ total: 1, unauthenticated: 0 }));
+    known.socket.destroy();
+  });
+
+  test('a response that takes longer, when the server allows it', async () => {
+    const responses: ServerResponse[] = [];
+    const request = (message: IncomingMessage, response: ServerResponse): void => {
+      if (message.url === '/watch') made.guard.allowTime(response, Number.POSITIVE_INFINITY);
+      response.write('begun');
+      responses.push(response);
+    };
+    const made = await start({ timeouts: { responseMs: SHORT_MS }, handlers: { request } });
+    const long = (await dial(made.port, client)).send('GET /watch HTTP/1.1\r\nHost: x\r\n\r\n');
+    await long.sees('begun');
+    const short = (await dial(made.port, client)).send(GET);
+    await short.ended;
+    for (const response of responses) response.end('finished');
+    expect(await long.sees('finished')).toContain('finished');
+    expect(short.received).not.toContain('finished');
+    long.socket.destroy();
+  });
+});
+
+describe('many connections', () => {
+  test('without a credential are few at a time, and keep nobody out who has one', async () => {
+    const limits = { total: 40, perAddress: 40, unauthenticated: 8 };
+    const { port, guard } = await start({ limits });
+    const hostile: Client[] = [];
+    for (let round = 0; round < 10; round++) {
+      // One that is pushed out during its handshake is a rejection.
+      const dialled = await Promise.allSettled(Array.from({ length: 10 }, () => dial(port)));
+      for (const one of dialled) if (one.status === 'fulfilled') hostile.push(one.value);
+      expect(guard.open.unauthenticated).toBeLessThanOrEqual(8);
+      const good = await dial(port, client);
+      expect(await good.send(GET).sees('hello')).toContain('hello');
+      good.socket.destroy();
+    }
+    await vi.waitFor(async () => expect(await heldConnections(port)).toBeLessThanOrEqual(8));
+    expect(hostile.length).toBeGreaterThan(20);
+    expect(log.filter((line) => line.includes('unauthenticated connections are closed'))).toHaveLength(1);
+    for (const { socket } of hostile) socket.destroy();
+  });
+
+  test('in all are limited: what is authenticated stays, what is more is refused', async () => {
+    const { port, guard } = await start({ limits: { total: 5, perAddress: 5, unauthenticated: 2 } });
+    const good: Client[] = [];
+    for (let i = 0; i < 5; i++) {
+      good.push(await dial(port, client));
+      await vi.waitFor(() => expect(guard.open).toEqual({ total: i + 1, unauthenticated: 0 }));
+    }
+    await expect(dial(port, client)).rejects.toThrow();
+    expect(log).toEqual([expect.stringMatching(/^a connection from 127\.0\.0\.1 was refused: 5 connections/)]);
+    for (const one of good) expect(await one.send(GET).sees('hello')).toContain('hello');
+    good[0]?.socket.destroy();
+    await vi.waitFor(() => expect(guard.open.total).toBe(4));
+    const next = await dial(port, client);
+    expect(await next.send(GET).sees('hello')).toContain('hello');
+    for (const { socket } of [...good, next]) socket.destroy();
+    await vi.waitFor(() => expect(guard.open).toEqual({ total: 0, unauthenticated: 0 }));
+  });
+});
