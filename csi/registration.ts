@@ -2,7 +2,6 @@
 // handler of its type and tells it the outcome; a socket that goes takes its plugin with it. Level-triggered: an event
 // only makes it look again. gRPC is loaded with the first socket. It knows nothing of what a plugin does.
 
-import { type FSWatcher, watch } from 'node:fs';
 import { lstat, mkdir, readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type BackoffEntry, type BackoffPolicy, nextBackoff } from '../lib/backoff.ts';
@@ -11,6 +10,7 @@ import { errorMessage, isErrno } from '../lib/errors.ts';
 import type { Log } from '../lib/log.ts';
 import { getOwn } from '../lib/own-property.ts';
 import type { Tracer } from '../lib/trace.ts';
+import { type DirectoryWatch, watchDirectory } from '../lib/watch-directory.ts';
 import type { PluginSocket } from './registration-client.ts';
 
 /** What a plugin says of itself. */
@@ -69,7 +69,7 @@ export function createPluginWatcher(options: PluginWatcherOptions): PluginWatche
 class SocketWatcher implements PluginWatcher {
   readonly #options: PluginWatcherOptions;
   readonly #sockets = new Map<string, Watched>();
-  readonly #directories = new Map<string, FSWatcher>();
+  readonly #directories = new Map<string, DirectoryWatch>();
   #looking: Promise<void> | undefined;
   #again = false;
   #retry: Timer | undefined;
@@ -84,7 +84,7 @@ class SocketWatcher implements PluginWatcher {
     await this.#lookOrRetry();
   }
 
-  /** A look that fails (no inotify watches left, say) is told, and tried again: pods without plugins need none. */
+  /** A look that fails is logged, and tried again: pods without plugins need none. */
   async #lookOrRetry(): Promise<void> {
     try {
       await this.look();
@@ -152,13 +152,18 @@ class SocketWatcher implements PluginWatcher {
   #follow(directory: string): void {
     if (this.#directories.has(directory) || this.#closed) return;
     const changed = (): void => void this.#lookOrRetry();
-    const watcher = watch(directory, { persistent: false }, changed);
-    watcher.on('error', (error) => {
-      // A directory that was removed; made anew it must be watched anew.
-      watcher.close();
-      this.#directories.delete(directory);
-      this.#options.log('debug', `plugins are no longer watched for: ${errorMessage(error)}`, { directory });
-      changed();
+    const { clock, log } = this.#options;
+    const watcher = watchDirectory(directory, {
+      changed,
+      failed: (error) => {
+        // A directory that was removed; made anew it must be watched anew.
+        watcher.close();
+        this.#directories.delete(directory);
+        log('debug', `plugins are no longer watched for: ${errorMessage(error)}`, { directory });
+        changed();
+      },
+      polling: (error) => log('warn', `plugins are seen late: ${errorMessage(error)}`, { directory }),
+      clock,
     });
     this.#directories.set(directory, watcher);
   }

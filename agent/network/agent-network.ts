@@ -45,7 +45,7 @@ class CniAgentNetwork implements AgentNetwork {
     this.#options = options;
     const { binDirs, cacheDir, tracer, clock, exec, pluginTimeoutMs, onError } = options;
     this.#cni = new CniRuntime({ binDirs, cacheDir, tracer, clock, exec, pluginTimeoutMs });
-    this.#conf = new ConfWatcher(options.confDir, () => options.onStatusChange?.(), onError);
+    this.#conf = new ConfWatcher(options.confDir, () => options.onStatusChange?.(), onError, options.clock);
     this.#netlink = new NetlinkWatcher(onError);
     this.#links = new PodLinks(this.#netlink.tables, tracer);
     this.#server = new CniServer({

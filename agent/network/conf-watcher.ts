@@ -1,11 +1,12 @@
 // The network configuration in force, kept current by inotify: the conf dir, the network's own plugin directory, and
-// while the conf dir does not exist, its nearest ancestor. Never polls.
+// while the conf dir does not exist, its nearest ancestor. Polls only while the machine has no inotify watch left.
 
-import { type FSWatcher, watch } from 'node:fs';
 import { stat } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { ConflistError, type LoadedNetwork, loadNetwork } from '../../cni/conflist.ts';
+import type { Clock } from '../../lib/clock.ts';
 import { errorMessage, isErrno } from '../../lib/errors.ts';
+import { type DirectoryWatch, watchDirectory } from '../../lib/watch-directory.ts';
 
 export type NetworkConfig =
   | { readonly kind: 'loaded'; readonly network: LoadedNetwork }
@@ -29,13 +30,17 @@ export class ConfWatcher {
   readonly #confDir: string;
   readonly #onChange: () => void;
   readonly #onError: (what: string, error: unknown) => void;
-  readonly #watchers = new Map<string, { readonly inode: number; readonly watcher: FSWatcher }>();
+  readonly #clock: Clock;
+  readonly #watchers = new Map<string, { readonly inode: number; readonly watcher: DirectoryWatch }>();
   #config: NetworkConfig = { kind: 'missing' };
+  /** Problems of the last look, which are not reported again. */
+  #problems: ReadonlySet<string> = new Set();
   #loading: Promise<void> | undefined;
   #again = false;
   #closed = false;
 
-  constructor(confDir: string, onChange: () => void, onError: (what: string, error: unknown) => void) {
+  constructor(confDir: string, onChange: () => void, onError: (what: string, error: unknown) => void, clock: Clock) {
+    this.#clock = clock;
     this.#confDir = confDir;
     this.#onChange = onChange;
     this.#onError = onError;
@@ -88,7 +93,11 @@ export class ConfWatcher {
     try {
       const network = await loadNetwork(this.#confDir);
       if (network === undefined) return { kind: 'missing' };
-      for (const problem of network.skipped) this.#onError('CNI configuration skipped', problem);
+      const known = this.#problems;
+      this.#problems = new Set(network.skipped.map(errorMessage));
+      for (const problem of network.skipped) {
+        if (!known.has(errorMessage(problem))) this.#onError('CNI configuration skipped', problem);
+      }
       return { kind: 'loaded', network };
     } catch (error) {
       if (error instanceof ConflistError) return { kind: 'broken', error };
@@ -131,8 +140,12 @@ export class ConfWatcher {
     }
     for (const [path, inode] of wanted) {
       if (this.#watchers.has(path)) continue;
-      const watcher = watch(path, { persistent: false }, () => this.#changed());
-      watcher.on('error', (error) => this.#onError(`watching ${path}`, error));
+      const watcher = watchDirectory(path, {
+        changed: () => this.#changed(),
+        failed: (error) => this.#onError(`watching ${path}`, error),
+        polling: (error) => this.#onError(`watching ${path}: changes are seen late`, error),
+        clock: this.#clock,
+      });
       this.#watchers.set(path, { inode, watcher });
       changed = true;
     }

@@ -62,6 +62,7 @@ class FilePodSource implements PodSource {
       () => this.#changed(),
       (error) =>
         options.log('warn', `${options.path} cannot be watched, changes are seen late: ${errorMessage(error)}`),
+      options.clock,
     );
   }
 
@@ -117,7 +118,7 @@ class FilePodSource implements PodSource {
     try {
       await this.#watcher.follow();
     } catch (error) {
-      // No inotify watch left, or no right to look: there is still the full look.
+      // No right to look, say: there is still the full look.
       complaints.set(`${this.#options.path} (watch)`, `changes are seen late: ${errorMessage(error)}`);
     }
     const files = new Map<string, KnownFile>();

@@ -1,10 +1,11 @@
 // Watches a manifest path by inotify: the directory, or the one that holds the file, or, while nothing is there yet, the
 // one where it would appear. Only wakes; what is there is read by others.
 
-import { watch as fsWatch } from 'node:fs';
 import { stat } from 'node:fs/promises';
 import { dirname } from 'node:path';
+import type { Clock } from '../../lib/clock.ts';
 import { isErrno } from '../../lib/errors.ts';
+import { watchDirectory } from '../../lib/watch-directory.ts';
 
 export interface PathWatcher {
   /** Watches whatever is at the path now. Called again after every change: directories are replaced. */
@@ -18,8 +19,16 @@ interface Watched {
   close(): void;
 }
 
-/** `changed` is called for anything that happens there, `failed` when watching ends by itself (no inotify left). */
-export function watchPath(path: string, changed: () => void, failed: (error: Error) => void): PathWatcher {
+/**
+ * `changed` is called for anything that happens there, and every second while there is no inotify watch left, which
+ * `failed` is called with; also when watching ends by itself.
+ */
+export function watchPath(
+  path: string,
+  changed: () => void,
+  failed: (error: Error) => void,
+  clock: Clock,
+): PathWatcher {
   let watched: Watched | undefined;
   let closed = false;
 
@@ -42,8 +51,7 @@ export function watchPath(path: string, changed: () => void, failed: (error: Err
       watched?.close();
       watched = undefined;
       if (target === undefined) return;
-      const watcher = fsWatch(target.path, { persistent: false }, changed);
-      watcher.on('error', failed);
+      const watcher = watchDirectory(target.path, { changed, failed, polling: failed, clock });
       watched = { ...target, close: () => watcher.close() };
       // What happened between the look and the watch.
       changed();

@@ -2,7 +2,7 @@
 // machine. Starts it, waits until it serves CRI, and takes it down with everything that hangs on it: sandboxes,
 // shims, containers, mounts. Works on what an earlier one left behind, too.
 
-import { watch } from 'node:fs';
+import { existsSync } from 'node:fs';
 import { access, mkdir, readdir, readFile, rm, rmdir } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import { credentials } from '@grpc/grpc-js';
@@ -12,6 +12,7 @@ import { errorMessage, isErrno, UserError } from '../../lib/errors.ts';
 import { exec } from '../../lib/exec.ts';
 import { removeTree } from '../../lib/remove-tree.ts';
 import { Tracer } from '../../lib/trace.ts';
+import { watchDirectory } from '../../lib/watch-directory.ts';
 import { loadProto } from '../../proto/load.ts';
 import { GrpcError, type UnaryCaller, unaryCaller } from '../../proto/unary.ts';
 import { type Child, endProcess, readPidFile, removePidFile, startChild } from './child.ts';
@@ -126,17 +127,17 @@ export async function spawnContainerd(
   });
 }
 
-/** Resolves when the socket exists; told by the directory, not looked for. */
-async function socketAppears(socket: string, signal: AbortSignal): Promise<void> {
-  const watcher = watch(dirname(socket), { signal });
+/** Resolves when the socket exists: its directory is watched. */
+async function socketAppears(socket: string, signal: AbortSignal, clock: Clock): Promise<void> {
+  const { promise: seen, resolve, reject } = Promise.withResolvers<void>();
+  const changed = (name: string | null): void => {
+    // Without a name it is a guess: the directory is polled.
+    if (name === basename(socket) || (name === null && existsSync(socket))) resolve();
+  };
+  const watcher = watchDirectory(dirname(socket), { changed, failed: reject, clock, pollMs: 50 });
+  signal.addEventListener('abort', () => reject(signal.reason), { once: true });
+  if (signal.aborted) reject(signal.reason);
   try {
-    const seen = new Promise<void>((resolve, reject) => {
-      watcher.on('change', (_, name) => {
-        if (name === basename(socket)) resolve();
-      });
-      watcher.on('error', reject);
-      signal.addEventListener('abort', () => reject(signal.reason), { once: true });
-    });
     try {
       await access(socket);
       // Whoever wins, the loser's rejection is nobody's news.
@@ -180,7 +181,7 @@ export async function containerdReady(paths: ContainerdPaths, child: Child, cloc
     stop.abort(new Error(`containerd ended (${exit.code ?? exit.signal}) while starting`)),
   );
   try {
-    await socketAppears(paths.socket, stop.signal);
+    await socketAppears(paths.socket, stop.signal, clock);
     await withCri(paths.socket, async (client, call) => {
       for (;;) {
         stop.signal.throwIfAborted();

@@ -1,11 +1,11 @@
 // The LogReader port over CRI log files: reads, follows and survives rotation. Waits on inotify, not on a timer; a
-// slow tick only asks whether the container still runs.
+// slow tick only asks whether the container still runs, and is enough where the machine has no inotify watch left.
 
-import { type FSWatcher, watch } from 'node:fs';
 import { type FileHandle, open, stat } from 'node:fs/promises';
 import { basename, dirname } from 'node:path';
 import type { Clock } from '../../../lib/clock.ts';
 import { isErrno } from '../../../lib/errors.ts';
+import { type DirectoryWatch, watchDirectory } from '../../../lib/watch-directory.ts';
 import type { LogOptions, LogReader } from '../../ports/logs.ts';
 import { LogFormatter } from './log-formatter.ts';
 
@@ -36,7 +36,7 @@ export async function tailOffset(handle: FileHandle, size: number, lines: number
 
 /** Wakes a reader when something happens to one file of a directory, or when `signal` aborts. */
 class FileWake {
-  readonly #watcher: FSWatcher;
+  readonly #watcher: DirectoryWatch;
   readonly #clock: Clock;
   readonly #signal: AbortSignal;
   #dirty = false;
@@ -50,12 +50,15 @@ class FileWake {
     const name = basename(path);
     this.#clock = clock;
     this.#signal = signal;
-    this.#watcher = watch(dirname(path), (_event, changed) => {
+    this.#watcher = watchDirectory(dirname(path), {
       // A null name says only that something changed.
-      if (changed === null || changed === name) this.#poke();
+      changed: (changed) => {
+        if (changed === null || changed === name) this.#poke();
+      },
+      // The directory went away: the next look at the file finds out.
+      failed: this.#poke,
+      clock,
     });
-    // The directory went away: the next look at the file finds out.
-    this.#watcher.on('error', this.#poke);
     signal.addEventListener('abort', this.#poke, { once: true });
   }
 

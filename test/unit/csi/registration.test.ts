@@ -6,6 +6,7 @@ import { type CsiNodeInfo, RegisteredDrivers } from '../../../csi/registered-dri
 import { createPluginWatcher, type PluginWatcher } from '../../../csi/registration.ts';
 import { systemClock } from '../../../lib/clock.ts';
 import { Tracer } from '../../../lib/trace.ts';
+import { exhaustInotify } from '../../support/no-inotify.ts';
 import { FakeCsiDriver } from '../../support/scripted-csi-driver.ts';
 import { VirtualClock } from '../../support/virtual-clock.ts';
 
@@ -68,6 +69,17 @@ async function start(
 }
 
 describe('a plugin', () => {
+  test('is found where the machine has no inotify watch left, and missed when it goes', async () => {
+    const inotify = exhaustInotify();
+    await watcher.start();
+    const driver = await start();
+    await vi.waitFor(() => expect(driver.notified).toEqual([{ plugin_registered: true, error: '' }]));
+    await rm(join(registry, 'fake-reg.sock'));
+    await vi.waitFor(() => expect(logs).toContain('info a plugin has gone'));
+    expect(logs.filter((line) => line.startsWith('warn plugins are seen late'))).toHaveLength(1);
+    inotify.free();
+  });
+
   test('whose socket is there before the agent is registered and told so', async () => {
     await mkdir(registry);
     const driver = await start();

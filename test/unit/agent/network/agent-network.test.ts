@@ -7,6 +7,7 @@ import { createRuntimeNetwork } from '../../../../agent/network/runtime-network.
 import type { SandboxId } from '../../../../agent/ports/runtime.ts';
 import { type Clock, systemClock } from '../../../../lib/clock.ts';
 import { Tracer } from '../../../../lib/trace.ts';
+import { exhaustInotify } from '../../../support/no-inotify.ts';
 import { answer, chainOf, type FakeHost, type FakePlugin, fails, fakeHost, pod } from '../../cni/fake-plugins.ts';
 
 let host: FakeHost;
@@ -105,6 +106,22 @@ describe('the status follows the conf dir', () => {
     await network.start();
     await andHeard(() => writeFile(join(confDir, 'net', '20-two.conf'), '{"type":"two"}'));
     expect((await network.status()).message).toContain('failed to find plugin "two"');
+  });
+
+  it('also where the machine has no inotify watch left', async () => {
+    const inotify = exhaustInotify('EMFILE');
+    await network.start();
+    await andHeard(async () => {
+      await mkdir(confDir, { recursive: true });
+      await put(CONF);
+      await put('{', '00-broken.conflist');
+    });
+    expect((await network.status()).ok).toBe(true);
+    await andHeard(() => rm(join(confDir, '10-net.conflist')));
+    expect((await network.status()).ok).toBe(false);
+    expect(errors.filter((line) => line.includes('changes are seen late')).length).toBeGreaterThan(0);
+    expect(errors.filter((line) => line.includes('skipped')).length).toBeLessThan(2);
+    inotify.free();
   });
 
   it('and names what the plugins say, and binaries that are missing', async () => {

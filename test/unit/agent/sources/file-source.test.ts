@@ -10,6 +10,7 @@ import { createFilePodSource } from '../../../../agent/sources/file-source.ts';
 import type { Pod } from '../../../../client/types.ts';
 import { systemClock } from '../../../../lib/clock.ts';
 import { VirtualClock } from '../../../sim/clock.ts';
+import { exhaustInotify } from '../../../support/no-inotify.ts';
 
 let root: string;
 let path: string;
@@ -212,6 +213,18 @@ describe('with inotify', () => {
     await within(() => expect(images()).toEqual(['other']));
     await rm(join(path, 'a.yaml'));
     await within(() => expect(names()).toEqual([]));
+  });
+
+  it('pods are seen also where the machine has no inotify watch left, long before the full look', async () => {
+    const inotify = exhaustInotify();
+    begin({ real: true });
+    await within(() => expect(told).toHaveLength(1));
+    await put('a.yaml', manifest('a'));
+    await within(() => expect(names()).toEqual(['a-n1']));
+    await rm(join(path, 'a.yaml'));
+    await within(() => expect(names()).toEqual([]));
+    expect(said.filter((text) => text.includes('changes are seen late'))).toHaveLength(1);
+    inotify.free();
   });
 
   it('a directory is seen when it appears, goes, and comes back', async () => {

@@ -5,6 +5,7 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import type { LogOptions } from '../../../../../agent/ports/logs.ts';
 import { createLogReader, tailOffset } from '../../../../../agent/runtime/logs/read-logs.ts';
 import { systemClock } from '../../../../../lib/clock.ts';
+import { exhaustInotify } from '../../../../support/no-inotify.ts';
 
 const reader = createLogReader(systemClock);
 const T = '2024-01-02T03:04:05.000000006Z';
@@ -112,6 +113,20 @@ describe('following a log', () => {
     await appendFile(path, line('last'));
     running = false;
     expect(await following.done).toBe('one\ntwo\nlast\n');
+  });
+
+  test('works where the machine has no inotify watch left', async () => {
+    const inotify = exhaustInotify();
+    await writeFile(path, line('one'));
+    let running = true;
+    const following = follow(() => running);
+    await following.until('one\n');
+    expect(inotify.tried()).toBe(1);
+    await appendFile(path, line('two'));
+    await following.until('two\n');
+    running = false;
+    expect(await following.done).toBe('one\ntwo\n');
+    inotify.free();
   });
 
   test('goes on in the new file after a rotation, and loses nothing of the old one', async () => {
