@@ -4,7 +4,9 @@
 import { chmod, mkdir, rm } from 'node:fs/promises';
 import { connect, createServer, type Server, type Socket } from 'node:net';
 import { dirname } from 'node:path';
+import type { Clock } from '../lib/clock.ts';
 import { isErrno } from '../lib/errors.ts';
+import { finishSocket } from '../lib/finish-connection.ts';
 import type { Tracer } from '../lib/trace.ts';
 import {
   decodeRequest,
@@ -33,8 +35,16 @@ export interface CniServerOptions {
   readonly socketPath: string;
   readonly operations: CniOperations;
   readonly tracer: Tracer;
+  readonly clock: Clock;
   readonly onError: (what: string, error: unknown) => void;
 }
+
+/** A shim sends its whole request at once; one that does not is cut off after this long. ms. */
+const REQUEST_TIMEOUT_MS = 10_000;
+/** How long a shim may take to close after its answer: it may be late, and only the answer counts. ms. */
+const LINGER_MS = 10_000;
+/** Far more than the containers a runtime starts and stops at a time. */
+const MAX_CALLERS = 256;
 
 export class CniServer {
   readonly #options: CniServerOptions;
@@ -84,14 +94,24 @@ export class CniServer {
   }
 
   #serve(socket: Socket): void {
+    if (this.#sockets.size >= MAX_CALLERS) {
+      socket.destroy();
+      this.#options.onError('CNI socket', new Error(`a caller was refused: there are ${MAX_CALLERS} already`));
+      return;
+    }
+    const { clock } = this.#options;
     const chunks: Buffer[] = [];
     let decided = false;
+    const timer = clock.after(REQUEST_TIMEOUT_MS, () => socket.destroy());
     this.#sockets.add(socket);
-    socket.on('close', () => this.#sockets.delete(socket));
+    socket.on('close', () => {
+      timer.cancel();
+      this.#sockets.delete(socket);
+    });
     // A caller that is killed is noticed where it matters: when it cannot be answered.
     socket.on('error', () => socket.destroy());
     const answer = (reply: ShimAnswer): void => {
-      socket.end(encodeAnswer(reply));
+      finishSocket(socket, encodeAnswer(reply), clock, LINGER_MS);
     };
     socket.on('data', (chunk: Buffer) => {
       if (decided) return;
@@ -100,9 +120,11 @@ export class CniServer {
         const request = decodeRequest(chunks.length === 1 ? chunk : Buffer.concat(chunks));
         if (request === undefined) return;
         decided = true;
+        timer.cancel();
         void this.#answer(request, socket).then(answer);
       } catch (error) {
         decided = true;
+        timer.cancel();
         answer(errorAnswer(error));
       }
     });

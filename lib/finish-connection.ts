@@ -25,10 +25,12 @@ export function finishSocket(socket: Duplex, bytes: Uint8Array | string, clock: 
     dropped += chunk.length;
     if (dropped > MAX_DROPPED_BYTES) socket.pause();
   });
-  socket.once('end', () => {
+  const clientEnded = (): void => {
     if (socket.writableFinished) socket.destroy();
     else socket.once('finish', () => socket.destroy());
-  });
+  };
+  if (socket.readableEnded) clientEnded();
+  else socket.once('end', clientEnded);
   socket.end(bytes);
 }
 

@@ -49,6 +49,7 @@ class CniAgentNetwork implements AgentNetwork {
     this.#netlink = new NetlinkWatcher(onError);
     this.#links = new PodLinks(this.#netlink.tables, tracer);
     this.#server = new CniServer({
+      clock,
       socketPath: options.socketPath,
       tracer,
       onError,

@@ -26,6 +26,8 @@ export interface TraceSocket {
 const CAPACITY = 2048;
 /** Bytes a reader may lag behind: more than the whole ring, so that only a reader that stopped is dropped. */
 const MAX_LAG_BYTES = 8 * 1024 * 1024;
+/** Each reader costs a descriptor, and up to `MAX_LAG_BYTES`. */
+const MAX_READERS = 16;
 /** The kernel's limit on a socket's path. */
 const MAX_PATH_BYTES = 107;
 
@@ -51,9 +53,14 @@ export function createTraceSocket(options: TraceSocketOptions): TraceSocket {
   };
 
   const server = createServer((reader) => {
-    readers.add(reader);
     // A reader that goes away is no trouble of ours.
     reader.on('error', () => reader.destroy());
+    if (readers.size >= MAX_READERS) {
+      reader.destroy();
+      log?.(`a reader of the trace socket was refused: there are ${MAX_READERS} already`);
+      return;
+    }
+    readers.add(reader);
     reader.on('close', () => readers.delete(reader));
     // Nothing is expected from a reader, but its end has to be noticed.
     reader.resume();
@@ -71,12 +78,19 @@ export function createTraceSocket(options: TraceSocketOptions): TraceSocket {
       unsubscribe = tracer.subscribe(sink);
       await new Promise<void>((resolve, reject) => {
         server.once('error', reject);
-        server.listen(path, () => {
-          server.off('error', reject);
-          resolve();
-        });
+        // Spans name images, addresses and paths: root's business, from the first moment on.
+        const mask = process.umask(0o177);
+        try {
+          server.listen(path, () => {
+            server.off('error', reject);
+            resolve();
+          });
+        } finally {
+          process.umask(mask);
+        }
       });
-      // Spans name images, addresses and paths: root's business.
+      // Without a descriptor for a reader the agent goes on.
+      server.on('error', (error) => log?.(`the trace socket cannot take a reader: ${error.message}`));
       await chmod(path, 0o600);
     },
     async close() {

@@ -42,7 +42,8 @@ export interface RunningDriver {
  */
 async function lockState(stateDir: string): Promise<() => void> {
   const name = createHash('sha256').update(stateDir).digest('hex').slice(0, 32);
-  const server = createServer();
+  // Nothing is said there: whoever connects costs no descriptor.
+  const server = createServer((caller) => caller.destroy());
   await new Promise<void>((resolve, reject) => {
     server.once('error', (error) => {
       reject(
@@ -51,6 +52,8 @@ async function lockState(stateDir: string): Promise<() => void> {
     });
     server.listen({ path: `\0nodelet-csi-${name}` }, resolve);
   });
+  // A caller that cannot be accepted (no descriptor left) leaves the lock as it is.
+  server.on('error', () => undefined);
   return () => void server.close();
 }
 

@@ -88,6 +88,23 @@ test('a socket that somebody serves is not taken away', async () => {
   socket.destroy();
 });
 
+test('readers are few: the seventeenth is refused, and has a place again when another has gone', async () => {
+  await span('a');
+  const readers = Array.from({ length: 16 }, reader);
+  await vi.waitFor(() => expect(readers.every(({ names }) => names().length === 1)).toBe(true));
+  const refused = reader();
+  await new Promise((resolve) => refused.socket.once('close', resolve));
+  expect(refused.names()).toEqual([]);
+  expect(dropped).toEqual(['a reader of the trace socket was refused: there are 16 already']);
+  readers[0]?.socket.destroy();
+  await vi.waitFor(async () => {
+    const next = reader();
+    await vi.waitFor(() => expect(next.names()).toEqual(['a']), { timeout: 500 });
+    next.socket.destroy();
+  });
+  for (const { socket } of readers) socket.destroy();
+});
+
 test('a path that no socket can have is refused in words', async () => {
   const long = createTraceSocket({ path: join(dir, 'x'.repeat(120)), tracer });
   await expect(long.listen()).rejects.toThrow(/too long for a socket/);
