@@ -33,6 +33,7 @@ export interface LabApiServerOptions {
   /** More names for the serving certificate. */
   readonly hosts?: readonly string[];
   readonly nodeName?: string;
+  readonly nodeAudiences?: readonly string[];
   readonly tracer: Tracer;
   readonly clock: Clock;
   readonly log?: (line: string) => void;
@@ -40,7 +41,7 @@ export interface LabApiServerOptions {
 
 /** Starts the server on a lab's files and writes the kubeconfigs, which name the port it got. */
 export async function startLabApiServer(options: LabApiServerOptions): Promise<RunningApiServer> {
-  const { root, advertiseHost, nodeName, log, hosts = [] } = options;
+  const { root, advertiseHost, nodeName, nodeAudiences = [], log, hosts = [] } = options;
   const server = await startApiServer({
     pkiDir: join(root, 'pki'),
     dbPath: join(root, 'apiserver', 'store.db'),
@@ -49,6 +50,7 @@ export async function startLabApiServer(options: LabApiServerOptions): Promise<R
     hosts: advertiseHost === undefined ? hosts : [advertiseHost, ...hosts],
     ...(advertiseHost === undefined ? {} : { advertiseHost }),
     ...(nodeName === undefined ? {} : { nodeName }),
+    nodeAudiences,
     ...(log === undefined ? {} : { log }),
     tracer: options.tracer,
     clock: options.clock,

@@ -27,6 +27,11 @@ export interface ApiServerOptions {
   readonly advertiseHost?: string;
   /** Names the agent's client certificate (system:node:<nodeName>). Defaults to the machine's host name. */
   readonly nodeName?: string;
+  /**
+   * Audiences that nodes may request pods' tokens for though no volume of the pod asks for them: what image credential
+   * providers use. A cluster with RBAC grants the verb request-serviceaccounts-token-audience instead. Default: none.
+   */
+  readonly nodeAudiences?: readonly string[];
   readonly tracer: Tracer;
   readonly clock: Clock;
   /** For tests; by default as many connections as the process's descriptors allow, and the usual time-outs. */

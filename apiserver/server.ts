@@ -57,7 +57,8 @@ export async function startApiServer(options: ApiServerOptions, kinds: KindParts
   });
   const store = new Store(options.dbPath, { clock });
   try {
-    const registry = new Registry({ store, clock, kinds: kinds.kinds, checkBody: kinds.checkBody });
+    const { nodeAudiences = [] } = options;
+    const registry = new Registry({ store, clock, kinds: kinds.kinds, checkBody: kinds.checkBody, nodeAudiences });
     const tokens = new ServiceAccountTokens(pki.serviceAccount.key);
     const proxy = new KubeletProxy(registry, new KubeletClient(pki.clients['kubelet-client'], tracer));
     const resources = new ResourceHandler(registry, { tokens, lookup: registry.lookup, now: () => clock.now() });

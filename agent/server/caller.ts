@@ -55,11 +55,15 @@ const AUTHENTICATED = 'system:authenticated';
 
 const list = (value: string | string[] | undefined): string[] => (value === undefined ? [] : [value].flat());
 
-/** The caller's verified client certificate as a user: CN is the name, O the groups. */
-export function certificateUser(request: IncomingMessage): User | undefined {
+/**
+ * The caller's verified client certificate as a user: CN is the name, O the groups. `now` is epoch ms: a connection may
+ * outlive the certificate that it was opened with.
+ */
+export function certificateUser(request: IncomingMessage, now: number): User | undefined {
   const { socket } = request;
   if (!(socket instanceof TLSSocket) || !socket.authorized) return undefined;
-  const { subject } = socket.getPeerCertificate();
+  const { subject, valid_to: validTo } = socket.getPeerCertificate();
+  if (now > Date.parse(validTo)) return undefined;
   const [name = ''] = list(subject?.CN);
   return name === '' ? undefined : { name, groups: [...list(subject.O), AUTHENTICATED] };
 }
@@ -83,6 +87,7 @@ export class Callers {
   readonly #config: Pick<KubeletConfiguration, 'authentication' | 'authorization'>;
   readonly #nodeName: string;
   readonly #reviews: ReviewClient | undefined;
+  readonly #clock: Clock;
   readonly #tokens: TtlCache<User | undefined>;
   readonly #access: TtlCache<boolean>;
 
@@ -95,13 +100,14 @@ export class Callers {
     this.#config = config;
     this.#nodeName = nodeName;
     this.#reviews = reviews;
+    this.#clock = clock;
     this.#tokens = new TtlCache(clock);
     this.#access = new TtlCache(clock);
   }
 
   /** Undefined for a caller nobody vouches for. Rejects when the API server cannot be asked. */
   async authenticate(request: IncomingMessage): Promise<User | undefined> {
-    const certified = certificateUser(request);
+    const certified = certificateUser(request, this.#clock.now());
     if (certified !== undefined) return certified;
     const { webhook, anonymous } = this.#config.authentication;
     const token = bearerToken(request.headers.authorization);

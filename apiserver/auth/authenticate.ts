@@ -18,8 +18,8 @@ function listOf(value: string | readonly string[] | undefined): readonly string[
 export class Authenticator {
   readonly #tokens: ServiceAccountTokens;
   readonly #lookup: ObjectLookup;
-  /** A connection's certificate does not change; reading it is not free. */
-  readonly #byConnection = new WeakMap<TLSSocket, Caller | null>();
+  /** A connection's certificate does not change, reading it is not free; that it has not ended is for every request. */
+  readonly #byConnection = new WeakMap<TLSSocket, Certified | null>();
 
   constructor(tokens: ServiceAccountTokens, lookup: ObjectLookup) {
     this.#tokens = tokens;
@@ -29,8 +29,11 @@ export class Authenticator {
   /** The caller, or undefined for one that shows no credential. `now` is epoch ms. Throws 401 for a bad credential. */
   authenticate(request: IncomingMessage, now: number): Caller | undefined {
     const { socket } = request;
-    const byCertificate = socket instanceof TLSSocket ? this.#certificate(socket) : null;
-    if (byCertificate !== null) return byCertificate;
+    const certified = socket instanceof TLSSocket ? this.#certificate(socket) : null;
+    if (certified !== null) {
+      if (now > certified.validTo) throw unauthorized();
+      return certified.caller;
+    }
     const { authorization } = request.headers;
     if (authorization === undefined) return undefined;
     const match = /^bearer +(\S+)$/i.exec(authorization.trim());
@@ -44,18 +47,24 @@ export class Authenticator {
     }
   }
 
-  #certificate(socket: TLSSocket): Caller | null {
-    let caller = this.#byConnection.get(socket);
-    if (caller === undefined) {
-      caller = certificateCaller(socket);
-      this.#byConnection.set(socket, caller);
+  #certificate(socket: TLSSocket): Certified | null {
+    let certified = this.#byConnection.get(socket);
+    if (certified === undefined) {
+      certified = certificateCaller(socket);
+      this.#byConnection.set(socket, certified);
     }
-    return caller;
+    return certified;
   }
 }
 
+/** A certificate's identity, and when it ends, epoch ms. */
+interface Certified {
+  readonly caller: Caller;
+  readonly validTo: number;
+}
+
 /** Common name and organizations are user and groups. Throws 401 for a certificate that does not verify. */
-function certificateCaller(socket: TLSSocket): Caller | null {
+function certificateCaller(socket: TLSSocket): Certified | null {
   const certificate = socket.getPeerCertificate();
   // Node gives an empty object when the client sent none.
   const subject: { CN?: string | string[]; O?: string | string[] } | undefined = certificate.subject;
@@ -63,5 +72,6 @@ function certificateCaller(socket: TLSSocket): Caller | null {
   if (!socket.authorized) throw unauthorized();
   const [name] = listOf(subject.CN);
   if (name === undefined) throw unauthorized();
-  return { name, groups: [...listOf(subject.O), 'system:authenticated'] };
+  const caller = { name, groups: [...listOf(subject.O), 'system:authenticated'] };
+  return { caller, validTo: Date.parse(certificate.valid_to) };
 }

@@ -4,6 +4,7 @@
 import { forbidden, forbiddenPath, type StatusError } from '../http/errors.ts';
 import type { ObjectLookup } from '../kinds/resource.ts';
 import type { Caller } from '../registry/registry.ts';
+import type { FieldRequirement } from '../registry/selectors.ts';
 import { nodeMay, nodeNameOf } from './node.ts';
 import { BASIC_USER, CONTROLLER_MANAGER, covers, NODE, type Rule, SCHEDULER } from './rules.ts';
 
@@ -16,6 +17,8 @@ export interface Attributes {
   readonly subresource: string;
   readonly namespace: string;
   readonly name: string;
+  /** What the field selector of a list, watch or deletecollection demands. */
+  readonly fields?: readonly FieldRequirement[];
 }
 
 export interface Decision {
@@ -28,12 +31,13 @@ const DISCOVERY = ['/api', '/apis', '/openapi', '/.well-known', '/healthz', '/li
 const YES: Decision = { allowed: true, reason: '' };
 const NO: Decision = { allowed: false, reason: '' };
 
-function rulesOf(caller: Caller): Rule[] {
+/** The rules that hold for a caller who is not of system:masters. */
+export function rulesOf(caller: Caller): Rule[] {
   const rules: Rule[] = [];
   if (caller.groups.includes('system:authenticated')) rules.push(...BASIC_USER);
   if (caller.name === 'system:kube-scheduler') rules.push(...SCHEDULER);
   if (caller.name === 'system:kube-controller-manager') rules.push(...CONTROLLER_MANAGER);
-  if (nodeNameOf(caller) !== undefined) rules.push(...NODE);
+  if ((nodeNameOf(caller) ?? '') !== '') rules.push(...NODE);
   return rules;
 }
 

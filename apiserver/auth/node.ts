@@ -1,149 +1,227 @@
-// The node authorizer: what a kubelet may do because of who it is and which pods it runs. A node sees the secrets and
-// config maps of its own pods and no others, and changes its own Node, lease and pods.
+// The node authorizer: what a kubelet may do because of who it is and which pods it runs. A node reads the secrets,
+// config maps, claims and volumes of its own pods and no others, its own pods and its own Node. Judges requests by what
+// is stored; what a write may contain is node-restriction.ts. Rules of kube-apiserver's node authorizer with
+// AuthorizeNodeWithSelectors.
 
-import { getOwn } from '../../lib/own-property.ts';
+import { createHash } from 'node:crypto';
 import type { KubeObject, ObjectLookup } from '../kinds/resource.ts';
-import { isObject } from '../patch/json-value.ts';
+import { isObject, type JsonObject } from '../patch/json-value.ts';
 import type { Attributes } from './authorize.ts';
+import { nodeSecrets, refersTo } from './pod-references.ts';
 
 const PREFIX = 'system:node:';
+export const LEASE_NAMESPACE = 'kube-node-lease';
 
-/** The node a user is, or undefined for one that is none. */
-export function nodeNameOf(user: { readonly name: string; readonly groups: readonly string[] }): string | undefined {
+interface Identity {
+  readonly name: string;
+  readonly groups: readonly string[];
+}
+
+/** The node a user is, '' for one of the group whose name names no node, or undefined for one that is no node. */
+export function nodeNameOf(user: Identity): string | undefined {
   return user.groups.includes('system:nodes') && user.name.startsWith(PREFIX)
     ? user.name.slice(PREFIX.length)
     : undefined;
 }
 
-const REFERENCED: Readonly<Record<string, (pod: KubeObject, name: string) => boolean>> = {
-  secrets: (pod, name) =>
-    refers(pod['spec'], name, [
-      'secretName',
-      'secretRef',
-      'secretKeyRef',
-      'secret',
-      'imagePullSecrets',
-      'nodePublishSecretRef',
-    ]),
-  configmaps: (pod, name) => refers(pod['spec'], name, ['configMap', 'configMapRef', 'configMapKeyRef']),
-  persistentvolumeclaims: (pod, name) => refers(pod['spec'], name, ['claimName']) || ephemeralClaim(pod, name),
-  serviceaccounts: (pod, name) => isObject(pod['spec']) && pod['spec']['serviceAccountName'] === name,
-};
+/** true, or why not ('' where there is nothing to say). */
+type Verdict = true | string;
+type Rule = (node: string, request: Attributes, lookup: ObjectLookup) => Verdict;
 
-/** Whether a field of one of these names, anywhere inside, is the name or an object or list of objects that has it. */
-function refers(value: unknown, name: string, fields: readonly string[]): boolean {
-  if (Array.isArray(value)) return value.some((item) => refers(item, name, fields));
-  if (!isObject(value)) return false;
-  return Object.entries(value).some(([key, inner]) => {
-    if (fields.includes(key) && names(inner, name)) return true;
-    return refers(inner, name, fields);
-  });
+const noRelation = (node: string): string => `no relationship found between node '${node}' and this object`;
+
+function specOf(object: KubeObject | undefined): JsonObject {
+  const spec = object?.['spec'];
+  return isObject(spec) ? spec : {};
 }
 
-function names(value: unknown, name: string): boolean {
-  if (Array.isArray(value)) return value.some((item) => names(item, name));
-  return value === name || (isObject(value) && value['name'] === name);
+/** Whether the pod is on the node. */
+export function isOn(pod: KubeObject | undefined, node: string): boolean {
+  return specOf(pod)['nodeName'] === node;
 }
 
-/** A generic ephemeral volume's claim is called <pod>-<volume>. */
-function ephemeralClaim(pod: KubeObject, name: string): boolean {
-  const volumes = isObject(pod['spec']) ? pod['spec']['volumes'] : undefined;
-  if (!Array.isArray(volumes)) return false;
-  return volumes.some(
-    (v) => isObject(v) && isObject(v['ephemeral']) && name === `${pod.metadata.name}-${String(v['name'])}`,
-  );
-}
-
-/** The fields of a PersistentVolume that name secrets for the node's share of the work. */
-const NODE_SECRETS = ['nodeStageSecretRef', 'nodePublishSecretRef', 'nodeExpandSecretRef', 'secretRef'];
-
-/** Whether a volume is bound to a claim that one of the node's pods uses. */
-function usesVolume(node: string, volume: KubeObject, lookup: ObjectLookup): boolean {
-  const claim = isObject(volume['spec']) ? volume['spec']['claimRef'] : undefined;
-  if (!isObject(claim)) return false;
-  return usedByOwnPod(node, 'persistentvolumeclaims', String(claim['namespace']), String(claim['name']), lookup);
-}
-
-function usedByOwnPod(node: string, resource: string, namespace: string, name: string, lookup: ObjectLookup): boolean {
-  const relates = getOwn(REFERENCED, resource);
-  if (relates === undefined) return false;
+/** Whether a pod of the node refers to the object. */
+function usedByOwnPod(node: string, request: Attributes, lookup: ObjectLookup): boolean {
+  const { group, resource, namespace, name } = request;
   // Mostly the first pod will do; a node may have a hundred, and asks for something for each of them.
-  for (const pod of lookup.each('', 'pods', namespace)) if (isOn(pod, node) && relates(pod, name)) return true;
+  for (const pod of lookup.each('', 'pods', namespace)) {
+    if (isOn(pod, node) && refersTo(pod, group, resource, name)) return true;
+  }
   return false;
 }
 
+/** Whether a volume is bound to a claim that one of the node's pods uses. */
+function usesVolume(node: string, volume: KubeObject, lookup: ObjectLookup): boolean {
+  const claim = specOf(volume)['claimRef'];
+  if (!isObject(claim)) return false;
+  const request = { verb: 'get', group: '', resource: 'persistentvolumeclaims', subresource: '' };
+  const [namespace, name] = [String(claim['namespace']), String(claim['name'])];
+  return usedByOwnPod(node, { ...request, namespace, name }, lookup);
+}
+
 /** A secret that a volume in use on the node names: what stages it, publishes it or grows it there. */
-function isVolumeSecret(node: string, namespace: string, name: string, lookup: ObjectLookup): boolean {
-  const named = (value: unknown): boolean => {
-    if (!isObject(value)) return false;
-    return Object.entries(value).some(([field, inner]) => {
-      if (!isObject(inner)) return false;
-      const secret = NODE_SECRETS.includes(field) && inner['name'] === name && inner['namespace'] === namespace;
-      return secret || named(inner);
-    });
-  };
+function isVolumeSecret(node: string, { namespace, name }: Attributes, lookup: ObjectLookup): boolean {
   return lookup
     .list('', 'persistentvolumes')
-    .some((volume) => named(volume['spec']) && usesVolume(node, volume, lookup));
-}
-
-function isOn(pod: KubeObject | undefined, node: string): boolean {
-  return isObject(pod?.['spec']) && pod['spec']['nodeName'] === node;
-}
-
-function isFor(attachment: KubeObject, node: string): boolean {
-  return isObject(attachment['spec']) && attachment['spec']['nodeName'] === node;
-}
-
-/** undefined is "this has nothing to say about it"; a text is why not. */
-export function nodeMay(node: string, request: Attributes, lookup: ObjectLookup): true | string | undefined {
-  const { group, resource, subresource, namespace, name, verb } = request;
-  const full = subresource === '' ? resource : `${resource}/${subresource}`;
-  const reads = verb === 'get' || ((verb === 'list' || verb === 'watch') && name !== '');
-  const noRelation = `no relationship found between node '${node}' and this object`;
-  if (group === '' && (full === 'nodes' || full === 'nodes/status')) {
-    if (!['update', 'patch', 'delete'].includes(verb)) return undefined;
-    return name === node || `node '${node}' cannot modify node '${name}'`;
-  }
-  if (group === '' && ['pods', 'pods/status', 'pods/eviction'].includes(full)) {
-    if (full === 'pods' ? verb !== 'delete' : !['update', 'patch', 'create'].includes(verb)) return undefined;
-    const pod = lookup.get('', 'pods', namespace, name);
-    // One that is not there is the registry's to report.
-    return pod === undefined || isOn(pod, node) || noRelation;
-  }
-  if (group === '' && (full === 'serviceaccounts/token' ? verb === 'create' : reads)) {
-    if (resource === 'persistentvolumes') {
-      const volume = lookup.get('', 'persistentvolumes', '', name);
-      return volume === undefined || usesVolume(node, volume, lookup) || noRelation;
-    }
-    if (!Object.hasOwn(REFERENCED, resource)) return undefined;
-    if (usedByOwnPod(node, resource, namespace, name, lookup)) return true;
-    return (resource === 'secrets' && isVolumeSecret(node, namespace, name, lookup)) || noRelation;
-  }
-  if (group === '' && full === 'persistentvolumeclaims/status') {
-    if (!['get', 'patch', 'update'].includes(verb)) return undefined;
-    return usedByOwnPod(node, resource, namespace, name, lookup) || noRelation;
-  }
-  if (group === 'coordination.k8s.io' && resource === 'leases') {
-    if (namespace !== 'kube-node-lease') return `can only access leases in the "kube-node-lease" system namespace`;
-    if (verb === 'create') return true;
-    return (
-      (name === node && verb !== 'list' && verb !== 'watch') ||
-      'can only access node lease with the same name as the requesting node'
+    .some(
+      (volume) =>
+        nodeSecrets(volume).some((secret) => secret.namespace === namespace && secret.name === name) &&
+        usesVolume(node, volume, lookup),
     );
+}
+
+/**
+ * What is granted because of pods is granted to a node that is there: the certificate of a deleted Node can register it
+ * again and reads nothing meanwhile.
+ */
+function related(node: string, lookup: ObjectLookup, found: () => boolean): Verdict {
+  return (lookup.get('', 'nodes', '', node) !== undefined && found()) || noRelation(node);
+}
+
+const readNamespaced: Rule = (node, request, lookup) => {
+  const { verb, subresource, namespace, name, resource } = request;
+  if (!['get', 'list', 'watch'].includes(verb)) return 'can only read resources of this type';
+  if (subresource !== '') return 'cannot read subresource';
+  if (namespace === '') return 'can only read namespaced object of this type';
+  if (name === '') return 'No Object name found';
+  return related(
+    node,
+    lookup,
+    () => usedByOwnPod(node, request, lookup) || (resource === 'secrets' && isVolumeSecret(node, request, lookup)),
+  );
+};
+
+/** `verbs` beyond get read no more than get does, as they are of one named object. */
+function getRelated(
+  found: (node: string, request: Attributes, lookup: ObjectLookup) => boolean,
+  verbs = ['get'],
+): Rule {
+  return (node, request, lookup) => {
+    if (!verbs.includes(request.verb)) return 'can only get individual resources of this type';
+    if (request.subresource !== '') return 'cannot get subresource';
+    if (request.name === '') return 'No Object name found';
+    return related(node, lookup, () => found(node, request, lookup));
+  };
+}
+
+/** kube-apiserver lets a node get its claims and attachments; following the one it waits for spares it the polling. */
+const FOLLOWED = ['get', 'list', 'watch'];
+
+const claims: Rule = (node, request, lookup) => {
+  if (request.subresource !== 'status') return getRelated(usedByOwnPod, FOLLOWED)(node, request, lookup);
+  if (request.verb !== 'update' && request.verb !== 'patch') return 'can only get/update/patch this type';
+  return related(node, lookup, () => usedByOwnPod(node, request, lookup));
+};
+
+const volumes = getRelated((node, { name }, lookup) => {
+  const volume = lookup.get('', 'persistentvolumes', '', name);
+  return volume !== undefined && usesVolume(node, volume, lookup);
+});
+
+const attachments = getRelated((node, { name }, lookup) => {
+  const attachment = lookup.get('storage.k8s.io', 'volumeattachments', '', name);
+  if (attachment !== undefined) return isOn(attachment, node);
+  // One that does not exist yet: its name tells for which volume and node it will be.
+  return lookup
+    .list('', 'persistentvolumes')
+    .some((volume) => attachmentName(volume, node) === name && usesVolume(node, volume, lookup));
+}, FOLLOWED);
+
+/** The name under which the attacher of a CSI volume makes its VolumeAttachment for the node. */
+function attachmentName(volume: KubeObject, node: string): string | undefined {
+  const { csi } = specOf(volume);
+  if (!isObject(csi)) return undefined;
+  const hash = createHash('sha256').update(`${String(csi['volumeHandle'])}${String(csi['driver'])}${node}`);
+  return `csi-${hash.digest('hex')}`;
+}
+
+const accounts: Rule = (node, request, lookup) => {
+  // Credential providers that work with tokens look at the account's annotations.
+  if (request.verb === 'get') return getRelated(usedByOwnPod)(node, request, lookup);
+  if (request.verb !== 'create' || request.name === '') return 'can only create tokens for individual service accounts';
+  if (request.subresource !== 'token') return 'can only create token subresource of serviceaccount';
+  return related(node, lookup, () => usedByOwnPod(node, request, lookup));
+};
+
+const OWN_VERBS = ['get', 'create', 'update', 'patch', 'delete'];
+
+const leases: Rule = (node, { verb, namespace, name }) => {
+  if (!OWN_VERBS.includes(verb)) return 'can only get, create, update, patch, or delete a node lease';
+  if (namespace !== LEASE_NAMESPACE) return `can only access leases in the "${LEASE_NAMESPACE}" system namespace`;
+  // The name of what is created is in the body, which admission sees.
+  if (verb === 'create' || name === node) return true;
+  return 'can only access node lease with the same name as the requesting node';
+};
+
+const csiNodes: Rule = (node, { verb, subresource, name }) => {
+  if (!OWN_VERBS.includes(verb)) return 'can only get, create, update, patch, or delete a CSINode';
+  if (subresource !== '') return 'cannot authorize CSINode subresources';
+  if (verb === 'create' || name === node) return true;
+  return 'can only access CSINode with the same name as the requesting node';
+};
+
+/** Whether the field selector leaves only what belongs to the node. */
+function selects({ fields = [] }: Attributes, field: string, node: string): boolean {
+  return fields.some((requirement) => requirement.field === field && requirement.equal && requirement.value === node);
+}
+
+const slices: Rule = (node, request, lookup) => {
+  const { verb, subresource, name } = request;
+  if (subresource !== '') return 'cannot authorize ResourceSlice subresources';
+  if (verb === 'create') return true;
+  if (['list', 'watch', 'deletecollection'].includes(verb)) {
+    if (selects(request, 'nodeName', node)) return true;
+    return 'can only list/watch/deletecollection resourceslices with nodeName field selector';
   }
-  if (group === 'storage.k8s.io' && resource === 'csinodes') {
-    if (verb === 'create') return true;
-    return (
-      (name === node && verb !== 'list' && verb !== 'watch') ||
-      'can only access CSINode with the same name as the requesting node'
-    );
-  }
-  if (group === 'storage.k8s.io' && resource === 'volumeattachments') {
-    // The real one lets a node get it; following the one that it waits for spares it the polling.
-    if (!reads) return undefined;
-    const attachment = lookup.get('storage.k8s.io', 'volumeattachments', '', name);
-    return attachment === undefined || isFor(attachment, node) || noRelation;
-  }
-  return undefined;
+  if (name === '') return 'No Object name found';
+  return isOn(lookup.get('resource.k8s.io', 'resourceslices', '', name), node) || noRelation(node);
+};
+
+const nodes: Rule = (node, { verb, subresource, name }) => {
+  if (subresource === 'status') return verb === 'update' || verb === 'patch' || '';
+  if (subresource !== '') return '';
+  // Whose Node is written is for admission.
+  if (['create', 'update', 'patch'].includes(verb)) return true;
+  if (!['get', 'list', 'watch'].includes(verb)) return '';
+  if (name === node) return true;
+  return name === ''
+    ? `node '${node}' cannot read all nodes, only its own Node object`
+    : `node '${node}' cannot read '${name}', only its own Node object`;
+};
+
+const pods: Rule = (node, request, lookup) => {
+  const { verb, subresource, namespace, name } = request;
+  if (subresource === 'status') return verb === 'update' || verb === 'patch' || '';
+  if (subresource === 'eviction') return verb === 'create' || '';
+  if (subresource !== '') return '';
+  if (verb === 'create' || verb === 'delete') return true;
+  const lists = verb === 'list' || verb === 'watch';
+  if (!lists && verb !== 'get') return '';
+  if (lists && selects(request, 'spec.nodeName', node)) return true;
+  if (name === '') return lists ? 'can only list/watch pods with spec.nodeName field selector' : 'No Object name found';
+  const pod = lookup.get('', 'pods', namespace, name);
+  // That a pod is gone is for the registry to report: an agent must tell it from one that it may not see.
+  if (pod === undefined && !lists) return true;
+  return isOn(pod, node) || noRelation(node);
+};
+
+const RULES = new Map<string, Rule>([
+  ['/secrets', readNamespaced],
+  ['/configmaps', readNamespaced],
+  ['/persistentvolumeclaims', claims],
+  ['/persistentvolumes', volumes],
+  ['resource.k8s.io/resourceclaims', getRelated(usedByOwnPod)],
+  ['resource.k8s.io/resourceslices', slices],
+  ['storage.k8s.io/volumeattachments', attachments],
+  ['storage.k8s.io/csinodes', csiNodes],
+  ['coordination.k8s.io/leases', leases],
+  ['/serviceaccounts', accounts],
+  ['/nodes', nodes],
+  ['/pods', pods],
+]);
+
+/** Judges a request of a node. undefined: the rules that hold for every node alike judge it (rules.ts). */
+export function nodeMay(node: string, request: Attributes, lookup: ObjectLookup): Verdict | undefined {
+  if (node === '') return `unknown node for user "${PREFIX}"`;
+  return RULES.get(`${request.group}/${request.resource}`)?.(node, request, lookup);
 }

@@ -2,12 +2,14 @@
 // (authentication.k8s.io and authorization.k8s.io, v1).
 
 import { getOwn } from '../../lib/own-property.ts';
-import { badRequest, invalid } from '../http/errors.ts';
+import { badRequest, invalid, StatusError } from '../http/errors.ts';
 import type { ObjectLookup } from '../kinds/resource.ts';
 import { isObject, type JsonObject } from '../patch/json-value.ts';
 import type { Caller } from '../registry/registry.ts';
-import { authorize, authorizePath } from './authorize.ts';
-import { BASIC_USER, CONTROLLER_MANAGER, NODE, type Rule, SCHEDULER } from './rules.ts';
+import { type FieldRequirement, parseFieldSelector } from '../registry/selectors.ts';
+import { authorize, authorizePath, rulesOf } from './authorize.ts';
+import { nodeNameOf } from './node.ts';
+import type { Rule } from './rules.ts';
 import { ISSUER, type ServiceAccountTokens, TokenError } from './tokens.ts';
 
 export interface ReviewParts {
@@ -92,6 +94,27 @@ function selfSubjectReview(_body: JsonObject, caller: Caller): JsonObject {
   return { status: { userInfo: userInfo(caller) } };
 }
 
+/**
+ * The requirements of a review's fieldSelector (FieldSelectorAttributes). Those that do not say "equal to one value"
+ * narrow nothing and are left out, as is a raw selector that cannot be read: the answer is then for no selector.
+ */
+function selectorOf(selector: JsonObject): readonly FieldRequirement[] {
+  if (text(selector['rawSelector']) !== '') {
+    try {
+      return parseFieldSelector(text(selector['rawSelector']));
+    } catch (error) {
+      if (error instanceof StatusError) return [];
+      throw error;
+    }
+  }
+  const requirements = Array.isArray(selector['requirements']) ? selector['requirements'].filter(isObject) : [];
+  return requirements.flatMap(({ key, operator, values }) => {
+    const [value, ...others] = texts(values);
+    const single = operator === 'In' && value !== undefined && others.length === 0;
+    return single ? [{ field: text(key), value, equal: true }] : [];
+  });
+}
+
 /** status of an access review of `caller`. Throws 422 when the spec asks about nothing. */
 function accessStatus(kind: string, spec: JsonObject, caller: Caller, lookup: ObjectLookup): JsonObject {
   const resource = spec['resourceAttributes'];
@@ -117,6 +140,7 @@ function accessStatus(kind: string, spec: JsonObject, caller: Caller, lookup: Ob
           subresource: text(asked['subresource']),
           namespace: text(asked['namespace']),
           name: text(asked['name']),
+          fields: selectorOf(object(asked['fieldSelector'])),
         },
         lookup,
       );
@@ -150,14 +174,9 @@ const EVERYTHING: Rule = { groups: ['*'], resources: ['*'], verbs: ['*'] };
 function selfRulesReview(body: JsonObject, caller: Caller): JsonObject {
   const spec = object(body['spec']);
   const namespace = text(spec['namespace']);
-  const rules: Rule[] = [];
-  if (caller.groups.includes('system:masters')) rules.push(EVERYTHING);
-  if (caller.groups.includes('system:authenticated')) rules.push(...BASIC_USER);
-  if (caller.name === 'system:kube-scheduler') rules.push(...SCHEDULER);
-  if (caller.name === 'system:kube-controller-manager') rules.push(...CONTROLLER_MANAGER);
-  if (caller.groups.includes('system:nodes')) rules.push(...NODE);
-  const here = rules.filter((rule) => rule.namespace === undefined || rule.namespace === namespace);
   const all = caller.groups.includes('system:masters');
+  const rules = [...(all ? [EVERYTHING] : []), ...rulesOf(caller)];
+  const here = rules.filter((rule) => rule.namespace === undefined || rule.namespace === namespace);
   return {
     spec,
     status: {
@@ -188,7 +207,7 @@ function selfRulesReview(body: JsonObject, caller: Caller): JsonObject {
             },
       ],
       // Kubelets may also read what their pods refer to, which cannot be written as rules.
-      incomplete: caller.groups.includes('system:nodes'),
+      incomplete: nodeNameOf(caller) !== undefined,
     },
   };
 }

@@ -87,8 +87,7 @@ export const CONTROLLER_MANAGER: readonly Rule[] = [
 export const NODE: readonly Rule[] = [
   EVENTS,
   ...REVIEWS,
-  { groups: [''], resources: ['services', 'pods', 'nodes'], verbs: READ },
-  { groups: [''], resources: ['nodes', 'pods'], verbs: ['create'] },
+  { groups: [''], resources: ['services'], verbs: READ },
   { groups: ['certificates.k8s.io'], resources: ['certificatesigningrequests'], verbs: ['create', ...READ] },
   { groups: ['certificates.k8s.io'], resources: ['clustertrustbundles'], verbs: READ },
   { groups: ['storage.k8s.io'], resources: ['csidrivers'], verbs: READ },

@@ -104,7 +104,8 @@ export class ServiceAccountTokens {
 
   /**
    * Whose token this is. `audiences` are those it may be meant for; the ones it is are returned. Throws TokenError for
-   * a token that is not ours, is out of date, or whose account, pod or secret is gone.
+   * a token that is not ours, is out of date, or whose account, pod, secret or node is gone. Nothing of the answer is
+   * kept: what is deleted is refused with the next request.
    */
   check(
     token: string,
@@ -127,7 +128,7 @@ export class ServiceAccountTokens {
     const meant = Array.isArray(claims['aud']) ? claims['aud'] : [claims['aud']];
     const matching = audiences.filter((audience) => meant.includes(audience));
     if (matching.length === 0) throw new TokenError(`the token is for ${meant.join(', ')}`);
-    return { caller: callerOf(claims, lookup), audiences: matching };
+    return { caller: callerOf(claims, lookup, now), audiences: matching };
   }
 }
 
@@ -136,29 +137,45 @@ function named(value: unknown): { readonly name: string; readonly uid: string } 
   return { name: value['name'], uid: value['uid'] };
 }
 
-function requireAlive(
-  lookup: ObjectLookup,
-  plural: string,
-  namespace: string,
-  ref: { name: string; uid: string },
-): void {
-  const object = lookup.get('', plural, namespace, ref.name);
-  if (object?.metadata.uid !== ref.uid) throw new TokenError(`${plural} ${namespace}/${ref.name} is gone`);
+/** A deleted object that is not removed yet (finalizers, a pod that ends) vouches this long after its end, as upstream. */
+const DELETED_GRACE_MS = 60_000;
+
+type Look = (plural: string, namespace: string, ref: { readonly name: string; readonly uid: string }) => void;
+
+/** Throws TokenError for an object that is gone, is another one of that name, or was to be gone by now (epoch ms). */
+function requireAlive(lookup: ObjectLookup, now: number): Look {
+  return (plural, namespace, { name, uid }) => {
+    const metadata = lookup.get('', plural, namespace, name)?.metadata;
+    const what = namespace === '' ? `${plural} ${name}` : `${plural} ${namespace}/${name}`;
+    if (metadata?.uid !== uid) throw new TokenError(`${what} is gone`);
+    const { deletionTimestamp } = metadata;
+    if (deletionTimestamp !== undefined && Date.parse(deletionTimestamp) < now - DELETED_GRACE_MS) {
+      throw new TokenError(`${what} has been deleted`);
+    }
+  };
 }
 
-function callerOf(claims: JsonObject, lookup: ObjectLookup): Caller {
+/** The groups of every service account of a namespace. */
+export function accountGroups(namespace: string): string[] {
+  return ['system:serviceaccounts', `system:serviceaccounts:${namespace}`];
+}
+
+function callerOf(claims: JsonObject, lookup: ObjectLookup, now: number): Caller {
   const private_ = claims['kubernetes.io'];
   const account = isObject(private_) ? named(private_['serviceaccount']) : undefined;
   if (!isObject(private_) || account === undefined || typeof private_['namespace'] !== 'string') {
     throw new TokenError('no service account in the token');
   }
   const namespace = private_['namespace'];
-  requireAlive(lookup, 'serviceaccounts', namespace, account);
+  const alive = requireAlive(lookup, now);
+  alive('serviceaccounts', namespace, account);
   const pod = named(private_['pod']);
-  if (pod !== undefined) requireAlive(lookup, 'pods', namespace, pod);
+  if (pod !== undefined) alive('pods', namespace, pod);
   const secret = named(private_['secret']);
-  if (secret !== undefined) requireAlive(lookup, 'secrets', namespace, secret);
+  if (secret !== undefined) alive('secrets', namespace, secret);
   const node = named(private_['node']);
+  // In a pod's token the node only tells where the pod runs: that token lives as long as the pod (KEP-4193).
+  if (node !== undefined && pod === undefined) alive('nodes', '', node);
   const extra: Record<string, readonly string[]> = {};
   const id = claims['jti'];
   if (typeof id === 'string') extra['authentication.kubernetes.io/credential-id'] = [`JTI=${id}`];
@@ -173,7 +190,7 @@ function callerOf(claims: JsonObject, lookup: ObjectLookup): Caller {
   return {
     name: `system:serviceaccount:${namespace}:${account.name}`,
     uid: account.uid,
-    groups: ['system:serviceaccounts', `system:serviceaccounts:${namespace}`, 'system:authenticated'],
+    groups: [...accountGroups(namespace), 'system:authenticated'],
     extra,
   };
 }

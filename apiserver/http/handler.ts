@@ -6,7 +6,7 @@ import type { Duplex } from 'node:stream';
 import { errorMessage } from '../../lib/errors.ts';
 import { ANONYMOUS, type Authenticator } from '../auth/authenticate.ts';
 import { type Attributes, authorize, authorizePath, pathRefusal, refusal } from '../auth/authorize.ts';
-import { nodeNameOf } from '../auth/node.ts';
+import { auditLine, impersonated } from '../auth/impersonate.ts';
 import type { ServiceAccountTokens } from '../auth/tokens.ts';
 import type { Discovery } from '../ports.ts';
 import type { KubeletProxy } from '../proxy/proxy.ts';
@@ -99,8 +99,9 @@ export class Handler {
   /** Who it is, once it is clear that they may. Throws 401 and 403. */
   admit(parsed: ApiRequest, request: IncomingMessage): Caller {
     const { authenticator, registry, onAuthenticated } = this.#parts;
-    const caller = authenticator.authenticate(request, registry.clock.now());
-    if (caller !== undefined) onAuthenticated(request.socket);
+    const authenticated = authenticator.authenticate(request, registry.clock.now());
+    if (authenticated !== undefined) onAuthenticated(request.socket);
+    const caller = this.#actingAs(authenticated ?? ANONYMOUS, parsed, request) ?? authenticated;
     if (parsed.kind === 'path') {
       if (!authorizePath(caller, parsed.verb, parsed.path).allowed) {
         throw caller === undefined ? unauthorized() : pathRefusal(caller, parsed.verb, parsed.path);
@@ -108,10 +109,24 @@ export class Handler {
       return caller ?? ANONYMOUS;
     }
     if (caller === undefined) throw unauthorized();
-    const attributes = attributesOf(parsed, caller);
+    const attributes = attributesOf(parsed);
     const decision = authorize(caller, attributes, registry.lookup);
     if (!decision.allowed) throw refusal(caller, attributes, decision);
     return caller;
+  }
+
+  /** Whom the request is to come from instead of the caller, if anybody; each such request is a line of the log. */
+  #actingAs(caller: Caller, parsed: ApiRequest, { method = 'GET', rawHeaders }: IncomingMessage): Caller | undefined {
+    const { log, registry } = this.#parts;
+    const request = { method, path: parsed.path };
+    try {
+      const as = impersonated(caller, rawHeaders, registry.lookup);
+      if (as !== undefined) log(auditLine(caller, as, request));
+      return as;
+    } catch (error) {
+      log(auditLine(caller, `refused: ${errorMessage(error)}`, request));
+      throw error;
+    }
   }
 
   async #resource(
@@ -210,15 +225,23 @@ export class Handler {
   }
 }
 
-/** What the authorizer is asked. A list or watch of one name is about that object, as for a kubelet's secrets. */
-function attributesOf(request: ResourceRequest, caller: Caller): Attributes {
-  const { verb, group, resource, subresource, namespace, query } = request;
-  let { name } = request;
-  const selector = query.get('fieldSelector');
-  if ((verb === 'list' || verb === 'watch') && selector !== null && nodeNameOf(caller) !== undefined) {
-    name = parseFieldSelector(selector).find(({ field, equal }) => field === 'metadata.name' && equal)?.value ?? '';
+/**
+ * What the authorizer judges. A list, watch or deletion of a collection whose field selector demands one name is about
+ * that object, as for a kubelet's secrets. A selector that cannot be read narrows nothing; it is 400 later.
+ */
+function attributesOf(request: ResourceRequest): Attributes {
+  const { verb, group, resource, subresource, namespace, name, query } = request;
+  const attributes = { verb, group, resource, subresource, namespace, name };
+  const selector = query.get('fieldSelector') ?? '';
+  if (selector === '' || !['list', 'watch', 'deletecollection'].includes(verb)) return attributes;
+  try {
+    const fields = parseFieldSelector(selector);
+    const named = fields.find(({ field, equal }) => field === 'metadata.name' && equal)?.value;
+    return { ...attributes, name: name === '' ? (named ?? '') : name, fields };
+  } catch (error) {
+    if (error instanceof StatusError) return attributes;
+    throw error;
   }
-  return { verb, group, resource, subresource, namespace, name };
 }
 
 async function yamlOf(text: string): Promise<string> {

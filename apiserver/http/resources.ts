@@ -3,7 +3,7 @@
 // requests are handed back for whoever holds the connection.
 
 import { getOwn } from '../../lib/own-property.ts';
-import { nodeNameOf } from '../auth/node.ts';
+import { type NodeWrite, restrictNode } from '../auth/node-restriction.ts';
 import type { ReviewParts } from '../auth/reviews.ts';
 import { answerReview, isReview } from '../auth/reviews.ts';
 import type { KubeObject, ResourceKind } from '../kinds/resource.ts';
@@ -19,7 +19,7 @@ import { scaleOf, updateScale } from '../registry/subresources/scale.ts';
 import { requestToken } from '../registry/subresources/token.ts';
 import { createWhenAdmitted, patchObject, statusRules, type UpdateRules, updateObject } from '../registry/write.ts';
 import { type ParsedBody, parseBody, parsePatchBody } from './body.ts';
-import { badRequest, forbidden, methodNotAllowed, pathNotFound } from './errors.ts';
+import { badRequest, methodNotAllowed, pathNotFound } from './errors.ts';
 import type { Form } from './negotiate.ts';
 import { deleteOptions, dryRun, fieldValidation, includeObject, listOptions } from './options.ts';
 import { renderList, renderObject } from './render.ts';
@@ -111,6 +111,12 @@ export class ResourceHandler {
     return { code, text: renderObject(row, view, this.#render(call)) };
   }
 
+  /** Throws 403 for a node that may not do this; the registry judges creations and updates of objects. */
+  #restrict({ caller, request }: ResourceCall, operation: NodeWrite['operation'], body?: unknown): void {
+    const write = writeOf(request, operation);
+    restrictNode(caller, isObject(body) ? { ...write, object: body } : write, this.#registry);
+  }
+
   #writeOptions({ caller, request, warn }: ResourceCall): WriteOptions {
     const { query } = request;
     return { caller, dryRun: dryRun(query), fieldValidation: fieldValidation(query), warn };
@@ -130,7 +136,6 @@ export class ResourceHandler {
     if (call.request.name !== '') throw methodNotAllowed();
     const options = this.#writeOptions(call);
     const object = await this.#decoded(row, call, options);
-    restrictNode(row, object, call.caller);
     const view = await createWhenAdmitted(this.#registry, row, call.request.namespace, object, options);
     return this.#show(row, call, view, 201);
   }
@@ -150,6 +155,7 @@ export class ResourceHandler {
   async #delete(row: ResourceKind, call: ResourceCall): Promise<Answer> {
     const { namespace, name, query } = call.request;
     const body = call.body.length === 0 ? undefined : (await this.#body(call)).value;
+    this.#restrict(call, 'delete');
     const { view, removed } = deleteObject(this.#registry, row, namespace, name, deleteOptions(query, body));
     // Kinds that are deleted gracefully answer with the object, the others with a Status once it is gone.
     if (!removed || row.strategy.gracePeriodSeconds !== undefined) return this.#show(row, call, view);
@@ -164,6 +170,7 @@ export class ResourceHandler {
     for (const { object } of page.items) {
       const { namespace = '', name = '' } = object.metadata;
       const stored = this.#registry.find(row, namespace, name);
+      restrictNode(call.caller, { ...writeOf(request, 'delete'), namespace, name }, this.#registry);
       if (stored !== undefined) deleteStored(this.#registry, row, stored, options);
     }
     return { code: 200, text: renderList(row, page, this.#render(call)) };
@@ -187,11 +194,13 @@ export class ResourceHandler {
       case '/pods/eviction': {
         const { value } = await this.#body(call);
         const { query } = call.request;
+        this.#restrict(call, 'create', value);
         evictPod(this.#registry, namespace, name, value, (options) => deleteOptions(query, options));
         return json(success(undefined, '', undefined), 201);
       }
       case '/serviceaccounts/token': {
         const { value } = await this.#body(call);
+        this.#restrict(call, 'create', value);
         return json(requestToken(this.#registry, this.#reviews.tokens, namespace, name, value), 201);
       }
       default:
@@ -244,30 +253,9 @@ function ownRules(row: ResourceKind, subresource: string, prepare: UpdateRules['
   return { subresource, prepare, validate };
 }
 
-/** Throws 403 for a node that creates another's Node object, or a pod that runs elsewhere. */
-function restrictNode(row: ResourceKind, object: KubeObject, caller: Caller): void {
-  const node = nodeNameOf(caller);
-  if (node === undefined) return;
-  const { name = '' } = object.metadata;
-  if (row.group === 'storage.k8s.io' && row.plural === 'csinodes' && name !== node) {
-    throw forbidden(row, name, 'can only access CSINode with the same name as the requesting node');
-  }
-  if (row.group !== '') return;
-  if (row.plural === 'nodes' && name !== node) {
-    throw forbidden(row, name, `node "${node}" is not allowed to modify node "${name}"`);
-  }
-  if (row.plural !== 'pods') return;
-  const spec = isObject(object['spec']) ? object['spec'] : {};
-  if (object.metadata.annotations?.['kubernetes.io/config.mirror'] === undefined) {
-    throw forbidden(
-      row,
-      name,
-      `pod does not have "kubernetes.io/config.mirror" annotation, node "${node}" can only create mirror pods`,
-    );
-  }
-  if (spec['nodeName'] !== node) {
-    throw forbidden(row, name, `node "${node}" can only create pods with spec.nodeName set to itself`);
-  }
+function writeOf(request: ResourceRequest, operation: NodeWrite['operation']): NodeWrite {
+  const { group, resource, subresource, namespace, name } = request;
+  return { operation, group, resource, subresource, namespace, name };
 }
 
 function success(row: ResourceKind | undefined, name: string, uid: string | undefined): JsonObject {

@@ -4,6 +4,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Duplex } from 'node:stream';
 import { setOwn } from '../../lib/own-property.ts';
+import { HEADER_PREFIX } from '../auth/impersonate.ts';
 import { badRequest, internalError, methodNotAllowed, pathNotFound, StatusError } from '../http/errors.ts';
 import type { Exchange } from '../http/handler.ts';
 import type { ResourceRequest } from '../http/request.ts';
@@ -16,7 +17,7 @@ import { isUnsupportedWebSocket, join, requestHead } from './tunnel.ts';
 /** As much of a kubelet's refusal as is passed on. */
 const MAX_ERROR_BYTES = 64 * 1024;
 const POD_STREAMS: readonly string[] = ['log', 'exec', 'attach', 'portforward'];
-/** Headers that are about one hop. */
+/** Headers that are about one hop, or about who the caller is to this server. */
 const HOP = new Set([
   'connection',
   'keep-alive',
@@ -140,8 +141,10 @@ function streamKind(subresource: string): StreamKind {
 
 function passedOn(headers: IncomingMessage['headers']): Record<string, string | string[]> {
   const result: Record<string, string | string[]> = {};
-  for (const [name, value] of Object.entries(headers))
-    if (value !== undefined && !HOP.has(name)) setOwn(result, name, value);
+  for (const [name, value] of Object.entries(headers)) {
+    if (value === undefined || HOP.has(name) || name.startsWith(HEADER_PREFIX)) continue;
+    setOwn(result, name, value);
+  }
   return result;
 }
 

@@ -48,6 +48,8 @@ export interface RegistryParts {
   readonly kinds: readonly ResourceKind[];
   readonly checkBody: CheckBody;
   readonly clock: Clock;
+  /** Audiences that nodes may request tokens for though no volume of the pod asks for them. Default: none. */
+  readonly nodeAudiences?: readonly string[];
 }
 
 export class Registry {
@@ -55,6 +57,7 @@ export class Registry {
   readonly clock: Clock;
   readonly checkBody: CheckBody;
   readonly kinds: readonly ResourceKind[];
+  readonly nodeAudiences: readonly string[];
   readonly #rows = new Map<string, ResourceKind>();
   readonly #preferred = new Map<string, ResourceKind>();
 
@@ -63,6 +66,7 @@ export class Registry {
     this.clock = parts.clock;
     this.checkBody = parts.checkBody;
     this.kinds = parts.kinds;
+    this.nodeAudiences = parts.nodeAudiences ?? [];
     for (const row of parts.kinds) {
       this.#rows.set(`${row.group}/${row.version}/${row.plural}`, row);
       const key = `${row.group}/${row.plural}`;

@@ -3,6 +3,7 @@
 
 import { randomInt, randomUUID } from 'node:crypto';
 import { getOwn, setOwn } from '../../lib/own-property.ts';
+import { restrictNode } from '../auth/node-restriction.ts';
 import { alreadyExists, badRequest, conflict, forbidden, invalid, MODIFIED, StatusError } from '../http/errors.ts';
 import {
   AdmissionForbidden,
@@ -17,7 +18,7 @@ import { parseObject } from '../storage/change.ts';
 import type { StoredObject } from '../storage/store.ts';
 import { decodeObject } from './decode.ts';
 import { admitIntoNamespace, isHeld } from './namespaces.ts';
-import { apiVersionOf, type Registry, timestamp, View, type WriteOptions } from './registry.ts';
+import { apiVersionOf, type Caller, type Registry, timestamp, View, type WriteOptions } from './registry.ts';
 
 /** Consonants and digits that cannot make words or be mistaken for each other, as the API server's. */
 const SUFFIX_ALPHABET = 'bcdfghjklmnpqrstvwxz2456789';
@@ -98,6 +99,24 @@ function awaitObject(registry: Registry, wanted: AwaitedObject, ms: number): Pro
   });
 }
 
+/** What a node may not write is 403, whatever the kind says of it. */
+function restrict(
+  registry: Registry,
+  row: ResourceKind,
+  namespace: string,
+  object: KubeObject,
+  caller: Caller,
+  update?: { readonly old: KubeObject; readonly subresource: string | undefined },
+): void {
+  const { group, plural } = row;
+  const place = { group, resource: plural, namespace, name: object.metadata.name ?? '', object };
+  const write =
+    update === undefined
+      ? ({ ...place, operation: 'create', subresource: '' } as const)
+      : ({ ...place, operation: 'update', subresource: update.subresource ?? '', old: update.old } as const);
+  restrictNode(caller, write, registry);
+}
+
 /** Name and namespace of the body are those of the URL, or are filled in from it. */
 function checkPlacement(row: ResourceKind, object: KubeObject, namespace: string, name: string | undefined): void {
   const { metadata } = object;
@@ -145,6 +164,7 @@ export function createObject(
   const { strategy } = row;
   if (generated) metadata.name = generateName(metadata.generateName ?? '');
   strategy.applyDefaults?.(object);
+  restrict(registry, row, namespace, object, options.caller);
   admit(registry, row, object, options);
   if (strategy.prepareForCreate !== undefined) strategy.prepareForCreate(object);
   else if (hasStatus(row)) delete object['status'];
@@ -263,14 +283,17 @@ function replaceStored(
   }
   keepSystemMetadata(object, old);
   row.strategy.applyDefaults?.(object);
+  const { subresource } = rules;
+  // Before anything is set right: what a node sends beyond its own is refused, not passed over.
+  restrict(registry, row, stored.namespace, object, options.caller, { old, subresource });
   rules.prepare(object, old);
-  if (rules.subresource === undefined) admit(registry, row, object, options, old);
+  if (subresource === undefined) admit(registry, row, object, options, old);
   if (countsGenerations(row, object) && specChanged(object, old)) {
     // What was prepared may have other metadata than what was sent.
     object.metadata.generation = (old.metadata.generation ?? 0) + 1;
   }
   // A kind that knows its subresource's rules judges by them; they include what holds for any kind.
-  const ownRules = getOwn(row.strategy.validateSubresource, rules.subresource ?? '');
+  const ownRules = getOwn(row.strategy.validateSubresource, subresource ?? '');
   reject(row, object, ownRules === undefined ? rules.validate(object, old) : ownRules(object, old));
   return store(registry, row, stored, object, old, options.dryRun);
 }

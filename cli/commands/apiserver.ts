@@ -22,6 +22,12 @@ interface Flags {
   readonly advertiseHost?: string;
   readonly certHost: readonly string[];
   readonly nodeName?: string;
+  readonly nodeAudience: readonly string[];
+}
+
+/** A flag that may be repeated. */
+function repeated(value: string, before: readonly string[]): readonly string[] {
+  return [...before, value];
 }
 
 export function apiserverCommand(): Command {
@@ -31,13 +37,14 @@ export function apiserverCommand(): Command {
     .option('--bind-address <ip>', 'address to listen on', '127.0.0.1')
     .option('--port <port>', 'port to listen on; 0 takes any free one', parsePort, 6443)
     .option('--advertise-host <host>', 'the host that the kubeconfigs name')
+    .option('--cert-host <host>', 'one more name for the serving certificate; may be repeated', repeated, [])
+    .option('--node-name <name>', 'the node that the agent’s certificate is for (default: the host name)')
     .option(
-      '--cert-host <host>',
-      'one more name for the serving certificate; may be repeated',
-      (value: string, before: readonly string[]) => [...before, value],
+      '--node-audience <audience>',
+      'nodes may request tokens for it though no volume of the pod asks for it; may be repeated',
+      repeated,
       [],
     )
-    .option('--node-name <name>', 'the node that the agent’s certificate is for (default: the host name)')
     .action(async (flags: Flags) => {
       const { runApiServer } = await import('../../apiserver/main.ts');
       const log = createLog('apiserver');
@@ -49,6 +56,7 @@ export function apiserverCommand(): Command {
         ...(flags.advertiseHost === undefined ? {} : { advertiseHost: flags.advertiseHost }),
         hosts: flags.certHost,
         ...(flags.nodeName === undefined ? {} : { nodeName: flags.nodeName }),
+        nodeAudiences: flags.nodeAudience,
         tracer: new Tracer(),
         clock: systemClock,
         log: (line) => log('info', line),

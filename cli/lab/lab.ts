@@ -63,6 +63,8 @@ export interface LabOptions {
   readonly cgroupDriver?: 'cgroupfs' | 'systemd';
   /** Fields of the agent's KubeletConfiguration, over the lab's own. */
   readonly kubeletConfiguration?: Readonly<Record<string, unknown>>;
+  /** More flags for `nodelet apiserver`. */
+  readonly apiserverFlags?: readonly string[];
   /** More flags for `nodelet agent`. */
   readonly agentFlags?: readonly string[];
   /** Where images come from; `none` leaves containerd as it is. Default `auto`. */
@@ -166,7 +168,10 @@ class Lab implements RunningLab {
     // The servers start while containerd does; each waits for what it needs by itself.
     const started = await Promise.all([
       this.#launch('containerd', () => spawnContainerd(containerd, labEnvironment(this.paths.root))),
-      this.#launchProgram('apiserver', apiserverProgram(this.paths, state, this.#bindAddress)),
+      this.#launchProgram(
+        'apiserver',
+        apiserverProgram(this.paths, state, this.#bindAddress, this.#options.apiserverFlags),
+      ),
     ]);
     await containerdReady(containerd, started[0], this.#clock);
     this.#say(`containerd serves on ${this.paths.containerd.socket}`);

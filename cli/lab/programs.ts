@@ -17,13 +17,19 @@ function nodelet(...args: string[]): Program {
   return { command: COMMAND, args };
 }
 
-export function apiserverProgram(paths: LabPaths, state: LabState, bindAddress: string): Program {
+export function apiserverProgram(
+  paths: LabPaths,
+  state: LabState,
+  bindAddress: string,
+  more: readonly string[] = [],
+): Program {
   return nodelet(
     'apiserver',
     ...['--root', paths.root],
     ...['--bind-address', bindAddress],
     ...['--port', String(state.apiserverPort)],
     ...['--node-name', state.nodeName],
+    ...more,
   );
 }
 

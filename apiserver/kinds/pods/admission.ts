@@ -7,6 +7,7 @@ import type { RuntimeClass } from 'kubernetes-types/node/v1';
 import type { PriorityClass } from 'kubernetes-types/scheduling/v1';
 import { getOwn } from '../../../lib/own-property.ts';
 import { compareQuantities } from '../../../lib/quantity.ts';
+import { isMirrorPod, secretNames } from '../../auth/pod-references.ts';
 import { forbidden } from '../field-errors.ts';
 import { AdmissionForbidden, type FieldError, type KubeObject, type RequestContext } from '../resource.ts';
 import { as, type Container, type Pod, type PodSpec, sameJson, type Volume } from '../shapes.ts';
@@ -15,7 +16,6 @@ import { as, type Container, type Pod, type PodSpec, sameJson, type Volume } fro
 const TOKEN_MOUNT_PATH = '/var/run/secrets/kubernetes.io/serviceaccount';
 /** One hour, and seven seconds by which the kubelet recognises a token it may refresh early. */
 const TOKEN_EXPIRATION_SECONDS = 3607;
-const MIRROR_ANNOTATION = 'kubernetes.io/config.mirror';
 const SYSTEM_PRIORITIES: Readonly<Record<string, number>> = {
   'system-cluster-critical': 2_000_000_000,
   'system-node-critical': 2_000_001_000,
@@ -25,8 +25,8 @@ export function admitPod(pod: Pod, context: RequestContext): FieldError[] {
   const spec = pod.spec;
   if (spec === undefined) return [];
   const errors: FieldError[] = [];
-  if (pod.metadata.annotations?.[MIRROR_ANNOTATION] === undefined) admitServiceAccount(pod, spec, context);
-  else refuseMirrorSecrets(spec);
+  if (isMirrorPod(pod)) refuseMirrorSecrets(pod, spec);
+  else admitServiceAccount(pod, spec, context);
   admitPriority(spec, context);
   admitRuntimeClass(spec, context);
   admitNotReadyTolerations(spec);
@@ -105,13 +105,12 @@ function isTokenVolume(volume: Volume): boolean {
   return (volume.projected?.sources ?? []).some((source) => source.serviceAccountToken !== undefined);
 }
 
-function refuseMirrorSecrets(spec: PodSpec): void {
+/** A pod that nobody admits for its account may refer to no account and no secret (the ServiceAccount admission). */
+function refuseMirrorSecrets(pod: Pod, spec: PodSpec): void {
   if (spec.serviceAccountName !== undefined && spec.serviceAccountName !== '') {
     throw new AdmissionForbidden('a mirror pod may not reference service accounts');
   }
-  if ((spec.volumes ?? []).some((volume) => volume.secret !== undefined)) {
-    throw new AdmissionForbidden('a mirror pod may not reference secrets');
-  }
+  if (secretNames(pod).length > 0) throw new AdmissionForbidden('a mirror pod may not reference secrets');
   if ((spec.volumes ?? []).some(isTokenVolume)) {
     throw new AdmissionForbidden('a mirror pod may not use ServiceAccountToken volume projections');
   }

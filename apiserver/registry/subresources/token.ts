@@ -39,7 +39,7 @@ export function requestToken(
       detail: `Invalid value: ${JSON.stringify(seconds)}: ${why}`,
     });
   };
-  if (typeof seconds !== 'number') wrong('must be a number');
+  if (typeof seconds !== 'number' || !Number.isSafeInteger(seconds)) wrong('must be an integer');
   else if (seconds < MIN_SECONDS) wrong('may not specify a duration less than 10 minutes');
   else if (seconds > MAX_SECONDS) wrong('may not specify a duration larger than 2^32 seconds');
   if (errors.length > 0 || typeof seconds !== 'number') {

@@ -99,6 +99,7 @@ describe('a registry that wants to know who pulls', () => {
     providers = await writeProviders();
     lab = await startLab({
       kubeletConfiguration: { serializeImagePulls: true, maxParallelImagePulls: 1 },
+      apiserverFlags: ['--node-audience', 'the-registry'],
       agentFlags: [
         ...['--image-credential-provider-config', providers.config],
         ...['--image-credential-provider-bin-dir', providers.binDir],

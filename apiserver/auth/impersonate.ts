@@ -1,0 +1,140 @@
+// Acting as somebody else: what the Impersonate-* headers of a request ask for, whether the caller may, and who the
+// request then comes from. Judges only; the rules are kube-apiserver's (endpoints/filters/impersonation.go). The headers
+// never leave this server: what is passed on to a kubelet is stripped of them (proxy/proxy.ts).
+
+import { internalError } from '../http/errors.ts';
+import type { ObjectLookup } from '../kinds/resource.ts';
+import type { Caller } from '../registry/registry.ts';
+import { type Attributes, authorize, refusal } from './authorize.ts';
+import { accountGroups } from './tokens.ts';
+
+/** Of every header that is about impersonation, in lower case. */
+export const HEADER_PREFIX = 'impersonate-';
+const EXTRA_PREFIX = 'impersonate-extra-';
+const AUTHENTICATED = 'system:authenticated';
+const UNAUTHENTICATED = 'system:unauthenticated';
+const ANONYMOUS_NAME = 'system:anonymous';
+const AUTHENTICATION = 'authentication.k8s.io';
+
+interface Wish {
+  /** '' when the headers name none. */
+  readonly user: string;
+  readonly uid: string;
+  readonly groups: readonly string[];
+  readonly extra: ReadonlyMap<string, readonly string[]>;
+}
+
+function decodeKey(key: string): string {
+  try {
+    return decodeURIComponent(key);
+  } catch (error) {
+    // As upstream: a key that is not percent-encoded means itself.
+    if (error instanceof URIError) return key;
+    throw error;
+  }
+}
+
+/** What the headers ask for, or undefined when none is about impersonation. `raw` is IncomingMessage.rawHeaders. */
+function wishOf(raw: readonly string[]): Wish | undefined {
+  const users: string[] = [];
+  const uids: string[] = [];
+  const groups: string[] = [];
+  const extra = new Map<string, string[]>();
+  for (let i = 0; i + 1 < raw.length; i += 2) {
+    const name = (raw[i] ?? '').toLowerCase();
+    if (!name.startsWith(HEADER_PREFIX)) continue;
+    // Node reads header bytes as Latin-1; clients send UTF-8.
+    const value = Buffer.from(raw[i + 1] ?? '', 'latin1').toString('utf8');
+    if (name === 'impersonate-user') users.push(value);
+    else if (name === 'impersonate-uid') uids.push(value);
+    else if (name === 'impersonate-group') groups.push(value);
+    else if (name.startsWith(EXTRA_PREFIX)) {
+      const key = decodeKey(name.slice(EXTRA_PREFIX.length));
+      extra.set(key, [...(extra.get(key) ?? []), value]);
+    }
+  }
+  const [user = ''] = users;
+  const [uid = ''] = uids;
+  const nothing = user === '' && uid === '' && groups.length === 0 && extra.size === 0;
+  return nothing ? undefined : { user, uid, groups, extra };
+}
+
+/** Namespace and name of a service account, from its user name. */
+function serviceAccountOf(user: string): { readonly namespace: string; readonly name: string } | undefined {
+  const match = /^system:serviceaccount:([^:]+):([^:]+)$/.exec(user);
+  const [, namespace, name] = match ?? [];
+  return namespace === undefined || name === undefined ? undefined : { namespace, name };
+}
+
+function permission(resource: string, name: string, more: Partial<Attributes> = {}): Attributes {
+  return { verb: 'impersonate', group: '', resource, subresource: '', namespace: '', name, ...more };
+}
+
+/** Everything the caller must be allowed, one by one. */
+function permissions({ user, uid, groups, extra }: Wish): Attributes[] {
+  const account = serviceAccountOf(user);
+  return [
+    account === undefined
+      ? permission('users', user)
+      : permission('serviceaccounts', account.name, { namespace: account.namespace }),
+    ...groups.map((group) => permission('groups', group)),
+    ...[...extra].flatMap(([key, values]) =>
+      values.map((value) => permission('userextras', value, { group: AUTHENTICATION, subresource: key })),
+    ),
+    ...(uid === '' ? [] : [permission('uids', uid, { group: AUTHENTICATION })]),
+  ];
+}
+
+/** Given groups are the whole truth but for the one that says whether the user is known at all. */
+function groupsOf({ user, groups }: Wish): string[] {
+  const account = serviceAccountOf(user);
+  const named = groups.length === 0 && account !== undefined ? accountGroups(account.namespace) : [...groups];
+  if (user === ANONYMOUS_NAME) return named.includes(UNAUTHENTICATED) ? named : [...named, UNAUTHENTICATED];
+  const settled = named.includes(AUTHENTICATED) || named.includes(UNAUTHENTICATED);
+  return settled ? named : [...named, AUTHENTICATED];
+}
+
+/** The references of a request without a user, printed as upstream prints its list of ObjectReferences. */
+function printed({ uid, groups, extra }: Wish): string {
+  const api = `${AUTHENTICATION}/v1`;
+  const references = [
+    ...groups.map((group) => `{Group  ${group}    }`),
+    ...[...extra].flatMap(([key, values]) => values.map((value) => `{UserExtra  ${value}  ${api}  ${key}}`)),
+    ...(uid === '' ? [] : [`{UID  ${uid}  ${api}  }`]),
+  ];
+  return `[${references.join(' ')}]`;
+}
+
+/**
+ * Who the request is to come from, or undefined when it comes from the caller. Throws 403 when the caller may not act as
+ * that user, one of the groups, the uid or an extra value; 500, as upstream, for headers that name no user.
+ */
+export function impersonated(caller: Caller, rawHeaders: readonly string[], lookup: ObjectLookup): Caller | undefined {
+  const wish = wishOf(rawHeaders);
+  if (wish === undefined) return undefined;
+  if (wish.user === '') throw internalError(`requested ${printed(wish)} without impersonating a user`);
+  for (const attributes of permissions(wish)) {
+    const decision = authorize(caller, attributes, lookup);
+    if (!decision.allowed) throw refusal(caller, attributes, decision);
+  }
+  return {
+    name: wish.user,
+    groups: groupsOf(wish),
+    ...(wish.uid === '' ? {} : { uid: wish.uid }),
+    ...(wish.extra.size === 0 ? {} : { extra: Object.fromEntries(wish.extra) }),
+  };
+}
+
+/** A caller chooses most of the line. */
+const MAX_LINE = 2048;
+
+/** One line for the log about a request to be made as somebody else, with both identities or why not. Pure. */
+export function auditLine(
+  caller: Caller,
+  as: Caller | string,
+  request: { readonly method: string; readonly path: string },
+): string {
+  const shown = ({ name, groups, uid, extra }: Caller): string => JSON.stringify({ name, uid, groups, extra });
+  const whom = typeof as === 'string' ? as : `as ${shown(as)}`;
+  return `impersonation: ${request.method} by ${shown(caller)} ${whom}: ${request.path}`.slice(0, MAX_LINE);
+}

@@ -1,0 +1,40 @@
+// A look-up over a few objects, and callers, for tests of who may do what.
+
+import type { KubeObject, KubeObjectMeta, ObjectLookup } from '../../../../apiserver/kinds/resource.ts';
+import type { Caller } from '../../../../apiserver/registry/registry.ts';
+
+const API: Readonly<Record<string, { readonly apiVersion: string; readonly kind: string }>> = {
+  pods: { apiVersion: 'v1', kind: 'Pod' },
+  nodes: { apiVersion: 'v1', kind: 'Node' },
+  secrets: { apiVersion: 'v1', kind: 'Secret' },
+  serviceaccounts: { apiVersion: 'v1', kind: 'ServiceAccount' },
+  persistentvolumes: { apiVersion: 'v1', kind: 'PersistentVolume' },
+  persistentvolumeclaims: { apiVersion: 'v1', kind: 'PersistentVolumeClaim' },
+  csidrivers: { apiVersion: 'storage.k8s.io/v1', kind: 'CSIDriver' },
+  volumeattachments: { apiVersion: 'storage.k8s.io/v1', kind: 'VolumeAttachment' },
+  resourceslices: { apiVersion: 'resource.k8s.io/v1', kind: 'ResourceSlice' },
+};
+
+/** An object of a kind by its plural. */
+export function thing(plural: string, metadata: KubeObjectMeta, rest: object = {}): KubeObject {
+  return { ...(API[plural] ?? { apiVersion: 'v1', kind: plural }), metadata, ...rest };
+}
+
+/** Objects by plural. */
+export type World = Readonly<Record<string, readonly KubeObject[]>>;
+
+export function lookupOf(world: World): ObjectLookup {
+  const all = (plural: string): readonly KubeObject[] => (Object.hasOwn(world, plural) ? (world[plural] ?? []) : []);
+  return {
+    get: (_group, plural, namespace, name) =>
+      all(plural).find((one) => one.metadata.name === name && (one.metadata.namespace ?? '') === namespace),
+    list: (_group, plural) => all(plural),
+    each: (_group, plural, namespace) => all(plural).filter((one) => (one.metadata.namespace ?? '') === namespace),
+  };
+}
+
+export function user(name: string, ...groups: string[]): Caller {
+  return { name, groups: [...groups, 'system:authenticated'] };
+}
+
+export const nodeUser = (name: string): Caller => user(`system:node:${name}`, 'system:nodes');
