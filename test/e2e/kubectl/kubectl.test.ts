@@ -303,6 +303,24 @@ describe.each(versions)('kubectl $version', ({ command, version }) => {
     }
   });
 
+  it('--as asks and acts as somebody else', async () => {
+    const canI = async (...args: string[]): Promise<string> =>
+      (await kubectl.run(['auth', 'can-i', ...args])).stdout.trim();
+    expect(await canI('delete', 'secrets', '-A')).toBe('yes');
+    expect(await canI('delete', 'secrets', '-A', '--as=nobody')).toBe('no');
+    expect(await canI('delete', 'secrets', '-A', '--as=nobody', '--as-group=system:masters')).toBe('yes');
+    const refused = await kubectl.run(['get', 'secrets', '-A', '--as=nobody']);
+    expect(refused).toMatchObject({ code: 1, stdout: '' });
+    expect(refused.stderr).toContain('User "nobody" cannot list resource "secrets"');
+    if (version === '1.27') return;
+    const account = 'system:serviceaccount:default:default';
+    const whoami = await kubectl.ok('auth', 'whoami', `--as=${account}`, '-o', 'jsonpath={.status.userInfo}');
+    expect(JSON.parse(whoami)).toEqual({
+      username: account,
+      groups: ['system:serviceaccounts', 'system:serviceaccounts:default', 'system:authenticated'],
+    });
+  });
+
   describe('bad manifests', () => {
     const refused = async (manifest: string, ...args: string[]): Promise<string> => {
       const { code, stderr } = await kubectl.run(inNamespace('apply', '-f', '-', ...args), manifest);

@@ -1,0 +1,190 @@
+// The embedded API server on a free port of this machine, with its own certificates and store, and callers of every
+// kind for it. No lab, no kubelet.
+
+import { mkdtemp, rm } from 'node:fs/promises';
+import { Agent, request as httpsRequest } from 'node:https';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { startApiServer } from '../../apiserver/main.ts';
+import type { RunningApiServer } from '../../apiserver/options.ts';
+import { generateKeyPair, issueCertificate, type Signer } from '../../apiserver/pki/keys.ts';
+import { type Clock, systemClock, type Timer } from '../../lib/clock.ts';
+import { Tracer } from '../../lib/trace.ts';
+
+const HOUR_MS = 3_600_000;
+
+/** The machine's clock with another date. */
+export class ShiftedClock implements Clock {
+  /** ms. */
+  shift = 0;
+  now(): number {
+    return systemClock.now() + this.shift;
+  }
+  monotonic(): number {
+    return systemClock.monotonic();
+  }
+  after(ms: number, fn: () => void): Timer {
+    return systemClock.after(ms, fn);
+  }
+  sleep(ms: number, signal?: AbortSignal): Promise<void> {
+    return systemClock.sleep(ms, signal);
+  }
+}
+
+/** How a request says who it comes from. */
+export interface Credentials {
+  readonly cert?: string;
+  readonly key?: string;
+  readonly token?: string;
+}
+
+export interface Call {
+  readonly method?: string;
+  readonly path: string;
+  readonly as?: Credentials;
+  readonly body?: unknown;
+  /** Values that are lists are sent as so many headers. */
+  readonly headers?: Readonly<Record<string, string | string[]>>;
+}
+
+export interface Answer {
+  readonly code: number;
+  readonly text: string;
+  /** Undefined for anything but one JSON document. */
+  readonly json: unknown;
+}
+
+/** What stands at a path inside JSON; undefined where it leads nowhere. */
+export function at(value: unknown, ...path: readonly (string | number)[]): unknown {
+  return path.reduce<unknown>(
+    (inner, key) => (typeof inner === 'object' && inner !== null ? Reflect.get(inner, key) : undefined),
+    value,
+  );
+}
+
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch (error) {
+    if (error instanceof SyntaxError) return undefined;
+    throw error;
+  }
+}
+
+export class ApiServerStand {
+  readonly #directory: string;
+  readonly #agents = new Map<Credentials | undefined, Agent>();
+  readonly clock: ShiftedClock;
+  readonly server: RunningApiServer;
+  /** What the server logged. */
+  readonly lines: string[];
+
+  private constructor(directory: string, clock: ShiftedClock, server: RunningApiServer, lines: string[]) {
+    this.#directory = directory;
+    this.clock = clock;
+    this.server = server;
+    this.lines = lines;
+  }
+
+  static async start(options: { readonly nodeAudiences?: readonly string[] } = {}): Promise<ApiServerStand> {
+    const directory = await mkdtemp(join(tmpdir(), 'nodelet-api-'));
+    const clock = new ShiftedClock();
+    const lines: string[] = [];
+    const server = await startApiServer({
+      pkiDir: join(directory, 'pki'),
+      dbPath: join(directory, 'store.db'),
+      address: '127.0.0.1',
+      port: 0,
+      hosts: [],
+      nodeName: 'n1',
+      tracer: new Tracer(),
+      clock,
+      log: (line) => lines.push(line),
+      ...options,
+    });
+    return new ApiServerStand(directory, clock, server, lines);
+  }
+
+  async stop(): Promise<void> {
+    for (const agent of this.#agents.values()) agent.destroy();
+    await this.server.close();
+    await rm(this.#directory, { recursive: true, force: true });
+  }
+
+  get admin(): Credentials {
+    return this.server.pki.clients.admin;
+  }
+
+  /** A certificate of the server's CA, or of another. */
+  async certificate(
+    commonName: string,
+    organization?: string,
+    more: { readonly usage?: 'client' | 'server'; readonly lifeMs?: number; readonly ca?: Signer } = {},
+  ): Promise<Credentials> {
+    const { usage = 'client', lifeMs = HOUR_MS, ca = this.server.pki.ca } = more;
+    const pair = generateKeyPair();
+    const notBefore = Math.floor(systemClock.now() / 1000) * 1000 - 2 * HOUR_MS;
+    const subject = { commonName, usage, ...(organization === undefined ? {} : { organization }) };
+    const life = { notBefore, notAfter: notBefore + 2 * HOUR_MS + lifeMs };
+    return { cert: await issueCertificate({ ...subject, ...life }, pair, ca), key: pair.privateKey };
+  }
+
+  /** A CA that the server does not know. */
+  async otherCa(): Promise<Signer> {
+    const pair = generateKeyPair();
+    const notBefore = systemClock.now() - HOUR_MS;
+    const life = { notBefore, notAfter: notBefore + 24 * HOUR_MS };
+    const cert = await issueCertificate({ commonName: 'kubernetes-ca', usage: 'ca', ...life }, pair);
+    return { cert, key: pair.privateKey };
+  }
+
+  async node(name: string): Promise<Credentials> {
+    return this.certificate(`system:node:${name}`, 'system:nodes');
+  }
+
+  /** One agent for each identity: callers keep their connections, as real ones do. */
+  #agentOf(as: Credentials | undefined): Agent {
+    let agent = this.#agents.get(as);
+    if (agent === undefined) {
+      const { cert, key } = as ?? {};
+      const client = cert === undefined || key === undefined ? {} : { cert, key };
+      agent = new Agent({ keepAlive: true, maxSockets: 4, ca: this.server.pki.ca.cert, ...client });
+      this.#agents.set(as, agent);
+    }
+    return agent;
+  }
+
+  /** Sends one request and reads the whole answer; a connection that is upgraded is closed. */
+  async call({ method = 'GET', path, as, body, headers = {} }: Call): Promise<Answer> {
+    const { promise, resolve, reject } = Promise.withResolvers<Answer>();
+    const type = body === undefined ? {} : { 'content-type': 'application/json' };
+    const authorization = as?.token === undefined ? {} : { authorization: `Bearer ${as.token}` };
+    const outgoing = httpsRequest(
+      `${this.server.url}${path}`,
+      { method, agent: this.#agentOf(as), headers: { ...type, ...authorization, ...headers } },
+      (response) => {
+        let text = '';
+        response.setEncoding('utf8');
+        response.on('data', (chunk: string) => {
+          text += chunk;
+        });
+        response.on('error', reject);
+        response.on('end', () => resolve({ code: response.statusCode ?? 0, text, json: parsed(text) }));
+      },
+    );
+    outgoing.on('error', reject);
+    outgoing.on('upgrade', ({ statusCode = 0 }, socket) => {
+      socket.destroy();
+      resolve({ code: statusCode, text: '', json: undefined });
+    });
+    outgoing.end(body === undefined || typeof body === 'string' ? body : JSON.stringify(body));
+    return promise;
+  }
+
+  /** The same as the admin; throws unless it succeeds. */
+  async admit(method: string, path: string, body?: unknown, headers: Record<string, string> = {}): Promise<unknown> {
+    const { code, text, json } = await this.call({ method, path, as: this.admin, body, headers });
+    if (code >= 300) throw new Error(`${method} ${path}: ${code} ${text}`);
+    return json;
+  }
+}
