@@ -1,0 +1,447 @@
+// Generated requests: any verb on any resource, with selectors, subresources, bodies, paths and headers that somebody
+// might try. Says of each what it is meant to do, so that access can be judged without reading it again.
+
+import type { Random } from '../random.ts';
+import { NAMESPACES, NODES, type World } from './world.ts';
+
+export type Verb = 'get' | 'list' | 'watch' | 'create' | 'update' | 'patch' | 'delete' | 'deletecollection';
+
+export interface HostileRequest {
+  readonly verb: Verb;
+  readonly method: string;
+  readonly path: string;
+  /** "pods", "leases.coordination.k8s.io", "pods/status"; '' for a path that is no resource's. */
+  readonly resource: string;
+  readonly namespace: string;
+  /** Of the URL, or of the object that is created. */
+  readonly name: string;
+  readonly body?: unknown;
+  readonly headers: Readonly<Record<string, string | string[]>>;
+  /** Whether the body has what nobody but an administrator may write there. */
+  readonly overreaches: boolean;
+  /** The name of the pod a token is to be bound to; '' for none. */
+  readonly boundTo?: string;
+}
+
+interface Kind {
+  readonly group: string;
+  readonly plural: string;
+  readonly namespaced: boolean;
+  readonly subresources: readonly string[];
+  readonly weight: number;
+}
+
+const kind = (group: string, plural: string, namespaced: boolean, weight: number, ...subresources: string[]): Kind => ({
+  group,
+  plural,
+  namespaced,
+  weight,
+  subresources,
+});
+const KINDS: readonly Kind[] = [
+  kind('', 'secrets', true, 10),
+  kind('', 'configmaps', true, 4),
+  kind('', 'pods', true, 10, 'status', 'eviction', 'binding', 'log', 'exec', 'ephemeralcontainers', 'resize', 'proxy'),
+  kind('', 'nodes', false, 6, 'status', 'proxy'),
+  kind('', 'serviceaccounts', true, 4, 'token', 'token', 'token'),
+  kind('', 'persistentvolumeclaims', true, 3, 'status'),
+  kind('', 'persistentvolumes', false, 3, 'status'),
+  kind('storage.k8s.io', 'volumeattachments', false, 2, 'status'),
+  kind('storage.k8s.io', 'csinodes', false, 2),
+  kind('coordination.k8s.io', 'leases', true, 3),
+  kind('', 'namespaces', false, 1, 'status', 'finalize'),
+  kind('', 'services', true, 1, 'status'),
+  kind('', 'events', true, 1),
+  kind('', 'endpoints', true, 1),
+  kind('storage.k8s.io', 'csidrivers', false, 1),
+  kind('storage.k8s.io', 'storageclasses', false, 1),
+  kind('node.k8s.io', 'runtimeclasses', false, 1),
+  kind('scheduling.k8s.io', 'priorityclasses', false, 1),
+];
+const WEIGHTED = KINDS.flatMap((one) => Array.from({ length: one.weight }, () => one));
+const REVIEWS = [
+  'authorization.k8s.io/v1/selfsubjectaccessreviews',
+  'authorization.k8s.io/v1/selfsubjectrulesreviews',
+  'authorization.k8s.io/v1/subjectaccessreviews',
+  'authentication.k8s.io/v1/selfsubjectreviews',
+  'authentication.k8s.io/v1/tokenreviews',
+] as const;
+const VERBS: readonly [Verb, ...Verb[]] = [
+  ...(['get', 'get', 'get', 'list', 'list', 'create', 'create', 'update', 'patch', 'patch', 'delete'] as const),
+  'deletecollection',
+];
+const METHODS: Readonly<Record<Verb, string>> = {
+  get: 'GET',
+  list: 'GET',
+  watch: 'GET',
+  create: 'POST',
+  update: 'PUT',
+  patch: 'PATCH',
+  delete: 'DELETE',
+  deletecollection: 'DELETE',
+};
+const KIND_NAMES: Readonly<Record<string, string>> = {
+  secrets: 'Secret',
+  configmaps: 'ConfigMap',
+  pods: 'Pod',
+  nodes: 'Node',
+  serviceaccounts: 'ServiceAccount',
+  persistentvolumeclaims: 'PersistentVolumeClaim',
+  persistentvolumes: 'PersistentVolume',
+  volumeattachments: 'VolumeAttachment',
+  csinodes: 'CSINode',
+  leases: 'Lease',
+  namespaces: 'Namespace',
+  services: 'Service',
+  events: 'Event',
+  endpoints: 'Endpoints',
+};
+const PATHS = [
+  '/api',
+  '/apis',
+  '/api/v1',
+  '/openapi/v2',
+  '/openapi/v3',
+  '/version',
+  '/healthz',
+  '/readyz',
+  '/metrics',
+  '/',
+  '/logs',
+  '/debug/pprof',
+  '/openid/v1/jwks',
+  '/api/v1/',
+  '/api//v1/secrets',
+  '/apis/v1/secrets',
+] as const;
+
+function chance(random: Random, share: number): boolean {
+  return random.next() < share;
+}
+
+function selector(random: Random): string {
+  const node = random.pick(NODES);
+  return random.pick([
+    () => `spec.nodeName=${node}`,
+    () => `spec.nodeName==${node}`,
+    () => `spec.nodeName!=${node}`,
+    () => `spec.nodeName=${node},metadata.name=pod-${random.pick(NODES)}`,
+    () =>
+      `metadata.name=${random.pick(['shared', 'nobody', `vol-${node}`, `env-${node}`, `pod-${node}`, `claim-${node}`, node])}`,
+    () => `metadata.name!=${random.pick(['shared', 'x'])}`,
+    () => `metadata.name=vol-${node},metadata.name=nobody`,
+    () => `metadata.namespace=${random.pick(NAMESPACES)}`,
+    () => `spec.nodeName=${node},spec.nodeName=${random.pick(NODES)}`,
+    () => random.pick(['=', 'spec.nodeName', 'spec.nodeName=', ',', 'a=b=c', '\\', 'constructor=x', '__proto__=x']),
+  ])();
+}
+
+function query(random: Random, verb: Verb): string {
+  const parts = new URLSearchParams();
+  const collection = verb === 'list' || verb === 'watch' || verb === 'deletecollection';
+  if (verb === 'watch') parts.set('watch', '1');
+  if (collection && chance(random, 0.6)) parts.append('fieldSelector', selector(random));
+  if (collection && chance(random, 0.1)) parts.append('fieldSelector', selector(random));
+  if (collection && chance(random, 0.2)) parts.set('labelSelector', random.pick(['a=b', '!a', 'a in (b)', 'a']));
+  if (collection && chance(random, 0.2)) parts.set('limit', String(random.below(4)));
+  if (verb === 'watch' && chance(random, 0.5)) parts.set('resourceVersion', random.pick(['0', '1', '5']));
+  if (chance(random, 0.1)) parts.set('includeObject', random.pick(['Object', 'Metadata', 'None']));
+  if (chance(random, 0.1)) parts.set('dryRun', 'All');
+  if (chance(random, 0.1)) parts.set('pretty', 'true');
+  if (verb === 'get' && chance(random, 0.1)) parts.set('watch', 'true');
+  const text = parts.toString();
+  return text === '' ? '' : `?${text}`;
+}
+
+function reference(random: Random): object {
+  const name = random.pick(['mirrored', 'nobody', `vol-${random.pick(NODES)}`]);
+  const inContainer = (list: string, more: object): object => ({ [list]: [{ name: 'c', image: 'x:1', ...more }] });
+  const volume = (source: object): object => ({ volumes: [{ name: 'v', ...source }] });
+  return random.pick<() => object>([
+    () => ({ imagePullSecrets: [{ name }] }),
+    () =>
+      inContainer(random.pick(['containers', 'initContainers', 'ephemeralContainers']), {
+        envFrom: [{ secretRef: { name } }],
+      }),
+    () => inContainer('containers', { env: [{ name: 'A', valueFrom: { secretKeyRef: { name, key: 'key' } } }] }),
+    () => inContainer('containers', { envFrom: [{ configMapRef: { name: 'nobody' } }] }),
+    () => volume({ secret: { secretName: name } }),
+    () => volume({ projected: { sources: [{ downwardAPI: {} }, { secret: { name } }] } }),
+    () => volume({ projected: { sources: [{ serviceAccountToken: { path: 't' } }] } }),
+    () => volume({ persistentVolumeClaim: { claimName: `claim-${random.pick(NODES)}` } }),
+    () => volume({ csi: { driver: 'd', nodePublishSecretRef: { name } } }),
+    () => volume({ iscsi: { targetPortal: 'p', iqn: 'i', lun: 0, secretRef: { name } } }),
+    () => ({ serviceAccountName: `account-${random.pick(NODES)}` }),
+  ])();
+}
+
+interface Body {
+  readonly body: unknown;
+  readonly name: string;
+  readonly overreaches: boolean;
+  readonly boundTo?: string;
+}
+
+/** A pod as a node would make it; with faults. */
+function pod(random: Random, world: World): Body {
+  const node = random.pick(NODES);
+  const refers = chance(random, 0.6);
+  const plain = chance(random, 0.2);
+  const owner = { apiVersion: 'v1', kind: 'Node', name: node, uid: world.nodes.get(node) ?? '', controller: true };
+  const stranger = chance(random, 0.2);
+  const owners = stranger
+    ? random.pick([[], [owner, owner], [{ ...owner, uid: 'x' }], [{ ...owner, kind: 'Pod' }]])
+    : [owner];
+  const elsewhere = chance(random, 0.2);
+  const name = `mirror-${random.below(3)}-${node}`;
+  const spec = { nodeName: elsewhere ? random.pick([...NODES, '']) : node, containers: [{ name: 'c', image: 'x:1' }] };
+  const metadata = {
+    name,
+    ...(plain ? {} : { annotations: { 'kubernetes.io/config.mirror': 'x' } }),
+    ownerReferences: owners,
+  };
+  const body = { apiVersion: 'v1', kind: 'Pod', metadata, spec: { ...spec, ...(refers ? reference(random) : {}) } };
+  return { body, name, overreaches: refers || plain || stranger || spec.nodeName !== node };
+}
+
+/** Labels, taints, owners and finalizers that a node may not write, and some that it may. */
+function change(random: Random, plural: string): { readonly part: object; readonly overreaches: boolean } {
+  const metadata = (part: object): object => ({ metadata: part });
+  const isNode = plural === 'nodes';
+  return random.pick<() => { part: object; overreaches: boolean }>([
+    () => ({
+      part: { status: { phase: random.pick(['Running', 'Bound']) } },
+      overreaches: plural === 'persistentvolumeclaims',
+    }),
+    () => ({ part: metadata({ labels: { 'example.com/x': String(random.below(9)) } }), overreaches: !isNode }),
+    () => ({
+      part: metadata({
+        labels: {
+          [random.pick([
+            'node-restriction.kubernetes.io/x',
+            'node-role.kubernetes.io/x',
+            'k8s.io/x',
+            'x.kubernetes.io/y',
+          ])]: String(random.below(9)),
+        },
+      }),
+      overreaches: true,
+    }),
+    () => ({ part: metadata({ finalizers: [`example.com/f${random.below(9)}`] }), overreaches: !isNode }),
+    () => ({
+      part: metadata({ ownerReferences: [{ apiVersion: 'v1', kind: 'Pod', name: 'x', uid: 'y' }] }),
+      overreaches: isNode || plural === 'persistentvolumeclaims',
+    }),
+    () => ({ part: { spec: { taints: [{ key: `t${random.below(9)}`, effect: 'NoSchedule' }] } }, overreaches: isNode }),
+    () => ({ part: { spec: { configSource: { configMap: { name: 'x', namespace: 'a' } } } }, overreaches: isNode }),
+    () => ({ part: { spec: { nodeName: random.pick(NODES) } }, overreaches: false }),
+  ])();
+}
+
+function token(random: Random, world: World, namespace: string): Body {
+  const name = `pod-${random.pick(NODES)}`;
+  const uid = chance(random, 0.8) ? (world.pods.get(`${namespace}/${name}`) ?? '') : 'other';
+  const bound = chance(random, 0.8);
+  const audiences = random.pick([[], [], ['vault'], ['vault', 'x']]);
+  const ref = { apiVersion: 'v1', kind: random.pick(['Pod', 'Pod', 'Pod', 'Secret', 'Node']), name, uid };
+  const body = {
+    spec: {
+      audiences,
+      expirationSeconds: random.pick([3600, 600, 599, 1e12]),
+      ...(bound ? { boundObjectRef: ref } : {}),
+    },
+  };
+  return {
+    body,
+    name: '',
+    overreaches: !bound || ref.kind !== 'Pod' || audiences.length > 0 || uid === 'other',
+    boundTo: bound ? name : '',
+  };
+}
+
+function createBody(
+  random: Random,
+  world: World,
+  one: Kind,
+  namespace: string,
+  subresource: string,
+  name: string,
+): Body {
+  if (subresource === 'token') return token(random, world, namespace);
+  if (subresource === 'binding')
+    return {
+      body: {
+        apiVersion: 'v1',
+        kind: 'Binding',
+        metadata: { name },
+        target: { kind: 'Node', name: random.pick(NODES) },
+      },
+      name,
+      overreaches: true,
+    };
+  if (subresource === 'eviction')
+    return { body: { apiVersion: 'policy/v1', kind: 'Eviction', metadata: { name } }, name, overreaches: false };
+  if (subresource !== '') return { body: {}, name, overreaches: true };
+  if (one.plural === 'pods') return pod(random, world);
+  const own = random.pick([...NODES, 'n3']);
+  const { part, overreaches } = change(random, one.plural);
+  const faulty = chance(random, 0.5);
+  const apiVersion = one.group === '' ? 'v1' : `${one.group}/v1`;
+  const object = { apiVersion, kind: KIND_NAMES[one.plural] ?? 'Thing' };
+  // A new Node may come with taints; what is not of the Node's own list of rules is another matter.
+  const taints = faulty && JSON.stringify(part).includes('taints');
+  const withPart = faulty ? part : {};
+  const metadata = { ...('metadata' in withPart ? (withPart.metadata as object) : {}), name: own };
+  return { body: { ...object, ...withPart, metadata }, name: own, overreaches: faulty && overreaches && !taints };
+}
+
+function changeBody(random: Random, one: Kind, name: string): Body & { readonly type: string } {
+  const { part, overreaches } = change(random, one.plural);
+  const apiVersion = one.group === '' ? 'v1' : `${one.group}/v1`;
+  const type = random.pick([
+    'application/merge-patch+json',
+    'application/strategic-merge-patch+json',
+    'application/json-patch+json',
+  ]);
+  if (type !== 'application/json-patch+json') return { body: part, name, overreaches, type };
+  const operations = Object.entries(part).map(([field, value]) => ({
+    op: 'add',
+    path: `/${field}`,
+    value: { ...value, ...(field === 'metadata' ? { name } : {}) },
+  }));
+  // It replaces the whole part: labels and the like that stood there go with it.
+  return { body: operations, name, overreaches: overreaches && apiVersion !== '', type };
+}
+
+/** The same path in another writing. */
+function disguise(path: string, random: Random): string {
+  const [place = '', search] = path.split('?');
+  const rest = search === undefined ? '' : `?${search}`;
+  return random.pick([
+    () => `${place}/${rest}`,
+    () =>
+      `${place.replace(/[a-z]/g, (letter) => (chance(random, 0.3) ? `%${letter.charCodeAt(0).toString(16)}` : letter)).replace(/^\/%61pi/, '/api')}${rest}`,
+    () => `${place.replace('/namespaces', '//namespaces')}${rest}`,
+    () => `${place.replace('/api/v1/', '/api/v1/watch/')}${rest}`,
+    () => `${place.toUpperCase()}${rest}`,
+    () => `${place.replace('/api/v1', '/api/v1/../v1')}${rest}`,
+    () => `${place}%2f..${rest}`,
+    () => `${place}%00${rest}`,
+    () => `/${place}${rest}`,
+  ])();
+}
+
+function accept(random: Random): Record<string, string> {
+  if (!chance(random, 0.3)) return {};
+  return {
+    accept: random.pick([
+      'application/json;as=Table;v=v1;g=meta.k8s.io',
+      'application/json;as=PartialObjectMetadataList;v=v1;g=meta.k8s.io,application/json',
+      'application/yaml',
+      'text/html',
+      '*/*',
+    ]),
+  };
+}
+
+/** Headers of a request that is to come from somebody else; none mostly. */
+function impersonation(random: Random): Record<string, string | string[]> {
+  if (!chance(random, 0.12)) return {};
+  const node = random.pick(NODES);
+  return random.pick<() => Record<string, string | string[]>>([
+    () => ({ 'Impersonate-User': 'nobody' }),
+    () => ({ 'Impersonate-User': 'kubernetes-admin', 'Impersonate-Group': ['system:masters'] }),
+    () => ({ 'Impersonate-User': `system:node:${node}`, 'Impersonate-Group': ['system:nodes'] }),
+    () => ({ 'Impersonate-User': `system:node:${node}` }),
+    () => ({ 'Impersonate-User': 'system:serviceaccount:a:default' }),
+    () => ({ 'Impersonate-User': 'system:anonymous' }),
+    () => ({ 'Impersonate-Group': ['system:masters'] }),
+    () => ({ 'Impersonate-Uid': '1' }),
+    () => ({ 'Impersonate-User': 'x', 'Impersonate-Extra-Scopes': ['a', 'b'] }),
+    () => ({ 'Impersonate-User': '', 'Impersonate-Group': [''] }),
+  ])();
+}
+
+function plainPath(random: Random): HostileRequest {
+  const method = random.pick(['GET', 'GET', 'GET', 'HEAD', 'POST']);
+  const verb = method === 'POST' ? 'create' : 'get';
+  return {
+    verb,
+    method,
+    path: random.pick(PATHS),
+    resource: '',
+    namespace: '',
+    name: '',
+    headers: impersonation(random),
+    overreaches: false,
+  };
+}
+
+function review(random: Random, names: readonly string[]): HostileRequest {
+  const path = random.pick(REVIEWS);
+  const [group = '', , plural = ''] = path.split('/');
+  const attributes = {
+    verb: random.pick(VERBS),
+    resource: 'secrets',
+    namespace: random.pick(NAMESPACES),
+    name: names[random.below(names.length)],
+  };
+  const spec = {
+    user: `system:node:${random.pick(NODES)}`,
+    groups: ['system:nodes'],
+    token: 'x',
+    resourceAttributes: attributes,
+  };
+  return {
+    verb: 'create',
+    method: 'POST',
+    path: `/apis/${path}`,
+    resource: `${plural}.${group}`,
+    namespace: '',
+    name: '',
+    body: { spec },
+    headers: impersonation(random),
+    overreaches: false,
+  };
+}
+
+export function hostileRequest(random: Random, world: World): HostileRequest {
+  if (chance(random, 0.04)) return plainPath(random);
+  if (chance(random, 0.04)) return review(random, world.names['secrets'] ?? []);
+  const one = WEIGHTED[random.below(WEIGHTED.length)] ?? kind('', 'secrets', true, 1);
+  const verb = chance(random, 0.02) ? 'watch' : random.pick(VERBS);
+  const pool = world.names[one.plural] ?? ['x'];
+  const target = pool[random.below(pool.length)] ?? 'x';
+  const named = !['list', 'watch', 'create', 'deletecollection'].includes(verb);
+  const sub =
+    one.subresources.length > 0 &&
+    chance(random, 0.35) &&
+    verb !== 'list' &&
+    verb !== 'watch' &&
+    verb !== 'deletecollection';
+  const subresource = sub ? (one.subresources[random.below(one.subresources.length)] ?? '') : '';
+  const namespace =
+    one.plural === 'leases' ? random.pick(['kube-node-lease', 'kube-node-lease', 'a']) : random.pick(NAMESPACES);
+  const across = one.namespaced && !named && chance(random, 0.3);
+  const base = one.group === '' ? '/api/v1' : `/apis/${one.group}/v1`;
+  const inNamespace = one.namespaced && !across ? `/namespaces/${namespace}` : '';
+  const tail = `${named || subresource !== '' ? `/${target}` : ''}${subresource === '' ? '' : `/${subresource}`}`;
+  const direct = `${base}${inNamespace}/${one.plural}${tail}${query(random, verb)}`;
+  const path = chance(random, 0.06) ? disguise(direct, random) : direct;
+  const resource = `${one.plural}${one.group === '' ? '' : `.${one.group}`}${subresource === '' ? '' : `/${subresource}`}`;
+  const headers = { ...accept(random), ...impersonation(random) };
+  const common = { verb, method: METHODS[verb], path, resource, namespace };
+  if (verb === 'create') {
+    const { name, ...body } = createBody(random, world, one, namespace, subresource, target);
+    return { ...common, ...body, name: subresource === '' ? name : target, headers };
+  }
+  if (verb === 'patch' || verb === 'update') {
+    const { type, ...rest } = changeBody(random, one, target);
+    const object = { apiVersion: one.group === '' ? 'v1' : `${one.group}/v1`, kind: KIND_NAMES[one.plural] ?? 'Thing' };
+    const whole =
+      verb === 'update' ? { ...object, ...(Array.isArray(rest.body) ? {} : (rest.body as object)) } : rest.body;
+    const typed = verb === 'patch' ? { 'content-type': type } : {};
+    return { ...common, name: target, body: whole, overreaches: rest.overreaches, headers: { ...headers, ...typed } };
+  }
+  return { ...common, name: target, headers, overreaches: false };
+}
