@@ -72,14 +72,18 @@ export const SCHEDULER: readonly Rule[] = [
 
 /**
  * system:kube-controller-manager: the controllers' roles taken together. Emptying namespaces and collecting garbage
- * need every kind; getting into containers is in none of the roles.
+ * need every kind; getting into containers, reading logs and calling kubelets is in none of the roles.
  */
 export const CONTROLLER_MANAGER: readonly Rule[] = [
   {
     groups: ['*'],
     resources: ['*'],
     verbs: [...READ, 'create', 'update', 'patch', 'delete', 'deletecollection'],
-    except: ['pods/exec', 'pods/attach', 'pods/portforward', 'pods/proxy', 'nodes/proxy', 'services/proxy'],
+    except: [
+      ...['pods/exec', 'pods/attach', 'pods/portforward', 'pods/proxy', 'pods/log', 'services/proxy'],
+      // What a kubelet asks for the parts of its API.
+      ...['nodes/proxy', 'nodes/pods', 'nodes/log', 'nodes/stats', 'nodes/metrics', 'nodes/configz', 'nodes/healthz'],
+    ],
   },
 ];
 

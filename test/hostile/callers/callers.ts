@@ -109,16 +109,18 @@ export async function makeCallers(stand: ApiServerStand): Promise<readonly [Host
   const refused = (name: string, as: Credentials): HostileCaller => ({ name, as, reader: NOTHING, known: false });
   const node = async (name: string): Promise<HostileCaller> =>
     known(`system:node:${name}`, await stand.node(name), { kind: 'node', node: name });
+  // Chosen more often than the others: they have the most to lose.
+  const nodes = [await node('n1'), await node('n2')] as const;
   const real = tokens['an account'] ?? '';
   const bearers = Object.entries(tokens).map(([name, token]): HostileCaller => {
     const good = name === 'an account' || name === 'a pod' || name === 'a token bound to a Node';
     return { name, reader: NOTHING, known: good, token: () => token };
   });
   return [
-    await node('n1'),
-    await node('n2'),
-    await node('n1'),
-    await node('n2'),
+    ...nodes,
+    ...nodes,
+    ...nodes,
+    ...nodes,
     await node('n3'),
     known('a node without a name', await stand.certificate('system:node:', 'system:nodes'), NOTHING),
     known('a node without its group', await stand.certificate('system:node:n1'), NOTHING),

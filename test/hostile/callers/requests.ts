@@ -405,8 +405,42 @@ function review(random: Random, names: readonly string[]): HostileRequest {
   };
 }
 
+/** What a thief of a node's certificate would try first: a mirror pod, a token, or the objects that they might open. */
+function theft(random: Random, world: World): HostileRequest {
+  const namespace = random.pick(NAMESPACES);
+  const inNamespace = `/api/v1/namespaces/${namespace}`;
+  const common = { namespace, headers: {}, overreaches: false };
+  const read = (plural: string, name: string): HostileRequest => ({
+    ...common,
+    verb: 'get',
+    method: 'GET',
+    path: `${inNamespace}/${plural}/${name}`,
+    resource: plural,
+    name,
+  });
+  return random.pick([
+    () => ({
+      ...common,
+      ...pod(random, world),
+      verb: 'create',
+      method: 'POST',
+      path: `${inNamespace}/pods`,
+      resource: 'pods',
+    }),
+    () => {
+      const name = `account-${random.pick(NODES)}`;
+      const path = `${inNamespace}/serviceaccounts/${name}/token`;
+      const body = token(random, world, namespace);
+      return { ...common, ...body, verb: 'create', method: 'POST', path, resource: 'serviceaccounts/token', name };
+    },
+    () => read('secrets', random.pick(['mirrored', 'nobody', `vol-${random.pick(NODES)}`])),
+    () => read('configmaps', 'nobody'),
+  ] satisfies [() => HostileRequest, ...(() => HostileRequest)[]])();
+}
+
 export function hostileRequest(random: Random, world: World): HostileRequest {
   if (chance(random, 0.04)) return plainPath(random);
+  if (chance(random, 0.2)) return theft(random, world);
   if (chance(random, 0.04)) return review(random, world.names['secrets'] ?? []);
   const one = WEIGHTED[random.below(WEIGHTED.length)] ?? kind('', 'secrets', true, 1);
   const verb = chance(random, 0.02) ? 'watch' : random.pick(VERBS);

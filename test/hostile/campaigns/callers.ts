@@ -1,6 +1,7 @@
 // Generated callers with generated requests against a real API server and a real kubelet server in this process: nobody
 // reads what is not theirs, nobody changes what is not theirs, nothing answers with an internal error or hangs.
 
+import { errorMessage } from '../../../lib/errors.ts';
 import { ApiServerStand, at } from '../../support/api-server.ts';
 import { type HostileCaller, makeCallers } from '../callers/callers.ts';
 import { kubeletRequest, startKubelet } from '../callers/kubelet.ts';
@@ -46,7 +47,16 @@ function judgeKubelet(world: World, caller: HostileCaller, sent: { code: number;
   };
 }
 
-/** What nobody who is let in may change, as one text. */
+/** The fixed state, or why it cannot be read any more. */
+async function fixedStateOrWhyNot(stand: ApiServerStand): Promise<string> {
+  try {
+    return await fixedState(stand);
+  } catch (error) {
+    return errorMessage(error);
+  }
+}
+
+/** What nobody who is let in may change, as one text. Rejects when part of it is gone. */
 async function fixedState(stand: ApiServerStand): Promise<string> {
   const parts: unknown[] = [];
   for (const namespace of NAMESPACES) {
@@ -152,8 +162,12 @@ async function run({ rounds, seed, directory, log }: CampaignContext): Promise<F
           for (let next = batch.pop(); next !== undefined; next = batch.pop()) await one(next);
         };
         await Promise.all(Array.from({ length: AT_ONCE }, worker));
-        const now = await fixedState(stand);
-        if (now !== before) tally.changed(now);
+        const now = await fixedStateOrWhyNot(stand);
+        if (now !== before) {
+          // Nothing that comes after could be judged.
+          tally.changed(now);
+          break;
+        }
         await world.reseed();
         stand.lines.length = 0;
       }
