@@ -1,8 +1,7 @@
 // This process's file descriptors: how many it may have, how many are open, and whether there are enough left. Reads
 // /proc; changes nothing.
 
-import { readFileSync } from 'node:fs';
-import { readdir, readFile } from 'node:fs/promises';
+import { readdirSync, readFileSync } from 'node:fs';
 import { isErrno } from './errors.ts';
 
 /** RLIMIT_NOFILE (soft) from the text of /proc/<pid>/limits; Infinity for "unlimited". Throws when it is not there. */
@@ -36,17 +35,12 @@ export function parseSystemFree(fileNr: string): number {
  * What is open now; 'exhausted' when there is no descriptor left even to look with. The look's own descriptor is not
  * counted.
  */
-export async function readDescriptorUse(): Promise<DescriptorUse | 'exhausted'> {
+export function readDescriptorUse(): DescriptorUse | 'exhausted' {
   try {
-    const [descriptors, limits, fileNr] = await Promise.all([
-      readdir('/proc/self/fd'),
-      readFile('/proc/self/limits', 'utf8'),
-      readFile('/proc/sys/fs/file-nr', 'utf8'),
-    ]);
     return {
-      open: descriptors.length - 1,
-      limit: parseOpenFilesLimit(limits),
-      systemFree: parseSystemFree(fileNr),
+      open: readdirSync('/proc/self/fd').length - 1,
+      limit: openFilesLimit(),
+      systemFree: parseSystemFree(readFileSync('/proc/sys/fs/file-nr', 'utf8')),
     };
   } catch (error) {
     if (isErrno(error, 'EMFILE', 'ENFILE')) return 'exhausted';
