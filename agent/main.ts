@@ -23,6 +23,7 @@ import { createRuntimeNetwork } from './network/runtime-network.ts';
 import { chooseNodeIPs } from './node/addresses.ts';
 import { allocatableOf, capacityOf } from './node/capacity.ts';
 import { createNodeCgroups } from './node/cgroups.ts';
+import { createDescriptorCheck } from './node/descriptors.ts';
 import { enforceAllocatable } from './node/enforce.ts';
 import { gatherFacts } from './node/facts.ts';
 import { NodeAgent } from './node/node-agent.ts';
@@ -287,7 +288,11 @@ export async function runAgent(given: AgentOptions, signal: AbortSignal): Promis
           log,
           facts,
           pressure: () => eviction.pressure(),
-          checks: { PLEG: () => runtime.plegProblem(), 'sync loop': () => pods.syncLoopProblem() },
+          checks: {
+            PLEG: () => runtime.plegProblem(),
+            'sync loop': () => pods.syncLoopProblem(),
+            'file descriptors': createDescriptorCheck(),
+          },
           shutdown: () => shutdown?.manager.trouble(),
           volumesInUse: () => storage.inUse.list(),
           onVolumesWritten: (names) => storage.inUse.written(names),

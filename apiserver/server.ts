@@ -64,7 +64,7 @@ export async function startApiServer(options: ApiServerOptions, kinds: KindParts
     const resources = new ResourceHandler(registry, { tokens, lookup: registry.lookup, now: () => clock.now() });
     const authenticator = new Authenticator(tokens, registry.lookup);
     const guard = new ConnectionGuard({
-      limits: options.connections?.limits ?? apiServerLimits(openFilesLimit()),
+      limits: () => options.connections?.limits ?? apiServerLimits(openFilesLimit()),
       ...(options.connections?.timeouts === undefined ? {} : { timeouts: options.connections.timeouts }),
       clock,
       log,

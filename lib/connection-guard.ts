@@ -8,7 +8,7 @@ import type { Duplex } from 'node:stream';
 import { TLSSocket, type TlsOptions } from 'node:tls';
 import type { Clock, Timer } from './clock.ts';
 import { type Admission, admitConnection, type ConnectionLimits } from './connection-limits.ts';
-import { errorMessage } from './errors.ts';
+import { errorMessage, isErrno } from './errors.ts';
 
 /** All in ms. */
 export interface ConnectionTimeouts {
@@ -44,8 +44,12 @@ const MAX_PIPELINED_UNAUTHENTICATED = 8;
 /** The same trouble is logged at most this often. ms. */
 const LOG_INTERVAL_MS = 60_000;
 
+/** The limits are asked for anew after this long: the process may have been given fewer descriptors. ms. */
+const LIMITS_MAX_AGE_MS = 5_000;
+
 export interface ConnectionGuardOptions {
-  readonly limits: ConnectionLimits;
+  /** Called now and then. Where it throws for want of a descriptor, the limits stay as they were. */
+  readonly limits: () => ConnectionLimits;
   readonly timeouts?: Partial<ConnectionTimeouts>;
   readonly clock: Clock;
   /** One line for a person; at most one a minute of each kind. */
@@ -77,6 +81,9 @@ export interface OpenConnections {
 
 export class ConnectionGuard {
   readonly #options: ConnectionGuardOptions;
+  #limits: ConnectionLimits;
+  /** Monotonic ms. */
+  #limitsAt: number;
   readonly #timeouts: ConnectionTimeouts;
   readonly #connections = new Map<string, Connection>();
   readonly #perAddress = new Map<string, number>();
@@ -87,6 +94,8 @@ export class ConnectionGuard {
 
   constructor(options: ConnectionGuardOptions) {
     this.#options = options;
+    this.#limits = options.limits();
+    this.#limitsAt = options.clock.monotonic();
     this.#timeouts = { ...DEFAULT_TIMEOUTS, ...options.timeouts };
   }
 
@@ -179,10 +188,22 @@ export class ConnectionGuard {
         ofAddress: this.#perAddress.get(address) ?? 0,
         unauthenticatedOfAddress: this.#unauthenticated.get(address)?.size ?? 0,
       },
-      this.#options.limits,
+      this.#currentLimits(),
     );
     this.#makeRoom(admission, socket, address);
     if (admission.action !== 'refuse') this.#add({ key, socket, address });
+  }
+
+  #currentLimits(): ConnectionLimits {
+    const now = this.#options.clock.monotonic();
+    if (now - this.#limitsAt < LIMITS_MAX_AGE_MS) return this.#limits;
+    this.#limitsAt = now;
+    try {
+      this.#limits = this.#options.limits();
+    } catch (error) {
+      if (!isErrno(error, 'EMFILE', 'ENFILE')) throw error;
+    }
+    return this.#limits;
   }
 
   #makeRoom(admission: Admission, socket: Socket, address: string): void {
@@ -197,7 +218,7 @@ export class ConnectionGuard {
     if (oldest === undefined) return;
     this.#remove(oldest);
     oldest.socket.destroy();
-    const { unauthenticated } = this.#options.limits;
+    const { unauthenticated } = this.#limits;
     this.#log(
       'replace',
       `unauthenticated connections are closed for new ones, the oldest from ${oldest.address} first: there are ` +

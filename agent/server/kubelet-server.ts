@@ -58,7 +58,7 @@ class HttpsKubeletServer implements KubeletServer {
     this.#callers = new Callers(config, nodeName, options.reviews, options.clock);
     const { clock, log, connections } = options;
     this.#guard = new ConnectionGuard({
-      limits: connections?.limits ?? kubeletServerLimits(openFilesLimit()),
+      limits: () => connections?.limits ?? kubeletServerLimits(openFilesLimit()),
       ...(connections?.timeouts === undefined ? {} : { timeouts: connections.timeouts }),
       clock,
       log: (line) => log?.('warn', `kubelet API: ${line}`),

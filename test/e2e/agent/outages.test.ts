@@ -1,13 +1,17 @@
-// What goes on while a part of the node is away: containerd killed, the API server stopped or killed. Pods keep
-// running, nothing is started twice, nothing is restarted without need, and everything mends itself.
+// What goes on while a part of the node is away or beset: containerd killed, the API server stopped or killed, more
+// connections than descriptors. Pods keep running, nothing is started twice, nothing is restarted without need, and
+// everything mends itself.
 
-import { mkdtemp, rm } from 'node:fs/promises';
+import { mkdtemp, readdir, rm } from 'node:fs/promises';
+import type { Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 import type { LabProcess } from '../../../cli/lab/paths.ts';
 import type { Pod } from '../../../client/types.ts';
+import { execOk } from '../../../lib/exec.ts';
 import { listenForNotifications, type NotifySocket } from '../../support/notify-socket.ts';
+import { type Client, dial, dialPlain, heldConnections } from '../../support/tls-clients.ts';
 import { startLab, type TestLab } from '../support/lab.ts';
 import {
   agentLog,
@@ -205,5 +209,61 @@ test('API server killed: everything goes on with the one that is started in its 
   expect(pid('agent')).toBe(agent);
   await logSays(/keep running/);
   await lab.kubectl('delete', 'pod', 'after-apiserver');
+  await steadyStill();
+});
+
+/** RLIMIT_NOFILE of a process that runs. The hard limit cannot be raised again: the process is to be killed. */
+async function limitDescriptors(name: LabProcess, soft: number, hard: number): Promise<void> {
+  await execOk('prlimit', ['--pid', String(pid(name)), `--nofile=${soft}:${hard}`]);
+}
+
+/** A hundred connections of each kind that a hostile client holds: no handshake, no request, a refused upgrade. */
+async function beset(port: number): Promise<readonly { close(): void }[]> {
+  const attempts: Promise<Client<Socket>>[] = [];
+  for (let i = 0; i < 100; i++) attempts.push(dialPlain(port), dial(port), dial(port));
+  const opened = (await Promise.allSettled(attempts)).flatMap((one) => (one.status === 'fulfilled' ? [one.value] : []));
+  const upgrade =
+    'POST /exec/default/steady/main HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: SPDY/3.1\r\n\r\n';
+  for (const client of opened.slice(0, 200)) client.send(upgrade);
+  return opened.map(({ socket }) => ({ close: () => void socket.destroy() }));
+}
+
+test('more hostile connections than descriptors, on the agent and the API server: pods start, mount and are reached', async () => {
+  const { apiserverPort, kubeletPort } = lab.lab.state;
+  // The API server has one connection for each watch of the lab.
+  await limitDescriptors('apiserver', 512, 512);
+  await limitDescriptors('agent', 256, 256);
+  const agent = pid('agent');
+  const hostile = [...(await beset(kubeletPort)), ...(await beset(apiserverPort))];
+  expect(hostile.length).toBeGreaterThan(100);
+  const volumes = [{ name: 'memory', emptyDir: { medium: 'Memory' } }];
+  const mounted = { volumeMounts: [{ name: 'memory', mountPath: '/memory' }] };
+  await apply(lab, shellPod('beset', `echo mounted > /memory/file; ${FOREVER}`, { volumes }, mounted));
+  await ready(lab, 'beset');
+  expect(await lab.kubectl('exec', 'beset', '--', 'cat', '/memory/file')).toBe('mounted\n');
+  await eventually('connections to be within the limits', async () => {
+    const [ofAgent, ofServer] = [await heldConnections(kubeletPort), await heldConnections(apiserverPort)];
+    if (ofAgent > 32 || ofServer > 192) throw new Error(`${ofAgent} on the agent, ${ofServer} on the API server`);
+    return true;
+  });
+  for (const each of hostile) each.close();
+  await lab.kubectl('delete', 'pod', 'beset');
+  await steadyStill();
+  expect(pid('agent')).toBe(agent);
+  // With limits of their own again.
+  await killed('agent');
+  await killed('apiserver');
+  await eventually('the API server', async () => ((await lab.tryKubectl(['get', 'ns'])).code === 0 ? true : undefined));
+});
+
+test('an agent that has no descriptors left says so in its Ready condition, and takes it back', async () => {
+  const hard = 4096;
+  const open = (await readdir(`/proc/${pid('agent')}/fd`)).length;
+  await limitDescriptors('agent', open + 12, hard);
+  const short = await nodeWhen(lab, 'not Ready for want of descriptors', ({ status }) => status === 'False');
+  expect(short).toMatchObject({ reason: 'KubeletNotReady' });
+  expect(short.message).toMatch(/^kubelet has insufficient file descriptors available: \d+ of \d+ are open/);
+  await limitDescriptors('agent', hard, hard);
+  await nodeWhen(lab, 'Ready again', ({ status }) => status === 'True');
   await steadyStill();
 });

@@ -56,7 +56,7 @@ interface Given {
 
 async function start({ timeouts = {}, limits = GENEROUS, handlers = {} }: Given) {
   const guard = new ConnectionGuard({
-    limits,
+    limits: () => limits,
     timeouts: { ...PATIENT, ...timeouts },
     clock: systemClock,
     log: (line) => log.push(line),
