@@ -1,20 +1,23 @@
 // The server with its kinds plugged in, and what `nodelet apiserver` runs: files where a lab has them, kubeconfigs for
 // everyone who connects, and a server until told to stop.
 
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import type { Clock } from '../lib/clock.ts';
 import type { Tracer } from '../lib/trace.ts';
 import { discovery } from './discovery/index.ts';
 import { RESOURCE_KINDS } from './kinds/index.ts';
 import type { ApiServerOptions, RunningApiServer } from './options.ts';
 import { writeKubeconfig } from './pki/kubeconfig.ts';
+import { narrowMode } from './pki/modes.ts';
 import type { ClientName, Pki } from './pki/types.ts';
 import { checkBody } from './schema/decode.ts';
 import { startApiServer as startWith } from './server.ts';
+import { restoreStore } from './storage/restore.ts';
 
 export type { ApiServerOptions, RunningApiServer } from './options.ts';
 export { ensurePki } from './pki/ensure.ts';
 export { writeKubeconfig } from './pki/kubeconfig.ts';
+export { restoreStore } from './storage/restore.ts';
 
 /** Starts the API server with every kind there is. Rejects with UserError: port taken, store in use. */
 export function startApiServer(options: ApiServerOptions): Promise<RunningApiServer> {
@@ -34,6 +37,8 @@ export interface LabApiServerOptions {
   readonly hosts?: readonly string[];
   readonly nodeName?: string;
   readonly nodeAudiences?: readonly string[];
+  /** A snapshot to put in the store's place before the start. */
+  readonly restore?: string;
   readonly tracer: Tracer;
   readonly clock: Clock;
   readonly log?: (line: string) => void;
@@ -42,9 +47,12 @@ export interface LabApiServerOptions {
 /** Starts the server on a lab's files and writes the kubeconfigs, which name the port it got. */
 export async function startLabApiServer(options: LabApiServerOptions): Promise<RunningApiServer> {
   const { root, advertiseHost, nodeName, nodeAudiences = [], log, hosts = [] } = options;
+  const dbPath = join(root, 'apiserver', 'store.db');
+  await narrowMode(dirname(dbPath));
+  if (options.restore !== undefined) log?.(restoreStore(dbPath, options.restore, options.clock.now()));
   const server = await startApiServer({
     pkiDir: join(root, 'pki'),
-    dbPath: join(root, 'apiserver', 'store.db'),
+    dbPath,
     address: options.bindAddress,
     port: options.port,
     hosts: advertiseHost === undefined ? hosts : [advertiseHost, ...hosts],

@@ -28,7 +28,8 @@ import { KubeletClient } from './proxy/kubelet.ts';
 import { KubeletProxy } from './proxy/proxy.ts';
 import { startEventCleanup } from './registry/event-ttl.ts';
 import { Registry } from './registry/registry.ts';
-import { Store } from './storage/store.ts';
+import { Store, StoreFullError } from './storage/store.ts';
+import { SnapshotKeeper } from './storage/take-snapshot.ts';
 
 const EMPTY = Buffer.alloc(0);
 /** A response that a kubelet sends ends after this long, as the kubelet's own connections do. ms. */
@@ -55,7 +56,8 @@ export async function startApiServer(options: ApiServerOptions, kinds: KindParts
     nodeName: options.nodeName ?? hostname().toLowerCase(),
     now: clock.now(),
   });
-  const store = new Store(options.dbPath, { clock });
+  const store = new Store(options.dbPath, { clock, log });
+  const snapshots = new SnapshotKeeper(store, clock, log);
   try {
     const { nodeAudiences = [] } = options;
     const registry = new Registry({ store, clock, kinds: kinds.kinds, checkBody: kinds.checkBody, nodeAudiences });
@@ -76,7 +78,8 @@ export async function startApiServer(options: ApiServerOptions, kinds: KindParts
     const app = buildApp({ pki, handler, proxy, guard, clock });
     const port = await listen(app, address, options.port);
     bootstrap(registry, port);
-    const stopCleanup = startEventCleanup(registry, clock);
+    const stopCleanup = startEventCleanup(registry, clock, log);
+    snapshots.start();
     const host = options.advertiseHost ?? (unspecified(address) ? '127.0.0.1' : address);
     let closing: Promise<void> | undefined;
     const close = async (): Promise<void> => {
@@ -85,6 +88,7 @@ export async function startApiServer(options: ApiServerOptions, kinds: KindParts
       proxy.close();
       app.server.closeAllConnections();
       await app.close();
+      await snapshots.stop();
       store.close();
     };
     return {
@@ -98,6 +102,7 @@ export async function startApiServer(options: ApiServerOptions, kinds: KindParts
     };
   } catch (error) {
     store.close();
+    if (error instanceof StoreFullError) throw new UserError(error.message);
     throw error;
   }
 }

@@ -117,6 +117,11 @@ export function internalError(message: string): StatusError {
   return new StatusError(500, 'InternalError', `Internal error occurred: ${message}`, { causes: [{ message }] });
 }
 
+/** What clients of the real API server see when etcd has no room: 500 without a reason. */
+export function storeFull(message: string): StatusError {
+  return new StatusError(500, '', message);
+}
+
 /** A resourceVersion from the future: this store has never been there. */
 export function tooLargeResourceVersion(wanted: number, current: number): StatusError {
   return new StatusError(504, 'Timeout', `Timeout: Too large resource version: ${wanted}, current: ${current}`, {

@@ -12,7 +12,8 @@ import type { Discovery } from '../ports.ts';
 import type { KubeletProxy } from '../proxy/proxy.ts';
 import type { Caller, Registry } from '../registry/registry.ts';
 import { parseFieldSelector } from '../registry/selectors.ts';
-import { internalError, methodNotAllowed, pathNotFound, StatusError, unauthorized } from './errors.ts';
+import { StoreFullError } from '../storage/store.ts';
+import { internalError, methodNotAllowed, pathNotFound, StatusError, storeFull, unauthorized } from './errors.ts';
 import { type Form, negotiate } from './negotiate.ts';
 import { includeObject, watchOptions } from './options.ts';
 import { type ApiRequest, flag, integer, type PathRequest, parseRequest, type ResourceRequest } from './request.ts';
@@ -201,6 +202,7 @@ export class Handler {
   #failure(error: unknown, form: Form, warnings: readonly string[]): Promise<Reply> {
     let status: StatusError;
     if (error instanceof StatusError) status = error;
+    else if (error instanceof StoreFullError) status = storeFull(error.message);
     else {
       this.#parts.log(`request failed: ${error instanceof Error ? (error.stack ?? error.message) : String(error)}`);
       status = internalError(errorMessage(error));

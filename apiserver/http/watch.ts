@@ -7,15 +7,17 @@ import type { Clock, Timer } from '../../lib/clock.ts';
 import { errorMessage } from '../../lib/errors.ts';
 import type { ResourceKind } from '../kinds/resource.ts';
 import type { Registry, View } from '../registry/registry.ts';
-import { startWatch, type WatchEvent, type WatchOptions } from '../registry/watch.ts';
+import { startWatch, type Watch, type WatchEvent, type WatchOptions } from '../registry/watch.ts';
 import { internalError, StatusError } from './errors.ts';
 import { type RenderOptions, renderBookmark, renderObject } from './render.ts';
 
 const BOOKMARK_MS = 60_000;
 /** A watch without timeoutSeconds ends after half an hour to an hour, so that not all end together. */
 const MIN_TIMEOUT_S = 1800;
-/** A watcher that leaves this much unread is cut off; it comes back with its last revision. */
-const MAX_UNREAD_BYTES = 64 * 1024 * 1024;
+/** A watcher that leaves this much unread is sent no more until it has read it; what comes meanwhile is in the store. */
+const MAX_UNREAD_BYTES = 512 * 1024;
+/** A watcher whose time is up has this long to read the rest. */
+const LAST_READ_MS = 30_000;
 
 export interface WatchResponseOptions {
   readonly watch: WatchOptions;
@@ -28,7 +30,7 @@ export interface WatchResponseOptions {
 
 /**
  * Serves the watch until the client leaves, the time is up, or the returned function is called. Throws StatusError for
- * bad parameters before anything is written; history that is gone is told in the stream, as an ERROR event.
+ * bad parameters before anything is written; history that is gone is an ERROR event of the stream.
  */
 export function serveWatch(
   registry: Registry,
@@ -41,7 +43,8 @@ export function serveWatch(
   /** What there was at the start may go out together. */
   let live = false;
   let header = true;
-  let stop = (): void => undefined;
+  let watch: Watch | undefined;
+  let over = false;
   const timers: (Timer | undefined)[] = [undefined, undefined];
   const begin = (): void => {
     if (open) return;
@@ -53,9 +56,16 @@ export function serveWatch(
     });
   };
   const end = (): void => {
-    stop();
+    over = true;
+    watch?.stop();
     for (const timer of timers) timer?.cancel();
-    if (!response.writableEnded) response.end();
+    if (response.writableEnded || response.destroyed) return;
+    if (response.writableLength > 0) timers[0] = clock.after(LAST_READ_MS, () => response.destroy());
+    response.end();
+  };
+  const closed = (): void => {
+    end();
+    for (const timer of timers) timer?.cancel();
   };
   const write = (bytes: Buffer | string): void => {
     if (response.writableEnded || response.destroyed) return;
@@ -64,7 +74,6 @@ export function serveWatch(
     // Node holds what is written until this turn is over, behind the answer to whoever made the change; and that client
     // then has the processor. Others wait for this event more.
     if (live) response.socket?.uncork();
-    if (response.writableLength > MAX_UNREAD_BYTES) response.destroy();
   };
   const line = (type: string, view: View): string => {
     const text = renderObject(row, view, { ...options.render, now: clock.now() }, header);
@@ -73,7 +82,8 @@ export function serveWatch(
   const { form, includeObject } = options.render;
   const keyOf = (type: string): string =>
     `${row.group}/${row.version}|${form.as}|${form.version}|${includeObject}|${type}|${header}`;
-  const bookmark = (revision: number, initialEventsEnd: boolean): void => {
+  const bookmark = (revision: number | undefined, initialEventsEnd: boolean): void => {
+    if (revision === undefined) return;
     write(`{"type":"BOOKMARK","object":${renderBookmark(row, revision, initialEventsEnd, form)}}\n`);
   };
   const event = ({ type, view, change }: WatchEvent): void => {
@@ -82,19 +92,30 @@ export function serveWatch(
       bytes = change === undefined ? line(type, view()) : change.encoded(keyOf(type), () => line(type, view()));
     } catch (error) {
       // An object that cannot be shown must not fail the write that made it: this watcher is told, and let go.
-      write(`${JSON.stringify({ type: 'ERROR', object: internalError(errorMessage(error)).status })}\n`);
-      end();
+      failed(error);
       return;
     }
     write(bytes);
     header = false;
   };
+  const failed = (error: unknown): void => {
+    const { status } = error instanceof StatusError ? error : internalError(errorMessage(error));
+    write(`${JSON.stringify({ type: 'ERROR', object: status })}\n`);
+    end();
+  };
+  const isFull = (): boolean => response.writableNeedDrain && response.writableLength > MAX_UNREAD_BYTES;
+  const whenDrained = (resume: () => void): void => void response.once('drain', resume);
+  response.on('close', closed);
   try {
-    stop = startWatch(registry, row, options.watch, { event, bookmark });
+    watch = startWatch(registry, row, options.watch, { event, bookmark, isFull, whenDrained, failed });
   } catch (error) {
     if (!(error instanceof StatusError) || error.status.code !== 410) throw error;
-    write(`${JSON.stringify({ type: 'ERROR', object: error.status })}\n`);
-    end();
+    failed(error);
+    return end;
+  }
+  const running = watch;
+  if (over) {
+    running.stop();
     return end;
   }
   begin();
@@ -102,16 +123,15 @@ export function serveWatch(
   live = true;
   if (options.watch.allowBookmarks) {
     const tick = (): void => {
-      bookmark(registry.store.revision, false);
+      bookmark(running.position(), false);
       timers[0] = clock.after(BOOKMARK_MS, tick);
     };
     timers[0] = clock.after(BOOKMARK_MS, tick);
   }
   const seconds = options.timeoutSeconds || MIN_TIMEOUT_S + randomInt(MIN_TIMEOUT_S);
   timers[1] = clock.after(seconds * 1000, () => {
-    if (options.watch.allowBookmarks) bookmark(registry.store.revision, false);
+    if (options.watch.allowBookmarks) bookmark(running.position(), false);
     end();
   });
-  response.on('close', end);
   return end;
 }

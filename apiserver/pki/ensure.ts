@@ -7,6 +7,7 @@ import { hostname } from 'node:os';
 import { join } from 'node:path';
 import { readFileIfExists, writeFileAtomic } from '../../lib/atomic.ts';
 import { generateKeyPair, issueCertificate, publicKeyOf } from './keys.ts';
+import { narrowMode } from './modes.ts';
 import type { ClientName, Credential, Pki, PkiOptions } from './types.ts';
 
 const DAY_MS = 24 * 60 * 60 * 1000;
@@ -87,6 +88,7 @@ export function renewalReason(
 async function readPair(dir: string, file: string): Promise<Credential | undefined> {
   const certPath = join(dir, `${file}.crt`);
   const keyPath = join(dir, `${file}.key`);
+  await narrowMode(keyPath);
   const [cert, key] = await Promise.all([readFileIfExists(certPath), readFileIfExists(keyPath)]);
   return cert === undefined || key === undefined ? undefined : { certPath, keyPath, cert, key };
 }
@@ -141,6 +143,7 @@ async function ensureLeaf(dir: string, ca: Credential, spec: LeafSpec, now: numb
 async function ensureServiceAccountKey(dir: string): Promise<Pki['serviceAccount']> {
   const keyPath = join(dir, 'sa.key');
   const publicKeyPath = join(dir, 'sa.pub');
+  await narrowMode(keyPath);
   const existing = await readFileIfExists(keyPath);
   const key = existing ?? generateKeyPair().privateKey;
   const publicKey = publicKeyOf(key);
@@ -155,6 +158,7 @@ async function ensureServiceAccountKey(dir: string): Promise<Pki['serviceAccount
  */
 export async function ensurePki(dir: string, options: PkiOptions): Promise<Pki> {
   await mkdir(dir, { recursive: true, mode: 0o700 });
+  await narrowMode(dir);
   const ca = await ensureCa(dir, options.now);
   const leaf = (spec: LeafSpec): Promise<Credential> => ensureLeaf(dir, ca, spec, options.now);
   const specs = clientSpecs(options.nodeName);

@@ -2,7 +2,8 @@
 // the client's business.
 
 import { stringify } from 'yaml';
-import { writeFileAtomic } from '../../lib/atomic.ts';
+import { readFileIfExists, writeFileAtomic } from '../../lib/atomic.ts';
+import { narrowMode } from './modes.ts';
 import type { KubeconfigOptions } from './types.ts';
 
 const base64 = (pem: string): string => Buffer.from(pem).toString('base64');
@@ -42,7 +43,12 @@ export function renderKubeconfig(options: KubeconfigOptions): string {
   );
 }
 
-/** Writes it atomically with mode 0600: it holds a private key. */
+/**
+ * Writes it atomically with mode 0600: it holds a private key. One that is there and says the same stays, so that a
+ * server starts on a full disk.
+ */
 export async function writeKubeconfig(path: string, options: KubeconfigOptions): Promise<void> {
-  await writeFileAtomic(path, renderKubeconfig(options), 0o600);
+  const text = renderKubeconfig(options);
+  if ((await readFileIfExists(path)) === text) await narrowMode(path);
+  else await writeFileAtomic(path, text, 0o600);
 }

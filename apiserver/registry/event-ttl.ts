@@ -1,9 +1,11 @@
 // Events are kept for an hour after they were last seen. Looks every few minutes; nobody waits for it.
 
 import type { Clock, Timer } from '../../lib/clock.ts';
+import { errorMessage } from '../../lib/errors.ts';
 import type { KubeObject } from '../kinds/resource.ts';
 import { isObject } from '../patch/json-value.ts';
 import { parseObject } from '../storage/change.ts';
+import type { StoredObject } from '../storage/store.ts';
 import type { Registry } from './registry.ts';
 
 /** The API server's --event-ttl. */
@@ -17,25 +19,47 @@ export function lastSeen(event: KubeObject): number {
   return Math.max(0, ...times.map((time) => (typeof time === 'string' ? Date.parse(time) : 0)).filter(Number.isFinite));
 }
 
+/** Events that are looked at between two removals; what is read is not written to meanwhile. */
+const BATCH = 200;
+
 /** Removes events that were last seen too long before `now` (epoch ms). Returns how many. */
 export function removeOldEvents(registry: Registry, now: number): number {
   if (!registry.hasRow('', 'events')) return 0;
   const row = registry.rowOf('', 'events');
   let removed = 0;
-  for (const stored of registry.store.scan(registry.resource(row))) {
-    const event = parseObject(stored.text);
-    if (now - lastSeen(event) <= EVENT_TTL_MS) continue;
-    registry.remove(row, registry.key(row, stored.namespace, stored.name), event, stored);
-    removed++;
-  }
+  let after: StoredObject | undefined;
+  do {
+    const batch = take(registry.store.scan(registry.resource(row), undefined, after), BATCH);
+    for (const stored of batch) {
+      const event = parseObject(stored.text);
+      if (now - lastSeen(event) <= EVENT_TTL_MS) continue;
+      registry.remove(row, registry.key(row, stored.namespace, stored.name), event, stored);
+      removed++;
+    }
+    after = batch.at(-1);
+  } while (after !== undefined);
   return removed;
 }
 
-/** Removes old events now and then; the returned function stops it. */
-export function startEventCleanup(registry: Registry, clock: Clock): () => void {
+function take<T>(from: Iterable<T>, count: number): T[] {
+  const taken: T[] = [];
+  for (const one of from) {
+    taken.push(one);
+    if (taken.length === count) break;
+  }
+  return taken;
+}
+
+/** Removes old events now and then, and logs what keeps it from that; the returned function stops it. */
+export function startEventCleanup(registry: Registry, clock: Clock, log: (line: string) => void): () => void {
   let timer: Timer;
   const run = (): void => {
-    removeOldEvents(registry, clock.now());
+    try {
+      removeOldEvents(registry, clock.now());
+    } catch (error) {
+      // Nobody waits for it: the server goes on, and the next round tries again.
+      log(`old events could not be removed: ${errorMessage(error)}`);
+    }
     timer = clock.after(INTERVAL_MS, run);
   };
   timer = clock.after(INTERVAL_MS, run);

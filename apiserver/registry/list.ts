@@ -104,55 +104,97 @@ function revisionOf(registry: Registry, options: ListOptions): { revision: numbe
   return { revision: exact && wanted !== undefined ? wanted : current };
 }
 
+/** What the list may show, in order; each is read when it is asked for. Throws CompactedError. */
 function candidates(
   registry: Registry,
   row: ResourceKind,
   options: ListOptions,
   revision: number,
   token: ContinueToken | undefined,
-): StoredObject[] {
+): Iterable<StoredObject> {
   const { store } = registry;
-  const resource = registry.resource(row);
   const namespace = row.namespaced ? options.namespace : '';
-  if (revision === store.revision) {
-    const { name } = options.selection;
-    if (name !== undefined && namespace !== undefined && token === undefined) {
-      const found = registry.find(row, namespace, name);
-      return found === undefined ? [] : [found];
-    }
-    return store.scan(resource, namespace, token?.after);
+  const { name } = options.selection;
+  if (name !== undefined && namespace !== undefined && token === undefined && revision === store.revision) {
+    const found = registry.find(row, namespace, name);
+    return found === undefined ? [] : [found];
   }
-  const all = store.scanAt(revision, resource, namespace);
-  if (token === undefined) return all;
-  const { after } = token;
-  return all.filter((o) => o.namespace > after.namespace || (o.namespace === after.namespace && o.name > after.name));
+  return store.scanAt(revision, registry.resource(row), namespace, token?.after);
 }
 
 /** One page. Throws 400, 410 (the revision is gone) or 504 (it has not been yet). */
 export function listObjects(registry: Registry, row: ResourceKind, options: ListOptions): ListPage {
   const { revision, token } = revisionOf(registry, options);
-  let stored: StoredObject[];
   try {
-    stored = candidates(registry, row, options, revision, token);
+    return readPage(registry, row, options, revision, token);
   } catch (error) {
     if (!(error instanceof CompactedError)) throw error;
     throw token === undefined ? expired(error.message) : continueExpired(token);
   }
+}
+
+/** Reads no object beyond the page and the one that shows that there are more. */
+function readPage(
+  registry: Registry,
+  row: ResourceKind,
+  options: ListOptions,
+  revision: number,
+  token: ContinueToken | undefined,
+): ListPage {
   const { everything } = options.selection;
   const items: View[] = [];
-  for (const [index, one] of stored.entries()) {
+  let before: StoredObject | undefined;
+  for (const one of candidates(registry, row, options, revision, token)) {
     const view = registry.view(row, one);
-    if (!everything && !options.selection.matches(view.object)) continue;
+    if (!everything && !options.selection.matches(view.object)) {
+      before = one;
+      continue;
+    }
     if (options.limit > 0 && items.length === options.limit) {
-      const last = stored[index - 1] ?? one;
+      const after = before ?? one;
+      const namespace = row.namespaced ? options.namespace : '';
+      const remaining = (): number => registry.store.countAt(revision, registry.resource(row), namespace, after);
       return {
         revision,
         items,
-        continueToken: encodeContinue({ revision, after: last }),
-        ...(everything ? { remaining: stored.length - index } : {}),
+        continueToken: encodeContinue({ revision, after }),
+        ...(everything ? { remaining: remaining() } : {}),
       };
     }
     items.push(view);
+    before = one;
   }
   return { revision, items };
+}
+
+/** Objects of one revision that match, a part at a time: for a watch, which sends what there is first. */
+export interface ObjectPage {
+  readonly items: readonly View[];
+  /** Where the next part begins; undefined after the last. */
+  readonly after?: { readonly namespace: string; readonly name: string };
+}
+
+/** About `maxBytes` of the objects at `revision` after `after`. Throws CompactedError. */
+export function readObjects(
+  registry: Registry,
+  row: ResourceKind,
+  options: Pick<ListOptions, 'namespace' | 'selection'>,
+  revision: number,
+  after: ObjectPage['after'],
+  maxBytes: number,
+): ObjectPage {
+  const items: View[] = [];
+  let bytes = 0;
+  const namespace = row.namespaced ? options.namespace : '';
+  const { everything, name } = options.selection;
+  for (const one of registry.store.scanAt(revision, registry.resource(row), namespace, after)) {
+    // What does not match takes time to look at, too.
+    bytes += one.text.length;
+    if (name === undefined || name === one.name) {
+      const view = registry.view(row, one);
+      if (everything || options.selection.matches(view.object)) items.push(view);
+    }
+    if (bytes >= maxBytes) return { items, after: { namespace: one.namespace, name: one.name } };
+  }
+  return { items };
 }

@@ -137,14 +137,14 @@ export class Registry {
     list: (group, plural) => {
       if (!this.hasRow(group, plural)) return [];
       const row = this.rowOf(group, plural);
-      return this.store.scan(this.resource(row)).map((stored) => this.parse(row, stored));
+      return Array.from(this.store.scan(this.resource(row)), (stored) => this.parse(row, stored));
     },
     each: (group, plural, namespace) =>
       this.hasRow(group, plural) ? this.#each(this.rowOf(group, plural), namespace) : [],
   };
 
   *#each(row: ResourceKind, namespace: string): Iterable<KubeObject> {
-    for (const stored of this.store.each(this.resource(row), namespace)) yield this.parse(row, stored);
+    for (const stored of this.store.scan(this.resource(row), namespace)) yield this.parse(row, stored);
   }
 
   context(caller: Caller): RequestContext {

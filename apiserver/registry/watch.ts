@@ -1,11 +1,13 @@
-// Watches: what a watcher is told, and in which order. A watcher sees the objects its selectors match; one that comes
-// to match is ADDED for it, one that no longer does is DELETED. Never writes to a connection: http/watch.ts does.
+// Watches: what a watcher sees, and in which order. It sees the objects its selectors match; one that comes to match is
+// ADDED for it, one that no longer does is DELETED. A watch reads what there is, then what has changed since, a part at
+// a time and no faster than its sink takes it, then follows the writes; one that falls behind reads again from where it
+// is. Never writes to a connection: http/watch.ts does.
 
 import { badRequest, expired } from '../http/errors.ts';
 import type { KubeObject, ResourceKind } from '../kinds/resource.ts';
 import type { Change } from '../storage/change.ts';
 import { CompactedError } from '../storage/store.ts';
-import { listObjects, parseResourceVersion } from './list.ts';
+import { type ObjectPage, parseResourceVersion, readObjects } from './list.ts';
 import { type Registry, View } from './registry.ts';
 import type { Selection } from './selectors.ts';
 
@@ -31,7 +33,23 @@ export interface WatchSink {
   event(event: WatchEvent): void;
   /** `initialEventsEnd`: everything that was there at the start has been sent. */
   bookmark(revision: number, initialEventsEnd: boolean): void;
+  /** Whether so much is unread that no more should be sent. */
+  isFull(): boolean;
+  /** Calls back once, when there is room again. */
+  whenDrained(resume: () => void): void;
+  /** The watch cannot go on, as when the history it needs is gone. Nothing follows. */
+  failed(error: unknown): void;
 }
+
+export interface Watch {
+  /** Ends it. Idempotent. */
+  stop(): void;
+  /** Everything up to here has been sent, for a bookmark; undefined before the initial objects are complete. */
+  position(): number | undefined;
+}
+
+/** What is read and sent in one turn of the event loop, in bytes of JSON. */
+const PART_BYTES = 256 * 1024;
 
 /** Checks the combination of parameters as the API does. Throws 400. */
 function checkOptions(options: WatchOptions): void {
@@ -78,51 +96,143 @@ function viewOf(row: ResourceKind, change: Change, type: WatchEvent['type']): Vi
 }
 
 /**
- * Starts a watch: tells `sink` what has been (in this turn), then what happens (in the writers' turns) until the
- * returned function is called. Throws 400, or 410 when the history since `resourceVersion` is gone.
+ * Starts a watch. The first part is sent in this turn, what happens later in the writers' turns. Throws 400, or 410 when
+ * the history since `resourceVersion` is gone.
  */
-export function startWatch(registry: Registry, row: ResourceKind, options: WatchOptions, sink: WatchSink): () => void {
+export function startWatch(registry: Registry, row: ResourceKind, options: WatchOptions, sink: WatchSink): Watch {
   checkOptions(options);
-  const { store } = registry;
-  const { selection } = options;
-  const namespace = row.namespaced ? options.namespace : undefined;
-  const { storedAs } = row;
-  const convert = (object: Readonly<KubeObject>): Readonly<KubeObject> =>
-    storedAs === undefined ? object : storedAs.fromStored(structuredClone(object));
-  const resource = registry.resource(row);
   const wanted = parseResourceVersion(options.resourceVersion);
   const fromState = options.sendInitialEvents ?? (wanted === undefined || wanted === 0);
-  let seen = fromState || wanted === undefined ? store.revision : wanted;
-  const deliver = (change: Change): void => {
-    const { record } = change;
-    // A watch that starts in the future waits until the store gets there.
-    if (record.revision <= seen || (namespace !== undefined && record.namespace !== namespace)) return;
-    seen = record.revision;
-    const type = seenBy(selection, change, convert);
-    if (type !== undefined) sink.event({ type, revision: seen, view: () => viewOf(row, change, type), change });
-  };
-  if (fromState) {
-    const page = listObjects(registry, row, {
-      ...(namespace === undefined ? {} : { namespace }),
-      selection,
-      limit: 0,
-      continueToken: '',
-      resourceVersion: '',
-      resourceVersionMatch: '',
-    });
-    for (const view of page.items) sink.event({ type: 'ADDED', revision: page.revision, view: () => view });
-    if (options.sendInitialEvents === true) sink.bookmark(page.revision, true);
-  } else if (seen < store.revision) {
-    for (const change of replay(registry, seen, resource, namespace)) deliver(change);
+  const start = fromState || wanted === undefined ? registry.store.revision : wanted;
+  const watch = new RunningWatch(registry, row, options, sink, start, fromState);
+  try {
+    watch.proceed();
+  } catch (error) {
+    watch.stop();
+    throw asStatus(error);
   }
-  return store.subscribe(resource, deliver);
+  return watch;
 }
 
-function replay(registry: Registry, from: number, resource: string, namespace: string | undefined): Change[] {
-  try {
-    return registry.store.since(from, resource, namespace);
-  } catch (error) {
-    if (error instanceof CompactedError) throw expired(error.message);
-    throw error;
+/** 410 for history that is gone. */
+function asStatus(error: unknown): unknown {
+  return error instanceof CompactedError ? expired(error.message) : error;
+}
+
+class RunningWatch implements Watch {
+  readonly #registry: Registry;
+  readonly #row: ResourceKind;
+  readonly #options: WatchOptions;
+  readonly #namespace: string | undefined;
+  readonly #sink: WatchSink;
+  readonly #resource: string;
+  /** Changes up to here have been sent, or are none of this watch's business. */
+  #seen: number;
+  /** Present while the objects at `#seen` are being sent: where the next part begins. */
+  #initial: { readonly after: ObjectPage['after'] } | undefined;
+  /** Present while it follows the writes. */
+  #unsubscribe: (() => void) | undefined;
+  #stopped = false;
+  readonly #deliver = (change: Change): void => this.#follow(change);
+
+  constructor(
+    registry: Registry,
+    row: ResourceKind,
+    options: WatchOptions,
+    sink: WatchSink,
+    start: number,
+    fromState: boolean,
+  ) {
+    this.#registry = registry;
+    this.#row = row;
+    this.#options = options;
+    this.#namespace = row.namespaced ? options.namespace : undefined;
+    this.#sink = sink;
+    this.#resource = registry.resource(row);
+    this.#seen = start;
+    this.#initial = fromState ? { after: undefined } : undefined;
+  }
+
+  stop(): void {
+    this.#stopped = true;
+    this.#unsubscribe?.();
+    this.#unsubscribe = undefined;
+  }
+
+  position(): number | undefined {
+    if (this.#initial !== undefined) return undefined;
+    return this.#unsubscribe === undefined ? this.#seen : Math.max(this.#seen, this.#registry.store.revision);
+  }
+
+  /** Reads and sends parts until it has caught up. Between two of them others have their turn. */
+  proceed(): void {
+    if (this.#stopped) return;
+    const caughtUp = this.#initial === undefined ? this.#sendChanges() : this.#sendObjects(this.#initial.after);
+    if (this.#stopped) return;
+    // Nothing was written since the last part was read: from here on every write comes by itself.
+    if (caughtUp) this.#unsubscribe = this.#registry.store.subscribe(this.#resource, this.#deliver);
+    else this.#later();
+  }
+
+  /** The next part, as soon as the sink takes it. Its failure is the watch's, and nobody else's. */
+  #later(): void {
+    const resume = (): void => {
+      try {
+        this.proceed();
+      } catch (error) {
+        this.stop();
+        this.#sink.failed(asStatus(error));
+      }
+    };
+    if (this.#sink.isFull()) this.#sink.whenDrained(resume);
+    else setImmediate(resume);
+  }
+
+  /** Returns whether it has caught up. */
+  #sendObjects(after: ObjectPage['after']): boolean {
+    const { namespace, selection, sendInitialEvents } = this.#options;
+    const of = { ...(namespace === undefined ? {} : { namespace }), selection };
+    const page = readObjects(this.#registry, this.#row, of, this.#seen, after, PART_BYTES);
+    for (const view of page.items) this.#sink.event({ type: 'ADDED', revision: this.#seen, view: () => view });
+    if (page.after !== undefined) {
+      this.#initial = { after: page.after };
+      return false;
+    }
+    this.#initial = undefined;
+    if (sendInitialEvents === true) this.#sink.bookmark(this.#seen, true);
+    return this.#seen === this.#registry.store.revision;
+  }
+
+  /** Returns whether it has caught up. */
+  #sendChanges(): boolean {
+    const { store } = this.#registry;
+    // A watch that starts in the future waits until the store gets there.
+    if (this.#seen >= store.revision) return true;
+    const { changes, reached } = store.since(this.#seen, this.#resource, this.#namespace, PART_BYTES);
+    for (const change of changes) this.#send(change);
+    this.#seen = reached;
+    return reached >= store.revision;
+  }
+
+  #follow(change: Change): void {
+    const { record } = change;
+    if (record.revision <= this.#seen) return;
+    if (this.#namespace === undefined || record.namespace === this.#namespace) this.#send(change);
+    this.#seen = record.revision;
+    if (!this.#sink.isFull() || this.#stopped) return;
+    // It reads more slowly than others write. What comes now stays in the store until it has read the rest.
+    this.#unsubscribe?.();
+    this.#unsubscribe = undefined;
+    this.#later();
+  }
+
+  #send(change: Change): void {
+    const row = this.#row;
+    const { storedAs } = row;
+    const convert = (object: Readonly<KubeObject>): Readonly<KubeObject> =>
+      storedAs === undefined ? object : storedAs.fromStored(structuredClone(object));
+    const type = seenBy(this.#options.selection, change, convert);
+    if (type === undefined) return;
+    this.#sink.event({ type, revision: change.record.revision, view: () => viewOf(row, change, type), change });
   }
 }

@@ -1,5 +1,5 @@
-// One change of one object, as the log keeps it and as every watcher shares it: parsed and encoded at most once, however
-// many watch. Never written to: watchers of all kinds read the same objects.
+// One change of one object, as the history keeps it and as every watcher shares it: parsed and encoded at most once,
+// however many watch. Never written to: watchers of all kinds read the same objects.
 
 import type { KubeObject } from '../kinds/resource.ts';
 
@@ -12,7 +12,7 @@ export interface ChangeRecord {
   readonly resource: string;
   readonly namespace: string;
   readonly name: string;
-  /** JSON of the object after the change; for DELETED its last state, with the revision of the deletion. */
+  /** JSON of the object after the change; for DELETED its last stored state, with the revision of the deletion. */
   readonly text: string;
   /** JSON of the object before it, with the revision it then had. */
   readonly previousText?: string;
@@ -59,4 +59,9 @@ export class Change {
 /** Reads back what the store wrote. */
 export function parseObject(text: string): KubeObject {
   return JSON.parse(text);
+}
+
+/** An object as its deletion at `revision` shows it: as it was last stored, with that revision. */
+export function lastState(previous: Readonly<KubeObject>, revision: number): KubeObject {
+  return { ...previous, metadata: { ...previous.metadata, resourceVersion: String(revision) } };
 }

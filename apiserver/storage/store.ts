@@ -1,14 +1,20 @@
-// Objects and their history in one SQLite file: a table of what is, a bounded log of what changed, one revision that
+// Objects and their history in one SQLite file: names that point to versions, each version one row, one revision that
 // counts every write. All of it synchronous, so a read, a decision and a write in one turn of the event loop are one
-// step that nobody can come between. Knows nothing of kinds: a resource is a string, an object is its JSON.
+// step that nobody can come between. Knows nothing of kinds: a resource is a string, an object is its JSON. Opening the
+// file is file.ts's, how much history there is history.ts's, what goes on when the disk is full room.ts's.
 
-import { mkdirSync } from 'node:fs';
 import { dirname } from 'node:path';
-import { DatabaseSync, type StatementSync } from 'node:sqlite';
+import type { DatabaseSync, StatementSync } from 'node:sqlite';
 import type { Clock, Timer } from '../../lib/clock.ts';
-import { errorMessage, UserError } from '../../lib/errors.ts';
+import { errorMessage } from '../../lib/errors.ts';
 import type { KubeObject } from '../kinds/resource.ts';
-import { Change, type ChangeRecord, type ChangeType } from './change.ts';
+import { Change, type ChangeRecord, type ChangeType, lastState, parseObject } from './change.ts';
+import { isFull, openStoreFile } from './file.ts';
+import { HISTORY_LIMITS, History, type HistoryLimits } from './history.ts';
+import { RecentObjects } from './recent.ts';
+import { Room, type WriteKind, writeKind } from './room.ts';
+import { asNumber, asText, scalar } from './schema.ts';
+import { transaction } from './transaction.ts';
 
 export interface ObjectKey {
   /** "<group>/<plural>", as "/pods" */
@@ -18,6 +24,8 @@ export interface ObjectKey {
   readonly name: string;
 }
 
+type Name = Pick<ObjectKey, 'namespace' | 'name'>;
+
 export interface StoredObject {
   readonly namespace: string;
   readonly name: string;
@@ -26,7 +34,7 @@ export interface StoredObject {
   readonly text: string;
 }
 
-/** The history that was asked for is gone from the log, wholly or in part. */
+/** The history that was asked for is gone, wholly or in part. */
 export class CompactedError extends Error {
   override name = 'CompactedError';
   readonly oldest: number;
@@ -36,99 +44,90 @@ export class CompactedError extends Error {
   }
 }
 
+/** A write was refused because there is no room for it on the disk. Nothing of it is stored. */
+export class StoreFullError extends Error {
+  override name = 'StoreFullError';
+}
+
 export interface StoreOptions {
   readonly clock: Clock;
-  /** Changes kept for watches and consistent lists. */
-  readonly logLimit?: number;
+  /** What is kept for watches and consistent lists; HISTORY_LIMITS where it is not set. */
+  readonly history?: Partial<HistoryLimits>;
+  /** One line per thing a person should know; defaults to nothing. */
+  readonly log?: (line: string) => void;
 }
 
-const DEFAULT_LOG_LIMIT = 4096;
-/** Objects written last that are kept as they are, not only as text: most are written again soon. */
-const WRITTEN_LIMIT = 256;
+/** Changes after a revision, as many as were asked for. */
+export interface ChangePage {
+  /** Oldest first. */
+  readonly changes: readonly Change[];
+  /** Every change up to here is in `changes`, or none of the reader's business. */
+  readonly reached: number;
+}
+
 /** Housekeeping waits for a pause of this long in the writes. */
 const QUIET_MS = 2000;
-
-// WAL with synchronous=NORMAL: a commit is an append without fsync, so a write costs tens of microseconds. A crash of
-// the process loses nothing; a power cut can lose the last moments, never consistency, and this server's clients are
-// level-triggered. EXCLUSIVE keeps a second server off the same file. Checkpoints, which do fsync, are taken in quiet
-// moments by `maintain`; the automatic one is only the bound on the WAL's size.
-const PRAGMAS = `
-  PRAGMA locking_mode = EXCLUSIVE;
-  PRAGMA journal_mode = WAL;
-  PRAGMA synchronous = NORMAL;
-  PRAGMA wal_autocheckpoint = 8000;
-  PRAGMA temp_store = MEMORY;
-  PRAGMA busy_timeout = 0;
-`;
-const SCHEMA = `
-  CREATE TABLE IF NOT EXISTS objects (
-    resource TEXT NOT NULL, namespace TEXT NOT NULL, name TEXT NOT NULL,
-    revision INTEGER NOT NULL, value TEXT NOT NULL,
-    UNIQUE (resource, namespace, name)
-  );
-  CREATE TABLE IF NOT EXISTS log (
-    revision INTEGER PRIMARY KEY, resource TEXT NOT NULL, namespace TEXT NOT NULL, name TEXT NOT NULL,
-    type TEXT NOT NULL, value TEXT NOT NULL, previous TEXT
-  );
-  CREATE TABLE IF NOT EXISTS meta (key TEXT PRIMARY KEY, value INTEGER NOT NULL);
-`;
+/** How often the disk is looked at while there is less room than should be kept aside. */
+const ROOM_MS = 2000;
+/** How often the age of history is looked at while nothing is written. */
+const AGE_MS = 10 * 60 * 1000;
+/** The file is made smaller this many pages at a time, with pauses: others want the processor too. */
+const VACUUM_PAGES = 128;
+const VACUUM_PAUSE_MS = 20;
+/** Free pages that are not worth moving others for. */
+const SPARE_PAGES = 512;
 
 type Listener = (change: Change) => void;
-
-const asText = (value: unknown): string => (typeof value === 'string' ? value : '');
-const asNumber = (value: unknown): number => (typeof value === 'number' ? value : 0);
-
-function storedObject(row: Record<string, unknown>): StoredObject {
-  return {
-    namespace: asText(row['namespace']),
-    name: asText(row['name']),
-    revision: asNumber(row['revision']),
-    text: asText(row['value']),
-  };
-}
 
 function changeType(text: unknown): ChangeType {
   return text === 'ADDED' || text === 'DELETED' ? text : 'MODIFIED';
 }
 
 export class Store {
+  readonly path: string;
   readonly #db: DatabaseSync;
   readonly #clock: Clock;
-  readonly #logLimit: number;
+  readonly #log: (line: string) => void;
+  readonly #history: History;
+  /** Absent for a store in memory. */
+  readonly #room: Room | undefined;
   readonly #listeners = new Map<string, Set<Listener>>();
+  readonly #recent = new RecentObjects();
   #revision: number;
-  #compacted: number;
-  #timer: Timer | undefined;
+  #quietTimer: Timer | undefined;
+  #laterTimer: Timer | undefined;
   #lastWrite = 0;
-  /** By key; never changed, since watchers share them. */
-  readonly #written = new Map<string, { readonly text: string; readonly object: KubeObject }>();
-  readonly #statements: Record<'get' | 'upsert' | 'remove' | 'append', StatementSync>;
+  /** Some write was refused for want of room, and the room is not whole again. */
+  #full = false;
+  readonly #statements: Record<'get' | 'value' | 'upsert' | 'remove' | 'append', StatementSync>;
 
-  /** Opens or makes the file. Throws UserError when it is in use, cannot be opened or is something else. */
+  /** Opens or makes the file. Throws UserError when it is in use, cannot be opened, is damaged or something else. */
   constructor(path: string, options: StoreOptions) {
+    this.path = path;
     this.#clock = options.clock;
-    this.#logLimit = options.logLimit ?? DEFAULT_LOG_LIMIT;
-    try {
-      if (path !== ':memory:') mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
-      this.#db = new DatabaseSync(path);
-      this.#db.exec(PRAGMAS);
-      this.#db.exec(SCHEMA);
-    } catch (error) {
-      const message = errorMessage(error);
-      const why = message.includes('locked') ? 'another API server is using it' : message;
-      throw new UserError(`cannot open the API server's store ${path}: ${why}`);
-    }
+    this.#log = options.log ?? (() => undefined);
+    const { db, notes } = openStoreFile(path);
+    this.#db = db;
+    for (const note of notes) this.#log(note);
     this.#statements = {
-      get: this.#db.prepare('SELECT * FROM objects WHERE resource = ? AND namespace = ? AND name = ?'),
-      upsert: this.#db.prepare(
-        `INSERT INTO objects (resource, namespace, name, revision, value) VALUES (?, ?, ?, ?, ?)
-         ON CONFLICT (resource, namespace, name) DO UPDATE SET revision = excluded.revision, value = excluded.value`,
+      get: db.prepare(
+        `SELECT o.revision, v.value FROM objects o JOIN versions v ON v.revision = o.revision
+         WHERE o.resource = ? AND o.namespace = ? AND o.name = ?`,
       ),
-      remove: this.#db.prepare('DELETE FROM objects WHERE resource = ? AND namespace = ? AND name = ?'),
-      append: this.#db.prepare('INSERT INTO log VALUES (?, ?, ?, ?, ?, ?, ?)'),
+      value: db.prepare('SELECT value FROM versions WHERE revision = ?'),
+      upsert: db.prepare(
+        `INSERT INTO objects VALUES (?, ?, ?, ?)
+         ON CONFLICT (resource, namespace, name) DO UPDATE SET revision = excluded.revision`,
+      ),
+      remove: db.prepare('DELETE FROM objects WHERE resource = ? AND namespace = ? AND name = ?'),
+      append: db.prepare('INSERT INTO versions VALUES (?, ?, ?, ?, ?, ?, ?)'),
     };
-    this.#revision = Math.max(this.#scalar('SELECT max(revision) FROM log'), this.#meta('compacted'), 1);
-    this.#compacted = this.#meta('compacted');
+    this.#history = new History(db, { ...HISTORY_LIMITS, ...options.history });
+    this.#revision = Math.max(scalar(db, 'SELECT max(revision) FROM versions'), this.#history.compacted, 1);
+    this.#history.add(this.#revision, 0, this.#clock.monotonic());
+    if (path === ':memory:') return;
+    this.#room = new Room(db, path);
+    if (!this.#room.restore()) this.#noRoom();
   }
 
   /** The revision of the newest write. Never goes back, over restarts either. */
@@ -136,159 +135,229 @@ export class Store {
     return this.#revision;
   }
 
-  /** Changes up to and including this one are gone from the log. */
+  /** Changes up to and including this one are forgotten. */
   get compacted(): number {
-    return this.#compacted;
+    return this.#history.compacted;
   }
 
   get(key: ObjectKey): StoredObject | undefined {
-    const row = this.#statements.get.get(key.resource, key.namespace, key.name);
-    return row === undefined ? undefined : storedObject(row);
-  }
-
-  /** Objects of a resource by namespace and name; of one namespace when it is given, after `after` when that is. */
-  scan(
-    resource: string,
-    namespace?: string,
-    after?: Pick<ObjectKey, 'namespace' | 'name'>,
-    limit = -1,
-  ): StoredObject[] {
-    const where = ['resource = ?'];
-    const values: (string | number)[] = [resource];
-    if (namespace !== undefined) {
-      where.push('namespace = ?');
-      values.push(namespace);
-    }
-    if (after !== undefined) {
-      where.push('(namespace, name) > (?, ?)');
-      values.push(after.namespace, after.name);
-    }
-    const sql = `SELECT * FROM objects WHERE ${where.join(' AND ')} ORDER BY namespace, name LIMIT ?`;
-    return this.#db
-      .prepare(sql)
-      .all(...values, limit)
-      .map(storedObject);
-  }
-
-  /** Those of one namespace by name, each read when it is asked for. The store is not written to meanwhile. */
-  *each(resource: string, namespace: string): Iterable<StoredObject> {
-    const sql = 'SELECT * FROM objects WHERE resource = ? AND namespace = ? ORDER BY name';
-    for (const row of this.#db.prepare(sql).iterate(resource, namespace)) yield storedObject(row);
+    const { namespace, name } = key;
+    const row = this.#statements.get.get(key.resource, namespace, name);
+    if (row === undefined) return undefined;
+    return { namespace, name, revision: asNumber(row['revision']), text: asText(row['value']) };
   }
 
   /**
-   * The objects as they were at `revision`: what is now, with every later change undone. Throws CompactedError when
-   * the log no longer reaches back that far.
+   * Objects of a resource by namespace and name; of one namespace when it is given, after `after` when that is. Each is
+   * read when it is asked for, all in one turn of the event loop and without a write between.
    */
-  scanAt(revision: number, resource: string, namespace?: string): StoredObject[] {
-    if (revision < this.#compacted) throw new CompactedError(revision, this.#compacted);
-    const objects = new Map(this.scan(resource, namespace).map((o) => [`${o.namespace}/${o.name}`, o]));
-    const undone = new Set<string>();
-    for (const { record } of this.since(revision, resource, namespace)) {
-      const key = `${record.namespace}/${record.name}`;
-      if (undone.has(key)) continue;
-      undone.add(key);
-      if (record.previousText === undefined) objects.delete(key);
-      else {
-        const { namespace: ns, name, previousText: text } = record;
-        const previous: { metadata: { resourceVersion?: string } } = JSON.parse(text);
-        objects.set(key, { namespace: ns, name, text, revision: Number(previous.metadata.resourceVersion) });
-      }
+  scan(resource: string, namespace?: string, after?: Name): Iterable<StoredObject> {
+    return this.scanAt(this.#revision, resource, namespace, after);
+  }
+
+  /** The same as of `revision`. Throws CompactedError when history no longer reaches back that far. */
+  *scanAt(revision: number, resource: string, namespace?: string, after?: Name): Iterable<StoredObject> {
+    for (const name of this.#namesAt(revision, resource, namespace, after)) {
+      const row = this.#statements.value.get(name.revision);
+      // Only where history was trimmed between two steps of a reader's.
+      if (row === undefined) throw new CompactedError(revision, this.compacted);
+      yield { ...name, text: asText(row['value']) };
     }
-    // By code unit, as SQLite's BINARY collation does for what names may hold.
-    const order = (a: string, b: string): number => (a < b ? -1 : a > b ? 1 : 0);
-    return [...objects.values()].sort((a, b) => order(a.namespace, b.namespace) || order(a.name, b.name));
+  }
+
+  /** How many `scanAt` gives. */
+  countAt(revision: number, resource: string, namespace?: string, after?: Name): number {
+    let count = 0;
+    for (const _ of this.#namesAt(revision, resource, namespace, after)) count++;
+    return count;
+  }
+
+  /** What is now, with the names that changed later put back to what they pointed to. */
+  *#namesAt(
+    revision: number,
+    resource: string,
+    namespace?: string,
+    after?: Name,
+  ): Iterable<Omit<StoredObject, 'text'>> {
+    if (revision < this.compacted) throw new CompactedError(revision, this.compacted);
+    const where = conditions({ resource, namespace }, after);
+    const changed = revision === this.#revision ? [] : this.#changedSince(revision, where);
+    let next = 0;
+    const sql = `SELECT namespace, name, revision FROM objects WHERE ${where.sql} ORDER BY namespace, name`;
+    for (const row of this.#db.prepare(sql).iterate(...where.values)) {
+      const present = {
+        namespace: asText(row['namespace']),
+        name: asText(row['name']),
+        revision: asNumber(row['revision']),
+      };
+      let order = -1;
+      for (let one = changed[next]; one !== undefined; one = changed[++next]) {
+        order = compareNames(one, present);
+        if (order > 0) break;
+        if (one.revision !== 0) yield one;
+        if (order === 0) {
+          next++;
+          break;
+        }
+      }
+      if (order !== 0) yield present;
+    }
+    for (const one of changed.slice(next)) if (one.revision !== 0) yield one;
+  }
+
+  /** Names that a write after `revision` touched, in order, with the revision they had then; 0 for none. */
+  #changedSince(revision: number, where: Conditions): Omit<StoredObject, 'text'>[] {
+    const first = new Map<string, Omit<StoredObject, 'text'>>();
+    const sql = `SELECT namespace, name, previous FROM versions WHERE revision > ? AND ${where.sql} ORDER BY revision`;
+    for (const row of this.#db.prepare(sql).iterate(revision, ...where.values)) {
+      const [namespace, name] = [asText(row['namespace']), asText(row['name'])];
+      const key = `${namespace}/${name}`;
+      if (!first.has(key)) first.set(key, { namespace, name, revision: asNumber(row['previous']) });
+    }
+    return [...first.values()].sort(compareNames);
+  }
+
+  /** Every resource that has objects at `revision`, and perhaps some that have none. */
+  resourcesAt(revision: number): readonly string[] {
+    const sql = 'SELECT resource FROM objects UNION SELECT resource FROM versions WHERE revision > ?';
+    return this.#db
+      .prepare(sql)
+      .all(revision)
+      .map((row) => asText(row['resource']));
+  }
+
+  /** Bytes of the JSON of all objects. */
+  presentBytes(): number {
+    const sql = 'SELECT sum(octet_length(v.value)) FROM objects o JOIN versions v ON v.revision = o.revision';
+    return scalar(this.#db, sql);
   }
 
   count(resource: string, namespace?: string): number {
-    const where = namespace === undefined ? '' : ' AND namespace = ?';
-    const values = namespace === undefined ? [resource] : [resource, namespace];
-    const row = this.#db.prepare(`SELECT count(*) AS n FROM objects WHERE resource = ?${where}`).get(...values);
-    return asNumber(row?.['n']);
+    const where = conditions({ resource, namespace });
+    return scalar(this.#db, `SELECT count(*) FROM objects WHERE ${where.sql}`, ...where.values);
   }
 
-  /** Changes after `revision`, oldest first. Throws CompactedError when some of them are gone. */
-  since(revision: number, resource: string, namespace?: string): Change[] {
-    if (revision < this.#compacted) throw new CompactedError(revision, this.#compacted);
-    const where = namespace === undefined ? '' : ' AND namespace = ?';
-    const values = namespace === undefined ? [revision, resource] : [revision, resource, namespace];
-    const rows = this.#db
-      .prepare(`SELECT * FROM log WHERE revision > ? AND resource = ?${where} ORDER BY revision`)
-      .all(...values);
-    return rows.map((row) => {
-      const previous = row['previous'];
-      const record: ChangeRecord = {
-        type: changeType(row['type']),
-        revision: asNumber(row['revision']),
-        resource,
-        namespace: asText(row['namespace']),
-        name: asText(row['name']),
-        text: asText(row['value']),
-        ...(typeof previous === 'string' ? { previousText: previous } : {}),
-      };
-      return new Change(record);
-    });
+  /**
+   * Changes after `revision`, oldest first, until their texts come to `maxBytes` or there are no more. Throws
+   * CompactedError when some of them are gone.
+   */
+  since(revision: number, resource: string, namespace?: string, maxBytes = Number.POSITIVE_INFINITY): ChangePage {
+    if (revision < this.compacted) throw new CompactedError(revision, this.compacted);
+    const where = conditions({ resource, namespace }, undefined, 'v.');
+    const sql = `SELECT v.*, p.value AS previous_value FROM versions v LEFT JOIN versions p ON p.revision = v.previous
+      WHERE v.revision > ? AND ${where.sql} ORDER BY v.revision`;
+    const changes: Change[] = [];
+    let bytes = 0;
+    for (const row of this.#db.prepare(sql).iterate(revision, ...where.values)) {
+      const change = storedChange(resource, row);
+      changes.push(change);
+      bytes += change.record.text.length + (change.record.previousText ?? '').length;
+      if (bytes >= maxBytes) return { changes, reached: change.record.revision };
+    }
+    return { changes, reached: Math.max(revision, this.#revision) };
   }
 
   /**
    * Writes the object as the newest revision, which is put into its metadata, and tells whoever watches. From then on
    * `object` is shared and must not be changed. `previous` is what `get` gave in this same turn, absent for a new one.
+   * Throws StoreFullError.
    */
   put(key: ObjectKey, object: KubeObject, previous?: StoredObject): StoredObject {
     const revision = this.#revision + 1;
     object.metadata.resourceVersion = String(revision);
     const text = JSON.stringify(object);
-    this.#commit(
-      { type: previous === undefined ? 'ADDED' : 'MODIFIED', revision, ...key, text, ...before(previous) },
-      object,
-    );
-    return { namespace: key.namespace, name: key.name, revision, text };
+    const bytes = Buffer.byteLength(text);
+    const before = previous === undefined ? undefined : Buffer.byteLength(previous.text);
+    const kind = writeKind(bytes, before, object.metadata.deletionTimestamp !== undefined);
+    const type = previous === undefined ? 'ADDED' : 'MODIFIED';
+    const { resource, namespace, name } = key;
+    this.#write(kind, bytes, () => {
+      this.#statements.upsert.run(resource, namespace, name, revision);
+      this.#statements.append.run(revision, resource, namespace, name, type, previous?.revision ?? null, text);
+    });
+    const cacheKey = `${resource}/${namespace}/${name}`;
+    const old = this.#recent.get(cacheKey, previous?.text);
+    this.#recent.set(cacheKey, text, object);
+    this.#written(before ?? 0);
+    this.#notify({ type, revision, ...key, text, ...previousOf(previous) }, object, old);
+    return { namespace, name, revision, text };
   }
 
-  /** Removes the object; `last` is its final state, which watchers get with the revision of the deletion. */
+  /**
+   * Removes the object. Watchers get its last stored state with the revision of the deletion, as from the real API
+   * server; `last`, the state that whoever deletes it ends with, is what is returned. Throws StoreFullError.
+   */
   remove(key: ObjectKey, last: KubeObject, previous: StoredObject): StoredObject {
     const revision = this.#revision + 1;
+    const { resource, namespace, name } = key;
+    this.#write('remove', 0, () => {
+      this.#statements.remove.run(resource, namespace, name);
+      this.#statements.append.run(revision, resource, namespace, name, 'DELETED', previous.revision, null);
+    });
+    const cacheKey = `${resource}/${namespace}/${name}`;
+    const old = this.#recent.get(cacheKey, previous.text) ?? parseObject(previous.text);
+    this.#recent.delete(cacheKey);
+    this.#written(Buffer.byteLength(previous.text));
+    const gone = lastState(old, revision);
+    this.#notify({ type: 'DELETED', revision, ...key, text: JSON.stringify(gone), ...previousOf(previous) }, gone, old);
     last.metadata.resourceVersion = String(revision);
-    const text = JSON.stringify(last);
-    this.#commit({ type: 'DELETED', revision, ...key, text, ...before(previous) }, last);
-    return { namespace: key.namespace, name: key.name, revision, text };
+    return { namespace, name, revision, text: JSON.stringify(last) };
   }
 
-  #commit(record: ChangeRecord, object: KubeObject): void {
-    const { resource, namespace, name, revision, text, type } = record;
-    const { upsert, remove, append } = this.#statements;
-    this.#db.exec('BEGIN IMMEDIATE');
+  /** One transaction, where there is room for it. */
+  #write(kind: WriteKind, bytes: number, work: () => void): void {
+    if (this.#room !== undefined && !this.#admits(this.#room, kind, bytes)) throw this.#noRoom();
     try {
-      if (type === 'DELETED') remove.run(resource, namespace, name);
-      else upsert.run(resource, namespace, name, revision, text);
-      append.run(revision, resource, namespace, name, type, text, record.previousText ?? null);
-      this.#db.exec('COMMIT');
+      transaction(this.#db, work);
     } catch (error) {
-      this.#db.exec('ROLLBACK');
-      throw error;
+      if (!isFull(error)) throw error;
+      // The log may be full of what belongs into the file.
+      this.#db.exec('PRAGMA wal_checkpoint(PASSIVE)');
+      try {
+        transaction(this.#db, work);
+      } catch (again) {
+        throw isFull(again) ? this.#noRoom() : again;
+      }
     }
-    this.#revision = revision;
+  }
+
+  /** History goes first, then the reserve, before a write is refused. */
+  #admits(room: Room, kind: WriteKind, bytes: number): boolean {
+    if (room.admits(kind, bytes, false)) return true;
+    let fits = false;
+    this.#history.shorten(this.#revision, () => {
+      fits = room.admits(kind, bytes, false);
+      return !fits;
+    });
+    return fits || room.admits(kind, bytes, true);
+  }
+
+  #noRoom(): StoreFullError {
+    const where = dirname(this.path);
+    const left = this.#room === undefined ? '' : ` (${Math.floor(this.#room.bytesLeft() / 1024)} KiB left)`;
+    const message =
+      `the API server's store is full: no space left on the disk of ${where}${left}; free some there, or delete objects: ` +
+      'reads, watches and deletions go on';
+    if (!this.#full) this.#log(message);
+    this.#full = true;
+    this.#later();
+    return new StoreFullError(message);
+  }
+
+  /** After each write: the next revision, and housekeeping where it is due. */
+  #written(replacedBytes: number): void {
+    this.#revision++;
     this.#lastWrite = this.#clock.monotonic();
-    if (revision - this.#compacted > 2 * this.#logLimit) this.#trim();
-    this.#timer ??= this.#clock.after(QUIET_MS, () => this.#quiet());
-    const previous = this.#rewrite(record, object);
-    const listeners = this.#listeners.get(resource);
+    this.#history.add(this.#revision, replacedBytes, this.#lastWrite);
+    if (this.#history.isOver(this.#revision)) this.#housekeeping('history', () => this.#trim());
+    this.#quietTimer ??= this.#clock.after(QUIET_MS, () => this.#quiet());
+  }
+
+  #notify(record: ChangeRecord, object: KubeObject, previous: KubeObject | undefined): void {
+    const listeners = this.#listeners.get(record.resource);
     if (listeners === undefined || listeners.size === 0) return;
     const change = new Change(record, object, previous);
     for (const listener of listeners) listener(change);
-  }
-
-  /** Keeps the object, and gives the one that was there before, where that is still kept. */
-  #rewrite({ resource, namespace, name, type, text, previousText }: ChangeRecord, object: KubeObject) {
-    const key = `${resource}/${namespace}/${name}`;
-    const before = this.#written.get(key);
-    this.#written.delete(key);
-    if (type !== 'DELETED') this.#written.set(key, { text, object });
-    if (this.#written.size > WRITTEN_LIMIT) {
-      const [oldest = key] = this.#written.keys();
-      this.#written.delete(oldest);
-    }
-    return before?.text === previousText ? before?.object : undefined;
   }
 
   /** Calls `listener` for every later change of the resource, in order and in the writer's turn. It must not throw. */
@@ -306,49 +375,134 @@ export class Store {
   }
 
   #quiet(): void {
-    this.#timer = undefined;
+    this.#quietTimer = undefined;
     const pause = this.#clock.monotonic() - this.#lastWrite;
-    if (pause < QUIET_MS) this.#timer = this.#clock.after(QUIET_MS - pause, () => this.#quiet());
+    if (pause < QUIET_MS) this.#quietTimer = this.#clock.after(QUIET_MS - pause, () => this.#quiet());
     else this.maintain();
   }
 
-  /** Trims the log and moves the WAL into the file. */
+  /** Trims history, moves the WAL into the file, gives back what the file no longer needs, makes room. Never throws. */
   maintain(): void {
-    this.#trim();
-    this.#db.exec('PRAGMA wal_checkpoint(PASSIVE)');
+    this.#housekeeping('history', () => this.#trim());
+    let spare = 0;
+    this.#housekeeping('its file', () => {
+      spare = this.#vacuum();
+      this.#db.exec('PRAGMA wal_checkpoint(PASSIVE)');
+    });
+    this.#housekeeping('room for a full disk', () => this.#restoreRoom());
+    this.#later(spare > 0);
+  }
+
+  /** The server goes on without it, and the next time it is tried again. */
+  #housekeeping(what: string, work: () => void): void {
+    try {
+      work();
+    } catch (error) {
+      this.#log(`housekeeping of the API server's store (${what}) failed: ${errorMessage(error)}`);
+    }
   }
 
   #trim(): void {
-    const limit = this.#revision - this.#logLimit;
-    if (limit > this.#compacted) this.compact(limit);
+    this.#history.trim(this.#revision, this.#clock.monotonic());
+  }
+
+  /** One step. Returns how many pages are left to give back. */
+  #vacuum(): number {
+    if (this.#room === undefined) return 0;
+    const spare = this.#room.freePages() - SPARE_PAGES;
+    if (spare <= 0) return 0;
+    this.#db.exec(`PRAGMA incremental_vacuum(${Math.min(spare, VACUUM_PAGES)})`);
+    return spare - VACUUM_PAGES;
+  }
+
+  #restoreRoom(): void {
+    if (this.#room === undefined) return;
+    const whole = this.#room.restore();
+    if (whole && this.#full) this.#log(`there is room again on the disk of ${dirname(this.path)}`);
+    this.#full = !whole;
+  }
+
+  /** Plans the next look at what changes by itself; a write plans its own. */
+  #later(vacuum = false): void {
+    this.#laterTimer?.cancel();
+    this.#laterTimer = undefined;
+    const pause = vacuum
+      ? VACUUM_PAUSE_MS
+      : this.#full
+        ? ROOM_MS
+        : this.compacted < this.#revision
+          ? AGE_MS
+          : undefined;
+    if (pause !== undefined && this.#db.isOpen) {
+      this.#laterTimer = this.#clock.after(pause, () => {
+        this.#laterTimer = undefined;
+        // What is written to right now has its quiet moment to come.
+        if (this.#quietTimer === undefined || this.#full) this.maintain();
+      });
+    }
   }
 
   /** Forgets changes up to and including `revision`. */
   compact(revision: number): void {
-    const upTo = Math.min(revision, this.#revision);
-    this.#db.exec('BEGIN IMMEDIATE');
-    this.#db.prepare('DELETE FROM log WHERE revision <= ?').run(upTo);
-    this.#db.prepare('INSERT OR REPLACE INTO meta VALUES (?, ?)').run('compacted', upTo);
-    this.#db.exec('COMMIT');
-    this.#compacted = upTo;
+    this.#history.compact(Math.min(revision, this.#revision));
   }
 
   close(): void {
-    this.#timer?.cancel();
-    this.#timer = undefined;
+    this.#quietTimer?.cancel();
+    this.#quietTimer = undefined;
+    this.#laterTimer?.cancel();
+    this.#laterTimer = undefined;
     this.#listeners.clear();
-    if (this.#db.isOpen) this.#db.close();
-  }
-
-  #scalar(sql: string): number {
-    return asNumber(Object.values(this.#db.prepare(sql).get() ?? {})[0]);
-  }
-
-  #meta(key: string): number {
-    return asNumber(this.#db.prepare('SELECT value FROM meta WHERE key = ?').get(key)?.['value']);
+    if (!this.#db.isOpen) return;
+    if (this.#room === undefined) this.#db.close();
+    else this.#room.close();
   }
 }
 
-function before(previous: StoredObject | undefined): { previousText?: string } {
+function previousOf(previous: StoredObject | undefined): { previousText?: string } {
   return previous === undefined ? {} : { previousText: previous.text };
+}
+
+interface Conditions {
+  readonly sql: string;
+  readonly values: readonly string[];
+}
+
+function conditions(of: { resource: string; namespace: string | undefined }, after?: Name, prefix = ''): Conditions {
+  const sql = [`${prefix}resource = ?`];
+  const values = [of.resource];
+  if (of.namespace !== undefined) {
+    sql.push(`${prefix}namespace = ?`);
+    values.push(of.namespace);
+  }
+  if (after !== undefined) {
+    sql.push(`(${prefix}namespace, ${prefix}name) > (?, ?)`);
+    values.push(after.namespace, after.name);
+  }
+  return { sql: sql.join(' AND '), values };
+}
+
+/** By code unit, as SQLite's BINARY collation does for what names may hold. */
+function compareNames(a: Name, b: Name): number {
+  if (a.namespace !== b.namespace) return a.namespace < b.namespace ? -1 : 1;
+  return a.name === b.name ? 0 : a.name < b.name ? -1 : 1;
+}
+
+function storedChange(resource: string, row: Record<string, unknown>): Change {
+  const type = changeType(row['type']);
+  const revision = asNumber(row['revision']);
+  const previous = row['previous_value'];
+  const previousText = typeof previous === 'string' ? previous : undefined;
+  const before = type === 'DELETED' && previousText !== undefined ? parseObject(previousText) : undefined;
+  const gone = before === undefined ? undefined : lastState(before, revision);
+  const record: ChangeRecord = {
+    type,
+    revision,
+    resource,
+    namespace: asText(row['namespace']),
+    name: asText(row['name']),
+    text: gone === undefined ? asText(row['value']) : JSON.stringify(gone),
+    ...(previousText === undefined ? {} : { previousText }),
+  };
+  return new Change(record, gone, before);
 }

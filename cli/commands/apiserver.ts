@@ -23,6 +23,7 @@ interface Flags {
   readonly certHost: readonly string[];
   readonly nodeName?: string;
   readonly nodeAudience: readonly string[];
+  readonly restore?: string;
 }
 
 /** A flag that may be repeated. */
@@ -45,6 +46,7 @@ export function apiserverCommand(): Command {
       repeated,
       [],
     )
+    .option('--restore <file>', 'first put this snapshot in the place of the store; what was there is kept beside it')
     .action(async (flags: Flags) => {
       const { runApiServer } = await import('../../apiserver/main.ts');
       const log = createLog('apiserver');
@@ -57,6 +59,7 @@ export function apiserverCommand(): Command {
         hosts: flags.certHost,
         ...(flags.nodeName === undefined ? {} : { nodeName: flags.nodeName }),
         nodeAudiences: flags.nodeAudience,
+        ...(flags.restore === undefined ? {} : { restore: flags.restore }),
         tracer: new Tracer(),
         clock: systemClock,
         log: (line) => log('info', line),

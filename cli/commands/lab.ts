@@ -18,6 +18,7 @@ interface UpFlags {
   readonly images: 'auto' | 'build' | 'none';
   readonly csi?: boolean;
   readonly keep?: boolean;
+  readonly restore?: string;
 }
 
 export function upCommand(): Command {
@@ -48,6 +49,7 @@ export function upCommand(): Command {
     )
     .option('--csi', 'a CSI driver with volumes on loop devices as well, and storage classes loop and loop-xfs')
     .option('--keep', 'keep certificates, objects, images and volumes when stopped')
+    .option('--restore <file>', 'first put this snapshot in the place of the API server’s store')
     .action(async (flags: UpFlags) => {
       const { runUp } = await import('../lab/up.ts');
       process.exitCode = await runUp({ ...flags, say, signal: stopSignal() });

@@ -7,6 +7,7 @@ import { hostname } from 'node:os';
 import { systemdRuns } from '../../agent/node/systemd-slices.ts';
 import { ensurePki } from '../../apiserver/pki/ensure.ts';
 import { writeKubeconfig } from '../../apiserver/pki/kubeconfig.ts';
+import { restoreStore } from '../../apiserver/storage/restore.ts';
 import { ApiClient } from '../../client/api.ts';
 import { loadKubeconfig } from '../../client/kubeconfig.ts';
 import { snapshotFirewall } from '../../cni/cleanup.ts';
@@ -76,6 +77,8 @@ export interface LabOptions {
   readonly csi?: boolean | readonly string[];
   /** Pauses before a process that has ended is started again. Default: 250 ms, doubling, at most 10 s. */
   readonly restart?: BackoffPolicy;
+  /** A snapshot of the API server's objects that takes the place of its store before anything starts. */
+  readonly restore?: string;
   /** On stop, keep certificates, objects and images for the next start. */
   readonly keep?: boolean;
   /** One line per thing worth knowing. */
@@ -162,6 +165,8 @@ class Lab implements RunningLab {
     const state = await this.#prepare();
     this.#state = state;
     signal.throwIfAborted();
+    const { restore } = this.#options;
+    if (restore !== undefined) this.#say(restoreStore(this.paths.storeFile, restore, this.#clock.now()));
     const snapshotter = await this.#writeFiles(state);
     signal.throwIfAborted();
     const containerd = labContainerdPaths(this.paths);

@@ -1,7 +1,7 @@
 // Keeps one process running: starts it, starts it again with growing delays when it ends by itself, tells each such end
 // in one line, and stops it when asked. Knows nothing about what the process does.
 
-import { readFile } from 'node:fs/promises';
+import { type FileHandle, open, stat } from 'node:fs/promises';
 import { type BackoffEntry, type BackoffPolicy, nextBackoff } from '../../lib/backoff.ts';
 import type { Clock, Timer } from '../../lib/clock.ts';
 import { errorMessage, isErrno } from '../../lib/errors.ts';
@@ -25,6 +25,8 @@ export interface SupervisorOptions {
 
 export class Supervisor {
   readonly #options: SupervisorOptions;
+  /** Where this run's output begins in the log, which is appended to over all runs. */
+  #logStart = 0;
   #child: Child | undefined;
   #stopping = false;
   #ends = 0;
@@ -48,9 +50,14 @@ export class Supervisor {
 
   /** The first start. Rejects when the program cannot be started at all. */
   async start(): Promise<Child> {
-    const child = await this.#options.start();
+    const child = await this.#run();
     this.#adopt(child);
     return child;
+  }
+
+  async #run(): Promise<Child> {
+    this.#logStart = await sizeOf(this.#options.logFile);
+    return this.#options.start();
   }
 
   #adopt(child: Child): void {
@@ -60,7 +67,7 @@ export class Supervisor {
       if (this.#stopping) return;
       this.#backoff = this.#nextPause();
       const how = exit.signal === null ? `exit code ${exit.code}` : exit.signal;
-      const words = await lastLine(this.#options.logFile);
+      const words = await lastLine(this.#options.logFile, this.#logStart);
       this.#options.say(
         `${this.#options.name} ended (${how})${words === '' ? '' : `, last words: ${words}`}; ` +
           `starting it again in ${this.#backoff.delayMs / 1000} s`,
@@ -81,7 +88,7 @@ export class Supervisor {
   async #restart(): Promise<void> {
     if (this.#stopping) return;
     try {
-      this.#adopt(await this.#options.start());
+      this.#adopt(await this.#run());
     } catch (error) {
       this.#options.say(`${this.#options.name} cannot be started: ${errorMessage(error)}`);
       this.#backoff = this.#nextPause();
@@ -107,21 +114,66 @@ export class Supervisor {
   }
 }
 
-/** What a log ends with: pino's message when it is JSON, the line otherwise; never more than fits a terminal's line. */
-export async function lastLine(logFile: string): Promise<string> {
-  let text: string;
+async function sizeOf(path: string): Promise<number> {
   try {
-    text = await readFile(logFile, 'utf8');
+    return (await stat(path)).size;
+  } catch (error) {
+    if (isErrno(error, 'ENOENT')) return 0;
+    throw error;
+  }
+}
+
+/** Of the log's end, as much as is read to find the last line. */
+const TAIL_BYTES = 64 * 1024;
+/** An error names its file and what to do about it. */
+const LINE_CHARACTERS = 500;
+
+/**
+ * What a log ends with, of what was written from `start` (bytes) on: pino's message when the line is JSON, the line
+ * otherwise; of a crash, the error's own line. '' when nothing was written.
+ */
+export async function lastLine(logFile: string, start: number): Promise<string> {
+  return lastWords(await readTail(logFile, start));
+}
+
+async function readTail(logFile: string, start: number): Promise<string> {
+  let file: FileHandle;
+  try {
+    file = await open(logFile, 'r');
   } catch (error) {
     if (isErrno(error, 'ENOENT')) return '';
     throw error;
   }
-  // A crash of Node's ends with its stack and its version; the error's own line is what tells.
-  const lines = text
-    .split('\n')
-    .slice(-60)
-    .filter((each) => !/^(\s*|\s+at .*|Node\.js v.*|\s*[{}^~]+)$/.test(each));
-  const line = lines.findLast((each) => /^\w*Error\b/.test(each)) ?? lines.at(-1) ?? '';
+  try {
+    const { size } = await file.stat();
+    // A log that is shorter than it was has been cut by somebody: all of it is new.
+    const from = Math.max(size < start ? 0 : start, size - TAIL_BYTES);
+    const { buffer, bytesRead } = await file.read(Buffer.alloc(size - from), 0, size - from, from);
+    return buffer.toString('utf8', 0, bytesRead);
+  } finally {
+    await file.close();
+  }
+}
+
+/** The line that says why a program ended, of its output. Pure. */
+export function lastWords(text: string): string {
+  const all = text.split('\n');
+  // A crash of Node's ends with its stack, the error's properties and Node's version.
+  const crashed = all.findLast((each) => each.trim() !== '')?.startsWith('Node.js v') === true;
+  const lines = all.filter((each) => !/^(\s*|\s+at .*|Node\.js v.*|\s*[{}^~]+)$/.test(each));
+  const error = crashed ? lines.findLast((each) => /^(Uncaught:? )?\w*Error\b/.test(each)) : undefined;
+  const line = error ?? lines.at(-1) ?? '';
   const message = /"msg":"((?:[^"\\]|\\.)*)"/.exec(line)?.[1];
-  return (message ?? line).slice(0, 200);
+  return (message === undefined ? line : unquoted(message)).slice(0, LINE_CHARACTERS);
+}
+
+function unquoted(json: string): string {
+  try {
+    const text: unknown = JSON.parse(`"${json}"`);
+    return String(text);
+  } catch (error) {
+    // Another program's line, that only looks like JSON.
+    if (error instanceof SyntaxError) return json;
+    throw error;
+  }
 }

@@ -3,6 +3,7 @@
 import type { KubeObject, ResourceKind } from '../../../apiserver/kinds/resource.ts';
 import { Registry, type View, type WriteOptions } from '../../../apiserver/registry/registry.ts';
 import { createObject } from '../../../apiserver/registry/write.ts';
+import type { HistoryLimits } from '../../../apiserver/storage/history.ts';
 import { Store } from '../../../apiserver/storage/store.ts';
 import { VirtualClock } from '../../support/virtual-clock.ts';
 
@@ -76,9 +77,9 @@ export interface Fixture {
 }
 
 /** A registry with the namespace "ns". */
-export function fixture(path = ':memory:', logLimit = 1000): Fixture {
+export function fixture(path = ':memory:', history: Partial<HistoryLimits> = { count: 1000 }): Fixture {
   const clock = new VirtualClock();
-  const store = new Store(path, { clock, logLimit });
+  const store = new Store(path, { clock, history });
   const registry = new Registry({ store, clock, kinds: TABLE, checkBody: () => ({ strict: [] }) });
   if (registry.find(namespaces, '', 'ns') === undefined) {
     createObject(registry, namespaces, '', body('Namespace', { name: 'ns' }), ADMIN);

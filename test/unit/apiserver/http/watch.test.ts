@@ -95,21 +95,23 @@ describe('a watch on the wire', () => {
 
   it('ends when its time is up, and sets no timer after that', async () => {
     const f = fixture();
+    await f.clock.advance(3000);
+    const before = f.clock.timers;
     const { response } = await watch(f, { timeoutSeconds: 5, allowBookmarks: true });
     const ended = once(response, 'end');
     await f.clock.advance(5000);
     await ended;
-    await expect.poll(() => f.clock.timers).toBe(0);
+    await expect.poll(() => f.clock.timers).toBe(before);
   });
 
   it('lets go of everything when the client leaves', async () => {
     const f = fixture();
     await f.clock.advance(5000);
-    expect(f.clock.timers).toBe(0);
+    const before = f.clock.timers;
     const { response } = await watch(f, { allowBookmarks: true });
-    expect(f.clock.timers).toBe(2);
+    expect(f.clock.timers).toBe(before + 2);
     response.destroy();
-    await expect.poll(() => f.clock.timers).toBe(0);
+    await expect.poll(() => f.clock.timers).toBe(before);
   });
 
   it('sends bookmarks of a table as a table without rows', async () => {

@@ -10,7 +10,7 @@ const EVERYTHING = parseSelection(pods, '', '');
 
 function watch(f: Fixture, options: Partial<WatchOptions>): { seen: string[]; stop: () => void } {
   const seen: string[] = [];
-  const stop = startWatch(
+  const running = startWatch(
     f.registry,
     pods,
     {
@@ -28,9 +28,12 @@ function watch(f: Fixture, options: Partial<WatchOptions>): { seen: string[]; st
         seen.push(`${type} ${metadata.name}`);
       },
       bookmark: (_revision, end) => seen.push(end ? 'END OF START' : 'BOOKMARK'),
+      isFull: () => false,
+      whenDrained: () => undefined,
+      failed: (error) => seen.push(`FAILED ${String(error)}`),
     },
   );
-  return { seen, stop };
+  return { seen, stop: () => running.stop() };
 }
 
 function label(f: Fixture, name: string, labels: Record<string, string | null>): void {

@@ -1,0 +1,15 @@
+// Takes others' access away from files and directories that hold keys, tokens or Secrets and were made by an older
+// version, by another umask or by a copy. Never widens a mode.
+
+import { chmod, stat } from 'node:fs/promises';
+import { isErrno } from '../../lib/errors.ts';
+
+/** Leaves the owner's bits. Does nothing where there is no such file. */
+export async function narrowMode(path: string): Promise<void> {
+  try {
+    const { mode } = await stat(path);
+    if ((mode & 0o077) !== 0) await chmod(path, mode & 0o700);
+  } catch (error) {
+    if (!isErrno(error, 'ENOENT')) throw error;
+  }
+}

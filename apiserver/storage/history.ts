@@ -1,0 +1,122 @@
+// How much of the past a store keeps: changes are bounded by number, by bytes and by age, and forgotten oldest first, a
+// few at a time. A version that is an object's present one is never forgotten.
+
+import type { DatabaseSync, StatementSync } from 'node:sqlite';
+import { asNumber, getMeta, scalar, setMeta } from './schema.ts';
+import { transaction } from './transaction.ts';
+
+export interface HistoryLimits {
+  /** Changes. */
+  readonly count: number;
+  /** Bytes of versions that are no longer any object's present one. */
+  readonly bytes: number;
+  /** Milliseconds. */
+  readonly age: number;
+}
+
+export const HISTORY_LIMITS: HistoryLimits = {
+  count: 4096,
+  // 35 versions of the largest objects, or 4,096 of 8 KB.
+  bytes: 32 * 1024 * 1024,
+  // As long as a watch that gets no bookmarks can live: it may come back with a revision that old.
+  age: 60 * 60 * 1000,
+};
+
+/** What is forgotten in one transaction, so that none takes long. */
+const STEP_BYTES = 4 * 1024 * 1024;
+const STEP_CHANGES = 256;
+/** The age of changes is known to this many milliseconds. */
+const AGE_STEP = 60_000;
+
+export class History {
+  readonly #db: DatabaseSync;
+  readonly #limits: HistoryLimits;
+  readonly #steps: StatementSync;
+  #compacted: number;
+  #bytes: number;
+  /** Which revision there was when, by the monotonic clock: jumps of the time of day age nothing. */
+  readonly #marks: { readonly at: number; readonly revision: number }[] = [];
+
+  constructor(db: DatabaseSync, limits: HistoryLimits) {
+    this.#db = db;
+    this.#limits = limits;
+    this.#compacted = getMeta(db, 'compacted');
+    this.#steps = db.prepare(
+      `SELECT v.revision, octet_length(p.value) AS bytes FROM versions v LEFT JOIN versions p ON p.revision = v.previous
+       WHERE v.revision > ? ORDER BY v.revision LIMIT ?`,
+    );
+    this.#bytes =
+      scalar(db, 'SELECT sum(octet_length(value)) FROM versions') -
+      scalar(db, 'SELECT sum(octet_length(v.value)) FROM objects o JOIN versions v ON v.revision = o.revision');
+  }
+
+  /** Changes up to and including this one are forgotten. */
+  get compacted(): number {
+    return this.#compacted;
+  }
+
+  get bytes(): number {
+    return this.#bytes;
+  }
+
+  /** `revision` was written at `now` (monotonic ms) and took the place of a version of `bytes`. */
+  add(revision: number, bytes: number, now: number): void {
+    this.#bytes += bytes;
+    const last = this.#marks.at(-1);
+    if (last === undefined || now - last.at >= AGE_STEP) this.#marks.push({ at: now, revision });
+  }
+
+  /** Whether it has grown so far that trimming cannot wait for a quiet moment. */
+  isOver(revision: number): boolean {
+    const { count, bytes } = this.#limits;
+    return revision - this.#compacted > 2 * count || this.#bytes > bytes + STEP_BYTES;
+  }
+
+  /** Forgets what is beyond the limits at `now` (monotonic ms). */
+  trim(revision: number, now: number): void {
+    const { count, bytes, age } = this.#limits;
+    // The first mark after a start stands for everything before it.
+    let old = 0;
+    for (let mark = this.#marks[0]; mark !== undefined && now - mark.at > age; mark = this.#marks[0]) {
+      // What was written until the next mark may be younger.
+      old = mark.revision;
+      this.#marks.shift();
+    }
+    this.compact(Math.min(revision, Math.max(revision - count, old)));
+    this.shorten(revision, () => this.#bytes > bytes);
+  }
+
+  /** Forgets the oldest changes step by step while `more` says so and there are any. */
+  shorten(revision: number, more: () => boolean): void {
+    while (this.#compacted < revision && more()) this.compact(this.#nextStep());
+  }
+
+  #nextStep(): number {
+    let bytes = 0;
+    let reached = this.#compacted;
+    for (const row of this.#steps.iterate(this.#compacted, STEP_CHANGES)) {
+      reached = asNumber(row['revision']);
+      bytes += asNumber(row['bytes']);
+      if (bytes >= STEP_BYTES) break;
+    }
+    return Math.max(reached, this.#compacted + 1);
+  }
+
+  /** Forgets changes up to and including `revision`, and the versions that they replaced. */
+  compact(revision: number): void {
+    const from = this.#compacted;
+    if (revision <= from) return;
+    const replaced = `SELECT previous FROM versions WHERE revision > ? AND revision <= ? AND previous IS NOT NULL`;
+    const bytes = transaction(this.#db, () => {
+      const sum = `SELECT sum(octet_length(value)) FROM versions WHERE revision IN (${replaced})`;
+      const gone = scalar(this.#db, sum, from, revision);
+      this.#db.prepare(`DELETE FROM versions WHERE revision IN (${replaced})`).run(from, revision);
+      const deletions = "DELETE FROM versions WHERE revision > ? AND revision <= ? AND type = 'DELETED'";
+      this.#db.prepare(deletions).run(from, revision);
+      setMeta(this.#db, 'compacted', revision);
+      return gone;
+    });
+    this.#compacted = revision;
+    this.#bytes -= bytes;
+  }
+}
