@@ -75,12 +75,11 @@ export class History {
   /** Forgets what is beyond the limits at `now` (monotonic ms). */
   trim(revision: number, now: number): void {
     const { count, bytes, age } = this.#limits;
-    // The first mark after a start stands for everything before it.
     let old = 0;
-    for (let mark = this.#marks[0]; mark !== undefined && now - mark.at > age; mark = this.#marks[0]) {
-      // What was written until the next mark may be younger.
-      old = mark.revision;
+    // What came between a mark and the next was written within a step of the mark's time.
+    for (let mark = this.#marks[0]; mark !== undefined && now - mark.at > age + AGE_STEP; mark = this.#marks[0]) {
       this.#marks.shift();
+      old = (this.#marks[0]?.revision ?? revision + 1) - 1;
     }
     this.compact(Math.min(revision, Math.max(revision - count, old)));
     this.shorten(revision, () => this.#bytes > bytes);

@@ -4,7 +4,8 @@ import { afterEach, describe, expect, it } from 'vitest';
 import { serveWatch, type WatchResponseOptions } from '../../../../apiserver/http/watch.ts';
 import type { ResourceKind } from '../../../../apiserver/kinds/resource.ts';
 import { parseSelection } from '../../../../apiserver/registry/selectors.ts';
-import { createPod, type Fixture, fixture, pods } from '../support.ts';
+import { patchObject } from '../../../../apiserver/registry/write.ts';
+import { ADMIN, createPod, type Fixture, fixture, pods } from '../support.ts';
 
 const servers: Server[] = [];
 afterEach(() => {
@@ -23,7 +24,7 @@ async function watch(
     timeoutSeconds?: number;
     row?: ResourceKind;
   } = {},
-): Promise<{ response: IncomingMessage; lines: () => unknown[] }> {
+): Promise<{ response: IncomingMessage; lines: () => unknown[]; unread: () => number }> {
   const options: WatchResponseOptions = {
     watch: {
       namespace: 'ns',
@@ -37,7 +38,11 @@ async function watch(
     clock: f.clock,
     headers: {},
   };
-  const server = createServer((_request, response) => serveWatch(f.registry, more.row ?? pods, response, options));
+  let unread = (): number => 0;
+  const server = createServer((_request, response) => {
+    unread = () => response.writableLength;
+    serveWatch(f.registry, more.row ?? pods, response, options);
+  });
   servers.push(server);
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');
@@ -51,6 +56,7 @@ async function watch(
   });
   return {
     response,
+    unread: () => unread(),
     lines: () =>
       text
         .split('\n')
@@ -155,4 +161,53 @@ describe('a watch on the wire', () => {
       { object: { kind: 'Table', columnDefinitions: null, rows: [{ cells: ['b', '0s'] }] } },
     ]);
   });
+
+  for (const when of ['before it begins', 'while it follows']) {
+    it(`that nobody reads holds little of what is written ${when}, and all of it comes once it is read`, async () => {
+      const f = fixture(undefined, { bytes: 256 * 1024 * 1024 });
+      createPod(f, 'a');
+      const resourceVersion = String(f.store.revision);
+      const large = 'x'.repeat(400_000);
+      const write = (count: number): void => {
+        for (let i = 0; i < count; i++) {
+          const patch = { metadata: { annotations: { large: `${i}${large}` } } };
+          patchObject(f.registry, pods, 'ns', 'a', patch, 'application/merge-patch+json', ADMIN);
+        }
+      };
+      const count = 60;
+      if (when === 'before it begins') write(count);
+      const { response, lines, unread } = await watch(f, { resourceVersion });
+      response.pause();
+      if (when === 'while it follows') write(count);
+      const most = await mostUnread(unread);
+      // 24 MB were written.
+      expect(most).toBeLessThan(large.length * 6);
+      response.resume();
+      await expect.poll(() => lines().length, { interval: 200 }).toBe(count);
+      const revisions = lines().map((line) => Number(revisionOf(line)));
+      expect(revisions).toEqual(Array.from({ length: count }, (_, i) => Number(resourceVersion) + 1 + i));
+    });
+  }
 });
+
+/** The most that was waiting, once nothing more comes. */
+async function mostUnread(unread: () => number): Promise<number> {
+  let most = 0;
+  let same = 0;
+  for (let last = -1; same < 50; ) {
+    await new Promise((resolve) => setImmediate(resolve));
+    const now = unread();
+    most = Math.max(most, now);
+    same = now === last ? same + 1 : 0;
+    last = now;
+  }
+  return most;
+}
+
+function revisionOf(line: unknown): unknown {
+  const path = ['object', 'metadata', 'resourceVersion'];
+  return path.reduce<unknown>(
+    (inner, name) => (typeof inner === 'object' && inner !== null ? Reflect.get(inner, name) : undefined),
+    line,
+  );
+}

@@ -2,7 +2,12 @@ import { describe, expect, it } from 'vitest';
 import { deleteObject } from '../../../../apiserver/registry/delete.ts';
 import { encodeContinue, listObjects } from '../../../../apiserver/registry/list.ts';
 import { parseSelection } from '../../../../apiserver/registry/selectors.ts';
-import { startWatch, type WatchOptions } from '../../../../apiserver/registry/watch.ts';
+import {
+  startWatch,
+  type WatchEvent,
+  type WatchOptions,
+  type WatchSink,
+} from '../../../../apiserver/registry/watch.ts';
 import { patchObject } from '../../../../apiserver/registry/write.ts';
 import { ADMIN, createPod, type Fixture, failureOf, fixture, pods } from '../support.ts';
 
@@ -217,4 +222,154 @@ describe('a list', () => {
   for (const [what, options, code] of refusals) {
     it(`refuses ${what} with ${code}`, () => expect(failureOf(() => list(fixture(), options)).code).toBe(code));
   }
+});
+
+/** A sink that takes events until it is full, and takes more each time it is drained. */
+class SlowSink implements WatchSink {
+  readonly seen: string[] = [];
+  /** Events that it takes before it is full again. */
+  room: number;
+  #resume: (() => void) | undefined;
+  constructor(room: number) {
+    this.room = room;
+  }
+  event({ type, view, revision }: WatchEvent): void {
+    this.seen.push(`${type} ${view().object.metadata.name} ${revision}`);
+    this.room--;
+  }
+  bookmark(): void {
+    this.seen.push('BOOKMARK');
+  }
+  isFull(): boolean {
+    return this.room <= 0;
+  }
+  whenDrained(resume: () => void): void {
+    this.#resume = resume;
+  }
+  failed(error: unknown): void {
+    this.seen.push(`FAILED ${String(error)}`);
+  }
+  get waits(): boolean {
+    return this.#resume !== undefined;
+  }
+  drain(room: number): void {
+    const resume = this.#resume;
+    this.#resume = undefined;
+    this.room = room;
+    resume?.();
+  }
+}
+
+describe('a watch that is read slowly', () => {
+  const LARGE = 'x'.repeat(100_000);
+  const options = { namespace: 'ns', selection: EVERYTHING, resourceVersionMatch: '', allowBookmarks: true };
+  const change = (f: Fixture, name: string, value: number): void =>
+    void patchObject(
+      f.registry,
+      pods,
+      'ns',
+      name,
+      { metadata: { annotations: { value: String(value), LARGE } } },
+      'application/merge-patch+json',
+      ADMIN,
+    );
+  const numbers = (from: number, count: number): number[] => Array.from({ length: count }, (_, i) => from + i);
+
+  it('gets history in parts, with what is written meanwhile behind it: in order, nothing lost, nothing twice', async () => {
+    const f = fixture();
+    createPod(f, 'a');
+    const from = f.store.revision;
+    for (let i = 0; i < 20; i++) change(f, 'a', i);
+    const sink = new SlowSink(1);
+    const watch = startWatch(f.registry, pods, { ...options, resourceVersion: String(from) }, sink);
+    // One part of history, not all of it.
+    expect(sink.seen.length).toBeLessThan(4);
+    for (let i = 20; sink.seen.length < 60 && i < 400; i++) {
+      if (f.store.revision < from + 60) change(f, 'a', i);
+      await expect.poll(() => sink.waits || sink.seen.length === 60).toBe(true);
+      const before = sink.seen.length;
+      expect(watch.position()).toBeLessThanOrEqual(from + before);
+      sink.drain(1);
+      expect(sink.seen.length - before).toBeLessThan(4);
+    }
+    expect(sink.seen).toEqual(numbers(from + 1, 60).map((revision) => `MODIFIED a ${revision}`));
+    sink.drain(1000);
+    change(f, 'a', 1000);
+    await expect.poll(() => sink.seen.length).toBe(61);
+    expect(watch.position()).toBe(f.store.revision);
+    watch.stop();
+  });
+
+  it('that falls behind the writes reads them from history, and then follows again', async () => {
+    const f = fixture();
+    createPod(f, 'a');
+    const from = f.store.revision;
+    const sink = new SlowSink(3);
+    startWatch(f.registry, pods, { ...options, resourceVersion: String(from) }, sink);
+    for (let i = 0; i < 50; i++) change(f, 'a', i);
+    expect(sink.seen).toHaveLength(3);
+    sink.drain(1000);
+    await expect.poll(() => sink.seen.length).toBe(50);
+    change(f, 'a', 50);
+    expect(sink.seen).toEqual(numbers(from + 1, 51).map((revision) => `MODIFIED a ${revision}`));
+  });
+
+  it('gets the objects there are in parts, all of one revision, then what came after', async () => {
+    const f = fixture();
+    for (let i = 10; i < 30; i++) createPod(f, `pod-${i}`, { spec: { LARGE } });
+    const { revision } = f.store;
+    const sink = new SlowSink(1);
+    const watch = startWatch(
+      f.registry,
+      pods,
+      { ...options, resourceVersion: '', resourceVersionMatch: 'NotOlderThan', sendInitialEvents: true },
+      sink,
+    );
+    expect(sink.seen.length).toBeLessThan(5);
+    expect(watch.position()).toBeUndefined();
+    deleteObject(f.registry, pods, 'ns', 'pod-29', { dryRun: false, gracePeriodSeconds: 0 });
+    createPod(f, 'pod-05');
+    createPod(f, 'pod-40');
+    while (sink.seen.length < 24) {
+      await expect.poll(() => sink.waits || sink.seen.length === 24).toBe(true);
+      sink.drain(1);
+    }
+    expect(sink.seen).toEqual([
+      ...numbers(10, 20).map((i) => `ADDED pod-${i} ${revision}`),
+      'BOOKMARK',
+      `DELETED pod-29 ${revision + 1}`,
+      `ADDED pod-05 ${revision + 2}`,
+      `ADDED pod-40 ${revision + 3}`,
+    ]);
+  });
+
+  it('whose history is forgotten meanwhile ends with 410, and one from where it stopped gets 410 too', async () => {
+    const f = fixture();
+    createPod(f, 'a');
+    const from = f.store.revision;
+    for (let i = 0; i < 20; i++) change(f, 'a', i);
+    const sink = new SlowSink(1);
+    const watch = startWatch(f.registry, pods, { ...options, resourceVersion: String(from) }, sink);
+    f.store.compact(f.store.revision);
+    sink.drain(1000);
+    await expect.poll(() => sink.seen.at(-1)).toMatch(/^FAILED StatusError: too old resource version: /);
+    const position = watch.position() ?? 0;
+    const again = { ...options, resourceVersion: String(position) };
+    expect(failureOf(() => startWatch(f.registry, pods, again, sink))).toMatchObject({ code: 410, reason: 'Expired' });
+  });
+
+  it('that is stopped while it waits gets no more', async () => {
+    const f = fixture();
+    createPod(f, 'a');
+    const from = f.store.revision;
+    for (let i = 0; i < 20; i++) change(f, 'a', i);
+    const sink = new SlowSink(1);
+    const watch = startWatch(f.registry, pods, { ...options, resourceVersion: String(from) }, sink);
+    const { length } = sink.seen;
+    watch.stop();
+    sink.drain(1000);
+    change(f, 'a', 1000);
+    await new Promise((resolve) => setImmediate(resolve));
+    expect(sink.seen).toHaveLength(length);
+  });
 });
