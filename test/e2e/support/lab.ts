@@ -1,7 +1,7 @@
 // A whole lab of a test's own, started with the same code as `nodelet up`: `startLab()`, then `kubectl(...)`, then
 // `stop()`, which fails when anything of the lab is left on the machine.
 
-import { mkdtemp, rm } from 'node:fs/promises';
+import { mkdtemp, rm, symlink } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { delimiter, join } from 'node:path';
 import { type LabOptions, type RunningLab, startLab as start } from '../../../cli/lab/lab.ts';
@@ -9,6 +9,7 @@ import { compareWithMachine, lookAtMachine } from '../../../cli/lab/machine.ts';
 import type { LabPaths } from '../../../cli/lab/paths.ts';
 import type { ApiClient } from '../../../client/api.ts';
 import { type ExecOptions, type ExecResult, exec, execOk } from '../../../lib/exec.ts';
+import { removeTree } from '../../../lib/remove-tree.ts';
 
 /** For giving up only. */
 const KUBECTL_MS = 120_000;
@@ -43,11 +44,23 @@ export function labWords(paths: LabPaths): readonly string[] {
   return [paths.root, paths.hash, paths.bridge, paths.networkName];
 }
 
-export async function startLab(options: Omit<LabOptions, 'root' | 'say'> = {}): Promise<TestLab> {
+export type TestLabOptions = Omit<LabOptions, 'root' | 'say'> & {
+  /** The lab is given its root by a link to it. */
+  readonly throughLink?: boolean;
+};
+
+export async function startLab({ throughLink = false, ...options }: TestLabOptions = {}): Promise<TestLab> {
   const root = await mkdtemp(join(tmpdir(), 'nodelet-e2e-'));
+  const link = `${root}-link`;
+  if (throughLink) await symlink(root, link);
   const said: string[] = [];
   const before = await lookAtMachine({ directories: [root] });
-  const lab = await start({ images: 'build', ...options, root, say: (line) => said.push(line) });
+  const lab = await start({
+    images: 'build',
+    ...options,
+    root: throughLink ? link : root,
+    say: (line) => said.push(line),
+  });
   let stopped: Promise<void> | undefined;
   const stop = async (): Promise<void> => {
     const problems = await lab.stop();
@@ -57,7 +70,8 @@ export async function startLab(options: Omit<LabOptions, 'root' | 'say'> = {}): 
       mentioning: labWords(lab.paths),
       settleMs: SETTLE_MS,
     });
-    await rm(root, { recursive: true, force: true });
+    await rm(link, { force: true });
+    await removeTree(root);
     if (left.length > 0) throw new Error(`the lab left something behind:\n${left.join('\n')}`);
   };
   const withConfig = (args: readonly string[]): readonly string[] => ['--kubeconfig', lab.paths.kubeconfig, ...args];

@@ -39,7 +39,7 @@ class Trees {
   readonly #context: CampaignContext;
   readonly #random: Random;
   readonly #data: Buffer;
-  readonly #before: string;
+  #before: string;
   #tried = 0;
   #refused = 0;
   #crashed = 0;
@@ -63,11 +63,13 @@ class Trees {
     return { tried, refused, crashed, lost };
   }
 
-  /** Whether somebody's data is as it was. Once it is lost, every later round would only say so again. */
+  /** Whether somebody's data is as it was. Once it is lost it is made again, for the next round. */
   #check(what: string): void {
     if (checksum(this.#data) === this.#before) return;
     this.#lost++;
-    throw new Error(`${what}: the data behind a mount or a link has changed`);
+    this.#context.log(`${what}: the data behind a mount or a link has changed`);
+    makeData(this.#data);
+    this.#before = checksum(this.#data);
   }
 
   #crash(what: string, error: unknown): void {
