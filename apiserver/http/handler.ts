@@ -54,6 +54,8 @@ export interface Reply {
   readonly headers: Readonly<Record<string, string | string[]>>;
 }
 
+/** How long a watch may go on for a caller who may no longer. */
+const JUDGE_AGAIN_MS = 60_000;
 const HEALTH = /^\/(healthz|livez|readyz)(\/.*)?$/;
 const NO_CACHE = { 'Cache-Control': 'no-cache, private' };
 
@@ -99,10 +101,16 @@ export class Handler {
 
   /** Who it is, once it is clear that they may. Throws 401 and 403. */
   admit(parsed: ApiRequest, request: IncomingMessage): Caller {
-    const { authenticator, registry, onAuthenticated } = this.#parts;
+    const { onAuthenticated, log } = this.#parts;
+    return this.#judge(parsed, request, { onAuthenticated, log });
+  }
+
+  /** The same from what is stored now; may be called again for a request that goes on. */
+  #judge(parsed: ApiRequest, request: IncomingMessage, report: Pick<HandlerParts, 'onAuthenticated' | 'log'>): Caller {
+    const { authenticator, registry } = this.#parts;
     const authenticated = authenticator.authenticate(request, registry.clock.now());
-    if (authenticated !== undefined) onAuthenticated(request.socket);
-    const caller = this.#actingAs(authenticated ?? ANONYMOUS, parsed, request) ?? authenticated;
+    if (authenticated !== undefined) report.onAuthenticated(request.socket);
+    const caller = this.#actingAs(authenticated ?? ANONYMOUS, parsed, request, report.log) ?? authenticated;
     if (parsed.kind === 'path') {
       if (!authorizePath(caller, parsed.verb, parsed.path).allowed) {
         throw caller === undefined ? unauthorized() : pathRefusal(caller, parsed.verb, parsed.path);
@@ -117,8 +125,13 @@ export class Handler {
   }
 
   /** Whom the request is to come from instead of the caller, if anybody; each such request is a line of the log. */
-  #actingAs(caller: Caller, parsed: ApiRequest, { method = 'GET', rawHeaders }: IncomingMessage): Caller | undefined {
-    const { log, registry } = this.#parts;
+  #actingAs(
+    caller: Caller,
+    parsed: ApiRequest,
+    { method = 'GET', rawHeaders }: IncomingMessage,
+    log: (line: string) => void,
+  ): Caller | undefined {
+    const { registry } = this.#parts;
     const request = { method, path: parsed.path };
     try {
       const as = impersonated(caller, rawHeaders, registry.lookup);
@@ -171,7 +184,28 @@ export class Handler {
     const end = serveWatch(registry, row, exchange.response, options);
     exchange.hijack();
     this.#watches.add(end);
-    exchange.response.once('close', () => this.#watches.delete(end));
+    const stopJudging = this.#judgeAgain(request, exchange.request, end);
+    exchange.response.once('close', () => {
+      stopJudging();
+      this.#watches.delete(end);
+    });
+  }
+
+  /** Calls `end` once the caller is gone or may no longer, which is looked at every minute. Returns what stops it. */
+  #judgeAgain(parsed: ApiRequest, request: IncomingMessage, end: () => void): () => void {
+    const { clock } = this.#parts.registry;
+    const silent = { onAuthenticated: () => undefined, log: () => undefined };
+    const look = (): void => {
+      try {
+        this.#judge(parsed, request, silent);
+        timer = clock.after(JUDGE_AGAIN_MS, look);
+      } catch (error) {
+        end();
+        if (!(error instanceof StatusError)) this.#parts.log(`a watch was ended: ${errorMessage(error)}`);
+      }
+    };
+    let timer = clock.after(JUDGE_AGAIN_MS, look);
+    return () => timer.cancel();
   }
 
   #path(request: PathRequest, message: IncomingMessage): Reply {

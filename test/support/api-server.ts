@@ -2,6 +2,7 @@
 // kind for it. No lab, no kubelet.
 
 import { mkdtemp, rm } from 'node:fs/promises';
+import type { IncomingMessage } from 'node:http';
 import { Agent, request as httpsRequest } from 'node:https';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -13,8 +14,9 @@ import { Tracer } from '../../lib/trace.ts';
 
 const HOUR_MS = 3_600_000;
 
-/** The machine's clock with another date. */
+/** The machine's clock with another date, on which time can be made to pass. */
 export class ShiftedClock implements Clock {
+  readonly #pending = new Set<{ readonly at: number; readonly fire: () => void }>();
   /** ms. */
   shift = 0;
   now(): number {
@@ -24,7 +26,23 @@ export class ShiftedClock implements Clock {
     return systemClock.monotonic();
   }
   after(ms: number, fn: () => void): Timer {
-    return systemClock.after(ms, fn);
+    const cancel = (): void => {
+      this.#pending.delete(entry);
+      timer.cancel();
+    };
+    const fire = (): void => {
+      cancel();
+      fn();
+    };
+    const entry = { at: this.monotonic() + ms, fire };
+    this.#pending.add(entry);
+    const timer = systemClock.after(ms, fire);
+    return { cancel };
+  }
+  /** Fires what is set for the next `ms`; the date stays what it is. */
+  elapse(ms: number): void {
+    const until = this.monotonic() + ms;
+    for (const { fire } of [...this.#pending].filter(({ at }) => at <= until)) fire();
   }
   sleep(ms: number, signal?: AbortSignal): Promise<void> {
     return systemClock.sleep(ms, signal);
@@ -179,6 +197,18 @@ export class ApiServerStand {
     });
     outgoing.end(body === undefined || typeof body === 'string' ? body : JSON.stringify(body));
     return promise;
+  }
+
+  /** Opens a watch; resolves once it shows something. `ended` resolves when the server has ended it. */
+  async watch(path: string, as: Credentials): Promise<{ readonly ended: Promise<void>; readonly close: () => void }> {
+    const { promise, resolve, reject } = Promise.withResolvers<IncomingMessage>();
+    const outgoing = httpsRequest(`${this.server.url}${path}`, { agent: this.#agentOf(as) }, resolve);
+    outgoing.on('error', reject);
+    outgoing.end();
+    const response = await promise;
+    if (response.statusCode !== 200) throw new Error(`${path}: ${response.statusCode}`);
+    response.resume();
+    return { ended: new Promise((end) => response.once('end', end)), close: () => outgoing.destroy() };
   }
 
   /** The same as the admin; throws unless it succeeds. */

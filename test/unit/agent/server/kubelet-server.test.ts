@@ -2,6 +2,7 @@
 
 import { X509Certificate } from 'node:crypto';
 import { readFile, stat, writeFile } from 'node:fs/promises';
+import { Agent } from 'node:https';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { connect } from 'node:tls';
@@ -59,6 +60,18 @@ describe('who may call', () => {
     stand.clock.advance(300_000);
     await ask(port, '/healthz', { cert, key });
     expect(stand.reviews).toHaveLength(2);
+  });
+
+  test('a client certificate that ends while its connection is open is nobody’s from then on', async () => {
+    const { caFile, cert, key } = await stand.credentials('kube-apiserver-kubelet-client', 'system:masters');
+    stand.answer = () => ({ status: { allowed: true } });
+    const port = await stand.start({ authentication: { x509: { clientCAFile: caFile } } });
+    const agent = new Agent({ keepAlive: true, maxSockets: 1 });
+    const call = async (): Promise<number> => (await ask(port, '/healthz', { cert, key, agent })).status;
+    expect(await call()).toBe(200);
+    stand.clock.advance(Date.parse(new X509Certificate(cert).validTo) - stand.clock.now() + 1000);
+    expect(await call()).toBe(401);
+    agent.destroy();
   });
 
   test('a certificate of another CA is nobody', async () => {

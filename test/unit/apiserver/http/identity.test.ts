@@ -261,6 +261,29 @@ describe('what is deleted', () => {
     expect(await discovery(plain)).toBe(401);
   });
 
+  it('ends a watch within a minute, and leaves those alone whose callers still may', async () => {
+    const [n6, name] = [await stand.node('n6'), 'on-n6'];
+    await stand.call({
+      method: 'POST',
+      path: '/api/v1/nodes',
+      as: n6,
+      body: { kind: 'Node', apiVersion: 'v1', metadata: { name: 'n6' } },
+    });
+    const volumes = [{ name: 's', secret: { secretName: 'hidden' } }];
+    await stand.admit('POST', `${NS}/pods`, pod(name, 'n6', { volumes }));
+    const secret = await stand.watch(`${NS}/secrets?watch=1&fieldSelector=metadata.name%3Dhidden`, n6);
+    const node = await stand.watch('/api/v1/nodes?watch=1&fieldSelector=metadata.name%3Dn6', n6);
+    let nodeEnded = false;
+    void node.ended.then(() => {
+      nodeEnded = true;
+    });
+    await stand.admit('DELETE', `${NS}/pods/${name}?gracePeriodSeconds=0`);
+    stand.clock.elapse(60_000);
+    await secret.ended;
+    expect(nodeEnded).toBe(false);
+    node.close();
+  });
+
   it('is not brought back by another Node of that name', async () => {
     const node = { kind: 'Node', apiVersion: 'v1', metadata: { name: 'n4' } };
     await stand.admit('POST', '/api/v1/nodes', node);
