@@ -44,10 +44,15 @@ export class Client<S extends Socket = TLSSocket> {
   }
 }
 
+export interface DialOptions extends ConnectionOptions {
+  /** The client's own: any address in 127.0.0.0/8. */
+  readonly from?: string;
+}
+
 /** A TLS connection that keeps its own side open when the server has ended. Rejects when the handshake fails. */
-export function dial(port: number, options: ConnectionOptions = {}): Promise<Client> {
+export function dial(port: number, { from = '127.0.0.1', ...options }: DialOptions = {}): Promise<Client> {
   return new Promise((resolve, reject) => {
-    const transport = connectTcp({ host: '127.0.0.1', port, allowHalfOpen: true });
+    const transport = connectTcp({ host: '127.0.0.1', port, localAddress: from, allowHalfOpen: true });
     transport.once('error', reject);
     const socket = connect({ socket: transport, rejectUnauthorized: false, ...options });
     socket.allowHalfOpen = true;

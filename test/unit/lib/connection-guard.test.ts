@@ -8,6 +8,7 @@ import { systemClock } from '../../../lib/clock.ts';
 import { ConnectionGuard, type ConnectionTimeouts, type RequestHandlers } from '../../../lib/connection-guard.ts';
 import type { ConnectionLimits } from '../../../lib/connection-limits.ts';
 import { type Client, dial, dialPlain, heldConnections } from '../../support/tls-clients.ts';
+import { VirtualClock } from '../../support/virtual-clock.ts';
 
 const HOUR = 3_600_000;
 /** Time-outs that never come: a test shortens the one it is about. */
@@ -198,6 +199,56 @@ describe('many connections', () => {
     expect(hostile.length).toBeGreaterThan(20);
     expect(log.filter((line) => line.includes('unauthenticated connections are closed'))).toHaveLength(1);
     for (const { socket } of hostile) socket.destroy();
+  });
+
+  test('from one address are limited, and the other addresses have their own', async () => {
+    const { port, guard } = await start({ limits: { total: 10, perAddress: 3, unauthenticated: 3 } });
+    const good: Client[] = [];
+    for (let i = 0; i < 3; i++) good.push(await dial(port, { ...client, from: '127.0.0.2' }));
+    await vi.waitFor(() => expect(guard.open).toEqual({ total: 3, unauthenticated: 0 }));
+    await expect(dial(port, { ...client, from: '127.0.0.2' })).rejects.toThrow();
+    const other = await dial(port, { ...client, from: '127.0.0.3' });
+    for (const one of [...good, other]) expect(await one.send(GET).sees('hello')).toContain('hello');
+    for (const { socket } of [...good, other]) socket.destroy();
+  });
+
+  test('of an address that has most of the unauthenticated ones make room first', async () => {
+    const { port, guard } = await start({ limits: { total: 20, perAddress: 20, unauthenticated: 4 } });
+    const quiet = await dial(port, { from: '127.0.0.2' });
+    const many: Client[] = [];
+    for (let i = 0; i < 12; i++) many.push(await dial(port, { from: '127.0.0.3' }));
+    await vi.waitFor(() => expect(guard.open).toEqual({ total: 4, unauthenticated: 4 }));
+    expect(await quiet.send(GET).sees('hello')).toContain('hello');
+    for (const { socket } of [quiet, ...many]) socket.destroy();
+  });
+
+  test('are limited anew when the process may have fewer descriptors, and stay as they are when nobody can look', async () => {
+    const clock = new VirtualClock();
+    let total = 100;
+    const limits = (): ConnectionLimits => {
+      if (total === 0) throw Object.assign(new Error('EMFILE: too many open files'), { code: 'EMFILE' });
+      return { total, perAddress: total, unauthenticated: 5 };
+    };
+    const guard = new ConnectionGuard({ limits, clock, log: (line) => log.push(line) });
+    const made = guard.createServer(
+      { ...serving, ca: caCert, requestCert: true, rejectUnauthorized: false },
+      {
+        request: (_request, response) => void response.end('hello'),
+      },
+    );
+    server = made;
+    await new Promise<void>((resolve) => made.listen(0, '127.0.0.1', resolve));
+    const address = made.address();
+    const port = typeof address === 'object' && address !== null ? address.port : 0;
+    const good = [await dial(port, client), await dial(port, client)];
+    await vi.waitFor(() => expect(guard.open).toEqual({ total: 2, unauthenticated: 0 }));
+    total = 2;
+    await clock.advance(5_000);
+    await expect(dial(port, client)).rejects.toThrow();
+    total = 0;
+    await clock.advance(5_000);
+    await expect(dial(port, client)).rejects.toThrow();
+    for (const { socket } of good) socket.destroy();
   });
 
   test('in all are limited: what is authenticated stays, what is more is refused', async () => {
