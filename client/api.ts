@@ -7,7 +7,7 @@ import { errorMessage } from '../lib/errors.ts';
 import type { OpenSpan, Tracer } from '../lib/trace.ts';
 import { ApiError, UnreachableError } from './errors.ts';
 import type { ClusterAccess } from './kubeconfig.ts';
-import { lines } from './lines.ts';
+import { type LineStream, lines } from './lines.ts';
 import { type Query, queryString, requestInfo } from './paths.ts';
 import { TokenSource, Transport, type TransportRequest } from './transport.ts';
 import type { ApiObject, Status } from './types.ts';
@@ -124,11 +124,9 @@ export class ApiClient {
    * Events of a collection until the server ends the stream or `signal` aborts. An ERROR event is yielded like any
    * other. Throws ApiError when the watch is refused, UnreachableError when the connection fails or breaks.
    */
-  async *watch<T = ApiObject>(path: string, query: Query, signal: AbortSignal): AsyncGenerator<WatchEvent<T>> {
+  watch<T = ApiObject>(path: string, query: Query, signal: AbortSignal): AsyncIterableIterator<WatchEvent<T>> {
     const call: Call = { method: 'GET', verb: 'WATCH', path, options: { query: { ...query, watch: true }, signal } };
-    for await (const line of lines(this.#body(call))) {
-      yield JSON.parse(line) as WatchEvent<T>;
-    }
+    return events<T>(lines(this.#body(call)));
   }
 
   /** The raw bytes of a response, as they come: logs. Ends as `watch` does. */
@@ -251,6 +249,28 @@ export class ApiClient {
       signal: call.options.signal,
     });
   }
+}
+
+/** The events on `stream`, line by line. No generator: like the lines, an event may be big and is not kept. */
+function events<T>(stream: LineStream): AsyncIterableIterator<WatchEvent<T>> {
+  const iterator: AsyncIterableIterator<WatchEvent<T>> = {
+    async next() {
+      const { done, value } = await stream.next();
+      if (done === true) return { done, value: undefined };
+      try {
+        return { done: false, value: JSON.parse(value) as WatchEvent<T> };
+      } catch (error) {
+        await stream.return();
+        throw error;
+      }
+    },
+    async return() {
+      await stream.return();
+      return { done: true, value: undefined };
+    },
+    [Symbol.asyncIterator]: () => iterator,
+  };
+  return iterator;
 }
 
 async function readText(response: IncomingMessage): Promise<string> {

@@ -105,26 +105,37 @@ export class Reflector<T extends Identified> {
     const seconds = Math.round(MIN_WATCH_SECONDS * (1 + this.#random()));
     const query = { ...this.#options.query, allowWatchBookmarks: true, resourceVersion, timeoutSeconds: seconds };
     const started = clock.monotonic();
-    let seen = false;
+    let seen = 0;
     const overrun = new AbortController();
     const timer = clock.after(seconds * 1000 + WATCH_OVERRUN_MS, () => overrun.abort());
+    const events = client.watch<T>(path, query, AbortSignal.any([signal, overrun.signal]))[Symbol.asyncIterator]();
     try {
-      for await (const event of client.watch<T>(path, query, AbortSignal.any([signal, overrun.signal]))) {
-        if (signal.aborted) return;
-        if (event.type === 'ERROR') throw new ApiError(event.object, event.object.code ?? 500, `WATCH ${path}`);
-        seen = true;
-        this.#recovered();
-        if (event.type === 'DELETED') this.#store.remove(this.#prepare(event.object));
-        else if (event.type !== 'BOOKMARK') this.#store.upsert(this.#prepare(event.object));
-        this.#position = event.object.metadata.resourceVersion;
-      }
+      while (await this.#step(events, signal)) seen++;
+      if (signal.aborted) return;
     } finally {
       timer.cancel();
+      await events.return?.();
     }
-    if (!seen && !signal.aborted && clock.monotonic() - started < SHORT_WATCH_MS) {
+    if (seen === 0 && !signal.aborted && clock.monotonic() - started < SHORT_WATCH_MS) {
       throw new Error(`the watch of ${path} ended at once`);
     }
     this.#recovered();
+  }
+
+  /**
+   * Waits for one event and applies it; false when there are no more. A function of its own: a loop that waits would still
+   * refer to the event before, and so to an object that may be large and that no store keeps.
+   */
+  async #step(events: AsyncIterator<WatchEvent<T>>, signal: AbortSignal): Promise<boolean> {
+    const { done, value: event } = await events.next();
+    if (done === true || signal.aborted) return false;
+    if (event.type === 'ERROR')
+      throw new ApiError(event.object, event.object.code ?? 500, `WATCH ${this.#options.path}`);
+    this.#recovered();
+    if (event.type === 'DELETED') this.#store.remove(this.#prepare(event.object));
+    else if (event.type !== 'BOOKMARK') this.#store.upsert(this.#prepare(event.object));
+    this.#position = event.object.metadata.resourceVersion;
+    return true;
   }
 
   #prepare(object: T): T {

@@ -3,6 +3,7 @@
 
 import type { ConfigMap, Container, EphemeralContainer, Pod, Secret } from '../../client/types.ts';
 import { errorMessage } from '../../lib/errors.ts';
+import { Gate } from '../../lib/gate.ts';
 import type { EventRecorder, ObjectReader } from '../ports/api.ts';
 import type { PodVolumes } from '../ports/node.ts';
 import {
@@ -68,8 +69,19 @@ export class StartError extends Error {
   }
 }
 
+type Failed = (reason: string, error: unknown, started?: ContainerId) => StartError;
+
+/** From this size on (bytes) an environment is a big one: it comes from a large ConfigMap or Secret. */
+const BIG_ENVIRONMENT_BYTES = 64 * 1024;
+const BIG_ENVIRONMENTS_AT_ONCE = 4;
+
+function environmentBytes(env: readonly EnvVar[]): number {
+  return env.reduce((sum, { name, value }) => sum + name.length + value.length, 0);
+}
+
 export class ContainerStarter {
   readonly #options: ContainerStarterOptions;
+  readonly #bigEnvironments = new Gate(BIG_ENVIRONMENTS_AT_ONCE);
 
   constructor(options: ContainerStarterOptions) {
     this.#options = options;
@@ -81,45 +93,13 @@ export class ContainerStarter {
     const { runtime, recorder } = this.#options;
     const { container } = action;
     const reference = containerReference(pod, container.name);
-    const failed = (reason: string, error: unknown, started?: ContainerId): StartError => {
+    const failed: Failed = (reason, error, started) => {
       // The runtime's words without gRPC's frame, as the kubelet shows them.
       const message = error instanceof RuntimeError ? error.message : errorMessage(error);
       recorder.event(reference, 'Warning', 'Failed', `Error: ${message}`);
       return new StartError({ reason, message }, { cause: error, ...(started === undefined ? {} : { started }) });
     };
-    let id = action.created;
-    if (id === undefined) {
-      const image = await this.#image(request);
-      const { target } = request;
-      if (target !== undefined && target.id === undefined) {
-        throw failed('CreateContainerConfigError', new Error(`unable to find target container ${target.name}`));
-      }
-      const { env, mounts } = await this.#configure(request, failed);
-      const volumes = await this.#withImages(request, mounts.mounts);
-      signal.throwIfAborted();
-      request.onAttempt();
-      try {
-        id = await runtime.createContainer({
-          pod,
-          container,
-          type: action.type,
-          sandboxId: action.sandbox.id,
-          restartCount: action.restartCount,
-          hash: action.hash,
-          image,
-          podIPs: request.podIPs,
-          env,
-          ...mounts,
-          mounts: volumes,
-          ...(target?.id === undefined ? {} : { targetContainerId: target.id }),
-        });
-      } catch (error) {
-        // What the adapter refuses to ask for is the pod's own doing.
-        const unasked = error instanceof RuntimeError && error.call === 'GenerateContainerConfig';
-        throw failed(unasked ? 'CreateContainerConfigError' : 'CreateContainerError', error);
-      }
-      recorder.event(reference, 'Normal', 'Created', `Created container: ${container.name}`);
-    }
+    const id = action.created ?? (await this.#create(request, failed));
     signal.throwIfAborted();
     try {
       await runtime.startContainer(id);
@@ -129,6 +109,64 @@ export class ContainerStarter {
     recorder.event(reference, 'Normal', 'Started', `Started container ${container.name}`);
     await this.#postStart(request, id);
     return id;
+  }
+
+  async #create(request: StartRequest, failed: Failed): Promise<ContainerId> {
+    const { target } = request;
+    const image = await this.#image(request);
+    if (target !== undefined && target.id === undefined) {
+      throw failed('CreateContainerConfigError', new Error(`unable to find target container ${target.name}`));
+    }
+    const small = await this.#smallEnvironment(request, failed);
+    if (small !== undefined) return await this.#createWith(request, image, small, failed);
+    // A big one is dropped and built again when it is its turn: few are in memory at once.
+    return await this.#bigEnvironments.run(async () => {
+      const env = await this.#environment(request, failed);
+      return await this.#createWith(request, image, env, failed);
+    });
+  }
+
+  async #smallEnvironment(request: StartRequest, failed: Failed): Promise<readonly EnvVar[] | undefined> {
+    const env = await this.#environment(request, failed);
+    return environmentBytes(env) < BIG_ENVIRONMENT_BYTES ? env : undefined;
+  }
+
+  async #createWith(
+    request: StartRequest,
+    image: RuntimeImage,
+    env: readonly EnvVar[],
+    failed: Failed,
+  ): Promise<ContainerId> {
+    const { pod, action, target, signal } = request;
+    const { runtime, recorder } = this.#options;
+    const { container } = action;
+    const mounts = await this.#mounts(request, env, failed);
+    const volumes = await this.#withImages(request, mounts.mounts);
+    signal.throwIfAborted();
+    request.onAttempt();
+    try {
+      const id = await runtime.createContainer({
+        pod,
+        container,
+        type: action.type,
+        sandboxId: action.sandbox.id,
+        restartCount: action.restartCount,
+        hash: action.hash,
+        image,
+        podIPs: request.podIPs,
+        env,
+        ...mounts,
+        mounts: volumes,
+        ...(target?.id === undefined ? {} : { targetContainerId: target.id }),
+      });
+      const reference = containerReference(pod, container.name);
+      recorder.event(reference, 'Normal', 'Created', `Created container: ${container.name}`);
+      return id;
+    } catch (error) {
+      // What the adapter refuses to ask for is the pod's own doing.
+      const unasked = error instanceof RuntimeError && error.call === 'GenerateContainerConfig';
+      throw failed(unasked ? 'CreateContainerConfigError' : 'CreateContainerError', error);
+    }
   }
 
   #image(request: StartRequest): Promise<RuntimeImage> {
@@ -166,19 +204,25 @@ export class ContainerStarter {
     }
   }
 
-  async #configure(request: StartRequest, failed: (reason: string, error: unknown) => StartError) {
-    const { pod, action, signal } = request;
+  async #mounts({ pod, action, signal }: StartRequest, env: readonly EnvVar[], failed: Failed) {
     try {
-      const env = await abortable(this.#environment(pod, action.container, request.podIPs), signal);
-      const mounts = await this.#options.volumes.containerMounts(pod, action.container, env);
-      return { env, mounts };
+      return await this.#options.volumes.containerMounts(pod, action.container, env);
     } catch (error) {
       if (signal.aborted) throw error;
       throw failed('CreateContainerConfigError', error);
     }
   }
 
-  async #environment(
+  async #environment({ pod, action, podIPs, signal }: StartRequest, failed: Failed): Promise<readonly EnvVar[]> {
+    try {
+      return await abortable(this.#resolveEnvironment(pod, action.container, podIPs), signal);
+    } catch (error) {
+      if (signal.aborted) throw error;
+      throw failed('CreateContainerConfigError', error);
+    }
+  }
+
+  async #resolveEnvironment(
     pod: Pod,
     container: Container | EphemeralContainer,
     podIPs: readonly string[],

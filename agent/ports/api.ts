@@ -48,6 +48,11 @@ export interface EventRecorder {
 export interface ObjectReader {
   configMap(namespace: string, name: string): Promise<ConfigMap | undefined>;
   secret(namespace: string, name: string): Promise<Secret | undefined>;
+  /**
+   * Which state of which object `configMap` or `secret` would give now ("<uid>/<resourceVersion>", or "absent"), without
+   * a request; undefined when only a request can say. Absent where nothing is followed.
+   */
+  version?(kind: 'configMap' | 'secret', namespace: string, name: string): string | undefined;
   /** Every service of the namespace, for service environment variables. Served from a cache. */
   services(namespace: string): Promise<readonly Service[]>;
   /**

@@ -90,6 +90,7 @@ export function createApiObjects(options: ApiObjectsOptions): ApiObjects {
     followed,
     configMap: (namespace, name) => shared.read('configMap', namespace, name),
     secret: (namespace, name) => shared.read('secret', namespace, name),
+    version: (kind, namespace, name) => shared.version(kind, namespace, name),
     async services(namespace) {
       const { store } = start();
       if (!store.synced && !(await inTime(store.whenSynced(), clock))) {

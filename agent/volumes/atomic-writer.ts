@@ -9,6 +9,9 @@ import {
   chmodSync,
   chownSync,
   closeSync,
+  constants,
+  copyFileSync,
+  existsSync,
   fchmodSync,
   fchownSync,
   mkdirSync,
@@ -17,6 +20,8 @@ import {
   readFileSync,
   readlinkSync,
   renameSync,
+  rmdirSync,
+  statSync,
   symlinkSync,
   unlinkSync,
   writeFileSync,
@@ -25,8 +30,15 @@ import { dirname, join } from 'node:path';
 import { isErrno } from '../../lib/errors.ts';
 import { removeTree } from '../../lib/remove-tree.ts';
 
+/** Bytes that lie in a file of the volume's own directory already: see Staging. */
+export interface StoredData {
+  readonly file: string;
+  /** It is there for this payload alone; else it is what the volume shows now. */
+  readonly staged: boolean;
+}
+
 export interface PayloadFile {
-  readonly data: Uint8Array;
+  readonly data: Uint8Array | StoredData;
   /** Permission bits. */
   readonly mode: number;
   /** Owner; root when absent. */
@@ -68,6 +80,61 @@ export interface WriteOptions {
   /** Epoch ms, for the directory's name. */
   readonly now: number;
   readonly random?: () => number;
+}
+
+/**
+ * Takes the big files of a payload that is still being collected, so that they need not be in memory together: each is
+ * written beside the volume's files, or, when the volume shows the same bytes already, just named. What a crash leaves of
+ * it, the next writePayload removes.
+ */
+export class Staging {
+  readonly #staged: string;
+  readonly #current: string | undefined;
+  #count = 0;
+
+  /** `directory`: the volume's, which must exist. What a crash left there goes first: it would take the room. */
+  static async open(directory: string, options: WriteOptions): Promise<Staging> {
+    const current = linkTarget(join(directory, DATA));
+    for (const name of readdirSync(directory)) {
+      if (STAMPED.test(name) && name !== current) await removeTree(join(directory, name));
+    }
+    return new Staging(directory, current, options);
+  }
+
+  private constructor(directory: string, current: string | undefined, options: WriteOptions) {
+    this.#staged = join(directory, stampedName(options.now, (options.random ?? Math.random)()));
+    this.#current = current === undefined ? undefined : join(directory, current);
+  }
+
+  /** Puts the bytes of the file `path` of the volume on disk. Throws when the path is not allowed. */
+  put(path: string, data: Uint8Array): StoredData {
+    const problem = pathProblem(path);
+    if (problem !== undefined) throw new Error(problem);
+    if (this.#current !== undefined && isFileOf(join(this.#current, path), data)) {
+      return { file: join(this.#current, path), staged: false };
+    }
+    if (this.#count === 0) mkdirSync(this.#staged, 0o700);
+    const file = join(this.#staged, String(this.#count++));
+    writeFileSync(file, data, { mode: 0o600, flag: 'wx' });
+    return { file, staged: true };
+  }
+
+  /** Nothing will come of the payload. */
+  discard(): void {
+    if (this.#count === 0 || !existsSync(this.#staged)) return;
+    for (const name of readdirSync(this.#staged)) unlinkSync(join(this.#staged, name));
+    rmdirSync(this.#staged);
+  }
+}
+
+/** True when there is a file with exactly these bytes. */
+function isFileOf(path: string, data: Uint8Array): boolean {
+  try {
+    return statSync(path).size === data.byteLength && readFileSync(path).equals(data);
+  } catch (error) {
+    if (isErrno(error, 'ENOENT', 'ENOTDIR', 'EISDIR')) return false;
+    throw error;
+  }
 }
 
 function linkTarget(path: string): string | undefined {
@@ -113,7 +180,9 @@ function holds(root: string, payload: Payload): boolean {
     throw error;
   }
   if (names.length !== payload.size || !names.every((name) => payload.has(name))) return false;
-  return [...payload].every(([path, file]) => readFileSync(join(root, path)).equals(file.data));
+  return [...payload].every(([path, { data }]) =>
+    data instanceof Uint8Array ? isFileOf(join(root, path), data) : data.file === join(root, path),
+  );
 }
 
 function writeTree(root: string, payload: Payload, gid: number | undefined): void {
@@ -135,9 +204,13 @@ function makeDirectory(path: string, gid: number | undefined): void {
 }
 
 function writeOne(path: string, file: PayloadFile, gid: number | undefined): void {
-  const descriptor = openSync(path, 'wx', 0o600);
+  if (!(file.data instanceof Uint8Array)) {
+    if (file.data.staged) renameSync(file.data.file, path);
+    else copyFileSync(file.data.file, path, constants.COPYFILE_EXCL);
+  }
+  const descriptor = openSync(path, file.data instanceof Uint8Array ? 'wx' : 'r', 0o600);
   try {
-    writeFileSync(descriptor, file.data);
+    if (file.data instanceof Uint8Array) writeFileSync(descriptor, file.data);
     if (file.uid !== undefined || gid !== undefined) fchownSync(descriptor, file.uid ?? 0, gid ?? 0);
     fchmodSync(descriptor, gid === undefined ? file.mode : file.mode | 0o440);
   } finally {

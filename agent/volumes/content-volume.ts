@@ -1,9 +1,13 @@
 // The mechanics that configMap, secret, downwardAPI and projected volumes share: a directory or tmpfs, filled by the
-// atomic writer from sources. Knows sources only in their normalised form.
+// atomic writer from sources. Knows sources only in their normalised form. Keeps no contents: big ones are written as they
+// come, a few at a time, and what is remembered of a volume is which versions it shows.
 
+import { createHash } from 'node:crypto';
+import { setImmediate } from 'node:timers/promises';
 import type { ConfigMap, Pod, Secret } from '../../client/types.ts';
 import { errorMessage } from '../../lib/errors.ts';
-import { type Payload, writePayload } from './atomic-writer.ts';
+import { type Payload, type PayloadFile, Staging, type WriteOptions, writePayload } from './atomic-writer.ts';
+import { BIG_BYTES } from './content-cache.ts';
 import { makeDirectory, makeTmpfs, tmpfsSize } from './directories.ts';
 import { applyFsGroup } from './ownership.ts';
 import {
@@ -16,6 +20,7 @@ import {
   ownedFile,
 } from './projection.ts';
 import { type PlanInput, type VolumeHost, type VolumePlan, volumeDir } from './volume-type.ts';
+import { objectVersion } from './watched-object.ts';
 
 export interface ContentPlan extends VolumePlan {
   readonly medium: 'disk' | 'memory';
@@ -26,6 +31,18 @@ export interface ContentPlan extends VolumePlan {
   readonly uid: number | undefined;
   readonly gid: number | undefined;
   readonly allocatable: Readonly<Record<string, string>>;
+  /** What this agent wrote last: of each source its version or hash; undefined before the first time. */
+  readonly shown: { versions: readonly string[] | undefined };
+}
+
+/** Of one volume's files at most this many bytes are in memory together; the rest is on disk when the last one comes. */
+const IN_MEMORY_BYTES = 1024 * 1024;
+
+/** What one source gave. */
+interface Collected {
+  readonly files: readonly (readonly [path: string, file: PayloadFile])[];
+  /** Of an object its version; of anything else a hash of its files. Equal texts: equal files. */
+  readonly version: string;
 }
 
 export function contentPlan(
@@ -46,34 +63,99 @@ export function contentPlan(
     uid: commonUser(input.pod),
     gid: input.pod.spec.securityContext?.fsGroup,
     allocatable: input.allocatable,
+    shown: { versions: undefined },
   };
 }
 
 /** Directory and content are prepared side by side; the files come last. */
 export async function mountContent(plan: ContentPlan, pod: Pod, host: VolumeHost): Promise<void> {
   const place = plan.medium === 'memory' ? makeTmpfs(plan.path, plan.sizeBytes, host) : makeDirectory(plan.path, 0o777);
-  const [placed, content] = await Promise.allSettled([place, collect(plan, pod, host)]);
-  if (placed.status === 'rejected') throw placed.reason;
-  if (content.status === 'rejected') throw content.reason;
-  // Only the root is there yet; the writer gives the files to the group itself.
-  if (placed.value && plan.gid !== undefined) await applyFsGroup(plan.path, plan.gid);
-  await write(plan, content.value, host);
+  const placed = place.then(async (isNew) => {
+    // Only the root is there yet; the writer gives the files to the group itself.
+    if (isNew && plan.gid !== undefined) await applyFsGroup(plan.path, plan.gid);
+  });
+  await fill(plan, pod, host, placed);
 }
 
 export async function updateContent(plan: ContentPlan, pod: Pod, host: VolumeHost): Promise<void> {
-  await write(plan, await collect(plan, pod, host), host);
+  if (await showsCurrent(plan, pod, host)) return;
+  await fill(plan, pod, host, Promise.resolve());
 }
 
-async function write(plan: ContentPlan, payload: Payload, host: VolumeHost): Promise<void> {
-  await writePayload(plan.path, payload, { gid: plan.gid, now: host.clock.now() });
+/** True when no source has become another since the volume was written; big objects are not read for that. */
+async function showsCurrent(plan: ContentPlan, pod: Pod, host: VolumeHost): Promise<boolean> {
+  const { versions } = plan.shown;
+  if (versions === undefined) return false;
+  for (const [index, source] of plan.sources.entries()) {
+    const version = isObject(source)
+      ? host.objects.version?.(source.kind, pod.metadata.namespace, source.name)
+      : (await read(source, plan, pod, host)).version;
+    if (version === undefined || version !== versions[index]) return false;
+  }
+  return true;
 }
 
-/** The files of all sources; of two files with one path the later source's counts. */
-async function collect(plan: ContentPlan, pod: Pod, host: VolumeHost): Promise<Payload> {
-  const results = await Promise.allSettled(plan.sources.map((source) => read(source, plan, pod, host)));
-  const failures = results.flatMap((result) => (result.status === 'rejected' ? [errorMessage(result.reason)] : []));
-  if (failures.length > 0) throw new Error(aggregate(failures));
-  return new Map(results.flatMap((result) => (result.status === 'fulfilled' ? result.value : [])));
+/** Writes the files of all sources; of two files with one path the later source's counts. */
+async function fill(plan: ContentPlan, pod: Pod, host: VolumeHost, placed: Promise<void>): Promise<void> {
+  const options: WriteOptions = { gid: plan.gid, now: host.clock.now() };
+  let opening: Promise<Staging> | undefined;
+  let inMemory = 0;
+  const stage = async ({ files, version }: Collected): Promise<Collected> => {
+    const bytes = bytesOf(files);
+    if (bytes < BIG_BYTES && inMemory + bytes < IN_MEMORY_BYTES) {
+      inMemory += bytes;
+      return { files, version };
+    }
+    await placed;
+    opening ??= Staging.open(plan.path, options);
+    const staging = await opening;
+    const stored: (readonly [string, PayloadFile])[] = [];
+    for (const [path, file] of files) {
+      const data = file.data instanceof Uint8Array ? staging.put(path, file.data) : file.data;
+      stored.push([path, { ...file, data }]);
+    }
+    // Many pods may have waited for the same object: other work comes between their writes.
+    await setImmediate();
+    return { files: stored, version };
+  };
+  const collect = (source: ContentSource): Promise<Collected> =>
+    isObject(source)
+      ? host.bigContents.run(async () => stage(await read(source, plan, pod, host)))
+      : read(source, plan, pod, host);
+  const [place, ...results] = await Promise.allSettled([placed, ...plan.sources.map(collect)]);
+  try {
+    if (place.status === 'rejected') throw place.reason;
+    const failures = results.flatMap((result) => (result.status === 'rejected' ? [errorMessage(result.reason)] : []));
+    if (failures.length > 0) throw new Error(aggregate(failures));
+    const collected = results.flatMap((result) => (result.status === 'fulfilled' ? [result.value] : []));
+    const payload: Payload = new Map(collected.flatMap(({ files }) => files));
+    await writePayload(plan.path, payload, options);
+    plan.shown.versions = collected.map(({ version }) => version);
+  } catch (error) {
+    // Why it could not be opened is among the failures.
+    const staging = await opening?.catch(() => undefined);
+    staging?.discard();
+    throw error;
+  }
+}
+
+type ObjectSource = Extract<ContentSource, { kind: 'configMap' | 'secret' }>;
+
+function isObject(source: ContentSource): source is ObjectSource {
+  return source.kind === 'configMap' || source.kind === 'secret';
+}
+
+function bytesOf(files: Collected['files']): number {
+  return files.reduce((sum, [, { data }]) => sum + (data instanceof Uint8Array ? data.byteLength : 0), 0);
+}
+
+function hashed(files: Files): Collected {
+  const hash = createHash('sha256');
+  for (const [path, { data }] of files) {
+    hash.update(`${path}\0`);
+    hash.update(`${data.byteLength}\0`).update(data);
+  }
+  return { files, version: hash.digest('hex') };
 }
 
 async function read(
@@ -81,7 +163,7 @@ async function read(
   plan: ContentPlan,
   pod: Pod,
   { objects, tokens }: VolumeHost,
-): Promise<Files> {
+): Promise<Collected> {
   const { namespace } = pod.metadata;
   switch (source.kind) {
     case 'configMap':
@@ -90,20 +172,21 @@ async function read(
         source.kind === 'configMap'
           ? objects.configMap(namespace, source.name)
           : objects.secret(namespace, source.name);
-      return objectFiles(source, await read, plan.defaultMode);
+      const object = await read;
+      return { files: objectFiles(source, object, plan.defaultMode), version: objectVersion(object) };
     }
     case 'downwardAPI':
-      return downwardFiles(source.items, pod, plan.allocatable, plan.defaultMode);
+      return hashed(downwardFiles(source.items, pod, plan.allocatable, plan.defaultMode));
     case 'token': {
       const { audience, expirationSeconds } = source;
       const token = await tokens.token(pod, { expirationSeconds, ...(audience === undefined ? {} : { audience }) });
-      return [ownedFile(source, token, plan, plan.defaultMode)];
+      return hashed([ownedFile(source, token, plan, plan.defaultMode)]);
     }
     case 'clusterTrustBundle': {
       if (objects.trustAnchors === undefined) {
         throw new Error('ClusterTrustBundle projection is not supported in static kubelet mode');
       }
-      return [ownedFile(source, await objects.trustAnchors(source), plan, plan.defaultMode)];
+      return hashed([ownedFile(source, await objects.trustAnchors(source), plan, plan.defaultMode)]);
     }
   }
 }

@@ -8,6 +8,7 @@ import { join } from 'node:path';
 import type { Container, EphemeralContainer, Pod } from '../../client/types.ts';
 import { type BackoffEntry, nextBackoff } from '../../lib/backoff.ts';
 import { errorMessage, isErrno } from '../../lib/errors.ts';
+import { Gate } from '../../lib/gate.ts';
 import { removeTree } from '../../lib/remove-tree.ts';
 import { podReference } from '../ports/event-reference.ts';
 import { type ContainerVolumes, VolumeError } from '../ports/node.ts';
@@ -20,6 +21,9 @@ import { isPersistent, type PreparedVolume, prepareVolume } from './registry.ts'
 import { TokenCache } from './tokens.ts';
 import { unmountBelow } from './unmount.ts';
 import { podDir, podsDir, type Volume, type VolumeHost } from './volume-type.ts';
+
+/** Objects whose contents are read and written at once: as many as there are connections to the API server. */
+const CONTENTS_AT_ONCE = 8;
 
 interface PodState {
   /** The pod as last seen: labels and annotations may change. */
@@ -59,6 +63,7 @@ class PodVolumeManager implements VolumeManager {
       clock,
       recorder,
       tokens,
+      bigContents: new Gate(CONTENTS_AT_ONCE),
       ...(imageVolumeProblem === undefined ? {} : { imageVolumeProblem }),
     };
     this.#live = new LiveUpdates({

@@ -2,19 +2,28 @@
 // read again when what is held has grown old (Cache). Never learns of a change by itself.
 
 import type { Clock } from '../../lib/clock.ts';
-import type { ObjectSource, Watchable } from './watched-object.ts';
+import { type KeptContent, type ObjectSource, objectVersion, type Watchable } from './watched-object.ts';
 
 export interface PolledObjectOptions<T> {
   readonly clock: Clock;
   /** Asks the API server; undefined when there is no such object. */
   readonly get: () => Promise<T | undefined>;
+  readonly content: KeptContent<T>;
   /** How long (ms) what was read is used. */
   readonly ttlMs: () => number;
 }
 
+/** What was read last, without its contents. */
+interface LastRead {
+  readonly version: string;
+  readonly exists: boolean;
+  readonly immutable: boolean;
+  readonly at: number;
+}
+
 export class PolledObject<T extends Watchable> implements ObjectSource<T> {
   readonly #options: PolledObjectOptions<T>;
-  #held: { readonly object: T | undefined; readonly readAt: number } | undefined;
+  #last: LastRead | undefined;
   #reading: Promise<T | undefined> | undefined;
 
   constructor(options: PolledObjectOptions<T>) {
@@ -22,15 +31,18 @@ export class PolledObject<T extends Watchable> implements ObjectSource<T> {
   }
 
   read(): Promise<T | undefined> {
-    const { clock, ttlMs } = this.#options;
-    const held = this.#held;
-    const current =
-      held?.object?.immutable === true || (held !== undefined && clock.monotonic() - held.readAt < ttlMs());
-    if (held !== undefined && current) return Promise.resolve(held.object);
+    const { clock, content } = this.#options;
+    const last = this.#current();
+    if (last?.exists === false) return Promise.resolve(undefined);
+    const kept = last === undefined ? undefined : content.get();
+    if (kept !== undefined && objectVersion(kept) === last?.version) return Promise.resolve(kept);
     this.#reading ??= this.#options
       .get()
       .then((object) => {
-        this.#held = { object, readAt: clock.monotonic() };
+        const [version, immutable] = [objectVersion(object), object?.immutable === true];
+        this.#last = { version, exists: object !== undefined, immutable, at: clock.monotonic() };
+        if (object === undefined) content.delete();
+        else content.set(object);
         return object;
       })
       .finally(() => {
@@ -39,14 +51,29 @@ export class PolledObject<T extends Watchable> implements ObjectSource<T> {
     return this.#reading;
   }
 
+  version(): string | undefined {
+    return this.#current()?.version;
+  }
+
   /** A pod that has just come may have been made together with a change: it gets no old copy. */
   newReader(): void {
-    if (!this.frozen) this.#held = undefined;
+    if (this.frozen) return;
+    this.#last = undefined;
+    this.#options.content.delete();
   }
 
   get frozen(): boolean {
-    return this.#held?.object?.immutable === true;
+    return this.#last?.immutable === true;
   }
 
-  close(): void {}
+  close(): void {
+    this.#options.content.delete();
+  }
+
+  /** What was read last, as long as it may be used. */
+  #current(): LastRead | undefined {
+    const last = this.#last;
+    if (last === undefined || last.immutable) return last;
+    return this.#options.clock.monotonic() - last.at < this.#options.ttlMs() ? last : undefined;
+  }
 }

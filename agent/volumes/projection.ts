@@ -37,7 +37,7 @@ export interface DownwardItem {
   readonly resourceFieldRef?: ResourceFieldRef;
 }
 
-export type Files = readonly (readonly [path: string, file: PayloadFile])[];
+export type Files = readonly (readonly [path: string, file: PayloadFile & { readonly data: Uint8Array }])[];
 
 /** Every key of a ConfigMap or Secret, as bytes. */
 export function objectData(kind: 'configMap' | 'secret', object: ConfigMap | Secret): ReadonlyMap<string, Uint8Array> {

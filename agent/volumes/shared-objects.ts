@@ -1,15 +1,18 @@
 // The ConfigMaps and Secrets that the node's pods refer to: each is read and followed once, however many pods use it,
-// and let go when the last of them has gone. What the kubelet calls its ConfigMap and Secret managers.
+// until the last of them has gone. What the kubelet calls its ConfigMap and Secret managers. Unlike those it does not keep
+// big contents in memory: a full node's can be hundreds of megabytes.
 
 import type { ApiClient } from '../../client/api.ts';
 import { isNotFound } from '../../client/errors.ts';
 import { resourcePath } from '../../client/paths.ts';
 import type { ConfigMap, Pod, Secret } from '../../client/types.ts';
 import type { Clock, Timer } from '../../lib/clock.ts';
+import { Gate } from '../../lib/gate.ts';
 import type { FollowedObjects } from '../ports/api.ts';
+import { ContentCache, contentBytes } from './content-cache.ts';
 import { type ObjectKind, type ObjectReference, objectReferences, referenceKey } from './object-references.ts';
 import { PolledObject } from './polled-object.ts';
-import { type ObjectSource, WatchedObject } from './watched-object.ts';
+import { type KeptContent, type ObjectSource, WatchedObject } from './watched-object.ts';
 
 /** KubeletConfiguration's configMapAndSecretChangeDetectionStrategy. */
 export type ChangeDetection = 'Watch' | 'Cache' | 'Get';
@@ -29,6 +32,9 @@ export interface SharedObjectsOptions {
 /** An object nobody uses any more is followed this long (ms) still: pods are often replaced by their like. */
 export const LINGER_MS = 10_000;
 
+/** Objects being received and decoded at once: each may be a megabyte, and takes several times that meanwhile. */
+const READS_AT_ONCE = 4;
+
 const PLURAL = { configMap: 'configmaps', secret: 'secrets' } as const;
 
 interface Kinds {
@@ -46,6 +52,8 @@ interface Shared {
 export class SharedObjects implements FollowedObjects {
   readonly live: boolean;
   readonly #options: SharedObjectsOptions;
+  readonly #client: SharedObjectsOptions['client'];
+  readonly #contents: ContentCache<ConfigMap | Secret>;
   readonly #shared = new Map<string, Shared>();
   /** By pod uid: the keys of what the pod refers to. */
   readonly #pods = new Map<string, ReadonlySet<string>>();
@@ -55,6 +63,14 @@ export class SharedObjects implements FollowedObjects {
   constructor(options: SharedObjectsOptions) {
     this.#options = options;
     this.live = options.strategy === 'Watch';
+    this.#contents = new ContentCache({ clock: options.clock });
+    const { client } = options;
+    const gate = new Gate(READS_AT_ONCE);
+    this.#client = {
+      get: (...call) => gate.run(() => client.get(...call)),
+      list: (...call) => gate.run(() => client.list(...call)),
+      watch: (...call) => client.watch(...call),
+    };
   }
 
   follow(pod: Pod, onChange: () => void): void {
@@ -78,6 +94,7 @@ export class SharedObjects implements FollowedObjects {
     }
     this.#shared.clear();
     this.#pods.clear();
+    this.#contents.clear();
   }
 
   read<K extends ObjectKind>(kind: K, namespace: string, name: string): Promise<Kinds[K] | undefined> {
@@ -91,9 +108,19 @@ export class SharedObjects implements FollowedObjects {
     return reading as Promise<Kinds[K] | undefined>;
   }
 
-  /** How many objects are held, for those who look. */
+  /** The version of the object that `read` would give now; undefined when only a request can say. */
+  version(kind: ObjectKind, namespace: string, name: string): string | undefined {
+    return this.#shared.get(referenceKey(kind, namespace, name))?.source.version();
+  }
+
+  /** How many objects are followed. */
   get size(): number {
     return this.#shared.size;
+  }
+
+  /** Bytes of contents in memory. */
+  get contentBytes(): number {
+    return this.#contents.bytes;
   }
 
   #use(key: string, namespace: string, reference: ObjectReference, uid: string, onChange: () => void): void {
@@ -117,6 +144,7 @@ export class SharedObjects implements FollowedObjects {
     if (shared === undefined || !shared.users.delete(uid) || shared.users.size > 0) return;
     const end = (): void => {
       shared.source.close();
+      this.#contents.delete(key);
       this.#shared.delete(key);
     };
     // Pods to come shall see what has the name then.
@@ -125,17 +153,24 @@ export class SharedObjects implements FollowedObjects {
   }
 
   #source(key: string, kind: ObjectKind, namespace: string, name: string): ObjectSource<ConfigMap | Secret> {
-    const { client, clock, strategy, ttlMs, onFailure, random } = this.#options;
+    const { clock, strategy, ttlMs, onFailure, random } = this.#options;
+    const content: KeptContent<ConfigMap | Secret> = {
+      get: () => this.#contents.get(key),
+      set: (object) => this.#contents.set(key, object, contentBytes(object)),
+      delete: () => this.#contents.delete(key),
+    };
     if (strategy !== 'Watch') {
       const get = (): Promise<ConfigMap | Secret | undefined> => this.#get(kind, namespace, name);
-      return new PolledObject({ clock, get, ttlMs: strategy === 'Get' ? () => 0 : ttlMs });
+      return new PolledObject({ clock, get, content, ttlMs: strategy === 'Get' ? () => 0 : ttlMs });
     }
     return new WatchedObject<ConfigMap | Secret>({
-      client,
+      client: this.#client,
       clock,
+      content,
       name,
       collection: resourcePath('v1', PLURAL[kind], { namespace }),
       transform: slim,
+      header,
       onFailure: (error) => onFailure(`${kind.toLowerCase()} ${namespace}/${name}`, error),
       onChange: () => {
         for (const told of [...(this.#shared.get(key)?.users.values() ?? [])]) told?.();
@@ -146,7 +181,7 @@ export class SharedObjects implements FollowedObjects {
 
   async #get(kind: ObjectKind, namespace: string, name: string): Promise<ConfigMap | Secret | undefined> {
     try {
-      return slim(await this.#options.client.get(resourcePath('v1', PLURAL[kind], { namespace, name })));
+      return slim(await this.#client.get(resourcePath('v1', PLURAL[kind], { namespace, name })));
     } catch (error) {
       if (isNotFound(error)) return undefined;
       throw error;
@@ -158,4 +193,9 @@ export class SharedObjects implements FollowedObjects {
 function slim(object: ConfigMap | Secret): ConfigMap | Secret {
   const { name, namespace, uid, resourceVersion } = object.metadata;
   return { ...object, metadata: { name, uid, resourceVersion, ...(namespace === undefined ? {} : { namespace }) } };
+}
+
+/** What stays of an object whose contents are not kept. */
+function header({ metadata, immutable }: ConfigMap | Secret): ConfigMap | Secret {
+  return { metadata, ...(immutable === undefined ? {} : { immutable }) };
 }

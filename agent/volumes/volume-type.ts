@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import type { PersistentVolumeSpec } from 'kubernetes-types/core/v1';
 import type { Pod } from '../../client/types.ts';
 import type { Clock } from '../../lib/clock.ts';
+import type { Gate } from '../../lib/gate.ts';
 import type { EventRecorder, ObjectReader } from '../ports/api.ts';
 import type { Mounter } from '../ports/mounter.ts';
 import type { TokenCache } from './tokens.ts';
@@ -50,6 +51,8 @@ export interface VolumeHost {
   readonly tokens: TokenCache;
   readonly clock: Clock;
   readonly recorder: EventRecorder;
+  /** Whoever has the contents of an object in memory, on their way from the API server to a volume, does that in here. */
+  readonly bigContents: Gate;
   /** Why the runtime cannot mount images; undefined when it can. */
   readonly imageVolumeProblem?: () => Promise<string | undefined>;
 }

@@ -1,6 +1,8 @@
-// One ConfigMap or Secret, kept current by a list and a watch of just this object, for as long as it is wanted. Never
-// knows who wants it: shared-objects.ts does.
+// One ConfigMap or Secret, kept current by a list and a watch of just this object, for as long as it is wanted. Only which
+// version is current is remembered here: contents lie in a cache that may drop them, and are then read again. Never knows
+// who wants the object: shared-objects.ts does.
 
+import { isNotFound } from '../../client/errors.ts';
 import { type ListWatcher, Reflector } from '../../client/reflector.ts';
 import type { Identified } from '../../client/store.ts';
 import type { Clock, Timer } from '../../lib/clock.ts';
@@ -11,6 +13,8 @@ export type Watchable = Identified & { readonly immutable?: boolean };
 export interface ObjectSource<T> {
   /** The object, or undefined when there is none. Rejects when it was never read and cannot be read now. */
   read(): Promise<T | undefined>;
+  /** `objectVersion` of what `read` would give; undefined when that is not known without a request. */
+  version(): string | undefined;
   /** Somebody new wants it, who may know that it has changed. */
   newReader(): void;
   /** It is immutable and will never be looked at again; there may be another of its name by now. */
@@ -18,13 +22,23 @@ export interface ObjectSource<T> {
   close(): void;
 }
 
+/** Where the contents of one object are kept, as far as there is room. */
+export interface KeptContent<T> {
+  get(): T | undefined;
+  set(object: T): void;
+  delete(): void;
+}
+
 export interface WatchedObjectOptions<T> {
-  readonly client: ListWatcher;
+  readonly client: ListWatcher & { get<U>(path: string): Promise<U> };
   /** The collection in its namespace: "/api/v1/namespaces/demo/configmaps". */
   readonly collection: string;
   readonly name: string;
   readonly clock: Clock;
+  readonly content: KeptContent<T>;
   readonly transform: (object: T) => T;
+  /** The object without its contents. */
+  readonly header: (object: T) => T;
   /** Told whenever the object has become another one, or none. */
   readonly onChange: () => void;
   readonly onFailure: (error: unknown, retryInMs: number) => void;
@@ -38,15 +52,23 @@ export interface WatchedObjectOptions<T> {
  */
 export const WATCH_DELAY_MS = 500;
 
+/** Which state of which object; of no object at all "absent". Equal texts: equal contents. */
+export function objectVersion(object: Identified | undefined): string {
+  return object === undefined ? 'absent' : `${object.metadata.uid}/${object.metadata.resourceVersion}`;
+}
+
 export class WatchedObject<T extends Watchable> implements ObjectSource<T> {
   readonly #options: WatchedObjectOptions<T>;
   readonly #stopping = new AbortController();
-  #object: T | undefined;
+  /** The object without its contents, as last seen. */
+  #header: T | undefined;
   #resourceVersion = '';
   #timer: Timer | undefined;
   /** What is known is current, or as current as can be had: a watch runs, or the object is immutable. */
   #settled = false;
-  /** The newest list, and whether it was asked for after the newest reader came. */
+  /** The object was found by a list that began after the newest reader had come. */
+  #listed = false;
+  /** The newest request that has not been answered yet: all readers share it. */
   #reading: Promise<T | undefined> | undefined;
   /** Lists begun, and the newest of them that has been answered. */
   #begun = 0;
@@ -56,31 +78,25 @@ export class WatchedObject<T extends Watchable> implements ObjectSource<T> {
     this.#options = options;
   }
 
-  async read(): Promise<T | undefined> {
-    if (this.#settled) return this.#object;
-    this.#reading ??= this.#list();
-    const reading = this.#reading;
-    // What could not be read, or was not there, is asked for again by the next try of whoever needs it.
-    const again = (): void => {
-      if (this.#reading === reading) this.#reading = undefined;
-    };
-    try {
-      const object = await reading;
-      if (object === undefined) again();
-      return object;
-    } catch (error) {
-      again();
-      throw error;
-    }
+  read(): Promise<T | undefined> {
+    if (!this.#settled && !this.#listed) return this.#share(() => this.#list());
+    if (this.#header === undefined) return Promise.resolve(undefined);
+    const kept = this.#kept();
+    return kept === undefined ? this.#share(() => this.#get()) : Promise.resolve(kept);
+  }
+
+  version(): string | undefined {
+    return this.#settled ? objectVersion(this.#header) : undefined;
   }
 
   /** A watch needs no telling. Until there is one, what others were told may be older than what brought the reader. */
   newReader(): void {
-    this.#reading = undefined;
+    this.#listed = false;
+    if (!this.#settled) this.#reading = undefined;
   }
 
   get frozen(): boolean {
-    return this.#object?.immutable === true;
+    return this.#header?.immutable === true;
   }
 
   close(): void {
@@ -92,56 +108,104 @@ export class WatchedObject<T extends Watchable> implements ObjectSource<T> {
     return { fieldSelector: `metadata.name=${this.#options.name}` };
   }
 
+  /** A request that is under way is everybody's; its answer is not kept here once it has come. */
+  #share(request: () => Promise<T | undefined>): Promise<T | undefined> {
+    if (this.#reading !== undefined) return this.#reading;
+    const reading = request();
+    this.#reading = reading;
+    const over = (): void => {
+      if (this.#reading === reading) this.#reading = undefined;
+    };
+    reading.then(over, over);
+    return reading;
+  }
+
   async #list(): Promise<T | undefined> {
     const { client, collection, clock, transform } = this.#options;
     const { signal } = this.#stopping;
     const mine = ++this.#begun;
     const list = await client.list<T>(collection, this.#query, { signal });
-    // A later list, or the watch, has told newer things.
-    if (this.#settled || this.#answered > mine) return this.#object;
+    // A later list, or the watch, has seen newer things.
+    if (this.#settled || this.#answered > mine) return await this.#current();
     const first = this.#answered === 0;
     this.#answered = mine;
-    const before = this.#object;
+    const before = this.#header;
     // Items of a list carry neither kind nor apiVersion on a real API server.
     const type = { kind: list.kind.replace(/List$/, ''), apiVersion: list.apiVersion };
-    this.#object = list.items.map((item) => transform({ ...type, ...item }))[0];
+    const object = list.items.map((item) => transform({ ...type, ...item }))[0];
+    this.#remember(object);
+    // What was not there is asked for again by the next try of whoever needs it.
+    this.#listed = object !== undefined && mine === this.#begun;
     this.#resourceVersion = list.metadata.resourceVersion ?? '';
-    if (this.#object?.immutable === true) this.#settle();
+    if (this.#header?.immutable === true) this.#settle();
     else if (!signal.aborted) this.#timer ??= clock.after(WATCH_DELAY_MS, () => this.#watch());
-    if (!first && !isSame(before, this.#object)) this.#options.onChange();
-    return this.#object;
+    if (!first && objectVersion(before) !== objectVersion(this.#header)) this.#options.onChange();
+    return object;
+  }
+
+  /** What is known by now: from memory, or read once more. */
+  async #current(): Promise<T | undefined> {
+    if (this.#header === undefined) return undefined;
+    return this.#kept() ?? (await this.#get());
+  }
+
+  /** The contents of the current version, where they are kept. */
+  #kept(): T | undefined {
+    const kept = this.#options.content.get();
+    return objectVersion(kept) === objectVersion(this.#header) ? kept : undefined;
+  }
+
+  /** The contents of the object once more. Which version is current, the watch says. */
+  async #get(): Promise<T | undefined> {
+    const { client, collection, name, transform, content } = this.#options;
+    try {
+      const object = transform(await client.get<T>(`${collection}/${name}`));
+      if (objectVersion(object) === objectVersion(this.#header)) content.set(object);
+      return object;
+    } catch (error) {
+      if (isNotFound(error)) return undefined;
+      throw error;
+    }
   }
 
   #watch(): void {
     if (this.#settled) return;
     this.#settled = true;
-    const { client, collection, clock, transform, onFailure, random } = this.#options;
+    const { client, collection, clock, transform, header, content, onFailure, random } = this.#options;
     const reflector = new Reflector<T>({
       client,
       path: collection,
       query: this.#query,
       clock,
-      transform,
+      // What the reflector remembers has no contents; those of the newest event are for the readers it brings.
+      transform: (object) => {
+        content.set(transform(object));
+        return header(object);
+      },
       onFailure,
-      start: { items: this.#object === undefined ? [] : [this.#object], resourceVersion: this.#resourceVersion },
+      start: { items: this.#header === undefined ? [] : [this.#header], resourceVersion: this.#resourceVersion },
       ...(random === undefined ? {} : { random }),
     });
     reflector.store.onChange((changes) => {
       if (changes.length === 0) return;
-      this.#object = reflector.store.list()[0];
+      this.#header = reflector.store.list()[0];
+      if (this.#kept() === undefined) content.delete();
       // It can never change again. One that is deleted and made anew under the same name is for pods to come.
-      if (this.#object?.immutable === true) this.close();
+      if (this.#header?.immutable === true) this.close();
       this.#options.onChange();
     });
     void reflector.run(this.#stopping.signal);
+  }
+
+  #remember(object: T | undefined): void {
+    const { content, header } = this.#options;
+    if (object === undefined) content.delete();
+    else content.set(object);
+    this.#header = object === undefined ? undefined : header(object);
   }
 
   #settle(): void {
     this.#settled = true;
     this.#timer?.cancel();
   }
-}
-
-function isSame(a: Identified | undefined, b: Identified | undefined): boolean {
-  return a?.metadata.uid === b?.metadata.uid && a?.metadata.resourceVersion === b?.metadata.resourceVersion;
 }

@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { hostPathVolume } from '../../../../agent/volumes/host-path.ts';
 import { TokenCache } from '../../../../agent/volumes/tokens.ts';
+import { Gate } from '../../../../lib/gate.ts';
 import { FakeMounter, FakeObjects, FakeRecorder, ManualClock, pod } from './support.ts';
 
 let dir = '';
@@ -25,7 +26,14 @@ afterAll(async () => {
 const clock = new ManualClock();
 const objects = new FakeObjects(clock);
 const tokens = new TokenCache(objects, clock);
-const host = { mounter: new FakeMounter(), objects, clock, tokens, recorder: new FakeRecorder() };
+const host = {
+  mounter: new FakeMounter(),
+  objects,
+  clock,
+  tokens,
+  recorder: new FakeRecorder(),
+  bigContents: new Gate(1),
+};
 const plan = (path: string, type: string) =>
   hostPathVolume.plan({ pod: pod({}), volume: { name: 'v', hostPath: { path, type } }, podDir: '/p', allocatable: {} });
 const mount = (name: string, type: string) =>

@@ -17,6 +17,7 @@ import { prepareVolume } from '../../../../agent/volumes/registry.ts';
 import { TokenCache } from '../../../../agent/volumes/tokens.ts';
 import type { SourceVolume } from '../../../../agent/volumes/volume-type.ts';
 import { systemClock } from '../../../../lib/clock.ts';
+import { Gate } from '../../../../lib/gate.ts';
 import { Tracer } from '../../../../lib/trace.ts';
 import { entry, FakeMounter, FakeObjects, FakeRecorder, pod } from './support.ts';
 
@@ -79,7 +80,14 @@ describe('an emptyDir of huge pages', () => {
       const tokens = new TokenCache(objects, systemClock);
       const recorder = new FakeRecorder();
       for (let i = 0; i < 2; i++) {
-        await emptyDirVolume.mount(plan, subject, { mounter, objects, clock: systemClock, tokens, recorder });
+        await emptyDirVolume.mount(plan, subject, {
+          mounter,
+          objects,
+          clock: systemClock,
+          tokens,
+          recorder,
+          bigContents: new Gate(1),
+        });
       }
       expect(mounter.calls).toEqual([`mount hugetlbfs pagesize=2Mi nodev ${plan.path}`]);
     } finally {
@@ -122,7 +130,14 @@ describe('an nfs volume', () => {
       const mounter = new FakeMounter();
       const objects = new FakeObjects(systemClock);
       const tokens = new TokenCache(objects, systemClock);
-      const host = { mounter, objects, clock: systemClock, tokens, recorder: new FakeRecorder() };
+      const host = {
+        mounter,
+        objects,
+        clock: systemClock,
+        tokens,
+        recorder: new FakeRecorder(),
+        bigContents: new Gate(1),
+      };
       mounter.mount = async () => {
         expect(lstatSync(plan.path).isDirectory()).toBe(true);
         throw new Error('mount failed: exit status 32, output: Connection refused');
@@ -227,7 +242,14 @@ describe('an image volume', () => {
     const prepared = prepareVolume(input({ name: 'i', image: { reference: 'a' } }));
     const objects = new FakeObjects(systemClock);
     const tokens = new TokenCache(objects, systemClock);
-    const host = { mounter: new FakeMounter(), objects, clock: systemClock, tokens, recorder: new FakeRecorder() };
+    const host = {
+      mounter: new FakeMounter(),
+      objects,
+      clock: systemClock,
+      tokens,
+      recorder: new FakeRecorder(),
+      bigContents: new Gate(1),
+    };
     const imageVolumeProblem = async () => 'containerd 1.6.20 cannot mount images';
     await expect(prepared.mount(pod({}), { ...host, imageVolumeProblem })).rejects.toThrow(
       'no volume plugin matched: containerd 1.6.20 cannot mount images',
