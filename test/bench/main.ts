@@ -18,6 +18,7 @@ import { startContainerd } from '../e2e/support/containerd.ts';
 import { BUSYBOX, importLabImages } from '../e2e/support/images.ts';
 import { Floor, readTemplate } from './floor.ts';
 import { bareTemplate, type FloorTemplate } from './floor-requests.ts';
+import { measureFullNode } from './full-node.ts';
 import { measureLifecycle } from './lifecycle.ts';
 import { LIVE_UPDATE, measureLiveUpdate } from './live-update.ts';
 import { BenchPods } from './pods.ts';
@@ -259,7 +260,13 @@ try {
     floor.close();
     const volumes = await volumeRows(join(root, 'csi'));
     const { more, loads } = await lifecycleFigures(join(root, 'lifecycle', 'lab'));
-    const figures = { ...measured, more: [...(measured.more ?? []), ...more, ...volumes], loads };
+    const fullNode = await measureFullNode({
+      root: join(root, 'full', 'lab'),
+      pods: Number(values.idle),
+      template: { image: BUSYBOX, command: COMMAND },
+      say,
+    });
+    const figures = { ...measured, fullNode, more: [...(measured.more ?? []), ...more, ...volumes], loads };
     process.stdout.write(`${renderReport(figures)}\n`);
     if (values.json !== undefined) await writeFile(values.json, `${JSON.stringify(figures, undefined, 2)}\n`);
   } finally {

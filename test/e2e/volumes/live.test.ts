@@ -244,3 +244,41 @@ test('with the last pod the watches go', async () => {
   await gone(lab, 'live');
   await eventuallyWatched(ALWAYS);
 });
+
+/** As many and as large as the API server takes: five pods with 22 ConfigMaps each, 104 MB in all. */
+const LARGE = { pods: 5, each: 22, bytes: 950_000 };
+
+test('pods with a hundred megabytes of ConfigMaps start, with a restart of the agent in between, and it lives', async () => {
+  const agentPid = () => eventually('the agent to run', async () => lab.lab.pid('agent'));
+  const content = (name: string): string => `${name} `.padEnd(LARGE.bytes, 'x');
+  const names = Array.from({ length: LARGE.pods * LARGE.each }, (_, index) => `large-${index}`);
+  for (const name of names) {
+    await lab.lab.client.create('/api/v1/namespaces/default/configmaps', {
+      ...object('ConfigMap', name, { content: content(name) }),
+    });
+  }
+  const pods = Array.from({ length: LARGE.pods }, (_, index) => {
+    const own = names.slice(index * LARGE.each, (index + 1) * LARGE.each);
+    return shellPod(
+      `large-${index}`,
+      FOREVER,
+      { volumes: own.map((name) => ({ name, configMap: { name } })) },
+      { volumeMounts: own.map((name) => ({ name, mountPath: `/${name}` })) },
+    );
+  });
+  await apply(lab, ...pods.slice(0, 2));
+  await Promise.all([ready(lab, 'large-0'), ready(lab, 'large-1')]);
+  process.kill(await agentPid(), 'SIGKILL');
+  await eventually('the agent to be gone', async () => (lab.lab.pid('agent') === undefined ? true : undefined));
+  const survivor = await agentPid();
+  await apply(lab, ...pods.slice(2));
+  const found = await Promise.all(pods.map((_, index) => ready(lab, `large-${index}`)));
+  expect(await agentPid()).toBe(survivor);
+  expect(await agentLog(lab)).not.toContain('heap out of memory');
+  for (const [index, pod] of found.entries()) {
+    const at = `/proc/${await mainProcess(lab, pod)}/root`;
+    for (const name of names.slice(index * LARGE.each, (index + 1) * LARGE.each)) {
+      expect((await readFile(join(at, name, 'content'), 'utf8')) === content(name)).toBe(true);
+    }
+  }
+}, 240_000);

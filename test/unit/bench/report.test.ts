@@ -56,3 +56,12 @@ test('the report says which goals were missed, and gives ratios against the floo
   expect(text).toContain('95 of 100 runs like this one give 1.10 to 1.20 × for one pod, 0.58 to 1.25 × for the burst');
   expect(text).toContain('- NOT reached: exit → status p50 50.10 ms');
 });
+
+test('large ConfigMaps and Secrets have a line and a goal of their own', () => {
+  const fullNode = { pods: 110, megabytes: 110, peakRssMiB: 150.4, idleRssMiB: 120 };
+  expect(renderReport({ ...figures, fullNode })).toContain(
+    'With 110 pods that mount 110 MB of ConfigMaps and Secrets, and a restart of the agent: peak RSS 150 MiB, afterwards RSS 120 MiB.',
+  );
+  const own = goals({ ...figures, fullNode }).find(({ name }) => name.includes('large ConfigMaps'));
+  expect([own?.value, own?.reached]).toEqual([150.4, true]);
+});

@@ -16,7 +16,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Worker } from 'node:worker_threads';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { type Payload, pathProblem, writePayload } from '../../../../agent/volumes/atomic-writer.ts';
+import { type Payload, pathProblem, Staging, writePayload } from '../../../../agent/volumes/atomic-writer.ts';
 
 let dir = '';
 beforeEach(async () => {
@@ -157,5 +157,56 @@ describe('pathProblem', () => {
     'a/'.repeat(2049),
   ])('refuses %j', (path) => {
     expect(pathProblem(path)).toMatch(/^invalid path/);
+  });
+});
+
+describe('staged files', () => {
+  const staged = (files: Record<string, string>): [Staging, Payload] => {
+    const staging = new Staging(dir, { now: Date.now() });
+    const put = ([path, text]: [string, string]) =>
+      [path, { data: staging.put(path, Buffer.from(text)), mode: 0o640 }] as const;
+    return [staging, new Map(Object.entries(files).map(put))];
+  };
+  const put = (files: Record<string, string>) => writePayload(dir, staged(files)[1], { now: Date.now(), gid: 7 });
+
+  test('become the volume’s, with their modes and group, and leave nothing behind', async () => {
+    expect(await put({ a: 'A', 'sub/b': 'B' })).toBe(true);
+    expect([await readFile(join(dir, 'a'), 'utf8'), await readFile(join(dir, 'sub/b'), 'utf8')]).toEqual(['A', 'B']);
+    expect([(await stat(join(dir, 'a'))).mode & 0o7777, (await stat(join(dir, 'a'))).gid]).toEqual([0o640, 7]);
+    expect(await stamped()).toHaveLength(1);
+  });
+
+  test('that are what the volume shows already change nothing', async () => {
+    await put({ a: 'A', b: 'B' });
+    const before = await stamped();
+    expect(await put({ a: 'A', b: 'B' })).toBe(false);
+    expect(await stamped()).toEqual(before);
+  });
+
+  test('of which one has changed take the others along', async () => {
+    await put({ a: 'A', b: 'B' });
+    expect(await put({ a: 'A', b: 'new' })).toBe(true);
+    expect([await readFile(join(dir, 'a'), 'utf8'), await readFile(join(dir, 'b'), 'utf8')]).toEqual(['A', 'new']);
+    expect(await put({ a: 'A' })).toBe(true);
+    expect((await readdir(dir)).filter((name) => !name.startsWith('..'))).toEqual(['a']);
+    expect(await stamped()).toHaveLength(1);
+  });
+
+  test('that come to nothing are removed, also by the next one after a crash', async () => {
+    await put({ a: 'A' });
+    const before = await stamped();
+    const [staging] = staged({ a: 'other' });
+    expect(await stamped()).toHaveLength(2);
+    staging.discard();
+    expect(await stamped()).toEqual(before);
+    staged({ a: 'crashed' });
+    staged({});
+    expect(await stamped()).toEqual(before);
+    expect(await readFile(join(dir, 'a'), 'utf8')).toBe('A');
+  });
+
+  test('never leave the volume', () => {
+    const staging = new Staging(dir, { now: Date.now() });
+    expect(() => staging.put('../x', Buffer.from('x'))).toThrow("must not contain '..'");
   });
 });

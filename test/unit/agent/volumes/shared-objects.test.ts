@@ -303,6 +303,76 @@ describe('a watch', () => {
   });
 });
 
+describe('a big object', () => {
+  const BIG = 'x'.repeat(200_000);
+  const GET = 'GET /api/v1/namespaces/ns/configmaps/cm';
+
+  test('is not kept: its version is, and contents are read again by whoever needs them', async () => {
+    const { server, clock, shared, read, watching } = fixture();
+    server.set('cm', BIG);
+    shared.follow(user('a'), () => undefined);
+    await Promise.all([read(), read()]);
+    await watching();
+    clock.advance(60_000);
+    expect([shared.contentBytes, shared.version('configMap', 'ns', 'cm')]).toEqual([0, 'cm/2']);
+    shared.follow(user('b'), () => undefined);
+    expect(await Promise.all([read(), read()])).toEqual([BIG, BIG]);
+    expect(server.calls.filter((call) => !call.startsWith('WATCH'))).toEqual([LIST, GET]);
+    shared.close();
+    expect(shared.contentBytes).toBe(0);
+  });
+
+  test('that changes is not read again by those who are called for it', async () => {
+    const { server, shared, read, watching } = fixture();
+    const changed = vi.fn();
+    server.set('cm', BIG);
+    shared.follow(user('a'), changed);
+    await read();
+    await watching();
+    server.set('cm', `${BIG}2`);
+    await vi.waitFor(() => expect(changed).toHaveBeenCalledTimes(1));
+    expect([await read(), shared.version('configMap', 'ns', 'cm')]).toEqual([`${BIG}2`, 'cm/3']);
+    expect(server.calls).not.toContain(GET);
+    shared.close();
+  });
+
+  test('that is deleted while nobody has its contents is not found', async () => {
+    const { server, clock, shared, read, watching } = fixture();
+    server.set('cm', BIG);
+    shared.follow(user('a'), () => undefined);
+    await read();
+    await watching();
+    clock.advance(60_000);
+    server.remove('cm');
+    await vi.waitFor(() => expect(shared.version('configMap', 'ns', 'cm')).toBe('absent'));
+    expect(await read()).toBeUndefined();
+    shared.close();
+  });
+
+  test('that cannot change can be read again, too', async () => {
+    const { server, clock, shared, read } = fixture();
+    server.set('cm', BIG, { immutable: true });
+    shared.follow(user('a'), () => undefined);
+    await read();
+    clock.advance(60_000);
+    expect([shared.contentBytes, shared.version('configMap', 'ns', 'cm')]).toEqual([0, 'cm/2']);
+    expect(await read()).toBe(BIG);
+    expect(server.calls).toEqual([LIST, GET]);
+    shared.close();
+  });
+
+  test.each(['Get', 'Cache'] as const)('is not kept with %s either', async (strategy) => {
+    const { server, clock, shared, read } = fixture(strategy);
+    server.set('cm', BIG);
+    shared.follow(user('a'), () => undefined);
+    await read();
+    clock.advance(10_000);
+    expect(shared.contentBytes).toBe(0);
+    expect(await read()).toBe(BIG);
+    shared.close();
+  });
+});
+
 describe('what cannot be read', () => {
   test('fails in the server’s words, and the next reader asks again', async () => {
     const { server, shared, read } = fixture();
