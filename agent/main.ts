@@ -28,6 +28,7 @@ import { enforceAllocatable } from './node/enforce.ts';
 import { gatherFacts } from './node/facts.ts';
 import { NodeAgent } from './node/node-agent.ts';
 import { mayLowerOomScore } from './node/oom-score.ts';
+import { checkMachine } from './node/requirements.ts';
 import { createSystemdSlices, systemdRuns } from './node/systemd-slices.ts';
 import { cgroupLayout, nodeSettings, podsAllocatable } from './node-settings.ts';
 import { createNodeShutdown } from './node-shutdown.ts';
@@ -66,8 +67,8 @@ export async function runAgent(given: AgentOptions, signal: AbortSignal): Promis
   const log = createLog('agent', { verbosity: options.verbosity });
   const manager = serviceManager(process.env, process.pid);
   const { config, nodeName } = options;
-  if (options.notActedOn.length > 0) {
-    log('warn', 'settings that are accepted but not acted on', { settings: options.notActedOn });
+  if (options.withoutEffect.length > 0) {
+    log('warn', 'settings without effect', { settings: options.withoutEffect });
   }
   const clock = systemClock;
   const tracer = new Tracer();
@@ -116,6 +117,7 @@ export async function runAgent(given: AgentOptions, signal: AbortSignal): Promis
     cpuCFSQuotaPeriodUs: config.cpuCFSQuotaPeriod * 1000,
     podPidsLimit: config.podPidsLimit,
   });
+  checkMachine(config, { swapBytes: facts.swapBytes, cgroupVersion: cgroups.version });
   await enforceAllocatable({ config, layout, cgroups, nodeName, recorder });
 
   const settings = { ...nodeSettings(options, facts, layout, cgroups), podLogsDir: resolvePath(config.podLogsDir) };

@@ -9,11 +9,16 @@ import { type Command, Option } from 'commander';
 import { errorMessage, UserError } from '../../lib/errors.ts';
 import { getOwn, setOwn } from '../../lib/own-property.ts';
 import { FIELD_FLAGS, type FlagKind, type FlagRow, OWN_FLAGS, type OwnFlag } from './flag-table.ts';
-import { completeConfiguration, type RawConfiguration, readConfigurationText } from './kubelet-configuration.ts';
+import {
+  completeConfiguration,
+  type RawConfiguration,
+  readConfigurationText,
+  settingsWithoutEffect,
+} from './kubelet-configuration.ts';
 import { KUBELET_FIELDS } from './kubelet-fields.ts';
 import { parseNodeLabels } from './node-labels.ts';
 import type { AgentOptions } from './options.ts';
-import { type FieldTable, notActedOn } from './schema.ts';
+import type { Effect, FieldTable } from './schema.ts';
 
 export const DEFAULT_ROOT_DIR = '/var/lib/nodelet/kubelet';
 export const DEFAULT_RUNTIME_ENDPOINT = 'unix:///run/containerd/containerd.sock';
@@ -34,7 +39,7 @@ const PLACEHOLDER: Readonly<Record<FlagKind, string>> = {
 export function addAgentFlags(command: Command): Command {
   for (const row of [...OWN_FLAGS, ...FIELD_FLAGS]) {
     const names = row.flag === 'v' ? '-v, --v' : `--${row.flag}`;
-    const about = isActedOn(row) ? row.about : `${row.about} [accepted, not acted on]`;
+    const about = `${row.about}${NOTES[effectOf(row)]}`;
     const option = new Option(`${names} ${PLACEHOLDER[row.kind]}`, about);
     if (REPEATED.has(row.kind)) {
       option.argParser((value: string, before: readonly string[] | undefined) => [...(before ?? []), value]);
@@ -44,14 +49,21 @@ export function addAgentFlags(command: Command): Command {
   return command;
 }
 
-function isActedOn({ field }: FlagRow): boolean {
+/** What the help says of a flag whose field is not acted on. */
+const NOTES: Readonly<Record<Effect['kind'], string>> = {
+  acted: '',
+  ends: ' [only the default]',
+  warns: ' [no effect]',
+};
+
+function effectOf({ field }: FlagRow): Effect['kind'] {
   let table: FieldTable | undefined = KUBELET_FIELDS;
   for (const name of field ?? []) {
     const found: FieldTable[string] | undefined = getOwn(table, name);
-    if (found?.acted === false) return false;
+    if (found !== undefined && found.effect.kind !== 'acted') return found.effect.kind;
     table = found?.fields;
   }
-  return true;
+  return 'acted';
 }
 
 /** The key under which commander keeps a flag. */
@@ -105,7 +117,7 @@ export function resolveAgentOptions(
     ...credentialProviders(given),
     verbosity: given.int('v') ?? config.logging.verbosity,
     config,
-    notActedOn: notActedOn(KUBELET_FIELDS, merged),
+    withoutEffect: settingsWithoutEffect(config),
   });
 }
 

@@ -5,8 +5,10 @@ import { isIP } from 'node:net';
 import { dirname, isAbsolute, resolve } from 'node:path';
 import { UserError } from '../../lib/errors.ts';
 import { parseQuantity } from '../../lib/quantity.ts';
+import { parseGoDuration } from './duration.ts';
+import { checkFeatureGates } from './feature-gates.ts';
 import { DEFAULT_EVICTION_HARD, KUBELET_FIELDS, type KubeletConfiguration } from './kubelet-fields.ts';
-import { type ConfigProblem, parseTable, printTable } from './schema.ts';
+import { type ConfigProblem, parseTable, printTable, unmet } from './schema.ts';
 import { isRecord, readYamlObject } from './yaml-object.ts';
 
 export const API_VERSION = 'kubelet.config.k8s.io/v1beta1';
@@ -50,22 +52,45 @@ export function completeConfiguration(raw: RawConfiguration, origin: string): Ku
   const read = parseTable(KUBELET_FIELDS, raw, '', problems);
   const config: KubeletConfiguration = {
     ...read,
-    nodeStatusReportFrequency:
-      read.nodeStatusReportFrequency ??
-      (raw['nodeStatusUpdateFrequency'] === undefined ? 5 * 60_000 : read.nodeStatusUpdateFrequency),
+    nodeStatusReportFrequency: nodeStatusReportFrequency(read, raw),
     evictionHard: evictionHard(read.evictionHard, read.mergeDefaultEvictionSettings),
   };
-  problems.push(...(problems.length === 0 ? checkConfiguration(config) : []));
+  if (problems.length === 0) problems.push(...checkConfiguration(config), ...missing(config, 'ends'));
   if (problems.length > 0) {
-    const said = problems.map((p) => (p.message.startsWith('unknown field') ? p.message : `${p.path}: ${p.message}`));
+    const said = problems.map((p) =>
+      /^un(known|recognized) /.test(p.message) ? p.message : `${p.path}: ${p.message}`,
+    );
     throw new UserError(`${origin}: ${said.join('; ')}`);
   }
   return config;
 }
 
+/** What the configuration asks for and nodelet does not do, of one kind: it ends the agent, or is in the warning. */
+function missing(config: KubeletConfiguration, kind: 'ends' | 'warns'): readonly ConfigProblem[] {
+  const found = [...unmet(KUBELET_FIELDS, config), ...checkFeatureGates(config.featureGates)];
+  return found.filter((one) => one.kind === kind);
+}
+
+/** Settings to be named in one warning: "hairpinMode (bridges are the affair of CNI plugins)". */
+export function settingsWithoutEffect(config: KubeletConfiguration): readonly string[] {
+  return missing(config, 'warns').map(({ path, message }) => `${path} (${message})`);
+}
+
 /** The configuration in force as a file would say it, for /configz. */
 export function printConfiguration(config: KubeletConfiguration): Record<string, unknown> {
   return printTable(KUBELET_FIELDS, config);
+}
+
+/** As often as the status is computed where that is set, else every five minutes; 0s is not set. */
+function nodeStatusReportFrequency(
+  read: { readonly nodeStatusReportFrequency: number | undefined; readonly nodeStatusUpdateFrequency: number },
+  raw: RawConfiguration,
+): number {
+  const set = read.nodeStatusReportFrequency ?? 0;
+  if (set !== 0) return set;
+  const update = raw['nodeStatusUpdateFrequency'] ?? '';
+  const isSet = typeof update === 'string' && update !== '' && parseGoDuration(update) !== 0;
+  return isSet ? read.nodeStatusUpdateFrequency : 5 * 60_000;
 }
 
 function evictionHard(

@@ -40,6 +40,6 @@ export interface AgentOptions {
   readonly verbosity: number;
   /** The KubeletConfiguration with flags applied and defaults filled in. */
   readonly config: KubeletConfiguration;
-  /** Settings the user gave that nodelet accepts and does not act on, to be logged once at start. */
-  readonly notActedOn: readonly string[];
+  /** What the user set and nodelet does not do, each with the reason: logged once, at the start. */
+  readonly withoutEffect: readonly string[];
 }

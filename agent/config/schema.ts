@@ -1,6 +1,7 @@
-// A small language for tables of configuration fields: each field knows its type, its default and whether nodelet acts
-// on it, and the TypeScript type of the whole follows from the table. Knows nothing about any particular field.
+// A small language for tables of configuration fields: each field knows its type, its default and what nodelet does about
+// it, and the TypeScript type of the whole follows from the table. Knows nothing about any particular field.
 
+import { isDeepStrictEqual } from 'node:util';
 import { getOwn } from '../../lib/own-property.ts';
 import { parseQuantity } from '../../lib/quantity.ts';
 import { formatGoDuration, parseGoDuration } from './duration.ts';
@@ -17,13 +18,23 @@ export interface Field<T> {
   parse(value: unknown, path: string, problems: ConfigProblem[]): T;
   /** The value of a field that is not set. */
   readonly fallback: T;
-  /** False for a field that is understood and checked but changes nothing in nodelet. */
-  readonly acted: boolean;
+  readonly effect: Effect;
+  /** Go's zero value ("", 0, "0s") of a field that is no pointer means "not set": the default counts. */
+  readonly zero?: T;
   /** The table below it, for objects. */
   readonly fields?: FieldTable;
   /** Back to what a file would say, where that differs from the parsed value. */
   print?(value: T): unknown;
 }
+
+/**
+ * What a field does. `acted`: what it says. Of the others only some values are what nodelet does anyway (the default among
+ * them). Any other value `ends` the agent at its start, where pods would lack isolation, a limit or a check that it asks
+ * for; or it is named in one warning (`warns`). `why` ends that sentence: "… nodelet has no CPU manager".
+ */
+export type Effect =
+  | { readonly kind: 'acted' }
+  | { readonly kind: 'ends' | 'warns'; readonly why: string; readonly allowed: readonly unknown[] };
 
 export type FieldTable = Readonly<Record<string, Field<unknown>>>;
 /** The type that a table describes. */
@@ -35,12 +46,30 @@ type Type<T> = Pick<Field<T>, 'type' | 'parse' | 'fields' | 'print'> & { readonl
 
 /** A field that nodelet acts on. */
 export function used<T>(type: Type<T>, fallback: T = type.zero): Field<T> {
-  return { ...type, fallback, acted: true };
+  return described(type, fallback, { kind: 'acted' });
 }
 
-/** A field that is accepted and checked, and reported as not acted on when it is set. */
-export function accepted<T>(type: Type<T>, fallback: T = type.zero): Field<T> {
-  return { ...type, fallback, acted: false };
+/** A field of which only the default, and `allowed`, can be had: anything else ends the agent. */
+export function ends<T>(type: Type<T>, why: string, fallback: T = type.zero, allowed: readonly T[] = []): Field<T> {
+  return described(type, fallback, { kind: 'ends', why, allowed: [fallback, ...allowed] });
+}
+
+/** A field of which a value other than the default, and `allowed`, is named in the warning. */
+export function warns<T>(type: Type<T>, why: string, fallback: T = type.zero, allowed: readonly T[] = []): Field<T> {
+  return described(type, fallback, { kind: 'warns', why, allowed: [fallback, ...allowed] });
+}
+
+function described<T>(type: Type<T>, fallback: T, effect: Effect): Field<T> {
+  const { zero, ...rest } = type;
+  // A boolean whose default is true is a pointer in Go, and so is a list or map with a default.
+  const scalar = typeof zero === 'string' || typeof zero === 'number';
+  return { ...rest, fallback, effect, ...(scalar ? { zero } : {}) };
+}
+
+/** The same field as a pointer in Go: its zero value is one like any other. */
+export function pointer<T>(field: Field<T>): Field<T> {
+  const { zero: _, ...rest } = field;
+  return rest;
 }
 
 function typeName(value: unknown): string {
@@ -82,6 +111,14 @@ export const int64: Type<number> = integer(64);
 /** A Go duration ("1m30s"), as milliseconds. */
 export const duration: Type<number> = {
   ...scalar('a duration such as "1m30s"', 0, (v) => (typeof v === 'string' ? parseGoDuration(v) : undefined)),
+  print: formatGoDuration,
+};
+
+/** A Go duration, or a number of nanoseconds as older files have it; as milliseconds. */
+export const durationOrNumber: Type<number> = {
+  ...scalar('a duration such as "5s"', 0, (v) =>
+    typeof v === 'number' ? v / 1e6 : typeof v === 'string' ? parseGoDuration(v) : undefined,
+  ),
   print: formatGoDuration,
 };
 
@@ -172,7 +209,9 @@ export function parseTable<S extends FieldTable>(
   const parsed = Object.fromEntries(
     Object.entries(fields).map(([name, field]) => {
       const set = getOwn(value, name);
-      return [name, set === undefined || set === null ? field.fallback : field.parse(set, at(name), problems)];
+      if (set === undefined || set === null) return [name, field.fallback];
+      const read = set === '' && 'zero' in field ? field.zero : field.parse(set, at(name), problems);
+      return [name, 'zero' in field && read === field.zero ? field.fallback : read];
     }),
   );
   // Each entry was parsed by the field of its own name, which is what Described says.
@@ -191,14 +230,19 @@ export function printTable(fields: FieldTable, value: Readonly<Record<string, un
   );
 }
 
-/** Paths of the fields that `value` sets and that nodelet does not act on. */
-export function notActedOn(fields: FieldTable, value: unknown, path = ''): readonly string[] {
+/** A field whose value is not what nodelet does. */
+export interface Unmet extends ConfigProblem {
+  readonly kind: 'ends' | 'warns';
+}
+
+/** What `value`, as parseTable read it, asks for in vain; the message is the reason. */
+export function unmet(fields: FieldTable, value: unknown, path = ''): readonly Unmet[] {
   if (!isRecord(value)) return [];
-  return Object.entries(value).flatMap(([name, set]) => {
-    const field = getOwn(fields, name);
-    if (field === undefined || set === null) return [];
+  return Object.entries(fields).flatMap(([name, { effect, fields: below }]): readonly Unmet[] => {
+    const set = getOwn(value, name);
     const here = path === '' ? name : `${path}.${name}`;
-    if (!field.acted) return [here];
-    return field.fields === undefined ? [] : notActedOn(field.fields, set, here);
+    if (effect.kind === 'acted') return below === undefined ? [] : unmet(below, set, here);
+    if (effect.allowed.some((allowed) => isDeepStrictEqual(allowed, set))) return [];
+    return [{ kind: effect.kind, path: here, message: effect.why }];
   });
 }

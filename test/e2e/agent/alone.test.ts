@@ -133,6 +133,16 @@ test('an unknown field of KubeletConfiguration is named, exit code 1', async () 
   expect(expectOneLine(result)).toContain('maxPodz');
 });
 
+test.each<[string, object]>([
+  ['cpuManagerPolicy: there is no CPU manager', { cpuManagerPolicy: 'static' }],
+  ['memorySwap.swapBehavior: pods get no swap', { memorySwap: { swapBehavior: 'LimitedSwap' } }],
+  ['unrecognized feature gate: NoSuchGate', { featureGates: { NoSuchGate: true } }],
+])('a setting that cannot be followed ends the agent with the reason: %s', async (reason, settings) => {
+  const config = await kubeconfig('https://127.0.0.1:1');
+  const result = await exec(NODELET, await flags(config, settings), { timeoutMs: 60_000 });
+  expect(expectOneLine(result)).toContain(reason);
+});
+
 test('an unknown flag is named, exit code 1', async () => {
   const result = await exec(NODELET, ['agent', '--no-such-flag'], { timeoutMs: 60_000 });
   expect(result.code).toBe(1);

@@ -10,7 +10,7 @@ const FILE = `apiVersion: kubelet.config.k8s.io/v1beta1
 kind: KubeletConfiguration
 port: 1000
 maxPods: 20
-featureGates: {A: true, B: true}
+featureGates: {ImageVolume: true, NodeLogQuery: false}
 authentication: {x509: {clientCAFile: /file/ca.crt}}
 hairpinMode: none
 `;
@@ -39,22 +39,29 @@ describe('the agent’s flags', () => {
       network: 'agent',
       cni: { confDir: '/etc/cni/net.d', binDirs: ['/opt/cni/bin', '/usr/lib/cni'], cacheDir: '/var/lib/cni' },
       verbosity: 0,
-      notActedOn: [],
+      withoutEffect: [],
     });
   });
 
   test('override the file, field by field', () => {
-    const { config, notActedOn } = options(
+    const { config, withoutEffect } = options(
       '--config',
       '/cfg.yaml',
       '--port',
       '2000',
       '--feature-gates',
-      'B=false,C=true',
+      'NodeLogQuery=true,NodeSwap=true',
     );
-    expect(config).toMatchObject({ port: 2000, maxPods: 20, featureGates: { A: true, B: false, C: true } });
+    expect(config).toMatchObject({
+      port: 2000,
+      maxPods: 20,
+      featureGates: { ImageVolume: true, NodeLogQuery: true, NodeSwap: true },
+    });
     expect(config.authentication.x509.clientCAFile).toBe('/file/ca.crt');
-    expect(notActedOn).toEqual(['featureGates', 'hairpinMode'].sort());
+    expect(withoutEffect).toEqual([
+      'hairpinMode (bridges are the affair of CNI plugins)',
+      'featureGates.NodeLogQuery (is not there: cannot be set to true)',
+    ]);
   });
 
   test('give static pods a URL, with headers that may come more than once', () => {
@@ -144,7 +151,7 @@ describe('the agent’s flags', () => {
 
   test('say in the help which of them change nothing', () => {
     const help = addAgentFlags(new Command()).helpInformation().replace(/\s+/g, ' ');
-    expect(help).toMatch(/--hairpin-mode <value> [^[]*\[accepted, not acted on\]/);
+    expect(help).toMatch(/--hairpin-mode <value> [^[]*\[no effect\]/);
     expect(help).not.toMatch(/--max-pods <n> [^-]*\[accepted/);
   });
 
