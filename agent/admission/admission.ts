@@ -3,7 +3,7 @@
 
 import type { Pod } from '../../client/types.ts';
 import { isCriticalPod } from '../ports/static-pods.ts';
-import { refuseAppArmor, refuseOS, refuseSupplementalGroupsPolicy } from './features.ts';
+import { refuseAbsentFeatures, refuseAppArmor, refuseOS, refuseSupplementalGroupsPolicy } from './features.ts';
 import { shortageRefusal, shortages } from './fit.ts';
 import { misplacements, type PlacementNode } from './placement.ts';
 import { chooseVictims, type Requirement } from './preemption.ts';
@@ -43,6 +43,7 @@ export function createAdmission(facts: AdmissionFacts): readonly Admit[] {
   return [
     (pod) => refuseSysctls(pod, patterns),
     (pod) => refuseOS(pod, facts.node().labels),
+    (pod) => refuseAbsentFeatures(pod),
     (pod) => refuseSupplementalGroupsPolicy(pod, facts.node().supplementalGroupsPolicy),
     (pod, others) => admitToNode(pod, others, facts.node()),
     (pod) => refuseAppArmor(pod, facts.appArmor),

@@ -1,5 +1,6 @@
 // What this node cannot do for a pod at all: run another operating system's programs, keep a process out of its image's
-// groups where the runtime cannot, confine by an AppArmor that its kernel has not. Pure.
+// groups where the runtime cannot, confine by an AppArmor that its kernel has not, and what nodelet does not do yet. Which
+// field of a pod is done how stands in docs/pod-fields.md. Pure.
 
 import type { Pod } from '../../client/types.ts';
 
@@ -34,6 +35,55 @@ export function refuseSupplementalGroupsPolicy({ spec }: Pod, supported: boolean
   return {
     reason: 'SupplementalGroupsPolicyNotSupported',
     message: 'SupplementalGroupsPolicy=Strict is not supported in this node',
+  };
+}
+
+/** With the fields that are newer than the types. */
+type NewerContainer = Pod['spec']['containers'][number] & {
+  readonly restartPolicyRules?: readonly { readonly action?: string }[];
+  readonly securityContext?: { readonly cgroupOptions?: { readonly mountMode?: string } };
+};
+type NewerSpec = Pod['spec'] & {
+  readonly defaultNetwork?: string;
+  readonly resourceClaims?: readonly unknown[];
+};
+
+/** Features that pods may ask for and that nodelet has not, by the names of their gates, and which pods do. */
+const ABSENT: readonly (readonly [
+  feature: string,
+  wanted: (spec: NewerSpec, all: readonly NewerContainer[]) => boolean,
+])[] = [
+  // Devices: without them the pod would run as if it had none (KEP-4381).
+  [
+    'DynamicResourceAllocation',
+    (spec, all) =>
+      (spec.resourceClaims ?? []).length > 0 || all.some(({ resources }) => (resources?.claims ?? []).length > 0),
+  ],
+  // Isolation that the pod counts on.
+  ['PodDefaultNetworkNone', ({ defaultNetwork = 'Default' }) => defaultNetwork !== 'Default'],
+  [
+    'CgroupOptions',
+    (_, all) => all.some(({ securityContext }) => securityContext?.cgroupOptions?.mountMode !== undefined),
+  ],
+  // KEP-5532
+  [
+    'RestartAllContainersOnContainerExits',
+    (_, all) =>
+      all.some(({ restartPolicyRules = [] }) =>
+        restartPolicyRules.some(({ action }) => action === 'RestartAllContainers'),
+      ),
+  ],
+];
+
+/** The kubelet's words of its check of declared features (KEP-5328). A pod that has begun already is not judged again. */
+export function refuseAbsentFeatures({ spec, status }: Pod): Refusal | undefined {
+  if ((status?.phase ?? 'Pending') !== 'Pending') return undefined;
+  const all = [...(spec.initContainers ?? []), ...spec.containers];
+  const missing = ABSENT.flatMap(([feature, wanted]) => (wanted(spec, all) ? [feature] : []));
+  if (missing.length === 0) return undefined;
+  return {
+    reason: 'PodFeatureUnsupported',
+    message: `Pod requires node features that are not available: ${missing.join(', ')}`,
   };
 }
 

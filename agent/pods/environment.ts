@@ -116,12 +116,15 @@ function resourceValue(facts: EnvironmentFacts, ref: ResourceFieldRef): string {
 type ValueSource = NonNullable<NonNullable<Container['env']>[number]['valueFrom']>;
 
 /** The value of a reference; undefined when an optional one leads nowhere. */
-function referredValue(facts: EnvironmentFacts, from: ValueSource): string | undefined {
+function referredValue(facts: EnvironmentFacts, variable: string, from: ValueSource): string | undefined {
   const { namespace } = facts.pod.metadata;
   if (from.fieldRef !== undefined) return fieldValue(facts, from.fieldRef.fieldPath);
   if (from.resourceFieldRef !== undefined) return resourceValue(facts, from.resourceFieldRef);
   const ref = from.configMapKeyRef ?? from.secretKeyRef;
-  if (ref === undefined) return undefined;
+  if (ref === undefined) {
+    const sources = Object.keys(from).join(', ');
+    throw new EnvironmentError(`environment variable ${variable}: ${sources} is not supported on this node`);
+  }
   const name = ref.name ?? '';
   const ofConfigMap = from.configMapKeyRef !== undefined;
   const [kind, word] = ofConfigMap ? ['ConfigMap', 'configmap'] : ['Secret', 'secret'];
@@ -172,10 +175,10 @@ export function resolveEnvironment(facts: EnvironmentFacts): Environment {
   const skipped = addAllFrom(facts, env);
   const lookup = (name: string): string | undefined => env.get(name) ?? facts.services.get(name);
   for (const variable of facts.container.env ?? []) {
+    // An object without a field is no source, as protobuf has it.
+    const from = Object.keys(variable.valueFrom ?? {}).length === 0 ? undefined : variable.valueFrom;
     const value =
-      variable.valueFrom === undefined
-        ? expandVariables(variable.value ?? '', lookup)
-        : referredValue(facts, variable.valueFrom);
+      from === undefined ? expandVariables(variable.value ?? '', lookup) : referredValue(facts, variable.name, from);
     if (value !== undefined) env.set(variable.name, value);
   }
   for (const [name, value] of facts.services) if (!env.has(name)) env.set(name, value);

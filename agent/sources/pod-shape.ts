@@ -164,6 +164,7 @@ export const podShape: Shape = object({
     hostUsers: bool,
     shareProcessNamespace: bool,
     hostname: text,
+    hostnameOverride: text,
     subdomain: text,
     setHostnameAsFQDN: bool,
     enableServiceLinks: bool,

@@ -12,7 +12,12 @@ export interface PodHostname {
   readonly domain: string;
 }
 
+/** With the field that is newer than the types (KEP-4762): the whole host name, whatever else there is. */
+type WithOverride = Pod['spec'] & { readonly hostnameOverride?: string };
+
 export function podHostname(pod: Pod, clusterDomain: string): PodHostname {
+  const { hostnameOverride }: WithOverride = pod.spec;
+  if (hostnameOverride !== undefined) return { hostname: hostnameOverride, domain: '' };
   const wanted = pod.spec.hostname ?? pod.metadata.name;
   const hostname = wanted.length <= MAX_LABEL ? wanted : wanted.slice(0, MAX_LABEL).replace(/[-.]+$/, '');
   const subdomain = pod.spec.subdomain ?? '';

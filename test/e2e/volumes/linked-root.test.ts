@@ -22,6 +22,7 @@ import { localVolume } from '../../../agent/volumes/local.ts';
 import { createPodVolumes } from '../../../agent/volumes/pod-volumes.ts';
 import { TokenCache } from '../../../agent/volumes/tokens.ts';
 import { systemClock as clock } from '../../../lib/clock.ts';
+import { Gate } from '../../../lib/gate.ts';
 import { mountsUnder } from '../../../lib/mountinfo.ts';
 import { removeTree } from '../../../lib/remove-tree.ts';
 import { Tracer } from '../../../lib/trace.ts';
@@ -75,7 +76,11 @@ describe.each([
       podDir,
       allocatable: {},
     });
-    await localVolume.mount(local, subject, { ...host, tokens: new TokenCache(host.objects, clock) });
+    await localVolume.mount(local, subject, {
+      ...host,
+      tokens: new TokenCache(host.objects, clock),
+      bigContents: new Gate(1),
+    });
     expect((await mounts()).map((path) => path.replace(/.*kubernetes.io~|.*volume-/, ''))).toEqual(
       expect.arrayContaining(['local-volume/pv', 'empty-dir/memory', 'subpaths/data/c/0']),
     );

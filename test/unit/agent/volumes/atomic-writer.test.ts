@@ -161,13 +161,14 @@ describe('pathProblem', () => {
 });
 
 describe('staged files', () => {
-  const staged = (files: Record<string, string>): [Staging, Payload] => {
-    const staging = new Staging(dir, { now: Date.now() });
+  const staged = async (files: Record<string, string>): Promise<[Staging, Payload]> => {
+    const staging = await Staging.open(dir, { now: Date.now() });
     const put = ([path, text]: [string, string]) =>
       [path, { data: staging.put(path, Buffer.from(text)), mode: 0o640 }] as const;
     return [staging, new Map(Object.entries(files).map(put))];
   };
-  const put = (files: Record<string, string>) => writePayload(dir, staged(files)[1], { now: Date.now(), gid: 7 });
+  const put = async (files: Record<string, string>) =>
+    writePayload(dir, (await staged(files))[1], { now: Date.now(), gid: 7 });
 
   test('become the volume’s, with their modes and group, and leave nothing behind', async () => {
     expect(await put({ a: 'A', 'sub/b': 'B' })).toBe(true);
@@ -195,18 +196,18 @@ describe('staged files', () => {
   test('that come to nothing are removed, also by the next one after a crash', async () => {
     await put({ a: 'A' });
     const before = await stamped();
-    const [staging] = staged({ a: 'other' });
+    const [staging] = await staged({ a: 'other' });
     expect(await stamped()).toHaveLength(2);
     staging.discard();
     expect(await stamped()).toEqual(before);
-    staged({ a: 'crashed' });
-    staged({});
+    await staged({ a: 'crashed' });
+    await staged({});
     expect(await stamped()).toEqual(before);
     expect(await readFile(join(dir, 'a'), 'utf8')).toBe('A');
   });
 
-  test('never leave the volume', () => {
-    const staging = new Staging(dir, { now: Date.now() });
+  test('never leave the volume', async () => {
+    const staging = await Staging.open(dir, { now: Date.now() });
     expect(() => staging.put('../x', Buffer.from('x'))).toThrow("must not contain '..'");
   });
 });

@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { kernelHostname, podHostname } from '../../../../../agent/runtime/config/hostname.ts';
 import { hostsFileText } from '../../../../../agent/runtime/config/hosts-file.ts';
+import type { Pod } from '../../../../../client/types.ts';
 import { pod } from '../fixtures.ts';
 
 const LONG = `${'a'.repeat(62)}-b`;
@@ -13,6 +14,16 @@ describe('host name', () => {
     ['cut to 63 characters, with no dash or dot at the end', pod({}, { name: LONG }), 'a'.repeat(62), ''],
   ])('%s', (_rule, of, hostname, domain) => {
     expect(podHostname(of, 'cluster.local')).toEqual({ hostname, domain });
+  });
+
+  test('hostnameOverride is all of it, with dots and up to 64 characters', () => {
+    const spec: Pod['spec'] & { hostnameOverride: string } = {
+      ...pod({ hostname: 'db', subdomain: 'svc1' }).spec,
+      hostnameOverride: `${'a'.repeat(60)}.com`,
+    };
+    const of = { ...pod(), spec };
+    expect(podHostname(of, 'cluster.local')).toEqual({ hostname: spec.hostnameOverride, domain: '' });
+    expect(kernelHostname(of, 'cluster.local')).toBe(spec.hostnameOverride);
   });
 
   test('setHostnameAsFQDN makes it the full name, as long as the kernel takes it', () => {
