@@ -2,7 +2,7 @@
 
 import { Command, Option } from 'commander';
 import type { DemoFlags } from '../demo/on-this-machine.ts';
-import { stopSignal } from './signals.ts';
+import { commandEnding } from './ending.ts';
 
 export function demoCommand(): Command {
   return new Command('demo')
@@ -19,7 +19,12 @@ export function demoCommand(): Command {
         .default('cgroupfs'),
     )
     .action(async (flags: DemoFlags) => {
-      const { demoOnThisMachine } = await import('../demo/on-this-machine.ts');
-      process.exitCode = await demoOnThisMachine(flags, stopSignal());
+      const [{ demoOnThisMachine }, { rescueLab }] = await Promise.all([
+        import('../demo/on-this-machine.ts'),
+        import('../lab/up.ts'),
+      ]);
+      // What it shows is all that a demo is for.
+      const ending = commandEnding({ endWhenFull: true, rescue: () => rescueLab(flags) });
+      process.exitCode = ending.exitCode(await demoOnThisMachine(flags, ending));
     });
 }

@@ -3,7 +3,7 @@
 import { Command, Option } from 'commander';
 import { DEFAULT_ROOT } from '../lab/paths.ts';
 import { parsePort } from './apiserver.ts';
-import { stopSignal } from './signals.ts';
+import { commandEnding } from './ending.ts';
 
 const say = (line: string): void => void process.stdout.write(`${line}\n`);
 
@@ -51,8 +51,10 @@ export function upCommand(): Command {
     .option('--keep', 'keep certificates, objects, images and volumes when stopped')
     .option('--restore <file>', 'first put this snapshot in the place of the API server’s store')
     .action(async (flags: UpFlags) => {
-      const { runUp } = await import('../lab/up.ts');
-      process.exitCode = await runUp({ ...flags, say, signal: stopSignal() });
+      const { rescueLab, runUp } = await import('../lab/up.ts');
+      // A lab goes on without a log of what it says, and says more when there is room again.
+      const ending = commandEnding({ endWhenFull: false, rescue: () => rescueLab(flags) });
+      process.exitCode = ending.exitCode(await runUp({ ...flags, say: ending.say, signal: ending.signal }));
     });
 }
 

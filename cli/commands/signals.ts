@@ -1,6 +1,14 @@
-// Ctrl-C and TERM as an AbortSignal, for commands that run until they are told to stop.
+// How commands that run until they are stopped are stopped: by signals, and by the end of the process that supervises them.
 
-/** Aborts on the first SIGINT or SIGTERM. A second one ends the process at once, as people expect of Ctrl-C. */
+import { watchLifeline } from '../lab/lifeline.ts';
+
+/** A program that hangs while it stops is ended after this time, in ms, when nobody is left to do it. */
+const ORPHAN_MS = 15_000;
+
+/**
+ * Aborts on the first SIGINT or SIGTERM, and when the supervisor that started this program has ended. A second signal ends
+ * the process at once, as people expect of Ctrl-C: what it was about to take down is its supervisor's to clean up.
+ */
 export function stopSignal(): AbortSignal {
   const controller = new AbortController();
   const onSignal = (signal: NodeJS.Signals): void => {
@@ -9,5 +17,9 @@ export function stopSignal(): AbortSignal {
   };
   process.on('SIGINT', onSignal);
   process.on('SIGTERM', onSignal);
+  watchLifeline(() => {
+    controller.abort('the supervisor has ended');
+    setTimeout(() => process.exit(1), ORPHAN_MS).unref();
+  });
   return controller.signal;
 }

@@ -1,9 +1,11 @@
 // The demo with everything real: this machine, a lab started as `nodelet up` starts it, lines on stdout.
 
 import { UserError } from '../../lib/errors.ts';
+import type { Ending } from '../commands/ending.ts';
+import { clearEarlierDemo } from '../lab/earlier.ts';
 import { startLab } from '../lab/lab.ts';
 import { compareWithMachine, lookAtMachine } from '../lab/machine.ts';
-import { labPaths } from '../lab/paths.ts';
+import { labAt } from '../lab/take-root.ts';
 import { runDemo } from './run.ts';
 
 export interface DemoFlags {
@@ -14,21 +16,25 @@ export interface DemoFlags {
 }
 
 /** Resolves with the exit code. Rejects with UserError when it is not root or the lab cannot start. */
-export async function demoOnThisMachine(flags: DemoFlags, signal: AbortSignal): Promise<number> {
+export async function demoOnThisMachine(flags: DemoFlags, ending: Pick<Ending, 'say' | 'signal'>): Promise<number> {
   if (process.getuid?.() !== 0) throw new UserError('must be root: the demo runs a real pod on this machine');
   const started = performance.now();
   const say = (line: string): void => {
     const seconds = ((performance.now() - started) / 1000).toFixed(2);
-    process.stdout.write(`${seconds.padStart(6)} s  ${line}\n`);
+    ending.say(`${seconds.padStart(6)} s  ${line}`);
   };
-  const paths = labPaths(flags.root);
+  const { signal } = ending;
+  const paths = await labAt(flags.root);
+  // Before the machine is looked at: what a demo that was killed left is not how the machine was.
+  await clearEarlierDemo(paths, say, 'demo');
+  signal.throwIfAborted();
   const own = [paths.root, paths.hash, paths.bridge, paths.networkName];
   const directories = [paths.root];
   const before = await lookAtMachine({ directories });
   const driver = flags.cgroupDriver === undefined ? {} : { cgroupDriver: flags.cgroupDriver };
   return runDemo({
     say,
-    startLab: () => startLab({ root: flags.root, say: (line) => say(`  ${line}`), signal, ...driver }),
+    startLab: () => startLab({ root: flags.root, purpose: 'demo', say: (line) => say(`  ${line}`), signal, ...driver }),
     leftBehind: () =>
       compareWithMachine(before, { directories, ...(flags.compare === 'lab' ? { mentioning: own } : {}) }),
     signal,

@@ -4,9 +4,11 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { closeSync, openSync } from 'node:fs';
 import { mkdir, rm } from 'node:fs/promises';
+import { Socket } from 'node:net';
 import { dirname } from 'node:path';
 import { readFileIfExists, writeFileAtomic } from '../../lib/atomic.ts';
 import type { Clock } from '../../lib/clock.ts';
+import { LIFELINE_VARIABLE } from './lifeline.ts';
 import { isAlive, type ProcessId, readProcess, signalProcess } from './proc.ts';
 
 export interface ChildOptions {
@@ -15,6 +17,8 @@ export interface ChildOptions {
   readonly env?: Readonly<Record<string, string | undefined>>;
   readonly logFile: string;
   readonly pidFile: string;
+  /** The program is one of nodelet's own and ends when this process does (lifeline.ts). */
+  readonly lifeline?: boolean;
 }
 
 export interface ExitStatus {
@@ -32,12 +36,13 @@ export interface Child {
 export async function startChild(options: ChildOptions): Promise<Child> {
   await mkdir(dirname(options.logFile), { recursive: true });
   const log = openSync(options.logFile, 'a', 0o640);
+  const lifeline = options.lifeline === true;
   let child: ChildProcess;
   try {
     child = spawn(options.command, [...options.args], {
       detached: true,
-      stdio: ['ignore', log, log],
-      env: options.env === undefined ? process.env : { ...options.env },
+      stdio: ['ignore', log, log, ...(lifeline ? (['pipe'] as const) : [])],
+      env: { ...(options.env ?? process.env), ...(lifeline ? { [LIFELINE_VARIABLE]: '3' } : {}) },
     });
   } finally {
     closeSync(log);
@@ -49,6 +54,10 @@ export async function startChild(options: ChildOptions): Promise<Child> {
     child.once('spawn', resolve);
     child.once('error', reject);
   });
+  // Held open by being there. The child says nothing on it, and its end is seen by `exit`.
+  const line = child.stdio[3];
+  line?.on('error', () => undefined);
+  if (line instanceof Socket) line.unref();
   const pid = child.pid;
   if (pid === undefined) throw new Error(`${options.command} runs without a pid`);
   // A child that has ended already is a zombie until this process reaps it, so its entry is still there.

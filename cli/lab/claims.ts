@@ -9,7 +9,7 @@ import { isErrno } from '../../lib/errors.ts';
 
 /** One directory per lab that is or was up. */
 export const LABS_DIR = '/run/nodelet';
-const FILE = 'claim.json';
+export const CLAIM_FILE = 'claim.json';
 
 export interface Claim {
   /** "10.244.3.0/24" */
@@ -18,17 +18,25 @@ export interface Claim {
   readonly firewall?: FirewallSnapshot;
   /** Of the directories that labs share, those that were not there before the first of them. */
   readonly madeDirectories?: readonly string[];
+  /** The lab's root. Absent in what an older nodelet wrote. */
+  readonly root?: string;
 }
 
 /** Tells the others, before the kernel shows anything of it. */
 export async function writeClaim(runDir: string, claim: Claim): Promise<void> {
   await mkdir(runDir, { recursive: true, mode: 0o711 });
-  await writeFileAtomic(join(runDir, FILE), `${JSON.stringify(claim)}\n`);
+  await writeFileAtomic(join(runDir, CLAIM_FILE), `${JSON.stringify(claim)}\n`);
 }
 
 /** From now on nobody counts on this lab. Of two that go at the same time at least one then finds itself the last. */
 export async function withdrawClaim(runDir: string): Promise<void> {
-  await rm(join(runDir, FILE), { force: true });
+  await rm(join(runDir, CLAIM_FILE), { force: true });
+}
+
+/** The claim in a lab's own run directory. Rejects with SyntaxError when it is damaged. */
+export async function readClaim(runDir: string): Promise<Claim | undefined> {
+  const text = await readFileIfExists(join(runDir, CLAIM_FILE));
+  return text === undefined ? undefined : (JSON.parse(text) as Claim);
 }
 
 /** The claims of all labs but the one whose directory is called `own`. */
@@ -41,6 +49,6 @@ export async function otherClaims(own: string, directory = LABS_DIR): Promise<re
     throw error;
   }
   const others = names.filter((name) => name !== own).sort();
-  const texts = await Promise.all(others.map((name) => readFileIfExists(join(directory, name, FILE))));
+  const texts = await Promise.all(others.map((name) => readFileIfExists(join(directory, name, CLAIM_FILE))));
   return texts.filter((text) => text !== undefined).map((text): Claim => JSON.parse(text));
 }

@@ -1,11 +1,10 @@
 // Takes everything of a lab off the machine, from any state: processes that were killed, files that are missing, an API
 // server and a containerd that are gone. Every step looks at what is there and needs none of the others to have
-// worked; running it again does nothing. Asks nobody's cooperation: the orderly way is up.ts's.
+// worked; running it again does nothing. Under the root it goes by the marker alone; elsewhere by names that only this lab
+// has, which prove themselves. Asks nobody's cooperation: the orderly way is up.ts's.
 
-import { readdir, readFile, readlink, rm, rmdir } from 'node:fs/promises';
-import { basename, dirname, join } from 'node:path';
-import { systemdRuns } from '../../agent/node/systemd-slices.ts';
-import { type CgroupLayout, cgroupPath, kubepodsName } from '../../agent/ports/cgroup-names.ts';
+import { readdir, readFile, rm } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
 import { cleanupChains, releaseAllAttachments } from '../../cni/cleanup.ts';
 import { type Clock, systemClock } from '../../lib/clock.ts';
 import { errorMessage, isErrno } from '../../lib/errors.ts';
@@ -13,15 +12,19 @@ import { exec, execOk } from '../../lib/exec.ts';
 import { removeTree } from '../../lib/remove-tree.ts';
 import { Tracer } from '../../lib/trace.ts';
 import { endProcess } from './child.ts';
-import { otherClaims, withdrawClaim } from './claims.ts';
+import { CLAIM_FILE, otherClaims, readClaim, withdrawClaim } from './claims.ts';
+import { cgroupDirectories, removeCgroups, topCgroup } from './clean-cgroups.ts';
+import { clearRoot, removeEmpty, removeMarker } from './clean-root.ts';
 import { type ContainerdPaths, clearContainerd } from './containerd.ts';
 import { removeNetworkRules } from './firewall.ts';
-import { detachLoopsBelow, thawBelow } from './loops.ts';
-import { readMounts, unmountBelow } from './mounts.ts';
+import { type LabMarker, MarkerFile } from './marker.ts';
+import { unmountBelow } from './mounts.ts';
+import { judgeRoot, unprovenSentence } from './ownership.ts';
 import type { LabPaths } from './paths.ts';
 import { labProcesses } from './processes.ts';
-import { rootEntries, strangers, strangersSentence } from './root.ts';
-import { readLabState } from './state.ts';
+import { protectedBecause, protectionFacts } from './protected.ts';
+import { exists, rootFacts } from './root.ts';
+import { type LabState, readLabState } from './state.ts';
 
 export interface CleanOptions {
   readonly paths: LabPaths;
@@ -40,7 +43,7 @@ export function labContainerdPaths(paths: LabPaths): ContainerdPaths {
 
 /** Returns what could not be cleaned, one line each; empty when nothing of the lab is left. */
 export async function cleanLab(options: CleanOptions): Promise<readonly string[]> {
-  const { paths, clock = systemClock } = options;
+  const { paths, clock = systemClock, keep = false } = options;
   const problems: string[] = [];
   const step = async (what: string, work: () => Promise<unknown>): Promise<void> => {
     try {
@@ -50,47 +53,83 @@ export async function cleanLab(options: CleanOptions): Promise<readonly string[]
       problems.push(`${what}: ${errorMessage(error)}`);
     }
   };
+  const { marker, because } = await provenRoot(paths);
+  let state: LabState | undefined;
+  if (marker !== undefined) {
+    await step('state', async () => {
+      state = await readLabState(paths);
+    });
+  }
   await step('processes', () => endLabProcesses(paths, clock));
-  await step('network attachments', () => releaseAttachments(paths, clock));
-  await step('containerd', () => clearContainerd(labContainerdPaths(paths), clock));
+  if (marker?.has(join(paths.root, 'cni')) === true) {
+    await step('network attachments', () => releaseAttachments(paths, clock));
+  }
+  await step('containerd', () => clearLabContainerd(paths, clock));
   await step('cached network results', () => removeCachedResults(paths.runDir));
   await step('links', () => removeLinks(paths.bridge));
   await step('firewall rules', () => removeNetworkRules(paths.networkName));
-  await step('claim', () => withdrawClaim(paths.runDir));
+  const ownRunDir = await hasOwnRunDirectory(paths);
+  if (ownRunDir) await step('claim', () => withdrawClaim(paths.runDir));
   await step('firewall chains', async () => {
-    const state = await readLabState(paths);
     // A plugin of another lab may be about to use what is idle now.
     if (state !== undefined && (await isLast(paths))) await cleanupChains(state.firewall);
   });
-  await step('cgroups', async () => {
-    const state = await readLabState(paths);
-    await removeCgroups({ root: paths.cgroupRoot, driver: state?.cgroupDriver ?? 'cgroupfs' }, clock);
-  });
-  const foreign = await strangers(paths);
-  if (foreign.length > 0) problems.push(`${strangersSentence(paths, foreign)}: it is left as it is`);
-  else await clearRoot(paths, options.keep === true, step);
-  // Last: it holds the lock.
-  await step('run directory', () => removeRunDirectory(paths.runDir));
+  for (const path of ownCgroups(paths, marker?.marker)) {
+    await step('cgroups', async () => {
+      await removeCgroups(path, clock);
+      // Whoever makes one of that name from now on is not the lab.
+      await marker?.forget(new Set([path]));
+    });
+  }
+  if (marker === undefined) {
+    if (because !== undefined) problems.push(because);
+  } else {
+    // Looked at again: what the programs had mounted and made until they ended is known only now.
+    problems.push(...(await clearRoot({ paths, facts: await rootFacts(paths), marker, keep, step })));
+    await step('shared directories', () => removeShared(paths, marker.marker));
+  }
+  if (ownRunDir) await step('run directory', () => removeRunDirectory(paths.runDir));
+  if (marker !== undefined && !keep && problems.length === 0) await step('marker', () => removeMarker(paths, marker));
   return problems;
 }
 
-/** What the lab has under its root, and nothing else that may be there. */
-async function clearRoot(
-  paths: LabPaths,
-  keep: boolean,
-  step: (what: string, work: () => Promise<unknown>) => Promise<void>,
-): Promise<void> {
-  const { volatile, persistent } = rootEntries(paths);
-  const own = [...volatile, ...persistent];
-  await step('filesystems', () => forEach(own, thawBelow));
-  await step('mounts', () => unmountBelow([...own, paths.runDir]));
-  await step('loop devices', () => forEach(own, detachLoopsBelow));
-  await step('pod logs', () => removePodLogs(paths));
-  await step('files', () => removeFiles(paths, keep));
+/** The marker that proves the root to be a lab's; or why what stands there is left, undefined when nothing does. */
+async function provenRoot(paths: LabPaths): Promise<{ readonly marker?: MarkerFile; readonly because?: string }> {
+  const ownership = judgeRoot(await rootFacts(paths), paths.stateFile);
+  if (ownership.kind === 'nothing') return {};
+  if (ownership.kind === 'unproven') return { because: unprovenSentence(paths.root, ownership) };
+  const protection = protectedBecause(await protectionFacts(paths.root));
+  if (protection !== undefined) return { because: `${paths.root} ${protection}: nothing in it is touched` };
+  return { marker: MarkerFile.of(ownership.marker) };
 }
 
-async function forEach(paths: readonly string[], work: (path: string) => Promise<void>): Promise<void> {
-  for (const path of paths) await work(path);
+/** What of the lab's can be known without its marker, for telling before it goes; one phrase each. */
+export async function provenByItself(paths: LabPaths): Promise<readonly string[]> {
+  const found: string[] = [];
+  const processes = await labProcesses(paths.root);
+  if (processes.length > 0) {
+    found.push(`processes ${processes.map((entry) => `${entry.pid} (${entry.comm})`).join(', ')}`);
+  }
+  if ((await exec('ip', ['link', 'show', paths.bridge])).code === 0) found.push(`the bridge ${paths.bridge}`);
+  for (const path of ownCgroups(paths, undefined)) {
+    if ((await cgroupDirectories(path)).length > 0) found.push(`the cgroup ${path}`);
+  }
+  if ((await exists(join(paths.runDir, CLAIM_FILE))) && (await hasOwnRunDirectory(paths))) {
+    found.push(`its claim and its run directory ${paths.runDir}`);
+  }
+  return found;
+}
+
+/** The run directory bears the hash of the root's path. Another root with the same hash has claimed it by name. */
+async function hasOwnRunDirectory(paths: LabPaths): Promise<boolean> {
+  try {
+    const claim = await readClaim(paths.runDir);
+    return claim?.root === undefined || claim.root === paths.root;
+  } catch (error) {
+    // A damaged claim is nobody else's.
+    if (error instanceof SyntaxError) return true;
+    throw error;
+  }
 }
 
 async function removeRunDirectory(runDir: string): Promise<void> {
@@ -103,6 +142,19 @@ async function isLast(paths: LabPaths): Promise<boolean> {
   return (await otherClaims(paths.hash)).length === 0;
 }
 
+async function removeShared(paths: LabPaths, marker: LabMarker): Promise<void> {
+  if (!(await isLast(paths))) return;
+  for (const { kind, path } of marker.made) if (kind === 'shared-directory') await removeEmpty(path);
+}
+
+/** Those on the list. Without one, those that bear the hash of the root's path, as each driver calls them. Pure. */
+function ownCgroups(paths: LabPaths, marker: LabMarker | undefined): readonly string[] {
+  if (marker !== undefined) return marker.made.filter(({ kind }) => kind === 'cgroup').map(({ path }) => path);
+  // `kubepods` may be a kubelet's.
+  if (paths.isDefaultRoot) return [];
+  return (['cgroupfs', 'systemd'] as const).map((driver) => topCgroup({ root: paths.cgroupRoot, driver }));
+}
+
 /** Everything that carries the lab's mark, children of the dead ones too: agent and servers first, then the rest. */
 async function endLabProcesses(paths: LabPaths, clock: Clock): Promise<void> {
   const own = await labProcesses(paths.root);
@@ -113,6 +165,16 @@ async function endLabProcesses(paths: LabPaths, clock: Clock): Promise<void> {
     (entry) => !['containerd', 'containerd-shim'].includes(entry.comm) && !/^(runc|containerd-s)/.test(entry.comm),
   );
   await Promise.all(rest.map((entry) => endProcess(entry, clock, 1_000)));
+}
+
+/** What it has below the root goes with the root. */
+async function clearLabContainerd(paths: LabPaths, clock: Clock): Promise<void> {
+  const own = new Set((await labProcesses(paths.root)).map((entry) => entry.pid));
+  const containerd = labContainerdPaths(paths);
+  await clearContainerd(containerd, clock, {
+    isOwn: (entry) => own.has(entry.pid),
+    mountsBelow: [containerd.state],
+  });
 }
 
 async function releaseAttachments(paths: LabPaths, clock: Clock): Promise<void> {
@@ -129,7 +191,7 @@ async function releaseAttachments(paths: LabPaths, clock: Clock): Promise<void> 
 /** Where containerd's own CNI library remembers results, of every containerd on the machine. */
 const RESULTS_DIR = '/var/lib/cni/results';
 
-/** A containerd that was killed forgets to forget: its results are known by their network namespaces' paths. */
+/** A containerd that was killed leaves its results: they are known by their network namespaces' paths. */
 async function removeCachedResults(runDir: string): Promise<void> {
   let names: string[];
   try {
@@ -163,111 +225,4 @@ async function removeLinks(bridge: string): Promise<void> {
     }
   }
   if ((await exec('ip', ['link', 'show', bridge])).code === 0) await execOk('ip', ['link', 'delete', bridge]);
-}
-
-/** The highest cgroup that is the lab's alone: its own root cgroup where it has one, else `kubepods`. */
-function topCgroup(layout: CgroupLayout): string {
-  const name = kubepodsName(layout);
-  return cgroupPath(layout, name.length > 1 ? name.slice(0, -1) : name);
-}
-
-/** For giving up only. */
-const CGROUP_MS = 30_000;
-
-/** Empty cgroups from the top that is the lab's, and the slices that systemd knows them as. */
-async function removeCgroups(layout: CgroupLayout, clock: Clock): Promise<void> {
-  const path = topCgroup(layout);
-  if (layout.driver === 'systemd' && systemdRuns()) {
-    // Takes every slice and scope below with it. 5: it is not loaded.
-    const stopped = await exec('systemctl', ['stop', basename(path)], { timeoutMs: 60_000 });
-    if (stopped.code !== 0 && stopped.code !== 5) throw new Error(`systemctl stop: ${stopped.stderr.trim()}`);
-  }
-  const hierarchies = (await readMounts()).filter((mount) => mount.type === 'cgroup' || mount.type === 'cgroup2');
-  const tops = [...new Set(hierarchies.map((mount) => mount.mountPoint))].map((mount) => join(mount, path));
-  // The kernel lets go of a dead process a moment after it is gone.
-  const deadline = clock.monotonic() + CGROUP_MS;
-  for (const top of tops) {
-    let left = await removeCgroupTree(top);
-    while (left !== undefined && clock.monotonic() < deadline) {
-      await clock.sleep(20);
-      left = await removeCgroupTree(top);
-    }
-    if (left !== undefined) throw new Error(`${left} still has processes in it`);
-  }
-}
-
-/** Removes a tree of cgroups from the leaves; returns one that is busy, or undefined. */
-async function removeCgroupTree(directory: string): Promise<string | undefined> {
-  let children: string[];
-  try {
-    const entries = await readdir(directory, { withFileTypes: true });
-    children = entries.filter((entry) => entry.isDirectory()).map((entry) => entry.name);
-  } catch (error) {
-    if (isErrno(error, 'ENOENT')) return undefined;
-    throw error;
-  }
-  let busy: string | undefined;
-  for (const child of children) busy = (await removeCgroupTree(join(directory, child))) ?? busy;
-  if (busy !== undefined) return busy;
-  try {
-    await rmdir(directory);
-    return undefined;
-  } catch (error) {
-    if (isErrno(error, 'ENOENT')) return undefined;
-    if (isErrno(error, 'EBUSY')) return directory;
-    throw error;
-  }
-}
-
-async function listDirectory(path: string): Promise<readonly string[]> {
-  try {
-    return await readdir(path);
-  } catch (error) {
-    if (isErrno(error, 'ENOENT')) return [];
-    throw error;
-  }
-}
-
-/** Logs in the machine's shared places: only those of pods that this lab's agent has a directory for. */
-async function removePodLogs(paths: LabPaths): Promise<void> {
-  const uids = await listDirectory(join(paths.kubeletDir, 'pods'));
-  for (const name of await listDirectory(paths.podLogsDir)) {
-    if (uids.some((uid) => name.endsWith(`_${uid}`))) {
-      await removeTree(join(paths.podLogsDir, name));
-    }
-  }
-  for (const name of await listDirectory(paths.containerLogsDir)) {
-    const link = join(paths.containerLogsDir, name);
-    if (await dangles(link, paths.podLogsDir)) await rm(link, { force: true });
-  }
-}
-
-/** A link whose log directory under `logs` is gone. */
-async function dangles(link: string, logs: string): Promise<boolean> {
-  try {
-    const target = await readlink(link);
-    return target.startsWith(`${logs}/`) && (await listDirectory(dirname(target))).length === 0;
-  } catch (error) {
-    if (isErrno(error, 'EINVAL', 'ENOENT')) return false;
-    throw error;
-  }
-}
-
-async function removeFiles(paths: LabPaths, keep: boolean): Promise<void> {
-  const state = await readLabState(paths);
-  const { volatile, persistent } = rootEntries(paths);
-  for (const path of [...volatile, ...(keep ? [] : persistent)]) await removeTree(path);
-  const shared = (await isLast(paths)) ? (state?.madeDirectories ?? []) : [];
-  const empty = [...shared];
-  if (!keep && (state?.madeRoot ?? paths.isDefaultRoot)) empty.push(paths.root);
-  for (const path of empty) await removeEmpty(path);
-}
-
-async function removeEmpty(path: string): Promise<void> {
-  try {
-    await rmdir(path);
-  } catch (error) {
-    // Another lab's, or somebody's files are in it; or it was made a mount point, as `ip netns add` does.
-    if (!isErrno(error, 'ENOTEMPTY', 'ENOENT', 'EBUSY')) throw error;
-  }
 }

@@ -110,17 +110,21 @@ export async function writeContainerdConfig(options: ContainerdOptions): Promise
   return snapshotter;
 }
 
-/** Starts containerd on a configuration that is written. Resolves when the process runs, not when it serves. */
+/**
+ * Starts containerd on a configuration that is written. Resolves when the process runs, not when it serves. With
+ * `endsWithUs` the kernel ends it when this process is gone; its shims, and so the pods, stay.
+ */
 export async function spawnContainerd(
   paths: ContainerdPaths,
   env?: Readonly<Record<string, string | undefined>>,
+  endsWithUs = false,
 ): Promise<Child> {
   await mkdir(dirname(paths.socket), { recursive: true, mode: 0o711 });
   // A dead daemon's socket would be taken for the new one's.
   await rm(paths.socket, { force: true });
   return startChild({
-    command: 'containerd',
-    args: ['--config', paths.config],
+    command: endsWithUs ? 'setpriv' : 'containerd',
+    args: [...(endsWithUs ? ['--pdeathsig', 'TERM', 'containerd'] : []), '--config', paths.config],
     logFile: paths.logFile,
     pidFile: paths.pidFile,
     ...(env === undefined ? {} : { env }),
@@ -257,6 +261,14 @@ async function readDirectory(path: string): Promise<readonly string[]> {
   }
 }
 
+export interface ClearOptions {
+  readonly child?: Child;
+  /** Which daemon without a pid file may be ended; by default any that has this configuration. */
+  readonly isOwn?: (entry: ProcessEntry) => boolean;
+  /** By default the volatile state and the data. */
+  readonly mountsBelow?: readonly string[];
+}
+
 /**
  * Takes down what is left of a containerd, from any state: the daemon, its containers (by runc's own records, which
  * takes their cgroups too), its shims, its mounts, its sockets and volatile state. Idempotent. Persistent data stays.
@@ -264,14 +276,15 @@ async function readDirectory(path: string): Promise<readonly string[]> {
 export async function clearContainerd(
   paths: ContainerdPaths,
   clock: Clock = systemClock,
-  child?: Child,
+  options: ClearOptions = {},
 ): Promise<void> {
+  const { child, isOwn = () => true, mountsBelow = [paths.state, paths.root] } = options;
   const id = child?.id ?? (await readPidFile(paths.pidFile));
   if (id !== undefined) await endProcess(id, clock, STOP_GRACE_MS, child?.exited);
   // One that lost its pid file is known by its configuration.
   for (const entry of await listProcesses()) {
     const at = entry.argv.indexOf('--config');
-    if (entry.comm === 'containerd' && at > 0 && entry.argv[at + 1] === paths.config) {
+    if (entry.comm === 'containerd' && at > 0 && entry.argv[at + 1] === paths.config && isOwn(entry)) {
       await endProcess(entry, clock, STOP_GRACE_MS);
     }
   }
@@ -284,7 +297,7 @@ export async function clearContainerd(
   const shims = (await listProcesses()).filter((entry) => isShimOf(paths.socket, entry));
   await Promise.all(shims.map((shim) => endProcess(shim, clock, 1_000)));
   const addresses = await shimSockets(paths.state);
-  await unmountBelow([paths.state, paths.root]);
+  await unmountBelow(mountsBelow);
   await removeTree(paths.state);
   for (const socket of [paths.socket, paths.ttrpcSocket, ...addresses]) await rm(socket, { force: true });
   await removePidFile(paths.pidFile);
@@ -332,5 +345,5 @@ async function removeIfEmpty(directories: readonly string[]): Promise<void> {
 /** Stops a running containerd in order: sandboxes first, then the daemon, then what is left. */
 export async function stopContainerd(paths: ContainerdPaths, child: Child, clock: Clock = systemClock): Promise<void> {
   await removeSandboxes(paths.socket);
-  await clearContainerd(paths, clock, child);
+  await clearContainerd(paths, clock, { child });
 }

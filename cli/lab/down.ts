@@ -3,9 +3,12 @@
 import { type Clock, systemClock } from '../../lib/clock.ts';
 import { UserError } from '../../lib/errors.ts';
 import { endProcess } from './child.ts';
-import { cleanLab } from './clean.ts';
-import { lockHolder } from './lock.ts';
-import { labPaths } from './paths.ts';
+import { cleanLab, provenByItself } from './clean.ts';
+import { lockRoot, rootHolder } from './lock.ts';
+import { rootIdentity } from './marker.ts';
+import { judgeRoot } from './ownership.ts';
+import { rootFacts } from './root.ts';
+import { assertNotProtected, labAt } from './take-root.ts';
 
 /** A running `nodelet up` gets this long to stop its lab in order. */
 const UP_GRACE_MS = 40_000;
@@ -18,18 +21,29 @@ export interface DownOptions {
   readonly clock?: Clock;
 }
 
-/** Resolves with the exit code. Rejects with UserError: not root, or something that will not go. */
+/** Resolves with the exit code. Rejects with UserError: not root, no lab's root, or something that will not go. */
 export async function runDown(options: DownOptions): Promise<number> {
   if (process.getuid?.() !== 0) throw new UserError('must be root to take a lab down');
-  const clock = options.clock ?? systemClock;
-  const paths = labPaths(options.root);
-  const holder = await lockHolder(paths.lockFile);
+  const { say, clock = systemClock } = options;
+  const paths = await labAt(options.root);
+  await assertNotProtected(paths.root);
+  const identity = await rootIdentity(paths.root);
+  const holder = await rootHolder(paths, identity);
   if (holder !== undefined) {
-    options.say(`stopping the lab that process ${holder.pid} runs`);
+    say(`stopping the lab that process ${holder.pid} runs`);
     await endProcess(holder, clock, UP_GRACE_MS);
   }
-  const problems = await cleanLab({ paths, clock, keep: options.keep === true });
-  if (problems.length > 0) throw new UserError(`not everything could be cleaned: ${problems.join('; ')}`);
-  options.say(`nothing of the lab under ${paths.root} is left${options.keep === true ? ' but its data' : ''}`);
+  // Nobody starts a lab there while this one is taken down.
+  const lock = await lockRoot(paths, identity);
+  try {
+    if (judgeRoot(await rootFacts(paths), paths.stateFile).kind === 'unproven') {
+      for (const thing of await provenByItself(paths)) say(`taking down what proves itself to be the lab’s: ${thing}`);
+    }
+    const problems = await cleanLab({ paths, clock, keep: options.keep === true });
+    if (problems.length > 0) throw new UserError(`not everything could be cleaned: ${problems.join('; ')}`);
+  } finally {
+    await lock.release();
+  }
+  say(`nothing of the lab under ${paths.root} is left${options.keep === true ? ' but its data' : ''}`);
   return 0;
 }

@@ -22,6 +22,7 @@ import { choosePort, claimSubnet, usedSubnets, usualPort } from './allocate.ts';
 import { type Child, startChild } from './child.ts';
 import { otherClaims, writeClaim } from './claims.ts';
 import { cleanLab, labContainerdPaths } from './clean.ts';
+import { cgroupDirectories, topCgroup } from './clean-cgroups.ts';
 import { forwardPolicyDrops, renderConflist, renderKubeletConfiguration } from './config.ts';
 import {
   containerdReady,
@@ -31,14 +32,16 @@ import {
   writeContainerdConfig,
 } from './containerd.ts';
 import { applyCsiObjects, STORAGE_CLASSES } from './csi.ts';
-import { acquireLock } from './lock.ts';
-import { type LabPaths, type LabProcess, labPaths } from './paths.ts';
+import { clearEarlierDemo, leftoverLines } from './earlier.ts';
+import type { LabPurpose } from './marker.ts';
+import type { LabPaths, LabProcess } from './paths.ts';
 import { labEnvironment } from './processes.ts';
 import { agentProgram, apiserverProgram, controlplaneProgram, csiDriverProgram, type Program } from './programs.ts';
 import { deletePods, nodeReady } from './ready.ts';
-import { exists, strangers, strangersSentence } from './root.ts';
+import { exists } from './root.ts';
 import { type LabState, readLabState, SHARED_DIRECTORIES, writeLabState } from './state.ts';
 import { Supervisor } from './supervisor.ts';
+import { labAt, makeEntries, type TakenRoot, takeRoot } from './take-root.ts';
 
 /** For giving up only: an emulated machine is twenty times slower than a real one. */
 const READY_MS = 300_000;
@@ -79,6 +82,8 @@ export interface LabOptions {
   readonly restart?: BackoffPolicy;
   /** A snapshot of the API server's objects that takes the place of its store before anything starts. */
   readonly restore?: string;
+  /** Default `lab`. */
+  readonly purpose?: LabPurpose;
   /** On stop, keep certificates, objects and images for the next start. */
   readonly keep?: boolean;
   /** One line per thing worth knowing. */
@@ -105,19 +110,15 @@ export async function startLab(options: LabOptions = {}): Promise<RunningLab> {
   if (options.cgroupDriver === 'systemd' && !systemdRuns()) {
     throw new UserError('--cgroup-driver systemd needs systemd as PID 1, and something else is: leave it at cgroupfs');
   }
-  const paths = labPaths(options.root);
-  const foreign = await strangers(paths);
-  if (foreign.length > 0) {
-    throw new UserError(`${strangersSentence(paths, foreign)}: give the lab a directory of its own with --root`);
-  }
+  const paths = await labAt(options.root);
   await containerdVersion();
-  const lab = new Lab(paths, options);
-  await acquireLock(paths.lockFile, `the root ${paths.root}`);
+  await clearEarlierDemo(paths, options.say ?? (() => undefined), options.purpose ?? 'lab');
+  const lab = new Lab(paths, await takeRoot(paths, options.purpose), options);
   try {
     await lab.start();
     return lab;
   } catch (error) {
-    const problems = await lab.stop();
+    const problems = await lab.giveUp();
     if (problems.length > 0) options.say?.(`not everything could be cleaned: ${problems.join('; ')}`);
     options.signal?.throwIfAborted();
     throw error;
@@ -139,8 +140,11 @@ class Lab implements RunningLab {
   readonly #over = new AbortController();
   #importing: Promise<void> = Promise.resolve();
 
-  constructor(paths: LabPaths, options: LabOptions) {
+  readonly #root: TakenRoot;
+
+  constructor(paths: LabPaths, root: TakenRoot, options: LabOptions) {
     this.paths = paths;
+    this.#root = root;
     this.#options = options;
     this.#clock = options.clock ?? systemClock;
     this.#say = options.say ?? (() => undefined);
@@ -172,7 +176,7 @@ class Lab implements RunningLab {
     const containerd = labContainerdPaths(this.paths);
     // The servers start while containerd does; each waits for what it needs by itself.
     const started = await Promise.all([
-      this.#launch('containerd', () => spawnContainerd(containerd, labEnvironment(this.paths.root))),
+      this.#launch('containerd', () => spawnContainerd(containerd, labEnvironment(this.paths.root), true)),
       this.#launchProgram(
         'apiserver',
         apiserverProgram(this.paths, state, this.#bindAddress, this.#options.apiserverFlags),
@@ -196,16 +200,9 @@ class Lab implements RunningLab {
   /** Decides names, ports and addresses, and writes them down before anything is taken. */
   async #prepare(): Promise<LabState> {
     const { paths } = this;
+    if (this.#root.earlier) await this.#clearEarlier();
     const earlier = await readLabState(paths);
-    if (earlier !== undefined) {
-      // Whatever a lab that died left behind would be in the way; its persistent data is what we want.
-      const problems = await cleanLab({ paths, keep: true, clock: this.#clock });
-      if (problems.length > 0)
-        throw new UserError(`leftovers of an earlier lab are in the way: ${problems.join('; ')}`);
-      await acquireLock(paths.lockFile, `the root ${paths.root}`);
-    }
     const made = await Promise.all(SHARED_DIRECTORIES.map(async (path) => ((await exists(path)) ? [] : [path])));
-    const madeRoot = earlier?.madeRoot ?? !(await exists(paths.root));
     const { apiserverPort, kubeletPort } = this.#options;
     const apiserver = await choosePort(
       'the API server',
@@ -226,10 +223,13 @@ class Lab implements RunningLab {
     const subnet = await claimSubnet(paths.hash, {
       used: usedSubnets,
       told: async () => (await otherClaims(paths.hash)).map((other) => other.subnet),
-      tell: (chosen) => writeClaim(paths.runDir, { subnet: chosen, firewall, madeDirectories }),
+      tell: (chosen) => writeClaim(paths.runDir, { subnet: chosen, firewall, madeDirectories, root: paths.root }),
     });
     if (subnet === undefined) throw new UserError('no /24 of 10.244.0.0/16 is free for pods on this machine');
-    await mkdir(paths.root, { recursive: true, mode: 0o711 });
+    const cgroupDriver = this.#options.cgroupDriver ?? 'cgroupfs';
+    await this.#listOutside(madeDirectories, topCgroup({ root: paths.cgroupRoot, driver: cgroupDriver }));
+    const csi = csiState(this.#options.csi);
+    await makeEntries(paths, this.#root.marker, csi.csi !== undefined);
     const state: LabState = {
       version: 1,
       nodeName: (this.#options.nodeName ?? hostname()).toLowerCase(),
@@ -237,14 +237,31 @@ class Lab implements RunningLab {
       kubeletPort: kubelet,
       subnet,
       network: this.#options.network ?? 'agent',
-      cgroupDriver: this.#options.cgroupDriver ?? 'cgroupfs',
-      ...csiState(this.#options.csi),
+      cgroupDriver,
+      ...csi,
       firewall,
-      madeRoot,
       madeDirectories,
     };
     await writeLabState(paths, state);
     return state;
+  }
+
+  /** Whatever a lab that died left behind would be in the way; its persistent data is what we want. */
+  async #clearEarlier(): Promise<void> {
+    const { paths } = this;
+    for (const line of await leftoverLines(paths)) this.#say(line);
+    const problems = await cleanLab({ paths, keep: true, clock: this.#clock });
+    if (problems.length > 0) throw new UserError(`leftovers of an earlier lab are in the way: ${problems.join('; ')}`);
+    await this.#root.marker.reload();
+    await this.#root.lock.renew();
+  }
+
+  /** Puts on the marker's list what the lab will make outside its root. What is there already is not the lab's. */
+  async #listOutside(madeDirectories: readonly string[], cgroup: string): Promise<void> {
+    const { marker } = this.#root;
+    const cgroups = (await cgroupDirectories(cgroup)).length === 0 ? [{ kind: 'cgroup' as const, path: cgroup }] : [];
+    const directories = madeDirectories.map((path) => ({ kind: 'shared-directory' as const, path }));
+    await marker.put(...cgroups, ...directories);
   }
 
   async #writeFiles(state: LabState): Promise<Snapshotter> {
@@ -309,6 +326,7 @@ class Lab implements RunningLab {
       startChild({
         ...program,
         env: labEnvironment(this.paths.root),
+        lifeline: true,
         logFile: this.paths.logFile(name),
         pidFile: this.paths.pidFile(name),
       }),
@@ -344,17 +362,23 @@ class Lab implements RunningLab {
   }
 
   stop(): Promise<readonly string[]> {
-    this.#stopped ??= this.#stop();
+    this.#stopped ??= this.#stop(this.#options.keep === true);
+    return this.#stopped;
+  }
+
+  /** For a start that fails: what an earlier lab kept stays kept. */
+  giveUp(): Promise<readonly string[]> {
+    this.#stopped ??= this.#stop(this.#options.keep === true || this.#root.earlier);
     return this.#stopped;
   }
 
   /** Pods first, through the API, while everything that takes them down still works; then the processes, last first. */
-  async #stop(): Promise<readonly string[]> {
+  async #stop(keep: boolean): Promise<readonly string[]> {
     const clock = this.#clock;
     this.#over.abort(new Error('the lab stops'));
     // Whoever waits for the start has its error; here only its end counts.
     await this.#importing.catch(() => undefined);
-    if (this.#client !== undefined && this.#options.keep !== true) {
+    if (this.#client !== undefined && !keep) {
       const options = { clock, graceSeconds: POD_GRACE_SECONDS, timeoutMs: PODS_GONE_MS };
       if (!(await deletePods(this.#client, options))) this.#say('some pods did not end in time: they are killed');
     }
@@ -362,7 +386,8 @@ class Lab implements RunningLab {
     for (const name of ['agent', 'csi-driver', 'controlplane', 'apiserver'] as const)
       await this.#supervisors.get(name)?.stop(5_000);
     this.#client?.close();
-    const problems = await cleanLab({ paths: this.paths, clock, keep: this.#options.keep === true });
+    const problems = await cleanLab({ paths: this.paths, clock, keep });
+    await this.#root.lock.release();
     return problems;
   }
 }

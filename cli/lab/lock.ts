@@ -1,10 +1,22 @@
-// One `nodelet up` per root: a file that names the process that has it. A file whose process is gone is nobody's.
+// One `nodelet up` per root: files that name the process that has it. A file whose process is gone is nobody's. A root is
+// locked twice: under its path, which `nodelet down` still knows when the directory itself is gone, and under what the
+// file system knows it by, which every alias of it (a symbolic link, a bind mount) shares.
 
-import { link, mkdir, rm, writeFile } from 'node:fs/promises';
-import { dirname } from 'node:path';
+import { link, mkdir, rm, rmdir, writeFile } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
 import { isErrno, UserError } from '../../lib/errors.ts';
 import { readPidFile } from './child.ts';
+import { LABS_DIR } from './claims.ts';
+import type { RootIdentity } from './marker.ts';
+import type { LabPaths } from './paths.ts';
 import { isAlive, type ProcessId, readProcess } from './proc.ts';
+
+const LOCKS_DIR = join(LABS_DIR, 'locks');
+
+/** The lock that all aliases of a directory share. Pure. */
+export function identityLockFile(identity: Pick<RootIdentity, 'device' | 'inode'>, directory = LOCKS_DIR): string {
+  return join(directory, `${identity.device}-${identity.inode}.json`);
+}
 
 export async function selfId(): Promise<ProcessId> {
   const entry = await readProcess(process.pid);
@@ -12,23 +24,25 @@ export async function selfId(): Promise<ProcessId> {
   return { pid: entry.pid, startTime: entry.startTime };
 }
 
-/** Rejects with UserError when another process that lives has it. */
-export async function acquireLock(file: string, what: string): Promise<void> {
-  await mkdir(dirname(file), { recursive: true, mode: 0o711 });
-  const { pid, startTime } = await selfId();
-  const own = `${file}.${pid}`;
-  await writeFile(own, `${JSON.stringify({ pid, startTime })}\n`);
+/** Rejects with UserError when a process that lives has it: this one, too, unless it only takes it `again`. */
+export async function acquireLock(file: string, what: string, again = false): Promise<void> {
+  const self = await selfId();
+  const own = `${file}.${self.pid}`;
   try {
     // A link appears whole or not at all, and never replaces one that is there.
     for (let attempt = 0; attempt < 10; attempt++) {
       try {
+        await mkdir(dirname(file), { recursive: true, mode: 0o711 });
+        await writeFile(own, `${JSON.stringify(self)}\n`);
         await link(own, file);
         return;
       } catch (error) {
-        if (!isErrno(error, 'EEXIST')) throw error;
+        // ENOENT: another lab that ends has removed the directory, which was empty, in between.
+        if (!isErrno(error, 'EEXIST', 'ENOENT')) throw error;
       }
       const holder = await readPidFile(file);
       if (holder !== undefined && (await isAlive(holder))) {
+        if (again && holder.pid === self.pid && holder.startTime === self.startTime) return;
         throw new UserError(`${what} is in use by process ${holder.pid}`);
       }
       await rm(file, { force: true });
@@ -43,4 +57,60 @@ export async function acquireLock(file: string, what: string): Promise<void> {
 export async function lockHolder(file: string): Promise<ProcessId | undefined> {
   const holder = await readPidFile(file);
   return holder !== undefined && (await isAlive(holder)) ? holder : undefined;
+}
+
+/** Gives a lock back that this process has; another one's stays. */
+async function releaseLock(file: string): Promise<void> {
+  const [holder, self] = await Promise.all([readPidFile(file), selfId()]);
+  if (holder?.pid === self.pid && holder.startTime === self.startTime) await rm(file, { force: true });
+  for (const directory of [dirname(file), LABS_DIR]) {
+    try {
+      await rmdir(directory);
+    } catch (error) {
+      // Other locks and other labs are in it.
+      if (!isErrno(error, 'ENOTEMPTY', 'ENOENT', 'EBUSY')) throw error;
+    }
+  }
+}
+
+export interface RootLock {
+  /** Takes again what was removed with the run directory. */
+  renew(): Promise<void>;
+  release(): Promise<void>;
+}
+
+/** `identity` is undefined where the root is no directory: then its path alone is locked. Rejects as acquireLock does. */
+export async function lockRoot(
+  paths: Pick<LabPaths, 'root' | 'lockFile'>,
+  identity: RootIdentity | undefined,
+): Promise<RootLock> {
+  const files = [paths.lockFile, ...(identity === undefined ? [] : [identityLockFile(identity)])];
+  const taken: string[] = [];
+  const lock: RootLock = {
+    renew: async () => {
+      for (const file of files) await acquireLock(file, `the root ${paths.root}`, true);
+    },
+    release: async () => {
+      for (const file of taken.toReversed()) await releaseLock(file);
+    },
+  };
+  try {
+    for (const file of files) {
+      await acquireLock(file, `the root ${paths.root}`);
+      taken.push(file);
+    }
+  } catch (error) {
+    await lock.release();
+    throw error;
+  }
+  return lock;
+}
+
+/** Who has a root, by whichever of its names. */
+export async function rootHolder(
+  paths: Pick<LabPaths, 'lockFile'>,
+  identity: RootIdentity | undefined,
+): Promise<ProcessId | undefined> {
+  const byIdentity = identity === undefined ? undefined : await lockHolder(identityLockFile(identity));
+  return byIdentity ?? (await lockHolder(paths.lockFile));
 }

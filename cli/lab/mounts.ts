@@ -33,10 +33,15 @@ export async function readMounts(): Promise<readonly MountEntry[]> {
  */
 export async function unmountBelow(directories: readonly string[]): Promise<readonly string[]> {
   const resolved = directories.map(resolvePath);
+  return unmountWhere((mountPoint) => resolved.some((directory) => isWithin(mountPoint, directory)));
+}
+
+/** The same for the mount points that `chosen` says. */
+export async function unmountWhere(chosen: (mountPoint: string) => boolean): Promise<readonly string[]> {
   const done: string[] = [];
   // One unmount can uncover another on the same point, and propagation can remove several: look again until clean.
   for (let round = 0; round < 5; round++) {
-    const mounts = (await readMounts()).filter((mount) => resolved.some((dir) => isWithin(mount.mountPoint, dir)));
+    const mounts = (await readMounts()).filter((mount) => chosen(mount.mountPoint));
     if (mounts.length === 0) return done;
     for (const mount of mounts.toReversed()) {
       const plain = await exec('umount', ['--no-canonicalize', mount.mountPoint]);
@@ -44,7 +49,7 @@ export async function unmountBelow(directories: readonly string[]): Promise<read
       done.push(mount.mountPoint);
     }
   }
-  const left = (await readMounts()).filter((mount) => resolved.some((dir) => isWithin(mount.mountPoint, dir)));
+  const left = (await readMounts()).filter((mount) => chosen(mount.mountPoint));
   if (left.length > 0) throw new Error(`cannot unmount ${left.map((mount) => mount.mountPoint).join(', ')}`);
   return done;
 }

@@ -1,58 +1,91 @@
-// What a lab puts right under its root directory, and whether what stands there under these names is a lab's. Only then
-// is it ever unmounted or removed: a root may be a directory of somebody's own.
+// What a lab makes right under its root directory, and what stands there now. Looks; never changes anything.
 
-import { access, constants } from 'node:fs/promises';
-import { dirname, join, relative } from 'node:path';
+import { access, constants, lstat, readdir } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
 import { isErrno } from '../../lib/errors.ts';
+import { directoryIdentity, type MarkerEntry, readMarker, rootIdentity } from './marker.ts';
+import { readMounts } from './mounts.ts';
+import type { RootFacts, Standing } from './ownership.ts';
 import type { LabPaths } from './paths.ts';
 
+export interface LabDirectory {
+  readonly path: string;
+  readonly mode: number;
+  /** Made anew at every start; the others are what --keep keeps. */
+  readonly volatile: boolean;
+}
+
 export interface RootEntries {
-  /** Made anew at every start. */
-  readonly volatile: readonly string[];
-  /** What --keep keeps. The state file is the last: while anything is left, it tells whose it is. */
-  readonly persistent: readonly string[];
+  readonly directories: readonly LabDirectory[];
+  readonly files: readonly { readonly path: string; readonly volatile: boolean }[];
 }
 
 /** Absolute paths. Pure. */
 export function rootEntries(paths: LabPaths): RootEntries {
+  const volatile = (path: string, mode = 0o755): LabDirectory => ({ path, mode, volatile: true });
+  const persistent = (path: string, mode = 0o755): LabDirectory => ({ path, mode, volatile: false });
   return {
-    volatile: [paths.kubeletDir, join(paths.root, 'cni'), join(paths.root, 'log'), paths.kubeletConfig],
-    persistent: [
-      join(paths.root, 'containerd'),
-      paths.csi.stateDir,
-      dirname(paths.storeFile),
-      paths.kubeconfig,
-      dirname(paths.kubeconfigs.agent),
-      paths.logDir,
-      paths.pkiDir,
-      paths.stateFile,
+    directories: [
+      volatile(paths.kubeletDir, 0o750),
+      volatile(join(paths.root, 'cni')),
+      volatile(join(paths.root, 'log')),
+      persistent(join(paths.root, 'containerd'), 0o711),
+      persistent(paths.csi.stateDir, 0o700),
+      persistent(dirname(paths.storeFile), 0o700),
+      persistent(dirname(paths.kubeconfigs.agent)),
+      persistent(paths.logDir),
+      persistent(paths.pkiDir, 0o700),
+    ],
+    files: [
+      { path: paths.kubeletConfig, volatile: true },
+      { path: paths.kubeconfig, volatile: false },
+      { path: paths.stateFile, volatile: false },
     ],
   };
 }
 
-/** Any of these shows that a lab, or one of its programs alone, was here. */
-function signs(paths: LabPaths): readonly string[] {
+/**
+ * Where the lab's programs mount: the agent pods' volumes, the CSI drivers theirs, containerd its snapshots while it
+ * unpacks them. A mount anywhere else below the root is not the lab's. Pure.
+ */
+export function mountAreas(paths: LabPaths): readonly MarkerEntry[] {
+  const ofPod = ['volumes', 'volume-subpaths', 'volumeDevices', 'plugins', 'containers'];
   return [
-    paths.stateFile,
-    join(paths.pkiDir, 'ca.crt'),
-    dirname(paths.kubeconfigs.agent),
-    paths.kubeletConfig,
-    paths.kubeletDir,
-  ];
+    ...ofPod.map((name) => join(paths.kubeletDir, 'pods', '*', name)),
+    join(paths.kubeletDir, 'plugins'),
+    paths.csi.stateDir,
+    paths.containerd.root,
+  ].map((path) => ({ kind: 'mounts', path }));
 }
 
-/** Names right under the root that a lab would take for its own, where no lab has been. */
-export async function strangers(paths: LabPaths): Promise<readonly string[]> {
-  for (const sign of signs(paths)) if (await exists(sign)) return [];
-  const { volatile, persistent } = rootEntries(paths);
-  const found: string[] = [];
-  for (const path of [...volatile, ...persistent]) if (await exists(path)) found.push(relative(paths.root, path));
-  return found;
+async function standingAt(path: string): Promise<Standing | undefined> {
+  try {
+    const stat = await lstat(path);
+    if (stat.isFile()) return { kind: 'file' };
+    if (!stat.isDirectory()) return { kind: 'other' };
+    const identity = await directoryIdentity(path);
+    if (identity === undefined) return undefined;
+    return { kind: 'directory', identity, empty: (await readdir(path)).length === 0 };
+  } catch (error) {
+    if (isErrno(error, 'ENOENT', 'ENOTDIR')) return undefined;
+    throw error;
+  }
 }
 
-/** "/srv/x holds cni, which no lab made". Pure. */
-export function strangersSentence(paths: LabPaths, names: readonly string[]): string {
-  return `${paths.root} holds ${names.join(', ')}, which no lab made`;
+/** Everything that is to be known before anything under a root is judged (ownership.ts). */
+export async function rootFacts(paths: LabPaths): Promise<RootFacts> {
+  const { root } = paths;
+  const marker = await readMarker(root);
+  const { directories, files } = rootEntries(paths);
+  const listed = marker.kind === 'valid' && marker.marker.root === root ? marker.marker.made : [];
+  const names = [...directories, ...files, ...listed.filter(({ kind }) => kind === 'directory' || kind === 'file')];
+  const standing = new Map<string, Standing>();
+  for (const path of new Set(names.map((entry) => entry.path))) {
+    const there = await standingAt(path);
+    if (there !== undefined) standing.set(path, there);
+  }
+  const mounts = (await readMounts()).map((mount) => mount.mountPoint);
+  return { root, identity: await rootIdentity(root), marker, standing, mounts };
 }
 
 export async function exists(path: string): Promise<boolean> {

@@ -19,8 +19,6 @@ export interface LabState {
   readonly csi?: { readonly flags: readonly string[] };
   /** The firewall as it was when the lab started, or the first of those that were up then. */
   readonly firewall: FirewallSnapshot;
-  /** The root directory was made by this lab, and goes with it. */
-  readonly madeRoot: boolean;
   /** Directories outside the root that were not there before; they go when they are empty and no other lab is up. */
   readonly madeDirectories: readonly string[];
 }

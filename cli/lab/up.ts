@@ -1,11 +1,13 @@
 // `nodelet up`: a lab in the foreground, until Ctrl-C.
 
 import { UserError } from '../../lib/errors.ts';
+import { cleanLab } from './clean.ts';
 import { type LabOptions, startLab } from './lab.ts';
 import { LAB_PROCESSES, type LabPaths } from './paths.ts';
+import { labAt } from './take-root.ts';
 
 export interface UpOptions extends LabOptions {
-  /** Aborts on Ctrl-C or TERM. */
+  /** Aborts when the lab is to stop. */
   readonly signal: AbortSignal;
   readonly say: (line: string) => void;
 }
@@ -26,6 +28,11 @@ export function whatNext(paths: LabPaths, csi = false): readonly string[] {
     `Logs of ${[...LAB_PROCESSES, ...(csi ? ['csi-driver'] : [])].join(', ')}: ${paths.logDir}`,
     'Ctrl-C stops the lab and cleans up.',
   ];
+}
+
+/** Takes a lab of this process off the machine without the supervisor's help, for when that cannot be trusted any more. */
+export async function rescueLab(options: { readonly root?: string; readonly keep?: boolean }): Promise<void> {
+  await cleanLab({ paths: await labAt(options.root), keep: options.keep === true });
 }
 
 /** Runs a lab until the signal aborts. Resolves with the exit code. Rejects with UserError when it cannot start. */

@@ -13,7 +13,6 @@ const state = (csi?: LabState['csi']): LabState => ({
   subnet: '10.244.1.0/24',
   network: 'agent',
   firewall: { chains: { ipv4: [], ipv6: [] } },
-  madeRoot: true,
   madeDirectories: [],
   ...(csi === undefined ? {} : { csi }),
 });

@@ -72,7 +72,6 @@ describe('the files and command lines of a lab', () => {
     subnet: '10.244.7.0/24',
     network: 'agent',
     firewall: { chains: { ipv4: [], ipv6: [] } },
-    madeRoot: true,
     madeDirectories: [],
   };
 

@@ -1,0 +1,46 @@
+// What an earlier demo left that did not end in order: taken away before the next one begins, which says so.
+
+import { UserError } from '../../lib/errors.ts';
+import { cleanLab, provenByItself } from './clean.ts';
+import { lockRoot } from './lock.ts';
+import type { LabPurpose } from './marker.ts';
+import { judgeRoot } from './ownership.ts';
+import type { LabPaths } from './paths.ts';
+import { rootFacts } from './root.ts';
+import { assertNotProtected } from './take-root.ts';
+
+/** One line for each thing that is about to be taken away; what a lab left behind that was killed. */
+export async function leftoverLines(paths: LabPaths): Promise<readonly string[]> {
+  const things = await provenByItself(paths);
+  return things.map((thing) => `an earlier lab under ${paths.root} did not end in order: removing ${thing}`);
+}
+
+/**
+ * Nothing of a demo is ever kept, so whatever stands under its root is a dead one's: it goes before a lab or a demo begins
+ * there. Rejects with UserError when the root is protected or in use, and before a demo when it is a lab's that is no
+ * demo's: the demo would take that away at its end.
+ */
+export async function clearEarlierDemo(paths: LabPaths, say: (line: string) => void, next: LabPurpose): Promise<void> {
+  await assertNotProtected(paths.root);
+  const facts = await rootFacts(paths);
+  const ownership = judgeRoot(facts, paths.stateFile);
+  // Whatever else stands there is the start's to refuse.
+  if (ownership.kind !== 'proven') return;
+  const { purpose } = ownership.marker;
+  if (next === 'lab' && purpose === 'lab') return;
+  const lock = await lockRoot(paths, facts.identity);
+  try {
+    if (purpose !== 'demo') {
+      throw new UserError(
+        `${paths.root} has a lab that is no demo's: take it down with nodelet down, or give the demo another --root`,
+      );
+    }
+    const lines = await leftoverLines(paths);
+    for (const line of lines) say(line);
+    if (lines.length === 0) say(`an earlier demo under ${paths.root} did not end in order: removing what it left`);
+    const problems = await cleanLab({ paths });
+    if (problems.length > 0) throw new UserError(`leftovers of an earlier demo are in the way: ${problems.join('; ')}`);
+  } finally {
+    await lock.release();
+  }
+}

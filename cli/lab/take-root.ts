@@ -1,0 +1,131 @@
+// How a lab comes by its root directory: which directory is meant, that no lab's programs may never have it, that nobody
+// else has it, and that what stands in it is this lab's. Changes nothing but the lock, the root itself and its marker.
+
+import { mkdir, rmdir } from 'node:fs/promises';
+import { join } from 'node:path';
+import { isErrno, UserError } from '../../lib/errors.ts';
+import { lockRoot, type RootLock } from './lock.ts';
+import { type LabPurpose, MarkerFile, type RootIdentity, readMarker, rootIdentity, sameRoot } from './marker.ts';
+import { judgeRoot, unprovenSentence } from './ownership.ts';
+import { DEFAULT_ROOT, type LabPaths, labPaths } from './paths.ts';
+import { protectedBecause, protectionFacts } from './protected.ts';
+import { exists, mountAreas, rootEntries, rootFacts } from './root.ts';
+
+/**
+ * The lab that is meant by a root: an alias of a lab's root that is no symbolic link (a bind mount) has the marker of the
+ * lab, which names the root's own path.
+ */
+export async function labAt(root: string = DEFAULT_ROOT): Promise<LabPaths> {
+  const paths = labPaths(root);
+  const reading = await readMarker(paths.root);
+  if (reading.kind !== 'valid' || reading.marker.root === paths.root) return paths;
+  const [here, there] = await Promise.all([rootIdentity(paths.root), rootIdentity(reading.marker.root)]);
+  const same = here !== undefined && there !== undefined && sameRoot(here, there);
+  return same ? labPaths(reading.marker.root) : paths;
+}
+
+/** Rejects with UserError where no lab may be, whatever stands there. */
+export async function assertNotProtected(root: string): Promise<void> {
+  const because = protectedBecause(await protectionFacts(root));
+  if (because !== undefined)
+    throw new UserError(`${root} ${because}: no lab may have it; give one of its own with --root`);
+}
+
+export interface TakenRoot {
+  readonly marker: MarkerFile;
+  readonly lock: RootLock;
+  /** A lab was here before: what it left has to go first. */
+  readonly earlier: boolean;
+}
+
+/**
+ * Locks a root for this process and makes it the lab's: with the marker that stands there, or a new one where nothing
+ * does. Rejects with UserError, having changed nothing, when the root is protected, in use or somebody else's.
+ */
+export async function takeRoot(paths: LabPaths, purpose: LabPurpose = 'lab'): Promise<TakenRoot> {
+  await assertNotProtected(paths.root);
+  const made = !(await exists(paths.root));
+  await mkdir(paths.root, { recursive: true, mode: 0o711 });
+  let lock: RootLock | undefined;
+  try {
+    const identity = await rootIdentity(paths.root);
+    if (identity === undefined) throw new UserError(`${paths.root} is no directory`);
+    lock = await lockRoot(paths, identity);
+    return { ...(await markerFor(paths, identity, made, purpose)), lock };
+  } catch (error) {
+    await lock?.release();
+    if (made) await removeIfEmpty(paths.root);
+    throw error;
+  }
+}
+
+async function markerFor(
+  paths: LabPaths,
+  identity: RootIdentity,
+  made: boolean,
+  purpose: LabPurpose,
+): Promise<Pick<TakenRoot, 'marker' | 'earlier'>> {
+  const ownership = judgeRoot(await rootFacts(paths), paths.stateFile);
+  switch (ownership.kind) {
+    case 'proven':
+      return { marker: MarkerFile.of(ownership.marker), earlier: true };
+    case 'unproven':
+      throw new UserError(
+        `${unprovenSentence(paths.root, ownership)}; give the lab a directory of its own with --root`,
+      );
+    case 'nothing': {
+      const entries = [
+        ...(made ? [{ kind: 'root' as const, path: paths.root }] : []),
+        { kind: 'run-directory' as const, path: paths.runDir },
+        ...mountAreas(paths),
+        ...(paths.isDefaultRoot ? [{ kind: 'pod-logs' as const, path: paths.podLogsDir }] : []),
+      ];
+      return { marker: await MarkerFile.create(paths.root, identity, purpose, entries), earlier: false };
+    }
+  }
+}
+
+/** Makes what the lab needs under its root, each thing on the list first. Rejects with UserError where others' things are. */
+export async function makeEntries(paths: LabPaths, marker: MarkerFile, csi: boolean): Promise<void> {
+  const { directories, files } = rootEntries(paths);
+  for (const { path, mode } of directories) {
+    if (path === paths.csi.stateDir && !csi) continue;
+    // The default root's pods log where the kubelet's do.
+    if (paths.isDefaultRoot && path === join(paths.root, 'log')) continue;
+    const there = await exists(path);
+    if (marker.has(path) && there) {
+      if (marker.isMade(path)) continue;
+      // A lab was killed between writing the entry and making the directory, or right after it.
+      await removeIfEmpty(path);
+    }
+    await refuseExisting(path, marker, () => marker.makeDirectory(path, mode));
+  }
+  for (const { path } of files) {
+    if (marker.has(path)) continue;
+    if (await exists(path)) throw notOurs(path);
+    await marker.put({ kind: 'file', path });
+  }
+}
+
+async function refuseExisting(path: string, marker: MarkerFile, make: () => Promise<void>): Promise<void> {
+  try {
+    await make();
+  } catch (error) {
+    if (!isErrno(error, 'EEXIST')) throw error;
+    // It is on the list only since this attempt, and no lab made it.
+    await marker.forget(new Set([path]));
+    throw notOurs(path);
+  }
+}
+
+function notOurs(path: string): UserError {
+  return new UserError(`${path} stands there, which no lab made: move it away`);
+}
+
+async function removeIfEmpty(path: string): Promise<void> {
+  try {
+    await rmdir(path);
+  } catch (error) {
+    if (!isErrno(error, 'ENOTEMPTY', 'ENOENT', 'EBUSY')) throw error;
+  }
+}
