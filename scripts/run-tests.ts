@@ -21,19 +21,40 @@ import { errorMessage, isErrno } from '../lib/errors.ts';
 import { execOk } from '../lib/exec.ts';
 import { removeTree } from '../lib/remove-tree.ts';
 import { addTallies, EMPTY, type Tally, tallyLine, tallyOf } from './tally.ts';
+import { endRun, markRun } from './test-run.ts';
 
 const ROOT = fileURLToPath(new URL('..', import.meta.url));
 const VITEST = join(ROOT, 'node_modules/vitest/vitest.mjs');
 
+/** The run is to stop: what runs is ended, what it has started is taken down, and nothing more is run. */
+const stop = new AbortController();
+/** How long, in ms, a program may take to end that was told to. */
+const GRACE_MS = 20_000;
+
 /** Runs a program with its output going straight to ours. Resolves with whether it exited with 0. */
 function stream(file: string, args: readonly string[]): Promise<boolean> {
   return new Promise((resolve, reject) => {
+    if (stop.signal.aborted) {
+      resolve(false);
+      return;
+    }
     const child = spawn(file, [...args], { cwd: ROOT, stdio: 'inherit' });
+    let timer: NodeJS.Timeout | undefined;
+    const end = (): void => {
+      child.kill('SIGTERM');
+      timer = setTimeout(() => child.kill('SIGKILL'), GRACE_MS);
+    };
+    stop.signal.addEventListener('abort', end, { once: true });
     child.on('error', reject);
-    child.on('close', (code) => resolve(code === 0));
+    child.on('close', (code) => {
+      stop.signal.removeEventListener('abort', end);
+      clearTimeout(timer);
+      resolve(code === 0);
+    });
   });
 }
 
+/** Nobody may be left to read it: that is no reason to stop half-way (see the listeners at the end). */
 const say = (line: string): void => void process.stdout.write(`${line}\n`);
 
 async function check(what: string, body: () => Promise<boolean>): Promise<Tally> {
@@ -105,9 +126,11 @@ async function endToEnd(words: readonly string[]): Promise<Tally> {
   // Here, so that they do not come and go under tests that run side by side.
   for (const path of made) await mkdir(path, { recursive: true });
   const tests = await vitest('e2e', words);
+  if (stop.signal.aborted) await endRun(run, say);
   // `ip netns add` mounts its directory onto itself, and leaves it so.
   if (!netnsMounted && (await isMounted(NETNS)) && (await readdir(NETNS)).length === 0) await execOk('umount', [NETNS]);
   await removeEmpty(made);
+  if (stop.signal.aborted) return addTallies(tests, { passed: 0, failed: 1, skipped: 0 });
   const clean = await check('the machine is as it was before the end-to-end tests', async () => {
     const differences = await compareWithMachine(before, { settleMs: SETTLE_MS });
     for (const line of differences) say(`   ${line}`);
@@ -148,4 +171,20 @@ async function main(args: readonly string[]): Promise<number> {
   return total.failed === 0 && total.passed > 0 ? 0 : 1;
 }
 
-process.exitCode = await main(process.argv.slice(2));
+const NUMBERS = { SIGHUP: 1, SIGINT: 2, SIGQUIT: 3, SIGTERM: 15 } as const;
+let stoppedBy: keyof typeof NUMBERS | undefined;
+for (const name of Object.keys(NUMBERS) as (keyof typeof NUMBERS)[]) {
+  process.on(name, () => {
+    stoppedBy ??= name;
+    stop.abort();
+  });
+}
+for (const output of [process.stdout, process.stderr]) output.on('error', () => stop.abort());
+const run = markRun();
+try {
+  process.exitCode = await main(process.argv.slice(2));
+} finally {
+  // However the tests ended: labs that outlived them are nobody's.
+  await endRun(run, say);
+}
+if (stop.signal.aborted) process.exitCode = stoppedBy === undefined ? 1 : 128 + NUMBERS[stoppedBy];

@@ -1,7 +1,8 @@
 // `nodelet up` and `nodelet down` as a person runs them: real processes, real signals, and a machine that is as before.
 
-import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process';
+import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
+import { closeSync, openSync } from 'node:fs';
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { createServer, type Server } from 'node:net';
 import { tmpdir } from 'node:os';
@@ -14,22 +15,35 @@ import { LAB_PROCESSES, type LabPaths, type LabProcess, labPaths } from '../../.
 import { isAlive } from '../../../cli/lab/proc.ts';
 import { labProcesses } from '../../../cli/lab/processes.ts';
 import { exec, execOk } from '../../../lib/exec.ts';
+import { fullLog } from '../support/full-log.ts';
 import { labWords, SETTLE_MS } from '../support/lab.ts';
 
 const NODELET = fileURLToPath(new URL('../../../bin/nodelet', import.meta.url));
 
+interface UpOptions {
+  readonly flags?: readonly string[];
+  readonly env?: Readonly<Record<string, string>>;
+  /** A file for its output; by default the test reads it. */
+  readonly stdout?: string;
+}
+
 /** A `nodelet up` that runs, and what it has printed. */
 class Up {
   readonly paths: LabPaths;
-  readonly child: ChildProcessWithoutNullStreams;
+  readonly child: ChildProcess;
   output = '';
   readonly exited: Promise<number | null>;
 
-  constructor(root: string, ...flags: string[]) {
+  constructor(root: string, options: UpOptions = {}) {
     this.paths = labPaths(root);
-    this.child = spawn(NODELET, ['up', '--root', root, '--images', 'build', ...flags]);
+    const stdout = options.stdout === undefined ? 'pipe' : openSync(options.stdout, 'a');
+    this.child = spawn(NODELET, ['up', '--root', root, '--images', 'build', ...(options.flags ?? [])], {
+      env: { ...process.env, ...options.env },
+      stdio: ['ignore', stdout, 'pipe'],
+    });
+    if (stdout !== 'pipe') closeSync(stdout);
     for (const stream of [this.child.stdout, this.child.stderr]) {
-      stream.on('data', (chunk: Buffer) => {
+      stream?.on('data', (chunk: Buffer) => {
         this.output += chunk.toString();
       });
     }
@@ -44,7 +58,7 @@ class Up {
       if (this.child.exitCode !== null)
         throw new Error(`nodelet up ended with ${this.child.exitCode}:\n${this.output}`);
       if (Date.now() > deadline) throw new Error(`nodelet up has not said "${text}":\n${this.output}`);
-      await Promise.race([once(this.child.stdout, 'data'), this.exited, new Promise((done) => setTimeout(done, 500))]);
+      await Promise.race([this.exited, new Promise((done) => setTimeout(done, 100))]);
     }
   }
 
@@ -66,8 +80,8 @@ describe('a lab', () => {
   let before: MachineSnapshot;
   const ups: Up[] = [];
 
-  const up = (root: string, ...flags: string[]): Up => {
-    const started = new Up(root, ...flags);
+  const up = (root: string, options: UpOptions = {}): Up => {
+    const started = new Up(root, options);
     ups.push(started);
     return started;
   };
@@ -107,9 +121,13 @@ describe('a lab', () => {
     );
     await lab.kubectl('run', 'web', '--image=nginx:stable', '--port=80');
     await lab.kubectl('wait', '--for=condition=Ready', 'pod/web', '--timeout=110s');
+    // npm passes Ctrl-C on to a process that the terminal has sent it to already.
+    lab.child.kill('SIGINT');
+    await lab.says('stopping');
     lab.child.kill('SIGINT');
     expect(await lab.exited).toBe(0);
-    expect(lab.output.trimEnd().split('\n').at(-1)).toBe('stopped; nothing is left');
+    expect(lab.output).toContain('taking everything down already');
+    expect(lab.output).toContain('stopped; nothing is left');
     expect(await leftOf(root)).toEqual([]);
     expect(await labProcesses(root)).toEqual([]);
   });
@@ -124,15 +142,32 @@ describe('a lab', () => {
     expect(await leftOf(root)).toEqual([]);
   });
 
-  it('of which everything was killed is cleaned up by down, as often as one likes', async () => {
+  it('of which everything was killed is cleaned up by the next up, which says so, and by down, as often as one likes', async () => {
     const root = join(directory, 'a');
     const lab = up(root);
     await lab.says('The lab is up.');
+    expect(lab.output).not.toContain('did not end in order');
     await lab.kubectl('run', 'web', '--image=nginx:stable', '--port=80');
     await lab.kubectl('wait', '--for=condition=Ready', 'pod/web', '--timeout=110s');
+    const programs = await Promise.all(LAB_PROCESSES.map(async (name) => readPidFile(lab.paths.pidFile(name))));
     lab.child.kill('SIGKILL');
     await lab.exited;
-    for (const name of LAB_PROCESSES) process.kill(await lab.pid(name), 'SIGKILL');
+    // Nobody ends them: they see that their supervisor is gone. Pods go on, as under a kubelet that has died.
+    const alive = (): Promise<readonly boolean[]> =>
+      Promise.all(programs.map((id) => (id === undefined ? Promise.resolve(true) : isAlive(id))));
+    await expect.poll(alive).toEqual(LAB_PROCESSES.map(() => false));
+    const left = (await labProcesses(root)).map((entry) => entry.comm);
+    expect(left.some((comm) => comm.startsWith('containerd-shim'))).toBe(true);
+    expect(left).toContain('nginx');
+
+    const second = up(root);
+    await second.says('The lab is up.');
+    expect(second.output).toMatch(
+      /an earlier lab under \S+ did not end in order: removing processes \d+ \(containerd-shim\)/,
+    );
+    second.child.kill('SIGKILL');
+    await second.exited;
+    for (const entry of await labProcesses(root)) process.kill(entry.pid, 'SIGKILL');
     expect(await differences(0, root)).not.toEqual([]);
     const first = await down(root);
     expect([first.code, first.stderr]).toEqual([0, '']);
@@ -154,17 +189,22 @@ describe('a lab', () => {
     }
     expect((await down(root)).code).toBe(0);
     expect(await labProcesses(root)).toEqual([]);
-    // Without lab.json nobody knows who made the root directory: it stays, empty.
-    await expect
-      .poll(async () => (await differences(0, root)).filter((line) => line !== `left behind: path ${root}`))
-      .toEqual([]);
+    await expect.poll(() => differences(0, root)).toEqual([]);
   });
 
-  it('can be taken down while it runs: up ends in order', async () => {
+  it('whose log is on a full disk goes on, and can be taken down while it runs: up ends in order', async () => {
     const root = join(directory, 'a');
-    const lab = up(root);
-    await lab.says('The lab is up.');
+    const log = await fullLog(join(directory, 'log'), 0);
+    const lab = up(root, { stdout: log });
+    await expect
+      .poll(async () => (await exec('kubectl', ['--kubeconfig', lab.paths.kubeconfig, 'get', 'nodes'])).stdout, {
+        timeout: 280_000,
+        interval: 300,
+      })
+      .toMatch(/ Ready /);
+    expect((await readFile(log, 'utf8')).trim()).toBe('');
     const result = await down(root);
+    await execOk('umount', [join(directory, 'log')]);
     expect(result.code).toBe(0);
     expect(result.stdout).toContain(`stopping the lab that process ${lab.child.pid} runs`);
     expect(await lab.exited).toBe(0);
@@ -173,7 +213,12 @@ describe('a lab', () => {
 
   it('starts a process that dies again and says so in one line; pods keep running', async () => {
     const root = join(directory, 'a');
-    const lab = up(root);
+    const thrower = join(directory, 'thrower.mjs');
+    await writeFile(
+      thrower,
+      "process.on('SIGUSR2', () => { setTimeout(() => { throw new Error('thrown by the test'); }, 0); });",
+    );
+    const lab = up(root, { env: { NODE_OPTIONS: `--import=${thrower}` } });
     await lab.says('The lab is up.');
     await lab.kubectl('run', 'web', '--image=nginx:stable');
     await lab.kubectl('wait', '--for=condition=Ready', 'pod/web', '--timeout=110s');
@@ -199,8 +244,11 @@ describe('a lab', () => {
       )
       .toBe('Running 0');
     await lab.kubectl('wait', '--for=condition=Ready', 'nodes', '--all', '--timeout=110s');
-    lab.child.kill('SIGINT');
-    expect(await lab.exited).toBe(0);
+    // An error that nothing has caught ends it in order, too.
+    lab.child.kill('SIGUSR2');
+    expect(await lab.exited).toBe(1);
+    expect(lab.output).toContain('Error: thrown by the test');
+    expect(lab.output).toContain('nodelet: thrown by the test: taking everything down');
     expect(await leftOf(root)).toEqual([]);
   });
 
@@ -214,18 +262,18 @@ describe('a lab', () => {
     for (const key of ['apiserverPort', 'kubeletPort', 'subnet']) expect(states[0][key]).not.toBe(states[1][key]);
     for (const lab of [a, b]) await lab.kubectl('run', 'web', '--image=nginx:stable');
     for (const lab of [a, b]) await lab.kubectl('wait', '--for=condition=Ready', 'pod/web', '--timeout=110s');
-    a.child.kill('SIGINT');
+    a.child.kill('SIGHUP');
     expect(await a.exited).toBe(0);
     expect(await leftOf(first)).toEqual([]);
     expect(await b.kubectl('exec', 'web', '--', 'wget', '-q', '-O-', 'http://127.0.0.1/')).toContain('nginx');
-    b.child.kill('SIGINT');
+    b.child.kill('SIGQUIT');
     expect(await b.exited).toBe(0);
     expect(await leftOf(first, second)).toEqual([]);
   });
 
   it('with --keep has its objects and images again at the next start', async () => {
     const root = join(directory, 'a');
-    const first = up(root, '--keep');
+    const first = up(root, { flags: ['--keep'] });
     await first.says('The lab is up.');
     await first.kubectl('create', 'configmap', 'kept', '--from-literal=a=b');
     await first.kubectl('run', 'web', '--image=nginx:stable');
@@ -318,7 +366,7 @@ describe('a lab that cannot start says why in one line and exits with 1', () => 
 
   it('when a process cannot live: the words it died with', async () => {
     const root = join(directory, 'a');
-    const first = new Up(root, '--keep');
+    const first = new Up(root, { flags: ['--keep'] });
     await first.says('The lab is up.');
     first.child.kill('SIGINT');
     await first.exited;

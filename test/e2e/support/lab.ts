@@ -10,6 +10,7 @@ import type { LabPaths } from '../../../cli/lab/paths.ts';
 import type { ApiClient } from '../../../client/api.ts';
 import { type ExecOptions, type ExecResult, exec, execOk } from '../../../lib/exec.ts';
 import { removeTree } from '../../../lib/remove-tree.ts';
+import { guardLab } from './guardian.ts';
 
 /** For giving up only. */
 const KUBECTL_MS = 120_000;
@@ -55,15 +56,20 @@ export async function startLab({ throughLink = false, ...options }: TestLabOptio
   if (throughLink) await symlink(root, link);
   const said: string[] = [];
   const before = await lookAtMachine({ directories: [root] });
+  const guardian = await guardLab(root);
   const lab = await start({
     images: 'build',
     ...options,
     root: throughLink ? link : root,
     say: (line) => said.push(line),
+  }).catch(async (error: unknown) => {
+    await guardian.dismiss();
+    throw error;
   });
   let stopped: Promise<void> | undefined;
   const stop = async (): Promise<void> => {
     const problems = await lab.stop();
+    await guardian.dismiss();
     if (problems.length > 0) throw new Error(`the lab could not be cleaned: ${problems.join('; ')}`);
     const left = await compareWithMachine(before, {
       directories: [root],
