@@ -179,6 +179,10 @@ for (const name of Object.keys(NUMBERS) as (keyof typeof NUMBERS)[]) {
     stop.abort();
   });
 }
+process.on('uncaughtException', (error) => {
+  say(`FAILED: ${error.stack ?? error.message}`);
+  stop.abort();
+});
 for (const output of [process.stdout, process.stderr]) output.on('error', () => stop.abort());
 const run = markRun();
 try {

@@ -24,6 +24,8 @@ export interface EndingOptions {
   readonly endWhenFull: boolean;
   /** Takes the lab down without the command's help, for when an exception has left it hanging. */
   readonly rescue: () => Promise<unknown>;
+  /** Started with nohup: SIGHUP ends nothing. Default: what scripts/ignored-hangup has found. */
+  readonly ignoreHangup?: boolean;
   readonly process?: EndingProcess;
   readonly after?: (ms: number, work: () => void) => void;
 }
@@ -42,6 +44,7 @@ const afterReal = (ms: number, work: () => void): void => void setTimeout(work, 
 /** To be called once, before there is anything to take down. */
 export function commandEnding(options: EndingOptions): Ending {
   const { endWhenFull, rescue, process: own = process, after = afterReal } = options;
+  const ignoreHangup = options.ignoreHangup ?? process.env['NODELET_NOHUP'] !== undefined;
   const controller = new AbortController();
   let failed = false;
   let unread = false;
@@ -69,6 +72,7 @@ export function commandEnding(options: EndingOptions): Ending {
   own.stderr.on('error', () => undefined);
   for (const name of SIGNALS) {
     own.on(name, (signal) => {
+      if (signal === 'SIGHUP' && ignoreHangup) return;
       // npm passes Ctrl-C on to a process that the terminal has sent it to already.
       if (controller.signal.aborted)
         note(`taking everything down already (kill -9 ${own.pid} leaves it to nodelet down)`);

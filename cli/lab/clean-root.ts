@@ -23,8 +23,15 @@ export interface RootCleaning {
   readonly step: Step;
 }
 
-/** Mounts, loop devices and files. Returns what stays though it is on the list, one sentence each. */
-export async function clearRoot({ paths, facts, marker, keep, step }: RootCleaning): Promise<readonly string[]> {
+export interface RootCleaned {
+  /** What stays though it is on the list, one sentence each. */
+  readonly left: readonly string[];
+  /** What is on the list and not there any more. */
+  readonly gone: readonly string[];
+}
+
+/** Mounts, loop devices and files. Writes nothing: there may be no room before something is removed. */
+export async function clearRoot({ paths, facts, marker, keep, step }: RootCleaning): Promise<RootCleaned> {
   const all = planRemoval(marker.marker, facts, () => false);
   const persistent = new Set(persistentPaths(paths));
   const plan = planRemoval(marker.marker, facts, (path) => keep && persistent.has(path));
@@ -32,16 +39,15 @@ export async function clearRoot({ paths, facts, marker, keep, step }: RootCleani
   await step('mounts', () => unmountWhere((mount) => isLabMount(marker.marker, facts, mount)));
   await step('loop devices', () => forEach(all.directories, detachLoopsBelow));
   if (all.directories.includes(paths.kubeletDir)) await step('pod logs', () => removePodLogs(paths));
-  const removed = [...plan.gone];
+  const gone = [...plan.gone];
   const remove = (path: string, work: () => Promise<unknown>): Promise<void> =>
     step('files', async () => {
       await work();
-      removed.push(path);
+      gone.push(path);
     });
   for (const path of plan.directories) await remove(path, () => removeTree(path));
   for (const path of plan.files) await remove(path, () => removeFile(path));
-  await step('marker', () => marker.forget(new Set(removed)));
-  return plan.left;
+  return { left: plan.left, gone };
 }
 
 function persistentPaths(paths: LabPaths): readonly string[] {

@@ -74,22 +74,28 @@ export async function cleanLab(options: CleanOptions): Promise<readonly string[]
     // A plugin of another lab may be about to use what is idle now.
     if (state !== undefined && (await isLast(paths))) await cleanupChains(state.firewall);
   });
+  const gone = new Set<string>();
   for (const path of ownCgroups(paths, marker?.marker)) {
     await step('cgroups', async () => {
       await removeCgroups(path, clock);
-      // Whoever makes one of that name from now on is not the lab.
-      await marker?.forget(new Set([path]));
+      gone.add(path);
     });
   }
   if (marker === undefined) {
     if (because !== undefined) problems.push(because);
   } else {
     // Looked at again: what the programs had mounted and made until they ended is known only now.
-    problems.push(...(await clearRoot({ paths, facts: await rootFacts(paths), marker, keep, step })));
+    const cleaned = await clearRoot({ paths, facts: await rootFacts(paths), marker, keep, step });
+    problems.push(...cleaned.left);
+    for (const path of cleaned.gone) gone.add(path);
     await step('shared directories', () => removeShared(paths, marker.marker));
   }
   if (ownRunDir) await step('run directory', () => removeRunDirectory(paths.runDir));
-  if (marker !== undefined && !keep && problems.length === 0) await step('marker', () => removeMarker(paths, marker));
+  if (marker !== undefined) {
+    // Whoever makes something under one of these names from now on is not the lab.
+    const done = !keep && problems.length === 0;
+    await step('marker', () => (done ? removeMarker(paths, marker) : marker.forget(gone)));
+  }
   return problems;
 }
 

@@ -2,7 +2,7 @@
 // locked twice: under its path, which `nodelet down` still knows when the directory itself is gone, and under what the
 // file system knows it by, which every alias of it (a symbolic link, a bind mount) shares.
 
-import { link, mkdir, rm, rmdir, writeFile } from 'node:fs/promises';
+import { link, mkdir, rename, rm, rmdir, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { isErrno, UserError } from '../../lib/errors.ts';
 import { readPidFile } from './child.ts';
@@ -24,10 +24,27 @@ export async function selfId(): Promise<ProcessId> {
   return { pid: entry.pid, startTime: entry.startTime };
 }
 
+let sequence = 0;
+
+/** Removes a lock whose holder is gone; not one that somebody has taken since that was seen. */
+async function removeStale(file: string, own: string): Promise<void> {
+  const aside = `${own}.stale`;
+  try {
+    await rename(file, aside);
+    const holder = await readPidFile(aside);
+    if (holder !== undefined && (await isAlive(holder))) await link(aside, file);
+  } catch (error) {
+    // Somebody else was quicker.
+    if (!isErrno(error, 'ENOENT', 'EEXIST')) throw error;
+  } finally {
+    await rm(aside, { force: true });
+  }
+}
+
 /** Rejects with UserError when a process that lives has it: this one, too, unless it only takes it `again`. */
 export async function acquireLock(file: string, what: string, again = false): Promise<void> {
   const self = await selfId();
-  const own = `${file}.${self.pid}`;
+  const own = `${file}.${self.pid}-${sequence++}`;
   try {
     // A link appears whole or not at all, and never replaces one that is there.
     for (let attempt = 0; attempt < 10; attempt++) {
@@ -45,7 +62,7 @@ export async function acquireLock(file: string, what: string, again = false): Pr
         if (again && holder.pid === self.pid && holder.startTime === self.startTime) return;
         throw new UserError(`${what} is in use by process ${holder.pid}`);
       }
-      await rm(file, { force: true });
+      await removeStale(file, own);
     }
     throw new Error(`${file} is made again as often as it is removed`);
   } finally {

@@ -250,9 +250,9 @@ export class MarkerFile {
     await this.#write(made);
   }
 
-  /** Takes entries off the list. To be called after the things are gone. */
+  /** Takes things off the list, after they are gone. Where the lab's programs mount stays known. */
   async forget(paths: ReadonlySet<string>): Promise<void> {
-    const made = this.#marker.made.filter((entry) => !paths.has(entry.path));
+    const made = this.#marker.made.filter((entry) => entry.kind === 'mounts' || !paths.has(entry.path));
     if (made.length !== this.#marker.made.length) await this.#write(made);
   }
 

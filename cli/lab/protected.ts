@@ -85,11 +85,11 @@ export function homesOf(passwd: string): readonly string[] {
 
 /** Names under which kubelets and container runtimes run. */
 const RUNTIMES = /^(kubelet|containerd|containerd-shim.*|dockerd|crio|cri-o|k3s.*|k0s|rke2|microk8s|hyperkube)$/;
-const DEFAULT_DIRECTORIES: Readonly<Record<string, string>> = {
-  kubelet: '/var/lib/kubelet',
-  containerd: '/var/lib/containerd',
-  dockerd: '/var/lib/docker',
-};
+const DEFAULT_DIRECTORIES: ReadonlyMap<string, string> = new Map([
+  ['kubelet', '/var/lib/kubelet'],
+  ['containerd', '/var/lib/containerd'],
+  ['dockerd', '/var/lib/docker'],
+]);
 
 /**
  * The name of a kubelet or container runtime that a process is; undefined for any other. A script is known by its own
@@ -166,7 +166,7 @@ async function runningPrograms(root: string): Promise<readonly RunningProgram[]>
         return path === undefined ? [] : [path];
       });
       const files = open.filter((target) => target.startsWith('/'));
-      const usual = DEFAULT_DIRECTORIES[name];
+      const usual = DEFAULT_DIRECTORIES.get(name);
       const paths = [...pathsOfArguments(entry.argv), ...files, ...listens, ...(usual === undefined ? [] : [usual])];
       return { pid: entry.pid, name, paths };
     }),

@@ -1,6 +1,7 @@
 // The demo as a user runs it. Other tests use the machine meanwhile, so only what bears the demo lab's names has to be
 // as it was; on a machine of its own the demo compares everything.
 
+import { spawn } from 'node:child_process';
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -20,12 +21,26 @@ const run = (root: string, env: NodeJS.ProcessEnv): Promise<ExecResult> =>
     timeoutMs: 600_000,
   });
 
+/** Starts a demo and ends it with SIGKILL once its node is Ready: what it leaves is the next one's to take away. */
+async function killedWhileItRuns(root: string): Promise<void> {
+  const child = spawn(join(TREE, 'bin/nodelet'), ['demo', '--root', join(parent, root), '--compare', 'lab'], {
+    stdio: ['ignore', 'pipe', 'inherit'],
+  });
+  let output = '';
+  for await (const chunk of child.stdout) {
+    output += String(chunk);
+    if (output.includes('is Ready')) child.kill('SIGKILL');
+  }
+  expect(output).toContain('is Ready');
+}
+
 beforeAll(async () => {
   demo = await run('with', process.env);
   // /usr/bin, where kubectl may be, cannot be left out of the path; a kubectl that does not run is as good as none.
   const front = join(parent, 'bin');
   mkdirSync(front);
   writeFileSync(join(front, 'kubectl'), '#!/bin/sh\nexit 127\n', { mode: 0o755 });
+  await killedWhileItRuns('without');
   withoutKubectl = await run('without', { ...process.env, PATH: `${front}:${process.env['PATH'] ?? ''}` });
 }, 1_300_000);
 afterAll(() => rmSync(parent, { recursive: true, force: true }));
@@ -64,4 +79,9 @@ test.each([
 test('where no kubectl runs, the demo uses nodelet’s own client and holds all the same', () => {
   expect(withoutKubectl.code, `${withoutKubectl.stdout}\n${withoutKubectl.stderr}`).toBe(0);
   expect(withoutKubectl.stdout).toContain('with nodelet');
+});
+
+test('a demo cleans up first what one that was killed has left under its root, and says so', () => {
+  expect(withoutKubectl.stdout).toMatch(/an earlier lab under \S+ did not end in order: removing/);
+  expect(demo.stdout).not.toContain('did not end in order');
 });

@@ -23,6 +23,7 @@ const NODELET = fileURLToPath(new URL('../../../bin/nodelet', import.meta.url));
 interface UpOptions {
   readonly flags?: readonly string[];
   readonly env?: Readonly<Record<string, string>>;
+  readonly nohup?: boolean;
   /** A file for its output; by default the test reads it. */
   readonly stdout?: string;
 }
@@ -37,7 +38,8 @@ class Up {
   constructor(root: string, options: UpOptions = {}) {
     this.paths = labPaths(root);
     const stdout = options.stdout === undefined ? 'pipe' : openSync(options.stdout, 'a');
-    this.child = spawn(NODELET, ['up', '--root', root, '--images', 'build', ...(options.flags ?? [])], {
+    const [command, ...words] = [...(options.nohup === true ? ['nohup'] : []), NODELET, 'up', '--root', root];
+    this.child = spawn(command ?? NODELET, [...words, '--images', 'build', ...(options.flags ?? [])], {
       env: { ...process.env, ...options.env },
       stdio: ['ignore', stdout, 'pipe'],
     });
@@ -195,7 +197,7 @@ describe('a lab', () => {
   it('whose log is on a full disk goes on, and can be taken down while it runs: up ends in order', async () => {
     const root = join(directory, 'a');
     const log = await fullLog(join(directory, 'log'), 0);
-    const lab = up(root, { stdout: log });
+    const lab = up(root, { stdout: log, nohup: true });
     await expect
       .poll(async () => (await exec('kubectl', ['--kubeconfig', lab.paths.kubeconfig, 'get', 'nodes'])).stdout, {
         timeout: 280_000,
@@ -203,6 +205,8 @@ describe('a lab', () => {
       })
       .toMatch(/ Ready /);
     expect((await readFile(log, 'utf8')).trim()).toBe('');
+    // Its terminal goes, and it was started to outlive that. Without, see "runs beside another one".
+    lab.child.kill('SIGHUP');
     const result = await down(root);
     await execOk('umount', [join(directory, 'log')]);
     expect(result.code).toBe(0);

@@ -7,9 +7,11 @@ import { chmod, mkdir, mkdtemp, readdir, readFile, rename, rm, symlink, writeFil
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { writeClaim } from '../../../cli/lab/claims.ts';
 import { cleanLab } from '../../../cli/lab/clean.ts';
+import { runDown } from '../../../cli/lab/down.ts';
+import { startLab } from '../../../cli/lab/lab.ts';
 import { MARKER_NAME } from '../../../cli/lab/marker.ts';
 import { type LabPaths, labPaths } from '../../../cli/lab/paths.ts';
 import { isAlive, readProcess } from '../../../cli/lab/proc.ts';
@@ -17,12 +19,30 @@ import { labEnvironment } from '../../../cli/lab/processes.ts';
 import { protectedBecause, protectionFacts } from '../../../cli/lab/protected.ts';
 import { exists } from '../../../cli/lab/root.ts';
 import { makeEntries, takeRoot } from '../../../cli/lab/take-root.ts';
+import { UserError } from '../../../lib/errors.ts';
 import { type ExecResult, exec, execOk } from '../../../lib/exec.ts';
 import { startContainerd } from '../support/containerd.ts';
 
 const NODELET = fileURLToPath(new URL('../../../bin/nodelet', import.meta.url));
-const nodelet = (args: readonly string[], env: NodeJS.ProcessEnv = process.env): Promise<ExecResult> =>
-  exec(NODELET, args, { cwd: '/', env, timeoutMs: 120_000 });
+const nodelet = (args: readonly string[]): Promise<ExecResult> => exec(NODELET, args, { cwd: '/', timeoutMs: 120_000 });
+
+/** What the commands do, in this process: `up` is to be refused here. */
+async function here(command: string, at: string): Promise<ExecResult> {
+  const lines: string[] = [];
+  const say = (line: string): void => void lines.push(line);
+  const result = (code: number, stderr = ''): ExecResult => {
+    return { code, stderr, stdout: lines.join('\n'), signal: null, timedOut: false };
+  };
+  try {
+    if (command === 'down') return result(await runDown({ root: at, say }));
+    const started = await startLab({ root: at, images: 'none', say });
+    await started.stop();
+    return result(0);
+  } catch (error) {
+    if (error instanceof UserError) return result(1, error.message);
+    throw error;
+  }
+}
 
 let base: string;
 let root: string;
@@ -33,6 +53,7 @@ beforeEach(async () => {
   await mkdir(root);
 });
 afterEach(async () => {
+  vi.unstubAllEnvs();
   for (const each of undo.splice(0).reverse()) await each();
   await rm(base, { recursive: true, force: true });
 });
@@ -112,7 +133,7 @@ describe.each([
 
 it('a lab of an older nodelet, which wrote no marker, is left with a word on what to do', async () => {
   await put('lab.json', 'kubelet.yaml', 'pki/ca.key');
-  const { code, stderr } = await nodelet(['down', '--root', root]);
+  const { code, stderr } = await here('down', root);
   expect(code).toBe(1);
   expect(stderr).toContain('if a lab of an older nodelet did, take it down with that version');
   expect(Object.keys(await contents(root))).toHaveLength(4);
@@ -121,7 +142,7 @@ it('a lab of an older nodelet, which wrote no marker, is left with a word on wha
 describe('a root with other files', () => {
   it('is no trouble to down, and they stay', async () => {
     await put('notes.txt');
-    const { code, stderr } = await nodelet(['down', '--root', root]);
+    const { code, stderr } = await here('down', root);
     expect([code, stderr]).toEqual([0, '']);
     expect(await readdir(root)).toEqual(['notes.txt']);
   });
@@ -131,8 +152,20 @@ describe('a root with other files', () => {
     const { free } = await lab();
     await put('pki/ca.crt', 'containerd/config.toml', 'logs/agent.log', 'kubeconfig', 'kubeconfig.tmp-123-4');
     await free();
-    expect(await nodelet(['down', '--root', root])).toMatchObject({ code: 0, stderr: '' });
+    expect(await here('down', root)).toMatchObject({ code: 0, stderr: '' });
     expect((await readdir(root)).sort()).toEqual(['kubeconfig.tmp-mine', 'notes.txt']);
+  });
+
+  it('keeps them when the lab goes whose disk is full', async () => {
+    await execOk('mount', ['-t', 'tmpfs', '-o', 'size=256k', 'nodelet-test', root]);
+    undo.push(() => execOk('umount', [root]));
+    const { free } = await lab();
+    await put('pki/ca.crt');
+    const full = await exec('dd', ['if=/dev/zero', `of=${join(root, 'mine')}`, 'bs=1k']);
+    expect(full.stderr).toContain('No space left');
+    await free();
+    expect(await here('down', root)).toMatchObject({ code: 0, stderr: '' });
+    expect(await readdir(root)).toEqual(['mine']);
   });
 
   it('keeps what is mounted there by others, and names it', async () => {
@@ -147,7 +180,7 @@ describe('a root with other files', () => {
     await bind(data, join(paths.kubeletDir, 'mine'));
     await execOk('mount', ['-t', 'tmpfs', 'nodelet-test', volume]);
     await free();
-    const { code, stderr } = await nodelet(['down', '--root', root]);
+    const { code, stderr } = await here('down', root);
     expect(code).toBe(1);
     expect(stderr).toContain(`something is mounted on ${join(paths.kubeletDir, 'mine')}, not by the lab`);
     expect(stderr).not.toContain(join(root, 'disk'));
@@ -162,7 +195,7 @@ describe('a root with other files', () => {
     await rename(paths.pkiDir, join(base, 'old'));
     await put('pki/ca.key');
     await free();
-    const { code, stderr } = await nodelet(['down', '--root', root]);
+    const { code, stderr } = await here('down', root);
     expect(code).toBe(1);
     expect(stderr).toContain(`${paths.pkiDir} is not the directory that the lab made`);
     expect((await readdir(root)).sort()).toEqual([MARKER_NAME, 'pki']);
@@ -202,7 +235,7 @@ describe('a marker that proves nothing', () => {
     undo.push(() => exec('ip', ['link', 'delete', paths.bridge]));
     const pid = child.pid ?? 0;
     const id = { pid, startTime: (await readProcess(pid))?.startTime ?? -1 };
-    const { code, stdout, stderr } = await nodelet(['down', '--root', root]);
+    const { code, stdout, stderr } = await here('down', root);
     expect(code).toBe(1);
     expect(stdout).toContain(`processes ${pid} (sleep)`);
     expect(stdout).toContain(`the bridge ${paths.bridge}`);
@@ -213,7 +246,7 @@ describe('a marker that proves nothing', () => {
     expect(await exists(paths.runDir)).toBe(false);
     expect(await readFile(join(root, 'pki/ca.key'), 'utf8')).toBe('pki/ca.key\n');
     expect(await readFile(join(root, 'precious/data'), 'utf8')).toBe('precious/data\n');
-    const up = await nodelet(['up', '--root', root]);
+    const up = await here('up', root);
     expect([up.code, up.stderr.includes(MARKER_NAME)]).toEqual([1, true]);
   });
 
@@ -223,7 +256,7 @@ describe('a marker that proves nothing', () => {
     const copy = join(base, 'copy');
     await execOk('cp', ['-a', root, copy]);
     await free();
-    const { code, stderr } = await nodelet(['down', '--root', copy]);
+    const { code, stderr } = await here('down', copy);
     expect([code, stderr.includes(`was written for ${root}`)]).toEqual([1, true]);
     expect(await readFile(join(copy, 'pki/ca.key'), 'utf8')).toBe('pki/ca.key\n');
   });
@@ -232,16 +265,16 @@ describe('a marker that proves nothing', () => {
     const { free } = await lab(join(base, 'lab'));
     await put('pki/ca.key');
     await symlink(join(base, 'lab', MARKER_NAME), join(root, MARKER_NAME));
-    const { code } = await nodelet(['down', '--root', root]);
+    const { code } = await here('down', root);
     expect([code, await exists(join(root, 'pki/ca.key'))]).toEqual([1, true]);
     await free();
   });
 });
 
 describe('protected, whatever the marker says:', () => {
-  const refused = async (command: string, words: string, env: NodeJS.ProcessEnv = process.env): Promise<void> => {
+  const refused = async (command: string, words: string): Promise<void> => {
     const before = await contents(root);
-    const { code, stderr } = await nodelet([command, '--root', root], env);
+    const { code, stderr } = await here(command, root);
     expect([code, stderr]).toEqual([1, expect.stringContaining(words)]);
     expect(await contents(root)).toEqual(before);
   };
@@ -257,7 +290,8 @@ describe('protected, whatever the marker says:', () => {
   });
 
   it.each(['up', 'down'])('a home directory (%s)', async (command) => {
-    await refused(command, `${root} is a home directory`, { ...process.env, HOME: root });
+    vi.stubEnv('HOME', root);
+    await refused(command, `${root} is a home directory`);
   });
 
   it.each(['up', 'down'])('one with a running kubelet below (%s)', async (command) => {
@@ -278,7 +312,7 @@ describe('protected, whatever the marker says:', () => {
     const containerd = await startContainerd({ root: join(root, 'kubelet') });
     undo.push(() => containerd.stop());
     for (const command of ['up', 'down']) {
-      const { code, stderr } = await nodelet([command, '--root', root]);
+      const { code, stderr } = await here(command, root);
       expect([code, stderr]).toEqual([1, expect.stringContaining('is in use by containerd')]);
     }
     expect(
@@ -339,7 +373,7 @@ describe('a lab’s root that somebody has', () => {
   ])('is in use under %s', async (_, alias) => {
     await lab();
     const name = await alias();
-    const { code, stderr } = await nodelet(['up', '--root', name]);
+    const { code, stderr } = await here('up', name);
     expect([code, stderr]).toEqual([1, expect.stringContaining(`is in use by process ${process.pid}`)]);
   });
 });
