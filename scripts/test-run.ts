@@ -49,18 +49,18 @@ async function marked(id: string): Promise<readonly ProcessEntry[]> {
 }
 
 /**
- * Takes down what a run has left whose test programs have ended: asks supervisors to stop, waits for labs to go, ends the
+ * Takes down what a run has left whose test programs have ended: tells supervisors to stop, waits for labs to go, ends the
  * rest. Resolves when no process of the run is left.
  */
 export async function endRun(id: string, say: (line: string) => void, clock: Clock = systemClock): Promise<void> {
   const deadline = clock.monotonic() + LABS_MS;
-  const asked = new Set<number>();
+  const signalled = new Set<number>();
   for (;;) {
     const busy = (await marked(id)).filter((entry) => roleOf(entry) !== 'other');
     if (busy.length === 0 || clock.monotonic() > deadline) break;
     for (const entry of busy) {
-      if (roleOf(entry) !== 'supervisor' || asked.has(entry.pid)) continue;
-      asked.add(entry.pid);
+      if (roleOf(entry) !== 'supervisor' || signalled.has(entry.pid)) continue;
+      signalled.add(entry.pid);
       say(`   stopping ${entry.argv.slice(-4).join(' ')} (process ${entry.pid})`);
       await signalProcess(entry, 'SIGTERM');
     }

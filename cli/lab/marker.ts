@@ -5,7 +5,7 @@
 
 import { createHash, randomUUID } from 'node:crypto';
 import { constants } from 'node:fs';
-import { link, lstat, mkdir, open, readFile, rm } from 'node:fs/promises';
+import { link, lstat, open, readFile, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { writeFileAtomic } from '../../lib/atomic.ts';
 import { isErrno } from '../../lib/errors.ts';
@@ -241,6 +241,7 @@ export class MarkerFile {
 
   /** Puts entries on the list, or replaces those of the same kind and path. To be called before the things are made. */
   async put(...entries: readonly MarkerEntry[]): Promise<void> {
+    if (entries.length === 0) return;
     const made = [...this.#marker.made];
     for (const entry of entries) {
       const at = made.findIndex((other) => other.kind === entry.kind && other.path === entry.path);
@@ -254,15 +255,6 @@ export class MarkerFile {
   async forget(paths: ReadonlySet<string>): Promise<void> {
     const made = this.#marker.made.filter((entry) => entry.kind === 'mounts' || !paths.has(entry.path));
     if (made.length !== this.#marker.made.length) await this.#write(made);
-  }
-
-  /** Makes a directory that is on the list from before it is there. Rejects with EEXIST when something stands there. */
-  async makeDirectory(path: string, mode: number): Promise<void> {
-    await this.put({ kind: 'directory', path });
-    await mkdir(path, { mode });
-    const identity = await directoryIdentity(path);
-    if (identity === undefined) throw new Error(`${path} was made and is gone again`);
-    await this.put({ kind: 'directory', path, identity });
   }
 
   async #write(made: readonly MarkerEntry[]): Promise<void> {

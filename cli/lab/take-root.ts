@@ -5,11 +5,20 @@ import { mkdir, rmdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { isErrno, UserError } from '../../lib/errors.ts';
 import { lockRoot, type RootLock } from './lock.ts';
-import { type LabPurpose, MarkerFile, type RootIdentity, readMarker, rootIdentity, sameRoot } from './marker.ts';
+import {
+  directoryIdentity,
+  type LabPurpose,
+  type MarkerEntry,
+  MarkerFile,
+  type RootIdentity,
+  readMarker,
+  rootIdentity,
+  sameRoot,
+} from './marker.ts';
 import { judgeRoot, unprovenSentence } from './ownership.ts';
 import { DEFAULT_ROOT, type LabPaths, labPaths } from './paths.ts';
 import { protectedBecause, protectionFacts } from './protected.ts';
-import { exists, mountAreas, rootEntries, rootFacts } from './root.ts';
+import { exists, type LabDirectory, mountAreas, rootEntries, rootFacts } from './root.ts';
 
 /**
  * The lab that is meant by a root: an alias of a lab's root that is no symbolic link (a bind mount) has the marker of the
@@ -45,7 +54,7 @@ export interface TakenRoot {
 export async function takeRoot(paths: LabPaths, purpose: LabPurpose = 'lab'): Promise<TakenRoot> {
   await assertNotProtected(paths.root);
   const made = !(await exists(paths.root));
-  await mkdir(paths.root, { recursive: true, mode: 0o711 });
+  await makeRoot(paths.root);
   let lock: RootLock | undefined;
   try {
     const identity = await rootIdentity(paths.root);
@@ -55,6 +64,15 @@ export async function takeRoot(paths: LabPaths, purpose: LabPurpose = 'lab'): Pr
   } catch (error) {
     await lock?.release();
     if (made) await removeIfEmpty(paths.root);
+    throw error;
+  }
+}
+
+async function makeRoot(root: string): Promise<void> {
+  try {
+    await mkdir(root, { recursive: true, mode: 0o711 });
+  } catch (error) {
+    if (isErrno(error, 'EEXIST', 'ENOTDIR')) throw new UserError(`${root} is no directory`);
     throw error;
   }
 }
@@ -85,37 +103,47 @@ async function markerFor(
   }
 }
 
-/** Makes what the lab needs under its root, each thing on the list first. Rejects with UserError where others' things are. */
+/**
+ * Makes the directories that the lab needs under its root; all are on the list before the first is made. Nothing is put into
+ * them before they are known by more than their names. Rejects with UserError where others' things are.
+ */
 export async function makeEntries(paths: LabPaths, marker: MarkerFile, csi: boolean): Promise<void> {
   const { directories, files } = rootEntries(paths);
-  for (const { path, mode } of directories) {
-    if (path === paths.csi.stateDir && !csi) continue;
+  const wanted = directories.filter(({ path }) => {
+    if (path === paths.csi.stateDir) return csi;
     // The default root's pods log where the kubelet's do.
-    if (paths.isDefaultRoot && path === join(paths.root, 'log')) continue;
-    const there = await exists(path);
-    if (marker.has(path) && there) {
-      if (marker.isMade(path)) continue;
-      // A lab was killed between writing the entry and making the directory, or right after it.
-      await removeIfEmpty(path);
+    return !paths.isDefaultRoot || path !== join(paths.root, 'log');
+  });
+  const missing: LabDirectory[] = [];
+  for (const directory of wanted) {
+    const there = await exists(directory.path);
+    if (there && marker.isMade(directory.path)) continue;
+    // A lab was killed between writing the entry and making the directory, or right after it.
+    if (there && marker.has(directory.path)) await removeIfEmpty(directory.path);
+    if (await exists(directory.path)) throw notOurs(directory.path);
+    missing.push(directory);
+  }
+  for (const { path } of files) if (!marker.has(path) && (await exists(path))) throw notOurs(path);
+  const entry = (path: string) => ({ kind: 'directory' as const, path });
+  await marker.put(
+    ...missing.map(({ path }) => entry(path)),
+    ...files.map(({ path }) => ({ kind: 'file' as const, path })),
+  );
+  const made: MarkerEntry[] = [];
+  for (const { path, mode } of missing) {
+    try {
+      await mkdir(path, { mode });
+    } catch (error) {
+      if (!isErrno(error, 'EEXIST')) throw error;
+      // It is on the list only since this attempt, and no lab made it.
+      await marker.forget(new Set([path]));
+      throw notOurs(path);
     }
-    await refuseExisting(path, marker, () => marker.makeDirectory(path, mode));
+    const identity = await directoryIdentity(path);
+    if (identity === undefined) throw new Error(`${path} was made and is gone again`);
+    made.push({ ...entry(path), identity });
   }
-  for (const { path } of files) {
-    if (marker.has(path)) continue;
-    if (await exists(path)) throw notOurs(path);
-    await marker.put({ kind: 'file', path });
-  }
-}
-
-async function refuseExisting(path: string, marker: MarkerFile, make: () => Promise<void>): Promise<void> {
-  try {
-    await make();
-  } catch (error) {
-    if (!isErrno(error, 'EEXIST')) throw error;
-    // It is on the list only since this attempt, and no lab made it.
-    await marker.forget(new Set([path]));
-    throw notOurs(path);
-  }
+  await marker.put(...made);
 }
 
 function notOurs(path: string): UserError {

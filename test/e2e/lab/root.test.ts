@@ -205,6 +205,42 @@ describe('a root with other files', () => {
   });
 });
 
+describe('a start', () => {
+  it('that meets somebody’s directory under a name of the lab’s has not made it its own', async () => {
+    const paths = labPaths(root);
+    const taken = await takeRoot(paths);
+    undo.push(() => taken.lock.release());
+    await put('logs/app.log');
+    await expect(makeEntries(paths, taken.marker, true)).rejects.toThrow(
+      `${paths.logDir} stands there, which no lab made`,
+    );
+    await taken.lock.release();
+    expect(await here('down', root)).toMatchObject({ code: 0 });
+    expect(await readdir(root)).toEqual(['logs']);
+  });
+
+  it('that was killed while it made its directories is taken down, and may be made again', async () => {
+    const paths = labPaths(root);
+    const taken = await takeRoot(paths);
+    undo.push(() => taken.lock.release());
+    await taken.marker.put({ kind: 'directory', path: paths.pkiDir }, { kind: 'directory', path: paths.logDir });
+    await mkdir(paths.pkiDir);
+    await makeEntries(paths, taken.marker, false);
+    expect(taken.marker.isMade(paths.pkiDir)).toBe(true);
+    await taken.lock.release();
+    expect(await cleanLab({ paths })).toEqual([]);
+    expect(await readdir(root)).toEqual([]);
+  });
+
+  it('on a file is refused', async () => {
+    await put('file');
+    expect(await here('up', join(root, 'file'))).toMatchObject({
+      code: 1,
+      stderr: `${join(root, 'file')} is no directory`,
+    });
+  });
+});
+
 describe('a marker that proves nothing', () => {
   it.each([
     [
