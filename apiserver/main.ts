@@ -3,12 +3,12 @@
 
 import { dirname, join } from 'node:path';
 import type { Clock } from '../lib/clock.ts';
+import { narrowMode } from '../lib/file-mode.ts';
 import type { Tracer } from '../lib/trace.ts';
 import { discovery } from './discovery/index.ts';
 import { RESOURCE_KINDS } from './kinds/index.ts';
 import type { ApiServerOptions, RunningApiServer } from './options.ts';
 import { writeKubeconfig } from './pki/kubeconfig.ts';
-import { narrowMode } from './pki/modes.ts';
 import type { ClientName, Pki } from './pki/types.ts';
 import { checkBody } from './schema/decode.ts';
 import { startApiServer as startWith } from './server.ts';

@@ -9,6 +9,7 @@ import { fileURLToPath } from 'node:url';
 import { readFileIfExists, writeFileAtomic } from '../../lib/atomic.ts';
 import { errorMessage, UserError } from '../../lib/errors.ts';
 import { execOk } from '../../lib/exec.ts';
+import { narrowMode } from '../../lib/file-mode.ts';
 
 export interface ServingCertificate {
   /** PEM, chain included. */
@@ -36,6 +37,7 @@ export async function loadServingCertificate(options: ServingCertificateOptions)
   if (tlsCertFile !== '') return await configured(tlsCertFile, tlsPrivateKeyFile);
   const certPath = join(certDir, 'kubelet.crt');
   const keyPath = join(certDir, 'kubelet.key');
+  await narrowMode(keyPath);
   const [cert, key] = await Promise.all([readFileIfExists(certPath), readFileIfExists(keyPath)]);
   const names = servingNames(options);
   if (cert !== undefined && key !== undefined && renewalReason({ cert, key }, names, now) === undefined) {

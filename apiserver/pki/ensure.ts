@@ -6,8 +6,8 @@ import { mkdir } from 'node:fs/promises';
 import { hostname } from 'node:os';
 import { join } from 'node:path';
 import { readFileIfExists, writeFileAtomic } from '../../lib/atomic.ts';
+import { narrowMode } from '../../lib/file-mode.ts';
 import { generateKeyPair, issueCertificate, publicKeyOf } from './keys.ts';
-import { narrowMode } from './modes.ts';
 import type { ClientName, Credential, Pki, PkiOptions } from './types.ts';
 
 const DAY_MS = 24 * 60 * 60 * 1000;

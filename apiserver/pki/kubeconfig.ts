@@ -3,7 +3,7 @@
 
 import { stringify } from 'yaml';
 import { readFileIfExists, writeFileAtomic } from '../../lib/atomic.ts';
-import { narrowMode } from './modes.ts';
+import { narrowMode } from '../../lib/file-mode.ts';
 import type { KubeconfigOptions } from './types.ts';
 
 const base64 = (pem: string): string => Buffer.from(pem).toString('base64');

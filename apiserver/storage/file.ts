@@ -2,13 +2,24 @@
 // nodelet's. Whatever is refused is left byte for byte as it was, its write-ahead log too. Makes a new file where there
 // never was one. Knows no objects; moving the file to this version's tables is migrate.ts's.
 
-import { chmodSync, closeSync, existsSync, mkdirSync, openSync, readSync, renameSync, rmSync, statSync } from 'node:fs';
+import {
+  chmodSync,
+  closeSync,
+  existsSync,
+  fsyncSync,
+  mkdirSync,
+  openSync,
+  readSync,
+  renameSync,
+  rmSync,
+  statSync,
+} from 'node:fs';
 import { dirname } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { pathToFileURL } from 'node:url';
 import { errorMessage, isErrno, UserError } from '../../lib/errors.ts';
 import { migrateFromVersion1 } from './migrate.ts';
-import { settleWalRoom, WAL_BYTES } from './room.ts';
+import { fillNewReserve, settleWalRoom, WAL_BYTES } from './room.ts';
 import { APPLICATION_ID, brokenPages, createSchema, getMeta, SCHEMA_VERSION, scalar, schemaVersion } from './schema.ts';
 import { newestSnapshot, snapshotDirectory, snapshotFiles } from './snapshots.ts';
 
@@ -86,16 +97,30 @@ function makeFile(path: string): void {
     closeSync(openSync(temporary, 'wx', 0o600));
     const db = new DatabaseSync(temporary);
     try {
+      // It is thrown away whole when anything fails, and on the disk before it is anything.
+      db.exec('PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF');
       createSchema(db);
+      fillNewReserve(db);
       // Kept in the header; SQLite makes the log itself with the file's mode.
       db.exec('PRAGMA journal_mode = WAL');
     } finally {
       db.close();
     }
+    syncFile(temporary);
     renameSync(temporary, path);
   } catch (error) {
     rmSync(temporary, { force: true });
     throw new UserError(`cannot make the API server's store ${path}: ${errorMessage(error)}`);
+  }
+}
+
+/** Waits until the file is on the disk. */
+export function syncFile(path: string): void {
+  const file = openSync(path, 'r');
+  try {
+    fsyncSync(file);
+  } finally {
+    closeSync(file);
   }
 }
 

@@ -65,6 +65,16 @@ export function pagesFor(bytes: number): number {
   return Math.ceil(bytes / (PAGE_BYTES - 64)) + SLACK_PAGES;
 }
 
+/** Puts the reserve into a new file, which nothing reads or writes yet. */
+export function fillNewReserve(db: DatabaseSync): void {
+  transaction(db, () => {
+    const insert = db.prepare(ADD_ROW);
+    for (let row = 0; row < RESERVE_ROWS; row++) insert.run(ROW_BYTES);
+  });
+}
+
+const ADD_ROW = 'INSERT INTO room VALUES (zeroblob(?))';
+
 export class Room {
   readonly #db: DatabaseSync;
   readonly #path: string;
@@ -120,7 +130,7 @@ export class Room {
     while (this.#rows < RESERVE_ROWS) {
       if (this.freePages() < ROW_PAGES + SLACK_PAGES && !this.#grow(ROW_PAGES + SLACK_PAGES)) return false;
       try {
-        transaction(this.#db, () => this.#db.prepare('INSERT INTO room VALUES (zeroblob(?))').run(ROW_BYTES));
+        transaction(this.#db, () => this.#db.prepare(ADD_ROW).run(ROW_BYTES));
       } catch (error) {
         if (isFull(error)) return false;
         throw error;
@@ -162,7 +172,7 @@ export class Room {
     try {
       transaction(this.#db, () => {
         // Takes the pages that are free already, and as many new ones; all are free afterwards.
-        const row = this.#db.prepare('INSERT INTO room VALUES (zeroblob(?))').run((free + added) * (PAGE_BYTES - 64));
+        const row = this.#db.prepare(ADD_ROW).run((free + added) * (PAGE_BYTES - 64));
         this.#db.prepare('DELETE FROM room WHERE rowid = ?').run(row.lastInsertRowid);
       });
       return this.freePages() >= wanted;

@@ -31,11 +31,12 @@ const SCHEMA = `
  * which nearly every write-ahead log holds, and so a log of another store is recognised.
  */
 export function createSchema(db: DatabaseSync): void {
+  const userVersion = randomInt(1, 2 ** 23) * 256 + SCHEMA_VERSION;
   // Has to come before the first table.
   db.exec('PRAGMA auto_vacuum = INCREMENTAL');
-  db.exec(SCHEMA);
-  const userVersion = randomInt(1, 2 ** 23) * 256 + SCHEMA_VERSION;
-  db.exec(`PRAGMA application_id = ${APPLICATION_ID}; PRAGMA user_version = ${userVersion}`);
+  // One transaction: each by itself would wait for the disk.
+  db.exec(`BEGIN; ${SCHEMA}
+    PRAGMA application_id = ${APPLICATION_ID}; PRAGMA user_version = ${userVersion}; COMMIT`);
 }
 
 /** Which tables a file with this user_version has. Pure. */

@@ -2,13 +2,14 @@
 // larger than what is in use. Taken at the start, every hour in which something was written, and at the stop; the newest
 // few are kept. A snapshot that fails is logged and never ends the server.
 
-import { chmodSync, closeSync, fsyncSync, mkdirSync, openSync, renameSync, rmSync } from 'node:fs';
+import { closeSync, mkdirSync, openSync, renameSync, rmSync } from 'node:fs';
 import { statfs } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { setImmediate } from 'node:timers/promises';
 import type { Clock, Timer } from '../../lib/clock.ts';
 import { errorMessage } from '../../lib/errors.ts';
+import { syncFile } from './file.ts';
 import { createSchema, setMeta } from './schema.ts';
 import { newestSnapshot, snapshotDirectory, snapshotFile, snapshotRevision, snapshots } from './snapshots.ts';
 import type { Store, StoredObject } from './store.ts';
@@ -58,16 +59,6 @@ export async function takeSnapshot(store: Store, signal?: AbortSignal): Promise<
   } catch (error) {
     rmSync(partial, { force: true });
     throw error;
-  }
-}
-
-function syncFile(path: string): void {
-  chmodSync(path, 0o600);
-  const file = openSync(path, 'r');
-  try {
-    fsyncSync(file);
-  } finally {
-    closeSync(file);
   }
 }
 

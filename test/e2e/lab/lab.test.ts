@@ -9,6 +9,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { newestSnapshot } from '../../../apiserver/storage/snapshots.ts';
 import { readPidFile } from '../../../cli/lab/child.ts';
 import { compareWithMachine, lookAtMachine, type MachineSnapshot } from '../../../cli/lab/machine.ts';
 import { LAB_PROCESSES, type LabPaths, type LabProcess, labPaths } from '../../../cli/lab/paths.ts';
@@ -275,7 +276,7 @@ describe('a lab', () => {
     expect(await leftOf(first, second)).toEqual([]);
   });
 
-  it('with --keep has its objects and images again at the next start', async () => {
+  it('with --keep has its objects and images again at the next start, from a snapshot when the store is damaged', async () => {
     const root = join(directory, 'a');
     const first = up(root, { flags: ['--keep'] });
     await first.says('The lab is up.');
@@ -286,8 +287,14 @@ describe('a lab', () => {
     expect(await first.exited).toBe(0);
     expect(first.output).toContain(`stopped; ${root} is kept`);
     expect(await labProcesses(root)).toEqual([]);
-    const second = up(root);
+    // A store that is damaged while the lab is down: its snapshot of the stop has everything.
+    await writeFile(
+      first.paths.storeFile,
+      'this is no database, and long enough to be seen as a broken one'.repeat(50),
+    );
+    const second = up(root, '--restore', newestSnapshot(first.paths.storeFile) ?? 'none');
     await second.says('The lab is up.');
+    expect(second.output).toMatch(/store\.db was restored from \S+; what was there is \S+replaced-\d+\.db/);
     expect(await second.kubectl('get', 'configmap', 'kept', '-o', 'jsonpath={.data.a}')).toBe('b');
     expect(second.output).not.toContain('imported');
     await second.kubectl('wait', '--for=condition=Ready', 'pod/web', '--timeout=110s');
@@ -380,7 +387,9 @@ describe('a lab that cannot start says why in one line and exits with 1', () => 
     );
     const second = new Up(root);
     expect(await second.exited).toBe(1);
-    expect(second.output).toMatch(/nodelet: apiserver ended 4 times while the lab started: .+\n$/);
+    expect(second.output).toMatch(
+      /nodelet: apiserver ended 4 times while the lab started: nodelet: the API server's store \S+ is not a database: .*--restore \S+store-\d+\.db\n$/,
+    );
     await down(root);
   });
 });

@@ -1,7 +1,7 @@
 // The kubelet API itself: who may call, with what certificate it serves, and what of it is plain reading.
 
 import { X509Certificate } from 'node:crypto';
-import { readFile, stat, writeFile } from 'node:fs/promises';
+import { chmod, readFile, stat, writeFile } from 'node:fs/promises';
 import { Agent } from 'node:https';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
@@ -180,7 +180,9 @@ describe('the port and the certificate', () => {
     expect(certificate.checkIP('10.1.2.3')).toBe('10.1.2.3');
     expect(certificate.checkIP('fd00::1')).toBeDefined();
     expect((await stat(join(certDir, 'kubelet.key'))).mode & 0o777).toBe(0o600);
+    await chmod(join(certDir, 'kubelet.key'), 0o644);
     expect(await loadServingCertificate({ ...names, now })).toEqual(made);
+    expect((await stat(join(certDir, 'kubelet.key'))).mode & 0o077).toBe(0);
     const day = 24 * 3_600_000;
     expect(await loadServingCertificate({ ...names, now: now + 330 * day })).toEqual(made);
     expect(await loadServingCertificate({ ...names, now: now + 340 * day })).not.toEqual(made);

@@ -1,11 +1,11 @@
 import { X509Certificate } from 'node:crypto';
-import { mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { chmodSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, describe, expect, it } from 'vitest';
 import { parse } from 'yaml';
 import { ensurePki } from '../../../../apiserver/pki/ensure.ts';
-import { renderKubeconfig } from '../../../../apiserver/pki/kubeconfig.ts';
+import { renderKubeconfig, writeKubeconfig } from '../../../../apiserver/pki/kubeconfig.ts';
 import type { Pki } from '../../../../apiserver/pki/types.ts';
 
 const DAY = 24 * 60 * 60 * 1000;
@@ -53,6 +53,18 @@ describe('ensurePki', () => {
     expect(keys.map((name) => (statSync(join(dir, name)).mode & 0o777).toString(8))).toEqual(keys.map(() => '600'));
   });
 
+  it('takes others’ access to keys and their directory away that something else gave them', async () => {
+    const dir = directory();
+    await ensure(dir);
+    const keys = readdirSync(dir).filter((name) => name.endsWith('.key'));
+    for (const name of keys) chmodSync(join(dir, name), 0o644);
+    chmodSync(dir, 0o755);
+    await ensure(dir);
+    expect([dir, ...keys.map((name) => join(dir, name))].map((path) => statSync(path).mode & 0o077)).toEqual(
+      [dir, ...keys].map(() => 0),
+    );
+  });
+
   it('changes nothing the second time', async () => {
     const dir = directory();
     expect(await ensure(dir)).toEqual(await ensure(dir));
@@ -91,6 +103,20 @@ describe('ensurePki', () => {
 });
 
 describe('a kubeconfig', () => {
+  it('is not written again when it says the same, so that a server starts on a full disk; its mode is narrowed', async () => {
+    const dir = directory();
+    const { ca, clients } = await ensure(dir);
+    const path = join(dir, 'kubeconfig');
+    const options = { server: 'https://127.0.0.1:6443', ca: ca.cert, user: 'admin', client: clients.admin };
+    await writeKubeconfig(path, options);
+    const { ino } = statSync(path);
+    chmodSync(path, 0o644);
+    await writeKubeconfig(path, options);
+    expect([statSync(path).ino, (statSync(path).mode & 0o777).toString(8)]).toEqual([ino, '600']);
+    await writeKubeconfig(path, { ...options, server: 'https://127.0.0.1:6444' });
+    expect(readFileSync(path, 'utf8')).toContain(':6444');
+  });
+
   it('holds everything inside and points at one context', () => {
     const text = renderKubeconfig({
       server: 'https://127.0.0.1:6443',

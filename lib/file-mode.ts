@@ -2,7 +2,7 @@
 // version, by another umask or by a copy. Never widens a mode.
 
 import { chmod, stat } from 'node:fs/promises';
-import { isErrno } from '../../lib/errors.ts';
+import { isErrno } from './errors.ts';
 
 /** Leaves the owner's bits. Does nothing where there is no such file. */
 export async function narrowMode(path: string): Promise<void> {
