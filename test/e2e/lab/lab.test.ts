@@ -294,7 +294,7 @@ describe('a lab', () => {
     );
     const second = up(root, '--restore', newestSnapshot(first.paths.storeFile) ?? 'none');
     await second.says('The lab is up.');
-    expect(second.output).toMatch(/store\.db was restored from \S+; what was there is \S+replaced-\d+\.db/);
+    expect(second.output).toMatch(/store was restored from \S+; what was there is \S+replaced-\d+\.db/);
     expect(await second.kubectl('get', 'configmap', 'kept', '-o', 'jsonpath={.data.a}')).toBe('b');
     expect(second.output).not.toContain('imported');
     await second.kubectl('wait', '--for=condition=Ready', 'pod/web', '--timeout=110s');
