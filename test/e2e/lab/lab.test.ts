@@ -292,7 +292,7 @@ describe('a lab', () => {
       first.paths.storeFile,
       'this is no database, and long enough to be seen as a broken one'.repeat(50),
     );
-    const second = up(root, '--restore', newestSnapshot(first.paths.storeFile) ?? 'none');
+    const second = up(root, { flags: ['--restore', newestSnapshot(first.paths.storeFile) ?? 'none'] });
     await second.says('The lab is up.');
     expect(second.output).toMatch(/store was restored from \S+; what was there is \S+replaced-\d+\.db/);
     expect(await second.kubectl('get', 'configmap', 'kept', '-o', 'jsonpath={.data.a}')).toBe('b');
