@@ -338,9 +338,11 @@ export class Store {
     const message =
       `the API server's store is full: no space left on the disk of ${where}${left}; free some there, or delete objects: ` +
       'reads, watches and deletions go on';
-    if (!this.#full) this.#log(message);
-    this.#full = true;
-    this.#later();
+    if (!this.#full) {
+      this.#full = true;
+      this.#log(message);
+      this.#later();
+    }
     return new StoreFullError(message);
   }
 

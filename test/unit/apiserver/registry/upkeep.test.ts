@@ -1,6 +1,11 @@
 import { describe, expect, it } from 'vitest';
 import { AdmissionForbidden, type ResourceKind } from '../../../../apiserver/kinds/resource.ts';
-import { EVENT_TTL_MS, lastSeen, removeOldEvents } from '../../../../apiserver/registry/event-ttl.ts';
+import {
+  EVENT_TTL_MS,
+  lastSeen,
+  removeOldEvents,
+  startEventCleanup,
+} from '../../../../apiserver/registry/event-ttl.ts';
 import { Registry } from '../../../../apiserver/registry/registry.ts';
 import { createObject, createWhenAdmitted } from '../../../../apiserver/registry/write.ts';
 import { ADMIN, body, fixture, leases, pods, TABLE } from '../support.ts';
@@ -29,6 +34,19 @@ describe('events', () => {
     await clock.advance(1000);
     expect(removeOldEvents(registry, clock.now())).toBe(1);
     expect([registry.find(events, 'ns', 'old'), registry.find(events, 'ns', 'new')?.name]).toEqual([undefined, 'new']);
+  });
+});
+
+describe('the removal of old events', () => {
+  it('that fails is logged, and tried again', async () => {
+    const { store, clock } = fixture();
+    const registry = new Registry({ store, clock, kinds: [...TABLE, events], checkBody: () => ({ strict: [] }) });
+    const log: string[] = [];
+    const stop = startEventCleanup(registry, clock, (line) => log.push(line));
+    store.close();
+    await clock.advance(11 * 60_000);
+    expect(log).toEqual(Array(2).fill('old events could not be removed: database is not open'));
+    stop();
   });
 });
 

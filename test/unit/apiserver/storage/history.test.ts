@@ -123,6 +123,19 @@ describe('the file', () => {
   });
 });
 
+describe('housekeeping', () => {
+  it('that fails is logged, whatever it is, and the timer that called it goes on', () => {
+    const log: string[] = [];
+    const clock = new VirtualClock();
+    const one = new Store(join(directory, 'store.db'), { clock, log: (line) => log.push(line) });
+    put(one, 'a', 10);
+    one.close();
+    one.maintain();
+    expect(log).toContain("housekeeping of the API server's store (its file) failed: statement has been finalized");
+    expect(log.every((line) => line.startsWith("housekeeping of the API server's store ("))).toBe(true);
+  });
+});
+
 describe('an older state of the objects', () => {
   it('is the same as it was then, in order, from any place on, whatever came after', () => {
     const { store: s } = store({});
