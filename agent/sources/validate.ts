@@ -237,11 +237,14 @@ export function apiReference({ spec }: Pod): string | undefined {
     if (volume.configMap !== undefined) return 'configmaps';
     if (volume.persistentVolumeClaim !== undefined || volume.ephemeral !== undefined) return 'persistentvolumeclaims';
     if (volume.csi?.nodePublishSecretRef !== undefined) return 'secrets';
+    // What a driver wants to know of its volumes stands in its CSIDriver.
+    if (volume.csi !== undefined) return 'csidrivers';
     for (const source of volume.projected?.sources ?? []) {
       if (source.secret !== undefined) return 'secrets';
       if (source.configMap !== undefined) return 'configmaps';
       if (source.serviceAccountToken !== undefined) return 'serviceaccounts';
       if ('clusterTrustBundle' in source) return 'clustertrustbundles';
+      if ('podCertificate' in source) return 'podcertificates';
     }
   }
   return 'resourceClaims' in spec ? 'resourceclaims' : undefined;

@@ -2,6 +2,18 @@
 // might try. Says of each what it is meant to do, so that access can be judged without reading it again.
 
 import type { Random } from '../random.ts';
+import {
+  apiVersionOf,
+  chance,
+  change,
+  changeBody,
+  createBody,
+  KIND_NAMES,
+  type Kind,
+  kind,
+  pod,
+  token,
+} from './bodies.ts';
 import { NAMESPACES, NODES, type World } from './world.ts';
 
 export type Verb = 'get' | 'list' | 'watch' | 'create' | 'update' | 'patch' | 'delete' | 'deletecollection';
@@ -23,21 +35,6 @@ export interface HostileRequest {
   readonly boundTo?: string;
 }
 
-interface Kind {
-  readonly group: string;
-  readonly plural: string;
-  readonly namespaced: boolean;
-  readonly subresources: readonly string[];
-  readonly weight: number;
-}
-
-const kind = (group: string, plural: string, namespaced: boolean, weight: number, ...subresources: string[]): Kind => ({
-  group,
-  plural,
-  namespaced,
-  weight,
-  subresources,
-});
 const KINDS: readonly Kind[] = [
   kind('', 'secrets', true, 10),
   kind('', 'configmaps', true, 4),
@@ -80,22 +77,6 @@ const METHODS: Readonly<Record<Verb, string>> = {
   delete: 'DELETE',
   deletecollection: 'DELETE',
 };
-const KIND_NAMES: Readonly<Record<string, string>> = {
-  secrets: 'Secret',
-  configmaps: 'ConfigMap',
-  pods: 'Pod',
-  nodes: 'Node',
-  serviceaccounts: 'ServiceAccount',
-  persistentvolumeclaims: 'PersistentVolumeClaim',
-  persistentvolumes: 'PersistentVolume',
-  volumeattachments: 'VolumeAttachment',
-  csinodes: 'CSINode',
-  leases: 'Lease',
-  namespaces: 'Namespace',
-  services: 'Service',
-  events: 'Event',
-  endpoints: 'Endpoints',
-};
 const PATHS = [
   '/api',
   '/apis',
@@ -114,10 +95,6 @@ const PATHS = [
   '/api//v1/secrets',
   '/apis/v1/secrets',
 ] as const;
-
-function chance(random: Random, share: number): boolean {
-  return random.next() < share;
-}
 
 function selector(random: Random): string {
   const node = random.pick(NODES);
@@ -151,166 +128,6 @@ function query(random: Random, verb: Verb): string {
   if (verb === 'get' && chance(random, 0.1)) parts.set('watch', 'true');
   const text = parts.toString();
   return text === '' ? '' : `?${text}`;
-}
-
-function reference(random: Random): object {
-  const name = random.pick(['mirrored', 'nobody', `vol-${random.pick(NODES)}`]);
-  const inContainer = (list: string, more: object): object => ({ [list]: [{ name: 'c', image: 'x:1', ...more }] });
-  const volume = (source: object): object => ({ volumes: [{ name: 'v', ...source }] });
-  return random.pick<() => object>([
-    () => ({ imagePullSecrets: [{ name }] }),
-    () =>
-      inContainer(random.pick(['containers', 'initContainers', 'ephemeralContainers']), {
-        envFrom: [{ secretRef: { name } }],
-      }),
-    () => inContainer('containers', { env: [{ name: 'A', valueFrom: { secretKeyRef: { name, key: 'key' } } }] }),
-    () => inContainer('containers', { envFrom: [{ configMapRef: { name: 'nobody' } }] }),
-    () => volume({ secret: { secretName: name } }),
-    () => volume({ projected: { sources: [{ downwardAPI: {} }, { secret: { name } }] } }),
-    () => volume({ projected: { sources: [{ serviceAccountToken: { path: 't' } }] } }),
-    () => volume({ persistentVolumeClaim: { claimName: `claim-${random.pick(NODES)}` } }),
-    () => volume({ csi: { driver: 'd', nodePublishSecretRef: { name } } }),
-    () => volume({ iscsi: { targetPortal: 'p', iqn: 'i', lun: 0, secretRef: { name } } }),
-    () => ({ serviceAccountName: `account-${random.pick(NODES)}` }),
-  ])();
-}
-
-interface Body {
-  readonly body: unknown;
-  readonly name: string;
-  readonly overreaches: boolean;
-  readonly boundTo?: string;
-}
-
-/** A pod as a node would make it; with faults. */
-function pod(random: Random, world: World): Body {
-  const node = random.pick(NODES);
-  const refers = chance(random, 0.6);
-  const plain = chance(random, 0.2);
-  const owner = { apiVersion: 'v1', kind: 'Node', name: node, uid: world.nodes.get(node) ?? '', controller: true };
-  const stranger = chance(random, 0.2);
-  const owners = stranger
-    ? random.pick([[], [owner, owner], [{ ...owner, uid: 'x' }], [{ ...owner, kind: 'Pod' }]])
-    : [owner];
-  const elsewhere = chance(random, 0.2);
-  const name = `mirror-${random.below(3)}-${node}`;
-  const spec = { nodeName: elsewhere ? random.pick([...NODES, '']) : node, containers: [{ name: 'c', image: 'x:1' }] };
-  const metadata = {
-    name,
-    ...(plain ? {} : { annotations: { 'kubernetes.io/config.mirror': 'x' } }),
-    ownerReferences: owners,
-  };
-  const body = { apiVersion: 'v1', kind: 'Pod', metadata, spec: { ...spec, ...(refers ? reference(random) : {}) } };
-  return { body, name, overreaches: refers || plain || stranger || spec.nodeName !== node };
-}
-
-/** Labels, taints, owners and finalizers that a node may not write, and some that it may. */
-function change(random: Random, plural: string): { readonly part: object; readonly overreaches: boolean } {
-  const metadata = (part: object): object => ({ metadata: part });
-  const isNode = plural === 'nodes';
-  return random.pick<() => { part: object; overreaches: boolean }>([
-    () => ({
-      part: { status: { phase: random.pick(['Running', 'Bound']) } },
-      overreaches: plural === 'persistentvolumeclaims',
-    }),
-    () => ({ part: metadata({ labels: { 'example.com/x': String(random.below(9)) } }), overreaches: !isNode }),
-    () => ({
-      part: metadata({
-        labels: {
-          [random.pick([
-            'node-restriction.kubernetes.io/x',
-            'node-role.kubernetes.io/x',
-            'k8s.io/x',
-            'x.kubernetes.io/y',
-          ])]: String(random.below(9)),
-        },
-      }),
-      overreaches: true,
-    }),
-    () => ({ part: metadata({ finalizers: [`example.com/f${random.below(9)}`] }), overreaches: !isNode }),
-    () => ({
-      part: metadata({ ownerReferences: [{ apiVersion: 'v1', kind: 'Pod', name: 'x', uid: 'y' }] }),
-      overreaches: isNode || plural === 'persistentvolumeclaims',
-    }),
-    () => ({ part: { spec: { taints: [{ key: `t${random.below(9)}`, effect: 'NoSchedule' }] } }, overreaches: isNode }),
-    () => ({ part: { spec: { configSource: { configMap: { name: 'x', namespace: 'a' } } } }, overreaches: isNode }),
-    () => ({ part: { spec: { nodeName: random.pick(NODES) } }, overreaches: false }),
-  ])();
-}
-
-function token(random: Random, world: World, namespace: string): Body {
-  const name = `pod-${random.pick(NODES)}`;
-  const uid = chance(random, 0.8) ? (world.pods.get(`${namespace}/${name}`) ?? '') : 'other';
-  const bound = chance(random, 0.8);
-  const audiences = random.pick([[], [], ['vault'], ['vault', 'x']]);
-  const ref = { apiVersion: 'v1', kind: random.pick(['Pod', 'Pod', 'Pod', 'Secret', 'Node']), name, uid };
-  const body = {
-    spec: {
-      audiences,
-      expirationSeconds: random.pick([3600, 600, 599, 1e12]),
-      ...(bound ? { boundObjectRef: ref } : {}),
-    },
-  };
-  return {
-    body,
-    name: '',
-    overreaches: !bound || ref.kind !== 'Pod' || audiences.length > 0 || uid === 'other',
-    boundTo: bound ? name : '',
-  };
-}
-
-function createBody(
-  random: Random,
-  world: World,
-  one: Kind,
-  namespace: string,
-  subresource: string,
-  name: string,
-): Body {
-  if (subresource === 'token') return token(random, world, namespace);
-  if (subresource === 'binding')
-    return {
-      body: {
-        apiVersion: 'v1',
-        kind: 'Binding',
-        metadata: { name },
-        target: { kind: 'Node', name: random.pick(NODES) },
-      },
-      name,
-      overreaches: true,
-    };
-  if (subresource === 'eviction')
-    return { body: { apiVersion: 'policy/v1', kind: 'Eviction', metadata: { name } }, name, overreaches: false };
-  if (subresource !== '') return { body: {}, name, overreaches: true };
-  if (one.plural === 'pods') return pod(random, world);
-  const own = random.pick([...NODES, 'n3']);
-  const { part, overreaches } = change(random, one.plural);
-  const faulty = chance(random, 0.5);
-  const apiVersion = one.group === '' ? 'v1' : `${one.group}/v1`;
-  const object = { apiVersion, kind: KIND_NAMES[one.plural] ?? 'Thing' };
-  // A new Node may come with taints; what is not of the Node's own list of rules is another matter.
-  const taints = faulty && JSON.stringify(part).includes('taints');
-  const withPart = faulty ? part : {};
-  const metadata = { ...('metadata' in withPart ? (withPart.metadata as object) : {}), name: own };
-  return { body: { ...object, ...withPart, metadata }, name: own, overreaches: faulty && overreaches && !taints };
-}
-
-function changeBody(random: Random, one: Kind, name: string): Body & { readonly type: string } {
-  const { part, overreaches } = change(random, one.plural);
-  const apiVersion = one.group === '' ? 'v1' : `${one.group}/v1`;
-  const type = random.pick([
-    'application/merge-patch+json',
-    'application/strategic-merge-patch+json',
-    'application/json-patch+json',
-  ]);
-  if (type !== 'application/json-patch+json') return { body: part, name, overreaches, type };
-  const operations = Object.entries(part).map(([field, value]) => ({
-    op: 'add',
-    path: `/${field}`,
-    value: { ...value, ...(field === 'metadata' ? { name } : {}) },
-  }));
-  // It replaces the whole part: labels and the like that stood there go with it.
-  return { body: operations, name, overreaches: overreaches && apiVersion !== '', type };
 }
 
 /** The same path in another writing. */
@@ -469,13 +286,14 @@ export function hostileRequest(random: Random, world: World): HostileRequest {
     const { name, ...body } = createBody(random, world, one, namespace, subresource, target);
     return { ...common, ...body, name: subresource === '' ? name : target, headers };
   }
-  if (verb === 'patch' || verb === 'update') {
+  if (verb === 'update') {
+    const { part, overreaches } = change(random, one.plural);
+    const object = { apiVersion: apiVersionOf(one), kind: KIND_NAMES[one.plural] ?? 'Thing' };
+    return { ...common, name: target, body: { ...object, ...part }, overreaches, headers };
+  }
+  if (verb === 'patch') {
     const { type, ...rest } = changeBody(random, one, target);
-    const object = { apiVersion: one.group === '' ? 'v1' : `${one.group}/v1`, kind: KIND_NAMES[one.plural] ?? 'Thing' };
-    const whole =
-      verb === 'update' ? { ...object, ...(Array.isArray(rest.body) ? {} : (rest.body as object)) } : rest.body;
-    const typed = verb === 'patch' ? { 'content-type': type } : {};
-    return { ...common, name: target, body: whole, overreaches: rest.overreaches, headers: { ...headers, ...typed } };
+    return { ...common, ...rest, headers: { ...headers, 'content-type': type } };
   }
   return { ...common, name: target, headers, overreaches: false };
 }

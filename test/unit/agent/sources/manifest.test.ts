@@ -244,6 +244,12 @@ describe('a manifest', () => {
       withSpec('volumes: [{name: v, projected: {sources: [{serviceAccountToken: {path: t}}]}}]'),
       'serviceaccounts',
     ],
+    ['a CSI volume', withSpec('volumes: [{name: v, csi: {driver: d}}]'), 'csidrivers'],
+    [
+      'a pod certificate',
+      withSpec('volumes: [{name: v, projected: {sources: [{podCertificate: {signerName: s}}]}}]'),
+      'podcertificates',
+    ],
     ['a claim', withSpec('volumes: [{name: v, persistentVolumeClaim: {claimName: a}}]'), 'persistentvolumeclaims'],
   ];
   test.each(references)('that refers to %s is refused', (_name, source, plural) => {
