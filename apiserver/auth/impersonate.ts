@@ -70,7 +70,12 @@ function permission(resource: string, name: string, more: Partial<Attributes> = 
   return { verb: 'impersonate', group: '', resource, subresource: '', namespace: '', name, ...more };
 }
 
-/** Everything the caller must be allowed, one by one. */
+/** What a caller with these headers must be allowed, one by one. Pure. */
+export function requiredPermissions(rawHeaders: readonly string[]): Attributes[] {
+  const wish = wishOf(rawHeaders);
+  return wish === undefined ? [] : permissions(wish);
+}
+
 function permissions({ user, uid, groups, extra }: Wish): Attributes[] {
   const account = serviceAccountOf(user);
   return [

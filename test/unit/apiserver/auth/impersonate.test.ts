@@ -1,7 +1,7 @@
 // The cases of kube-apiserver's impersonation filter: who may act as whom, and who the request then comes from.
 
 import { describe, expect, it } from 'vitest';
-import { auditLine, impersonated } from '../../../../apiserver/auth/impersonate.ts';
+import { auditLine, impersonated, requiredPermissions } from '../../../../apiserver/auth/impersonate.ts';
 import type { Caller } from '../../../../apiserver/registry/registry.ts';
 import { failureOf } from '../support.ts';
 import { lookupOf, nodeUser, user } from './support.ts';
@@ -101,6 +101,37 @@ describe('acting as somebody else', () => {
     ],
   ];
   for (const [what, headers, expected] of cases) it(what, () => expect(as(headers)).toEqual(expected));
+
+  it('needs the permission for each user, group, uid and extra value', () => {
+    const headers = [
+      USER,
+      'tester',
+      GROUP,
+      'a',
+      GROUP,
+      'b',
+      UID,
+      '1',
+      'Impersonate-Extra-Scopes',
+      'x',
+      'Impersonate-Extra-scopes',
+      'y',
+    ];
+    const shown = requiredPermissions(headers).map(
+      ({ verb, group, resource, subresource, name }) => `${verb} ${resource}/${subresource}.${group} ${name}`,
+    );
+    expect(shown).toEqual([
+      'impersonate users/. tester',
+      'impersonate groups/. a',
+      'impersonate groups/. b',
+      'impersonate userextras/scopes.authentication.k8s.io x',
+      'impersonate userextras/scopes.authentication.k8s.io y',
+      'impersonate uids/.authentication.k8s.io 1',
+    ]);
+    expect(requiredPermissions([USER, 'system:serviceaccount:foo:bar'])).toEqual([
+      { verb: 'impersonate', group: '', resource: 'serviceaccounts', subresource: '', namespace: 'foo', name: 'bar' },
+    ]);
+  });
 
   const without: readonly [string, readonly string[], string][] = [
     ['groups', [GROUP, 'developers'], '[{Group  developers    }]'],
