@@ -35,9 +35,12 @@ const EMPTY = Buffer.alloc(0);
 /** A response that a kubelet sends ends after this long, as the kubelet's own connections do. ms. */
 const LONG_RUNNING_MS = 4 * 3_600_000;
 
-/** Connections of a process that may open so many files; the rest are the store's and the kubelets'. */
+/**
+ * Connections of a process that may open so many files; the rest are the store's and the kubelets'. After a restart every
+ * watch of an agent comes back at the same moment, a connection each that has not authenticated yet.
+ */
 export function apiServerLimits(openFiles: number): ConnectionLimits {
-  return connectionLimits({ openFiles, reserved: 128, most: 4096, mostUnauthenticated: 256 });
+  return connectionLimits({ openFiles, reserved: 128, most: 4096, mostUnauthenticated: 512 });
 }
 
 function unspecified(address: string): boolean {
