@@ -97,11 +97,7 @@ export const KUBELET_FIELDS = {
   enableDebugFlagsHandler: warns(bool, 'there is no /debug/flags', true, [false]),
   enableSystemLogHandler: warns(bool, NO_NODE_LOGS, true, [false]),
   enableSystemLogQuery: warns(bool, NO_NODE_LOGS),
-  streamingConnectionIdleTimeout: warns(
-    duration,
-    'idle exec, attach and port-forward streams are ended by the runtime, after its own time',
-    240 * MINUTE,
-  ),
+  streamingConnectionIdleTimeout: used(duration, 240 * MINUTE),
 
   // ---- where pods come from
   staticPodPath: used(text),

@@ -159,6 +159,16 @@ describe('exec, attach and port-forward', () => {
     await vi.waitFor(() => expect(backendSockets[0]?.destroyed).toBe(true));
   });
 
+  test('end on both sides when nothing went through them for streamingConnectionIdleTimeout', async () => {
+    const port = await stand.start({ ...OPEN, streamingConnectionIdleTimeout: '200ms' });
+    const socket = dial(port);
+    await firstBytes(socket, upgrade('/attach/demo/web/c?output=1'), 'hello');
+    socket.removeAllListeners('close');
+    await new Promise((resolve) => socket.once('end', resolve).once('close', resolve));
+    socket.destroy();
+    await vi.waitFor(() => expect(backendSockets[0]?.destroyed).toBe(true));
+  });
+
   test('end on both sides when the server closes', async () => {
     const port = await stand.start(OPEN);
     const socket = dial(port);
