@@ -118,6 +118,38 @@ test('a secret that is not there: CreateContainerConfigError names it, and the p
   await lab.kubectl('delete', 'pod', 'wants-secret');
 });
 
+test('what is not done is refused by name: a device claim, a variable from a file, a certificate in a volume', async () => {
+  const { nodeName } = lab.lab.state;
+  const claims = { resourceClaims: [{ name: 'gpu', resourceClaimName: 'gpu' }], nodeName };
+  const env = [{ name: 'A', valueFrom: { fileKeyRef: { volumeName: 'files', path: 'a.env', key: 'A' } } }];
+  const files = { volumes: [{ name: 'files', emptyDir: {} }] };
+  const source: object = { podCertificate: { signerName: 'example.org/signer', keyType: 'ED25519', keyPath: 'key' } };
+  const certificate = { volumes: [{ name: 'cert', projected: { sources: [source] } }] };
+  await apply(
+    lab,
+    shellPod('wants-gpu', 'true', claims),
+    shellPod('wants-file', 'true', files, { env, volumeMounts: [{ name: 'files', mountPath: '/files' }] }),
+    shellPod('wants-cert', 'true', certificate, { volumeMounts: [{ name: 'cert', mountPath: '/cert' }] }),
+  );
+  const refused = await podWhen(lab, 'wants-gpu', 'Failed', ({ status }) => status?.phase === 'Failed');
+  expect(refused.status).toMatchObject({
+    reason: 'PodFeatureUnsupported',
+    message: 'Pod was rejected: Pod requires node features that are not available: DynamicResourceAllocation',
+  });
+  expect(refused.status?.containerStatuses?.[0]?.state?.running).toBeUndefined();
+  const waiting = await podWhen(
+    lab,
+    'wants-file',
+    'CreateContainerConfigError',
+    (each) => container(each).state?.waiting?.reason === 'CreateContainerConfigError',
+  );
+  expect(container(waiting).state?.waiting?.message).toBe(
+    'environment variable A: fileKeyRef is not supported on this node',
+  );
+  await eventWhen(lab, 'wants-cert', 'FailedMount', /projected volume source podCertificate is not supported/);
+  for (const name of ['wants-gpu', 'wants-file', 'wants-cert']) await lab.kubectl('delete', 'pod', name);
+});
+
 test('a manifest with errors is refused with the path of each field, and nothing is stored', async () => {
   const manifest = {
     apiVersion: 'v1',
