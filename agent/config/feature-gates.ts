@@ -30,6 +30,7 @@ const ON_COMFORT = names(`
   KubeletServiceAccountTokenForCredentialProviders NodeSwap PodLifecycleSleepAction PodLifecycleSleepActionAllowZero
   PodLogsQuerySplitStreams PodObservedGenerationTracking PodReadyToStartContainersCondition
   RelaxedEnvironmentVariableValidation RelaxedDNSSearchValidation ReloadKubeletServerCertificateFile SidecarContainers
+  SystemdWatchdog
 `);
 
 /** Off, and with it isolation, a limit or a check that the gate promises. */
@@ -47,7 +48,7 @@ const OFF_COMFORT = names(`
   KubeletPodResourcesGet KubeletRegistrationGetOnExistsOnly LegacySidecarContainers
   LocalStorageCapacityIsolationFSQuotaMonitoring MutableCSINodeAllocatableCount NodeDeclaredFeatures NodeLogQuery
   PodAndContainerStatsFromCRI PodCertificateRequest ReduceDefaultCrashLoopBackOffDecay ResourceHealthStatus
-  RestartAllContainersOnContainerExits RotateKubeletServerCertificate RuntimeClassInImageCriApi SystemdWatchdog
+  RestartAllContainersOnContainerExits RotateKubeletServerCertificate RuntimeClassInImageCriApi
   AllowOverwriteTerminationGracePeriodSeconds DRAExtendedResource CSIServiceAccountTokenSecrets
 `);
 
