@@ -10,6 +10,7 @@ import type { Clock } from '../lib/clock.ts';
 import { errorMessage, UserError } from '../lib/errors.ts';
 import { execOk } from '../lib/exec.ts';
 import type { Log } from '../lib/log.ts';
+import { getOwn } from '../lib/own-property.ts';
 import type { Tracer } from '../lib/trace.ts';
 
 /** A message that could not be sent is tried once more after this long, ms. */
@@ -29,7 +30,7 @@ export interface ServiceManager {
  */
 export function serviceManager(env: Environment, pid: number): ServiceManager | undefined {
   const number = (name: string): number | undefined => {
-    const text = env[name] ?? '';
+    const text = getOwn(env, name) ?? '';
     if (text === '') return undefined;
     if (/^\d+$/.test(text) && Number(text) > 0) return Number(text);
     throw new UserError(`configure watchdog: ${name} is "${text}" and must be a positive number`);

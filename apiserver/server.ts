@@ -15,9 +15,10 @@ import { continueBody, isBodyUnread, sendResponse } from '../lib/finish-connecti
 import { Authenticator } from './auth/authenticate.ts';
 import { ServiceAccountTokens } from './auth/tokens.ts';
 import { bootstrap } from './bootstrap.ts';
-import { MAX_BODY_BYTES } from './http/body.ts';
+import { Converter } from './http/convert-aside.ts';
 import { badRequest, tooLarge } from './http/errors.ts';
 import { type AdmittedRequest, Handler, type Reply } from './http/handler.ts';
+import { MAX_BODY_BYTES } from './http/limits.ts';
 import { ResourceHandler } from './http/resources.ts';
 import { handleUpgrade } from './http/upgrade.ts';
 import type { ApiServerOptions, RunningApiServer } from './options.ts';
@@ -63,10 +64,14 @@ export async function startApiServer(options: ApiServerOptions, kinds: KindParts
   const snapshots = new SnapshotKeeper(store, clock, log);
   try {
     const { nodeAudiences = [] } = options;
-    const registry = new Registry({ store, clock, kinds: kinds.kinds, checkBody: kinds.checkBody, nodeAudiences });
+    const { kinds: rows, checkBody } = kinds;
+    const continueKey = pki.serviceAccount.key;
+    const registry = new Registry({ store, clock, kinds: rows, checkBody, nodeAudiences, continueKey });
     const tokens = new ServiceAccountTokens(pki.serviceAccount.key);
     const proxy = new KubeletProxy(registry, new KubeletClient(pki.clients['kubelet-client'], tracer));
-    const resources = new ResourceHandler(registry, { tokens, lookup: registry.lookup, now: () => clock.now() });
+    const converter = new Converter({ clock });
+    const reviews = { tokens, lookup: registry.lookup, now: () => clock.now() };
+    const resources = new ResourceHandler(registry, reviews, converter);
     const authenticator = new Authenticator(tokens, registry.lookup);
     const guard = new ConnectionGuard({
       limits: () => options.connections?.limits ?? apiServerLimits(openFilesLimit()),
@@ -76,7 +81,7 @@ export async function startApiServer(options: ApiServerOptions, kinds: KindParts
     });
     const onAuthenticated = (socket: Duplex): void => guard.authenticated(socket);
     const { discovery } = kinds;
-    const parts = { registry, resources, authenticator, tokens, discovery, proxy, log, onAuthenticated };
+    const parts = { registry, resources, converter, authenticator, tokens, discovery, proxy, log, onAuthenticated };
     const handler = new Handler(parts);
     const app = buildApp({ pki, handler, proxy, guard, clock });
     const port = await listen(app, address, options.port);
@@ -92,6 +97,7 @@ export async function startApiServer(options: ApiServerOptions, kinds: KindParts
       app.server.closeAllConnections();
       await app.close();
       await snapshots.stop();
+      await converter.close();
       store.close();
     };
     return {

@@ -4,6 +4,7 @@
 import { writeSync } from 'node:fs';
 import { cutWithMark } from './cut.ts';
 import { errnoOf } from './errors.ts';
+import { setOwn } from './own-property.ts';
 
 /** Bytes of a record's message, and of all its fields together. */
 const MAX_MESSAGE_BYTES = 4096;
@@ -21,7 +22,7 @@ export function limitFields(fields: Fields): Fields {
     const kept = cutWithMark(text, Math.max(0, left));
     left -= kept.length + name.length;
     cut ||= kept !== text;
-    limited[name] = kept === text ? value : kept;
+    setOwn(limited, name, kept === text ? value : kept);
   }
   return cut ? limited : fields;
 }

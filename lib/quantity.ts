@@ -16,12 +16,17 @@ const BINARY: Readonly<Record<string, bigint>> = {
 const DECIMAL: Readonly<Record<string, number>> = { n: -9, u: -6, m: -3, '': 0, k: 3, M: 6, G: 9, T: 12, P: 15, E: 18 };
 const SYNTAX = /^([+-]?)(\d+(?:\.\d*)?|\.\d+)(Ki|Mi|Gi|Ti|Pi|Ei|[numkMGTPE]|[eE][+-]?\d+)?$/;
 
+/** No figure that means anything is longer; arithmetic on more digits than this would take its time. */
+const MAX_LENGTH = 256;
+
 /**
  * A quantity in nano-units, or undefined when the text is not one. Digits finer than a nano-unit round up, as the
  * API does.
  */
 export function parseQuantity(text: string | number): bigint | undefined {
-  const match = SYNTAX.exec(String(text).trim());
+  const written = String(text);
+  if (written.length > MAX_LENGTH) return undefined;
+  const match = SYNTAX.exec(written.trim());
   if (match === null) return undefined;
   const [, sign, digits = '', suffix = ''] = match;
   const [whole = '', fraction = ''] = digits.split('.');

@@ -60,7 +60,9 @@ function headersOf(action: HttpGetAction): Map<string, string[]> {
   const headers = new Map<string, string[]>();
   for (const { name, value } of action.httpHeaders ?? []) {
     const canonical = name.toLowerCase().replace(/(^|-)[a-z]/g, (letters) => letters.toUpperCase());
-    headers.set(canonical, [...(headers.get(canonical) ?? []), value]);
+    const values = headers.get(canonical);
+    if (values === undefined) headers.set(canonical, [value]);
+    else values.push(value);
   }
   return headers;
 }

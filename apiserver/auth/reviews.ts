@@ -4,7 +4,7 @@
 import { getOwn } from '../../lib/own-property.ts';
 import { badRequest, invalid, StatusError } from '../http/errors.ts';
 import type { ObjectLookup } from '../kinds/resource.ts';
-import { isObject, type JsonObject } from '../patch/json-value.ts';
+import { isObject, type JsonObject, shown } from '../patch/json-value.ts';
 import type { Caller } from '../registry/registry.ts';
 import { type FieldRequirement, parseFieldSelector } from '../registry/selectors.ts';
 import { authorize, authorizePath, rulesOf } from './authorize.ts';
@@ -51,7 +51,7 @@ export function answerReview(
   if (found === undefined) throw badRequest(`${plural}.${group} is no review`);
   if (!isObject(body)) throw badRequest('the body of the request is not an object');
   if ((body['kind'] ?? found.kind) !== found.kind) {
-    throw badRequest(`${String(body['kind'])} in version "${version}" cannot be handled as a ${found.kind}`);
+    throw badRequest(`${shown(body['kind'])} in version "${version}" cannot be handled as a ${found.kind}`);
   }
   const metadata = isObject(body['metadata']) ? body['metadata'] : { creationTimestamp: null };
   const answer = found.review(body, caller, parts);

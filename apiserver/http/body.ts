@@ -1,22 +1,29 @@
-// Request bodies: bytes to a JSON value, by their content type. What the value means is for whoever asked.
+// Request bodies: bytes to a JSON value, by their content type, within the limits of limits.ts. What the value means is
+// for whoever asked.
 
 import { errorMessage } from '../../lib/errors.ts';
+import { nextTurn } from '../../lib/turns.ts';
+import type { Converter } from './convert-aside.ts';
 import { badRequest, unsupportedMediaType } from './errors.ts';
+import { checkJsonLimits, LARGE_BYTES, PATCH_LIMITS } from './limits.ts';
 import { decodeProtobuf, PROTOBUF_TYPE } from './protobuf.ts';
-
-/** The largest body that is read, in bytes: etcd's limit with room to spare, as in the real server. */
-export const MAX_BODY_BYTES = 3 * 1024 * 1024;
 
 const ACCEPTED = ['application/json', 'application/yaml', PROTOBUF_TYPE] as const;
 
 export interface ParsedBody {
   readonly value: unknown;
-  /** The JSON it came from; absent where no key can be there twice (YAML's parser complains). */
+  /** The JSON it came from; absent where no key can be there twice. */
   readonly text?: string;
 }
 
+function textOf(bytes: Uint8Array): string {
+  return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('utf8');
+}
+
+/** Throws 400 and 413. */
 function parseJson(bytes: Uint8Array): ParsedBody {
-  const text = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('utf8');
+  checkJsonLimits(bytes, "couldn't get version/kind; json parse error: the body");
+  const text = textOf(bytes);
   try {
     return { value: JSON.parse(text), text };
   } catch (error) {
@@ -24,30 +31,40 @@ function parseJson(bytes: Uint8Array): ParsedBody {
   }
 }
 
-async function parseYaml(bytes: Uint8Array): Promise<ParsedBody> {
-  const { parse, YAMLError } = await import('yaml');
-  try {
-    // Through JSON, so that nothing is left that JSON does not have (dates, undefined, shared references).
-    const value: unknown = parse(Buffer.from(bytes).toString('utf8'), { maxAliasCount: 100 });
-    return { value: JSON.parse(JSON.stringify(value ?? null)) };
-  } catch (error) {
-    if (error instanceof YAMLError || error instanceof ReferenceError) {
-      throw badRequest(`error converting YAML to JSON: ${error.message.split('\n')[0]}`);
-    }
-    throw error;
-  }
+async function parseYaml(bytes: Uint8Array, converter: Converter): Promise<ParsedBody> {
+  // Through JSON, so that nothing is left that JSON does not have (dates, undefined, shared references).
+  const json = await converter.convert('yaml-to-json', Buffer.from(bytes).toString('utf8'));
+  return { value: JSON.parse(json) };
 }
 
-/** Any JSON, YAML or protobuf body. Throws 400 for one that does not parse and 415 for other content types. */
-export async function parseBody(contentType: string | undefined, bytes: Uint8Array): Promise<ParsedBody> {
-  const bare = (contentType ?? '').split(';')[0]?.trim().toLowerCase() ?? '';
-  if (bare === 'application/yaml') return parseYaml(bytes);
-  if (bare === PROTOBUF_TYPE) return { value: decodeProtobuf(bytes) };
-  if (bare !== '' && bare !== 'application/json' && bare !== '*/*') throw unsupportedMediaType(ACCEPTED);
+async function parse(type: string, bytes: Uint8Array, converter: Converter): Promise<ParsedBody> {
+  if (type === 'application/yaml') return parseYaml(bytes, converter);
+  if (type === PROTOBUF_TYPE) return { value: decodeProtobuf(bytes) };
+  if (type !== '' && type !== 'application/json' && type !== '*/*') throw unsupportedMediaType(ACCEPTED);
   return parseJson(bytes);
 }
 
-/** The same for patches, whose content type says which patch it is. */
+/**
+ * Any JSON, YAML or protobuf body. Rejects with 400 for one that does not parse, 413 for one with too much in it, and
+ * 415 for other content types. What is large leaves the event loop to others before it resolves.
+ */
+export async function parseBody(
+  contentType: string | undefined,
+  bytes: Uint8Array,
+  converter: Converter,
+): Promise<ParsedBody> {
+  const bare = (contentType ?? '').split(';', 1)[0]?.trim().toLowerCase() ?? '';
+  const parsed = await parse(bare, bytes, converter);
+  if (bytes.length >= LARGE_BYTES) await nextTurn();
+  return parsed;
+}
+
+/** The same for patches, whose content type says which patch it is. Throws 400 and 413. */
 export function parsePatchBody(bytes: Uint8Array): unknown {
-  return parseJson(bytes).value;
+  checkJsonLimits(bytes, 'error decoding patch: the body', PATCH_LIMITS);
+  try {
+    return JSON.parse(textOf(bytes));
+  } catch (error) {
+    throw badRequest(`error decoding patch: ${errorMessage(error)}`);
+  }
 }

@@ -102,14 +102,28 @@ export function unsupportedMediaType(accepted: readonly string[]): StatusError {
   return new StatusError(415, 'UnsupportedMediaType', message);
 }
 
+/** A refusal shows this many of the errors, and this much of each: values in them may have megabytes. */
+const MAX_CAUSES = 100;
+const MAX_CAUSE = 4096;
+
+function cut(text: string): string {
+  return text.length > MAX_CAUSE ? `${text.slice(0, MAX_CAUSE)}…` : text;
+}
+
 export function invalid({ group, kind }: Kind, name: string, errors: readonly FieldError[]): StatusError {
-  const lines = errors.map((error) => (error.field === '' ? error.detail : `${error.field}: ${error.detail}`));
+  const causes = errors.slice(0, MAX_CAUSES).map((error) => ({
+    reason: error.type,
+    message: cut(error.detail),
+    field: cut(error.field),
+  }));
+  const lines = causes.map(({ field, message }) => (field === '' ? message : `${field}: ${message}`));
+  if (errors.length > MAX_CAUSES) lines.push(`and ${errors.length - MAX_CAUSES} more`);
   const why = lines.length === 1 ? lines[0] : `[${lines.join(', ')}]`;
   return new StatusError(422, 'Invalid', `${kind} "${name}" is invalid: ${why}`, {
     ...(name === '' ? {} : { name }),
     ...(group === '' ? {} : { group }),
     kind,
-    causes: errors.map((error) => ({ reason: error.type, message: error.detail, field: error.field })),
+    causes,
   });
 }
 

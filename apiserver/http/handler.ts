@@ -13,7 +13,9 @@ import type { KubeletProxy } from '../proxy/proxy.ts';
 import type { Caller, Registry } from '../registry/registry.ts';
 import { parseFieldSelector } from '../registry/selectors.ts';
 import { StoreFullError } from '../storage/store.ts';
+import type { Converter } from './convert-aside.ts';
 import { internalError, methodNotAllowed, pathNotFound, StatusError, storeFull, unauthorized } from './errors.ts';
+import { LARGE_BYTES } from './limits.ts';
 import { type Form, negotiate } from './negotiate.ts';
 import { includeObject, watchOptions } from './options.ts';
 import { type ApiRequest, flag, integer, type PathRequest, parseRequest, type ResourceRequest } from './request.ts';
@@ -23,6 +25,7 @@ import { serveWatch } from './watch.ts';
 export interface HandlerParts {
   readonly registry: Registry;
   readonly resources: ResourceHandler;
+  readonly converter: Converter;
   readonly authenticator: Authenticator;
   readonly tokens: ServiceAccountTokens;
   readonly discovery: Discovery;
@@ -59,9 +62,27 @@ const JUDGE_AGAIN_MS = 60_000;
 const HEALTH = /^\/(healthz|livez|readyz)(\/.*)?$/;
 const NO_CACHE = { 'Cache-Control': 'no-cache, private' };
 
+/** Warnings beyond this length together are cut, and left out where that is not enough: clients bound what headers take. */
+const MAX_WARNINGS = 4096;
+const CUT_WARNING = 256;
+
 /** A warning header's value: RFC 7234 quoting. */
-function warning(text: string): string {
+function warningHeader(text: string): string {
   return `299 - "${text.replace(/[\\"]/g, '\\$&').replace(/[^\x20-\x7e]/g, '?')}"`;
+}
+
+/** Header values for the warnings, each once. Pure. */
+export function warningHeaders(warnings: readonly string[]): string[] {
+  const once = [...new Set(warnings)];
+  const total = once.reduce((sum, text) => sum + text.length, 0);
+  let left = MAX_WARNINGS;
+  return once
+    .map((text) => (total > MAX_WARNINGS ? text.slice(0, CUT_WARNING) : text))
+    .filter((text) => {
+      left -= text.length;
+      return left >= 0;
+    })
+    .map(warningHeader);
 }
 
 export class Handler {
@@ -166,9 +187,9 @@ export class Handler {
       form,
       contentType: exchange.request.headers['content-type'],
       body: exchange.body,
-      warn: (text) => warnings.push(warning(text)),
+      warn: (text) => warnings.push(text),
     });
-    return reply(answer.code, answer.text, form, warnings.length === 0 ? {} : { Warning: warnings });
+    return this.#reply(answer.code, answer.text, form, warningsOf(warnings));
   }
 
   #watch(request: ResourceRequest, form: Form, exchange: Exchange): void {
@@ -244,14 +265,28 @@ export class Handler {
     const retry = status.status.details?.retryAfterSeconds;
     const headers = {
       ...(retry === undefined ? {} : { 'Retry-After': String(retry) }),
-      ...(warnings.length === 0 ? {} : { Warning: [...warnings] }),
+      ...warningsOf(warnings),
     };
-    return reply(status.status.code, JSON.stringify(status.status), { ...form, media: 'json' }, headers);
+    const text = JSON.stringify(status.status);
+    // Always at once: what cannot be said of a failure is not worth another one.
+    const pretty = form.pretty && text.length < LARGE_BYTES;
+    return this.#reply(status.status.code, text, { ...form, media: 'json', pretty }, headers);
   }
 
   /** The reply to something that failed before there was a request to speak of. */
   failure(error: unknown): Promise<Reply> {
     return this.#failure(error, { media: 'json', as: 'object', version: 'v1', pretty: false }, []);
+  }
+
+  async #reply(code: number, text: string, form: Form, headers: Reply['headers']): Promise<Reply> {
+    const { converter } = this.#parts;
+    const all = { ...NO_CACHE, ...headers };
+    if (form.media === 'yaml') {
+      const body = await converter.convert('json-to-yaml', text);
+      return { code, contentType: 'application/yaml', body, headers: all };
+    }
+    const body = form.pretty ? await converter.convert('json-to-pretty', text) : text;
+    return { code, contentType: 'application/json', body: `${body}\n`, headers: all };
   }
 
   /** Ends every watch. */
@@ -280,14 +315,6 @@ function attributesOf(request: ResourceRequest): Attributes {
   }
 }
 
-async function yamlOf(text: string): Promise<string> {
-  const { stringify } = await import('yaml');
-  return stringify(JSON.parse(text), { lineWidth: 0 });
-}
-
-async function reply(code: number, text: string, form: Form, headers: Reply['headers']): Promise<Reply> {
-  const all = { ...NO_CACHE, ...headers };
-  if (form.media === 'yaml') return { code, contentType: 'application/yaml', body: await yamlOf(text), headers: all };
-  const body = form.pretty ? `${JSON.stringify(JSON.parse(text), null, 2)}\n` : `${text}\n`;
-  return { code, contentType: 'application/json', body, headers: all };
+function warningsOf(warnings: readonly string[]): Reply['headers'] {
+  return warnings.length === 0 ? {} : { Warning: warningHeaders(warnings) };
 }

@@ -1,7 +1,7 @@
 // What the query and the body of a request say about how it is to be carried out. Pure.
 
 import type { ResourceKind } from '../kinds/resource.ts';
-import { isObject } from '../patch/json-value.ts';
+import { isObject, shown } from '../patch/json-value.ts';
 import type { DeleteOptions } from '../registry/delete.ts';
 import type { ListOptions } from '../registry/list.ts';
 import type { FieldValidation } from '../registry/registry.ts';
@@ -78,7 +78,7 @@ export function deleteOptions(query: URLSearchParams, body: unknown): DeleteOpti
   if (!isObject(options)) throw badRequest('the body of a deletion is a DeleteOptions object');
   const kind = options['kind'];
   if (kind !== undefined && kind !== '' && kind !== 'DeleteOptions') {
-    throw badRequest(`${String(kind)} cannot be handled as a DeleteOptions`);
+    throw badRequest(`${shown(kind)} cannot be handled as a DeleteOptions`);
   }
   const grace = options['gracePeriodSeconds'] ?? integer(query, 'gracePeriodSeconds');
   if (grace !== undefined && (typeof grace !== 'number' || !Number.isSafeInteger(grace))) {

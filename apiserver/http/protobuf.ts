@@ -3,19 +3,20 @@
 // Field numbers are in apiserver/gen/protobuf.json, read when the first such body comes.
 
 import { readFileSync } from 'node:fs';
+import { beyond, jsonSize } from '../../lib/json-limits.ts';
 import { getOwn, setOwn } from '../../lib/own-property.ts';
-import type { JsonObject } from '../patch/json-value.ts';
+import { isObject, type JsonObject } from '../patch/json-value.ts';
 import { badRequest } from './errors.ts';
+import { excess, JSON_LIMITS } from './limits.ts';
 
 export const PROTOBUF_TYPE = 'application/vnd.kubernetes.protobuf';
 
 const MAGIC = Buffer.from([0x6b, 0x38, 0x73, 0x00]);
-/** Deeper than any object of the API. */
-const MAX_DEPTH = 64;
 const VARINT = 0;
 const FIXED64 = 1;
 const BYTES = 2;
 const FIXED32 = 5;
+const EMPTY = Buffer.alloc(0);
 
 type Messages = Readonly<Record<string, Readonly<Record<string, string>>>>;
 type Value = bigint | Buffer;
@@ -34,43 +35,104 @@ function malformed(why: string): Error {
   return badRequest(`the protobuf body cannot be decoded: ${why}`);
 }
 
-/** The fields of one message, in order, as number and value. */
-function* fieldsOf(bytes: Buffer): Generator<readonly [number: number, value: Value]> {
-  let at = 0;
-  const varint = (): bigint => {
-    let value = 0n;
-    for (let shift = 0n; shift < 70n; shift += 7n) {
-      const byte = bytes[at++];
-      if (byte === undefined) throw malformed('it ends inside a number');
-      value |= BigInt(byte & 0x7f) << shift;
-      if (byte < 0x80) return value;
-    }
-    throw malformed('a number is too long');
-  };
-  const take = (length: number): Buffer => {
-    if (at + length > bytes.length) throw malformed('it ends inside a field');
-    at += length;
-    return bytes.subarray(at - length, at);
-  };
-  while (at < bytes.length) {
-    const tag = varint();
-    const number = Number(tag >> 3n);
-    switch (Number(tag & 7n)) {
+/** Counts what one body decodes to against the limits that hold for JSON. */
+class Budget {
+  #size = { depth: 0, objects: 0, keys: 0, values: 0 };
+
+  message(depth: number): void {
+    this.#size.objects++;
+    this.#size.depth = depth;
+    this.#check();
+  }
+
+  /** A field that is there, a map's entry or a list's element. */
+  value(isKey: boolean): void {
+    this.#size.values++;
+    if (isKey) this.#size.keys++;
+    this.#check();
+  }
+
+  /** JSON inside the message. */
+  raw(utf8: Uint8Array): void {
+    const { depth, objects, keys, values } = jsonSize(utf8, JSON_LIMITS);
+    this.#size.objects += objects;
+    this.#size.keys += keys;
+    this.#size.values += values;
+    this.#size.depth = depth;
+    this.#check();
+  }
+
+  #check(): void {
+    const limit = beyond(this.#size, JSON_LIMITS);
+    if (limit !== undefined) throw excess(limit, 'the body');
+  }
+}
+
+/** The fields of one message, in order. */
+class Fields {
+  readonly #bytes: Buffer;
+  #at = 0;
+  /** Of the field that `next` has read. */
+  number = 0;
+  value: Value = EMPTY;
+
+  constructor(bytes: Buffer) {
+    this.#bytes = bytes;
+  }
+
+  /** Reads one field; false at the end. Throws 400. */
+  next(): boolean {
+    if (this.#at >= this.#bytes.length) return false;
+    const tag = this.#size();
+    this.number = Math.floor(tag / 8);
+    switch (tag % 8) {
       case VARINT:
-        yield [number, varint()];
+        this.value = this.#varint();
         break;
       case FIXED64:
-        yield [number, take(8)];
+        this.value = this.#take(8);
         break;
       case BYTES:
-        yield [number, take(Number(varint()))];
+        this.value = this.#take(this.#size());
         break;
       case FIXED32:
-        yield [number, take(4)];
+        this.value = this.#take(4);
         break;
       default:
-        throw malformed(`field ${number} has an unknown wire type`);
+        throw malformed(`field ${this.number} has an unknown wire type`);
     }
+    return true;
+  }
+
+  /** A tag or a length: exact up to 2^53, which is more than any body has. */
+  #size(): number {
+    let value = 0;
+    let scale = 1;
+    for (let length = 0; length < 10; length++) {
+      const byte = this.#bytes[this.#at++];
+      if (byte === undefined) throw malformed('it ends inside a number');
+      value += (byte & 0x7f) * scale;
+      if (byte < 0x80) return value;
+      scale *= 128;
+    }
+    throw malformed('a number is too long');
+  }
+
+  #varint(): bigint {
+    const start = this.#at;
+    const small = this.#size();
+    if (Number.isSafeInteger(small)) return BigInt(small);
+    let value = 0n;
+    for (let at = this.#at - 1; at >= start; at--) value = (value << 7n) | BigInt((this.#bytes[at] ?? 0) & 0x7f);
+    return value;
+  }
+
+  #take(length: number): Buffer {
+    const end = this.#at + length;
+    if (end > this.#bytes.length) throw malformed('it ends inside a field');
+    const taken = this.#bytes.subarray(this.#at, end);
+    this.#at = end;
+    return taken;
   }
 }
 
@@ -86,8 +148,9 @@ function integerOf(value: Value): number {
 
 /** One field of a small message by its number. */
 function pick(bytes: Buffer, wanted: number): Value | undefined {
+  const fields = new Fields(bytes);
   let found: Value | undefined;
-  for (const [number, value] of fieldsOf(bytes)) if (number === wanted) found = value;
+  while (fields.next()) if (fields.number === wanted) found = fields.value;
   return found;
 }
 
@@ -95,7 +158,8 @@ function pick(bytes: Buffer, wanted: number): Value | undefined {
 function timeOf(bytes: Buffer): string | undefined {
   const seconds = pick(bytes, 1);
   if (seconds === undefined) return undefined;
-  const nanos = Number(pick(bytes, 2) ?? 0n);
+  const nanos = integerOf(pick(bytes, 2) ?? 0n);
+  if (nanos < 0 || nanos >= 1e9) throw malformed('a time has a fraction of more than a second');
   const date = new Date(integerOf(seconds) * 1000);
   if (Number.isNaN(date.getTime())) throw malformed('a time is out of range');
   const whole = date.toISOString().slice(0, 19);
@@ -104,11 +168,40 @@ function timeOf(bytes: Buffer): string | undefined {
 
 function intOrString(bytes: Buffer): string | number {
   if ((pick(bytes, 1) ?? 0n) === 0n) return integerOf(pick(bytes, 2) ?? 0n);
-  return bytesOf(pick(bytes, 3) ?? Buffer.alloc(0)).toString('utf8');
+  return bytesOf(pick(bytes, 3) ?? EMPTY).toString('utf8');
+}
+
+function doubleOf(bytes: Buffer): number {
+  if (bytes.length !== 8) throw malformed('a floating-point number does not have 8 bytes');
+  const number = bytes.readDoubleLE(0);
+  if (!Number.isFinite(number)) throw malformed('a floating-point number is not finite');
+  return number;
+}
+
+function rawOf(bytes: Buffer, budget: Budget): unknown {
+  const json = bytesOf(pick(bytes, 1) ?? EMPTY);
+  if (json.length === 0) return undefined;
+  budget.raw(json);
+  try {
+    return JSON.parse(json.toString('utf8'));
+  } catch (error) {
+    if (error instanceof SyntaxError) throw malformed(`a raw field is not JSON: ${error.message}`);
+    throw error;
+  }
+}
+
+function stringsOf(bytes: Buffer, budget: Budget): string[] {
+  const fields = new Fields(bytes);
+  const strings: string[] = [];
+  while (fields.next()) {
+    budget.value(false);
+    strings.push(bytesOf(fields.value).toString('utf8'));
+  }
+  return strings;
 }
 
 /** A value of one type; undefined is one that JSON leaves out. */
-function decodeValue(type: string, value: Value, depth: number): unknown {
+function decodeValue(type: string, value: Value, depth: number, budget: Budget): unknown {
   switch (type) {
     case 'string':
       return bytesOf(value).toString('utf8');
@@ -118,7 +211,7 @@ function decodeValue(type: string, value: Value, depth: number): unknown {
     case 'int64':
       return integerOf(value);
     case 'double':
-      return bytesOf(value).readDoubleLE(0);
+      return doubleOf(bytesOf(value));
     case 'bytes':
       return bytesOf(value).toString('base64');
     case 'time':
@@ -126,52 +219,63 @@ function decodeValue(type: string, value: Value, depth: number): unknown {
     case 'duration':
       return `${integerOf(pick(bytesOf(value), 1) ?? 0n) / 1e9}s`;
     case 'quantity':
-      return bytesOf(pick(bytesOf(value), 1) ?? Buffer.alloc(0)).toString('utf8');
+      return bytesOf(pick(bytesOf(value), 1) ?? EMPTY).toString('utf8');
     case 'intstr':
       return intOrString(bytesOf(value));
-    case 'raw': {
-      const text = bytesOf(pick(bytesOf(value), 1) ?? Buffer.alloc(0)).toString('utf8');
-      return text === '' ? undefined : JSON.parse(text);
-    }
+    case 'raw':
+      return rawOf(bytesOf(value), budget);
     case 'strings':
-      return [...fieldsOf(bytesOf(value))].map(([, item]) => bytesOf(item).toString('utf8'));
+      return stringsOf(bytesOf(value), budget);
     case 'skip':
       return undefined;
     default:
-      return messageOf(type.slice(1), bytesOf(value), {}, depth + 1);
+      return messageOf(type.slice(1), bytesOf(value), {}, depth + 1, budget);
   }
 }
 
-function addEntry(object: JsonObject, name: string, type: string, bytes: Buffer, depth: number): void {
-  const key = bytesOf(pick(bytes, 1) ?? Buffer.alloc(0)).toString('utf8');
+/** The list or map under `name`, which is made when it is not there. */
+function listOf(object: JsonObject, name: string): unknown[] {
+  const list = getOwn(object, name);
+  if (Array.isArray(list)) return list;
+  const made: unknown[] = [];
+  setOwn(object, name, made);
+  return made;
+}
+
+function mapOf(object: JsonObject, name: string): JsonObject {
   const map = getOwn(object, name);
-  const entries: JsonObject = typeof map === 'object' && map !== null ? { ...map } : {};
-  const raw = pick(bytes, 2) ?? (type === 'bool' || type.startsWith('int') ? 0n : Buffer.alloc(0));
-  setOwn(entries, key, decodeValue(type, raw, depth));
-  setOwn(object, name, entries);
+  if (isObject(map)) return map;
+  const made: JsonObject = {};
+  setOwn(object, name, made);
+  return made;
+}
+
+function addEntry(map: JsonObject, type: string, bytes: Buffer, depth: number, budget: Budget): void {
+  const key = bytesOf(pick(bytes, 1) ?? EMPTY).toString('utf8');
+  const raw = pick(bytes, 2) ?? (type === 'bool' || type.startsWith('int') ? 0n : EMPTY);
+  setOwn(map, key, decodeValue(type, raw, depth, budget));
 }
 
 /** Decodes a message into `object`. */
-function messageOf(message: string, bytes: Buffer, object: JsonObject, depth: number): JsonObject {
-  const fields = getOwn(messages(), message);
-  if (fields === undefined) throw malformed(`${message} is not known here`);
-  if (depth > MAX_DEPTH) throw malformed('it is nested too deeply');
-  for (const [number, value] of fieldsOf(bytes)) {
-    const field = getOwn(fields, String(number));
+function messageOf(message: string, bytes: Buffer, object: JsonObject, depth: number, budget: Budget): JsonObject {
+  const known = getOwn(messages(), message);
+  if (known === undefined) throw malformed(`${message} is not known here`);
+  budget.message(depth);
+  const fields = new Fields(bytes);
+  while (fields.next()) {
+    const field = getOwn(known, String(fields.number));
     // A field from a newer API: dropped, as the real server drops it.
     if (field === undefined) continue;
     const colon = field.indexOf(':');
     const name = field.slice(0, colon);
     const type = field.slice(colon + 1);
-    if (name === '') messageOf(type.slice(1), bytesOf(value), object, depth + 1);
-    else if (type.startsWith('[]')) {
-      const list = getOwn(object, name);
-      const item = decodeValue(type.slice(2), value, depth);
-      if (Array.isArray(list)) list.push(item);
-      else setOwn(object, name, [item]);
-    } else if (type.startsWith('map:')) addEntry(object, name, type.slice(4), bytesOf(value), depth);
+    const { value } = fields;
+    budget.value(!type.startsWith('[]'));
+    if (name === '') messageOf(type.slice(1), bytesOf(value), object, depth + 1, budget);
+    else if (type.startsWith('[]')) listOf(object, name).push(decodeValue(type.slice(2), value, depth, budget));
+    else if (type.startsWith('map:')) addEntry(mapOf(object, name), type.slice(4), bytesOf(value), depth, budget);
     else {
-      const decoded = decodeValue(type, value, depth);
+      const decoded = decodeValue(type, value, depth, budget);
       if (decoded !== undefined) setOwn(object, name, decoded);
     }
   }
@@ -191,10 +295,10 @@ export function decodeProtobuf(body: Uint8Array): JsonObject {
   const bytes = Buffer.from(body.buffer, body.byteOffset, body.byteLength);
   if (!bytes.subarray(0, MAGIC.length).equals(MAGIC)) throw malformed('it does not start with "k8s\\0"');
   const envelope = bytes.subarray(MAGIC.length);
-  const meta = bytesOf(pick(envelope, 1) ?? Buffer.alloc(0));
-  const apiVersion = bytesOf(pick(meta, 1) ?? Buffer.alloc(0)).toString('utf8');
-  const kind = bytesOf(pick(meta, 2) ?? Buffer.alloc(0)).toString('utf8');
-  const raw = bytesOf(pick(envelope, 2) ?? Buffer.alloc(0));
-  const object = messageOf(messageName(apiVersion, kind), raw, {}, 0);
+  const meta = bytesOf(pick(envelope, 1) ?? EMPTY);
+  const apiVersion = bytesOf(pick(meta, 1) ?? EMPTY).toString('utf8');
+  const kind = bytesOf(pick(meta, 2) ?? EMPTY).toString('utf8');
+  const raw = bytesOf(pick(envelope, 2) ?? EMPTY);
+  const object = messageOf(messageName(apiVersion, kind), raw, {}, 0, new Budget());
   return { ...object, kind, apiVersion };
 }

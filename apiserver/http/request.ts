@@ -98,6 +98,8 @@ export function integer(query: URLSearchParams, key: string): number | undefined
   const text = query.get(key);
   if (text === null || text === '') return undefined;
   const value = Number(text);
-  if (!Number.isSafeInteger(value)) throw badRequest(`${key}: Invalid value: "${text}": must be an integer`);
+  if (!/^[+-]?\d+$/.test(text) || !Number.isSafeInteger(value)) {
+    throw badRequest(`${key}: Invalid value: "${text}": must be an integer`);
+  }
   return value;
 }

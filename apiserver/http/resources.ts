@@ -3,7 +3,9 @@
 // requests are handed back for whoever holds the connection.
 
 import { getOwn } from '../../lib/own-property.ts';
+import { nextTurn } from '../../lib/turns.ts';
 import { type NodeWrite, restrictNode } from '../auth/node-restriction.ts';
+
 import type { ReviewParts } from '../auth/reviews.ts';
 import { answerReview, isReview } from '../auth/reviews.ts';
 import type { KubeObject, ResourceKind } from '../kinds/resource.ts';
@@ -17,9 +19,14 @@ import { finalizeRules } from '../registry/subresources/finalize.ts';
 import { bindPod, ephemeralContainersRules, evictPod } from '../registry/subresources/pods.ts';
 import { scaleOf, updateScale } from '../registry/subresources/scale.ts';
 import { requestToken } from '../registry/subresources/token.ts';
-import { createWhenAdmitted, patchObject, statusRules, type UpdateRules, updateObject } from '../registry/write.ts';
+import { createWhenAdmitted, patchInTurns, statusRules, type UpdateRules, updateObject } from '../registry/write.ts';
 import { type ParsedBody, parseBody, parsePatchBody } from './body.ts';
+import type { Converter } from './convert-aside.ts';
+
 import { badRequest, methodNotAllowed, pathNotFound } from './errors.ts';
+
+import { LARGE_BYTES } from './limits.ts';
+
 import type { Form } from './negotiate.ts';
 import { deleteOptions, dryRun, fieldValidation, includeObject, listOptions } from './options.ts';
 import { renderList, renderObject } from './render.ts';
@@ -41,6 +48,8 @@ export interface Answer {
   readonly text: string;
 }
 
+/** Some milliseconds' work. */
+const DELETIONS_PER_TURN = 32;
 const ALL_VERBS: readonly Verb[] = ['get', 'list', 'watch', 'create', 'update', 'patch', 'delete', 'deletecollection'];
 const json = (value: unknown, code = 200): Answer => ({ code, text: JSON.stringify(value) });
 
@@ -65,8 +74,10 @@ export function rowFor(registry: Registry, request: ResourceRequest): ResourceKi
 export class ResourceHandler {
   readonly #registry: Registry;
   readonly #reviews: ReviewParts;
+  readonly #converter: Converter;
 
-  constructor(registry: Registry, reviews: ReviewParts) {
+  constructor(registry: Registry, reviews: ReviewParts, converter: Converter) {
+    this.#converter = converter;
     this.#registry = registry;
     this.#reviews = reviews;
   }
@@ -124,12 +135,14 @@ export class ResourceHandler {
 
   async #body(call: ResourceCall): Promise<ParsedBody> {
     if (call.body.length === 0) throw badRequest('the request needs a body: unexpected end of JSON input');
-    return parseBody(call.contentType, call.body);
+    return parseBody(call.contentType, call.body, this.#converter);
   }
 
   async #decoded(row: ResourceKind, call: ResourceCall, options: WriteOptions): Promise<KubeObject> {
     const { value, text } = await this.#body(call);
-    return decodeObject(this.#registry.checkBody, row, value, text, options);
+    const object = decodeObject(this.#registry.checkBody, row, value, text, options);
+    if (call.body.length >= LARGE_BYTES) await nextTurn();
+    return object;
   }
 
   async #create(row: ResourceKind, call: ResourceCall): Promise<Answer> {
@@ -145,8 +158,8 @@ export class ResourceHandler {
     const options = this.#writeOptions(call);
     if (verb === 'patch') {
       const type = patchType(call.contentType);
-      const patch = parsePatchBody(call.body);
-      return this.#show(row, call, patchObject(this.#registry, row, namespace, name, patch, type, options, rules));
+      const patch = { type, read: () => parsePatchBody(call.body), large: call.body.length >= LARGE_BYTES };
+      return this.#show(row, call, await patchInTurns(this.#registry, row, namespace, name, patch, options, rules));
     }
     const object = await this.#decoded(row, call, options);
     return this.#show(row, call, updateObject(this.#registry, row, namespace, name, object, options, rules));
@@ -167,7 +180,8 @@ export class ResourceHandler {
     const body = call.body.length === 0 ? undefined : (await this.#body(call)).value;
     const options = deleteOptions(request.query, body);
     const page = listObjects(this.#registry, row, listOptions(row, request));
-    for (const { object } of page.items) {
+    for (const [index, { object }] of page.items.entries()) {
+      if (index % DELETIONS_PER_TURN === DELETIONS_PER_TURN - 1) await nextTurn();
       const { namespace = '', name = '' } = object.metadata;
       const stored = this.#registry.find(row, namespace, name);
       restrictNode(call.caller, { ...writeOf(request, 'delete'), namespace, name }, this.#registry);

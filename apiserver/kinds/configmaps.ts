@@ -2,7 +2,7 @@
 
 import type { ConfigMap } from 'kubernetes-types/core/v1';
 import { namedTable } from './columns.ts';
-import { forbidden, invalid, syntax, tooLong } from './field-errors.ts';
+import { addErrors, forbidden, invalid, syntax, tooLong } from './field-errors.ts';
 import { defineKind } from './metadata.ts';
 import { configMapKey } from './names.ts';
 import type { FieldError, KubeObject } from './resource.ts';
@@ -17,13 +17,13 @@ function validate(object: KubeObject): FieldError[] {
   const errors: FieldError[] = [];
   let size = 0;
   for (const [key, value] of Object.entries(data)) {
-    errors.push(...syntax(`data[${key}]`, key, configMapKey(key)));
+    addErrors(errors, syntax(`data[${key}]`, key, configMapKey(key)));
     if (Object.hasOwn(binaryData, key))
       errors.push(invalid(`data[${key}]`, key, 'duplicate of key present in binaryData'));
     size += Buffer.byteLength(value ?? '');
   }
   for (const [key, value] of Object.entries(binaryData)) {
-    errors.push(...syntax(`binaryData[${key}]`, key, configMapKey(key)));
+    addErrors(errors, syntax(`binaryData[${key}]`, key, configMapKey(key)));
     size += Buffer.byteLength(value ?? '', 'base64');
   }
   if (size > MAX_SIZE) errors.push(tooLong('', MAX_SIZE));

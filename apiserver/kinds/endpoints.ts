@@ -3,7 +3,7 @@
 import type { Endpoints } from 'kubernetes-types/core/v1';
 import type { EndpointSlice } from 'kubernetes-types/discovery/v1';
 import { namedTable, text } from './columns.ts';
-import { IMMUTABLE, invalid, oneOf, optionalOneOf, required, syntax, tooMany } from './field-errors.ts';
+import { addErrors, IMMUTABLE, invalid, oneOf, optionalOneOf, required, syntax, tooMany } from './field-errors.ts';
 import { defineKind } from './metadata.ts';
 import { dns1123Label, dns1123Subdomain, ipAddress, isIPv4, isIPv6, portNumber } from './names.ts';
 import type { FieldError, KubeObject } from './resource.ts';
@@ -29,16 +29,16 @@ function validateEndpoints(object: KubeObject): FieldError[] {
       ['notReadyAddresses', notReadyAddresses],
     ] as const) {
       for (const [place, address] of entries.entries()) {
-        errors.push(...syntax(`${at}.${list}[${place}].ip`, address.ip ?? '', ipAddress(address.ip ?? '')));
+        addErrors(errors, syntax(`${at}.${list}[${place}].ip`, address.ip ?? '', ipAddress(address.ip ?? '')));
       }
     }
     for (const [place, port] of ports.entries()) {
       const field = `${at}.ports[${place}]`;
       if (ports.length > 1 && (port.name ?? '') === '') errors.push(required(`${field}.name`));
       else if ((port.name ?? '') !== '')
-        errors.push(...syntax(`${field}.name`, port.name, dns1123Label(port.name ?? '')));
-      errors.push(...syntax(`${field}.port`, port.port ?? 0, portNumber(port.port ?? 0)));
-      errors.push(...oneOf(`${field}.protocol`, port.protocol, PROTOCOLS));
+        addErrors(errors, syntax(`${field}.name`, port.name, dns1123Label(port.name ?? '')));
+      addErrors(errors, syntax(`${field}.port`, port.port ?? 0, portNumber(port.port ?? 0)));
+      addErrors(errors, oneOf(`${field}.protocol`, port.protocol, PROTOCOLS));
     }
   }
   return errors;
@@ -92,13 +92,13 @@ function validateSlice(object: KubeObject): FieldError[] {
     if (addresses.length === 0) errors.push(required(at, 'must contain at least 1 address'));
     if (addresses.length > MAX_ADDRESSES) errors.push(tooMany(at, addresses.length, MAX_ADDRESSES));
     for (const [place, address] of addresses.entries()) {
-      errors.push(...syntax(`${at}[${place}]`, address, addressErrors(slice.addressType, address)));
+      addErrors(errors, syntax(`${at}[${place}]`, address, addressErrors(slice.addressType, address)));
     }
   }
   for (const [index, port] of (slice.ports ?? []).entries()) {
     const name = port.name ?? '';
-    if (name !== '') errors.push(...syntax(`ports[${index}].name`, name, dns1123Label(name)));
-    errors.push(...optionalOneOf(`ports[${index}].protocol`, port.protocol, PROTOCOLS));
+    if (name !== '') addErrors(errors, syntax(`ports[${index}].name`, name, dns1123Label(name)));
+    addErrors(errors, optionalOneOf(`ports[${index}].protocol`, port.protocol, PROTOCOLS));
   }
   return errors;
 }

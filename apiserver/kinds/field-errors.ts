@@ -67,3 +67,8 @@ export function nonNegative(field: string, value: number | undefined): FieldErro
 export function syntax(field: string, value: unknown, messages: readonly string[]): FieldError[] {
   return messages.map((message) => invalid(field, value, message));
 }
+
+/** Adds each of them: a list may have more elements than a call may have arguments. */
+export function addErrors<T>(errors: T[], ...more: readonly (readonly T[])[]): void {
+  for (const list of more) for (const error of list) errors.push(error);
+}

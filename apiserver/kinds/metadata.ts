@@ -2,7 +2,7 @@
 // change. `defineKind` puts these rules in front of a kind's own.
 
 import { getOwn } from '../../lib/own-property.ts';
-import { duplicate, forbidden, IMMUTABLE, invalid, nonNegative, required, syntax } from './field-errors.ts';
+import { addErrors, duplicate, forbidden, IMMUTABLE, invalid, nonNegative, required, syntax } from './field-errors.ts';
 import { dns1123Label, dns1123Subdomain, labelValue, type NameRule, qualifiedName } from './names.ts';
 import type { FieldError, KubeObject, KubeObjectMeta, ResourceKind } from './resource.ts';
 
@@ -41,29 +41,29 @@ export function validateObjectMeta(meta: KubeObjectMeta, namespaced: boolean, na
   const { name = '', generateName = '', namespace = '' } = meta;
   if (generateName !== '') {
     // Judged with a stand-in for the random part, as a trailing "-" is right here.
-    errors.push(...syntax('metadata.generateName', generateName, nameRule(generateName.replace(/-$/, 'a'))));
+    addErrors(errors, syntax('metadata.generateName', generateName, nameRule(generateName.replace(/-$/, 'a'))));
   }
   if (name === '') errors.push(required('metadata.name', 'name or generateName is required'));
-  else errors.push(...syntax('metadata.name', name, nameRule(name)));
+  else addErrors(errors, syntax('metadata.name', name, nameRule(name)));
   if (namespaced) {
     if (namespace === '') errors.push(required('metadata.namespace'));
-    else errors.push(...syntax('metadata.namespace', namespace, dns1123Label(namespace)));
+    else addErrors(errors, syntax('metadata.namespace', namespace, dns1123Label(namespace)));
   } else if (namespace !== '') {
     errors.push(forbidden('metadata.namespace', 'not allowed on this type'));
   }
-  errors.push(...nonNegative('metadata.generation', meta.generation));
-  errors.push(...validateLabels('metadata.labels', meta.labels));
-  errors.push(...validateAnnotations('metadata.annotations', meta.annotations));
-  errors.push(...validateOwners(meta.ownerReferences ?? []));
-  errors.push(...validateFinalizers(meta.finalizers ?? []));
+  addErrors(errors, nonNegative('metadata.generation', meta.generation));
+  addErrors(errors, validateLabels('metadata.labels', meta.labels));
+  addErrors(errors, validateAnnotations('metadata.annotations', meta.annotations));
+  addErrors(errors, validateOwners(meta.ownerReferences ?? []));
+  addErrors(errors, validateFinalizers(meta.finalizers ?? []));
   return errors;
 }
 
 export function validateLabels(field: string, labels: Readonly<Record<string, unknown>> | undefined): FieldError[] {
   const errors: FieldError[] = [];
   for (const [key, value] of Object.entries(labels ?? {})) {
-    errors.push(...syntax(field, key, qualifiedName(key)));
-    errors.push(...syntax(field, value, labelValue(String(value))));
+    addErrors(errors, syntax(field, key, qualifiedName(key)));
+    addErrors(errors, syntax(field, value, labelValue(String(value))));
   }
   return errors;
 }
@@ -72,7 +72,7 @@ export function validateAnnotations(field: string, annotations: Readonly<Record<
   const errors: FieldError[] = [];
   let bytes = 0;
   for (const [key, value] of Object.entries(annotations)) {
-    errors.push(...syntax(field, key, qualifiedName(key.toLowerCase())));
+    addErrors(errors, syntax(field, key, qualifiedName(key.toLowerCase())));
     bytes += Buffer.byteLength(key) + Buffer.byteLength(value);
   }
   if (bytes > MAX_ANNOTATIONS_BYTES) {
@@ -107,7 +107,7 @@ function validateOwners(owners: readonly Record<string, unknown>[]): FieldError[
 function validateFinalizers(finalizers: readonly string[]): FieldError[] {
   const errors: FieldError[] = [];
   for (const finalizer of finalizers) {
-    errors.push(...syntax('metadata.finalizers', finalizer, qualifiedName(finalizer)));
+    addErrors(errors, syntax('metadata.finalizers', finalizer, qualifiedName(finalizer)));
     if (!finalizer.includes('/') && !['orphan', 'foregroundDeletion', 'kubernetes'].includes(finalizer)) {
       errors.push(
         invalid(

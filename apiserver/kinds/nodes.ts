@@ -3,7 +3,7 @@
 import type { Node } from 'kubernetes-types/core/v1';
 import { parseQuantity } from '../../lib/quantity.ts';
 import { namedTable, text } from './columns.ts';
-import { duplicate, forbidden, IMMUTABLE, invalid, oneOf, required, syntax } from './field-errors.ts';
+import { addErrors, duplicate, forbidden, IMMUTABLE, invalid, oneOf, required, syntax } from './field-errors.ts';
 import { defineKind, duplicates } from './metadata.ts';
 import { labelValue, qualifiedName } from './names.ts';
 import type { FieldError, KubeObject } from './resource.ts';
@@ -20,15 +20,16 @@ function validate(node: Of<Node>): FieldError[] {
   for (const [index, taint] of (node.spec?.taints ?? []).entries()) {
     const at = `spec.taints[${index}]`;
     const { key = '', value = '', effect = '' } = taint;
-    errors.push(...syntax(`${at}.key`, key, qualifiedName(key)));
-    errors.push(...syntax(`${at}.value`, value, labelValue(value)));
-    errors.push(...oneOf(`${at}.effect`, effect, EFFECTS));
+    addErrors(errors, syntax(`${at}.key`, key, qualifiedName(key)));
+    addErrors(errors, syntax(`${at}.value`, value, labelValue(value)));
+    addErrors(errors, oneOf(`${at}.effect`, effect, EFFECTS));
     const pair = `${key}:${effect}`;
     if (seen.has(pair)) errors.push(duplicate(at, pair));
     seen.add(pair);
   }
-  errors.push(
-    ...duplicates(
+  addErrors(
+    errors,
+    duplicates(
       node.spec?.podCIDRs ?? [],
       (index) => `spec.podCIDRs[${index}]`,
       (cidr) => cidr,

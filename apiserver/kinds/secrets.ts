@@ -3,7 +3,7 @@
 import type { Secret } from 'kubernetes-types/core/v1';
 import { getOwn } from '../../lib/own-property.ts';
 import { namedTable, text } from './columns.ts';
-import { forbidden, IMMUTABLE, invalid, required, syntax, tooLong } from './field-errors.ts';
+import { addErrors, forbidden, IMMUTABLE, invalid, required, syntax, tooLong } from './field-errors.ts';
 import { defineKind } from './metadata.ts';
 import { configMapKey } from './names.ts';
 import type { FieldError, KubeObject } from './resource.ts';
@@ -32,7 +32,7 @@ function validate(object: KubeObject): FieldError[] {
   const errors: FieldError[] = [];
   let size = 0;
   for (const [key, value] of Object.entries(data)) {
-    errors.push(...syntax(`data[${key}]`, key, configMapKey(key)));
+    addErrors(errors, syntax(`data[${key}]`, key, configMapKey(key)));
     size += Buffer.byteLength(value ?? '', 'base64');
   }
   if (size > MAX_SIZE) errors.push(tooLong('data', MAX_SIZE));
@@ -84,8 +84,10 @@ function validateUpdate(object: KubeObject, old: KubeObject): FieldError[] {
 
 /** stringData is for writing only. */
 function foldStringData(secret: Of<Secret>): void {
-  for (const [key, value] of Object.entries(secret.stringData ?? {})) {
-    secret.data = { ...secret.data, [key]: Buffer.from(value ?? '').toString('base64') };
+  const written = Object.entries(secret.stringData ?? {});
+  if (written.length > 0) {
+    const folded = written.map(([key, value]) => [key, Buffer.from(value ?? '').toString('base64')] as const);
+    secret.data = { ...secret.data, ...Object.fromEntries(folded) };
   }
   delete secret.stringData;
 }

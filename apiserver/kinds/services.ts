@@ -4,7 +4,17 @@
 import { createHash } from 'node:crypto';
 import type { Service } from 'kubernetes-types/core/v1';
 import { AGE_COLUMN, age, NAME_COLUMN, text } from './columns.ts';
-import { duplicate, forbidden, IMMUTABLE, invalid, oneOf, optionalOneOf, required, syntax } from './field-errors.ts';
+import {
+  addErrors,
+  duplicate,
+  forbidden,
+  IMMUTABLE,
+  invalid,
+  oneOf,
+  optionalOneOf,
+  required,
+  syntax,
+} from './field-errors.ts';
 import { defineKind, validateLabels } from './metadata.ts';
 import { dns1035Label, dns1123Label, dns1123Subdomain, ipAddress, isIPv6, portName, portNumber } from './names.ts';
 import type { FieldError, KubeObject, RequestContext } from './resource.ts';
@@ -135,19 +145,20 @@ function validate(object: KubeObject): FieldError[] {
       errors.push(forbidden('spec.clusterIPs', 'may not be set for ExternalName services'));
     }
     const name = (spec.externalName ?? '').replace(/\.$/, '');
-    errors.push(
-      ...(name === '' ? [required('spec.externalName')] : syntax('spec.externalName', name, dns1123Subdomain(name))),
+    addErrors(
+      errors,
+      name === '' ? [required('spec.externalName')] : syntax('spec.externalName', name, dns1123Subdomain(name)),
     );
   } else if (!headless && (spec.clusterIP ?? '') !== '') {
-    errors.push(...syntax('spec.clusterIPs[0]', spec.clusterIP, ipAddress(spec.clusterIP ?? '')));
+    addErrors(errors, syntax('spec.clusterIPs[0]', spec.clusterIP, ipAddress(spec.clusterIP ?? '')));
   }
-  errors.push(...validatePorts(spec));
-  errors.push(...validateLabels('spec.selector', spec.selector));
-  errors.push(...oneOf('spec.sessionAffinity', spec.sessionAffinity, ['ClientIP', 'None']));
-  errors.push(...optionalOneOf('spec.externalTrafficPolicy', spec.externalTrafficPolicy, ['Cluster', 'Local']));
-  errors.push(...optionalOneOf('spec.internalTrafficPolicy', spec.internalTrafficPolicy, ['Cluster', 'Local']));
+  addErrors(errors, validatePorts(spec));
+  addErrors(errors, validateLabels('spec.selector', spec.selector));
+  addErrors(errors, oneOf('spec.sessionAffinity', spec.sessionAffinity, ['ClientIP', 'None']));
+  addErrors(errors, optionalOneOf('spec.externalTrafficPolicy', spec.externalTrafficPolicy, ['Cluster', 'Local']));
+  addErrors(errors, optionalOneOf('spec.internalTrafficPolicy', spec.internalTrafficPolicy, ['Cluster', 'Local']));
   for (const [index, ip] of (spec.externalIPs ?? []).entries()) {
-    errors.push(...syntax(`spec.externalIPs[${index}]`, ip, ipAddress(ip)));
+    addErrors(errors, syntax(`spec.externalIPs[${index}]`, ip, ipAddress(ip)));
   }
   return errors;
 }
@@ -163,15 +174,16 @@ function validatePorts(spec: Spec): FieldError[] {
     if (name === '') {
       if (ports.length > 1) errors.push(required(`${at}.name`));
     } else {
-      errors.push(...syntax(`${at}.name`, name, dns1123Label(name)));
+      addErrors(errors, syntax(`${at}.name`, name, dns1123Label(name)));
       if (names.has(name)) errors.push(duplicate(`${at}.name`, name));
       names.add(name);
     }
-    errors.push(...syntax(`${at}.port`, port.port ?? 0, portNumber(port.port ?? 0)));
-    errors.push(...oneOf(`${at}.protocol`, port.protocol, PROTOCOLS));
+    addErrors(errors, syntax(`${at}.port`, port.port ?? 0, portNumber(port.port ?? 0)));
+    addErrors(errors, oneOf(`${at}.protocol`, port.protocol, PROTOCOLS));
     const target = port.targetPort ?? 0;
-    errors.push(
-      ...syntax(`${at}.targetPort`, target, typeof target === 'string' ? portName(target) : portNumber(target)),
+    addErrors(
+      errors,
+      syntax(`${at}.targetPort`, target, typeof target === 'string' ? portName(target) : portNumber(target)),
     );
     if (spec.type === 'ClusterIP' && (port.nodePort ?? 0) !== 0) {
       errors.push(forbidden(`${at}.nodePort`, "may not be used when `type` is 'ClusterIP'"));

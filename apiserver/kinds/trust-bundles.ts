@@ -30,25 +30,66 @@ function nameRule(name: string): string[] {
   return name.split(':').flatMap((part) => dns1123Subdomain(part));
 }
 
+/** Each is parsed in the event loop; the bundles of browsers have 150. */
+const MAX_ANCHORS = 1024;
+
 function validateBundle(bundle: string): FieldError[] {
   const field = 'spec.trustBundle';
   const wrong = (detail: string): FieldError => invalid(field, OMITTED, detail);
   if (bundle === '') return [required(field)];
   if (Buffer.byteLength(bundle) > MAX_BYTES) return [wrong(`must have at most ${MAX_BYTES} bytes`)];
+  const blocks = pemBlocks(bundle);
+  if (blocks.length > MAX_ANCHORS) return [wrong(`must have at most ${MAX_ANCHORS} trust anchors`)];
   const errors: FieldError[] = [];
   const entries = new Map<string, number[]>();
-  for (const [index, match] of [...bundle.matchAll(/-----BEGIN ([^-]+)-----\n([\s\S]*?)-----END \1-----/g)].entries()) {
-    const [whole, type = '', body = ''] = match;
-    const problem = blockProblem(type, body, whole);
+  for (const [index, { type, body, pem }] of blocks.entries()) {
+    const key = body.replaceAll(/\s/g, '');
+    const same = entries.get(key);
+    if (same !== undefined) {
+      same.push(index);
+      continue;
+    }
+    entries.set(key, [index]);
+    const problem = blockProblem(type, body, pem);
     if (problem !== undefined) errors.push(wrong(`entry ${index} ${problem}`));
-    const key = body.replace(/\s+/g, '');
-    entries.set(key, [...(entries.get(key) ?? []), index]);
   }
   if (errors.length > 0) return errors;
   if (entries.size === 0) return [wrong('at least one trust anchor must be provided')];
   return [...entries.values()]
     .filter((same) => same.length > 1)
     .map((same) => wrong(`duplicate trust anchor (indices [${same.join(' ')}])`));
+}
+
+interface PemBlock {
+  readonly type: string;
+  readonly body: string;
+  readonly pem: string;
+}
+
+const BEGIN = '-----BEGIN ';
+const END = '-----END ';
+const DASHES = '-----';
+
+/** The blocks that begin and end with the same type, in order; each part of the text is looked at once. */
+function pemBlocks(bundle: string): PemBlock[] {
+  const blocks: PemBlock[] = [];
+  let [lineEnd, end] = [-1, -1];
+  for (let start = bundle.indexOf(BEGIN); start >= 0; start = bundle.indexOf(BEGIN, start + 1)) {
+    if (lineEnd < start) lineEnd = bundle.indexOf('\n', start);
+    if (lineEnd < 0) break;
+    const line = bundle.slice(start + BEGIN.length, lineEnd);
+    if (!line.endsWith(DASHES)) continue;
+    const type = line.slice(0, -DASHES.length);
+    if (type === '' || type.includes('-')) continue;
+    if (end < lineEnd) end = bundle.indexOf(END, lineEnd);
+    if (end < 0) break;
+    const last = `${END}${type}${DASHES}`;
+    if (!bundle.startsWith(last, end)) continue;
+    const pem = bundle.slice(start, end + last.length);
+    blocks.push({ type, body: bundle.slice(lineEnd + 1, end), pem });
+    start = end;
+  }
+  return blocks;
 }
 
 function blockProblem(type: string, body: string, pem: string): string | undefined {

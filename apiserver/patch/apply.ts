@@ -1,7 +1,9 @@
 // Picks the patch by its content type and turns what goes wrong into the API's answers. Pure: the patched object comes
 // back as plain JSON and is decoded, defaulted and validated like any other.
 
+import { beyond, valueSize } from '../../lib/json-limits.ts';
 import { badRequest, StatusError, unsupportedMediaType } from '../http/errors.ts';
+import { entityTooLarge, excess, JSON_LIMITS } from '../http/limits.ts';
 import { schemaNode } from '../schema/definitions.ts';
 import { applyJsonPatch, MAX_OPERATIONS } from './json-patch.ts';
 import { isObject, type JsonObject, PatchError } from './json-value.ts';
@@ -26,16 +28,18 @@ export function patchType(contentType: string | undefined): PatchType {
 /** `object` with the patch applied; `object` is used up. Throws StatusError 400, 413 or 422. */
 export function applyPatch(object: JsonObject, patch: unknown, type: PatchType, schemaName: string): JsonObject {
   if (type === 'application/json-patch+json' && Array.isArray(patch) && patch.length > MAX_OPERATIONS) {
-    const message = `The allowed maximum operations in a JSON patch is ${MAX_OPERATIONS}, got ${patch.length}`;
-    throw new StatusError(413, 'RequestEntityTooLarge', `Request entity too large: ${message}`);
+    throw entityTooLarge(`The allowed maximum operations in a JSON patch is ${MAX_OPERATIONS}, got ${patch.length}`);
   }
   try {
     const result = patched(object, patch, type, schemaName);
     if (!isObject(result)) throw new PatchError('inapplicable', 'the patch leaves something that is not an object');
+    const limit = beyond(valueSize(result, JSON_LIMITS), JSON_LIMITS);
+    if (limit !== undefined) throw excess(limit, 'the patched object');
     return result;
   } catch (error) {
     if (!(error instanceof PatchError)) throw error;
     if (error.kind === 'malformed') throw badRequest(`error decoding patch: ${error.message}`);
+    if (error.kind === 'tooLarge') throw entityTooLarge(error.message);
     throw new StatusError(
       422,
       'Invalid',

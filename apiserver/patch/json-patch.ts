@@ -2,10 +2,26 @@
 // caller throws both away when it fails half-way.
 
 import { getOwn, setOwn } from '../../lib/own-property.ts';
-import { isObject, jsonEqual, PatchError } from './json-value.ts';
+import { isObject, type JsonObject, jsonEqual, PatchError } from './json-value.ts';
 
 /** More operations than this in one patch are refused, as the API server does. */
 export const MAX_OPERATIONS = 10_000;
+/** What all `copy` operations of one patch may add, in characters of JSON: the API server's limit on a body. */
+const MAX_COPIED = 3 * 1024 * 1024;
+/** And in values: as many as a body may have. */
+const MAX_COPIED_VALUES = 32_768;
+/** Elements of lists that insertions and removals of one patch may push along; some milliseconds' work. */
+const MAX_MOVED = 10_000_000;
+
+/** As deep as a body may be; operations can nest what they find without end. */
+const MAX_DEPTH = 128;
+
+/** What one patch has done that costs more than its own size. */
+interface Costs {
+  copied: number;
+  values: number;
+  moved: number;
+}
 
 interface Operation {
   readonly op: string;
@@ -70,15 +86,48 @@ function resolve(document: unknown, tokens: readonly string[], op: string, path:
   return at;
 }
 
+/** As splice does, within the limit on what may be pushed along. */
+function splice(list: unknown[], index: number, removed: 0 | 1, costs: Costs, ...added: readonly unknown[]): void {
+  if (added.length !== removed) {
+    costs.moved += list.length - index;
+    if (costs.moved > MAX_MOVED) {
+      const why = `the operations of a JSON patch may not move more than ${MAX_MOVED} list elements`;
+      throw new PatchError('tooLarge', why);
+    }
+  }
+  list.splice(index, removed, ...added);
+}
+
+/** A copy of the value, within the limits on all copies of a patch. */
+function copyOf(value: unknown, costs: Costs, depth = 0): unknown {
+  if (depth > MAX_DEPTH) throw new PatchError('malformed', `a copy exceeded max depth: more than ${MAX_DEPTH} levels`);
+  if (++costs.values > MAX_COPIED_VALUES) {
+    throw new PatchError('tooLarge', `the copies of a JSON patch may not have more than ${MAX_COPIED_VALUES} values`);
+  }
+  costs.copied += typeof value === 'string' ? value.length + 2 : 2;
+  if (costs.copied > MAX_COPIED) {
+    const why = `Unable to complete the copy, the accumulated size increase of copy is ${costs.copied}`;
+    throw new PatchError('tooLarge', `${why}, exceeding the limit ${MAX_COPIED}`);
+  }
+  if (Array.isArray(value)) return value.map((item) => copyOf(item, costs, depth + 1));
+  if (!isObject(value)) return value;
+  const copy: JsonObject = {};
+  for (const [key, item] of Object.entries(value)) {
+    costs.copied += key.length + 4;
+    setOwn(copy, key, copyOf(item, costs, depth + 1));
+  }
+  return copy;
+}
+
 /** The document with `value` put at the pointer. */
-function put(document: unknown, op: 'add' | 'replace', path: string, value: unknown): unknown {
+function put(document: unknown, op: 'add' | 'replace', path: string, value: unknown, costs: Costs): unknown {
   const tokens = pointer(path);
   const last = tokens.pop();
   if (last === undefined) return value;
   const container = resolve(document, tokens, op, path);
   if (Array.isArray(container)) {
     const end = op === 'add' ? container.length : container.length - 1;
-    container.splice(indexOf(last, container.length, end, op, path), op === 'add' ? 0 : 1, value);
+    splice(container, indexOf(last, container.length, end, op, path), op === 'add' ? 0 : 1, costs, value);
   } else if (isObject(container)) {
     if (op === 'replace' && !Object.hasOwn(container, last)) throw missing(op, path);
     setOwn(container, last, value);
@@ -86,13 +135,13 @@ function put(document: unknown, op: 'add' | 'replace', path: string, value: unkn
   return document;
 }
 
-function remove(document: unknown, path: string): unknown {
+function remove(document: unknown, path: string, costs: Costs): unknown {
   const tokens = pointer(path);
   const last = tokens.pop();
   if (last === undefined) throw new PatchError('inapplicable', 'the whole object cannot be removed');
   const container = resolve(document, tokens, 'remove', path);
   child(container, last, 'remove', path);
-  if (Array.isArray(container)) container.splice(Number(last), 1);
+  if (Array.isArray(container)) splice(container, Number(last), 1, costs);
   else if (isObject(container)) delete container[last];
   return document;
 }
@@ -107,23 +156,23 @@ function lookUp(document: unknown, path: string): unknown {
   }
 }
 
-function apply(document: unknown, operation: Operation): unknown {
+function apply(document: unknown, operation: Operation, costs: Costs): unknown {
   const { op, path, from = '', value } = operation;
   switch (op) {
     case 'add':
     case 'replace':
-      return put(document, op, path, value);
+      return put(document, op, path, value, costs);
     case 'remove':
-      return remove(document, path);
+      return remove(document, path, costs);
     case 'copy':
-      return put(document, 'add', path, structuredClone(resolve(document, pointer(from), op, from)));
+      return put(document, 'add', path, copyOf(resolve(document, pointer(from), op, from), costs), costs);
     case 'move': {
       if (path === from) return document;
       if (path.startsWith(`${from}/`)) {
         throw new PatchError('inapplicable', `move operation does not apply: ${from} cannot go into itself`);
       }
       const moved = resolve(document, pointer(from), op, from);
-      return put(remove(document, from), 'add', path, moved);
+      return put(remove(document, from, costs), 'add', path, moved, costs);
     }
     default: {
       if (jsonEqual(lookUp(document, path) ?? null, value)) return document;
@@ -136,5 +185,6 @@ function apply(document: unknown, operation: Operation): unknown {
 export function applyJsonPatch(document: unknown, patch: unknown): unknown {
   if (!Array.isArray(patch)) throw new PatchError('malformed', 'a JSON patch is a list of operations');
   const operations = patch.map(readOperation);
-  return operations.reduce(apply, document);
+  const costs: Costs = { copied: 0, values: 0, moved: 0 };
+  return operations.reduce((before: unknown, operation) => apply(before, operation, costs), document);
 }

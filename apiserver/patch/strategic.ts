@@ -4,7 +4,7 @@
 
 import { getOwn, setOwn } from '../../lib/own-property.ts';
 import { childNode, itemNode, type SchemaNode } from '../schema/definitions.ts';
-import { isObject, type JsonObject, jsonEqual, PatchError } from './json-value.ts';
+import { isObject, type JsonObject, jsonIdentity, PatchError, shown } from './json-value.ts';
 
 const PATCH = '$patch';
 const RETAIN_KEYS = '$retainKeys';
@@ -35,7 +35,7 @@ function mergeObject(original: JsonObject, patch: JsonObject, node: SchemaNode):
   if (directive === 'replace') return withoutDirectives(patch, node);
   if (directive === 'delete') return {};
   if (directive !== undefined && directive !== 'merge') {
-    throw malformed(`Unknown patch type found: ${String(directive)} in map`);
+    throw malformed(`Unknown patch type found: ${shown(directive)} in map`);
   }
   retainKeys(original, patch);
   for (const key of Object.keys(patch)) {
@@ -95,6 +95,55 @@ function withoutDirectives(patch: JsonObject, node: SchemaNode): JsonObject {
   return result;
 }
 
+/** What tells two elements of a list apart: the value of the merge key, or the whole. */
+function identity(item: unknown, key: string | undefined): string | undefined {
+  if (key === undefined) return jsonIdentity(item);
+  if (!isObject(item)) return undefined;
+  const value = getOwn(item, key);
+  // Two without the key are the same, as two with the same value are.
+  return value === undefined ? '' : jsonIdentity(value);
+}
+
+/** The elements of a list while patches are applied: each is found by its identity, however long the list is. */
+class Elements {
+  readonly #key: string | undefined;
+  readonly #items: ({ item: unknown } | undefined)[] = [];
+  /** Where the elements with an identity stand, in order. */
+  readonly #places = new Map<string, number[]>();
+
+  constructor(items: readonly unknown[], key: string | undefined) {
+    this.#key = key;
+    for (const item of items) this.push(item);
+  }
+
+  push(item: unknown): void {
+    const id = identity(item, this.#key);
+    if (id !== undefined) {
+      const places = this.#places.get(id);
+      if (places === undefined) this.#places.set(id, [this.#items.length]);
+      else places.push(this.#items.length);
+    }
+    this.#items.push({ item });
+  }
+
+  /** The first element that is the same as `item`, with the means to put another in its place. */
+  find(item: unknown): { item: unknown } | undefined {
+    const [first = -1] = this.#places.get(identity(item, this.#key) ?? '\0') ?? [];
+    return this.#items[first];
+  }
+
+  /** Takes out every element that is the same. */
+  remove(item: unknown): void {
+    const id = identity(item, this.#key) ?? '\0';
+    for (const place of this.#places.get(id) ?? []) this.#items[place] = undefined;
+    this.#places.delete(id);
+  }
+
+  list(): unknown[] {
+    return this.#items.flatMap((entry) => (entry === undefined ? [] : [entry.item]));
+  }
+}
+
 function mergeList(
   original: readonly unknown[],
   patch: readonly unknown[],
@@ -105,42 +154,39 @@ function mergeList(
   const key = node.merge?.key;
   const order = getOwn(parentPatch, `${ORDER}${field}`);
   const removed = getOwn(parentPatch, `${DELETE_PRIMITIVES}${field}`);
-  const same = (a: unknown, b: unknown): boolean =>
-    key === undefined ? jsonEqual(a, b) : isObject(a) && isObject(b) && jsonEqual(getOwn(a, key), getOwn(b, key));
-  const serverOrder = [...original];
-  let merged = [...original];
+  let kept = original;
   if (removed !== undefined) {
-    const gone = listOf(removed, `${DELETE_PRIMITIVES}${field}`);
-    merged = merged.filter((item) => !gone.some((value) => jsonEqual(item, value)));
+    const gone = new Set(listOf(removed, `${DELETE_PRIMITIVES}${field}`).map(jsonIdentity));
+    kept = original.filter((item) => !gone.has(jsonIdentity(item)));
   }
+  const merged = new Elements(kept, key);
   const added: unknown[] = [];
   for (const item of patch) {
     if (key === undefined) {
       if (isObject(item)) throw malformed(`list "${field}" holds plain values, not objects`);
       added.push(item);
-      if (!merged.some((other) => jsonEqual(other, item))) merged.push(item);
+      if (merged.find(item) === undefined) merged.push(item);
       continue;
     }
     const element = keyed(item, key, field);
     const directive = element[PATCH];
     if (directive === 'replace') return replaceWhole(patch, node);
     if (!Object.hasOwn(element, key)) {
-      throw malformed(`map: ${JSON.stringify(element)} does not contain declared merge key: ${key}`);
+      throw malformed(`map: ${shown(element)} does not contain declared merge key: ${key}`);
     }
     if (directive === 'delete') {
-      merged = merged.filter((other) => !same(other, element));
+      merged.remove(element);
       continue;
     }
     if (directive !== undefined && directive !== 'merge')
-      throw malformed(`Unknown patch type found: ${String(directive)}`);
+      throw malformed(`Unknown patch type found: ${shown(directive)}`);
     added.push(element);
-    const at = merged.findIndex((other) => same(other, element));
-    const old = merged[at];
-    if (at >= 0 && isObject(old)) merged[at] = mergeObject(old, element, itemNode(node));
+    const old = merged.find(element);
+    if (old !== undefined && isObject(old.item)) old.item = mergeObject(old.item, element, itemNode(node));
     else merged.push(withoutDirectives(element, itemNode(node)));
   }
   const patchOrder = order === undefined ? added : listOf(order, `${ORDER}${field}`);
-  return arrange(merged, patchOrder, serverOrder, same);
+  return arrange(merged.list(), ranks(patchOrder, key), ranks(original, key), key);
 }
 
 function keyed(item: unknown, key: string, field: string): JsonObject {
@@ -155,29 +201,45 @@ function replaceWhole(patch: readonly unknown[], node: SchemaNode): unknown[] {
     .map((item) => strip(item, itemNode(node)));
 }
 
+/** Identity → first place in the list. */
+function ranks(list: readonly unknown[], key: string | undefined): ReadonlyMap<string, number> {
+  const found = new Map<string, number>();
+  for (const [place, item] of list.entries()) {
+    const id = identity(item, key);
+    if (id !== undefined && !found.has(id)) found.set(id, place);
+  }
+  return found;
+}
+
 /**
  * Elements that the patch orders, in its order, interleaved with those that only the server has, in theirs: a server's
  * element goes first only where the list already had it before the patch's next one.
  */
 function arrange(
   merged: readonly unknown[],
-  patchOrder: readonly unknown[],
-  serverOrder: readonly unknown[],
-  same: (a: unknown, b: unknown) => boolean,
+  patchOrder: ReadonlyMap<string, number>,
+  serverOrder: ReadonlyMap<string, number>,
+  key: string | undefined,
 ): unknown[] {
-  const rank = (list: readonly unknown[], item: unknown): number => list.findIndex((other) => same(other, item));
-  const ordered = merged.filter((item) => rank(patchOrder, item) >= 0);
-  const serverOnly = merged.filter((item) => rank(patchOrder, item) < 0);
-  ordered.sort((a, b) => rank(patchOrder, a) - rank(patchOrder, b));
-  serverOnly.sort((a, b) => rank(serverOrder, a) - rank(serverOrder, b));
+  const ranked = merged.map((item) => {
+    const id = identity(item, key) ?? '\0';
+    return { item, inPatch: patchOrder.get(id) ?? -1, onServer: serverOrder.get(id) ?? -1 };
+  });
+  const ordered = ranked.filter(({ inPatch }) => inPatch >= 0).sort((a, b) => a.inPatch - b.inPatch);
+  const serverOnly = ranked.filter(({ inPatch }) => inPatch < 0).sort((a, b) => a.onServer - b.onServer);
   const result: unknown[] = [];
   let [left, right] = [0, 0];
   while (left < serverOnly.length || right < ordered.length) {
-    if (left >= serverOnly.length) result.push(ordered[right++]);
-    else if (right >= ordered.length) result.push(serverOnly[left++]);
-    else {
-      const [li, ri] = [rank(serverOrder, serverOnly[left]), rank(serverOrder, ordered[right])];
-      result.push(li >= 0 && ri >= 0 && li < ri ? serverOnly[left++] : ordered[right++]);
+    const [mine, theirs] = [serverOnly[left], ordered[right]];
+    const serverFirst =
+      theirs === undefined ||
+      (mine !== undefined && mine.onServer >= 0 && theirs.onServer >= 0 && mine.onServer < theirs.onServer);
+    if (serverFirst) {
+      result.push(mine?.item);
+      left++;
+    } else {
+      result.push(theirs.item);
+      right++;
     }
   }
   return result;

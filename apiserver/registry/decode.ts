@@ -3,7 +3,7 @@
 
 import { badRequest } from '../http/errors.ts';
 import type { KubeObject, KubeObjectMeta, ResourceKind } from '../kinds/resource.ts';
-import { isObject, type JsonObject } from '../patch/json-value.ts';
+import { isObject, type JsonObject, shown } from '../patch/json-value.ts';
 import type { CheckBody } from '../ports.ts';
 import { apiVersionOf, type WriteOptions } from './registry.ts';
 
@@ -43,12 +43,12 @@ function checkType(row: ResourceKind, body: JsonObject): void {
   const { apiVersion, kind } = body;
   if (apiVersion !== undefined && apiVersion !== '' && apiVersion !== expected) {
     throw badRequest(
-      `the API version in the data (${String(apiVersion)}) does not match the expected API version (${expected})`,
+      `the API version in the data (${shown(apiVersion)}) does not match the expected API version (${expected})`,
     );
   }
   if (kind !== undefined && kind !== '' && kind !== row.kind) {
     throw badRequest(
-      `${String(kind)} in version "${row.version}" cannot be handled as a ${row.kind}: the object provided is unrecognized (must be of type ${row.kind})`,
+      `${shown(kind)} in version "${row.version}" cannot be handled as a ${row.kind}: the object provided is unrecognized (must be of type ${row.kind})`,
     );
   }
 }

@@ -3,8 +3,9 @@
 
 import { badRequest, expired, type StatusError, tooLargeResourceVersion } from '../http/errors.ts';
 import type { ResourceKind } from '../kinds/resource.ts';
-import { isObject } from '../patch/json-value.ts';
+import { shown } from '../patch/json-value.ts';
 import { CompactedError, type StoredObject } from '../storage/store.ts';
+import type { ContinueToken } from './continue.ts';
 import type { Registry, View } from './registry.ts';
 import type { Selection } from './selectors.ts';
 
@@ -27,56 +28,33 @@ export interface ListPage {
   readonly remaining?: number;
 }
 
-interface ContinueToken {
-  /** -1 goes on with what is now, when the first page's revision is gone. */
-  readonly revision: number;
-  readonly after: { readonly namespace: string; readonly name: string };
-}
-
-export function encodeContinue(token: ContinueToken): string {
-  const { revision, after } = token;
-  const json = { v: 'meta.k8s.io/v1', rv: revision, start: `${after.namespace}/${after.name}` };
-  return Buffer.from(JSON.stringify(json)).toString('base64url');
-}
-
-/** Throws 400 for a token that this server did not make. */
-export function decodeContinue(text: string): ContinueToken {
-  let value: unknown;
-  try {
-    value = JSON.parse(Buffer.from(text, 'base64url').toString('utf8'));
-  } catch (error) {
-    if (error instanceof SyntaxError) throw badRequest(`continue key is not valid: ${error.message}`);
-    throw error;
-  }
-  if (!isObject(value) || typeof value['rv'] !== 'number' || typeof value['start'] !== 'string') {
-    throw badRequest('continue key is not valid: no start key or resourceVersion in it');
-  }
-  const slash = value['start'].indexOf('/');
-  if (slash < 0) throw badRequest('continue key is not valid: malformed start key');
-  const after = { namespace: value['start'].slice(0, slash), name: value['start'].slice(slash + 1) };
-  return { revision: value['rv'], after };
-}
-
 /** A resourceVersion parameter as a number; undefined when it is not set. Throws 400. */
 export function parseResourceVersion(text: string): number | undefined {
   if (text === '') return undefined;
-  if (!/^\d+$/.test(text)) throw badRequest(`Invalid value: "${text}": resourceVersion must be a number`);
-  return Number(text);
+  const value = Number(text);
+  if (!/^\d{1,20}$/.test(text) || value >= 2 ** 64) {
+    throw badRequest(`Invalid value: "${shown(text)}": resourceVersion must be a number`);
+  }
+  return value;
 }
 
-function continueExpired(token: ContinueToken): StatusError {
+function continueExpired(registry: Registry, list: string, token: ContinueToken): StatusError {
   const error = expired(
     'The provided continue parameter is too old to display a consistent list result. You can start a new list without ' +
       'the continue parameter, or use the continue token in this response to retrieve the remainder of the results. ' +
       'Continuing with the provided token results in an inconsistent list - objects that were created, modified, or ' +
       'deleted between the time the first chunk was returned and now may show up in the list.',
   );
-  error.status.metadata = { continue: encodeContinue({ revision: -1, after: token.after }) };
+  error.status.metadata = { continue: registry.continueTokens.encode(list, { revision: -1, after: token.after }) };
   return error;
 }
 
 /** Which revision a list shows. */
-function revisionOf(registry: Registry, options: ListOptions): { revision: number; token?: ContinueToken } {
+function revisionOf(
+  registry: Registry,
+  list: string,
+  options: ListOptions,
+): { revision: number; token?: ContinueToken } {
   const current = registry.store.revision;
   const wanted = parseResourceVersion(options.resourceVersion);
   const match = options.resourceVersionMatch;
@@ -84,7 +62,9 @@ function revisionOf(registry: Registry, options: ListOptions): { revision: numbe
     if (wanted !== undefined && wanted !== 0) {
       throw badRequest('specifying resource version is not allowed when using continue');
     }
-    const token = decodeContinue(options.continueToken);
+    const token = registry.continueTokens.decode(list, options.continueToken);
+    // Of a store that has been put back to an earlier state since.
+    if (token.revision > current) throw continueExpired(registry, list, token);
     return { revision: token.revision < 0 ? current : token.revision, token };
   }
   if (match !== '' && match !== 'Exact' && match !== 'NotOlderThan') {
@@ -122,14 +102,20 @@ function candidates(
   return store.scanAt(revision, registry.resource(row), namespace, token?.after);
 }
 
+/** What a continue token is for: the resource and the namespace. */
+function listOf(row: ResourceKind, { namespace = '*' }: ListOptions): string {
+  return `${row.group}/${row.plural} ${row.namespaced ? namespace : ''}`;
+}
+
 /** One page. Throws 400, 410 (the revision is gone) or 504 (it has not been yet). */
 export function listObjects(registry: Registry, row: ResourceKind, options: ListOptions): ListPage {
-  const { revision, token } = revisionOf(registry, options);
+  const list = listOf(row, options);
+  const { revision, token } = revisionOf(registry, list, options);
   try {
     return readPage(registry, row, options, revision, token);
   } catch (error) {
     if (!(error instanceof CompactedError)) throw error;
-    throw token === undefined ? expired(error.message) : continueExpired(token);
+    throw token === undefined ? expired(error.message) : continueExpired(registry, list, token);
   }
 }
 
@@ -157,7 +143,7 @@ function readPage(
       return {
         revision,
         items,
-        continueToken: encodeContinue({ revision, after }),
+        continueToken: registry.continueTokens.encode(listOf(row, options), { revision, after }),
         ...(everything ? { remaining: remaining() } : {}),
       };
     }

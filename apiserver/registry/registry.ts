@@ -2,12 +2,15 @@
 // and delete.ts. Everything between a read and its write happens in one turn of the event loop, so no retry on conflict
 // is ever needed inside the server.
 
+import { randomBytes } from 'node:crypto';
 import type { Clock } from '../../lib/clock.ts';
 import { notFound } from '../http/errors.ts';
+import { objectTooLarge } from '../http/limits.ts';
 import type { KubeObject, ObjectLookup, RequestContext, ResourceKind } from '../kinds/resource.ts';
 import type { CheckBody } from '../ports.ts';
 import { parseObject } from '../storage/change.ts';
-import type { ObjectKey, Store, StoredObject } from '../storage/store.ts';
+import { type ObjectKey, ObjectTooLargeError, type Store, type StoredObject } from '../storage/store.ts';
+import { ContinueTokens } from './continue.ts';
 
 /** Who asks. */
 export interface Caller {
@@ -50,6 +53,8 @@ export interface RegistryParts {
   readonly clock: Clock;
   /** Audiences that nodes may request tokens for though no volume of the pod asks for them. Default: none. */
   readonly nodeAudiences?: readonly string[];
+  /** Signs continue tokens; absent, they hold as long as this registry. */
+  readonly continueKey?: string;
 }
 
 export class Registry {
@@ -58,6 +63,7 @@ export class Registry {
   readonly checkBody: CheckBody;
   readonly kinds: readonly ResourceKind[];
   readonly nodeAudiences: readonly string[];
+  readonly continueTokens: ContinueTokens;
   readonly #rows = new Map<string, ResourceKind>();
   readonly #preferred = new Map<string, ResourceKind>();
 
@@ -67,6 +73,7 @@ export class Registry {
     this.checkBody = parts.checkBody;
     this.kinds = parts.kinds;
     this.nodeAudiences = parts.nodeAudiences ?? [];
+    this.continueTokens = new ContinueTokens(parts.continueKey ?? randomBytes(32));
     for (const row of parts.kinds) {
       this.#rows.set(`${row.group}/${row.version}/${row.plural}`, row);
       const key = `${row.group}/${row.plural}`;
@@ -151,13 +158,18 @@ export class Registry {
     return { user: caller, now: this.clock.now(), lookup: this.lookup };
   }
 
-  /** Writes `object` (in the row's form) in place of `previous`, and shows the result. `object` is given away. */
+  /**
+   * Writes `object` (in the row's form) in place of `previous`, and shows the result. `object` is given away. Throws 413
+   * for one that is too large.
+   */
   put(row: ResourceKind, key: ObjectKey, object: KubeObject, previous?: StoredObject): View {
-    if (row.storedAs === undefined) {
-      const stored = this.store.put(key, object, previous);
-      return new View(stored.text, object);
+    try {
+      const stored = this.store.put(key, row.storedAs === undefined ? object : row.storedAs.toStored(object), previous);
+      return row.storedAs === undefined ? new View(stored.text, object) : this.view(row, stored);
+    } catch (error) {
+      if (error instanceof ObjectTooLargeError) throw objectTooLarge(error.bytes);
+      throw error;
     }
-    return this.view(row, this.store.put(key, row.storedAs.toStored(object), previous));
   }
 
   /** Removes an object whose last state is `object`, and shows that. */

@@ -7,7 +7,9 @@ import type { KubeObject, ResourceKind } from '../kinds/resource.ts';
 export interface LabelRequirement {
   readonly key: string;
   readonly operator: 'in' | 'notin' | 'exists' | '!' | 'gt' | 'lt';
-  readonly values: readonly string[];
+  readonly values: ReadonlySet<string>;
+  /** Of gt and lt. */
+  readonly bound?: bigint;
 }
 
 const KEY = /^([A-Za-z0-9]([-A-Za-z0-9.]*[A-Za-z0-9])?\/)?[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$/;
@@ -34,11 +36,18 @@ function splitRequirements(selector: string): string[] {
   return parts.map((part) => part.trim());
 }
 
+/** undefined for what is no integer of 64 bits. */
+function int64(text: string): bigint | undefined {
+  if (!/^[+-]?\d{1,19}$/.test(text)) return undefined;
+  const value = BigInt(text.replace('+', ''));
+  return BigInt.asIntN(64, value) === value ? value : undefined;
+}
+
 function parseRequirement(part: string, selector: string): LabelRequirement {
   const set = /^(\S+)\s+(in|notin)\s*\(([^()]*)\)$/.exec(part);
   const compare = /^([^\s=!<>]+)\s*(==|=|!=|>|<)\s*([^\s=!<>]*)$/.exec(part);
   const exists = /^(!?)\s*([^\s=!<>(),]+)$/.exec(part);
-  let requirement: LabelRequirement;
+  let requirement: { readonly key: string; readonly operator: LabelRequirement['operator']; readonly values: string[] };
   if (set !== null) {
     const [, key = '', operator, values = ''] = set;
     requirement = { key, operator: operator === 'in' ? 'in' : 'notin', values: values.split(',').map((v) => v.trim()) };
@@ -54,12 +63,13 @@ function parseRequirement(part: string, selector: string): LabelRequirement {
   const { key, operator, values } = requirement;
   if (!KEY.test(key)) throw unparsable(selector, `"${key}" is no label key`);
   if (operator === 'gt' || operator === 'lt') {
-    if (!/^-?\d+$/.test(values[0] ?? '')) throw unparsable(selector, `"${values[0]}" is no integer`);
-  } else {
-    const bad = values.find((value) => !VALUE.test(value) || value.length > 63);
-    if (bad !== undefined) throw unparsable(selector, `"${bad}" is no label value`);
+    const bound = int64(values[0] ?? '');
+    if (bound === undefined) throw unparsable(selector, `"${values[0]}" is no integer`);
+    return { key, operator, values: new Set(values), bound };
   }
-  return requirement;
+  const bad = values.find((value) => !VALUE.test(value) || value.length > 63);
+  if (bad !== undefined) throw unparsable(selector, `"${bad}" is no label value`);
+  return { key, operator, values: new Set(values) };
 }
 
 /** "a=b,c!=d,e in (f,g),h notin (i),j,!k". Throws 400 with the part that is wrong. */
@@ -72,21 +82,21 @@ export function matchesLabels(
   requirements: readonly LabelRequirement[],
   labels: Readonly<Record<string, string>> | undefined,
 ): boolean {
-  return requirements.every(({ key, operator, values }) => {
+  return requirements.every(({ key, operator, values, bound = 0n }) => {
     const value = getOwn(labels, key);
     switch (operator) {
       case 'in':
-        return value !== undefined && values.includes(value);
+        return value !== undefined && values.has(value);
       case 'notin':
-        return value === undefined || !values.includes(value);
+        return value === undefined || !values.has(value);
       case 'exists':
         return value !== undefined;
       case '!':
         return value === undefined;
       default: {
-        if (value === undefined || !/^-?\d+$/.test(value)) return false;
-        const [have, want] = [BigInt(value), BigInt(values[0] ?? '0')];
-        return operator === 'gt' ? have > want : have < want;
+        const have = value === undefined ? undefined : int64(value);
+        if (have === undefined) return false;
+        return operator === 'gt' ? have > bound : have < bound;
       }
     }
   });

@@ -3,8 +3,11 @@
 
 import { randomInt, randomUUID } from 'node:crypto';
 import { getOwn, setOwn } from '../../lib/own-property.ts';
+import { nextTurn } from '../../lib/turns.ts';
 import { restrictNode } from '../auth/node-restriction.ts';
+
 import { alreadyExists, badRequest, conflict, forbidden, invalid, MODIFIED, StatusError } from '../http/errors.ts';
+import { LARGE_BYTES } from '../http/limits.ts';
 import {
   AdmissionForbidden,
   type AwaitedObject,
@@ -257,6 +260,49 @@ export function patchObject(
   const object = decodeObject(registry.checkBody, row, patched, undefined, options);
   checkPlacement(row, object, namespace, name);
   return replaceStored(registry, row, stored, object, options, rules);
+}
+
+/** A patch as it came; `read` gives a value of one's own each time. */
+export interface PatchRequest {
+  readonly type: PatchType;
+  readonly read: () => unknown;
+  readonly large: boolean;
+}
+
+/** As often as the real server tries. */
+const PATCH_ATTEMPTS = 5;
+
+/**
+ * `patchObject`; where patch or object are large, in several turns of the event loop, and once more when somebody else
+ * has written the object in between.
+ */
+export async function patchInTurns(
+  registry: Registry,
+  row: ResourceKind,
+  namespace: string,
+  name: string,
+  patch: PatchRequest,
+  options: WriteOptions,
+  rules: UpdateRules = mainRules(row),
+): Promise<View> {
+  const { type, read, large } = patch;
+  for (let attempt = 0; attempt < PATCH_ATTEMPTS; attempt++) {
+    const value = read();
+    if (!large && registry.need(row, namespace, name).text.length < LARGE_BYTES) {
+      return patchObject(registry, row, namespace, name, value, type, options, rules);
+    }
+    await nextTurn();
+    const stored = registry.need(row, namespace, name);
+    const patched = applyPatch(registry.parse(row, stored), value, type, row.schema);
+    await nextTurn();
+    const object = decodeObject(registry.checkBody, row, patched, undefined, options);
+    checkPlacement(row, object, namespace, name);
+    await nextTurn();
+    if (registry.need(row, namespace, name).revision === stored.revision) {
+      return replaceStored(registry, row, stored, object, options, rules);
+    }
+  }
+  throw conflict(row, name, MODIFIED);
 }
 
 function replaceStored(

@@ -5,7 +5,7 @@
 import { getOwn, setOwn } from '../../lib/own-property.ts';
 import type { ResourceKind } from '../kinds/resource.ts';
 import { type Definition, definition, type TypeText } from './definitions.ts';
-import { duplicateFields } from './duplicates.ts';
+import { duplicateFields, fieldPath, MAX_STRICT_ERRORS } from './duplicates.ts';
 import { canonicalQuantity, quantityError } from './quantity.ts';
 
 export interface Decoded {
@@ -30,17 +30,22 @@ export function checkBody(kind: ResourceKind, object: Record<string, unknown>, t
 
 /** The same for a body that is no row's object: "io.k8s.api.policy.v1.Eviction". */
 export function checkBodyAs(schemaName: string, object: Record<string, unknown>, text?: string): Decoded {
-  const strict: string[] = [];
-  if (text?.trimStart().startsWith('{')) {
-    for (const path of duplicateFields(text)) strict.push(`duplicate field ${JSON.stringify(path)}`);
+  const strict = new Set<string>();
+  if (text !== undefined) {
+    for (const path of duplicateFields(text)) strict.add(`duplicate field ${JSON.stringify(path)}`);
   }
   try {
     decodeFields(schemaName, object, { path: '', goPath: '', strict });
   } catch (error) {
-    if (error instanceof DecodeError) return { strict, fatal: error.message };
+    if (error instanceof DecodeError) return { strict: [...strict], fatal: error.message };
     throw error;
   }
-  return { strict };
+  return { strict: [...strict] };
+}
+
+/** The real server reports as many different ones and no more. */
+function addStrict(strict: Set<string>, error: string): void {
+  if (strict.size < MAX_STRICT_ERRORS) strict.add(error);
 }
 
 interface Place {
@@ -48,7 +53,7 @@ interface Place {
   readonly path: string;
   /** "spec.containers.ports", as Go names it: without indexes and map keys. */
   readonly goPath: string;
-  readonly strict: string[];
+  readonly strict: Set<string>;
   /** Name of the innermost Go struct. */
   readonly struct?: string;
 }
@@ -61,10 +66,10 @@ function decodeFields(schemaName: string, object: Record<string, unknown>, place
   const definitionOf = definition(schemaName);
   const struct = shortName(schemaName);
   for (const [name, value] of Object.entries(object)) {
-    const path = place.path === '' ? name : `${place.path}.${name}`;
+    const path = fieldPath(place.path, name);
     const type = getOwn(definitionOf.fields, name);
     if (type === undefined) {
-      place.strict.push(`unknown field ${JSON.stringify(path)}`);
+      addStrict(place.strict, `unknown field ${JSON.stringify(path)}`);
       delete object[name];
       continue;
     }
@@ -108,7 +113,7 @@ function decodeValue(type: TypeText, value: unknown, place: Place): unknown {
     if (!isRecord(value)) throw mismatch(type, value, place);
     const item = type.slice(4);
     for (const [key, element] of Object.entries(value)) {
-      setOwn(value, key, decodeValue(item, element, { ...place, path: `${place.path}.${key}` }) ?? zero(item));
+      setOwn(value, key, decodeValue(item, element, { ...place, path: fieldPath(place.path, key) }) ?? zero(item));
     }
     return value;
   }
@@ -165,18 +170,19 @@ function decodeQuantity(value: unknown): string {
   return canonicalQuantity(text);
 }
 
+/** Of what is not a time, in characters. */
+const MAX_SHOWN = 256;
 const RFC3339 = /^(\d{4})-(\d{2})-(\d{2})T(\d{2}):(\d{2}):(\d{2})(\.\d+)?(Z|[+-]\d{2}:\d{2})$/;
 
 /** UTC, in whole seconds or in microseconds. */
 function canonicalTime(text: string, micro: boolean): string | undefined {
   if (text === '') return undefined;
-  const match = RFC3339.exec(text);
+  const match = text.length > MAX_SHOWN ? null : RFC3339.exec(text);
   const [, , , , , , , fraction = ''] = match ?? [];
   const time = match === null ? Number.NaN : Date.parse(fraction === '' ? text : text.replace(fraction, ''));
   if (Number.isNaN(time)) {
-    throw new DecodeError(
-      `parsing time ${JSON.stringify(text)} as "2006-01-02T15:04:05Z07:00": cannot parse ${JSON.stringify(text)} as "2006"`,
-    );
+    const shown = JSON.stringify(text.slice(0, MAX_SHOWN));
+    throw new DecodeError(`parsing time ${shown} as "2006-01-02T15:04:05Z07:00": cannot parse ${shown} as "2006"`);
   }
   const seconds = new Date(time).toISOString().slice(0, 19);
   return micro ? `${seconds}.${fraction.slice(1, 7).padEnd(6, '0')}Z` : `${seconds}Z`;
@@ -185,8 +191,10 @@ function canonicalTime(text: string, micro: boolean): string | undefined {
 /** Line breaks are ignored, as Go does. */
 function canonicalBase64(text: string): string {
   const compact = text.replace(/[\r\n]/g, '');
-  if (!/^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$/.test(compact)) {
-    const bad = compact.search(/[^A-Za-z0-9+/]/);
+  const bad = compact.search(/[^A-Za-z0-9+/]/);
+  const padding = bad === -1 ? '' : compact.slice(bad, bad + 3);
+  const ends = padding === '' || (bad + padding.length === compact.length && /^==?$/.test(padding));
+  if (!ends || compact.length % 4 !== 0) {
     throw new DecodeError(
       `illegal base64 data at input byte ${bad === -1 ? compact.length - (compact.length % 4) : bad}`,
     );

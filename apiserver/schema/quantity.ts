@@ -18,16 +18,16 @@ const DECIMAL_SUFFIXES: Readonly<Record<number, string>> = {
   15: 'P',
   18: 'E',
 };
-const FORM = /^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$/;
 
 const FORMAT_WRONG = "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'";
 
 /** What is wrong with the text, in the API machinery's words; undefined when it is a quantity. */
 export function quantityError(text: string): string | undefined {
   if (parseQuantity(text) !== undefined && text.trim() === text) return undefined;
-  const match = FORM.exec(text);
-  if (match === null) return FORMAT_WRONG;
-  return /^[+-]?(\d+(\.\d*)?|\.\d+)$/.test(match[1] ?? '')
+  // In two steps, as one expression for number and suffix would look at every way to share out the digits.
+  const number = /^[+-]?[0-9.]+/.exec(text)?.[0];
+  if (number === undefined || !/^[eEinumkKMGTP]*[-+]?[0-9]*$/.test(text.slice(number.length))) return FORMAT_WRONG;
+  return /^[+-]?(\d+(\.\d*)?|\.\d+)$/.test(number)
     ? "unable to parse quantity's suffix"
     : 'unable to parse numeric part of quantity';
 }

@@ -49,6 +49,19 @@ export class StoreFullError extends Error {
   override name = 'StoreFullError';
 }
 
+/** The object has more than MAX_OBJECT_BYTES as JSON and was not written. */
+export class ObjectTooLargeError extends Error {
+  override name = 'ObjectTooLargeError';
+  readonly bytes: number;
+  constructor(bytes: number) {
+    super(`the object has ${bytes} bytes`);
+    this.bytes = bytes;
+  }
+}
+
+/** The largest object that is stored, in bytes of JSON: etcd's limit on a request. */
+export const MAX_OBJECT_BYTES = 1.5 * 1024 * 1024;
+
 export interface StoreOptions {
   readonly clock: Clock;
   /** What is kept for watches and consistent lists; HISTORY_LIMITS where it is not set. */
@@ -260,13 +273,14 @@ export class Store {
   /**
    * Writes the object as the newest revision, which is put into its metadata, and tells whoever watches. From then on
    * `object` is shared and must not be changed. `previous` is what `get` gave in this same turn, absent for a new one.
-   * Throws StoreFullError.
+   * Throws StoreFullError and ObjectTooLargeError.
    */
   put(key: ObjectKey, object: KubeObject, previous?: StoredObject): StoredObject {
     const revision = this.#revision + 1;
     object.metadata.resourceVersion = String(revision);
     const text = JSON.stringify(object);
     const bytes = Buffer.byteLength(text);
+    if (bytes > MAX_OBJECT_BYTES) throw new ObjectTooLargeError(bytes);
     const before = previous === undefined ? undefined : Buffer.byteLength(previous.text);
     const kind = writeKind(bytes, before, object.metadata.deletionTimestamp !== undefined);
     const type = previous === undefined ? 'ADDED' : 'MODIFIED';

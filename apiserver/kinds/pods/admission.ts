@@ -5,7 +5,7 @@ import { createHash } from 'node:crypto';
 import type * as core from 'kubernetes-types/core/v1';
 import type { RuntimeClass } from 'kubernetes-types/node/v1';
 import type { PriorityClass } from 'kubernetes-types/scheduling/v1';
-import { getOwn } from '../../../lib/own-property.ts';
+import { getOwn, setOwn } from '../../../lib/own-property.ts';
 import { compareQuantities } from '../../../lib/quantity.ts';
 import { isMirrorPod, secretNames } from '../../auth/pod-references.ts';
 import { forbidden } from '../field-errors.ts';
@@ -185,6 +185,7 @@ function admitRuntimeClass(spec: PodSpec, context: RequestContext): void {
   if (overhead !== undefined) spec.overhead = { ...overhead };
   const scheduling = runtimeClass.scheduling;
   if (scheduling === undefined) return;
+  const nodeSelector = { ...spec.nodeSelector };
   for (const [key, value] of Object.entries(scheduling.nodeSelector ?? {})) {
     const own = getOwn(spec.nodeSelector, key);
     if (own !== undefined && own !== value) {
@@ -192,8 +193,9 @@ function admitRuntimeClass(spec: PodSpec, context: RequestContext): void {
         `conflict: runtimeClass.scheduling.nodeSelector[${key}] = ${value}; pod.spec.nodeSelector[${key}] = ${own}`,
       );
     }
-    spec.nodeSelector = { ...spec.nodeSelector, [key]: value };
+    setOwn(nodeSelector, key, value);
   }
+  if (scheduling.nodeSelector !== undefined) spec.nodeSelector = nodeSelector;
   for (const toleration of scheduling.tolerations ?? []) {
     if (!(spec.tolerations ?? []).some((own) => sameJson(own, toleration))) {
       spec.tolerations = [...(spec.tolerations ?? []), { ...toleration }];

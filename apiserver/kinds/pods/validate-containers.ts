@@ -1,6 +1,7 @@
 // Rules for containers: ordinary, init and ephemeral ones.
 
 import {
+  addErrors,
   duplicate,
   forbidden,
   invalid,
@@ -50,27 +51,27 @@ export function validateAllContainers(field: string, spec: PodSpec): FieldError[
   if ((spec.containers ?? []).length === 0) errors.push(required(`${field}.containers`));
   for (const [index, container] of (spec.containers ?? []).entries()) {
     const at = `${field}.containers[${index}]`;
-    errors.push(...validateCommon(at, container, around, false));
+    addErrors(errors, validateCommon(at, container, around, false));
     takeName(at, container.name);
-    errors.push(...validateRestart(at, container, false));
+    addErrors(errors, validateRestart(at, container, false));
     if (container.lifecycle !== undefined) {
-      errors.push(...validateLifecycle(`${at}.lifecycle`, container.lifecycle, spec.terminationGracePeriodSeconds));
+      addErrors(errors, validateLifecycle(`${at}.lifecycle`, container.lifecycle, spec.terminationGracePeriodSeconds));
     }
-    errors.push(...validateProbes(at, container));
+    addErrors(errors, validateProbes(at, container));
   }
-  errors.push(...validateHostPorts(`${field}.containers`, spec.containers ?? []));
+  addErrors(errors, validateHostPorts(`${field}.containers`, spec.containers ?? []));
   for (const [index, container] of (spec.initContainers ?? []).entries()) {
     const at = `${field}.initContainers[${index}]`;
-    errors.push(...validateCommon(at, container, around, false));
+    addErrors(errors, validateCommon(at, container, around, false));
     takeName(at, container.name);
-    errors.push(...validateInit(at, container, spec));
-    errors.push(...validateHostPorts(`${field}.initContainers`, [container]));
+    addErrors(errors, validateInit(at, container, spec));
+    addErrors(errors, validateHostPorts(`${field}.initContainers`, [container]));
   }
   for (const [index, container] of (spec.ephemeralContainers ?? []).entries()) {
     const at = `${field}.ephemeralContainers[${index}]`;
-    errors.push(...validateCommon(at, container, around, true));
+    addErrors(errors, validateCommon(at, container, around, true));
     takeName(at, container.name);
-    errors.push(...validateEphemeral(at, container, spec));
+    addErrors(errors, validateEphemeral(at, container, spec));
   }
   return errors;
 }
@@ -84,27 +85,25 @@ function validateCommon(
   const errors: FieldError[] = [];
   const { name = '', image = '' } = container;
   if (name === '') errors.push(required(`${field}.name`));
-  else errors.push(...syntax(`${field}.name`, name, dns1123Label(name)));
+  else addErrors(errors, syntax(`${field}.name`, name, dns1123Label(name)));
   if (image === '') errors.push(required(`${field}.image`));
   else if (image.trim() !== image) {
     errors.push(invalid(`${field}.image`, image, 'must not have leading or trailing whitespace'));
   }
   if (image !== '' || container.imagePullPolicy !== undefined) {
-    errors.push(...oneOf(`${field}.imagePullPolicy`, container.imagePullPolicy, PULL_POLICIES));
+    addErrors(errors, oneOf(`${field}.imagePullPolicy`, container.imagePullPolicy, PULL_POLICIES));
   }
-  errors.push(
-    ...oneOf(`${field}.terminationMessagePolicy`, container.terminationMessagePolicy, [
-      'FallbackToLogsOnError',
-      'File',
-    ]),
+  addErrors(
+    errors,
+    oneOf(`${field}.terminationMessagePolicy`, container.terminationMessagePolicy, ['FallbackToLogsOnError', 'File']),
   );
-  errors.push(...validatePorts(`${field}.ports`, container.ports ?? []));
-  errors.push(...validateEnv(`${field}.env`, container.env ?? []));
-  errors.push(...validateEnvFrom(`${field}.envFrom`, container.envFrom ?? []));
-  errors.push(...validateMounts(field, container, around.volumes, ephemeral));
-  errors.push(...validateResourceRequirements(`${field}.resources`, container.resources ?? {}, around.claims));
-  errors.push(...validateResizePolicy(`${field}.resizePolicy`, container, around.spec.restartPolicy));
-  errors.push(...validateSecurityContext(`${field}.securityContext`, container.securityContext, around.spec));
+  addErrors(errors, validatePorts(`${field}.ports`, container.ports ?? []));
+  addErrors(errors, validateEnv(`${field}.env`, container.env ?? []));
+  addErrors(errors, validateEnvFrom(`${field}.envFrom`, container.envFrom ?? []));
+  addErrors(errors, validateMounts(field, container, around.volumes, ephemeral));
+  addErrors(errors, validateResourceRequirements(`${field}.resources`, container.resources ?? {}, around.claims));
+  addErrors(errors, validateResizePolicy(`${field}.resizePolicy`, container, around.spec.restartPolicy));
+  addErrors(errors, validateSecurityContext(`${field}.securityContext`, container.securityContext, around.spec));
   return errors;
 }
 
@@ -118,15 +117,17 @@ function validatePorts(field: string, ports: readonly Port[]): FieldError[] {
     const name = port.name ?? '';
     if (name !== '') {
       const wrong = portName(name);
-      errors.push(...syntax(`${at}.name`, name, wrong));
+      addErrors(errors, syntax(`${at}.name`, name, wrong));
       if (wrong.length === 0 && names.has(name)) errors.push(duplicate(`${at}.name`, name));
       names.add(name);
     }
     const number = port.containerPort ?? 0;
     if (number === 0) errors.push(required(`${at}.containerPort`));
-    else errors.push(...syntax(`${at}.containerPort`, number, portNumber(number)));
-    if (port.hostPort !== undefined) errors.push(...syntax(`${at}.hostPort`, port.hostPort, portNumber(port.hostPort)));
-    if ((port.hostIP ?? '') !== '') errors.push(...syntax(`${at}.hostIP`, port.hostIP, ipAddress(port.hostIP ?? '')));
+    else addErrors(errors, syntax(`${at}.containerPort`, number, portNumber(number)));
+    if (port.hostPort !== undefined)
+      addErrors(errors, syntax(`${at}.hostPort`, port.hostPort, portNumber(port.hostPort)));
+    if ((port.hostIP ?? '') !== '')
+      addErrors(errors, syntax(`${at}.hostIP`, port.hostIP, ipAddress(port.hostIP ?? '')));
     return errors.concat(oneOf(`${at}.protocol`, port.protocol, PROTOCOLS));
   });
 }
@@ -150,7 +151,7 @@ function validateRestart(field: string, container: Container, init: boolean): Fi
   const policy = container.restartPolicy;
   const rules = container.restartPolicyRules ?? [];
   const errors: FieldError[] = [];
-  errors.push(...optionalOneOf(`${field}.restartPolicy`, policy, RESTART_POLICIES));
+  addErrors(errors, optionalOneOf(`${field}.restartPolicy`, policy, RESTART_POLICIES));
   if (rules.length === 0) return errors;
   if (policy === undefined)
     errors.push(required(`${field}.restartPolicy`, 'must specify restartPolicy when restart rules are used'));
@@ -162,10 +163,10 @@ function validateRestart(field: string, container: Container, init: boolean): Fi
   }
   for (const [index, rule] of rules.entries()) {
     const at = `${field}.restartPolicyRules[${index}]`;
-    errors.push(...oneOf(`${at}.action`, rule.action, ['Restart']));
+    addErrors(errors, oneOf(`${at}.action`, rule.action, ['Restart']));
     if (rule.exitCodes === undefined) errors.push(required(`${at}.exitCodes`, 'must be specified'));
     else {
-      errors.push(...oneOf(`${at}.exitCodes.operator`, rule.exitCodes.operator, ['In', 'NotIn']));
+      addErrors(errors, oneOf(`${at}.exitCodes.operator`, rule.exitCodes.operator, ['In', 'NotIn']));
       if ((rule.exitCodes.values ?? []).length > 255) {
         errors.push(tooMany(`${at}.exitCodes.values`, rule.exitCodes.values?.length ?? 0, 255));
       }
@@ -179,7 +180,10 @@ function validateInit(field: string, container: Container, spec: PodSpec): Field
   if (container.restartPolicy === 'Always') {
     // A sidecar runs beside the others: it may be probed and hooked.
     if (container.lifecycle !== undefined) {
-      errors.push(...validateLifecycle(`${field}.lifecycle`, container.lifecycle, spec.terminationGracePeriodSeconds));
+      addErrors(
+        errors,
+        validateLifecycle(`${field}.lifecycle`, container.lifecycle, spec.terminationGracePeriodSeconds),
+      );
     }
     return errors.concat(validateProbes(field, container));
   }

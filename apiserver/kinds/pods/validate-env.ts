@@ -1,7 +1,7 @@
 // Rules for a container's environment: names, where values come from, and which fields of the pod may be referred to.
 
 import { parseQuantity } from '../../../lib/quantity.ts';
-import { invalid, notSupported, required, syntax } from '../field-errors.ts';
+import { addErrors, invalid, notSupported, required, syntax } from '../field-errors.ts';
 import { configMapKey, dns1123Subdomain, envVarName, qualifiedName } from '../names.ts';
 import type { FieldError } from '../resource.ts';
 import type { Container } from '../shapes.ts';
@@ -42,7 +42,7 @@ export function validateEnv(field: string, variables: readonly EnvVar[]): FieldE
     const name = variable.name ?? '';
     const errors = name === '' ? [required(`${at}.name`)] : syntax(`${at}.name`, name, envVarName(name));
     if (variable.valueFrom !== undefined)
-      errors.push(...validateSource(`${at}.valueFrom`, variable.valueFrom, variable));
+      addErrors(errors, validateSource(`${at}.valueFrom`, variable.valueFrom, variable));
     return errors;
   });
 }
@@ -52,11 +52,11 @@ function validateSource(field: string, source: Source, variable: EnvVar): FieldE
   let sources = 0;
   if (source.fieldRef !== undefined) {
     sources++;
-    errors.push(...validateFieldRef(`${field}.fieldRef`, source.fieldRef, ENV_FIELDS));
+    addErrors(errors, validateFieldRef(`${field}.fieldRef`, source.fieldRef, ENV_FIELDS));
   }
   if (source.resourceFieldRef !== undefined) {
     sources++;
-    errors.push(...validateResourceFieldRef(`${field}.resourceFieldRef`, source.resourceFieldRef, false));
+    addErrors(errors, validateResourceFieldRef(`${field}.resourceFieldRef`, source.resourceFieldRef, false));
   }
   for (const kind of ['configMapKeyRef', 'secretKeyRef'] as const) {
     const selector = source[kind];
@@ -65,7 +65,7 @@ function validateSource(field: string, source: Source, variable: EnvVar): FieldE
     const key = selector.key ?? '';
     if ((selector.name ?? '') === '') errors.push(required(`${field}.${kind}.name`));
     if (key === '') errors.push(required(`${field}.${kind}.key`));
-    else errors.push(...syntax(`${field}.${kind}.key`, key, configMapKey(key)));
+    else addErrors(errors, syntax(`${field}.${kind}.key`, key, configMapKey(key)));
   }
   if ('fileKeyRef' in source) sources++;
   if (sources === 0) {
@@ -135,14 +135,14 @@ export function validateEnvFrom(field: string, sources: readonly EnvFrom[]): Fie
     const at = `${field}[${index}]`;
     const errors: FieldError[] = [];
     const prefix = source.prefix ?? '';
-    if (prefix !== '') errors.push(...syntax(`${at}.prefix`, prefix, envVarName(prefix)));
+    if (prefix !== '') addErrors(errors, syntax(`${at}.prefix`, prefix, envVarName(prefix)));
     let count = 0;
     for (const kind of ['configMapRef', 'secretRef'] as const) {
       const ref = source[kind];
       if (ref === undefined) continue;
       count++;
       if ((ref.name ?? '') === '') errors.push(required(`${at}.${kind}.name`));
-      else errors.push(...syntax(`${at}.${kind}.name`, ref.name, dns1123Subdomain(ref.name ?? '')));
+      else addErrors(errors, syntax(`${at}.${kind}.name`, ref.name, dns1123Subdomain(ref.name ?? '')));
     }
     if (count === 0) errors.push(invalid(field, '', 'must specify one of: `configMapRef` or `secretRef`'));
     if (count > 1) errors.push(invalid(field, '', 'may not have more than one field specified at a time'));

@@ -1,6 +1,6 @@
 // Rules for probes and lifecycle hooks: exactly one handler, sane figures, ports that can exist.
 
-import { forbidden, invalid, nonNegative, oneOf, required, syntax } from '../field-errors.ts';
+import { addErrors, forbidden, invalid, nonNegative, oneOf, required, syntax } from '../field-errors.ts';
 import { httpHeaderName, portName, portNumber } from '../names.ts';
 import type { FieldError } from '../resource.ts';
 import type { Container, Lifecycle, Probe } from '../shapes.ts';
@@ -28,17 +28,17 @@ function validateHandler(field: string, handler: Handler, graceSeconds: number |
   if (handler.httpGet !== undefined && claim('httpGet')) {
     const at = `${field}.httpGet`;
     if ((handler.httpGet.path ?? '') === '') errors.push(required(`${at}.path`));
-    errors.push(...validatePort(`${at}.port`, handler.httpGet.port));
-    errors.push(...oneOf(`${at}.scheme`, handler.httpGet.scheme, ['HTTP', 'HTTPS']));
+    addErrors(errors, validatePort(`${at}.port`, handler.httpGet.port));
+    addErrors(errors, oneOf(`${at}.scheme`, handler.httpGet.scheme, ['HTTP', 'HTTPS']));
     for (const header of handler.httpGet.httpHeaders ?? []) {
-      errors.push(...syntax(`${at}.httpHeaders`, header.name ?? '', httpHeaderName(header.name ?? '')));
+      addErrors(errors, syntax(`${at}.httpHeaders`, header.name ?? '', httpHeaderName(header.name ?? '')));
     }
   }
   if (handler.tcpSocket !== undefined && claim('tcpSocket')) {
-    errors.push(...validatePort(`${field}.tcpSocket.port`, handler.tcpSocket.port));
+    addErrors(errors, validatePort(`${field}.tcpSocket.port`, handler.tcpSocket.port));
   }
   if (handler.grpc !== undefined && claim('grpc')) {
-    errors.push(...syntax(`${field}.grpc.port`, handler.grpc.port ?? 0, portNumber(handler.grpc.port ?? 0)));
+    addErrors(errors, syntax(`${field}.grpc.port`, handler.grpc.port ?? 0, portNumber(handler.grpc.port ?? 0)));
   }
   if (handler.sleep !== undefined && claim('sleep')) {
     const seconds = handler.sleep.seconds ?? 0;
@@ -75,7 +75,7 @@ function validateProbe(field: string, probe: Probe): FieldError[] {
     'successThreshold',
     'failureThreshold',
   ] as const) {
-    errors.push(...nonNegative(`${field}.${figure}`, probe[figure]));
+    addErrors(errors, nonNegative(`${field}.${figure}`, probe[figure]));
   }
   const grace = probe.terminationGracePeriodSeconds;
   if (grace !== undefined && grace <= 0) {
@@ -89,7 +89,7 @@ export function validateProbes(field: string, container: Container): FieldError[
   for (const kind of ['livenessProbe', 'readinessProbe', 'startupProbe'] satisfies ProbeField[]) {
     const probe = container[kind];
     if (probe === undefined) continue;
-    errors.push(...validateProbe(`${field}.${kind}`, probe));
+    addErrors(errors, validateProbe(`${field}.${kind}`, probe));
     // Only readiness can be lost and won back; the others start the container anew.
     if (kind !== 'readinessProbe' && (probe.successThreshold ?? 1) !== 1) {
       errors.push(invalid(`${field}.${kind}.successThreshold`, probe.successThreshold, 'must be 1'));

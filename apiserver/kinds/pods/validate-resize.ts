@@ -3,7 +3,7 @@
 
 import { getOwn, setOwn } from '../../../lib/own-property.ts';
 import { compareQuantities, parseQuantity } from '../../../lib/quantity.ts';
-import { forbidden, invalid } from '../field-errors.ts';
+import { addErrors, forbidden, invalid } from '../field-errors.ts';
 import type { FieldError, KubeObject } from '../resource.ts';
 import { type Container, type Pod, type PodSpec, podOf, sameJson } from '../shapes.ts';
 import { qosClassOf } from './status.ts';
@@ -59,7 +59,7 @@ export function validateResize(pod: Pod, old: Pod): FieldError[] {
     for (const [index, container] of (spec[list] ?? []).entries()) {
       const was = before[list]?.[index];
       if (was === undefined || !isResizable(list, was)) continue;
-      errors.push(...validateContainer(`spec.${list}[${index}].resources`, container, was));
+      addErrors(errors, validateContainer(`spec.${list}[${index}].resources`, container, was));
     }
   }
   if (LISTS.some((list) => changesMore(list, spec[list] ?? [], before[list] ?? []))) {

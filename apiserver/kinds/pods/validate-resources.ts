@@ -2,7 +2,7 @@
 
 import { getOwn } from '../../../lib/own-property.ts';
 import { compareQuantities, parseQuantity } from '../../../lib/quantity.ts';
-import { forbidden, invalid, notFound, oneOf, required, syntax } from '../field-errors.ts';
+import { addErrors, forbidden, invalid, notFound, oneOf, required, syntax } from '../field-errors.ts';
 import { duplicates } from '../metadata.ts';
 import { dns1123Label, qualifiedName } from '../names.ts';
 import type { FieldError } from '../resource.ts';
@@ -54,8 +54,8 @@ export function validateResourceRequirements(
     for (const [name, quantity] of Object.entries(values)) {
       const at = `${field}.${list}[${name}]`;
       const named = `${field}.${list}`;
-      errors.push(...validateResourceName(list === 'limits' ? at : named, name));
-      errors.push(...validateQuantity(at, name, quantity));
+      addErrors(errors, validateResourceName(list === 'limits' ? at : named, name));
+      addErrors(errors, validateQuantity(at, name, quantity));
     }
   }
   for (const [name, request] of Object.entries(requests)) {
@@ -74,14 +74,15 @@ export function validateResourceRequirements(
       errors.push(invalid(at, request, `must be less than or equal to ${name} limit of ${limit}`));
     }
   }
-  errors.push(...validateHugePages(field, limits, requests));
+  addErrors(errors, validateHugePages(field, limits, requests));
   for (const [index, claim] of (resources.claims ?? []).entries()) {
     const name = claim.name ?? '';
     if (name === '') errors.push(required(`${field}.claims[${index}]`));
     else if (!claims.has(name)) errors.push(notFound(`${field}.claims[${index}]`, name));
   }
-  errors.push(
-    ...duplicates(
+  addErrors(
+    errors,
+    duplicates(
       resources.claims ?? [],
       (index) => `${field}.claims[${index}]`,
       (claim) => claim.name,
@@ -157,8 +158,8 @@ export function validateResizePolicy(field: string, container: Container, podPol
         invalid(`${at}.restartPolicy`, policy.restartPolicy, "must be 'NotRequired' when `restartPolicy` is 'Never'"),
       );
     }
-    errors.push(...oneOf(`${at}.resourceName`, policy.resourceName, POD_RESOURCES));
-    errors.push(...oneOf(`${at}.restartPolicy`, policy.restartPolicy, RESIZE_POLICIES));
+    addErrors(errors, oneOf(`${at}.resourceName`, policy.resourceName, POD_RESOURCES));
+    addErrors(errors, oneOf(`${at}.restartPolicy`, policy.restartPolicy, RESIZE_POLICIES));
     return errors;
   });
 }

@@ -1,6 +1,7 @@
 // Rules for what steers a pod to a node: selectors, affinity, tolerations, spread, gates.
 
 import {
+  addErrors,
   duplicate,
   forbidden,
   invalid,
@@ -44,18 +45,19 @@ function validateAffinity(field: string, affinity: Affinity | undefined): FieldE
   if (affinity === undefined) return [];
   const errors: FieldError[] = [];
   if (affinity.nodeAffinity !== undefined)
-    errors.push(...validateNodeAffinity(`${field}.nodeAffinity`, affinity.nodeAffinity));
+    addErrors(errors, validateNodeAffinity(`${field}.nodeAffinity`, affinity.nodeAffinity));
   for (const kind of ['podAffinity', 'podAntiAffinity'] as const) {
     const rules = affinity[kind];
     for (const [index, term] of (rules?.requiredDuringSchedulingIgnoredDuringExecution ?? []).entries()) {
-      errors.push(
-        ...validatePodTerm(`${field}.${kind}.requiredDuringSchedulingIgnoredDuringExecution[${index}]`, term),
+      addErrors(
+        errors,
+        validatePodTerm(`${field}.${kind}.requiredDuringSchedulingIgnoredDuringExecution[${index}]`, term),
       );
     }
     for (const [index, weighted] of (rules?.preferredDuringSchedulingIgnoredDuringExecution ?? []).entries()) {
       const at = `${field}.${kind}.preferredDuringSchedulingIgnoredDuringExecution[${index}]`;
-      errors.push(...validateWeight(`${at}.weight`, weighted.weight));
-      errors.push(...validatePodTerm(`${at}.podAffinityTerm`, weighted.podAffinityTerm ?? {}));
+      addErrors(errors, validateWeight(`${at}.weight`, weighted.weight));
+      addErrors(errors, validatePodTerm(`${at}.podAffinityTerm`, weighted.podAffinityTerm ?? {}));
     }
   }
   return errors;
@@ -69,12 +71,12 @@ function validateNodeAffinity(field: string, affinity: NodeAffinity): FieldError
   const errors: FieldError[] = [];
   const hard = affinity.requiredDuringSchedulingIgnoredDuringExecution;
   if (hard !== undefined) {
-    errors.push(...validateNodeSelector(`${field}.requiredDuringSchedulingIgnoredDuringExecution`, hard));
+    addErrors(errors, validateNodeSelector(`${field}.requiredDuringSchedulingIgnoredDuringExecution`, hard));
   }
   for (const [index, weighted] of (affinity.preferredDuringSchedulingIgnoredDuringExecution ?? []).entries()) {
     const at = `${field}.preferredDuringSchedulingIgnoredDuringExecution[${index}]`;
-    errors.push(...validateWeight(`${at}.weight`, weighted.weight));
-    errors.push(...validateNodeTerm(`${at}.preference`, weighted.preference ?? {}));
+    addErrors(errors, validateWeight(`${at}.weight`, weighted.weight));
+    addErrors(errors, validateNodeTerm(`${at}.preference`, weighted.preference ?? {}));
   }
   return errors;
 }
@@ -95,7 +97,7 @@ function validateNodeTerm(field: string, term: NodeTerm): FieldError[] {
   );
   for (const [index, expression] of (term.matchFields ?? []).entries()) {
     const at = `${field}.matchFields[${index}]`;
-    errors.push(...oneOf(`${at}.operator`, expression.operator, ['In', 'NotIn']));
+    addErrors(errors, oneOf(`${at}.operator`, expression.operator, ['In', 'NotIn']));
     if ((expression.values ?? []).length !== 1) {
       errors.push(
         required(`${at}.values`, "must be only one value when `operator` is 'In' or 'NotIn' for node field selector"),
@@ -142,9 +144,9 @@ function validateExpression(field: string, expression: Expression): FieldError[]
 function validatePodTerm(field: string, term: PodTerm): FieldError[] {
   const errors: FieldError[] = [];
   if (term.labelSelector !== undefined)
-    errors.push(...validateLabelSelector(`${field}.labelSelector`, term.labelSelector));
+    addErrors(errors, validateLabelSelector(`${field}.labelSelector`, term.labelSelector));
   if (term.namespaceSelector !== undefined) {
-    errors.push(...validateLabelSelector(`${field}.namespaceSelector`, term.namespaceSelector));
+    addErrors(errors, validateLabelSelector(`${field}.namespaceSelector`, term.namespaceSelector));
   }
   const key = term.topologyKey ?? '';
   if (key === '') errors.push(required(`${field}.topologyKey`, 'can not be empty'));
@@ -167,9 +169,9 @@ export function validateLabelSelector(field: string, selector: LabelSelector): F
     } else {
       errors.push(invalid(`${at}.operator`, expression.operator, 'not a valid selector operator'));
     }
-    errors.push(...syntax(`${at}.key`, expression.key ?? '', qualifiedName(expression.key ?? '')));
+    addErrors(errors, syntax(`${at}.key`, expression.key ?? '', qualifiedName(expression.key ?? '')));
     for (const [at2, value] of values.entries())
-      errors.push(...syntax(`${at}.values[${at2}]`, value, labelValue(value)));
+      addErrors(errors, syntax(`${at}.values[${at2}]`, value, labelValue(value)));
   }
   return errors;
 }
@@ -179,7 +181,7 @@ export function validateTolerations(field: string, tolerations: readonly Tolerat
     const at = `${field}[${index}]`;
     const errors: FieldError[] = [];
     const { key = '', operator = '', value = '', effect = '' } = toleration;
-    if (key !== '') errors.push(...syntax(`${at}.key`, key, qualifiedName(key)));
+    if (key !== '') addErrors(errors, syntax(`${at}.key`, key, qualifiedName(key)));
     else if (operator !== 'Exists') {
       errors.push(
         invalid(
@@ -192,12 +194,12 @@ export function validateTolerations(field: string, tolerations: readonly Tolerat
     if (toleration.tolerationSeconds !== undefined && effect !== 'NoExecute') {
       errors.push(invalid(`${at}.effect`, effect, "effect must be 'NoExecute' when `tolerationSeconds` is set"));
     }
-    if (operator === '' || operator === 'Equal') errors.push(...syntax(`${at}.operator`, value, labelValue(value)));
+    if (operator === '' || operator === 'Equal') addErrors(errors, syntax(`${at}.operator`, value, labelValue(value)));
     else if (operator === 'Exists') {
       if (value !== '')
         errors.push(invalid(`${at}.operator`, value, "value must be empty when `operator` is 'Exists'"));
     } else errors.push(notSupported(`${at}.operator`, operator, ['Equal', 'Exists']));
-    if (effect !== '') errors.push(...oneOf(`${at}.effect`, effect, EFFECTS));
+    if (effect !== '') addErrors(errors, oneOf(`${at}.effect`, effect, EFFECTS));
     return errors;
   });
 }
@@ -212,8 +214,8 @@ function validateSpread(field: string, constraints: readonly Spread[]): FieldErr
     const { maxSkew = 0, topologyKey = '', whenUnsatisfiable = '', minDomains } = constraint;
     if (maxSkew <= 0) errors.push(invalid(`${at}.maxSkew`, maxSkew, 'must be greater than zero'));
     if (topologyKey === '') errors.push(required(`${at}.topologyKey`, 'can not be empty'));
-    else errors.push(...syntax(`${at}.topologyKey`, topologyKey, qualifiedName(topologyKey)));
-    errors.push(...oneOf(`${at}.whenUnsatisfiable`, whenUnsatisfiable, ['DoNotSchedule', 'ScheduleAnyway']));
+    else addErrors(errors, syntax(`${at}.topologyKey`, topologyKey, qualifiedName(topologyKey)));
+    addErrors(errors, oneOf(`${at}.whenUnsatisfiable`, whenUnsatisfiable, ['DoNotSchedule', 'ScheduleAnyway']));
     if (minDomains !== undefined && minDomains <= 0) {
       errors.push(invalid(`${at}.minDomains`, minDomains, 'must be greater than zero'));
     } else if (minDomains !== undefined && whenUnsatisfiable !== 'DoNotSchedule') {
@@ -229,10 +231,10 @@ function validateSpread(field: string, constraints: readonly Spread[]): FieldErr
     if (seen.has(pair)) errors.push(duplicate(`${at}.{topologyKey, whenUnsatisfiable}`, pair));
     seen.add(pair);
     for (const policy of ['nodeAffinityPolicy', 'nodeTaintsPolicy'] as const) {
-      errors.push(...optionalOneOf(`${at}.${policy}`, constraint[policy], ['Honor', 'Ignore']));
+      addErrors(errors, optionalOneOf(`${at}.${policy}`, constraint[policy], ['Honor', 'Ignore']));
     }
     if (constraint.labelSelector !== undefined) {
-      errors.push(...validateLabelSelector(`${at}.labelSelector`, constraint.labelSelector));
+      addErrors(errors, validateLabelSelector(`${at}.labelSelector`, constraint.labelSelector));
     }
   }
   return errors;

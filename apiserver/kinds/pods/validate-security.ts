@@ -1,6 +1,6 @@
 // Rules for security contexts of pods and containers, and for sysctls.
 
-import { forbidden, invalid, notSupported, oneOf, optionalOneOf, required } from '../field-errors.ts';
+import { addErrors, forbidden, invalid, notSupported, oneOf, optionalOneOf, required } from '../field-errors.ts';
 import { duplicates } from '../metadata.ts';
 import type { FieldError } from '../resource.ts';
 import type { Container, PodSecurityContext, PodSpec } from '../shapes.ts';
@@ -71,7 +71,7 @@ export function validateSecurityContext(
   if (context === undefined) return [];
   const errors = validateShared(field, context);
   if (context.procMount !== undefined) {
-    errors.push(...oneOf(`${field}.procMount`, context.procMount, ['Default', 'Unmasked']));
+    addErrors(errors, oneOf(`${field}.procMount`, context.procMount, ['Default', 'Unmasked']));
     if (context.procMount === 'Unmasked' && spec.hostUsers !== false) {
       errors.push(invalid(`${field}.procMount`, context.procMount, '`hostUsers` must be false to use `Unmasked`'));
     }
@@ -93,21 +93,22 @@ export function validatePodSecurityContext(field: string, spec: PodSpec): FieldE
   const context = spec.securityContext;
   if (context === undefined) return [];
   const errors = validateShared(field, context);
-  errors.push(...validateId(`${field}.fsGroup`, context.fsGroup));
+  addErrors(errors, validateId(`${field}.fsGroup`, context.fsGroup));
   for (const [index, group] of (context.supplementalGroups ?? []).entries()) {
-    errors.push(...validateId(`${field}.supplementalGroups[${index}]`, group));
+    addErrors(errors, validateId(`${field}.supplementalGroups[${index}]`, group));
   }
-  errors.push(
-    ...optionalOneOf(`${field}.fsGroupChangePolicy`, context.fsGroupChangePolicy, ['OnRootMismatch', 'Always']),
-    ...optionalOneOf(`${field}.supplementalGroupsPolicy`, context.supplementalGroupsPolicy, ['Merge', 'Strict']),
-    ...optionalOneOf(`${field}.seLinuxChangePolicy`, context.seLinuxChangePolicy, ['MountOption', 'Recursive']),
+  addErrors(
+    errors,
+    optionalOneOf(`${field}.fsGroupChangePolicy`, context.fsGroupChangePolicy, ['OnRootMismatch', 'Always']),
+    optionalOneOf(`${field}.supplementalGroupsPolicy`, context.supplementalGroupsPolicy, ['Merge', 'Strict']),
+    optionalOneOf(`${field}.seLinuxChangePolicy`, context.seLinuxChangePolicy, ['MountOption', 'Recursive']),
   );
   if (spec.shareProcessNamespace === true && spec.hostPID === true) {
     errors.push(
       invalid(`${field}.shareProcessNamespace`, true, 'ShareProcessNamespace and HostPID cannot both be enabled'),
     );
   }
-  errors.push(...validateSysctls(`${field}.sysctls`, context.sysctls ?? [], spec));
+  addErrors(errors, validateSysctls(`${field}.sysctls`, context.sysctls ?? [], spec));
   return errors;
 }
 

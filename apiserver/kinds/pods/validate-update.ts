@@ -2,7 +2,7 @@
 // to update it: the pod itself, its status, its ephemeral containers. Its resources are validate-resize.ts.
 
 import { getOwn } from '../../../lib/own-property.ts';
-import { forbidden, invalid } from '../field-errors.ts';
+import { addErrors, forbidden, invalid } from '../field-errors.ts';
 import type { FieldError } from '../resource.ts';
 import { type Container, type Pod, type PodSpec, sameJson } from '../shapes.ts';
 import { validatePodSpec } from './validate.ts';
@@ -16,18 +16,18 @@ export function validatePodUpdate(pod: Pod, old: Pod): FieldError[] {
   const spec = pod.spec ?? {};
   const before = old.spec ?? {};
   // A stored pod was valid; only what can change need be judged anew, and the whole says it with the same words.
-  errors.push(...validatePodSpec('spec', spec));
+  addErrors(errors, validatePodSpec('spec', spec));
   for (const list of ['containers', 'initContainers'] as const) {
     if ((spec[list] ?? []).length !== (before[list] ?? []).length) {
       errors.push(forbidden(`spec.${list}`, 'pod updates may not add or remove containers'));
       return errors;
     }
   }
-  errors.push(...validateImages(spec));
-  errors.push(...validateDeadline(spec.activeDeadlineSeconds, before.activeDeadlineSeconds));
-  errors.push(...validateAddedTolerations(spec.tolerations ?? [], before.tolerations ?? []));
-  errors.push(...validateGateRemoval(spec, before));
-  errors.push(...validateFixedFields(spec, before));
+  addErrors(errors, validateImages(spec));
+  addErrors(errors, validateDeadline(spec.activeDeadlineSeconds, before.activeDeadlineSeconds));
+  addErrors(errors, validateAddedTolerations(spec.tolerations ?? [], before.tolerations ?? []));
+  addErrors(errors, validateGateRemoval(spec, before));
+  addErrors(errors, validateFixedFields(spec, before));
   return errors;
 }
 
@@ -134,7 +134,7 @@ export function validatePodStatusUpdate(pod: Pod, old: Pod): FieldError[] {
     ['containerStatuses', 'containers'],
     ['initContainerStatuses', 'initContainers'],
   ] as const) {
-    errors.push(...validateTransitions(list, pod, old, specList));
+    addErrors(errors, validateTransitions(list, pod, old, specList));
   }
   const qos = old.status?.qosClass;
   if (qos !== undefined && pod.status?.qosClass !== undefined && pod.status.qosClass !== qos) {

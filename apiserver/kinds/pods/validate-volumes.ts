@@ -1,7 +1,7 @@
 // Rules for a pod's volumes and for where containers mount them: exactly one source each, sound paths, no clashes.
 
 import { parseQuantity } from '../../../lib/quantity.ts';
-import { duplicate, forbidden, invalid, notFound, oneOf, required, syntax } from '../field-errors.ts';
+import { addErrors, duplicate, forbidden, invalid, notFound, oneOf, required, syntax } from '../field-errors.ts';
 import { configMapKey, dns1123Label, dns1123Subdomain, localPath, noBacksteps } from '../names.ts';
 import type { FieldError } from '../resource.ts';
 import type { Container, Volume } from '../shapes.ts';
@@ -27,10 +27,10 @@ export function validateVolumes(field: string, volumes: readonly Volume[]): Fiel
   for (const [index, volume] of volumes.entries()) {
     const at = `${field}[${index}]`;
     const name = volume.name ?? '';
-    errors.push(...validateSource(at, volume));
+    addErrors(errors, validateSource(at, volume));
     if (name === '') errors.push(required(`${at}.name`));
     else if (names.has(name)) errors.push(duplicate(`${at}.name`, name));
-    else errors.push(...syntax(`${at}.name`, name, dns1123Label(name)));
+    else addErrors(errors, syntax(`${at}.name`, name, dns1123Label(name)));
     names.add(name);
   }
   return errors;
@@ -109,7 +109,7 @@ function validateHostPath(field: string, source: NonNullable<Volume['hostPath']>
   if (path === '') return [required(`${field}.path`)];
   const errors = syntax(`${field}.path`, path, noBacksteps(path));
   const type = source.type ?? '';
-  if (type !== '') errors.push(...oneOf(`${field}.type`, type, HOST_PATH_TYPES));
+  if (type !== '') addErrors(errors, oneOf(`${field}.type`, type, HOST_PATH_TYPES));
   return errors;
 }
 
@@ -172,14 +172,15 @@ function validateProjected(field: string, source: NonNullable<Volume['projected'
     for (const kind of ['secret', 'configMap'] as const) {
       const files = projection[kind];
       if (files === undefined) continue;
-      errors.push(
-        ...requireName(`${at}.${kind}.name`, files.name),
-        ...validateItems(`${at}.${kind}`, { items: files.items }),
+      addErrors(
+        errors,
+        requireName(`${at}.${kind}.name`, files.name),
+        validateItems(`${at}.${kind}`, { items: files.items }),
       );
       for (const item of files.items ?? []) takePath(`${at}.${kind}`, item.path);
     }
     if (projection.downwardAPI !== undefined) {
-      errors.push(...validateDownwardFiles(`${at}.downwardAPI`, projection.downwardAPI.items ?? []));
+      addErrors(errors, validateDownwardFiles(`${at}.downwardAPI`, projection.downwardAPI.items ?? []));
       for (const item of projection.downwardAPI.items ?? []) takePath(`${at}.downwardAPI`, item.path);
     }
     const token = projection.serviceAccountToken;
@@ -203,7 +204,7 @@ function validateProjected(field: string, source: NonNullable<Volume['projected'
           ),
         );
       }
-      errors.push(...validateFilePath(`${at}.serviceAccountToken.path`, token.path));
+      addErrors(errors, validateFilePath(`${at}.serviceAccountToken.path`, token.path));
       takePath(`${at}.serviceAccountToken`, token.path);
     }
     const bundle = projection.clusterTrustBundle;
@@ -211,7 +212,7 @@ function validateProjected(field: string, source: NonNullable<Volume['projected'
       if ((bundle.name ?? '') === '' && (bundle.signerName ?? '') === '') {
         errors.push(required(at, 'either name or signerName must be specified'));
       }
-      errors.push(...validateFilePath(`${at}.clusterTrustBundle.path`, bundle.path));
+      addErrors(errors, validateFilePath(`${at}.clusterTrustBundle.path`, bundle.path));
       takePath(`${at}.clusterTrustBundle`, bundle.path);
     }
   }
@@ -245,15 +246,15 @@ export function validateMounts(
     if (subPath !== '' && subPathExpr !== '') {
       errors.push(invalid(`${at}.subPathExpr`, subPathExpr, 'subPathExpr and subPath are mutually exclusive'));
     }
-    errors.push(...syntax(`${at}.subPath`, subPath, localPath(subPath)));
-    errors.push(...syntax(`${at}.subPathExpr`, subPathExpr, localPath(subPathExpr)));
+    addErrors(errors, syntax(`${at}.subPath`, subPath, localPath(subPath)));
+    addErrors(errors, syntax(`${at}.subPathExpr`, subPathExpr, localPath(subPathExpr)));
     if (ephemeral && subPath !== '')
       errors.push(forbidden(`${at}.subPath`, 'cannot be set for an Ephemeral Container'));
     if (ephemeral && subPathExpr !== '') {
       errors.push(forbidden(`${at}.subPathExpr`, 'cannot be set for an Ephemeral Container'));
     }
     if (mount.mountPropagation !== undefined) {
-      errors.push(...oneOf(`${at}.mountPropagation`, mount.mountPropagation, PROPAGATIONS));
+      addErrors(errors, oneOf(`${at}.mountPropagation`, mount.mountPropagation, PROPAGATIONS));
       if (mount.mountPropagation === 'Bidirectional' && container.securityContext?.privileged !== true) {
         errors.push(
           forbidden(
@@ -264,7 +265,10 @@ export function validateMounts(
       }
     }
     if (mount.recursiveReadOnly !== undefined) {
-      errors.push(...oneOf(`${at}.recursiveReadOnly`, mount.recursiveReadOnly, ['Disabled', 'Enabled', 'IfPossible']));
+      addErrors(
+        errors,
+        oneOf(`${at}.recursiveReadOnly`, mount.recursiveReadOnly, ['Disabled', 'Enabled', 'IfPossible']),
+      );
       if (mount.recursiveReadOnly !== 'Disabled' && mount.readOnly !== true) {
         errors.push(forbidden(`${at}.recursiveReadOnly`, 'may only be specified when readOnly is true'));
       }
@@ -295,7 +299,7 @@ function validateDevices(field: string, container: Container, volumes: ReadonlyM
       );
     }
     if (devicePath === '') errors.push(required(`${at}.devicePath`));
-    else errors.push(...syntax(`${at}.devicePath`, devicePath, noBacksteps(devicePath)));
+    else addErrors(errors, syntax(`${at}.devicePath`, devicePath, noBacksteps(devicePath)));
     if (paths.has(devicePath)) errors.push(invalid(`${at}.devicePath`, devicePath, 'must be unique'));
     paths.add(devicePath);
   }

@@ -1,7 +1,7 @@
 // Rules for a whole pod: its spec's own fields, and the order in which the parts are judged. Updates are
 // validate-update.ts.
 
-import { forbidden, invalid, oneOf, optionalOneOf, required, syntax } from '../field-errors.ts';
+import { addErrors, forbidden, invalid, oneOf, optionalOneOf, required, syntax } from '../field-errors.ts';
 import { dns1123Label, dns1123Subdomain, ipAddress, qualifiedName } from '../names.ts';
 import type { FieldError } from '../resource.ts';
 import type { Pod, PodSpec } from '../shapes.ts';
@@ -38,26 +38,30 @@ function validatePodRules(pod: Pod, spec: PodSpec): FieldError[] {
 
 export function validatePodSpec(field: string, spec: PodSpec): FieldError[] {
   const errors: FieldError[] = [];
-  errors.push(...validateVolumes(`${field}.volumes`, spec.volumes ?? []));
-  errors.push(...validateAllContainers(field, spec));
-  errors.push(...oneOf(`${field}.restartPolicy`, spec.restartPolicy, ['Always', 'OnFailure', 'Never']));
-  errors.push(
-    ...oneOf(`${field}.dnsPolicy`, spec.dnsPolicy, ['ClusterFirstWithHostNet', 'ClusterFirst', 'Default', 'None']),
+  addErrors(errors, validateVolumes(`${field}.volumes`, spec.volumes ?? []));
+  addErrors(errors, validateAllContainers(field, spec));
+  addErrors(errors, oneOf(`${field}.restartPolicy`, spec.restartPolicy, ['Always', 'OnFailure', 'Never']));
+  addErrors(
+    errors,
+    oneOf(`${field}.dnsPolicy`, spec.dnsPolicy, ['ClusterFirstWithHostNet', 'ClusterFirst', 'Default', 'None']),
   );
-  errors.push(...validatePodSecurityContext(`${field}.securityContext`, spec));
-  errors.push(...validateImagePullSecrets(`${field}.imagePullSecrets`, spec.imagePullSecrets ?? []));
-  errors.push(...validateHostNetwork(field, spec));
-  errors.push(...validateNames(field, spec));
-  errors.push(...validateSeconds(field, spec));
-  errors.push(...validateHostAliases(`${field}.hostAliases`, spec.hostAliases ?? []));
-  errors.push(...validateDns(`${field}.dnsConfig`, spec));
-  errors.push(...validateScheduling(field, spec));
-  errors.push(...validateReadinessGates(`${field}.readinessGates`, spec.readinessGates ?? []));
-  errors.push(...validateResourceClaims(`${field}.resourceClaims`, spec));
-  errors.push(...validatePodResources(`${field}.resources`, spec));
-  errors.push(...validateOverhead(`${field}.overhead`, spec.overhead));
-  errors.push(...optionalOneOf(`${field}.preemptionPolicy`, spec.preemptionPolicy, ['Never', 'PreemptLowerPriority']));
-  errors.push(...validateOs(field, spec));
+  addErrors(errors, validatePodSecurityContext(`${field}.securityContext`, spec));
+  addErrors(errors, validateImagePullSecrets(`${field}.imagePullSecrets`, spec.imagePullSecrets ?? []));
+  addErrors(errors, validateHostNetwork(field, spec));
+  addErrors(errors, validateNames(field, spec));
+  addErrors(errors, validateSeconds(field, spec));
+  addErrors(errors, validateHostAliases(`${field}.hostAliases`, spec.hostAliases ?? []));
+  addErrors(errors, validateDns(`${field}.dnsConfig`, spec));
+  addErrors(errors, validateScheduling(field, spec));
+  addErrors(errors, validateReadinessGates(`${field}.readinessGates`, spec.readinessGates ?? []));
+  addErrors(errors, validateResourceClaims(`${field}.resourceClaims`, spec));
+  addErrors(errors, validatePodResources(`${field}.resources`, spec));
+  addErrors(errors, validateOverhead(`${field}.overhead`, spec.overhead));
+  addErrors(
+    errors,
+    optionalOneOf(`${field}.preemptionPolicy`, spec.preemptionPolicy, ['Never', 'PreemptLowerPriority']),
+  );
+  addErrors(errors, validateOs(field, spec));
   return errors;
 }
 
@@ -93,21 +97,21 @@ function validateNames(field: string, spec: PodSpec): FieldError[] {
   const errors: FieldError[] = [];
   for (const label of ['hostname', 'subdomain'] as const) {
     const value = spec[label] ?? '';
-    if (value !== '') errors.push(...syntax(`${field}.${label}`, value, dns1123Label(value)));
+    if (value !== '') addErrors(errors, syntax(`${field}.${label}`, value, dns1123Label(value)));
   }
   for (const name of ['serviceAccountName', 'nodeName', 'priorityClassName', 'runtimeClassName'] as const) {
     const value = spec[name] ?? '';
-    if (value !== '') errors.push(...syntax(`${field}.${name}`, value, dns1123Subdomain(value)));
+    if (value !== '') addErrors(errors, syntax(`${field}.${name}`, value, dns1123Subdomain(value)));
   }
   const scheduler = spec.schedulerName ?? '';
-  if (scheduler !== '') errors.push(...syntax(`${field}.schedulerName`, scheduler, qualifiedName(scheduler)));
+  if (scheduler !== '') addErrors(errors, syntax(`${field}.schedulerName`, scheduler, qualifiedName(scheduler)));
   const override = spec.hostnameOverride;
   if (override !== undefined) {
     const at = `${field}.hostnameOverride`;
     if (spec.hostNetwork === true) errors.push(forbidden(at, 'cannot be set when hostNetwork is true'));
     if (spec.setHostnameAsFQDN === true) errors.push(forbidden(at, 'cannot be set when setHostnameAsFQDN is true'));
     if (override.length > 64) errors.push(invalid(at, override, 'must be no more than 64 characters'));
-    else errors.push(...syntax(at, override, dns1123Subdomain(override)));
+    else addErrors(errors, syntax(at, override, dns1123Subdomain(override)));
   }
   return errors;
 }
@@ -133,7 +137,7 @@ function validateHostAliases(field: string, aliases: Aliases): FieldError[] {
     const ip = alias.ip ?? '';
     const errors = ip === '' ? [required(`${at}.ip`)] : syntax(`${at}.ip`, ip, ipAddress(ip));
     for (const hostname of alias.hostnames ?? []) {
-      errors.push(...syntax(`${at}.hostnames`, hostname, dns1123Subdomain(hostname)));
+      addErrors(errors, syntax(`${at}.hostnames`, hostname, dns1123Subdomain(hostname)));
     }
     return errors;
   });
@@ -158,7 +162,7 @@ function validateDns(field: string, spec: PodSpec): FieldError[] {
     errors.push(invalid(`${field}.nameservers`, servers, `must not have more than ${MAX_NAMESERVERS} nameservers`));
   }
   for (const [index, server] of servers.entries()) {
-    errors.push(...syntax(`${field}.nameservers[${index}]`, server, ipAddress(server)));
+    addErrors(errors, syntax(`${field}.nameservers[${index}]`, server, ipAddress(server)));
   }
   if (searches.length > MAX_SEARCHES) {
     errors.push(invalid(`${field}.searches`, searches, `must not have more than ${MAX_SEARCHES} search paths`));
@@ -174,7 +178,7 @@ function validateDns(field: string, spec: PodSpec): FieldError[] {
   }
   for (const [index, search] of searches.entries()) {
     const bare = search.replace(/\.$/, '').replace(/^_/, '').replaceAll('._', '.').replaceAll('_', '-');
-    if (search !== '.') errors.push(...syntax(`${field}.searches[${index}]`, search, dns1123Subdomain(bare)));
+    if (search !== '.') addErrors(errors, syntax(`${field}.searches[${index}]`, search, dns1123Subdomain(bare)));
   }
   for (const [index, option] of (config?.options ?? []).entries()) {
     if ((option.name ?? '') === '') errors.push(required(`${field}.options[${index}]`, 'must not be empty'));

@@ -5,7 +5,7 @@ import type { PersistentVolumeClaim, PersistentVolumeClaimSpec } from 'kubernete
 import type { StorageClass } from 'kubernetes-types/storage/v1';
 import { parseQuantity } from '../../../lib/quantity.ts';
 import { namedTable, text } from '../columns.ts';
-import { forbidden, IMMUTABLE, invalid, optionalOneOf, required, syntax } from '../field-errors.ts';
+import { addErrors, forbidden, IMMUTABLE, invalid, optionalOneOf, required, syntax } from '../field-errors.ts';
 import { defineKind } from '../metadata.ts';
 import { dns1123Subdomain } from '../names.ts';
 import { validateLabelSelector } from '../pods/validate-scheduling.ts';
@@ -83,19 +83,20 @@ function admitUpdate(object: KubeObject, old: KubeObject, { lookup }: RequestCon
 /** `field` is where the spec stands: "spec", or in a pod's claim template. */
 export function validateClaimSpec(field: string, spec: ClaimSpec): FieldError[] {
   const errors = validateAccessModes(`${field}.accessModes`, spec.accessModes, 'at least 1 access mode is required');
-  if (spec.selector !== undefined) errors.push(...validateLabelSelector(`${field}.selector`, spec.selector));
+  if (spec.selector !== undefined) addErrors(errors, validateLabelSelector(`${field}.selector`, spec.selector));
   const size = spec.resources?.requests?.['storage'];
   if (size === undefined) errors.push(required(`${field}.resources[storage]`));
   else if ((parseQuantity(size) ?? 0n) <= 0n) {
     errors.push(invalid(`${field}.resources[storage]`, size, 'must be greater than zero'));
   }
-  errors.push(
-    ...validateClassName(`${field}.storageClassName`, spec.storageClassName),
-    ...validateVolumeMode(`${field}.volumeMode`, spec.volumeMode),
+  addErrors(
+    errors,
+    validateClassName(`${field}.storageClassName`, spec.storageClassName),
+    validateVolumeMode(`${field}.volumeMode`, spec.volumeMode),
   );
-  if (spec.dataSource !== undefined) errors.push(...validateDataSource(`${field}.dataSource`, spec.dataSource));
+  if (spec.dataSource !== undefined) addErrors(errors, validateDataSource(`${field}.dataSource`, spec.dataSource));
   if (spec.dataSourceRef !== undefined) {
-    errors.push(...validateDataSource(`${field}.dataSourceRef`, spec.dataSourceRef));
+    addErrors(errors, validateDataSource(`${field}.dataSourceRef`, spec.dataSourceRef));
     const { namespace = '', ...local } = spec.dataSourceRef;
     if (namespace !== '' && spec.dataSource !== undefined) {
       errors.push(
@@ -107,7 +108,7 @@ export function validateClaimSpec(field: string, spec: ClaimSpec): FieldError[] 
   }
   const attributes = spec.volumeAttributesClassName ?? '';
   if (attributes !== '') {
-    errors.push(...syntax(`${field}.volumeAttributesClassName`, attributes, dns1123Subdomain(attributes)));
+    addErrors(errors, syntax(`${field}.volumeAttributesClassName`, attributes, dns1123Subdomain(attributes)));
   }
   return errors;
 }
@@ -118,7 +119,7 @@ function validateDataSource(field: string, { apiGroup = '', kind = '', name = ''
   if (kind === '') errors.push(required(`${field}.kind`));
   if (apiGroup === '' && kind !== 'PersistentVolumeClaim') {
     errors.push(invalid(field, kind, "must be 'PersistentVolumeClaim' when referencing the default apiGroup"));
-  } else if (apiGroup !== '') errors.push(...syntax(`${field}.apiGroup`, apiGroup, dns1123Subdomain(apiGroup)));
+  } else if (apiGroup !== '') addErrors(errors, syntax(`${field}.apiGroup`, apiGroup, dns1123Subdomain(apiGroup)));
   return errors;
 }
 

@@ -3,7 +3,7 @@
 import type { CSIStorageCapacity, StorageClass } from 'kubernetes-types/storage/v1';
 import { parseQuantity } from '../../../lib/quantity.ts';
 import { NAME_COLUMN, namedTable, text } from '../columns.ts';
-import { forbidden, IMMUTABLE, invalid, optionalOneOf, required, syntax } from '../field-errors.ts';
+import { addErrors, forbidden, IMMUTABLE, invalid, optionalOneOf, required, syntax } from '../field-errors.ts';
 import { defineKind } from '../metadata.ts';
 import { dns1123Subdomain, qualifiedName } from '../names.ts';
 import { validateLabelSelector } from '../pods/validate-scheduling.ts';
@@ -97,8 +97,8 @@ function validateCapacity(object: KubeObject): FieldError[] {
       errors.push(invalid(field, quantity, 'must be greater than or equal to 0'));
     }
   }
-  if (nodeTopology !== undefined) errors.push(...validateLabelSelector('nodeTopology', nodeTopology));
-  errors.push(...syntax('storageClassName', storageClassName, dns1123Subdomain(storageClassName)));
+  if (nodeTopology !== undefined) addErrors(errors, validateLabelSelector('nodeTopology', nodeTopology));
+  addErrors(errors, syntax('storageClassName', storageClassName, dns1123Subdomain(storageClassName)));
   return errors;
 }
 

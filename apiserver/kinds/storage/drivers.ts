@@ -3,7 +3,17 @@
 
 import type { CSIDriver, CSINode, VolumeAttachment } from 'kubernetes-types/storage/v1';
 import { namedTable, text } from '../columns.ts';
-import { duplicate, IMMUTABLE, invalid, nonNegative, oneOf, optionalOneOf, required, syntax } from '../field-errors.ts';
+import {
+  addErrors,
+  duplicate,
+  IMMUTABLE,
+  invalid,
+  nonNegative,
+  oneOf,
+  optionalOneOf,
+  required,
+  syntax,
+} from '../field-errors.ts';
 import { defineKind, duplicates } from '../metadata.ts';
 import { dns1123Subdomain, qualifiedName } from '../names.ts';
 import type { FieldError, KubeObject } from '../resource.ts';
@@ -43,9 +53,9 @@ function defaultDriver(object: KubeObject): void {
 function validateDriver(object: KubeObject): FieldError[] {
   const spec = driverOf(object).spec ?? {};
   const errors = validateDriverName('metadata.name', object.metadata.name);
-  errors.push(...optionalOneOf('spec.fsGroupPolicy', spec.fsGroupPolicy, FS_GROUP_POLICIES));
+  addErrors(errors, optionalOneOf('spec.fsGroupPolicy', spec.fsGroupPolicy, FS_GROUP_POLICIES));
   for (const mode of spec.volumeLifecycleModes ?? []) {
-    errors.push(...oneOf('spec.volumeLifecycleModes', mode, LIFECYCLE_MODES));
+    addErrors(errors, oneOf('spec.volumeLifecycleModes', mode, LIFECYCLE_MODES));
   }
   const audiences = new Set<string>();
   for (const [index, { audience = '', expirationSeconds }] of (spec.tokenRequests ?? []).entries()) {
@@ -146,15 +156,16 @@ function validateNode(object: KubeObject): FieldError[] {
     }
     for (const [place, key] of topologyKeys.entries()) {
       const field = `${at}.topologyKeys[${place}]`;
-      found.push(...(key === '' ? [required(field)] : syntax(field, key, qualifiedName(key))));
+      addErrors(found, key === '' ? [required(field)] : syntax(field, key, qualifiedName(key)));
     }
-    found.push(
-      ...duplicates(
+    addErrors(
+      found,
+      duplicates(
         topologyKeys,
         (place) => `${at}.topologyKeys[${place}]`,
         (key) => key,
       ),
-      ...nonNegative(`${at}.allocatable.count`, allocatable?.count),
+      nonNegative(`${at}.allocatable.count`, allocatable?.count),
     );
     return found;
   });
@@ -209,15 +220,16 @@ function validateAttachment(object: KubeObject): FieldError[] {
   const { attacher, nodeName = '', source = {} } = attachmentOf(object).spec ?? {};
   const { inlineVolumeSpec, persistentVolumeName } = source;
   const errors = validateDriverName('spec.attacher', attacher);
-  errors.push(
-    ...(nodeName === '' ? [required('spec.nodeName')] : syntax('spec.nodeName', nodeName, dns1123Subdomain(nodeName))),
+  addErrors(
+    errors,
+    nodeName === '' ? [required('spec.nodeName')] : syntax('spec.nodeName', nodeName, dns1123Subdomain(nodeName)),
   );
   if ((inlineVolumeSpec === undefined) === (persistentVolumeName === undefined)) {
     errors.push(required('spec.source', 'must specify exactly one of inlineVolumeSpec and persistentVolumeName'));
   } else if (persistentVolumeName === '') {
     errors.push(required('spec.source.persistentVolumeName', 'must specify non empty persistentVolumeName'));
   } else if (inlineVolumeSpec !== undefined) {
-    errors.push(...validateVolumeSpec('spec.source.inlineVolumeSpec', inlineVolumeSpec, { inline: true }));
+    addErrors(errors, validateVolumeSpec('spec.source.inlineVolumeSpec', inlineVolumeSpec, { inline: true }));
   }
   return errors.concat(validateAttachmentStatus(object));
 }

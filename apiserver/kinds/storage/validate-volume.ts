@@ -2,7 +2,16 @@
 
 import type { PersistentVolumeSpec } from 'kubernetes-types/core/v1';
 import { parseQuantity } from '../../../lib/quantity.ts';
-import { forbidden, IMMUTABLE, invalid, notSupported, optionalOneOf, required, syntax } from '../field-errors.ts';
+import {
+  addErrors,
+  forbidden,
+  IMMUTABLE,
+  invalid,
+  notSupported,
+  optionalOneOf,
+  required,
+  syntax,
+} from '../field-errors.ts';
 import { dns1123Label, dns1123Subdomain, noBacksteps } from '../names.ts';
 import { validateNodeSelector } from '../pods/validate-scheduling.ts';
 import type { FieldError } from '../resource.ts';
@@ -46,14 +55,15 @@ export function validateVolumeSpec(field: string, spec: VolumeSpec, { inline = f
         errors.push(forbidden(`${field}.${name}`, 'must not be specified for inline volumes'));
     }
   }
-  errors.push(...validateAccessModes(`${field}.accessModes`, spec.accessModes, ''));
-  if (!inline) errors.push(...validateCapacity(`${field}.capacity`, spec.capacity));
-  errors.push(
-    ...optionalOneOf(`${field}.persistentVolumeReclaimPolicy`, spec.persistentVolumeReclaimPolicy, RECLAIM_POLICIES),
-    ...validateAffinity(field, spec),
-    ...validateSource(field, spec),
-    ...validateClassName(`${field}.storageClassName`, spec.storageClassName),
-    ...validateVolumeMode(`${field}.volumeMode`, spec.volumeMode),
+  addErrors(errors, validateAccessModes(`${field}.accessModes`, spec.accessModes, ''));
+  if (!inline) addErrors(errors, validateCapacity(`${field}.capacity`, spec.capacity));
+  addErrors(
+    errors,
+    optionalOneOf(`${field}.persistentVolumeReclaimPolicy`, spec.persistentVolumeReclaimPolicy, RECLAIM_POLICIES),
+    validateAffinity(field, spec),
+    validateSource(field, spec),
+    validateClassName(`${field}.storageClassName`, spec.storageClassName),
+    validateVolumeMode(`${field}.volumeMode`, spec.volumeMode),
   );
   if (spec.hostPath?.path === '/' && spec.persistentVolumeReclaimPolicy === 'Recycle') {
     errors.push(
@@ -97,16 +107,16 @@ function validateSource(field: string, spec: VolumeSpec): FieldError[] {
     .map((source) => forbidden(`${field}.${source}`, 'may not specify more than 1 volume type'));
   if (spec.hostPath !== undefined) {
     const path = spec.hostPath.path ?? '';
-    errors.push(
-      ...(path === ''
-        ? [required(`${field}.hostPath.path`)]
-        : syntax(`${field}.hostPath.path`, path, noBacksteps(path))),
+    addErrors(
+      errors,
+      path === '' ? [required(`${field}.hostPath.path`)] : syntax(`${field}.hostPath.path`, path, noBacksteps(path)),
     );
   }
   if (spec.local !== undefined) {
     const path = spec.local.path ?? '';
-    errors.push(
-      ...(path === '' ? [required(`${field}.local.path`)] : syntax(`${field}.local.path`, path, noBacksteps(path))),
+    addErrors(
+      errors,
+      path === '' ? [required(`${field}.local.path`)] : syntax(`${field}.local.path`, path, noBacksteps(path)),
     );
   }
   if (spec.nfs !== undefined) {
@@ -115,7 +125,7 @@ function validateSource(field: string, spec: VolumeSpec): FieldError[] {
     if (path === '') errors.push(required(`${field}.nfs.path`));
     else if (!path.startsWith('/')) errors.push(invalid(`${field}.nfs.path`, path, 'must be an absolute path'));
   }
-  if (spec.csi !== undefined) errors.push(...validateCsi(`${field}.csi`, spec.csi));
+  if (spec.csi !== undefined) addErrors(errors, validateCsi(`${field}.csi`, spec.csi));
   return errors;
 }
 
@@ -134,11 +144,10 @@ function validateCsi(field: string, csi: NonNullable<VolumeSpec['csi']>): FieldE
     if (reference === undefined) continue;
     const { name = '', namespace = '' } = reference;
     const at = `${field}.${secret}`;
-    errors.push(...(name === '' ? [required(`${at}.name`)] : syntax(`${at}.name`, name, dns1123Subdomain(name))));
-    errors.push(
-      ...(namespace === ''
-        ? [required(`${at}.namespace`)]
-        : syntax(`${at}.namespace`, namespace, dns1123Label(namespace))),
+    addErrors(errors, name === '' ? [required(`${at}.name`)] : syntax(`${at}.name`, name, dns1123Subdomain(name)));
+    addErrors(
+      errors,
+      namespace === '' ? [required(`${at}.namespace`)] : syntax(`${at}.namespace`, namespace, dns1123Label(namespace)),
     );
   }
   return errors;

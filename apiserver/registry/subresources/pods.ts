@@ -3,7 +3,7 @@
 import { getOwn } from '../../../lib/own-property.ts';
 import { badRequest, conflict } from '../../http/errors.ts';
 import type { FieldError, KubeObject } from '../../kinds/resource.ts';
-import { isObject, type JsonObject, jsonEqual } from '../../patch/json-value.ts';
+import { isObject, type JsonObject, jsonEqual, shown } from '../../patch/json-value.ts';
 import { type DeleteOptions, deleteObject } from '../delete.ts';
 import { type Registry, timestamp, type WriteOptions } from '../registry.ts';
 import { keepAllBut, mutateStored, type UpdateRules } from '../write.ts';
@@ -27,9 +27,7 @@ export function bindPod(
   const target = isObject(body['target']) ? body['target'] : {};
   const node = target['name'];
   if (target['kind'] !== undefined && target['kind'] !== '' && target['kind'] !== 'Node') {
-    throw badRequest(
-      `target.kind: Unsupported value: "${String(target['kind'])}": supported values: "Node", "<empty>"`,
-    );
+    throw badRequest(`target.kind: Unsupported value: "${shown(target['kind'])}": supported values: "Node", "<empty>"`);
   }
   if (typeof node !== 'string' || node === '') throw badRequest('target.name: Required value');
   const row = registry.rowOf('', 'pods');
@@ -55,9 +53,9 @@ export function bindPod(
   const annotations = isObject(metadata['annotations']) ? metadata['annotations'] : {};
   mutateStored(registry, row, stored, options.dryRun, (object) => {
     specOf(object)['nodeName'] = node;
-    for (const [key, value] of Object.entries(annotations)) {
-      object.metadata.annotations = { ...object.metadata.annotations, [key]: String(value) };
-    }
+    const added = Object.entries(annotations).map(([key, value]) => [key, shown(value)] as const);
+    if (added.length > 0)
+      object.metadata.annotations = { ...object.metadata.annotations, ...Object.fromEntries(added) };
     setScheduled(object, timestamp(registry.clock.now()));
   });
 }
@@ -109,13 +107,9 @@ export const ephemeralContainersRules: UpdateRules = {
     for (const container of before) {
       const same = after.find((other) => other['name'] === container['name']);
       if (same === undefined) {
-        errors.push(
-          forbidden(field, `existing ephemeral containers "${String(container['name'])}" may not be removed`),
-        );
+        errors.push(forbidden(field, `existing ephemeral containers "${shown(container['name'])}" may not be removed`));
       } else if (!jsonEqual(same, container)) {
-        errors.push(
-          forbidden(field, `existing ephemeral containers "${String(container['name'])}" may not be changed`),
-        );
+        errors.push(forbidden(field, `existing ephemeral containers "${shown(container['name'])}" may not be changed`));
       }
     }
     const taken = new Set([...listAt(object, 'containers'), ...listAt(object, 'initContainers')].map((c) => c['name']));

@@ -3,7 +3,7 @@
 import { getOwn } from '../../../lib/own-property.ts';
 import { badRequest, conflict, invalid, MODIFIED } from '../../http/errors.ts';
 import type { KubeObject, ResourceKind } from '../../kinds/resource.ts';
-import { isObject, type JsonObject } from '../../patch/json-value.ts';
+import { isObject, type JsonObject, shown } from '../../patch/json-value.ts';
 import type { Registry, WriteOptions } from '../registry.ts';
 import { mainRules, updateObject } from '../write.ts';
 
@@ -17,7 +17,7 @@ function selectorText(selector: unknown): string {
   if (!isObject(labels)) return '';
   return Object.entries(labels)
     .filter(([, value]) => typeof value === 'string')
-    .map(([key, value]) => `${key}=${String(value)}`)
+    .map(([key, value]) => `${key}=${shown(value)}`)
     .join(',');
 }
 

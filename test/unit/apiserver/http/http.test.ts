@@ -1,11 +1,13 @@
 import { describe, expect, it } from 'vitest';
 import { parseBody } from '../../../../apiserver/http/body.ts';
+import { Converter } from '../../../../apiserver/http/convert-aside.ts';
 import { negotiate } from '../../../../apiserver/http/negotiate.ts';
 import { deleteOptions } from '../../../../apiserver/http/options.ts';
 import { decodeProtobuf } from '../../../../apiserver/http/protobuf.ts';
 import { humanDuration, renderList, renderObject } from '../../../../apiserver/http/render.ts';
 import { parseRequest } from '../../../../apiserver/http/request.ts';
 import { View } from '../../../../apiserver/registry/registry.ts';
+import { systemClock } from '../../../../lib/clock.ts';
 import { body, failureOf, pods } from '../support.ts';
 
 describe('what a request asks for', () => {
@@ -121,10 +123,11 @@ describe('rendering', () => {
 });
 
 describe('a body', () => {
+  const converter = new Converter({ clock: systemClock });
   it('may be JSON or YAML', async () => {
-    expect((await parseBody('application/json', Buffer.from('{"a":1}'))).value).toEqual({ a: 1 });
-    expect((await parseBody(undefined, Buffer.from('{"a":1}'))).value).toEqual({ a: 1 });
-    expect((await parseBody('application/yaml', Buffer.from('a: 1\nb: 2026-01-01'))).value).toEqual({
+    expect((await parseBody('application/json', Buffer.from('{"a":1}'), converter)).value).toEqual({ a: 1 });
+    expect((await parseBody(undefined, Buffer.from('{"a":1}'), converter)).value).toEqual({ a: 1 });
+    expect((await parseBody('application/yaml', Buffer.from('a: 1\nb: 2026-01-01'), converter)).value).toEqual({
       a: 1,
       b: '2026-01-01',
     });
@@ -138,7 +141,7 @@ describe('a body', () => {
   ];
   for (const [type, text, code] of refusals) {
     it(`"${text.replace('\n', ' ')}" as ${type} is ${code}`, async () => {
-      await expect(parseBody(type, Buffer.from(text))).rejects.toMatchObject({ status: { code } });
+      await expect(parseBody(type, Buffer.from(text), converter)).rejects.toMatchObject({ status: { code } });
     });
   }
 

@@ -78,8 +78,8 @@ describe('unknown and duplicate fields', () => {
 
   it('that stand twice in the text are found there', () => {
     const text = '{"spec":{"nodeName":"a", "containers":[{}, {"name":"x","name":"\\"}","name":"z"}],"nodeName":"b"}}';
-    expect(duplicateFields(text)).toEqual(['spec.containers[1].name', 'spec.containers[1].name', 'spec.nodeName']);
-    expect(checkBodyAs(POD, JSON.parse(text), text).strict[2]).toBe('duplicate field "spec.nodeName"');
+    expect(duplicateFields(text)).toEqual(['spec.containers[1].name', 'spec.nodeName']);
+    expect(checkBodyAs(POD, JSON.parse(text), text).strict[1]).toBe('duplicate field "spec.nodeName"');
   });
 });
 

@@ -1,0 +1,84 @@
+// Conversions between JSON and YAML text, both ways, and JSON for people to read. Pure, and slow for what is large:
+// convert-aside.ts does that in a thread of its own.
+
+import { isAlias, isMap, isScalar, isSeq, type Node, parseDocument, stringify } from 'yaml';
+import { errorMessage } from '../../lib/errors.ts';
+import { beyond, jsonSize } from '../../lib/json-limits.ts';
+import { JSON_LIMITS, MAX_BODY_BYTES } from './limits.ts';
+
+export type Conversion = 'yaml-to-json' | 'json-to-yaml' | 'json-to-pretty';
+
+/** What is wrong with the text, for the client. */
+export class ConversionError extends Error {
+  override name = 'ConversionError';
+  /** "tooLarge" for what goes beyond a limit other than depth. */
+  readonly kind: 'malformed' | 'tooLarge';
+  constructor(kind: 'malformed' | 'tooLarge', message: string) {
+    super(message);
+    this.kind = kind;
+  }
+}
+
+/** Throws ConversionError. */
+export function convert(conversion: Conversion, text: string): string {
+  switch (conversion) {
+    case 'yaml-to-json':
+      return yamlToJson(text);
+    case 'json-to-yaml':
+      return stringify(JSON.parse(text), { lineWidth: 0, aliasDuplicateObjects: false });
+    case 'json-to-pretty':
+      return JSON.stringify(JSON.parse(text), null, 2);
+  }
+}
+
+function malformed(why: string): ConversionError {
+  return new ConversionError('malformed', `error converting YAML to JSON: ${why}`);
+}
+
+function yamlToJson(text: string): string {
+  let json: string;
+  try {
+    // The parser's own check compares each key with every other; checkKeys does not.
+    const document = parseDocument(text, { uniqueKeys: false });
+    const [error] = document.errors;
+    if (error !== undefined) throw malformed(error.message.split('\n')[0] ?? '');
+    checkNodes(document.contents);
+    json = JSON.stringify(document.toJS({ maxAliasCount: 100 }) ?? null);
+  } catch (error) {
+    if (error instanceof RangeError) throw malformed(`exceeded max depth: ${error.message}`);
+    // An alias without an anchor, or too many; a merge of something that is no map.
+    if (error instanceof ReferenceError || (error instanceof Error && error.message.startsWith('Merge sources'))) {
+      throw malformed(error.message);
+    }
+    if (error instanceof ConversionError) throw error;
+    throw malformed(errorMessage(error));
+  }
+  const utf8 = Buffer.from(json);
+  if (utf8.length > MAX_BODY_BYTES) {
+    throw new ConversionError('tooLarge', `the body has more than ${MAX_BODY_BYTES} bytes as JSON`);
+  }
+  const limit = beyond(jsonSize(utf8, JSON_LIMITS), JSON_LIMITS);
+  if (limit === 'depth') throw malformed(`exceeded max depth: more than ${JSON_LIMITS.depth} levels`);
+  if (limit !== undefined)
+    throw new ConversionError('tooLarge', `the body has more than ${JSON_LIMITS[limit]} ${limit}`);
+  return json;
+}
+
+/** Throws for a key that a map has twice, and for keys that JSON does not have. Goes by a list, not by calls: YAML can be deep. */
+function checkNodes(root: Node | null): void {
+  const left: unknown[] = [root];
+  while (left.length > 0) {
+    const node = left.pop();
+    if (isSeq(node)) for (const item of node.items) left.push(item);
+    else if (isMap(node)) {
+      const seen = new Set<string>();
+      for (const { key, value } of node.items) {
+        if (!isScalar(key) && !isAlias(key)) throw malformed('a key is not a plain value');
+        const name = isScalar(key) ? String(key.value) : `*${key.source}`;
+        if (seen.has(name)) throw malformed(`yaml: unmarshal errors: key ${JSON.stringify(name)} already set in map`);
+        seen.add(name);
+        left.push(value);
+      }
+    }
+  }
+}

@@ -1,0 +1,8 @@
+// Long work in several turns of the event loop, so that whatever else waits gets its own between them.
+
+/** Resolves in a later turn, after the I/O that is ready now. */
+export function nextTurn(): Promise<void> {
+  return new Promise((resolve) => {
+    setImmediate(resolve);
+  });
+}
