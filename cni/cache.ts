@@ -7,7 +7,7 @@
 
 import { mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { isErrno } from '../lib/errors.ts';
+import { isErrno, withPath } from '../lib/errors.ts';
 import { isJsonObject, tryParseJson } from './json.ts';
 import type { Attachment, JsonObject, NetworkConfigList, PluginConfig } from './types.ts';
 
@@ -51,13 +51,19 @@ export class AttachmentCache {
     // 0600: CNI_ARGS and annotations of other people's pods are in it.
     const write = (): void => writeFileSync(temporary, text, { mode: 0o600 });
     try {
-      write();
+      try {
+        write();
+      } catch (error) {
+        if (!isErrno(error, 'ENOENT')) throw error;
+        mkdirSync(this.#dir, { recursive: true });
+        write();
+      }
+      renameSync(temporary, path);
     } catch (error) {
-      if (!isErrno(error, 'ENOENT')) throw error;
-      mkdirSync(this.#dir, { recursive: true });
-      write();
+      // Half a file holds room on a disk that has none.
+      rmSync(temporary, { force: true });
+      throw withPath(error, path);
     }
-    renameSync(temporary, path);
   }
 
   /** Forgets the attachment. Idempotent. */

@@ -3,7 +3,7 @@
 
 import { statfs } from 'node:fs/promises';
 import type { Clock } from '../lib/clock.ts';
-import { errorMessage, isErrno } from '../lib/errors.ts';
+import { errorMessage, isDiskFull, isErrno } from '../lib/errors.ts';
 import { type Exec, exec } from '../lib/exec.ts';
 import type { Tracer } from '../lib/trace.ts';
 import { AttachmentCache, type CachedAttachment, type CacheListing } from './cache.ts';
@@ -145,6 +145,15 @@ export class CniRuntime {
     }
   }
 
+  /** What is known so far, for a DEL to come. On a full disk the entry of the beginning has to do: it stands already. */
+  #keepForLater(entry: CachedAttachment): void {
+    try {
+      this.#cache.write(entry);
+    } catch (error) {
+      if (!isDiskFull(error)) throw error;
+    }
+  }
+
   /**
    * Undoes what an ADD began. A plugin that failed its ADD cleans up after itself; that its DEL fails as well, as a
    * plugin's does that is broken or misconfigured, is told, and keeps nothing in the books.
@@ -153,7 +162,7 @@ export class CniRuntime {
     const failed = await this.#delPastFailures(entry, begun, await usableNetns(entry.netns));
     const failures = failed.map(({ error }) => errorMessage(error));
     if (failed.every(({ plugin }) => plugin === begun.at(-1))) this.#cache.remove(entry);
-    else this.#cache.write(entry);
+    else this.#keepForLater(entry);
     const fault =
       cause instanceof CniError
         ? cause

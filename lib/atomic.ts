@@ -1,8 +1,8 @@
 // Files that are either the old content or the new, never half of one: write beside, then rename.
 
-import { mkdir, open, readFile, rename, rm } from 'node:fs/promises';
+import { type FileHandle, mkdir, open, readFile, rename, rm } from 'node:fs/promises';
 import { dirname } from 'node:path';
-import { isErrno } from './errors.ts';
+import { isDiskFull, isErrno, withPath } from './errors.ts';
 
 let sequence = 0;
 
@@ -32,7 +32,46 @@ export async function writeFileAtomic(
     await rename(temporary, path);
   } catch (error) {
     await rm(temporary, { force: true });
+    throw withPath(error, path);
+  }
+}
+
+/**
+ * As writeFileAtomic, for text in which spaces at the end mean nothing (JSON). Where the disk has no room for a second
+ * file, one that is at least as long is overwritten in its own place, by one write(2): a process that is killed leaves
+ * the old text or the new one, a loss of power may leave a mixture. For records that get shorter while things are taken
+ * down: taking down is what makes room.
+ */
+export async function replaceTextFile(path: string, text: string, mode = 0o644): Promise<void> {
+  try {
+    await writeFileAtomic(path, text, mode);
+  } catch (error) {
+    if (!isDiskFull(error) || !(await overwrite(path, Buffer.from(text)))) throw error;
+  }
+}
+
+/** False when there is no such file, or it is shorter. */
+async function overwrite(path: string, bytes: Buffer): Promise<boolean> {
+  let handle: FileHandle;
+  try {
+    handle = await open(path, 'r+');
+  } catch (error) {
+    if (isErrno(error, 'ENOENT')) return false;
     throw error;
+  }
+  try {
+    const { size } = await handle.stat();
+    if (size < bytes.length) return false;
+    const { bytesWritten } = await handle.write(
+      Buffer.concat([bytes, Buffer.alloc(size - bytes.length, ' ')]),
+      0,
+      size,
+      0,
+    );
+    if (bytesWritten < size) throw new Error(`${path}: only ${bytesWritten} of ${size} bytes were overwritten`);
+    return true;
+  } finally {
+    await handle.close();
   }
 }
 

@@ -16,6 +16,20 @@ export function isErrno(error: unknown, ...codes: readonly string[]): boolean {
   return code !== undefined && codes.includes(code);
 }
 
+/** Whether something could not be written because the disk, or what one may use of it, is full. */
+export function isDiskFull(error: unknown): boolean {
+  return isErrno(error, 'ENOSPC', 'EDQUOT');
+}
+
+/**
+ * The error with the file it is about, in Node's form ("ENOSPC: no space left on device, write '/x'"): of a call on an open
+ * file the system does not tell the name. Any other error, and one that has a path, stays as it is.
+ */
+export function withPath(error: unknown, path: string): unknown {
+  if (errnoOf(error) === undefined || !(error instanceof Error) || 'path' in error) return error;
+  return Object.assign(new Error(`${error.message} '${path}'`, { cause: error }), { code: errnoOf(error), path });
+}
+
 /**
  * An error that the person at the terminal caused and can mend: bad flags, a missing file, a port in use.
  * Commands print its message as one line, without a stack, and exit 1.

@@ -5,7 +5,11 @@
 import { randomBytes } from 'node:crypto';
 import {
   chmodSync,
+  closeSync,
+  constants,
+  ftruncateSync,
   mkdirSync,
+  openSync,
   readdirSync,
   readFileSync,
   readlinkSync,
@@ -14,10 +18,11 @@ import {
   symlinkSync,
   unlinkSync,
   writeFileSync,
+  writeSync,
 } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 import type { Pod } from '../../client/types.ts';
-import { isErrno } from '../../lib/errors.ts';
+import { isErrno, withPath } from '../../lib/errors.ts';
 import { removeTree } from '../../lib/remove-tree.ts';
 import type { PodRef } from '../ports/runtime.ts';
 import { parseResolvConf, type ResolvConf } from './config/dns.ts';
@@ -42,6 +47,22 @@ function allowing<T>(codes: readonly string[], body: () => T): T | undefined {
   } catch (error) {
     if (isErrno(error, ...codes)) return undefined;
     throw error;
+  }
+}
+
+/** Replaces a file's content and keeps its inode. It is never emptied first: a full disk would leave it so. */
+function writeInPlace(path: string, text: string, mode: number): void {
+  const bytes = Buffer.from(text);
+  const descriptor = openSync(path, constants.O_WRONLY | constants.O_CREAT, mode);
+  try {
+    const written = writeSync(descriptor, bytes, 0, bytes.length, 0);
+    if (written < bytes.length)
+      throw Object.assign(new Error('ENOSPC: the file is written in part'), { code: 'ENOSPC' });
+    ftruncateSync(descriptor, bytes.length);
+  } catch (error) {
+    throw withPath(error, path);
+  } finally {
+    closeSync(descriptor);
   }
 }
 
@@ -102,7 +123,7 @@ export class PodFiles {
     });
     if (allowing(['ENOENT'], () => readFileSync(path, 'utf8')) === text) return path;
     mkdirSync(dirname(path), { recursive: true, mode: 0o750 });
-    writeFileSync(path, text, { mode: 0o644 });
+    writeInPlace(path, text, 0o644);
     return path;
   }
 

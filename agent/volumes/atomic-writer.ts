@@ -27,7 +27,7 @@ import {
   writeFileSync,
 } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { isErrno } from '../../lib/errors.ts';
+import { isErrno, withPath } from '../../lib/errors.ts';
 import { removeTree } from '../../lib/remove-tree.ts';
 
 /** Bytes that lie in a file of the volume's own directory already: see Staging. */
@@ -161,12 +161,27 @@ export async function writePayload(directory: string, payload: Payload, options:
   let target = current;
   if (!same) {
     target = stampedName(options.now, (options.random ?? Math.random)());
-    writeTree(join(directory, target), payload, options.gid);
-    replaceLink(directory, target);
+    await writeAside(directory, target, payload, options.gid);
   }
   const links = linkVisible(directory, visible);
   const removed = await removeOthers(directory, visible, target, current === undefined);
   return !same || links || removed;
+}
+
+/** The new files beside the old ones, then the link to them. What is not finished is taken away: it holds room. */
+async function writeAside(
+  directory: string,
+  target: string,
+  payload: Payload,
+  gid: number | undefined,
+): Promise<void> {
+  try {
+    writeTree(join(directory, target), payload, gid);
+    replaceLink(directory, target);
+  } catch (error) {
+    await removeTree(join(directory, target));
+    throw error;
+  }
 }
 
 /** True when the tree below `root` is exactly `payload`, by content. */
@@ -213,6 +228,8 @@ function writeOne(path: string, file: PayloadFile, gid: number | undefined): voi
     if (file.data instanceof Uint8Array) writeFileSync(descriptor, file.data);
     if (file.uid !== undefined || gid !== undefined) fchownSync(descriptor, file.uid ?? 0, gid ?? 0);
     fchmodSync(descriptor, gid === undefined ? file.mode : file.mode | 0o440);
+  } catch (error) {
+    throw withPath(error, path);
   } finally {
     closeSync(descriptor);
   }

@@ -13,7 +13,7 @@ import {
   status,
   type UntypedServiceImplementation,
 } from '@grpc/grpc-js';
-import { errorMessage, isErrno, UserError } from '../../lib/errors.ts';
+import { errorMessage, isDiskFull, isErrno, UserError } from '../../lib/errors.ts';
 import { getOwn, setOwn } from '../../lib/own-property.ts';
 import type { CallRecord } from './call-log.ts';
 import { type DriverCode, DriverError } from './errors.ts';
@@ -80,9 +80,10 @@ function unary(served: Served, method: string, handler: AnyHandler): handleUnary
         reply(null, response);
       },
       (error: unknown) => {
-        const code = error instanceof DriverError ? error.code : 'INTERNAL';
+        // A record or an image for which the disk has no room is the specification's "unable to provision": try again later.
+        const code = error instanceof DriverError ? error.code : isDiskFull(error) ? 'RESOURCE_EXHAUSTED' : 'INTERNAL';
         const message = errorMessage(error) || 'no words';
-        if (!(error instanceof DriverError)) driver.log('error', `${method} failed`, { error: message });
+        if (code === 'INTERNAL') driver.log('error', `${method} failed`, { error: message });
         done(code, message);
         reply({ code: status[code], details: message });
       },

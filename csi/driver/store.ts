@@ -5,7 +5,7 @@
 
 import { mkdir, readdir, readFile, rm } from 'node:fs/promises';
 import { join } from 'node:path';
-import { readFileIfExists, writeFileAtomic } from '../../lib/atomic.ts';
+import { readFileIfExists, replaceTextFile, writeFileAtomic } from '../../lib/atomic.ts';
 import { UserError } from '../../lib/errors.ts';
 import { removeTree } from '../../lib/remove-tree.ts';
 import type { NodeRecord, SnapshotRecord, VolumeRecord } from './records.ts';
@@ -107,7 +107,10 @@ export class Store {
     await removeTree(this.snapshotDirectory(id));
   }
 
-  /** A record that says nothing any more goes. Need not survive a reboot: mounts and loop devices do not either. */
+  /**
+   * A record that says nothing any more goes. Need not survive a reboot: mounts and loop devices do not either. One that
+   * says less than before is written on a full disk, too: a volume can always be unpublished.
+   */
   async putOnNode(record: NodeRecord): Promise<void> {
     const file = join(this.stateDir, 'node', `${record.volumeId}.json`);
     if (record.staging === undefined && record.publications.length === 0) {
@@ -115,7 +118,7 @@ export class Store {
       this.#node.delete(record.volumeId);
       return;
     }
-    await writeFileAtomic(file, json(record), 0o600);
+    await replaceTextFile(file, json(record), 0o600);
     this.#node.set(record.volumeId, record);
   }
 }

@@ -67,6 +67,8 @@ export interface ResizeFacts {
 
 /** A pod that was only admitted is written a moment later, with others. ms. */
 const SAVE_DELAY_MS = 1_000;
+/** After a write that failed, ms. */
+const SAVE_AGAIN_MS = 10_000;
 
 export class PodResizes {
   readonly #options: PodResizesOptions;
@@ -274,13 +276,14 @@ export class PodResizes {
     this.#options.recorder.event(podReference(pod), type, reason, message);
   }
 
-  #saveSoon(): void {
+  #saveSoon(delayMs = SAVE_DELAY_MS): void {
     this.#dirty = true;
     if (this.#options.store === undefined || this.#timer !== undefined) return;
-    this.#timer = this.#options.clock.after(SAVE_DELAY_MS, () => {
+    this.#timer = this.#options.clock.after(delayMs, () => {
       this.#timer = undefined;
       this.saved().catch((error) => {
         this.#options.log('warn', 'what pods are promised was not written', { error: errorMessage(error) });
+        this.#saveSoon(SAVE_AGAIN_MS);
       });
     });
   }

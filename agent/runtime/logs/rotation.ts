@@ -8,7 +8,7 @@ import { basename, dirname, join } from 'node:path';
 import { pipeline } from 'node:stream/promises';
 import { createGzip } from 'node:zlib';
 import type { Clock, Timer } from '../../../lib/clock.ts';
-import { errorMessage, isErrno } from '../../../lib/errors.ts';
+import { errorMessage, isDiskFull, isErrno } from '../../../lib/errors.ts';
 import type { ContainerId } from '../../ports/runtime.ts';
 import type { CriRuntime } from '../types.ts';
 
@@ -57,8 +57,15 @@ export function rotationSuffix(now: number): string {
 
 async function compress(path: string): Promise<void> {
   const temporary = `${path}.gz.tmp`;
-  await pipeline(createReadStream(path), createGzip(), createWriteStream(temporary));
-  await rename(temporary, `${path}.gz`);
+  try {
+    await pipeline(createReadStream(path), createGzip(), createWriteStream(temporary));
+    await rename(temporary, `${path}.gz`);
+  } catch (error) {
+    await rm(temporary, { force: true });
+    // What is not compressed can be rotated all the same, and the oldest goes first: that makes room.
+    if (isDiskFull(error)) return;
+    throw error;
+  }
   await rm(path);
 }
 

@@ -12,7 +12,7 @@ import {
   writeFileSync,
 } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { isErrno } from '../../../lib/errors.ts';
+import { isErrno, withPath } from '../../../lib/errors.ts';
 import { podsDir } from '../volume-type.ts';
 import { BLOCK_DIRECTORY, NOTE_FILE, podNoteDirs, stagingRoot } from './layout.ts';
 
@@ -46,8 +46,14 @@ export interface FoundPodNote {
 export function writeNote(path: string, note: StagedNote | PodNote): void {
   mkdirSync(dirname(path), { recursive: true, mode: 0o750 });
   const temporary = `${path}.tmp`;
-  writeFileSync(temporary, JSON.stringify(note), { mode: 0o600 });
-  renameSync(temporary, path);
+  try {
+    writeFileSync(temporary, JSON.stringify(note), { mode: 0o600 });
+    renameSync(temporary, path);
+  } catch (error) {
+    // Half a file holds room on a disk that has none.
+    rmSync(temporary, { force: true });
+    throw withPath(error, path);
+  }
 }
 
 /** Removes the note, and its directory when nothing else is in it. */

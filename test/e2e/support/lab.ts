@@ -48,10 +48,16 @@ export function labWords(paths: LabPaths): readonly string[] {
 export type TestLabOptions = Omit<LabOptions, 'root' | 'say'> & {
   /** The lab is given its root by a link to it. */
   readonly throughLink?: boolean;
+  /** Where the lab's root is made; by default with other temporary directories. */
+  readonly parent?: string;
 };
 
-export async function startLab({ throughLink = false, ...options }: TestLabOptions = {}): Promise<TestLab> {
-  const root = await mkdtemp(join(tmpdir(), 'nodelet-e2e-'));
+export async function startLab({
+  throughLink = false,
+  parent = tmpdir(),
+  ...options
+}: TestLabOptions = {}): Promise<TestLab> {
+  const root = await mkdtemp(join(parent, 'nodelet-e2e-'));
   const link = `${root}-link`;
   if (throughLink) await symlink(root, link);
   const said: string[] = [];
