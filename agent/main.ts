@@ -18,6 +18,7 @@ import { appArmorEnabled } from './admission/host.ts';
 import { runtimeHandlerOf } from './api/runtime-class.ts';
 import { clusterAccess, createCluster } from './cluster.ts';
 import type { AgentOptions } from './config/options.ts';
+import { keepDiskReserve } from './disk-reserve.ts';
 import { createAgentNetwork } from './network/agent-network.ts';
 import { createRuntimeNetwork } from './network/runtime-network.ts';
 import { chooseNodeIPs } from './node/addresses.ts';
@@ -331,6 +332,7 @@ export async function runAgent(given: AgentOptions, signal: AbortSignal): Promis
   void eviction.run(signal);
   void shutdown?.manager.run(signal);
   void images.run(signal);
+  void keepDiskReserve({ directory: options.rootDir, clock, exec: programs.exec, log }, signal);
   if (manager !== undefined) {
     void notifyServiceManager(manager, { problem: () => pods.syncLoopProblem(), clock, tracer, log }, signal);
   }

@@ -1,6 +1,6 @@
 // Files that are either the old content or the new, never half of one: write beside, then rename.
 
-import { type FileHandle, mkdir, open, readFile, rename, rm } from 'node:fs/promises';
+import { type FileHandle, mkdir, open, readFile, rename, rm, stat } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { isDiskFull, isErrno, withPath } from './errors.ts';
 
@@ -34,6 +34,12 @@ export async function writeFileAtomic(
     await rm(temporary, { force: true });
     throw withPath(error, path);
   }
+}
+
+/** As writeFileAtomic, but a file that has this content and mode is left alone: on a full disk that is all there is to do. */
+export async function ensureFile(path: string, text: string, mode = 0o644): Promise<void> {
+  if ((await readFileIfExists(path)) === text && ((await stat(path)).mode & 0o7777) === mode) return;
+  await writeFileAtomic(path, text, mode);
 }
 
 /**

@@ -4,7 +4,7 @@
 import { constants } from 'node:fs';
 import { access, mkdir, readFile, rename, rm, symlink } from 'node:fs/promises';
 import { join } from 'node:path';
-import { writeFileAtomic } from '../../lib/atomic.ts';
+import { ensureFile } from '../../lib/atomic.ts';
 import { isErrno, UserError } from '../../lib/errors.ts';
 
 export const SHIM_NAME = 'nodelet-cni';
@@ -48,7 +48,7 @@ export function shimConflist(): string {
 /** Writes the conflist atomically; a container runtime that watches `confDir` turns NetworkReady. Returns its path. */
 export async function writeShimConf(confDir: string): Promise<string> {
   const path = join(confDir, SHIM_CONFLIST);
-  await writeFileAtomic(path, shimConflist());
+  await ensureFile(path, shimConflist());
   return path;
 }
 
@@ -79,7 +79,7 @@ export async function installShim(
 ): Promise<string> {
   const path = join(binDir, SHIM_NAME);
   await mkdir(binDir, { recursive: true });
-  await writeFileAtomic(path, await shimScript(options.socketPath), 0o755);
+  await ensureFile(path, await shimScript(options.socketPath), 0o755);
   await linkLoopback(binDir, options.pluginDirs ?? PLUGIN_DIRS);
   return path;
 }

@@ -27,8 +27,10 @@ export async function probeFilesystem(device: string, run: Exec): Promise<string
 }
 
 const MKFS: Readonly<Record<FilesystemType, readonly string[]>> = {
-  // Inode tables are made when they are used; no blocks are kept for root.
-  ext4: ['-q', '-F', '-m', '0', '-E', 'lazy_itable_init=1,lazy_journal_init=1'],
+  // No blocks are kept for root. Nothing is discarded: that would make holes in an image that has its blocks, mkfs's own
+  // discard as well as the kernel's lazy zeroing of inode tables. Journal and tables take their blocks now: an ext4 whose
+  // journal finds no room on a full disk below is read-only from then on, while one that lacks room for data is not.
+  ext4: ['-q', '-F', '-m', '0', '-E', 'nodiscard,lazy_itable_init=0,lazy_journal_init=0'],
   xfs: ['-q', '-f', '-K'],
 };
 

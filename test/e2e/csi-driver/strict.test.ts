@@ -3,7 +3,7 @@
 
 import { randomBytes } from 'node:crypto';
 import { existsSync } from 'node:fs';
-import { mkdir, readFile, rename, stat, statfs, writeFile } from 'node:fs/promises';
+import { mkdir, readFile, rename, rm, stat, statfs, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { CsiError, connectCsi } from '../../../csi/client.ts';
@@ -147,6 +147,31 @@ describe('the loop-device driver', () => {
     };
     expect(await taken('sparse')).toBeLessThan(MiB);
     expect(await taken('full')).toBeGreaterThanOrEqual(32 * MiB);
+  });
+
+  test('leaves a volume with allocation full its blocks when it is formatted, used and emptied', async () => {
+    const { controller, node } = driver.client;
+    for (const fs_type of ['ext4', 'xfs']) {
+      const bytes = fs_type === 'xfs' ? 320 * MiB : 32 * MiB;
+      const volume_capability = { ...CAPABILITY, mount: { fs_type, mount_flags: [] } };
+      const { volume } = await controller.CreateVolume({
+        name: `full-${fs_type}`,
+        volume_capabilities: [volume_capability],
+        capacity_range: { required_bytes: bytes },
+        parameters: { allocation: 'full' },
+      });
+      const volume_id = volume?.volume_id ?? '';
+      const staging_target_path = await driver.directory(`full-${fs_type}`);
+      const { volume_context = {} } = volume ?? {};
+      await node.NodeStageVolume({ volume_id, staging_target_path, volume_capability, volume_context });
+      await execOk('dd', ['if=/dev/zero', `of=${staging_target_path}/file`, 'bs=1M', 'count=8', 'conv=fsync']);
+      await rm(`${staging_target_path}/file`);
+      await execOk('sync', ['--file-system', staging_target_path]);
+      const { blocks } = await stat(join(driver.stateDir, 'volumes', volume_id, 'data.img'));
+      expect(blocks * 512, fs_type).toBeGreaterThanOrEqual(bytes);
+      await node.NodeUnstageVolume({ volume_id, staging_target_path });
+      await controller.DeleteVolume({ volume_id });
+    }
   });
 
   test('promises no more than its pool has', async () => {

@@ -2,7 +2,7 @@ import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from 'node:f
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { readFileIfExists, writeFileAtomic } from '../../../lib/atomic.ts';
+import { ensureFile, readFileIfExists, writeFileAtomic } from '../../../lib/atomic.ts';
 
 let directory: string;
 beforeEach(() => {
@@ -30,4 +30,16 @@ test('a write that cannot be put in place leaves the old content', async () => {
 test('a missing file reads as undefined, an unreadable one throws', async () => {
   expect(await readFileIfExists(join(directory, 'none'))).toBeUndefined();
   await expect(readFileIfExists(directory)).rejects.toMatchObject({ code: 'EISDIR' });
+});
+
+test('a file that is as it should be is not written again', async () => {
+  const path = join(directory, 'program');
+  await ensureFile(path, 'one', 0o755);
+  const { ino } = statSync(path);
+  await ensureFile(path, 'one', 0o755);
+  expect(statSync(path).ino).toBe(ino);
+  await ensureFile(path, 'one', 0o700);
+  expect(statSync(path).mode & 0o777).toBe(0o700);
+  await ensureFile(path, 'two', 0o700);
+  expect(readFileSync(path, 'utf8')).toBe('two');
 });
