@@ -169,12 +169,7 @@ export async function writePayload(directory: string, payload: Payload, options:
 }
 
 /** The new files beside the old ones, then the link to them. What is not finished is taken away: it holds room. */
-async function writeAside(
-  directory: string,
-  target: string,
-  payload: Payload,
-  gid: number | undefined,
-): Promise<void> {
+async function writeAside(directory: string, target: string, payload: Payload, gid: number | undefined): Promise<void> {
   try {
     writeTree(join(directory, target), payload, gid);
     replaceLink(directory, target);
