@@ -41,8 +41,9 @@ export async function startChild(options: ChildOptions): Promise<Child> {
   try {
     child = spawn(options.command, [...options.args], {
       detached: true,
-      stdio: ['ignore', log, log, ...(lifeline ? (['pipe'] as const) : [])],
-      env: { ...(options.env ?? process.env), ...(lifeline ? { [LIFELINE_VARIABLE]: '3' } : {}) },
+      // Standard input, because it alone outlives an execve(2): the agent starts over once its code is compiled.
+      stdio: [lifeline ? 'pipe' : 'ignore', log, log],
+      env: { ...(options.env ?? process.env), ...(lifeline ? { [LIFELINE_VARIABLE]: '0' } : {}) },
     });
   } finally {
     closeSync(log);
@@ -55,7 +56,7 @@ export async function startChild(options: ChildOptions): Promise<Child> {
     child.once('error', reject);
   });
   // Held open by being there. The child says nothing on it, and its end is seen by `exit`.
-  const line = child.stdio[3];
+  const line = child.stdin;
   line?.on('error', () => undefined);
   if (line instanceof Socket) line.unref();
   const pid = child.pid;

@@ -26,6 +26,10 @@ it('a program with a lifeline stops in order when its supervisor is killed; one 
     program,
     `import { stopSignal } from ${url('commands/signals.ts')};
      import { writeFileSync } from 'node:fs';
+     // As the agent does when its code was not compiled yet.
+     if (process.env.STARTED_OVER === undefined) {
+       process.execve?.(process.execPath, [process.execPath, ...process.argv.slice(1)], { ...process.env, STARTED_OVER: '1' });
+     }
      const timer = setInterval(() => undefined, 1000);
      stopSignal().addEventListener('abort', () => {
        writeFileSync(process.argv[2] + '.stopped', String(process.env.NODELET_LIFELINE));
