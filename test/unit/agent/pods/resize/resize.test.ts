@@ -8,17 +8,21 @@ import { FakeNode, makePod } from '../../../../sim/fakes.ts';
 let node: FakeNode;
 let file: string | undefined;
 let written: string[];
+/** The disk takes no checkpoint. */
+let full: boolean;
 /** Whether the server counts generations of pods, as it does since 1.33. */
 let counting: boolean;
 
 beforeEach(() => {
   file = undefined;
   written = [];
+  full = false;
   counting = true;
   node = new FakeNode(() => ({
     allocations: {
       initial: file,
       save: (text) => {
+        if (full) return Promise.reject(Object.assign(new Error('no space left on device'), { code: 'ENOSPC' }));
         file = text;
         written.push(text);
         return Promise.resolve();
@@ -68,6 +72,18 @@ function resize(name: string, resources: NonNullable<Container['resources']>, mo
 const web = (name: string) => node.api.status(name).containerStatuses?.[0];
 const condition = (name: string, type: string) => node.api.condition(name, type);
 const told = (name = 'web') => [...node.runtime.containers.values()].find((one) => one.name === name)?.resources;
+
+describe('a checkpoint that cannot be written', () => {
+  it('keeps no pod from running, and is written once there is room', async () => {
+    full = true;
+    await running(burstable('a', '500m'));
+    await node.clock.advance(60_000);
+    expect(written).toEqual([]);
+    full = false;
+    await node.clock.advance(10_000);
+    expect(written.at(-1)).toContain('uid-a');
+  });
+});
 
 describe('a resize for which there is room', () => {
   it('reaches the running container, which is not restarted, and is reported when it is done', async () => {
