@@ -67,11 +67,16 @@ export async function startChild(options: ChildOptions): Promise<Child> {
   return { id, exited };
 }
 
+/** Who is written in a pid file's text; undefined when it is not a pid file's. Pure. */
+export function parsePidFile(text: string): ProcessId | undefined {
+  const match = /^\{"pid":(\d+),"startTime":(-?\d+)\}$/.exec(text.trim());
+  return match === null ? undefined : { pid: Number(match[1]), startTime: Number(match[2]) };
+}
+
 /** Who is written in a pid file; undefined when there is none or it is not a pid file. */
 export async function readPidFile(path: string): Promise<ProcessId | undefined> {
   const text = await readFileIfExists(path);
-  const match = text === undefined ? null : /^\{"pid":(\d+),"startTime":(-?\d+)\}$/.exec(text.trim());
-  return match === null ? undefined : { pid: Number(match[1]), startTime: Number(match[2]) };
+  return text === undefined ? undefined : parsePidFile(text);
 }
 
 /** For giving up only: a busy machine may take a while to bury a process. */

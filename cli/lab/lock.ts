@@ -2,10 +2,12 @@
 // locked twice: under its path, which `nodelet down` still knows when the directory itself is gone, and under what the
 // file system knows it by, which every alias of it (a symbolic link, a bind mount) shares.
 
+import { createHash } from 'node:crypto';
 import { link, mkdir, rename, rm, rmdir, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
+import { readFileIfExists } from '../../lib/atomic.ts';
 import { isErrno, UserError } from '../../lib/errors.ts';
-import { readPidFile } from './child.ts';
+import { parsePidFile, readPidFile } from './child.ts';
 import { LABS_DIR } from './claims.ts';
 import type { RootIdentity } from './marker.ts';
 import type { LabPaths } from './paths.ts';
@@ -26,18 +28,20 @@ export async function selfId(): Promise<ProcessId> {
 
 let sequence = 0;
 
-/** Removes a lock whose holder is gone; not one that somebody has taken since that was seen. */
-async function removeStale(file: string, own: string): Promise<void> {
-  const aside = `${own}.stale`;
+/**
+ * Puts `own` in the place of a lock, with the text `stale`, whose holder is gone. Only whoever has the turn to replace that
+ * very lock may, so one that somebody has taken meanwhile is never replaced. Returns whether it was done. Rejects as
+ * acquireLock does when another process has the turn.
+ */
+async function replaceStale(file: string, own: string, stale: string, what: string): Promise<boolean> {
+  const turn = `${file}.after-${createHash('sha256').update(stale).digest('hex').slice(0, 16)}`;
+  await acquireLock(turn, what);
   try {
-    await rename(file, aside);
-    const holder = await readPidFile(aside);
-    if (holder !== undefined && (await isAlive(holder))) await link(aside, file);
-  } catch (error) {
-    // Somebody else was quicker.
-    if (!isErrno(error, 'ENOENT', 'EEXIST')) throw error;
+    if ((await readFileIfExists(file)) !== stale) return false;
+    await rename(own, file);
+    return true;
   } finally {
-    await rm(aside, { force: true });
+    await rm(turn, { force: true });
   }
 }
 
@@ -57,12 +61,14 @@ export async function acquireLock(file: string, what: string, again = false): Pr
         // ENOENT: another lab that ends has removed the directory, which was empty, in between.
         if (!isErrno(error, 'EEXIST', 'ENOENT')) throw error;
       }
-      const holder = await readPidFile(file);
+      const text = await readFileIfExists(file);
+      if (text === undefined) continue;
+      const holder = parsePidFile(text);
       if (holder !== undefined && (await isAlive(holder))) {
         if (again && holder.pid === self.pid && holder.startTime === self.startTime) return;
         throw new UserError(`${what} is in use by process ${holder.pid}`);
       }
-      await removeStale(file, own);
+      if (await replaceStale(file, own, text, what)) return;
     }
     throw new Error(`${file} is made again as often as it is removed`);
   } finally {
