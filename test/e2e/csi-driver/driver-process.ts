@@ -170,13 +170,14 @@ export class TestVolume {
   readonly target: string;
   volume: Volume__Output | undefined;
 
-  constructor(driver: TestDriver, capability: VolumeCapability = CAPABILITY, bytes = 64 * MiB) {
+  /** `root`: how requests name the driver's directory. */
+  constructor(driver: TestDriver, capability: VolumeCapability = CAPABILITY, bytes = 64 * MiB, root = driver.root) {
     this.driver = driver;
     this.capability = capability;
     this.bytes = bytes;
     this.name = `volume-${++sequence}`;
-    this.staging = join(driver.root, this.name, 'staging');
-    this.target = join(driver.root, this.name, 'target');
+    this.staging = join(root, this.name, 'staging');
+    this.target = join(root, this.name, 'target');
   }
 
   get id(): string {

@@ -3,7 +3,7 @@
 
 import { randomBytes } from 'node:crypto';
 import { existsSync } from 'node:fs';
-import { mkdir, readFile, rename, rm, stat, statfs, writeFile } from 'node:fs/promises';
+import { mkdir, readFile, rename, rm, stat, statfs, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { CsiError, connectCsi } from '../../../csi/client.ts';
@@ -130,6 +130,28 @@ describe('the loop-device driver', () => {
       await execOk('umount', [target]);
     }
     await volume.down();
+  });
+
+  test('knows what it has mounted when the paths of its requests lead through a link', async () => {
+    const link = join(driver.root, 'way');
+    await symlink('.', link);
+    const volume = new TestVolume(driver, CAPABILITY, 64 * MiB, link);
+    await volume.create();
+    for (let times = 0; times < 2; times++) {
+      await volume.stage();
+      await volume.publish();
+    }
+    const own = async () => (await driver.mounts()).filter((mount) => mount.path.includes(`/${volume.name}/`));
+    expect((await own()).map((mount) => mount.path.slice(driver.root.length)).toSorted()).toEqual([
+      `/${volume.name}/staging`,
+      `/${volume.name}/target`,
+    ]);
+    await writeFile(join(volume.target, 'file'), 'kept');
+    await volume.unpublish();
+    expect(existsSync(volume.target)).toBe(false);
+    expect(await readFile(join(volume.staging, 'file'), 'utf8')).toBe('kept');
+    await volume.down();
+    expect(await own()).toEqual([]);
   });
 
   test('takes all the disk at once for a volume with allocation full, and little for a sparse one', async () => {

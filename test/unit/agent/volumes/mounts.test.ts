@@ -1,4 +1,4 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, realpathSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
@@ -82,6 +82,19 @@ describe('unmounting a tree', () => {
     await unmountBelow('/p', mounter);
     expect(mounter.entries.map(({ path }) => path)).toEqual(['/other']);
     expect(mounter.calls.at(-1)).toBe('umount /p');
+  });
+  test('of a directory that is reached through a link: the table has the path without one', async () => {
+    const base = realpathSync(mkdtempSync(join(tmpdir(), 'nodelet-unmount-')));
+    try {
+      mkdirSync(join(base, 'real', 'pod'), { recursive: true });
+      symlinkSync('real', join(base, 'link'));
+      const mounter = new FakeMounter();
+      mounter.entries = [join(base, 'real', 'pod', 'volume'), join(base, 'real', 'other')].map((path) => entry(path));
+      await unmountBelow(join(base, 'link', 'pod'), mounter);
+      expect(mounter.entries.map(({ path }) => path)).toEqual([join(base, 'real', 'other')]);
+    } finally {
+      rmSync(base, { recursive: true });
+    }
   });
   test('stops at a busy one and says so', async () => {
     const mounter = new FakeMounter();
