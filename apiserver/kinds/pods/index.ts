@@ -1,14 +1,27 @@
 // Pods: the row of the table, put together from its parts.
 
 import { defineKind } from '../metadata.ts';
-import { podOf } from '../shapes.ts';
+import type { FieldError, KubeObject } from '../resource.ts';
+import { type Pod, podOf } from '../shapes.ts';
 import { admitPod } from './admission.ts';
 import { applyPodDefaults } from './defaults.ts';
 import { initialPodStatus } from './status.ts';
 import { podTable } from './table.ts';
 import { validatePod } from './validate.ts';
 import { prepareResize, validateResize } from './validate-resize.ts';
-import { validateEphemeralContainersUpdate, validatePodStatusUpdate, validatePodUpdate } from './validate-update.ts';
+import {
+  validateEphemeralContainersUpdate,
+  validateMirrorAnnotation,
+  validatePodStatusUpdate,
+  validatePodUpdate,
+} from './validate-update.ts';
+
+/** One way to update a pod, with what holds for all of them. */
+function judgeUpdate(
+  validate: (pod: Pod, old: Pod) => FieldError[],
+): (pod: KubeObject, old: KubeObject) => FieldError[] {
+  return (pod, old) => [...validateMirrorAnnotation(podOf(pod), podOf(old)), ...validate(podOf(pod), podOf(old))];
+}
 
 export const pods = defineKind({
   group: '',
@@ -46,12 +59,12 @@ export const pods = defineKind({
       if (status !== undefined) status.qosClass ??= qosClass;
     },
     validateCreate: (object) => validatePod(podOf(object)),
-    validateUpdate: (object, old) => validatePodUpdate(podOf(object), podOf(old)),
-    validateStatusUpdate: (object, old) => validatePodStatusUpdate(podOf(object), podOf(old)),
+    validateUpdate: judgeUpdate(validatePodUpdate),
+    validateStatusUpdate: judgeUpdate(validatePodStatusUpdate),
     prepareSubresource: { resize: prepareResize },
     validateSubresource: {
-      ephemeralcontainers: (object, old) => validateEphemeralContainersUpdate(podOf(object), podOf(old)),
-      resize: (object, old) => validateResize(podOf(object), podOf(old)),
+      ephemeralcontainers: judgeUpdate(validateEphemeralContainersUpdate),
+      resize: judgeUpdate(validateResize),
     },
     // The caller's wish, else the pod's own; a pod that no node has, or that has ended, has nothing to wait for.
     gracePeriodSeconds: (object, requested) => {

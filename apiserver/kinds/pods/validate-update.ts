@@ -2,6 +2,7 @@
 // to update it: the pod itself, its status, its ephemeral containers. Its resources are validate-resize.ts.
 
 import { getOwn } from '../../../lib/own-property.ts';
+import { MIRROR_ANNOTATION } from '../../auth/pod-references.ts';
 import { addErrors, forbidden, invalid } from '../field-errors.ts';
 import type { FieldError } from '../resource.ts';
 import { type Container, type Pod, type PodSpec, sameJson } from '../shapes.ts';
@@ -10,6 +11,18 @@ import { type Toleration, validateTolerations } from './validate-scheduling.ts';
 
 const MUTABLE =
   'pod updates may not change fields other than `spec.containers[*].image`,`spec.initContainers[*].image`,`spec.activeDeadlineSeconds`,`spec.tolerations` (only additions to existing tolerations),`spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was previously negative)';
+
+/**
+ * For every way to update a pod: that it is a mirror pod is settled when it is created. A node is granted nothing for
+ * what a mirror pod refers to, so one that could take the mark away would grant itself those objects.
+ */
+export function validateMirrorAnnotation(pod: Pod, old: Pod): FieldError[] {
+  const [now, before] = [pod, old].map(({ metadata }) => getOwn(metadata.annotations, MIRROR_ANNOTATION));
+  if (now === before) return [];
+  const why =
+    before === undefined ? 'may not add mirror pod annotation' : 'may not remove or update mirror pod annotation';
+  return [forbidden(`metadata.annotations[${MIRROR_ANNOTATION}]`, why)];
+}
 
 export function validatePodUpdate(pod: Pod, old: Pod): FieldError[] {
   const errors: FieldError[] = [];

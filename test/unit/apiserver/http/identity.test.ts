@@ -113,6 +113,27 @@ describe('a stolen node certificate', () => {
     expect(await code({ method: 'POST', path: leases, as: n1, body: lease('n1') })).toBe(201);
   });
 
+  it('cannot make a mirror pod an ordinary one to be granted what it refers to, or the other way round', async () => {
+    const annotation = { 'kubernetes.io/config.mirror': 'x' };
+    const volumes = [{ name: 'v', configMap: { name: 'map' } }];
+    // Not by a node: the admission of nodes would refuse it.
+    await stand.admit('POST', `${NS}/pods`, pod('marked', 'n1', { volumes }, { annotations: annotation }));
+    const merge = { 'content-type': 'application/merge-patch+json' };
+    for (const [name, value] of [
+      ['marked', null],
+      ['marked', 'y'],
+      ['mine', 'x'],
+    ] as const) {
+      const body = { metadata: { annotations: { 'kubernetes.io/config.mirror': value } } };
+      const path = `${NS}/pods/${name}`;
+      const byNode = await stand.call({ method: 'PATCH', path: `${path}/status`, as: n1, body, headers: merge });
+      expect(byNode.text).toContain('mirror pod annotation');
+      expect(byNode.code).toBe(422);
+      expect(await code({ method: 'PATCH', path, as: stand.admin, body, headers: merge })).toBe(422);
+    }
+    expect(await code({ path: `${NS}/configmaps/map`, as: n1 })).toBe(403);
+  });
+
   it('gets tokens of its own pods only, bound to them, for the audience they use', async () => {
     const uid = async (name: string) => at(await stand.admit('GET', `${NS}/pods/${name}`), 'metadata', 'uid');
     const request = (spec: object) =>
