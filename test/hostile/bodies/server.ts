@@ -6,6 +6,9 @@ import { Agent, request } from 'node:https';
 import { Worker } from 'node:worker_threads';
 import type { Occupation, ThreadReady } from './server-thread.ts';
 
+/** A request without a response by then is one that hangs. */
+const LIMIT_MS = 60_000;
+
 export interface HttpInput {
   readonly method: string;
   readonly path: string;
@@ -57,6 +60,7 @@ export class BodiesServer {
           });
         },
       );
+      sent.setTimeout(LIMIT_MS, () => sent.destroy(new Error(`no response within ${LIMIT_MS / 1000} s`)));
       sent.on('error', (error) => resolve({ code: 0, body: error.message }));
       sent.end(body);
     });
