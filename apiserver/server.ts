@@ -15,12 +15,12 @@ import { continueBody, isBodyUnread, sendResponse } from '../lib/finish-connecti
 import { Authenticator } from './auth/authenticate.ts';
 import { ServiceAccountTokens } from './auth/tokens.ts';
 import { bootstrap } from './bootstrap.ts';
+import { badRequest, tooLarge } from './errors.ts';
 import { Converter } from './http/convert-aside.ts';
-import { badRequest, tooLarge } from './http/errors.ts';
 import { type AdmittedRequest, Handler, type Reply } from './http/handler.ts';
-import { MAX_BODY_BYTES } from './http/limits.ts';
 import { ResourceHandler } from './http/resources.ts';
 import { handleUpgrade } from './http/upgrade.ts';
+import { MAX_BODY_BYTES } from './limits.ts';
 import type { ApiServerOptions, RunningApiServer } from './options.ts';
 import { ensurePki } from './pki/ensure.ts';
 import type { Pki } from './pki/types.ts';

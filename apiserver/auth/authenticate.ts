@@ -3,7 +3,7 @@
 
 import type { IncomingMessage } from 'node:http';
 import { TLSSocket } from 'node:tls';
-import { unauthorized } from '../http/errors.ts';
+import { unauthorized } from '../errors.ts';
 import type { ObjectLookup } from '../kinds/resource.ts';
 import type { Caller } from '../registry/registry.ts';
 import { ISSUER, type ServiceAccountTokens, TokenError } from './tokens.ts';

@@ -1,7 +1,7 @@
 // Whether a caller may: the rules of rules.ts, and the node authorizer for kubelets. Judges only; the refusal's words
 // are here too, because clients and people read them.
 
-import { forbidden, forbiddenPath, type StatusError } from '../http/errors.ts';
+import { forbidden, forbiddenPath, type StatusError } from '../errors.ts';
 import type { ObjectLookup } from '../kinds/resource.ts';
 import type { Caller } from '../registry/registry.ts';
 import type { FieldRequirement } from '../registry/selectors.ts';

@@ -2,7 +2,7 @@
 // request then comes from. Judges only; the rules are kube-apiserver's (endpoints/filters/impersonation.go). The headers
 // never leave this server: what is passed on to a kubelet is stripped of them (proxy/proxy.ts).
 
-import { internalError } from '../http/errors.ts';
+import { internalError } from '../errors.ts';
 import type { ObjectLookup } from '../kinds/resource.ts';
 import type { Caller } from '../registry/registry.ts';
 import { type Attributes, authorize, refusal } from './authorize.ts';

@@ -2,7 +2,7 @@
 // bodies. Judges only; the words of refusals are those of kube-apiserver's plugin (plugin/pkg/admission/noderestriction).
 
 import { getOwn } from '../../lib/own-property.ts';
-import { forbidden, notFound } from '../http/errors.ts';
+import { forbidden, notFound } from '../errors.ts';
 import type { KubeObject, ObjectLookup } from '../kinds/resource.ts';
 import { podOf } from '../kinds/shapes.ts';
 import { isObject, type JsonObject, jsonEqual } from '../patch/json-value.ts';

@@ -2,7 +2,7 @@
 // (authentication.k8s.io and authorization.k8s.io, v1).
 
 import { getOwn } from '../../lib/own-property.ts';
-import { badRequest, invalid, StatusError } from '../http/errors.ts';
+import { badRequest, invalid, StatusError } from '../errors.ts';
 import type { ObjectLookup } from '../kinds/resource.ts';
 import { isObject, type JsonObject, shown } from '../patch/json-value.ts';
 import type { Caller } from '../registry/registry.ts';

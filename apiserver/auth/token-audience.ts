@@ -2,7 +2,7 @@
 // certificate is no key to every service that trusts the cluster's tokens. Pure but for look-ups.
 // (ServiceAccountNodeAudienceRestriction of kube-apiserver.)
 
-import { notFound } from '../http/errors.ts';
+import { notFound } from '../errors.ts';
 import type { KubeObject, ObjectLookup } from '../kinds/resource.ts';
 import type { Pod, Volume } from '../kinds/shapes.ts';
 import { isObject, type JsonObject } from '../patch/json-value.ts';

@@ -3,9 +3,9 @@
 
 import { errorMessage } from '../../lib/errors.ts';
 import { nextTurn } from '../../lib/turns.ts';
+import { badRequest, unsupportedMediaType } from '../errors.ts';
+import { checkJsonLimits, LARGE_BYTES, PATCH_LIMITS } from '../limits.ts';
 import type { Converter } from './convert-aside.ts';
-import { badRequest, unsupportedMediaType } from './errors.ts';
-import { checkJsonLimits, LARGE_BYTES, PATCH_LIMITS } from './limits.ts';
 import { decodeProtobuf, PROTOBUF_TYPE } from './protobuf.ts';
 
 const ACCEPTED = ['application/json', 'application/yaml', PROTOBUF_TYPE] as const;

@@ -3,10 +3,10 @@
 
 import { Worker } from 'node:worker_threads';
 import type { Clock, Timer } from '../../lib/clock.ts';
+import { badRequest, StatusError } from '../errors.ts';
+import { entityTooLarge } from '../limits.ts';
 import { type Conversion, ConversionError } from './convert.ts';
 import type { ConversionReply } from './convert-thread.ts';
-import { badRequest, StatusError } from './errors.ts';
-import { entityTooLarge } from './limits.ts';
 
 /** Up to these lengths (characters) the worst text costs a few milliseconds; YAML is the slow one. */
 const AT_ONCE: Readonly<Record<Conversion, number>> = {

@@ -4,7 +4,7 @@
 import { isAlias, isMap, isScalar, isSeq, type Node, parseDocument, stringify } from 'yaml';
 import { errorMessage } from '../../lib/errors.ts';
 import { beyond, jsonSize } from '../../lib/json-limits.ts';
-import { JSON_LIMITS, MAX_BODY_BYTES } from './limits.ts';
+import { JSON_LIMITS, MAX_BODY_BYTES } from '../limits.ts';
 
 export type Conversion = 'yaml-to-json' | 'json-to-yaml' | 'json-to-pretty';
 

@@ -1,7 +1,7 @@
 // Which form of a response a client wants: JSON or YAML; the object itself, its metadata, or a table. Pure.
 
 import { getOwn, setOwn } from '../../lib/own-property.ts';
-import { notAcceptable } from './errors.ts';
+import { notAcceptable } from '../errors.ts';
 
 export interface Form {
   readonly media: 'json' | 'yaml';

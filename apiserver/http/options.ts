@@ -1,5 +1,6 @@
 // What the query and the body of a request say about how it is to be carried out. Pure.
 
+import { badRequest } from '../errors.ts';
 import type { ResourceKind } from '../kinds/resource.ts';
 import { isObject, shown } from '../patch/json-value.ts';
 import type { DeleteOptions } from '../registry/delete.ts';
@@ -7,7 +8,6 @@ import type { ListOptions } from '../registry/list.ts';
 import type { FieldValidation } from '../registry/registry.ts';
 import { parseSelection } from '../registry/selectors.ts';
 import type { WatchOptions } from '../registry/watch.ts';
-import { badRequest } from './errors.ts';
 import type { IncludeObject } from './render.ts';
 import { flag, integer, type ResourceRequest } from './request.ts';
 

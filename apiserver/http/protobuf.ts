@@ -5,9 +5,9 @@
 import { readFileSync } from 'node:fs';
 import { beyond, jsonSize } from '../../lib/json-limits.ts';
 import { getOwn, setOwn } from '../../lib/own-property.ts';
+import { badRequest } from '../errors.ts';
+import { excess, JSON_LIMITS } from '../limits.ts';
 import { isObject, type JsonObject } from '../patch/json-value.ts';
-import { badRequest } from './errors.ts';
-import { excess, JSON_LIMITS } from './limits.ts';
 
 export const PROTOBUF_TYPE = 'application/vnd.kubernetes.protobuf';
 

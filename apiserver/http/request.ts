@@ -1,7 +1,7 @@
 // What a method, a path and a query ask for, by the rules of the API server's RequestInfo. Pure.
 
 import { getOwn } from '../../lib/own-property.ts';
-import { badRequest } from './errors.ts';
+import { badRequest } from '../errors.ts';
 
 export type Verb = 'get' | 'list' | 'watch' | 'create' | 'update' | 'patch' | 'delete' | 'deletecollection';
 

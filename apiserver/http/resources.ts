@@ -8,7 +8,9 @@ import { type NodeWrite, restrictNode } from '../auth/node-restriction.ts';
 
 import type { ReviewParts } from '../auth/reviews.ts';
 import { answerReview, isReview } from '../auth/reviews.ts';
+import { badRequest, methodNotAllowed, pathNotFound } from '../errors.ts';
 import type { KubeObject, ResourceKind } from '../kinds/resource.ts';
+import { LARGE_BYTES } from '../limits.ts';
 import { applyPatch, patchType } from '../patch/apply.ts';
 import { isObject, type JsonObject } from '../patch/json-value.ts';
 import { decodeObject } from '../registry/decode.ts';
@@ -22,10 +24,6 @@ import { requestToken } from '../registry/subresources/token.ts';
 import { createWhenAdmitted, patchInTurns, statusRules, type UpdateRules, updateObject } from '../registry/write.ts';
 import { type ParsedBody, parseBody, parsePatchBody } from './body.ts';
 import type { Converter } from './convert-aside.ts';
-
-import { badRequest, methodNotAllowed, pathNotFound } from './errors.ts';
-
-import { LARGE_BYTES } from './limits.ts';
 
 import type { Form } from './negotiate.ts';
 import { deleteOptions, dryRun, fieldValidation, includeObject, listOptions } from './options.ts';

@@ -5,8 +5,8 @@ import type { IncomingMessage } from 'node:http';
 import type { Duplex } from 'node:stream';
 import type { Clock } from '../../lib/clock.ts';
 import { finishSocket } from '../../lib/finish-connection.ts';
+import { badRequest } from '../errors.ts';
 import type { KubeletProxy } from '../proxy/proxy.ts';
-import { badRequest } from './errors.ts';
 import type { Handler, Reply } from './handler.ts';
 
 /** A whole HTTP/1.1 response that ends the connection. Pure. */

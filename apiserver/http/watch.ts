@@ -5,10 +5,10 @@ import { randomInt } from 'node:crypto';
 import type { ServerResponse } from 'node:http';
 import type { Clock, Timer } from '../../lib/clock.ts';
 import { errorMessage } from '../../lib/errors.ts';
+import { internalError, StatusError } from '../errors.ts';
 import type { ResourceKind } from '../kinds/resource.ts';
 import type { Registry, View } from '../registry/registry.ts';
 import { startWatch, type Watch, type WatchEvent, type WatchOptions } from '../registry/watch.ts';
-import { internalError, StatusError } from './errors.ts';
 import { type RenderOptions, renderBookmark, renderObject } from './render.ts';
 
 const BOOKMARK_MS = 60_000;

@@ -2,8 +2,8 @@
 // back as plain JSON and is decoded, defaulted and validated like any other.
 
 import { beyond, valueSize } from '../../lib/json-limits.ts';
-import { badRequest, StatusError, unsupportedMediaType } from '../http/errors.ts';
-import { entityTooLarge, excess, JSON_LIMITS } from '../http/limits.ts';
+import { badRequest, StatusError, unsupportedMediaType } from '../errors.ts';
+import { entityTooLarge, excess, JSON_LIMITS } from '../limits.ts';
 import { schemaNode } from '../schema/definitions.ts';
 import { applyJsonPatch, MAX_OPERATIONS } from './json-patch.ts';
 import { isObject, type JsonObject, PatchError } from './json-value.ts';

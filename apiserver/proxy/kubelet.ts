@@ -7,7 +7,7 @@ import { connect as connectTcp, isIPv6 } from 'node:net';
 import { connect, type TLSSocket } from 'node:tls';
 import { errorMessage } from '../../lib/errors.ts';
 import type { Tracer } from '../../lib/trace.ts';
-import { badRequest, notFound, StatusError } from '../http/errors.ts';
+import { badRequest, notFound, StatusError } from '../errors.ts';
 import type { KubeObject, ObjectLookup } from '../kinds/resource.ts';
 import { isObject } from '../patch/json-value.ts';
 

@@ -2,7 +2,7 @@
 // options are carried over. Pure; kubelet.ts connects.
 
 import { getOwn } from '../../lib/own-property.ts';
-import { badRequest } from '../http/errors.ts';
+import { badRequest } from '../errors.ts';
 import { flag, integer } from '../http/request.ts';
 import type { KubeObject } from '../kinds/resource.ts';
 import { isObject, type JsonObject } from '../patch/json-value.ts';

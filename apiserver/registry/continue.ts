@@ -2,7 +2,7 @@
 // in the list that it was asked for. Knows no objects.
 
 import { createHmac, timingSafeEqual } from 'node:crypto';
-import { badRequest } from '../http/errors.ts';
+import { badRequest } from '../errors.ts';
 import { isObject } from '../patch/json-value.ts';
 
 export interface ContinueToken {

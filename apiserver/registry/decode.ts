@@ -1,7 +1,7 @@
 // From parsed JSON to an object of a row: kind and apiVersion fit, metadata is there, fields are the schema's. What
 // is wrong becomes 400, or warnings where the caller asked for them.
 
-import { badRequest } from '../http/errors.ts';
+import { badRequest } from '../errors.ts';
 import type { KubeObject, KubeObjectMeta, ResourceKind } from '../kinds/resource.ts';
 import { isObject, type JsonObject, shown } from '../patch/json-value.ts';
 import type { CheckBody } from '../ports.ts';

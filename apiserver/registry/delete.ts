@@ -1,7 +1,7 @@
 // Deletion, for any kind: at once, after a grace period that someone else ends (the kubelet, for pods), or when the last
 // finalizer is gone. `decideDeletion` judges; the rest reads and writes.
 
-import { conflict, type StatusError } from '../http/errors.ts';
+import { conflict, type StatusError } from '../errors.ts';
 import type { KubeObject, ResourceKind } from '../kinds/resource.ts';
 import type { StoredObject } from '../storage/store.ts';
 import { admitNamespaceDeletion, isHeld, isNamespace, markTerminating } from './namespaces.ts';

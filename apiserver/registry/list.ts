@@ -1,7 +1,7 @@
 // Lists: which objects, as of which revision, and the token that leads to the next page of the same revision. Never
 // renders anything.
 
-import { badRequest, expired, type StatusError, tooLargeResourceVersion } from '../http/errors.ts';
+import { badRequest, expired, type StatusError, tooLargeResourceVersion } from '../errors.ts';
 import type { ResourceKind } from '../kinds/resource.ts';
 import { shown } from '../patch/json-value.ts';
 import { CompactedError, type StoredObject } from '../storage/store.ts';

@@ -1,7 +1,7 @@
 // The life of a namespace, as it bears on every other kind: nothing is created in one that is missing or going, and one
 // that is deleted stays until its finalizers are gone. Emptying it is a controller's work, outside this server.
 
-import { forbidden, notFound, StatusError } from '../http/errors.ts';
+import { forbidden, notFound, StatusError } from '../errors.ts';
 import type { KubeObject, ResourceKind } from '../kinds/resource.ts';
 import { isObject } from '../patch/json-value.ts';
 import type { Registry } from './registry.ts';

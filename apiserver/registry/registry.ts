@@ -4,9 +4,9 @@
 
 import { randomBytes } from 'node:crypto';
 import type { Clock } from '../../lib/clock.ts';
-import { notFound } from '../http/errors.ts';
-import { objectTooLarge } from '../http/limits.ts';
+import { notFound } from '../errors.ts';
 import type { KubeObject, ObjectLookup, RequestContext, ResourceKind } from '../kinds/resource.ts';
+import { objectTooLarge } from '../limits.ts';
 import type { CheckBody } from '../ports.ts';
 import { parseObject } from '../storage/change.ts';
 import { type ObjectKey, ObjectTooLargeError, type Store, type StoredObject } from '../storage/store.ts';

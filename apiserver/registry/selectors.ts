@@ -1,7 +1,7 @@
 // Label and field selectors: parsed once per request, then asked of every object. Pure.
 
 import { getOwn } from '../../lib/own-property.ts';
-import { badRequest } from '../http/errors.ts';
+import { badRequest } from '../errors.ts';
 import type { KubeObject, ResourceKind } from '../kinds/resource.ts';
 
 export interface LabelRequirement {

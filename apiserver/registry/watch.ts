@@ -3,7 +3,7 @@
 // a time and no faster than its sink takes it, then follows the writes; one that falls behind reads again from where it
 // is. Never writes to a connection: http/watch.ts does.
 
-import { badRequest, expired } from '../http/errors.ts';
+import { badRequest, expired } from '../errors.ts';
 import type { KubeObject, ResourceKind } from '../kinds/resource.ts';
 import type { Change } from '../storage/change.ts';
 import { CompactedError } from '../storage/store.ts';

@@ -6,8 +6,7 @@ import { getOwn, setOwn } from '../../lib/own-property.ts';
 import { nextTurn } from '../../lib/turns.ts';
 import { restrictNode } from '../auth/node-restriction.ts';
 
-import { alreadyExists, badRequest, conflict, forbidden, invalid, MODIFIED, StatusError } from '../http/errors.ts';
-import { LARGE_BYTES } from '../http/limits.ts';
+import { alreadyExists, badRequest, conflict, forbidden, invalid, MODIFIED, StatusError } from '../errors.ts';
 import {
   AdmissionForbidden,
   type AwaitedObject,
@@ -15,6 +14,7 @@ import {
   type KubeObject,
   type ResourceKind,
 } from '../kinds/resource.ts';
+import { LARGE_BYTES } from '../limits.ts';
 import { applyPatch, type PatchType } from '../patch/apply.ts';
 import { jsonEqual } from '../patch/json-value.ts';
 import { parseObject } from '../storage/change.ts';

@@ -1,7 +1,7 @@
 // Subresources of pods that change the pod: binding, eviction, ephemeral containers. Logs and streams are proxy/.
 
 import { getOwn } from '../../../lib/own-property.ts';
-import { badRequest, conflict } from '../../http/errors.ts';
+import { badRequest, conflict } from '../../errors.ts';
 import type { FieldError, KubeObject } from '../../kinds/resource.ts';
 import { isObject, type JsonObject, jsonEqual, shown } from '../../patch/json-value.ts';
 import { type DeleteOptions, deleteObject } from '../delete.ts';

@@ -1,7 +1,7 @@
 // <kind>/<name>/scale: spec.replicas and status.replicas of any kind that has them, as an autoscaling/v1 Scale.
 
 import { getOwn } from '../../../lib/own-property.ts';
-import { badRequest, conflict, invalid, MODIFIED } from '../../http/errors.ts';
+import { badRequest, conflict, invalid, MODIFIED } from '../../errors.ts';
 import type { KubeObject, ResourceKind } from '../../kinds/resource.ts';
 import { isObject, type JsonObject, shown } from '../../patch/json-value.ts';
 import type { Registry, WriteOptions } from '../registry.ts';

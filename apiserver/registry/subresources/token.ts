@@ -2,7 +2,7 @@
 // (authentication.k8s.io/v1 TokenRequest).
 
 import { type BoundObject, ISSUER, type ServiceAccountTokens } from '../../auth/tokens.ts';
-import { badRequest, conflict, invalid, notFound } from '../../http/errors.ts';
+import { badRequest, conflict, invalid, notFound } from '../../errors.ts';
 import type { FieldError } from '../../kinds/resource.ts';
 import { isObject, type JsonObject } from '../../patch/json-value.ts';
 import { type Registry, timestamp } from '../registry.ts';

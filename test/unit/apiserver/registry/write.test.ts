@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { MODIFIED } from '../../../../apiserver/http/errors.ts';
+import { MODIFIED } from '../../../../apiserver/errors.ts';
 import { bindPod, ephemeralContainersRules } from '../../../../apiserver/registry/subresources/pods.ts';
 import { createObject, patchObject, statusRules, updateObject } from '../../../../apiserver/registry/write.ts';
 import { ADMIN, body, createPod, failureOf, fixture, leases, namespaces, pods } from '../support.ts';

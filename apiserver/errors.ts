@@ -1,8 +1,8 @@
 // Failures as the API says them: one constructor per reason, with the messages and details of the real API server, which
 // clients match on. Never decides when something fails.
 
-import type { Status } from '../../client/types.ts';
-import type { FieldError, ResourceKind } from '../kinds/resource.ts';
+import type { Status } from '../client/types.ts';
+import type { FieldError, ResourceKind } from './kinds/resource.ts';
 
 /** Thrown anywhere below the HTTP layer; becomes the response. */
 export class StatusError extends Error {

@@ -1,9 +1,9 @@
 // How much one request may bring. What is within these limits is read, checked and written in turns of the event loop
 // below 50 ms each; what is beyond them is refused by name before it is parsed. Figures and refusals only.
 
-import { beyond, type JsonLimits, jsonSize } from '../../lib/json-limits.ts';
-import { MAX_OBJECT_BYTES } from '../storage/store.ts';
+import { beyond, type JsonLimits, jsonSize } from '../lib/json-limits.ts';
 import { badRequest, StatusError } from './errors.ts';
+import { MAX_OBJECT_BYTES } from './storage/store.ts';
 
 /** The largest body that is read, in bytes: as in the real server. */
 export const MAX_BODY_BYTES = 3 * 1024 * 1024;
