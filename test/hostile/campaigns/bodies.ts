@@ -3,6 +3,7 @@
 // thread. Counted as crashed: an internal error, no answer, or an event loop that is occupied again and again.
 
 import { badInput } from '../bodies/inputs.ts';
+import { LARGEST } from '../bodies/largest.ts';
 import { BodiesServer, type HttpInput } from '../bodies/server.ts';
 import type { Campaign, CampaignContext, Figures } from '../campaign.ts';
 import { seededRandom } from '../random.ts';
@@ -43,6 +44,13 @@ async function run({ rounds, seed, directory, log }: CampaignContext): Promise<F
       contentType,
       body: account,
     });
+    await server.send({ method: 'POST', path, contentType, body: JSON.stringify(patched) });
+    for (const [what, input] of LARGEST) {
+      const ms = await occupation(server, input);
+      tried++;
+      log(`${what}: occupies the event loop for ${ms.toFixed(0)} ms`);
+      if (ms > FAR_TOO_LONG_MS) crashed++;
+    }
     const random = seededRandom(seed);
     for (let round = 0; round < rounds; round++) {
       if (round % 50 === 0) await server.send({ method: 'POST', path, contentType, body: JSON.stringify(patched) });
