@@ -11,7 +11,7 @@ import { ConnectionGuard } from '../lib/connection-guard.ts';
 import { type ConnectionLimits, connectionLimits } from '../lib/connection-limits.ts';
 import { openFilesLimit } from '../lib/descriptors.ts';
 import { errorMessage, isErrno, UserError } from '../lib/errors.ts';
-import { continueBody, isBodyUnread, sendResponse } from '../lib/finish-connection.ts';
+import { continueBody, isBodyUnread, LARGE_RESPONSE_BYTES, sendResponse } from '../lib/finish-connection.ts';
 import { Authenticator } from './auth/authenticate.ts';
 import { ServiceAccountTokens } from './auth/tokens.ts';
 import { bootstrap } from './bootstrap.ts';
@@ -198,7 +198,7 @@ async function serve(parts: AppParts, admitted: AdmittedRequest, request: Reques
 /** As bytes: to the type of a string fastify adds a charset, and the first kubectls of 1.27 know discovery by its exact type. */
 function send({ clock }: AppParts, answer: Reply, request: Request, reply: Response): void {
   const body = typeof answer.body === 'string' ? Buffer.from(answer.body) : answer.body;
-  if (isBodyUnread(request.raw)) {
+  if (isBodyUnread(request.raw) || body.length >= LARGE_RESPONSE_BYTES) {
     reply.hijack();
     sendResponse(reply.raw, answer.code, { 'content-type': answer.contentType, ...answer.headers }, body, clock);
     return;

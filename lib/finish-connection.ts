@@ -60,7 +60,7 @@ export function sendResponse(
   const { req: request } = response;
   if (!isBodyUnread(request)) {
     response.writeHead(status, { ...headers, 'content-length': body.length });
-    response.end(body);
+    endWhenFlushed(response, body);
     return;
   }
   request.pause();
@@ -70,6 +70,24 @@ export function sendResponse(
   else response.write(body);
   const timer = clock.after(lingerMs, () => response.destroy());
   response.once('close', () => timer.cancel());
+}
+
+/** A response of this many bytes or more is more than the socket takes at once (Node's highWaterMark). */
+export const LARGE_RESPONSE_BYTES = 16 * 1024;
+
+/**
+ * Ends the response with `body`: a large one but for its last byte first, and that byte when all of it is on its way. A
+ * client that has the whole response may send its next request before Node has seen that its writes are done. Node then
+ * pauses the parser of that request while more of it comes in over TLS, and closes the connection ("Parse Error: Paused").
+ */
+function endWhenFlushed(response: ServerResponse, body: Uint8Array): void {
+  if (body.length < LARGE_RESPONSE_BYTES || response.req.method === 'HEAD') {
+    response.end(body);
+    return;
+  }
+  const last = body.subarray(-1);
+  if (response.write(body.subarray(0, -1))) response.end(last);
+  else response.once('drain', () => response.end(last));
 }
 
 /** Lets a client that waits for it (Expect: 100-continue) send its body: it may, and the body will be read. */
