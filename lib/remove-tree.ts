@@ -24,8 +24,10 @@ const BATCH = 256;
 const OPEN_DIRECTORIES = 16;
 /** Directories with content that are remembered from one listing; a larger directory is listed again. */
 const REMEMBERED = 1024;
-/** How often a directory may turn out to have new content, or a name to be something else, before that is an error. */
+/** How often a directory may turn out to have new content before that is an error. */
 const CHANGES = 20;
+/** How often one name may be exchanged between two calls before that is an error: a few milliseconds of calls. */
+const EXCHANGES = 1000;
 
 /** A mount point stands in the tree: nothing behind it was touched. */
 export class MountPointError extends Error {
@@ -193,7 +195,7 @@ class Removal {
         if (isDirectory && (code === 'ENOTEMPTY' || code === 'EEXIST')) return 'content';
         if (code === 'EBUSY' && this.#isMountPoint(name)) throw new MountPointError(this.#shown(name));
         const isOther = isDirectory ? code === 'ENOTDIR' : code === 'EISDIR';
-        if (!isOther || changes === CHANGES) throw this.failure(name, error);
+        if (!isOther || changes === EXCHANGES) throw this.failure(name, error);
         isDirectory = !isDirectory;
       }
     }
