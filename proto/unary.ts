@@ -68,24 +68,38 @@ function withoutStackTrace<T>(body: () => T): T {
   }
 }
 
+/** The same for a client and a method that only the caller can relate to the types of request and response. */
+export type UntypedUnaryCaller = (
+  client: Client,
+  method: string,
+  request: object,
+  options?: UnaryOptions,
+) => Promise<unknown>;
+
 /**
  * Makes the function that calls unary methods with spans of `kind`:
  * `call(client, 'Version', {}, { deadlineMs: 2000 })`. Rejects with GrpcError.
  */
 export function unaryCaller(tracer: Tracer, kind: SpanKind): UnaryCaller {
+  // The generated types say what each method of a client takes and resolves with.
+  return untypedUnaryCaller(tracer, kind) as UnaryCaller;
+}
+
+/** `unaryCaller` without the relation between method, request and response. */
+export function untypedUnaryCaller(tracer: Tracer, kind: SpanKind): UntypedUnaryCaller {
   return (client, method, request, options = {}) =>
     tracer.span(
       kind,
       method,
       options.attributes ?? {},
       () =>
-        new Promise((resolve, reject) => {
+        new Promise<unknown>((resolve, reject) => {
           const callOptions: CallOptions =
             options.deadlineMs === undefined ? {} : { deadline: Date.now() + options.deadlineMs };
-          const invoke: unknown = client[method];
+          const invoke: unknown = Reflect.get(client, method);
           if (typeof invoke !== 'function') throw new TypeError(`the client has no method ${method}`);
           const cancel = (): void => call.cancel();
-          const done = (error: ServiceError | null, value?: ResponseOf<(typeof client)[typeof method]>): void => {
+          const done = (error: ServiceError | null, value?: unknown): void => {
             options.signal?.removeEventListener('abort', cancel);
             if (error !== null) {
               const code = CODE_NAMES.get(error.code) ?? String(error.code);

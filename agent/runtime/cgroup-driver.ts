@@ -2,14 +2,15 @@
 // has to use the same, so its word goes before the configuration's, as with a kubelet. Asks; never concludes.
 
 import type { Tracer } from '../../lib/trace.ts';
-import { CriClient, isRuntimeError, SHORT_DEADLINE_MS } from './cri-client.ts';
+import { type CriClient, isRuntimeError, SHORT_DEADLINE_MS } from './cri-client.ts';
+import { createCriClient } from './grpc-cri-client.ts';
 
 export type CgroupDriver = 'cgroupfs' | 'systemd';
 
 /** Undefined when the runtime does not serve the question. Rejects with RuntimeError when it does not answer at all. */
-export async function readCgroupDriver({ call, runtime }: CriClient): Promise<CgroupDriver | undefined> {
+export async function readCgroupDriver({ call }: CriClient): Promise<CgroupDriver | undefined> {
   try {
-    const { linux } = await call(runtime, 'RuntimeConfig', {}, { deadlineMs: SHORT_DEADLINE_MS });
+    const { linux } = await call('RuntimeConfig', {}, { deadlineMs: SHORT_DEADLINE_MS });
     if (linux === null) return undefined;
     return linux.cgroup_driver === 'SYSTEMD' ? 'systemd' : 'cgroupfs';
   } catch (error) {
@@ -20,7 +21,7 @@ export async function readCgroupDriver({ call, runtime }: CriClient): Promise<Cg
 
 /** The same, once, before there is an adapter. Undefined also when the runtime is not up: it need not be. */
 export async function askCgroupDriver(endpoint: string, tracer: Tracer): Promise<CgroupDriver | undefined> {
-  const client = new CriClient(endpoint, endpoint, tracer);
+  const client = createCriClient(endpoint, endpoint, tracer);
   try {
     return await readCgroupDriver(client);
   } catch (error) {

@@ -15,9 +15,10 @@ import type { IdRange } from './config/namespaces.ts';
 import { podSandboxConfig } from './config/sandbox-config.ts';
 import { runAsNonRootProblem } from './config/security.ts';
 import { containerFileNames, containerId, madeSandbox, runtimeImage, runtimeStatus, sandboxId } from './convert.ts';
-import { CriClient, isRuntimeError, SHORT_DEADLINE_MS, STOP_MARGIN_MS } from './cri-client.ts';
+import { isRuntimeError, SHORT_DEADLINE_MS, STOP_MARGIN_MS } from './cri-client.ts';
 import { LifecycleEvents } from './events/lifecycle-events.ts';
 import { PodFiles } from './files.ts';
+import { createCriClient } from './grpc-cri-client.ts';
 import { Observer } from './observe.ts';
 import type { CriRuntimeOptions } from './options.ts';
 import { IdRegistry } from './registry.ts';
@@ -58,8 +59,8 @@ function asRuntimeError(call: string, error: unknown): RuntimeError {
 export function createCriRuntime(options: CriRuntimeOptions): CriRuntime {
   const { node, tracer, clock } = options;
   const deadlineMs = options.requestTimeoutMs ?? DEFAULT_DEADLINE_MS;
-  const client = new CriClient(options.endpoint, options.imageEndpoint ?? options.endpoint, tracer);
-  const { call, runtime, images } = client;
+  const client = options.client ?? createCriClient(options.endpoint, options.imageEndpoint ?? options.endpoint, tracer);
+  const { call } = client;
   const registry = new IdRegistry();
   const observer = new Observer(client, registry, clock, deadlineMs);
   const files = new PodFiles(node);
@@ -74,7 +75,7 @@ export function createCriRuntime(options: CriRuntimeOptions): CriRuntime {
 
   async function userns(pod: Pod, handler: string): Promise<IdRange | undefined> {
     if (pod.spec.hostUsers !== false) return undefined;
-    const { handlers } = runtimeStatus(await call(runtime, 'Status', {}, { deadlineMs: SHORT_DEADLINE_MS }));
+    const { handlers } = runtimeStatus(await call('Status', {}, { deadlineMs: SHORT_DEADLINE_MS }));
     if (!handlers.some((known) => known.name === handler && known.userNamespaces)) {
       const who = handler === '' ? 'runtime' : `RuntimeClass handler ${goQuote(handler)}`;
       const problem = `can't set \`spec.hostUsers: false\`, ${who} does not support user namespaces`;
@@ -111,7 +112,6 @@ export function createCriRuntime(options: CriRuntimeOptions): CriRuntime {
     const askedAt = clock.now();
     // CNI plugins run inside this call: the kubelet gives it twice the ordinary deadline.
     const response = await call(
-      runtime,
       'RunPodSandbox',
       { config, runtime_handler: spec.runtimeHandler },
       { deadlineMs: deadlineMs * 2, attributes: { attempt: spec.attempt } },
@@ -134,7 +134,6 @@ export function createCriRuntime(options: CriRuntimeOptions): CriRuntime {
     if (known !== undefined) return known;
     // After a restart of the agent: the pod tells all but the attempt, and the runtime has its own copy of that.
     const response = await call(
-      runtime,
       'PodSandboxStatus',
       { pod_sandbox_id: spec.sandboxId },
       { deadlineMs, attributes: { sandbox: spec.sandboxId } },
@@ -176,7 +175,6 @@ export function createCriRuntime(options: CriRuntimeOptions): CriRuntime {
       );
     });
     const response = await call(
-      runtime,
       'CreateContainer',
       { pod_sandbox_id: spec.sandboxId, config, sandbox_config },
       { deadlineMs, attributes: { container: container.name, sandbox: spec.sandboxId } },
@@ -226,7 +224,7 @@ export function createCriRuntime(options: CriRuntimeOptions): CriRuntime {
     // Before the call: the runtime's event about it may come before its answer.
     events.noteRemoved(id);
     await unlessGone(() =>
-      call(runtime, 'RemoveContainer', { container_id: id }, { deadlineMs, attributes: { container: id } }),
+      call('RemoveContainer', { container_id: id }, { deadlineMs, attributes: { container: id } }),
     );
     if (status !== undefined && pod !== undefined) {
       preparing('RemoveContainer', () => files.removeContainer(pod, containerFileNames(status)));
@@ -245,7 +243,7 @@ export function createCriRuntime(options: CriRuntimeOptions): CriRuntime {
     const going = last ? registry.idsOf(known.pod.uid) : [id];
     for (const gone of going) events.noteRemoved(gone);
     await unlessGone(() =>
-      call(runtime, 'RemovePodSandbox', { pod_sandbox_id: id }, { deadlineMs, attributes: { sandbox: id } }),
+      call('RemovePodSandbox', { pod_sandbox_id: id }, { deadlineMs, attributes: { sandbox: id } }),
     );
     if (last) await preparingInTurns('RemovePodSandbox', () => files.removePod(known.pod));
     for (const gone of going) {
@@ -257,13 +255,13 @@ export function createCriRuntime(options: CriRuntimeOptions): CriRuntime {
   }
 
   async function imageStatus(image: string): Promise<RuntimeImage | undefined> {
-    const response = await call(images, 'ImageStatus', { image: { image } }, { deadlineMs, attributes: { image } });
+    const response = await call('ImageStatus', { image: { image } }, { deadlineMs, attributes: { image } });
     return response.image === null ? undefined : runtimeImage(response.image);
   }
 
   return {
     async version() {
-      const response = await call(runtime, 'Version', { version: '0.1.0' }, { deadlineMs: SHORT_DEADLINE_MS });
+      const response = await call('Version', { version: '0.1.0' }, { deadlineMs: SHORT_DEADLINE_MS });
       return {
         name: response.runtime_name,
         version: response.runtime_version,
@@ -271,7 +269,7 @@ export function createCriRuntime(options: CriRuntimeOptions): CriRuntime {
       };
     },
     async status() {
-      return runtimeStatus(await call(runtime, 'Status', {}, { deadlineMs: SHORT_DEADLINE_MS }));
+      return runtimeStatus(await call('Status', {}, { deadlineMs: SHORT_DEADLINE_MS }));
     },
 
     listPods: () => observer.list(),
@@ -281,7 +279,7 @@ export function createCriRuntime(options: CriRuntimeOptions): CriRuntime {
     async stopPodSandbox(id) {
       await settled(id);
       await unlessGone(() =>
-        call(runtime, 'StopPodSandbox', { pod_sandbox_id: id }, { deadlineMs, attributes: { sandbox: id } }),
+        call('StopPodSandbox', { pod_sandbox_id: id }, { deadlineMs, attributes: { sandbox: id } }),
       );
     },
     removePodSandbox,
@@ -290,12 +288,7 @@ export function createCriRuntime(options: CriRuntimeOptions): CriRuntime {
     async startContainer(id) {
       const pod = registry.get(id)?.pod;
       if (pod !== undefined) events.noteContainerRunning(id, pod.uid);
-      const starting = call(
-        runtime,
-        'StartContainer',
-        { container_id: id },
-        { deadlineMs, attributes: { container: id } },
-      );
+      const starting = call('StartContainer', { container_id: id }, { deadlineMs, attributes: { container: id } });
       // Beside the call, which is the long one. A container that is not linked does not count as started.
       await Promise.all([starting, linkLog(id)]);
     },
@@ -305,7 +298,6 @@ export function createCriRuntime(options: CriRuntimeOptions): CriRuntime {
       const timeout = Math.max(0, Math.ceil(graceSeconds));
       await unlessGone(() =>
         call(
-          runtime,
           'StopContainer',
           { container_id: id, timeout },
           { deadlineMs: timeout * 1000 + STOP_MARGIN_MS, attributes: { container: id, grace: timeout } },
@@ -322,7 +314,6 @@ export function createCriRuntime(options: CriRuntimeOptions): CriRuntime {
         ...(resources.oomScoreAdj === undefined ? {} : { oom_score_adj: resources.oomScoreAdj }),
       };
       await call(
-        runtime,
         'UpdateContainerResources',
         { container_id: id, linux },
         { deadlineMs, attributes: { container: id } },
@@ -338,7 +329,6 @@ export function createCriRuntime(options: CriRuntimeOptions): CriRuntime {
         podSandboxConfig(pod, 0, { node, resolvConf: files.resolvConf(), userns: block }),
       );
       const response = await call(
-        images,
         'PullImage',
         {
           image: { image, annotations: { ...pod.metadata.annotations } },
@@ -370,16 +360,14 @@ export function createCriRuntime(options: CriRuntimeOptions): CriRuntime {
       return pulled;
     },
     async listImages() {
-      const response = await call(images, 'ListImages', {}, { deadlineMs });
+      const response = await call('ListImages', {}, { deadlineMs });
       return response.images.map(runtimeImage);
     },
     async removeImage(id) {
-      await unlessGone(() =>
-        call(images, 'RemoveImage', { image: { image: id } }, { deadlineMs, attributes: { image: id } }),
-      );
+      await unlessGone(() => call('RemoveImage', { image: { image: id } }, { deadlineMs, attributes: { image: id } }));
     },
     async imageFsInfo() {
-      const response = await call(images, 'ImageFsInfo', {}, { deadlineMs });
+      const response = await call('ImageFsInfo', {}, { deadlineMs });
       return response.image_filesystems.map((usage) => ({
         mountpoint: usage.fs_id?.mountpoint ?? '',
         usedBytes: Number(usage.used_bytes?.value ?? 0),
@@ -394,7 +382,6 @@ export function createCriRuntime(options: CriRuntimeOptions): CriRuntime {
       const timeout = Math.ceil(timeoutMs / 1000);
       try {
         const response = await call(
-          runtime,
           'ExecSync',
           { container_id: id, cmd: [...command], timeout },
           {
@@ -411,18 +398,18 @@ export function createCriRuntime(options: CriRuntimeOptions): CriRuntime {
     },
     async execUrl(id, { command, ...streams }) {
       const request = { container_id: id, cmd: [...command], ...streams };
-      return (await call(runtime, 'Exec', request, { deadlineMs, attributes: { container: id } })).url;
+      return (await call('Exec', request, { deadlineMs, attributes: { container: id } })).url;
     },
     async attachUrl(id, streams) {
       const request = { container_id: id, ...streams };
-      return (await call(runtime, 'Attach', request, { deadlineMs, attributes: { container: id } })).url;
+      return (await call('Attach', request, { deadlineMs, attributes: { container: id } })).url;
     },
     async portForwardUrl(id, ports) {
       const request = { pod_sandbox_id: id, port: [...ports] };
-      return (await call(runtime, 'PortForward', request, { deadlineMs, attributes: { sandbox: id } })).url;
+      return (await call('PortForward', request, { deadlineMs, attributes: { sandbox: id } })).url;
     },
     async reopenContainerLog(id) {
-      await call(runtime, 'ReopenContainerLog', { container_id: id }, { deadlineMs, attributes: { container: id } });
+      await call('ReopenContainerLog', { container_id: id }, { deadlineMs, attributes: { container: id } });
     },
 
     watch: (listener) => events.watch(listener),

@@ -302,10 +302,10 @@ export class Observer {
   async #lists(labels?: Record<string, string>): Promise<[PodSandbox__Output[], Container__Output[]]> {
     const filter = labels === undefined ? {} : { filter: { label_selector: labels } };
     const options = { deadlineMs: this.#deadlineMs };
-    const { call, runtime } = this.#client;
+    const { call } = this.#client;
     const [sandboxes, containers] = await Promise.all([
-      call(runtime, 'ListPodSandbox', filter, options),
-      call(runtime, 'ListContainers', filter, options),
+      call('ListPodSandbox', filter, options),
+      call('ListContainers', filter, options),
     ]);
     return [sandboxes.items, containers.containers];
   }
@@ -338,7 +338,6 @@ export class Observer {
   async #sandboxStatus(id: string) {
     try {
       const response = await this.#client.call(
-        this.#client.runtime,
         'PodSandboxStatus',
         { pod_sandbox_id: id },
         { deadlineMs: this.#deadlineMs, attributes: { sandbox: id } },
@@ -372,7 +371,6 @@ export class Observer {
   async readStatus(id: string): Promise<ContainerStatus__Output | undefined> {
     try {
       const response = await this.#client.call(
-        this.#client.runtime,
         'ContainerStatus',
         { container_id: id },
         { deadlineMs: this.#deadlineMs, attributes: { container: id } },

@@ -6,6 +6,7 @@ import type { Clock } from '../../lib/clock.ts';
 import type { Tracer } from '../../lib/trace.ts';
 import type { CgroupLayout } from '../ports/cgroup-names.ts';
 import type { SandboxId } from '../ports/runtime.ts';
+import type { CriClient } from './cri-client.ts';
 
 /** Settings of the node, by the KubeletConfiguration's names where it has them. */
 export interface NodeSettings {
@@ -43,6 +44,8 @@ export interface CriRuntimeOptions {
   readonly endpoint: string;
   /** Defaults to `endpoint`. */
   readonly imageEndpoint?: string;
+  /** Instead of a connection to the endpoints: the simulator's runtime. */
+  readonly client?: CriClient;
   readonly tracer: Tracer;
   readonly clock: Clock;
   readonly node: NodeSettings;

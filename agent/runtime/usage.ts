@@ -37,12 +37,12 @@ export function sandboxImageOf(info: Readonly<Record<string, string>>): string {
 }
 
 export function createRuntimeUsage(
-  { call, runtime, images }: CriClient,
+  { call }: CriClient,
   deadlineMs: number,
 ): Pick<CriRuntime, 'imageFsPaths' | 'containerStats' | 'imagesInUse'> {
   return {
     async imageFsPaths() {
-      const { image_filesystems, container_filesystems } = await call(images, 'ImageFsInfo', {}, { deadlineMs });
+      const { image_filesystems, container_filesystems } = await call('ImageFsInfo', {}, { deadlineMs });
       return {
         image: image_filesystems[0]?.fs_id?.mountpoint || undefined,
         container: container_filesystems[0]?.fs_id?.mountpoint || undefined,
@@ -50,7 +50,7 @@ export function createRuntimeUsage(
     },
     async containerStats() {
       try {
-        const { stats } = await call(runtime, 'ListContainerStats', {}, { deadlineMs });
+        const { stats } = await call('ListContainerStats', {}, { deadlineMs });
         return stats.flatMap((each) => containerStatsOf(each) ?? []);
       } catch (error) {
         if (isRuntimeError(error, 'UNIMPLEMENTED')) return [];
@@ -59,8 +59,8 @@ export function createRuntimeUsage(
     },
     async imagesInUse() {
       const [{ containers }, { info }] = await Promise.all([
-        call(runtime, 'ListContainers', {}, { deadlineMs }),
-        call(runtime, 'Status', { verbose: true }, { deadlineMs }),
+        call('ListContainers', {}, { deadlineMs }),
+        call('Status', { verbose: true }, { deadlineMs }),
       ]);
       const used = containers.flatMap(({ image_ref, image, image_id }) => [image_ref, image?.image ?? '', image_id]);
       return [...new Set([...used, sandboxImageOf(info)])].filter((name) => name !== '');

@@ -9,15 +9,13 @@
 // same socket serves containerd's bus too, ends are also taken from there. Whichever tells first is believed.
 
 import { setImmediate } from 'node:timers/promises';
-import type { ClientReadableStream, ServiceError } from '@grpc/grpc-js';
-import { status } from '@grpc/grpc-js';
 import { type BackoffEntry, type BackoffPolicy, nextBackoff } from '../../../lib/backoff.ts';
 import type { Clock, Timer } from '../../../lib/clock.ts';
 import { errorMessage } from '../../../lib/errors.ts';
 import type { PodLifecycleEvent, PodUID } from '../../ports/runtime.ts';
 import { RuntimeError } from '../../ports/runtime.ts';
 import { containerId } from '../convert.ts';
-import type { CriClient } from '../cri-client.ts';
+import type { CriClient, CriStream, CriStreamEnd } from '../cri-client.ts';
 import type { Observer } from '../observe.ts';
 import type { EventSource } from '../options.ts';
 import type { IdRegistry, KnownId } from '../registry.ts';
@@ -42,8 +40,6 @@ export interface LifecycleOptions {
   readonly eventSource?: EventSource;
   readonly onTrouble?: (message: string) => void;
 }
-
-type StreamEnd = { readonly unimplemented: boolean; readonly message: string };
 
 export class LifecycleEvents {
   readonly #options: LifecycleOptions;
@@ -156,10 +152,10 @@ export class LifecycleEvents {
   }
 
   /** Opens a source, lists under it, and stays with it until it ends. */
-  async #serve(source: EventSource): Promise<StreamEnd> {
+  async #serve(source: EventSource): Promise<CriStreamEnd> {
     const stream = this.#open(source);
-    const ended = stream === undefined ? new Promise<StreamEnd>(() => undefined) : streamEnd(stream);
-    const stopped = new Promise<StreamEnd>((resolve) => {
+    const ended = stream === undefined ? new Promise<CriStreamEnd>(() => undefined) : stream.ended;
+    const stopped = new Promise<CriStreamEnd>((resolve) => {
       this.#stop.signal.addEventListener('abort', () => resolve({ unimplemented: false, message: 'closed' }), {
         once: true,
       });
@@ -205,7 +201,7 @@ export class LifecycleEvents {
       const stream = this.#openBus(CONTAINERD_END_FILTERS);
       const cancel = (): void => stream.cancel();
       signal.addEventListener('abort', cancel, { once: true });
-      const end = await streamEnd(stream);
+      const end = await stream.ended;
       signal.removeEventListener('abort', cancel);
       if (end.unimplemented) return;
       backoff = nextBackoff(RECONNECT, backoff, clock.now());
@@ -213,27 +209,23 @@ export class LifecycleEvents {
     }
   }
 
-  #openBus(filters: readonly string[]): ClientReadableStream<unknown> {
-    const stream = this.#options.client.containerdEvents(filters);
-    stream.on('data', (envelope) => {
+  #openBus(filters: readonly string[]): CriStream {
+    return this.#options.client.containerdEvents(filters, (envelope) => {
       const decoded = decodeEnvelope(envelope);
       if (decoded !== undefined) this.#take(decoded);
     });
-    return stream;
   }
 
-  #open(source: EventSource): ClientReadableStream<unknown> | undefined {
+  #open(source: EventSource): CriStream | undefined {
     const { client, observer } = this.#options;
     if (source === 'cri') {
-      const stream = client.containerEvents();
-      stream.on('data', (event) => {
+      return client.containerEvents((event) => {
         // The event brings the statuses along: an exit among them need not be asked for again.
         for (const container of event.containers_statuses)
           observer.prime(event.pod_sandbox_status?.id ?? '', container);
         const decoded = decodeContainerEvent(event);
         if (decoded !== undefined) this.#take(decoded);
       });
-      return stream;
     }
     return source === 'containerd' ? this.#openBus(CONTAINERD_FILTERS) : undefined;
   }
@@ -336,13 +328,4 @@ export class LifecycleEvents {
       return false;
     }
   }
-}
-
-function streamEnd(stream: ClientReadableStream<unknown>): Promise<StreamEnd> {
-  return new Promise((resolve) => {
-    stream.on('error', (error: ServiceError) => {
-      resolve({ unimplemented: error.code === status.UNIMPLEMENTED, message: errorMessage(error) });
-    });
-    stream.on('end', () => resolve({ unimplemented: false, message: 'ended by the runtime' }));
-  });
 }

@@ -2,7 +2,7 @@
 // wrote too much is ended, and the one beside it is not.
 
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { CriClient } from '../../../agent/runtime/cri-client.ts';
+import { createCriClient } from '../../../agent/runtime/grpc-cri-client.ts';
 import { createRuntimeUsage } from '../../../agent/runtime/usage.ts';
 import { Tracer } from '../../../lib/trace.ts';
 import { startLab, type TestLab } from '../support/lab.ts';
@@ -70,11 +70,11 @@ test('a pod that keeps to its limits goes on running', async () => {
 
 test('the runtime names the images that must stay: those of containers, and the sandboxes’', async () => {
   const endpoint = `unix://${lab.paths.containerd.socket}`;
-  const client = new CriClient(endpoint, endpoint, new Tracer());
+  const client = createCriClient(endpoint, endpoint, new Tracer());
   try {
     const usage = createRuntimeUsage(client, 60_000);
     const inUse = await usage.imagesInUse();
-    const { images } = await client.call(client.images, 'ListImages', {}, { deadlineMs: 60_000 });
+    const { images } = await client.call('ListImages', {}, { deadlineMs: 60_000 });
     const used = images.filter(({ id, repo_tags }) => [id, ...repo_tags].some((name) => inUse.includes(name)));
     const tags = used.flatMap(({ repo_tags }) => repo_tags);
     expect(tags.some((tag) => tag.includes('busybox'))).toBe(true);

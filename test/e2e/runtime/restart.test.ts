@@ -4,7 +4,7 @@ import { readFile } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { PodLifecycleEvent } from '../../../agent/ports/runtime.ts';
-import { CriClient } from '../../../agent/runtime/cri-client.ts';
+import { createCriClient } from '../../../agent/runtime/grpc-cri-client.ts';
 import { createLogReader } from '../../../agent/runtime/logs/read-logs.ts';
 import { LogRotation } from '../../../agent/runtime/logs/rotation.ts';
 import { systemClock } from '../../../lib/clock.ts';
@@ -98,9 +98,9 @@ test('a container that the runtime has forgotten counts on from its logs, and no
   await eventually('the first line', async () => ((await readFile(log, 'utf8')).includes('a life') ? true : undefined));
   await lab.runtime.stopContainer(started.containerId, 0);
   // Behind the adapter's back: what crictl does.
-  const cri = new CriClient(`unix://${lab.containerd.socket}`, `unix://${lab.containerd.socket}`, new Tracer());
+  const cri = createCriClient(`unix://${lab.containerd.socket}`, `unix://${lab.containerd.socket}`, new Tracer());
   try {
-    await cri.call(cri.runtime, 'RemoveContainer', { container_id: started.containerId });
+    await cri.call('RemoveContainer', { container_id: started.containerId });
   } finally {
     cri.close();
   }

@@ -8,7 +8,7 @@ import {
   sandboxDetail,
   sandboxId,
 } from '../../../../agent/runtime/convert.ts';
-import { grpcTarget, toRuntimeError } from '../../../../agent/runtime/cri-client.ts';
+import { grpcTarget, toRuntimeError } from '../../../../agent/runtime/grpc-cri-client.ts';
 import { isCurrent, isFinal } from '../../../../agent/runtime/observe.ts';
 import { GrpcError } from '../../../../proto/unary.ts';
 
