@@ -13,7 +13,6 @@ import {
   RuntimeError,
   type RuntimeImage,
 } from '../ports/runtime.ts';
-import type { StartAction } from './actions.ts';
 import type { WaitingReason } from './container-status.ts';
 import {
   EnvironmentError,
@@ -27,6 +26,7 @@ import { rpcMessage } from './format.ts';
 import { abortable, type RunHook } from './hooks.ts';
 import { ImageError, type ImageManager } from './image-manager.ts';
 import type { NodeFacts } from './options.ts';
+import type { StartAction } from './pod-action.ts';
 import { serviceEnvironment } from './service-environment.ts';
 
 export interface ContainerStarterOptions {

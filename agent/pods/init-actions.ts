@@ -3,8 +3,9 @@
 
 import type { Container } from '../../client/types.ts';
 import type { ContainerSnapshot } from '../ports/runtime.ts';
-import { newestOf, type Plan, type PodFacts } from './actions.ts';
 import { hashContainer } from './hash.ts';
+import type { Plan } from './plan.ts';
+import { newestOf, type PodFacts } from './pod-facts.ts';
 import { initRestartsAfterExit, isSidecar } from './restart-policy.ts';
 
 /** `done`: regular containers may be looked at; `failed`: initialization failed for good. */

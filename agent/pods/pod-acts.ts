@@ -9,14 +9,6 @@ import { errorMessage } from '../../lib/errors.ts';
 import { VolumeError } from '../ports/node.ts';
 import { sortPodIPs } from '../ports/pod-ips.ts';
 import type { ContainerId, ContainerSnapshot, PodRef, PodSnapshot, RuntimeImage } from '../ports/runtime.ts';
-import {
-  type KillAction,
-  newestOf,
-  type PodAction,
-  type ResizeAction,
-  type RestartWanted,
-  type StartAction,
-} from './actions.ts';
 import { ContainerKiller } from './container-killer.ts';
 import { StartError } from './container-starter.ts';
 import type { WaitingReason } from './container-status.ts';
@@ -24,6 +16,8 @@ import { podReference } from './events.ts';
 import { goQuote, rpcMessage } from './format.ts';
 import { hashContainer } from './hash.ts';
 import { abortable } from './hooks.ts';
+import type { KillAction, PodAction, ResizeAction, StartAction } from './pod-action.ts';
+import { newestOf, type RestartWanted } from './pod-facts.ts';
 import { actuateResize } from './resize/actuate.ts';
 import { type Resources, resourcesOf, sameResources } from './resize/allocation.ts';
 import { restartBackoffAfterStart, restartBackoffKey } from './restart-backoff.ts';

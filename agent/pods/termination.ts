@@ -3,7 +3,7 @@
 
 import type { Container, Pod } from '../../client/types.ts';
 import type { ContainerId, ContainerSnapshot, PodSnapshot, SandboxSnapshot } from '../ports/runtime.ts';
-import type { KillReason } from './actions.ts';
+import type { KillReason } from './pod-action.ts';
 import { isSidecar } from './restart-policy.ts';
 
 /** However little a pod that ends was granted, its preStop hooks may begin. */

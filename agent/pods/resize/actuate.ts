@@ -4,7 +4,7 @@
 import type { Pod } from '../../../client/types.ts';
 import type { PodCgroups } from '../../ports/node.ts';
 import type { ContainerRuntime } from '../../ports/runtime.ts';
-import type { ResizeAction } from '../actions.ts';
+import type { ResizeAction } from '../pod-action.ts';
 import { resourcesOf } from './allocation.ts';
 import type { PodResizes } from './pod-resizes.ts';
 import { type CpuSettings, runtimeFigures, shrinksMemoryTo } from './resize-actions.ts';

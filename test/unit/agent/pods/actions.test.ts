@@ -1,13 +1,10 @@
 // The rules of computePodActions, one row each.
 
 import { describe, expect, it } from 'vitest';
-import {
-  computePodActions,
-  type PodAction,
-  type PodFacts,
-  type RestartWanted,
-} from '../../../../agent/pods/actions.ts';
+import { computePodActions } from '../../../../agent/pods/actions.ts';
 import { hashContainer } from '../../../../agent/pods/hash.ts';
+import type { PodAction } from '../../../../agent/pods/pod-action.ts';
+import type { PodFacts, RestartWanted } from '../../../../agent/pods/pod-facts.ts';
 import { restartBackoffKey } from '../../../../agent/pods/restart-backoff.ts';
 import type {
   ContainerId,

@@ -1,8 +1,9 @@
 // The rules of resizing a pod in place: what is granted, what a container is asked, what is reported.
 
 import { describe, expect, it } from 'vitest';
-import { computePodActions, type PodAction } from '../../../../../agent/pods/actions.ts';
+import { computePodActions } from '../../../../../agent/pods/actions.ts';
 import { hashContainer } from '../../../../../agent/pods/hash.ts';
+import type { PodAction } from '../../../../../agent/pods/pod-action.ts';
 import {
   allocationFromStatus,
   allocationOf,

@@ -1,0 +1,80 @@
+// The actions that a decision about a pod can ask for. Types only.
+
+import type { Container, EphemeralContainer } from '../../client/types.ts';
+import type { ContainerId, ContainerSnapshot, SandboxSnapshot } from '../ports/runtime.ts';
+import type { Resources } from './resize/allocation.ts';
+import type { SandboxVerdict } from './sandbox-changed.ts';
+
+/** Why a container is stopped; decides which grace period applies. */
+export type KillReason =
+  | 'livenessProbe'
+  | 'startupProbe'
+  | 'definitionChanged'
+  | 'unknownState'
+  | 'postStartHook'
+  | 'resize';
+
+export interface StartAction {
+  readonly kind: 'startContainer';
+  readonly type: ContainerSnapshot['type'];
+  readonly container: Container | EphemeralContainer;
+  readonly hash: string;
+  readonly restartCount: number;
+  readonly sandbox: SandboxSnapshot;
+  /** A container that was created but never started, to be started instead of making another. */
+  readonly created?: ContainerId;
+  /** When the instance before this one ended (epoch ms); it decides the next back-off, and without it there is none. */
+  readonly previousFinishedAt?: number;
+}
+
+export interface KillAction {
+  readonly kind: 'killContainer';
+  readonly container: ContainerSnapshot;
+  /** The kubelet's words for the Killing event. */
+  readonly message: string;
+  readonly reason: KillReason;
+  readonly thenStart: boolean;
+  /** When the instance before it ended (epoch ms), where one is known. */
+  readonly endedBefore: number | undefined;
+}
+
+/** Running containers get what the pod has been promised. Without any the pod's cgroup alone is brought to it. */
+export interface ResizeAction {
+  readonly kind: 'resizePod';
+  readonly updates: readonly {
+    readonly instance: ContainerSnapshot;
+    readonly container: Container;
+    /** What it runs with. */
+    readonly from: Resources;
+  }[];
+}
+
+export type PodAction =
+  /** Nothing runs and nothing will again: the pod is at its end. */
+  | { readonly kind: 'finishPod'; readonly why: 'completed' | 'initFailed' | 'sandboxDead' }
+  /** `replaces`: whatever is left of the old sandbox goes first, containers included. */
+  | {
+      readonly kind: 'createSandbox';
+      readonly attempt: number;
+      readonly replaces: boolean;
+      readonly why: Extract<SandboxVerdict, { kind: 'create' }>['why'];
+    }
+  | KillAction
+  | StartAction
+  | ResizeAction;
+
+/** A container that must wait before it may start. */
+export interface WaitingFor {
+  readonly reason: 'CrashLoopBackOff';
+  readonly message: string;
+  /** Epoch ms. */
+  readonly until: number;
+}
+
+export interface PodActions {
+  readonly actions: readonly PodAction[];
+  /** By container name. */
+  readonly waiting: ReadonlyMap<string, WaitingFor>;
+  /** When to decide again although nothing happens (epoch ms). */
+  readonly wakeAt?: number;
+}
