@@ -4,6 +4,7 @@
 import { mkdirSync, readdirSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { isErrno } from '../../lib/errors.ts';
+import type { CgroupHierarchy } from './cgroup-hierarchy.ts';
 import type { CgroupLimits } from './cgroup-limits.ts';
 import {
   cgroupTree,
@@ -14,7 +15,6 @@ import {
   removeCgroupTree,
   writeControl,
 } from './cgroup-tree.ts';
-import type { CgroupHierarchy } from './cgroups.ts';
 
 export interface V1Hierarchy {
   readonly mountPoint: string;

@@ -3,6 +3,7 @@
 import { mkdirSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { isErrno } from '../../lib/errors.ts';
+import type { CgroupHierarchy } from './cgroup-hierarchy.ts';
 import { type CgroupLimits, cpuWeight } from './cgroup-limits.ts';
 import {
   cgroupTree,
@@ -13,7 +14,6 @@ import {
   removeCgroupTree,
   writeControl,
 } from './cgroup-tree.ts';
-import type { CgroupHierarchy } from './cgroups.ts';
 
 /** The controllers that pods need, of which a machine may lack some. */
 const CONTROLLERS = ['cpu', 'cpuset', 'memory', 'pids', 'io', 'hugetlb', 'rdma', 'misc'];

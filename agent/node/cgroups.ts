@@ -17,29 +17,11 @@ import {
 import type { PodCgroups } from '../ports/node.ts';
 import { podQOSClass, podRequests, type QOSClass } from '../ports/pod-resources.ts';
 import type { ContainerId, PodUID } from '../ports/runtime.ts';
+import type { CgroupHierarchy } from './cgroup-hierarchy.ts';
 import { burstableLimits, type CgroupLimits, nodeLimits, podCgroupLimits } from './cgroup-limits.ts';
 import { CgroupsV1, findV1Hierarchies } from './cgroups-v1.ts';
 import { CgroupsV2, hasSwapController } from './cgroups-v2.ts';
 import type { SystemdSlices } from './systemd-slices.ts';
-
-/** One way of keeping cgroups; paths are absolute below the hierarchy's root. Synchronous: each call is a few µs. */
-export interface CgroupHierarchy {
-  readonly version: 1 | 2;
-  /** Makes the cgroup, and those above it, and writes the limits that are given. Idempotent. */
-  ensure(path: string, limits: CgroupLimits): void;
-  /** Whether there is such a cgroup, in any of its places. */
-  exists(path: string): boolean;
-  /** Names of the cgroups directly below; empty when there is no such cgroup. */
-  children(path: string): string[];
-  /** Bytes of memory in use there, page cache included; undefined when there is no such cgroup. */
-  memoryBytes(path: string): number | undefined;
-  /** Pids in the cgroup and everywhere below it. */
-  processes(path: string): number[];
-  /** Sends KILL to everything in the cgroup and below. */
-  kill(path: string): void;
-  /** Removes the cgroup and everything below; false when something still holds it. */
-  remove(path: string): boolean;
-}
 
 export interface NodeCgroupsOptions {
   readonly layout: CgroupLayout;

@@ -3,7 +3,6 @@
 import type { NodeCondition } from 'kubernetes-types/core/v1';
 import { cutText, MAX_OUTPUT_BYTES } from '../../lib/cut.ts';
 import type { RuntimeConditionSnapshot } from '../ports/runtime.ts';
-import type { NodePressure } from './options.ts';
 
 /** A check of the agent's own that fails. */
 export interface FailedCheck {
@@ -22,6 +21,13 @@ export interface NodeHealth {
   readonly networks: readonly RuntimeConditionSnapshot[];
   /** Set while the machine is going down: the whole sentence. */
   readonly shutdown?: string | undefined;
+}
+
+/** What is scarce on the node, as eviction sees it. */
+export interface NodePressure {
+  readonly memory: boolean;
+  readonly disk: boolean;
+  readonly pid: boolean;
 }
 
 /** Everything that keeps the node from being Ready; empty when it is. */

@@ -8,10 +8,10 @@ import { type BackoffEntry, type BackoffPolicy, nextBackoff } from '../../lib/ba
 import { errorMessage } from '../../lib/errors.ts';
 import { nodeReference } from '../ports/event-reference.ts';
 import type { RuntimeImage } from '../ports/runtime.ts';
-import { notReadyBecause, startEvents, transitionEvent } from './conditions.ts';
+import { type NodePressure, notReadyBecause, startEvents, transitionEvent } from './conditions.ts';
 import { HealthMonitor } from './health.ts';
 import { LeaseKeeper, sleepUnlessAborted } from './lease.ts';
-import type { NodeAgentOptions, NodePressure } from './options.ts';
+import type { NodeAgentOptions } from './options.ts';
 import { adoptionPatch, newNode } from './register.ts';
 import { type FullNodeStatus, heldBackMs, nextStatus, statusChanged, statusPatch } from './status.ts';
 

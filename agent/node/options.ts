@@ -7,6 +7,7 @@ import type { Log } from '../../lib/log.ts';
 import type { EventRecorder } from '../ports/api.ts';
 import type { PodNetwork } from '../ports/node.ts';
 import type { ContainerRuntime } from '../ports/runtime.ts';
+import type { NodePressure } from './conditions.ts';
 import type { MachineFacts } from './facts.ts';
 import type { HealthChecks } from './health.ts';
 
@@ -33,13 +34,6 @@ export interface NodeConfig {
   readonly kubeReserved: Readonly<Record<string, string>>;
   readonly systemReserved: Readonly<Record<string, string>>;
   readonly evictionHard: Readonly<Record<string, string>>;
-}
-
-/** What is scarce on the node, as eviction sees it. */
-export interface NodePressure {
-  readonly memory: boolean;
-  readonly disk: boolean;
-  readonly pid: boolean;
 }
 
 export interface NodeAgentOptions {

@@ -5,9 +5,9 @@ import type { ContainerImage, NodeStatus } from 'kubernetes-types/core/v1';
 import type { RuntimeImage, RuntimeStatus, RuntimeVersion } from '../ports/runtime.ts';
 import { nodeAddresses } from './addresses.ts';
 import { allocatableOf, capacityOf } from './capacity.ts';
-import { type NodeHealth, nextConditions } from './conditions.ts';
+import { type NodeHealth, type NodePressure, nextConditions } from './conditions.ts';
 import type { MachineFacts } from './facts.ts';
-import type { NodeConfig, NodePressure } from './options.ts';
+import type { NodeConfig } from './options.ts';
 
 /** The kubelet's limit on names of one image. */
 const MAX_NAMES_PER_IMAGE = 5;

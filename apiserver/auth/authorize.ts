@@ -4,22 +4,9 @@
 import { forbidden, forbiddenPath, type StatusError } from '../errors.ts';
 import type { ObjectLookup } from '../kinds/resource.ts';
 import type { Caller } from '../registry/registry.ts';
-import type { FieldRequirement } from '../registry/selectors.ts';
+import type { Attributes } from './attributes.ts';
 import { nodeMay, nodeNameOf } from './node.ts';
 import { BASIC_USER, CONTROLLER_MANAGER, covers, NODE, type Rule, SCHEDULER } from './rules.ts';
-
-/** One thing that someone wants to do with a resource. */
-export interface Attributes {
-  readonly verb: string;
-  readonly group: string;
-  readonly resource: string;
-  /** '' for the object itself. */
-  readonly subresource: string;
-  readonly namespace: string;
-  readonly name: string;
-  /** What the field selector of a list, watch or deletecollection demands. */
-  readonly fields?: readonly FieldRequirement[];
-}
 
 export interface Decision {
   readonly allowed: boolean;

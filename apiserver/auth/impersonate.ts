@@ -5,7 +5,8 @@
 import { internalError } from '../errors.ts';
 import type { ObjectLookup } from '../kinds/resource.ts';
 import type { Caller } from '../registry/registry.ts';
-import { type Attributes, authorize, refusal } from './authorize.ts';
+import type { Attributes } from './attributes.ts';
+import { authorize, refusal } from './authorize.ts';
 import { accountGroups } from './tokens.ts';
 
 /** Of every header that is about impersonation, in lower case. */

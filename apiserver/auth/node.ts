@@ -6,7 +6,7 @@
 import { createHash } from 'node:crypto';
 import type { KubeObject, ObjectLookup } from '../kinds/resource.ts';
 import { isObject, type JsonObject } from '../patch/json-value.ts';
-import type { Attributes } from './authorize.ts';
+import type { Attributes } from './attributes.ts';
 import { nodeSecrets, refersTo } from './pod-references.ts';
 
 const PREFIX = 'system:node:';

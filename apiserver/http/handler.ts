@@ -1,11 +1,12 @@
 // One HTTP request from the connection to the answer: who, may they, what is it, and who answers. Every failure becomes
 // a Status here. Upgraded connections take the same steps in upgrade.ts.
 
-import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { IncomingMessage } from 'node:http';
 import type { Duplex } from 'node:stream';
 import { errorMessage } from '../../lib/errors.ts';
+import type { Attributes } from '../auth/attributes.ts';
 import { ANONYMOUS, type Authenticator } from '../auth/authenticate.ts';
-import { type Attributes, authorize, authorizePath, pathRefusal, refusal } from '../auth/authorize.ts';
+import { authorize, authorizePath, pathRefusal, refusal } from '../auth/authorize.ts';
 import { auditLine, impersonated } from '../auth/impersonate.ts';
 import type { ServiceAccountTokens } from '../auth/tokens.ts';
 import { internalError, methodNotAllowed, pathNotFound, StatusError, storeFull, unauthorized } from '../errors.ts';
@@ -16,6 +17,7 @@ import type { Caller, Registry } from '../registry/registry.ts';
 import { parseFieldSelector } from '../registry/selectors.ts';
 import { StoreFullError } from '../storage/store.ts';
 import type { Converter } from './convert-aside.ts';
+import type { AdmittedRequest, Exchange, Reply } from './exchange.ts';
 import { type Form, negotiate } from './negotiate.ts';
 import { includeObject, watchOptions } from './options.ts';
 import { type ApiRequest, flag, integer, type PathRequest, parseRequest, type ResourceRequest } from './request.ts';
@@ -33,28 +35,6 @@ export interface HandlerParts {
   readonly log: (line: string) => void;
   /** Called with the connection of every caller that has shown a good credential. */
   readonly onAuthenticated: (socket: Duplex) => void;
-}
-
-/** A request whose caller is known and may make it; nothing but its head has been read. */
-export interface AdmittedRequest {
-  readonly parsed: ApiRequest;
-  readonly caller: Caller;
-}
-
-export interface Exchange {
-  readonly admitted: AdmittedRequest;
-  readonly request: IncomingMessage;
-  readonly response: ServerResponse;
-  readonly body: Uint8Array;
-  /** Takes the response out of the HTTP library's hands; nothing is replied after that. */
-  readonly hijack: () => void;
-}
-
-export interface Reply {
-  readonly code: number;
-  readonly contentType: string;
-  readonly body: string | Uint8Array;
-  readonly headers: Readonly<Record<string, string | string[]>>;
 }
 
 /** How long a watch may go on for a caller who may no longer. */

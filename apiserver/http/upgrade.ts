@@ -7,7 +7,8 @@ import type { Clock } from '../../lib/clock.ts';
 import { finishSocket } from '../../lib/finish-connection.ts';
 import { badRequest } from '../errors.ts';
 import type { KubeletProxy } from '../proxy/proxy.ts';
-import type { Handler, Reply } from './handler.ts';
+import type { Reply } from './exchange.ts';
+import type { Handler } from './handler.ts';
 
 /** A whole HTTP/1.1 response that ends the connection. Pure. */
 export function rawResponse(reply: Pick<Reply, 'code' | 'contentType' | 'body'>, phrase: string): Buffer {

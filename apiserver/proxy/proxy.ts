@@ -6,7 +6,7 @@ import type { Duplex } from 'node:stream';
 import { setOwn } from '../../lib/own-property.ts';
 import { HEADER_PREFIX } from '../auth/impersonate.ts';
 import { badRequest, internalError, methodNotAllowed, pathNotFound, StatusError } from '../errors.ts';
-import type { Exchange } from '../http/handler.ts';
+import type { Exchange } from '../http/exchange.ts';
 import type { ResourceRequest } from '../http/request.ts';
 import type { KubeObject } from '../kinds/resource.ts';
 import type { Registry } from '../registry/registry.ts';

@@ -22,6 +22,7 @@ import { migrateFromVersion1 } from './migrate.ts';
 import { fillNewReserve, settleWalRoom, WAL_BYTES } from './room.ts';
 import { APPLICATION_ID, brokenPages, createSchema, getMeta, SCHEMA_VERSION, scalar, schemaVersion } from './schema.ts';
 import { newestSnapshot, snapshotDirectory, snapshotFiles } from './snapshots.ts';
+import { isBusy, isSqliteError } from './sqlite-errors.ts';
 
 /** Pages in the WAL after which it is moved into the file. The room kept in the WAL holds them and the largest write. */
 const CHECKPOINT_PAGES = 1200;
@@ -200,10 +201,6 @@ function tryRead<T>(path: string, read: (db: DatabaseSync) => T): T | undefined 
   }
 }
 
-export function isSqliteError(error: unknown): error is Error & { readonly errcode: number } {
-  return error instanceof Error && 'errcode' in error && typeof error.errcode === 'number';
-}
-
 /** Throws UserError when another process has the store open. Damage is none of its business. */
 export function assertNotInUse(path: string): void {
   const db = new DatabaseSync(path);
@@ -226,16 +223,6 @@ export function presentRevision(path: string): number {
   const read = (db: DatabaseSync): number =>
     Math.max(getMeta(db, 'compacted'), scalar(db, 'SELECT max(revision) FROM versions'));
   return tryRead(path, read) ?? 0;
-}
-
-/** SQLITE_BUSY. */
-function isBusy(error: unknown): boolean {
-  return isSqliteError(error) && (error.errcode & 0xff) === 5;
-}
-
-/** SQLITE_FULL: there was no room for a write, and SQLite has rolled the transaction back. */
-export function isFull(error: unknown): boolean {
-  return isSqliteError(error) && (error.errcode & 0xff) === 13;
 }
 
 /** A file of this version, with its log, once it is known to be whole. */

@@ -24,8 +24,8 @@ import {
 } from 'node:fs';
 import type { DatabaseSync, StatementSync } from 'node:sqlite';
 import { isErrno } from '../../lib/errors.ts';
-import { isFull } from './file.ts';
 import { asNumber, scalar } from './schema.ts';
+import { isFull } from './sqlite-errors.ts';
 import { transaction } from './transaction.ts';
 
 const PAGE_BYTES = 4096;

@@ -9,11 +9,12 @@ import type { Clock, Timer } from '../../lib/clock.ts';
 import { errorMessage } from '../../lib/errors.ts';
 import type { KubeObject } from '../kinds/resource.ts';
 import { Change, type ChangeRecord, type ChangeType, lastState, parseObject } from './change.ts';
-import { isFull, openStoreFile } from './file.ts';
+import { openStoreFile } from './file.ts';
 import { HISTORY_LIMITS, History, type HistoryLimits } from './history.ts';
 import { RecentObjects } from './recent.ts';
 import { Room, type WriteKind, writeKind } from './room.ts';
 import { asNumber, asText, scalar } from './schema.ts';
+import { isFull } from './sqlite-errors.ts';
 import { transaction } from './transaction.ts';
 
 export interface ObjectKey {

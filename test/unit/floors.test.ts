@@ -1,5 +1,5 @@
-// The shape of the house, as the README tells it: a folder imports only from floors below it, and the rooms of the agent
-// meet in agent/ports and agent/config alone.
+// The shape of the house, as the README tells it: a folder imports only from floors below it, the rooms of the agent meet
+// in agent/ports and agent/config alone, and no files import each other in a circle.
 
 import { readdirSync, readFileSync } from 'node:fs';
 import { dirname, join, normalize } from 'node:path';
@@ -54,6 +54,55 @@ test('there is something to look at', () => {
 test('a folder imports only from floors below it', () => {
   const wrong = imports.filter(({ from, to }) => top(from) !== top(to) && floorOf(to) >= floorOf(from));
   expect(wrong).toEqual([]);
+});
+
+/** Circles of files that are known and on their way out: the test fails as soon as one of them is gone. */
+const KNOWN_CIRCLES: readonly (readonly string[])[] = [
+  ['csi/registration-client.ts', 'csi/registration.ts'],
+  ['csi/sanity/bench.ts', 'csi/sanity/check.ts'],
+];
+
+/** Groups of files that import each other, directly or through others; type-only imports count. Each sorted. */
+function circles(found: readonly Import[]): string[][] {
+  const targets = new Map<string, Set<string>>();
+  for (const { from, to } of found) targets.set(from, (targets.get(from) ?? new Set<string>()).add(to));
+  const reached = new Map<string, ReadonlySet<string>>();
+  for (const start of targets.keys()) {
+    const seen = new Set<string>();
+    const open = [start];
+    for (let file = open.pop(); file !== undefined; file = open.pop()) {
+      for (const to of targets.get(file) ?? []) {
+        if (seen.has(to)) continue;
+        seen.add(to);
+        open.push(to);
+      }
+    }
+    reached.set(start, seen);
+  }
+  const groups = new Map<string, string[]>();
+  for (const [file, seen] of reached) {
+    if (!seen.has(file)) continue;
+    const group = [...seen].filter((other) => reached.get(other)?.has(file) === true).sort();
+    groups.set(group.join(), group);
+  }
+  return [...groups.values()].sort();
+}
+
+test('no file imports itself through others, inside a room either', () => {
+  expect(circles(imports)).toEqual(KNOWN_CIRCLES);
+});
+
+test('a circle is found, however long', () => {
+  const chain = ['a', 'b', 'c', 'd'].map((from, index) => ({ from, to: 'bcdb'[index] ?? '' }));
+  expect(circles(chain)).toEqual([['b', 'c', 'd']]);
+  expect(circles([{ from: 'a', to: 'a' }])).toEqual([['a']]);
+  expect(circles(chain.slice(0, 3))).toEqual([]);
+});
+
+test('in the API server, what is stored and who may is decided without HTTP', () => {
+  const below = /^apiserver\/(registry|patch|auth)\//;
+  expect(imports.some(({ from }) => below.test(from))).toBe(true);
+  expect(imports.filter(({ from, to }) => below.test(from) && to.startsWith('apiserver/http/'))).toEqual([]);
 });
 
 test('nothing that runs imports a test', () => {

@@ -1,7 +1,8 @@
 // A small machine and the kubelet's default configuration, for the tests of the node part.
 
+import type { NodePressure } from '../../../../agent/node/conditions.ts';
 import type { MachineFacts } from '../../../../agent/node/facts.ts';
-import type { NodeConfig, NodePressure } from '../../../../agent/node/options.ts';
+import type { NodeConfig } from '../../../../agent/node/options.ts';
 import type { StatusInput } from '../../../../agent/node/status.ts';
 import type { RuntimeConditionSnapshot } from '../../../../agent/ports/runtime.ts';
 

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { type Attributes, authorize, authorizePath, refusal } from '../../../../apiserver/auth/authorize.ts';
+import type { Attributes } from '../../../../apiserver/auth/attributes.ts';
+import { authorize, authorizePath, refusal } from '../../../../apiserver/auth/authorize.ts';
 import { answerReview } from '../../../../apiserver/auth/reviews.ts';
 import { ISSUER, ServiceAccountTokens, TokenError } from '../../../../apiserver/auth/tokens.ts';
 import type { KubeObject, ObjectLookup } from '../../../../apiserver/kinds/resource.ts';

@@ -1,0 +1,27 @@
+// One request and its response, as those who answer it get them. Types only.
+
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { Caller } from '../registry/registry.ts';
+import type { ApiRequest } from './request.ts';
+
+/** A request whose caller is known and may make it; nothing but its head has been read. */
+export interface AdmittedRequest {
+  readonly parsed: ApiRequest;
+  readonly caller: Caller;
+}
+
+export interface Exchange {
+  readonly admitted: AdmittedRequest;
+  readonly request: IncomingMessage;
+  readonly response: ServerResponse;
+  readonly body: Uint8Array;
+  /** Takes the response out of the HTTP library's hands; nothing is replied after that. */
+  readonly hijack: () => void;
+}
+
+export interface Reply {
+  readonly code: number;
+  readonly contentType: string;
+  readonly body: string | Uint8Array;
+  readonly headers: Readonly<Record<string, string | string[]>>;
+}
