@@ -5,6 +5,7 @@
 import { getOwn } from '../../lib/own-property.ts';
 import type { KubeObject } from '../kinds/resource.ts';
 import { type Container, type Pod, podOf, type Volume } from '../kinds/shapes.ts';
+import { STORAGE_SOURCES } from '../kinds/storage/sources.ts';
 import { isObject } from '../patch/json-value.ts';
 
 export const MIRROR_ANNOTATION = 'kubernetes.io/config.mirror';
@@ -94,20 +95,29 @@ function text(value: unknown): string | undefined {
 const CSI_SECRETS = ['nodeStageSecretRef', 'nodePublishSecretRef', 'nodeExpandSecretRef'];
 const IN_TREE_WITH_SECRET = ['cephfs', 'cinder', 'flexVolume', 'iscsi', 'rbd', 'scaleIO', 'storageos'];
 
-/** The Secrets that a node needs for a PersistentVolume that is bound; without a namespace they are of the claim's. */
+/** A Secret that a volume refers to; `otherwise` is the namespace where the reference has none. */
+function secretOf(reference: unknown, otherwise: string | undefined): { namespace: string; name: string }[] {
+  const name = text(fieldOf(reference, 'name')) ?? '';
+  const namespace = text(fieldOf(reference, 'namespace')) || otherwise;
+  return name === '' || namespace === undefined ? [] : [{ namespace, name }];
+}
+
+/**
+ * The Secrets that a node needs for a PersistentVolume that is bound. References of a CSI volume name their namespace;
+ * those of other volumes without one are of the claim's (pkg/api/persistentvolume: VisitPVSecretNames).
+ */
 export function nodeSecrets(volume: KubeObject): { readonly namespace: string; readonly name: string }[] {
   const spec = volume['spec'];
+  const claimNamespace = text(fieldOf(fieldOf(spec, 'claimRef'), 'namespace'));
   const azureFile = fieldOf(spec, 'azureFile');
-  const references = [
-    ...CSI_SECRETS.map((name) => fieldOf(fieldOf(spec, 'csi'), name)),
-    ...IN_TREE_WITH_SECRET.map((source) => fieldOf(fieldOf(spec, source), 'secretRef')),
-    { name: fieldOf(azureFile, 'secretName'), namespace: fieldOf(azureFile, 'secretNamespace') },
+  return [
+    ...CSI_SECRETS.flatMap((name) => secretOf(fieldOf(fieldOf(spec, 'csi'), name), undefined)),
+    ...IN_TREE_WITH_SECRET.flatMap((source) => secretOf(fieldOf(fieldOf(spec, source), 'secretRef'), claimNamespace)),
+    ...secretOf(
+      { name: fieldOf(azureFile, 'secretName'), namespace: fieldOf(azureFile, 'secretNamespace') },
+      claimNamespace,
+    ),
   ];
-  return references.filter(isObject).flatMap((reference) => {
-    const name = text(reference['name']);
-    const namespace = text(reference['namespace']) ?? text(fieldOf(fieldOf(spec, 'claimRef'), 'namespace'));
-    return name === undefined || namespace === undefined ? [] : [{ namespace, name }];
-  });
 }
 
 /** The ResourceClaims of the pod: those named, and those the status says were made from a template. */
@@ -142,30 +152,7 @@ export function refersTo(pod: KubeObject, group: string, resource: string, name:
 }
 
 /** Volumes that need nothing of the API, whatever they name. */
-const PLAIN_VOLUMES = new Set([
-  'awsElasticBlockStore',
-  'azureDisk',
-  'cephfs',
-  'cinder',
-  'downwardAPI',
-  'emptyDir',
-  'fc',
-  'flexVolume',
-  'flocker',
-  'gcePersistentDisk',
-  'gitRepo',
-  'hostPath',
-  'image',
-  'iscsi',
-  'nfs',
-  'photonPersistentDisk',
-  'portworxVolume',
-  'quobyte',
-  'rbd',
-  'scaleIO',
-  'storageos',
-  'vsphereVolume',
-]);
+const PLAIN_VOLUMES: ReadonlySet<string> = new Set([...STORAGE_SOURCES, 'downwardAPI', 'emptyDir', 'gitRepo', 'image']);
 const API_VOLUMES = new Map([
   ['configMap', 'configmaps (via configmap volumes)'],
   ['secret', 'secrets (via secret volumes)'],

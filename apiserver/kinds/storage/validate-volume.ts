@@ -17,34 +17,12 @@ import { validateNodeSelector } from '../pods/validate-scheduling.ts';
 import type { FieldError } from '../resource.ts';
 import { type Loose, sameJson } from '../shapes.ts';
 import { validateAccessModes, validateClassName, validateDriverName, validateVolumeMode } from './shared.ts';
+import { STORAGE_SOURCES } from './sources.ts';
 
 export type VolumeSpec = Loose<PersistentVolumeSpec>;
 
 const RECLAIM_POLICIES = ['Delete', 'Recycle', 'Retain'];
-const SOURCES = [
-  'awsElasticBlockStore',
-  'azureDisk',
-  'azureFile',
-  'cephfs',
-  'cinder',
-  'csi',
-  'fc',
-  'flexVolume',
-  'flocker',
-  'gcePersistentDisk',
-  'glusterfs',
-  'hostPath',
-  'iscsi',
-  'local',
-  'nfs',
-  'photonPersistentDisk',
-  'portworxVolume',
-  'quobyte',
-  'rbd',
-  'scaleIO',
-  'storageos',
-  'vsphereVolume',
-] as const;
+const SOURCES = ([...STORAGE_SOURCES, 'azureFile', 'csi', 'glusterfs', 'local'] as const).toSorted();
 
 /** `inline` is a spec inside a VolumeAttachment: it has a source and access modes, and no claim or policy. */
 export function validateVolumeSpec(field: string, spec: VolumeSpec, { inline = false } = {}): FieldError[] {

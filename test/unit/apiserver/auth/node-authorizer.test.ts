@@ -3,7 +3,8 @@
 
 import { createHash } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
-import { type Attributes, authorize, rulesOf } from '../../../../apiserver/auth/authorize.ts';
+import type { Attributes } from '../../../../apiserver/auth/attributes.ts';
+import { authorize, rulesOf } from '../../../../apiserver/auth/authorize.ts';
 import { nodeNameOf } from '../../../../apiserver/auth/node.ts';
 import type { KubeObject } from '../../../../apiserver/kinds/resource.ts';
 import { parseFieldSelector } from '../../../../apiserver/registry/selectors.ts';
@@ -95,11 +96,26 @@ const WORLD: World = {
     ...both.map(([node, name]) => volumeOf(node, name)),
     thing(
       'persistentvolumes',
+      { name: 'pv-csi-elsewhere' },
+      {
+        spec: {
+          claimRef: { namespace: 'ns0', name: 'pvc0-pod0-node0' },
+          csi: {
+            driver: 'd',
+            volumeHandle: 'elsewhere',
+            nodeStageSecretRef: { namespace: 'storage', name: 'driver-secret' },
+            nodePublishSecretRef: { name: 'nowhere-secret' },
+          },
+        },
+      },
+    ),
+    thing(
+      'persistentvolumes',
       { name: 'pv-iscsi' },
       {
         spec: {
           claimRef: { namespace: 'ns0', name: 'pvc0-pod0-node0' },
-          iscsi: { secretRef: { name: 'iscsi-secret' } },
+          iscsi: { secretRef: { name: 'iscsi-secret', namespace: '' } },
           azureFile: { secretName: 'azure-secret', secretNamespace: 'other' },
         },
       },
@@ -143,6 +159,7 @@ const allowed: readonly string[] = [
   'get secrets/secret-stage-pod0-node0 in ns0',
   'get secrets/secret-publish-pod0-node0 in ns0',
   'get secrets/secret-expand-pod0-node0 in ns0',
+  'get secrets/driver-secret in storage',
   'get secrets/iscsi-secret in ns0',
   'get secrets/azure-secret in other',
   'get persistentvolumeclaims/pvc0-pod0-node0 in ns0',
@@ -216,6 +233,10 @@ const denied: readonly string[] = [
   'get secrets/debug-secret-pod0-node1 in ns0',
   'get secrets/secret-stage-pod0-node1 in ns0',
   'get secrets/secret-controller-pod0-node0 in ns0',
+  // The reference's namespace counts, not the claim's; and no other secret of that namespace.
+  'get secrets/driver-secret in ns0',
+  'get secrets/secret-stage-pod0-node0 in storage',
+  'get secrets/nowhere-secret in ns0',
   'get secrets/iscsi-secret in other',
   'get secrets/configmap0-pod0-node0 in ns0',
   'get persistentvolumeclaims/pvc0-pod0-node1 in ns0',
