@@ -19,6 +19,7 @@ import { runtimeHandlerOf } from './api/runtime-class.ts';
 import { clusterAccess, createCluster } from './cluster.ts';
 import type { AgentOptions } from './config/options.ts';
 import { keepDiskReserve } from './disk-reserve.ts';
+import { nodeReference, podReference } from './model/event-reference.ts';
 import { createAgentNetwork } from './network/agent-network.ts';
 import { createRuntimeNetwork } from './network/runtime-network.ts';
 import { chooseNodeIPs } from './node/addresses.ts';
@@ -35,7 +36,6 @@ import { cgroupLayout, nodeSettings, podsAllocatable } from './node-settings.ts'
 import { createNodeShutdown } from './node-shutdown.ts';
 import { createPodsAgent } from './pods/pods-agent.ts';
 import { restartBackoffPolicy } from './pods/restart-backoff.ts';
-import { nodeReference, podReference } from './ports/event-reference.ts';
 import type { PodNetwork } from './ports/node.ts';
 import type { ContainerRuntime } from './ports/runtime.ts';
 import { createNodePressure } from './pressure.ts';

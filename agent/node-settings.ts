@@ -2,9 +2,9 @@
 
 import { formatBytes, quantityMilli, quantityValue } from '../lib/quantity.ts';
 import type { AgentOptions } from './config/options.ts';
+import type { CgroupLayout } from './model/cgroup-names.ts';
 import type { ResourceList } from './node/capacity.ts';
 import type { MachineFacts } from './node/facts.ts';
-import type { CgroupLayout } from './ports/cgroup-names.ts';
 import type { NodeSettings } from './runtime/options.ts';
 
 /** A driver that the runtime tells goes before the configuration's: two drivers in one hierarchy fight. */

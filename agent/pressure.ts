@@ -14,8 +14,8 @@ import type { EvictablePods } from './eviction/options.ts';
 import { PodUsageReader } from './eviction/pod-usage.ts';
 import { SignalReader } from './eviction/signals.ts';
 import { ImageGc } from './images/gc.ts';
+import { type CgroupLayout, cgroupPath, kubepodsName } from './model/cgroup-names.ts';
 import type { EventRecorder } from './ports/api.ts';
-import { type CgroupLayout, cgroupPath, kubepodsName } from './ports/cgroup-names.ts';
 import { hostsFile, podDirectory, podLogsDirectory } from './runtime/config/paths.ts';
 import type { CriRuntime } from './runtime/types.ts';
 

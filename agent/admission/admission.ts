@@ -2,7 +2,7 @@
 // folder into the kubelet's order; pure but for the facts it is given.
 
 import type { Pod } from '../../client/types.ts';
-import { isCriticalPod } from '../ports/static-pods.ts';
+import { isCriticalPod } from '../model/static-pods.ts';
 import { refuseAbsentFeatures, refuseAppArmor, refuseOS, refuseSupplementalGroupsPolicy } from './features.ts';
 import { shortageRefusal, shortages } from './fit.ts';
 import { misplacements, type PlacementNode } from './placement.ts';

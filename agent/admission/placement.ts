@@ -5,7 +5,7 @@ import type { Taint } from 'kubernetes-types/core/v1';
 import { matchesNodeSelector, tolerates } from '../../client/selectors.ts';
 import type { Pod } from '../../client/types.ts';
 import { getOwn } from '../../lib/own-property.ts';
-import { isStaticPod } from '../ports/static-pods.ts';
+import { isStaticPod } from '../model/static-pods.ts';
 
 export interface PlacementNode {
   readonly name: string;

@@ -2,8 +2,8 @@
 // from below, in each the pods that come closest to what is missing. Pure.
 
 import type { Pod } from '../../client/types.ts';
-import { podQOSClass } from '../ports/pod-resources.ts';
-import { isCriticalPod } from '../ports/static-pods.ts';
+import { podQOSClass } from '../model/pod-resources.ts';
+import { isCriticalPod } from '../model/static-pods.ts';
 import { podRequest } from './requests.ts';
 
 /** How much of a resource is missing. */

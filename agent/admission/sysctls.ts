@@ -3,7 +3,7 @@
 
 import type { Pod } from '../../client/types.ts';
 import { UserError } from '../../lib/errors.ts';
-import { normalizeSysctl } from '../ports/sysctl-name.ts';
+import { normalizeSysctl } from '../model/sysctl-name.ts';
 
 type Namespace = 'IPC' | 'Net';
 

@@ -6,7 +6,7 @@ import { homedir } from 'node:os';
 import { join } from 'node:path';
 import type { Pod } from '../../client/types.ts';
 import { errorMessage, isErrno, UserError } from '../../lib/errors.ts';
-import { parseDockerConfig } from '../ports/docker-config.ts';
+import { parseDockerConfig } from '../model/docker-config.ts';
 import type { PullCredentials, RegistryCredential } from '../ports/pull-credentials.ts';
 import { CredentialPlugin, type PluginParts } from './plugin.ts';
 import { type CredentialProviderConfig, parseCredentialProviders } from './provider-config.ts';

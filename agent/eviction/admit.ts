@@ -1,8 +1,8 @@
 // Which pods a node under pressure still takes. Pure.
 
 import type { Pod } from '../../client/types.ts';
-import { podQOSClass } from '../ports/pod-resources.ts';
-import { isCriticalPod } from '../ports/static-pods.ts';
+import { podQOSClass } from '../model/pod-resources.ts';
+import { isCriticalPod } from '../model/static-pods.ts';
 import { EVICTED } from './messages.ts';
 import type { PressureCondition } from './thresholds.ts';
 

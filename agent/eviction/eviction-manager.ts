@@ -4,8 +4,8 @@
 
 import type { Pod } from '../../client/types.ts';
 import { errorMessage } from '../../lib/errors.ts';
-import { TERMINATION_BY_KUBELET } from '../ports/pod-end.ts';
-import { isCriticalPod } from '../ports/static-pods.ts';
+import { TERMINATION_BY_KUBELET } from '../model/disruption.ts';
+import { isCriticalPod } from '../model/static-pods.ts';
 import { admitUnderPressure } from './admit.ts';
 import {
   evictionGraceSeconds,

@@ -4,8 +4,8 @@
 import { join } from 'node:path';
 import type { Pod } from '../../client/types.ts';
 import { setOwn } from '../../lib/own-property.ts';
-import { type CgroupLayout, cgroupPath, podName } from '../ports/cgroup-names.ts';
-import { podQOSClass } from '../ports/pod-resources.ts';
+import { type CgroupLayout, cgroupPath, podName } from '../model/cgroup-names.ts';
+import { podQOSClass } from '../model/pod-resources.ts';
 import type { ContainerStats } from '../ports/runtime.ts';
 import { type CgroupFiles, taskCount, workingSetBytes } from './cgroup-usage.ts';
 import { diskUsage } from './disk-usage.ts';

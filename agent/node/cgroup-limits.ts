@@ -1,7 +1,7 @@
 // What goes into the cgroups of the node, the QoS classes and the pods. Pure.
 
 import type { Pod } from '../../client/types.ts';
-import { cpuQuotaUs, cpuShares, podLimits, podQOSClass, podRequests } from '../ports/pod-resources.ts';
+import { cpuQuotaUs, cpuShares, podLimits, podQOSClass, podRequests } from '../model/pod-resources.ts';
 
 /** Figures of cgroup v1; the v2 driver converts. What is absent is left as it is. */
 export interface CgroupLimits {

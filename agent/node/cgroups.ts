@@ -13,9 +13,9 @@ import {
   podName,
   podUIDOfCgroup,
   qosName,
-} from '../ports/cgroup-names.ts';
+} from '../model/cgroup-names.ts';
+import { podQOSClass, podRequests, type QOSClass } from '../model/pod-resources.ts';
 import type { PodCgroups } from '../ports/node.ts';
-import { podQOSClass, podRequests, type QOSClass } from '../ports/pod-resources.ts';
 import type { ContainerId, PodUID } from '../ports/runtime.ts';
 import type { CgroupHierarchy } from './cgroup-hierarchy.ts';
 import { burstableLimits, type CgroupLimits, nodeLimits, podCgroupLimits } from './cgroup-limits.ts';

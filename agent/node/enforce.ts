@@ -4,10 +4,10 @@
 
 import { errorMessage, UserError } from '../../lib/errors.ts';
 import { quantityMilli, quantityValue } from '../../lib/quantity.ts';
+import { type CgroupLayout, cgroupPath } from '../model/cgroup-names.ts';
+import { nodeReference } from '../model/event-reference.ts';
+import { cpuShares } from '../model/pod-resources.ts';
 import type { EventRecorder } from '../ports/api.ts';
-import { type CgroupLayout, cgroupPath } from '../ports/cgroup-names.ts';
-import { nodeReference } from '../ports/event-reference.ts';
-import { cpuShares } from '../ports/pod-resources.ts';
 import type { CgroupLimits } from './cgroup-limits.ts';
 import type { NodeCgroups } from './cgroups.ts';
 

@@ -6,7 +6,7 @@ import { resourcePath } from '../../client/paths.ts';
 import type { Node } from '../../client/types.ts';
 import { type BackoffEntry, type BackoffPolicy, nextBackoff } from '../../lib/backoff.ts';
 import { errorMessage } from '../../lib/errors.ts';
-import { nodeReference } from '../ports/event-reference.ts';
+import { nodeReference } from '../model/event-reference.ts';
 import type { RuntimeImage } from '../ports/runtime.ts';
 import { type NodePressure, notReadyBecause, startEvents, transitionEvent } from './conditions.ts';
 import { HealthMonitor } from './health.ts';

@@ -10,7 +10,7 @@ import {
   containerResourceText,
   metadataFieldText,
   type ResourceFieldRef,
-} from '../ports/downward-api.ts';
+} from '../model/downward-api.ts';
 
 export interface EnvVar {
   readonly name: string;

@@ -4,7 +4,7 @@
 import type { Pod } from '../../client/types.ts';
 import { errorMessage } from '../../lib/errors.ts';
 import { goRpcError } from '../../lib/go-words.ts';
-import { NOT_ASKED, RuntimeError } from '../ports/runtime.ts';
+import { RuntimeError } from '../ports/runtime.ts';
 
 export { goDuration, goQuote } from '../../lib/go-words.ts';
 
@@ -25,6 +25,6 @@ export function goList(items: readonly string[]): string {
 
 /** An error as the kubelet's events and statuses carry it: a runtime's one as "rpc error: code = Unknown desc = …". */
 export function rpcMessage(error: unknown): string {
-  const fromRuntime = error instanceof RuntimeError && error.code !== NOT_ASKED;
+  const fromRuntime = error instanceof RuntimeError && error.code !== RuntimeError.NOT_CALLED;
   return fromRuntime ? goRpcError(error.code, error.message) : errorMessage(error);
 }

@@ -1,7 +1,7 @@
 // Which credentials of the pod's imagePullSecrets fit an image. Pure: secrets in, credentials out.
 
 import type { Secret } from '../../client/types.ts';
-import { parseDockerConfig } from '../ports/docker-config.ts';
+import { parseDockerConfig } from '../model/docker-config.ts';
 import type { RegistryCredential } from '../ports/pull-credentials.ts';
 import type { ImageAuth } from '../ports/runtime.ts';
 import type { ImageName } from './image-name.ts';

@@ -2,9 +2,9 @@
 // the status manager's part.
 
 import type { Pod, PodStatus } from '../../client/types.ts';
+import { sortPodIPs } from '../model/pod-ips.ts';
+import { podQOSClass } from '../model/pod-resources.ts';
 import type { PodEnd } from '../ports/pod-end.ts';
-import { sortPodIPs } from '../ports/pod-ips.ts';
-import { podQOSClass } from '../ports/pod-resources.ts';
 import type { ProbeResults } from '../ports/probes.ts';
 import type { PodSnapshot } from '../ports/runtime.ts';
 import { computeConditions } from './conditions.ts';

@@ -12,6 +12,3 @@ export interface PodEnd {
   /** Not ready from the moment that its end is decided, instead of when its containers are dead. */
   readonly unreadyAtOnce?: boolean;
 }
-
-/** Reason of DisruptionTarget where the kubelet ended the pod. */
-export const TERMINATION_BY_KUBELET = 'TerminationByKubelet';

@@ -210,14 +210,13 @@ export interface PodLifecycleEvent {
 
 // ---------------------------------------------------------------- the port
 
-/** The code of a call that was not made, because the agent itself could not: its words are the agent's own. */
-export const NOT_ASKED = 'NOT_ASKED';
-
 /**
  * A runtime call that failed. `code` is the gRPC status name ("NOT_FOUND", "DEADLINE_EXCEEDED", "UNAVAILABLE") or
- * NOT_ASKED.
+ * NOT_CALLED.
  */
 export class RuntimeError extends Error {
+  /** The code of a call that was not made, because the agent itself could not: the message is the agent's own. */
+  static readonly NOT_CALLED = 'NOT_CALLED';
   override name = 'RuntimeError';
   readonly call: string;
   readonly code: string;

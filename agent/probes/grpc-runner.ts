@@ -7,7 +7,7 @@ import type { Clock } from '../../lib/clock.ts';
 import { cutText, MAX_OUTPUT_BYTES } from '../../lib/cut.ts';
 import { goDuration, goQuote, goRpcError, joinHostPort } from '../../lib/go-words.ts';
 import { loadProto } from '../../proto/load.ts';
-import { userAgent } from '../ports/http-action.ts';
+import { userAgent } from '../model/http-action.ts';
 import type { ProbeOutcome } from './outcome.ts';
 import type { ProbeRunner } from './runners.ts';
 import type { GrpcTarget } from './target.ts';

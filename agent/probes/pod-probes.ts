@@ -4,8 +4,8 @@
 import type { Container, Pod } from '../../client/types.ts';
 import type { Clock } from '../../lib/clock.ts';
 import { TimerWheel } from '../../lib/timer-wheel.ts';
-import { containerReference } from '../ports/event-reference.ts';
-import { sortPodIPs } from '../ports/pod-ips.ts';
+import { containerReference } from '../model/event-reference.ts';
+import { sortPodIPs } from '../model/pod-ips.ts';
 import type { ProbeResults, ProbeVerdict } from '../ports/probes.ts';
 import type { ContainerId, ContainerSnapshot, PodSnapshot, PodUID } from '../ports/runtime.ts';
 import { PROBE_TYPES, type ProbeSpec, type ProbeType, probeSettings } from './automaton.ts';

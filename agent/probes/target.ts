@@ -3,7 +3,7 @@
 import type { Container } from '../../client/types.ts';
 import { expandVariables } from '../../lib/expand.ts';
 import type { HttpGetRequest } from '../../lib/http-get.ts';
-import { httpGetRequest, resolveContainerPort } from '../ports/http-action.ts';
+import { httpGetRequest, resolveContainerPort } from '../model/http-action.ts';
 import type { ContainerId } from '../ports/runtime.ts';
 import type { ProbeSpec } from './automaton.ts';
 

@@ -6,7 +6,7 @@ import { errorMessage } from '../../lib/errors.ts';
 import { goQuote } from '../../lib/go-words.ts';
 import type { PodSandboxConfig } from '../../proto/gen/runtime/v1/PodSandboxConfig.ts';
 import type { ContainerId, ContainerSpec, PodRef, RuntimeImage, SandboxId, SandboxSpec } from '../ports/runtime.ts';
-import { NOT_ASKED, RuntimeError } from '../ports/runtime.ts';
+import { RuntimeError } from '../ports/runtime.ts';
 import { readCgroupDriver } from './cgroup-driver.ts';
 import { containerConfig, terminationPath } from './config/container-config.ts';
 import { dnsWarnings, type ResolvConf } from './config/dns.ts';
@@ -52,7 +52,7 @@ async function preparingInTurns<T>(call: string, body: () => Promise<T>): Promis
 
 function asRuntimeError(call: string, error: unknown): RuntimeError {
   if (error instanceof RuntimeError) return error;
-  return new RuntimeError(call, NOT_ASKED, errorMessage(error), { cause: error });
+  return new RuntimeError(call, RuntimeError.NOT_CALLED, errorMessage(error), { cause: error });
 }
 
 /** The runtime need not be up: calls fail with UNAVAILABLE until it is. */
@@ -79,7 +79,7 @@ export function createCriRuntime(options: CriRuntimeOptions): CriRuntime {
     if (!handlers.some((known) => known.name === handler && known.userNamespaces)) {
       const who = handler === '' ? 'runtime' : `RuntimeClass handler ${goQuote(handler)}`;
       const problem = `can't set \`spec.hostUsers: false\`, ${who} does not support user namespaces`;
-      throw new RuntimeError('GeneratePodSandboxConfig', NOT_ASKED, problem);
+      throw new RuntimeError('GeneratePodSandboxConfig', RuntimeError.NOT_CALLED, problem);
     }
     return userNamespace(node.rootDir, pod.metadata.uid);
   }
@@ -155,7 +155,7 @@ export function createCriRuntime(options: CriRuntimeOptions): CriRuntime {
     const { container } = spec;
     let { restartCount } = spec;
     const problem = runAsNonRootProblem(spec.pod, container, spec.image);
-    if (problem !== undefined) throw new RuntimeError('GenerateContainerConfig', NOT_ASKED, problem);
+    if (problem !== undefined) throw new RuntimeError('GenerateContainerConfig', RuntimeError.NOT_CALLED, problem);
     const sandbox_config = await configOf(spec);
     const config = preparing('GenerateContainerConfig', () => {
       const fromLogs = files.makeContainerLogDirectory(pod, container.name);

@@ -4,7 +4,7 @@
 import type { Pod } from '../../client/types.ts';
 import type { Clock } from '../../lib/clock.ts';
 import type { Tracer } from '../../lib/trace.ts';
-import type { CgroupLayout } from '../ports/cgroup-names.ts';
+import type { CgroupLayout } from '../model/cgroup-names.ts';
 import type { SandboxId } from '../ports/runtime.ts';
 import type { CriClient } from './cri-client.ts';
 

@@ -4,8 +4,9 @@
 import type { Pod } from '../../client/types.ts';
 import type { Clock } from '../../lib/clock.ts';
 import { errorMessage } from '../../lib/errors.ts';
+import { TERMINATION_BY_KUBELET } from '../model/disruption.ts';
 import type { EventRecorder } from '../ports/api.ts';
-import { type PodEnd, TERMINATION_BY_KUBELET } from '../ports/pod-end.ts';
+import type { PodEnd } from '../ports/pod-end.ts';
 import { type ShutdownGroup, shutdownSteps, wholePeriodMs } from './plan.ts';
 
 /** What holds the machine's shutdown back, until it is released. */

@@ -4,7 +4,7 @@
 import { createHash } from 'node:crypto';
 import type { Container, Pod } from '../../client/types.ts';
 import { imageTag } from '../../lib/image.ts';
-import { CONFIG_HASH, CONFIG_SEEN, CONFIG_SOURCE } from '../ports/static-pods.ts';
+import { CONFIG_HASH, CONFIG_SEEN, CONFIG_SOURCE } from '../model/static-pods.ts';
 
 /** A pod as a manifest has it: of the right form, and nothing else is sure. */
 export interface PodManifest {

@@ -11,8 +11,8 @@ import type { Clock } from '../../lib/clock.ts';
 import { errorMessage } from '../../lib/errors.ts';
 import type { Log } from '../../lib/log.ts';
 import type { Tracer } from '../../lib/trace.ts';
+import { isMirrorPod, isStaticPod } from '../model/static-pods.ts';
 import type { PodApi, PodSource } from '../ports/api.ts';
-import { isMirrorPod, isStaticPod } from '../ports/static-pods.ts';
 import {
   asApiPod,
   decideMirrors,

@@ -2,7 +2,7 @@
 // taken away so that they do. Pure; mirror-pods.ts acts on it.
 
 import type { Node, Pod } from '../../client/types.ts';
-import { CONFIG_HASH, CONFIG_MIRROR, CONFIG_SOURCE, isStaticPod } from '../ports/static-pods.ts';
+import { CONFIG_HASH, CONFIG_MIRROR, CONFIG_SOURCE, isStaticPod } from '../model/static-pods.ts';
 
 /** "name_namespace", as the kubelet calls a pod by its name alone. */
 export function fullName({ metadata }: Pod): string {

@@ -6,7 +6,7 @@ import { dirname } from 'node:path';
 import { isErrno } from '../../lib/errors.ts';
 import { mountAt } from '../../lib/mountinfo.ts';
 import { quantityValue } from '../../lib/quantity.ts';
-import { podLimits } from '../ports/pod-resources.ts';
+import { podLimits } from '../model/pod-resources.ts';
 import type { PlanInput, VolumeHost } from './volume-type.ts';
 
 /** Directories above a volume are the agent's own: no other user looks in. */

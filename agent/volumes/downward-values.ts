@@ -7,7 +7,7 @@ import {
   containerResourceText,
   metadataFieldText,
   type ResourceFieldRef,
-} from '../ports/downward-api.ts';
+} from '../model/downward-api.ts';
 
 const SHORT: Readonly<Record<string, string>> = {
   '\n': '\\n',

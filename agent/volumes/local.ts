@@ -5,7 +5,7 @@ import { mkdirSync, readdirSync, realpathSync, statSync } from 'node:fs';
 import { dirname, join, relative } from 'node:path';
 import { errorMessage, isErrno } from '../../lib/errors.ts';
 import { mountAt } from '../../lib/mountinfo.ts';
-import { podReference } from '../ports/event-reference.ts';
+import { podReference } from '../model/event-reference.ts';
 import type { MountEntry, Mounter } from '../ports/mounter.ts';
 import { mapDevice, unmapDevice } from './csi/block.ts';
 import { removeEmpty } from './csi/notes.ts';

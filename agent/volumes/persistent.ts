@@ -4,8 +4,8 @@
 
 import type { NodeSelector } from 'kubernetes-types/core/v1';
 import { errorMessage } from '../../lib/errors.ts';
+import { podReference } from '../model/event-reference.ts';
 import type { EventRecorder } from '../ports/api.ts';
-import { podReference } from '../ports/event-reference.ts';
 import type { Mounter } from '../ports/mounter.ts';
 import type { PodRef } from '../ports/runtime.ts';
 import type { StorageObjects } from '../ports/storage.ts';

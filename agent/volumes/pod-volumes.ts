@@ -10,7 +10,7 @@ import { type BackoffEntry, nextBackoff } from '../../lib/backoff.ts';
 import { errorMessage, isErrno } from '../../lib/errors.ts';
 import { Gate } from '../../lib/gate.ts';
 import { removeTree } from '../../lib/remove-tree.ts';
-import { podReference } from '../ports/event-reference.ts';
+import { podReference } from '../model/event-reference.ts';
 import { type ContainerVolumes, VolumeError } from '../ports/node.ts';
 import type { ContainerDevice, ContainerMount, PodRef, PodUID } from '../ports/runtime.ts';
 import { makeMount, planDevice, planMount, volumeGroups, volumesInUse } from './container-mounts.ts';

@@ -2,7 +2,7 @@
 // passed in. Failures are worded as the kubelet's FailedMount events.
 
 import type { ConfigMap, Pod, Secret } from '../../client/types.ts';
-import type { ResourceFieldRef } from '../ports/downward-api.ts';
+import type { ResourceFieldRef } from '../model/downward-api.ts';
 import type { PayloadFile } from './atomic-writer.ts';
 import { fieldText, resourceText } from './downward-values.ts';
 import type { TrustRequest } from './trust-anchors.ts';

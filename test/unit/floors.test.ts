@@ -1,5 +1,5 @@
 // The shape of the house, as the README tells it: a folder imports only from floors below it, the rooms of the agent meet
-// in agent/ports and agent/config alone, and no files import each other in a circle.
+// in agent/ports, agent/model and agent/config alone, and no files import each other in a circle.
 
 import { readdirSync, readFileSync } from 'node:fs';
 import { dirname, join, normalize } from 'node:path';
@@ -16,7 +16,7 @@ const FLOORS: readonly (readonly string[])[] = [
   ['labs'],
   ['cli'],
 ];
-const SHARED_ROOMS = new Set(['ports', 'config']);
+const SHARED_ROOMS = new Set(['ports', 'model', 'config']);
 
 interface Import {
   readonly from: string;
@@ -99,6 +99,49 @@ test('a circle is found, however long', () => {
   expect(circles(chain.slice(0, 3))).toEqual([]);
 });
 
+/** The lines of a port's file that make something at run time, other than the classes of its errors. Pure. */
+function runtimeCode(text: string): string[] {
+  const withoutErrors = text.replace(/^export class \w+ extends Error \{\n[\s\S]*?^\}/gm, '');
+  return withoutErrors.split('\n').filter((line) => {
+    if (/^(export )?(abstract |async )?(function|const|let|var|class|enum)\b/.test(line)) return true;
+    return /^import (?!type\b)/.test(line) || /^export (default\b|\*|\{)/.test(line);
+  });
+}
+
+test('the ports of the agent are interfaces and types', () => {
+  const found = sources('agent/ports').flatMap((file) =>
+    runtimeCode(readFileSync(file, 'utf8')).map((line) => `${file}: ${line}`),
+  );
+  expect(found).toEqual([]);
+});
+
+test('runtime code in a port is found', () => {
+  const error = "export class CallError extends Error {\n  override name = 'CallError';\n}\n";
+  expect(runtimeCode(`import type { A } from './a.ts';\n${error}export interface B {}\nexport type C = 1;\n`)).toEqual(
+    [],
+  );
+  for (const line of [
+    'export const A = 1;',
+    'function f() {}',
+    "import { a } from './a.ts';",
+    'export class A {',
+    "export * from 'a';",
+  ]) {
+    expect(runtimeCode(`${error}${line}\n`)).toEqual([line]);
+  }
+});
+
+test('no type of a protocol crosses a port of the agent', () => {
+  const ports = imports.filter(({ from }) => from.startsWith('agent/ports/'));
+  expect(ports.length).toBeGreaterThan(5);
+  // A type that passes through another file counts too.
+  const reached = new Set(ports.map(({ to }) => to));
+  for (const file of reached) for (const { from, to } of imports) if (from === file) reached.add(to);
+  expect([...reached].filter((file) => file.startsWith('proto/'))).toEqual([]);
+  const libraries = sources('agent/ports').filter((file) => /from '@grpc\//.test(readFileSync(file, 'utf8')));
+  expect(libraries).toEqual([]);
+});
+
 test('in the API server, what is stored and who may is decided without HTTP', () => {
   const below = /^apiserver\/(registry|patch|auth)\//;
   expect(imports.some(({ from }) => below.test(from))).toBe(true);
@@ -109,7 +152,7 @@ test('nothing that runs imports a test', () => {
   expect(imports.filter(({ to }) => floorOf(to) === -1)).toEqual([]);
 });
 
-test('the rooms of the agent meet in agent/ports and agent/config alone', () => {
+test('the rooms of the agent meet in agent/ports, agent/model and agent/config alone', () => {
   const wrong = imports.filter(({ from, to }) => {
     const [mine, other] = [roomOf(from), roomOf(to)];
     return mine !== undefined && other !== undefined && mine !== other && !SHARED_ROOMS.has(other);

@@ -3,7 +3,7 @@
 
 import type { Container, Pod } from '../../../client/types.ts';
 import { getOwn } from '../../../lib/own-property.ts';
-import { podQOSClass, podRequests, type ResourceFigures, resourceFigures } from '../../ports/pod-resources.ts';
+import { podQOSClass, podRequests, type ResourceFigures, resourceFigures } from '../../model/pod-resources.ts';
 import { isSidecar } from '../restart-policy.ts';
 
 export type Quantities = Readonly<Record<string, string>>;

@@ -6,9 +6,9 @@ import type { Pod } from '../../../client/types.ts';
 import type { Clock, Timer } from '../../../lib/clock.ts';
 import { errorMessage } from '../../../lib/errors.ts';
 import { getOwn } from '../../../lib/own-property.ts';
+import { isStaticPod } from '../../model/static-pods.ts';
 import type { EventRecorder } from '../../ports/api.ts';
 import type { ContainerId, PodSnapshot } from '../../ports/runtime.ts';
-import { isStaticPod } from '../../ports/static-pods.ts';
 import { podReference } from '../events.ts';
 import type { AllocationStore, NodeFacts, PodsLog } from '../options.ts';
 import {

@@ -2,7 +2,7 @@
 // runtime is told. Follows the kubelet's computePodResizeAction. Pure.
 
 import type { Container } from '../../../client/types.ts';
-import { cpuQuotaUs, cpuShares } from '../../ports/pod-resources.ts';
+import { cpuQuotaUs, cpuShares } from '../../model/pod-resources.ts';
 import type { ContainerResourceFigures } from '../../ports/runtime.ts';
 import { type Figures, figuresOf, type Resources, resourcesOf } from './allocation.ts';
 

@@ -4,7 +4,7 @@
 import type { Container, ContainerStatus, Pod } from '../../../client/types.ts';
 import { getOwn } from '../../../lib/own-property.ts';
 import { formatBytes, formatMilli } from '../../../lib/quantity.ts';
-import { cpuQuotaUs, cpuShares, resourceFigures } from '../../ports/pod-resources.ts';
+import { cpuQuotaUs, cpuShares, resourceFigures } from '../../model/pod-resources.ts';
 import type { ContainerResourceFigures, ContainerSnapshot } from '../../ports/runtime.ts';
 import { isSidecar } from '../restart-policy.ts';
 import { type Quantities, type Resources, resourcesOf } from './allocation.ts';

@@ -14,7 +14,7 @@ import {
   type ResourceFigures,
   resourceFigures,
   unclaimedMemoryPerContainer,
-} from '../../ports/pod-resources.ts';
+} from '../../model/pod-resources.ts';
 import type { NodeSettings } from '../options.ts';
 
 type AnyContainer = Container | EphemeralContainer;

@@ -3,9 +3,9 @@
 import type { Container, Pod } from '../../../client/types.ts';
 import type { PodSandboxConfig } from '../../../proto/gen/runtime/v1/PodSandboxConfig.ts';
 import type { PortMapping } from '../../../proto/gen/runtime/v1/PortMapping.ts';
-import { cgroupParent } from '../../ports/cgroup-names.ts';
-import { isSidecar } from '../../ports/pod-resources.ts';
-import { normalizeSysctl } from '../../ports/sysctl-name.ts';
+import { cgroupParent } from '../../model/cgroup-names.ts';
+import { isSidecar } from '../../model/pod-resources.ts';
+import { normalizeSysctl } from '../../model/sysctl-name.ts';
 import type { NodeSettings } from '../options.ts';
 import { podResolvConf, type ResolvConf } from './dns.ts';
 import { kernelHostname } from './hostname.ts';

@@ -3,9 +3,9 @@
 
 import type { Clock } from '../../../lib/clock.ts';
 import { errorMessage } from '../../../lib/errors.ts';
-import type { NodeGetVolumeStatsResponse__Output } from '../../../proto/gen/csi/v1/NodeGetVolumeStatsResponse.ts';
+import { podReference } from '../../model/event-reference.ts';
 import type { EventRecorder } from '../../ports/api.ts';
-import { podReference } from '../../ports/event-reference.ts';
+import type { NodeVolumeStats } from '../../ports/csi.ts';
 import type { VolumeStats } from '../../ports/volume-stats.ts';
 import type { CsiVolumes } from './csi-volumes.ts';
 import type { MountedVolume } from './expander.ts';
@@ -23,7 +23,7 @@ export interface CsiStatsOptions {
 }
 
 /** Pure. */
-export function volumeFigures(answer: NodeGetVolumeStatsResponse__Output): Omit<VolumeStats, 'podUid' | 'name' | 'at'> {
+export function volumeFigures(answer: NodeVolumeStats): Omit<VolumeStats, 'podUid' | 'name' | 'at'> {
   const figures: { -readonly [K in keyof VolumeStats]?: VolumeStats[K] } = {};
   for (const { unit, total, available, used } of answer.usage) {
     if (unit === 'BYTES') {
@@ -36,7 +36,7 @@ export function volumeFigures(answer: NodeGetVolumeStatsResponse__Output): Omit<
       figures.inodesUsed = Number(used);
     }
   }
-  if (answer.volume_condition != null) {
+  if (answer.volume_condition !== null) {
     figures.condition = { abnormal: answer.volume_condition.abnormal, message: answer.volume_condition.message };
   }
   return figures;

@@ -4,7 +4,7 @@
 import type { PersistentVolume, PersistentVolumeClaim, SecretReference } from 'kubernetes-types/core/v1';
 import type { CSIDriverSpec } from 'kubernetes-types/storage/v1';
 import type { Pod, Stored } from '../../../client/types.ts';
-import type { VolumeCapability } from '../../../proto/gen/csi/v1/VolumeCapability.ts';
+import type { AccessMode, VolumeCapability } from '../../ports/csi.ts';
 import type { Volume } from '../volume-type.ts';
 import { ephemeralHandle } from './layout.ts';
 
@@ -75,13 +75,6 @@ export function inlineCsiVolume(pod: Pod, volume: Volume): CsiVolume {
     secrets: secret === undefined ? {} : { publish: { name: secret, namespace: pod.metadata.namespace } },
   };
 }
-
-export type AccessMode =
-  | 'SINGLE_NODE_WRITER'
-  | 'SINGLE_NODE_SINGLE_WRITER'
-  | 'SINGLE_NODE_MULTI_WRITER'
-  | 'MULTI_NODE_READER_ONLY'
-  | 'MULTI_NODE_MULTI_WRITER';
 
 /** The first access mode counts, as in the kubelet; none is ReadWriteOnce. */
 export function accessMode(modes: readonly string[], capabilities: ReadonlySet<string>): AccessMode {

@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { afterEach, describe, expect, test } from 'vitest';
 import { createNodeCgroups, type NodeCgroups } from '../../../agent/node/cgroups.ts';
 import { findV1Hierarchies } from '../../../agent/node/cgroups-v1.ts';
-import { type CgroupDriver, type CgroupLayout, cgroupParent } from '../../../agent/ports/cgroup-names.ts';
+import { type CgroupDriver, type CgroupLayout, cgroupParent } from '../../../agent/model/cgroup-names.ts';
 import { systemClock } from '../../../lib/clock.ts';
 import { Tracer } from '../../../lib/trace.ts';
 import { refOf, testPod } from './harness.ts';

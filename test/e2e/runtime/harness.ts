@@ -6,7 +6,7 @@ import { mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promis
 import { tmpdir, totalmem } from 'node:os';
 import { join } from 'node:path';
 import { createNodeCgroups, type NodeCgroups } from '../../../agent/node/cgroups.ts';
-import { type CgroupLayout, cgroupParent } from '../../../agent/ports/cgroup-names.ts';
+import { type CgroupLayout, cgroupParent } from '../../../agent/model/cgroup-names.ts';
 import type {
   ContainerId,
   ContainerSpec,

@@ -1,7 +1,7 @@
 // Random events: what users, processes, machines and networks do to a node. Each comes at a random moment and is thrown
 // from the seed alone. What happens is written into the journal; whether it was right is judged elsewhere.
 
-import { isMirrorPod } from '../../../agent/ports/static-pods.ts';
+import { isMirrorPod } from '../../../agent/model/static-pods.ts';
 import { Chooser, type Happening } from './chooser.ts';
 import type { Dice } from './dice.ts';
 import { type LineName, lineEvents } from './line-events.ts';

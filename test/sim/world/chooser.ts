@@ -1,6 +1,6 @@
 // What all random events choose from: the pods, processes and sandboxes that there are at the moment.
 
-import { isMirrorPod } from '../../../agent/ports/static-pods.ts';
+import { isMirrorPod } from '../../../agent/model/static-pods.ts';
 import type { Pod } from '../../../client/types.ts';
 import type { Dice } from './dice.ts';
 import type { Instance, Sandbox } from './runtime-state.ts';

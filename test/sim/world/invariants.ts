@@ -1,9 +1,9 @@
 // What must hold at every moment: looked at after every step over the whole world, and at every write of the agent. What
 // is judged when a container starts is in rules.ts; what must hold once all is quiet in rest.ts.
 
+import { isMirrorPod } from '../../../agent/model/static-pods.ts';
 import { isTerminalPhase } from '../../../agent/pods/phase.ts';
 import type { PodUID } from '../../../agent/ports/runtime.ts';
-import { isMirrorPod } from '../../../agent/ports/static-pods.ts';
 import type { Pod, PodStatus } from '../../../client/types.ts';
 import type { ApiWitness } from './api-server.ts';
 import { FOREIGN_CONDITION } from './foreign.ts';

@@ -1,11 +1,11 @@
 // What must hold once everything works and nothing happens any more: every status says what is there, every pod that was
 // deleted is gone, and when all are deleted, nothing of any pod is left anywhere.
 
+import { isMirrorPod, isStaticPod } from '../../../agent/model/static-pods.ts';
 import { STATUS_UNKNOWN } from '../../../agent/pods/container-status.ts';
 import { isTerminalPhase } from '../../../agent/pods/phase.ts';
 import { isSidecar } from '../../../agent/pods/restart-policy.ts';
 import type { PodUID } from '../../../agent/ports/runtime.ts';
-import { isMirrorPod, isStaticPod } from '../../../agent/ports/static-pods.ts';
 import type { Container, ContainerStatus, Pod } from '../../../client/types.ts';
 import type { Instance } from './runtime-state.ts';
 import type { World } from './world.ts';

@@ -1,6 +1,6 @@
 // A lab in the virtual machine as the checks use it: pods made in few words, waited for, and found among the cgroups.
 
-import { type CgroupDriver, cgroupParent } from '../../../agent/ports/cgroup-names.ts';
+import { type CgroupDriver, cgroupParent } from '../../../agent/model/cgroup-names.ts';
 import type { RunningLab } from '../../../cli/lab/lab.ts';
 import { isNotFound } from '../../../client/errors.ts';
 import { resourcePath } from '../../../client/paths.ts';

@@ -6,7 +6,7 @@ import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { createNodeCgroups } from '../../../agent/node/cgroups.ts';
 import { createSystemdSlices } from '../../../agent/node/systemd-slices.ts';
-import { type CgroupDriver, cgroupParent, cgroupPath, qosName } from '../../../agent/ports/cgroup-names.ts';
+import { type CgroupDriver, cgroupParent, cgroupPath, qosName } from '../../../agent/model/cgroup-names.ts';
 import type { PodUID } from '../../../agent/ports/runtime.ts';
 import type { Container, Pod } from '../../../client/types.ts';
 import { systemClock } from '../../../lib/clock.ts';

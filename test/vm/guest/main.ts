@@ -2,7 +2,7 @@
 // check. `nodelet.only=` on the kernel's command line chooses groups.
 
 import { readFileSync } from 'node:fs';
-import type { CgroupDriver } from '../../../agent/ports/cgroup-names.ts';
+import type { CgroupDriver } from '../../../agent/model/cgroup-names.ts';
 import { errorMessage } from '../../../lib/errors.ts';
 import { execOk } from '../../../lib/exec.ts';
 import { chosen, DRIVERS, type GroupName } from '../plan.ts';

@@ -5,7 +5,7 @@ import { spawn } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
-import { type CgroupDriver, cgroupPath, kubepodsName } from '../../../agent/ports/cgroup-names.ts';
+import { type CgroupDriver, cgroupPath, kubepodsName } from '../../../agent/model/cgroup-names.ts';
 import { startLab } from '../../../cli/lab/lab.ts';
 import { compareWithMachine, lookAtMachine } from '../../../cli/lab/machine.ts';
 import { execInPod } from '../../../client/exec.ts';

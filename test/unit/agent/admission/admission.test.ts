@@ -5,7 +5,7 @@ import { createAdmission } from '../../../../agent/admission/admission.ts';
 import { shortages } from '../../../../agent/admission/fit.ts';
 import { podRequest } from '../../../../agent/admission/requests.ts';
 import { safeSysctls, sysctlPatterns } from '../../../../agent/admission/sysctls.ts';
-import { normalizeSysctl } from '../../../../agent/ports/sysctl-name.ts';
+import { normalizeSysctl } from '../../../../agent/model/sysctl-name.ts';
 import type { Pod } from '../../../../client/types.ts';
 import { makePod } from '../../../sim/fakes.ts';
 import { asking, fromFile, NODE } from './support.ts';

@@ -1,8 +1,8 @@
 // enforceNodeAllocatable: which cgroups are limited to what, and what is told of it.
 
 import { describe, expect, test } from 'vitest';
+import type { CgroupLayout } from '../../../../agent/model/cgroup-names.ts';
 import { type EnforcementConfig, enforceAllocatable, reservedCgroups } from '../../../../agent/node/enforce.ts';
-import type { CgroupLayout } from '../../../../agent/ports/cgroup-names.ts';
 
 const CONFIG: EnforcementConfig = {
   enforceNodeAllocatable: ['pods'],

@@ -1,6 +1,7 @@
 // Small pure rules: hash, QoS, formats, grace periods, order of stopping, back-off, garbage, news.
 
 import { describe, expect, it } from 'vitest';
+import { computeQOSClass } from '../../../../agent/model/pod-resources.ts';
 import { activeDeadline } from '../../../../agent/pods/deadline.ts';
 import { goDuration, rpcMessage } from '../../../../agent/pods/format.ts';
 import { computeGarbage } from '../../../../agent/pods/garbage.ts';
@@ -8,11 +9,9 @@ import { hashContainer } from '../../../../agent/pods/hash.ts';
 import { asksForMore, isNews } from '../../../../agent/pods/news.ts';
 import { restartBackoffAfterStart, restartBackoffPolicy } from '../../../../agent/pods/restart-backoff.ts';
 import { computeTermination, gracePeriodSeconds, stopsAfter } from '../../../../agent/pods/termination.ts';
-import { computeQOSClass } from '../../../../agent/ports/pod-resources.ts';
 import {
   type ContainerId,
   type ContainerSnapshot,
-  NOT_ASKED,
   type PodSnapshot,
   type PodUID,
   RuntimeError,
@@ -72,7 +71,9 @@ describe('formats', () => {
     );
   });
   it('word what the agent could not even ask for without that frame', () => {
-    expect(rpcMessage(new RuntimeError('GeneratePodSandboxConfig', NOT_ASKED, 'FQDN too long'))).toBe('FQDN too long');
+    expect(rpcMessage(new RuntimeError('GeneratePodSandboxConfig', RuntimeError.NOT_CALLED, 'FQDN too long'))).toBe(
+      'FQDN too long',
+    );
   });
 });
 

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { requestTarget, resolveContainerPort } from '../../../../agent/ports/http-action.ts';
+import { requestTarget, resolveContainerPort } from '../../../../agent/model/http-action.ts';
 import type { ContainerId } from '../../../../agent/ports/runtime.ts';
 import {
   afterResult,

@@ -2,7 +2,7 @@ import { createServer, type RequestListener, type Server } from 'node:http';
 import { type AddressInfo, createServer as createTcpServer, type Server as TcpServer } from 'node:net';
 import { Server as GrpcServer, ServerCredentials, status } from '@grpc/grpc-js';
 import { afterEach, describe, expect, it } from 'vitest';
-import { httpGetRequest } from '../../../../agent/ports/http-action.ts';
+import { httpGetRequest } from '../../../../agent/model/http-action.ts';
 import { type ContainerId, RuntimeError } from '../../../../agent/ports/runtime.ts';
 import { createExecRunner } from '../../../../agent/probes/exec-runner.ts';
 import { createGrpcRunner } from '../../../../agent/probes/grpc-runner.ts';

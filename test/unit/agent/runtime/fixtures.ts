@@ -1,6 +1,6 @@
 // A pod, a container spec and node settings with nothing special about them, for tests to change one thing of.
 
-import type { CgroupLayout } from '../../../../agent/ports/cgroup-names.ts';
+import type { CgroupLayout } from '../../../../agent/model/cgroup-names.ts';
 import type { ContainerSpec, RuntimeImage, SandboxId } from '../../../../agent/ports/runtime.ts';
 import type { NodeSettings } from '../../../../agent/runtime/options.ts';
 import type { Container, Pod } from '../../../../client/types.ts';

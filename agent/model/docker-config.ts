@@ -1,8 +1,8 @@
 // Docker's configuration files as far as they hold registries' credentials: .dockerconfigjson and config.json, and the
 // older .dockercfg. Shared by pull secrets and the node's own files. Pure.
 
-import type { RegistryCredential } from './pull-credentials.ts';
-import type { ImageAuth } from './runtime.ts';
+import type { RegistryCredential } from '../ports/pull-credentials.ts';
+import type { ImageAuth } from '../ports/runtime.ts';
 
 function isRecord(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null && !Array.isArray(value);

@@ -6,7 +6,7 @@ import {
   podLimits,
   podQOSClass,
   podRequests,
-} from '../../../../agent/ports/pod-resources.ts';
+} from '../../../../agent/model/pod-resources.ts';
 import type { Container } from '../../../../client/types.ts';
 import { container, pod } from '../runtime/fixtures.ts';
 

@@ -5,7 +5,7 @@ import {
   cgroupPath,
   podName,
   podUIDOfCgroup,
-} from '../../../../agent/ports/cgroup-names.ts';
+} from '../../../../agent/model/cgroup-names.ts';
 import { container, pod } from '../runtime/fixtures.ts';
 
 const fs = (root: string): CgroupLayout => ({ root, driver: 'cgroupfs' });
