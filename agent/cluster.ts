@@ -10,6 +10,7 @@ import { errorMessage, UserError } from '../lib/errors.ts';
 import type { Log } from '../lib/log.ts';
 import type { Tracer } from '../lib/trace.ts';
 import type { AdmissionNode } from './admission/admission.ts';
+import { createApiObjects } from './api/api-objects.ts';
 import { createNodeWatch } from './api/node-watch.ts';
 import { createPodApi } from './api/pod-api.ts';
 import { createApiPodSource } from './api/pod-source.ts';
@@ -21,7 +22,6 @@ import type { EventRecorder, FollowedObjects, ObjectReader, PodApi, PodSource } 
 import { createFilePodSource } from './sources/file-source.ts';
 import { createHttpPodSource } from './sources/http-source.ts';
 import { type MirroredPods, MirrorPods } from './sources/mirror-pods.ts';
-import { createApiObjects } from './volumes/api-objects.ts';
 
 export interface ClusterParts {
   readonly clock: Clock;

@@ -85,7 +85,7 @@ export function createStorage(parts: StorageParts): Storage {
         import('./volumes/persistent.ts'),
         import('./volumes/csi/csi-volumes.ts'),
         import('./volumes/csi/stats.ts'),
-        import('./volumes/csi/storage-api.ts'),
+        import('./api/storage-api.ts'),
         useDrivers(),
       ]);
     const storage = createStorageApi({ client: api, clock, onTrouble }, closing.signal);

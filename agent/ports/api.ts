@@ -44,6 +44,24 @@ export interface EventRecorder {
   ): void;
 }
 
+export interface LabelSelector {
+  readonly matchLabels?: Readonly<Record<string, string>>;
+  readonly matchExpressions?: readonly {
+    readonly key: string;
+    readonly operator: string;
+    readonly values?: readonly string[];
+  }[];
+}
+
+/** What a projected clusterTrustBundle source asks for; exactly one of `name` and `signerName` is set. */
+export interface TrustRequest {
+  readonly name: string | undefined;
+  readonly signerName: string | undefined;
+  /** Absent matches nothing, empty everything. */
+  readonly labelSelector: LabelSelector | undefined;
+  readonly optional: boolean;
+}
+
 /** Read access to what pods refer to. `undefined` is "not found"; anything else that goes wrong rejects. */
 export interface ObjectReader {
   configMap(namespace: string, name: string): Promise<ConfigMap | undefined>;
@@ -59,12 +77,7 @@ export interface ObjectReader {
    * The PEM text of a projected clusterTrustBundle source. Rejects in the kubelet's words when nothing is found that has
    * to be. Absent where there is no API server to ask.
    */
-  trustAnchors?(request: {
-    readonly name: string | undefined;
-    readonly signerName: string | undefined;
-    readonly labelSelector: object | undefined;
-    readonly optional: boolean;
-  }): Promise<string>;
+  trustAnchors?(request: TrustRequest): Promise<string>;
   /** A ServiceAccount token bound to the pod (TokenRequest). `expirationSeconds` as the volume asks. */
   serviceAccountToken(
     pod: Pod,

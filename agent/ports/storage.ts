@@ -1,5 +1,5 @@
 // Port of the volumes toward the API server's storage objects. `undefined` is "not found"; anything else that goes wrong
-// rejects. Types only; agent/volumes/csi/storage-api.ts implements it.
+// rejects. Types only; agent/api/storage-api.ts implements it.
 
 import type { PersistentVolume, PersistentVolumeClaim } from 'kubernetes-types/core/v1';
 import type { CSIDriver, VolumeAttachment } from 'kubernetes-types/storage/v1';

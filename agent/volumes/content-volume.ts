@@ -6,8 +6,9 @@ import { createHash } from 'node:crypto';
 import { setImmediate } from 'node:timers/promises';
 import type { ConfigMap, Pod, Secret } from '../../client/types.ts';
 import { errorMessage } from '../../lib/errors.ts';
+import { BIG_BYTES } from '../model/big-objects.ts';
+import { objectVersion } from '../model/object-version.ts';
 import { type Payload, type PayloadFile, Staging, type WriteOptions, writePayload } from './atomic-writer.ts';
-import { BIG_BYTES } from './content-cache.ts';
 import { makeDirectory, makeTmpfs, tmpfsSize } from './directories.ts';
 import { applyFsGroup } from './ownership.ts';
 import {
@@ -20,7 +21,6 @@ import {
   ownedFile,
 } from './projection.ts';
 import { type PlanInput, type VolumeHost, type VolumePlan, volumeDir } from './volume-type.ts';
-import { objectVersion } from './watched-object.ts';
 
 export interface ContentPlan extends VolumePlan {
   readonly medium: 'disk' | 'memory';

@@ -3,9 +3,9 @@
 
 import type { ConfigMap, Pod, Secret } from '../../client/types.ts';
 import type { ResourceFieldRef } from '../model/downward-api.ts';
+import type { TrustRequest } from '../ports/api.ts';
 import type { PayloadFile } from './atomic-writer.ts';
 import { fieldText, resourceText } from './downward-values.ts';
-import type { TrustRequest } from './trust-anchors.ts';
 
 /** One source of a content volume, normalised from its several spellings in the API. */
 export type ContentSource =

@@ -142,6 +142,12 @@ test('no type of a protocol crosses a port of the agent', () => {
   expect(libraries).toEqual([]);
 });
 
+test('API objects are watched in agent/api alone', () => {
+  const watching = imports.filter(({ from, to }) => from.startsWith('agent/') && to === 'client/reflector.ts');
+  expect(watching.length).toBeGreaterThan(3);
+  expect(watching.filter(({ from }) => !from.startsWith('agent/api/'))).toEqual([]);
+});
+
 test('in the API server, what is stored and who may is decided without HTTP', () => {
   const below = /^apiserver\/(registry|patch|auth)\//;
   expect(imports.some(({ from }) => below.test(from))).toBe(true);

@@ -7,7 +7,7 @@
 // Prints {"mounted": PODS} when all are up, and {"heapBytes"} after a garbage collection for each line on stdin.
 
 import { createInterface } from 'node:readline';
-import { createApiObjects } from '../../../../agent/volumes/api-objects.ts';
+import { createApiObjects } from '../../../../agent/api/api-objects.ts';
 import { createPodVolumes } from '../../../../agent/volumes/pod-volumes.ts';
 import { ApiClient } from '../../../../client/api.ts';
 import { systemClock } from '../../../../lib/clock.ts';

@@ -6,6 +6,7 @@ import { isNotFound } from '../../client/errors.ts';
 import { type ListWatcher, Reflector } from '../../client/reflector.ts';
 import type { Identified } from '../../client/store.ts';
 import type { Clock, Timer } from '../../lib/clock.ts';
+import { objectVersion } from '../model/object-version.ts';
 
 export type Watchable = Identified & { readonly immutable?: boolean };
 
@@ -51,11 +52,6 @@ export interface WatchedObjectOptions<T> {
  * connection costs each side some milliseconds of CPU, which a pod that is just starting has a better use for.
  */
 export const WATCH_DELAY_MS = 500;
-
-/** Which state of which object; of no object at all "absent". Equal texts: equal contents. */
-export function objectVersion(object: Identified | undefined): string {
-  return object === undefined ? 'absent' : `${object.metadata.uid}/${object.metadata.resourceVersion}`;
-}
 
 export class WatchedObject<T extends Watchable> implements ObjectSource<T> {
   readonly #options: WatchedObjectOptions<T>;

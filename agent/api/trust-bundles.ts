@@ -6,7 +6,8 @@ import type { ApiClient } from '../../client/api.ts';
 import { isNotFound } from '../../client/errors.ts';
 import { Reflector } from '../../client/reflector.ts';
 import type { Clock } from '../../lib/clock.ts';
-import { type ClusterTrustBundle, type TrustRequest, trustAnchors } from './trust-anchors.ts';
+import type { TrustRequest } from '../ports/api.ts';
+import { type ClusterTrustBundle, trustAnchors } from './trust-anchors.ts';
 
 export interface TrustBundlesOptions {
   readonly client: Pick<ApiClient, 'get' | 'list' | 'watch'>;

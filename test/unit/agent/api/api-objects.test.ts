@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest';
-import { createApiObjects, tokenRequest } from '../../../../agent/volumes/api-objects.ts';
+import { createApiObjects, tokenRequest } from '../../../../agent/api/api-objects.ts';
 import type { ListOf, WatchEvent } from '../../../../client/api.ts';
 import { ApiError } from '../../../../client/errors.ts';
-import { ManualClock, pod } from './support.ts';
+import { ManualClock, pod } from '../volumes/support.ts';
 
 const notFound = () =>
   new ApiError({ kind: 'Status', apiVersion: 'v1', status: 'Failure', reason: 'NotFound', code: 404 }, 404, 'GET');

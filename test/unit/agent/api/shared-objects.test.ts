@@ -1,12 +1,12 @@
 import { describe, expect, test, vi } from 'vitest';
-import { objectReferences } from '../../../../agent/volumes/object-references.ts';
-import { type ChangeDetection, LINGER_MS, SharedObjects } from '../../../../agent/volumes/shared-objects.ts';
-import { WATCH_DELAY_MS } from '../../../../agent/volumes/watched-object.ts';
+import { objectReferences } from '../../../../agent/api/object-references.ts';
+import { type ChangeDetection, LINGER_MS, SharedObjects } from '../../../../agent/api/shared-objects.ts';
+import { WATCH_DELAY_MS } from '../../../../agent/api/watched-object.ts';
 import type { ListOf, WatchEvent } from '../../../../client/api.ts';
 import { ApiError } from '../../../../client/errors.ts';
 import type { Query } from '../../../../client/paths.ts';
 import type { ConfigMap, Pod } from '../../../../client/types.ts';
-import { ManualClock, pod } from './support.ts';
+import { ManualClock, pod } from '../volumes/support.ts';
 
 const apiError = (code: number, reason: string) =>
   new ApiError({ kind: 'Status', apiVersion: 'v1', status: 'Failure', reason, code }, code, 'x');

@@ -1,14 +1,10 @@
 import { describe, expect, test, vi } from 'vitest';
-import {
-  type ClusterTrustBundle,
-  normalizeAnchors,
-  type TrustRequest,
-  trustAnchors,
-} from '../../../../agent/volumes/trust-anchors.ts';
-import { TrustBundles } from '../../../../agent/volumes/trust-bundles.ts';
+import { type ClusterTrustBundle, normalizeAnchors, trustAnchors } from '../../../../agent/api/trust-anchors.ts';
+import { TrustBundles } from '../../../../agent/api/trust-bundles.ts';
+import type { TrustRequest } from '../../../../agent/ports/api.ts';
 import type { ListOf, WatchEvent } from '../../../../client/api.ts';
 import { ApiError } from '../../../../client/errors.ts';
-import { ManualClock } from './support.ts';
+import { ManualClock } from '../volumes/support.ts';
 
 const block = (text: string, type = 'CERTIFICATE') =>
   `-----BEGIN ${type}-----\n${Buffer.from(text).toString('base64')}\n-----END ${type}-----\n`;

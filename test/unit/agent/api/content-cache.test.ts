@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import { ContentCache, contentBytes } from '../../../../agent/volumes/content-cache.ts';
-import { ManualClock } from './support.ts';
+import { ContentCache, contentBytes } from '../../../../agent/api/content-cache.ts';
+import { ManualClock } from '../volumes/support.ts';
 
 function fixture() {
   const clock = new ManualClock();

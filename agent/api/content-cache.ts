@@ -3,6 +3,7 @@
 // it later reads it from the API server again. Never the place where it is known which version is current.
 
 import type { Clock, Timer } from '../../lib/clock.ts';
+import { BIG_BYTES } from '../model/big-objects.ts';
 
 export interface ContentCacheOptions {
   readonly clock: Pick<Clock, 'after'>;
@@ -14,8 +15,6 @@ export interface ContentCacheOptions {
   readonly bigStaysMs?: number;
 }
 
-/** An object of this size (bytes) or more is not kept in memory. */
-export const BIG_BYTES = 64 * 1024;
 const TOTAL_BYTES = 8 * 1024 * 1024;
 /** Long enough for the pods of one Deployment, that come together, to share one reading. */
 const BIG_STAYS_MS = 5_000;

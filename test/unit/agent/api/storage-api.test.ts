@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
-import { createStorageApi } from '../../../../../agent/volumes/csi/storage-api.ts';
-import type { ListOf, PatchType, RequestOptions, WatchEvent } from '../../../../../client/api.ts';
-import { apiError } from '../../../../support/fake-client.ts';
-import { settle, VirtualClock } from '../../../../support/virtual-clock.ts';
+import { createStorageApi } from '../../../../agent/api/storage-api.ts';
+import type { ListOf, PatchType, RequestOptions, WatchEvent } from '../../../../client/api.ts';
+import { apiError } from '../../../support/fake-client.ts';
+import { settle, VirtualClock } from '../../../support/virtual-clock.ts';
 
 /** A server that lets a node get attachments, and list and watch them only when `watchable`. */
 class Server {

@@ -4,28 +4,11 @@
 import { createHash } from 'node:crypto';
 import { matchesLabelSelector } from '../../client/selectors.ts';
 import type { Stored } from '../../client/types.ts';
+import type { LabelSelector, TrustRequest } from '../ports/api.ts';
 
 export interface ClusterTrustBundle
   extends Stored<{ readonly apiVersion?: string; readonly kind?: string; metadata?: object }> {
   readonly spec?: { readonly signerName?: string; readonly trustBundle?: string };
-}
-
-export interface LabelSelector {
-  readonly matchLabels?: Readonly<Record<string, string>>;
-  readonly matchExpressions?: readonly {
-    readonly key: string;
-    readonly operator: string;
-    readonly values?: readonly string[];
-  }[];
-}
-
-/** What a source asks for; exactly one of `name` and `signerName` is set. */
-export interface TrustRequest {
-  readonly name: string | undefined;
-  readonly signerName: string | undefined;
-  /** Absent matches nothing, empty everything. */
-  readonly labelSelector: LabelSelector | undefined;
-  readonly optional: boolean;
 }
 
 const OPERATORS: ReadonlySet<string> = new Set(['In', 'NotIn', 'Exists', 'DoesNotExist']);

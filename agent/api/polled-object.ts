@@ -2,7 +2,8 @@
 // read again when what is held has grown old (Cache). Never learns of a change by itself.
 
 import type { Clock } from '../../lib/clock.ts';
-import { type KeptContent, type ObjectSource, objectVersion, type Watchable } from './watched-object.ts';
+import { objectVersion } from '../model/object-version.ts';
+import type { KeptContent, ObjectSource, Watchable } from './watched-object.ts';
 
 export interface PolledObjectOptions<T> {
   readonly clock: Clock;

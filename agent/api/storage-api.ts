@@ -3,15 +3,15 @@
 
 import type { PersistentVolume, PersistentVolumeClaim } from 'kubernetes-types/core/v1';
 import type { CSIDriver, VolumeAttachment } from 'kubernetes-types/storage/v1';
-import type { ApiClient } from '../../../client/api.ts';
-import { isForbidden, isNotFound } from '../../../client/errors.ts';
-import { resourcePath } from '../../../client/paths.ts';
-import { Reflector } from '../../../client/reflector.ts';
-import type { Identified } from '../../../client/store.ts';
-import type { Stored } from '../../../client/types.ts';
-import type { Clock } from '../../../lib/clock.ts';
-import { errorMessage } from '../../../lib/errors.ts';
-import type { StorageObjects } from '../../ports/storage.ts';
+import type { ApiClient } from '../../client/api.ts';
+import { isForbidden, isNotFound } from '../../client/errors.ts';
+import { resourcePath } from '../../client/paths.ts';
+import { Reflector } from '../../client/reflector.ts';
+import type { Identified } from '../../client/store.ts';
+import type { Stored } from '../../client/types.ts';
+import type { Clock } from '../../lib/clock.ts';
+import { errorMessage } from '../../lib/errors.ts';
+import type { StorageObjects } from '../ports/storage.ts';
 
 const STORAGE = 'storage.k8s.io/v1';
 /** How long a volume waits for the first list of CSIDrivers. */
