@@ -28,22 +28,6 @@ export function isNews(event: PodLifecycleEvent, snapshot: PodSnapshot | undefin
   }
 }
 
-const OWN_DOINGS: ReadonlySet<string> = new Set(['sandbox done', 'start done']);
-
-/**
- * Whether all that can have changed since a look is what the worker itself made since: it is woken by nothing else, and
- * what it saw then stays as it is unless an event tells otherwise.
- */
-export function isOwnDoing(causes: readonly string[], last: PodSnapshot | undefined): boolean {
-  return (
-    last !== undefined &&
-    causes.every((cause) => OWN_DOINGS.has(cause)) &&
-    last.sandboxes.length <= 1 &&
-    last.sandboxes.every(({ state }) => state === 'ready') &&
-    last.containers.every(({ state }) => state === 'running' || state === 'created')
-  );
-}
-
 /** How much a status matters to whoever reads it. */
 export type StatusUrgency = 'now' | 'soon' | 'later';
 

@@ -12,7 +12,7 @@ import { computePodActions } from './actions.ts';
 import { activeDeadline } from './deadline.ts';
 import { containerReference, podReference } from './events.ts';
 import { computeGarbage } from './garbage.ts';
-import { asksForMore, isNews, isOwnDoing, statusUrgency } from './news.ts';
+import { asksForMore, isNews, statusUrgency } from './news.ts';
 import { isTerminalPhase } from './phase.ts';
 import type { PodActions } from './pod-action.ts';
 import { type ActsHost, PodActs } from './pod-acts.ts';
@@ -176,12 +176,11 @@ export class PodWorker implements ActsHost, EndingHost {
     const { tracer, syncLoop } = this.#context;
     const what = `syncPod ${this.ref.namespace}/${this.ref.name}`;
     while (this.#causes.length > 0 && !this.#stopped) {
-      const causes = this.#causes;
-      const cause = causes.join(', ');
+      const cause = this.#causes.join(', ');
       this.#causes = [];
       try {
         await tracer.within({ pod: this.ref, cause }, () =>
-          tracer.span('worker', 'syncPod', { mode: this.#mode }, () => syncLoop.step(what, () => this.#sync(causes))),
+          tracer.span('worker', 'syncPod', { mode: this.#mode }, () => syncLoop.step(what, () => this.#sync())),
         );
         this.#acts.settled(LOOP);
       } catch (error) {
@@ -191,7 +190,7 @@ export class PodWorker implements ActsHost, EndingHost {
     this.#looping = false;
   }
 
-  async #sync(causes: readonly string[]): Promise<void> {
+  async #sync(): Promise<void> {
     this.#timer?.cancel();
     this.#timerAt = Number.POSITIVE_INFINITY;
     if (this.#mode === 'running' && this.#mustEnd()) this.#beginEnd();
@@ -201,16 +200,15 @@ export class PodWorker implements ActsHost, EndingHost {
       return;
     }
     this.wakeAt(this.#context.clock.now() + this.#context.config.resyncMs);
-    const since = this.#mode === 'running' && isOwnDoing(causes, this.#snapshot) ? this.#snapshot : undefined;
-    const snapshot = await this.#observe(since);
+    const snapshot = await this.#observe();
     if (this.#mode === 'running') this.#run(snapshot);
     else await this.#ending.step(snapshot);
   }
 
-  async #observe(since?: PodSnapshot): Promise<PodSnapshot> {
+  async #observe(): Promise<PodSnapshot> {
     const { runtime, probes, clock } = this.#context;
     const empty: PodSnapshot = { pod: this.ref, sandboxes: [], containers: [], observedAt: clock.now() };
-    const snapshot = this.#spareLook ? empty : await runtime.observePod(this.ref, since);
+    const snapshot = this.#spareLook ? empty : await runtime.observePod(this.ref);
     this.#spareLook = false;
     this.#snapshot = snapshot;
     this.#context.resizes.observed(this.ref.uid, snapshot);

@@ -238,11 +238,8 @@ export interface ContainerRuntime {
 
   /** Every pod the runtime knows, shallow: states and identities are right, exit details may be missing. */
   listPods(): Promise<readonly PodSnapshot[]>;
-  /**
-   * The full truth of one pod, also when the runtime knows nothing of it. With `since`, what was made or started through
-   * this port after that look is read, and all else is as it was then: for a caller who knows that nothing else happened.
-   */
-  observePod(pod: PodRef, since?: PodSnapshot): Promise<PodSnapshot>;
+  /** The full truth of one pod, also when the runtime knows nothing of it. */
+  observePod(pod: PodRef): Promise<PodSnapshot>;
 
   runPodSandbox(spec: SandboxSpec): Promise<SandboxId>;
   stopPodSandbox(id: SandboxId): Promise<void>;

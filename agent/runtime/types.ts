@@ -1,7 +1,7 @@
 // What createCriRuntime returns beyond the ContainerRuntime port. Types only.
 
 import type { Pod } from '../../client/types.ts';
-import type { ContainerRuntime, ContainerStats, PodRef } from '../ports/runtime.ts';
+import type { ContainerRuntime, ContainerStats, PodRef, PodSnapshot } from '../ports/runtime.ts';
 import type { EventSource } from './options.ts';
 
 /** What the runtime can do, found out by asking it; never concluded from its version. */
@@ -13,6 +13,8 @@ export interface RuntimeCapabilities {
 }
 
 export interface CriRuntime extends ContainerRuntime {
+  /** With `since`: what was made or started through this port after that observation, and all else as it was then. */
+  observePod(pod: PodRef, since?: PodSnapshot): Promise<PodSnapshot>;
   /** Asks the runtime; undefined while it cannot be reached. */
   capabilities(): Promise<RuntimeCapabilities | undefined>;
   /** /etc/hosts of the pod's containers, rewritten after an address is known; done by createContainer already. */

@@ -100,21 +100,3 @@ export class RuntimeState {
     };
   }
 }
-
-/** What a look shows that reads only what was made or started after another one: the rest may have changed unseen. */
-export function madeSince(all: PodSnapshot, since: PodSnapshot): PodSnapshot {
-  const seen = new Set<string>([
-    ...since.sandboxes.map(({ id }) => id),
-    ...since.containers.filter(({ state }) => state !== 'created').map(({ id }) => id),
-  ]);
-  const sandboxes = all.sandboxes.filter(({ id }) => !seen.has(id));
-  const containers = all.containers.filter(({ id }) => !seen.has(id));
-  const fresh = new Set<string>(containers.map(({ id }) => id));
-  const gone = since.containers.some(({ id, state }) => state === 'created' && !fresh.has(id));
-  if (gone || sandboxes.length + containers.length === 0 || since.sandboxes.length + sandboxes.length !== 1) return all;
-  return {
-    ...all,
-    sandboxes: [...sandboxes, ...since.sandboxes],
-    containers: [...containers, ...since.containers.filter(({ id }) => !fresh.has(id))],
-  };
-}

@@ -30,14 +30,7 @@ import type { SimNetwork } from './network.ts';
 import type { Processes } from './processes.ts';
 import type { Prerequisites, RuledInstance, Rules } from './rules.ts';
 import { RuntimeEvents } from './runtime-events.ts';
-import {
-  containerName,
-  type Instance,
-  madeSince,
-  type PodRecord,
-  RuntimeState,
-  type Sandbox,
-} from './runtime-state.ts';
+import { containerName, type Instance, type PodRecord, RuntimeState, type Sandbox } from './runtime-state.ts';
 
 export interface SimRuntimeParts {
   readonly clock: Clock;
@@ -164,11 +157,10 @@ export class SimRuntime implements ContainerRuntime {
     );
   }
 
-  observePod(ref: PodRef, since?: PodSnapshot): Promise<PodSnapshot> {
-    return this.line.perform('observePod', ref.name, DEADLINE_MS, () => {
-      const all = this.state.snapshot(ref, this.#parts.clock.now());
-      return since === undefined ? all : madeSince(all, since);
-    });
+  observePod(ref: PodRef): Promise<PodSnapshot> {
+    return this.line.perform('observePod', ref.name, DEADLINE_MS, () =>
+      this.state.snapshot(ref, this.#parts.clock.now()),
+    );
   }
 
   runPodSandbox(spec: SandboxSpec): Promise<SandboxId> {

@@ -1,9 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import { asksForMore, isOwnDoing, type StatusUrgency, statusUrgency } from '../../../../agent/pods/news.ts';
+import { asksForMore, type StatusUrgency, statusUrgency } from '../../../../agent/pods/news.ts';
 import { sameValue } from '../../../../agent/pods/status-patch.ts';
-import type { ContainerSnapshot, PodSnapshot, SandboxSnapshot } from '../../../../agent/ports/runtime.ts';
-import { podUID } from '../../../../agent/runtime/config/labels.ts';
-import { containerId, sandboxId } from '../../../../agent/runtime/convert.ts';
 import type { ContainerStatus, Pod, PodStatus } from '../../../../client/types.ts';
 
 const container = (state: ContainerStatus['state'], restartCount = 0): ContainerStatus => ({
@@ -92,55 +89,6 @@ describe('a newer version of a pod asks for something', () => {
   ];
   test.each(rows)('%s', (_, after, expected) => {
     expect(asksForMore(pod, after)).toBe(expected);
-  });
-});
-
-describe('only what the worker made itself is looked at', () => {
-  const look = (sandboxes: SandboxSnapshot['state'][], containers: ContainerSnapshot['state'][] = []): PodSnapshot => ({
-    pod: { uid: podUID('u'), namespace: 'n', name: 'p' },
-    observedAt: 0,
-    sandboxes: sandboxes.map((state, attempt) => ({
-      id: sandboxId(`s${attempt}`),
-      attempt,
-      state,
-      createdAt: 0,
-      ips: [],
-      hostNetwork: false,
-      runtimeHandler: '',
-    })),
-    containers: containers.map((state, index) => ({
-      id: containerId(`c${index}`),
-      sandboxId: sandboxId('s0'),
-      name: `c${index}`,
-      type: 'container',
-      restartCount: 0,
-      hash: '',
-      state,
-      createdAt: 0,
-      startedAt: 0,
-      finishedAt: 0,
-      exitCode: 0,
-      reason: '',
-      message: '',
-      image: 'i',
-      imageId: '',
-      logPath: '',
-    })),
-  });
-  const rows: readonly [string, readonly string[], PodSnapshot | undefined, boolean][] = [
-    ['when its first sandbox is done', ['sandbox done'], look([]), true],
-    ['when a container is started', ['start done'], look(['ready']), true],
-    ['beside others that run or wait', ['start done'], look(['ready'], ['running', 'created']), true],
-    ['not when nothing was seen before', ['start done'], undefined, false],
-    ['not when an event says more', ['start done', 'containerDied'], look(['ready']), false],
-    ['not when it is time for a look', ['timer'], look(['ready']), false],
-    ['not when something was killed', ['kill done'], look(['ready'], ['running']), false],
-    ['not when a sandbox is replaced', ['sandbox done'], look(['notReady']), false],
-    ['not when one is left over', ['start done'], look(['ready', 'ready']), false],
-    ['not beside one that ended: more may become known of its end', ['start done'], look(['ready'], ['exited']), false],
-  ];
-  test.each(rows)('%s', (_, causes, last, expected) => {
-    expect(isOwnDoing(causes, last)).toBe(expected);
   });
 });
 
