@@ -8,7 +8,8 @@ import { errorMessage } from '../lib/errors.ts';
 import type { Tracer } from '../lib/trace.ts';
 import type { NodeDefinition } from '../proto/gen/csi/v1/Node.ts';
 import { CSI_TIMEOUT_MS, type CsiClient, type CsiService, connectCsi, isCsiError } from './client.ts';
-import type { PluginHandler, PluginInfo } from './registration.ts';
+import type { PluginHandler } from './registration.ts';
+import type { PluginInfo } from './registration-client.ts';
 import { type CsiVersion, compareVersions, highestSupportedVersion, showVersion } from './versions.ts';
 
 /** What a driver says of this node. */

@@ -4,10 +4,19 @@ import { credentials } from '@grpc/grpc-js';
 import type { Tracer } from '../lib/trace.ts';
 import { loadProto } from '../proto/load.ts';
 import { unaryCaller } from '../proto/unary.ts';
-import type { PluginInfo } from './registration.ts';
 
 /** What the kubelet gives a plugin to accept a connection, and to answer, ms. */
 const DIAL_TIMEOUT_MS = 10_000;
+
+/** What a plugin answers to GetInfo. */
+export interface PluginInfo {
+  /** "CSIPlugin", "DevicePlugin", "DRAPlugin" */
+  readonly type: string;
+  readonly name: string;
+  /** Where the plugin itself listens; the registration socket when it named none. */
+  readonly endpoint: string;
+  readonly versions: readonly string[];
+}
 
 export interface PluginSocket {
   getInfo(): Promise<PluginInfo>;

@@ -11,17 +11,7 @@ import type { Log } from '../lib/log.ts';
 import { getOwn } from '../lib/own-property.ts';
 import type { Tracer } from '../lib/trace.ts';
 import { type DirectoryWatch, watchDirectory } from '../lib/watch-directory.ts';
-import type { PluginSocket } from './registration-client.ts';
-
-/** What a plugin says of itself. */
-export interface PluginInfo {
-  /** "CSIPlugin", "DevicePlugin", "DRAPlugin" */
-  readonly type: string;
-  readonly name: string;
-  /** Where the plugin itself listens; the registration socket when it named none. */
-  readonly endpoint: string;
-  readonly versions: readonly string[];
-}
+import type { PluginInfo, PluginSocket } from './registration-client.ts';
 
 export interface PluginHandler {
   /** Rejects when the plugin is refused; the message begins with what failed, and is what the plugin is told. */

@@ -12,7 +12,7 @@ import type { Volume__Output } from '../../proto/gen/csi/v1/Volume.ts';
 import type { VolumeCapability } from '../../proto/gen/csi/v1/VolumeCapability.ts';
 import { GrpcError } from '../../proto/unary.ts';
 import { type CsiClient, CsiError } from '../client.ts';
-import type { Abilities } from './check.ts';
+import type { Abilities } from './abilities.ts';
 
 export type Mode = NonNullable<NonNullable<VolumeCapability['access_mode']>['mode']>;
 type StringMap = Record<string, string>;

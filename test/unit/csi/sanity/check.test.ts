@@ -1,7 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import { CsiError } from '../../../../csi/client.ts';
+import type { Abilities, Need } from '../../../../csi/sanity/abilities.ts';
 import { refused } from '../../../../csi/sanity/bench.ts';
-import { type Abilities, type Need, section, unmet } from '../../../../csi/sanity/check.ts';
+import { section, unmet } from '../../../../csi/sanity/check.ts';
 import { ALL_CHECKS } from '../../../../csi/sanity/run.ts';
 
 const abilities: Abilities = {
