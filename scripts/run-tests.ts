@@ -13,12 +13,11 @@ import { mkdir, mkdtemp, readdir, readFile, rmdir } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { delimiter, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { compareWithMachine, lookAtMachine } from '../cli/lab/machine.ts';
-import { readMounts } from '../cli/lab/mounts.ts';
-import { SHARED_DIRECTORIES } from '../cli/lab/state.ts';
 import { buildImages, loadDefinitions } from '../labs/images/build.ts';
 import { errorMessage, isErrno } from '../lib/errors.ts';
 import { execOk } from '../lib/exec.ts';
+import { compareWithMachine, lookAtMachine, SHARED_DIRECTORIES } from '../lib/machine.ts';
+import { readMounts } from '../lib/mounts.ts';
 import { removeTree } from '../lib/remove-tree.ts';
 import { addTallies, EMPTY, type Tally, tallyLine, tallyOf } from './tally.ts';
 import { endRun, markRun } from './test-run.ts';
@@ -144,7 +143,7 @@ const NETNS = '/run/netns';
 const SETTLE_MS = 30_000;
 
 async function isMounted(path: string): Promise<boolean> {
-  return (await readMounts()).some(({ mountPoint }) => mountPoint === path);
+  return (await readMounts()).some((mount) => mount.path === path);
 }
 
 /** What is in one of them stays, and is then found by the look at the machine. */

@@ -3,10 +3,10 @@
 
 import { randomUUID } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
-import { endProcess } from '../cli/lab/child.ts';
-import { listProcesses, type ProcessEntry, signalProcess } from '../cli/lab/proc.ts';
 import { type Clock, systemClock } from '../lib/clock.ts';
+import { endProcess } from '../lib/end-process.ts';
 import { isErrno } from '../lib/errors.ts';
+import { listProcesses, type ProcessEntry, signalProcess } from '../lib/processes.ts';
 
 export const RUN_VARIABLE = 'NODELET_TEST_RUN';
 /** The first word of a guardian's command line after its shell's (test/e2e/support/guardian.ts). */

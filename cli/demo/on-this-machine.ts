@@ -1,10 +1,10 @@
 // The demo with everything real: this machine, a lab started as `nodelet up` starts it, lines on stdout.
 
 import { UserError } from '../../lib/errors.ts';
+import { compareWithMachine, lookAtMachine } from '../../lib/machine.ts';
 import type { Ending } from '../commands/ending.ts';
 import { clearEarlierDemo } from '../lab/earlier.ts';
 import { startLab } from '../lab/lab.ts';
-import { compareWithMachine, lookAtMachine } from '../lab/machine.ts';
 import { labAt } from '../lab/take-root.ts';
 import { runDemo } from './run.ts';
 

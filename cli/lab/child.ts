@@ -7,9 +7,8 @@ import { mkdir, rm } from 'node:fs/promises';
 import { Socket } from 'node:net';
 import { dirname } from 'node:path';
 import { readFileIfExists, writeFileAtomic } from '../../lib/atomic.ts';
-import type { Clock } from '../../lib/clock.ts';
+import { type ProcessId, readProcess } from '../../lib/processes.ts';
 import { LIFELINE_VARIABLE } from './lifeline.ts';
-import { isAlive, type ProcessId, readProcess, signalProcess } from './proc.ts';
 
 export interface ChildOptions {
   readonly command: string;
@@ -77,41 +76,6 @@ export function parsePidFile(text: string): ProcessId | undefined {
 export async function readPidFile(path: string): Promise<ProcessId | undefined> {
   const text = await readFileIfExists(path);
   return text === undefined ? undefined : parsePidFile(text);
-}
-
-/** For giving up only: a busy machine may take a while to bury a process. */
-const KILLED_MS = 60_000;
-
-/**
- * Ends a process: TERM, then KILL after `graceMs`. Resolves when it is gone; works for processes that are nobody's
- * children. Returns whether it was there.
- */
-export async function endProcess(
-  id: ProcessId,
-  clock: Clock,
-  graceMs: number,
-  gone?: Promise<unknown>,
-): Promise<boolean> {
-  if (!(await signalProcess(id, 'SIGTERM'))) return false;
-  if (await waitGone(id, clock, graceMs, gone)) return true;
-  await signalProcess(id, 'SIGKILL');
-  if (!(await waitGone(id, clock, KILLED_MS, gone))) throw new Error(`process ${id.pid} does not end after SIGKILL`);
-  return true;
-}
-
-/** `gone` settles it at once for a child of ours; a stranger's end can only be looked for. */
-async function waitGone(id: ProcessId, clock: Clock, ms: number, gone?: Promise<unknown>): Promise<boolean> {
-  const deadline = clock.monotonic() + ms;
-  let ended = false;
-  void gone?.then(() => {
-    ended = true;
-  });
-  for (;;) {
-    if (ended || !(await isAlive(id))) return true;
-    const left = deadline - clock.monotonic();
-    if (left <= 0) return false;
-    await Promise.race([clock.sleep(Math.min(left, 20)), gone ?? new Promise(() => undefined)]);
-  }
 }
 
 export async function removePidFile(path: string): Promise<void> {

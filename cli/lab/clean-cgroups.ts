@@ -7,7 +7,7 @@ import { type CgroupLayout, cgroupPath, kubepodsName } from '../../agent/model/c
 import type { Clock } from '../../lib/clock.ts';
 import { isErrno } from '../../lib/errors.ts';
 import { exec } from '../../lib/exec.ts';
-import { readMounts } from './mounts.ts';
+import { readMounts } from '../../lib/mounts.ts';
 import { exists } from './root.ts';
 
 /** For giving up only. */
@@ -21,8 +21,8 @@ export function topCgroup(layout: CgroupLayout): string {
 
 /** Where a cgroup is in each hierarchy that has it. */
 export async function cgroupDirectories(path: string): Promise<readonly string[]> {
-  const hierarchies = (await readMounts()).filter((mount) => mount.type === 'cgroup' || mount.type === 'cgroup2');
-  const all = [...new Set(hierarchies.map((mount) => join(mount.mountPoint, path)))];
+  const hierarchies = (await readMounts()).filter((mount) => mount.fsType === 'cgroup' || mount.fsType === 'cgroup2');
+  const all = [...new Set(hierarchies.map((mount) => join(mount.path, path)))];
   const there = await Promise.all(all.map(exists));
   return all.filter((_, index) => there[index] === true);
 }

@@ -4,10 +4,10 @@
 import { readdir, readlink, rm, rmdir } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import { errorMessage, isErrno } from '../../lib/errors.ts';
+import { unmountWhere } from '../../lib/mounts.ts';
 import { removeTree } from '../../lib/remove-tree.ts';
 import { detachLoopsBelow, thawBelow } from './loops.ts';
 import { MARKER_NAME, type MarkerFile } from './marker.ts';
-import { unmountWhere } from './mounts.ts';
 import { isLabMount, isTemporaryOf, planRemoval, type RootFacts } from './ownership.ts';
 import type { LabPaths } from './paths.ts';
 import { rootEntries } from './root.ts';

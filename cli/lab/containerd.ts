@@ -8,22 +8,23 @@ import { basename, dirname, join } from 'node:path';
 import { credentials } from '@grpc/grpc-js';
 import { readFileIfExists, writeFileAtomic } from '../../lib/atomic.ts';
 import { type Clock, systemClock } from '../../lib/clock.ts';
+import { endProcess } from '../../lib/end-process.ts';
 import { errorMessage, isErrno, UserError } from '../../lib/errors.ts';
 import { exec } from '../../lib/exec.ts';
+import { unmountBelow } from '../../lib/mounts.ts';
+import { listProcesses, type ProcessEntry } from '../../lib/processes.ts';
 import { removeTree } from '../../lib/remove-tree.ts';
 import { Tracer } from '../../lib/trace.ts';
 import { watchDirectory } from '../../lib/watch-directory.ts';
 import { loadProto } from '../../proto/load.ts';
 import { GrpcError, type UnaryCaller, unaryCaller } from '../../proto/unary.ts';
-import { type Child, endProcess, readPidFile, removePidFile, startChild } from './child.ts';
+import { type Child, readPidFile, removePidFile, startChild } from './child.ts';
 import {
   type ContainerdVersion,
   hasSysResource,
   parseContainerdVersion,
   renderContainerdConfig,
 } from './containerd-config.ts';
-import { unmountBelow } from './mounts.ts';
-import { listProcesses, type ProcessEntry } from './proc.ts';
 
 export const PAUSE_IMAGE = 'registry.k8s.io/pause:3.9';
 /** For giving up only: an emulated machine is twenty times slower than a real one. */

@@ -1,8 +1,8 @@
 // `nodelet down`: takes a lab off the machine from any state, as often as one likes.
 
 import { type Clock, systemClock } from '../../lib/clock.ts';
+import { endProcess } from '../../lib/end-process.ts';
 import { UserError } from '../../lib/errors.ts';
-import { endProcess } from './child.ts';
 import { cleanLab, provenByItself } from './clean.ts';
 import { lockRoot, rootHolder } from './lock.ts';
 import { rootIdentity } from './marker.ts';

@@ -17,6 +17,7 @@ import type { BackoffPolicy } from '../../lib/backoff.ts';
 import { type Clock, systemClock } from '../../lib/clock.ts';
 import { errorMessage, UserError } from '../../lib/errors.ts';
 import { exec } from '../../lib/exec.ts';
+import { SHARED_DIRECTORIES } from '../../lib/machine.ts';
 import { Tracer } from '../../lib/trace.ts';
 import { choosePort, claimSubnet, usedSubnets, usualPort } from './allocate.ts';
 import { type Child, startChild } from './child.ts';
@@ -39,7 +40,7 @@ import { labEnvironment } from './processes.ts';
 import { agentProgram, apiserverProgram, controlplaneProgram, csiDriverProgram, type Program } from './programs.ts';
 import { deletePods, nodeReady } from './ready.ts';
 import { exists } from './root.ts';
-import { type LabState, readLabState, SHARED_DIRECTORIES, writeLabState } from './state.ts';
+import { type LabState, readLabState, writeLabState } from './state.ts';
 import { Supervisor } from './supervisor.ts';
 import { labAt, makeEntries, type TakenRoot, takeRoot } from './take-root.ts';
 

@@ -7,11 +7,11 @@ import { link, mkdir, rename, rm, rmdir, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { readFileIfExists } from '../../lib/atomic.ts';
 import { isErrno, UserError } from '../../lib/errors.ts';
+import { isAlive, type ProcessId, readProcess } from '../../lib/processes.ts';
 import { parsePidFile, readPidFile } from './child.ts';
 import { LABS_DIR } from './claims.ts';
 import type { RootIdentity } from './marker.ts';
 import type { LabPaths } from './paths.ts';
-import { isAlive, type ProcessId, readProcess } from './proc.ts';
 
 const LOCKS_DIR = join(LABS_DIR, 'locks');
 

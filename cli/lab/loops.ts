@@ -4,8 +4,9 @@
 import { thaw } from '../../csi/driver/filesystems.ts';
 import { detachLoop, listLoopDevices } from '../../csi/driver/loop-devices.ts';
 import { exec } from '../../lib/exec.ts';
+import { isWithin } from '../../lib/mountinfo.ts';
+import { readMounts } from '../../lib/mounts.ts';
 import { resolvePath } from '../../lib/resolve-path.ts';
-import { isWithin, readMounts } from './mounts.ts';
 
 /**
  * A driver that was killed while it made a snapshot leaves the filesystem held still, and the kernel never lets go of
@@ -14,9 +15,9 @@ import { isWithin, readMounts } from './mounts.ts';
 export async function thawBelow(directory: string): Promise<void> {
   const resolved = resolvePath(directory);
   const held = (await readMounts()).filter(
-    (mount) => mount.source.startsWith('/dev/loop') && isWithin(mount.mountPoint, resolved),
+    (mount) => mount.source.startsWith('/dev/loop') && isWithin(mount.path, resolved),
   );
-  const once = new Map(held.map((mount) => [mount.device, mount.mountPoint]));
+  const once = new Map(held.map((mount) => [mount.device, mount.path]));
   for (const path of once.values()) await thaw(path, exec);
 }
 

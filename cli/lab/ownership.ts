@@ -2,6 +2,7 @@
 // Each thing goes because it is on the marker's list and is still what the lab made; the rest is left and named.
 
 import { basename, relative } from 'node:path';
+import { isWithin } from '../../lib/mountinfo.ts';
 import {
   type DirectoryIdentity,
   type LabMarker,
@@ -10,7 +11,6 @@ import {
   type RootIdentity,
   sameRoot,
 } from './marker.ts';
-import { isWithin } from './mounts.ts';
 
 export interface Standing {
   readonly kind: 'directory' | 'file' | 'other';

@@ -4,7 +4,7 @@
 
 import { readFile } from 'node:fs/promises';
 import { isErrno } from '../../lib/errors.ts';
-import { descendants, listProcesses, type ProcessEntry } from './proc.ts';
+import { descendants, listProcesses, type ProcessEntry } from '../../lib/processes.ts';
 
 export const LAB_ROOT_VARIABLE = 'NODELET_LAB_ROOT';
 

@@ -5,8 +5,8 @@ import { readdir, readFile, readlink, stat } from 'node:fs/promises';
 import { homedir } from 'node:os';
 import { basename, join } from 'node:path';
 import { isErrno } from '../../lib/errors.ts';
-import { isWithin } from './mounts.ts';
-import { listProcesses, type ProcessEntry } from './proc.ts';
+import { isWithin } from '../../lib/mountinfo.ts';
+import { listProcesses, type ProcessEntry } from '../../lib/processes.ts';
 import { labProcesses } from './processes.ts';
 import { exists } from './root.ts';
 

@@ -3,8 +3,8 @@
 import { access, constants, lstat, readdir } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { isErrno } from '../../lib/errors.ts';
+import { readMounts } from '../../lib/mounts.ts';
 import { directoryIdentity, type MarkerEntry, readMarker, rootIdentity } from './marker.ts';
-import { readMounts } from './mounts.ts';
 import type { RootFacts, Standing } from './ownership.ts';
 import type { LabPaths } from './paths.ts';
 
@@ -84,7 +84,7 @@ export async function rootFacts(paths: LabPaths): Promise<RootFacts> {
     const there = await standingAt(path);
     if (there !== undefined) standing.set(path, there);
   }
-  const mounts = (await readMounts()).map((mount) => mount.mountPoint);
+  const mounts = (await readMounts()).map((mount) => mount.path);
   return { root, identity: await rootIdentity(root), marker, standing, mounts };
 }
 

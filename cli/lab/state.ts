@@ -23,15 +23,6 @@ export interface LabState {
   readonly madeDirectories: readonly string[];
 }
 
-/** The machine's places that pods' logs and CNI's files go to by default. */
-export const SHARED_DIRECTORIES = [
-  '/var/log/pods',
-  '/var/log/containers',
-  '/var/lib/cni/results',
-  '/var/lib/cni',
-  '/run/netns',
-];
-
 export async function writeLabState(paths: LabPaths, state: LabState): Promise<void> {
   await writeFileAtomic(paths.stateFile, `${JSON.stringify(state, undefined, 2)}\n`, 0o600);
 }

@@ -4,8 +4,9 @@
 import { type FileHandle, open, stat } from 'node:fs/promises';
 import { type BackoffEntry, type BackoffPolicy, nextBackoff } from '../../lib/backoff.ts';
 import type { Clock, Timer } from '../../lib/clock.ts';
+import { endProcess } from '../../lib/end-process.ts';
 import { errorMessage, isErrno } from '../../lib/errors.ts';
-import { type Child, endProcess, removePidFile } from './child.ts';
+import { type Child, removePidFile } from './child.ts';
 
 const RESTART: BackoffPolicy = { initialMs: 250, maxMs: 10_000, factor: 2, resetMs: 60_000 };
 

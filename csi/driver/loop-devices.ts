@@ -1,54 +1,14 @@
-// Loop devices: which images are attached to which, attaching, growing and detaching. Reads sysfs, changes things
-// through losetup. Knows nothing about volumes.
+// Loop devices: attaching, growing and detaching through losetup; which are there is read by lib/loop-devices.ts. Knows
+// nothing about volumes.
 
-import { mkdir, readdir, readFile } from 'node:fs/promises';
+import { mkdir } from 'node:fs/promises';
 import { basename } from 'node:path';
 import { type Clock, systemClock } from '../../lib/clock.ts';
-import { isErrno } from '../../lib/errors.ts';
 import { type Exec, execOk } from '../../lib/exec.ts';
+import { loopImage } from '../../lib/loop-devices.ts';
 import { DriverError } from './errors.ts';
 
-export interface LoopDevice {
-  /** /dev/loopN */
-  readonly device: string;
-  /** Of the image; the kernel marks one that was removed. */
-  readonly image: string;
-  readonly deleted: boolean;
-  readonly readonly: boolean;
-  /** It was detached while somebody had it open, and goes when they close it. */
-  readonly going: boolean;
-}
-
-const BLOCK = '/sys/block';
-const DELETED = ' (deleted)';
-
-async function attribute(path: string): Promise<string | undefined> {
-  try {
-    return (await readFile(path, 'utf8')).replace(/\n$/, '');
-  } catch (error) {
-    // Not attached, or detached at this moment.
-    if (isErrno(error, 'ENOENT', 'ENODEV', 'ENXIO')) return undefined;
-    throw error;
-  }
-}
-
-/** Every attached loop device of the machine. */
-export async function listLoopDevices(): Promise<readonly LoopDevice[]> {
-  const names = (await readdir(BLOCK)).filter((name) => /^loop\d+$/.test(name));
-  const found = await Promise.all(
-    names.map(async (name): Promise<LoopDevice | undefined> => {
-      const file = await attribute(`${BLOCK}/${name}/loop/backing_file`);
-      if (file === undefined || file === '') return undefined;
-      const deleted = file.endsWith(DELETED);
-      const [readonly, going] = await Promise.all(
-        ['ro', 'loop/autoclear'].map(async (each) => (await attribute(`${BLOCK}/${name}/${each}`)) === '1'),
-      );
-      const image = deleted ? file.slice(0, -DELETED.length) : file;
-      return { device: `/dev/${name}`, image, deleted, readonly: readonly === true, going: going === true };
-    }),
-  );
-  return found.filter((each) => each !== undefined);
-}
+export { type LoopDevice, listLoopDevices } from '../../lib/loop-devices.ts';
 
 /** Which kinds of failure `losetup --find --show` has, from its words. Pure. */
 export function attachFailure(words: string): 'no device left' | { readonly lost: string } | 'other' {
@@ -115,7 +75,7 @@ export async function detachLoop(
     throw new DriverError('INTERNAL', `losetup --detach ${device}: ${result.stderr.trim()}`);
   }
   const deadline = clock.monotonic() + GONE_MS;
-  while ((await attribute(`${BLOCK}/${basename(device)}/loop/backing_file`)) !== undefined) {
+  while ((await loopImage(device)) !== undefined) {
     if (clock.monotonic() > deadline) return;
     await clock.sleep(10);
   }

@@ -9,8 +9,8 @@ import { join } from 'node:path';
 import { createServer as createTlsServer } from 'node:tls';
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
 import { generateKeyPair, issueCertificate } from '../../../apiserver/pki/keys.ts';
-import { unmountBelow } from '../../../cli/lab/mounts.ts';
 import { type ExecResult, exec } from '../../../lib/exec.ts';
+import { unmountBelow } from '../../../lib/mounts.ts';
 import { eventually } from './harness.ts';
 
 const NODELET = join(import.meta.dirname, '../../../bin/nodelet');

@@ -2,7 +2,7 @@
 
 import { spawn } from 'node:child_process';
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
-import { isAlive, type ProcessId, readProcess } from '../../../cli/lab/proc.ts';
+import { isAlive, type ProcessId, readProcess } from '../../../lib/processes.ts';
 import { startLab, type TestLab } from '../support/lab.ts';
 import { freePort } from '../support/ports.ts';
 import {

@@ -5,7 +5,6 @@ import { readdir, readFile } from 'node:fs/promises';
 import { connect } from 'node:net';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
-import { readProcess } from '../../../cli/lab/proc.ts';
 import { labProcesses } from '../../../cli/lab/processes.ts';
 import { isNotFound } from '../../../client/errors.ts';
 import { resourcePath } from '../../../client/paths.ts';
@@ -13,6 +12,7 @@ import type { ContainerStatus, Event, Node, Pod, PodSpec } from '../../../client
 import { systemClock } from '../../../lib/clock.ts';
 import { errorMessage, isErrno } from '../../../lib/errors.ts';
 import { exec, execOk } from '../../../lib/exec.ts';
+import { readProcess } from '../../../lib/processes.ts';
 import type { Span } from '../../../lib/trace.ts';
 import type { TestLab } from '../support/lab.ts';
 

@@ -6,8 +6,8 @@ import { readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { detachLoopsBelow } from '../../../cli/lab/loops.ts';
-import { unmountBelow } from '../../../cli/lab/mounts.ts';
 import { isCsiError } from '../../../csi/client.ts';
+import { unmountBelow } from '../../../lib/mounts.ts';
 import type { VolumeCapability } from '../../../proto/gen/csi/v1/VolumeCapability.ts';
 import { CAPABILITY, MiB, TestDriver, TestVolume } from './driver-process.ts';
 

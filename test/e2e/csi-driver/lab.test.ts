@@ -8,10 +8,10 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { readPidFile } from '../../../cli/lab/child.ts';
-import { compareWithMachine, lookAtMachine, type MachineSnapshot } from '../../../cli/lab/machine.ts';
 import { LAB_PROCESSES, type LabPaths, labPaths } from '../../../cli/lab/paths.ts';
 import { listLoopDevices } from '../../../csi/driver/loop-devices.ts';
 import { exec, execOk } from '../../../lib/exec.ts';
+import { compareWithMachine, lookAtMachine, type MachineSnapshot } from '../../../lib/machine.ts';
 import { labWords, SETTLE_MS } from '../support/lab.ts';
 
 const NODELET = fileURLToPath(new URL('../../../bin/nodelet', import.meta.url));

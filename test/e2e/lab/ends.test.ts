@@ -8,10 +8,10 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { compareWithMachine, lookAtMachine, type MachineSnapshot } from '../../../cli/lab/machine.ts';
 import { labPaths } from '../../../cli/lab/paths.ts';
 import { labProcesses } from '../../../cli/lab/processes.ts';
 import { exec, execOk } from '../../../lib/exec.ts';
+import { compareWithMachine, lookAtMachine, type MachineSnapshot } from '../../../lib/machine.ts';
 import { fullLog } from '../support/full-log.ts';
 import { labWords, SETTLE_MS } from '../support/lab.ts';
 

@@ -11,11 +11,11 @@ import { fileURLToPath } from 'node:url';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { newestSnapshot } from '../../../apiserver/storage/snapshots.ts';
 import { readPidFile } from '../../../cli/lab/child.ts';
-import { compareWithMachine, lookAtMachine, type MachineSnapshot } from '../../../cli/lab/machine.ts';
 import { LAB_PROCESSES, type LabPaths, type LabProcess, labPaths } from '../../../cli/lab/paths.ts';
-import { isAlive } from '../../../cli/lab/proc.ts';
 import { labProcesses } from '../../../cli/lab/processes.ts';
 import { exec, execOk } from '../../../lib/exec.ts';
+import { compareWithMachine, lookAtMachine, type MachineSnapshot } from '../../../lib/machine.ts';
+import { isAlive } from '../../../lib/processes.ts';
 import { fullLog } from '../support/full-log.ts';
 import { labWords, SETTLE_MS } from '../support/lab.ts';
 

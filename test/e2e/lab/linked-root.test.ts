@@ -5,7 +5,7 @@ import { mkdir, mkdtemp, readFile, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { readMounts } from '../../../cli/lab/mounts.ts';
+import { readMounts } from '../../../lib/mounts.ts';
 import { removeTree } from '../../../lib/remove-tree.ts';
 import { apply, eventually, FOREVER, gone, ready, shellPod } from '../agent/harness.ts';
 import { startLab, type TestLab } from '../support/lab.ts';
@@ -77,7 +77,7 @@ test('when it ends, with a pod that runs, nothing is mounted below its root and 
   const volumeMounts = [{ name: 'host', mountPath: '/host', subPath: 'part' }];
   await apply(lab, shellPod('last', FOREVER, { automountServiceAccountToken: false, volumes }, { volumeMounts }));
   await ready(lab, 'last');
-  const below = async () => (await readMounts()).filter(({ mountPoint }) => mountPoint.startsWith(`${lab.root}/`));
+  const below = async () => (await readMounts()).filter(({ path }) => path.startsWith(`${lab.root}/`));
   await eventually('its mount', async () => ((await below()).length > 0 ? true : undefined));
   // Rejects when anything of the lab is left on the machine.
   await lab.stop();

@@ -14,13 +14,13 @@ import { runDown } from '../../../cli/lab/down.ts';
 import { startLab } from '../../../cli/lab/lab.ts';
 import { MARKER_NAME } from '../../../cli/lab/marker.ts';
 import { type LabPaths, labPaths } from '../../../cli/lab/paths.ts';
-import { isAlive, readProcess } from '../../../cli/lab/proc.ts';
 import { labEnvironment } from '../../../cli/lab/processes.ts';
 import { protectedBecause, protectionFacts } from '../../../cli/lab/protected.ts';
 import { exists } from '../../../cli/lab/root.ts';
 import { makeEntries, takeRoot } from '../../../cli/lab/take-root.ts';
 import { UserError } from '../../../lib/errors.ts';
 import { type ExecResult, exec, execOk } from '../../../lib/exec.ts';
+import { isAlive, readProcess } from '../../../lib/processes.ts';
 import { startContainerd } from '../support/containerd.ts';
 
 const NODELET = fileURLToPath(new URL('../../../bin/nodelet', import.meta.url));

@@ -8,10 +8,10 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { expect, it } from 'vitest';
 import { labPaths } from '../../../cli/lab/paths.ts';
-import { listProcesses } from '../../../cli/lab/proc.ts';
 import { labProcesses } from '../../../cli/lab/processes.ts';
 import { exists } from '../../../cli/lab/root.ts';
 import { exec } from '../../../lib/exec.ts';
+import { listProcesses } from '../../../lib/processes.ts';
 
 const ROOT = fileURLToPath(new URL('../../..', import.meta.url));
 

@@ -13,7 +13,7 @@ import {
   stopContainerd,
   writeContainerdConfig,
 } from '../../../cli/lab/containerd.ts';
-import { isAlive } from '../../../cli/lab/proc.ts';
+import { isAlive } from '../../../lib/processes.ts';
 
 export interface StartContainerdOptions {
   /** An existing or new directory of the test's own; containerd's data goes to `<root>/containerd`. */

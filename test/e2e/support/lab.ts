@@ -5,10 +5,10 @@ import { mkdtemp, rm, symlink } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { delimiter, join } from 'node:path';
 import { type LabOptions, type RunningLab, startLab as start } from '../../../cli/lab/lab.ts';
-import { compareWithMachine, lookAtMachine } from '../../../cli/lab/machine.ts';
 import type { LabPaths } from '../../../cli/lab/paths.ts';
 import type { ApiClient } from '../../../client/api.ts';
 import { type ExecOptions, type ExecResult, exec, execOk } from '../../../lib/exec.ts';
+import { compareWithMachine, lookAtMachine } from '../../../lib/machine.ts';
 import { removeTree } from '../../../lib/remove-tree.ts';
 import { guardLab } from './guardian.ts';
 

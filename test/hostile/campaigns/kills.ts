@@ -2,10 +2,10 @@
 // go: nothing is lost, everything comes back, nothing is left.
 
 import { LAB_PROCESSES, type LabProcess } from '../../../cli/lab/paths.ts';
-import { type ProcessEntry, signalProcess } from '../../../cli/lab/proc.ts';
 import { labProcesses } from '../../../cli/lab/processes.ts';
 import { systemClock } from '../../../lib/clock.ts';
 import { errorMessage } from '../../../lib/errors.ts';
+import { type ProcessEntry, signalProcess } from '../../../lib/processes.ts';
 import { nothingLeft, podThings } from '../../e2e/agent/harness.ts';
 import { startLab, type TestLab } from '../../e2e/support/lab.ts';
 import type { Campaign, CampaignContext, Figures } from '../campaign.ts';

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { firstMountUnder, mountAt, mountsUnder, parseMountInfo } from '../../../lib/mountinfo.ts';
+import { firstMountUnder, isWithin, mountAt, mountsUnder, parseMountInfo } from '../../../lib/mountinfo.ts';
 
 const line = (id: number, root: string, path: string): string =>
   `${id} 1 254:0 ${root} ${path} rw,relatime shared:1 - ext4 /dev/vda rw`;
@@ -21,6 +21,20 @@ describe('parseMountInfo', () => {
         source: '/dev/x#y',
         superOptions: ['rw', 'errors=continue'],
       },
+    ]);
+  });
+
+  test('any number of optional fields, and the file of a namespace', () => {
+    const text = [
+      '36 35 98:0 /mnt1 /mnt2 rw,noatime master:1 shared:2 - ext3 /dev/root rw,errors=continue',
+      '37 35 0:4 net:[4026532000] /run/x/netns/cni-1 rw shared:5 - nsfs nsfs rw',
+      '38 35 0:50 / /tmp/with\\040space rw - tmpfs tm\\011pfs rw',
+      '',
+    ].join('\n');
+    expect(parseMountInfo(text).map(({ root, path, fsType, source }) => [root, path, fsType, source])).toEqual([
+      ['/mnt1', '/mnt2', 'ext3', '/dev/root'],
+      ['net:[4026532000]', '/run/x/netns/cni-1', 'nsfs', 'nsfs'],
+      ['/', '/tmp/with space', 'tmpfs', 'tm\tpfs'],
     ]);
   });
 
@@ -60,5 +74,17 @@ describe('mounts of a directory', () => {
     ['/p/b', undefined],
   ] as const)('the first of %j is %j', ([directory, expected]) => {
     expect(firstMountUnder(text, directory)).toBe(expected);
+  });
+});
+
+describe('being within a directory', () => {
+  test.for([
+    ['/a', '/a', true],
+    ['/a/b', '/a', true],
+    ['/ab', '/a', false],
+    ['/', '/a', false],
+    ['/a', '/', true],
+  ] as const)('%s in %s is %s', ([path, directory, expected]) => {
+    expect(isWithin(path, directory)).toBe(expected);
   });
 });

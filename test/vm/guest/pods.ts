@@ -7,8 +7,8 @@ import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 import { type CgroupDriver, cgroupPath, kubepodsName } from '../../../agent/model/cgroup-names.ts';
 import { startLab } from '../../../cli/lab/lab.ts';
-import { compareWithMachine, lookAtMachine } from '../../../cli/lab/machine.ts';
 import { execInPod } from '../../../client/exec.ts';
+import { compareWithMachine, lookAtMachine } from '../../../lib/machine.ts';
 import { Cluster, FOREVER, NAMESPACE } from './cluster.ts';
 import {
   cgroupDirectory,

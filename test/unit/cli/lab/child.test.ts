@@ -8,8 +8,8 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { readPidFile } from '../../../../cli/lab/child.ts';
-import { isAlive, type ProcessId } from '../../../../cli/lab/proc.ts';
 import { exists } from '../../../../cli/lab/root.ts';
+import { isAlive, type ProcessId } from '../../../../lib/processes.ts';
 
 const url = (file: string): string => JSON.stringify(new URL(`../../../../cli/${file}`, import.meta.url).href);
 const NODE = fileURLToPath(new URL('../../../../node_modules/.bin/node', import.meta.url));

@@ -8,7 +8,7 @@ import {
   parseStat,
   readProcess,
   signalProcess,
-} from '../../../../cli/lab/proc.ts';
+} from '../../../lib/processes.ts';
 
 const entry = (pid: number, ppid: number): ProcessEntry => ({
   pid,

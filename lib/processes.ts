@@ -2,7 +2,7 @@
 // was used again is never taken for the one that was meant. Reads and signals; never starts anything.
 
 import { readdir, readFile } from 'node:fs/promises';
-import { errnoOf, isErrno } from '../../lib/errors.ts';
+import { errnoOf, isErrno } from './errors.ts';
 
 export interface ProcessEntry {
   readonly pid: number;

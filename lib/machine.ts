@@ -3,13 +3,13 @@
 
 import { readdir, readFile, readlink } from 'node:fs/promises';
 import { join } from 'node:path';
-import { listLoopDevices } from '../../csi/driver/loop-devices.ts';
-import { type Clock, systemClock } from '../../lib/clock.ts';
-import { isErrno } from '../../lib/errors.ts';
-import { type Exec, exec } from '../../lib/exec.ts';
+import { type Clock, systemClock } from './clock.ts';
+import { isErrno } from './errors.ts';
+import { type Exec, exec } from './exec.ts';
+import { listLoopDevices } from './loop-devices.ts';
 import { normaliseIptables, normaliseNft } from './machine-rules.ts';
 import { readMounts } from './mounts.ts';
-import { listProcesses, type ProcessEntry } from './proc.ts';
+import { listProcesses, type ProcessEntry } from './processes.ts';
 
 export const MACHINE_PARTS = [
   'process',
@@ -53,6 +53,15 @@ export const WATCHED_DIRECTORIES: readonly string[] = [
   '/var/log/containers',
   '/var/log/pods',
 ];
+/** The machine's places that pods' logs and CNI's files go to by default. */
+export const SHARED_DIRECTORIES = [
+  '/var/log/pods',
+  '/var/log/containers',
+  '/var/lib/cni/results',
+  '/var/lib/cni',
+  '/run/netns',
+];
+
 const DEPTH = 3;
 
 export async function lookAtMachine(options: LookOptions = {}): Promise<MachineSnapshot> {
@@ -63,7 +72,7 @@ export async function lookAtMachine(options: LookOptions = {}): Promise<MachineS
   const directories = [...WATCHED_DIRECTORIES, ...(options.directories ?? [])];
   return {
     process: new Map(processes.map((entry) => [`${entry.pid} ${entry.startTime}`, processText(entry)])),
-    mount: byText(mounts.map((mount) => `${mount.mountPoint} (${mount.type} ${mount.source})`)),
+    mount: byText(mounts.map((mount) => `${mount.path} (${mount.fsType} ${mount.source})`)),
     'loop device': byText((await listLoopDevices()).map((loop) => `${loop.image} on ${loop.device}`)),
     'network namespace': byText(await networkNamespaces(processes, mounts)),
     link: byText(links.map((link) => String(link['ifname']))),
@@ -72,7 +81,7 @@ export async function lookAtMachine(options: LookOptions = {}): Promise<MachineS
     'iptables rule': byText(normaliseIptables(await said(run, 'iptables-save', []))),
     'ip6tables rule': byText(normaliseIptables(await said(run, 'ip6tables-save', []))),
     'nftables rule': byText(normaliseNft(await said(run, 'nft', ['--stateless', 'list', 'ruleset']))),
-    cgroup: byText(await cgroups(mounts.filter((m) => m.type.startsWith('cgroup')).map((m) => m.mountPoint))),
+    cgroup: byText(await cgroups(mounts.filter((m) => m.fsType.startsWith('cgroup')).map((m) => m.path))),
     path: byText((await Promise.all([...new Set(directories)].map((path) => paths(path, DEPTH)))).flat()),
   };
 }
@@ -214,10 +223,10 @@ function processText(entry: ProcessEntry): string {
 
 async function networkNamespaces(
   processes: readonly ProcessEntry[],
-  mounts: readonly { readonly root: string; readonly mountPoint: string }[],
+  mounts: readonly { readonly root: string; readonly path: string }[],
 ): Promise<readonly string[]> {
   const found = new Set<string>();
-  for (const mount of mounts) if (mount.root.startsWith('net:[')) found.add(`${mount.root} at ${mount.mountPoint}`);
+  for (const mount of mounts) if (mount.root.startsWith('net:[')) found.add(`${mount.root} at ${mount.path}`);
   for (const entry of processes) {
     try {
       found.add(await readlink(`/proc/${entry.pid}/ns/net`));

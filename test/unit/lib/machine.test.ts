@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import { diffMachine, MACHINE_PARTS, type MachineSnapshot, ownerOf } from '../../../../cli/lab/machine.ts';
-import { normaliseIptables, normaliseNft } from '../../../../cli/lab/machine-rules.ts';
-import type { ProcessEntry } from '../../../../cli/lab/proc.ts';
+import { diffMachine, MACHINE_PARTS, type MachineSnapshot, ownerOf } from '../../../lib/machine.ts';
+import { normaliseIptables, normaliseNft } from '../../../lib/machine-rules.ts';
+import type { ProcessEntry } from '../../../lib/processes.ts';
 
 function snapshot(parts: Partial<Record<(typeof MACHINE_PARTS)[number], readonly string[]>>): MachineSnapshot {
   const map = (texts: readonly string[] = []): ReadonlyMap<string, string> =>
