@@ -6,18 +6,10 @@ import type { Pod } from '../../client/types.ts';
 import { errorMessage } from '../../lib/errors.ts';
 import { TERMINATION_BY_KUBELET } from '../model/disruption.ts';
 import { isCriticalPod } from '../model/static-pods.ts';
-import { admitUnderPressure } from './admit.ts';
-import {
-  evictionGraceSeconds,
-  IMMEDIATE_SECONDS,
-  isResolved,
-  judgePressure,
-  NO_PRESSURE_STATE,
-  type PressureState,
-} from './decide.ts';
+import { evictionGraceSeconds, IMMEDIATE_SECONDS, isResolved, judgePressure } from './decide.ts';
 import { hasLocalStorageLimit, localStorageViolation } from './local-storage.ts';
 import { EVICTED, pressureMessage } from './messages.ts';
-import type { EvictionManagerOptions, NodePressure } from './options.ts';
+import type { EvictionManagerOptions } from './options.ts';
 import { rankPods } from './ranking.ts';
 import type { NodeSignals } from './signals.ts';
 import { CONDITION_OF, parseThresholds, RESOURCE_OF, type Signal, type Threshold } from './thresholds.ts';
@@ -31,7 +23,6 @@ const WALK_SHARE = 20;
 export class EvictionManager {
   readonly #options: EvictionManagerOptions;
   readonly #thresholds: readonly Threshold[];
-  #state: PressureState = NO_PRESSURE_STATE;
   /** Pods that were evicted and are not gone yet. */
   readonly #evicted = new Set<string>();
   /** Not before (monotonic ms) are local storage limits looked at again. */
@@ -59,36 +50,21 @@ export class EvictionManager {
     }
   }
 
-  /** What the node reports as its pressure conditions. */
-  pressure(): NodePressure {
-    const { conditions } = this.#state;
-    return {
-      memory: conditions.includes('MemoryPressure'),
-      disk: conditions.includes('DiskPressure'),
-      pid: conditions.includes('PIDPressure'),
-    };
-  }
-
-  /** Refuses pods that would make it worse. */
-  readonly admit = (pod: Pod): { readonly reason: string; readonly message: string } | undefined =>
-    admitUnderPressure(pod, this.#state.conditions);
-
   /** One round. Resolves to whether pods were evicted, after those are gone or their time to go is over. */
   async synchronize(): Promise<boolean> {
-    const { clock, config, readSignals, onChange } = this.#options;
+    const { clock, config, readSignals, pressure } = this.#options;
     const signals = await readSignals();
-    const before = this.#state;
-    this.#state = judgePressure(
+    const state = judgePressure(
       this.#thresholds,
       signals.observations,
-      before,
+      pressure.current,
       clock.monotonic(),
       config.evictionPressureTransitionPeriod,
     );
-    if (before.conditions.join() !== this.#state.conditions.join()) onChange();
+    pressure.update(state);
     const pods = this.#candidates();
     if (await this.#enforceLocalStorage(pods, signals)) return true;
-    const [threshold] = this.#state.met;
+    const [threshold] = state.met;
     return threshold === undefined ? false : await this.#relieve(threshold, pods, signals);
   }
 
@@ -132,7 +108,13 @@ export class EvictionManager {
       log('warn', 'eviction: no pod can be evicted', { signal });
       return false;
     }
-    const message = pressureMessage(signal, victim, usageOf(victim), this.#state.met, signals.observations);
+    const message = pressureMessage(
+      signal,
+      victim,
+      usageOf(victim),
+      this.#options.pressure.current.met,
+      signals.observations,
+    );
     const { terminationGracePeriodSeconds } = victim.spec;
     const grace = evictionGraceSeconds(threshold, config.evictionMaxPodGracePeriod, terminationGracePeriodSeconds);
     await this.#gone([this.#evict(victim, message, grace, true)]);
@@ -156,7 +138,7 @@ export class EvictionManager {
         log('warn', `eviction: could not reclaim ${RESOURCE_OF[signal]} from the node: ${errorMessage(error)}`);
       }
     }
-    return isResolved(this.#state.met, (await readSignals()).observations);
+    return isResolved(this.#options.pressure.current.met, (await readSignals()).observations);
   }
 
   #evict(pod: Pod, message: string, graceSeconds: number, disrupted: boolean): Promise<void> {

@@ -5,6 +5,7 @@ import type { Clock } from '../../lib/clock.ts';
 import type { Log } from '../../lib/log.ts';
 import type { EventRecorder } from '../ports/api.ts';
 import type { PodEnd } from '../ports/pod-end.ts';
+import type { NodePressureState } from './pressure-state.ts';
 import type { NodeSignals } from './signals.ts';
 import type { ThresholdConfig } from './thresholds.ts';
 import type { PodUsages } from './types.ts';
@@ -37,8 +38,8 @@ export interface EvictionManagerOptions {
   readonly readUsage: (pods: readonly Pod[], wanted: { readonly disk: boolean }) => Promise<PodUsages>;
   /** Removes every image that nothing uses. */
   readonly removeUnusedImages: () => Promise<void>;
-  /** Conditions of the node are not what they were. */
-  readonly onChange: () => void;
+  /** Updated by every round. */
+  readonly pressure: NodePressureState;
 }
 
 export interface NodePressure {

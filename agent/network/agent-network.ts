@@ -62,8 +62,8 @@ class CniAgentNetwork implements AgentNetwork {
     });
   }
 
-  async start(): Promise<void> {
-    const { shim, binDirs, socketPath, listSandboxes } = this.#options;
+  async start(listSandboxes?: () => Promise<readonly SandboxId[]>): Promise<void> {
+    const { shim, binDirs, socketPath } = this.#options;
     await this.#conf.start();
     this.#netlink.subscribe((change) => this.#links.changed(change));
     await this.#netlink.start();

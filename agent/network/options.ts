@@ -25,8 +25,6 @@ export interface AgentNetworkOptions {
   readonly clock: Clock;
   /** Called when `status()` may have changed: the conflist was written, replaced or removed. */
   readonly onStatusChange?: () => void;
-  /** Sandboxes that exist, for the garbage collection on start; left out, there is none on start. */
-  readonly listSandboxes?: () => Promise<readonly SandboxId[]>;
   /** A plugin that takes longer is killed, in ms. Default 120 000. */
   readonly pluginTimeoutMs?: number;
   /** How plugins are run; the default is the real thing. */
@@ -36,8 +34,11 @@ export interface AgentNetworkOptions {
 }
 
 export interface AgentNetwork extends PodNetwork {
-  /** Opens the socket, installs the shim, starts watching. Rejects when the socket cannot be made. */
-  start(): Promise<void>;
+  /**
+   * Opens the socket, installs the shim, starts watching. Rejects when the socket cannot be made. `listSandboxes` gives the
+   * sandboxes that exist, for the garbage collection on start; left out, there is none on start.
+   */
+  start(listSandboxes?: () => Promise<readonly SandboxId[]>): Promise<void>;
   /** Stops serving and watching and removes the socket; attachments stay as they are. Idempotent. */
   close(): Promise<void>;
   /** The result of the attachment that is in force, when there is one. */

@@ -8,6 +8,7 @@ import { TERMINATION_BY_KUBELET } from '../model/disruption.ts';
 import type { EventRecorder } from '../ports/api.ts';
 import type { PodEnd } from '../ports/pod-end.ts';
 import { type ShutdownGroup, shutdownSteps, wholePeriodMs } from './plan.ts';
+import type { NodeShutdownState } from './shutdown-state.ts';
 
 /** What holds the machine's shutdown back, until it is released. */
 export interface InhibitLock {
@@ -39,31 +40,21 @@ export interface NodeShutdownOptions {
   readonly nodeName: string;
   readonly clock: Clock;
   readonly log: (level: 'info' | 'warn', message: string, fields?: Readonly<Record<string, unknown>>) => void;
-  /** The node's readiness is another. */
-  readonly onChange: () => void;
+  /** Updated when a shutdown begins or is called off. */
+  readonly state: NodeShutdownState;
 }
 
 const MESSAGE = 'Pod was terminated in response to imminent node shutdown.';
-const REFUSAL = { reason: 'NodeShutdown', message: 'Pod was rejected as the node is shutting down.' };
 /** Pauses between tries to reach logind, ms. */
 const FIRST_RETRY_MS = 1_000;
 const LONGEST_RETRY_MS = 60_000;
 
 export class NodeShutdown {
   readonly #options: NodeShutdownOptions;
-  #shuttingDown = false;
   #lock: InhibitLock | undefined;
 
   constructor(options: NodeShutdownOptions) {
     this.#options = options;
-  }
-
-  /** The node takes nothing more once it is going. */
-  readonly admit = (): typeof REFUSAL | undefined => (this.#shuttingDown ? REFUSAL : undefined);
-
-  /** Why the node is not Ready, as the kubelet words it. */
-  trouble(): string | undefined {
-    return this.#shuttingDown ? 'node is shutting down' : undefined;
   }
 
   /** Runs until `signal` aborts. Never rejects: without logind pods are ended as hard as the machine is. */
@@ -118,14 +109,13 @@ export class NodeShutdown {
   }
 
   #announced(begins: boolean): void {
-    const { log, recorder, nodeName, onChange } = this.#options;
-    if (begins === this.#shuttingDown) return;
-    this.#shuttingDown = begins;
+    const { log, recorder, nodeName, state } = this.#options;
+    if (begins === state.shuttingDown) return;
     const what = begins ? 'event' : 'cancellation';
     log('warn', `Shutdown manager detected shutdown ${what}`);
     const node = { kind: 'Node', apiVersion: 'v1', metadata: { name: nodeName, uid: nodeName } };
     recorder.event(node, 'Normal', 'Shutdown', `Shutdown manager detected shutdown ${what}`);
-    onChange();
+    state.update(begins);
     if (begins) void this.#endPods().finally(() => this.#release());
     else void this.#holdAgain();
   }

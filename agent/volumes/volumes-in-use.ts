@@ -1,12 +1,18 @@
 // node.status.volumesInUse: attachable volumes that this node uses, or is about to. A volume may be mounted only once
 // the cluster has been told, so that nobody detaches it meanwhile. Small, because every agent has it.
 
+import { Signal, type SignalSource } from '../../lib/signal.ts';
+
 export class VolumesInUse {
   readonly #names = new Set<string>();
   #written: ReadonlySet<string> = new Set();
   readonly #waiting = new Map<string, (() => void)[]>();
-  /** Called when the list has become another one: the node's status is to be written. */
-  onChange: () => void = () => undefined;
+  readonly #changed = new Signal();
+
+  /** The list is another one: the node's status is to be written. */
+  get changed(): SignalSource<void> {
+    return this.#changed;
+  }
 
   list(): readonly string[] {
     return [...this.#names].sort();
@@ -16,7 +22,7 @@ export class VolumesInUse {
   add(name: string): Promise<void> {
     if (!this.#names.has(name)) {
       this.#names.add(name);
-      this.onChange();
+      this.#changed.emit();
     }
     if (this.#written.has(name)) return Promise.resolve();
     return new Promise((resolve) => {
@@ -25,7 +31,7 @@ export class VolumesInUse {
   }
 
   delete(name: string): void {
-    if (this.#names.delete(name)) this.onChange();
+    if (this.#names.delete(name)) this.#changed.emit();
   }
 
   /** The status on the server names these. */

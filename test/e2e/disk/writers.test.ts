@@ -5,7 +5,7 @@ import { randomBytes } from 'node:crypto';
 import { closeSync, mkdirSync, openSync, readdirSync, readFileSync, rmSync, writeFileSync, writeSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest';
-import { checkReserve, RESERVE_FILE } from '../../../agent/disk-reserve.ts';
+import { checkReserve, RESERVE_FILE } from '../../../agent/node/disk-reserve.ts';
 import type { ContainerId } from '../../../agent/ports/runtime.ts';
 import { PodFiles } from '../../../agent/runtime/files.ts';
 import { LogRotation } from '../../../agent/runtime/logs/rotation.ts';

@@ -15,8 +15,8 @@ import {
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { openRootDirectory } from '../../../agent/node/root-directory.ts';
 import type { PodUID } from '../../../agent/ports/runtime.ts';
-import { openRootDirectory } from '../../../agent/root-directory.ts';
 import { createLinuxMounter } from '../../../agent/volumes/linux-mounter.ts';
 import { localVolume } from '../../../agent/volumes/local.ts';
 import { createPodVolumes } from '../../../agent/volumes/pod-volumes.ts';

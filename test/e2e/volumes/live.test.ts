@@ -100,7 +100,7 @@ const WITH_PODS = [...ALWAYS, 'configmaps', 'configmaps', 'secrets', 'secrets'].
 beforeAll(async () => {
   lab = await startLab();
   await eventually('the agent to be there', async () =>
-    (await agentLog(lab)).includes('the agent runs') ? true : undefined,
+    (await agentLog(lab)).includes('Started kubelet') ? true : undefined,
   );
   await apply(
     lab,

@@ -54,12 +54,12 @@ export class SimVolumes {
     this.#csi = csi;
   }
 
-  /** The volume manager of one agent, put together as agent/storage.ts does. */
+  /** The volume manager of one agent, put together as agent/compose/storage.ts does. */
   forAgent(parts: AgentVolumesParts): VolumeManager {
     const { clock } = parts;
     const rootDir = this.#root;
     const inUse = new VolumesInUse();
-    inUse.onChange = () => void clock.after(NODE_STATUS_MS, () => inUse.written(inUse.list()));
+    inUse.changed.subscribe(() => void clock.after(NODE_STATUS_MS, () => inUse.written(inUse.list())));
     let csiVolumes: CsiVolumes | undefined;
     let persistent: PersistentVolumes | undefined;
     const load = (): PersistentVolumes => {

@@ -1,5 +1,5 @@
-// A simulated node: everything the agent talks to, and the agent put together on it as agent/main.ts and agent/cluster.ts
-// do on a real one. Nothing here happens by chance or by itself: chaos.ts makes it happen.
+// A simulated node: everything the agent talks to, and the agent put together on it as agent/compose do
+// on a real one. Nothing here happens by chance or by itself: chaos.ts makes it happen.
 
 import { createAdmission } from '../../../agent/admission/admission.ts';
 import { createNodeWatch } from '../../../agent/api/node-watch.ts';
@@ -11,8 +11,10 @@ import type { CsiNode } from '../../../agent/ports/csi.ts';
 import type { RunningPodProbes } from '../../../agent/probes/options.ts';
 import { createPodProbes } from '../../../agent/probes/pod-probes.ts';
 import { MirrorPods } from '../../../agent/sources/mirror-pods.ts';
-import type { Node } from '../../../client/types.ts';
+import { MirrorReconciler } from '../../../agent/sources/mirror-reconciler.ts';
+import type { Node, Pod } from '../../../client/types.ts';
 import type { Log } from '../../../lib/log.ts';
+import { Signal } from '../../../lib/signal.ts';
 import { Tracer } from '../../../lib/trace.ts';
 import { VirtualClock } from '../clock.ts';
 import { SimApiServer } from './api-server.ts';
@@ -148,15 +150,17 @@ export class World {
     const client = life.port(this.api);
     const { recorder, dice } = this;
     const random = (): number => dice.next();
+    const nodeChanged = new Signal();
+    const podGone = new Signal<Pod>();
     const watch = createNodeWatch({
       client,
       nodeName: NODE_NAME,
       clock,
       random,
-      onChange: () => mirrors.reconcile(),
+      onChange: () => nodeChanged.emit(),
       onTrouble: () => undefined,
     });
-    const mirrors = new MirrorPods({ client, nodeName: NODE_NAME, node: () => watch.node(), clock, tracer, log });
+    const mirrors = new MirrorPods(NODE_NAME);
     const apiPods = createApiPodSource({ client, nodeName: NODE_NAME, clock, random });
     const probes = createPodProbes({
       runtime,
@@ -191,7 +195,7 @@ export class World {
         mirrors.apiSource(watch.holdBack(apiPods)),
         mirrors.staticSource(this.manifests.source(NODE_NAME, clock, log)),
       ],
-      onPodGone: () => mirrors.reconcile(),
+      onPodGone: (pod) => podGone.emit(pod),
       clock,
       tracer,
       node: { name: NODE_NAME, hostIPs: () => HOST_IPS, allocatable: () => ALLOCATABLE },
@@ -210,7 +214,10 @@ export class World {
       log,
     });
     watch.start();
-    mirrors.attach(pods);
+    const node = (): Node | undefined => watch.node();
+    const reconciler = new MirrorReconciler({ mirrors, pods, client, node, clock, tracer, log });
+    podGone.subscribe(() => reconciler.reconcile());
+    nodeChanged.subscribe(() => reconciler.reconcile());
     pods.start();
     const stop = (): void => {
       watch.stop();

@@ -3,6 +3,7 @@
 import { beforeEach, describe, expect, it } from 'vitest';
 import { EvictionManager } from '../../../../agent/eviction/eviction-manager.ts';
 import type { EvictionConfig } from '../../../../agent/eviction/options.ts';
+import { NodePressureState } from '../../../../agent/eviction/pressure-state.ts';
 import type { DiskLayout, Observations, PodUsage } from '../../../../agent/eviction/types.ts';
 import type { PodEnd } from '../../../../agent/ports/pod-end.ts';
 import type { Pod } from '../../../../client/types.ts';
@@ -38,6 +39,7 @@ class World {
   /** What happens when a pod is gone, or when the node reclaims. */
   onRelief: () => void = () => undefined;
   changes = 0;
+  readonly pressure = new NodePressureState();
   /** How long measuring the pods takes, ms. */
   walkMs = 0;
   signalsFail = false;
@@ -45,6 +47,7 @@ class World {
   readonly #stop = new AbortController();
 
   constructor(config: Partial<EvictionConfig> = {}) {
+    this.pressure.changed.subscribe(() => this.changes++);
     this.manager = new EvictionManager({
       config: { ...CONFIG, ...config },
       clock: this.clock,
@@ -76,9 +79,7 @@ class World {
       removeUnusedImages: async () => {
         this.did.push('removeUnusedImages');
       },
-      onChange: () => {
-        this.changes++;
-      },
+      pressure: this.pressure,
     });
   }
 
@@ -117,7 +118,7 @@ describe('a node with plenty of everything', () => {
     await world.clock.advance(3_600_000);
     expect(world.did).toEqual([]);
     expect(world.ended).toEqual([]);
-    expect(world.manager.pressure()).toEqual({ memory: false, disk: false, pid: false });
+    expect(world.pressure.conditions()).toEqual({ memory: false, disk: false, pid: false });
     world.stop();
   });
 
@@ -197,17 +198,17 @@ describe('memory pressure', () => {
     world.memory(SCARCE);
     world.start();
     await world.clock.advance(1);
-    expect(world.manager.pressure()).toEqual({ memory: true, disk: false, pid: false });
+    expect(world.pressure.conditions()).toEqual({ memory: true, disk: false, pid: false });
     expect(world.changes).toBe(1);
-    expect(world.manager.admit(makePod('new'))).toMatchObject({ reason: 'Evicted' });
+    expect(world.pressure.admit(makePod('new'))).toMatchObject({ reason: 'Evicted' });
     await world.clock.advance(20_000);
     world.memory(PLENTY);
     await world.clock.advance(290_000);
-    expect(world.manager.pressure().memory).toBe(true);
+    expect(world.pressure.conditions().memory).toBe(true);
     await world.clock.advance(30_000);
-    expect(world.manager.pressure().memory).toBe(false);
+    expect(world.pressure.conditions().memory).toBe(false);
     expect(world.changes).toBe(2);
-    expect(world.manager.admit(makePod('new'))).toBeUndefined();
+    expect(world.pressure.admit(makePod('new'))).toBeUndefined();
     world.stop();
   });
 
@@ -309,7 +310,7 @@ describe('trouble', () => {
     world.signalsFail = false;
     world.memory(SCARCE);
     await world.clock.advance(10_000);
-    expect(world.manager.pressure().memory).toBe(true);
+    expect(world.pressure.conditions().memory).toBe(true);
     world.stop();
   });
 

@@ -11,6 +11,7 @@ import {
   shutdownSteps,
   wholePeriodMs,
 } from '../../../../agent/shutdown/plan.ts';
+import { NodeShutdownState } from '../../../../agent/shutdown/shutdown-state.ts';
 import type { Pod } from '../../../../client/types.ts';
 import { settle } from '../../../sim/clock.ts';
 import { FakeNode, makePod } from '../../../sim/fakes.ts';
@@ -126,7 +127,7 @@ class FakeLogind implements Logind {
 describe('a node whose machine goes down', () => {
   let node: FakeNode;
   let logind: FakeLogind;
-  let shutdown: NodeShutdown;
+  let state: NodeShutdownState;
   let changes: number;
   let said: string[];
   const abort = { controller: new AbortController() };
@@ -136,10 +137,11 @@ describe('a node whose machine goes down', () => {
     changes = 0;
     said = [];
     abort.controller = new AbortController();
-    const refuse = (): ReturnType<NodeShutdown['admit']> => shutdown.admit();
-    const options: Partial<PodsAgentOptions> = { config: { admit: [refuse] } };
+    state = new NodeShutdownState();
+    state.changed.subscribe(() => changes++);
+    const options: Partial<PodsAgentOptions> = { config: { admit: [state.admit] } };
     node = new FakeNode(options);
-    shutdown = new NodeShutdown({
+    const shutdown = new NodeShutdown({
       logind,
       groups: [group(0, 20), group(CRITICAL, 10)],
       pods: {
@@ -151,7 +153,7 @@ describe('a node whose machine goes down', () => {
       clock: node.clock,
       log: (_, message, fields) =>
         said.push(`${message}${fields?.['error'] === undefined ? '' : `: ${fields['error']}`}`),
-      onChange: () => changes++,
+      state,
     });
     void shutdown.run(abort.controller.signal);
     await settle();
@@ -177,7 +179,7 @@ describe('a node whose machine goes down', () => {
     await running('critical', CRITICAL);
     node.runtime.latency.set('stopContainer', 2_000);
     logind.announce(true);
-    expect(shutdown.trouble()).toBe('node is shutting down');
+    expect(state.notReadyReason()).toBe('node is shutting down');
     expect(changes).toBe(1);
     await node.clock.until(() => node.api.status('plain').phase === 'Failed');
     expect(node.api.status('plain')).toMatchObject({
@@ -233,7 +235,7 @@ describe('a node whose machine goes down', () => {
     expect(logind.held).toBe(0);
     logind.announce(false);
     await settle();
-    expect(shutdown.trouble()).toBeUndefined();
+    expect(state.notReadyReason()).toBeUndefined();
     expect(logind.held).toBe(1);
     expect(changes).toBe(2);
     await running('again');
@@ -268,7 +270,7 @@ describe('a node whose machine goes down', () => {
       nodeName: 'node-1',
       clock: node.clock,
       log: (_, message, fields) => said.push(`${message}: ${fields?.['error']}`),
-      onChange: () => undefined,
+      state: new NodeShutdownState(),
     });
     void other.run(controller.signal);
     await settle();

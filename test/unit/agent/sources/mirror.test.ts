@@ -4,9 +4,11 @@ import { afterEach, beforeEach, describe, expect, it, test } from 'vitest';
 import type { PodSource } from '../../../../agent/ports/api.ts';
 import { parsePod } from '../../../../agent/sources/manifest.ts';
 import { MirrorPods } from '../../../../agent/sources/mirror-pods.ts';
+import { MirrorReconciler } from '../../../../agent/sources/mirror-reconciler.ts';
 import { decideMirrors, fullName, isUnderWay, mirrorOf } from '../../../../agent/sources/mirror-rules.ts';
 import { ApiError } from '../../../../client/errors.ts';
 import type { Pod } from '../../../../client/types.ts';
+import { Signal } from '../../../../lib/signal.ts';
 import { Tracer } from '../../../../lib/trace.ts';
 import { settle } from '../../../sim/clock.ts';
 import { type FakeApi, FakeNode, makePod } from '../../../sim/fakes.ts';
@@ -190,14 +192,8 @@ beforeEach(() => {
       return Object({});
     },
   };
-  const mirrors = new MirrorPods({
-    client,
-    nodeName: 'node-1',
-    node: () => NODE,
-    clock: bare.clock,
-    tracer: new Tracer(),
-    log: (_level, message) => log.push(message),
-  });
+  const mirrors = new MirrorPods('node-1');
+  const podGone = new Signal<Pod>();
   const { runtime, volumes, cgroups, recorder, objects, clock } = bare;
   node = new FakeNode({
     runtime,
@@ -208,10 +204,19 @@ beforeEach(() => {
     clock,
     api: mirrors.podApi(api),
     sources: [mirrors.apiSource(api), mirrors.staticSource(files)],
-    onPodGone: () => mirrors.reconcile(),
+    onPodGone: (pod) => podGone.emit(pod),
   });
   world = bare;
-  mirrors.attach(node.agent);
+  const reconciler = new MirrorReconciler({
+    mirrors,
+    pods: node.agent,
+    client,
+    node: () => NODE,
+    clock: bare.clock,
+    tracer: new Tracer(),
+    log: (_level, message) => log.push(message),
+  });
+  podGone.subscribe(() => reconciler.reconcile());
 });
 
 /** The parts that the agent of `node` runs on. */

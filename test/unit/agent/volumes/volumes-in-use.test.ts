@@ -6,9 +6,9 @@ import { statusInput } from '../node/fixtures.ts';
 test('a volume in use is told to the cluster, and whoever adds it knows when it has been', async () => {
   const inUse = new VolumesInUse();
   let changes = 0;
-  inUse.onChange = () => {
+  inUse.changed.subscribe(() => {
     changes++;
-  };
+  });
   let told = false;
   const telling = inUse.add('b').then(() => {
     told = true;

@@ -2,11 +2,11 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, it, test } from 'vitest';
-import { notifyServiceManager, serviceManager } from '../../../agent/watchdog.ts';
-import { systemClock } from '../../../lib/clock.ts';
-import { type Span, Tracer } from '../../../lib/trace.ts';
-import { listenForNotifications } from '../../support/notify-socket.ts';
-import { settle, VirtualClock } from '../../support/virtual-clock.ts';
+import { notifyServiceManager, serviceManager } from '../../../../agent/node/watchdog.ts';
+import { systemClock } from '../../../../lib/clock.ts';
+import { type Span, Tracer } from '../../../../lib/trace.ts';
+import { listenForNotifications } from '../../../support/notify-socket.ts';
+import { settle, VirtualClock } from '../../../support/virtual-clock.ts';
 
 const NOTIFY = { NOTIFY_SOCKET: '/run/systemd/notify' };
 

@@ -4,20 +4,20 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import type { NodeSelector } from 'kubernetes-types/core/v1';
-import type { ApiClient } from '../client/api.ts';
-import type { RegisteredDrivers } from '../csi/registered-drivers.ts';
-import { createPluginWatcher } from '../csi/registration.ts';
-import type { Clock, Timer } from '../lib/clock.ts';
-import { errorMessage } from '../lib/errors.ts';
-import type { Log } from '../lib/log.ts';
-import type { Tracer } from '../lib/trace.ts';
-import type { EventRecorder, ObjectReader } from './ports/api.ts';
-import type { Mounter } from './ports/mounter.ts';
-import type { ReadVolumeStats } from './ports/volume-stats.ts';
-import type { CsiVolumes } from './volumes/csi/csi-volumes.ts';
-import type { CsiStats } from './volumes/csi/stats.ts';
-import type { PersistentVolumes } from './volumes/options.ts';
-import { VolumesInUse } from './volumes/volumes-in-use.ts';
+import type { ApiClient } from '../../client/api.ts';
+import type { RegisteredDrivers } from '../../csi/registered-drivers.ts';
+import { createPluginWatcher } from '../../csi/registration.ts';
+import type { Clock, Timer } from '../../lib/clock.ts';
+import { errorMessage } from '../../lib/errors.ts';
+import type { Log } from '../../lib/log.ts';
+import type { Tracer } from '../../lib/trace.ts';
+import type { EventRecorder, ObjectReader } from '../ports/api.ts';
+import type { Mounter } from '../ports/mounter.ts';
+import type { ReadVolumeStats } from '../ports/volume-stats.ts';
+import type { CsiVolumes } from '../volumes/csi/csi-volumes.ts';
+import type { CsiStats } from '../volumes/csi/stats.ts';
+import type { PersistentVolumes } from '../volumes/options.ts';
+import { VolumesInUse } from '../volumes/volumes-in-use.ts';
 
 /** How often volumes are asked how they are, ms. */
 const HEALTH_MS = 60_000;
@@ -60,12 +60,12 @@ export function createStorage(parts: StorageParts): Storage {
   let health: Timer | undefined;
 
   async function announcer(api: ApiClient) {
-    const { CsiNodeObject } = await import('./volumes/csi/csi-node-object.ts');
+    const { CsiNodeObject } = await import('../volumes/csi/csi-node-object.ts');
     return new CsiNodeObject({ nodeName, client: api, clock, signal: closing.signal });
   }
 
   async function loadDrivers(): Promise<RegisteredDrivers> {
-    const { RegisteredDrivers: Drivers } = await import('../csi/registered-drivers.ts');
+    const { RegisteredDrivers: Drivers } = await import('../../csi/registered-drivers.ts');
     const nobody = { announce: async () => undefined, withdraw: async () => undefined };
     return new Drivers({
       clock,
@@ -82,10 +82,10 @@ export function createStorage(parts: StorageParts): Storage {
   async function loadPersistent(api: ApiClient): Promise<PersistentVolumes> {
     const [{ createPersistentVolumes }, { CsiVolumes: Csi }, { CsiStats: Stats }, { createStorageApi }, csi] =
       await Promise.all([
-        import('./volumes/persistent.ts'),
-        import('./volumes/csi/csi-volumes.ts'),
-        import('./volumes/csi/stats.ts'),
-        import('./api/storage-api.ts'),
+        import('../volumes/persistent.ts'),
+        import('../volumes/csi/csi-volumes.ts'),
+        import('../volumes/csi/stats.ts'),
+        import('../api/storage-api.ts'),
         useDrivers(),
       ]);
     const storage = createStorageApi({ client: api, clock, onTrouble }, closing.signal);

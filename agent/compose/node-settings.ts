@@ -1,15 +1,18 @@
 // What the machine and the configuration together say about pods' cgroups, sandboxes and containers. Pure.
 
-import { formatBytes, quantityMilli, quantityValue } from '../lib/quantity.ts';
-import type { AgentOptions } from './config/options.ts';
-import type { CgroupLayout } from './model/cgroup-names.ts';
-import type { ResourceList } from './node/capacity.ts';
-import type { MachineFacts } from './node/facts.ts';
-import type { NodeSettings } from './runtime/options.ts';
+import { formatBytes, quantityMilli, quantityValue } from '../../lib/quantity.ts';
+import type { AgentOptions } from '../config/options.ts';
+import type { CgroupLayout } from '../model/cgroup-names.ts';
+import type { ResourceList } from '../node/capacity.ts';
+import type { MachineFacts } from '../node/facts.ts';
+import type { NodeSettings } from '../runtime/options.ts';
 
-/** A driver that the runtime tells goes before the configuration's: two drivers in one hierarchy fight. */
-export function cgroupLayout(options: AgentOptions, told?: CgroupLayout['driver']): CgroupLayout {
-  return { root: options.config.cgroupRoot || '/', driver: told ?? (options.config.cgroupDriver || 'cgroupfs') };
+/** A driver that the runtime reports goes before the configuration's: two drivers in one hierarchy fight. */
+export function cgroupLayout(options: AgentOptions, runtimeDriver?: CgroupLayout['driver']): CgroupLayout {
+  return {
+    root: options.config.cgroupRoot || '/',
+    driver: runtimeDriver ?? (options.config.cgroupDriver || 'cgroupfs'),
+  };
 }
 
 /** The figures of kubepods: cpu in millicores, memory in bytes. */

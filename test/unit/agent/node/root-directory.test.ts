@@ -2,8 +2,8 @@ import { existsSync, mkdirSync, mkdtempSync, realpathSync, rmSync, symlinkSync }
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { openRootDirectory } from '../../../agent/root-directory.ts';
-import { UserError } from '../../../lib/errors.ts';
+import { openRootDirectory } from '../../../../agent/node/root-directory.ts';
+import { UserError } from '../../../../lib/errors.ts';
 
 let base: string;
 beforeEach(() => {

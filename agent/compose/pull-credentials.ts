@@ -1,35 +1,22 @@
 // The node's own registry credentials, put together for this agent: where plugins get programs, accounts and tokens from.
 // Part of the composition root: decides nothing.
 
-import { isNotFound } from '../client/errors.ts';
-import type { Pod, Stored } from '../client/types.ts';
-import type { Clock } from '../lib/clock.ts';
-import type { Exec } from '../lib/exec.ts';
-import type { Log } from '../lib/log.ts';
-import type { Tracer } from '../lib/trace.ts';
+import { isNotFound } from '../../client/errors.ts';
+import type { Pod, Stored } from '../../client/types.ts';
+import { createNodeCredentials } from '../credentials/node-credentials.ts';
+import type { PullCredentials } from '../ports/pull-credentials.ts';
+import { TokenCache } from '../volumes/tokens.ts';
+import type { AgentBase } from './base.ts';
 import type { Cluster } from './cluster.ts';
-import type { AgentOptions } from './config/options.ts';
-import { createNodeCredentials } from './credentials/node-credentials.ts';
-import type { PullCredentials } from './ports/pull-credentials.ts';
-import { TokenCache } from './volumes/tokens.ts';
-
-export interface PullCredentialsParts {
-  readonly options: AgentOptions;
-  readonly cluster: Pick<Cluster, 'client' | 'objects'>;
-  readonly clock: Clock;
-  readonly tracer: Tracer;
-  readonly exec: Exec;
-  readonly log: Log;
-}
 
 /** As the kubelet asks for tokens that it gives to plugins. */
 const TOKEN_SECONDS = 600;
 
-/** Throws UserError for plugins that cannot be used. `forget`: a pod is gone. */
-export function createPullCredentials(parts: PullCredentialsParts): PullCredentials & { forget(pod: Pod): void } {
-  const { options, cluster, clock, tracer, exec, log } = parts;
-  const { client, objects } = cluster;
+/** Throws UserError for plugins that cannot be used. */
+export function createPullCredentials(base: AgentBase, { client, objects }: Cluster): PullCredentials {
+  const { options, clock, tracer, exec, log, signals } = base;
   const tokens = new TokenCache(objects, clock);
+  signals.podGone.subscribe((pod) => tokens.forget(pod.metadata.uid));
   const credentials = createNodeCredentials({
     rootDir: options.rootDir,
     ...(options.credentialProviders === undefined ? {} : { providers: options.credentialProviders }),
@@ -55,5 +42,5 @@ export function createPullCredentials(parts: PullCredentialsParts): PullCredenti
           },
         }),
   });
-  return { find: (pod, image) => credentials.find(pod, image), forget: (pod) => tokens.forget(pod.metadata.uid) };
+  return { find: (pod, image) => credentials.find(pod, image) };
 }

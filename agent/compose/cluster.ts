@@ -1,36 +1,26 @@
 // The agent's side toward the API server: client, events, objects, pods of the server, mirrors of static pods. Or, without
 // --kubeconfig, what stands in for all that. Part of the composition: it decides nothing.
 
-import { ApiClient } from '../client/api.ts';
-import { type ClusterAccess, loadKubeconfig } from '../client/kubeconfig.ts';
-import { EVENT_DELAY_MS, Recorder } from '../client/recorder.ts';
-import type { Node } from '../client/types.ts';
-import type { Clock } from '../lib/clock.ts';
-import { errorMessage, UserError } from '../lib/errors.ts';
-import type { Log } from '../lib/log.ts';
-import type { Tracer } from '../lib/trace.ts';
-import type { AdmissionNode } from './admission/admission.ts';
-import { createApiObjects } from './api/api-objects.ts';
-import { createNodeWatch } from './api/node-watch.ts';
-import { createPodApi } from './api/pod-api.ts';
-import { createApiPodSource } from './api/pod-source.ts';
-import { createLogRecorder, createNoObjects } from './api/standalone.ts';
-import type { AgentOptions } from './config/options.ts';
-import type { MachineFacts } from './node/facts.ts';
-import { defaultLabels } from './node/register.ts';
-import type { EventRecorder, FollowedObjects, ObjectReader, PodApi, PodSource } from './ports/api.ts';
-import { createFilePodSource } from './sources/file-source.ts';
-import { createHttpPodSource } from './sources/http-source.ts';
-import { type MirroredPods, MirrorPods } from './sources/mirror-pods.ts';
-
-export interface ClusterParts {
-  readonly clock: Clock;
-  readonly tracer: Tracer;
-  readonly log: Log;
-  readonly userAgent: string;
-  readonly facts: Pick<MachineFacts, 'architecture'>;
-  readonly allocatable: () => Readonly<Record<string, string>>;
-}
+import { ApiClient } from '../../client/api.ts';
+import { type ClusterAccess, loadKubeconfig } from '../../client/kubeconfig.ts';
+import { EVENT_DELAY_MS, Recorder } from '../../client/recorder.ts';
+import type { Node } from '../../client/types.ts';
+import { errorMessage, UserError } from '../../lib/errors.ts';
+import type { AdmissionNode } from '../admission/admission.ts';
+import { createApiObjects } from '../api/api-objects.ts';
+import { createNodeWatch } from '../api/node-watch.ts';
+import { createPodApi } from '../api/pod-api.ts';
+import { createApiPodSource } from '../api/pod-source.ts';
+import { createLogRecorder, createNoObjects } from '../api/standalone.ts';
+import type { AgentOptions } from '../config/options.ts';
+import { defaultLabels } from '../node/register.ts';
+import type { EventRecorder, FollowedObjects, ObjectReader, PodApi, PodSource } from '../ports/api.ts';
+import { createFilePodSource } from '../sources/file-source.ts';
+import { createHttpPodSource } from '../sources/http-source.ts';
+import { MirrorPods } from '../sources/mirror-pods.ts';
+import { type MirroredPods, MirrorReconciler } from '../sources/mirror-reconciler.ts';
+import { type AgentBase, KUBELET_VERSION } from './base.ts';
+import type { Machine } from './machine.ts';
 
 export interface Cluster {
   /** Absent in standalone mode. */
@@ -43,8 +33,7 @@ export interface Cluster {
   readonly sources: readonly PodSource[];
   /** The node as admission is to see it. */
   node(): AdmissionNode;
-  /** Nothing of a pod is left on the node. */
-  podGone(): void;
+  /** Begins to follow the server, and keeps mirrors of these pods. */
   start(pods: MirroredPods): void;
   close(): void;
 }
@@ -77,12 +66,12 @@ export async function clusterAccess(options: AgentOptions): Promise<ClusterAcces
 }
 
 /** `access` as `clusterAccess` gave it. */
-export function createCluster(options: AgentOptions, access: ClusterAccess | undefined, parts: ClusterParts): Cluster {
-  const statics = staticSources(options, parts);
-  if (access === undefined) return standalone(options, parts, statics);
+export function createCluster(base: AgentBase, access: ClusterAccess | undefined, machine: Machine): Cluster {
+  const statics = staticSources(base);
+  if (access === undefined) return standalone(base, machine, statics);
+  const { options, clock, tracer, log, signals } = base;
   const { nodeName } = options;
-  const { clock, tracer, log, userAgent } = parts;
-  const client = new ApiClient(access, { tracer, clock, userAgent });
+  const client = new ApiClient(access, { tracer, clock, userAgent: `nodelet-agent/${KUBELET_VERSION}` });
   const recorder = new Recorder({
     client,
     clock,
@@ -92,6 +81,13 @@ export function createCluster(options: AgentOptions, access: ClusterAccess | und
     host: nodeName,
     onDropped: (what, error) => log('warn', `event not recorded: ${what}: ${errorMessage(error)}`),
   });
+  const watch = createNodeWatch({
+    client,
+    nodeName,
+    clock,
+    onChange: () => signals.nodeObjectChanged.emit(),
+    onTrouble: (message) => log('debug', message ?? `the Node ${nodeName} is followed again`),
+  });
   const objects = createApiObjects({
     client,
     clock,
@@ -100,14 +96,7 @@ export function createCluster(options: AgentOptions, access: ClusterAccess | und
     onFailure: (what, error) =>
       log(what === 'services' ? 'warn' : 'debug', `cannot follow ${what}: ${errorMessage(error)}`),
   });
-  const watch = createNodeWatch({
-    client,
-    nodeName,
-    clock,
-    onChange: () => mirrors.reconcile(),
-    onTrouble: (message) => log('debug', message ?? `the Node ${nodeName} is followed again`),
-  });
-  const mirrors = new MirrorPods({ client, nodeName, node: () => watch.node(), clock, tracer, log });
+  const mirrors = new MirrorPods(nodeName);
   const apiPods = createApiPodSource({
     client,
     nodeName,
@@ -126,21 +115,23 @@ export function createCluster(options: AgentOptions, access: ClusterAccess | und
     sources: [mirrors.apiSource(watch.holdBack(apiPods)), ...statics.map((source) => mirrors.staticSource(source))],
     node: () => {
       const node = watch.node();
-      if (node === undefined) return initialNode(options, parts);
+      if (node === undefined) return initialNode(options, machine);
       return {
         name: nodeName,
         labels: node.metadata.labels ?? {},
         taints: node.spec?.taints ?? [],
         // Extended resources are known to the Node alone; of the rest this machine knows best.
-        allocatable: { ...node.status?.allocatable, ...parts.allocatable() },
+        allocatable: { ...node.status?.allocatable, ...machine.allocatable },
         supplementalGroupsPolicy: supportsGroupsPolicy(node.status),
       };
     },
-    podGone: () => mirrors.reconcile(),
     start: (pods) => {
       watch.start();
       objects.start();
-      mirrors.attach(pods);
+      const node = (): Node | undefined => watch.node();
+      const reconciler = new MirrorReconciler({ mirrors, pods, client, node, clock, tracer, log });
+      signals.podGone.subscribe(() => reconciler.reconcile());
+      signals.nodeObjectChanged.subscribe(() => reconciler.reconcile());
     },
     close: () => {
       watch.stop();
@@ -152,17 +143,15 @@ export function createCluster(options: AgentOptions, access: ClusterAccess | und
 }
 
 /** No API server at all: static pods, and the log instead of events. */
-function standalone(options: AgentOptions, parts: ClusterParts, sources: readonly PodSource[]): Cluster {
-  parts.log('info', 'no API server: only static pods run here');
-  const nothing = (): void => undefined;
+function standalone({ options, log }: AgentBase, machine: Machine, sources: readonly PodSource[]): Cluster {
+  log('info', 'no API server: only static pods run here');
   return {
-    recorder: createLogRecorder(parts.log),
+    recorder: createLogRecorder(log),
     objects: createNoObjects(),
     sources,
-    node: () => initialNode(options, parts),
-    podGone: nothing,
-    start: nothing,
-    close: nothing,
+    node: () => initialNode(options, machine),
+    start: () => undefined,
+    close: () => undefined,
   };
 }
 
@@ -181,18 +170,18 @@ function objectTtlMs(node: Node | undefined): number {
   return Number.isInteger(seconds) && seconds >= 0 ? seconds * 1000 : 60_000;
 }
 
-/** The node before anyone else has said anything about it. */
-function initialNode({ nodeName, nodeLabels, config }: AgentOptions, parts: ClusterParts): AdmissionNode {
+/** The node as it will register, before its object is known. */
+function initialNode({ nodeName, nodeLabels, config }: AgentOptions, { facts, allocatable }: Machine): AdmissionNode {
   return {
     name: nodeName,
-    labels: { ...defaultLabels(parts.facts, nodeName), ...nodeLabels },
+    labels: { ...defaultLabels(facts, nodeName), ...nodeLabels },
     taints: config.registerWithTaints,
-    allocatable: parts.allocatable(),
+    allocatable,
   };
 }
 
-function staticSources({ config, nodeName }: AgentOptions, parts: ClusterParts): readonly PodSource[] {
-  const { clock, tracer, log } = parts;
+function staticSources({ options, clock, tracer, log }: AgentBase): readonly PodSource[] {
+  const { config, nodeName } = options;
   const { staticPodPath, staticPodURL, staticPodURLHeader, fileCheckFrequency, httpCheckFrequency } = config;
   const sources: PodSource[] = [];
   if (staticPodPath !== '') {

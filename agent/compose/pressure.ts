@@ -3,50 +3,47 @@
 
 import { statfs } from 'node:fs/promises';
 import { join } from 'node:path';
-import type { Pod } from '../client/types.ts';
-import type { Clock } from '../lib/clock.ts';
-import { UserError } from '../lib/errors.ts';
-import type { Log } from '../lib/log.ts';
-import type { AgentOptions } from './config/options.ts';
-import type { CgroupFiles } from './eviction/cgroup-usage.ts';
-import { EvictionManager } from './eviction/eviction-manager.ts';
-import type { EvictablePods } from './eviction/options.ts';
-import { PodUsageReader } from './eviction/pod-usage.ts';
-import { SignalReader } from './eviction/signals.ts';
-import { ImageGc } from './images/gc.ts';
-import { type CgroupLayout, cgroupPath, kubepodsName } from './model/cgroup-names.ts';
-import type { EventRecorder } from './ports/api.ts';
-import { hostsFile, podDirectory, podLogsDirectory } from './runtime/config/paths.ts';
-import type { CriRuntime } from './runtime/types.ts';
+import type { Pod } from '../../client/types.ts';
+import { UserError } from '../../lib/errors.ts';
+import type { CgroupFiles } from '../eviction/cgroup-usage.ts';
+import { EvictionManager } from '../eviction/eviction-manager.ts';
+import type { EvictablePods } from '../eviction/options.ts';
+import { PodUsageReader } from '../eviction/pod-usage.ts';
+import type { NodePressureState } from '../eviction/pressure-state.ts';
+import { SignalReader } from '../eviction/signals.ts';
+import { ImageGc } from '../images/gc.ts';
+import { cgroupPath, kubepodsName } from '../model/cgroup-names.ts';
+import { hostsFile, podDirectory, podLogsDirectory } from '../runtime/config/paths.ts';
+import type { CriRuntime } from '../runtime/types.ts';
+import type { AgentBase } from './base.ts';
+import type { Cluster } from './cluster.ts';
+import type { Machine, MachineCgroups } from './machine.ts';
 
-export interface NodePressureParts {
-  readonly options: AgentOptions;
-  readonly clock: Clock;
-  readonly log: Log;
-  readonly recorder: EventRecorder;
+export interface PressureParts {
+  readonly machine: Machine;
+  readonly cgroups: MachineCgroups;
+  readonly cluster: Cluster;
   readonly runtime: CriRuntime;
-  /** Asked when it is needed: pods are admitted by what this makes. */
-  readonly pods: () => EvictablePods;
-  readonly layout: CgroupLayout;
-  readonly cgroupVersion: 1 | 2;
-  readonly memoryCapacityBytes: number;
-  readonly onChange: () => void;
+  readonly pods: EvictablePods;
+  readonly pressure: NodePressureState;
 }
 
-export interface NodePressureParty {
+export interface Pressure {
   readonly eviction: EvictionManager;
   readonly images: ImageGc;
 }
 
 /** Throws UserError for eviction thresholds that make no sense. */
-export function createNodePressure(parts: NodePressureParts): NodePressureParty {
-  const { options, clock, log, recorder, runtime, layout } = parts;
+export function createPressure({ options, clock, log }: AgentBase, parts: PressureParts): Pressure {
+  const { machine, runtime, pods, pressure } = parts;
+  const { recorder } = parts.cluster;
+  const { layout } = parts.cgroups;
   const { config, nodeName, rootDir } = options;
-  const cgroups: CgroupFiles = { version: parts.cgroupVersion, mountPoint: '/sys/fs/cgroup' };
+  const cgroups: CgroupFiles = { version: parts.cgroups.cgroups.version, mountPoint: '/sys/fs/cgroup' };
   const signals = new SignalReader({
     clock,
     rootDir,
-    memoryCapacityBytes: parts.memoryCapacityBytes,
+    memoryCapacityBytes: machine.facts.memoryBytes,
     cgroups,
     kubepods: cgroupPath(layout, kubepodsName(layout)),
     imageFsPaths: () => runtime.imageFsPaths(),
@@ -87,15 +84,11 @@ export function createNodePressure(parts: NodePressureParts): NodePressureParty 
       log,
       recorder,
       nodeName,
-      pods: {
-        activePods: () => parts.pods().activePods(),
-        endPod: (uid, end) => parts.pods().endPod(uid, end),
-        removeEnded: () => parts.pods().removeEnded(),
-      },
+      pods,
       readSignals: () => signals.read(),
       readUsage: (pods, wanted) => usage.read(pods, wanted),
       removeUnusedImages: () => images.removeUnused(),
-      onChange: parts.onChange,
+      pressure,
     });
     return { eviction, images };
   } catch (error) {

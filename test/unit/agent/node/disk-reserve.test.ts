@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { reserveAction } from '../../../agent/disk-reserve.ts';
+import { reserveAction } from '../../../../agent/node/disk-reserve.ts';
 
 const MB = 1024 * 1024;
 

@@ -5,10 +5,10 @@
 
 import { rm, stat, statfs } from 'node:fs/promises';
 import { join } from 'node:path';
-import type { Clock } from '../lib/clock.ts';
-import { errorMessage, isErrno } from '../lib/errors.ts';
-import { type Exec, execOk } from '../lib/exec.ts';
-import type { Log } from '../lib/log.ts';
+import type { Clock } from '../../lib/clock.ts';
+import { errorMessage, isErrno } from '../../lib/errors.ts';
+import { type Exec, execOk } from '../../lib/exec.ts';
+import type { Log } from '../../lib/log.ts';
 
 const MEGABYTE = 1024 * 1024;
 const PERIOD_MS = 5000;

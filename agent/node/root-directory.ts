@@ -2,8 +2,8 @@
 
 import { lstat, mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
-import { isErrno, UserError } from '../lib/errors.ts';
-import { resolvePath } from '../lib/resolve-path.ts';
+import { isErrno, UserError } from '../../lib/errors.ts';
+import { resolvePath } from '../../lib/resolve-path.ts';
 
 /** Below these mounts are made. */
 const MOUNTED_BELOW = ['pods', 'plugins', 'plugins_registry'];

@@ -6,12 +6,12 @@
 // CPU. It runs as a direct child and gives its parent as the sender: systemd listens to the main process of a service
 // alone (NotifyAccess=main).
 
-import type { Clock } from '../lib/clock.ts';
-import { errorMessage, UserError } from '../lib/errors.ts';
-import { execOk } from '../lib/exec.ts';
-import type { Log } from '../lib/log.ts';
-import { getOwn } from '../lib/own-property.ts';
-import type { Tracer } from '../lib/trace.ts';
+import type { Clock } from '../../lib/clock.ts';
+import { errorMessage, UserError } from '../../lib/errors.ts';
+import { execOk } from '../../lib/exec.ts';
+import type { Log } from '../../lib/log.ts';
+import { getOwn } from '../../lib/own-property.ts';
+import type { Tracer } from '../../lib/trace.ts';
 
 /** A message that could not be sent is tried once more after this long, ms. */
 const RETRY_MS = 1000;

@@ -1,0 +1,86 @@
+// The pods agent: pod workers, admission, image pulls and status, over every port. Part of the composition: it decides
+// nothing.
+
+import { join } from 'node:path';
+import { readFileIfExists, writeFileAtomic } from '../../lib/atomic.ts';
+import { createAdmission } from '../admission/admission.ts';
+import { appArmorEnabled } from '../admission/host.ts';
+import { runtimeHandlerOf } from '../api/runtime-class.ts';
+import type { NodePressureState } from '../eviction/pressure-state.ts';
+import type { PodsAgent } from '../pods/options.ts';
+import { createPodsAgent } from '../pods/pods-agent.ts';
+import { restartBackoffPolicy } from '../pods/restart-backoff.ts';
+import type { PodProbes } from '../ports/probes.ts';
+import type { PullCredentials } from '../ports/pull-credentials.ts';
+import { sweepLogs } from '../runtime/logs/sweep.ts';
+import type { CriRuntime } from '../runtime/types.ts';
+import type { NodeShutdownState } from '../shutdown/shutdown-state.ts';
+import type { AgentBase } from './base.ts';
+import type { Cluster } from './cluster.ts';
+import type { Machine, MachineCgroups } from './machine.ts';
+import type { Volumes } from './volumes.ts';
+
+export interface PodsParts {
+  readonly machine: Machine;
+  readonly cgroups: MachineCgroups;
+  readonly cluster: Cluster;
+  readonly runtime: CriRuntime;
+  readonly volumes: Volumes;
+  readonly probes: PodProbes;
+  readonly credentials: PullCredentials;
+  readonly pressure: NodePressureState;
+  readonly shutdown: NodeShutdownState;
+}
+
+export async function createPods(base: AgentBase, parts: PodsParts): Promise<PodsAgent> {
+  const { options, clock, tracer, log, signals } = base;
+  const { machine, cluster, runtime, volumes, probes, credentials } = parts;
+  const { config, nodeName, rootDir } = options;
+  const { client, objects, recorder } = cluster;
+  const { settings } = parts.cgroups;
+  const allocationsFile = join(rootDir, 'allocated_pods_state');
+  return createPodsAgent({
+    runtime,
+    cgroups: parts.cgroups.cgroups,
+    volumes: volumes.manager,
+    ...(cluster.podApi === undefined ? {} : { api: cluster.podApi }),
+    objects,
+    recorder,
+    probes,
+    sources: cluster.sources,
+    onPodGone: (pod) => signals.podGone.emit(pod),
+    ...(client === undefined ? {} : { runtimeHandler: (name: string) => runtimeHandlerOf(client, name) }),
+    credentials,
+    sweep: async (isKept) => {
+      const removed = await sweepLogs(settings, isKept);
+      if (removed.length > 0) log('info', 'removed logs of pods that are no more', { removed });
+    },
+    allocations: {
+      initial: await readFileIfExists(allocationsFile),
+      save: (text) => writeFileAtomic(allocationsFile, text, 0o600),
+    },
+    clock,
+    tracer,
+    node: { name: nodeName, hostIPs: () => machine.nodeIPs, allocatable: () => machine.allocatable },
+    config: {
+      serializeImagePulls: config.serializeImagePulls,
+      maxParallelImagePulls: config.maxParallelImagePulls ?? 0,
+      resyncMs: config.syncFrequency,
+      runtimeRequestTimeoutMs: config.runtimeRequestTimeout,
+      restartBackoff: restartBackoffPolicy(config.crashLoopBackOff.maxContainerRestartPeriod),
+      cpuCFSQuota: config.cpuCFSQuota,
+      cpuCFSQuotaPeriodUs: config.cpuCFSQuotaPeriod * 1000,
+      admit: [
+        parts.shutdown.admit,
+        parts.pressure.admit,
+        ...createAdmission({
+          node: () => cluster.node(),
+          kernelVersion: machine.facts.kernelVersion,
+          allowedUnsafeSysctls: config.allowedUnsafeSysctls,
+          appArmor: await appArmorEnabled(),
+        }),
+      ],
+    },
+    log,
+  });
+}
