@@ -41,9 +41,3 @@ export interface EvictionManagerOptions {
   /** Updated by every round. */
   readonly pressure: NodePressureState;
 }
-
-export interface NodePressure {
-  readonly memory: boolean;
-  readonly disk: boolean;
-  readonly pid: boolean;
-}

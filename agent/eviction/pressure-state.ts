@@ -5,7 +5,13 @@ import type { Pod } from '../../client/types.ts';
 import { Signal, type SignalSource } from '../../lib/signal.ts';
 import { admitUnderPressure } from './admit.ts';
 import { NO_PRESSURE_STATE, type PressureState } from './decide.ts';
-import type { NodePressure } from './options.ts';
+
+/** What is scarce on the node. */
+export interface NodePressure {
+  readonly memory: boolean;
+  readonly disk: boolean;
+  readonly pid: boolean;
+}
 
 export class NodePressureState {
   #state: PressureState = NO_PRESSURE_STATE;
