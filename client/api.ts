@@ -290,13 +290,13 @@ async function failure(response: IncomingMessage, name: string): Promise<ApiErro
   } catch (error) {
     if (!(error instanceof SyntaxError)) throw error;
   }
-  const said = text.trim().split('\n', 1)[0] ?? '';
+  const body = text.trim().split('\n', 1)[0] ?? '';
   status ??= {
     kind: 'Status',
     apiVersion: 'v1',
     status: 'Failure',
     code,
-    message: `${name}: the API server answered ${code}${said === '' ? '' : `: ${said.slice(0, 200)}`}`,
+    message: `${name}: the API server answered ${code}${body === '' ? '' : `: ${body.slice(0, 200)}`}`,
   };
   return new ApiError(status, code, name);
 }

@@ -45,10 +45,10 @@ export function goRpcError(code: string, description: string): string {
   return `rpc error: code = ${getOwn(GO_CODES, code) ?? code} desc = ${description}`;
 }
 
-/** Several failures as Go's aggregate words them: each said once, in brackets where they are more than one. */
+/** Several failures as Go's aggregate words them: each message once, in brackets where they are more than one. */
 export function goAggregate(messages: readonly string[]): string {
-  const said = [...new Set(messages)];
-  return said.length === 1 ? (said[0] ?? '') : `[${said.join(', ')}]`;
+  const distinct = [...new Set(messages)];
+  return distinct.length === 1 ? (distinct[0] ?? '') : `[${distinct.join(', ')}]`;
 }
 
 /** "10.0.0.1:80", "[fd00::1]:80" */
@@ -83,8 +83,8 @@ export function goDialError(error: unknown, host: string, port: number): string 
   if (code === 'ENOTFOUND') return `dial tcp: lookup ${host}: no such host`;
   if (code === 'EAI_AGAIN') return `dial tcp: lookup ${host}: Temporary failure in name resolution`;
   const words = getOwn(SYSTEM_ERRORS, code);
-  const said = words === undefined ? errorMessage(cause) : `connect: ${words}`;
-  return `dial tcp ${joinHostPort(host, port)}: ${said}`;
+  const reason = words === undefined ? errorMessage(cause) : `connect: ${words}`;
+  return `dial tcp ${joinHostPort(host, port)}: ${reason}`;
 }
 
 /** A connection that broke after it stood, as Go's HTTP client words it. */

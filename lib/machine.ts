@@ -78,9 +78,9 @@ export async function lookAtMachine(options: LookOptions = {}): Promise<MachineS
     link: byText(links.map((link) => String(link['ifname']))),
     address: byText(links.flatMap(addressesOf)),
     route: byText([...(await routes(run, '-4')), ...(await routes(run, '-6'))]),
-    'iptables rule': byText(normaliseIptables(await said(run, 'iptables-save', []))),
-    'ip6tables rule': byText(normaliseIptables(await said(run, 'ip6tables-save', []))),
-    'nftables rule': byText(normaliseNft(await said(run, 'nft', ['--stateless', 'list', 'ruleset']))),
+    'iptables rule': byText(normaliseIptables(await outputOf(run, 'iptables-save', []))),
+    'ip6tables rule': byText(normaliseIptables(await outputOf(run, 'ip6tables-save', []))),
+    'nftables rule': byText(normaliseNft(await outputOf(run, 'nft', ['--stateless', 'list', 'ruleset']))),
     cgroup: byText(await cgroups(mounts.filter((m) => m.fsType.startsWith('cgroup')).map((m) => m.path))),
     path: byText((await Promise.all([...new Set(directories)].map((path) => paths(path, DEPTH)))).flat()),
   };
@@ -240,13 +240,13 @@ async function networkNamespaces(
 type Fields = Readonly<Record<string, unknown>>;
 
 async function json(run: Exec, file: string, args: readonly string[]): Promise<readonly Fields[]> {
-  const text = await said(run, file, args);
+  const text = await outputOf(run, file, args);
   const value: unknown = text.trim() === '' ? [] : JSON.parse(text);
   return Array.isArray(value) ? value.filter((item) => typeof item === 'object' && item !== null) : [];
 }
 
 /** Empty where the program is not installed: there is nothing of its kind to compare. */
-async function said(run: Exec, file: string, args: readonly string[]): Promise<string> {
+async function outputOf(run: Exec, file: string, args: readonly string[]): Promise<string> {
   try {
     const result = await run(file, args);
     if (result.code !== 0) throw new Error(`${file} ${args.join(' ')}: exit ${result.code}: ${result.stderr.trim()}`);

@@ -49,15 +49,17 @@ interface Pattern {
 
 /** Throws UserError for a pattern that is none, or that could touch what all pods share. */
 export function sysctlPatterns(kernelVersion: string, allowedUnsafeSysctls: readonly string[]): readonly Pattern[] {
-  return [...safeSysctls(kernelVersion), ...allowedUnsafeSysctls].map((given) => {
-    if (!/^([a-z0-9]([-_a-z0-9]*[a-z0-9])?[./])*([a-z0-9][-_a-z0-9]*)?[a-z0-9*]$/.test(given)) {
-      throw new UserError(`allowedUnsafeSysctls: "${given}" is not the name of a sysctl or a prefix that ends with *`);
+  return [...safeSysctls(kernelVersion), ...allowedUnsafeSysctls].map((pattern) => {
+    if (!/^([a-z0-9]([-_a-z0-9]*[a-z0-9])?[./])*([a-z0-9][-_a-z0-9]*)?[a-z0-9*]$/.test(pattern)) {
+      throw new UserError(
+        `allowedUnsafeSysctls: "${pattern}" is not the name of a sysctl or a prefix that ends with *`,
+      );
     }
-    const prefix = given.endsWith('*');
-    const name = normalizeSysctl(prefix ? given.slice(0, -1) : given);
+    const prefix = pattern.endsWith('*');
+    const name = normalizeSysctl(prefix ? pattern.slice(0, -1) : pattern);
     const namespace = namespaceOf(name);
     if (namespace === undefined) {
-      throw new UserError(`allowedUnsafeSysctls: the sysctls "${given}" are not known to be namespaced`);
+      throw new UserError(`allowedUnsafeSysctls: the sysctls "${pattern}" are not known to be namespaced`);
     }
     return { name, prefix, namespace };
   });

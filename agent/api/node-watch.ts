@@ -24,7 +24,7 @@ export interface NodeWatch {
   start(): void;
   stop(): void;
   /** A source that begins once it is known whether there is a Node: no pod is judged by a node half known. */
-  holdBack(source: PodSource): PodSource;
+  startAfterSync(source: PodSource): PodSource;
 }
 
 /** The list of images is most of a Node, and the node knows it already. */
@@ -59,7 +59,7 @@ export function createNodeWatch(options: NodeWatchOptions): NodeWatch {
     node: () => reflector.store.get(nodeName),
     start: () => void reflector.run(stopped.signal),
     stop: () => stopped.abort(),
-    holdBack: (source) => ({
+    startAfterSync: (source) => ({
       name: source.name,
       start: (listener) => {
         void reflector.store.whenSynced().then(() => {

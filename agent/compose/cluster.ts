@@ -112,7 +112,10 @@ export function createCluster(base: AgentBase, access: ClusterAccess | undefined
     objects,
     followed: objects.followed,
     podApi: mirrors.podApi(createPodApi(client)),
-    sources: [mirrors.apiSource(watch.holdBack(apiPods)), ...statics.map((source) => mirrors.staticSource(source))],
+    sources: [
+      mirrors.apiSource(watch.startAfterSync(apiPods)),
+      ...statics.map((source) => mirrors.staticSource(source)),
+    ],
     node: () => {
       const node = watch.node();
       if (node === undefined) return initialNode(options, machine);

@@ -83,48 +83,48 @@ export function resolveAgentOptions(
   readFile: (path: string) => string = (path) => readFileSync(path, 'utf8'),
   machineName: string = hostname(),
 ): AgentOptions {
-  const given = new Given(flags);
-  const file = given.text('config');
+  const flag = new FlagReader(flags);
+  const file = flag.text('config');
   const fromFile = file === undefined ? {} : readConfigurationFile(resolve(file), readFile);
   const merged = FIELD_FLAGS.reduce((raw, row) => layOver(raw, row, getOwn(flags, flagKey(row.flag))), fromFile);
   const config = completeConfiguration(merged, file === undefined ? 'flags' : `kubelet configuration ${file}`);
 
-  const rootDir = resolve(given.text('root-dir') ?? DEFAULT_ROOT_DIR);
+  const rootDir = resolve(flag.text('root-dir') ?? DEFAULT_ROOT_DIR);
   const runtime = endpoint(config.containerRuntimeEndpoint || DEFAULT_RUNTIME_ENDPOINT, 'container-runtime-endpoint');
-  const kubeconfig = given.text('kubeconfig');
-  const network = given.text('network') ?? 'agent';
+  const kubeconfig = flag.text('kubeconfig');
+  const network = flag.text('network') ?? 'agent';
   if (network !== 'agent' && network !== 'runtime') {
     throw new UserError(`--network must be agent or runtime, not "${network}"`);
   }
   return deepFreeze({
     kubeconfig: kubeconfig === undefined ? undefined : resolve(kubeconfig),
-    nodeName: nodeName(given.text('hostname-override') ?? machineName),
-    nodeIPs: given.list('node-ip').map(nodeIP),
-    nodeLabels: parseNodeLabels(given.map('node-labels')),
+    nodeName: nodeName(flag.text('hostname-override') ?? machineName),
+    nodeIPs: flag.list('node-ip').map(nodeIP),
+    nodeLabels: parseNodeLabels(flag.map('node-labels')),
     rootDir,
-    socketDir: resolve(given.text('socket-dir') ?? rootDir),
-    certDir: resolve(given.text('cert-dir') ?? join(rootDir, 'pki')),
+    socketDir: resolve(flag.text('socket-dir') ?? rootDir),
+    certDir: resolve(flag.text('cert-dir') ?? join(rootDir, 'pki')),
     containerRuntimeEndpoint: runtime,
     imageServiceEndpoint:
       config.imageServiceEndpoint === '' ? runtime : endpoint(config.imageServiceEndpoint, 'image-service-endpoint'),
     network,
     cni: {
-      confDir: resolve(given.text('cni-conf-dir') ?? '/etc/cni/net.d'),
-      binDirs: binDirs(given.list('cni-bin-dir')),
-      cacheDir: resolve(given.text('cni-cache-dir') ?? '/var/lib/cni'),
-      shimDir: resolve(given.text('cni-shim-dir') ?? join(rootDir, 'cni-shim')),
+      confDir: resolve(flag.text('cni-conf-dir') ?? '/etc/cni/net.d'),
+      binDirs: binDirs(flag.list('cni-bin-dir')),
+      cacheDir: resolve(flag.text('cni-cache-dir') ?? '/var/lib/cni'),
+      shimDir: resolve(flag.text('cni-shim-dir') ?? join(rootDir, 'cni-shim')),
     },
-    ...credentialProviders(given),
-    verbosity: given.int('v') ?? config.logging.verbosity,
+    ...credentialProviders(flag),
+    verbosity: flag.int('v') ?? config.logging.verbosity,
     config,
     withoutEffect: settingsWithoutEffect(config),
   });
 }
 
 /** Both flags or neither. */
-function credentialProviders(given: Given): Pick<AgentOptions, 'credentialProviders'> {
-  const config = given.text('image-credential-provider-config');
-  const binDir = given.text('image-credential-provider-bin-dir');
+function credentialProviders(flag: FlagReader): Pick<AgentOptions, 'credentialProviders'> {
+  const config = flag.text('image-credential-provider-config');
+  const binDir = flag.text('image-credential-provider-bin-dir');
   if (config === undefined && binDir === undefined) return {};
   if (config === undefined || binDir === undefined) {
     throw new UserError('--image-credential-provider-config and --image-credential-provider-bin-dir go together');
@@ -142,12 +142,12 @@ function readConfigurationFile(path: string, readFile: (path: string) => string)
   return readConfigurationText(source, path);
 }
 
-function binDirs(given: readonly string[]): readonly string[] {
-  return given.length === 0 ? ['/opt/cni/bin', '/usr/lib/cni'] : given.map((dir) => resolve(dir));
+function binDirs(dirs: readonly string[]): readonly string[] {
+  return dirs.length === 0 ? ['/opt/cni/bin', '/usr/lib/cni'] : dirs.map((dir) => resolve(dir));
 }
 
 /** Values of the flags that have no field, by kind. */
-class Given {
+class FlagReader {
   readonly #flags: FlagValues;
   constructor(flags: FlagValues) {
     this.#flags = flags;
@@ -219,8 +219,8 @@ function convert<K extends FlagKind>(kind: K, flag: string, value: unknown): Con
 }
 
 function items(value: unknown): readonly string[] {
-  const given: readonly unknown[] = Array.isArray(value) ? value : [value];
-  return given
+  const values: readonly unknown[] = Array.isArray(value) ? value : [value];
+  return values
     .flatMap((part) => String(part).split(','))
     .map((part) => part.trim())
     .filter((part) => part !== '');

@@ -57,10 +57,10 @@ export function completeConfiguration(raw: RawConfiguration, origin: string): Ku
   };
   if (problems.length === 0) problems.push(...checkConfiguration(config), ...missing(config, 'ends'));
   if (problems.length > 0) {
-    const said = problems.map((p) =>
+    const messages = problems.map((p) =>
       /^un(known|recognized) /.test(p.message) ? p.message : `${p.path}: ${p.message}`,
     );
-    throw new UserError(`${origin}: ${said.join('; ')}`);
+    throw new UserError(`${origin}: ${messages.join('; ')}`);
   }
   return config;
 }

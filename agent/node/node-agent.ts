@@ -13,7 +13,7 @@ import { HealthMonitor } from './health.ts';
 import { LeaseKeeper, sleepUnlessAborted } from './lease.ts';
 import type { NodeAgentOptions } from './options.ts';
 import { adoptionPatch, newNode } from './register.ts';
-import { type FullNodeStatus, heldBackMs, nextStatus, statusChanged, statusPatch } from './status.ts';
+import { type FullNodeStatus, nextStatus, statusChanged, statusDelayMs, statusPatch } from './status.ts';
 
 /** The kubelet asks its runtime every 5 s; while something is wrong we look more often, to be ready sooner. */
 const HEALTH_INTERVAL_MS = 5000;
@@ -48,8 +48,8 @@ export class NodeAgent {
   #wake: (() => void) | undefined;
   #woken = false;
   // As in StatusPace.
-  #awaited = false;
-  #toldReady = false;
+  #urgent = false;
+  #reportedReady = false;
 
   constructor(options: NodeAgentOptions) {
     this.#options = options;
@@ -101,11 +101,11 @@ export class NodeAgent {
 
   /**
    * Something in the status has changed: it is written now, or when the last one is nodeStatusUpdateFrequency old.
-   * `awaited`: now in any case, for a mount that waits until its volume is told as in use.
+   * `urgent`: now in any case, for a mount that waits until its volume is reported as in use.
    */
-  wake(awaited = false): void {
+  wake(urgent = false): void {
     this.#woken = true;
-    if (awaited) this.#awaited = true;
+    if (urgent) this.#urgent = true;
     this.#wake?.();
   }
 
@@ -132,7 +132,7 @@ export class NodeAgent {
     if (config.registerNode) await this.#register(signal);
     while (!signal.aborted) {
       this.#woken = false;
-      this.#awaited = false;
+      this.#urgent = false;
       try {
         await this.#syncStatus(signal);
         this.#recovered('status', 'the API server takes the status of the node again');
@@ -143,16 +143,16 @@ export class NodeAgent {
       }
       // A change that came up meanwhile is not waited for.
       if (!this.#woken) await this.#sleepUntilWoken(config.nodeStatusUpdateFrequency, signal);
-      for (let rest = this.#heldBackMs(); rest > 0 && !signal.aborted; rest = this.#heldBackMs()) {
+      for (let rest = this.#statusDelayMs(); rest > 0 && !signal.aborted; rest = this.#statusDelayMs()) {
         await this.#sleepUntilWoken(rest, signal);
       }
     }
   }
 
-  #heldBackMs(): number {
-    return heldBackMs({
-      awaited: this.#awaited,
-      toldReady: this.#toldReady,
+  #statusDelayMs(): number {
+    return statusDelayMs({
+      urgent: this.#urgent,
+      reportedReady: this.#reportedReady,
       reportedAt: this.#reportedAt,
       now: this.#options.clock.monotonic(),
       updateFrequency: this.#options.config.nodeStatusUpdateFrequency,
@@ -217,7 +217,7 @@ export class NodeAgent {
     const node = await client.get<Node>(this.#path, undefined, request);
     this.#saw(node);
     const next = await this.#makeStatus(node);
-    if (this.#health.ready) this.#toldReady = true;
+    if (this.#health.ready) this.#reportedReady = true;
     const age = this.#reportedAt === undefined ? Number.POSITIVE_INFINITY : clock.monotonic() - this.#reportedAt;
     if (age < config.nodeStatusReportFrequency && !statusChanged(node.status, next)) return;
     const path = resourcePath('v1', 'nodes', { name: this.#options.nodeName, subresource: 'status' });

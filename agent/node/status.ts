@@ -109,9 +109,9 @@ export function statusChanged(known: NodeStatus | undefined, next: FullNodeStatu
 /** What decides how soon a changed status may be written; times are monotonic ms. */
 export interface StatusPace {
   /** Something waits for the status: a mount, until its volume is told as in use. */
-  readonly awaited: boolean;
+  readonly urgent: boolean;
   /** This run has reported the node as Ready: until then nothing is held back, as in the kubelet. */
-  readonly toldReady: boolean;
+  readonly reportedReady: boolean;
   /** When the last one was written, if one was. */
   readonly reportedAt: number | undefined;
   readonly now: number;
@@ -120,8 +120,8 @@ export interface StatusPace {
 }
 
 /** How long (ms) a changed status has to wait because the one before is young; 0 is not at all. */
-export function heldBackMs({ awaited, toldReady, reportedAt, now, updateFrequency }: StatusPace): number {
-  if (awaited || !toldReady || reportedAt === undefined) return 0;
+export function statusDelayMs({ urgent, reportedReady, reportedAt, now, updateFrequency }: StatusPace): number {
+  if (urgent || !reportedReady || reportedAt === undefined) return 0;
   return Math.max(0, reportedAt + updateFrequency - now);
 }
 

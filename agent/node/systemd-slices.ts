@@ -79,8 +79,8 @@ export function sliceUnit(path: string): string {
 
 export function createSystemdSlices(options: { readonly tracer: Tracer; readonly run?: Exec }): SystemdSlices {
   const { tracer, run = exec } = options;
-  /** Limits as last told, by unit. */
-  const told = new Map<string, string>();
+  /** Limits as systemd last got them, by unit. */
+  const lastProperties = new Map<string, string>();
 
   async function call(method: string, signature: string, ...args: readonly string[]): Promise<string | undefined> {
     const result = await run('busctl', managerCall(method, signature, ...args), { timeoutMs: CALL_MS });
@@ -105,14 +105,14 @@ export function createSystemdSlices(options: { readonly tracer: Tracer; readonly
     async ensure(path, limits) {
       const unit = sliceUnit(path);
       const text = JSON.stringify(limits);
-      if (told.get(unit) === text) return;
+      if (lastProperties.get(unit) === text) return;
       await tracer.span('cgroup', 'ensureSlice', { unit }, () => start(unit, limits));
-      told.set(unit, text);
+      lastProperties.set(unit, text);
     },
 
     async stop(path) {
       const unit = sliceUnit(path);
-      told.delete(unit);
+      lastProperties.delete(unit);
       await tracer.span('cgroup', 'stopSlice', { unit }, async () => {
         const refused = await call('StopUnit', 'ss', unit, 'replace');
         if (refused !== undefined && !/not loaded/.test(refused))

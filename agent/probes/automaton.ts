@@ -19,17 +19,17 @@ export interface ProbeSettings {
 }
 
 /** A figure of 0 or less is one that was not given. */
-function given(value: number | undefined, otherwise: number): number {
+function valueOrDefault(value: number | undefined, otherwise: number): number {
   return value === undefined || value <= 0 ? otherwise : value;
 }
 
 export function probeSettings(probe: ProbeSpec): ProbeSettings {
   return {
-    initialDelayMs: given(probe.initialDelaySeconds, 0) * 1000,
-    periodMs: given(probe.periodSeconds, 10) * 1000,
-    timeoutMs: given(probe.timeoutSeconds, 1) * 1000,
-    successThreshold: given(probe.successThreshold, 1),
-    failureThreshold: given(probe.failureThreshold, 3),
+    initialDelayMs: valueOrDefault(probe.initialDelaySeconds, 0) * 1000,
+    periodMs: valueOrDefault(probe.periodSeconds, 10) * 1000,
+    timeoutMs: valueOrDefault(probe.timeoutSeconds, 1) * 1000,
+    successThreshold: valueOrDefault(probe.successThreshold, 1),
+    failureThreshold: valueOrDefault(probe.failureThreshold, 3),
   };
 }
 

@@ -52,7 +52,7 @@ export function createGrpcRunner(clock: Clock): ProbeRunner<GrpcTarget> {
       'grpc.default_authority': address,
     });
     const deadline = clock.now() + timeoutMs;
-    const asked = new Promise<ProbeOutcome>((resolve, reject) => {
+    const checked = new Promise<ProbeOutcome>((resolve, reject) => {
       signal.addEventListener('abort', () => reject(signal.reason), { once: true });
       client.waitForReady(deadline, (unreachable) => {
         if (unreachable !== undefined) {
@@ -67,6 +67,6 @@ export function createGrpcRunner(clock: Clock): ProbeRunner<GrpcTarget> {
         });
       });
     });
-    return asked.finally(() => client.close());
+    return checked.finally(() => client.close());
   };
 }

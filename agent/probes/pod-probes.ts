@@ -113,10 +113,10 @@ export class ProbeManager implements RunningPodProbes {
     state.terminating = true;
     for (const instance of state.instances.values()) {
       const startup = instance.get('startup');
-      const held = startup !== undefined && startup.verdict !== 'success';
+      const startupPending = startup !== undefined && startup.verdict !== 'success';
       for (const worker of instance.values()) worker.podEnds();
       // A startup probe that will not run again holds nothing back.
-      if (held) instance.get('readiness')?.startNow();
+      if (startupPending) instance.get('readiness')?.startNow();
     }
   }
 

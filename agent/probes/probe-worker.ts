@@ -125,8 +125,8 @@ export class ProbeWorker {
           if (outcome.kind !== 'error') break;
         }
         outcome ??= { kind: 'error', state: 'unknown', message: 'the probe ended' };
-        const said = outcome.kind === 'error' ? outcome.message : outcome.output;
-        span.set({ handler: handlerOf(this.#options.spec), result: outcome.kind, output: said.slice(0, 200) });
+        const output = outcome.kind === 'error' ? outcome.message : outcome.output;
+        span.set({ handler: handlerOf(this.#options.spec), result: outcome.kind, output: output.slice(0, 200) });
         return outcome;
       }),
     );

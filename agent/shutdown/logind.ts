@@ -103,14 +103,14 @@ export function createLogind(options: LogindOptions): Logind & { close(): Promis
       const child = spawn('systemd-inhibit', [...why, 'sh', '-c', 'echo held; exec cat >/dev/null'], {
         stdio: ['pipe', 'pipe', 'pipe'],
       });
-      let said = '';
+      let output = '';
       child.stderr.on('data', (chunk: Buffer) => {
-        said = `${said}${chunk}`.slice(-500);
+        output = `${output}${chunk}`.slice(-500);
       });
       child.stdin.on('error', () => undefined);
       return new Promise<InhibitLock>((resolve, reject) => {
         child.once('error', reject);
-        child.once('exit', (code) => reject(new Error(`systemd-inhibit ended with ${code}: ${said.trim()}`)));
+        child.once('exit', (code) => reject(new Error(`systemd-inhibit ended with ${code}: ${output.trim()}`)));
         child.stdout.once('data', () => resolve({ release: () => child.stdin.end() }));
       });
     },
@@ -119,10 +119,10 @@ export function createLogind(options: LogindOptions): Logind & { close(): Promis
       const child = startTied(['busctl', '--system', '--json=short', 'monitor', '--match', MATCH]);
       child.stdin.on('error', () => undefined);
       const { promise: listening, resolve, reject } = Promise.withResolvers<void>();
-      let said = '';
+      let output = '';
       child.stderr.on('data', (chunk: Buffer) => {
-        said = `${said}${chunk}`.slice(-500);
-        if (said.includes('Monitoring bus message stream')) resolve();
+        output = `${output}${chunk}`.slice(-500);
+        if (output.includes('Monitoring bus message stream')) resolve();
       });
       createInterface({ input: child.stdout }).on('line', (line) => {
         const begins = parseSignal(line);
@@ -134,7 +134,7 @@ export function createLogind(options: LogindOptions): Logind & { close(): Promis
           settled();
         });
         child.stdout.once('close', () => {
-          reject(new Error(`busctl monitor ended: ${said.trim()}`));
+          reject(new Error(`busctl monitor ended: ${output.trim()}`));
           child.stdin.end();
           settled();
         });

@@ -70,14 +70,16 @@ function canonical(value: unknown): string {
 
 /** A pod from a file is never evicted for trouble of its node. */
 function tolerations(spec: Pod['spec'], source: StaticPodOrigin['source']): NonNullable<Pod['spec']['tolerations']> {
-  const given = spec.tolerations ?? [];
-  if (source !== 'file') return given;
-  const others = given.filter(({ key, operator, effect }) => key || operator !== 'Exists' || effect !== 'NoExecute');
+  const requested = spec.tolerations ?? [];
+  if (source !== 'file') return requested;
+  const others = requested.filter(
+    ({ key, operator, effect }) => key || operator !== 'Exists' || effect !== 'NoExecute',
+  );
   return [...others, { operator: 'Exists', effect: 'NoExecute' }];
 }
 
-function defaultSpec(given: Partial<Pod['spec']>): Pod['spec'] {
-  const spec: Pod['spec'] = { ...given, containers: given.containers ?? [] };
+function defaultSpec(requested: Partial<Pod['spec']>): Pod['spec'] {
+  const spec: Pod['spec'] = { ...requested, containers: requested.containers ?? [] };
   spec.restartPolicy ??= 'Always';
   spec.dnsPolicy ??= 'ClusterFirst';
   spec.terminationGracePeriodSeconds ??= 30;

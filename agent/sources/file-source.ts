@@ -48,7 +48,7 @@ class FilePodSource implements PodSource {
   readonly #watcher: PathWatcher;
   #listener: ((pods: ReadonlyMap<string, Pod>) => void) | undefined;
   #files = new Map<string, KnownFile>();
-  #told: ReadonlyMap<string, Pod> | undefined;
+  #listed: ReadonlyMap<string, Pod> | undefined;
   #looking = false;
   #again = false;
   #soon: Timer | undefined;
@@ -134,8 +134,8 @@ class FilePodSource implements PodSource {
     this.#files = files;
     const pods = podSet(found, (from, what) => complaints.set(from, what));
     this.#complaints.are(complaints);
-    if (this.#told !== undefined && samePods(this.#told, pods)) return;
-    this.#told = pods;
+    if (this.#listed !== undefined && samePods(this.#listed, pods)) return;
+    this.#listed = pods;
     this.#listener?.(pods);
   }
 

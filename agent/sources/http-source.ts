@@ -84,7 +84,7 @@ class HttpPodSource implements PodSource {
       // Nothing at all is taken as "no pods", and as a mistake.
       this.#standing = complaints.set(url, 'zero-length data received');
       this.#body = body;
-      this.#tell(new Map());
+      this.#list(new Map());
       return;
     }
     const seen = new Date(clock.now()).toISOString();
@@ -96,10 +96,10 @@ class HttpPodSource implements PodSource {
     const pods = podSet(found, (from, what) => complaints.set(from, what));
     this.#standing = complaints;
     this.#body = body;
-    this.#tell(pods);
+    this.#list(pods);
   }
 
-  #tell(pods: ReadonlyMap<string, Pod>): void {
+  #list(pods: ReadonlyMap<string, Pod>): void {
     this.#pods = pods;
     this.#listener?.(pods);
   }

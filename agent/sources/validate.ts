@@ -26,15 +26,15 @@ function invalid(value: unknown, why: string): string {
   return `Invalid value: ${quote(value)}: ${why}`;
 }
 
-function dnsLabel(name: string | undefined, path: string, say: Say): void {
-  if (name === undefined || name === '') say(path, 'Required value');
-  else if (name.length > 63) say(path, invalid(name, 'must be no more than 63 bytes'));
-  else if (!LABEL.test(name)) say(path, invalid(name, LABEL_WORDS));
+function dnsLabel(name: string | undefined, path: string, report: Say): void {
+  if (name === undefined || name === '') report(path, 'Required value');
+  else if (name.length > 63) report(path, invalid(name, 'must be no more than 63 bytes'));
+  else if (!LABEL.test(name)) report(path, invalid(name, LABEL_WORDS));
 }
 
-function oneOf(value: string | undefined, values: readonly string[], path: string, say: Say): void {
+function oneOf(value: string | undefined, values: readonly string[], path: string, report: Say): void {
   if (value === undefined || values.includes(value)) return;
-  say(path, `Unsupported value: ${quote(value)}: supported values: ${values.map(quote).join(', ')}`);
+  report(path, `Unsupported value: ${quote(value)}: supported values: ${values.map(quote).join(', ')}`);
 }
 
 /** All annotations of an object, keys included. */
@@ -43,34 +43,34 @@ const MAX_ANNOTATIONS_BYTES = 256 * 1024;
 /** Everything that keeps the pod from being run, as "field: what"; empty for a good one. */
 export function podProblems(pod: Pod): readonly string[] {
   const problems: string[] = [];
-  const say: Say = (path, what) => problems.push(`${path}: ${what}`);
-  checkMetadata(pod, say);
-  checkSpec(pod, say);
+  const report: Say = (path, what) => problems.push(`${path}: ${what}`);
+  checkMetadata(pod, report);
+  checkSpec(pod, report);
   return problems;
 }
 
-function checkMetadata({ metadata }: Pod, say: Say): void {
+function checkMetadata({ metadata }: Pod, report: Say): void {
   const { name, namespace, uid, labels = {}, annotations = {} } = metadata;
-  if (name.length > 253) say('metadata.name', invalid(name, 'must be no more than 253 bytes'));
-  else if (!SUBDOMAIN.test(name)) say('metadata.name', invalid(name, SUBDOMAIN_WORDS));
-  dnsLabel(namespace, 'metadata.namespace', say);
+  if (name.length > 253) report('metadata.name', invalid(name, 'must be no more than 253 bytes'));
+  else if (!SUBDOMAIN.test(name)) report('metadata.name', invalid(name, SUBDOMAIN_WORDS));
+  dnsLabel(namespace, 'metadata.namespace', report);
   // It becomes the name of directories and cgroups.
   if (!/^[A-Za-z0-9][-A-Za-z0-9]{0,127}$/.test(uid)) {
-    say('metadata.uid', invalid(uid, "must consist of alphanumeric characters and '-'"));
+    report('metadata.uid', invalid(uid, "must consist of alphanumeric characters and '-'"));
   }
   for (const [key, value] of Object.entries(labels)) {
-    if (!qualifiedName(key)) say('metadata.labels', invalid(key, 'is not a label key'));
+    if (!qualifiedName(key)) report('metadata.labels', invalid(key, 'is not a label key'));
     if (value !== '' && (value.length > 63 || !QUALIFIED.test(value))) {
-      say('metadata.labels', invalid(value, 'is not a label value'));
+      report('metadata.labels', invalid(value, 'is not a label value'));
     }
   }
   let bytes = 0;
   for (const [key, value] of Object.entries(annotations)) {
-    if (!qualifiedName(key.toLowerCase())) say('metadata.annotations', invalid(key, 'is not an annotation key'));
+    if (!qualifiedName(key.toLowerCase())) report('metadata.annotations', invalid(key, 'is not an annotation key'));
     bytes += Buffer.byteLength(key) + Buffer.byteLength(value);
   }
   if (bytes > MAX_ANNOTATIONS_BYTES) {
-    say('metadata.annotations', `Too long: may not be more than ${MAX_ANNOTATIONS_BYTES} bytes`);
+    report('metadata.annotations', `Too long: may not be more than ${MAX_ANNOTATIONS_BYTES} bytes`);
   }
 }
 
@@ -80,125 +80,130 @@ function qualifiedName(key: string): boolean {
   return more.length === 0 && prefixed && name.length <= 63 && QUALIFIED.test(name);
 }
 
-function checkSpec({ spec }: Pod, say: Say): void {
-  oneOf(spec.restartPolicy, ['Always', 'OnFailure', 'Never'], 'spec.restartPolicy', say);
-  oneOf(spec.dnsPolicy, ['ClusterFirstWithHostNet', 'ClusterFirst', 'Default', 'None'], 'spec.dnsPolicy', say);
+function checkSpec({ spec }: Pod, report: Say): void {
+  oneOf(spec.restartPolicy, ['Always', 'OnFailure', 'Never'], 'spec.restartPolicy', report);
+  oneOf(spec.dnsPolicy, ['ClusterFirstWithHostNet', 'ClusterFirst', 'Default', 'None'], 'spec.dnsPolicy', report);
   if (spec.dnsPolicy === 'None' && (spec.dnsConfig?.nameservers ?? []).length === 0) {
-    say(
+    report(
       'spec.dnsConfig.nameservers',
       'Required value: must provide at least one DNS nameserver when `dnsPolicy` is None',
     );
   }
   const { terminationGracePeriodSeconds: grace = 0, activeDeadlineSeconds: deadline } = spec;
-  if (grace < 0) say('spec.terminationGracePeriodSeconds', invalid(grace, 'must be greater than or equal to 0'));
+  if (grace < 0) report('spec.terminationGracePeriodSeconds', invalid(grace, 'must be greater than or equal to 0'));
   if (deadline !== undefined && deadline < 1) {
-    say('spec.activeDeadlineSeconds', invalid(deadline, 'must be between 1 and 2147483647, inclusive'));
+    report('spec.activeDeadlineSeconds', invalid(deadline, 'must be between 1 and 2147483647, inclusive'));
   }
-  if (spec.hostname) dnsLabel(spec.hostname, 'spec.hostname', say);
-  if (spec.subdomain) dnsLabel(spec.subdomain, 'spec.subdomain', say);
+  if (spec.hostname) dnsLabel(spec.hostname, 'spec.hostname', report);
+  if (spec.subdomain) dnsLabel(spec.subdomain, 'spec.subdomain', report);
   if (spec.ephemeralContainers !== undefined) {
-    say('spec.ephemeralContainers', 'Forbidden: cannot be set on create');
+    report('spec.ephemeralContainers', 'Forbidden: cannot be set on create');
   }
-  checkVolumes(spec, say);
-  if (spec.containers.length === 0) say('spec.containers', 'Required value');
+  checkVolumes(spec, report);
+  if (spec.containers.length === 0) report('spec.containers', 'Required value');
   const names = new Set<string>();
   for (const list of ['initContainers', 'containers'] as const) {
     for (const [index, container] of (spec[list] ?? []).entries()) {
       const path = `spec.${list}[${index}]`;
-      if (names.has(container.name)) say(`${path}.name`, `Duplicate value: ${quote(container.name)}`);
+      if (names.has(container.name)) report(`${path}.name`, `Duplicate value: ${quote(container.name)}`);
       names.add(container.name);
-      checkContainer(container, spec, path, say);
-      oneOf(container.restartPolicy, ['Always', 'OnFailure', 'Never'], `${path}.restartPolicy`, say);
+      checkContainer(container, spec, path, report);
+      oneOf(container.restartPolicy, ['Always', 'OnFailure', 'Never'], `${path}.restartPolicy`, report);
     }
   }
 }
 
-function checkVolumes(spec: Pod['spec'], say: Say): void {
+function checkVolumes(spec: Pod['spec'], report: Say): void {
   const names = new Set<string>();
   for (const [index, volume] of (spec.volumes ?? []).entries()) {
     const path = `spec.volumes[${index}]`;
-    dnsLabel(volume.name, `${path}.name`, say);
-    if (names.has(volume.name)) say(`${path}.name`, `Duplicate value: ${quote(volume.name)}`);
+    dnsLabel(volume.name, `${path}.name`, report);
+    if (names.has(volume.name)) report(`${path}.name`, `Duplicate value: ${quote(volume.name)}`);
     names.add(volume.name);
-    if (Object.keys(volume).length > 2) say(path, 'Forbidden: may not specify more than 1 volume type');
+    if (Object.keys(volume).length > 2) report(path, 'Forbidden: may not specify more than 1 volume type');
     if (volume.hostPath === undefined) continue;
-    if (!volume.hostPath.path) say(`${path}.hostPath.path`, 'Required value');
+    if (!volume.hostPath.path) report(`${path}.hostPath.path`, 'Required value');
     else if (volume.hostPath.path.split('/').includes('..')) {
-      say(`${path}.hostPath.path`, invalid(volume.hostPath.path, "must not contain '..'"));
+      report(`${path}.hostPath.path`, invalid(volume.hostPath.path, "must not contain '..'"));
     }
   }
 }
 
-function checkContainer(container: Container, spec: Pod['spec'], path: string, say: Say): void {
-  dnsLabel(container.name, `${path}.name`, say);
+function checkContainer(container: Container, spec: Pod['spec'], path: string, report: Say): void {
+  dnsLabel(container.name, `${path}.name`, report);
   const { image = '' } = container;
-  if (image === '') say(`${path}.image`, 'Required value');
+  if (image === '') report(`${path}.image`, 'Required value');
   else if (image !== image.trim()) {
-    say(`${path}.image`, invalid(image, 'must not have leading or trailing whitespace'));
+    report(`${path}.image`, invalid(image, 'must not have leading or trailing whitespace'));
   }
-  oneOf(container.imagePullPolicy, ['Always', 'IfNotPresent', 'Never'], `${path}.imagePullPolicy`, say);
-  oneOf(container.terminationMessagePolicy, ['File', 'FallbackToLogsOnError'], `${path}.terminationMessagePolicy`, say);
-  checkPorts(container, spec.hostNetwork === true, path, say);
+  oneOf(container.imagePullPolicy, ['Always', 'IfNotPresent', 'Never'], `${path}.imagePullPolicy`, report);
+  oneOf(
+    container.terminationMessagePolicy,
+    ['File', 'FallbackToLogsOnError'],
+    `${path}.terminationMessagePolicy`,
+    report,
+  );
+  checkPorts(container, spec.hostNetwork === true, path, report);
   for (const [index, variable] of (container.env ?? []).entries()) {
     const { name = '' } = variable;
-    if (name === '') say(`${path}.env[${index}].name`, 'Required value');
+    if (name === '') report(`${path}.env[${index}].name`, 'Required value');
     // Anything printable but '=' has been allowed since 1.32.
     else if (!/^[\x20-\x3c\x3e-\x7e]+$/.test(name)) {
-      say(`${path}.env[${index}].name`, invalid(name, "must consist of printable ASCII characters other than '='"));
+      report(`${path}.env[${index}].name`, invalid(name, "must consist of printable ASCII characters other than '='"));
     }
   }
   const volumes = new Set((spec.volumes ?? []).map(({ name }) => name));
   const mounted = new Set<string>();
   for (const [index, mount] of (container.volumeMounts ?? []).entries()) {
     const here = `${path}.volumeMounts[${index}]`;
-    if (!mount.name) say(`${here}.name`, 'Required value');
-    else if (!volumes.has(mount.name)) say(`${here}.name`, `Not found: ${quote(mount.name)}`);
-    if (!mount.mountPath) say(`${here}.mountPath`, 'Required value');
-    else if (mounted.has(mount.mountPath)) say(`${here}.mountPath`, invalid(mount.mountPath, 'must be unique'));
+    if (!mount.name) report(`${here}.name`, 'Required value');
+    else if (!volumes.has(mount.name)) report(`${here}.name`, `Not found: ${quote(mount.name)}`);
+    if (!mount.mountPath) report(`${here}.mountPath`, 'Required value');
+    else if (mounted.has(mount.mountPath)) report(`${here}.mountPath`, invalid(mount.mountPath, 'must be unique'));
     mounted.add(mount.mountPath);
   }
-  checkResources(container, path, say);
-  checkHandlers(container, path, say);
+  checkResources(container, path, report);
+  checkHandlers(container, path, report);
 }
 
-function checkPorts(container: Container, hostNetwork: boolean, path: string, say: Say): void {
+function checkPorts(container: Container, hostNetwork: boolean, path: string, report: Say): void {
   const isPort = (port: number): boolean => port >= 1 && port <= 65_535;
   for (const [index, port] of (container.ports ?? []).entries()) {
     const here = `${path}.ports[${index}]`;
     const { containerPort, hostPort, protocol } = port;
-    if (containerPort === undefined) say(`${here}.containerPort`, 'Required value');
+    if (containerPort === undefined) report(`${here}.containerPort`, 'Required value');
     else if (!isPort(containerPort)) {
-      say(`${here}.containerPort`, invalid(containerPort, 'must be between 1 and 65535, inclusive'));
+      report(`${here}.containerPort`, invalid(containerPort, 'must be between 1 and 65535, inclusive'));
     }
     if (hostPort !== undefined && hostPort !== 0 && !isPort(hostPort)) {
-      say(`${here}.hostPort`, invalid(hostPort, 'must be between 1 and 65535, inclusive'));
+      report(`${here}.hostPort`, invalid(hostPort, 'must be between 1 and 65535, inclusive'));
     }
     if (hostNetwork && hostPort !== containerPort) {
-      say(`${here}.hostPort`, invalid(hostPort, 'must match `containerPort` when `hostNetwork` is true'));
+      report(`${here}.hostPort`, invalid(hostPort, 'must match `containerPort` when `hostNetwork` is true'));
     }
-    oneOf(protocol, ['TCP', 'UDP', 'SCTP'], `${here}.protocol`, say);
+    oneOf(protocol, ['TCP', 'UDP', 'SCTP'], `${here}.protocol`, report);
   }
 }
 
-function checkResources({ resources }: Container, path: string, say: Say): void {
+function checkResources({ resources }: Container, path: string, report: Say): void {
   const { requests = {}, limits = {} } = resources ?? {};
   for (const [list, amounts] of [['limits', limits] as const, ['requests', requests] as const]) {
     for (const [name, amount] of Object.entries(amounts)) {
       if (compareQuantities(amount, '0') < 0) {
-        say(`${path}.resources.${list}[${name}]`, invalid(amount, 'must be greater than or equal to 0'));
+        report(`${path}.resources.${list}[${name}]`, invalid(amount, 'must be greater than or equal to 0'));
       }
     }
   }
   for (const [name, request] of Object.entries(requests)) {
     const limit = getOwn(limits, name);
     if (limit === undefined || compareQuantities(request, limit) <= 0) continue;
-    say(`${path}.resources.requests`, invalid(request, `must be less than or equal to ${name} limit of ${limit}`));
+    report(`${path}.resources.requests`, invalid(request, `must be less than or equal to ${name} limit of ${limit}`));
   }
 }
 
 const HANDLERS = ['exec', 'httpGet', 'tcpSocket', 'grpc', 'sleep'];
 
-function checkHandlers(container: Container, path: string, say: Say): void {
+function checkHandlers(container: Container, path: string, report: Say): void {
   const { livenessProbe, readinessProbe, startupProbe, lifecycle } = container;
   const all = {
     livenessProbe,
@@ -209,9 +214,9 @@ function checkHandlers(container: Container, path: string, say: Say): void {
   };
   for (const [field, handler] of Object.entries(all)) {
     if (handler === undefined) continue;
-    const given = Object.keys(handler).filter((key) => HANDLERS.includes(key));
-    if (given.length === 0) say(`${path}.${field}`, 'Required value: must specify a handler type');
-    if (given.length > 1) say(`${path}.${field}`, 'Forbidden: may not specify more than 1 handler type');
+    const handlers = Object.keys(handler).filter((key) => HANDLERS.includes(key));
+    if (handlers.length === 0) report(`${path}.${field}`, 'Required value: must specify a handler type');
+    if (handlers.length > 1) report(`${path}.${field}`, 'Forbidden: may not specify more than 1 handler type');
   }
 }
 

@@ -192,7 +192,7 @@ export class World {
       recorder,
       probes,
       sources: [
-        mirrors.apiSource(watch.holdBack(apiPods)),
+        mirrors.apiSource(watch.startAfterSync(apiPods)),
         mirrors.staticSource(this.manifests.source(NODE_NAME, clock, log)),
       ],
       onPodGone: (pod) => podGone.emit(pod),

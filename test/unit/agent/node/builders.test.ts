@@ -13,11 +13,11 @@ import { leaseFor } from '../../../../agent/node/lease.ts';
 import { adoptionPatch, newNode } from '../../../../agent/node/register.ts';
 import {
   covers,
-  heldBackMs,
   imageList,
   nextStatus,
   type StatusPace,
   statusChanged,
+  statusDelayMs,
   statusPatch,
 } from '../../../../agent/node/status.ts';
 import type { RuntimeImage } from '../../../../agent/ports/runtime.ts';
@@ -275,12 +275,12 @@ describe('status', () => {
     ['for the rest of nodeStatusUpdateFrequency', {}, 7_000],
     ['no longer once the one before is that old', { now: 11_000 }, 0],
     ['not when the one before is older still', { now: 90_000 }, 0],
-    ['not when something waits for it', { awaited: true }, 0],
-    ['not before this run has told the node as ready', { toldReady: false }, 0],
+    ['not when something waits for it', { urgent: true }, 0],
+    ['not before this run has told the node as ready', { reportedReady: false }, 0],
     ['not when none was written yet', { reportedAt: undefined }, 0],
   ])('is held back %s', (_when, pace, ms) => {
-    const young = { awaited: false, toldReady: true, reportedAt: 1_000, now: 4_000, updateFrequency: 10_000 };
-    expect(heldBackMs({ ...young, ...pace })).toBe(ms);
+    const young = { urgent: false, reportedReady: true, reportedAt: 1_000, now: 4_000, updateFrequency: 10_000 };
+    expect(statusDelayMs({ ...young, ...pace })).toBe(ms);
   });
 
   it('is written as a patch that replaces addresses and removes resources that are gone', () => {
