@@ -128,19 +128,19 @@ function accessStatus(kind: string, spec: JsonObject, caller: Caller, lookup: Ob
       },
     ]);
   }
-  const asked = object(resource);
+  const attributes = object(resource);
   const decision = isObject(path)
     ? authorizePath(caller, text(path['verb']), text(path['path']))
     : authorize(
         caller,
         {
-          verb: text(asked['verb']),
-          group: text(asked['group']),
-          resource: text(asked['resource']),
-          subresource: text(asked['subresource']),
-          namespace: text(asked['namespace']),
-          name: text(asked['name']),
-          fields: selectorOf(object(asked['fieldSelector'])),
+          verb: text(attributes['verb']),
+          group: text(attributes['group']),
+          resource: text(attributes['resource']),
+          subresource: text(attributes['subresource']),
+          namespace: text(attributes['namespace']),
+          name: text(attributes['name']),
+          fields: selectorOf(object(attributes['fieldSelector'])),
         },
         lookup,
       );

@@ -105,18 +105,18 @@ export class SchemaCollector {
   }
 
   private fill(schema: Schema, from: Definition): void {
-    const said = describe(from);
+    const described = describe(from);
     const properties: Record<string, Schema> = {};
     for (const [field, type] of Object.entries(from.fields)) {
       const allowed = getOwn(from.enums, field);
       setOwn(properties, field, {
-        ...(said.fields.get(field) === undefined ? {} : { description: said.fields.get(field) }),
+        ...(described.fields.get(field) === undefined ? {} : { description: described.fields.get(field) }),
         ...this.use(type),
         ...(allowed === undefined ? {} : { enum: allowed }),
         ...listFacts(type, from, field),
       });
     }
-    if (said.type !== '') schema['description'] = said.type;
+    if (described.type !== '') schema['description'] = described.type;
     schema['type'] = 'object';
     if (from.required !== undefined) schema['required'] = from.required;
     if (Object.keys(properties).length > 0) schema['properties'] = properties;

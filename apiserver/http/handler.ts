@@ -103,11 +103,15 @@ export class Handler {
   /** Who it is, once it is clear that they may. Throws 401 and 403. */
   admit(parsed: ApiRequest, request: IncomingMessage): Caller {
     const { onAuthenticated, log } = this.#parts;
-    return this.#judge(parsed, request, { onAuthenticated, log });
+    return this.#authorizeCaller(parsed, request, { onAuthenticated, log });
   }
 
   /** The same from what is stored now; may be called again for a request that goes on. */
-  #judge(parsed: ApiRequest, request: IncomingMessage, report: Pick<HandlerParts, 'onAuthenticated' | 'log'>): Caller {
+  #authorizeCaller(
+    parsed: ApiRequest,
+    request: IncomingMessage,
+    report: Pick<HandlerParts, 'onAuthenticated' | 'log'>,
+  ): Caller {
     const { authenticator, registry } = this.#parts;
     const authenticated = authenticator.authenticate(request, registry.clock.now());
     if (authenticated !== undefined) report.onAuthenticated(request.socket);
@@ -198,7 +202,7 @@ export class Handler {
     const silent = { onAuthenticated: () => undefined, log: () => undefined };
     const look = (): void => {
       try {
-        this.#judge(parsed, request, silent);
+        this.#authorizeCaller(parsed, request, silent);
         timer = clock.after(JUDGE_AGAIN_MS, look);
       } catch (error) {
         end();

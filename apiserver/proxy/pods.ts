@@ -26,14 +26,14 @@ export function nodeOf(pod: KubeObject): string {
 }
 
 /** The container that is meant: the one named, or the only one. Throws 400. */
-export function chooseContainer(pod: KubeObject, asked: string): string {
+export function chooseContainer(pod: KubeObject, requested: string): string {
   const name = pod.metadata.name ?? '';
   const containers = namesIn(pod, 'containers');
   const init = namesIn(pod, 'initContainers');
   const ephemeral = namesIn(pod, 'ephemeralContainers');
-  if (asked !== '') {
-    if ([...containers, ...init, ...ephemeral].includes(asked)) return asked;
-    throw badRequest(`container ${asked} is not valid for pod ${name}`);
+  if (requested !== '') {
+    if ([...containers, ...init, ...ephemeral].includes(requested)) return requested;
+    throw badRequest(`container ${requested} is not valid for pod ${name}`);
   }
   const [only, ...others] = containers;
   if (only !== undefined && others.length === 0) return only;

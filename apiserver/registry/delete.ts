@@ -28,19 +28,19 @@ export type Deletion =
  */
 export function decideDeletion(
   object: KubeObject,
-  held: boolean,
+  hasFinalizers: boolean,
   grace: number,
   requested: boolean,
   now: number,
 ): Deletion {
   const { deletionTimestamp, deletionGracePeriodSeconds: current = 0 } = object.metadata;
   if (deletionTimestamp === undefined) {
-    if (grace === 0 && !held) return { kind: 'remove' };
+    if (grace === 0 && !hasFinalizers) return { kind: 'remove' };
     return { kind: 'mark', deletionTimestamp: timestamp(now + grace * 1000), gracePeriodSeconds: grace };
   }
-  if (current === 0) return held ? { kind: 'pending' } : { kind: 'remove' };
+  if (current === 0) return hasFinalizers ? { kind: 'pending' } : { kind: 'remove' };
   if (!requested || grace >= current) return { kind: 'pending' };
-  if (grace === 0 && !held) return { kind: 'remove' };
+  if (grace === 0 && !hasFinalizers) return { kind: 'remove' };
   const at = Date.parse(deletionTimestamp) - (current - grace) * 1000;
   return { kind: 'mark', deletionTimestamp: timestamp(at), gracePeriodSeconds: grace };
 }
@@ -85,9 +85,15 @@ export function deleteStored(
   const failure = preconditionFailure(row, object, options);
   if (failure !== undefined) throw failure;
   const key = registry.key(row, stored.namespace, stored.name);
-  const held = isHeld(row, object);
+  const hasFinalizers = isHeld(row, object);
   const grace = row.strategy.gracePeriodSeconds?.(object, options.gracePeriodSeconds) ?? 0;
-  const decision = decideDeletion(object, held, grace, options.gracePeriodSeconds !== undefined, registry.clock.now());
+  const decision = decideDeletion(
+    object,
+    hasFinalizers,
+    grace,
+    options.gracePeriodSeconds !== undefined,
+    registry.clock.now(),
+  );
   if (decision.kind === 'pending') return { view: new View(JSON.stringify(object), object), removed: false };
   if (decision.kind === 'remove') {
     if (options.dryRun) return { view: registry.view(row, stored), removed: true };

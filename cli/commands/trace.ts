@@ -49,9 +49,9 @@ export function traceCommand(): Command {
 }
 
 function readable(span: Span): string | undefined {
-  const told = narrate(span, span.start);
-  if (told === undefined) return undefined;
+  const text = narrate(span, span.start);
+  if (text === undefined) return undefined;
   const pod = span.pod === undefined ? '-' : `${span.pod.namespace}/${span.pod.name}`;
   // The demo's column of elapsed time means nothing here; the clock does.
-  return `${new Date(span.start).toISOString()}  ${pod}  ${told.replace(/^\s*\d+ ms\s+/, '')}`;
+  return `${new Date(span.start).toISOString()}  ${pod}  ${text.replace(/^\s*\d+ ms\s+/, '')}`;
 }

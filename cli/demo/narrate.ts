@@ -8,7 +8,7 @@ const short = (id: SpanAttribute): string => text(id).slice(0, 12);
 type Teller = (span: Span) => string | undefined;
 
 /** What a reader sees of each kind of call; a call without a line here is left out. */
-const TELLERS: Readonly<Partial<Record<Span['kind'], Teller>>> = {
+const NARRATORS: Readonly<Partial<Record<Span['kind'], Teller>>> = {
   volume: ({ name, attributes }) => {
     if (name === 'MountVolume.SetUp')
       return `mount volume ${text(attributes['volume'])} (${text(attributes['plugin'])})`;
@@ -62,10 +62,10 @@ const TELLERS: Readonly<Partial<Record<Span['kind'], Teller>>> = {
 
 /** One line for the span, or undefined when it is not worth one. `origin` is epoch ms: when the story began. */
 export function narrate(span: Span, origin: number): string | undefined {
-  const told = TELLERS[span.kind]?.(span);
-  if (told === undefined) return undefined;
+  const text = NARRATORS[span.kind]?.(span);
+  if (text === undefined) return undefined;
   const at = `${(span.start + span.durationMs - origin).toFixed(0)} ms`;
   const took = span.durationMs >= 0.05 ? `  [${span.durationMs.toFixed(1)} ms]` : '';
   const failed = span.outcome === 'error' ? `  FAILED: ${span.error ?? ''}` : '';
-  return `  ${at.padStart(9)}  ${span.kind.padEnd(7)}  ${told}${took}${failed}`;
+  return `  ${at.padStart(9)}  ${span.kind.padEnd(7)}  ${text}${took}${failed}`;
 }

@@ -48,10 +48,10 @@ class Checks {
     this.#say = say;
   }
   /** Says what was seen; `held` false fails the demo. */
-  check(held: boolean, sentence: string, evidence = ''): void {
-    if (held) this.#passed++;
+  check(ok: boolean, sentence: string, evidence = ''): void {
+    if (ok) this.#passed++;
     else this.#failed++;
-    this.#say(`  ${held ? 'ok  ' : 'FAIL'} ${sentence}`);
+    this.#say(`  ${ok ? 'ok  ' : 'FAIL'} ${sentence}`);
     for (const line of evidence.trimEnd().split('\n')) if (line !== '') this.#say(`         | ${line}`);
   }
   get failed(): number {

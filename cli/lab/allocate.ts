@@ -41,9 +41,9 @@ export interface SubnetFacts {
   /** What the machine uses, as far as can be seen now. */
   readonly used: () => Promise<readonly string[]>;
   /** Those that other labs have told. */
-  readonly told: () => Promise<readonly string[]>;
+  readonly claimed: () => Promise<readonly string[]>;
   /** Tells other labs which one this lab takes. */
-  readonly tell: (subnet: string) => Promise<void>;
+  readonly claim: (subnet: string) => Promise<void>;
   /** 0 ≤ x < 1; Math.random by default. */
   readonly random?: () => number;
 }
@@ -54,12 +54,12 @@ export interface SubnetFacts {
  * again, and chooses anew: from anywhere, in case that both did. Undefined when all are taken.
  */
 export async function claimSubnet(hash: string, facts: SubnetFacts): Promise<string | undefined> {
-  const { used, told, tell, random = Math.random } = facts;
+  const { used, claimed, claim, random = Math.random } = facts;
   for (let start = Number.parseInt(hash.slice(0, 2), 16); ; start = Math.floor(random() * 256)) {
-    const subnet = chooseSubnet(start, [...(await used()), ...(await told())]);
+    const subnet = chooseSubnet(start, [...(await used()), ...(await claimed())]);
     if (subnet === undefined) return undefined;
-    await tell(subnet);
-    if (!(await told()).includes(subnet)) return subnet;
+    await claim(subnet);
+    if (!(await claimed()).includes(subnet)) return subnet;
   }
 }
 
@@ -118,13 +118,13 @@ export function usualPort(paths: Pick<LabPaths, 'hash' | 'isDefaultRoot'>, wellK
  */
 export async function choosePort(
   what: string,
-  asked: number | undefined,
+  requested: number | undefined,
   usual: number,
   not?: number,
 ): Promise<number> {
-  if (asked !== undefined) {
-    if (await portIsFree(asked)) return asked;
-    throw new UserError(`port ${asked} for ${what} is taken: give another one, or stop what listens there`);
+  if (requested !== undefined) {
+    if (await portIsFree(requested)) return requested;
+    throw new UserError(`port ${requested} for ${what} is taken: give another one, or stop what listens there`);
   }
   if (usual !== not && (await portIsFree(usual))) return usual;
   let port = await anyPort();

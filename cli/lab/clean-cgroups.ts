@@ -2,8 +2,8 @@
 
 import { readdir, rmdir } from 'node:fs/promises';
 import { basename, join } from 'node:path';
-import { systemdRuns } from '../../agent/node/systemd-slices.ts';
 import { type CgroupLayout, cgroupPath, kubepodsName } from '../../agent/model/cgroup-names.ts';
+import { systemdRuns } from '../../agent/node/systemd-slices.ts';
 import type { Clock } from '../../lib/clock.ts';
 import { isErrno } from '../../lib/errors.ts';
 import { exec } from '../../lib/exec.ts';

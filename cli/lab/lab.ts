@@ -223,8 +223,8 @@ class Lab implements RunningLab {
     const madeDirectories = [...new Set([...directories, ...made.flat()])];
     const subnet = await claimSubnet(paths.hash, {
       used: usedSubnets,
-      told: async () => (await otherClaims(paths.hash)).map((other) => other.subnet),
-      tell: (chosen) => writeClaim(paths.runDir, { subnet: chosen, firewall, madeDirectories, root: paths.root }),
+      claimed: async () => (await otherClaims(paths.hash)).map((other) => other.subnet),
+      claim: (chosen) => writeClaim(paths.runDir, { subnet: chosen, firewall, madeDirectories, root: paths.root }),
     });
     if (subnet === undefined) throw new UserError('no /24 of 10.244.0.0/16 is free for pods on this machine');
     const cgroupDriver = this.#options.cgroupDriver ?? 'cgroupfs';

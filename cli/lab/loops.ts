@@ -14,10 +14,10 @@ import { resolvePath } from '../../lib/resolve-path.ts';
  */
 export async function thawBelow(directory: string): Promise<void> {
   const resolved = resolvePath(directory);
-  const held = (await readMounts()).filter(
+  const mounted = (await readMounts()).filter(
     (mount) => mount.source.startsWith('/dev/loop') && isWithin(mount.path, resolved),
   );
-  const once = new Map(held.map((mount) => [mount.device, mount.path]));
+  const once = new Map(mounted.map((mount) => [mount.device, mount.path]));
   for (const path of once.values()) await thaw(path, exec);
 }
 

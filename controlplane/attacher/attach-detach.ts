@@ -9,7 +9,7 @@ import type { Node, Pod } from '../../client/types.ts';
 import { WorkQueue } from '../../client/workqueue.ts';
 import type { Controller, ControllerContext, Informers } from '../runtime.ts';
 import { claimNamesOf, type PersistentVolume, type VolumeAttachment } from '../storage/objects.ts';
-import { OnceRecorder } from '../storage/said.ts';
+import { OnceRecorder } from '../storage/once-recorder.ts';
 import { ATTACHMENTS, deleteAsRead, patchAsRead } from '../storage/write.ts';
 import { type AttachView, attachableVolumes, FORCE_DETACH_MS, planNode, uniqueVolumeName } from './plan.ts';
 

@@ -132,7 +132,7 @@ export class CsiAttacher implements Controller {
       return;
     }
     const { client } = this.#context;
-    let held: VolumeAttachment | undefined;
+    let withFinalizer: VolumeAttachment | undefined;
     try {
       const volume = this.#volumeOf(one);
       if (volume.metadata.deletionTimestamp !== undefined) {
@@ -141,15 +141,16 @@ export class CsiAttacher implements Controller {
       const nodeId = this.#nodeId(one);
       // Both must outlive the attachment: without them nobody knows what to detach, and where.
       await addFinalizer(client, VOLUMES, volume, this.#finalizer);
-      held = await this.#hold(one, nodeId);
+      withFinalizer = await this.#addFinalizer(one, nodeId);
       const request = await this.#request(volume, nodeId, controller.has('SINGLE_NODE_MULTI_WRITER'));
       const answer = await this.#driver.client.controller.ControllerPublishVolume(request, {
         deadlineMs: CONTROLLER_TIMEOUT_MS,
       });
       const attachmentMetadata = answer.publish_context;
-      await this.#writeStatus(held, { attached: true, attachmentMetadata, attachError: null });
+      await this.#writeStatus(withFinalizer, { attached: true, attachmentMetadata, attachError: null });
     } catch (error) {
-      if (isCsiError(error) || held === undefined) await this.#writeError(held ?? one, 'attachError', error);
+      if (isCsiError(error) || withFinalizer === undefined)
+        await this.#writeError(withFinalizer ?? one, 'attachError', error);
       throw error;
     }
   }
@@ -171,7 +172,7 @@ export class CsiAttacher implements Controller {
     return nodeId;
   }
 
-  async #hold(one: VolumeAttachment, nodeId: string): Promise<VolumeAttachment> {
+  async #addFinalizer(one: VolumeAttachment, nodeId: string): Promise<VolumeAttachment> {
     if (hasFinalizer(one, this.#finalizer) && annotation(one, NODE_ID) === nodeId) return one;
     const finalizers = [...new Set([...(one.metadata.finalizers ?? []), this.#finalizer])];
     return await patchAsRead(this.#context.client, ATTACHMENTS, one, {

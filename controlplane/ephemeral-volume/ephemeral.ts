@@ -8,7 +8,7 @@ import type { Pod } from '../../client/types.ts';
 import { WorkQueue } from '../../client/workqueue.ts';
 import type { Controller, ControllerContext, Informers } from '../runtime.ts';
 import { isOwnedBy, type PersistentVolumeClaim, type PodVolume } from '../storage/objects.ts';
-import { OnceRecorder } from '../storage/said.ts';
+import { OnceRecorder } from '../storage/once-recorder.ts';
 import { CLAIMS, deleteAsRead } from '../storage/write.ts';
 
 type Needed = Pick<Informers, 'pods' | 'persistentVolumeClaims'>;

@@ -17,7 +17,7 @@ import {
   type PersistentVolumeClaim,
   timestamp,
 } from '../storage/objects.ts';
-import { claimSubject, OnceRecorder } from '../storage/said.ts';
+import { claimSubject, OnceRecorder } from '../storage/once-recorder.ts';
 import { readSecret } from '../storage/secrets.ts';
 import { CLAIMS, patchAsRead, VOLUMES } from '../storage/write.ts';
 import { decideExpansion, isInfeasible, NODE_MUST_RESIZE, type ResizeStatus, resizeConditions } from './decide.ts';

@@ -21,7 +21,7 @@ import {
   type StorageClass,
   volumeMode,
 } from '../storage/objects.ts';
-import { claimSubject, OnceRecorder, volumeSubject } from '../storage/said.ts';
+import { claimSubject, OnceRecorder, volumeSubject } from '../storage/once-recorder.ts';
 import { ParameterError, readSecret, secretReference } from '../storage/secrets.ts';
 import {
   addFinalizer,

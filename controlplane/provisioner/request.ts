@@ -53,8 +53,8 @@ export function shouldProvision(
 ): boolean {
   if (storageClass?.provisioner !== driver || claim.metadata.deletionTimestamp !== undefined) return false;
   const { annotations = {} } = claim.metadata;
-  const asked = annotations[ANNOTATIONS.storageProvisioner] ?? annotations[ANNOTATIONS.betaStorageProvisioner];
-  if (asked !== driver || (claim.spec?.volumeName ?? '') !== '') return false;
+  const provisioner = annotations[ANNOTATIONS.storageProvisioner] ?? annotations[ANNOTATIONS.betaStorageProvisioner];
+  if (provisioner !== driver || (claim.spec?.volumeName ?? '') !== '') return false;
   return (
     storageClass.volumeBindingMode !== 'WaitForFirstConsumer' || (annotations[ANNOTATIONS.selectedNode] ?? '') !== ''
   );

@@ -15,9 +15,9 @@ import {
   type PersistentVolumeClaim,
   timestamp,
 } from '../storage/objects.ts';
-import { claimSubject, OnceRecorder, volumeSubject } from '../storage/said.ts';
+import { claimSubject, OnceRecorder, volumeSubject } from '../storage/once-recorder.ts';
 import { CLAIMS, patchAsRead, pathOf, VOLUMES } from '../storage/write.ts';
-import { decideClaim, decideVolume, type Said, type VolumePhase } from './decide.ts';
+import { decideClaim, decideVolume, type EventText, type VolumePhase } from './decide.ts';
 
 type Needed = Pick<Informers, 'persistentVolumes' | 'persistentVolumeClaims' | 'storageClasses' | 'pods'>;
 
@@ -120,14 +120,14 @@ export class VolumeBinder implements Controller {
       case 'lost':
         if (claim.status?.phase === 'Lost') return;
         await this.#patchClaim(claim, { status: { phase: 'Lost', accessModes: null, capacity: null } }, 'status');
-        this.#sayOfClaim(claim, decision.said);
+        this.#recordForClaim(claim, decision.event);
         return;
       case 'provision':
         await this.#requestProvisioning(claim, decision.provisioner);
-        this.#sayOfClaim(claim, decision.said);
+        this.#recordForClaim(claim, decision.event);
         return;
       case 'wait':
-        if (decision.said !== undefined) this.#sayOfClaim(claim, decision.said);
+        if (decision.event !== undefined) this.#recordForClaim(claim, decision.event);
     }
   }
 
@@ -140,8 +140,8 @@ export class VolumeBinder implements Controller {
       .sort();
   }
 
-  #sayOfClaim(claim: PersistentVolumeClaim, said: Said): void {
-    this.#events.event(claimSubject(claim), said.type, said.reason, said.message);
+  #recordForClaim(claim: PersistentVolumeClaim, event: EventText): void {
+    this.#events.event(claimSubject(claim), event.type, event.reason, event.message);
   }
 
   async #requestProvisioning(claim: PersistentVolumeClaim, provisioner: string): Promise<void> {
@@ -190,16 +190,16 @@ export class VolumeBinder implements Controller {
     return await patchAsRead(this.#context.client, CLAIMS, claim, change, subresource);
   }
 
-  async #setPhase(volume: PersistentVolume, phase: VolumePhase, said?: Said): Promise<void> {
+  async #setPhase(volume: PersistentVolume, phase: VolumePhase, event?: EventText): Promise<void> {
     if (volume.status?.phase === phase) return;
     const status = {
       phase,
       lastPhaseTransitionTime: timestamp(this.#context.clock.now()),
-      message: said?.message ?? null,
-      reason: said?.reason ?? null,
+      message: event?.message ?? null,
+      reason: event?.reason ?? null,
     };
     await patchAsRead(this.#context.client, VOLUMES, volume, { status }, 'status');
-    if (said !== undefined) this.#events.event(volumeSubject(volume), said.type, said.reason, said.message);
+    if (event !== undefined) this.#events.event(volumeSubject(volume), event.type, event.reason, event.message);
   }
 
   async #syncVolume(volume: PersistentVolume): Promise<void> {
@@ -210,7 +210,7 @@ export class VolumeBinder implements Controller {
         if (claim !== undefined) this.queue.add(`${CLAIM}${objectKey(claim)}`);
         return;
       case 'phase':
-        await this.#setPhase(volume, decision.phase, decision.said);
+        await this.#setPhase(volume, decision.phase, decision.event);
         return;
       case 'unbind':
         await this.#unbind(volume);

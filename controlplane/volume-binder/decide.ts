@@ -13,7 +13,7 @@ import {
 } from '../storage/objects.ts';
 import { findVolume, mismatch } from './match.ts';
 
-export interface Said {
+export interface EventText {
   readonly type: 'Normal' | 'Warning';
   readonly reason: string;
   readonly message: string;
@@ -22,12 +22,12 @@ export interface Said {
 export type ClaimDecision =
   | { readonly kind: 'bind'; readonly volume: PersistentVolume }
   /** Stay Pending; something else must happen first. */
-  | { readonly kind: 'wait'; readonly said?: Said }
+  | { readonly kind: 'wait'; readonly event?: EventText }
   /** Ask this provisioner for a volume. */
-  | { readonly kind: 'provision'; readonly provisioner: string; readonly said: Said }
+  | { readonly kind: 'provision'; readonly provisioner: string; readonly event: EventText }
   /** The claim came before there was a default class. */
   | { readonly kind: 'assign-class'; readonly name: string }
-  | { readonly kind: 'lost'; readonly said: Said };
+  | { readonly kind: 'lost'; readonly event: EventText };
 
 export interface BinderView {
   readonly volumes: readonly PersistentVolume[];
@@ -37,10 +37,10 @@ export interface BinderView {
   readonly waitingPods: readonly string[];
 }
 
-function warn(reason: string, message: string): Said {
+function warn(reason: string, message: string): EventText {
   return { type: 'Warning', reason, message };
 }
-function tell(reason: string, message: string): Said {
+function normal(reason: string, message: string): EventText {
   return { type: 'Normal', reason, message };
 }
 
@@ -54,7 +54,7 @@ export function decideClaim(claim: PersistentVolumeClaim, view: BinderView): Cla
 
 function decideBoundClaim(claim: PersistentVolumeClaim, view: BinderView): ClaimDecision {
   const name = claim.spec?.volumeName ?? '';
-  const lost = (reason: string, message: string): ClaimDecision => ({ kind: 'lost', said: warn(reason, message) });
+  const lost = (reason: string, message: string): ClaimDecision => ({ kind: 'lost', event: warn(reason, message) });
   if (name === '') {
     return lost('ClaimLost', 'Bound claim has lost reference to PersistentVolume. Data on the volume is lost!');
   }
@@ -72,10 +72,10 @@ function decideNamedVolume(claim: PersistentVolumeClaim, name: string, view: Bin
   if (volume.spec?.claimRef === undefined) {
     const why = mismatch(volume, claim);
     if (why === undefined) return { kind: 'bind', volume };
-    return { kind: 'wait', said: warn('VolumeMismatch', `Cannot bind to requested volume "${name}": ${why}`) };
+    return { kind: 'wait', event: warn('VolumeMismatch', `Cannot bind to requested volume "${name}": ${why}`) };
   }
   if (isMeantFor(volume, claim)) return { kind: 'bind', volume };
-  return { kind: 'wait', said: warn('FailedBinding', `volume "${name}" already bound to a different claim.`) };
+  return { kind: 'wait', event: warn('FailedBinding', `volume "${name}" already bound to a different claim.`) };
 }
 
 function decideUnboundClaim(claim: PersistentVolumeClaim, view: BinderView): ClaimDecision {
@@ -89,41 +89,41 @@ function decideUnboundClaim(claim: PersistentVolumeClaim, view: BinderView): Cla
     const fallback = defaultClass(view.classes);
     if (fallback !== undefined) return { kind: 'assign-class', name: fallback.metadata.name };
   }
-  if (firstConsumer && !selected) return { kind: 'wait', said: waitingForConsumer(view.waitingPods) };
+  if (firstConsumer && !selected) return { kind: 'wait', event: waitingForConsumer(view.waitingPods) };
   if (named === undefined || named === '') {
     const message = 'no persistent volumes available for this claim and no storage class is set';
-    return { kind: 'wait', said: tell('FailedBinding', message) };
+    return { kind: 'wait', event: normal('FailedBinding', message) };
   }
   if (storageClass === undefined) {
-    return { kind: 'wait', said: warn('ProvisioningFailed', `storageclass.storage.k8s.io "${named}" not found`) };
+    return { kind: 'wait', event: warn('ProvisioningFailed', `storageclass.storage.k8s.io "${named}" not found`) };
   }
   return provision(storageClass.provisioner);
 }
 
-function waitingForConsumer(pods: readonly string[]): Said {
+function waitingForConsumer(pods: readonly string[]): EventText {
   if (pods.length === 0) {
-    return tell('WaitForFirstConsumer', 'waiting for first consumer to be created before binding');
+    return normal('WaitForFirstConsumer', 'waiting for first consumer to be created before binding');
   }
-  if (pods.length === 1) return tell('WaitForPodScheduled', `waiting for pod ${pods[0]} to be scheduled`);
-  return tell('WaitForPodScheduled', `waiting for pods ${pods.join(',')} to be scheduled`);
+  if (pods.length === 1) return normal('WaitForPodScheduled', `waiting for pod ${pods[0]} to be scheduled`);
+  return normal('WaitForPodScheduled', `waiting for pods ${pods.join(',')} to be scheduled`);
 }
 
 function provision(provisioner: string): ClaimDecision {
   // No plugin of this prefix is built in here; "no-provisioner" is the name for "volumes are made by hand".
   if (provisioner.startsWith('kubernetes.io/')) {
-    const said = warn('ProvisioningFailed', `no volume plugin matched name: ${provisioner}`);
-    return provisioner === 'kubernetes.io/no-provisioner' ? { kind: 'wait' } : { kind: 'wait', said };
+    const event = warn('ProvisioningFailed', `no volume plugin matched name: ${provisioner}`);
+    return provisioner === 'kubernetes.io/no-provisioner' ? { kind: 'wait' } : { kind: 'wait', event };
   }
   const message =
     `Waiting for a volume to be created either by the external provisioner '${provisioner}' or manually by the system ` +
     'administrator. If volume creation is delayed, please verify that the provisioner is running and correctly registered.';
-  return { kind: 'provision', provisioner, said: tell('ExternalProvisioning', message) };
+  return { kind: 'provision', provisioner, event: normal('ExternalProvisioning', message) };
 }
 
 export type VolumePhase = 'Available' | 'Bound' | 'Released' | 'Failed';
 
 export type VolumeDecision =
-  | { readonly kind: 'phase'; readonly phase: VolumePhase; readonly said?: Said }
+  | { readonly kind: 'phase'; readonly phase: VolumePhase; readonly event?: EventText }
   /** The claim is to be looked at: it can be bound to this volume. */
   | { readonly kind: 'claim' }
   /** Nobody has it after all; what a controller wrote is taken back, what a person wrote stays. */
@@ -151,12 +151,12 @@ function reclaim(volume: PersistentVolume): VolumeDecision {
   const policy = volume.spec?.persistentVolumeReclaimPolicy ?? 'Retain';
   const released: VolumeDecision = { kind: 'phase', phase: 'Released' };
   if (policy === 'Recycle') {
-    const said = warn('VolumeFailedRecycle', 'No recycler plugin found for the volume!');
-    return { kind: 'phase', phase: 'Failed', said };
+    const event = warn('VolumeFailedRecycle', 'No recycler plugin found for the volume!');
+    return { kind: 'phase', phase: 'Failed', event };
   }
   if (policy === 'Delete' && annotation(volume, ANNOTATIONS.provisionedBy) === undefined) {
     const message = `error getting deleter volume plugin for volume "${volume.metadata.name}": no deletable volume plugin matched`;
-    return { kind: 'phase', phase: 'Failed', said: warn('VolumeFailedDelete', message) };
+    return { kind: 'phase', phase: 'Failed', event: warn('VolumeFailedDelete', message) };
   }
   return released;
 }

@@ -66,8 +66,8 @@ export class DebianPackages {
       result = await download();
     }
     if (result.code !== 0) {
-      const said = result.stderr.trim().split('\n').at(-1) ?? '';
-      throw new UserError(`cannot download the Debian package ${names.join(', ')}: ${said}`);
+      const lastLine = result.stderr.trim().split('\n').at(-1) ?? '';
+      throw new UserError(`cannot download the Debian package ${names.join(', ')}: ${lastLine}`);
     }
   }
 

@@ -18,9 +18,9 @@ type Quantities = { readonly [name: string]: string | undefined };
 export function prepareResize(object: KubeObject, old: KubeObject): void {
   const pod = podOf(object);
   const before = podOf(old).spec ?? {};
-  const asked = pod.spec ?? {};
+  const requested = pod.spec ?? {};
   const merged = (list: (typeof LISTS)[number]): Container[] | undefined =>
-    asked[list]?.map((container) => {
+    requested[list]?.map((container) => {
       const same = before[list]?.find(({ name }) => name === container.name);
       if (same === undefined) return container;
       const { resources, resizePolicy, ...rest } = same;

@@ -142,8 +142,8 @@ function validateUpdate(object: KubeObject, old: KubeObject): FieldError[] {
   }
   if (!sameJson(now, was)) errors.push(forbidden('spec', FIXED));
   const [size, wasSize] = [parseQuantity(requested(claim)) ?? 0n, parseQuantity(requested(before)) ?? 0n];
-  const held = parseQuantity(before.status?.capacity?.['storage'] ?? '0') ?? 0n;
-  if (size < wasSize && size <= held) {
+  const capacity = parseQuantity(before.status?.capacity?.['storage'] ?? '0') ?? 0n;
+  if (size < wasSize && size <= capacity) {
     errors.push(forbidden('spec.resources.requests.storage', 'field can not be less than status.capacity'));
   }
   if (claim.spec?.volumeMode !== before.spec?.volumeMode) {

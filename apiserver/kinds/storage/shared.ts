@@ -36,12 +36,12 @@ export function validateAccessModes(
   whyRequired: string,
 ): FieldError[] {
   const known = MODES.map(([mode]) => mode);
-  const given = modes ?? [];
-  if (given.length === 0) return [required(field, whyRequired)];
-  const errors = given
+  const accessModes = modes ?? [];
+  if (accessModes.length === 0) return [required(field, whyRequired)];
+  const errors = accessModes
     .filter((mode) => !known.includes(mode))
     .map((mode) => notSupported(field, mode, known.toSorted()));
-  if (given.includes('ReadWriteOncePod') && given.length > 1) {
+  if (accessModes.includes('ReadWriteOncePod') && accessModes.length > 1) {
     errors.push(forbidden(field, 'may not use ReadWriteOncePod with other access modes'));
   }
   return errors;

@@ -78,9 +78,9 @@ function validateAffinity(field: string, spec: VolumeSpec): FieldError[] {
 }
 
 function validateSource(field: string, spec: VolumeSpec): FieldError[] {
-  const given = SOURCES.filter((source) => spec[source] !== undefined);
-  if (given.length === 0) return [required(field, 'must specify a volume type')];
-  const errors = given
+  const sources = SOURCES.filter((source) => spec[source] !== undefined);
+  if (sources.length === 0) return [required(field, 'must specify a volume type')];
+  const errors = sources
     .slice(1)
     .map((source) => forbidden(`${field}.${source}`, 'may not specify more than 1 volume type'));
   if (spec.hostPath !== undefined) {

@@ -28,8 +28,8 @@ export function requestToken(
   if (!isObject(body)) throw badRequest('the body of the request is not an object');
   const account = registry.get(registry.rowOf('', 'serviceaccounts'), namespace, name).object;
   const spec = isObject(body['spec']) ? body['spec'] : {};
-  const asked = Array.isArray(spec['audiences']) ? spec['audiences'].filter((a) => typeof a === 'string') : [];
-  const audiences = asked.length === 0 ? [ISSUER] : asked;
+  const requested = Array.isArray(spec['audiences']) ? spec['audiences'].filter((a) => typeof a === 'string') : [];
+  const audiences = requested.length === 0 ? [ISSUER] : requested;
   const seconds = spec['expirationSeconds'] ?? DEFAULT_SECONDS;
   const errors: FieldError[] = [];
   const wrong = (why: string): void => {
@@ -84,9 +84,9 @@ function boundObject(
   const object = registry.lookup.get('', plural, kind === 'Node' ? '' : namespace, name);
   const uid = object?.metadata.uid;
   if (object === undefined || uid === undefined) throw notFound({ group: '', plural }, name);
-  const asked = text(ref['uid']);
-  if (asked !== '' && asked !== uid) {
-    const why = `the UID in the bound object reference (${asked}) does not match the UID in record. The object might have been deleted and then recreated`;
+  const requested = text(ref['uid']);
+  if (requested !== '' && requested !== uid) {
+    const why = `the UID in the bound object reference (${requested}) does not match the UID in record. The object might have been deleted and then recreated`;
     throw conflict({ group: '', plural: 'serviceaccounts/token' }, account, why);
   }
   if (kind !== 'Pod') return { bound: { kind, name, uid } };

@@ -37,15 +37,15 @@ describe('subnets', () => {
 });
 
 describe('a subnet for a lab', () => {
-  /** Labs that see each other's claims; `gate` is waited for before each look at what the others told. */
+  /** Labs that see each other's claims; `gate` is waited for before each look at what the others claimed. */
   function labs(gate: () => Promise<void> = async () => undefined) {
     const claims = new Map<string, string>();
     const others = (hash: string): string[] => [...claims].flatMap(([of, subnet]) => (of === hash ? [] : [subnet]));
     const claim = (hash: string) =>
       claimSubnet(hash, {
         used: async () => [],
-        tell: async (subnet) => void claims.set(hash, subnet),
-        told: async () => {
+        claim: async (subnet) => void claims.set(hash, subnet),
+        claimed: async () => {
           await gate();
           return others(hash);
         },
@@ -53,7 +53,7 @@ describe('a subnet for a lab', () => {
     return { claims, claim };
   }
 
-  it('is told to the others, who take another one', async () => {
+  it('is claimed, and the others take another one', async () => {
     const { claims, claim } = labs();
     expect(await claim('05aa0000')).toBe('10.244.5.0/24');
     expect(await claim('05bb0000')).toBe('10.244.6.0/24');
@@ -62,7 +62,7 @@ describe('a subnet for a lab', () => {
 
   it('is not the one of others that choose at the same moment', async () => {
     const waiting: (() => void)[] = [];
-    // Everybody has told its choice before anybody looks, for as long as they go on together.
+    // Everybody has claimed its choice before anybody looks, for as long as they go on together.
     const together = (): Promise<void> =>
       new Promise((resolve) => {
         waiting.push(resolve);
@@ -77,9 +77,9 @@ describe('a subnet for a lab', () => {
     expect(hashes.map((hash) => claims.get(hash))).toEqual(chosen);
   });
 
-  it('is none, and nothing is told, when all are taken', async () => {
-    const tell = async (): Promise<void> => expect.fail('told');
-    const facts = { used: async () => ['10.0.0.0/8'], told: async () => [], tell };
+  it('is none, and nothing is claimed, when all are taken', async () => {
+    const claim = async (): Promise<void> => expect.fail('claimed');
+    const facts = { used: async () => ['10.0.0.0/8'], claimed: async () => [], claim };
     expect(await claimSubnet('05aa0000', facts)).toBeUndefined();
   });
 });

@@ -25,11 +25,11 @@ function claimDecision(claim: PersistentVolumeClaim, { volumes = [], classes = [
     case 'assign-class':
       return `assign-class ${decision.name}`;
     case 'provision':
-      return `provision ${decision.provisioner}: ${decision.said.reason}`;
+      return `provision ${decision.provisioner}: ${decision.event.reason}`;
     default:
-      return decision.said === undefined
+      return decision.event === undefined
         ? decision.kind
-        : `${decision.kind}: ${decision.said.reason}: ${decision.said.message}`;
+        : `${decision.kind}: ${decision.event.reason}: ${decision.event.message}`;
   }
 }
 
@@ -220,7 +220,7 @@ describe('a volume', () => {
   ];
   it.each(cases)('%s', (_what, volume, of, expected) => {
     const decision = decideVolume(volume, of);
-    const said = decision.kind === 'phase' && decision.said !== undefined ? `: ${decision.said.reason}` : '';
-    expect(decision.kind === 'phase' ? `phase ${decision.phase}${said}` : decision.kind).toBe(expected);
+    const suffix = decision.kind === 'phase' && decision.event !== undefined ? `: ${decision.event.reason}` : '';
+    expect(decision.kind === 'phase' ? `phase ${decision.phase}${suffix}` : decision.kind).toBe(expected);
   });
 });

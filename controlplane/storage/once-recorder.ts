@@ -11,7 +11,7 @@ const AGAIN_MS = 15_000;
 export class OnceRecorder {
   readonly #recorder: Recorder;
   readonly #clock: Clock;
-  readonly #said = new Map<string, { readonly words: string; readonly at: number }>();
+  readonly #recorded = new Map<string, { readonly words: string; readonly at: number }>();
 
   constructor(recorder: Recorder, clock: Clock) {
     this.#recorder = recorder;
@@ -20,16 +20,16 @@ export class OnceRecorder {
 
   event(subject: EventSubject, type: 'Normal' | 'Warning', reason: string, message: string): void {
     const words = `${reason}: ${message}`;
-    const last = this.#said.get(subject.metadata.uid);
+    const last = this.#recorded.get(subject.metadata.uid);
     const now = this.#clock.monotonic();
     if (last !== undefined && last.words === words && now - last.at < AGAIN_MS) return;
-    this.#said.set(subject.metadata.uid, { words, at: now });
+    this.#recorded.set(subject.metadata.uid, { words, at: now });
     this.#recorder.event(subject, type, reason, message);
   }
 
   /** The object is gone. */
   forget(uid: string): void {
-    this.#said.delete(uid);
+    this.#recorded.delete(uid);
   }
 }
 
