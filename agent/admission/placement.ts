@@ -5,6 +5,7 @@ import type { Taint } from 'kubernetes-types/core/v1';
 import { matchesNodeSelector, tolerates } from '../../client/selectors.ts';
 import type { Pod } from '../../client/types.ts';
 import { getOwn } from '../../lib/own-property.ts';
+import { isSidecar } from '../../lib/sidecar.ts';
 import { isStaticPod } from '../model/static-pods.ts';
 
 export interface PlacementNode {
@@ -75,10 +76,7 @@ const ANY_ADDRESS = '0.0.0.0';
 
 /** Ports of the node that the pod takes for itself; sidecars hold theirs as containers do. */
 function hostPorts({ spec }: Pod): readonly HostPort[] {
-  const lasting = (spec.initContainers ?? []).filter(
-    (each) => 'restartPolicy' in each && each.restartPolicy === 'Always',
-  );
-  return [...spec.containers, ...lasting].flatMap(({ ports = [] }) =>
+  return [...spec.containers, ...(spec.initContainers ?? []).filter(isSidecar)].flatMap(({ ports = [] }) =>
     ports
       .filter(({ hostPort }) => hostPort !== undefined && hostPort > 0)
       .map(({ hostPort = 0, hostIP, protocol }) => ({

@@ -3,7 +3,7 @@
 import type { Container, Pod } from '../../client/types.ts';
 import { getOwn } from '../../lib/own-property.ts';
 import { quantityMilli, quantityValue } from '../../lib/quantity.ts';
-import { isSidecar } from '../model/pod-resources.ts';
+import { isSidecar } from '../../lib/sidecar.ts';
 
 type Quantities = Readonly<Record<string, string>>;
 

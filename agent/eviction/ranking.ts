@@ -3,7 +3,8 @@
 
 import type { Pod } from '../../client/types.ts';
 import { parseQuantity, quantityValue } from '../../lib/quantity.ts';
-import { isSidecar, podRequests } from '../model/pod-resources.ts';
+import { isSidecar } from '../../lib/sidecar.ts';
+import { podRequests } from '../model/pod-resources.ts';
 import type { Signal } from './thresholds.ts';
 import type { DiskLayout, DiskUsage, PodUsage } from './types.ts';
 

@@ -5,6 +5,7 @@
 import type { Container, Pod } from '../../client/types.ts';
 import { getOwn } from '../../lib/own-property.ts';
 import { quantityMilli, quantityValue } from '../../lib/quantity.ts';
+import { isSidecar } from '../../lib/sidecar.ts';
 
 export type QOSClass = 'Guaranteed' | 'Burstable' | 'BestEffort';
 
@@ -23,11 +24,6 @@ export function resourceFigures(quantities: Quantities): ResourceFigures {
     ...(cpu === undefined ? {} : { cpuMilli: quantityMilli(cpu) }),
     ...(memory === undefined ? {} : { memoryBytes: quantityValue(memory) }),
   };
-}
-
-/** An init container that keeps running beside the others (restartPolicy: Always). */
-export function isSidecar(container: Container): boolean {
-  return 'restartPolicy' in container && container.restartPolicy === 'Always';
 }
 
 /** Resources of the pod as a whole, where the spec has them (PodLevelResources). */

@@ -4,6 +4,7 @@
 import { mkdirSync, readdirSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { isErrno } from '../../lib/errors.ts';
+import { type MountEntry, parseMountInfo } from '../../lib/mountinfo.ts';
 import type { CgroupHierarchy } from './cgroup-hierarchy.ts';
 import type { CgroupLimits } from './cgroup-limits.ts';
 import {
@@ -22,18 +23,16 @@ export interface V1Hierarchy {
 }
 
 /**
- * v1 hierarchies below `mountPoint`, from the text of /proc/self/mounts. On a hybrid machine the v2 hierarchy beside
- * them is one more, without controllers: runc makes cgroups there, too, and somebody has to remove them.
+ * v1 hierarchies below `mountPoint`. On a hybrid machine the v2 hierarchy beside them is one more, without controllers:
+ * runc makes cgroups there, too, and somebody has to remove them. Pure.
  */
-export function parseV1Mounts(mounts: string, mountPoint: string): V1Hierarchy[] {
+export function v1HierarchiesOf(mounts: readonly MountEntry[], mountPoint: string): V1Hierarchy[] {
   const found = new Map<string, V1Hierarchy>();
-  for (const line of mounts.split('\n')) {
-    const [, path, type, options] = line.split(' ');
-    if (path === undefined || options === undefined || !path.startsWith(`${mountPoint}/`)) continue;
-    if (type === 'cgroup2') found.set('unified', { mountPoint: path, controllers: [] });
-    if (type !== 'cgroup') continue;
-    const words = options.split(',');
-    const controllers = words.filter((word) => KNOWN.has(word) || word.startsWith('name='));
+  for (const { path, fsType, superOptions } of mounts) {
+    if (!path.startsWith(`${mountPoint}/`)) continue;
+    if (fsType === 'cgroup2') found.set('unified', { mountPoint: path, controllers: [] });
+    if (fsType !== 'cgroup') continue;
+    const controllers = superOptions.filter((option) => KNOWN.has(option) || option.startsWith('name='));
     // The same hierarchy may be mounted twice (cpu and cpu,cpuacct); once is enough.
     const key = controllers.join(',');
     if (key !== '' && !found.has(key)) found.set(key, { mountPoint: path, controllers });
@@ -60,7 +59,7 @@ const KNOWN = new Set([
 
 /** Empty on a machine with cgroup v2 alone, or when the v1 hierarchies have no cpu controller. */
 export function findV1Hierarchies(mountPoint: string): V1Hierarchy[] {
-  const found = parseV1Mounts(readFileSync('/proc/self/mounts', 'utf8'), mountPoint);
+  const found = v1HierarchiesOf(parseMountInfo(readFileSync('/proc/self/mountinfo', 'utf8')), mountPoint);
   return found.some(({ controllers }) => controllers.includes('cpu')) ? found : [];
 }
 

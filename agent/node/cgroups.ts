@@ -15,8 +15,9 @@ import {
   qosName,
 } from '../model/cgroup-names.ts';
 import { podQOSClass, podRequests, type QOSClass } from '../model/pod-resources.ts';
+import { podUID } from '../model/pod-uid.ts';
 import type { PodCgroups } from '../ports/node.ts';
-import type { ContainerId, PodUID } from '../ports/runtime.ts';
+import type { ContainerId } from '../ports/runtime.ts';
 import type { CgroupHierarchy } from './cgroup-hierarchy.ts';
 import { burstableLimits, type CgroupLimits, nodeLimits, podCgroupLimits } from './cgroup-limits.ts';
 import { CgroupsV1, findV1Hierarchies } from './cgroups-v1.ts';
@@ -168,7 +169,7 @@ export function createNodeCgroups(options: NodeCgroupsOptions): NodeCgroups {
       const uids = CLASSES.flatMap((qos) => hierarchy.children(classPath(qos))).map((name) =>
         podUIDOfCgroup(layout, name),
       );
-      return [...new Set(uids)].filter((uid) => uid !== undefined).map((uid) => uid as PodUID);
+      return [...new Set(uids)].filter((uid) => uid !== undefined).map(podUID);
     },
 
     removeNode: () =>

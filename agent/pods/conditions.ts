@@ -2,12 +2,12 @@
 // PodScheduled, with its reasons and messages. Conditions of other writers are carried along untouched. Pure.
 
 import type { Container, ContainerStatus, Pod, PodCondition, PodStatus } from '../../client/types.ts';
+import { isSidecar } from '../../lib/sidecar.ts';
 import { TERMINATION_BY_KUBELET } from '../model/disruption.ts';
 import type { PodEnd } from '../ports/pod-end.ts';
 import { goList, rfc3339 } from './format.ts';
 import type { PodPhase } from './phase.ts';
 import { type ResizeReport, resizeConditions } from './resize/resize-status.ts';
-import { isSidecar } from './restart-policy.ts';
 
 /** Condition types that nobody else writes. */
 export const OWNED_CONDITIONS: ReadonlySet<string> = new Set([

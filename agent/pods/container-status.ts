@@ -3,11 +3,12 @@
 
 import type { Container, ContainerStatus, EphemeralContainer, Pod } from '../../client/types.ts';
 import { getOwn } from '../../lib/own-property.ts';
+import { isSidecar } from '../../lib/sidecar.ts';
 import type { ProbeResults } from '../ports/probes.ts';
 import type { ContainerSnapshot, PodSnapshot } from '../ports/runtime.ts';
 import { rfc3339 } from './format.ts';
 import { type ResizeReport, reportedResources } from './resize/resize-status.ts';
-import { initRestartsAfterExit, isSidecar, restartsAfterExit, shouldContainerBeRestarted } from './restart-policy.ts';
+import { initRestartsAfterExit, restartsAfterExit, shouldContainerBeRestarted } from './restart-policy.ts';
 
 /** Why a container is not running although it should be. */
 export interface WaitingReason {

@@ -2,11 +2,12 @@
 // the next gated by the one before. Follows the kubelet's computeInitContainerActions. Pure.
 
 import type { Container } from '../../client/types.ts';
+import { isSidecar } from '../../lib/sidecar.ts';
 import type { ContainerSnapshot } from '../ports/runtime.ts';
 import { hashContainer } from './hash.ts';
 import type { Plan } from './plan.ts';
 import { newestOf, type PodFacts } from './pod-facts.ts';
-import { initRestartsAfterExit, isSidecar } from './restart-policy.ts';
+import { initRestartsAfterExit } from './restart-policy.ts';
 
 /** `done`: regular containers may be looked at; `failed`: initialization failed for good. */
 export type Initialization = 'done' | 'pending' | 'failed';

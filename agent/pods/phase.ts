@@ -2,7 +2,8 @@
 // back. Pure.
 
 import type { ContainerStatus, Pod, PodStatus } from '../../client/types.ts';
-import { initRestartsAfterExit, isSidecar, restartsAfterExit } from './restart-policy.ts';
+import { isSidecar } from '../../lib/sidecar.ts';
+import { initRestartsAfterExit, restartsAfterExit } from './restart-policy.ts';
 
 export type PodPhase = 'Pending' | 'Running' | 'Succeeded' | 'Failed';
 

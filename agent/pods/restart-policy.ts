@@ -2,6 +2,7 @@
 // restartPolicyRules (KEP-5307). Pure.
 
 import type { Container, EphemeralContainer, Pod } from '../../client/types.ts';
+import { isSidecar } from '../../lib/sidecar.ts';
 import type { ContainerSnapshot } from '../ports/runtime.ts';
 
 /** A rule about exit codes: `Restart` when the code is, or is not, among the values. */
@@ -14,11 +15,6 @@ export interface ContainerRestartRule {
 export type RestartableContainer = (Container | EphemeralContainer) & {
   readonly restartPolicyRules?: readonly ContainerRestartRule[];
 };
-
-/** A native sidecar: an init container that keeps running beside the others (KEP-753). */
-export function isSidecar(container: Container): boolean {
-  return container.restartPolicy === 'Always';
-}
 
 function ruleMatches(rule: ContainerRestartRule, exitCode: number): boolean {
   const codes = rule.exitCodes;

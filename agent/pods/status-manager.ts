@@ -6,6 +6,7 @@ import { type BackoffEntry, nextBackoff } from '../../lib/backoff.ts';
 import type { Clock, Timer } from '../../lib/clock.ts';
 import { errorMessage } from '../../lib/errors.ts';
 import type { Tracer } from '../../lib/trace.ts';
+import { podUID } from '../model/pod-uid.ts';
 import type { PodApi } from '../ports/api.ts';
 import type { PodUID } from '../ports/runtime.ts';
 import { limitMessages } from './message-limits.ts';
@@ -216,9 +217,4 @@ export class StatusManager {
     if (this.#entries.get(uid) === entry) this.#entries.delete(uid);
     this.#options.onGone(podUID(uid));
   }
-}
-
-/** The uid of an object as the runtime's port types it. */
-export function podUID(uid: string): PodUID {
-  return uid as PodUID;
 }

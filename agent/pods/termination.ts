@@ -2,9 +2,9 @@
 // a pod that is to end. Pure; the killer acts on them.
 
 import type { Container, Pod } from '../../client/types.ts';
+import { isSidecar } from '../../lib/sidecar.ts';
 import type { ContainerId, ContainerSnapshot, PodSnapshot, SandboxSnapshot } from '../ports/runtime.ts';
 import type { KillReason } from './pod-action.ts';
-import { isSidecar } from './restart-policy.ts';
 
 /** However little a pod that ends was granted, its preStop hooks may begin. */
 const LEAST_GRANTED_SECONDS = 1;

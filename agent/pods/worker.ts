@@ -6,6 +6,7 @@
 import type { Pod, PodStatus } from '../../client/types.ts';
 import type { Timer } from '../../lib/clock.ts';
 import { errorMessage } from '../../lib/errors.ts';
+import { podUID } from '../model/pod-uid.ts';
 import type { PodEnd } from '../ports/pod-end.ts';
 import type { PodLifecycleEvent, PodRef, PodSnapshot } from '../ports/runtime.ts';
 import { computePodActions } from './actions.ts';
@@ -19,7 +20,6 @@ import { type ActsHost, PodActs } from './pod-acts.ts';
 import { type EndingHost, PodEnding } from './pod-ending.ts';
 import { backOffEventMessage } from './restart-backoff.ts';
 import { computePodStatus } from './status.ts';
-import { podUID } from './status-manager.ts';
 import { gracePeriodSeconds } from './termination.ts';
 import type { WorkerContext } from './worker-context.ts';
 

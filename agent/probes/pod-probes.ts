@@ -3,9 +3,11 @@
 
 import type { Container, Pod } from '../../client/types.ts';
 import type { Clock } from '../../lib/clock.ts';
+import { isSidecar } from '../../lib/sidecar.ts';
 import { TimerWheel } from '../../lib/timer-wheel.ts';
 import { containerReference } from '../model/event-reference.ts';
 import { sortPodIPs } from '../model/pod-ips.ts';
+import { uidOf } from '../model/pod-uid.ts';
 import type { ProbeResults, ProbeVerdict } from '../ports/probes.ts';
 import type { ContainerId, ContainerSnapshot, PodSnapshot, PodUID } from '../ports/runtime.ts';
 import { PROBE_TYPES, type ProbeSpec, type ProbeType, probeSettings } from './automaton.ts';
@@ -43,7 +45,7 @@ function specOf(container: Container, type: ProbeType): ProbeSpec | undefined {
 
 /** Containers that may have probes: regular ones and native sidecars. */
 function probedContainers({ spec }: Pod): readonly Container[] {
-  const sidecars = (spec.initContainers ?? []).filter((container) => container.restartPolicy === 'Always');
+  const sidecars = (spec.initContainers ?? []).filter(isSidecar);
   return [...spec.containers, ...sidecars].filter((container) =>
     PROBE_TYPES.some((type) => specOf(container, type) !== undefined),
   );
@@ -108,7 +110,7 @@ export class ProbeManager implements RunningPodProbes {
   }
 
   podTerminating(pod: Pod): void {
-    const state = this.#state(pod.metadata.uid as PodUID, pod);
+    const state = this.#state(uidOf(pod), pod);
     if (state.terminating) return;
     state.terminating = true;
     for (const instance of state.instances.values()) {

@@ -2,8 +2,9 @@
 // Status). For eviction and image garbage collection; read seldom.
 
 import type { ContainerStats__Output } from '../../proto/gen/runtime/v1/ContainerStats.ts';
+import { podUID } from '../model/pod-uid.ts';
 import type { ContainerStats } from '../ports/runtime.ts';
-import { ANNOTATION_RESTART_COUNT, LABEL_CONTAINER_NAME, LABEL_POD_UID, podUID } from './config/labels.ts';
+import { ANNOTATION_RESTART_COUNT, LABEL_CONTAINER_NAME, LABEL_POD_UID } from './config/labels.ts';
 import { type CriClient, isRuntimeError } from './cri-client.ts';
 import type { CriRuntime } from './types.ts';
 

@@ -5,11 +5,11 @@ import type { ServerResponse } from 'node:http';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { errnoOf, errorMessage, isErrno } from '../../lib/errors.ts';
+import { uidOf } from '../model/pod-uid.ts';
 import type { LogReader } from '../ports/logs.ts';
 import { HttpError } from './http-answer.ts';
 import { logContainerId, parseLogRequest } from './log-request.ts';
 import type { ServedPods } from './options.ts';
-import { uidOf } from './served-pods.ts';
 
 export interface LogsRoute {
   readonly namespace: string;

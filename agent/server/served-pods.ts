@@ -1,14 +1,9 @@
 // The pods as the kubelet API shows them: /pods is what should run with its status, /runningpods what the runtime runs.
 // Pure.
 
-import type { Pod } from '../../client/types.ts';
-import type { PodSnapshot, PodUID } from '../ports/runtime.ts';
+import { uidOf } from '../model/pod-uid.ts';
+import type { PodSnapshot } from '../ports/runtime.ts';
 import type { ServedPods } from './options.ts';
-
-/** A pod's own uid is what snapshots and statuses are kept by. */
-export function uidOf(pod: Pod): PodUID {
-  return pod.metadata.uid as PodUID;
-}
 
 /** A PodList of the desired pods. */
 export function podList(pods: ServedPods): unknown {

@@ -2,10 +2,10 @@
 // itself is tunnelled elsewhere.
 
 import type { Pod } from '../../client/types.ts';
+import { uidOf } from '../model/pod-uid.ts';
 import type { ContainerRuntime, SandboxId } from '../ports/runtime.ts';
 import { HttpError } from './http-answer.ts';
 import type { ServedPods } from './options.ts';
-import { uidOf } from './served-pods.ts';
 
 export interface StreamTarget {
   readonly verb: 'exec' | 'attach' | 'portForward';

@@ -11,6 +11,7 @@ import { errorMessage, isErrno } from '../../lib/errors.ts';
 import { Gate } from '../../lib/gate.ts';
 import { removeTree } from '../../lib/remove-tree.ts';
 import { podReference } from '../model/event-reference.ts';
+import { podUID } from '../model/pod-uid.ts';
 import { type ContainerVolumes, VolumeError } from '../ports/node.ts';
 import type { ContainerDevice, ContainerMount, PodRef, PodUID } from '../ports/runtime.ts';
 import { makeMount, planDevice, planMount, volumeGroups, volumesInUse } from './container-mounts.ts';
@@ -168,7 +169,7 @@ class PodVolumeManager implements VolumeManager {
     try {
       const entries = await readdir(podsDir(this.#options.rootDir), { withFileTypes: true });
       // The directory's name is the uid: this is where disk turns back into an id.
-      return entries.filter((entry) => entry.isDirectory()).map((entry) => entry.name as PodUID);
+      return entries.filter((entry) => entry.isDirectory()).map((entry) => podUID(entry.name));
     } catch (error) {
       if (isErrno(error, 'ENOENT')) return [];
       throw error;

@@ -2,6 +2,7 @@
 
 import type { Container, Pod } from '../../client/types.ts';
 import { quantityMilli, quantityValue } from '../../lib/quantity.ts';
+import { isSidecar } from '../../lib/sidecar.ts';
 
 /** Resource name → amount. */
 export type Amounts = ReadonlyMap<string, number>;
@@ -46,7 +47,7 @@ export function podRequests(pod: Pod): Amounts {
   let starting = NOTHING;
   for (const container of pod.spec.initContainers ?? []) {
     const requests = containerRequests(container);
-    if (container.restartPolicy === 'Always') {
+    if (isSidecar(container)) {
       sidecars = addAmounts(sidecars, requests);
       starting = maxAmounts(starting, sidecars);
     } else starting = maxAmounts(starting, addAmounts(sidecars, requests));
@@ -64,7 +65,7 @@ export interface HostPort {
 }
 
 export function hostPorts(pod: Pod): readonly HostPort[] {
-  return [...pod.spec.containers, ...(pod.spec.initContainers ?? []).filter((c) => c.restartPolicy === 'Always')]
+  return [...pod.spec.containers, ...(pod.spec.initContainers ?? []).filter(isSidecar)]
     .flatMap((container) => container.ports ?? [])
     .filter((port) => port.hostPort !== undefined && port.hostPort > 0)
     .map((port) => ({ ip: port.hostIP ?? '0.0.0.0', protocol: port.protocol ?? 'TCP', port: port.hostPort ?? 0 }));

@@ -1,6 +1,7 @@
 // The Controller service's volumes: created, found, attached, grown, deleted. A volume is an image file and a record;
 // the record is written last and removed first. Snapshots are in snapshots.ts.
 
+import { readMounts } from '../../lib/mounts.ts';
 import { getOwn } from '../../lib/own-property.ts';
 import type { ControllerDefinition } from '../../proto/gen/csi/v1/Controller.ts';
 import type { VolumeCapability__Output } from '../../proto/gen/csi/v1/VolumeCapability.ts';
@@ -20,7 +21,7 @@ import { DriverError, invalid, notFound, precondition } from './errors.ts';
 import { copyImage, createImage, growImage, imageSize } from './images.ts';
 import { detachLoop, listLoopDevices } from './loop-devices.ts';
 import { parseSource, volumeMessage } from './messages.ts';
-import { loopOf, readMounts } from './mounts.ts';
+import { loopOf } from './mounts.ts';
 import { ATTACHMENT_KEY, attachmentOf, volumeIdOf } from './names.ts';
 import type { VolumeRecord } from './records.ts';
 import { checkContext, parseParameters, requireEntries, requireName, requireString } from './requests.ts';

@@ -2,6 +2,7 @@
 // order of things, and the tools.
 
 import { stat, statfs } from 'node:fs/promises';
+import { readMounts } from '../../lib/mounts.ts';
 import type { VolumeUsage } from '../../proto/gen/csi/v1/VolumeUsage.ts';
 import type { Capability, FilesystemType } from './capability.ts';
 import { precondition } from './errors.ts';
@@ -14,7 +15,7 @@ import {
   probeFilesystem,
 } from './filesystems.ts';
 import { attachLoop, detachLoop, type LoopDevice, listLoopDevices, refreshLoop } from './loop-devices.ts';
-import { loopOf, type Mount, mountAt, mountDevice, readMounts } from './mounts.ts';
+import { loopOf, type Mount, mountAt, mountDevice } from './mounts.ts';
 import type { VolumeRecord } from './records.ts';
 import type { Work } from './work.ts';
 

@@ -1,18 +1,15 @@
 // The mount table and changes to it: filesystems, bind mounts, the places they are mounted on. Knows nothing about volumes.
 
-import { mkdir, open, readFile, rm, rmdir } from 'node:fs/promises';
+import { mkdir, open, rm, rmdir } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import { isErrno } from '../../lib/errors.ts';
 import { type Exec, execOk } from '../../lib/exec.ts';
-import { type MountEntry, mountAt, parseMountInfo } from '../../lib/mountinfo.ts';
+import { type MountEntry, mountAt } from '../../lib/mountinfo.ts';
+import { readMounts } from '../../lib/mounts.ts';
 import { resolvePath } from '../../lib/resolve-path.ts';
 
 export type Mount = MountEntry;
 export { mountAt };
-
-export async function readMounts(): Promise<readonly Mount[]> {
-  return parseMountInfo(await readFile('/proc/self/mountinfo', 'utf8'));
-}
 
 /** `path` with every link above its last name resolved. */
 export function resolvePlace(path: string): string {

@@ -2,9 +2,10 @@
 // true is marked as not done, so that the next call does it again; what nobody can use any more goes.
 
 import { existsSync } from 'node:fs';
+import { readMounts } from '../../lib/mounts.ts';
 import { thaw } from './filesystems.ts';
 import { detachLoop, type LoopDevice, listLoopDevices } from './loop-devices.ts';
-import { loopOf, type Mount, mountAt, readMounts } from './mounts.ts';
+import { loopOf, type Mount, mountAt } from './mounts.ts';
 import type { NodeRecord } from './records.ts';
 import type { Driver } from './work.ts';
 

@@ -5,7 +5,8 @@ import assert from 'node:assert/strict';
 import { lstat, open, readFile, stat, statfs, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { isErrno } from '../../lib/errors.ts';
-import { type Mount, mountAt, readMounts } from '../driver/mounts.ts';
+import { readMounts } from '../../lib/mounts.ts';
+import { type Mount, mountAt } from '../driver/mounts.ts';
 import type { Bench } from './bench.ts';
 
 const FILE = 'sanity.txt';

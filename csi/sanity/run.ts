@@ -4,10 +4,10 @@
 import { mkdir } from 'node:fs/promises';
 import { errorMessage } from '../../lib/errors.ts';
 import { mountsUnder } from '../../lib/mountinfo.ts';
+import { readMounts } from '../../lib/mounts.ts';
 import { removeTree } from '../../lib/remove-tree.ts';
 import { resolvePath } from '../../lib/resolve-path.ts';
 import { connectCsi } from '../client.ts';
-import { readMounts } from '../driver/mounts.ts';
 import type { Abilities, Need } from './abilities.ts';
 import { attachChecks } from './attach-checks.ts';
 import { Bench, type BenchOptions } from './bench.ts';

@@ -3,8 +3,8 @@
 
 import type { Container, Pod } from '../../../client/types.ts';
 import { getOwn } from '../../../lib/own-property.ts';
+import { isSidecar } from '../../../lib/sidecar.ts';
 import { podQOSClass, podRequests, type ResourceFigures, resourceFigures } from '../../model/pod-resources.ts';
-import { isSidecar } from '../restart-policy.ts';
 
 export type Quantities = Readonly<Record<string, string>>;
 

@@ -4,9 +4,9 @@
 import type { Container, ContainerStatus, Pod } from '../../../client/types.ts';
 import { getOwn } from '../../../lib/own-property.ts';
 import { formatBytes, formatMilli } from '../../../lib/quantity.ts';
+import { isSidecar } from '../../../lib/sidecar.ts';
 import { cpuQuotaUs, cpuShares, resourceFigures } from '../../model/pod-resources.ts';
 import type { ContainerResourceFigures, ContainerSnapshot } from '../../ports/runtime.ts';
-import { isSidecar } from '../restart-policy.ts';
 import { type Quantities, type Resources, resourcesOf } from './allocation.ts';
 
 /** Where a resize of the pod stands. */

@@ -3,7 +3,8 @@
 // Pure.
 
 import type { Container, EphemeralContainer, Pod } from '../../../client/types.ts';
-import type { ContainerSnapshot, ContainerSpec, PodRef, PodUID } from '../../ports/runtime.ts';
+import { podUID } from '../../model/pod-uid.ts';
+import type { ContainerSnapshot, ContainerSpec, PodRef } from '../../ports/runtime.ts';
 
 export const LABEL_POD_NAME = 'io.kubernetes.pod.name';
 export const LABEL_POD_NAMESPACE = 'io.kubernetes.pod.namespace';
@@ -72,11 +73,6 @@ export function podRefOf(labels: Readonly<Strings>): PodRef | undefined {
   const namespace = labels[LABEL_POD_NAMESPACE];
   if (uid === undefined || name === undefined || namespace === undefined) return undefined;
   return { uid: podUID(uid), name, namespace };
-}
-
-/** The one place where a pod uid read from the runtime becomes a PodUID. */
-export function podUID(text: string): PodUID {
-  return text as PodUID;
 }
 
 /** The image as the pod names it, else as the runtime does. */

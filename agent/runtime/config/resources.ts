@@ -2,12 +2,12 @@
 
 import type { Container, EphemeralContainer, Pod } from '../../../client/types.ts';
 import { parseQuantity, quantityValue } from '../../../lib/quantity.ts';
+import { isSidecar } from '../../../lib/sidecar.ts';
 import type { LinuxContainerResources } from '../../../proto/gen/runtime/v1/LinuxContainerResources.ts';
 import {
   cpuQuotaUs,
   cpuShares,
   effectiveLimits,
-  isSidecar,
   podLimits,
   podQOSClass,
   podRequests,

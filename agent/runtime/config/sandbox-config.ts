@@ -1,10 +1,10 @@
 // PodSandboxConfig: what RunPodSandbox is told about a pod. Pure.
 
 import type { Container, Pod } from '../../../client/types.ts';
+import { isSidecar } from '../../../lib/sidecar.ts';
 import type { PodSandboxConfig } from '../../../proto/gen/runtime/v1/PodSandboxConfig.ts';
 import type { PortMapping } from '../../../proto/gen/runtime/v1/PortMapping.ts';
 import { cgroupParent } from '../../model/cgroup-names.ts';
-import { isSidecar } from '../../model/pod-resources.ts';
 import { normalizeSysctl } from '../../model/sysctl-name.ts';
 import type { NodeSettings } from '../options.ts';
 import { podResolvConf, type ResolvConf } from './dns.ts';

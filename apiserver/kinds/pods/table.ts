@@ -1,6 +1,7 @@
 // How kubectl get prints pods. The STATUS column is a judgement over the whole status, kept here in the one order in
 // which the real server makes it; scripts all over the world read it.
 
+import { isSidecar } from '../../../lib/sidecar.ts';
 import { type Cell, humanDuration, namedTable, text } from '../columns.ts';
 import type { ResourceStrategy } from '../resource.ts';
 import { type Pod, type PodStatus, podOf } from '../shapes.ts';
@@ -77,9 +78,7 @@ export function summarize(pod: Pod): Summary {
     reason = 'SchedulingGated';
   }
 
-  const sidecars = new Set(
-    (spec.initContainers ?? []).filter((one) => one.restartPolicy === 'Always').map((one) => one.name),
-  );
+  const sidecars = new Set((spec.initContainers ?? []).filter(isSidecar).map(({ name }) => name));
   const init = summarizeInit(pod, sidecars);
   let { restarts: restartCount, lastRestart } = init;
   let ready = init.ready;

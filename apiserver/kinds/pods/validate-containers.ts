@@ -1,5 +1,6 @@
 // Rules for containers: ordinary, init and ephemeral ones.
 
+import { isSidecar } from '../../../lib/sidecar.ts';
 import {
   addErrors,
   duplicate,
@@ -177,7 +178,7 @@ function validateRestart(field: string, container: Container, init: boolean): Fi
 
 function validateInit(field: string, container: Container, spec: PodSpec): FieldError[] {
   const errors = validateRestart(field, container, true);
-  if (container.restartPolicy === 'Always') {
+  if (isSidecar(container)) {
     // A sidecar runs beside the others: it may be probed and hooked.
     if (container.lifecycle !== undefined) {
       addErrors(

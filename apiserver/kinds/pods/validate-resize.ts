@@ -3,6 +3,7 @@
 
 import { getOwn, setOwn } from '../../../lib/own-property.ts';
 import { compareQuantities, parseQuantity } from '../../../lib/quantity.ts';
+import { isSidecar } from '../../../lib/sidecar.ts';
 import { addErrors, forbidden, invalid } from '../field-errors.ts';
 import type { FieldError, KubeObject } from '../resource.ts';
 import { type Container, type Pod, type PodSpec, podOf, sameJson } from '../shapes.ts';
@@ -76,7 +77,7 @@ function nodeResizes(pod: Pod): boolean {
 
 /** An init container that ends is not resized; one that stays (a sidecar) is. */
 function isResizable(list: (typeof LISTS)[number], container: Container): boolean {
-  return list === 'containers' || container.restartPolicy === 'Always';
+  return list === 'containers' || isSidecar(container);
 }
 
 function validateOrder(

@@ -11,9 +11,9 @@ import { fileURLToPath } from 'node:url';
 import { detachLoopsBelow, thawBelow } from '../../../cli/lab/loops.ts';
 import { type CsiClient, connectCsi } from '../../../csi/client.ts';
 import { type LoopDevice, listLoopDevices } from '../../../csi/driver/loop-devices.ts';
-import { type Mount, readMounts } from '../../../csi/driver/mounts.ts';
+import type { Mount } from '../../../csi/driver/mounts.ts';
 import { writeFileAtomic } from '../../../lib/atomic.ts';
-import { unmountBelow } from '../../../lib/mounts.ts';
+import { readMounts, unmountBelow } from '../../../lib/mounts.ts';
 import type { Volume__Output } from '../../../proto/gen/csi/v1/Volume.ts';
 import type { VolumeCapability } from '../../../proto/gen/csi/v1/VolumeCapability.ts';
 

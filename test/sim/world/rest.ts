@@ -4,9 +4,9 @@
 import { isMirrorPod, isStaticPod } from '../../../agent/model/static-pods.ts';
 import { STATUS_UNKNOWN } from '../../../agent/pods/container-status.ts';
 import { isTerminalPhase } from '../../../agent/pods/phase.ts';
-import { isSidecar } from '../../../agent/pods/restart-policy.ts';
 import type { PodUID } from '../../../agent/ports/runtime.ts';
 import type { Container, ContainerStatus, Pod } from '../../../client/types.ts';
+import { isSidecar } from '../../../lib/sidecar.ts';
 import type { Instance } from './runtime-state.ts';
 import type { World } from './world.ts';
 

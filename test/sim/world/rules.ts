@@ -1,9 +1,9 @@
 // The rules that hold at every moment, and the place where breaking one is noted. What looks at the whole world after
 // every step is in invariants.ts; here is what can only be judged in the moment that something is done.
 
-import { isSidecar } from '../../../agent/pods/restart-policy.ts';
 import type { ContainerSpec, PodUID } from '../../../agent/ports/runtime.ts';
 import type { Container, Pod } from '../../../client/types.ts';
+import { isSidecar } from '../../../lib/sidecar.ts';
 
 /** One instance of a container, as the rules see it. */
 export interface RuledInstance {

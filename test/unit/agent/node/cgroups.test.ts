@@ -10,9 +10,10 @@ import {
   podCgroupLimits,
 } from '../../../../agent/node/cgroup-limits.ts';
 import { createNodeCgroups } from '../../../../agent/node/cgroups.ts';
-import { CgroupsV1, parseV1Mounts, v1Files } from '../../../../agent/node/cgroups-v1.ts';
+import { CgroupsV1, v1Files, v1HierarchiesOf } from '../../../../agent/node/cgroups-v1.ts';
 import { CgroupsV2, hasSwapController, v2Files } from '../../../../agent/node/cgroups-v2.ts';
 import type { Container } from '../../../../client/types.ts';
+import { parseMountInfo } from '../../../../lib/mountinfo.ts';
 import { Tracer } from '../../../../lib/trace.ts';
 import { VirtualClock } from '../../../support/virtual-clock.ts';
 import { container, pod } from '../runtime/fixtures.ts';
@@ -97,21 +98,22 @@ describe('files written', () => {
 
 test('v1 hierarchies are found with the controllers that share one, systemd’s and the hybrid v2 one among them', () => {
   const mounts = [
-    'tmpfs /sys/fs/cgroup tmpfs rw 0 0',
-    'cgroup /sys/fs/cgroup/cpu,cpuacct cgroup rw,relatime,cpu,cpuacct 0 0',
-    'cgroup /sys/fs/cgroup/memory cgroup rw,relatime,memory 0 0',
-    'cgroup /sys/fs/cgroup/systemd cgroup rw,xattr,name=systemd 0 0',
-    'cgroup /sys/fs/cgroup/again cgroup rw,memory 0 0',
-    'cgroup /elsewhere/pids cgroup rw,pids 0 0',
-    'cgroup2 /sys/fs/cgroup/unified cgroup2 rw 0 0',
+    '25 24 0:22 / /sys/fs/cgroup rw shared:8 - tmpfs tmpfs rw',
+    '26 25 0:23 / /sys/fs/cgroup/cpu,cpuacct rw,relatime shared:9 - cgroup cgroup rw,cpu,cpuacct',
+    '27 25 0:24 / /sys/fs/cgroup/memory rw,relatime shared:10 - cgroup cgroup rw,memory',
+    '28 25 0:25 / /sys/fs/cgroup/systemd rw shared:11 - cgroup cgroup rw,xattr,name=systemd',
+    '29 25 0:24 / /sys/fs/cgroup/again rw shared:12 - cgroup cgroup rw,memory',
+    '30 24 0:26 / /elsewhere/pids rw shared:13 - cgroup cgroup rw,pids',
+    '31 25 0:27 / /sys/fs/cgroup/unified rw shared:14 - cgroup2 cgroup2 rw',
   ].join('\n');
-  expect(parseV1Mounts(mounts, '/sys/fs/cgroup')).toEqual([
+  expect(v1HierarchiesOf(parseMountInfo(mounts), '/sys/fs/cgroup')).toEqual([
     { mountPoint: '/sys/fs/cgroup/cpu,cpuacct', controllers: ['cpu', 'cpuacct'] },
     { mountPoint: '/sys/fs/cgroup/memory', controllers: ['memory'] },
     { mountPoint: '/sys/fs/cgroup/systemd', controllers: ['name=systemd'] },
     { mountPoint: '/sys/fs/cgroup/unified', controllers: [] },
   ]);
-  expect(parseV1Mounts('cgroup2 /sys/fs/cgroup cgroup2 rw 0 0', '/sys/fs/cgroup')).toEqual([]);
+  const unified = parseMountInfo('25 24 0:22 / /sys/fs/cgroup rw shared:8 - cgroup2 cgroup2 rw');
+  expect(v1HierarchiesOf(unified, '/sys/fs/cgroup')).toEqual([]);
 });
 
 // Directories that look like a hierarchy: the kernel would make the files in a new cgroup, here they are there before.

@@ -1,7 +1,7 @@
 // The worker, the status manager and the pod manager together, on a simulated node and a virtual clock.
 
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { podUID } from '../../../../agent/pods/status-manager.ts';
+import { podUID } from '../../../../agent/model/pod-uid.ts';
 import { settle } from '../../../sim/clock.ts';
 import { FakeNode, makePod } from '../../../sim/fakes.ts';
 

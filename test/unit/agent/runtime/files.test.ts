@@ -13,7 +13,7 @@ import {
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { podUID } from '../../../../agent/runtime/config/labels.ts';
+import { podUID } from '../../../../agent/model/pod-uid.ts';
 import { PodFiles } from '../../../../agent/runtime/files.ts';
 import { readFileEnd, terminationMessage } from '../../../../agent/runtime/termination-message.ts';
 import { freeBlock, userNamespace } from '../../../../agent/runtime/userns.ts';

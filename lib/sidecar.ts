@@ -1,0 +1,6 @@
+// What makes an init container a native sidecar (KEP-753). One test for everybody: agent, API server and controllers.
+
+/** Whether an init container keeps running beside the others, for as long as its pod does. */
+export function isSidecar(initContainer: { readonly restartPolicy?: string | undefined }): boolean {
+  return initContainer.restartPolicy === 'Always';
+}
