@@ -59,7 +59,11 @@ export function csiDriverCommand(): Command {
     .option('--peer-node <id>', 'another node that volumes can be attached to; may be repeated', collect, [])
     .option('--mount-group', 'take volume_mount_group: the driver gives volumes to groups, not the kubelet')
     .option('--max-volumes <n>', 'most volumes on this node', wholeNumber, 128)
-    .option('--pool-size <quantity>', 'most that all volumes may promise together (default: what the disk has)', bytes)
+    .option(
+      '--pool-size <quantity>',
+      'most that the sizes of all volumes may add up to (default: no limit, they are sparse)',
+      bytes,
+    )
     .option('--call-log <file>', 'append every call to this file, one JSON object per line, without secrets')
     .option('--faults <file>', 'control file of faults to inject, read at every call (docs/csi.md)')
     .option('--require-secret <method:key=value>', 'refuse this call without this secret; may be repeated', collect, [])

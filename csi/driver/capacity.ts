@@ -85,10 +85,10 @@ export function decideExpansion(current: number, range: Range): Expansion {
 export interface Pool {
   /** Free on the disk that holds the images. */
   readonly freeBytes: number;
-  /** Most that all volumes together may promise; undefined: what the disk has. */
+  /** `--pool-size`: most that all volumes and snapshots together may have as their capacity; undefined: no such limit. */
   readonly poolBytes?: number;
-  /** Per volume and snapshot: what was promised, and what its file takes by now. */
-  readonly images: readonly { readonly capacityBytes: number; readonly allocatedBytes: number }[];
+  /** Sum of the capacities of all volumes and snapshots. */
+  readonly provisionedBytes: number;
 }
 
 export interface Bounds {
@@ -103,11 +103,32 @@ export function sizeBounds(room: number, minimum: number): Bounds {
   return { largest: largest < minimum ? undefined : largest, smallest: minimum };
 }
 
-/** Room for new volumes. Sparse images are counted with what they were promised, not with what they take. */
+/** Capacity that `--pool-size` still allows. */
+function poolLeft({ poolBytes, provisionedBytes }: Pool): number {
+  return poolBytes === undefined ? Number.POSITIVE_INFINITY : Math.max(0, poolBytes - provisionedBytes);
+}
+
+/**
+ * Capacity that a new volume may have. Volumes are provisioned thinly: each could be filled at the moment it is made, and
+ * nothing is set aside for the others. `poolBytes` bounds the sum of their capacities.
+ */
 export function availableCapacity(pool: Pool): number {
-  const promised = pool.images.reduce((sum, each) => sum + each.capacityBytes, 0);
-  const due = pool.images.reduce((sum, each) => sum + Math.max(0, each.capacityBytes - each.allocatedBytes), 0);
-  const onDisk = pool.freeBytes - due;
-  const inPool = pool.poolBytes === undefined ? onDisk : pool.poolBytes - promised;
-  return Math.max(0, Math.min(onDisk, inPool));
+  return Math.min(pool.freeBytes, poolLeft(pool));
+}
+
+/**
+ * Throws RESOURCE_EXHAUSTED when the pool cannot have `capacityBytes` more, or the disk has not `diskBytes` free now. A new
+ * volume needs the same of both; a copy takes no more of the disk than its source does.
+ */
+export function checkRoom(pool: Pool, capacityBytes: number, diskBytes = capacityBytes): void {
+  const inPool = poolLeft(pool);
+  if (capacityBytes > inPool) {
+    throw new DriverError(
+      'RESOURCE_EXHAUSTED',
+      `${capacityBytes} bytes are needed, and ${inPool} are left in the pool`,
+    );
+  }
+  if (diskBytes > pool.freeBytes) {
+    throw new DriverError('RESOURCE_EXHAUSTED', `${diskBytes} bytes are needed, and ${pool.freeBytes} are free`);
+  }
 }

@@ -8,6 +8,7 @@ import type { VolumeCapability__Output } from '../../proto/gen/csi/v1/VolumeCapa
 import type { VolumeCondition } from '../../proto/gen/csi/v1/VolumeCondition.ts';
 import { type Capability, capabilityMessage, parseCapability, whyUnsupported } from './capability.ts';
 import { chooseCapacity, decideExpansion, minimumCapacity, parseRange, sizeBounds } from './capacity.ts';
+import { abnormality } from './condition.ts';
 import {
   type CreateRequest,
   checkDeletable,
@@ -18,9 +19,9 @@ import {
   paginate,
 } from './decide-controller.ts';
 import { DriverError, invalid, notFound, precondition } from './errors.ts';
-import { copyImage, createImage, growImage, imageSize } from './images.ts';
+import { copyImage, createImage, freeBytes, growImage, imageSize } from './images.ts';
 import { detachLoop, listLoopDevices } from './loop-devices.ts';
-import { parseSource, volumeMessage } from './messages.ts';
+import { conditionMessage, parseSource, volumeMessage } from './messages.ts';
 import { loopOf } from './mounts.ts';
 import { ATTACHMENT_KEY, attachmentOf, volumeIdOf } from './names.ts';
 import type { VolumeRecord } from './records.ts';
@@ -96,12 +97,9 @@ async function create(work: Work, id: string, request: CreateRequest): Promise<V
 }
 
 async function condition(work: Work, volume: VolumeRecord): Promise<VolumeCondition> {
-  const size = await imageSize(work.store.volumeImage(volume.id));
-  if (size === undefined) return { abnormal: true, message: 'the image file is gone' };
-  if (size.bytes < volume.capacityBytes) {
-    return { abnormal: true, message: `the image file has ${size.bytes} bytes instead of ${volume.capacityBytes}` };
-  }
-  return { abnormal: false, message: 'the image file is there and whole' };
+  const { store } = work;
+  const [image, free] = [await imageSize(store.volumeImage(volume.id)), await freeBytes(store.stateDir)];
+  return conditionMessage(abnormality({ capacityBytes: volume.capacityBytes, image, freeBytes: free }));
 }
 
 async function entry(work: Work, volume: VolumeRecord) {

@@ -153,7 +153,11 @@ export function placeOf(volumeId: string, node: NodeRecord | undefined, path: st
   if (publication !== undefined) return { kind: 'publication', publication };
   const staging = node?.staging;
   if (staging?.done === true && staging.path === path) return { kind: 'staging', staging };
-  throw notFound(`volume ${volumeId} is neither staged nor published at ${path}`);
+  throw notAt(volumeId, path);
+}
+
+export function notAt(volumeId: string, path: string): DriverError {
+  return notFound(`volume ${volumeId} is neither staged nor published at ${path}`);
 }
 
 /** Throws OUT_OF_RANGE for what ControllerExpandVolume would have had to do first, or for a volume that is too large. */

@@ -5,8 +5,10 @@ import { stat, statfs } from 'node:fs/promises';
 import { readMounts } from '../../lib/mounts.ts';
 import type { VolumeUsage } from '../../proto/gen/csi/v1/VolumeUsage.ts';
 import type { Capability, FilesystemType } from './capability.ts';
+import { checkRoomToFormat } from './condition.ts';
 import { precondition } from './errors.ts';
 import {
+  checkFilesystem,
   filesystemOptions,
   giveToGroup,
   growMounted,
@@ -14,6 +16,7 @@ import {
   makeFilesystem,
   probeFilesystem,
 } from './filesystems.ts';
+import { freeBytes, imageSize } from './images.ts';
 import { attachLoop, detachLoop, type LoopDevice, listLoopDevices, refreshLoop } from './loop-devices.ts';
 import { loopOf, type Mount, mountAt, mountDevice } from './mounts.ts';
 import type { VolumeRecord } from './records.ts';
@@ -76,6 +79,11 @@ async function format(work: Work, volume: VolumeRecord, device: string, type: Fi
       throw precondition(`volume ${volume.id} holds ${found} and cannot be used as ${type}`);
     }
     if (found === undefined) {
+      const image = await imageSize(work.store.volumeImage(volume.id));
+      checkRoomToFormat(
+        { capacityBytes: current.capacityBytes, image, freeBytes: await freeBytes(work.store.stateDir) },
+        type,
+      );
       current = await work.putVolume({ ...current, formatting: type });
       await makeFilesystem(type, device, work.run);
     }
@@ -102,6 +110,8 @@ export async function mountVolume(
   const { fsType, flags, group } = capability;
   const device = await attach(work, volume.id, false, 'mount');
   const formatted = await format(work, volume, device, fsType);
+  const untouched = formatted === volume;
+  if (fsType === 'ext4' && untouched && !readonly) await checkFilesystem(device, work.run);
   const options = [...filesystemOptions(fsType, group), ...flags, ...(readonly && !flags.includes('ro') ? ['ro'] : [])];
   await mountDevice(device, path, fsType, options, work.run);
   if (readonly) return;

@@ -2,6 +2,7 @@
 
 import type { Snapshot } from '../../proto/gen/csi/v1/Snapshot.ts';
 import type { Volume } from '../../proto/gen/csi/v1/Volume.ts';
+import type { VolumeCondition } from '../../proto/gen/csi/v1/VolumeCondition.ts';
 import type { VolumeContentSource, VolumeContentSource__Output } from '../../proto/gen/csi/v1/VolumeContentSource.ts';
 import { invalid } from './errors.ts';
 import type { SnapshotRecord, Source, VolumeRecord } from './records.ts';
@@ -32,6 +33,13 @@ export function volumeMessage(volume: VolumeRecord, nodes: readonly string[]): V
     ...(volume.source === undefined ? {} : { content_source: sourceMessage(volume.source) }),
     accessible_topology: nodes.map(topologyOf),
   };
+}
+
+/** `wrong` is what is abnormal, in words; undefined: nothing. */
+export function conditionMessage(wrong: string | undefined): VolumeCondition {
+  return wrong === undefined
+    ? { abnormal: false, message: 'the image is whole, and there is room for it on the disk' }
+    : { abnormal: true, message: wrong };
 }
 
 export function snapshotMessage(snapshot: SnapshotRecord): Snapshot {

@@ -6,6 +6,7 @@ import { dirname } from 'node:path';
 import type { NodeDefinition } from '../../proto/gen/csi/v1/Node.ts';
 import { parseCapability, whyUnsupported } from './capability.ts';
 import { parseRange } from './capacity.ts';
+import { abnormality } from './condition.ts';
 import {
   checkAttached,
   checkNodeExpansion,
@@ -13,6 +14,7 @@ import {
   decideStage,
   decideUnstage,
   isReadOnly,
+  notAt,
   type PublishRequest,
   placeOf,
   requireStaged,
@@ -31,11 +33,12 @@ import {
 } from './devices.ts';
 import { publishInline, unpublishInline } from './ephemeral.ts';
 import { invalid, precondition } from './errors.ts';
-import { imageSize } from './images.ts';
+import { freeBytes, imageSize } from './images.ts';
+import { conditionMessage } from './messages.ts';
 import { bindMount, makeTarget, removeTarget, resolvePlace, unmountAt } from './mounts.ts';
 import { isEphemeralId } from './names.ts';
 import { NOTHING_ON_NODE, type NodeRecord, type Staging, type VolumeRecord } from './records.ts';
-import { checkContext, isEphemeral, requirePath, requireString } from './requests.ts';
+import { checkContext, isEphemeral, isPlainPath, requirePath, requirePathLength, requireString } from './requests.ts';
 import { topologyOf } from './topology.ts';
 import type { Service, Work } from './work.ts';
 
@@ -47,9 +50,22 @@ const CAPABILITIES = [
   'SINGLE_NODE_MULTI_WRITER',
 ] as const;
 
-/** A path of a request as the mount table has it, whichever links the caller reaches it by. */
-function placeOfRequest(field: string, value: string): string {
+/**
+ * A path of a request as the mount table has it, whichever links the caller reaches it by. `findVolume` throws when the
+ * volume does not exist: that is NOT_FOUND whatever the path looks like, while a missing path is INVALID_ARGUMENT first.
+ */
+function placeOfRequest(field: string, value: string, findVolume?: () => unknown): string {
+  requirePathLength(field, value);
+  findVolume?.();
   return resolvePlace(requirePath(field, value));
+}
+
+/** Where a request looks for a volume: on a path that is no place, a relative one say, no volume is (NOT_FOUND). */
+function volumePathOf(work: Work, volumeId: string, value: string): string {
+  requirePathLength('volume_path', value);
+  work.volume(volumeId);
+  if (!isPlainPath(value)) throw notAt(volumeId, value);
+  return placeOfRequest('volume_path', value);
 }
 
 async function isStaged(work: Work, volume: VolumeRecord, staging: Staging): Promise<boolean> {
@@ -103,22 +119,25 @@ async function unpublish(work: Work, volumeId: string, target: string): Promise<
   await work.putOnNode({ ...node, publications });
 }
 
-/** What is wrong with a volume at a place where it should be. */
-async function conditionAt(work: Work, volume: VolumeRecord, node: NodeRecord, path: string) {
-  const abnormal = (message: string) => ({ abnormal: true, message });
-  const size = await imageSize(work.store.volumeImage(volume.id));
-  if (size === undefined) return abnormal('the image file is gone');
-  if (size.bytes < volume.capacityBytes)
-    return abnormal(`the image file has ${size.bytes} bytes instead of ${volume.capacityBytes}`);
+/** What is wrong with a volume at a place where it should be; undefined when nothing is. */
+async function wrongAt(work: Work, volume: VolumeRecord, node: NodeRecord, path: string): Promise<string | undefined> {
+  const { store } = work;
   const block = node.staging?.capability.type === 'block';
   const mount = await ownMountAt(work, volume.id, path);
-  if (mount === undefined && !(block && path === node.staging?.path))
-    return abnormal(`nothing is mounted at ${path} any more`);
-  const readonly = node.staging?.readonly ?? node.publications.some(isReadOnly);
-  if (!block && !readonly && mount?.superOptions.includes('ro') === true) {
-    return abnormal('the kernel has made the filesystem read-only after an error');
-  }
-  return { abnormal: false, message: 'the volume is mounted and its image is whole' };
+  return abnormality(
+    {
+      capacityBytes: volume.capacityBytes,
+      image: await imageSize(store.volumeImage(volume.id)),
+      freeBytes: await freeBytes(store.stateDir),
+    },
+    {
+      path,
+      // A block volume is staged without a mount.
+      mounted: mount !== undefined || (block && path === node.staging?.path),
+      superOptions: block ? [] : (mount?.superOptions ?? []),
+      readonly: node.staging?.readonly ?? node.publications.some(isReadOnly),
+    },
+  );
 }
 
 export const node: Service<NodeDefinition> = {
@@ -126,9 +145,9 @@ export const node: Service<NodeDefinition> = {
     const { driver, store } = work;
     const { options } = driver;
     const id = requireString('volume_id', request.volume_id);
-    const path = placeOfRequest('staging_target_path', request.staging_target_path);
     const capability = parseCapability(request.volume_capability, { mountGroup: options.mountGroup });
     if (isEphemeral(request.volume_context)) throw invalid('an inline volume is not staged');
+    const path = placeOfRequest('staging_target_path', request.staging_target_path, () => work.volume(id));
     return driver.locks.hold('NodeStageVolume', [id], async () => {
       const volume = work.volume(id);
       checkContext(request.volume_context, volume.allocation, 'required');
@@ -155,7 +174,7 @@ export const node: Service<NodeDefinition> = {
 
   async NodeUnstageVolume(request, work) {
     const id = requireString('volume_id', request.volume_id);
-    const path = placeOfRequest('staging_target_path', request.staging_target_path);
+    const path = placeOfRequest('staging_target_path', request.staging_target_path, () => work.volume(id));
     return work.driver.locks.hold('NodeUnstageVolume', [id], async () => {
       work.volume(id);
       const decision = decideUnstage(work.store.onNode(id), id, path);
@@ -167,9 +186,11 @@ export const node: Service<NodeDefinition> = {
   async NodePublishVolume(request, work) {
     const { driver, store } = work;
     const id = requireString('volume_id', request.volume_id);
-    const target = placeOfRequest('target_path', request.target_path);
     const capability = parseCapability(request.volume_capability, { mountGroup: driver.options.mountGroup });
     const { readonly, volume_context: context } = request;
+    // An inline volume is made by this very call.
+    const findVolume = isEphemeral(context) ? undefined : () => work.volume(id);
+    const target = placeOfRequest('target_path', request.target_path, findVolume);
     return driver.locks.hold('NodePublishVolume', [id], async () => {
       if (isEphemeral(context)) {
         await publishInline(work, { volumeId: id, target, capability, readonly, context });
@@ -206,9 +227,10 @@ export const node: Service<NodeDefinition> = {
 
   async NodeUnpublishVolume(request, work) {
     const id = requireString('volume_id', request.volume_id);
-    const target = placeOfRequest('target_path', request.target_path);
+    // An inline volume goes with its last publication: asked again, there is nothing left to do.
+    const findVolume = isEphemeralId(id) ? undefined : () => work.volume(id);
+    const target = placeOfRequest('target_path', request.target_path, findVolume);
     return work.driver.locks.hold('NodeUnpublishVolume', [id], async () => {
-      // An inline volume goes with its last publication: asked again, there is nothing left to do.
       if (isEphemeralId(id) && work.store.volume(id) === undefined) return {};
       const volume = work.volume(id);
       if (volume.ephemeral === true) await unpublishInline(work, id, target);
@@ -220,21 +242,24 @@ export const node: Service<NodeDefinition> = {
   /** Holds no lock: whoever watches a volume must not be in the way of who uses it. */
   async NodeGetVolumeStats(request, work) {
     const id = requireString('volume_id', request.volume_id);
-    const path = placeOfRequest('volume_path', request.volume_path);
+    const path = volumePathOf(work, id, request.volume_path);
     const volume = work.volume(id);
     const record = work.store.onNode(id);
     const place = placeOf(id, record, path);
-    const volume_condition = await conditionAt(work, volume, record ?? NOTHING_ON_NODE(id), path);
+    const wrong = await wrongAt(work, volume, record ?? NOTHING_ON_NODE(id), path);
+    const volume_condition = conditionMessage(wrong);
     const capability = place.kind === 'staging' ? place.staging.capability : place.publication.capability;
     if (capability.type === 'block')
       return { usage: [{ unit: 'BYTES', total: volume.capacityBytes }], volume_condition };
-    return { usage: volume_condition.abnormal ? [] : await filesystemUsage(path), volume_condition };
+    // The figures of what is mounted there instead would be somebody else's.
+    const mounted = (await ownMountAt(work, id, path)) !== undefined;
+    return { usage: mounted ? await filesystemUsage(path) : [], volume_condition };
   },
 
   async NodeExpandVolume(request, work) {
     const { driver, store } = work;
     const id = requireString('volume_id', request.volume_id);
-    const path = placeOfRequest('volume_path', request.volume_path);
+    const path = volumePathOf(work, id, request.volume_path);
     const range = parseRange(request.capacity_range);
     return driver.locks.hold('NodeExpandVolume', [id], async () => {
       const volume = work.volume(id);

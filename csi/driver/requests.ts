@@ -29,14 +29,27 @@ export function requireName(value: string): string {
   return value;
 }
 
-/** Absolute and without "." or "..", so that two spellings never mean one place. */
+/** Throws when the path is missing or too long; says nothing of its form. */
+export function requirePathLength(field: string, value: string): string {
+  return requireString(field, value, MAX_PATH_BYTES);
+}
+
+function shortestForm(path: string): string {
+  return normalize(path).replace(/(.)\/+$/, '$1');
+}
+
+/** Whether a path is absolute and has no "." or ".." in it, so that two spellings never mean one place. */
+export function isPlainPath(path: string): boolean {
+  return isAbsolute(path) && !path.includes('\0') && shortestForm(path) === path.replace(/(.)\/+$/, '$1');
+}
+
+/** The path without slashes at its end. Throws unless it is a plain one. */
 export function requirePath(field: string, value: string): string {
-  requireString(field, value, MAX_PATH_BYTES);
+  requirePathLength(field, value);
   if (!isAbsolute(value)) throw invalid(`${field} "${value}" is not absolute`);
   if (value.includes('\0')) throw invalid(`${field} holds a NUL`);
-  const clean = normalize(value).replace(/(.)\/+$/, '$1');
-  if (clean !== value.replace(/(.)\/+$/, '$1'))
-    throw invalid(`${field} "${value}" is not in its shortest form, "${clean}"`);
+  const clean = shortestForm(value);
+  if (!isPlainPath(value)) throw invalid(`${field} "${value}" is not in its shortest form, "${clean}"`);
   return clean;
 }
 

@@ -1,32 +1,28 @@
-// How much room the disk has for volumes, looked up.
+// How much capacity is left for volumes, looked up.
 
-import { availableCapacity } from './capacity.ts';
-import { DriverError } from './errors.ts';
-import { freeBytes, imageSize } from './images.ts';
+import { availableCapacity, checkRoom, type Pool } from './capacity.ts';
+import { freeBytes } from './images.ts';
 import type { Work } from './work.ts';
 
-/** Room that is left for new volumes, bytes. */
-export async function roomLeft(work: Work): Promise<number> {
-  const { store, driver } = work;
-  const sized = [
-    ...store.volumes().map((each) => ({ path: store.volumeImage(each.id), capacityBytes: each.capacityBytes })),
-    ...store.snapshots().map((each) => ({ path: store.snapshotImage(each.id), capacityBytes: each.sizeBytes })),
-  ];
-  const images = await Promise.all(
-    sized.map(async ({ path, capacityBytes }) => ({
-      capacityBytes,
-      allocatedBytes: (await imageSize(path))?.allocatedBytes ?? 0,
-    })),
-  );
+async function readPool({ store, driver }: Work): Promise<Pool> {
   const { poolBytes } = driver.options;
-  return availableCapacity({
+  const capacities = [
+    ...store.volumes().map((volume) => volume.capacityBytes),
+    ...store.snapshots().map((snapshot) => snapshot.sizeBytes),
+  ];
+  return {
     freeBytes: await freeBytes(store.stateDir),
-    images,
+    provisionedBytes: capacities.reduce((sum, bytes) => sum + bytes, 0),
     ...(poolBytes === undefined ? {} : { poolBytes }),
-  });
+  };
 }
 
-export async function requireRoom(work: Work, bytes: number): Promise<void> {
-  const room = await roomLeft(work);
-  if (bytes > room) throw new DriverError('RESOURCE_EXHAUSTED', `${bytes} bytes are needed, and ${room} are left`);
+/** Capacity that a new volume may have, bytes. */
+export async function roomLeft(work: Work): Promise<number> {
+  return availableCapacity(await readPool(work));
+}
+
+/** Throws RESOURCE_EXHAUSTED; `capacityBytes` and `diskBytes` as checkRoom has them. */
+export async function requireRoom(work: Work, capacityBytes: number, diskBytes = capacityBytes): Promise<void> {
+  checkRoom(await readPool(work), capacityBytes, diskBytes);
 }

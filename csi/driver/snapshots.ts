@@ -3,13 +3,14 @@
 
 import type { ControllerDefinition } from '../../proto/gen/csi/v1/Controller.ts';
 import { checkExistingSnapshot, paginate } from './decide-controller.ts';
-import { DriverError, invalid, notFound, precondition } from './errors.ts';
+import { invalid, notFound, precondition } from './errors.ts';
 import { flushDevice, freeze, thaw } from './filesystems.ts';
-import { copyImage, freeBytes, imageSize } from './images.ts';
+import { copyImage, imageSize } from './images.ts';
 import { listLoopDevices } from './loop-devices.ts';
 import { snapshotMessage } from './messages.ts';
 import { isKubernetesKey, isSafeId, snapshotIdOf } from './names.ts';
 import { requireEntries, requireName, requireString } from './requests.ts';
+import { requireRoom } from './room.ts';
 import type { Service, Work } from './work.ts';
 
 type Snapshots = Pick<
@@ -59,10 +60,7 @@ export const snapshots: Snapshots = {
       const volume = work.volume(volumeId);
       if (volume.ephemeral === true) throw invalid(`volume ${volumeId} is inline and goes with its pod`);
       const size = await imageSize(store.volumeImage(volumeId));
-      const free = await freeBytes(store.stateDir);
-      if (size !== undefined && size.allocatedBytes > free) {
-        throw new DriverError('RESOURCE_EXHAUSTED', `${size.allocatedBytes} bytes are needed, and ${free} are free`);
-      }
+      await requireRoom(work, volume.capacityBytes, size?.allocatedBytes ?? 0);
       await work.step();
       const createdAt = driver.clock.now();
       await heldStill(work, volumeId, () =>

@@ -25,9 +25,14 @@ export const usageChecks: readonly Check[] = [
       const { target } = await published(bench);
       await refused('NOT_FOUND', bench.node.NodeGetVolumeStats({ volume_id: bench.unknownId(), volume_path: target }));
     },
+    'of a volume that does not exist is NOT_FOUND on a relative path too': async (bench) => {
+      const request = { volume_id: bench.unknownId(), volume_path: 'some/path' };
+      await refused('NOT_FOUND', bench.node.NodeGetVolumeStats(request));
+    },
     'of a path that the volume is not on is NOT_FOUND': async (bench) => {
       const { volume_id } = await published(bench);
       await refused('NOT_FOUND', bench.node.NodeGetVolumeStats({ volume_id, volume_path: await bench.directory() }));
+      await refused('NOT_FOUND', bench.node.NodeGetVolumeStats({ volume_id, volume_path: 'some/path' }));
     },
     'tells bytes, none of them negative, that agree with the volume’s size': async (bench) => {
       const { volume_id, target } = await published(bench);
@@ -83,9 +88,14 @@ export const usageChecks: readonly Check[] = [
       const { target } = await published(bench);
       await refused('NOT_FOUND', bench.node.NodeExpandVolume({ volume_id: bench.unknownId(), volume_path: target }));
     },
+    'of a volume that does not exist is NOT_FOUND on a relative path too': async (bench) => {
+      const request = { volume_id: bench.unknownId(), volume_path: 'some/path' };
+      await refused('NOT_FOUND', bench.node.NodeExpandVolume(request));
+    },
     'of a path that the volume is not on is NOT_FOUND': async (bench) => {
       const { volume_id } = await published(bench);
       await refused('NOT_FOUND', bench.node.NodeExpandVolume({ volume_id, volume_path: await bench.directory() }));
+      await refused('NOT_FOUND', bench.node.NodeExpandVolume({ volume_id, volume_path: 'some/path' }));
     },
     'of a volume that is as large already is OK': async (bench) => {
       const { volume_id, target } = await published(bench);

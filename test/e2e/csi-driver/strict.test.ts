@@ -5,10 +5,11 @@ import { randomBytes } from 'node:crypto';
 import { existsSync } from 'node:fs';
 import { mkdir, readFile, rename, rm, stat, statfs, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { CsiError, connectCsi } from '../../../csi/client.ts';
 import { listLoopDevices } from '../../../csi/driver/loop-devices.ts';
 import { exec, execOk } from '../../../lib/exec.ts';
+import { type LoopDisk, makeLoopDisk } from '../../support/loop-disk.ts';
 import { CAPABILITY, MiB, TestDriver, TestVolume } from './driver-process.ts';
 
 const refusal = (code: string, words: RegExp) => ({ code, message: expect.stringMatching(words) });
@@ -196,7 +197,7 @@ describe('the loop-device driver', () => {
     }
   });
 
-  test('promises no more than its pool has', async () => {
+  test('gives volumes and snapshots together no more than its pool has', async () => {
     const { controller } = driver.client;
     const room = async () => Number((await controller.GetCapacity({})).available_capacity);
     const before = await room();
@@ -205,7 +206,9 @@ describe('the loop-device driver', () => {
     await volume.create();
     expect(await room()).toBe(2 * 1024 * MiB);
     const second = new TestVolume(driver, CAPABILITY, 3 * 1024 * MiB);
-    await expect(second.create()).rejects.toMatchObject(refusal('RESOURCE_EXHAUSTED', /are left/));
+    await expect(second.create()).rejects.toMatchObject(refusal('RESOURCE_EXHAUSTED', /are left in the pool/));
+    const copy = controller.CreateSnapshot({ name: 'second', source_volume_id: volume.id });
+    await expect(copy).rejects.toMatchObject(refusal('RESOURCE_EXHAUSTED', /are left in the pool/));
     await volume.delete();
     expect(await room()).toBe(before);
   });
@@ -392,6 +395,115 @@ describe('on a disk that can share blocks between files', () => {
       await execOk('umount', [driver.stateDir]);
       await driver.remove();
     }
+  });
+});
+
+describe('on a disk that becomes full', () => {
+  const READ_ONLY = /read-only after an error/;
+  const FULL = { abnormal: true, message: expect.stringMatching(/disk that holds the volumes is full/) };
+  const NORMAL = { abnormal: false, message: expect.any(String) };
+  let disk: LoopDisk;
+  let driver: TestDriver;
+
+  const startOn = async (megabytes: number): Promise<void> => {
+    disk = await makeLoopDisk('csi', { megabytes });
+    driver = await TestDriver.startOn(async (root) => {
+      await mkdir(join(root, 'state'));
+      await execOk('mount', ['--bind', disk.path, join(root, 'state')]);
+    });
+  };
+  afterEach(async () => {
+    await driver?.end('SIGTERM');
+    const held = async () => (await listLoopDevices()).filter(({ image }) => image.startsWith(`${driver.stateDir}/`));
+    try {
+      await expect.poll(held).toEqual([]);
+    } finally {
+      await execOk('umount', ['--lazy', driver.stateDir]);
+      await driver.remove();
+      await disk.remove();
+    }
+  });
+
+  const filler = () => join(driver.stateDir, 'filler');
+  const fillUp = async (): Promise<void> => {
+    await execOk('fallocate', ['--length', String((await disk.free()) - MiB / 2), filler()]);
+  };
+  const up = async (volume: TestVolume): Promise<void> => {
+    await volume.stage();
+    await volume.publish();
+  };
+  const look = (volume: TestVolume) =>
+    driver.client.node.NodeGetVolumeStats({ volume_id: volume.id, volume_path: volume.target });
+  const write = (volume: TestVolume, name: string, bytes: Buffer) =>
+    writeFile(join(volume.target, name), bytes, { flush: true });
+  /** Deletes volumes and whatever of them is staged or published. */
+  const takeDown = async (...volumes: TestVolume[]): Promise<void> => {
+    for (const volume of volumes) await volume.down();
+  };
+
+  test('more is promised than there is, a volume says that it lacks room, and an ext4 is mended when it is staged anew', async () => {
+    await startOn(128);
+    const { controller } = driver.client;
+    const [used, waiting, late] = [1, 2, 3].map(() => new TestVolume(driver, CAPABILITY, 96 * MiB));
+    if (used === undefined || waiting === undefined || late === undefined) throw new Error('there are three');
+    await used.create();
+    await up(used);
+    const kept = randomBytes(4 * MiB);
+    await write(used, 'kept', kept);
+    await waiting.create();
+    const capacity = await controller.GetCapacity({});
+    // What is free, although two volumes together have more than the disk.
+    for (const bytes of [capacity.available_capacity, capacity.maximum_volume_size?.value]) {
+      expect(Number(bytes)).toBeGreaterThan(96 * MiB);
+      expect(Number(bytes)).toBeLessThan(128 * MiB);
+    }
+    expect((await look(used)).volume_condition).toEqual(NORMAL);
+
+    await fillUp();
+    const stats = await look(used);
+    expect(stats.volume_condition).toEqual(FULL);
+    expect(stats.usage).toHaveLength(2);
+    expect((await controller.ControllerGetVolume({ volume_id: used.id })).status?.volume_condition).toEqual(FULL);
+    await expect(late.create()).rejects.toMatchObject(refusal('RESOURCE_EXHAUSTED', /are free/));
+    await expect(waiting.stage()).rejects.toMatchObject(refusal('RESOURCE_EXHAUSTED', /is full/));
+    await expect(write(used, 'new', randomBytes(16 * MiB))).rejects.toThrow(/EIO|ENOSPC/);
+    // New directories need blocks of the filesystem's own: when those cannot be written, the kernel closes an ext4.
+    for (let made = 0; (await look(used)).volume_condition?.message.match(READ_ONLY) === null; made++) {
+      expect(made).toBeLessThan(50);
+      await exec('sh', ['-c', `for i in $(seq 100); do mkdir -p $0/${made}/$i/a; done; sync -f $0`, used.target]);
+    }
+    expect((await readFile(join(used.target, 'kept'))).equals(kept)).toBe(true);
+
+    await rm(filler());
+    expect((await look(used)).volume_condition?.message).toMatch(READ_ONLY);
+    await used.unpublish();
+    await used.unstage();
+    await up(used);
+    expect((await look(used)).volume_condition).toEqual(NORMAL);
+    const device = (await driver.loops()).find((loop) => loop.image.includes(used.id))?.device ?? '';
+    expect(await execOk('dumpe2fs', ['-h', device])).toMatch(/^Filesystem state:\s+clean$/m);
+    expect((await readFile(join(used.target, 'kept'))).equals(kept)).toBe(true);
+    await write(used, 'after', randomBytes(MiB));
+    await up(waiting);
+    await write(waiting, 'after', randomBytes(MiB));
+    await takeDown(used, waiting);
+  });
+
+  test('an xfs volume is written to again as soon as there is room, and has what was written before', async () => {
+    await startOn(400);
+    const volume = new TestVolume(driver, { ...CAPABILITY, mount: { fs_type: 'xfs' } }, 304 * MiB);
+    await volume.create();
+    await up(volume);
+    const kept = randomBytes(4 * MiB);
+    await write(volume, 'kept', kept);
+    await fillUp();
+    expect((await look(volume)).volume_condition).toEqual(FULL);
+    await expect(write(volume, 'new', randomBytes(16 * MiB))).rejects.toThrow(/EIO|ENOSPC/);
+    await rm(filler());
+    expect((await look(volume)).volume_condition).toEqual(NORMAL);
+    await write(volume, 'after', randomBytes(MiB));
+    expect((await readFile(join(volume.target, 'kept'))).equals(kept)).toBe(true);
+    await takeDown(volume);
   });
 });
 

@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import {
   availableCapacity,
+  checkRoom,
   chooseCapacity,
   DEFAULT_CAPACITY,
   decideExpansion,
@@ -92,23 +93,25 @@ it.each([
 
 describe('room for new volumes', () => {
   it.each([
-    ['is what the disk has when there are none', { freeBytes: 10, images: [] }, 10],
-    [
-      'counts what sparse volumes were promised and do not take yet',
-      { freeBytes: 10, images: [{ capacityBytes: 6, allocatedBytes: 2 }] },
-      6,
-    ],
-    [
-      'counts nothing for a volume that takes all it was promised',
-      { freeBytes: 10, images: [{ capacityBytes: 6, allocatedBytes: 7 }] },
-      10,
-    ],
-    [
-      'is bounded by the pool',
-      { freeBytes: 100, poolBytes: 20, images: [{ capacityBytes: 6, allocatedBytes: 6 }] },
-      14,
-    ],
-    ['is bounded by the disk under the pool', { freeBytes: 5, poolBytes: 20, images: [] }, 5],
-    ['is never negative', { freeBytes: 1, images: [{ capacityBytes: 6, allocatedBytes: 0 }] }, 0],
+    ['is what the disk has free', { freeBytes: 10, provisionedBytes: 0 }, 10],
+    ['is that also when volumes have more than the disk already', { freeBytes: 10, provisionedBytes: 60 }, 10],
+    ['is bounded by the pool', { freeBytes: 100, poolBytes: 20, provisionedBytes: 6 }, 14],
+    ['is bounded by the disk under the pool', { freeBytes: 5, poolBytes: 20, provisionedBytes: 0 }, 5],
+    ['is never negative', { freeBytes: 10, poolBytes: 5, provisionedBytes: 6 }, 0],
   ])('%s', (_what, pool, bytes) => expect(availableCapacity(pool)).toBe(bytes));
+
+  const exhausted = (words: RegExp) => ({ code: 'RESOURCE_EXHAUSTED', message: expect.stringMatching(words) });
+  it('is enough for ten volumes of 10 GiB on a disk of 80 GB, and for none that could not be filled', () => {
+    const freeBytes = 80e9;
+    for (let made = 0; made < 10; made++) checkRoom({ freeBytes, provisionedBytes: made * 10 * GiB }, 10 * GiB);
+    expect(() => checkRoom({ freeBytes, provisionedBytes: 0 }, 75 * GiB)).toThrow(
+      expect.objectContaining(exhausted(/are free/)),
+    );
+  });
+  it('is bounded by the pool for copies too, of which the disk needs less', () => {
+    const pool = { freeBytes: 10, poolBytes: 20, provisionedBytes: 5 };
+    checkRoom(pool, 15, 2);
+    expect(() => checkRoom(pool, 16, 2)).toThrow(expect.objectContaining(exhausted(/15 are left in the pool/)));
+    expect(() => checkRoom(pool, 15, 11)).toThrow(expect.objectContaining(exhausted(/10 are free/)));
+  });
 });
