@@ -134,7 +134,9 @@ function parseEntry(text: string): CachedAttachment | undefined {
   if (result !== undefined && !isJsonObject(result)) return undefined;
   const { name, cniVersion, disableCheck, disableGC } = list;
   const rawPlugins: unknown = list['plugins'];
-  const plugins: readonly unknown[] = Array.isArray(rawPlugins) ? rawPlugins : [];
+  // Without the list a DEL would run no plugin, and leave what they made.
+  if (!Array.isArray(rawPlugins)) return undefined;
+  const plugins: readonly unknown[] = rawPlugins;
   if (!isText(name) || !isText(cniVersion) || !plugins.every(isPlugin)) return undefined;
   return {
     containerId,

@@ -2,7 +2,7 @@ import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { loadConflist, loadNetwork, parseConflist, parseSingleConf } from '../../../cni/conflist.ts';
+import { confFiles, loadConflist, loadNetwork, parseConflist, parseSingleConf } from '../../../cni/conflist.ts';
 import { negotiateVersion } from '../../../cni/version.ts';
 
 const GOOD = { cniVersion: '1.0.0', name: 'net', plugins: [{ type: 'bridge' }] };
@@ -106,6 +106,25 @@ describe('the conf dir', () => {
     await put('05-readme.txt', 'no configuration');
     await put('Z.json', '{"name":"z","cniVersion":"1.0.0","type":"x"}');
     expect(await loadNetwork(dir)).toMatchObject({ file: join(dir, '10-a.conf'), list: { name: 'a' }, skipped: [] });
+  });
+  it.each([
+    ['capitals before small letters', ['B.conflist', 'a.conflist']],
+    ['digits one by one', ['10-a.conflist', '9-b.conflist']],
+    ['a dash before a dot, a dot before a letter', ['a-b.conflist', 'a.b.conflist', 'ab.conflist']],
+    ['letters with accents after all of ASCII', ['z.conflist', 'é.conflist']],
+    // As UTF-16, which is how JavaScript compares, a surrogate (U+D83D) comes before U+FF5E; as bytes it comes after.
+    ['what is beyond 16 bits last', ['\uff5e.conflist', '\u{1f600}.conflist']],
+  ])('is sorted by bytes, as Go sorts strings: %s', async (_what, names) => {
+    for (const name of names.toReversed()) await put(name, text({}));
+    expect(await confFiles(dir)).toEqual(names.map((name) => join(dir, name)));
+    expect((await loadNetwork(dir))?.file).toBe(join(dir, names[0] ?? ''));
+  });
+  it('adds more plugins of a network in the same order', async () => {
+    await mkdir(join(dir, 'net'));
+    for (const name of ['a', 'B', '10', '9']) await writeFile(join(dir, 'net', `${name}.conf`), `{"type":"${name}"}`);
+    await put('net.conflist', text({}));
+    const { plugins } = await loadConflist(join(dir, 'net.conflist'));
+    expect(plugins.map(({ type }) => type)).toEqual(['bridge', '10', '9', 'B', 'a']);
   });
   it('passes over a broken file, and tells which', async () => {
     await put('10-bad.conflist', '{');

@@ -74,6 +74,33 @@ describe('Scheduler', () => {
     ]);
   });
 
+  it('binds no pod a second time while its binding is under way, or is not seen yet', async () => {
+    const { client, events, informers } = start();
+    const answer = Promise.withResolvers<void>();
+    const started: string[] = [];
+    client.onWrite = async (write) => {
+      started.push(write.path);
+      await answer.promise;
+      return write.body;
+    };
+    const change = async (labels: Record<string, string>, spec: Partial<Pod['spec']>): Promise<void> => {
+      const pod = makePod('p', spec);
+      informers.pods.upsert({ ...pod, metadata: { ...pod.metadata, labels } });
+      await settle();
+    };
+    await change({}, {});
+    // Each of these brings the pod's key back, and the pod in the cache is still without a node.
+    await change({ a: 'b' }, {});
+    await change({ a: 'b' }, { priority: 5 });
+    informers.nodes.upsert(makeNode('m', 'True'));
+    await settle();
+    answer.resolve();
+    await settle();
+    await change({ a: 'c' }, { priority: 5 });
+    expect(started).toEqual(['/api/v1/namespaces/demo/pods/p/binding']);
+    expect(events).toEqual(['p Scheduled: Successfully assigned demo/p to n']);
+  });
+
   it('tells why a pod fits nowhere, once, and places it when room becomes free', async () => {
     const { client, events, informers } = start();
     const big = { containers: [{ name: 'c', resources: { requests: { cpu: '2' } } }] };
