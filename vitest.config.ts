@@ -1,9 +1,23 @@
-// Two projects: `unit` needs neither root nor a container runtime; `e2e` runs real containerd, CNI and kubectl.
+// Three projects: `unit` needs neither root nor a container runtime; `e2e` runs real containerd, CNI and kubectl; `services`
+// is what needs root, the kernel or kubectl, but no containerd and no lab: it runs beside `e2e` and fills its waits.
 
 import { defineConfig } from 'vitest/config';
+import { LongestFirst } from './test/support/longest-first.ts';
+import { SERVICES } from './test/support/services.ts';
+
+/** For giving up only: whatever waits inside a test has a deadline of its own and says what it waited for. */
+const patient = {
+  testTimeout: 300_000,
+  hookTimeout: 300_000,
+  expect: { poll: { timeout: 60_000 } },
+  setupFiles: ['test/support/patience.ts'],
+  // A lab waits for the kernel and for grace periods about a third of its time: three files keep two cores at work.
+  maxWorkers: 3,
+};
 
 export default defineConfig({
   test: {
+    sequence: { sequencer: LongestFirst },
     projects: [
       {
         test: {
@@ -16,17 +30,13 @@ export default defineConfig({
       },
       {
         test: {
+          ...patient,
           name: 'e2e',
           include: ['test/e2e/**/*.test.ts', 'test/hostile/**/*.test.ts'],
-          // For giving up only: whatever waits inside a test has a deadline of its own and says what it waited for.
-          testTimeout: 300_000,
-          hookTimeout: 300_000,
-          expect: { poll: { timeout: 60_000 } },
-          setupFiles: ['test/support/patience.ts'],
-          // Each file starts a real lab; two cores carry two at a time.
-          maxWorkers: 2,
+          exclude: [...SERVICES],
         },
       },
+      { test: { ...patient, name: 'services', include: [...SERVICES] } },
     ],
   },
 });

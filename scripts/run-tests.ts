@@ -3,9 +3,10 @@
 //
 //   run-tests.ts          types, style, unit tests, end-to-end tests
 //   run-tests.ts unit     types, style, unit tests: needs neither root nor containerd
-//   run-tests.ts e2e      end-to-end tests
+//   run-tests.ts e2e      end-to-end tests, those with containerd and those without side by side
 //
-// Words after that go to vitest (a path, -t <name>).
+// Words after that go to vitest (a path, -t <name>). Before the last line the ten slowest test files are listed; how long
+// each file took is kept in .cache/test-durations.json, and the next run begins with the longest.
 
 import { spawn } from 'node:child_process';
 import { existsSync } from 'node:fs';
@@ -20,10 +21,20 @@ import { compareWithMachine, lookAtMachine, SHARED_DIRECTORIES } from '../lib/ma
 import { readMounts } from '../lib/mounts.ts';
 import { removeTree } from '../lib/remove-tree.ts';
 import { addTallies, EMPTY, type Tally, tallyLine, tallyOf } from './tally.ts';
+import {
+  DURATIONS_FILE,
+  DURATIONS_VARIABLE,
+  type Durations,
+  mergeDurations,
+  readDurations,
+  slowestLines,
+  writeDurations,
+} from './test-durations.ts';
 import { endRun, markRun } from './test-run.ts';
 
 const ROOT = fileURLToPath(new URL('..', import.meta.url));
 const VITEST = join(ROOT, 'node_modules/vitest/vitest.mjs');
+const DURATION_REPORTER = join(ROOT, 'test/support/duration-reporter.ts');
 
 /** The run is to stop: what runs is ended, what it has started is taken down, and nothing more is run. */
 const stop = new AbortController();
@@ -63,18 +74,40 @@ async function check(what: string, body: () => Promise<boolean>): Promise<Tally>
   return ok ? { passed: 1, failed: 0, skipped: 0 } : { passed: 0, failed: 1, skipped: 0 };
 }
 
-/** One vitest project: progress as it happens, figures from its JSON report. */
-async function vitest(project: string, words: readonly string[]): Promise<Tally> {
-  say(`== ${project} tests`);
+/** How long the files of this run took. */
+const measured = new Map<string, number>();
+
+/** vitest projects, side by side: progress as it happens, figures from the JSON report. */
+async function vitest(what: string, projects: readonly string[], words: readonly string[]): Promise<Tally> {
+  say(`== ${what}`);
   const directory = await mkdtemp(join(tmpdir(), 'nodelet-tests-'));
   const report = join(directory, 'report.json');
+  const durations = join(directory, 'durations.json');
+  process.env[DURATIONS_VARIABLE] = durations;
   try {
-    const reporters = ['--reporter=default', '--reporter=json', `--outputFile.json=${report}`];
-    const ok = await stream(process.execPath, [VITEST, 'run', '--project', project, ...reporters, ...words]);
+    const reporters = ['default', 'json', DURATION_REPORTER].map((name) => `--reporter=${name}`);
+    const chosen = projects.flatMap((name) => ['--project', name]);
+    const args = [...chosen, ...reporters, `--outputFile.json=${report}`, ...words];
+    const ok = await stream(process.execPath, [VITEST, 'run', ...args]);
+    await keepDurations(await readDurations(durations));
     return tallyOf(await readReport(report), ok);
   } finally {
+    delete process.env[DURATIONS_VARIABLE];
     await removeTree(directory);
   }
+}
+
+async function keepDurations(run: Durations): Promise<void> {
+  for (const [file, ms] of run) measured.set(file, ms);
+  const path = join(ROOT, DURATIONS_FILE);
+  const known = mergeDurations(await readDurations(path), run, (file) => existsSync(join(ROOT, file)));
+  if (known.size > 0) await writeDurations(path, known);
+}
+
+function showSlowest(): void {
+  if (measured.size === 0) return;
+  say('== the ten slowest files');
+  for (const line of slowestLines(measured, 10)) say(line);
 }
 
 async function readReport(path: string): Promise<unknown> {
@@ -124,7 +157,7 @@ async function endToEnd(words: readonly string[]): Promise<Tally> {
   const netnsMounted = await isMounted(NETNS);
   // Here, so that they do not come and go under tests that run side by side.
   for (const path of made) await mkdir(path, { recursive: true });
-  const tests = await vitest('e2e', words);
+  const tests = await vitest('end-to-end tests', ['e2e', 'services'], words);
   if (stop.signal.aborted) await endRun(run, say);
   // `ip netns add` mounts its directory onto itself, and leaves it so.
   if (!netnsMounted && (await isMounted(NETNS)) && (await readdir(NETNS)).length === 0) await execOk('umount', [NETNS]);
@@ -163,9 +196,10 @@ async function main(args: readonly string[]): Promise<number> {
   let total = EMPTY;
   if (suite !== 'e2e') {
     total = addTallies(total, await staticChecks());
-    total = addTallies(total, await vitest('unit', words));
+    total = addTallies(total, await vitest('unit tests', ['unit'], words));
   }
   if (suite !== 'unit') total = addTallies(total, await endToEnd(words));
+  showSlowest();
   say(tallyLine(total));
   return total.failed === 0 && total.passed > 0 ? 0 : 1;
 }
