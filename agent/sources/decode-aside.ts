@@ -13,8 +13,8 @@ const LIMIT_MS = 10_000;
 const LIMIT_MIB = 512;
 const PROGRAM = new URL('decode-program.ts', import.meta.url).pathname;
 
-/** Rejects with ManifestError, too when reading takes too long or too much. */
-export async function decodeAside(source: string): Promise<unknown> {
+/** Rejects with ManifestError, too when reading takes longer than `limitMs` or too much memory. */
+export async function decodeAside(source: string, limitMs = LIMIT_MS): Promise<unknown> {
   if (source.length <= LONG) return decodeManifest(source);
   if (source.trimStart().startsWith('{')) {
     try {
@@ -26,10 +26,10 @@ export async function decodeAside(source: string): Promise<unknown> {
   const flags = [`--max-old-space-size=${LIMIT_MIB}`, '--disable-warning=ExperimentalWarning'];
   const { code, stdout, stderr, timedOut } = await exec(process.execPath, [...flags, PROGRAM], {
     stdin: source,
-    timeoutMs: LIMIT_MS,
+    timeoutMs: limitMs,
     maxOutputBytes: 64 * 1024 * 1024,
   });
-  if (timedOut) throw new ManifestError(`cannot be read within ${LIMIT_MS / 1000} s`);
+  if (timedOut) throw new ManifestError(`cannot be read within ${limitMs / 1000} s`);
   // The program tells what it found wrong; anything else is its own end, for want of memory.
   if (code === 1) throw new ManifestError(stderr.trim().slice(0, 1000));
   if (code !== 0) throw new ManifestError(`cannot be read with ${LIMIT_MIB} MiB of memory`);

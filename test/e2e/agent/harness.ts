@@ -335,6 +335,15 @@ export async function spans(lab: TestLab): Promise<readonly Span[]> {
   return found;
 }
 
+/** The agent's process and its resident memory, bytes. Two looks compare only where it is the same process. */
+export async function agentMemory(lab: TestLab): Promise<{ readonly pid: number; readonly bytes: number }> {
+  const pid = await eventually('the agent to run', () => lab.lab.pid('agent'));
+  const status = await readFile(`/proc/${pid}/status`, 'utf8');
+  const kib = /^VmRSS:\s+(\d+) kB$/m.exec(status)?.[1];
+  if (kib === undefined) throw new Error(`no VmRSS of the agent's process ${pid}:\n${status}`);
+  return { pid, bytes: Number(kib) * 1024 };
+}
+
 export async function agentLog(lab: TestLab): Promise<string> {
   return await readFile(lab.paths.logFile('agent'), 'utf8');
 }

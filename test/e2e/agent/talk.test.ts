@@ -1,10 +1,12 @@
-// Talking to what runs: kubectl logs, exec, attach and port-forward against a real container, by every kubectl given.
+// Talking to what runs: kubectl logs, exec, attach and port-forward against a real container, by every kubectl given: everything by the
+// oldest and the newest, and what goes over the wire in another way by those between.
 
 import { spawn } from 'node:child_process';
 import { createConnection } from 'node:net';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type ExecOptions, type ExecResult, exec } from '../../../lib/exec.ts';
-import { kubectls, startLab, type TestLab } from '../support/lab.ts';
+import { kubectls, onFullList } from '../support/kubectls.ts';
+import { startLab, type TestLab } from '../support/lab.ts';
 import { apply, eventually, FOREVER, httpGet, podWhen, ready, shellPod } from './harness.ts';
 
 // The runtime copies the two streams side by side: only a pause between them gives their lines an order.
@@ -40,7 +42,8 @@ beforeAll(async () => {
 });
 afterAll(() => lab?.stop());
 
-describe.each(kubectls())('%s', (binary) => {
+describe.each(await kubectls())('kubectl $version', ({ command: binary, full }) => {
+  const fully = onFullList({ full });
   const run = (
     args: readonly string[],
     options: ExecOptions = {},
@@ -61,7 +64,7 @@ describe.each(kubectls())('%s', (binary) => {
     expect(await output('logs', 'talker')).toBe('line 1\nline 2\nline 3\nline 4\nline 5\ntrouble\n');
   });
 
-  test('logs --tail, --since and --timestamps show what they say', async () => {
+  fully('logs --tail, --since and --timestamps show what they say', async () => {
     expect(await output('logs', 'talker', '--tail=2')).toBe('line 5\ntrouble\n');
     expect(await output('logs', 'talker', '--since=1h', '--tail=1')).toBe('trouble\n');
     expect(await output('logs', 'talker', '--since-time=2200-01-01T00:00:00Z')).toBe('');
@@ -70,7 +73,7 @@ describe.each(kubectls())('%s', (binary) => {
     );
   });
 
-  test('logs -p shows the life before, logs the one that runs', async () => {
+  fully('logs -p shows the life before, logs the one that runs', async () => {
     expect(await output('logs', 'twice', '-p')).toBe('first life\n');
     expect(await output('logs', 'twice')).toBe('second life\n');
     const none = await run(['logs', 'talker', '-p']);
@@ -78,13 +81,13 @@ describe.each(kubectls())('%s', (binary) => {
     expect(none.stderr).toContain('previous terminated container "main" in pod "talker" not found');
   });
 
-  test('logs of a pod that has ended are still there', async () => {
+  fully('logs of a pod that has ended are still there', async () => {
     expect(await output('logs', 'done')).toBe('over\n');
     // Following a container that has ended ends by itself.
     expect(await output('logs', '-f', 'done')).toBe('over\n');
   });
 
-  test('logs -f shows a line as soon as it is written', async () => {
+  fully('logs -f shows a line as soon as it is written', async () => {
     const child = spawn(binary, ['--kubeconfig', lab.kubeconfig, 'logs', '-f', '--tail=0', 'followed']);
     let seen = '';
     child.stdout.on('data', (chunk: Buffer) => {
@@ -123,7 +126,7 @@ describe.each(kubectls())('%s', (binary) => {
     expect(result).toMatchObject({ code: 0, stdout: `${big.length}\n` });
   });
 
-  test('exec -it gives a terminal', async () => {
+  fully('exec -it gives a terminal', async () => {
     const command = `${binary} --kubeconfig ${lab.kubeconfig} exec -it talker -- sh -c 'tty; stty size; exit 4'`;
     const result = await exec(
       'script',
@@ -136,14 +139,14 @@ describe.each(kubectls())('%s', (binary) => {
     expect(result.code).toBe(4);
   });
 
-  test("exec of a program that is not there fails with the runtime's words", async () => {
+  fully("exec of a program that is not there fails with the runtime's words", async () => {
     const result = await run(['exec', 'talker', '--', '/no/such/program']);
     expect(result.code).not.toBe(0);
     expect(result.stderr).toContain('/no/such/program');
     expect(result.stderr).toMatch(/no such file or directory|not found/);
   });
 
-  test('exec and logs of a container that the pod does not have name it', async () => {
+  fully('exec and logs of a container that the pod does not have name it', async () => {
     for (const args of [
       ['exec', 'talker', '-c', 'other', '--', 'true'],
       ['logs', 'talker', '-c', 'other'],
@@ -154,7 +157,7 @@ describe.each(kubectls())('%s', (binary) => {
     }
   });
 
-  test('exec in a pod that has ended is refused and says why', async () => {
+  fully('exec in a pod that has ended is refused and says why', async () => {
     const result = await run(['exec', 'done', '--', 'true']);
     expect(result.code).toBe(1);
     expect(result.stderr).toContain('cannot exec into a container in a completed pod; current phase is Succeeded');

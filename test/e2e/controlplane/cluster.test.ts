@@ -9,6 +9,7 @@ import type { ConfigMap, Lease, Node, Pod } from '../../../client/types.ts';
 import { systemClock } from '../../../lib/clock.ts';
 import { exec } from '../../../lib/exec.ts';
 import { quantityValue } from '../../../lib/quantity.ts';
+import { median } from '../../support/median.ts';
 import { Cluster, eventually, NODE, type NodeHealthSwitch } from './cluster.ts';
 
 let cluster: Cluster;
@@ -171,7 +172,7 @@ describe('the scheduler', () => {
     await makeNamespace('sched');
   });
 
-  it('binds a pod within milliseconds and says so', async () => {
+  it('binds a pod as soon as it sees it, and says so', async () => {
     const stop = new AbortController();
     const pods = new Reflector<Pod>({
       client: admin,
@@ -188,17 +189,21 @@ describe('the scheduler', () => {
           }
         });
       });
-    // Create, watch, decide, bind and watch again: a tick of any kind would be far above it. The best of a few: what else
-    // the machine is doing is not the scheduler's delay.
-    const figures: number[] = [];
-    for (let i = 0; i < 10 && !figures.some((ms) => ms < 500); i++) {
-      const name = i === 0 ? 'fast' : `fast-${i}`;
+    // Create, watch, decide, bind and watch again, against create and watch alone, in turns: a tick of any kind would be
+    // far above what twice the way there and back takes.
+    const [scheduled, given]: [number[], number[]] = [[], []];
+    const timed = async (name: string, spec: Partial<Pod['spec']> = {}): Promise<number> => {
       const bound = boundAt(name);
       const started = performance.now();
-      await makePod('sched', name);
-      figures.push((await bound) - started);
+      await makePod('sched', name, spec);
+      return (await bound) - started;
+    };
+    for (let i = 0; i < 15; i++) {
+      given.push(await timed(`given-${i}`, { nodeName: NODE }));
+      scheduled.push(await timed(i === 0 ? 'fast' : `fast-${i}`));
     }
-    expect(Math.min(...figures)).toBeLessThan(500);
+    console.log(`bound in ${median(scheduled).toFixed(1)} ms, seen in ${median(given).toFixed(1)} ms`);
+    expect(median(scheduled)).toBeLessThan(10 * median(given));
     const event = await eventOf('sched', 'fast', 'Scheduled');
     expect(event).toMatchObject({
       type: 'Normal',
@@ -285,7 +290,7 @@ describe('namespaces', () => {
       );
       return condition(found, 'NamespaceContentRemaining')?.status === 'True' ? found : undefined;
     });
-    expect(namespace).toBeDefined();
+    expect(namespace.status?.conditions?.map(({ type }) => type)).toContain('NamespaceContentRemaining');
     // What an agent does when the pod's containers are gone.
     await admin.delete(podPath('doomed', 'p'), { gracePeriodSeconds: 0, preconditions: { uid: pod.metadata.uid } });
     await eventually('the namespace to go', async () =>

@@ -1,46 +1,13 @@
-// Runs stock kubectl against the embedded API server alone: which versions, with what environment, and what they said.
+// Runs stock kubectl against the embedded API server alone: with what environment, and what they printed.
 
-import { execFile, spawn } from 'node:child_process';
+import { spawn } from 'node:child_process';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { promisify } from 'node:util';
 import { startLabApiServer } from '../../../apiserver/main.ts';
 import type { RunningApiServer } from '../../../apiserver/options.ts';
 import { systemClock } from '../../../lib/clock.ts';
 import { Tracer } from '../../../lib/trace.ts';
-
-const execute = promisify(execFile);
-
-export interface KubectlVersion {
-  /** Path or name of the executable. */
-  readonly command: string;
-  /** "1.31" */
-  readonly version: string;
-}
-
-/**
- * The kubectls to test: those in NODELET_KUBECTLS (paths, separated by colons), else the one in PATH. Throws when
- * there is none: without a client nothing is shown.
- */
-export async function kubectls(): Promise<KubectlVersion[]> {
-  const listed = (process.env['NODELET_KUBECTLS'] ?? '').split(':').filter((path) => path !== '');
-  const commands = listed.length > 0 ? listed : ['kubectl'];
-  return Promise.all(commands.map(async (command) => ({ command, version: await versionOf(command) })));
-}
-
-async function versionOf(command: string): Promise<string> {
-  let text: string;
-  try {
-    text = (await execute(command, ['version', '--client', '-o', 'json'])).stdout;
-  } catch (error) {
-    const how = 'put kubectl (1.27 to 1.33) into PATH or list paths in NODELET_KUBECTLS, separated by colons';
-    throw new Error(`cannot run kubectl as "${command}": ${how}`, { cause: error });
-  }
-  const match = /"gitVersion":\s*"v(\d+\.\d+)/.exec(text);
-  if (match?.[1] === undefined) throw new Error(`"${command} version" names no version: ${text}`);
-  return match[1];
-}
 
 export interface Outcome {
   readonly code: number;

@@ -331,15 +331,11 @@ describe('a lab that cannot start says why in one line and exits with 1', () => 
 
   it('when there is no containerd', async () => {
     const env = { ...process.env, NODELET_CONTAINERD_BIN: undefined };
-    const result = await exec(NODELET, ['up', '--root', join(directory, 'a')], {
-      env: { ...env, PATH: join(directory, 'empty') },
-    }).catch((error: unknown) => error);
     // The wrapper itself needs a PATH with sh's tools; give it one without containerd.
     const bin = join(directory, 'bin');
     await execOk('mkdir', ['-p', bin]);
     for (const tool of ['readlink', 'dirname', 'mkdir']) await execOk('ln', ['-s', `/usr/bin/${tool}`, bin]);
     const without = await exec(NODELET, ['up', '--root', join(directory, 'a')], { env: { ...env, PATH: bin } });
-    expect(result).toBeDefined();
     expect([without.code, without.stderr]).toEqual([1, 'nodelet: containerd is not installed: run "npm run setup"\n']);
   });
 

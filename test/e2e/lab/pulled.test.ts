@@ -85,14 +85,16 @@ it('an image that the registry does not hand out is made here under its name, an
   // Nobody listens on port 1.
   const name = '127.0.0.1:1/lab/tiny:v1';
   const said: string[] = [];
+  const image = await tiny(name);
+  await buildImages([image], () => undefined);
   const outcomes = await importImages({
     socket: containerd.socket,
     snapshotter: containerd.snapshotter,
-    images: [await tiny(name)],
+    images: [image],
     probe: async () => true,
     say: (line) => said.push(line),
   });
-  expect(['built', 'cached']).toContain(outcomes.get(name));
+  expect(outcomes.get(name)).toBe('cached');
   expect(said[0]).toMatch(
     /^cannot pull 127\.0\.0\.1:1\/lab\/tiny:v1 \(.*connection refused.*\): it is made on this machine$/,
   );

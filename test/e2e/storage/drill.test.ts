@@ -9,7 +9,10 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { listLoopDevices } from '../../../csi/driver/loop-devices.ts';
 import { exec, execOk } from '../../../lib/exec.ts';
 import { apply, eventually, eventWhen, FOREVER, prints, shellPod } from '../agent/harness.ts';
-import { kubectls, startLab, type TestLab } from '../support/lab.ts';
+import { kubectls } from '../support/kubectls.ts';
+import { startLab, type TestLab } from '../support/lab.ts';
+
+const versions = (await kubectls()).filter(({ full }) => full);
 
 const manifest = (name: string): string => fileURLToPath(new URL(`../../../labs/manifests/${name}`, import.meta.url));
 
@@ -72,9 +75,9 @@ describe('a lab with a CSI driver', () => {
     lab = await startLab({ csi: true });
   });
 
-  test.each(kubectls())('the drill, with %s', async (kubectl) => {
+  test.each(versions)('the drill, with kubectl $version', async ({ command }) => {
     const run = (...args: string[]): Promise<string> =>
-      execOk(kubectl, ['--kubeconfig', lab.kubeconfig, ...args], { timeoutMs: 120_000 });
+      execOk(command, ['--kubeconfig', lab.kubeconfig, ...args], { timeoutMs: 120_000 });
     await run('apply', '-f', manifest('volume-claim.yaml'));
     await run('wait', 'pod/writer', '--for=jsonpath={.status.phase}=Succeeded', '--timeout=110s');
     expect(await run('get', 'pvc', 'notes')).toMatch(/^notes +Bound +pvc-[0-9a-f-]{36} +32Mi +RWO +disk +/m);

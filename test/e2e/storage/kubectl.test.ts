@@ -4,7 +4,8 @@
 import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { type Kubectl, kubectlFor, kubectls, startTestServer, type TestServer } from '../kubectl/support.ts';
+import { type Kubectl, kubectlFor, startTestServer, type TestServer } from '../kubectl/support.ts';
+import { kubectls, onFullList } from '../support/kubectls.ts';
 
 const versions = await kubectls();
 
@@ -63,7 +64,8 @@ spec:
   resources: {requests: {storage: 1Gi}}
 `;
 
-describe.each(versions)('kubectl $version', ({ command, version }) => {
+describe.each(versions)('kubectl $version', ({ command, version, full }) => {
+  const fully = onFullList({ full });
   let kubectl: Kubectl;
   const get = (...args: string[]): Promise<string> => kubectl.ok('get', ...args, '--no-headers');
 
@@ -100,7 +102,7 @@ describe.each(versions)('kubectl $version', ({ command, version }) => {
     expect(await get('csistoragecapacities')).toMatch(/^room +fast +5Gi/);
   });
 
-  it('describes them', async () => {
+  fully('describes them', async () => {
     const claim = await kubectl.ok('describe', 'pvc', 'data');
     expect(claim).toMatch(/^Finalizers: +\[kubernetes\.io\/pvc-protection\]/m);
     expect(claim).toMatch(/^Used By: +<none>/m);
@@ -114,7 +116,7 @@ describe.each(versions)('kubectl $version', ({ command, version }) => {
     }
   });
 
-  it('patches a status and waits for it', async () => {
+  fully('patches a status and waits for it', async () => {
     const phase = '{"status":{"phase":"Bound","capacity":{"storage":"1Gi"}}}';
     await kubectl.ok('patch', 'pvc', 'data', '--subresource=status', '--type=merge', '-p', phase);
     await kubectl.ok('wait', 'pvc/data', '--for=jsonpath={.status.phase}=Bound', '--timeout=60s');
@@ -122,7 +124,7 @@ describe.each(versions)('kubectl $version', ({ command, version }) => {
     expect(await kubectl.ok('get', 'pvc', 'data', '-o', 'jsonpath={.spec.resources.requests.storage}')).toBe('2Gi');
   });
 
-  it('is told what may not be, with the field', async () => {
+  fully('is told what may not be, with the field', async () => {
     const tried = async (...args: string[]): Promise<string> => {
       const { code, stderr } = await kubectl.run(args);
       expect(code).toBe(1);

@@ -3,7 +3,7 @@
 
 import { mkdtemp, rm, symlink } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
-import { delimiter, join } from 'node:path';
+import { join } from 'node:path';
 import { type LabOptions, type RunningLab, startLab as start } from '../../../cli/lab/lab.ts';
 import type { LabPaths } from '../../../cli/lab/paths.ts';
 import type { ApiClient } from '../../../client/api.ts';
@@ -32,12 +32,6 @@ export interface TestLab {
   tryKubectl(args: readonly string[], options?: ExecOptions): Promise<ExecResult>;
   /** Stops the lab. Rejects when something of it is left. Idempotent. */
   stop(): Promise<void>;
-}
-
-/** Every kubectl to test with: NODELET_KUBECTLS (paths, colon-separated), else the one in PATH. */
-export function kubectls(): readonly string[] {
-  const listed = (process.env['NODELET_KUBECTLS'] ?? '').split(delimiter).filter((path) => path !== '');
-  return listed.length > 0 ? listed : ['kubectl'];
 }
 
 /** Words by which this lab's things are known among those of other labs on the machine. */

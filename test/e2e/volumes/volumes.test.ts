@@ -28,11 +28,14 @@ import type { Pod } from '../../../client/types.ts';
 import { systemClock } from '../../../lib/clock.ts';
 import { mountAt, mountsUnder } from '../../../lib/mountinfo.ts';
 import { type Span, Tracer } from '../../../lib/trace.ts';
+import { median } from '../../support/median.ts';
 import { configMap, FakeObjects, FakeRecorder, pod, podWith, secret } from '../../unit/agent/volumes/support.ts';
 
 const run = promisify(execFile);
 const tracer = new Tracer();
 const mounter = createLinuxMounter({ tracer });
+/** For giving up only. */
+const PATIENCE_MS = 60_000;
 const ref = { uid: 'uid-1' as PodUID, namespace: 'demo', name: 'web' };
 let rootDir = '';
 let objects: FakeObjects;
@@ -139,10 +142,10 @@ describe('memory volumes', () => {
     }
     stop();
     expect(spans.filter(({ name }) => name === 'mount tmpfs')).toHaveLength(15);
-    // The best of fifteen of each: what else the machine is doing is not the volume's cost.
-    const [best, program] = [Math.min(...figures), Math.min(...programs)];
-    console.log(`token volume: ${best.toFixed(1)} ms, a program: ${program.toFixed(1)} ms`);
-    expect(best).toBeLessThan(4 * program);
+    // Taken in turns, so that what else the machine is doing is in both.
+    const [volume, program] = [median(figures), median(programs)];
+    console.log(`token volume: ${volume.toFixed(1)} ms, a program: ${program.toFixed(1)} ms`);
+    expect(volume).toBeLessThan(4 * program);
   });
 });
 
@@ -290,7 +293,9 @@ describe('subPaths', () => {
     try {
       let mounted = 0;
       let refused = 0;
-      for (let i = 0; i < 40; i++) {
+      const deadline = performance.now() + PATIENCE_MS;
+      const bothSeen = (): boolean => mounted > 0 && refused > 0;
+      for (let i = 0; i < 40 || (!bothSeen() && performance.now() < deadline); i++) {
         const attempt = { ...one, name: `c${i}` };
         try {
           const { mounts } = await volumes.containerMounts(subject, attempt, []);
@@ -302,7 +307,9 @@ describe('subPaths', () => {
         }
       }
       console.log(`subPath race: ${mounted} mounted inside, ${refused} refused`);
-      expect(mounted + refused).toBe(40);
+      // Else the two did not meet, and nothing is shown.
+      expect(mounted, 'mounted').toBeGreaterThan(0);
+      expect(refused, 'refused').toBeGreaterThan(0);
       expect(await readdir(outside)).toEqual(['secret']);
     } finally {
       attacker.kill('SIGKILL');

@@ -116,7 +116,7 @@ describe('a plugin', () => {
   test('that names no endpoint of its own is spoken to at its registration socket', async () => {
     await watcher.start();
     const driver = await start();
-    await vi.waitFor(() => expect(drivers.driver('fake.csi')).toBeDefined());
+    await vi.waitFor(() => expect(drivers.driver('fake.csi')?.name).toBe('fake.csi'));
     await drivers.driver('fake.csi')?.node.NodeStageVolume({ volume_id: 'v' });
     expect(driver.order).toContain('NodeStageVolume');
   });

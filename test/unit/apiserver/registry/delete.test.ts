@@ -89,7 +89,7 @@ describe('deleting', () => {
     const f = fixture();
     const { view } = deleteObject(f.registry, namespaces, '', 'ns', options);
     expect(view.object['status']).toEqual({ phase: 'Terminating' });
-    expect(view.object.metadata.deletionTimestamp).toBeDefined();
+    expect(view.object.metadata.deletionTimestamp).toMatch(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$/);
     updateObject(
       f.registry,
       namespaces,
