@@ -38,7 +38,10 @@ export async function createPods(base: AgentBase, parts: PodsParts): Promise<Pod
   const { config, nodeName, rootDir } = options;
   const { client, objects, recorder } = cluster;
   const { settings } = parts.cgroups;
-  const allocationsFile = join(rootDir, 'allocated_pods_state');
+  const checkpointFiles = {
+    allocated: join(rootDir, 'allocated_pods_state'),
+    actuated: join(rootDir, 'actuated_pods_state'),
+  };
   return createPodsAgent({
     runtime,
     cgroups: parts.cgroups.cgroups,
@@ -56,8 +59,11 @@ export async function createPods(base: AgentBase, parts: PodsParts): Promise<Pod
       if (removed.length > 0) log('info', 'removed logs of pods that are no more', { removed });
     },
     allocations: {
-      initial: await readFileIfExists(allocationsFile),
-      save: (text) => writeFileAtomic(allocationsFile, text, 0o600),
+      initial: {
+        allocated: await readFileIfExists(checkpointFiles.allocated),
+        actuated: await readFileIfExists(checkpointFiles.actuated),
+      },
+      save: (file, text) => writeFileAtomic(checkpointFiles[file], text, 0o600),
     },
     clock,
     tracer,

@@ -6,8 +6,8 @@ import type { Container, EphemeralContainer } from '../../client/types.ts';
 const FNV_OFFSET = 0x811c9dc5;
 const FNV_PRIME = 0x01000193;
 
-/** 32-bit FNV-1a. */
-function fnv32a(text: string): number {
+/** 32-bit FNV-1a over the text's UTF-8. */
+export function fnv32a(text: string): number {
   let hash = FNV_OFFSET;
   for (const byte of Buffer.from(text)) hash = Math.imul(hash ^ byte, FNV_PRIME) >>> 0;
   return hash;

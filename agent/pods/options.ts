@@ -11,6 +11,7 @@ import type { PodProbes } from '../ports/probes.ts';
 import type { PullCredentials } from '../ports/pull-credentials.ts';
 import type { ContainerId, ContainerRuntime, PodSnapshot, PodUID } from '../ports/runtime.ts';
 import type { StatusUrgency } from './news.ts';
+import type { CheckpointTexts } from './resize/checkpoint.ts';
 import { restartBackoffPolicy } from './restart-backoff.ts';
 
 /** What the workers need to know about the node they run on. */
@@ -90,12 +91,12 @@ export type PodsLog = (
   fields?: Readonly<Record<string, unknown>>,
 ) => void;
 
-/** Where the promises made to pods outlive the agent. */
+/** Where the promises made to pods outlive the agent: `allocated_pods_state` and `actuated_pods_state`. */
 export interface AllocationStore {
   /** What was there when the agent started. */
-  readonly initial: string | undefined;
-  /** Replaces it, atomically. */
-  save(text: string): Promise<void>;
+  readonly initial: CheckpointTexts;
+  /** Replaces one file, atomically. */
+  save(file: keyof CheckpointTexts, text: string): Promise<void>;
 }
 
 export interface PodsAgentOptions {

@@ -337,6 +337,7 @@ export class PodActs {
         if (!signal.aborted) this.postpone(name, error);
         return;
       }
+      await resizes.recorded(this.#host.ref.uid);
       const { hostNetwork } = this.#host.pod.spec;
       const target = 'targetContainerName' in container ? container.targetContainerName : undefined;
       const started = await starter.start({

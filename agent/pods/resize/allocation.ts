@@ -8,10 +8,11 @@ import { podQOSClass, podRequests, type ResourceFigures, resourceFigures } from 
 
 export type Quantities = Readonly<Record<string, string>>;
 
-/** Requests and limits of one container, in the words of its spec. */
+/** Requests, limits and claims of one container, in the words of its spec. Claims are never resized. */
 export interface Resources {
-  readonly requests?: Quantities;
   readonly limits?: Quantities;
+  readonly requests?: Quantities;
+  readonly claims?: readonly { readonly name: string; readonly request?: string }[];
 }
 
 /** By container name: those that can be resized. */
@@ -23,8 +24,12 @@ export function resizableContainers({ spec }: Pod): readonly Container[] {
 }
 
 export function resourcesOf({ resources }: Pick<Container, 'resources'>): Resources {
-  const { requests, limits } = resources ?? {};
-  return { ...(requests === undefined ? {} : { requests }), ...(limits === undefined ? {} : { limits }) };
+  const { requests, limits, claims } = resources ?? {};
+  return {
+    ...(limits === undefined ? {} : { limits }),
+    ...(requests === undefined ? {} : { requests }),
+    ...(claims === undefined ? {} : { claims }),
+  };
 }
 
 export function allocationOf(pod: Pod): PodAllocation {

@@ -2,7 +2,7 @@
 // remembers the promises across restarts of the agent. The rules are in allocation.ts; running containers are brought to
 // the promise by actuate.ts.
 
-import type { Pod } from '../../../client/types.ts';
+import type { Container, Pod } from '../../../client/types.ts';
 import type { Clock, Timer } from '../../../lib/clock.ts';
 import { errorMessage } from '../../../lib/errors.ts';
 import { getOwn } from '../../../lib/own-property.ts';
@@ -18,12 +18,19 @@ import {
   judgeResize,
   type PodAllocation,
   type Resources,
+  resizableContainers,
   roomFor,
   sameAllocation,
   sameResources,
   withAllocation,
 } from './allocation.ts';
-import { type ActualResources, parseCheckpoint, printCheckpoint, type SavedPod } from './checkpoint.ts';
+import {
+  type ActuatedResources,
+  type CheckpointTexts,
+  parseCheckpoints,
+  printCheckpoint,
+  type SavedPod,
+} from './checkpoint.ts';
 import { type ResizeReport, resizeEventMessage } from './resize-status.ts';
 
 export interface PodResizesOptions {
@@ -48,7 +55,7 @@ interface Entry {
   effective: Pod;
   allocated: PodAllocation;
   /** By container name: the newest instance, and what it runs with. */
-  readonly actual: Map<string, ActualResources>;
+  readonly actual: Map<string, ActuatedResources>;
   /** Nothing is granted before what runs is known by its id. */
   observed: boolean;
   resizing: boolean;
@@ -73,18 +80,21 @@ const SAVE_AGAIN_MS = 10_000;
 export class PodResizes {
   readonly #options: PodResizesOptions;
   readonly #entries = new Map<string, Entry>();
+  /** What was read at the start, of pods that are still wanted. */
   #saved: Map<string, SavedPod> = new Map();
   #host: ResizeHost | undefined;
   #timer: Timer | undefined;
   #writing: Promise<void> | undefined;
   #dirty = false;
+  /** What is on disk. */
+  readonly #texts: { -readonly [File in keyof CheckpointTexts]: CheckpointTexts[File] };
 
   constructor(options: PodResizesOptions) {
     this.#options = options;
-    const text = options.store?.initial;
-    if (text === undefined) return;
+    this.#texts = { allocated: undefined, actuated: undefined, ...options.store?.initial };
+    if (options.store === undefined) return;
     try {
-      this.#saved = parseCheckpoint(text);
+      this.#saved = parseCheckpoints(options.store.initial);
     } catch (error) {
       options.log('error', 'what pods were promised is taken from their status instead', {
         error: errorMessage(error),
@@ -122,20 +132,23 @@ export class PodResizes {
     if (this.#entries.has(uid)) return;
     const saved = this.#saved.get(uid);
     const allocated = this.#initial(pod);
+    const { actual } = stateOf({ allocated, actuated: saved?.actuated ?? {} });
     const entry: Entry = {
       pod,
       effective: withAllocation(pod, allocated),
       allocated,
-      actual: new Map(Object.entries(saved?.actual ?? {})),
+      actual,
       observed: false,
-      resizing: saved?.resizing ?? false,
+      // The files do not say that only the pod's cgroup is left to do: the last status does.
+      resizing: differing({ actual, allocated }).length > 0 || isReportedInProgress(pod),
       roomMade: false,
       pending: undefined,
       since: 0,
       error: undefined,
     };
     this.#entries.set(uid, entry);
-    if (saved === undefined && isWorthSaving(entry)) this.#saveSoon();
+    // Also what another format tells is written in this one: a kubelet may be the next to read it.
+    if (isWorthSaving(entry)) this.#saveSoon();
   }
 
   /** What runs now. An instance that nobody has told of runs with what was promised when it was first seen. */
@@ -144,8 +157,12 @@ export class PodResizes {
     if (entry === undefined) return;
     for (const [name, promised] of Object.entries(entry.allocated)) {
       const newest = snapshot.containers.find((container) => container.name === name);
+      const known = entry.actual.get(name);
       if (newest === undefined || newest.state === 'exited') entry.actual.delete(name);
-      else if (entry.actual.get(name)?.id !== newest.id) entry.actual.set(name, { id: newest.id, resources: promised });
+      else if (known?.id !== newest.id) {
+        const resources = known !== undefined && known.id === undefined ? known.resources : promised;
+        entry.actual.set(name, { id: newest.id, resources });
+      }
     }
     if (entry.observed) return;
     entry.observed = true;
@@ -162,7 +179,10 @@ export class PodResizes {
   facts(uid: string): ResizeFacts | undefined {
     const entry = this.#entries.get(uid);
     if (entry === undefined || !entry.resizing) return undefined;
-    const actual = differing(entry).map(([, { id, resources }]) => [id as ContainerId, resources] as const);
+    // Once the pod has been observed, every instance that runs is known by its id.
+    const actual = differing(entry).flatMap(([, { id, resources }]) =>
+      id === undefined ? [] : [[id as ContainerId, resources] as const],
+    );
     return { actual: new Map(actual), roomMade: entry.roomMade };
   }
 
@@ -240,6 +260,26 @@ export class PodResizes {
     while (this.#writing !== undefined || this.#dirty) await (this.#writing ?? this.#write());
   }
 
+  /**
+   * Resolves before an instance may be made, when what it is made with is on disk where it matters: whoever takes over
+   * after a crash, nodelet or a kubelet, restarts a container whose resizePolicy wants that and whose resources it
+   * does not find in `actuated_pods_state`.
+   */
+  async recorded(uid: string): Promise<void> {
+    const entry = this.#entries.get(uid);
+    if (entry === undefined || this.#options.store === undefined || !isWorthSaving(entry)) return;
+    if (!entry.resizing && !resizableContainers(entry.pod).some(restartsForResize)) return;
+    const { actuated, allocated } = this.#print();
+    if (this.#texts.actuated === actuated && this.#texts.allocated === allocated) return;
+    this.#dirty = true;
+    try {
+      await this.saved();
+    } catch (error) {
+      // A full disk keeps no pod from running.
+      this.#notWritten(error);
+    }
+  }
+
   /** Judges what the pod asks for; true when something about it changed. */
   #consider(entry: Entry): boolean {
     const { pod } = entry;
@@ -281,33 +321,72 @@ export class PodResizes {
     if (this.#options.store === undefined || this.#timer !== undefined) return;
     this.#timer = this.#options.clock.after(delayMs, () => {
       this.#timer = undefined;
-      this.saved().catch((error) => {
-        this.#options.log('warn', 'what pods are promised was not written', { error: errorMessage(error) });
-        this.#saveSoon(SAVE_AGAIN_MS);
-      });
+      this.saved().catch((error) => this.#notWritten(error));
     });
+  }
+
+  #notWritten(error: unknown): void {
+    this.#options.log('warn', 'what pods are promised was not written', { error: errorMessage(error) });
+    this.#saveSoon(SAVE_AGAIN_MS);
+  }
+
+  #print(): Record<keyof CheckpointTexts, string> {
+    const allocated = new Map<string, PodAllocation>();
+    const actuated = new Map<string, PodAllocation>();
+    const add = (uid: string, pod: ResourceState): void => {
+      allocated.set(uid, pod.allocated);
+      actuated.set(uid, actuatedOf(pod));
+    };
+    for (const [uid, saved] of this.#saved) if (!this.#entries.has(uid)) add(uid, stateOf(saved));
+    for (const [uid, entry] of this.#entries) if (isWorthSaving(entry)) add(uid, entry);
+    return { allocated: printCheckpoint(allocated), actuated: printCheckpoint(actuated) };
   }
 
   #write(): Promise<void> {
     this.#dirty = false;
-    const pods = new Map(this.#saved);
-    for (const [uid, entry] of this.#entries) {
-      if (isWorthSaving(entry)) pods.set(uid, savedPod(entry));
-    }
+    const texts = this.#print();
     const write = async (): Promise<void> => {
       try {
-        await this.#options.store?.save(printCheckpoint(pods));
-        this.#saved = new Map([...pods].filter(([uid]) => this.#saved.has(uid) || this.#entries.has(uid)));
+        // In this order: with a promise alone, the containers would be taken for what was promised last.
+        for (const file of ['actuated', 'allocated'] as const) {
+          if (this.#texts[file] === texts[file]) continue;
+          await this.#options.store?.save(file, texts[file]);
+          this.#texts[file] = texts[file];
+        }
       } catch (error) {
         this.#dirty = true;
         throw error;
-      } finally {
-        this.#writing = undefined;
       }
     };
-    this.#writing = write();
+    // Not within it: a write that has nothing to do ends before it is known to be under way.
+    this.#writing = write().finally(() => {
+      this.#writing = undefined;
+    });
     return this.#writing;
   }
+}
+
+type ResourceState = Pick<Entry, 'allocated' | 'actual'>;
+
+function stateOf({ allocated, actuated }: SavedPod): ResourceState {
+  return { allocated, actual: new Map(Object.entries(actuated)) };
+}
+
+/** What each container runs with, or would: one that does not run is made with what is allocated. */
+function actuatedOf({ actual, allocated }: ResourceState): PodAllocation {
+  return Object.fromEntries(
+    Object.entries(allocated).map(([name, promised]) => [name, actual.get(name)?.resources ?? promised]),
+  );
+}
+
+function restartsForResize({ resizePolicy = [] }: Container): boolean {
+  return resizePolicy.some(({ restartPolicy }) => restartPolicy === 'RestartContainer');
+}
+
+/** What an agent or a kubelet before this one reported of the pod. */
+function isReportedInProgress({ status }: Pod): boolean {
+  const condition = status?.conditions?.find(({ type }) => type === 'PodResizeInProgress');
+  return status?.resize === 'InProgress' || condition?.status === 'True';
 }
 
 /** A pod that asks for nothing can be promised nothing else: its class would change. */
@@ -315,14 +394,6 @@ function isWorthSaving({ allocated }: Entry): boolean {
   return Object.values(allocated).some(({ requests, limits }) => requests !== undefined || limits !== undefined);
 }
 
-function differing({ actual, allocated }: Entry): [string, ActualResources][] {
+function differing({ actual, allocated }: ResourceState): [string, ActuatedResources][] {
   return [...actual].filter(([name, { resources }]) => !sameResources(resources, getOwn(allocated, name) ?? {}));
-}
-
-function savedPod(entry: Entry): SavedPod {
-  return {
-    allocated: entry.allocated,
-    actual: Object.fromEntries(differing(entry)),
-    resizing: entry.resizing,
-  };
 }

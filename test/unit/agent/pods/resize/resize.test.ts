@@ -1,30 +1,32 @@
 // A pod resized in place: manager, worker, checkpoint and status together, on a simulated node and a virtual clock.
 
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { parseCheckpoints, printCheckpoint } from '../../../../../agent/pods/resize/checkpoint.ts';
 import type { Container, Pod } from '../../../../../client/types.ts';
 import { settle } from '../../../../sim/clock.ts';
 import { FakeNode, makePod } from '../../../../sim/fakes.ts';
 
 let node: FakeNode;
-let file: string | undefined;
-let written: string[];
+let files: { allocated: string | undefined; actuated: string | undefined };
+/** Every text that was written, in order. */
+let written: { readonly file: string; readonly text: string }[];
 /** The disk takes no checkpoint. */
 let full: boolean;
 /** Whether the server counts generations of pods, as it does since 1.33. */
 let counting: boolean;
 
 beforeEach(() => {
-  file = undefined;
+  files = { allocated: undefined, actuated: undefined };
   written = [];
   full = false;
   counting = true;
   node = new FakeNode(() => ({
     allocations: {
-      initial: file,
-      save: (text) => {
+      initial: { ...files },
+      save: (file, text) => {
         if (full) return Promise.reject(Object.assign(new Error('no space left on device'), { code: 'ENOSPC' }));
-        file = text;
-        written.push(text);
+        files[file] = text;
+        written.push({ file, text });
         return Promise.resolve();
       },
     },
@@ -81,7 +83,8 @@ describe('a checkpoint that cannot be written', () => {
     expect(written).toEqual([]);
     full = false;
     await node.clock.advance(10_000);
-    expect(written.at(-1)).toContain('uid-a');
+    expect(files.allocated).toContain('uid-a');
+    expect(files.actuated).toContain('uid-a');
   });
 });
 
@@ -258,12 +261,18 @@ describe('an agent that is killed', () => {
     await running(burstable('a', '500m'));
     resize('a', { requests: { cpu: '1' }, limits: { cpu: '2' } });
     await node.clock.until(() => told() !== undefined);
-    expect(written.some((text) => text.includes('"requests":{"cpu":"1"}'))).toBe(true);
+    const promised = written.findIndex(
+      ({ file, text }) => file === 'allocated' && text.includes('\\"requests\\":{\\"cpu\\":\\"1\\"}'),
+    );
+    // What runs under the promise is on disk before the promise is.
+    expect(written.slice(0, promised)).toContainEqual({
+      file: 'actuated',
+      text: expect.stringContaining('\\"requests\\":{\\"cpu\\":\\"500m\\"}'),
+    });
     node.api.delete('a', 0);
     await node.clock.until(() => !node.api.has('a'), 60_000);
     await node.clock.advance(2_000);
-    expect(JSON.parse(file ?? '{}')).toMatchObject({ pods: {} });
-    expect(Object.keys((JSON.parse(file ?? '{}') as { pods: object }).pods)).toEqual([]);
+    expect(parseCheckpoints(files)).toEqual(new Map());
   });
 
   it('whose checkpoint is broken says so, and goes by what was reported', async () => {
@@ -272,11 +281,80 @@ describe('an agent that is killed', () => {
     resize('a', { requests: { cpu: '1500m' }, limits: { cpu: '2' } });
     await node.clock.until(() => condition('a', 'PodResizePending')?.reason === 'Deferred');
     node.killAgent();
-    file = '{"version":1,';
+    files.allocated = '{"data":"{}","checksum":1}';
     await node.restartAgent();
     await node.clock.advance(5_000);
     expect(web('a')?.allocatedResources).toEqual({ cpu: '500m' });
     expect(told()).toBeUndefined();
+  });
+});
+
+describe('a root directory that a kubelet had meanwhile', () => {
+  const small = { limits: { cpu: '2' }, requests: { cpu: '500m' } };
+  const large = { limits: { cpu: '2' }, requests: { cpu: '1' } };
+  const one = (resources: object) => printCheckpoint(new Map([['uid-a', { web: resources }]]));
+  const restarting = { resizePolicy: [{ resourceName: 'cpu', restartPolicy: 'RestartContainer' }] };
+
+  /** The kubelet ran while the agent did not, and left these files. */
+  async function afterKubelet(left: typeof files): Promise<void> {
+    node.killAgent();
+    files = left;
+    await node.restartAgent();
+    await node.clock.advance(30_000);
+  }
+
+  it.each([
+    ['may be updated', {}],
+    ['restart for a resize', restarting],
+  ])('leaves pods running that were not resized, where they %s', async (_, more) => {
+    await running(burstable('a', '500m', more));
+    await node.clock.advance(2_000);
+    const id = web('a')?.containerID;
+    await afterKubelet({ allocated: one(small), actuated: one(small) });
+    expect(web('a')).toMatchObject({ containerID: id, restartCount: 0, ready: true });
+    expect(told()).toBeUndefined();
+  });
+
+  it('is one where a resize that the kubelet granted is finished', async () => {
+    await running(burstable('a', '500m'));
+    node.killAgent();
+    resize('a', large);
+    await afterKubelet({ allocated: one(large), actuated: one(small) });
+    expect(told()).toEqual({ cpuShares: 1024 });
+    expect(web('a')).toMatchObject({ restartCount: 0, allocatedResources: { cpu: '1' } });
+  });
+
+  it('is one where a resize that the kubelet finished is not done again', async () => {
+    await running(burstable('a', '500m', restarting));
+    node.killAgent();
+    resize('a', large, restarting);
+    await afterKubelet({ allocated: one(large), actuated: one(large) });
+    expect(told()).toBeUndefined();
+    expect(web('a')).toMatchObject({ restartCount: 0, allocatedResources: { cpu: '1' } });
+  });
+
+  it('is given back with both files telling of every container that runs', async () => {
+    await running(burstable('a', '500m', restarting));
+    await node.clock.advance(2_000);
+    expect(files).toEqual({ allocated: one(small), actuated: one(small) });
+    resize('a', large, restarting);
+    await node.clock.until(() => web('a')?.restartCount === 1 && web('a')?.state?.running !== undefined, 60_000);
+    // Before the instance is made, or a kubelet that comes now would restart it once more.
+    expect(files).toEqual({ allocated: one(large), actuated: one(large) });
+  });
+
+  it('had its own format once: it is read, and written anew in the kubelet’s', async () => {
+    await running(burstable('a', '500m'));
+    const id = web('a')?.containerID?.replace(/^.*:\/\//, '');
+    node.killAgent();
+    resize('a', large);
+    const former = { allocated: { web: large }, actual: { web: { id, resources: small } }, resizing: true };
+    await afterKubelet({
+      allocated: JSON.stringify({ version: 1, pods: { 'uid-a': former } }),
+      actuated: undefined,
+    });
+    expect(told()).toEqual({ cpuShares: 1024 });
+    expect(files).toEqual({ allocated: one(large), actuated: one(large) });
   });
 });
 

@@ -14,7 +14,6 @@ import {
   sameResources,
   withAllocation,
 } from '../../../../../agent/pods/resize/allocation.ts';
-import { parseCheckpoint, printCheckpoint } from '../../../../../agent/pods/resize/checkpoint.ts';
 import {
   judgeContainerResize,
   runtimeFigures,
@@ -301,23 +300,6 @@ describe('what is reported', () => {
     expect(resizeEventMessage('Pod resize started', podOf(container(cpu('2'))))).toBe(
       'Pod resize started: {"containers":[{"name":"web","resources":{"requests":{"cpu":"2"}}}],"generation":1}',
     );
-  });
-});
-
-describe('the checkpoint', () => {
-  it('is read back as it was written', () => {
-    const pods = new Map([
-      ['u', { allocated: { web: cpu('2') }, actual: { web: { id: 'c1', resources: cpu('1') } }, resizing: true }],
-    ]);
-    expect(parseCheckpoint(printCheckpoint(pods))).toEqual(pods);
-  });
-  it.each([
-    ['that is cut off', '{"version":1,"pods":{"u"'],
-    ['of another version', '{"version":7,"pods":{}}'],
-    ['with a pod that is none', '{"version":1,"pods":{"u":3}}'],
-    ['with an instance without an id', '{"version":1,"pods":{"u":{"allocated":{},"actual":{"web":{}}}}}'],
-  ])('%s is refused with a reason', (_, text) => {
-    expect(() => parseCheckpoint(text)).toThrow(/^allocation checkpoint: /);
   });
 });
 
