@@ -10,9 +10,10 @@ import type { PodEnd } from '../ports/pod-end.ts';
 import type { PodProbes } from '../ports/probes.ts';
 import type { PullCredentials } from '../ports/pull-credentials.ts';
 import type { ContainerId, ContainerRuntime, PodSnapshot, PodUID } from '../ports/runtime.ts';
-import type { StatusUrgency } from './news.ts';
 import type { CheckpointTexts } from './resize/checkpoint.ts';
 import { restartBackoffPolicy } from './restart-backoff.ts';
+import type { StatusUrgency } from './status-urgency.ts';
+import type { SyncCause } from './sync-triggers.ts';
 
 /** What the workers need to know about the node they run on. */
 export interface NodeFacts {
@@ -160,5 +161,5 @@ export interface PodsAgent {
   /** Why the sync loop counts as stuck, in the kubelet's words; undefined while it moves. For /healthz/syncloop. */
   syncLoopProblem(): string | undefined;
   /** Makes the pod's worker look again. */
-  wake(uid: PodUID, cause: string): void;
+  wake(uid: PodUID, cause: SyncCause): void;
 }

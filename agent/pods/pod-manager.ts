@@ -9,12 +9,13 @@ import { TERMINATION_BY_KUBELET } from '../model/disruption.ts';
 import { isStaticPod } from '../model/static-pods.ts';
 import type { PodSource } from '../ports/api.ts';
 import type { PodEnd } from '../ports/pod-end.ts';
-import type { ContainerId, PodSnapshot, PodUID } from '../ports/runtime.ts';
+import type { ContainerId, PodLifecycleEvent, PodSnapshot, PodUID } from '../ports/runtime.ts';
 import { podReference } from './events.ts';
 import type { PodPreemption, PodRefusal, PodsAgent, PodsAgentOptions } from './options.ts';
 import { listPodsOnMachine, removeOrphans } from './orphans.ts';
 import { isTerminalPhase } from './phase.ts';
 import { rejectedStatus } from './status.ts';
+import type { SyncCause } from './sync-triggers.ts';
 import { PodWorker } from './worker.ts';
 import { createWorkerContext, type WorkerContext } from './worker-context.ts';
 
@@ -37,26 +38,26 @@ export class PodManager implements PodsAgent {
   /** Each worker's pod as its source last showed it. */
   readonly #lastSeen = new WeakMap<PodWorker, Pod>();
   /** Pods of which this machine had anything when the agent started; undefined until that is known. */
-  #atStart: ReadonlySet<string> | undefined;
+  #podsAtStart: ReadonlySet<string> | undefined;
   /** Pods that are being ended to make room for a critical one; nothing else is admitted until they have. */
-  readonly #preempted = new Set<string>();
+  readonly #preemptedPods = new Set<string>();
   /** Pods that the server no longer has, although the source still shows them: they are not taken for new. */
-  readonly #vanished = new Set<string>();
+  readonly #deletedFromServer = new Set<string>();
   /** Whoever waits for a pod to use nothing any more. */
-  readonly #whenEnded = new Map<string, (() => void)[]>();
+  readonly #finishWaiters = new Map<string, (() => void)[]>();
   #unsubscribe: (() => void)[] = [];
   #stopped = false;
   #timer: Timer | undefined;
-  #housekeeping = false;
+  #housekeepingUnderWay = false;
 
   constructor(options: PodsAgentOptions) {
     this.#sources = options.sources;
-    this.#context = createWorkerContext(options, (uid) => this.#objectGone(uid));
+    this.#context = createWorkerContext(options, (uid) => this.#podDeletedFromServer(uid));
     this.#context.resizes.attach({
       activePods: () => this.activePods(),
       resizeChanged: (uid, effective) => {
         this.#workers.get(uid)?.update(effective, 'pod resized');
-        this.#workers.get(uid)?.wake('resize');
+        this.#workers.get(uid)?.wake('pod resized');
       },
     });
   }
@@ -64,7 +65,7 @@ export class PodManager implements PodsAgent {
   start(): void {
     const { runtime, probes } = this.#context;
     this.#unsubscribe = [
-      runtime.watch((event) => this.#workers.get(event.podUID)?.event(event)),
+      runtime.watch((event) => this.#lifecycleEvent(event)),
       probes.subscribe((uid, cause) => this.wake(uid, cause)),
     ];
     for (const source of this.#sources) {
@@ -73,7 +74,7 @@ export class PodManager implements PodsAgent {
         this.#reconcile();
       });
     }
-    void this.#readRuntime();
+    void this.#listPodsAtStart();
   }
 
   stop(): void {
@@ -118,28 +119,28 @@ export class PodManager implements PodsAgent {
 
   activePods(): readonly Pod[] {
     return [...this.#workers.values()]
-      .filter((worker) => worker.active && !isTerminalPhase(worker.previous()?.phase))
+      .filter((worker) => worker.isActive && !isTerminalPhase(worker.previous()?.phase))
       .map((worker) => worker.pod);
   }
 
   endPod(uid: string, end: PodEnd): Promise<void> {
     const worker = this.#workers.get(uid);
-    if (worker === undefined || !worker.active) return Promise.resolve();
+    if (worker === undefined || !worker.isActive) return Promise.resolve();
     const { promise, resolve } = Promise.withResolvers<void>();
-    this.#whenEnded.set(uid, [...(this.#whenEnded.get(uid) ?? []), resolve]);
-    worker.fail(end);
+    this.#finishWaiters.set(uid, [...(this.#finishWaiters.get(uid) ?? []), resolve]);
+    worker.evict(end);
     return promise;
   }
 
   async removeEnded(): Promise<void> {
-    await Promise.all([...this.#workers.values()].map((worker) => worker.dropRemains()));
+    await Promise.all([...this.#workers.values()].map((worker) => worker.removeFromRuntime()));
   }
 
   syncLoopProblem(): string | undefined {
     return this.#context.syncLoop.problem();
   }
 
-  wake(uid: PodUID, cause: string): void {
+  wake(uid: PodUID, cause: SyncCause): void {
     this.#workers.get(uid)?.wake(cause);
   }
 
@@ -149,26 +150,39 @@ export class PodManager implements PodsAgent {
     return matching.find(({ pod }) => pod.metadata.deletionTimestamp === undefined) ?? matching[0];
   }
 
+  #lifecycleEvent(event: PodLifecycleEvent): void {
+    const worker = this.#workers.get(event.podUID);
+    if (worker === undefined) return;
+    const { type, containerId } = event;
+    this.#log('debug', 'SyncLoop (PLEG): event for pod', worker.pod, { event: type, containerID: containerId });
+    worker.event(event);
+  }
+
+  #log(level: 'debug' | 'info', message: string, { metadata }: Pod, fields: Readonly<Record<string, unknown>>): void {
+    const { namespace, name, uid } = metadata;
+    this.#context.log(level, message, { pod: `${namespace}/${name}`, podUID: uid, ...fields });
+  }
+
   /** What runs already must be known before any worker takes a pod for new. */
-  async #readRuntime(): Promise<void> {
+  async #listPodsAtStart(): Promise<void> {
     const { clock, config, log } = this.#context;
     let backoff: BackoffEntry | undefined;
     while (!this.#stopped) {
       try {
-        this.#atStart = new Set((await listPodsOnMachine(this.#context)).onMachine.keys());
+        this.#podsAtStart = new Set((await listPodsOnMachine(this.#context)).onMachine.keys());
         this.#reconcile();
         return;
       } catch (error) {
         backoff = nextBackoff(config.syncBackoff, backoff, clock.now());
         const fields = { inMs: backoff.delayMs, error: errorMessage(error) };
-        log('warn', 'it is not known which pods this machine has, will ask again', fields);
+        log('warn', 'Failed to list the pods on this node, will retry', fields);
         await clock.sleep(backoff.delayMs);
       }
     }
   }
 
   #reconcile(): void {
-    if (this.#atStart === undefined || this.#stopped) return;
+    if (this.#podsAtStart === undefined || this.#stopped) return;
     const { resizes } = this.#context;
     const wanted = new Map<string, { pod: Pod; source: PodSource['name'] }>();
     for (const [source, pods] of this.#desired) {
@@ -176,50 +190,65 @@ export class PodManager implements PodsAgent {
     }
     for (const [uid, worker] of this.#workers) {
       if (wanted.has(uid)) continue;
-      if (worker.gone) this.#forget(uid);
-      else worker.remove();
+      if (worker.isRemoved) this.#forget(uid);
+      else this.#remove(worker);
     }
-    for (const uid of this.#vanished) if (!wanted.has(uid)) this.#vanished.delete(uid);
-    const strangers: { pod: Pod; source: PodSource['name']; rank: number }[] = [];
+    for (const uid of this.#deletedFromServer) if (!wanted.has(uid)) this.#deletedFromServer.delete(uid);
+    const newPods: { pod: Pod; source: PodSource['name']; rank: number }[] = [];
     for (const { pod, source } of wanted.values()) {
       const worker = this.#workers.get(pod.metadata.uid);
-      if (worker === undefined) strangers.push({ pod, source, rank: this.#rank(pod) });
+      if (worker === undefined) newPods.push({ pod, source, rank: this.#rank(pod) });
       else if (this.#lastSeen.get(worker) !== pod) {
         // One change of one pod comes here with all the others as they were.
         this.#lastSeen.set(worker, pod);
-        const effective = resizes.seen(pod);
-        if (worker.pod !== effective) worker.update(effective, 'pod updated');
+        this.#update(worker, resizes.seen(pod), source);
       }
     }
     // Pods that ran before come first, then the older ones: admission must not turn out otherwise after a restart.
-    for (const { pod, source } of strangers.sort((a, b) => a.rank - b.rank)) {
-      if (!this.#vanished.has(pod.metadata.uid) && !this.#mustWait(pod)) this.#add(pod, resizes.seen(pod), source);
+    for (const { pod, source } of newPods.sort((a, b) => a.rank - b.rank)) {
+      if (!this.#deletedFromServer.has(pod.metadata.uid) && !this.#mustWaitToStart(pod))
+        this.#add(pod, resizes.seen(pod), source);
     }
     resizes.retry();
     // Before every source has spoken, a pod that nobody names may only not have been named yet.
-    if (this.#desired.size === this.#sources.length && this.#timer === undefined) this.#keepHouse();
+    if (this.#desired.size === this.#sources.length && this.#timer === undefined) this.#startHousekeeping();
+  }
+
+  #update(worker: PodWorker, pod: Pod, source: PodSource['name']): void {
+    const before = worker.pod;
+    if (before === pod) return;
+    const deleted = before.metadata.deletionTimestamp === undefined && pod.metadata.deletionTimestamp !== undefined;
+    if (deleted) this.#log('info', 'SyncLoop DELETE', pod, { source });
+    else this.#log('debug', 'SyncLoop UPDATE', pod, { source });
+    worker.update(pod, 'pod updated');
+  }
+
+  #remove(worker: PodWorker): void {
+    if (!worker.isUndesired) this.#log('info', 'SyncLoop REMOVE', worker.pod, {});
+    worker.remove();
   }
 
   #rank(pod: Pod): number {
     const created = Date.parse(pod.metadata.creationTimestamp ?? '') || 0;
-    return this.#atStart?.has(pod.metadata.uid) === true ? created - Number.MAX_SAFE_INTEGER / 2 : created;
+    return this.#podsAtStart?.has(pod.metadata.uid) === true ? created - Number.MAX_SAFE_INTEGER / 2 : created;
   }
 
-  /** `pod` as it is to run; `asked`: as its source has it. */
-  #add(asked: Pod, pod: Pod, source: PodSource['name']): void {
+  /** `pod` as it is to run; `desired`: as its source has it. */
+  #add(desired: Pod, pod: Pod, source: PodSource['name']): void {
     const { uid } = pod.metadata;
+    this.#log('info', 'SyncLoop ADD', pod, { source });
     const over = isTerminalPhase(pod.status?.phase) || pod.metadata.deletionTimestamp !== undefined;
     const verdict = over ? undefined : this.#admit(pod);
     if (verdict !== undefined && 'preempt' in verdict) {
-      this.#makeRoom(verdict.preempt);
+      this.#preempt(verdict.preempt);
       return;
     }
     const refusal = verdict;
-    const neverRan = this.#atStart?.has(uid) !== true && !hasRun(pod);
+    const neverRan = this.#podsAtStart?.has(uid) !== true && !hasRun(pod);
     const worker = new PodWorker(pod, this.#context, {
       unknownToRuntime: neverRan,
-      onEnded: () => this.#workerEnded(uid),
-      onGone: () => this.#workerGone(uid),
+      onFinished: () => this.#podFinished(uid),
+      onRemoved: () => this.#podRemoved(uid),
       neverRan: refusal !== undefined && neverRan,
     });
     this.#workers.set(uid, worker);
@@ -229,14 +258,14 @@ export class PodManager implements PodsAgent {
       recorder.event(podReference(pod), 'Warning', reason, message);
       // A pod that ran already is not refused into thin air: it is ended like any other, and Failed when nothing runs.
       if (neverRan) statuses.set(pod, rejectedStatus(pod, refusal, clock.now()), 'now');
-      else worker.fail({ reason, message: `Pod was rejected: ${message}` });
-    } else if (!over) this.#context.resizes.admitted(asked);
+      else worker.evict({ reason, message: `Pod was rejected: ${message}` });
+    } else if (!over) this.#context.resizes.admitted(desired);
     worker.wake(`pod added by ${source}`);
   }
 
   /** Whether the pod may not be looked at yet: room is being made, or a static pod's former version has not ended. */
-  #mustWait(pod: Pod): boolean {
-    if (this.#preempted.size > 0) return true;
+  #mustWaitToStart(pod: Pod): boolean {
+    if (this.#preemptedPods.size > 0) return true;
     if (!isStaticPod(pod)) return false;
     const { namespace, name } = pod.metadata;
     return [...this.#workers.values()].some(
@@ -244,22 +273,22 @@ export class PodManager implements PodsAgent {
     );
   }
 
-  #makeRoom(victims: readonly Pod[]): void {
+  #preempt(victims: readonly Pod[]): void {
     const message = 'Preempted in order to admit critical pod';
     for (const victim of victims) {
       const { uid } = victim.metadata;
-      this.#preempted.add(uid);
+      this.#preemptedPods.add(uid);
       this.#context.recorder.event(podReference(victim), 'Warning', 'Preempting', message);
-      this.#workers.get(uid)?.fail({ reason: 'Preempting', message, disruption: PREEMPTED });
+      this.#workers.get(uid)?.evict({ reason: 'Preempting', message, disruption: PREEMPTED });
     }
   }
 
   /** The pod uses nothing of the node any more. */
-  #workerEnded(uid: string): void {
-    for (const resolve of this.#whenEnded.get(uid) ?? []) resolve();
-    this.#whenEnded.delete(uid);
+  #podFinished(uid: string): void {
+    for (const resolve of this.#finishWaiters.get(uid) ?? []) resolve();
+    this.#finishWaiters.delete(uid);
     this.#context.resizes.retry();
-    if (this.#preempted.delete(uid) && this.#preempted.size === 0) this.#reconcile();
+    if (this.#preemptedPods.delete(uid) && this.#preemptedPods.size === 0) this.#reconcile();
   }
 
   #admit(pod: Pod): PodRefusal | PodPreemption | undefined {
@@ -271,15 +300,15 @@ export class PodManager implements PodsAgent {
     return undefined;
   }
 
-  #isWanted(uid: string): boolean {
+  #isDesired(uid: string): boolean {
     return [...this.#desired.values()].some((pods) => [...pods.values()].some((pod) => pod.metadata.uid === uid));
   }
 
   /** Nothing of the pod is left here. It is remembered as long as a source names it, lest it be taken for new. */
-  #workerGone(uid: string): void {
+  #podRemoved(uid: string): void {
     const pod = this.#workers.get(uid)?.pod;
-    this.#workerEnded(uid);
-    if (this.#isWanted(uid) && pod?.metadata.deletionTimestamp !== undefined) return;
+    this.#podFinished(uid);
+    if (this.#isDesired(uid) && pod?.metadata.deletionTimestamp !== undefined) return;
     this.#forget(uid);
     if (pod !== undefined) this.#context.onPodGone?.(pod);
     // A pod that was taken away and came back meanwhile starts afresh.
@@ -287,12 +316,12 @@ export class PodManager implements PodsAgent {
   }
 
   /** The object is gone from the server, whatever the source still shows: what is left here is removed. */
-  #objectGone(uid: PodUID): void {
+  #podDeletedFromServer(uid: PodUID): void {
     const worker = this.#workers.get(uid);
     if (worker === undefined) return;
-    if (this.#isWanted(uid)) this.#vanished.add(uid);
-    if (!worker.gone) worker.remove();
-    else if (!this.#isWanted(uid)) this.#forget(uid);
+    if (this.#isDesired(uid)) this.#deletedFromServer.add(uid);
+    if (!worker.isRemoved) this.#remove(worker);
+    else if (!this.#isDesired(uid)) this.#forget(uid);
   }
 
   #forget(uid: string): void {
@@ -303,20 +332,20 @@ export class PodManager implements PodsAgent {
   }
 
   /** Looks for pods that nobody wants, now and every so often. */
-  #keepHouse(): void {
+  #startHousekeeping(): void {
     const { clock, config, log, syncLoop } = this.#context;
     syncLoop.roundBegins();
-    this.#timer = clock.after(config.resyncMs, () => this.#keepHouse());
-    const isKept = (uid: string): boolean => this.#workers.has(uid) || this.#isWanted(uid);
+    this.#timer = clock.after(config.resyncMs, () => this.#startHousekeeping());
+    const isKept = (uid: string): boolean => this.#workers.has(uid) || this.#isDesired(uid);
     this.#context.resizes.prune(isKept);
     this.#context.resizes.retry();
-    if (this.#housekeeping) return;
-    this.#housekeeping = true;
+    if (this.#housekeepingUnderWay) return;
+    this.#housekeepingUnderWay = true;
     removeOrphans(this.#context, isKept, (uid) => this.#workers.get(uid)?.seenRunning())
       .then(() => this.#context.sweep?.(isKept))
-      .catch((error) => log('warn', 'could not look for pods that nothing wants', { error: errorMessage(error) }))
+      .catch((error) => log('warn', 'Failed cleaning pods', { error: errorMessage(error) }))
       .finally(() => {
-        this.#housekeeping = false;
+        this.#housekeepingUnderWay = false;
       });
   }
 }

@@ -10,11 +10,11 @@ import { podUID } from '../model/pod-uid.ts';
 import type { PodApi } from '../ports/api.ts';
 import type { PodUID } from '../ports/runtime.ts';
 import { limitMessages } from './message-limits.ts';
-import type { StatusUrgency } from './news.ts';
 import type { PodsConfig, PodsLog } from './options.ts';
 import { keepPhase } from './phase.ts';
 import { keepRestartCounts } from './restart-count.ts';
 import { computeStatusPatch, containerField, NEWER_CONTAINER_FIELDS, sameValue } from './status-patch.ts';
+import type { StatusUrgency } from './status-urgency.ts';
 
 export interface StatusManagerOptions {
   readonly api: PodApi | undefined;

@@ -1,7 +1,6 @@
-// The loop of one pod: observe, decide, report, act. Strictly serial in what it decides; long work (pulling an image,
-// making a sandbox, stopping a container) runs beside the loop and wakes it when it ends, so that news and deletions
-// never wait for it. The rules are elsewhere: actions.ts, termination.ts, status.ts; the doing is in pod-acts.ts and, once
-// the pod is to end, in pod-ending.ts.
+// The loop of one pod (the kubelet's pod worker): observe, step, report, perform. It is strictly serial; actions go on
+// beside it and wake it when they end, so that news and deletions never wait for them. It decides nothing: pod-step.ts and
+// outcome.ts do, from the state that it keeps for them.
 
 import type { Pod, PodStatus } from '../../client/types.ts';
 import type { Timer } from '../../lib/clock.ts';
@@ -9,60 +8,56 @@ import { errorMessage } from '../../lib/errors.ts';
 import { podUID } from '../model/pod-uid.ts';
 import type { PodEnd } from '../ports/pod-end.ts';
 import type { PodLifecycleEvent, PodRef, PodSnapshot } from '../ports/runtime.ts';
-import { computePodActions } from './actions.ts';
-import { activeDeadline } from './deadline.ts';
 import { containerReference, podReference } from './events.ts';
-import { computeGarbage } from './garbage.ts';
-import { asksForMore, isNews, statusUrgency } from './news.ts';
-import { isTerminalPhase } from './phase.ts';
-import type { PodActions } from './pod-action.ts';
-import { type ActsHost, PodActs } from './pod-acts.ts';
-import { type EndingHost, PodEnding } from './pod-ending.ts';
-import { backOffEventMessage } from './restart-backoff.ts';
+import { ActionExecutor } from './executor.ts';
+import { rpcMessage } from './format.ts';
+import { type ActionResult, actionEnded, observationDone, observationFailed } from './outcome.ts';
+import { admittedPod, type PodState, rejectedPod } from './pod-state.ts';
+import {
+  advancePod,
+  evictPod,
+  needsObservation,
+  podDefinitionChanged,
+  reclaimPod,
+  runningPodSeen,
+  stepPod,
+} from './pod-step.ts';
 import { computePodStatus } from './status.ts';
-import { gracePeriodSeconds } from './termination.ts';
+import { checkStatus } from './status-invariants.ts';
+import { statusUrgency } from './status-urgency.ts';
+import { ACTION_IDS, isStarting, type LastingAction, type SyncAction, type UnderWay } from './sync-action.ts';
+import type { DesiredFacts, PodEvent, StatusInputs, Step, SyncFacts } from './sync-facts.ts';
+import { startedContainers } from './sync-pod.ts';
+import { eventNeedsSync, podNeedsSync, type SyncCause } from './sync-triggers.ts';
 import type { WorkerContext } from './worker-context.ts';
-
-/** `ended`: nothing runs, network, volumes and cgroup are released; `gone`: nothing of the pod is left here. */
-type Mode = 'running' | 'terminating' | 'ended' | 'gone';
 
 export interface PodWorkerOptions {
   /** The runtime is known to have nothing of this pod, so the first look at it can be spared. */
   readonly unknownToRuntime: boolean;
   /** The pod was refused: nothing of it was ever here, and nothing will be. */
   readonly neverRan: boolean;
-  /** Called once when nothing of the pod runs any more and its network, volumes and cgroup are given back. */
-  readonly onEnded: () => void;
+  /** Called when nothing of the pod runs any more and its network, volumes and cgroup are given back. */
+  readonly onFinished: () => void;
   /** Called once when nothing of the pod is left on this node. */
-  readonly onGone: () => void;
+  readonly onRemoved: () => void;
 }
 
-const LOOP = '#sync';
-
-export class PodWorker implements ActsHost, EndingHost {
+export class PodWorker {
   readonly ref: PodRef;
   readonly #context: WorkerContext;
   readonly #options: PodWorkerOptions;
-  readonly #acts: PodActs;
-  readonly #ending: PodEnding;
+  readonly #executor: ActionExecutor;
+  // What is wanted, what is, and what was last seen.
   #pod: Pod;
-  #mode: Mode = 'running';
+  #removed = false;
+  #state: PodState;
   #snapshot: PodSnapshot | undefined;
-  #spareLook: boolean;
-  /** Why the agent itself ends the pod. */
-  #failure: PodEnd | undefined;
-  /** No source wants the pod any more. */
-  #unwanted = false;
-
+  // When the loop runs.
   #looping = false;
   #stopped = false;
-  #causes: string[] = [];
+  #causes: SyncCause[] = [];
   #timer: Timer | undefined;
   #timerAt = Number.POSITIVE_INFINITY;
-
-  /** Until when (epoch ms) each BackOff event stands. */
-  readonly #announced = new Map<string, number>();
-  readonly #collecting = new Set<string>();
 
   constructor(pod: Pod, context: WorkerContext, options: PodWorkerOptions) {
     const { uid, namespace, name } = pod.metadata;
@@ -70,10 +65,8 @@ export class PodWorker implements ActsHost, EndingHost {
     this.#pod = pod;
     this.#context = context;
     this.#options = options;
-    this.#spareLook = options.unknownToRuntime;
-    if (options.neverRan) this.#mode = 'ended';
-    this.#acts = new PodActs(this, context);
-    this.#ending = new PodEnding(this, this.#acts, context);
+    this.#state = options.neverRan ? rejectedPod() : admittedPod();
+    this.#executor = new ActionExecutor(this.ref, context, (action, result) => this.#actionEnded(action, result));
   }
 
   get pod(): Pod {
@@ -82,16 +75,17 @@ export class PodWorker implements ActsHost, EndingHost {
   get snapshot(): PodSnapshot | undefined {
     return this.#snapshot;
   }
-  get gone(): boolean {
-    return this.#mode === 'gone';
+  /** Nothing of the pod is left here. */
+  get isRemoved(): boolean {
+    return this.#state.kind === 'removed';
   }
-  /** Seconds that the node grants a pod that it ends itself. */
-  get grantedSeconds(): number | undefined {
-    return this.#failure?.graceSeconds;
+  /** No source has the pod any more, and the worker knows. */
+  get isUndesired(): boolean {
+    return this.#removed;
   }
   /** Whether the pod still uses resources of the node. */
-  get active(): boolean {
-    return this.#mode === 'running' || this.#mode === 'terminating';
+  get isActive(): boolean {
+    return this.#state.kind !== 'finished' && this.#state.kind !== 'removed';
   }
 
   /** The status last computed here, or else what the API has. */
@@ -100,75 +94,64 @@ export class PodWorker implements ActsHost, EndingHost {
   }
 
   /** A newer version of the pod. */
-  update(pod: Pod, cause: string): void {
+  update(pod: Pod, cause: SyncCause): void {
     const before = this.#pod;
     this.#pod = pod;
     this.#context.statuses.podSeen(pod);
-    if (this.#mode === 'running') this.#context.volumes.podChanged?.(pod);
-    this.#acts.definitionSeen(before, pod);
-    const grace = pod.metadata.deletionGracePeriodSeconds;
-    if (this.#mode === 'terminating' && grace !== before.metadata.deletionGracePeriodSeconds) {
-      this.#acts.killer.shortenAll(gracePeriodSeconds(pod, undefined, 'podEnds', this.grantedSeconds));
-    }
-    if (asksForMore(before, pod)) this.wake(cause);
+    if (this.#state.kind === 'syncing') this.#context.volumes.podChanged?.(pod);
+    this.#enter(podDefinitionChanged(this.#state, before, pod));
+    this.#advance();
+    if (podNeedsSync(before, pod)) this.wake(cause);
   }
 
-  /** No source wants the pod any more: it is stopped, and nothing is left of it. */
+  /** No source has the pod any more: it is stopped, and nothing is left of it. */
   remove(): void {
-    if (this.#unwanted) return;
-    this.#unwanted = true;
+    if (this.#removed) return;
+    this.#removed = true;
+    this.#advance();
     this.wake('pod removed');
   }
 
   /** Ends the pod for a reason of the node's own; its phase becomes Failed. */
-  fail(failure: PodEnd): void {
-    this.#failure ??= failure;
-    const { graceSeconds } = failure;
-    // A pod that was on its way out already goes faster now.
-    if (this.#mode === 'terminating' && graceSeconds !== undefined) this.#acts.killer.shortenAll(graceSeconds);
-    this.wake(failure.reason);
+  evict(end: PodEnd): void {
+    this.#enter(evictPod(this.#state, end));
+    this.#advance();
+    this.wake('pod evicted');
   }
 
-  /** Removes what a pod that has ended keeps in the runtime for its logs, where the disk is wanted for better. */
-  async dropRemains(): Promise<void> {
-    if (this.#mode === 'ended') await this.#ending.removeFromRuntime(await this.#observe());
-  }
-
-  /**
-   * Something of the pod runs. Where the pod has ended it came up after all, from a call that was given up long ago, and
-   * is ended like the rest.
-   */
+  /** Something of the pod runs, as a list of all pods shows. */
   seenRunning(): void {
-    if (this.#mode !== 'ended' || this.#options.neverRan) return;
-    this.#mode = 'terminating';
-    this.wake('it runs although the pod has ended');
+    const state = runningPodSeen(this.#state);
+    if (state === this.#state) return;
+    this.#enter(state);
+    this.wake('pod started late');
+  }
+
+  /** Removes what a pod that has ended keeps in the runtime for its logs. Rejects with what could not be removed. */
+  async removeFromRuntime(): Promise<void> {
+    if (this.#state.kind !== 'finished') return;
+    const underWay = this.#state.underWay;
+    const snapshot = await this.#observe();
+    this.#apply(reclaimPod(this.#state, this.#facts(snapshot, underWay)));
+    const result = await this.#executor.result(ACTION_IDS.removeFromRuntime);
+    if (result?.kind === 'failed') throw result.error;
   }
 
   /** Something happened in the runtime. */
   event(event: PodLifecycleEvent): void {
-    if (isNews(event, this.#snapshot, this.#acts.busy)) this.wake(event.type);
+    if (eventNeedsSync(event, this.#snapshot, isStarting(this.#state.underWay))) this.wake(event.type);
   }
 
-  wake(cause: string): void {
+  wake(cause: SyncCause): void {
     if (!this.#causes.includes(cause)) this.#causes.push(cause);
     if (!this.#looping && !this.#stopped) void this.#loop();
-  }
-
-  wakeAt(epochMs: number): void {
-    if (epochMs >= this.#timerAt || this.#stopped) return;
-    this.#timer?.cancel();
-    this.#timerAt = epochMs;
-    this.#timer = this.#context.clock.after(Math.max(0, epochMs - this.#context.clock.now()), () => {
-      this.#timerAt = Number.POSITIVE_INFINITY;
-      this.wake('timer');
-    });
   }
 
   /** Stops deciding. What runs keeps running. */
   stop(): void {
     this.#stopped = true;
     this.#timer?.cancel();
-    this.#acts.abort('the agent is stopping');
+    this.#executor.abort('the agent is stopping');
   }
 
   async #loop(): Promise<void> {
@@ -180,11 +163,10 @@ export class PodWorker implements ActsHost, EndingHost {
       this.#causes = [];
       try {
         await tracer.within({ pod: this.ref, cause }, () =>
-          tracer.span('worker', 'syncPod', { mode: this.#mode }, () => syncLoop.step(what, () => this.#sync())),
+          tracer.span('worker', 'syncPod', { state: this.#state.kind }, () => syncLoop.step(what, () => this.#sync())),
         );
-        this.#acts.settled(LOOP);
       } catch (error) {
-        this.wakeAt(this.#acts.postpone(LOOP, error));
+        this.#syncFailed(error);
       }
     }
     this.#looping = false;
@@ -192,174 +174,179 @@ export class PodWorker implements ActsHost, EndingHost {
 
   async #sync(): Promise<void> {
     this.#timer?.cancel();
-    this.#timerAt = Number.POSITIVE_INFINITY;
-    if (this.#mode === 'running' && this.#mustEnd()) this.#beginEnd();
-    if (this.#mode === 'gone' || this.#ending.releasing) return;
-    if (this.#mode === 'ended') {
-      if (this.leaving) await this.#leave(await this.#observe());
-      return;
+    this.#timer = undefined;
+    const { clock, config } = this.#context;
+    const advanced = this.#advance();
+    if (needsObservation(this.#state, this.#desired())) {
+      // What ends while the observation lasts may be missing from it: it counts as under way.
+      const { underWay } = this.#state;
+      const snapshot = await this.#observe();
+      const step = stepPod(observationDone(this.#state), this.#facts(snapshot, underWay));
+      this.#apply(step);
+      this.#wakeAt(Math.min(step.wakeAt ?? Number.POSITIVE_INFINITY, advanced.wakeAt ?? Number.POSITIVE_INFINITY));
     }
-    this.wakeAt(this.#context.clock.now() + this.#context.config.resyncMs);
-    const snapshot = await this.#observe();
-    if (this.#mode === 'running') this.#run(snapshot);
-    else await this.#ending.step(snapshot);
+    if (this.isActive) this.#wakeAt(clock.now() + config.resyncMs);
   }
 
   async #observe(): Promise<PodSnapshot> {
-    const { runtime, probes, clock } = this.#context;
-    const empty: PodSnapshot = { pod: this.ref, sandboxes: [], containers: [], observedAt: clock.now() };
-    const snapshot = this.#spareLook ? empty : await runtime.observePod(this.ref);
-    this.#spareLook = false;
+    const { runtime, probes, clock, resizes } = this.#context;
+    const unknown = this.#snapshot === undefined && this.#options.unknownToRuntime;
+    const snapshot: PodSnapshot = unknown
+      ? { pod: this.ref, sandboxes: [], containers: [], observedAt: clock.now() }
+      : await runtime.observePod(this.ref);
     this.#snapshot = snapshot;
-    this.#context.resizes.observed(this.ref.uid, snapshot);
-    probes.podObserved(this.#pod, this.#begun(snapshot));
+    resizes.observed(this.ref.uid, snapshot);
+    const started = this.#state.kind === 'syncing' ? startedContainers(this.#state, snapshot) : snapshot;
+    probes.podObserved(this.#pod, started);
     return snapshot;
   }
 
-  /**
-   * What may be told of a pod that runs: a container counts as running when its start is over, its postStart hook
-   * included. Until then it is reported as it was before, and no probe asks it.
-   */
-  #begun(snapshot: PodSnapshot): PodSnapshot {
-    const { starting } = this.#acts;
-    if (this.#mode !== 'running' || starting.size === 0) return snapshot;
-    const containers = snapshot.containers.filter(({ name, state }) => state !== 'running' || !starting.has(name));
-    return { ...snapshot, containers };
+  #desired(): DesiredFacts {
+    const { config, clock } = this.#context;
+    return { pod: this.#pod, removed: this.#removed, previous: this.previous(), config, now: clock.now() };
   }
 
-  #mustEnd(): boolean {
-    const previous = this.previous();
-    if (isTerminalPhase(previous?.phase)) return true;
-    const deadline = activeDeadline(this.#pod, previous?.startTime, this.#context.clock.now());
-    if (deadline?.failure !== undefined) this.#pastDeadline(deadline.failure);
-    else if (deadline !== undefined) this.wakeAt(deadline.at);
-    return this.leaving || this.#failure !== undefined;
-  }
-
-  #pastDeadline(failure: PodEnd): void {
-    if (this.#failure !== undefined) return;
-    this.#failure = failure;
-    this.#context.recorder.event(podReference(this.#pod), 'Normal', failure.reason, failure.message);
-  }
-
-  get leaving(): boolean {
-    return this.#unwanted || this.#pod.metadata.deletionTimestamp !== undefined;
-  }
-
-  reportEnd(snapshot: PodSnapshot, over: boolean): void {
-    this.#report(snapshot, new Map(), over);
-  }
-
-  released(leaving: boolean): void {
-    this.#mode = 'ended';
-    this.#options.onEnded();
-    if (leaving) this.#letGo();
-  }
-
-  #beginEnd(): void {
-    this.#mode = 'terminating';
-    this.#context.probes.podTerminating(this.#pod);
-    this.#acts.abort('the pod is being terminated');
-  }
-
-  #run(snapshot: PodSnapshot): void {
-    const { clock, config, probes } = this.#context;
-    const acts = this.#acts;
-    acts.noteRunning(snapshot);
-    const decision = computePodActions({
-      pod: this.#pod,
+  #facts(snapshot: PodSnapshot, underWayBefore: UnderWay): SyncFacts {
+    const { probes, resizes, node } = this.#context;
+    return {
+      ...this.#desired(),
       snapshot,
-      previous: this.previous(),
+      underWayBefore,
       probes: probes.results,
-      backoff: acts.restarts,
-      backoffPolicy: config.restartBackoff,
-      now: clock.now(),
-      sandboxBusy: acts.sandboxBusy,
-      starting: acts.starting,
-      killing: acts.killer.underWay,
-      restartWanted: acts.restartWanted,
-      resize: this.#context.resizes.facts(this.ref.uid),
-    });
-    acts.heldBack(decision.waiting.keys());
-    this.#announce(decision);
-    this.#report(this.#begun(snapshot), decision.waiting, false);
-    if (decision.wakeAt !== undefined) this.wakeAt(decision.wakeAt);
-    if (decision.actions.some((action) => action.kind === 'finishPod')) {
-      this.#beginEnd();
-      this.wake('pod completed');
-      return;
-    }
-    if (snapshot.sandboxes[0]?.state === 'ready') acts.adopt();
-    acts.perform(decision.actions, snapshot);
-    this.#collectGarbage(snapshot);
-  }
-
-  #collectGarbage(snapshot: PodSnapshot): void {
-    const { runtime, config, log } = this.#context;
-    const { containers, sandboxes } = computeGarbage(snapshot, config.maxPerPodContainer);
-    const collect = (id: string, work: () => Promise<void>): void => {
-      if (this.#collecting.has(id)) return;
-      this.#collecting.add(id);
-      work()
-        .catch((error) => log('warn', 'not removed, will try again', { id, error: errorMessage(error) }))
-        .finally(() => this.#collecting.delete(id));
+      resize: resizes.facts(this.ref.uid),
+      hostIPs: node.hostIPs(),
     };
-    for (const { id } of containers) collect(id, () => runtime.removeContainer(id));
-    for (const { id } of sandboxes) {
-      collect(id, async () => {
-        await runtime.stopPodSandbox(id);
-        await runtime.removePodSandbox(id);
-      });
+  }
+
+  #advance(): Step {
+    const step = advancePod(this.#state, this.#desired());
+    this.#apply(step);
+    return step;
+  }
+
+  #apply({ state, events, status, actions }: Step): void {
+    const before = this.#state;
+    this.#enter(state);
+    for (const event of events) this.#record(event);
+    if (status !== undefined) this.#report(status);
+    for (const action of actions) this.#perform(action);
+    if (state.kind === 'removed' && before.kind !== 'removed') this.#entirelyRemoved();
+  }
+
+  /** The state that counts from now on. */
+  #enter(state: PodState): void {
+    const before = this.#state;
+    this.#state = state;
+    if (before.kind === state.kind) return;
+    const { probes, log } = this.#context;
+    const { namespace, name, uid } = this.ref;
+    log('debug', 'Pod worker state changed', {
+      pod: `${namespace}/${name}`,
+      podUID: uid,
+      from: before.kind,
+      to: state.kind,
+    });
+    if (before.kind !== 'syncing') return;
+    probes.podTerminating(this.#pod);
+    this.#executor.abort('the pod is being terminated');
+  }
+
+  #perform(action: SyncAction): void {
+    switch (action.kind) {
+      case 'shortenGrace':
+        this.#executor.shortenGrace(action.graceSeconds);
+        return;
+      case 'finalizePod': {
+        const status = this.previous();
+        if (status !== undefined) this.#context.statuses.finalize(this.#pod, status);
+        return;
+      }
+      default:
+        this.#executor.perform(action, this.#pod);
     }
   }
 
-  /** The pod ended earlier and is leaving now: what was kept for its logs goes too. */
-  async #leave(snapshot: PodSnapshot): Promise<void> {
-    await this.#ending.removeFromRuntime(snapshot);
-    this.#letGo();
+  #actionEnded(action: LastingAction, result: ActionResult): void {
+    if (this.#stopped) return;
+    const { config, clock, resizes } = this.#context;
+    const before = this.#state;
+    const facts = { podUID: this.ref.uid, config, now: clock.now() };
+    const { state, events } = actionEnded(before, action, result, facts);
+    this.#enter(state);
+    for (const event of events) this.#record(event);
+    if (result.kind === 'failed') {
+      this.#logFailure(action.id, result.error);
+      if (action.kind === 'resizePod') resizes.failed(this.ref.uid, rpcMessage(result.error));
+    }
+    if (state.kind === 'finished' && before.kind !== 'finished') this.#options.onFinished();
+    if (state.kind === 'removed' && before.kind !== 'removed') this.#entirelyRemoved();
+    else this.wake(`${action.kind} ended`);
   }
 
-  #letGo(): void {
-    const { statuses, images, probes } = this.#context;
-    this.#mode = 'gone';
+  #syncFailed(error: unknown): void {
+    const { config, clock } = this.#context;
+    this.#state = observationFailed(this.#state, config, clock.now());
+    this.#logFailure(ACTION_IDS.sync, error);
+    const retry = this.#state.retries.get(ACTION_IDS.sync);
+    if (retry !== undefined) this.#wakeAt(retry.at);
+  }
+
+  /** `inMs`: when it is tried again. */
+  #logFailure(id: string, error: unknown): void {
+    const { log, clock } = this.#context;
+    const { namespace, name, uid } = this.ref;
+    const at = this.#state.retries.get(id)?.at;
+    log('warn', 'Error syncing pod, skipping', {
+      pod: `${namespace}/${name}`,
+      podUID: uid,
+      action: id,
+      err: errorMessage(error),
+      ...(at === undefined ? {} : { inMs: at - clock.now() }),
+    });
+  }
+
+  #entirelyRemoved(): void {
+    const { images, probes } = this.#context;
     this.#timer?.cancel();
     images.forget(this.ref.uid);
     probes.podRemoved(this.ref.uid);
-    const status = this.previous();
-    if (!this.#unwanted && status !== undefined) statuses.finalize(this.#pod, status);
-    this.#options.onGone();
+    this.#options.onRemoved();
   }
 
-  #report(snapshot: PodSnapshot, held: PodActions['waiting'], over: boolean): void {
+  #record({ container, type, reason, message }: PodEvent): void {
+    const reference = container === undefined ? podReference(this.#pod) : containerReference(this.#pod, container);
+    this.#context.recorder.event(reference, type, reason, message);
+  }
+
+  #report({ podEnd, ...inputs }: StatusInputs): void {
     // There is no object left to report on.
-    if (this.#unwanted) return;
-    const { statuses, node, probes, clock } = this.#context;
+    if (this.#removed) return;
+    const { statuses, node, probes, clock, resizes } = this.#context;
     const previous = this.previous();
     const status = computePodStatus({
       pod: this.#pod,
-      snapshot,
+      ...inputs,
       probes: probes.results,
       previous,
       hostIPs: node.hostIPs(),
-      waiting: new Map([...this.#acts.troubles, ...held]),
-      // What a pod that ends wanted to start again has ended, too.
-      restarting: new Set(this.#mode === 'running' ? [...this.#acts.restartWanted.keys(), ...this.#acts.starting] : []),
-      over,
-      // A failure that came while the pod was being looked at is told once its end has begun.
-      ...(this.#failure === undefined || this.#mode === 'running' ? {} : { failure: this.#failure }),
-      resize: this.#context.resizes.report(this.ref.uid),
+      ...(podEnd === undefined ? {} : { failure: podEnd }),
+      resize: resizes.report(this.ref.uid),
       now: clock.now(),
     });
+    checkStatus(this.ref, previous, status, this.#snapshot ?? inputs.snapshot);
     statuses.set(this.#pod, status, statusUrgency(previous, status));
   }
 
-  /** One BackOff event per wait. */
-  #announce({ waiting }: PodActions): void {
-    for (const [name, { until }] of waiting) {
-      if (this.#announced.get(name) === until) continue;
-      this.#announced.set(name, until);
-      const message = backOffEventMessage(name, this.#pod);
-      this.#context.recorder.event(containerReference(this.#pod, name), 'Warning', 'BackOff', message);
-    }
+  /** Wakes the loop at the time, epoch ms, or before. */
+  #wakeAt(epochMs: number): void {
+    if (!Number.isFinite(epochMs) || this.#stopped) return;
+    const { clock } = this.#context;
+    if (this.#timer !== undefined && this.#timerAt <= epochMs) return;
+    this.#timer?.cancel();
+    this.#timerAt = epochMs;
+    this.#timer = clock.after(Math.max(0, epochMs - clock.now()), () => {
+      this.#timer = undefined;
+      this.wake('timer');
+    });
   }
 }

@@ -14,6 +14,9 @@ export interface ProbeResults {
   startup(id: ContainerId): ProbeVerdict;
 }
 
+/** What a worker is woken by, for the trace. */
+export type ProbeCause = `${'liveness' | 'readiness' | 'startup'} probe ${'succeeded' | 'failed'}`;
+
 export interface PodProbes {
   readonly results: ProbeResults;
   /** A worker has seen its pod: probes of containers that run begin, those of containers that do not are dropped. */
@@ -22,5 +25,5 @@ export interface PodProbes {
   podTerminating(pod: Pod): void;
   podRemoved(uid: PodUID): void;
   /** Calls back whenever a verdict of the pod changed, with the cause in words; returns the function that ends it. */
-  subscribe(listener: (uid: PodUID, cause: string) => void): () => void;
+  subscribe(listener: (uid: PodUID, cause: ProbeCause) => void): () => void;
 }

@@ -8,7 +8,7 @@ import { TimerWheel } from '../../lib/timer-wheel.ts';
 import { containerReference } from '../model/event-reference.ts';
 import { sortPodIPs } from '../model/pod-ips.ts';
 import { uidOf } from '../model/pod-uid.ts';
-import type { ProbeResults, ProbeVerdict } from '../ports/probes.ts';
+import type { ProbeCause, ProbeResults, ProbeVerdict } from '../ports/probes.ts';
 import type { ContainerId, ContainerSnapshot, PodSnapshot, PodUID } from '../ports/runtime.ts';
 import { PROBE_TYPES, type ProbeSpec, type ProbeType, probeSettings } from './automaton.ts';
 import { createExecRunner } from './exec-runner.ts';
@@ -68,7 +68,7 @@ export class ProbeManager implements RunningPodProbes {
   readonly #agentStartedAt: number;
   readonly #pods = new Map<PodUID, PodState>();
   readonly #instances = new Map<ContainerId, Instance>();
-  readonly #listeners = new Set<(uid: PodUID, cause: string) => void>();
+  readonly #listeners = new Set<(uid: PodUID, cause: ProbeCause) => void>();
 
   constructor(options: PodProbesOptions) {
     const { clock, runtime } = options;
@@ -87,7 +87,7 @@ export class ProbeManager implements RunningPodProbes {
     this.results = { liveness: verdict('liveness'), readiness: verdict('readiness'), startup: verdict('startup') };
   }
 
-  subscribe(listener: (uid: PodUID, cause: string) => void): () => void {
+  subscribe(listener: (uid: PodUID, cause: ProbeCause) => void): () => void {
     this.#listeners.add(listener);
     return () => this.#listeners.delete(listener);
   }
@@ -209,7 +209,7 @@ export class ProbeManager implements RunningPodProbes {
   }
 
   #changed(uid: PodUID, state: PodState, id: ContainerId, type: ProbeType, verdict: ProbeVerdict): void {
-    const cause = `${type} probe ${verdict === 'success' ? 'succeeded' : 'failed'}`;
+    const cause: ProbeCause = `${type} probe ${verdict === 'success' ? 'succeeded' : 'failed'}`;
     for (const listener of this.#listeners) listener(uid, cause);
     if (type !== 'startup' || verdict !== 'success') return;
     const instance = state.instances.get(id);

@@ -11,7 +11,7 @@ import type {
   WriteOutcome,
 } from '../../agent/ports/api.ts';
 import { type PodCgroups, type PodVolumes, VolumeError } from '../../agent/ports/node.ts';
-import type { ProbeResults, ProbeVerdict } from '../../agent/ports/probes.ts';
+import type { ProbeCause, ProbeResults, ProbeVerdict } from '../../agent/ports/probes.ts';
 import type { ContainerId, PodRef, PodUID } from '../../agent/ports/runtime.ts';
 import type { ConfigMap, Pod, PodCondition, PodStatus, Secret, Service } from '../../client/types.ts';
 import type { Clock } from '../../lib/clock.ts';
@@ -325,7 +325,7 @@ export class FakeNode {
   readonly cgroups = new FakeCgroups();
   readonly recorder = new FakeRecorder();
   readonly results = new FakeProbes();
-  readonly #probeListeners = new Set<(uid: PodUID, cause: string) => void>();
+  readonly #probeListeners = new Set<(uid: PodUID, cause: ProbeCause) => void>();
   #life = { over: false };
   agent: PodsAgent;
 
@@ -374,7 +374,8 @@ export class FakeNode {
   /** A probe's verdict changes, and the workers hear of it. */
   probe(probe: 'liveness' | 'readiness' | 'startup', id: string, verdict: ProbeVerdict, uid: string): void {
     this.results.set(probe, id, verdict);
-    for (const listener of this.#probeListeners) listener(uid as PodUID, `${probe} probe: ${verdict}`);
+    for (const listener of this.#probeListeners)
+      listener(uid as PodUID, `${probe} probe ${verdict === 'success' ? 'succeeded' : 'failed'}`);
   }
 
   /** kill -9. */

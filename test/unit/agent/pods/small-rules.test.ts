@@ -6,8 +6,8 @@ import { activeDeadline } from '../../../../agent/pods/deadline.ts';
 import { goDuration, rpcMessage } from '../../../../agent/pods/format.ts';
 import { computeGarbage } from '../../../../agent/pods/garbage.ts';
 import { hashContainer } from '../../../../agent/pods/hash.ts';
-import { asksForMore, isNews } from '../../../../agent/pods/news.ts';
 import { restartBackoffAfterStart, restartBackoffPolicy } from '../../../../agent/pods/restart-backoff.ts';
+import { eventNeedsSync, podNeedsSync } from '../../../../agent/pods/sync-triggers.ts';
 import { computeTermination, gracePeriodSeconds, stopsAfter } from '../../../../agent/pods/termination.ts';
 import {
   type ContainerId,
@@ -201,14 +201,14 @@ describe('news', () => {
     ['the end of something unknown', event('containerDied', 'new'), true, true],
     ['a call to look', event('podSync'), true, true],
     ['the removal of something forgotten', event('containerRemoved', 'gone'), false, false],
-  ])('%s', (_name, what, acting, expected) => expect(isNews(what, known, acting)).toBe(expected));
+  ])('%s', (_name, what, acting, expected) => expect(eventNeedsSync(what, known, acting)).toBe(expected));
 
   it('in a pod are its spec and its deletion, not the echo of our status', () => {
     const pod = makePod('p');
-    expect(asksForMore(pod, { ...pod, status: { phase: 'Running' } })).toBe(false);
-    expect(asksForMore(pod, makePod('p', { activeDeadlineSeconds: 5 }))).toBe(true);
-    expect(asksForMore(pod, makePod('p', {}, { deletionTimestamp: 'x' }))).toBe(true);
-    expect(asksForMore(pod, makePod('p', {}, { labels: { a: 'b' } }))).toBe(true);
+    expect(podNeedsSync(pod, { ...pod, status: { phase: 'Running' } })).toBe(false);
+    expect(podNeedsSync(pod, makePod('p', { activeDeadlineSeconds: 5 }))).toBe(true);
+    expect(podNeedsSync(pod, makePod('p', {}, { deletionTimestamp: 'x' }))).toBe(true);
+    expect(podNeedsSync(pod, makePod('p', {}, { labels: { a: 'b' } }))).toBe(true);
   });
 });
 

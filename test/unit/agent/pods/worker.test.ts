@@ -453,7 +453,7 @@ describe('the sync loop', () => {
     await node.clock.advance(3_600_000);
     expect(node.agent.syncLoopProblem()).toBeUndefined();
     node.runtime.latency.set('observePod', 3_600_000);
-    node.agent.wake(podUID('uid-web-pod'), 'test');
+    node.agent.wake(podUID('uid-web-pod'), 'timer');
     await node.clock.advance(480_000);
     expect(node.agent.syncLoopProblem()).toBeUndefined();
     await node.clock.advance(60_000);

@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest';
-import { asksForMore, type StatusUrgency, statusUrgency } from '../../../../agent/pods/news.ts';
 import { sameValue } from '../../../../agent/pods/status-patch.ts';
+import { type StatusUrgency, statusUrgency } from '../../../../agent/pods/status-urgency.ts';
+import { podNeedsSync } from '../../../../agent/pods/sync-triggers.ts';
 import type { ContainerStatus, Pod, PodStatus } from '../../../../client/types.ts';
 
 const container = (state: ContainerStatus['state'], restartCount = 0): ContainerStatus => ({
@@ -88,7 +89,7 @@ describe('a newer version of a pod asks for something', () => {
     ],
   ];
   test.each(rows)('%s', (_, after, expected) => {
-    expect(asksForMore(pod, after)).toBe(expected);
+    expect(podNeedsSync(pod, after)).toBe(expected);
   });
 });
 

@@ -1,0 +1,43 @@
+// When an action that failed may be tried again: pauses that grow until it succeeds. Data and pure functions; the times
+// are epoch ms.
+
+import { type BackoffEntry, type BackoffPolicy, nextBackoff } from '../../lib/backoff.ts';
+
+export interface Retry {
+  readonly pause: BackoffEntry;
+  /** Not before this time. */
+  readonly at: number;
+}
+
+/** By action id. */
+export type Retries = ReadonlyMap<string, Retry>;
+
+export const NO_RETRIES: Retries = new Map();
+
+/** After one more failure. `retryAt`: when another attempt makes sense, where that is known better. */
+export function retryAfterFailure(
+  retries: Retries,
+  id: string,
+  policy: BackoffPolicy,
+  now: number,
+  retryAt?: number,
+): Retries {
+  const pause = nextBackoff(policy, retries.get(id)?.pause, now);
+  return new Map(retries).set(id, { pause, at: retryAt ?? now + pause.delayMs });
+}
+
+export function retryDone(retries: Retries, id: string): Retries {
+  if (!retries.has(id)) return retries;
+  const left = new Map(retries);
+  left.delete(id);
+  return left;
+}
+
+/**
+ * When the action may be tried; undefined is "now". `longestMs`: a wait longer than any pause there is means that the
+ * clock was set back, and is none.
+ */
+export function notBefore(retries: Retries, id: string, longestMs: number, now: number): number | undefined {
+  const at = retries.get(id)?.at;
+  return at === undefined || at <= now || at - now > longestMs ? undefined : at;
+}

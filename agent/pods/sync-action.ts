@@ -1,0 +1,117 @@
+// Everything that the sync of a pod can ask to be done. The executor does it and reports how it ended; it decides nothing,
+// so an action carries all that it takes. Types, ids and what can be told from the actions under way.
+
+import type { ContainerId, PodSnapshot, SandboxId } from '../ports/runtime.ts';
+import type { KillRequest } from './container-killer.ts';
+import type { KillAction, ResizeAction, StartAction } from './pod-action.ts';
+
+export type KillSpec = Omit<KillRequest, 'pod'>;
+
+/** What is left of a sandbox that is replaced. */
+export interface ReplacedSandbox {
+  readonly kills: readonly KillSpec[];
+  readonly sandboxes: readonly SandboxId[];
+  /** Init containers are forgotten, since they must run again. */
+  readonly initContainers: readonly ContainerId[];
+}
+
+/** An action that takes time: it is under way until its outcome is known. No two of one id are under way at once. */
+export type LastingAction =
+  /** The pod's cgroup and its volumes. */
+  | { readonly kind: 'preparePod'; readonly id: string }
+  /** `replaced` goes first, then cgroup and volumes where they are not `prepared`, then the sandbox is made. */
+  | {
+      readonly kind: 'createSandbox';
+      readonly id: string;
+      readonly attempt: number;
+      readonly prepared: boolean;
+      readonly replaced: ReplacedSandbox | undefined;
+    }
+  | {
+      readonly kind: 'startContainer';
+      readonly id: string;
+      readonly start: StartAction;
+      /** Actions that must have ended first, however they end. */
+      readonly after: readonly string[];
+      readonly podIPs: readonly string[];
+      /** The container whose process namespace an ephemeral one joins, and its instance where there is one. */
+      readonly target: { readonly name: string; readonly id: ContainerId | undefined } | undefined;
+    }
+  | {
+      readonly kind: 'killContainer';
+      readonly id: string;
+      readonly kill: KillSpec;
+      readonly reason: KillAction['reason'] | 'podEnds';
+      /** It runs again once it is dead. */
+      readonly thenStart: boolean;
+    }
+  | { readonly kind: 'resizePod'; readonly id: string; readonly resize: ResizeAction }
+  /** A dead instance, and a dead sandbox, of a pod that goes on. */
+  | { readonly kind: 'removeContainer'; readonly id: string; readonly containerId: ContainerId }
+  | { readonly kind: 'removeSandbox'; readonly id: string; readonly sandboxId: SandboxId }
+  /** Its network is given back. */
+  | { readonly kind: 'stopSandbox'; readonly id: string; readonly sandboxId: SandboxId }
+  /** Volumes are unmounted, then the cgroup is removed. */
+  | { readonly kind: 'releaseResources'; readonly id: string }
+  /** What the runtime keeps of a pod that has ended. `last`: nothing of the pod is left then. */
+  | { readonly kind: 'removeFromRuntime'; readonly id: string; readonly snapshot: PodSnapshot; readonly last: boolean };
+
+/** An action that is over as soon as it is done. */
+export type ImmediateAction =
+  /** Every kill under way is granted no more than this from now on. */
+  | { readonly kind: 'shortenGrace'; readonly graceSeconds: number }
+  /** The API object is let go as soon as the last status is written. */
+  | { readonly kind: 'finalizePod' };
+
+export type SyncAction = LastingAction | ImmediateAction;
+
+/** By id. */
+export type UnderWay = ReadonlyMap<string, LastingAction>;
+
+export const NOTHING_UNDER_WAY: UnderWay = new Map();
+
+// Names of containers never begin with "#".
+export const ACTION_IDS = {
+  sync: '#sync',
+  prepare: '#prepare',
+  sandbox: '#sandbox',
+  resize: '#resize',
+  release: '#release',
+  removeFromRuntime: '#removeFromRuntime',
+  start: (containerName: string): string => `start ${containerName}`,
+  kill: (id: ContainerId): string => `kill ${id}`,
+  remove: (id: ContainerId | SandboxId): string => `remove ${id}`,
+  stop: (id: SandboxId): string => `stop ${id}`,
+} as const;
+
+export function isLasting(action: SyncAction): action is LastingAction {
+  return action.kind !== 'shortenGrace' && action.kind !== 'finalizePod';
+}
+
+/** Names of containers whose start is under way, its postStart hook included. */
+export function startingContainers(underWay: UnderWay): ReadonlySet<string> {
+  const names = new Set<string>();
+  for (const action of underWay.values()) if (action.kind === 'startContainer') names.add(action.start.container.name);
+  return names;
+}
+
+/** Instances that are being stopped. */
+export function killedContainers(underWay: UnderWay): ReadonlySet<ContainerId> {
+  const ids = new Set<ContainerId>();
+  for (const action of underWay.values()) {
+    if (action.kind === 'killContainer') ids.add(action.kill.instance.id);
+    else if (action.kind === 'createSandbox')
+      for (const kill of action.replaced?.kills ?? []) ids.add(kill.instance.id);
+  }
+  return ids;
+}
+
+/** Whether a container or a sandbox may come up by itself before long. */
+export function isStarting(underWay: UnderWay): boolean {
+  return [...underWay.values()].some(({ kind }) => kind === 'createSandbox' || kind === 'startContainer');
+}
+
+/** Whether anything under way may use or make what a pod that ends gives back: its cgroup, its volumes. */
+export function usesResources(underWay: UnderWay): boolean {
+  return isStarting(underWay) || underWay.has(ACTION_IDS.prepare) || underWay.has(ACTION_IDS.resize);
+}

@@ -1,0 +1,137 @@
+// What a sync of a pod is decided from, beside the pod's state, and what it decides. Types, and the little arithmetic that
+// every state shares.
+
+import type { Pod, PodStatus } from '../../client/types.ts';
+import { invariant } from '../../lib/invariant.ts';
+import type { PodEnd } from '../ports/pod-end.ts';
+import type { ProbeResults } from '../ports/probes.ts';
+import type { PodSnapshot } from '../ports/runtime.ts';
+import type { WaitingReason } from './container-status.ts';
+import type { PodsConfig } from './options.ts';
+import type { PodState } from './pod-state.ts';
+import type { ResizeFacts } from './resize/pod-resizes.ts';
+import { notBefore } from './retries.ts';
+import { isLasting, type LastingAction, type SyncAction, type UnderWay } from './sync-action.ts';
+
+export type SyncConfig = Pick<PodsConfig, 'restartBackoff' | 'syncBackoff' | 'imageBackoff' | 'maxPerPodContainer'>;
+
+/** What is wanted of the pod, and what was reported of it. */
+export interface DesiredFacts {
+  readonly pod: Pod;
+  /** No source has the pod any more. */
+  readonly removed: boolean;
+  /** The status last reported, here or before the agent was restarted. */
+  readonly previous: PodStatus | undefined;
+  readonly config: SyncConfig;
+  /** Epoch ms. */
+  readonly now: number;
+}
+
+export interface SyncFacts extends DesiredFacts {
+  readonly snapshot: PodSnapshot;
+  /** What was under way when the observation began. What ended while it lasted may be missing from the snapshot. */
+  readonly underWayBefore: UnderWay;
+  readonly probes: ProbeResults;
+  /** A resize that was granted and is not done. */
+  readonly resize: ResizeFacts | undefined;
+  /** Addresses of the node, primary first. */
+  readonly hostIPs: readonly string[];
+}
+
+/** An event about the pod, or about one of its containers. */
+export interface PodEvent {
+  readonly container?: string;
+  readonly type: 'Normal' | 'Warning';
+  readonly reason: string;
+  readonly message: string;
+}
+
+/** What the report is made from, beside what everybody knows of the pod. */
+export interface StatusInputs {
+  readonly snapshot: PodSnapshot;
+  readonly waiting: ReadonlyMap<string, WaitingReason>;
+  /** Names of containers that run again whatever policy says. */
+  readonly restarting: ReadonlySet<string>;
+  /** No container runs or can still begin to. */
+  readonly over: boolean;
+  readonly podEnd: PodEnd | undefined;
+}
+
+/** What one look at a pod leads to. */
+export interface Step {
+  readonly state: PodState;
+  readonly actions: readonly SyncAction[];
+  readonly events: readonly PodEvent[];
+  /** When to look again although nothing happens, epoch ms. */
+  readonly wakeAt?: number;
+  /** Absent where there is nothing to report. */
+  readonly status?: StatusInputs;
+}
+
+/**
+ * What the sync of one state comes to: a step, or another state, in which the same snapshot is looked at once more.
+ */
+export type SyncResult = { readonly step: Step } | { readonly next: PodState };
+
+/** Whether nothing of the pod is to stay: it is being deleted, or no source has it any more. */
+export function isLeaving({ pod, removed }: Pick<DesiredFacts, 'pod' | 'removed'>): boolean {
+  return removed || pod.metadata.deletionTimestamp !== undefined;
+}
+
+/** Everything that was under way at some time of the observation. */
+export function underWayDuring(state: PodState, { underWayBefore }: SyncFacts): UnderWay {
+  return new Map([...underWayBefore, ...state.underWay]);
+}
+
+/** Collects what one look leads to: an action whose pause is not over is left out, and looked at again when it is. */
+export class StepBuilder {
+  readonly actions: SyncAction[] = [];
+  readonly events: PodEvent[] = [];
+  readonly #state: PodState;
+  readonly #facts: SyncFacts;
+  readonly #underWay: UnderWay;
+  #wakeAt = Number.POSITIVE_INFINITY;
+
+  constructor(state: PodState, facts: SyncFacts) {
+    this.#state = state;
+    this.#facts = facts;
+    this.#underWay = underWayDuring(state, facts);
+  }
+
+  /** Begins an action unless it is under way or its pause is not over; true when it begins. */
+  begin(action: LastingAction): boolean {
+    if (this.#underWay.has(action.id) || !this.#isDue(action.id)) return false;
+    this.actions.push(action);
+    return true;
+  }
+
+  #isDue(id: string): boolean {
+    const { config, now } = this.#facts;
+    const longestMs = Math.max(config.syncBackoff.maxMs, config.imageBackoff.maxMs);
+    const at = notBefore(this.#state.retries, id, longestMs, now);
+    if (at !== undefined) this.wakeAt(at);
+    return at === undefined;
+  }
+
+  wakeAt(epochMs: number | undefined): void {
+    if (epochMs !== undefined) this.#wakeAt = Math.min(this.#wakeAt, epochMs);
+  }
+
+  /** `state` as it is with the new actions under way. */
+  done(state: PodState, status?: StatusInputs): { readonly step: Step } {
+    const underWay = new Map(state.underWay);
+    for (const action of this.actions) {
+      if (!isLasting(action)) continue;
+      invariant(!underWay.has(action.id), 'no two actions of one id are under way at once', { id: action.id });
+      underWay.set(action.id, action);
+    }
+    const step: Step = {
+      state: { ...state, underWay },
+      actions: this.actions,
+      events: this.events,
+      ...(Number.isFinite(this.#wakeAt) ? { wakeAt: this.#wakeAt } : {}),
+      ...(status === undefined ? {} : { status }),
+    };
+    return { step };
+  }
+}

@@ -1,0 +1,55 @@
+// What is done about a pod of which nothing runs (the kubelet's SyncTerminatedPod): what the node lent it is given back.
+// And once that is done: its API object is let go where it is deleted, and what the runtime keeps of it is removed then,
+// or, where it only ended, stays for its logs. Pure.
+
+import { invariant } from '../../lib/invariant.ts';
+import type { PodSnapshot, SandboxId } from '../ports/runtime.ts';
+import { type FinishedState, removedPod, type TerminatedState, terminatingPod } from './pod-state.ts';
+import { ACTION_IDS } from './sync-action.ts';
+import { isLeaving, StepBuilder, type SyncFacts, type SyncResult, underWayDuring } from './sync-facts.ts';
+import { isAlive } from './termination.ts';
+
+export function syncTerminatedPod(state: TerminatedState, facts: SyncFacts): SyncResult {
+  const { snapshot } = facts;
+  const { podEnd, startErrors, stoppedSandboxes } = state;
+  if (snapshot.containers.some(isAlive) || snapshot.sandboxes.some(({ id }) => !stoppedSandboxes.has(id))) {
+    return { next: terminatingPod(state, 'startedLate') };
+  }
+  const step = new StepBuilder(state, facts);
+  step.begin({ kind: 'releaseResources', id: ACTION_IDS.release });
+  return step.done(state, { snapshot, waiting: startErrors, restarting: new Set(), over: true, podEnd });
+}
+
+/** `reclaim`: what the runtime keeps of the pod goes, although the pod stays. */
+export function syncFinishedPod(before: FinishedState, facts: SyncFacts, reclaim = false): SyncResult {
+  const { snapshot } = facts;
+  if (!before.neverRan && runsAfterAll(snapshot, before.stoppedSandboxes)) {
+    return { next: terminatingPod(before, 'startedLate') };
+  }
+  const step = new StepBuilder(before, facts);
+  const state = finalize(before, facts, step);
+  const last = isLeaving(facts);
+  const isEmpty = snapshot.containers.length === 0 && snapshot.sandboxes.length === 0;
+  const isRemoving = underWayDuring(before, facts).has(ACTION_IDS.removeFromRuntime);
+  if (last && isEmpty && !isRemoving) {
+    // There is nothing to be removed, and nothing to wait for.
+    return { step: { ...step.done(state).step, state: removedPod(state) } };
+  }
+  if (last || reclaim) {
+    step.begin({ kind: 'removeFromRuntime', id: ACTION_IDS.removeFromRuntime, snapshot, last });
+  }
+  return step.done(state);
+}
+
+/** Something came up from a call that was given up long ago. */
+function runsAfterAll({ sandboxes, containers }: PodSnapshot, stopped: ReadonlySet<SandboxId>): boolean {
+  return containers.some(isAlive) || sandboxes.some(({ id, state }) => state === 'ready' && !stopped.has(id));
+}
+
+/** The API object of a deleted pod goes as soon as the pod uses nothing of the node, once. */
+function finalize(state: FinishedState, { pod, removed, snapshot }: SyncFacts, step: StepBuilder): FinishedState {
+  if (state.finalized || removed || pod.metadata.deletionTimestamp === undefined) return state;
+  invariant(!snapshot.containers.some(isAlive), 'a pod is finalized when nothing of it runs', { pod: snapshot.pod });
+  step.actions.push({ kind: 'finalizePod' });
+  return { ...state, finalized: true };
+}
