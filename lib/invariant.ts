@@ -1,41 +1,51 @@
-// Assertions about the program itself, stated where the code can see them. A broken one throws in tests and in the
-// simulator; in production it is counted and reported, and the program goes on: it never ends a process that people use.
+// Statements about the program that must hold whatever happens outside it, checked where they are relied on. A broken
+// one is the program's own mistake: tests and the simulator stop at it, production counts it, logs it and goes on.
+// Never use it to judge input: what comes from a client, a runtime or a file is refused with an error instead.
 
-export type InvariantMode = 'throw' | 'count';
+/** What is known about the place, for whoever reads the log line. */
+export type InvariantFields = Readonly<Record<string, unknown>>;
+/** Called for every violation that does not throw. */
+export type InvariantReporter = (name: string, fields: InvariantFields) => void;
 
-/** Reports a broken invariant where it does not throw. */
-export type ReportInvariant = (name: string, fields: Readonly<Record<string, unknown>>) => void;
-
-/** What the code took for certain is not so: a bug of ours, never of the input. */
-export class InvariantError extends Error {
-  override name = 'InvariantError';
+export class InvariantViolation extends Error {
+  override name = 'InvariantViolation';
+  readonly invariant: string;
+  readonly fields: InvariantFields;
+  constructor(invariant: string, fields: InvariantFields) {
+    super(`invariant violated: ${invariant} ${JSON.stringify(fields)}`);
+    this.invariant = invariant;
+    this.fields = fields;
+  }
 }
 
-const broken = new Map<string, number>();
-let mode: InvariantMode = 'throw';
-let report: ReportInvariant = () => undefined;
+/** One for the process: an invariant is checked deep inside, and read by the metrics and the log at the top. */
+const violations = new Map<string, number>();
+let strict = false;
+let reporter: InvariantReporter | undefined;
 
-/** Production's mode: counts, and reports with `to`. Until it is called, a broken invariant throws. */
-export function countInvariants(to: ReportInvariant): void {
-  mode = 'count';
-  report = to;
+/** Tests and the simulator: from now on a violation throws InvariantViolation. */
+export function throwOnViolation(): void {
+  strict = true;
 }
 
-/** The mode of tests and of the simulator, and the mode at first. */
-export function throwInvariants(): void {
-  mode = 'throw';
-  report = () => undefined;
+/** Production: who logs a violation. The latest reporter counts. */
+export function reportViolations(report: InvariantReporter): void {
+  reporter = report;
 }
 
-/** How often each invariant was found broken in this process, by its name. */
-export function brokenInvariants(): ReadonlyMap<string, number> {
-  return broken;
+/** How often each invariant was violated since the process started, by name; those that always held are not in it. */
+export function invariantViolations(): ReadonlyMap<string, number> {
+  return violations;
 }
 
-/** States that `condition` holds. `name` says what should be true; `fields` say where it is not. */
-export function invariant(condition: unknown, name: string, fields: Readonly<Record<string, unknown>> = {}): void {
+/**
+ * States that `condition` holds. `name` is a short sentence in the affirmative ("an exited container stays exited");
+ * `fields` is called only when it does not hold.
+ */
+export function invariant(condition: boolean, name: string, fields: () => InvariantFields): void {
   if (condition) return;
-  broken.set(name, (broken.get(name) ?? 0) + 1);
-  if (mode === 'throw') throw new InvariantError(`${name} ${JSON.stringify(fields)}`);
-  report(name, fields);
+  violations.set(name, (violations.get(name) ?? 0) + 1);
+  const found = fields();
+  if (strict) throw new InvariantViolation(name, found);
+  reporter?.(name, found);
 }

@@ -7,6 +7,7 @@ import type { EventRecorder } from '../ports/api.ts';
 import type { ContainerId, ContainerRuntime, ContainerSnapshot } from '../ports/runtime.ts';
 import { containerReference } from './events.ts';
 import { abortable, type RunHook } from './hooks.ts';
+import type { PodsLog } from './options.ts';
 import { MINIMUM_GRACE_SECONDS } from './termination.ts';
 
 export interface KillRequest {
@@ -26,6 +27,7 @@ export interface ContainerKillerOptions {
   readonly recorder: EventRecorder;
   readonly clock: Clock;
   readonly runHook: RunHook;
+  readonly log: PodsLog;
 }
 
 interface Kill {
@@ -92,7 +94,15 @@ export class ContainerKiller {
 
   async #run(request: KillRequest, kill: Kill): Promise<void> {
     const { pod, instance, message } = request;
-    this.#options.recorder.event(containerReference(pod, instance.name), 'Normal', 'Killing', message);
+    const { recorder, log } = this.#options;
+    recorder.event(containerReference(pod, instance.name), 'Normal', 'Killing', message);
+    log('info', 'Killing container with a grace period', {
+      pod: `${pod.metadata.namespace}/${pod.metadata.name}`,
+      podUID: pod.metadata.uid,
+      containerName: instance.name,
+      containerID: instance.id,
+      gracePeriod: request.graceSeconds,
+    });
     if (request.graceSeconds > 0) {
       await this.#preStop(request, kill);
       await this.#turn(request, kill);

@@ -181,9 +181,8 @@ export class ActionExecutor {
     const earlier = action.after.map((id) => this.#running.get(id));
     // Waiting costs a turn, which a start that waits for nothing is spared.
     if (earlier.length > 0) await Promise.all(earlier);
-    signal.throwIfAborted();
-    // What it is started with may be changed without a restart: the next agent has to know it.
     await resizes.recorded(this.#ref.uid);
+    signal.throwIfAborted();
     const onAttempt = (): void => {
       progress.attemptedAt = clock.now();
     };

@@ -63,10 +63,10 @@ export async function removeOrphans(
     orphans.map(async (pod) => {
       try {
         await removeOrphan(pod, context);
-        context.log('info', 'removed a pod that nothing wants', { uid: pod.uid, pod: `${pod.namespace}/${pod.name}` });
+        context.log('info', 'Orphaned pod removed', { podUID: pod.uid, pod: `${pod.namespace}/${pod.name}` });
       } catch (error) {
-        const fields = { uid: pod.uid, pod: `${pod.namespace}/${pod.name}`, error: errorMessage(error) };
-        context.log('warn', 'a pod that nothing wants could not be removed, will try again', fields);
+        const fields = { podUID: pod.uid, pod: `${pod.namespace}/${pod.name}`, err: errorMessage(error) };
+        context.log('warn', 'Failed to remove orphaned pod, will retry', fields);
       }
     }),
   );

@@ -187,11 +187,11 @@ export function isTransition(from: Transition['from'], cause: Transition['cause'
 }
 
 function enter<S extends PodState>(from: Transition['from'], cause: Transition['cause'], next: S): S {
-  invariant(isTransition(from, cause, next.kind), 'a pod changes its state as the table says', {
+  invariant(isTransition(from, cause, next.kind), 'a pod changes its state as the table says', () => ({
     from,
     cause,
     to: next.kind,
-  });
+  }));
   return next;
 }
 

@@ -24,20 +24,20 @@ export function checkStatus(
   snapshot: PodSnapshot,
 ): void {
   const [before, after] = [previous?.phase, status.phase];
-  invariant(rankOf(after) >= rankOf(before), 'the phase of a pod never goes back', { pod, before, after });
+  invariant(rankOf(after) >= rankOf(before), 'the phase of a pod never goes back', () => ({ pod, before, after }));
   const final = !isTerminalPhase(before) || after === before;
-  invariant(final, 'a terminal phase is final', { pod, before, after });
+  invariant(final, 'a terminal phase is final', () => ({ pod, before, after }));
   const ends = isTerminalPhase(after) && !isTerminalPhase(before);
   const alive = snapshot.containers.find(isAlive)?.id;
-  invariant(!ends || alive === undefined, 'a pod is Succeeded or Failed when none of its containers runs', {
+  invariant(!ends || alive === undefined, 'a pod is Succeeded or Failed when none of its containers runs', () => ({
     pod,
     after,
     alive,
-  });
+  }));
   for (const list of STATUS_LISTS) {
     for (const { name, restartCount } of status[list] ?? []) {
       const known = previous?.[list]?.find((each) => each.name === name)?.restartCount ?? 0;
-      invariant(restartCount >= known, 'a restart count never falls', { pod, name, known, restartCount });
+      invariant(restartCount >= known, 'a restart count never falls', () => ({ pod, name, known, restartCount }));
     }
   }
 }

@@ -122,7 +122,7 @@ export class StepBuilder {
     const underWay = new Map(state.underWay);
     for (const action of this.actions) {
       if (!isLasting(action)) continue;
-      invariant(!underWay.has(action.id), 'no two actions of one id are under way at once', { id: action.id });
+      invariant(!underWay.has(action.id), 'no two actions of one id are under way at once', () => ({ id: action.id }));
       underWay.set(action.id, action);
     }
     const step: Step = {

@@ -161,7 +161,7 @@ function beginSandbox(
   invariant(
     action.replaces || facts.snapshot.sandboxes.length === 0,
     'a sandbox that is there goes before another is made',
-    { pod: facts.snapshot.pod },
+    () => ({ pod: facts.snapshot.pod }),
   );
   const { attempt } = action;
   if (step.begin({ kind: 'createSandbox', id: ACTION_IDS.sandbox, attempt, prepared, replaced }) && action.replaces) {
@@ -188,10 +188,10 @@ function beginStart(action: StartAction, after: readonly string[], facts: SyncFa
   const { container, sandbox } = action;
   const { pod, snapshot, hostIPs } = facts;
   const running = snapshot.containers.find((instance) => instance.name === container.name && isAlive(instance));
-  invariant(running === undefined, 'a container starts only when its instance before is dead', {
+  invariant(running === undefined, 'a container starts only when its instance before is dead', () => ({
     pod: snapshot.pod,
     running: running?.id,
-  });
+  }));
   const target = 'targetContainerName' in container ? container.targetContainerName : undefined;
   return step.begin({
     kind: 'startContainer',
@@ -227,10 +227,12 @@ function statusInputs(
   { snapshot }: SyncFacts,
   underWay: UnderWay,
 ): StatusInputs {
+  // What is reported as not started runs until it is killed: its instance before says nothing of the pod's end.
+  const unfinished = snapshot.containers.filter(({ id }) => state.failedPostStart.has(id)).map(({ name }) => name);
   return {
     snapshot: startedContainers(state, snapshot),
     waiting: new Map([...state.startErrors, ...waiting]),
-    restarting: new Set([...state.restartWanted.keys(), ...startingContainers(underWay)]),
+    restarting: new Set([...state.restartWanted.keys(), ...startingContainers(underWay), ...unfinished]),
     over: false,
     podEnd: undefined,
   };

@@ -5,7 +5,7 @@
 import { invariant } from '../../lib/invariant.ts';
 import type { PodSnapshot, SandboxId } from '../ports/runtime.ts';
 import { type FinishedState, removedPod, type TerminatedState, terminatingPod } from './pod-state.ts';
-import { ACTION_IDS } from './sync-action.ts';
+import { ACTION_IDS, usesResources } from './sync-action.ts';
 import { isLeaving, StepBuilder, type SyncFacts, type SyncResult, underWayDuring } from './sync-facts.ts';
 import { isAlive } from './termination.ts';
 
@@ -16,6 +16,11 @@ export function syncTerminatedPod(state: TerminatedState, facts: SyncFacts): Syn
     return { next: terminatingPod(state, 'startedLate') };
   }
   const step = new StepBuilder(state, facts);
+  invariant(
+    !usesResources(underWayDuring(state, facts)),
+    'cgroup and volumes are given back when nothing under way uses them',
+    () => ({ pod: snapshot.pod }),
+  );
   step.begin({ kind: 'releaseResources', id: ACTION_IDS.release });
   return step.done(state, { snapshot, waiting: startErrors, restarting: new Set(), over: true, podEnd });
 }
@@ -49,7 +54,9 @@ function runsAfterAll({ sandboxes, containers }: PodSnapshot, stopped: ReadonlyS
 /** The API object of a deleted pod goes as soon as the pod uses nothing of the node, once. */
 function finalize(state: FinishedState, { pod, removed, snapshot }: SyncFacts, step: StepBuilder): FinishedState {
   if (state.finalized || removed || pod.metadata.deletionTimestamp === undefined) return state;
-  invariant(!snapshot.containers.some(isAlive), 'a pod is finalized when nothing of it runs', { pod: snapshot.pod });
+  invariant(!snapshot.containers.some(isAlive), 'a pod is finalized when nothing of it runs', () => ({
+    pod: snapshot.pod,
+  }));
   step.actions.push({ kind: 'finalizePod' });
   return { ...state, finalized: true };
 }

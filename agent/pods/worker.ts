@@ -5,6 +5,7 @@
 import type { Pod, PodStatus } from '../../client/types.ts';
 import type { Timer } from '../../lib/clock.ts';
 import { errorMessage } from '../../lib/errors.ts';
+import { InvariantViolation } from '../../lib/invariant.ts';
 import { podUID } from '../model/pod-uid.ts';
 import type { PodEnd } from '../ports/pod-end.ts';
 import type { PodLifecycleEvent, PodRef, PodSnapshot } from '../ports/runtime.ts';
@@ -166,6 +167,8 @@ export class PodWorker {
           tracer.span('worker', 'syncPod', { state: this.#state.kind }, () => syncLoop.step(what, () => this.#sync())),
         );
       } catch (error) {
+        // Where invariants throw, nothing hides them.
+        if (error instanceof InvariantViolation) throw error;
         this.#syncFailed(error);
       }
     }

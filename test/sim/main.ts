@@ -3,6 +3,7 @@
 // row, --trace prints everything that happens, --storage is about volumes and a driver at its worst.
 
 import { parseArgs } from 'node:util';
+import { throwOnViolation } from '../../lib/invariant.ts';
 import { BrokenRule, runHistory } from './history.ts';
 
 const { values } = parseArgs({
@@ -24,6 +25,7 @@ const say = (line: string): void => void process.stdout.write(`${line}\n`);
 const first = count('seed', values.seed);
 const steps = count('steps', values.steps);
 let failed = 0;
+throwOnViolation();
 for (let seed = first; seed < first + count('seeds', values.seeds); seed++) {
   const began = performance.now();
   const cpu = process.cpuUsage();

@@ -142,7 +142,8 @@ class Flight<T> {
   }
 
   #waitFor(ms: number): void {
-    if (!this.#answered) this.#deadline ??= this.#options.clock.after(ms, () => this.#fail('deadline'));
+    if (!this.#answered && Number.isFinite(ms))
+      this.#deadline ??= this.#options.clock.after(ms, () => this.#fail('deadline'));
   }
 
   #fail(failure: LineFailure): void {
@@ -190,7 +191,14 @@ export class Line {
     journal.note(`${name} ${what}`);
   }
 
-  #fate(): Fate {
+  #fate(deadlineMs: number): Fate {
+    const fate = this.#anyFate();
+    if (Number.isFinite(deadlineMs)) return fate;
+    // Who has no deadline never gives up: what does not arrive ends with its connection, what is late is only slow.
+    return fate === 'never' ? 'refused' : fate === 'late' ? 'done' : fate;
+  }
+
+  #anyFate(): Fate {
     const { dice } = this.#options;
     if (this.trouble === 0 || dice.below(100) >= this.trouble) return 'done';
     return dice.weighted({
@@ -202,7 +210,7 @@ export class Line {
     });
   }
 
-  /** Carries one call; `effect` is what the far side does when its time has come. */
+  /** Carries one call; `effect` is what the far side does when its time has come. A deadline may be infinite. */
   perform<T>(
     call: string,
     subject: string,
@@ -215,7 +223,7 @@ export class Line {
       journal.note(`${name} ${call} ${subject}: down`);
       return Promise.reject(error(call, 'unavailable'));
     }
-    const fate = this.#fate();
+    const fate = this.#fate(deadlineMs);
     journal.note(`${name} ${call} ${subject}${fate === 'done' ? '' : `: ${fate}`}`);
     const flight = new Flight<T>({ name: call, deadlineMs, fate, effect, claim }, this.#options, (begun) =>
       this.#flights.delete(begun),

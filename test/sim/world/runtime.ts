@@ -381,7 +381,8 @@ export class SimRuntime implements ContainerRuntime {
 
   execSync(id: ContainerId, command: readonly string[], timeoutMs: number) {
     const limit = timeoutMs > 0 ? timeoutMs : DAY_MS;
-    return this.line.perform('execSync', `${id} ${command.join(' ')}`, limit + DEADLINE_MS, async () => {
+    const deadlineMs = timeoutMs > 0 ? timeoutMs + DEADLINE_MS : Number.POSITIVE_INFINITY;
+    return this.line.perform('execSync', `${id} ${command.join(' ')}`, deadlineMs, async () => {
       const process = this.state.instance(id)?.process;
       if (process === undefined) throw this.#fail('ExecSync', 'UNKNOWN', 'container is not running');
       return await this.#parts.processes.exec(process, command[0] ?? '', limit);

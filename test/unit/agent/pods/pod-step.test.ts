@@ -1,0 +1,520 @@
+// What one look at a pod leads to, by its state: which actions begin and which wait, what is told, when to look again.
+
+import { describe, expect, it } from 'vitest';
+import { hashContainer } from '../../../../agent/pods/hash.ts';
+import { actionEnded } from '../../../../agent/pods/outcome.ts';
+import {
+  type FinishedState,
+  finishedPod,
+  type PodState,
+  rejectedPod,
+  type SyncingState,
+  type TerminatingState,
+  terminatedPod,
+  terminatingPod,
+} from '../../../../agent/pods/pod-state.ts';
+import {
+  advancePod,
+  evictPod,
+  needsObservation,
+  podDefinitionChanged,
+  reclaimPod,
+  stepPod,
+} from '../../../../agent/pods/pod-step.ts';
+import { restartBackoffKey } from '../../../../agent/pods/restart-backoff.ts';
+import { retryAfterFailure } from '../../../../agent/pods/retries.ts';
+import { ACTION_IDS, type LastingAction, type SyncAction } from '../../../../agent/pods/sync-action.ts';
+import type { Step, SyncFacts } from '../../../../agent/pods/sync-facts.ts';
+import { startedContainers } from '../../../../agent/pods/sync-pod.ts';
+import type { ContainerId, ContainerSnapshot, SandboxId } from '../../../../agent/ports/runtime.ts';
+import type { Container } from '../../../../client/types.ts';
+import { FakeProbes } from '../../../sim/fakes.ts';
+import {
+  CREATE_SANDBOX,
+  DELETED,
+  facts,
+  instance,
+  killOf,
+  NOTHING_THERE,
+  NOW,
+  podOf,
+  sandbox,
+  snapshotOf,
+  startOf,
+  syncing,
+  underWay,
+  WEB,
+} from './step-facts.ts';
+
+const { config } = facts();
+const RUNNING = snapshotOf([instance('running')]);
+const EXITED = snapshotOf([instance('exited', { exitCode: 1 })]);
+const PREPARE: LastingAction = { kind: 'preparePod', id: ACTION_IDS.prepare };
+const OTHER: Container = { name: 'other', image: 'busybox:stable' };
+const HOOKED: Container = { ...WEB, lifecycle: { postStart: { exec: { command: ['warm-up'] } } } };
+
+/** "kind id", or the kind alone. */
+const words = ({ actions }: Step): string[] =>
+  actions.map((action: SyncAction) => ('id' in action ? `${action.kind} ${action.id}` : action.kind));
+const step = (state: PodState, over: Partial<SyncFacts> = {}): Step => stepPod(state, facts(over));
+const begun = (kind: SyncAction['kind'], { actions }: Step): SyncAction => {
+  const action = actions.find((each) => each.kind === kind);
+  if (action === undefined) throw new Error(`no ${kind} among ${actions.map((each) => each.kind).join(', ')}`);
+  return action;
+};
+const failedAction = (state: SyncingState, id: string, inMs: number): SyncingState => ({
+  ...state,
+  retries: retryAfterFailure(state.retries, id, config.syncBackoff, NOW, NOW + inMs),
+});
+const dies = (probe: 'liveness' | 'startup'): FakeProbes => {
+  const probes = new FakeProbes();
+  probes.set(probe, 'web-1', 'failure');
+  return probes;
+};
+
+describe('a pod that should run', () => {
+  const backoff = new Map([[restartBackoffKey('web', hashContainer(WEB)), { delayMs: 20_000, since: NOW - 30_000 }]]);
+  it.each<[string, SyncingState, Partial<SyncFacts>, string[]]>([
+    ['has its sandbox made', syncing(), {}, ['createSandbox #sandbox']],
+    ['has nothing else begun while that is under way', syncing({ underWay: underWay(CREATE_SANDBOX) }), {}, []],
+    [
+      'has no second one made when the first came while it was looked at',
+      syncing(),
+      { underWayBefore: underWay(CREATE_SANDBOX) },
+      [],
+    ],
+    ['has its container started', syncing(), { snapshot: snapshotOf() }, ['startContainer start web']],
+    [
+      'has no second start of it while one is under way',
+      syncing({ underWay: underWay(startOf()) }),
+      { snapshot: snapshotOf() },
+      [],
+    ],
+    [
+      'has no second start of it when the first ended while it was looked at',
+      syncing(),
+      { snapshot: snapshotOf(), underWayBefore: underWay(startOf()) },
+      [],
+    ],
+    [
+      'of before the agent has its volumes looked after first',
+      syncing({ prepared: false }),
+      { snapshot: snapshotOf() },
+      ['preparePod #prepare'],
+    ],
+    [
+      'of before the agent has that done once',
+      syncing({ prepared: false, underWay: underWay(PREPARE) }),
+      { snapshot: snapshotOf() },
+      [],
+    ],
+    ['has its container started again when it ended', syncing(), { snapshot: EXITED }, ['startContainer start web']],
+    ['has it wait for its back-off', syncing({ restartBackoff: backoff }), { snapshot: EXITED }, []],
+    [
+      'has it started when its back-off is over',
+      syncing({ restartBackoff: backoff }),
+      { snapshot: EXITED, now: NOW + 20_000 },
+      ['startContainer start web'],
+    ],
+    ['has a start that failed wait', failedAction(syncing(), 'start web', 5_000), { snapshot: snapshotOf() }, []],
+    [
+      'has it tried again when the pause is over',
+      failedAction(syncing(), 'start web', 5_000),
+      { snapshot: snapshotOf(), now: NOW + 5_000 },
+      ['startContainer start web'],
+    ],
+    [
+      'has it tried at once when the clock was set back',
+      failedAction(syncing(), 'start web', 5_000),
+      { snapshot: snapshotOf(), now: NOW - 3_600_000 },
+      ['startContainer start web'],
+    ],
+    [
+      'has a container killed that fails liveness',
+      syncing(),
+      { snapshot: RUNNING, probes: dies('liveness') },
+      ['killContainer kill web-1'],
+    ],
+    [
+      'has a container killed that fails startup',
+      syncing(),
+      { snapshot: RUNNING, probes: dies('startup') },
+      ['killContainer kill web-1'],
+    ],
+    [
+      'has it killed once',
+      syncing({ underWay: underWay(killOf(instance('running'), 'livenessProbe', true)) }),
+      { snapshot: RUNNING, probes: dies('liveness') },
+      [],
+    ],
+    [
+      'has it not killed again when that ended while it was looked at',
+      syncing(),
+      {
+        snapshot: RUNNING,
+        probes: dies('liveness'),
+        underWayBefore: underWay(killOf(instance('running'), 'livenessProbe', true)),
+      },
+      [],
+    ],
+    [
+      'has a container killed whose postStart hook failed',
+      syncing({ failedPostStart: new Set(['web-1' as ContainerId]) }),
+      { snapshot: RUNNING },
+      ['killContainer kill web-1'],
+    ],
+    [
+      'has a second dead instance removed',
+      syncing(),
+      {
+        snapshot: snapshotOf([
+          instance('running'),
+          instance('exited', { id: 'web-0' as ContainerId }),
+          instance('exited', { id: 'web-00' as ContainerId }),
+        ]),
+      },
+      ['removeContainer remove web-00'],
+    ],
+    [
+      'has an old sandbox removed',
+      syncing(),
+      {
+        snapshot: snapshotOf(
+          [instance('running', { sandboxId: 's1' as SandboxId })],
+          [sandbox({ id: 's1' as SandboxId, attempt: 1 }), sandbox({ state: 'notReady' })],
+        ),
+      },
+      ['removeSandbox remove s0'],
+    ],
+    [
+      'has a resize done',
+      syncing(),
+      {
+        snapshot: RUNNING,
+        resize: { actual: new Map([['web-1' as ContainerId, { requests: { cpu: '1' } }]]), roomMade: false },
+      },
+      ['resizePod #resize'],
+    ],
+    [
+      'has a resize done once',
+      syncing({ underWay: underWay({ kind: 'resizePod', id: '#resize', resize: { kind: 'resizePod', updates: [] } }) }),
+      { snapshot: RUNNING, resize: { actual: new Map(), roomMade: false } },
+      [],
+    ],
+  ])('%s', (_, state, over, expected) => {
+    const result = step(state, over);
+    expect(words(result)).toEqual(expected);
+    for (const action of result.actions) if ('id' in action) expect(result.state.underWay.get(action.id)).toBe(action);
+  });
+
+  it('with a dead sandbox has what is left of it killed, stopped and removed before another is made', () => {
+    const init = instance('exited', { type: 'init' }, { name: 'init' });
+    const dead = snapshotOf([instance('running'), init], [sandbox({ state: 'notReady' })]);
+    const result = step(syncing(), { snapshot: dead });
+    expect(begun('createSandbox', result)).toMatchObject({
+      attempt: 1,
+      prepared: true,
+      replaced: {
+        kills: [{ instance: { id: 'web-1' }, graceSeconds: 30 }],
+        sandboxes: ['s0'],
+        initContainers: ['init-1'],
+      },
+    });
+    expect(result.events).toEqual([
+      { type: 'Normal', reason: 'SandboxChanged', message: 'Pod sandbox changed, it will be killed and re-created.' },
+    ]);
+  });
+
+  it('has one BackOff event for each wait, and is looked at when the wait is over', () => {
+    const first = step(syncing({ restartBackoff: backoff }), { snapshot: EXITED });
+    expect(first.events).toEqual([
+      {
+        container: 'web',
+        type: 'Warning',
+        reason: 'BackOff',
+        message: 'Back-off restarting failed container web in pod p_demo(u)',
+      },
+    ]);
+    expect(first.wakeAt).toBe(NOW + 20_000);
+    expect(first.status?.waiting.get('web')?.reason).toBe('CrashLoopBackOff');
+    const second = step(first.state, { snapshot: EXITED, now: NOW + 1_000 });
+    expect([second.events, second.wakeAt]).toEqual([[], NOW + 20_000]);
+    const later = snapshotOf([instance('exited', { exitCode: 1, finishedAt: NOW + 30_000 })]);
+    expect(step(second.state, { snapshot: later, now: NOW + 30_000 }).events).toHaveLength(1);
+  });
+
+  it('is looked at when what failed may be tried again, and at its deadline', () => {
+    expect(step(failedAction(syncing(), 'start web', 5_000), { snapshot: snapshotOf() }).wakeAt).toBe(NOW + 5_000);
+    const pod = podOf({ activeDeadlineSeconds: 7_200 });
+    expect(advancePod(syncing(), facts({ pod, previous: { startTime: '2026-01-01T00:00:00Z' } })).wakeAt).toBe(
+      NOW + 3_600_000,
+    );
+  });
+
+  it.each([
+    [59, false],
+    [60, true],
+    [61, true],
+  ])('that was active for %i s of its 60 ends: %s', (seconds, ends) => {
+    const startTime = new Date(NOW - seconds * 1000).toISOString();
+    const { state, events } = advancePod(
+      syncing(),
+      facts({ pod: podOf({ activeDeadlineSeconds: 60 }), previous: { startTime } }),
+    );
+    expect(state.kind).toBe(ends ? 'terminating' : 'syncing');
+    expect(events).toEqual(
+      ends
+        ? [
+            {
+              type: 'Normal',
+              reason: 'DeadlineExceeded',
+              message: 'Pod was active on the node longer than the specified deadline',
+            },
+          ]
+        : [],
+    );
+    if (state.kind === 'terminating') expect(state.podEnd?.reason).toBe('DeadlineExceeded');
+  });
+
+  it('has a container that is killed to run again run again, whatever policy says, and waits where it must all the same', () => {
+    const pod = podOf({ restartPolicy: 'OnFailure' });
+    const kill = step(syncing(), { pod, snapshot: RUNNING, probes: dies('liveness') });
+    const killed = begun('killContainer', kill);
+    if (killed.kind !== 'killContainer') throw new Error('not a kill');
+    const { state } = actionEnded(kill.state, killed, { kind: 'done' }, { podUID: RUNNING.pod.uid, config, now: NOW });
+    const dead = snapshotOf([instance('exited')]);
+    const again = step(state, { pod, snapshot: dead });
+    expect(words(again)).toEqual(['startContainer start web']);
+    expect(again.status?.restarting).toEqual(new Set(['web']));
+  });
+
+  it('has containers after one with a postStart hook wait for it, and all of them for a resize', () => {
+    const pod = podOf({ containers: [HOOKED, OTHER] });
+    const resize = { actual: new Map(), roomMade: false };
+    const { actions } = step(syncing(), { pod, snapshot: snapshotOf(), resize });
+    expect(actions.flatMap((action) => (action.kind === 'startContainer' ? [[action.id, action.after]] : []))).toEqual([
+      ['start web', ['#resize']],
+      ['start other', ['start web', '#resize']],
+    ]);
+  });
+
+  it('has a running container that the runtime made early reported as not started until its hook has ended', () => {
+    const names = (state: SyncingState): string[] =>
+      startedContainers(state, RUNNING).containers.map(({ name }) => name);
+    expect(names(syncing())).toEqual(['web']);
+    expect(names(syncing({ underWay: underWay(startOf()) }))).toEqual([]);
+    expect(names(syncing({ failedPostStart: new Set(['web-1' as ContainerId]) }))).toEqual([]);
+  });
+
+  it('has no trouble with a start any more once the container runs', () => {
+    const startErrors = new Map([['web', { reason: 'RunContainerError', message: 'no' }]]);
+    expect(step(syncing({ startErrors }), { snapshot: RUNNING }).status?.waiting.size).toBe(0);
+    expect(
+      step(failedAction(syncing({ startErrors }), 'start web', 5_000), { snapshot: snapshotOf() }).status?.waiting.get(
+        'web',
+      )?.reason,
+    ).toBe('RunContainerError');
+  });
+
+  it('forgets the back-off of a container whose resources changed', () => {
+    const before = podOf();
+    const after = podOf({ containers: [{ ...WEB, resources: { limits: { cpu: '1' } } }] });
+    const state = syncing({ restartBackoff: backoff });
+    expect(podDefinitionChanged(state, before, after)).toMatchObject({ restartBackoff: new Map() });
+    expect(podDefinitionChanged(state, before, podOf())).toBe(state);
+  });
+});
+
+describe('a pod that should stop', () => {
+  const pod = podOf({}, DELETED);
+  const terminating = (over: Partial<TerminatingState> = {}): TerminatingState => ({
+    ...terminatingPod(syncing(), 'deleted'),
+    ...over,
+  });
+  const killed = underWay(killOf(instance('running')));
+  const stopped = snapshotOf([instance('exited')]);
+  const STOP: LastingAction = { kind: 'stopSandbox', id: 'stop s0', sandboxId: 's0' as SandboxId };
+
+  it.each<[string, TerminatingState, Partial<SyncFacts>, string[]]>([
+    ['has its containers killed', terminating(), { snapshot: RUNNING }, ['killContainer kill web-1']],
+    ['has each killed once', terminating({ underWay: killed }), { snapshot: RUNNING }, []],
+    [
+      'has none killed again whose kill ended while it was looked at',
+      terminating(),
+      { snapshot: RUNNING, underWayBefore: killed },
+      [],
+    ],
+    [
+      'has one killed again that is alive a second after its kill',
+      terminating({ killedAt: new Map([['web-1' as ContainerId, NOW - 1_000]]) }),
+      { snapshot: RUNNING },
+      ['killContainer kill web-1'],
+    ],
+    [
+      'has it not killed again before',
+      terminating({ killedAt: new Map([['web-1' as ContainerId, NOW - 999]]) }),
+      { snapshot: RUNNING },
+      [],
+    ],
+    [
+      'has a container of unknown state killed',
+      terminating(),
+      { snapshot: snapshotOf([instance('unknown')]) },
+      ['killContainer kill web-1'],
+    ],
+    ['has its sandboxes stopped when nothing runs', terminating(), { snapshot: stopped }, ['stopSandbox stop s0']],
+    ['has each stopped once', terminating({ underWay: underWay(STOP) }), { snapshot: stopped }, []],
+    [
+      'has none stopped while a start is under way',
+      terminating({ underWay: underWay(startOf()) }),
+      { snapshot: stopped },
+      [],
+    ],
+    [
+      'has none stopped when a start ended while it was looked at',
+      terminating(),
+      { snapshot: stopped, underWayBefore: underWay(startOf()) },
+      [],
+    ],
+    [
+      'has what it used given back when all is stopped',
+      terminating({ stoppedSandboxes: new Set(['s0' as SandboxId]) }),
+      { snapshot: stopped },
+      ['releaseResources #release'],
+    ],
+    ['has it given back at once where nothing was there', terminating(), {}, ['releaseResources #release']],
+  ])('%s', (_, state, over, expected) => {
+    expect(words(step(state, { pod, ...over }))).toEqual(expected);
+  });
+
+  it.each<[string, TerminatingState, Partial<SyncFacts>, boolean]>([
+    ['nothing runs', terminating(), { snapshot: stopped }, true],
+    ['a container runs', terminating(), { snapshot: RUNNING }, false],
+    ['a start is under way', terminating({ underWay: underWay(startOf()) }), { snapshot: stopped }, false],
+    [
+      'a start ended while it was looked at',
+      terminating(),
+      { snapshot: stopped, underWayBefore: underWay(startOf()) },
+      false,
+    ],
+    ['a sandbox is being made', terminating({ underWay: underWay(CREATE_SANDBOX) }), {}, false],
+  ])('is reported as ended, where %s: %s', (_, state, over, expected) => {
+    expect(step(state, { pod, ...over }).status?.over).toBe(expected);
+  });
+
+  it('is told why it failed, where the node ends it', () => {
+    const end = { reason: 'Evicted', message: 'low on memory', graceSeconds: 1 };
+    expect(step(evictPod(syncing(), end), { snapshot: RUNNING }).status?.podEnd).toBe(end);
+    expect(step(evictPod(terminating(), end), { snapshot: RUNNING }).status?.podEnd).toBe(end);
+  });
+
+  it('has sidecars wait for the containers and for the sidecars after them', () => {
+    const side = (name: string): Container => ({ name, image: 'busybox:stable', restartPolicy: 'Always' });
+    const [one, two] = [side('one'), side('two')];
+    const many = podOf({ initContainers: [one, two] }, DELETED);
+    const live = (of: Container, type: ContainerSnapshot['type']) => instance('running', { type }, of);
+    const snapshot = snapshotOf([live(WEB, 'container'), live(two, 'init'), live(one, 'init')]);
+    const after = step(terminating(), { pod: many, snapshot }).actions.flatMap((action) =>
+      action.kind === 'killContainer' ? [[action.kill.instance.name, [...action.kill.after].sort()]] : [],
+    );
+    expect(after).toEqual([
+      ['web', []],
+      ['two', ['web']],
+      ['one', ['two', 'web']],
+    ]);
+  });
+
+  it.each<[string, Partial<Parameters<typeof podOf>[0] & object>, object, number | undefined, number]>([
+    ['its own grace period', { terminationGracePeriodSeconds: 7 }, {}, undefined, 7],
+    [
+      'that of its deletion',
+      { terminationGracePeriodSeconds: 7 },
+      { ...DELETED, deletionGracePeriodSeconds: 5 },
+      undefined,
+      5,
+    ],
+    ['what the node grants, where that is less', {}, {}, 2, 2],
+    ['no more than its own, where the node grants more', { terminationGracePeriodSeconds: 7 }, {}, 20, 7],
+    ['a second at least, for its hooks', {}, { ...DELETED, deletionGracePeriodSeconds: 0 }, undefined, 1],
+  ])('grants each container %s', (_, spec, meta, grantedSeconds, expected) => {
+    const result = step(terminating({ grantedSeconds }), { pod: podOf(spec, meta), snapshot: RUNNING });
+    expect(begun('killContainer', result)).toMatchObject({ kill: { graceSeconds: expected } });
+  });
+
+  describe('and is granted less while its containers are being killed', () => {
+    const advance = (state: PodState, seconds: number): Step =>
+      advancePod(state, facts({ pod: podOf({}, { ...DELETED, deletionGracePeriodSeconds: seconds }) }));
+
+    it('has the kills under way shortened, once for each change', () => {
+      const first = advance(terminating({ graceSeconds: 30, underWay: killed }), 3);
+      expect(first.actions).toEqual([{ kind: 'shortenGrace', graceSeconds: 3 }]);
+      expect(advance(first.state, 3).actions).toEqual([]);
+      expect(advance(first.state, 1).actions).toEqual([{ kind: 'shortenGrace', graceSeconds: 1 }]);
+    });
+
+    it('has a kill shortened that began before the pod was to end', () => {
+      const liveness = underWay(killOf(instance('running'), 'livenessProbe', true));
+      expect(advance(syncing({ underWay: liveness }), 3).actions).toEqual([{ kind: 'shortenGrace', graceSeconds: 3 }]);
+    });
+
+    it('has nothing to shorten before the first kill', () => {
+      expect(advance(syncing(), 3).actions).toEqual([]);
+    });
+
+    it('by the node, whose least grant counts', () => {
+      const end = { reason: 'Evicted', message: '', graceSeconds: 9 };
+      const evicted = evictPod(terminating({ graceSeconds: 30, underWay: killed }), end);
+      expect(advance(evicted, 30).actions).toEqual([{ kind: 'shortenGrace', graceSeconds: 9 }]);
+      const twice = evictPod(evicted, { ...end, reason: 'Shutdown', graceSeconds: 4 });
+      expect(twice).toMatchObject({ podEnd: { reason: 'Evicted' }, grantedSeconds: 4 });
+      expect(evictPod(twice, end)).toMatchObject({ grantedSeconds: 4 });
+    });
+  });
+});
+
+describe('the grace period of a kill', () => {
+  const probe = { tcpSocket: { port: 80 }, terminationGracePeriodSeconds: 4 };
+  it.each<[string, Container, 'liveness' | 'startup', number]>([
+    ['is the liveness probe’s own', { ...WEB, livenessProbe: probe }, 'liveness', 4],
+    ['is the startup probe’s own', { ...WEB, startupProbe: probe }, 'startup', 4],
+    ['is the pod’s where the probe has none', { ...WEB, livenessProbe: { tcpSocket: { port: 80 } } }, 'liveness', 11],
+    ['is the pod’s where another probe has one', { ...WEB, startupProbe: probe }, 'liveness', 11],
+  ])('%s', (_, container, which, expected) => {
+    const pod = podOf({ containers: [container], terminationGracePeriodSeconds: 11 });
+    const result = step(syncing(), { pod, snapshot: RUNNING, probes: dies(which) });
+    expect(begun('killContainer', result)).toMatchObject({ kill: { graceSeconds: expected } });
+  });
+});
+
+describe('whether the runtime must be looked at', () => {
+  const desired = { pod: podOf(), removed: false };
+  const deleted = { pod: podOf({}, DELETED), removed: false };
+  const terminating = terminatingPod(syncing(), 'deleted');
+  const finished = (over: Partial<FinishedState> = {}) => ({ ...finishedPod(terminatedPod(terminating)), ...over });
+  const RELEASE: LastingAction = { kind: 'releaseResources', id: ACTION_IDS.release };
+  const REMOVE: LastingAction = {
+    kind: 'removeFromRuntime',
+    id: ACTION_IDS.removeFromRuntime,
+    snapshot: NOTHING_THERE,
+    last: true,
+  };
+  it.each<[string, PodState, typeof desired, boolean]>([
+    ['while it should run', syncing(), desired, true],
+    ['while it should stop', terminating, deleted, true],
+    ['before anything is given back', terminatedPod(terminating), deleted, true],
+    ['not while it is given back', { ...terminatedPod(terminating), underWay: underWay(RELEASE) }, deleted, false],
+    ['not when it has finished', finished(), desired, false],
+    ['when it has finished and is deleted', finished(), deleted, true],
+    ['when it has finished and no source has it', finished(), { ...desired, removed: true }, true],
+    ['not while its remains are removed', finished({ underWay: underWay(REMOVE) }), deleted, false],
+    ['not when it was refused', rejectedPod(), desired, false],
+  ])('%s', (_, state, wanted, expected) => {
+    expect(needsObservation(state, wanted)).toBe(expected);
+  });
+
+  it('what a pod that stays keeps in the runtime is removed when the room is wanted', () => {
+    const dead = snapshotOf([instance('exited')], [sandbox({ state: 'notReady' })]);
+    expect(words(reclaimPod(finished(), facts({ snapshot: dead })))).toEqual(['removeFromRuntime #removeFromRuntime']);
+    expect(words(reclaimPod(syncing(), facts({ snapshot: RUNNING })))).toEqual([]);
+  });
+});
