@@ -8,7 +8,6 @@
 // 25 ms with 1.7.35, 100 against 28 with 2.4.2); and 1.7 loses an event to a subscriber that has gone. So where the
 // same socket serves containerd's bus too, ends are also taken from there. Whichever tells first is believed.
 
-import { setImmediate } from 'node:timers/promises';
 import { type BackoffEntry, type BackoffPolicy, nextBackoff } from '../../../lib/backoff.ts';
 import type { Clock, Timer } from '../../../lib/clock.ts';
 import { errorMessage } from '../../../lib/errors.ts';
@@ -175,7 +174,7 @@ export class LifecycleEvents {
     try {
       const answers = await this.#relist();
       // On a slow machine a refusal may come later than SETTLE_MS, but not later than the answer to what was asked after.
-      await setImmediate();
+      await this.#options.clock.sleep(0);
       const late = await Promise.race([ended, undefined]);
       if (late !== undefined) return late;
       this.#settle(answers ? source : undefined);

@@ -131,8 +131,8 @@ export class Chaos {
     this.#over = true;
     const { lines, network, runtime, api, processes, kernel, csi, manifests, objects } = this.#world;
     for (const line of Object.values(lines)) line.mend();
+    runtime.mend();
     network.trouble = 0;
-    runtime.events.trouble = 0;
     api.watchTrouble = 0;
     manifests.trouble = 0;
     objects.settings = SETTINGS;

@@ -2,8 +2,9 @@
 
 import { isMirrorPod } from '../../../agent/model/static-pods.ts';
 import type { Pod } from '../../../client/types.ts';
+import type { Instance, Sandbox } from './cri/state.ts';
 import type { Dice } from './dice.ts';
-import type { Instance, Sandbox } from './runtime-state.ts';
+
 import type { World } from './world.ts';
 
 /** Something that may happen. What it was, in words; undefined when there was nothing that it could happen to. */
@@ -33,6 +34,6 @@ export class Chooser {
 
   liveSandbox(): Sandbox | undefined {
     const sandboxes = [...this.world.runtime.state.sandboxes()];
-    return this.dice.pick(sandboxes.filter(({ snapshot }) => snapshot.state === 'ready'));
+    return this.dice.pick(sandboxes.filter(({ state }) => state === 'ready'));
   }
 }

@@ -110,7 +110,9 @@ export class SimCsi implements CsiNode {
           this.#atWork.delete(volume);
         }
       };
-      await this.#parts.line.perform(call, `${volume} ${subject}`, DEADLINE_MS, done, this.#claim(call, volume));
+      await this.#parts.line.perform(call, `${volume} ${subject}`, DEADLINE_MS, done, {
+        claim: this.#claim(call, volume),
+      });
     } finally {
       callers.set(volume, (callers.get(volume) ?? 1) - 1);
     }

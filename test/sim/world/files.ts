@@ -5,6 +5,7 @@ import { mkdirSync, mkdtempSync, rmSync } from 'node:fs';
 import { syncBuiltinESMExports } from 'node:module';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import type { NodeSettings } from '../../../agent/runtime/options.ts';
 
 const fs = process.getBuiltinModule('node:fs');
 const promises = process.getBuiltinModule('node:fs/promises');
@@ -27,6 +28,28 @@ export class SimDisk {
     const memory = fs.existsSync('/dev/shm') ? '/dev/shm' : tmpdir();
     this.root = mkdtempSync(join(memory, 'nodelet-sim-'));
     mkdirSync(join(this.root, 'pods'));
+  }
+
+  /** Where the agent's runtime adapter has its files, and what else it is told about the node. */
+  get nodeSettings(): NodeSettings {
+    const { root } = this;
+    return {
+      rootDir: root,
+      podLogsDir: join(root, 'logs/pods'),
+      containerLogsDir: join(root, 'logs/containers'),
+      cgroups: { root: '/', driver: 'cgroupfs' },
+      cgroupVersion: 2,
+      swapController: false,
+      clusterDNS: [],
+      clusterDomain: 'cluster.local',
+      resolvConf: '',
+      seccompDefault: false,
+      seccompProfileRoot: join(root, 'seccomp'),
+      cpuCFSQuota: true,
+      cpuCFSQuotaPeriodUs: 100_000,
+      memoryCapacityBytes: 8 * 1024 ** 3,
+      hugepageSizes: [],
+    };
   }
 
   /** From now on calls are made at once, and mounts are seen. */

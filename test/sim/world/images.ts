@@ -6,6 +6,7 @@ import type { RuntimeImage } from '../../../agent/ports/runtime.ts';
 export const IMAGES = { present: ['nginx:stable', 'busybox:stable'], inRegistry: ['pulled:1', 'pulled:2'] } as const;
 
 export class SimImages {
+  /** By the name that they were pulled by. */
   readonly held = new Map<string, RuntimeImage>();
 
   constructor() {
@@ -19,8 +20,16 @@ export class SimImages {
     return image;
   }
 
-  removeById(id: string): void {
-    for (const [name, image] of this.held) if (image.id === id) this.held.delete(name);
+  /** By name or id. */
+  find(reference: string): RuntimeImage | undefined {
+    const named = this.held.get(reference);
+    if (named !== undefined) return named;
+    for (const image of this.held.values()) if (image.id === reference) return image;
+    return undefined;
+  }
+
+  remove(reference: string): void {
+    for (const [name, image] of this.held) if (image.id === reference || name === reference) this.held.delete(name);
   }
 
   canBePulled(name: string): boolean {

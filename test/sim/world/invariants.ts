@@ -6,8 +6,9 @@ import { isTerminalPhase } from '../../../agent/pods/phase.ts';
 import type { PodUID } from '../../../agent/ports/runtime.ts';
 import type { Pod, PodStatus } from '../../../client/types.ts';
 import type { ApiWitness } from './api-server.ts';
+import type { PodRecord } from './cri/state.ts';
 import { FOREIGN_CONDITION } from './foreign.ts';
-import type { PodRecord } from './runtime-state.ts';
+
 import type { World } from './world.ts';
 
 const RANK: Readonly<Record<string, number>> = { Pending: 0, Running: 1, Succeeded: 2, Failed: 2 };
@@ -38,7 +39,7 @@ export class Invariants implements ApiWitness {
     let leased = 0;
     for (const record of runtime.state.pods.values()) {
       this.#checkRecord(record);
-      for (const { snapshot } of record.sandboxes) leased += snapshot.ips.length;
+      for (const { ips } of record.sandboxes) leased += ips.length;
     }
     // A sandbox that has stopped gave its address back; one without a sandbox can never be given back.
     if (network.leases.size > leased) this.#world.rules.break('an address is held for a sandbox that is gone');
@@ -48,13 +49,13 @@ export class Invariants implements ApiWitness {
   #checkRecord({ ref, sandboxes, instances }: PodRecord): void {
     const { rules } = this.#world;
     let live = 0;
-    for (const { snapshot } of sandboxes) if (snapshot.state === 'ready') live++;
+    for (const { state } of sandboxes) if (state === 'ready') live++;
     if (live > 1) rules.break(`${live} live sandboxes for pod ${ref.name}`);
     for (const [index, instance] of instances.entries()) {
       if (instance.process === undefined) continue;
       for (const other of instances.slice(index + 1)) {
-        if (other.process === undefined || other.snapshot.name !== instance.snapshot.name) continue;
-        rules.break(`two instances of ${ref.name}/${instance.snapshot.name} run at once`);
+        if (other.process === undefined || other.name !== instance.name) continue;
+        rules.break(`two instances of ${ref.name}/${instance.name} run at once`);
       }
     }
   }
@@ -88,7 +89,7 @@ export class Invariants implements ApiWitness {
     const alive = (this.#world.runtime.state.pods.get(uid)?.instances ?? []).filter(
       ({ process }) => process !== undefined,
     );
-    for (const { snapshot } of alive) this.#world.rules.break(`the ${what} of ${snapshot.id} went while it runs`);
+    for (const { id } of alive) this.#world.rules.break(`the ${what} of ${id} went while it runs`);
   }
 
   /** Something is unmounted: no process of its pod may have it. */
@@ -107,8 +108,8 @@ export class Invariants implements ApiWitness {
     if (foreign(before) !== foreign(after)) rules.break(`a condition of another writer on ${name} was changed`);
     const [from, to] = [before.status?.phase, after.status?.phase];
     if (!isTerminalPhase(to) || isTerminalPhase(from) || isMirrorPod(after)) return;
-    for (const { snapshot, process } of runtime.state.pods.get(uid as PodUID)?.instances ?? []) {
-      if (process !== undefined) rules.break(`${name} is reported ${to} while ${snapshot.id} runs`);
+    for (const { id, process } of runtime.state.pods.get(uid as PodUID)?.instances ?? []) {
+      if (process !== undefined) rules.break(`${name} is reported ${to} while ${id} runs`);
     }
   }
 

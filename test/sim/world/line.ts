@@ -13,7 +13,7 @@ import type { Journal } from './journal.ts';
 type Fate = 'done' | 'refused' | 'lost' | 'late' | 'never' | 'twice';
 
 /** What the caller sees when the line itself fails it. */
-export type LineFailure = 'refused' | 'unavailable' | 'deadline';
+export type LineFailure = 'refused' | 'unavailable' | 'deadline' | 'cancelled';
 
 export interface LineOptions {
   readonly name: string;
@@ -35,22 +35,34 @@ export interface Claim {
   drop(): void;
 }
 
-interface Call<T> {
+/** What is particular about one call. */
+export interface CallOptions {
+  readonly claim?: Claim;
+  /** Instead of the line's own figure. */
+  readonly usualMs?: number;
+  /** The caller gives up; the far side goes on. */
+  readonly signal?: AbortSignal;
+}
+
+interface Call<T> extends CallOptions {
   readonly name: string;
-  readonly deadlineMs: number;
+  /** Undefined: the caller waits for as long as the connection lasts. */
+  readonly deadlineMs: number | undefined;
   readonly fate: Fate;
   /** What the far side does when its time has come. */
   readonly effect: () => T | Promise<T>;
-  readonly claim: Claim | undefined;
 }
+
+/** How late a late call begins, ms. */
+const LATE_MS = 30_000;
 
 /** One call on its way. */
 class Flight<T> {
   readonly answer: Promise<T>;
   readonly #call: Call<T>;
   readonly #options: LineOptions;
-  /** The far side has begun, or never will. */
-  readonly #onBegun: (flight: Flight<T>) => void;
+  /** It is answered, and the far side has begun or never will. */
+  readonly #onOver: (flight: Flight<T>) => void;
   readonly #resolve: (value: T) => void;
   readonly #reject: (error: unknown) => void;
   #answered = false;
@@ -58,10 +70,10 @@ class Flight<T> {
   #taken: { readonly failure: unknown } | undefined;
   #deadline: Timer | undefined;
 
-  constructor(call: Call<T>, options: LineOptions, onBegun: (flight: Flight<T>) => void) {
+  constructor(call: Call<T>, options: LineOptions, onOver: (flight: Flight<T>) => void) {
     this.#call = call;
     this.#options = options;
-    this.#onBegun = onBegun;
+    this.#onOver = onOver;
     const { promise, resolve, reject } = Promise.withResolvers<T>();
     this.answer = promise;
     this.#resolve = resolve;
@@ -69,11 +81,14 @@ class Flight<T> {
   }
 
   depart(): void {
-    const { fate, claim, deadlineMs } = this.#call;
-    const { clock, dice, usualMs } = this.#options;
+    const { fate, claim, deadlineMs, signal, usualMs = this.#options.usualMs } = this.#call;
+    const { clock, dice } = this.#options;
+    signal?.addEventListener('abort', () => this.#fail('cancelled'), { once: true });
     if (fate === 'late' || fate === 'never') this.#waitFor(deadlineMs);
     if (fate === 'never') {
-      this.#onBegun(this);
+      this.#begun = true;
+      // Without a deadline nobody gives up: the connection breaks.
+      if (deadlineMs === undefined) clock.after(dice.below(LATE_MS), () => this.#fail('unavailable'));
       return;
     }
     if (fate !== 'refused') {
@@ -83,7 +98,8 @@ class Flight<T> {
         this.#taken = { failure };
       }
     }
-    clock.after(fate === 'late' ? deadlineMs + dice.below(30_000) : dice.below(usualMs + 1), () => this.#begin());
+    const afterMs = fate === 'late' ? (deadlineMs ?? 0) + dice.below(LATE_MS) : dice.below(usualMs + 1);
+    clock.after(afterMs, () => this.#begin());
   }
 
   /** The far side dies. What it had not begun is mostly never done, and else done just now; nobody is told. */
@@ -102,7 +118,7 @@ class Flight<T> {
   #begin(): void {
     if (this.#begun) return;
     this.#begun = true;
-    this.#onBegun(this);
+    if (this.#answered) this.#onOver(this);
     const { fate, effect, deadlineMs } = this.#call;
     const taken = this.#taken;
     if (taken !== undefined || fate === 'refused') {
@@ -141,8 +157,8 @@ class Flight<T> {
     }
   }
 
-  #waitFor(ms: number): void {
-    if (!this.#answered && Number.isFinite(ms))
+  #waitFor(ms: number | undefined): void {
+    if (!this.#answered && ms !== undefined)
       this.#deadline ??= this.#options.clock.after(ms, () => this.#fail('deadline'));
   }
 
@@ -154,13 +170,14 @@ class Flight<T> {
     if (this.#answered) return;
     this.#answered = true;
     this.#deadline?.cancel();
+    if (this.#begun) this.#onOver(this);
     answer();
   }
 }
 
 export class Line {
   readonly #options: LineOptions;
-  /** Calls that the far side has not begun with. */
+  /** Calls that have no answer yet, or that the far side has not begun with. */
   readonly #flights = new Set<{ cut(): void }>();
   /** How many calls of a hundred go wrong. */
   trouble = 0;
@@ -191,14 +208,7 @@ export class Line {
     journal.note(`${name} ${what}`);
   }
 
-  #fate(deadlineMs: number): Fate {
-    const fate = this.#anyFate();
-    if (Number.isFinite(deadlineMs)) return fate;
-    // Who has no deadline never gives up: what does not arrive ends with its connection, what is late is only slow.
-    return fate === 'never' ? 'refused' : fate === 'late' ? 'done' : fate;
-  }
-
-  #anyFate(): Fate {
+  #fate(): Fate {
     const { dice } = this.#options;
     if (this.trouble === 0 || dice.below(100) >= this.trouble) return 'done';
     return dice.weighted({
@@ -210,23 +220,23 @@ export class Line {
     });
   }
 
-  /** Carries one call; `effect` is what the far side does when its time has come. A deadline may be infinite. */
+  /** Carries one call; `effect` is what the far side does when its time has come. */
   perform<T>(
     call: string,
     subject: string,
-    deadlineMs: number,
+    deadlineMs: number | undefined,
     effect: () => T | Promise<T>,
-    claim?: Claim,
+    options: CallOptions = {},
   ): Promise<T> {
     const { journal, error, name } = this.#options;
     if (this.down) {
       journal.note(`${name} ${call} ${subject}: down`);
       return Promise.reject(error(call, 'unavailable'));
     }
-    const fate = this.#fate(deadlineMs);
+    const fate = this.#fate();
     journal.note(`${name} ${call} ${subject}${fate === 'done' ? '' : `: ${fate}`}`);
-    const flight = new Flight<T>({ name: call, deadlineMs, fate, effect, claim }, this.#options, (begun) =>
-      this.#flights.delete(begun),
+    const flight = new Flight<T>({ ...options, name: call, deadlineMs, fate, effect }, this.#options, (over) =>
+      this.#flights.delete(over),
     );
     this.#flights.add(flight);
     flight.depart();

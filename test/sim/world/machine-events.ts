@@ -10,7 +10,7 @@ export function machineEvents(choose: Chooser) {
     const instance = choose.runningInstance();
     if (instance === undefined) return undefined;
     runtime.end(instance, exitCode, reason);
-    return instance.snapshot.id;
+    return instance.id;
   };
   return {
     exit: () => (dice.chance(0.4) ? end(0, 'Completed') : end(1, 'Error')),
@@ -19,14 +19,14 @@ export function machineEvents(choose: Chooser) {
       const sandbox = choose.liveSandbox();
       if (sandbox === undefined) return undefined;
       runtime.killSandbox(sandbox);
-      return sandbox.snapshot.id;
+      return sandbox.id;
     },
     probeFlips: () => {
       const instance = choose.runningInstance();
       if (instance?.process === undefined) return undefined;
       const kind = dice.pick(['startup', 'liveness', 'readiness', 'readiness'] as const);
       instance.process.well[kind] = !instance.process.well[kind];
-      return `${instance.snapshot.id} ${kind} ${instance.process.well[kind]}`;
+      return `${instance.id} ${kind} ${instance.process.well[kind]}`;
     },
     nodeEndsPod: () => {
       const pod = choose.livePod();

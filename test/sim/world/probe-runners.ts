@@ -4,15 +4,15 @@
 import type { ProbeOutcome } from '../../../agent/probes/outcome.ts';
 import type { ProbeRunners } from '../../../agent/probes/runners.ts';
 import type { Clock } from '../../../lib/clock.ts';
+import type { SimCri } from './cri/runtime.ts';
 import type { ProbeKind, Processes } from './processes.ts';
-import type { SimRuntime } from './runtime.ts';
 
 function kindOf(path: string): ProbeKind {
   return path === '/startup' ? 'startup' : path === '/readiness' ? 'readiness' : 'liveness';
 }
 
 export function simProbeRunners(
-  runtime: SimRuntime,
+  runtime: SimCri,
   processes: Processes,
   clock: Clock,
 ): Pick<ProbeRunners, 'httpGet' | 'tcpSocket'> {

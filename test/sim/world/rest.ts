@@ -7,7 +7,7 @@ import { isTerminalPhase } from '../../../agent/pods/phase.ts';
 import type { PodUID } from '../../../agent/ports/runtime.ts';
 import type { Container, ContainerStatus, Pod } from '../../../client/types.ts';
 import { isSidecar } from '../../../lib/sidecar.ts';
-import type { Instance } from './runtime-state.ts';
+import type { Instance } from './cri/state.ts';
 import type { World } from './world.ts';
 
 /** Whatever is not as it should be, in words. */
@@ -37,8 +37,8 @@ export function differences(world: World): string[] {
 export function leftovers({ api, runtime, volumes, cgroups, network }: World): string[] {
   return [
     ...[...api.pods.values()].map((pod) => `object ${pod.metadata.name}`),
-    ...[...runtime.state.sandboxes()].map(({ snapshot }) => snapshot.id),
-    ...[...runtime.state.instances()].map(({ snapshot }) => snapshot.id),
+    ...[...runtime.state.sandboxes()].map(({ id }) => id),
+    ...[...runtime.state.instances()].map(({ id }) => id),
     ...volumes.leftovers(),
     ...[...cgroups.pods].map((uid) => `cgroup of ${uid}`),
     ...[...network.leases.keys()].map((address) => `address ${address}`),
@@ -54,10 +54,10 @@ function podDifferences(world: World, pod: Pod, uid: PodUID): string[] {
   const over = isTerminalPhase(status?.phase);
   if (over && record?.instances.some(({ process }) => process !== undefined))
     say(`runs although it is ${status?.phase}`);
-  if (over && record?.sandboxes.some(({ snapshot }) => snapshot.state === 'ready')) say('has ended, and has a sandbox');
+  if (over && record?.sandboxes.some(({ state }) => state === 'ready')) say('has ended, and has a sandbox');
   if (over && (world.volumes.has(uid) || world.cgroups.pods.has(uid))) say('has ended, and keeps what it had');
-  const sandbox = record?.sandboxes.find(({ snapshot }) => snapshot.state === 'ready');
-  const address = sandbox?.snapshot.ips[0];
+  const sandbox = record?.sandboxes.find(({ state }) => state === 'ready');
+  const address = sandbox?.ips[0];
   if (!over && address !== undefined && status?.podIP !== address) say(`podIP is ${status?.podIP}, not ${address}`);
   const { containers, initContainers = [] } = pod.spec;
   const statusOf = (container: Container): ContainerStatus | undefined =>
@@ -65,7 +65,7 @@ function podDifferences(world: World, pod: Pod, uid: PodUID): string[] {
       (each) => each.name === container.name,
     );
   for (const container of [...containers, ...initContainers]) {
-    const newest = record?.instances.find(({ snapshot }) => snapshot.name === container.name);
+    const newest = record?.instances.find(({ name: of }) => of === container.name);
     found.push(...containerDifferences(`${name}/${container.name}`, statusOf(container), newest));
   }
   if (!over && isStuck(world, pod, uid)) say('is stuck: nothing runs, and nothing is said to hold it up');
@@ -100,7 +100,7 @@ function containerDifferences(
   const running = status?.state?.running !== undefined;
   if (running !== alive) found.push(`${who}: status says running ${running}, and it is ${alive}`);
   if (newest === undefined) return found;
-  const { id, restartCount, exitCode, state } = newest.snapshot;
+  const { id, restartCount, end } = newest;
   if (alive && status?.containerID !== `containerd://${id}`) {
     found.push(`${who}: status names ${status?.containerID}, and it is ${id}`);
   }
@@ -110,8 +110,8 @@ function containerDifferences(
   // The kubelet's word for one that was held up in the end; the truth is then in its last state.
   const { terminated } = status?.state ?? {};
   const ended = terminated?.reason === STATUS_UNKNOWN ? status?.lastState?.terminated : terminated;
-  if (state === 'exited' && ended?.containerID === `containerd://${id}` && ended.exitCode !== exitCode) {
-    found.push(`${who}: exit code is ${ended.exitCode}, not ${exitCode}`);
+  if (end !== undefined && ended?.containerID === `containerd://${id}` && ended.exitCode !== end.exitCode) {
+    found.push(`${who}: exit code is ${ended.exitCode}, not ${end.exitCode}`);
   }
   return found;
 }

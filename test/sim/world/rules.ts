@@ -2,8 +2,10 @@
 // every step is in invariants.ts; here is what can only be judged in the moment that something is done.
 
 import type { ContainerSpec, PodUID } from '../../../agent/ports/runtime.ts';
+import { ANNOTATION_RESTART_COUNT } from '../../../agent/runtime/config/labels.ts';
 import type { Container, Pod } from '../../../client/types.ts';
 import { isSidecar } from '../../../lib/sidecar.ts';
+import type { Instance } from './cri/state.ts';
 
 /** One instance of a container, as the rules see it. */
 export interface RuledInstance {
@@ -36,9 +38,23 @@ export class Rules {
     this.#starts.delete(`${uid}/${container}`);
   }
 
+  /** The config of a container says what the agent meant it to be. */
+  containerCreated({ id, config, spec, restartCount, sandboxId }: Instance): void {
+    if (spec.sandboxId !== sandboxId) this.break(`${id} was made in ${sandboxId} instead of ${spec.sandboxId}`);
+    if (config.log_path !== `${spec.container.name}/${restartCount}.log`)
+      this.break(`${id} logs to ${config.log_path}`);
+    const counted = config.annotations[ANNOTATION_RESTART_COUNT];
+    if (counted !== String(restartCount)) this.break(`${id} is attempt ${restartCount} and says ${counted}`);
+  }
+
   /** A process begins. `instances`: all of the pod that the runtime knows, this one left out. */
-  containerStarts(spec: ContainerSpec, instances: readonly RuledInstance[], has: Prerequisites): void {
-    const { pod, container, sandboxId, type } = spec;
+  containerStarts(
+    spec: ContainerSpec,
+    sandboxId: string,
+    instances: readonly RuledInstance[],
+    has: Prerequisites,
+  ): void {
+    const { pod, container, type } = spec;
     const { uid, name: podName } = pod.metadata;
     const who = `${podName}/${container.name}`;
     if (instances.some(({ name, alive }) => name === container.name && alive)) {

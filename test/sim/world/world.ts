@@ -10,6 +10,8 @@ import { createPodsAgent } from '../../../agent/pods/pods-agent.ts';
 import type { CsiNode } from '../../../agent/ports/csi.ts';
 import type { RunningPodProbes } from '../../../agent/probes/options.ts';
 import { createPodProbes } from '../../../agent/probes/pod-probes.ts';
+import { createCriRuntime } from '../../../agent/runtime/cri-runtime.ts';
+import { sweepLogs } from '../../../agent/runtime/logs/sweep.ts';
 import { MirrorPods } from '../../../agent/sources/mirror-pods.ts';
 import { MirrorReconciler } from '../../../agent/sources/mirror-reconciler.ts';
 import type { Node, Pod } from '../../../client/types.ts';
@@ -18,6 +20,9 @@ import { Signal } from '../../../lib/signal.ts';
 import { Tracer } from '../../../lib/trace.ts';
 import { VirtualClock } from '../clock.ts';
 import { SimApiServer } from './api-server.ts';
+import { SimCriClient } from './cri/client.ts';
+import { runtimeKindOf } from './cri/kinds.ts';
+import { SimCri } from './cri/runtime.ts';
 import { csiLineError, SimCsi } from './csi-driver.ts';
 import { Dice } from './dice.ts';
 import type { Faults } from './faults.ts';
@@ -28,12 +33,12 @@ import { SimKernel } from './kernel.ts';
 import { Life } from './life.ts';
 import { Line } from './line.ts';
 import { SimManifests } from './manifests.ts';
+import { MeantContainers } from './meant.ts';
 import { SimNetwork } from './network.ts';
 import { SimCgroups, SimObjects, SimRecorder } from './node-parts.ts';
 import { simProbeRunners } from './probe-runners.ts';
 import { Processes } from './processes.ts';
 import { Rules } from './rules.ts';
-import { SimRuntime } from './runtime.ts';
 import { SimStorage } from './storage-objects.ts';
 import { SimVolumes } from './volumes.ts';
 
@@ -61,7 +66,8 @@ export class World {
   readonly rules = new Rules();
   readonly network: SimNetwork;
   readonly processes: Processes;
-  readonly runtime: SimRuntime;
+  readonly runtime: SimCri;
+  readonly meant = new MeantContainers();
   readonly api: SimApiServer;
   readonly manifests: SimManifests;
   readonly cgroups: SimCgroups;
@@ -88,7 +94,9 @@ export class World {
       new Line({ name, clock, dice: fork(), journal, error, usualMs: 20, dropsAbandoned });
     this.network = new SimNetwork(fork(), faults);
     this.processes = new Processes(clock, fork());
-    this.runtime = new SimRuntime({
+    this.runtime = new SimCri({
+      kind: runtimeKindOf(seed),
+      meant: this.meant,
       clock,
       dice: fork(),
       journal,
@@ -146,7 +154,17 @@ export class World {
     const log: Log = (level, message, fields) => {
       if (level !== 'debug') this.journal.note(`agent ${level}: ${message} ${JSON.stringify(fields ?? {})}`);
     };
-    const runtime = life.port(this.runtime);
+    const connection = new SimCriClient(this.runtime);
+    const runtime = this.meant.witness(
+      createCriRuntime({
+        endpoint: 'simulated',
+        client: life.port(connection),
+        clock,
+        tracer,
+        node: this.disk.nodeSettings,
+        onTrouble: (message) => log('info', message),
+      }),
+    );
     const client = life.port(this.api);
     const { recorder, dice } = this;
     const random = (): number => dice.next();
@@ -196,6 +214,7 @@ export class World {
         mirrors.staticSource(this.manifests.source(NODE_NAME, clock, log)),
       ],
       onPodGone: (pod) => podGone.emit(pod),
+      sweep: async (isKept) => void (await sweepLogs(this.disk.nodeSettings, isKept)),
       clock,
       tracer,
       node: { name: NODE_NAME, hostIPs: () => HOST_IPS, allocatable: () => ALLOCATABLE },
@@ -224,6 +243,8 @@ export class World {
       pods.stop();
       probes.close();
       volumes.close();
+      runtime.close();
+      connection.close();
     };
     this.agent = { life, pods, probes, stop };
   }

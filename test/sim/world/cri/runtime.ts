@@ -1,0 +1,525 @@
+// A container runtime in memory: sandboxes, containers, their processes and images, as containerd keeps them, and what
+// each call of CRI does to them. It can be restarted and be reached over a bad line. It judges nothing: rules.ts does.
+
+import { existsSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { RuntimeError, type RuntimeImage } from '../../../../agent/ports/runtime.ts';
+import {
+  ANNOTATION_HASH,
+  ANNOTATION_TERMINATION_PATH,
+  LABEL_CONTAINER_NAME,
+  podRefOf,
+} from '../../../../agent/runtime/config/labels.ts';
+import type { Clock } from '../../../../lib/clock.ts';
+import { errorMessage } from '../../../../lib/errors.ts';
+import type { ContainerEventType__Output } from '../../../../proto/gen/runtime/v1/ContainerEventType.ts';
+import type { CreateContainerRequest__Output } from '../../../../proto/gen/runtime/v1/CreateContainerRequest.ts';
+import type { LinuxContainerResources__Output } from '../../../../proto/gen/runtime/v1/LinuxContainerResources.ts';
+import type { RunPodSandboxRequest__Output } from '../../../../proto/gen/runtime/v1/RunPodSandboxRequest.ts';
+import type { Dice } from '../dice.ts';
+import type { Faults } from '../faults.ts';
+import { SimImages } from '../images.ts';
+import type { Journal } from '../journal.ts';
+import { Line, type LineFailure } from '../line.ts';
+import type { MeantContainers } from '../meant.ts';
+import type { SandboxNetwork } from '../network.ts';
+import type { Process, Processes } from '../processes.ts';
+import type { Prerequisites, RuledInstance, Rules } from '../rules.ts';
+import { RuntimeEvents } from './events.ts';
+import type { RuntimeKind } from './kinds.ts';
+import { containerStatus, nanos, sandboxStatus } from './messages.ts';
+import { containerName, type Instance, RuntimeState, type Sandbox, sandboxName } from './state.ts';
+
+export interface SimCriParts {
+  readonly kind: RuntimeKind;
+  readonly clock: Clock;
+  readonly dice: Dice;
+  readonly journal: Journal;
+  readonly rules: Rules;
+  readonly network: SandboxNetwork;
+  readonly processes: Processes;
+  readonly prerequisites: Prerequisites;
+  readonly meant: MeantContainers;
+  readonly faults: Faults;
+}
+
+const CODES: Readonly<Record<LineFailure, string>> = {
+  refused: 'UNKNOWN',
+  unavailable: 'UNAVAILABLE',
+  deadline: 'DEADLINE_EXCEEDED',
+  cancelled: 'CANCELLED',
+};
+const DAY_MS = 86_400_000;
+/** How long after the end of a container the runtime may learn that it was for want of memory, in ms. */
+const LATE_OOM_MS = 1_500;
+
+export function criError(call: string, code: string, message: string): RuntimeError {
+  return new RuntimeError(call, code, message);
+}
+
+export class SimCri {
+  readonly #parts: SimCriParts;
+  readonly kind: RuntimeKind;
+  readonly line: Line;
+  readonly state = new RuntimeState();
+  readonly images = new SimImages();
+  readonly events: RuntimeEvents;
+  #sequence = 0;
+  /** Ends that happened while the runtime was away: it shows them when it is back. */
+  readonly #unseenEnds = new Set<Instance>();
+  /** Rejects when the runtime goes away: what it had begun it does not go on with. */
+  #cut = Promise.withResolvers<never>();
+
+  constructor(parts: SimCriParts) {
+    this.#parts = parts;
+    const { kind, clock, dice, journal } = parts;
+    this.kind = kind;
+    const error = (call: string, failure: LineFailure): Error =>
+      new RuntimeError(call, CODES[failure], `${call}: injected failure (${failure})`);
+    this.line = new Line({ name: 'cri', clock, dice, journal, error, usualMs: 10 });
+    this.events = new RuntimeEvents(clock, dice.fork(), journal, kind);
+    this.events.isDown = () => this.line.down;
+    this.#cut.promise.catch(() => undefined);
+  }
+
+  // ---------------------------------------------------------------- what chance does to it
+
+  /** A process ends. What CRI shows of it follows when the task is torn down. */
+  end(instance: Instance, exitCode: number, reason: string): void {
+    const { process, id } = instance;
+    if (process === undefined) return;
+    process.timer?.cancel();
+    instance.process = undefined;
+    const { clock, journal, dice } = this.#parts;
+    journal.note(`${id} ends ${exitCode} ${reason}`);
+    const learnsLate = reason === 'OOMKilled' && dice.chance(0.3);
+    const end = { exitCode, reason: learnsLate ? 'Error' : reason, message: '', at: clock.now() };
+    instance.end = end;
+    this.#writeLastWords(instance);
+    if (reason === 'OOMKilled') {
+      clock.after(learnsLate ? dice.below(LATE_OOM_MS) : 0, () => {
+        end.reason = reason;
+        this.events.emitBus({ topic: '/tasks/oom', id });
+      });
+    }
+    this.events.emitBus({ topic: '/tasks/exit', id, process: id, exitCode });
+    process.resolveEnded();
+    clock.after(dice.pick(this.kind.teardownMs), () => this.#showEnd(instance));
+  }
+
+  #showEnd(instance: Instance): void {
+    if (instance.shown === 'exited') return;
+    if (this.line.down) {
+      this.#unseenEnds.add(instance);
+      return;
+    }
+    if (instance.starting) {
+      // Its start has not been written down yet.
+      this.#parts.clock.after(1, () => this.#showEnd(instance));
+      return;
+    }
+    instance.shown = 'exited';
+    instance.shownEnd.resolve();
+    this.#emitCri(instance, 'CONTAINER_STOPPED_EVENT');
+  }
+
+  /** The sandbox's own process dies, and every container with it; its network is still held. */
+  killSandbox(sandbox: Sandbox): void {
+    if (sandbox.state !== 'ready') return;
+    const { id } = sandbox;
+    for (const instance of this.state.inSandbox(id)) this.end(instance, 137, 'Error');
+    sandbox.state = 'notReady';
+    this.events.emitBus({ topic: '/tasks/exit', id, process: id, exitCode: 137 });
+    this.#emitCri(sandbox, 'CONTAINER_STOPPED_EVENT');
+  }
+
+  /** The runtime's own process goes away and comes back; containers run on, some of them lost sight of. */
+  restart(downMs: number): void {
+    const { clock } = this.#parts;
+    this.line.cut();
+    this.events.break('the runtime is shutting down');
+    this.#cut.reject(new RuntimeError('any', 'UNAVAILABLE', 'the runtime is shutting down'));
+    clock.after(downMs, () => this.#back());
+  }
+
+  /** Whatever it was, the runtime answers from now on. */
+  mend(): void {
+    this.line.mend();
+    this.events.trouble = 0;
+    this.#back();
+  }
+
+  #back(): void {
+    this.line.down = false;
+    this.#cut = Promise.withResolvers<never>();
+    this.#cut.promise.catch(() => undefined);
+    const { dice, rules } = this.#parts;
+    for (const instance of this.state.instances()) {
+      if (instance.starting) this.#started(instance);
+      if (instance.process === undefined || this.line.trouble === 0 || !dice.chance(0.1)) continue;
+      instance.shown = 'unknown';
+      rules.mayRunAgain(instance.pod.uid, instance.name);
+    }
+    for (const instance of this.#unseenEnds) this.#showEnd(instance);
+    this.#unseenEnds.clear();
+  }
+
+  removeUnusedImage(name: string): void {
+    for (const { spec, process } of this.state.instances()) {
+      if (process !== undefined && spec.container.image === name) return;
+    }
+    this.images.held.delete(name);
+  }
+
+  /** Who answers at an address and port: the one container that says it listens there. */
+  listener(host: string, port: number): Instance | undefined {
+    for (const instance of this.state.instances()) {
+      if (instance.process === undefined) continue;
+      const sandbox = this.state.sandbox(instance.sandboxId);
+      if (sandbox?.ips.includes(host) !== true) continue;
+      if (instance.spec.container.ports?.some(({ containerPort }) => containerPort === port)) return instance;
+    }
+    return undefined;
+  }
+
+  // ---------------------------------------------------------------- inside
+
+  /** Waits, unless the runtime goes away before that. */
+  async #waits<T>(what: Promise<T>): Promise<T> {
+    return await Promise.race([what, this.#cut.promise]);
+  }
+
+  async #sleep(ms: number): Promise<void> {
+    if (ms > 0) await this.#waits(this.#parts.clock.sleep(ms));
+  }
+
+  /** The answer of a call that changed something may come after the event about it. */
+  async #answersLater(): Promise<void> {
+    await this.#sleep(this.#parts.dice.pick([0, 0, 8]));
+  }
+
+  #emitCri(about: Sandbox | Instance, type: ContainerEventType__Output): void {
+    const { kind } = this;
+    const sandboxId = 'sandboxId' in about ? about.sandboxId : about.id;
+    this.events.emitCri(`${type} ${about.id}`, () => {
+      const sandbox = this.state.sandbox(sandboxId);
+      return {
+        container_id: about.id,
+        container_event_type: type,
+        created_at: nanos(this.#parts.clock.now()),
+        pod_sandbox_status: sandbox === undefined ? null : sandboxStatus(sandbox),
+        containers_statuses: this.state.inSandbox(sandboxId).map((instance) => containerStatus(instance, kind)),
+      };
+    });
+  }
+
+  /** What a container writes as its last words, where it was given a place for them. */
+  #writeLastWords({ id, config }: Instance): void {
+    const path = config.annotations[ANNOTATION_TERMINATION_PATH];
+    const mount = config.mounts.find(({ container_path }) => container_path === path);
+    if (mount !== undefined && existsSync(mount.host_path)) writeFileSync(mount.host_path, `last words of ${id}`);
+  }
+
+  // ---------------------------------------------------------------- sandboxes
+
+  async runPodSandbox({ config, runtime_handler }: RunPodSandboxRequest__Output): Promise<string> {
+    const call = 'RunPodSandbox';
+    const pod = podRefOf(config?.labels ?? {});
+    if (config === null || config.metadata === null || pod === undefined) {
+      throw criError(call, 'INVALID_ARGUMENT', 'the sandbox config names no pod');
+    }
+    const { attempt } = config.metadata;
+    const id = `sandbox-${++this.#sequence}`;
+    const hostNetwork = config.linux?.security_context?.namespace_options?.network === 'NODE';
+    const sandbox: Sandbox = {
+      id,
+      pod,
+      attempt,
+      config,
+      handler: runtime_handler,
+      hostNetwork,
+      createdAt: this.#parts.clock.now(),
+      state: 'ready',
+      netns: hostNetwork ? '' : this.#parts.network.makeNamespace(id),
+      ips: [],
+    };
+    try {
+      if (!hostNetwork) sandbox.ips = await this.#parts.network.add(sandbox);
+    } catch (error) {
+      await this.#undoSandbox(sandbox);
+      throw criError(call, 'UNKNOWN', `failed to setup network for sandbox: ${errorMessage(error)}`);
+    }
+    if (this.line.down || (this.line.trouble > 0 && this.#parts.dice.chance(0.03))) {
+      await this.#undoSandbox(sandbox);
+      throw criError(call, 'UNKNOWN', 'failed to create containerd task: failed to create shim task');
+    }
+    this.state.addSandbox(sandbox);
+    this.events.emitBus({ topic: '/tasks/start', id });
+    this.#emitCri(sandbox, 'CONTAINER_STARTED_EVENT');
+    if (this.#parts.faults.has('the runtime makes two sandboxes for one call')) {
+      this.state.addSandbox({ ...sandbox, id: `sandbox-${++this.#sequence}`, ips: [], netns: '' });
+    }
+    await this.#answersLater();
+    return id;
+  }
+
+  /** A sandbox that could not be made: its network goes. Where it does not, 1.6 forgets it and later ones keep it. */
+  async #undoSandbox(sandbox: Sandbox): Promise<void> {
+    const { network } = this.#parts;
+    try {
+      if (!sandbox.hostNetwork) await network.del(sandbox);
+      network.removeNamespace(sandbox);
+      this.state.free(sandboxName(sandbox.pod.uid, sandbox.attempt));
+    } catch {
+      if (!this.kind.keepsFailedSandbox) {
+        network.abandon(sandbox);
+        this.state.free(sandboxName(sandbox.pod.uid, sandbox.attempt));
+        return;
+      }
+      sandbox.state = 'notReady';
+      this.state.addSandbox(sandbox);
+    }
+  }
+
+  async stopPodSandbox(id: string): Promise<void> {
+    const sandbox = this.state.sandbox(id);
+    if (sandbox === undefined) return;
+    // As in containerd: containers first, then the sandbox's own process, then the network.
+    const instances = this.state.inSandbox(id);
+    for (const instance of instances) this.end(instance, 137, 'Error');
+    const ending = instances.filter(({ end, shown }) => end !== undefined && shown !== 'exited');
+    await this.#waits(Promise.all(ending.map(({ shownEnd }) => shownEnd.promise)));
+    this.killSandbox(sandbox);
+    if (!sandbox.hostNetwork) {
+      try {
+        await this.#waits(this.#parts.network.del(sandbox));
+      } catch (error) {
+        throw criError('StopPodSandbox', 'UNKNOWN', `failed to destroy network for sandbox: ${errorMessage(error)}`);
+      }
+      this.#parts.network.removeNamespace(sandbox);
+      sandbox.ips = [];
+    }
+    await this.#answersLater();
+  }
+
+  async removePodSandbox(id: string): Promise<void> {
+    const sandbox = this.state.sandbox(id);
+    if (sandbox === undefined) return;
+    if (sandbox.state === 'ready') this.#parts.rules.break(`sandbox ${id} of ${sandbox.pod.name} removed while ready`);
+    await this.stopPodSandbox(id);
+    for (const instance of this.state.inSandbox(id)) this.#drop(instance);
+    if (this.state.sandbox(id) !== sandbox) return;
+    this.state.dropSandbox(sandbox);
+    this.events.emitBus({ topic: '/containers/delete', id });
+    this.#emitCri(sandbox, 'CONTAINER_DELETED_EVENT');
+    await this.#answersLater();
+  }
+
+  // ---------------------------------------------------------------- containers
+
+  async createContainer({ pod_sandbox_id, config }: CreateContainerRequest__Output): Promise<string> {
+    const call = 'CreateContainer';
+    const pod = podRefOf(config?.labels ?? {});
+    const name = config?.labels[LABEL_CONTAINER_NAME];
+    const attempt = config?.metadata?.attempt;
+    if (config === null || pod === undefined || name === undefined || attempt === undefined) {
+      throw criError(call, 'INVALID_ARGUMENT', 'the container config names no container of a pod');
+    }
+    const refuse = (code: string, why: string): RuntimeError => {
+      this.state.free(containerName(pod.uid, name, attempt));
+      return criError(call, code, why);
+    };
+    const sandbox = this.state.sandbox(pod_sandbox_id);
+    if (sandbox?.state !== 'ready') throw refuse('UNKNOWN', `sandbox ${pod_sandbox_id} is not ready`);
+    const image = this.images.find(config.image?.image ?? '');
+    if (image === undefined) throw refuse('NOT_FOUND', `image "${config.image?.image}": not found`);
+    const spec = this.#parts.meant.find(pod.uid, name, config.annotations[ANNOTATION_HASH] ?? '');
+    const instance: Instance = {
+      id: `${pod.name}.${name}-${++this.#sequence}`,
+      sandboxId: sandbox.id,
+      pod,
+      name,
+      restartCount: attempt,
+      config,
+      spec,
+      image,
+      logPath: join(sandbox.config.log_directory, config.log_path),
+      createdAt: this.#parts.clock.now(),
+      resources: config.linux?.resources ?? undefined,
+      startedAt: 0,
+      process: undefined,
+      end: undefined,
+      shown: 'created',
+      starting: false,
+      shownEnd: Promise.withResolvers<void>(),
+    };
+    this.#parts.rules.containerCreated(instance);
+    this.state.addInstance(instance);
+    this.#emitCri(instance, 'CONTAINER_CREATED_EVENT');
+    await this.#answersLater();
+    return instance.id;
+  }
+
+  async startContainer(id: string): Promise<void> {
+    const call = 'StartContainer';
+    const instance = this.state.instance(id);
+    if (instance === undefined) throw criError(call, 'NOT_FOUND', `no container ${id}`);
+    if (instance.shown !== 'created' || instance.starting) {
+      throw criError(call, 'UNKNOWN', `container is in ${instance.shown} state`);
+    }
+    if (this.state.sandbox(instance.sandboxId)?.state !== 'ready') {
+      throw criError(call, 'UNKNOWN', 'sandbox container is not running');
+    }
+    const { clock, dice, processes, rules, prerequisites } = this.#parts;
+    if (this.line.trouble > 0 && dice.chance(0.05)) {
+      const message = 'failed to create containerd task: exec: "nothing": not found';
+      instance.startedAt = clock.now();
+      instance.end = { exitCode: 128, reason: 'StartError', message, at: clock.now() };
+      instance.shown = 'exited';
+      instance.shownEnd.resolve();
+      throw criError(call, 'UNKNOWN', message);
+    }
+    rules.containerStarts(instance.spec, instance.sandboxId, this.#ruled(instance), prerequisites);
+    this.#writeLog(instance);
+    instance.startedAt = clock.now();
+    instance.starting = true;
+    instance.process = processes.begin(instance.spec, (exitCode, reason) => this.end(instance, exitCode, reason));
+    this.events.emitBus({ topic: '/tasks/start', id });
+    await this.#sleep(dice.pick(this.kind.startMs));
+    this.#started(instance);
+    await this.#answersLater();
+  }
+
+  #started(instance: Instance): void {
+    if (!instance.starting) return;
+    instance.starting = false;
+    instance.shown = 'running';
+    this.#emitCri(instance, 'CONTAINER_STARTED_EVENT');
+  }
+
+  #writeLog({ id, logPath, config, pod }: Instance): void {
+    const { rules } = this.#parts;
+    if (!existsSync(dirname(logPath))) {
+      rules.break(`${id} has no directory for its log`);
+      return;
+    }
+    if (existsSync(logPath)) rules.break(`two instances of a container write to ${logPath}`);
+    writeFileSync(logPath, `2026-01-01T00:00:00.000000000Z stdout F ${id} begins\n`);
+    for (const { host_path, container_path } of config.mounts) {
+      if (host_path !== '' && !existsSync(host_path)) {
+        rules.break(`${pod.name}: ${host_path}, which ${id} mounts as ${container_path}, is not there`);
+      }
+    }
+  }
+
+  /** The other instances of the pod. */
+  #ruled(but: Instance): readonly RuledInstance[] {
+    const all = this.state.pods.get(but.pod.uid)?.instances ?? [];
+    return all
+      .filter((instance) => instance !== but)
+      .map(({ name, sandboxId, startedAt, process, end }) => ({
+        name,
+        sandboxId,
+        begun: startedAt > 0,
+        alive: process !== undefined,
+        exitCode: end?.exitCode ?? 0,
+      }));
+  }
+
+  async stopContainer(id: string, graceSeconds: number): Promise<void> {
+    const instance = this.state.instance(id);
+    if (instance === undefined) {
+      if (this.kind.stopsWhatIsGone) return;
+      throw criError('StopContainer', 'NOT_FOUND', `an error occurred when try to find container "${id}": not found`);
+    }
+    if (instance.starting || instance.shown === 'created' || instance.shown === 'exited') return;
+    if (instance.process === undefined) await this.#tornDown('StopContainer', instance);
+    else await this.#stop(instance, instance.process, graceSeconds);
+  }
+
+  async #stop(instance: Instance, process: Process, graceSeconds: number): Promise<void> {
+    const { clock, faults } = this.#parts;
+    if (faults.has('the runtime says that a container has ended while it runs')) {
+      instance.end = { exitCode: 143, reason: 'Error', message: '', at: clock.now() };
+      instance.shown = 'exited';
+      return;
+    }
+    const { termMs } = process;
+    // The process has heard it, whatever becomes of the runtime.
+    if (graceSeconds > 0 && termMs !== undefined) clock.after(termMs, () => this.end(instance, 143, 'Error'));
+    const kill = clock.after(graceSeconds * 1000, () => this.end(instance, 137, 'Error'));
+    try {
+      await this.#waits(instance.shownEnd.promise);
+    } finally {
+      kill.cancel();
+    }
+  }
+
+  /** What has ended and does not show it yet: a call about it waits for that, or meets a shim that is going away. */
+  async #tornDown(call: string, { shownEnd }: Instance): Promise<void> {
+    if (this.#parts.dice.chance(0.3)) throw criError(call, 'UNKNOWN', 'ttrpc: closed: unknown');
+    await this.#waits(shownEnd.promise);
+  }
+
+  async removeContainer(id: string): Promise<void> {
+    const instance = this.state.instance(id);
+    if (instance === undefined) return;
+    if (instance.starting) {
+      throw criError('RemoveContainer', 'UNKNOWN', `container "${id}" is in starting state, can't be removed`);
+    }
+    if (instance.process !== undefined) this.#parts.rules.break(`container ${id} removed while it runs`);
+    else if (instance.end !== undefined && instance.shown !== 'exited')
+      await this.#tornDown('RemoveContainer', instance);
+    this.#drop(instance);
+    await this.#answersLater();
+  }
+
+  #drop(instance: Instance): void {
+    if (this.state.instance(instance.id) !== instance) return;
+    this.end(instance, 137, 'Error');
+    this.state.dropInstance(instance);
+    this.#unseenEnds.delete(instance);
+    this.events.emitBus({ topic: '/containers/delete', id: instance.id });
+    this.#emitCri(instance, 'CONTAINER_DELETED_EVENT');
+  }
+
+  updateContainerResources(id: string, resources: LinuxContainerResources__Output | null): void {
+    const instance = this.state.instance(id);
+    if (instance === undefined) throw criError('UpdateContainerResources', 'NOT_FOUND', `no container ${id}`);
+    if (instance.process === undefined) {
+      throw criError('UpdateContainerResources', 'UNKNOWN', 'container is not running');
+    }
+    if (resources === null) return;
+    const given = Object.entries(resources).filter(([, value]) => value !== '0' && value !== '');
+    instance.resources = { ...resources, ...instance.resources, ...Object.fromEntries(given) };
+  }
+
+  async execSync(id: string, command: readonly string[], timeoutSeconds: number) {
+    const call = 'ExecSync';
+    const { clock, processes } = this.#parts;
+    const instance = this.state.instance(id);
+    if (instance === undefined) throw criError(call, 'NOT_FOUND', `no container ${id}`);
+    if (instance.shown !== 'running') throw criError(call, 'UNKNOWN', `container is in ${instance.shown} state`);
+    if (instance.process === undefined) throw criError(call, 'UNKNOWN', 'ttrpc: closed: unknown');
+    const limitMs = timeoutSeconds > 0 ? timeoutSeconds * 1000 : DAY_MS;
+    const outcome = await this.#waits(processes.exec(instance.process, command[0] ?? '', limitMs));
+    this.events.emitBus({
+      topic: '/tasks/exit',
+      id,
+      process: `exec-${clock.monotonic()}`,
+      exitCode: outcome.exitCode,
+    });
+    if (outcome.timedOut) throw criError(call, 'DEADLINE_EXCEEDED', `command timed out: timeout ${limitMs} exceeded`);
+    return outcome;
+  }
+
+  // ---------------------------------------------------------------- images
+
+  async pullImage(name: string): Promise<RuntimeImage> {
+    await this.#sleep(this.#parts.dice.pick([10, 400, 9_000]));
+    if (!this.images.canBePulled(name)) {
+      throw criError('PullImage', 'NOT_FOUND', `failed to resolve reference "${name}": not found`);
+    }
+    return this.images.add(name);
+  }
+}

@@ -1,0 +1,28 @@
+// What the agent meant each container to be, as it handed it to its runtime adapter: CRI's config does not tell the pod's
+// policies, by which the rules judge.
+
+import type { ContainerRuntime, ContainerSpec } from '../../../agent/ports/runtime.ts';
+
+export class MeantContainers {
+  readonly #specs = new Map<string, ContainerSpec>();
+
+  /** The adapter, with what it is to create written down. */
+  witness<R extends ContainerRuntime>(runtime: R): R {
+    const createContainer: ContainerRuntime['createContainer'] = (spec) => {
+      this.#specs.set(key(spec.pod.metadata.uid, spec.container.name, spec.hash), spec);
+      return runtime.createContainer(spec);
+    };
+    return { ...runtime, createContainer };
+  }
+
+  /** Throws when nobody meant such a container. */
+  find(uid: string, name: string, hash: string): ContainerSpec {
+    const spec = this.#specs.get(key(uid, name, hash));
+    if (spec === undefined) throw new Error(`nobody meant a container ${name} of ${uid} with hash ${hash}`);
+    return spec;
+  }
+}
+
+function key(uid: string, name: string, hash: string): string {
+  return `${uid}/${name}/${hash}`;
+}
