@@ -61,6 +61,9 @@ function stateOf(container: ContainerSnapshot, old: ContainerStatus | undefined)
   const containerID = apiContainerId(container.id);
   switch (container.state) {
     case 'running':
+      // An instance runs once. After a restart of the agent the runtime may still show as running what its event told the
+      // end of, and the API takes no last end back.
+      if (old?.state?.terminated?.containerID === containerID) return old.state;
       return { running: { startedAt: rfc3339(container.startedAt) } };
     case 'exited':
       return {

@@ -122,6 +122,14 @@ describe('a container status', () => {
     const third = statusOf(makePod('p'), [now], { previous: second });
     expect(web(third)?.lastState?.terminated?.exitCode).toBe(3);
   });
+  it('that was reported ended is not taken back while the runtime still shows the same instance running', () => {
+    const pod = makePod('p', { restartPolicy: 'Never' });
+    const over = statusOf(pod, [ended('web', 0)]);
+    const behind = statusOf(pod, [instance('web')], { previous: over });
+    expect(behind.containerStatuses?.[0]?.state).toEqual(over.containerStatuses?.[0]?.state);
+    const another = statusOf(pod, [instance('web', { id: 'web-1' as ContainerId })], { previous: over });
+    expect(another.containerStatuses?.[0]?.state).toHaveProperty('running');
+  });
   it('that ran and is nowhere to be found ended in an unknown way', () => {
     const before = statusOf(makePod('p'), [instance('web')]);
     const after = statusOf(makePod('p'), [], { previous: before });
