@@ -1,5 +1,5 @@
-// The agent's end of the shim's socket: takes invocations, has them carried out, answers. Knows the protocol and the
-// socket; which network an attachment gets is the business of the operations it is given.
+// The agent's end of the shim's socket: reads requests off it and writes the answers. Knows the socket; what an invocation
+// means is in invocations.ts.
 
 import { chmod, mkdir, rm } from 'node:fs/promises';
 import { connect, createServer, type Server, type Socket } from 'node:net';
@@ -7,36 +7,13 @@ import { dirname } from 'node:path';
 import type { Clock } from '../lib/clock.ts';
 import { isErrno } from '../lib/errors.ts';
 import { finishSocket } from '../lib/finish-connection.ts';
-import type { Tracer } from '../lib/trace.ts';
-import {
-  decodeRequest,
-  encodeAnswer,
-  errorAnswer,
-  type Invocation,
-  parseInvocation,
-  podOf,
-  type ShimAnswer,
-  type ShimRequest,
-} from './request.ts';
-import { formatResult } from './result.ts';
-import type { Attachment, CniResult } from './types.ts';
-import { SUPPORTED_VERSIONS } from './version.ts';
+import { CniInvocations, type InvocationsOptions } from './invocations.ts';
+import { decodeRequest, encodeAnswer, errorAnswer, type ShimAnswer } from './request.ts';
 
-/** What the server has carried out. Each rejects with CniError. Operations on one container are kept in order. */
-export interface CniOperations {
-  add(attachment: Attachment): Promise<CniResult>;
-  del(attachment: Attachment): Promise<void>;
-  check(attachment: Attachment): Promise<void>;
-  status(): Promise<void>;
-}
-
-export interface CniServerOptions {
+export interface CniServerOptions extends InvocationsOptions {
   /** Made with mode 0600; what a killed agent left there is replaced. */
   readonly socketPath: string;
-  readonly operations: CniOperations;
-  readonly tracer: Tracer;
   readonly clock: Clock;
-  readonly onError: (what: string, error: unknown) => void;
 }
 
 /** A shim sends its whole request at once; one that does not is cut off after this long. ms. */
@@ -48,11 +25,13 @@ const MAX_CALLERS = 256;
 
 export class CniServer {
   readonly #options: CniServerOptions;
+  readonly #invocations: CniInvocations;
   readonly #sockets = new Set<Socket>();
   #server: Server | undefined;
 
   constructor(options: CniServerOptions) {
     this.#options = options;
+    this.#invocations = new CniInvocations(options);
   }
 
   get listening(): boolean {
@@ -121,73 +100,15 @@ export class CniServer {
         if (request === undefined) return;
         decided = true;
         timer.cancel();
-        void this.#answer(request, socket).then(answer);
+        // The shim keeps its side open until it has the answer; an end before that is its death.
+        const isGone = (): boolean => socket.destroyed || socket.readableEnded;
+        void this.#invocations.answer(request, isGone).then(answer);
       } catch (error) {
         decided = true;
         timer.cancel();
         answer(errorAnswer(error));
       }
     });
-  }
-
-  async #answer(request: ShimRequest, socket: Socket): Promise<ShimAnswer> {
-    let invocation: Invocation;
-    try {
-      invocation = parseInvocation(request);
-    } catch (error) {
-      return errorAnswer(error);
-    }
-    try {
-      return { code: 0, stdout: await this.#carryOut(invocation, socket) };
-    } catch (error) {
-      return errorAnswer(error, invocation.version);
-    }
-  }
-
-  #carryOut(invocation: Invocation, socket: Socket): Promise<string> {
-    if (!('attachment' in invocation)) return this.#carryOutGlobal(invocation);
-    const { attachment, command, version } = invocation;
-    const { operations, tracer } = this.#options;
-    const pod = podOf(attachment.args);
-    const context = { ...(pod === undefined ? {} : { pod }), cause: `CNI ${command} from the container runtime` };
-    return tracer.within(context, async () => {
-      switch (command) {
-        case 'ADD': {
-          const result = await operations.add(attachment);
-          // The shim keeps its side open until it has the answer; an end before that is its death.
-          if (socket.destroyed || socket.readableEnded) await this.#abandon(attachment);
-          return JSON.stringify(formatResult(result, version));
-        }
-        case 'DEL':
-          await operations.del(attachment);
-          return '';
-        case 'CHECK':
-          await operations.check(attachment);
-          return '';
-      }
-    });
-  }
-
-  async #carryOutGlobal(invocation: Exclude<Invocation, { attachment: Attachment }>): Promise<string> {
-    switch (invocation.command) {
-      case 'STATUS':
-        await this.#options.operations.status();
-        return '';
-      case 'VERSION':
-        return JSON.stringify({ cniVersion: invocation.version, supportedVersions: SUPPORTED_VERSIONS });
-      case 'GC':
-        // The runtime knows its attachments to the shim; ours are collected by the agent, which sees the sandboxes.
-        return '';
-    }
-  }
-
-  /** The caller died during ADD: nobody will use the attachment, and nobody is sure to ask for its removal. */
-  async #abandon(attachment: Attachment): Promise<void> {
-    try {
-      await this.#options.operations.del(attachment);
-    } catch (error) {
-      this.#options.onError(`undoing the abandoned ADD of ${attachment.containerId}`, error);
-    }
   }
 }
 

@@ -1,27 +1,20 @@
 // PodNetwork with CNI run by the agent: the container runtime's calls come in through the shim's socket, the chain of
 // the conf dir is run, and what became of it is kept, shown and collected. --network=agent.
 
-import type { CachedAttachment } from '../../cni/cache.ts';
 import { podOf } from '../../cni/request.ts';
-import { parseResult } from '../../cni/result.ts';
-import { CniRuntime, usableNetns } from '../../cni/runtime.ts';
+import { CniRuntime } from '../../cni/runtime.ts';
 import { CniServer } from '../../cni/server.ts';
 import { installShim, writeShimConf } from '../../cni/shim/install.ts';
-import { type Attachment, CniError, CniErrorCode, type CniResult, type NetworkConfigList } from '../../cni/types.ts';
+import type { CniResult } from '../../cni/types.ts';
 import { errorMessage } from '../../lib/errors.ts';
 import type { PodInterface } from '../ports/node.ts';
 import type { RuntimeConditionSnapshot, SandboxId } from '../ports/runtime.ts';
+import { Attachments, networkProblem, resultOf } from './attachments.ts';
 import { ConfWatcher } from './conf-watcher.ts';
-import { podAddresses, podInterfaces } from './interfaces.ts';
+import { podInterfaces } from './interfaces.ts';
 import { NetlinkWatcher } from './netlink.ts';
 import type { AgentNetwork, AgentNetworkOptions } from './options.ts';
 import { PodLinks } from './pod-links.ts';
-
-/**
- * A sandbox that is being made is in no listing yet, but has its network. An attachment without a listed sandbox
- * is left alone this long, in ms, while its network namespace exists: the kubelet's own limit for RunPodSandbox.
- */
-const SANDBOX_CREATION_MS = 240_000;
 
 export function createAgentNetwork(options: AgentNetworkOptions): AgentNetwork {
   return new CniAgentNetwork(options);
@@ -37,8 +30,7 @@ class CniAgentNetwork implements AgentNetwork {
   readonly #netlink: NetlinkWatcher;
   readonly #links: PodLinks;
   readonly #server: CniServer;
-  /** By sandbox, of what was attached since the start. */
-  readonly #addresses = new Map<string, readonly string[]>();
+  readonly #attachments: Attachments;
   #probe: Promise<RuntimeConditionSnapshot> | undefined;
 
   constructor(options: AgentNetworkOptions) {
@@ -48,17 +40,19 @@ class CniAgentNetwork implements AgentNetwork {
     this.#conf = new ConfWatcher(options.confDir, () => options.onStatusChange?.(), onError, options.clock);
     this.#netlink = new NetlinkWatcher(onError);
     this.#links = new PodLinks(this.#netlink.tables, tracer);
+    this.#attachments = new Attachments({
+      cni: this.#cni,
+      conf: this.#conf,
+      confDir: options.confDir,
+      links: this.#links,
+      clock,
+    });
     this.#server = new CniServer({
       clock,
       socketPath: options.socketPath,
       tracer,
       onError,
-      operations: {
-        add: (attachment) => this.#add(attachment),
-        del: (attachment) => this.#del(attachment),
-        check: (attachment) => this.#cni.check(attachment),
-        status: async () => this.#cni.status(await this.#requireNetwork()),
-      },
+      operations: this.#attachments,
     });
   }
 
@@ -102,33 +96,6 @@ class CniAgentNetwork implements AgentNetwork {
     }
   }
 
-  async #add(attachment: Attachment): Promise<CniResult> {
-    const result = await this.#cni.add(await this.#requireNetwork(), attachment);
-    this.#addresses.set(attachment.containerId, podAddresses(result, attachment.ifName));
-    // The runtime has its answer first.
-    setImmediate(() => this.#links.attached(attachment, result, podOf(attachment.args), true));
-    return result;
-  }
-
-  async #del(attachment: Attachment): Promise<void> {
-    this.#addresses.delete(attachment.containerId);
-    const config = await this.#conf.current();
-    await this.#cni.del(attachment, config.kind === 'loaded' ? config.network.list : undefined);
-    this.#links.released(attachment.containerId);
-  }
-
-  /** The network in force. Rejects with CniError: 11 (try again later) when there is none, 7 when it is broken. */
-  async #requireNetwork(): Promise<NetworkConfigList> {
-    const config = await this.#conf.current();
-    if (config.kind === 'loaded') return config.network.list;
-    const code = config.kind === 'missing' ? CniErrorCode.tryAgainLater : CniErrorCode.invalidNetworkConfig;
-    throw new CniError({ code, msg: `cni plugin not initialized: ${this.#problem(config)}` });
-  }
-
-  #problem(config: { kind: 'missing' } | { kind: 'broken'; error: Error }): string {
-    return config.kind === 'missing' ? `no network config found in ${this.#options.confDir}` : config.error.message;
-  }
-
   status(): Promise<RuntimeConditionSnapshot> {
     // One question at a time: callers that come while plugins are asked share the answer.
     this.#probe ??= this.#status().finally(() => {
@@ -144,7 +111,8 @@ class CniAgentNetwork implements AgentNetwork {
       message,
     });
     const config = await this.#conf.current();
-    if (config.kind !== 'loaded') return notReady(`${NOT_INITIALIZED}: ${this.#problem(config)}`);
+    if (config.kind !== 'loaded')
+      return notReady(`${NOT_INITIALIZED}: ${networkProblem(config, this.#options.confDir)}`);
     if (!this.#server.listening) {
       return notReady(`Network plugin returns error: nobody listens on the CNI socket ${this.#options.socketPath}`);
     }
@@ -165,7 +133,7 @@ class CniAgentNetwork implements AgentNetwork {
   }
 
   addresses(sandboxId: SandboxId): readonly string[] | undefined {
-    return this.#addresses.get(sandboxId);
+    return this.#attachments.addresses(sandboxId);
   }
 
   async interfaces(sandboxId: SandboxId): Promise<readonly PodInterface[]> {
@@ -176,30 +144,7 @@ class CniAgentNetwork implements AgentNetwork {
     });
   }
 
-  async collectGarbage(valid: readonly SandboxId[]): Promise<void> {
-    const config = await this.#conf.current();
-    const alive = new Set<string>(valid);
-    const now = this.#options.clock.now();
-    const report = await this.#cni.collectGarbage(
-      config.kind === 'loaded' ? config.network.list : undefined,
-      async (entry) =>
-        !alive.has(entry.containerId) &&
-        (now - entry.createdAt > SANDBOX_CREATION_MS || (await usableNetns(entry.netns)) === ''),
-      valid.map((containerID) => ({ containerID, ifname: 'eth0' })),
-    );
-    for (const { containerID } of report.removed) {
-      this.#addresses.delete(containerID);
-      this.#links.released(containerID);
-    }
-    if (report.failures.length > 0) {
-      const said = report.failures.map((failure) => failure.message).join('; ');
-      throw new AggregateError(report.failures, `CNI garbage collection could not free everything: ${said}`);
-    }
+  collectGarbage(valid: readonly SandboxId[]): Promise<void> {
+    return this.#attachments.collectGarbage(valid);
   }
-}
-
-/** The result of an attachment that was completed. */
-function resultOf(entry: CachedAttachment): CniResult | undefined {
-  if (entry.state !== 'added' || entry.result === undefined) return undefined;
-  return parseResult(entry.result, entry.list.cniVersion, 'cached result');
 }

@@ -1,0 +1,90 @@
+// Carries out what a container runtime asks for through the shim: reads the invocation, has the operation done, and makes
+// the answer. Knows the protocol; which network an attachment gets is the business of the operations it is given.
+
+import type { Tracer } from '../lib/trace.ts';
+import { errorAnswer, type Invocation, parseInvocation, podOf, type ShimAnswer, type ShimRequest } from './request.ts';
+import { formatResult } from './result.ts';
+import type { Attachment, CniResult } from './types.ts';
+import { SUPPORTED_VERSIONS } from './version.ts';
+
+/** What invocations have carried out. Each rejects with CniError. Operations on one container are kept in order. */
+export interface CniOperations {
+  add(attachment: Attachment): Promise<CniResult>;
+  del(attachment: Attachment): Promise<void>;
+  check(attachment: Attachment): Promise<void>;
+  status(): Promise<void>;
+}
+
+export interface InvocationsOptions {
+  readonly operations: CniOperations;
+  readonly tracer: Tracer;
+  readonly onError: (what: string, error: unknown) => void;
+}
+
+export class CniInvocations {
+  readonly #options: InvocationsOptions;
+
+  constructor(options: InvocationsOptions) {
+    this.#options = options;
+  }
+
+  /** `isGone`: the caller has died and will not read the answer. Never rejects. */
+  async answer(request: ShimRequest, isGone: () => boolean): Promise<ShimAnswer> {
+    let invocation: Invocation;
+    try {
+      invocation = parseInvocation(request);
+    } catch (error) {
+      return errorAnswer(error);
+    }
+    try {
+      return { code: 0, stdout: await this.#carryOut(invocation, isGone) };
+    } catch (error) {
+      return errorAnswer(error, invocation.version);
+    }
+  }
+
+  #carryOut(invocation: Invocation, isGone: () => boolean): Promise<string> {
+    if (!('attachment' in invocation)) return this.#carryOutGlobal(invocation);
+    const { attachment, command, version } = invocation;
+    const { operations, tracer } = this.#options;
+    const pod = podOf(attachment.args);
+    const context = { ...(pod === undefined ? {} : { pod }), cause: `CNI ${command} from the container runtime` };
+    return tracer.within(context, async () => {
+      switch (command) {
+        case 'ADD': {
+          const result = await operations.add(attachment);
+          if (isGone()) await this.#abandon(attachment);
+          return JSON.stringify(formatResult(result, version));
+        }
+        case 'DEL':
+          await operations.del(attachment);
+          return '';
+        case 'CHECK':
+          await operations.check(attachment);
+          return '';
+      }
+    });
+  }
+
+  async #carryOutGlobal(invocation: Exclude<Invocation, { attachment: Attachment }>): Promise<string> {
+    switch (invocation.command) {
+      case 'STATUS':
+        await this.#options.operations.status();
+        return '';
+      case 'VERSION':
+        return JSON.stringify({ cniVersion: invocation.version, supportedVersions: SUPPORTED_VERSIONS });
+      case 'GC':
+        // The runtime knows its attachments to the shim; ours are collected by the agent, which sees the sandboxes.
+        return '';
+    }
+  }
+
+  /** The caller died during ADD: nobody will use the attachment, and nobody is sure to ask for its removal. */
+  async #abandon(attachment: Attachment): Promise<void> {
+    try {
+      await this.#options.operations.del(attachment);
+    } catch (error) {
+      this.#options.onError(`undoing the abandoned ADD of ${attachment.containerId}`, error);
+    }
+  }
+}
