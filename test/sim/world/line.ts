@@ -129,14 +129,13 @@ class Flight<T> {
     try {
       const outcome = effect();
       if (fate === 'twice') this.#again();
-      if (fate === 'lost') this.#fail('unavailable');
       if (!(outcome instanceof Promise)) {
-        this.#answerWith(() => this.#resolve(outcome));
+        this.#succeed(outcome);
         return;
       }
       this.#waitFor(deadlineMs);
       outcome.then(
-        (value) => this.#answerWith(() => this.#resolve(value)),
+        (value) => this.#succeed(value),
         (failure: unknown) => this.#answerWith(() => this.#reject(failure)),
       );
     } catch (failure) {
@@ -164,6 +163,11 @@ class Flight<T> {
 
   #fail(failure: LineFailure): void {
     this.#answerWith(() => this.#reject(this.#options.error(this.#call.name, failure)));
+  }
+
+  #succeed(value: T): void {
+    if (this.#call.fate === 'lost') this.#fail('unavailable');
+    else this.#answerWith(() => this.#resolve(value));
   }
 
   #answerWith(answer: () => void): void {
