@@ -5,7 +5,7 @@
 import { turn } from './clock.ts';
 import { Chaos } from './world/chaos.ts';
 import type { Faults } from './world/faults.ts';
-import { differences, leftovers } from './world/rest.ts';
+import { differences, forgotten, leftovers } from './world/rest.ts';
 import { World } from './world/world.ts';
 
 export interface HistoryOptions {
@@ -82,6 +82,10 @@ class History {
       this.#chaos.deleteEverything();
       await this.#until(clock.monotonic() + REMOVAL_MS);
       await this.#becomesTrue(() => leftovers(this.#world));
+      // A runtime that died at the wrong moment has forgotten what it had made: the next agent finds it.
+      this.#world.killAgent();
+      this.#world.startAgent();
+      await this.#becomesTrue(() => forgotten(this.#world));
     } finally {
       this.#world.end();
       process.off('unhandledRejection', rejected);

@@ -36,6 +36,7 @@ const WEIGHTS = {
   badLine: 10,
   badNetwork: 3,
   badEvents: 4,
+  streamsBreak: 3,
   badWatch: 4,
   busyMounts: 2,
   csiDies: 3,
@@ -76,6 +77,7 @@ export class Chaos {
     const usual = (): number => this.#dice.pick([0, 0, 0, 1, 4, 15]);
     this.#usualTrouble = {
       cri: usual(),
+      cni: usual(),
       api: usual(),
       cgroups: usual(),
       mounts: usual(),

@@ -1,17 +1,21 @@
 // The disk of a simulated node: a real directory in memory, whose calls are all made at once. Real asynchronous ones come
 // back in an order that no seed decides. While a world lives, node:fs/promises answers this way in the whole process.
 
-import { mkdirSync, mkdtempSync, rmSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { syncBuiltinESMExports } from 'node:module';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { NodeSettings } from '../../../agent/runtime/options.ts';
+import { PLUGINS } from './network.ts';
 
 const fs = process.getBuiltinModule('node:fs');
 const promises = process.getBuiltinModule('node:fs/promises');
 
 /** Where the agent believes static pods' manifests to be: their uids are made of it, so that it is the same each time. */
 export const MANIFESTS = '/manifests';
+
+/** The type of the file system that network namespaces are on. */
+const NSFS_MAGIC = 0x6e736673;
 
 /** Which mount a path lies on, as the kernel tells by the device; undefined is the disk itself. */
 export type DeviceOf = (path: string) => number | undefined;
@@ -28,6 +32,13 @@ export class SimDisk {
     const memory = fs.existsSync('/dev/shm') ? '/dev/shm' : tmpdir();
     this.root = mkdtempSync(join(memory, 'nodelet-sim-'));
     mkdirSync(join(this.root, 'pods'));
+    mkdirSync(this.pluginDir);
+    for (const name of PLUGINS) writeFileSync(join(this.pluginDir, name), '', { mode: 0o755 });
+  }
+
+  /** Where the CNI plugins are. */
+  get pluginDir(): string {
+    return join(this.root, 'plugins');
   }
 
   /** Where the agent's runtime adapter has its files, and what else it is told about the node. */
@@ -53,7 +64,7 @@ export class SimDisk {
   }
 
   /** From now on calls are made at once, and mounts are seen. */
-  begin(deviceOf: DeviceOf, isMountPoint: (path: string) => boolean): void {
+  begin(deviceOf: DeviceOf, isMountPoint: (path: string) => boolean, isNamespace: (path: string) => boolean): void {
     const at = (path: string): string => (path.startsWith(MANIFESTS) ? join(this.root, path) : path);
     const replaced = {
       lstat: async (path: string) => {
@@ -67,6 +78,7 @@ export class SimDisk {
         fs.rmdirSync(path);
       },
       opendir: async (path: string) => fs.readdirSync(path, { withFileTypes: true }),
+      statfs: async (path: string) => ({ type: isNamespace(path) ? NSFS_MAGIC : 0 }),
       stat: async (path: string) => fs.statSync(at(path)),
       readdir: async (path: string, options?: { withFileTypes: true }) =>
         options === undefined ? fs.readdirSync(at(path)) : fs.readdirSync(path, options),
@@ -79,6 +91,20 @@ export class SimDisk {
     };
     Object.assign(promises, replaced);
     syncBuiltinESMExports();
+  }
+
+  /** Logs, links to logs, and whatever else of any pod is left there. */
+  leftovers(): string[] {
+    const { podLogsDir, containerLogsDir } = this.nodeSettings;
+    return [podLogsDir, containerLogsDir].flatMap((directory) =>
+      fs.existsSync(directory) ? fs.readdirSync(directory).map((name) => `${directory}/${name}`) : [],
+    );
+  }
+
+  /** Attachments that the agent remembers. */
+  attachments(): string[] {
+    const directory = join(this.root, 'cni/attachments');
+    return fs.existsSync(directory) ? fs.readdirSync(directory) : [];
   }
 
   /** The process is as it was, and the directory is gone. */

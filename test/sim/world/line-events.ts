@@ -27,12 +27,16 @@ export function lineEvents(
   };
   return {
     badLine: () => {
-      const name = dice.weighted({ cri: 6, api: 3, cgroups: 1, mounts: 2, csi: 3, objects: 1 });
+      const name = dice.weighted({ cri: 6, cni: 2, api: 3, cgroups: 1, mounts: 2, csi: 3, objects: 1 });
       const trouble = dice.pick([5, 30, 90]);
       const during = (percent: number) => (): void => {
         lines[name].trouble = percent;
       };
       return `${name} ${trouble} ${forAWhile(during(trouble), during(usualTrouble[name]))}`;
+    },
+    streamsBreak: () => {
+      runtime.events.break('the connection is closing');
+      return '';
     },
     badNetwork: () => {
       const during = (percent: number) => (): void => {

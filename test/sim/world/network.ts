@@ -1,76 +1,140 @@
-// The network of a simulated node: a small pool of addresses, one for each sandbox. As with CNI, an address is held from
-// ADD to DEL, whatever becomes of the sandbox meanwhile; both may fail.
+// The network of a simulated node as its CNI plugins make it: namespaces, and a small pool of addresses, one for each
+// attachment. The plugins are programs that the agent runs: they take time, fail, hang and are killed half-way.
 
-import type { Sandbox } from './cri/state.ts';
+import { basename } from 'node:path';
+import { isJsonObject } from '../../../cni/json.ts';
+import type { JsonObject, NetworkConfigList } from '../../../cni/types.ts';
+import type { Clock } from '../../../lib/clock.ts';
+import type { ExecOptions, ExecResult } from '../../../lib/exec.ts';
 import type { Dice } from './dice.ts';
 import type { Faults } from './faults.ts';
+import type { Journal } from './journal.ts';
+import type { Rules } from './rules.ts';
 
-/** What the container runtime does about the network of a sandbox. */
-export interface SandboxNetwork {
-  /** Makes a network namespace; returns its path. */
-  makeNamespace(sandboxId: string): string;
-  /** The namespace goes. Idempotent. */
-  removeNamespace(sandbox: Sandbox): void;
-  /** CNI ADD. Returns the addresses. */
-  add(sandbox: Sandbox): Promise<readonly string[]>;
-  /** CNI DEL. */
-  del(sandbox: Sandbox): Promise<void>;
-  /** The runtime has forgotten a sandbox whose network it could not give back. */
-  abandon(sandbox: Sandbox): void;
+export interface SimNetworkParts {
+  readonly clock: Clock;
+  readonly dice: Dice;
+  readonly journal: Journal;
+  readonly rules: Rules;
+  readonly faults: Faults;
 }
 
 /** Few, so that one that is not given back is soon missed, and one that is is soon used again. */
 const POOL = 24;
+/** Where network namespaces are. */
+export const NAMESPACES = '/run/netns/';
+/** The chain that every attachment goes through. */
+export const NETWORK: NetworkConfigList = {
+  name: 'pods',
+  cniVersion: '1.1.0',
+  disableCheck: false,
+  disableGC: false,
+  plugins: [{ type: 'bridge', ipam: { type: 'host-local' } }, { type: 'portmap' }],
+};
+/** The programs that the chain needs. */
+export const PLUGINS = ['bridge', 'host-local', 'portmap'] as const;
 
-export class SimNetwork implements SandboxNetwork {
-  readonly #dice: Dice;
-  readonly #faults: Faults;
+const DONE: ExecResult = { code: 0, signal: null, timedOut: false, stdout: '', stderr: '' };
+
+export class SimNetwork {
+  readonly #parts: SimNetworkParts;
   /** Sandboxes by address. */
   readonly leases = new Map<string, string>();
+  /** Sandboxes that have a namespace. */
+  readonly namespaces = new Set<string>();
   /** Sandboxes that the runtime has forgotten although something of their network was left. */
   readonly abandoned = new Set<string>();
-  /** How many calls of a hundred go wrong. */
+  /** How many plugins of a hundred go wrong. */
   trouble = 0;
 
-  constructor(dice: Dice, faults: Faults) {
-    this.#dice = dice;
-    this.#faults = faults;
+  constructor(parts: SimNetworkParts) {
+    this.#parts = parts;
   }
 
+  /** Makes a network namespace; returns its path. */
   makeNamespace(sandboxId: string): string {
-    return `/run/netns/${sandboxId}`;
+    this.namespaces.add(sandboxId);
+    return `${NAMESPACES}${sandboxId}`;
   }
 
-  removeNamespace(sandbox: Sandbox): void {
-    sandbox.netns = '';
+  removeNamespace(sandboxId: string): void {
+    this.namespaces.delete(sandboxId);
   }
 
-  abandon({ id }: Sandbox): void {
-    this.abandoned.add(id);
+  isNamespace(path: string): boolean {
+    return path.startsWith(NAMESPACES) && this.namespaces.has(path.slice(NAMESPACES.length));
   }
 
-  /** Throws when a plugin fails; then nothing is held. */
-  async add({ id }: Sandbox): Promise<readonly string[]> {
-    this.#mayFail('ADD');
+  /** Runs a plugin, as Exec does. What it has done stays done, whatever becomes of whoever runs it. */
+  async exec(
+    file: string,
+    _args: readonly string[],
+    { env = {}, stdin, timeoutMs }: ExecOptions = {},
+  ): Promise<ExecResult> {
+    const { clock, dice, journal } = this.#parts;
+    const type = basename(file);
+    const command = env['CNI_COMMAND'] ?? '';
+    const id = env['CNI_CONTAINERID'] ?? '';
+    const netconf: unknown = JSON.parse(String(stdin));
+    if (!isJsonObject(netconf)) throw new Error(`plugin ${type} was given no configuration`);
+    const fate = dice.below(100) < this.trouble ? dice.weighted({ refused: 5, killed: 2, hangs: 1 }) : 'done';
+    journal.note(`plugin ${type} ${command} ${id}${fate === 'done' ? '' : `: ${fate}`}`);
+    await clock.sleep(dice.pick([1, 4, 30]));
+    if (fate === 'refused') return failed('netlink receive: resource busy');
+    const result = this.#run(type, command, id, netconf, env['CNI_NETNS'] ?? '');
+    if (fate === 'killed') return { ...DONE, code: null, signal: 'SIGKILL' };
+    if (fate === 'hangs') {
+      await clock.sleep(timeoutMs ?? 0);
+      return { ...DONE, code: null, signal: 'SIGKILL', timedOut: true };
+    }
+    return result;
+  }
+
+  #run(type: string, command: string, id: string, netconf: JsonObject, netns: string): ExecResult {
+    if (command === 'ADD') return type === 'bridge' ? this.#add(id, netns) : printed(netconf['prevResult']);
+    if (type === 'bridge' && command === 'DEL') this.#del(id);
+    if (type === 'bridge' && command === 'GC') this.#collect(netconf['cni.dev/valid-attachments']);
+    return DONE;
+  }
+
+  #add(id: string, netns: string): ExecResult {
+    if ([...this.leases.values()].includes(id)) {
+      this.#parts.rules.break(`sandbox ${id} was to be given a second address`);
+      return failed('duplicate allocation is not allowed');
+    }
+    if (!this.isNamespace(netns)) return failed(`failed to open netns "${netns}"`);
     for (let host = 2; host < 2 + POOL; host++) {
       const address = `10.85.0.${host}`;
       if (this.leases.has(address)) continue;
       this.leases.set(address, id);
-      return [address];
+      return printed({
+        cniVersion: NETWORK.cniVersion,
+        interfaces: [{ name: 'cni0' }, { name: `veth${host}` }, { name: 'eth0', sandbox: netns }],
+        ips: [{ address: `${address}/16`, gateway: '10.85.0.1', interface: 2 }],
+        dns: {},
+      });
     }
-    throw new Error('plugin type="host-local" failed (add): no IP addresses available in range set');
+    return failed('no IP addresses available in range set');
   }
 
-  /** Idempotent. Throws when a plugin fails; then the address is still held. */
-  async del({ id }: Sandbox): Promise<void> {
-    this.#mayFail('DEL');
-    if (this.#faults.has('CNI DEL gives no address back')) return;
+  #del(id: string): void {
+    if (this.#parts.faults.has('CNI DEL gives no address back')) return;
     for (const [address, holder] of this.leases) if (holder === id) this.leases.delete(address);
   }
 
-  #mayFail(command: string): void {
-    if (this.trouble > 0 && this.#dice.below(100) < this.trouble) {
-      throw new Error(`plugin type="bridge" failed (${command}): netlink receive: resource busy`);
-    }
+  /** Frees what is attached and not among `valid`. */
+  #collect(valid: unknown): void {
+    const kept = new Set(
+      Array.isArray(valid) ? valid.map((ref: unknown) => (isJsonObject(ref) ? ref['containerID'] : '')) : [],
+    );
+    for (const [address, holder] of this.leases) if (!kept.has(holder)) this.leases.delete(address);
   }
+}
+
+function printed(result: unknown): ExecResult {
+  return { ...DONE, stdout: JSON.stringify(result) };
+}
+
+function failed(msg: string): ExecResult {
+  return { ...DONE, code: 1, stdout: JSON.stringify({ cniVersion: NETWORK.cniVersion, code: 999, msg }) };
 }

@@ -34,14 +34,25 @@ export function differences(world: World): string[] {
 }
 
 /** Whatever of any pod is left on a node that is to have none. */
-export function leftovers({ api, runtime, volumes, cgroups, network }: World): string[] {
+export function leftovers({ api, runtime, volumes, cgroups, network, disk }: World): string[] {
   return [
     ...[...api.pods.values()].map((pod) => `object ${pod.metadata.name}`),
     ...[...runtime.state.sandboxes()].map(({ id }) => id),
     ...[...runtime.state.instances()].map(({ id }) => id),
     ...volumes.leftovers(),
     ...[...cgroups.pods].map((uid) => `cgroup of ${uid}`),
-    ...[...network.leases.keys()].map((address) => `address ${address}`),
+    ...[...network.leases].flatMap(([address, holder]) =>
+      network.abandoned.has(holder) ? [] : [`address ${address} of ${holder}`],
+    ),
+    ...disk.leftovers(),
+  ];
+}
+
+/** Whatever the runtime had forgotten and an agent that has just been started has not found. */
+export function forgotten({ network, disk }: World): string[] {
+  return [
+    ...[...network.leases].map(([address, holder]) => `address ${address} of ${holder}`),
+    ...disk.attachments().map((name) => `attachment ${name}`),
   ];
 }
 

@@ -1,13 +1,16 @@
 // A simulated node: everything the agent talks to, and the agent put together on it as agent/compose do
 // on a real one. Nothing here happens by chance or by itself: chaos.ts makes it happen.
 
+import { join } from 'node:path';
 import { createAdmission } from '../../../agent/admission/admission.ts';
 import { createNodeWatch } from '../../../agent/api/node-watch.ts';
 import { createPodApi } from '../../../agent/api/pod-api.ts';
 import { createApiPodSource } from '../../../agent/api/pod-source.ts';
+import { Attachments } from '../../../agent/network/attachments.ts';
 import type { PodsAgent } from '../../../agent/pods/options.ts';
 import { createPodsAgent } from '../../../agent/pods/pods-agent.ts';
 import type { CsiNode } from '../../../agent/ports/csi.ts';
+import type { ContainerRuntime } from '../../../agent/ports/runtime.ts';
 import type { RunningPodProbes } from '../../../agent/probes/options.ts';
 import { createPodProbes } from '../../../agent/probes/pod-probes.ts';
 import { createCriRuntime } from '../../../agent/runtime/cri-runtime.ts';
@@ -15,6 +18,10 @@ import { sweepLogs } from '../../../agent/runtime/logs/sweep.ts';
 import { MirrorPods } from '../../../agent/sources/mirror-pods.ts';
 import { MirrorReconciler } from '../../../agent/sources/mirror-reconciler.ts';
 import type { Node, Pod } from '../../../client/types.ts';
+import { CniInvocations } from '../../../cni/invocations.ts';
+import { CniRuntime } from '../../../cni/runtime.ts';
+import type { Clock } from '../../../lib/clock.ts';
+import { errorMessage } from '../../../lib/errors.ts';
 import type { Log } from '../../../lib/log.ts';
 import { Signal } from '../../../lib/signal.ts';
 import { Tracer } from '../../../lib/trace.ts';
@@ -34,11 +41,12 @@ import { Life } from './life.ts';
 import { Line } from './line.ts';
 import { SimManifests } from './manifests.ts';
 import { MeantContainers } from './meant.ts';
-import { SimNetwork } from './network.ts';
+import { NETWORK, SimNetwork } from './network.ts';
 import { SimCgroups, SimObjects, SimRecorder } from './node-parts.ts';
 import { simProbeRunners } from './probe-runners.ts';
 import { Processes } from './processes.ts';
 import { Rules } from './rules.ts';
+import { SimShim } from './shim.ts';
 import { SimStorage } from './storage-objects.ts';
 import { SimVolumes } from './volumes.ts';
 
@@ -65,6 +73,7 @@ export class World {
   readonly journal: Journal;
   readonly rules = new Rules();
   readonly network: SimNetwork;
+  readonly shim: SimShim;
   readonly processes: Processes;
   readonly runtime: SimCri;
   readonly meant = new MeantContainers();
@@ -80,7 +89,7 @@ export class World {
   readonly recorder = new SimRecorder();
   readonly invariants: Invariants;
   /** Every line that can be made bad, by its name. */
-  readonly lines: Readonly<Record<'cri' | 'api' | 'cgroups' | 'mounts' | 'csi' | 'objects', Line>>;
+  readonly lines: Readonly<Record<'cri' | 'cni' | 'api' | 'cgroups' | 'mounts' | 'csi' | 'objects', Line>>;
   agent: RunningAgent | undefined;
 
   constructor(seed: number, faults: Faults, onLine?: (line: string) => void) {
@@ -92,7 +101,9 @@ export class World {
     const plain = (call: string, failure: string): Error => new Error(`${call}: injected failure (${failure})`);
     const line = (name: string, error = plain, dropsAbandoned = false): Line =>
       new Line({ name, clock, dice: fork(), journal, error, usualMs: 20, dropsAbandoned });
-    this.network = new SimNetwork(fork(), faults);
+    this.network = new SimNetwork({ clock, dice: fork(), journal, rules, faults });
+    const cni = line('cni');
+    this.shim = new SimShim(cni, this.network);
     this.processes = new Processes(clock, fork());
     this.runtime = new SimCri({
       kind: runtimeKindOf(seed),
@@ -101,7 +112,7 @@ export class World {
       dice: fork(),
       journal,
       rules,
-      network: this.network,
+      network: this.shim,
       processes: this.processes,
       faults,
       prerequisites: {
@@ -120,6 +131,7 @@ export class World {
     this.api = new SimApiServer({ clock, dice: fork(), journal, witness: this.invariants, faults }, node);
     this.manifests = new SimManifests(this.disk.root, fork());
     const lines = {
+      cni,
       cgroups: line('cgroups', plain, true),
       mounts: line('mounts'),
       csi: line('csi', csiLineError),
@@ -140,6 +152,7 @@ export class World {
     this.disk.begin(
       (path) => this.kernel.deviceOf(path),
       (path) => this.kernel.isMountPoint(path),
+      (path) => this.network.isNamespace(path),
     );
     this.objects = new SimObjects(lines.objects);
     this.lines = { cri: this.runtime.line, api: this.api.line, ...lines };
@@ -154,6 +167,7 @@ export class World {
     const log: Log = (level, message, fields) => {
       if (level !== 'debug') this.journal.note(`agent ${level}: ${message} ${JSON.stringify(fields ?? {})}`);
     };
+    const network = this.#networkFor(life, clock, log);
     const connection = new SimCriClient(this.runtime);
     const runtime = this.meant.witness(
       createCriRuntime({
@@ -162,6 +176,7 @@ export class World {
         clock,
         tracer,
         node: this.disk.nodeSettings,
+        addressesOf: (sandbox) => network.addresses(sandbox),
         onTrouble: (message) => log('info', message),
       }),
     );
@@ -232,6 +247,7 @@ export class World {
       },
       log,
     });
+    void collectGarbage(network, runtime, log);
     watch.start();
     const node = (): Node | undefined => watch.node();
     const reconciler = new MirrorReconciler({ mirrors, pods, client, node, clock, tracer, log });
@@ -254,6 +270,7 @@ export class World {
     if (this.agent === undefined) return;
     this.journal.note('agent is killed');
     this.agent.life.over = true;
+    this.shim.hangUp();
     this.agent.stop();
     this.agent = undefined;
     this.csi.forgetCallers();
@@ -271,6 +288,31 @@ export class World {
     this.disk.end();
   }
 
+  /** The agent's part of CNI, put together as agent/network does. */
+  #networkFor(life: Life, clock: Clock, log: Log): Attachments {
+    const { root, pluginDir } = this.disk;
+    const plugins = life.port(this.network);
+    const cni = new CniRuntime({
+      binDirs: [pluginDir],
+      cacheDir: join(root, 'cni'),
+      tracer,
+      clock,
+      exec: (file, args, options) => plugins.exec(file, args, options),
+    });
+    const operations = new Attachments({
+      cni,
+      conf: {
+        current: async () => ({ kind: 'loaded', network: { file: 'pods.conflist', list: NETWORK, skipped: [] } }),
+      },
+      confDir: root,
+      links: { attached: () => undefined, released: () => undefined },
+      clock,
+    });
+    const onError = (what: string, error: unknown): void => log('warn', `${what}: ${errorMessage(error)}`);
+    this.shim.listen(new CniInvocations({ operations, tracer, onError }));
+    return operations;
+  }
+
   #csiFor(life: Life): CsiNode {
     const { csi } = this;
     return {
@@ -282,5 +324,15 @@ export class World {
       },
       registered: (name) => life.port(csi).registered(name),
     };
+  }
+}
+
+/** On start, as agent/compose does: what nobody uses any more is given back. */
+async function collectGarbage(network: Attachments, runtime: ContainerRuntime, log: Log): Promise<void> {
+  try {
+    const pods = await runtime.listPods();
+    await network.collectGarbage(pods.flatMap(({ sandboxes }) => sandboxes.map(({ id }) => id)));
+  } catch (error) {
+    log('warn', `CNI garbage collection on start: ${errorMessage(error)}`);
   }
 }

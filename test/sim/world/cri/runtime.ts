@@ -22,9 +22,9 @@ import { SimImages } from '../images.ts';
 import type { Journal } from '../journal.ts';
 import { Line, type LineFailure } from '../line.ts';
 import type { MeantContainers } from '../meant.ts';
-import type { SandboxNetwork } from '../network.ts';
 import type { Process, Processes } from '../processes.ts';
 import type { Prerequisites, RuledInstance, Rules } from '../rules.ts';
+import type { SimShim } from '../shim.ts';
 import { RuntimeEvents } from './events.ts';
 import type { RuntimeKind } from './kinds.ts';
 import { containerStatus, nanos, sandboxStatus } from './messages.ts';
@@ -36,7 +36,7 @@ export interface SimCriParts {
   readonly dice: Dice;
   readonly journal: Journal;
   readonly rules: Rules;
-  readonly network: SandboxNetwork;
+  readonly network: SimShim;
   readonly processes: Processes;
   readonly prerequisites: Prerequisites;
   readonly meant: MeantContainers;
@@ -67,6 +67,8 @@ export class SimCri {
   #sequence = 0;
   /** Ends that happened while the runtime was away: it shows them when it is back. */
   readonly #unseenEnds = new Set<Instance>();
+  /** How often it went away. */
+  #restarts = 0;
   /** Rejects when the runtime goes away: what it had begun it does not go on with. */
   #cut = Promise.withResolvers<never>();
 
@@ -136,6 +138,7 @@ export class SimCri {
   /** The runtime's own process goes away and comes back; containers run on, some of them lost sight of. */
   restart(downMs: number): void {
     const { clock } = this.#parts;
+    this.#restarts++;
     this.line.cut();
     this.events.break('the runtime is shutting down');
     this.#cut.reject(new RuntimeError('any', 'UNAVAILABLE', 'the runtime is shutting down'));
@@ -243,13 +246,20 @@ export class SimCri {
       netns: hostNetwork ? '' : this.#parts.network.makeNamespace(id),
       ips: [],
     };
+    const restarts = this.#restarts;
+    const goesAway = (): boolean => restarts !== this.#restarts;
     try {
       if (!hostNetwork) sandbox.ips = await this.#parts.network.add(sandbox);
     } catch (error) {
-      await this.#undoSandbox(sandbox);
+      if (!goesAway()) await this.#undoSandbox(sandbox);
+      else this.#forgetSandbox(sandbox);
       throw criError(call, 'UNKNOWN', `failed to setup network for sandbox: ${errorMessage(error)}`);
     }
-    if (this.line.down || (this.line.trouble > 0 && this.#parts.dice.chance(0.03))) {
+    if (goesAway()) {
+      this.#forgetSandbox(sandbox);
+      throw criError(call, 'UNAVAILABLE', 'the runtime is shutting down');
+    }
+    if (this.line.trouble > 0 && this.#parts.dice.chance(0.03)) {
       await this.#undoSandbox(sandbox);
       throw criError(call, 'UNKNOWN', 'failed to create containerd task: failed to create shim task');
     }
@@ -272,13 +282,19 @@ export class SimCri {
       this.state.free(sandboxName(sandbox.pod.uid, sandbox.attempt));
     } catch {
       if (!this.kind.keepsFailedSandbox) {
-        network.abandon(sandbox);
-        this.state.free(sandboxName(sandbox.pod.uid, sandbox.attempt));
+        this.#forgetSandbox(sandbox);
+        network.removeNamespace(sandbox);
         return;
       }
       sandbox.state = 'notReady';
       this.state.addSandbox(sandbox);
     }
+  }
+
+  /** A runtime that dies while it makes a sandbox knows nothing of it afterwards. */
+  #forgetSandbox(sandbox: Sandbox): void {
+    if (!sandbox.hostNetwork) this.#parts.network.abandon(sandbox);
+    this.state.free(sandboxName(sandbox.pod.uid, sandbox.attempt));
   }
 
   async stopPodSandbox(id: string): Promise<void> {
