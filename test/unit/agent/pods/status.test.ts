@@ -271,6 +271,13 @@ describe('the end of a pod', () => {
     expect(dying).toMatchObject({ phase: 'Pending' });
     expect(dying.reason).toBeUndefined();
   });
+  it('is not reported while a container is being started that the runtime does not show running yet', () => {
+    const failure = { reason: 'Evicted', message: 'the node was low on memory' };
+    for (const snapshot of [[], [instance('web', { state: 'created' })]]) {
+      expect(statusOf(makePod('p'), snapshot, { failure, over: false })).toMatchObject({ phase: 'Pending' });
+      expect(statusOf(makePod('p'), snapshot, { failure, over: true })).toMatchObject({ phase: 'Failed' });
+    }
+  });
   it('by its deadline makes it unready at once', () => {
     const pod = makePod('p', { activeDeadlineSeconds: 1 });
     const failure = activeDeadline(pod, AT, NOW + 1000)?.failure;
