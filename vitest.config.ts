@@ -18,6 +18,8 @@ const patient = {
 export default defineConfig({
   test: {
     sequence: { sequencer: LongestFirst },
+    // The labs that files have shared are stopped and looked after at the end.
+    teardownTimeout: 300_000,
     projects: [
       {
         test: {
@@ -32,6 +34,7 @@ export default defineConfig({
         test: {
           ...patient,
           name: 'e2e',
+          globalSetup: ['test/e2e/support/lab-keeper.ts'],
           include: ['test/e2e/**/*.test.ts', 'test/hostile/**/*.test.ts'],
           exclude: [...SERVICES],
         },

@@ -22,7 +22,7 @@ let steady: Pod;
 let steadyThings: readonly string[];
 
 beforeAll(async () => {
-  lab = await startLab();
+  lab = await startLab({ kills: true });
   await apply(lab, shellPod('steady', FOREVER));
   steady = await ready(lab, 'steady');
   steadyThings = await podThings(lab);

@@ -3,8 +3,9 @@
 import { spawn } from 'node:child_process';
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 import { isAlive, type ProcessId, readProcess } from '../../../lib/processes.ts';
-import { startLab, type TestLab } from '../support/lab.ts';
+import type { TestLab } from '../support/lab.ts';
 import { freePort } from '../support/ports.ts';
+import { shareLab } from '../support/shared-lab.ts';
 import {
   apply,
   eventually,
@@ -23,7 +24,7 @@ let lab: TestLab;
 let before: readonly string[];
 
 beforeAll(async () => {
-  lab = await startLab();
+  lab = await shareLab();
 });
 afterAll(() => lab?.stop());
 beforeEach(async () => {

@@ -5,7 +5,8 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { createCriClient } from '../../../agent/runtime/grpc-cri-client.ts';
 import { createRuntimeUsage } from '../../../agent/runtime/usage.ts';
 import { Tracer } from '../../../lib/trace.ts';
-import { startLab, type TestLab } from '../support/lab.ts';
+import type { TestLab } from '../support/lab.ts';
+import { shareLab } from '../support/shared-lab.ts';
 import { apply, eventsOf, eventually, getPod } from './harness.ts';
 
 let lab: TestLab;
@@ -14,7 +15,7 @@ function writer(name: string, command: string, more: Record<string, unknown>, co
   return {
     apiVersion: 'v1',
     kind: 'Pod',
-    metadata: { name, namespace: 'default' },
+    metadata: { name },
     spec: {
       ...more,
       containers: [
@@ -31,7 +32,7 @@ const MOUNT = { volumeMounts: [{ name: 'x', mountPath: '/x' }] };
 const LIMIT = { resources: { limits: { 'ephemeral-storage': '1Mi' } } };
 
 beforeAll(async () => {
-  lab = await startLab();
+  lab = await shareLab();
   await apply(lab, writer('full-volume', 'dd if=/dev/zero of=/x/f bs=1M count=5', VOLUME, MOUNT));
   await apply(lab, writer('full-layer', 'dd if=/dev/zero of=/f bs=1M count=5', {}, LIMIT));
   await apply(lab, writer('modest', 'echo hello > /x/f', VOLUME, { ...MOUNT, ...LIMIT }));

@@ -44,7 +44,7 @@ export function shellPod(name: string, script: string, spec: Partial<PodSpec> = 
   return {
     apiVersion: 'v1',
     kind: 'Pod',
-    metadata: { name, namespace: 'default' },
+    metadata: { name },
     spec: {
       terminationGracePeriodSeconds: 1,
       containers: [{ name: 'main', image: 'busybox:stable', command: ['sh', '-c', script], ...container }],
@@ -68,7 +68,7 @@ export function podPath(name: string, namespace = 'default'): string {
 }
 
 export function getPod(lab: TestLab, name: string): Promise<Pod> {
-  return lab.client.get<Pod>(podPath(name));
+  return lab.client.get<Pod>(podPath(name, lab.namespace));
 }
 
 /** Waits until the pod is as `accept` wants it. */
@@ -127,7 +127,7 @@ export async function gone(lab: TestLab, name: string, timeoutMs?: number): Prom
 }
 
 export async function eventsOf(lab: TestLab, name: string): Promise<readonly Event[]> {
-  const path = resourcePath('v1', 'events', { namespace: 'default' });
+  const path = resourcePath('v1', 'events', { namespace: lab.namespace });
   const list = await lab.client.list<Event & { metadata: { name: string; uid: string; resourceVersion: string } }>(
     path,
     {
@@ -267,8 +267,7 @@ export async function podThings(lab: TestLab): Promise<readonly string[]> {
   const rules = (await execOk('iptables-save', []))
     .split('\n')
     .filter((line) => line.includes(paths.networkName) || line.includes(addresses));
-  // containerd 1.6 loses a shim for good when its client goes away in the few ms in which it starts one (seen without
-  // nodelet as well: RunPodSandbox cancelled after 64 ms). No API shows such a shim, so nobody but the lab can end it.
+  // Those that containerd has lost are looked for when the lab is left (../support/shims.ts).
   const ctr = ['--address', paths.containerd.socket, '-n', 'k8s.io', 'containers', 'ls', '-q'];
   const known = new Set((await execOk('ctr', ctr)).split('\n'));
   const shims = (await labProcesses(lab.root)).filter(

@@ -6,7 +6,8 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { Pod } from '../../../client/types.ts';
 import { exec, execOk } from '../../../lib/exec.ts';
-import { startLab, type TestLab } from '../support/lab.ts';
+import type { TestLab } from '../support/lab.ts';
+import { shareLab } from '../support/shared-lab.ts';
 import {
   apply,
   bridgePorts,
@@ -36,14 +37,14 @@ let uid: string;
 const SERVICE = {
   apiVersion: 'v1',
   kind: 'Service',
-  metadata: { name: 'back-end', namespace: 'default' },
+  metadata: { name: 'back-end' },
   spec: { selector: { app: 'none' }, ports: [{ name: 'http', port: 8080 }] },
 };
 
 const WEB = {
   apiVersion: 'v1',
   kind: 'Pod',
-  metadata: { name: 'web', namespace: 'default', labels: { app: 'web' } },
+  metadata: { name: 'web', labels: { app: 'web' } },
   spec: {
     hostname: 'shown',
     subdomain: 'sub',
@@ -69,7 +70,7 @@ const WEB = {
 };
 
 beforeAll(async () => {
-  lab = await startLab();
+  lab = await shareLab();
   before = await podThings(lab);
   await apply(lab, SERVICE);
   await apply(lab, WEB);
@@ -168,7 +169,9 @@ test('the out-of-memory score follows from the memory request, and every process
 test('hostname, hosts file and resolver are those of the pod', async () => {
   expect((await inside('hostname')).trim()).toBe('shown');
   const hosts = await inside('cat', '/etc/hosts');
-  expect(hosts).toMatch(new RegExp(`^${web.status?.podIP}\\tshown.sub.default.svc.cluster.local\\tshown$`, 'm'));
+  expect(hosts).toMatch(
+    new RegExp(`^${web.status?.podIP}\\tshown.sub.${lab.namespace}.svc.cluster.local\\tshown$`, 'm'),
+  );
   expect(hosts).toMatch(/^10\.9\.8\.7\talias\.example$/m);
   expect(await inside('cat', '/etc/resolv.conf')).toMatch(/^options .*ndots:3/m);
 });
@@ -186,20 +189,20 @@ test('the environment has service variables, the downward API and what $(VAR) st
 
 test('the service account is mounted, with a token that the API server takes for this pod', async () => {
   const directory = '/var/run/secrets/kubernetes.io/serviceaccount';
-  expect((await inside('cat', `${directory}/namespace`)).trim()).toBe('default');
+  expect((await inside('cat', `${directory}/namespace`)).trim()).toBe(lab.namespace);
   expect(await inside('cat', `${directory}/ca.crt`)).toContain('BEGIN CERTIFICATE');
   const token = await inside('cat', `${directory}/token`);
   const anonymous = ['--kubeconfig', '/dev/null', '--certificate-authority', join(lab.paths.pkiDir, 'ca.crt')];
   const server = `https://127.0.0.1:${lab.lab.state.apiserverPort}`;
   const said = await execOk('kubectl', [...anonymous, '-s', server, '--token', token, 'auth', 'whoami', '-o', 'json']);
-  expect(JSON.parse(said).status.userInfo.username).toBe('system:serviceaccount:default:default');
+  expect(JSON.parse(said).status.userInfo.username).toBe(`system:serviceaccount:${lab.namespace}:default`);
 });
 
 test('the log is where log shippers look for it, and the link to it is named as they expect', async () => {
-  const file = join(lab.paths.podLogsDir, `default_web_${uid}`, 'web', '0.log');
+  const file = join(lab.paths.podLogsDir, `${lab.namespace}_web_${uid}`, 'web', '0.log');
   expect((await lstat(file)).isFile()).toBe(true);
   const id = container(web, 'web').containerID?.replace('containerd://', '');
-  const link = join(lab.paths.containerLogsDir, `web_default_web-${id}.log`);
+  const link = join(lab.paths.containerLogsDir, `web_${lab.namespace}_web-${id}.log`);
   expect(await readlink(link)).toBe(file);
   expect(await readFile(file, 'utf8')).toMatch(/^\d{4}-\d\d-\d\dT\S+ std(out|err) [FP] /m);
 });
@@ -209,7 +212,7 @@ test('sandbox and container carry the labels by which crictl and others know a p
     execOk('ctr', ['--address', lab.paths.containerd.socket, '--namespace', 'k8s.io', ...args]);
   const labels = {
     'io.kubernetes.pod.name': 'web',
-    'io.kubernetes.pod.namespace': 'default',
+    'io.kubernetes.pod.namespace': lab.namespace,
     'io.kubernetes.pod.uid': uid,
   };
   const id = container(web, 'web').containerID?.replace('containerd://', '') ?? '';

@@ -46,7 +46,7 @@ beforeAll(async () => {
   process.env['NOTIFY_SOCKET'] = join(directory, 'notify');
   process.env['WATCHDOG_USEC'] = String(WATCHDOG_MS * 1000);
   notify = await listenForNotifications(join(directory, 'notify'));
-  lab = await startLab();
+  lab = await startLab({ kills: true });
   await apply(lab, STEADY);
   steady = await ready(lab, 'steady');
 });

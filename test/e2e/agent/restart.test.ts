@@ -1,7 +1,8 @@
 // Containers that end: restarted, waited for, or let be, as the pod's restartPolicy says.
 
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { startLab, type TestLab } from '../support/lab.ts';
+import type { TestLab } from '../support/lab.ts';
+import { shareLab } from '../support/shared-lab.ts';
 import {
   apply,
   condition,
@@ -21,7 +22,7 @@ import {
 let lab: TestLab;
 
 beforeAll(async () => {
-  lab = await startLab();
+  lab = await shareLab();
 });
 afterAll(() => lab?.stop());
 
@@ -52,13 +53,18 @@ test('a container that fails again and again waits in CrashLoopBackOff, and says
   );
   const status = container(pod);
   expect(status.state?.waiting?.message).toBe(
-    `back-off 10s restarting failed container=main pod=crasher_default(${pod.metadata.uid})`,
+    `back-off 10s restarting failed container=main pod=crasher_${lab.namespace}(${pod.metadata.uid})`,
   );
   expect(status.restartCount).toBe(1);
   expect(status.lastState?.terminated).toMatchObject({ exitCode: 5, reason: 'Error' });
   expect(pod.status?.phase).toBe('Running');
   expect(condition(pod, 'Ready')).toMatchObject({ status: 'False', reason: 'ContainersNotReady' });
-  await eventWhen(lab, 'crasher', 'BackOff', /^Back-off restarting failed container main in pod crasher_default\(/);
+  await eventWhen(
+    lab,
+    'crasher',
+    'BackOff',
+    new RegExp(`^Back-off restarting failed container main in pod crasher_${lab.namespace}\\(`),
+  );
   const second = status.lastState?.terminated;
   // While the third runs, the last state is still the second's.
   const later = await podWhen(lab, 'crasher', 'tried again and ended', (each) => {
@@ -110,7 +116,7 @@ test('init containers run one after the other, before any container, and all con
   await apply(lab, {
     apiVersion: 'v1',
     kind: 'Pod',
-    metadata: { name: 'several', namespace: 'default' },
+    metadata: { name: 'several' },
     spec: {
       terminationGracePeriodSeconds: 1,
       volumes: [{ name: 'work', emptyDir: {} }],

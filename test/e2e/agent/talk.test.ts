@@ -6,7 +6,8 @@ import { createConnection } from 'node:net';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type ExecOptions, type ExecResult, exec } from '../../../lib/exec.ts';
 import { kubectls, onFullList } from '../support/kubectls.ts';
-import { startLab, type TestLab } from '../support/lab.ts';
+import type { TestLab } from '../support/lab.ts';
+import { shareLab } from '../support/shared-lab.ts';
 import { apply, eventually, FOREVER, httpGet, podWhen, ready, shellPod } from './harness.ts';
 
 // The runtime copies the two streams side by side: only a pause between them gives their lines an order.
@@ -16,7 +17,7 @@ const ONCE = `if [ -e /work/again ]; then echo second life; ${FOREVER}; else tou
 let lab: TestLab;
 
 beforeAll(async () => {
-  lab = await startLab();
+  lab = await shareLab();
   const scratch = { volumes: [{ name: 'work', emptyDir: {} }] };
   await apply(
     lab,

@@ -39,6 +39,7 @@ let held: readonly Held[] = [];
 beforeAll(async () => {
   directory = await mkdtemp(join(tmpdir(), 'nodelet-csi-killed-'));
   lab = await startLab({
+    kills: true,
     csi: ['--attach', '--faults', join(directory, 'faults.json')],
     // Killed a dozen times on purpose: there is nothing to be careful about.
     restart: { initialMs: 100, maxMs: 100, factor: 1, resetMs: 0 },

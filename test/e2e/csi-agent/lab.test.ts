@@ -16,7 +16,7 @@ let directory = '';
 
 beforeAll(async () => {
   directory = await mkdtemp(join(tmpdir(), 'nodelet-csi-lab-'));
-  lab = await startLab({ csi: ['--faults', join(directory, 'faults.json')] });
+  lab = await startLab({ kills: true, csi: ['--faults', join(directory, 'faults.json')] });
 });
 afterAll(async () => {
   await lab?.stop();

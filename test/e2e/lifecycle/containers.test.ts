@@ -21,12 +21,13 @@ import {
   ready,
   shellPod,
 } from '../agent/harness.ts';
-import { startLab, type TestLab } from '../support/lab.ts';
+import type { TestLab } from '../support/lab.ts';
+import { shareLab } from '../support/shared-lab.ts';
 
 let lab: TestLab;
 
 beforeAll(async () => {
-  lab = await startLab();
+  lab = await shareLab();
 });
 /** What the tests put beside the lab's own files. */
 const made: string[] = [];
@@ -369,6 +370,7 @@ test('a RuntimeClass names the handler; one that the runtime does not have is sa
   });
   expect(refused.stderr).toMatch(/RuntimeClass "none" not found/);
   await remove('with-runc', 'with-kata');
+  await lab.kubectl('delete', 'runtimeclass', 'plain', 'fancy');
 });
 
 test('hostUsers false is refused in clear words where the runtime cannot, and real where it can', async () => {

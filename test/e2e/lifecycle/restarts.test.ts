@@ -17,13 +17,14 @@ import {
   ready,
   shellPod,
 } from '../agent/harness.ts';
-import { startLab, type TestLab } from '../support/lab.ts';
+import type { TestLab } from '../support/lab.ts';
+import { shareLab } from '../support/shared-lab.ts';
 
 let lab: TestLab;
 let before: readonly string[];
 
 beforeAll(async () => {
-  lab = await startLab();
+  lab = await shareLab();
   before = await podThings(lab);
 });
 afterAll(() => lab?.stop());

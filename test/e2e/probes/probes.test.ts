@@ -23,12 +23,13 @@ import {
   shellPod,
   spans,
 } from '../agent/harness.ts';
-import { startLab, type TestLab } from '../support/lab.ts';
+import type { TestLab } from '../support/lab.ts';
+import { shareLab } from '../support/shared-lab.ts';
 
 let lab: TestLab;
 
 beforeAll(async () => {
-  lab = await startLab();
+  lab = await shareLab();
 });
 afterAll(() => lab?.stop());
 

@@ -26,7 +26,7 @@ let lab: TestLab;
 let cores: number;
 
 beforeAll(async () => {
-  lab = await startLab();
+  lab = await startLab({ kills: true });
   const node = await lab.client.get<Node>(`/api/v1/nodes/${lab.nodeName}`);
   cores = quantityMilli(node.status?.allocatable?.['cpu'] ?? '0');
 });

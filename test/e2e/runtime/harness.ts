@@ -5,8 +5,8 @@ import { existsSync } from 'node:fs';
 import { mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir, totalmem } from 'node:os';
 import { join } from 'node:path';
-import { createNodeCgroups, type NodeCgroups } from '../../../agent/node/cgroups.ts';
 import { type CgroupLayout, cgroupParent } from '../../../agent/model/cgroup-names.ts';
+import { createNodeCgroups, type NodeCgroups } from '../../../agent/node/cgroups.ts';
 import type {
   ContainerId,
   ContainerSpec,

@@ -14,6 +14,7 @@ import {
   writeContainerdConfig,
 } from '../../../cli/lab/containerd.ts';
 import { isAlive } from '../../../lib/processes.ts';
+import { expectNoLostShims } from './shims.ts';
 
 export interface StartContainerdOptions {
   /** An existing or new directory of the test's own; containerd's data goes to `<root>/containerd`. */
@@ -64,16 +65,22 @@ export async function startContainerd(options: StartContainerdOptions): Promise<
   });
   let child = await spawnContainerd(paths);
   let stopped = false;
+  let killed = false;
   const kill = async (): Promise<void> => {
+    killed = true;
     process.kill(child.id.pid, 'SIGKILL');
     await child.exited;
   };
   const stop = async (): Promise<void> => {
     if (stopped) return;
     stopped = true;
+    // After a kill it may have lost those that it was starting.
+    const looked = killed || !(await isAlive(child.id)) ? undefined : expectNoLostShims(paths.socket);
+    const [shims] = await Promise.allSettled([looked]);
     await stopContainerd(paths, child);
     await rm(join(options.root, 'containerd'), { recursive: true, force: true });
     await removeRunDir(paths);
+    if (shims.status === 'rejected') throw shims.reason;
   };
   try {
     await containerdReady(paths, child);

@@ -7,25 +7,27 @@ import { join } from 'node:path';
 import { type LabOptions, type RunningLab, startLab as start } from '../../../cli/lab/lab.ts';
 import type { LabPaths } from '../../../cli/lab/paths.ts';
 import type { ApiClient } from '../../../client/api.ts';
+import { errorMessage } from '../../../lib/errors.ts';
 import { type ExecOptions, type ExecResult, exec, execOk } from '../../../lib/exec.ts';
 import { compareWithMachine, lookAtMachine } from '../../../lib/machine.ts';
 import { removeTree } from '../../../lib/remove-tree.ts';
 import { guardLab } from './guardian.ts';
+import { expectNoLostShims } from './shims.ts';
 
 /** For giving up only. */
-const KUBECTL_MS = 120_000;
+export const KUBECTL_MS = 120_000;
 /** How long what the kernel takes away by itself may take. */
 export const SETTLE_MS = 30_000;
 
 export interface TestLab {
   readonly root: string;
+  /** Where the test's pods are: kubectl's default one with this kubeconfig. */
+  readonly namespace: string;
   readonly kubeconfig: string;
   readonly paths: LabPaths;
   readonly nodeName: string;
   readonly client: ApiClient;
-  readonly lab: RunningLab;
-  /** What the lab has said so far. */
-  readonly said: readonly string[];
+  readonly lab: Pick<RunningLab, 'paths' | 'state' | 'client' | 'pid'>;
   /** kubectl from PATH; rejects unless it exits with 0. */
   kubectl(...args: string[]): Promise<string>;
   /** The same, however it exits. */
@@ -39,36 +41,58 @@ export function labWords(paths: LabPaths): readonly string[] {
   return [paths.root, paths.hash, paths.bridge, paths.networkName];
 }
 
+/** A lab of the test's own, that it may kill and configure as it likes. */
+export interface PrivateLab extends TestLab {
+  /** The lines that `nodelet up` would have printed so far. */
+  readonly lines: readonly string[];
+}
+
 export type TestLabOptions = Omit<LabOptions, 'root' | 'say'> & {
   /** The lab is given its root by a link to it. */
   readonly throughLink?: boolean;
+  /**
+   * The test kills the agent or containerd: containerd 1.6 loses a shim for good when its client goes away in the few ms in
+   * which it starts one (without nodelet as well: RunPodSandbox cancelled after 64 ms). Else a lost shim is an error.
+   */
+  readonly kills?: boolean;
   /** Where the lab's root is made; by default with other temporary directories. */
   readonly parent?: string;
 };
 
+async function problemOf(work: Promise<void>): Promise<string | undefined> {
+  try {
+    await work;
+    return undefined;
+  } catch (error) {
+    return errorMessage(error);
+  }
+}
+
 export async function startLab({
   throughLink = false,
   parent = tmpdir(),
+  kills = false,
   ...options
-}: TestLabOptions = {}): Promise<TestLab> {
+}: TestLabOptions = {}): Promise<PrivateLab> {
   const root = await mkdtemp(join(parent, 'nodelet-e2e-'));
   const link = `${root}-link`;
   if (throughLink) await symlink(root, link);
-  const said: string[] = [];
+  const lines: string[] = [];
   const before = await lookAtMachine({ directories: [root] });
   const guardian = await guardLab(root);
   const lab = await start({
     images: 'build',
     ...options,
     root: throughLink ? link : root,
-    say: (line) => said.push(line),
+    say: (line) => lines.push(line),
   }).catch(async (error: unknown) => {
     await guardian.dismiss();
     throw error;
   });
   let stopped: Promise<void> | undefined;
   const stop = async (): Promise<void> => {
-    const problems = await lab.stop();
+    const lost = kills ? undefined : await problemOf(expectNoLostShims(lab.paths.containerd.socket));
+    const problems = [...(lost === undefined ? [] : [lost]), ...(await lab.stop())];
     await guardian.dismiss();
     if (problems.length > 0) throw new Error(`the lab could not be cleaned: ${problems.join('; ')}`);
     const left = await compareWithMachine(before, {
@@ -83,12 +107,13 @@ export async function startLab({
   const withConfig = (args: readonly string[]): readonly string[] => ['--kubeconfig', lab.paths.kubeconfig, ...args];
   return {
     root,
+    namespace: 'default',
     kubeconfig: lab.paths.kubeconfig,
     paths: lab.paths,
     nodeName: lab.state.nodeName,
     client: lab.client,
     lab,
-    said,
+    lines,
     kubectl: (...args) => execOk('kubectl', withConfig(args), { timeoutMs: KUBECTL_MS }),
     tryKubectl: (args, more) => exec('kubectl', withConfig(args), { timeoutMs: KUBECTL_MS, ...more }),
     stop: () => {

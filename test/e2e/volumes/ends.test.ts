@@ -67,7 +67,7 @@ async function getUp(): Promise<void> {
 
 beforeAll(async () => {
   // How often the agent looks for pods that nobody knows.
-  lab = await startLab({ kubeletConfiguration: { syncFrequency: '5s' } });
+  lab = await startLab({ kills: true, kubeletConfiguration: { syncFrequency: '5s' } });
   before = await podThings(lab);
   await apply(lab, map('settings', { color: 'red' }));
 });

@@ -95,7 +95,7 @@ const ALWAYS = ['nodes', 'pods', 'services'];
 const WITH_PODS = [...ALWAYS, 'configmaps', 'configmaps', 'secrets', 'secrets'].sort();
 
 beforeAll(async () => {
-  lab = await startLab({ kubeletConfiguration: { syncFrequency: '1h' } });
+  lab = await startLab({ kills: true, kubeletConfiguration: { syncFrequency: '1h' } });
   await eventually('the agent to be there', async () =>
     (await agentLog(lab)).includes('Started kubelet') ? true : undefined,
   );

@@ -23,7 +23,8 @@ import {
   ready,
   shellPod,
 } from '../agent/harness.ts';
-import { startLab, type TestLab } from '../support/lab.ts';
+import type { TestLab } from '../support/lab.ts';
+import { shareLab } from '../support/shared-lab.ts';
 
 const GROUP = 4321;
 const USER = 1234;
@@ -38,7 +39,7 @@ let loop = '';
 const object = (kind: string, name: string, rest: object) => ({
   apiVersion: 'v1',
   kind,
-  metadata: { name, namespace: 'default' },
+  metadata: { name },
   ...rest,
 });
 
@@ -73,7 +74,7 @@ const mountOfContainer = async (root: string, path: string) =>
   mountAt(parseMountInfo(await readFile(root.replace('/root', '/mountinfo'), 'utf8')), path);
 
 beforeAll(async () => {
-  lab = await startLab();
+  lab = await shareLab();
   before = await podThings(lab);
   host = await mkdtemp(join(tmpdir(), 'nodelet-volumes-host-'));
   await mkdir(join(host, 'directory'));
@@ -96,6 +97,8 @@ afterAll(async () => {
   try {
     if (lab !== undefined) {
       await lab.kubectl('delete', 'pods', '--all', '--wait=true');
+      await lab.kubectl('delete', 'pvc,clustertrustbundles', '--all');
+      await lab.kubectl('delete', 'pv', 'grouped');
       await nothingLeft(lab, before);
     }
   } finally {
@@ -192,7 +195,7 @@ describe('content volumes', () => {
   });
   test('project all sources into one directory, a token for the asked audience among them', async () => {
     expect(await text('all/cm/other')).toBe('x');
-    expect(await text('all/ns')).toBe('default');
+    expect(await text('all/ns')).toBe(lab.namespace);
     expect((await readFile(join(root, 'all/key'))).length).toBe(3);
     const [, payload = ''] = (await text('all/token')).split('.');
     const claims: { aud: string[]; exp: number; iat: number } = JSON.parse(

@@ -8,7 +8,7 @@ import { join } from 'node:path';
 import { systemClock } from '../../../lib/clock.ts';
 import { errorMessage } from '../../../lib/errors.ts';
 import { apply, FOREVER, gone, nodeWhen, ready, shellPod } from '../../e2e/agent/harness.ts';
-import { startLab, type TestLab } from '../../e2e/support/lab.ts';
+import { type PrivateLab, startLab } from '../../e2e/support/lab.ts';
 import type { Campaign, CampaignContext, Figures } from '../campaign.ts';
 import { KIND_COUNT } from '../node/pods.ts';
 import { DataStand } from '../node/stand.ts';
@@ -36,7 +36,7 @@ function fakedClock(file: string): Readonly<Record<string, string>> {
 }
 
 /** Starts a lab whose processes take the time from `file`. This process keeps the machine's. */
-async function startFakedLab(file: string): Promise<TestLab> {
+async function startFakedLab(file: string): Promise<PrivateLab> {
   const environment = fakedClock(file);
   const before = Object.keys(environment).map((name) => [name, process.env[name]] as const);
   Object.assign(process.env, environment);
@@ -93,7 +93,7 @@ async function run({ rounds, seed, directory, log }: CampaignContext): Promise<F
         `clock at ${offset} s: ${crashed === 0 && lost === 0 ? 'nothing happened' : `${crashed} crashed, ${lost} lost`}`,
       );
     }
-    crashed += bad(lab.said.filter((line) => / ended \(/.test(line)));
+    crashed += bad(lab.lines.filter((line) => / ended \(/.test(line)));
     await writeFile(file, '+0s\n');
     crashed += bad(await stand.remove());
     lost += bad(await stand.hostLosses());

@@ -7,7 +7,7 @@ import { systemClock } from '../../../lib/clock.ts';
 import { errorMessage } from '../../../lib/errors.ts';
 import { type ProcessEntry, signalProcess } from '../../../lib/processes.ts';
 import { nothingLeft, podThings } from '../../e2e/agent/harness.ts';
-import { startLab, type TestLab } from '../../e2e/support/lab.ts';
+import { type PrivateLab, startLab, type TestLab } from '../../e2e/support/lab.ts';
 import type { Campaign, CampaignContext, Figures } from '../campaign.ts';
 import { DataStand } from '../node/stand.ts';
 import { type Random, seededRandom } from '../random.ts';
@@ -42,13 +42,17 @@ async function killOne(lab: TestLab, random: Random): Promise<Target | undefined
 }
 
 /** Ends that nobody had asked for, as the lab's supervisor names them. */
-function unaskedEnds(lab: TestLab): readonly string[] {
-  return lab.said.filter((line) => / ended \((?!SIGKILL)/.test(line));
+function unaskedEnds(lab: PrivateLab): readonly string[] {
+  return lab.lines.filter((line) => / ended \((?!SIGKILL)/.test(line));
 }
 
 async function run({ rounds, seed, directory, log }: CampaignContext): Promise<Figures> {
   const random = seededRandom(seed);
-  const lab = await startLab({ csi: true, restart: { initialMs: 100, maxMs: 1000, factor: 2, resetMs: 10_000 } });
+  const lab = await startLab({
+    kills: true,
+    csi: true,
+    restart: { initialMs: 100, maxMs: 1000, factor: 2, resetMs: 10_000 },
+  });
   const killed = new Map<Target, number>();
   let [tried, crashed, lost] = [0, 0, 0];
   const bad = (lines: readonly string[]): number => {

@@ -4,9 +4,9 @@
 import { spawn } from 'node:child_process';
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { type CgroupDriver, cgroupParent, cgroupPath, qosName } from '../../../agent/model/cgroup-names.ts';
 import { createNodeCgroups } from '../../../agent/node/cgroups.ts';
 import { createSystemdSlices } from '../../../agent/node/systemd-slices.ts';
-import { type CgroupDriver, cgroupParent, cgroupPath, qosName } from '../../../agent/model/cgroup-names.ts';
 import type { PodUID } from '../../../agent/ports/runtime.ts';
 import type { Container, Pod } from '../../../client/types.ts';
 import { systemClock } from '../../../lib/clock.ts';
