@@ -1,25 +1,18 @@
 // Stops containers: Killing event, preStop hook, its turn in the order, TERM and KILL. The time granted may be
 // shortened while it is running out; it is never lengthened.
 
-import type { Container, EphemeralContainer, Pod } from '../../client/types.ts';
+import type { Pod } from '../../client/types.ts';
 import type { Clock } from '../../lib/clock.ts';
 import type { EventRecorder } from '../ports/api.ts';
-import type { ContainerId, ContainerRuntime, ContainerSnapshot } from '../ports/runtime.ts';
+import type { ContainerId, ContainerRuntime } from '../ports/runtime.ts';
 import { containerReference } from './events.ts';
 import { abortable, type RunHook } from './hooks.ts';
 import type { PodsLog } from './options.ts';
+import type { KillSpec } from './sync-action.ts';
 import { MINIMUM_GRACE_SECONDS } from './termination.ts';
 
-export interface KillRequest {
+export interface KillRequest extends KillSpec {
   readonly pod: Pod;
-  readonly instance: ContainerSnapshot;
-  readonly spec: Container | EphemeralContainer | undefined;
-  /** Text of the Killing event. */
-  readonly message: string;
-  readonly graceSeconds: number;
-  /** Names of containers of this pod that must be dead first. */
-  readonly after: ReadonlySet<string>;
-  readonly podIP: string | undefined;
 }
 
 export interface ContainerKillerOptions {

@@ -1,11 +1,21 @@
 // Everything that the sync of a pod can ask to be done. The executor does it and reports how it ended; it decides nothing,
 // so an action carries all that it takes. Types, ids and what can be told from the actions under way.
 
-import type { ContainerId, PodSnapshot, SandboxId } from '../ports/runtime.ts';
-import type { KillRequest } from './container-killer.ts';
+import type { Container, EphemeralContainer } from '../../client/types.ts';
+import type { ContainerId, ContainerSnapshot, PodSnapshot, SandboxId } from '../ports/runtime.ts';
 import type { KillAction, ResizeAction, StartAction } from './pod-action.ts';
 
-export type KillSpec = Omit<KillRequest, 'pod'>;
+/** All that the stop of one container takes, beside its pod. */
+export interface KillSpec {
+  readonly instance: ContainerSnapshot;
+  readonly spec: Container | EphemeralContainer | undefined;
+  /** Text of the Killing event. */
+  readonly message: string;
+  readonly graceSeconds: number;
+  /** Names of containers of this pod that must be dead first. */
+  readonly after: ReadonlySet<string>;
+  readonly podIP: string | undefined;
+}
 
 /** What is left of a sandbox that is replaced. */
 export interface ReplacedSandbox {
