@@ -87,11 +87,13 @@ export function computePodStatus(facts: PodStatusFacts): PodStatus {
   // What the readiness of a pod is judged by comes before its phase, which waits for the last container.
   const conditionPhase = failure?.unreadyAtOnce === true ? 'Failed' : phase;
   if (failure !== undefined) phase = 'Failed';
-  // Someone may take a terminal phase as "its resources are free": never say so while a container still runs, or one is
-  // being started that the runtime does not show yet.
+  // Someone may take a terminal phase as "its resources are free": never say so while a container still runs, or may yet.
   const before = previous?.phase;
-  const mayRun = alive || (failure !== undefined && !facts.over);
-  if (mayRun && isTerminalPhase(phase) && (before === undefined || before === 'Pending' || before === 'Running')) {
+  if (
+    (alive || !facts.over) &&
+    isTerminalPhase(phase) &&
+    (before === undefined || before === 'Pending' || before === 'Running')
+  ) {
     phase = before ?? 'Pending';
   }
   const sandboxReady = podSandboxChanged(pod, snapshot).kind === 'keep';

@@ -239,14 +239,14 @@ describe('a container status', () => {
 
 describe('the end of a pod', () => {
   it('Succeeded: its conditions say PodCompleted', () => {
-    const status = statusOf(makePod('p', { restartPolicy: 'Never' }), [ended('web', 0)]);
+    const status = statusOf(makePod('p', { restartPolicy: 'Never' }), [ended('web', 0)], { over: true });
     expect(status.phase).toBe('Succeeded');
     expect(condition(status, 'Ready')).toMatchObject({ status: 'False', reason: 'PodCompleted' });
     expect(condition(status, 'ContainersReady')).toMatchObject({ status: 'False', reason: 'PodCompleted' });
     expect(condition(status, 'Initialized')).toMatchObject({ status: 'True', reason: 'PodCompleted' });
   });
   it('Failed: its conditions say PodFailed', () => {
-    const status = statusOf(makePod('p', { restartPolicy: 'Never' }), [ended('web', 2)]);
+    const status = statusOf(makePod('p', { restartPolicy: 'Never' }), [ended('web', 2)], { over: true });
     expect(status.phase).toBe('Failed');
     expect(condition(status, 'Ready')).toMatchObject({ status: 'False', reason: 'PodFailed' });
   });
@@ -261,6 +261,15 @@ describe('the end of a pod', () => {
     expect(dead).toMatchObject({ phase: 'Failed', ...why });
     expect(condition(dead, 'DisruptionTarget')).toMatchObject({ status: 'True', ...disruption });
     expect(condition(dead, 'Ready')).toMatchObject({ status: 'False', reason: 'PodFailed' });
+  });
+  it.each([
+    ['of itself', {}],
+    ['because the node ends it', { failure: { reason: 'Evicted', message: 'low' } }],
+  ])('is not reported while a container may still begin, although none is seen: %s', (_, facts) => {
+    const pod = makePod('p', { restartPolicy: 'Never' });
+    const previous = { phase: 'Running' };
+    expect(statusOf(pod, [ended('web', 1)], { ...facts, previous }).phase).toBe('Running');
+    expect(statusOf(pod, [ended('web', 1)], { ...facts, previous, over: true }).phase).toBe('Failed');
   });
   it('is not reported while one runs whose start has failed, and that is reported as waiting until it is stopped', () => {
     const failure = { reason: 'DeadlineExceeded', message: 'late' };

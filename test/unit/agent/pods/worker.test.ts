@@ -198,11 +198,18 @@ describe('a container that ends', () => {
 });
 
 describe('a deletion', () => {
-  it('stops, unmounts and removes everything before the object goes', async () => {
+  it('stops, unmounts and gives back everything before the object goes, and removes the rest after that', async () => {
     await running();
+    node.runtime.latency.set('removeContainer', 5_000);
     node.api.delete('web-pod', 30);
     await node.clock.until(() => !node.api.has('web-pod'), 1_000);
-    expect(node.leftovers()).toEqual([]);
+    expect(node.runtime.running('web')).toBeUndefined();
+    expect([...node.runtime.sandboxes.values()].map(({ state }) => state)).toEqual(['notReady']);
+    expect(node.volumes.mounted.size + node.cgroups.pods.size).toBe(0);
+    // The agent does not take the pod for gone before the runtime has forgotten it.
+    expect(node.agent.listPods()).toHaveLength(1);
+    await node.clock.until(() => node.leftovers().length === 0, 10_000);
+    await settle();
     expect(node.recorder.of('Killing')).toEqual(['Stopping container web']);
     expect(node.runtime.order('stopContainer', 'stopPodSandbox', 'removeContainer', 'removePodSandbox')).toEqual([
       'stopContainer web',
@@ -389,6 +396,21 @@ describe('an agent that is killed and started again', () => {
     node.api.watching = true;
     node.api.notify();
     await node.clock.until(() => node.leftovers().length === 0, 70_000);
+  });
+
+  it('removes what is left in the runtime of a pod whose object went before', async () => {
+    await running();
+    node.runtime.latency.set('removeContainer', 5_000);
+    node.api.delete('web-pod', 5);
+    await node.clock.until(() => !node.api.has('web-pod'), 1_000);
+    node.killAgent();
+    await node.clock.advance(60_000);
+    node.runtime.latency.clear();
+    // The calls that were under way died with the agent.
+    if (node.leftovers().length === 0) throw new Error('there is nothing left to be removed');
+    await node.restartAgent();
+    await node.clock.until(() => node.leftovers().length === 0, 10_000);
+    expect(node.agent.listPods()).toEqual([]);
   });
 
   it('finishes a deletion that began before', async () => {
