@@ -1,8 +1,8 @@
-// Runs programs through a tiny helper process instead of forking this one. A fork copies the parent's page tables and
-// holds up its event loop until the child is executed: some 4 ms of CPU for each program at 120 MB, and far more
-// wall time on a busy machine. The helper (exec-helper.pl, 5 MB) forks in a fraction of that, and the event loop goes
-// on meanwhile. What is run, and what its outcome means, is the caller's business; programs that are talked to while
-// they run are started directly.
+// Runs programs through a small helper process instead of forking this one. A fork copies the parent's page tables and
+// holds up its event loop until the child is executed; exec-helper.pl (6 MB) forks in a fraction of that, and the event
+// loop goes on meanwhile. Any number of programs are in flight, each with its own time limit, which is kept here. Where
+// there is no helper (no Perl, or it died a moment ago) programs are started by lib/exec.ts. What is run, and what its
+// outcome means, is the caller's business. docs/performance.md says what it saves.
 
 import { type ChildProcessByStdio, spawn } from 'node:child_process';
 import { Socket } from 'node:net';
@@ -10,42 +10,71 @@ import { constants } from 'node:os';
 import type { Readable, Writable } from 'node:stream';
 import { fileURLToPath } from 'node:url';
 import { getSystemErrorName } from 'node:util';
-import { errorMessage, isErrno } from './errors.ts';
-import { type Exec, type ExecOptions, type ExecResult, exec as execDirectly } from './exec.ts';
+import { errorMessage } from './errors.ts';
+import {
+  ABANDON_AFTER_MS,
+  DEFAULT_OUTPUT_BYTES,
+  type Exec,
+  type ExecOptions,
+  type ExecResult,
+  exec as execDirectly,
+} from './exec.ts';
 
 export interface ExecHelper {
   /** As lib/exec's, with the same results and failures. Rejects too when the helper dies under the program. */
   readonly exec: Exec;
-  /**
-   * mount(2) without a program: 2 to 4 ms less. Resolves to false where it cannot be done so, or fails: mount(8) may
-   * then do it, or say why not. Only for file systems that no server has a part in: a mount that hangs holds all up.
-   */
-  mount(request: DirectMount): Promise<boolean>;
-  /** Ends the helper. What it runs at that moment runs on; its callers are told that nobody waits for it. */
+  /** Ends the helper. What it runs at that moment runs on; its callers are rejected. */
   close(): void;
 }
 
-export interface DirectMount {
-  readonly source: string;
-  readonly target: string;
-  readonly fsType: string;
-  /** As after -o, of the file system's own options alone: "size=64m". */
-  readonly data: string;
-}
-
-/** Number of mount(2), by Node's name of the architecture. */
-const MOUNT_SYSCALL: Readonly<Partial<Record<string, number>>> = { x64: 165, arm64: 40 };
-
 export interface ExecHelperOptions {
-  /** Told once when there is no Perl, and programs are forked directly. */
+  /** Called when the helper is missing or has died, and programs are started without it for a while. */
   readonly onMissing?: (message: string) => void;
   /** The interpreter; for tests. */
   readonly perl?: string;
+  /** Monotonic ms; for tests. */
+  readonly now?: () => number;
 }
 
+/** How long programs are started without a helper after one died or could not be started, ms. */
+export const RESTART_AFTER_MS = 60_000;
+
 const SCRIPT = fileURLToPath(new URL('exec-helper.pl', import.meta.url));
-const DEFAULT_OUTPUT_BYTES = 16 * 1024 * 1024;
 const SIGNALS = new Map(Object.entries(constants.signals).map(([name, number]) => [number, name as NodeJS.Signals]));
+
+/** Starts a helper with the first program. */
+export function createExecHelper(options: ExecHelperOptions = {}): ExecHelper {
+  const { onMissing, perl = 'perl', now = () => performance.now() } = options;
+  let helper: Helper | undefined;
+  let notBefore = Number.NEGATIVE_INFINITY;
+  let closed = false;
+
+  const current = async (): Promise<Helper | undefined> => {
+    if (helper === undefined) {
+      if (now() < notBefore) return undefined;
+      const started = new Helper(perl, (reason) => {
+        if (helper !== started) return;
+        helper = undefined;
+        notBefore = now() + RESTART_AFTER_MS;
+        if (!closed) onMissing?.(`programs are started without the exec helper: ${reason}`);
+      });
+      helper = started;
+    }
+    const mine = helper;
+    return (await mine.started) ? mine : undefined;
+  };
+  return {
+    exec: async (file, args, execOptions = {}) => {
+      if (closed) throw new Error(`${file} is not run: the exec helper is closed`);
+      const running = await current();
+      return running === undefined ? execDirectly(file, args, execOptions) : running.run(file, args, execOptions);
+    },
+    close() {
+      closed = true;
+      helper?.close();
+    },
+  };
+}
 
 interface Job {
   readonly file: string;
@@ -55,73 +84,36 @@ interface Job {
   readonly finish: (outcome: ExecResult | Error) => void;
 }
 
-/** Starts with the first program, and again after a death. */
-export function createExecHelper(options: ExecHelperOptions = {}): ExecHelper {
-  let helper: Helper | undefined;
-  let missing = false;
-  let closed = false;
-
-  const current = async (): Promise<Helper | undefined> => {
-    if (helper === undefined || helper.dead) helper = new Helper(options.perl ?? 'perl');
-    const mine = helper;
-    try {
-      await mine.started;
-      return mine;
-    } catch (error) {
-      if (!isErrno(error, 'ENOENT')) throw error;
-      if (!missing) options.onMissing?.(`programs are run without a helper: ${errorMessage(error)}`);
-      missing = true;
-      return undefined;
-    }
-  };
-  return {
-    exec: async (file, args, execOptions = {}) => {
-      if (closed) throw new Error(`${file} is not run: the helper that runs programs is closed`);
-      const running = missing ? undefined : await current();
-      return running === undefined ? execDirectly(file, args, execOptions) : running.run(file, args, execOptions);
-    },
-    async mount(request) {
-      const number = MOUNT_SYSCALL[process.arch];
-      if (closed || missing || number === undefined) return false;
-      return (await (await current())?.mount(number, request)) ?? false;
-    },
-    close() {
-      closed = true;
-      helper?.close();
-    },
-  };
-}
-
 class Helper {
-  readonly started: Promise<void>;
-  dead = false;
+  /** Whether the process could be started. */
+  readonly started: Promise<boolean>;
+  #dead = false;
   readonly #process: ChildProcessByStdio<Writable, Readable, null>;
+  readonly #onDeath: (reason: string) => void;
   readonly #jobs = new Map<number, Job>();
   #lastId = 0;
-  #received: Buffer[] = [];
-  #receivedBytes = 0;
-  /** Bytes that must be there before looking again is worth it. */
-  #needed = 1;
+  readonly #answers = new AnswerReader();
 
-  constructor(perl: string) {
+  constructor(perl: string, onDeath: (reason: string) => void) {
+    this.#onDeath = onDeath;
     this.#process = spawn(perl, [SCRIPT], { stdio: ['pipe', 'pipe', 'inherit'] });
-    this.started = new Promise((resolve, reject) => {
-      this.#process.once('spawn', resolve);
-      this.#process.once('error', reject);
+    this.started = new Promise((resolve) => {
+      this.#process.once('spawn', () => resolve(true));
+      this.#process.once('error', () => resolve(false));
     });
-    // Whoever runs a program is told.
-    this.started.catch(() => undefined);
-    this.#process.on('error', () => this.#end());
-    this.#process.on('exit', () => this.#end());
-    // A broken pipe is its death, which 'exit' tells.
+    this.#process.on('error', (error) => this.#end(errorMessage(error)));
+    this.#process.on('exit', (code, signal) => this.#end(`it ended with ${signal ?? `exit status ${code}`}`));
+    // A broken pipe is the helper's death, which 'exit' reports.
     this.#process.stdin.on('error', () => undefined);
-    this.#process.stdout.on('data', (chunk: Buffer) => this.#receive(chunk));
+    this.#process.stdout.on('data', (chunk: Buffer) => {
+      for (const answer of this.#answers.read(chunk)) this.#answered(answer);
+    });
     this.#process.unref();
     if (this.#process.stdin instanceof Socket) this.#process.stdin.unref();
     this.#keepAlive();
   }
 
-  /** Holds up the end of this process only while somebody waits for a program. */
+  /** Keeps this process from ending only while somebody waits for a program. */
   #keepAlive(): void {
     const { stdout } = this.#process;
     if (!(stdout instanceof Socket)) return;
@@ -131,19 +123,11 @@ class Helper {
 
   run(file: string, args: readonly string[], options: ExecOptions): Promise<ExecResult> {
     const { promise, resolve, reject } = Promise.withResolvers<ExecResult>();
-    if (this.dead) {
-      reject(new Error(`${file} is not run: the helper that runs programs has ended`));
-      return promise;
-    }
-    const aborted = (): Error => new DOMException('The operation was aborted', 'AbortError');
-    if (options.signal?.aborted) {
-      reject(aborted());
-      return promise;
-    }
+    const { signal, timeoutMs } = options;
     const id = ++this.#lastId;
     const onAbort = (): void => {
-      this.#tell(`kill ${id} ${constants.signals.SIGTERM}\n`);
-      job.finish(aborted());
+      this.#send(`kill ${id} ${constants.signals.SIGTERM}\n`);
+      job.finish(new DOMException('The operation was aborted', 'AbortError'));
     };
     const job: Job = {
       file,
@@ -154,101 +138,133 @@ class Helper {
         this.#jobs.delete(id);
         this.#keepAlive();
         clearTimeout(job.timer);
-        options.signal?.removeEventListener('abort', onAbort);
+        signal?.removeEventListener('abort', onAbort);
         if (outcome instanceof Error) reject(outcome);
         else resolve(outcome);
       },
     };
-    this.#jobs.set(id, job);
-    this.#keepAlive();
-    options.signal?.addEventListener('abort', onAbort, { once: true });
-    if (options.timeoutMs !== undefined) {
-      job.timer = setTimeout(() => {
-        job.timedOut = true;
-        this.#tell(`drop ${id}\n`);
-      }, options.timeoutMs);
-    }
-    const variables = Object.entries(options.env ?? process.env).flatMap(([name, value]) =>
-      value === undefined ? [] : [`${name}=${value}`],
-    );
-    const texts = [options.cwd ?? '', file, ...args, ...variables];
-    const bad = texts.find((text) => text.includes('\0'));
-    if (bad !== undefined) {
-      job.finish(new TypeError(`${file} is not run: a NUL byte in ${JSON.stringify(bad)}`));
+    const refused = this.#refusal(job, options);
+    if (refused !== undefined) {
+      reject(refused);
       return promise;
     }
-    const fields = Buffer.from(`${texts.join('\0')}\0`);
-    const stdin = typeof options.stdin === 'string' ? Buffer.from(options.stdin) : (options.stdin ?? Buffer.alloc(0));
-    const limit = options.maxOutputBytes ?? DEFAULT_OUTPUT_BYTES;
-    const head = `run ${id} ${limit} ${args.length + 1} ${variables.length} ${fields.length} ${stdin.length}\n`;
-    this.#tell(Buffer.concat([Buffer.from(head), fields, stdin]));
+    this.#jobs.set(id, job);
+    this.#keepAlive();
+    signal?.addEventListener('abort', onAbort, { once: true });
+    if (timeoutMs !== undefined) job.timer = setTimeout(() => this.#timeOut(id, job), timeoutMs);
+    this.#send(runRequest(id, file, args, options));
     return promise;
   }
 
-  async mount(number: number, { source, target, fsType, data }: DirectMount): Promise<boolean> {
-    const fields = Buffer.from(`${[source, target, fsType, data].join('\0')}\0`);
-    const { promise, resolve } = Promise.withResolvers<boolean>();
-    const id = ++this.#lastId;
-    const finish = (outcome: ExecResult | Error): void => {
-      this.#jobs.delete(id);
-      this.#keepAlive();
-      resolve(!(outcome instanceof Error));
-    };
-    if (this.dead || [source, target, fsType, data].some((text) => text.includes('\0'))) return false;
-    this.#jobs.set(id, { file: 'mount', args: [], timedOut: false, timer: undefined, finish });
-    this.#keepAlive();
-    this.#tell(Buffer.concat([Buffer.from(`mount ${id} ${number} ${fields.length}\n`), fields]));
-    return promise;
+  /** Why the program is not run at all. */
+  #refusal({ file, args }: Job, options: ExecOptions): Error | undefined {
+    if (options.signal?.aborted) return new DOMException('The operation was aborted', 'AbortError');
+    if (this.#dead) return new Error(`${file} is not run: the exec helper has ended`);
+    const bad = texts(file, args, options).find((text) => text.includes('\0'));
+    return bad === undefined ? undefined : new TypeError(`${file} is not run: a NUL byte in ${JSON.stringify(bad)}`);
+  }
+
+  /** A program that a dead file system holds in the kernel does not die of SIGKILL: its caller goes on all the same. */
+  #timeOut(id: number, job: Job): void {
+    job.timedOut = true;
+    this.#send(`kill ${id} ${constants.signals.SIGKILL}\n`);
+    job.timer = setTimeout(() => {
+      job.finish({ code: null, signal: 'SIGKILL', timedOut: true, stdout: '', stderr: '' });
+    }, ABANDON_AFTER_MS);
   }
 
   close(): void {
     this.#process.stdin.end();
-    this.#end();
+    this.#end('it is closed');
   }
 
-  #tell(message: string | Buffer): void {
-    if (!this.dead) this.#process.stdin.write(message);
+  #send(message: string | Buffer): void {
+    if (!this.#dead) this.#process.stdin.write(message);
   }
 
-  #end(): void {
-    this.dead = true;
+  #end(reason: string): void {
+    if (this.#dead) return;
+    this.#dead = true;
+    this.#onDeath(reason);
     for (const job of [...this.#jobs.values()]) {
-      job.finish(new Error(`what became of ${job.file} is unknown: the helper that runs programs has ended`));
+      job.finish(new Error(`the outcome of ${job.file} is unknown: the exec helper has ended`));
     }
   }
 
-  #receive(chunk: Buffer): void {
+  #answered(answer: Answer): void {
+    const job = this.#jobs.get(answer.id);
+    if (job === undefined) return;
+    if (answer.kind === 'fail') job.finish(startFailure(job, answer.errno));
+    else {
+      const { stdout, stderr } = answer;
+      job.finish({ ...waitStatus(answer.status), timedOut: job.timedOut, stdout, stderr });
+    }
+  }
+}
+
+/** The strings of a request: directory, program, arguments and environment. */
+function texts(file: string, args: readonly string[], { cwd, env }: ExecOptions): readonly string[] {
+  const variables = Object.entries(env ?? process.env).flatMap(([name, value]) =>
+    value === undefined ? [] : [`${name}=${value}`],
+  );
+  return [cwd ?? '', file, ...args, ...variables];
+}
+
+/** As exec-helper.pl reads it. */
+function runRequest(id: number, file: string, args: readonly string[], options: ExecOptions): Buffer {
+  const fields = Buffer.from(`${texts(file, args, options).join('\0')}\0`);
+  const stdin = Buffer.from(options.stdin ?? '');
+  const limit = options.maxOutputBytes ?? DEFAULT_OUTPUT_BYTES;
+  const head = `run ${id} ${limit} ${args.length + 1} ${fields.length} ${stdin.length}\n`;
+  return Buffer.concat([Buffer.from(head), fields, stdin]);
+}
+
+type Answer =
+  | {
+      readonly kind: 'exit';
+      readonly id: number;
+      readonly status: number;
+      readonly stdout: string;
+      readonly stderr: string;
+    }
+  | { readonly kind: 'fail'; readonly id: number; readonly errno: number };
+
+/** Cuts what the helper writes into answers. */
+class AnswerReader {
+  #received: Buffer[] = [];
+  #bytes = 0;
+  /** Bytes that must be there before looking again is worth it. */
+  #needed = 1;
+
+  read(chunk: Buffer): readonly Answer[] {
     this.#received.push(chunk);
-    this.#receivedBytes += chunk.length;
-    if (this.#receivedBytes < this.#needed) return;
-    let bytes = this.#received.length === 1 ? chunk : Buffer.concat(this.#received);
+    this.#bytes += chunk.length;
+    if (this.#bytes < this.#needed) return [];
+    let bytes = Buffer.concat(this.#received);
+    const answers: Answer[] = [];
     this.#needed = 1;
-    for (;;) {
-      const end = bytes.indexOf('\n');
-      if (end < 0) break;
-      const [what, id, ...numbers] = bytes.toString('latin1', 0, end).split(' ');
-      const [first = 0, outBytes = 0, errBytes = 0] = numbers.map(Number);
-      const length = end + 1 + outBytes + errBytes;
+    for (let end = bytes.indexOf('\n'); end >= 0; end = bytes.indexOf('\n')) {
+      const [kind, ...numbers] = bytes.toString('latin1', 0, end).split(' ');
+      const [id = 0, status = 0, outBytes = 0, errBytes = 0] = numbers.map(Number);
+      const out = end + 1 + outBytes;
+      const length = out + errBytes;
       if (bytes.length < length) {
         this.#needed = length;
         break;
       }
-      const job = this.#jobs.get(Number(id));
-      if (job !== undefined && what === 'fail') job.finish(startFailure(job, first));
-      else if (job !== undefined) {
-        const stdout = bytes.toString('utf8', end + 1, end + 1 + outBytes);
-        const stderr = bytes.toString('utf8', end + 1 + outBytes, length);
-        job.finish({ ...ending(first), timedOut: job.timedOut, stdout, stderr });
-      }
+      const stdout = bytes.toString('utf8', end + 1, out);
+      const stderr = bytes.toString('utf8', out, length);
+      answers.push(kind === 'fail' ? { kind, id, errno: status } : { kind: 'exit', id, status, stdout, stderr });
       bytes = bytes.subarray(length);
     }
     this.#received = bytes.length === 0 ? [] : [bytes];
-    this.#receivedBytes = bytes.length;
+    this.#bytes = bytes.length;
+    return answers;
   }
 }
 
-/** What wait(2) says about an end. */
-function ending(status: number): Pick<ExecResult, 'code' | 'signal'> {
+/** wait(2)'s status as an exit code or a signal. */
+function waitStatus(status: number): Pick<ExecResult, 'code' | 'signal'> {
   const signal = status & 0x7f;
   return signal === 0 ? { code: status >> 8, signal: null } : { code: null, signal: SIGNALS.get(signal) ?? null };
 }

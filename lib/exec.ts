@@ -25,6 +25,15 @@ export interface ExecResult {
   readonly stderr: string;
 }
 
+/** Bytes of each output that are kept, unless a caller says otherwise. */
+export const DEFAULT_OUTPUT_BYTES = 16 * 1024 * 1024;
+
+/**
+ * How long after its SIGKILL a program is waited for, ms. One that hangs in a call of the kernel (a server of a mount is
+ * gone) does not end before the call does.
+ */
+export const ABANDON_AFTER_MS = 2_000;
+
 /** The one way programs are run; injected where a test wants to see or fake the invocation. */
 export type Exec = (file: string, args: readonly string[], options?: ExecOptions) => Promise<ExecResult>;
 
@@ -56,30 +65,33 @@ export const exec: Exec = (file, args, options = {}) =>
       stdio: ['pipe', 'pipe', 'pipe'],
       signal: options.signal,
     });
-    const limit = options.maxOutputBytes ?? 16 * 1024 * 1024;
+    const limit = options.maxOutputBytes ?? DEFAULT_OUTPUT_BYTES;
     const stdout = new Capped(limit);
     const stderr = new Capped(limit);
     let timedOut = false;
-    const timer =
-      options.timeoutMs === undefined
-        ? undefined
-        : setTimeout(() => {
-            timedOut = true;
-            child.kill('SIGKILL');
-            // A child of the program may hold the pipes open for long; nothing it says counts any more.
-            child.stdout.destroy();
-            child.stderr.destroy();
-          }, options.timeoutMs);
+    const result = (code: number | null, signal: NodeJS.Signals | null): void => {
+      clearTimeout(timer);
+      resolve({ code, signal, timedOut, stdout: stdout.toString(), stderr: stderr.toString() });
+    };
+    const onTimeout = (): void => {
+      timedOut = true;
+      child.kill('SIGKILL');
+      // A child of the program may hold the pipes open for long; nothing it writes counts any more.
+      child.stdout.destroy();
+      child.stderr.destroy();
+      timer = setTimeout(() => {
+        child.unref();
+        result(null, 'SIGKILL');
+      }, ABANDON_AFTER_MS);
+    };
+    let timer = options.timeoutMs === undefined ? undefined : setTimeout(onTimeout, options.timeoutMs);
     child.stdout.on('data', (chunk: Buffer) => stdout.push(chunk));
     child.stderr.on('data', (chunk: Buffer) => stderr.push(chunk));
     child.on('error', (error) => {
       clearTimeout(timer);
       reject(error);
     });
-    child.on('close', (code, signal) => {
-      clearTimeout(timer);
-      resolve({ code, signal, timedOut, stdout: stdout.toString(), stderr: stderr.toString() });
-    });
+    child.on('close', result);
     // A program may exit without reading its input; that is its affair, and shows in the exit code.
     child.stdin.on('error', () => undefined);
     child.stdin.end(options.stdin ?? '');

@@ -38,7 +38,7 @@ export async function createVolumes(
   const { machine, cluster, runtime, programs } = parts;
   const { rootDir, nodeName } = options;
   const { client, objects, recorder } = cluster;
-  const mounter = createLinuxMounter({ tracer, exec: programs.exec, direct: programs.mount });
+  const mounter = createLinuxMounter({ tracer, exec: programs.exec });
   await makePodDirectories(base, parts.cgroups.settings.podLogsDir, mounter);
   const storage = createStorage({
     rootDir,

@@ -5,7 +5,6 @@ import { readFileSync } from 'node:fs';
 import { release } from 'node:os';
 import { errorMessage } from '../../lib/errors.ts';
 import { type Exec, exec } from '../../lib/exec.ts';
-import type { ExecHelper } from '../../lib/exec-helper.ts';
 import { mountAt, parseMountInfo } from '../../lib/mountinfo.ts';
 import type { Tracer } from '../../lib/trace.ts';
 import type { Mounter } from '../ports/mounter.ts';
@@ -14,8 +13,6 @@ export interface LinuxMounterOptions {
   readonly tracer: Tracer;
   /** How programs are run; lib/exec by default. */
   readonly exec?: Exec;
-  /** mount(2) of a tmpfs without a program; resolves to false where that does not work. */
-  readonly direct?: ExecHelper['mount'];
   /** Whose mount table counts; the agent's own by default. */
   readonly mountInfo?: string;
   /** "6.1.0-18-amd64": what the kernel can; this machine's by default. */
@@ -35,7 +32,7 @@ export function knowsNoswap(kernelRelease: string): boolean {
 }
 
 export function createLinuxMounter(options: LinuxMounterOptions): Mounter {
-  const { tracer, exec: run = exec, direct, mountInfo = '/proc/self/mountinfo' } = options;
+  const { tracer, exec: run = exec, mountInfo = '/proc/self/mountinfo' } = options;
   const tmpfsOptions = knowsNoswap(options.kernelRelease ?? release()) ? ['noswap'] : [];
 
   // Read at once: the kernel writes it into our buffer, nothing is waited for, and the thread pool takes 1 to 3 ms a call.
@@ -71,8 +68,6 @@ export function createLinuxMounter(options: LinuxMounterOptions): Mounter {
       const name = `mount ${fsType ?? flags.find((flag) => /bind/.test(flag)) ?? ''}`.trim();
       await tracer.span('mount', name, { source, target, options: flags }, async () => {
         let failure: string | undefined;
-        // Every pod has one of these.
-        if (fsType === 'tmpfs' && (await direct?.({ source, target, fsType, data: flags.join(',') })) === true) return;
         try {
           failure = await call('mount', args);
         } catch (error) {

@@ -4,7 +4,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { afterAll, afterEach, expect, test } from 'vitest';
 import { isErrno } from '../../../lib/errors.ts';
 import { type Exec, type ExecOptions, exec } from '../../../lib/exec.ts';
-import { createExecHelper, type ExecHelper } from '../../../lib/exec-helper.ts';
+import { createExecHelper, type ExecHelper, RESTART_AFTER_MS } from '../../../lib/exec-helper.ts';
 
 const shared = createExecHelper();
 afterAll(() => shared.close());
@@ -109,16 +109,34 @@ test('a text with a NUL byte is refused instead of becoming two', async () => {
   await expect(shared.exec('true', ['a\0b'])).rejects.toThrow('a NUL byte in "a\\u0000b"');
 });
 
-test('a helper that dies fails what it ran, and the next program gets a new one', async () => {
+test('a helper that dies fails what it ran; programs are started directly until a new one is tried', async () => {
   const before = new Set(helperPids());
-  const helper = ownHelper();
+  const mine = () => helperPids().filter((candidate) => !before.has(candidate));
+  const messages: string[] = [];
+  let now = 0;
+  const helper = ownHelper({ onMissing: (message) => messages.push(message), now: () => now });
   await helper.exec('true', []);
-  const [pid = 0] = helperPids().filter((candidate) => !before.has(candidate));
+  const [pid = 0] = mine();
   const lost = helper.exec('sleep', ['5']);
-  const told = expect(lost).rejects.toThrow('what became of sleep is unknown: the helper that runs programs has ended');
+  const rejected = expect(lost).rejects.toThrow('the outcome of sleep is unknown: the exec helper has ended');
   process.kill(pid, 'SIGKILL');
-  await told;
+  await rejected;
+  expect(messages).toEqual([expect.stringContaining('SIGKILL')]);
+  now += RESTART_AFTER_MS - 1;
+  expect((await helper.exec('echo', ['directly'])).stdout).toBe('directly\n');
+  expect(mine()).toEqual([]);
+  now += 1;
   expect((await helper.exec('echo', ['again'])).stdout).toBe('again\n');
+  expect(mine()).toHaveLength(1);
+});
+
+test('programs that never end hold up no other', async () => {
+  const stop = new AbortController();
+  const endless = Array.from({ length: 20 }, () => shared.exec('sleep', ['1000'], { signal: stop.signal }));
+  const rejected = expect(Promise.allSettled(endless)).resolves.toHaveLength(20);
+  expect(await shared.exec('sh', ['-c', 'cat; exit 4'], { stdin: 'text' })).toMatchObject({ code: 4, stdout: 'text' });
+  stop.abort();
+  await rejected;
 });
 
 test('a closed helper ends, and runs nothing more', async () => {
@@ -141,18 +159,10 @@ test('an idle helper does not keep its process from ending', async () => {
   expect(result).toMatchObject({ code: 0, stdout: 'waited\n' });
 });
 
-test('without Perl programs are run directly, and that is said once', async () => {
-  const said: string[] = [];
-  const helper = ownHelper({ perl: '/nonexistent/perl', onMissing: (message) => said.push(message) });
+test('without Perl programs are started directly, which is reported once', async () => {
+  const messages: string[] = [];
+  const helper = ownHelper({ perl: '/nonexistent/perl', onMissing: (message) => messages.push(message) });
   expect((await helper.exec('echo', ['one'])).stdout).toBe('one\n');
   expect((await helper.exec('echo', ['two'])).stdout).toBe('two\n');
-  expect(said).toEqual([expect.stringContaining('ENOENT')]);
-});
-
-test('a mount that the kernel refuses, or that no helper can make, is told apart and nothing else', async () => {
-  const request = { source: 'tmpfs', target: '/no/such/directory', fsType: 'tmpfs', data: '' };
-  expect(await shared.mount(request)).toBe(false);
-  expect(await shared.mount({ ...request, target: 'a\0b' })).toBe(false);
-  expect(await ownHelper({ perl: '/no/such/perl' }).mount(request)).toBe(false);
-  expect((await shared.exec('sh', ['-c', 'exit 4'])).code).toBe(4);
+  expect(messages).toEqual([expect.stringContaining('ENOENT')]);
 });
