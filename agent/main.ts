@@ -3,9 +3,11 @@
 
 import { join } from 'node:path';
 import { systemClock } from '../lib/clock.ts';
+import { exec as execDirectly } from '../lib/exec.ts';
 import { createExecHelper } from '../lib/exec-helper.ts';
 import { createLog } from '../lib/log.ts';
 import { Tracer } from '../lib/trace.ts';
+import { parseTricks } from '../lib/tricks.ts';
 import { type AgentBase, AgentSignals, KUBELET_VERSION } from './compose/base.ts';
 import { clusterAccess, createCluster } from './compose/cluster.ts';
 import { createCgroups, findMachine } from './compose/machine.ts';
@@ -37,10 +39,13 @@ export async function runAgent(requested: AgentOptions, signal: AbortSignal): Pr
   if (options.withoutEffect.length > 0) log('warn', 'settings without effect', { settings: options.withoutEffect });
   const clock = systemClock;
   const tracer = new Tracer();
-  const programs = createExecHelper({ onMissing: (message) => log('warn', message) });
-  const { exec } = programs;
+  const tricks = parseTricks(process.env['NODELET_TRICKS']);
+  const helper = tricks.has('exec-helper')
+    ? createExecHelper({ onMissing: (message) => log('warn', message) })
+    : undefined;
+  const exec = helper?.exec ?? execDirectly;
   const signals = new AgentSignals();
-  const base: AgentBase = { options, clock, tracer, log, exec, signals };
+  const base: AgentBase = { options, clock, tracer, log, exec, signals, tricks };
   const warn = (message: string): void => log('warn', message);
   const trace = createTraceSocket({ path: join(options.socketDir, 'trace.sock'), tracer, log: warn });
   await trace.listen();
@@ -51,7 +56,7 @@ export async function runAgent(requested: AgentOptions, signal: AbortSignal): Pr
   const cgroups = await createCgroups(base, machine, recorder);
   const network = createNetwork(base);
   const runtime = createRuntime(base, { ...cgroups, network, recorder });
-  const volumes = await createVolumes(base, { machine, cgroups, cluster, runtime, programs });
+  const volumes = await createVolumes(base, { machine, cgroups, cluster, runtime });
   const probes = createPodProbes({ runtime, recorder, clock, tracer, hostIPs: () => machine.nodeIPs });
   const credentials = createPullCredentials(base, cluster);
   const pressure = new NodePressureState();
@@ -95,7 +100,7 @@ export async function runAgent(requested: AgentOptions, signal: AbortSignal): Pr
     runtime.close();
     await trace.close();
     await shutdownManager?.close();
-    programs.close();
+    helper?.close();
   }
 }
 

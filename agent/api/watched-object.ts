@@ -5,7 +5,7 @@
 import { isNotFound } from '../../client/errors.ts';
 import { type ListWatcher, Reflector } from '../../client/reflector.ts';
 import type { Identified } from '../../client/store.ts';
-import type { Clock, Timer } from '../../lib/clock.ts';
+import type { Clock } from '../../lib/clock.ts';
 import { objectVersion } from '../model/object-version.ts';
 
 export type Watchable = Identified & { readonly immutable?: boolean };
@@ -47,23 +47,14 @@ export interface WatchedObjectOptions<T> {
   readonly random?: () => number;
 }
 
-/**
- * The watch begins this long (ms) after the first list, from the list's own revision, so that nothing is missed: a new
- * connection costs each side some milliseconds of CPU, which a pod that is just starting has a better use for.
- */
-export const WATCH_DELAY_MS = 500;
-
 export class WatchedObject<T extends Watchable> implements ObjectSource<T> {
   readonly #options: WatchedObjectOptions<T>;
   readonly #stopping = new AbortController();
   /** The object without its contents, as last seen. */
   #header: T | undefined;
   #resourceVersion = '';
-  #timer: Timer | undefined;
   /** What is known is current, or as current as can be had: a watch runs, or the object is immutable. */
   #settled = false;
-  /** The object was found by a list that began after the newest reader had come. */
-  #listed = false;
   /** The newest request that has not been answered yet: all readers share it. */
   #reading: Promise<T | undefined> | undefined;
   /** Lists begun, and the newest of them that has been answered. */
@@ -75,7 +66,7 @@ export class WatchedObject<T extends Watchable> implements ObjectSource<T> {
   }
 
   read(): Promise<T | undefined> {
-    if (!this.#settled && !this.#listed) return this.#share(() => this.#list());
+    if (!this.#settled) return this.#share(() => this.#list());
     if (this.#header === undefined) return Promise.resolve(undefined);
     const kept = this.#kept();
     return kept === undefined ? this.#share(() => this.#get()) : Promise.resolve(kept);
@@ -87,7 +78,6 @@ export class WatchedObject<T extends Watchable> implements ObjectSource<T> {
 
   /** A watch needs no telling. Until there is one, what others were told may be older than what brought the reader. */
   newReader(): void {
-    this.#listed = false;
     if (!this.#settled) this.#reading = undefined;
   }
 
@@ -96,7 +86,6 @@ export class WatchedObject<T extends Watchable> implements ObjectSource<T> {
   }
 
   close(): void {
-    this.#timer?.cancel();
     this.#stopping.abort();
   }
 
@@ -117,7 +106,7 @@ export class WatchedObject<T extends Watchable> implements ObjectSource<T> {
   }
 
   async #list(): Promise<T | undefined> {
-    const { client, collection, clock, transform } = this.#options;
+    const { client, collection, transform } = this.#options;
     const { signal } = this.#stopping;
     const mine = ++this.#begun;
     const list = await client.list<T>(collection, this.#query, { signal });
@@ -130,11 +119,10 @@ export class WatchedObject<T extends Watchable> implements ObjectSource<T> {
     const type = { kind: list.kind.replace(/List$/, ''), apiVersion: list.apiVersion };
     const object = list.items.map((item) => transform({ ...type, ...item }))[0];
     this.#remember(object);
-    // What was not there is asked for again by the next try of whoever needs it.
-    this.#listed = object !== undefined && mine === this.#begun;
     this.#resourceVersion = list.metadata.resourceVersion ?? '';
-    if (this.#header?.immutable === true) this.#settle();
-    else if (!signal.aborted) this.#timer ??= clock.after(WATCH_DELAY_MS, () => this.#watch());
+    if (this.#header?.immutable === true) this.#settled = true;
+    // From the newest list: what an earlier one shows may be older than what brought the newest reader.
+    else if (mine === this.#begun && !signal.aborted) this.#watch();
     if (!first && objectVersion(before) !== objectVersion(this.#header)) this.#options.onChange();
     return object;
   }
@@ -198,10 +186,5 @@ export class WatchedObject<T extends Watchable> implements ObjectSource<T> {
     if (object === undefined) content.delete();
     else content.set(object);
     this.#header = object === undefined ? undefined : header(object);
-  }
-
-  #settle(): void {
-    this.#settled = true;
-    this.#timer?.cancel();
   }
 }

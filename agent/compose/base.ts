@@ -7,6 +7,7 @@ import type { Exec } from '../../lib/exec.ts';
 import type { Log } from '../../lib/log.ts';
 import { Signal } from '../../lib/signal.ts';
 import type { Tracer } from '../../lib/trace.ts';
+import type { Trick } from '../../lib/tricks.ts';
 import type { AgentOptions } from '../config/options.ts';
 
 export class AgentSignals {
@@ -27,6 +28,8 @@ export interface AgentBase {
   /** Runs programs; every caller makes its own trace span. */
   readonly exec: Exec;
   readonly signals: AgentSignals;
+  /** Those that are on. */
+  readonly tricks: ReadonlySet<Trick>;
 }
 
 /** The Kubernetes release whose kubelet nodelet behaves like. */

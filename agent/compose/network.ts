@@ -19,7 +19,7 @@ export interface Network {
 }
 
 export function createNetwork(base: AgentBase): Network {
-  const { options, clock, tracer, log, exec, signals } = base;
+  const { options, clock, tracer, log, exec, signals, tricks } = base;
   if (options.network === 'runtime') {
     return {
       addresses: () => undefined,
@@ -34,7 +34,11 @@ export function createNetwork(base: AgentBase): Network {
     binDirs: cni.binDirs,
     cacheDir: cni.cacheDir,
     socketPath: join(options.socketDir, 'cni.sock'),
-    shim: { confDir: join(cni.shimDir, 'net.d'), binDir: join(cni.shimDir, 'bin') },
+    shim: {
+      confDir: join(cni.shimDir, 'net.d'),
+      binDir: join(cni.shimDir, 'bin'),
+      ...(tricks.has('perl-shim') ? {} : { node: process.execPath }),
+    },
     tracer,
     clock,
     exec,

@@ -4,7 +4,6 @@
 import { mkdir } from 'node:fs/promises';
 import { matchesNodeSelector } from '../../client/selectors.ts';
 import { errorMessage } from '../../lib/errors.ts';
-import type { ExecHelper } from '../../lib/exec-helper.ts';
 import type { Mounter } from '../ports/mounter.ts';
 import type { CriRuntime } from '../runtime/types.ts';
 import { imageVolumeProblem } from '../volumes/image.ts';
@@ -31,14 +30,13 @@ export async function createVolumes(
     readonly cgroups: MachineCgroups;
     readonly cluster: Cluster;
     readonly runtime: CriRuntime;
-    readonly programs: ExecHelper;
   },
 ): Promise<Volumes> {
-  const { options, clock, tracer, log } = base;
-  const { machine, cluster, runtime, programs } = parts;
+  const { options, clock, tracer, log, exec } = base;
+  const { machine, cluster, runtime } = parts;
   const { rootDir, nodeName } = options;
   const { client, objects, recorder } = cluster;
-  const mounter = createLinuxMounter({ tracer, exec: programs.exec });
+  const mounter = createLinuxMounter({ tracer, exec });
   await makePodDirectories(base, parts.cgroups.settings.podLogsDir, mounter);
   const storage = createStorage({
     rootDir,

@@ -64,7 +64,11 @@ class CniAgentNetwork implements AgentNetwork {
     this.#takeInCache();
     await this.#server.start();
     if (shim !== undefined) {
-      await installShim(shim.binDir, { socketPath, pluginDirs: binDirs });
+      await installShim(shim.binDir, {
+        socketPath,
+        pluginDirs: binDirs,
+        ...(shim.node === undefined ? {} : { node: shim.node }),
+      });
       // Last: from the moment the conflist is there, the runtime takes pods.
       await writeShimConf(shim.confDir);
     }

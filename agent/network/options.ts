@@ -17,10 +17,10 @@ export interface AgentNetworkOptions {
   /** The unix socket that the shim connects to; made with mode 0600. */
   readonly socketPath: string;
   /**
-   * Where to install the shim for the container runtime: executable into `binDir`, conflist into `confDir`. Left out,
-   * somebody else installs it.
+   * Where to install the shim for the container runtime: executable into `binDir`, conflist into `confDir`; `node` is
+   * the path of the Node that runs it, Perl by default. Left out, somebody else installs it.
    */
-  readonly shim?: { readonly confDir: string; readonly binDir: string };
+  readonly shim?: { readonly confDir: string; readonly binDir: string; readonly node?: string };
   readonly tracer: Tracer;
   readonly clock: Clock;
   /** Called when `status()` may have changed: the conflist was written, replaced or removed. */

@@ -44,8 +44,6 @@ export interface StartRequest {
   readonly pod: Pod;
   readonly action: StartAction;
   readonly podIPs: readonly string[];
-  /** The image as it was asked for ahead of the start. */
-  readonly peeked: Promise<RuntimeImage | undefined> | undefined;
   /** The container whose process namespace an ephemeral one joins, and its instance where there is one. */
   readonly target: { readonly name: string; readonly id: ContainerId | undefined } | undefined;
   readonly signal: AbortSignal;
@@ -170,7 +168,7 @@ export class ContainerStarter {
   }
 
   #image(request: StartRequest): Promise<RuntimeImage> {
-    return this.#pulled(request, request.action.container, request.peeked);
+    return this.#pulled(request, request.action.container);
   }
 
   /** The images that are volumes of the container, on the machine; pulled as the container's own is. */
@@ -191,10 +189,9 @@ export class ContainerStarter {
   async #pulled(
     { pod, action, signal }: StartRequest,
     container: Container | EphemeralContainer,
-    peeked?: Promise<RuntimeImage | undefined>,
   ): Promise<RuntimeImage> {
     try {
-      return await this.#options.images.ensure(pod, container, signal, peeked);
+      return await this.#options.images.ensure(pod, container, signal);
     } catch (error) {
       if (!(error instanceof ImageError)) throw error;
       const reference = containerReference(pod, action.container.name);

@@ -2,8 +2,7 @@
 // decides nothing and refuses nothing; all it keeps is what is under way and can be waited for or given up.
 
 import type { Pod } from '../../client/types.ts';
-import type { Timer } from '../../lib/clock.ts';
-import type { ContainerId, PodRef, RuntimeImage } from '../ports/runtime.ts';
+import type { ContainerId, PodRef } from '../ports/runtime.ts';
 import { ContainerKiller } from './container-killer.ts';
 import { abortable } from './hooks.ts';
 import { type ActionProgress, type ActionResult, StepError } from './outcome.ts';
@@ -18,12 +17,6 @@ export type OnActionEnded = (action: LastingAction, result: ActionResult) => voi
 type ActionOf<K extends LastingAction['kind']> = Extract<LastingAction, { kind: K }>;
 type Progress = { -readonly [K in keyof ActionProgress]: ActionProgress[K] };
 
-/**
- * How long a sandbox is in the making before its images are asked for, ms: the answer is wanted when the sandbox is
- * there, which takes longer, and the runtime, which has most to do at first, is left alone until its network is made.
- */
-const PEEK_AFTER_MS = 25;
-
 /** Actions that serve the pod's running: they are given up when it is to end. */
 const GIVEN_UP: ReadonlySet<LastingAction['kind']> = new Set(['preparePod', 'createSandbox', 'startContainer']);
 
@@ -34,7 +27,6 @@ export class ActionExecutor {
   readonly #killer: ContainerKiller;
   readonly #running = new Map<string, Promise<ActionResult>>();
   readonly #abort = new AbortController();
-  readonly #images = new Map<string, Promise<RuntimeImage | undefined>>();
 
   constructor(ref: PodRef, context: WorkerContext, onEnded: OnActionEnded) {
     this.#ref = ref;
@@ -122,20 +114,17 @@ export class ActionExecutor {
   }
 
   async #createSandbox(action: ActionOf<'createSandbox'>, pod: Pod, progress: Progress): Promise<void> {
-    const { runtime, clock } = this.#context;
+    const { runtime } = this.#context;
     const { attempt, prepared, replaced } = action;
     if (replaced !== undefined) await this.#removeReplaced(replaced, pod);
     if (!prepared) await this.#prepare(pod, progress);
     this.#abort.signal.throwIfAborted();
-    const peek: Timer = clock.after(PEEK_AFTER_MS, () => this.#peekAtImages(pod));
     try {
       const { runtimeClassName = '' } = pod.spec;
       const runtimeHandler = runtimeClassName === '' ? '' : await this.#runtimeHandler(runtimeClassName);
       await runtime.runPodSandbox({ pod, attempt, runtimeHandler });
     } catch (error) {
       throw new StepError('createSandbox', error);
-    } finally {
-      peek.cancel();
     }
   }
 
@@ -160,24 +149,11 @@ export class ActionExecutor {
     return await runtimeHandler(runtimeClassName);
   }
 
-  /** Whether the first images are there is found out while the sandbox is being made. */
-  #peekAtImages({ spec: { initContainers = [], containers } }: Pod): void {
-    for (const container of initContainers.length > 0 ? initContainers.slice(0, 1) : containers) {
-      const peeked = this.#context.images.peek(container);
-      if (peeked === undefined) continue;
-      // The start looks at the outcome; until then a failure must not count as unhandled.
-      peeked.catch(() => undefined);
-      this.#images.set(container.name, peeked);
-    }
-  }
-
   async #start(action: ActionOf<'startContainer'>, pod: Pod, progress: Progress): Promise<void> {
     const { clock, starter, resizes } = this.#context;
     const { start, podIPs, target } = action;
     const { container } = start;
     const { signal } = this.#abort;
-    const peeked = this.#images.get(container.name);
-    this.#images.delete(container.name);
     const earlier = action.after.map((id) => this.#running.get(id));
     // Waiting costs a turn, which a start that waits for nothing is spared.
     if (earlier.length > 0) await Promise.all(earlier);
@@ -186,7 +162,7 @@ export class ActionExecutor {
     const onAttempt = (): void => {
       progress.attemptedAt = clock.now();
     };
-    const started: ContainerId = await starter.start({ pod, action: start, podIPs, peeked, target, signal, onAttempt });
+    const started: ContainerId = await starter.start({ pod, action: start, podIPs, target, signal, onAttempt });
     resizes.created(this.#ref.uid, container.name, started, resourcesOf(container));
   }
 }

@@ -84,25 +84,13 @@ export class ImageManager {
     this.#queue = new PullQueue(limit);
   }
 
-  /** Whether the image is there, asked ahead of `ensure`; undefined where that would not spare a call. */
-  peek(container: Container | EphemeralContainer): Promise<RuntimeImage | undefined> | undefined {
-    const name = parseImageName(container.image ?? '');
-    if ('error' in name || pullPolicyOf(container.imagePullPolicy, name) === 'Always') return undefined;
-    return this.#options.runtime.imageStatus(withDefaultTag(container.image ?? '', name));
-  }
-
   /** Forgets the back-off of a pod that is gone. */
   forget(podUID: string): void {
     for (const key of this.#failures.keys()) if (key.startsWith(`${podUID}_`)) this.#failures.delete(key);
   }
 
   /** The image to run the container from. Rejects with ImageError, or with the signal's reason when it aborts. */
-  async ensure(
-    pod: Pod,
-    container: Container | EphemeralContainer,
-    signal: AbortSignal,
-    peeked?: Promise<RuntimeImage | undefined>,
-  ): Promise<RuntimeImage> {
+  async ensure(pod: Pod, container: Container | EphemeralContainer, signal: AbortSignal): Promise<RuntimeImage> {
     const wanted = container.image ?? '';
     const event = this.#eventsOf(pod, container);
     const name = parseImageName(wanted);
@@ -114,7 +102,7 @@ export class ImageManager {
     const image = withDefaultTag(wanted, name);
     const policy = pullPolicyOf(container.imagePullPolicy, name);
     if (policy !== 'Always') {
-      const present = await this.#present(image, wanted, event, peeked);
+      const present = await this.#present(image, wanted, event);
       if (present !== undefined) {
         event('Normal', 'Pulled', `Container image ${goQuote(wanted)} already present on machine`);
         return present;
@@ -138,10 +126,9 @@ export class ImageManager {
     image: string,
     wanted: string,
     event: (type: 'Normal' | 'Warning', reason: string, message: string) => void,
-    peeked: Promise<RuntimeImage | undefined> | undefined,
   ): Promise<RuntimeImage | undefined> {
     try {
-      return await (peeked ?? this.#options.runtime.imageStatus(image));
+      return await this.#options.runtime.imageStatus(image);
     } catch (error) {
       const message = `Failed to inspect image ${goQuote(wanted)}: ${rpcMessage(error)}`;
       event('Warning', 'InspectFailed', message);

@@ -29,7 +29,6 @@ import { failedStep, unprocessedMessage, VolumeStepError } from './mount-failure
 import type { PersistentVolumes } from './options.ts';
 import { preparePersistent } from './persistent-kinds.ts';
 import type { PreparedVolume } from './registry.ts';
-import { VolumeGuesses } from './volume-guesses.ts';
 import { type PlanInput, podDir } from './volume-type.ts';
 
 export interface PersistentVolumesOptions {
@@ -59,28 +58,18 @@ export function createPersistentVolumes({
   recorder,
   nodeMatches = () => true,
 }: PersistentVolumesOptions): PersistentVolumes {
-  const guesses = new VolumeGuesses((name) => storage.volume(name));
-
   /** The claim and its volume, or the failure that says why there is none yet. */
   async function resolve(input: PlanInput, signal: AbortSignal): Promise<{ claim: Claim; volume: PV }> {
     const { pod, volume } = input;
     const reference = claimReference(pod, volume);
     const { namespace, name } = reference;
-    const key = `${namespace}/${name}`;
-    const guess = guesses.guess(key);
     let claim: Claim | undefined;
     try {
       claim = await fetched(reference, 'PVC', () => storage.claim(namespace, name));
       const volumeName = boundVolumeName(pod, reference, claim);
       if (claim === undefined) throw claimFailure(reference, 'PVC is not bound');
-      const guessed = guess?.name === volumeName ? await guess.volume : undefined;
-      // One read beside the claim may be older than the claim: it counts only when it is the claim's already.
-      const at =
-        guessed?.spec?.claimRef?.uid === claim.metadata.uid
-          ? guessed
-          : await fetched(reference, `PV ${volumeName}`, () => storage.volume(volumeName));
-      const found = checkBinding(reference, claim, volumeName, at);
-      guesses.remember(key, volumeName);
+      const bound = await fetched(reference, `PV ${volumeName}`, () => storage.volume(volumeName));
+      const found = checkBinding(reference, claim, volumeName, bound);
       checkUse(pod, volume, found.spec?.volumeMode);
       return { claim, volume: found };
     } catch (error) {

@@ -14,6 +14,7 @@ const APART = [
   'agent/server/self-signed.ts',
   'agent/node/slow-facts.ts',
   'agent/sources/decode-program.ts',
+  'cni/shim/nodelet-cni.ts',
   'proto/gen/**',
 ];
 /** Set for the second start, which is the last whatever became of the cache. */

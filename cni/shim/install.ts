@@ -3,6 +3,7 @@
 
 import { constants } from 'node:fs';
 import { access, mkdir, readFile, rename, rm, symlink } from 'node:fs/promises';
+import { stripTypeScriptTypes } from 'node:module';
 import { join } from 'node:path';
 import { ensureFile } from '../../lib/atomic.ts';
 import { isErrno, UserError } from '../../lib/errors.ts';
@@ -57,16 +58,20 @@ export async function removeShimConf(confDir: string): Promise<void> {
   await rm(join(confDir, SHIM_CONFLIST), { force: true });
 }
 
-/** The shim's text for one agent. The socket is part of the program, never read from input a pod can influence. */
-export async function shimScript(socketPath: string): Promise<string> {
+/**
+ * The shim's text for one agent, in Perl or, with `node` (the path of a Node), in TypeScript without its types. The
+ * socket is part of the program, never read from input a pod can influence.
+ */
+export async function shimScript(socketPath: string, node?: string): Promise<string> {
   if (Buffer.byteLength(socketPath) > MAX_SOCKET_PATH_BYTES) {
     throw new UserError(`CNI socket path is longer than ${MAX_SOCKET_PATH_BYTES} bytes: ${socketPath}`);
   }
   if (!/^\/[\w./@:+=~,-]*$/.test(socketPath)) {
     throw new UserError(`CNI socket path must be absolute, of letters, digits and ./_@:+=~,- only: ${socketPath}`);
   }
-  const template = await readFile(new URL('./nodelet-cni.pl', import.meta.url), 'utf8');
-  return template.replaceAll('@SOCKET_PATH@', socketPath);
+  const source = new URL(node === undefined ? './nodelet-cni.pl' : './nodelet-cni.ts', import.meta.url);
+  const template = (await readFile(source, 'utf8')).replaceAll('@SOCKET_PATH@', socketPath);
+  return node === undefined ? template : `#!${node}\n${stripTypeScriptTypes(template)}`;
 }
 
 /**
@@ -75,11 +80,11 @@ export async function shimScript(socketPath: string): Promise<string> {
  */
 export async function installShim(
   binDir: string,
-  options: { readonly socketPath: string; readonly pluginDirs?: readonly string[] },
+  options: { readonly socketPath: string; readonly pluginDirs?: readonly string[]; readonly node?: string },
 ): Promise<string> {
   const path = join(binDir, SHIM_NAME);
   await mkdir(binDir, { recursive: true });
-  await ensureFile(path, await shimScript(options.socketPath), 0o755);
+  await ensureFile(path, await shimScript(options.socketPath, options.node), 0o755);
   await linkLoopback(binDir, options.pluginDirs ?? PLUGIN_DIRS);
   return path;
 }

@@ -31,7 +31,7 @@ export async function measureLiveUpdate(
   const pod = await lab.client.get<Pod>(resourcePath('v1', 'pods', { namespace, name: NAME }));
   const volume = join(lab.paths.kubeletDir, 'pods', pod.metadata.uid, 'volumes/kubernetes.io~configmap/settings');
   const samples: number[] = [];
-  // Run 0 is not counted: the agent opens its watch half a second after the pod's start.
+  // Run 0 is not counted: the agent opens its watch with the pod’s start.
   for (let run = 0; run <= runs; run++) {
     const wanted = String(run);
     const seen = changed(volume, 'run', wanted);

@@ -1,7 +1,6 @@
 import { describe, expect, test, vi } from 'vitest';
 import { objectReferences } from '../../../../agent/api/object-references.ts';
 import { type ChangeDetection, LINGER_MS, SharedObjects } from '../../../../agent/api/shared-objects.ts';
-import { WATCH_DELAY_MS } from '../../../../agent/api/watched-object.ts';
 import type { ListOf, WatchEvent } from '../../../../client/api.ts';
 import { ApiError } from '../../../../client/errors.ts';
 import type { Query } from '../../../../client/paths.ts';
@@ -89,12 +88,8 @@ function fixture(strategy: ChangeDetection = 'Watch') {
     random: () => 0,
   });
   const read = async (name = 'cm') => (await shared.read('configMap', 'ns', name))?.data?.['value'];
-  /** Lets the watches begin. */
-  const watching = async () => {
-    const before = server.watchers.size;
-    clock.advance(WATCH_DELAY_MS);
-    await vi.waitFor(() => expect(server.watchers.size).toBeGreaterThan(before));
-  };
+  /** Waits until so many watches run. */
+  const watching = (count = 1) => vi.waitFor(() => expect(server.watchers.size).toBe(count));
   return { server, clock, shared, failures, read, watching };
 }
 
@@ -128,18 +123,20 @@ describe('an object that pods use', () => {
     shared.close();
   });
 
-  test('is asked for again by a pod that comes before the watch: it may have come with a change', async () => {
-    const { server, shared, read } = fixture();
-    const told = vi.fn();
+  test('is listed again for a pod that comes while the first list is under way, and watched from the newest', async () => {
+    const { server, shared, read, watching } = fixture();
+    const changed = vi.fn();
     server.set('cm', '1');
-    shared.follow(user('a'), told);
-    await read();
+    shared.follow(user('a'), changed);
+    const first = read();
     server.set('cm', '2');
-    expect(await read()).toBe('1');
     shared.follow(envUser('b'), () => undefined);
-    expect(await read()).toBe('2');
-    expect(server.calls).toEqual([LIST, LIST]);
-    expect(told).toHaveBeenCalledTimes(1);
+    const second = read();
+    expect(await first).toBe('1');
+    expect(await second).toBe('2');
+    await watching();
+    expect(server.calls).toEqual([LIST, LIST, `WATCH ${LIST.slice(5)} from 3`]);
+    expect(changed).toHaveBeenCalledTimes(1);
     shared.close();
   });
 
@@ -176,13 +173,14 @@ describe('an object that pods use', () => {
     shared.close();
   });
 
-  test('that does not exist is asked for again by each try, until the watch tells', async () => {
-    const { server, shared, read } = fixture();
+  test('that does not exist is listed once for all readers: the watch says when it is there', async () => {
+    const { server, shared, read, watching } = fixture();
     shared.follow(user('a'), () => undefined);
     expect(await Promise.all([read(), read()])).toEqual([undefined, undefined]);
+    await watching();
     server.set('cm', '1');
-    expect(await read()).toBe('1');
-    expect(server.calls).toEqual([LIST, LIST]);
+    await expect.poll(() => read()).toBe('1');
+    expect(server.calls).toEqual([LIST, `WATCH ${LIST.slice(5)} from 1`]);
     shared.close();
   });
 

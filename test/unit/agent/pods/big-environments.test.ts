@@ -56,7 +56,6 @@ function fixture(valueBytes: number) {
         },
       },
       podIPs: [],
-      peeked: undefined,
       target: undefined,
       signal: new AbortController().signal,
       onAttempt: () => undefined,

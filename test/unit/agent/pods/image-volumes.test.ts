@@ -99,7 +99,6 @@ async function run(mounts: readonly ContainerMount[], missing?: string) {
       pod,
       action,
       podIPs: [],
-      peeked: undefined,
       target: undefined,
       signal: new AbortController().signal,
       onAttempt: () => undefined,

@@ -1,0 +1,35 @@
+// The shortcuts for speed or memory that make the code harder to read, each behind a switch, so that what it saves can be
+// measured again: docs/performance.md has the figures. NODELET_TRICKS turns them off: "none", or names to leave out
+// ("-exec-helper,-perl-shim"), or "none,exec-helper" for one alone. bin/nodelet reads those of the runtime itself (v8-…, malloc).
+
+import { UserError } from './errors.ts';
+
+export const TRICKS = [
+  'exec-helper',
+  'image-peek',
+  'volume-guesses',
+  'spread-directories',
+  'watch-delay',
+  'perl-shim',
+  'sync-files',
+  'v8-jit',
+  'v8-size',
+  'v8-memory-reducer',
+  'malloc',
+] as const;
+export type Trick = (typeof TRICKS)[number];
+
+const isTrick = (name: string): name is Trick => TRICKS.some((trick) => trick === name);
+
+/** What NODELET_TRICKS says is on. Throws UserError for a name that is none. Pure. */
+export function parseTricks(text: string | undefined): ReadonlySet<Trick> {
+  const words = (text ?? '').split(',').filter((word) => word !== '');
+  const on = new Set<Trick>(words[0] === 'none' ? [] : TRICKS);
+  for (const word of words[0] === 'none' ? words.slice(1) : words) {
+    const name = word.replace(/^-/, '');
+    if (!isTrick(name)) throw new UserError(`NODELET_TRICKS: no trick "${name}"; there are ${TRICKS.join(', ')}`);
+    if (word.startsWith('-')) on.delete(name);
+    else on.add(name);
+  }
+  return on;
+}
