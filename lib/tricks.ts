@@ -1,20 +1,14 @@
 // The shortcuts for speed or memory that make the code harder to read, each behind a switch, so that what it saves can be
 // measured again: docs/performance.md has the figures. NODELET_TRICKS turns them off: "none", or names to leave out
-// ("-exec-helper,-perl-shim"), or "none,exec-helper" for one alone. bin/nodelet reads those of the runtime itself (v8-…, malloc).
+// ("-exec-helper,-perl-shim"), or "none,exec-helper" for one alone. bin/nodelet
+// reads those of the process itself (v8-size, malloc).
 
 import { UserError } from './errors.ts';
 
 export const TRICKS = [
   'exec-helper',
-  'image-peek',
-  'volume-guesses',
-  'spread-directories',
-  'watch-delay',
   'perl-shim',
-  'sync-files',
-  'v8-jit',
   'v8-size',
-  'v8-memory-reducer',
   'malloc',
 ] as const;
 export type Trick = (typeof TRICKS)[number];

@@ -10,7 +10,6 @@ import { imageVolumeProblem } from '../volumes/image.ts';
 import { createLinuxMounter } from '../volumes/linux-mounter.ts';
 import { createPodVolumes } from '../volumes/pod-volumes.ts';
 import { ensureSharedRoot } from '../volumes/shared-root.ts';
-import { spreadDirectories } from '../volumes/spread-directories.ts';
 import { podsDir } from '../volumes/volume-type.ts';
 import type { AgentBase } from './base.ts';
 import type { Cluster } from './cluster.ts';
@@ -68,14 +67,11 @@ export async function createVolumes(
 }
 
 async function makePodDirectories(base: AgentBase, podLogsDir: string, mounter: Mounter): Promise<void> {
-  const { options, tracer, log, exec } = base;
+  const { options, log } = base;
   await ensureSharedRoot(options.rootDir, mounter).catch((error: unknown) =>
     log('warn', `mountPropagation will not work: ${errorMessage(error)}`),
   );
   const pods = podsDir(options.rootDir);
   await mkdir(pods, { recursive: true, mode: 0o750 });
   await mkdir(podLogsDir, { recursive: true, mode: 0o755 });
-  await spreadDirectories([pods, podLogsDir], { mounter, exec, tracer }).catch((error: unknown) =>
-    log('info', `pod directories are not spread over the disk: ${errorMessage(error)}`),
-  );
 }

@@ -59,21 +59,6 @@ describe('a claim', () => {
     expect(stand.driver.order).toEqual(['NodeStageVolume', 'NodePublishVolume']);
   });
 
-  test('that a pod comes back to is read together with its volume', async () => {
-    await stand.volumes.mountAll(podWith([DATA]));
-    await stand.volumes.unmountAll(REF);
-    const answer = Promise.withResolvers<void>();
-    const { storage } = stand;
-    const claim = storage.claims.get('demo/claim');
-    vi.spyOn(storage, 'claim').mockImplementation(() => answer.promise.then(() => claim));
-    const volume = vi.spyOn(storage, 'volume');
-    const mounting = stand.volumes.mountAll(podWith([DATA]));
-    await vi.waitFor(() => expect(volume).toHaveBeenCalledWith('pv-1'));
-    answer.resolve();
-    await mounting;
-    expect(volume).toHaveBeenCalledTimes(1);
-  });
-
   test('that has another volume than last time gets that one', async () => {
     await stand.volumes.mountAll(podWith([DATA]));
     await stand.volumes.unmountAll(REF);
@@ -92,20 +77,6 @@ describe('a claim', () => {
     });
     await stand.volumes.mountAll(podWith([DATA]));
     expect(stand.driver.calls.at(-1)?.request).toMatchObject({ volume_id: 'vol-2' });
-  });
-
-  test('whose volume was read too early to be the claim’s is read again', async () => {
-    await stand.volumes.mountAll(podWith([DATA]));
-    await stand.volumes.unmountAll(REF);
-    const { storage } = stand;
-    const bound = storage.volumes.get('pv-1');
-    if (bound?.spec === undefined) throw new Error('no volume');
-    vi.spyOn(storage, 'volume').mockResolvedValueOnce({
-      ...bound,
-      spec: { ...bound.spec, claimRef: { uid: 'before' } },
-    });
-    await stand.volumes.mountAll(podWith([DATA]));
-    expect(stand.recorder.events).toEqual([]);
   });
 
   test('that fails in a way of the agent’s own is told by its volume’s name', async () => {
