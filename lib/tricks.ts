@@ -5,12 +5,7 @@
 
 import { UserError } from './errors.ts';
 
-export const TRICKS = [
-  'exec-helper',
-  'perl-shim',
-  'v8-size',
-  'malloc',
-] as const;
+export const TRICKS = ['exec-helper', 'perl-shim', 'v8-size', 'malloc'] as const;
 export type Trick = (typeof TRICKS)[number];
 
 const isTrick = (name: string): name is Trick => TRICKS.some((trick) => trick === name);

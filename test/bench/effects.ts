@@ -47,6 +47,8 @@ const mean = (values: readonly number[]): number => values.reduce((sum, value) =
 /** Bootstrap, as ratioRange. */
 function meanRange(values: readonly number[]): Range {
   const dice = new Dice(1);
-  const means = Array.from({ length: RESAMPLES }, () => mean(values.map(() => values[dice.below(values.length)] ?? NaN)));
+  const means = Array.from({ length: RESAMPLES }, () =>
+    mean(values.map(() => values[dice.below(values.length)] ?? NaN)),
+  );
   return { low: percentile(means, 0.025), high: percentile(means, 0.975) };
 }
