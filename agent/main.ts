@@ -7,7 +7,7 @@ import { exec as execDirectly } from '../lib/exec.ts';
 import { createExecHelper } from '../lib/exec-helper.ts';
 import { createLog } from '../lib/log.ts';
 import { Tracer } from '../lib/trace.ts';
-import { parseTricks } from '../lib/tricks.ts';
+import { parseTricks, TRICKS_VARIABLE } from '../lib/tricks.ts';
 import { type AgentBase, AgentSignals, KUBELET_VERSION } from './compose/base.ts';
 import { clusterAccess, createCluster } from './compose/cluster.ts';
 import { createCgroups, findMachine } from './compose/machine.ts';
@@ -39,7 +39,7 @@ export async function runAgent(requested: AgentOptions, signal: AbortSignal): Pr
   if (options.withoutEffect.length > 0) log('warn', 'settings without effect', { settings: options.withoutEffect });
   const clock = systemClock;
   const tracer = new Tracer();
-  const tricks = parseTricks(process.env['NODELET_TRICKS']);
+  const tricks = parseTricks(process.env[TRICKS_VARIABLE]);
   const helper = tricks.has('exec-helper')
     ? createExecHelper({ onMissing: (message) => log('warn', message) })
     : undefined;

@@ -5,6 +5,9 @@
 
 import { UserError } from './errors.ts';
 
+/** The environment variable that says which are on. */
+export const TRICKS_VARIABLE = 'NODELET_TRICKS';
+
 export const TRICKS = ['exec-helper', 'perl-shim', 'v8-size', 'malloc'] as const;
 export type Trick = (typeof TRICKS)[number];
 

@@ -6,18 +6,16 @@ import { mkdir } from 'node:fs/promises';
 import { connect, type Socket } from 'node:net';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
-import { startLab } from '../../cli/lab/lab.ts';
+import { type RunningLab, startLab } from '../../cli/lab/lab.ts';
 import { isNotFound } from '../../client/errors.ts';
 import type { Container, Pod } from '../../client/types.ts';
 import type { Span } from '../../lib/trace.ts';
 import { BenchPods, type PodTemplate } from './pods.ts';
-import { cpuMs, residentMiB } from './processes.ts';
+import { agentCpuMs, peakResidentMiB, residentMiB } from './processes.ts';
 
 export interface Load {
-  readonly pods: number;
-  readonly seconds: number;
-  /** Percent of one core. */
-  readonly cpuPercent: number;
+  /** Percent of one core, one for each period of PERIOD_MS. */
+  readonly cpuPercent: readonly number[];
   readonly rssMiB: number;
 }
 
@@ -31,6 +29,10 @@ export interface LifecycleSamples {
   /** Pods with a startup, a liveness and a readiness probe each, at the default period. */
   readonly probed: Load;
   readonly idle: Load;
+  /** Largest resident memory of the agent that started the idle pods, and of the next one, which takes them up. */
+  readonly peakRssMiB: readonly number[];
+  /** Restarts of all idle pods' containers after the first agent was killed. */
+  readonly restarts: number;
 }
 
 export interface LifecycleOptions {
@@ -39,12 +41,17 @@ export interface LifecycleOptions {
   readonly template: PodTemplate;
   readonly probedPods: number;
   readonly idlePods: number;
-  readonly seconds: number;
+  /** Of PERIOD_MS each, for what pods cost that run. */
+  readonly periods: number;
   readonly say: (line: string) => void;
 }
 
 const NAMESPACE = 'lifecycle';
 const SPAN_LIMIT_MS = 30_000;
+/** Probes run once in 10 s by default. */
+const PERIOD_MS = 10_000;
+/** What a start sets off (events, the last status) is over by then. */
+const SETTLED_MS = 5_000;
 /** At once: what a user's burst may be, and few enough for two cores. */
 const AT_ONCE = 20;
 const HTTPD: Partial<Container> = {
@@ -59,7 +66,7 @@ const isReady = (pod: Pod): boolean =>
   pod.status?.conditions?.some(({ type, status }) => type === 'Ready' && status === 'True') ?? false;
 
 export async function measureLifecycle(options: LifecycleOptions): Promise<LifecycleSamples> {
-  const { root, runs, template, say, seconds } = options;
+  const { root, runs, template, say } = options;
   const lab = await startLab({ root, images: 'build', say });
   const spans = new LiveSpans(lab.paths.traceSocket);
   try {
@@ -71,37 +78,63 @@ export async function measureLifecycle(options: LifecycleOptions): Promise<Lifec
     await accountMade(lab.client);
     const pods = new BenchPods(lab.client, NAMESPACE, template);
     await pods.start();
-    const agent = lab.pid('agent');
-    if (agent === undefined) throw new Error('the agent does not run');
     const flags = join(root, '..', 'flags');
     await mkdir(flags, { recursive: true });
     const readiness = await readinessFlips(pods, spans, flags, runs, say);
     const { kill, restart } = await livenessFailures(pods, spans, flags, runs, say);
-    const load = async (name: string, count: number, more: Partial<Container>, settled: (pod: Pod) => boolean) => {
+    const start = async (name: string, count: number, more: Partial<Container>): Promise<readonly string[]> => {
       const all = Array.from({ length: count }, (_, index) => `${name}-${index}`);
       await each(all, async (pod) => {
-        const ready = pods.when(pod, 'settled', settled);
+        const ready = pods.when(pod, 'settled', isReady);
         await pods.create(pod, [], more);
         await ready;
       });
-      // What the start set off (events, the last status) is over by then.
-      await wait(5_000);
-      const [cpu, began] = [cpuMs(agent), performance.now()];
-      await wait(seconds * 1000);
-      const cpuPercent = ((cpuMs(agent) - cpu) / (performance.now() - began)) * 100;
-      const measured = { pods: count, seconds, cpuPercent, rssMiB: residentMiB(agent) };
-      say(`${count} pods ${name}: CPU ${cpuPercent.toFixed(2)} %, RSS ${measured.rssMiB.toFixed(0)} MiB`);
-      await each(all, (pod) => pods.delete(pod));
-      return measured;
+      return all;
     };
-    const idle = await load('idle', options.idlePods, {}, isReady);
-    const probed = await load('probed', options.probedPods, HTTPD, isReady);
+    const idlePods = await start('idle', options.idlePods, {});
+    const first = await agentOf(lab);
+    const idle = await measureLoad(first, options.periods);
+    const peaks = [peakResidentMiB(first)];
+    process.kill(first, 'SIGKILL');
+    const second = await agentOf(lab, first);
+    await wait(PERIOD_MS);
+    peaks.push(peakResidentMiB(second));
+    const found = await Promise.all(idlePods.map((pod) => pods.get(pod)));
+    const restarts = found
+      .flatMap(({ status }) => status?.containerStatuses ?? [])
+      .reduce((sum, { restartCount }) => sum + restartCount, 0);
+    say(`${idlePods.length} idle pods: peak RSS ${peaks.map((peak) => peak.toFixed(0)).join(' and ')} MiB`);
+    await each(idlePods, (pod) => pods.delete(pod));
+    const probedPods = await start('probed', options.probedPods, HTTPD);
+    const probed = await measureLoad(second, options.periods);
+    say(`${probedPods.length} probed pods: CPU ${probed.cpuPercent.map((percent) => percent.toFixed(2)).join(', ')} %`);
+    await each(probedPods, (pod) => pods.delete(pod));
     await pods.stop();
-    return { readiness, kill, restart, probed, idle };
+    return { readiness, kill, restart, probed, idle, peakRssMiB: peaks, restarts };
   } finally {
     spans.close();
     for (const problem of await lab.stop()) say(problem);
   }
+}
+
+/** The pid of the lab's agent, once there is one that is not `other`. */
+async function agentOf(lab: RunningLab, other?: number): Promise<number> {
+  for (;;) {
+    const pid = lab.pid('agent');
+    if (pid !== undefined && pid !== other) return pid;
+    await wait(20);
+  }
+}
+
+async function measureLoad(agent: number, periods: number): Promise<Load> {
+  await wait(SETTLED_MS);
+  const cpuPercent: number[] = [];
+  for (let period = 0; period < periods; period++) {
+    const [cpu, began] = [agentCpuMs(agent), performance.now()];
+    await wait(PERIOD_MS);
+    cpuPercent.push(((agentCpuMs(agent) - cpu) / (performance.now() - began)) * 100);
+  }
+  return { cpuPercent, rssMiB: residentMiB(agent) };
 }
 
 async function each(names: readonly string[], work: (name: string) => Promise<unknown>): Promise<void> {

@@ -1,56 +1,68 @@
-// `npm run bench`: nodelet against the floor, in one run, side by side. Prints p50, p95, max and ratios; --json FILE
-// writes the same figures. It measures and says what it found; nothing here fails for being slow.
+// `npm run bench`: nodelet, nodelet without its tricks and the floor, taking turns in one run. Prints tables for
+// docs/performance.md; --json FILE writes the samples as well. It measures and says what it found; nothing here fails for
+// being slow.
 //
-//   npm run bench -- [--starts 100] [--runs 20] [--burst 30] [--bursts 9] [--probed 100] [--idle 110]
-//                    [--idle-seconds 20] [--json FILE]
+//   npm run bench -- [--minutes 9] [--burst 30] [--probed 100] [--idle 110] [--json FILE]
+//   npm run bench -- --full-node             with large ConfigMaps and Secrets on all pods: two minutes more
+//   npm run bench -- --tricks [--pairs 30]   what each trick saves, and nothing else; --root DIR for another disk
 //
 // One start takes anything from 170 to 370 ms, with or without nodelet: the kernel's grace periods. The ratio of two
-// medians of 20 such times swings by some 0.07 from run to run, that of 100 by 0.03.
+// medians of 20 such times swings by some 0.07 from run to run, that of 100 by 0.03: on a slow machine, give it more time.
 
 import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
-import { cpus, release, tmpdir, totalmem } from 'node:os';
+import { cpus, loadavg, release, tmpdir, totalmem } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { type RunningLab, startLab } from '../../cli/lab/lab.ts';
 import { isNotFound } from '../../client/errors.ts';
 import { execOk } from '../../lib/exec.ts';
+import { TRICKS_VARIABLE } from '../../lib/tricks.ts';
 import { startContainerd } from '../e2e/support/containerd.ts';
 import { BUSYBOX, importLabImages } from '../e2e/support/images.ts';
+import { measureBursts } from './bursts.ts';
 import { Floor, readTemplate } from './floor.ts';
-import { bareTemplate, type FloorTemplate } from './floor-requests.ts';
+import type { FloorTemplate } from './floor-requests.ts';
 import { measureFullNode } from './full-node.ts';
 import { measureLifecycle } from './lifecycle.ts';
 import { LIVE_UPDATE, measureLiveUpdate } from './live-update.ts';
 import { BenchPods } from './pods.ts';
-import { cpuMs, peakResidentMiB, residentMiB } from './processes.ts';
-import { type Figures, renderReport } from './report.ts';
-import { ratioRange, summarize } from './stats.ts';
+import { type Amount, type Figures, type Machine, type Row, renderReport } from './report.ts';
+import { measureStarts } from './starts.ts';
+import { measureTricks, renderTricks } from './tricks.ts';
 import { measureVolumes } from './volumes.ts';
 
 /** Ends at once when told to, so that deletion measures the node and not the container. */
 const COMMAND = ['/bin/sh', '-c', 'trap "exit 0" TERM; sleep 1000000 & wait'];
+const TEMPLATE = { image: BUSYBOX, command: COMMAND };
 const NAMESPACE = 'bench';
 const FLOOR_BRIDGE = 'nodeletfloor0';
+/** Of what is measured a fixed number of times. */
+const RUNS = 10;
+const PERIODS = 3;
+/** Shares of the time at whose end the starts and the bursts are over; the rest takes what it takes. */
+const STARTS_END = 0.26;
+const BURSTS_END = 0.54;
 
 const { values } = parseArgs({
   options: {
-    starts: { type: 'string', default: '100' },
-    runs: { type: 'string', default: '20' },
+    minutes: { type: 'string', default: '9' },
     burst: { type: 'string', default: '30' },
-    bursts: { type: 'string', default: '9' },
     probed: { type: 'string', default: '100' },
     idle: { type: 'string', default: '110' },
-    'idle-seconds': { type: 'string', default: '20' },
     json: { type: 'string' },
+    'full-node': { type: 'boolean', default: false },
+    tricks: { type: 'boolean', default: false },
+    pairs: { type: 'string', default: '30' },
+    root: { type: 'string' },
   },
 });
-const starts = Number(values.starts);
-const runs = Number(values.runs);
-const burst = Number(values.burst);
-const bursts = Number(values.bursts);
-const idleSeconds = Number(values['idle-seconds']);
-
+const minutesMs = Number(values.minutes) * 60_000;
 const say = (line: string): void => void process.stderr.write(`${line}\n`);
+
+interface Measured {
+  readonly rows: readonly Row[];
+  readonly amounts: readonly Amount[];
+}
 
 /** The lab's own conflist with another bridge, subnet and lease directory: containerd runs the same chain by itself. */
 async function floorConflist(labConflist: string, root: string): Promise<string> {
@@ -70,7 +82,7 @@ async function floorConflist(labConflist: string, root: string): Promise<string>
   return confDir;
 }
 
-/** Has the agent run one pod, and keeps what it asked its runtime for. */
+/** Has the agent run one pod, and keeps what it requested of its runtime. */
 async function takeTemplate(lab: RunningLab, pods: BenchPods, floor: Floor): Promise<FloorTemplate> {
   await pods.create('template');
   const template = await readTemplate(lab.paths.containerd.socket, await pods.containerId('template'));
@@ -79,163 +91,163 @@ async function takeTemplate(lab: RunningLab, pods: BenchPods, floor: Floor): Pro
   return template;
 }
 
-/** The pid of a container's first process on this machine. */
-async function pidOf(lab: RunningLab, containerId: string): Promise<number> {
-  const list = await execOk('ctr', ['--address', lab.paths.containerd.socket, '-n', 'k8s.io', 'task', 'ls']);
-  const line = list.split('\n').find((candidate) => candidate.startsWith(containerId));
-  const pid = Number(line?.split(/\s+/)[1]);
-  if (!Number.isInteger(pid)) throw new Error(`containerd has no task ${containerId}`);
-  return pid;
-}
-
-async function prepareNamespace(lab: RunningLab): Promise<void> {
+/** The pods of a namespace that is made for them. */
+async function startPods(lab: RunningLab): Promise<BenchPods> {
   await lab.client.create('/api/v1/namespaces', { apiVersion: 'v1', kind: 'Namespace', metadata: { name: NAMESPACE } });
+  const pods = new BenchPods(lab.client, NAMESPACE, TEMPLATE);
   // The account that every pod needs is made by a controller, a moment later.
   for (;;) {
     try {
       await lab.client.get(`/api/v1/namespaces/${NAMESPACE}/serviceaccounts/default`);
-      return;
+      await pods.start();
+      return pods;
     } catch (error) {
       if (!isNotFound(error)) throw error;
     }
   }
 }
 
-async function measure(lab: RunningLab, floor: Floor): Promise<Figures> {
-  const agentPid = lab.pid('agent');
-  if (agentPid === undefined) throw new Error('the agent does not run');
-  const pods = new BenchPods(lab.client, NAMESPACE, { image: BUSYBOX, command: COMMAND });
-  await prepareNamespace(lab);
-  await pods.start();
-  const template = await takeTemplate(lab, pods, floor);
-  const bare = bareTemplate(template);
-  const bareStart: number[] = [];
-  const floorStart: number[] = [];
-  const floorRemove: number[] = [];
-  const start: number[] = [];
-  const exit: number[] = [];
-  const remove: number[] = [];
-  // Run 0 warms both sides and is not counted.
-  for (let run = 0; run <= starts; run++) {
-    const least = await floor.start(bare);
-    await floor.remove(least);
-    const same = await floor.start(template);
-    const sameRemove = await floor.remove(same);
-    const name = `run-${run}`;
-    const started = await pods.create(name);
-    const pid = await pidOf(lab, await pods.containerId(name));
-    const exited = await pods.exit(name, () => process.kill(pid, 'SIGKILL'));
-    await pods.restarted(name);
-    const deleted = await pods.delete(name);
-    if (run === 0) continue;
-    bareStart.push(least.durationMs);
-    floorStart.push(same.durationMs);
-    floorRemove.push(sameRemove);
-    start.push(started);
-    exit.push(exited);
-    remove.push(deleted);
-    say(`start ${run}/${starts}: floor ${same.durationMs.toFixed(0)} ms, nodelet ${started.toFixed(0)} ms`);
+function agentOf(lab: RunningLab): number {
+  const pid = lab.pid('agent');
+  if (pid === undefined) throw new Error('the agent does not run');
+  return pid;
+}
+
+/** A lab whose agent has every switch of lib/tricks.ts off. */
+async function startPlainLab(root: string): Promise<RunningLab> {
+  const before = process.env[TRICKS_VARIABLE];
+  process.env[TRICKS_VARIABLE] = 'none';
+  try {
+    return await startLab({ root, images: 'build', say });
+  } finally {
+    if (before === undefined) delete process.env[TRICKS_VARIABLE];
+    else process.env[TRICKS_VARIABLE] = before;
   }
-  const floorMs: number[] = [];
-  const nodeletMs: number[] = [];
-  let idle: Figures['agent'] | undefined;
-  const all = Array.from({ length: burst }, (_, index) => index);
-  for (let round = 0; round < bursts; round++) {
-    const floorBegan = performance.now();
-    const same = await Promise.all(all.map(() => floor.start(template)));
-    floorMs.push(performance.now() - floorBegan);
-    await Promise.all(same.map((pod) => floor.remove(pod)));
-    const began = performance.now();
-    await Promise.all(all.map((index) => pods.create(`burst-${round}-${index}`)));
-    nodeletMs.push(performance.now() - began);
-    say(
-      `burst ${round + 1}/${bursts}: floor ${floorMs.at(-1)?.toFixed(0)} ms, nodelet ${nodeletMs.at(-1)?.toFixed(0)} ms`,
-    );
-    if (round === bursts - 1) idle = await measureIdle(agentPid);
-    await Promise.all(all.map((index) => pods.delete(`burst-${round}-${index}`)));
-  }
-  const liveUpdate = await measureLiveUpdate(lab, NAMESPACE, runs, (name, volumes) => pods.create(name, volumes));
+}
+
+async function measurePods(lab: RunningLab, plain: RunningLab, floor: Floor, began: number): Promise<Measured> {
+  const pods = await startPods(lab);
+  const plainPods = await startPods(plain);
+  const sides = { floor, template: await takeTemplate(lab, pods, floor), lab, pods, plainPods, say };
+  const starts = await measureStarts(sides, { least: 10, most: 100, until: began + minutesMs * STARTS_END });
+  const bursts = await measureBursts(sides, {
+    least: 3,
+    most: 20,
+    until: began + minutesMs * BURSTS_END,
+    pods: Number(values.burst),
+    agent: agentOf(lab),
+    plainAgent: agentOf(plain),
+  });
+  const liveUpdate = await measureLiveUpdate(lab, NAMESPACE, RUNS, (name, volumes) => pods.create(name, volumes));
   await pods.delete('live-update');
-  await pods.stop();
-  if (idle === undefined) throw new Error('no burst was run');
+  await Promise.all([pods.stop(), plainPods.stop()]);
   return {
-    machine: await machine(),
-    runs,
-    bareStart: summarize(bareStart),
-    floorStart: summarize(floorStart),
-    start: summarize(start),
-    startRatio: ratioRange(start, floorStart),
-    floorRemove: summarize(floorRemove),
-    delete: summarize(remove),
-    exitToStatus: summarize(exit),
-    more: [{ name: LIVE_UPDATE, summary: summarize(liveUpdate) }],
-    burst: { pods: burst, floorMs, nodeletMs },
-    agent: { ...idle, peakRssMiB: peakResidentMiB(agentPid) },
+    rows: [...starts, ...bursts.rows, { name: LIVE_UPDATE, samples: liveUpdate }],
+    amounts: bursts.amounts,
   };
 }
 
-/** The agent while nothing happens; what the burst set off settles first. */
-async function measureIdle(pid: number): Promise<Figures['agent']> {
-  await new Promise((resolve) => setTimeout(resolve, 3000));
-  const [cpu, began] = [cpuMs(pid), performance.now()];
-  await new Promise((resolve) => setTimeout(resolve, idleSeconds * 1000));
+/** From two labs and a containerd beside them, which are gone when the others start. */
+async function podFigures(root: string, began: number): Promise<Measured> {
+  const lab = await startLab({ root: join(root, 'lab'), images: 'build', say });
+  try {
+    const plain = await startPlainLab(join(root, 'plain'));
+    try {
+      const floorRoot = join(root, 'floor');
+      const cniConfDir = await floorConflist(lab.paths.cni.conflist, floorRoot);
+      const containerd = await startContainerd({ root: floorRoot, cniConfDir });
+      try {
+        await importLabImages(containerd);
+        const floor = new Floor({ socket: containerd.socket, root: floorRoot, cgroupRoot: '/nodelet-floor' });
+        const measured = await measurePods(lab, plain, floor, began);
+        floor.close();
+        return measured;
+      } finally {
+        await containerd.stop();
+        await execOk('ip', ['link', 'delete', FLOOR_BRIDGE]);
+      }
+    } finally {
+      for (const problem of await plain.stop()) say(problem);
+    }
+  } finally {
+    for (const problem of await lab.stop()) say(problem);
+  }
+}
+
+/** From a lab of its own: only it has a CSI driver. */
+async function volumeFigures(root: string): Promise<Measured> {
+  const samples = await measureVolumes({ root, runs: RUNS, template: TEMPLATE, say });
   return {
-    peakRssMiB: peakResidentMiB(pid),
-    idleRssMiB: residentMiB(pid),
-    idlePods: burst,
-    idleSeconds,
-    idleCpuPercent: ((cpuMs(pid) - cpu) / (performance.now() - began)) * 100,
+    rows: [
+      { name: 'nodelet: 10 volumes of mixed kinds, start above a plain pod’s', samples: samples.tenAbove },
+      { name: 'nodelet: 10 volumes of mixed kinds, first mount → last one up', samples: samples.tenMounts },
+      { name: 'nodelet: CSI stage + publish above the driver’s own time', samples: samples.csiOverhead, limitMs: 10 },
+      {
+        name: 'nodelet: the same with claim and volume looked up at the API server',
+        samples: samples.claimOverhead,
+      },
+    ],
+    amounts: [],
   };
 }
 
-/** Rows about volumes, from a lab of their own: only it has a CSI driver. */
-async function volumeRows(root: string): Promise<NonNullable<Figures['more']>> {
-  const samples = await measureVolumes({ root, runs, template: { image: BUSYBOX, command: COMMAND }, say });
-  return [
-    { name: 'nodelet: 10 volumes of mixed kinds, start above a plain pod’s', summary: summarize(samples.tenAbove) },
-    { name: 'nodelet: 10 volumes of mixed kinds, first mount → last one up', summary: summarize(samples.tenMounts) },
-    {
-      name: 'nodelet: CSI stage + publish above the driver’s own time',
-      summary: summarize(samples.csiOverhead),
-      limitMs: 10,
-    },
-    {
-      name: 'nodelet: the same with claim and volume looked up at the API server',
-      summary: summarize(samples.claimOverhead),
-    },
-  ];
-}
-
-/** Rows about probes and many pods, from a lab of their own. */
-async function lifecycleFigures(root: string): Promise<Required<Pick<Figures, 'more' | 'loads'>>> {
-  const { readiness, kill, restart, probed, idle } = await measureLifecycle({
+/** Probes and many pods, from a lab of their own. */
+async function lifecycleFigures(root: string): Promise<Measured> {
+  const [probedPods, idlePods] = [Number(values.probed), Number(values.idle)];
+  const found = await measureLifecycle({
     root,
-    runs,
-    template: { image: BUSYBOX, command: COMMAND },
-    probedPods: Number(values.probed),
-    idlePods: Number(values.idle),
-    seconds: idleSeconds,
+    runs: RUNS,
+    template: TEMPLATE,
+    probedPods,
+    idlePods,
+    periods: PERIODS,
     say,
   });
+  const killed = `${idlePods} pods, the agent killed`;
   return {
-    more: [
-      { name: 'nodelet: readiness result → status seen', summary: summarize(readiness), limitMs: 50 },
+    rows: [
+      { name: 'nodelet: readiness result → status seen', samples: found.readiness, limitMs: 50 },
       {
         name: 'nodelet: liveness result → StopContainer begins',
-        summary: summarize(kill),
+        samples: found.kill,
         limitMs: 100,
         maxLimitMs: 100,
       },
-      { name: 'nodelet: liveness failure → restarted container seen', summary: summarize(restart) },
+      { name: 'nodelet: liveness failure → restarted container seen', samples: found.restart },
     ],
-    loads: [
-      { name: 'pods with three probes each', ...probed },
-      { name: 'idle pods', ...idle },
+    amounts: [
+      { name: `agent’s peak RSS, ${idlePods} pods`, unit: 'MiB', samples: found.peakRssMiB, peak: true, limit: 120 },
+      { name: `agent’s RSS, ${idlePods} idle pods`, unit: 'MiB', samples: [found.idle.rssMiB] },
+      { name: `agent, ${idlePods} idle pods`, unit: '% of a core', samples: found.idle.cpuPercent, limit: 1 },
+      {
+        name: `agent, ${probedPods} pods with three probes`,
+        unit: '% of a core',
+        samples: found.probed.cpuPercent,
+        limit: 4,
+      },
+      { name: `${killed}: containers restarted`, unit: 'containers', samples: [found.restarts], peak: true, limit: 0 },
     ],
   };
 }
 
-async function machine(): Promise<Figures['machine']> {
+async function fullNodeFigures(root: string): Promise<Measured> {
+  const { pods, megabytes, peakRssMiB, idleRssMiB } = await measureFullNode({
+    root,
+    pods: Number(values.idle),
+    template: TEMPLATE,
+    say,
+  });
+  const name = `${pods} pods that mount ${megabytes} MB of ConfigMaps and Secrets, and a restart of the agent`;
+  return {
+    rows: [],
+    amounts: [
+      { name: `agent’s peak RSS, ${name}`, unit: 'MiB', samples: [peakRssMiB], peak: true, limit: 180 },
+      { name: `agent’s RSS, ${name}`, unit: 'MiB', samples: [idleRssMiB] },
+    ],
+  };
+}
+
+async function machine(loadBefore: number): Promise<Machine> {
   const version = await execOk('containerd', ['--version']);
   return {
     cpu: cpus()[0]?.model.trim() ?? 'unknown CPU',
@@ -244,36 +256,42 @@ async function machine(): Promise<Figures['machine']> {
     kernel: release(),
     containerd: version.trim().split(/\s+/)[2] ?? version.trim(),
     node: process.version,
+    load: [loadBefore, loadavg()[0] ?? NaN],
   };
 }
 
-const root = await mkdtemp(join(tmpdir(), 'nodelet-bench-'));
-const lab = await startLab({ root: join(root, 'lab'), images: 'build', say });
+async function measureAll(root: string): Promise<Figures> {
+  const [began, load = NaN] = [performance.now(), loadavg()[0]];
+  const parts = [
+    await podFigures(root, began),
+    await lifecycleFigures(join(root, 'lifecycle', 'lab')),
+    await volumeFigures(join(root, 'csi')),
+    ...(values['full-node'] ? [await fullNodeFigures(join(root, 'full', 'lab'))] : []),
+  ];
+  say(`${((performance.now() - began) / 60_000).toFixed(1)} minutes`);
+  return {
+    machine: await machine(load),
+    rows: parts.flatMap(({ rows }) => rows),
+    amounts: parts.flatMap(({ amounts }) => amounts),
+  };
+}
+
+const root = await mkdtemp(join(values.root ?? tmpdir(), 'nodelet-bench-'));
 try {
-  const floorRoot = join(root, 'floor');
-  const cniConfDir = await floorConflist(lab.paths.cni.conflist, floorRoot);
-  const containerd = await startContainerd({ root: floorRoot, cniConfDir });
-  try {
-    await importLabImages(containerd);
-    const floor = new Floor({ socket: containerd.socket, root: floorRoot, cgroupRoot: '/nodelet-floor' });
-    const measured = await measure(lab, floor);
-    floor.close();
-    const volumes = await volumeRows(join(root, 'csi'));
-    const { more, loads } = await lifecycleFigures(join(root, 'lifecycle', 'lab'));
-    const fullNode = await measureFullNode({
-      root: join(root, 'full', 'lab'),
-      pods: Number(values.idle),
-      template: { image: BUSYBOX, command: COMMAND },
+  if (values.tricks) {
+    const pairs = await measureTricks({
+      root: join(root, 'lab'),
+      pairs: Number(values.pairs),
+      template: TEMPLATE,
       say,
     });
-    const figures = { ...measured, fullNode, more: [...(measured.more ?? []), ...more, ...volumes], loads };
+    process.stdout.write(`${renderTricks(pairs)}\n`);
+    if (values.json !== undefined) await writeFile(values.json, `${JSON.stringify(pairs, undefined, 2)}\n`);
+  } else {
+    const figures = await measureAll(root);
     process.stdout.write(`${renderReport(figures)}\n`);
     if (values.json !== undefined) await writeFile(values.json, `${JSON.stringify(figures, undefined, 2)}\n`);
-  } finally {
-    await containerd.stop();
-    await execOk('ip', ['link', 'delete', FLOOR_BRIDGE]);
   }
 } finally {
-  await lab.stop();
   await rm(root, { recursive: true, force: true });
 }

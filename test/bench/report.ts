@@ -1,6 +1,6 @@
-// The benchmark's figures as a table for people and as JSON for programs. Pure.
+// The benchmark's figures as tables for people and as JSON for programs, and which goals they reach. Pure.
 
-import { type Range, ratioRange, type Summary } from './stats.ts';
+import { medianRange, percentile, type Range, ratioRange, summarize } from './stats.ts';
 
 export interface Machine {
   readonly cpu: string;
@@ -9,138 +9,105 @@ export interface Machine {
   readonly kernel: string;
   readonly containerd: string;
   readonly node: string;
+  /** Load averages of one minute before the first and after the last measurement: above 0.5 other programs took part. */
+  readonly load: readonly [number, number];
+}
+
+/** Times, ms. */
+export interface Row {
+  readonly name: string;
+  readonly samples: readonly number[];
+  /** The floor's, taken in turns with them. */
+  readonly floor?: readonly number[];
+  /** What the median is to be at most: times the floor's, and in ms. */
+  readonly ratioLimit?: number;
+  readonly limitMs?: number;
+  /** What the longest is to be at most, ms. */
+  readonly maxLimitMs?: number;
+}
+
+/** Anything but times. */
+export interface Amount {
+  readonly name: string;
+  readonly unit: 'MiB' | '% of a core' | '% of the CPU' | 'containers';
+  readonly samples: readonly number[];
+  /** The largest of the samples counts; else the median. */
+  readonly peak?: boolean;
+  /** To reach, at most. */
+  readonly limit?: number;
 }
 
 export interface Figures {
   readonly machine: Machine;
-  /** Of what has no floor beside it; the others say in their summary how many there were. */
-  readonly runs: number;
-  /** All in ms. The least pod that CRI takes: no seccomp profile, no DNS, no mounts. */
-  readonly bareStart: Summary;
-  /** The agent's own requests, sent without the agent. */
-  readonly floorStart: Summary;
-  readonly start: Summary;
-  /** How far the ratio of start to floorStart can be trusted. */
-  readonly startRatio: Range;
-  readonly floorRemove: Summary;
-  readonly delete: Summary;
-  readonly exitToStatus: Summary;
-  /** Rows of their own, without a floor beside them, and what their p50 and their worst are to be. */
-  readonly more?: readonly {
-    readonly name: string;
-    readonly summary: Summary;
-    readonly limitMs?: number;
-    readonly maxLimitMs?: number;
-  }[];
-  /** What the agent costs beside many pods. */
-  readonly loads?: readonly {
-    readonly name: string;
-    readonly pods: number;
-    readonly seconds: number;
-    readonly cpuPercent: number;
-    readonly rssMiB: number;
-  }[];
-  /** The agent beside pods that mount a large ConfigMap or Secret each, through a restart. */
-  readonly fullNode?: {
-    readonly pods: number;
-    readonly megabytes: number;
-    readonly peakRssMiB: number;
-    readonly idleRssMiB: number;
-  };
-  readonly burst: { readonly pods: number; readonly floorMs: readonly number[]; readonly nodeletMs: readonly number[] };
-  readonly agent: {
-    readonly peakRssMiB: number;
-    readonly idleRssMiB: number;
-    readonly idlePods: number;
-    readonly idleSeconds: number;
-    /** Percent of one core. */
-    readonly idleCpuPercent: number;
-  };
+  readonly rows: readonly Row[];
+  readonly amounts: readonly Amount[];
 }
-
-const median = (values: readonly number[]): number =>
-  [...values].sort((a, b) => a - b)[Math.floor((values.length - 1) / 2)] ?? Number.NaN;
-
-const rangeText = ({ low, high }: Range): string => `${low.toFixed(2)} to ${high.toFixed(2)} ×`;
 
 export interface Goal {
   readonly name: string;
   readonly value: number;
+  /** 95 of 100 runs like this one give a value in this range; of a peak, all that were measured. */
+  readonly range: Range;
   readonly limit: number;
   readonly unit: string;
+  /** Only when the whole range is. */
   readonly reached: boolean;
 }
 
-/** What is to be reached, and whether this run did. */
-export function goals(figures: Figures): readonly Goal[] {
-  const goal = (name: string, value: number, limit: number, unit: string): Goal => ({
-    name,
-    value,
-    limit,
-    unit,
-    reached: value <= limit,
-  });
-  return [
-    goal('start p50 / floor p50', figures.start.p50 / figures.floorStart.p50, 1.15, '×'),
-    goal('exit → status p50', figures.exitToStatus.p50, 50, 'ms'),
-    goal('burst / floor', median(figures.burst.nodeletMs) / median(figures.burst.floorMs), 1.15, '×'),
-    goal('agent peak RSS', figures.agent.peakRssMiB, 120, 'MiB'),
-    ...(figures.fullNode === undefined
-      ? []
-      : [goal('agent peak RSS with large ConfigMaps and Secrets', figures.fullNode.peakRssMiB, 180, 'MiB')]),
-    goal('agent idle CPU', figures.agent.idleCpuPercent, 1, '% of a core'),
-    ...(figures.more ?? []).flatMap(({ name, summary, limitMs, maxLimitMs }) => {
-      const what = name.replace(/^nodelet: /, '');
-      return [
-        ...(limitMs === undefined ? [] : [goal(`${what} p50`, summary.p50, limitMs, 'ms')]),
-        ...(maxLimitMs === undefined ? [] : [goal(`${what} max`, summary.max, maxLimitMs, 'ms')]),
-      ];
-    }),
-  ];
+const median = (samples: readonly number[]): number => percentile(samples, 0.5);
+
+function measured({ samples, peak }: Pick<Amount, 'samples' | 'peak'>): { value: number; range: Range } {
+  if (peak !== true) return { value: median(samples), range: medianRange(samples) };
+  return { value: Math.max(...samples), range: { low: Math.min(...samples), high: Math.max(...samples) } };
 }
 
-/** Markdown, ready for the README. */
+/** What nodelet wants to reach, and whether this run did. */
+export function goals({ rows, amounts }: Pick<Figures, 'rows' | 'amounts'>): readonly Goal[] {
+  const found: Goal[] = [];
+  const add = (name: string, unit: string, limit: number | undefined, at: { value: number; range: Range }): void => {
+    if (limit !== undefined) found.push({ name, unit, limit, ...at, reached: at.range.high <= limit });
+  };
+  for (const { name, samples, floor, ratioLimit, limitMs, maxLimitMs } of rows) {
+    if (floor !== undefined) {
+      const value = median(samples) / median(floor);
+      add(`${name}, p50 / floor`, '×', ratioLimit, { value, range: ratioRange(samples, floor) });
+    }
+    add(`${name}, p50`, 'ms', limitMs, measured({ samples }));
+    add(`${name}, max`, 'ms', maxLimitMs, measured({ samples, peak: true }));
+  }
+  for (const amount of amounts) add(amount.name, amount.unit, amount.limit, measured(amount));
+  return found;
+}
+
+/** Markdown, ready for docs/performance.md. */
 export function renderReport(figures: Figures): string {
-  const ms = (value: number): string => value.toFixed(1);
-  const row = (name: string, summary: Summary, floor?: Summary): string =>
-    `| ${name} | ${ms(summary.p50)} | ${ms(summary.p95)} | ${ms(summary.max)} | ${floor === undefined ? '' : `${(summary.p50 / floor.p50).toFixed(2)} ×`} |`;
-  const { machine, burst, agent } = figures;
-  const burstRow = (name: string, values: readonly number[], ratio: string): string =>
-    `| ${name} | ${ms(median(values))} | | ${ms(Math.max(...values))} | ${ratio} |`;
+  const { machine, rows, amounts } = figures;
+  const range = ({ low, high }: Range, digits: number): string => `${low.toFixed(digits)} to ${high.toFixed(digits)}`;
   return [
-    `${machine.cpu}, ${machine.cores} cores, ${machine.memoryGiB} GiB; Linux ${machine.kernel}; containerd ${machine.containerd}; Node ${machine.node}; ${figures.start.runs} starts, ${burst.floorMs.length} bursts, ${figures.runs} runs of the rest`,
+    `${machine.cpu}, ${machine.cores} cores, ${machine.memoryGiB} GiB; Linux ${machine.kernel}; containerd ${machine.containerd}; Node ${machine.node}; load average before and after: ${machine.load.map((load) => load.toFixed(1)).join(' and ')}`,
     '',
-    '| ms | p50 | p95 | max | p50 / floor |',
-    '|---|---:|---:|---:|---:|',
-    row('the same three calls for a bare pod: no seccomp, DNS or mounts', figures.bareStart, figures.floorStart),
-    row('floor: RunPodSandbox + CreateContainer + StartContainer', figures.floorStart),
-    row('nodelet: pod created → Running seen', figures.start, figures.floorStart),
-    row('nodelet: container exit → status seen', figures.exitToStatus),
-    row('floor: StopContainer + StopPodSandbox + RemovePodSandbox', figures.floorRemove),
-    row('nodelet: delete → gone', figures.delete, figures.floorRemove),
-    burstRow(`floor: burst of ${burst.pods}`, burst.floorMs, ''),
-    burstRow(
-      `nodelet: burst of ${burst.pods}`,
-      burst.nodeletMs,
-      `${(median(burst.nodeletMs) / median(burst.floorMs)).toFixed(2)} ×`,
-    ),
-    ...(figures.more ?? []).map(({ name, summary }) => row(name, summary)),
+    '| ms | runs | p50 | p95 | max | p50 / floor | 95 % of runs |',
+    '|---|---:|---:|---:|---:|---:|---:|',
+    ...rows.map(({ name, samples, floor }) => {
+      const { p50, p95, max, runs } = summarize(samples);
+      const times = [p50, p95, max].map((value) => value.toFixed(1)).join(' | ');
+      const ratio =
+        floor === undefined
+          ? ` | ${range(medianRange(samples), 1)} ms`
+          : `${(p50 / median(floor)).toFixed(2)} × | ${range(ratioRange(samples, floor), 2)} ×`;
+      return `| ${name} | ${runs} | ${times} | ${ratio} |`;
+    }),
     '',
-    `A ratio is as good as its runs are many: 95 of 100 runs like this one give ${rangeText(figures.startRatio)} for one pod, ${rangeText(ratioRange(burst.nodeletMs, burst.floorMs))} for the burst.`,
-    `Agent: peak RSS ${agent.peakRssMiB.toFixed(0)} MiB; with ${agent.idlePods} idle pods for ${agent.idleSeconds} s: RSS ${agent.idleRssMiB.toFixed(0)} MiB, CPU ${agent.idleCpuPercent.toFixed(2)} % of a core.`,
-    ...(figures.loads ?? []).map(
-      ({ name, pods, seconds, cpuPercent, rssMiB }) =>
-        `With ${pods} ${name} for ${seconds} s: RSS ${rssMiB.toFixed(0)} MiB, CPU ${cpuPercent.toFixed(2)} % of a core.`,
-    ),
-    ...(figures.fullNode === undefined
-      ? []
-      : [
-          `With ${figures.fullNode.pods} pods that mount ${figures.fullNode.megabytes} MB of ConfigMaps and Secrets, and a restart of the agent: peak RSS ${figures.fullNode.peakRssMiB.toFixed(0)} MiB, afterwards RSS ${figures.fullNode.idleRssMiB.toFixed(0)} MiB.`,
-        ]),
+    '| | value | of |',
+    '|---|---:|---:|',
+    ...amounts.map((amount) => {
+      const at = measured(amount);
+      return `| ${amount.name} | ${at.value.toFixed(1)} ${amount.unit} | ${range(at.range, 1)} |`;
+    }),
     '',
     ...goals(figures).map(
-      (goal) =>
-        `- ${goal.reached ? 'reached' : 'NOT reached'}: ${goal.name} ${goal.value.toFixed(2)} ${goal.unit} (to reach: ≤ ${goal.limit} ${goal.unit})`,
+      ({ reached, name, value, unit, range: of, limit }) =>
+        `- ${reached ? 'reached' : 'NOT reached'}: ${name} ${value.toFixed(2)} ${unit}, ${range(of, 2)} (to reach with all of it: ≤ ${limit} ${unit})`,
     ),
   ].join('\n');
 }

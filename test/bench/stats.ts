@@ -41,9 +41,7 @@ export interface Range {
  */
 export function ratioRange(values: readonly number[], floors: readonly number[]): Range {
   if (values.length !== floors.length) throw new RangeError('samples that were not taken in pairs');
-  const dice = new Dice(1);
-  const ratios = Array.from({ length: RESAMPLES }, () => {
-    const drawn = values.map(() => dice.below(values.length));
+  return bootstrap(values.length, (drawn) => {
     const p50 = (samples: readonly number[]): number =>
       percentile(
         drawn.map((index) => samples[index] ?? NaN),
@@ -51,5 +49,23 @@ export function ratioRange(values: readonly number[], floors: readonly number[])
       );
     return p50(values) / p50(floors);
   });
-  return { low: percentile(ratios, 0.025), high: percentile(ratios, 0.975) };
+}
+
+/** How far the median of samples can be trusted, as ratioRange. */
+export function medianRange(values: readonly number[]): Range {
+  if (values.length === 0) throw new RangeError('the range of no samples');
+  return bootstrap(values.length, (drawn) =>
+    percentile(
+      drawn.map((index) => values[index] ?? NaN),
+      0.5,
+    ),
+  );
+}
+
+/** The middle 95 % of a figure of `count` samples that are drawn again and again, each drawing by its indices. */
+function bootstrap(count: number, figure: (drawn: readonly number[]) => number): Range {
+  const dice = new Dice(1);
+  const indices = Array.from({ length: count });
+  const figures = Array.from({ length: RESAMPLES }, () => figure(indices.map(() => dice.below(count))));
+  return { low: percentile(figures, 0.025), high: percentile(figures, 0.975) };
 }

@@ -1,67 +1,98 @@
-import { expect, test } from 'vitest';
-import { type Figures, goals, renderReport } from '../../bench/report.ts';
+import { describe, expect, test } from 'vitest';
+import { TRICKS } from '../../../lib/tricks.ts';
+import { type Amount, goals, type Machine, type Row, renderReport } from '../../bench/report.ts';
+import { type MeasuredPair, renderTricks } from '../../bench/tricks.ts';
 
-const summary = (p50: number) => ({ p50, p95: p50 * 2, max: p50 * 3, runs: 20 });
-const figures: Figures = {
-  machine: { cpu: 'Test CPU', cores: 2, memoryGiB: 4, kernel: '6.1', containerd: '1.6.20', node: 'v24' },
-  runs: 20,
-  bareStart: summary(150),
-  floorStart: summary(200),
-  start: { ...summary(230), runs: 60 },
-  startRatio: { low: 1.1, high: 1.2 },
-  floorRemove: summary(250),
-  delete: summary(300),
-  exitToStatus: summary(50.1),
-  burst: { pods: 30, floorMs: [4000, 5000, 9000], nodeletMs: [5000, 5100, 5200] },
-  agent: { peakRssMiB: 119.9, idleRssMiB: 100, idlePods: 30, idleSeconds: 20, idleCpuPercent: 0.4 },
+const machine: Machine = {
+  cpu: 'Test CPU',
+  cores: 2,
+  memoryGiB: 4,
+  kernel: '6.1',
+  containerd: '1.6.20',
+  node: 'v24',
+  load: [0.25, 3],
 };
+const same = (value: number): readonly number[] => Array.from({ length: 20 }, () => value);
+const row = (samples: readonly number[], more: Partial<Row> = {}): Row => ({ name: 'row', samples, ...more });
+const amount = (samples: readonly number[], more: Partial<Amount> = {}): Amount => ({
+  name: 'amount',
+  unit: 'MiB',
+  samples,
+  ...more,
+});
+const reached = (rows: readonly Row[], amounts: readonly Amount[] = []) =>
+  goals({ rows, amounts }).map(({ name, reached: is }) => [name, is]);
 
-test('a goal is reached at its limit and missed above it', () => {
-  expect(goals(figures).map((goal) => [goal.name, goal.reached])).toEqual([
-    ['start p50 / floor p50', true],
-    ['exit → status p50', false],
-    ['burst / floor', true],
-    ['agent peak RSS', true],
-    ['agent idle CPU', true],
-  ]);
+describe('a goal', () => {
+  test('is reached at its limit and missed above it', () => {
+    expect(reached([row(same(20), { limitMs: 20 })])).toEqual([['row, p50', true]]);
+    expect(reached([row(same(20.1), { limitMs: 20 })])).toEqual([['row, p50', false]]);
+  });
+
+  test('is missed when only a part of the interval reaches it', () => {
+    const samples = [...Array.from({ length: 11 }, () => 19), ...Array.from({ length: 9 }, () => 30)];
+    const [goal] = goals({ rows: [row(samples, { limitMs: 20 })], amounts: [] });
+    expect(goal).toMatchObject({ value: 19, range: { high: 30 }, reached: false });
+  });
+
+  test('of a ratio is judged by the pairs', () => {
+    const floor = same(200);
+    expect(reached([row(same(230), { floor, ratioLimit: 1.15 })])).toEqual([['row, p50 / floor', true]]);
+    expect(reached([row(same(231), { floor, ratioLimit: 1.15 })])).toEqual([['row, p50 / floor', false]]);
+  });
+
+  test('of the longest time counts a single one', () => {
+    expect(reached([row([...same(5), 101], { maxLimitMs: 100 })])).toEqual([['row, max', false]]);
+  });
+
+  test('of an amount is its median’s, and of a peak every sample’s', () => {
+    expect(reached([], [amount([3, 4, 5], { limit: 5 })])).toEqual([['amount', true]]);
+    expect(reached([], [amount([119, 121], { limit: 120, peak: true })])).toEqual([['amount', false]]);
+    expect(goals({ rows: [], amounts: [amount([119, 120], { limit: 120, peak: true })] })[0]).toMatchObject({
+      value: 120,
+      range: { low: 119, high: 120 },
+      reached: true,
+    });
+  });
+
+  test('is there only for what has a limit', () => {
+    expect(reached([row(same(1), { floor: same(1) })], [amount([1])])).toEqual([]);
+  });
 });
 
-test('rows without a floor follow the others', () => {
-  const text = renderReport({ ...figures, more: [{ name: 'x → y', summary: summary(7) }] });
-  expect(text).toContain('| x → y | 7.0 | 14.0 | 21.0 |  |');
+describe('the report', () => {
+  const text = renderReport({
+    machine,
+    rows: [row(same(230), { floor: same(200), ratioLimit: 1.1 }), row(same(7))],
+    amounts: [amount([100, 110], { peak: true, limit: 120 })],
+  });
+  test.each([
+    '| row | 20 | 230.0 | 230.0 | 230.0 | 1.15 × | 1.15 to 1.15 × |',
+    '| row | 20 | 7.0 | 7.0 | 7.0 |  | 7.0 to 7.0 ms |',
+    '| amount | 110.0 MiB | 100.0 to 110.0 |',
+    '- NOT reached: row, p50 / floor 1.15 ×, 1.15 to 1.15 (to reach with all of it: ≤ 1.1 ×)',
+    '- reached: amount 110.00 MiB, 100.00 to 110.00 (to reach with all of it: ≤ 120 MiB)',
+    'load average before and after: 0.3 and 3.0',
+  ])('has %j', (line) => expect(text).toContain(line));
 });
 
-test('a row with a limit for its p50 or its worst has goals of its own', () => {
-  const more = [
-    { name: 'nodelet: a', summary: summary(10), limitMs: 10 },
-    { name: 'nodelet: b', summary: summary(11), limitMs: 10, maxLimitMs: 33 },
-    { name: 'nodelet: d', summary: summary(5), limitMs: 10, maxLimitMs: 14 },
-    { name: 'nodelet: c', summary: summary(99) },
-  ];
-  const own = goals({ ...figures, more }).slice(5);
-  expect(own.map(({ name, reached }) => [name, reached])).toEqual([
-    ['a p50', true],
-    ['b p50', false],
-    ['b max', true],
-    ['d p50', true],
-    ['d max', false],
-  ]);
-});
-
-test('the report says which goals were missed, and gives ratios against the floor of the same run', () => {
-  const text = renderReport(figures);
-  expect(text).toContain('| nodelet: pod created → Running seen | 230.0 | 460.0 | 690.0 | 1.15 × |');
-  expect(text).toContain('| nodelet: burst of 30 | 5100.0 | | 5200.0 | 1.02 × |');
-  expect(text).toContain('60 starts, 3 bursts, 20 runs of the rest');
-  expect(text).toContain('95 of 100 runs like this one give 1.10 to 1.20 × for one pod, 0.58 to 1.25 × for the burst');
-  expect(text).toContain('- NOT reached: exit → status p50 50.10 ms');
-});
-
-test('large ConfigMaps and Secrets have a line and a goal of their own', () => {
-  const fullNode = { pods: 110, megabytes: 110, peakRssMiB: 150.4, idleRssMiB: 120 };
-  expect(renderReport({ ...figures, fullNode })).toContain(
-    'With 110 pods that mount 110 MB of ConfigMaps and Secrets, and a restart of the agent: peak RSS 150 MiB, afterwards RSS 120 MiB.',
+test('the table of tricks says what each saves of every measure, in percent', () => {
+  const values = (ms: number) => ({
+    'start, ms': ms,
+    'burst, ms': 1000,
+    'agent’s CPU in the burst, ms': 100,
+    'agent’s peak RSS, MiB': 100,
+  });
+  const on = TRICKS.map((_, index) => index === 0);
+  const pairs: readonly MeasuredPair[] = Array.from({ length: 4 }, () => ({
+    on,
+    first: values(90),
+    second: values(110),
+  }));
+  const lines = renderTricks(pairs).split('\n');
+  expect(lines).toHaveLength(2 + TRICKS.length);
+  expect(lines[0]).toContain('| 4 pairs | % of start, ms (100) |');
+  expect(lines[2]).toBe(
+    `| \`${TRICKS[0]}\` | 20.0 (20.0 to 20.0) | 0.0 (0.0 to 0.0) | 0.0 (0.0 to 0.0) | 0.0 (0.0 to 0.0) |`,
   );
-  const own = goals({ ...figures, fullNode }).find(({ name }) => name.includes('large ConfigMaps'));
-  expect([own?.value, own?.reached]).toEqual([150.4, true]);
 });

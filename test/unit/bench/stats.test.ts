@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { percentile, ratioRange, summarize } from '../../bench/stats.ts';
+import { medianRange, percentile, ratioRange, summarize } from '../../bench/stats.ts';
 
 test('a percentile is a sample that was measured, never a mean', () => {
   expect(percentile([5, 1, 4, 2, 3], 0.5)).toBe(3);
@@ -36,4 +36,15 @@ test('pairs that belong together by their order make a ratio certain', () => {
   );
   expect([low.toFixed(6), high.toFixed(6)]).toEqual(['1.100000', '1.100000']);
   expect(() => ratioRange([1, 2], [1])).toThrow(RangeError);
+});
+
+test('the range of a median holds it, is the same for the same samples, and is a point for equal ones', () => {
+  const samples = Array.from({ length: 30 }, (_, index) => 100 + ((index * 37) % 30));
+  const range = medianRange(samples);
+  expect(range.low).toBeLessThanOrEqual(percentile(samples, 0.5));
+  expect(range.high).toBeGreaterThanOrEqual(percentile(samples, 0.5));
+  expect(range.low).toBeLessThan(range.high);
+  expect(medianRange(samples)).toEqual(range);
+  expect(medianRange([4, 4, 4])).toEqual({ low: 4, high: 4 });
+  expect(() => medianRange([])).toThrow(RangeError);
 });

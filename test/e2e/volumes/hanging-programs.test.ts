@@ -1,0 +1,75 @@
+// Programs that hang in the kernel, as those of a mount whose server is gone do: a frozen file system holds every writer in
+// a call that no signal ends. They must hold up no other program, and their callers only until the time limit.
+
+import { chmod, mkdir, mkdtemp, rm, truncate, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { createLinuxMounter } from '../../../agent/volumes/linux-mounter.ts';
+import { type Exec, exec, execOk } from '../../../lib/exec.ts';
+import { createExecHelper } from '../../../lib/exec-helper.ts';
+import { mountAt } from '../../../lib/mountinfo.ts';
+import { Tracer } from '../../../lib/trace.ts';
+
+const helper = createExecHelper();
+let root = '';
+let frozen = '';
+let target = '';
+beforeAll(async () => {
+  root = await mkdtemp(join(tmpdir(), 'nodelet-hanging-'));
+  frozen = join(root, 'frozen');
+  target = join(root, 'target');
+  for (const directory of [frozen, target, join(root, 'bin')]) await mkdir(directory);
+  const image = join(root, 'image');
+  await writeFile(image, '');
+  await truncate(image, 16 * 1024 * 1024);
+  await execOk('mkfs.ext4', ['-q', '-F', image]);
+  await execOk('mount', ['-o', 'loop', image, frozen]);
+  await execOk('fsfreeze', ['--freeze', frozen]);
+  // mount(8) of a source that hangs, and of every other.
+  const program = `#!/bin/sh\ncase "$*" in *hanging*) exec touch ${frozen}/by-mount ;; *) exec /bin/mount "$@" ;; esac\n`;
+  await writeFile(join(root, 'bin/mount'), program);
+  await chmod(join(root, 'bin/mount'), 0o755);
+});
+afterAll(async () => {
+  await execOk('fsfreeze', ['--unfreeze', frozen]);
+  helper.close();
+  // What hung ends now, and holds the file system until it has.
+  await expect.poll(async () => (await exec('umount', [frozen])).code, { timeout: 60_000 }).toBe(0);
+  await rm(root, { recursive: true });
+});
+
+const runners: readonly (readonly [string, Exec])[] = [
+  ['through the helper', helper.exec],
+  ['started directly', exec],
+];
+
+describe.each(runners)('a program that no signal ends, %s', (_, run) => {
+  test('is given up after its time limit, and others run meanwhile', async () => {
+    const hanging = run('touch', [join(frozen, 'file')], { timeoutMs: 500 });
+    for (let index = 0; index < 5; index++) {
+      expect(await run('sh', ['-c', 'cat; exit 4'], { stdin: 'text' })).toMatchObject({ code: 4, stdout: 'text' });
+    }
+    expect(await hanging).toMatchObject({ code: null, signal: 'SIGKILL', timedOut: true });
+    const states = await execOk('ps', ['-C', 'touch', '-o', 'stat=,args=']);
+    expect(states).toMatch(new RegExp(`^D.*${join(frozen, 'file')}`, 'm'));
+  });
+
+  test('as the mount of one pod leaves the mounts of another alone', async () => {
+    const mounter = createLinuxMounter({
+      tracer: new Tracer(),
+      exec: (file, args, options) =>
+        run(file, args, { ...options, env: { ...process.env, PATH: `${root}/bin:${process.env['PATH']}` } }),
+    });
+    let ended = false;
+    const over = (): void => {
+      ended = true;
+    };
+    mounter.mount({ source: 'hanging', target: '/mnt', options: [] }).then(over, over);
+    await mounter.mount({ fsType: 'tmpfs', source: 'tmpfs', target, options: ['size=1m'] });
+    expect(mountAt(await mounter.list(), target)?.fsType).toBe('tmpfs');
+    await mounter.unmount(target);
+    expect(mountAt(await mounter.list(), target)).toBeUndefined();
+    expect(ended).toBe(false);
+  });
+});
