@@ -3,10 +3,11 @@
 
 import { constants } from 'node:fs';
 import { access, mkdir, readFile, rename, rm, symlink } from 'node:fs/promises';
-import { stripTypeScriptTypes } from 'node:module';
 import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import { ensureFile } from '../../lib/atomic.ts';
 import { isErrno, UserError } from '../../lib/errors.ts';
+import { execOk } from '../../lib/exec.ts';
 
 export const SHIM_NAME = 'nodelet-cni';
 export const SHIM_CONFLIST = '10-nodelet-shim.conflist';
@@ -58,6 +59,18 @@ export async function removeShimConf(confDir: string): Promise<void> {
   await rm(join(confDir, SHIM_CONFLIST), { force: true });
 }
 
+const PERL_SHIM = new URL('./nodelet-cni.pl', import.meta.url);
+const TYPESCRIPT_SHIM = fileURLToPath(new URL('./nodelet-cni.ts', import.meta.url));
+
+/** Made by another process: Node's TypeScript compiler takes 15 MB that the agent would never give back. */
+async function javaScriptShim(node: string): Promise<string> {
+  const program = `
+    const { readFileSync } = require('node:fs');
+    process.stdout.write(require('node:module').stripTypeScriptTypes(readFileSync(process.argv[1], 'utf8')));`;
+  const script = await execOk(node, ['--no-warnings', '-e', program, TYPESCRIPT_SHIM], { timeoutMs: 60_000 });
+  return `#!${node}\n${script}`;
+}
+
 /**
  * The shim's text for one agent, in Perl or, with `node` (the path of a Node), in TypeScript without its types. The
  * socket is part of the program, never read from input a pod can influence.
@@ -69,9 +82,8 @@ export async function shimScript(socketPath: string, node?: string): Promise<str
   if (!/^\/[\w./@:+=~,-]*$/.test(socketPath)) {
     throw new UserError(`CNI socket path must be absolute, of letters, digits and ./_@:+=~,- only: ${socketPath}`);
   }
-  const source = new URL(node === undefined ? './nodelet-cni.pl' : './nodelet-cni.ts', import.meta.url);
-  const template = (await readFile(source, 'utf8')).replaceAll('@SOCKET_PATH@', socketPath);
-  return node === undefined ? template : `#!${node}\n${stripTypeScriptTypes(template)}`;
+  const template = await (node === undefined ? readFile(PERL_SHIM, 'utf8') : javaScriptShim(node));
+  return template.replaceAll('@SOCKET_PATH@', socketPath);
 }
 
 /**

@@ -30,25 +30,54 @@ export interface Saving {
   readonly range: Range;
 }
 
-/**
- * One saving for each switch: the mean over all pairs of what was measured without it less what was measured with it. The
- * other switches are as often on as off beside it, so on average they take no part. Throws RangeError without pairs.
- */
-export function savings(samples: readonly PairSample[], switches: number): readonly Saving[] {
-  if (samples.length === 0) throw new RangeError('savings of no pairs');
-  return Array.from({ length: switches }, (_, index) => {
-    const differences = samples.map(({ on, first, second }) => (on[index] === true ? second - first : first - second));
-    return { saving: mean(differences), range: meanRange(differences) };
-  });
+/** Solves the symmetric system by elimination; undefined when it has no single solution. */
+function solve(matrix: readonly (readonly number[])[], right: readonly number[]): readonly number[] | undefined {
+  const rows = matrix.map((row, index) => [...row, right[index] ?? 0]);
+  const size = rows.length;
+  for (let column = 0; column < size; column++) {
+    const at = (index: number): number => Math.abs(rows[index]?.[column] ?? 0);
+    let best = column;
+    for (let index = column + 1; index < size; index++) if (at(index) > at(best)) best = index;
+    const pivot = rows[best];
+    const other = rows[column];
+    if (pivot === undefined || other === undefined || at(best) < 1e-9) return undefined;
+    rows[best] = other;
+    rows[column] = pivot;
+    const head = pivot[column] ?? 1;
+    for (const [index, row] of rows.entries()) {
+      if (index === column) continue;
+      const factor = (row[column] ?? 0) / head;
+      for (let k = column; k <= size; k++) row[k] = (row[k] ?? 0) - factor * (pivot[k] ?? 0);
+    }
+  }
+  return rows.map((row, index) => (row[size] ?? 0) / (row[index] ?? 1));
 }
 
-const mean = (values: readonly number[]): number => values.reduce((sum, value) => sum + value, 0) / values.length;
-
-/** Bootstrap, as ratioRange. */
-function meanRange(values: readonly number[]): Range {
-  const dice = new Dice(1);
-  const means = Array.from({ length: RESAMPLES }, () =>
-    mean(values.map(() => values[dice.below(values.length)] ?? NaN)),
+/** Least squares: the savings that explain the differences within the pairs best. */
+function estimate(samples: readonly PairSample[], switches: number): readonly number[] | undefined {
+  const sign = (sample: PairSample, index: number): number => (sample.on[index] === true ? 1 : -1);
+  const indices = Array.from({ length: switches }, (_, index) => index);
+  const sum = (of: (sample: PairSample) => number): number => samples.reduce((total, sample) => total + of(sample), 0);
+  const matrix = indices.map((i) => indices.map((j) => sum((sample) => sign(sample, i) * sign(sample, j))));
+  return solve(
+    matrix,
+    indices.map((i) => sum((sample) => sign(sample, i) * (sample.second - sample.first))),
   );
-  return { low: percentile(means, 0.025), high: percentile(means, 0.975) };
+}
+
+/** One saving for each switch. Throws RangeError when there are too few pairs to tell the switches apart. */
+export function savings(samples: readonly PairSample[], switches: number): readonly Saving[] {
+  const best = estimate(samples, switches);
+  if (best === undefined) throw new RangeError(`${samples.length} pairs do not tell ${switches} switches apart`);
+  const dice = new Dice(1);
+  const drawn: (readonly number[])[] = [];
+  for (let resample = 0; resample < RESAMPLES; resample++) {
+    const picked = samples.flatMap(() => samples[dice.below(samples.length)] ?? []);
+    const found = estimate(picked, switches);
+    if (found !== undefined) drawn.push(found);
+  }
+  return best.map((saving, index) => {
+    const values = drawn.map((found) => found[index] ?? NaN);
+    return { saving, range: { low: percentile(values, 0.025), high: percentile(values, 0.975) } };
+  });
 }

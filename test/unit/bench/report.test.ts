@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { TRICKS } from '../../../lib/tricks.ts';
+import { randomHalves } from '../../bench/effects.ts';
 import { type Amount, goals, type Machine, type Row, renderReport } from '../../bench/report.ts';
 import { type MeasuredPair, renderTricks } from '../../bench/tricks.ts';
 
@@ -83,15 +84,14 @@ test('the table of tricks says what each saves of every measure, in percent', ()
     'agent’s CPU in the burst, ms': 100,
     'agent’s peak RSS, MiB': 100,
   });
-  const on = TRICKS.map((_, index) => index === 0);
-  const pairs: readonly MeasuredPair[] = Array.from({ length: 4 }, () => ({
+  const pairs: readonly MeasuredPair[] = randomHalves(TRICKS.length, 24, 1).map((on) => ({
     on,
-    first: values(90),
-    second: values(110),
+    first: values(on[0] === true ? 90 : 110),
+    second: values(on[0] === true ? 110 : 90),
   }));
   const lines = renderTricks(pairs).split('\n');
   expect(lines).toHaveLength(2 + TRICKS.length);
-  expect(lines[0]).toContain('| 4 pairs | % of start, ms (100) |');
+  expect(lines[0]).toContain('| 24 pairs | % of start, ms (100) |');
   expect(lines[2]).toBe(
     `| \`${TRICKS[0]}\` | 20.0 (20.0 to 20.0) | 0.0 (0.0 to 0.0) | 0.0 (0.0 to 0.0) | 0.0 (0.0 to 0.0) |`,
   );

@@ -28,15 +28,17 @@ const started = (command: string, tricks?: string): Promise<string> =>
   });
 
 describe('the tricks of the agent’s process', () => {
-  test.each<[string | undefined, boolean, boolean]>([
-    [undefined, true, true],
-    ['none', false, false],
-    ['-v8-size', false, true],
-    ['-exec-helper,-malloc', true, false],
-    ['none,malloc', false, true],
-  ])('with NODELET_TRICKS %j', async (tricks, size, malloc) => {
+  test.each<[string | undefined, boolean, boolean, boolean]>([
+    [undefined, true, true, true],
+    ['none', false, false, false],
+    ['-v8-size', false, true, true],
+    ['-exec-helper,-malloc', true, true, false],
+    ['none,malloc', false, false, true],
+    ['none,v8-jit', false, true, false],
+  ])('with NODELET_TRICKS %j', async (tricks, size, jit, malloc) => {
     const output = await started('agent', tricks);
     expect(output.includes('--optimize-for-size')).toBe(size);
+    expect(output.includes('--invocation-count-for-maglev=')).toBe(jit);
     expect(output.includes('MALLOC_ARENA_MAX=1')).toBe(malloc);
   });
 
