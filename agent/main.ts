@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { systemClock } from '../lib/clock.ts';
 import { exec as execDirectly } from '../lib/exec.ts';
 import { createExecHelper } from '../lib/exec-helper.ts';
+import { reportViolations } from '../lib/invariant.ts';
 import { createLog } from '../lib/log.ts';
 import { Tracer } from '../lib/trace.ts';
 import { parseTricks, TRICKS_VARIABLE } from '../lib/tricks.ts';
@@ -37,6 +38,7 @@ export async function runAgent(requested: AgentOptions, signal: AbortSignal): Pr
   const log = createLog('agent', { verbosity: options.verbosity });
   const manager = serviceManager(process.env, process.pid);
   if (options.withoutEffect.length > 0) log('warn', 'settings without effect', { settings: options.withoutEffect });
+  reportViolations((name, fields) => log('error', `invariant violated: ${name}`, fields));
   const clock = systemClock;
   const tracer = new Tracer();
   const tricks = parseTricks(process.env[TRICKS_VARIABLE]);

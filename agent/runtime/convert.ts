@@ -12,6 +12,7 @@ import type {
   ContainerId,
   ContainerResourceFigures,
   ContainerSnapshot,
+  ContainerSpec,
   RuntimeImage,
   RuntimeStatus,
   SandboxId,
@@ -85,18 +86,47 @@ export function sandboxSnapshot(
 }
 
 /**
- * A sandbox that the runtime has just said it made, without asking for more; undefined where it has, or may yet get,
- * addresses that nobody here knows.
+ * A sandbox as RunPodSandbox's result and its request show it. `networkKnown`: there is nothing left to read of it;
+ * otherwise it has, or may yet get, addresses that nobody here knows.
  */
-export function madeSandbox(
+export function newSandbox(
   id: SandboxId,
   { pod, attempt, runtimeHandler }: SandboxSpec,
   addresses: readonly string[],
   createdAt: number,
-): SandboxSnapshot | undefined {
+): { readonly sandbox: SandboxSnapshot; readonly networkKnown: boolean } {
   const hostNetwork = pod.spec.hostNetwork === true;
-  if (!hostNetwork && addresses.length === 0) return undefined;
-  return { id, attempt, state: 'ready', createdAt, ips: hostNetwork ? [] : addresses, hostNetwork, runtimeHandler };
+  const ips = hostNetwork ? [] : addresses;
+  return {
+    sandbox: { id, attempt, state: 'ready', createdAt, ips, hostNetwork, runtimeHandler },
+    networkKnown: hostNetwork || ips.length > 0,
+  };
+}
+
+/** A container as CreateContainer's result and its request show it: what it was made of has to be read. */
+export function newContainer(
+  id: ContainerId,
+  { sandboxId: sandbox, container, type, restartCount, hash }: ContainerSpec,
+  createdAt: number,
+): ContainerSnapshot {
+  return {
+    id,
+    sandboxId: sandbox,
+    name: container.name,
+    type,
+    restartCount,
+    hash,
+    state: 'created',
+    createdAt,
+    startedAt: 0,
+    finishedAt: 0,
+    exitCode: 0,
+    reason: '',
+    message: '',
+    image: container.image ?? '',
+    imageId: '',
+    logPath: '',
+  };
 }
 
 /** A container as a list tells it: who it is and its state; nothing about how it ended. */

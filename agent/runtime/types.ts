@@ -1,7 +1,8 @@
 // What createCriRuntime returns beyond the ContainerRuntime port. Types only.
 
 import type { Pod } from '../../client/types.ts';
-import type { ContainerRuntime, ContainerStats, PodRef, PodSnapshot } from '../ports/runtime.ts';
+import type { ContainerRuntime, ContainerStats, PodRef } from '../ports/runtime.ts';
+import type { RecordProvenance } from './cache/runtime-cache.ts';
 import type { EventSource } from './options.ts';
 
 /** What the runtime can do, found out by asking it; never concluded from its version. */
@@ -13,8 +14,6 @@ export interface RuntimeCapabilities {
 }
 
 export interface CriRuntime extends ContainerRuntime {
-  /** With `since`: what was made or started through this port after that observation, and all else as it was then. */
-  observePod(pod: PodRef, since?: PodSnapshot): Promise<PodSnapshot>;
   /** Asks the runtime; undefined while it cannot be reached. */
   capabilities(): Promise<RuntimeCapabilities | undefined>;
   /** /etc/hosts of the pod's containers, rewritten after an address is known; done by createContainer already. */
@@ -34,6 +33,8 @@ export interface CriRuntime extends ContainerRuntime {
   containerStats(): Promise<readonly ContainerStats[]>;
   /** Every image, by id or name, that a container was made from or that sandboxes are made from. */
   imagesInUse(): Promise<readonly string[]>;
+  /** Where what is known of a sandbox or container came from; undefined when nothing is known of it. */
+  provenance(id: string): RecordProvenance | undefined;
   /** Why the list of what runs cannot be relied on, in the kubelet's words; undefined while it can. */
   plegProblem(): string | undefined;
   /** Ends the event stream, timers and connections. */

@@ -1,4 +1,4 @@
-// One lifecycle event, whichever stream it came by. Types only.
+// One event of a stream, whichever stream it came by. Types only.
 
 export interface RuntimeEvent {
   readonly kind: 'started' | 'exited' | 'removed' | 'oom';

@@ -1,6 +1,8 @@
-import { afterEach, expect, test, vi } from 'vitest';
+import { beforeEach, expect, test, vi } from 'vitest';
 
-afterEach(() => vi.resetModules());
+beforeEach(() => {
+  vi.resetModules();
+});
 
 /** A process of its own: what it counts is nobody else's. */
 const fresh = () => import('../../../lib/invariant.ts');

@@ -1,15 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import type { ContainerSnapshot } from '../../../../agent/ports/runtime.ts';
-import {
-  containerId,
-  nanosToMs,
-  runtimeImage,
-  runtimeStatus,
-  sandboxDetail,
-  sandboxId,
-} from '../../../../agent/runtime/convert.ts';
+import { nanosToMs, runtimeImage, runtimeStatus, sandboxDetail } from '../../../../agent/runtime/convert.ts';
 import { grpcTarget, toRuntimeError } from '../../../../agent/runtime/grpc-cri-client.ts';
-import { isCurrent, isFinal } from '../../../../agent/runtime/observe.ts';
 import { GrpcError } from '../../../../proto/unary.ts';
 
 test.each([
@@ -85,39 +76,4 @@ test('an endpoint is a unix socket', () => {
   expect(grpcTarget('unix:///run/c.sock')).toBe('unix:/run/c.sock');
   expect(grpcTarget('/run/c.sock')).toBe('unix:/run/c.sock');
   expect(() => grpcTarget('tcp://1.2.3.4:5')).toThrow(/"tcp:\/\/1\.2\.3\.4:5" is not unix/);
-});
-
-describe('what was read before still holds', () => {
-  const base: ContainerSnapshot = {
-    id: containerId('c'),
-    sandboxId: sandboxId('s'),
-    name: 'main',
-    type: 'container',
-    restartCount: 0,
-    hash: '',
-    state: 'exited',
-    createdAt: 0,
-    startedAt: 0,
-    finishedAt: 1000,
-    exitCode: 0,
-    reason: 'Completed',
-    message: '',
-    image: '',
-    imageId: '',
-    logPath: '',
-  };
-  const killed = { ...base, exitCode: 137, reason: 'Error' };
-  test.each<[string, ContainerSnapshot, ContainerSnapshot['state'], number, boolean]>([
-    ['an exit', base, 'exited', 1000, true],
-    ['a fresh SIGKILL may yet be an OOM kill', killed, 'exited', 2000, false],
-    ['an old SIGKILL', killed, 'exited', 4000, true],
-    ['an OOM kill', { ...killed, reason: 'OOMKilled' }, 'exited', 1000, true],
-    ['running and running still', { ...base, state: 'running' }, 'running', 0, true],
-    ['running and dead by now', { ...base, state: 'running' }, 'exited', 0, false],
-    ['dead, while a list still shows it running', base, 'running', 0, true],
-    ['unknown', { ...base, state: 'unknown' }, 'unknown', 0, false],
-  ])('%s', (_what, cached, state, now, expected) => {
-    expect(isCurrent(cached, state, now)).toBe(expected);
-    if (state === 'exited' && cached.state === 'exited') expect(isFinal(cached, now)).toBe(expected);
-  });
 });

@@ -44,6 +44,8 @@ export class FakeCri {
   readonly serves: { cri: boolean; containerd: boolean };
   /** Answers to calls of these names are kept back until then; they tell what was true when they were asked for. */
   readonly held = new Map<string, Promise<void>>();
+  /** Calls of these names fail with this gRPC status, after having done what they do. */
+  readonly failing = new Map<string, number>();
   /** What RuntimeConfig says; the call is not implemented without it. */
   cgroupDriver: 'SYSTEMD' | 'CGROUPFS' | undefined;
   readonly streams: { cri: Stream[]; containerd: Stream[] } = { cri: [], containerd: [] };
@@ -137,12 +139,62 @@ export class FakeCri {
       this.calls.push(name);
       const result = answer(call.request);
       const send = (): void => {
-        if (result instanceof Failure) callback({ code: result.code, details: result.details });
+        const failing = this.failing.get(name);
+        if (failing !== undefined) callback({ code: failing, details: `${name} failed` });
+        else if (result instanceof Failure) callback({ code: result.code, details: result.details });
         else callback(null, result);
       };
       const held = this.held.get(name);
       if (held === undefined) send();
       else void held.then(send);
+    };
+  }
+
+  /** Calls that change what runs; each does at once what it says. */
+  #changes(): Record<string, UntypedHandleCall> {
+    return {
+      CreateContainer: this.#handler('CreateContainer', (request) => {
+        const id = `container-${this.containers.size}`;
+        const sandbox = String(request['pod_sandbox_id']);
+        const attempt = Number(field(request, 'config', 'metadata', 'attempt'));
+        const name = String(field(request, 'config', 'metadata', 'name'));
+        this.addContainer(id, this.sandboxes.get(sandbox)?.metadata?.uid ?? '', sandbox, {
+          metadata: { name, attempt },
+          state: 'CONTAINER_CREATED',
+          started_at: '0',
+        });
+        return { container_id: id };
+      }),
+      StartContainer: this.#handler('StartContainer', (request) => {
+        this.set(String(request['container_id']), { state: 'CONTAINER_RUNNING', started_at: '3000000000' });
+        return {};
+      }),
+      StopContainer: this.#handler('StopContainer', (request) => {
+        const id = String(request['container_id']);
+        if (this.containers.get(id)?.state === 'CONTAINER_RUNNING') {
+          this.set(id, { state: 'CONTAINER_EXITED', exit_code: 143, reason: 'Error', finished_at: '4000000000' });
+        }
+        return {};
+      }),
+      RemoveContainer: this.#handler('RemoveContainer', (request) => {
+        this.containers.delete(String(request['container_id']));
+        return {};
+      }),
+      UpdateContainerResources: this.#handler('UpdateContainerResources', () => ({})),
+      StopPodSandbox: this.#handler('StopPodSandbox', (request) => {
+        const id = String(request['pod_sandbox_id']);
+        const known = this.sandboxes.get(id);
+        if (known !== undefined) this.sandboxes.set(id, { ...known, state: 'SANDBOX_NOTREADY' });
+        return {};
+      }),
+      RemovePodSandbox: this.#handler('RemovePodSandbox', (request) => {
+        const id = String(request['pod_sandbox_id']);
+        this.sandboxes.delete(id);
+        for (const [container, { pod_sandbox_id }] of this.containers) {
+          if (pod_sandbox_id === id) this.containers.delete(container);
+        }
+        return {};
+      }),
     };
   }
 
@@ -181,6 +233,7 @@ export class FakeCri {
         this.addSandbox(id, String(Reflect.get(Object(metadata), 'uid')));
         return { pod_sandbox_id: id };
       }),
+      ...this.#changes(),
       PodSandboxStatus: this.#handler('PodSandboxStatus', (request) => {
         const sandbox = this.sandboxes.get(String(request['pod_sandbox_id']));
         return sandbox === undefined ? notFound('sandbox') : { status: { ...sandbox, ...sandbox.status } };
@@ -191,6 +244,11 @@ export class FakeCri {
       }),
     };
   }
+}
+
+/** A field of a request at some depth; undefined where there is none. */
+function field(request: unknown, ...path: readonly string[]): unknown {
+  return path.reduce<unknown>((value, key) => Reflect.get(Object(value), key), request);
 }
 
 export function podLabels(uid: string): Record<string, string> {

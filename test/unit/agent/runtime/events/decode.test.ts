@@ -1,8 +1,7 @@
 import { describe, expect, test } from 'vitest';
-import type { PodUID } from '../../../../../agent/ports/runtime.ts';
 import { CONTAINERD_FILTERS, decodeEnvelope } from '../../../../../agent/runtime/events/containerd-events.ts';
 import { decodeContainerEvent } from '../../../../../agent/runtime/events/cri-events.ts';
-import { diffRelist, type Listed, type ListedState, plegProblem } from '../../../../../agent/runtime/events/relist.ts';
+import { plegProblem } from '../../../../../agent/runtime/events/pleg.ts';
 import type { Envelope__Output } from '../../../../../proto/gen/containerd/types/Envelope.ts';
 import { loadProto } from '../../../../../proto/load.ts';
 
@@ -84,32 +83,6 @@ test.each([
     containers_statuses: [],
   });
   expect(event).toEqual(kind === undefined ? undefined : { kind, id: 'c1', at: 1_700_000_000_250 });
-});
-
-describe('what changed between two lists', () => {
-  const podUID = 'u1' as PodUID;
-  const container = (state: ListedState['state']): ListedState => ({ podUID, kind: 'container', state });
-  const sandbox = (state: ListedState['state']): ListedState => ({ podUID, kind: 'sandbox', state });
-  const at = 5;
-  const of = (type: string) => ({ podUID, type, containerId: 'c1', at });
-  const sync = { podUID, type: 'podSync', at };
-  test.each<[string, ListedState | undefined, ListedState | undefined, object[]]>([
-    ['appeared running', undefined, container('running'), [of('containerStarted')]],
-    ['appeared dead: lived and died between', undefined, container('dead'), [of('containerDied')]],
-    ['appeared created: nothing to do', undefined, container('other'), []],
-    ['created to running', container('other'), container('running'), [of('containerStarted')]],
-    ['running to dead', container('running'), container('dead'), [of('containerDied')]],
-    ['running as before', container('running'), container('running'), []],
-    ['dead as before', container('dead'), container('dead'), []],
-    ['dead and gone', container('dead'), undefined, [of('containerRemoved')]],
-    ['running and gone', container('running'), undefined, [of('containerDied'), of('containerRemoved')]],
-    ['a sandbox appeared', undefined, sandbox('running'), [sync]],
-    ['a sandbox died', sandbox('running'), sandbox('dead'), [sync]],
-    ['a dead sandbox went', sandbox('dead'), undefined, [sync]],
-  ])('%s', (_what, before, after, expected) => {
-    const listed = (state: ListedState | undefined): Listed => new Map(state === undefined ? [] : [['c1', state]]);
-    expect(diffRelist(listed(before), listed(after), at)).toEqual(expected);
-  });
 });
 
 test.each([

@@ -1,0 +1,41 @@
+// What has to be read before a pod can be shown: nothing, a few statuses, or all of it. Pure.
+
+import { isFinal } from './precedence.ts';
+import type { CacheState, CompleteRead, RuntimeRecord } from './records.ts';
+
+/**
+ * Whether what is known of the pod is all that there is: it was read completely, alone or with everything else, not
+ * longer ago than `limitMs`; since then nothing but results of our own calls has touched it; and an event stream serves
+ * that would have said otherwise. Statuses may still be due. `monotonicNow` in ms.
+ */
+export function isFresh(state: CacheState, uid: string, monotonicNow: number, limitMs: number): boolean {
+  if (!state.streaming) return false;
+  const entry = state.pods.get(uid);
+  const staleSeq = Math.max(state.staleSeq, entry?.staleSeq ?? 0);
+  const counts = (read: CompleteRead | undefined): boolean =>
+    read !== undefined && read.begun >= staleSeq && monotonicNow - read.beganAt <= limitMs;
+  return counts(entry?.read) || counts(state.read);
+}
+
+/**
+ * Whether a status has to be read before the record can be shown. `since`: the last input before the observation that
+ * asks; what can only become known by looking again is looked for once in each. `now` in epoch ms.
+ */
+export function isStatusDue(record: RuntimeRecord, since: number, now: number): boolean {
+  const readAlready = record.statusBegun !== undefined && record.statusBegun >= since;
+  const { snapshot } = record;
+  if (record.kind === 'sandbox') {
+    if (!record.sources.has('network')) return true;
+    const { state, hostNetwork, ips } = record.snapshot;
+    // A ready sandbox that should have an address and has none may still get one.
+    return state === 'ready' && !hostNetwork && ips.length === 0 && !readAlready;
+  }
+  if (record.statusState === undefined || record.dueSeq > 0) return true;
+  if (record.statusState !== snapshot.state) {
+    // An announced exit says all that CRI does not show yet.
+    return record.sources.get('exit')?.from !== 'event';
+  }
+  return (
+    !readAlready && (snapshot.state === 'unknown' || (snapshot.state === 'exited' && !isFinal(record.snapshot, now)))
+  );
+}

@@ -1,0 +1,120 @@
+// What the cache knows of a sandbox or a container, and where each part of it came from. Types only.
+
+import type { ContainerStatus__Output } from '../../../proto/gen/runtime/v1/ContainerStatus.ts';
+import type { PodSandboxConfig } from '../../../proto/gen/runtime/v1/PodSandboxConfig.ts';
+import type { ContainerSnapshot, PodRef, SandboxSnapshot } from '../../ports/runtime.ts';
+
+/**
+ * How something was learned: the result of a call of ours, an event of a stream, a list (ListPodSandbox,
+ * ListContainers), or a status (ContainerStatus, PodSandboxStatus), which is CRI's fullest answer.
+ */
+export type SourceKind = 'call' | 'event' | 'list' | 'status';
+
+export interface Provenance {
+  readonly from: SourceKind;
+  /** The call's or the event's name: "StartContainer", "TaskExit", "ListContainers". */
+  readonly what: string;
+  /** Epoch ms, by the agent's clock: when it was learned. */
+  readonly at: number;
+  /** The input that brought it, counted from 1. */
+  readonly seq: number;
+}
+
+/** Fields of a container's snapshot that are always learned together. */
+export type ContainerGroup =
+  /** id, sandboxId, name, type, restartCount, hash, createdAt, image. */
+  | 'identity'
+  /** state, startedAt. */
+  | 'state'
+  /** finishedAt, exitCode, reason, message. */
+  | 'exit'
+  /** imageId, logPath, user, stopSignal, recursiveReadOnly. */
+  | 'details'
+  | 'resources';
+export type SandboxGroup =
+  /** id, attempt, createdAt, runtimeHandler. */
+  | 'identity'
+  | 'state'
+  /** ips, hostNetwork. */
+  | 'network';
+
+interface RecordBase {
+  readonly id: string;
+  readonly pod: PodRef;
+  /** The newest input that proves it exists: a list that began before it says nothing by not showing it. */
+  evidenceSeq: number;
+  /** When the newest status that was taken in was requested; undefined before the first. */
+  statusBegun: number | undefined;
+  /** A status requested before this input does not say everything any more; 0 when none is due. */
+  dueSeq: number;
+  /** A call of ours that is under way: its events are no news. */
+  pending: 'start' | 'remove' | undefined;
+  /** An exit that was announced and does not show in the state yet. Epoch ms, by the runtime's clock. */
+  exitAnnouncedAt: number | undefined;
+}
+
+export interface SandboxRecord extends RecordBase {
+  readonly kind: 'sandbox';
+  snapshot: SandboxSnapshot;
+  readonly sources: Map<SandboxGroup, Provenance>;
+  /** What CreateContainer wants again with every container of the sandbox; made once. */
+  config: PodSandboxConfig | undefined;
+}
+
+export interface ContainerRecord extends RecordBase {
+  readonly kind: 'container';
+  snapshot: ContainerSnapshot;
+  readonly sources: Map<ContainerGroup, Provenance>;
+  /** The state that the newest status showed. */
+  statusState: ContainerSnapshot['state'] | undefined;
+  /** That status itself while the container runs: it names the files that an announced exit's message is in. */
+  status: ContainerStatus__Output | undefined;
+  /** The kernel killed something in it for want of memory. */
+  oomKilled: boolean;
+}
+
+export type RuntimeRecord = SandboxRecord | ContainerRecord;
+
+/** A read of everything that the runtime knows, of one pod or of all. */
+export interface CompleteRead {
+  /** The last input before the read began. */
+  readonly begun: number;
+  /** Monotonic ms at which it began. */
+  readonly beganAt: number;
+}
+
+export interface PodEntry {
+  readonly pod: PodRef;
+  readonly ids: Set<string>;
+  read: CompleteRead | undefined;
+  /** The newest input after which the pod has to be read as a whole again. */
+  staleSeq: number;
+}
+
+/** The cache's whole state. Owned by whoever applies inputs; everybody else reads. */
+export interface CacheState {
+  /** Inputs so far. */
+  seq: number;
+  readonly records: Map<string, RuntimeRecord>;
+  readonly pods: Map<string, PodEntry>;
+  /** What was removed while a read was under way that may still show it: the input that removed it. */
+  readonly removed: Map<string, number>;
+  /** The newest list of everything. */
+  read: CompleteRead | undefined;
+  /** The newest input after which every pod has to be read again. */
+  staleSeq: number;
+  /** Whether an event stream serves: without one nothing that is known can be relied on. */
+  streaming: boolean;
+}
+
+export function emptyCache(): CacheState {
+  return {
+    seq: 0,
+    records: new Map(),
+    pods: new Map(),
+    removed: new Map(),
+    read: undefined,
+    staleSeq: 0,
+    streaming: false,
+  };
+}

@@ -1,0 +1,124 @@
+// Follows an exit from the moment a stream announces it until CRI shows it. The announcement is the kernel's word and
+// comes first; the runtime is then still tearing the task down, and may not even have written down that it began.
+// What it learns it gives to the cache; it keeps nothing but what is under way.
+
+import { type BackoffEntry, type BackoffPolicy, nextBackoff } from '../../../lib/backoff.ts';
+import type { Clock } from '../../../lib/clock.ts';
+import type { RuntimeRecord } from '../cache/records.ts';
+import type { RuntimeCache } from '../cache/runtime-cache.ts';
+import type { StatusReader } from '../status-reader.ts';
+import { terminationMessage } from '../termination-message.ts';
+import type { RuntimeEvent } from './runtime-event.ts';
+
+/**
+ * How long an announced exit may take to show in CRI's state, ms: on a machine that has far too much to do, containerd
+ * takes seconds. After that it is left to the relist.
+ */
+const CONFIRM_LIMIT_MS = 10_000;
+/**
+ * How often it is looked for: while somebody waits for it, and when it only may bring more detail. A runtime that takes
+ * long is asked less and less: what is lost is a third of the wait at most.
+ */
+const CONFIRM_FAST: BackoffPolicy = { initialMs: 1, maxMs: 100, factor: 1.5, resetMs: CONFIRM_LIMIT_MS };
+const CONFIRM_SLOW: BackoffPolicy = { ...CONFIRM_FAST, initialMs: 16 };
+
+/** Whether CRI itself shows that it has ended, or knows it no more. */
+function isShown(record: RuntimeRecord | undefined): boolean {
+  if (record === undefined) return true;
+  if (record.kind === 'sandbox') return record.snapshot.state === 'notReady';
+  // A container may die before the runtime has written down that it began.
+  return record.statusState === 'exited' || record.statusState === 'unknown';
+}
+
+export class ExitTracker {
+  readonly #cache: RuntimeCache;
+  readonly #statuses: StatusReader;
+  readonly #clock: Clock;
+  readonly #signal: AbortSignal;
+  /** Ids whose exit is being followed: two streams may announce the same one. */
+  readonly #tracked = new Set<string>();
+  /** Containers that are dead, whose exit the runtime is still busy with. */
+  readonly #unsettled = new Map<string, PromiseWithResolvers<void>>();
+
+  /** Nothing is followed any further once `signal` is aborted. */
+  constructor(cache: RuntimeCache, statuses: StatusReader, clock: Clock, signal: AbortSignal) {
+    this.#cache = cache;
+    this.#statuses = statuses;
+    this.#clock = clock;
+    this.#signal = signal;
+  }
+
+  /**
+   * Waits until the runtime has finished with the exits of a container, or of all of a sandbox's pod. Until then it
+   * answers a stop or a removal with an error from a shim that is just going away.
+   */
+  async settled(id: string): Promise<void> {
+    const record = this.#cache.get(id);
+    const concerned =
+      record?.kind === 'sandbox' ? this.#cache.containersOf(record.pod.uid).map((container) => container.id) : [id];
+    await Promise.all(concerned.map((container) => this.#unsettled.get(container)?.promise));
+  }
+
+  /** Resolves when CRI shows the exit, or when it has not for too long. Rejects with RuntimeError. */
+  async track(event: RuntimeEvent): Promise<void> {
+    if (this.#tracked.has(event.id)) return;
+    this.#tracked.add(event.id);
+    try {
+      if (this.#announce(event)) return await this.#confirm(event);
+      this.#cache.apply({ kind: 'event', event: 'exited', id: event.id, at: event.at });
+      // Whoever started it may read meanwhile what was missing for an announcement.
+      let announced = false;
+      await this.#until(CONFIRM_FAST, async () => {
+        if (await this.#isShown(event.id)) return true;
+        announced = this.#announce(event);
+        return announced;
+      });
+      if (announced) await this.#confirm(event);
+    } finally {
+      this.#tracked.delete(event.id);
+    }
+  }
+
+  /**
+   * Gives the cache the exit as the stream announces it, so that the next observation shows it. False when it cannot be
+   * told in full: the container's status was not read since it runs, or its message is in a log still being written.
+   */
+  #announce({ id, at, exitCode }: RuntimeEvent): boolean {
+    const status = this.#cache.container(id)?.status;
+    if (status === undefined || exitCode === undefined) return false;
+    const message = terminationMessage({ ...status, exit_code: exitCode }, { logIsComplete: false });
+    if (message === undefined) return false;
+    // First, since the worker may act on what is announced before this returns.
+    this.#unsettled.set(id, Promise.withResolvers());
+    this.#cache.apply({ kind: 'event', event: 'exited', id, at, exit: { exitCode, message } });
+    return true;
+  }
+
+  async #confirm({ id }: RuntimeEvent): Promise<void> {
+    try {
+      await this.#until(CONFIRM_SLOW, () => this.#isShown(id));
+    } finally {
+      this.#unsettled.get(id)?.resolve();
+      this.#unsettled.delete(id);
+    }
+  }
+
+  async #isShown(id: string): Promise<boolean> {
+    const known = this.#cache.get(id);
+    if (known?.kind === 'container' && known.statusState === 'exited') return true;
+    if (known?.kind === 'sandbox') await this.#statuses.sandbox(id);
+    else await this.#statuses.container(id);
+    return isShown(this.#cache.get(id));
+  }
+
+  /** Looks until `shown`, less and less eagerly; not for longer than the limit. */
+  async #until(policy: BackoffPolicy, shown: () => Promise<boolean>): Promise<void> {
+    const deadline = this.#clock.monotonic() + CONFIRM_LIMIT_MS;
+    let pause: BackoffEntry | undefined;
+    while (!(await shown())) {
+      if (this.#clock.monotonic() >= deadline) return;
+      pause = nextBackoff(policy, pause, this.#clock.now());
+      await this.#clock.sleep(pause.delayMs, this.#signal);
+    }
+  }
+}
