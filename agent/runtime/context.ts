@@ -28,7 +28,12 @@ export interface RuntimeContext extends ContextParts {
 }
 
 /** Calls whose event may come before the answer. */
-const BEGAN: ReadonlySet<DoneCall> = new Set<BeganCall>(['StartContainer', 'RemoveContainer', 'RemovePodSandbox']);
+const BEGAN: ReadonlySet<DoneCall> = new Set<BeganCall>([
+  'StartContainer',
+  'RemoveContainer',
+  'StopPodSandbox',
+  'RemovePodSandbox',
+]);
 
 function isBegan(call: DoneCall): call is BeganCall {
   return BEGAN.has(call);

@@ -19,6 +19,7 @@ import {
   source,
 } from './step.ts';
 
+type Began = Extract<CallInput, { readonly kind: 'callBegan' }>;
 type Ran = Extract<CallInput, { readonly call: 'RunPodSandbox'; readonly kind: 'callDone' }>;
 type Created = Extract<CallInput, { readonly call: 'CreateContainer'; readonly kind: 'callDone' }>;
 type Done = Exclude<Extract<CallInput, { readonly kind: 'callDone' }>, Ran | Created>;
@@ -30,10 +31,7 @@ export function applyCall(step: Step, input: CallInput): void {
     return;
   }
   if (input.kind === 'callBegan') {
-    const record = step.state.records.get(input.id);
-    if (record !== undefined) record.pending = input.call === 'StartContainer' ? 'start' : 'remove';
-    // The containers in a sandbox go with it.
-    if (record?.kind === 'sandbox') for (const each of containersIn(step.state, record)) each.pending = 'remove';
+    began(step, input);
     return;
   }
   if (input.call === 'RunPodSandbox') {
@@ -45,6 +43,22 @@ export function applyCall(step: Step, input: CallInput): void {
     return;
   }
   done(step, input);
+}
+
+const PENDING = {
+  StartContainer: 'start',
+  StopPodSandbox: 'stop',
+  RemoveContainer: 'remove',
+  RemovePodSandbox: 'remove',
+} as const;
+
+function began(step: Step, { call, id }: Began): void {
+  const record = step.state.records.get(id);
+  if (record === undefined) return;
+  record.pending = PENDING[call];
+  // The containers in a sandbox go with it.
+  if (record.kind !== 'sandbox' || call !== 'RemovePodSandbox') return;
+  for (const container of containersIn(step.state, record)) container.pending = 'remove';
 }
 
 function ranPodSandbox(step: Step, { begun, pod, sandbox, networkKnown, config }: Ran): void {
@@ -114,6 +128,7 @@ function started(step: Step, record: ContainerRecord): void {
 }
 
 function stoppedSandbox(step: Step, record: SandboxRecord): void {
+  record.pending = undefined;
   for (const container of containersIn(step.state, record)) {
     if (container.snapshot.state !== 'exited') container.dueSeq = step.seq;
   }

@@ -83,6 +83,8 @@ function containerStatus(
   if (verdict === 'ignore' || stale) return;
   known.evidenceSeq = Math.max(known.evidenceSeq, begun);
   const announcedAt = known.exitAnnouncedAt;
+  // Due since a call of ours, or while one is under way: what it shows is the outcome of that.
+  const own = known.dueSeq > 0 || (known.pending === 'start' && read.state === 'running');
   // ContainerStatus does not say which sandbox it is in.
   setContainer(known, { ...read, sandboxId: was.sandboxId }, groups, from);
   noteStatus(known, read.state, begun, status);
@@ -90,6 +92,7 @@ function containerStatus(
     if (exitFrom === 'event' && !sameExit(was, read)) emit(step, 'changed', known);
     return;
   }
+  if (!own) makeStale(step, known.pod);
   advanced(step, known, announcedAt);
 }
 
@@ -105,11 +108,10 @@ function noteStatus(
   record.status = state === 'running' ? status : undefined;
 }
 
-/** A container's state is another now, by no call of ours unless one is under way. */
+/** A container's state is another now: news to the worker, unless it is being started. */
 function advanced(step: Step, record: ContainerRecord, announcedAt: number | undefined): void {
   const { state } = record.snapshot;
   if (state === 'running' && record.pending === 'start') return;
-  makeStale(step, record.pod);
   if (state === 'unknown') {
     // Its end was announced, and this is all that the runtime has to say of it.
     if (announcedAt === undefined) return;

@@ -48,7 +48,7 @@ interface RecordBase {
   /** A status requested before this input does not say everything any more; 0 when none is due. */
   dueSeq: number;
   /** A call of ours that is under way: its events are no news. */
-  pending: 'start' | 'remove' | undefined;
+  pending: 'start' | 'stop' | 'remove' | undefined;
   /** An exit that was announced and does not show in the state yet. Epoch ms, by the runtime's clock. */
   exitAnnouncedAt: number | undefined;
 }

@@ -239,6 +239,8 @@ export class LifecycleEvents {
       cache.apply({ kind: 'event', event: kind, id, at });
       return;
     }
+    // What becomes of a sandbox that we are stopping is in the answer of the call.
+    if (record.kind === 'sandbox' && record.pending !== undefined) return;
     const { state } = record.snapshot;
     // Known already, and announced or shown: an exit that comes twice is one exit.
     if (state !== 'exited' && state !== 'notReady') await exits.track(event);

@@ -1,9 +1,11 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { status } from '@grpc/grpc-js';
 import { afterEach, describe, expect, test } from 'vitest';
 import { podUID } from '../../../../../agent/model/pod-uid.ts';
 import type { PodLifecycleEvent } from '../../../../../agent/ports/runtime.ts';
+import { containerId, sandboxId } from '../../../../../agent/runtime/convert.ts';
 import { createCriRuntime } from '../../../../../agent/runtime/cri-runtime.ts';
 import type { CriRuntimeOptions } from '../../../../../agent/runtime/options.ts';
 import type { CriRuntime } from '../../../../../agent/runtime/types.ts';
@@ -11,7 +13,7 @@ import { type Clock, systemClock } from '../../../../../lib/clock.ts';
 import { Tracer } from '../../../../../lib/trace.ts';
 import { loadProto } from '../../../../../proto/load.ts';
 import { FakeCri } from '../fake-cri.ts';
-import { NODE, pod } from '../fixtures.ts';
+import { spec as containerSpec, NODE, pod } from '../fixtures.ts';
 
 const types = loadProto('containerd-tasks').containerd.events;
 const POD = { uid: podUID('u1'), namespace: 'ns', name: 'pod-u1' };
@@ -231,6 +233,27 @@ describe('containerd’s event stream', () => {
     expect(await next(() => true)).toEqual({ podUID: 'u1', type: 'podSync', at: 100_000 });
   });
 
+  test('the exit of a sandbox that we are stopping ourselves is not followed: the answer of the stop says it', async () => {
+    const { fake, runtime, next, events } = await setup({ cri: false, containerd: true });
+    await runtime.capabilities();
+    await runtime.observePod(POD);
+    const { promise, resolve } = Promise.withResolvers<void>();
+    fake.held.set('StopPodSandbox', promise);
+    fake.calls.length = 0;
+    const stopping = runtime.stopPodSandbox(sandboxId('s1'));
+    while (!fake.calls.includes('StopPodSandbox')) await systemClock.sleep(1);
+    sendExit(fake, 's1');
+    // An end of another container comes out last.
+    fake.addContainer('c2', 'u2', 's2', EXITED);
+    sendExit(fake, 'c2');
+    await next(({ containerId }) => containerId === 'c2');
+    resolve();
+    await stopping;
+    expect(fake.calls).toEqual(['StopPodSandbox', 'ContainerStatus']);
+    expect(events).toHaveLength(1);
+    expect((await runtime.observePod(POD)).sandboxes).toMatchObject([{ id: 's1', state: 'notReady' }]);
+  });
+
   test('an id that is nobody’s is ignored, and one made by others finds its pod', async () => {
     const { fake, runtime, next, events } = await setup({ cri: false, containerd: true });
     await runtime.capabilities();
@@ -350,6 +373,23 @@ describe('without events', () => {
   });
 });
 
+/** A runtime on directories of its own, and a pod that it knows nothing of. */
+async function ownPod() {
+  const directory = await mkdtemp(join(tmpdir(), 'nodelet-runtime-'));
+  cleanups.push(() => rm(directory, { recursive: true }));
+  const node = {
+    ...NODE,
+    rootDir: join(directory, 'root'),
+    podLogsDir: join(directory, 'pods'),
+    containerLogsDir: join(directory, 'containers'),
+    resolvConf: '',
+  };
+  const all = await setup({ cri: false, containerd: true }, { node, addressesOf: () => ['10.0.0.7'] });
+  await all.runtime.capabilities();
+  const own = pod({}, { name: 'pod-u2', namespace: 'ns', uid: 'u2' });
+  return { ...all, ref: { uid: podUID('u2'), namespace: 'ns', name: 'pod-u2' }, spec: containerSpec({ pod: own }) };
+}
+
 describe('observation', () => {
   test('asks for nothing that it knows: neither a running container’s start nor a dead one’s end', async () => {
     const { fake, runtime } = await setup({ cri: false, containerd: true });
@@ -365,6 +405,137 @@ describe('observation', () => {
     const before = fake.calls.length;
     expect(await runtime.observePod(POD)).toMatchObject({ sandboxes: first.sandboxes, containers: first.containers });
     expect(fake.calls.slice(before)).toEqual([]);
+  });
+
+  test('a pod’s start and end take no list: what we do ourselves is known from its answers', async () => {
+    const { fake, runtime, ref, spec } = await ownPod();
+    const { pod } = spec;
+    fake.calls.length = 0;
+    expect((await runtime.observePod(ref)).sandboxes).toEqual([]);
+    const sandbox = await runtime.runPodSandbox({ pod, attempt: 0, runtimeHandler: '' });
+    expect((await runtime.observePod(ref)).sandboxes).toMatchObject([
+      { id: sandbox, state: 'ready', ips: ['10.0.0.7'] },
+    ]);
+    const id = await runtime.createContainer({ ...spec, sandboxId: sandbox });
+    await runtime.startContainer(id);
+    expect((await runtime.observePod(ref)).containers).toMatchObject([{ id, state: 'running', startedAt: 3000 }]);
+    expect(fake.calls).toEqual(['RunPodSandbox', 'CreateContainer', 'StartContainer', 'ContainerStatus']);
+
+    fake.calls.length = 0;
+    await runtime.stopContainer(id, 1);
+    expect((await runtime.observePod(ref)).containers).toMatchObject([{ id, state: 'exited', exitCode: 143 }]);
+    await runtime.stopPodSandbox(sandbox);
+    expect((await runtime.observePod(ref)).sandboxes).toMatchObject([{ id: sandbox, state: 'notReady' }]);
+    await runtime.removePodSandbox(sandbox);
+    expect(await runtime.observePod(ref)).toMatchObject({ sandboxes: [], containers: [] });
+    expect(fake.calls).toEqual(['StopContainer', 'ContainerStatus', 'StopPodSandbox', 'RemovePodSandbox']);
+  });
+
+  test('limits are read again after they were changed, and nothing else', async () => {
+    const { fake, runtime } = await setup({ cri: false, containerd: true });
+    await runtime.capabilities();
+    const [known] = (await runtime.observePod(POD)).containers;
+    if (known === undefined) throw new Error('no container');
+    await runtime.updateContainerResources(known.id, { cpuShares: 512 });
+    fake.set('c1', { resources: { linux: { cpu_shares: 512 } } });
+    fake.calls.length = 0;
+    expect((await runtime.observePod(POD)).containers).toMatchObject([{ resources: { cpuShares: 512 } }]);
+    expect(fake.calls).toEqual(['ContainerStatus']);
+  });
+
+  test.each<[string, (setup: Setup) => Promise<unknown>]>([
+    [
+      'an event',
+      ({ fake, next }) => {
+        sendExit(fake, 'c1');
+        return next(() => true);
+      },
+    ],
+    [
+      'a relist that differs',
+      ({ fake, runtime }) => {
+        fake.addSandbox('s2', 'u1');
+        return runtime.listPods();
+      },
+    ],
+    [
+      'a status that shows it gone',
+      ({ fake, runtime }) => {
+        fake.containers.delete('c1');
+        return runtime.updateContainerResources(containerId('c1'), {});
+      },
+    ],
+    [
+      'a call whose outcome is not known',
+      ({ fake, runtime }) => {
+        fake.failing.set('StopContainer', status.DEADLINE_EXCEEDED);
+        return expect(runtime.stopContainer(containerId('c1'), 1)).rejects.toMatchObject({ code: 'DEADLINE_EXCEEDED' });
+      },
+    ],
+    [
+      'a broken event stream',
+      async ({ fake, runtime }) => {
+        for (const stream of fake.streams.containerd.splice(0)) stream.end();
+        // The answer to what is called after the end of the stream comes after it.
+        await runtime.version();
+      },
+    ],
+  ])('all of a pod is read again after %s', async (_what, happens) => {
+    const all = await setup({ cri: false, containerd: true });
+    const { fake, runtime } = all;
+    await runtime.capabilities();
+    await runtime.observePod(POD);
+    fake.calls.length = 0;
+    expect((await runtime.observePod(POD)).containers).toHaveLength(1);
+    expect(fake.calls).toEqual([]);
+    await happens(all);
+    fake.calls.length = 0;
+    const seen = await runtime.observePod(POD);
+    expect(fake.calls).toEqual(expect.arrayContaining(['ListContainers', 'ListPodSandbox']));
+    expect(seen.sandboxes).toHaveLength(fake.sandboxes.size);
+    expect(seen.containers).toHaveLength(fake.containers.size);
+  });
+
+  test('a complete read is relied on for three periods of the relist and no longer', async () => {
+    let ahead = 0;
+    const clock: Clock = { ...systemClock, monotonic: () => systemClock.monotonic() + ahead };
+    const { fake, runtime } = await setup({ cri: false, containerd: true }, { clock, relistPeriodMs: 600_000 });
+    await runtime.capabilities();
+    await runtime.observePod(POD);
+    fake.calls.length = 0;
+    ahead = 1_700_000;
+    await runtime.observePod(POD);
+    expect(fake.calls).toEqual([]);
+    ahead = 1_801_000;
+    await runtime.observePod(POD);
+    expect(fake.calls.sort()).toEqual(['ListContainers', 'ListPodSandbox']);
+  });
+
+  test('without an event stream everything is read every time', async () => {
+    const { fake, runtime } = await setup({ cri: false, containerd: false });
+    await runtime.capabilities();
+    await runtime.observePod(POD);
+    fake.calls.length = 0;
+    await runtime.observePod(POD);
+    expect(fake.calls.sort()).toEqual(['ListContainers', 'ListPodSandbox']);
+  });
+
+  test('where what is shown came from', async () => {
+    const { fake, runtime, next } = await setup({ cri: false, containerd: true });
+    await runtime.capabilities();
+    expect(runtime.provenance('c1')?.groups).toMatchObject({ state: { from: 'list', what: 'ListContainers' } });
+    await runtime.observePod(POD);
+    expect(runtime.provenance('c1')).toMatchObject({
+      kind: 'container',
+      state: 'running',
+      groups: { identity: { from: 'status' }, state: { from: 'status' }, details: { what: 'ContainerStatus' } },
+    });
+    sendExit(fake, 'c1');
+    await next(() => true);
+    expect(runtime.provenance('c1')?.groups).toMatchObject({ exit: { from: 'event', what: 'exited' } });
+    fake.set('c1', EXITED);
+    await expect.poll(() => runtime.provenance('c1')?.groups['exit']).toMatchObject({ from: 'status' });
+    expect(runtime.provenance('nobody')).toBeUndefined();
   });
 
   test.each([
