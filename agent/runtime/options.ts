@@ -1,4 +1,4 @@
-// What the CRI adapter has to be told: where the runtime is, and the node's settings that go into sandbox and
+// What the CRI adapter has to know: where the runtime is, and the node's settings that go into sandbox and
 // container configs. Types only.
 
 import type { Pod } from '../../client/types.ts';

@@ -1,4 +1,4 @@
-// Reads the status of one container or sandbox from CRI and gives it to the cache, whoever asks for whatever reason:
+// Reads the status of one container or sandbox from CRI and gives it to the cache, whoever needs it for whatever reason:
 // no answer of the runtime passes the cache by. Reads a dead container's termination message along the way.
 
 import type { ContainerStatus__Output } from '../../proto/gen/runtime/v1/ContainerStatus.ts';

@@ -47,23 +47,23 @@ export function terminationMessage(
   { logIsComplete }: { readonly logIsComplete: boolean },
 ): string | undefined {
   const file = containerFileNames(status).terminationLog;
-  let said = '';
+  let text = '';
   if (file !== undefined) {
     try {
-      said = readFileEnd(file, MAX_MESSAGE_BYTES)?.toString('utf8') ?? '';
+      text = readFileEnd(file, MAX_MESSAGE_BYTES)?.toString('utf8') ?? '';
     } catch (error) {
-      said = `Error on reading termination log ${file}: ${errorMessage(error)}`;
+      text = `Error on reading termination log ${file}: ${errorMessage(error)}`;
     }
   }
   const fallback = status.annotations[ANNOTATION_TERMINATION_POLICY] === 'FallbackToLogsOnError';
-  if (said === '' && fallback && status.exit_code !== 0 && status.log_path !== '') {
+  if (text === '' && fallback && status.exit_code !== 0 && status.log_path !== '') {
     if (!logIsComplete) return undefined;
     try {
       const end = readFileEnd(status.log_path, LOG_TAIL_BYTES);
-      if (end !== undefined) said = lastLogText(end, MAX_LOG_LINES, MAX_LOG_BYTES);
+      if (end !== undefined) text = lastLogText(end, MAX_LOG_LINES, MAX_LOG_BYTES);
     } catch (error) {
-      said = `Error on reading termination message from logs: ${errorMessage(error)}`;
+      text = `Error on reading termination message from logs: ${errorMessage(error)}`;
     }
   }
-  return [status.message, said].filter((part) => part !== '').join(': ');
+  return [status.message, text].filter((part) => part !== '').join(': ');
 }

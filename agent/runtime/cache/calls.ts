@@ -113,7 +113,7 @@ function done(step: Step, { call, id }: Done): void {
     started(step, record);
     return;
   }
-  // A stop ends a process if there is one; limits are what the runtime made of them. The status tells.
+  // A stop ends a process if there is one; limits are what the runtime made of them: both are in the status.
   if (record.snapshot.state !== 'exited' || call === 'UpdateContainerResources') record.dueSeq = step.seq;
 }
 

@@ -13,8 +13,8 @@ type Exited = Extract<StreamEvent, { readonly event: 'exited' }>;
 export function applyEvent(step: Step, input: EventInput): void {
   const { state, seq } = step;
   if (input.kind === 'stream') {
-    // What happened while nobody listened is in no event.
-    if (!input.serving) state.staleSeq = seq;
+    // What happened while nobody listened is in no event: what was read before is good for nothing.
+    state.staleSeq = seq;
     state.streaming = input.serving;
     return;
   }

@@ -19,7 +19,7 @@ export function isFresh(state: CacheState, uid: string, monotonicNow: number, li
 
 /**
  * Whether a status has to be read before the record can be shown. `since`: the last input before the observation that
- * asks; what can only become known by looking again is looked for once in each. `now` in epoch ms.
+ * asks; what only time can show is read once in each. `now` in epoch ms.
  */
 export function isStatusDue(record: RuntimeRecord, since: number, now: number): boolean {
   const readAlready = record.statusBegun !== undefined && record.statusBegun >= since;

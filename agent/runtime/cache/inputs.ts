@@ -56,7 +56,7 @@ export type EventInput =
       readonly event: 'exited';
       readonly id: string;
       readonly at: number;
-      /** Where it can be told in full already. */
+      /** Where all of it is known already. */
       readonly exit?: AnnouncedExit;
       /** The status that came with the event, which shows the exit. */
       readonly status?: ContainerSnapshot;

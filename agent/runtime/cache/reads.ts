@@ -27,7 +27,7 @@ type ContainerState = ContainerRecord['snapshot']['state'];
 const FULL: readonly ContainerGroup[] = ['identity', 'state', 'details', 'resources'];
 const FULL_EXITED: readonly ContainerGroup[] = [...FULL, 'exit'];
 
-/** What a worker is told of a state that it has not seen; created and unknown are nothing to act on. */
+/** The change that a worker is woken for; created and unknown are nothing to act on. */
 function newsOf(state: ContainerState): CacheChange['type'] | undefined {
   if (state === 'running') return 'started';
   return state === 'exited' ? 'died' : undefined;
@@ -69,7 +69,7 @@ function containerStatus(
     // Made by another agent, or before this one started.
     if (pod === undefined) return;
     const record = addContainer(step, pod, read, groups, from);
-    noteStatus(record, read.state, begun, status);
+    takeStatus(record, read.state, begun, status);
     makeStale(step, pod);
     const news = newsOf(read.state);
     if (news !== undefined) emit(step, news, record, read.state === 'exited' ? read.finishedAt : undefined);
@@ -87,7 +87,7 @@ function containerStatus(
   const own = known.dueSeq > 0 || (known.pending === 'start' && read.state === 'running');
   // ContainerStatus does not say which sandbox it is in.
   setContainer(known, { ...read, sandboxId: was.sandboxId }, groups, from);
-  noteStatus(known, read.state, begun, status);
+  takeStatus(known, read.state, begun, status);
   if (was.state === read.state) {
     if (exitFrom === 'event' && !sameExit(was, read)) emit(step, 'changed', known);
     return;
@@ -96,7 +96,7 @@ function containerStatus(
   advanced(step, known, announcedAt);
 }
 
-function noteStatus(
+function takeStatus(
   record: ContainerRecord,
   state: ContainerState,
   begun: number,
@@ -113,7 +113,7 @@ function advanced(step: Step, record: ContainerRecord, announcedAt: number | und
   const { state } = record.snapshot;
   if (state === 'running' && record.pending === 'start') return;
   if (state === 'unknown') {
-    // Its end was announced, and this is all that the runtime has to say of it.
+    // Its end was announced, and this is all that the runtime knows of it.
     if (announcedAt === undefined) return;
     record.exitAnnouncedAt = undefined;
     emit(step, 'died', record, announcedAt);
@@ -203,7 +203,7 @@ export function applyList(step: Step, input: ListInput): void {
   }
 }
 
-/** A stranger in a list: news to the pod's worker unless it asked for the list, or nothing was known before. */
+/** Not known before the list: news to the pod's worker unless the list is its own, or nothing was known at all. */
 function discovered(step: Step, { pod }: ListInput, record: RuntimeRecord): void {
   if (pod !== undefined || step.state.read === undefined) return;
   makeStale(step, record.pod);

@@ -16,7 +16,7 @@ function filters(...topics: readonly string[]): readonly string[] {
 }
 
 export const CONTAINERD_FILTERS = filters('/tasks/start', '/tasks/exit', '/tasks/oom', '/containers/delete');
-/** What the bus tells sooner than CRI's stream, or alone. */
+/** What the bus has sooner than CRI's stream, or alone. */
 export const CONTAINERD_END_FILTERS = filters('/tasks/exit', '/tasks/oom');
 
 function toMs(timestamp: Timestamp__Output | null): number {

@@ -17,7 +17,7 @@ import type { RuntimeEvent } from './runtime-event.ts';
 const CONFIRM_LIMIT_MS = 10_000;
 /**
  * How often it is looked for: while somebody waits for it, and when it only may bring more detail. A runtime that takes
- * long is asked less and less: what is lost is a third of the wait at most.
+ * long is polled less and less: what is lost is a third of the wait at most.
  */
 const CONFIRM_FAST: BackoffPolicy = { initialMs: 1, maxMs: 100, factor: 1.5, resetMs: CONFIRM_LIMIT_MS };
 const CONFIRM_SLOW: BackoffPolicy = { ...CONFIRM_FAST, initialMs: 16 };
@@ -81,7 +81,7 @@ export class ExitTracker {
 
   /**
    * Gives the cache the exit as the stream announces it, so that the next observation shows it. False when it cannot be
-   * told in full: the container's status was not read since it runs, or its message is in a log still being written.
+   * announced in full: the container's status was not read since it runs, or its message is in a log still being written.
    */
   #announce({ id, at, exitCode }: RuntimeEvent): boolean {
     const status = this.#cache.container(id)?.status;

@@ -149,7 +149,7 @@ export class LifecycleEvents {
       // Before the list, so that what is read from now on can be relied on.
       if (source !== 'poll') this.#options.cache.apply({ kind: 'stream', serving: true });
       const answers = await this.#relist();
-      // On a slow machine a refusal may come later than SETTLE_MS, but not later than the answer to what was asked after.
+      // On a slow machine a refusal may come later than SETTLE_MS, but not later than the answer to a later call.
       await this.#options.clock.sleep(0);
       const late = await Promise.race([ended, undefined]);
       if (late !== undefined) return late;
@@ -218,7 +218,7 @@ export class LifecycleEvents {
   #take(event: RuntimeEvent): void {
     this.#handle(event).catch((error: unknown) => {
       if (this.#stop.aborted) return;
-      // The relist finds what could not be confirmed; a runtime that went away is told by its stream.
+      // The relist finds what could not be confirmed; a runtime that went away ends its stream.
       if (!(error instanceof RuntimeError)) throw error;
       this.#trouble(`event ${event.kind} of ${event.id}: ${error.message}`);
     });

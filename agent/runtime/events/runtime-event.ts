@@ -6,6 +6,6 @@ export interface RuntimeEvent {
   readonly id: string;
   /** Epoch ms, by the runtime's clock. */
   readonly at: number;
-  /** Of an exit, where the stream tells it. */
+  /** Of an exit, where the stream has it. */
   readonly exitCode?: number;
 }

@@ -78,11 +78,17 @@ describe('a pod is known in full', () => {
     const cache = readPod();
     change(cache);
     expect(fresh(cache)).toBe(expected);
-    if (!expected) expect(fresh(cache, LIMIT_MS, 'u3')).toBe(cache.state.streaming && cache.state.staleSeq === 0);
+    if (!expected) expect(fresh(cache, LIMIT_MS, 'u3')).toBe(cache.state.streaming && cache.state.staleSeq === 1);
   });
 
   test('not for longer than the limit', () => {
     expect(fresh(readPod(), LIMIT_MS + 1)).toBe(false);
+  });
+
+  test('not from a read that began before the stream served', () => {
+    const cache = new Applied().list({ s: [sandbox()] }).list({ pod: POD, s: [sandbox()] });
+    expect(fresh(cache.apply({ kind: 'stream', serving: true }))).toBe(false);
+    expect(fresh(cache.list({ s: [sandbox()] }))).toBe(true);
   });
 
   test('not before anything was read', () => {
