@@ -57,7 +57,12 @@ describe('a pod is known in full', () => {
       (cache) => cache.apply({ kind: 'callFailed', call: 'RunPodSandbox', pod: POD }),
       false,
     ],
-    ['not without an event stream', (cache) => cache.apply({ kind: 'stream', serving: false }), false],
+    [
+      'not without an event stream, however much is listed',
+      (cache) => cache.apply({ kind: 'stream', serving: false }).list({ s: [sandbox()], c: [container(RUNNING)] }),
+      false,
+    ],
+    ['not when the event stream breaks', (cache) => cache.apply({ kind: 'stream', serving: false }), false],
     [
       'not when the stream broke and serves again, before the next list',
       (cache) => cache.apply({ kind: 'stream', serving: false }).apply({ kind: 'stream', serving: true }),
