@@ -36,6 +36,7 @@ export async function runAgent(requested: AgentOptions, signal: AbortSignal): Pr
   const options = { ...requested, rootDir: await openRootDirectory(requested.rootDir) };
   const { config, rootDir } = options;
   const log = createLog('agent', { verbosity: options.verbosity });
+  reportViolations((name, fields) => log('error', 'Invariant violated', { invariant: name, ...fields }));
   const manager = serviceManager(process.env, process.pid);
   if (options.withoutEffect.length > 0) log('warn', 'settings without effect', { settings: options.withoutEffect });
   reportViolations((name, fields) => log('error', `invariant violated: ${name}`, fields));

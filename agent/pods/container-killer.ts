@@ -41,10 +41,6 @@ export class ContainerKiller {
     this.#options = options;
   }
 
-  get underWay(): ReadonlySet<ContainerId> {
-    return new Set(this.#kills.keys());
-  }
-
   /** Resolves when the container is dead; rejects when the runtime could not stop it. One call per instance. */
   kill(request: KillRequest): Promise<void> {
     const { instance, graceSeconds } = request;
@@ -156,7 +152,7 @@ export class ContainerKiller {
     }, kill);
   }
 
-  /** TERM and KILL by the runtime; when the time is shortened meanwhile, it is told again with less. */
+  /** TERM and KILL by the runtime; when the time is shortened meanwhile, it is called again with less. */
   async #stop(id: ContainerId, kill: Kill): Promise<void> {
     const calls: Promise<void>[] = [];
     for (;;) {

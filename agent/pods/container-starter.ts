@@ -161,9 +161,9 @@ export class ContainerStarter {
       recorder.event(reference, 'Normal', 'Created', `Created container: ${container.name}`);
       return id;
     } catch (error) {
-      // What the adapter refuses to ask for is the pod's own doing.
-      const unasked = error instanceof RuntimeError && error.call === 'GenerateContainerConfig';
-      throw failed(unasked ? 'CreateContainerConfigError' : 'CreateContainerError', error);
+      // What the adapter refuses to send is the pod's own mistake.
+      const refused = error instanceof RuntimeError && error.call === 'GenerateContainerConfig';
+      throw failed(refused ? 'CreateContainerConfigError' : 'CreateContainerError', error);
     }
   }
 
@@ -179,8 +179,8 @@ export class ContainerStarter {
       mounts.map(async (mount) => {
         if (mount.image === undefined) return mount;
         const { reference, pullPolicy } = mount.image;
-        const asked = { name, image: reference, ...(pullPolicy === undefined ? {} : { imagePullPolicy: pullPolicy }) };
-        const { id } = await this.#pulled(request, asked);
+        const wanted = { name, image: reference, ...(pullPolicy === undefined ? {} : { imagePullPolicy: pullPolicy }) };
+        const { id } = await this.#pulled(request, wanted);
         return { ...mount, image: { ...mount.image, id } };
       }),
     );

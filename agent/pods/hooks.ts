@@ -48,9 +48,9 @@ function outputOf(...streams: readonly Buffer[]): string {
 
 /** A hook that failed, in the kubelet's words: they become the message of a waiting container. */
 function hookError(kind: string, what: string, { pod, container }: HookTarget, error: unknown, output?: string): Error {
-  const said = output === undefined ? '' : `, message: ${goQuote(output)}`;
+  const printed = output === undefined ? '' : `, message: ${goQuote(output)}`;
   const where = `for Container ${goQuote(container.name)} in Pod ${goQuote(formatPod(pod))}`;
-  const message = `${kind} lifecycle hook (${what}) ${where} failed - error: ${rpcMessage(error)}${said}`;
+  const message = `${kind} lifecycle hook (${what}) ${where} failed - error: ${rpcMessage(error)}${printed}`;
   // Quoting makes up to six characters of one that cannot be printed.
   return new Error(cutWithMark(message, 3 * MAX_OUTPUT_BYTES), { cause: error });
 }

@@ -28,12 +28,12 @@ function pullMessage(error: unknown): string {
   return error instanceof RuntimeError && error.code === 'UNKNOWN' ? error.message : rpcMessage(error);
 }
 
-function judgePullFailure(image: string, said: string): Pick<ImageError, 'reason' | 'message'> {
+function judgePullFailure(image: string, failure: string): Pick<ImageError, 'reason' | 'message'> {
   for (const [reason, words] of PULL_REASONS) {
-    if (!said.startsWith(reason)) continue;
-    return { reason, message: `image pull failed for ${image} because ${words}${said.slice(reason.length)}` };
+    if (!failure.startsWith(reason)) continue;
+    return { reason, message: `image pull failed for ${image} because ${words}${failure.slice(reason.length)}` };
   }
-  return { reason: 'ErrImagePull', message: said };
+  return { reason: 'ErrImagePull', message: failure };
 }
 
 /** The image is not there. `reason` and the message are the container's waiting state. */
@@ -155,11 +155,11 @@ export class ImageManager {
       throw new ImageError('ImagePullBackOff', because, clock.now() + remaining);
     }
     event('Normal', 'Pulling', `Pulling image ${goQuote(wanted)}`);
-    const asked = clock.monotonic();
+    const began = clock.monotonic();
     try {
       const { image: pulled, pullMs } = await this.#pullWithAny(pod, image, await this.#auths(pod, name), signal);
       this.#failures.delete(key);
-      const waited = goDuration(clock.monotonic() - asked);
+      const waited = goDuration(clock.monotonic() - began);
       event(
         'Normal',
         'Pulled',
@@ -169,10 +169,10 @@ export class ImageManager {
       return pulled;
     } catch (error) {
       if (signal.aborted) throw error;
-      const said = errorMessage(error);
-      event('Warning', 'Failed', `Failed to pull image ${goQuote(wanted)}: ${said}`);
+      const failure = errorMessage(error);
+      event('Warning', 'Failed', `Failed to pull image ${goQuote(wanted)}: ${failure}`);
       const at = clock.now();
-      const { reason, message } = judgePullFailure(wanted, said);
+      const { reason, message } = judgePullFailure(wanted, failure);
       const entry: Failure = { ...nextBackoff(config.imageBackoff, failed, at), at, reason, message };
       this.#failures.set(key, entry);
       throw new ImageError(reason, message, undefined, { cause: error });

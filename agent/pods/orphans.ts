@@ -49,7 +49,7 @@ export async function removeOrphan(pod: PodRef, context: OrphanContext): Promise
 
 /**
  * Removes every pod on the machine that `isKept` does not know. One that resists is reported and left for next time.
- * `seenRunning` is told of every kept pod of which something runs.
+ * `seenRunning` is called for every kept pod of which something runs.
  */
 export async function removeOrphans(
   context: OrphanContext,

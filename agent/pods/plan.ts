@@ -35,10 +35,10 @@ export class Plan {
     const hash = hashContainer(container);
     const ownEnd = newestEnded(snapshot, container.name)?.finishedAt;
     const wanted = this.#facts.restartWanted.get(container.name) ?? 'waited';
-    const judgedBy = wanted === 'waited' ? ownEnd : wanted.endedBefore;
-    if (ownEnd !== undefined && judgedBy !== undefined) {
+    const decidingEnd = wanted === 'waited' ? ownEnd : wanted.endedBefore;
+    if (ownEnd !== undefined && decidingEnd !== undefined) {
       const entry = this.#facts.backoff.get(restartBackoffKey(container.name, hash));
-      const until = restartNotBefore(backoffPolicy, entry, ownEnd, now, judgedBy);
+      const until = restartNotBefore(backoffPolicy, entry, ownEnd, now, decidingEnd);
       if (until !== undefined && entry !== undefined) {
         const message = crashLoopMessage(entry.delayMs, container.name, pod);
         this.waiting.set(container.name, { reason: 'CrashLoopBackOff', message, until });
@@ -55,7 +55,7 @@ export class Plan {
       restartCount: reusable?.restartCount ?? nextRestartCount(container.name, snapshot, this.#facts.previous),
       sandbox: this.#sandbox,
       ...(reusable === undefined ? {} : { created: reusable.id }),
-      ...(ownEnd === undefined || judgedBy === undefined ? {} : { previousFinishedAt: ownEnd }),
+      ...(ownEnd === undefined || decidingEnd === undefined ? {} : { previousFinishedAt: ownEnd }),
     });
   }
 

@@ -31,7 +31,7 @@ export interface SyncingState extends Activity {
   readonly startErrors: ReadonlyMap<string, WaitingReason>;
   /** Instances whose postStart hook failed, until they are seen dead. */
   readonly failedPostStart: ReadonlySet<ContainerId>;
-  /** Until when (epoch ms) the wait lasts of which a BackOff event told, by container name. */
+  /** Until when (epoch ms) the wait lasts that had its BackOff event, by container name. */
   readonly backOffEvents: ReadonlyMap<string, number>;
 }
 
@@ -193,6 +193,34 @@ function enter<S extends PodState>(from: Transition['from'], cause: Transition['
     to: next.kind,
   }));
   return next;
+}
+
+const TERMINATION_MESSAGES: Readonly<Record<TerminationCause, string>> = {
+  deleted: 'Pod is marked for graceful deletion, begin teardown',
+  removed: 'Pod is being removed by the kubelet, begin teardown',
+  evicted: 'Pod is being evicted by the kubelet, begin teardown',
+  deadlineExceeded: 'Pod exceeded its activeDeadlineSeconds, begin teardown',
+  terminalPhase: 'Pod is in a terminal phase (success/failed), begin teardown',
+  completed: 'Pod indicated lifecycle completed naturally and should now terminate',
+  initFailed: 'Pod has a failed init container and should now terminate',
+  sandboxDead: 'Pod has no sandbox and nothing left to run, and should now terminate',
+  startedLate: 'Pod has a container or sandbox that started late, begin teardown',
+};
+
+/** The log line of a pod that enters the state: the kubelet's, where it has one. */
+export function stateMessage(state: PodState): string {
+  switch (state.kind) {
+    case 'syncing':
+      return 'Pod is being synced for the first time';
+    case 'terminating':
+      return TERMINATION_MESSAGES[state.cause];
+    case 'terminated':
+      return 'Pod terminated all containers successfully';
+    case 'finished':
+      return 'Pod is complete and the worker can now stop';
+    case 'removed':
+      return 'Pod has been removed from the container runtime';
+  }
 }
 
 export function admittedPod(): SyncingState {

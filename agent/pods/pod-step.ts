@@ -88,7 +88,7 @@ function advanceSyncing(state: SyncingState, { pod, removed, previous, now }: De
   return { state, actions: [], events: [], ...(deadline === undefined ? {} : { wakeAt: deadline.at }) };
 }
 
-/** A kill under way is told when the pod is granted another time than when it began. */
+/** Kills under way are shortened when the pod is granted another time than when they began. */
 function shortenGrace(state: TerminatingState, pod: Pod): Step {
   const graceSeconds = gracePeriodSeconds(pod, undefined, 'podEnds', state.grantedSeconds);
   if (graceSeconds === state.graceSeconds) return { state, actions: [], events: [] };

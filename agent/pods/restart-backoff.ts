@@ -26,19 +26,19 @@ function expired(policy: BackoffPolicy, entry: BackoffEntry, finishedAt: number)
 
 /**
  * When (epoch ms) the container that ended at `finishedAt` may start again; undefined is "now". Whether it has to wait at
- * all is told by the end at `judgedBy`, where that is another.
+ * all is decided by the end at `decidingEnd`, where that is another.
  */
 export function restartNotBefore(
   policy: BackoffPolicy,
   entry: BackoffEntry | undefined,
   finishedAt: number,
   now: number,
-  judgedBy = finishedAt,
+  decidingEnd = finishedAt,
 ): number | undefined {
   if (entry === undefined || expired(policy, entry, finishedAt)) return undefined;
   // An end that lies in the future means that the clock was set back: the container must not wait until then.
-  if (judgedBy - now > entry.delayMs || finishedAt - now > entry.delayMs) return undefined;
-  return now < judgedBy + entry.delayMs ? finishedAt + entry.delayMs : undefined;
+  if (decidingEnd - now > entry.delayMs || finishedAt - now > entry.delayMs) return undefined;
+  return now < decidingEnd + entry.delayMs ? finishedAt + entry.delayMs : undefined;
 }
 
 /** The entry after the container that ended at `finishedAt` is started again at `now`: 10 s, 20 s, … 5 min. */

@@ -30,7 +30,7 @@ interface Entry {
   /** The object as the server last showed it. */
   pod: Pod;
   desired: PodStatus;
-  /** Let the object go once the status is written. */
+  /** Finalize the object once the status is written. */
   finalize: boolean;
   writing: boolean;
   dirty: boolean;
@@ -41,10 +41,10 @@ interface Entry {
   retryAt: number;
 }
 
-/** Resource versions are opaque, but servers count: an older one than the newest we hold tells nothing new. */
-function isOlder(candidate: string, held: string): boolean {
-  if (!/^\d+$/.test(candidate) || !/^\d+$/.test(held)) return false;
-  return BigInt(candidate) < BigInt(held);
+/** Resource versions are opaque, but servers count: an older one than the newest that was seen shows nothing new. */
+function isOlder(candidate: string, newest: string): boolean {
+  if (!/^\d+$/.test(candidate) || !/^\d+$/.test(newest)) return false;
+  return BigInt(candidate) < BigInt(newest);
 }
 
 export class StatusManager {
@@ -84,7 +84,7 @@ export class StatusManager {
     this.#schedule(entry, this.#options.config.statusDelayMs.soon);
   }
 
-  /** Nothing of the pod is left on this node: its object is let go as soon as `status` is written. */
+  /** The pod uses nothing of this node any more: its object is deleted from the server as soon as `status` is written. */
   finalize(pod: Pod, status: PodStatus): void {
     const entry = this.#entryFor(pod, status);
     entry.finalize = true;
@@ -161,10 +161,11 @@ export class StatusManager {
       entry.writing = false;
       entry.backoff = nextBackoff(config.statusBackoff, entry.backoff, clock.monotonic());
       entry.retryAt = clock.monotonic() + entry.backoff.delayMs;
-      log('warn', 'status not written, will try again', {
+      log('warn', 'Failed to update status for pod, will retry', {
         pod: `${namespace}/${name}`,
+        podUID: uid,
         inMs: entry.backoff.delayMs,
-        error: errorMessage(error),
+        err: errorMessage(error),
       });
     }
     if (entry.dirty && this.#entries.get(uid) === entry) this.#schedule(entry, 0);

@@ -99,7 +99,7 @@ export function computePodStatus(facts: PodStatusFacts): PodStatus {
   const sandboxReady = podSandboxChanged(pod, snapshot).kind === 'keep';
   const ips = podIPsOf(facts);
   const samePhase = previous !== undefined && previous.phase === phase;
-  // Why the pod is Failed is told with that phase, not before.
+  // Why the pod is Failed is reported with that phase, not before.
   const ended = isTerminalPhase(phase) ? failure : undefined;
   const reason = ended?.reason ?? (samePhase ? previous.reason : undefined);
   const message = ended?.message ?? (samePhase ? previous.message : undefined);

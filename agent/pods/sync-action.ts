@@ -1,5 +1,5 @@
 // Everything that the sync of a pod can ask to be done. The executor does it and reports how it ended; it decides nothing,
-// so an action carries all that it takes. Types, ids and what can be told from the actions under way.
+// so an action carries all that it takes. Types, ids and what follows from the actions under way.
 
 import type { Container, EphemeralContainer } from '../../client/types.ts';
 import type { ContainerId, ContainerSnapshot, PodSnapshot, SandboxId } from '../ports/runtime.ts';

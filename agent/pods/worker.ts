@@ -13,7 +13,7 @@ import { containerReference, podReference } from './events.ts';
 import { ActionExecutor } from './executor.ts';
 import { rpcMessage } from './format.ts';
 import { type ActionResult, actionEnded, observationDone, observationFailed } from './outcome.ts';
-import { admittedPod, type PodState, rejectedPod } from './pod-state.ts';
+import { admittedPod, type PodState, rejectedPod, stateMessage } from './pod-state.ts';
 import {
   advancePod,
   evictPod,
@@ -243,12 +243,7 @@ export class PodWorker {
     if (before.kind === state.kind) return;
     const { probes, log } = this.#context;
     const { namespace, name, uid } = this.ref;
-    log('debug', 'Pod worker state changed', {
-      pod: `${namespace}/${name}`,
-      podUID: uid,
-      from: before.kind,
-      to: state.kind,
-    });
+    log('debug', stateMessage(state), { pod: `${namespace}/${name}`, podUID: uid, from: before.kind });
     if (before.kind !== 'syncing') return;
     probes.podTerminating(this.#pod);
     this.#executor.abort('the pod is being terminated');

@@ -280,7 +280,7 @@ describe('hooks', () => {
     await remove('noisy');
     const lines = (await agentLog(lab)).slice(before).split('\n');
     expect(Math.max(...lines.map((line) => line.length))).toBeLessThan(16 * 1024);
-    expect(lines.filter((line) => line.includes('status not written'))).toEqual([]);
+    expect(lines.filter((line) => line.includes('Failed to update status for pod'))).toEqual([]);
   });
 });
 
