@@ -19,7 +19,11 @@ import type { TestLab } from '../support/lab.ts';
 /** For giving up only: two busy cores may take long over what a quiet machine does at once. */
 const PATIENCE_MS = 60_000;
 
-/** Waits until `condition` says something; its last error is what the failure tells. */
+/** Pauses between two looks: a look that starts programs (kubectl, find) is not to take the processor from what it waits for. */
+const LEAST_PAUSE_MS = 50;
+const MOST_PAUSE_MS = 1_000;
+
+/** Waits until `condition` returns a value; its last error is in the message of the failure. */
 export async function eventually<T>(
   what: string,
   condition: () => T | undefined | Promise<T | undefined>,
@@ -28,14 +32,16 @@ export async function eventually<T>(
   const deadline = performance.now() + timeoutMs;
   let trouble = '';
   for (;;) {
+    const began = performance.now();
     try {
       const value = await condition();
       if (value !== undefined) return value;
     } catch (error) {
       trouble = `: ${errorMessage(error)}`;
     }
-    if (performance.now() > deadline) throw new Error(`timed out waiting for ${what}${trouble}`);
-    await systemClock.sleep(50);
+    const now = performance.now();
+    if (now > deadline) throw new Error(`timed out waiting for ${what}${trouble}`);
+    await systemClock.sleep(Math.min(Math.max(LEAST_PAUSE_MS, 2 * (now - began)), MOST_PAUSE_MS));
   }
 }
 
