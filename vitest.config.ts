@@ -1,6 +1,7 @@
 // Three projects: `unit` needs neither root nor a container runtime; `e2e` runs real containerd, CNI and kubectl; `services`
 // is what needs root, the kernel or kubectl, but no containerd and no lab: it runs beside `e2e` and fills its waits.
 
+import { availableParallelism } from 'node:os';
 import { defineConfig } from 'vitest/config';
 import { LongestFirst } from './test/support/longest-first.ts';
 import { SERVICES } from './test/support/services.ts';
@@ -29,6 +30,8 @@ export default defineConfig({
           testTimeout: 60_000,
           expect: { poll: { timeout: 30_000 } },
           setupFiles: ['test/support/patience.ts'],
+          // vitest leaves one core to itself, which on two is half of the machine.
+          maxWorkers: Math.max(2, availableParallelism()),
         },
       },
       {

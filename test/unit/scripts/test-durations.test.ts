@@ -1,3 +1,4 @@
+import { existsSync } from 'node:fs';
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -8,6 +9,7 @@ import {
   parseDurations,
   readDurations,
   slowestLines,
+  USUAL_SECONDS,
   writeDurations,
 } from '../../../scripts/test-durations.ts';
 
@@ -58,6 +60,10 @@ describe('the durations of test files', () => {
       ['c', 5_000],
     ]);
     expect(slowestLines(durations, 2)).toEqual(['    61.3 s  b', '     5.0 s  c']);
+  });
+
+  it.each([...USUAL_SECONDS.keys()])('are usual ones of a file that is there: %s', (file) => {
+    expect(existsSync(file)).toBe(true);
   });
 
   it('are what was measured, else the usual one of this file, else a guess', () => {
