@@ -28,6 +28,7 @@ export default defineConfig({
           name: 'unit',
           include: ['test/unit/**/*.test.ts', 'test/sim/**/*.test.ts'],
           testTimeout: 60_000,
+          hookTimeout: 60_000,
           expect: { poll: { timeout: 30_000 } },
           setupFiles: ['test/support/patience.ts'],
           // vitest leaves one core to itself, which on two is half of the machine.
