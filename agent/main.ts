@@ -2,6 +2,7 @@
 // decides nothing.
 
 import { join } from 'node:path';
+import { whenAborted } from '../lib/abort.ts';
 import { systemClock } from '../lib/clock.ts';
 import { exec as execDirectly } from '../lib/exec.ts';
 import { createExecHelper } from '../lib/exec-helper.ts';
@@ -90,7 +91,7 @@ export async function runAgent(requested: AgentOptions, signal: AbortSignal): Pr
   const address = { node: options.nodeName, addresses: machine.nodeIPs, port: server?.port, root: rootDir };
   log('info', 'Started kubelet', { kubeletVersion: KUBELET_VERSION, ...address });
   try {
-    await (node === undefined ? aborted(signal) : node.run(signal));
+    await (node === undefined ? whenAborted(signal) : node.run(signal));
   } finally {
     rotation.stop();
     pods.stop();
@@ -105,11 +106,4 @@ export async function runAgent(requested: AgentOptions, signal: AbortSignal): Pr
     await shutdownManager?.close();
     helper?.close();
   }
-}
-
-function aborted(signal: AbortSignal): Promise<void> {
-  return new Promise((resolve) => {
-    signal.addEventListener('abort', () => resolve(), { once: true });
-    if (signal.aborted) resolve();
-  });
 }

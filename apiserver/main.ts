@@ -2,6 +2,7 @@
 // everyone who connects, and a server until told to stop.
 
 import { dirname, join } from 'node:path';
+import { whenAborted } from '../lib/abort.ts';
 import type { Clock } from '../lib/clock.ts';
 import { narrowMode } from '../lib/file-mode.ts';
 import type { Tracer } from '../lib/trace.ts';
@@ -95,10 +96,7 @@ export interface RunApiServerOptions extends LabApiServerOptions {
 /** Runs the server until `signal` aborts. Rejects with UserError when it cannot start. */
 export async function runApiServer(options: RunApiServerOptions): Promise<void> {
   const server = await startLabApiServer(options);
-  const { promise, resolve } = Promise.withResolvers<void>();
-  if (options.signal.aborted) resolve();
-  options.signal.addEventListener('abort', () => resolve(), { once: true });
   options.onReady?.(server);
-  await promise;
+  await whenAborted(options.signal);
   await server.close();
 }

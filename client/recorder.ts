@@ -2,8 +2,10 @@
 // sent is decided by the correlator. Never throws; what could not be recorded is told to `onDropped`.
 
 import { AsyncLocalStorage } from 'node:async_hooks';
+import { sleepUnlessAborted } from '../lib/abort.ts';
 import type { Clock, Timer } from '../lib/clock.ts';
 import { cutWithMark } from '../lib/cut.ts';
+import { rfc3339 } from '../lib/rfc3339.ts';
 import type { TraceContext, Tracer } from '../lib/trace.ts';
 import type { ApiClient } from './api.ts';
 import { isAlreadyExists, isNotFound, isTransient } from './errors.ts';
@@ -138,7 +140,7 @@ export class Recorder {
   ): OutgoingEvent {
     const { component, host } = this.#options;
     const { name, namespace, uid, resourceVersion } = subject.metadata;
-    const timestamp = new Date(now).toISOString().replace(/\.\d+Z$/, 'Z');
+    const timestamp = rfc3339(now);
     const inNamespace = namespace !== undefined && namespace !== '';
     const nanoseconds = BigInt(now) * 1_000_000n + (this.#sequence++ % 1_000_000n);
     return {
@@ -189,7 +191,7 @@ export class Recorder {
         }
         // The first wait is shortened at random, so that a cluster's recorders do not come back together.
         const waitMs = tries === 1 ? RETRY_MS * this.#random() : RETRY_MS;
-        await this.#options.clock.sleep(waitMs, this.#closed.signal).catch(() => undefined);
+        await sleepUnlessAborted(this.#options.clock, waitMs, this.#closed.signal);
       }
     }
   }

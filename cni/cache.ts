@@ -5,9 +5,10 @@
 // File calls are synchronous and few: each takes some 20 µs on a quiet machine and 1 ms and more while thirty pods
 // start, and the way through the thread pool and back costs even more.
 
-import { mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { readdirSync, readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
-import { isErrno, withPath } from '../lib/errors.ts';
+import { temporaryOf, writeFileAtomicSync } from '../lib/atomic.ts';
+import { isErrno } from '../lib/errors.ts';
 import { isJsonObject, tryParseJson } from './json.ts';
 import type { Attachment, JsonObject, NetworkConfigList, PluginConfig } from './types.ts';
 
@@ -46,24 +47,8 @@ export class AttachmentCache {
 
   write(entry: CachedAttachment): void {
     const path = this.#path(entry);
-    const temporary = `${path}.tmp`;
-    const text = `${JSON.stringify({ kind: KIND, ...entry })}\n`;
     // 0600: CNI_ARGS and annotations of other people's pods are in it.
-    const write = (): void => writeFileSync(temporary, text, { mode: 0o600 });
-    try {
-      try {
-        write();
-      } catch (error) {
-        if (!isErrno(error, 'ENOENT')) throw error;
-        mkdirSync(this.#dir, { recursive: true });
-        write();
-      }
-      renameSync(temporary, path);
-    } catch (error) {
-      // Half a file holds room on a disk that has none.
-      rmSync(temporary, { force: true });
-      throw withPath(error, path);
-    }
+    writeFileAtomicSync(path, `${JSON.stringify({ kind: KIND, ...entry })}\n`, { file: 0o600, directory: 0o777 });
   }
 
   /** Forgets the attachment. Idempotent. */
@@ -71,7 +56,7 @@ export class AttachmentCache {
     const path = this.#path(entry);
     rmSync(path, { force: true });
     // Of a write that was killed.
-    rmSync(`${path}.tmp`, { force: true });
+    rmSync(temporaryOf(path), { force: true });
   }
 
   /** The attachments of one container. Rejects when a file of it cannot be understood. */

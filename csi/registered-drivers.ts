@@ -1,10 +1,10 @@
 // The CSI drivers registered on this node: takes one in when its versions fit, it says who the node is, and the cluster
 // has been told so; gives its Node service to whoever uses volumes. It keeps nothing of volumes.
 
-import type { BackoffEntry, BackoffPolicy } from '../lib/backoff.ts';
-import { nextBackoff } from '../lib/backoff.ts';
+import type { BackoffPolicy } from '../lib/backoff.ts';
 import type { Clock } from '../lib/clock.ts';
 import { errorMessage } from '../lib/errors.ts';
+import { retry } from '../lib/retry.ts';
 import type { Tracer } from '../lib/trace.ts';
 import type { NodeDefinition } from '../proto/gen/csi/v1/Node.ts';
 import { CSI_TIMEOUT_MS, type CsiClient, type CsiService, connectCsi, isCsiError } from './client.ts';
@@ -141,24 +141,16 @@ export class RegisteredDrivers implements PluginHandler {
   }
 
   /** NodeGetInfo, asked again while the driver is not up yet. */
-  async #nodeInfo(driver: string, client: CsiClient, signal: AbortSignal): Promise<CsiNodeInfo> {
-    const { clock } = this.#options;
-    const giveUpAt = clock.monotonic() + CSI_TIMEOUT_MS;
-    let pause: BackoffEntry | undefined;
-    for (;;) {
-      try {
-        const answer = await client.node.NodeGetInfo({}, { signal, deadlineMs: giveUpAt - clock.monotonic() });
-        const maxVolumes = Number(answer.max_volumes_per_node);
-        if (answer.node_id === '') throw new Error('the driver answered NodeGetInfo without a node id');
-        if (maxVolumes < 0) throw new Error(`max_volumes_per_node must not be negative, it is ${maxVolumes}`);
-        return { driver, nodeId: answer.node_id, maxVolumes, topology: answer.accessible_topology?.segments ?? {} };
-      } catch (error) {
-        pause = nextBackoff(RETRY, pause, clock.monotonic());
-        const again = isCsiError(error, 'UNAVAILABLE', 'ABORTED', 'RESOURCE_EXHAUSTED') && !signal.aborted;
-        if (!again || clock.monotonic() + pause.delayMs >= giveUpAt) throw error;
-        await clock.sleep(pause.delayMs, signal);
-      }
-    }
+  #nodeInfo(driver: string, client: CsiClient, signal: AbortSignal): Promise<CsiNodeInfo> {
+    const ask = async (deadlineMs: number): Promise<CsiNodeInfo> => {
+      const answer = await client.node.NodeGetInfo({}, { signal, deadlineMs });
+      const maxVolumes = Number(answer.max_volumes_per_node);
+      if (answer.node_id === '') throw new Error('the driver answered NodeGetInfo without a node id');
+      if (maxVolumes < 0) throw new Error(`max_volumes_per_node must not be negative, it is ${maxVolumes}`);
+      return { driver, nodeId: answer.node_id, maxVolumes, topology: answer.accessible_topology?.segments ?? {} };
+    };
+    const mends = (error: unknown): boolean => isCsiError(error, 'UNAVAILABLE', 'ABORTED', 'RESOURCE_EXHAUSTED');
+    return retry(ask, { clock: this.#options.clock, policy: RETRY, limitMs: CSI_TIMEOUT_MS, mends, signal });
   }
 
   #inTurn(work: () => Promise<void>): Promise<void> {

@@ -4,6 +4,7 @@
 
 import { lstat, mkdir, readdir } from 'node:fs/promises';
 import { join } from 'node:path';
+import { sleepUnlessAborted } from '../lib/abort.ts';
 import { type BackoffEntry, type BackoffPolicy, nextBackoff } from '../lib/backoff.ts';
 import type { Clock, Timer } from '../lib/clock.ts';
 import { errorMessage, isErrno } from '../lib/errors.ts';
@@ -194,7 +195,7 @@ class SocketWatcher implements PluginWatcher {
         pause = nextBackoff(RETRY, pause, clock.monotonic());
         log('warn', errorMessage(error), { socket: path, inMs: pause.delayMs });
         // Rejects when the socket goes, which ends the loop.
-        await clock.sleep(pause.delayMs, signal).catch(() => undefined);
+        await sleepUnlessAborted(clock, pause.delayMs, signal);
       }
     }
   }

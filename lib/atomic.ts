@@ -1,5 +1,6 @@
 // Files that are either the old content or the new, never half of one: write beside, then rename.
 
+import { mkdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { type FileHandle, mkdir, open, readFile, rename, rm, stat } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { isDiskFull, isErrno, withPath } from './errors.ts';
@@ -17,10 +18,9 @@ export async function writeFileAtomic(
   mode = 0o644,
   durable = false,
 ): Promise<void> {
-  const temporary = `${path}.tmp-${process.pid}-${sequence++}`;
   await mkdir(dirname(path), { recursive: true });
-  const handle = await open(temporary, 'wx', mode);
-  try {
+  await makeAtomic(path, `${path}.tmp-${process.pid}-${sequence++}`, async (temporary) => {
+    const handle = await open(temporary, 'wx', mode);
     try {
       await handle.writeFile(data);
       // The umask may have narrowed the mode that open was given.
@@ -29,11 +29,56 @@ export async function writeFileAtomic(
     } finally {
       await handle.close();
     }
+  });
+}
+
+/**
+ * Puts what `make` makes at `temporary` (a file or a link, on the same file system) in the place of `path`, whole or not
+ * at all. What is left of a failed attempt is removed: half a file holds room on a disk that has none.
+ */
+export async function makeAtomic(
+  path: string,
+  temporary: string,
+  make: (temporary: string) => Promise<void>,
+): Promise<void> {
+  try {
+    await make(temporary);
     await rename(temporary, path);
   } catch (error) {
     await rm(temporary, { force: true });
     throw withPath(error, path);
   }
+}
+
+/**
+ * As writeFileAtomic, for records so small and rare that the thread pool costs more than the write. There is one writer
+ * of a path at a time: what a killed one has left is at `temporaryOf(path)` and is overwritten.
+ */
+export function writeFileAtomicSync(
+  path: string,
+  data: string | Uint8Array,
+  modes: { readonly file: number; readonly directory: number },
+): void {
+  const temporary = temporaryOf(path);
+  try {
+    try {
+      writeFileSync(temporary, data, { mode: modes.file });
+    } catch (error) {
+      // Mostly the directory is there.
+      if (!isErrno(error, 'ENOENT')) throw error;
+      mkdirSync(dirname(path), { recursive: true, mode: modes.directory });
+      writeFileSync(temporary, data, { mode: modes.file });
+    }
+    renameSync(temporary, path);
+  } catch (error) {
+    rmSync(temporary, { force: true });
+    throw withPath(error, path);
+  }
+}
+
+/** Where writeFileAtomicSync writes before it renames. */
+export function temporaryOf(path: string): string {
+  return `${path}.tmp`;
 }
 
 /** As writeFileAtomic, but a file that has this content and mode is left alone: on a full disk that is all there is to do. */

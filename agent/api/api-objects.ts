@@ -5,7 +5,9 @@ import type { ApiClient } from '../../client/api.ts';
 import { resourcePath } from '../../client/paths.ts';
 import { Reflector } from '../../client/reflector.ts';
 import type { Pod, Service } from '../../client/types.ts';
+import { resolvesWithin } from '../../lib/abort.ts';
 import type { Clock } from '../../lib/clock.ts';
+import { parseRfc3339 } from '../../lib/rfc3339.ts';
 import type { FollowedObjects, ObjectReader } from '../ports/api.ts';
 import { showsTrustBundles } from './object-references.ts';
 import { type ChangeDetection, SharedObjects } from './shared-objects.ts';
@@ -93,7 +95,7 @@ export function createApiObjects(options: ApiObjectsOptions): ApiObjects {
     version: (kind, namespace, name) => shared.version(kind, namespace, name),
     async services(namespace) {
       const { store } = start();
-      if (!store.synced && !(await inTime(store.whenSynced(), clock))) {
+      if (!store.synced && !(await resolvesWithin(clock, FIRST_LIST_MS, store.whenSynced()))) {
         throw new Error('services have not yet been read at least once, cannot construct envvars');
       }
       return store.list().filter((service) => service.metadata.namespace === namespace);
@@ -102,25 +104,13 @@ export function createApiObjects(options: ApiObjectsOptions): ApiObjects {
     serviceAccountToken: async (pod, request) => {
       const { path, body } = tokenRequest(pod, request);
       const { status } = await client.create<TokenRequest>(path, body);
-      const expiresAt = Date.parse(status?.expirationTimestamp ?? '');
-      if (status?.token === undefined || Number.isNaN(expiresAt)) {
+      const expiresAt = parseRfc3339(status?.expirationTimestamp);
+      if (status?.token === undefined || expiresAt === undefined) {
         throw new Error(`the API server's TokenRequest has no token (${path})`);
       }
       return { token: status.token, expiresAt };
     },
   };
-}
-
-/** True when `done` resolves before the time is over. */
-async function inTime(done: Promise<void>, clock: Clock): Promise<boolean> {
-  const over = new AbortController();
-  const late = clock.sleep(FIRST_LIST_MS, over.signal).then(
-    () => false,
-    () => false,
-  );
-  const first = await Promise.race([done.then(() => true), late]);
-  over.abort();
-  return first;
 }
 
 /** What service environment variables need; the rest would only cost memory. */

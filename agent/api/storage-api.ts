@@ -9,6 +9,7 @@ import { resourcePath } from '../../client/paths.ts';
 import { Reflector } from '../../client/reflector.ts';
 import type { Identified } from '../../client/store.ts';
 import type { Stored } from '../../client/types.ts';
+import { resolvesWithin, sleepUnlessAborted } from '../../lib/abort.ts';
 import type { Clock } from '../../lib/clock.ts';
 import { errorMessage } from '../../lib/errors.ts';
 import type { StorageObjects } from '../ports/storage.ts';
@@ -91,7 +92,7 @@ export function createStorageApi(options: StorageApiOptions, signal: AbortSignal
       } catch (error) {
         onTrouble(`cannot read ${path}: ${errorMessage(error)}`);
       }
-      await clock.sleep(POLL_MS, end).catch(() => undefined);
+      await sleepUnlessAborted(clock, POLL_MS, end);
     }
   }
 
@@ -103,10 +104,7 @@ export function createStorageApi(options: StorageApiOptions, signal: AbortSignal
       drivers ??= reflect<Stored<CSIDriver>>(resourcePath(STORAGE, 'csidrivers'), undefined, signal);
       const { store } = drivers;
       if (!store.synced) {
-        const over = new AbortController();
-        const late = clock.sleep(FIRST_LIST_MS, AbortSignal.any([signal, over.signal])).catch(() => undefined);
-        await Promise.race([store.whenSynced(), late]);
-        over.abort();
+        await resolvesWithin(clock, FIRST_LIST_MS, store.whenSynced(), signal);
         if (!store.synced) throw new Error('CSIDrivers have not been read at least once');
       }
       return store.list().find(({ metadata }) => metadata.name === name);

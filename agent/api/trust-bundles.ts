@@ -5,6 +5,7 @@ import { randomUUID } from 'node:crypto';
 import type { ApiClient } from '../../client/api.ts';
 import { isNotFound } from '../../client/errors.ts';
 import { Reflector } from '../../client/reflector.ts';
+import { resolvesWithin } from '../../lib/abort.ts';
 import type { Clock } from '../../lib/clock.ts';
 import type { TrustRequest } from '../ports/api.ts';
 import { type ClusterTrustBundle, trustAnchors } from './trust-anchors.ts';
@@ -65,12 +66,7 @@ export class TrustBundles {
       throw error;
     });
     const { store } = (await this.#following).reflector;
-    if (!store.synced) {
-      const over = new AbortController();
-      const late = this.#options.clock.sleep(FIRST_LIST_MS, over.signal).catch(() => undefined);
-      await Promise.race([store.whenSynced(), late]);
-      over.abort();
-    }
+    if (!store.synced) await resolvesWithin(this.#options.clock, FIRST_LIST_MS, store.whenSynced());
     if (!store.synced) throw new Error('ClusterTrustBundle informer has not yet synced');
     return trustAnchors(request, store.list(), this.#seed);
   }

@@ -1,9 +1,9 @@
 // A small language for tables of configuration fields: each field knows its type, its default and what nodelet does about
 // it, and the TypeScript type of the whole follows from the table. Knows nothing about any particular field.
 
-import { isDeepStrictEqual } from 'node:util';
 import { getOwn } from '../../lib/own-property.ts';
 import { parseQuantity } from '../../lib/quantity.ts';
+import { sameJson } from '../../lib/same-json.ts';
 import { formatGoDuration, parseGoDuration } from './duration.ts';
 
 /** Something wrong with one field; `path` is as a person would write it: "authentication.webhook.cacheTTL". */
@@ -242,7 +242,7 @@ export function unmet(fields: FieldTable, value: unknown, path = ''): readonly U
     const set = getOwn(value, name);
     const here = path === '' ? name : `${path}.${name}`;
     if (effect.kind === 'acted') return below === undefined ? [] : unmet(below, set, here);
-    if (effect.allowed.some((allowed) => isDeepStrictEqual(allowed, set))) return [];
+    if (effect.allowed.some((allowed) => sameJson(allowed, set))) return [];
     return [{ kind: effect.kind, path: here, message: effect.why }];
   });
 }

@@ -3,6 +3,7 @@
 // local-storage.ts; measuring is in signals.ts and pod-usage.ts.
 
 import type { Pod } from '../../client/types.ts';
+import { resolvesWithin, sleepUnlessAborted } from '../../lib/abort.ts';
 import { errorMessage } from '../../lib/errors.ts';
 import { TERMINATION_BY_KUBELET } from '../model/disruption.ts';
 import { isCriticalPod } from '../model/static-pods.ts';
@@ -46,7 +47,7 @@ export class EvictionManager {
         log('warn', `eviction: this round came to nothing: ${errorMessage(error)}`);
       }
       // After an eviction the next look comes at once: there may still be too little.
-      if (!evicted) await clock.sleep(INTERVAL_MS, signal).catch(() => undefined);
+      if (!evicted) await sleepUnlessAborted(clock, INTERVAL_MS, signal);
     }
   }
 
@@ -158,9 +159,6 @@ export class EvictionManager {
   /** Waits until the pods are gone, though not for ever. */
   async #gone(evictions: readonly Promise<void>[]): Promise<void> {
     if (evictions.length === 0) return;
-    const enough = new AbortController();
-    const limit = this.#options.clock.sleep(CLEANUP_MS, enough.signal).catch(() => undefined);
-    await Promise.race([Promise.all(evictions), limit]);
-    enough.abort();
+    await resolvesWithin(this.#options.clock, CLEANUP_MS, Promise.all(evictions));
   }
 }

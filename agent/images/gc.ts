@@ -1,6 +1,7 @@
 // Image garbage collection: every 5 minutes images that nothing has used for too long go, and when their disk is too
 // full, the least recently used. Which ones is decided in gc-policy.ts; eviction asks for all unused ones at once.
 
+import { sleepUnlessAborted } from '../../lib/abort.ts';
 import type { Clock } from '../../lib/clock.ts';
 import { errorMessage } from '../../lib/errors.ts';
 import type { Log } from '../../lib/log.ts';
@@ -55,7 +56,7 @@ export class ImageGc {
     if (!isCollecting(config)) return;
     while (!signal.aborted) {
       await this.#collectOnce();
-      await clock.sleep(PERIOD_MS, signal).catch(() => undefined);
+      await sleepUnlessAborted(clock, PERIOD_MS, signal);
     }
   }
 

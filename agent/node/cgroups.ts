@@ -5,6 +5,7 @@
 import { setImmediate } from 'node:timers/promises';
 import type { Pod } from '../../client/types.ts';
 import type { Clock } from '../../lib/clock.ts';
+import { poll } from '../../lib/retry.ts';
 import type { Tracer } from '../../lib/trace.ts';
 import {
   type CgroupLayout,
@@ -100,19 +101,16 @@ export function createNodeCgroups(options: NodeCgroupsOptions): NodeCgroups {
   }
 
   async function removeTree(path: string): Promise<void> {
-    const deadline = clock.monotonic() + REMOVE_LIMIT_MS;
     hierarchy.kill(path);
     await stopSlices(path);
     // A killed process leaves its cgroup when the kernel has torn it down: mostly at the first look or the second.
-    for (let step = 1; ; step = Math.min(step * 2, REMOVE_STEP_MS)) {
+    const look = (): boolean => {
       hierarchy.kill(path);
-      if (hierarchy.remove(path)) return;
-      if (clock.monotonic() >= deadline) {
-        const pids = hierarchy.processes(path);
-        throw new Error(`cgroup ${path} is still in use after ${REMOVE_LIMIT_MS} ms by pids ${pids.join(' ')}`);
-      }
-      await clock.sleep(step);
-    }
+      return hierarchy.remove(path);
+    };
+    if (await poll(look, { clock, firstMs: 1, everyMs: REMOVE_STEP_MS, limitMs: REMOVE_LIMIT_MS })) return;
+    const pids = hierarchy.processes(path);
+    throw new Error(`cgroup ${path} is still in use after ${REMOVE_LIMIT_MS} ms by pids ${pids.join(' ')}`);
   }
 
   return {

@@ -5,6 +5,7 @@
 
 import { rm, stat, statfs } from 'node:fs/promises';
 import { join } from 'node:path';
+import { sleepUnlessAborted } from '../../lib/abort.ts';
 import type { Clock } from '../../lib/clock.ts';
 import { errorMessage, isErrno } from '../../lib/errors.ts';
 import { type Exec, execOk } from '../../lib/exec.ts';
@@ -81,7 +82,7 @@ async function allocatedBytes(path: string): Promise<number> {
 export async function keepDiskReserve(options: DiskReserveOptions, signal: AbortSignal): Promise<void> {
   const { clock, log } = options;
   while (!signal.aborted) {
-    await clock.sleep(PERIOD_MS, signal).catch(() => undefined);
+    await sleepUnlessAborted(clock, PERIOD_MS, signal);
     if (signal.aborted) return;
     try {
       await checkReserve(options);

@@ -3,6 +3,7 @@
 
 import type { Clock } from '../../lib/clock.ts';
 import { errorMessage } from '../../lib/errors.ts';
+import { sameJson } from '../../lib/same-json.ts';
 import type { PodNetwork } from '../ports/node.ts';
 import type { ContainerRuntime, RuntimeConditionSnapshot, RuntimeStatus, RuntimeVersion } from '../ports/runtime.ts';
 import { type FailedCheck, type NodeHealth, notReadyBecause } from './conditions.ts';
@@ -132,7 +133,7 @@ export class HealthMonitor {
     };
     const now = lastingReasons(this.#health);
     if ((now.length === 0) !== (before.length === 0)) return 'readiness';
-    return JSON.stringify(now) === JSON.stringify(before) ? 'none' : 'reasons';
+    return sameJson(now, before) ? 'none' : 'reasons';
   }
 
   async #askRuntime(): Promise<

@@ -5,8 +5,10 @@ import type { ApiClient } from '../../client/api.ts';
 import { isAlreadyExists, isConflict, isNotFound } from '../../client/errors.ts';
 import { resourcePath } from '../../client/paths.ts';
 import type { Lease } from '../../client/types.ts';
+import { sleepUnlessAborted } from '../../lib/abort.ts';
 import { type BackoffEntry, type BackoffPolicy, nextBackoff } from '../../lib/backoff.ts';
 import type { Clock } from '../../lib/clock.ts';
+import { rfc3339Micro } from '../../lib/rfc3339.ts';
 
 const NAMESPACE = 'kube-node-lease';
 const API = 'coordination.k8s.io/v1';
@@ -48,7 +50,7 @@ export function leaseFor(
       ...known?.spec,
       holderIdentity: nodeName,
       leaseDurationSeconds: durationSeconds,
-      renewTime: new Date(renewedAt).toISOString().replace('Z', '000Z'),
+      renewTime: rfc3339Micro(renewedAt),
     },
   };
 }
@@ -119,14 +121,5 @@ export class LeaseKeeper {
       if (isNotFound(error)) return undefined;
       throw error;
     }
-  }
-}
-
-/** Sleeps; an abort only ends it early. */
-export async function sleepUnlessAborted(clock: Clock, ms: number, signal: AbortSignal): Promise<void> {
-  try {
-    await clock.sleep(ms, signal);
-  } catch (reason) {
-    if (!signal.aborted) throw reason;
   }
 }

@@ -4,13 +4,15 @@
 import { isAlreadyExists, isNotFound } from '../../client/errors.ts';
 import { resourcePath } from '../../client/paths.ts';
 import type { Node } from '../../client/types.ts';
+import { resolvesWithin, sleepUnlessAborted, whenAborted } from '../../lib/abort.ts';
 import { type BackoffEntry, type BackoffPolicy, nextBackoff } from '../../lib/backoff.ts';
 import { errorMessage } from '../../lib/errors.ts';
+import { rfc3339 } from '../../lib/rfc3339.ts';
 import { nodeReference } from '../model/event-reference.ts';
 import type { RuntimeImage } from '../ports/runtime.ts';
 import { type NodePressure, notReadyBecause, startEvents, transitionEvent } from './conditions.ts';
 import { HealthMonitor } from './health.ts';
-import { LeaseKeeper, sleepUnlessAborted } from './lease.ts';
+import { LeaseKeeper } from './lease.ts';
 import type { NodeAgentOptions } from './options.ts';
 import { adoptionPatch, newNode } from './register.ts';
 import { type FullNodeStatus, nextStatus, statusChanged, statusDelayMs, statusPatch } from './status.ts';
@@ -82,13 +84,10 @@ export class NodeAgent {
   async run(signal: AbortSignal): Promise<void> {
     // Asked first, so that a healthy node is Ready from its first status on; one that hangs must still be registered.
     const first = this.#checkHealth();
-    const answered = new AbortController();
-    void first.then(() => answered.abort());
-    await sleepUnlessAborted(this.#options.clock, FIRST_CHECK_MS, AbortSignal.any([signal, answered.signal]));
+    await resolvesWithin(this.#options.clock, FIRST_CHECK_MS, first, signal);
     const known = new Promise<void>((resolve) => {
       this.#nodeKnown = resolve;
-      signal.addEventListener('abort', () => resolve(), { once: true });
-      if (signal.aborted) resolve();
+      void whenAborted(signal).then(resolve);
     });
     const lease = known.then(() => this.#lease.run(signal));
     await Promise.all([first.then(() => this.#healthLoop(signal)), this.#statusLoop(signal), lease]);
@@ -242,7 +241,7 @@ export class NodeAgent {
       runtimeStatus: this.#health.runtimeStatus,
       images: await this.#currentImages(),
       volumesInUse: volumesInUse?.() ?? [],
-      now: new Date(clock.now()).toISOString().replace(/\.\d+Z$/, 'Z'),
+      now: rfc3339(clock.now()),
     });
   }
 
@@ -254,9 +253,7 @@ export class NodeAgent {
       this.#imagesCall ??= this.#listImages().finally(() => {
         this.#imagesCall = undefined;
       });
-      const waited = new AbortController();
-      const call = this.#imagesCall.then(() => waited.abort());
-      await Promise.race([call, sleepUnlessAborted(clock, IMAGES_WAIT_MS, waited.signal)]);
+      await resolvesWithin(clock, IMAGES_WAIT_MS, this.#imagesCall);
     }
     return this.#images?.list ?? [];
   }

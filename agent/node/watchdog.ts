@@ -6,6 +6,7 @@
 // CPU. It runs as a direct child and gives its parent as the sender: systemd listens to the main process of a service
 // alone (NotifyAccess=main).
 
+import { sleepUnlessAborted } from '../../lib/abort.ts';
 import type { Clock } from '../../lib/clock.ts';
 import { errorMessage, UserError } from '../../lib/errors.ts';
 import { execOk } from '../../lib/exec.ts';
@@ -73,7 +74,7 @@ export async function notifyServiceManager(
           return;
         }
       }
-      await clock.sleep(RETRY_MS, signal).catch(() => undefined);
+      await sleepUnlessAborted(clock, RETRY_MS, signal);
     }
   };
   await notify('READY=1');
@@ -83,6 +84,6 @@ export async function notifyServiceManager(
     const why = problem();
     if (why === undefined) await notify('WATCHDOG=1');
     else log('error', `systemd's watchdog is not fed: the agent is not healthy: ${why}`);
-    await clock.sleep(watchdogMs, signal).catch(() => undefined);
+    await sleepUnlessAborted(clock, watchdogMs, signal);
   }
 }

@@ -2,10 +2,11 @@
 // PodScheduled, with its reasons and messages. Conditions of other writers are carried along untouched. Pure.
 
 import type { Container, ContainerStatus, Pod, PodCondition, PodStatus } from '../../client/types.ts';
+import { rfc3339 } from '../../lib/rfc3339.ts';
 import { isSidecar } from '../../lib/sidecar.ts';
 import { TERMINATION_BY_KUBELET } from '../model/disruption.ts';
 import type { PodEnd } from '../ports/pod-end.ts';
-import { goList, rfc3339 } from './format.ts';
+import { goList } from './format.ts';
 import type { PodPhase } from './phase.ts';
 import { type ResizeReport, resizeConditions } from './resize/resize-status.ts';
 

@@ -2,11 +2,12 @@
 // shortened while it is running out; it is never lengthened.
 
 import type { Pod } from '../../client/types.ts';
+import { abortable } from '../../lib/abort.ts';
 import type { Clock } from '../../lib/clock.ts';
 import type { EventRecorder } from '../ports/api.ts';
 import type { ContainerId, ContainerRuntime } from '../ports/runtime.ts';
 import { containerReference } from './events.ts';
-import { abortable, type RunHook } from './hooks.ts';
+import type { RunHook } from './hooks.ts';
 import type { PodsLog } from './options.ts';
 import type { KillSpec } from './sync-action.ts';
 import { MINIMUM_GRACE_SECONDS } from './termination.ts';

@@ -2,6 +2,7 @@
 // when; what goes wrong becomes an event and a waiting reason.
 
 import type { ConfigMap, Container, EphemeralContainer, Pod, Secret } from '../../client/types.ts';
+import { abortable } from '../../lib/abort.ts';
 import { errorMessage } from '../../lib/errors.ts';
 import { Gate } from '../../lib/gate.ts';
 import type { EventRecorder, ObjectReader } from '../ports/api.ts';
@@ -23,7 +24,7 @@ import {
 } from './environment.ts';
 import { containerReference, podReference } from './events.ts';
 import { rpcMessage } from './format.ts';
-import { abortable, type RunHook } from './hooks.ts';
+import type { RunHook } from './hooks.ts';
 import { ImageError, type ImageManager } from './image-manager.ts';
 import type { NodeFacts } from './options.ts';
 import type { StartAction } from './pod-action.ts';

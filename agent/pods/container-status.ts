@@ -3,10 +3,10 @@
 
 import type { Container, ContainerStatus, EphemeralContainer, Pod } from '../../client/types.ts';
 import { getOwn } from '../../lib/own-property.ts';
+import { rfc3339 } from '../../lib/rfc3339.ts';
 import { isSidecar } from '../../lib/sidecar.ts';
 import type { ProbeResults } from '../ports/probes.ts';
 import type { ContainerSnapshot, PodSnapshot } from '../ports/runtime.ts';
-import { rfc3339 } from './format.ts';
 import { type ResizeReport, reportedResources } from './resize/resize-status.ts';
 import { initRestartsAfterExit, restartsAfterExit, shouldContainerBeRestarted } from './restart-policy.ts';
 

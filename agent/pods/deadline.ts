@@ -1,6 +1,7 @@
 // activeDeadlineSeconds: how long a pod may be active before the node ends it. Pure.
 
 import type { Pod } from '../../client/types.ts';
+import { parseRfc3339 } from '../../lib/rfc3339.ts';
 import type { PodEnd } from '../ports/pod-end.ts';
 
 /** When the pod's time is over (epoch ms), and how it fails if it is; undefined when it has no limit. */
@@ -10,8 +11,9 @@ export function activeDeadline(
   now: number,
 ): { readonly at: number; readonly failure?: PodEnd } | undefined {
   const { activeDeadlineSeconds } = pod.spec;
-  if (activeDeadlineSeconds === undefined || startTime === undefined) return undefined;
-  const at = Date.parse(startTime) + activeDeadlineSeconds * 1000;
+  const started = parseRfc3339(startTime);
+  if (activeDeadlineSeconds === undefined || started === undefined) return undefined;
+  const at = started + activeDeadlineSeconds * 1000;
   if (now < at) return { at };
   const message = 'Pod was active on the node longer than the specified deadline';
   return { at, failure: { reason: 'DeadlineExceeded', message, unreadyAtOnce: true } };

@@ -2,9 +2,9 @@
 // decides nothing and refuses nothing; all it keeps is what is under way and can be waited for or given up.
 
 import type { Pod } from '../../client/types.ts';
+import { abortable } from '../../lib/abort.ts';
 import type { ContainerId, PodRef } from '../ports/runtime.ts';
 import { ContainerKiller } from './container-killer.ts';
-import { abortable } from './hooks.ts';
 import { type ActionProgress, type ActionResult, StepError } from './outcome.ts';
 import { actuateResize } from './resize/actuate.ts';
 import { resourcesOf } from './resize/allocation.ts';

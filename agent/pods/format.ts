@@ -13,11 +13,6 @@ export function formatPod(pod: Pod): string {
   return `${pod.metadata.name}_${pod.metadata.namespace}(${pod.metadata.uid})`;
 }
 
-/** RFC 3339 to the second, as every time in a status is written. */
-export function rfc3339(epochMs: number): string {
-  return `${new Date(Math.floor(epochMs / 1000) * 1000).toISOString().slice(0, 19)}Z`;
-}
-
 /** A list as Go's %s prints a []string. */
 export function goList(items: readonly string[]): string {
   return `[${items.join(' ')}]`;

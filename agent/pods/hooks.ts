@@ -2,6 +2,7 @@
 // caller's decision.
 
 import type { Container, Pod } from '../../client/types.ts';
+import { abortable } from '../../lib/abort.ts';
 import type { Clock } from '../../lib/clock.ts';
 import { cutBytes, cutWithMark, MAX_OUTPUT_BYTES } from '../../lib/cut.ts';
 import { errorMessage } from '../../lib/errors.ts';
@@ -137,18 +138,4 @@ export function createHookRunner({ runtime, recorder, clock, tracer }: HookRunne
       }
     });
   };
-}
-
-/** The promise, or the signal's reason as soon as it aborts; what the promise then does is no longer waited for. */
-export function abortable<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
-  if (signal.aborted) {
-    // Its outcome has no taker, and it must not count as unhandled.
-    promise.catch(() => undefined);
-    return Promise.reject(signal.reason);
-  }
-  return new Promise((resolve, reject) => {
-    const onAbort = (): void => reject(signal.reason);
-    signal.addEventListener('abort', onAbort, { once: true });
-    promise.then(resolve, reject).finally(() => signal.removeEventListener('abort', onAbort));
-  });
 }

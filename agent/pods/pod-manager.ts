@@ -5,6 +5,7 @@ import type { Pod, PodStatus } from '../../client/types.ts';
 import { type BackoffEntry, nextBackoff } from '../../lib/backoff.ts';
 import type { Timer } from '../../lib/clock.ts';
 import { errorMessage } from '../../lib/errors.ts';
+import { parseRfc3339 } from '../../lib/rfc3339.ts';
 import { TERMINATION_BY_KUBELET } from '../model/disruption.ts';
 import { isStaticPod } from '../model/static-pods.ts';
 import type { PodSource } from '../ports/api.ts';
@@ -229,7 +230,7 @@ export class PodManager implements PodsAgent {
   }
 
   #rank(pod: Pod): number {
-    const created = Date.parse(pod.metadata.creationTimestamp ?? '') || 0;
+    const created = parseRfc3339(pod.metadata.creationTimestamp) ?? 0;
     return this.#podsAtStart?.has(pod.metadata.uid) === true ? created - Number.MAX_SAFE_INTEGER / 2 : created;
   }
 

@@ -2,6 +2,7 @@
 // the status manager's part.
 
 import type { Pod, PodStatus } from '../../client/types.ts';
+import { rfc3339 } from '../../lib/rfc3339.ts';
 import { sortPodIPs } from '../model/pod-ips.ts';
 import { podQOSClass } from '../model/pod-resources.ts';
 import type { PodEnd } from '../ports/pod-end.ts';
@@ -14,7 +15,6 @@ import {
   type ReportedContainerStatus,
   type WaitingReason,
 } from './container-status.ts';
-import { rfc3339 } from './format.ts';
 import { limitMessages } from './message-limits.ts';
 import { computePhase, isTerminalPhase } from './phase.ts';
 import { type ResizeReport, resizeField } from './resize/resize-status.ts';

@@ -3,6 +3,7 @@
 
 import { isIPv4, isIPv6 } from 'node:net';
 import { type ChannelOptions, credentials, type ServiceError, status } from '@grpc/grpc-js';
+import { abortable } from '../../lib/abort.ts';
 import type { Clock } from '../../lib/clock.ts';
 import { cutText, MAX_OUTPUT_BYTES } from '../../lib/cut.ts';
 import { goDuration, goQuote, goRpcError, joinHostPort } from '../../lib/go-words.ts';
@@ -52,8 +53,7 @@ export function createGrpcRunner(clock: Clock): ProbeRunner<GrpcTarget> {
       'grpc.default_authority': address,
     });
     const deadline = clock.now() + timeoutMs;
-    const checked = new Promise<ProbeOutcome>((resolve, reject) => {
-      signal.addEventListener('abort', () => reject(signal.reason), { once: true });
+    const checked = new Promise<ProbeOutcome>((resolve) => {
       client.waitForReady(deadline, (unreachable) => {
         if (unreachable !== undefined) {
           const within = `within ${goDuration(timeoutMs)}: context deadline exceeded`;
@@ -67,6 +67,6 @@ export function createGrpcRunner(clock: Clock): ProbeRunner<GrpcTarget> {
         });
       });
     });
-    return checked.finally(() => client.close());
+    return abortable(checked, signal).finally(() => client.close());
   };
 }

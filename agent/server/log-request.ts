@@ -3,6 +3,7 @@
 
 import type { ContainerStatus, PodStatus } from '../../client/types.ts';
 import { getOwn } from '../../lib/own-property.ts';
+import { parseRfc3339 } from '../../lib/rfc3339.ts';
 import type { LogOptions } from '../ports/logs.ts';
 import { HttpError } from './http-answer.ts';
 
@@ -34,8 +35,8 @@ export function parseLogRequest(query: URLSearchParams, now: number): LogRequest
   const limitBytes = integer('limitBytes');
   const sinceSeconds = integer('sinceSeconds');
   const since = query.get('sinceTime') ?? '';
-  const sinceTime = since === '' ? undefined : Date.parse(since);
-  if (sinceTime !== undefined && Number.isNaN(sinceTime)) {
+  const sinceTime = parseRfc3339(since);
+  if (since !== '' && sinceTime === undefined) {
     throw new HttpError(400, `{"message": "Unable to decode query."}`);
   }
   if (tail !== undefined && tail < 0) throw invalid();

@@ -1,15 +1,14 @@
 // /stats/summary: what the agent knows of its pods' use of the node (stats/v1alpha1 Summary). Figures that nobody tells
 // are absent, never zero. Pure.
 
+import { rfc3339 } from '../../lib/rfc3339.ts';
 import type { ContainerStats } from '../ports/runtime.ts';
 import type { VolumeStats } from '../ports/volume-stats.ts';
 import type { ServedPods } from './options.ts';
 
-const iso = (at: number): string => new Date(at).toISOString().replace(/\.\d+Z$/, 'Z');
-
 function volumeStats({ podUid: _, at, condition, ...figures }: VolumeStats): object {
   return {
-    time: iso(at),
+    time: rfc3339(at),
     ...figures,
     ...(condition === undefined ? {} : { volumeHealthStats: { abnormal: condition.abnormal } }),
   };
@@ -18,10 +17,10 @@ function volumeStats({ podUid: _, at, condition, ...figures }: VolumeStats): obj
 function containerStats({ name, workingSetBytes, writableLayer }: ContainerStats, now: number): object {
   return {
     name,
-    ...(workingSetBytes === undefined ? {} : { memory: { time: iso(now), workingSetBytes } }),
+    ...(workingSetBytes === undefined ? {} : { memory: { time: rfc3339(now), workingSetBytes } }),
     ...(writableLayer === undefined
       ? {}
-      : { rootfs: { time: iso(now), usedBytes: writableLayer.bytes, inodesUsed: writableLayer.inodes } }),
+      : { rootfs: { time: rfc3339(now), usedBytes: writableLayer.bytes, inodesUsed: writableLayer.inodes } }),
   };
 }
 

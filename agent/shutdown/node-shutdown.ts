@@ -2,6 +2,7 @@
 // go. How the machine tells is logind.ts's business, the order plan.ts's. It never shuts anything down itself.
 
 import type { Pod } from '../../client/types.ts';
+import { resolvesWithin, sleepUnlessAborted } from '../../lib/abort.ts';
 import type { Clock } from '../../lib/clock.ts';
 import { errorMessage } from '../../lib/errors.ts';
 import { TERMINATION_BY_KUBELET } from '../model/disruption.ts';
@@ -75,7 +76,7 @@ export class NodeShutdown {
         });
       }
       this.#release();
-      await clock.sleep(retryMs, signal).catch(() => undefined);
+      await sleepUnlessAborted(clock, retryMs, signal);
       retryMs = Math.min(retryMs * 2, LONGEST_RETRY_MS);
     }
     this.#release();
@@ -142,11 +143,8 @@ export class NodeShutdown {
           })
           .catch((error) => log('warn', 'a pod was not ended', { pod: pod.metadata.name, error: errorMessage(error) })),
       );
-      const { promise: over, resolve } = Promise.withResolvers<'late'>();
-      const timer = clock.after(limitSeconds * 1000, () => resolve('late'));
-      const outcome = await Promise.race([Promise.all(ends), over]);
-      timer.cancel();
-      if (outcome === 'late') log('warn', 'Shutdown manager pod killing time out', { limitSeconds });
+      const ended = await resolvesWithin(clock, limitSeconds * 1000, Promise.all(ends));
+      if (!ended) log('warn', 'Shutdown manager pod killing time out', { limitSeconds });
     }
     log('info', 'Shutdown manager completed processing shutdown event, node will shutdown shortly');
   }

@@ -8,6 +8,7 @@ import type { Pod } from '../../client/types.ts';
 import type { Clock, Timer } from '../../lib/clock.ts';
 import { errorMessage, isErrno } from '../../lib/errors.ts';
 import type { Log } from '../../lib/log.ts';
+import { sameJson } from '../../lib/same-json.ts';
 import { CONFIG_SEEN } from '../model/static-pods.ts';
 import type { PodSource } from '../ports/api.ts';
 import { decodeAside } from './decode-aside.ts';
@@ -213,7 +214,10 @@ function stampOf({ dev, ino, size, mtimeMs, ctimeMs }: Stats): string {
 
 /** Whether two readings of a manifest are of the same pod, whenever it was seen. Pure. */
 export function sameButSeen(a: Pod, b: Pod): boolean {
-  const content = ({ metadata: { annotations, ...metadata }, spec }: Pod): string =>
-    JSON.stringify([metadata, { ...annotations, [CONFIG_SEEN]: '' }, spec]);
-  return content(a) === content(b);
+  const content = ({ metadata: { annotations, ...metadata }, spec }: Pod): unknown => [
+    metadata,
+    { ...annotations, [CONFIG_SEEN]: '' },
+    spec,
+  ];
+  return sameJson(content(a), content(b));
 }

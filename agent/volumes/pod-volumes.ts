@@ -6,6 +6,7 @@ import { existsSync } from 'node:fs';
 import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Container, EphemeralContainer, Pod } from '../../client/types.ts';
+import { sleepUnlessAborted } from '../../lib/abort.ts';
 import { type BackoffEntry, nextBackoff } from '../../lib/backoff.ts';
 import { errorMessage, isErrno } from '../../lib/errors.ts';
 import { Gate } from '../../lib/gate.ts';
@@ -205,7 +206,7 @@ class PodVolumeManager implements VolumeManager {
         recorder.event(podReference(state.pod), 'Warning', failure.reason, failure.message);
         pause = nextBackoff(MOUNT_BACKOFF, pause, clock.monotonic());
         const rest = new AbortController();
-        const over = clock.sleep(pause.delayMs, AbortSignal.any([signal, rest.signal])).catch(() => undefined);
+        const over = sleepUnlessAborted(clock, pause.delayMs, AbortSignal.any([signal, rest.signal]));
         // A missing object that comes is no reason to wait any longer.
         const told = news.then(() => {
           if (state.news.promise === news) state.news = Promise.withResolvers();

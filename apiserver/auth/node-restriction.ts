@@ -2,10 +2,11 @@
 // bodies. Judges only; the words of refusals are those of kube-apiserver's plugin (plugin/pkg/admission/noderestriction).
 
 import { getOwn } from '../../lib/own-property.ts';
+import { sameJson } from '../../lib/same-json.ts';
 import { forbidden, notFound } from '../errors.ts';
 import type { KubeObject, ObjectLookup } from '../kinds/resource.ts';
 import { podOf } from '../kinds/shapes.ts';
-import { isObject, type JsonObject, jsonEqual } from '../patch/json-value.ts';
+import { isObject, type JsonObject } from '../patch/json-value.ts';
 import type { Caller } from '../registry/registry.ts';
 import { isOn, LEASE_NAMESPACE, nodeNameOf } from './node.ts';
 import { forbiddenNodeLabels } from './node-labels.ts';
@@ -55,7 +56,7 @@ function part(object: NodeWrite['object'] | undefined, field: string): JsonObjec
 function sameOrEmpty(a: unknown, b: unknown): boolean {
   const empty = (value: unknown): boolean =>
     value === undefined || value === null || (typeof value === 'object' && Object.keys(value).length === 0);
-  return (empty(a) && empty(b)) || jsonEqual(a, b);
+  return (empty(a) && empty(b)) || sameJson(a, b);
 }
 
 function storedPod({ namespace }: NodeWrite, name: string, lookup: ObjectLookup): KubeObject {
@@ -172,7 +173,7 @@ function withoutResize(claim: NodeWrite['object']): unknown {
 const claims: Judge = (node, write) => {
   if (write.subresource !== 'status') return 'may only update PVC status';
   if (write.operation !== 'update') return `unexpected operation ${shown(write)}`;
-  if (jsonEqual(withoutResize(write.object), withoutResize(write.old))) return undefined;
+  if (sameJson(withoutResize(write.object), withoutResize(write.old))) return undefined;
   return `node ${quoted(node)} is not allowed to update fields other than status.quantity and status.conditions`;
 };
 
@@ -198,7 +199,7 @@ const nodes: Judge = (node, { operation, name, object, old }) => {
     if (labels.length === 0) return undefined;
     return `node ${quoted(node)} is not allowed to set the following labels: ${labels.join(', ')}`;
   }
-  if (configSource !== undefined && configSource !== null && !jsonEqual(configSource, before['configSource'])) {
+  if (configSource !== undefined && configSource !== null && !sameJson(configSource, before['configSource'])) {
     return `node ${quoted(node)} is not allowed to update configSource to a new non-nil configSource`;
   }
   if (!sameOrEmpty(spec['taints'], before['taints'])) return `node ${quoted(node)} is not allowed to modify taints`;

@@ -1,12 +1,13 @@
 // ConfigMaps: keys, size, and the promise of immutability.
 
 import type { ConfigMap } from 'kubernetes-types/core/v1';
+import { sameJson } from '../../lib/same-json.ts';
 import { namedTable } from './columns.ts';
 import { addErrors, forbidden, invalid, syntax, tooLong } from './field-errors.ts';
 import { defineKind } from './metadata.ts';
 import { configMapKey } from './names.ts';
 import type { FieldError, KubeObject } from './resource.ts';
-import { as, sameJson } from './shapes.ts';
+import { as } from './shapes.ts';
 
 const of = (object: KubeObject) => as<ConfigMap>(object, 'ConfigMap');
 /** Bytes of all values together. */

@@ -2,12 +2,13 @@
 
 import type { Secret } from 'kubernetes-types/core/v1';
 import { getOwn } from '../../lib/own-property.ts';
+import { sameJson } from '../../lib/same-json.ts';
 import { namedTable, text } from './columns.ts';
 import { addErrors, forbidden, IMMUTABLE, invalid, required, syntax, tooLong } from './field-errors.ts';
 import { defineKind } from './metadata.ts';
 import { configMapKey } from './names.ts';
 import type { FieldError, KubeObject } from './resource.ts';
-import { as, type Of, sameJson } from './shapes.ts';
+import { as, type Of } from './shapes.ts';
 
 const of = (object: KubeObject) => as<Secret>(object, 'Secret');
 /** Bytes of all values together. */

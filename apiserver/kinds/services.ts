@@ -3,6 +3,7 @@
 
 import { createHash } from 'node:crypto';
 import type { Service } from 'kubernetes-types/core/v1';
+import { sameJson } from '../../lib/same-json.ts';
 import { AGE_COLUMN, age, NAME_COLUMN, text } from './columns.ts';
 import {
   addErrors,
@@ -18,7 +19,7 @@ import {
 import { defineKind, validateLabels } from './metadata.ts';
 import { dns1035Label, dns1123Label, dns1123Subdomain, ipAddress, isIPv6, portName, portNumber } from './names.ts';
 import type { FieldError, KubeObject, RequestContext } from './resource.ts';
-import { as, type Of, sameJson } from './shapes.ts';
+import { as, type Of } from './shapes.ts';
 
 const of = (object: KubeObject) => as<Service>(object, 'Service');
 type Spec = NonNullable<Of<Service>['spec']>;

@@ -70,17 +70,3 @@ export function podOf(object: KubeObject): Pod {
   if (!isPod(object)) throw new TypeError(`a ${object.kind} was given to the strategy of Pod`);
   return object;
 }
-
-/** Deep equality of JSON values; the order of an object's fields does not matter, absent and undefined are the same. */
-export function sameJson(a: unknown, b: unknown): boolean {
-  if (a === b) return true;
-  if (Array.isArray(a) || Array.isArray(b)) {
-    return Array.isArray(a) && Array.isArray(b) && a.length === b.length && a.every((item, i) => sameJson(item, b[i]));
-  }
-  if (typeof a !== 'object' || typeof b !== 'object' || a === null || b === null) return false;
-  const left = new Map(Object.entries(a).filter(([, value]) => value !== undefined));
-  const right = new Map(Object.entries(b).filter(([, value]) => value !== undefined));
-  return (
-    left.size === right.size && [...left].every(([key, value]) => right.has(key) && sameJson(value, right.get(key)))
-  );
-}

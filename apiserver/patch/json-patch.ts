@@ -2,7 +2,8 @@
 // caller throws both away when it fails half-way.
 
 import { getOwn, setOwn } from '../../lib/own-property.ts';
-import { isObject, type JsonObject, jsonEqual, PatchError } from './json-value.ts';
+import { sameJson } from '../../lib/same-json.ts';
+import { isObject, type JsonObject, PatchError } from './json-value.ts';
 
 /** More operations than this in one patch are refused, as the API server does. */
 export const MAX_OPERATIONS = 10_000;
@@ -175,7 +176,7 @@ function apply(document: unknown, operation: Operation, costs: Costs): unknown {
       return put(remove(document, from, costs), 'add', path, moved, costs);
     }
     default: {
-      if (jsonEqual(lookUp(document, path) ?? null, value)) return document;
+      if (sameJson(lookUp(document, path) ?? null, value)) return document;
       throw new PatchError('inapplicable', `testing value ${path} failed: test failed`);
     }
   }

@@ -1,7 +1,5 @@
 // JSON values as the patches see them. Pure.
 
-import { getOwn } from '../../lib/own-property.ts';
-
 const MAX_SHOWN = 1024;
 
 export type JsonObject = { [key: string]: unknown };
@@ -10,27 +8,13 @@ export function isObject(value: unknown): value is JsonObject {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
-/** Whether two JSON values say the same; the order of keys does not matter. */
-export function jsonEqual(a: unknown, b: unknown): boolean {
-  if (a === b) return true;
-  if (Array.isArray(a)) {
-    return Array.isArray(b) && a.length === b.length && a.every((item, index) => jsonEqual(item, b[index]));
-  }
-  if (!isObject(a) || !isObject(b)) return false;
-  // A field that is undefined is not written, so it is as good as absent.
-  const keys = (object: JsonObject): string[] => Object.keys(object).filter((key) => getOwn(object, key) !== undefined);
-  const mine = keys(a);
-  if (mine.length !== keys(b).length) return false;
-  return mine.every((key) => Object.hasOwn(b, key) && jsonEqual(getOwn(a, key), getOwn(b, key)));
-}
-
 /** A client's value in a message: text as it is, anything else as JSON; cut where it is long. */
 export function shown(value: unknown): string {
   const text = typeof value === 'string' ? value : (JSON.stringify(value) ?? '');
   return text.length > MAX_SHOWN ? `${text.slice(0, MAX_SHOWN)}…` : text;
 }
 
-/** A text that two JSON values share exactly when they are equal by `jsonEqual`: for finding one among many. */
+/** A text that two JSON values share exactly when they are equal by `sameJson` (lib/same-json.ts): for finding one among many. */
 export function jsonIdentity(value: unknown): string {
   if (Array.isArray(value)) return `[${value.map(jsonIdentity).join()}]`;
   if (!isObject(value)) return JSON.stringify(value) ?? '';

@@ -1,11 +1,12 @@
 // Deletion, for any kind: at once, after a grace period that someone else ends (the kubelet, for pods), or when the last
 // finalizer is gone. `decideDeletion` judges; the rest reads and writes.
 
+import { rfc3339 } from '../../lib/rfc3339.ts';
 import { conflict, type StatusError } from '../errors.ts';
 import type { KubeObject, ResourceKind } from '../kinds/resource.ts';
 import type { StoredObject } from '../storage/store.ts';
 import { admitNamespaceDeletion, isHeld, isNamespace, markTerminating } from './namespaces.ts';
-import { type Registry, timestamp, View } from './registry.ts';
+import { type Registry, View } from './registry.ts';
 
 /** meta/v1 DeleteOptions, as far as they change anything here; propagation policies are accepted and change nothing. */
 export interface DeleteOptions {
@@ -36,13 +37,13 @@ export function decideDeletion(
   const { deletionTimestamp, deletionGracePeriodSeconds: current = 0 } = object.metadata;
   if (deletionTimestamp === undefined) {
     if (grace === 0 && !hasFinalizers) return { kind: 'remove' };
-    return { kind: 'mark', deletionTimestamp: timestamp(now + grace * 1000), gracePeriodSeconds: grace };
+    return { kind: 'mark', deletionTimestamp: rfc3339(now + grace * 1000), gracePeriodSeconds: grace };
   }
   if (current === 0) return hasFinalizers ? { kind: 'pending' } : { kind: 'remove' };
   if (!requested || grace >= current) return { kind: 'pending' };
   if (grace === 0 && !hasFinalizers) return { kind: 'remove' };
   const at = Date.parse(deletionTimestamp) - (current - grace) * 1000;
-  return { kind: 'mark', deletionTimestamp: timestamp(at), gracePeriodSeconds: grace };
+  return { kind: 'mark', deletionTimestamp: rfc3339(at), gracePeriodSeconds: grace };
 }
 
 function preconditionFailure(row: ResourceKind, object: KubeObject, options: DeleteOptions): StatusError | undefined {

@@ -2,6 +2,7 @@
 
 import type { Clock, Timer } from '../../lib/clock.ts';
 import { errorMessage } from '../../lib/errors.ts';
+import { parseRfc3339 } from '../../lib/rfc3339.ts';
 import type { KubeObject } from '../kinds/resource.ts';
 import { isObject } from '../patch/json-value.ts';
 import { parseObject } from '../storage/change.ts';
@@ -16,7 +17,7 @@ const INTERVAL_MS = 5 * 60 * 1000;
 export function lastSeen(event: KubeObject): number {
   const series = isObject(event['series']) ? event['series']['lastObservedTime'] : undefined;
   const times = [event.metadata.creationTimestamp, event['lastTimestamp'], event['eventTime'], series];
-  return Math.max(0, ...times.map((time) => (typeof time === 'string' ? Date.parse(time) : 0)).filter(Number.isFinite));
+  return Math.max(0, ...times.map((time) => (typeof time === 'string' ? (parseRfc3339(time) ?? 0) : 0)));
 }
 
 /** Events that are looked at between two removals; what is read is not written to meanwhile. */

@@ -179,11 +179,6 @@ export class Registry {
   }
 }
 
-/** RFC 3339 with whole seconds, as metav1.Time is written. */
-export function timestamp(epochMs: number): string {
-  return `${new Date(epochMs).toISOString().slice(0, 19)}Z`;
-}
-
 export function apiVersionOf(row: Pick<ResourceKind, 'group' | 'version'>): string {
   return row.group === '' ? row.version : `${row.group}/${row.version}`;
 }

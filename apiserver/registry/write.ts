@@ -3,9 +3,10 @@
 
 import { randomInt, randomUUID } from 'node:crypto';
 import { getOwn, setOwn } from '../../lib/own-property.ts';
+import { rfc3339 } from '../../lib/rfc3339.ts';
+import { sameJson } from '../../lib/same-json.ts';
 import { nextTurn } from '../../lib/turns.ts';
 import { restrictNode } from '../auth/node-restriction.ts';
-
 import { alreadyExists, badRequest, conflict, forbidden, invalid, MODIFIED, StatusError } from '../errors.ts';
 import {
   AdmissionForbidden,
@@ -16,12 +17,11 @@ import {
 } from '../kinds/resource.ts';
 import { LARGE_BYTES } from '../limits.ts';
 import { applyPatch, type PatchType } from '../patch/apply.ts';
-import { jsonEqual } from '../patch/json-value.ts';
 import { parseObject } from '../storage/change.ts';
 import type { StoredObject } from '../storage/store.ts';
 import { decodeObject } from './decode.ts';
 import { admitIntoNamespace, isHeld } from './namespaces.ts';
-import { apiVersionOf, type Caller, type Registry, timestamp, View, type WriteOptions } from './registry.ts';
+import { apiVersionOf, type Caller, type Registry, View, type WriteOptions } from './registry.ts';
 
 /** Consonants and digits that cannot make words or be mistaken for each other, as the API server's. */
 const SUFFIX_ALPHABET = 'bcdfghjklmnpqrstvwxz2456789';
@@ -163,7 +163,7 @@ export function createObject(
   delete metadata.managedFields;
   delete metadata.generation;
   metadata.uid = randomUUID();
-  metadata.creationTimestamp = timestamp(now);
+  metadata.creationTimestamp = rfc3339(now);
   const { strategy } = row;
   if (generated) metadata.name = generateName(metadata.generateName ?? '');
   strategy.applyDefaults?.(object);
@@ -354,7 +354,7 @@ function store(
   dryRun: boolean,
 ): View {
   const key = registry.key(row, stored.namespace, stored.name);
-  if (jsonEqual(object, old)) return registry.view(row, stored);
+  if (sameJson(object, old)) return registry.view(row, stored);
   if (dryRun) return new View(JSON.stringify(object), object);
   const { deletionTimestamp, deletionGracePeriodSeconds = 0 } = object.metadata;
   if (deletionTimestamp !== undefined && deletionGracePeriodSeconds === 0 && !isHeld(row, object)) {
@@ -388,7 +388,7 @@ function keepSystemMetadata(object: KubeObject, old: KubeObject): void {
 function specChanged(object: KubeObject, old: KubeObject): boolean {
   const fields = new Set([...Object.keys(object), ...Object.keys(old)]);
   for (const field of ['metadata', 'status', 'kind', 'apiVersion']) fields.delete(field);
-  return [...fields].some((field) => !jsonEqual(getOwn(object, field), getOwn(old, field)));
+  return [...fields].some((field) => !sameJson(getOwn(object, field), getOwn(old, field)));
 }
 
 /** A fresh object of the row around `metadata` and `rest`, for what the server makes by itself. */

@@ -1,6 +1,7 @@
 // `nodelet trace`: what the agent of a lab has done and does, one line per outward call, until Ctrl-C.
 
 import { Command } from 'commander';
+import { whenAborted } from '../../lib/abort.ts';
 import { errorMessage, UserError } from '../../lib/errors.ts';
 import type { Span } from '../../lib/trace.ts';
 import { narrate } from '../demo/narrate.ts';
@@ -40,10 +41,7 @@ export function traceCommand(): Command {
       const stream = await followSpans(socket, show).catch((error: unknown) => {
         throw new UserError(`no agent serves its trace on ${socket}: ${errorMessage(error)}`);
       });
-      await Promise.race([
-        stream.ended,
-        new Promise<void>((resolve) => signal.addEventListener('abort', () => resolve(), { once: true })),
-      ]);
+      await Promise.race([stream.ended, whenAborted(signal)]);
       stream.close();
     });
 }

@@ -6,6 +6,7 @@ import { fileURLToPath } from 'node:url';
 import { ApiClient } from '../../client/api.ts';
 import { loadKubeconfig } from '../../client/kubeconfig.ts';
 import type { Pod } from '../../client/types.ts';
+import { whenAborted } from '../../lib/abort.ts';
 import { systemClock } from '../../lib/clock.ts';
 import { errorMessage, isErrno } from '../../lib/errors.ts';
 import { execOk } from '../../lib/exec.ts';
@@ -62,6 +63,11 @@ class Checks {
   }
 }
 
+async function interrupted(signal: AbortSignal): Promise<never> {
+  await whenAborted(signal);
+  throw new Error('interrupted');
+}
+
 /** Resolves with the exit code: 0 only if every check held. Never rejects for a check that does not. */
 export async function runDemo(options: DemoOptions): Promise<number> {
   const { say, signal } = options;
@@ -70,7 +76,7 @@ export async function runDemo(options: DemoOptions): Promise<number> {
   say('== starting a lab: containerd, API server, control plane, agent');
   const lab = await options.startLab();
   try {
-    await Promise.race([showPod(lab, checks, say), aborted(signal)]);
+    await Promise.race([showPod(lab, checks, say), interrupted(signal)]);
   } catch (error) {
     checks.check(false, `the demo stopped: ${errorMessage(error)}`);
   }
@@ -88,14 +94,6 @@ export async function runDemo(options: DemoOptions): Promise<number> {
     `== ${checks.failed === 0 ? 'done' : 'FAILED'}: ${checks.passed} held, ${checks.failed} did not, in ${seconds} s`,
   );
   return checks.failed === 0 ? 0 : 1;
-}
-
-function aborted(signal: AbortSignal): Promise<never> {
-  return new Promise((_resolve, reject) => {
-    const stop = (): void => reject(new Error('interrupted'));
-    if (signal.aborted) stop();
-    else signal.addEventListener('abort', stop, { once: true });
-  });
 }
 
 async function showPod(lab: DemoLab, checks: Checks, say: (line: string) => void): Promise<void> {

@@ -8,6 +8,7 @@ import type { Clock } from '../../lib/clock.ts';
 import { isErrno } from '../../lib/errors.ts';
 import { exec } from '../../lib/exec.ts';
 import { readMounts } from '../../lib/mounts.ts';
+import { poll } from '../../lib/retry.ts';
 import { exists } from './root.ts';
 
 /** For giving up only. */
@@ -35,14 +36,14 @@ export async function removeCgroups(path: string, clock: Clock): Promise<void> {
     if (stopped.code !== 0 && stopped.code !== 5) throw new Error(`systemctl stop: ${stopped.stderr.trim()}`);
   }
   // The kernel frees a dead process's cgroup a moment after the process is gone.
-  const deadline = clock.monotonic() + CGROUP_MS;
   for (const top of await cgroupDirectories(path)) {
-    let left = await removeCgroupTree(top);
-    while (left !== undefined && clock.monotonic() < deadline) {
-      await clock.sleep(20);
+    let left: string | undefined;
+    const look = async (): Promise<boolean> => {
       left = await removeCgroupTree(top);
-    }
-    if (left !== undefined) throw new Error(`${left} still has processes in it`);
+      return left === undefined;
+    };
+    if (!(await poll(look, { clock, everyMs: 20, limitMs: CGROUP_MS })))
+      throw new Error(`${left} still has processes in it`);
   }
 }
 

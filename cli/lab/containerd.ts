@@ -6,6 +6,7 @@ import { existsSync } from 'node:fs';
 import { access, mkdir, readdir, readFile, rm, rmdir } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import { credentials } from '@grpc/grpc-js';
+import { abortable } from '../../lib/abort.ts';
 import { readFileIfExists, writeFileAtomic } from '../../lib/atomic.ts';
 import { type Clock, systemClock } from '../../lib/clock.ts';
 import { endProcess } from '../../lib/end-process.ts';
@@ -140,8 +141,6 @@ async function socketAppears(socket: string, signal: AbortSignal, clock: Clock):
     if (name === basename(socket) || (name === null && existsSync(socket))) resolve();
   };
   const watcher = watchDirectory(dirname(socket), { changed, failed: reject, clock, pollMs: 50 });
-  signal.addEventListener('abort', () => reject(signal.reason), { once: true });
-  if (signal.aborted) reject(signal.reason);
   try {
     try {
       await access(socket);
@@ -149,7 +148,7 @@ async function socketAppears(socket: string, signal: AbortSignal, clock: Clock):
       seen.catch(() => undefined);
     } catch (error) {
       if (!isErrno(error, 'ENOENT')) throw error;
-      await seen;
+      await abortable(seen, signal);
     }
   } finally {
     watcher.close();

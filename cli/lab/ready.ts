@@ -22,40 +22,37 @@ export async function nodeReady(
   options: { readonly clock: Clock; readonly timeoutMs: number; readonly signal: AbortSignal },
 ): Promise<void> {
   const { clock, timeoutMs, signal } = options;
-  const stop = new AbortController();
-  const onAbort = (): void => stop.abort(signal.reason);
-  signal.addEventListener('abort', onAbort, { once: true });
-  if (signal.aborted) onAbort();
+  const over = new AbortController();
+  const stop = AbortSignal.any([signal, over.signal]);
   let why = 'the API server does not answer';
-  const timer = clock.after(timeoutMs, () => stop.abort(new Error(`not Ready after ${timeoutMs / 1000} s: ${why}`)));
+  const timer = clock.after(timeoutMs, () => over.abort(new Error(`not Ready after ${timeoutMs / 1000} s: ${why}`)));
   const path = resourcePath('v1', 'nodes');
   const query = { fieldSelector: `metadata.name=${nodeName}` };
   try {
     for (;;) {
-      stop.signal.throwIfAborted();
+      stop.throwIfAborted();
       try {
-        const list = await client.list<Node>(path, query, { signal: stop.signal });
+        const list = await client.list<Node>(path, query, { signal: stop });
         const first = readiness(list.items[0]);
         if (first.ready) return;
         why = first.why;
         const from = list.metadata.resourceVersion;
-        for await (const event of client.watch<Node>(path, { ...query, resourceVersion: from }, stop.signal)) {
+        for await (const event of client.watch<Node>(path, { ...query, resourceVersion: from }, stop)) {
           if (event.type !== 'ADDED' && event.type !== 'MODIFIED') continue;
           const seen = readiness(event.object);
           if (seen.ready) return;
           why = seen.why;
         }
       } catch (error) {
-        stop.signal.throwIfAborted();
+        stop.throwIfAborted();
         if (!isTransient(error) && !isGone(error)) throw error;
-        await clock.sleep(RETRY_MS, stop.signal);
+        await clock.sleep(RETRY_MS, stop);
       }
     }
   } finally {
     timer.cancel();
-    signal.removeEventListener('abort', onAbort);
     // Ends a watch that is still open.
-    stop.abort();
+    over.abort();
   }
 }
 

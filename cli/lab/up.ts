@@ -1,5 +1,6 @@
 // `nodelet up`: a lab in the foreground, until Ctrl-C.
 
+import { whenAborted } from '../../lib/abort.ts';
 import { UserError } from '../../lib/errors.ts';
 import { cleanLab } from './clean.ts';
 import { type LabOptions, startLab } from './lab.ts';
@@ -49,9 +50,7 @@ export async function runUp(options: UpOptions): Promise<number> {
     throw error;
   }
   for (const line of whatNext(lab.paths, lab.state.csi !== undefined)) say(line);
-  if (!signal.aborted) {
-    await new Promise<void>((resolve) => signal.addEventListener('abort', () => resolve(), { once: true }));
-  }
+  await whenAborted(signal);
   say('stopping');
   const problems = await lab.stop();
   if (problems.length > 0) throw new UserError(`not everything could be cleaned: ${problems.join('; ')}`);

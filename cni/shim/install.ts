@@ -2,10 +2,10 @@
 // itself, and the one conflist that names the shim. Never runs a plugin and never talks to the agent.
 
 import { constants } from 'node:fs';
-import { access, mkdir, readFile, rename, rm, symlink } from 'node:fs/promises';
+import { access, mkdir, readFile, rm, symlink } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { ensureFile } from '../../lib/atomic.ts';
+import { ensureFile, makeAtomic } from '../../lib/atomic.ts';
 import { isErrno, UserError } from '../../lib/errors.ts';
 import { execOk } from '../../lib/exec.ts';
 
@@ -114,8 +114,7 @@ async function linkLoopback(binDir: string, pluginDirs: readonly string[]): Prom
     const link = join(binDir, 'loopback');
     const temporary = `${link}.tmp-${process.pid}`;
     await rm(temporary, { force: true });
-    await symlink(candidate, temporary);
-    await rename(temporary, link);
+    await makeAtomic(link, temporary, () => symlink(candidate, temporary));
     return;
   }
   throw new UserError(`no CNI plugin "loopback" in ${pluginDirs.join(', ')} (Debian: containernetworking-plugins)`);

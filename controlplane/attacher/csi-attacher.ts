@@ -5,12 +5,13 @@
 import { isNotFound } from '../../client/errors.ts';
 import { WorkQueue } from '../../client/workqueue.ts';
 import { isCsiError } from '../../csi/client.ts';
+import { rfc3339 } from '../../lib/rfc3339.ts';
 import type { Controller, ControllerContext, Informers } from '../runtime.ts';
 import { Cooldown } from '../storage/cooldown.ts';
 import { csiCapability } from '../storage/csi-volume.ts';
 import { driverWords } from '../storage/driver-words.ts';
 import { CONTROLLER_TIMEOUT_MS, DRIVER_BACKOFF, type Driver } from '../storage/drivers.ts';
-import { annotation, type PersistentVolume, timestamp, type VolumeAttachment } from '../storage/objects.ts';
+import { annotation, type PersistentVolume, type VolumeAttachment } from '../storage/objects.ts';
 import { readSecret } from '../storage/secrets.ts';
 import {
   ATTACHMENTS,
@@ -213,7 +214,7 @@ export class CsiAttacher implements Controller {
     const message = driverWords(error).slice(0, MAX_MESSAGE);
     // The same words again are no news; writing them would only bring the key back before its time.
     if (one.status?.[field]?.message === message) return;
-    await this.#writeStatus(one, { [field]: { message, time: timestamp(this.#context.clock.now()) } });
+    await this.#writeStatus(one, { [field]: { message, time: rfc3339(this.#context.clock.now()) } });
   }
 
   /** Undefined when it is gone meanwhile. */

@@ -5,18 +5,13 @@
 import { objectKey } from '../../client/store.ts';
 import { WorkQueue } from '../../client/workqueue.ts';
 import { isCsiError } from '../../csi/client.ts';
+import { rfc3339 } from '../../lib/rfc3339.ts';
 import type { Controller, ControllerContext, Informers } from '../runtime.ts';
 import { Cooldown } from '../storage/cooldown.ts';
 import { csiCapability } from '../storage/csi-volume.ts';
 import { driverWords } from '../storage/driver-words.ts';
 import { CONTROLLER_TIMEOUT_MS, DRIVER_BACKOFF, type Driver } from '../storage/drivers.ts';
-import {
-  capacityBytes,
-  formatBinary,
-  type PersistentVolume,
-  type PersistentVolumeClaim,
-  timestamp,
-} from '../storage/objects.ts';
+import { capacityBytes, formatBinary, type PersistentVolume, type PersistentVolumeClaim } from '../storage/objects.ts';
 import { claimSubject, OnceRecorder } from '../storage/once-recorder.ts';
 import { readSecret } from '../storage/secrets.ts';
 import { CLAIMS, patchAsRead, VOLUMES } from '../storage/write.ts';
@@ -161,6 +156,6 @@ export class Expander implements Controller {
   }
 
   #now(): string {
-    return timestamp(this.#context.clock.now());
+    return rfc3339(this.#context.clock.now());
   }
 }

@@ -7,6 +7,7 @@ import { objectKey } from '../../client/store.ts';
 import type { Stored } from '../../client/types.ts';
 import { WorkQueue } from '../../client/workqueue.ts';
 import { errorMessage } from '../../lib/errors.ts';
+import { rfc3339 } from '../../lib/rfc3339.ts';
 import type { Controller, ControllerContext, Informers, Namespace } from '../runtime.ts';
 import { discoverNamespaced, type NamespacedResource } from './discovery.ts';
 
@@ -186,7 +187,7 @@ export class NamespaceController implements Controller {
       return before?.status !== condition.status || before.message !== condition.message;
     });
     if (changed.length === 0) return;
-    const now = new Date(this.#context.clock.now()).toISOString().replace(/\.\d+Z$/, 'Z');
+    const now = rfc3339(this.#context.clock.now());
     const patch = { status: { conditions: changed.map((condition) => ({ ...condition, lastTransitionTime: now })) } };
     const path = resourcePath('v1', 'namespaces', { name: namespace.metadata.name, subresource: 'status' });
     await this.#context.client.patch(path, patch, 'strategic').catch((error: unknown) => {

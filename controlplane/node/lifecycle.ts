@@ -6,6 +6,7 @@ import { resourcePath } from '../../client/paths.ts';
 import { objectKey } from '../../client/store.ts';
 import type { Lease, Node } from '../../client/types.ts';
 import { WorkQueue } from '../../client/workqueue.ts';
+import { rfc3339 } from '../../lib/rfc3339.ts';
 import type { Controller, ControllerContext, Informers } from '../runtime.ts';
 import { nextTaints, unknownConditions } from './taints.ts';
 
@@ -93,7 +94,7 @@ export class NodeLifecycleController implements Controller {
   }
 
   #timestamp(): string {
-    return new Date(this.#context.clock.now()).toISOString().replace(/\.\d+Z$/, 'Z');
+    return rfc3339(this.#context.clock.now());
   }
 }
 

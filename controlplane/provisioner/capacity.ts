@@ -8,6 +8,7 @@ import { isAlreadyExists, isNotFound } from '../../client/errors.ts';
 import { resourcePath } from '../../client/paths.ts';
 import type { Node } from '../../client/types.ts';
 import { WorkQueue } from '../../client/workqueue.ts';
+import { sameJson } from '../../lib/same-json.ts';
 import type { Controller, ControllerContext, Informers } from '../runtime.ts';
 import { CONTROLLER_TIMEOUT_MS, type Driver } from '../storage/drivers.ts';
 import { type CsiNode, type CsiStorageCapacity, formatBinary, type StorageClass } from '../storage/objects.ts';
@@ -55,8 +56,7 @@ export function capacityName(driver: string, key: string): string {
 }
 
 function sameLabels(a: Node, b: Node): boolean {
-  const labels = ({ metadata }: Node): string => JSON.stringify(Object.entries(metadata.labels ?? {}).sort());
-  return labels(a) === labels(b);
+  return sameJson(a.metadata.labels ?? {}, b.metadata.labels ?? {});
 }
 
 function keyOf(object: CsiStorageCapacity): string {

@@ -7,6 +7,8 @@ import { resourcePath } from '../../client/paths.ts';
 import { type Change, objectKey } from '../../client/store.ts';
 import type { Node, Pod } from '../../client/types.ts';
 import { WorkQueue } from '../../client/workqueue.ts';
+import { rfc3339 } from '../../lib/rfc3339.ts';
+import { sameJson } from '../../lib/same-json.ts';
 import type { Controller, ControllerContext, Informers } from '../runtime.ts';
 import { ANNOTATIONS, claimNamesOf, isBound } from '../storage/objects.ts';
 import { CLAIMS, patchAsRead, VOLUMES } from '../storage/write.ts';
@@ -217,7 +219,7 @@ export class Scheduler implements Controller {
     const since =
       known?.status === 'False' && known.lastTransitionTime !== undefined
         ? known.lastTransitionTime
-        : new Date(this.#context.clock.now()).toISOString().replace(/\.\d+Z$/, 'Z');
+        : rfc3339(this.#context.clock.now());
     const condition = {
       type: 'PodScheduled',
       status: 'False',
@@ -266,5 +268,5 @@ export class Scheduler implements Controller {
 
 /** Our own status patch must not make us look at the pod again; a change of what it asks for must. */
 function specChanged(before: Pod | undefined, now: Pod): boolean {
-  return before === undefined || JSON.stringify(before.spec) !== JSON.stringify(now.spec);
+  return before === undefined || !sameJson(before.spec, now.spec);
 }

@@ -6,6 +6,7 @@ import type * as storage from 'kubernetes-types/storage/v1';
 import type { Pod, Stored } from '../../client/types.ts';
 import { getOwn } from '../../lib/own-property.ts';
 import { parseQuantity } from '../../lib/quantity.ts';
+import { parseRfc3339 } from '../../lib/rfc3339.ts';
 
 export type PersistentVolume = Stored<core.PersistentVolume>;
 export type PersistentVolumeClaim = Stored<core.PersistentVolumeClaim>;
@@ -108,7 +109,7 @@ export function isDefaultClass(storageClass: StorageClass): boolean {
 
 /** The default class: of several the newest, and of those the first by name. */
 export function defaultClass(classes: readonly StorageClass[]): StorageClass | undefined {
-  const born = (one: StorageClass): number => Date.parse(one.metadata.creationTimestamp ?? '') || 0;
+  const born = (one: StorageClass): number => parseRfc3339(one.metadata.creationTimestamp) ?? 0;
   return classes
     .filter(isDefaultClass)
     .toSorted((a, b) => born(b) - born(a) || (a.metadata.name < b.metadata.name ? -1 : 1))[0];
@@ -131,11 +132,6 @@ export function isOwnedBy(claim: PersistentVolumeClaim, pod: Pod): boolean {
   return (claim.metadata.ownerReferences ?? []).some(
     (owner) => owner.controller === true && owner.uid === pod.metadata.uid,
   );
-}
-
-/** As the API writes times. */
-export function timestamp(epochMs: number): string {
-  return new Date(epochMs).toISOString().replace(/\.\d+Z$/, 'Z');
 }
 
 export function isFinished(pod: Pod): boolean {

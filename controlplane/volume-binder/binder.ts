@@ -5,6 +5,7 @@ import { isNotFound } from '../../client/errors.ts';
 import { type Change, objectKey } from '../../client/store.ts';
 import type { Pod } from '../../client/types.ts';
 import { WorkQueue } from '../../client/workqueue.ts';
+import { rfc3339 } from '../../lib/rfc3339.ts';
 import type { Controller, ControllerContext, Informers } from '../runtime.ts';
 import {
   ANNOTATIONS,
@@ -13,7 +14,6 @@ import {
   isMeantFor,
   type PersistentVolume,
   type PersistentVolumeClaim,
-  timestamp,
 } from '../storage/objects.ts';
 import { claimSubject, OnceRecorder, volumeSubject } from '../storage/once-recorder.ts';
 import { CLAIMS, patchAsRead, pathOf, VOLUMES } from '../storage/write.ts';
@@ -194,7 +194,7 @@ export class VolumeBinder implements Controller {
     if (volume.status?.phase === phase) return;
     const status = {
       phase,
-      lastPhaseTransitionTime: timestamp(this.#context.clock.now()),
+      lastPhaseTransitionTime: rfc3339(this.#context.clock.now()),
       message: event?.message ?? null,
       reason: event?.reason ?? null,
     };

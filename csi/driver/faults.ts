@@ -5,6 +5,7 @@
 import { writeFileAtomic } from '../../lib/atomic.ts';
 import type { Clock } from '../../lib/clock.ts';
 import { UserError } from '../../lib/errors.ts';
+import { sameJson } from '../../lib/same-json.ts';
 import { type DriverCode, DriverError } from './errors.ts';
 
 export interface FaultRule {
@@ -175,7 +176,7 @@ export class Faults {
     const { file, rules = [] } = this.#options;
     if (rules.includes(rule)) return true;
     const text = file === undefined ? undefined : await this.#options.readFile(file);
-    return text !== undefined && parseFaults(text).some((each) => JSON.stringify(each) === JSON.stringify(rule));
+    return text !== undefined && parseFaults(text).some((each) => sameJson(each, rule));
   }
 
   /** Or the driver that is started again would die of the same rule. */
@@ -184,7 +185,7 @@ export class Faults {
     if (file === undefined || rule.times === 0) return;
     const text = await this.#options.readFile(file);
     if (text === undefined) return;
-    const left = parseFaults(text).filter((each) => JSON.stringify(each) !== JSON.stringify(rule));
+    const left = parseFaults(text).filter((each) => !sameJson(each, rule));
     await writeFileAtomic(file, `${JSON.stringify(left)}\n`);
   }
 }

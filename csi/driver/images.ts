@@ -1,7 +1,8 @@
 // Image files: made sparse or whole, copied, grown, measured. A file appears under its name only when it is complete.
 
-import { chmod, mkdir, open, rename, rm, stat, statfs, truncate } from 'node:fs/promises';
+import { chmod, mkdir, open, rm, stat, statfs, truncate } from 'node:fs/promises';
 import { dirname } from 'node:path';
+import { makeAtomic } from '../../lib/atomic.ts';
 import { isErrno } from '../../lib/errors.ts';
 import { type Exec, execOk } from '../../lib/exec.ts';
 import { DriverError } from './errors.ts';
@@ -12,10 +13,8 @@ async function beside(path: string, make: (temporary: string) => Promise<void>):
   await mkdir(dirname(path), { recursive: true, mode: 0o700 });
   await rm(temporary, { force: true });
   try {
-    await make(temporary);
-    await rename(temporary, path);
+    await makeAtomic(path, temporary, make);
   } catch (error) {
-    await rm(temporary, { force: true });
     throw outOfSpace(error) ?? error;
   }
 }

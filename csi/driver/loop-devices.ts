@@ -6,6 +6,7 @@ import { basename } from 'node:path';
 import { type Clock, systemClock } from '../../lib/clock.ts';
 import { type Exec, execOk } from '../../lib/exec.ts';
 import { loopImage } from '../../lib/loop-devices.ts';
+import { poll } from '../../lib/retry.ts';
 import { DriverError } from './errors.ts';
 
 export { type LoopDevice, listLoopDevices } from '../../lib/loop-devices.ts';
@@ -74,9 +75,5 @@ export async function detachLoop(
     if (/no such device/i.test(result.stderr)) return;
     throw new DriverError('INTERNAL', `losetup --detach ${device}: ${result.stderr.trim()}`);
   }
-  const deadline = clock.monotonic() + GONE_MS;
-  while ((await loopImage(device)) !== undefined) {
-    if (clock.monotonic() > deadline) return;
-    await clock.sleep(10);
-  }
+  await poll(async () => (await loopImage(device)) === undefined, { clock, everyMs: 10, limitMs: GONE_MS });
 }

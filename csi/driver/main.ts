@@ -6,6 +6,7 @@ import { mkdir, realpath } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { dirname, join } from 'node:path';
 import { Server } from '@grpc/grpc-js';
+import { whenAborted } from '../../lib/abort.ts';
 import { readFileIfExists } from '../../lib/atomic.ts';
 import { type Clock, systemClock } from '../../lib/clock.ts';
 import { isErrno, UserError } from '../../lib/errors.ts';
@@ -130,9 +131,7 @@ async function register(served: Served, socket: string): Promise<Server | undefi
 /** Runs until the signal aborts. */
 export async function runDriver(options: DriverOptions, log: Log, signal: AbortSignal): Promise<void> {
   const driver = await startDriver(options, log);
-  if (!signal.aborted) {
-    await new Promise<void>((resolve) => signal.addEventListener('abort', () => resolve(), { once: true }));
-  }
+  await whenAborted(signal);
   await driver.stop();
   log('info', `${DRIVER_NAME} has stopped; its volumes stay as they are`);
 }

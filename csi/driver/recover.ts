@@ -3,6 +3,7 @@
 
 import { existsSync } from 'node:fs';
 import { readMounts } from '../../lib/mounts.ts';
+import { sameJson } from '../../lib/same-json.ts';
 import { thaw } from './filesystems.ts';
 import { detachLoop, type LoopDevice, listLoopDevices } from './loop-devices.ts';
 import { loopOf, type Mount, mountAt } from './mounts.ts';
@@ -72,7 +73,7 @@ export async function recover(driver: Driver): Promise<void> {
     const image = store.volumeImage(record.volumeId);
     const own = loops.filter((loop) => loop.image === image && !loop.deleted);
     const now = reconcile(record, { mounts, loops: own, exists: existsSync });
-    if (JSON.stringify(now) === JSON.stringify(record)) continue;
+    if (sameJson(now, record)) continue;
     await store.putOnNode(now);
     log('info', 'what a volume had on this node is gone or was not finished', { volume: record.volumeId });
   }

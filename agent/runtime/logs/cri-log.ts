@@ -1,6 +1,7 @@
 // The CRI log format, line by line: `<RFC 3339 time> <stdout|stderr> <P|F>[:tags] <content>`. P is a part of a longer
 // line, F its end (or the whole of it). Pure.
 
+import { parseRfc3339 } from '../../../lib/rfc3339.ts';
 export interface CriLogLine {
   /** As the runtime wrote it. */
   readonly timestamp: string;
@@ -25,7 +26,7 @@ export function parseCriLogLine(line: Buffer): CriLogLine | undefined {
   const stream = line.toString('latin1', first + 1, second);
   if (stream !== 'stdout' && stream !== 'stderr') return undefined;
   const timestamp = line.toString('latin1', 0, first);
-  if (Number.isNaN(Date.parse(timestamp))) return undefined;
+  if (parseRfc3339(timestamp) === undefined) return undefined;
   const [tag] = line.toString('latin1', second + 1, third).split(':', 1);
   if (tag !== 'P' && tag !== 'F') return undefined;
   const partial = tag === 'P';
@@ -37,8 +38,8 @@ export function parseCriLogLine(line: Buffer): CriLogLine | undefined {
 
 /** A time in nanoseconds since the epoch, exactly; undefined when the text is no time. */
 export function timestampNanos(timestamp: string): bigint | undefined {
-  const ms = Date.parse(timestamp);
-  if (Number.isNaN(ms)) return undefined;
+  const ms = parseRfc3339(timestamp);
+  if (ms === undefined) return undefined;
   const fraction = (/\.(\d+)/.exec(timestamp)?.[1] ?? '').slice(0, 9).padEnd(9, '0');
   return BigInt(Math.floor(ms / 1000)) * 1_000_000_000n + BigInt(fraction);
 }

@@ -7,6 +7,7 @@ import { readdir, rename, rm, stat } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import { pipeline } from 'node:stream/promises';
 import { createGzip } from 'node:zlib';
+import { makeAtomic } from '../../../lib/atomic.ts';
 import type { Clock, Timer } from '../../../lib/clock.ts';
 import { errorMessage, isDiskFull, isErrno } from '../../../lib/errors.ts';
 import type { ContainerId } from '../../ports/runtime.ts';
@@ -56,12 +57,11 @@ export function rotationSuffix(now: number): string {
 }
 
 async function compress(path: string): Promise<void> {
-  const temporary = `${path}.gz.tmp`;
   try {
-    await pipeline(createReadStream(path), createGzip(), createWriteStream(temporary));
-    await rename(temporary, `${path}.gz`);
+    await makeAtomic(`${path}.gz`, `${path}.gz.tmp`, (temporary) =>
+      pipeline(createReadStream(path), createGzip(), createWriteStream(temporary)),
+    );
   } catch (error) {
-    await rm(temporary, { force: true });
     // What is not compressed can be rotated all the same, and the oldest goes first: that makes room.
     if (isDiskFull(error)) return;
     throw error;

@@ -2,6 +2,7 @@
 
 import type { VolumeAttachment } from 'kubernetes-types/storage/v1';
 import type { Stored } from '../../../client/types.ts';
+import { abortable } from '../../../lib/abort.ts';
 import type { Clock } from '../../../lib/clock.ts';
 import type { StorageObjects } from '../../ports/storage.ts';
 import { failedStep } from '../mount-failures.ts';
@@ -60,21 +61,17 @@ export async function waitForAttachment(
     },
     until,
   );
-  const onAbort = (): void => reject(signal.reason);
-  signal.addEventListener('abort', onAbort, { once: true });
-  if (signal.aborted) onAbort();
   const timer = clock.after(WAIT_MS, () => {
     done.abort();
     const what = `timed out waiting for external-attacher of ${volume.driver} CSI driver to attach volume ${volume.handle}`;
     reject(failedStep('AttachVolume.Attach', volume.specName, what));
   });
   try {
-    const state = await promise;
+    const state = await abortable(promise, signal);
     if (state.kind === 'attached') return state.publishContext;
     const why = state.kind === 'failed' ? state.why : 'not attached';
     throw failedStep('AttachVolume.Attach', volume.specName, why, { until: changed.promise });
   } finally {
     timer.cancel();
-    signal.removeEventListener('abort', onAbort);
   }
 }

@@ -7,9 +7,11 @@ import { isAlreadyExists, isConflict, isNotFound, isTransient } from '../../../c
 import { resourcePath } from '../../../client/paths.ts';
 import type { Node, Stored } from '../../../client/types.ts';
 import type { CsiNodeAnnouncer, CsiNodeInfo } from '../../../csi/registered-drivers.ts';
-import { type BackoffEntry, type BackoffPolicy, nextBackoff } from '../../../lib/backoff.ts';
+import type { BackoffPolicy } from '../../../lib/backoff.ts';
 import type { Clock } from '../../../lib/clock.ts';
 import { getOwn } from '../../../lib/own-property.ts';
+import { retry } from '../../../lib/retry.ts';
+import { sameJson } from '../../../lib/same-json.ts';
 
 type CSINode = Stored<CoreCSINode>;
 
@@ -52,9 +54,12 @@ export function withoutDriver(drivers: readonly CSINodeDriver[], driver: string)
 }
 
 function sameEntry(a: CSINodeDriver | undefined, b: CSINodeDriver): boolean {
-  const facts = (entry: CSINodeDriver | undefined): string =>
-    JSON.stringify([entry?.nodeID, entry?.topologyKeys ?? [], entry?.allocatable?.count]);
-  return facts(a) === facts(b);
+  const facts = (entry: CSINodeDriver | undefined): unknown => [
+    entry?.nodeID,
+    entry?.topologyKeys ?? [],
+    entry?.allocatable?.count,
+  ];
+  return sameJson(facts(a), facts(b));
 }
 
 /** The ids in the annotation; one that is no JSON object counts as empty. */
@@ -162,19 +167,10 @@ export class CsiNodeObject implements CsiNodeAnnouncer {
   }
 
   /** Tries again what another try can mend, for as long as somebody may be waiting for it. */
-  async #again(work: () => Promise<void>): Promise<void> {
+  #again(work: () => Promise<void>): Promise<void> {
     const { clock, signal } = this.#options;
-    const giveUpAt = clock.monotonic() + RETRY_FOR_MS;
-    let pause: BackoffEntry | undefined;
-    for (;;) {
-      try {
-        return await work();
-      } catch (error) {
-        const mends = isConflict(error) || isAlreadyExists(error) || isNotFound(error) || isTransient(error);
-        pause = nextBackoff(RETRY, pause, clock.monotonic());
-        if (!mends || clock.monotonic() + pause.delayMs > giveUpAt) throw error;
-        await clock.sleep(pause.delayMs, signal);
-      }
-    }
+    const mends = (error: unknown): boolean =>
+      isConflict(error) || isAlreadyExists(error) || isNotFound(error) || isTransient(error);
+    return retry(work, { clock, policy: RETRY, limitMs: RETRY_FOR_MS, mends, signal });
   }
 }

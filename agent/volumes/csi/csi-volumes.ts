@@ -5,6 +5,7 @@
 import type { SecretReference } from 'kubernetes-types/core/v1';
 import type { CSIDriverSpec } from 'kubernetes-types/storage/v1';
 import type { Pod } from '../../../client/types.ts';
+import { abortable } from '../../../lib/abort.ts';
 import type { Clock, Timer } from '../../../lib/clock.ts';
 import { errorMessage } from '../../../lib/errors.ts';
 import type { Tracer } from '../../../lib/trace.ts';
@@ -239,7 +240,7 @@ export class CsiVolumes {
     try {
       const both = AbortSignal.any([signal, trying.signal]);
       const context = await waitForAttachment(attachment, volume, storage, clock, both);
-      await until(told, signal);
+      await abortable(told, signal);
       return context;
     } finally {
       if (signal.aborted) this.#tries.delete(key);
@@ -375,13 +376,4 @@ function secretMissing(
     return failedStep('MapVolume.SetUpDevice', specName, `failed to get ${field} ${secret}: ${why}`, { cause });
   const step = use === 'stage' ? 'MountVolume.MountDevice' : 'MountVolume.SetUp';
   return failedStep(step, specName, `fetching ${field} ${secret} failed: ${why}`, { cause });
-}
-
-/** The promise, or the signal's reason when it aborts first. */
-function until<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
-  const { promise: over, reject } = Promise.withResolvers<never>();
-  const onAbort = (): void => reject(signal.reason);
-  signal.addEventListener('abort', onAbort, { once: true });
-  if (signal.aborted) onAbort();
-  return Promise.race([promise, over]).finally(() => signal.removeEventListener('abort', onAbort));
 }

@@ -3,10 +3,12 @@
 
 import type { Pod } from '../../../client/types.ts';
 import { isCsiError } from '../../../csi/client.ts';
+import { sleepUnlessAborted } from '../../../lib/abort.ts';
 import { type BackoffEntry, nextBackoff } from '../../../lib/backoff.ts';
 import type { Clock } from '../../../lib/clock.ts';
 import { errorMessage } from '../../../lib/errors.ts';
 import { quantityValue } from '../../../lib/quantity.ts';
+import { rfc3339 } from '../../../lib/rfc3339.ts';
 import type { Tracer } from '../../../lib/trace.ts';
 import { podReference } from '../../model/event-reference.ts';
 import type { EventRecorder } from '../../ports/api.ts';
@@ -65,7 +67,7 @@ export class Expander {
         if (await this.#settled(mounted, newest)) pause = undefined;
         else {
           pause = nextBackoff(MOUNT_BACKOFF, pause, this.#options.clock.monotonic());
-          await this.#options.clock.sleep(pause.delayMs, signal).catch(() => undefined);
+          await sleepUnlessAborted(this.#options.clock, pause.delayMs, signal);
           again = true;
         }
       }
@@ -150,7 +152,7 @@ export class Expander {
   async #failed(mounted: MountedVolume, claim: Claim, error: unknown): Promise<void> {
     const message = stepFailed('NodeExpandVolume.NodeExpandVolume', mounted.volume.specName, csiMessage(error));
     this.#tell(mounted, claim, 'Warning', 'VolumeResizeFailed', message);
-    const now = new Date(this.#options.clock.now()).toISOString().replace(/\.\d+Z$/, 'Z');
+    const now = rfc3339(this.#options.clock.now());
     const status = expansionFailedStatus(claim, csiMessage(error), isInfeasible(error), now);
     await this.#options.objects.patchClaimStatus(claim, status).catch((refusal: unknown) => {
       this.#options.onTrouble(`the failure to expand is not in the claim's status: ${errorMessage(refusal)}`);

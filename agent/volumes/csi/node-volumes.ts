@@ -4,6 +4,7 @@
 import { lstatSync, mkdirSync, rmSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { isCsiError } from '../../../csi/client.ts';
+import { resolvesWithin } from '../../../lib/abort.ts';
 import type { Clock } from '../../../lib/clock.ts';
 import { errorMessage } from '../../../lib/errors.ts';
 import { mountAt } from '../../../lib/mountinfo.ts';
@@ -179,10 +180,7 @@ export class NodeVolumes {
   async #awaitDriver({ driverName, phase }: PodNote): Promise<void> {
     const { csi, clock } = this.#options;
     if (phase !== 'published' || csi.driver(driverName) !== undefined) return;
-    const enough = new AbortController();
-    const wait = clock.sleep(DRIVER_WAIT_MS, AbortSignal.any([enough.signal, this.#closing.signal]));
-    await Promise.race([csi.registered(driverName), wait.catch(() => undefined)]);
-    enough.abort();
+    await resolvesWithin(clock, DRIVER_WAIT_MS, csi.registered(driverName), this.#closing.signal);
   }
 
   /** Stops trying. What is staged stays. */

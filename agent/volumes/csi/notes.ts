@@ -1,18 +1,10 @@
 // The notes beside CSI volumes (vol_data.json, as the kubelet's): what is, or may be, staged, and what each pod uses.
 // They are written before the call that makes them true, so that whoever starts after a crash knows what to undo.
 
-import {
-  type Dirent,
-  mkdirSync,
-  readdirSync,
-  readFileSync,
-  renameSync,
-  rmdirSync,
-  rmSync,
-  writeFileSync,
-} from 'node:fs';
+import { type Dirent, readdirSync, readFileSync, rmdirSync, rmSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { isErrno, withPath } from '../../../lib/errors.ts';
+import { writeFileAtomicSync } from '../../../lib/atomic.ts';
+import { isErrno } from '../../../lib/errors.ts';
 import { podsDir } from '../volume-type.ts';
 import { BLOCK_DIRECTORY, NOTE_FILE, podNoteDirs, stagingRoot } from './layout.ts';
 
@@ -42,18 +34,9 @@ export interface FoundPodNote {
   readonly note: PodNote;
 }
 
-/** Replaces the note at once or not at all. Small and rare enough not to be worth the thread pool. */
+/** Replaces the note at once or not at all. */
 export function writeNote(path: string, note: StagedNote | PodNote): void {
-  mkdirSync(dirname(path), { recursive: true, mode: 0o750 });
-  const temporary = `${path}.tmp`;
-  try {
-    writeFileSync(temporary, JSON.stringify(note), { mode: 0o600 });
-    renameSync(temporary, path);
-  } catch (error) {
-    // Half a file holds room on a disk that has none.
-    rmSync(temporary, { force: true });
-    throw withPath(error, path);
-  }
+  writeFileAtomicSync(path, JSON.stringify(note), { file: 0o600, directory: 0o750 });
 }
 
 /** Removes the note, and its directory when nothing else is in it. */

@@ -1,6 +1,7 @@
 // Trying to unstage volumes that no pod uses, until it is done or a pod uses them again. What one try does, and whether
 // it is still due, is told by whoever keeps the volumes.
 
+import { resolvesWithin, sleepUnlessAborted } from '../../../lib/abort.ts';
 import { type BackoffEntry, nextBackoff } from '../../../lib/backoff.ts';
 import type { Clock } from '../../../lib/clock.ts';
 import { errorMessage } from '../../../lib/errors.ts';
@@ -39,10 +40,7 @@ export class Unstaging {
 
   /** Resolves when it is done, or has taken long enough to be waited for. */
   async soon(key: string): Promise<void> {
-    const enough = new AbortController();
-    const wait = this.#options.clock.sleep(UNSTAGE_WAIT_MS, enough.signal).catch(() => undefined);
-    await Promise.race([this.untilDone(key), wait]);
-    enough.abort();
+    await resolvesWithin(this.#options.clock, UNSTAGE_WAIT_MS, this.untilDone(key));
   }
 
   async #try(key: string): Promise<void> {
@@ -58,7 +56,7 @@ export class Unstaging {
         onTrouble(errorMessage(error));
         pause = nextBackoff(MOUNT_BACKOFF, pause, clock.monotonic());
         const rest = new AbortController();
-        const over = clock.sleep(pause.delayMs, AbortSignal.any([signal, rest.signal])).catch(() => undefined);
+        const over = sleepUnlessAborted(clock, pause.delayMs, AbortSignal.any([signal, rest.signal]));
         const absent = csi.driver(driver) === undefined;
         await Promise.race([over, absent ? csi.registered(driver) : over]);
         rest.abort();

@@ -4,6 +4,7 @@
 import type { PersistentVolume, PersistentVolumeClaim, SecretReference } from 'kubernetes-types/core/v1';
 import type { CSIDriverSpec } from 'kubernetes-types/storage/v1';
 import type { Pod, Stored } from '../../../client/types.ts';
+import { rfc3339 } from '../../../lib/rfc3339.ts';
 import type { AccessMode, VolumeCapability } from '../../ports/csi.ts';
 import type { Volume } from '../volume-type.ts';
 import { ephemeralHandle } from './layout.ts';
@@ -180,7 +181,7 @@ export function publishVolumeContext(
   }
   if (tokens.length > 0) {
     const byAudience = tokens.map(({ audience, token, expiresAt }) => {
-      const expirationTimestamp = new Date(expiresAt).toISOString().replace(/\.\d+Z$/, 'Z');
+      const expirationTimestamp = rfc3339(expiresAt);
       return [audience, { token, expirationTimestamp }];
     });
     context['csi.storage.k8s.io/serviceAccount.tokens'] = JSON.stringify(Object.fromEntries(byAudience));

@@ -7,10 +7,11 @@ import type { RuntimeClass } from 'kubernetes-types/node/v1';
 import type { PriorityClass } from 'kubernetes-types/scheduling/v1';
 import { getOwn, setOwn } from '../../../lib/own-property.ts';
 import { compareQuantities } from '../../../lib/quantity.ts';
+import { sameJson } from '../../../lib/same-json.ts';
 import { isMirrorPod, secretNames } from '../../auth/pod-references.ts';
 import { forbidden } from '../field-errors.ts';
 import { AdmissionForbidden, type FieldError, type KubeObject, type RequestContext } from '../resource.ts';
-import { as, type Container, type Pod, type PodSpec, sameJson, type Volume } from '../shapes.ts';
+import { as, type Container, type Pod, type PodSpec, type Volume } from '../shapes.ts';
 
 /** Where a container finds its service account's token, CA and namespace. */
 const TOKEN_MOUNT_PATH = '/var/run/secrets/kubernetes.io/serviceaccount';

@@ -3,10 +3,11 @@
 
 import { getOwn, setOwn } from '../../../lib/own-property.ts';
 import { compareQuantities, parseQuantity } from '../../../lib/quantity.ts';
+import { sameJson } from '../../../lib/same-json.ts';
 import { isSidecar } from '../../../lib/sidecar.ts';
 import { addErrors, forbidden, invalid } from '../field-errors.ts';
 import type { FieldError, KubeObject } from '../resource.ts';
-import { type Container, type Pod, type PodSpec, podOf, sameJson } from '../shapes.ts';
+import { type Container, type Pod, type PodSpec, podOf } from '../shapes.ts';
 import { qosClassOf } from './status.ts';
 import { validatePodSpec } from './validate.ts';
 

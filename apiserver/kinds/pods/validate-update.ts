@@ -2,10 +2,11 @@
 // to update it: the pod itself, its status, its ephemeral containers. Its resources are validate-resize.ts.
 
 import { getOwn } from '../../../lib/own-property.ts';
+import { sameJson } from '../../../lib/same-json.ts';
 import { MIRROR_ANNOTATION } from '../../auth/pod-references.ts';
 import { addErrors, forbidden, invalid } from '../field-errors.ts';
 import type { FieldError } from '../resource.ts';
-import { type Container, type Pod, type PodSpec, sameJson } from '../shapes.ts';
+import type { Container, Pod, PodSpec } from '../shapes.ts';
 import { validatePodSpec } from './validate.ts';
 import { type Toleration, validateTolerations } from './validate-scheduling.ts';
 

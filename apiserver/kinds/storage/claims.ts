@@ -4,13 +4,14 @@
 import type { PersistentVolumeClaim, PersistentVolumeClaimSpec } from 'kubernetes-types/core/v1';
 import type { StorageClass } from 'kubernetes-types/storage/v1';
 import { parseQuantity } from '../../../lib/quantity.ts';
+import { sameJson } from '../../../lib/same-json.ts';
 import { namedTable, text } from '../columns.ts';
 import { addErrors, forbidden, IMMUTABLE, invalid, optionalOneOf, required, syntax } from '../field-errors.ts';
 import { defineKind } from '../metadata.ts';
 import { dns1123Subdomain } from '../names.ts';
 import { validateLabelSelector } from '../pods/validate-scheduling.ts';
 import { AdmissionForbidden, type FieldError, type KubeObject, type RequestContext } from '../resource.ts';
-import { as, type Loose, type Of, sameJson } from '../shapes.ts';
+import { as, type Loose, type Of } from '../shapes.ts';
 import {
   addFinalizer,
   CLASS_ANNOTATION,

@@ -2,13 +2,14 @@
 
 import type { CSIStorageCapacity, StorageClass } from 'kubernetes-types/storage/v1';
 import { parseQuantity } from '../../../lib/quantity.ts';
+import { sameJson } from '../../../lib/same-json.ts';
 import { NAME_COLUMN, namedTable, text } from '../columns.ts';
 import { addErrors, forbidden, IMMUTABLE, invalid, optionalOneOf, required, syntax } from '../field-errors.ts';
 import { defineKind } from '../metadata.ts';
 import { dns1123Subdomain, qualifiedName } from '../names.ts';
 import { validateLabelSelector } from '../pods/validate-scheduling.ts';
 import type { FieldError, KubeObject } from '../resource.ts';
-import { as, sameJson } from '../shapes.ts';
+import { as } from '../shapes.ts';
 import { isDefaultClass, orUnset, validateParameters, validateTopologies } from './shared.ts';
 
 const classOf = (object: KubeObject) => as<StorageClass>(object, 'StorageClass');

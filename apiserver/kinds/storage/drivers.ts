@@ -2,6 +2,7 @@
 // volumes are attached where.
 
 import type { CSIDriver, CSINode, VolumeAttachment } from 'kubernetes-types/storage/v1';
+import { sameJson } from '../../../lib/same-json.ts';
 import { namedTable, text } from '../columns.ts';
 import {
   addErrors,
@@ -17,7 +18,7 @@ import {
 import { defineKind, duplicates } from '../metadata.ts';
 import { dns1123Subdomain, qualifiedName } from '../names.ts';
 import type { FieldError, KubeObject } from '../resource.ts';
-import { as, type Loose, sameJson } from '../shapes.ts';
+import { as, type Loose } from '../shapes.ts';
 import { validateDriverName, validateParameters } from './shared.ts';
 import { validateVolumeSpec } from './validate-volume.ts';
 

@@ -2,6 +2,7 @@
 // shows them. Judges values; knows no object.
 
 import { getOwn } from '../../../lib/own-property.ts';
+import { parseRfc3339 } from '../../../lib/rfc3339.ts';
 import { forbidden, invalid, notSupported, optionalOneOf, required, syntax, tooMany } from '../field-errors.ts';
 import { dns1123Subdomain, qualifiedName } from '../names.ts';
 import type { FieldError, KubeObject, RequestContext } from '../resource.ts';
@@ -137,7 +138,7 @@ export function isDefaultClass(object: KubeObject): boolean {
 
 /** The default class: of several the newest, and of those the first by name, as the admission plugin chooses. */
 export function defaultClass({ lookup }: Pick<RequestContext, 'lookup'>): string | undefined {
-  const born = (object: KubeObject): number => Date.parse(object.metadata.creationTimestamp ?? '') || 0;
+  const born = (object: KubeObject): number => parseRfc3339(object.metadata.creationTimestamp) ?? 0;
   return lookup
     .list('storage.k8s.io', 'storageclasses')
     .filter(isDefaultClass)

@@ -2,6 +2,7 @@
 
 import type { PersistentVolumeSpec } from 'kubernetes-types/core/v1';
 import { parseQuantity } from '../../../lib/quantity.ts';
+import { sameJson } from '../../../lib/same-json.ts';
 import {
   addErrors,
   forbidden,
@@ -15,7 +16,7 @@ import {
 import { dns1123Label, dns1123Subdomain, noBacksteps } from '../names.ts';
 import { validateNodeSelector } from '../pods/validate-scheduling.ts';
 import type { FieldError } from '../resource.ts';
-import { type Loose, sameJson } from '../shapes.ts';
+import type { Loose } from '../shapes.ts';
 import { validateAccessModes, validateClassName, validateDriverName, validateVolumeMode } from './shared.ts';
 import { STORAGE_SOURCES } from './sources.ts';
 

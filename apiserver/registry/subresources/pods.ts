@@ -1,11 +1,13 @@
 // Subresources of pods that change the pod: binding, eviction, ephemeral containers. Logs and streams are proxy/.
 
 import { getOwn } from '../../../lib/own-property.ts';
+import { rfc3339 } from '../../../lib/rfc3339.ts';
+import { sameJson } from '../../../lib/same-json.ts';
 import { badRequest, conflict } from '../../errors.ts';
 import type { FieldError, KubeObject } from '../../kinds/resource.ts';
-import { isObject, type JsonObject, jsonEqual, shown } from '../../patch/json-value.ts';
+import { isObject, type JsonObject, shown } from '../../patch/json-value.ts';
 import { type DeleteOptions, deleteObject } from '../delete.ts';
-import { type Registry, timestamp, type WriteOptions } from '../registry.ts';
+import type { Registry, WriteOptions } from '../registry.ts';
 import { keepAllBut, mutateStored, type UpdateRules } from '../write.ts';
 
 const BINDING = { group: '', plural: 'pods/binding' } as const;
@@ -56,7 +58,7 @@ export function bindPod(
     const added = Object.entries(annotations).map(([key, value]) => [key, shown(value)] as const);
     if (added.length > 0)
       object.metadata.annotations = { ...object.metadata.annotations, ...Object.fromEntries(added) };
-    setScheduled(object, timestamp(registry.clock.now()));
+    setScheduled(object, rfc3339(registry.clock.now()));
   });
 }
 
@@ -108,7 +110,7 @@ export const ephemeralContainersRules: UpdateRules = {
       const same = after.find((other) => other['name'] === container['name']);
       if (same === undefined) {
         errors.push(forbidden(field, `existing ephemeral containers "${shown(container['name'])}" may not be removed`));
-      } else if (!jsonEqual(same, container)) {
+      } else if (!sameJson(same, container)) {
         errors.push(forbidden(field, `existing ephemeral containers "${shown(container['name'])}" may not be changed`));
       }
     }

@@ -1,11 +1,12 @@
 // serviceaccounts/<name>/token: issues a token for the account, bound to a pod, secret or node when the request says so
 // (authentication.k8s.io/v1 TokenRequest).
 
+import { rfc3339 } from '../../../lib/rfc3339.ts';
 import { type BoundObject, ISSUER, type ServiceAccountTokens } from '../../auth/tokens.ts';
 import { badRequest, conflict, invalid, notFound } from '../../errors.ts';
 import type { FieldError } from '../../kinds/resource.ts';
 import { isObject, type JsonObject } from '../../patch/json-value.ts';
-import { type Registry, timestamp } from '../registry.ts';
+import type { Registry } from '../registry.ts';
 
 const MIN_SECONDS = 600;
 const DEFAULT_SECONDS = 3600;
@@ -57,13 +58,13 @@ export function requestToken(
     },
     now,
   );
-  const metadata = { name, namespace, creationTimestamp: timestamp(now) };
+  const metadata = { name, namespace, creationTimestamp: rfc3339(now) };
   return {
     kind: 'TokenRequest',
     apiVersion: 'authentication.k8s.io/v1',
     metadata,
     spec: { ...spec, audiences, expirationSeconds: seconds },
-    status: { token, expirationTimestamp: timestamp(expiresAt * 1000) },
+    status: { token, expirationTimestamp: rfc3339(expiresAt * 1000) },
   };
 }
 

@@ -1,8 +1,25 @@
-import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs';
+import {
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  readlinkSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { ensureFile, readFileIfExists, writeFileAtomic } from '../../../lib/atomic.ts';
+import {
+  ensureFile,
+  makeAtomic,
+  readFileIfExists,
+  temporaryOf,
+  writeFileAtomic,
+  writeFileAtomicSync,
+} from '../../../lib/atomic.ts';
 
 let directory: string;
 beforeEach(() => {
@@ -42,4 +59,36 @@ test('a file that is as it should be is not written again', async () => {
   expect(statSync(path).mode & 0o777).toBe(0o700);
   await ensureFile(path, 'two', 0o700);
   expect(readFileSync(path, 'utf8')).toBe('two');
+});
+
+test('the synchronous write makes the directory, replaces what a killed one left, and leaves nothing beside the file', () => {
+  const path = join(directory, 'deep', 'note.json');
+  const modes = { file: 0o600, directory: 0o750 };
+  writeFileAtomicSync(path, 'one', modes);
+  writeFileSync(temporaryOf(path), 'half of a longer te', { mode: 0o600 });
+  writeFileAtomicSync(path, 'two', modes);
+  expect(readFileSync(path, 'utf8')).toBe('two');
+  expect(statSync(path).mode & 0o777).toBe(0o600);
+  expect(statSync(join(directory, 'deep')).mode & 0o777).toBe(0o750);
+  expect(readdirSync(join(directory, 'deep'))).toEqual(['note.json']);
+});
+
+test('a synchronous write that cannot be put in place leaves nothing, and names the file', () => {
+  const path = join(directory, 'taken');
+  mkdirSync(join(path, 'inside'), { recursive: true });
+  expect(() => writeFileAtomicSync(path, 'y', { file: 0o600, directory: 0o750 })).toThrow(path);
+  expect(readdirSync(directory)).toEqual(['taken']);
+});
+
+test('what is made is put in place whole, or not at all', async () => {
+  const path = join(directory, 'link');
+  await makeAtomic(path, `${path}.new`, async (temporary) => symlinkSync('/one', temporary));
+  await makeAtomic(path, `${path}.new`, async (temporary) => symlinkSync('/two', temporary));
+  const broken = makeAtomic(path, `${path}.new`, async (temporary) => {
+    writeFileSync(temporary, 'half');
+    throw new Error('no more');
+  });
+  await expect(broken).rejects.toThrow('no more');
+  expect(readlinkSync(path)).toBe('/two');
+  expect(readdirSync(directory)).toEqual(['link']);
 });
