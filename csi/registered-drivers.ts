@@ -40,7 +40,7 @@ export interface RegisteredDriversOptions {
   readonly tracer: Tracer;
   readonly announcer: CsiNodeAnnouncer;
   /** The driver's withdrawal could not be told; it is told again with the next change. */
-  readonly onTrouble: (message: string) => void;
+  readonly onError: (message: string) => void;
 }
 
 interface Entry {
@@ -114,7 +114,7 @@ export class RegisteredDrivers implements PluginHandler {
       if (!this.#drivers.has(name)) await this.#options.announcer.withdraw(name);
     });
     told.catch((error: unknown) =>
-      this.#options.onTrouble(`the CSI driver ${name} is still in CSINode: ${errorMessage(error)}`),
+      this.#options.onError(`the CSI driver ${name} is still in CSINode: ${errorMessage(error)}`),
     );
   }
 

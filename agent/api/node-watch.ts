@@ -13,7 +13,7 @@ export interface NodeWatchOptions {
   readonly clock: Clock;
   readonly onChange: () => void;
   /** Told once when the Node cannot be followed, and once when it can again (`undefined`). */
-  readonly onTrouble: (message: string | undefined) => void;
+  readonly onError: (message: string | undefined) => void;
   /** 0 ≤ x < 1, spreads waits; Math.random by default. */
   readonly random?: () => number;
 }
@@ -35,7 +35,7 @@ function withoutImages(node: Node): Node {
 }
 
 export function createNodeWatch(options: NodeWatchOptions): NodeWatch {
-  const { client, nodeName, clock, onChange, onTrouble } = options;
+  const { client, nodeName, clock, onChange, onError } = options;
   const stopped = new AbortController();
   let failing = false;
   const reflector = new Reflector<Node>({
@@ -46,12 +46,12 @@ export function createNodeWatch(options: NodeWatchOptions): NodeWatch {
     ...(options.random === undefined ? {} : { random: options.random }),
     transform: withoutImages,
     onFailure: (error) => {
-      if (!failing) onTrouble(`cannot follow the Node ${nodeName}: ${errorMessage(error)}`);
+      if (!failing) onError(`cannot follow the Node ${nodeName}: ${errorMessage(error)}`);
       failing = true;
     },
     onRecovery: () => {
       failing = false;
-      onTrouble(undefined);
+      onError(undefined);
     },
   });
   reflector.store.onChange(onChange);

@@ -12,7 +12,7 @@ export interface ApiPodSourceOptions {
   readonly nodeName: string;
   readonly clock: Clock;
   /** Told once when the server stops answering, and once when it answers again (`undefined`). */
-  readonly onTrouble?: (message: string | undefined) => void;
+  readonly onError?: (message: string | undefined) => void;
   /** 0 ≤ x < 1, spreads waits; Math.random by default. */
   readonly random?: () => number;
 }
@@ -37,12 +37,12 @@ export function createApiPodSource(options: ApiPodSourceOptions): PodSource {
         ...(options.random === undefined ? {} : { random: options.random }),
         transform: withoutManagedFields,
         onFailure: (error) => {
-          if (!failing) options.onTrouble?.(`cannot follow pods of the API server: ${errorMessage(error)}`);
+          if (!failing) options.onError?.(`cannot follow pods of the API server: ${errorMessage(error)}`);
           failing = true;
         },
         onRecovery: () => {
           failing = false;
-          options.onTrouble?.(undefined);
+          options.onError?.(undefined);
         },
       });
       reflector.store.onChange(() => {

@@ -23,11 +23,11 @@ const POLL_MS = 1000;
 export interface StorageApiOptions {
   readonly client: Pick<ApiClient, 'get' | 'list' | 'watch' | 'patch'>;
   readonly clock: Clock;
-  readonly onTrouble: (message: string) => void;
+  readonly onError: (message: string) => void;
 }
 
 export function createStorageApi(options: StorageApiOptions, signal: AbortSignal): StorageObjects {
-  const { client, clock, onTrouble } = options;
+  const { client, clock, onError } = options;
   let drivers: Reflector<Stored<CSIDriver>> | undefined;
 
   async function read<T>(path: string): Promise<T | undefined> {
@@ -52,7 +52,7 @@ export function createStorageApi(options: StorageApiOptions, signal: AbortSignal
       ...(name === undefined ? {} : { query: { fieldSelector: `metadata.name=${name}` } }),
       onFailure: (error) => {
         if (onForbidden !== undefined && isForbidden(error)) onForbidden();
-        else onTrouble(`cannot follow ${path}${name === undefined ? '' : `/${name}`}: ${errorMessage(error)}`);
+        else onError(`cannot follow ${path}${name === undefined ? '' : `/${name}`}: ${errorMessage(error)}`);
       },
     });
     void reflector.run(until);
@@ -90,7 +90,7 @@ export function createStorageApi(options: StorageApiOptions, signal: AbortSignal
         if (!end.aborted && version !== last) onState(object);
         last = version;
       } catch (error) {
-        onTrouble(`cannot read ${path}: ${errorMessage(error)}`);
+        onError(`cannot read ${path}: ${errorMessage(error)}`);
       }
       await sleepUnlessAborted(clock, POLL_MS, end);
     }

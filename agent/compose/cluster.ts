@@ -86,7 +86,7 @@ export function createCluster(base: AgentBase, access: ClusterAccess | undefined
     nodeName,
     clock,
     onChange: () => signals.nodeObjectChanged.emit(),
-    onTrouble: (message) => log('debug', message ?? `the Node ${nodeName} is followed again`),
+    onError: (message) => log('debug', message ?? `the Node ${nodeName} is followed again`),
   });
   const objects = createApiObjects({
     client,
@@ -101,7 +101,7 @@ export function createCluster(base: AgentBase, access: ClusterAccess | undefined
     client,
     nodeName,
     clock,
-    onTrouble: (message) =>
+    onError: (message) =>
       message === undefined
         ? log('info', 'the API server answers again')
         : log('warn', `${message}; pods that run keep running`),

@@ -52,7 +52,7 @@ export function createStorage(parts: StorageParts): Storage {
   const { rootDir, nodeName, client, clock, tracer, log } = parts;
   const inUse = new VolumesInUse();
   const closing = new AbortController();
-  const onTrouble = (message: string): void => log('warn', message);
+  const onError = (message: string): void => log('warn', message);
   let drivers: Promise<RegisteredDrivers> | undefined;
   let persistent: Promise<PersistentVolumes> | undefined;
   let csiVolumes: CsiVolumes | undefined;
@@ -71,7 +71,7 @@ export function createStorage(parts: StorageParts): Storage {
       clock,
       tracer,
       announcer: client === undefined ? nobody : await announcer(client),
-      onTrouble,
+      onError,
     });
   }
   const useDrivers = (): Promise<RegisteredDrivers> => {
@@ -88,9 +88,9 @@ export function createStorage(parts: StorageParts): Storage {
         import('../api/storage-api.ts'),
         useDrivers(),
       ]);
-    const storage = createStorageApi({ client: api, clock, onTrouble }, closing.signal);
-    csiVolumes = new Csi({ ...parts, csi, storage, inUse, onTrouble });
-    stats = new Stats({ volumes: csiVolumes, recorder: parts.recorder, clock, onTrouble });
+    const storage = createStorageApi({ client: api, clock, onError }, closing.signal);
+    csiVolumes = new Csi({ ...parts, csi, storage, inUse, onError });
+    stats = new Stats({ volumes: csiVolumes, recorder: parts.recorder, clock, onError });
     lookAfterHealth(stats);
     return createPersistentVolumes({ ...parts, storage, csi: csiVolumes });
   }

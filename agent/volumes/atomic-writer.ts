@@ -157,7 +157,7 @@ export async function writePayload(directory: string, payload: Payload, options:
   }
   const visible = new Set([...payload.keys()].map((path) => path.split('/')[0] ?? path));
   const current = linkTarget(join(directory, DATA));
-  const same = current !== undefined && holds(join(directory, current), payload);
+  const same = current !== undefined && hasPayload(join(directory, current), payload);
   let target = current;
   if (!same) {
     target = stampedName(options.now, (options.random ?? Math.random)());
@@ -180,7 +180,7 @@ async function writeAside(directory: string, target: string, payload: Payload, g
 }
 
 /** True when the tree below `root` is exactly `payload`, by content. */
-function holds(root: string, payload: Payload): boolean {
+function hasPayload(root: string, payload: Payload): boolean {
   let names: string[];
   try {
     const entries = readdirSync(root, { recursive: true, withFileTypes: true });

@@ -1,5 +1,5 @@
 // Whether the pod may use the claim that its volume names, and which PersistentVolume is behind it: the kubelet's
-// checks and words. Pure.
+// checks and messages. Pure.
 
 import type { PersistentVolume, PersistentVolumeClaim } from 'kubernetes-types/core/v1';
 import type { Pod, Stored } from '../../client/types.ts';
@@ -31,14 +31,14 @@ export function claimFailure({ namespace, name }: ClaimReference, why: string, c
 }
 
 /** What the kubelet says of an object that it could not get: "PVC" or "PV pv-1". */
-export function notFetched(reference: ClaimReference, what: string, why: string, cause?: unknown): Error {
+export function fetchFailed(reference: ClaimReference, what: string, why: string, cause?: unknown): Error {
   return claimFailure(reference, `failed to fetch ${what} from API server: ${why}`, cause);
 }
 
 /** The name of the PersistentVolume. Throws an Error that says why the pod cannot use the claim. */
 export function boundVolumeName(pod: Pod, reference: ClaimReference, claim: Claim | undefined): string {
   const { namespace, name } = reference;
-  if (claim === undefined) throw notFetched(reference, 'PVC', `persistentvolumeclaims "${name}" not found`);
+  if (claim === undefined) throw fetchFailed(reference, 'PVC', `persistentvolumeclaims "${name}" not found`);
   if (claim.metadata.deletionTimestamp !== undefined) throw claimFailure(reference, 'PVC is being deleted');
   if (claim.status?.phase !== 'Bound') throw claimFailure(reference, 'PVC is not bound');
   const volumeName = claim.spec?.volumeName ?? '';
@@ -58,7 +58,7 @@ function isOwnedBy(claim: Claim, pod: Pod): boolean {
 /** Throws an Error when the volume is not this claim's. */
 export function checkBinding(reference: ClaimReference, claim: Claim, volumeName: string, volume: PV | undefined): PV {
   if (volume === undefined) {
-    throw notFetched(reference, `PV ${volumeName}`, `persistentvolumes "${volumeName}" not found`);
+    throw fetchFailed(reference, `PV ${volumeName}`, `persistentvolumes "${volumeName}" not found`);
   }
   const bound = volume.spec?.claimRef;
   const found = `found PV object ${volumeName} but`;

@@ -11,7 +11,7 @@ import type { Mounter } from '../ports/mounter.ts';
 import type { ContainerDevice, ContainerMount, MountedImage } from '../ports/runtime.ts';
 import type { PreparedVolume } from './registry.ts';
 import { mountOf } from './shared-root.ts';
-import { callsFor, type HeldPath, holdSubPath, SubPathError, subPathProblem } from './sub-path.ts';
+import { callsFor, type OpenPath, SubPathError, safeOpenSubPath, subPathProblem } from './sub-path.ts';
 import { subPathTarget } from './volume-type.ts';
 
 export type VolumeMount = NonNullable<Container['volumeMounts']>[number];
@@ -22,7 +22,7 @@ export interface MountPlan {
   readonly volumePath: string;
   /** Undefined mounts the volume whole. */
   readonly subPath: string | undefined;
-  /** Where the subPath is held for the container. */
+  /** Where the subPath is mounted for the container. */
   readonly subPathTarget: string;
   /** What the runtime is to mount instead; the subPath is then a path in it, and the runtime's to find. */
   readonly image: MountedImage | undefined;
@@ -146,7 +146,7 @@ export async function makeMount(plan: MountPlan, mounter: Mounter, tracer: Trace
       bindSubPath(volumePath, subPath, target, mounter),
     );
   } catch (error) {
-    // Why is on the trace alone: it could tell whoever made the pod about the machine's files.
+    // The reason is on the trace alone: it could show the machine's files to the pod's author.
     const what = error instanceof SubPathError && error.making ? 'create subPath directory' : 'prepare subPath';
     throw new Error(`failed to ${what} for volumeMount "${volume}" of container "${container}"`, { cause: error });
   }
@@ -155,18 +155,18 @@ export async function makeMount(plan: MountPlan, mounter: Mounter, tracer: Trace
 
 async function bindSubPath(volumePath: string, subPath: string, target: string, mounter: Mounter): Promise<void> {
   const entries = await mounter.list();
-  const held = await holdSubPath(volumePath, subPath, callsFor(mountOf(entries, volumePath)?.fsType));
+  const opened = await safeOpenSubPath(volumePath, subPath, callsFor(mountOf(entries, volumePath)?.fsType));
   try {
     if (mountAt(entries, target) !== undefined) {
-      if (isSame(held, target)) return;
+      if (isSame(opened, target)) return;
       await mounter.unmount(target);
     }
-    makeTarget(target, held.isDirectory);
+    makeTarget(target, opened.isDirectory);
     // Through our own handle: mount(8) runs as a child, so /proc/self would be the wrong process.
-    const source = `/proc/${process.pid}/fd/${held.fd}`;
+    const source = `/proc/${process.pid}/fd/${opened.fd}`;
     await mounter.mount({ source, target, options: ['bind'] });
   } finally {
-    await held.close();
+    await opened.close();
   }
 }
 
@@ -181,11 +181,11 @@ function makeTarget(target: string, directory: boolean): void {
   else writeFileSync(target, '', { flag: 'wx', mode: 0o640 });
 }
 
-/** Whether what is mounted at `target` is the very place that is held. */
-function isSame(held: HeldPath, target: string): boolean {
+/** Whether what is mounted at `target` is what was opened. */
+function isSame(opened: OpenPath, target: string): boolean {
   try {
     const { ino, dev } = statSync(target);
-    return ino === held.ino && dev === held.dev;
+    return ino === opened.ino && dev === opened.dev;
   } catch (error) {
     // A mount whose file system is gone is not what is wanted now.
     if (isErrno(error, 'ENOENT', 'ESTALE', 'EIO', 'ENOTCONN')) return false;

@@ -12,7 +12,7 @@ import type { PlanInput, VolumeHost } from './volume-type.ts';
 /** Directories above a volume are the agent's own: no other user looks in. */
 const PARENT_MODE = 0o750;
 
-/** Makes the directory and its parents; tells whether it was not there before. */
+/** Makes the directory and its parents; returns whether it was not there before. */
 function ensure(path: string, mode: number): boolean {
   mkdirSync(dirname(path), { recursive: true, mode: PARENT_MODE });
   try {

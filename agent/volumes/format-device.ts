@@ -11,7 +11,7 @@ const MKFS_OPTIONS: Readonly<Record<string, readonly string[]>> = {
   ext4: ['-F', '-m0'],
 };
 
-/** Rejects with mkfs's words. Does nothing when blkid finds any file system, partition table or other content. */
+/** Rejects with mkfs's error output. Does nothing when blkid finds any file system, partition table or other content. */
 export async function formatIfEmpty(device: string, fsType: string, exec: Exec): Promise<void> {
   const probe = await exec('blkid', ['-p', '-s', 'TYPE', '-s', 'PTTYPE', '-o', 'export', device], {
     timeoutMs: TIMEOUT_MS,

@@ -22,16 +22,17 @@ export interface HostPathPlan extends VolumePlan {
 type Kind = 'Directory' | 'File' | 'Socket' | 'CharDevice' | 'BlockDevice';
 
 /** What may exist at the path, what the kubelet calls it, and what is made when nothing exists. */
-const RULES: Readonly<Record<Exclude<HostPathType, ''>, { kind: Kind; says: string; create?: 'directory' | 'file' }>> =
-  {
-    DirectoryOrCreate: { kind: 'Directory', says: 'a directory', create: 'directory' },
-    Directory: { kind: 'Directory', says: 'a directory' },
-    FileOrCreate: { kind: 'File', says: 'a file', create: 'file' },
-    File: { kind: 'File', says: 'a file' },
-    Socket: { kind: 'Socket', says: 'a socket file' },
-    CharDevice: { kind: 'CharDevice', says: 'a character device' },
-    BlockDevice: { kind: 'BlockDevice', says: 'a block device' },
-  };
+const RULES: Readonly<
+  Record<Exclude<HostPathType, ''>, { kind: Kind; description: string; create?: 'directory' | 'file' }>
+> = {
+  DirectoryOrCreate: { kind: 'Directory', description: 'a directory', create: 'directory' },
+  Directory: { kind: 'Directory', description: 'a directory' },
+  FileOrCreate: { kind: 'File', description: 'a file', create: 'file' },
+  File: { kind: 'File', description: 'a file' },
+  Socket: { kind: 'Socket', description: 'a socket file' },
+  CharDevice: { kind: 'CharDevice', description: 'a character device' },
+  BlockDevice: { kind: 'BlockDevice', description: 'a block device' },
+};
 
 function isHostPathType(text: string): text is HostPathType {
   return text === '' || Object.hasOwn(RULES, text);
@@ -75,6 +76,6 @@ export const hostPathVolume: VolumeType<HostPathPlan> = {
       await handle.close();
       return;
     }
-    if (found !== rule.kind) throw new Error(`hostPath type check failed: ${path} is not ${rule.says}`);
+    if (found !== rule.kind) throw new Error(`hostPath type check failed: ${path} is not ${rule.description}`);
   },
 };

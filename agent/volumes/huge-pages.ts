@@ -26,7 +26,7 @@ function pageSizeOption(size: string): string {
   return `pagesize=${size}`;
 }
 
-/** The option to mount hugetlbfs with. Throws in the kubelet's words where the pod does not say which size. */
+/** The option to mount hugetlbfs with. Throws the kubelet's message where the pod does not name a size. */
 export function hugePagesOption(medium: string, pod: Pod): string {
   const requested = requestedSizes(pod);
   if (medium === 'HugePages') {

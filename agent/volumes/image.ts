@@ -41,7 +41,7 @@ export const imageVolume: VolumeType<ImagePlan> = {
   },
   async mount(_plan, _pod, { imageVolumeProblem: problem }) {
     const why = await problem?.();
-    // The kubelet's words where it serves no such volumes.
+    // The kubelet's message where it has no such volumes.
     if (why !== undefined) throw new Error(`no volume plugin matched: ${why}`);
   },
 };

@@ -38,7 +38,7 @@ export function createLinuxMounter(options: LinuxMounterOptions): Mounter {
   // Read at once: the kernel writes it into our buffer, nothing is waited for, and the thread pool takes 1 to 3 ms a call.
   const list: Mounter['list'] = async () => parseMountInfo(readFileSync(mountInfo, 'utf8'));
 
-  /** Runs the program; gives what it said when it failed. */
+  /** Runs the program; returns its error output when it failed. */
   async function call(
     program: 'mount' | 'umount',
     args: readonly string[],
@@ -86,10 +86,10 @@ export function createLinuxMounter(options: LinuxMounterOptions): Mounter {
       await tracer.span('mount', 'umount', { target }, async () => {
         const failure = await call('umount', ['-n', '-c', target]);
         if (failure === undefined) return;
-        // umount fails alike for "busy" and "not mounted"; the mount table tells which.
+        // umount fails alike for "busy" and "not mounted"; the mount table shows which.
         const entry = mountAt(await list(), target);
         if (entry === undefined) return;
-        // A server that no longer answers holds its mount until it is told not to.
+        // A mount of a server that no longer answers stays busy unless the unmount is forced.
         const forced = entry.fsType.startsWith('nfs')
           ? await call('umount', ['-n', '-c', '-f', target], FORCE_TIMEOUT_MS)
           : failure;

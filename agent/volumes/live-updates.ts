@@ -1,6 +1,6 @@
 // When a mounted pod's content volumes are to be brought up to date: at once when an object they show has changed, when
-// a token of theirs is due, after a pause when the last attempt failed, and from time to time where changes are not
-// told. Only decides when; pod-volumes.ts does the work.
+// a token of theirs is due, after a pause when the last attempt failed, and from time to time where objects are not
+// watched. Only decides when; pod-volumes.ts does the work.
 
 import type { Pod } from '../../client/types.ts';
 import { type BackoffEntry, nextBackoff } from '../../lib/backoff.ts';
@@ -8,7 +8,7 @@ import type { Clock, Timer } from '../../lib/clock.ts';
 import type { FollowedObjects } from '../ports/api.ts';
 import { MOUNT_BACKOFF } from './mount-failures.ts';
 
-/** How often what a volume shows is compared with the API where nobody tells: the kubelet's resync, spread over pods. */
+/** How often what a volume shows is compared with the API where objects are not watched: the kubelet's resync, spread over pods. */
 const RESYNC_MIN_MS = 60_000;
 const RESYNC_SPREAD_MS = 30_000;
 
@@ -22,7 +22,7 @@ export interface LiveUpdatesOptions {
   /** Brings the pod's volumes up to date; `why` is for the trace. Rejects when that failed. */
   readonly refresh: (uid: string, why: string) => Promise<void>;
   /** Something changed of a pod whose volumes are not all up yet. */
-  readonly onNews: (uid: string) => void;
+  readonly onChangeWhileMounting: (uid: string) => void;
 }
 
 interface Watched {
@@ -71,7 +71,7 @@ export class LiveUpdates {
     if (watched?.changing === true) this.#refresh(uid, watched, 'object changed');
     else if (watched !== undefined) {
       watched.missed = true;
-      this.#options.onNews(uid);
+      this.#options.onChangeWhileMounting(uid);
     }
   }
 
@@ -117,7 +117,7 @@ export class LiveUpdates {
     watched.timer = this.#options.clock.after(ms, () => this.#refresh(uid, watched, 'volume resync'));
   }
 
-  /** Ms until the next look; undefined when only a change can bring one. */
+  /** Ms until the next refresh; undefined when only a change can bring one. */
   #pause(uid: string, watched: Watched): number | undefined {
     const { clock, followed, random, nextRenewal } = this.#options;
     if (!watched.changing) return undefined;

@@ -1,4 +1,4 @@
-// How a volume that could not be brought up is told and when it is tried again: the kubelet's words, reasons and pauses.
+// The events of a volume that could not be mounted, and when it is tried again: the kubelet's messages, reasons and back-off.
 // Pure.
 
 import type { BackoffPolicy } from '../../lib/backoff.ts';
@@ -13,7 +13,7 @@ export const MOUNT_BACKOFF: BackoffPolicy = {
 };
 
 /** How long a pod's start waits for its volumes before it says which are missing, ms; they are tried on meanwhile. */
-export const PATIENCE_MS = 123_000;
+export const POD_ATTACH_AND_MOUNT_TIMEOUT_MS = 123_000;
 
 export interface MountFailure {
   readonly reason: 'FailedMount' | 'FailedMapVolume' | 'FailedAttachVolume';
@@ -23,7 +23,7 @@ export interface MountFailure {
   readonly until?: Promise<void>;
 }
 
-/** A failure that brings its own words for the event, because it was another step than MountVolume.SetUp. */
+/** A failure with its own message for the event, because it was another step than MountVolume.SetUp. */
 export class VolumeStepError extends Error implements MountFailure {
   override name = 'VolumeStepError';
   readonly reason: MountFailure['reason'];
@@ -46,7 +46,7 @@ function reasonOf(step: string): MountFailure['reason'] {
   return step.startsWith('AttachVolume.') ? 'FailedAttachVolume' : 'FailedMount';
 }
 
-/** The failure of one step of one volume, as its event tells it. */
+/** The failure of one step of one volume, as its event has it. */
 export function failedStep(
   step: string,
   volume: string,
@@ -61,7 +61,7 @@ export function mountFailure(volume: string, error: unknown): MountFailure {
   return { reason: 'FailedMount', message: stepFailed('MountVolume.SetUp', volume, errorMessage(error)) };
 }
 
-/** What a pod is told when it has waited long enough. */
+/** The error of a sync whose volumes were not mounted in time. */
 export function unmountedMessage(volumes: readonly string[]): string {
   return (
     `Unable to attach or mount volumes: unmounted volumes=[${volumes.join(' ')}], unattached volumes=[], ` +
@@ -69,7 +69,7 @@ export function unmountedMessage(volumes: readonly string[]): string {
   );
 }
 
-/** What a pod is told about a volume of which it is not even known what is to be mounted. */
+/** The error of a volume whose claim or PersistentVolume could not be read. */
 export function unprocessedMessage(volume: string, why: string): string {
   return (
     `Unable to attach or mount volumes: unmounted volumes=[${volume}], unattached volumes=[], ` +

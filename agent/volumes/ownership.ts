@@ -1,6 +1,6 @@
 // fsGroup ownership as the kubelet applies it to a volume's files: the group, group access, and setgid on directories.
-// Never follows links, also not those that a pod puts in a name's place meanwhile: each place is held open while it is
-// changed, and reached from the directory above it.
+// Never follows links, also not those that a pod puts in a name's place meanwhile: each file is open while it is changed, and
+// was opened relative to the directory above it.
 
 import {
   chmodSync,
@@ -50,30 +50,30 @@ export async function applyFsGroup(path: string, gid: number, policy?: string): 
 }
 
 async function change(path: string, gid: number, turn: { left: number }): Promise<void> {
-  let place: number;
+  let fd: number;
   try {
-    place = openSync(path, O_PATH | constants.O_NOFOLLOW);
+    fd = openSync(path, O_PATH | constants.O_NOFOLLOW);
   } catch (error) {
     // Files of a volume in use come and go.
     if (isErrno(error, 'ENOENT')) return;
     throw error;
   }
   try {
-    const stat = fstatSync(place);
-    const held = `/proc/self/fd/${place}`;
+    const stat = fstatSync(fd);
+    const fdPath = `/proc/self/fd/${fd}`;
     if (stat.isDirectory()) {
-      for (const name of readdirSync(held)) await change(`${held}/${name}`, gid, turn);
+      for (const name of readdirSync(fdPath)) await change(`${fdPath}/${name}`, gid, turn);
     }
-    changeOne(path, held, stat, gid);
+    changeOne(path, fdPath, stat, gid);
     if (--turn.left > 0) return;
     turn.left = BATCH;
     await new Promise((resolve) => setImmediate(resolve));
   } finally {
-    closeSync(place);
+    closeSync(fd);
   }
 }
 
-function changeOne(path: string, held: string, stat: Stats, gid: number): void {
+function changeOne(path: string, fdPath: string, stat: Stats, gid: number): void {
   if (stat.isSymbolicLink()) {
     try {
       lchownSync(path, stat.uid, gid);
@@ -83,6 +83,6 @@ function changeOne(path: string, held: string, stat: Stats, gid: number): void {
     return;
   }
   // chown clears setuid and setgid: the mode comes last.
-  chownSync(held, stat.uid, gid);
-  chmodSync(held, groupMode(stat.mode, stat.isDirectory()));
+  chownSync(fdPath, stat.uid, gid);
+  chmodSync(fdPath, groupMode(stat.mode, stat.isDirectory()));
 }

@@ -17,7 +17,7 @@ import {
   checkUse,
   claimFailure,
   claimReference,
-  notFetched,
+  fetchFailed,
   type PV,
   volumeGroup,
 } from './claims.ts';
@@ -46,7 +46,7 @@ async function fetched<T>(reference: ClaimReference, what: string, read: () => P
   try {
     return await read();
   } catch (error) {
-    throw notFetched(reference, what, errorMessage(error), error);
+    throw fetchFailed(reference, what, errorMessage(error), error);
   }
 }
 
@@ -75,20 +75,24 @@ export function createPersistentVolumes({
     } catch (error) {
       throw new VolumeStepError(unprocessedMessage(volume.name, errorMessage(error)), {
         cause: error,
-        until: changeOf(reference, claim, signal),
+        until: claimChange(reference, claim, signal),
       });
     }
   }
 
   /** Resolves when the claim is not what it was. */
-  function changeOf({ namespace, name }: ClaimReference, seen: Claim | undefined, signal: AbortSignal): Promise<void> {
+  function claimChange(
+    { namespace, name }: ClaimReference,
+    lastSeen: Claim | undefined,
+    signal: AbortSignal,
+  ): Promise<void> {
     return new Promise((resolveChange) => {
       const done = new AbortController();
       storage.followClaim(
         namespace,
         name,
         (now) => {
-          if (now?.metadata.resourceVersion === seen?.metadata.resourceVersion) return;
+          if (now?.metadata.resourceVersion === lastSeen?.metadata.resourceVersion) return;
           done.abort();
           resolveChange();
         },
@@ -98,7 +102,7 @@ export function createPersistentVolumes({
   }
 
   /** The same, with the events that a pod with a new device gets. */
-  function tellingOfDevice(prepared: PreparedVolume, { metadata: { name } }: PV): PreparedVolume {
+  function withDeviceEvents(prepared: PreparedVolume, { metadata: { name } }: PV): PreparedVolume {
     const { device } = prepared;
     if (device === undefined) return prepared;
     return {
@@ -131,7 +135,7 @@ export function createPersistentVolumes({
           ? preparePersistent(input, found, readOnly)
           : await csi.prepare(pod, volume.name, persistentCsiVolume(found, claim, readOnly), claim, signal);
       const group = volumeGroup(found);
-      return { ...tellingOfDevice(prepared, found), ...(group === undefined ? {} : { group }) };
+      return { ...withDeviceEvents(prepared, found), ...(group === undefined ? {} : { group }) };
     },
     async tearDown(pod: PodRef) {
       const results = await Promise.allSettled([csi.tearDown(pod), tearDownLocal(podDir(rootDir, pod.uid), mounter)]);

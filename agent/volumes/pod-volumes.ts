@@ -17,7 +17,7 @@ import { type ContainerVolumes, VolumeError } from '../ports/node.ts';
 import type { ContainerDevice, ContainerMount, PodRef, PodUID } from '../ports/runtime.ts';
 import { makeMount, planDevice, planMount, volumeGroups, volumesInUse } from './container-mounts.ts';
 import { LiveUpdates } from './live-updates.ts';
-import { MOUNT_BACKOFF, mountFailure, PATIENCE_MS, unmountedMessage } from './mount-failures.ts';
+import { MOUNT_BACKOFF, mountFailure, POD_ATTACH_AND_MOUNT_TIMEOUT_MS, unmountedMessage } from './mount-failures.ts';
 import type { PersistentVolumes, PodVolumesOptions, VolumeManager } from './options.ts';
 import { isPersistent, type PreparedVolume, prepareVolume } from './registry.ts';
 import { TokenCache } from './tokens.ts';
@@ -36,7 +36,7 @@ interface PodState {
   readonly underWay: Map<string, Promise<void>>;
   readonly ending: AbortController;
   /** Resolves when an object that the volumes show becomes another one; then there is a new one of these. */
-  news: PromiseWithResolvers<void>;
+  objectsChanged: PromiseWithResolvers<void>;
 }
 
 export function createPodVolumes(options: PodVolumesOptions): VolumeManager {
@@ -50,7 +50,7 @@ class PodVolumeManager implements VolumeManager {
   /** The newest piece of work of each pod; the next one begins when it has ended. */
   readonly #queues = new Map<string, Promise<unknown>>();
   /** Pods whose volumes are being taken down. */
-  readonly #takenDown = new Map<string, Promise<void>>();
+  readonly #unmounting = new Map<string, Promise<void>>();
   readonly #live: LiveUpdates;
   /** Loaded with the first volume that needs it. */
   #persistent: PersistentVolumes | undefined;
@@ -74,28 +74,28 @@ class PodVolumeManager implements VolumeManager {
       random,
       nextRenewal: (uid) => tokens.nextRenewal(uid),
       refresh: (uid, why) => this.#refreshNow(uid, why),
-      onNews: (uid) => this.#pods.get(uid)?.news.resolve(),
+      onChangeWhileMounting: (uid) => this.#pods.get(uid)?.objectsChanged.resolve(),
     });
   }
 
   async mountAll(pod: Pod, signal?: AbortSignal): Promise<void> {
     const { uid } = pod.metadata;
-    const before = this.#takenDown.get(uid);
-    // How it ended is for whoever asked for it.
+    const before = this.#unmounting.get(uid);
+    // Whether that failed is the concern of unmountAll's caller.
     if (before !== undefined) await before.catch(() => undefined);
     const state = this.#pods.get(uid) ?? newState(pod);
     this.#pods.set(uid, state);
-    const changed = shownChanged(state.pod, pod);
+    const changed = downwardAPIChanged(state.pod, pod);
     state.pod = pod;
     this.#live.follow(pod);
     const used = volumesInUse(pod);
     const old = [...state.volumes.values()];
     const waiting = (pod.spec.volumes ?? []).filter(({ name }) => used.has(name) && !state.volumes.has(name));
     const all = Promise.all([
-      ...slowestFirst(waiting).map((volume) => this.#bringUp(state, volume)),
-      changed ? this.#alone(uid, () => this.#refresh(state, old)) : undefined,
+      ...slowestFirst(waiting).map((volume) => this.#startMount(state, volume)),
+      changed ? this.#serialize(uid, () => this.#refresh(state, old)) : undefined,
     ]);
-    await this.#inTime(state, waiting, all, signal);
+    await this.#waitForMounts(state, waiting, all, signal);
     this.#live.settled(
       uid,
       [...state.volumes.values()].some(({ update }) => update !== undefined),
@@ -105,14 +105,14 @@ class PodVolumeManager implements VolumeManager {
   podChanged(pod: Pod): void {
     const state = this.#pods.get(pod.metadata.uid);
     if (state === undefined) return;
-    const changed = shownChanged(state.pod, pod);
+    const changed = downwardAPIChanged(state.pod, pod);
     state.pod = pod;
     this.#live.follow(pod);
     if (changed) this.#live.changed(pod.metadata.uid);
   }
 
   update(pod: Pod): Promise<void> {
-    return this.#alone(pod.metadata.uid, async () => {
+    return this.#serialize(pod.metadata.uid, async () => {
       const state = this.#pods.get(pod.metadata.uid);
       if (state === undefined) return;
       state.pod = pod;
@@ -125,24 +125,24 @@ class PodVolumeManager implements VolumeManager {
     container: Container | EphemeralContainer,
     env: readonly { readonly name: string; readonly value: string }[],
   ): Promise<ContainerVolumes> {
-    const asked = [...(container.volumeMounts ?? []), ...(container.volumeDevices ?? [])];
+    const requested = [...(container.volumeMounts ?? []), ...(container.volumeDevices ?? [])];
     // An ephemeral container may be the first to use a volume of its pod.
-    const missing = asked.some(({ name }) => this.#pods.get(pod.metadata.uid)?.volumes.has(name) === false);
+    const missing = requested.some(({ name }) => this.#pods.get(pod.metadata.uid)?.volumes.has(name) === false);
     if (missing) await this.mountAll(pod);
     const volumes = this.#pods.get(pod.metadata.uid)?.volumes ?? new Map<string, PreparedVolume>();
     const at = { podDir: podDir(this.#options.rootDir, pod.metadata.uid), container: container.name };
-    const asks = container.volumeMounts?.some((mount) => mount.recursiveReadOnly !== undefined) === true;
-    const recursive = asks && ((await this.#options.recursiveReadOnlyMounts?.(pod)) ?? false);
+    const setsRecursive = container.volumeMounts?.some((mount) => mount.recursiveReadOnly !== undefined) === true;
+    const recursive = setsRecursive && ((await this.#options.recursiveReadOnlyMounts?.(pod)) ?? false);
     const { mounter, tracer } = this.#options;
     const mounts: ContainerMount[] = [];
     for (const [index, mount] of (container.volumeMounts ?? []).entries()) {
-      await failingAs(mount.name, async () => {
+      await asVolumeError(mount.name, async () => {
         mounts.push(await makeMount(planMount(mount, index, at, volumes, env, recursive), mounter, tracer));
       });
     }
     const devices: ContainerDevice[] = [];
     for (const device of container.volumeDevices ?? []) {
-      await failingAs(device.name, () => void devices.push(planDevice(device, container.name, volumes)));
+      await asVolumeError(device.name, () => void devices.push(planDevice(device, container.name, volumes)));
     }
     return { mounts, devices, supplementalGroups: volumeGroups(pod, volumes.values()) };
   }
@@ -153,14 +153,14 @@ class PodVolumeManager implements VolumeManager {
     this.#live.forget(pod.uid);
     this.#pods.delete(pod.uid);
     this.#host.tokens.forget(pod.uid);
-    const down = this.#alone(pod.uid, async () => {
+    const down = this.#serialize(pod.uid, async () => {
       // What is on its way cannot be called back; it ends, and is then undone with the rest.
       await Promise.all(state?.underWay.values() ?? []);
       await this.#options.tracer.span('volume', 'UnmountVolumes', {}, () => this.#tearDown(pod));
     });
-    this.#takenDown.set(pod.uid, down);
+    this.#unmounting.set(pod.uid, down);
     const done = (): void => {
-      if (this.#takenDown.get(pod.uid) === down) this.#takenDown.delete(pod.uid);
+      if (this.#unmounting.get(pod.uid) === down) this.#unmounting.delete(pod.uid);
     };
     down.then(done, done);
     return down;
@@ -183,20 +183,20 @@ class PodVolumeManager implements VolumeManager {
   }
 
   /** Tries until the volume is up, with growing pauses; each failure is an event. Never rejects. */
-  #bringUp(state: PodState, volume: Volume): Promise<void> {
+  #startMount(state: PodState, volume: Volume): Promise<void> {
     const known = state.underWay.get(volume.name);
     if (known !== undefined) return known;
-    const trying = this.#tryUntilUp(state, volume).finally(() => state.underWay.delete(volume.name));
+    const trying = this.#mountWithBackoff(state, volume).finally(() => state.underWay.delete(volume.name));
     state.underWay.set(volume.name, trying);
     return trying;
   }
 
-  async #tryUntilUp(state: PodState, volume: Volume): Promise<void> {
+  async #mountWithBackoff(state: PodState, volume: Volume): Promise<void> {
     const { clock, recorder } = this.#options;
     const { signal } = state.ending;
     let pause: BackoffEntry | undefined;
     while (!signal.aborted) {
-      const news = state.news.promise;
+      const changed = state.objectsChanged.promise;
       try {
         await this.#setUp(state, volume);
         return;
@@ -208,10 +208,10 @@ class PodVolumeManager implements VolumeManager {
         const rest = new AbortController();
         const over = sleepUnlessAborted(clock, pause.delayMs, AbortSignal.any([signal, rest.signal]));
         // A missing object that comes is no reason to wait any longer.
-        const told = news.then(() => {
-          if (state.news.promise === news) state.news = Promise.withResolvers();
+        const retried = changed.then(() => {
+          if (state.objectsChanged.promise === changed) state.objectsChanged = Promise.withResolvers();
         });
-        await Promise.race([over, failure.until ?? over, told]);
+        await Promise.race([over, failure.until ?? over, retried]);
         rest.abort();
       }
     }
@@ -240,14 +240,14 @@ class PodVolumeManager implements VolumeManager {
   }
 
   /** Waits for `all`; gives up waiting, though not trying, after the kubelet's time or when `signal` aborts. */
-  async #inTime(
+  async #waitForMounts(
     state: PodState,
     waiting: readonly Volume[],
     all: Promise<unknown>,
     signal: AbortSignal | undefined,
   ): Promise<void> {
     const { promise, reject } = Promise.withResolvers<never>();
-    const timer = this.#options.clock.after(PATIENCE_MS, () => {
+    const timer = this.#options.clock.after(POD_ATTACH_AND_MOUNT_TIMEOUT_MS, () => {
       const left = waiting.filter(({ name }) => !state.volumes.has(name)).map(({ name }) => name);
       reject(new VolumeError(left[0] ?? '', unmountedMessage(left)));
     });
@@ -268,7 +268,7 @@ class PodVolumeManager implements VolumeManager {
     const { mounter, rootDir } = this.#options;
     const directory = podDir(rootDir, checkedUid(pod.uid));
     try {
-      // What hides a volume of a driver goes before the driver is asked to unmount it.
+      // What hides a volume of a driver goes before the driver unmounts it.
       const subPaths = join(directory, 'volume-subpaths');
       if (existsSync(subPaths)) await unmountBelow(subPaths, mounter);
       const { persistent } = this.#options;
@@ -284,7 +284,7 @@ class PodVolumeManager implements VolumeManager {
 
   #refresh(state: PodState, volumes: readonly PreparedVolume[]): Promise<void> {
     const { tracer } = this.#options;
-    return this.#together(volumes, async ({ name, plugin, update }) => {
+    return this.#runAll(volumes, async ({ name, plugin, update }) => {
       if (update === undefined) return;
       try {
         await tracer.span('volume', 'MountVolume.Refresh', { volume: name, plugin }, () =>
@@ -296,8 +296,8 @@ class PodVolumeManager implements VolumeManager {
     });
   }
 
-  /** Works on all at once and waits for every one; several failures become one that tells them all. */
-  async #together<T>(items: readonly T[], work: (item: T) => Promise<void>): Promise<void> {
+  /** Works on all at once and waits for every one; several failures become one error with all messages. */
+  async #runAll<T>(items: readonly T[], work: (item: T) => Promise<void>): Promise<void> {
     const results = await Promise.allSettled(items.map(work));
     const errors = results.flatMap((result): unknown[] => (result.status === 'rejected' ? [result.reason] : []));
     const [first] = errors;
@@ -326,7 +326,7 @@ class PodVolumeManager implements VolumeManager {
   }
 
   /** Runs `body` when everything before it for the same pod has ended. */
-  #alone<T>(uid: string, body: () => Promise<T>): Promise<T> {
+  #serialize<T>(uid: string, body: () => Promise<T>): Promise<T> {
     const before = this.#queues.get(uid) ?? Promise.resolve();
     const mine = before.then(body, body);
     this.#queues.set(uid, mine);
@@ -339,7 +339,13 @@ class PodVolumeManager implements VolumeManager {
 }
 
 function newState(pod: Pod): PodState {
-  return { pod, volumes: new Map(), underWay: new Map(), ending: new AbortController(), news: Promise.withResolvers() };
+  return {
+    pod,
+    volumes: new Map(),
+    underWay: new Map(),
+    ending: new AbortController(),
+    objectsChanged: Promise.withResolvers(),
+  };
 }
 
 /** What has to be looked up first asks first: the others' requests would only be in its way. */
@@ -348,7 +354,7 @@ function slowestFirst(volumes: readonly Volume[]): readonly Volume[] {
   return persistent.length === 0 ? volumes : [...persistent, ...volumes.filter((volume) => !isPersistent(volume))];
 }
 
-async function failingAs(volume: string, body: () => Promise<void> | void): Promise<void> {
+async function asVolumeError(volume: string, body: () => Promise<void> | void): Promise<void> {
   try {
     await body();
   } catch (error) {
@@ -357,11 +363,11 @@ async function failingAs(volume: string, body: () => Promise<void> | void): Prom
 }
 
 /** True when something that a downward API volume can show has changed. */
-function shownChanged(before: Pod, after: Pod): boolean {
+function downwardAPIChanged(before: Pod, after: Pod): boolean {
   if (before === after) return false;
-  const shown = ({ metadata: { labels, annotations }, spec: { containers, initContainers = [] } }: Pod): string =>
+  const visible = ({ metadata: { labels, annotations }, spec: { containers, initContainers = [] } }: Pod): string =>
     JSON.stringify([labels ?? {}, annotations ?? {}, [...containers, ...initContainers].map((c) => c.resources)]);
-  return shown(before) !== shown(after);
+  return visible(before) !== visible(after);
 }
 
 /** A uid becomes a directory's name; whatever could be a path is refused. */

@@ -9,10 +9,10 @@ import { errorMessage, isErrno } from '../../lib/errors.ts';
 
 /** Linux's O_PATH, which Node has no name for: a handle to the place itself, for fstat and /proc/self/fd only. */
 const O_PATH = 0o10000000;
-const HOLD = O_PATH | constants.O_NOFOLLOW;
+const OPEN_FLAGS = O_PATH | constants.O_NOFOLLOW;
 
-/** A place in the file system held open; `/proc/self/fd/<fd>` stays that place even when names around it change. */
-export interface HeldPath {
+/** An open file or directory (O_PATH); `/proc/self/fd/<fd>` stays that place even when names around it change. */
+export interface OpenPath {
   readonly fd: number;
   readonly isDirectory: boolean;
   /** What the kernel knows the place by. */
@@ -28,7 +28,7 @@ export interface PathCalls {
   mkdir(path: string, mode: number): Promise<void>;
   chmod(path: string, mode: number): Promise<void>;
   /** Opens the place itself, whatever it is; a link is not followed. */
-  hold(path: string): Promise<HeldPath & { readonly isLink: boolean }>;
+  openPath(path: string): Promise<OpenPath & { readonly isLink: boolean }>;
 }
 
 /** For file systems of this machine: each call takes some 20 µs, the way through the thread pool and back 1 to 3 ms. */
@@ -36,10 +36,10 @@ export const atOnce: PathCalls = {
   realpath: async (path) => realpathSync.native(path),
   mkdir: async (path, mode) => mkdirSync(path, mode),
   chmod: async (path, mode) => chmodSync(path, mode),
-  hold: async (path) => {
-    const fd = openSync(path, HOLD);
+  openPath: async (path) => {
+    const fd = openSync(path, OPEN_FLAGS);
     const stat = fstatSync(fd);
-    return { fd, ...facts(stat), close: async () => closeSync(fd) };
+    return { fd, ...factsOf(stat), close: async () => closeSync(fd) };
   },
 };
 
@@ -48,14 +48,14 @@ export const inPool: PathCalls = {
   realpath,
   mkdir: (path, mode) => mkdir(path, mode),
   chmod,
-  hold: async (path) => {
-    const handle = await open(path, HOLD);
+  openPath: async (path) => {
+    const handle = await open(path, OPEN_FLAGS);
     const stat = await handle.stat();
-    return { fd: handle.fd, ...facts(stat), close: () => handle.close() };
+    return { fd: handle.fd, ...factsOf(stat), close: () => handle.close() };
   },
 };
 
-function facts(stat: Stats) {
+function factsOf(stat: Stats) {
   const { dev, ino, mode } = stat;
   return { dev, ino, mode: mode & 0o7777, isDirectory: stat.isDirectory(), isLink: stat.isSymbolicLink() };
 }
@@ -81,7 +81,7 @@ export function callsFor(fsType: string | undefined): PathCalls {
   return fsType !== undefined && LOCAL.has(fsType) ? atOnce : inPool;
 }
 
-const through = (held: HeldPath, name: string): string => `/proc/self/fd/${held.fd}/${name}`;
+const childOf = (opened: OpenPath, name: string): string => `/proc/self/fd/${opened.fd}/${name}`;
 
 /** Why a subPath may not be used, or undefined; pure. */
 export function subPathProblem(subPath: string): string | undefined {
@@ -90,7 +90,7 @@ export function subPathProblem(subPath: string): string | undefined {
   return undefined;
 }
 
-/** A place that could not be had. Its message tells of the machine's files: it is not for the pod's eyes. */
+/** A subPath that could not be opened. Its message names the machine's files: it is not shown to the pod. */
 export class SubPathError extends Error {
   override name = 'SubPathError';
   /** It was to be made, because it did not exist. */
@@ -121,10 +121,10 @@ async function resolveExisting(
   }
 }
 
-async function holdNoLink(path: string, calls: PathCalls): Promise<HeldPath> {
-  const held = await calls.hold(path);
-  if (!held.isLink) return held;
-  await held.close();
+async function openNoFollow(path: string, calls: PathCalls): Promise<OpenPath> {
+  const opened = await calls.openPath(path);
+  if (!opened.isLink) return opened;
+  await opened.close();
   throw new Error('is a symbolic link');
 }
 
@@ -133,7 +133,11 @@ async function holdNoLink(path: string, calls: PathCalls): Promise<HeldPath> {
  * that whoever may write to the volume may write to them. The caller closes what it gets. Rejects when the path leads
  * out of the volume.
  */
-export async function holdSubPath(volumePath: string, subPath: string, calls: PathCalls = inPool): Promise<HeldPath> {
+export async function safeOpenSubPath(
+  volumePath: string,
+  subPath: string,
+  calls: PathCalls = inPool,
+): Promise<OpenPath> {
   const problem = subPathProblem(subPath);
   if (problem !== undefined) throw new Error(problem);
   const root = await calls.realpath(volumePath);
@@ -142,19 +146,19 @@ export async function holdSubPath(volumePath: string, subPath: string, calls: Pa
   if (!isInside(root, real)) {
     throw new SubPathError(`subpath "${subPath}" not within volume path "${volumePath}"`, making);
   }
-  let held = await holdNoLink(root, calls);
+  let opened = await openNoFollow(root, calls);
   try {
-    const { mode } = held;
-    for (const name of relative(root, real).split('/').filter(Boolean)) held = await step(held, name, calls);
+    const { mode } = opened;
+    for (const name of relative(root, real).split('/').filter(Boolean)) opened = await openChild(opened, name, calls);
     for (const name of missing.filter((part) => part !== '' && part !== '.')) {
-      const made = await make(through(held, name), mode & 0o777, calls);
-      held = await step(held, name, calls);
+      const made = await make(childOf(opened, name), mode & 0o777, calls);
+      opened = await openChild(opened, name, calls);
       // mkdir obeys the umask, and knows no setgid.
-      if (made) await calls.chmod(`/proc/self/fd/${held.fd}`, mode);
+      if (made) await calls.chmod(`/proc/self/fd/${opened.fd}`, mode);
     }
-    return held;
+    return opened;
   } catch (error) {
-    await held.close();
+    await opened.close();
     const why = `failed to open subpath "${subPath}" in volume path "${volumePath}": ${errorMessage(error)}`;
     throw new SubPathError(why, making, { cause: error });
   }
@@ -171,9 +175,9 @@ async function make(path: string, mode: number, calls: PathCalls): Promise<boole
   }
 }
 
-/** From one held place to a name in it; gives up the old one once the new one is there. */
-async function step(held: HeldPath, name: string, calls: PathCalls): Promise<HeldPath> {
-  const next = await holdNoLink(through(held, name), calls);
-  await held.close();
+/** Opens a name in an open directory, and closes the directory then. */
+async function openChild(opened: OpenPath, name: string, calls: PathCalls): Promise<OpenPath> {
+  const next = await openNoFollow(childOf(opened, name), calls);
+  await opened.close();
   return next;
 }

@@ -15,16 +15,16 @@ interface Token {
 }
 
 const MAX_AGE_MS = 24 * 3_600_000;
-const LIFE_USED = 0.8;
+const REFRESH_AT_FRACTION = 0.8;
 /** Up to this much earlier, at random, so that the tokens of pods that came together are not renewed together. */
 const JITTER_MS = 10_000;
 /** A renewal that failed is tried again after this long. */
 const RETRY_MS = 60_000;
 
-/** When a token got at `now` is to be renewed, epoch ms; 0 ≤ random < 1. */
+/** When a token issued at `now` is to be renewed, epoch ms; 0 ≤ random < 1. */
 export function renewalTime(now: number, expiresAt: number, random = 0): number {
-  const life = Math.min((expiresAt - now) * LIFE_USED, MAX_AGE_MS);
-  return now + life - Math.min(random * JITTER_MS, life / 10);
+  const refreshAfterMs = Math.min((expiresAt - now) * REFRESH_AT_FRACTION, MAX_AGE_MS);
+  return now + refreshAfterMs - Math.min(random * JITTER_MS, refreshAfterMs / 10);
 }
 
 /** A token as the kubelet names it: whose account, for whom and for how long. Nothing of it is secret. */
@@ -41,7 +41,7 @@ export class TokenCache {
   readonly #objects: ObjectReader;
   readonly #clock: Clock;
   readonly #random: () => number;
-  /** By pod uid, then by what was asked for. */
+  /** By pod uid, then by audience and lifetime. */
   readonly #tokens = new Map<string, Map<string, Token>>();
 
   constructor(objects: ObjectReader, clock: Clock, random: () => number = () => 0) {
@@ -52,9 +52,9 @@ export class TokenCache {
 
   async token(pod: Pod, request: { readonly audience?: string; readonly expirationSeconds: number }): Promise<string> {
     const key = `${request.audience ?? ''} ${request.expirationSeconds}`;
-    const held = this.#tokens.get(pod.metadata.uid)?.get(key);
+    const cached = this.#tokens.get(pod.metadata.uid)?.get(key);
     const now = this.#clock.now();
-    if (held !== undefined && now < held.renewAt) return held.token;
+    if (cached !== undefined && now < cached.renewAt) return cached.token;
     try {
       const { token, expiresAt } = await this.#objects.serviceAccountToken(pod, request);
       const renewAt = renewalTime(now, expiresAt, this.#random());
@@ -63,12 +63,12 @@ export class TokenCache {
       return token;
     } catch (error) {
       const why = errorMessage(error);
-      if (held === undefined) throw new Error(`failed to fetch token: ${why}`, { cause: error });
-      if (this.#clock.now() >= held.expiresAt) {
+      if (cached === undefined) throw new Error(`failed to fetch token: ${why}`, { cause: error });
+      if (this.#clock.now() >= cached.expiresAt) {
         throw new Error(`token ${tokenName(pod, request)} expired and refresh failed: ${why}`, { cause: error });
       }
-      held.renewAt = this.#clock.now() + RETRY_MS;
-      return held.token;
+      cached.renewAt = this.#clock.now() + RETRY_MS;
+      return cached.token;
     }
   }
 

@@ -29,7 +29,7 @@ export function attachmentState(attachment: Stored<VolumeAttachment> | undefined
 }
 
 /**
- * Resolves to publish_context. Rejects with VolumeStepError: FailedAttachVolume with the driver's words; another try is
+ * Resolves to publish_context. Rejects with VolumeStepError: FailedAttachVolume with the driver's message; another try is
  * due when the attachment has changed.
  */
 export async function waitForAttachment(
@@ -49,7 +49,7 @@ export async function waitForAttachment(
     (attachment) => {
       const state = attachmentState(attachment);
       if (failure !== undefined) {
-        // The failure was told; anything new is a reason to try again.
+        // The failure has been reported; any change is a reason to try again.
         if (state.kind === 'failed' && state.why === failure) return;
         changed.resolve();
         done.abort();

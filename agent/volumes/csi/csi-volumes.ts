@@ -1,4 +1,4 @@
-// CSI volumes of pods, put together: waits until the volume is attached, reads what the driver is to be told, stages and
+// CSI volumes of pods, put together: waits until the volume is attached, reads what the calls need, stages and
 // publishes, gives the files to the pod's group, and looks after the volume while the pod has it (growth, republishing,
 // figures). Which call comes when is in node-volumes.ts.
 
@@ -50,7 +50,7 @@ export interface CsiVolumesOptions {
   readonly inUse: VolumesInUse;
   readonly clock: Clock;
   readonly tracer: Tracer;
-  readonly onTrouble: (message: string) => void;
+  readonly onError: (message: string) => void;
   /** 0 ≤ x < 1; Math.random by default. */
   readonly random?: () => number;
 }
@@ -58,7 +58,7 @@ export interface CsiVolumesOptions {
 type PublishContext = Readonly<Record<string, string>>;
 
 /** What a pod has of CSI, while this process looks after it. */
-interface Kept {
+interface MountedRecord {
   readonly mounted: MountedVolume;
   readonly publishContext: PublishContext;
   readonly volumeName: string;
@@ -71,23 +71,23 @@ export class CsiVolumes {
   readonly #volumes: NodeVolumes;
   readonly #expander: Expander;
   /** By pod uid, then by the volume's name in the pod. */
-  readonly #kept = new Map<string, Map<string, Kept>>();
+  readonly #mountedByPod = new Map<string, Map<string, MountedRecord>>();
   /** Waiting for an attachment ends when the next try of the same volume begins. */
-  readonly #tries = new Map<string, AbortController>();
+  readonly #attachWaits = new Map<string, AbortController>();
   /** Pods that want an attached volume, mounted or not yet, by the volume's name in node.status. */
-  readonly #wanted = new Map<string, Set<string>>();
+  readonly #inUseBy = new Map<string, Set<string>>();
 
   constructor(options: CsiVolumesOptions) {
     this.#options = options;
-    const { rootDir, nodeName, csi, mounter, clock, onTrouble, inUse } = options;
+    const { rootDir, nodeName, csi, mounter, clock, onError, inUse } = options;
     this.#volumes = new NodeVolumes({
       rootDir,
       nodeName,
       csi,
       mounter,
       clock,
-      onTrouble,
-      onReleased: (driver, handle) => this.#releaseName(driver, handle),
+      onError,
+      onReleased: (driver, handle) => this.#stopReportingInUse(driver, handle),
     });
     for (const { driver, handle } of this.#volumes.attachable()) void inUse.add(uniqueVolumeName(driver, handle));
     this.#expander = new Expander({
@@ -96,7 +96,7 @@ export class CsiVolumes {
       recorder: options.recorder,
       clock,
       tracer: options.tracer,
-      onTrouble,
+      onError,
       secrets: (volume) => this.#secrets(volume, 'expand'),
     });
   }
@@ -109,7 +109,10 @@ export class CsiVolumes {
     claim: Claim | undefined,
     signal: AbortSignal,
   ): Promise<PreparedVolume> {
-    const driver = await naming(volume, async () => (await this.#options.storage.csiDriver(volume.driver))?.spec);
+    const driver = await withVolumeName(
+      volume,
+      async () => (await this.#options.storage.csiDriver(volume.driver))?.spec,
+    );
     const problem = lifecycleProblem(volume, driver);
     if (problem !== undefined) {
       throw failedStep('MountVolume.SetUp', volume.specName, problem);
@@ -124,37 +127,37 @@ export class CsiVolumes {
       update: undefined,
       mount: async (current) => {
         const attachment = this.#attachment(volume, driver);
-        const context = attachment === '' ? {} : await this.#attached(current, volume, attachment, signal);
+        const context = attachment === '' ? {} : await this.#waitForAttach(current, volume, attachment, signal);
         signal.throwIfAborted();
         const mounted = await this.#options.tracer.span(
           'volume',
           'MountVolume.StageAndPublish',
           { volume: volumeName, driver: volume.driver },
-          () => naming(volume, () => this.#mount(current, volume, driver, context)),
+          () => withVolumeName(volume, () => this.#mount(current, volume, driver, context)),
         );
-        this.#keep(volumeName, mounted, driver, context);
+        this.#recordMounted(volumeName, mounted, driver, context);
         if (claim === undefined) return;
-        // A volume that could not grow is used as it is; the expander goes on trying, and has told why.
+        // A volume that could not grow is used as it is; the expander goes on trying, and has reported the failure as an event.
         await this.#expander
           .expandMounted(mounted, claim)
-          .catch((error: unknown) => this.#options.onTrouble(errorMessage(error)));
-        this.#expander.follow(mounted, this.#endOf(current, volumeName));
+          .catch((error: unknown) => this.#options.onError(errorMessage(error)));
+        this.#expander.follow(mounted, this.#unmountSignal(current, volumeName));
       },
     };
   }
 
   async tearDown(pod: PodRef): Promise<void> {
-    for (const { ending, timer } of this.#kept.get(pod.uid)?.values() ?? []) {
+    for (const { ending, timer } of this.#mountedByPod.get(pod.uid)?.values() ?? []) {
       ending.abort();
       timer?.cancel();
     }
-    this.#kept.delete(pod.uid);
+    this.#mountedByPod.delete(pod.uid);
     await this.#volumes.unpublishAll(pod.uid);
   }
 
   /** Volumes that pods have, for figures about them. */
   mounted(): readonly { readonly volumeName: string; readonly mounted: MountedVolume }[] {
-    return [...this.#kept.values()].flatMap((volumes) => [...volumes.values()]);
+    return [...this.#mountedByPod.values()].flatMap((volumes) => [...volumes.values()]);
   }
 
   get volumes(): NodeVolumes {
@@ -163,11 +166,11 @@ export class CsiVolumes {
 
   close(): void {
     this.#volumes.close();
-    for (const { ending, timer } of [...this.#kept.values()].flatMap((volumes) => [...volumes.values()])) {
+    for (const { ending, timer } of [...this.#mountedByPod.values()].flatMap((volumes) => [...volumes.values()])) {
       ending.abort();
       timer?.cancel();
     }
-    for (const trying of this.#tries.values()) trying.abort();
+    for (const trying of this.#attachWaits.values()) trying.abort();
   }
 
   async #mount(
@@ -223,7 +226,7 @@ export class CsiVolumes {
     return attachmentName(handle, name, this.#options.nodeName);
   }
 
-  async #attached(
+  async #waitForAttach(
     pod: Pod,
     volume: CsiVolume,
     attachment: string,
@@ -232,41 +235,41 @@ export class CsiVolumes {
     const { storage, clock } = this.#options;
     signal.throwIfAborted();
     const key = `${pod.metadata.uid}/${volume.specName}`;
-    this.#tries.get(key)?.abort();
+    this.#attachWaits.get(key)?.abort();
     const trying = new AbortController();
-    this.#tries.set(key, trying);
-    // Told first, so that nobody detaches what is about to be mounted.
-    const told = this.#wantName(pod, volume, signal);
+    this.#attachWaits.set(key, trying);
+    // Before the mount, so that the volume is not detached meanwhile.
+    const reported = this.#reportInUse(pod, volume, signal);
     try {
       const both = AbortSignal.any([signal, trying.signal]);
       const context = await waitForAttachment(attachment, volume, storage, clock, both);
-      await abortable(told, signal);
+      await abortable(reported, signal);
       return context;
     } finally {
-      if (signal.aborted) this.#tries.delete(key);
+      if (signal.aborted) this.#attachWaits.delete(key);
     }
   }
 
   /** Resolves when node.status names the volume; it does as long as a pod wants it or anything of it is here. */
-  #wantName({ metadata: { uid } }: Pod, { driver, handle }: CsiVolume, signal: AbortSignal): Promise<void> {
+  #reportInUse({ metadata: { uid } }: Pod, { driver, handle }: CsiVolume, signal: AbortSignal): Promise<void> {
     const name = uniqueVolumeName(driver, handle);
-    const pods = this.#wanted.get(name) ?? new Set<string>();
-    this.#wanted.set(name, pods);
+    const pods = this.#inUseBy.get(name) ?? new Set<string>();
+    this.#inUseBy.set(name, pods);
     if (!pods.has(uid)) {
       pods.add(uid);
       const gone = (): void => {
         pods.delete(uid);
-        if (!this.#volumes.has(driver, handle)) this.#releaseName(driver, handle);
+        if (!this.#volumes.has(driver, handle)) this.#stopReportingInUse(driver, handle);
       };
       signal.addEventListener('abort', gone, { once: true });
     }
     return this.#options.inUse.add(name);
   }
 
-  #releaseName(driver: string, handle: string): void {
+  #stopReportingInUse(driver: string, handle: string): void {
     const name = uniqueVolumeName(driver, handle);
-    if ((this.#wanted.get(name)?.size ?? 0) > 0) return;
-    this.#wanted.delete(name);
+    if ((this.#inUseBy.get(name)?.size ?? 0) > 0) return;
+    this.#inUseBy.delete(name);
     this.#options.inUse.delete(name);
   }
 
@@ -299,47 +302,47 @@ export class CsiVolumes {
     );
   }
 
-  #keep(
+  #recordMounted(
     volumeName: string,
     mounted: MountedVolume,
     driver: CSIDriverSpec | undefined,
     publishContext: PublishContext,
   ): void {
     const { uid } = mounted.pod.metadata;
-    const ofPod = this.#kept.get(uid) ?? new Map<string, Kept>();
-    this.#kept.set(uid, ofPod);
+    const ofPod = this.#mountedByPod.get(uid) ?? new Map<string, MountedRecord>();
+    this.#mountedByPod.set(uid, ofPod);
     const ending = ofPod.get(volumeName)?.ending ?? new AbortController();
     ofPod.get(volumeName)?.timer?.cancel();
-    const kept: Kept = { mounted, publishContext, volumeName, ending, timer: undefined };
-    ofPod.set(volumeName, kept);
-    if (driver?.requiresRepublish === true) this.#republishLater(kept, driver);
+    const record: MountedRecord = { mounted, publishContext, volumeName, ending, timer: undefined };
+    ofPod.set(volumeName, record);
+    if (driver?.requiresRepublish === true) this.#republishLater(record, driver);
   }
 
-  #endOf(pod: Pod, volumeName: string): AbortSignal {
-    return this.#kept.get(pod.metadata.uid)?.get(volumeName)?.ending.signal ?? AbortSignal.abort();
+  #unmountSignal(pod: Pod, volumeName: string): AbortSignal {
+    return this.#mountedByPod.get(pod.metadata.uid)?.get(volumeName)?.ending.signal ?? AbortSignal.abort();
   }
 
-  #republishLater(kept: Kept, driver: CSIDriverSpec): void {
-    const { clock, random = Math.random, tracer, onTrouble } = this.#options;
-    const { pod, volume } = kept.mounted;
-    kept.timer = clock.after(REPUBLISH_MIN_MS + random() * REPUBLISH_SPREAD_MS, () => {
-      if (kept.ending.signal.aborted) return;
+  #republishLater(record: MountedRecord, driver: CSIDriverSpec): void {
+    const { clock, random = Math.random, tracer, onError } = this.#options;
+    const { pod, volume } = record.mounted;
+    record.timer = clock.after(REPUBLISH_MIN_MS + random() * REPUBLISH_SPREAD_MS, () => {
+      if (record.ending.signal.aborted) return;
       const { uid, namespace, name } = pod.metadata;
       tracer
         .within({ pod: { uid, namespace, name }, cause: 'requiresRepublish' }, () =>
-          this.#mount(pod, volume, driver, kept.publishContext),
+          this.#mount(pod, volume, driver, record.publishContext),
         )
         // What is mounted stays as it was.
-        .catch((error: unknown) => onTrouble(errorMessage(error)))
+        .catch((error: unknown) => onError(errorMessage(error)))
         .finally(() => {
-          if (!kept.ending.signal.aborted) this.#republishLater(kept, driver);
+          if (!record.ending.signal.aborted) this.#republishLater(record, driver);
         });
     });
   }
 }
 
-/** Whatever fails is told by the PersistentVolume's name, as the kubelet does. */
-async function naming<T>(volume: CsiVolume, work: () => Promise<T>): Promise<T> {
+/** Failures name the volume by its PersistentVolume, as the kubelet does. */
+async function withVolumeName<T>(volume: CsiVolume, work: () => Promise<T>): Promise<T> {
   try {
     return await work();
   } catch (error) {
@@ -349,7 +352,7 @@ async function naming<T>(volume: CsiVolume, work: () => Promise<T>): Promise<T> 
   }
 }
 
-/** The kubelet's words where a volume's driver cannot be spoken to. */
+/** The kubelet's message where a volume's driver is not registered. */
 function driverMissing(
   { block, lifecycle, specName }: CsiVolume,
   why: string,
@@ -363,7 +366,7 @@ function driverMissing(
     : failed('MountVolume.MountDevice', 'attacher.MountDevice failed to create newCsiDriverClient');
 }
 
-/** The kubelet's words where a call's secret cannot be had. */
+/** The kubelet's message where a call's secret cannot be read. */
 function secretMissing(
   { block, specName }: CsiVolume,
   use: 'stage' | 'publish' | 'expand',

@@ -1,5 +1,5 @@
 // Grows volumes that pods use: when a claim's PersistentVolume has become larger than what the claim has, the driver is
-// asked to make the rest of it usable, and the claim's status told. One expander per mounted claim.
+// called to make the rest of it usable, and the claim's status updated. One expander per mounted claim.
 
 import type { Pod } from '../../../client/types.ts';
 import { isCsiError } from '../../../csi/client.ts';
@@ -28,7 +28,7 @@ export interface ExpanderOptions {
   readonly recorder: EventRecorder;
   readonly clock: Clock;
   readonly tracer: Tracer;
-  readonly onTrouble: (message: string) => void;
+  readonly onError: (message: string) => void;
   readonly secrets: (volume: CsiVolume) => Promise<Record<string, string>>;
 }
 
@@ -44,7 +44,7 @@ export interface MountedVolume {
 
 export class Expander {
   readonly #options: ExpanderOptions;
-  /** Sizes that a driver would not give a volume while it is in use, by volume key: it is asked again at the next mount. */
+  /** Sizes that a driver would not give a volume while it is in use, by volume key: it is called again at the next mount. */
   readonly #refused = new Map<string, string>();
   constructor(options: ExpanderOptions) {
     this.#options = options;
@@ -64,7 +64,7 @@ export class Expander {
       let pause: BackoffEntry | undefined;
       while (again && newest !== undefined && !signal.aborted) {
         again = false;
-        if (await this.#settled(mounted, newest)) pause = undefined;
+        if (await this.#tryExpand(mounted, newest)) pause = undefined;
         else {
           pause = nextBackoff(MOUNT_BACKOFF, pause, this.#options.clock.monotonic());
           await sleepUnlessAborted(this.#options.clock, pause.delayMs, signal);
@@ -85,7 +85,7 @@ export class Expander {
   }
 
   /** True when there is nothing left to do for this state of the claim. */
-  async #settled(mounted: MountedVolume, claim: Claim): Promise<boolean> {
+  async #tryExpand(mounted: MountedVolume, claim: Claim): Promise<boolean> {
     const { pod } = mounted;
     try {
       await this.#options.tracer.within({ pod: { ...pod.metadata }, cause: 'persistentvolumeclaim changed' }, () =>
@@ -94,7 +94,7 @@ export class Expander {
       return true;
     } catch (error) {
       if (isInfeasible(error) || isCsiError(error, 'FAILED_PRECONDITION')) return true;
-      this.#options.onTrouble(errorMessage(error));
+      this.#options.onError(errorMessage(error));
       return false;
     }
   }
@@ -105,14 +105,15 @@ export class Expander {
     await this.expand(mounted, claim);
   }
 
-  /** Expands the volume where that is due. Rejects with the driver's failure, which has been told as an event. */
+  /** Expands the volume where that is due. Rejects with the driver's failure, after the event for it. */
   async expand(mounted: MountedVolume, claim: Claim): Promise<void> {
     const { volume, path, capability } = mounted;
     const { objects, volumes } = this.#options;
-    // Without a wish for more than it has, the PersistentVolume need not be asked for.
-    const asked = claim.spec?.resources?.requests?.['storage'];
-    const has = claim.status?.capacity?.['storage'];
-    if (asked === undefined || has === undefined || quantityValue(asked) <= quantityValue(has)) return;
+    // Without a request for more than it has, the PersistentVolume need not be read.
+    const requested = claim.spec?.resources?.requests?.['storage'];
+    const capacity = claim.status?.capacity?.['storage'];
+    if (requested === undefined || capacity === undefined || quantityValue(requested) <= quantityValue(capacity))
+      return;
     const current = await objects.volume(volume.specName);
     const size = current === undefined ? undefined : expansionDue(claim, current);
     const key = volumeKey(volume.driver, volume.handle);
@@ -123,7 +124,7 @@ export class Expander {
     const noted = expanding === undefined ? claim : await objects.patchClaimStatus(claim, expanding);
     const secrets = await this.#options.secrets(volume);
     try {
-      await volumes.alone(volume, async () => {
+      await volumes.serialize(volume, async () => {
         const staging = volumes.stagingPath(volume);
         await driver.node.NodeExpandVolume({
           volume_id: volume.handle,
@@ -140,7 +141,7 @@ export class Expander {
       throw error;
     }
     await objects.patchClaimStatus(noted, expandedStatus(noted, size));
-    this.#tell(
+    this.#event(
       mounted,
       noted,
       'Normal',
@@ -151,16 +152,16 @@ export class Expander {
 
   async #failed(mounted: MountedVolume, claim: Claim, error: unknown): Promise<void> {
     const message = stepFailed('NodeExpandVolume.NodeExpandVolume', mounted.volume.specName, csiMessage(error));
-    this.#tell(mounted, claim, 'Warning', 'VolumeResizeFailed', message);
+    this.#event(mounted, claim, 'Warning', 'VolumeResizeFailed', message);
     const now = rfc3339(this.#options.clock.now());
     const status = expansionFailedStatus(claim, csiMessage(error), isInfeasible(error), now);
-    await this.#options.objects.patchClaimStatus(claim, status).catch((refusal: unknown) => {
-      this.#options.onTrouble(`the failure to expand is not in the claim's status: ${errorMessage(refusal)}`);
+    await this.#options.objects.patchClaimStatus(claim, status).catch((patchError: unknown) => {
+      this.#options.onError(`the failure to expand is not in the claim's status: ${errorMessage(patchError)}`);
     });
   }
 
-  /** Pod and claim are both told, as the kubelet does. */
-  #tell({ pod }: MountedVolume, claim: Claim, type: 'Normal' | 'Warning', reason: string, message: string): void {
+  /** On the pod and on the claim, as the kubelet does. */
+  #event({ pod }: MountedVolume, claim: Claim, type: 'Normal' | 'Warning', reason: string, message: string): void {
     const { recorder } = this.#options;
     recorder.event(podReference(pod), type, reason, message);
     recorder.event({ ...claim, apiVersion: 'v1', kind: 'PersistentVolumeClaim' }, type, reason, message);

@@ -18,7 +18,7 @@ export function expansionDue(claim: Claim, volume: PV): string | undefined {
   const wanted = volume.spec?.capacity?.['storage'];
   const has = claim.status?.capacity?.['storage'];
   if (wanted === undefined || has === undefined || quantityValue(wanted) <= quantityValue(has)) return undefined;
-  // The node has said that it never will; a new wish of the user's takes that away.
+  // The node cannot expand it at all; a new request of the user's clears that.
   return claim.status?.allocatedResourceStatuses?.['storage'] === 'NodeResizeInfeasible' ? undefined : wanted;
 }
 

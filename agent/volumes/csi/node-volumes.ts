@@ -45,7 +45,7 @@ export interface NodeVolumesOptions {
   readonly mounter: Mounter;
   readonly clock: Clock;
   /** A staged volume could not be unstaged yet. */
-  readonly onTrouble: (message: string) => void;
+  readonly onError: (message: string) => void;
   /** Nothing of the volume is on the node any more. */
   readonly onReleased: (driver: string, handle: string) => void;
 }
@@ -64,7 +64,7 @@ export interface PublishRequest {
 
 interface Staged {
   readonly note: StagedNote;
-  /** The driver has said that it is done, to this process. */
+  /** NodeStageVolume has succeeded in this process. */
   confirmed: boolean;
 }
 
@@ -86,16 +86,16 @@ export class NodeVolumes {
   /** Reads what is on disk. What is staged and used by no pod is unstaged as soon as its driver is there. */
   constructor(options: NodeVolumesOptions) {
     this.#options = options;
-    const { csi, clock, onTrouble } = options;
+    const { csi, clock, onError } = options;
     this.#unstaging = new Unstaging({
       csi,
       clock,
       driverOf: (key) => (this.#users.has(key) ? undefined : this.#staged.get(key)?.note.driverName),
       unstage: (key) => this.#serial.run(key, () => this.#unstage(key)),
-      onTrouble,
+      onError,
       signal: this.#closing.signal,
     });
-    for (const { podUid, note } of findPodNotes(options.rootDir)) this.#remember({ podUid, note });
+    for (const { podUid, note } of findPodNotes(options.rootDir)) this.#addUser({ podUid, note });
     for (const note of findStagedNotes(options.rootDir)) {
       const key = volumeKey(note.driverName, note.volumeHandle);
       this.#staged.set(key, { note, confirmed: false });
@@ -126,7 +126,7 @@ export class NodeVolumes {
   }
 
   /** Runs `body` when no other call for the volume is under way. */
-  alone<T>(volume: Pick<CsiVolume, 'driver' | 'handle'>, body: () => Promise<T>): Promise<T> {
+  serialize<T>(volume: Pick<CsiVolume, 'driver' | 'handle'>, body: () => Promise<T>): Promise<T> {
     return this.#serial.run(volumeKey(volume.driver, volume.handle), body);
   }
 
@@ -145,10 +145,10 @@ export class NodeVolumes {
     const { volume, podUid } = request;
     const key = volumeKey(volume.driver, volume.handle);
     await this.#serial.run(key, async () => {
-      const held = exclusivityProblem(volume.accessModes, podUid, this.#usersOf(key));
-      if (held !== undefined) throw failedStep(firstStep(volume), volume.specName, held);
+      const conflict = exclusivityProblem(volume.accessModes, podUid, this.#usersOf(key));
+      if (conflict !== undefined) throw failedStep(firstStep(volume), volume.specName, conflict);
       const driver = this.driver(volume.driver, (why, options) => setUpFailed(volume, why, options));
-      const user = this.#refer(key, request);
+      const user = this.#recordUse(key, request);
       const stages = volume.lifecycle === 'Persistent' && (await driver.capabilities()).has('STAGE_UNSTAGE_VOLUME');
       const staging = stages ? await this.#stage(key, driver, request) : '';
       await this.#publish(user, driver, request, staging);
@@ -168,7 +168,7 @@ export class NodeVolumes {
         await this.#awaitDriver(user.note);
         await this.#serial.run(key, () => this.#unpublish(key, user));
         if (this.#users.has(key)) return;
-        if (this.#staged.has(key)) await this.#unstaging.soon(key);
+        if (this.#staged.has(key)) await this.#unstaging.untilDoneOrTimeout(key);
         else this.#released(user.note);
       }),
     );
@@ -195,7 +195,7 @@ export class NodeVolumes {
       : stagingPlace(rootDir, volume.driver, volume.handle);
   }
 
-  #remember(user: User): User {
+  #addUser(user: User): User {
     const key = volumeKey(user.note.driverName, user.note.volumeHandle);
     const users = this.#users.get(key) ?? new Map<string, User>();
     const name = `${user.podUid}/${user.note.specVolID}`;
@@ -205,7 +205,7 @@ export class NodeVolumes {
     return user;
   }
 
-  #forget(key: string, user: User): void {
+  #removeUser(key: string, user: User): void {
     const users = this.#users.get(key);
     users?.delete(`${user.podUid}/${user.note.specVolID}`);
     if (users?.size === 0) this.#users.delete(key);
@@ -217,7 +217,7 @@ export class NodeVolumes {
   }
 
   /** The pod's use of the volume, noted before anything is done for it. */
-  #refer(key: string, { volume, podUid, attachment }: PublishRequest): User {
+  #recordUse(key: string, { volume, podUid, attachment }: PublishRequest): User {
     const known = this.#users.get(key)?.get(`${podUid}/${volume.specName}`);
     if (known !== undefined) return known;
     const note: PodNote = {
@@ -233,7 +233,7 @@ export class NodeVolumes {
     // Seen at the next start: there is something to be looked after.
     mkdirSync(stagingRoot(this.#options.rootDir), { recursive: true, mode: 0o750 });
     writeNote(this.#podPlace(podUid, note).note, note);
-    return this.#remember({ podUid, note });
+    return this.#addUser({ podUid, note });
   }
 
   #podPlace(podUid: string, { specVolID, volumeMode }: PodNote): { readonly note: string; readonly target: string } {
@@ -321,7 +321,7 @@ export class NodeVolumes {
     await this.#clear(place.target);
     if (note.volumeMode === 'Block') removeEmpty(dirname(place.target));
     removeNote(place.note);
-    this.#forget(key, user);
+    this.#removeUser(key, user);
   }
 
   /** Makes the call. A volume that the driver no longer knows is undone when nothing of it is mounted. */

@@ -1,4 +1,4 @@
-// What a failed CSI call means: certainly not done, or possibly done. And how it is told. Pure.
+// What a failed CSI call means: certainly not done, or possibly done. And the message for it. Pure.
 
 import { CsiError } from '../../../csi/client.ts';
 import { errorMessage } from '../../../lib/errors.ts';
@@ -16,7 +16,7 @@ const UNCERTAIN: ReadonlySet<string> = new Set([
 const INFEASIBLE: ReadonlySet<string> = new Set(['INVALID_ARGUMENT', 'OUT_OF_RANGE', 'NOT_FOUND']);
 
 /**
- * True when the driver has said that it did nothing. What failed before a call was made may hide an earlier call's
+ * True when the driver has answered that it did nothing. What failed before a call was made may hide an earlier call's
  * outcome, and so is not final either.
  */
 export function isFinal(error: unknown): boolean {
@@ -28,15 +28,15 @@ export function isInfeasible(error: unknown): boolean {
 }
 
 /** gRPC's names as Go prints them: DEADLINE_EXCEEDED is DeadlineExceeded, CANCELLED is Canceled. */
-function goName(code: string): string {
+function grpcCodeName(code: string): string {
   if (code === 'CANCELLED') return 'Canceled';
   return code.toLowerCase().replace(/(?:^|_)([a-z])/g, (_, letter: string) => letter.toUpperCase());
 }
 
-/** The driver's words in gRPC's frame, as they stand in a kubelet's events. */
+/** The driver's message as gRPC formats it, and as it stands in a kubelet's events. */
 export function csiMessage(error: unknown): string {
   if (!(error instanceof CsiError)) return errorMessage(error);
-  return `rpc error: code = ${goName(error.code)} desc = ${error.message}`;
+  return `rpc error: code = ${grpcCodeName(error.code)} desc = ${error.message}`;
 }
 
 /** What the kubelet says of a driver that no socket was found of. */

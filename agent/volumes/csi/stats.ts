@@ -12,14 +12,14 @@ import type { MountedVolume } from './expander.ts';
 
 /** The kubelet's volumeStatsAggPeriod. */
 const MAX_AGE_MS = 60_000;
-/** A driver that takes longer is asked again next time. */
+/** A driver that takes longer is called again next time. */
 const DEADLINE_MS = 10_000;
 
 export interface CsiStatsOptions {
   readonly volumes: CsiVolumes;
   readonly recorder: EventRecorder;
   readonly clock: Clock;
-  readonly onTrouble: (message: string) => void;
+  readonly onError: (message: string) => void;
 }
 
 /** Pure. */
@@ -51,7 +51,7 @@ export class CsiStats {
     this.#options = options;
   }
 
-  /** Never rejects: what cannot be read is left out, and told. */
+  /** Never rejects: what cannot be read is left out, and reported to `onError`. */
   read(): Promise<readonly VolumeStats[]> {
     this.#reading ??= this.#readAll().finally(() => {
       this.#reading = undefined;
@@ -69,7 +69,7 @@ export class CsiStats {
         try {
           await this.#refresh(key, volumeName, one);
         } catch (error) {
-          this.#options.onTrouble(`no figures of volume ${one.volume.specName}: ${errorMessage(error)}`);
+          this.#options.onError(`Failed to calculate volume metrics: volume ${one.volume.specName}: ${errorMessage(error)}`);
         }
         return this.#known.get(key);
       }),
@@ -85,7 +85,7 @@ export class CsiStats {
     const driver = find();
     const capabilities = await driver.capabilities();
     if (!capabilities.has('GET_VOLUME_STATS')) return;
-    const answer = await volumes.volumes.alone(volume, () =>
+    const answer = await volumes.volumes.serialize(volume, () =>
       driver.node.NodeGetVolumeStats(
         {
           volume_id: volume.handle,

@@ -1,5 +1,5 @@
 // Trying to unstage volumes that no pod uses, until it is done or a pod uses them again. What one try does, and whether
-// it is still due, is told by whoever keeps the volumes.
+// it is still due, is up to node-volumes.ts.
 
 import { resolvesWithin, sleepUnlessAborted } from '../../../lib/abort.ts';
 import { type BackoffEntry, nextBackoff } from '../../../lib/backoff.ts';
@@ -17,7 +17,7 @@ export interface UnstagingOptions {
   /** The driver of a volume that is staged and used by no pod; undefined when there is nothing to do. */
   readonly driverOf: (key: string) => string | undefined;
   readonly unstage: (key: string) => Promise<void>;
-  readonly onTrouble: (message: string) => void;
+  readonly onError: (message: string) => void;
   readonly signal: AbortSignal;
 }
 
@@ -39,12 +39,12 @@ export class Unstaging {
   }
 
   /** Resolves when it is done, or has taken long enough to be waited for. */
-  async soon(key: string): Promise<void> {
+  async untilDoneOrTimeout(key: string): Promise<void> {
     await resolvesWithin(this.#options.clock, UNSTAGE_WAIT_MS, this.untilDone(key));
   }
 
   async #try(key: string): Promise<void> {
-    const { clock, csi, driverOf, unstage, onTrouble, signal } = this.#options;
+    const { clock, csi, driverOf, unstage, onError, signal } = this.#options;
     let pause: BackoffEntry | undefined;
     while (!signal.aborted) {
       const driver = driverOf(key);
@@ -53,7 +53,7 @@ export class Unstaging {
         await unstage(key);
         return;
       } catch (error) {
-        onTrouble(errorMessage(error));
+        onError(errorMessage(error));
         pause = nextBackoff(MOUNT_BACKOFF, pause, clock.monotonic());
         const rest = new AbortController();
         const over = sleepUnlessAborted(clock, pause.delayMs, AbortSignal.any([signal, rest.signal]));

@@ -1,4 +1,4 @@
-// What a CSI volume of a pod is, made of its PersistentVolume or of the pod's own words, and what its driver is told in
+// What a CSI volume of a pod is, made of its PersistentVolume or of the pod's inline volume, and what its driver is given in
 // each call. Pure.
 
 import type { PersistentVolume, PersistentVolumeClaim, SecretReference } from 'kubernetes-types/core/v1';
@@ -79,12 +79,12 @@ export function inlineCsiVolume(pod: Pod, volume: Volume): CsiVolume {
 
 /** The first access mode counts, as in the kubelet; none is ReadWriteOnce. */
 export function accessMode(modes: readonly string[], capabilities: ReadonlySet<string>): AccessMode {
-  const tellsWriters = capabilities.has('SINGLE_NODE_MULTI_WRITER');
+  const singleNodeMultiWriter = capabilities.has('SINGLE_NODE_MULTI_WRITER');
   switch (modes[0] ?? 'ReadWriteOnce') {
     case 'ReadWriteOnce':
-      return tellsWriters ? 'SINGLE_NODE_MULTI_WRITER' : 'SINGLE_NODE_WRITER';
+      return singleNodeMultiWriter ? 'SINGLE_NODE_MULTI_WRITER' : 'SINGLE_NODE_WRITER';
     case 'ReadWriteOncePod':
-      return tellsWriters ? 'SINGLE_NODE_SINGLE_WRITER' : 'SINGLE_NODE_WRITER';
+      return singleNodeMultiWriter ? 'SINGLE_NODE_SINGLE_WRITER' : 'SINGLE_NODE_WRITER';
     case 'ReadOnlyMany':
       return 'MULTI_NODE_READER_ONLY';
     case 'ReadWriteMany':
@@ -94,13 +94,13 @@ export function accessMode(modes: readonly string[], capabilities: ReadonlySet<s
   }
 }
 
-/** Who uses a volume already; 'published' from just before its driver is asked to publish it. */
+/** Who uses a volume already; 'published' from just before NodePublishVolume is called. */
 export interface VolumeUser {
   readonly podUid: string;
   readonly phase: 'referenced' | 'published';
 }
 
-/** Why the pod may not have the volume now, in the kubelet's words, or undefined: one for one pod that another one has. */
+/** Why the pod may not have the volume now, as the kubelet's message, or undefined: one for one pod that another one has. */
 export function exclusivityProblem(
   accessModes: readonly string[],
   podUid: string,

@@ -66,7 +66,7 @@ function begin(): void {
   const parts = { rootDir, mounter, objects: new FakeObjects(clock), recorder, clock, tracer };
   const none = { driver: () => undefined, registered: () => new Promise<void>(() => undefined) };
   const inUse = new VolumesInUse();
-  csi = new CsiVolumes({ ...parts, nodeName: 'n1', csi: none, storage, inUse, onTrouble: () => undefined });
+  csi = new CsiVolumes({ ...parts, nodeName: 'n1', csi: none, storage, inUse, onError: () => undefined });
   const persistent = createPersistentVolumes({ ...parts, storage, csi });
   volumes = createPodVolumes({ ...parts, persistent: async () => persistent });
 }

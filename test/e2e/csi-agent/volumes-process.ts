@@ -54,12 +54,12 @@ const objects = new FakeObjects(clock);
 const recorder = {
   event: (...[, , reason, message]: [unknown, unknown, string, string]) => say(`event ${reason}: ${message}`),
 };
-const onTrouble = (message: string): void => say(`trouble ${message}`);
+const onError = (message: string): void => say(`trouble ${message}`);
 const csi = new RegisteredDrivers({
   clock,
   tracer,
   announcer: { announce: async () => undefined, withdraw: async () => undefined },
-  onTrouble,
+  onError,
 });
 const watcher = createPluginWatcher({
   directory: join(rootDir, 'plugins_registry'),
@@ -76,7 +76,7 @@ const volumesOfDrivers = new CsiVolumes({
   csi,
   storage,
   inUse: new VolumesInUse(),
-  onTrouble,
+  onError,
 });
 const persistent = createPersistentVolumes({ rootDir, mounter, storage, recorder, csi: volumesOfDrivers });
 const volumes = createPodVolumes({ ...parts, persistent: async () => persistent });

@@ -63,7 +63,7 @@ export class SimVolumes {
     let csiVolumes: CsiVolumes | undefined;
     let persistent: PersistentVolumes | undefined;
     const load = (): PersistentVolumes => {
-      csiVolumes ??= new CsiVolumes({ ...parts, rootDir, inUse, onTrouble: (message) => parts.log('warn', message) });
+      csiVolumes ??= new CsiVolumes({ ...parts, rootDir, inUse, onError: (message) => parts.log('warn', message) });
       persistent ??= createPersistentVolumes({ ...parts, rootDir, csi: csiVolumes });
       return persistent;
     };

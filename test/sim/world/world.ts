@@ -191,7 +191,7 @@ export class World {
       clock,
       random,
       onChange: () => nodeChanged.emit(),
-      onTrouble: () => undefined,
+      onError: () => undefined,
     });
     const mirrors = new MirrorPods(NODE_NAME);
     const apiPods = createApiPodSource({ client, nodeName: NODE_NAME, clock, random });

@@ -40,7 +40,7 @@ beforeEach(async () => {
         announced.push(`-${driver}`);
       },
     },
-    onTrouble: (message) => logs.push(message),
+    onError: (message) => logs.push(message),
   });
   watcher = createPluginWatcher({
     directory: registry,

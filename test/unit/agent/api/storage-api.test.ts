@@ -31,7 +31,7 @@ function start(server: Server) {
   const clock = new VirtualClock();
   const troubles: string[] = [];
   const stop = new AbortController();
-  const objects = createStorageApi({ client: server, clock, onTrouble: (m) => void troubles.push(m) }, stop.signal);
+  const objects = createStorageApi({ client: server, clock, onError: (m) => void troubles.push(m) }, stop.signal);
   const states: (string | undefined)[] = [];
   const until = new AbortController();
   objects.followAttachment('a', (one) => void states.push(one?.metadata.resourceVersion), until.signal);

@@ -2,7 +2,7 @@ import { chmod, mkdir, mkdtemp, readlink, realpath, rm, stat, symlink, writeFile
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { atOnce, callsFor, holdSubPath, inPool, type PathCalls } from '../../../../agent/volumes/sub-path.ts';
+import { atOnce, callsFor, inPool, type PathCalls, safeOpenSubPath } from '../../../../agent/volumes/sub-path.ts';
 
 let base = '';
 let volume = '';
@@ -17,7 +17,7 @@ afterEach(() => rm(base, { recursive: true, force: true }));
 
 /** The place held, by the kernel's own account. */
 async function place(subPath: string, calls: PathCalls, of = volume): Promise<string> {
-  const held = await holdSubPath(of, subPath, calls);
+  const held = await safeOpenSubPath(of, subPath, calls);
   try {
     return await readlink(`/proc/self/fd/${held.fd}`);
   } finally {
@@ -27,7 +27,7 @@ async function place(subPath: string, calls: PathCalls, of = volume): Promise<st
 
 describe.each([
   ['at once', atOnce],
-  ['through the thread pool', inPool],
+  ['childOf the thread pool', inPool],
 ])('a subPath looked up %s', (_name, calls) => {
   test.each([
     ['dir', 'dir'],
@@ -44,7 +44,7 @@ describe.each([
       ['dir', true],
       ['dir/file', false],
     ] as const) {
-      const held = await holdSubPath(volume, subPath, calls);
+      const held = await safeOpenSubPath(volume, subPath, calls);
       expect(held.isDirectory).toBe(isDirectory);
       await held.close();
     }
@@ -68,7 +68,7 @@ describe.each([
     expect((await stat(join(volume, 'dir'))).mode & 0o7777).toBe(0o711);
   });
 
-  test('may go through links that stay inside', async () => {
+  test('may go childOf links that stay inside', async () => {
     await symlink('dir/inner', join(volume, 'link'));
     expect(await place('link', calls)).toBe(join(volume, 'dir/inner'));
     expect(await place('link/made', calls)).toBe(join(volume, 'dir/inner/made'));
@@ -83,18 +83,18 @@ describe.each([
     ['an absolute link', '/etc'],
     ['a relative link out', '../outside'],
     ['a link to a sibling with the same prefix', '../volume-2'],
-  ])('through %s is refused', async (_, target) => {
+  ])('childOf %s is refused', async (_, target) => {
     await mkdir(join(base, 'volume-2'));
     await symlink(target, join(volume, 'evil'));
-    await expect(holdSubPath(volume, 'evil', calls)).rejects.toThrow(
+    await expect(safeOpenSubPath(volume, 'evil', calls)).rejects.toThrow(
       `subpath "evil" not within volume path "${volume}"`,
     );
-    await expect(holdSubPath(volume, 'evil/below', calls)).rejects.toThrow('not within volume path');
+    await expect(safeOpenSubPath(volume, 'evil/below', calls)).rejects.toThrow('not within volume path');
   });
 
   test('below a dangling link makes nothing outside', async () => {
     await symlink('../outside/new', join(volume, 'dangling'));
-    await expect(holdSubPath(volume, 'dangling/x', calls)).rejects.toThrow('is a symbolic link');
+    await expect(safeOpenSubPath(volume, 'dangling/x', calls)).rejects.toThrow('is a symbolic link');
     await expect(stat(join(base, 'outside/new'))).rejects.toThrow('ENOENT');
   });
 
@@ -104,7 +104,7 @@ describe.each([
     ['dir/../../outside', "must not contain '..'"],
     ['dir/file/below', 'ENOTDIR'],
   ])('%s is refused', async (subPath, message) => {
-    await expect(holdSubPath(volume, subPath, calls)).rejects.toThrow(message);
+    await expect(safeOpenSubPath(volume, subPath, calls)).rejects.toThrow(message);
   });
 
   test('leaves no handle open, whether it works or not', async () => {
@@ -115,8 +115,8 @@ describe.each([
     const before = await count();
     for (let i = 0; i < 20; i++) {
       await place('dir/inner', calls);
-      await holdSubPath(volume, 'evil/x', calls).catch(() => undefined);
-      await holdSubPath(volume, 'dir/file/x', calls).catch(() => undefined);
+      await safeOpenSubPath(volume, 'evil/x', calls).catch(() => undefined);
+      await safeOpenSubPath(volume, 'dir/file/x', calls).catch(() => undefined);
     }
     expect(await count()).toBeLessThanOrEqual(before + 2);
   });

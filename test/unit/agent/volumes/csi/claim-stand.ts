@@ -57,7 +57,7 @@ export class ClaimStand {
       csi: node,
       storage,
       inUse,
-      onTrouble: (message) => this.trouble.push(message),
+      onError: (message) => this.trouble.push(message),
       random: () => 0,
     });
     const persistent = createPersistentVolumes({

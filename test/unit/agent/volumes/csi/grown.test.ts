@@ -129,7 +129,7 @@ describe('figures', () => {
       volumes: stand.csi,
       recorder: stand.recorder,
       clock: stand.clock,
-      onTrouble: (message) => stand.trouble.push(message),
+      onError: (message) => stand.trouble.push(message),
     });
   };
   const asked = () => stand.driver.calls.filter(({ method }) => method === 'NodeGetVolumeStats');
@@ -174,7 +174,7 @@ describe('figures', () => {
     await stats.read();
     await stand.clock.advance(60_000);
     expect(await stats.read()).toMatchObject([{ usedBytes: 40 }]);
-    expect(stand.trouble).toEqual(['no figures of volume pv-1: cannot look']);
+    expect(stand.trouble).toEqual(['Failed to calculate volume metrics: volume pv-1: cannot look']);
   });
 
   test('are not asked of a driver that has none, nor of a pod that has gone', async () => {

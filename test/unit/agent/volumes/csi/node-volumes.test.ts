@@ -66,7 +66,7 @@ function started(): NodeVolumes {
           : undefined,
       registered: () => (registered ? Promise.resolve() : promise),
     },
-    onTrouble: (message) => trouble.push(message),
+    onError: (message) => trouble.push(message),
     onReleased: (name, handle) => released.push(`${name}^${handle}`),
   });
 }
