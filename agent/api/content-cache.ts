@@ -1,6 +1,6 @@
 // The contents of ConfigMaps and Secrets that are kept in memory for a while, within a fixed number of bytes. Small ones
-// stay as long as there is room: kube-root-ca.crt is in every pod. A big one goes soon after its last reader: whoever needs
-// it later reads it from the API server again. Never the place where it is known which version is current.
+// stay as long as there is room: kube-root-ca.crt is in every pod. A big one goes soon after its last reader: it is read from
+// the API server again when it is needed later. Never the place where it is known which version is current.
 
 import type { Clock, Timer } from '../../lib/clock.ts';
 import { BIG_BYTES } from '../model/big-objects.ts';

@@ -12,18 +12,18 @@ export interface NodeWatchOptions {
   readonly nodeName: string;
   readonly clock: Clock;
   readonly onChange: () => void;
-  /** Told once when the Node cannot be followed, and once when it can again (`undefined`). */
+  /** Called once when the watch fails, and once when it works again (`undefined`). */
   readonly onError: (message: string | undefined) => void;
   /** 0 ≤ x < 1, spreads waits; Math.random by default. */
   readonly random?: () => number;
 }
 
 export interface NodeWatch {
-  /** Undefined while there is none, or nobody has told. */
+  /** Undefined while there is none, or before the first list. */
   node(): Node | undefined;
   start(): void;
   stop(): void;
-  /** A source that begins once it is known whether there is a Node: no pod is judged by a node half known. */
+  /** A source that starts once the Node has been listed: pods are not admitted before. */
   startAfterSync(source: PodSource): PodSource;
 }
 
@@ -46,7 +46,7 @@ export function createNodeWatch(options: NodeWatchOptions): NodeWatch {
     ...(options.random === undefined ? {} : { random: options.random }),
     transform: withoutImages,
     onFailure: (error) => {
-      if (!failing) onError(`cannot follow the Node ${nodeName}: ${errorMessage(error)}`);
+      if (!failing) onError(`Failed to watch Node ${nodeName}: ${errorMessage(error)}`);
       failing = true;
     },
     onRecovery: () => {

@@ -24,7 +24,7 @@ export function createPodApi(client: Pick<ApiClient, 'get' | 'patch' | 'delete'>
     }
   };
 
-  /** A 409 says that something changed; only a look tells whether it was the pod itself. */
+  /** A 409 means that something changed; only a GET shows whether it is another pod now. */
   const orGone = async <T>(pod: Pod, write: () => Promise<T>): Promise<WriteOutcome<T>> => {
     try {
       return { kind: 'ok', value: await write() };

@@ -1,4 +1,4 @@
-// The pod source that watches an API server for the pods bound to this node. It only tells what the reflector knows;
+// The pod source that watches an API server for the pods bound to this node. It only passes on what the reflector has;
 // pods without a uid or namespace (which no server sends) never get past its types.
 
 import { type ListWatcher, Reflector } from '../../client/reflector.ts';
@@ -11,7 +11,7 @@ export interface ApiPodSourceOptions {
   readonly client: ListWatcher;
   readonly nodeName: string;
   readonly clock: Clock;
-  /** Told once when the server stops answering, and once when it answers again (`undefined`). */
+  /** Called once when the watch fails, and once when it works again (`undefined`). */
   readonly onError?: (message: string | undefined) => void;
   /** 0 ≤ x < 1, spreads waits; Math.random by default. */
   readonly random?: () => number;
@@ -37,7 +37,7 @@ export function createApiPodSource(options: ApiPodSourceOptions): PodSource {
         ...(options.random === undefined ? {} : { random: options.random }),
         transform: withoutManagedFields,
         onFailure: (error) => {
-          if (!failing) options.onError?.(`cannot follow pods of the API server: ${errorMessage(error)}`);
+          if (!failing) options.onError?.(`Failed to watch Pods: ${errorMessage(error)}`);
           failing = true;
         },
         onRecovery: () => {

@@ -1,5 +1,5 @@
-// One ConfigMap or Secret as the change detection strategies without a watch keep it: read when asked for (Get), or
-// read again when what is held has grown old (Cache). Never learns of a change by itself.
+// One ConfigMap or Secret as the change detection strategies without a watch keep it: read at every use (Get), or
+// read again when the copy is older than its TTL (Cache). Never learns of a change by itself.
 
 import type { Clock } from '../../lib/clock.ts';
 import { objectVersion } from '../model/object-version.ts';
@@ -7,7 +7,7 @@ import type { KeptContent, ObjectSource, Watchable } from './watched-object.ts';
 
 export interface PolledObjectOptions<T> {
   readonly clock: Clock;
-  /** Asks the API server; undefined when there is no such object. */
+  /** Reads from the API server; undefined when there is no such object. */
   readonly get: () => Promise<T | undefined>;
   readonly content: KeptContent<T>;
   /** How long (ms) what was read is used. */

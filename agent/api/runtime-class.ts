@@ -1,4 +1,4 @@
-// Which handler of the runtime a RuntimeClass names. Asked when a sandbox is made: classes are few, and pods that have
+// Which handler of the runtime a RuntimeClass names. Read when a sandbox is made: classes are few, and pods that have
 // one as well.
 
 import type { RuntimeClass } from 'kubernetes-types/node/v1';
@@ -8,7 +8,7 @@ import { resourcePath } from '../../client/paths.ts';
 import type { Stored } from '../../client/types.ts';
 import { errorMessage } from '../../lib/errors.ts';
 
-/** Rejects in the kubelet's words when there is no such class, or the server does not tell. */
+/** Rejects with the kubelet's message when there is no such class, or it cannot be read. */
 export async function runtimeHandlerOf(client: Pick<ApiClient, 'get'>, name: string): Promise<string> {
   try {
     const path = resourcePath('node.k8s.io/v1', 'runtimeclasses', { name });

@@ -23,13 +23,13 @@ export interface SharedObjectsOptions {
   readonly strategy: ChangeDetection;
   /** With Cache: for how long (ms) what was read is used; the node's annotation node.alpha.kubernetes.io/ttl. */
   readonly ttlMs: () => number;
-  /** Told when an object can no longer be followed; what is known of it stands meanwhile. */
+  /** Called when an object can no longer be watched; what is known of it is used meanwhile. */
   readonly onFailure: (what: string, error: unknown) => void;
   /** 0 ≤ x < 1; Math.random by default. */
   readonly random?: () => number;
 }
 
-/** An object nobody uses any more is followed this long (ms) still: pods are often replaced by their like. */
+/** An object that no pod uses any more is followed this long (ms) still: pods are often replaced by their like. */
 export const LINGER_MS = 10_000;
 
 /** Objects being received and decoded at once: each may be a megabyte, and takes several times that meanwhile. */
@@ -57,7 +57,7 @@ export class SharedObjects implements FollowedObjects {
   readonly #shared = new Map<string, Shared>();
   /** By pod uid: the keys of what the pod refers to. */
   readonly #pods = new Map<string, ReadonlySet<string>>();
-  /** Objects that no pod is known to use, being read: whoever asks at once shares the request. */
+  /** Objects that no pod is known to use, being read: concurrent readers share the request. */
   readonly #underWay = new Map<string, Promise<ConfigMap | Secret | undefined>>();
 
   constructor(options: SharedObjectsOptions) {
@@ -173,7 +173,7 @@ export class SharedObjects implements FollowedObjects {
       header,
       onFailure: (error) => onFailure(`${kind.toLowerCase()} ${namespace}/${name}`, error),
       onChange: () => {
-        for (const told of [...(this.#shared.get(key)?.users.values() ?? [])]) told?.();
+        for (const onChange of [...(this.#shared.get(key)?.users.values() ?? [])]) onChange?.();
       },
       ...(random === undefined ? {} : { random }),
     });

@@ -1,5 +1,5 @@
 // What stands in for the API server where there is none: events go to the log, and nothing can be read. Static pods refer
-// to no objects, so that nobody should ever have to ask.
+// to no objects, so that nothing should ever be read.
 
 import type { Log } from '../../lib/log.ts';
 import type { EventRecorder, ObjectReader } from '../ports/api.ts';

@@ -1,5 +1,5 @@
 // The StorageObjects port over the API server: claims and volumes read fresh, CSIDrivers from a copy that is watched
-// from the first use on, single objects followed while somebody waits for them.
+// from the first use on, single objects followed while a volume waits for them.
 
 import type { PersistentVolume, PersistentVolumeClaim } from 'kubernetes-types/core/v1';
 import type { CSIDriver, VolumeAttachment } from 'kubernetes-types/storage/v1';
@@ -17,7 +17,7 @@ import type { StorageObjects } from '../ports/storage.ts';
 const STORAGE = 'storage.k8s.io/v1';
 /** How long a volume waits for the first list of CSIDrivers. */
 const FIRST_LIST_MS = 10_000;
-/** A server whose authorizer lets a node get these objects and not watch them (kube-apiserver's) is asked this often. */
+/** A server whose authorizer lets a node get these objects and not watch them (kube-apiserver's) is polled this often. */
 const POLL_MS = 1000;
 
 export interface StorageApiOptions {
@@ -52,7 +52,7 @@ export function createStorageApi(options: StorageApiOptions, signal: AbortSignal
       ...(name === undefined ? {} : { query: { fieldSelector: `metadata.name=${name}` } }),
       onFailure: (error) => {
         if (onForbidden !== undefined && isForbidden(error)) onForbidden();
-        else onError(`cannot follow ${path}${name === undefined ? '' : `/${name}`}: ${errorMessage(error)}`);
+        else onError(`Failed to watch ${path}${name === undefined ? '' : `/${name}`}: ${errorMessage(error)}`);
       },
     });
     void reflector.run(until);
@@ -90,7 +90,7 @@ export function createStorageApi(options: StorageApiOptions, signal: AbortSignal
         if (!end.aborted && version !== last) onState(object);
         last = version;
       } catch (error) {
-        onError(`cannot read ${path}: ${errorMessage(error)}`);
+        onError(`Failed to get ${path}: ${errorMessage(error)}`);
       }
       await sleepUnlessAborted(clock, POLL_MS, end);
     }

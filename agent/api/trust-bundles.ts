@@ -26,7 +26,7 @@ const PLURAL = 'clustertrustbundles';
 /** How long a pod waits for the first list before it fails and is tried again, ms. */
 const FIRST_LIST_MS = 10_000;
 
-interface Following {
+interface Informer {
   readonly reflector: Reflector<ClusterTrustBundle>;
   readonly stopping: AbortController;
 }
@@ -36,7 +36,7 @@ export class TrustBundles {
   readonly #seed: string;
   /** By pod uid: what to call after a change. */
   readonly #users = new Map<string, () => void>();
-  #following: Promise<Following> | undefined;
+  #informer: Promise<Informer> | undefined;
 
   constructor(options: TrustBundlesOptions) {
     this.#options = options;
@@ -52,26 +52,26 @@ export class TrustBundles {
   }
 
   close(): void {
-    void this.#following?.then(
+    void this.#informer?.then(
       ({ stopping }) => stopping.abort(),
       () => undefined,
     );
-    this.#following = undefined;
+    this.#informer = undefined;
   }
 
-  /** The PEM text for a source. Rejects in the kubelet's words. */
+  /** The PEM text for a source. Rejects with the kubelet's message. */
   async anchors(request: TrustRequest): Promise<string> {
-    this.#following ??= this.#start().catch((error: unknown) => {
-      this.#following = undefined;
+    this.#informer ??= this.#start().catch((error: unknown) => {
+      this.#informer = undefined;
       throw error;
     });
-    const { store } = (await this.#following).reflector;
+    const { store } = (await this.#informer).reflector;
     if (!store.synced) await resolvesWithin(this.#options.clock, FIRST_LIST_MS, store.whenSynced());
     if (!store.synced) throw new Error('ClusterTrustBundle informer has not yet synced');
     return trustAnchors(request, store.list(), this.#seed);
   }
 
-  async #start(): Promise<Following> {
+  async #start(): Promise<Informer> {
     const { client, clock, onFailure, random } = this.#options;
     const version = await this.#version();
     if (version === undefined) {
@@ -89,10 +89,10 @@ export class TrustBundles {
     });
     let first = true;
     reflector.store.onChange((changes) => {
-      // The first list is what whoever waits for it gets.
-      const news = !first && changes.length > 0;
+      // The first list is what `anchors` waits for.
+      const changed = !first && changes.length > 0;
       first = false;
-      if (news) for (const told of [...this.#users.values()]) told();
+      if (changed) for (const onChange of [...this.#users.values()]) onChange();
     });
     void reflector.run(stopping.signal);
     return { reflector, stopping };

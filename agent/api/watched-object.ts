@@ -76,7 +76,7 @@ export class WatchedObject<T extends Watchable> implements ObjectSource<T> {
     return this.#settled ? objectVersion(this.#header) : undefined;
   }
 
-  /** A watch needs no telling. Until there is one, what others were told may be older than what brought the reader. */
+  /** Nothing to do once there is a watch. Until then, what earlier readers got may be older than what brought this one. */
   newReader(): void {
     if (!this.#settled) this.#reading = undefined;
   }

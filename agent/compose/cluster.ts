@@ -94,7 +94,7 @@ export function createCluster(base: AgentBase, access: ClusterAccess | undefined
     changeDetection: options.config.configMapAndSecretChangeDetectionStrategy,
     ttlMs: () => objectTtlMs(watch.node()),
     onFailure: (what, error) =>
-      log(what === 'services' ? 'warn' : 'debug', `cannot follow ${what}: ${errorMessage(error)}`),
+      log(what === 'services' ? 'warn' : 'debug', `Failed to watch ${what}: ${errorMessage(error)}`),
   });
   const mirrors = new MirrorPods(nodeName);
   const apiPods = createApiPodSource({

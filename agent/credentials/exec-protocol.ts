@@ -1,4 +1,4 @@
-// What is said to a credential provider plugin and what it answers (credentialprovider.kubelet.k8s.io): one JSON object
+// CredentialProviderRequest and CredentialProviderResponse (credentialprovider.kubelet.k8s.io): one JSON object
 // each way. Pure.
 
 import { parseGoDuration } from '../config/duration.ts';
@@ -11,7 +11,7 @@ export interface ProviderRequest {
   readonly serviceAccountAnnotations?: Readonly<Record<string, string>>;
 }
 
-export interface ProviderAnswer {
+export interface ProviderResponse {
   readonly credentials: readonly RegistryCredential[];
   readonly cacheKeyType: 'Image' | 'Registry' | 'Global';
   /** ms; undefined leaves it to the configuration. 0 is "do not keep". */
@@ -29,7 +29,7 @@ function isRecord(value: unknown): value is Record<string, unknown> {
 const KEY_TYPES = ['Image', 'Registry', 'Global'] as const;
 
 /** Throws with what is wrong with the answer. */
-export function parseAnswer(text: string, apiVersion: string): ProviderAnswer {
+export function parseResponse(text: string, apiVersion: string): ProviderResponse {
   let value: unknown;
   try {
     value = JSON.parse(text);

@@ -1,5 +1,5 @@
 // The credentials that the node itself has: docker's own configuration files where the kubelet looks for them, and the
-// plugins of --image-credential-provider-config. Puts them together; every failure is said and leaves the others.
+// plugins of --image-credential-provider-config. Puts them together; every failure is logged and leaves the others.
 
 import { readdirSync, readFileSync, statSync } from 'node:fs';
 import { homedir } from 'node:os';
@@ -36,7 +36,11 @@ export function createNodeCredentials(options: NodeCredentialsOptions): PullCred
         try {
           found.push(...(await plugin.provide(pod, image)));
         } catch (error) {
-          log('warn', `credential provider ${plugin.name} gave nothing`, { image, error: errorMessage(error) });
+          log('warn', 'Failed getting credential from external registry credential provider', {
+            provider: plugin.name,
+            image,
+            error: errorMessage(error),
+          });
         }
       }
       return found;
@@ -111,7 +115,7 @@ function dockerFiles(options: NodeCredentialsOptions): () => readonly RegistryCr
         return parseDockerConfig(readFileSync(path, 'utf8'), legacy, path);
       } catch (error) {
         if (isErrno(error, 'ENOENT', 'ENOTDIR')) continue;
-        log('warn', 'registry credentials of this node were not read', { error: errorMessage(error) });
+        log('warn', 'Unable to read Docker config file', { error: errorMessage(error) });
       }
     }
     return [];

@@ -1,5 +1,5 @@
-// One credential provider plugin: asked by running its program, its answers kept for as long as they hold, one run at a
-// time for all who ask the same. It chooses nothing among credentials.
+// One credential provider plugin: its program run, its responses cached for their duration, one run at a time for equal
+// requests. It chooses nothing among credentials.
 
 import type { Pod } from '../../client/types.ts';
 import type { Clock } from '../../lib/clock.ts';
@@ -7,7 +7,7 @@ import type { Exec } from '../../lib/exec.ts';
 import { getOwn } from '../../lib/own-property.ts';
 import type { Tracer } from '../../lib/trace.ts';
 import type { RegistryCredential } from '../ports/pull-credentials.ts';
-import { type ProviderAnswer, type ProviderRequest, parseAnswer, printRequest } from './exec-protocol.ts';
+import { type ProviderRequest, type ProviderResponse, parseResponse, printRequest } from './exec-protocol.ts';
 import { imageMatches } from './image-match.ts';
 import type { CredentialProviderConfig, TokenAttributes } from './provider-config.ts';
 
@@ -30,18 +30,18 @@ export interface PluginParts {
   };
 }
 
-interface Kept {
+interface CachedCredentials {
   readonly credentials: readonly RegistryCredential[];
   /** Monotonic ms. */
-  readonly until: number;
+  readonly expiresAt: number;
 }
 
 /** How long a program may take. ms. */
 const EXEC_MS = 60_000;
-const KEPT_AT_MOST = 1_000;
+const MAX_CACHED = 1_000;
 
-/** What the plugin is told of the pod's account, and what answers for it are kept under. */
-interface Identity {
+/** What the plugin gets of the pod's service account, and the cache key of its responses. */
+interface AccountIdentity {
   readonly token: string;
   readonly annotations: Readonly<Record<string, string>>;
   readonly key: string;
@@ -50,8 +50,8 @@ interface Identity {
 export class CredentialPlugin {
   readonly #config: CredentialProviderConfig;
   readonly #parts: PluginParts;
-  readonly #kept = new Map<string, Kept>();
-  readonly #running = new Map<string, Promise<ProviderAnswer>>();
+  readonly #cache = new Map<string, CachedCredentials>();
+  readonly #running = new Map<string, Promise<ProviderResponse>>();
 
   constructor(config: CredentialProviderConfig, parts: PluginParts) {
     this.#config = config;
@@ -66,39 +66,39 @@ export class CredentialPlugin {
   async provide(pod: Pod, image: string): Promise<readonly RegistryCredential[]> {
     const { matchImages, tokenAttributes } = this.#config;
     if (!matchImages.some((pattern) => imageMatches(pattern, image))) return [];
-    let identity: Identity | undefined;
+    let identity: AccountIdentity | undefined;
     if (tokenAttributes !== undefined) {
-      identity = await this.#identify(pod, tokenAttributes);
+      identity = await this.#serviceAccountOf(pod, tokenAttributes);
       if (identity === undefined && tokenAttributes.requireServiceAccount) return [];
     }
     const scope = identity?.key ?? '';
-    const kept = this.#lookUp(image, scope);
-    if (kept !== undefined) return kept;
-    const { cacheKeyType, cacheMs, credentials } = await this.#ask(image, identity);
-    const lasts = cacheMs ?? this.#config.defaultCacheMs;
-    if (lasts > 0) this.#keep(keyOf(cacheKeyType, image, scope), credentials, lasts);
+    const cached = this.#getCached(image, scope);
+    if (cached !== undefined) return cached;
+    const { cacheKeyType, cacheMs, credentials } = await this.#execOnce(image, identity);
+    const ttlMs = cacheMs ?? this.#config.defaultCacheMs;
+    if (ttlMs > 0) this.#addToCache(keyOf(cacheKeyType, image, scope), credentials, ttlMs);
     return credentials;
   }
 
-  #lookUp(image: string, scope: string): readonly RegistryCredential[] | undefined {
+  #getCached(image: string, scope: string): readonly RegistryCredential[] | undefined {
     const now = this.#parts.clock.monotonic();
     for (const type of ['Image', 'Registry', 'Global'] as const) {
-      const kept = this.#kept.get(keyOf(type, image, scope));
-      if (kept !== undefined && now < kept.until) return kept.credentials;
+      const cached = this.#cache.get(keyOf(type, image, scope));
+      if (cached !== undefined && now < cached.expiresAt) return cached.credentials;
     }
     return undefined;
   }
 
-  #keep(key: string, credentials: readonly RegistryCredential[], lastsMs: number): void {
+  #addToCache(key: string, credentials: readonly RegistryCredential[], ttlMs: number): void {
     const now = this.#parts.clock.monotonic();
-    for (const [other, { until }] of this.#kept) if (until <= now) this.#kept.delete(other);
-    const [oldest] = this.#kept.keys();
-    if (this.#kept.size >= KEPT_AT_MOST && oldest !== undefined) this.#kept.delete(oldest);
-    this.#kept.set(key, { credentials, until: now + lastsMs });
+    for (const [other, { expiresAt }] of this.#cache) if (expiresAt <= now) this.#cache.delete(other);
+    const [oldest] = this.#cache.keys();
+    if (this.#cache.size >= MAX_CACHED && oldest !== undefined) this.#cache.delete(oldest);
+    this.#cache.set(key, { credentials, expiresAt: now + ttlMs });
   }
 
   /** Undefined for a pod without an account, or one whose account lacks a required annotation. */
-  async #identify(pod: Pod, attributes: TokenAttributes): Promise<Identity | undefined> {
+  async #serviceAccountOf(pod: Pod, attributes: TokenAttributes): Promise<AccountIdentity | undefined> {
     const { accounts } = this.#parts;
     const name = pod.spec.serviceAccountName ?? '';
     const { namespace } = pod.metadata;
@@ -118,7 +118,7 @@ export class CredentialPlugin {
     return { token, annotations, key: JSON.stringify([owner, annotations]) };
   }
 
-  #ask(image: string, identity: Identity | undefined): Promise<ProviderAnswer> {
+  #execOnce(image: string, identity: AccountIdentity | undefined): Promise<ProviderResponse> {
     const key = JSON.stringify([image, identity?.key]);
     let running = this.#running.get(key);
     if (running === undefined) {
@@ -128,7 +128,7 @@ export class CredentialPlugin {
     return running;
   }
 
-  #run(image: string, identity: Identity | undefined): Promise<ProviderAnswer> {
+  #run(image: string, identity: AccountIdentity | undefined): Promise<ProviderResponse> {
     const { program, exec, tracer } = this.#parts;
     const { name, args, env, apiVersion } = this.#config;
     const request: ProviderRequest = {
@@ -145,13 +145,13 @@ export class CredentialPlugin {
         env: { ...process.env, ...Object.fromEntries(env.map((each) => [each.name, each.value])) },
         timeoutMs: EXEC_MS,
       });
-      // What it prints on stdout holds secrets and is never told.
+      // Its stdout contains secrets and is never part of a message.
       if (result.timedOut) throw new Error(`error execing credential provider plugin ${name}: it took over a minute`);
       if (result.code !== 0) {
         const end = result.code === null ? `signal: ${result.signal}` : `exit status ${result.code}`;
         throw new Error(`error execing credential provider plugin ${name}: ${end}${firstLine(result.stderr)}`);
       }
-      return parseAnswer(result.stdout, apiVersion);
+      return parseResponse(result.stdout, apiVersion);
     });
   }
 }
@@ -161,7 +161,7 @@ function firstLine(stderr: string): string {
   return line === '' ? '' : `: ${line.slice(0, 200)}`;
 }
 
-function keyOf(type: ProviderAnswer['cacheKeyType'], image: string, scope: string): string {
+function keyOf(type: ProviderResponse['cacheKeyType'], image: string, scope: string): string {
   const subject = type === 'Image' ? image : type === 'Registry' ? (image.split('/')[0] ?? '') : '';
   return JSON.stringify([type, subject, scope]);
 }

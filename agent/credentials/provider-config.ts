@@ -9,7 +9,7 @@ export interface TokenAttributes {
   readonly serviceAccountTokenAudience: string;
   /** What a cached answer belongs to: the token itself, or the service account. */
   readonly cacheType: 'Token' | 'ServiceAccount';
-  /** Without a service account the plugin is not asked at all. */
+  /** Without a service account the plugin is not run. */
   readonly requireServiceAccount: boolean;
   readonly requiredServiceAccountAnnotationKeys: readonly string[];
   readonly optionalServiceAccountAnnotationKeys: readonly string[];

@@ -20,7 +20,7 @@ export function createAgentNetwork(options: AgentNetworkOptions): AgentNetwork {
   return new CniAgentNetwork(options);
 }
 
-/** What a broken or missing network is called by the kubelet and by containerd; people search for these words. */
+/** The kubelet's and containerd's message for a broken or missing network. */
 const NOT_INITIALIZED = 'Network plugin returns error: cni plugin not initialized';
 
 class CniAgentNetwork implements AgentNetwork {
@@ -101,7 +101,7 @@ class CniAgentNetwork implements AgentNetwork {
   }
 
   status(): Promise<RuntimeConditionSnapshot> {
-    // One question at a time: callers that come while plugins are asked share the answer.
+    // One STATUS at a time: concurrent callers share the result.
     this.#probe ??= this.#status().finally(() => {
       this.#probe = undefined;
     });
@@ -118,7 +118,7 @@ class CniAgentNetwork implements AgentNetwork {
     if (config.kind !== 'loaded')
       return notReady(`${NOT_INITIALIZED}: ${networkProblem(config, this.#options.confDir)}`);
     if (!this.#server.listening) {
-      return notReady(`Network plugin returns error: nobody listens on the CNI socket ${this.#options.socketPath}`);
+      return notReady(`Network plugin returns error: nothing listens on the CNI socket ${this.#options.socketPath}`);
     }
     try {
       await this.#cni.status(config.network.list);

@@ -13,7 +13,7 @@ export type NetworkConfig =
   | { readonly kind: 'missing' }
   | { readonly kind: 'broken'; readonly error: Error };
 
-/** The directory, or the nearest one above it that exists; with its inode, which tells a successor of the same name. */
+/** The directory, or the nearest one above it that exists; with its inode, since another one may take its name. */
 async function nearestDir(path: string): Promise<{ readonly path: string; readonly inode: number }> {
   for (let dir = path; ; dir = dirname(dir)) {
     try {
@@ -33,10 +33,10 @@ export class ConfWatcher {
   readonly #clock: Clock;
   readonly #watchers = new Map<string, { readonly inode: number; readonly watcher: DirectoryWatch }>();
   #config: NetworkConfig = { kind: 'missing' };
-  /** Problems of the last look, which are not reported again. */
+  /** Problems of the last reload, which are not reported again. */
   #problems: ReadonlySet<string> = new Set();
   #loading: Promise<void> | undefined;
-  #again = false;
+  #reloadAgain = false;
   #closed = false;
 
   constructor(confDir: string, onChange: () => void, onError: (what: string, error: unknown) => void, clock: Clock) {
@@ -65,7 +65,7 @@ export class ConfWatcher {
 
   #reload(): Promise<void> {
     if (this.#loading !== undefined) {
-      this.#again = true;
+      this.#reloadAgain = true;
       return this.#loading;
     }
     this.#loading = this.#load().finally(() => {
@@ -76,17 +76,17 @@ export class ConfWatcher {
 
   async #load(): Promise<void> {
     do {
-      this.#again = false;
+      this.#reloadAgain = false;
       // Watch first, then read: a change in between is seen as an event, and read again.
       const extra = this.#config.kind === 'loaded' ? [join(this.#confDir, this.#config.network.list.name)] : [];
       await this.#watch(extra);
       const before = describe(this.#config);
       this.#config = await this.#read();
       if (this.#config.kind === 'loaded' && !extra.includes(join(this.#confDir, this.#config.network.list.name))) {
-        this.#again = true;
+        this.#reloadAgain = true;
       }
       if (describe(this.#config) !== before && !this.#closed) this.#onChange();
-    } while (this.#again && !this.#closed);
+    } while (this.#reloadAgain && !this.#closed);
   }
 
   async #read(): Promise<NetworkConfig> {
@@ -108,17 +108,18 @@ export class ConfWatcher {
   /** Makes the set of watches right: the conf dir (or its nearest ancestor) and those of `extra` that exist. */
   async #watch(extra: readonly string[]): Promise<void> {
     try {
-      // Once more after watching: a directory that came between the look and the watch told nobody.
-      for (let changed = true; changed && !this.#closed; ) changed = this.#settle(await this.#wanted(extra));
+      // Once more after watching: a directory that came between the two sent no event.
+      for (let changed = true; changed && !this.#closed; )
+        changed = this.#updateWatches(await this.#directoriesToWatch(extra));
     } catch (error) {
-      // ENOENT: the directory went away while we looked; look again.
+      // ENOENT: the directory was removed meanwhile: reload again.
       if (!isErrno(error, 'ENOENT')) this.#onError(`watching ${this.#confDir}`, error);
-      else this.#again = true;
+      else this.#reloadAgain = true;
     }
   }
 
   /** The directories to watch, with their inodes. */
-  async #wanted(extra: readonly string[]): Promise<ReadonlyMap<string, number>> {
+  async #directoriesToWatch(extra: readonly string[]): Promise<ReadonlyMap<string, number>> {
     const nearest = await nearestDir(this.#confDir);
     const wanted = new Map([[nearest.path, nearest.inode]]);
     for (const dir of extra) {
@@ -129,7 +130,7 @@ export class ConfWatcher {
   }
 
   /** Watches exactly `wanted`. True when that changed anything. */
-  #settle(wanted: ReadonlyMap<string, number>): boolean {
+  #updateWatches(wanted: ReadonlyMap<string, number>): boolean {
     let changed = false;
     if (this.#closed) return changed;
     for (const [path, { inode, watcher }] of this.#watchers) {

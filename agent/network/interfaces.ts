@@ -14,12 +14,12 @@ export function hostEnds(result: CniResult, kernel: LinkLookup): readonly CniInt
   const host = result.interfaces.filter((entry) => (entry.sandbox ?? '') === '');
   const veths = host.filter((entry) => kernel.link(entry.name)?.kind === 'veth');
   if (veths.length > 0) return veths;
-  // Netlink may not have told yet. The bridge plugin then still gives itself away: it names the bridge first.
+  // The netlink messages may not be here yet. The bridge plugin can still be recognized: it names the bridge first.
   if (host.every((entry) => kernel.link(entry.name) === undefined)) return host.length > 1 ? host.slice(1) : host;
   return host.filter((entry) => kernel.link(entry.name)?.kind !== 'bridge');
 }
 
-/** `ifName` is the interface that was asked for; routes and addresses that name no interface are its. */
+/** `ifName` is the requested interface; routes and addresses that name no interface are its. */
 export function podInterfaces(result: CniResult, ifName: string, kernel: LinkLookup): readonly PodInterface[] {
   const ends = hostEnds(result, kernel);
   const inside = result.interfaces.flatMap((entry, index) => ((entry.sandbox ?? '') === '' ? [] : [{ entry, index }]));
@@ -46,8 +46,8 @@ export function podInterfaces(result: CniResult, ifName: string, kernel: LinkLoo
 
 const NO_LINKS: LinkLookup = { link: () => undefined };
 
-/** The addresses of the interface that was asked for, without their prefix lengths. */
+/** The addresses of the requested interface, without their prefix lengths. */
 export function podAddresses(result: CniResult, ifName: string): readonly string[] {
-  const asked = podInterfaces(result, ifName, NO_LINKS).find(({ name }) => name === ifName);
-  return (asked?.addresses ?? []).map((address) => address.replace(/\/\d+$/, ''));
+  const requested = podInterfaces(result, ifName, NO_LINKS).find(({ name }) => name === ifName);
+  return (requested?.addresses ?? []).map((address) => address.replace(/\/\d+$/, ''));
 }

@@ -83,7 +83,7 @@ export class KernelTables {
 
   #applyLink(link: KernelLink, gone: boolean): boolean {
     const before = this.#links.get(link.index);
-    // A name that is free again may be another link's before this one's end is told.
+    // The name may belong to another link before this one's DELLINK arrives.
     if (before !== undefined && this.#indexes.get(before.name) === link.index) this.#indexes.delete(before.name);
     if (!gone) {
       this.#links.set(link.index, link);
@@ -139,7 +139,7 @@ export class KernelTables {
   }
 }
 
-/** The kernel tells of a link again and again while it is being made, mostly without anything new in it. */
+/** The kernel sends many RTM_NEWLINK for a link while it is being made, mostly without a change. */
 function sameLink(a: KernelLink, b: KernelLink): boolean {
   return (
     a.name === b.name &&
@@ -164,7 +164,7 @@ export class NetlinkWatcher {
   #socket: NetlinkSocket | undefined;
   #resync: Promise<void> | undefined;
   /** Notifications that came while the tables were being read; undefined when they are not. */
-  #held: NetlinkMessage[] | undefined;
+  #pending: NetlinkMessage[] | undefined;
 
   constructor(onError: (what: string, error: unknown) => void) {
     this.#onError = onError;
@@ -181,13 +181,13 @@ export class NetlinkWatcher {
     const socket = openSocket();
     this.#socket = socket;
     socket.on('message', (messages) => {
-      if (this.#held !== undefined) this.#held.push(...messages);
-      else this.#take(messages, true);
+      if (this.#pending !== undefined) this.#pending.push(...messages);
+      else this.#apply(messages, true);
     });
     // ENOBUFS: notifications were lost; the tables are read anew.
     socket.on('error', (error) => {
       this.#onError('netlink', error);
-      this.#readAgain();
+      this.#resyncTables();
     });
     for (const group of Object.values(RTNLGRP)) socket.addMembership(group);
     await this.#readAll();
@@ -201,51 +201,51 @@ export class NetlinkWatcher {
 
   /**
    * Reads on a socket of its own: a notification between the parts of an answer would spoil it. Notifications wait
-   * until the answer is in, so that what they tell is never overwritten by what was before.
+   * until the answer is in, so that the older dump never overwrites them.
    */
   async #readAll(): Promise<void> {
     if (this.#socket === undefined) return;
-    this.#held = [];
-    const asking = openSocket();
+    this.#pending = [];
+    const dumpSocket = openSocket();
     try {
       for (const type of [RTM.GETLINK, RTM.GETADDR, RTM.GETROUTE]) {
-        const [messages] = await asking.request(type, DUMP_BODY, { flags: NLM_F_DUMP, timeout: DUMP_TIMEOUT_MS });
-        this.#take(messages, false);
+        const [messages] = await dumpSocket.request(type, DUMP_BODY, { flags: NLM_F_DUMP, timeout: DUMP_TIMEOUT_MS });
+        this.#apply(messages, false);
       }
     } finally {
-      asking.close();
-      const held = this.#held;
-      this.#held = undefined;
-      this.#take(held, true);
+      dumpSocket.close();
+      const pending = this.#pending;
+      this.#pending = undefined;
+      this.#apply(pending, true);
     }
   }
 
-  #readAgain(): void {
+  #resyncTables(): void {
     if (this.#resync !== undefined) return;
     const before = this.tables.links();
     this.tables.clear();
     this.#resync = this.#readAll()
-      .then(() => this.#tellMissed(before))
-      .catch((error: unknown) => this.#onError('reading the kernel tables again', error))
+      .then(() => this.#notifyMissed(before))
+      .catch((error: unknown) => this.#onError('resynchronizing links, addresses and routes', error))
       .finally(() => {
         this.#resync = undefined;
       });
   }
 
   /** Links that came or went while notifications were lost. */
-  #tellMissed(before: readonly KernelLink[]): void {
+  #notifyMissed(before: readonly KernelLink[]): void {
     const gone = before.filter((link) => this.tables.link(link.index)?.name !== link.name);
     const known = new Set(before.map((link) => `${link.index} ${link.name}`));
-    const come = this.tables.links().filter((link) => !known.has(`${link.index} ${link.name}`));
-    this.#tell(gone.map((link) => ({ what: 'link', gone: true, link })));
-    this.#tell(come.map((link) => ({ what: 'link', gone: false, link })));
+    const added = this.tables.links().filter((link) => !known.has(`${link.index} ${link.name}`));
+    this.#notify(gone.map((link) => ({ what: 'link', gone: true, link })));
+    this.#notify(added.map((link) => ({ what: 'link', gone: false, link })));
   }
 
-  #tell(changes: readonly KernelChange[]): void {
+  #notify(changes: readonly KernelChange[]): void {
     for (const change of changes) for (const listener of this.#listeners) listener(change);
   }
 
-  #take(messages: readonly NetlinkMessage[], tell: boolean): void {
+  #apply(messages: readonly NetlinkMessage[], notify: boolean): void {
     for (const message of messages) {
       let change: KernelChange | undefined;
       try {
@@ -254,8 +254,8 @@ export class NetlinkWatcher {
         this.#onError(`netlink message of type ${message.type}`, errorMessage(error));
         continue;
       }
-      if (change === undefined || !this.tables.apply(change) || !tell) continue;
-      this.#tell([change]);
+      if (change === undefined || !this.tables.apply(change) || !notify) continue;
+      this.#notify([change]);
     }
   }
 }

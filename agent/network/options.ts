@@ -18,7 +18,7 @@ export interface AgentNetworkOptions {
   readonly socketPath: string;
   /**
    * Where to install the shim for the container runtime: executable into `binDir`, conflist into `confDir`; `node` is
-   * the path of the Node that runs it, Perl by default. Left out, somebody else installs it.
+   * the path of the Node that runs it, Perl by default. Left out, it is installed by other means.
    */
   readonly shim?: { readonly confDir: string; readonly binDir: string; readonly node?: string };
   readonly tracer: Tracer;
@@ -29,7 +29,7 @@ export interface AgentNetworkOptions {
   readonly pluginTimeoutMs?: number;
   /** How plugins are run; the default is the real thing. */
   readonly exec?: Exec;
-  /** Where non-fatal trouble is reported (a failed collection, a lost netlink socket). */
+  /** Where non-fatal errors are reported (a failed collection, a lost netlink socket). */
   readonly onError: (what: string, error: unknown) => void;
 }
 

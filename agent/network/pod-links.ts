@@ -54,7 +54,7 @@ export class PodLinks {
     }
   }
 
-  /** Takes in a change that netlink told. */
+  /** Applies a change from netlink. */
   changed(change: KernelChange): void {
     if (change.what === 'address') return;
     if (change.what === 'route') {

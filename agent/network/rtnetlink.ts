@@ -61,7 +61,7 @@ export type KernelChange =
   | { readonly what: 'route'; readonly gone: boolean; readonly route: KernelRoute };
 
 /**
- * The `wanted` attributes by type; a link has some fifty, and is told of a dozen times while it is being made. Nested and
+ * The `wanted` attributes by type; a link has some fifty, and a dozen messages while it is being made. Nested and
  * network-order flags are taken off the type.
  */
 function attributes(data: Buffer, start: number, wanted: ReadonlySet<number>): ReadonlyMap<number, Buffer> {
@@ -81,7 +81,7 @@ const u32 = (value: Buffer | undefined): number | undefined =>
 
 const text = (value: Buffer | undefined): string | undefined => value?.toString('utf8').replace(/\0.*$/s, '');
 
-/** The change that a message tells, or undefined when it is of no concern here. */
+/** The change that a message reports, or undefined when it is not used here. */
 export function parseChange(type: number, data: Buffer): KernelChange | undefined {
   switch (type) {
     case RTM.NEWLINK:
@@ -112,7 +112,7 @@ const IFLA_INFO_KIND = 1;
 const IFLA_INFO_WANTED: ReadonlySet<number> = new Set([IFLA_INFO_KIND]);
 
 function parseLink(data: Buffer): KernelLink | undefined {
-  // A bridge tells of its ports in messages of its own family; a port that leaves is not a link that is gone.
+  // A bridge reports its ports in messages of its own family; a port that leaves is not a link that is gone.
   if (data.length < IFINFOMSG_BYTES || data.readUInt8(0) === AF_BRIDGE) return undefined;
   const attrs = attributes(data, IFINFOMSG_BYTES, IFLA_WANTED);
   const name = text(attrs.get(IFLA.IFNAME));

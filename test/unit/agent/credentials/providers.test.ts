@@ -4,7 +4,7 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { parseAnswer } from '../../../../agent/credentials/exec-protocol.ts';
+import { parseResponse } from '../../../../agent/credentials/exec-protocol.ts';
 import { imageMatches } from '../../../../agent/credentials/image-match.ts';
 import { createNodeCredentials } from '../../../../agent/credentials/node-credentials.ts';
 import { type Account, CredentialPlugin } from '../../../../agent/credentials/plugin.ts';
@@ -102,7 +102,7 @@ describe('an answer', () => {
     JSON.stringify({ kind: 'CredentialProviderResponse', apiVersion: V1, cacheKeyType: 'Image', ...fields });
   it('gives a user and a password per registry', () => {
     const auth = { 'reg.io': { username: 'u', password: 'p' } };
-    expect(parseAnswer(answer({ auth, cacheDuration: '5m' }), V1)).toEqual({
+    expect(parseResponse(answer({ auth, cacheDuration: '5m' }), V1)).toEqual({
       credentials: [{ location: 'reg.io', auth: { username: 'u', password: 'p' } }],
       cacheKeyType: 'Image',
       cacheMs: 300_000,
@@ -119,7 +119,7 @@ describe('an answer', () => {
       answer({ auth: { r: { username: 'u' } } }),
       /auth\["r"\] is not a username and a password/,
     ],
-  ])('%s is refused', (_, text, expected) => expect(() => parseAnswer(text, V1)).toThrow(expected));
+  ])('%s is refused', (_, text, expected) => expect(() => parseResponse(text, V1)).toThrow(expected));
 });
 
 describe('a plugin', () => {
@@ -276,10 +276,10 @@ describe('a plugin', () => {
 
 describe('the credentials of the node', () => {
   let root: string;
-  const said: string[] = [];
+  const logs: string[] = [];
   beforeEach(() => {
     root = mkdtempSync(join(tmpdir(), 'nodelet-credentials-'));
-    said.length = 0;
+    logs.length = 0;
   });
   afterEach(() => rmSync(root, { recursive: true }));
 
@@ -292,7 +292,7 @@ describe('the credentials of the node', () => {
       clock,
       tracer: new Tracer(),
       exec: () => Promise.reject(new Error('exec format error')),
-      log: (_, message, fields) => said.push(`${message}: ${String(fields?.['error'])}`),
+      log: (_, message, fields) => logs.push(`${message}: ${String(fields?.['error'])}`),
     });
   const file = (path: string, text: string): void => {
     mkdirSync(join(root, path, '..'), { recursive: true });
@@ -310,14 +310,12 @@ describe('the credentials of the node', () => {
     ]);
   });
 
-  it('are none where there is no file, and one that is broken is said and passed over', async () => {
+  it('are none where there is no file, and one that is broken is logged and passed over', async () => {
     expect(await create().find(makePod('p'), 'reg.io/app')).toEqual([]);
     file('kubelet/config.json', '{');
     file('home/.docker/config.json', auths('home'));
     expect(await create().find(makePod('p'), 'reg.io/app')).toHaveLength(1);
-    expect(said).toEqual([
-      expect.stringMatching(/registry credentials of this node were not read: .*config\.json is not JSON/),
-    ]);
+    expect(logs).toEqual([expect.stringMatching(/Unable to read Docker config file: .*config\.json is not JSON/)]);
   });
 
   it('leave the pull to go on when a plugin cannot be run', async () => {
@@ -325,7 +323,7 @@ describe('the credentials of the node', () => {
     file('bin/ecr', '#!/bin/sh\n');
     const node = create({ config: join(root, 'c.yaml'), binDir: join(root, 'bin') });
     expect(await node.find(makePod('p'), 'x.ecr.io/app')).toEqual([]);
-    expect(said).toEqual(['credential provider ecr gave nothing: exec format error']);
+    expect(logs).toEqual(['Failed getting credential from external registry credential provider: exec format error']);
   });
 
   it('are refused at start when a program is missing, or the directory of configurations is empty or says one twice', () => {

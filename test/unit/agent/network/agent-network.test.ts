@@ -135,12 +135,12 @@ describe('the status follows the conf dir', () => {
     expect((await network.status()).message).toContain(`failed to find plugin "one" in path [${host.binDir}]`);
   });
 
-  it('is not ready while nobody listens on the socket', async () => {
+  it('is not ready while nothing listens on the socket', async () => {
     await mkdir(confDir, { recursive: true });
     await put(CONF);
     await network.start();
     await network.close();
-    expect((await network.status()).message).toContain('nobody listens on the CNI socket');
+    expect((await network.status()).message).toContain('nothing listens on the CNI socket');
   });
 
   it('tells of a broken file that is passed over for a good one', async () => {
