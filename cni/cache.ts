@@ -1,4 +1,4 @@
-// Attachments on disk, so that each can be undone by whoever comes after a crash: `<cacheDir>/attachments/<container
+// Attachments on disk, so that each can be undone after a crash: `<cacheDir>/attachments/<container
 // id>~<interface>@<network>.json`, each file replaced atomically. An entry exists from before the first plugin of an
 // ADD runs until the last one of a DEL succeeded. Never runs a plugin.
 //

@@ -1,4 +1,4 @@
-// What CNI plugins leave behind on purpose, for the lab to take away: attachments nobody undid, the chains that
+// What CNI plugins leave behind on purpose, for the lab to take away: attachments without a DEL, the chains that
 // portmap and firewall make once and never remove, and nftables tables that came into being with them. What was there
 // before, and whatever still has a user, stays.
 
@@ -73,7 +73,7 @@ async function cniChains(family: Family, run: Exec): Promise<readonly string[]> 
 const isCniChain = (name: string): boolean => name.startsWith('CNI-');
 
 /**
- * Chains that plugins keep as a place for rules to come, with what tells that they serve nobody: portmap's are idle
+ * Chains that plugins keep as a place for rules to come, with what shows that they are unused: portmap's are idle
  * when no port is mapped, firewall's when they hold but the jump to the administrator's empty chain.
  */
 function usersOfAnchor(name: string, table: Table): boolean | undefined {
@@ -106,7 +106,7 @@ export function planChainRemoval(
     const doomed = idleChains(table, keep);
     if (doomed.length === 0) continue;
     script.push(`*${table.name}`);
-    // Rules go one by one, by their text: should somebody add one meanwhile, the chain is not empty and the kernel
+    // Rules go one by one, by their text: if one is added meanwhile, the chain is not empty and the kernel
     // refuses the whole transaction, instead of losing a rule.
     for (const [chain, rules] of table.chains) {
       for (const rule of rules) {
@@ -167,7 +167,7 @@ const tableName = (table: JsonObject): string => `${table['family']} ${table['na
 const tableOf = (object: JsonObject): string => `${object['family']} ${object['table']}`;
 const chainName = (chain: JsonObject): string => `${tableOf(chain)} ${chain['name']}`;
 
-/** Only tables that iptables makes are ours to judge. */
+/** Only tables that iptables makes are looked at. */
 const IPTABLES_TABLE = /^ip6? (raw|mangle|nat|filter|security)$/;
 
 /** Commands that delete the tables and base chains that are empty and not in `before`. Pure. */
@@ -203,7 +203,7 @@ export function emptyNftObjects(
 
 // ---------------------------------------------------------------- attachments
 
-/** Where containerd's own CNI library remembers the attachments it asked the shim for. */
+/** Where containerd's own CNI library caches the attachments that it made through the shim. */
 const RUNTIME_CACHE_DIR = '/var/lib/cni';
 
 /**

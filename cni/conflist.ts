@@ -151,8 +151,8 @@ function parseHeader(file: string, raw: JsonObject): { readonly name: string; re
   const cniVersion = negotiateVersion(single, offered);
   if (cniVersion === undefined || !isSupported(cniVersion)) {
     const field = offered === undefined ? 'cniVersion' : 'cniVersions';
-    const said = cniVersion ?? (offered ?? []).join(', ');
-    throw new ConflistError(file, field, `"${said}" is not supported (${SUPPORTED_VERSIONS.join(', ')} are)`);
+    const versionText = cniVersion ?? (offered ?? []).join(', ');
+    throw new ConflistError(file, field, `"${versionText}" is not supported (${SUPPORTED_VERSIONS.join(', ')} are)`);
   }
   return { name, cniVersion };
 }

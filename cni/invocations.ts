@@ -1,4 +1,4 @@
-// Carries out what a container runtime asks for through the shim: reads the invocation, has the operation done, and makes
+// Carries out the CNI commands that a container runtime sends through the shim: reads the invocation, has the operation done, and makes
 // the answer. Knows the protocol; which network an attachment gets is the business of the operations it is given.
 
 import type { Tracer } from '../lib/trace.ts';
@@ -37,14 +37,14 @@ export class CniInvocations {
       return errorAnswer(error);
     }
     try {
-      return { code: 0, stdout: await this.#carryOut(invocation, isGone) };
+      return { code: 0, stdout: await this.#run(invocation, isGone) };
     } catch (error) {
       return errorAnswer(error, invocation.version);
     }
   }
 
-  #carryOut(invocation: Invocation, isGone: () => boolean): Promise<string> {
-    if (!('attachment' in invocation)) return this.#carryOutGlobal(invocation);
+  #run(invocation: Invocation, isGone: () => boolean): Promise<string> {
+    if (!('attachment' in invocation)) return this.#runGlobal(invocation);
     const { attachment, command, version } = invocation;
     const { operations, tracer } = this.#options;
     const pod = podOf(attachment.args);
@@ -53,7 +53,7 @@ export class CniInvocations {
       switch (command) {
         case 'ADD': {
           const result = await operations.add(attachment);
-          if (isGone()) await this.#abandon(attachment);
+          if (isGone()) await this.#delAbandoned(attachment);
           return JSON.stringify(formatResult(result, version));
         }
         case 'DEL':
@@ -66,7 +66,7 @@ export class CniInvocations {
     });
   }
 
-  async #carryOutGlobal(invocation: Exclude<Invocation, { attachment: Attachment }>): Promise<string> {
+  async #runGlobal(invocation: Exclude<Invocation, { attachment: Attachment }>): Promise<string> {
     switch (invocation.command) {
       case 'STATUS':
         await this.#options.operations.status();
@@ -79,12 +79,12 @@ export class CniInvocations {
     }
   }
 
-  /** The caller died during ADD: nobody will use the attachment, and nobody is sure to ask for its removal. */
-  async #abandon(attachment: Attachment): Promise<void> {
+  /** The caller died during ADD: the attachment will not be used, and a DEL for it is not certain. */
+  async #delAbandoned(attachment: Attachment): Promise<void> {
     try {
       await this.#options.operations.del(attachment);
     } catch (error) {
-      this.#options.onError(`undoing the abandoned ADD of ${attachment.containerId}`, error);
+      this.#options.onError(`DEL after the abandoned ADD of ${attachment.containerId}`, error);
     }
   }
 }

@@ -138,7 +138,7 @@ const short = (text: string): string => (text.length > MAX_QUOTED ? `${text.slic
 
 const quote = (text: string): string => short(text.trim());
 
-/** What a finished plugin said. Pure; throws CniError. */
+/** The result of a finished plugin. Pure; throws CniError. */
 export function answerOf(call: Pick<PluginCall, 'command' | 'type'>, result: ExecResult, timeoutMs: number): unknown {
   const { command, type } = call;
   const fail = (code: number, msg: string, details = ''): never => {
@@ -151,7 +151,7 @@ export function answerOf(call: Pick<PluginCall, 'command' | 'type'>, result: Exe
   if (result.code === 0) {
     if (stdout === '') return undefined;
     const value = tryParseJson(stdout);
-    // Only ADD and VERSION are asked for an answer; what other commands print is theirs.
+    // Only ADD and VERSION have a result; what other commands print is ignored.
     if (value === undefined && (command === 'ADD' || command === 'VERSION')) {
       return fail(CniErrorCode.decodingFailure, `printed what is not JSON: "${quote(stdout)}"`, stderr);
     }

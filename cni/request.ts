@@ -92,8 +92,8 @@ export function parseInvocation(request: ShimRequest): Invocation {
     case 'GC':
       return { command, version };
     default: {
-      const said = command === '' ? 'CNI_COMMAND is missing' : `unknown CNI_COMMAND: ${command}`;
-      throw new CniError({ code: CniErrorCode.invalidEnvironment, msg: said });
+      const msg = command === '' ? 'CNI_COMMAND is missing' : `unknown CNI_COMMAND: ${command}`;
+      throw new CniError({ code: CniErrorCode.invalidEnvironment, msg });
     }
   }
 }
@@ -124,7 +124,7 @@ function attachmentOf(command: string, env: ShimRequest['env'], netconf: JsonObj
   };
 }
 
-/** The conventions' structured capabilities (CNI's CONVENTIONS.md); all others are the caller's own words. */
+/** The conventions' structured capabilities (CNI's CONVENTIONS.md); all others are the caller's own. */
 const STRUCTURED = ['portMappings', 'bandwidth', 'dns', 'ipRanges'];
 
 /**

@@ -158,7 +158,7 @@ export function effectiveRoutes(result: CniResult): readonly CniRoute[] {
   });
 }
 
-/** A route in the words of `ip route`. */
+/** A route as `ip route` writes it. */
 export const routeText = ({ dst, gw }: CniRoute): string => (gw === undefined ? dst : `${dst} via ${gw}`);
 
 /** The result as version `version` writes it. */

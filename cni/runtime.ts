@@ -146,7 +146,7 @@ export class CniRuntime {
   }
 
   /** What is known so far, for a DEL to come. On a full disk the entry of the beginning has to do: it stands already. */
-  #keepForLater(entry: CachedAttachment): void {
+  #keepInCache(entry: CachedAttachment): void {
     try {
       this.#cache.write(entry);
     } catch (error) {
@@ -156,13 +156,13 @@ export class CniRuntime {
 
   /**
    * Undoes what an ADD began. A plugin that failed its ADD cleans up after itself; that its DEL fails as well, as a
-   * plugin's does that is broken or misconfigured, is told, and keeps nothing in the books.
+   * plugin's does that is broken or misconfigured, is part of the error, and keeps nothing in the cache.
    */
   async #rollBack(entry: CachedAttachment, begun: readonly PluginConfig[], cause: unknown): Promise<CniError> {
     const failed = await this.#delPastFailures(entry, begun, await usableNetns(entry.netns));
     const failures = failed.map(({ error }) => errorMessage(error));
     if (failed.every(({ plugin }) => plugin === begun.at(-1))) this.#cache.remove(entry);
-    else this.#keepForLater(entry);
+    else this.#keepInCache(entry);
     const fault =
       cause instanceof CniError
         ? cause
@@ -185,9 +185,9 @@ export class CniRuntime {
    * Detaches a container, in reverse order, by what the cache says it was attached with. Stops at the first plugin
    * that fails (goes past it when the ADD was never completed) and rejects with its CniError; the attachment stays in
    * the cache then. The cache is written before anything exists: where it knows nothing there is nothing to undo but
-   * what a lost cache has forgotten. `current`, as far as given, is asked to, and a plugin that cannot is no reason to
-   * keep the container's namespace: its span tells. What this runtime has undone itself is not undone again:
-   * containerd asks with StopPodSandbox, and once more with RemovePodSandbox.
+   * what a lost cache has forgotten. The plugins of `current`, where there is one, get a DEL, and a failing one is no reason to
+   * keep the container's namespace: its span shows it. What this runtime has undone itself is not undone again:
+   * containerd sends DEL with StopPodSandbox, and once more with RemovePodSandbox.
    */
   del(attachment: Attachment, current?: NetworkConfigList): Promise<void> {
     validateAttachment(attachment);
@@ -197,7 +197,7 @@ export class CniRuntime {
         .filter((entry) => entry.ifName === attachment.ifName);
       if (cached.length > 0) {
         for (const entry of cached) await this.#delChain(entry, attachment.netns);
-        this.#remember(attachment);
+        this.#recordDeleted(attachment);
       } else if (current !== undefined && !this.#undone.has(attachmentKey(attachment))) {
         const entry: CachedAttachment = {
           ...attachment,
@@ -213,7 +213,7 @@ export class CniRuntime {
     });
   }
 
-  #remember(attachment: Attachment): void {
+  #recordDeleted(attachment: Attachment): void {
     this.#undone.add(attachmentKey(attachment));
     for (const oldest of this.#undone) {
       if (this.#undone.size <= MAX_UNDONE) return;

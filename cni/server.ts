@@ -112,7 +112,7 @@ export class CniServer {
   }
 }
 
-/** Whether somebody accepts connections at the path. */
+/** Whether a server accepts connections at the path. */
 function answers(path: string): Promise<boolean> {
   return new Promise((resolve, reject) => {
     const probe = connect(path);

@@ -1,4 +1,4 @@
-// The words of the CNI specification (https://www.cni.dev/docs/spec/, 1.1.0) as types, with its error codes.
+// The terms of the CNI specification (https://www.cni.dev/docs/spec/, 1.1.0) as types, with its error codes.
 // Types, constants and the one error class; nothing here reads or runs anything.
 
 export type CniCommand = 'ADD' | 'DEL' | 'CHECK' | 'STATUS' | 'GC' | 'VERSION';
@@ -121,7 +121,7 @@ export class CniError extends Error {
     this.command = fault.command;
   }
 
-  /** The message without the details: which plugin, which command, its own words. */
+  /** The message without the details: which plugin, which command, its own message. */
   get summary(): string {
     return summaryOf(this);
   }

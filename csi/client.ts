@@ -1,5 +1,5 @@
 // The connection to one CSI driver: its Identity, Controller and Node services as typed promises, each call with a
-// deadline and one span, failures as CsiError with the driver's own words. It keeps no state of volumes and retries
+// deadline and one span, failures as CsiError with the driver's own message. It keeps no state of volumes and retries
 // nothing: what a failure means is the caller’s judgement (agent/volumes/csi/outcome.ts).
 
 import { type ChannelOptions, credentials } from '@grpc/grpc-js';
@@ -62,7 +62,7 @@ const CHANNEL_OPTIONS: ChannelOptions = {
   'grpc.initial_reconnect_backoff_ms': 50,
   'grpc.min_reconnect_backoff_ms': 50,
   'grpc.max_reconnect_backoff_ms': 1000,
-  // Whether a call may be sent again is for whoever knows the volume's state.
+  // Whether a call may be sent again depends on the volume's state, which is not known here.
   'grpc.enable_retries': 0,
 };
 

@@ -1,5 +1,5 @@
-// The CSI drivers registered on this node: takes one in when its versions fit, it says who the node is, and the cluster
-// has been told so; gives its Node service to whoever uses volumes. It keeps nothing of volumes.
+// The CSI drivers registered on this node: registers one when its versions fit, its NodeGetInfo answers, and CSINode
+// names it; provides its Node service to agent/volumes. It keeps nothing of volumes.
 
 import type { BackoffPolicy } from '../lib/backoff.ts';
 import type { Clock } from '../lib/clock.ts';
@@ -39,7 +39,7 @@ export interface RegisteredDriversOptions {
   readonly clock: Clock;
   readonly tracer: Tracer;
   readonly announcer: CsiNodeAnnouncer;
-  /** The driver's withdrawal could not be told; it is told again with the next change. */
+  /** A driver could not be removed from CSINode; it is removed with the next change. */
   readonly onError: (message: string) => void;
 }
 
@@ -57,7 +57,7 @@ export class RegisteredDrivers implements PluginHandler {
   readonly #drivers = new Map<string, Entry>();
   readonly #waiting = new Map<string, (() => void)[]>();
   /** Announcements one after the other: they read and write the same objects. */
-  #telling: Promise<unknown> = Promise.resolve();
+  #announcements: Promise<unknown> = Promise.resolve();
 
   constructor(options: RegisteredDriversOptions) {
     this.#options = options;
@@ -89,7 +89,7 @@ export class RegisteredDrivers implements PluginHandler {
     this.#drivers.set(name, entry);
     try {
       const info = await this.#nodeInfo(name, client, signal);
-      await this.#inTurn(() => this.#options.announcer.announce(info));
+      await this.#serialize(() => this.#options.announcer.announce(info));
       entry.driver = asDriver(info, client);
     } catch (error) {
       client.close();
@@ -110,10 +110,10 @@ export class RegisteredDrivers implements PluginHandler {
     if (entry === undefined || entry.endpoint !== endpoint) return;
     this.#drivers.delete(name);
     entry.client.close();
-    const told = this.#inTurn(async () => {
+    const withdrawn = this.#serialize(async () => {
       if (!this.#drivers.has(name)) await this.#options.announcer.withdraw(name);
     });
-    told.catch((error: unknown) =>
+    withdrawn.catch((error: unknown) =>
       this.#options.onError(`the CSI driver ${name} is still in CSINode: ${errorMessage(error)}`),
     );
   }
@@ -140,9 +140,9 @@ export class RegisteredDrivers implements PluginHandler {
     }
   }
 
-  /** NodeGetInfo, asked again while the driver is not up yet. */
+  /** NodeGetInfo, called again while the driver is not up yet. */
   #nodeInfo(driver: string, client: CsiClient, signal: AbortSignal): Promise<CsiNodeInfo> {
-    const ask = async (deadlineMs: number): Promise<CsiNodeInfo> => {
+    const getInfo = async (deadlineMs: number): Promise<CsiNodeInfo> => {
       const answer = await client.node.NodeGetInfo({}, { signal, deadlineMs });
       const maxVolumes = Number(answer.max_volumes_per_node);
       if (answer.node_id === '') throw new Error('the driver answered NodeGetInfo without a node id');
@@ -150,19 +150,19 @@ export class RegisteredDrivers implements PluginHandler {
       return { driver, nodeId: answer.node_id, maxVolumes, topology: answer.accessible_topology?.segments ?? {} };
     };
     const mends = (error: unknown): boolean => isCsiError(error, 'UNAVAILABLE', 'ABORTED', 'RESOURCE_EXHAUSTED');
-    return retry(ask, { clock: this.#options.clock, policy: RETRY, limitMs: CSI_TIMEOUT_MS, mends, signal });
+    return retry(getInfo, { clock: this.#options.clock, policy: RETRY, limitMs: CSI_TIMEOUT_MS, mends, signal });
   }
 
-  #inTurn(work: () => Promise<void>): Promise<void> {
-    const mine = this.#telling.then(work, work);
-    this.#telling = mine.catch(() => undefined);
-    return mine;
+  #serialize(work: () => Promise<void>): Promise<void> {
+    const next = this.#announcements.then(work, work);
+    this.#announcements = next.catch(() => undefined);
+    return next;
   }
 }
 
 function asDriver({ driver, nodeId }: CsiNodeInfo, { node }: CsiClient): RegisteredDriver {
-  let asked: Promise<ReadonlySet<string>> | undefined;
-  const ask = async (): Promise<ReadonlySet<string>> => {
+  let known: Promise<ReadonlySet<string>> | undefined;
+  const fetch = async (): Promise<ReadonlySet<string>> => {
     const { capabilities } = await node.NodeGetCapabilities({});
     return new Set(capabilities.flatMap(({ rpc }) => (rpc == null ? [] : [rpc.type])));
   };
@@ -171,11 +171,11 @@ function asDriver({ driver, nodeId }: CsiNodeInfo, { node }: CsiClient): Registe
     nodeId,
     node,
     capabilities() {
-      asked ??= ask().catch((error: unknown) => {
-        asked = undefined;
+      known ??= fetch().catch((error: unknown) => {
+        known = undefined;
         throw error;
       });
-      return asked;
+      return known;
     },
   };
 }

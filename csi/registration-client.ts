@@ -1,4 +1,4 @@
-// A plugin's registration socket over gRPC: who it is, and telling it whether it was taken. Loaded with the first socket.
+// A plugin's registration socket over gRPC: GetInfo and NotifyRegistrationStatus. Loaded with the first socket.
 
 import { credentials } from '@grpc/grpc-js';
 import type { Tracer } from '../lib/trace.ts';

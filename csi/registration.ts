@@ -1,5 +1,5 @@
-// The plugin watcher: finds the sockets that plugins put under plugins_registry/, asks each who it is, hands it to the
-// handler of its type and tells it the outcome; a socket that goes takes its plugin with it. Level-triggered: an event
+// The plugin watcher: finds the sockets that plugins put under plugins_registry/, calls GetInfo of each, hands it to the
+// handler of its type and notifies it of the outcome; a socket that goes takes its plugin with it. Level-triggered: an event
 // only makes it look again. gRPC is loaded with the first socket. It knows nothing of what a plugin does.
 
 import { lstat, mkdir, readdir } from 'node:fs/promises';
@@ -15,7 +15,7 @@ import { type DirectoryWatch, watchDirectory } from '../lib/watch-directory.ts';
 import type { PluginInfo, PluginSocket } from './registration-client.ts';
 
 export interface PluginHandler {
-  /** Rejects when the plugin is refused; the message begins with what failed, and is what the plugin is told. */
+  /** Rejects when the plugin is refused; the message begins with what failed, and is what the plugin gets. */
   register(plugin: PluginInfo, signal: AbortSignal): Promise<void>;
   /** The plugin is gone. Called only for what was registered. */
   deregister(plugin: PluginInfo): void;
@@ -34,8 +34,8 @@ export interface PluginWatcherOptions {
 export interface PluginWatcher {
   /** Makes the directory, watches it and takes in what is there already. */
   start(): Promise<void>;
-  /** Looks now: for tests, and for whoever knows that something changed. Resolves when the look is over. */
-  look(): Promise<void>;
+  /** Scans the directory now: for tests, and when something is known to have changed. Resolves when the scan is over. */
+  rescan(): Promise<void>;
   close(): void;
 }
 
@@ -43,7 +43,7 @@ export interface PluginWatcher {
 const RETRY: BackoffPolicy = { initialMs: 500, maxMs: 122_000, factor: 2, resetMs: Number.POSITIVE_INFINITY };
 
 /** After a look that failed, ms. */
-const LOOK_AGAIN_MS = 10_000;
+const RESCAN_MS = 10_000;
 
 /** One socket, from when it is seen until it is gone or another one is in its place. */
 interface Watched {
@@ -61,8 +61,8 @@ class SocketWatcher implements PluginWatcher {
   readonly #options: PluginWatcherOptions;
   readonly #sockets = new Map<string, Watched>();
   readonly #directories = new Map<string, DirectoryWatch>();
-  #looking: Promise<void> | undefined;
-  #again = false;
+  #scanning: Promise<void> | undefined;
+  #scanAgain = false;
   #retry: Timer | undefined;
   #closed = false;
 
@@ -72,27 +72,27 @@ class SocketWatcher implements PluginWatcher {
 
   async start(): Promise<void> {
     await mkdir(this.#options.directory, { recursive: true, mode: 0o750 });
-    await this.#lookOrRetry();
+    await this.#rescanOrRetry();
   }
 
   /** A look that fails is logged, and tried again: pods without plugins need none. */
-  async #lookOrRetry(): Promise<void> {
+  async #rescanOrRetry(): Promise<void> {
     try {
-      await this.look();
+      await this.rescan();
     } catch (error) {
       const { clock, directory, log } = this.#options;
-      log('error', `cannot look for plugins: ${errorMessage(error)}`, { directory });
+      log('error', 'Failed to traverse plugin socket path', { directory, error: errorMessage(error) });
       this.#retry?.cancel();
-      if (!this.#closed) this.#retry = clock.after(LOOK_AGAIN_MS, () => void this.#lookOrRetry());
+      if (!this.#closed) this.#retry = clock.after(RESCAN_MS, () => void this.#rescanOrRetry());
     }
   }
 
-  look(): Promise<void> {
-    this.#again = true;
-    this.#looking ??= this.#lookUntilQuiet().finally(() => {
-      this.#looking = undefined;
+  rescan(): Promise<void> {
+    this.#scanAgain = true;
+    this.#scanning ??= this.#scanUntilQuiet().finally(() => {
+      this.#scanning = undefined;
     });
-    return this.#looking;
+    return this.#scanning;
   }
 
   close(): void {
@@ -105,9 +105,9 @@ class SocketWatcher implements PluginWatcher {
   }
 
   /** An event that comes during a look asks for another one. */
-  async #lookUntilQuiet(): Promise<void> {
-    while (this.#again && !this.#closed) {
-      this.#again = false;
+  async #scanUntilQuiet(): Promise<void> {
+    while (this.#scanAgain && !this.#closed) {
+      this.#scanAgain = false;
       const found = new Map<string, string>();
       const directories = new Set<string>();
       await this.#scan(this.#options.directory, found, directories);
@@ -117,7 +117,7 @@ class SocketWatcher implements PluginWatcher {
         watcher.close();
         this.#directories.delete(path);
       }
-      this.#compare(found);
+      this.#updateSockets(found);
     }
   }
 
@@ -125,7 +125,7 @@ class SocketWatcher implements PluginWatcher {
   async #scan(directory: string, found: Map<string, string>, directories: Set<string>): Promise<void> {
     try {
       directories.add(directory);
-      this.#follow(directory);
+      this.#watch(directory);
       for (const entry of await readdir(directory, { withFileTypes: true })) {
         if (entry.name.startsWith('.')) continue;
         const path = join(directory, entry.name);
@@ -140,9 +140,9 @@ class SocketWatcher implements PluginWatcher {
     }
   }
 
-  #follow(directory: string): void {
+  #watch(directory: string): void {
     if (this.#directories.has(directory) || this.#closed) return;
-    const changed = (): void => void this.#lookOrRetry();
+    const changed = (): void => void this.#rescanOrRetry();
     const { clock, log } = this.#options;
     const watcher = watchDirectory(directory, {
       changed,
@@ -150,18 +150,19 @@ class SocketWatcher implements PluginWatcher {
         // A directory that was removed; made anew it must be watched anew.
         watcher.close();
         this.#directories.delete(directory);
-        log('debug', `plugins are no longer watched for: ${errorMessage(error)}`, { directory });
+        log('debug', 'Stopped watching a plugin directory', { directory, error: errorMessage(error) });
         changed();
       },
-      polling: (error) => log('warn', `plugins are seen late: ${errorMessage(error)}`, { directory }),
+      polling: (error) =>
+        log('warn', 'Polling the plugin directory instead of watching it', { directory, error: errorMessage(error) }),
       clock,
     });
     this.#directories.set(directory, watcher);
   }
 
-  #compare(found: ReadonlyMap<string, string>): void {
+  #updateSockets(found: ReadonlyMap<string, string>): void {
     for (const [path, socket] of this.#sockets) {
-      if (found.get(path) !== socket.identity) this.#drop(path, socket);
+      if (found.get(path) !== socket.identity) this.#removeSocket(path, socket);
     }
     for (const [path, identity] of found) {
       if (this.#sockets.has(path)) continue;
@@ -171,13 +172,17 @@ class SocketWatcher implements PluginWatcher {
     }
   }
 
-  #drop(path: string, { gone, registered }: Watched): void {
+  #removeSocket(path: string, { gone, registered }: Watched): void {
     gone.abort();
     this.#sockets.delete(path);
     if (registered === undefined) return;
     const { info, handler } = registered;
     handler.deregister(info);
-    this.#options.log('info', 'a plugin has gone', { type: info.type, plugin: info.name, socket: path });
+    this.#options.log('info', 'DeRegisterPlugin request for plugin', {
+      type: info.type,
+      plugin: info.name,
+      socket: path,
+    });
   }
 
   /** Tries until the plugin is registered or its socket is gone. Never rejects. */
@@ -188,7 +193,7 @@ class SocketWatcher implements PluginWatcher {
     while (!signal.aborted) {
       try {
         const info = await tracer.within({ cause: 'plugin socket' }, () => this.#register(path, socket));
-        log('info', 'a plugin is registered', { type: info.type, plugin: info.name, socket: path });
+        log('info', 'Register new plugin', { type: info.type, plugin: info.name, socket: path });
         return;
       } catch (error) {
         if (signal.aborted) return;
@@ -205,8 +210,8 @@ class SocketWatcher implements PluginWatcher {
     const plugin = await openPluginSocket(path, this.#options.tracer);
     try {
       const info = await plugin.getInfo();
-      const refusal = await this.#offer(info, path, socket);
-      await tell(plugin, refusal, path);
+      const refusal = await this.#registerWithHandler(info, path, socket);
+      await notifyRegistrationStatus(plugin, refusal, path);
       if (refusal !== undefined) throw refusal;
       return info;
     } finally {
@@ -215,14 +220,14 @@ class SocketWatcher implements PluginWatcher {
   }
 
   /** Hands the plugin to its handler; gives why it was refused. */
-  async #offer(info: PluginInfo, path: string, socket: Watched): Promise<Error | undefined> {
+  async #registerWithHandler(info: PluginInfo, path: string, socket: Watched): Promise<Error | undefined> {
     const { handlers } = this.#options;
     const handler = getOwn(handlers, info.type);
     if (handler === undefined) {
       const what = `no handler registered for plugin type: ${info.type} at socket ${path}`;
       return new Error(`RegisterPlugin error -- ${what}`);
     }
-    // It was told before, but the telling failed.
+    // It was registered before, but NotifyRegistrationStatus failed.
     if (socket.registered !== undefined) return undefined;
     try {
       await handler.register(info, socket.gone.signal);
@@ -238,7 +243,7 @@ class SocketWatcher implements PluginWatcher {
   }
 }
 
-async function tell(plugin: PluginSocket, refusal: Error | undefined, path: string): Promise<void> {
+async function notifyRegistrationStatus(plugin: PluginSocket, refusal: Error | undefined, path: string): Promise<void> {
   try {
     await plugin.notify(refusal?.message);
   } catch (error) {

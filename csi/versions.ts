@@ -21,14 +21,14 @@ export function showVersion({ major, minor, patch }: CsiVersion): string {
   return `${major}.${minor}.${patch}`;
 }
 
-/** The newest version offered that is spoken here. Throws an Error that says why there is none. */
+/** The newest offered version that is supported here. Throws an Error that says why there is none. */
 export function highestSupportedVersion(versions: readonly string[]): CsiVersion {
   if (versions.length === 0) throw new Error('Plugin returned an empty list for supported versions');
-  const spoken = versions.flatMap((text) => {
+  const supported = versions.flatMap((text) => {
     const version = parseVersion(text);
     return version?.major === 1 ? [version] : [];
   });
-  const highest = spoken.toSorted(compareVersions).at(-1);
+  const highest = supported.toSorted(compareVersions).at(-1);
   if (highest !== undefined) return highest;
   const list = versions.map((text) => `"${text}"`).join(' ');
   throw new Error(`None of the versions specified [${list}] are supported. Supported are 1.x`);

@@ -1,4 +1,4 @@
-// Every call as one line of JSON, for tests and for whoever wants to see what a CO does: method, request, code, time. What is
+// Every call as one line of JSON, for tests, and to see what a CO does: method, request, code, time. What is
 // secret is replaced before it is written: secrets' values, tokens, mount flags.
 
 import { appendFileSync } from 'node:fs';
@@ -39,7 +39,7 @@ function isEmpty(value: unknown): boolean {
 
 /**
  * Appends to `file`; lines of calls that end at the same time keep whole. At once, since it lies between the end of the
- * work and the answer: whoever measures the driver's time should not measure the wait for a thread, too.
+ * work and the answer: a measurement of the driver should not contain the wait for a thread.
  */
 export function fileCallLog(file: string): (record: CallRecord) => void {
   return (record) =>

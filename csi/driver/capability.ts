@@ -1,4 +1,4 @@
-// VolumeCapability as the driver understands it: parsed strictly, compared, and held against what a volume was made
+// VolumeCapability as the driver understands it: parsed strictly, compared, and checked against what a volume was made
 // for. Pure.
 
 import type { VolumeCapability, VolumeCapability__Output } from '../../proto/gen/csi/v1/VolumeCapability.ts';
@@ -93,7 +93,7 @@ export function allowsManyTargets(mode: AccessMode): boolean {
 }
 
 /**
- * Access modes that whoever made the volume for one of them may also use. A volume here is a file on one node's disk, so
+ * Access modes that a volume made for one of them supports as well. A volume here is a file on one node's disk, so
  * a mode is never beyond its means; what it was made for is what its user was promised.
  */
 function covers(made: AccessMode, wanted: AccessMode): boolean {

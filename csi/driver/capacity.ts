@@ -50,8 +50,8 @@ export function roundUp(bytes: number): number {
 export function chooseCapacity(range: Range | undefined, minimum: number, atLeast = 0): number {
   const required = range?.required ?? 0;
   const floor = Math.max(roundUp(required), minimum, roundUp(atLeast));
-  const asked = range?.limit === undefined || range.limit === 0 ? MAX_CAPACITY : Math.min(range.limit, MAX_CAPACITY);
-  const limit = asked - (asked % UNIT);
+  const allowed = range?.limit === undefined || range.limit === 0 ? MAX_CAPACITY : Math.min(range.limit, MAX_CAPACITY);
+  const limit = allowed - (allowed % UNIT);
   if (floor > limit) {
     throw new DriverError(
       'OUT_OF_RANGE',
@@ -120,7 +120,7 @@ export function availableCapacity(pool: Pool): number {
  * Throws RESOURCE_EXHAUSTED when the pool cannot have `capacityBytes` more, or the disk has not `diskBytes` free now. A new
  * volume needs the same of both; a copy takes no more of the disk than its source does.
  */
-export function checkRoom(pool: Pool, capacityBytes: number, diskBytes = capacityBytes): void {
+export function checkCapacity(pool: Pool, capacityBytes: number, diskBytes = capacityBytes): void {
   const inPool = poolLeft(pool);
   if (capacityBytes > inPool) {
     throw new DriverError(

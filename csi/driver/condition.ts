@@ -1,4 +1,4 @@
-// What is wrong with a volume, for VolumeCondition: judged from its image, its mount and the disk below. Pure.
+// What is wrong with a volume, for VolumeCondition: decided from its image, its mount and the disk below. Pure.
 
 import type { FilesystemType } from './capability.ts';
 import { DriverError } from './errors.ts';
@@ -31,7 +31,7 @@ const FULL_BELOW = MiB;
 const CLOSED_FOR_WRITING = ['ro', 'emergency_ro', 'shutdown'];
 
 /** Whether the disk has less room than `bytes`, and than the blocks that the image does not have yet. */
-function lacksRoom({ image, capacityBytes, freeBytes }: VolumeState, bytes: number): boolean {
+function isOutOfSpace({ image, capacityBytes, freeBytes }: VolumeState, bytes: number): boolean {
   const missing = capacityBytes - (image?.allocatedBytes ?? 0);
   return freeBytes < Math.min(missing, bytes);
 }
@@ -40,18 +40,18 @@ function lacksRoom({ image, capacityBytes, freeBytes }: VolumeState, bytes: numb
 const METADATA: Readonly<Record<FilesystemType, number>> = { ext4: 32 * MiB, xfs: 80 * MiB };
 
 /**
- * Throws RESOURCE_EXHAUSTED when the disk has no room for what mkfs writes. It has to be asked before: mkfs.ext4 takes a
+ * Throws RESOURCE_EXHAUSTED when the disk has no room for what mkfs writes. It has to be checked before: mkfs.ext4 takes a
  * journal that found no blocks for a success (it falls back to punching a hole), and such a filesystem breaks at its first use.
  */
-export function checkRoomToFormat(volume: VolumeState, type: FilesystemType): void {
-  if (!lacksRoom(volume, METADATA[type] + volume.capacityBytes / 32)) return;
+export function checkSpaceToFormat(volume: VolumeState, type: FilesystemType): void {
+  if (!isOutOfSpace(volume, METADATA[type] + volume.capacityBytes / 32)) return;
   throw new DriverError(
     'RESOURCE_EXHAUSTED',
     `there is no room for ${type}: the disk that holds the volumes is full, with ${volume.freeBytes} bytes free`,
   );
 }
 
-/** Why the volume is abnormal; undefined when nothing is. The words stay the same for as long as the trouble does. */
+/** Why the volume is abnormal; undefined when nothing is. The message stays the same for as long as the condition does. */
 export function abnormality(volume: VolumeState, place?: PlaceState): string | undefined {
   const { image, capacityBytes } = volume;
   if (image === undefined) return 'the image file is gone';
@@ -60,6 +60,7 @@ export function abnormality(volume: VolumeState, place?: PlaceState): string | u
   if (place?.readonly === false && CLOSED_FOR_WRITING.some((option) => place.superOptions.includes(option))) {
     return 'the kernel has made the filesystem read-only after an error: unstage the volume and stage it again';
   }
-  if (lacksRoom(volume, FULL_BELOW)) return 'the disk that holds the volumes is full: writes that need new blocks fail';
+  if (isOutOfSpace(volume, FULL_BELOW))
+    return 'the disk that holds the volumes is full: writes that need new blocks fail';
   return undefined;
 }

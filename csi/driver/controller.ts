@@ -24,10 +24,10 @@ import { detachLoop, listLoopDevices } from './loop-devices.ts';
 import { conditionMessage, parseSource, volumeMessage } from './messages.ts';
 import { loopOf } from './mounts.ts';
 import { ATTACHMENT_KEY, attachmentOf, volumeIdOf } from './names.ts';
+import { readAvailableCapacity, requireCapacity } from './pool.ts';
 import type { VolumeRecord } from './records.ts';
 import { checkContext, parseParameters, requireEntries, requireName, requireString } from './requests.ts';
-import { requireRoom, roomLeft } from './room.ts';
-import { heldStill } from './snapshots.ts';
+import { withFrozenVolume } from './snapshots.ts';
 import { contains, meets } from './topology.ts';
 import type { Driver, Service, Work } from './work.ts';
 
@@ -76,12 +76,12 @@ async function create(work: Work, id: string, request: CreateRequest): Promise<V
   if (from !== undefined) checkSource(from, capabilities);
   const sourceBytes = from === undefined ? 0 : 'capacityBytes' in from ? from.capacityBytes : from.sizeBytes;
   const bytes = chooseCapacity(request.range, minimumCapacity(capabilities), sourceBytes);
-  await requireRoom(work, bytes);
+  await requireCapacity(work, bytes);
   const image = store.volumeImage(id);
   await work.step();
   if (source === undefined) await createImage(image, bytes, request.allocation, work.run);
   else if (source.type === 'snapshot') await copyImage(store.snapshotImage(source.id), image, bytes, work.run);
-  else await heldStill(work, source.id, () => copyImage(store.volumeImage(source.id), image, bytes, work.run));
+  else await withFrozenVolume(work, source.id, () => copyImage(store.volumeImage(source.id), image, bytes, work.run));
   if (source !== undefined) await growImage(image, bytes, request.allocation, work.run);
   // What is in the copy, as it was when it was made.
   const filesystem = source?.type === 'volume' ? store.volume(source.id)?.filesystem : from?.filesystem;
@@ -110,7 +110,7 @@ async function entry(work: Work, volume: VolumeRecord) {
   };
 }
 
-/** Loop devices that a crash left attached go; one that is mounted without our knowing is somebody's. */
+/** Loop devices that a crash left attached go; one that is mounted is in use. */
 async function releaseImage(work: Work, volume: VolumeRecord): Promise<void> {
   const image = work.store.volumeImage(volume.id);
   const devices = (await listLoopDevices()).filter((each) => each.image === image).map((each) => each.device);
@@ -201,8 +201,8 @@ export const volumes: Volumes = {
     let wanted: readonly Capability[];
     try {
       wanted = parseCapabilities(work.driver, request.volume_capabilities);
-      const asked = parseParameters(request.parameters, request.mutable_parameters);
-      if (request.parameters['allocation'] !== undefined && asked.allocation !== volume.allocation) {
+      const requested = parseParameters(request.parameters, request.mutable_parameters);
+      if (request.parameters['allocation'] !== undefined && requested.allocation !== volume.allocation) {
         return { message: `the volume's allocation is ${volume.allocation}` };
       }
     } catch (error) {
@@ -242,10 +242,10 @@ export const volumes: Volumes = {
       request.volume_capabilities.length === 0 ? [] : parseCapabilities(driver, request.volume_capabilities);
     const topology = request.accessible_topology;
     const here = topology === null || nodesOf(driver).some((node) => contains(topology, node));
-    const room = here ? await roomLeft(work) : 0;
-    const { largest, smallest } = sizeBounds(room, minimumCapacity(capabilities));
+    const available = here ? await readAvailableCapacity(work) : 0;
+    const { largest, smallest } = sizeBounds(available, minimumCapacity(capabilities));
     return {
-      available_capacity: room,
+      available_capacity: available,
       // What a scheduler goes by, rather than by the room.
       ...(largest === undefined ? {} : { maximum_volume_size: { value: largest } }),
       minimum_volume_size: { value: smallest },
@@ -270,13 +270,13 @@ export const volumes: Volumes = {
       }
       const expansion = decideExpansion(volume.capacityBytes, range);
       if (expansion.kind === 'grow') {
-        await requireRoom(work, expansion.bytes - volume.capacityBytes);
+        await requireCapacity(work, expansion.bytes - volume.capacityBytes);
         await work.step();
         await growImage(work.store.volumeImage(id), expansion.bytes, volume.allocation, work.run);
         await work.putVolume({ ...volume, capacityBytes: expansion.bytes });
       }
       const capacity = expansion.kind === 'grow' ? expansion.bytes : volume.capacityBytes;
-      // Also for block volumes: the loop device has to be told.
+      // Also for block volumes: the loop device has to be resized.
       return { capacity_bytes: capacity, node_expansion_required: true };
     });
   },

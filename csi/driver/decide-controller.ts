@@ -35,7 +35,7 @@ export function checkExisting(existing: VolumeRecord, request: CreateRequest): v
   }
 }
 
-/** Throws INVALID_ARGUMENT when a source's filesystem is another than the one asked for. */
+/** Throws INVALID_ARGUMENT when a source's filesystem is another than the requested one. */
 export function checkSource(
   source: { readonly filesystem?: { readonly type: string } | undefined },
   capabilities: readonly Capability[],
@@ -43,7 +43,7 @@ export function checkSource(
   const had = source.filesystem?.type;
   if (had === undefined) return;
   const other = capabilities.find((each) => each.type === 'mount' && each.fsType !== had);
-  if (other?.type === 'mount') throw invalid(`the source holds ${had}, and ${other.fsType} is asked for`);
+  if (other?.type === 'mount') throw invalid(`the source holds ${had}, and ${other.fsType} is requested`);
 }
 
 export function isOnNode(record: NodeRecord | undefined): boolean {

@@ -153,10 +153,10 @@ export function placeOf(volumeId: string, node: NodeRecord | undefined, path: st
   if (publication !== undefined) return { kind: 'publication', publication };
   const staging = node?.staging;
   if (staging?.done === true && staging.path === path) return { kind: 'staging', staging };
-  throw notAt(volumeId, path);
+  throw notFoundAt(volumeId, path);
 }
 
-export function notAt(volumeId: string, path: string): DriverError {
+export function notFoundAt(volumeId: string, path: string): DriverError {
   return notFound(`volume ${volumeId} is neither staged nor published at ${path}`);
 }
 

@@ -1,16 +1,16 @@
-// A volume's image as a device: attached, formatted, grown, measured, let go. Between the Node service, which knows the
+// A volume's image as a device: attached, formatted, grown, measured, detached. Between the Node service, which knows the
 // order of things, and the tools.
 
 import { stat, statfs } from 'node:fs/promises';
 import { readMounts } from '../../lib/mounts.ts';
 import type { VolumeUsage } from '../../proto/gen/csi/v1/VolumeUsage.ts';
 import type { Capability, FilesystemType } from './capability.ts';
-import { checkRoomToFormat } from './condition.ts';
+import { checkSpaceToFormat } from './condition.ts';
 import { precondition } from './errors.ts';
 import {
+  changeGroup,
   checkFilesystem,
   filesystemOptions,
-  giveToGroup,
   growMounted,
   growUnmounted,
   makeFilesystem,
@@ -68,7 +68,7 @@ export async function refuseForeignMount(work: Work, volumeId: string, path: str
 }
 
 /**
- * The volume with the filesystem that is asked for on it: made when the device is blank, grown when the volume is larger,
+ * The volume with the requested filesystem on it: made when the device is blank, grown when the volume is larger,
  * never made over anything. mkfs is announced in the record, so that one that was killed is known for what it is.
  */
 async function format(work: Work, volume: VolumeRecord, device: string, type: FilesystemType): Promise<VolumeRecord> {
@@ -80,7 +80,7 @@ async function format(work: Work, volume: VolumeRecord, device: string, type: Fi
     }
     if (found === undefined) {
       const image = await imageSize(work.store.volumeImage(volume.id));
-      checkRoomToFormat(
+      checkSpaceToFormat(
         { capacityBytes: current.capacityBytes, image, freeBytes: await freeBytes(work.store.stateDir) },
         type,
       );
@@ -88,7 +88,7 @@ async function format(work: Work, volume: VolumeRecord, device: string, type: Fi
       await makeFilesystem(type, device, work.run);
     }
     const { formatting: _done, ...rest } = current;
-    // What was found was made by somebody else: its size is unknown, and growing it does no harm.
+    // What was found was not made by this driver: its size is unknown, and growing it does no harm.
     const bytes = found === undefined ? current.capacityBytes : 0;
     current = await work.putVolume({ ...rest, filesystem: { type, bytes } });
   }
@@ -120,13 +120,13 @@ export async function mountVolume(
     await growMounted('xfs', device, path, work.run);
     await work.putVolume({ ...formatted, filesystem: { type: fsType, bytes: formatted.capacityBytes } });
   }
-  await giveGroup(work, capability, path);
+  await applyMountGroup(work, capability, path);
 }
 
-export async function giveGroup(work: Work, capability: Capability, path: string): Promise<void> {
+export async function applyMountGroup(work: Work, capability: Capability, path: string): Promise<void> {
   if (capability.type === 'block' || capability.group === '') return;
   await work.step();
-  await giveToGroup(path, Number(capability.group));
+  await changeGroup(path, Number(capability.group));
 }
 
 /** Tells the kernel of a larger image, and grows the filesystem that is mounted at `path`. */

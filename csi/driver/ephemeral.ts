@@ -5,14 +5,14 @@ import { dirname } from 'node:path';
 import type { Capability } from './capability.ts';
 import { chooseCapacity, minimumCapacity } from './capacity.ts';
 import { decidePublish, isReadOnly } from './decide-node.ts';
-import { detachAll, giveGroup, isDirectory, mountVolume, ownMountAt, refuseForeignMount } from './devices.ts';
+import { applyMountGroup, detachAll, isDirectory, mountVolume, ownMountAt, refuseForeignMount } from './devices.ts';
 import { invalid, precondition } from './errors.ts';
 import { createImage } from './images.ts';
 import { makeReadOnly, makeTarget, removeTarget, unmountAt } from './mounts.ts';
 import { isSafeId } from './names.ts';
+import { requireCapacity } from './pool.ts';
 import { NOTHING_ON_NODE, type VolumeRecord } from './records.ts';
 import { ephemeralBytes, parseEphemeral } from './requests.ts';
-import { requireRoom } from './room.ts';
 import type { Work } from './work.ts';
 
 export interface InlineRequest {
@@ -26,9 +26,9 @@ export interface InlineRequest {
 async function make(work: Work, request: InlineRequest): Promise<VolumeRecord> {
   const { volumeId, capability, context } = request;
   const minimum = minimumCapacity([capability]);
-  const asked = ephemeralBytes(parseEphemeral(context), minimum);
-  const bytes = chooseCapacity({ required: asked, limit: 0 }, minimum);
-  await requireRoom(work, bytes);
+  const requested = ephemeralBytes(parseEphemeral(context), minimum);
+  const bytes = chooseCapacity({ required: requested, limit: 0 }, minimum);
+  await requireCapacity(work, bytes);
   await work.step();
   await createImage(work.store.volumeImage(volumeId), bytes, 'sparse', work.run);
   return work.putVolume({
@@ -67,7 +67,7 @@ export async function publishInline(work: Work, request: InlineRequest): Promise
     await makeTarget(target, 'directory');
     // Its owner fills it from nothing: read-only begins after the group has been set.
     await mountVolume(work, volume, capability, target, false);
-    await giveGroup(work, capability, target);
+    await applyMountGroup(work, capability, target);
     if (isReadOnly(request)) await makeReadOnly(target, work.run);
   } catch (error) {
     await unpublishInline(work, volumeId, target);

@@ -1,4 +1,4 @@
-// What the driver answers instead of a result: a gRPC status of the CSI specification's error scheme, with words for a
+// What the driver answers instead of a result: a gRPC status of the CSI specification's error scheme, with a message for a
 // person. Whatever else is thrown becomes INTERNAL in server.ts.
 
 /** The codes that the specification gives a meaning, and those every gRPC server may answer. */

@@ -1,6 +1,6 @@
-// Faults on demand, for tests of whoever calls the driver: calls that fail, hang, are late, are held until somebody lets
-// them go on, or kill the driver at a chosen step. Rules come from a control file that is read at every call, or from NODELET_CSI_FAULTS. Without either
-// nothing here does anything.
+// Faults on demand, for tests of a CO: calls that fail, hang, are late, are on hold until their rule is removed, or kill the
+// driver at a chosen step. Rules come from a control file that is read at every call, or from NODELET_CSI_FAULTS. Without
+// either nothing here does anything.
 
 import { writeFileAtomic } from '../../lib/atomic.ts';
 import type { Clock } from '../../lib/clock.ts';
@@ -28,7 +28,7 @@ export interface FaultRule {
   readonly delayMs: number;
 }
 
-/** How often a call that is held looks whether it may go on, ms. */
+/** How often a call on hold checks whether its rule is still there, ms. */
 const HOLD_LOOK_MS = 50;
 
 const CODES: readonly DriverCode[] = [
@@ -90,7 +90,7 @@ function parseRule(value: unknown, index: number): FaultRule {
     when,
     action,
     code,
-    message: text('message', 'a fault was asked for'),
+    message: text('message', 'injected fault'),
     delayMs: count('delayMs', 0),
   };
 }
@@ -104,7 +104,7 @@ export interface FaultsOptions {
   readonly readFile: (path: string) => Promise<string | undefined>;
   /** Ends this process as SIGKILL would. Never returns. */
   readonly crash: () => never;
-  /** Told when a call begins to be held. */
+  /** Called when a call begins to be on hold. */
   readonly onHold?: (method: string, rule: FaultRule) => void;
 }
 

@@ -49,7 +49,7 @@ export function filesystemOptions(type: FilesystemType, group: string): readonly
  */
 export async function checkFilesystem(device: string, run: Exec): Promise<void> {
   const { code, stdout, stderr } = await run('e2fsck', ['-p', device]);
-  // 0: sound, 1: mended, 4: errors are left. Above that it could not look (the device is in use): mount will tell.
+  // 0: sound, 1: mended, 4: errors are left. Above that it could not check (the device is in use): mount will fail, or not.
   if (code === 4) {
     throw new DriverError(
       'INTERNAL',
@@ -79,13 +79,13 @@ export async function growMounted(type: FilesystemType, device: string, path: st
   }
   const result = await run('resize2fs', [device]);
   if (result.code === 0) return;
-  const words = (result.stderr || result.stdout).trim();
-  if (/permission denied|operation not permitted/i.test(words)) {
+  const output = (result.stderr || result.stdout).trim();
+  if (/permission denied|operation not permitted/i.test(output)) {
     throw precondition(
-      `ext4 cannot grow while it is mounted: the driver lacks CAP_SYS_RESOURCE; it grows when it is staged next. resize2fs says: ${words}`,
+      `ext4 cannot grow while it is mounted: the driver lacks CAP_SYS_RESOURCE; it grows when it is staged next. resize2fs: ${output}`,
     );
   }
-  throw new DriverError('INTERNAL', `resize2fs ${device}: ${words}`);
+  throw new DriverError('INTERNAL', `resize2fs ${device}: ${output}`);
 }
 
 /** Nothing is written to the filesystem until `thaw`, and all that was is on the device. */
@@ -108,12 +108,12 @@ export async function flushDevice(device: string, run: Exec): Promise<void> {
  * Gives a mounted filesystem to a group: every file readable and writable by it, directories set so that new entries
  * belong to it too. Links are not followed. Disk filesystems have no mount option that does this.
  */
-export async function giveToGroup(path: string, gid: number): Promise<void> {
+export async function changeGroup(path: string, gid: number): Promise<void> {
   const status = await lstat(path);
   if (status.gid !== gid) await lchown(path, status.uid, gid);
   if (status.isSymbolicLink()) return;
   const wanted = (status.mode & 0o7777) | (status.isDirectory() ? 0o2770 : 0o660);
   if ((status.mode & 0o7777) !== wanted || status.gid !== gid) await chmod(path, wanted);
   if (!status.isDirectory()) return;
-  for (const name of await readdir(path)) await giveToGroup(join(path, name), gid);
+  for (const name of await readdir(path)) await changeGroup(join(path, name), gid);
 }

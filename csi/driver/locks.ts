@@ -4,22 +4,22 @@
 import { DriverError } from './errors.ts';
 
 export class Locks {
-  readonly #held = new Map<string, string>();
+  readonly #locked = new Map<string, string>();
 
   /** Runs `body` while nothing else holds any of `keys`. */
   async hold<T>(call: string, keys: readonly string[], body: () => Promise<T>): Promise<T> {
     const wanted = [...new Set(keys)];
     for (const key of wanted) {
-      const other = this.#held.get(key);
+      const other = this.#locked.get(key);
       if (other !== undefined) {
         throw new DriverError('ABORTED', `an operation is pending for ${key}: ${other} has not ended`);
       }
     }
-    for (const key of wanted) this.#held.set(key, call);
+    for (const key of wanted) this.#locked.set(key, call);
     try {
       return await body();
     } finally {
-      for (const key of wanted) this.#held.delete(key);
+      for (const key of wanted) this.#locked.delete(key);
     }
   }
 }

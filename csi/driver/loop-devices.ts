@@ -11,11 +11,11 @@ import { DriverError } from './errors.ts';
 
 export { type LoopDevice, listLoopDevices } from '../../lib/loop-devices.ts';
 
-/** Which kinds of failure `losetup --find --show` has, from its words. Pure. */
-export function attachFailure(words: string): 'no device left' | { readonly lost: string } | 'other' {
-  const lost = /device node (\/dev\/loop\d+) \((\d+):(\d+)\) is lost/.exec(words);
+/** Which kinds of failure `losetup --find --show` has, from its error output. Pure. */
+export function attachFailure(output: string): 'no device left' | { readonly lost: string } | 'other' {
+  const lost = /device node (\/dev\/loop\d+) \((\d+):(\d+)\) is lost/.exec(output);
   if (lost?.[1] !== undefined) return { lost: lost[1] };
-  return /(cannot find an unused loop device|could not find any free loop device|no free loop device)/i.test(words)
+  return /(cannot find an unused loop device|could not find any free loop device|no free loop device)/i.test(output)
     ? 'no device left'
     : 'other';
 }
@@ -31,12 +31,12 @@ export async function attachLoop(image: string, readonly: boolean, run: Exec): P
   for (let attempt = 0; ; attempt++) {
     const result = await run('losetup', args);
     if (result.code === 0) return result.stdout.trim();
-    const words = result.stderr.trim();
-    const failure = attachFailure(words);
+    const output = result.stderr.trim();
+    const failure = attachFailure(output);
     if (failure === 'no device left') {
       throw new DriverError(
         'RESOURCE_EXHAUSTED',
-        `no loop device is free for ${basename(image)}: detach some (losetup -a), or allow more (max_loop of the loop module). losetup says: ${words}`,
+        `no loop device is free for ${basename(image)}: detach some (losetup -a), or allow more (max_loop of the loop module). losetup: ${output}`,
       );
     }
     // The kernel knows the device, and /dev (a container's own) does not: make its node.
@@ -50,7 +50,7 @@ export async function attachLoop(image: string, readonly: boolean, run: Exec): P
       );
       continue;
     }
-    throw new DriverError('INTERNAL', `losetup ${args.join(' ')}: ${words}`);
+    throw new DriverError('INTERNAL', `losetup ${args.join(' ')}: ${output}`);
   }
 }
 

@@ -1,4 +1,4 @@
-// The driver as a whole: records read, leftovers of an earlier life put in order, services on their sockets, and the kubelet told.
+// The driver as a whole: records read, leftovers of an earlier life put in order, services on their sockets, and the driver registered.
 // Stopping leaves volumes as they are, staged and published: a driver may be replaced under running pods.
 
 import { createHash } from 'node:crypto';
@@ -43,7 +43,7 @@ export interface RunningDriver {
  */
 async function lockState(stateDir: string): Promise<() => void> {
   const name = createHash('sha256').update(stateDir).digest('hex').slice(0, 32);
-  // Nothing is said there: whoever connects costs no descriptor.
+  // Nothing is served there: connections are closed at once, and cost no descriptor.
   const server = createServer((caller) => caller.destroy());
   await new Promise<void>((resolve, reject) => {
     server.once('error', (error) => {
@@ -66,11 +66,15 @@ function socketPath(endpoint: string): string {
 }
 
 /** Resolves when the driver serves. Rejects with UserError for what the user can mend. */
-export async function startDriver(given: DriverOptions, log: Log, clock: Clock = systemClock): Promise<RunningDriver> {
-  const socket = socketPath(given.endpoint);
-  await mkdir(given.stateDir, { recursive: true, mode: 0o700 });
+export async function startDriver(
+  requested: DriverOptions,
+  log: Log,
+  clock: Clock = systemClock,
+): Promise<RunningDriver> {
+  const socket = socketPath(requested.endpoint);
+  await mkdir(requested.stateDir, { recursive: true, mode: 0o700 });
   // Loop devices name their images by real paths.
-  const options = { ...given, stateDir: await realpath(given.stateDir) };
+  const options = { ...requested, stateDir: await realpath(requested.stateDir) };
   const unlock = await lockState(options.stateDir);
   try {
     const driver: Driver = { options, store: await Store.open(options.stateDir), locks: new Locks(), clock, log, exec };
@@ -82,7 +86,7 @@ export async function startDriver(given: DriverOptions, log: Log, clock: Clock =
         process.kill(process.pid, 'SIGKILL');
         throw new Error('alive after SIGKILL');
       },
-      onHold: (method, { when, message }) => log('info', `${method} is held`, { when, rule: message }),
+      onHold: (method, { when, message }) => log('info', `${method} is on hold`, { when, rule: message }),
       ...(options.faultFile === undefined ? {} : { file: options.faultFile }),
       ...(options.faults === undefined ? {} : { rules: parseFaults(options.faults) }),
     });
@@ -98,7 +102,7 @@ export async function startDriver(given: DriverOptions, log: Log, clock: Clock =
     addService(server, served, csi.Node.service, node);
     await mkdir(dirname(socket), { recursive: true, mode: 0o750 });
     await listen(server, socket);
-    log('info', `${DRIVER_NAME} serves`, { endpoint: given.endpoint, stateDir: options.stateDir });
+    log('info', `${DRIVER_NAME} serves`, { endpoint: requested.endpoint, stateDir: options.stateDir });
     const registration = await register(served, socket);
     return {
       options,
@@ -121,8 +125,8 @@ async function register(served: Served, socket: string): Promise<Server | undefi
   const path = socketPath(`unix://${join(registrationDir, `${DRIVER_NAME}-reg.sock`)}`);
   await mkdir(registrationDir, { recursive: true, mode: 0o750 });
   const server = registrationServer(served, socket, ({ registered, error }) => {
-    if (registered) served.driver.log('info', 'the kubelet has registered the driver');
-    else served.driver.log('error', 'the kubelet refuses the driver', { error });
+    if (registered) served.driver.log('info', 'Registration of the driver succeeded');
+    else served.driver.log('error', 'Registration of the driver failed', { error });
   });
   await listen(server, path);
   return server;

@@ -35,11 +35,11 @@ export function volumeMessage(volume: VolumeRecord, nodes: readonly string[]): V
   };
 }
 
-/** `wrong` is what is abnormal, in words; undefined: nothing. */
-export function conditionMessage(wrong: string | undefined): VolumeCondition {
-  return wrong === undefined
+/** `abnormal`: the message; undefined when nothing is wrong. */
+export function conditionMessage(abnormal: string | undefined): VolumeCondition {
+  return abnormal === undefined
     ? { abnormal: false, message: 'the image is whole, and there is room for it on the disk' }
-    : { abnormal: true, message: wrong };
+    : { abnormal: true, message: abnormal };
 }
 
 export function snapshotMessage(snapshot: SnapshotRecord): Snapshot {
@@ -51,7 +51,7 @@ export function snapshotMessage(snapshot: SnapshotRecord): Snapshot {
       seconds: Math.floor(snapshot.createdAt / 1000),
       nanos: Math.round((snapshot.createdAt % 1000) * 1_000_000),
     },
-    // A copy is complete before anybody is told of it.
+    // The response is sent when the copy is complete.
     ready_to_use: true,
   };
 }

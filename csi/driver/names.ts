@@ -1,4 +1,4 @@
-// The names that the driver shares with whoever uses it, and the ids it gives to volumes and snapshots. Pure.
+// The names that the driver shares with its callers, and the ids it gives to volumes and snapshots. Pure.
 
 import { createHash } from 'node:crypto';
 
@@ -30,7 +30,7 @@ function digest(text: string): string {
 }
 
 /**
- * The id follows from the name, so that a CreateVolume that is asked again, after a crash at any point, finds what the
+ * The id follows from the name, so that a CreateVolume that is called again, after a crash at any point, finds what the
  * first one made.
  */
 export function volumeIdOf(name: string): string {

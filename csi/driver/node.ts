@@ -14,16 +14,16 @@ import {
   decideStage,
   decideUnstage,
   isReadOnly,
-  notAt,
+  notFoundAt,
   type PublishRequest,
   placeOf,
   requireStaged,
 } from './decide-node.ts';
 import {
+  applyMountGroup,
   attach,
   detachAll,
   filesystemUsage,
-  giveGroup,
   growOnNode,
   isDirectory,
   loopsOf,
@@ -64,7 +64,7 @@ function placeOfRequest(field: string, value: string, findVolume?: () => unknown
 function volumePathOf(work: Work, volumeId: string, value: string): string {
   requirePathLength('volume_path', value);
   work.volume(volumeId);
-  if (!isPlainPath(value)) throw notAt(volumeId, value);
+  if (!isPlainPath(value)) throw notFoundAt(volumeId, value);
   return placeOfRequest('volume_path', value);
 }
 
@@ -97,7 +97,7 @@ async function publish(work: Work, volume: VolumeRecord, staging: Staging, reque
   await work.step();
   await makeTarget(target, capability.type === 'mount' ? 'directory' : 'file');
   if (capability.type === 'mount') {
-    if (!readonly) await giveGroup(work, capability, staging.path);
+    if (!readonly) await applyMountGroup(work, capability, staging.path);
     await bindMount(staging.path, target, readonly, work.run);
     return;
   }
@@ -120,7 +120,12 @@ async function unpublish(work: Work, volumeId: string, target: string): Promise<
 }
 
 /** What is wrong with a volume at a place where it should be; undefined when nothing is. */
-async function wrongAt(work: Work, volume: VolumeRecord, node: NodeRecord, path: string): Promise<string | undefined> {
+async function abnormalityAt(
+  work: Work,
+  volume: VolumeRecord,
+  node: NodeRecord,
+  path: string,
+): Promise<string | undefined> {
   const { store } = work;
   const block = node.staging?.capability.type === 'block';
   const mount = await ownMountAt(work, volume.id, path);
@@ -227,7 +232,7 @@ export const node: Service<NodeDefinition> = {
 
   async NodeUnpublishVolume(request, work) {
     const id = requireString('volume_id', request.volume_id);
-    // An inline volume goes with its last publication: asked again, there is nothing left to do.
+    // An inline volume is removed with its last publication: a second call has nothing left to do.
     const findVolume = isEphemeralId(id) ? undefined : () => work.volume(id);
     const target = placeOfRequest('target_path', request.target_path, findVolume);
     return work.driver.locks.hold('NodeUnpublishVolume', [id], async () => {
@@ -239,19 +244,19 @@ export const node: Service<NodeDefinition> = {
     });
   },
 
-  /** Holds no lock: whoever watches a volume must not be in the way of who uses it. */
+  /** Takes no lock: monitoring must not delay the other calls. */
   async NodeGetVolumeStats(request, work) {
     const id = requireString('volume_id', request.volume_id);
     const path = volumePathOf(work, id, request.volume_path);
     const volume = work.volume(id);
     const record = work.store.onNode(id);
     const place = placeOf(id, record, path);
-    const wrong = await wrongAt(work, volume, record ?? NOTHING_ON_NODE(id), path);
-    const volume_condition = conditionMessage(wrong);
+    const abnormal = await abnormalityAt(work, volume, record ?? NOTHING_ON_NODE(id), path);
+    const volume_condition = conditionMessage(abnormal);
     const capability = place.kind === 'staging' ? place.staging.capability : place.publication.capability;
     if (capability.type === 'block')
       return { usage: [{ unit: 'BYTES', total: volume.capacityBytes }], volume_condition };
-    // The figures of what is mounted there instead would be somebody else's.
+    // The figures of what is mounted there instead would be another filesystem's.
     const mounted = (await ownMountAt(work, id, path)) !== undefined;
     return { usage: mounted ? await filesystemUsage(path) : [], volume_condition };
   },

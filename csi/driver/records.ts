@@ -16,7 +16,7 @@ export interface VolumeRecord {
   readonly id: string;
   readonly name: string;
   readonly capacityBytes: number;
-  /** What CreateVolume was asked for: the volume can be used in each of these ways. */
+  /** The volume_capabilities of CreateVolume: the volume can be used in each of these ways. */
   readonly capabilities: readonly Capability[];
   readonly allocation: Allocation;
   readonly source?: Source;
@@ -62,7 +62,7 @@ export interface NodeRecord {
   readonly volumeId: string;
   readonly staging?: Staging;
   readonly publications: readonly Publication[];
-  /** The filesystem is being held still for a copy. */
+  /** The filesystem is frozen for a copy. */
   readonly frozen?: true;
 }
 

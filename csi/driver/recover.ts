@@ -1,5 +1,5 @@
-// After a start: what was written down is held against what the mount table and the loop devices say. What is no longer
-// true is marked as not done, so that the next call does it again; what nobody can use any more goes.
+// After a start: the records are compared with the mount table and the loop devices. What is no longer
+// true is marked as not done, so that the next call does it again; what cannot be used any more is removed.
 
 import { existsSync } from 'node:fs';
 import { readMounts } from '../../lib/mounts.ts';
@@ -27,7 +27,7 @@ function isMounted(path: string, reality: Reality): boolean {
 
 /**
  * The record with every "done" that is not so any more taken back. What has neither a mount nor a place (the kubelet's
- * directory is gone, or the crash came before the first step) is forgotten: nobody will ask to undo it. Pure.
+ * directory is gone, or the crash came before the first step) is forgotten: no call will undo it. Pure.
  */
 export function reconcile(record: NodeRecord, reality: Reality): NodeRecord {
   const { staging, frozen: _thawed, ...rest } = record;
@@ -62,10 +62,10 @@ export function leftoverLoops(
 export async function recover(driver: Driver): Promise<void> {
   const { store, exec, log } = driver;
   for (const record of store.allOnNode()) {
-    // Before anything else looks at it: whoever touches a frozen filesystem waits for ever.
+    // Before anything else looks at it: a call on a frozen filesystem waits for ever.
     if (record.frozen === true && record.staging !== undefined) {
       await thaw(record.staging.path, exec);
-      log('warn', 'a filesystem was frozen when the driver ended', { volume: record.volumeId });
+      log('warn', 'Thawed a filesystem that was frozen when the driver ended', { volume: record.volumeId });
     }
   }
   const [mounts, loops] = [await readMounts(), await listLoopDevices()];
@@ -75,21 +75,23 @@ export async function recover(driver: Driver): Promise<void> {
     const now = reconcile(record, { mounts, loops: own, exists: existsSync });
     if (sameJson(now, record)) continue;
     await store.putOnNode(now);
-    log('info', 'what a volume had on this node is gone or was not finished', { volume: record.volumeId });
+    log('info', 'Updated the record of a volume on this node: its mounts or devices are gone', {
+      volume: record.volumeId,
+    });
   }
   const mounted = new Set(mounts.map(loopOf));
   const isUsed = (image: string): boolean => loops.some((loop) => loop.image === image && mounted.has(loop.device));
   const used = new Set(store.allOnNode().map((record) => store.volumeImage(record.volumeId)));
   for (const loop of leftoverLoops(loops, mounts, { directory: store.stateDir, used })) {
     await detachLoop(loop.device, exec);
-    log('info', 'a loop device that nothing uses is detached', { device: loop.device, image: loop.image });
+    log('info', 'Detached an unused loop device', { device: loop.device, image: loop.image });
   }
   for (const volume of store.volumes()) {
-    // An inline volume lives as long as its publication. One that is still mounted, unknown why, is somebody's.
+    // An inline volume lives as long as its publication. One that is still mounted is in use.
     const stays =
       volume.ephemeral !== true || store.onNode(volume.id) !== undefined || isUsed(store.volumeImage(volume.id));
     if (stays) continue;
     await store.removeVolume(volume.id);
-    log('info', 'an inline volume whose pod is gone is removed', { volume: volume.id });
+    log('info', 'Removed an inline volume whose pod is gone', { volume: volume.id });
   }
 }

@@ -1,21 +1,21 @@
 // The plugin registration service (kubelet's pluginregistration/v1), on a socket of its own in plugins_registry/: says what the driver is
-// and where it serves, and hears whether the kubelet took it.
+// and where it serves, and gets the kubelet's answer.
 
 import { Server } from '@grpc/grpc-js';
 import { loadProto } from '../../proto/load.ts';
 import { DRIVER_NAME } from './names.ts';
 import { addService, type Served } from './server.ts';
 
-export interface RegistrationNews {
+export interface RegistrationStatus {
   readonly registered: boolean;
-  /** The kubelet's words when it refused. */
+  /** The kubelet's message when it refused. */
   readonly error: string;
 }
 
 export function registrationServer(
   served: Served,
   socketPath: string,
-  onNews: (news: RegistrationNews) => void,
+  onStatus: (status: RegistrationStatus) => void,
 ): Server {
   const server = new Server();
   const definition = loadProto('plugin-registration').pluginregistration.Registration.service;
@@ -27,7 +27,7 @@ export function registrationServer(
       supported_versions: ['1.0.0'],
     }),
     NotifyRegistrationStatus: async (request: { readonly plugin_registered: boolean; readonly error: string }) => {
-      onNews({ registered: request.plugin_registered, error: request.error });
+      onStatus({ registered: request.plugin_registered, error: request.error });
       return {};
     },
   });

@@ -118,6 +118,6 @@ export function parseEphemeral(context: StringMap): number | undefined {
 }
 
 /** The size of an inline volume that names none; never below what its filesystem needs. */
-export function ephemeralBytes(asked: number | undefined, minimum: number): number {
-  return asked ?? Math.max(DEFAULT_EPHEMERAL_BYTES, minimum);
+export function ephemeralBytes(requested: number | undefined, minimum: number): number {
+  return requested ?? Math.max(DEFAULT_EPHEMERAL_BYTES, minimum);
 }

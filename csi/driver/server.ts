@@ -1,5 +1,5 @@
 // The gRPC side: services on a unix socket, each call through secrets' check, faults, handler and call log, every failure as
-// a status with words. Decides nothing about volumes.
+// a status with a message. Decides nothing about volumes.
 
 import { lstat, rm } from 'node:fs/promises';
 import { connect } from 'node:net';
@@ -40,9 +40,9 @@ function subjectOf(request: object): string {
 function checkSecrets(driver: Driver, method: string, request: object): void {
   const required = getOwn(driver.options.requiredSecrets, method);
   if (required === undefined) return;
-  const given: unknown = Reflect.get(request, 'secrets');
+  const secrets: unknown = Reflect.get(request, 'secrets');
   for (const [key, value] of Object.entries(required)) {
-    const got: unknown = typeof given === 'object' && given !== null ? Reflect.get(given, key) : undefined;
+    const got: unknown = typeof secrets === 'object' && secrets !== null ? Reflect.get(secrets, key) : undefined;
     if (got === undefined) throw new DriverError('UNAUTHENTICATED', `${method} needs the secret "${key}"`);
     if (got !== value)
       throw new DriverError('UNAUTHENTICATED', `the secret "${key}" of ${method} is not the right one`);
@@ -66,10 +66,10 @@ function unary(served: Served, method: string, handler: AnyHandler): handleUnary
     const began = driver.clock.monotonic();
     const done = (code: DriverCode | 'OK', message?: string): void => {
       const durationMs = driver.clock.monotonic() - began;
-      const words = message === undefined ? {} : { message };
-      driver.log(code === 'OK' ? 'debug' : 'info', `${method}: ${code}`, { ...words, ms: Math.round(durationMs) });
+      const fields = message === undefined ? {} : { message };
+      driver.log(code === 'OK' ? 'debug' : 'info', `${method}: ${code}`, { ...fields, ms: Math.round(durationMs) });
       try {
-        served.record?.({ at, method, request: call.request, code, ...words, durationMs });
+        served.record?.({ at, method, request: call.request, code, ...fields, durationMs });
       } catch (error) {
         driver.log('error', 'the call log cannot be written', { error: errorMessage(error) });
       }
@@ -82,7 +82,7 @@ function unary(served: Served, method: string, handler: AnyHandler): handleUnary
       (error: unknown) => {
         // A record or an image for which the disk has no room is the specification's "unable to provision": try again later.
         const code = error instanceof DriverError ? error.code : isDiskFull(error) ? 'RESOURCE_EXHAUSTED' : 'INTERNAL';
-        const message = errorMessage(error) || 'no words';
+        const message = errorMessage(error) || 'no message';
         if (code === 'INTERNAL') driver.log('error', `${method} failed`, { error: message });
         done(code, message);
         reply({ code: status[code], details: message });
@@ -102,7 +102,7 @@ export function addService(
   server.addService(definition, methods);
 }
 
-/** Whether somebody answers on the socket. */
+/** Whether a server accepts connections on the socket. */
 function answers(path: string): Promise<boolean> {
   return new Promise((resolve) => {
     const socket = connect(path);

@@ -1,5 +1,5 @@
 // The Controller service's snapshots: complete copies of a volume's image, by reflink where the disk's filesystem has it.
-// A mounted volume is held still while it is copied, so that a copy is what a moment of the volume was.
+// A mounted volume is frozen while it is copied, so that a copy is consistent.
 
 import type { ControllerDefinition } from '../../proto/gen/csi/v1/Controller.ts';
 import { checkExistingSnapshot, paginate } from './decide-controller.ts';
@@ -9,8 +9,8 @@ import { copyImage, imageSize } from './images.ts';
 import { listLoopDevices } from './loop-devices.ts';
 import { snapshotMessage } from './messages.ts';
 import { isKubernetesKey, isSafeId, snapshotIdOf } from './names.ts';
+import { requireCapacity } from './pool.ts';
 import { requireEntries, requireName, requireString } from './requests.ts';
-import { requireRoom } from './room.ts';
 import type { Service, Work } from './work.ts';
 
 type Snapshots = Pick<
@@ -22,7 +22,7 @@ type Snapshots = Pick<
  * Runs `copy` while nothing is written to the volume. That it is frozen is written down first: a driver that dies
  * meanwhile thaws it when it starts again.
  */
-export async function heldStill<T>(work: Work, volumeId: string, copy: () => Promise<T>): Promise<T> {
+export async function withFrozenVolume<T>(work: Work, volumeId: string, copy: () => Promise<T>): Promise<T> {
   if (work.store.volume(volumeId)?.formatting !== undefined) {
     throw precondition(`volume ${volumeId} was being formatted when the driver ended: stage it once`);
   }
@@ -60,10 +60,10 @@ export const snapshots: Snapshots = {
       const volume = work.volume(volumeId);
       if (volume.ephemeral === true) throw invalid(`volume ${volumeId} is inline and goes with its pod`);
       const size = await imageSize(store.volumeImage(volumeId));
-      await requireRoom(work, volume.capacityBytes, size?.allocatedBytes ?? 0);
+      await requireCapacity(work, volume.capacityBytes, size?.allocatedBytes ?? 0);
       await work.step();
       const createdAt = driver.clock.now();
-      await heldStill(work, volumeId, () =>
+      await withFrozenVolume(work, volumeId, () =>
         copyImage(store.volumeImage(volumeId), store.snapshotImage(id), volume.capacityBytes, work.run),
       );
       const record = {

@@ -24,7 +24,7 @@ export class Store {
 
   /**
    * Reads what is there. Directories without a record are what a CreateVolume or DeleteVolume left that was killed
-   * half-way: nobody was told of them, and they go. Rejects with UserError for a record that is damaged.
+   * half-way: no caller knows of them, and they are removed. Rejects with UserError for a record that is damaged.
    */
   static async open(stateDir: string): Promise<Store> {
     const store = new Store(stateDir);

@@ -1,4 +1,4 @@
-// Which nodes a volume can be used from, and whether that is what was asked for. Pure.
+// Which nodes a volume can be used from, and whether that meets a requirement. Pure.
 
 import type { Topology, Topology__Output } from '../../proto/gen/csi/v1/Topology.ts';
 import type { TopologyRequirement__Output } from '../../proto/gen/csi/v1/TopologyRequirement.ts';

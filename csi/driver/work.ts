@@ -27,7 +27,7 @@ export interface DriverOptions {
   readonly maxVolumes: number;
   /** Most that all volumes may promise together, bytes; undefined: what the disk has. */
   readonly poolBytes?: number;
-  /** plugins_registry of the kubelet; undefined: nobody is told. */
+  /** plugins_registry of the kubelet; undefined: it is not registered. */
   readonly registrationDir?: string;
   readonly callLog?: string;
   readonly faultFile?: string;
@@ -46,7 +46,7 @@ export interface Driver {
   readonly exec: Exec;
 }
 
-/** One call's hands. */
+/** What one call works with. */
 export class Work {
   readonly driver: Driver;
   readonly #point: FaultPoint;

@@ -46,11 +46,11 @@ export const attachChecks: readonly Check[] = [
       const call = request(bench, await bench.createVolume(), { node_id: bench.unknownId() });
       await refused('NOT_FOUND', bench.controller.ControllerPublishVolume(call));
     },
-    'asked again with the same arguments is OK, with the same context': async (bench) => {
+    'called again with the same arguments is OK, with the same context': async (bench) => {
       const volume = await bench.createVolume();
       assert.deepEqual(await bench.attach(volume), await bench.attach(volume));
     },
-    'asked again with another readonly flag is ALREADY_EXISTS': {
+    'called again with another readonly flag is ALREADY_EXISTS': {
       needs: ['controller:PUBLISH_READONLY'],
       run: async (bench) => {
         const volume = await bench.createVolume();
@@ -61,7 +61,7 @@ export const attachChecks: readonly Check[] = [
         );
       },
     },
-    'asked again with another capability is ALREADY_EXISTS': async (bench) => {
+    'called again with another capability is ALREADY_EXISTS': async (bench) => {
       const volume_capabilities = [bench.capability('SINGLE_NODE_WRITER'), bench.capability('SINGLE_NODE_READER_ONLY')];
       const volume = await bench.createVolume({ volume_capabilities });
       await bench.attach(volume);
@@ -114,7 +114,7 @@ export const attachChecks: readonly Check[] = [
         secrets: bench.secrets,
       });
     },
-    'is OK, also when it is asked again, and the volume can be deleted': async (bench) => {
+    'is OK, also when it is called again, and the volume can be deleted': async (bench) => {
       const volume = await bench.createVolume();
       await bench.attach(volume);
       const call = { volume_id: volume.volume_id, node_id: bench.info.node_id, secrets: bench.secrets };

@@ -149,7 +149,7 @@ export class Bench {
     this.#later(`DeleteSnapshot ${snapshot_id}`, () =>
       this.controller.DeleteSnapshot({ snapshot_id, secrets: this.secrets }),
     );
-    // Some drivers go on working after they have answered: asked again, they tell how far they are.
+    // Some drivers go on working after they have answered: called again, they report their progress.
     for (let attempt = 0; !snapshot.ready_to_use && attempt < 120; attempt++) {
       await new Promise((resolve) => setTimeout(resolve, 500));
       const again: { snapshot: Snapshot__Output | null } = await this.controller.CreateSnapshot(request);

@@ -4,7 +4,7 @@ import assert from 'node:assert/strict';
 import { type Bench, MiB, refused } from './bench.ts';
 import { type Check, section } from './check.ts';
 
-/** Every entry of every page; fails when a page is larger than was asked for or the pages never end. */
+/** Every entry of every page; fails when a page is larger than was requested or the pages never end. */
 async function allPages<T>(
   size: number,
   page: (starting_token: string) => Promise<{ readonly entries: readonly T[]; readonly next_token: string }>,
@@ -53,7 +53,7 @@ export const controllerChecks: readonly Check[] = [
       assert.equal(first.confirmed.volume_capabilities[0]?.access_mode?.mode, 'SINGLE_NODE_WRITER');
       assert.deepEqual(await bench.controller.ValidateVolumeCapabilities(request), first);
     },
-    'does not confirm a filesystem that nobody knows': {
+    'does not confirm a filesystem that is unknown': {
       needs: ['mount'],
       run: async (bench) => {
         const { volume_id, volume_context } = await bench.createVolume();
@@ -89,7 +89,7 @@ export const controllerChecks: readonly Check[] = [
     'with negative max_entries is an INVALID_ARGUMENT': async ({ controller }) => {
       await refused('INVALID_ARGUMENT', controller.ListVolumes({ max_entries: -1 }));
     },
-    'tells the condition of each volume': {
+    'reports the condition of each volume': {
       needs: ['controller:VOLUME_CONDITION'],
       run: async (bench) => {
         await bench.createVolume();
@@ -120,7 +120,7 @@ export const controllerChecks: readonly Check[] = [
       assert.deepEqual(volume, created);
       assert.notEqual(status, null);
     },
-    'tells the condition of the volume': {
+    'reports the condition of the volume': {
       needs: ['controller:VOLUME_CONDITION'],
       run: async (bench) => {
         const { volume_id } = await bench.createVolume();
@@ -170,7 +170,7 @@ export const controllerChecks: readonly Check[] = [
       };
       await refused('NOT_FOUND', bench.controller.ControllerExpandVolume(request));
     },
-    'makes the volume as large as is asked, and is OK when it is so already': async (bench) => {
+    'makes the volume as large as is required, and is OK when it is so already': async (bench) => {
       const { volume_id } = await bench.createVolume();
       const required_bytes = bench.options.volumeBytes + 64 * MiB;
       const request = {

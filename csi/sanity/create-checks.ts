@@ -67,7 +67,7 @@ export const createChecks: readonly Check[] = [
       assert.ok(Buffer.byteLength(volume_id) <= 128);
       assert.ok(Buffer.byteLength(Object.entries(volume_context).flat().join('')) <= 4096);
     },
-    'chooses a capacity by itself when none is asked for': async (bench) => {
+    'chooses a capacity by itself when none is required': async (bench) => {
       const { capacity_bytes } = await bench.createVolume({ capacity_range: null });
       assert.ok(Number(capacity_bytes) >= 0);
     },
@@ -85,13 +85,13 @@ export const createChecks: readonly Check[] = [
       }),
     'with a negative capacity is refused as invalid or out of range': (bench) =>
       refusesCreate(bench, REFUSED_RANGE, { capacity_range: { required_bytes: -1 } }),
-    'asked again with the same arguments answers with the same volume': async (bench) => {
+    'called again with the same arguments answers with the same volume': async (bench) => {
       const request = bench.createRequest();
       const first = await bench.createVolume(request);
       const second = await bench.createVolume(request);
       assert.deepEqual(second, first);
     },
-    'asked again with a capacity range that the volume fits answers with the same volume': async (bench) => {
+    'called again with a capacity range that the volume fits answers with the same volume': async (bench) => {
       const request = bench.createRequest();
       const first = await bench.createVolume(request);
       const bytes = Number(first.capacity_bytes) || bench.options.volumeBytes;
@@ -128,7 +128,7 @@ export const createChecks: readonly Check[] = [
         assert.equal(error.code, 'ALREADY_EXISTS');
       }
     },
-    'asked several times at once makes one volume, and answers ABORTED to who is in the way': async (bench) => {
+    'called several times at once makes one volume, and answers ABORTED to who is in the way': async (bench) => {
       const request = bench.createRequest();
       const answers = await Promise.allSettled(Array.from({ length: 4 }, () => bench.controller.CreateVolume(request)));
       const ids = new Set<string>();
@@ -154,7 +154,7 @@ export const createChecks: readonly Check[] = [
     },
   }),
   ...section('CreateVolume', ['controller:CREATE_DELETE_VOLUME', 'plugin:VOLUME_ACCESSIBILITY_CONSTRAINTS'], {
-    'tells where the volume is accessible from, in well-formed topologies': async (bench) => {
+    'reports where the volume is accessible from, in well-formed topologies': async (bench) => {
       const { accessible_topology } = await bench.createVolume();
       accessible_topology.forEach(assertTopology);
     },
@@ -196,7 +196,7 @@ export const createChecks: readonly Check[] = [
     },
   }),
   ...section('CreateVolume', ['controller:CREATE_DELETE_VOLUME', '!plugin:VOLUME_ACCESSIBILITY_CONSTRAINTS'], {
-    'tells no topology without VOLUME_ACCESSIBILITY_CONSTRAINTS': async (bench) => {
+    'reports no topology without VOLUME_ACCESSIBILITY_CONSTRAINTS': async (bench) => {
       assert.deepEqual((await bench.createVolume()).accessible_topology, []);
     },
   }),
@@ -207,7 +207,7 @@ export const createChecks: readonly Check[] = [
     'of a volume that does not exist is OK': async (bench) => {
       await bench.controller.DeleteVolume({ volume_id: bench.unknownId(), secrets: bench.secrets });
     },
-    'is OK, also when it is asked again, and the volume is gone': async (bench) => {
+    'is OK, also when it is called again, and the volume is gone': async (bench) => {
       const { volume_id } = await bench.createVolume();
       await bench.controller.DeleteVolume({ volume_id, secrets: bench.secrets });
       await bench.controller.DeleteVolume({ volume_id, secrets: bench.secrets });

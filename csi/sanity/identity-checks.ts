@@ -9,7 +9,7 @@ const DOMAIN_NAME = /^[A-Za-z0-9]([A-Za-z0-9.-]{0,61}[A-Za-z0-9])?$/;
 interface Unannounced {
   readonly rpc: string;
   readonly capability: string;
-  /** A request that nothing is wrong with, but that nobody can serve. */
+  /** A request that is well-formed, but that no server can serve. */
   readonly call: (bench: Bench) => Promise<unknown>;
 }
 
@@ -105,7 +105,7 @@ export const identityChecks: readonly Check[] = [
       const { name } = await client.identity.GetPluginInfo({});
       assert.match(name, DOMAIN_NAME);
     },
-    'tells a vendor version': async ({ client }) => {
+    'reports a vendor version': async ({ client }) => {
       assert.notEqual((await client.identity.GetPluginInfo({})).vendor_version, '');
     },
     'keeps its manifest within 4 KiB': async ({ client }) => {

@@ -25,7 +25,7 @@ export async function mountedAt(path: string): Promise<Mount | undefined> {
   return mountAt(await readMounts(), path);
 }
 
-/** Fails unless the volume is usable at the path in the way that was asked for. */
+/** Fails unless the volume is usable at the path in the requested way. */
 export async function assertUsable(bench: Bench, path: string): Promise<void> {
   const status = await stat(path);
   if (bench.options.accessType === 'block') {
@@ -89,7 +89,7 @@ export async function sizeAt(bench: Bench, path: string): Promise<number> {
   }
   const device = await open(path, 'r');
   try {
-    // A device has no length that stat tells; its end is where reading finds nothing more.
+    // stat shows no length of a device; its end is where reading finds nothing more.
     let [low, high] = [0, 2 ** 44];
     while (high - low > 512) {
       const middle = Math.floor((low + high) / 2 / 512) * 512;

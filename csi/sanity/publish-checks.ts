@@ -111,13 +111,13 @@ export const publishChecks: readonly Check[] = [
       const ready = await preparedFor(bench, 'SINGLE_NODE_READER_ONLY');
       if (ready !== undefined) await assertReadOnly(bench, await bench.publish(ready));
     },
-    'asked again with the same arguments is OK': async (bench) => {
+    'called again with the same arguments is OK': async (bench) => {
       const ready = await prepared(bench);
       const target_path = await bench.publish(ready);
       await bench.publish(ready, { target_path });
       await assertUsable(bench, target_path);
     },
-    'asked again with another readonly flag is ALREADY_EXISTS': async (bench) => {
+    'called again with another readonly flag is ALREADY_EXISTS': async (bench) => {
       const ready = await prepared(bench);
       const target_path = await bench.publish(ready);
       await refused('ALREADY_EXISTS', bench.publish(ready, { target_path, readonly: true }));
@@ -185,7 +185,7 @@ export const publishChecks: readonly Check[] = [
         assert.equal(root.mode & 0o070, 0o070, 'the group may not write to the volume');
       },
     },
-    'asked several times at once is OK, or ABORTED for who is in the way': async (bench) => {
+    'called several times at once is OK, or ABORTED for who is in the way': async (bench) => {
       const ready = await prepared(bench);
       const target_path = await bench.target();
       const answers = await Promise.allSettled(Array.from({ length: 4 }, () => bench.publish(ready, { target_path })));
@@ -214,7 +214,7 @@ export const publishChecks: readonly Check[] = [
       const { volume_id } = await prepared(bench);
       await bench.node.NodeUnpublishVolume({ volume_id, target_path: await bench.target() });
     },
-    'undoes the publication and removes the target path, also when it is asked again': async (bench) => {
+    'undoes the publication and removes the target path, also when it is called again': async (bench) => {
       const ready = await prepared(bench);
       const target_path = await bench.publish(ready);
       await bench.node.NodeUnpublishVolume({ volume_id: ready.volume_id, target_path });

@@ -1,5 +1,5 @@
 // Runs the suite against one socket: finds out what the driver announces, runs the checks that apply one after the other,
-// and tells what became of each. Never stops at the first failure, and takes down what each check has made.
+// and reports the outcome of each. Never stops at the first failure, and takes down what each check has made.
 
 import { mkdir } from 'node:fs/promises';
 import { errorMessage } from '../../lib/errors.ts';
@@ -79,7 +79,7 @@ export async function openSuite(endpoint: string, given: BenchOptions): Promise<
         try {
           await check.run(bench);
         } catch (error) {
-          // The check's own failure is what counts; one of the cleaning is told with it.
+          // The check's own failure is what counts; a failure of the cleanup is added to it.
           const after = await bench.cleanup().then(
             () => '',
             (failure: unknown) => `; ${errorMessage(failure)}`,
@@ -90,7 +90,7 @@ export async function openSuite(endpoint: string, given: BenchOptions): Promise<
       },
       async close() {
         client.close();
-        // What is still mounted is somebody's data.
+        // What is still mounted has data.
         const mounted = mountsUnder(await readMounts(), directory)[0];
         if (mounted !== undefined)
           throw new Error(`${mounted.path} is still mounted: the driver has not taken it down`);

@@ -8,7 +8,7 @@ import { readFrom, sizeAt, writeInto } from './look.ts';
 const SNAPSHOTS = ['controller:CREATE_DELETE_SNAPSHOT', 'controller:CREATE_DELETE_VOLUME'] as const;
 const CLONES = ['controller:CLONE_VOLUME', 'controller:CREATE_DELETE_VOLUME'] as const;
 
-/** A volume with words in it that nobody uses at the moment. */
+/** A volume with content that is not in use at the moment. */
 async function writtenVolume(bench: Bench, words: string) {
   const volume = await bench.createVolume();
   const prepared = await bench.prepare(volume);
@@ -47,7 +47,7 @@ export const snapshotChecks: readonly Check[] = [
     'takes a name of 128 bytes': async (bench) => {
       await bench.createSnapshot(await bench.createVolume(), bench.name().padEnd(128, 's'));
     },
-    'tells its source, the time it was cut, and a size': async (bench) => {
+    'reports its source, the time it was cut, and a size': async (bench) => {
       const volume = await bench.createVolume();
       const snapshot = await bench.createSnapshot(volume);
       assert.equal(snapshot.source_volume_id, volume.volume_id);
@@ -55,7 +55,7 @@ export const snapshotChecks: readonly Check[] = [
       const age = Date.now() / 1000 - Number(snapshot.creation_time?.seconds);
       assert.ok(Math.abs(age) < 3600, `it was cut ${age} s ago`);
     },
-    'asked again answers with the same snapshot': async (bench) => {
+    'called again answers with the same snapshot': async (bench) => {
       const [volume, name] = [await bench.createVolume(), bench.name()];
       assert.deepEqual(await bench.createSnapshot(volume, name), await bench.createSnapshot(volume, name));
     },
@@ -76,7 +76,7 @@ export const snapshotChecks: readonly Check[] = [
     'of a snapshot that does not exist is OK': async (bench) => {
       await bench.controller.DeleteSnapshot({ snapshot_id: bench.unknownId(), secrets: bench.secrets });
     },
-    'is OK, also when it is asked again': async (bench) => {
+    'is OK, also when it is called again': async (bench) => {
       const { snapshot_id } = await bench.createSnapshot(await bench.createVolume());
       await bench.controller.DeleteSnapshot({ snapshot_id, secrets: bench.secrets });
       await bench.controller.DeleteSnapshot({ snapshot_id, secrets: bench.secrets });
@@ -251,7 +251,7 @@ export const snapshotChecks: readonly Check[] = [
       assert.equal(copy.words, 'grows too');
       assert.ok(copy.bytes > bench.options.volumeBytes + 128 * MiB, `its user sees ${copy.bytes} bytes`);
     },
-    'asked again answers with the same volume': async (bench) => {
+    'called again answers with the same volume': async (bench) => {
       const source = await bench.createVolume();
       const request = bench.createRequest(fromVolume(source.volume_id));
       assert.deepEqual(await bench.createVolume(request), await bench.createVolume(request));

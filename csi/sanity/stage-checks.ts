@@ -32,23 +32,23 @@ async function stageRequest(
 
 export const stageChecks: readonly Check[] = [
   ...section('NodeGetInfo', [], {
-    'tells a node id of 256 bytes at most, the same at every call': async ({ node }) => {
+    'reports a node id of 256 bytes at most, the same at every call': async ({ node }) => {
       const first = await node.NodeGetInfo({});
       assert.notEqual(first.node_id, '');
       assert.ok(Buffer.byteLength(first.node_id) <= 256);
       assert.deepEqual(await node.NodeGetInfo({}), first);
     },
-    'tells no negative number of volumes': async ({ info }) => {
+    'reports no negative number of volumes': async ({ info }) => {
       assert.ok(Number(info.max_volumes_per_node) >= 0);
     },
-    'tells a well-formed topology': {
+    'reports a well-formed topology': {
       needs: ['plugin:VOLUME_ACCESSIBILITY_CONSTRAINTS'],
       run: async ({ info }) => {
         assert.ok(info.accessible_topology, 'there is no accessible_topology');
         assertTopology(info.accessible_topology);
       },
     },
-    'tells no topology without VOLUME_ACCESSIBILITY_CONSTRAINTS': {
+    'reports no topology without VOLUME_ACCESSIBILITY_CONSTRAINTS': {
       needs: ['!plugin:VOLUME_ACCESSIBILITY_CONSTRAINTS'],
       run: async ({ info }) => assert.equal(info.accessible_topology, null),
     },
@@ -82,7 +82,7 @@ export const stageChecks: readonly Check[] = [
       const volume_context = { ...request.volume_context, 'sanity/not-of-this-volume': 'x' };
       await refused('INVALID_ARGUMENT', bench.node.NodeStageVolume({ ...request, volume_context }));
     },
-    'for a capability that the volume has not is FAILED_PRECONDITION, or an INVALID_ARGUMENT when nobody knows it': {
+    'for a capability that the volume has not is FAILED_PRECONDITION, or an INVALID_ARGUMENT when it is unknown': {
       needs: ['mount'],
       run: async (bench) => {
         const request = await stageRequest(bench, {
@@ -104,12 +104,12 @@ export const stageChecks: readonly Check[] = [
       bench.unstageLater(request.volume_id, path);
       await bench.node.NodeStageVolume({ ...request, staging_target_path: path });
     },
-    'asked again with the same arguments is OK': async (bench) => {
+    'called again with the same arguments is OK': async (bench) => {
       const request = await stageRequest(bench);
       await bench.node.NodeStageVolume(request);
       await bench.node.NodeStageVolume(request);
     },
-    'asked again with another capability is ALREADY_EXISTS': async (bench) => {
+    'called again with another capability is ALREADY_EXISTS': async (bench) => {
       const volume_capabilities = [bench.capability('SINGLE_NODE_WRITER'), bench.capability('SINGLE_NODE_READER_ONLY')];
       const volume = await bench.createVolume({ volume_capabilities });
       const prepared = await bench.prepare(volume);
@@ -145,7 +145,7 @@ export const stageChecks: readonly Check[] = [
         );
       },
     },
-    'of which nobody waited for the answer can be asked again until it is OK': async (bench) => {
+    'whose answer was not waited for can be called again until it is OK': async (bench) => {
       const request = await stageRequest(bench);
       await refused(['DEADLINE_EXCEEDED', 'CANCELLED'], bench.node.NodeStageVolume(request, { deadlineMs: 1 }));
       for (let attempt = 0; ; attempt++) {
@@ -159,7 +159,7 @@ export const stageChecks: readonly Check[] = [
         }
       }
     },
-    'asked several times at once is OK, or ABORTED for who is in the way': async (bench) => {
+    'called several times at once is OK, or ABORTED for who is in the way': async (bench) => {
       const request = await stageRequest(bench);
       const answers = await Promise.allSettled(Array.from({ length: 4 }, () => bench.node.NodeStageVolume(request)));
       for (const answer of answers)
@@ -186,7 +186,7 @@ export const stageChecks: readonly Check[] = [
       const { volume_id } = await bench.createVolume();
       await bench.node.NodeUnstageVolume({ volume_id, staging_target_path: await bench.directory() });
     },
-    'undoes the staging, also when it is asked again': async (bench) => {
+    'undoes the staging, also when it is called again': async (bench) => {
       const request = await stageRequest(bench);
       await bench.node.NodeStageVolume(request);
       await bench.node.NodeUnstageVolume(request);

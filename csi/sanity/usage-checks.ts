@@ -34,7 +34,7 @@ export const usageChecks: readonly Check[] = [
       await refused('NOT_FOUND', bench.node.NodeGetVolumeStats({ volume_id, volume_path: await bench.directory() }));
       await refused('NOT_FOUND', bench.node.NodeGetVolumeStats({ volume_id, volume_path: 'some/path' }));
     },
-    'tells bytes, none of them negative, that agree with the volume’s size': async (bench) => {
+    'reports bytes, none of them negative, that agree with the volume’s size': async (bench) => {
       const { volume_id, target } = await published(bench);
       const { usage } = await bench.node.NodeGetVolumeStats({ volume_id, volume_path: target });
       for (const each of usage) {
@@ -48,7 +48,7 @@ export const usageChecks: readonly Check[] = [
         `${total} bytes in total`,
       );
     },
-    'tells inodes where there are any': {
+    'reports inodes where there are any': {
       needs: ['mount'],
       run: async (bench) => {
         const { volume_id, target } = await published(bench);
@@ -65,7 +65,7 @@ export const usageChecks: readonly Check[] = [
         assert.ok((await bench.node.NodeGetVolumeStats(request)).usage.length > 0);
       },
     },
-    'tells the volume’s condition': {
+    'reports the volume’s condition': {
       needs: ['node:VOLUME_CONDITION'],
       run: async (bench) => {
         const { volume_id, target } = await published(bench);

@@ -69,7 +69,9 @@ export class CsiStats {
         try {
           await this.#refresh(key, volumeName, one);
         } catch (error) {
-          this.#options.onError(`Failed to calculate volume metrics: volume ${one.volume.specName}: ${errorMessage(error)}`);
+          this.#options.onError(
+            `Failed to calculate volume metrics: volume ${one.volume.specName}: ${errorMessage(error)}`,
+          );
         }
         return this.#known.get(key);
       }),

@@ -96,8 +96,8 @@ describe('the suite itself', () => {
       } as const;
       const suite = await openSuite(driver.endpoint, { ...options, directory: join(driver.root, 'work') });
       const check =
-        ALL_CHECKS.find((each) => each.section === section && each.name.includes('also when it is asked again')) ??
-        ALL_CHECKS.find((each) => each.section === section && each.name.startsWith('asked again with the same'));
+        ALL_CHECKS.find((each) => each.section === section && each.name.includes('also when it is called again')) ??
+        ALL_CHECKS.find((each) => each.section === section && each.name.startsWith('called again with the same'));
       expect(check).toBeDefined();
       if (check !== undefined) await expect(suite.run(check)).rejects.toThrow();
       await suite.close();

@@ -75,8 +75,8 @@ describe('a plugin', () => {
     const driver = await start();
     await vi.waitFor(() => expect(driver.notified).toEqual([{ plugin_registered: true, error: '' }]));
     await rm(join(registry, 'fake-reg.sock'));
-    await vi.waitFor(() => expect(logs).toContain('info a plugin has gone'));
-    expect(logs.filter((line) => line.startsWith('warn plugins are seen late'))).toHaveLength(1);
+    await vi.waitFor(() => expect(logs).toContain('info DeRegisterPlugin request for plugin'));
+    expect(logs.filter((line) => line.startsWith('warn Polling the plugin directory'))).toHaveLength(1);
     inotify.free();
   });
 
@@ -228,27 +228,27 @@ describe('a plugin is refused, with the reason told to it,', () => {
     // The old one goes: its successor stays.
     first.kill();
     await rm(join(registry, 'fake-reg.sock'), { force: true });
-    await watcher.look();
+    await watcher.rescan();
     expect(drivers.names()).toEqual(['fake.csi']);
     expect(announced).toEqual(['+fake.csi', '+fake.csi']);
   });
 });
 
-test('a directory that cannot be read does not end the agent; it is told, and looked at again', async () => {
+test('a directory that cannot be read does not end the agent; it is logged, and scanned again', async () => {
   const clock = new VirtualClock();
   const careful = createPluginWatcher({
     directory: registry,
     handlers: { CSIPlugin: drivers },
     clock,
     tracer: new Tracer(),
-    log: (level, message) => void logs.push(`${level} ${message}`),
+    log: (level, message, fields) => void logs.push(`${level} ${message}: ${fields?.['error']}`),
   });
-  const look = vi.spyOn(careful, 'look').mockRejectedValueOnce(new Error('ENOSPC: no inotify watches left'));
+  const rescan = vi.spyOn(careful, 'rescan').mockRejectedValueOnce(new Error('ENOSPC: no inotify watches left'));
   await careful.start();
-  expect(logs).toEqual(['error cannot look for plugins: ENOSPC: no inotify watches left']);
+  expect(logs).toEqual(['error Failed to traverse plugin socket path: ENOSPC: no inotify watches left']);
   const driver = await start();
   await clock.advance(10_000);
-  expect(look).toHaveBeenCalledTimes(2);
+  expect(rescan).toHaveBeenCalledTimes(2);
   await vi.waitFor(() => expect(driver.notified).toEqual([{ plugin_registered: true, error: '' }]));
   careful.close();
 });

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import {
   availableCapacity,
-  checkRoom,
+  checkCapacity,
   chooseCapacity,
   DEFAULT_CAPACITY,
   decideExpansion,
@@ -103,15 +103,15 @@ describe('room for new volumes', () => {
   const exhausted = (words: RegExp) => ({ code: 'RESOURCE_EXHAUSTED', message: expect.stringMatching(words) });
   it('is enough for ten volumes of 10 GiB on a disk of 80 GB, and for none that could not be filled', () => {
     const freeBytes = 80e9;
-    for (let made = 0; made < 10; made++) checkRoom({ freeBytes, provisionedBytes: made * 10 * GiB }, 10 * GiB);
-    expect(() => checkRoom({ freeBytes, provisionedBytes: 0 }, 75 * GiB)).toThrow(
+    for (let made = 0; made < 10; made++) checkCapacity({ freeBytes, provisionedBytes: made * 10 * GiB }, 10 * GiB);
+    expect(() => checkCapacity({ freeBytes, provisionedBytes: 0 }, 75 * GiB)).toThrow(
       expect.objectContaining(exhausted(/are free/)),
     );
   });
   it('is bounded by the pool for copies too, of which the disk needs less', () => {
     const pool = { freeBytes: 10, poolBytes: 20, provisionedBytes: 5 };
-    checkRoom(pool, 15, 2);
-    expect(() => checkRoom(pool, 16, 2)).toThrow(expect.objectContaining(exhausted(/15 are left in the pool/)));
-    expect(() => checkRoom(pool, 15, 11)).toThrow(expect.objectContaining(exhausted(/10 are free/)));
+    checkCapacity(pool, 15, 2);
+    expect(() => checkCapacity(pool, 16, 2)).toThrow(expect.objectContaining(exhausted(/15 are left in the pool/)));
+    expect(() => checkCapacity(pool, 15, 11)).toThrow(expect.objectContaining(exhausted(/10 are free/)));
   });
 });

@@ -1,5 +1,10 @@
 import { describe, expect, it } from 'vitest';
-import { abnormality, checkRoomToFormat, type PlaceState, type VolumeState } from '../../../../csi/driver/condition.ts';
+import {
+  abnormality,
+  checkSpaceToFormat,
+  type PlaceState,
+  type VolumeState,
+} from '../../../../csi/driver/condition.ts';
 
 const MiB = 1024 * 1024;
 const image = { bytes: 64 * MiB, allocatedBytes: 8 * MiB };
@@ -56,12 +61,12 @@ describe('formatting', () => {
       'ext4',
     ],
     ['xfs, whose log is larger', fresh(320 * MiB, 90 * MiB), 'xfs'],
-  ])('%s is allowed', (_what, volume, type) => expect(() => checkRoomToFormat(volume, type)).not.toThrow());
+  ])('%s is allowed', (_what, volume, type) => expect(() => checkSpaceToFormat(volume, type)).not.toThrow());
   it.each<[string, VolumeState, 'ext4' | 'xfs']>([
     ['a large volume', fresh(1024 * MiB, 64 * MiB - 1), 'ext4'],
     ['a small volume', fresh(2 * MiB, 2 * MiB - 1), 'ext4'],
     ['xfs', fresh(320 * MiB, 90 * MiB - 1), 'xfs'],
   ])('%s is RESOURCE_EXHAUSTED where the disk has less', (_what, volume, type) => {
-    expect(() => checkRoomToFormat(volume, type)).toThrow(expect.objectContaining({ code: 'RESOURCE_EXHAUSTED' }));
+    expect(() => checkSpaceToFormat(volume, type)).toThrow(expect.objectContaining({ code: 'RESOURCE_EXHAUSTED' }));
   });
 });

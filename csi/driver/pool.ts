@@ -1,6 +1,6 @@
 // How much capacity is left for volumes, looked up.
 
-import { availableCapacity, checkRoom, type Pool } from './capacity.ts';
+import { availableCapacity, checkCapacity, type Pool } from './capacity.ts';
 import { freeBytes } from './images.ts';
 import type { Work } from './work.ts';
 
@@ -18,11 +18,11 @@ async function readPool({ store, driver }: Work): Promise<Pool> {
 }
 
 /** Capacity that a new volume may have, bytes. */
-export async function roomLeft(work: Work): Promise<number> {
+export async function readAvailableCapacity(work: Work): Promise<number> {
   return availableCapacity(await readPool(work));
 }
 
 /** Throws RESOURCE_EXHAUSTED; `capacityBytes` and `diskBytes` as checkRoom has them. */
-export async function requireRoom(work: Work, capacityBytes: number, diskBytes = capacityBytes): Promise<void> {
-  checkRoom(await readPool(work), capacityBytes, diskBytes);
+export async function requireCapacity(work: Work, capacityBytes: number, diskBytes = capacityBytes): Promise<void> {
+  checkCapacity(await readPool(work), capacityBytes, diskBytes);
 }
