@@ -13,5 +13,5 @@ export const SERVICES: readonly string[] = [
   'test/e2e/lab/not-root.test.ts',
   'test/e2e/setup/{kubectls,setup}.test.ts',
   'test/e2e/storage/{claims,kubectl}.test.ts',
-  'test/e2e/volumes/{direct-mount,linked-root,race,remove-tree,spread-directories,volumes}.test.ts',
+  'test/e2e/volumes/{hanging-programs,linked-root,race,remove-tree,volumes}.test.ts',
 ];
