@@ -27,7 +27,7 @@ beforeAll(async () => {
   await execOk('mount', ['-o', 'loop', image, frozen]);
   await execOk('fsfreeze', ['--freeze', frozen]);
   // mount(8) of a source that hangs, and of every other.
-  const program = `#!/bin/sh\ncase "$*" in *hanging*) exec touch ${frozen}/by-mount ;; *) exec /bin/mount "$@" ;; esac\n`;
+  const program = `#!/bin/sh\ncase "$*" in *dead-server*) exec touch ${frozen}/by-mount ;; *) exec /bin/mount "$@" ;; esac\n`;
   await writeFile(join(root, 'bin/mount'), program);
   await chmod(join(root, 'bin/mount'), 0o755);
 });
@@ -65,7 +65,7 @@ describe.each(runners)('a program that no signal ends, %s', (_, run) => {
     const over = (): void => {
       ended = true;
     };
-    mounter.mount({ source: 'hanging', target: '/mnt', options: [] }).then(over, over);
+    mounter.mount({ source: 'dead-server:/', target: '/mnt', options: [] }).then(over, over);
     await mounter.mount({ fsType: 'tmpfs', source: 'tmpfs', target, options: ['size=1m'] });
     expect(mountAt(await mounter.list(), target)?.fsType).toBe('tmpfs');
     await mounter.unmount(target);
