@@ -207,6 +207,17 @@ describe('a pod that should run', () => {
     for (const action of result.actions) if ('id' in action) expect(result.state.underWay.get(action.id)).toBe(action);
   });
 
+  it('has a container whose postStart hook failed killed for that alone, whatever its probes say', () => {
+    const state = syncing({ failedPostStart: new Set(['web-1' as ContainerId]) });
+    const result = step(state, { snapshot: RUNNING, probes: dies('liveness') });
+    expect(result.actions).toMatchObject([
+      { kind: 'killContainer', reason: 'postStartHook', thenStart: false, kill: { message: 'FailedPostStartHook' } },
+    ]);
+    expect(result.status?.restarting).toEqual(new Set(['web']));
+    const dead = step(state, { snapshot: EXITED });
+    expect(dead.state).toMatchObject({ failedPostStart: new Set() });
+  });
+
   it('with a dead sandbox has what is left of it killed, stopped and removed before another is made', () => {
     const init = instance('exited', { type: 'init' }, { name: 'init' });
     const dead = snapshotOf([instance('running'), init], [sandbox({ state: 'notReady' })]);
