@@ -51,6 +51,8 @@ const REST_MS = 700_000;
 const REMOVAL_MS = 200_000;
 /** How long it may take until the last thing that happened is seen everywhere: a hook, a grace period, the news of it. */
 const TOLD_MS = 60_000;
+/** The part of the steps in which everything may go wrong; in the rest, users and processes go on, and all else works. */
+const BAD_WEATHER = 0.6;
 const SHOWN = 60;
 
 class History {
@@ -75,6 +77,8 @@ class History {
     try {
       this.#world.startAgent();
       this.#chaos.begin();
+      while (this.#steps < this.#options.steps * BAD_WEATHER) await this.#step();
+      this.#chaos.clearsUp();
       while (this.#steps < this.#options.steps) await this.#step();
       this.#chaos.calm();
       await this.#until(clock.monotonic() + REST_MS);

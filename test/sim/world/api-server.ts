@@ -14,6 +14,7 @@ import { FOREIGN_CONDITION } from './foreign.ts';
 import type { Journal } from './journal.ts';
 import { Line, type LineFailure } from './line.ts';
 import { WatchLog } from './watch-log.ts';
+import type { Weather } from './weather.ts';
 
 const TIMEOUT_MS = 30_000;
 
@@ -21,6 +22,8 @@ const TIMEOUT_MS = 30_000;
 export interface ApiWitness {
   /** The agent wrote a status. */
   statusWritten(before: Pod, after: Pod): void;
+  /** Somebody deleted a pod that is not gone with that. */
+  deleted(pod: Pod, graceSeconds: number): void;
   /** The agent let the object of a pod go. */
   finalized(pod: Pod): void;
 }
@@ -31,6 +34,7 @@ export interface SimApiParts {
   readonly journal: Journal;
   readonly witness: ApiWitness;
   readonly faults: Faults;
+  readonly weather: Weather;
 }
 
 function problem(code: number, reason: string, message: string): ApiError {
@@ -66,10 +70,19 @@ export class SimApiServer implements ListWatcher {
 
   constructor(parts: SimApiParts, node: Node) {
     this.#parts = parts;
-    const { clock, dice, journal } = parts;
-    this.line = new Line({ name: 'api', clock, dice, journal, error: lineError, usualMs: 40, dropsAbandoned: true });
-    this.#podLog = new WatchLog<Pod>(clock, dice);
-    this.#nodeLog = new WatchLog<Node>(clock, dice);
+    const { clock, dice, journal, weather } = parts;
+    this.line = new Line({
+      name: 'api',
+      clock,
+      dice,
+      journal,
+      weather,
+      error: lineError,
+      usualMs: 40,
+      dropsAbandoned: true,
+    });
+    this.#podLog = new WatchLog<Pod>(clock, dice, weather);
+    this.#nodeLog = new WatchLog<Node>(clock, dice, weather);
     this.node = node;
   }
 
@@ -114,6 +127,7 @@ export class SimApiServer implements ListWatcher {
     if (deletionTimestamp !== undefined && graceSeconds >= deletionGracePeriodSeconds) return;
     const at = new Date(this.#parts.clock.now() + graceSeconds * 1000).toISOString();
     const metadata = { ...pod.metadata, deletionTimestamp: at, deletionGracePeriodSeconds: graceSeconds };
+    this.#parts.witness.deleted(pod, graceSeconds);
     this.#store({ ...pod, metadata }, 'MODIFIED');
   }
 

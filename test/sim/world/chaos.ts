@@ -6,7 +6,6 @@ import { Chooser, type Happening } from './chooser.ts';
 import type { Dice } from './dice.ts';
 import { type LineName, lineEvents } from './line-events.ts';
 import { machineEvents } from './machine-events.ts';
-import { SETTINGS } from './node-parts.ts';
 import { PodMaker } from './pod-maker.ts';
 import { userEvents } from './user-events.ts';
 import type { World } from './world.ts';
@@ -33,6 +32,7 @@ const WEIGHTS = {
   taint: 1,
   manifest: 4,
   settings: 2,
+  editSettings: 4,
   badLine: 10,
   badNetwork: 3,
   badEvents: 4,
@@ -50,6 +50,30 @@ const WEIGHTS = {
 } as const;
 type Event = keyof typeof WEIGHTS;
 
+/** What users and processes do: it goes on in fair weather, when machines, lines and networks are well. */
+const FAIR: ReadonlySet<Event> = new Set<Event>([
+  'create',
+  'recreate',
+  'delete',
+  'shorten',
+  'forceDelete',
+  'exit',
+  'oom',
+  'sandboxDies',
+  'probeFlips',
+  'editImage',
+  'editDeadline',
+  'editLabels',
+  'editSettings',
+  'resize',
+  'debug',
+  'gate',
+  'nodeEndsPod',
+  'manifest',
+]);
+/** What was under way in bad weather may take this long in fair weather, ms. */
+const CLEARING_MS = 160_000;
+
 /** In a history that is about storage. */
 const STORAGE_WEIGHTS = { csiDies: 6, csiIsDeadly: 12, agentRestarts: 8, busyMounts: 4 } satisfies Partial<
   Record<Event, number>
@@ -61,13 +85,15 @@ const PAUSES = [0, 0, 3, 3, 40, 40, 300, 300, 300, 1_500, 1_500, 1_500, 6_000, 2
 export class Chaos {
   readonly #world: World;
   readonly #dice: Dice;
-  readonly #weights: Readonly<Record<Event, number>>;
+  #weights: Readonly<Record<Event, number>>;
   /** How many calls of a hundred go wrong on each line when nothing special is the matter. */
   readonly #usualTrouble: Readonly<Record<LineName | 'deadly', number>>;
   readonly #happens: Readonly<Record<Event, Happening>>;
   /** How many events have happened. */
   count = 0;
   #over = false;
+  /** Nothing goes wrong any more but what users and processes do. */
+  #fair = false;
 
   /** `storage`: most pods have volumes of the driver, and it is a bad one. */
   constructor(world: World, storage = false) {
@@ -90,7 +116,7 @@ export class Chaos {
     this.#happens = {
       ...userEvents(choose, maker),
       ...machineEvents(choose),
-      ...lineEvents(choose, this.#usualTrouble, () => this.#over),
+      ...lineEvents(choose, this.#usualTrouble, () => this.#fair),
     };
   }
 
@@ -128,23 +154,37 @@ export class Chaos {
     this.#world.journal.note(`* ${event} ${said}`);
   }
 
-  /** Nothing more happens, and everything works. Pods stay as they are. */
-  calm(): void {
-    this.#over = true;
-    const { lines, network, runtime, api, processes, kernel, csi, manifests, objects } = this.#world;
+  /** Machines, lines and networks work from now on; what users and processes do goes on. */
+  clearsUp(): void {
+    const weights = Object.entries(this.#weights).map(([event, weight]) => [
+      event,
+      FAIR.has(event as Event) ? weight : 0,
+    ]);
+    // Whatever the taste of this history: pods come, and some of them fail.
+    this.#weights = { ...this.#weights, ...Object.fromEntries(weights), create: WEIGHTS.create, probeFlips: 12 };
+    this.#fair = true;
+    const { lines, network, runtime, api, kernel, csi, manifests, objects, weather } = this.#world;
     for (const line of Object.values(lines)) line.mend();
     runtime.mend();
     network.trouble = 0;
     api.watchTrouble = 0;
     manifests.trouble = 0;
-    objects.settings = SETTINGS;
-    processes.calm = true;
-    for (const { process } of runtime.state.instances()) if (process?.crashes === true) process.timer?.cancel();
+    objects.present = true;
     kernel.busy = false;
     csi.deadly = 0;
     csi.register();
-    this.#world.journal.note('* calm');
+    weather.bad(CLEARING_MS);
+    this.#world.journal.note('* clears up');
     this.#world.startAgent();
+  }
+
+  /** Nothing more happens, and everything works. Pods stay as they are. */
+  calm(): void {
+    this.#over = true;
+    const { runtime, processes } = this.#world;
+    processes.calm = true;
+    for (const { process } of runtime.state.instances()) if (process?.crashes === true) process.timer?.cancel();
+    this.#world.journal.note('* calm');
   }
 
   /** Every pod and manifest goes, as users delete them. */

@@ -110,6 +110,11 @@ export class Invariants implements ApiWitness {
     const counts = containerStatuses(after.status).map((each) => `${each.name}:${each.restartCount}`);
     journal.note(`status of ${name}: ${after.status?.phase} ${after.status?.reason ?? ''} ${counts.join(' ')}`);
     this.#checkLastEnds(before, after);
+    const { timing } = this.#world;
+    if (before.status?.startTime === undefined) timing.podBegan(after);
+    if (after.status?.reason === 'DeadlineExceeded' && before.status?.reason === undefined) {
+      timing.deadlineReported(after);
+    }
     const foreign = ({ status }: Pod) => status?.conditions?.find(({ type }) => type === FOREIGN_CONDITION)?.status;
     if (foreign(before) !== foreign(after)) rules.break(`a condition of another writer on ${name} was changed`);
     const [from, to] = [before.status?.phase, after.status?.phase];
@@ -132,6 +137,10 @@ export class Invariants implements ApiWitness {
         this.#world.rules.break(`the last end of ${after.metadata.name}/${name} was taken back`);
       }
     }
+  }
+
+  deleted(pod: Pod, graceSeconds: number): void {
+    this.#world.timing.podDeleted(pod, graceSeconds);
   }
 
   finalized(pod: Pod): void {

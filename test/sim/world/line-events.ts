@@ -60,6 +60,7 @@ export function lineEvents(
     busyMounts: () => {
       const during = (busy: boolean) => (): void => {
         kernel.busy = busy;
+        world.weather.bad();
       };
       return forAWhile(during(true), during(false));
     },

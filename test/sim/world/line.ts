@@ -5,6 +5,7 @@ import type { Clock, Timer } from '../../../lib/clock.ts';
 import { errorMessage } from '../../../lib/errors.ts';
 import type { Dice } from './dice.ts';
 import type { Journal } from './journal.ts';
+import type { Weather } from './weather.ts';
 
 /**
  * `refused`: nothing is done. `lost`: it is done, and the answer says that it failed. `late`: the caller gives up before
@@ -21,6 +22,7 @@ export interface LineOptions {
   readonly dice: Dice;
   readonly journal: Journal;
   readonly error: (call: string, failure: LineFailure) => Error;
+  readonly weather: Weather;
   /** How long calls take at most, in ms, when nothing is wrong. */
   readonly usualMs: number;
   /** The far side drops what its caller has given up. */
@@ -232,12 +234,15 @@ export class Line {
     effect: () => T | Promise<T>,
     options: CallOptions = {},
   ): Promise<T> {
-    const { journal, error, name } = this.#options;
+    const { journal, error, name, weather } = this.#options;
     if (this.down) {
+      weather.bad();
       journal.note(`${name} ${call} ${subject}: down`);
       return Promise.reject(error(call, 'unavailable'));
     }
     const fate = this.#fate();
+    // One that comes late does so after its deadline.
+    if (fate !== 'done') weather.bad(fate === 'late' || fate === 'never' ? (deadlineMs ?? 0) + LATE_MS : 0);
     journal.note(`${name} ${call} ${subject}${fate === 'done' ? '' : `: ${fate}`}`);
     const flight = new Flight<T>({ ...options, name: call, deadlineMs, fate, effect }, this.#options, (over) =>
       this.#flights.delete(over),

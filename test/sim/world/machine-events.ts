@@ -5,7 +5,7 @@ import type { Chooser, Happening } from './chooser.ts';
 
 export function machineEvents(choose: Chooser) {
   const { world, dice } = choose;
-  const { runtime } = world;
+  const { runtime, timing } = world;
   const end = (exitCode: number, reason: string): string | undefined => {
     const instance = choose.runningInstance();
     if (instance === undefined) return undefined;
@@ -25,7 +25,8 @@ export function machineEvents(choose: Chooser) {
       const instance = choose.runningInstance();
       if (instance?.process === undefined) return undefined;
       const kind = dice.pick(['startup', 'liveness', 'readiness', 'readiness'] as const);
-      instance.process.well[kind] = !instance.process.well[kind];
+      instance.process.flip(kind);
+      if (kind === 'liveness' && !instance.process.well.liveness) timing.mustBeKilled(instance, instance.process);
       return `${instance.id} ${kind} ${instance.process.well[kind]}`;
     },
     nodeEndsPod: () => {
@@ -34,12 +35,14 @@ export function machineEvents(choose: Chooser) {
       if (pod === undefined || agent === undefined) return undefined;
       const { uid, name } = pod.metadata;
       const end = { reason: 'Evicted', message: 'The node was low on resource: memory. ' };
+      timing.podHurried(uid);
       void agent.pods.endPod(uid, dice.chance(0.5) ? { ...end, graceSeconds: 1 } : end);
       return name;
     },
     clockJumps: () => {
       const ms = dice.pick([-3_600_000, -40_000, -900, 1_100, 60_000, 3_600_000]);
       world.clock.jump(ms);
+      timing.clockJumped();
       return String(ms);
     },
     imageGoes: () => {

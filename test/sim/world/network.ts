@@ -10,6 +10,7 @@ import type { Dice } from './dice.ts';
 import type { Faults } from './faults.ts';
 import type { Journal } from './journal.ts';
 import type { Rules } from './rules.ts';
+import type { Weather } from './weather.ts';
 
 export interface SimNetworkParts {
   readonly clock: Clock;
@@ -17,6 +18,7 @@ export interface SimNetworkParts {
   readonly journal: Journal;
   readonly rules: Rules;
   readonly faults: Faults;
+  readonly weather: Weather;
 }
 
 /** Few, so that one that is not given back is soon missed, and one that is is soon used again. */
@@ -71,7 +73,7 @@ export class SimNetwork {
     _args: readonly string[],
     { env = {}, stdin, timeoutMs }: ExecOptions = {},
   ): Promise<ExecResult> {
-    const { clock, dice, journal } = this.#parts;
+    const { clock, dice, journal, weather } = this.#parts;
     const type = basename(file);
     const command = env['CNI_COMMAND'] ?? '';
     const id = env['CNI_CONTAINERID'] ?? '';
@@ -79,6 +81,7 @@ export class SimNetwork {
     if (!isJsonObject(netconf)) throw new Error(`plugin ${type} was given no configuration`);
     const fate = dice.below(100) < this.trouble ? dice.weighted({ refused: 5, killed: 2, hangs: 1 }) : 'done';
     journal.note(`plugin ${type} ${command} ${id}${fate === 'done' ? '' : `: ${fate}`}`);
+    if (fate !== 'done') weather.bad(timeoutMs);
     await clock.sleep(dice.pick([1, 4, 30]));
     if (fate === 'refused') return failed('netlink receive: resource busy');
     const result = this.#run(type, command, id, netconf, env['CNI_NETNS'] ?? '');

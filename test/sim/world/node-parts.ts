@@ -47,22 +47,40 @@ export class SimRecorder implements EventRecorder {
   }
 }
 
-export const SETTINGS: ConfigMap = {
-  metadata: { name: 'settings', namespace: 'demo', uid: 'uid-settings', resourceVersion: '1' },
-  data: { key: 'value' },
-};
-
-/** One ConfigMap `settings`, which is not always there, and one Secret `secret`. */
+/** One ConfigMap `settings`, which is not always there and changes, and one Secret `secret`. */
 export class SimObjects implements ObjectReader {
   readonly #line: Line;
-  settings: ConfigMap | undefined = SETTINGS;
+  present = true;
+  /** How often it was changed. */
+  #edits = 0;
 
   constructor(line: Line) {
     this.#line = line;
   }
 
+  get settings(): ConfigMap {
+    const metadata = {
+      name: 'settings',
+      namespace: 'demo',
+      uid: 'uid-settings',
+      resourceVersion: String(this.#edits + 1),
+    };
+    return { metadata, data: { key: this.value } };
+  }
+
+  /** What the ConfigMap says now. */
+  get value(): string {
+    return `value ${this.#edits}`;
+  }
+
+  edit(): void {
+    this.#edits++;
+  }
+
   configMap(_namespace: string, name: string): Promise<ConfigMap | undefined> {
-    return this.#line.perform('configMap', name, DEADLINE_MS, () => (name === 'settings' ? this.settings : undefined));
+    return this.#line.perform('configMap', name, DEADLINE_MS, () =>
+      name === 'settings' && this.present ? this.settings : undefined,
+    );
   }
 
   secret(namespace: string, name: string): Promise<Secret | undefined> {

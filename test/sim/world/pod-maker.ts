@@ -105,7 +105,9 @@ export class PodMaker {
     const dice = this.#dice;
     if (dice.chance(0.75)) return {};
     const word = (): string => dice.pick(['ok', 'ok', 'fails', 'slow', 'hangs']);
-    const preStop = dice.chance(0.3) ? { sleep: { seconds: dice.between(1, 8) } } : { exec: { command: [word()] } };
+    const preStop = dice.chance(0.3)
+      ? { sleep: { seconds: dice.between(1, 8) } }
+      : { exec: { command: [word(), 'preStop'] } };
     return {
       lifecycle: {
         ...(dice.chance(0.5) ? { preStop } : {}),

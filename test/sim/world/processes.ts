@@ -23,7 +23,11 @@ export interface Process {
   readonly startupMs: number;
   readonly termMs: number | undefined;
   /** Whether it answers each kind of probe well, once it has started up. */
-  readonly well: Record<ProbeKind, boolean>;
+  readonly well: Readonly<Record<ProbeKind, boolean>>;
+  /** From now on it does, or does not, answer probes of the kind well. */
+  readonly flip: (kind: ProbeKind) => void;
+  /** Whether it has not answered them well at any time since `at`, monotonic ms. */
+  readonly wrongSince: (kind: ProbeKind, at: number) => boolean;
   /** Resolves when it has ended. */
   readonly ended: Promise<void>;
   readonly resolveEnded: () => void;
@@ -67,10 +71,17 @@ export class Processes {
   begin(spec: ContainerSpec, end: (exitCode: number, reason: string) => void): Process {
     const habits = this.#habitsOf(spec);
     const { promise, resolve } = Promise.withResolvers<void>();
+    const well = { startup: true, liveness: true, readiness: true };
+    const flippedAt = { startup: 0, liveness: 0, readiness: 0 };
     const process: Process = {
       startupMs: this.#clock.monotonic() + habits.startupMs,
       termMs: habits.termMs,
-      well: { startup: true, liveness: true, readiness: true },
+      well,
+      flip: (kind) => {
+        well[kind] = !well[kind];
+        flippedAt[kind] = this.#clock.monotonic();
+      },
+      wrongSince: (kind, at) => !well[kind] && flippedAt[kind] <= at,
       ended: promise,
       resolveEnded: resolve,
       timer: undefined,
@@ -99,7 +110,8 @@ export class Processes {
   /** What a probe of the process finds. */
   isWell(process: Process, kind: ProbeKind): boolean {
     const startedUp = this.#clock.monotonic() >= process.startupMs;
-    return startedUp && (this.calm || process.well[kind]);
+    // One that is not ready harms nobody, and stays so.
+    return startedUp && ((this.calm && kind !== 'readiness') || process.well[kind]);
   }
 
   /** Runs a command beside the process; commands are told apart by one word: a probe's kind, or what a hook comes to. */

@@ -5,7 +5,6 @@ import type { Pod } from '../../../client/types.ts';
 import type { Chooser, Happening } from './chooser.ts';
 import { FOREIGN_CONDITION } from './foreign.ts';
 import { IMAGES } from './images.ts';
-import { SETTINGS } from './node-parts.ts';
 import type { PodMaker } from './pod-maker.ts';
 import { CLAIMS, type ClaimName } from './storage-objects.ts';
 
@@ -63,10 +62,15 @@ export function userEvents(choose: Chooser, maker: PodMaker) {
           return { ...container, image };
         }),
       })),
-    editDeadline: () =>
-      edit(choose.livePod(), ({ spec }) => ({
+    editDeadline: () => {
+      const pod = choose.livePod();
+      const name = edit(pod, ({ spec }) => ({
         activeDeadlineSeconds: Math.min(spec.activeDeadlineSeconds ?? 10_000, dice.pick([1, 30, 300])),
-      })),
+      }));
+      const edited = name === undefined ? undefined : api.podNamed(name);
+      if (edited !== undefined) world.timing.podBegan(edited);
+      return name;
+    },
     editLabels: () => {
       const pod = choose.livePod();
       if (pod === undefined) return undefined;
@@ -121,8 +125,13 @@ export function userEvents(choose: Chooser, maker: PodMaker) {
       return claim;
     },
     settings: () => {
-      objects.settings = objects.settings === undefined ? SETTINGS : undefined;
-      return String(objects.settings !== undefined);
+      objects.present = !objects.present;
+      return String(objects.present);
+    },
+    editSettings: () => {
+      objects.edit();
+      world.timing.settingsEdited();
+      return objects.value;
     },
   } satisfies Record<string, Happening>;
 }

@@ -1,7 +1,7 @@
 // The volumes of a simulated node: the agent's own volume manager, with claims and CSI, on the simulated disk, mount
 // table and driver; and what is to be found there by who wants to know.
 
-import { existsSync, readdirSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { EventRecorder, ObjectReader } from '../../../agent/ports/api.ts';
 import type { CsiNode } from '../../../agent/ports/csi.ts';
@@ -108,6 +108,14 @@ export class SimVolumes {
     if (volume.configMap !== undefined) return existsSync(join(at('configmap'), '..data'));
     if (volume.emptyDir?.medium === 'Memory') return this.#kernel.isMountPoint(at('empty-dir'));
     return volume.emptyDir === undefined || existsSync(at('empty-dir'));
+  }
+
+  /** What a pod's volume shows of the ConfigMap `settings`; undefined where it has none, or shows nothing of it. */
+  shownSettings({ metadata, spec }: Pod): string | undefined {
+    const volume = spec.volumes?.find(({ configMap }) => configMap !== undefined);
+    if (volume === undefined) return undefined;
+    const path = join(volumeDir(podDir(this.#root, metadata.uid), 'kubernetes.io/configmap', volume.name), 'key');
+    return existsSync(path) ? readFileSync(path, 'utf8') : undefined;
   }
 
   /** Whatever is left of any volume. */

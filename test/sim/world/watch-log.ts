@@ -5,6 +5,7 @@ import type { WatchEvent } from '../../../client/api.ts';
 import { UnreachableError } from '../../../client/errors.ts';
 import type { Clock } from '../../../lib/clock.ts';
 import type { Dice } from './dice.ts';
+import type { Weather } from './weather.ts';
 
 interface Entry<T> {
   readonly version: number;
@@ -23,6 +24,7 @@ const KEPT = 200;
 export class WatchLog<T> {
   readonly #clock: Clock;
   readonly #dice: Dice;
+  readonly #weather: Weather;
   #entries: Entry<T>[] = [];
   /** Versions up to here are forgotten. */
   #compacted = 0;
@@ -30,9 +32,10 @@ export class WatchLog<T> {
   /** How many events of a hundred come late. */
   trouble = 0;
 
-  constructor(clock: Clock, dice: Dice) {
+  constructor(clock: Clock, dice: Dice, weather: Weather) {
     this.#clock = clock;
     this.#dice = dice;
+    this.#weather = weather;
   }
 
   append(type: Entry<T>['type'], object: T & { readonly metadata: { readonly resourceVersion: string } }): void {
@@ -42,6 +45,7 @@ export class WatchLog<T> {
       this.#compacted = dropped.at(-1)?.version ?? this.#compacted;
     }
     const late = this.trouble > 0 && this.#dice.below(100) < this.trouble;
+    if (late) this.#weather.bad(15_000);
     const lagMs = late ? this.#dice.below(15_000) : this.#dice.below(4);
     const tell = (): void => {
       for (const watcher of this.#watchers) watcher.wake();
@@ -51,6 +55,7 @@ export class WatchLog<T> {
   }
 
   break(forget: boolean): void {
+    this.#weather.bad();
     if (forget) {
       this.#compacted = this.#entries.at(-1)?.version ?? this.#compacted;
       this.#entries = [];

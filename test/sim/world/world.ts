@@ -48,7 +48,9 @@ import { Processes } from './processes.ts';
 import { Rules } from './rules.ts';
 import { SimShim } from './shim.ts';
 import { SimStorage } from './storage-objects.ts';
+import { Timing } from './timing.ts';
 import { SimVolumes } from './volumes.ts';
+import { Weather } from './weather.ts';
 
 export const NODE_NAME = 'node-1';
 const HOST_IPS = ['192.0.2.1'];
@@ -72,6 +74,8 @@ export class World {
   readonly dice: Dice;
   readonly journal: Journal;
   readonly rules = new Rules();
+  readonly weather = new Weather(this.clock);
+  readonly timing = new Timing(this);
   readonly network: SimNetwork;
   readonly shim: SimShim;
   readonly processes: Processes;
@@ -93,21 +97,23 @@ export class World {
   agent: RunningAgent | undefined;
 
   constructor(seed: number, faults: Faults, onLine?: (line: string) => void) {
-    const { clock, rules } = this;
+    const { clock, rules, weather, timing } = this;
     this.dice = new Dice(seed);
     const fork = (): Dice => this.dice.fork();
     const journal = new Journal(clock, this.disk.root, onLine);
     this.journal = journal;
     const plain = (call: string, failure: string): Error => new Error(`${call}: injected failure (${failure})`);
     const line = (name: string, error = plain, dropsAbandoned = false): Line =>
-      new Line({ name, clock, dice: fork(), journal, error, usualMs: 20, dropsAbandoned });
-    this.network = new SimNetwork({ clock, dice: fork(), journal, rules, faults });
+      new Line({ name, clock, dice: fork(), journal, error, weather, usualMs: 20, dropsAbandoned });
+    this.network = new SimNetwork({ clock, dice: fork(), journal, rules, faults, weather });
     const cni = line('cni');
     this.shim = new SimShim(cni, this.network);
     this.processes = new Processes(clock, fork());
     this.runtime = new SimCri({
       kind: runtimeKindOf(seed),
       meant: this.meant,
+      timing,
+      weather,
       clock,
       dice: fork(),
       journal,
@@ -128,7 +134,7 @@ export class World {
       spec: {},
       status: { allocatable: ALLOCATABLE },
     };
-    this.api = new SimApiServer({ clock, dice: fork(), journal, witness: this.invariants, faults }, node);
+    this.api = new SimApiServer({ clock, dice: fork(), journal, witness: this.invariants, faults, weather }, node);
     this.manifests = new SimManifests(this.disk.root, fork());
     const lines = {
       cni,
@@ -162,6 +168,9 @@ export class World {
   startAgent(): void {
     if (this.agent !== undefined) return;
     this.journal.note('agent starts');
+    this.timing.agentForgets();
+    // Probes and volumes of pods that run already begin at their own pace.
+    this.weather.bad(30_000);
     const life = new Life();
     const clock = life.clock(this.clock);
     const log: Log = (level, message, fields) => {

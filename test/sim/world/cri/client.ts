@@ -21,6 +21,8 @@ type Received<M extends CriMethod> = Definitions[M] extends { requestDeserialize
 interface Handler<M extends CriMethod> {
   /** What it is about, for the journal. */
   readonly subject: (request: Received<M>) => string;
+  /** Judged when the call is made, whatever becomes of it. */
+  readonly asked?: (request: Received<M>) => void;
   readonly options?: (request: Received<M>) => CallOptions;
   readonly effect: (request: Received<M>) => CriResponse<M> | Promise<CriResponse<M>>;
 }
@@ -64,6 +66,7 @@ export class SimCriClient implements CriClient {
       return Promise.reject(new RuntimeError(method, 'UNIMPLEMENTED', `unknown method ${method}`));
     }
     const read = received(method, request);
+    handler.asked?.(read);
     return this.#cri.line.perform(method, handler.subject(read), deadlineMs, () => handler.effect(read), {
       ...handler.options?.(read),
       ...(signal === undefined ? {} : { signal }),
@@ -234,6 +237,7 @@ function containerHandlers(cri: SimCri): Handlers {
     },
     StopContainer: {
       subject: ({ container_id, timeout }) => `${container_id} ${timeout}`,
+      asked: ({ container_id }) => cri.timing.stopAsked(container_id),
       effect: async ({ container_id, timeout }) => {
         await cri.stopContainer(container_id, Number(timeout));
         return {};
@@ -255,6 +259,7 @@ function containerHandlers(cri: SimCri): Handlers {
     },
     ExecSync: {
       subject: ({ container_id, cmd }) => `${container_id} ${cmd.join(' ')}`,
+      asked: ({ container_id, cmd }) => cri.timing.execAsked(container_id, cmd),
       effect: async ({ container_id, cmd, timeout }) => {
         const { stdout, stderr, exitCode } = await cri.execSync(container_id, cmd, Number(timeout));
         return { stdout, stderr, exit_code: exitCode };

@@ -8,6 +8,7 @@ import type { ContainerEventResponse__Output } from '../../../../proto/gen/runti
 import { loadProto } from '../../../../proto/load.ts';
 import type { Dice } from '../dice.ts';
 import type { Journal } from '../journal.ts';
+import type { Weather } from '../weather.ts';
 import type { RuntimeKind } from './kinds.ts';
 
 export type BusEvent =
@@ -45,11 +46,20 @@ class Stream<T> {
 /** A refusal, or the news that nobody listens, comes this late at most, in ms. */
 const REFUSAL_MS = 40;
 
+export interface RuntimeEventsParts {
+  readonly clock: Clock;
+  readonly dice: Dice;
+  readonly journal: Journal;
+  readonly kind: RuntimeKind;
+  readonly weather: Weather;
+}
+
 export class RuntimeEvents {
   readonly #clock: Clock;
   readonly #dice: Dice;
   readonly #journal: Journal;
   readonly #kind: RuntimeKind;
+  readonly #weather: Weather;
   readonly #cri = new Stream<ContainerEventResponse__Output>('cri events');
   readonly #bus = new Stream<Envelope__Output>('bus');
   /** How many events of a hundred are lost, doubled or late. */
@@ -57,15 +67,17 @@ export class RuntimeEvents {
   /** Nobody answers. */
   isDown: () => boolean = () => false;
 
-  constructor(clock: Clock, dice: Dice, journal: Journal, kind: RuntimeKind) {
+  constructor({ clock, dice, journal, kind, weather }: RuntimeEventsParts) {
     this.#clock = clock;
     this.#dice = dice;
     this.#journal = journal;
     this.#kind = kind;
+    this.#weather = weather;
   }
 
   /** Every stream breaks. */
   break(message: string): void {
+    this.#weather.bad();
     this.#cri.break(message);
     this.#bus.break(message);
   }
@@ -111,6 +123,7 @@ export class RuntimeEvents {
     if (this.#kind.losesEvents && stream === this.#lossy && stream.gone > 0) {
       // Whoever has gone is noticed when an event cannot be sent to it; that event is lost for all.
       stream.gone--;
+      this.#weather.bad();
       this.#journal.note(`${stream.name} ${what}: sent to one that has gone`);
       return;
     }
@@ -125,6 +138,7 @@ export class RuntimeEvents {
     }
     const fate = dice.weighted({ lost: 2, twice: 1, late: 1 });
     this.#journal.note(`${stream.name} ${what}: ${fate}`);
+    this.#weather.bad(20_000);
     if (fate === 'lost') return;
     clock.after(fate === 'late' ? dice.below(20_000) : 1, send);
     if (fate === 'twice') clock.after(dice.below(2_000), send);

@@ -25,6 +25,8 @@ import type { MeantContainers } from '../meant.ts';
 import type { Process, Processes } from '../processes.ts';
 import type { Prerequisites, RuledInstance, Rules } from '../rules.ts';
 import type { SimShim } from '../shim.ts';
+import type { Timing } from '../timing.ts';
+import type { Weather } from '../weather.ts';
 import { RuntimeEvents } from './events.ts';
 import type { RuntimeKind } from './kinds.ts';
 import { containerStatus, nanos, sandboxStatus } from './messages.ts';
@@ -40,6 +42,8 @@ export interface SimCriParts {
   readonly processes: Processes;
   readonly prerequisites: Prerequisites;
   readonly meant: MeantContainers;
+  readonly timing: Timing;
+  readonly weather: Weather;
   readonly faults: Faults;
 }
 
@@ -74,14 +78,19 @@ export class SimCri {
 
   constructor(parts: SimCriParts) {
     this.#parts = parts;
-    const { kind, clock, dice, journal } = parts;
+    const { kind, clock, dice, journal, weather } = parts;
     this.kind = kind;
     const error = (call: string, failure: LineFailure): Error =>
       new RuntimeError(call, CODES[failure], `${call}: injected failure (${failure})`);
-    this.line = new Line({ name: 'cri', clock, dice, journal, error, usualMs: 10 });
-    this.events = new RuntimeEvents(clock, dice.fork(), journal, kind);
+    this.line = new Line({ name: 'cri', clock, dice, journal, error, weather, usualMs: 10 });
+    this.events = new RuntimeEvents({ clock, dice: dice.fork(), journal, kind, weather });
     this.events.isDown = () => this.line.down;
     this.#cut.promise.catch(() => undefined);
+  }
+
+  /** The agent asks for something, whatever becomes of the call. */
+  get timing(): Timing {
+    return this.#parts.timing;
   }
 
   // ---------------------------------------------------------------- what chance does to it
@@ -97,6 +106,7 @@ export class SimCri {
     const learnsLate = reason === 'OOMKilled' && dice.chance(0.3);
     const end = { exitCode, reason: learnsLate ? 'Error' : reason, message: '', at: clock.now() };
     instance.end = end;
+    this.#parts.timing.ended(instance);
     this.#writeLastWords(instance);
     if (reason === 'OOMKilled') {
       clock.after(learnsLate ? dice.below(LATE_OOM_MS) : 0, () => {
@@ -139,6 +149,7 @@ export class SimCri {
   restart(downMs: number): void {
     const { clock } = this.#parts;
     this.#restarts++;
+    this.#parts.weather.bad(downMs);
     this.line.cut();
     this.events.break('the runtime is shutting down');
     this.#cut.reject(new RuntimeError('any', 'UNAVAILABLE', 'the runtime is shutting down'));
@@ -302,7 +313,10 @@ export class SimCri {
     if (sandbox === undefined) return;
     // As in containerd: containers first, then the sandbox's own process, then the network.
     const instances = this.state.inSandbox(id);
-    for (const instance of instances) this.end(instance, 137, 'Error');
+    for (const instance of instances) {
+      this.#parts.timing.killedWithSandbox(instance);
+      this.end(instance, 137, 'Error');
+    }
     const ending = instances.filter(({ end, shown }) => end !== undefined && shown !== 'exited');
     await this.#waits(Promise.all(ending.map(({ shownEnd }) => shownEnd.promise)));
     this.killSandbox(sandbox);
@@ -396,6 +410,7 @@ export class SimCri {
       throw criError(call, 'UNKNOWN', message);
     }
     rules.containerStarts(instance.spec, instance.sandboxId, this.#ruled(instance), prerequisites);
+    this.#parts.timing.started(instance);
     this.#writeLog(instance);
     instance.startedAt = clock.now();
     instance.starting = true;
@@ -463,7 +478,10 @@ export class SimCri {
     const { termMs } = process;
     // The process has heard it, whatever becomes of the runtime.
     if (graceSeconds > 0 && termMs !== undefined) clock.after(termMs, () => this.end(instance, 143, 'Error'));
-    const kill = clock.after(graceSeconds * 1000, () => this.end(instance, 137, 'Error'));
+    const kill = clock.after(graceSeconds * 1000, () => {
+      if (instance.process !== undefined) this.#parts.timing.killed(instance);
+      this.end(instance, 137, 'Error');
+    });
     try {
       await this.#waits(instance.shownEnd.promise);
     } finally {

@@ -1,0 +1,262 @@
+// The rules about time: what must not come too early, whatever happens, and what must have come by then when nothing went
+// wrong meanwhile. They look at what the agent asks the runtime for, and when.
+
+import { isSidecar } from '../../../agent/model/pod-resources.ts';
+import { isMirrorPod } from '../../../agent/model/static-pods.ts';
+import { isTerminalPhase } from '../../../agent/pods/phase.ts';
+import type { PodUID } from '../../../agent/ports/runtime.ts';
+import type { Container, Pod } from '../../../client/types.ts';
+import type { Instance } from './cri/state.ts';
+import type { Process } from './processes.ts';
+import type { World } from './world.ts';
+
+type WhatIsThere = Pick<World, 'clock' | 'rules' | 'api' | 'runtime' | 'weather' | 'processes' | 'objects' | 'volumes'>;
+
+/** What else a pod's end may take beyond its grace period, ms: a pull, an attachment, an unmount that is under way. */
+const SLACK_MS = 45_000;
+/** How long a volume may show what a ConfigMap said before: the resync, spread, and a read. ms. */
+const LIVE_MS = 100_000;
+/** A probe's first run, and the news of a verdict. */
+const PROBE_SLACK_MS = 12_000;
+/** A restart waits this long after the second end, and twice as long after each further one, ms. */
+const BACKOFF_MS = 10_000;
+const LONGEST_BACKOFF_MS = 300_000;
+/** Who ran longer than this begins anew, ms. */
+const RESET_MS = 600_000;
+
+/** Restarts in a row of one container, as one agent has seen them. */
+interface Streak {
+  /** Of the newest instance. */
+  readonly id: string;
+  readonly sandboxId: string;
+  /** Starts after an end that came by itself. */
+  readonly restarts: number;
+  readonly startedAt: number;
+  endedAt: number | undefined;
+  readonly hash: string;
+}
+
+export class Timing {
+  readonly #world: WhatIsThere;
+  /** By pod: until when (monotonic ms) its deletion leaves its processes alone, at the least. */
+  readonly #granted = new Map<string, number>();
+  /** Pods that the node itself has ended, with little time. */
+  readonly #hurried = new Set<string>();
+  /** By instance: when its end was first asked for, a preStop hook included. */
+  readonly #firstSign = new Map<string, number>();
+  /** Instances whose preStop hook was asked for. */
+  readonly #preStops = new Set<string>();
+  readonly #streaks = new Map<string, Streak>();
+
+  constructor(world: WhatIsThere) {
+    this.#world = world;
+  }
+
+  // ---------------------------------------------------------------- what happens
+
+  /** The agent begins: what only its memory holds is gone. So it is when the clock jumps. */
+  agentForgets(): void {
+    this.#streaks.clear();
+  }
+
+  podDeleted(pod: Pod, graceSeconds: number): void {
+    const { clock, api, weather, rules } = this.#world;
+    const { uid, name } = pod.metadata;
+    const now = clock.monotonic();
+    const until = now + graceSeconds * 1000;
+    this.#granted.set(uid, Math.min(this.#granted.get(uid) ?? Number.POSITIVE_INFINITY, until));
+    clock.after(graceSeconds * 1000 + SLACK_MS, () => {
+      if (api.podNamed(name)?.metadata.uid !== uid || !weather.isFairSince(now)) return;
+      rules.break(`${name} was deleted ${(clock.monotonic() - now) / 1000} s ago and is still there`);
+    });
+  }
+
+  /** The node ends a pod, with less time than its own. */
+  podHurried(uid: string): void {
+    this.#hurried.add(uid);
+  }
+
+  /** A process is not well any more, or its pod has a deadline: it must come to its end. */
+  mustBeKilled(instance: Instance, process: Process): void {
+    const { clock, weather, rules, processes } = this.#world;
+    const probe = instance.spec.container.livenessProbe;
+    if (probe === undefined || instance.spec.container.startupProbe !== undefined) return;
+    const { periodSeconds = 10, failureThreshold = 3, initialDelaySeconds = 0, timeoutSeconds = 1 } = probe;
+    const limit = initialDelaySeconds + (periodSeconds + timeoutSeconds) * (failureThreshold + 1);
+    const since = clock.monotonic();
+    clock.after(limit * 1000 + PROBE_SLACK_MS, () => {
+      if (instance.process !== process || !weather.isFairSince(since) || !process.wrongSince('liveness', since)) return;
+      if (processes.calm || this.#firstSign.has(instance.id) || this.#podOf(instance) === undefined) return;
+      rules.break(`${instance.id} fails its liveness probe for ${limit} s, and nobody stops it`);
+    });
+  }
+
+  /** The ConfigMap has another content: its volumes show it before long. */
+  settingsEdited(): void {
+    const { clock, weather, rules, objects, volumes, api } = this.#world;
+    const { value } = objects;
+    const since = clock.monotonic();
+    clock.after(LIVE_MS, () => {
+      if (!weather.isFairSince(since) || objects.value !== value) return;
+      for (const pod of api.pods.values()) {
+        const shown = isTerminalPhase(pod.status?.phase) ? undefined : volumes.shownSettings(pod);
+        // One that was mounted meanwhile shows it anyway.
+        if (shown !== undefined && shown !== value) {
+          rules.break(
+            `${pod.metadata.name} shows "${shown}" of the ConfigMap, which says "${value}" for ${LIVE_MS} ms`,
+          );
+        }
+      }
+    });
+  }
+
+  /** A pod's status says when it began. */
+  podBegan(pod: Pod): void {
+    const { clock, weather, rules, runtime, api } = this.#world;
+    const { activeDeadlineSeconds, terminationGracePeriodSeconds = 30 } = pod.spec;
+    const { startTime } = pod.status ?? {};
+    if (activeDeadlineSeconds === undefined || startTime === undefined || isMirrorPod(pod)) return;
+    const { uid, name } = pod.metadata;
+    const since = clock.monotonic();
+    const leftMs = Math.max(0, Date.parse(startTime) + activeDeadlineSeconds * 1000 - clock.now());
+    clock.after(leftMs + terminationGracePeriodSeconds * 1000 + SLACK_MS, () => {
+      if (!weather.isFairSince(since) || api.podNamed(name)?.metadata.uid !== uid) return;
+      const alive = runtime.state.pods.get(uid as PodUID)?.instances.find(({ process }) => process !== undefined);
+      if (alive !== undefined) rules.break(`${alive.id} runs beyond its pod's deadline of ${activeDeadlineSeconds} s`);
+    });
+  }
+
+  /** A status says that the deadline is over. */
+  deadlineReported(pod: Pod): void {
+    const { clock, rules } = this.#world;
+    const { activeDeadlineSeconds = Number.POSITIVE_INFINITY } = pod.spec;
+    const began = Date.parse(pod.status?.startTime ?? '');
+    if (clock.now() >= began + activeDeadlineSeconds * 1000 || this.#jumped) return;
+    rules.break(`${pod.metadata.name} is DeadlineExceeded before its deadline of ${activeDeadlineSeconds} s`);
+  }
+
+  #jumped = false;
+  /** Wall-clock time jumped: what is reckoned by it is not judged any more. */
+  clockJumped(): void {
+    this.#jumped = true;
+    this.#streaks.clear();
+    this.#world.weather.bad();
+  }
+
+  // ---------------------------------------------------------------- what the agent asks the runtime for
+
+  execAsked(id: string, command: readonly string[]): void {
+    if (command[1] !== 'preStop') return;
+    this.#preStops.add(id);
+    this.#sign(id);
+  }
+
+  #sign(id: string): void {
+    if (!this.#firstSign.has(id)) this.#firstSign.set(id, this.#world.clock.monotonic());
+  }
+
+  stopAsked(id: string): void {
+    const instance = this.#world.runtime.state.instance(id);
+    const pod = instance === undefined ? undefined : this.#podOf(instance);
+    if (instance?.process !== undefined && instance.shown === 'running' && pod !== undefined) {
+      this.#checkPreStop(instance, pod);
+      this.#checkOrder(instance, pod);
+    }
+    this.#sign(id);
+  }
+
+  /** The object of its pod, where the API server has it; not of a static pod. */
+  #podOf({ pod: { uid, name } }: Instance): Pod | undefined {
+    const found = this.#world.api.podNamed(name);
+    return found?.metadata.uid === uid ? found : undefined;
+  }
+
+  #checkPreStop({ id, spec }: Instance, pod: Pod): void {
+    const { container } = spec;
+    const hook = 'lifecycle' in container ? container.lifecycle?.preStop?.exec : undefined;
+    if (hook === undefined || this.#preStops.has(id) || this.#firstSign.has(id)) return;
+    if (this.#leastSeconds(pod, container) === 0) return;
+    this.#world.rules.break(`${id} is stopped without its preStop hook`);
+  }
+
+  /** Sidecars are stopped after the containers that they serve, the last one first. */
+  #checkOrder({ id, name, pod: { uid } }: Instance, pod: Pod): void {
+    const { clock, weather, runtime, rules } = this.#world;
+    const init = pod.spec.initContainers ?? [];
+    const index = init.findIndex((container) => container.name === name && isSidecar(container));
+    const now = clock.monotonic();
+    const granted = this.#granted.get(uid);
+    if (index < 0 || granted === undefined || now >= granted || this.#hurried.has(uid)) return;
+    if (this.#firstSign.has(id) || !weather.isFairSince(now - 60_000)) return;
+    const before = new Set(
+      [...pod.spec.containers, ...init.slice(index + 1).filter(isSidecar)].map((other) => other.name),
+    );
+    const alive = runtime.state.pods
+      .get(uid)
+      ?.instances.find((other) => before.has(other.name) && other.process !== undefined && other.shown === 'running');
+    if (alive !== undefined) rules.break(`sidecar ${id} is stopped while ${alive.id} runs`);
+  }
+
+  /** The shortest time that a container of a pod may be granted by whatever ends it, but for the pod's deletion. */
+  #leastSeconds(pod: Pod, container: Instance['spec']['container']): number {
+    const probes = [container.livenessProbe, container.startupProbe];
+    const own = probes.flatMap((probe) => probe?.terminationGracePeriodSeconds ?? []);
+    const { terminationGracePeriodSeconds = 30, metadata } = { ...pod.spec, metadata: pod.metadata };
+    const least = Math.min(terminationGracePeriodSeconds, ...own);
+    return this.#hurried.has(metadata.uid) ? Math.min(1, least) : least;
+  }
+
+  // ---------------------------------------------------------------- what becomes of processes
+
+  /** The time granted to a process is over, and it is killed. */
+  killed(instance: Instance): void {
+    const pod = this.#podOf(instance);
+    if (pod === undefined) return;
+    const { clock, rules } = this.#world;
+    const { id, spec } = instance;
+    const now = clock.monotonic();
+    const granted = this.#granted.get(pod.metadata.uid);
+    if (granted !== undefined && now >= granted) return;
+    const init = pod.spec.initContainers ?? [];
+    // One that waits for its turn, or that sleeps first, is asked to end later than its time began.
+    if (init.some((container: Container) => container.name === instance.name && isSidecar(container))) return;
+    const lifecycle = 'lifecycle' in spec.container ? spec.container.lifecycle : undefined;
+    const slept = lifecycle?.preStop?.sleep?.seconds ?? 0;
+    const least = this.#leastSeconds(pod, spec.container) - slept;
+    const since = now - (this.#firstSign.get(id) ?? now);
+    if (since + 1 < least * 1000) rules.break(`${id} was killed after ${since} ms, and was granted ${least} s`);
+  }
+
+  /** A sandbox is stopped: what runs in it is killed at once. */
+  killedWithSandbox(instance: Instance): void {
+    if (instance.process === undefined || instance.shown !== 'running' || this.#podOf(instance) === undefined) return;
+    if (this.#firstSign.has(instance.id)) return;
+    this.#world.rules.break(`${instance.id} was killed with its sandbox, and nobody had stopped it`);
+  }
+
+  ended({ id, pod, name }: Instance): void {
+    const streak = this.#streaks.get(`${pod.uid}/${name}`);
+    if (streak?.id === id) streak.endedAt = this.#world.clock.monotonic();
+  }
+
+  /** What ended by itself waits before it runs again; what the agent has stopped to run again does not. */
+  started({ id, pod, name, spec, sandboxId }: Instance): void {
+    if (spec.type === 'ephemeral') return;
+    const { clock, rules } = this.#world;
+    const now = clock.monotonic();
+    const key = `${pod.uid}/${name}`;
+    const before = this.#streaks.get(key);
+    const goesOn =
+      before?.endedAt !== undefined &&
+      before.endedAt - before.startedAt <= RESET_MS &&
+      before.hash === spec.hash &&
+      before.sandboxId === sandboxId;
+    const byItself = goesOn && !this.#firstSign.has(before.id);
+    const restarts = goesOn ? before.restarts + (byItself ? 1 : 0) : 0;
+    this.#streaks.set(key, { id, sandboxId, restarts, startedAt: now, endedAt: undefined, hash: spec.hash });
+    if (!byItself || restarts < 2) return;
+    const wait = Math.min(LONGEST_BACKOFF_MS, BACKOFF_MS * 2 ** (restarts - 2));
+    const waited = now - (before.endedAt ?? now);
+    if (waited < wait) rules.break(`${id}, restarted ${restarts} times, waited ${waited} ms instead of ${wait} ms`);
+  }
+}
