@@ -87,6 +87,7 @@ class History {
       await this.#until(clock.monotonic() + REMOVAL_MS);
       await this.#becomesTrue(() => leftovers(this.#world));
       // A runtime that died at the wrong moment has forgotten what it had made: the next agent finds it.
+      this.#world.network.dropAbandoned();
       this.#world.killAgent();
       this.#world.startAgent();
       await this.#becomesTrue(() => forgotten(this.#world));

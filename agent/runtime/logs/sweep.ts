@@ -44,7 +44,12 @@ export async function sweepLogs(
   for (const entry of entriesOf(containerLogsDir)) {
     const link = join(containerLogsDir, entry.name);
     // Links of others' making lead elsewhere.
-    if (!entry.isSymbolicLink() || !readlinkSync(link).startsWith(ours) || existsSync(link)) continue;
+    const target = entry.isSymbolicLink() ? readlinkSync(link) : '';
+    if (!target.startsWith(ours) || existsSync(link)) continue;
+    // A container that is being started has its link before it has a log.
+    const [directory = ''] = target.slice(ours.length).split('/');
+    const uid = uidOfLogDirectory(directory);
+    if (uid !== undefined && isKept(uid)) continue;
     unlinkSync(link);
     removed.push(entry.name);
   }

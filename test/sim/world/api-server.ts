@@ -158,7 +158,7 @@ export class SimApiServer implements ListWatcher {
   async list<T>(path: string): Promise<ListOf<T>> {
     return await this.line.perform('LIST', path, TIMEOUT_MS, () => {
       const isPods = path.endsWith('/pods');
-      const items: readonly unknown[] = isPods ? [...this.pods.values()] : [this.node];
+      const items: readonly unknown[] = isPods ? [...this.pods.values()].map((pod) => this.#shown(pod)) : [this.node];
       const kind = isPods ? 'PodList' : 'NodeList';
       return { apiVersion: 'v1', kind, metadata: { resourceVersion: String(this.#version) }, items: items as T[] };
     });
@@ -239,7 +239,7 @@ export class SimApiServer implements ListWatcher {
     const metadata = { ...pod.metadata, resourceVersion: String(++this.#version) };
     const stored = this.#spoilt({ ...pod, metadata });
     this.pods.set(`${metadata.namespace}/${metadata.name}`, stored);
-    this.#podLog.append(type, stored);
+    this.#podLog.append(type, this.#shown(stored));
     return stored;
   }
 
@@ -255,6 +255,13 @@ export class SimApiServer implements ListWatcher {
       return { ...pod, status: { ...status, containerStatuses } };
     }
     return pod;
+  }
+
+  /** As the agent sees it. */
+  #shown(pod: Pod): Pod {
+    if (!this.#parts.faults.has('the API server hides deadlines')) return pod;
+    const { activeDeadlineSeconds: _hidden, ...spec } = pod.spec;
+    return { ...pod, spec };
   }
 
   #remove(pod: Pod): void {

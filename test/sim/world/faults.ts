@@ -15,6 +15,20 @@ export const FAULTS = {
   'a driver says that a volume is staged and it is not': /where it is not staged/,
   'a driver says that a volume is unpublished and it is not':
     /the agent unmounted|was unstaged while|is left|let go while/,
+  'CNI ADD gives an address twice': /which is held by/,
+  'the agent forgets preStop hooks': /without its preStop hook/,
+  'the agent shortens grace periods': /was killed after .* and was granted/,
+  'the agent stops sidecars with the rest': /sidecar .* is stopped while/,
+  'the agent says that it resized and did not': /has .* cpu shares/,
+  'the agent believes that everything is alive': /fails its liveness probe/,
+  'the agent believes that everything is ready': /ready is true/,
+  'the agent restarts at once': /restarted .* times, waited/,
+  'the API server hides deadlines': /runs beyond its pod's deadline/,
+  'the API server shows an old ConfigMap': /shows .* of the ConfigMap/,
+  'nobody counts what processes take': /short of memory/,
+  'last words are lost': /message is/,
+  'somebody removes the links to logs': /no link to its log/,
+  'somebody leaves logs behind': /logs.pods.stranger/,
   'a cgroup is said to be gone and is not': /let go while it has a cgroup|is left/,
 } as const satisfies Readonly<Record<string, RegExp>>;
 export type Fault = keyof typeof FAULTS;

@@ -17,6 +17,9 @@ export const MANIFESTS = '/manifests';
 /** The type of the file system that network namespaces are on. */
 const NSFS_MAGIC = 0x6e736673;
 
+/** The disk is nearly empty. */
+const SPACE = { bsize: 4096, blocks: 10_000_000, bfree: 9_000_000, bavail: 9_000_000, files: 0, ffree: 0 };
+
 /** Which mount a path lies on, as the kernel tells by the device; undefined is the disk itself. */
 export type DeviceOf = (path: string) => number | undefined;
 
@@ -78,7 +81,10 @@ export class SimDisk {
         fs.rmdirSync(path);
       },
       opendir: async (path: string) => fs.readdirSync(path, { withFileTypes: true }),
-      statfs: async (path: string) => ({ type: isNamespace(path) ? NSFS_MAGIC : 0 }),
+      statfs: async (path: string) => ({
+        type: isNamespace(path) ? NSFS_MAGIC : 0,
+        ...SPACE,
+      }),
       stat: async (path: string) => fs.statSync(at(path)),
       readdir: async (path: string, options?: { withFileTypes: true }) =>
         options === undefined ? fs.readdirSync(at(path)) : fs.readdirSync(path, options),

@@ -15,6 +15,13 @@ export function machineEvents(choose: Chooser) {
   return {
     exit: () => (dice.chance(0.4) ? end(0, 'Completed') : end(1, 'Error')),
     oom: () => end(137, 'OOMKilled'),
+    memoryRunsOut: () => {
+      const instance = choose.runningInstance();
+      if (instance === undefined) return undefined;
+      world.memory.hogs(instance);
+      timing.memoryTaken();
+      return instance.id;
+    },
     sandboxDies: () => {
       const sandbox = choose.liveSandbox();
       if (sandbox === undefined) return undefined;

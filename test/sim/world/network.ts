@@ -63,6 +63,11 @@ export class SimNetwork {
     this.namespaces.delete(sandboxId);
   }
 
+  /** Namespaces of what the runtime has forgotten go, as with a reboot: their age need not be told by a clock that jumps. */
+  dropAbandoned(): void {
+    for (const id of this.abandoned) this.namespaces.delete(id);
+  }
+
   isNamespace(path: string): boolean {
     return path.startsWith(NAMESPACES) && this.namespaces.has(path.slice(NAMESPACES.length));
   }
@@ -108,7 +113,7 @@ export class SimNetwork {
     if (!this.isNamespace(netns)) return failed(`failed to open netns "${netns}"`);
     for (let host = 2; host < 2 + POOL; host++) {
       const address = `10.85.0.${host}`;
-      if (this.leases.has(address)) continue;
+      if (this.leases.has(address) && !this.#parts.faults.has('CNI ADD gives an address twice')) continue;
       this.leases.set(address, id);
       return printed({
         cniVersion: NETWORK.cniVersion,

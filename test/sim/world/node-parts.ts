@@ -41,8 +41,14 @@ export class SimCgroups implements PodCgroups {
 /** Counts events by their reason; keeps none. */
 export class SimRecorder implements EventRecorder {
   readonly counts = new Map<string, number>();
+  readonly #onEvent: (reason: string) => void;
+
+  constructor(onEvent: (reason: string) => void) {
+    this.#onEvent = onEvent;
+  }
 
   event(_object: Parameters<EventRecorder['event']>[0], _type: 'Normal' | 'Warning', reason: string): void {
+    this.#onEvent(reason);
     this.counts.set(reason, (this.counts.get(reason) ?? 0) + 1);
   }
 }
@@ -50,22 +56,25 @@ export class SimRecorder implements EventRecorder {
 /** One ConfigMap `settings`, which is not always there and changes, and one Secret `secret`. */
 export class SimObjects implements ObjectReader {
   readonly #line: Line;
+  readonly #faults: Faults;
   present = true;
   /** How often it was changed. */
   #edits = 0;
 
-  constructor(line: Line) {
+  constructor(line: Line, faults: Faults) {
     this.#line = line;
+    this.#faults = faults;
   }
 
   get settings(): ConfigMap {
+    const value = this.#faults.has('the API server shows an old ConfigMap') ? 'value 0' : this.value;
     const metadata = {
       name: 'settings',
       namespace: 'demo',
       uid: 'uid-settings',
       resourceVersion: String(this.#edits + 1),
     };
-    return { metadata, data: { key: this.value } };
+    return { metadata, data: { key: value } };
   }
 
   /** What the ConfigMap says now. */

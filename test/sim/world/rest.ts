@@ -1,19 +1,28 @@
 // What must hold once everything works and nothing happens any more: every status says what is there, every pod that was
 // deleted is gone, and when all are deleted, nothing of any pod is left anywhere.
 
+import { existsSync, lstatSync, readlinkSync } from 'node:fs';
+import { join } from 'node:path';
 import { isMirrorPod, isStaticPod } from '../../../agent/model/static-pods.ts';
 import { STATUS_UNKNOWN } from '../../../agent/pods/container-status.ts';
 import { isTerminalPhase } from '../../../agent/pods/phase.ts';
 import type { PodUID } from '../../../agent/ports/runtime.ts';
 import type { Container, ContainerStatus, Pod } from '../../../client/types.ts';
+import { quantityMilli } from '../../../lib/quantity.ts';
 import { isSidecar } from '../../../lib/sidecar.ts';
+import { lastWordsOf } from './cri/runtime.ts';
 import type { Instance } from './cri/state.ts';
+import type { ProbeKind, Process } from './processes.ts';
 import type { World } from './world.ts';
+
+type Probe = NonNullable<Container['livenessProbe']>;
 
 /** Whatever is not as it should be, in words. */
 export function differences(world: World): string[] {
   const found: string[] = [];
   const wanted = new Set<string>();
+  const { memory: pressure } = world.agent?.pressure.conditions() ?? {};
+  if (pressure !== world.memory.isShort) found.push(`MemoryPressure is ${pressure}, and it is ${world.memory.isShort}`);
   for (const pod of world.api.pods.values()) {
     if (isMirrorPod(pod)) continue;
     wanted.add(pod.metadata.uid);
@@ -77,7 +86,13 @@ function podDifferences(world: World, pod: Pod, uid: PodUID): string[] {
     );
   for (const container of [...containers, ...initContainers]) {
     const newest = record?.instances.find(({ name: of }) => of === container.name);
-    found.push(...containerDifferences(`${name}/${container.name}`, statusOf(container), newest));
+    const who = `${name}/${container.name}`;
+    found.push(...containerDifferences(who, statusOf(container), newest, over));
+    if (newest?.process === undefined) continue;
+    found.push(...logDifferences(world, who, newest));
+    if (isMirrorPod(pod)) continue;
+    found.push(...healthDifferences(world, pod, container, statusOf(container), newest.process));
+    found.push(...resourceDifferences(pod, container, newest));
   }
   if (!over && isStuck(world, pod, uid)) say('is stuck: nothing runs, and nothing is said to hold it up');
   const isReady = (container: Container): boolean => statusOf(container)?.ready === true;
@@ -85,6 +100,51 @@ function podDifferences(world: World, pod: Pod, uid: PodUID): string[] {
   const containersReady = status?.conditions?.find(({ type }) => type === 'ContainersReady')?.status === 'True';
   if (status?.phase === 'Running' && containersReady !== allReady) say(`ContainersReady is ${containersReady}`);
   return found;
+}
+
+/** Readiness and startup, compared with what the process answers. */
+function healthDifferences(
+  { processes }: World,
+  pod: Pod,
+  container: Container,
+  status: ContainerStatus | undefined,
+  process: Process,
+): string[] {
+  const { startupProbe, readinessProbe } = container;
+  const isInit = (pod.spec.initContainers ?? []).includes(container) && !isSidecar(container);
+  // Nobody answers for a pod on the host's network: which of them listens is not simulated.
+  if (isInit || status === undefined || pod.spec.hostNetwork === true) return [];
+  const isWell = (probe: Probe | undefined, kind: ProbeKind): boolean =>
+    probe === undefined || processes.isWell(process, probe.tcpSocket === undefined ? kind : 'liveness');
+  const started = isWell(startupProbe, 'startup');
+  const ready = started && isWell(readinessProbe, 'readiness');
+  const found: string[] = [];
+  const who = `${pod.metadata.name}/${container.name}`;
+  if (status.started !== started) found.push(`${who}: started is ${status.started}, and it is ${started}`);
+  if (status.ready !== ready) found.push(`${who}: ready is ${status.ready}, and it is ${ready}`);
+  return found;
+}
+
+/** CPU, compared with what the container was given; a resize that waits for room is left alone. */
+function resourceDifferences(
+  { metadata, spec, status }: Pod,
+  { name, resources }: Container,
+  instance: Instance,
+): string[] {
+  const waits = status?.conditions?.some(({ type }) => type === 'PodResizePending' || type === 'PodResizeInProgress');
+  if (waits === true || spec.initContainers?.some((init) => init.name === name) === true) return [];
+  const milli = quantityMilli(String(resources?.requests?.['cpu'] ?? resources?.limits?.['cpu'] ?? '0'));
+  const shares = Math.max(2, Math.floor((milli * 1024) / 1000));
+  const given = Number(instance.resources?.cpu_shares ?? 0);
+  return given === shares ? [] : [`${metadata.name}/${name} has ${given} cpu shares, not ${shares}`];
+}
+
+/** Its log is where its link leads. */
+function logDifferences({ disk }: World, who: string, { id, pod, name, logPath }: Instance): string[] {
+  const link = join(disk.nodeSettings.containerLogsDir, `${pod.name}_${pod.namespace}_${name}-${id}.log`);
+  if (!lstatSync(link, { throwIfNoEntry: false })?.isSymbolicLink()) return [`${who}: there is no link to its log`];
+  const target = readlinkSync(link);
+  return target === logPath && existsSync(target) ? [] : [`${who}: the link to its log leads to ${target}`];
 }
 
 /** Reasons that say only that something is going to happen. */
@@ -105,6 +165,7 @@ function containerDifferences(
   who: string,
   status: ContainerStatus | undefined,
   newest: Instance | undefined,
+  over: boolean,
 ): string[] {
   const found: string[] = [];
   const alive = newest?.process !== undefined;
@@ -123,6 +184,10 @@ function containerDifferences(
   const ended = terminated?.reason === STATUS_UNKNOWN ? status?.lastState?.terminated : terminated;
   if (end !== undefined && ended?.containerID === `containerd://${id}` && ended.exitCode !== end.exitCode) {
     found.push(`${who}: exit code is ${ended.exitCode}, not ${end.exitCode}`);
+  }
+  // What was never started has no words; and of a pod that has ended nobody can read them again.
+  if (!over && end !== undefined && end.reason !== 'StartError' && ended?.containerID === `containerd://${id}`) {
+    if (ended.message !== lastWordsOf(id)) found.push(`${who}: message is ${ended.message}`);
   }
   return found;
 }

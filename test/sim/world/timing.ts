@@ -1,21 +1,26 @@
 // The rules about time: what must not come too early, whatever happens, and what must have come by then when nothing went
 // wrong meanwhile. They look at what the agent asks the runtime for, and when.
 
-import { isSidecar } from '../../../agent/model/pod-resources.ts';
-import { isMirrorPod } from '../../../agent/model/static-pods.ts';
+import { isCriticalPod, isMirrorPod } from '../../../agent/model/static-pods.ts';
 import { isTerminalPhase } from '../../../agent/pods/phase.ts';
 import type { PodUID } from '../../../agent/ports/runtime.ts';
 import type { Container, Pod } from '../../../client/types.ts';
+import { isSidecar } from '../../../lib/sidecar.ts';
 import type { Instance } from './cri/state.ts';
 import type { Process } from './processes.ts';
 import type { World } from './world.ts';
 
-type WhatIsThere = Pick<World, 'clock' | 'rules' | 'api' | 'runtime' | 'weather' | 'processes' | 'objects' | 'volumes'>;
+type WhatIsThere = Pick<
+  World,
+  'clock' | 'rules' | 'api' | 'runtime' | 'weather' | 'processes' | 'objects' | 'volumes' | 'memory'
+>;
 
 /** What else a pod's end may take beyond its grace period, ms: a pull, an attachment, an unmount that is under way. */
 const SLACK_MS = 45_000;
 /** How long a volume may show what a ConfigMap said before: the resync, spread, and a read. ms. */
 const LIVE_MS = 100_000;
+/** How long it may take until there is enough memory again: a round, one pod after another, a grace period. ms. */
+const RELIEF_MS = 180_000;
 /** A probe's first run, and the news of a verdict. */
 const PROBE_SLACK_MS = 12_000;
 /** A restart waits this long after the second end, and twice as long after each further one, ms. */
@@ -33,7 +38,8 @@ interface Streak {
   readonly restarts: number;
   readonly startedAt: number;
   endedAt: number | undefined;
-  readonly hash: string;
+  /** A container that is another one, or has other resources, begins anew. */
+  readonly definition: string;
 }
 
 export class Timing {
@@ -108,6 +114,23 @@ export class Timing {
         }
       }
     });
+  }
+
+  /** A process has taken nearly all memory: the node ends somebody. */
+  memoryTaken(): void {
+    const { clock, weather, rules, memory, api } = this.#world;
+    const since = clock.monotonic();
+    clock.after(RELIEF_MS, () => {
+      if (!memory.isShort || !weather.isFairSince(since)) return;
+      const mayGo = [...api.pods.values()].some((pod) => !isTerminalPhase(pod.status?.phase) && !isCriticalPod(pod));
+      if (mayGo) rules.break(`the node is short of memory for ${RELIEF_MS} ms, and nobody is evicted`);
+    });
+  }
+
+  /** The agent says that something is scarce. */
+  pressureReported(): void {
+    const { memory, rules } = this.#world;
+    if (!memory.isShort) rules.break(`the agent evicts pods while ${memory.available} bytes of memory are there`);
   }
 
   /** A pod's status says when it began. */
@@ -246,14 +269,15 @@ export class Timing {
     const now = clock.monotonic();
     const key = `${pod.uid}/${name}`;
     const before = this.#streaks.get(key);
+    const definition = `${spec.hash} ${JSON.stringify(spec.container.resources)}`;
     const goesOn =
       before?.endedAt !== undefined &&
       before.endedAt - before.startedAt <= RESET_MS &&
-      before.hash === spec.hash &&
+      before.definition === definition &&
       before.sandboxId === sandboxId;
     const byItself = goesOn && !this.#firstSign.has(before.id);
     const restarts = goesOn ? before.restarts + (byItself ? 1 : 0) : 0;
-    this.#streaks.set(key, { id, sandboxId, restarts, startedAt: now, endedAt: undefined, hash: spec.hash });
+    this.#streaks.set(key, { id, sandboxId, restarts, startedAt: now, endedAt: undefined, definition });
     if (!byItself || restarts < 2) return;
     const wait = Math.min(LONGEST_BACKOFF_MS, BACKOFF_MS * 2 ** (restarts - 2));
     const waited = now - (before.endedAt ?? now);

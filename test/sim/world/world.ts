@@ -6,6 +6,7 @@ import { createAdmission } from '../../../agent/admission/admission.ts';
 import { createNodeWatch } from '../../../agent/api/node-watch.ts';
 import { createPodApi } from '../../../agent/api/pod-api.ts';
 import { createApiPodSource } from '../../../agent/api/pod-source.ts';
+import { NodePressureState } from '../../../agent/eviction/pressure-state.ts';
 import { Attachments } from '../../../agent/network/attachments.ts';
 import type { PodsAgent } from '../../../agent/pods/options.ts';
 import { createPodsAgent } from '../../../agent/pods/pods-agent.ts';
@@ -33,6 +34,7 @@ import { SimCri } from './cri/runtime.ts';
 import { csiLineError, SimCsi } from './csi-driver.ts';
 import { Dice } from './dice.ts';
 import type { Faults } from './faults.ts';
+import { faultyBackoff, faultyProbes, faultyRuntime } from './faulty.ts';
 import { SimDisk } from './files.ts';
 import { Invariants } from './invariants.ts';
 import { Journal } from './journal.ts';
@@ -41,8 +43,10 @@ import { Life } from './life.ts';
 import { Line } from './line.ts';
 import { SimManifests } from './manifests.ts';
 import { MeantContainers } from './meant.ts';
+import { SimMemory } from './memory.ts';
 import { NETWORK, SimNetwork } from './network.ts';
 import { SimCgroups, SimObjects, SimRecorder } from './node-parts.ts';
+import { createEviction } from './pressure.ts';
 import { simProbeRunners } from './probe-runners.ts';
 import { Processes } from './processes.ts';
 import { Rules } from './rules.ts';
@@ -66,6 +70,7 @@ interface RunningAgent {
   readonly life: Life;
   readonly pods: PodsAgent;
   readonly probes: RunningPodProbes;
+  readonly pressure: NodePressureState;
   readonly stop: () => void;
 }
 
@@ -90,14 +95,20 @@ export class World {
   readonly storage: SimStorage;
   readonly volumes: SimVolumes;
   readonly objects: SimObjects;
-  readonly recorder = new SimRecorder();
+  readonly recorder = new SimRecorder((reason) => {
+    if (reason === 'EvictionThresholdMet') this.timing.pressureReported();
+  });
+  readonly memory: SimMemory;
   readonly invariants: Invariants;
   /** Every line that can be made bad, by its name. */
   readonly lines: Readonly<Record<'cri' | 'cni' | 'api' | 'cgroups' | 'mounts' | 'csi' | 'objects', Line>>;
   agent: RunningAgent | undefined;
+  readonly #faults: Faults;
 
   constructor(seed: number, faults: Faults, onLine?: (line: string) => void) {
     const { clock, rules, weather, timing } = this;
+    this.#faults = faults;
+    this.memory = new SimMemory(this.disk.root, faults);
     this.dice = new Dice(seed);
     const fork = (): Dice => this.dice.fork();
     const journal = new Journal(clock, this.disk.root, onLine);
@@ -114,6 +125,7 @@ export class World {
       meant: this.meant,
       timing,
       weather,
+      memory: this.memory,
       clock,
       dice: fork(),
       journal,
@@ -160,7 +172,7 @@ export class World {
       (path) => this.kernel.isMountPoint(path),
       (path) => this.network.isNamespace(path),
     );
-    this.objects = new SimObjects(lines.objects);
+    this.objects = new SimObjects(lines.objects, faults);
     this.lines = { cri: this.runtime.line, api: this.api.line, ...lines };
   }
 
@@ -225,14 +237,15 @@ export class World {
       csi: this.#csiFor(life),
       random,
     });
+    const pressure = new NodePressureState();
     const pods = createPodsAgent({
-      runtime,
+      runtime: faultyRuntime(runtime, this.#faults, this.runtime.state),
       cgroups: life.port(this.cgroups),
       volumes,
       api: mirrors.podApi(createPodApi(client)),
       objects: life.port(this.objects),
       recorder,
-      probes,
+      probes: faultyProbes(probes, this.#faults),
       sources: [
         mirrors.apiSource(watch.startAfterSync(apiPods)),
         mirrors.staticSource(this.manifests.source(NODE_NAME, clock, log)),
@@ -243,16 +256,20 @@ export class World {
       tracer,
       node: { name: NODE_NAME, hostIPs: () => HOST_IPS, allocatable: () => ALLOCATABLE },
       config: {
-        admit: createAdmission({
-          node: () => {
-            const node = watch.node();
-            const labels = node?.metadata.labels ?? {};
-            return { name: NODE_NAME, labels, taints: node?.spec?.taints ?? [], allocatable: ALLOCATABLE };
-          },
-          kernelVersion: '6.1.0',
-          allowedUnsafeSysctls: [],
-          appArmor: false,
-        }),
+        ...faultyBackoff(this.#faults),
+        admit: [
+          pressure.admit,
+          ...createAdmission({
+            node: () => {
+              const node = watch.node();
+              const labels = node?.metadata.labels ?? {};
+              return { name: NODE_NAME, labels, taints: node?.spec?.taints ?? [], allocatable: ALLOCATABLE };
+            },
+            kernelVersion: '6.1.0',
+            allowedUnsafeSysctls: [],
+            appArmor: false,
+          }),
+        ],
       },
       log,
     });
@@ -260,10 +277,31 @@ export class World {
     watch.start();
     const node = (): Node | undefined => watch.node();
     const reconciler = new MirrorReconciler({ mirrors, pods, client, node, clock, tracer, log });
+    const eviction = createEviction({
+      memory: this.memory,
+      settings: this.disk.nodeSettings,
+      nodeName: NODE_NAME,
+      clock,
+      log,
+      recorder,
+      runtime,
+      pressure,
+      pods: {
+        activePods: () => pods.activePods(),
+        endPod: (uid, end) => {
+          this.timing.podHurried(uid);
+          return pods.endPod(uid, end);
+        },
+        removeEnded: () => pods.removeEnded(),
+      },
+    });
+    const stopped = new AbortController();
+    void eviction.run(stopped.signal);
     podGone.subscribe(() => reconciler.reconcile());
     nodeChanged.subscribe(() => reconciler.reconcile());
     pods.start();
     const stop = (): void => {
+      stopped.abort(new Error('the agent stops'));
       watch.stop();
       pods.stop();
       probes.close();
@@ -271,7 +309,7 @@ export class World {
       runtime.close();
       connection.close();
     };
-    this.agent = { life, pods, probes, stop };
+    this.agent = { life, pods, probes, pressure, stop };
   }
 
   /** kill -9. */

@@ -8,7 +8,7 @@ import type { RuntimeServiceDefinition } from '../../../../proto/gen/runtime/v1/
 import { loadProto } from '../../../../proto/load.ts';
 import type { UnaryOptions } from '../../../../proto/unary.ts';
 import type { CallOptions } from '../line.ts';
-import { containerStatus, imageMessage, listedContainer, listedSandbox, nanos, sandboxStatus } from './messages.ts';
+import { containerStatus, imageMessage, listedContainer, listedSandbox, sandboxStatus } from './messages.ts';
 import { criError, type SimCri } from './runtime.ts';
 import { containerName, sandboxName } from './state.ts';
 
@@ -293,15 +293,9 @@ function imageHandlers(cri: SimCri): Handlers {
     },
     ImageFsInfo: {
       subject: () => '',
+      // It does not say where they are: they count as the node's own disk.
       effect: () => ({
-        image_filesystems: [
-          {
-            timestamp: nanos(0),
-            fs_id: { mountpoint: '/var/lib/containerd' },
-            used_bytes: { value: '1234' },
-            inodes_used: { value: '12' },
-          },
-        ],
+        image_filesystems: [],
         container_filesystems: [],
       }),
     },

@@ -1,7 +1,7 @@
 // A container runtime in memory: sandboxes, containers, their processes and images, as containerd keeps them, and what
 // each call of CRI does to them. It can be restarted and be reached over a bad line. It judges nothing: rules.ts does.
 
-import { existsSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { RuntimeError, type RuntimeImage } from '../../../../agent/ports/runtime.ts';
 import {
@@ -22,6 +22,7 @@ import { SimImages } from '../images.ts';
 import type { Journal } from '../journal.ts';
 import { Line, type LineFailure } from '../line.ts';
 import type { MeantContainers } from '../meant.ts';
+import type { SimMemory } from '../memory.ts';
 import type { Process, Processes } from '../processes.ts';
 import type { Prerequisites, RuledInstance, Rules } from '../rules.ts';
 import type { SimShim } from '../shim.ts';
@@ -44,6 +45,7 @@ export interface SimCriParts {
   readonly meant: MeantContainers;
   readonly timing: Timing;
   readonly weather: Weather;
+  readonly memory: SimMemory;
   readonly faults: Faults;
 }
 
@@ -59,6 +61,11 @@ const LATE_OOM_MS = 1_500;
 
 export function criError(call: string, code: string, message: string): RuntimeError {
   return new RuntimeError(call, code, message);
+}
+
+/** What a container writes before it ends. */
+export function lastWordsOf(id: string): string {
+  return `last words of ${id}`;
 }
 
 export class SimCri {
@@ -107,6 +114,7 @@ export class SimCri {
     const end = { exitCode, reason: learnsLate ? 'Error' : reason, message: '', at: clock.now() };
     instance.end = end;
     this.#parts.timing.ended(instance);
+    this.#parts.memory.ends(instance);
     this.#writeLastWords(instance);
     if (reason === 'OOMKilled') {
       clock.after(learnsLate ? dice.below(LATE_OOM_MS) : 0, () => {
@@ -231,7 +239,8 @@ export class SimCri {
   #writeLastWords({ id, config }: Instance): void {
     const path = config.annotations[ANNOTATION_TERMINATION_PATH];
     const mount = config.mounts.find(({ container_path }) => container_path === path);
-    if (mount !== undefined && existsSync(mount.host_path)) writeFileSync(mount.host_path, `last words of ${id}`);
+    if (this.#parts.faults.has('last words are lost')) return;
+    if (mount !== undefined && existsSync(mount.host_path)) writeFileSync(mount.host_path, lastWordsOf(id));
   }
 
   // ---------------------------------------------------------------- sandboxes
@@ -415,6 +424,7 @@ export class SimCri {
     instance.startedAt = clock.now();
     instance.starting = true;
     instance.process = processes.begin(instance.spec, (exitCode, reason) => this.end(instance, exitCode, reason));
+    this.#parts.memory.begins(instance);
     this.events.emitBus({ topic: '/tasks/start', id });
     await this.#sleep(dice.pick(this.kind.startMs));
     this.#started(instance);
@@ -425,6 +435,9 @@ export class SimCri {
     if (!instance.starting) return;
     instance.starting = false;
     instance.shown = 'running';
+    if (this.#parts.faults.has('somebody removes the links to logs')) {
+      rmSync(join(dirname(dirname(instance.logPath)), '../../containers'), { recursive: true, force: true });
+    }
     this.#emitCri(instance, 'CONTAINER_STARTED_EVENT');
   }
 
@@ -436,6 +449,9 @@ export class SimCri {
     }
     if (existsSync(logPath)) rules.break(`two instances of a container write to ${logPath}`);
     writeFileSync(logPath, `2026-01-01T00:00:00.000000000Z stdout F ${id} begins\n`);
+    if (this.#parts.faults.has('somebody leaves logs behind')) {
+      mkdirSync(join(dirname(dirname(logPath)), '../stranger'), { recursive: true });
+    }
     for (const { host_path, container_path } of config.mounts) {
       if (host_path !== '' && !existsSync(host_path)) {
         rules.break(`${pod.name}: ${host_path}, which ${id} mounts as ${container_path}, is not there`);

@@ -31,6 +31,14 @@ describe('the logs of pods that are no more', () => {
     expect(readdirSync(join(root, 'containers'))).toEqual(['here.log']);
   });
 
+  it('do not include the link of a container of a known pod that has no log yet', async () => {
+    logOf('demo_here_uid-1', 'here.log');
+    symlinkSync(join(root, 'pods/demo_here_uid-1/web/1.log'), join(root, 'containers/starting.log'));
+    symlinkSync(join(root, 'pods/demo_gone_uid-2/web/1.log'), join(root, 'containers/gone.log'));
+    expect(await sweepLogs(directories(), (uid) => uid === 'uid-1')).toEqual(['gone.log']);
+    expect([...readdirSync(join(root, 'containers'))].sort()).toEqual(['here.log', 'starting.log']);
+  });
+
   it('are nothing that has another name, and no link that leads elsewhere', async () => {
     mkdirSync(join(root, 'pods', 'README'), { recursive: true });
     mkdirSync(join(root, 'containers'));

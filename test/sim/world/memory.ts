@@ -1,0 +1,91 @@
+// The memory of a simulated machine, as the kernel counts it in cgroup v2's files: what each process has taken, its pod's
+// sum, and the machine's. Some processes take nearly all there is; it is given back when they end.
+
+import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { type CgroupLayout, cgroupPath, kubepodsName, podName } from '../../../agent/model/cgroup-names.ts';
+import { podQOSClass } from '../../../agent/model/pod-resources.ts';
+import type { Pod } from '../../../client/types.ts';
+import type { Instance } from './cri/state.ts';
+import type { Faults } from './faults.ts';
+
+const MIB = 1024 ** 2;
+export const CAPACITY_BYTES = 8 * 1024 * MIB;
+/** With less than this the node is under pressure. */
+export const THRESHOLD_BYTES = 512 * MIB;
+const LAYOUT: CgroupLayout = { root: '/', driver: 'cgroupfs' };
+/** What a process has from its beginning. */
+const USUAL_BYTES = 20 * MIB;
+const HOG_BYTES = 7_400 * MIB;
+
+export class SimMemory {
+  /** Where cgroups are mounted. */
+  readonly mountPoint: string;
+  readonly #taken = new Map<Instance, number>();
+  readonly #faults: Faults;
+
+  constructor(root: string, faults: Faults) {
+    this.#faults = faults;
+    this.mountPoint = join(root, 'cgroup');
+    mkdirSync(this.mountPoint);
+    // The machine's figures of processes.
+    mkdirSync(join(root, 'proc'));
+    this.#write('/', 0);
+  }
+
+  get kubepods(): string {
+    return cgroupPath(LAYOUT, kubepodsName(LAYOUT));
+  }
+
+  get available(): number {
+    let taken = 0;
+    for (const bytes of this.#taken.values()) taken += bytes;
+    return Math.max(0, CAPACITY_BYTES - taken);
+  }
+
+  get isShort(): boolean {
+    return this.available < THRESHOLD_BYTES;
+  }
+
+  begins(instance: Instance): void {
+    this.#take(instance, USUAL_BYTES);
+  }
+
+  /** Takes nearly all there is. */
+  hogs(instance: Instance): void {
+    this.#take(instance, HOG_BYTES);
+  }
+
+  ends(instance: Instance): void {
+    if (!this.#taken.delete(instance)) return;
+    this.#count(instance);
+  }
+
+  #take(instance: Instance, bytes: number): void {
+    this.#taken.set(instance, bytes);
+    this.#count(instance);
+  }
+
+  #count({ pod: { uid }, spec }: Instance): void {
+    let sum = 0;
+    for (const [{ pod }, bytes] of this.#taken) if (pod.uid === uid) sum += bytes;
+    this.#write(cgroupOf(spec.pod), sum);
+    this.#write('/', CAPACITY_BYTES - this.available);
+  }
+
+  #write(cgroup: string, bytes: number): void {
+    if (bytes > THRESHOLD_BYTES && this.#faults.has('nobody counts what processes take')) return;
+    const directory = join(this.mountPoint, cgroup);
+    if (bytes === 0 && cgroup !== '/') {
+      rmSync(directory, { recursive: true, force: true });
+      return;
+    }
+    mkdirSync(directory, { recursive: true });
+    writeFileSync(join(directory, 'memory.stat'), `anon ${bytes}\nfile 0\ninactive_file 0\n`);
+    if (cgroup !== '/') writeFileSync(join(directory, 'memory.current'), `${bytes}\n`);
+  }
+}
+
+function cgroupOf(pod: Pod): string {
+  return cgroupPath(LAYOUT, podName(LAYOUT, pod.metadata.uid, podQOSClass(pod)));
+}
