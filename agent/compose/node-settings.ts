@@ -45,6 +45,7 @@ export function nodeSettings(
     cgroups: layout,
     cgroupVersion: cgroups.version,
     swapController: cgroups.swapController,
+    selinux: facts.selinux,
     clusterDNS: config.clusterDNS,
     clusterDomain: config.clusterDomain,
     resolvConf: config.resolvConf,

@@ -104,6 +104,24 @@ function overhead(pod: Pod): ResourceFigures {
   return resourceFigures(pod.spec.overhead);
 }
 
+/** Limits of the pod as a whole, where the spec has them (KEP-2837). */
+export function podLevelLimits(pod: Pod): Readonly<Record<string, string>> {
+  return podLevel(pod)?.limits ?? {};
+}
+
+/**
+ * The sums of the requests or limits that containers state, without overhead: a figure is absent only where nobody
+ * states it. For the runtime; what bounds a pod is `podLimits`.
+ */
+export function statedSums(pod: Pod, part: 'requests' | 'limits'): ResourceFigures {
+  const whole = resourceFigures(podLevel(pod)?.[part]);
+  const of = ({ resources }: Container): ResourceFigures => resourceFigures(resources?.[part]);
+  const all = [...(pod.spec.initContainers ?? []), ...pod.spec.containers].map(of);
+  const stated = (figure: Figure): number | undefined =>
+    whole[figure] ?? (all.some((one) => one[figure] !== undefined) ? sum(pod, figure, of, false) : undefined);
+  return { cpuMilli: stated('cpuMilli'), memoryBytes: stated('memoryBytes') };
+}
+
 /** What a container requests; one that states only a limit requests that limit. */
 function requestsOf({ resources }: Container): ResourceFigures {
   return { ...resourceFigures(resources?.limits), ...resourceFigures(resources?.requests) };

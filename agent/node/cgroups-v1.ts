@@ -1,7 +1,7 @@
 // cgroup v1: the same path in every controller's own hierarchy, systemd's named one among them, so that a pod's
 // processes are together wherever one looks. Knows nothing of pods.
 
-import { mkdirSync, readdirSync, readFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { isErrno } from '../../lib/errors.ts';
 import { type MountEntry, parseMountInfo } from '../../lib/mountinfo.ts';
@@ -38,6 +38,12 @@ export function v1HierarchiesOf(mounts: readonly MountEntry[], mountPoint: strin
     if (key !== '' && !found.has(key)) found.set(key, { mountPoint: path, controllers });
   }
   return [...found.values()];
+}
+
+/** Whether swap is counted (`swapaccount=1`): each memory cgroup, the root too, then has a limit of both together. */
+export function hasSwapV1(hierarchies: readonly V1Hierarchy[]): boolean {
+  const memory = hierarchies.find(({ controllers }) => controllers.includes('memory'));
+  return memory !== undefined && existsSync(join(memory.mountPoint, 'memory.memsw.limit_in_bytes'));
 }
 
 const KNOWN = new Set([

@@ -21,7 +21,7 @@ import type { PodCgroups } from '../ports/node.ts';
 import type { ContainerId } from '../ports/runtime.ts';
 import type { CgroupHierarchy } from './cgroup-hierarchy.ts';
 import { burstableLimits, type CgroupLimits, nodeLimits, podCgroupLimits } from './cgroup-limits.ts';
-import { CgroupsV1, findV1Hierarchies } from './cgroups-v1.ts';
+import { CgroupsV1, findV1Hierarchies, hasSwapV1 } from './cgroups-v1.ts';
 import { CgroupsV2, hasSwapController } from './cgroups-v2.ts';
 import type { SystemdSlices } from './systemd-slices.ts';
 
@@ -45,7 +45,7 @@ export interface NodeCgroupsOptions {
 
 export interface NodeCgroups extends PodCgroups {
   readonly version: 1 | 2;
-  /** Whether memory.swap.max can be set (cgroup v2 with swap accounting). */
+  /** Whether the kernel limits a cgroup's swap (memory.swap.max of v2, memory.memsw.limit_in_bytes of v1). */
   readonly swapController: boolean;
   /** Makes kubepods and the QoS classes. Once at the start. */
   ensureNode(): Promise<void>;
@@ -115,7 +115,7 @@ export function createNodeCgroups(options: NodeCgroupsOptions): NodeCgroups {
 
   return {
     version: hierarchy.version,
-    swapController: hierarchy.version === 2 && hasSwapController(mountPoint),
+    swapController: v1.length > 0 ? hasSwapV1(v1) : hasSwapController(mountPoint),
 
     ensureNode: () =>
       tracer.span('cgroup', 'ensureNode', { path: cgroupPath(layout, kubepodsName(layout)) }, async () => {

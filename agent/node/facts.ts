@@ -2,13 +2,14 @@
 // systeminformation (slow-facts.ts) where it knows them and from /proc and /sys where that is one line. Judges nothing.
 
 import { lookup } from 'node:dns/promises';
-import { readdir, readFile, statfs } from 'node:fs/promises';
+import { opendir, readFile, statfs } from 'node:fs/promises';
 import { arch, cpus, hostname, networkInterfaces, release } from 'node:os';
 import { fileURLToPath } from 'node:url';
 import { readFileIfExists } from '../../lib/atomic.ts';
 import { isErrno } from '../../lib/errors.ts';
 import { execOk } from '../../lib/exec.ts';
 import { setOwn } from '../../lib/own-property.ts';
+import { readSELinux } from './selinux.ts';
 import type { SlowFacts } from './slow-facts.ts';
 
 export interface MachineFacts {
@@ -26,9 +27,10 @@ export interface MachineFacts {
   readonly memoryBytes: number;
   /** Size of the file system that holds the agent's root directory. */
   readonly diskBytes: number;
-  /** Page size ("2Mi") → bytes reserved for pages of that size. */
+  /** Page size ("2Mi") → bytes reserved for pages of that size, in the order of the kernel's directory. */
   readonly hugepages: Readonly<Record<string, number>>;
   readonly swapBytes: number;
+  readonly selinux: boolean;
   readonly addresses: AddressFacts;
 }
 
@@ -69,6 +71,7 @@ export async function gatherFacts(rootDir: string, nodeName: string): Promise<Ma
     swapBytes: meminfoBytes(meminfo, 'SwapTotal'),
     diskBytes: diskSizeOf(rootDir, disks) ?? (await statfsBytes(rootDir)),
     hugepages: await hugepages(),
+    selinux: await readSELinux(),
     addresses: await addressFacts(nodeName),
   };
 }
@@ -115,9 +118,10 @@ async function statfsBytes(path: string): Promise<number> {
 async function hugepages(): Promise<Record<string, number>> {
   const directory = '/sys/kernel/mm/hugepages';
   const found: Record<string, number> = {};
-  let names: string[];
+  const names: string[] = [];
   try {
-    names = await readdir(directory);
+    // Not readdir, which sorts: the kubelet names the sizes as the kernel does.
+    for await (const { name } of await opendir(directory)) names.push(name);
   } catch (error) {
     if (isErrno(error, 'ENOENT')) return found;
     throw error;

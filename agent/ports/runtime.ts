@@ -48,7 +48,7 @@ export interface ContainerSnapshot {
   readonly reason: string;
   /** The termination message when exited (file or log tail, by the container's policy), else the runtime's words. */
   readonly message: string;
-  /** The image as the pod names it. */
+  /** The image as the runtime names it ("docker.io/library/nginx:stable"); of several names, any. */
   readonly image: string;
   /** What runs: a repo digest where there is one ("docker.io/library/nginx@sha256:…"), else the image's id. */
   readonly imageId: string;

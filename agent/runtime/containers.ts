@@ -7,6 +7,7 @@ import { RuntimeError } from '../ports/runtime.ts';
 import { containerConfig, terminationPath } from './config/container-config.ts';
 import { podRefOf } from './config/labels.ts';
 import type { IdRange } from './config/namespaces.ts';
+import { updatedResources } from './config/resources.ts';
 import { runAsNonRootProblem } from './config/security.ts';
 import type { RuntimeContext } from './context.ts';
 import { containerFileNames, containerId, newContainer } from './convert.ts';
@@ -18,16 +19,6 @@ function blockOf(config: PodSandboxConfig): IdRange | undefined {
   const range = config.linux?.security_context?.namespace_options?.userns_options?.uids?.[0];
   if (range?.host_id === undefined || range.length === undefined) return undefined;
   return { hostId: range.host_id, length: range.length };
-}
-
-function linuxResources(resources: ContainerResourceFigures) {
-  return {
-    ...(resources.cpuShares === undefined ? {} : { cpu_shares: resources.cpuShares }),
-    ...(resources.cpuQuota === undefined ? {} : { cpu_quota: resources.cpuQuota }),
-    ...(resources.cpuPeriod === undefined ? {} : { cpu_period: resources.cpuPeriod }),
-    ...(resources.memoryLimitBytes === undefined ? {} : { memory_limit_in_bytes: resources.memoryLimitBytes }),
-    ...(resources.oomScoreAdj === undefined ? {} : { oom_score_adj: resources.oomScoreAdj }),
-  };
 }
 
 export class Containers {
@@ -145,8 +136,8 @@ export class Containers {
   }
 
   async updateResources(id: ContainerId, resources: ContainerResourceFigures): Promise<void> {
-    const { client, deadlineMs } = this.#context;
-    const linux = linuxResources(resources);
+    const { client, node, deadlineMs } = this.#context;
+    const linux = updatedResources(resources, node);
     await this.#context.change('UpdateContainerResources', id, () =>
       client.call(
         'UpdateContainerResources',

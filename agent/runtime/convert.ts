@@ -23,7 +23,6 @@ import {
   ANNOTATION_HASH,
   ANNOTATION_TERMINATION_PATH,
   containerTypeOf,
-  imageNameOf,
   LABEL_CONTAINER_NAME,
   restartCountOf,
 } from './config/labels.ts';
@@ -145,7 +144,7 @@ export function shallowContainer(item: Container__Output): ContainerSnapshot {
     exitCode: 0,
     reason: '',
     message: '',
-    image: imageNameOf(item.annotations, item.image),
+    image: item.image?.image ?? '',
     imageId: item.image_ref,
     logPath: '',
   };
@@ -181,7 +180,7 @@ export function fullContainer(sandbox: string, status: ContainerStatus__Output, 
     exitCode: status.exit_code,
     reason: status.reason,
     message,
-    image: imageNameOf(status.annotations, status.image),
+    image: status.image?.image ?? '',
     imageId: status.image_ref,
     logPath: status.log_path,
     ...(user === undefined

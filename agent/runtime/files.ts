@@ -178,7 +178,7 @@ export class PodFiles {
     await removeTree(logs, { withoutTable: true });
     const root = podDirectory(this.#settings.rootDir, pod.uid);
     rmSync(hostsFile(this.#settings.rootDir, pod.uid), { force: true });
-    rmSync(join(root, 'userns'), { force: true });
+    for (const name of ['userns', 'userns.tmp']) rmSync(join(root, name), { force: true });
     await removeTree(join(root, 'containers'), { withoutTable: true });
     allowing(['ENOENT', 'ENOTEMPTY', 'EEXIST'], () => rmdirSync(root));
   }

@@ -18,8 +18,10 @@ export interface NodeSettings {
   readonly containerLogsDir: string;
   readonly cgroups: CgroupLayout;
   readonly cgroupVersion: 1 | 2;
-  /** Whether memory.swap.max can be set (cgroup v2 with swap accounting). */
+  /** Whether the kernel limits a cgroup's swap (memory.swap.max of v2, memory.memsw.limit_in_bytes of v1). */
   readonly swapController: boolean;
+  /** Whether SELinux is on. */
+  readonly selinux: boolean;
   readonly clusterDNS: readonly string[];
   readonly clusterDomain: string;
   /** KubeletConfiguration.resolvConf; '' means that pods inherit nothing. */
@@ -32,7 +34,7 @@ export interface NodeSettings {
   readonly cpuCFSQuotaPeriodUs: number;
   /** Bytes of memory the machine has, for oom_score_adj. */
   readonly memoryCapacityBytes: number;
-  /** Sizes of huge pages on this machine as CRI names them ("2MB", "1GB"). */
+  /** Sizes of huge pages on this machine as CRI names them ("2MB", "1GB"), in the order of the kernel's directory. */
   readonly hugepageSizes: readonly string[];
 }
 

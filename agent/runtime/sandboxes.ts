@@ -102,20 +102,20 @@ export class PodSandboxes {
 
   /** The config that PullImage wants: the pod has its sandbox already, and whatever block of ids it could be given. */
   configForPull(pod: Pod): PodSandboxConfig {
-    const { node, files } = this.#context;
+    const { node, files, clock } = this.#context;
     const block = pod.spec.hostUsers === false ? userNamespace(node.rootDir, pod.metadata.uid) : undefined;
     return preparing('GeneratePodSandboxConfig', () =>
-      podSandboxConfig(pod, 0, { node, resolvConf: files.resolvConf(), userns: block }),
+      podSandboxConfig(pod, 0, { node, resolvConf: files.resolvConf(), userns: block, seenAt: clock.now() }),
     );
   }
 
   async #config(pod: Pod, attempt: number, handler: string): Promise<PodSandboxConfig> {
-    const { node, files } = this.#context;
+    const { node, files, clock } = this.#context;
     const block = await this.#userns(pod, handler);
     return preparing('GeneratePodSandboxConfig', () => {
       const resolvConf = files.resolvConf();
       this.#warn(pod, resolvConf);
-      return podSandboxConfig(pod, attempt, { node, resolvConf, userns: block });
+      return podSandboxConfig(pod, attempt, { node, resolvConf, userns: block, seenAt: clock.now() });
     });
   }
 

@@ -19,14 +19,15 @@ const PROPAGATION = {
   bidirectional: 'PROPAGATION_BIDIRECTIONAL',
 } as const;
 
-function volumeMount(mount: ContainerMount): Mount {
+/** Labels are changed only where SELinux is on: runtimes take the wish for a demand. */
+function volumeMount(mount: ContainerMount, selinux: boolean): Mount {
   return {
     container_path: mount.containerPath,
     host_path: mount.hostPath,
     readonly: mount.readOnly,
     recursive_read_only: mount.recursiveReadOnly === true,
     propagation: PROPAGATION[mount.propagation],
-    selinux_relabel: mount.selinuxRelabel === true,
+    selinux_relabel: selinux && mount.selinuxRelabel === true,
     ...(mount.image === undefined
       ? {}
       : {
@@ -46,18 +47,21 @@ export interface ContainerFiles {
 
 const ETC_HOSTS = '/etc/hosts';
 
-function mounts(spec: ContainerSpec, files: ContainerFiles): Mount[] {
-  const list = spec.mounts.map(volumeMount);
-  const selinux_relabel = spec.pod.spec.hostNetwork !== true;
+function mounts(spec: ContainerSpec, { node, files, userns }: ContainerContext): Mount[] {
+  const selinux_relabel = node.selinux;
+  const list = spec.mounts.map((mount) => volumeMount(mount, node.selinux));
   // A volume that the user put there himself wins.
   if (files.etcHosts !== undefined && !spec.mounts.some((mount) => mount.containerPath === ETC_HOSTS)) {
     list.push({ container_path: ETC_HOSTS, host_path: files.etcHosts, readonly: false, selinux_relabel });
   }
   const path = terminationPath(spec.container);
   if (files.terminationLog !== undefined && path !== undefined) {
-    list.push({ container_path: path, host_path: files.terminationLog, readonly: false, selinux_relabel: true });
+    list.push({ container_path: path, host_path: files.terminationLog, readonly: false, selinux_relabel });
   }
-  return list;
+  if (userns === undefined) return list;
+  // Files that root owns on the node are root's in the pod as well (KEP-127).
+  const mapping = [{ container_id: 0, host_id: userns.hostId, length: userns.length }];
+  return list.map((mount) => ({ ...mount, uidMappings: mapping, gidMappings: mapping }));
 }
 
 /** Where the container writes its last words, or undefined when it has no such place. */
@@ -85,16 +89,12 @@ export function containerConfig(spec: ContainerSpec, context: ContainerContext):
   const signal = stopSignal(container);
   return {
     metadata: { name: container.name, attempt: spec.restartCount },
-    image: {
-      image: spec.image.id,
-      user_specified_image: container.image ?? '',
-      annotations: { ...pod.metadata.annotations },
-    },
+    image: { image: spec.image.id, user_specified_image: container.image ?? '' },
     command: (container.command ?? []).map(expand),
     args: (container.args ?? []).map(expand),
     working_dir: container.workingDir ?? '',
     envs: spec.env.map(({ name, value }) => ({ key: name, value })),
-    mounts: mounts(spec, context.files),
+    mounts: mounts(spec, context),
     devices: spec.devices.map((device) => ({
       host_path: device.hostPath,
       container_path: device.containerPath,

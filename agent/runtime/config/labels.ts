@@ -4,6 +4,7 @@
 
 import type { Container, EphemeralContainer, Pod } from '../../../client/types.ts';
 import { podUID } from '../../model/pod-uid.ts';
+import { CONFIG_SEEN, CONFIG_SOURCE } from '../../model/static-pods.ts';
 import type { ContainerSnapshot, ContainerSpec, PodRef } from '../../ports/runtime.ts';
 
 export const LABEL_POD_NAME = 'io.kubernetes.pod.name';
@@ -19,10 +20,10 @@ const ANNOTATION_PRE_STOP = 'io.kubernetes.container.preStopHandler';
 const ANNOTATION_PORTS = 'io.kubernetes.container.ports';
 const ANNOTATION_POD_DELETION_GRACE = 'io.kubernetes.pod.deletionGracePeriod';
 const ANNOTATION_POD_TERMINATION_GRACE = 'io.kubernetes.pod.terminationGracePeriod';
-/** Ours: the kubelet finds the type by name in the spec, which may be gone when we look. */
-export const ANNOTATION_TYPE = 'io.nodelet.container.type';
-/** Ours: of an image with several names a runtime tells any of them, and older ones have no field for the pod's. */
-export const ANNOTATION_IMAGE = 'io.nodelet.container.image';
+/** Our own: the kubelet finds the type by name in the spec, which may be gone when we look. No DNS name is claimed. */
+export const ANNOTATION_TYPE = 'nodelet/container.type';
+/** The same on containers that agents made before. */
+const FORMER_ANNOTATION_TYPE = 'io.nodelet.container.type';
 
 type Strings = Record<string, string>;
 
@@ -38,8 +39,17 @@ export function sandboxLabels(pod: Pod): Strings {
   return { ...pod.metadata.labels, ...podLabels(pod) };
 }
 
-export function sandboxAnnotations(pod: Pod): Strings {
-  return { ...pod.metadata.annotations };
+/** Go's RFC3339NanoFixed: nine digits of a second. */
+function rfc3339Nanos(ms: number): string {
+  return new Date(ms).toISOString().replace('Z', '000000Z');
+}
+
+/**
+ * The pod's own, with what the kubelet notes on every pod that it gets: its source, and when it was first seen (epoch
+ * ms). Static pods have both already.
+ */
+export function sandboxAnnotations(pod: Pod, seenAt: number): Strings {
+  return { [CONFIG_SEEN]: rfc3339Nanos(seenAt), [CONFIG_SOURCE]: 'api', ...pod.metadata.annotations };
 }
 
 export function containerLabels(pod: Pod, container: Container | EphemeralContainer): Strings {
@@ -58,7 +68,6 @@ export function containerAnnotations(spec: ContainerSpec): Strings {
     [ANNOTATION_TERMINATION_PATH]: container.terminationMessagePath ?? '/dev/termination-log',
     [ANNOTATION_TERMINATION_POLICY]: container.terminationMessagePolicy ?? 'File',
     [ANNOTATION_TYPE]: spec.type,
-    [ANNOTATION_IMAGE]: container.image ?? '',
     ...(deletionGrace === undefined ? {} : { [ANNOTATION_POD_DELETION_GRACE]: String(deletionGrace) }),
     ...(terminationGrace === undefined ? {} : { [ANNOTATION_POD_TERMINATION_GRACE]: String(terminationGrace) }),
     ...(preStop === undefined ? {} : { [ANNOTATION_PRE_STOP]: JSON.stringify(preStop) }),
@@ -75,16 +84,8 @@ export function podRefOf(labels: Readonly<Strings>): PodRef | undefined {
   return { uid: podUID(uid), name, namespace };
 }
 
-/** The image as the pod names it, else as the runtime does. */
-export function imageNameOf(
-  annotations: Readonly<Strings>,
-  image: { readonly image: string; readonly user_specified_image: string } | null,
-): string {
-  return annotations[ANNOTATION_IMAGE] || image?.user_specified_image || image?.image || '';
-}
-
 export function containerTypeOf(annotations: Readonly<Strings>): ContainerSnapshot['type'] {
-  const type = annotations[ANNOTATION_TYPE];
+  const type = annotations[ANNOTATION_TYPE] ?? annotations[FORMER_ANNOTATION_TYPE];
   return type === 'init' || type === 'ephemeral' ? type : 'container';
 }
 

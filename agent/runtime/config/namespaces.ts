@@ -19,6 +19,6 @@ export function namespaceOptions(pod: Pod, userns: IdRange | undefined, targetId
     network: spec.hostNetwork === true ? 'NODE' : 'POD',
     ipc: spec.hostIPC === true ? 'NODE' : 'POD',
     ...(targetId === undefined ? { pid } : { pid: 'TARGET', target_id: targetId }),
-    ...(mapping === undefined ? {} : { userns_options: { mode: 'POD', uids: mapping, gids: mapping } }),
+    userns_options: mapping === undefined ? { mode: 'NODE' } : { mode: 'POD', uids: mapping, gids: mapping },
   };
 }

@@ -8,13 +8,14 @@ import {
   cpuQuotaUs,
   cpuShares,
   effectiveLimits,
-  podLimits,
+  podLevelLimits,
   podQOSClass,
-  podRequests,
   type ResourceFigures,
   resourceFigures,
+  statedSums,
   unclaimedMemoryPerContainer,
 } from '../../model/pod-resources.ts';
+import type { ContainerResourceFigures } from '../../ports/runtime.ts';
 import type { NodeSettings } from '../options.ts';
 
 type AnyContainer = Container | EphemeralContainer;
@@ -59,15 +60,23 @@ export function pageSizeName(bytes: number): string {
   return `${bytes}B`;
 }
 
-/** Every page size of the node gets a limit, 0 unless the container asked, so that none is used unasked. */
-function hugepageLimits(container: AnyContainer, sizes: readonly string[]): { page_size: string; limit: string }[] {
-  const limits = new Map(sizes.map((size) => [size, 0]));
-  for (const [resource, quantity] of Object.entries(container.resources?.limits ?? {})) {
+/**
+ * Every page size of the node gets a limit, in the node's order: 0 unless the container, or the pod as a whole, asked, so
+ * that none is used unasked.
+ */
+function hugepageLimits(
+  pod: Pod,
+  container: AnyContainer,
+  sizes: readonly string[],
+): { page_size: string; limit: string }[] {
+  const limits = new Map<string, number>();
+  const asked = [...Object.entries(podLevelLimits(pod)), ...Object.entries(container.resources?.limits ?? {})];
+  for (const [resource, quantity] of asked) {
     const size = /^hugepages-(.+)$/.exec(resource)?.[1];
     if (size === undefined || parseQuantity(size) === undefined) continue;
     limits.set(pageSizeName(quantityValue(size)), quantityValue(quantity));
   }
-  return [...limits].map(([page_size, limit]) => ({ page_size, limit: String(limit) }));
+  return sizes.map((page_size) => ({ page_size, limit: String(limits.get(page_size) ?? 0) }));
 }
 
 function cpuAndMemory(requests: ResourceFigures, limits: ResourceFigures, node: NodeSettings): LinuxContainerResources {
@@ -79,35 +88,55 @@ function cpuAndMemory(requests: ResourceFigures, limits: ResourceFigures, node: 
     ...(node.cpuCFSQuota
       ? { cpu_quota: cpuQuotaUs(cpuLimit, node.cpuCFSQuotaPeriodUs), cpu_period: node.cpuCFSQuotaPeriodUs }
       : {}),
-    ...(limits.memoryBytes === undefined ? {} : { memory_limit_in_bytes: limits.memoryBytes }),
+    // A limit of 0 is none.
+    ...(limits.memoryBytes ? { memory_limit_in_bytes: limits.memoryBytes } : {}),
+    // When the kernel runs out of the container's memory, half a container is worth nothing: kill all of it.
+    ...(node.cgroupVersion === 1 ? {} : { unified: { 'memory.oom.group': '1' } }),
   };
+}
+
+/** No swap beyond the memory limit: cgroup v1 limits both together, v2 swap alone (KEP-2400). */
+function noSwap({ memory_limit_in_bytes: limit, unified }: LinuxContainerResources, node: NodeSettings) {
+  if (!node.swapController) return {};
+  if (node.cgroupVersion === 2) return { unified: { ...unified, 'memory.swap.max': '0' } };
+  return limit === undefined ? {} : { memory_swap_limit_in_bytes: limit };
 }
 
 export function containerResources(pod: Pod, container: AnyContainer, node: NodeSettings): LinuxContainerResources {
   const limits = effectiveLimits(pod, container);
   const figures = cpuAndMemory(resourceFigures(container.resources?.requests), limits, node);
-  const unified: Record<string, string> =
-    node.cgroupVersion === 1
-      ? {}
-      : // When the kernel runs out of the container's memory, half a container is worth nothing: kill all of it.
-        { 'memory.oom.group': '1', ...(node.swapController ? { 'memory.swap.max': '0' } : {}) };
-  const hugepages = hugepageLimits(container, node.hugepageSizes);
+  const hugepages = hugepageLimits(pod, container, node.hugepageSizes);
   return {
     ...figures,
+    ...noSwap(figures, node),
     oom_score_adj: oomScoreAdj(pod, container, node.memoryCapacityBytes),
     ...(hugepages.length === 0 ? {} : { hugepage_limits: hugepages }),
-    ...(Object.keys(unified).length === 0 ? {} : { unified }),
   };
 }
 
-/** The sum of the containers, for runtimes that size a VM by it; overhead is told apart. */
+/** What UpdateContainerResources is to change of a running container. */
+export function updatedResources(figures: ContainerResourceFigures, node: NodeSettings): LinuxContainerResources {
+  const { cpuShares: shares, cpuQuota, cpuPeriod, memoryLimitBytes, oomScoreAdj: score } = figures;
+  const memory = memoryLimitBytes === undefined ? {} : { memory_limit_in_bytes: memoryLimitBytes };
+  return {
+    ...(shares === undefined ? {} : { cpu_shares: shares }),
+    ...(cpuQuota === undefined ? {} : { cpu_quota: cpuQuota }),
+    ...(cpuPeriod === undefined ? {} : { cpu_period: cpuPeriod }),
+    ...memory,
+    // cgroup v1 refuses a memory limit above that of memory and swap together; v2's limit of swap stays what it is.
+    ...(node.cgroupVersion === 1 ? noSwap(memory, node) : {}),
+    ...(score === undefined ? {} : { oom_score_adj: score }),
+  };
+}
+
+/** The sums of the containers, for runtimes that size a VM by them; overhead is told apart. */
 export function sandboxResources(
   pod: Pod,
   node: NodeSettings,
 ): { readonly resources: LinuxContainerResources; readonly overhead: LinuxContainerResources } {
   const overhead = resourceFigures(pod.spec.overhead);
   return {
-    resources: cpuAndMemory(podRequests(pod, { withOverhead: false }), podLimits(pod, { withOverhead: false }), node),
+    resources: cpuAndMemory(statedSums(pod, 'requests'), statedSums(pod, 'limits'), node),
     overhead: pod.spec.overhead === undefined ? {} : cpuAndMemory(overhead, overhead, node),
   };
 }

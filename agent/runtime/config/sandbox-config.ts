@@ -32,10 +32,11 @@ function containerPorts(container: Container): PortMapping[] {
   });
 }
 
-/** Ports of everything that runs for the pod's whole life; the same mapping named twice counts once. */
+/**
+ * Ports of everything that runs for the pod's whole life, also of a pod on the host's network, which the runtime maps
+ * nowhere; the same mapping named twice counts once.
+ */
 export function portMappings(pod: Pod): PortMapping[] {
-  // On the host's network a port is already where it is asked for.
-  if (pod.spec.hostNetwork === true) return [];
   const lasting = [...(pod.spec.initContainers ?? []).filter(isSidecar), ...pod.spec.containers];
   const byKey = new Map<string, PortMapping>();
   for (const mapping of lasting.flatMap(containerPorts)) {
@@ -50,6 +51,8 @@ export interface SandboxContext {
   /** The node's resolv.conf, parsed; undefined when pods inherit none. */
   readonly resolvConf: ResolvConf | undefined;
   readonly userns: IdRange | undefined;
+  /** When the pod was first seen, epoch ms. */
+  readonly seenAt: number;
 }
 
 /** Throws RangeError when the pod cannot be given the host name it asks for. */
@@ -67,7 +70,7 @@ export function podSandboxConfig(pod: Pod, attempt: number, context: SandboxCont
     dns_config: { servers: [...dns.servers], searches: [...dns.searches], options: [...dns.options] },
     port_mappings: portMappings(pod),
     labels: sandboxLabels(pod),
-    annotations: sandboxAnnotations(pod),
+    annotations: sandboxAnnotations(pod, context.seenAt),
     linux: {
       cgroup_parent: cgroupParent(node.cgroups, pod),
       security_context: sandboxSecurity(pod, context.userns),

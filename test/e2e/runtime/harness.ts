@@ -90,6 +90,7 @@ export async function startRuntimeLab(
     cpuCFSQuota: true,
     cpuCFSQuotaPeriodUs: 100_000,
     memoryCapacityBytes: totalmem(),
+    selinux: false,
     hugepageSizes: [],
   };
   const containerd = await startContainerd({ root });

@@ -24,6 +24,7 @@ export function facts(overrides: Partial<MachineFacts> = {}): MachineFacts {
     swapBytes: 0,
     diskBytes: 20 * GI,
     hugepages: { '2Mi': 0 },
+    selinux: false,
     addresses: { interfaces: {}, defaultInterfaces: [], resolved: [] },
     ...overrides,
   };

@@ -221,4 +221,25 @@ describe('user namespaces', () => {
     await files.removePod(REF);
     expect(userNamespace(rootDir, 'c')).toEqual(first);
   });
+
+  test('a pod’s block is in the kubelet’s file, in its format and in the one that agents had before', () => {
+    const rootDir = join(root, 'kubelet');
+    const file = (uid: string): string => join(rootDir, 'pods', uid, 'userns');
+    userNamespace(rootDir, 'ours');
+    // As a kubelet 1.34 writes it.
+    const written =
+      '{"uidMappings":[{"hostId":65536,"containerId":0,"length":65536}],' +
+      '"gidMappings":[{"hostId":65536,"containerId":0,"length":65536}]}';
+    expect(readFileSync(file('ours'), 'utf8')).toBe(written);
+    for (const [uid, text] of [
+      ['kubelets', written.replaceAll(':65536,"c', ':196608,"c')],
+      ['former', '131072 65536\n'],
+    ] as const) {
+      mkdirSync(join(rootDir, 'pods', uid), { recursive: true });
+      writeFileSync(file(uid), text);
+    }
+    expect(userNamespace(rootDir, 'kubelets')).toEqual({ hostId: 196_608, length: 65_536 });
+    expect(userNamespace(rootDir, 'former')).toEqual({ hostId: 131_072, length: 65_536 });
+    expect(userNamespace(rootDir, 'next')).toEqual({ hostId: 262_144, length: 65_536 });
+  });
 });

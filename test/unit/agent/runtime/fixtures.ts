@@ -22,6 +22,7 @@ export const NODE: NodeSettings = {
   cpuCFSQuota: true,
   cpuCFSQuotaPeriodUs: 100_000,
   memoryCapacityBytes: 4 * 2 ** 30,
+  selinux: false,
   hugepageSizes: [],
 };
 

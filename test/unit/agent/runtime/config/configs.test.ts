@@ -1,16 +1,18 @@
 import { describe, expect, test } from 'vitest';
 import type { ContainerSpec } from '../../../../../agent/ports/runtime.ts';
 import { type ContainerFiles, containerConfig } from '../../../../../agent/runtime/config/container-config.ts';
-import { containerTypeOf, imageNameOf, podRefOf, restartCountOf } from '../../../../../agent/runtime/config/labels.ts';
+import { containerTypeOf, podRefOf, restartCountOf } from '../../../../../agent/runtime/config/labels.ts';
 import { containerLogLink } from '../../../../../agent/runtime/config/paths.ts';
 import { podSandboxConfig, portMappings } from '../../../../../agent/runtime/config/sandbox-config.ts';
 import { container, NODE, pod, spec } from '../fixtures.ts';
 
+const SEEN_AT = Date.parse('2026-01-02T03:04:05.678Z');
 const RESOLV = { servers: ['192.0.2.1'], searches: [], options: [] };
 const FILES: ContainerFiles = { etcHosts: '/root/etc-hosts', terminationLog: '/root/containers/main/1f' };
 
 describe('PodSandboxConfig', () => {
-  const config = (of = pod()) => podSandboxConfig(of, 2, { node: NODE, resolvConf: RESOLV, userns: undefined });
+  const config = (of = pod()) =>
+    podSandboxConfig(of, 2, { node: NODE, resolvConf: RESOLV, userns: undefined, seenAt: SEEN_AT });
 
   test('carries the pod’s identity in the kubelet’s words', () => {
     const result = config(pod({}, { labels: { app: 'web' }, annotations: { note: 'x' } }));
@@ -24,7 +26,11 @@ describe('PodSandboxConfig', () => {
         'io.kubernetes.pod.namespace': 'demo',
         'io.kubernetes.pod.uid': '1234-abcd',
       },
-      annotations: { note: 'x' },
+      annotations: {
+        note: 'x',
+        'kubernetes.io/config.seen': '2026-01-02T03:04:05.678000000Z',
+        'kubernetes.io/config.source': 'api',
+      },
       linux: { cgroup_parent: '/kubepods/besteffort/pod1234-abcd' },
     });
   });
@@ -34,10 +40,19 @@ describe('PodSandboxConfig', () => {
     expect(forged.labels).toMatchObject({ 'io.kubernetes.pod.uid': '1234-abcd' });
   });
 
-  test('a host-network pod keeps the host’s name and maps no ports', () => {
-    const result = config(pod({ hostNetwork: true, containers: [container({ ports: [{ containerPort: 80 }] })] }));
+  test('a static pod keeps what its source says', () => {
+    const annotations = {
+      'kubernetes.io/config.seen': '2025-01-01T00:00:00.000000000Z',
+      'kubernetes.io/config.source': 'file',
+    };
+    expect(config(pod({}, { annotations })).annotations).toEqual(annotations);
+  });
+
+  test('a host-network pod keeps the host’s name, and its ports are named all the same', () => {
+    const ports = [{ containerPort: 80, hostPort: 80 }];
+    const result = config(pod({ hostNetwork: true, containers: [container({ ports })] }));
     expect(result).not.toHaveProperty('hostname');
-    expect(result.port_mappings).toEqual([]);
+    expect(result.port_mappings).toEqual([{ protocol: 'TCP', container_port: 80, host_port: 80, host_ip: '' }]);
   });
 
   test('sysctls and overhead are passed on', () => {
@@ -87,7 +102,7 @@ describe('ContainerConfig', () => {
         'io.kubernetes.container.restartCount': '3',
         'io.kubernetes.container.terminationMessagePath': '/dev/termination-log',
         'io.kubernetes.container.terminationMessagePolicy': 'File',
-        'io.nodelet.container.type': 'init',
+        'nodelet/container.type': 'init',
       },
       stdin: false,
       stdin_once: false,
@@ -169,17 +184,10 @@ describe('what is read back from labels', () => {
 
   test('type and restart count have defaults for containers that another kubelet made', () => {
     expect(containerTypeOf({})).toBe('container');
-    expect(containerTypeOf({ 'io.nodelet.container.type': 'ephemeral' })).toBe('ephemeral');
+    expect(containerTypeOf({ 'nodelet/container.type': 'ephemeral' })).toBe('ephemeral');
+    expect(containerTypeOf({ 'io.nodelet.container.type': 'init' })).toBe('init');
     expect(restartCountOf({ 'io.kubernetes.container.restartCount': '4' }, 1)).toBe(4);
     expect(restartCountOf({ 'io.kubernetes.container.restartCount': 'x' }, 1)).toBe(1);
-  });
-
-  test('an image is named as the pod names it, where anybody still knows', () => {
-    const image = { image: 'docker.io/library/busybox:latest', user_specified_image: '' };
-    expect(imageNameOf({ 'io.nodelet.container.image': 'busybox:stable' }, image)).toBe('busybox:stable');
-    expect(imageNameOf({}, { ...image, user_specified_image: 'busybox' })).toBe('busybox');
-    expect(imageNameOf({}, image)).toBe('docker.io/library/busybox:latest');
-    expect(imageNameOf({}, null)).toBe('');
   });
 
   test('a log link’s name fits in 255 bytes and ends in .log', () => {

@@ -4,6 +4,7 @@ import {
   oomScoreAdj,
   pageSizeName,
   sandboxResources,
+  updatedResources,
 } from '../../../../../agent/runtime/config/resources.ts';
 import type { Container, Pod } from '../../../../../client/types.ts';
 import { container, NODE, pod } from '../fixtures.ts';
@@ -127,12 +128,40 @@ describe('resources of a container', () => {
     expect(figures({ limits: { cpu: '2' } }, { ...NODE, cpuCFSQuota: false })).not.toHaveProperty('cpu_quota');
   });
 
-  test('every page size of the node is limited, to zero unless asked for', () => {
-    const node = { ...NODE, hugepageSizes: ['2MB', '1GB'] };
-    expect(figures({ limits: { 'hugepages-2Mi': '64Mi' } }, node).hugepage_limits).toEqual([
-      { page_size: '2MB', limit: String(64 * 2 ** 20) },
+  test('every page size of the node is limited, in its order, to zero unless asked for; no other size is', () => {
+    const node = { ...NODE, hugepageSizes: ['1GB', '2MB'] };
+    const limits = { 'hugepages-2Mi': '64Mi', 'hugepages-64Ki': '1Mi' };
+    expect(figures({ limits }, node).hugepage_limits).toEqual([
       { page_size: '1GB', limit: '0' },
+      { page_size: '2MB', limit: String(64 * 2 ** 20) },
     ]);
+    expect(figures({ limits })).not.toHaveProperty('hugepage_limits');
+  });
+
+  test('huge pages of the pod as a whole are those of each container that names none of its own', () => {
+    const node = { ...NODE, hugepageSizes: ['1GB', '2MB'] };
+    const one = withResources({ limits: { 'hugepages-2Mi': '2Mi' } });
+    const spec = { resources: { limits: { 'hugepages-2Mi': '8Mi', 'hugepages-1Gi': '1Gi' } } };
+    const limits = containerResources(of(one, spec as Partial<Pod['spec']>), one, node).hugepage_limits;
+    expect(limits).toEqual([
+      { page_size: '1GB', limit: String(2 ** 30) },
+      { page_size: '2MB', limit: String(2 * 2 ** 20) },
+    ]);
+  });
+
+  test('on cgroup v1 memory and swap together are limited to the memory, also when that changes', () => {
+    const node = { ...NODE, swapController: true };
+    const limited = figures({ limits: { memory: '1Gi' } }, node);
+    expect(limited).toMatchObject({ memory_limit_in_bytes: GIB, memory_swap_limit_in_bytes: GIB });
+    expect(figures({ limits: { memory: '1Gi' } })).not.toHaveProperty('memory_swap_limit_in_bytes');
+    expect(figures({ limits: { cpu: '1' } }, node)).not.toHaveProperty('memory_swap_limit_in_bytes');
+    expect(updatedResources({ memoryLimitBytes: 2 * GIB }, node)).toEqual({
+      memory_limit_in_bytes: 2 * GIB,
+      memory_swap_limit_in_bytes: 2 * GIB,
+    });
+    expect(updatedResources({ cpuShares: 2 }, node)).toEqual({ cpu_shares: 2 });
+    const onV2 = { ...node, cgroupVersion: 2 } as const;
+    expect(updatedResources({ memoryLimitBytes: GIB }, onV2)).toEqual({ memory_limit_in_bytes: GIB });
   });
 
   test('on cgroup v2 a container dies of its own OOM as a whole, and does not swap', () => {
@@ -149,6 +178,50 @@ test('a sandbox is told the sum of its containers, and its overhead apart', () =
   expect(sandboxResources(pod({ containers: [one, { ...one, name: 'b' }], overhead: { cpu: '100m' } }), NODE)).toEqual({
     resources: { cpu_shares: 2048, cpu_quota: 200_000, cpu_period: 100_000, memory_limit_in_bytes: 2 * GIB },
     overhead: { cpu_shares: 102, cpu_quota: 10_000, cpu_period: 100_000 },
+  });
+});
+
+describe('the sums that a sandbox is told', () => {
+  const sums = (spec: Partial<Pod['spec']>) => sandboxResources(pod(spec), NODE).resources;
+  const named = (name: string, limits: Record<string, string>, requests: Record<string, string> = {}) =>
+    container({ name, resources: { limits, requests } });
+
+  test('have a limit where only some containers do', () => {
+    const containers = [named('a', { cpu: '500m', memory: '1Gi' }), named('b', { memory: '1Gi' }), container()];
+    expect(sums({ containers })).toMatchObject({ cpu_quota: 50_000, memory_limit_in_bytes: 2 * GIB });
+  });
+
+  test('have a limit where only an init container does', () => {
+    const initContainers = [named('i', { cpu: '1', memory: '1Gi' }, { cpu: '250m' })];
+    expect(sums({ initContainers })).toMatchObject({
+      cpu_shares: 256,
+      cpu_quota: 100_000,
+      memory_limit_in_bytes: GIB,
+    });
+  });
+
+  test('count what runs at one time: sidecars beside containers, init containers one by one', () => {
+    const sidecar = { ...named('s', { memory: '1Gi' }), restartPolicy: 'Always' };
+    const initContainers = [sidecar, named('i', { memory: '1Gi' })];
+    expect(sums({ initContainers, containers: [named('a', { memory: '512Mi' })] })).toMatchObject({
+      memory_limit_in_bytes: 2 * GIB,
+    });
+  });
+
+  test('have no limit where nobody has one, or one of 0', () => {
+    const none = sums({ containers: [named('a', { cpu: '0', memory: '0' })] });
+    expect(none).toEqual({ cpu_shares: 2, cpu_quota: 0, cpu_period: 100_000 });
+    expect(sums({})).toEqual(none);
+  });
+
+  test('are those of the pod as a whole where it states them', () => {
+    const resources = { limits: { cpu: '2', memory: '3Gi' } };
+    const spec = { resources, containers: [named('a', { cpu: '500m', memory: '1Gi' }, { cpu: '250m' })] };
+    expect(sums(spec as Partial<Pod['spec']>)).toMatchObject({
+      cpu_shares: 256,
+      cpu_quota: 200_000,
+      memory_limit_in_bytes: 3 * GIB,
+    });
   });
 });
 

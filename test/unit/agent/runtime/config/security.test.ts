@@ -187,7 +187,8 @@ describe('namespaces', () => {
     ['the host’s', { hostNetwork: true, hostPID: true, hostIPC: true }, { network: 'NODE', pid: 'NODE', ipc: 'NODE' }],
     ['processes shared in the pod', { shareProcessNamespace: true }, { pid: 'POD' }],
   ])('%s', (_rule, spec, expected) => {
-    expect(namespaceOptions(pod(spec), undefined)).toMatchObject(expected);
+    const own = { mode: 'NODE' };
+    expect(namespaceOptions(pod(spec), undefined)).toMatchObject({ ...expected, userns_options: own });
   });
 
   test('an ephemeral container joins its target’s processes; a user namespace maps ids', () => {
