@@ -27,6 +27,8 @@ export type ReportedContainerStatus = ContainerStatus & {
 
 export interface ContainerStatusFacts {
   readonly pod: Pod;
+  /** As the runtime calls itself ("containerd", "cri-o"): ids are written with it. */
+  readonly runtimeName: string;
   readonly snapshot: PodSnapshot;
   readonly probes: ProbeResults;
   /** Why a container's start is held up or failed, by name. */
@@ -52,13 +54,12 @@ function unknownEnd(verb: 'deleted' | 'terminated', containerID?: string): NonNu
   };
 }
 
-/** The id as the API writes it, with the runtime's name in front. */
-export function apiContainerId(id: string): string {
-  return `containerd://${id}`;
+/** The id as the API writes it, with the runtime's own name in front. */
+function apiContainerId(runtimeName: string, id: string): string {
+  return `${runtimeName}://${id}`;
 }
 
-function stateOf(container: ContainerSnapshot, old: ContainerStatus | undefined): State {
-  const containerID = apiContainerId(container.id);
+function stateOf(container: ContainerSnapshot, containerID: string, old: ContainerStatus | undefined): State {
   switch (container.state) {
     case 'running':
       // An instance runs once. After a restart of the agent the runtime may still show as running what its event told the
@@ -109,15 +110,18 @@ function volumeMountStatuses(
 }
 
 function seen(
+  { runtimeName }: ContainerStatusFacts,
   container: Container | EphemeralContainer,
   instance: ContainerSnapshot,
   before: ContainerSnapshot | undefined,
   old: ContainerStatus | undefined,
 ): ReportedContainerStatus {
-  const lastState = before === undefined ? old?.lastState : stateOf(before, undefined);
+  const containerID = apiContainerId(runtimeName, instance.id);
+  const lastState =
+    before === undefined ? old?.lastState : stateOf(before, apiContainerId(runtimeName, before.id), undefined);
   // What was reported of this very instance's predecessor stays, even once the runtime has forgotten it.
   const forgotten =
-    before === undefined && old?.state?.terminated !== undefined && old.containerID !== apiContainerId(instance.id)
+    before === undefined && old?.state?.terminated !== undefined && old.containerID !== containerID
       ? { terminated: old.state.terminated }
       : undefined;
   const kept = forgotten ?? lastState;
@@ -125,11 +129,11 @@ function seen(
     name: container.name,
     image: instance.image,
     imageID: instance.imageId,
-    containerID: apiContainerId(instance.id),
+    containerID,
     restartCount: Math.max(instance.restartCount, old?.restartCount ?? 0),
     ready: false,
     started: false,
-    state: stateOf(instance, old),
+    state: stateOf(instance, containerID, old),
     lastState: kept ?? {},
     ...volumeMountStatuses(container, instance),
     ...(instance.user === undefined
@@ -181,10 +185,16 @@ function isToRun(pod: Pod, container: Container, type: ContainerSnapshot['type']
 }
 
 /** An init container that is nowhere to be found, though a container that comes after it was made in this sandbox. */
-function wasThrough(container: Container, { state }: ContainerStatus, snapshot: PodSnapshot): boolean {
+function wasThrough(
+  container: Container,
+  { state }: ContainerStatus,
+  { pod, snapshot }: ContainerStatusFacts,
+): boolean {
   if (isSidecar(container) || state?.waiting === undefined) return false;
   const present = snapshot.sandboxes[0]?.id;
-  return snapshot.containers.some(({ type, sandboxId }) => type === 'container' && sandboxId === present);
+  // By name: an instance that a kubelet made does not tell what it is.
+  const regular = new Set(pod.spec.containers.map(({ name }) => name));
+  return snapshot.containers.some(({ name, sandboxId }) => regular.has(name) && sandboxId === present);
 }
 
 const LOST_INIT_END: NonNullable<State['terminated']> = {
@@ -233,7 +243,8 @@ export function computeContainerStatuses(
   return containers.map((container) => {
     const [newest, before] = snapshot.containers.filter((instance) => instance.name === container.name);
     const previous = old?.find((status) => status.name === container.name);
-    let status = newest === undefined ? unseen(pod, container, previous) : seen(container, newest, before, previous);
+    let status =
+      newest === undefined ? unseen(pod, container, previous) : seen(facts, container, newest, before, previous);
     const toRun = isToRun(pod, container, type, newest);
     const restarting = facts.restarting?.has(container.name) === true;
     // An end that policy makes the last is not reported as one: the API takes none of those back.
@@ -253,7 +264,7 @@ export function computeContainerStatuses(
       const { started, ...rest } = status;
       return rest;
     }
-    if (type === 'init' && newest === undefined && wasThrough(container, status, snapshot)) {
+    if (type === 'init' && newest === undefined && wasThrough(container, status, facts)) {
       status = { ...status, state: { terminated: LOST_INIT_END } };
     }
     return {

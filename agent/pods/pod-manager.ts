@@ -40,6 +40,8 @@ export class PodManager implements PodsAgent {
   readonly #lastSeen = new WeakMap<PodWorker, Pod>();
   /** Pods of which this machine had anything when the agent started; undefined until that is known. */
   #podsAtStart: ReadonlySet<string> | undefined;
+  /** As the runtime calls itself; known before there is any worker. */
+  #runtimeName = '';
   /** Pods that are being ended to make room for a critical one; nothing else is admitted until they have. */
   readonly #preemptedPods = new Set<string>();
   /** Pods that the server no longer has, although the source still shows them: they are not taken for new. */
@@ -166,11 +168,13 @@ export class PodManager implements PodsAgent {
 
   /** What runs already must be known before any worker takes a pod for new. */
   async #listPodsAtStart(): Promise<void> {
-    const { clock, config, log } = this.#context;
+    const { runtime, clock, config, log } = this.#context;
     let backoff: BackoffEntry | undefined;
     while (!this.#stopped) {
       try {
-        this.#podsAtStart = new Set((await listPodsOnMachine(this.#context)).onMachine.keys());
+        const [{ name }, { onMachine }] = await Promise.all([runtime.version(), listPodsOnMachine(this.#context)]);
+        this.#runtimeName = name;
+        this.#podsAtStart = new Set(onMachine.keys());
         this.#reconcile();
         return;
       } catch (error) {
@@ -248,6 +252,7 @@ export class PodManager implements PodsAgent {
     const neverRan = this.#podsAtStart?.has(uid) !== true && !hasRun(pod);
     const worker = new PodWorker(pod, this.#context, {
       unknownToRuntime: neverRan,
+      runtimeName: this.#runtimeName,
       onFinished: () => this.#podFinished(uid),
       onRemoved: () => this.#podRemoved(uid),
       neverRan: refusal !== undefined && neverRan,

@@ -22,6 +22,8 @@ import { podSandboxChanged } from './sandbox-changed.ts';
 
 export interface PodStatusFacts {
   readonly pod: Pod;
+  /** As the runtime calls itself ("containerd", "cri-o"): ids are written with it. */
+  readonly runtimeName: string;
   readonly snapshot: PodSnapshot;
   readonly probes: ProbeResults;
   /** The status last computed here or, after a restart of the agent, read from the API. */

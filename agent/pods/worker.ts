@@ -35,6 +35,8 @@ import type { WorkerContext } from './worker-context.ts';
 export interface PodWorkerOptions {
   /** The runtime is known to have nothing of this pod, so the first look at it can be spared. */
   readonly unknownToRuntime: boolean;
+  /** As the runtime calls itself: in the ids of containers. */
+  readonly runtimeName: string;
   /** The pod was refused: nothing of it was ever here, and nothing will be. */
   readonly neverRan: boolean;
   /** Called when nothing of the pod runs any more and its network, volumes and cgroup are given back. */
@@ -323,6 +325,7 @@ export class PodWorker {
     const previous = this.previous();
     const status = computePodStatus({
       pod: this.#pod,
+      runtimeName: this.#options.runtimeName,
       ...inputs,
       probes: probes.results,
       previous,

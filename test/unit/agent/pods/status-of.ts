@@ -62,6 +62,7 @@ export function statusOf(
 ): PodStatus {
   return computePodStatus({
     pod,
+    runtimeName: 'cri-o',
     snapshot: { pod: { uid: 'u' as PodUID, namespace: 'demo', name: 'p' }, sandboxes, containers, observedAt: NOW },
     probes: new FakeProbes(),
     previous: undefined,

@@ -106,7 +106,7 @@ describe('a container status', () => {
       message: 'bye',
       startedAt: AT,
       finishedAt: '2026-01-01T10:00:01Z',
-      containerID: 'containerd://web-0',
+      containerID: 'cri-o://web-0',
     });
   });
   it('keeps how the instance before it ended', () => {

@@ -39,7 +39,7 @@ describe('a new pod', () => {
       ready: true,
       started: true,
       restartCount: 0,
-      containerID: 'containerd://web-2',
+      containerID: 'fake://web-2',
     });
     for (const type of ['PodReadyToStartContainers', 'Initialized', 'Ready', 'ContainersReady', 'PodScheduled']) {
       expect(node.api.condition('web-pod', type)?.status).toBe('True');
