@@ -28,7 +28,8 @@ export type Pod = Omit<core.Pod, 'metadata' | 'spec' | 'status'> & {
   status?: PodStatus;
 };
 export type PodSpec = core.PodSpec;
-export type PodStatus = core.PodStatus & {
+export type PodStatus = Omit<core.PodStatus, 'conditions'> & {
+  conditions?: PodCondition[];
   /** metadata.generation of the pod that this status describes (PodObservedGenerationTracking). */
   observedGeneration?: number;
   hostIPs?: { ip?: string }[];
@@ -36,7 +37,10 @@ export type PodStatus = core.PodStatus & {
 export type Container = core.Container;
 export type EphemeralContainer = core.EphemeralContainer;
 export type ContainerStatus = core.ContainerStatus;
-export type PodCondition = core.PodCondition;
+export type PodCondition = core.PodCondition & {
+  /** metadata.generation of the pod that this condition describes (PodObservedGenerationTracking). */
+  observedGeneration?: number;
+};
 export type Node = Stored<core.Node>;
 export type NodeStatus = core.NodeStatus;
 export type Service = Stored<core.Service>;

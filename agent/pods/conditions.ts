@@ -43,7 +43,13 @@ export interface ConditionFacts {
   readonly now: number;
 }
 
-type Verdict = { readonly status: 'True' | 'False'; readonly reason?: string; readonly message?: string };
+type Verdict = {
+  readonly status: 'True' | 'False';
+  readonly reason?: string;
+  readonly message?: string;
+  /** Where that is not the generation of the pod as it is now. */
+  readonly observedGeneration?: number;
+};
 
 function messageOf(unknown: readonly string[], word: string, bad: readonly string[]): string {
   const parts: string[] = [];
@@ -119,10 +125,12 @@ export function computeConditions(facts: ConditionFacts): PodCondition[] {
     ...resizeConditions(facts.resize),
   ];
   const known = [...(previous?.conditions ?? []), ...(pod.status?.conditions ?? [])];
+  const { generation } = pod.metadata;
+  const observed = generation === undefined ? {} : { observedGeneration: generation };
   const owned = verdicts.map(([type, verdict]): PodCondition => {
     const before = known.find((condition) => condition.type === type);
     const since = before?.status === verdict.status ? before.lastTransitionTime : undefined;
-    return { type, ...verdict, lastTransitionTime: since ?? rfc3339(now) };
+    return { type, ...observed, ...verdict, lastTransitionTime: since ?? rfc3339(now) };
   });
   const written = new Set(verdicts.map(([type]) => type));
   const others = (pod.status?.conditions ?? []).filter(({ type }) => !OWNED_CONDITIONS.has(type) && !written.has(type));

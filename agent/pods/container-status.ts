@@ -260,9 +260,9 @@ export function computeContainerStatuses(
       };
     }
     if (type === 'ephemeral') {
-      // It has no resources and no probes, and is neither ready nor started.
+      // It has no probes, and is neither ready nor started.
       const { started, ...rest } = status;
-      return rest;
+      return { ...rest, ...reportedResources(container, newest, undefined) };
     }
     if (type === 'init' && newest === undefined && wasThrough(container, status, facts)) {
       status = { ...status, state: { terminated: LOST_INIT_END } };

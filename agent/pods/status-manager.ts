@@ -9,11 +9,18 @@ import type { Tracer } from '../../lib/trace.ts';
 import { podUID } from '../model/pod-uid.ts';
 import type { PodApi } from '../ports/api.ts';
 import type { PodUID } from '../ports/runtime.ts';
+import { isOwnedCondition } from './conditions.ts';
 import { limitMessages } from './message-limits.ts';
 import type { PodsConfig, PodsLog } from './options.ts';
 import { keepPhase } from './phase.ts';
 import { keepRestartCounts } from './restart-count.ts';
-import { computeStatusPatch, containerField, NEWER_CONTAINER_FIELDS, sameValue } from './status-patch.ts';
+import {
+  CONDITION_GENERATION,
+  computeStatusPatch,
+  containerField,
+  NEWER_CONTAINER_FIELDS,
+  sameValue,
+} from './status-patch.ts';
 import type { StatusUrgency } from './status-urgency.ts';
 
 export interface StatusManagerOptions {
@@ -194,6 +201,11 @@ export class StatusManager {
   #noteUnsupported(patch: object, wanted: PodStatus, written: Pod): void {
     if ('observedGeneration' in patch && written.status?.observedGeneration === undefined) {
       this.#unsupported.add('observedGeneration');
+    }
+    const generations = (conditions: PodStatus['conditions']): boolean =>
+      (conditions ?? []).some((condition) => isOwnedCondition(condition) && condition.observedGeneration !== undefined);
+    if ('conditions' in patch && generations(wanted.conditions) && !generations(written.status?.conditions)) {
+      this.#unsupported.add(CONDITION_GENERATION);
     }
     if ('hostIPs' in patch && written.status?.hostIPs === undefined) this.#unsupported.add('hostIPs');
     if (wanted.resize !== undefined && written.status?.resize === undefined) this.#unsupported.add('resize');

@@ -31,6 +31,9 @@ export const NEWER_CONTAINER_FIELDS = [
   'volumeMounts',
 ] as const;
 
+/** How observedGeneration of conditions is named among the fields that are to be ignored. */
+export const CONDITION_GENERATION = 'conditions[].observedGeneration';
+
 /** How such a field is named among those that are to be ignored. */
 export function containerField(name: string): string {
   return `containerStatuses[].${name}`;
@@ -69,7 +72,16 @@ export function sameValue(a: unknown, b: unknown): boolean {
   return Object.keys(b).every((key) => Object.hasOwn(a, key) || isNothing(getOwn(b, key)));
 }
 
-function conditionPatch(base: readonly PodCondition[], desired: readonly PodCondition[]): unknown[] {
+function withoutGeneration({ observedGeneration, ...condition }: PodCondition): PodCondition {
+  return condition;
+}
+
+function conditionPatch(
+  base: readonly PodCondition[],
+  wanted: readonly PodCondition[],
+  ignored: ReadonlySet<string>,
+): unknown[] {
+  const desired = ignored.has(CONDITION_GENERATION) ? wanted.map(withoutGeneration) : wanted;
   const changed = desired.filter((condition) => {
     if (!isOwnedCondition(condition)) return false;
     return !sameValue(
@@ -113,7 +125,7 @@ export function computeStatusPatch(
     patch[field] = ipListPatch(base[field] ?? [], desired[field] ?? []);
     patch[`$setElementOrder/${field}`] = (desired[field] ?? []).map(({ ip }) => ({ ip }));
   }
-  const conditions = conditionPatch(base.conditions ?? [], desired.conditions ?? []);
+  const conditions = conditionPatch(base.conditions ?? [], desired.conditions ?? [], ignored);
   if (conditions.length > 0) patch['conditions'] = conditions;
   return Object.keys(patch).length === 0 ? undefined : patch;
 }

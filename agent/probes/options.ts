@@ -8,7 +8,7 @@ import type { ContainerRuntime } from '../ports/runtime.ts';
 import type { ProbeRunners } from './runners.ts';
 
 export interface PodProbesOptions {
-  readonly runtime: Pick<ContainerRuntime, 'execSync'>;
+  readonly runtime: Pick<ContainerRuntime, 'execSync' | 'observePod'>;
   readonly recorder: EventRecorder;
   readonly clock: Clock;
   readonly tracer: Tracer;

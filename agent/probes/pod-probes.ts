@@ -9,7 +9,14 @@ import { containerReference } from '../model/event-reference.ts';
 import { sortPodIPs } from '../model/pod-ips.ts';
 import { uidOf } from '../model/pod-uid.ts';
 import type { ProbeCause, ProbeResults, ProbeVerdict } from '../ports/probes.ts';
-import type { ContainerId, ContainerSnapshot, PodSnapshot, PodUID } from '../ports/runtime.ts';
+import {
+  type ContainerId,
+  type ContainerSnapshot,
+  type PodRef,
+  type PodSnapshot,
+  type PodUID,
+  RuntimeError,
+} from '../ports/runtime.ts';
 import { PROBE_TYPES, type ProbeSpec, type ProbeType, probeSettings } from './automaton.ts';
 import { createExecRunner } from './exec-runner.ts';
 import { createGrpcRunner } from './grpc-runner.ts';
@@ -198,6 +205,7 @@ export class ProbeManager implements RunningPodProbes {
       container: container.name,
       target: () => probeTarget(spec, container, id, state.podIP),
       ask: (target, timeoutMs, signal) => runTarget(this.#runners, target, timeoutMs, signal),
+      isGone: () => this.#isGone({ uid, namespace, name }, id),
       onOutcome: (outcome) => {
         const event = probeEvent(type, outcome);
         if (event === undefined) return;
@@ -206,6 +214,18 @@ export class ProbeManager implements RunningPodProbes {
       },
       onVerdict: (verdict) => this.#changed(uid, state, id, type, verdict),
     });
+  }
+
+  async #isGone(pod: PodRef, id: ContainerId): Promise<boolean> {
+    try {
+      const { containers } = await this.#options.runtime.observePod(pod);
+      const found = containers.find((container) => container.id === id);
+      return found === undefined || found.state === 'exited';
+    } catch (error) {
+      // While the runtime does not answer, the probe's own error is all that is known.
+      if (error instanceof RuntimeError) return false;
+      throw error;
+    }
   }
 
   #changed(uid: PodUID, state: PodState, id: ContainerId, type: ProbeType, verdict: ProbeVerdict): void {

@@ -36,7 +36,9 @@ export interface ProbeWorkerOptions {
   /** What to ask, as things are now. Throws when it cannot be told. */
   readonly target: () => ProbeTarget;
   readonly ask: (target: ProbeTarget, timeoutMs: number, signal: AbortSignal) => Promise<ProbeOutcome>;
-  /** Every run that ended, before its result is counted. */
+  /** Whether the runtime says that the container does not run any more. Never rejects. */
+  readonly isGone: () => Promise<boolean>;
+  /** Every run that ended, before its result is counted; none that found no container. */
   readonly onOutcome: (outcome: ProbeOutcome) => void;
   readonly onVerdict: (verdict: ProbeVerdict) => void;
 }
@@ -99,10 +101,14 @@ export class ProbeWorker {
     const running = new AbortController();
     this.#running = running;
     const outcome = await this.#span(running.signal);
+    // Nothing is wrong with a probe whose container has ended: the end itself is about to be seen.
+    const gone = outcome.kind === 'error' && !this.#ended && (await this.#options.isGone());
     this.#running = undefined;
     if (this.#ended) return;
-    onOutcome(outcome);
-    this.#count(outcome);
+    if (!gone) {
+      onOutcome(outcome);
+      this.#count(outcome);
+    }
     this.#wait(nextRunDelay(anchor, this.#settings.periodMs, begun, clock.monotonic()));
   }
 

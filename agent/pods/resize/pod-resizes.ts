@@ -2,7 +2,7 @@
 // remembers the promises across restarts of the agent. The rules are in allocation.ts; running containers are brought to
 // the promise by actuate.ts.
 
-import type { Container, Pod } from '../../../client/types.ts';
+import type { Container, Pod, PodCondition } from '../../../client/types.ts';
 import type { Clock, Timer } from '../../../lib/clock.ts';
 import { errorMessage } from '../../../lib/errors.ts';
 import { getOwn } from '../../../lib/own-property.ts';
@@ -59,6 +59,8 @@ interface Entry {
   /** Nothing is granted before what runs is known by its id. */
   observed: boolean;
   resizing: boolean;
+  /** Generation of the pod whose resize was granted last. */
+  granted: number | undefined;
   roomMade: boolean;
   pending: NonNullable<ResizeReport['pending']> | undefined;
   since: number;
@@ -141,6 +143,7 @@ export class PodResizes {
       observed: false,
       // The files do not say that only the pod's cgroup is left to do: the last status does.
       resizing: differing({ actual, allocated }).length > 0 || isReportedInProgress(pod),
+      granted: reportedResize(pod)?.observedGeneration,
       roomMade: false,
       pending: undefined,
       since: 0,
@@ -189,11 +192,18 @@ export class PodResizes {
   report(uid: string): ResizeReport | undefined {
     const entry = this.#entries.get(uid);
     if (entry === undefined) return undefined;
-    const { pending, resizing, error } = entry;
+    const { pending, resizing, error, granted } = entry;
     if (pending === undefined && !resizing) return undefined;
     return {
       ...(pending === undefined ? {} : { pending }),
-      ...(resizing ? { inProgress: error === undefined ? {} : { error } } : {}),
+      ...(resizing
+        ? {
+            inProgress: {
+              ...(error === undefined ? {} : { error }),
+              ...(granted === undefined ? {} : { generation: granted }),
+            },
+          }
+        : {}),
       actual: Object.fromEntries(differing(entry).map(([name, { resources }]) => [name, resources])),
     };
   }
@@ -306,6 +316,7 @@ export class PodResizes {
     entry.allocated = wanted;
     entry.effective = pod;
     entry.resizing = true;
+    entry.granted = pod.metadata.generation;
     entry.roomMade = false;
     this.#dirty = true;
     this.#event(entry, 'Normal', 'ResizeStarted', resizeEventMessage('Pod resize started', pod));
@@ -384,9 +395,12 @@ function restartsForResize({ resizePolicy = [] }: Container): boolean {
 }
 
 /** What an agent or a kubelet before this one reported of the pod. */
-function isReportedInProgress({ status }: Pod): boolean {
-  const condition = status?.conditions?.find(({ type }) => type === 'PodResizeInProgress');
-  return status?.resize === 'InProgress' || condition?.status === 'True';
+function reportedResize({ status }: Pod): PodCondition | undefined {
+  return status?.conditions?.find(({ type }) => type === 'PodResizeInProgress');
+}
+
+function isReportedInProgress(pod: Pod): boolean {
+  return pod.status?.resize === 'InProgress' || reportedResize(pod)?.status === 'True';
 }
 
 /** A pod that asks for nothing can be promised nothing else: its class would change. */

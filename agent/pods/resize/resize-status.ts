@@ -13,8 +13,8 @@ import { type Quantities, type Resources, resourcesOf } from './allocation.ts';
 export interface ResizeReport {
   /** It is asked for and not granted. */
   readonly pending?: { readonly reason: 'Deferred' | 'Infeasible'; readonly message: string };
-  /** It is granted and not done; with what went wrong, if something did. */
-  readonly inProgress?: { readonly error?: string };
+  /** It is granted and not done; with what went wrong, if something did, and the generation of the pod that asked. */
+  readonly inProgress?: { readonly error?: string; readonly generation?: number };
   /** What containers run with, by name, where it is not what they have been promised. */
   readonly actual: Readonly<Record<string, Resources>>;
 }
@@ -28,15 +28,18 @@ export interface ResizeVerdictCondition {
   readonly status: 'True';
   readonly reason?: string;
   readonly message?: string;
+  readonly observedGeneration?: number;
 }
 
 export function resizeConditions(report: ResizeReport | undefined): readonly [string, ResizeVerdictCondition][] {
   const found: [string, ResizeVerdictCondition][] = [];
   if (report?.pending !== undefined) found.push(['PodResizePending', { status: 'True', ...report.pending }]);
   if (report?.inProgress !== undefined) {
-    const { error } = report.inProgress;
+    const { error, generation } = report.inProgress;
     const failed = error === undefined ? {} : { reason: 'Error', message: error };
-    found.push(['PodResizeInProgress', { status: 'True', ...failed }]);
+    // Of the spec that was granted, which may be an older one than is asked for by now.
+    const observed = generation === undefined ? {} : { observedGeneration: generation };
+    found.push(['PodResizeInProgress', { status: 'True', ...failed, ...observed }]);
   }
   return found;
 }
@@ -65,14 +68,18 @@ function replaced(quantities: Quantities, name: string, of: (told: string) => st
   return told === undefined ? quantities : { ...quantities, [name]: of(told) };
 }
 
-/** `resources` and `allocatedResources` of a container's status. One that does not run shows what it would run with. */
+/**
+ * `resources` and `allocatedResources` of a container's status, there once the runtime knows an instance of it. One that
+ * does not run any more shows what it would run with.
+ */
 export function reportedResources(
-  container: Container,
+  container: Pick<Container, 'resources'>,
   instance: ContainerSnapshot | undefined,
   actual: Resources | undefined,
 ): Pick<ContainerStatus, 'resources' | 'allocatedResources'> {
+  if (instance === undefined) return {};
   const promised = resourcesOf(container);
-  const runs = instance?.state === 'running';
+  const runs = instance.state === 'running';
   let { requests, limits } = runs ? (actual ?? promised) : promised;
   const told = runs ? instance.resources : undefined;
   if (told !== undefined) {

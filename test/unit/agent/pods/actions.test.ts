@@ -168,6 +168,11 @@ describe('a regular container', () => {
       { containers: [instance(web, 'created', { sandboxId: 'old' as SandboxId })] },
       ['start container web #1'],
     ],
+    [
+      'that was created of an image that is no longer the pod’s is made anew',
+      { containers: [instance({ ...web, image: 'old' }, 'created')] },
+      ['start container web #1'],
+    ],
     ['that ended is restarted under Always', { containers: [instance(web, 'exited')] }, ['start container web #1']],
     [
       'that failed is restarted under OnFailure',

@@ -9,6 +9,7 @@ import { applyStatusPatch, FakeNode, makePod } from '../../../sim/fakes.ts';
 function without(pod: Pod): Pod {
   const status = structuredClone(pod.status ?? {});
   delete status.resize;
+  for (const condition of status.conditions ?? []) delete condition.observedGeneration;
   for (const each of status.containerStatuses ?? []) {
     delete each.resources;
     delete each.allocatedResources;

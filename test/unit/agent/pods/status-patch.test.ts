@@ -2,6 +2,7 @@
 
 import { describe, expect, it } from 'vitest';
 import { computeStatusPatch } from '../../../../agent/pods/status-patch.ts';
+import type { PodCondition } from '../../../../client/types.ts';
 import { applyStatusPatch, makePod } from '../../../sim/fakes.ts';
 import { ended, instance, NOW, statusOf } from './status-of.ts';
 
@@ -32,6 +33,28 @@ describe('the status patch', () => {
     const stale = { ...status, conditions: [...(status.conditions ?? []), { ...foreign, status: 'False' }] };
     expect(computeStatusPatch(base, stale)).toBeUndefined();
     expect(computeStatusPatch(base, status)).toBeUndefined();
+  });
+  it('never touches a DisruptionTarget of others, whatever was known of it', () => {
+    const theirs = { type: 'DisruptionTarget', status: 'True', reason: 'DeletionByTaintManager', message: 'theirs' };
+    const own = { ...theirs, reason: 'TerminationByKubelet', message: 'ours' };
+    const withCondition = (one: object) => ({
+      ...status,
+      conditions: [...(status.conditions ?? []), one as PodCondition],
+    });
+    expect(computeStatusPatch(withCondition(theirs), status)).toBeUndefined();
+    expect(computeStatusPatch(status, withCondition(theirs))).toBeUndefined();
+    expect(computeStatusPatch(withCondition({ ...theirs, message: 'new' }), withCondition(theirs))).toBeUndefined();
+    expect(computeStatusPatch(status, withCondition(own))).toEqual({ conditions: [own] });
+    // Once said, it stays, also while a later status does not say it again.
+    expect(computeStatusPatch(withCondition(own), status)).toBeUndefined();
+  });
+  it('leaves out generations of conditions for a server that drops them', () => {
+    const pod = makePod('p', {}, { generation: 2 });
+    const wanted = statusOf(pod, [instance('web')]);
+    const kept = structuredClone(wanted);
+    for (const condition of kept.conditions ?? []) delete condition.observedGeneration;
+    expect(computeStatusPatch(kept, wanted)).toMatchObject({ conditions: expect.any(Array) });
+    expect(computeStatusPatch(kept, wanted, new Set(['conditions[].observedGeneration']))).toBeUndefined();
   });
   it('replaces addresses rather than adding to them', () => {
     const moved = { ...status, podIP: '10.0.0.9', podIPs: [{ ip: '10.0.0.9' }] };

@@ -5,7 +5,7 @@ import { activeDeadline } from '../../../../agent/pods/deadline.ts';
 import { computePhase } from '../../../../agent/pods/phase.ts';
 import { rejectedStatus } from '../../../../agent/pods/status.ts';
 import type { ContainerId, ContainerSnapshot, SandboxId } from '../../../../agent/ports/runtime.ts';
-import type { ContainerStatus, PodStatus } from '../../../../client/types.ts';
+import type { ContainerStatus, Pod, PodStatus } from '../../../../client/types.ts';
 import { FakeProbes, makePod } from '../../../sim/fakes.ts';
 import { AT, condition, ended, instance, NOW, ready, statusOf } from './status-of.ts';
 
@@ -59,6 +59,41 @@ describe('the status of a running pod', () => {
   it('keeps transition times of conditions that did not change', () => {
     const later = statusOf(makePod('p'), [instance('web')], { previous: status, now: NOW + 60_000 });
     expect(later.conditions).toEqual(status.conditions);
+  });
+  it.each([
+    // The node last said, the server still shows, now it is so: since when.
+    ['what the server does not show yet', 'True', 'False', 'True', 'node'],
+    ['what the server does not show yet, the other way', 'False', 'True', 'False', 'node'],
+    ['nothing that the server still shows of before', 'False', 'True', 'True', 'now'],
+    ['what the server shows to a new agent', undefined, 'True', 'True', 'server'],
+  ] as const)('keeps the transition time of %s', (_name, reported, shown, wanted, since) => {
+    const at = { node: '2026-01-01T08:00:00Z', server: '2026-01-01T07:00:00Z', now: AT } as const;
+    const ready = (status: string, lastTransitionTime: string) => [{ type: 'Ready', status, lastTransitionTime }];
+    const pod: Pod = { ...makePod('p'), status: { conditions: ready(shown, at.server) } };
+    const previous = reported === undefined ? undefined : { conditions: ready(reported, at.node) };
+    const status = statusOf(pod, wanted === 'True' ? [instance('web')] : [ended('web', 1)], { previous });
+    expect(condition(status, 'Ready')).toMatchObject({ status: wanted, lastTransitionTime: at[since] });
+  });
+  it('says of each condition which generation of the pod it describes', () => {
+    const generations = (pod: Pod) =>
+      statusOf(pod, [instance('web')]).conditions?.map(({ type, observedGeneration }) => [type, observedGeneration]);
+    const types = ['PodReadyToStartContainers', 'Initialized', 'Ready', 'ContainersReady', 'PodScheduled'];
+    expect(generations(makePod('p', {}, { generation: 7 }))).toEqual(types.map((type) => [type, 7]));
+    const { generation, ...metadata } = makePod('p').metadata;
+    expect(generations({ ...makePod('p'), metadata })).toEqual(types.map((type) => [type, undefined]));
+    const evicted = { reason: 'Evicted', message: 'm', disruption: { reason: 'TerminationByKubelet', message: 'm' } };
+    const gone = statusOf(makePod('p', {}, { generation: 7 }), [ended('web', 1)], { failure: evicted });
+    expect(condition(gone, 'DisruptionTarget')).toMatchObject({ status: 'True', observedGeneration: 7 });
+  });
+  it('says of a resize under way which generation was granted, and of one that waits the present one', () => {
+    const resize = {
+      pending: { reason: 'Deferred', message: 'm' },
+      inProgress: { generation: 3 },
+      actual: {},
+    } as const;
+    const status = statusOf(makePod('p', {}, { generation: 4 }), [instance('web')], { resize });
+    expect(condition(status, 'PodResizeInProgress')).toMatchObject({ observedGeneration: 3 });
+    expect(condition(status, 'PodResizePending')).toMatchObject({ observedGeneration: 4 });
   });
   it('carries along the conditions of others', () => {
     const gate = { type: 'example.com/gate', status: 'False', lastTransitionTime: AT };
@@ -185,13 +220,47 @@ describe('a container status', () => {
       expect(web(statusOf(pod, instances))?.volumeMounts).toEqual([expected]);
     });
   });
-  it('of an ephemeral container is neither ready nor started, and has no resources', () => {
+  it('of an ephemeral container is neither ready nor started', () => {
     const pod = makePod('p', { ephemeralContainers: [{ name: 'debug', image: 'd' }] });
     const status = statusOf(pod, [instance('web'), instance('debug', { type: 'ephemeral' })]);
     const debug = status.ephemeralContainerStatuses?.[0];
     expect(debug).toMatchObject({ ready: false, state: { running: { startedAt: AT } } });
     expect(Object.keys(debug ?? {})).not.toContain('started');
-    expect(Object.keys(debug ?? {})).not.toContain('resources');
+  });
+  it.each([
+    ['of no instance', [], undefined, undefined],
+    ['of one that runs', [instance('web')], { requests: { cpu: '1' } }, { cpu: '1' }],
+    ['of one that has ended', [ended('web', 1)], { requests: { cpu: '1' } }, { cpu: '1' }],
+  ])('has resources where there is an instance: %s', (_name, instances, resources, allocatedResources) => {
+    const asking = { name: 'web', image: 'n', resources: { requests: { cpu: '1' } } };
+    const status = web(statusOf(makePod('p', { containers: [asking] }), instances));
+    expect(status?.resources).toEqual(resources);
+    expect(status?.allocatedResources).toEqual(allocatedResources);
+  });
+  it('has empty resources of an ephemeral container that runs, and none before', () => {
+    const pod = makePod('p', { ephemeralContainers: [{ name: 'debug', image: 'd' }] });
+    const debug = (...instances: ReturnType<typeof instance>[]) =>
+      statusOf(pod, [instance('web'), ...instances]).ephemeralContainerStatuses?.[0];
+    expect(debug(instance('debug'))?.resources).toEqual({});
+    expect(Object.keys(debug() ?? {})).not.toContain('resources');
+  });
+  it('never counts fewer restarts than were reported', () => {
+    const before = statusOf(makePod('p'), [instance('web', { restartCount: 5 })]);
+    const again = (restartCount: number) =>
+      web(statusOf(makePod('p'), [instance('web', { restartCount })], { previous: before }))?.restartCount;
+    expect([again(0), again(5), again(6)]).toEqual([5, 5, 6]);
+  });
+  it.each([
+    ['success', true],
+    ['failure', false],
+    [undefined, false],
+  ] as const)('is ready where its probe says %s: %s', (verdict, isReady) => {
+    const probed = { name: 'web', image: 'n', readinessProbe: { tcpSocket: { port: 1 } } };
+    const probes = new FakeProbes();
+    if (verdict !== undefined) probes.set('readiness', 'web-0', verdict);
+    const status = statusOf(makePod('p', { containers: [probed] }), [instance('web')], { probes });
+    expect(web(status)?.ready).toBe(isReady);
+    expect(condition(status, 'Ready')?.status).toBe(isReady ? 'True' : 'False');
   });
   it('of an init container that the runtime has lost is Completed where a container after it was made', () => {
     const pod = makePod('p', {

@@ -194,6 +194,17 @@ describe('liveness', () => {
     expect(node.recorder.of('Unhealthy')).toEqual(['Liveness probe errored and resulted in unknown state: boom']);
   });
 
+  it('of a container that has ended meanwhile says nothing', async () => {
+    answers.set(80, () => {
+      node.runtime.exit('web', 1);
+      return { kind: 'error', state: 'unknown', message: 'the container does not run' };
+    });
+    await run({ restartPolicy: 'Never', containers: [liveness({ failureThreshold: 1, initialDelaySeconds: 5 })] });
+    await node.clock.until(() => node.api.status('pod').phase === 'Failed', 60_000);
+    expect(asked.length).toBeGreaterThan(0);
+    expect(node.recorder.of('Unhealthy')).toEqual([]);
+  });
+
   it('ends with the deletion of the pod', async () => {
     node.runtime.ignoresTerm.add('web');
     await run({ containers: [liveness({ failureThreshold: 1, periodSeconds: 1 })] });

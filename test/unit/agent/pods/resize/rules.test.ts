@@ -272,7 +272,9 @@ describe('the pod as it runs', () => {
 describe('what is reported', () => {
   const spec = container({ requests: { cpu: '0.5', memory: '64Mi' }, limits: { cpu: '1', memory: '128Mi' } });
   it('is what the container would run with, while it does not run', () => {
-    expect(reportedResources(spec, undefined, undefined)).toEqual({
+    const dead = { ...running(), state: 'exited' } as const;
+    expect(reportedResources(spec, undefined, undefined)).toEqual({});
+    expect(reportedResources(spec, dead, undefined)).toEqual({
       allocatedResources: { cpu: '0.5', memory: '64Mi' },
       resources: { requests: { cpu: '0.5', memory: '64Mi' }, limits: { cpu: '1', memory: '128Mi' } },
     });
