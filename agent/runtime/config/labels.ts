@@ -56,6 +56,19 @@ export function containerLabels(pod: Pod, container: Container | EphemeralContai
   return { ...podLabels(pod), [LABEL_CONTAINER_NAME]: container.name };
 }
 
+/** In the order of Go's struct, whatever order the source had. */
+function printPorts(ports: NonNullable<Container['ports']>): string {
+  return JSON.stringify(
+    ports.map(({ name, hostPort, containerPort, protocol, hostIP }) => ({
+      name,
+      hostPort,
+      containerPort,
+      protocol,
+      hostIP,
+    })),
+  );
+}
+
 export function containerAnnotations(spec: ContainerSpec): Strings {
   const { pod, container } = spec;
   const deletionGrace = pod.metadata.deletionGracePeriodSeconds;
@@ -71,7 +84,7 @@ export function containerAnnotations(spec: ContainerSpec): Strings {
     ...(deletionGrace === undefined ? {} : { [ANNOTATION_POD_DELETION_GRACE]: String(deletionGrace) }),
     ...(terminationGrace === undefined ? {} : { [ANNOTATION_POD_TERMINATION_GRACE]: String(terminationGrace) }),
     ...(preStop === undefined ? {} : { [ANNOTATION_PRE_STOP]: JSON.stringify(preStop) }),
-    ...(ports.length === 0 ? {} : { [ANNOTATION_PORTS]: JSON.stringify(ports) }),
+    ...(ports.length === 0 ? {} : { [ANNOTATION_PORTS]: printPorts(ports) }),
   };
 }
 

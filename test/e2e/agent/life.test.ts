@@ -98,7 +98,7 @@ test('the status says where the pod is, since when, and what exactly it runs', (
   expect(status?.qosClass).toBe('Burstable');
   expect(Date.parse(status?.startTime ?? '')).toBeGreaterThan(Date.now() - 120_000);
   const shown = container(web, 'web');
-  expect(shown).toMatchObject({ ready: true, started: true, restartCount: 0, image: 'nginx:stable' });
+  expect(shown).toMatchObject({ ready: true, started: true, restartCount: 0, image: 'docker.io/library/nginx:stable' });
   expect(shown.containerID).toMatch(/^containerd:\/\/[0-9a-f]{64}$/);
   expect(shown.imageID).toMatch(/sha256:[0-9a-f]{64}$/);
   expect(shown.state?.running?.startedAt).toBeDefined();

@@ -152,7 +152,7 @@ test('a changed image restarts that container alone', async () => {
     'changed',
     (each) => container(each).restartCount === 1 && container(each).ready,
   );
-  expect(container(after).image).toBe('busybox:latest');
+  expect(container(after).image).toBe('docker.io/library/busybox:latest');
   expect(container(after, 'other')).toMatchObject({
     restartCount: 0,
     containerID: container(before, 'other').containerID,

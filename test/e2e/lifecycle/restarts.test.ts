@@ -67,7 +67,7 @@ test('another image is started under Never too, and the pod goes on', async () =
     'running again',
     (pod) => container(pod).restartCount === 1 && container(pod).ready,
   );
-  expect(container(after).image).toBe('busybox:latest');
+  expect(container(after).image).toBe('docker.io/library/busybox:latest');
   expect(after.status?.phase).toBe('Running');
   await remove('edited');
 });

@@ -132,8 +132,8 @@ describe('a registry that wants to know who pulls', () => {
   test('lets in a pod with a pull secret', async () => {
     await apply(lab, pod('secret', 'secret/a:v1', { imagePullSecrets: [{ name: 'pull' }] }));
     const runs = await ready(lab, 'secret');
-    expect(container(runs).image).toBe(`${registry.host}/secret/a:v1`);
     // Of the names that an image has here, the runtime shows one: the digest is what runs.
+    expect(container(runs).image.startsWith(`${registry.host}/`)).toBe(true);
     expect(container(runs).imageID).toMatch(new RegExp(`@${digest}$`));
     await eventWhen(
       lab,
@@ -196,7 +196,7 @@ describe('a registry that wants to know who pulls', () => {
     const spec = { imagePullSecrets: [{ name: 'pull' }] };
     await apply(lab, pod('digest', `digest/a@${digest}`, spec));
     const runs = await ready(lab, 'digest');
-    expect(container(runs).image).toBe(`${registry.host}/digest/a@${digest}`);
+    expect(container(runs).image.startsWith(`${registry.host}/`)).toBe(true);
     expect(container(runs).imageID).toMatch(new RegExp(`@${digest}$`));
     await remove(lab, 'digest');
   });
