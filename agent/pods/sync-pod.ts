@@ -171,10 +171,12 @@ function beginSandbox(
 }
 
 function replacedSandbox({ pod, previous, snapshot }: SyncFacts): ReplacedSandbox {
+  const init = new Set((pod.spec.initContainers ?? []).map(({ name }) => name));
   return {
     kills: snapshot.containers.filter(isAlive).map((instance) => killSpec(pod, previous, instance, 'podEnds')),
     sandboxes: snapshot.sandboxes.map(({ id }) => id),
-    initContainers: snapshot.containers.filter(({ type }) => type === 'init').map(({ id }) => id),
+    // By name: an instance that a kubelet made does not tell what it is.
+    initContainers: snapshot.containers.filter(({ name }) => init.has(name)).map(({ id }) => id),
   };
 }
 

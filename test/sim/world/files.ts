@@ -62,6 +62,7 @@ export class SimDisk {
       cpuCFSQuota: true,
       cpuCFSQuotaPeriodUs: 100_000,
       memoryCapacityBytes: 8 * 1024 ** 3,
+      selinux: false,
       hugepageSizes: [],
     };
   }
