@@ -219,9 +219,11 @@ describe('a pod that should run', () => {
   });
 
   it('with a dead sandbox has what is left of it killed, stopped and removed before another is made', () => {
-    const init = instance('exited', { type: 'init' }, { name: 'init' });
+    // As a kubelet made it, without a word on what it is: it is known by its name.
+    const init = instance('exited', { type: 'container' }, { name: 'init' });
     const dead = snapshotOf([instance('running'), init], [sandbox({ state: 'notReady' })]);
-    const result = step(syncing(), { snapshot: dead });
+    const pod = podOf({ initContainers: [{ name: 'init', image: 'busybox:stable' }] });
+    const result = step(syncing(), { pod, snapshot: dead });
     expect(begun('createSandbox', result)).toMatchObject({
       attempt: 1,
       prepared: true,

@@ -82,7 +82,7 @@ describe('the status of a running pod', () => {
     const { generation, ...metadata } = makePod('p').metadata;
     expect(generations({ ...makePod('p'), metadata })).toEqual(types.map((type) => [type, undefined]));
     const evicted = { reason: 'Evicted', message: 'm', disruption: { reason: 'TerminationByKubelet', message: 'm' } };
-    const gone = statusOf(makePod('p', {}, { generation: 7 }), [ended('web', 1)], { failure: evicted });
+    const gone = statusOf(makePod('p', {}, { generation: 7 }), [ended('web', 1)], { failure: evicted, over: true });
     expect(condition(gone, 'DisruptionTarget')).toMatchObject({ status: 'True', observedGeneration: 7 });
   });
   it('says of a resize under way which generation was granted, and of one that waits the present one', () => {
