@@ -4,7 +4,8 @@
 /** What each fault is, and what must be said about it. */
 export const FAULTS = {
   'the runtime makes two sandboxes for one call': /live sandboxes/,
-  'the runtime says that a container has ended while it runs': /while its predecessor runs|run at once|while .* runs/,
+  'the runtime says that a container has ended while it runs':
+    /while its predecessor runs|run at once|while .* runs|exit code is 143, not/,
   'CNI DEL gives no address back': /an address is held/,
   'the API server takes a phase back': /the phase of .* went from/,
   'the API server takes a restart count back': /restartCount of .* went from/,
