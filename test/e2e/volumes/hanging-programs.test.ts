@@ -4,7 +4,7 @@
 import { chmod, mkdir, mkdtemp, rm, truncate, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import { createLinuxMounter } from '../../../agent/volumes/linux-mounter.ts';
 import { type Exec, exec, execOk } from '../../../lib/exec.ts';
 import { createExecHelper } from '../../../lib/exec-helper.ts';
@@ -35,7 +35,7 @@ afterAll(async () => {
   await execOk('fsfreeze', ['--unfreeze', frozen]);
   helper.close();
   // What hung ends now, and holds the file system until it has.
-  await expect.poll(async () => (await exec('umount', [frozen])).code, { timeout: 60_000 }).toBe(0);
+  await vi.waitFor(() => execOk('umount', [frozen]), { timeout: 60_000, interval: 100 });
   await rm(root, { recursive: true });
 });
 
