@@ -2,7 +2,7 @@
 // is one trace span. Waits where the server says so (Retry-After); all other retrying is the caller's decision.
 
 import type { IncomingMessage } from 'node:http';
-import type { Clock } from '../lib/clock.ts';
+import { type Clock, elapsedMs, type MonotonicMs, plusMs } from '../lib/clock.ts';
 import { errorMessage } from '../lib/errors.ts';
 import type { OpenSpan, Tracer } from '../lib/trace.ts';
 import { ApiError, UnreachableError } from './errors.ts';
@@ -179,14 +179,14 @@ export class ApiClient {
     const name = `${call.verb ?? call.method} ${info.resource}`;
     const attributes = { method: call.method, path: call.path, namespace: info.namespace, name: info.name };
     return this.#options.tracer.span('api', name, attributes, async (span) => {
-      const deadline = this.#options.clock.monotonic() + (call.options.timeoutMs ?? DEFAULT_TIMEOUT_MS);
+      const deadline = plusMs(this.#options.clock.monotonic(), call.options.timeoutMs ?? DEFAULT_TIMEOUT_MS);
       const response = await this.#follow(call, pool, name, deadline, span);
       if (pool === 'stream') {
         // A stream lives on after its span: by this its connection is found, in ss and by whoever wants to know its end.
         span.set({ localPort: response.socket.localPort });
         return await read(response);
       }
-      const timer = this.#options.clock.after(deadline - this.#options.clock.monotonic(), () => {
+      const timer = this.#options.clock.after(elapsedMs(this.#options.clock.monotonic(), deadline), () => {
         response.destroy(new Error('the response did not end in time'));
       });
       try {
@@ -211,7 +211,7 @@ export class ApiClient {
     call: Call,
     pool: TransportRequest['pool'],
     name: string,
-    deadline: number,
+    deadline: MonotonicMs,
     span: OpenSpan,
   ): Promise<IncomingMessage> {
     let freshToken = false;
@@ -227,12 +227,12 @@ export class ApiClient {
       }
       const waitMs = retryAfterMs(code, response.headers['retry-after']);
       if (waitMs === undefined || attempt >= MAX_RETRY_AFTER) throw error;
-      if (this.#options.clock.monotonic() + waitMs >= deadline) throw error;
+      if (plusMs(this.#options.clock.monotonic(), waitMs) >= deadline) throw error;
       await this.#options.clock.sleep(waitMs, call.options.signal);
     }
   }
 
-  async #open(call: Call, pool: TransportRequest['pool'], deadline: number): Promise<IncomingMessage> {
+  async #open(call: Call, pool: TransportRequest['pool'], deadline: MonotonicMs): Promise<IncomingMessage> {
     const body = call.body === undefined ? undefined : JSON.stringify(call.body);
     return await this.#transport.open({
       method: call.method,
@@ -245,7 +245,7 @@ export class ApiClient {
       },
       ...(body === undefined ? {} : { body }),
       pool,
-      timeoutMs: Math.max(1, deadline - this.#options.clock.monotonic()),
+      timeoutMs: Math.max(1, elapsedMs(this.#options.clock.monotonic(), deadline)),
       signal: call.options.signal,
     });
   }

@@ -3,6 +3,7 @@
 // equal ones. No I/O and no clock; the state is bounded.
 
 import { createHash } from 'node:crypto';
+import type { EpochMs } from '../lib/clock.ts';
 import type { Event } from './types.ts';
 
 /** An event as we make it: everything that identifies it is there. */
@@ -62,10 +63,10 @@ interface Observation {
 export class EventCorrelator {
   readonly #observed = new Recent<Observation>();
   readonly #similar = new Recent<{ readonly messages: ReadonlySet<string>; readonly last: number }>();
-  readonly #buckets = new Recent<{ readonly tokens: number; readonly at: number }>();
+  readonly #buckets = new Recent<{ readonly tokens: number; readonly at: EpochMs }>();
 
   /** `now` in epoch ms. Counts the event, whether or not it is then dropped. */
-  correlate(event: OutgoingEvent, now: number): Correlation {
+  correlate(event: OutgoingEvent, now: EpochMs): Correlation {
     const { key, event: candidate } = this.#aggregate(event, now);
     const earlier = this.#observed.get(key);
     const counted: OutgoingEvent =
@@ -94,7 +95,7 @@ export class EventCorrelator {
   }
 
   /** Past ten different messages, an event stands for all of its kind, under a key without the message. */
-  #aggregate(event: OutgoingEvent, now: number): { key: string; event: OutgoingEvent } {
+  #aggregate(event: OutgoingEvent, now: EpochMs): { key: string; event: OutgoingEvent } {
     const similarKey = aggregateKey(event);
     const known = this.#similar.get(similarKey);
     const messages = new Set(known !== undefined && now - known.last <= SIMILAR_INTERVAL_MS ? known.messages : []);
@@ -115,7 +116,7 @@ export class EventCorrelator {
     };
   }
 
-  #takeToken(key: string, now: number): boolean {
+  #takeToken(key: string, now: EpochMs): boolean {
     const bucket = this.#buckets.get(key) ?? { tokens: SPAM_BURST, at: now };
     const refilled = Math.min(SPAM_BURST, bucket.tokens + Math.max(0, now - bucket.at) / SPAM_REFILL_MS);
     const granted = refilled >= 1;

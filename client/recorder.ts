@@ -3,7 +3,7 @@
 
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { sleepUnlessAborted } from '../lib/abort.ts';
-import type { Clock, Timer } from '../lib/clock.ts';
+import type { Clock, EpochMs, Timer } from '../lib/clock.ts';
 import { cutWithMark } from '../lib/cut.ts';
 import { rfc3339 } from '../lib/rfc3339.ts';
 import type { TraceContext, Tracer } from '../lib/trace.ts';
@@ -62,7 +62,7 @@ export const EVENT_DELAY_MS = 500;
 
 interface Queued {
   readonly event: OutgoingEvent;
-  readonly at: number;
+  readonly at: EpochMs;
   readonly context: TraceContext;
 }
 
@@ -136,7 +136,7 @@ export class Recorder {
     type: 'Normal' | 'Warning',
     reason: string,
     message: string,
-    now: number,
+    now: EpochMs,
   ): OutgoingEvent {
     const { component, host } = this.#options;
     const { name, namespace, uid, resourceVersion } = subject.metadata;
@@ -176,7 +176,7 @@ export class Recorder {
     }
   }
 
-  async #send(event: OutgoingEvent, at: number): Promise<void> {
+  async #send(event: OutgoingEvent, at: EpochMs): Promise<void> {
     const correlation = this.#correlator.correlate(event, at);
     if (correlation.kind === 'drop') return;
     for (let tries = 1; ; tries++) {

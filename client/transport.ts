@@ -4,7 +4,7 @@
 import { readFile } from 'node:fs/promises';
 import type * as http from 'node:http';
 import * as https from 'node:https';
-import type { Clock } from '../lib/clock.ts';
+import type { Clock, MonotonicMs } from '../lib/clock.ts';
 import { errorMessage, isErrno } from '../lib/errors.ts';
 import { Agent as HttpAgent, request as httpRequest } from '../lib/node-http.ts';
 import { UnreachableError, unreachable } from './errors.ts';
@@ -55,7 +55,7 @@ export function tlsOptions(access: ClusterAccess): TlsOptions {
 export class TokenSource {
   readonly #access: ClusterAccess;
   readonly #clock: Clock;
-  #cached: { readonly token: string; readonly readAt: number } | undefined;
+  #cached: { readonly token: string; readonly readAt: MonotonicMs } | undefined;
   constructor(access: ClusterAccess, clock: Clock) {
     this.#access = access;
     this.#clock = clock;

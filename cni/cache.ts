@@ -8,6 +8,7 @@
 import { readdirSync, readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { temporaryOf, writeFileAtomicSync } from '../lib/atomic.ts';
+import { type EpochMs, epochMs } from '../lib/clock.ts';
 import { isErrno } from '../lib/errors.ts';
 import { isJsonObject, tryParseJson } from './json.ts';
 import type { Attachment, JsonObject, NetworkConfigList, PluginConfig } from './types.ts';
@@ -22,7 +23,7 @@ export interface CachedAttachment extends Attachment {
   /** The result so far, in the version of `list`; undefined before the first plugin answered. */
   readonly result: JsonObject | undefined;
   /** Epoch ms of the ADD. */
-  readonly createdAt: number;
+  readonly createdAt: EpochMs;
 }
 
 export interface CacheListing {
@@ -132,6 +133,6 @@ function parseEntry(text: string): CachedAttachment | undefined {
     list: { name, cniVersion, disableCheck: disableCheck === true, disableGC: disableGC === true, plugins },
     state,
     result,
-    createdAt,
+    createdAt: epochMs(createdAt),
   };
 }

@@ -6,7 +6,7 @@ import { createServer, type Server } from 'node:https';
 import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { TLSSocket, type TlsOptions } from 'node:tls';
-import type { Clock, Timer } from './clock.ts';
+import type { Clock, MonotonicMs, Timer } from './clock.ts';
 import { type Admission, admitConnection, type ConnectionLimits } from './connection-limits.ts';
 import { errorMessage, isErrno } from './errors.ts';
 
@@ -83,7 +83,7 @@ export class ConnectionGuard {
   readonly #options: ConnectionGuardOptions;
   #limits: ConnectionLimits;
   /** Monotonic ms. */
-  #limitsAt: number;
+  #limitsAt: MonotonicMs;
   readonly #timeouts: ConnectionTimeouts;
   readonly #connections = new Map<string, Connection>();
   readonly #perAddress = new Map<string, number>();

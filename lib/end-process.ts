@@ -1,6 +1,6 @@
 // Ends one process and waits until it is gone. Never signals a process that only has the pid of the one that is meant.
 
-import type { Clock } from './clock.ts';
+import { type Clock, elapsedMs, plusMs } from './clock.ts';
 import { isAlive, type ProcessId, signalProcess } from './processes.ts';
 
 /** For giving up only: a busy machine may take a while to bury a process. */
@@ -25,14 +25,14 @@ export async function endProcess(
 
 /** `gone` settles it at once for a child of ours; the end of any other process can only be looked for. */
 async function waitGone(id: ProcessId, clock: Clock, ms: number, gone?: Promise<unknown>): Promise<boolean> {
-  const deadline = clock.monotonic() + ms;
+  const deadline = plusMs(clock.monotonic(), ms);
   let ended = false;
   void gone?.then(() => {
     ended = true;
   });
   for (;;) {
     if (ended || !(await isAlive(id))) return true;
-    const left = deadline - clock.monotonic();
+    const left = elapsedMs(clock.monotonic(), deadline);
     if (left <= 0) return false;
     await Promise.race([clock.sleep(Math.min(left, 20)), gone ?? new Promise(() => undefined)]);
   }

@@ -1,7 +1,7 @@
 // Trying again: work that failed is repeated with a growing pause until it succeeds, fails for good, or the time is over.
 
 import { type BackoffEntry, type BackoffPolicy, nextBackoff } from './backoff.ts';
-import type { Clock } from './clock.ts';
+import { type Clock, elapsedMs, plusMs } from './clock.ts';
 
 export interface RetryOptions {
   readonly clock: Clock;
@@ -20,14 +20,15 @@ export interface RetryOptions {
  */
 export async function retry<T>(work: (leftMs: number) => Promise<T>, options: RetryOptions): Promise<T> {
   const { clock, policy, limitMs = Number.POSITIVE_INFINITY, mends, signal } = options;
-  const giveUpAt = clock.monotonic() + limitMs;
+  const giveUpAt = plusMs(clock.monotonic(), limitMs);
   let pause: BackoffEntry | undefined;
   for (;;) {
     try {
-      return await work(giveUpAt - clock.monotonic());
+      return await work(elapsedMs(clock.monotonic(), giveUpAt));
     } catch (error) {
       pause = nextBackoff(policy, pause, clock.monotonic());
-      if (signal?.aborted === true || !mends(error) || clock.monotonic() + pause.delayMs >= giveUpAt) throw error;
+      if (signal?.aborted === true || !mends(error) || plusMs(clock.monotonic(), pause.delayMs) >= giveUpAt)
+        throw error;
       await clock.sleep(pause.delayMs, signal);
     }
   }
@@ -46,10 +47,10 @@ export interface PollOptions {
 /** Looks until `look` is true or the time is over: what the last look said. Rejects as `look` does. */
 export async function poll(look: () => boolean | Promise<boolean>, options: PollOptions): Promise<boolean> {
   const { clock, everyMs, limitMs, firstMs = everyMs } = options;
-  const end = clock.monotonic() + limitMs;
+  const end = plusMs(clock.monotonic(), limitMs);
   for (let pause = firstMs; ; pause = Math.min(pause * 2, everyMs)) {
     if (await look()) return true;
-    const left = end - clock.monotonic();
+    const left = elapsedMs(clock.monotonic(), end);
     if (left <= 0) return false;
     await clock.sleep(Math.min(pause, left));
   }

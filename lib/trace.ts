@@ -3,6 +3,7 @@
 // keep them registers a sink.
 
 import { AsyncLocalStorage } from 'node:async_hooks';
+import { type EpochMs, epochMs } from './clock.ts';
 import { cutWithMark, MAX_OUTPUT_BYTES } from './cut.ts';
 import { errorMessage } from './errors.ts';
 
@@ -42,7 +43,7 @@ export interface Span {
   /** Why: "pod added", "container exited", "liveness probe failed". */
   readonly cause?: string;
   /** Epoch ms, with fraction. */
-  readonly start: number;
+  readonly start: EpochMs;
   readonly durationMs: number;
   readonly outcome: 'ok' | 'error';
   readonly error?: string;
@@ -91,7 +92,7 @@ export class Tracer {
   ): Promise<T> {
     const context = this.#storage.getStore();
     const id = ++this.#lastId;
-    const start = performance.timeOrigin + performance.now();
+    const start = epochMs(performance.timeOrigin + performance.now());
     let all = attributes;
     const finish = (error?: unknown): void => {
       if (this.#sinks.size === 0) return;

@@ -1,7 +1,7 @@
 // One ConfigMap or Secret as the change detection strategies without a watch keep it: read at every use (Get), or
 // read again when the copy is older than its TTL (Cache). Never learns of a change by itself.
 
-import type { Clock } from '../../lib/clock.ts';
+import type { Clock, MonotonicMs } from '../../lib/clock.ts';
 import { objectVersion } from '../model/object-version.ts';
 import type { KeptContent, ObjectSource, Watchable } from './watched-object.ts';
 
@@ -19,7 +19,7 @@ interface LastRead {
   readonly version: string;
   readonly exists: boolean;
   readonly immutable: boolean;
-  readonly at: number;
+  readonly at: MonotonicMs;
 }
 
 export class PolledObject<T extends Watchable> implements ObjectSource<T> {

@@ -2,7 +2,7 @@
 // requests. It chooses nothing among credentials.
 
 import type { Pod } from '../../client/types.ts';
-import type { Clock } from '../../lib/clock.ts';
+import { type Clock, type MonotonicMs, plusMs } from '../../lib/clock.ts';
 import type { Exec } from '../../lib/exec.ts';
 import { getOwn } from '../../lib/own-property.ts';
 import type { Tracer } from '../../lib/trace.ts';
@@ -33,7 +33,7 @@ export interface PluginParts {
 interface CachedCredentials {
   readonly credentials: readonly RegistryCredential[];
   /** Monotonic ms. */
-  readonly expiresAt: number;
+  readonly expiresAt: MonotonicMs;
 }
 
 /** How long a program may take. ms. */
@@ -94,7 +94,7 @@ export class CredentialPlugin {
     for (const [other, { expiresAt }] of this.#cache) if (expiresAt <= now) this.#cache.delete(other);
     const [oldest] = this.#cache.keys();
     if (this.#cache.size >= MAX_CACHED && oldest !== undefined) this.#cache.delete(oldest);
-    this.#cache.set(key, { credentials, expiresAt: now + ttlMs });
+    this.#cache.set(key, { credentials, expiresAt: plusMs(now, ttlMs) });
   }
 
   /** Undefined for a pod without an account, or one whose account lacks a required annotation. */

@@ -1,6 +1,7 @@
 // When the node is under pressure, and which threshold is acted on first: thresholds met, grace periods, minimum
 // reclaim, node conditions with their transition period (pkg/kubelet/eviction/helpers.go). Pure.
 
+import type { MonotonicMs } from '../../lib/clock.ts';
 import { CONDITION_OF, type PressureCondition, type Signal, type Threshold, thresholdAmount } from './thresholds.ts';
 import type { Observations } from './types.ts';
 
@@ -37,7 +38,7 @@ export function judgePressure(
   thresholds: readonly Threshold[],
   observations: Observations,
   before: PressureState,
-  now: number,
+  now: MonotonicMs,
   transitionMs: number,
 ): PressureState {
   const unresolved = new Set(before.met.filter((threshold) => isMet(threshold, observations, true)));

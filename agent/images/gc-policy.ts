@@ -1,6 +1,7 @@
 // Which images may be removed, and which go first: never one in use, pinned or just arrived; the least recently used
 // first (pkg/kubelet/images/image_gc_manager.go). Pure.
 
+import type { EpochMs } from '../../lib/clock.ts';
 import type { RuntimeImage } from '../ports/runtime.ts';
 
 /** When an image was first seen and last used by a container, epoch ms; 0 is never used. */
@@ -35,7 +36,7 @@ export function noteImages(
   known: ReadonlyMap<string, ImageRecord>,
   images: readonly RuntimeImage[],
   inUse: ReadonlySet<string>,
-  now: number,
+  now: EpochMs,
 ): ReadonlyMap<string, ImageRecord> {
   return new Map(
     images.map((image) => {
@@ -54,7 +55,11 @@ export function noteImages(
 }
 
 /** What may be removed at all at `now`, in the order of removal. `now` is the time of the last look. */
-export function removable(records: ReadonlyMap<string, ImageRecord>, minimumAgeMs: number, now: number): ImageRecord[] {
+export function removable(
+  records: ReadonlyMap<string, ImageRecord>,
+  minimumAgeMs: number,
+  now: EpochMs,
+): ImageRecord[] {
   return [...records.values()]
     .filter((image) => !image.pinned && image.lastUsed < now && now - image.firstDetected >= minimumAgeMs)
     .sort((a, b) => a.lastUsed - b.lastUsed || a.firstDetected - b.firstDetected);
@@ -64,8 +69,8 @@ export function removable(records: ReadonlyMap<string, ImageRecord>, minimumAgeM
 export function tooOld(
   images: readonly ImageRecord[],
   config: ImageGcConfig,
-  since: number,
-  now: number,
+  since: EpochMs,
+  now: EpochMs,
 ): ImageRecord[] {
   const { imageMaximumGCAge } = config;
   if (imageMaximumGCAge === 0) return [];

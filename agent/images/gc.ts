@@ -2,7 +2,7 @@
 // full, the least recently used. Which ones is decided in gc-policy.ts; eviction asks for all unused ones at once.
 
 import { sleepUnlessAborted } from '../../lib/abort.ts';
-import type { Clock } from '../../lib/clock.ts';
+import type { Clock, EpochMs } from '../../lib/clock.ts';
 import { errorMessage } from '../../lib/errors.ts';
 import type { Log } from '../../lib/log.ts';
 import type { EventRecorder } from '../ports/api.ts';
@@ -41,7 +41,7 @@ class CollectionError extends Error {
 
 export class ImageGc {
   readonly #options: ImageGcOptions;
-  readonly #startedAt: number;
+  readonly #startedAt: EpochMs;
   #records: ReadonlyMap<string, ImageRecord> = new Map();
   #failedBefore = false;
 
@@ -104,7 +104,7 @@ export class ImageGc {
   }
 
   /** Notes what is there and what is used; returns the time at which that was so. */
-  async #look(): Promise<number> {
+  async #look(): Promise<EpochMs> {
     const { clock, listImages, imagesInUse } = this.#options;
     const now = clock.now();
     // Users first: a container that appears in between uses an image that is younger than the minimum age.

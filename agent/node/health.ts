@@ -1,7 +1,7 @@
 // Asks the runtime and the network how they are, and remembers the answer. What the answers mean for the Node is
 // decided in conditions.ts.
 
-import type { Clock } from '../../lib/clock.ts';
+import type { Clock, MonotonicMs } from '../../lib/clock.ts';
 import { errorMessage } from '../../lib/errors.ts';
 import { sameJson } from '../../lib/same-json.ts';
 import type { PodNetwork } from '../ports/node.ts';
@@ -96,7 +96,7 @@ export class HealthMonitor {
   #version: RuntimeVersion | undefined;
   #status: RuntimeStatus | undefined;
   /** Monotonic ms of the last answer of the runtime. */
-  #answeredAt: number | undefined;
+  #answeredAt: MonotonicMs | undefined;
   /** The runtime may have been replaced since it last answered: its version has to be asked for again. */
   #versionStale = true;
 

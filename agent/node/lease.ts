@@ -7,7 +7,7 @@ import { resourcePath } from '../../client/paths.ts';
 import type { Lease } from '../../client/types.ts';
 import { sleepUnlessAborted } from '../../lib/abort.ts';
 import { type BackoffEntry, type BackoffPolicy, nextBackoff } from '../../lib/backoff.ts';
-import type { Clock } from '../../lib/clock.ts';
+import type { Clock, EpochMs } from '../../lib/clock.ts';
 import { rfc3339Micro } from '../../lib/rfc3339.ts';
 
 const NAMESPACE = 'kube-node-lease';
@@ -34,7 +34,7 @@ export function leaseFor(
   nodeName: string,
   nodeUid: string,
   durationSeconds: number,
-  renewedAt: number,
+  renewedAt: EpochMs,
   known?: Lease,
 ): object {
   return {

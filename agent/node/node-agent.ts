@@ -6,6 +6,7 @@ import { resourcePath } from '../../client/paths.ts';
 import type { Node } from '../../client/types.ts';
 import { resolvesWithin, sleepUnlessAborted, whenAborted } from '../../lib/abort.ts';
 import { type BackoffEntry, type BackoffPolicy, nextBackoff } from '../../lib/backoff.ts';
+import type { MonotonicMs } from '../../lib/clock.ts';
 import { errorMessage } from '../../lib/errors.ts';
 import { rfc3339 } from '../../lib/rfc3339.ts';
 import { nodeReference } from '../model/event-reference.ts';
@@ -39,11 +40,11 @@ export class NodeAgent {
   readonly #path: string;
   readonly #random: () => number;
   #node: Node | undefined;
-  #images: { readonly list: readonly RuntimeImage[]; readonly at: number } | undefined;
+  #images: { readonly list: readonly RuntimeImage[]; readonly at: MonotonicMs } | undefined;
   /** The call for images that is under way. */
   #imagesCall: Promise<void> | undefined;
   /** Monotonic ms of the last status written. */
-  #reportedAt: number | undefined;
+  #reportedAt: MonotonicMs | undefined;
   /** What each part last failed with, so that it is logged once and not at every try. */
   readonly #trouble = new Map<'lease' | 'status', string>();
   #nodeKnown: () => void = () => undefined;

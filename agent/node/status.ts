@@ -2,6 +2,7 @@
 // it. Pure.
 
 import type { ContainerImage, NodeStatus } from 'kubernetes-types/core/v1';
+import type { MonotonicMs } from '../../lib/clock.ts';
 import type { RuntimeImage, RuntimeStatus, RuntimeVersion } from '../ports/runtime.ts';
 import { nodeAddresses } from './addresses.ts';
 import { allocatableOf, capacityOf } from './capacity.ts';
@@ -113,8 +114,8 @@ export interface StatusPace {
   /** This run has reported the node as Ready: until then nothing is held back, as in the kubelet. */
   readonly reportedReady: boolean;
   /** When the last one was written, if one was. */
-  readonly reportedAt: number | undefined;
-  readonly now: number;
+  readonly reportedAt: MonotonicMs | undefined;
+  readonly now: MonotonicMs;
   /** KubeletConfiguration's nodeStatusUpdateFrequency, in ms. */
   readonly updateFrequency: number;
 }

@@ -2,6 +2,7 @@
 // PodScheduled, with its reasons and messages. Conditions of other writers are carried along untouched. Pure.
 
 import type { Container, ContainerStatus, Pod, PodCondition, PodStatus } from '../../client/types.ts';
+import { epochMs } from '../../lib/clock.ts';
 import { rfc3339 } from '../../lib/rfc3339.ts';
 import { isSidecar } from '../../lib/sidecar.ts';
 import { TERMINATION_BY_KUBELET } from '../model/disruption.ts';
@@ -130,7 +131,7 @@ export function computeConditions(facts: ConditionFacts): PodCondition[] {
   const owned = verdicts.map(([type, verdict]): PodCondition => {
     const before = known.find((condition) => condition.type === type);
     const since = before?.status === verdict.status ? before.lastTransitionTime : undefined;
-    return { type, ...observed, ...verdict, lastTransitionTime: since ?? rfc3339(now) };
+    return { type, ...observed, ...verdict, lastTransitionTime: since ?? rfc3339(epochMs(now)) };
   });
   const written = new Set(verdicts.map(([type]) => type));
   const others = (pod.status?.conditions ?? []).filter(({ type }) => !OWNED_CONDITIONS.has(type) && !written.has(type));

@@ -2,6 +2,7 @@
 // before and why a start is held up. Follows the kubelet's convertToAPIContainerStatuses. Pure.
 
 import type { Container, ContainerStatus, EphemeralContainer, Pod } from '../../client/types.ts';
+import { epochMs } from '../../lib/clock.ts';
 import { getOwn } from '../../lib/own-property.ts';
 import { rfc3339 } from '../../lib/rfc3339.ts';
 import { isSidecar } from '../../lib/sidecar.ts';
@@ -65,15 +66,15 @@ function stateOf(container: ContainerSnapshot, containerID: string, old: Contain
       // An instance runs once. After a restart of the agent the runtime may still show as running what its event told the
       // end of, and the API takes no last end back.
       if (old?.state?.terminated?.containerID === containerID) return old.state;
-      return { running: { startedAt: rfc3339(container.startedAt) } };
+      return { running: { startedAt: rfc3339(epochMs(container.startedAt)) } };
     case 'exited':
       return {
         terminated: {
           exitCode: container.exitCode,
           ...(container.reason === '' ? {} : { reason: container.reason }),
           ...(container.message === '' ? {} : { message: container.message }),
-          startedAt: rfc3339(container.startedAt),
-          finishedAt: rfc3339(container.finishedAt),
+          startedAt: rfc3339(epochMs(container.startedAt)),
+          finishedAt: rfc3339(epochMs(container.finishedAt)),
           containerID,
         },
       };

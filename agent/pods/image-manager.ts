@@ -3,7 +3,7 @@
 
 import type { Container, EphemeralContainer, Pod, Secret } from '../../client/types.ts';
 import { type BackoffEntry, backoffRemaining, nextBackoff } from '../../lib/backoff.ts';
-import type { Clock } from '../../lib/clock.ts';
+import type { Clock, EpochMs } from '../../lib/clock.ts';
 import { errorMessage } from '../../lib/errors.ts';
 import { goAggregate } from '../../lib/go-words.ts';
 import type { EventRecorder, ObjectReader } from '../ports/api.ts';
@@ -65,8 +65,8 @@ export interface ImageManagerOptions {
   readonly config: PodsConfig;
 }
 
-interface Failure extends BackoffEntry {
-  readonly at: number;
+interface Failure extends BackoffEntry<EpochMs> {
+  readonly at: EpochMs;
   readonly reason: string;
   readonly message: string;
 }
@@ -147,7 +147,7 @@ export class ImageManager {
     const { clock, config } = this.#options;
     const key = `${pod.metadata.uid}_${image}`;
     const failed = this.#failures.get(key);
-    const remaining = backoffRemaining(failed, failed?.at ?? 0, clock.now());
+    const remaining = failed === undefined ? 0 : backoffRemaining(failed, failed.at, clock.now());
     if (failed !== undefined && remaining > 0) {
       const message = `Back-off pulling image ${goQuote(wanted)}`;
       event('Normal', 'BackOff', message);

@@ -14,7 +14,7 @@ export interface PodFacts {
   readonly previous: PodStatus | undefined;
   readonly probes: ProbeResults;
   /** Restart back-off, by restartBackoffKey. */
-  readonly backoff: ReadonlyMap<string, BackoffEntry>;
+  readonly backoff: ReadonlyMap<string, BackoffEntry<number>>;
   readonly backoffPolicy: BackoffPolicy;
   /** Epoch ms. */
   readonly now: number;

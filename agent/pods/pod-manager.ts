@@ -178,7 +178,7 @@ export class PodManager implements PodsAgent {
         this.#reconcile();
         return;
       } catch (error) {
-        backoff = nextBackoff(config.syncBackoff, backoff, clock.now());
+        backoff = nextBackoff(config.syncBackoff, backoff, clock.monotonic());
         const fields = { inMs: backoff.delayMs, error: errorMessage(error) };
         log('warn', 'Failed to list the pods on this node, will retry', fields);
         await clock.sleep(backoff.delayMs);

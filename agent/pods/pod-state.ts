@@ -24,7 +24,7 @@ export interface SyncingState extends Activity {
   /** Its cgroup is made and its volumes are mounted. */
   readonly prepared: boolean;
   /** Back-off of restarts, by restartBackoffKey. */
-  readonly restartBackoff: ReadonlyMap<string, BackoffEntry>;
+  readonly restartBackoff: ReadonlyMap<string, BackoffEntry<number>>;
   /** Containers that were stopped in order to run again, by name. */
   readonly restartWanted: ReadonlyMap<string, RestartWanted>;
   /** Why a container's start failed, by name. */

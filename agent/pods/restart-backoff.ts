@@ -20,7 +20,7 @@ export function restartBackoffKey(containerName: string, hash: string): string {
 }
 
 /** An entry is forgotten when the container had run longer than `resetMs` before it ended. */
-function expired(policy: BackoffPolicy, entry: BackoffEntry, finishedAt: number): boolean {
+function expired(policy: BackoffPolicy, entry: BackoffEntry<number>, finishedAt: number): boolean {
   return finishedAt - entry.since > policy.resetMs;
 }
 
@@ -30,7 +30,7 @@ function expired(policy: BackoffPolicy, entry: BackoffEntry, finishedAt: number)
  */
 export function restartNotBefore(
   policy: BackoffPolicy,
-  entry: BackoffEntry | undefined,
+  entry: BackoffEntry<number> | undefined,
   finishedAt: number,
   now: number,
   decidingEnd = finishedAt,
@@ -44,10 +44,10 @@ export function restartNotBefore(
 /** The entry after the container that ended at `finishedAt` is started again at `now`: 10 s, 20 s, … 5 min. */
 export function restartBackoffAfterStart(
   policy: BackoffPolicy,
-  entry: BackoffEntry | undefined,
+  entry: BackoffEntry<number> | undefined,
   finishedAt: number,
   now: number,
-): BackoffEntry {
+): BackoffEntry<number> {
   const kept = entry === undefined || expired(policy, entry, finishedAt) ? undefined : entry;
   // The reset is judged by how long the container ran, above; never by how long it then waited.
   return nextBackoff({ ...policy, resetMs: Number.POSITIVE_INFINITY }, kept, now);

@@ -4,7 +4,7 @@
 import { type BackoffEntry, type BackoffPolicy, nextBackoff } from '../../lib/backoff.ts';
 
 export interface Retry {
-  readonly pause: BackoffEntry;
+  readonly pause: BackoffEntry<number>;
   /** Not before this time. */
   readonly at: number;
 }

@@ -2,6 +2,7 @@
 // the status manager's part.
 
 import type { Pod, PodStatus } from '../../client/types.ts';
+import { epochMs } from '../../lib/clock.ts';
 import { rfc3339 } from '../../lib/rfc3339.ts';
 import { sortPodIPs } from '../model/pod-ips.ts';
 import { podQOSClass } from '../model/pod-resources.ts';
@@ -105,7 +106,7 @@ export function computePodStatus(facts: PodStatusFacts): PodStatus {
   const ended = isTerminalPhase(phase) ? failure : undefined;
   const reason = ended?.reason ?? (samePhase ? previous.reason : undefined);
   const message = ended?.message ?? (samePhase ? previous.message : undefined);
-  const startTime = previous?.startTime ?? pod.status?.startTime ?? rfc3339(now);
+  const startTime = previous?.startTime ?? pod.status?.startTime ?? rfc3339(epochMs(now));
   const { generation } = pod.metadata;
   // What has ended is not resized any more.
   const resize = isTerminalPhase(phase) ? undefined : facts.resize;
@@ -146,6 +147,6 @@ export function rejectedStatus(pod: Pod, refusal: WaitingReason, now: number): P
     reason: refusal.reason,
     message: `Pod was rejected: ${refusal.message}`,
     qosClass: podQOSClass(pod),
-    startTime: pod.status?.startTime ?? rfc3339(now),
+    startTime: pod.status?.startTime ?? rfc3339(epochMs(now)),
   };
 }

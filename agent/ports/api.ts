@@ -2,6 +2,7 @@
 // containers and volumes refer to. Types only. client/ provides what implements them.
 
 import type { ConfigMap, Pod, PodStatus, Secret, Service } from '../../client/types.ts';
+import type { EpochMs } from '../../lib/clock.ts';
 
 /** A source tells the desired pods; the agent merges sources. */
 export interface PodSource {
@@ -82,7 +83,7 @@ export interface ObjectReader {
   serviceAccountToken(
     pod: Pod,
     request: { readonly audience?: string; readonly expirationSeconds: number },
-  ): Promise<{ readonly token: string; readonly expiresAt: number }>;
+  ): Promise<{ readonly token: string; readonly expiresAt: EpochMs }>;
 }
 
 /** Keeps what pods refer to current, for as long as a pod refers to it. */

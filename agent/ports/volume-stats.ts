@@ -1,6 +1,8 @@
 // What is known of the room in a pod's volumes and of their health, as the stats API shows it (stats/v1alpha1
 // VolumeStats). Types only.
 
+import type { EpochMs } from '../../lib/clock.ts';
+
 export interface VolumeStats {
   readonly podUid: string;
   /** The volume's name in the pod. */
@@ -16,7 +18,7 @@ export interface VolumeStats {
   /** What the driver says of the volume's health, where it does. */
   readonly condition?: { readonly abnormal: boolean; readonly message: string };
   /** When it was asked, epoch ms. */
-  readonly at: number;
+  readonly at: EpochMs;
 }
 
 /** Figures of the volumes that pods have; those that nobody can tell are left out. */

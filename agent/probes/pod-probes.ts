@@ -2,7 +2,7 @@
 // its others back. It kills and reports nothing itself: workers read the verdicts.
 
 import type { Container, Pod } from '../../client/types.ts';
-import type { Clock } from '../../lib/clock.ts';
+import { type Clock, type EpochMs, epochMs, plusMs } from '../../lib/clock.ts';
 import { isSidecar } from '../../lib/sidecar.ts';
 import { TimerWheel } from '../../lib/timer-wheel.ts';
 import { containerReference } from '../model/event-reference.ts';
@@ -72,7 +72,7 @@ export class ProbeManager implements RunningPodProbes {
   readonly #timers: Pick<Clock, 'after'>;
   readonly #random: () => number;
   /** Epoch ms. */
-  readonly #agentStartedAt: number;
+  readonly #agentStartedAt: EpochMs;
   readonly #pods = new Map<PodUID, PodState>();
   readonly #instances = new Map<ContainerId, Instance>();
   readonly #listeners = new Set<(uid: PodUID, cause: ProbeCause) => void>();
@@ -187,7 +187,7 @@ export class ProbeManager implements RunningPodProbes {
     const adopted = startedAt < this.#agentStartedAt;
     const delay = firstRunDelay({
       ...probeSettings(spec),
-      startedAt,
+      startedAt: epochMs(startedAt),
       agentStartedAt: this.#agentStartedAt,
       now: clock.now(),
       random: this.#random(),
@@ -197,7 +197,7 @@ export class ProbeManager implements RunningPodProbes {
       type,
       spec,
       carried: adopted && type !== 'liveness' && reported(state.pod, id, type === 'startup' ? 'started' : 'ready'),
-      anchor: clock.monotonic() + delay,
+      anchor: plusMs(clock.monotonic(), delay),
       clock,
       timers: this.#timers,
       tracer,

@@ -1,7 +1,7 @@
 // One probe of one running container: runs when its time has come, never twice at once, and keeps its verdict. What the
 // verdict leads to is for others to decide.
 
-import type { Clock, Timer } from '../../lib/clock.ts';
+import type { Clock, MonotonicMs, Timer } from '../../lib/clock.ts';
 import { errorMessage } from '../../lib/errors.ts';
 import type { TracePod, Tracer } from '../../lib/trace.ts';
 import type { ProbeVerdict } from '../ports/probes.ts';
@@ -25,7 +25,7 @@ export interface ProbeWorkerOptions {
   /** Already known to have succeeded, from before the agent restarted. */
   readonly carried: boolean;
   /** Monotonic ms of the first run. */
-  readonly anchor: number;
+  readonly anchor: MonotonicMs;
   readonly clock: Clock;
   /** Where the waiting is done. */
   readonly timers: Pick<Clock, 'after'>;

@@ -1,12 +1,14 @@
 // When a probe runs: the first time, and every time after. Pure; milliseconds throughout.
 
+import type { EpochMs, MonotonicMs } from '../../lib/clock.ts';
+
 export interface FirstRun {
   readonly initialDelayMs: number;
   readonly periodMs: number;
   /** When the container started, when the agent did, and now: epoch ms. */
-  readonly startedAt: number;
-  readonly agentStartedAt: number;
-  readonly now: number;
+  readonly startedAt: EpochMs;
+  readonly agentStartedAt: EpochMs;
+  readonly now: EpochMs;
   /** From 0 up to, not including, 1. */
   readonly random: number;
 }
@@ -27,8 +29,8 @@ export function firstRunDelay(first: FirstRun): number {
  * How long until the next run on the grid `anchor + n × period` (monotonic). A run that began in slot `begun` and took
  * longer than the period is followed at once, as a ticker with room for one tick does it.
  */
-export function nextRunDelay(anchor: number, periodMs: number, begun: number, now: number): number {
-  const slotOf = (at: number): number => Math.floor((at - anchor) / periodMs);
+export function nextRunDelay(anchor: MonotonicMs, periodMs: number, begun: MonotonicMs, now: MonotonicMs): number {
+  const slotOf = (at: MonotonicMs): number => Math.floor((at - anchor) / periodMs);
   if (slotOf(now) > slotOf(begun)) return 0;
   return anchor + (slotOf(now) + 1) * periodMs - now;
 }

@@ -4,7 +4,7 @@
 import { createHash } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
 import { TLSSocket } from 'node:tls';
-import type { Clock } from '../../lib/clock.ts';
+import type { Clock, EpochMs } from '../../lib/clock.ts';
 import { getOwn } from '../../lib/own-property.ts';
 import type { KubeletConfiguration } from '../config/options.ts';
 import type { ReviewClient } from './options.ts';
@@ -59,7 +59,7 @@ const list = (value: string | string[] | undefined): string[] => (value === unde
  * The caller's verified client certificate as a user: CN is the name, O the groups. `now` is epoch ms: a connection may
  * outlive the certificate that it was opened with.
  */
-export function certificateUser(request: IncomingMessage, now: number): User | undefined {
+export function certificateUser(request: IncomingMessage, now: EpochMs): User | undefined {
   const { socket } = request;
   if (!(socket instanceof TLSSocket) || !socket.authorized) return undefined;
   const { subject, valid_to: validTo } = socket.getPeerCertificate();

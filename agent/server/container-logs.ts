@@ -4,6 +4,7 @@ import { access } from 'node:fs/promises';
 import type { ServerResponse } from 'node:http';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
+import type { EpochMs } from '../../lib/clock.ts';
 import { errnoOf, errorMessage, isErrno } from '../../lib/errors.ts';
 import { uidOf } from '../model/pod-uid.ts';
 import type { LogReader } from '../ports/logs.ts';
@@ -24,7 +25,7 @@ export async function serveContainerLogs(
   response: ServerResponse,
   pods: ServedPods,
   logs: LogReader,
-  now: number,
+  now: EpochMs,
 ): Promise<void> {
   const { options, previous } = parseLogRequest(query, now);
   const pod = pods.getPod(route.namespace, route.pod);

@@ -2,6 +2,7 @@
 // answers, which kubectl shows.
 
 import type { ContainerStatus, PodStatus } from '../../client/types.ts';
+import type { EpochMs } from '../../lib/clock.ts';
 import { getOwn } from '../../lib/own-property.ts';
 import { parseRfc3339 } from '../../lib/rfc3339.ts';
 import type { LogOptions } from '../ports/logs.ts';
@@ -16,7 +17,7 @@ const TRUE: ReadonlySet<string> = new Set(['1', 't', 'T', 'true', 'TRUE', 'True'
 const FALSE: ReadonlySet<string> = new Set(['', '0', 'f', 'F', 'false', 'FALSE', 'False']);
 
 /** Reads PodLogOptions from a query. Throws HttpError 400 for what does not parse, 422 for what makes no sense. */
-export function parseLogRequest(query: URLSearchParams, now: number): LogRequest {
+export function parseLogRequest(query: URLSearchParams, now: EpochMs): LogRequest {
   const flag = (name: string): boolean => {
     const value = query.get(name) ?? '';
     if (TRUE.has(value)) return true;

@@ -7,6 +7,7 @@ import { text } from 'node:stream/consumers';
 // The library is built on a container that wants this polyfill to be there first.
 import 'reflect-metadata';
 import * as x509 from '@peculiar/x509';
+import type { EpochMs } from '../../lib/clock.ts';
 import type { ServingCertificate } from './serving-certificate.ts';
 
 const LIFE_MS = 365 * 24 * 3_600_000;
@@ -14,7 +15,7 @@ const LIFE_MS = 365 * 24 * 3_600_000;
 const BACKDATE_MS = 3_600_000;
 
 /** `names`: host names and addresses, the first of them the common name; `now`: epoch ms. */
-export async function selfSigned(names: readonly string[], now: number): Promise<ServingCertificate> {
+export async function selfSigned(names: readonly string[], now: EpochMs): Promise<ServingCertificate> {
   x509.cryptoProvider.set(webcrypto);
   const algorithm = { name: 'ECDSA', namedCurve: 'P-256', hash: 'SHA-256' };
   const pem = generateKeyPairSync('ec', {
@@ -56,6 +57,6 @@ export async function selfSigned(names: readonly string[], now: number): Promise
 }
 
 if (import.meta.main) {
-  const { names, now } = JSON.parse(await text(process.stdin)) as { names: readonly string[]; now: number };
+  const { names, now } = JSON.parse(await text(process.stdin)) as { names: readonly string[]; now: EpochMs };
   process.stdout.write(JSON.stringify(await selfSigned(names, now)));
 }

@@ -7,6 +7,7 @@ import { isIP } from 'node:net';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { readFileIfExists, writeFileAtomic } from '../../lib/atomic.ts';
+import type { EpochMs } from '../../lib/clock.ts';
 import { errorMessage, UserError } from '../../lib/errors.ts';
 import { execOk } from '../../lib/exec.ts';
 import { narrowMode } from '../../lib/file-mode.ts';
@@ -24,7 +25,7 @@ export interface ServingCertificateOptions {
   readonly nodeName: string;
   readonly nodeIPs: readonly string[];
   /** Epoch ms. */
-  readonly now: number;
+  readonly now: EpochMs;
 }
 
 const DAY_MS = 24 * 3_600_000;
@@ -56,7 +57,7 @@ export function servingNames({ nodeName, nodeIPs }: Pick<ServingCertificateOptio
 }
 
 /** Why a pair must be made anew, or undefined when it is good. Pure. */
-export function renewalReason(pair: ServingCertificate, names: readonly string[], now: number): string | undefined {
+export function renewalReason(pair: ServingCertificate, names: readonly string[], now: EpochMs): string | undefined {
   let certificate: X509Certificate;
   try {
     certificate = new X509Certificate(pair.cert);
@@ -95,7 +96,7 @@ async function configured(certFile: string, keyFile: string): Promise<ServingCer
 }
 
 /** Made by a process of its own: the x509 library takes 5 MB that this one would never give back. */
-async function madeApart(names: readonly string[], now: number): Promise<ServingCertificate> {
+async function madeApart(names: readonly string[], now: EpochMs): Promise<ServingCertificate> {
   const program = fileURLToPath(new URL('self-signed.ts', import.meta.url));
   const flags = ['--disable-warning=ExperimentalWarning', program];
   const text = await execOk(process.execPath, flags, { stdin: JSON.stringify({ names, now }), timeoutMs: 60_000 });

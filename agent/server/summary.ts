@@ -1,6 +1,7 @@
 // /stats/summary: what the agent knows of its pods' use of the node (stats/v1alpha1 Summary). Figures that nobody tells
 // are absent, never zero. Pure.
 
+import type { EpochMs } from '../../lib/clock.ts';
 import { rfc3339 } from '../../lib/rfc3339.ts';
 import type { ContainerStats } from '../ports/runtime.ts';
 import type { VolumeStats } from '../ports/volume-stats.ts';
@@ -14,7 +15,7 @@ function volumeStats({ podUid: _, at, condition, ...figures }: VolumeStats): obj
   };
 }
 
-function containerStats({ name, workingSetBytes, writableLayer }: ContainerStats, now: number): object {
+function containerStats({ name, workingSetBytes, writableLayer }: ContainerStats, now: EpochMs): object {
   return {
     name,
     ...(workingSetBytes === undefined ? {} : { memory: { time: rfc3339(now), workingSetBytes } }),
@@ -30,7 +31,7 @@ export interface SummaryInput {
   readonly containers: readonly ContainerStats[];
   readonly volumes: readonly VolumeStats[];
   /** Epoch ms. */
-  readonly now: number;
+  readonly now: EpochMs;
 }
 
 export function statsSummary({ nodeName, pods, containers, volumes, now }: SummaryInput): object {

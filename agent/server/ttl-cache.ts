@@ -1,11 +1,11 @@
 // Remembers answers for a while. Those who ask the same while the answer is being fetched share it; failures are not
 // remembered. Bounded: the oldest entries go first.
 
-import type { Clock } from '../../lib/clock.ts';
+import { type Clock, type MonotonicMs, plusMs } from '../../lib/clock.ts';
 
 interface Entry<V> {
   readonly value: V;
-  readonly until: number;
+  readonly until: MonotonicMs;
 }
 
 const MAX_ENTRIES = 4096;
@@ -30,7 +30,7 @@ export class TtlCache<V> {
     const fetching = fetch()
       .then((value) => {
         this.#entries.delete(key);
-        this.#entries.set(key, { value, until: this.#clock.monotonic() + ttl(value) });
+        this.#entries.set(key, { value, until: plusMs(this.#clock.monotonic(), ttl(value)) });
         const [oldest] = this.#entries.keys();
         if (this.#entries.size > MAX_ENTRIES && oldest !== undefined) this.#entries.delete(oldest);
         return value;

@@ -27,6 +27,7 @@ import {
   writeFileSync,
 } from 'node:fs';
 import { dirname, join } from 'node:path';
+import type { EpochMs } from '../../lib/clock.ts';
 import { isErrno, withPath } from '../../lib/errors.ts';
 import { removeTree } from '../../lib/remove-tree.ts';
 
@@ -69,7 +70,7 @@ export function pathProblem(path: string): string | undefined {
 }
 
 /** `..2006_01_02_15_04_05.<random>` */
-function stampedName(now: number, random: number): string {
+function stampedName(now: EpochMs, random: number): string {
   const stamp = new Date(now).toISOString().slice(0, 19).replace(/[-:T]/g, '_');
   return `..${stamp}.${String(Math.floor(random * 2 ** 32)).padStart(10, '0')}`;
 }
@@ -78,7 +79,7 @@ export interface WriteOptions {
   /** Group of every file and directory (fsGroup); group members may then read. */
   readonly gid?: number | undefined;
   /** Epoch ms, for the directory's name. */
-  readonly now: number;
+  readonly now: EpochMs;
   readonly random?: () => number;
 }
 

@@ -2,16 +2,16 @@
 // 24 h, whichever is first, as the kubelet does. A renewal that fails leaves the old token in use while it lasts.
 
 import type { Pod } from '../../client/types.ts';
-import type { Clock } from '../../lib/clock.ts';
+import { type Clock, type EpochMs, elapsedMs, plusMs } from '../../lib/clock.ts';
 import { errorMessage } from '../../lib/errors.ts';
 import type { ObjectReader } from '../ports/api.ts';
 
 interface Token {
   readonly token: string;
   /** Epoch ms. */
-  readonly expiresAt: number;
+  readonly expiresAt: EpochMs;
   /** Moves on when a renewal has failed. */
-  renewAt: number;
+  renewAt: EpochMs;
 }
 
 const MAX_AGE_MS = 24 * 3_600_000;
@@ -22,9 +22,9 @@ const JITTER_MS = 10_000;
 const RETRY_MS = 60_000;
 
 /** When a token issued at `now` is to be renewed, epoch ms; 0 ≤ random < 1. */
-export function renewalTime(now: number, expiresAt: number, random = 0): number {
-  const refreshAfterMs = Math.min((expiresAt - now) * REFRESH_AT_FRACTION, MAX_AGE_MS);
-  return now + refreshAfterMs - Math.min(random * JITTER_MS, refreshAfterMs / 10);
+export function renewalTime(now: EpochMs, expiresAt: EpochMs, random = 0): EpochMs {
+  const refreshAfterMs = Math.min(elapsedMs(now, expiresAt) * REFRESH_AT_FRACTION, MAX_AGE_MS);
+  return plusMs(now, refreshAfterMs - Math.min(random * JITTER_MS, refreshAfterMs / 10));
 }
 
 /** A token as the kubelet names it: whose account, for whom and for how long. Nothing of it is secret. */
@@ -67,7 +67,7 @@ export class TokenCache {
       if (this.#clock.now() >= cached.expiresAt) {
         throw new Error(`token ${tokenName(pod, request)} expired and refresh failed: ${why}`, { cause: error });
       }
-      cached.renewAt = this.#clock.now() + RETRY_MS;
+      cached.renewAt = plusMs(this.#clock.now(), RETRY_MS);
       return cached.token;
     }
   }

@@ -1,6 +1,7 @@
 // Deletion, for any kind: at once, after a grace period that someone else ends (the kubelet, for pods), or when the last
 // finalizer is gone. `decideDeletion` judges; the rest reads and writes.
 
+import { type EpochMs, epochMs, plusMs } from '../../lib/clock.ts';
 import { rfc3339 } from '../../lib/rfc3339.ts';
 import { conflict, type StatusError } from '../errors.ts';
 import type { KubeObject, ResourceKind } from '../kinds/resource.ts';
@@ -32,17 +33,17 @@ export function decideDeletion(
   hasFinalizers: boolean,
   grace: number,
   requested: boolean,
-  now: number,
+  now: EpochMs,
 ): Deletion {
   const { deletionTimestamp, deletionGracePeriodSeconds: current = 0 } = object.metadata;
   if (deletionTimestamp === undefined) {
     if (grace === 0 && !hasFinalizers) return { kind: 'remove' };
-    return { kind: 'mark', deletionTimestamp: rfc3339(now + grace * 1000), gracePeriodSeconds: grace };
+    return { kind: 'mark', deletionTimestamp: rfc3339(plusMs(now, grace * 1000)), gracePeriodSeconds: grace };
   }
   if (current === 0) return hasFinalizers ? { kind: 'pending' } : { kind: 'remove' };
   if (!requested || grace >= current) return { kind: 'pending' };
   if (grace === 0 && !hasFinalizers) return { kind: 'remove' };
-  const at = Date.parse(deletionTimestamp) - (current - grace) * 1000;
+  const at = epochMs(Date.parse(deletionTimestamp) - (current - grace) * 1000);
   return { kind: 'mark', deletionTimestamp: rfc3339(at), gracePeriodSeconds: grace };
 }
 

@@ -83,7 +83,7 @@ export class Supervisor {
 
   #nextPause(): BackoffEntry {
     const { restart = RESTART, clock } = this.#options;
-    return nextBackoff(restart, this.#backoff, clock.now());
+    return nextBackoff(restart, this.#backoff, clock.monotonic());
   }
 
   async #restart(): Promise<void> {

@@ -2,11 +2,12 @@
 // secret is replaced before it is written: secrets' values, tokens, mount flags.
 
 import { appendFileSync } from 'node:fs';
+import type { EpochMs } from '../../lib/clock.ts';
 import { TOKENS_KEY } from './names.ts';
 
 export interface CallRecord {
   /** Epoch ms at which the call arrived. */
-  readonly at: number;
+  readonly at: EpochMs;
   readonly method: string;
   readonly request: unknown;
   /** The gRPC status name; "OK" when the call succeeded. */

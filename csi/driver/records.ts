@@ -1,5 +1,6 @@
 // What the driver remembers, one JSON file per thing. Types only.
 
+import type { EpochMs } from '../../lib/clock.ts';
 import type { Capability } from './capability.ts';
 import type { Allocation } from './names.ts';
 
@@ -36,7 +37,7 @@ export interface SnapshotRecord {
   readonly sourceVolumeId: string;
   readonly sizeBytes: number;
   /** Epoch ms. */
-  readonly createdAt: number;
+  readonly createdAt: EpochMs;
   readonly capabilities: readonly Capability[];
   readonly filesystem?: { readonly type: string; readonly bytes: number };
 }

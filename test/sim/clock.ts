@@ -1,6 +1,14 @@
 // A virtual clock: time stands still until a test moves it, and then every timer on the way fires in order.
 
-import { type Clock, sleepWith, type Timer } from '../../lib/clock.ts';
+import {
+  type Clock,
+  type EpochMs,
+  epochMs,
+  type MonotonicMs,
+  monotonicMs,
+  sleepWith,
+  type Timer,
+} from '../../lib/clock.ts';
 
 interface Pending {
   readonly at: number;
@@ -78,12 +86,12 @@ export class VirtualClock implements Clock {
     this.#now = start;
   }
 
-  now(): number {
-    return this.#now;
+  now(): EpochMs {
+    return epochMs(this.#now);
   }
 
-  monotonic(): number {
-    return this.#monotonic;
+  monotonic(): MonotonicMs {
+    return monotonicMs(this.#monotonic);
   }
 
   after(ms: number, fn: () => void): Timer {

@@ -14,7 +14,7 @@ import { type PodCgroups, type PodVolumes, VolumeError } from '../../agent/ports
 import type { ProbeCause, ProbeResults, ProbeVerdict } from '../../agent/ports/probes.ts';
 import type { ContainerId, PodRef, PodUID } from '../../agent/ports/runtime.ts';
 import type { ConfigMap, Pod, PodCondition, PodStatus, Secret, Service } from '../../client/types.ts';
-import type { Clock } from '../../lib/clock.ts';
+import { type Clock, type EpochMs, epochMs } from '../../lib/clock.ts';
 import { Tracer } from '../../lib/trace.ts';
 import { settle, VirtualClock } from './clock.ts';
 import { FakeRuntime } from './fake-runtime.ts';
@@ -207,8 +207,8 @@ export class FakeObjects implements ObjectReader {
   services(namespace: string): Promise<readonly Service[]> {
     return Promise.resolve(this.allServices.filter((service) => service.metadata.namespace === namespace));
   }
-  serviceAccountToken(): Promise<{ token: string; expiresAt: number }> {
-    return Promise.resolve({ token: 'token', expiresAt: 0 });
+  serviceAccountToken(): Promise<{ token: string; expiresAt: EpochMs }> {
+    return Promise.resolve({ token: 'token', expiresAt: epochMs(0) });
   }
 }
 

@@ -9,7 +9,15 @@ import { join } from 'node:path';
 import { startApiServer } from '../../apiserver/main.ts';
 import type { RunningApiServer } from '../../apiserver/options.ts';
 import { generateKeyPair, issueCertificate, type Signer } from '../../apiserver/pki/keys.ts';
-import { type Clock, systemClock, type Timer } from '../../lib/clock.ts';
+import {
+  type Clock,
+  type EpochMs,
+  epochMs,
+  type MonotonicMs,
+  monotonicMs,
+  systemClock,
+  type Timer,
+} from '../../lib/clock.ts';
 import { Tracer } from '../../lib/trace.ts';
 
 const HOUR_MS = 3_600_000;
@@ -19,11 +27,11 @@ export class ShiftedClock implements Clock {
   readonly #pending = new Set<{ readonly at: number; readonly fire: () => void }>();
   /** ms. */
   shift = 0;
-  now(): number {
-    return systemClock.now() + this.shift;
+  now(): EpochMs {
+    return epochMs(systemClock.now() + this.shift);
   }
-  monotonic(): number {
-    return systemClock.monotonic();
+  monotonic(): MonotonicMs {
+    return monotonicMs(systemClock.monotonic());
   }
   after(ms: number, fn: () => void): Timer {
     const cancel = (): void => {

@@ -1,7 +1,15 @@
 // A clock that stands still until a test moves it. Timers fire in order of their time, and everything that a timer
 // sets going (promises, sockets) gets to run before time goes on.
 
-import { type Clock, sleepWith, type Timer } from '../../lib/clock.ts';
+import {
+  type Clock,
+  type EpochMs,
+  epochMs,
+  type MonotonicMs,
+  monotonicMs,
+  sleepWith,
+  type Timer,
+} from '../../lib/clock.ts';
 
 interface Pending {
   readonly at: number;
@@ -19,11 +27,11 @@ export class VirtualClock implements Clock {
     this.#now = start;
   }
 
-  now(): number {
-    return this.#now + this.#elapsed;
+  now(): EpochMs {
+    return epochMs(this.#now + this.#elapsed);
   }
-  monotonic(): number {
-    return this.#elapsed;
+  monotonic(): MonotonicMs {
+    return monotonicMs(this.#elapsed);
   }
   after(ms: number, fn: () => void): Timer {
     const pending = { at: this.#elapsed + Math.max(0, ms), order: this.#order++, fn };

@@ -117,7 +117,7 @@ export class ExitTracker {
     let pause: BackoffEntry | undefined;
     while (!(await shown())) {
       if (this.#clock.monotonic() >= deadline) return;
-      pause = nextBackoff(policy, pause, this.#clock.now());
+      pause = nextBackoff(policy, pause, this.#clock.monotonic());
       await this.#clock.sleep(pause.delayMs, this.#signal);
     }
   }

@@ -119,7 +119,7 @@ export class LifecycleEvents {
         break;
       }
       this.#settle(undefined);
-      backoff = nextBackoff(RECONNECT, backoff, clock.now());
+      backoff = nextBackoff(RECONNECT, backoff, clock.monotonic());
       await clock.sleep(backoff.delayMs, signal);
     }
   }
@@ -180,7 +180,7 @@ export class LifecycleEvents {
       const end = await stream.ended;
       signal.removeEventListener('abort', cancel);
       if (end.unimplemented) return;
-      backoff = nextBackoff(RECONNECT, backoff, clock.now());
+      backoff = nextBackoff(RECONNECT, backoff, clock.monotonic());
       await clock.sleep(backoff.delayMs, signal);
     }
   }

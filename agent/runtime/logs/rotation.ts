@@ -8,7 +8,7 @@ import { basename, dirname, join } from 'node:path';
 import { pipeline } from 'node:stream/promises';
 import { createGzip } from 'node:zlib';
 import { makeAtomic } from '../../../lib/atomic.ts';
-import type { Clock, Timer } from '../../../lib/clock.ts';
+import type { Clock, EpochMs, Timer } from '../../../lib/clock.ts';
 import { errorMessage, isDiskFull, isErrno } from '../../../lib/errors.ts';
 import type { ContainerId } from '../../ports/runtime.ts';
 import type { CriRuntime } from '../types.ts';
@@ -52,7 +52,7 @@ export function planRotation(name: string, files: readonly string[], maxFiles: n
 }
 
 /** `20240102-150405`, UTC: sorts by time. */
-export function rotationSuffix(now: number): string {
+export function rotationSuffix(now: EpochMs): string {
   return new Date(now).toISOString().slice(0, 19).replaceAll('-', '').replaceAll(':', '').replace('T', '-');
 }
 

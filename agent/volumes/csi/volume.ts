@@ -4,6 +4,7 @@
 import type { PersistentVolume, PersistentVolumeClaim, SecretReference } from 'kubernetes-types/core/v1';
 import type { CSIDriverSpec } from 'kubernetes-types/storage/v1';
 import type { Pod, Stored } from '../../../client/types.ts';
+import type { EpochMs } from '../../../lib/clock.ts';
 import { rfc3339 } from '../../../lib/rfc3339.ts';
 import type { AccessMode, VolumeCapability } from '../../ports/csi.ts';
 import type { Volume } from '../volume-type.ts';
@@ -161,7 +162,7 @@ export interface DriverToken {
   readonly audience: string;
   readonly token: string;
   /** Epoch ms. */
-  readonly expiresAt: number;
+  readonly expiresAt: EpochMs;
 }
 
 /** volume_context of NodePublishVolume: the volume's own attributes, then what the CSIDriver asks to know of the pod. */

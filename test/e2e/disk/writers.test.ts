@@ -15,7 +15,7 @@ import { AttachmentCache, type CachedAttachment } from '../../../cni/cache.ts';
 import type { NodeRecord, Publication } from '../../../csi/driver/records.ts';
 import { Store } from '../../../csi/driver/store.ts';
 import { replaceTextFile, writeFileAtomic } from '../../../lib/atomic.ts';
-import { systemClock } from '../../../lib/clock.ts';
+import { epochMs, systemClock } from '../../../lib/clock.ts';
 import { exec } from '../../../lib/exec.ts';
 import { createLog } from '../../../lib/log.ts';
 import { makePod } from '../../sim/fakes.ts';
@@ -66,18 +66,18 @@ test('a record that gets shorter is written, one that gets longer is not', async
 test('a projected volume shows its old files, however often the new ones are tried, and the new ones when there is room', async () => {
   const payload = (text: string): Payload =>
     new Map(['a', 'b/c'].map((name) => [name, { data: Buffer.from(text), mode: 0o644 }]));
-  await writePayload(directory, payload('old'), { now: 0 });
+  await writePayload(directory, payload('old'), { now: epochMs(0) });
   // Room for directories, and not for what is in them.
   await disk.fill(40_000);
   for (let tries = 1; tries < 10; tries++) {
-    await expect(writePayload(directory, payload('new'.repeat(9000)), { now: tries * 1000 })).rejects.toThrow(
+    await expect(writePayload(directory, payload('new'.repeat(9000)), { now: epochMs(tries * 1000) })).rejects.toThrow(
       /no space left on device/,
     );
   }
   expect(readFileSync(file('b/c'), 'utf8')).toBe('old');
   expect(readdirSync(directory).filter((name) => name.startsWith('..1970'))).toHaveLength(1);
   await disk.empty();
-  await writePayload(directory, payload('new'), { now: 60_000 });
+  await writePayload(directory, payload('new'), { now: epochMs(60_000) });
   expect(readFileSync(file('a'), 'utf8')).toBe('new');
 });
 
@@ -92,7 +92,7 @@ test('attachments and notes of volumes leave no halves', async () => {
     list: { cniVersion: '1.0.0', name: 'net', plugins: [], disableCheck: false, disableGC: false },
     state: 'adding',
     result: undefined,
-    createdAt: 0,
+    createdAt: epochMs(0),
   };
   const note: StagedNote = { driverName: 'd', volumeHandle: 'v'.repeat(9000) };
   cache.write(entry);

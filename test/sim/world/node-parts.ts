@@ -4,6 +4,7 @@ import type { EventRecorder, ObjectReader } from '../../../agent/ports/api.ts';
 import type { PodCgroups } from '../../../agent/ports/node.ts';
 import type { PodUID } from '../../../agent/ports/runtime.ts';
 import type { ConfigMap, Pod, Secret, Service } from '../../../client/types.ts';
+import { type EpochMs, epochMs } from '../../../lib/clock.ts';
 import type { Faults } from './faults.ts';
 import type { Line } from './line.ts';
 
@@ -102,7 +103,7 @@ export class SimObjects implements ObjectReader {
     return Promise.resolve([]);
   }
 
-  serviceAccountToken(): Promise<{ token: string; expiresAt: number }> {
-    return Promise.resolve({ token: 'token', expiresAt: 0 });
+  serviceAccountToken(): Promise<{ token: string; expiresAt: EpochMs }> {
+    return Promise.resolve({ token: 'token', expiresAt: epochMs(0) });
   }
 }

@@ -2,6 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { ApiError, UnreachableError } from '../../../client/errors.ts';
 import { EventCorrelator, type OutgoingEvent } from '../../../client/event-correlator.ts';
 import { Recorder } from '../../../client/recorder.ts';
+import { epochMs } from '../../../lib/clock.ts';
 import { type Span, Tracer } from '../../../lib/trace.ts';
 import { settle, VirtualClock } from '../../support/virtual-clock.ts';
 
@@ -23,12 +24,12 @@ function outgoing(message: string, overrides: Partial<OutgoingEvent> = {}): Outg
 describe('EventCorrelator', () => {
   it('counts equal events on the first one', () => {
     const correlator = new EventCorrelator();
-    expect(correlator.correlate(outgoing('a'), 0)).toMatchObject({ kind: 'create' });
+    expect(correlator.correlate(outgoing('a'), epochMs(0))).toMatchObject({ kind: 'create' });
     const later = outgoing('a', {
       metadata: { name: 'p.other', namespace: 'demo' },
       lastTimestamp: '2026-01-01T00:05:00Z',
     });
-    expect(correlator.correlate(later, 1000)).toMatchObject({
+    expect(correlator.correlate(later, epochMs(1000))).toMatchObject({
       kind: 'patch',
       event: { metadata: { name: 'p.a' }, count: 2, firstTimestamp: '2026-01-01T00:00:00Z' },
       patch: { count: 2, lastTimestamp: '2026-01-01T00:05:00Z' },
@@ -45,13 +46,13 @@ describe('EventCorrelator', () => {
     ['another pod', { involvedObject: { kind: 'Pod', namespace: 'demo', name: 'q', uid: 'v' } }],
   ])('keeps %s apart', (_what, overrides) => {
     const correlator = new EventCorrelator();
-    correlator.correlate(outgoing('a'), 0);
-    expect(correlator.correlate(outgoing('a', overrides), 0).kind).toBe('create');
+    correlator.correlate(outgoing('a'), epochMs(0));
+    expect(correlator.correlate(outgoing('a', overrides), epochMs(0)).kind).toBe('create');
   });
 
   it('folds the tenth different message within ten minutes, and all that follow, into one', () => {
     const correlator = new EventCorrelator();
-    const results = Array.from({ length: 12 }, (_, i) => correlator.correlate(outgoing(`m${i}`), i * 1000));
+    const results = Array.from({ length: 12 }, (_, i) => correlator.correlate(outgoing(`m${i}`), epochMs(i * 1000)));
     expect(results.map(({ kind }) => kind)).toEqual([...Array(10).fill('create'), 'patch', 'patch']);
     expect(results[9]).toMatchObject({ event: { message: '(combined from similar events): m9' } });
     expect(results[11]).toMatchObject({
@@ -62,24 +63,24 @@ describe('EventCorrelator', () => {
 
   it('starts over when more than ten minutes lie between', () => {
     const correlator = new EventCorrelator();
-    for (let i = 0; i < 9; i++) correlator.correlate(outgoing(`m${i}`), 0);
-    expect(correlator.correlate(outgoing('later'), 600_001)).toMatchObject({ event: { message: 'later' } });
+    for (let i = 0; i < 9; i++) correlator.correlate(outgoing(`m${i}`), epochMs(0));
+    expect(correlator.correlate(outgoing('later'), epochMs(600_001))).toMatchObject({ event: { message: 'later' } });
   });
 
   it('lets 25 events of one object through at once, then one every five minutes', () => {
     const correlator = new EventCorrelator();
     const kinds = (count: number, now: number): number =>
-      Array.from({ length: count }, () => correlator.correlate(outgoing('a'), now)).filter(
+      Array.from({ length: count }, () => correlator.correlate(outgoing('a'), epochMs(now))).filter(
         ({ kind }) => kind !== 'drop',
       ).length;
     expect(kinds(40, 0)).toBe(25);
     expect(kinds(5, 299_000)).toBe(0);
     expect(kinds(5, 301_000)).toBe(1);
     // What was dropped has been counted all the same.
-    expect(correlator.correlate(outgoing('a'), 3_000_000)).toMatchObject({ patch: { count: 51 } });
+    expect(correlator.correlate(outgoing('a'), epochMs(3_000_000))).toMatchObject({ patch: { count: 51 } });
     // Another object has its own.
     const other = outgoing('a', { involvedObject: { kind: 'Pod', name: 'q', uid: 'v' } });
-    expect(correlator.correlate(other, 0).kind).toBe('create');
+    expect(correlator.correlate(other, epochMs(0)).kind).toBe('create');
   });
 });
 

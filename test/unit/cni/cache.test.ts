@@ -6,6 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { AttachmentCache, type CachedAttachment } from '../../../cni/cache.ts';
+import { epochMs } from '../../../lib/clock.ts';
 
 const ENTRY: CachedAttachment = {
   containerId: 'c1',
@@ -22,7 +23,7 @@ const ENTRY: CachedAttachment = {
   },
   state: 'added',
   result: { cniVersion: '1.0.0' },
-  createdAt: 1_700_000_000_000,
+  createdAt: epochMs(1_700_000_000_000),
 };
 
 let dir: string;

@@ -5,7 +5,7 @@ const crashLoop = { initialMs: 10_000, maxMs: 300_000, factor: 2, resetMs: 600_0
 
 test('each failure doubles the delay up to the largest', () => {
   const delays: number[] = [];
-  let entry: BackoffEntry | undefined;
+  let entry: BackoffEntry<number> | undefined;
   let now = 0;
   for (let failure = 0; failure < 8; failure++) {
     entry = nextBackoff(crashLoop, entry, now);

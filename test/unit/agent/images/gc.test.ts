@@ -12,6 +12,7 @@ import {
   tooOld,
 } from '../../../../agent/images/gc-policy.ts';
 import type { RuntimeImage } from '../../../../agent/ports/runtime.ts';
+import { epochMs } from '../../../../lib/clock.ts';
 import { VirtualClock } from '../../../support/virtual-clock.ts';
 
 const CONFIG: ImageGcConfig = {
@@ -27,7 +28,9 @@ function record(id: string, part: Partial<ImageRecord> = {}): ImageRecord {
 }
 
 function order(...records: readonly ImageRecord[]): string[] {
-  return removable(new Map(records.map((each) => [each.id, each])), CONFIG.imageMinimumGCAge, NOW).map(({ id }) => id);
+  return removable(new Map(records.map((each) => [each.id, each])), CONFIG.imageMinimumGCAge, epochMs(NOW)).map(
+    ({ id }) => id,
+  );
 }
 
 describe('images that may go', () => {
@@ -57,7 +60,9 @@ describe('images that may go', () => {
     ['but not before the agent has watched for so long itself', 1_000_000, NOW - 999_999, NOW, []],
   ])('%s', (_rule, imageMaximumGCAge, since, now, ids) => {
     const images = [record('old', { lastUsed: 1 }), record('new', { lastUsed: NOW - 1_000_000 })];
-    expect(tooOld(images, { ...CONFIG, imageMaximumGCAge }, since, now).map(({ id }) => id)).toEqual(ids);
+    expect(tooOld(images, { ...CONFIG, imageMaximumGCAge }, epochMs(since), epochMs(now)).map(({ id }) => id)).toEqual(
+      ids,
+    );
   });
 
   test.each([

@@ -5,7 +5,7 @@ import { createAgentNetwork } from '../../../../agent/network/agent-network.ts';
 import type { AgentNetwork } from '../../../../agent/network/options.ts';
 import { createRuntimeNetwork } from '../../../../agent/network/runtime-network.ts';
 import type { SandboxId } from '../../../../agent/ports/runtime.ts';
-import { type Clock, systemClock } from '../../../../lib/clock.ts';
+import { type Clock, epochMs, systemClock } from '../../../../lib/clock.ts';
 import { Tracer } from '../../../../lib/trace.ts';
 import { exhaustInotify } from '../../../support/no-inotify.ts';
 import { answer, chainOf, type FakeHost, type FakePlugin, fails, fakeHost, pod } from '../../cni/fake-plugins.ts';
@@ -17,7 +17,7 @@ let changes: (() => void)[];
 let now: number;
 let uplink: boolean;
 const errors: string[] = [];
-const clock: Clock = { ...systemClock, now: () => now };
+const clock: Clock = { ...systemClock, now: () => epochMs(now) };
 const plugin: FakePlugin = (call) => {
   if (call.command === 'ADD') return answer('10.0.0.2/24');
   return call.command === 'STATUS' && !uplink ? fails(50, 'no uplink') : undefined;

@@ -21,6 +21,7 @@ import {
   statusPatch,
 } from '../../../../agent/node/status.ts';
 import type { RuntimeImage } from '../../../../agent/ports/runtime.ts';
+import { epochMs, monotonicMs } from '../../../../lib/clock.ts';
 import { config, facts, GOOD, NO_PRESSURE, statusInput } from './fixtures.ts';
 
 const MI = 1024 * 1024;
@@ -273,13 +274,14 @@ describe('status', () => {
 
   it.each<[string, Partial<StatusPace>, number]>([
     ['for the rest of nodeStatusUpdateFrequency', {}, 7_000],
-    ['no longer once the one before is that old', { now: 11_000 }, 0],
-    ['not when the one before is older still', { now: 90_000 }, 0],
+    ['no longer once the one before is that old', { now: monotonicMs(11_000) }, 0],
+    ['not when the one before is older still', { now: monotonicMs(90_000) }, 0],
     ['not when something waits for it', { urgent: true }, 0],
     ['not before this run has told the node as ready', { reportedReady: false }, 0],
     ['not when none was written yet', { reportedAt: undefined }, 0],
   ])('is held back %s', (_when, pace, ms) => {
-    const young = { urgent: false, reportedReady: true, reportedAt: 1_000, now: 4_000, updateFrequency: 10_000 };
+    const [reportedAt, now] = [monotonicMs(1_000), monotonicMs(4_000)];
+    const young = { urgent: false, reportedReady: true, reportedAt, now, updateFrequency: 10_000 };
     expect(statusDelayMs({ ...young, ...pace })).toBe(ms);
   });
 
@@ -372,7 +374,7 @@ describe('registration', () => {
 
 describe('leaseFor', () => {
   it('belongs to the Node and is dated to the microsecond', () => {
-    expect(leaseFor('n', 'node-uid', 40, Date.parse('2026-01-01T00:00:00.123Z'))).toEqual({
+    expect(leaseFor('n', 'node-uid', 40, epochMs(Date.parse('2026-01-01T00:00:00.123Z')))).toEqual({
       apiVersion: 'coordination.k8s.io/v1',
       kind: 'Lease',
       metadata: {
@@ -388,7 +390,7 @@ describe('leaseFor', () => {
       metadata: { name: 'n', uid: 'l', resourceVersion: '5', labels: { a: 'b' } },
       spec: { leaseTransitions: 3 },
     };
-    expect(leaseFor('n', 'u', 40, 0, known)).toMatchObject({
+    expect(leaseFor('n', 'u', 40, epochMs(0), known)).toMatchObject({
       metadata: { resourceVersion: '5', labels: { a: 'b' } },
       spec: { leaseTransitions: 3 },
     });

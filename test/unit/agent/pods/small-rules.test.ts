@@ -158,7 +158,7 @@ describe('the longest wait of a crash loop', () => {
   ])('%s', (_, longestMs, expected) => {
     const policy = restartBackoffPolicy(longestMs);
     const waits: number[] = [];
-    let entry: BackoffEntry | undefined;
+    let entry: BackoffEntry<number> | undefined;
     for (let at = 0; waits.length < expected.length; at += 1_000) {
       entry = restartBackoffAfterStart(policy, entry, at, at);
       waits.push(entry.delayMs / 1000);

@@ -12,6 +12,7 @@ import { judgeAnswer } from '../../../../agent/probes/http-runner.ts';
 import { type ProbeOutcome, probeEvent, resultOf } from '../../../../agent/probes/outcome.ts';
 import { firstRunDelay, nextRunDelay } from '../../../../agent/probes/schedule.ts';
 import { probeTarget } from '../../../../agent/probes/target.ts';
+import { epochMs, monotonicMs } from '../../../../lib/clock.ts';
 
 /** Verdicts after each of a row of results: `s` success, `f` failure. */
 function verdicts(type: ProbeType, row: string, thresholds: { success?: number; failure?: number }, carried = false) {
@@ -82,19 +83,33 @@ describe('the verdict of a probe', () => {
 });
 
 describe('when a probe runs', () => {
-  const base = { initialDelayMs: 5_000, periodMs: 10_000, startedAt: 100_000, agentStartedAt: 0, random: 0.25 };
+  const base = {
+    initialDelayMs: 5_000,
+    periodMs: 10_000,
+    startedAt: epochMs(100_000),
+    agentStartedAt: epochMs(0),
+    random: 0.25,
+  };
   it.each([
-    ['initialDelaySeconds after the start of the container', { now: 100_000 }, 5_000],
-    ['counting what has passed of the delay', { now: 103_000 }, 2_000],
-    ['at once when the delay is over', { now: 200_000 }, 0],
-    ['no later than the delay when the wall clock was set back', { now: 50_000 }, 5_000],
+    ['initialDelaySeconds after the start of the container', { now: epochMs(100_000) }, 5_000],
+    ['counting what has passed of the delay', { now: epochMs(103_000) }, 2_000],
+    ['at once when the delay is over', { now: epochMs(200_000) }, 0],
+    ['no later than the delay when the wall clock was set back', { now: epochMs(50_000) }, 5_000],
     [
       'anywhere within one period for a container that ran before the agent',
-      { now: 200_000, agentStartedAt: 199_000 },
+      { now: epochMs(200_000), agentStartedAt: epochMs(199_000) },
       2_500,
     ],
-    ['without spreading once the agent has run for a period', { now: 220_000, agentStartedAt: 199_000 }, 0],
-    ['without spreading a container that the agent started', { now: 200_000, agentStartedAt: 99_000 }, 0],
+    [
+      'without spreading once the agent has run for a period',
+      { now: epochMs(220_000), agentStartedAt: epochMs(199_000) },
+      0,
+    ],
+    [
+      'without spreading a container that the agent started',
+      { now: epochMs(200_000), agentStartedAt: epochMs(99_000) },
+      0,
+    ],
   ])('first runs %s', (_name, facts, delay) => {
     expect(firstRunDelay({ ...base, ...facts })).toBe(delay);
   });
@@ -105,7 +120,7 @@ describe('when a probe runs', () => {
     ['at once when it took longer than its period', 1_000, 12_000, 0],
     ['one period later when it ended right on the grid it began on', 11_000, 11_000, 10_000],
   ])('runs again %s', (_name, begun, now, delay) => {
-    expect(nextRunDelay(1_000, 10_000, begun, now)).toBe(delay);
+    expect(nextRunDelay(monotonicMs(1_000), 10_000, monotonicMs(begun), monotonicMs(now))).toBe(delay);
   });
 });
 

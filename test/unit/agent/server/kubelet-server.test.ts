@@ -10,6 +10,7 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { createKubeletServer } from '../../../../agent/server/kubelet-server.ts';
 import { loadServingCertificate, renewalReason } from '../../../../agent/server/serving-certificate.ts';
 import { generateKeyPair, issueCertificate } from '../../../../apiserver/pki/keys.ts';
+import { epochMs, plusMs } from '../../../../lib/clock.ts';
 import { UserError } from '../../../../lib/errors.ts';
 import { Tracer } from '../../../../lib/trace.ts';
 import { OPEN, ServerStand } from './stand.ts';
@@ -173,7 +174,7 @@ describe('the port and the certificate', () => {
       nodeName: 'node-1',
       nodeIPs: ['10.1.2.3', 'fd00::1'],
     };
-    const now = Date.now();
+    const now = epochMs(Date.now());
     const made = await loadServingCertificate({ ...names, now });
     const certificate = new X509Certificate(made.cert);
     expect(certificate.checkHost('node-1')).toBe('node-1');
@@ -184,8 +185,8 @@ describe('the port and the certificate', () => {
     expect(await loadServingCertificate({ ...names, now })).toEqual(made);
     expect((await stat(join(certDir, 'kubelet.key'))).mode & 0o077).toBe(0);
     const day = 24 * 3_600_000;
-    expect(await loadServingCertificate({ ...names, now: now + 330 * day })).toEqual(made);
-    expect(await loadServingCertificate({ ...names, now: now + 340 * day })).not.toEqual(made);
+    expect(await loadServingCertificate({ ...names, now: plusMs(now, 330 * day) })).toEqual(made);
+    expect(await loadServingCertificate({ ...names, now: plusMs(now, 340 * day) })).not.toEqual(made);
     const renamed = await loadServingCertificate({ ...names, nodeName: 'node-2', now });
     expect(new X509Certificate(renamed.cert).checkHost('node-2')).toBe('node-2');
     await writeFile(join(certDir, 'kubelet.key'), 'garbage');

@@ -8,6 +8,7 @@ import { tlsCiphers, tlsVersion } from '../../../../agent/server/tls-settings.ts
 import { TtlCache } from '../../../../agent/server/ttl-cache.ts';
 import { upgradeProblem, upgradeRequestText } from '../../../../agent/server/tunnel.ts';
 import type { ContainerStatus, PodStatus } from '../../../../client/types.ts';
+import { epochMs } from '../../../../lib/clock.ts';
 import { ManualClock } from '../volumes/support.ts';
 
 describe('paths', () => {
@@ -72,7 +73,7 @@ describe('what a request does to the node', () => {
 });
 
 describe('log options', () => {
-  const parse = (query: string) => parseLogRequest(new URLSearchParams(query), 100_000);
+  const parse = (query: string) => parseLogRequest(new URLSearchParams(query), epochMs(100_000));
   test.each([
     ['', { previous: false, options: { follow: false, timestamps: false } }],
     ['follow=true&timestamps=1&previous=t', { previous: true, options: { follow: true, timestamps: true } }],

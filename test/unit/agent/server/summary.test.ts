@@ -1,9 +1,10 @@
 import { expect, test } from 'vitest';
 import type { PodUID } from '../../../../agent/ports/runtime.ts';
 import { statsSummary } from '../../../../agent/server/summary.ts';
+import { epochMs } from '../../../../lib/clock.ts';
 import { pod } from '../volumes/support.ts';
 
-const now = Date.parse('2026-01-01T00:00:00Z');
+const now = epochMs(Date.parse('2026-01-01T00:00:00Z'));
 const pods = {
   getPod: () => undefined,
   listPods: () => [pod({}), pod({}, { name: 'db', uid: 'uid-2' })],

@@ -17,6 +17,7 @@ import { join } from 'node:path';
 import { Worker } from 'node:worker_threads';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { type Payload, pathProblem, Staging, writePayload } from '../../../../agent/volumes/atomic-writer.ts';
+import { epochMs } from '../../../../lib/clock.ts';
 
 let dir = '';
 beforeEach(async () => {
@@ -27,7 +28,7 @@ afterEach(() => rm(dir, { recursive: true, force: true }));
 const payload = (files: Record<string, string>, mode = 0o644): Payload =>
   new Map(Object.entries(files).map(([path, text]) => [path, { data: Buffer.from(text), mode }]));
 const write = (files: Record<string, string>, mode?: number) =>
-  writePayload(dir, payload(files, mode), { now: Date.now() });
+  writePayload(dir, payload(files, mode), { now: epochMs(Date.now()) });
 const stamped = async () => (await readdir(dir)).filter((name) => /^\.\.\d/.test(name));
 
 describe('the atomic writer', () => {
@@ -162,13 +163,13 @@ describe('pathProblem', () => {
 
 describe('staged files', () => {
   const staged = async (files: Record<string, string>): Promise<[Staging, Payload]> => {
-    const staging = await Staging.open(dir, { now: Date.now() });
+    const staging = await Staging.open(dir, { now: epochMs(Date.now()) });
     const put = ([path, text]: [string, string]) =>
       [path, { data: staging.put(path, Buffer.from(text)), mode: 0o640 }] as const;
     return [staging, new Map(Object.entries(files).map(put))];
   };
   const put = async (files: Record<string, string>) =>
-    writePayload(dir, (await staged(files))[1], { now: Date.now(), gid: 7 });
+    writePayload(dir, (await staged(files))[1], { now: epochMs(Date.now()), gid: 7 });
 
   test('become the volume’s, with their modes and group, and leave nothing behind', async () => {
     expect(await put({ a: 'A', 'sub/b': 'B' })).toBe(true);
@@ -207,7 +208,7 @@ describe('staged files', () => {
   });
 
   test('never leave the volume', async () => {
-    const staging = await Staging.open(dir, { now: Date.now() });
+    const staging = await Staging.open(dir, { now: epochMs(Date.now()) });
     expect(() => staging.put('../x', Buffer.from('x'))).toThrow("must not contain '..'");
   });
 });

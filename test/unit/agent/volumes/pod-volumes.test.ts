@@ -7,6 +7,7 @@ import type { PodUID } from '../../../../agent/ports/runtime.ts';
 import type { VolumeManager } from '../../../../agent/volumes/options.ts';
 import { createPodVolumes } from '../../../../agent/volumes/pod-volumes.ts';
 import { renewalTime, TokenCache } from '../../../../agent/volumes/tokens.ts';
+import { epochMs } from '../../../../lib/clock.ts';
 import { type Span, Tracer } from '../../../../lib/trace.ts';
 import {
   configMap,
@@ -411,7 +412,7 @@ describe('keeping up to date', () => {
     [3_600_000, 2_880_000],
     [7 * 24 * 3_600_000, 24 * 3_600_000],
   ])('a token of %d ms is renewed after %d ms', (life, renewal) => {
-    expect(renewalTime(5, 5 + life)).toBe(5 + renewal);
+    expect(renewalTime(epochMs(5), epochMs(5 + life))).toBe(5 + renewal);
   });
 });
 

@@ -3,8 +3,16 @@
 import type { EventRecorder, ObjectReader } from '../../../../agent/ports/api.ts';
 import type { MountEntry, Mounter } from '../../../../agent/ports/mounter.ts';
 import type { ConfigMap, Pod, Secret } from '../../../../client/types.ts';
-import type { Clock, Timer } from '../../../../lib/clock.ts';
-import { sleepWith } from '../../../../lib/clock.ts';
+import {
+  type Clock,
+  type EpochMs,
+  epochMs,
+  type MonotonicMs,
+  monotonicMs,
+  plusMs,
+  sleepWith,
+  type Timer,
+} from '../../../../lib/clock.ts';
 
 export function pod(spec: Partial<Pod['spec']>, metadata: Partial<Pod['metadata']> = {}): Pod {
   return {
@@ -62,7 +70,7 @@ export class FakeObjects implements ObjectReader {
   async serviceAccountToken(_pod: Pod, request: { audience?: string; expirationSeconds: number }) {
     if (this.failure !== undefined) throw this.failure;
     this.tokenRequests.push(request);
-    const expiresAt = this.#clock.now() + request.expirationSeconds * 1000;
+    const expiresAt = plusMs(this.#clock.now(), request.expirationSeconds * 1000);
     return { token: `token-${this.tokenRequests.length}`, expiresAt };
   }
 }
@@ -107,11 +115,11 @@ export function entry(path: string, more: Partial<MountEntry> = {}): MountEntry 
 export class ManualClock implements Clock {
   #now = 1_700_000_000_000;
   #timers: { at: number; fn: () => void }[] = [];
-  now() {
-    return this.#now;
+  now(): EpochMs {
+    return epochMs(this.#now);
   }
-  monotonic() {
-    return this.#now;
+  monotonic(): MonotonicMs {
+    return monotonicMs(this.#now);
   }
   after(ms: number, fn: () => void): Timer {
     const timer = { at: this.#now + ms, fn };

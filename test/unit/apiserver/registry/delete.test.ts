@@ -3,9 +3,10 @@ import type { KubeObject } from '../../../../apiserver/kinds/resource.ts';
 import { decideDeletion, deleteObject } from '../../../../apiserver/registry/delete.ts';
 import { finalizeRules } from '../../../../apiserver/registry/subresources/finalize.ts';
 import { patchObject, updateObject } from '../../../../apiserver/registry/write.ts';
+import { epochMs } from '../../../../lib/clock.ts';
 import { ADMIN, body, createPod, failureOf, fixture, namespaces, pods } from '../support.ts';
 
-const NOW = Date.parse('2026-01-01T00:00:00Z');
+const NOW = epochMs(Date.parse('2026-01-01T00:00:00Z'));
 const object = (metadata: KubeObject['metadata']): KubeObject => ({ apiVersion: 'v1', kind: 'Pod', metadata });
 const going = (grace: number): KubeObject =>
   object({ name: 'a', deletionTimestamp: '2026-01-01T00:00:30Z', deletionGracePeriodSeconds: grace });

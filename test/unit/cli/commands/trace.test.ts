@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest';
 import { isAbout } from '../../../../cli/commands/trace.ts';
+import { epochMs } from '../../../../lib/clock.ts';
 import type { Span } from '../../../../lib/trace.ts';
 
 const span: Span = {
@@ -7,7 +8,7 @@ const span: Span = {
   kind: 'cri',
   name: 'RunPodSandbox',
   pod: { namespace: 'demo', name: 'hello-pod', uid: 'u' },
-  start: 0,
+  start: epochMs(0),
   durationMs: 1,
   outcome: 'ok',
   attributes: {},

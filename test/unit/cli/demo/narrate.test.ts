@@ -1,8 +1,9 @@
 import { expect, test } from 'vitest';
 import { narrate } from '../../../../cli/demo/narrate.ts';
+import { epochMs } from '../../../../lib/clock.ts';
 import type { Span } from '../../../../lib/trace.ts';
 
-const base = { id: 1, start: 1000, durationMs: 12.34, outcome: 'ok', attributes: {} } as const;
+const base = { id: 1, start: epochMs(1000), durationMs: 12.34, outcome: 'ok', attributes: {} } as const;
 
 test.each<[string, Partial<Span>, string]>([
   [

@@ -20,6 +20,7 @@ import {
 } from '../../../../csi/driver/decide-node.ts';
 import { ATTACHMENT_KEY, attachmentOf } from '../../../../csi/driver/names.ts';
 import type { NodeRecord, VolumeRecord } from '../../../../csi/driver/records.ts';
+import { epochMs } from '../../../../lib/clock.ts';
 
 const MiB = 1024 * 1024;
 const cap = (mode: Capability['mode'] = 'SINGLE_NODE_WRITER', more: object = {}): Capability => ({
@@ -165,7 +166,14 @@ describe('pages', () => {
 });
 
 it('a snapshot of the same name belongs to one volume', () => {
-  const snapshot = { id: 's', name: 'n', sourceVolumeId: 'vol-1', sizeBytes: 1, createdAt: 0, capabilities: [] };
+  const snapshot = {
+    id: 's',
+    name: 'n',
+    sourceVolumeId: 'vol-1',
+    sizeBytes: 1,
+    createdAt: epochMs(0),
+    capabilities: [],
+  };
   expect(() => checkExistingSnapshot(snapshot, 'vol-1')).not.toThrow();
   expect(() => checkExistingSnapshot(snapshot, 'vol-2')).toThrow(refusal('ALREADY_EXISTS', /vol-1/));
 });

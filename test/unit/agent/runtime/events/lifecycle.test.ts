@@ -9,7 +9,7 @@ import { containerId, sandboxId } from '../../../../../agent/runtime/convert.ts'
 import { createCriRuntime } from '../../../../../agent/runtime/cri-runtime.ts';
 import type { CriRuntimeOptions } from '../../../../../agent/runtime/options.ts';
 import type { CriRuntime } from '../../../../../agent/runtime/types.ts';
-import { type Clock, systemClock } from '../../../../../lib/clock.ts';
+import { type Clock, plusMs, systemClock } from '../../../../../lib/clock.ts';
 import { Tracer } from '../../../../../lib/trace.ts';
 import { loadProto } from '../../../../../proto/load.ts';
 import { FakeCri } from '../fake-cri.ts';
@@ -498,7 +498,7 @@ describe('observation', () => {
 
   test('a complete read is relied on for three periods of the relist and no longer', async () => {
     let ahead = 0;
-    const clock: Clock = { ...systemClock, monotonic: () => systemClock.monotonic() + ahead };
+    const clock: Clock = { ...systemClock, monotonic: () => plusMs(systemClock.monotonic(), ahead) };
     const { fake, runtime } = await setup({ cri: false, containerd: true }, { clock, relistPeriodMs: 600_000 });
     await runtime.capabilities();
     await runtime.observePod(POD);
@@ -588,7 +588,7 @@ describe('observation', () => {
 
 test('a runtime that has not been listed for three minutes is an unhealthy PLEG, until it is listed again', async () => {
   let ahead = 0;
-  const clock: Clock = { ...systemClock, monotonic: () => systemClock.monotonic() + ahead };
+  const clock: Clock = { ...systemClock, monotonic: () => plusMs(systemClock.monotonic(), ahead) };
   const { fake, runtime } = await setup({ cri: false, containerd: true }, { clock, relistPeriodMs: 20 });
   await runtime.capabilities();
   expect(runtime.plegProblem()).toBeUndefined();

@@ -6,7 +6,7 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import type { PodSnapshot, PodUID } from '../../../../../agent/ports/runtime.ts';
 import { containerId, sandboxId, shallowContainer } from '../../../../../agent/runtime/convert.ts';
 import { LogRotation, planRotation, rotationSuffix } from '../../../../../agent/runtime/logs/rotation.ts';
-import { systemClock } from '../../../../../lib/clock.ts';
+import { epochMs, systemClock } from '../../../../../lib/clock.ts';
 
 describe('what is done before a log is rotated', () => {
   const at = (second: number): string => `0.log.20240102-00000${second}`;
@@ -33,7 +33,7 @@ describe('what is done before a log is rotated', () => {
   });
 
   test('suffixes sort by time', () => {
-    expect(rotationSuffix(Date.UTC(2024, 0, 2, 3, 4, 5, 6))).toBe('20240102-030405');
+    expect(rotationSuffix(epochMs(Date.UTC(2024, 0, 2, 3, 4, 5, 6)))).toBe('20240102-030405');
   });
 });
 
@@ -85,7 +85,7 @@ describe('rotation', () => {
           await writeFile(path(), '');
         },
       },
-      clock: { ...systemClock, now: () => now },
+      clock: { ...systemClock, now: () => epochMs(now) },
       maxSizeBytes: 10,
       maxFiles: 3,
     });

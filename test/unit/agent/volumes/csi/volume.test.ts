@@ -22,6 +22,7 @@ import {
   volumeCapability,
 } from '../../../../../agent/volumes/csi/volume.ts';
 import { CsiError } from '../../../../../csi/client.ts';
+import { epochMs } from '../../../../../lib/clock.ts';
 import { pod } from '../support.ts';
 
 // As sha256sum(1) prints them.
@@ -211,8 +212,8 @@ describe('volume_context', () => {
   });
   test('carries the tokens that the driver asks for, by audience', () => {
     const tokens = [
-      { audience: '', token: 't1', expiresAt: Date.parse('2026-01-01T00:00:00Z') },
-      { audience: 'vault', token: 't2', expiresAt: Date.parse('2026-01-01T01:00:00.5Z') },
+      { audience: '', token: 't1', expiresAt: epochMs(Date.parse('2026-01-01T00:00:00Z')) },
+      { audience: 'vault', token: 't2', expiresAt: epochMs(Date.parse('2026-01-01T01:00:00.5Z')) },
     ];
     const context = publishVolumeContext({ attributes: {}, lifecycle: 'Persistent' }, subject, {}, tokens);
     expect(JSON.parse(context['csi.storage.k8s.io/serviceAccount.tokens'] ?? '')).toEqual({
