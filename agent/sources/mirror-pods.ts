@@ -123,7 +123,11 @@ export class MirrorPods {
     return {
       get: (namespace, name) => inner.get(namespace, name),
       patchStatus: async (pod, patch) => {
-        if (!isStaticPod(pod)) return await inner.patchStatus(pod, patch);
+        if (!isStaticPod(pod)) {
+          const outcome = await inner.patchStatus(pod, patch);
+          // The server shows the annotation by which a pod may claim to be a static one.
+          return outcome.kind === 'ok' ? { ...outcome, value: asApiPod(outcome.value) } : outcome;
+        }
         const mirror = this.#mirrorFor(pod);
         // The object that comes next is written to when it is seen.
         if (mirror === undefined) return { kind: 'ok', value: pod };
