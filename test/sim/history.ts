@@ -3,7 +3,7 @@
 // every single step all promises have run and every invariant is checked.
 
 import { turn } from './clock.ts';
-import { Chaos } from './world/chaos.ts';
+import { Chaos, type Event } from './world/chaos.ts';
 import type { Faults } from './world/faults.ts';
 import { differences, forgotten, leftovers } from './world/rest.ts';
 import { World } from './world/world.ts';
@@ -18,6 +18,10 @@ export interface HistoryOptions {
   readonly onLine?: (line: string) => void;
   /** What is wrong with the world, on purpose. */
   readonly faults?: Faults;
+  /** Nothing goes wrong from the first step on but what users and processes do. */
+  readonly fair?: boolean;
+  /** How often things happen, instead of as often as the seed says. */
+  readonly weights?: Partial<Record<Event, number>>;
 }
 
 export interface HistoryReport {
@@ -64,7 +68,7 @@ class History {
   constructor(options: HistoryOptions) {
     this.#options = options;
     this.#world = new World(options.seed, options.faults ?? new Set(), options.onLine);
-    this.#chaos = new Chaos(this.#world, options.storage);
+    this.#chaos = new Chaos(this.#world, options.storage, options.weights);
   }
 
   async run(): Promise<HistoryReport> {
@@ -77,7 +81,8 @@ class History {
     try {
       this.#world.startAgent();
       this.#chaos.begin();
-      while (this.#steps < this.#options.steps * BAD_WEATHER) await this.#step();
+      const bad = this.#options.fair === true ? 0 : BAD_WEATHER;
+      while (this.#steps < this.#options.steps * bad) await this.#step();
       this.#chaos.clearsUp();
       while (this.#steps < this.#options.steps) await this.#step();
       this.#chaos.calm();

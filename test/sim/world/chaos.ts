@@ -49,7 +49,7 @@ const WEIGHTS = {
   agentRestarts: 5,
   imageGoes: 2,
 } as const;
-type Event = keyof typeof WEIGHTS;
+export type Event = keyof typeof WEIGHTS;
 
 /** What users and processes do: it goes on in fair weather, when machines, lines and networks are well. */
 const FAIR: ReadonlySet<Event> = new Set<Event>([
@@ -88,6 +88,7 @@ export class Chaos {
   readonly #world: World;
   readonly #dice: Dice;
   #weights: Readonly<Record<Event, number>>;
+  readonly #chosen: Partial<Record<Event, number>>;
   /** How many calls of a hundred go wrong on each line when nothing special is the matter. */
   readonly #usualTrouble: Readonly<Record<LineName | 'deadly', number>>;
   readonly #happens: Readonly<Record<Event, Happening>>;
@@ -97,11 +98,12 @@ export class Chaos {
   /** Nothing goes wrong any more but what users and processes do. */
   #fair = false;
 
-  /** `storage`: most pods have volumes of the driver, and it is a bad one. */
-  constructor(world: World, storage = false) {
+  /** `storage`: most pods have volumes of the driver, and it is a bad one. `weights` go before the history's own taste. */
+  constructor(world: World, storage = false, weights: Partial<Record<Event, number>> = {}) {
     this.#world = world;
     this.#dice = world.dice.fork();
-    this.#weights = { ...this.#taste(), ...(storage ? STORAGE_WEIGHTS : {}) };
+    this.#weights = { ...this.#taste(), ...(storage ? STORAGE_WEIGHTS : {}), ...weights };
+    this.#chosen = weights;
     const usual = (): number => this.#dice.pick([0, 0, 0, 1, 4, 15]);
     this.#usualTrouble = {
       cri: usual(),
@@ -163,7 +165,13 @@ export class Chaos {
       FAIR.has(event as Event) ? weight : 0,
     ]);
     // Whatever the taste of this history: pods come, and some of them fail.
-    this.#weights = { ...this.#weights, ...Object.fromEntries(weights), create: WEIGHTS.create, probeFlips: 12 };
+    this.#weights = {
+      ...this.#weights,
+      ...Object.fromEntries(weights),
+      create: WEIGHTS.create,
+      probeFlips: 12,
+      ...this.#chosen,
+    };
     this.#fair = true;
     const { lines, network, runtime, api, kernel, csi, manifests, objects, weather } = this.#world;
     for (const line of Object.values(lines)) line.mend();

@@ -26,7 +26,7 @@ export const FAULTS = {
   'the agent restarts at once': /restarted .* times, waited/,
   'the API server hides deadlines': /runs beyond its pod's deadline/,
   'the API server shows an old ConfigMap': /shows .* of the ConfigMap/,
-  'nobody counts what processes take': /short of memory/,
+  'nobody counts what processes take': /short of memory|MemoryPressure is false/,
   'last words are lost': /message is/,
   'somebody removes the links to logs': /no link to its log/,
   'somebody leaves logs behind': /logs.pods.stranger/,
