@@ -31,6 +31,15 @@ export class Plan {
     const newest = newestOf(snapshot, container.name);
     // Never two instances at once: the old one must be seen dead first.
     if (newest !== undefined && killing.has(newest.id)) return;
+    // An agent before this one saw an older one dead and made this one; the runtime may show that end only later.
+    const older = snapshot.containers.find(
+      ({ name, id, state }) =>
+        name === container.name && id !== newest?.id && (state === 'running' || state === 'unknown'),
+    );
+    if (older?.state === 'unknown') {
+      this.kill(older, 'unknownState', 'Container is in "unknown" state, try killing it before restart', true);
+    }
+    if (older !== undefined) return;
     this.#planned.add(container.name);
     const hash = hashContainer(container);
     const ownEnd = newestEnded(snapshot, container.name)?.finishedAt;

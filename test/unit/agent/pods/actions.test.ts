@@ -164,6 +164,36 @@ describe('a regular container', () => {
       ['start container web #0 (created)'],
     ],
     [
+      'that was created waits while the runtime shows the instance before it running',
+      {
+        containers: [
+          instance(web, 'created', { restartCount: 1 }),
+          instance(web, 'running', { id: 'old' as ContainerId }),
+        ],
+      },
+      [],
+    ],
+    [
+      'that was created starts once the instance before it has ended',
+      {
+        containers: [
+          instance(web, 'created', { restartCount: 1 }),
+          instance(web, 'exited', { id: 'old' as ContainerId }),
+        ],
+      },
+      ['start container web #1 (created)'],
+    ],
+    [
+      'that was created waits until the instance before it is killed, where the runtime has lost sight of that',
+      {
+        containers: [
+          instance(web, 'created', { restartCount: 1 }),
+          instance(web, 'unknown', { id: 'old' as ContainerId }),
+        ],
+      },
+      ['kill web: Container is in "unknown" state, try killing it before restart (then start)'],
+    ],
+    [
       'that was created in an older sandbox is made anew',
       { containers: [instance(web, 'created', { sandboxId: 'old' as SandboxId })] },
       ['start container web #1'],
