@@ -1,0 +1,35 @@
+// The pages that say where things are name files and folders that exist.
+
+import { existsSync, readFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { expect, test } from 'vitest';
+
+const ROOMS = /^(agent|apiserver|cli|client|cni|controlplane|csi|labs|lib|proto|scripts|test)\//;
+
+/** Paths in backticks; a bare file name beside a path, as in a table's cell, is in the folder of the path before it. */
+function namedPaths(text: string): string[] {
+  const found: string[] = [];
+  for (const line of text.split('\n')) {
+    let folder: string | undefined;
+    for (const [, quoted = ''] of line.matchAll(/`([^`\s]+)`/g)) {
+      if (ROOMS.test(quoted) && !/[<>*()#]/.test(quoted)) {
+        found.push(quoted);
+        folder = dirname(quoted);
+      } else if (folder !== undefined && /^[a-z0-9-]+\.ts$/.test(quoted)) found.push(join(folder, quoted));
+    }
+  }
+  return found;
+}
+
+test.each(['docs/design.md', 'docs/glossary.md'])('every file that %s names exists', (page) => {
+  const paths = namedPaths(readFileSync(page, 'utf8'));
+  expect(paths.length).toBeGreaterThan(30);
+  expect(paths.filter((path) => !existsSync(path))).toEqual([]);
+});
+
+test('a path is found in a table, with the file beside it', () => {
+  expect(namedPaths('| `word` | `lib/clock.ts`, `nothing.ts` | `pods/<uid>/x` |')).toEqual([
+    'lib/clock.ts',
+    'lib/nothing.ts',
+  ]);
+});
