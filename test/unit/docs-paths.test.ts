@@ -15,7 +15,8 @@ function namedPaths(text: string): string[] {
       if (ROOMS.test(quoted) && !/[<>*()#]/.test(quoted)) {
         found.push(quoted);
         folder = dirname(quoted);
-      } else if (folder !== undefined && /^[a-z0-9-]+\.ts$/.test(quoted)) found.push(join(folder, quoted));
+      } else if (folder !== undefined && /^[a-z0-9-]+(\/[a-z0-9-]+)?\.ts$/.test(quoted))
+        found.push(join(folder, quoted));
     }
   }
   return found;
