@@ -7,8 +7,8 @@ import { MiB, TestDriver } from './driver-process.ts';
 
 const NOT_OURS = [
   'GetPluginCapabilities announces offline expansion only with EXPAND_VOLUME of the controller',
-  'CreateVolume tells no topology without VOLUME_ACCESSIBILITY_CONSTRAINTS',
-  'NodeGetInfo tells no topology without VOLUME_ACCESSIBILITY_CONSTRAINTS',
+  'CreateVolume reports no topology without VOLUME_ACCESSIBILITY_CONSTRAINTS',
+  'NodeGetInfo reports no topology without VOLUME_ACCESSIBILITY_CONSTRAINTS',
 ];
 
 const runs = [

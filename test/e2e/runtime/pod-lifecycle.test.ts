@@ -58,6 +58,9 @@ describe('a pod on containerd', () => {
     const [container] = snapshot.containers;
     expect(sandbox).toMatchObject({ id: started.sandboxId, state: 'ready', attempt: 0, hostNetwork: false });
     expect(sandbox?.ips[0]).toMatch(/^10\.213\.77\.\d+$/);
+    // containerd names an image by the first of its tags, whichever of them the pod used.
+    const [firstTag] = (await lab.runtime.imageStatus(BUSYBOX))?.repoTags ?? [];
+    expect(firstTag).toMatch(/^docker\.io\/library\/busybox:/);
     expect(container).toMatchObject({
       id: started.containerId,
       sandboxId: started.sandboxId,
@@ -66,7 +69,7 @@ describe('a pod on containerd', () => {
       state: 'running',
       restartCount: 0,
       hash: 'abc123',
-      image: BUSYBOX,
+      image: firstTag,
     });
     expect(container?.startedAt).toBeGreaterThanOrEqual(from);
     expect(container?.startedAt).toBeLessThanOrEqual(until);
