@@ -141,8 +141,8 @@ const quote = (text: string): string => short(text.trim());
 /** The result of a finished plugin. Pure; throws CniError. */
 export function answerOf(call: Pick<PluginCall, 'command' | 'type'>, result: ExecResult, timeoutMs: number): unknown {
   const { command, type } = call;
-  const fail = (code: number, msg: string, details = ''): never => {
-    throw new CniError({ code, msg, details, plugin: type, command });
+  const fail = (code: number, msg: string, details: string): never => {
+    throw new CniError({ code, msg, details, plugin: type, command, unanswered: true });
   };
   const stderr = quote(result.stderr);
   if (result.timedOut)
@@ -162,7 +162,8 @@ export function answerOf(call: Pick<PluginCall, 'command' | 'type'>, result: Exe
   if (isJsonObject(fault) && (typeof fault['code'] === 'number' || typeof fault['msg'] === 'string')) {
     const code = typeof fault['code'] === 'number' ? fault['code'] : CniErrorCode.internal;
     const msg = typeof fault['msg'] === 'string' && fault['msg'] !== '' ? fault['msg'] : `${ended}, no message`;
-    return fail(code, short(msg), typeof fault['details'] === 'string' ? short(fault['details']) : '');
+    const details = typeof fault['details'] === 'string' ? short(fault['details']) : '';
+    throw new CniError({ code, msg: short(msg), details, plugin: type, command });
   }
   if (stdout === '') return fail(CniErrorCode.internal, `${ended} with no error message`, stderr);
   return fail(CniErrorCode.decodingFailure, `${ended}, and printed no CNI error: "${quote(stdout)}"`, stderr);

@@ -155,13 +155,15 @@ export class CniRuntime {
   }
 
   /**
-   * Undoes what an ADD began. A plugin that failed its ADD cleans up after itself; that its DEL fails as well, as a
-   * plugin's does that is broken or misconfigured, is part of the error, and keeps nothing in the cache.
+   * Undoes what an ADD began. A plugin that answered its ADD with an error has cleaned up after itself; that its DEL
+   * fails as well, as a plugin's does that is broken or misconfigured, is part of the error, and keeps nothing in the
+   * cache. One that was killed, or succeeded before the ADD failed, has cleaned up nothing: its DEL has to succeed.
    */
   async #rollBack(entry: CachedAttachment, begun: readonly PluginConfig[], cause: unknown): Promise<CniError> {
     const failed = await this.#delPastFailures(entry, begun, await usableNetns(entry.netns));
     const failures = failed.map(({ error }) => errorMessage(error));
-    if (failed.every(({ plugin }) => plugin === begun.at(-1))) this.#cache.remove(entry);
+    const clean = cause instanceof CniError && !cause.unanswered ? begun.at(-1) : undefined;
+    if (failed.every(({ plugin }) => plugin === clean)) this.#cache.remove(entry);
     else this.#keepInCache(entry);
     const fault =
       cause instanceof CniError
@@ -413,7 +415,7 @@ export class CniRuntime {
 }
 
 function readAnswer(answer: unknown, list: NetworkConfigList, plugin: PluginConfig): CniResult {
-  const blame = { plugin: plugin.type, command: 'ADD' } as const;
+  const blame = { plugin: plugin.type, command: 'ADD', unanswered: true } as const;
   if (answer === undefined) {
     throw new CniError({ code: CniErrorCode.decodingFailure, msg: 'printed no result', ...blame });
   }

@@ -108,9 +108,21 @@ export class CniError extends Error {
   /** The plugin that failed; undefined when the runtime itself refused. */
   readonly plugin: string | undefined;
   readonly command: CniCommand | undefined;
+  /**
+   * The plugin was started and gave no error of its own (it was killed, it crashed, its result cannot be read): nothing
+   * shows that it cleaned up, and what it made may still be there.
+   */
+  readonly unanswered: boolean;
 
   constructor(
-    fault: { code: number; msg: string; details?: string; plugin?: string; command?: CniCommand },
+    fault: {
+      code: number;
+      msg: string;
+      details?: string;
+      plugin?: string;
+      command?: CniCommand;
+      unanswered?: boolean;
+    },
     options?: ErrorOptions,
   ) {
     super(`${summaryOf(fault)}${fault.details ? `; ${fault.details}` : ''}`, options);
@@ -119,6 +131,7 @@ export class CniError extends Error {
     this.details = fault.details ?? '';
     this.plugin = fault.plugin;
     this.command = fault.command;
+    this.unanswered = fault.unanswered ?? false;
   }
 
   /** The message without the details: which plugin, which command, its own message. */

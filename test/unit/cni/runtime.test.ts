@@ -94,6 +94,37 @@ describe('ADD', () => {
     await runtime.del(pod(), list);
   });
 
+  it.each<[string, Partial<ExecResult>]>([
+    ['was killed', { code: null, signal: 'SIGKILL' }],
+    ['took too long', { code: null, signal: 'SIGKILL', timedOut: true }],
+    ['crashed', { code: 2, stderr: 'panic: runtime error' }],
+    ['failed without a CNI error', { code: 3, stdout: '{}' }],
+    ['printed no JSON', { stdout: 'panic!' }],
+    ['printed no result', { stdout: '' }],
+    ['printed a result that cannot be read', { stdout: '[]' }],
+  ])('keeps an attachment whose plugin %s during ADD until a DEL of it succeeds', async (_, end) => {
+    let stuck = true;
+    await setUp({ one: ({ command }) => (command === 'ADD' ? end : stuck ? fails(102, 'busy') : undefined) });
+    const runtime = host.runtime();
+    const list = chainOf('1.0.0', 'one');
+    await expect(runtime.add(list, pod())).rejects.toThrow(
+      'cleaning up failed too: plugin type="one" failed (del): busy',
+    );
+    expect(runtime.attachments('c1')).toHaveLength(1);
+    await expect(runtime.del(pod(), list)).rejects.toThrow('plugin type="one" failed (del): busy');
+    stuck = false;
+    await runtime.del(pod(), list);
+    expect(runtime.attachments('c1')).toEqual([]);
+  });
+
+  it('forgets an attachment whose plugin was never there', async () => {
+    await setUp({});
+    await expect(host.runtime().add(chainOf('1.0.0', 'absent'), pod())).rejects.toThrow(
+      'failed to find plugin "absent"',
+    );
+    expect(await readdir(join(host.cacheDir, 'attachments'))).toEqual([]);
+  });
+
   it('keeps an attachment that another plugin could not undo, and undoes past the failing one later', async () => {
     let stuck = true;
     await setUp({
