@@ -17,7 +17,8 @@ export interface PluginCallRecord {
 }
 
 /** What a fake plugin does with one call; undefined is success without output. */
-export type FakePlugin = (call: PluginCallRecord) => Partial<ExecResult> | JsonObject | undefined | Promise<undefined>;
+export type FakePlugin = (call: PluginCallRecord) => FakeAnswer | Promise<FakeAnswer>;
+type FakeAnswer = Partial<ExecResult> | JsonObject | undefined;
 
 const FINISHED: ExecResult = { code: 0, signal: null, timedOut: false, stdout: '', stderr: '' };
 

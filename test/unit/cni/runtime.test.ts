@@ -1,8 +1,9 @@
-import { readdir, rm } from 'node:fs/promises';
+import { readdir, rm, symlink } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterEach, describe, expect, it } from 'vitest';
 import { answerOf } from '../../../cni/invoke.ts';
 import { CniError } from '../../../cni/types.ts';
+import { temporaryOf } from '../../../lib/atomic.ts';
 import type { ExecResult } from '../../../lib/exec.ts';
 import { answer, chainOf, type FakeHost, type FakePlugin, fails, fakeHost, pod } from './fake-plugins.ts';
 
@@ -115,6 +116,21 @@ describe('ADD', () => {
     stuck = false;
     await runtime.del(pod(), list);
     expect(runtime.attachments('c1')).toEqual([]);
+  });
+
+  it('keeps an attachment that was made whole, could not be recorded as such and could not be undone', async () => {
+    await setUp({
+      one: async ({ command }) => {
+        if (command === 'DEL') return fails(102, 'busy');
+        const entry = join(host.cacheDir, 'attachments', 'c1~eth0@net.json');
+        // The next write of the cache meets a full disk.
+        await symlink('/dev/full', temporaryOf(entry));
+        return answer('10.0.0.2/24');
+      },
+    });
+    const runtime = host.runtime();
+    await expect(runtime.add(chainOf('1.0.0', 'one'), pod())).rejects.toThrow(/ENOSPC.*cleaning up failed too/);
+    expect(runtime.attachments('c1')).toMatchObject([{ state: 'adding' }]);
   });
 
   it('forgets an attachment whose plugin was never there', async () => {
