@@ -150,9 +150,25 @@ export class ActionExecutor {
   }
 
   async #start(action: ActionOf<'startContainer'>, pod: Pod, progress: Progress): Promise<void> {
+    const { resizes } = this.#context;
+    const { start } = action;
+    const { container } = start;
+    const { uid } = this.#ref;
+    const resources = resourcesOf(container);
+    // An instance that is there already is known with what it was made with.
+    if (start.created === undefined) resizes.starting(uid, container.name, resources);
+    try {
+      const started = await this.#startWith(action, pod, progress);
+      resizes.created(uid, container.name, started, resources);
+    } catch (error) {
+      resizes.startFailed(uid, container.name);
+      throw error;
+    }
+  }
+
+  async #startWith(action: ActionOf<'startContainer'>, pod: Pod, progress: Progress): Promise<ContainerId> {
     const { clock, starter, resizes } = this.#context;
     const { start, podIPs, target } = action;
-    const { container } = start;
     const { signal } = this.#abort;
     const earlier = action.after.map((id) => this.#running.get(id));
     // Waiting costs a turn, which a start that waits for nothing is spared.
@@ -162,7 +178,6 @@ export class ActionExecutor {
     const onAttempt = (): void => {
       progress.attemptedAt = clock.now();
     };
-    const started: ContainerId = await starter.start({ pod, action: start, podIPs, target, signal, onAttempt });
-    resizes.created(this.#ref.uid, container.name, started, resourcesOf(container));
+    return await starter.start({ pod, action: start, podIPs, target, signal, onAttempt });
   }
 }

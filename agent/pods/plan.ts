@@ -54,8 +54,12 @@ export class Plan {
         return;
       }
     }
+    // One that was made before a resize would run with what was promised then.
+    const outdated = newest !== undefined && this.#facts.resize?.actual.has(newest.id) === true;
     const reusable =
-      newest?.state === 'created' && newest.sandboxId === this.#sandbox.id && newest.hash === hash ? newest : undefined;
+      newest?.state === 'created' && newest.sandboxId === this.#sandbox.id && newest.hash === hash && !outdated
+        ? newest
+        : undefined;
     this.actions.push({
       kind: 'startContainer',
       type,
@@ -90,7 +94,8 @@ export class Plan {
     if (resize === undefined) return;
     const updates = this.#resizes;
     // First of all, lest a container grow, or start again, in too small a cgroup.
-    if (!resize.roomMade || updates.length > 0 || resize.actual.size === 0) {
+    const done = resize.actual.size === 0 && !resize.startsOutdated;
+    if (!resize.roomMade || updates.length > 0 || done) {
       this.actions.unshift({ kind: 'resizePod', updates });
     }
   }

@@ -23,7 +23,7 @@ export async function actuateResize(pod: Pod, { updates }: ResizeAction, parts: 
   // A promise that a crash could forget must not be acted on.
   await resizes.saved();
   await cgroups.ensurePod(resizes.room(pod));
-  resizes.roomMade(uid);
+  resizes.roomMade(pod);
   for (const { instance, container, from } of updates) {
     const to = resourcesOf(container);
     const bytes = shrinksMemoryTo(from, to);
@@ -40,5 +40,5 @@ export async function actuateResize(pod: Pod, { updates }: ResizeAction, parts: 
   }
   if (resizes.unfinished(uid)) return;
   await cgroups.ensurePod(pod);
-  resizes.completed(uid);
+  resizes.completed(pod);
 }

@@ -56,6 +56,8 @@ interface Entry {
   allocated: PodAllocation;
   /** By container name: the newest instance, and what it runs with. */
   readonly actual: Map<string, ActuatedResources>;
+  /** By container name: what an instance is made with that is not known by its id yet. */
+  readonly making: Map<string, Making>;
   /** Nothing is granted before what runs is known by its id. */
   observed: boolean;
   resizing: boolean;
@@ -67,10 +69,18 @@ interface Entry {
   error: string | undefined;
 }
 
+interface Making {
+  readonly resources: Resources;
+  /** Its start is under way; otherwise that failed, and may have left an instance. */
+  readonly underWay: boolean;
+}
+
 /** What the next decision needs to know of a resize that is under way. */
 export interface ResizeFacts {
   /** What instances run with, where it is not what they have been promised. */
   readonly actual: ReadonlyMap<ContainerId, Resources>;
+  /** A start is under way that began before the resize: its container can be resized once it runs. */
+  readonly startsOutdated: boolean;
   readonly roomMade: boolean;
 }
 
@@ -140,6 +150,7 @@ export class PodResizes {
       effective: withAllocation(pod, allocated),
       allocated,
       actual,
+      making: new Map(),
       observed: false,
       // The files do not say that only the pod's cgroup is left to do: the last status does.
       resizing: differing({ actual, allocated }).length > 0 || isReportedInProgress(pod),
@@ -154,7 +165,10 @@ export class PodResizes {
     if (isWorthSaving(entry)) this.#saveSoon();
   }
 
-  /** What runs now. An instance that nobody has told of runs with what was promised when it was first seen. */
+  /**
+   * What runs now. An instance that is seen for the first time runs with what it was made with; where no start of this
+   * agent made it, with what was promised.
+   */
   observed(uid: string, snapshot: PodSnapshot): void {
     const entry = this.#entries.get(uid);
     if (entry === undefined) return;
@@ -163,7 +177,9 @@ export class PodResizes {
       const known = entry.actual.get(name);
       if (newest === undefined || newest.state === 'exited') entry.actual.delete(name);
       else if (known?.id !== newest.id) {
-        const resources = known !== undefined && known.id === undefined ? known.resources : promised;
+        const unnamed = known !== undefined && known.id === undefined ? known.resources : undefined;
+        const resources = entry.making.get(name)?.resources ?? unnamed ?? promised;
+        entry.making.delete(name);
         entry.actual.set(name, { id: newest.id, resources });
       }
     }
@@ -172,10 +188,26 @@ export class PodResizes {
     if (this.#consider(entry)) this.#host?.resizeChanged(uid, entry.effective);
   }
 
-  /** An instance was made from this definition. */
+  /** From now on, and until its start has ended, an instance may be made from this definition. */
+  starting(uid: string, name: string, resources: Resources): void {
+    const entry = this.#entries.get(uid);
+    if (entry === undefined || getOwn(entry.allocated, name) === undefined) return;
+    entry.making.set(name, { resources, underWay: true });
+  }
+
+  /** The start failed. Whether it left an instance is not known: an answer may have been lost. */
+  startFailed(uid: string, name: string): void {
+    const { making } = this.#entries.get(uid) ?? {};
+    const made = making?.get(name);
+    if (made !== undefined) making?.set(name, { ...made, underWay: false });
+  }
+
+  /** An instance was made from this definition, and started. What is known of it already stays. */
   created(uid: string, name: string, id: ContainerId, resources: Resources): void {
     const entry = this.#entries.get(uid);
-    if (entry !== undefined && getOwn(entry.allocated, name) !== undefined) entry.actual.set(name, { id, resources });
+    if (entry === undefined || getOwn(entry.allocated, name) === undefined) return;
+    entry.making.delete(name);
+    if (entry.actual.get(name)?.id !== id) entry.actual.set(name, { id, resources });
   }
 
   /** Undefined unless a resize is under way. */
@@ -186,7 +218,7 @@ export class PodResizes {
     const actual = differing(entry).flatMap(([, { id, resources }]) =>
       id === undefined ? [] : [[id as ContainerId, resources] as const],
     );
-    return { actual: new Map(actual), roomMade: entry.roomMade };
+    return { actual: new Map(actual), startsOutdated: outdatedStarts(entry).length > 0, roomMade: entry.roomMade };
   }
 
   report(uid: string): ResizeReport | undefined {
@@ -212,12 +244,14 @@ export class PodResizes {
   room(pod: Pod): Pod {
     const entry = this.#entries.get(pod.metadata.uid);
     if (entry === undefined || !entry.resizing) return pod;
-    return roomFor(pod, Object.fromEntries(differing(entry).map(([name, { resources }]) => [name, resources])));
+    const differences = [...differing(entry), ...outdatedStarts(entry)];
+    return roomFor(pod, Object.fromEntries(differences.map(([name, { resources }]) => [name, resources])));
   }
 
-  roomMade(uid: string): void {
-    const entry = this.#entries.get(uid);
-    if (entry !== undefined) entry.roomMade = true;
+  /** `pod`: as it was promised when its room was made. Another resize may have been granted meanwhile. */
+  roomMade(pod: Pod): void {
+    const entry = this.#entries.get(pod.metadata.uid);
+    if (entry !== undefined && isPromised(entry, pod)) entry.roomMade = true;
   }
 
   updated(uid: string, name: string, id: ContainerId, resources: Resources): void {
@@ -227,12 +261,14 @@ export class PodResizes {
 
   unfinished(uid: string): boolean {
     const entry = this.#entries.get(uid);
-    return entry !== undefined && differing(entry).length > 0;
+    return entry !== undefined && (differing(entry).length > 0 || outdatedStarts(entry).length > 0);
   }
 
-  completed(uid: string): void {
+  /** `pod`: as it was promised. Another resize may have been granted meanwhile: that one is not done. */
+  completed(pod: Pod): void {
+    const { uid } = pod.metadata;
     const entry = this.#entries.get(uid);
-    if (entry === undefined || !entry.resizing) return;
+    if (entry === undefined || !entry.resizing || !isPromised(entry, pod) || this.unfinished(uid)) return;
     entry.resizing = false;
     entry.error = undefined;
     this.#event(entry, 'Normal', 'ResizeCompleted', resizeEventMessage('Pod resize completed', entry.effective));
@@ -377,17 +413,31 @@ export class PodResizes {
   }
 }
 
-type ResourceState = Pick<Entry, 'allocated' | 'actual'>;
+type ResourceState = Pick<Entry, 'allocated' | 'actual' | 'making'>;
 
 function stateOf({ allocated, actuated }: SavedPod): ResourceState {
-  return { allocated, actual: new Map(Object.entries(actuated)) };
+  return { allocated, actual: new Map(Object.entries(actuated)), making: new Map() };
 }
 
 /** What each container runs with, or would: one that does not run is made with what is allocated. */
-function actuatedOf({ actual, allocated }: ResourceState): PodAllocation {
+function actuatedOf({ actual, making, allocated }: ResourceState): PodAllocation {
   return Object.fromEntries(
-    Object.entries(allocated).map(([name, promised]) => [name, actual.get(name)?.resources ?? promised]),
+    Object.entries(allocated).map(([name, promised]) => [
+      name,
+      (making.get(name) ?? actual.get(name))?.resources ?? promised,
+    ]),
   );
+}
+
+/** Starts under way whose instances will not have what is promised by now. */
+function outdatedStarts({ making, allocated }: Pick<Entry, 'making' | 'allocated'>): [string, Making][] {
+  return [...making].filter(
+    ([name, { resources, underWay }]) => underWay && !sameResources(resources, getOwn(allocated, name) ?? {}),
+  );
+}
+
+function isPromised({ allocated }: Entry, pod: Pod): boolean {
+  return sameAllocation(allocationOf(pod), allocated);
 }
 
 function restartsForResize({ resizePolicy = [] }: Container): boolean {
@@ -408,6 +458,6 @@ function isWorthSaving({ allocated }: Entry): boolean {
   return Object.values(allocated).some(({ requests, limits }) => requests !== undefined || limits !== undefined);
 }
 
-function differing({ actual, allocated }: ResourceState): [string, ActuatedResources][] {
+function differing({ actual, allocated }: Pick<Entry, 'actual' | 'allocated'>): [string, ActuatedResources][] {
   return [...actual].filter(([name, { resources }]) => !sameResources(resources, getOwn(allocated, name) ?? {}));
 }

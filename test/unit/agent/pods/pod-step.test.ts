@@ -191,14 +191,18 @@ describe('a pod that should run', () => {
       syncing(),
       {
         snapshot: RUNNING,
-        resize: { actual: new Map([['web-1' as ContainerId, { requests: { cpu: '1' } }]]), roomMade: false },
+        resize: {
+          actual: new Map([['web-1' as ContainerId, { requests: { cpu: '1' } }]]),
+          startsOutdated: false,
+          roomMade: false,
+        },
       },
       ['resizePod #resize'],
     ],
     [
       'has a resize done once',
       syncing({ underWay: underWay({ kind: 'resizePod', id: '#resize', resize: { kind: 'resizePod', updates: [] } }) }),
-      { snapshot: RUNNING, resize: { actual: new Map(), roomMade: false } },
+      { snapshot: RUNNING, resize: { actual: new Map(), startsOutdated: false, roomMade: false } },
       [],
     ],
   ])('%s', (_, state, over, expected) => {
@@ -303,7 +307,7 @@ describe('a pod that should run', () => {
 
   it('has containers after one with a postStart hook wait for it, and all of them for a resize', () => {
     const pod = podOf({ containers: [HOOKED, OTHER] });
-    const resize = { actual: new Map(), roomMade: false };
+    const resize = { actual: new Map(), startsOutdated: false, roomMade: false };
     const { actions } = step(syncing(), { pod, snapshot: snapshotOf(), resize });
     expect(actions.flatMap((action) => (action.kind === 'startContainer' ? [[action.id, action.after]] : []))).toEqual([
       ['start web', ['#resize']],

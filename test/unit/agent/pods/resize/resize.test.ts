@@ -165,6 +165,91 @@ describe('a resize for which there is room', () => {
   });
 });
 
+describe('a resize granted while its container is being started', () => {
+  const large = { requests: { cpu: '1' }, limits: { cpu: '2' } };
+  const inProgress = () => condition('a', 'PodResizeInProgress')?.status;
+
+  /** The pod, whose container's start has come as far as `call`, which takes a while. */
+  async function startingAt(call: 'pullImage' | 'createContainer' | 'startContainer', pod: Pod): Promise<void> {
+    node.runtime.registry.add('slow:1');
+    node.runtime.latency.set(call, 20_000);
+    node.api.put(pod);
+    await node.clock.until(() => node.runtime.calls.some((made) => made.call === call));
+  }
+
+  it.each(['pullImage', 'createContainer', 'startContainer'] as const)(
+    'during %s is not done before the container that has the old resources is updated',
+    async (call) => {
+      await startingAt(call, burstable('a', '500m', { image: 'slow:1' }));
+      resize('a', large);
+      await node.clock.advance(5_000);
+      expect(inProgress()).toBe('True');
+      expect(node.recorder.of('ResizeCompleted')).toEqual([]);
+      // Whoever takes over now finds an instance that was made with the old ones, if any.
+      const [promised] = parseCheckpoints(files).values();
+      expect(promised?.allocated['web']?.requests).toEqual({ cpu: '1' });
+      expect(promised?.actuated['web']?.resources.requests).toEqual({ cpu: '500m' });
+      await node.clock.until(() => node.api.status('a').phase === 'Running', 60_000);
+      await node.clock.until(() => inProgress() === undefined, 60_000);
+      expect(told()).toEqual({ cpuShares: 1024 });
+      expect(web('a')).toMatchObject({ restartCount: 0, resources: large });
+      expect(node.recorder.of('ResizeCompleted')).toHaveLength(1);
+    },
+  );
+
+  it('restarts it once, where its policy wants that', async () => {
+    const resizePolicy = [{ resourceName: 'cpu', restartPolicy: 'RestartContainer' }];
+    await startingAt('pullImage', burstable('a', '500m', { image: 'slow:1', resizePolicy }));
+    resize('a', large);
+    await node.clock.until(() => web('a')?.restartCount === 1 && web('a')?.state?.running !== undefined, 120_000);
+    await node.clock.advance(60_000);
+    expect(web('a')?.restartCount).toBe(1);
+    expect(inProgress()).toBeUndefined();
+    expect(told()).toBeUndefined();
+  });
+
+  it('is done at once when that start fails: the next one is made with what was granted', async () => {
+    await startingAt('pullImage', burstable('a', '500m', { image: 'slow:1' }));
+    resize('a', large);
+    node.runtime.registry.delete('slow:1');
+    await node.clock.until(() => node.recorder.of('ResizeCompleted').length === 1, 60_000);
+    node.runtime.registry.add('slow:1');
+    node.runtime.latency.clear();
+    await node.clock.until(() => node.api.status('a').phase === 'Running', 120_000);
+    expect([...node.runtime.containers.values()][0]?.spec.container.resources).toEqual(large);
+    await node.clock.advance(30_000);
+    expect(told()).toBeUndefined();
+  });
+
+  it('does not start an instance that was made with the old resources', async () => {
+    node.runtime.failNext('startContainer', 'busy');
+    await startingAt('startContainer', burstable('a', '500m'));
+    resize('a', large);
+    await node.clock.until(() => node.api.status('a').phase === 'Running', 120_000);
+    expect(node.runtime.running('web')?.spec.container.resources).toEqual(large);
+    await node.clock.until(() => inProgress() === undefined, 60_000);
+  });
+});
+
+it('a resize granted while the one before is being finished is done too', async () => {
+  await running(burstable('a', '500m'));
+  const { ensurePod } = node.cgroups;
+  const sized: string[] = [];
+  node.cgroups.ensurePod = async (pod) => {
+    sized.push(String(pod.spec.containers[0]?.resources?.requests?.['cpu']));
+    // The second is the last step of the first resize.
+    if (sized.length === 2) {
+      resize('a', { requests: { cpu: '1500m' }, limits: { cpu: '2' } });
+      await settle();
+    }
+    await ensurePod.call(node.cgroups, pod);
+  };
+  resize('a', { requests: { cpu: '1' }, limits: { cpu: '2' } });
+  await node.clock.until(() => told()?.cpuShares === 1536, 60_000);
+  await node.clock.until(() => condition('a', 'PodResizeInProgress') === undefined, 60_000);
+  expect(sized.at(-1)).toBe('1500m');
+});
+
 describe('a resize for which there is no room', () => {
   it('is Deferred, leaves the container alone, and is granted when another pod goes', async () => {
     await running(burstable('a', '500m'));

@@ -321,7 +321,7 @@ describe('the next actions of a pod whose resize was granted', () => {
     if (action.kind === 'killContainer') return `kill ${action.container.name}: ${action.message}`;
     return action.kind;
   };
-  const decide = (spec: Container, actual: Resources | undefined, roomMade: boolean) => {
+  const decide = (spec: Container, actual: Resources | undefined, roomMade: boolean, startsOutdated = false) => {
     const instance = { ...running(), id: 'c1' as ContainerSnapshot['id'], hash: hashContainer(spec) };
     const known = new Map(actual === undefined ? [] : [[instance.id, actual] as const]);
     return computePodActions({
@@ -341,7 +341,7 @@ describe('the next actions of a pod whose resize was granted', () => {
       starting: new Set(),
       killing: new Set(),
       restartWanted: new Map(),
-      resize: { actual: known, roomMade },
+      resize: { actual: known, startsOutdated, roomMade },
     }).actions.map(say);
   };
   const restart = [{ resourceName: 'cpu', restartPolicy: 'RestartContainer' }];
@@ -361,6 +361,10 @@ describe('the next actions of a pod whose resize was granted', () => {
   });
   it('are to bring the cgroup down when every container is done', () => {
     expect(decide(container(cpu('2')), undefined, true)).toEqual(['resize']);
+  });
+  it('are none while a container is being made that will have to be resized', () => {
+    expect(decide(container(cpu('2')), undefined, true, true)).toEqual([]);
+    expect(decide(container(cpu('2')), undefined, false, true)).toEqual(['resize']);
   });
 });
 
