@@ -55,8 +55,7 @@ export class PodManager implements PodsAgent {
 
   constructor(options: PodsAgentOptions) {
     this.#sources = options.sources;
-    this.#context = createWorkerContext(options, (uid) => this.#podDeletedFromServer(uid));
-    this.#context.resizes.attach({
+    this.#context = createWorkerContext(options, (uid) => this.#podDeletedFromServer(uid), {
       activePods: () => this.activePods(),
       resizeChanged: (uid, effective) => {
         this.#workers.get(uid)?.update(effective, 'pod resized');

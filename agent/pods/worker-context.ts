@@ -7,7 +7,7 @@ import { createHookRunner, type RunHook } from './hooks.ts';
 import { ImageManager } from './image-manager.ts';
 import { noProbes } from './no-probes.ts';
 import { DEFAULT_PODS_CONFIG, type PodsAgentOptions, type PodsConfig, type PodsLog } from './options.ts';
-import { PodResizes } from './resize/pod-resizes.ts';
+import { PodResizes, type ResizeHost } from './resize/pod-resizes.ts';
 import { StatusManager } from './status-manager.ts';
 import { SyncLoop, syncLoopLimits } from './sync-loop.ts';
 
@@ -24,7 +24,11 @@ export interface WorkerContext extends Omit<PodsAgentOptions, 'config' | 'log' |
   readonly syncLoop: SyncLoop;
 }
 
-export function createWorkerContext(options: PodsAgentOptions, onGone: (uid: PodUID) => void): WorkerContext {
+export function createWorkerContext(
+  options: PodsAgentOptions,
+  onGone: (uid: PodUID) => void,
+  host: ResizeHost,
+): WorkerContext {
   const { runtime, objects, recorder, clock, tracer, volumes, node, api } = options;
   const config: PodsConfig = { ...DEFAULT_PODS_CONFIG, ...options.config };
   const log: PodsLog = options.log ?? (() => undefined);
@@ -41,7 +45,7 @@ export function createWorkerContext(options: PodsAgentOptions, onGone: (uid: Pod
     runHook,
   });
   const statuses = new StatusManager({ api, clock, tracer, config, log, onGone });
-  const resizes = new PodResizes({ store: options.allocations, node, recorder, clock, log });
+  const resizes = new PodResizes({ host, store: options.allocations, node, recorder, clock, log });
   const syncLoop = new SyncLoop(clock, syncLoopLimits(config.resyncMs, config.runtimeRequestTimeoutMs));
   const probes = options.probes ?? noProbes;
   return { ...options, config, log, probes, images, starter, statuses, resizes, runHook, syncLoop };

@@ -34,6 +34,7 @@ import {
 import { type ResizeReport, resizeEventMessage } from './resize-status.ts';
 
 export interface PodResizesOptions {
+  readonly host: ResizeHost;
   readonly store: AllocationStore | undefined;
   readonly node: Pick<NodeFacts, 'allocatable'>;
   readonly recorder: EventRecorder;
@@ -94,7 +95,6 @@ export class PodResizes {
   readonly #entries = new Map<string, Entry>();
   /** What was read at the start, of pods that are still wanted. */
   #saved: Map<string, SavedPod> = new Map();
-  #host: ResizeHost | undefined;
   #timer: Timer | undefined;
   #writing: Promise<void> | undefined;
   #dirty = false;
@@ -114,10 +114,6 @@ export class PodResizes {
     }
   }
 
-  attach(host: ResizeHost): void {
-    this.#host = host;
-  }
-
   stop(): void {
     this.#timer?.cancel();
   }
@@ -130,7 +126,7 @@ export class PodResizes {
     entry.pod = pod;
     entry.effective = withAllocation(pod, entry.allocated);
     // Servers before 1.33 count no generations of pods: the worker would take the new spec for an echo.
-    if (this.#consider(entry)) this.#host?.resizeChanged(pod.metadata.uid, entry.effective);
+    if (this.#consider(entry)) this.#options.host.resizeChanged(pod.metadata.uid, entry.effective);
     return entry.effective;
   }
 
@@ -185,7 +181,7 @@ export class PodResizes {
     }
     if (entry.observed) return;
     entry.observed = true;
-    if (this.#consider(entry)) this.#host?.resizeChanged(uid, entry.effective);
+    if (this.#consider(entry)) this.#options.host.resizeChanged(uid, entry.effective);
   }
 
   /** From now on, and until its start has ended, an instance may be made from this definition. */
@@ -286,7 +282,7 @@ export class PodResizes {
   retry(): void {
     const waiting = [...this.#entries.values()].filter((entry) => entry.pending?.reason === 'Deferred');
     for (const entry of inResizeOrder(waiting)) {
-      if (this.#consider(entry)) this.#host?.resizeChanged(entry.pod.metadata.uid, entry.effective);
+      if (this.#consider(entry)) this.#options.host.resizeChanged(entry.pod.metadata.uid, entry.effective);
     }
   }
 
@@ -336,7 +332,7 @@ export class PodResizes {
       return changed;
     }
     if (!entry.observed || pod.metadata.deletionTimestamp !== undefined) return false;
-    const others = (this.#host?.activePods() ?? []).filter(({ metadata }) => metadata.uid !== pod.metadata.uid);
+    const others = this.#options.host.activePods().filter(({ metadata }) => metadata.uid !== pod.metadata.uid);
     const refusal = judgeResize(pod, others, this.#options.node.allocatable(), isStaticPod(pod));
     if (refusal !== undefined) {
       const { pending } = entry;
