@@ -43,11 +43,14 @@ function make(
 
 /** A process in the cgroup; KILL is the only thing that ends it. */
 function joined(directories: readonly string[]): ChildProcess {
-  const child = spawn('sh', ['-c', "trap '' TERM; while :; do sleep 100 & wait $!; done"], { stdio: 'ignore' });
+  // It starts no process of its own before it is in the cgroup: that one would be outside.
+  const script = "trap '' TERM; read _; while :; do sleep 100 & wait $!; done";
+  const child = spawn('sh', ['-c', script], { stdio: ['pipe', 'ignore', 'ignore'] });
   for (const directory of directories) {
     // A cpuset that has no cpus yet takes nobody in.
     if (!directory.includes('/cpuset/')) writeFileSync(join(directory, 'cgroup.procs'), String(child.pid));
   }
+  child.stdin.end();
   return child;
 }
 

@@ -39,8 +39,8 @@ const TOLERANT = { tolerations: [{ operator: 'Exists' }] };
 
 /** Data that is written once, and a line every so often: each is on the volume before the next one. */
 const KEEP = `
-[ -f /data/sum ] || { head -c 4000000 /dev/urandom >/data/blob; sha256sum /data/blob >/data/new; sync /data/new;
-  mv /data/new /data/sum; }
+[ -f /data/sum ] || { head -c 4000000 /dev/urandom >/data/blob; sync /data/blob; sha256sum /data/blob >/data/new;
+  sync /data/new; mv /data/new /data/sum; }
 trap "exit 0" TERM
 i=$(wc -l </data/lines 2>/dev/null || echo 0)
 while :; do
