@@ -60,6 +60,19 @@ function add(step: Step, record: RuntimeRecord): void {
   entryOf(step, record.pod).ids.add(record.id);
 }
 
+/** What a record of either kind begins with. */
+function newRecord<Id extends string>(step: Step, pod: PodRef, id: Id) {
+  return {
+    id,
+    pod,
+    evidenceSeq: step.seq,
+    statusBegun: undefined,
+    dueSeq: 0,
+    pending: undefined,
+    exitAnnouncedAt: undefined,
+  };
+}
+
 export function addSandbox(
   step: Step,
   pod: PodRef,
@@ -69,15 +82,9 @@ export function addSandbox(
 ): SandboxRecord {
   const record: SandboxRecord = {
     kind: 'sandbox',
-    id: snapshot.id,
-    pod,
+    ...newRecord(step, pod, snapshot.id),
     snapshot,
     sources: new Map(groups.map((group) => [group, from])),
-    evidenceSeq: step.seq,
-    statusBegun: undefined,
-    dueSeq: 0,
-    pending: undefined,
-    exitAnnouncedAt: undefined,
     config: undefined,
   };
   add(step, record);
@@ -93,15 +100,9 @@ export function addContainer(
 ): ContainerRecord {
   const record: ContainerRecord = {
     kind: 'container',
-    id: snapshot.id,
-    pod,
+    ...newRecord(step, pod, snapshot.id),
     snapshot,
     sources: new Map(groups.map((group) => [group, from])),
-    evidenceSeq: step.seq,
-    statusBegun: undefined,
-    dueSeq: 0,
-    pending: undefined,
-    exitAnnouncedAt: undefined,
     statusState: undefined,
     status: undefined,
     oomKilled: false,

@@ -70,8 +70,8 @@ function hugepageLimits(
   sizes: readonly string[],
 ): { page_size: string; limit: string }[] {
   const limits = new Map<string, number>();
-  const asked = [...Object.entries(podLevelLimits(pod)), ...Object.entries(container.resources?.limits ?? {})];
-  for (const [resource, quantity] of asked) {
+  const quantities = [...Object.entries(podLevelLimits(pod)), ...Object.entries(container.resources?.limits ?? {})];
+  for (const [resource, quantity] of quantities) {
     const size = /^hugepages-(.+)$/.exec(resource)?.[1];
     if (size === undefined || parseQuantity(size) === undefined) continue;
     limits.set(pageSizeName(quantityValue(size)), quantityValue(quantity));

@@ -73,7 +73,7 @@ function resize(name: string, resources: NonNullable<Container['resources']>, mo
 
 const web = (name: string) => node.api.status(name).containerStatuses?.[0];
 const condition = (name: string, type: string) => node.api.condition(name, type);
-const told = (name = 'web') => [...node.runtime.containers.values()].find((one) => one.name === name)?.resources;
+const lastUpdate = (name = 'web') => [...node.runtime.containers.values()].find((one) => one.name === name)?.resources;
 
 describe('a checkpoint that cannot be written', () => {
   it('keeps no pod from running, and is written once there is room', async () => {
@@ -94,7 +94,7 @@ describe('a resize for which there is room', () => {
     const id = web('a')?.containerID;
     resize('a', { requests: { cpu: '1' }, limits: { cpu: '2' } });
     await node.clock.until(() => web('a')?.resources?.requests?.['cpu'] === '1');
-    expect(told()).toEqual({ cpuShares: 1024 });
+    expect(lastUpdate()).toEqual({ cpuShares: 1024 });
     expect(web('a')).toMatchObject({ containerID: id, restartCount: 0, allocatedResources: { cpu: '1' } });
     await node.clock.until(() => condition('a', 'PodResizeInProgress') === undefined);
     expect(node.api.status('a').observedGeneration).toBe(2);
@@ -130,7 +130,7 @@ describe('a resize for which there is room', () => {
     await node.clock.advance(60_000);
     expect(web('a')?.restartCount).toBe(1);
     expect(condition('a', 'PodResizeInProgress')).toBeUndefined();
-    expect(told()).toBeUndefined();
+    expect(lastUpdate()).toBeUndefined();
   });
 
   it('does not bring a memory limit below what is in use, and does so when less is', async () => {
@@ -142,10 +142,10 @@ describe('a resize for which there is room', () => {
     expect(condition('a', 'PodResizeInProgress')?.message).toBe(
       'attempting to set container "web" memory limit (536870912) below current usage (629145600)',
     );
-    expect(told()).toBeUndefined();
+    expect(lastUpdate()).toBeUndefined();
     node.cgroups.memory.set(id, 100);
     await node.clock.until(() => web('a')?.resources?.limits?.['memory'] === '512Mi', 60_000);
-    expect(told()).toEqual({ memoryLimitBytes: 512 * 1024 ** 2 });
+    expect(lastUpdate()).toEqual({ memoryLimitBytes: 512 * 1024 ** 2 });
   });
 
   it('lets a container in back-off start at once with what it got', async () => {
@@ -191,7 +191,7 @@ describe('a resize granted while its container is being started', () => {
       expect(promised?.actuated['web']?.resources.requests).toEqual({ cpu: '500m' });
       await node.clock.until(() => node.api.status('a').phase === 'Running', 60_000);
       await node.clock.until(() => inProgress() === undefined, 60_000);
-      expect(told()).toEqual({ cpuShares: 1024 });
+      expect(lastUpdate()).toEqual({ cpuShares: 1024 });
       expect(web('a')).toMatchObject({ restartCount: 0, resources: large });
       expect(node.recorder.of('ResizeCompleted')).toHaveLength(1);
     },
@@ -205,7 +205,7 @@ describe('a resize granted while its container is being started', () => {
     await node.clock.advance(60_000);
     expect(web('a')?.restartCount).toBe(1);
     expect(inProgress()).toBeUndefined();
-    expect(told()).toBeUndefined();
+    expect(lastUpdate()).toBeUndefined();
   });
 
   it('is done at once when that start fails: the next one is made with what was granted', async () => {
@@ -218,7 +218,7 @@ describe('a resize granted while its container is being started', () => {
     await node.clock.until(() => node.api.status('a').phase === 'Running', 120_000);
     expect([...node.runtime.containers.values()][0]?.spec.container.resources).toEqual(large);
     await node.clock.advance(30_000);
-    expect(told()).toBeUndefined();
+    expect(lastUpdate()).toBeUndefined();
   });
 
   it('does not start an instance that was made with the old resources', async () => {
@@ -245,7 +245,7 @@ it('a resize granted while the one before is being finished is done too', async 
     await ensurePod.call(node.cgroups, pod);
   };
   resize('a', { requests: { cpu: '1' }, limits: { cpu: '2' } });
-  await node.clock.until(() => told()?.cpuShares === 1536, 60_000);
+  await node.clock.until(() => lastUpdate()?.cpuShares === 1536, 60_000);
   await node.clock.until(() => condition('a', 'PodResizeInProgress') === undefined, 60_000);
   expect(sized.at(-1)).toBe('1500m');
 });
@@ -312,7 +312,7 @@ describe('a resize for which there is no room', () => {
     expect(node.api.status('a').observedGeneration).toBe(2);
     resize('a', { requests: { cpu: '500m' }, limits: { cpu: '2' } });
     await node.clock.until(() => condition('a', 'PodResizePending') === undefined);
-    expect(told()).toBeUndefined();
+    expect(lastUpdate()).toBeUndefined();
   });
 });
 
@@ -327,7 +327,7 @@ describe('an agent that is killed', () => {
     await node.clock.advance(5_000);
     expect(web('a')).toMatchObject({ restartCount: 0, allocatedResources: { cpu: '500m' } });
     expect(condition('a', 'PodResizePending')?.reason).toBe('Deferred');
-    expect(told()).toBeUndefined();
+    expect(lastUpdate()).toBeUndefined();
   });
 
   it('between the promise and the runtime finishes what was promised', async () => {
@@ -335,17 +335,17 @@ describe('an agent that is killed', () => {
     node.runtime.failNext('updateContainerResources', 'busy');
     resize('a', { requests: { cpu: '1' }, limits: { cpu: '2' } });
     await node.clock.until(() => condition('a', 'PodResizeInProgress')?.reason === 'Error');
-    expect(told()).toBeUndefined();
+    expect(lastUpdate()).toBeUndefined();
     await node.restartAgent();
-    await node.clock.until(() => told() !== undefined, 30_000);
-    expect(told()).toEqual({ cpuShares: 1024 });
+    await node.clock.until(() => lastUpdate() !== undefined, 30_000);
+    expect(lastUpdate()).toEqual({ cpuShares: 1024 });
     expect(web('a')?.restartCount).toBe(0);
   });
 
   it('writes the promise before it acts on it, and forgets pods that are gone', async () => {
     await running(burstable('a', '500m'));
     resize('a', { requests: { cpu: '1' }, limits: { cpu: '2' } });
-    await node.clock.until(() => told() !== undefined);
+    await node.clock.until(() => lastUpdate() !== undefined);
     const promised = written.findIndex(
       ({ file, text }) => file === 'allocated' && text.includes('\\"requests\\":{\\"cpu\\":\\"1\\"}'),
     );
@@ -370,7 +370,7 @@ describe('an agent that is killed', () => {
     await node.restartAgent();
     await node.clock.advance(5_000);
     expect(web('a')?.allocatedResources).toEqual({ cpu: '500m' });
-    expect(told()).toBeUndefined();
+    expect(lastUpdate()).toBeUndefined();
   });
 });
 
@@ -397,7 +397,7 @@ describe('a root directory that a kubelet had meanwhile', () => {
     const id = web('a')?.containerID;
     await afterKubelet({ allocated: one(small), actuated: one(small) });
     expect(web('a')).toMatchObject({ containerID: id, restartCount: 0, ready: true });
-    expect(told()).toBeUndefined();
+    expect(lastUpdate()).toBeUndefined();
   });
 
   it('is one where a resize that the kubelet granted is finished', async () => {
@@ -405,7 +405,7 @@ describe('a root directory that a kubelet had meanwhile', () => {
     node.killAgent();
     resize('a', large);
     await afterKubelet({ allocated: one(large), actuated: one(small) });
-    expect(told()).toEqual({ cpuShares: 1024 });
+    expect(lastUpdate()).toEqual({ cpuShares: 1024 });
     expect(web('a')).toMatchObject({ restartCount: 0, allocatedResources: { cpu: '1' } });
   });
 
@@ -414,7 +414,7 @@ describe('a root directory that a kubelet had meanwhile', () => {
     node.killAgent();
     resize('a', large, restarting);
     await afterKubelet({ allocated: one(large), actuated: one(large) });
-    expect(told()).toBeUndefined();
+    expect(lastUpdate()).toBeUndefined();
     expect(web('a')).toMatchObject({ restartCount: 0, allocatedResources: { cpu: '1' } });
   });
 
@@ -438,7 +438,7 @@ describe('a root directory that a kubelet had meanwhile', () => {
       allocated: JSON.stringify({ version: 1, pods: { 'uid-a': former } }),
       actuated: undefined,
     });
-    expect(told()).toEqual({ cpuShares: 1024 });
+    expect(lastUpdate()).toEqual({ cpuShares: 1024 });
     expect(files).toEqual({ allocated: one(large), actuated: one(large) });
   });
 });
