@@ -11,10 +11,12 @@ import { ConnectionGuard } from '../../lib/connection-guard.ts';
 import { type ConnectionLimits, connectionLimits } from '../../lib/connection-limits.ts';
 import { openFilesLimit } from '../../lib/descriptors.ts';
 import { errnoOf, errorMessage, UserError } from '../../lib/errors.ts';
+import { invariantViolations } from '../../lib/invariant.ts';
 import { getOwn } from '../../lib/own-property.ts';
 import { printConfiguration } from '../config/kubelet-configuration.ts';
 import { ANONYMOUS, accessAttributes, Callers } from './caller.ts';
 import { serveContainerLogs } from './container-logs.ts';
+import { healthz, METRICS_CONTENT_TYPE, metrics } from './health.ts';
 import { HttpError, sendJson, sendText } from './http-answer.ts';
 import type { KubeletServer, KubeletServerOptions } from './options.ts';
 import { isDebugging, parseRoute, type Route } from './routes.ts';
@@ -220,10 +222,13 @@ class HttpsKubeletServer implements KubeletServer {
     switch (route.kind) {
       case 'ping':
         return sendText(response, 200, 'ok', clock);
-      case 'healthz':
-        // The sync loop is the only check that can fail. As upstream, this one does not say why.
-        if (syncLoopHealth?.() !== undefined) throw new HttpError(500, SYNC_LOOP_FAILED);
-        return sendText(response, 200, 'ok', clock);
+      case 'healthz': {
+        const moves = syncLoopHealth?.() === undefined;
+        const { status, body } = healthz(moves, query.has('verbose'), invariantViolations());
+        return sendText(response, status, body, clock);
+      }
+      case 'metrics':
+        return sendText(response, 200, metrics(invariantViolations()), clock, { 'content-type': METRICS_CONTENT_TYPE });
       case 'syncloop': {
         const problem = syncLoopHealth?.();
         if (problem !== undefined) throw new HttpError(500, `internal server error: ${problem}\n`);
@@ -254,9 +259,6 @@ class HttpsKubeletServer implements KubeletServer {
     return new HttpError(500, errorMessage(error), { cause: error });
   }
 }
-
-/** What k8s.io/apiserver's healthz says of the kubelet's three checks when the last one fails. */
-const SYNC_LOOP_FAILED = '[+]ping ok\n[+]log ok\n[-]syncloop failed: reason withheld\nhealthz check failed\n';
 
 const STATUS_WORDS: Readonly<Record<number, string>> = {
   400: 'Bad Request',

@@ -12,6 +12,7 @@ import { loadServingCertificate, renewalReason } from '../../../../agent/server/
 import { generateKeyPair, issueCertificate } from '../../../../apiserver/pki/keys.ts';
 import { epochMs, plusMs } from '../../../../lib/clock.ts';
 import { UserError } from '../../../../lib/errors.ts';
+import { InvariantViolation, invariant } from '../../../../lib/invariant.ts';
 import { Tracer } from '../../../../lib/trace.ts';
 import { OPEN, ServerStand } from './stand.ts';
 import { agentOptions, ask } from './support.ts';
@@ -257,6 +258,23 @@ describe('what is served', () => {
     expect(await ask(port, '/healthz/ping')).toMatchObject({ status: 200, body: 'ok' });
     problem = undefined;
     expect(await ask(port, '/healthz')).toMatchObject({ status: 200, body: 'ok' });
+  });
+
+  test('an invariant that was violated is counted in /healthz?verbose and /metrics, and fails neither', async () => {
+    // In tests it throws as well.
+    expect(() => invariant(false, 'a "test" holds', () => ({}))).toThrow(InvariantViolation);
+    const port = await stand.start(OPEN, { syncLoopHealth: () => undefined });
+    expect(await ask(port, '/healthz')).toMatchObject({ status: 200, body: 'ok' });
+    expect(await ask(port, '/healthz?verbose')).toMatchObject({
+      status: 200,
+      body:
+        '[+]ping ok\n[+]log ok\n[+]syncloop ok\n' +
+        '[i]invariants: violated 1 times since the agent started: "a "test" holds" 1\nhealthz check passed\n',
+    });
+    const { status, body, headers } = await ask(port, '/metrics');
+    expect([status, headers['content-type']]).toEqual([200, 'text/plain; version=0.0.4; charset=utf-8']);
+    expect(body).toContain('# TYPE nodelet_invariant_violations_total counter\n');
+    expect(body).toContain('nodelet_invariant_violations_total{invariant="a \\"test\\" holds"} 1\n');
   });
 
   test('nothing of pods’ insides with enableDebuggingHandlers off', async () => {

@@ -38,7 +38,8 @@ describe('paths', () => {
     ['/exec/ns/%zz/c', undefined],
     ['/', undefined],
     ['/constructor', undefined],
-    ['/metrics', undefined],
+    ['/metrics', { kind: 'metrics' }],
+    ['/metrics/cadvisor', undefined],
   ])('%s', (path, route) => {
     expect(parseRoute(path)).toEqual(route);
   });
