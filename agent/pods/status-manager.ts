@@ -188,9 +188,11 @@ export class StatusManager {
         this.#gone(entry);
         return;
       }
-      const { value } = outcome;
-      if (!isOlder(value.metadata.resourceVersion, entry.pod.metadata.resourceVersion)) entry.pod = value;
-      this.#noteUnsupported(patch, wanted, value);
+      if (outcome.kind === 'ok') {
+        const { value } = outcome;
+        if (!isOlder(value.metadata.resourceVersion, entry.pod.metadata.resourceVersion)) entry.pod = value;
+        this.#noteUnsupported(patch, wanted, value);
+      }
     }
     if (!entry.finalize || entry.desired !== wanted) return;
     if (api !== undefined) await api.finalizeDelete(entry.pod);

@@ -18,9 +18,9 @@ export type WriteOutcome<T> = { readonly kind: 'ok'; readonly value: T } | { rea
 export interface PodApi {
   /**
    * Merges `patch` into the pod's status, with metadata.uid as a precondition. Rejects when the server cannot be
-   * reached or refuses.
+   * reached or refuses. `unwritten`: the server has no object for it now (a static pod without a mirror).
    */
-  patchStatus(pod: Pod, patch: StatusPatch): Promise<WriteOutcome<Pod>>;
+  patchStatus(pod: Pod, patch: StatusPatch): Promise<WriteOutcome<Pod> | { readonly kind: 'unwritten' }>;
   /** Lets the object go: delete with grace period 0 and the uid as precondition. */
   finalizeDelete(pod: Pod): Promise<WriteOutcome<null>>;
   /** A pod straight from the server, past every cache; undefined when there is none. */

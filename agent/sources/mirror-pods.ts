@@ -130,9 +130,11 @@ export class MirrorPods {
         }
         const mirror = this.#mirrorFor(pod);
         // The object that comes next is written to when it is seen.
-        if (mirror === undefined) return { kind: 'ok', value: pod };
+        if (mirror === undefined) return { kind: 'unwritten' };
         const outcome = await inner.patchStatus(mirror, patch);
-        return { kind: 'ok', value: outcome.kind === 'gone' ? pod : withMirrorStatus(pod, outcome.value) };
+        return outcome.kind === 'ok'
+          ? { kind: 'ok', value: withMirrorStatus(pod, outcome.value) }
+          : { kind: 'unwritten' };
       },
       finalizeDelete: async (pod) => (isStaticPod(pod) ? { kind: 'ok', value: null } : await inner.finalizeDelete(pod)),
     };

@@ -334,6 +334,19 @@ describe('a static pod', () => {
     expect(world.api.status('other').phase).toBe('Running');
   });
 
+  it('without a mirror is written nowhere, which says nothing about what the server keeps of other pods', async () => {
+    refuseCreate = true;
+    files.hold(staticPod());
+    await world.clock.until(() => world.runtime.running('web') !== undefined);
+    const containers = [{ name: 'other', image: 'busybox:stable', imagePullPolicy: 'IfNotPresent' as const }];
+    world.api.put(makePod('other', { containers }));
+    await world.clock.until(() => world.api.status('other').phase === 'Running');
+    expect(world.api.status('other').hostIPs).toEqual([{ ip: '192.0.2.1' }]);
+    refuseCreate = false;
+    await runs();
+    expect(world.api.status(NAME).hostIPs).toEqual([{ ip: '192.0.2.1' }]);
+  });
+
   it('cannot be claimed by a pod of the API server that says it is one', async () => {
     files.hold();
     world.api.put(makePod('liar', {}, { annotations: { 'kubernetes.io/config.source': 'file' } }));
