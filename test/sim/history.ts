@@ -4,6 +4,7 @@
 
 import { turn } from './clock.ts';
 import { Chaos, type Event } from './world/chaos.ts';
+import { type RuntimeKind, runtimeKindOf } from './world/cri/kinds.ts';
 import type { Faults } from './world/faults.ts';
 import { differences, forgotten, leftovers } from './world/rest.ts';
 import { World } from './world/world.ts';
@@ -26,6 +27,8 @@ export interface HistoryOptions {
 
 export interface HistoryReport {
   readonly seed: number;
+  /** Which runtime the node had. */
+  readonly runtime: RuntimeKind['name'];
   /** All of them, rest included. */
   readonly steps: number;
   /** Random events among them. */
@@ -44,7 +47,9 @@ export class BrokenRule extends Error {
   constructor(options: HistoryOptions, step: number, what: string, journal: readonly string[]) {
     const about = options.storage === true ? ' --storage' : '';
     const again = `npm run sim -- --seed ${options.seed} --steps ${options.steps}${about}`;
-    super(`seed ${options.seed}, step ${step}: ${what}\n${journal.join('\n')}\nagain: ${again}`);
+    super(
+      `seed ${options.seed} (${runtimeKindOf(options.seed).name}), step ${step}: ${what}\n${journal.join('\n')}\nagain: ${again}`,
+    );
     this.step = step;
   }
 }
@@ -102,6 +107,7 @@ class History {
     }
     return {
       seed: this.#options.seed,
+      runtime: this.#world.runtime.kind.name,
       steps: this.#steps,
       events: this.#chaos.count,
       virtualMs: clock.monotonic(),

@@ -1,6 +1,7 @@
 // The images of a simulated node, and the registry they are pulled from.
 
 import type { RuntimeImage } from '../../../agent/ports/runtime.ts';
+import { criError } from './cri/errors.ts';
 
 /** Names that images have; a pull of any other fails. */
 export const IMAGES = { present: ['nginx:stable', 'busybox:stable'], inRegistry: ['pulled:1', 'pulled:2'] } as const;
@@ -32,7 +33,11 @@ export class SimImages {
     for (const [name, image] of this.held) if (image.id === reference || name === reference) this.held.delete(name);
   }
 
-  canBePulled(name: string): boolean {
-    return [...IMAGES.inRegistry, ...IMAGES.present].some((known) => known === name);
+  /** From the registry; throws CRI's error where it has no such image. */
+  pull(name: string): RuntimeImage {
+    if (![...IMAGES.inRegistry, ...IMAGES.present].some((known) => known === name)) {
+      throw criError('PullImage', 'NOT_FOUND', `failed to resolve reference "${name}": not found`);
+    }
+    return this.add(name);
   }
 }

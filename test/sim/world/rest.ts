@@ -10,7 +10,7 @@ import type { PodUID } from '../../../agent/ports/runtime.ts';
 import type { Container, ContainerStatus, Pod } from '../../../client/types.ts';
 import { quantityMilli } from '../../../lib/quantity.ts';
 import { isSidecar } from '../../../lib/sidecar.ts';
-import { lastWordsOf } from './cri/runtime.ts';
+import { lastWordsOf } from './cri/output.ts';
 import type { Instance } from './cri/state.ts';
 import type { ProbeKind, Process } from './processes.ts';
 import type { World } from './world.ts';

@@ -8,8 +8,9 @@ import type { RuntimeServiceDefinition } from '../../../../proto/gen/runtime/v1/
 import { loadProto } from '../../../../proto/load.ts';
 import type { UnaryOptions } from '../../../../proto/unary.ts';
 import type { CallOptions } from '../line.ts';
+import { criError } from './errors.ts';
 import { containerStatus, imageMessage, listedContainer, listedSandbox, sandboxStatus } from './messages.ts';
-import { criError, type SimCri } from './runtime.ts';
+import type { SimCri } from './runtime.ts';
 import { containerName, sandboxName } from './state.ts';
 
 type Definitions = RuntimeServiceDefinition & ImageServiceDefinition;
@@ -35,12 +36,20 @@ interface Codec {
   readonly requestDeserialize: (bytes: Buffer) => unknown;
 }
 
+/** Of every method, made once: each call needs one. */
+let codecs: Readonly<Record<string, Codec | undefined>> | undefined;
+
+function codecOf(method: CriMethod): Codec {
+  const { RuntimeService, ImageService } = loadProto('cri').runtime.v1;
+  codecs ??= { ...RuntimeService.service, ...ImageService.service };
+  const codec = codecs[method];
+  if (codec === undefined) throw new Error(`CRI has no method ${method}`);
+  return codec;
+}
+
 /** Over the wire and back. */
 function received<M extends CriMethod>(method: M, request: CriRequest<M>): Received<M> {
-  const { RuntimeService, ImageService } = loadProto('cri').runtime.v1;
-  const services: Readonly<Record<string, Codec | undefined>> = { ...RuntimeService.service, ...ImageService.service };
-  const codec = services[method];
-  if (codec === undefined) throw new Error(`CRI has no method ${method}`);
+  const codec = codecOf(method);
   // The service's own definition says that this method's bytes are read as this type.
   return codec.requestDeserialize(codec.requestSerialize(request)) as Received<M>;
 }

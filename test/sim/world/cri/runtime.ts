@@ -1,15 +1,9 @@
 // A container runtime in memory: sandboxes, containers, their processes and images, as containerd keeps them, and what
 // each call of CRI does to them. It can be restarted and be reached over a bad line. It judges nothing: rules.ts does.
 
-import { existsSync, mkdirSync, rmSync, writeFileSync } from 'node:fs';
-import { dirname, join } from 'node:path';
+import { join } from 'node:path';
 import { RuntimeError, type RuntimeImage } from '../../../../agent/ports/runtime.ts';
-import {
-  ANNOTATION_HASH,
-  ANNOTATION_TERMINATION_PATH,
-  LABEL_CONTAINER_NAME,
-  podRefOf,
-} from '../../../../agent/runtime/config/labels.ts';
+import { ANNOTATION_HASH, LABEL_CONTAINER_NAME, podRefOf } from '../../../../agent/runtime/config/labels.ts';
 import type { Clock } from '../../../../lib/clock.ts';
 import { errorMessage } from '../../../../lib/errors.ts';
 import type { ContainerEventType__Output } from '../../../../proto/gen/runtime/v1/ContainerEventType.ts';
@@ -24,14 +18,17 @@ import { Line, type LineFailure } from '../line.ts';
 import type { MeantContainers } from '../meant.ts';
 import type { SimMemory } from '../memory.ts';
 import type { Process, Processes } from '../processes.ts';
-import type { Prerequisites, RuledInstance, Rules } from '../rules.ts';
+import type { Prerequisites, Rules } from '../rules.ts';
 import type { SimShim } from '../shim.ts';
 import type { Timing } from '../timing.ts';
 import type { Weather } from '../weather.ts';
+import { criError } from './errors.ts';
 import { RuntimeEvents } from './events.ts';
+import { execSync } from './exec.ts';
 import type { RuntimeKind } from './kinds.ts';
 import { containerStatus, nanos, sandboxStatus } from './messages.ts';
-import { containerName, type Instance, RuntimeState, type Sandbox, sandboxName } from './state.ts';
+import { beginLog, removeLogLinks, writeLastWords } from './output.ts';
+import { containerName, type Instance, RuntimeState, ruledInstances, type Sandbox, sandboxName } from './state.ts';
 
 export interface SimCriParts {
   readonly kind: RuntimeKind;
@@ -55,18 +52,8 @@ const CODES: Readonly<Record<LineFailure, string>> = {
   deadline: 'DEADLINE_EXCEEDED',
   cancelled: 'CANCELLED',
 };
-const DAY_MS = 86_400_000;
 /** How long after the end of a container the runtime may learn that it was for want of memory, in ms. */
 const LATE_OOM_MS = 1_500;
-
-export function criError(call: string, code: string, message: string): RuntimeError {
-  return new RuntimeError(call, code, message);
-}
-
-/** What a container writes before it ends. */
-export function lastWordsOf(id: string): string {
-  return `last words of ${id}`;
-}
 
 export class SimCri {
   readonly #parts: SimCriParts;
@@ -115,7 +102,7 @@ export class SimCri {
     instance.end = end;
     this.#parts.timing.ended(instance);
     this.#parts.memory.ends(instance);
-    this.#writeLastWords(instance);
+    writeLastWords(instance, this.#parts.faults);
     if (reason === 'OOMKilled') {
       clock.after(learnsLate ? dice.below(LATE_OOM_MS) : 0, () => {
         end.reason = reason;
@@ -233,14 +220,6 @@ export class SimCri {
         containers_statuses: this.state.inSandbox(sandboxId).map((instance) => containerStatus(instance, kind)),
       };
     });
-  }
-
-  /** What a container writes as its last words, where it was given a place for them. */
-  #writeLastWords({ id, config }: Instance): void {
-    const path = config.annotations[ANNOTATION_TERMINATION_PATH];
-    const mount = config.mounts.find(({ container_path }) => container_path === path);
-    if (this.#parts.faults.has('last words are lost')) return;
-    if (mount !== undefined && existsSync(mount.host_path)) writeFileSync(mount.host_path, lastWordsOf(id));
   }
 
   // ---------------------------------------------------------------- sandboxes
@@ -418,9 +397,9 @@ export class SimCri {
       instance.shownEnd.resolve();
       throw criError(call, 'UNKNOWN', message);
     }
-    rules.containerStarts(instance.spec, instance.sandboxId, this.#ruled(instance), prerequisites);
+    rules.containerStarts(instance.spec, instance.sandboxId, ruledInstances(this.state, instance), prerequisites);
     this.#parts.timing.started(instance);
-    this.#writeLog(instance);
+    beginLog(instance, rules, this.#parts.faults);
     instance.startedAt = clock.now();
     instance.starting = true;
     instance.process = processes.begin(instance.spec, (exitCode, reason) => this.end(instance, exitCode, reason));
@@ -435,42 +414,8 @@ export class SimCri {
     if (!instance.starting) return;
     instance.starting = false;
     instance.shown = 'running';
-    if (this.#parts.faults.has('somebody removes the links to logs')) {
-      rmSync(join(dirname(dirname(instance.logPath)), '../../containers'), { recursive: true, force: true });
-    }
+    if (this.#parts.faults.has('somebody removes the links to logs')) removeLogLinks(instance);
     this.#emitCri(instance, 'CONTAINER_STARTED_EVENT');
-  }
-
-  #writeLog({ id, logPath, config, pod }: Instance): void {
-    const { rules } = this.#parts;
-    if (!existsSync(dirname(logPath))) {
-      rules.break(`${id} has no directory for its log`);
-      return;
-    }
-    if (existsSync(logPath)) rules.break(`two instances of a container write to ${logPath}`);
-    writeFileSync(logPath, `2026-01-01T00:00:00.000000000Z stdout F ${id} begins\n`);
-    if (this.#parts.faults.has('somebody leaves logs behind')) {
-      mkdirSync(join(dirname(dirname(logPath)), '../stranger'), { recursive: true });
-    }
-    for (const { host_path, container_path } of config.mounts) {
-      if (host_path !== '' && !existsSync(host_path)) {
-        rules.break(`${pod.name}: ${host_path}, which ${id} mounts as ${container_path}, is not there`);
-      }
-    }
-  }
-
-  /** The other instances of the pod. */
-  #ruled(but: Instance): readonly RuledInstance[] {
-    const all = this.state.pods.get(but.pod.uid)?.instances ?? [];
-    return all
-      .filter((instance) => instance !== but)
-      .map(({ name, sandboxId, startedAt, process, end }) => ({
-        name,
-        sandboxId,
-        begun: startedAt > 0,
-        alive: process !== undefined,
-        exitCode: end?.exitCode ?? 0,
-      }));
   }
 
   async stopContainer(id: string, graceSeconds: number): Promise<void> {
@@ -545,31 +490,13 @@ export class SimCri {
   }
 
   async execSync(id: string, command: readonly string[], timeoutSeconds: number) {
-    const call = 'ExecSync';
     const { clock, processes } = this.#parts;
-    const instance = this.state.instance(id);
-    if (instance === undefined) throw criError(call, 'NOT_FOUND', `no container ${id}`);
-    if (instance.shown !== 'running') throw criError(call, 'UNKNOWN', `container is in ${instance.shown} state`);
-    if (instance.process === undefined) throw criError(call, 'UNKNOWN', 'ttrpc: closed: unknown');
-    const limitMs = timeoutSeconds > 0 ? timeoutSeconds * 1000 : DAY_MS;
-    const outcome = await this.#waits(processes.exec(instance.process, command[0] ?? '', limitMs));
-    this.events.emitBus({
-      topic: '/tasks/exit',
-      id,
-      process: `exec-${clock.monotonic()}`,
-      exitCode: outcome.exitCode,
-    });
-    if (outcome.timedOut) throw criError(call, 'DEADLINE_EXCEEDED', `command timed out: timeout ${limitMs} exceeded`);
-    return outcome;
+    const parts = { clock, processes, events: this.events, waits: <T>(what: Promise<T>) => this.#waits(what) };
+    return await execSync(this.state.instance(id), { id, command, timeoutSeconds }, parts);
   }
-
-  // ---------------------------------------------------------------- images
 
   async pullImage(name: string): Promise<RuntimeImage> {
     await this.#sleep(this.#parts.dice.pick([10, 400, 9_000]));
-    if (!this.images.canBePulled(name)) {
-      throw criError('PullImage', 'NOT_FOUND', `failed to resolve reference "${name}": not found`);
-    }
-    return this.images.add(name);
+    return this.images.pull(name);
   }
 }

@@ -8,6 +8,7 @@ import type { LinuxContainerResources__Output } from '../../../../proto/gen/runt
 import type { PodSandboxConfig__Output } from '../../../../proto/gen/runtime/v1/PodSandboxConfig.ts';
 import type { Claim } from '../line.ts';
 import type { Process } from '../processes.ts';
+import type { RuledInstance } from '../rules.ts';
 
 export interface Sandbox {
   readonly id: string;
@@ -153,6 +154,18 @@ export class RuntimeState {
       drop: () => this.free(name),
     };
   }
+}
+
+/** The other instances of the pod, as the rules see them. */
+export function ruledInstances({ pods }: RuntimeState, but: Instance): readonly RuledInstance[] {
+  const others = (pods.get(but.pod.uid)?.instances ?? []).filter((instance) => instance !== but);
+  return others.map(({ name, sandboxId, startedAt, process, end }) => ({
+    name,
+    sandboxId,
+    begun: startedAt > 0,
+    alive: process !== undefined,
+    exitCode: end?.exitCode ?? 0,
+  }));
 }
 
 export function sandboxName(uid: string, attempt: number): string {
