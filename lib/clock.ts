@@ -34,6 +34,19 @@ export function elapsedMs<T extends Instant>(from: T, to: T): number {
   return to - from;
 }
 
+/** The earlier of two moments of one clock. */
+export function earlier<T extends Instant>(a: T, b: T): T {
+  return b < a ? b : a;
+}
+
+/** The later of two moments of one clock. */
+export function later<T extends Instant>(a: T, b: T): T {
+  return b > a ? b : a;
+}
+
+/** What a snapshot has instead of the time of something that has not happened: the runtime's own 0. */
+export const ZERO_TIME: EpochMs = epochMs(0);
+
 /** A pending timer. `cancel` is idempotent and does nothing once the timer has fired. */
 export interface Timer {
   cancel(): void;

@@ -2,7 +2,7 @@
 // PodScheduled, with its reasons and messages. Conditions of other writers are carried along untouched. Pure.
 
 import type { Container, ContainerStatus, Pod, PodCondition, PodStatus } from '../../client/types.ts';
-import { epochMs } from '../../lib/clock.ts';
+import { type EpochMs, epochMs } from '../../lib/clock.ts';
 import { rfc3339 } from '../../lib/rfc3339.ts';
 import { isSidecar } from '../../lib/sidecar.ts';
 import { TERMINATION_BY_KUBELET } from '../model/disruption.ts';
@@ -41,7 +41,7 @@ export interface ConditionFacts {
   readonly disruption?: PodEnd['disruption'] | undefined;
   readonly resize?: ResizeReport | undefined;
   /** Epoch ms. */
-  readonly now: number;
+  readonly now: EpochMs;
 }
 
 type Verdict = {

@@ -3,7 +3,7 @@
 
 import type { Pod } from '../../client/types.ts';
 import { abortable } from '../../lib/abort.ts';
-import type { Clock } from '../../lib/clock.ts';
+import { type Clock, elapsedMs, type MonotonicMs, plusMs } from '../../lib/clock.ts';
 import type { EventRecorder } from '../ports/api.ts';
 import type { ContainerId, ContainerRuntime } from '../ports/runtime.ts';
 import { containerReference } from './events.ts';
@@ -27,7 +27,7 @@ export interface ContainerKillerOptions {
 interface Kill {
   readonly name: string;
   /** When the granted time is over, monotonic ms. */
-  deadline: number;
+  deadline: MonotonicMs;
   /** Aborts when the deadline was moved forward. */
   shortened: AbortController;
   readonly done: Promise<void>;
@@ -53,7 +53,7 @@ export class ContainerKiller {
     const { promise, resolve, reject } = Promise.withResolvers<void>();
     const kill: Kill = {
       name: instance.name,
-      deadline: this.#options.clock.monotonic() + graceSeconds * 1000,
+      deadline: plusMs(this.#options.clock.monotonic(), graceSeconds * 1000),
       shortened: new AbortController(),
       done: promise,
     };
@@ -70,7 +70,7 @@ export class ContainerKiller {
   }
 
   #shorten(kill: Kill, graceSeconds: number): void {
-    const deadline = this.#options.clock.monotonic() + graceSeconds * 1000;
+    const deadline = plusMs(this.#options.clock.monotonic(), graceSeconds * 1000);
     if (deadline >= kill.deadline) return;
     kill.deadline = deadline;
     const { shortened } = kill;
@@ -79,7 +79,7 @@ export class ContainerKiller {
   }
 
   #remainingMs(kill: Kill): number {
-    return Math.max(0, kill.deadline - this.#options.clock.monotonic());
+    return Math.max(0, elapsedMs(this.#options.clock.monotonic(), kill.deadline));
   }
 
   async #run(request: KillRequest, kill: Kill): Promise<void> {

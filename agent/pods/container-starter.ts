@@ -3,6 +3,7 @@
 
 import type { ConfigMap, Container, EphemeralContainer, Pod, Secret } from '../../client/types.ts';
 import { abortable } from '../../lib/abort.ts';
+import type { EpochMs } from '../../lib/clock.ts';
 import { errorMessage } from '../../lib/errors.ts';
 import { Gate } from '../../lib/gate.ts';
 import type { EventRecorder, ObjectReader } from '../ports/api.ts';
@@ -57,10 +58,10 @@ export class StartError extends Error {
   override name = 'StartError';
   readonly waiting: WaitingReason;
   /** When another attempt makes sense (epoch ms), where that is known. */
-  readonly retryAt: number | undefined;
+  readonly retryAt: EpochMs | undefined;
   /** Set when it runs but its postStart hook failed: it must be stopped. */
   readonly started: ContainerId | undefined;
-  constructor(waiting: WaitingReason, options: ErrorOptions & { retryAt?: number; started?: ContainerId } = {}) {
+  constructor(waiting: WaitingReason, options: ErrorOptions & { retryAt?: EpochMs; started?: ContainerId } = {}) {
     super(waiting.message, options);
     this.waiting = waiting;
     this.retryAt = options.retryAt;

@@ -3,7 +3,7 @@
 
 import type { Container, EphemeralContainer, Pod, Secret } from '../../client/types.ts';
 import { type BackoffEntry, backoffRemaining, nextBackoff } from '../../lib/backoff.ts';
-import type { Clock, EpochMs } from '../../lib/clock.ts';
+import { type Clock, type EpochMs, elapsedMs, plusMs } from '../../lib/clock.ts';
 import { errorMessage } from '../../lib/errors.ts';
 import { goAggregate } from '../../lib/go-words.ts';
 import type { EventRecorder, ObjectReader } from '../ports/api.ts';
@@ -47,8 +47,8 @@ export class ImageError extends Error {
     | 'ImagePullBackOff'
     | PullReason;
   /** When another attempt makes sense (epoch ms); undefined leaves it to the caller. */
-  readonly retryAt: number | undefined;
-  constructor(reason: ImageError['reason'], message: string, retryAt?: number, options?: ErrorOptions) {
+  readonly retryAt: EpochMs | undefined;
+  constructor(reason: ImageError['reason'], message: string, retryAt?: EpochMs, options?: ErrorOptions) {
     super(message, options);
     this.reason = reason;
     this.retryAt = retryAt;
@@ -152,14 +152,14 @@ export class ImageManager {
       const message = `Back-off pulling image ${goQuote(wanted)}`;
       event('Normal', 'BackOff', message);
       const because = `${message}: ${failed.reason}: ${failed.message}`;
-      throw new ImageError('ImagePullBackOff', because, clock.now() + remaining);
+      throw new ImageError('ImagePullBackOff', because, plusMs(clock.now(), remaining));
     }
     event('Normal', 'Pulling', `Pulling image ${goQuote(wanted)}`);
     const began = clock.monotonic();
     try {
       const { image: pulled, pullMs } = await this.#pullWithAny(pod, image, await this.#auths(pod, name), signal);
       this.#failures.delete(key);
-      const waited = goDuration(clock.monotonic() - began);
+      const waited = goDuration(elapsedMs(began, clock.monotonic()));
       event(
         'Normal',
         'Pulled',

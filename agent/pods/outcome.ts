@@ -1,5 +1,6 @@
 // What the end of an action changes: the pod's state, when what failed is tried again, and the events about it. Pure.
 
+import type { EpochMs } from '../../lib/clock.ts';
 import { errorMessage } from '../../lib/errors.ts';
 import { VolumeError } from '../ports/node.ts';
 import type { PodUID } from '../ports/runtime.ts';
@@ -16,7 +17,7 @@ export interface ActionProgress {
   /** Cgroup and volumes were made. */
   readonly prepared?: boolean;
   /** When (epoch ms) a container was about to be created: from then on it counts as started. */
-  readonly attemptedAt?: number;
+  readonly attemptedAt?: EpochMs;
 }
 
 export type ActionResult = ActionProgress &
@@ -49,7 +50,7 @@ export interface OutcomeFacts {
   readonly podUID: PodUID;
   readonly config: SyncConfig;
   /** Epoch ms. */
-  readonly now: number;
+  readonly now: EpochMs;
 }
 
 export function actionEnded(
@@ -79,7 +80,7 @@ export function actionEnded(
 }
 
 /** The look at the runtime failed. */
-export function observationFailed(state: PodState, config: SyncConfig, now: number): PodState {
+export function observationFailed(state: PodState, config: SyncConfig, now: EpochMs): PodState {
   return { ...state, retries: retryAfterFailure(state.retries, ACTION_IDS.sync, config.syncBackoff, now) };
 }
 
@@ -89,7 +90,7 @@ export function observationDone<S extends PodState>(state: S): S {
 }
 
 /** It is not under way any more, and where it failed it waits before it is tried again. */
-function noteEnd(state: PodState, action: LastingAction, result: ActionResult, config: SyncConfig, now: number) {
+function noteEnd(state: PodState, action: LastingAction, result: ActionResult, config: SyncConfig, now: EpochMs) {
   const underWay = new Map(state.underWay);
   underWay.delete(action.id);
   let { retries } = state;
@@ -157,7 +158,7 @@ function endedInTerminating(
   state: TerminatingState,
   action: LastingAction,
   result: ActionResult,
-  now: number,
+  now: EpochMs,
 ): TerminatingState {
   if (result.kind !== 'done') return state;
   if (action.kind === 'killContainer') {

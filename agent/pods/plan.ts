@@ -2,6 +2,7 @@
 // whether it should run: that is for computePodActions and computeInitContainerActions.
 
 import type { Container, EphemeralContainer } from '../../client/types.ts';
+import { earlier } from '../../lib/clock.ts';
 import type { ContainerSnapshot, SandboxSnapshot } from '../ports/runtime.ts';
 import { hashContainer } from './hash.ts';
 import type { KillReason, PodAction, PodActions, ResizeAction, WaitingFor } from './pod-action.ts';
@@ -102,7 +103,8 @@ export class Plan {
 
   done(): PodActions {
     this.#finishResize();
-    const wakeAt = Math.min(...[...this.waiting.values()].map((wait) => wait.until));
-    return { actions: this.actions, waiting: this.waiting, ...(Number.isFinite(wakeAt) ? { wakeAt } : {}) };
+    const ends = [...this.waiting.values()].map(({ until }) => until);
+    const first = ends.length === 0 ? {} : { wakeAt: ends.reduce((a, b) => earlier(a, b)) };
+    return { actions: this.actions, waiting: this.waiting, ...first };
   }
 }

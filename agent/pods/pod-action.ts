@@ -1,6 +1,7 @@
 // The actions that a decision about a pod can ask for. Types only.
 
 import type { Container, EphemeralContainer } from '../../client/types.ts';
+import type { EpochMs } from '../../lib/clock.ts';
 import type { ContainerId, ContainerSnapshot, SandboxSnapshot } from '../ports/runtime.ts';
 import type { Resources } from './resize/allocation.ts';
 import type { SandboxVerdict } from './sandbox-changed.ts';
@@ -24,7 +25,7 @@ export interface StartAction {
   /** A container that was created but never started, to be started instead of making another. */
   readonly created?: ContainerId;
   /** When the instance before this one ended (epoch ms); it decides the next back-off, and without it there is none. */
-  readonly previousFinishedAt?: number;
+  readonly previousFinishedAt?: EpochMs;
 }
 
 export interface KillAction {
@@ -35,7 +36,7 @@ export interface KillAction {
   readonly reason: KillReason;
   readonly thenStart: boolean;
   /** When the instance before it ended (epoch ms), where one is known. */
-  readonly endedBefore: number | undefined;
+  readonly endedBefore: EpochMs | undefined;
 }
 
 /** Running containers get what the pod has been promised. Without any the pod's cgroup alone is brought to it. */
@@ -68,7 +69,7 @@ export interface WaitingFor {
   readonly reason: 'CrashLoopBackOff';
   readonly message: string;
   /** Epoch ms. */
-  readonly until: number;
+  readonly until: EpochMs;
 }
 
 export interface PodActions {
@@ -76,5 +77,5 @@ export interface PodActions {
   /** By container name. */
   readonly waiting: ReadonlyMap<string, WaitingFor>;
   /** When to decide again although nothing happens (epoch ms). */
-  readonly wakeAt?: number;
+  readonly wakeAt?: EpochMs;
 }

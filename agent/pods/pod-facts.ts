@@ -2,6 +2,7 @@
 
 import type { Pod, PodStatus } from '../../client/types.ts';
 import type { BackoffEntry, BackoffPolicy } from '../../lib/backoff.ts';
+import type { EpochMs } from '../../lib/clock.ts';
 import type { ProbeResults } from '../ports/probes.ts';
 import type { ContainerId, ContainerSnapshot, PodSnapshot } from '../ports/runtime.ts';
 import type { ResizeFacts } from './resize/pod-resizes.ts';
@@ -14,10 +15,10 @@ export interface PodFacts {
   readonly previous: PodStatus | undefined;
   readonly probes: ProbeResults;
   /** Restart back-off, by restartBackoffKey. */
-  readonly backoff: ReadonlyMap<string, BackoffEntry<number>>;
+  readonly backoff: ReadonlyMap<string, BackoffEntry<EpochMs>>;
   readonly backoffPolicy: BackoffPolicy;
   /** Epoch ms. */
-  readonly now: number;
+  readonly now: EpochMs;
   /** A sandbox is being made or torn down; nothing can be decided before that is over. */
   readonly sandboxBusy: boolean;
   /** Names of containers whose start is under way, its postStart hook included. */
@@ -35,7 +36,7 @@ export interface PodFacts {
  * the instance before, and where there was none there is none. `waited`: it had to wait all the same, and is judged by
  * its own end now.
  */
-export type RestartWanted = { readonly endedBefore: number | undefined } | 'waited';
+export type RestartWanted = { readonly endedBefore: EpochMs | undefined } | 'waited';
 
 /** The newest instance of a container. */
 export function newestOf(snapshot: PodSnapshot, name: string): ContainerSnapshot | undefined {

@@ -4,6 +4,7 @@
 // the table below.
 
 import type { BackoffEntry } from '../../lib/backoff.ts';
+import type { EpochMs } from '../../lib/clock.ts';
 import { invariant } from '../../lib/invariant.ts';
 import type { PodEnd } from '../ports/pod-end.ts';
 import type { ContainerId, SandboxId } from '../ports/runtime.ts';
@@ -24,7 +25,7 @@ export interface SyncingState extends Activity {
   /** Its cgroup is made and its volumes are mounted. */
   readonly prepared: boolean;
   /** Back-off of restarts, by restartBackoffKey. */
-  readonly restartBackoff: ReadonlyMap<string, BackoffEntry<number>>;
+  readonly restartBackoff: ReadonlyMap<string, BackoffEntry<EpochMs>>;
   /** Containers that were stopped in order to run again, by name. */
   readonly restartWanted: ReadonlyMap<string, RestartWanted>;
   /** Why a container's start failed, by name. */
@@ -32,7 +33,7 @@ export interface SyncingState extends Activity {
   /** Instances whose postStart hook failed, until they are seen dead. */
   readonly failedPostStart: ReadonlySet<ContainerId>;
   /** Until when (epoch ms) the wait lasts that had its BackOff event, by container name. */
-  readonly backOffEvents: ReadonlyMap<string, number>;
+  readonly backOffEvents: ReadonlyMap<string, EpochMs>;
 }
 
 /** What every state after `syncing` knows of the end. */
@@ -54,7 +55,7 @@ export interface TerminatingState extends Activity, Ended {
   /** What the pod as a whole was granted when that was last looked at; kills under way know of it. */
   readonly graceSeconds: number | undefined;
   /** When (epoch ms) a kill of an instance last ended well. */
-  readonly killedAt: ReadonlyMap<ContainerId, number>;
+  readonly killedAt: ReadonlyMap<ContainerId, EpochMs>;
 }
 
 /** No container runs and no sandbox holds a network: volumes are unmounted and the cgroup is removed. */

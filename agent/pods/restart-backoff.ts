@@ -2,6 +2,7 @@
 
 import type { Pod } from '../../client/types.ts';
 import { type BackoffEntry, type BackoffPolicy, nextBackoff } from '../../lib/backoff.ts';
+import { type EpochMs, elapsedMs, plusMs } from '../../lib/clock.ts';
 import { formatPod, goDuration } from './format.ts';
 
 /** 10 s doubling to 5 min, from the start again after 10 min of running. */
@@ -20,34 +21,34 @@ export function restartBackoffKey(containerName: string, hash: string): string {
 }
 
 /** An entry is forgotten when the container had run longer than `resetMs` before it ended. */
-function expired(policy: BackoffPolicy, entry: BackoffEntry<number>, finishedAt: number): boolean {
-  return finishedAt - entry.since > policy.resetMs;
+function expired(policy: BackoffPolicy, entry: BackoffEntry<EpochMs>, finishedAt: EpochMs): boolean {
+  return elapsedMs(entry.since, finishedAt) > policy.resetMs;
 }
 
 /**
- * When (epoch ms) the container that ended at `finishedAt` may start again; undefined is "now". Whether it has to wait at
+ * When the container that ended at `finishedAt` may start again; undefined is "now". Whether it has to wait at
  * all is decided by the end at `decidingEnd`, where that is another.
  */
 export function restartNotBefore(
   policy: BackoffPolicy,
-  entry: BackoffEntry<number> | undefined,
-  finishedAt: number,
-  now: number,
+  entry: BackoffEntry<EpochMs> | undefined,
+  finishedAt: EpochMs,
+  now: EpochMs,
   decidingEnd = finishedAt,
-): number | undefined {
+): EpochMs | undefined {
   if (entry === undefined || expired(policy, entry, finishedAt)) return undefined;
   // An end that lies in the future means that the clock was set back: the container must not wait until then.
-  if (decidingEnd - now > entry.delayMs || finishedAt - now > entry.delayMs) return undefined;
-  return now < decidingEnd + entry.delayMs ? finishedAt + entry.delayMs : undefined;
+  if (elapsedMs(now, decidingEnd) > entry.delayMs || elapsedMs(now, finishedAt) > entry.delayMs) return undefined;
+  return now < plusMs(decidingEnd, entry.delayMs) ? plusMs(finishedAt, entry.delayMs) : undefined;
 }
 
 /** The entry after the container that ended at `finishedAt` is started again at `now`: 10 s, 20 s, … 5 min. */
 export function restartBackoffAfterStart(
   policy: BackoffPolicy,
-  entry: BackoffEntry<number> | undefined,
-  finishedAt: number,
-  now: number,
-): BackoffEntry<number> {
+  entry: BackoffEntry<EpochMs> | undefined,
+  finishedAt: EpochMs,
+  now: EpochMs,
+): BackoffEntry<EpochMs> {
   const kept = entry === undefined || expired(policy, entry, finishedAt) ? undefined : entry;
   // The reset is judged by how long the container ran, above; never by how long it then waited.
   return nextBackoff({ ...policy, resetMs: Number.POSITIVE_INFINITY }, kept, now);

@@ -2,11 +2,12 @@
 // are epoch ms.
 
 import { type BackoffEntry, type BackoffPolicy, nextBackoff } from '../../lib/backoff.ts';
+import { type EpochMs, elapsedMs, plusMs } from '../../lib/clock.ts';
 
 export interface Retry {
-  readonly pause: BackoffEntry<number>;
+  readonly pause: BackoffEntry<EpochMs>;
   /** Not before this time. */
-  readonly at: number;
+  readonly at: EpochMs;
 }
 
 /** By action id. */
@@ -19,11 +20,11 @@ export function retryAfterFailure(
   retries: Retries,
   id: string,
   policy: BackoffPolicy,
-  now: number,
-  retryAt?: number,
+  now: EpochMs,
+  retryAt?: EpochMs,
 ): Retries {
   const pause = nextBackoff(policy, retries.get(id)?.pause, now);
-  return new Map(retries).set(id, { pause, at: retryAt ?? now + pause.delayMs });
+  return new Map(retries).set(id, { pause, at: retryAt ?? plusMs(now, pause.delayMs) });
 }
 
 export function retryDone(retries: Retries, id: string): Retries {
@@ -37,7 +38,7 @@ export function retryDone(retries: Retries, id: string): Retries {
  * When the action may be tried; undefined is "now". `longestMs`: a wait longer than any pause there is means that the
  * clock was set back, and is none.
  */
-export function notBefore(retries: Retries, id: string, longestMs: number, now: number): number | undefined {
+export function notBefore(retries: Retries, id: string, longestMs: number, now: EpochMs): EpochMs | undefined {
   const at = retries.get(id)?.at;
-  return at === undefined || at <= now || at - now > longestMs ? undefined : at;
+  return at === undefined || at <= now || elapsedMs(now, at) > longestMs ? undefined : at;
 }

@@ -3,7 +3,7 @@
 
 import type { Pod, PodStatus } from '../../client/types.ts';
 import { type BackoffEntry, nextBackoff } from '../../lib/backoff.ts';
-import type { Clock, Timer } from '../../lib/clock.ts';
+import { type Clock, elapsedMs, later, type MonotonicMs, plusMs, type Timer } from '../../lib/clock.ts';
 import { errorMessage } from '../../lib/errors.ts';
 import type { Tracer } from '../../lib/trace.ts';
 import { podUID } from '../model/pod-uid.ts';
@@ -41,11 +41,10 @@ interface Entry {
   finalize: boolean;
   writing: boolean;
   dirty: boolean;
-  timer: Timer | undefined;
-  timerAt: number;
+  timer: { readonly at: MonotonicMs; readonly handle: Timer } | undefined;
   backoff: BackoffEntry | undefined;
-  /** Not before (monotonic ms): the server refused or was away. */
-  retryAt: number;
+  /** Not before: the server refused or was away. */
+  retryAt: MonotonicMs | undefined;
 }
 
 /** Resource versions are opaque, but servers count: an older one than the newest that was seen shows nothing new. */
@@ -99,13 +98,13 @@ export class StatusManager {
   }
 
   forget(uid: string): void {
-    this.#entries.get(uid)?.timer?.cancel();
+    this.#entries.get(uid)?.timer?.handle.cancel();
     this.#entries.delete(uid);
   }
 
   stop(): void {
     this.#stopped = true;
-    for (const entry of this.#entries.values()) entry.timer?.cancel();
+    for (const entry of this.#entries.values()) entry.timer?.handle.cancel();
   }
 
   #entryFor(pod: Pod, status: PodStatus): Entry {
@@ -118,9 +117,8 @@ export class StatusManager {
         writing: false,
         dirty: false,
         timer: undefined,
-        timerAt: 0,
         backoff: undefined,
-        retryAt: 0,
+        retryAt: undefined,
       };
       this.#entries.set(pod.metadata.uid, entry);
     } else if (!isOlder(pod.metadata.resourceVersion, entry.pod.metadata.resourceVersion)) entry.pod = pod;
@@ -130,22 +128,22 @@ export class StatusManager {
   #schedule(entry: Entry, delayMs: number): void {
     if (this.#stopped || entry.writing) return;
     const now = this.#options.clock.monotonic();
-    const at = Math.max(now + delayMs, entry.retryAt);
+    const at = later(plusMs(now, delayMs), entry.retryAt ?? now);
     if (at <= now) {
-      entry.timer?.cancel();
+      entry.timer?.handle.cancel();
       entry.timer = undefined;
       void this.#write(entry);
       return;
     }
     if (entry.timer !== undefined) {
-      if (entry.timerAt <= at) return;
-      entry.timer.cancel();
+      if (entry.timer.at <= at) return;
+      entry.timer.handle.cancel();
     }
-    entry.timerAt = at;
-    entry.timer = this.#options.clock.after(at - now, () => {
+    const handle = this.#options.clock.after(elapsedMs(now, at), () => {
       entry.timer = undefined;
       void this.#write(entry);
     });
+    entry.timer = { at, handle };
   }
 
   async #write(entry: Entry): Promise<void> {
@@ -160,14 +158,14 @@ export class StatusManager {
         }
       });
       entry.backoff = undefined;
-      entry.retryAt = 0;
+      entry.retryAt = undefined;
       entry.writing = false;
     } catch (error) {
       const { clock, config, log } = this.#options;
       entry.dirty = true;
       entry.writing = false;
       entry.backoff = nextBackoff(config.statusBackoff, entry.backoff, clock.monotonic());
-      entry.retryAt = clock.monotonic() + entry.backoff.delayMs;
+      entry.retryAt = plusMs(clock.monotonic(), entry.backoff.delayMs);
       log('warn', 'Failed to update status for pod, will retry', {
         pod: `${namespace}/${name}`,
         podUID: uid,

@@ -2,7 +2,7 @@
 // the status manager's part.
 
 import type { Pod, PodStatus } from '../../client/types.ts';
-import { epochMs } from '../../lib/clock.ts';
+import { type EpochMs, epochMs } from '../../lib/clock.ts';
 import { rfc3339 } from '../../lib/rfc3339.ts';
 import { sortPodIPs } from '../model/pod-ips.ts';
 import { podQOSClass } from '../model/pod-resources.ts';
@@ -42,7 +42,7 @@ export interface PodStatusFacts {
   /** Where a resize of the pod stands. */
   readonly resize?: ResizeReport | undefined;
   /** Epoch ms. */
-  readonly now: number;
+  readonly now: EpochMs;
 }
 
 /** Addresses of the pod, primary first. They stay reported after the sandbox is gone. */
@@ -139,7 +139,7 @@ export function computePodStatus(facts: PodStatusFacts): PodStatus {
 }
 
 /** The status of a pod that the node refuses to run: Failed, with the reason, and nothing else. */
-export function rejectedStatus(pod: Pod, refusal: WaitingReason, now: number): PodStatus {
+export function rejectedStatus(pod: Pod, refusal: WaitingReason, now: EpochMs): PodStatus {
   const { generation } = pod.metadata;
   return {
     ...(generation === undefined ? {} : { observedGeneration: generation }),

@@ -2,6 +2,7 @@
 // every state shares.
 
 import type { Pod, PodStatus } from '../../client/types.ts';
+import { type EpochMs, earlier } from '../../lib/clock.ts';
 import { invariant } from '../../lib/invariant.ts';
 import type { PodEnd } from '../ports/pod-end.ts';
 import type { ProbeResults } from '../ports/probes.ts';
@@ -24,7 +25,7 @@ export interface DesiredFacts {
   readonly previous: PodStatus | undefined;
   readonly config: SyncConfig;
   /** Epoch ms. */
-  readonly now: number;
+  readonly now: EpochMs;
 }
 
 export interface SyncFacts extends DesiredFacts {
@@ -63,7 +64,7 @@ export interface Step {
   readonly actions: readonly SyncAction[];
   readonly events: readonly PodEvent[];
   /** When to look again although nothing happens, epoch ms. */
-  readonly wakeAt?: number;
+  readonly wakeAt?: EpochMs;
   /** Absent where there is nothing to report. */
   readonly status?: StatusInputs;
 }
@@ -90,7 +91,7 @@ export class StepBuilder {
   readonly #state: PodState;
   readonly #facts: SyncFacts;
   readonly #underWay: UnderWay;
-  #wakeAt = Number.POSITIVE_INFINITY;
+  #wakeAt: EpochMs | undefined;
 
   constructor(state: PodState, facts: SyncFacts) {
     this.#state = state;
@@ -113,8 +114,8 @@ export class StepBuilder {
     return at === undefined;
   }
 
-  wakeAt(epochMs: number | undefined): void {
-    if (epochMs !== undefined) this.#wakeAt = Math.min(this.#wakeAt, epochMs);
+  wakeAt(at: EpochMs | undefined): void {
+    if (at !== undefined) this.#wakeAt = earlier(this.#wakeAt ?? at, at);
   }
 
   /** `state` as it is with the new actions under way. */
@@ -129,7 +130,7 @@ export class StepBuilder {
       state: { ...state, underWay },
       actions: this.actions,
       events: this.events,
-      ...(Number.isFinite(this.#wakeAt) ? { wakeAt: this.#wakeAt } : {}),
+      ...(this.#wakeAt === undefined ? {} : { wakeAt: this.#wakeAt }),
       ...(status === undefined ? {} : { status }),
     };
     return { step };

@@ -4,7 +4,7 @@
 // loop that has begun and not ended. A step calls nothing but the runtime, with deadlines: one that takes longer than
 // those allow will never end. It restarts nothing: the Node says so, and systemd's watchdog is not fed.
 
-import type { Clock } from '../../lib/clock.ts';
+import { type Clock, elapsedMs, type MonotonicMs } from '../../lib/clock.ts';
 import { goDuration } from '../../lib/go-words.ts';
 
 /** The kubelet's least time, ms, before a loop counts as stuck. */
@@ -26,28 +26,29 @@ export function syncLoopLimits(resyncMs: number, requestTimeoutMs: number): Sync
 }
 
 export interface SyncLoopState {
-  /** When the last round began, monotonic ms; undefined before the first. */
-  readonly round: number | undefined;
-  /** Steps under way: what, and since when (monotonic ms). */
-  readonly steps: Iterable<readonly [what: string, since: number]>;
+  /** When the last round began; undefined before the first. */
+  readonly round: MonotonicMs | undefined;
+  /** Steps under way: what, and since when. */
+  readonly steps: Iterable<readonly [what: string, since: MonotonicMs]>;
 }
 
 /** Why the loop counts as stuck, in the kubelet's words and with what is stuck; undefined while it moves. Pure. */
-export function syncLoopProblem({ round, steps }: SyncLoopState, limits: SyncLoopLimits, now: number) {
+export function syncLoopProblem({ round, steps }: SyncLoopState, limits: SyncLoopLimits, now: MonotonicMs) {
   const problem = (what: string): string => `sync Loop took longer than expected: ${what}`;
-  if (round !== undefined && now - round > limits.roundMs) {
-    return problem(`no round over all pods for ${goDuration(now - round)}`);
+  if (round !== undefined && elapsedMs(round, now) > limits.roundMs) {
+    return problem(`no round over all pods for ${goDuration(elapsedMs(round, now))}`);
   }
-  let [oldest, oldestSince] = ['', Number.POSITIVE_INFINITY];
+  let [oldest, oldestSince] = ['', now];
   for (const [what, since] of steps) if (since < oldestSince) [oldest, oldestSince] = [what, since];
-  return now - oldestSince > limits.stepMs ? problem(`${oldest} for ${goDuration(now - oldestSince)}`) : undefined;
+  const elapsed = elapsedMs(oldestSince, now);
+  return elapsed > limits.stepMs ? problem(`${oldest} for ${goDuration(elapsed)}`) : undefined;
 }
 
 export class SyncLoop {
   readonly #clock: Pick<Clock, 'monotonic'>;
   readonly #limits: SyncLoopLimits;
-  readonly #steps = new Map<object, readonly [what: string, since: number]>();
-  #round: number | undefined;
+  readonly #steps = new Map<object, readonly [what: string, since: MonotonicMs]>();
+  #round: MonotonicMs | undefined;
 
   constructor(clock: Pick<Clock, 'monotonic'>, limits: SyncLoopLimits) {
     this.#clock = clock;

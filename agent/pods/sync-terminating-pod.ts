@@ -1,6 +1,7 @@
 // What is done about a pod that should stop (the kubelet's SyncTerminatingPod): containers are killed, then sandboxes are
 // stopped; when both are done the pod is terminated. Pure.
 
+import { elapsedMs, plusMs } from '../../lib/clock.ts';
 import type { ContainerSnapshot } from '../ports/runtime.ts';
 import { killSpec } from './kill-spec.ts';
 import { type TerminatingState, terminatedPod } from './pod-state.ts';
@@ -38,9 +39,10 @@ export function syncTerminatingPod(state: TerminatingState, facts: SyncFacts): S
 
 function kill(state: TerminatingState, instance: ContainerSnapshot, facts: SyncFacts, step: StepBuilder): void {
   // The runtime reported that it is dead, and shows it alive: it is killed again, but not in a circle.
-  const again = (state.killedAt.get(instance.id) ?? Number.NEGATIVE_INFINITY) + KILL_AGAIN_MS;
-  if (again > facts.now && again - facts.now <= KILL_AGAIN_MS) {
-    step.wakeAt(again);
+  const killedAt = state.killedAt.get(instance.id);
+  const waitedMs = killedAt === undefined ? KILL_AGAIN_MS : elapsedMs(killedAt, facts.now);
+  if (killedAt !== undefined && waitedMs >= 0 && waitedMs < KILL_AGAIN_MS) {
+    step.wakeAt(plusMs(killedAt, KILL_AGAIN_MS));
     return;
   }
   const { grantedSeconds } = state;

@@ -3,7 +3,7 @@
 // outcome.ts do, from the state that it keeps for them.
 
 import type { Pod, PodStatus } from '../../client/types.ts';
-import type { Timer } from '../../lib/clock.ts';
+import { type EpochMs, elapsedMs, plusMs, type Timer } from '../../lib/clock.ts';
 import { errorMessage } from '../../lib/errors.ts';
 import { InvariantViolation } from '../../lib/invariant.ts';
 import { podUID } from '../model/pod-uid.ts';
@@ -59,8 +59,7 @@ export class PodWorker {
   #looping = false;
   #stopped = false;
   #causes: SyncCause[] = [];
-  #timer: Timer | undefined;
-  #timerAt = Number.POSITIVE_INFINITY;
+  #timer: { readonly at: EpochMs; readonly handle: Timer } | undefined;
 
   constructor(pod: Pod, context: WorkerContext, options: PodWorkerOptions) {
     const { uid, namespace, name } = pod.metadata;
@@ -153,7 +152,7 @@ export class PodWorker {
   /** Stops deciding. What runs keeps running. */
   stop(): void {
     this.#stopped = true;
-    this.#timer?.cancel();
+    this.#timer?.handle.cancel();
     this.#executor.abort('the agent is stopping');
   }
 
@@ -178,7 +177,7 @@ export class PodWorker {
   }
 
   async #sync(): Promise<void> {
-    this.#timer?.cancel();
+    this.#timer?.handle.cancel();
     this.#timer = undefined;
     const { clock, config } = this.#context;
     const advanced = this.#advance();
@@ -188,9 +187,9 @@ export class PodWorker {
       const snapshot = await this.#observe();
       const step = stepPod(observationDone(this.#state), this.#facts(snapshot, underWay));
       this.#apply(step);
-      this.#wakeAt(Math.min(step.wakeAt ?? Number.POSITIVE_INFINITY, advanced.wakeAt ?? Number.POSITIVE_INFINITY));
+      for (const { wakeAt } of [step, advanced]) if (wakeAt !== undefined) this.#wakeAt(wakeAt);
     }
-    if (this.isActive) this.#wakeAt(clock.now() + config.resyncMs);
+    if (this.isActive) this.#wakeAt(plusMs(clock.now(), config.resyncMs));
   }
 
   async #observe(): Promise<PodSnapshot> {
@@ -301,13 +300,13 @@ export class PodWorker {
       podUID: uid,
       action: id,
       err: errorMessage(error),
-      ...(at === undefined ? {} : { inMs: at - clock.now() }),
+      ...(at === undefined ? {} : { inMs: elapsedMs(clock.now(), at) }),
     });
   }
 
   #entirelyRemoved(): void {
     const { images, probes } = this.#context;
-    this.#timer?.cancel();
+    this.#timer?.handle.cancel();
     images.forget(this.ref.uid);
     probes.podRemoved(this.ref.uid);
     this.#options.onRemoved();
@@ -338,16 +337,16 @@ export class PodWorker {
     statuses.set(this.#pod, status, statusUrgency(previous, status));
   }
 
-  /** Wakes the loop at the time, epoch ms, or before. */
-  #wakeAt(epochMs: number): void {
-    if (!Number.isFinite(epochMs) || this.#stopped) return;
+  /** Wakes the loop at the time or before. */
+  #wakeAt(at: EpochMs): void {
+    if (this.#stopped) return;
     const { clock } = this.#context;
-    if (this.#timer !== undefined && this.#timerAt <= epochMs) return;
-    this.#timer?.cancel();
-    this.#timerAt = epochMs;
-    this.#timer = clock.after(Math.max(0, epochMs - clock.now()), () => {
+    if (this.#timer !== undefined && this.#timer.at <= at) return;
+    this.#timer?.handle.cancel();
+    const handle = clock.after(Math.max(0, elapsedMs(clock.now(), at)), () => {
       this.#timer = undefined;
       this.wake('timer');
     });
+    this.#timer = { at, handle };
   }
 }

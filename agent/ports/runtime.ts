@@ -2,6 +2,7 @@
 // agent/runtime implements it over CRI, test/sim implements it in memory. Types only.
 
 import type { Container, EphemeralContainer, Pod } from '../../client/types.ts';
+import type { EpochMs } from '../../lib/clock.ts';
 
 declare const brand: unique symbol;
 /** Ids that are all strings but never interchangeable. */
@@ -22,7 +23,7 @@ export interface SandboxSnapshot {
   readonly attempt: number;
   readonly state: 'ready' | 'notReady';
   /** Epoch ms. */
-  readonly createdAt: number;
+  readonly createdAt: EpochMs;
   /** First is the primary address; empty for a host-network pod or one without an address yet. */
   readonly ips: readonly string[];
   readonly hostNetwork: boolean;
@@ -40,9 +41,9 @@ export interface ContainerSnapshot {
   readonly hash: string;
   readonly state: 'created' | 'running' | 'exited' | 'unknown';
   /** Epoch ms; 0 when it has not happened. */
-  readonly createdAt: number;
-  readonly startedAt: number;
-  readonly finishedAt: number;
+  readonly createdAt: EpochMs;
+  readonly startedAt: EpochMs;
+  readonly finishedAt: EpochMs;
   readonly exitCode: number;
   /** The runtime's own words: "Completed", "Error", "OOMKilled", "StartError". */
   readonly reason: string;
@@ -79,7 +80,7 @@ export interface PodSnapshot {
   /** Newest first; every instance that the runtime still knows, dead ones too. */
   readonly containers: readonly ContainerSnapshot[];
   /** Epoch ms at which the observation began. */
-  readonly observedAt: number;
+  readonly observedAt: EpochMs;
 }
 
 export interface RuntimeVersion {
@@ -205,7 +206,7 @@ export interface PodLifecycleEvent {
   readonly type: 'containerStarted' | 'containerDied' | 'containerRemoved' | 'podSync';
   readonly containerId?: ContainerId;
   /** Epoch ms, as the runtime dates it. */
-  readonly at: number;
+  readonly at: EpochMs;
 }
 
 // ---------------------------------------------------------------- the port

@@ -1,5 +1,6 @@
 // CRI's messages as the port's snapshots: strings of nanoseconds become ms, enum names become ours. Pure.
 
+import { type EpochMs, epochMs, ZERO_TIME } from '../../lib/clock.ts';
 import type { Container__Output } from '../../proto/gen/runtime/v1/Container.ts';
 import type { ContainerState__Output } from '../../proto/gen/runtime/v1/ContainerState.ts';
 import type { ContainerStatus__Output } from '../../proto/gen/runtime/v1/ContainerStatus.ts';
@@ -37,9 +38,9 @@ export function sandboxId(text: string): SandboxId {
 }
 
 /** CRI's nanoseconds as epoch ms; 0 for what has not happened (0, or Go's zero time, which is long before 1970). */
-export function nanosToMs(nanos: string): number {
+export function nanosToMs(nanos: string): EpochMs {
   // Nanoseconds do not fit a double: cut the digits, not the number.
-  return nanos.startsWith('-') ? 0 : Number(nanos.slice(0, -6));
+  return nanos.startsWith('-') ? ZERO_TIME : epochMs(Number(nanos.slice(0, -6)));
 }
 
 const CONTAINER_STATES: Readonly<Record<ContainerState__Output, ContainerSnapshot['state']>> = {
@@ -92,7 +93,7 @@ export function newSandbox(
   id: SandboxId,
   { pod, attempt, runtimeHandler }: SandboxSpec,
   addresses: readonly string[],
-  createdAt: number,
+  createdAt: EpochMs,
 ): { readonly sandbox: SandboxSnapshot; readonly networkKnown: boolean } {
   const hostNetwork = pod.spec.hostNetwork === true;
   const ips = hostNetwork ? [] : addresses;
@@ -106,7 +107,7 @@ export function newSandbox(
 export function newContainer(
   id: ContainerId,
   { sandboxId: sandbox, container, type, restartCount, hash }: ContainerSpec,
-  createdAt: number,
+  createdAt: EpochMs,
 ): ContainerSnapshot {
   return {
     id,
@@ -117,8 +118,8 @@ export function newContainer(
     hash,
     state: 'created',
     createdAt,
-    startedAt: 0,
-    finishedAt: 0,
+    startedAt: ZERO_TIME,
+    finishedAt: ZERO_TIME,
     exitCode: 0,
     reason: '',
     message: '',
@@ -139,8 +140,8 @@ export function shallowContainer(item: Container__Output): ContainerSnapshot {
     hash: item.annotations[ANNOTATION_HASH] ?? '',
     state: containerState(item.state),
     createdAt: nanosToMs(item.created_at),
-    startedAt: 0,
-    finishedAt: 0,
+    startedAt: ZERO_TIME,
+    finishedAt: ZERO_TIME,
     exitCode: 0,
     reason: '',
     message: '',

@@ -1,7 +1,7 @@
 // Shows a pod as the cache knows it, after reading what the cache says is missing: nothing or a few statuses where the
 // pod's entry is fresh, else two lists side by side and statuses in parallel. Decides nothing about pods.
 
-import type { Clock } from '../../lib/clock.ts';
+import type { Clock, EpochMs } from '../../lib/clock.ts';
 import type { PodRef, PodSnapshot } from '../ports/runtime.ts';
 import type { CompleteRead, RuntimeRecord } from './cache/records.ts';
 import type { RuntimeCache } from './cache/runtime-cache.ts';
@@ -14,7 +14,7 @@ import type { StatusReader } from './status-reader.ts';
 const STATUS_ROUNDS = 3;
 
 interface Aged {
-  readonly createdAt: number;
+  readonly createdAt: EpochMs;
   readonly attempt?: number;
   readonly restartCount?: number;
 }
@@ -28,7 +28,7 @@ function newestFirst<T extends Aged>(items: T[]): T[] {
   return items.sort((a, b) => attemptOf(b) - attemptOf(a) || b.createdAt - a.createdAt);
 }
 
-function snapshotOf(pod: PodRef, records: readonly RuntimeRecord[], observedAt: number): PodSnapshot {
+function snapshotOf(pod: PodRef, records: readonly RuntimeRecord[], observedAt: EpochMs): PodSnapshot {
   const of = <K extends RuntimeRecord['kind']>(kind: K) =>
     records.filter((record): record is Extract<RuntimeRecord, { readonly kind: K }> => record.kind === kind);
   return {
@@ -83,9 +83,9 @@ export class Observer {
     await this.#readDue(pod.uid, read.begun);
   }
 
-  async #readDue(uid: string, since: number): Promise<void> {
+  async #readDue(uid: string, sinceSeq: number): Promise<void> {
     for (let round = 0; round < STATUS_ROUNDS; round++) {
-      const due = this.#cache.recordsOf(uid).filter((record) => this.#cache.isStatusDue(record, since));
+      const due = this.#cache.recordsOf(uid).filter((record) => this.#cache.isStatusDue(record, sinceSeq));
       if (due.length === 0) return;
       await Promise.all(due.map((record) => this.#read(record)));
     }

@@ -18,7 +18,7 @@ import {
   type SandboxSnapshot,
   type SandboxSpec,
 } from '../../agent/ports/runtime.ts';
-import type { Clock } from '../../lib/clock.ts';
+import { type Clock, epochMs } from '../../lib/clock.ts';
 
 type Mutable<T> = { -readonly [K in keyof T]: T[K] };
 type Sandbox = Mutable<SandboxSnapshot> & { readonly pod: PodRef };
@@ -301,8 +301,8 @@ export class FakeRuntime implements ContainerRuntime {
       hash: spec.hash,
       state: 'created',
       createdAt: this.#clock.now(),
-      startedAt: 0,
-      finishedAt: 0,
+      startedAt: epochMs(0),
+      finishedAt: epochMs(0),
       exitCode: 0,
       reason: '',
       message: '',

@@ -2,6 +2,7 @@
 // changes the spec at once; the node follows when it has room, so until then the two differ. Pure.
 
 import type { Container, Pod } from '../../../client/types.ts';
+import type { EpochMs } from '../../../lib/clock.ts';
 import { getOwn } from '../../../lib/own-property.ts';
 import { isSidecar } from '../../../lib/sidecar.ts';
 import { podQOSClass, podRequests, type ResourceFigures, resourceFigures } from '../../model/pod-resources.ts';
@@ -212,7 +213,7 @@ export interface WaitingResize {
   readonly pod: Pod;
   readonly effective: Pod;
   /** Since when (epoch ms) it waits. */
-  readonly since: number;
+  readonly since: EpochMs;
 }
 
 /** Who is looked at first when there is room again: who wants none, then priority, class, and who waited longest. */

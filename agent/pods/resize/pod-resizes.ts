@@ -3,7 +3,7 @@
 // the promise by actuate.ts.
 
 import type { Container, Pod, PodCondition } from '../../../client/types.ts';
-import type { Clock, Timer } from '../../../lib/clock.ts';
+import { type Clock, type EpochMs, type Timer, ZERO_TIME } from '../../../lib/clock.ts';
 import { errorMessage } from '../../../lib/errors.ts';
 import { getOwn } from '../../../lib/own-property.ts';
 import { isStaticPod } from '../../model/static-pods.ts';
@@ -66,7 +66,7 @@ interface Entry {
   granted: number | undefined;
   roomMade: boolean;
   pending: NonNullable<ResizeReport['pending']> | undefined;
-  since: number;
+  since: EpochMs;
   error: string | undefined;
 }
 
@@ -153,7 +153,7 @@ export class PodResizes {
       granted: reportedResize(pod)?.observedGeneration,
       roomMade: false,
       pending: undefined,
-      since: 0,
+      since: ZERO_TIME,
       error: undefined,
     };
     this.#entries.set(uid, entry);

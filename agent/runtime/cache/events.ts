@@ -2,6 +2,7 @@
 // it; the rules of precedence and the records' own state sort that out. What it changes that was no call of ours is
 // reported, and makes the pod's entry stale: where one thing happened, others may have.
 
+import type { EpochMs } from '../../../lib/clock.ts';
 import type { ContainerSnapshot } from '../../ports/runtime.ts';
 import type { EventInput } from './inputs.ts';
 import type { ContainerRecord, RuntimeRecord } from './records.ts';
@@ -36,14 +37,14 @@ export function applyEvent(step: Step, input: EventInput): void {
   oomKilled(step, record, input.at);
 }
 
-function removed(step: Step, id: string, record: RuntimeRecord | undefined, at: number): void {
+function removed(step: Step, id: string, record: RuntimeRecord | undefined, at: EpochMs): void {
   drop(step, id);
   if (record === undefined || record.pending === 'remove') return;
   makeStale(step, record.pod);
   emit(step, 'removed', record, at);
 }
 
-function started(step: Step, record: ContainerRecord, at: number): void {
+function started(step: Step, record: ContainerRecord, at: EpochMs): void {
   if (record.snapshot.state !== 'created') return;
   const own = record.pending === 'start';
   record.evidenceSeq = step.seq;
@@ -59,7 +60,7 @@ function started(step: Step, record: ContainerRecord, at: number): void {
 }
 
 /** Whoever has been shown another reason for the end has to be shown this one. */
-function oomKilled(step: Step, record: ContainerRecord, at: number): void {
+function oomKilled(step: Step, record: ContainerRecord, at: EpochMs): void {
   record.oomKilled = true;
   const { state, reason } = record.snapshot;
   if (state !== 'exited' || reason === 'OOMKilled') return;
@@ -96,7 +97,7 @@ function exited(step: Step, record: RuntimeRecord, { at, exit, status }: Exited)
 }
 
 /** The event brought CRI's own status of the exit along: nothing has to be read. */
-function shown(step: Step, record: ContainerRecord, at: number, status: ContainerSnapshot): void {
+function shown(step: Step, record: ContainerRecord, at: EpochMs, status: ContainerSnapshot): void {
   if (status.state !== 'exited' || record.statusState === 'exited') return;
   const before = record.snapshot;
   const { sandboxId } = status.sandboxId === '' ? before : status;

@@ -1,5 +1,6 @@
 // What has to be read before a pod can be shown: nothing, a few statuses, or all of it. Pure.
 
+import { type EpochMs, elapsedMs, type MonotonicMs } from '../../../lib/clock.ts';
 import { isFinal } from './precedence.ts';
 import type { CacheState, CompleteRead, RuntimeRecord } from './records.ts';
 
@@ -8,21 +9,21 @@ import type { CacheState, CompleteRead, RuntimeRecord } from './records.ts';
  * longer ago than `limitMs`; since then nothing but results of our own calls has touched it; and an event stream serves
  * that would have said otherwise. Statuses may still be due. `monotonicNow` in ms.
  */
-export function isFresh(state: CacheState, uid: string, monotonicNow: number, limitMs: number): boolean {
+export function isFresh(state: CacheState, uid: string, monotonicNow: MonotonicMs, limitMs: number): boolean {
   if (!state.streaming) return false;
   const entry = state.pods.get(uid);
   const staleSeq = Math.max(state.staleSeq, entry?.staleSeq ?? 0);
   const counts = (read: CompleteRead | undefined): boolean =>
-    read !== undefined && read.begun >= staleSeq && monotonicNow - read.beganAt <= limitMs;
+    read !== undefined && read.begun >= staleSeq && elapsedMs(read.beganAt, monotonicNow) <= limitMs;
   return counts(entry?.read) || counts(state.read);
 }
 
 /**
- * Whether a status has to be read before the record can be shown. `since`: the last input before the observation that
+ * Whether a status has to be read before the record can be shown. `sinceSeq`: the last input before the observation that
  * asks; what only time can show is read once in each. `now` in epoch ms.
  */
-export function isStatusDue(record: RuntimeRecord, since: number, now: number): boolean {
-  const readAlready = record.statusBegun !== undefined && record.statusBegun >= since;
+export function isStatusDue(record: RuntimeRecord, sinceSeq: number, now: EpochMs): boolean {
+  const readAlready = record.statusBegun !== undefined && record.statusBegun >= sinceSeq;
   const { snapshot } = record;
   if (record.kind === 'sandbox') {
     if (!record.sources.has('network')) return true;

@@ -1,5 +1,6 @@
 // What the cache is changed by, and what it reports of a change. Types only.
 
+import type { EpochMs, MonotonicMs } from '../../../lib/clock.ts';
 import type { ContainerStatus__Output } from '../../../proto/gen/runtime/v1/ContainerStatus.ts';
 import type { PodSandboxConfig } from '../../../proto/gen/runtime/v1/PodSandboxConfig.ts';
 import type { ContainerSnapshot, PodRef, SandboxSnapshot } from '../../ports/runtime.ts';
@@ -49,13 +50,13 @@ export type EventInput =
       readonly event: 'started' | 'oom' | 'removed';
       readonly id: string;
       /** Epoch ms, by the runtime's clock. */
-      readonly at: number;
+      readonly at: EpochMs;
     }
   | {
       readonly kind: 'event';
       readonly event: 'exited';
       readonly id: string;
-      readonly at: number;
+      readonly at: EpochMs;
       /** Where all of it is known already. */
       readonly exit?: AnnouncedExit;
       /** The status that came with the event, which shows the exit. */
@@ -97,7 +98,7 @@ export interface ListInput {
   /** The last input before the requests. */
   readonly begun: number;
   /** Monotonic ms, likewise. */
-  readonly beganAt: number;
+  readonly beganAt: MonotonicMs;
   /** Undefined: everything. */
   readonly pod: PodRef | undefined;
   readonly sandboxes: readonly { readonly pod: PodRef; readonly snapshot: SandboxSnapshot }[];
@@ -115,5 +116,5 @@ export interface CacheChange {
   readonly kind: 'sandbox' | 'container';
   readonly pod: PodRef;
   /** Epoch ms: as the runtime dates it where it does. */
-  readonly at: number;
+  readonly at: EpochMs;
 }

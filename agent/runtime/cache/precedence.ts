@@ -10,6 +10,7 @@
 // - What is gone stays gone for every answer to a request from before it went.
 // - An exit that a stream announced counts until CRI shows the exit itself; then CRI's words replace it.
 
+import { type EpochMs, elapsedMs } from '../../../lib/clock.ts';
 import type { ContainerSnapshot, SandboxSnapshot } from '../../ports/runtime.ts';
 
 type ContainerState = ContainerSnapshot['state'];
@@ -52,8 +53,8 @@ const OOM_SETTLE_MS = 2000;
 const EXIT_SIGKILL = 137;
 
 /** Whether nothing about a container will change any more. `now` in epoch ms. */
-export function isFinal(container: ContainerSnapshot, now: number): boolean {
+export function isFinal(container: ContainerSnapshot, now: EpochMs): boolean {
   if (container.state !== 'exited') return false;
   if (container.exitCode !== EXIT_SIGKILL || container.reason === 'OOMKilled') return true;
-  return now - container.finishedAt > OOM_SETTLE_MS;
+  return elapsedMs(container.finishedAt, now) > OOM_SETTLE_MS;
 }

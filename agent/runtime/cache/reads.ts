@@ -1,6 +1,7 @@
 // What CRI's answers say of the runtime: statuses of one object, lists of a pod or of everything. An answer is as old
 // as its request: what was learned after that counts more (precedence.ts).
 
+import type { EpochMs } from '../../../lib/clock.ts';
 import { invariant } from '../../../lib/invariant.ts';
 import type { PodRef, SandboxSnapshot } from '../../ports/runtime.ts';
 import { sameExit } from './events.ts';
@@ -109,7 +110,7 @@ function takeStatus(
 }
 
 /** A container's state is another now: news to the worker, unless it is being started. */
-function advanced(step: Step, record: ContainerRecord, announcedAt: number | undefined): void {
+function advanced(step: Step, record: ContainerRecord, announcedAt: EpochMs | undefined): void {
   const { state } = record.snapshot;
   if (state === 'running' && record.pending === 'start') return;
   if (state === 'unknown') {

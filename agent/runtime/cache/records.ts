@@ -1,5 +1,6 @@
 // What the cache knows of a sandbox or a container, and where each part of it came from. Types only.
 
+import type { EpochMs, MonotonicMs } from '../../../lib/clock.ts';
 import type { ContainerStatus__Output } from '../../../proto/gen/runtime/v1/ContainerStatus.ts';
 import type { PodSandboxConfig } from '../../../proto/gen/runtime/v1/PodSandboxConfig.ts';
 import type { ContainerSnapshot, PodRef, SandboxSnapshot } from '../../ports/runtime.ts';
@@ -15,7 +16,7 @@ export interface Provenance {
   /** The call's or the event's name: "StartContainer", "TaskExit", "ListContainers". */
   readonly what: string;
   /** Epoch ms, by the agent's clock: when it was learned. */
-  readonly at: number;
+  readonly at: EpochMs;
   /** The input that brought it, counted from 1. */
   readonly seq: number;
 }
@@ -50,7 +51,7 @@ interface RecordBase {
   /** A call of ours that is under way: its events are no news. */
   pending: 'start' | 'stop' | 'remove' | undefined;
   /** An exit that was announced and does not show in the state yet. Epoch ms, by the runtime's clock. */
-  exitAnnouncedAt: number | undefined;
+  exitAnnouncedAt: EpochMs | undefined;
 }
 
 export interface SandboxRecord extends RecordBase {
@@ -80,7 +81,7 @@ export interface CompleteRead {
   /** The last input before the read began. */
   readonly begun: number;
   /** Monotonic ms at which it began. */
-  readonly beganAt: number;
+  readonly beganAt: MonotonicMs;
 }
 
 export interface PodEntry {

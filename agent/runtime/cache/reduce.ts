@@ -2,6 +2,7 @@
 // event, an answer), and what a pod's worker has to be woken for comes out. The state is changed in place, since it is
 // large and has one owner; but the outcome depends on the arguments alone: no I/O, no clock, no randomness.
 
+import type { EpochMs } from '../../../lib/clock.ts';
 import { applyCall } from './calls.ts';
 import { applyEvent } from './events.ts';
 import type { CacheChange, CacheInput } from './inputs.ts';
@@ -16,7 +17,7 @@ export interface Reduced {
 }
 
 /** `now` in epoch ms, for provenance and for changes that the runtime does not date. */
-export function reduce(cache: CacheState, input: CacheInput, now: number): Reduced {
+export function reduce(cache: CacheState, input: CacheInput, now: EpochMs): Reduced {
   cache.seq++;
   const step: Step = { state: cache, seq: cache.seq, now, changes: [] };
   switch (input.kind) {

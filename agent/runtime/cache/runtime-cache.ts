@@ -101,8 +101,8 @@ export class RuntimeCache {
     return isFresh(this.#state, uid, this.#clock.monotonic(), this.#freshLimitMs);
   }
 
-  isStatusDue(record: RuntimeRecord, since: number): boolean {
-    return isStatusDue(record, since, this.#clock.now());
+  isStatusDue(record: RuntimeRecord, sinceSeq: number): boolean {
+    return isStatusDue(record, sinceSeq, this.#clock.now());
   }
 
   /** Keeps what CreateContainer wants again with every container of a sandbox, for as long as the sandbox is known. */

@@ -1,6 +1,7 @@
 // What every input does to the cache's records is made of these few operations. They change the state that they are
 // given and nothing else: no I/O, no clock, no randomness.
 
+import type { EpochMs, MonotonicMs } from '../../../lib/clock.ts';
 import { invariant } from '../../../lib/invariant.ts';
 import type { ContainerSnapshot, PodRef, SandboxSnapshot } from '../../ports/runtime.ts';
 import type { CacheChange } from './inputs.ts';
@@ -22,7 +23,7 @@ export interface Step {
   /** The input's own number. */
   readonly seq: number;
   /** Epoch ms. */
-  readonly now: number;
+  readonly now: EpochMs;
   readonly changes: CacheChange[];
 }
 
@@ -30,7 +31,7 @@ export function source({ seq, now }: Step, from: SourceKind, what: string): Prov
   return { from, what, at: now, seq };
 }
 
-export function emit({ changes, now }: Step, type: CacheChange['type'], record: RuntimeRecord, at?: number): void {
+export function emit({ changes, now }: Step, type: CacheChange['type'], record: RuntimeRecord, at?: EpochMs): void {
   changes.push({ type, id: record.id, kind: record.kind, pod: record.pod, at: at ?? now });
 }
 
@@ -48,7 +49,7 @@ export function makeStale(step: Step, pod: PodRef): void {
 }
 
 /** A complete read of the pod has been taken in. */
-export function markRead(step: Step, pod: PodRef, begun: number, beganAt: number): void {
+export function markRead(step: Step, pod: PodRef, begun: number, beganAt: MonotonicMs): void {
   const entry = entryOf(step, pod);
   if (entry.read === undefined || entry.read.begun <= begun) entry.read = { begun, beganAt };
 }

@@ -3,6 +3,7 @@
 // Pure.
 
 import type { Container, EphemeralContainer, Pod } from '../../../client/types.ts';
+import type { EpochMs } from '../../../lib/clock.ts';
 import { podUID } from '../../model/pod-uid.ts';
 import { CONFIG_SEEN, CONFIG_SOURCE } from '../../model/static-pods.ts';
 import type { ContainerSnapshot, ContainerSpec, PodRef } from '../../ports/runtime.ts';
@@ -48,7 +49,7 @@ function rfc3339Nanos(ms: number): string {
  * The pod's own, with what the kubelet notes on every pod that it gets: its source, and when it was first seen (epoch
  * ms). Static pods have both already.
  */
-export function sandboxAnnotations(pod: Pod, seenAt: number): Strings {
+export function sandboxAnnotations(pod: Pod, seenAt: EpochMs): Strings {
   return { [CONFIG_SEEN]: rfc3339Nanos(seenAt), [CONFIG_SOURCE]: 'api', ...pod.metadata.annotations };
 }
 

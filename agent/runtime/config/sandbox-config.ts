@@ -1,6 +1,7 @@
 // PodSandboxConfig: what RunPodSandbox is told about a pod. Pure.
 
 import type { Container, Pod } from '../../../client/types.ts';
+import type { EpochMs } from '../../../lib/clock.ts';
 import { isSidecar } from '../../../lib/sidecar.ts';
 import type { PodSandboxConfig } from '../../../proto/gen/runtime/v1/PodSandboxConfig.ts';
 import type { PortMapping } from '../../../proto/gen/runtime/v1/PortMapping.ts';
@@ -52,7 +53,7 @@ export interface SandboxContext {
   readonly resolvConf: ResolvConf | undefined;
   readonly userns: IdRange | undefined;
   /** When the pod was first seen, epoch ms. */
-  readonly seenAt: number;
+  readonly seenAt: EpochMs;
 }
 
 /** Throws RangeError when the pod cannot be given the host name it asks for. */

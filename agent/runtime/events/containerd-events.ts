@@ -2,6 +2,7 @@
 // from proto/. An exit is announced here some
 // 50 ms before containerd's CRI part has taken note of it: the task is torn down in between.
 
+import { type EpochMs, epochMs, ZERO_TIME } from '../../../lib/clock.ts';
 import type { Envelope__Output } from '../../../proto/gen/containerd/types/Envelope.ts';
 import type { Timestamp__Output } from '../../../proto/gen/google/protobuf/Timestamp.ts';
 import { loadProto } from '../../../proto/load.ts';
@@ -19,8 +20,9 @@ export const CONTAINERD_FILTERS = filters('/tasks/start', '/tasks/exit', '/tasks
 /** What the bus has sooner than CRI's stream, or alone. */
 export const CONTAINERD_END_FILTERS = filters('/tasks/exit', '/tasks/oom');
 
-function toMs(timestamp: Timestamp__Output | null): number {
-  return timestamp === null ? 0 : Number(timestamp.seconds) * 1000 + Math.floor(timestamp.nanos / 1e6);
+function toMs(timestamp: Timestamp__Output | null): EpochMs {
+  if (timestamp === null) return ZERO_TIME;
+  return epochMs(Number(timestamp.seconds) * 1000 + Math.floor(timestamp.nanos / 1e6));
 }
 
 /** Undefined for what says nothing about a container's life: other topics, and processes run by exec. */
@@ -36,7 +38,9 @@ export function decodeEnvelope(envelope: Envelope__Output): RuntimeEvent | undef
     case 'containerd.events.TaskExit': {
       const exit = types.TaskExit.deserialize(event.value);
       if (exit.id !== exit.container_id) return undefined;
-      return { kind: 'exited', id: exit.container_id, at: toMs(exit.exited_at) || at, exitCode: exit.exit_status };
+      const exitedAt = toMs(exit.exited_at);
+      const { container_id, exit_status } = exit;
+      return { kind: 'exited', id: container_id, at: exitedAt === ZERO_TIME ? at : exitedAt, exitCode: exit_status };
     }
     case 'containerd.events.TaskOOM':
       return { kind: 'oom', id: types.TaskOOM.deserialize(event.value).container_id, at };

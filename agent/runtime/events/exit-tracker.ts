@@ -3,7 +3,7 @@
 // What it learns it gives to the cache; it keeps nothing but what is under way.
 
 import { type BackoffEntry, type BackoffPolicy, nextBackoff } from '../../../lib/backoff.ts';
-import type { Clock } from '../../../lib/clock.ts';
+import { type Clock, plusMs } from '../../../lib/clock.ts';
 import type { RuntimeRecord } from '../cache/records.ts';
 import type { RuntimeCache } from '../cache/runtime-cache.ts';
 import type { StatusReader } from '../status-reader.ts';
@@ -113,7 +113,7 @@ export class ExitTracker {
 
   /** Looks until `shown`, less and less eagerly; not for longer than the limit. */
   async #until(policy: BackoffPolicy, shown: () => Promise<boolean>): Promise<void> {
-    const deadline = this.#clock.monotonic() + CONFIRM_LIMIT_MS;
+    const deadline = plusMs(this.#clock.monotonic(), CONFIRM_LIMIT_MS);
     let pause: BackoffEntry | undefined;
     while (!(await shown())) {
       if (this.#clock.monotonic() >= deadline) return;

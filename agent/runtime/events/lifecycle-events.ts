@@ -8,7 +8,7 @@
 // the same socket serves containerd's bus too, exits are also taken from there. Whichever comes first counts.
 
 import { type BackoffEntry, type BackoffPolicy, nextBackoff } from '../../../lib/backoff.ts';
-import type { Clock, Timer } from '../../../lib/clock.ts';
+import type { Clock, MonotonicMs, Timer } from '../../../lib/clock.ts';
 import { errorMessage } from '../../../lib/errors.ts';
 import type { ContainerEventResponse__Output } from '../../../proto/gen/runtime/v1/ContainerEventResponse.ts';
 import type { PodLifecycleEvent } from '../../ports/runtime.ts';
@@ -52,8 +52,8 @@ export class LifecycleEvents {
   #relistTimer: Timer | undefined;
   #relistFailed = false;
   /** Monotonic ms: when the first list was due, and when one last succeeded. */
-  #startedAt: number | undefined;
-  #relistedAt: number | undefined;
+  #startedAt: MonotonicMs | undefined;
+  #relistedAt: MonotonicMs | undefined;
   #running: Promise<void> | undefined;
   readonly #settledWaiters = new Set<(source: EventSource | undefined) => void>();
 

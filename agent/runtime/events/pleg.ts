@@ -1,6 +1,7 @@
 // What changes of the cache mean to workers (the kubelet's PodLifecycleEvents), and whether the relist that underlies
 // them is healthy. Pure, but for the set of listeners.
 
+import { elapsedMs, type MonotonicMs } from '../../../lib/clock.ts';
 import { goDuration } from '../../../lib/go-words.ts';
 import type { PodLifecycleEvent } from '../../ports/runtime.ts';
 import type { CacheChange } from '../cache/inputs.ts';
@@ -41,13 +42,13 @@ const RELIST_THRESHOLD_MS = 180_000;
  * first list; here that one has as long as any other. All in monotonic ms.
  */
 export function plegProblem(
-  startedAt: number | undefined,
-  relistedAt: number | undefined,
-  now: number,
+  startedAt: MonotonicMs | undefined,
+  relistedAt: MonotonicMs | undefined,
+  now: MonotonicMs,
 ): string | undefined {
   const since = relistedAt ?? startedAt;
-  if (since === undefined || now - since <= RELIST_THRESHOLD_MS) return undefined;
+  if (since === undefined || elapsedMs(since, now) <= RELIST_THRESHOLD_MS) return undefined;
   if (relistedAt === undefined) return 'PLEG is not healthy: pleg has yet to be successful';
-  const [elapsed, threshold] = [goDuration(now - relistedAt), goDuration(RELIST_THRESHOLD_MS)];
+  const [elapsed, threshold] = [goDuration(elapsedMs(relistedAt, now)), goDuration(RELIST_THRESHOLD_MS)];
   return `PLEG is not healthy: pleg was last seen active ${elapsed} ago; threshold is ${threshold}`;
 }

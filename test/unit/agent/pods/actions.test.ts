@@ -14,9 +14,10 @@ import type {
   SandboxSnapshot,
 } from '../../../../agent/ports/runtime.ts';
 import type { Container, Pod } from '../../../../client/types.ts';
+import { epochMs, plusMs } from '../../../../lib/clock.ts';
 import { FakeProbes, makePod } from '../../../sim/fakes.ts';
 
-const NOW = 1_000_000;
+const NOW = epochMs(1_000_000);
 const policy = { initialMs: 10_000, maxMs: 300_000, factor: 2, resetMs: 600_000 };
 const web: Container = { name: 'web', image: 'nginx:stable' };
 const side: Container = { name: 'side', image: 'busybox:stable', restartPolicy: 'Always' };
@@ -29,7 +30,7 @@ function sandbox(over: Partial<SandboxSnapshot> = {}): SandboxSnapshot {
     id: 's0' as SandboxId,
     attempt: 0,
     state: 'ready',
-    createdAt: 1,
+    createdAt: epochMs(1),
     ips: ['10.0.0.1'],
     hostNetwork: false,
     runtimeHandler: '',
@@ -46,9 +47,9 @@ function instance(of: Container, state: ContainerSnapshot['state'], over: Partia
     restartCount: 0,
     hash: hashContainer(of),
     state,
-    createdAt: 1,
-    startedAt: state === 'created' ? 0 : 2,
-    finishedAt: state === 'exited' ? NOW : 0,
+    createdAt: epochMs(1),
+    startedAt: epochMs(state === 'created' ? 0 : 2),
+    finishedAt: epochMs(state === 'exited' ? NOW : 0),
     exitCode: 0,
     reason: '',
     message: '',
@@ -74,7 +75,12 @@ function decide({ spec = {}, sandboxes = [sandbox()], containers = [], facts = {
   const pod = makePod('p', { containers: [web], ...spec });
   return computePodActions({
     pod,
-    snapshot: { pod: { uid: 'u' as PodUID, namespace: 'demo', name: 'p' }, sandboxes, containers, observedAt: NOW },
+    snapshot: {
+      pod: { uid: 'u' as PodUID, namespace: 'demo', name: 'p' },
+      sandboxes,
+      containers,
+      observedAt: NOW,
+    },
     previous: undefined,
     probes,
     backoff: new Map(),
@@ -324,32 +330,36 @@ describe('a regular container', () => {
   });
 
   it('waits out its back-off, then starts', () => {
-    const backoff = new Map([[restartBackoffKey('web', hashContainer(web)), { delayMs: 20_000, since: NOW - 5_000 }]]);
-    const containers = [instance(web, 'exited', { finishedAt: NOW - 1_000, exitCode: 1 })];
+    const backoff = new Map([
+      [restartBackoffKey('web', hashContainer(web)), { delayMs: 20_000, since: plusMs(NOW, -5_000) }],
+    ]);
+    const containers = [instance(web, 'exited', { finishedAt: plusMs(NOW, -1_000), exitCode: 1 })];
     const early = decide({ containers, facts: { backoff } });
     expect(early.actions).toEqual([]);
-    expect(early.wakeAt).toBe(NOW + 19_000);
+    expect(early.wakeAt).toBe(plusMs(NOW, 19_000));
     expect(early.waiting.get('web')?.message).toBe('back-off 20s restarting failed container=web pod=p_demo(uid-p)');
-    expect(said({ containers, facts: { backoff, now: NOW + 19_000 } })).toEqual(['start container web #1']);
+    expect(said({ containers, facts: { backoff, now: plusMs(NOW, 19_000) } })).toEqual(['start container web #1']);
   });
 
   describe('that was stopped in order to run again', () => {
-    const backoff = new Map([[restartBackoffKey('web', hashContainer(web)), { delayMs: 20_000, since: NOW - 50_000 }]]);
+    const backoff = new Map([
+      [restartBackoffKey('web', hashContainer(web)), { delayMs: 20_000, since: plusMs(NOW, -50_000) }],
+    ]);
     const containers = [instance(web, 'exited', { finishedAt: NOW })];
     const start = (wanted: RestartWanted, known: PodFacts['backoff'] = backoff) =>
       decide({ containers, facts: { backoff: known, restartWanted: new Map([['web', wanted]]) } });
 
     it('does not wait when the instance before ended longer ago than the back-off', () => {
-      const [action] = start({ endedBefore: NOW - 20_000 }).actions;
+      const [action] = start({ endedBefore: plusMs(NOW, -20_000) }).actions;
       expect(action).toMatchObject({ kind: 'startContainer', previousFinishedAt: NOW });
     });
     it('waits from its own end when the instance before ended too lately', () => {
-      const { actions, waiting } = start({ endedBefore: NOW - 19_999 });
+      const { actions, waiting } = start({ endedBefore: plusMs(NOW, -19_999) });
       expect(actions).toEqual([]);
-      expect(waiting.get('web')?.until).toBe(NOW + 20_000);
+      expect(waiting.get('web')?.until).toBe(plusMs(NOW, 20_000));
     });
     it('is judged by its own end once it had to wait', () => {
-      expect(start('waited').waiting.get('web')?.until).toBe(NOW + 20_000);
+      expect(start('waited').waiting.get('web')?.until).toBe(plusMs(NOW, 20_000));
     });
     it('does not wait when no instance was before it, and that is no reason to wait next time', () => {
       const [action] = start({ endedBefore: undefined }).actions;
@@ -357,7 +367,7 @@ describe('a regular container', () => {
       expect(action).not.toHaveProperty('previousFinishedAt');
     });
     it('has the end of the instance before noted when it is killed', () => {
-      const [running, before] = [instance(web, 'running'), instance(web, 'exited', { finishedAt: 7 })];
+      const [running, before] = [instance(web, 'running'), instance(web, 'exited', { finishedAt: epochMs(7) })];
       const row: Case = { containers: [running, before], verdicts: [['liveness', 'web-id', 'failure']] };
       expect(decide(row).actions).toMatchObject([{ kind: 'killContainer', endedBefore: 7 }]);
       expect(decide({ ...row, containers: [running] }).actions).toMatchObject([{ endedBefore: undefined }]);
@@ -366,7 +376,7 @@ describe('a regular container', () => {
 
   it('has its back-off forgotten when it ran longer than ten minutes', () => {
     const backoff = new Map([
-      [restartBackoffKey('web', hashContainer(web)), { delayMs: 300_000, since: NOW - 600_001 }],
+      [restartBackoffKey('web', hashContainer(web)), { delayMs: 300_000, since: plusMs(NOW, -600_001) }],
     ]);
     expect(said({ containers: [instance(web, 'exited')], facts: { backoff } })).toEqual(['start container web #1']);
   });

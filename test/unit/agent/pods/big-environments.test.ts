@@ -3,6 +3,7 @@
 import { expect, test, vi } from 'vitest';
 import { ContainerStarter } from '../../../../agent/pods/container-starter.ts';
 import type { ContainerId, ContainerRuntime, SandboxId } from '../../../../agent/ports/runtime.ts';
+import { epochMs } from '../../../../lib/clock.ts';
 import { FakeRecorder, makePod } from '../../../sim/fakes.ts';
 
 type CreateContainer = ContainerRuntime['createContainer'];
@@ -49,7 +50,7 @@ function fixture(valueBytes: number) {
           id: 's' as SandboxId,
           attempt: 0,
           state: 'ready',
-          createdAt: 0,
+          createdAt: epochMs(0),
           ips: [],
           hostNetwork: false,
           runtimeHandler: '',

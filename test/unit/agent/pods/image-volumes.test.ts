@@ -11,13 +11,14 @@ import type {
   SandboxId,
   SandboxSnapshot,
 } from '../../../../agent/ports/runtime.ts';
+import { epochMs } from '../../../../lib/clock.ts';
 import { FakeObjects, FakeRecorder, makePod } from '../../../sim/fakes.ts';
 
 const SANDBOX: SandboxSnapshot = {
   id: 's' as SandboxId,
   attempt: 0,
   state: 'ready',
-  createdAt: 0,
+  createdAt: epochMs(0),
   ips: [],
   hostNetwork: false,
   runtimeHandler: '',
@@ -50,7 +51,7 @@ function starter(mounts: readonly ContainerMount[], missing?: string) {
     images: {
       ensure: async (_pod, container): Promise<RuntimeImage> => {
         asked.push([container.image, container.imagePullPolicy]);
-        if (container.image === missing) throw new ImageError('ErrImagePull', 'not found', 77);
+        if (container.image === missing) throw new ImageError('ErrImagePull', 'not found', epochMs(77));
         return { id: `sha256:${container.image}`, repoTags: [], repoDigests: [], sizeBytes: 1, pinned: false };
       },
     },

@@ -6,6 +6,7 @@ import { keepPhase } from '../../../../agent/pods/phase.ts';
 import { keepRestartCounts } from '../../../../agent/pods/restart-count.ts';
 import type { PodUID, SandboxId } from '../../../../agent/ports/runtime.ts';
 import type { ContainerStatus } from '../../../../client/types.ts';
+import { epochMs } from '../../../../lib/clock.ts';
 import { FakeNode, makePod } from '../../../sim/fakes.ts';
 
 let node: FakeNode;
@@ -85,7 +86,7 @@ describe('a container that the runtime has lost sight of', () => {
     await running({ restartPolicy: 'Never', activeDeadlineSeconds: 60 });
     node.runtime.ignoresTerm.add('web');
     for (const container of node.runtime.containers.values()) container.state = 'unknown';
-    node.runtime.emit({ podUID: node.api.named('web-pod').metadata.uid as PodUID, type: 'podSync', at: 0 });
+    node.runtime.emit({ podUID: node.api.named('web-pod').metadata.uid as PodUID, type: 'podSync', at: epochMs(0) });
     node.runtime.failNext('stopContainer', 'no task');
     await node.clock.advance(500);
     expect(phase()).toBe('Running');

@@ -7,19 +7,20 @@ import { finishedPod, type PodState, terminatedPod, terminatingPod } from '../..
 import { ACTION_IDS, type LastingAction } from '../../../../agent/pods/sync-action.ts';
 import { VolumeError } from '../../../../agent/ports/node.ts';
 import { type ContainerId, RuntimeError, type SandboxId } from '../../../../agent/ports/runtime.ts';
+import { epochMs, plusMs } from '../../../../lib/clock.ts';
 import { CREATE_SANDBOX, facts, instance, killOf, NOW, startOf, syncing, UID, underWay, WEB } from './step-facts.ts';
 
 const { config } = facts();
 const BROKEN = new RuntimeError('StopContainer', 'DEADLINE_EXCEEDED', 'shim is stuck');
 const failed = (error: unknown): ActionResult => ({ kind: 'failed', error });
 const end = (state: PodState, action: LastingAction, result: ActionResult, now = NOW) =>
-  actionEnded({ ...state, underWay: underWay(action) }, action, result, { podUID: UID, config, now });
+  actionEnded({ ...state, underWay: underWay(action) }, action, result, { podUID: UID, config, now: epochMs(now) });
 
 const terminating = terminatingPod(syncing(), 'deleted');
 const PREPARE: LastingAction = { kind: 'preparePod', id: ACTION_IDS.prepare };
 const RESTART: LastingAction = {
   ...startOf(),
-  start: { ...startOf().start, previousFinishedAt: NOW - 1_000 },
+  start: { ...startOf().start, previousFinishedAt: plusMs(NOW, -1_000) },
 };
 const KILL = killOf(instance('running'), 'livenessProbe', true);
 const STOP: LastingAction = {
@@ -29,7 +30,7 @@ const STOP: LastingAction = {
 };
 const RELEASE: LastingAction = { kind: 'releaseResources', id: ACTION_IDS.release };
 const hookFailed = new StartError({ reason: 'PostStartHookError', message: 'no' }, { started: 'web-1' as ContainerId });
-const noImage = new StartError({ reason: 'ErrImagePull', message: 'no' }, { retryAt: NOW + 9_000 });
+const noImage = new StartError({ reason: 'ErrImagePull', message: 'no' }, { retryAt: plusMs(NOW, 9_000) });
 
 describe('an action that has ended', () => {
   it.each<[string, PodState, LastingAction, ActionResult, Record<string, unknown>]>([
@@ -59,8 +60,8 @@ describe('an action that has ended', () => {
       'the second start of a container: it waits 10 s the next time, from when it was attempted',
       syncing(),
       RESTART,
-      { kind: 'done', attemptedAt: NOW - 500 },
-      { restartBackoff: new Map([[`web_${startOf().start.hash}`, { delayMs: 10_000, since: NOW - 500 }]]) },
+      { kind: 'done', attemptedAt: plusMs(NOW, -500) },
+      { restartBackoff: new Map([[`web_${startOf().start.hash}`, { delayMs: 10_000, since: plusMs(NOW, -500) }]]) },
     ],
     [
       'a start that came to no attempt',
@@ -139,7 +140,7 @@ describe('an action that failed', () => {
     let now = NOW;
     const waits: number[] = [];
     for (let i = 0; i < 6; i++) {
-      now += 100;
+      now = plusMs(now, 100);
       state = end(state, CREATE_SANDBOX, failed(new Error('no')), now).state;
       waits.push((state.retries.get(ACTION_IDS.sandbox)?.at ?? 0) - now);
     }
@@ -149,7 +150,7 @@ describe('an action that failed', () => {
 
   it('waits as long as its error says where that knows better', () => {
     const { retries } = end(syncing(), startOf(), failed(noImage)).state;
-    expect(retries.get(ACTION_IDS.start('web'))?.at).toBe(NOW + 9_000);
+    expect(retries.get(ACTION_IDS.start('web'))?.at).toBe(plusMs(NOW, 9_000));
   });
 
   it('does not make another one wait', () => {
@@ -164,8 +165,8 @@ describe('an action that failed', () => {
 
   it('when it was a look at the runtime is looked for again, with growing pauses', () => {
     const once = observationFailed(syncing(), config, NOW);
-    expect(once.retries.get(ACTION_IDS.sync)?.at).toBe(NOW + 1_000);
-    expect(observationFailed(once, config, NOW).retries.get(ACTION_IDS.sync)?.at).toBe(NOW + 2_000);
+    expect(once.retries.get(ACTION_IDS.sync)?.at).toBe(plusMs(NOW, 1_000));
+    expect(observationFailed(once, config, NOW).retries.get(ACTION_IDS.sync)?.at).toBe(plusMs(NOW, 2_000));
   });
 
   const killPod = (sync: string, name: string): string =>

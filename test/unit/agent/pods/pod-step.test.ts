@@ -28,6 +28,7 @@ import type { Step, SyncFacts } from '../../../../agent/pods/sync-facts.ts';
 import { startedContainers } from '../../../../agent/pods/sync-pod.ts';
 import type { ContainerId, ContainerSnapshot, SandboxId } from '../../../../agent/ports/runtime.ts';
 import type { Container } from '../../../../client/types.ts';
+import { plusMs } from '../../../../lib/clock.ts';
 import { FakeProbes } from '../../../sim/fakes.ts';
 import {
   CREATE_SANDBOX,
@@ -64,7 +65,7 @@ const begun = (kind: SyncAction['kind'], { actions }: Step): SyncAction => {
 };
 const failedAction = (state: SyncingState, id: string, inMs: number): SyncingState => ({
   ...state,
-  retries: retryAfterFailure(state.retries, id, config.syncBackoff, NOW, NOW + inMs),
+  retries: retryAfterFailure(state.retries, id, config.syncBackoff, NOW, plusMs(NOW, inMs)),
 });
 const dies = (probe: 'liveness' | 'startup'): FakeProbes => {
   const probes = new FakeProbes();
@@ -73,7 +74,9 @@ const dies = (probe: 'liveness' | 'startup'): FakeProbes => {
 };
 
 describe('a pod that should run', () => {
-  const backoff = new Map([[restartBackoffKey('web', hashContainer(WEB)), { delayMs: 20_000, since: NOW - 30_000 }]]);
+  const backoff = new Map([
+    [restartBackoffKey('web', hashContainer(WEB)), { delayMs: 20_000, since: plusMs(NOW, -30_000) }],
+  ]);
   it.each<[string, SyncingState, Partial<SyncFacts>, string[]]>([
     ['has its sandbox made', syncing(), {}, ['createSandbox #sandbox']],
     ['has nothing else begun while that is under way', syncing({ underWay: underWay(CREATE_SANDBOX) }), {}, []],
@@ -113,20 +116,20 @@ describe('a pod that should run', () => {
     [
       'has it started when its back-off is over',
       syncing({ restartBackoff: backoff }),
-      { snapshot: EXITED, now: NOW + 20_000 },
+      { snapshot: EXITED, now: plusMs(NOW, 20_000) },
       ['startContainer start web'],
     ],
     ['has a start that failed wait', failedAction(syncing(), 'start web', 5_000), { snapshot: snapshotOf() }, []],
     [
       'has it tried again when the pause is over',
       failedAction(syncing(), 'start web', 5_000),
-      { snapshot: snapshotOf(), now: NOW + 5_000 },
+      { snapshot: snapshotOf(), now: plusMs(NOW, 5_000) },
       ['startContainer start web'],
     ],
     [
       'has it tried at once when the clock was set back',
       failedAction(syncing(), 'start web', 5_000),
-      { snapshot: snapshotOf(), now: NOW - 3_600_000 },
+      { snapshot: snapshotOf(), now: plusMs(NOW, -3_600_000) },
       ['startContainer start web'],
     ],
     [
@@ -252,19 +255,21 @@ describe('a pod that should run', () => {
         message: 'Back-off restarting failed container web in pod p_demo(u)',
       },
     ]);
-    expect(first.wakeAt).toBe(NOW + 20_000);
+    expect(first.wakeAt).toBe(plusMs(NOW, 20_000));
     expect(first.status?.waiting.get('web')?.reason).toBe('CrashLoopBackOff');
-    const second = step(first.state, { snapshot: EXITED, now: NOW + 1_000 });
-    expect([second.events, second.wakeAt]).toEqual([[], NOW + 20_000]);
-    const later = snapshotOf([instance('exited', { exitCode: 1, finishedAt: NOW + 30_000 })]);
-    expect(step(second.state, { snapshot: later, now: NOW + 30_000 }).events).toHaveLength(1);
+    const second = step(first.state, { snapshot: EXITED, now: plusMs(NOW, 1_000) });
+    expect([second.events, second.wakeAt]).toEqual([[], plusMs(NOW, 20_000)]);
+    const later = snapshotOf([instance('exited', { exitCode: 1, finishedAt: plusMs(NOW, 30_000) })]);
+    expect(step(second.state, { snapshot: later, now: plusMs(NOW, 30_000) }).events).toHaveLength(1);
   });
 
   it('is looked at when what failed may be tried again, and at its deadline', () => {
-    expect(step(failedAction(syncing(), 'start web', 5_000), { snapshot: snapshotOf() }).wakeAt).toBe(NOW + 5_000);
+    expect(step(failedAction(syncing(), 'start web', 5_000), { snapshot: snapshotOf() }).wakeAt).toBe(
+      plusMs(NOW, 5_000),
+    );
     const pod = podOf({ activeDeadlineSeconds: 7_200 });
     expect(advancePod(syncing(), facts({ pod, previous: { startTime: '2026-01-01T00:00:00Z' } })).wakeAt).toBe(
-      NOW + 3_600_000,
+      plusMs(NOW, 3_600_000),
     );
   });
 
@@ -363,13 +368,13 @@ describe('a pod that should stop', () => {
     ],
     [
       'has one killed again that is alive a second after its kill',
-      terminating({ killedAt: new Map([['web-1' as ContainerId, NOW - 1_000]]) }),
+      terminating({ killedAt: new Map([['web-1' as ContainerId, plusMs(NOW, -1_000)]]) }),
       { snapshot: RUNNING },
       ['killContainer kill web-1'],
     ],
     [
       'has it not killed again before',
-      terminating({ killedAt: new Map([['web-1' as ContainerId, NOW - 999]]) }),
+      terminating({ killedAt: new Map([['web-1' as ContainerId, plusMs(NOW, -999)]]) }),
       { snapshot: RUNNING },
       [],
     ],

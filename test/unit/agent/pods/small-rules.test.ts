@@ -18,6 +18,7 @@ import {
   type SandboxId,
 } from '../../../../agent/ports/runtime.ts';
 import type { BackoffEntry } from '../../../../lib/backoff.ts';
+import { type EpochMs, epochMs, plusMs } from '../../../../lib/clock.ts';
 import { makePod } from '../../../sim/fakes.ts';
 
 describe('the hash of a container', () => {
@@ -100,9 +101,9 @@ const container = (id: string, over: Partial<ContainerSnapshot> = {}): Container
   restartCount: 0,
   hash: '',
   state: 'exited',
-  createdAt: 0,
-  startedAt: 0,
-  finishedAt: 0,
+  createdAt: epochMs(0),
+  startedAt: epochMs(0),
+  finishedAt: epochMs(0),
   exitCode: 0,
   reason: '',
   message: '',
@@ -115,7 +116,7 @@ const sandbox = (id: string, state: 'ready' | 'notReady' = 'ready') => ({
   id: id as SandboxId,
   attempt: 0,
   state,
-  createdAt: 0,
+  createdAt: epochMs(0),
   ips: [],
   hostNetwork: false,
   runtimeHandler: '',
@@ -124,7 +125,7 @@ const snapshot = (containers: ContainerSnapshot[], sandboxes = [sandbox('s0')]):
   pod: { uid: 'u' as PodUID, namespace: 'demo', name: 'p' },
   sandboxes,
   containers,
-  observedAt: 0,
+  observedAt: epochMs(0),
 });
 
 describe('the order of stopping', () => {
@@ -158,8 +159,8 @@ describe('the longest wait of a crash loop', () => {
   ])('%s', (_, longestMs, expected) => {
     const policy = restartBackoffPolicy(longestMs);
     const waits: number[] = [];
-    let entry: BackoffEntry<number> | undefined;
-    for (let at = 0; waits.length < expected.length; at += 1_000) {
+    let entry: BackoffEntry<EpochMs> | undefined;
+    for (let at = epochMs(0); waits.length < expected.length; at = plusMs(at, 1_000)) {
       entry = restartBackoffAfterStart(policy, entry, at, at);
       waits.push(entry.delayMs / 1000);
     }
@@ -187,7 +188,7 @@ describe('news', () => {
   const event = (type: 'containerStarted' | 'containerDied' | 'containerRemoved' | 'podSync', id?: string) => ({
     podUID: 'u' as PodUID,
     type,
-    at: 0,
+    at: epochMs(0),
     ...(id === undefined ? {} : { containerId: id as ContainerId }),
   });
   const known = snapshot([container('up', { state: 'running' }), container('down')]);
@@ -216,12 +217,12 @@ describe('the active deadline', () => {
   const start = '2026-01-01T00:00:00Z';
   const at = Date.parse(start);
   it('is nothing where there is none, or before the pod has begun', () => {
-    expect(activeDeadline(makePod('p'), start, at)).toBeUndefined();
-    expect(activeDeadline(makePod('p', { activeDeadlineSeconds: 5 }), undefined, at)).toBeUndefined();
+    expect(activeDeadline(makePod('p'), start, epochMs(at))).toBeUndefined();
+    expect(activeDeadline(makePod('p', { activeDeadlineSeconds: 5 }), undefined, epochMs(at))).toBeUndefined();
   });
   it('passes after its seconds', () => {
     const pod = makePod('p', { activeDeadlineSeconds: 5 });
-    expect(activeDeadline(pod, start, at + 4_999)).toEqual({ at: at + 5_000 });
-    expect(activeDeadline(pod, start, at + 5_000)?.failure?.reason).toBe('DeadlineExceeded');
+    expect(activeDeadline(pod, start, epochMs(at + 4_999))).toEqual({ at: at + 5_000 });
+    expect(activeDeadline(pod, start, epochMs(at + 5_000))?.failure?.reason).toBe('DeadlineExceeded');
   });
 });

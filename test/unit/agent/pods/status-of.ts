@@ -9,9 +9,10 @@ import type {
   SandboxSnapshot,
 } from '../../../../agent/ports/runtime.ts';
 import type { Pod, PodStatus } from '../../../../client/types.ts';
+import { epochMs, plusMs } from '../../../../lib/clock.ts';
 import { FakeProbes } from '../../../sim/fakes.ts';
 
-export const NOW = Date.parse('2026-01-01T10:00:00.400Z');
+export const NOW = epochMs(Date.parse('2026-01-01T10:00:00.400Z'));
 export const AT = '2026-01-01T10:00:00Z';
 
 export const ready: SandboxSnapshot = {
@@ -35,7 +36,7 @@ export function instance(name: string, over: Partial<ContainerSnapshot> = {}): C
     state: 'running',
     createdAt: NOW,
     startedAt: NOW,
-    finishedAt: 0,
+    finishedAt: epochMs(0),
     exitCode: 0,
     reason: '',
     message: '',
@@ -48,7 +49,7 @@ export function instance(name: string, over: Partial<ContainerSnapshot> = {}): C
 export const ended = (name: string, exitCode: number, over: Partial<ContainerSnapshot> = {}) =>
   instance(name, {
     state: 'exited',
-    finishedAt: NOW + 1000,
+    finishedAt: plusMs(NOW, 1000),
     exitCode,
     reason: exitCode === 0 ? 'Completed' : 'Error',
     ...over,
@@ -63,7 +64,12 @@ export function statusOf(
   return computePodStatus({
     pod,
     runtimeName: 'cri-o',
-    snapshot: { pod: { uid: 'u' as PodUID, namespace: 'demo', name: 'p' }, sandboxes, containers, observedAt: NOW },
+    snapshot: {
+      pod: { uid: 'u' as PodUID, namespace: 'demo', name: 'p' },
+      sandboxes,
+      containers,
+      observedAt: NOW,
+    },
     probes: new FakeProbes(),
     previous: undefined,
     hostIPs: ['192.0.2.1'],

@@ -3,6 +3,7 @@
 import { describe, expect, it } from 'vitest';
 import { computeStatusPatch } from '../../../../agent/pods/status-patch.ts';
 import type { PodCondition } from '../../../../client/types.ts';
+import { plusMs } from '../../../../lib/clock.ts';
 import { applyStatusPatch, makePod } from '../../../sim/fakes.ts';
 import { ended, instance, NOW, statusOf } from './status-of.ts';
 
@@ -17,7 +18,7 @@ describe('the status patch', () => {
     expect(computeStatusPatch(spelled, status)).toBeUndefined();
   });
   it('turns the one into the other', () => {
-    const after = statusOf(makePod('p'), [ended('web', 1)], { previous: status, now: NOW + 9000 });
+    const after = statusOf(makePod('p'), [ended('web', 1)], { previous: status, now: plusMs(NOW, 9000) });
     const patch = computeStatusPatch(status, after) ?? {};
     expect(applyStatusPatch(status, patch)).toEqual(after);
     expect(Object.keys(patch)).toEqual(['containerStatuses', 'conditions']);

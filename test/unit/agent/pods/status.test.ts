@@ -6,6 +6,7 @@ import { computePhase } from '../../../../agent/pods/phase.ts';
 import { rejectedStatus } from '../../../../agent/pods/status.ts';
 import type { ContainerId, ContainerSnapshot, SandboxId } from '../../../../agent/ports/runtime.ts';
 import type { ContainerStatus, Pod, PodStatus } from '../../../../client/types.ts';
+import { plusMs } from '../../../../lib/clock.ts';
 import { FakeProbes, makePod } from '../../../sim/fakes.ts';
 import { AT, condition, ended, instance, NOW, ready, statusOf } from './status-of.ts';
 
@@ -57,7 +58,7 @@ describe('the status of a running pod', () => {
     expect(condition(after, 'PodReadyToStartContainers')?.status).toBe('False');
   });
   it('keeps transition times of conditions that did not change', () => {
-    const later = statusOf(makePod('p'), [instance('web')], { previous: status, now: NOW + 60_000 });
+    const later = statusOf(makePod('p'), [instance('web')], { previous: status, now: plusMs(NOW, 60_000) });
     expect(later.conditions).toEqual(status.conditions);
   });
   it.each([
@@ -358,7 +359,7 @@ describe('the end of a pod', () => {
   });
   it('by its deadline makes it unready at once', () => {
     const pod = makePod('p', { activeDeadlineSeconds: 1 });
-    const failure = activeDeadline(pod, AT, NOW + 1000)?.failure;
+    const failure = activeDeadline(pod, AT, plusMs(NOW, 1000))?.failure;
     const dying = statusOf(pod, [instance('web')], failure === undefined ? {} : { failure });
     expect(dying).toMatchObject({ phase: 'Pending' });
     expect(dying.reason).toBeUndefined();

@@ -21,10 +21,11 @@ import type {
   SandboxSnapshot,
 } from '../../../../agent/ports/runtime.ts';
 import type { Container, Pod } from '../../../../client/types.ts';
+import { epochMs, plusMs } from '../../../../lib/clock.ts';
 import { FakeProbes, makePod } from '../../../sim/fakes.ts';
 
 /** Epoch ms. */
-export const NOW = Date.parse('2026-01-01T01:00:00Z');
+export const NOW = epochMs(Date.parse('2026-01-01T01:00:00Z'));
 export const WEB: Container = { name: 'web', image: 'nginx:stable' };
 export const UID = 'u' as PodUID;
 
@@ -33,7 +34,7 @@ export function sandbox(over: Partial<SandboxSnapshot> = {}): SandboxSnapshot {
     id: 's0' as SandboxId,
     attempt: 0,
     state: 'ready',
-    createdAt: 1,
+    createdAt: epochMs(1),
     ips: ['10.0.0.1'],
     hostNetwork: false,
     runtimeHandler: '',
@@ -54,9 +55,9 @@ export function instance(
     restartCount: 0,
     hash: hashContainer(of),
     state,
-    createdAt: 1,
-    startedAt: state === 'created' ? 0 : NOW - 60_000,
-    finishedAt: state === 'exited' ? NOW : 0,
+    createdAt: epochMs(1),
+    startedAt: epochMs(state === 'created' ? 0 : plusMs(NOW, -60_000)),
+    finishedAt: epochMs(state === 'exited' ? NOW : 0),
     exitCode: 0,
     reason: '',
     message: '',

@@ -1,5 +1,6 @@
 import { describe, expect, it, test } from 'vitest';
 import { SyncLoop, syncLoopLimits, syncLoopProblem } from '../../../../agent/pods/sync-loop.ts';
+import { type MonotonicMs, monotonicMs, plusMs } from '../../../../lib/clock.ts';
 import { settle, VirtualClock } from '../../../support/virtual-clock.ts';
 
 const MINUTE = 60_000;
@@ -17,13 +18,13 @@ test.for([
 });
 
 describe('the loop', () => {
-  const now = 60 * MINUTE;
-  const at = (minutes: number): number => now - minutes * MINUTE;
+  const now = monotonicMs(60 * MINUTE);
+  const at = (minutes: number): MonotonicMs => plusMs(now, -minutes * MINUTE);
   test.for([
     ['that has not begun moves', undefined, [], undefined],
     ['whose last round was just now moves', at(1), [], undefined],
     ['may take its time', at(5), [['syncPod a/b', at(8)]], undefined],
-    ['without a round is stuck', now - 5 * MINUTE - 1, [], 'no round over all pods for 5m0.001s'],
+    ['without a round is stuck', plusMs(at(5), -1), [], 'no round over all pods for 5m0.001s'],
     ['with a step that does not end is stuck', at(0), [['syncPod a/b', at(9)]], 'syncPod a/b for 9m0s'],
     [
       'names the oldest step',

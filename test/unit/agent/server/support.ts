@@ -14,6 +14,7 @@ import type {
 } from '../../../../agent/ports/runtime.ts';
 import type { KubeletServerOptions, ServedPods } from '../../../../agent/server/options.ts';
 import type { Pod, PodStatus } from '../../../../client/types.ts';
+import { epochMs } from '../../../../lib/clock.ts';
 
 export const UID = 'uid-1' as PodUID;
 
@@ -37,9 +38,9 @@ export function container(
     restartCount: 0,
     hash: 'h',
     state,
-    createdAt: 1,
-    startedAt: 1,
-    finishedAt: 0,
+    createdAt: epochMs(1),
+    startedAt: epochMs(1),
+    finishedAt: epochMs(0),
     exitCode: 0,
     reason: '',
     message: '',
@@ -80,7 +81,7 @@ export class FakePods implements ServedPods {
     const sandbox = {
       id: 'box' as SandboxId,
       attempt: 0,
-      createdAt: 1,
+      createdAt: epochMs(1),
       ips: [],
       hostNetwork: false,
       runtimeHandler: '',
@@ -89,7 +90,7 @@ export class FakePods implements ServedPods {
       pod: { uid: UID, namespace: 'demo', name: 'web' },
       sandboxes: [{ ...sandbox, state: 'ready' }],
       containers: this.containers,
-      observedAt: 1,
+      observedAt: epochMs(1),
     };
   }
   containerIdFor(_namespace: string, _name: string, name: string) {

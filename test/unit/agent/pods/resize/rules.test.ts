@@ -22,6 +22,7 @@ import {
 import { reportedResources, resizeEventMessage } from '../../../../../agent/pods/resize/resize-status.ts';
 import type { ContainerSnapshot, PodUID, SandboxSnapshot } from '../../../../../agent/ports/runtime.ts';
 import type { Container, Pod } from '../../../../../client/types.ts';
+import { epochMs } from '../../../../../lib/clock.ts';
 import { FakeProbes, makePod } from '../../../../sim/fakes.ts';
 
 const container = (resources: Resources, more: Partial<Container> = {}): Container => ({
@@ -42,9 +43,9 @@ const running = (resources?: ContainerSnapshot['resources']): ContainerSnapshot 
   restartCount: 0,
   hash: '',
   state: 'running',
-  createdAt: 0,
-  startedAt: 0,
-  finishedAt: 0,
+  createdAt: epochMs(0),
+  startedAt: epochMs(0),
+  finishedAt: epochMs(0),
   exitCode: 0,
   reason: '',
   message: '',
@@ -123,7 +124,7 @@ describe('who is looked at first when there is room again', () => {
       const pod = makePod(name, { containers: [container(cpu(quantity))], priority });
       return { ...pod, status: { ...pod.status, qosClass: qos } };
     };
-    return { pod: of(asked), effective: of(promised), since };
+    return { pod: of(asked), effective: of(promised), since: epochMs(since) };
   };
   it('is who wants no more than it has, then the more important, the guaranteed, and who waited longest', () => {
     const order = inResizeOrder([
@@ -310,7 +311,7 @@ describe('the next actions of a pod whose resize was granted', () => {
     id: 's1' as SandboxSnapshot['id'],
     attempt: 0,
     state: 'ready',
-    createdAt: 0,
+    createdAt: epochMs(0),
     ips: ['10.0.0.1'],
     hostNetwork: false,
     runtimeHandler: '',
@@ -330,13 +331,13 @@ describe('the next actions of a pod whose resize was granted', () => {
         pod: { uid: 'u' as PodUID, namespace: 'demo', name: 'p' },
         sandboxes: [sandbox],
         containers: [instance],
-        observedAt: 0,
+        observedAt: epochMs(0),
       },
       previous: undefined,
       probes: new FakeProbes(),
       backoff: new Map(),
       backoffPolicy: { initialMs: 1, maxMs: 1, factor: 1, resetMs: 1 },
-      now: 0,
+      now: epochMs(0),
       sandboxBusy: false,
       starting: new Set(),
       killing: new Set(),

@@ -2,6 +2,7 @@ import { describe, expect, test } from 'vitest';
 import type { ContainerSnapshot, SandboxSnapshot } from '../../../../../agent/ports/runtime.ts';
 import { isFresh, isStatusDue } from '../../../../../agent/runtime/cache/freshness.ts';
 import { sandboxId } from '../../../../../agent/runtime/convert.ts';
+import { epochMs, monotonicMs } from '../../../../../lib/clock.ts';
 import { Applied, container, EXITED, NOW, OTHER, POD, RUNNING, sandbox } from './records.ts';
 
 const LIMIT_MS = 30_000;
@@ -14,7 +15,8 @@ function readPod(): Applied {
 }
 
 describe('a pod is known in full', () => {
-  const fresh = (cache: Applied, at = LIMIT_MS, uid: string = POD.uid) => isFresh(cache.state, uid, at, LIMIT_MS);
+  const fresh = (cache: Applied, at = LIMIT_MS, uid: string = POD.uid) =>
+    isFresh(cache.state, uid, monotonicMs(at), LIMIT_MS);
 
   test.each<[string, (cache: Applied) => unknown, boolean]>([
     ['after a list of everything', () => undefined, true],
@@ -41,7 +43,7 @@ describe('a pod is known in full', () => {
     ['not after an exit was announced', (cache) => cache.apply(exit()), false],
     [
       'not after an event about the pod',
-      (cache) => cache.apply({ kind: 'event', event: 'removed', id: 'c1', at: 1 }),
+      (cache) => cache.apply({ kind: 'event', event: 'removed', id: 'c1', at: epochMs(1) }),
       false,
     ],
     ['not when a status shows another state', (cache) => cache.status(container(EXITED)), false],
@@ -116,7 +118,13 @@ describe('a pod is known in full', () => {
 });
 
 function exit() {
-  return { kind: 'event', event: 'exited', id: 'c1', at: 4000, exit: { exitCode: 3, message: 'bye' } } as const;
+  return {
+    kind: 'event',
+    event: 'exited',
+    id: 'c1',
+    at: epochMs(4000),
+    exit: { exitCode: 3, message: 'bye' },
+  } as const;
 }
 
 describe('a status has to be read', () => {

@@ -6,6 +6,7 @@ import {
   sandboxVerdict,
   type Verdict,
 } from '../../../../../agent/runtime/cache/precedence.ts';
+import { epochMs } from '../../../../../lib/clock.ts';
 import { container, EXITED } from './records.ts';
 
 type State = ContainerSnapshot['state'];
@@ -52,5 +53,5 @@ test.each<[string, Partial<ContainerSnapshot>, number, boolean]>([
   ['running', { state: 'running' }, 9000, false],
   ['unknown', { state: 'unknown' }, 9000, false],
 ])('nothing changes any more: %s', (_what, overrides, now, expected) => {
-  expect(isFinal(container({ ...EXITED, ...overrides }), now)).toBe(expected);
+  expect(isFinal(container({ ...EXITED, ...overrides }), epochMs(now))).toBe(expected);
 });

@@ -6,18 +6,19 @@ import type { CacheChange, CacheInput, ListInput } from '../../../../../agent/ru
 import { emptyCache } from '../../../../../agent/runtime/cache/records.ts';
 import { reduce } from '../../../../../agent/runtime/cache/reduce.ts';
 import { containerId, sandboxId } from '../../../../../agent/runtime/convert.ts';
+import { epochMs, monotonicMs } from '../../../../../lib/clock.ts';
 import type { ContainerStatus__Output } from '../../../../../proto/gen/runtime/v1/ContainerStatus.ts';
 
 export const POD: PodRef = { uid: podUID('u1'), namespace: 'ns', name: 'pod' };
 export const OTHER: PodRef = { uid: podUID('u2'), namespace: 'ns', name: 'other' };
-export const NOW = 1_000_000;
+export const NOW = epochMs(1_000_000);
 
 export function sandbox(overrides: Partial<SandboxSnapshot> = {}): SandboxSnapshot {
   return {
     id: sandboxId('s1'),
     attempt: 0,
     state: 'ready',
-    createdAt: 1000,
+    createdAt: epochMs(1000),
     ips: [],
     hostNetwork: false,
     runtimeHandler: '',
@@ -34,9 +35,9 @@ export function container(overrides: Partial<ContainerSnapshot> = {}): Container
     restartCount: 0,
     hash: 'h',
     state: 'created',
-    createdAt: 2000,
-    startedAt: 0,
-    finishedAt: 0,
+    createdAt: epochMs(2000),
+    startedAt: epochMs(0),
+    finishedAt: epochMs(0),
     exitCode: 0,
     reason: '',
     message: '',
@@ -47,11 +48,11 @@ export function container(overrides: Partial<ContainerSnapshot> = {}): Container
   };
 }
 
-export const RUNNING = { state: 'running', startedAt: 3000, imageId: 'sha256:1', logPath: '/0.log' } as const;
+export const RUNNING = { state: 'running', startedAt: epochMs(3000), imageId: 'sha256:1', logPath: '/0.log' } as const;
 export const EXITED = {
   ...RUNNING,
   state: 'exited',
-  finishedAt: 4000,
+  finishedAt: epochMs(4000),
   exitCode: 3,
   reason: 'Error',
   message: 'bye',
@@ -106,7 +107,7 @@ export class Applied {
     return this.apply({
       kind: 'list',
       begun,
-      beganAt: 0,
+      beganAt: monotonicMs(0),
       pod,
       sandboxes: s.map((snapshot) => ({ pod: POD, snapshot })),
       containers: c.map((snapshot) => ({ pod: POD, snapshot })),

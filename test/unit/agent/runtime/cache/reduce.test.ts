@@ -4,6 +4,7 @@ import type { CacheInput } from '../../../../../agent/runtime/cache/inputs.ts';
 import { emptyCache } from '../../../../../agent/runtime/cache/records.ts';
 import { reduce } from '../../../../../agent/runtime/cache/reduce.ts';
 import { containerId, sandboxId } from '../../../../../agent/runtime/convert.ts';
+import { epochMs } from '../../../../../lib/clock.ts';
 import { Applied, container, EXITED, NOW, POD, RUNNING, sandbox } from './records.ts';
 
 const CONFIG = { hostname: 'pod' };
@@ -49,13 +50,13 @@ const event = (kind: 'started' | 'oom' | 'removed', id = 'c1', at = 50): CacheIn
   kind: 'event',
   event: kind,
   id,
-  at,
+  at: epochMs(at),
 });
 const exited = (id = 'c1', exit?: { exitCode: number; message: string }): CacheInput => ({
   kind: 'event',
   event: 'exited',
   id,
-  at: 4000,
+  at: epochMs(4000),
   ...(exit === undefined ? {} : { exit }),
 });
 
@@ -145,7 +146,9 @@ describe('the result of a call', () => {
   });
 
   test('a list that came before the answer of RunPodSandbox is completed by it', () => {
-    const cache = new Applied().list({ s: [sandbox({ createdAt: 999 })] }).apply(ran(sandbox({ ips: ['10.0.0.9'] })));
+    const cache = new Applied()
+      .list({ s: [sandbox({ createdAt: epochMs(999) })] })
+      .apply(ran(sandbox({ ips: ['10.0.0.9'] })));
     expect(cache.sandbox().snapshot).toMatchObject({ createdAt: 999, ips: ['10.0.0.9'] });
   });
 
@@ -216,7 +219,7 @@ describe('an exit', () => {
     // CRI is behind: its status and its lists still show it running.
     cache.status(container(RUNNING)).list({ s: [sandbox()], c: [container({ state: 'running' })] });
     expect(cache.container().snapshot).toEqual(container(EXITED));
-    cache.status(container({ ...EXITED, finishedAt: 4001 }));
+    cache.status(container({ ...EXITED, finishedAt: epochMs(4001) }));
     expect(cache.container().snapshot.finishedAt).toBe(4001);
     expect(cache.container().sources.get('exit')).toMatchObject({ from: 'status', what: 'ContainerStatus' });
     expect(cache.changes).toEqual(['died c1']);
@@ -273,7 +276,7 @@ describe('an exit', () => {
 
   test('that came with its status is CRI’s own word: nothing is due', () => {
     const cache = runningPod();
-    cache.apply({ kind: 'event', event: 'exited', id: 'c1', at: 4000, status: container(EXITED) });
+    cache.apply({ kind: 'event', event: 'exited', id: 'c1', at: epochMs(4000), status: container(EXITED) });
     expect(cache.container()).toMatchObject({ snapshot: EXITED, statusState: 'exited', dueSeq: 0 });
     expect(cache.changes).toEqual(['died c1']);
   });
@@ -386,7 +389,7 @@ describe('where a field comes from', () => {
     expect(groups(cache)).toEqual({ identity: 'call CreateContainer', state: 'call CreateContainer' });
     cache.apply(done('StartContainer', 'c1'));
     expect(groups(cache).state).toBe('call StartContainer');
-    cache.list({ pod: POD, c: [container({ state: 'running', createdAt: 1999 })] });
+    cache.list({ pod: POD, c: [container({ state: 'running', createdAt: epochMs(1999) })] });
     expect(groups(cache).identity).toBe('list ListContainers');
     expect(cache.container().snapshot.createdAt).toBe(1999);
     cache.status(container(RUNNING));
@@ -422,8 +425,8 @@ describe('invariants', () => {
       kind: 'event',
       event: 'exited',
       id: 'c9',
-      at: 4000,
-      status: container({ ...EXITED, finishedAt: 0 }),
+      at: epochMs(4000),
+      status: container({ ...EXITED, finishedAt: epochMs(0) }),
     } as const;
     rule([created(container({ id: containerId('c9'), name: 'other' }))])();
     expect(rule([input])).toThrow('a container whose exit is known has exited, and at a time');

@@ -4,6 +4,7 @@ import { type ContainerFiles, containerConfig } from '../../../../../agent/runti
 import { containerTypeOf, podRefOf, restartCountOf } from '../../../../../agent/runtime/config/labels.ts';
 import { containerLogLink } from '../../../../../agent/runtime/config/paths.ts';
 import { podSandboxConfig, portMappings } from '../../../../../agent/runtime/config/sandbox-config.ts';
+import { epochMs } from '../../../../../lib/clock.ts';
 import { container, NODE, pod, spec } from '../fixtures.ts';
 
 const SEEN_AT = Date.parse('2026-01-02T03:04:05.678Z');
@@ -12,7 +13,7 @@ const FILES: ContainerFiles = { etcHosts: '/root/etc-hosts', terminationLog: '/r
 
 describe('PodSandboxConfig', () => {
   const config = (of = pod()) =>
-    podSandboxConfig(of, 2, { node: NODE, resolvConf: RESOLV, userns: undefined, seenAt: SEEN_AT });
+    podSandboxConfig(of, 2, { node: NODE, resolvConf: RESOLV, userns: undefined, seenAt: epochMs(SEEN_AT) });
 
   test('carries the pod’s identity in the kubelet’s words', () => {
     const result = config(pod({}, { labels: { app: 'web' }, annotations: { note: 'x' } }));

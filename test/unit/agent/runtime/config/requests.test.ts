@@ -7,6 +7,7 @@ import type { ContainerSpec } from '../../../../../agent/ports/runtime.ts';
 import { containerConfig } from '../../../../../agent/runtime/config/container-config.ts';
 import { podSandboxConfig } from '../../../../../agent/runtime/config/sandbox-config.ts';
 import type { Pod } from '../../../../../client/types.ts';
+import { epochMs } from '../../../../../lib/clock.ts';
 import { container, NODE, pod, spec } from '../fixtures.ts';
 
 const SEEN_AT = Date.parse('2026-01-02T03:04:05.678Z');
@@ -37,7 +38,7 @@ const sandbox = (of: Pod, userns?: typeof block): unknown =>
       node,
       resolvConf: { servers: ['192.0.2.1'], searches: ['example.com'], options: ['timeout:1'] },
       userns,
-      seenAt: SEEN_AT,
+      seenAt: epochMs(SEEN_AT),
     }),
   );
 

@@ -2,6 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { CONTAINERD_FILTERS, decodeEnvelope } from '../../../../../agent/runtime/events/containerd-events.ts';
 import { decodeContainerEvent } from '../../../../../agent/runtime/events/cri-events.ts';
 import { plegProblem } from '../../../../../agent/runtime/events/pleg.ts';
+import { monotonicMs } from '../../../../../lib/clock.ts';
 import type { Envelope__Output } from '../../../../../proto/gen/containerd/types/Envelope.ts';
 import { loadProto } from '../../../../../proto/load.ts';
 
@@ -98,5 +99,6 @@ test.each([
     'PLEG is not healthy: pleg was last seen active 3m7.5s ago; threshold is 3m0s',
   ],
 ])('%s', (_what, startedAt, relistedAt, now, problem) => {
-  expect(plegProblem(startedAt, relistedAt, now)).toBe(problem);
+  const moment = (ms: number | undefined) => (ms === undefined ? undefined : monotonicMs(ms));
+  expect(plegProblem(moment(startedAt), moment(relistedAt), monotonicMs(now))).toBe(problem);
 });

@@ -54,7 +54,7 @@ describe('rotation', () => {
     refuse = false;
     const snapshot: PodSnapshot = {
       pod: { uid: 'u' as PodUID, namespace: 'ns', name: 'p' },
-      observedAt: 0,
+      observedAt: epochMs(0),
       sandboxes: [],
       containers: [
         {
