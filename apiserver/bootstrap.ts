@@ -8,7 +8,7 @@ import { createObject, mutateStored, newObject } from './registry/write.ts';
 
 const NAMESPACES = ['default', 'kube-system', 'kube-public', 'kube-node-lease'];
 
-/** `port` is where the server listens, which the service's endpoints lead to. */
+/** `port`: the server's port, used in the service's endpoints. */
 export function bootstrap(registry: Registry, port: number): void {
   const options: WriteOptions = {
     caller: { name: 'system:apiserver', groups: ['system:masters'] },

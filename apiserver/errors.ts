@@ -1,4 +1,4 @@
-// Failures as the API says them: one constructor per reason, with the messages and details of the real API server, which
+// Failures as API Status objects: one constructor per reason, with the messages and details of the real API server, which
 // clients match on. Never decides when something fails.
 
 import type { Status } from '../client/types.ts';

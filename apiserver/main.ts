@@ -1,5 +1,5 @@
-// The server with its kinds plugged in, and what `nodelet apiserver` runs: files where a lab has them, kubeconfigs for
-// everyone who connects, and a server until told to stop.
+// The server with its kinds plugged in, and what `nodelet apiserver` runs: files at the lab's paths, kubeconfigs for
+// every component, and a server until a signal stops it.
 
 import { dirname, join } from 'node:path';
 import { whenAborted } from '../lib/abort.ts';

@@ -1,9 +1,9 @@
-// What the embedded API server is told at start and what its caller gets back. Types only: the server itself is
+// The options of the embedded API server and what starting it returns. Types only: the server itself is
 // server.ts, the command line is main.ts.
 //
-// The parts of this folder: http/ (requests in, JSON, tables and watch streams out), auth/ (who is it, may they),
+// The parts of this folder: http/ (requests in, JSON, tables and watch streams out), auth/ (authentication and authorization),
 // registry/ (what a request means, for any kind), patch/ (the three patches), storage/ (objects and revisions in
-// SQLite), kinds/ + schema/ (one row per kind), discovery/ (what kubectl asks first), proxy/ (on to a kubelet),
+// SQLite), kinds/ + schema/ (one row per kind), discovery/ (kubectl's first requests), proxy/ (to a kubelet),
 // pki/ (certificates, tokens' key, kubeconfigs).
 
 import type { Clock } from '../lib/clock.ts';
@@ -28,15 +28,15 @@ export interface ApiServerOptions {
   /** Names the agent's client certificate (system:node:<nodeName>). Defaults to the machine's host name. */
   readonly nodeName?: string;
   /**
-   * Audiences that nodes may request pods' tokens for though no volume of the pod asks for them: what image credential
-   * providers use. A cluster with RBAC grants the verb request-serviceaccounts-token-audience instead. Default: none.
+   * Audiences that nodes may request pods' tokens for though no volume of the pod needs them: those of image credential
+   * providers. A cluster with RBAC grants the verb request-serviceaccounts-token-audience instead. Default: none.
    */
   readonly nodeAudiences?: readonly string[];
   readonly tracer: Tracer;
   readonly clock: Clock;
   /** For tests; by default as many connections as the process's descriptors allow, and the usual time-outs. */
   readonly connections?: { readonly limits?: ConnectionLimits; readonly timeouts?: Partial<ConnectionTimeouts> };
-  /** One line per thing a person should know; defaults to nothing. */
+  /** Logs one line; nothing by default. */
   readonly log?: (line: string) => void;
 }
 

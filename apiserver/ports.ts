@@ -1,5 +1,5 @@
-// What the core of the server needs from schema/ and discovery/, which are plugged in by main.ts. The core knows no
-// kind and no field beyond metadata; the rows and these two interfaces tell it.
+// What the core of the server needs from schema/ and discovery/, which main.ts plugs in. The core knows no kind and no
+// field beyond metadata; the rows and these two interfaces provide them.
 
 import type { FieldError, ResourceKind } from './kinds/resource.ts';
 
@@ -13,7 +13,7 @@ export interface DecodeResult {
 /** Checks a parsed body against a row's schema, dropping unknown fields from `object` in place. */
 export type CheckBody = (kind: ResourceKind, object: Record<string, unknown>, text?: string) => DecodeResult;
 
-/** Documents served to GET for clients that ask what there is: /api, /apis, /apis/<group>/<version>, /openapi/… */
+/** Documents served to GET for discovery: /api, /apis, /apis/<group>/<version>, /openapi/… */
 export interface DiscoveryDocument {
   readonly status: number;
   readonly contentType: string;

@@ -1,5 +1,5 @@
-// The embedded API server: puts the parts together and listens. Composition only: what a request means is registry/,
-// how it is read and answered is http/.
+// The embedded API server: puts the parts together and listens. Composition only: semantics are in registry/,
+// HTTP in http/.
 
 import type { IncomingMessage } from 'node:http';
 import type { Server } from 'node:https';
@@ -134,7 +134,7 @@ function buildApp(parts: AppParts) {
     key: pki.serving.key,
     ca: pki.ca.cert,
     requestCert: true,
-    // Those without a certificate may still have a token; auth/ looks at what there is.
+    // A client without a certificate may have a token; auth/ checks both.
     rejectUnauthorized: false,
     minVersion: 'TLSv1.2' as const,
   };

@@ -44,7 +44,7 @@ async function main(): Promise<number> {
     await buildProgram().parseAsync(process.argv);
     return typeof process.exitCode === 'number' ? process.exitCode : 0;
   } catch (error) {
-    // Commander has printed its own message (or the help that was asked for).
+    // Commander has printed its own message (or the requested help).
     if (error instanceof CommanderError) return error.exitCode;
     if (error instanceof UserError) {
       process.stderr.write(`nodelet: ${error.message}\n`);
@@ -57,7 +57,7 @@ async function main(): Promise<number> {
 
 if (import.meta.main) {
   const code = await main();
-  // A command that failed half-way may have left a socket or a timer behind; nothing of it is wanted any more.
+  // A command that failed half-way may have left a socket or a timer behind; which must not keep it running.
   if (code !== 0) process.exit(code);
   process.exitCode = code;
 }

@@ -182,7 +182,7 @@ export class ApiClient {
       const deadline = plusMs(this.#options.clock.monotonic(), call.options.timeoutMs ?? DEFAULT_TIMEOUT_MS);
       const response = await this.#follow(call, pool, name, deadline, span);
       if (pool === 'stream') {
-        // A stream lives on after its span: by this its connection is found, in ss and by whoever wants to know its end.
+        // A stream outlives its span; the port identifies its connection, in ss and for tests that watch its end.
         span.set({ localPort: response.socket.localPort });
         return await read(response);
       }

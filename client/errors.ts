@@ -1,4 +1,4 @@
-// What can go wrong between us and an API server: it answered with a failure (ApiError), or it did not answer
+// Failures of requests to an API server: it responded with a failure (ApiError), or it did not respond
 // (UnreachableError). Turns socket and TLS failures into one clear line each; never retries anything itself.
 
 import { errnoOf, errorMessage } from '../lib/errors.ts';
@@ -10,7 +10,7 @@ export class ApiError extends Error {
   override name = 'ApiError';
   readonly status: Status;
   readonly code: number;
-  /** What was asked: "PATCH pods/status". */
+  /** The request: "PATCH pods/status". */
   readonly request: string;
   constructor(status: Status, code: number, request: string) {
     super(status.message ?? `${request}: the API server answered ${code}`);
@@ -20,7 +20,7 @@ export class ApiError extends Error {
   }
 }
 
-/** The server could not be reached, did not answer in time, or is not the one that our CA vouches for. */
+/** The server could not be reached, did not answer in time, or its certificate is not signed by the configured CA. */
 export class UnreachableError extends Error {
   override name = 'UnreachableError';
   /** The errno or OpenSSL name ("ECONNREFUSED", "DEPTH_ZERO_SELF_SIGNED_CERT"), where there is one. */
@@ -56,7 +56,7 @@ export function isGone(error: unknown): boolean {
 export function isUnreachable(error: unknown): error is UnreachableError {
   return error instanceof UnreachableError;
 }
-/** True where trying the same request again later can help: no answer, overload, or a server in trouble. */
+/** True where trying the same request again later can help: no answer, overload, or an internal error of the server. */
 export function isTransient(error: unknown): boolean {
   return isUnreachable(error) || (error instanceof ApiError && (error.code === 429 || error.code >= 500));
 }

@@ -24,7 +24,7 @@ export type Correlation =
       readonly patch: { readonly count: number; readonly lastTimestamp: string; readonly message?: string };
     };
 
-/** Objects, keys and buckets remembered at most. */
+/** The maximum of objects, keys and buckets that are kept. */
 const CACHE_SIZE = 4096;
 /** More different messages than this for one object and reason within the interval are folded together. */
 const MAX_SIMILAR_EVENTS = 10;
@@ -33,7 +33,7 @@ const SIMILAR_INTERVAL_MS = 600_000;
 const SPAM_BURST = 25;
 const SPAM_REFILL_MS = 300_000;
 
-/** A map that forgets what was used longest ago. */
+/** An LRU map. */
 class Recent<V> {
   readonly #entries = new Map<string, V>();
   get(key: string): V | undefined {
@@ -94,7 +94,7 @@ export class EventCorrelator {
     };
   }
 
-  /** Past ten different messages, an event stands for all of its kind, under a key without the message. */
+  /** Past ten different messages, one event is recorded for all of its kind, under a key without the message. */
   #aggregate(event: OutgoingEvent, now: EpochMs): { key: string; event: OutgoingEvent } {
     const similarKey = aggregateKey(event);
     const known = this.#similar.get(similarKey);
@@ -141,7 +141,7 @@ function spamKey({ source, involvedObject: object }: OutgoingEvent): string {
   );
 }
 
-/** What tells one message from another: a long one is kept as its digest. */
+/** The identity of a message: the digest of a long one. */
 function messageKey({ message = '' }: OutgoingEvent): string {
   return message.length <= 256 ? message : createHash('sha256').update(message).digest('base64');
 }

@@ -18,7 +18,7 @@ export interface ExecRequest {
   readonly command: readonly string[];
   readonly tty?: boolean;
   /**
-   * Sent to the command. v4 has no half-close, so the command sees no end of input: it must know by itself when it
+   * Sent to the command. v4 has no half-close, so the command receives no end of input and must decide itself when it
    * has read enough.
    */
   readonly stdin?: string | Uint8Array;
@@ -100,7 +100,7 @@ function execUrl(access: ClusterAccess, request: ExecRequest): string {
   return `${access.server.replace(/^http/, 'ws')}${path}${query}`;
 }
 
-/** The exit code that the final Status tells; a failure to run the command at all is thrown as ApiError. */
+/** The exit code in the final Status; a failure to run the command at all is thrown as ApiError. */
 export function exitCodeOf(status: Status): number {
   if (status.status === 'Success') return 0;
   const cause = status.details?.causes?.find((candidate) => candidate.reason === 'ExitCode');

@@ -1,5 +1,5 @@
 // Records events (core/v1 Event) without ever making its caller wait or fail: a bounded queue, one sender. What is
-// sent is decided by the correlator. Never throws; what could not be recorded is told to `onDropped`.
+// sent is decided by the correlator. Never throws; what could not be recorded is reported to `onDropped`.
 
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { sleepUnlessAborted } from '../lib/abort.ts';
@@ -34,8 +34,8 @@ export interface RecorderOptions {
   /** The node's name, for events that a node reports. */
   readonly host?: string;
   /**
-   * How long (ms) events wait for quiet, so that telling what happens does not slow it down: until none has come for so
-   * long, ten times as long at most. Default 0.
+   * Events are sent once none has been recorded for this long (ms), or after ten times as long at most, so that recording
+   * does not slow down the work that is recorded. Default 0.
    */
   readonly delayMs?: number;
   /** 0 ≤ x < 1; Math.random by default. */
@@ -57,7 +57,7 @@ const MAX_MESSAGE_BYTES = 12 * 1024;
 
 /** Longest wait for quiet, in units of `delayMs`. */
 const MAX_WAITS = 10;
-/** What a component of a node or a control plane lets its events wait: long enough for a pod to start meanwhile. */
+/** The delay of a node's or control plane's components: long enough for a pod to start before its events are sent. */
 export const EVENT_DELAY_MS = 500;
 
 interface Queued {
@@ -98,7 +98,7 @@ export class Recorder {
     else if (this.#sending === undefined && this.#timer === undefined) this.#waitForQuiet(delayMs, MAX_WAITS);
   }
 
-  /** Looks in steps, not with a timer per event: whether anything came since the last look. */
+  /** Checks in steps whether an event was recorded since the last check, without a timer per event. */
   #waitForQuiet(delayMs: number, waitsLeft: number): void {
     const seen = this.#queue.length;
     this.#timer = this.#apart(() =>
@@ -124,7 +124,7 @@ export class Recorder {
     while (this.#sending !== undefined) await this.#sending;
   }
 
-  /** Gives up what is not sent yet; nothing is recorded from now on. */
+  /** Drops what is not sent yet; nothing is recorded from now on. */
   close(): void {
     this.#closed.abort(new Error('the event recorder is closed'));
     this.#queue.length = 0;
@@ -211,7 +211,7 @@ export class Recorder {
     try {
       await this.#options.client.patch(resourcePath('v1', 'events', { namespace, name }), patch, 'strategic');
     } catch (error) {
-      // The server forgets events after a while; the count goes on in a new one.
+      // The server deletes events after their TTL; the count continues in a new one.
       if (!isNotFound(error)) throw error;
       await this.#create(event);
     }

@@ -1,8 +1,8 @@
-// Keeps a store equal to a collection of the server: list, then watch from there, for ever. What a list or an event
+// Keeps a store equal to a collection of the server: list, then watch from its resourceVersion. What a list or an event
 // means for the store is decided in store.ts; this is the loop around it. It never gives up and never throws.
 //
 // Lists ask for the newest state (no resourceVersion) where client-go asks for "0": a server cache that lags behind
-// what we have already seen would take us back in time, and one node's pods are too few for the saving to matter. For
+// the store would return older objects, and one node's pods are too few for the saving to matter. For
 // the same reason lists are not paged.
 
 import { type BackoffEntry, type BackoffPolicy, nextBackoff } from '../lib/backoff.ts';
@@ -31,9 +31,9 @@ export interface ReflectorOptions<T> {
   readonly transform?: (object: T) => T;
   /** A list that has been read already: the store begins with it, and the watch from there. */
   readonly start?: { readonly items: readonly T[]; readonly resourceVersion: string };
-  /** Told of every failure (list or watch), before the wait that follows it. */
+  /** Called for every failure (list or watch), before the wait that follows it. */
   readonly onFailure?: (error: unknown, retryInMs: number) => void;
-  /** Told when the server answers again after failures. */
+  /** Called when the server responds again after failures. */
   readonly onRecovery?: () => void;
 }
 

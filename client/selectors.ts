@@ -1,5 +1,5 @@
-// Whether labels are what a selector in an object asks for: the requirements of node affinity, of claims, topologies and
-// trust bundles; and whether a toleration is meant for a taint. Selectors that come as text in a request are the API
+// Whether labels match a selector in an object: the requirements of node affinity, of claims, topologies and
+// trust bundles; and whether a toleration matches a taint. Selectors that come as text in a request are the API
 // server's business. Pure.
 
 import type { NodeSelector, NodeSelectorTerm, Taint, Toleration } from 'kubernetes-types/core/v1';
@@ -47,7 +47,7 @@ interface LabelRequirements {
   readonly matchExpressions?: readonly Requirement[];
 }
 
-/** An empty selector matches everything; what an absent one means depends on who asks. */
+/** An empty selector matches everything; what an absent one means is decided by the caller. */
 export function matchesLabelSelector(
   { matchLabels = {}, matchExpressions = [] }: LabelRequirements,
   labels: Labels,

@@ -1,5 +1,5 @@
 // The local copy of a collection. What a list or a watch event changes is decided by pure functions; the store only
-// applies their answer and tells the listeners. An object state is announced exactly once.
+// applies their result and notifies the listeners. Each state of an object is notified once.
 
 import type { StoredMeta } from './types.ts';
 
@@ -53,7 +53,7 @@ export function changesForDeletion<T extends Identified>(known: T | undefined, o
 /** Called with what changed, after the store shows it; with nothing when a complete list confirmed what was known. */
 export type StoreListener<T> = (changes: readonly Change<T>[]) => void;
 
-/** Read side of a store, for those who only look. */
+/** The read side of a store. */
 export interface ReadableStore<T> {
   /** True once a complete list has been seen. */
   readonly synced: boolean;
@@ -108,7 +108,7 @@ export class Store<T extends Identified> implements ReadableStore<T> {
     this.#announce(changes);
   }
 
-  /** ADDED or MODIFIED. Announced when it is news. */
+  /** ADDED or MODIFIED. Notifies the listeners when the object has changed. */
   upsert(object: T): void {
     this.#commit(changesForState(this.#objects.get(objectKey(object)), object));
   }

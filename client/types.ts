@@ -21,7 +21,7 @@ export interface ApiObject {
 /** An object of kind T as read from the server. `namespace` is '' on cluster-scoped kinds. */
 export type Stored<T> = Omit<T, 'metadata'> & { metadata: StoredMeta };
 
-/** A pod as the agent sees it: always with a namespace, and with a spec. */
+/** A pod from the API server: always with a namespace, and with a spec. */
 export type Pod = Omit<core.Pod, 'metadata' | 'spec' | 'status'> & {
   metadata: StoredMeta & { readonly namespace: string };
   spec: PodSpec;
@@ -49,7 +49,7 @@ export type Secret = Stored<core.Secret>;
 export type Event = core.Event;
 export type Lease = Stored<coordination.Lease>;
 
-/** What the server says when a request fails (meta/v1 Status). */
+/** The body of the server's response to a failed request (meta/v1 Status). */
 export interface Status {
   kind: 'Status';
   apiVersion: 'v1';

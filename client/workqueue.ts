@@ -53,7 +53,7 @@ export class WorkQueue<K = string> {
     taker(key);
   }
 
-  /** Adds the key after `ms`; an earlier pending time stands, a later one is brought forward. */
+  /** Adds the key after `ms`; an earlier pending time is kept, a later one is brought forward. */
   addAfter(key: K, ms: number): void {
     if (this.#closed) return;
     if (ms <= 0) {

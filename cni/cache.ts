@@ -16,7 +16,7 @@ import type { Attachment, JsonObject, NetworkConfigList, PluginConfig } from './
 const KIND = 'nodelet.cni.attachment/v1';
 
 export interface CachedAttachment extends Attachment {
-  /** The configuration it was made with, whatever the conf dir says today. */
+  /** The configuration it was made with, not the one that is in the conf dir now. */
   readonly list: NetworkConfigList;
   /** `adding` until the whole chain succeeded. */
   readonly state: 'adding' | 'added';
@@ -48,11 +48,11 @@ export class AttachmentCache {
 
   write(entry: CachedAttachment): void {
     const path = this.#path(entry);
-    // 0600: CNI_ARGS and annotations of other people's pods are in it.
+    // 0600: it contains CNI_ARGS and annotations of pods.
     writeFileAtomicSync(path, `${JSON.stringify({ kind: KIND, ...entry })}\n`, { file: 0o600, directory: 0o777 });
   }
 
-  /** Forgets the attachment. Idempotent. */
+  /** Removes the attachment's entry. Idempotent. */
   remove(entry: Pick<CachedAttachment, 'containerId' | 'ifName' | 'list'>): void {
     const path = this.#path(entry);
     rmSync(path, { force: true });

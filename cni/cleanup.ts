@@ -19,7 +19,7 @@ import type { JsonObject } from './types.ts';
 export interface FirewallSnapshot {
   /** CNI chains by address family, each "<table> <chain>". */
   readonly chains: Readonly<Record<Family, readonly string[]>>;
-  /** Tables ("ip nat") and base chains ("ip nat POSTROUTING"); absent where there is no nft to ask. */
+  /** Tables ("ip nat") and base chains ("ip nat POSTROUTING"); absent where nft is not installed. */
   readonly nft?: { readonly tables: readonly string[]; readonly chains: readonly string[] };
 }
 
@@ -106,7 +106,7 @@ export function planChainRemoval(
     const doomed = idleChains(table, keep);
     if (doomed.length === 0) continue;
     script.push(`*${table.name}`);
-    // Rules go one by one, by their text: if one is added meanwhile, the chain is not empty and the kernel
+    // Rules go one by one, by their text: if one is added concurrently, the chain is not empty and the kernel
     // refuses the whole transaction, instead of losing a rule.
     for (const [chain, rules] of table.chains) {
       for (const rule of rules) {
@@ -167,7 +167,7 @@ const tableName = (table: JsonObject): string => `${table['family']} ${table['na
 const tableOf = (object: JsonObject): string => `${object['family']} ${object['table']}`;
 const chainName = (chain: JsonObject): string => `${tableOf(chain)} ${chain['name']}`;
 
-/** Only tables that iptables makes are looked at. */
+/** Only tables that iptables makes are considered. */
 const IPTABLES_TABLE = /^ip6? (raw|mangle|nat|filter|security)$/;
 
 /** Commands that delete the tables and base chains that are empty and not in `before`. Pure. */
@@ -207,9 +207,9 @@ export function emptyNftObjects(
 const RUNTIME_CACHE_DIR = '/var/lib/cni';
 
 /**
- * Undoes every attachment in a cache directory, for a lab that goes down without an agent, and removes what the
- * container runtime, which is gone as well then, remembers of the same containers. What could not be undone is in the
- * report's failures.
+ * Undoes every attachment in a cache directory, for a lab that ends without an agent, and removes the state that the
+ * container runtime, which is stopped then, keeps of the same containers. The report's failures list what could not be
+ * undone.
  */
 export async function releaseAllAttachments(options: {
   readonly cacheDir: string;

@@ -1,4 +1,4 @@
-// Network configurations on disk: which file of the conf dir is in force, and whether what it says can be used.
+// Network configurations on disk: which file of the conf dir is in force, and whether it is valid.
 // Reads files, never watches them and never looks for plugin binaries.
 
 import { readdir, readFile } from 'node:fs/promises';

@@ -1,5 +1,5 @@
-// Carries out the CNI commands that a container runtime sends through the shim: reads the invocation, has the operation done, and makes
-// the answer. Knows the protocol; which network an attachment gets is the business of the operations it is given.
+// Carries out the CNI commands that a container runtime sends through the shim: parses the invocation, runs the operation
+// and builds the response. Which network an attachment gets is decided by the operations.
 
 import type { Tracer } from '../lib/trace.ts';
 import { errorAnswer, type Invocation, parseInvocation, podOf, type ShimAnswer, type ShimRequest } from './request.ts';
@@ -74,7 +74,7 @@ export class CniInvocations {
       case 'VERSION':
         return JSON.stringify({ cniVersion: invocation.version, supportedVersions: SUPPORTED_VERSIONS });
       case 'GC':
-        // The runtime knows its attachments to the shim; ours are collected by the agent, which sees the sandboxes.
+        // The runtime lists its attachments to the shim; the agent collects the real ones, since it knows the sandboxes.
         return '';
     }
   }

@@ -39,7 +39,7 @@ export type PluginCall = {
 export class PluginRunner {
   readonly #options: PluginRunnerOptions;
   readonly #exec: Exec;
-  /** Read once: each name that is looked at in process.env is a call into the C library. */
+  /** Read once: each name that is read in process.env is a call into the C library. */
   readonly #inherited = inheritedEnvironment(process.env);
   constructor(options: PluginRunnerOptions) {
     this.#options = options;
@@ -68,7 +68,7 @@ export class PluginRunner {
 
   /**
    * Runs the plugin to its end. Resolves to the JSON it printed, undefined when it printed nothing. Rejects with
-   * CniError: the plugin's own, or one that says how it failed to give one.
+   * CniError: the plugin's own, or one that describes why there is none.
    */
   run(call: PluginCall, attributes: SpanAttributes = {}): Promise<unknown> {
     const { command, type } = call;

@@ -1,5 +1,5 @@
-// Reading iptables rules, and removing the one chain that the reference plugins forget. Everything is asked of
-// iptables-save and done by iptables-restore, whole or not at all.
+// Reads iptables rules, and removes the one chain that the reference plugins leave behind. Reads with iptables-save and
+// writes with iptables-restore, which applies all or nothing.
 
 import { createHash } from 'node:crypto';
 import { isErrno } from '../lib/errors.ts';
@@ -32,7 +32,7 @@ export function parseSave(text: string): readonly Table[] {
   return tables;
 }
 
-/** The chain a rule jumps or goes to. Comments, which may say anything, are not looked at. */
+/** The chain a rule jumps or goes to. Comments, which may contain anything, are skipped. */
 export function targetOf(rule: string): string | undefined {
   const bare = ` ${rule} `.replace(/ --comment (?:"(?:[^"\\]|\\.)*"|\S+)/g, '');
   return / -[jg] (\S+)/.exec(bare)?.[1];

@@ -52,7 +52,7 @@ export function encodeAnswer(answer: ShimAnswer): Buffer {
   return Buffer.concat([Buffer.from(`${answer.code} ${stdout.length}\n`), stdout]);
 }
 
-/** An error in the form that the specification gives plugins. */
+/** An error in the specification's format for plugins. */
 export function errorAnswer(error: unknown, version: string = CURRENT_VERSION): ShimAnswer {
   const fault =
     error instanceof CniError
@@ -128,7 +128,7 @@ function attachmentOf(command: string, env: ShimRequest['env'], netconf: JsonObj
 const STRUCTURED = ['portMappings', 'bandwidth', 'dns', 'ipRanges'];
 
 /**
- * containerd before 2.0 writes the keys of these with a capital ("HostPort"), which plugins in Go read all the same
+ * containerd before 2.0 writes the keys of these with a capital ("HostPort"), which plugins in Go accept as well
  * and others do not. The conventions begin every key with a small letter.
  */
 function conventional(runtimeConfig: JsonObject): JsonObject {

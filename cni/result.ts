@@ -50,8 +50,8 @@ class Reader {
 }
 
 /**
- * Reads a result. `confVersion` is what it is taken for when it does not say. Throws CniError with code 6 for a shape
- * that is not a result and code 1 for a version that is not supported. `source` says in messages whose it is.
+ * Reads a result. `confVersion` is its version when it has no cniVersion. Throws CniError with code 6 for a shape
+ * that is not a result and code 1 for a version that is not supported. `source` names its origin in messages.
  */
 export function parseResult(raw: unknown, confVersion: string, source: string): CniResult {
   const reader = new Reader(source);

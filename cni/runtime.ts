@@ -27,7 +27,7 @@ import { atLeast, CURRENT_VERSION } from './version.ts';
 export interface CniRuntimeOptions {
   /** Where plugin binaries are looked for, first match wins. */
   readonly binDirs: readonly string[];
-  /** Where attachments are remembered; this runtime's alone. */
+  /** Where attachments are cached; used by this runtime alone. */
   readonly cacheDir: string;
   readonly tracer: Tracer;
   readonly clock: Clock;
@@ -47,7 +47,7 @@ const EMPTY_RESULT: CniResult = { interfaces: [], ips: [], routes: [], dns: {} }
 /** From here on DEL and CHECK are given the result of ADD. */
 const PREV_RESULT_SINCE = '0.4.0';
 const STATUS_AND_GC_SINCE = '1.1.0';
-/** Undone attachments that are remembered: runtimes ask again within seconds. */
+/** Undone attachments that are kept in memory: runtimes repeat DEL within seconds. */
 const MAX_UNDONE = 1024;
 
 export class CniRuntime {
@@ -81,7 +81,7 @@ export class CniRuntime {
   }
 
   /**
-   * Attaches a container: every plugin in order, each given the result of the one before. When one fails, those that
+   * Attaches a container: every plugin in order, with the previous plugin's result. When one fails, those that
    * ran, the failing one too, are undone in reverse, and the promise rejects with that plugin's CniError; what could
    * not be undone is in its details and stays in the cache for the garbage collection.
    */
@@ -129,7 +129,7 @@ export class CniRuntime {
     let result = EMPTY_RESULT;
     const begun: PluginConfig[] = [];
     try {
-      // On disk before anything exists in the kernel: whatever is killed from here on, the next agent knows of it.
+      // Written before anything exists in the kernel, so that the agent can undo it after being killed at any point.
       this.#cache.write(entry);
       for (const plugin of list.plugins) {
         begun.push(plugin);
@@ -145,7 +145,7 @@ export class CniRuntime {
     }
   }
 
-  /** What is known so far, for a DEL to come. On a full disk the entry of the beginning has to do: it stands already. */
+  /** Caches the result so far for a later DEL. On a full disk the entry that was written first remains. */
   #keepInCache(entry: CachedAttachment): void {
     try {
       this.#cache.write(entry);
@@ -184,12 +184,12 @@ export class CniRuntime {
   }
 
   /**
-   * Detaches a container, in reverse order, by what the cache says it was attached with. Stops at the first plugin
-   * that fails (goes past it when the ADD was never completed) and rejects with its CniError; the attachment stays in
-   * the cache then. The cache is written before anything exists: where it knows nothing there is nothing to undo but
-   * what a lost cache has forgotten. The plugins of `current`, where there is one, get a DEL, and a failing one is no reason to
-   * keep the container's namespace: its span shows it. What this runtime has undone itself is not undone again:
-   * containerd sends DEL with StopPodSandbox, and once more with RemovePodSandbox.
+   * Detaches a container, in reverse order, with the cached configuration of its ADD. Stops at the first plugin that
+   * fails (continues when the ADD was never completed) and rejects with its CniError; the attachment stays in the cache
+   * then. Without a cache entry there is nothing to undo unless the cache was lost: the plugins of `current`, if any, get
+   * a DEL, and a failure is only recorded in its span, since it must not keep the container's namespace. An attachment
+   * that this runtime has undone is not undone again: containerd sends DEL with StopPodSandbox, and once more with
+   * RemovePodSandbox.
    */
   del(attachment: Attachment, current?: NetworkConfigList): Promise<void> {
     validateAttachment(attachment);
@@ -223,7 +223,7 @@ export class CniRuntime {
     }
   }
 
-  /** Undoes these in reverse: one plugin that cannot clean up must not keep the others. Returns who could not. */
+  /** Undoes these in reverse; a failing plugin does not stop the others. Returns the failures. */
   async #delPastFailures(
     entry: CachedAttachment,
     plugins: readonly PluginConfig[],
@@ -263,7 +263,7 @@ export class CniRuntime {
     await this.#run({ command: 'DEL', type: plugin.type, netconf, attachment: { ...entry, netns } }, list);
   }
 
-  /** Asks every plugin whether the attachment is as it should be. Rejects with the first CniError. */
+  /** Sends CHECK to every plugin. Rejects with the first CniError. */
   check(attachment: Attachment): Promise<void> {
     validateAttachment(attachment);
     return this.#lock.shared(attachment.containerId, async () => {
@@ -296,7 +296,7 @@ export class CniRuntime {
   }
 
   /**
-   * Whether the chain can serve ADD: every plugin binary is there and, from 1.1.0 on, every plugin says so. Rejects
+   * Whether the chain can serve ADD: every plugin binary is there and, from 1.1.0 on, every plugin's STATUS succeeds. Rejects
    * with CniError otherwise.
    */
   async status(list: NetworkConfigList): Promise<void> {
@@ -314,8 +314,8 @@ export class CniRuntime {
 
   /**
    * Undoes every attachment that `isStale` names, each by its own configuration. Then, from 1.1.0 on and unless the
-   * network says disableGC, gives each plugin the attachments that remain, for it to drop all others; `alsoValid` are
-   * attachments that live though the cache does not know them.
+   * network has disableGC, gives each plugin the attachments that remain, for it to drop all others; `alsoValid` are
+   * attachments in use that are not in the cache.
    */
   async collectGarbage(
     list: NetworkConfigList | undefined,
@@ -376,7 +376,7 @@ export class CniRuntime {
     });
   }
 
-  /** The versions a plugin says it supports; those before VERSION existed speak 0.1.0. */
+  /** The versions that a plugin reports; a plugin older than VERSION supports 0.1.0. */
   async version(type: string): Promise<readonly string[]> {
     const answer = await this.#plugins.run({ command: 'VERSION', type, netconf: { cniVersion: CURRENT_VERSION } });
     const versions: unknown = isJsonObject(answer) ? answer['supportedVersions'] : undefined;

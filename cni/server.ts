@@ -1,5 +1,5 @@
-// The agent's end of the shim's socket: reads requests off it and writes the answers. Knows the socket; what an invocation
-// means is in invocations.ts.
+// The agent's end of the shim's socket: reads requests from it and writes the responses. What an invocation means is in
+// invocations.ts.
 
 import { chmod, mkdir, rm } from 'node:fs/promises';
 import { connect, createServer, type Server, type Socket } from 'node:net';
@@ -47,7 +47,7 @@ export class CniServer {
     const server = createServer((socket) => this.#serve(socket));
     await new Promise<void>((resolve, reject) => {
       server.once('error', reject);
-      // Nobody but us may connect, from the first moment on, not only after a chmod.
+      // No other user may connect, from the beginning on, not only after a chmod.
       const mask = process.umask(0o177);
       try {
         server.listen(socketPath, () => {
@@ -87,7 +87,7 @@ export class CniServer {
       timer.cancel();
       this.#sockets.delete(socket);
     });
-    // A caller that is killed is noticed where it matters: when it cannot be answered.
+    // A killed caller is noticed when its response cannot be written.
     socket.on('error', () => socket.destroy());
     const answer = (reply: ShimAnswer): void => {
       finishSocket(socket, encodeAnswer(reply), clock, LINGER_MS);

@@ -8,7 +8,7 @@ export type JsonObject = Readonly<Record<string, unknown>>;
 /** One entry of a conflist's `plugins`, as it was written: plugins own most of its keys. */
 export interface PluginConfig extends JsonObject {
   readonly type: string;
-  /** Capabilities the plugin asks for; only `true` ones get their runtimeConfig. */
+  /** Capabilities the plugin declares; only `true` ones get their runtimeConfig. */
   readonly capabilities?: Readonly<Record<string, boolean>>;
 }
 
@@ -25,7 +25,7 @@ export interface NetworkConfigList {
 /** Capability arguments by capability name: portMappings, bandwidth, dns, ips, mac, … */
 export type CapabilityArgs = Readonly<Record<string, unknown>>;
 
-/** What a runtime says about one attachment: one interface of one container on one network. */
+/** The parameters of one attachment: one interface of one container on one network. */
 export interface Attachment {
   readonly containerId: string;
   /** Path of the network namespace; empty on DEL when the namespace is gone. */
@@ -142,7 +142,7 @@ export class CniError extends Error {
 
 function summaryOf(fault: { msg: string; plugin?: string | undefined; command?: CniCommand | undefined }): string {
   if (fault.plugin === undefined) return fault.msg;
-  // libcni's wording, so that what people search for is found.
+  // libcni's wording, which users search for.
   return `plugin type="${fault.plugin}" failed (${(fault.command ?? '').toLowerCase()}): ${fault.msg}`;
 }
 

@@ -1,6 +1,6 @@
 // Versions of the CNI specification: which exist, how they compare, which one a conflist settles on. Pure.
 
-/** Every version of the specification that this runtime speaks, oldest first. */
+/** Every version of the specification that this runtime supports, oldest first. */
 export const SUPPORTED_VERSIONS: readonly string[] = ['0.1.0', '0.2.0', '0.3.0', '0.3.1', '0.4.0', '1.0.0', '1.1.0'];
 
 export const CURRENT_VERSION = '1.1.0';
@@ -29,7 +29,7 @@ export const atLeast = (version: string, floor: string): boolean => compareVersi
 export const isSupported = (version: string): boolean => SUPPORTED_VERSIONS.includes(version);
 
 /**
- * The version a conflist settles on: the highest of `cniVersions` and `cniVersion` that this runtime speaks. Without
+ * The version a conflist settles on: the highest of `cniVersions` and `cniVersion` that this runtime supports. Without
  * `cniVersions`, `cniVersion` itself, supported or not. Undefined when the list leaves none.
  */
 export function negotiateVersion(

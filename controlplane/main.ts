@@ -1,5 +1,5 @@
 // The control plane in one process: the scheduler and the controllers, ordinary API clients that share their
-// list-watches. Reads no files and knows no API server but the one it is given.
+// list-watches. Reads no files.
 
 import { setMaxListeners } from 'node:events';
 import { ApiClient } from '../client/api.ts';
@@ -27,7 +27,7 @@ export interface ControlPlaneOptions {
   readonly controllerManager: ClusterAccess;
   /** CA to publish as kube-root-ca.crt, PEM; by default the one that controllerManager trusts. */
   readonly rootCa?: string;
-  /** CSI drivers whose volumes are made, attached, grown and deleted by this process, as by csi-provisioner and its kin. */
+  /** CSI drivers whose volumes are made, attached, grown and deleted by this process, as by csi-provisioner and the other side-cars. */
   readonly csiDrivers?: readonly DriverEndpoint[];
   readonly tracer: Tracer;
   readonly clock: Clock;
@@ -40,7 +40,7 @@ export interface ControlPlaneOptions {
 /** Runs until the signal aborts. Never throws for an API server that is away: everything is retried. */
 export async function runControlPlane(options: ControlPlaneOptions): Promise<void> {
   const { clock, tracer, log, signal } = options;
-  // Every list-watch and queue listens to it.
+  // Every list-watch and queue adds a listener.
   setMaxListeners(0, signal);
   const closers: (() => void)[] = [];
   const clientOf = (access: ClusterAccess, userAgent: string): ApiClient => {
@@ -87,7 +87,7 @@ export async function runControlPlane(options: ControlPlaneOptions): Promise<voi
   }
   try {
     const running = informers.run(signal);
-    // A controller that sees half the objects would judge wrongly: all wait for complete caches.
+    // A controller with half the objects would decide wrongly: all wait for synced caches.
     await Promise.race([informers.whenSynced(), running]);
     if (!signal.aborted) options.onReady?.();
     await Promise.all([running, ...controllers.map((controller) => runController(controller, log, signal))]);

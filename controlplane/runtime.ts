@@ -1,4 +1,4 @@
-// What every controller runs on: shared informers, and a work queue whose keys are worked off until the signal aborts.
+// What every controller runs on: shared informers, and a work queue whose keys are processed until the signal aborts.
 // Decides nothing itself.
 
 import type { Namespace as CoreNamespace, ServiceAccount as CoreServiceAccount } from 'kubernetes-types/core/v1';

@@ -1,6 +1,6 @@
 // The connection to one CSI driver: its Identity, Controller and Node services as typed promises, each call with a
 // deadline and one span, failures as CsiError with the driver's own message. It keeps no state of volumes and retries
-// nothing: what a failure means is the caller’s judgement (agent/volumes/csi/outcome.ts).
+// nothing: the caller decides what a failure means (agent/volumes/csi/outcome.ts).
 
 import { type ChannelOptions, credentials } from '@grpc/grpc-js';
 import type { MethodDefinition } from '@grpc/proto-loader';
@@ -12,7 +12,7 @@ import type { NodeDefinition } from '../proto/gen/csi/v1/Node.ts';
 import { loadProto } from '../proto/load.ts';
 import { GrpcError, type UnaryCaller, unaryCaller } from '../proto/unary.ts';
 
-/** What the kubelet gives a CSI call (csiTimeout), ms. */
+/** The kubelet's time limit of a CSI call (csiTimeout), ms. */
 export const CSI_TIMEOUT_MS = 120_000;
 
 /** A CSI call that failed: the message is the driver's, `code` the gRPC status name, `call` the method. */
@@ -58,7 +58,7 @@ export interface CsiClient {
 }
 
 const CHANNEL_OPTIONS: ChannelOptions = {
-  // A local socket either answers or does not exist: look again soon, so that a restarted driver is found at once.
+  // A local socket either answers or does not exist: a short retry finds a restarted driver soon.
   'grpc.initial_reconnect_backoff_ms': 50,
   'grpc.min_reconnect_backoff_ms': 50,
   'grpc.max_reconnect_backoff_ms': 1000,

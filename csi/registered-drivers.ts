@@ -12,7 +12,7 @@ import type { PluginHandler } from './registration.ts';
 import type { PluginInfo } from './registration-client.ts';
 import { type CsiVersion, compareVersions, highestSupportedVersion, showVersion } from './versions.ts';
 
-/** What a driver says of this node. */
+/** NodeGetInfo's response. */
 export interface CsiNodeInfo {
   readonly driver: string;
   readonly nodeId: string;
@@ -21,7 +21,7 @@ export interface CsiNodeInfo {
   readonly topology: Readonly<Record<string, string>>;
 }
 
-/** Tells the cluster which drivers the node has. Rejections refuse the driver. */
+/** Publishes the node's drivers (CSINode). Rejections refuse the driver. */
 export interface CsiNodeAnnouncer {
   announce(info: CsiNodeInfo): Promise<void>;
   withdraw(driver: string): Promise<void>;
@@ -31,7 +31,7 @@ export interface RegisteredDriver {
   readonly name: string;
   readonly nodeId: string;
   readonly node: CsiService<NodeDefinition>;
-  /** Node service capabilities by the names that CSI gives them: "STAGE_UNSTAGE_VOLUME". Asked for once. */
+  /** Node service capabilities by their CSI names: "STAGE_UNSTAGE_VOLUME". Requested once. */
   capabilities(): Promise<ReadonlySet<string>>;
 }
 

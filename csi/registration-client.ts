@@ -5,7 +5,7 @@ import type { Tracer } from '../lib/trace.ts';
 import { loadProto } from '../proto/load.ts';
 import { unaryCaller } from '../proto/unary.ts';
 
-/** What the kubelet gives a plugin to accept a connection, and to answer, ms. */
+/** The kubelet's time limit for a plugin to accept a connection, and to respond, ms. */
 const DIAL_TIMEOUT_MS = 10_000;
 
 /** What a plugin answers to GetInfo. */

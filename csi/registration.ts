@@ -1,6 +1,6 @@
 // The plugin watcher: finds the sockets that plugins put under plugins_registry/, calls GetInfo of each, hands it to the
-// handler of its type and notifies it of the outcome; a socket that goes takes its plugin with it. Level-triggered: an event
-// only makes it look again. gRPC is loaded with the first socket. It knows nothing of what a plugin does.
+// handler of its type and notifies it of the outcome; a removed socket deregisters its plugin. Level-triggered: an event
+// only triggers a rescan. gRPC is loaded with the first socket. What a plugin does is its handler's business.
 
 import { lstat, mkdir, readdir } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -42,7 +42,7 @@ export interface PluginWatcher {
 /** The kubelet's pauses between tries of one plugin. */
 const RETRY: BackoffPolicy = { initialMs: 500, maxMs: 122_000, factor: 2, resetMs: Number.POSITIVE_INFINITY };
 
-/** After a look that failed, ms. */
+/** The delay after a failed rescan, ms. */
 const RESCAN_MS = 10_000;
 
 /** One socket, from when it is seen until it is gone or another one is in its place. */
@@ -75,7 +75,7 @@ class SocketWatcher implements PluginWatcher {
     await this.#rescanOrRetry();
   }
 
-  /** A look that fails is logged, and tried again: pods without plugins need none. */
+  /** A failed rescan is logged and retried; it does not affect pods without plugins. */
   async #rescanOrRetry(): Promise<void> {
     try {
       await this.rescan();
@@ -104,7 +104,7 @@ class SocketWatcher implements PluginWatcher {
     this.#sockets.clear();
   }
 
-  /** An event that comes during a look asks for another one. */
+  /** An event during a rescan triggers another one. */
   async #scanUntilQuiet(): Promise<void> {
     while (this.#scanAgain && !this.#closed) {
       this.#scanAgain = false;
@@ -219,7 +219,7 @@ class SocketWatcher implements PluginWatcher {
     }
   }
 
-  /** Hands the plugin to its handler; gives why it was refused. */
+  /** Passes the plugin to its handler; returns the error if it was refused. */
   async #registerWithHandler(info: PluginInfo, path: string, socket: Watched): Promise<Error | undefined> {
     const { handlers } = this.#options;
     const handler = getOwn(handlers, info.type);

@@ -21,7 +21,7 @@ export function showVersion({ major, minor, patch }: CsiVersion): string {
   return `${major}.${minor}.${patch}`;
 }
 
-/** The newest offered version that is supported here. Throws an Error that says why there is none. */
+/** The newest offered version that is supported here. Throws an Error with the reason when there is none. */
 export function highestSupportedVersion(versions: readonly string[]): CsiVersion {
   if (versions.length === 0) throw new Error('Plugin returned an empty list for supported versions');
   const supported = versions.flatMap((text) => {

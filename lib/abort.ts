@@ -5,7 +5,7 @@ import type { Clock } from './clock.ts';
 /** The promise, or the signal's reason as soon as it aborts; what the promise then does is no longer waited for. */
 export function abortable<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
   if (signal.aborted) {
-    // Its outcome has no taker, and it must not count as unhandled.
+    // A later rejection has no handler any more and must not count as unhandled.
     promise.catch(() => undefined);
     return Promise.reject(signal.reason);
   }

@@ -33,8 +33,8 @@ export async function writeFileAtomic(
 }
 
 /**
- * Puts what `make` makes at `temporary` (a file or a link, on the same file system) in the place of `path`, whole or not
- * at all. What is left of a failed attempt is removed: half a file holds room on a disk that has none.
+ * Calls `make` to create a file or link at `temporary` (on the same file system) and renames it to `path`. What a failed
+ * attempt has written is removed, since it takes room on a full disk.
  */
 export async function makeAtomic(
   path: string,
@@ -52,7 +52,7 @@ export async function makeAtomic(
 
 /**
  * As writeFileAtomic, for records so small and rare that the thread pool costs more than the write. There is one writer
- * of a path at a time: what a killed one has left is at `temporaryOf(path)` and is overwritten.
+ * of a path at a time: what a killed writer left is at `temporaryOf(path)` and is overwritten.
  */
 export function writeFileAtomicSync(
   path: string,
@@ -64,7 +64,7 @@ export function writeFileAtomicSync(
     try {
       writeFileSync(temporary, data, { mode: modes.file });
     } catch (error) {
-      // Mostly the directory is there.
+      // The directory usually exists.
       if (!isErrno(error, 'ENOENT')) throw error;
       mkdirSync(dirname(path), { recursive: true, mode: modes.directory });
       writeFileSync(temporary, data, { mode: modes.file });
@@ -88,10 +88,10 @@ export async function ensureFile(path: string, text: string, mode = 0o644): Prom
 }
 
 /**
- * As writeFileAtomic, for text in which spaces at the end mean nothing (JSON). Where the disk has no room for a second
- * file, one that is at least as long is overwritten in its own place, by one write(2): a process that is killed leaves
- * the old text or the new one, a loss of power may leave a mixture. For records that get shorter while things are taken
- * down: taking down is what makes room.
+ * As writeFileAtomic, for text in which trailing spaces have no meaning (JSON). When the disk has no room for a second
+ * file, an existing file that is at least as long is overwritten in place by one write(2): a killed process leaves the old
+ * or the new text, a loss of power may leave a mixture. For records that get shorter during teardown, which is what frees
+ * the disk.
  */
 export async function replaceTextFile(path: string, text: string, mode = 0o644): Promise<void> {
   try {

@@ -14,9 +14,9 @@ export interface BackoffPolicy {
   readonly resetMs: number;
 }
 
-/** `T`: the moments that it is kept by, EpochMs or MonotonicMs. */
+/** `T`: the clock of its times, EpochMs or MonotonicMs. */
 export interface BackoffEntry<T extends number = MonotonicMs> {
-  /** The delay now in force, in ms. */
+  /** The current delay, in ms. */
   readonly delayMs: number;
   /** When it was set. */
   readonly since: T;

@@ -1,5 +1,5 @@
-// Watches over the connections of an HTTPS server: how many there are, and how long each may take for its handshake, its
-// request, its response, and for saying who it is. Knows no paths and no callers; a server reports who has authenticated.
+// Limits the connections of an HTTPS server: how many are open, and how long each may take for its handshake, its
+// request, its response and its authentication. Knows no paths and no callers; the server reports who has authenticated.
 
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { createServer, type Server } from 'node:https';
@@ -24,7 +24,7 @@ export interface ConnectionTimeouts {
   readonly idleMs: number;
   /** Any connection whose caller has not authenticated, from accept on, whatever it does. */
   readonly unauthenticatedMs: number;
-  /** How often `headersMs` and `requestMs` are looked at. */
+  /** How often `headersMs` and `requestMs` are checked. */
   readonly checkMs: number;
 }
 
@@ -41,18 +41,18 @@ export const DEFAULT_TIMEOUTS: ConnectionTimeouts = {
 /** Requests of one connection that are under way: more than a client sends that waits for its responses. */
 const MAX_PIPELINED = 64;
 const MAX_PIPELINED_UNAUTHENTICATED = 8;
-/** The same trouble is logged at most this often. ms. */
+/** The shortest interval between two log lines of one kind, ms. */
 const LOG_INTERVAL_MS = 60_000;
 
-/** The limits are asked for anew after this long: the process may have been given fewer descriptors. ms. */
+/** The limits are read again after this long, since the number of free descriptors changes. ms. */
 const LIMITS_MAX_AGE_MS = 5_000;
 
 export interface ConnectionGuardOptions {
-  /** Called now and then. Where it throws for want of a descriptor, the limits stay as they were. */
+  /** Called every LIMITS_MAX_AGE_MS at most. When it throws because no descriptor is left, the limits stay as they were. */
   readonly limits: () => ConnectionLimits;
   readonly timeouts?: Partial<ConnectionTimeouts>;
   readonly clock: Clock;
-  /** One line for a person; at most one a minute of each kind. */
+  /** Logs one line; at most one a minute of each kind. */
   readonly log: (line: string) => void;
 }
 
@@ -103,7 +103,7 @@ export class ConnectionGuard {
     return { total: this.#connections.size, unauthenticated: this.#unauthenticatedCount };
   }
 
-  /** An HTTPS server whose connections are watched over. It does not listen yet. */
+  /** Returns an HTTPS server whose connections are limited. It does not listen yet. */
   createServer(tls: TlsOptions, handlers: RequestHandlers): Server {
     const { handshakeMs, headersMs, requestMs, idleMs, checkMs } = this.#timeouts;
     const server = createServer({
@@ -118,7 +118,7 @@ export class ConnectionGuard {
       if (this.#begin(message, response)) handlers.request(message, response);
     };
     server.on('request', request);
-    // Whoever waits for "100 Continue" is sent it when its body is wanted: continueBody.
+    // A client that waits for "100 Continue" receives it when the body is read: continueBody.
     server.on('checkContinue', request);
     const { upgrade } = handlers;
     if (upgrade !== undefined) server.on('upgrade', upgrade);
@@ -127,13 +127,13 @@ export class ConnectionGuard {
       if (hasVerifiedCertificate(socket)) this.authenticated(socket);
     });
     server.once('listening', () => {
-      // Trouble with one connection to be accepted (no descriptor left) must not end the process.
-      server.on('error', (error) => this.#log('accept', `cannot take a connection: ${errorMessage(error)}`));
+      // A connection that cannot be accepted (no descriptor left) must not end the process.
+      server.on('error', (error) => this.#log('accept', `cannot accept a connection: ${errorMessage(error)}`));
     });
     return server;
   }
 
-  /** The connection's caller is known: it counts as authenticated from now on, and may stay. */
+  /** Marks the connection as authenticated: unauthenticated limits no longer apply to it. */
   authenticated(socket: Duplex): void {
     const connection = this.#connectionOf(socket);
     if (connection === undefined || connection.authenticated) return;
@@ -141,7 +141,7 @@ export class ConnectionGuard {
     connection.authenticated = true;
   }
 
-  /** This request takes its time: it may take `ms` from now on; Infinity is as long as it likes. */
+  /** Extends the deadline of this request to `ms` from now; Infinity removes it. */
   allowTime(response: ServerResponse, ms: number): void {
     const connection = this.#connectionOf(response.req.socket);
     if (connection === undefined || !connection.deadlines.has(response)) return;
@@ -176,7 +176,7 @@ export class ConnectionGuard {
   #accept(socket: Socket): void {
     const key = keyOf(socket);
     if (key === undefined || socket.remoteAddress === undefined) {
-      // Gone before it was looked at.
+      // The peer has closed it already.
       socket.destroy();
       return;
     }
@@ -238,7 +238,7 @@ export class ConnectionGuard {
     socket.once('close', () => this.#remove(connection));
   }
 
-  /** Counts the connection no more. Idempotent. */
+  /** Removes the connection from all counts. Idempotent. */
   #remove(connection: Connection): void {
     if (this.#connections.get(connection.key) !== connection) return;
     this.#forgetUnauthenticated(connection);

@@ -1,5 +1,5 @@
-// How many connections a server takes, and which one goes when there are too many. Pure: connection-guard.ts counts and
-// acts.
+// How many connections a server accepts, and which one it closes when there are too many. Pure: connection-guard.ts
+// counts and acts.
 
 /** How many connections may be open at a time. */
 export interface ConnectionLimits {
@@ -7,11 +7,11 @@ export interface ConnectionLimits {
   readonly total: number;
   /** From one address, authenticated or not. */
   readonly perAddress: number;
-  /** Whose caller is not known yet, or is nobody. */
+  /** Whose caller has not authenticated. */
   readonly unauthenticated: number;
 }
 
-/** What is open when another connection comes; that one is not counted. */
+/** The open connections when another one arrives, which is not counted. */
 export interface ConnectionCounts {
   readonly total: number;
   readonly unauthenticated: number;
@@ -22,14 +22,14 @@ export interface ConnectionCounts {
 
 export type Admission =
   | { readonly action: 'accept' }
-  /** The oldest unauthenticated connection goes: of the same address, or of the address that has most of them. */
+  /** Close the oldest unauthenticated connection: of the same address, or of the address that has most of them. */
   | { readonly action: 'replace'; readonly from: 'sameAddress' | 'busiestAddress' }
   | { readonly action: 'refuse'; readonly reason: string };
 
 /**
- * What becomes of a new connection. Unauthenticated connections never keep a new one out, since its caller may be about
- * to authenticate: the oldest makes room, which has had the most time to do so. Authenticated ones are never closed for
- * another.
+ * Decides about a new connection. Unauthenticated connections never keep a new one out, since its caller may be about to
+ * authenticate: the oldest of them is closed, which has had the most time to do so. An authenticated connection is never
+ * closed in favour of another.
  */
 export function admitConnection(counts: ConnectionCounts, limits: ConnectionLimits): Admission {
   if (counts.ofAddress >= limits.perAddress) {
@@ -49,7 +49,7 @@ export function admitConnection(counts: ConnectionCounts, limits: ConnectionLimi
 export interface LimitsInput {
   /** RLIMIT_NOFILE, soft. */
   readonly openFiles: number;
-  /** Descriptors that connections leave alone: for mounts, programs, the runtime, the store. */
+  /** Descriptors that connections must leave free for mounts, programs, the runtime and the store. */
   readonly reserved: number;
   /** No more connections than this, however many descriptors there are: each costs memory, too. */
   readonly most: number;
@@ -57,11 +57,11 @@ export interface LimitsInput {
   readonly mostUnauthenticated: number;
 }
 
-/** A server that can take fewer is of no use to anybody. */
+/** The smallest useful limit, whatever the descriptor limit is. */
 const LEAST = 16;
 
 /**
- * The limits of a process with so many descriptors. One connection may cost two descriptors: a request that is passed on
+ * The limits of a process with so many descriptors. One connection may cost two descriptors: a request that is proxied
  * to a kubelet or a container has a second one.
  */
 export function connectionLimits({ openFiles, reserved, most, mostUnauthenticated }: LimitsInput): ConnectionLimits {

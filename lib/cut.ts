@@ -1,4 +1,4 @@
-// Cuts texts that others write (containers, plugins, runtimes) to a size, so that nothing we keep, log or report grows
+// Cuts texts from outside (containers, plugins, runtimes) to a size, so that nothing that is stored, logged or reported grows
 // with them. Pure.
 
 /**

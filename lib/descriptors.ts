@@ -31,10 +31,7 @@ export function parseSystemFree(fileNr: string): number {
   return Math.max(0, most - allocated);
 }
 
-/**
- * What is open now; 'exhausted' when there is no descriptor left even to look with. The look's own descriptor is not
- * counted.
- */
+/** Counts what is open now; 'exhausted' when no descriptor is left to read /proc with. Its own descriptor is not counted. */
 export function readDescriptorUse(): DescriptorUse | 'exhausted' {
   try {
     return {

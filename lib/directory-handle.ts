@@ -1,4 +1,4 @@
-// What removing a tree needs to know about open directories: the mount that one is on, and the names in it, a few at a
+// Facts about open directories for the removal of trees: the mount that one is on, and the names in it, a few at a
 // time. Linux alone. Never changes anything on disk.
 //
 // Names are bytes and need not be UTF-8: here each is a string of as many characters (latin1).
@@ -46,7 +46,7 @@ const SMALL_BYTES = 16_384;
 /** Names that are read at a time of a larger one. */
 const BUFFERED = 256;
 
-/** The names in a directory. Those that are made or removed while it is read may be met or not. */
+/** The names in a directory. An entry that is made or removed during the reading may be listed or not. */
 export class Listing {
   readonly #fd: number;
   #stream: Dir | undefined;

@@ -1,14 +1,14 @@
-// Ends one process and waits until it is gone. Never signals a process that only has the pid of the one that is meant.
+// Ends one process and waits until it is gone. Never signals another process that has got the same pid since.
 
 import { type Clock, elapsedMs, plusMs } from './clock.ts';
 import { isAlive, type ProcessId, signalProcess } from './processes.ts';
 
-/** For giving up only: a busy machine may take a while to bury a process. */
+/** The limit of the wait after SIGKILL: a busy machine may need long to reap a process. */
 const KILLED_MS = 60_000;
 
 /**
- * Ends a process: TERM, then KILL after `graceMs`. Resolves when it is gone; works for processes that are nobody's
- * children. Returns whether it was there.
+ * Ends a process: TERM, then KILL after `graceMs`. Resolves when it is gone; the process need not be a child of this one.
+ * Returns whether it existed.
  */
 export async function endProcess(
   id: ProcessId,
@@ -23,7 +23,7 @@ export async function endProcess(
   return true;
 }
 
-/** `gone` settles it at once for a child of ours; the end of any other process can only be looked for. */
+/** `gone` settles it at once for a child of ours; the end of any other process can only be polled for. */
 async function waitGone(id: ProcessId, clock: Clock, ms: number, gone?: Promise<unknown>): Promise<boolean> {
   const deadline = plusMs(clock.monotonic(), ms);
   let ended = false;

@@ -16,14 +16,14 @@ export function isErrno(error: unknown, ...codes: readonly string[]): boolean {
   return code !== undefined && codes.includes(code);
 }
 
-/** Whether something could not be written because the disk, or what one may use of it, is full. */
+/** Whether something could not be written because the disk or the quota is full. */
 export function isDiskFull(error: unknown): boolean {
   return isErrno(error, 'ENOSPC', 'EDQUOT');
 }
 
 /**
- * The error with the file it is about, in Node's form ("ENOSPC: no space left on device, write '/x'"): of a call on an open
- * file the system does not tell the name. Any other error, and one that has a path, stays as it is.
+ * The error with the path of its file, in Node's form ("ENOSPC: no space left on device, write '/x'"): a call on a
+ * descriptor does not report it. Any other error, and one that has a path, is returned unchanged.
  */
 export function withPath(error: unknown, path: string): unknown {
   if (errnoOf(error) === undefined || !(error instanceof Error) || 'path' in error) return error;
@@ -31,7 +31,7 @@ export function withPath(error: unknown, path: string): unknown {
 }
 
 /**
- * An error that the person at the terminal caused and can mend: bad flags, a missing file, a port in use.
+ * An error that the user caused and can fix: bad flags, a missing file, a port in use.
  * Commands print its message as one line, without a stack, and exit 1.
  */
 export class UserError extends Error {

@@ -1,7 +1,7 @@
 // Runs programs through a small helper process instead of forking this one. A fork copies the parent's page tables and
-// holds up its event loop until the child is executed; exec-helper.pl (6 MB) forks in a fraction of that, and the event
+// blocks its event loop until the child is executed; exec-helper.pl (6 MB) forks in a fraction of that, and the event
 // loop goes on meanwhile. Any number of programs are in flight, each with its own time limit, which is kept here. Where
-// there is no helper (no Perl, or it died a moment ago) programs are started by lib/exec.ts. What is run, and what its
+// there is no helper (no Perl, or it died less than RESTART_AFTER_MS ago) programs are started by lib/exec.ts. What is run, and what its
 // outcome means, is the caller's business. docs/performance.md says what it saves.
 
 import { type ChildProcessByStdio, spawn } from 'node:child_process';
@@ -23,7 +23,7 @@ import {
 export interface ExecHelper {
   /** As lib/exec's, with the same results and failures. Rejects too when the helper dies under the program. */
   readonly exec: Exec;
-  /** Ends the helper. What it runs at that moment runs on; its callers are rejected. */
+  /** Ends the helper. Programs that run continue to run; their callers are rejected. */
   close(): void;
 }
 
@@ -113,7 +113,7 @@ class Helper {
     this.#keepAlive();
   }
 
-  /** Keeps this process from ending only while somebody waits for a program. */
+  /** Keeps this process from exiting only while a caller waits for a program. */
   #keepAlive(): void {
     const { stdout } = this.#process;
     if (!(stdout instanceof Socket)) return;
@@ -164,7 +164,7 @@ class Helper {
     return bad === undefined ? undefined : new TypeError(`${file} is not run: a NUL byte in ${JSON.stringify(bad)}`);
   }
 
-  /** A program that a dead file system holds in the kernel does not die of SIGKILL: its caller goes on all the same. */
+  /** A program blocked in the kernel by a dead file system does not die of SIGKILL: its caller is rejected all the same. */
   #timeOut(id: number, job: Job): void {
     job.timedOut = true;
     this.#send(`kill ${id} ${constants.signals.SIGKILL}\n`);
@@ -233,7 +233,7 @@ type Answer =
 class AnswerReader {
   #received: Buffer[] = [];
   #bytes = 0;
-  /** Bytes that must be there before looking again is worth it. */
+  /** Bytes that must have arrived before parsing is tried again. */
   #needed = 1;
 
   read(chunk: Buffer): readonly Answer[] {

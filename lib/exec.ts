@@ -1,4 +1,4 @@
-// Runs a program to its end and collects what it said. For programs that are talked to while they run, use
+// Runs a program to its end and collects its output. For a dialogue with a running program use
 // node:child_process directly.
 
 import { spawn } from 'node:child_process';
@@ -29,12 +29,12 @@ export interface ExecResult {
 export const DEFAULT_OUTPUT_BYTES = 16 * 1024 * 1024;
 
 /**
- * How long after its SIGKILL a program is waited for, ms. One that hangs in a call of the kernel (a server of a mount is
- * gone) does not end before the call does.
+ * How long a caller waits for a program after SIGKILL, ms. A program that is blocked in a system call (the server of a
+ * mount is gone) does not end before the call returns.
  */
 export const ABANDON_AFTER_MS = 2_000;
 
-/** The one way programs are run; injected where a test wants to see or fake the invocation. */
+/** Runs a program; injected where a test records or fakes the invocation. */
 export type Exec = (file: string, args: readonly string[], options?: ExecOptions) => Promise<ExecResult>;
 
 class Capped {
@@ -76,7 +76,7 @@ export const exec: Exec = (file, args, options = {}) =>
     const onTimeout = (): void => {
       timedOut = true;
       child.kill('SIGKILL');
-      // A child of the program may hold the pipes open for long; nothing it writes counts any more.
+      // A child of the program may hold the pipes open for long; nothing it writes is used any more.
       child.stdout.destroy();
       child.stderr.destroy();
       timer = setTimeout(() => {
@@ -92,7 +92,7 @@ export const exec: Exec = (file, args, options = {}) =>
       reject(error);
     });
     child.on('close', result);
-    // A program may exit without reading its input; that is its affair, and shows in the exit code.
+    // A program may exit without reading its input; that is not an error here; the exit code shows a failure.
     child.stdin.on('error', () => undefined);
     child.stdin.end(options.stdin ?? '');
   });

@@ -1,7 +1,7 @@
 // `$(NAME)` references in commands, arguments and environment values, by the API's rules: `$$` is one dollar, a
 // reference to an unknown name stays as it is written, and everything else is literal. It never fails.
 
-/** Replaces every `$(NAME)` that `lookup` knows. The result is not expanded again. */
+/** Replaces every `$(NAME)` for which `lookup` returns a value. The result is not expanded again. */
 export function expandVariables(text: string, lookup: (name: string) => string | undefined): string {
   if (!text.includes('$')) return text;
   let out = '';

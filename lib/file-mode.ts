@@ -1,5 +1,5 @@
-// Takes others' access away from files and directories that hold keys, tokens or Secrets and were made by an older
-// version, by another umask or by a copy. Never widens a mode.
+// Removes access by group and others from files and directories with keys, tokens or Secrets, which an older version,
+// another umask or a copy may have made too open. Never widens a mode.
 
 import { chmod, stat } from 'node:fs/promises';
 import { isErrno } from './errors.ts';

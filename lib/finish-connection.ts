@@ -1,21 +1,21 @@
-// The last answer on a connection that goes no further: a refused upgrade, or a request whose body nobody will read. The
-// client gets the answer, then the connection is closed; how long that takes is not the client's to say.
+// The last response on a connection that is closed afterwards: a refused upgrade, or a request whose body is not read.
+// The client receives the response, then the connection is closed within a time that the client cannot extend.
 
 import type { IncomingHttpHeaders, IncomingMessage, OutgoingHttpHeaders, ServerResponse } from 'node:http';
 import type { Duplex } from 'node:stream';
 import type { Clock } from './clock.ts';
 
 /**
- * How long a client has to read its answer, ms. Closing at once, while the client still sends, would reset the
- * connection and might take the answer from it. (Go's HTTP server waits as long.)
+ * How long a client has to read its response, ms. Closing at once, while the client still sends, would reset the
+ * connection, and the client might lose the response. (Go's HTTP server waits as long.)
  */
 export const LINGER_MS = 500;
-/** As much of what a refused client still sends is read and dropped, bytes. */
+/** How much a refused client may still send, which is read and dropped, bytes. */
 const MAX_DROPPED_BYTES = 64 * 1024;
 
 /** Writes `bytes` and closes the socket: when the client has closed its side, after `lingerMs` in any case. */
 export function finishSocket(socket: Duplex, bytes: Uint8Array | string, clock: Clock, lingerMs = LINGER_MS): void {
-  // A client that is gone needs no answer.
+  // The client has closed the connection.
   socket.on('error', () => socket.destroy());
   if (socket.destroyed) return;
   const timer = clock.after(lingerMs, () => socket.destroy());
@@ -46,7 +46,7 @@ export function isBodyUnread(request: IncomingMessage): boolean {
 }
 
 /**
- * Sends a whole response. When the request's body has not been read, it is not read any more either: the response says
+ * Sends a whole response. A request body that has not been read is not read any more: the response says
  * that the connection closes, and `lingerMs` later it does.
  */
 export function sendResponse(
@@ -90,7 +90,7 @@ function endWhenFlushed(response: ServerResponse, body: Uint8Array): void {
   else response.once('drain', () => response.end(last));
 }
 
-/** Lets a client that waits for it (Expect: 100-continue) send its body: it may, and the body will be read. */
+/** Sends "100 Continue" to a client that waits for it (Expect: 100-continue) before it sends its body. */
 export function continueBody(request: IncomingMessage, response: ServerResponse): void {
   if (/^100-continue$/i.test(request.headers.expect ?? '')) response.writeContinue();
 }

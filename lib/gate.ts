@@ -1,4 +1,4 @@
-// Lets only so many pieces of work run at once; the others wait in the order in which they came. Never knows what they do.
+// Limits how many pieces of work run at once; the others wait in FIFO order.
 
 export class Gate {
   readonly #waiting: (() => void)[] = [];
@@ -16,7 +16,7 @@ export class Gate {
     try {
       return await work();
     } finally {
-      // The place goes straight to the next in line: nobody who comes in between can take it.
+      // The place goes directly to the next waiter, so that no newcomer can take it.
       const next = this.#waiting.shift();
       if (next === undefined) this.#free++;
       else next();

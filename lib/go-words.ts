@@ -71,7 +71,7 @@ const SYSTEM_ERRORS: Readonly<Record<string, string>> = {
   EADDRNOTAVAIL: 'cannot assign requested address',
 };
 
-/** A name that was tried at several addresses fails with all their errors; the first one speaks for them. */
+/** A name that was tried at several addresses fails with all their errors; the first one is reported. */
 function firstOf(error: unknown): unknown {
   return error instanceof AggregateError && error.errors.length > 0 ? error.errors[0] : error;
 }
@@ -87,7 +87,7 @@ export function goDialError(error: unknown, host: string, port: number): string 
   return `dial tcp ${joinHostPort(host, port)}: ${reason}`;
 }
 
-/** A connection that broke after it stood, as Go's HTTP client words it. */
+/** The message of Go's HTTP client for a connection that broke after it was established. */
 export function goTransportError(error: unknown): string {
   const code = errnoOf(error) ?? '';
   const message = errorMessage(error);

@@ -1,5 +1,5 @@
 // One HTTP GET as a kubelet sends it to a pod: no certificate is verified, no connection is kept, redirects are followed
-// on the same host only, and no more of the answer is read than asked for. It judges no status code.
+// on the same host only, and at most `maxBodyBytes` of the body are read. Status codes are the caller's business.
 
 import type { IncomingMessage, RequestOptions } from 'node:http';
 import { request as httpsRequest } from 'node:https';
@@ -21,9 +21,9 @@ export interface HttpGetRequest {
 
 export interface HttpGetOptions {
   readonly clock: Pick<Clock, 'after'>;
-  /** For the whole exchange, redirects and body included; undefined waits as long as the signal lets it. */
+  /** For the whole exchange, redirects and body included; undefined: until the signal aborts. */
   readonly timeoutMs?: number;
-  /** What is longer is cut, and no more of it is read. */
+  /** A longer body is cut, and the rest is not read. */
   readonly maxBodyBytes: number;
   readonly signal?: AbortSignal;
 }
@@ -36,9 +36,9 @@ export interface HttpGetResponse {
 /** The exchange failed; the message is the one of Go's HTTP client: `Get "http://10.0.0.1:80/": dial tcp …`. */
 export class HttpGetError extends Error {
   override name = 'HttpGetError';
-  /** The answer had begun: what failed is the reading of its body. */
+  /** The response had begun; reading its body failed. */
   readonly duringBody: boolean;
-  /** An HTTPS request was answered in plain HTTP. */
+  /** The server responded to an HTTPS request in plain HTTP. */
   readonly plainAnswer: boolean;
   constructor(message: string, duringBody: boolean, options?: ErrorOptions) {
     super(message, options);
@@ -62,7 +62,7 @@ function hostOf(url: URL): string {
 
 type Redirect = { readonly kind: 'last' } | { readonly kind: 'follow'; readonly request: HttpGetRequest };
 
-/** Where an answer sends us: on, or not, because it is no redirect or leads to another host. Throws HttpGetError. */
+/** Whether a response is a redirect that is followed: not one to another host. Throws HttpGetError. */
 export function redirectOf(from: HttpGetRequest, status: number, location: string | undefined): Redirect {
   if (!REDIRECTS.has(status) || location === undefined || location === '') return { kind: 'last' };
   if (!URL.canParse(location, requestUrl(from))) {
@@ -76,7 +76,7 @@ export function redirectOf(from: HttpGetRequest, status: number, location: strin
     throw new HttpGetError(`Get ${goQuote(location)}: unsupported protocol scheme ${goQuote(scheme)}`, false);
   }
   const { hostHeader, ...rest } = from;
-  // A Host header of the caller's own stays in force where the redirect names no host.
+  // The caller's Host header is kept where the redirect names no host.
   const relative = !URL.canParse(location);
   const headers = new Map(from.headers);
   if (!(from.scheme === 'https' && scheme === 'http')) headers.set('Referer', [requestUrl(from)]);
@@ -107,13 +107,13 @@ function optionsOf(request: HttpGetRequest): RequestOptions & { rejectUnauthoriz
     },
     agent: false,
     maxHeaderSize: MAX_HEADER_BYTES,
-    // A pod's certificate is vouched for by nobody.
+    // No CA that the node trusts signs a pod's certificate.
     rejectUnauthorized: false,
     servername: isIP(request.host) === 0 ? request.host : '',
   };
 }
 
-/** The head of the answer. Rejects with HttpGetError, or with the signal's reason. */
+/** The head of the response. Rejects with HttpGetError, or with the signal's reason. */
 function head(request: HttpGetRequest, signal: AbortSignal, timedOut: () => boolean): Promise<IncomingMessage> {
   return new Promise((resolve, reject) => {
     const fail = (why: string, cause: unknown): void =>
@@ -189,7 +189,7 @@ export async function httpGet(first: HttpGetRequest, options: HttpGetOptions): P
     for (let followed = 0; ; followed++) {
       const response = await head(request, signal, timedOut);
       response.on('error', () => {
-        // Whoever reads the body hears of it there; a body that nobody reads has nothing to fail.
+        // The reader of the body gets the error; an unread body needs no handler.
       });
       const status = response.statusCode ?? 0;
       let next: Redirect;

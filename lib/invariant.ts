@@ -1,8 +1,8 @@
-// Statements about the program that must hold whatever happens outside it, checked where they are relied on. A broken
-// one is the program's own mistake: tests and the simulator stop at it, production counts it, logs it and goes on.
-// Never use it to judge input: what comes from a client, a runtime or a file is refused with an error instead.
+// Conditions that hold whatever happens outside the program, checked where the code relies on them. A violation is a bug
+// of this program: tests and the simulator stop at it, production counts it, logs it and continues. Never use it to
+// validate input: what comes from a client, a runtime or a file is refused with an error instead.
 
-/** What is known about the place, for whoever reads the log line. */
+/** The values that explain a violation, for the log. */
 export type InvariantFields = Readonly<Record<string, unknown>>;
 /** Called for every violation that does not throw. */
 export type InvariantReporter = (name: string, fields: InvariantFields) => void;
@@ -18,7 +18,7 @@ export class InvariantViolation extends Error {
   }
 }
 
-/** One for the process: an invariant is checked deep inside, and read by the metrics and the log at the top. */
+/** One map for the process: checks are deep inside, the readers (metrics, log) at the top. */
 const violations = new Map<string, number>();
 let strict = false;
 let reporter: InvariantReporter | undefined;

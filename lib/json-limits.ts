@@ -1,5 +1,5 @@
-// Bounds on JSON before anybody parses it: parsing costs time for every value, more for every key and object, and stack
-// for every level. All four are counted at the price of one look at each byte. Does not check the syntax: JSON.parse does.
+// Bounds on JSON text before it is parsed: parsing costs time for every value, more for every key and object, and stack
+// for every level. All four are counted in one pass over the bytes. Does not check the syntax: JSON.parse does.
 
 export interface JsonLimits {
   /** Lists and objects inside each other. */
@@ -7,7 +7,7 @@ export interface JsonLimits {
   readonly objects: number;
   /** In all objects together. */
   readonly keys: number;
-  /** Lists, objects and what they hold. */
+  /** Lists, objects and the values in them. */
   readonly values: number;
 }
 
@@ -60,7 +60,7 @@ function endOfString(utf8: Uint8Array, start: number): number {
   return at;
 }
 
-/** The same of a value that is there already; counting ends where a limit is passed. Goes by a list, so depth is no danger. */
+/** The same of a value that is there already; counting ends where a limit is passed. Iterative, so that depth cannot overflow the stack. */
 export function valueSize(root: unknown, limits: JsonLimits): JsonLimits {
   let [depth, objects, keys, values] = [0, 0, 0, 0];
   const left: { readonly value: unknown; readonly level: number }[] = [{ value: root, level: 0 }];

@@ -1,5 +1,5 @@
-// What keeps a log small and its writer alive: a limit for one record, a limit for how often the same record comes, and
-// lines that are dropped, and counted, while they cannot be written. Nothing here throws for a full disk.
+// Keeps a log small and its writer running: a limit for the size of a record, a limit for how often an equal record is
+// written, and lines that are dropped, and counted, while they cannot be written. Nothing here throws for a full disk.
 
 import { writeSync } from 'node:fs';
 import { cutWithMark } from './cut.ts';
@@ -34,9 +34,9 @@ export function limitMessage(message: string): string {
 /** The same record is written again after this long (ms), then after twice as long, and so on up to the longest. */
 const FIRST_WAIT_MS = 1_000;
 const LONGEST_WAIT_MS = 300_000;
-/** A record that has not come for this long (ms) is news again. */
+/** A record that has not come for this long (ms) counts as new. */
 const FORGOTTEN_MS = 600_000;
-/** Different records that are remembered. */
+/** The number of different records that are kept. */
 const REMEMBERED = 256;
 
 interface Repeat {
@@ -90,13 +90,13 @@ export type WriteBytes = (bytes: Buffer) => number;
 
 const stderr: WriteBytes = (bytes) => writeSync(2, bytes);
 
-/** A pipe that is full is tried this often, with this pause (ms): a reader that does not read holds up nobody. */
+/** A pipe that is full is tried this often, with this pause (ms): a reader that does not read must not block the process. */
 const FULL_PIPE_TRIES = 4;
 const FULL_PIPE_PAUSE_MS = 5;
 
 /**
  * Writes lines to a file or pipe. A line that cannot be written (the disk is full, the reader is gone or does not read)
- * is dropped; with the first one that can be, a line tells how many were lost and why. Nothing is kept meanwhile.
+ * is dropped; with the first one that can be, a line reports how many were lost and why. Dropped lines are not kept.
  */
 export class LineWriter {
   readonly #write: WriteBytes;
@@ -135,7 +135,7 @@ export class LineWriter {
         const code = errnoOf(error);
         if (code === undefined) throw error;
         this.#code = code;
-        // While lines are lost anyway, nobody waits for the reader.
+        // While lines are being lost there is no waiting for the reader.
         if (code !== 'EAGAIN' || this.#lost > 0 || ++tries > FULL_PIPE_TRIES) return false;
         Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, FULL_PIPE_PAUSE_MS);
       }

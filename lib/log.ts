@@ -1,6 +1,6 @@
-// The log of every process: pino, one line per record on stderr. JSON when a program reads it, plain words when a
-// person does (stderr is a terminal, or NODELET_LOG=text). A record has a largest size, one that repeats comes less and
-// less often, and a file that cannot be written costs lines but never the process (log-lines.ts).
+// The log of every process: pino, one line per record on stderr. JSON for programs, text where stderr is a terminal or
+// NODELET_LOG=text. Records have a maximum size, equal ones are written less and less often, and a log file that cannot
+// be written costs lines but never the process (log-lines.ts).
 
 import pino from 'pino';
 import { systemClock } from './clock.ts';
@@ -33,7 +33,7 @@ export interface LogOptions {
   readonly now?: () => number;
 }
 
-/** What two records that say the same may differ in: how long until the next try. */
+/** The field that two equal records may differ in: the time until the next try. */
 const VARYING = 'inMs';
 
 /** The log of one process. Warnings and errors that repeat are counted more than written: `repeated` says how many. */

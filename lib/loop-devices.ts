@@ -11,7 +11,7 @@ export interface LoopDevice {
   readonly image: string;
   readonly deleted: boolean;
   readonly readonly: boolean;
-  /** It was detached while somebody had it open, and goes when they close it. */
+  /** Detached while it was open; the kernel removes it at the last close. */
   readonly going: boolean;
 }
 

@@ -1,5 +1,5 @@
 // Firewall dumps as comparable lines: without counters and comments, and without the tables that the iptables command
-// makes just by looking. Pure.
+// creates when it only lists. Pure.
 
 const ACCEPTING_BUILTIN = /^:(PREROUTING|INPUT|FORWARD|OUTPUT|POSTROUTING) ACCEPT$/;
 
@@ -20,7 +20,7 @@ export function normaliseIptables(saved: string): readonly string[] {
   return lines;
 }
 
-/** Where in `nft list ruleset` a line stands: its table and chain (or set) in front of it. */
+/** Lines of `nft list ruleset`, each with its table and chain (or set) in front. */
 export function normaliseNft(ruleset: string): readonly string[] {
   const lines: string[] = [];
   const stack: string[] = [];

@@ -1,5 +1,5 @@
-// A look at everything of this machine that a lab can change, for comparing before with after: processes, mounts, loop
-// devices, network namespaces, links, addresses, routes, firewall rules, cgroups, directories. Looking changes nothing; comparing is pure.
+// A snapshot of everything on this machine that a lab can change, for comparing before with after: processes, mounts, loop
+// devices, network namespaces, links, addresses, routes, firewall rules, cgroups, directories. Reads only; comparing is pure.
 
 import { readdir, readFile, readlink } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -27,11 +27,11 @@ export const MACHINE_PARTS = [
 ] as const;
 export type MachinePart = (typeof MACHINE_PARTS)[number];
 
-/** Per part: what identifies a thing → how to tell a person about it. */
+/** Per part: the identity of an object → its description for the report. */
 export type MachineSnapshot = Readonly<Record<MachinePart, ReadonlyMap<string, string>>>;
 
 export interface LookOptions {
-  /** More directories to look into, to any depth of three: a lab's root. */
+  /** More directories to list, three levels deep: a lab's root. */
   readonly directories?: readonly string[];
   readonly run?: Exec;
 }
@@ -53,7 +53,7 @@ export const WATCHED_DIRECTORIES: readonly string[] = [
   '/var/log/containers',
   '/var/log/pods',
 ];
-/** The machine's places that pods' logs and CNI's files go to by default. */
+/** The machine's default directories of pod logs and CNI files. */
 export const SHARED_DIRECTORIES = [
   '/var/log/pods',
   '/var/log/containers',
@@ -86,7 +86,7 @@ export async function lookAtMachine(options: LookOptions = {}): Promise<MachineS
   };
 }
 
-/** Things that can be twice (two mounts on one point) are told apart by counting. */
+/** Entries that can exist twice (two mounts on one point) are numbered. */
 function byText(texts: readonly string[]): ReadonlyMap<string, string> {
   const map = new Map<string, string>();
   for (const text of texts) {
@@ -100,7 +100,7 @@ function byText(texts: readonly string[]): ReadonlyMap<string, string> {
 // ---------------------------------------------------------------- comparing
 
 export interface DiffOptions {
-  /** Only differences that mention one of these: where others work on the same machine at the same time. */
+  /** Only differences that mention one of these: for a machine that other programs use at the same time. */
   readonly mentioning?: readonly string[];
 }
 
@@ -132,8 +132,8 @@ export function diffMachine(
 }
 
 /**
- * Cgroups of others come and go with their programs, as processes do: those below one that somebody else has had before.
- * What a lab makes, it makes under names of its own.
+ * Cgroups of other programs come and go as processes do: those below a cgroup that existed before and is not a lab's. A
+ * lab makes cgroups under its own names.
  */
 function isOthersCgroup(path: string, before: ReadonlyMap<string, string>): boolean {
   const above = path.split('/').map((_, index, names) => names.slice(0, index).join('/'));
@@ -141,7 +141,7 @@ function isOthersCgroup(path: string, before: ReadonlyMap<string, string>): bool
 }
 
 /**
- * Differences between an earlier look and now. The kernel takes namespaces and their links down a moment after their
+ * Differences between an earlier snapshot and now. The kernel takes namespaces and their links down a moment after their
  * last process: a difference counts when it is still there after `settleMs` (default 3 s).
  */
 export async function compareWithMachine(
@@ -155,7 +155,7 @@ export async function compareWithMachine(
     const lines = diffMachine(before, await lookAtMachine(options), options);
     const now = clock.monotonic();
     if (lines.length === 0 || now >= deadline) return lines;
-    // A look starts a dozen programs, and what it waits for needs the processor as well.
+    // A snapshot starts a dozen programs, which compete for the CPU with what is waited for.
     await clock.sleep(Math.max(100, now - began));
   }
 }
@@ -163,9 +163,9 @@ export async function compareWithMachine(
 // ---------------------------------------------------------------- processes
 
 /**
- * Whose process it is, seen from process `self`: `ours` descends from us, or was orphaned to init (which is what becomes
- * of a daemon's children) and lies in our own cgroup or in one of pods; `other` descends from somebody else, as a login
- * or a cron job does, or lies where a service manager put it. `cgroupOf`: the text of /proc/PID/cgroup. Pure.
+ * Whether a process belongs to process `self`: `ours` descends from it, or was orphaned to init (as a daemon's children
+ * are) and is in the cgroup of `self` or in one of pods; `other` descends from another process, such as a login or a cron
+ * job, or is in a cgroup of a service manager. `cgroupOf`: the text of /proc/PID/cgroup. Pure.
  */
 export function ownerOf(
   entry: ProcessEntry,
@@ -197,7 +197,7 @@ function isNodeSoftware(entry: ProcessEntry): boolean {
   );
 }
 
-/** Neither kernel threads, nor this process and those that started it, nor what it is running to look. */
+/** Without kernel threads, this process, its ancestors, and the programs that it runs for the snapshot. */
 async function relevantProcesses(): Promise<readonly ProcessEntry[]> {
   const entries = (await listProcesses()).filter((entry) => entry.state !== 'Z' && entry.argv.length > 0);
   const byPid = new Map(entries.map((entry) => [entry.pid, entry]));
@@ -280,7 +280,7 @@ async function routes(run: Exec, family: '-4' | '-6'): Promise<readonly string[]
 
 // ---------------------------------------------------------------- cgroups and directories
 
-/** Of a lab, or of anybody's pods. */
+/** Of a lab, or of pods. */
 const OWN_CGROUP = /nodelet|kubepods/;
 /** systemd makes and removes these all the time, for its own units and logins. */
 const SYSTEMD = /\.(service|scope|slice|mount|socket|swap)$/;

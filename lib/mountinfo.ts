@@ -32,7 +32,7 @@ function escaped(path: string): string {
   return path.replace(/[ \t\n\\]/g, (character) => `\\${character.charCodeAt(0).toString(8).padStart(3, '0')}`);
 }
 
-/** What the kernel puts behind the root of a mount when it has been removed: no path has two slashes of its own. */
+/** What the kernel appends to the root of a mount when it has been removed: no path has two slashes of its own. */
 const DELETED = '//deleted';
 
 function parseLine(line: string, dash: number): MountEntry {
@@ -84,7 +84,7 @@ export function mountsUnder<T extends Pick<MountEntry, 'path'>>(
   return entries.filter(({ path }) => isWithin(path, directory)).reverse();
 }
 
-/** The path of a mount at or below `directory`, or undefined. Lines that cannot be one are not taken apart. */
+/** The path of a mount at or below `directory`, or undefined. Lines without the directory's name are not parsed. */
 export function firstMountUnder(text: string, directory: string): string | undefined {
   if (!text.includes(` ${escaped(directory)}`)) return undefined;
   return parseMountInfo(text).find(({ path }) => isWithin(path, directory))?.path;

@@ -22,7 +22,7 @@ export async function unmountBelow(directories: readonly string[]): Promise<read
 /** The same for the mount points that `chosen` accepts. */
 export async function unmountWhere(chosen: (path: string) => boolean): Promise<readonly string[]> {
   const done: string[] = [];
-  // One unmount can uncover another on the same point, and propagation can remove several: look again until clean.
+  // One unmount can uncover another on the same point, and propagation can remove several: read the table again until none is left.
   for (let round = 0; round < 5; round++) {
     const mounts = (await readMounts()).filter((mount) => chosen(mount.path));
     if (mounts.length === 0) return done;

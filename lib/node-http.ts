@@ -1,5 +1,5 @@
-// node:http for the agent. An `import` of it evaluates every export, and some of them (WebSocket and its kin) load the
-// whole of Node's undici: 5 MB that the agent would carry for nothing. Taken as a plain object, it loads none of that.
+// node:http for the agent. An `import` of it evaluates every export, and some of them (WebSocket and others) load the
+// whole of Node's undici: 5 MB of memory that the agent does not need. Taken as a plain object, it loads none of that.
 
 const http = process.getBuiltinModule('node:http');
 

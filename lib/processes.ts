@@ -1,5 +1,5 @@
-// The process table, read from /proc. A process is named by its pid and its start time together, so that a pid that
-// was used again is never taken for the one that was meant. Reads and signals; never starts anything.
+// The process table, read from /proc. A process is identified by its pid and its start time, so that a pid that
+// was reused is never taken for the earlier process. Reads and signals; never starts anything.
 
 import { readdir, readFile } from 'node:fs/promises';
 import { errnoOf, isErrno } from './errors.ts';

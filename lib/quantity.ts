@@ -16,7 +16,7 @@ const BINARY: Readonly<Record<string, bigint>> = {
 const DECIMAL: Readonly<Record<string, number>> = { n: -9, u: -6, m: -3, '': 0, k: 3, M: 6, G: 9, T: 12, P: 15, E: 18 };
 const SYNTAX = /^([+-]?)(\d+(?:\.\d*)?|\.\d+)(Ki|Mi|Gi|Ti|Pi|Ei|[numkMGTPE]|[eE][+-]?\d+)?$/;
 
-/** No figure that means anything is longer; arithmetic on more digits than this would take its time. */
+/** Longer texts are refused: arithmetic on that many digits would be slow. */
 const MAX_LENGTH = 256;
 
 /**

@@ -1,9 +1,9 @@
-// The one recursive removal of this code base. Goes by file descriptors, so that nobody can exchange what a name leads to
-// between the look and the removal. It never follows a symbolic link and never crosses a mount point, also not one of
-// the same device: what is behind a mount belongs to somebody else.
+// The one recursive removal of this code base. Works by file descriptors, so that no process can exchange what a name leads to
+// between the check and the removal. It never follows a symbolic link and never crosses a mount point, also not one of
+// the same device: the content of a mount is not part of the tree.
 //
 // Node has no openat(2): a child of a directory that is open as descriptor n is reached as /proc/self/fd/n/<name>, which
-// the kernel resolves from that very directory. The mount that a descriptor is on stands in /proc/self/fdinfo/<n>
+// the kernel resolves from that very directory. The mount that a descriptor is on is read from /proc/self/fdinfo/<n>
 // (`mnt_id`, proc(5)). unlink(2) and rmdir(2) of a mount point are EBUSY.
 
 import { closeSync, constants, openSync, readFileSync, readlinkSync, rmdirSync, unlinkSync } from 'node:fs';
@@ -22,14 +22,14 @@ const DIRECTORY = constants.O_RDONLY | constants.O_DIRECTORY | constants.O_NOFOL
 const BATCH = 256;
 /** Directories on the way down that are open at a time; those above them are reached again through "..". */
 const OPEN_DIRECTORIES = 16;
-/** Directories with content that are remembered from one listing; a larger directory is listed again. */
+/** Directories with content that are kept from one listing; a larger directory is listed again. */
 const REMEMBERED = 1024;
 /** How often a directory may turn out to have new content before that is an error. */
 const CHANGES = 20;
 /** How often one name may be exchanged between two calls before that is an error: a few milliseconds of calls. */
 const EXCHANGES = 1000;
 
-/** A mount point stands in the tree: nothing behind it was touched. */
+/** The tree contains a mount point; nothing behind it was removed. */
 export class MountPointError extends Error {
   override name = 'MountPointError';
   readonly code = 'EBUSY';
@@ -45,7 +45,7 @@ export class MountPointError extends Error {
 export interface RemoveTreeOptions {
   /**
    * Does not read the mount table first, which costs some 10 µs for each mount of the machine. For small trees of a busy
-   * path: mount points are refused all the same, though what was met before them is gone then.
+   * path: mount points are refused all the same, though what was listed before them is removed then.
    */
   readonly withoutTable?: boolean;
 }
@@ -55,7 +55,7 @@ export interface RemoveTreeOptions {
  * the last name is removed itself. Succeeds when there is nothing.
  *
  * Rejects with MountPointError when there is a mount point in the tree, `path` itself included. When the mount table
- * shows it beforehand, nothing is removed at all. When it is made meanwhile, what was removed until then is gone, the
+ * shows it beforehand, nothing is removed at all. When it is made during the removal, what was removed until then is gone, the
  * rest stays, and so does all that is behind the mount. Other failures have the errno as `code` and name the path.
  */
 export async function removeTree(path: string, options: RemoveTreeOptions = {}): Promise<void> {
@@ -97,7 +97,7 @@ const latin1 = (text: string): string => Buffer.from(text).toString('latin1');
 const utf8 = (bytes: string): string => Buffer.from(bytes, 'latin1').toString();
 
 function busyError(): Error {
-  return Object.assign(new Error('somebody goes on making files there'), { code: 'ENOTEMPTY' });
+  return Object.assign(new Error('other processes keep creating files there'), { code: 'ENOTEMPTY' });
 }
 
 /** A directory on the way down. */
@@ -147,7 +147,7 @@ class Removal {
     }
   }
 
-  /** Works for one turn of the event loop. Returns whether it is back in the directory that the tree is in. */
+  /** Removes for one turn of the event loop. Returns whether it is back in the parent directory of the tree. */
   work(): boolean {
     for (let left = BATCH; left > 0; left--) {
       if (this.#levels.length === 1) return true;
@@ -164,7 +164,7 @@ class Removal {
     return false;
   }
 
-  /** The next name of the listing; undefined at its end, and while enough is remembered. */
+  /** The next name of the listing; undefined at its end, and while enough names are kept. */
   #next(level: Level): Entry | undefined {
     if (level.listed) return undefined;
     try {
@@ -222,7 +222,7 @@ class Removal {
     try {
       fd = openSync(this.#at(name), DIRECTORY);
     } catch (error) {
-      // Gone, or a file or a link by now: that is met when the directory above turns out not to be empty.
+      // Removed, or replaced by a file or link: handled when the directory above turns out not to be empty.
       if (isErrno(error, 'ENOENT', 'ENOTDIR', 'ELOOP')) return;
       throw this.failure(name, error);
     }
@@ -266,7 +266,7 @@ class Removal {
     level.fd = undefined;
   }
 
-  /** Opens the directory above again, if it is closed. Throws when the current one was moved to another meanwhile. */
+  /** Opens the directory above again, if it is closed. Throws when the current one was moved to another parent. */
   #reopenAbove(level: Level): void {
     const above = this.#levels.at(-2);
     if (above === undefined || above.fd !== undefined) return;
@@ -279,12 +279,12 @@ class Removal {
     // Closed with the rest, whatever it is.
     above.fd = fd;
     if (mountIdOf(fd) === level.mount && identityOf(fd) === above.identity) return;
-    throw this.failure('', new Error('it was moved to another directory meanwhile'));
+    throw this.failure('', new Error('it was moved to another directory during the removal'));
   }
 
   #current(): Level {
     const level = this.#levels.at(-1);
-    if (level === undefined) throw new Error('a removal has ended, and goes on');
+    if (level === undefined) throw new Error('the removal has ended already');
     return level;
   }
 
@@ -299,7 +299,7 @@ class Removal {
     return nameIn(this.#fd(), name);
   }
 
-  /** The name's path for people; a very long one without its middle. */
+  /** The path for messages; a very long one without its middle. */
   #shown(name: string): string {
     const names = [...this.#levels.slice(1).map((level) => level.name), ...(name === '' ? [] : [name])];
     const path = utf8([this.#prefix === '/' ? '' : this.#prefix, ...names].join('/'));

@@ -1,4 +1,4 @@
-// Where a path really leads. A directory that mounts are made in is resolved once, at start: the kernel's mount table has
+// Resolves paths with links. A directory that mounts are made in is resolved once, at start: the kernel's mount table has
 // every link resolved, and a path with a link in it is never found there. Changes nothing on disk.
 
 import { lstatSync, realpathSync } from 'node:fs';

@@ -8,7 +8,7 @@ export interface RetryOptions {
   readonly policy: BackoffPolicy;
   /** Milliseconds from now on within which a try may begin; without it there is no end. */
   readonly limitMs?: number;
-  /** Whether another try can mend the failure. */
+  /** Whether another try may succeed. */
   readonly mends: (error: unknown) => boolean;
   /** Ends the pauses. */
   readonly signal?: AbortSignal | undefined;
@@ -36,15 +36,15 @@ export async function retry<T>(work: (leftMs: number) => Promise<T>, options: Re
 
 export interface PollOptions {
   readonly clock: Pick<Clock, 'monotonic' | 'sleep'>;
-  /** Between two looks. ms. */
+  /** Between two calls of `look`, ms. */
   readonly everyMs: number;
   /** The first pause, where that is to be shorter: each is twice the one before, up to `everyMs`. */
   readonly firstMs?: number;
-  /** No look begins later than this, but one at the very end. ms. */
+  /** No call begins later than this, except the last one. ms. */
   readonly limitMs: number;
 }
 
-/** Looks until `look` is true or the time is over: what the last look said. Rejects as `look` does. */
+/** Calls `look` until it returns true or the time is over, and returns its last result. Rejects as `look` does. */
 export async function poll(look: () => boolean | Promise<boolean>, options: PollOptions): Promise<boolean> {
   const { clock, everyMs, limitMs, firstMs = everyMs } = options;
   const end = plusMs(clock.monotonic(), limitMs);

@@ -12,7 +12,7 @@ export function rfc3339Micro(at: EpochMs): string {
   return new Date(at).toISOString().replace('Z', '000Z');
 }
 
-/** The moment; undefined for a field that is absent, and for a text that is no time. */
+/** The time; undefined for an absent field and for a text that is not a time. */
 export function parseRfc3339(text: string | undefined): EpochMs | undefined {
   const parsed = Date.parse(text ?? '');
   return Number.isNaN(parsed) ? undefined : epochMs(parsed);

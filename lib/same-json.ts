@@ -8,7 +8,7 @@ function isFields(value: unknown): value is Fields {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
-/** The names of the fields that are written: one that is undefined is as good as absent. */
+/** The names of the fields that JSON would contain: undefined counts as absent. */
 function written(fields: Fields): string[] {
   return Object.keys(fields).filter((name) => getOwn(fields, name) !== undefined);
 }

@@ -1,8 +1,8 @@
-// A typed signal: made before the part that emits it and the parts that listen, so that nothing is assigned to a part
-// after it was built. Delivery is synchronous and in the order of subscription; a listener that throws stops the emitter,
-// as a call would. It keeps no value and replays nothing.
+// A typed signal. It is made before the part that emits it and the parts that subscribe, so that no part is assigned
+// anything after its construction. Delivery is synchronous and in the order of subscription; a listener that throws stops
+// the emitter, as a call would. It keeps no value and replays nothing.
 
-/** What a listener sees of a signal. */
+/** The subscriber's view of a signal. */
 export interface SignalSource<T> {
   /** Calls back on every emit from now on, until the returned function is called. */
   subscribe(listener: (value: T) => void): () => void;

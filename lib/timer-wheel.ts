@@ -35,7 +35,7 @@ export class TimerWheel {
   readonly #tickMs: number;
   readonly #origin: number;
   readonly #heads: readonly Entry[] = Array.from({ length: LEVELS * SLOTS }, () => new Entry(0, nothing));
-  /** Two words a level: which slots hold anything. */
+  /** Two words a level: which slots are not empty. */
   readonly #occupied = new Uint32Array(LEVELS * 2);
   /** Everything due up to this tick has fired. */
   #tick = 0;
@@ -44,14 +44,14 @@ export class TimerWheel {
   #timerTick = Number.POSITIVE_INFINITY;
   #firing = false;
 
-  /** `tickMs`: timers fire no sooner than asked and at most this much later, so that near ones share a wake-up. */
+  /** `tickMs`: timers fire no sooner than requested and at most this much later, so that near ones share a wake-up. */
   constructor(clock: Clock, tickMs = 10) {
     this.#clock = clock;
     this.#tickMs = tickMs;
     this.#origin = clock.monotonic();
   }
 
-  /** How many timers wait. */
+  /** The number of pending timers. */
   get size(): number {
     return this.#size;
   }
@@ -71,7 +71,7 @@ export class TimerWheel {
     if (entry.bucket < 0) return;
     this.#unlink(entry);
     this.#size--;
-    // A wake-up for nothing costs less than looking for the next one at every cancel.
+    // A needless wake-up costs less than looking for the next one at every cancel.
     if (this.#size === 0) this.#disarm();
   }
 
@@ -108,7 +108,7 @@ export class TimerWheel {
     this.#occupied[word] = (this.#occupied[word] ?? 0) & ~(1 << (bucket & 31));
   }
 
-  /** The first slot of `level` from `from` on that holds anything, or -1. */
+  /** The first slot of `level` from `from` on that is not empty, or -1. */
   #firstSlot(level: number, from: number): number {
     for (let half = from >>> 5; half < 2; half++) {
       const bits = this.#occupied[level * 2 + half] ?? 0;

@@ -1,6 +1,5 @@
-// The glass box: every outward call (CRI, CNI, CSI, mount, netlink, probe, API) is one span. The pod and the cause
-// travel with the asynchronous call chain, so callers name them once. Spans are plain data; whoever wants to show or
-// keep them registers a sink.
+// Tracing: every outward call (CRI, CNI, CSI, mount, netlink, probe, API) is one span. The pod and the cause travel with
+// the asynchronous call chain, so callers name them once. Spans are plain data; a consumer registers a sink.
 
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { type EpochMs, epochMs } from './clock.ts';
@@ -55,7 +54,7 @@ export interface TraceContext {
   readonly cause?: string;
 }
 
-/** Lets the body of a span add what it learns on the way (an id, an address). */
+/** Lets the body of a span add attributes that the call returns (an id, an address). */
 export interface OpenSpan {
   set(attributes: SpanAttributes): void;
 }
@@ -127,7 +126,7 @@ export class Tracer {
   }
 }
 
-/** Keeps the newest spans, for whoever connects later. */
+/** Keeps the newest spans for clients that connect later. */
 export class SpanRing {
   readonly #spans: Span[] = [];
   readonly #capacity: number;

@@ -5,7 +5,7 @@
 
 import { UserError } from './errors.ts';
 
-/** The environment variable that says which are on. */
+/** The environment variable that selects them. */
 export const TRICKS_VARIABLE = 'NODELET_TRICKS';
 
 export const TRICKS = ['exec-helper', 'perl-shim', 'v8-size', 'v8-jit', 'malloc'] as const;
@@ -13,7 +13,7 @@ export type Trick = (typeof TRICKS)[number];
 
 const isTrick = (name: string): name is Trick => TRICKS.some((trick) => trick === name);
 
-/** What NODELET_TRICKS says is on. Throws UserError for a name that is none. Pure. */
+/** The tricks that NODELET_TRICKS switches on. Throws UserError for a name that is none. Pure. */
 export function parseTricks(text: string | undefined): ReadonlySet<Trick> {
   const words = (text ?? '').split(',').filter((word) => word !== '');
   const on = new Set<Trick>(words[0] === 'none' ? [] : TRICKS);

@@ -1,4 +1,4 @@
-// Long work in several turns of the event loop, so that whatever else waits gets its own between them.
+// Splits long work over several turns of the event loop, so that other work runs between them.
 
 /** Resolves in a later turn, after the I/O that is ready now. */
 export function nextTurn(): Promise<void> {

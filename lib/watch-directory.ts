@@ -1,17 +1,17 @@
-// Something happened in a directory, by inotify; by looking now and then when the machine has no inotify watch or
-// instance left. Only wakes: whoever is woken looks at what there is.
+// Reports changes in a directory, by inotify, or by polling when no inotify watch or instance is left. A report only
+// wakes the caller, which then reads the directory.
 
 import fs, { type FSWatcher } from 'node:fs';
 import type { Clock, Timer } from './clock.ts';
 import { isErrno } from './errors.ts';
 
-/** How often somebody is woken without inotify, and inotify is tried again. ms. */
+/** How often the caller is woken without inotify, and inotify is tried again. ms. */
 export const POLL_MS = 1000;
 
 export interface DirectoryWatchOptions {
   /** Called with the name of what changed, or null where that is not known. */
   readonly changed: (name: string | null) => void;
-  /** Watching has ended by itself: the directory went away, or the kernel refused to go on. */
+  /** Watching has ended by itself: the directory was removed, or the kernel ended the watch. */
   readonly failed: (error: Error) => void;
   /** Called once when inotify has run out and polling begins; the error is the kernel's. */
   readonly polling?: (error: Error) => void;
@@ -30,7 +30,7 @@ export function isInotifyExhausted(error: unknown): error is Error {
   return isErrno(error, 'ENOSPC', 'EMFILE', 'ENFILE');
 }
 
-/** Watches one directory (not what is below it). Throws what the kernel says of the directory: ENOENT, EACCES. */
+/** Watches one directory (not what is below it). Throws the kernel's error for the directory: ENOENT, EACCES. */
 export function watchDirectory(path: string, options: DirectoryWatchOptions): DirectoryWatch {
   const { changed, failed, clock, pollMs = POLL_MS } = options;
   let watcher: FSWatcher | undefined;
@@ -57,7 +57,7 @@ export function watchDirectory(path: string, options: DirectoryWatchOptions): Di
       }
       timer = clock.after(pollMs, poll);
     }
-    // What happened since the last look; a watch that works again has not seen it.
+    // Changes since the last poll, which the new watch has not reported.
     changed(null);
   };
   const startPolling = (error: Error): void => {

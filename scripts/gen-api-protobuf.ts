@@ -7,7 +7,7 @@ import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { definitions } from '../apiserver/schema/definitions.ts';
 
-/** Message → field number → "<name>:<type>"; a name of "" is a struct whose fields stand directly in its owner. */
+/** Message → field number → "<name>:<type>"; a name of "" is a struct whose fields are inlined in its owner. */
 type Messages = Record<string, Record<string, string>>;
 
 const ROOTS = [

@@ -93,10 +93,9 @@ for (const [name, addition] of Object.entries(ADDED)) {
 
 function extend(name: string, extra: Extra, fieldNames: readonly string[]): void {
   const base = output[name];
-  if (base === undefined) throw new ReferenceError(`the overlay speaks of ${name}, which nothing reaches`);
+  if (base === undefined) throw new ReferenceError(`the overlay names ${name}, which no root refers to`);
   for (const field of fieldNames) {
-    if (base.fields[field] === undefined)
-      throw new ReferenceError(`the overlay speaks of ${name}.${field}: no such field`);
+    if (base.fields[field] === undefined) throw new ReferenceError(`the overlay names ${name}.${field}: no such field`);
   }
   output[name] = { ...base, ...extra };
 }

@@ -1,6 +1,6 @@
 // Refuses `table[name]`, `table[name] = …` and `name in table` where the key is any string and the table a plain object:
-// a client's `constructor` would find what every object inherits. Such code uses lib/own-property.ts, or a Map. Asks the
-// compiler for types, so that lists, and keys from a fixed set, are not in the way. `npm run lint` runs it; it changes
+// a client's `constructor` would find what every object inherits. Such code uses lib/own-property.ts, or a Map. Uses the
+// compiler's types, so that lists, and keys from a fixed set, are accepted. `npm run lint` runs it; it changes
 // nothing.
 
 import { fileURLToPath } from 'node:url';
@@ -89,7 +89,7 @@ function lookupsIn(project: Project, name: string, root: string): Lookup[] {
     }));
 }
 
-/** Every such look-up in the files below `root` (ends with "/") that the project's tsconfig.json takes in and `wanted` accepts. */
+/** Every such look-up in the files below `root` (ends with "/") that the project's tsconfig.json includes and `wanted` accepts. */
 export function unsafeLookups(root: string, wanted: (file: string) => boolean): Lookup[] {
   const api = new API({ cwd: root });
   try {
@@ -105,7 +105,7 @@ export function unsafeLookups(root: string, wanted: (file: string) => boolean): 
   }
 }
 
-/** What runs as nodelet; tests and scripts look up their own names. */
+/** What runs as nodelet; tests and scripts use their own names. */
 export function isProduction(file: string): boolean {
   return !/^(test|scripts|proto\/gen)\/|^vitest\.config/.test(file);
 }

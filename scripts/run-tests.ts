@@ -38,7 +38,7 @@ const DURATION_REPORTER = join(ROOT, 'test/support/duration-reporter.ts');
 
 /** The run is to stop: what runs is ended, what it has started is taken down, and nothing more is run. */
 const stop = new AbortController();
-/** How long, in ms, a program may take to end that was told to. */
+/** How long a program may take to end after its signal, ms. */
 const GRACE_MS = 20_000;
 
 /** Runs a program with its output going straight to ours. Resolves with whether it exited with 0. */
@@ -64,7 +64,7 @@ function stream(file: string, args: readonly string[]): Promise<boolean> {
   });
 }
 
-/** Nobody may be left to read it: that is no reason to stop half-way (see the listeners at the end). */
+/** A closed output is no reason to stop half-way (see the listeners at the end). */
 const say = (line: string): void => void process.stdout.write(`${line}\n`);
 
 async function check(what: string, body: () => Promise<boolean>): Promise<Tally> {
@@ -179,7 +179,7 @@ async function isMounted(path: string): Promise<boolean> {
   return (await readMounts()).some((mount) => mount.path === path);
 }
 
-/** What is in one of them stays, and is then found by the look at the machine. */
+/** A directory with content stays, and the comparison of the machine reports it. */
 async function removeEmpty(directories: readonly string[]): Promise<void> {
   for (const path of directories) {
     try {
@@ -221,7 +221,7 @@ const run = markRun();
 try {
   process.exitCode = await main(process.argv.slice(2));
 } finally {
-  // However the tests ended: labs that outlived them are nobody's.
+  // However the tests ended: removes labs that outlived them.
   await endRun(run, say);
 }
 if (stop.signal.aborted) process.exitCode = stoppedBy === undefined ? 1 : 128 + NUMBERS[stoppedBy];

@@ -1,5 +1,5 @@
-// What a run of the tests has started, and how it is taken down when the run is told to stop: labs first, by whoever takes
-// them down, then whatever else is left. A process belongs to a run by a mark in its environment, which all inherit.
+// Finds what a run of the tests has started, and takes it down when the run is stopped: labs first, by their supervisors,
+// then everything else. A process belongs to a run by a variable in its environment, which all inherit.
 
 import { randomUUID } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
@@ -16,7 +16,7 @@ export const GUARDIAN = 'nodelet-test-guardian';
 const LABS_MS = 180_000;
 const REST_MS = 5_000;
 
-/** supervisor: takes its lab down when it is told to; cleaner: is taking one down, or will; other: just ends. */
+/** supervisor: takes its lab down on a signal; cleaner: is taking one down, or will; other: just ends. */
 export type Role = 'supervisor' | 'cleaner' | 'other';
 
 /** Pure. */
@@ -49,7 +49,7 @@ async function marked(id: string): Promise<readonly ProcessEntry[]> {
 }
 
 /**
- * Takes down what a run has left whose test programs have ended: tells supervisors to stop, waits for labs to go, ends the
+ * Takes down what a run has left whose test programs have ended: signals supervisors, waits for labs to go, ends the
  * rest. Resolves when no process of the run is left.
  */
 export async function endRun(id: string, say: (line: string) => void, clock: Clock = systemClock): Promise<void> {

@@ -1,8 +1,8 @@
-// What an authorizer judges. Types only.
+// The input of an authorizer. Types only.
 
 import type { FieldRequirement } from '../registry/selectors.ts';
 
-/** One thing that someone wants to do with a resource. */
+/** One action of a caller on a resource. */
 export interface Attributes {
   readonly verb: string;
   readonly group: string;

@@ -1,5 +1,5 @@
-// Who is calling: a client certificate of the lab's CA, else a service account token, else nobody (undefined). A
-// credential that is there and no good is 401, never nobody. What the caller may do is authorize.ts.
+// Authentication: a client certificate of the lab's CA, else a service account token, else anonymous (undefined). An
+// invalid credential is 401, never anonymous. Authorization is authorize.ts.
 
 import type { IncomingMessage } from 'node:http';
 import { TLSSocket } from 'node:tls';
@@ -66,7 +66,7 @@ interface Certified {
 /** Common name and organizations are user and groups. Throws 401 for a certificate that does not verify. */
 function certificateCaller(socket: TLSSocket): Certified | null {
   const certificate = socket.getPeerCertificate();
-  // Node gives an empty object when the client sent none.
+  // Node returns an empty object when the client sent none.
   const subject: { CN?: string | string[]; O?: string | string[] } | undefined = certificate.subject;
   if (subject === undefined) return null;
   if (!socket.authorized) throw unauthorized();

@@ -1,5 +1,5 @@
-// Whether a caller may: the rules of rules.ts, and the node authorizer for kubelets. Judges only; the refusal's words
-// are here too, because clients and people read them.
+// Authorization: the rules of rules.ts, and the node authorizer for kubelets. Only decides; the messages of refusals are
+// here too, because clients match on them.
 
 import { forbidden, forbiddenPath, type StatusError } from '../errors.ts';
 import type { ObjectLookup } from '../kinds/resource.ts';

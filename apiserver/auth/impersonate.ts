@@ -1,6 +1,6 @@
-// Acting as somebody else: what the Impersonate-* headers of a request ask for, whether the caller may, and who the
-// request then comes from. Judges only; the rules are kube-apiserver's (endpoints/filters/impersonation.go). The headers
-// never leave this server: what is passed on to a kubelet is stripped of them (proxy/proxy.ts).
+// Impersonation: what the Impersonate-* headers of a request ask for, whether the caller may, and the identity that the
+// request then has. Only decides; the rules are kube-apiserver's (endpoints/filters/impersonation.go). The headers never
+// leave this server: proxied requests are stripped of them (proxy/proxy.ts).
 
 import { internalError } from '../errors.ts';
 import type { ObjectLookup } from '../kinds/resource.ts';
@@ -35,7 +35,7 @@ function decodeKey(key: string): string {
   }
 }
 
-/** What the headers ask for, or undefined when none is about impersonation. `raw` is IncomingMessage.rawHeaders. */
+/** The requested impersonation, or undefined without such headers. `raw` is IncomingMessage.rawHeaders. */
 function wishOf(raw: readonly string[]): Wish | undefined {
   const users: string[] = [];
   const uids: string[] = [];
@@ -91,7 +91,7 @@ function permissions({ user, uid, groups, extra }: Wish): Attributes[] {
   ];
 }
 
-/** Given groups are the whole truth but for the one that says whether the user is known at all. */
+/** Requested groups are taken as they are, with system:authenticated or system:unauthenticated added. */
 function groupsOf({ user, groups }: Wish): string[] {
   const account = serviceAccountOf(user);
   const named = groups.length === 0 && account !== undefined ? accountGroups(account.namespace) : [...groups];
@@ -134,7 +134,7 @@ export function impersonated(caller: Caller, rawHeaders: readonly string[], look
 /** A caller chooses most of the line. */
 const MAX_LINE = 2048;
 
-/** One line for the log about a request to be made as somebody else, with both identities or why not. Pure. */
+/** The log line of an impersonated request, with both identities or the reason of the refusal. Pure. */
 export function auditLine(
   caller: Caller,
   as: Caller | string,

@@ -21,7 +21,7 @@ const ALLOWED = new Set([
 /** Prefixes of Kubernetes' own, with everything below them, that a kubelet may use. */
 const ALLOWED_PREFIXES = ['kubelet.kubernetes.io', 'node.kubernetes.io'];
 
-/** What stands before the slash; '' for a label without a prefix. */
+/** The part before the slash; '' for a label without a prefix. */
 function prefixOf(label: string): string {
   const slash = label.indexOf('/');
   return slash < 0 ? '' : label.slice(0, slash);

@@ -1,5 +1,5 @@
-// The NodeRestriction admission: what a node may write once the node authorizer let the request in, which sees no
-// bodies. Judges only; the words of refusals are those of kube-apiserver's plugin (plugin/pkg/admission/noderestriction).
+// The NodeRestriction admission: what a node may write. It runs after the node authorizer, which has no bodies. Only
+// decides; the messages of refusals are those of kube-apiserver's plugin (plugin/pkg/admission/noderestriction).
 
 import { getOwn } from '../../lib/own-property.ts';
 import { sameJson } from '../../lib/same-json.ts';
@@ -13,7 +13,7 @@ import { forbiddenNodeLabels } from './node-labels.ts';
 import { apiObjectReference, isMirrorPod, MIRROR_ANNOTATION } from './pod-references.ts';
 import { missingAudience } from './token-audience.ts';
 
-/** One write as admission sees it. */
+/** One write, the input of admission. */
 export interface NodeWrite {
   readonly operation: 'create' | 'update' | 'delete';
   readonly group: string;
@@ -31,11 +31,11 @@ export interface NodeWrite {
 
 export interface RestrictionParts {
   readonly lookup: ObjectLookup;
-  /** Audiences that nodes may request tokens for though no volume of the pod asks for them. */
+  /** Audiences that nodes may request tokens for though no volume of the pod needs them. */
   readonly nodeAudiences: readonly string[];
 }
 
-/** What is wrong with a write; undefined when nothing is. Throws 404 for an object that the judgement needs. */
+/** The reason to refuse a write; undefined to admit it. Throws 404 when an object that the decision needs is missing. */
 type Judge = (node: string, write: NodeWrite, parts: RestrictionParts) => string | undefined;
 
 const quoted = (text: string): string => JSON.stringify(text);
@@ -258,7 +258,7 @@ const JUDGES = new Map<string, Judge>([
   ['resource.k8s.io/resourceslices', slices],
 ]);
 
-/** Throws 403 for what this node may not write, 404 where the pod or Node that decides is missing. Others pass. */
+/** Throws 403 for what this node may not write, 404 where the pod or Node that decides is missing. Other callers pass. */
 export function restrictNode(caller: Pick<Caller, 'name' | 'groups'>, write: NodeWrite, parts: RestrictionParts): void {
   const node = nodeNameOf(caller);
   if (node === undefined) return;

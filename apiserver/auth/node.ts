@@ -1,5 +1,5 @@
 // The node authorizer: what a kubelet may do because of who it is and which pods it runs. A node reads the secrets,
-// config maps, claims and volumes of its own pods and no others, its own pods and its own Node. Judges requests by what
+// config maps, claims and volumes of its own pods and no others, its own pods and its own Node. Decides by what
 // is stored; what a write may contain is node-restriction.ts. Rules of kube-apiserver's node authorizer with
 // AuthorizeNodeWithSelectors.
 
@@ -43,7 +43,7 @@ export function isOn(pod: KubeObject | undefined, node: string): boolean {
 /** Whether a pod of the node refers to the object. */
 function usedByOwnPod(node: string, request: Attributes, lookup: ObjectLookup): boolean {
   const { group, resource, namespace, name } = request;
-  // Mostly the first pod will do; a node may have a hundred, and asks for something for each of them.
+  // The first pod usually matches; a node may have a hundred, and sends requests for each of them.
   for (const pod of lookup.each('', 'pods', namespace)) {
     if (isOn(pod, node) && refersTo(pod, group, resource, name)) return true;
   }
@@ -71,8 +71,8 @@ function isVolumeSecret(node: string, { namespace, name }: Attributes, lookup: O
 }
 
 /**
- * What is granted because of pods is granted to a node that is there: the certificate of a deleted Node can register it
- * again and reads nothing meanwhile.
+ * Grants that depend on pods need an existing Node: with the certificate of a deleted Node a kubelet can register it
+ * again, and reads nothing before that.
  */
 function related(node: string, lookup: ObjectLookup, found: () => boolean): Verdict {
   return (lookup.get('', 'nodes', '', node) !== undefined && found()) || noRelation(node);
@@ -121,7 +121,7 @@ const volumes = getRelated((node, { name }, lookup) => {
 const attachments = getRelated((node, { name }, lookup) => {
   const attachment = lookup.get('storage.k8s.io', 'volumeattachments', '', name);
   if (attachment !== undefined) return isOn(attachment, node);
-  // One that does not exist yet: its name tells for which volume and node it will be.
+  // One that does not exist yet: its name contains the volume and the node.
   return lookup
     .list('', 'persistentvolumes')
     .some((volume) => attachmentName(volume, node) === name && usesVolume(node, volume, lookup));
@@ -136,7 +136,7 @@ function attachmentName(volume: KubeObject, node: string): string | undefined {
 }
 
 const accounts: Rule = (node, request, lookup) => {
-  // Credential providers that work with tokens look at the account's annotations.
+  // Credential providers that work with tokens read the account's annotations.
   if (request.verb === 'get') return getRelated(usedByOwnPod)(node, request, lookup);
   if (request.verb !== 'create' || request.name === '') return 'can only create tokens for individual service accounts';
   if (request.subresource !== 'token') return 'can only create token subresource of serviceaccount';
@@ -148,7 +148,7 @@ const OWN_VERBS = ['get', 'create', 'update', 'patch', 'delete'];
 const leases: Rule = (node, { verb, namespace, name }) => {
   if (!OWN_VERBS.includes(verb)) return 'can only get, create, update, patch, or delete a node lease';
   if (namespace !== LEASE_NAMESPACE) return `can only access leases in the "${LEASE_NAMESPACE}" system namespace`;
-  // The name of what is created is in the body, which admission sees.
+  // The name of what is created is in the body, which admission checks.
   if (verb === 'create' || name === node) return true;
   return 'can only access node lease with the same name as the requesting node';
 };
@@ -180,7 +180,7 @@ const slices: Rule = (node, request, lookup) => {
 const nodes: Rule = (node, { verb, subresource, name }) => {
   if (subresource === 'status') return verb === 'update' || verb === 'patch' || '';
   if (subresource !== '') return '';
-  // Whose Node is written is for admission.
+  // Admission checks which Node is written.
   if (['create', 'update', 'patch'].includes(verb)) return true;
   if (!['get', 'list', 'watch'].includes(verb)) return '';
   if (name === node) return true;
@@ -200,7 +200,7 @@ const pods: Rule = (node, request, lookup) => {
   if (lists && selects(request, 'spec.nodeName', node)) return true;
   if (name === '') return lists ? 'can only list/watch pods with spec.nodeName field selector' : 'No Object name found';
   const pod = lookup.get('', 'pods', namespace, name);
-  // That a pod is gone is for the registry to report: an agent must tell it from one that it may not see.
+  // The registry reports a missing pod as 404: an agent must distinguish it from a pod that it may not read.
   if (pod === undefined && !lists) return true;
   return isOn(pod, node) || noRelation(node);
 };
@@ -220,7 +220,7 @@ const RULES = new Map<string, Rule>([
   ['/pods', pods],
 ]);
 
-/** Judges a request of a node. undefined: the rules that hold for every node alike judge it (rules.ts). */
+/** Decides a request of a node. undefined: the rules for all nodes decide (rules.ts). */
 export function nodeMay(node: string, request: Attributes, lookup: ObjectLookup): Verdict | undefined {
   if (node === '') return `unknown node for user "${PREFIX}"`;
   return RULES.get(`${request.group}/${request.resource}`)?.(node, request, lookup);

@@ -120,7 +120,7 @@ export function nodeSecrets(volume: KubeObject): { readonly namespace: string; r
   ];
 }
 
-/** The ResourceClaims of the pod: those named, and those the status says were made from a template. */
+/** The ResourceClaims of the pod: those named, and those made from a template by its status. */
 export function resourceClaimNames({ spec, status }: Pod): string[] {
   const made = listOf(status, 'resourceClaimStatuses');
   return present([
@@ -137,7 +137,7 @@ export function serviceAccountNames({ spec }: Pod): string[] {
   return present([spec?.serviceAccountName]);
 }
 
-/** What each resource that is granted through pods is called by, in the order in which a pod's fields are looked at. */
+/** The names by which a pod refers to each resource that is granted through pods, in the order of the pod's fields. */
 const REFERENCED = new Map<string, (pod: Pod) => string[]>([
   ['/secrets', secretNames],
   ['/configmaps', configMapNames],

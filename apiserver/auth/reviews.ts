@@ -115,7 +115,7 @@ function selectorOf(selector: JsonObject): readonly FieldRequirement[] {
   });
 }
 
-/** status of an access review of `caller`. Throws 422 when the spec asks about nothing. */
+/** status of an access review of `caller`. Throws 422 when the spec has no attributes. */
 function accessStatus(kind: string, spec: JsonObject, caller: Caller, lookup: ObjectLookup): JsonObject {
   const resource = spec['resourceAttributes'];
   const path = spec['nonResourceAttributes'];

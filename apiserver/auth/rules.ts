@@ -1,5 +1,5 @@
-// What each identity may do, as rules: the lab's whole policy on one page. The roles are those that Kubernetes gives its
-// own components. Matching is authorize.ts; what depends on which pods a node runs is node.ts.
+// The permissions of each identity, as rules: the lab's whole policy on one page. The roles are those of Kubernetes' own
+// components. Matching is authorize.ts; what depends on the pods of a node is node.ts.
 
 export interface Rule {
   readonly groups: readonly string[];
@@ -24,7 +24,7 @@ const REVIEWS: readonly Rule[] = [
   },
 ];
 
-/** system:basic-user: everyone who is authenticated may ask about themselves. */
+/** system:basic-user: every authenticated user may review their own access. */
 export const BASIC_USER: readonly Rule[] = [
   {
     groups: ['authorization.k8s.io'],
@@ -81,7 +81,7 @@ export const CONTROLLER_MANAGER: readonly Rule[] = [
     verbs: [...READ, 'create', 'update', 'patch', 'delete', 'deletecollection'],
     except: [
       ...['pods/exec', 'pods/attach', 'pods/portforward', 'pods/proxy', 'pods/log', 'services/proxy'],
-      // What a kubelet asks for the parts of its API.
+      // The resources that a kubelet reviews for the parts of its API.
       ...['nodes/proxy', 'nodes/pods', 'nodes/log', 'nodes/stats', 'nodes/metrics', 'nodes/configz', 'nodes/healthz'],
     ],
   },

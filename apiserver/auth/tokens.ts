@@ -1,5 +1,5 @@
 // Service account tokens: JWTs with the claims of the real ones, signed with the lab's key. Signing and checking are
-// pure but for the key; whether the bound objects still exist is asked of a lookup.
+// pure but for the key; a lookup returns whether the bound objects still exist.
 
 import { createHash, createPrivateKey, createPublicKey, type KeyObject, randomUUID, sign, verify } from 'node:crypto';
 import type { ObjectLookup } from '../kinds/resource.ts';
@@ -103,9 +103,9 @@ export class ServiceAccountTokens {
   }
 
   /**
-   * Whose token this is. `audiences` are those it may be meant for; the ones it is are returned. Throws TokenError for
-   * a token that is not ours, is out of date, or whose account, pod, secret or node is gone. Nothing of the answer is
-   * kept: what is deleted is refused with the next request.
+   * The identity of a token. `audiences` are the acceptable ones; the matching ones are returned. Throws TokenError for a
+   * token that this server did not sign, that has expired, or whose account, pod, secret or node is gone. Nothing is
+   * cached: after a deletion the next request is refused.
    */
   check(
     token: string,
@@ -137,7 +137,7 @@ function named(value: unknown): { readonly name: string; readonly uid: string } 
   return { name: value['name'], uid: value['uid'] };
 }
 
-/** A deleted object that is not removed yet (finalizers, a pod that ends) vouches this long after its end, as upstream. */
+/** Tokens bound to a deleted object that still exists (finalizers, a terminating pod) stay valid this long, as upstream. */
 const DELETED_GRACE_MS = 60_000;
 
 type Look = (plural: string, namespace: string, ref: { readonly name: string; readonly uid: string }) => void;
@@ -174,7 +174,7 @@ function callerOf(claims: JsonObject, lookup: ObjectLookup, now: number): Caller
   const secret = named(private_['secret']);
   if (secret !== undefined) alive('secrets', namespace, secret);
   const node = named(private_['node']);
-  // In a pod's token the node only tells where the pod runs: that token lives as long as the pod (KEP-4193).
+  // In a pod's token the node is informational: the token is valid as long as the pod exists (KEP-4193).
   if (node !== undefined && pod === undefined) alive('nodes', '', node);
   const extra: Record<string, readonly string[]> = {};
   const id = claims['jti'];

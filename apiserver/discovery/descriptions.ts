@@ -1,5 +1,5 @@
-// The sentences that describe types and fields, for kubectl explain. They are not kept in our schema but read from the
-// package kubernetes-types when someone asks; an installation without that package explains without sentences.
+// The descriptions of types and fields, for kubectl explain. They are not in our schema but read from the package
+// kubernetes-types on request; an installation without that package explains without descriptions.
 
 import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
@@ -33,7 +33,7 @@ function readModule(path: string): DtsModule | undefined {
   }
 }
 
-/** What is said of a definition; empty for definitions of our own overlay. */
+/** The description of a definition; empty for definitions of the overlay. */
 export function describe(definition: Definition): Description {
   const [path = '', name = ''] = (definition.source ?? '').split(':');
   const found = path === '' ? undefined : moduleAt(path)?.interfaces.get(name);

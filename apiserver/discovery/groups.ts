@@ -1,4 +1,4 @@
-// Discovery of groups and resources, plain and aggregated: what kubectl asks before anything else. Plain objects built
+// Discovery of groups and resources, plain and aggregated: kubectl's first requests. Plain objects built
 // from the resource table; serving them is index.ts.
 
 import { getOwn } from '../../lib/own-property.ts';
@@ -14,7 +14,7 @@ interface Served {
   readonly version?: string;
 }
 
-/** Subresources whose body is not the object itself, or that know fewer verbs than get, patch and update. */
+/** Subresources whose body is not the object itself, or that support fewer verbs than get, patch and update. */
 const SUBRESOURCES: Readonly<Record<string, Served>> = {
   'pods/attach': { kind: 'PodAttachOptions', verbs: ['create', 'get'] },
   'pods/binding': { kind: 'Binding', verbs: ['create'] },

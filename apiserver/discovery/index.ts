@@ -1,5 +1,5 @@
-// Serves discovery and OpenAPI: which document a path and an Accept header mean. Documents are built when they are
-// first asked for and kept as text.
+// Serves discovery and OpenAPI: maps a path and an Accept header to a document. Documents are built at the first request
+// and kept as text.
 
 import { createHash } from 'node:crypto';
 import type { ResourceKind } from '../kinds/resource.ts';
@@ -25,7 +25,7 @@ export const VERSION = {
   platform: `${process.platform}/${process.arch === 'x64' ? 'amd64' : process.arch}`,
 } as const;
 
-/** `serverAddress` is "host:port", for clients that ask at which address they should call. */
+/** `serverAddress` is "host:port", for clients that read the server's address. */
 export function discovery(kinds: readonly ResourceKind[], serverAddress = ''): Discovery {
   const cache = new Map<string, string>();
   const json = (key: string, build: () => object, contentType = JSON_TYPE): DiscoveryDocument => {
@@ -124,8 +124,8 @@ function aggregatedVersion(accept: string): 'v2' | 'v2beta1' | undefined {
 const V2_PROTOBUF = 'application/com.github.proto-openapi.spec.v2@v1.0+protobuf';
 
 /**
- * kubectl asks for v2 in protobuf alone, and only where v3 told it nothing: for kinds that nobody serves. It then needs
- * to read that v2 knows them neither, so its protobuf form holds the head of the document and no paths.
+ * kubectl requests v2 in protobuf only, and only for kinds that v3 does not have. It has to find that v2 lacks them too,
+ * so the protobuf form contains the head of the document and no paths.
  */
 function v2Document(accept: string, document: () => DiscoveryDocument): DiscoveryDocument {
   const types = accept.split(',').map((entry) => (entry.split(';')[0] ?? '').trim());

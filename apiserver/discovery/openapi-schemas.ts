@@ -1,5 +1,5 @@
-// Definitions as OpenAPI schemas, in the forms that v2 and v3 documents want them. Follows references, so that a
-// document holds just what its kinds reach.
+// Definitions as OpenAPI schemas, in the forms of v2 and v3 documents. Follows references, so that a
+// document contains only what its kinds refer to.
 
 import { getOwn, setOwn } from '../../lib/own-property.ts';
 import type { ResourceKind } from '../kinds/resource.ts';
@@ -130,7 +130,7 @@ export class SchemaCollector {
     const primitive = getOwn(PRIMITIVE, type);
     if (primitive !== undefined) return { ...primitive };
     const name = type.startsWith('#') ? type.slice(1) : getOwn(NAMED, type);
-    if (name === undefined) throw new RangeError(`the schema knows no type ${type}`);
+    if (name === undefined) throw new RangeError(`the schema has no type ${type}`);
     const reference = this.reference(name);
     if (this.version === 'v2') return reference;
     return type.startsWith('#') ? { allOf: [reference], default: {} } : { allOf: [reference] };

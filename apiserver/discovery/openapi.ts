@@ -1,5 +1,5 @@
 // OpenAPI documents, v2 and v3, as far as clients read them: paths with the kind they serve and the parameters they
-// take (kubectl looks for fieldValidation and dryRun there), and the schemas behind explain and apply. Plain objects;
+// take (kubectl reads fieldValidation and dryRun there), and the schemas behind explain and apply. Plain objects;
 // built anew at each call, so callers keep them.
 
 import { getOwn, setOwn } from '../../lib/own-property.ts';
@@ -32,7 +32,7 @@ const QUERY: Readonly<Record<string, { type: string; about: string }>> = {
   limit: { type: 'integer', about: 'The most objects in one answer.' },
   propagationPolicy: { type: 'string', about: 'What happens to dependents: Orphan, Background or Foreground.' },
   resourceVersion: { type: 'string', about: 'The oldest state that the answer may show.' },
-  resourceVersionMatch: { type: 'string', about: 'How resourceVersion is meant: Exact or NotOlderThan.' },
+  resourceVersionMatch: { type: 'string', about: 'How resourceVersion is interpreted: Exact or NotOlderThan.' },
   sendInitialEvents: { type: 'boolean', about: 'Begin a watch with what there is.' },
   timeoutSeconds: { type: 'integer', about: 'When the answer ends at the latest.' },
   watch: { type: 'boolean', about: 'Stream changes instead of a list.' },

@@ -1,5 +1,5 @@
-// Request bodies: bytes to a JSON value, by their content type, within the limits of limits.ts. What the value means is
-// for whoever asked.
+// Parses request bodies to a JSON value, by their content type, within the limits of limits.ts. The caller interprets
+// the value.
 
 import { errorMessage } from '../../lib/errors.ts';
 import { nextTurn } from '../../lib/turns.ts';
@@ -46,7 +46,7 @@ async function parse(type: string, bytes: Uint8Array, converter: Converter): Pro
 
 /**
  * Any JSON, YAML or protobuf body. Rejects with 400 for one that does not parse, 413 for one with too much in it, and
- * 415 for other content types. What is large leaves the event loop to others before it resolves.
+ * 415 for other content types. A large body is parsed without blocking the event loop.
  */
 export async function parseBody(
   contentType: string | undefined,
@@ -59,7 +59,7 @@ export async function parseBody(
   return parsed;
 }
 
-/** The same for patches, whose content type says which patch it is. Throws 400 and 413. */
+/** The same for patches, whose content type is the type of the patch. Throws 400 and 413. */
 export function parsePatchBody(bytes: Uint8Array): unknown {
   checkJsonLimits(bytes, 'error decoding patch: the body', PATCH_LIMITS);
   try {

@@ -68,7 +68,7 @@ export class Converter {
     });
   }
 
-  /** Ends the thread; what it was doing fails. */
+  /** Ends the thread; pending conversions reject. */
   async close(): Promise<void> {
     for (const job of this.#waiting.splice(0)) job.reject(new Error('the server is closing'));
     this.#finish(new Error('the server is closing'));

@@ -1,4 +1,4 @@
-// Conversions between JSON and YAML text, both ways, and JSON for people to read. Pure, and slow for what is large:
+// Conversions between JSON and YAML text, both ways, and indented JSON. Pure, and slow for large texts:
 // convert-aside.ts does that in a thread of its own.
 
 import { isAlias, isMap, isScalar, isSeq, type Node, parseDocument, stringify } from 'yaml';

@@ -4,7 +4,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Caller } from '../registry/registry.ts';
 import type { ApiRequest } from './request.ts';
 
-/** A request whose caller is known and may make it; nothing but its head has been read. */
+/** An authenticated and authorized request; only its head has been read. */
 export interface AdmittedRequest {
   readonly parsed: ApiRequest;
   readonly caller: Caller;

@@ -79,7 +79,7 @@ export class Handler {
     return { parsed, caller: this.admit(parsed, request) };
   }
 
-  /** Whether the response may take as long as it likes: a watch, or what a kubelet sends. Pure. */
+  /** Whether the response has no time limit: a watch, or a proxied response of a kubelet. Pure. */
   isLongRunning({ parsed }: AdmittedRequest): boolean {
     if (parsed.kind !== 'resource') return false;
     return (parsed.verb === 'watch' && parsed.subresource === '') || this.#parts.proxy.serves(parsed);
@@ -129,7 +129,7 @@ export class Handler {
     return caller;
   }
 
-  /** Whom the request is to come from instead of the caller, if anybody; each such request is a line of the log. */
+  /** The impersonated identity, if the request has one; each such request is logged. */
   #actingAs(
     caller: Caller,
     parsed: ApiRequest,
@@ -196,7 +196,7 @@ export class Handler {
     });
   }
 
-  /** Calls `end` once the caller is gone or may no longer, which is looked at every minute. Returns what stops it. */
+  /** Calls `end` once the caller's access is revoked, which is checked every minute. Returns a function that stops it. */
   #judgeAgain(parsed: ApiRequest, request: IncomingMessage, end: () => void): () => void {
     const { clock } = this.#parts.registry;
     const silent = { onAuthenticated: () => undefined, log: () => undefined };
@@ -252,7 +252,7 @@ export class Handler {
       ...warningsOf(warnings),
     };
     const text = JSON.stringify(status.status);
-    // Always at once: what cannot be said of a failure is not worth another one.
+    // Always in this turn: rendering a failure must not fail itself.
     const pretty = form.pretty && text.length < LARGE_BYTES;
     return this.#reply(status.status.code, text, { ...form, media: 'json', pretty }, headers);
   }
@@ -281,8 +281,9 @@ export class Handler {
 }
 
 /**
- * What the authorizer judges. A list, watch or deletion of a collection whose field selector demands one name is about
- * that object, as for a kubelet's secrets. A selector that cannot be read narrows nothing; it is 400 later.
+ * The attributes for the authorizer. A list, watch or deletion of a collection whose field selector requires one name is
+ * a request for that object, as for a kubelet's secrets. A selector that cannot be parsed restricts nothing here and is
+ * 400 later.
  */
 function attributesOf(request: ResourceRequest): Attributes {
   const { verb, group, resource, subresource, namespace, name, query } = request;

@@ -1,4 +1,4 @@
-// Which form of a response a client wants: JSON or YAML; the object itself, its metadata, or a table. Pure.
+// Negotiates the form of a response: JSON or YAML; the object itself, its metadata, or a table. Pure.
 
 import { getOwn, setOwn } from '../../lib/own-property.ts';
 import { notAcceptable } from '../errors.ts';

@@ -1,6 +1,6 @@
-// Request bodies in Kubernetes' protobuf, which kubectl 1.32 and later send for the kinds they know: four magic bytes, an
-// envelope that says what it is, and the object. Decodes to what the JSON form would have been; answers stay JSON.
-// Field numbers are in apiserver/gen/protobuf.json, read when the first such body comes.
+// Request bodies in Kubernetes' protobuf, which kubectl 1.32 and later send for built-in kinds: four magic bytes, an
+// envelope with apiVersion and kind, and the object. Decodes to the JSON form; responses are JSON.
+// Field numbers are in apiserver/gen/protobuf.json, read with the first such body.
 
 import { readFileSync } from 'node:fs';
 import { beyond, jsonSize } from '../../lib/json-limits.ts';
@@ -137,12 +137,12 @@ class Fields {
 }
 
 function bytesOf(value: Value): Buffer {
-  if (typeof value === 'bigint') throw malformed('a number stands where text is expected');
+  if (typeof value === 'bigint') throw malformed('a number where text is expected');
   return value;
 }
 
 function integerOf(value: Value): number {
-  if (typeof value !== 'bigint') throw malformed('text stands where a number is expected');
+  if (typeof value !== 'bigint') throw malformed('text where a number is expected');
   return Number(BigInt.asIntN(64, value));
 }
 

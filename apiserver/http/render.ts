@@ -88,7 +88,7 @@ function tableText(
   });
 }
 
-/** One object as JSON text. `header` is whether a table says its columns (once per watch). */
+/** One object as JSON text. `header`: whether a table includes its columns (once per watch). */
 export function renderObject(row: ResourceKind, view: View, options: RenderOptions, header = true): string {
   switch (options.form.as) {
     case 'object':

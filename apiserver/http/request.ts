@@ -1,4 +1,4 @@
-// What a method, a path and a query ask for, by the rules of the API server's RequestInfo. Pure.
+// Parses method, path and query by the rules of the API server's RequestInfo. Pure.
 
 import { getOwn } from '../../lib/own-property.ts';
 import { badRequest } from '../errors.ts';

@@ -1,6 +1,6 @@
-// A request about a resource, from its body to its answer: finds the row, reads the options, calls the registry, and
-// puts the result into the form that was asked for. Knows verbs and subresources, no connections: watches and proxied
-// requests are handed back for whoever holds the connection.
+// A request for a resource, from its body to its response: finds the row, reads the options, calls the registry, and
+// renders the result in the requested form. Knows verbs and subresources, no connections: watches and proxied requests
+// are returned to the caller, which has the connection.
 
 import { getOwn } from '../../lib/own-property.ts';
 import { nextTurn } from '../../lib/turns.ts';
@@ -120,7 +120,7 @@ export class ResourceHandler {
     return { code, text: renderObject(row, view, this.#render(call)) };
   }
 
-  /** Throws 403 for a node that may not do this; the registry judges creations and updates of objects. */
+  /** Throws 403 for a node that may not do this; the registry checks creations and updates of objects. */
   #restrict({ caller, request }: ResourceCall, operation: NodeWrite['operation'], body?: unknown): void {
     const write = writeOf(request, operation);
     restrictNode(caller, isObject(body) ? { ...write, object: body } : write, this.#registry);
@@ -259,7 +259,7 @@ function rulesOf(row: ResourceKind, subresource: string): UpdateRules | undefine
   return undefined;
 }
 
-/** A subresource whose kind says itself what may change. */
+/** A subresource whose kind defines what may change. */
 function ownRules(row: ResourceKind, subresource: string, prepare: UpdateRules['prepare']): UpdateRules {
   const validate = getOwn(row.strategy.validateSubresource, subresource) ?? (() => []);
   return { subresource, prepare, validate };

@@ -1,5 +1,5 @@
-// Connections that ask to become something else (SPDY, WebSocket): the same checks as any request, then on to the
-// kubelet. Works on the raw socket, because the HTTP library lets go of it; refusals are written by hand.
+// Connections with an Upgrade (SPDY, WebSocket): the same checks as any request, then the tunnel to the kubelet. Works
+// on the raw socket, because the HTTP library hands it over; refusals are written by hand.
 
 import type { IncomingMessage } from 'node:http';
 import type { Duplex } from 'node:stream';
@@ -22,7 +22,7 @@ export function rawResponse(reply: Pick<Reply, 'code' | 'contentType' | 'body'>,
   return Buffer.concat([Buffer.from(`${head.join('\r\n')}\r\n\r\n`), body]);
 }
 
-/** Takes the connection to where it wants to go, or answers why not. Never throws. */
+/** Tunnels the connection to the kubelet, or responds with the refusal. Never throws. */
 export async function handleUpgrade(
   handler: Handler,
   proxy: KubeletProxy,
@@ -31,7 +31,7 @@ export async function handleUpgrade(
   head: Buffer,
   clock: Clock,
 ): Promise<void> {
-  // Nobody else listens once the HTTP library has let go; without this a reset would end the process.
+  // The HTTP library has removed its handlers; without this one a reset would end the process.
   socket.on('error', () => socket.destroy());
   try {
     const { parsed: request } = handler.receive(message);

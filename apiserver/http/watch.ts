@@ -14,9 +14,9 @@ import { type RenderOptions, renderBookmark, renderObject } from './render.ts';
 const BOOKMARK_MS = 60_000;
 /** A watch without timeoutSeconds ends after half an hour to an hour, so that not all end together. */
 const MIN_TIMEOUT_S = 1800;
-/** A watcher that leaves this much unread is sent no more until it has read it; what comes meanwhile is in the store. */
+/** A watcher with this much unread data is sent no more until it has read it; later changes stay in the store. */
 const MAX_UNREAD_BYTES = 512 * 1024;
-/** A watcher whose time is up has this long to read the rest. */
+/** How long a watcher may read the rest after its timeout. ms. */
 const LAST_READ_MS = 30_000;
 
 export interface WatchResponseOptions {
@@ -71,8 +71,8 @@ export function serveWatch(
     if (response.writableEnded || response.destroyed) return;
     begin();
     response.write(bytes);
-    // Node holds what is written until this turn is over, behind the answer to whoever made the change; and that client
-    // then has the processor. Others wait for this event more.
+    // Node keeps the data until this turn is over, behind the response to the client that made the change, which then
+    // takes the CPU. The watchers wait for this event more.
     if (live) response.socket?.uncork();
   };
   const line = (type: string, view: View): string => {
@@ -91,7 +91,7 @@ export function serveWatch(
     try {
       bytes = change === undefined ? line(type, view()) : change.encoded(keyOf(type), () => line(type, view()));
     } catch (error) {
-      // An object that cannot be shown must not fail the write that made it: this watcher is told, and let go.
+      // An object that cannot be rendered must not fail the write that made it: only this watch ends, with an error.
       failed(error);
       return;
     }

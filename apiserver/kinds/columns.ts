@@ -47,7 +47,7 @@ export function age(timestamp: string | undefined, now: number): string {
   return humanDuration(now - Date.parse(timestamp));
 }
 
-/** Milliseconds in the two most telling units, as kubectl prints ages: "95s", "3m20s", "2d4h". */
+/** Milliseconds in the two largest units, as kubectl prints ages: "95s", "3m20s", "2d4h". */
 export function humanDuration(ms: number): string {
   const seconds = Math.trunc(ms / 1000);
   if (seconds < -1) return '<invalid>';

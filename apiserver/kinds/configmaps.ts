@@ -1,4 +1,4 @@
-// ConfigMaps: keys, size, and the promise of immutability.
+// ConfigMaps: keys, size, and immutability.
 
 import type { ConfigMap } from 'kubernetes-types/core/v1';
 import { sameJson } from '../../lib/same-json.ts';

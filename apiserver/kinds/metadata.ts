@@ -40,7 +40,7 @@ export function validateObjectMeta(meta: KubeObjectMeta, namespaced: boolean, na
   const errors: FieldError[] = [];
   const { name = '', generateName = '', namespace = '' } = meta;
   if (generateName !== '') {
-    // Judged with a stand-in for the random part, as a trailing "-" is right here.
+    // Validated with a letter for the random part, since a trailing "-" is valid here.
     addErrors(errors, syntax('metadata.generateName', generateName, nameRule(generateName.replace(/-$/, 'a'))));
   }
   if (name === '') errors.push(required('metadata.name', 'name or generateName is required'));

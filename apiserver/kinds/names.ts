@@ -1,8 +1,8 @@
 // The syntax of names, labels, ports and paths, each rule as a function from text to what is wrong with it, in the API
 // machinery's words (an empty list means nothing is).
 
-// The patterns as the messages print them. They are not what is run: a pattern with a star in a star may look at a text
-// in very many ways, and a client's text may have megabytes.
+// The patterns as the messages print them. They are not executed: nested stars may backtrack exponentially, and a
+// client's text may have megabytes.
 const LABEL = '[a-z0-9]([-a-z0-9]*[a-z0-9])?';
 const SUBDOMAIN = `${LABEL}(\\.${LABEL})*`;
 const NAME_PART = '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]';

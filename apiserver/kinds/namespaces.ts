@@ -36,7 +36,7 @@ export const namespaces = defineKind({
       namespace.spec = { ...namespace.spec, finalizers };
       namespace.status = { phase: 'Active' };
     },
-    // Only the finalize subresource lets go of a namespace.
+    // Only the finalize subresource removes a namespace's finalizer.
     prepareForUpdate: (object, old) => {
       const namespace = of(object);
       const before = of(old);

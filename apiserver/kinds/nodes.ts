@@ -119,7 +119,7 @@ export const nodes = defineKind({
   subresources: ['status', 'proxy'],
   schema: 'io.k8s.api.core.v1.Node',
   strategy: {
-    // A kubelet registers its node with the status it already knows.
+    // A kubelet registers its node with its status.
     prepareForCreate: () => undefined,
     prepareForUpdate: (object, old) => {
       of(object).status = of(old).status;

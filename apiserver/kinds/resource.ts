@@ -1,7 +1,7 @@
 // The row type of the resource table. One row per kind drives everything the server does with it: routes, discovery,
-// strict decoding, defaulting, validation, selectors, tables, deletion. The registry knows rows, never kinds.
+// strict decoding, defaulting, validation, selectors, tables, deletion. The registry uses rows, never kinds.
 
-/** An object as it is on the wire. The registry looks only at metadata; strategies look at the rest. */
+/** An object as it is on the wire. The registry reads only metadata; strategies read the rest. */
 export interface KubeObject {
   apiVersion: string;
   kind: string;
@@ -27,7 +27,7 @@ export interface KubeObjectMeta {
   [field: string]: unknown;
 }
 
-/** One thing wrong with one field; becomes a cause of a 422 Status. The types are those of the API machinery. */
+/** One invalid field; becomes a cause of a 422 Status. The types are those of the API machinery. */
 export interface FieldError {
   readonly type:
     | 'FieldValueRequired'
@@ -45,12 +45,12 @@ export interface FieldError {
   readonly detail: string;
 }
 
-/** Read access to other stored objects, for admission that must look (namespace exists, service account). */
+/** Read access to other stored objects, for admission (namespace exists, service account). */
 export interface ObjectLookup {
   get(group: string, plural: string, namespace: string, name: string): KubeObject | undefined;
   /** All objects of a kind, of every namespace: for allocation (cluster IPs, node ports) and defaults (priority class). */
   list(group: string, plural: string): readonly KubeObject[];
-  /** One after the other, those of one namespace: what is not taken is not read. Nothing is written meanwhile. */
+  /** The objects of one namespace, read lazily. Nothing may be written during the iteration. */
   each(group: string, plural: string, namespace: string): Iterable<KubeObject>;
 }
 
@@ -60,7 +60,7 @@ export interface ObjectLookup {
  */
 export class AdmissionForbidden extends Error {
   override name = 'AdmissionForbidden';
-  /** An object whose coming would change the answer soon: the request waits for it a moment and is judged again. */
+  /** An object whose creation would change the result: the request waits for it for a moment and is admitted again. */
   readonly waitFor: AwaitedObject | undefined;
   constructor(message: string, waitFor?: AwaitedObject) {
     super(message);

@@ -220,7 +220,7 @@ function carryOver(object: KubeObject, old: KubeObject): void {
     spec.clusterIPs = was.clusterIPs;
   }
   if (spec.type === 'ClusterIP') {
-    // Ports that nobody asks for any more are given back.
+    // Ports that are no longer requested are released.
     if (was.type !== 'ClusterIP') for (const port of spec.ports ?? []) delete port.nodePort;
     return;
   }

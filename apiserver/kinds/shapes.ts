@@ -1,5 +1,5 @@
-// Objects as their kinds: the decoder has checked types, so an object that says it is a Pod has a Pod's shape, with
-// any field absent. These types say exactly that.
+// Objects as their kinds: the decoder has checked types, so an object of kind Pod has a Pod's shape, with
+// any field absent. These types state exactly that.
 
 import type * as core from 'kubernetes-types/core/v1';
 import type { KubeObject } from './resource.ts';

@@ -13,7 +13,7 @@ const of = (object: KubeObject) => as<ClusterTrustBundle>(object, 'ClusterTrustB
 const MAX_BYTES = 1024 * 1024;
 const OMITTED = '<value omitted>';
 
-/** A signer's bundles are called after it, its slash a colon; others have no colon in their names. */
+/** The name of a signer's bundle begins with the signer's name, its slash a colon; other names have no colon. */
 function validateName(name: string, signerName: string): FieldError[] {
   const prefix = `${signerName.replaceAll('/', ':')}:`;
   if (signerName === '') {
@@ -70,7 +70,7 @@ const BEGIN = '-----BEGIN ';
 const END = '-----END ';
 const DASHES = '-----';
 
-/** The blocks that begin and end with the same type, in order; each part of the text is looked at once. */
+/** The blocks that begin and end with the same type, in order; each part of the text is scanned once. */
 function pemBlocks(bundle: string): PemBlock[] {
   const blocks: PemBlock[] = [];
   let [lineEnd, end] = [-1, -1];

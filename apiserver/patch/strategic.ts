@@ -1,5 +1,5 @@
-// Strategic merge patch: a JSON merge patch that knows which lists are sets and by what field their elements are told
-// apart, and that can carry directives ($patch, $retainKeys, $setElementOrder/…, $deleteFromPrimitiveList/…). Behaves
+// Strategic merge patch: a JSON merge patch that merges lists by the key of their elements, or
+// as sets, and can carry directives ($patch, $retainKeys, $setElementOrder/…, $deleteFromPrimitiveList/…). Behaves
 // as apimachinery's strategicpatch, down to where new elements land. Pure; changes `original`.
 
 import { getOwn, setOwn } from '../../lib/own-property.ts';

@@ -13,7 +13,7 @@ import type { ClientName, Credential, Pki, PkiOptions } from './types.ts';
 const DAY_MS = 24 * 60 * 60 * 1000;
 const CA_LIFE_MS = 3650 * DAY_MS;
 const LEAF_LIFE_MS = 365 * DAY_MS;
-/** Certificates are valid from a little earlier, for machines whose clocks differ. */
+/** How far certificates are backdated, for machines whose clocks differ. ms. */
 const BACKDATE_MS = 5 * 60 * 1000;
 /** Renewed when less than this share of the life is left. */
 const RENEW_SHARE = 0.2;
@@ -93,7 +93,7 @@ async function readPair(dir: string, file: string): Promise<Credential | undefin
   return cert === undefined || key === undefined ? undefined : { certPath, keyPath, cert, key };
 }
 
-/** The key goes first: a crash between the two leaves a pair that does not match, which is noticed and remade. */
+/** The key goes first: a crash between the two leaves a pair that does not match, which is detected and made again. */
 async function writePair(dir: string, file: string, cert: string, key: string): Promise<Credential> {
   const pair = { certPath: join(dir, `${file}.crt`), keyPath: join(dir, `${file}.key`), cert, key };
   await writeFileAtomic(pair.keyPath, key, 0o600);

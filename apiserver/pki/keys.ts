@@ -59,7 +59,7 @@ export async function issueCertificate(
   keys: KeyPairPem,
   signer?: Signer,
 ): Promise<string> {
-  // x509 is built on a container library that wants this polyfill to be there first.
+  // x509 is built on a container library that needs this polyfill first.
   await import('reflect-metadata');
   const x509 = await import('@peculiar/x509');
   x509.cryptoProvider.set(webcrypto);
@@ -96,7 +96,7 @@ export async function issueCertificate(
       ),
     );
   }
-  // A positive serial number of 127 random bits, as the CA/Browser rules ask for.
+  // A positive serial number of 127 random bits, as the CA/Browser rules require.
   const serial = randomBytes(16);
   serial.writeUInt8(serial.readUInt8(0) & 0x7f, 0);
   const certificate = await x509.X509CertificateGenerator.create({

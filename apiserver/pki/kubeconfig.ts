@@ -1,4 +1,4 @@
-// Writes kubeconfig files whose certificates are inside, so that they can be copied anywhere. Never reads one: that is
+// Writes kubeconfig files with embedded certificates, so that they can be copied anywhere. Never reads one: that is
 // the client's business.
 
 import { stringify } from 'yaml';
@@ -44,8 +44,8 @@ export function renderKubeconfig(options: KubeconfigOptions): string {
 }
 
 /**
- * Writes it atomically with mode 0600: it holds a private key. One that is there and says the same stays, so that a
- * server starts on a full disk.
+ * Writes it atomically with mode 0600, since it contains a private key. A file with the same content is not written
+ * again, so that a server starts on a full disk.
  */
 export async function writeKubeconfig(path: string, options: KubeconfigOptions): Promise<void> {
   const text = renderKubeconfig(options);

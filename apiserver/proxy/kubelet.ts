@@ -18,7 +18,7 @@ export interface KubeletAddress {
 
 const CONNECT_TIMEOUT_MS = 10_000;
 
-/** The kubelet's endpoint as the Node object tells it. Throws 404 for no such node, 400 for one without an address. */
+/** The kubelet's endpoint by the Node object. Throws 404 for no such node, 400 for one without an address. */
 export function kubeletAddress(lookup: ObjectLookup, nodeName: string): KubeletAddress {
   const node = lookup.get('', 'nodes', '', nodeName);
   if (node === undefined) throw notFound({ group: '', plural: 'nodes' }, nodeName);
@@ -36,7 +36,7 @@ export function addressOf(node: KubeObject): KubeletAddress {
   const endpoint = isObject(endpoints['kubeletEndpoint']) ? endpoints['kubeletEndpoint'] : {};
   const port = endpoint['Port'];
   if (typeof found !== 'string' || typeof port !== 'number') {
-    throw badRequest(`node ${node.metadata.name} has not said where its kubelet listens`);
+    throw badRequest(`node ${node.metadata.name} has no kubelet endpoint in its status`);
   }
   return { host: found, port };
 }
@@ -97,7 +97,7 @@ export class KubeletClient {
     const attributes = { address: hostPort(address), path };
     return this.#tracer.span('api', `UPGRADE kubelet ${path.split('?')[0]}`, attributes, () => {
       const { promise, resolve, reject } = Promise.withResolvers<TLSSocket>();
-      // Half-open, so that a client which has said everything can still hear the answer.
+      // Half-open, so that a client which has closed its side still receives the response.
       const transport = connectTcp({ ...address, allowHalfOpen: true });
       const socket = connect({ ...this.#tls(address), socket: transport });
       const fail = (error: Error): void => {

@@ -25,7 +25,7 @@ export function nodeOf(pod: KubeObject): string {
   return typeof node === 'string' ? node : '';
 }
 
-/** The container that is meant: the one named, or the only one. Throws 400. */
+/** The requested container: the one named, or the only one. Throws 400. */
 export function chooseContainer(pod: KubeObject, requested: string): string {
   const name = pod.metadata.name ?? '';
   const containers = namesIn(pod, 'containers');
@@ -72,7 +72,7 @@ function streamQuery(query: URLSearchParams, kind: 'exec' | 'attach'): URLSearch
   const result = new URLSearchParams();
   const tty = flag(query, 'tty');
   if (flag(query, 'stdin')) result.set('input', '1');
-  // The API's default for exec and attach is stdout and stderr on, when nothing is said about them.
+  // The API's default for exec and attach is stdout and stderr on, when the query has none of them.
   const wants = (key: string): boolean => (query.has(key) ? flag(query, key) : true);
   if (wants('stdout')) result.set('output', '1');
   if (wants('stderr') && !tty) result.set('error', '1');

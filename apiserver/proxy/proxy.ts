@@ -14,7 +14,7 @@ import { type KubeletAddress, type KubeletClient, kubeletAddress } from './kubel
 import { kubeletPath, nodeOf, type StreamKind } from './pods.ts';
 import { isUnsupportedWebSocket, join, requestHead } from './tunnel.ts';
 
-/** As much of a kubelet's refusal as is passed on. */
+/** How much of a kubelet's error response is forwarded, bytes. */
 const MAX_ERROR_BYTES = 64 * 1024;
 const POD_STREAMS: readonly string[] = ['log', 'exec', 'attach', 'portforward'];
 /** Headers that are about one hop, or about who the caller is to this server. */

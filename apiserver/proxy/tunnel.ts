@@ -1,5 +1,5 @@
-// Upgraded connections (SPDY, WebSocket) between a client and a kubelet: the request's head is passed on with another
-// path, and from then on bytes are bytes, both ways, until both are done. Nothing here knows what they mean.
+// Upgraded connections (SPDY, WebSocket) between a client and a kubelet: forwards the request's head with another path,
+// then copies bytes both ways until both are done. The protocol is not parsed.
 
 import type { IncomingMessage } from 'node:http';
 import { Socket } from 'node:net';
@@ -19,7 +19,7 @@ const FORWARDED = [
   'user-agent',
 ];
 
-/** WebSocket protocols of kubectl that no CRI streaming server speaks: it falls back to SPDY when they are refused. */
+/** WebSocket protocols of kubectl that no CRI streaming server supports: it falls back to SPDY when they are refused. */
 export function isUnsupportedWebSocket(request: IncomingMessage): boolean {
   if ((request.headers.upgrade ?? '').toLowerCase() !== 'websocket') return false;
   const offered = (request.headers['sec-websocket-protocol'] ?? '')
@@ -51,12 +51,12 @@ const ANSWER_TIMEOUT_MS = 60_000;
 const IDLE_TIMEOUT_MS = 4 * 3_600_000;
 /** One side has closed; the other may take so long over what it has not read yet, as long as it reads nothing. ms. */
 const FLUSH_TIMEOUT_MS = 10_000;
-/** A peer that vanished without a word is noticed by the kernel after about this long. ms. */
+/** The kernel detects a vanished peer after about this long. ms. */
 const KEEP_ALIVE_MS = 30_000;
 
 /**
- * Joins the two sockets. The end of one direction is passed on and leaves the other open; an error or close of either
- * ends both. Returns the function that cuts it.
+ * Joins the two sockets. The end of one direction is forwarded and leaves the other open; an error or close of either
+ * side ends both. Returns the function that closes both.
  */
 export function join(client: Duplex, kubelet: TLSSocket, onClosed: () => void): () => void {
   let closed = false;
@@ -68,7 +68,7 @@ export function join(client: Duplex, kubelet: TLSSocket, onClosed: () => void): 
     onClosed();
   };
   for (const socket of [client, kubelet]) {
-    // What went wrong with one side shows to the other as the end of the stream; there is nobody else to tell.
+    // An error of one side appears to the other as the end of the stream; there is no other receiver.
     socket.on('error', cut);
   }
   if (client instanceof Socket) client.setKeepAlive(true, KEEP_ALIVE_MS);

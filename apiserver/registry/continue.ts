@@ -1,5 +1,5 @@
-// Tokens that lead to the next page of a list. They are signed: the server goes on only from places where it has been,
-// in the list that it was asked for. Knows no objects.
+// Continue tokens of paged lists. They are signed: the server continues only from a place that it has issued, in the
+// list that the token was issued for. Knows no objects.
 
 import { createHmac, timingSafeEqual } from 'node:crypto';
 import { badRequest } from '../errors.ts';

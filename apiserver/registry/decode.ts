@@ -1,5 +1,5 @@
 // From parsed JSON to an object of a row: kind and apiVersion fit, metadata is there, fields are the schema's. What
-// is wrong becomes 400, or warnings where the caller asked for them.
+// is wrong becomes 400, or warnings where the caller requested them.
 
 import { badRequest } from '../errors.ts';
 import type { KubeObject, KubeObjectMeta, ResourceKind } from '../kinds/resource.ts';

@@ -1,5 +1,5 @@
-// Deletion, for any kind: at once, after a grace period that someone else ends (the kubelet, for pods), or when the last
-// finalizer is gone. `decideDeletion` judges; the rest reads and writes.
+// Deletion, for any kind: at once, after a grace period that another component ends (the kubelet, for pods), or when the last
+// finalizer is gone. `decideDeletion` decides; the rest reads and writes.
 
 import { type EpochMs, epochMs, plusMs } from '../../lib/clock.ts';
 import { rfc3339 } from '../../lib/rfc3339.ts';
@@ -25,7 +25,7 @@ export type Deletion =
   | { readonly kind: 'pending' };
 
 /**
- * What a deletion asked for at `now` (epoch ms) does to the object. `grace` is what the kind grants for the request,
+ * The effect of a deletion requested at `now` (epoch ms). `grace` is what the kind grants for the request,
  * in seconds; `requested` is whether the caller named a period. A period under way can only be made shorter.
  */
 export function decideDeletion(

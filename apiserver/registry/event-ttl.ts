@@ -1,4 +1,4 @@
-// Events are kept for an hour after they were last seen. Looks every few minutes; nobody waits for it.
+// Events are kept for an hour after they were last seen. Checked every few minutes in the background.
 
 import type { Clock, Timer } from '../../lib/clock.ts';
 import { errorMessage } from '../../lib/errors.ts';
@@ -20,7 +20,7 @@ export function lastSeen(event: KubeObject): number {
   return Math.max(0, ...times.map((time) => (typeof time === 'string' ? (parseRfc3339(time) ?? 0) : 0)));
 }
 
-/** Events that are looked at between two removals; what is read is not written to meanwhile. */
+/** Events that are read between two removals; nothing is written during the reading. */
 const BATCH = 200;
 
 /** Removes events that were last seen too long before `now` (epoch ms). Returns how many. */
@@ -58,7 +58,7 @@ export function startEventCleanup(registry: Registry, clock: Clock, log: (line: 
     try {
       removeOldEvents(registry, clock.now());
     } catch (error) {
-      // Nobody waits for it: the server goes on, and the next round tries again.
+      // A background task: the next round tries again.
       log(`old events could not be removed: ${errorMessage(error)}`);
     }
     timer = clock.after(INTERVAL_MS, run);

@@ -84,7 +84,7 @@ function revisionOf(
   return { revision: exact && wanted !== undefined ? wanted : current };
 }
 
-/** What the list may show, in order; each is read when it is asked for. Throws CompactedError. */
+/** The objects that may be in the list, in order; read lazily. Throws CompactedError. */
 function candidates(
   registry: Registry,
   row: ResourceKind,
@@ -174,7 +174,7 @@ export function readObjects(
   const namespace = row.namespaced ? options.namespace : '';
   const { everything, name } = options.selection;
   for (const one of registry.store.scanAt(revision, registry.resource(row), namespace, after)) {
-    // What does not match takes time to look at, too.
+    // Objects that do not match take time, too.
     bytes += one.text.length;
     if (name === undefined || name === one.name) {
       const view = registry.view(row, one);

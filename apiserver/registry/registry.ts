@@ -12,7 +12,7 @@ import { parseObject } from '../storage/change.ts';
 import { type ObjectKey, ObjectTooLargeError, type Store, type StoredObject } from '../storage/store.ts';
 import { ContinueTokens } from './continue.ts';
 
-/** Who asks. */
+/** The identity of the caller. */
 export interface Caller {
   readonly name: string;
   readonly uid?: string;
@@ -22,7 +22,7 @@ export interface Caller {
 
 export type FieldValidation = 'Strict' | 'Warn' | 'Ignore';
 
-/** What a writing request says besides its object. */
+/** The options of a writing request. */
 export interface WriteOptions {
   readonly caller: Caller;
   readonly dryRun: boolean;
@@ -31,7 +31,7 @@ export interface WriteOptions {
   readonly warn: (text: string) => void;
 }
 
-/** An object as a response shows it: its JSON as stored, parsed only when someone must look inside. */
+/** An object as a response shows it: its JSON as stored, parsed only on demand. */
 export class View {
   readonly text: string;
   #object: KubeObject | undefined;
@@ -51,7 +51,7 @@ export interface RegistryParts {
   readonly kinds: readonly ResourceKind[];
   readonly checkBody: CheckBody;
   readonly clock: Clock;
-  /** Audiences that nodes may request tokens for though no volume of the pod asks for them. Default: none. */
+  /** Audiences that nodes may request tokens for though no volume of the pod needs them. Default: none. */
   readonly nodeAudiences?: readonly string[];
   /** Signs continue tokens; absent, they hold as long as this registry. */
   readonly continueKey?: string;
@@ -172,7 +172,7 @@ export class Registry {
     }
   }
 
-  /** Removes an object whose last state is `object`, and shows that. */
+  /** Removes an object whose last state is `object`, and returns that. */
   remove(row: ResourceKind, key: ObjectKey, object: KubeObject, previous: StoredObject): View {
     if (row.storedAs === undefined) return new View(this.store.remove(key, object, previous).text, object);
     return this.view(row, this.store.remove(key, row.storedAs.toStored(object), previous));

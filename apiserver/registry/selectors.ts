@@ -1,4 +1,4 @@
-// Label and field selectors: parsed once per request, then asked of every object. Pure.
+// Label and field selectors: parsed once per request, then matched with every object. Pure.
 
 import { getOwn } from '../../lib/own-property.ts';
 import { badRequest } from '../errors.ts';
@@ -108,7 +108,7 @@ export interface FieldRequirement {
   readonly equal: boolean;
 }
 
-/** Splits at `separator`, except where a backslash stands before it; the escapes (\\ \, \=) are undone later. */
+/** Splits at `separator`, except after a backslash; the escapes (\\ \, \=) are undone later. */
 function splitEscaped(text: string, separator: string): string[] {
   const parts: string[] = [];
   let current = '';
@@ -148,11 +148,11 @@ function fieldReader(kind: ResourceKind, field: string): FieldReader {
   return read;
 }
 
-/** What a list or watch asks of each object. */
+/** The selectors of a list or watch. */
 export interface Selection {
-  /** True when every object matches, so that none need be looked at. */
+  /** True when every object matches, so that none need be checked. */
   readonly everything: boolean;
-  /** The one name that can match, where the selector says so. */
+  /** The one name that can match, where the selector requires one. */
   readonly name?: string;
   matches(object: Readonly<KubeObject>): boolean;
 }

@@ -1,7 +1,7 @@
-// Watches: what a watcher sees, and in which order. It sees the objects its selectors match; one that comes to match is
-// ADDED for it, one that no longer does is DELETED. A watch reads what there is, then what has changed since, a part at
-// a time and no faster than its sink takes it, then follows the writes; one that falls behind reads again from where it
-// is. Never writes to a connection: http/watch.ts does.
+// Watches: which events a watcher receives, and in which order: of the objects that its selectors match. One that begins
+// to match is ADDED for it, one that no longer does is DELETED. A watch sends the stored objects, then the changes since, in
+// parts and no faster than its sink takes them, then follows the writes; one that falls behind reads the store again
+// from its revision. Never writes to a connection: http/watch.ts does.
 
 import { badRequest, expired } from '../errors.ts';
 import type { KubeObject, ResourceKind } from '../kinds/resource.ts';
@@ -17,7 +17,7 @@ export interface WatchOptions {
   readonly resourceVersion: string;
   readonly resourceVersionMatch: string;
   readonly allowBookmarks: boolean;
-  /** Absent: as resourceVersion says ('' and '0' start with what there is). */
+  /** Absent: by resourceVersion ('' and '0' start with the stored objects). */
   readonly sendInitialEvents?: boolean;
 }
 
@@ -164,7 +164,7 @@ class RunningWatch implements Watch {
     return this.#unsubscribe === undefined ? this.#seen : Math.max(this.#seen, this.#registry.store.revision);
   }
 
-  /** Reads and sends parts until it has caught up. Between two of them others have their turn. */
+  /** Reads and sends parts until it has caught up. Other work runs between two of them. */
   proceed(): void {
     if (this.#stopped) return;
     const caughtUp = this.#initial === undefined ? this.#sendChanges() : this.#sendObjects(this.#initial.after);
@@ -174,7 +174,7 @@ class RunningWatch implements Watch {
     else this.#later();
   }
 
-  /** The next part, as soon as the sink takes it. Its failure is the watch's, and nobody else's. */
+  /** The next part, as soon as the sink takes it. Its failure ends this watch alone. */
   #later(): void {
     const resume = (): void => {
       try {
@@ -220,7 +220,7 @@ class RunningWatch implements Watch {
     if (this.#namespace === undefined || record.namespace === this.#namespace) this.#send(change);
     this.#seen = record.revision;
     if (!this.#sink.isFull() || this.#stopped) return;
-    // It reads more slowly than others write. What comes now stays in the store until it has read the rest.
+    // The client reads more slowly than objects change. Later events stay in the store until it has read the rest.
     this.#unsubscribe?.();
     this.#unsubscribe = undefined;
     this.#later();

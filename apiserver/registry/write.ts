@@ -72,7 +72,7 @@ export class PendingRefusal extends StatusError {
 /** How long a create waits for an object it needs, as the real admission plugin's ten attempts. */
 const PENDING_MS = 1500;
 
-/** `createObject`, judged once more when what it lacked has come within a moment. */
+/** `createObject`, tried once more when the object that its admission lacked appears within a moment. */
 export async function createWhenAdmitted(
   registry: Registry,
   row: ResourceKind,
@@ -102,7 +102,7 @@ function awaitObject(registry: Registry, wanted: AwaitedObject, ms: number): Pro
   });
 }
 
-/** What a node may not write is 403, whatever the kind says of it. */
+/** What a node may not write is 403, before the kind's own validation. */
 function restrict(
   registry: Registry,
   row: ResourceKind,
@@ -262,7 +262,7 @@ export function patchObject(
   return replaceStored(registry, row, stored, object, options, rules);
 }
 
-/** A patch as it came; `read` gives a value of one's own each time. */
+/** A patch as it came; `read` returns a new value each time. */
 export interface PatchRequest {
   readonly type: PatchType;
   readonly read: () => unknown;
@@ -273,7 +273,7 @@ export interface PatchRequest {
 const PATCH_ATTEMPTS = 5;
 
 /**
- * `patchObject`; where patch or object are large, in several turns of the event loop, and once more when somebody else
+ * `patchObject`; where patch or object are large, in several turns of the event loop, and once more when another client
  * has written the object in between.
  */
 export async function patchInTurns(
@@ -338,13 +338,13 @@ function replaceStored(
     // What was prepared may have other metadata than what was sent.
     object.metadata.generation = (old.metadata.generation ?? 0) + 1;
   }
-  // A kind that knows its subresource's rules judges by them; they include what holds for any kind.
+  // A kind with rules for its subresource uses them; they include the rules for any kind.
   const ownRules = getOwn(row.strategy.validateSubresource, subresource ?? '');
   reject(row, object, ownRules === undefined ? rules.validate(object, old) : ownRules(object, old));
   return store(registry, row, stored, object, old, options.dryRun);
 }
 
-/** Writes it, unless it says nothing new; removes it when this was the last thing that held a deletion back. */
+/** Writes it, unless it is unchanged; removes it when this update removed the last finalizer of a deleted object. */
 function store(
   registry: Registry,
   row: ResourceKind,
@@ -373,7 +373,7 @@ const SYSTEM_FIELDS = [
   'selfLink',
 ] as const;
 
-/** What only the server sets, whatever the body says. */
+/** Metadata that only the server sets; the body's values are ignored. */
 function keepSystemMetadata(object: KubeObject, old: KubeObject): void {
   const { metadata } = object;
   const kept: Record<string, unknown> = metadata;

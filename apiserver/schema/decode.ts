@@ -1,6 +1,6 @@
 // Decodes a request body against its definition as the real server's JSON decoder does: wrong types end it with one
 // message, unknown and duplicate fields are collected, quantities and times take their canonical form, and zeros that
-// Go would not write are dropped. Judges no values: that is validation.
+// Go would not write are dropped. Values are not validated here.
 
 import { getOwn, setOwn } from '../../lib/own-property.ts';
 import type { ResourceKind } from '../kinds/resource.ts';
@@ -93,7 +93,7 @@ function isRecord(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
-/** undefined stands for JSON null, which leaves a field at its zero. */
+/** undefined represents JSON null, which leaves a field at its zero. */
 function decodeValue(type: TypeText, value: unknown, place: Place): unknown {
   if (type === 'raw') return value === null ? undefined : value;
   if (value === null || value === undefined) return undefined;

@@ -1,5 +1,5 @@
 // The structure of every API type served here, read from apiserver/gen/schema.json (made by scripts/gen-schema.ts), and
-// the questions asked of it: what type a field has, and how a strategic merge patch treats it. Knows no objects.
+// lookups in it: what type a field has, and how a strategic merge patch treats it. Knows no objects.
 
 import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
@@ -57,7 +57,7 @@ export function definition(name: string): Definition {
   return found;
 }
 
-/** What a place in an object is, as a patch sees it. */
+/** The type of a place in an object, for patches. */
 export interface SchemaNode {
   /** "unknown" below raw JSON and past the schema's edge: treat as a plain JSON merge. */
   readonly shape: 'object' | 'map' | 'list' | 'leaf' | 'unknown';

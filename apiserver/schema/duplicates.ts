@@ -1,9 +1,9 @@
-// Finds fields that a JSON text names twice in one object; parsing forgets them. Reads text that is known to be valid
-// JSON within the limits of a body, and never judges it.
+// Finds fields that a JSON text names twice in one object; JSON.parse drops them. Reads text that is already known to be valid
+// JSON within the limits of a body.
 
 /** As many different ones as the real server reports. */
 export const MAX_STRICT_ERRORS = 100;
-/** Longer names are cut in paths: a path is a hint for people, and a name may have megabytes. */
+/** Longer names are cut in paths: a path is only a hint, and a name may have megabytes. */
 const MAX_NAME = 256;
 
 const [QUOTE, BACKSLASH, COMMA] = [0x22, 0x5c, 0x2c];

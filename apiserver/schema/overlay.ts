@@ -8,7 +8,7 @@ const CORE = 'io.k8s.api.core.v1';
 const META = 'io.k8s.apimachinery.pkg.apis.meta.v1';
 const STORAGE = 'io.k8s.api.storage.v1';
 
-/** The kinds and request bodies whose types are wanted: "<module> <interface>". */
+/** The kinds and request bodies whose types are generated: "<module> <interface>". */
 export const ROOTS: readonly string[] = [
   ...[
     'Binding ConfigMap Endpoints Event Namespace Node Pod PodTemplate Secret Service ServiceAccount',
@@ -196,7 +196,7 @@ export const MERGES: Readonly<Record<string, Readonly<Record<string, MergeFact>>
   [`${STORAGE}.CSINodeSpec`]: { drivers: merge('name') },
 };
 
-/** Definitions whose whole is one value: patches replace them ("+structType=atomic"). */
+/** Definitions that are one atomic value: patches replace them ("+structType=atomic"). */
 export const ATOMIC: readonly string[] = [
   ...[
     'ConfigMapKeySelector SecretKeySelector ObjectFieldSelector ResourceFieldSelector LocalObjectReference',

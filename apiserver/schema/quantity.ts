@@ -1,5 +1,5 @@
-// The one way in which the API writes a quantity ("1000m" is "1", "1024Mi" is "1Gi"), and what it says of text that is
-// none. Arithmetic on quantities stands in lib/quantity.ts.
+// The canonical form of a quantity in the API ("1000m" is "1", "1024Mi" is "1Gi"), and the error for text that is not a
+// quantity. Arithmetic on quantities is in lib/quantity.ts.
 
 import { parseQuantity } from '../../lib/quantity.ts';
 
@@ -24,7 +24,7 @@ const FORMAT_WRONG = "quantities must match the regular expression '^([+-]?[0-9.
 /** What is wrong with the text, in the API machinery's words; undefined when it is a quantity. */
 export function quantityError(text: string): string | undefined {
   if (parseQuantity(text) !== undefined && text.trim() === text) return undefined;
-  // In two steps, as one expression for number and suffix would look at every way to share out the digits.
+  // In two steps, as one expression for number and suffix would backtrack over every split of the digits.
   const number = /^[+-]?[0-9.]+/.exec(text)?.[0];
   if (number === undefined || !/^[eEinumkKMGTP]*[-+]?[0-9]*$/.test(text.slice(number.length))) return FORMAT_WRONG;
   return /^[+-]?(\d+(\.\d*)?|\.\d+)$/.test(number)

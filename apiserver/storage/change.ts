@@ -45,7 +45,7 @@ export class Change {
     return this.#previous;
   }
 
-  /** What `encode` makes of this change, made once per `key` and shared by all watchers that want the same. */
+  /** The result of `encode` for this change, computed once per `key` and shared by all watchers with that key. */
   encoded(key: string, encode: () => string): Buffer {
     let bytes = this.#encoded.get(key);
     if (bytes === undefined) {

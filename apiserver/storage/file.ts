@@ -1,6 +1,6 @@
-// Opens a store's file, or refuses it in one clear sentence: in use, damaged, cut off, empty, another program's, a newer
-// nodelet's. Whatever is refused is left byte for byte as it was, its write-ahead log too. Makes a new file where there
-// never was one. Knows no objects; moving the file to this version's tables is migrate.ts's.
+// Opens a store's file, or refuses it with one clear message: in use, damaged, truncated, empty, not nodelet's, of a newer
+// nodelet. A refused file is left unchanged byte for byte, its write-ahead log too. Creates a new file where there never
+// was one. Knows no objects; migrate.ts brings the file to this version's tables.
 
 import {
   chmodSync,
@@ -47,7 +47,7 @@ export interface OpenedFile {
 }
 
 const walOf = (path: string): string => `${path}-wal`;
-/** Where the file stands for the moment in which SQLite must not find it. */
+/** Where the file is while SQLite must not find it. */
 const asideOf = (path: string): string => `${path}-aside`;
 
 /** Opens or makes the file. Throws UserError when it is in use, is something else, or must not be written to. */
@@ -80,7 +80,7 @@ function narrowModes(path: string): void {
 
 const temporaryOf = (path: string): string => `${path}-new`;
 
-/** A new store, complete before it has its name: a file that is there and empty was cut off by somebody. */
+/** A new store, complete before it has its name: an existing empty file was truncated. */
 function makeFile(path: string): void {
   const left = existsSync(walOf(path)) && walHasContent(walOf(path));
   const snapshot = newestSnapshot(path);
@@ -156,14 +156,14 @@ const MAGIC = 'SQLite format 3\0';
 export function fileVersion(path: string): number {
   const header = readStart(path, 100);
   if (header.length === 0) throw refused(path, 'is empty: it was cut off');
-  if (header.toString('latin1', 0, 16) !== MAGIC) throw refused(path, 'is not a database: something else stands there');
+  if (header.toString('latin1', 0, 16) !== MAGIC) throw refused(path, 'is not a database: it is another kind of file');
   if (header.length < 100) throw refused(path, `is cut off: ${header.length} bytes are left of it`);
   const application = header.readUInt32BE(68);
   const userVersion = header.readUInt32BE(60);
   const version = schemaVersion(userVersion);
   if (application === APPLICATION_ID) {
     if (version > SCHEMA_VERSION) {
-      const why = `was written by a newer nodelet (version ${version} of its tables, this one knows up to ${SCHEMA_VERSION})`;
+      const why = `was written by a newer nodelet (version ${version} of its tables, this one supports up to ${SCHEMA_VERSION})`;
       throw refused(path, `${why}: start that one`);
     }
     if (version === SCHEMA_VERSION) return version;
@@ -171,7 +171,7 @@ export function fileVersion(path: string): number {
   throw refused(path, 'is the SQLite file of another program');
 }
 
-/** The file alone, without its log and without a lock: for a look that changes nothing. */
+/** The file alone, without its log and without a lock: for reading without any change. */
 function readImmutable<T>(path: string, read: (db: DatabaseSync) => T): T {
   const url = pathToFileURL(path);
   url.searchParams.set('immutable', '1');

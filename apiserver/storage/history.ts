@@ -1,5 +1,5 @@
-// How much of the past a store keeps: changes are bounded by number, by bytes and by age, and forgotten oldest first, a
-// few at a time. A version that is an object's present one is never forgotten.
+// How much history a store keeps: changes are bounded by number, by bytes and by age, and compacted oldest first, a few
+// at a time. The current version of an object is never compacted.
 
 import type { DatabaseSync, StatementSync } from 'node:sqlite';
 import { asNumber, getMeta, scalar, setMeta } from './schema.ts';
@@ -22,7 +22,7 @@ export const HISTORY_LIMITS: HistoryLimits = {
   age: 60 * 60 * 1000,
 };
 
-/** What is forgotten in one transaction, so that none takes long. */
+/** The bytes that one transaction compacts, so that none takes long. */
 const STEP_BYTES = 4 * 1024 * 1024;
 const STEP_CHANGES = 256;
 /** The age of changes is known to this many milliseconds. */
@@ -50,7 +50,7 @@ export class History {
       scalar(db, 'SELECT sum(octet_length(v.value)) FROM objects o JOIN versions v ON v.revision = o.revision');
   }
 
-  /** Changes up to and including this one are forgotten. */
+  /** Changes up to and including this one are compacted. */
   get compacted(): number {
     return this.#compacted;
   }
@@ -72,7 +72,7 @@ export class History {
     return revision - this.#compacted > 2 * count || this.#bytes > bytes + STEP_BYTES;
   }
 
-  /** Forgets what is beyond the limits at `now` (monotonic ms). */
+  /** Compacts what is beyond the limits at `now` (monotonic ms). */
   trim(revision: number, now: number): void {
     const { count, bytes, age } = this.#limits;
     let old = 0;
@@ -85,7 +85,7 @@ export class History {
     this.shorten(revision, () => this.#bytes > bytes);
   }
 
-  /** Forgets the oldest changes step by step while `more` says so and there are any. */
+  /** Compacts the oldest changes step by step while `more` returns true and there are any. */
   shorten(revision: number, more: () => boolean): void {
     while (this.#compacted < revision && more()) this.compact(this.#nextStep());
   }
@@ -101,7 +101,7 @@ export class History {
     return Math.max(reached, this.#compacted + 1);
   }
 
-  /** Forgets changes up to and including `revision`, and the versions that they replaced. */
+  /** Compacts changes up to and including `revision`, and the versions that they replaced. */
   compact(revision: number): void {
     const from = this.#compacted;
     if (revision <= from) return;

@@ -1,5 +1,5 @@
-// Objects written last, kept as they are and not only as text: most are written again soon, and watchers want the state
-// before. Bounded by number and by bytes. What it gives out is shared and must not be changed.
+// A cache of the objects written last, in parsed form: most are written again soon, and watchers need the previous state.
+// Bounded by number and by bytes. Its objects are shared and must not be changed.
 
 import type { KubeObject } from '../kinds/resource.ts';
 

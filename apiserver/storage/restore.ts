@@ -8,12 +8,12 @@ import { assertNotInUse, fileVersion, openStoreFile, presentRevision } from './f
 import { getMeta, scalar, setMeta } from './schema.ts';
 import { keptFile, newestSnapshot, snapshotDirectory, snapshotRevision } from './snapshots.ts';
 
-/** As `etcdutl snapshot restore --bump-revision` is told: more than was written since any snapshot. */
+/** As with `etcdutl snapshot restore --bump-revision`: more than the number of writes since any snapshot. */
 const REVISION_BUMP = 1_000_000_000;
 
 /**
  * Replaces the store at `path` by a copy of `file`, a snapshot or a store's file. `now` (epoch ms) names what is moved
- * away. Returns a sentence for whoever started it. Throws UserError; the store is then as it was.
+ * away. Returns a message for the user. Throws UserError; the store is then as it was.
  */
 export function restoreStore(path: string, file: string, now: number): string {
   const incoming = `${path}-restored`;

@@ -1,5 +1,5 @@
-// Room that is kept aside in the store's own files, so that deletions go on when the disk is full. It cannot be taken
-// by whatever else fills the disk, because it is never given back:
+// Reserves disk space in the store's own files, so that deletions are possible when the disk is full. Other programs
+// cannot take it, because it is never freed:
 //
 // - The file has pages full of zeros, in a table of their own. They are freed for deletions, and for updates that take no
 //   more room than what they replace; other writes make the file larger, and are refused when that fails or while some
@@ -8,7 +8,7 @@
 // - The write-ahead log is as long as it ever gets, from the start, and stays where it is over a stop.
 //
 // The bytes are written, not only reserved: true on file systems that overwrite in place (ext4, XFS), not on those that
-// copy on write. Never decides what to forget: store.ts's.
+// copy on write. What is compacted is decided in store.ts.
 
 import {
   closeSync,
@@ -117,7 +117,7 @@ export class Room {
       fits = this.freePages() >= pages;
     }
     if (fits) this.#known -= pages;
-    // Nothing is kept back from a deletion: should the room not do, SQLite says so.
+    // A deletion may use the whole reserve: SQLite reports an error if it does not suffice.
     return fits || (reserve && kind === 'remove');
   }
 
@@ -146,7 +146,7 @@ export class Room {
     this.#rows--;
   }
 
-  /** Bytes on the disk that anybody may still take. */
+  /** Free bytes on the disk. */
   bytesLeft(): number {
     const { bavail, bsize } = statfsSync(this.#path);
     return bavail * bsize;
@@ -163,7 +163,7 @@ export class Room {
     settleWalRoom(this.#path);
   }
 
-  /** Makes `wanted` pages free, and some more. Bytes first, pages after that. */
+  /** Makes `wanted` pages free, and some more. First the bytes, then the pages. */
   #grow(wanted: number): boolean {
     const free = this.freePages();
     const added = wanted - free + GROWTH_PAGES;

@@ -27,8 +27,8 @@ const SCHEMA = `
 `;
 
 /**
- * Makes the tables in an empty database. The rest of its user_version is drawn at random: it stands on the first page,
- * which nearly every write-ahead log holds, and so a log of another store is recognised.
+ * Makes the tables in an empty database. The rest of its user_version is random: it is on the first page,
+ * which nearly every write-ahead log contains, so that the log of another store is recognised.
  */
 export function createSchema(db: DatabaseSync): void {
   const userVersion = randomInt(1, 2 ** 23) * 256 + SCHEMA_VERSION;

@@ -1,7 +1,7 @@
 // Objects and their history in one SQLite file: names that point to versions, each version one row, one revision that
 // counts every write. All of it synchronous, so a read, a decision and a write in one turn of the event loop are one
-// step that nobody can come between. Knows nothing of kinds: a resource is a string, an object is its JSON. Opening the
-// file is file.ts's, how much history there is history.ts's, what goes on when the disk is full room.ts's.
+// atomic step. Knows nothing of kinds: a resource is a string, an object is its JSON. Opening the
+// file is file.ts's, how much history there is history.ts's, the reserve for a full disk room.ts's.
 
 import { dirname } from 'node:path';
 import type { DatabaseSync, StatementSync } from 'node:sqlite';
@@ -35,7 +35,7 @@ export interface StoredObject {
   readonly text: string;
 }
 
-/** The history that was asked for is gone, wholly or in part. */
+/** The requested history is compacted, wholly or in part. */
 export class CompactedError extends Error {
   override name = 'CompactedError';
   readonly oldest: number;
@@ -67,11 +67,11 @@ export interface StoreOptions {
   readonly clock: Clock;
   /** What is kept for watches and consistent lists; HISTORY_LIMITS where it is not set. */
   readonly history?: Partial<HistoryLimits>;
-  /** One line per thing a person should know; defaults to nothing. */
+  /** Logs one line; nothing by default. */
   readonly log?: (line: string) => void;
 }
 
-/** Changes after a revision, as many as were asked for. */
+/** Changes after a revision, as many as were requested. */
 export interface ChangePage {
   /** Oldest first. */
   readonly changes: readonly Change[];
@@ -81,14 +81,14 @@ export interface ChangePage {
 
 /** Housekeeping waits for a pause of this long in the writes. */
 const QUIET_MS = 2000;
-/** How often the disk is looked at while there is less room than should be kept aside. */
+/** How often the disk is checked while the reserve is incomplete. ms. */
 const ROOM_MS = 2000;
-/** How often the age of history is looked at while nothing is written. */
+/** How often the age of history is checked while nothing is written. ms. */
 const AGE_MS = 10 * 60 * 1000;
-/** The file is made smaller this many pages at a time, with pauses: others want the processor too. */
+/** The file is made smaller this many pages at a time, with pauses for other work. */
 const VACUUM_PAGES = 128;
 const VACUUM_PAUSE_MS = 20;
-/** Free pages that are not worth moving others for. */
+/** The number of free pages below which the file is not vacuumed. */
 const SPARE_PAGES = 512;
 
 type Listener = (change: Change) => void;
@@ -111,7 +111,7 @@ export class Store {
   #quietTimer: Timer | undefined;
   #laterTimer: Timer | undefined;
   #lastWrite = 0;
-  /** Some write was refused for want of room, and the room is not whole again. */
+  /** A write was refused because the disk was full, and the reserve is not complete again. */
   #full = false;
   readonly #statements: Record<'get' | 'value' | 'upsert' | 'remove' | 'append', StatementSync>;
 
@@ -149,7 +149,7 @@ export class Store {
     return this.#revision;
   }
 
-  /** Changes up to and including this one are forgotten. */
+  /** Changes up to and including this one are compacted. */
   get compacted(): number {
     return this.#history.compacted;
   }
@@ -162,8 +162,8 @@ export class Store {
   }
 
   /**
-   * Objects of a resource by namespace and name; of one namespace when it is given, after `after` when that is. Each is
-   * read when it is asked for, all in one turn of the event loop and without a write between.
+   * Objects of a resource by namespace and name; of one namespace, and after `after`, when these are set. Each is
+   * read lazily, all in one turn of the event loop and without a write between.
    */
   scan(resource: string, namespace?: string, after?: Name): Iterable<StoredObject> {
     return this.scanAt(this.#revision, resource, namespace, after);
@@ -179,7 +179,7 @@ export class Store {
     }
   }
 
-  /** How many `scanAt` gives. */
+  /** The number of objects that `scanAt` returns. */
   countAt(revision: number, resource: string, namespace?: string, after?: Name): number {
     let count = 0;
     for (const _ of this.#namesAt(revision, resource, namespace, after)) count++;
@@ -272,8 +272,8 @@ export class Store {
   }
 
   /**
-   * Writes the object as the newest revision, which is put into its metadata, and tells whoever watches. From then on
-   * `object` is shared and must not be changed. `previous` is what `get` gave in this same turn, absent for a new one.
+   * Writes the object as the newest revision, which is put into its metadata, and notifies the watchers. From then on
+   * `object` is shared and must not be changed. `previous` is the result of `get` in this same turn, absent for a new one.
    * Throws StoreFullError and ObjectTooLargeError.
    */
   put(key: ObjectKey, object: KubeObject, previous?: StoredObject): StoredObject {
@@ -300,7 +300,7 @@ export class Store {
 
   /**
    * Removes the object. Watchers get its last stored state with the revision of the deletion, as from the real API
-   * server; `last`, the state that whoever deletes it ends with, is what is returned. Throws StoreFullError.
+   * server; `last`, the final state for the client that deletes it, is returned. Throws StoreFullError.
    */
   remove(key: ObjectKey, last: KubeObject, previous: StoredObject): StoredObject {
     const revision = this.#revision + 1;
@@ -398,7 +398,7 @@ export class Store {
     else this.maintain();
   }
 
-  /** Trims history, moves the WAL into the file, gives back what the file no longer needs, makes room. Never throws. */
+  /** Trims history, moves the WAL into the file, shrinks the file, restores the reserve. Never throws. */
   maintain(): void {
     this.#housekeeping('history', () => this.#trim());
     let spare = 0;
@@ -439,7 +439,7 @@ export class Store {
     this.#full = !whole;
   }
 
-  /** Plans the next look at what changes by itself; a write plans its own. */
+  /** Schedules the next maintenance without a write; a write schedules its own. */
   #later(vacuum = false): void {
     this.#laterTimer?.cancel();
     this.#laterTimer = undefined;
@@ -459,7 +459,7 @@ export class Store {
     }
   }
 
-  /** Forgets changes up to and including `revision`. */
+  /** Compacts changes up to and including `revision`. */
   compact(revision: number): void {
     this.#history.compact(Math.min(revision, this.#revision));
   }

@@ -17,7 +17,7 @@ import { transaction } from './transaction.ts';
 
 const KEPT = 5;
 const INTERVAL_MS = 60 * 60 * 1000;
-/** The snapshot at the stop is given up after this long: whoever stops the server does not wait for ever. */
+/** The time limit of the snapshot at the stop, so that stopping does not wait for ever. ms. */
 const LAST_MS = 2000;
 /** What is copied in one turn of the event loop. */
 const PART_BYTES = 512 * 1024;
@@ -103,7 +103,7 @@ export class SnapshotKeeper {
     this.#log = log;
   }
 
-  /** The first one now, the others in their time. */
+  /** Takes the first one now, the others on schedule. */
   start(): void {
     this.#running = this.#take(this.#stopping.signal);
     this.#timer = this.#clock.after(INTERVAL_MS, () => {

@@ -21,8 +21,8 @@ const APART = [
 const COMPILED = 'NODELET_COMPILED';
 
 /**
- * Node's TypeScript compiler takes some 25 MB that a process never gives back. When it was needed, because code was not
- * in the compile cache yet, the process starts over with what was compiled. Does not return then.
+ * Node's TypeScript compiler takes some 25 MB that a process never frees. When it was needed, because code was not in the
+ * compile cache yet, the process restarts with the compiled code. Does not return then.
  */
 async function startOverIfCompiled(): Promise<void> {
   const startedOver = process.env[COMPILED] !== undefined;

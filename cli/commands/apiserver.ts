@@ -8,7 +8,7 @@ import { Tracer } from '../../lib/trace.ts';
 import { DEFAULT_ROOT, labPaths } from '../lab/paths.ts';
 import { stopSignal } from './signals.ts';
 
-/** A TCP port from a flag; 0 stands for any free one. */
+/** A TCP port from a flag; 0: any free one. */
 export function parsePort(text: string): number {
   const port = Number(text);
   if (!/^\d{1,5}$/.test(text) || port > 65_535) throw new UserError(`"${text}" is not a port (0 to 65535)`);
@@ -42,7 +42,7 @@ export function apiserverCommand(): Command {
     .option('--node-name <name>', 'the node that the agent’s certificate is for (default: the host name)')
     .option(
       '--node-audience <audience>',
-      'nodes may request tokens for it though no volume of the pod asks for it; may be repeated',
+      'nodes may request tokens for it though no volume of the pod needs it; may be repeated',
       repeated,
       [],
     )

@@ -1,4 +1,4 @@
-// `nodelet csi-driver`: the loop-device CSI driver, for labs and for tests of whoever speaks CSI.
+// `nodelet csi-driver`: the loop-device CSI driver, for labs and for tests of CSI clients.
 
 import { hostname } from 'node:os';
 import { Command } from 'commander';
@@ -57,7 +57,7 @@ export function csiDriverCommand(): Command {
     .option('--registration-dir <dir>', 'the kubelet’s plugins_registry, to be registered there')
     .option('--attach', 'volumes have to be attached (ControllerPublishVolume) before they are staged')
     .option('--peer-node <id>', 'another node that volumes can be attached to; may be repeated', collect, [])
-    .option('--mount-group', 'take volume_mount_group: the driver gives volumes to groups, not the kubelet')
+    .option('--mount-group', 'support volume_mount_group: the driver, not the kubelet, applies fsGroup')
     .option('--max-volumes <n>', 'most volumes on this node', wholeNumber, 128)
     .option(
       '--pool-size <quantity>',
@@ -70,7 +70,7 @@ export function csiDriverCommand(): Command {
     .action(async (flags: Flags) => {
       if (process.getuid?.() !== 0) throw new UserError('must be root: the driver makes loop devices and mounts');
       const endpoint = flags.endpoint ?? process.env['CSI_ENDPOINT'];
-      if (endpoint === undefined) throw new UserError('neither --endpoint nor CSI_ENDPOINT says where to serve');
+      if (endpoint === undefined) throw new UserError('neither --endpoint nor CSI_ENDPOINT is set');
       if (!/^unix:(\/\/)?\//.test(endpoint)) throw new UserError(`the endpoint "${endpoint}" is not unix:///path`);
       const faults = process.env['NODELET_CSI_FAULTS'];
       const { runDriver } = await import('../../csi/driver/main.ts');

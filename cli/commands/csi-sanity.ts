@@ -39,7 +39,7 @@ export function csiSanityCommand(): Command {
     .description('try every demand of the CSI specification on a driver that runs on this machine')
     .requiredOption('--endpoint <url>', 'the driver’s socket, unix:///path/csi.sock')
     .addOption(new Option('--access <type>', 'how volumes are used').choices(['mount', 'block']).default('mount'))
-    .option('--fs-type <type>', 'filesystem to ask for (default: the driver’s own choice)', '')
+    .option('--fs-type <type>', 'filesystem to request (default: the driver’s own choice)', '')
     .option('--size <quantity>', 'size of most volumes', size, 512 * 1024 * 1024)
     .option('--parameter <key=value>', 'for CreateVolume; may be repeated', pair, {})
     .option('--secret <key=value>', 'for every call that takes secrets; may be repeated', pair, {})
@@ -48,7 +48,7 @@ export function csiSanityCommand(): Command {
     .option('--only <words>', 'only checks whose RPC or sentence contains these words')
     .option('--json', 'one JSON object per check')
     .action(async (flags: Flags) => {
-      if (process.getuid?.() !== 0) throw new UserError('must be root: volumes are looked at where they are mounted');
+      if (process.getuid?.() !== 0) throw new UserError('must be root: volumes are inspected where they are mounted');
       const { openSuite, runSuite } = await import('../../csi/sanity/run.ts');
       const parent = flags.dir ?? (await mkdtemp(join(tmpdir(), 'nodelet-sanity-')));
       const directory = join(parent, 'csi-sanity');

@@ -31,7 +31,7 @@ export interface EndingOptions {
 }
 
 export interface Ending {
-  /** Aborts at the first signal, when nobody can read the output any more, and at an exception that nothing has caught. */
+  /** Aborts at the first signal, when the output's reader is gone, and at an uncaught exception. */
   readonly signal: AbortSignal;
   /** Writes a line to stdout. Never throws, whatever has become of it. */
   say(line: string): void;
@@ -52,7 +52,7 @@ export function commandEnding(options: EndingOptions): Ending {
     try {
       own.stderr.write(`nodelet: ${line}\n`);
     } catch {
-      // Nobody is left to read it either; what is to be done is being done.
+      // Its reader is gone as well; the shutdown is under way.
     }
   };
   const fail = (error: Error): void => {
@@ -95,7 +95,7 @@ export function commandEnding(options: EndingOptions): Ending {
       try {
         own.stdout.write(`${line}\n`);
       } catch (error) {
-        // A file is written to at once, and says so at once when it cannot be.
+        // A file is written synchronously and fails synchronously.
         onOutput(error);
       }
     },

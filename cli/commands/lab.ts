@@ -52,7 +52,7 @@ export function upCommand(): Command {
     .option('--restore <file>', 'first put this snapshot in the place of the API server’s store')
     .action(async (flags: UpFlags) => {
       const { rescueLab, runUp } = await import('../lab/up.ts');
-      // A lab goes on without a log of what it says, and says more when there is room again.
+      // A lab continues when its output cannot be written, and writes again when the disk has room.
       const ending = commandEnding({ endWhenFull: false, rescue: () => rescueLab(flags) });
       process.exitCode = ending.exitCode(await runUp({ ...flags, say: ending.say, signal: ending.signal }));
     });

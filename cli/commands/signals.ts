@@ -2,12 +2,12 @@
 
 import { watchLifeline } from '../lab/lifeline.ts';
 
-/** A program that hangs while it stops is ended after this time, in ms, when nobody is left to do it. */
+/** A program without a supervisor that hangs while it stops is killed after this time, ms. */
 const ORPHAN_MS = 15_000;
 
 /**
  * Aborts on the first SIGINT or SIGTERM, and when the supervisor that started this program has ended. A second signal ends
- * the process at once, as people expect of Ctrl-C: what it was about to take down is its supervisor's to clean up.
+ * the process at once, as users expect of Ctrl-C: its supervisor cleans up what remains.
  */
 export function stopSignal(): AbortSignal {
   const controller = new AbortController();

@@ -7,7 +7,7 @@ const short = (id: SpanAttribute): string => text(id).slice(0, 12);
 
 type Teller = (span: Span) => string | undefined;
 
-/** What a reader sees of each kind of call; a call without a line here is left out. */
+/** The line for each kind of call; a call without a line here is left out. */
 const NARRATORS: Readonly<Partial<Record<Span['kind'], Teller>>> = {
   volume: ({ name, attributes }) => {
     if (name === 'MountVolume.SetUp')
@@ -54,7 +54,7 @@ const NARRATORS: Readonly<Partial<Record<Span['kind'], Teller>>> = {
   },
   api: ({ name }) => {
     if (name === 'PATCH pods/status') return 'status written to the API server';
-    return name === 'DELETE pods' ? 'the API object is let go' : undefined;
+    return name === 'DELETE pods' ? 'the API object is deleted' : undefined;
   },
   probe: ({ name }) => name,
   hook: ({ name }) => name,

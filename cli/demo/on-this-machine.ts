@@ -10,7 +10,7 @@ import { runDemo } from './run.ts';
 
 export interface DemoFlags {
   readonly root: string;
-  /** `machine` compares everything; `lab` only what bears this lab's names, where others use the machine meanwhile. */
+  /** `machine` compares everything; `lab` only what has this lab's names, for a machine that other programs use. */
   readonly compare: 'machine' | 'lab';
   readonly cgroupDriver?: 'cgroupfs' | 'systemd';
 }
@@ -25,7 +25,7 @@ export async function demoOnThisMachine(flags: DemoFlags, ending: Pick<Ending, '
   };
   const { signal } = ending;
   const paths = await labAt(flags.root);
-  // Before the machine is looked at: what a demo that was killed left is not how the machine was.
+  // Before the first snapshot: leftovers of a killed demo are not part of the machine's state.
   await clearEarlierDemo(paths, say, 'demo');
   signal.throwIfAborted();
   const own = [paths.root, paths.hash, paths.bridge, paths.networkName];

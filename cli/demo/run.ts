@@ -1,5 +1,5 @@
 // The demo: starts a lab, runs one real pod on this machine, proves that it is real, takes everything down again and
-// compares the machine before and after. Each promise is a numbered check; one that does not hold fails the demo.
+// compares the machine before and after. Each claim is a numbered check; one that fails, fails the demo.
 
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -33,7 +33,7 @@ export interface DemoLab {
 
 export interface DemoOptions {
   readonly say: (line: string) => void;
-  /** Sets up and starts the lab; says its own steps. */
+  /** Sets up and starts the lab; prints its own steps. */
   readonly startLab: () => Promise<DemoLab>;
   /** What differs on the machine from before the lab, one line each. */
   readonly leftBehind: () => Promise<readonly string[]>;
@@ -48,7 +48,7 @@ class Checks {
   constructor(say: (line: string) => void) {
     this.#say = say;
   }
-  /** Says what was seen; `held` false fails the demo. */
+  /** Prints the evidence; `ok` false fails the demo. */
   check(ok: boolean, sentence: string, evidence = ''): void {
     if (ok) this.#passed++;
     else this.#failed++;
@@ -68,7 +68,7 @@ async function interrupted(signal: AbortSignal): Promise<never> {
   throw new Error('interrupted');
 }
 
-/** Resolves with the exit code: 0 only if every check held. Never rejects for a check that does not. */
+/** Resolves with the exit code: 0 only if every check passed. Never rejects for a check that does not. */
 export async function runDemo(options: DemoOptions): Promise<number> {
   const { say, signal } = options;
   const started = performance.now();
@@ -152,7 +152,7 @@ function isReady(pod: Pod | undefined): boolean {
   );
 }
 
-/** Running says that the process has started, not that it listens: without a readiness probe a caller has to try. */
+/** Running means that the process has started, not that it listens: without a readiness probe a client has to retry. */
 async function firstAnswer(url: string): Promise<Response> {
   const deadline = performance.now() + LIMIT_MS;
   for (;;) {

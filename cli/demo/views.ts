@@ -1,4 +1,4 @@
-// What the demo asks a container about itself: commands for an exec, and what their output has to show. With `ip` and
+// The commands that the demo runs in a container with exec, and what their output has to show. With `ip` and
 // `ps` where the image has them, as the one that the lab builds has; the nginx of Docker Hub has neither, and its shell
 // reads /proc instead. Pure.
 
@@ -14,14 +14,14 @@ export const INTERFACES: View = {
   title: 'exec "ip addr" shows the pod’s own interfaces',
   command: sh(
     'if command -v ip >/dev/null; then exec ip addr; fi; ' +
-      'echo "this image has no ip: /proc/net tells"; cat /proc/net/dev; grep -B1 "host LOCAL" /proc/net/fib_trie',
+      'echo "this image has no ip: reading /proc/net"; cat /proc/net/dev; grep -B1 "host LOCAL" /proc/net/fib_trie',
   ),
 };
 
 export const PROCESSES: View = {
   title: 'exec "ps" shows only the pod',
   command: sh(
-    'if command -v ps >/dev/null; then ps -e; exit; fi; echo "this image has no ps: /proc tells"; ' +
+    'if command -v ps >/dev/null; then ps -e; exit; fi; echo "this image has no ps: reading /proc"; ' +
       'cd /proc; for p in [0-9]*; do echo "$p $(tr "\\0" " " <"$p/cmdline")"; done',
   ),
 };

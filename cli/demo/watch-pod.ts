@@ -1,5 +1,4 @@
-// Follows one pod at the API server and lets the demo wait for what it wants to see, with a deadline and never by
-// asking again and again.
+// Watches one pod at the API server and lets the demo wait for a state, with a deadline and without polling.
 
 import type { ApiClient } from '../../client/api.ts';
 import { resourcePath } from '../../client/paths.ts';

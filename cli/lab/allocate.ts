@@ -1,5 +1,5 @@
-// Chooses what a lab needs of the machine for itself: a pod subnet and ports that nobody else has. The choice is pure;
-// the facts it is made from are gathered here too.
+// Chooses what a lab needs of the machine for itself: a free pod subnet and free ports. The choice is pure;
+// the facts for it are gathered here too.
 
 import { createServer } from 'node:net';
 import { isErrno, UserError } from '../../lib/errors.ts';
@@ -40,18 +40,18 @@ export function chooseSubnet(start: number, taken: readonly string[]): string | 
 export interface SubnetFacts {
   /** What the machine uses, as far as can be seen now. */
   readonly used: () => Promise<readonly string[]>;
-  /** Those that other labs have told. */
+  /** The subnets that other labs have claimed. */
   readonly claimed: () => Promise<readonly string[]>;
-  /** Tells other labs which one this lab takes. */
+  /** Publishes the subnet that this lab takes. */
   readonly claim: (subnet: string) => Promise<void>;
   /** 0 ≤ x < 1; Math.random by default. */
   readonly random?: () => number;
 }
 
 /**
- * Takes a free /24 for this lab, looked for from a place that differs between roots, so that labs which start at the same
- * moment seldom want the same one. Of two labs that tell the same one at the same moment at least one sees so when it looks
- * again, and chooses anew: from anywhere, in case that both did. Undefined when all are taken.
+ * Takes a free /24 for this lab. The search begins at a place that depends on the root, so that labs which start at the
+ * same time rarely choose the same one. When two labs claim the same one concurrently, at least one of them sees the
+ * other's claim afterwards and chooses again, from a random place. Undefined when all are taken.
  */
 export async function claimSubnet(hash: string, facts: SubnetFacts): Promise<string | undefined> {
   const { used, claimed, claim, random = Math.random } = facts;
@@ -77,7 +77,7 @@ export async function usedSubnets(): Promise<readonly string[]> {
   return found;
 }
 
-/** Whether nobody listens on a port, on any address. */
+/** Whether no process listens on a port, on any address. */
 export function portIsFree(port: number): Promise<boolean> {
   return new Promise((resolve, reject) => {
     const server = createServer();
@@ -104,7 +104,7 @@ function anyPort(): Promise<number> {
 }
 
 /**
- * The port a lab takes when nobody asks for another: the well-known one under the default root, elsewhere one of its
+ * The default port of a lab: the well-known one under the default root, elsewhere one of its
  * own, so that labs that start at the same moment do not both find the same port free.
  */
 export function usualPort(paths: Pick<LabPaths, 'hash' | 'isDefaultRoot'>, wellKnown: number): number {
@@ -113,7 +113,7 @@ export function usualPort(paths: Pick<LabPaths, 'hash' | 'isDefaultRoot'>, wellK
 }
 
 /**
- * The port that was asked for, or UserError when it is taken; without one, the usual port, or a free one when that is
+ * The requested port, or UserError when it is taken; without one, the usual port, or a free one when that is
  * taken.
  */
 export async function choosePort(
@@ -124,7 +124,7 @@ export async function choosePort(
 ): Promise<number> {
   if (requested !== undefined) {
     if (await portIsFree(requested)) return requested;
-    throw new UserError(`port ${requested} for ${what} is taken: give another one, or stop what listens there`);
+    throw new UserError(`port ${requested} for ${what} is taken: choose another one, or stop what listens there`);
   }
   if (usual !== not && (await portIsFree(usual))) return usual;
   let port = await anyPort();

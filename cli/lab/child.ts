@@ -54,7 +54,7 @@ export async function startChild(options: ChildOptions): Promise<Child> {
     child.once('spawn', resolve);
     child.once('error', reject);
   });
-  // Held open by being there. The child says nothing on it, and its end is seen by `exit`.
+  // The open pipe keeps the child running. The child writes nothing to it, and `exit` reports its end.
   const line = child.stdin;
   line?.on('error', () => undefined);
   if (line instanceof Socket) line.unref();

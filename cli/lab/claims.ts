@@ -1,5 +1,5 @@
-// What the labs of one machine tell each other while they are up: the subnet that each has taken, and how the machine was
-// before the first of them came. What they share is taken away by the one that goes last. Decides nothing.
+// What running labs of one machine share: the claimed subnets, and the machine's state before the first lab. The last lab
+// that stops removes it. Decides nothing.
 
 import { mkdir, readdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -22,13 +22,13 @@ export interface Claim {
   readonly root?: string;
 }
 
-/** Tells the others, before the kernel shows anything of it. */
+/** Publishes the claim, before the kernel shows the subnet. */
 export async function writeClaim(runDir: string, claim: Claim): Promise<void> {
   await mkdir(runDir, { recursive: true, mode: 0o711 });
   await writeFileAtomic(join(runDir, CLAIM_FILE), `${JSON.stringify(claim)}\n`);
 }
 
-/** From now on nobody counts on this lab. Of two that go at the same time at least one then finds itself the last. */
+/** Other labs no longer count this lab. Of two that stop at the same time at least one then finds itself the last. */
 export async function withdrawClaim(runDir: string): Promise<void> {
   await rm(join(runDir, CLAIM_FILE), { force: true });
 }
@@ -39,7 +39,7 @@ export async function readClaim(runDir: string): Promise<Claim | undefined> {
   return text === undefined ? undefined : (JSON.parse(text) as Claim);
 }
 
-/** The claims of all labs but the one whose directory is called `own`. */
+/** The claims of all labs but the one whose directory is named `own`. */
 export async function otherClaims(own: string, directory = LABS_DIR): Promise<readonly Claim[]> {
   let names: string[];
   try {

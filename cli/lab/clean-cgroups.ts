@@ -28,7 +28,7 @@ export async function cgroupDirectories(path: string): Promise<readonly string[]
   return all.filter((_, index) => there[index] === true);
 }
 
-/** Empty cgroups from `path` down, and the slices that systemd knows them as. Rejects when a process stays in one. */
+/** Removes empty cgroups from `path` down, and their systemd slices. Rejects when a process stays in one. */
 export async function removeCgroups(path: string, clock: Clock): Promise<void> {
   if (path.endsWith('.slice') && systemdRuns()) {
     // Takes every slice and scope below with it. 5: it is not loaded.

@@ -1,5 +1,5 @@
-// Takes away what a lab made under its root: each thing because it is on the marker's list, and nothing else. The marker
-// goes last, so that a removal that was interrupted can be done again.
+// Removes what a lab made under its root: exactly what is on the marker's list. The marker is removed last, so that an
+// interrupted removal can be repeated.
 
 import { readdir, readlink, rm, rmdir } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
@@ -112,7 +112,7 @@ export async function removeEmpty(path: string): Promise<void> {
   try {
     await rmdir(path);
   } catch (error) {
-    // Another lab's, or somebody's files are in it; or it was made a mount point, as `ip netns add` does.
+    // Other files are in it, of another lab or of a user; or it was made a mount point, as `ip netns add` does.
     if (!isErrno(error, 'ENOTEMPTY', 'ENOENT', 'EBUSY'))
       throw new Error(`${path}: ${errorMessage(error)}`, { cause: error });
   }

@@ -1,7 +1,7 @@
-// Takes everything of a lab off the machine, from any state: processes that were killed, files that are missing, an API
-// server and a containerd that are gone. Every step looks at what is there and needs none of the others to have
-// worked; running it again does nothing. Under the root it goes by the marker alone; elsewhere by names that only this lab
-// has, which prove themselves. Asks nobody's cooperation: the orderly way is up.ts's.
+// Removes everything of a lab from the machine, in any state: processes that were killed, files that are missing, an API
+// server and a containerd that are gone. Every step reads the present state and needs none of the others; all are
+// idempotent. Under the root the marker decides what is removed; elsewhere names that only this lab has. Needs no running
+// component; the orderly shutdown is up.ts's.
 
 import { readdir, readFile, rm } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
@@ -49,7 +49,7 @@ export async function cleanLab(options: CleanOptions): Promise<readonly string[]
     try {
       await work();
     } catch (error) {
-      // One step that fails must not keep the others from their part.
+      // A failing step must not stop the others.
       problems.push(`${what}: ${errorMessage(error)}`);
     }
   };
@@ -84,7 +84,7 @@ export async function cleanLab(options: CleanOptions): Promise<readonly string[]
   if (marker === undefined) {
     if (because !== undefined) problems.push(because);
   } else {
-    // Looked at again: what the programs had mounted and made until they ended is known only now.
+    // Read again: the programs may have mounted and made more until they ended.
     const cleaned = await clearRoot({ paths, facts: await rootFacts(paths), marker, keep, step });
     problems.push(...cleaned.left);
     for (const path of cleaned.gone) gone.add(path);
@@ -92,14 +92,14 @@ export async function cleanLab(options: CleanOptions): Promise<readonly string[]
   }
   if (ownRunDir) await step('run directory', () => removeRunDirectory(paths.runDir));
   if (marker !== undefined) {
-    // Whoever makes something under one of these names from now on is not the lab.
+    // Anything made under one of these names from now on is not the lab's.
     const done = !keep && problems.length === 0;
     await step('marker', () => (done ? removeMarker(paths, marker) : marker.forget(gone)));
   }
   return problems;
 }
 
-/** The marker that proves the root to be a lab's; or why what stands there is left, undefined when nothing does. */
+/** The marker that proves the root to be a lab's; or why the content is left; undefined for an empty root. */
 async function provenRoot(paths: LabPaths): Promise<{ readonly marker?: MarkerFile; readonly because?: string }> {
   const ownership = judgeRoot(await rootFacts(paths), paths.stateFile);
   if (ownership.kind === 'nothing') return {};
@@ -109,7 +109,7 @@ async function provenRoot(paths: LabPaths): Promise<{ readonly marker?: MarkerFi
   return { marker: MarkerFile.of(ownership.marker) };
 }
 
-/** What of the lab's can be known without its marker, for telling before it goes; one phrase each. */
+/** What is recognisable as the lab's without its marker, for the output before its removal; one phrase each. */
 export async function provenByItself(paths: LabPaths): Promise<readonly string[]> {
   const found: string[] = [];
   const processes = await labProcesses(paths.root);
@@ -132,7 +132,7 @@ async function hasOwnRunDirectory(paths: LabPaths): Promise<boolean> {
     const claim = await readClaim(paths.runDir);
     return claim?.root === undefined || claim.root === paths.root;
   } catch (error) {
-    // A damaged claim is nobody else's.
+    // A damaged claim counts as this lab's.
     if (error instanceof SyntaxError) return true;
     throw error;
   }
@@ -194,7 +194,7 @@ async function releaseAttachments(paths: LabPaths, clock: Clock): Promise<void> 
   if (report.failures.length > 0) throw new Error(report.failures.map(errorMessage).join('; '));
 }
 
-/** Where containerd's own CNI library remembers results, of every containerd on the machine. */
+/** Where containerd's CNI library caches results, of every containerd on the machine. */
 const RESULTS_DIR = '/var/lib/cni/results';
 
 /** A containerd that was killed leaves its results: they are known by their network namespaces' paths. */
@@ -217,10 +217,10 @@ async function removeCachedResults(runDir: string): Promise<void> {
   }
 }
 
-/** The lab's bridge and what is plugged into it. A veth goes with its namespace too, but later than we look. */
+/** Removes the lab's bridge and its ports. The kernel removes a veth with its namespace, but too late for the comparison. */
 async function removeLinks(bridge: string): Promise<void> {
   const shown = await exec('ip', ['-json', 'link', 'show', 'master', bridge]);
-  // ip says nothing for a bridge without ports, and fails for one that does not exist.
+  // ip prints nothing for a bridge without ports, and fails for one that does not exist.
   const ports: unknown = shown.code === 0 && shown.stdout.trim() !== '' ? JSON.parse(shown.stdout) : [];
   if (Array.isArray(ports)) {
     for (const port of ports) {

@@ -5,7 +5,7 @@ import type { LabPaths } from './paths.ts';
 
 export interface NetworkChoice {
   readonly subnet: string;
-  /** The machine drops forwarded packets unless told otherwise (Docker does that): the firewall plugin lets pods through. */
+  /** The machine's FORWARD policy is DROP (Docker sets it): the firewall plugin accepts pods' packets. */
   readonly forwardDrops: boolean;
 }
 
@@ -63,8 +63,8 @@ export function renderKubeletConfiguration(paths: LabPaths, choice: KubeletChoic
     // Images are built here or come from one registry: nothing is gained by pulling them one by one.
     serializeImagePulls: false,
     maxParallelImagePulls: 3,
-    // The machine's disk is its owner's, and images that were built here cannot be pulled again: a lab neither collects
-    // them nor ends pods because the disk is rather full. `more` says otherwise.
+    // The machine's disk is not the lab's, and images that were built here cannot be pulled again: a lab neither collects
+    // them nor evicts pods because the disk is rather full. `more` overrides this.
     imageGCHighThresholdPercent: 100,
     evictionHard: {
       'memory.available': '100Mi',
@@ -77,7 +77,7 @@ export function renderKubeletConfiguration(paths: LabPaths, choice: KubeletChoic
   });
 }
 
-/** Whether `iptables -S FORWARD` says that packets are dropped by default. Pure. */
+/** Whether the policy in `iptables -S FORWARD` is DROP. Pure. */
 export function forwardPolicyDrops(rules: string): boolean {
   return /^-P FORWARD (DROP|REJECT)$/m.test(rules);
 }

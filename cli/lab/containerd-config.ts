@@ -21,7 +21,7 @@ export interface ContainerdConfig {
   readonly cniBinDir: string;
   readonly cgroupDriver: 'cgroupfs' | 'systemd';
   readonly snapshotter: 'overlayfs' | 'native';
-  /** Without CAP_SYS_RESOURCE nobody may lower oom_score_adj below their own: containerd then keeps to its own. */
+  /** Without CAP_SYS_RESOURCE a process may not lower oom_score_adj below its own: containerd then uses its own. */
   readonly restrictOomScoreAdj: boolean;
   /** A directory of hosts.toml files per registry. */
   readonly registryConfigDir: string;

@@ -51,7 +51,7 @@ export interface ContainerdOptions {
   readonly clock?: Clock;
 }
 
-/** Where a containerd of ours tells runc to keep its state. */
+/** The state directory that a lab's containerd passes to runc. */
 export function runcRoot(paths: Pick<ContainerdPaths, 'state'>): string {
   return join(paths.state, 'runc');
 }
@@ -67,7 +67,7 @@ export async function containerdVersion(): Promise<ContainerdVersion> {
   }
   const version = parseContainerdVersion(output);
   if (version === undefined)
-    throw new UserError(`containerd --version said "${output.trim()}", which names no version`);
+    throw new UserError(`containerd --version printed "${output.trim()}", which names no version`);
   return version;
 }
 
@@ -137,14 +137,14 @@ export async function spawnContainerd(
 async function socketAppears(socket: string, signal: AbortSignal, clock: Clock): Promise<void> {
   const { promise: seen, resolve, reject } = Promise.withResolvers<void>();
   const changed = (name: string | null): void => {
-    // Without a name it is a guess: the directory is polled.
+    // Without a name (polling) the directory is checked.
     if (name === basename(socket) || (name === null && existsSync(socket))) resolve();
   };
   const watcher = watchDirectory(dirname(socket), { changed, failed: reject, clock, pollMs: 50 });
   try {
     try {
       await access(socket);
-      // Whoever wins, the loser's rejection is nobody's news.
+      // The rejection of the promise that loses the race is ignored.
       seen.catch(() => undefined);
     } catch (error) {
       if (!isErrno(error, 'ENOENT')) throw error;
@@ -162,7 +162,7 @@ async function withCri<T>(
   tracer = new Tracer(),
 ): Promise<T> {
   const { RuntimeService } = loadProto('cri').runtime.v1;
-  // A connection of its own, tried again soon: the shared pool remembers a dead daemon for a second.
+  // A connection of its own, tried again soon: the shared pool backs off from a dead daemon for a second.
   const client = new RuntimeService(`unix://${socket}`, credentials.createInsecure(), {
     'grpc.use_local_subchannel_pool': 1,
     'grpc.initial_reconnect_backoff_ms': 50,
@@ -213,8 +213,8 @@ async function tail(file: string, lines: number): Promise<string> {
 }
 
 /**
- * Asks a serving containerd to stop and remove every sandbox, CNI included. Whatever does not work is returned as
- * text: the caller goes on to `clearContainerd`, which needs nobody's cooperation.
+ * Stops and removes every sandbox through a serving containerd, CNI included. Failures are returned as text: the caller
+ * continues with `clearContainerd`, which needs no running containerd.
  */
 export async function removeSandboxes(socket: string): Promise<readonly string[]> {
   return withCri(socket, async (client, call) => {
@@ -244,7 +244,7 @@ export async function removeSandboxes(socket: string): Promise<readonly string[]
   });
 }
 
-/** Shims of exactly this containerd, whoever their parent is now. */
+/** Shims of exactly this containerd, whatever their parent is now. */
 function isShimOf(socket: string, entry: ProcessEntry): boolean {
   const command = entry.argv[0];
   if (command === undefined || !basename(command).startsWith('containerd-shim')) return false;
@@ -301,7 +301,7 @@ export async function clearContainerd(
   await removeTree(paths.state);
   for (const socket of [paths.socket, paths.ttrpcSocket, ...addresses]) await rm(socket, { force: true });
   await removePidFile(paths.pidFile);
-  // Beside another one of ours they stay: its next shim is about to use what is empty now.
+  // Beside another lab's containerd they stay: its next shim may use a directory that is empty now.
   if (!(await listProcesses()).some(isOurs)) await removeIfEmpty(SHIM_DIRECTORIES);
 }
 
@@ -331,7 +331,7 @@ async function shimSockets(state: string): Promise<readonly string[]> {
   return found;
 }
 
-/** Removes directories that have nothing in them; others' things keep them. */
+/** Removes directories that are empty. */
 async function removeIfEmpty(directories: readonly string[]): Promise<void> {
   for (const directory of directories) {
     try {

@@ -1,5 +1,5 @@
-// What the API server is told of the lab's CSI driver: its CSIDriver and the storage classes. Made once; what is there
-// stays as somebody may have changed it.
+// The API objects of the lab's CSI driver: its CSIDriver and the storage classes. Created once; an existing object stays,
+// since a user may have changed it.
 
 import type { ApiClient } from '../../client/api.ts';
 import { isAlreadyExists } from '../../client/errors.ts';

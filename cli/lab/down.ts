@@ -1,4 +1,4 @@
-// `nodelet down`: takes a lab off the machine from any state, as often as one likes.
+// `nodelet down`: removes a lab from the machine, in any state; idempotent.
 
 import { type Clock, systemClock } from '../../lib/clock.ts';
 import { endProcess } from '../../lib/end-process.ts';
@@ -33,11 +33,11 @@ export async function runDown(options: DownOptions): Promise<number> {
     say(`stopping the lab that process ${holder.pid} runs`);
     await endProcess(holder, clock, UP_GRACE_MS);
   }
-  // Nobody starts a lab there while this one is taken down.
+  // No lab may start there during the removal.
   const lock = await lockRoot(paths, identity);
   try {
     if (judgeRoot(await rootFacts(paths), paths.stateFile).kind === 'unproven') {
-      for (const thing of await provenByItself(paths)) say(`taking down what proves itself to be the lab’s: ${thing}`);
+      for (const thing of await provenByItself(paths)) say(`removing what is recognised as the lab’s: ${thing}`);
     }
     const problems = await cleanLab({ paths, clock, keep: options.keep === true });
     if (problems.length > 0) throw new UserError(`not everything could be cleaned: ${problems.join('; ')}`);

@@ -1,4 +1,4 @@
-// What an earlier demo left that did not end in order: taken away before the next one begins, which says so.
+// Removes what a killed demo left, before the next one begins.
 
 import { UserError } from '../../lib/errors.ts';
 import { cleanLab, provenByItself } from './clean.ts';
@@ -9,22 +9,22 @@ import type { LabPaths } from './paths.ts';
 import { rootFacts } from './root.ts';
 import { assertNotProtected } from './take-root.ts';
 
-/** One line for each thing that is about to be taken away; what a lab left behind that was killed. */
+/** One line for each leftover of a killed lab that is about to be removed. */
 export async function leftoverLines(paths: LabPaths): Promise<readonly string[]> {
   const things = await provenByItself(paths);
   return things.map((thing) => `an earlier lab under ${paths.root} did not end in order: removing ${thing}`);
 }
 
 /**
- * Nothing of a demo is ever kept, so whatever stands under its root is a dead one's: it goes before a lab or a demo begins
- * there. Rejects with UserError when the root is protected or in use, and before a demo when it is a lab's that is no
- * demo's: the demo would take that away at its end.
+ * Nothing of a demo is ever kept, so everything under its root is a dead demo's: it is removed before a lab or a demo
+ * begins there. Rejects with UserError when the root is protected or in use, and before a demo when the root is a lab's
+ * that is not a demo: the demo would remove it at its end.
  */
 export async function clearEarlierDemo(paths: LabPaths, say: (line: string) => void, next: LabPurpose): Promise<void> {
   await assertNotProtected(paths.root);
   const facts = await rootFacts(paths);
   const ownership = judgeRoot(facts, paths.stateFile);
-  // Whatever else stands there is the start's to refuse.
+  // The start refuses any other content.
   if (ownership.kind !== 'proven') return;
   const { purpose } = ownership.marker;
   if (next === 'lab' && purpose === 'lab') return;

@@ -1,4 +1,4 @@
-// Takes a lab's own iptables rules away when the plugins that made them cannot be asked: every rule that names the lab's
+// Removes a lab's iptables rules when the plugins that made them cannot be run: every rule that names the lab's
 // network in its comment, and the chains that only such rules use. Planning is pure.
 
 import { isErrno } from '../../lib/errors.ts';

@@ -60,7 +60,7 @@ export interface LabOptions {
   readonly apiserverPort?: number;
   /** Taken or UserError; by default 10250 or any free one. */
   readonly kubeletPort?: number;
-  /** Address the API server listens on; 127.0.0.1 by default. */
+  /** The API server's address; 127.0.0.1 by default. */
   readonly bindAddress?: string;
   /** Who runs CNI. Default `agent`. */
   readonly network?: 'agent' | 'runtime';
@@ -87,9 +87,9 @@ export interface LabOptions {
   readonly purpose?: LabPurpose;
   /** On stop, keep certificates, objects and images for the next start. */
   readonly keep?: boolean;
-  /** One line per thing worth knowing. */
+  /** Prints one line. */
   readonly say?: (line: string) => void;
-  /** Gives up the start when it aborts. */
+  /** Aborts the start. */
   readonly signal?: AbortSignal;
   readonly clock?: Clock;
 }
@@ -97,7 +97,7 @@ export interface LabOptions {
 export interface RunningLab {
   readonly paths: LabPaths;
   readonly state: LabState;
-  /** The admin's, for whoever has started the lab. */
+  /** The admin's client, for the caller. */
   readonly client: ApiClient;
   /** The process that runs now under a name; undefined while it is between two starts. */
   pid(name: LabProcess): number | undefined;
@@ -247,7 +247,7 @@ class Lab implements RunningLab {
     return state;
   }
 
-  /** Whatever a lab that died left behind would be in the way; its persistent data is what we want. */
+  /** Removes what a killed lab left, except for its persistent data. */
   async #clearEarlier(): Promise<void> {
     const { paths } = this;
     for (const line of await leftoverLines(paths)) this.#say(line);
@@ -377,7 +377,7 @@ class Lab implements RunningLab {
   async #stop(keep: boolean): Promise<readonly string[]> {
     const clock = this.#clock;
     this.#over.abort(new Error('the lab stops'));
-    // Whoever waits for the start has its error; here only its end counts.
+    // The caller of the start gets its error; here only its end matters.
     await this.#importing.catch(() => undefined);
     if (this.#client !== undefined && !keep) {
       const options = { clock, graceSeconds: POD_GRACE_SECONDS, timeoutMs: PODS_GONE_MS };

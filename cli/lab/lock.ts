@@ -1,6 +1,6 @@
-// One `nodelet up` per root: files that name the process that has it. A file whose process is gone is nobody's. A root is
-// locked twice: under its path, which `nodelet down` still knows when the directory itself is gone, and under what the
-// file system knows it by, which every alias of it (a symbolic link, a bind mount) shares.
+// One `nodelet up` per root: lock files that name the process that has the root. A file whose process is gone is stale. A
+// root is locked twice: under its path, which `nodelet down` has even when the directory itself is gone, and under its
+// device and inode, which every alias of it (a symbolic link, a bind mount) shares.
 
 import { createHash } from 'node:crypto';
 import { link, mkdir, rename, rm, rmdir, writeFile } from 'node:fs/promises';
@@ -29,9 +29,9 @@ export async function selfId(): Promise<ProcessId> {
 let sequence = 0;
 
 /**
- * Puts `own` in the place of a lock, with the text `stale`, whose holder is gone. Only whoever has the turn to replace that
- * very lock may, so one that somebody has taken meanwhile is never replaced. Returns whether it was done. Rejects as
- * acquireLock does when another process has the turn.
+ * Replaces a lock with the text `stale`, whose holder is gone, by `own`. Only the process that has the turn to replace
+ * that very lock may, so a lock that another process has taken in between is never replaced. Returns whether it was
+ * replaced. Rejects as acquireLock does when another process has the turn.
  */
 async function replaceStale(file: string, own: string, stale: string, what: string): Promise<boolean> {
   const turn = `${file}.after-${createHash('sha256').update(stale).digest('hex').slice(0, 16)}`;
@@ -82,7 +82,7 @@ export async function lockHolder(file: string): Promise<ProcessId | undefined> {
   return holder !== undefined && (await isAlive(holder)) ? holder : undefined;
 }
 
-/** Gives a lock back that this process has; another one's stays. */
+/** Releases a lock of this process; another process's lock stays. */
 async function releaseLock(file: string): Promise<void> {
   const [holder, self] = await Promise.all([readPidFile(file), selfId()]);
   if (holder?.pid === self.pid && holder.startTime === self.startTime) await rm(file, { force: true });

@@ -1,5 +1,5 @@
-// Taking down the loop devices whose files are a lab's: the CSI driver's volumes, and whatever an agent put on top of
-// them. Needs neither the driver nor its records.
+// Detaches the loop devices whose files are a lab's: the CSI driver's volumes, and devices on top of them. Needs neither
+// the driver nor its records.
 
 import { thaw } from '../../csi/driver/filesystems.ts';
 import { detachLoop, listLoopDevices } from '../../csi/driver/loop-devices.ts';
@@ -9,8 +9,8 @@ import { readMounts } from '../../lib/mounts.ts';
 import { resolvePath } from '../../lib/resolve-path.ts';
 
 /**
- * A driver that was killed while it made a snapshot leaves the filesystem held still, and the kernel never lets go of
- * one that is unmounted like that.
+ * Thaws the filesystems below the directory: a driver that was killed during a snapshot leaves one frozen, and the kernel
+ * never releases a frozen one after its unmount.
  */
 export async function thawBelow(directory: string): Promise<void> {
   const resolved = resolvePath(directory);

@@ -1,7 +1,7 @@
-// The marker of a lab: the file in its root that says which lab this is and lists what the lab made. It is written before
-// anything else, and each entry before the thing itself is made, so that whatever a lab made is on the list, however it
-// ended. Only a marker that is whole and names the very directory that it stands in proves anything. Encoding and decoding
-// are pure; judging what may be removed is ownership.ts's.
+// The marker of a lab: the file in its root that identifies the lab and lists what the lab made. It is written before
+// anything else, and each entry before the object itself is made, so that everything a lab made is on the list, however
+// the lab ended. Only a marker that is whole and names its own directory proves anything. Encoding and decoding are pure;
+// what may be removed is decided in ownership.ts.
 
 import { createHash, randomUUID } from 'node:crypto';
 import { constants } from 'node:fs';
@@ -16,7 +16,7 @@ const FORMAT = 1;
 /** A marker has about twenty entries; something of this size is none. */
 const MARKER_BYTES = 1024 * 1024;
 
-/** What a file system knows a directory by. Decimal strings: inode numbers have 64 bits. */
+/** The identity of a directory in its file system. Decimal strings: inode numbers have 64 bits. */
 export interface DirectoryIdentity {
   readonly inode: string;
   /** Birth time in ns: an inode number is used again for the next directory. "0" where the file system has none. */
@@ -129,7 +129,7 @@ function isMarker(value: Fields): value is Fields & LabMarker {
   return Array.isArray(made) && made.every(isEntry);
 }
 
-/** Whether a marker written for `written` stands in the directory `now`. Pure. */
+/** Whether a marker written for `written` is in the same directory as `now`. Pure. */
 export function sameRoot(written: RootIdentity, now: RootIdentity): boolean {
   if (written.inode !== now.inode || written.born !== now.born) return false;
   return written.bootId !== now.bootId || written.device === now.device;
@@ -164,7 +164,7 @@ export async function rootIdentity(root: string): Promise<RootIdentity | undefin
   };
 }
 
-/** A link, a FIFO or somebody else's file is no marker: only a plain file of root's counts. */
+/** Only a regular file owned by root is a marker: no link, FIFO or file of another user. */
 export async function readMarker(root: string): Promise<MarkerReading> {
   let file: Awaited<ReturnType<typeof open>>;
   try {
@@ -198,7 +198,7 @@ export class MarkerFile {
     return new MarkerFile(marker);
   }
 
-  /** Writes the marker of a new lab. Rejects with EEXIST where one stands already. */
+  /** Writes the marker of a new lab. Rejects with EEXIST where one exists. */
   static async create(
     root: string,
     identity: RootIdentity,
@@ -222,7 +222,7 @@ export class MarkerFile {
     return this.#marker;
   }
 
-  /** What is on disk now, where somebody else may have shortened the list. */
+  /** Reads the marker again: another process may have shortened the list. */
   async reload(): Promise<void> {
     const reading = await readMarker(this.#marker.root);
     if (reading.kind !== 'valid')
@@ -239,7 +239,7 @@ export class MarkerFile {
     return this.#marker.made.some((entry) => entry.path === path && entry.identity !== undefined);
   }
 
-  /** Puts entries on the list, or replaces those of the same kind and path. To be called before the things are made. */
+  /** Adds entries to the list, or replaces those of the same kind and path. Must be called before the objects are made. */
   async put(...entries: readonly MarkerEntry[]): Promise<void> {
     if (entries.length === 0) return;
     const made = [...this.#marker.made];
@@ -251,7 +251,7 @@ export class MarkerFile {
     await this.#write(made);
   }
 
-  /** Takes things off the list, after they are gone. Where the lab's programs mount stays known. */
+  /** Removes entries from the list, after the objects are gone. The directories in which the lab mounts stay. */
   async forget(paths: ReadonlySet<string>): Promise<void> {
     const made = this.#marker.made.filter((entry) => entry.kind === 'mounts' || !paths.has(entry.path));
     if (made.length !== this.#marker.made.length) await this.#write(made);

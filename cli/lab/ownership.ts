@@ -1,5 +1,5 @@
-// What a lab may take away under its root: judged from the marker and from what stands there, without looking at anything.
-// Each thing goes because it is on the marker's list and is still what the lab made; the rest is left and named.
+// What a lab may remove under its root: decided from the marker and from what exists there, without any I/O. An object is
+// removed when it is on the marker's list and is still what the lab made; the rest is left and named.
 
 import { basename, relative } from 'node:path';
 import { isWithin } from '../../lib/mountinfo.ts';
@@ -26,7 +26,7 @@ export interface RootFacts {
   /** Undefined when there is no such directory. */
   readonly identity: RootIdentity | undefined;
   readonly marker: MarkerReading;
-  /** What stands under the names that a lab uses, and under those on the marker's list. By path; absent: nothing. */
+  /** What exists under the names that a lab uses, and under those on the marker's list. By path; absent: nothing. */
   readonly standing: ReadonlyMap<string, Standing>;
   /** Every mount point of the machine. */
   readonly mounts: readonly string[];
@@ -35,7 +35,7 @@ export interface RootFacts {
 export type Ownership =
   /** No marker, and nothing under a name that a lab uses. */
   | { readonly kind: 'nothing' }
-  /** Things stand there that no valid marker proves to be a lab's. `why` ends the sentence "<root> …". */
+  /** The directory has content that no valid marker proves to be a lab's. `why` ends the sentence "<root> …". */
   | { readonly kind: 'unproven'; readonly why: string; readonly standing: readonly string[]; readonly advice?: string }
   | { readonly kind: 'proven'; readonly marker: LabMarker };
 
@@ -46,9 +46,9 @@ export function judgeRoot(facts: RootFacts, stateFile: string): Ownership {
   switch (marker.kind) {
     case 'none': {
       if (standing.length === 0) return { kind: 'nothing' };
-      const why = `holds ${standing.join(', ')}, and no marker of a lab (${MARKER_NAME}) says that a lab made them`;
+      const why = `holds ${standing.join(', ')}, and no marker of a lab (${MARKER_NAME}) proves that a lab made them`;
       const advice =
-        'if a lab of an older nodelet did, take it down with that version, or look at them and remove them by hand';
+        'if a lab of an older nodelet did, take it down with that version, or check them and remove them by hand';
       return { kind: 'unproven', why, standing, ...(facts.standing.has(stateFile) ? { advice } : {}) };
     }
     case 'damaged': {
@@ -57,7 +57,7 @@ export function judgeRoot(facts: RootFacts, stateFile: string): Ownership {
         kind: 'unproven',
         why,
         standing,
-        advice: 'look at what stands there and remove by hand what was the lab’s',
+        advice: 'check the directory and remove by hand what was the lab’s',
       };
     }
     case 'valid': {
@@ -66,7 +66,7 @@ export function judgeRoot(facts: RootFacts, stateFile: string): Ownership {
         return { kind: 'proven', marker: written };
       }
       const why = `has the marker of another lab’s root (${MARKER_NAME} was written for ${written.root})`;
-      const advice = `move it back to ${written.root}, or look at what stands there and remove it by hand`;
+      const advice = `move it back to ${written.root}, or check the directory and remove it by hand`;
       return { kind: 'unproven', why, standing, ...(written.root === root ? {} : { advice }) };
     }
   }
@@ -90,7 +90,7 @@ export interface RemovalPlan {
   readonly left: readonly string[];
 }
 
-/** `keep` says which of the listed paths stay for the next start. Pure. */
+/** `keep` returns whether a listed path stays for the next start. Pure. */
 export function planRemoval(marker: LabMarker, facts: RootFacts, keep: (path: string) => boolean): RemovalPlan {
   const listed = marker.made.filter((entry) => entry.kind === 'directory' || entry.kind === 'file');
   const foreign = facts.mounts.filter(
@@ -115,7 +115,7 @@ function sameDirectory(made: DirectoryIdentity | undefined, there: Standing | un
   return there.identity?.inode === made.inode && there.identity.born === made.born;
 }
 
-/** Whether a path is at or below an area, in which `*` stands for one name. Pure. */
+/** Whether a path is at or below an area, in which `*` matches one name. Pure. */
 export function inArea(path: string, area: string): boolean {
   const [names, pattern] = [path.split('/'), area.split('/')];
   return pattern.length <= names.length && pattern.every((part, index) => part === '*' || part === names[index]);

@@ -46,7 +46,7 @@ export interface LabPaths {
     /** The chain that the agent runs. */
     readonly confDir: string;
     readonly conflist: string;
-    /** What containerd is pointed at: one conflist whose plugin is the shim. */
+    /** containerd's CNI conf dir: one conflist whose plugin is the shim. */
     readonly shimDir: string;
     readonly shimConfDir: string;
     readonly shimBinDir: string;
@@ -62,7 +62,7 @@ export interface LabPaths {
   /** The loop-device CSI driver's. */
   readonly csi: {
     readonly socket: string;
-    /** Where the agent looks for plugins. */
+    /** The agent's plugins_registry. */
     readonly registrationDir: string;
     /** Images of volumes and what is known about them. */
     readonly stateDir: string;

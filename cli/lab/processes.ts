@@ -1,5 +1,5 @@
 // Which processes belong to a lab: those that carry its root in their environment, and everything below them. Every
-// process of a lab is started with NODELET_LAB_ROOT set, and hands it down (containerd to its shims, the agent to CNI
+// process of a lab is started with NODELET_LAB_ROOT set, which its children inherit (containerd's shims, the agent's CNI
 // plugins), so a lab's processes are found whoever their parent is now and whatever files are lost.
 
 import { readFile } from 'node:fs/promises';
@@ -8,7 +8,7 @@ import { descendants, listProcesses, type ProcessEntry } from '../../lib/process
 
 export const LAB_ROOT_VARIABLE = 'NODELET_LAB_ROOT';
 
-/** In the C locale: nothing here speaks another language, and every program starts faster (Perl by 0.3 ms, for each pod). */
+/** In the C locale: nothing here needs another one, and every program starts faster (Perl by 0.3 ms, for each pod). */
 export function labEnvironment(root: string): Readonly<Record<string, string | undefined>> {
   return { ...process.env, LC_ALL: 'C', [LAB_ROOT_VARIABLE]: root };
 }

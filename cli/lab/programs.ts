@@ -5,7 +5,7 @@ import { DRIVER_NAME } from '../../csi/driver/names.ts';
 import type { LabPaths } from './paths.ts';
 import type { LabState } from './state.ts';
 
-/** The wrapper knows how each process is best run: compiled code kept between runs, and a small heap for the agent. */
+/** The wrapper sets up each process: compiled code kept between runs, and a small heap for the agent. */
 const COMMAND = fileURLToPath(new URL('../../bin/nodelet', import.meta.url));
 
 export interface Program {

@@ -1,5 +1,5 @@
-// Directories that no lab may have as its root, whatever stands in them: the machine's own, home directories, git
-// checkouts, and whatever a kubelet or a container runtime works in. The judgement is pure; the facts are gathered here too.
+// Directories that no lab may have as its root, whatever they contain: the machine's own, home directories, git
+// checkouts, and the directories of a kubelet or a container runtime. The decision is pure; facts are gathered here too.
 
 import { readdir, readFile, readlink, stat } from 'node:fs/promises';
 import { homedir } from 'node:os';
@@ -34,7 +34,7 @@ export interface NamedDirectory {
 export interface RunningProgram {
   readonly pid: number;
   readonly name: string;
-  /** What the program has open, listens on or is configured with. */
+  /** The program's open files, sockets and configured paths. */
   readonly paths: readonly string[];
 }
 
@@ -43,7 +43,7 @@ export interface ProtectionFacts {
   readonly system: readonly NamedDirectory[];
   /** Of all users of the machine. */
   readonly homes: readonly NamedDirectory[];
-  /** `.git` stands in it, or it is a bare repository. */
+  /** It contains `.git`, or it is a bare repository. */
   readonly gitCheckout: boolean;
   /** Kubelets and container runtimes that are not this lab's own. */
   readonly running: readonly RunningProgram[];
@@ -181,7 +181,7 @@ async function openFiles(pid: number): Promise<readonly string[]> {
     const targets = await Promise.all(
       links.map((path) =>
         readlink(path).catch((error: unknown) => {
-          // Closed meanwhile, or the process has ended.
+          // Closed, or the process has ended.
           if (isErrno(error, 'ENOENT', 'ESRCH', 'EACCES')) return '';
           throw error;
         }),

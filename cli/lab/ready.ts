@@ -1,4 +1,4 @@
-// Waiting for the lab to work, and for its pods to go, as the API server tells it. Only reads and deletes.
+// Waits until the lab is ready, and until its pods are gone, at the API server. Only reads and deletes.
 
 import type { ApiClient } from '../../client/api.ts';
 import { isGone, isNotFound, isTransient } from '../../client/errors.ts';

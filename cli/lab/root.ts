@@ -1,4 +1,4 @@
-// What a lab makes right under its root directory, and what stands there now. Looks; never changes anything.
+// What a lab makes directly under its root directory, and what exists there now. Never changes anything.
 
 import { access, constants, lstat, readdir } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
@@ -72,7 +72,7 @@ async function standingAt(path: string): Promise<Standing | undefined> {
   }
 }
 
-/** Everything that is to be known before anything under a root is judged (ownership.ts). */
+/** All facts for a decision about a root (ownership.ts). */
 export async function rootFacts(paths: LabPaths): Promise<RootFacts> {
   const { root } = paths;
   const marker = await readMarker(root);

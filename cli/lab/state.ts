@@ -1,5 +1,5 @@
-// lab.json: what one lab took of the machine, and how the machine was before. Written before anything is taken, read by
-// whoever cleans up.
+// lab.json: the resources that one lab took of the machine, and the machine's state before. Written before anything is
+// taken, read by the cleanup.
 
 import type { FirewallSnapshot } from '../../cni/cleanup.ts';
 import { readFileIfExists, writeFileAtomic } from '../../lib/atomic.ts';

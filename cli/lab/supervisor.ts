@@ -1,5 +1,5 @@
-// Keeps one process running: starts it, starts it again with growing delays when it ends by itself, tells each such end
-// in one line, and stops it when asked. Knows nothing about what the process does.
+// Keeps one process running: starts it, restarts it with growing delays when it exits, logs each such exit in one line,
+// and stops it on request. Knows nothing about what the process does.
 
 import { type FileHandle, open, stat } from 'node:fs/promises';
 import { type BackoffEntry, type BackoffPolicy, nextBackoff } from '../../lib/backoff.ts';
@@ -13,14 +13,14 @@ const RESTART: BackoffPolicy = { initialMs: 250, maxMs: 10_000, factor: 2, reset
 export interface SupervisorOptions {
   readonly name: string;
   readonly clock: Clock;
-  /** One line per thing worth knowing. */
+  /** Prints one line. */
   readonly say: (line: string) => void;
   readonly start: () => Promise<Child>;
   readonly pidFile: string;
   readonly logFile: string;
   /** Pauses before it is started again. Default: 250 ms, doubling, at most 10 s. */
   readonly restart?: BackoffPolicy;
-  /** Told of every end that was not asked for: how many there were, and the log's last words. */
+  /** Called for every unrequested exit: how many there were, and the last line of the log. */
   readonly onEnd?: (ends: number, words: string) => void;
 }
 
@@ -33,7 +33,7 @@ export class Supervisor {
   #ends = 0;
   #backoff: BackoffEntry | undefined;
   #timer: Timer | undefined;
-  /** The restart that is under way; `stop` waits for it, or its child would be nobody's. */
+  /** The restart that is under way; `stop` waits for it, or its child would be orphaned. */
   #starting: Promise<void> = Promise.resolve();
 
   constructor(options: SupervisorOptions) {
@@ -147,7 +147,7 @@ async function readTail(logFile: string, start: number): Promise<string> {
   }
   try {
     const { size } = await file.stat();
-    // A log that is shorter than it was has been cut by somebody: all of it is new.
+    // A log that is shorter than before has been truncated: all of it is new.
     const from = Math.max(size < start ? 0 : start, size - TAIL_BYTES);
     const { buffer, bytesRead } = await file.read(Buffer.alloc(size - from), 0, size - from, from);
     return buffer.toString('utf8', 0, bytesRead);
@@ -156,7 +156,7 @@ async function readTail(logFile: string, start: number): Promise<string> {
   }
 }
 
-/** The line that says why a program ended, of its output. Pure. */
+/** The line of a program's output with the reason of its end. Pure. */
 export function lastWords(text: string): string {
   const all = text.split('\n');
   // A crash of Node's ends with its stack, the error's properties and Node's version.

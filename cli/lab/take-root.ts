@@ -1,5 +1,5 @@
-// How a lab comes by its root directory: which directory is meant, that no lab's programs may never have it, that nobody
-// else has it, and that what stands in it is this lab's. Changes nothing but the lock, the root itself and its marker.
+// How a lab takes its root directory: resolves the directory, refuses protected ones, locks it, and checks that its content
+// is this lab's. Changes nothing but the lock, the root itself and its marker.
 
 import { mkdir, rmdir } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -21,7 +21,7 @@ import { protectedBecause, protectionFacts } from './protected.ts';
 import { exists, type LabDirectory, mountAreas, rootEntries, rootFacts } from './root.ts';
 
 /**
- * The lab that is meant by a root: an alias of a lab's root that is no symbolic link (a bind mount) has the marker of the
+ * The lab of a root: an alias of a lab's root that is no symbolic link (a bind mount) has the marker of the
  * lab, which names the root's own path.
  */
 export async function labAt(root: string = DEFAULT_ROOT): Promise<LabPaths> {
@@ -33,7 +33,7 @@ export async function labAt(root: string = DEFAULT_ROOT): Promise<LabPaths> {
   return same ? labPaths(reading.marker.root) : paths;
 }
 
-/** Rejects with UserError where no lab may be, whatever stands there. */
+/** Rejects with UserError for a protected directory, whatever it contains. */
 export async function assertNotProtected(root: string): Promise<void> {
   const because = protectedBecause(await protectionFacts(root));
   if (because !== undefined)
@@ -48,8 +48,8 @@ export interface TakenRoot {
 }
 
 /**
- * Locks a root for this process and makes it the lab's: with the marker that stands there, or a new one where nothing
- * does. Rejects with UserError, having changed nothing, when the root is protected, in use or somebody else's.
+ * Locks a root for this process and takes it for the lab: with its existing marker, or with a new one where the directory
+ * is empty. Rejects with UserError, having changed nothing, when the root is protected, in use or not a lab's.
  */
 export async function takeRoot(paths: LabPaths, purpose: LabPurpose = 'lab'): Promise<TakenRoot> {
   await assertNotProtected(paths.root);
@@ -104,8 +104,8 @@ async function markerFor(
 }
 
 /**
- * Makes the directories that the lab needs under its root; all are on the list before the first is made. Nothing is put into
- * them before they are known by more than their names. Rejects with UserError where others' things are.
+ * Makes the directories that the lab needs under its root; all are on the list before the first is made. Nothing is put
+ * into them before their inodes are on the list, too. Rejects with UserError where other files exist.
  */
 export async function makeEntries(paths: LabPaths, marker: MarkerFile, csi: boolean): Promise<void> {
   const { directories, files } = rootEntries(paths);
@@ -147,7 +147,7 @@ export async function makeEntries(paths: LabPaths, marker: MarkerFile, csi: bool
 }
 
 function notOurs(path: string): UserError {
-  return new UserError(`${path} stands there, which no lab made: move it away`);
+  return new UserError(`${path} exists and was not made by a lab: move it away`);
 }
 
 async function removeIfEmpty(path: string): Promise<void> {

@@ -20,8 +20,8 @@ export const PLUGIN_DIRS: readonly string[] = ['/usr/lib/cni', '/opt/cni/bin', '
 const MAX_SOCKET_PATH_BYTES = 107;
 
 /**
- * Every capability a container runtime may have arguments for. Asking for all of them makes the runtime send what it
- * knows; which of them reach a plugin is decided by the real chain.
+ * Every capability a container runtime may have arguments for. With all of them declared the runtime sends whatever it
+ * has; the real chain decides which of them reach a plugin.
  */
 export const SHIM_CAPABILITIES: readonly string[] = [
   'portMappings',
@@ -39,7 +39,7 @@ export const SHIM_CAPABILITIES: readonly string[] = [
 
 /**
  * The conflist for the container runtime. Version 1.0.0 is the newest that containerd 1.6 reads; the agent converts
- * results from whatever its own chain speaks.
+ * results from the version of its own chain.
  */
 export function shimConflist(): string {
   const capabilities = Object.fromEntries(SHIM_CAPABILITIES.map((name) => [name, true]));

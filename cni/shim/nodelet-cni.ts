@@ -12,7 +12,7 @@ function end(code: number, stdout: string | Uint8Array): never {
   process.exit(code);
 }
 
-/** Anything but a whole answer is CNI error 11 (try again later): the agent is not there, or went away half-way. */
+/** Anything but a whole answer is CNI error 11 (try again later): the agent does not run, or ended during the request. */
 function tryAgainLater(details: string): never {
   const msg = `the nodelet agent does not answer on ${socketPath}; is it running?`;
   end(1, JSON.stringify({ cniVersion: '1.0.0', code: 11, msg, details }));

@@ -1,6 +1,6 @@
-// Makes a VolumeAttachment for every volume that a pod on a node needs attached there, takes away those that nobody
-// needs, and tells the node which are attached. What is to be done is decided in plan.ts; the attaching itself is
-// csi-attacher.ts, for the drivers that this process works for, or anybody's external-attacher.
+// Creates a VolumeAttachment for every volume that a pod on a node needs attached there, deletes those that no pod needs,
+// and reports the attached volumes in the Node's status. plan.ts decides what to do; csi-attacher.ts, or an
+// external-attacher, attaches.
 
 import { isAlreadyExists, isNotFound } from '../../client/errors.ts';
 import { resourcePath } from '../../client/paths.ts';
@@ -110,7 +110,7 @@ export class AttachDetachController implements Controller {
     });
     for (const { pod, message } of plan.blocked) this.#warn(pod, message);
     for (const { volume, name } of plan.attach) await this.#attach(volume, name, nodeName);
-    // The node is told first: it must not begin to use what is about to go.
+    // The Node's status is written first: the kubelet must not begin to use a volume that is about to be detached.
     if (node !== undefined) await this.#report(node, plan.attached, own);
     for (const one of plan.detach) await deleteAsRead(this.#context.client, ATTACHMENTS, one);
     for (const { metadata } of plan.waiting) {
@@ -163,7 +163,7 @@ export class AttachDetachController implements Controller {
     }
   }
 
-  /** What a driver said when attaching failed, said to the pods that wait for it. */
+  /** Records an attach error of the driver as an event of the pods that wait for the volume. */
   #reportFailures(nodeName: string, pods: readonly Pod[]): void {
     for (const one of this.#informers.volumeAttachments.list()) {
       const why = one.status?.attachError?.message;

@@ -116,7 +116,7 @@ export class CsiAttacher implements Controller {
     }
   }
 
-  /** A volume that is going away and is attached nowhere needs us no more. */
+  /** Removes the finalizer of a deleted volume that is attached nowhere. */
   async #releaseVolume(name: string): Promise<void> {
     const volume = this.#informers.persistentVolumes.get(name);
     if (volume?.metadata.deletionTimestamp === undefined) return;
@@ -140,7 +140,7 @@ export class CsiAttacher implements Controller {
         throw new Error(`PersistentVolume "${volume.metadata.name}" is marked for deletion`);
       }
       const nodeId = this.#nodeId(one);
-      // Both must outlive the attachment: without them nobody knows what to detach, and where.
+      // Both must outlive the attachment: they contain what to detach, and from which node.
       await addFinalizer(client, VOLUMES, volume, this.#finalizer);
       withFinalizer = await this.#addFinalizer(one, nodeId);
       const request = await this.#request(volume, nodeId, controller.has('SINGLE_NODE_MULTI_WRITER'));
@@ -212,12 +212,12 @@ export class CsiAttacher implements Controller {
 
   async #writeError(one: VolumeAttachment, field: 'attachError' | 'detachError', error: unknown): Promise<void> {
     const message = driverWords(error).slice(0, MAX_MESSAGE);
-    // The same words again are no news; writing them would only bring the key back before its time.
+    // The same message is not written again: the write would requeue the key before its back-off.
     if (one.status?.[field]?.message === message) return;
     await this.#writeStatus(one, { [field]: { message, time: rfc3339(this.#context.clock.now()) } });
   }
 
-  /** Undefined when it is gone meanwhile. */
+  /** Undefined when the object has been deleted. */
   async #writeStatus(one: VolumeAttachment, status: object): Promise<VolumeAttachment | undefined> {
     const { client } = this.#context;
     try {

@@ -17,7 +17,7 @@ import {
 export const FORCE_DETACH_MS = 360_000;
 const OUT_OF_SERVICE = 'node.kubernetes.io/out-of-service';
 
-/** The name of the attachment of a volume to a node, the same for everyone who looks for it. */
+/** The name of the attachment of a volume to a node, the same as the kubelet computes. */
 export function attachmentName(handle: string, driver: string, node: string): string {
   return `csi-${createHash('sha256').update(`${handle}${driver}${node}`).digest('hex')}`;
 }
@@ -34,7 +34,7 @@ export interface AttachView {
   csiDriver(name: string): CsiDriver | undefined;
 }
 
-/** The CSI volumes of a pod whose driver wants them attached. */
+/** The CSI volumes of a pod whose CSIDriver has attachRequired. */
 export function attachableVolumes(pod: Pod, view: AttachView): PersistentVolume[] {
   return (pod.spec.volumes ?? []).flatMap((volume) => {
     const name = claimNameOf(pod, volume);
@@ -57,7 +57,7 @@ export interface NodePlanInput {
   /** All there are, of every node. */
   readonly attachments: readonly VolumeAttachment[];
   readonly view: AttachView;
-  /** Since when (monotonic ms) an attachment has been wanted by nobody, and now. */
+  /** Since when (monotonic ms) no pod has needed an attachment, and now. */
   readonly unwantedSince: ReadonlyMap<string, number>;
   readonly now: number;
 }
@@ -70,11 +70,11 @@ export interface Blocked {
 export interface NodePlan {
   readonly attach: readonly { readonly volume: PersistentVolume; readonly name: string }[];
   readonly detach: readonly VolumeAttachment[];
-  /** Nobody wants them, but the node still uses them. */
+  /** Attachments that no pod needs, but in use by the node. */
   readonly waiting: readonly VolumeAttachment[];
   /** What node.status.volumesAttached shall say. */
   readonly attached: readonly string[];
-  /** Pods that are told that their volume is elsewhere. */
+  /** Pods that get an event that their volume is attached to another node. */
   readonly blocked: readonly Blocked[];
 }
 
@@ -134,7 +134,7 @@ function nameOnNode(one: VolumeAttachment, view: AttachView): string | undefined
   return csi === undefined ? undefined : uniqueVolumeName(csi.driver, csi.volumeHandle);
 }
 
-/** The node has let go of it; or it is gone, or has been silent for so long that nobody waits for it any more. */
+/** The node has unmounted it; or the node is gone, or has not been ready for the force-detach timeout. */
 function mayDetach(one: VolumeAttachment, { node, view, unwantedSince, now }: NodePlanInput): boolean {
   if (node === undefined) return true;
   if ((node.spec?.taints ?? []).some((taint) => taint.key === OUT_OF_SERVICE)) return true;

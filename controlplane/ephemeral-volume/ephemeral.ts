@@ -94,7 +94,7 @@ export class EphemeralVolumeController implements Controller {
     }
   }
 
-  /** Claims whose pod is gone, or has been replaced by another of its name. Nobody else here collects garbage. */
+  /** Claims whose pod is gone, or has been replaced by another of its name. There is no garbage collector here. */
   async #removeOrphans(key: string, pod: Pod | undefined): Promise<void> {
     for (const claim of this.#informers.persistentVolumeClaims.list()) {
       const owner = ownerOf(claim);
@@ -105,7 +105,7 @@ export class EphemeralVolumeController implements Controller {
     }
   }
 
-  /** The cache of pods may lag behind that of claims: before data goes, the server is asked. */
+  /** The cache of pods may lag behind that of claims: before data is deleted, the API server is read. */
   async #exists(
     claim: PersistentVolumeClaim,
     owner: { readonly name: string; readonly uid: string },

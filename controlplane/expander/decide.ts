@@ -1,4 +1,4 @@
-// Whether a claim's volume must grow, what its status says meanwhile, and what a driver's answer means. Pure.
+// Whether a claim's volume must grow, the claim's status during that, and what a driver's response means. Pure.
 
 import type { PersistentVolumeClaimCondition } from 'kubernetes-types/core/v1';
 import {
@@ -20,7 +20,7 @@ export type ResizeStatus =
 
 export type Expansion =
   | { readonly kind: 'none' }
-  /** Ask the driver for this many bytes. */
+  /** Expand the volume to this many bytes. */
   | { readonly kind: 'expand'; readonly bytes: bigint }
   /** The volume has them; the node has yet to grow what is on it. */
   | { readonly kind: 'node' };
@@ -37,11 +37,11 @@ export function decideExpansion(claim: PersistentVolumeClaim, volume: Persistent
   const handedOver = bytesOf(claim.status.allocatedResources?.['storage']) === wanted;
   if (handedOver && status?.startsWith('NodeResize') === true) return { kind: 'node' };
   if (capacityBytes(volume) < wanted) return { kind: 'expand', bytes: wanted };
-  // The volume was grown, and we fell before we could say so: asking again is harmless and tells what the node must do.
+  // Killed after the volume was expanded: ControllerExpandVolume is idempotent and returns whether the node must expand, too.
   return status === 'ControllerResizeInProgress' ? { kind: 'expand', bytes: wanted } : { kind: 'node' };
 }
 
-/** Answers that asking again with the same size cannot change. */
+/** Errors that a retry with the same size cannot change. */
 const INFEASIBLE = new Set(['INVALID_ARGUMENT', 'OUT_OF_RANGE', 'NOT_FOUND', 'UNIMPLEMENTED']);
 
 export function isInfeasible(code: string): boolean {

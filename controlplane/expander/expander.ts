@@ -1,6 +1,6 @@
-// Grows volumes whose claims ask for more: ControllerExpandVolume, the PersistentVolume's new capacity, and the claim's
-// conditions while the node has yet to grow what is on the volume: what the external-resizer does beside a CSI driver.
-// The node's share is the kubelet's.
+// Expands volumes whose claims request more: ControllerExpandVolume, the PersistentVolume's new capacity, and the claim's
+// conditions while the node has yet to expand the filesystem, as the external-resizer does beside a CSI driver. The
+// node's part is the kubelet's.
 
 import { objectKey } from '../../client/store.ts';
 import { WorkQueue } from '../../client/workqueue.ts';
@@ -98,7 +98,7 @@ export class Expander implements Controller {
 
   async #expand(volume: PersistentVolume, bytes: bigint): Promise<Grown> {
     const { controller } = await this.#driver.capabilities();
-    // A driver that grows volumes on the node alone: there is nothing to ask of its controller.
+    // A driver that expands volumes on the node alone: there is no call of its controller.
     if (!controller.has('EXPAND_VOLUME')) return { bytes, nodeMustResize: true };
     const { spec = {} } = volume;
     const answer = await this.#driver.client.controller.ControllerExpandVolume(

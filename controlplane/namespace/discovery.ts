@@ -1,5 +1,5 @@
-// The namespaced kinds that the server has, from discovery. Groups that cannot be discovered are told apart, so that
-// nobody takes "could not look" for "nothing there".
+// The namespaced kinds that the server has, from discovery. Groups that cannot be discovered are reported, so that
+// a failed discovery is not taken for an empty group.
 
 import type { ApiClient } from '../../client/api.ts';
 import { errorMessage } from '../../lib/errors.ts';

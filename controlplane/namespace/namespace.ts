@@ -1,5 +1,5 @@
-// Empties a namespace that is being deleted and then lets it go: every namespaced kind that discovery knows is
-// deleted, and when nothing is left the "kubernetes" finalizer is taken off.
+// Empties a namespace that is being deleted and then finalizes it: every namespaced kind of discovery is deleted, and
+// when nothing is left the "kubernetes" finalizer is removed.
 
 import { isConflict, isNotFound } from '../../client/errors.ts';
 import { resourcePath } from '../../client/paths.ts';
@@ -11,7 +11,7 @@ import { rfc3339 } from '../../lib/rfc3339.ts';
 import type { Controller, ControllerContext, Informers, Namespace } from '../runtime.ts';
 import { discoverNamespaced, type NamespacedResource } from './discovery.ts';
 
-/** Content that is still there is looked for again this soon, if nothing tells us earlier. */
+/** How soon remaining content is listed again, if no event comes earlier. ms. */
 const RECHECK_MS = 1000;
 
 interface Remaining {
@@ -143,7 +143,7 @@ export class NamespaceController implements Controller {
     }
   }
 
-  /** Asks for the deletion of everything of one kind, and tells what is still there. */
+  /** Deletes all objects of one kind, and returns what remains. */
   async #empty(resource: NamespacedResource, namespace: string): Promise<Remaining> {
     const { client } = this.#context;
     const path = resourcePath(resource.apiVersion, resource.plural, { namespace });

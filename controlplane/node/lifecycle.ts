@@ -1,5 +1,5 @@
-// Watches over nodes: one whose lease has not been renewed for 40 s becomes Unknown, and every node carries the taints
-// that its conditions call for. What follows from a state is decided in taints.ts.
+// The node lifecycle controller: a node whose lease has not been renewed for 40 s becomes Unknown, and every node carries the taints
+// of its conditions. taints.ts decides.
 
 import { isConflict, isNotFound } from '../../client/errors.ts';
 import { resourcePath } from '../../client/paths.ts';
@@ -21,10 +21,7 @@ export class NodeLifecycleController implements Controller {
   readonly queue: WorkQueue;
   readonly #context: ControllerContext;
   readonly #informers: Needed;
-  /**
-   * When each node last gave a sign of life, by our own monotonic clock: the clocks of nodes are not compared with
-   * ours.
-   */
+  /** When each node was last updated or renewed its lease, by this process's monotonic clock: clocks of nodes may differ. */
   readonly #lastSign = new Map<string, number>();
 
   constructor(context: ControllerContext, informers: Needed) {
@@ -57,7 +54,7 @@ export class NodeLifecycleController implements Controller {
     if (node === undefined) return;
     const { clock } = this.#context;
     const silentMs = clock.monotonic() - (this.#lastSign.get(name) ?? clock.monotonic());
-    // Renewals do not queue the node; it looks again when the last sign it knew of has become too old.
+    // Renewals do not queue the node; it is checked again when the last known renewal has become too old.
     if (silentMs < GRACE_PERIOD_MS) this.queue.addAfter(name, GRACE_PERIOD_MS - silentMs);
     else if (await this.#declareUnknown(node)) return;
     await this.#taint(node);
@@ -79,12 +76,12 @@ export class NodeLifecycleController implements Controller {
     const taints = nextTaints(node, this.#timestamp());
     if (taints === undefined) return;
     const { name, resourceVersion } = node.metadata;
-    // Taints are one list: the version makes sure that nobody's change to it is lost.
+    // Taints are one list: the resourceVersion ensures that no concurrent change is lost.
     const patch = { metadata: { resourceVersion }, spec: { taints: taints.length === 0 ? null : taints } };
     await this.#write(() => this.#context.client.patch(resourcePath('v1', 'nodes', { name }), patch, 'merge'));
   }
 
-  /** A node that is gone or has changed meanwhile: its next event tells what there is to do. */
+  /** Ignores a node that is gone or has changed: its next event queues it again. */
   async #write(request: () => Promise<unknown>): Promise<void> {
     try {
       await request();

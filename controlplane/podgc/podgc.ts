@@ -1,5 +1,5 @@
-// Removes pods whose node does not exist: nobody else will ever finish their deletion. A node gets 40 s to come back
-// before its pods go, and the server is asked, not the cache.
+// Removes pods whose node does not exist, since no kubelet will finish their deletion. A node has 40 s to come back
+// before its pods are deleted, and the API server is read, not the cache.
 
 import { isConflict, isNotFound } from '../../client/errors.ts';
 import { resourcePath } from '../../client/paths.ts';

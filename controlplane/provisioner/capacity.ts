@@ -1,7 +1,6 @@
-// Publishes how much room a driver has, per StorageClass and topology segment, as CSIStorageCapacity objects: what the
-// scheduler looks at, where the CSIDriver says so, before it sends a pod with a new volume to a node. Asks the driver
-// (GetCapacity) when something may have changed and every minute; what objects there should be is decided by
-// `wantedCapacities`.
+// Publishes a driver's capacity, per StorageClass and topology segment, as CSIStorageCapacity objects, which the scheduler
+// considers, where the CSIDriver has storageCapacity, before it binds a pod with a new volume to a node. Calls GetCapacity
+// when something may have changed and every minute; `wantedCapacities` decides which objects there should be.
 
 import { createHash } from 'node:crypto';
 import { isAlreadyExists, isNotFound } from '../../client/errors.ts';
@@ -20,7 +19,7 @@ type Needed = Pick<Informers, 'csiStorageCapacities' | 'csiNodes' | 'nodes' | 's
 
 /** As the external-provisioner's --capacity-poll-interval. */
 const POLL_MS = 60_000;
-/** The namespace of the objects: that of whoever publishes them. */
+/** The namespace of the objects: that of the publishing component. */
 const NAMESPACE = 'kube-system';
 const DRIVER_LABEL = 'csi.storage.k8s.io/drivername';
 const MANAGED_LABEL = 'csi.storage.k8s.io/managed-by';

@@ -4,17 +4,17 @@ import { ANNOTATIONS, annotation, type PersistentVolume, type VolumeAttachment }
 import { hasFinalizer } from '../storage/write.ts';
 import { PROVISIONER_FINALIZER } from './request.ts';
 
-/** Ours, not wanted by any claim, and meant to go with it. */
+/** Provisioned here, not bound to any claim, and with reclaim policy Delete. */
 export function shouldDelete(volume: PersistentVolume, driver: string): boolean {
   if (annotation(volume, ANNOTATIONS.provisionedBy) !== driver || volume.spec?.csi?.driver !== driver) return false;
   if (volume.spec.persistentVolumeReclaimPolicy !== 'Delete') return false;
   const phase = volume.status?.phase;
   if (volume.metadata.deletionTimestamp === undefined) return phase === 'Released';
-  // Someone deleted the object; while our finalizer holds it, what it stands for has not been deleted.
+  // The object was deleted; our finalizer keeps it until the volume is deleted.
   return hasFinalizer(volume, PROVISIONER_FINALIZER) && phase !== 'Bound';
 }
 
-/** What our finalizer on a volume of ours should be made to be. */
+/** Whether our finalizer on a volume of this driver is to be added, removed or kept. */
 export function finalizerDecision(volume: PersistentVolume, driver: string): 'add' | 'remove' | 'keep' {
   if (annotation(volume, ANNOTATIONS.provisionedBy) !== driver) return 'keep';
   const wanted = volume.spec?.persistentVolumeReclaimPolicy === 'Delete';

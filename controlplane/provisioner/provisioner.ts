@@ -1,5 +1,5 @@
-// Makes volumes for claims and deletes them when their claims are gone: what the external-provisioner does beside a CSI
-// driver. What is asked and what an answer means is decided in request.ts, topology.ts and delete.ts.
+// Makes volumes for claims and deletes them when their claims are gone, as the external-provisioner does beside a CSI
+// driver. Requests and the meaning of responses are decided in request.ts, topology.ts and delete.ts.
 
 import { isAlreadyExists, isNotFound } from '../../client/errors.ts';
 import { resourcePath } from '../../client/paths.ts';
@@ -53,7 +53,7 @@ type Needed = Pick<
 const CLAIM = 'claim ';
 const VOLUME = 'volume ';
 
-/** What a claim was when CreateVolume was first asked for it and may still be on its way. */
+/** A claim as it was at its first CreateVolume, which may still be under way. */
 interface InProgress {
   readonly claim: PersistentVolumeClaim;
   readonly storageClass: StorageClass;
@@ -70,7 +70,7 @@ export class Provisioner implements Controller {
   readonly #events: OnceRecorder;
   readonly #identity: string;
   readonly #inProgress = new Map<string, InProgress>();
-  /** uids of volumes that the driver has deleted and whose objects are on their way out. */
+  /** uids of volumes that the driver has deleted and whose objects are being deleted. */
   readonly #deleted = new Set<string>();
 
   constructor(driver: Driver, context: ControllerContext, informers: Needed) {
@@ -120,7 +120,7 @@ export class Provisioner implements Controller {
     const known = this.#informers.persistentVolumeClaims.get(key);
     const storageClass = known === undefined ? undefined : this.#informers.storageClasses.get(claimClass(known) ?? '');
     const unfinished = this.#inProgress.get(key);
-    // What was asked for before the claim went away is seen through: else nobody would ever know of the volume.
+    // A CreateVolume that was sent before the claim was deleted is completed: otherwise the volume would leak.
     const same = unfinished === undefined || unfinished.claim.metadata.uid === known?.metadata.uid;
     if (known !== undefined && same && shouldProvision(known, storageClass, this.#driver.name)) {
       if (storageClass !== undefined) await this.#provision(key, { claim: known, storageClass });
@@ -250,7 +250,7 @@ export class Provisioner implements Controller {
     return csi.volumeHandle;
   }
 
-  /** CreateVolume. What may still be under way is remembered. Throws Rescheduled when another node must be chosen. */
+  /** CreateVolume. A call that may still be under way is recorded. Throws Rescheduled when another node must be chosen. */
   async #create(key: string, input: ProvisionInput, nodeChosen: boolean) {
     const request = createRequest(input);
     const { claim, storageClass } = input;
@@ -310,7 +310,7 @@ export class Provisioner implements Controller {
     await releaseFinalizer(client, VOLUMES, volume, PROVISIONER_FINALIZER);
   }
 
-  /** What the object stands for. */
+  /** The driver's volume of the object. */
   async #deleteBehind(volume: PersistentVolume): Promise<void> {
     const { client } = this.#context;
     const node = attachedTo(volume, this.#informers.volumeAttachments.list());

@@ -1,4 +1,4 @@
-// What is asked of a driver for a claim, and the PersistentVolume that comes of its answer. Pure.
+// CreateVolume's request for a claim, and the PersistentVolume of its response. Pure.
 
 import type { PersistentVolumeSpec } from 'kubernetes-types/core/v1';
 import { setOwn } from '../../lib/own-property.ts';
@@ -22,7 +22,7 @@ import {
 } from '../storage/secrets.ts';
 import { nodeAffinity, type Requirement } from './topology.ts';
 
-/** Holds a released volume until what it stands for is deleted (KEP-2644). */
+/** Keeps a released PersistentVolume until the driver's volume is deleted (KEP-2644). */
 export const PROVISIONER_FINALIZER = 'external-provisioner.volume.kubernetes.io/finalizer';
 /** In volume_context, who made the volume. */
 const IDENTITY_KEY = 'storage.kubernetes.io/csiProvisionerIdentity';
@@ -62,7 +62,7 @@ export function shouldProvision(
 
 export interface Parameters {
   readonly fsType: string;
-  /** What the driver sees. */
+  /** The parameters that the driver receives. */
   readonly own: Readonly<Record<string, string>>;
 }
 
@@ -121,7 +121,7 @@ export function createRequest(input: ProvisionInput): CreateVolumeRequest {
   };
 }
 
-/** The PersistentVolume for what the driver made. `identity` tells one provisioner's volumes from another's. */
+/** The PersistentVolume for what the driver made. `identity` identifies the provisioner. */
 export function persistentVolume(input: ProvisionInput, volume: Volume__Output, identity: string): object {
   const { claim, storageClass, driver } = input;
   const { name, namespace, uid, resourceVersion } = claim.metadata;
@@ -186,7 +186,7 @@ export function persistentVolume(input: ProvisionInput, volume: Volume__Output, 
 export type Outcome =
   /** Nothing was made, and nothing is on its way. */
   | 'final'
-  /** It may have happened or may yet: it must be asked again under the same name. */
+  /** The call may have succeeded or may yet: it must be repeated with the same name. */
   | 'background'
   /** Not on this node: the scheduler chooses anew. */
   | 'reschedule';
@@ -194,8 +194,8 @@ export type Outcome =
 const UNCERTAIN = new Set(['CANCELLED', 'DEADLINE_EXCEEDED', 'UNAVAILABLE', 'ABORTED']);
 
 /**
- * `code` is the gRPC status; `movable` whether a node was chosen and the driver knows topologies. RESOURCE_EXHAUSTED is
- * the driver's word that nothing fits where it was asked for: the external-provisioner would repeat it even for a claim
+ * `code` is the gRPC status; `movable` whether a node was chosen and the driver has topology. RESOURCE_EXHAUSTED means
+ * that there is no capacity in the requested topology: the external-provisioner would repeat the call even for a claim
  * that is gone.
  */
 export function judgeFailure(code: string, movable: boolean): Outcome {

@@ -26,7 +26,7 @@ export interface Requirement {
   readonly preferred: readonly Segments[];
 }
 
-/** What is said when a volume cannot be placed; it can be later, when nodes or their labels have changed. */
+/** The volume cannot be placed now; it may be later, when nodes or their labels have changed. */
 export class TopologyError extends Error {
   override name = 'TopologyError';
 }
@@ -119,7 +119,7 @@ export function topologyRequirement(input: TopologyInput): Requirement | undefin
   return { requisite, preferred: [...requisite.slice(first), ...requisite.slice(0, first)] };
 }
 
-/** The segment that the node lies in: it has all of the segment's values. */
+/** The segment of the node: it has all of the segment's values. */
 function indexOf(segments: readonly Segments[], chosen: Segments): number {
   return segments.findIndex((one) => Object.entries(one).every(([key, value]) => getOwn(chosen, key) === value));
 }

@@ -1,5 +1,5 @@
-// Which nodes a pod fits, which of them is best, and what to say when none fits. The words are kube-scheduler's. Pure.
-// Not judged: inter-pod affinity, topology spread, preemption. What volumes say is volumes.ts.
+// Which nodes a pod fits, which of them is best, and the message when none fits. The messages are kube-scheduler's. Pure.
+// Not considered: inter-pod affinity, topology spread, preemption. Volumes are volumes.ts.
 
 import type { Taint } from 'kubernetes-types/core/v1';
 import type { Node, Pod } from '../../client/types.ts';
@@ -16,7 +16,7 @@ const NOT_READY: Taint = { key: 'node.kubernetes.io/not-ready', effect: 'NoSched
 const UNSCHEDULABLE: Taint = { key: 'node.kubernetes.io/unschedulable', effect: 'NoSchedule' };
 
 /**
- * Why the pod cannot go to the node; empty when it can. As in kube-scheduler the first rule that fails speaks alone,
+ * Why the pod cannot go to the node; empty when it can. As in kube-scheduler only the first rule that fails is reported,
  * except that every resource that is short is named.
  */
 export function whyNot(pod: Pod, view: NodeView): readonly string[] {
@@ -70,7 +70,7 @@ function leastAllocated(pod: Pod, view: NodeView): number {
   return scores.reduce((sum, score) => sum + score, 0) / scores.length;
 }
 
-/** Preferences weigh more than free room; a taint that only asks to stay away weighs most. Ties go by name. */
+/** Preferences weigh more than free room; a PreferNoSchedule taint weighs most. Ties go by name. */
 function compareViews(pod: Pod, a: NodeView, b: NodeView): number {
   const avoid = (view: NodeView): number =>
     taintsOf(view.node).filter((taint) => taint.effect === 'PreferNoSchedule' && !toleratesTaint(pod, taint)).length;
@@ -87,7 +87,7 @@ export type Placement =
   /** `message` is what the FailedScheduling event and the PodScheduled condition say. */
   | { readonly kind: 'unschedulable'; readonly message: string };
 
-/** Where the pod goes. `more` is asked about nodes that would do otherwise: why not, or nothing. */
+/** The node for the pod. `more` is called for nodes that fit otherwise, and returns the reasons against them. */
 export function place(
   pod: Pod,
   views: readonly NodeView[],

@@ -1,4 +1,4 @@
-// What a pod asks of a node, and what a node has: cpu in millicores, everything else in whole units. Pure.
+// A pod's requests and a node's allocatable resources: cpu in millicores, everything else in whole units. Pure.
 
 import type { Container, Pod } from '../../client/types.ts';
 import { quantityMilli, quantityValue } from '../../lib/quantity.ts';
@@ -30,7 +30,7 @@ function maxAmounts(a: Amounts, b: Amounts): Amounts {
 
 const NOTHING: Amounts = new Map();
 
-/** A container's requests; where one is not given, the limit stands for it, as the API server defaults it. */
+/** A container's requests; a missing one defaults to the limit, as in the API server. */
 function containerRequests(container: Container): Amounts {
   const { requests, limits } = container.resources ?? {};
   return amountsOf({ ...limits, ...requests });

@@ -1,6 +1,6 @@
-// Binds pending pods to nodes the moment they appear; to be run once its informers hold complete lists. Where a pod
-// goes is decided in filter.ts and volumes.ts; this keeps what the decision needs at hand (pods by node, bindings under
-// way) and carries it out. A pod whose claims wait for it is bound once they are.
+// Binds pending pods to nodes as soon as they appear; to be run once its informers are synced. filter.ts and volumes.ts
+// choose the node; this file keeps what they need (pods by node, bindings in progress) and sends the bindings. A pod
+// with unbound claims is bound after them.
 
 import { isConflict, isNotFound } from '../../client/errors.ts';
 import { resourcePath } from '../../client/paths.ts';
@@ -16,12 +16,12 @@ import { type NodeView, place } from './filter.ts';
 import { fitVolumes, podVolumes, type StorageView, type VolumeFit, type VolumeStep, volumeKey } from './volumes.ts';
 
 export const SCHEDULER_NAME = 'default-scheduler';
-/** A pod that fits nowhere is looked at again after this long even when nothing seems to have changed. */
+/** A pod that fits nowhere is scheduled again after this long even without any change. */
 const FLUSH_UNSCHEDULABLE_MS = 300_000;
 /** Bindings under way at once. */
 const WORKERS = 16;
 
-/** Ours to place: pending, unbound, not gated, not on its way out. */
+/** To be scheduled: pending, unbound, not gated, not deleted. */
 export function isPending(pod: Pod): boolean {
   return (
     (pod.spec.nodeName ?? '') === '' &&
@@ -82,7 +82,7 @@ export class Scheduler implements Controller {
   readonly #storage: StorageView;
   /** Node name → pods there by key, kept with the changes so that a decision need not walk all pods. */
   readonly #byNode = new Map<string, Map<string, Pod>>();
-  /** Bound by us but not seen bound yet, or waiting for their volumes there: they take room already. */
+  /** Assumed pods: bound, but not yet in the cache, or waiting for their volumes; they count on their node already. */
   readonly #assumed = new Map<string, { readonly pod: Pod; readonly node: string; readonly waits: boolean }>();
   readonly #unschedulable = new Set<string>();
 
@@ -135,7 +135,7 @@ export class Scheduler implements Controller {
     this.#assumed.delete(key);
     const state = podVolumes(pod, this.#storage);
     const nodes = this.#informers.nodes.size;
-    // No node would do: what is wrong is said once, not per node.
+    // The reason is the same for every node: reported once.
     if (state.kind === 'blocked' && nodes > 0) {
       await this.#reject(key, pod, `0/${nodes} nodes are available: ${state.message}.`);
       return;
@@ -201,7 +201,7 @@ export class Scheduler implements Controller {
       });
     } catch (error) {
       this.#assumed.delete(key);
-      // Gone, or bound by someone else: the watch tells what there is to do, if anything.
+      // Gone, or bound by another scheduler: the next watch event decides.
       if (isNotFound(error) || isConflict(error)) return;
       throw error;
     }
@@ -266,7 +266,7 @@ export class Scheduler implements Controller {
   }
 }
 
-/** Our own status patch must not make us look at the pod again; a change of what it asks for must. */
+/** Our own status patch must not requeue the pod; a change of its spec must. */
 function specChanged(before: Pod | undefined, now: Pod): boolean {
   return before === undefined || !sameJson(before.spec, now.spec);
 }

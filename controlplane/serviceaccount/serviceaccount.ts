@@ -1,4 +1,4 @@
-// Gives every active namespace what pods in it count on: the ServiceAccount "default", and the ConfigMap
+// Creates in every active namespace what pods need: the ServiceAccount "default", and the ConfigMap
 // "kube-root-ca.crt" with the CA that verifies the API server.
 
 import { isAlreadyExists, isNotFound } from '../../client/errors.ts';

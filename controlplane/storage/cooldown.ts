@@ -1,5 +1,5 @@
-// Keeps a controller from asking a driver again at once when its own note of the failure brings the object back: the
-// wait after a failure belongs to what was asked, not to whoever wakes the key.
+// Keeps a controller from repeating a failed driver call when its own status update requeues the object: the back-off
+// after a failure belongs to the request, whichever event wakes the key.
 
 import type { Clock } from '../../lib/clock.ts';
 import { DRIVER_BACKOFF } from './drivers.ts';
@@ -19,7 +19,7 @@ export class Cooldown {
     this.#clock = clock;
   }
 
-  /** Milliseconds until the same question may be asked again; 0 for another question, which may be asked at once. */
+  /** Milliseconds until the same request may be sent again; 0 for a different request. */
   remaining(key: string, question: string): number {
     const entry = this.#entries.get(key);
     return entry?.question === question ? Math.max(0, entry.until - this.#clock.monotonic()) : 0;

@@ -5,7 +5,7 @@ import { volumeMode } from './objects.ts';
 
 type Mode = NonNullable<NonNullable<VolumeCapability['access_mode']>['mode']>;
 
-/** What a spec asks for; claims and volumes both have these fields. */
+/** The fields that specs of claims and volumes share. */
 export interface Described {
   readonly accessModes?: readonly string[];
   readonly volumeMode?: string;
@@ -13,7 +13,7 @@ export interface Described {
 }
 
 /**
- * One access mode in CSI's terms. `single` is the capability SINGLE_NODE_MULTI_WRITER: with it a driver tells one pod
+ * One access mode in CSI's terms. `single` is the capability SINGLE_NODE_MULTI_WRITER: with it a driver distinguishes one pod
  * from one node.
  */
 export function csiAccessMode(mode: string, single: boolean): Mode {

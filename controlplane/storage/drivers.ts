@@ -1,5 +1,5 @@
-// The CSI drivers that this process works for: one connection each, made when first needed, and what each says it can
-// do. Asks and remembers; decides nothing and retries nothing.
+// The CSI drivers of this process: one connection each, made when first needed, and its capabilities, which are cached.
+// Decides nothing and retries nothing.
 
 import { type CsiClient, connectCsi } from '../../csi/client.ts';
 import type { Tracer } from '../../lib/trace.ts';
@@ -7,7 +7,7 @@ import type { Tracer } from '../../lib/trace.ts';
 /** How long a controller call may take, ms. One that takes longer may still happen: it is repeated until it is known. */
 export const CONTROLLER_TIMEOUT_MS = 30_000;
 
-/** How long is waited before a driver is asked again, ms; the side-cars begin at 1 s, which a lab's user would notice. */
+/** The back-off of driver calls, ms; the side-cars begin at 1 s, which is long for a lab. */
 export const DRIVER_BACKOFF = { initialDelayMs: 250, maxDelayMs: 300_000 } as const;
 
 export interface DriverEndpoint {
@@ -27,7 +27,7 @@ export interface DriverCapabilities {
 export interface Driver {
   readonly name: string;
   readonly client: Pick<CsiClient, 'controller'>;
-  /** Rejects with CsiError while the driver cannot be asked. */
+  /** Rejects with CsiError while the driver is unreachable. */
   capabilities(): Promise<DriverCapabilities>;
 }
 

@@ -1,5 +1,5 @@
-// The storage objects as the controllers type them, the annotations by which Kubernetes' storage components talk to
-// each other, and the small questions that all of them ask. Pure.
+// The storage objects as the controllers type them, the annotations that Kubernetes' storage components exchange,
+// and predicates that all of them use. Pure.
 
 import type * as core from 'kubernetes-types/core/v1';
 import type * as storage from 'kubernetes-types/storage/v1';
@@ -50,7 +50,7 @@ export function annotation({ metadata }: Annotated, name: string): string | unde
   return getOwn(metadata.annotations, name);
 }
 
-/** The class that a claim names: '' asks for volumes of no class, undefined for the default class. */
+/** The class that a claim names: '' is no class, undefined the default class. */
 export function claimClass(claim: PersistentVolumeClaim): string | undefined {
   return annotation(claim, ANNOTATIONS.betaClass) ?? claim.spec?.storageClassName;
 }
@@ -88,7 +88,7 @@ export function formatBinary(bytes: bigint): string {
   return `${value}${suffix}`;
 }
 
-/** Whether the volume is meant for this claim: by its name, and by its uid once that is known. */
+/** Whether the volume's claimRef refers to this claim: by its name, and by its uid once that is known. */
 export function isMeantFor(volume: PersistentVolume, claim: PersistentVolumeClaim): boolean {
   const reference = volume.spec?.claimRef;
   return (

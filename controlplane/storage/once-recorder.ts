@@ -1,5 +1,5 @@
-// Says an event once: a controller that looks at an object again and again repeats itself only when it has something
-// new to say, or when a while has passed.
+// Deduplicates events of a controller that syncs an object repeatedly: an event is recorded again only when it differs,
+// or after a while.
 
 import type { EventSubject } from '../../client/recorder.ts';
 import type { Clock } from '../../lib/clock.ts';

@@ -35,7 +35,7 @@ export class ParameterError extends Error {
 
 /**
  * The secret that `parameters` name for a use; undefined when they name none. Throws ParameterError when only half of
- * it is given, or a template speaks of what it may not.
+ * it is set, or a template uses an unknown variable.
  */
 export function secretReference(
   use: SecretUse,
@@ -70,7 +70,7 @@ function expand(key: string, template: string, values: Readonly<Record<string, s
   });
 }
 
-/** The secret's values as a driver gets them; {} without a reference. Rejects with ApiError, 404 among others. */
+/** The secret's values as a driver receives them; {} without a reference. Rejects with ApiError, 404 among others. */
 export async function readSecret(
   client: ControllerContext['client'],
   reference: SecretReference | undefined,

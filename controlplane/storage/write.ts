@@ -1,5 +1,5 @@
-// Writing storage objects: merge patches that carry the version they were decided on, so that nobody's change is lost,
-// and finalizers put on and taken off that way. A conflict is thrown on: the key comes back and is judged anew.
+// Writes storage objects: merge patches with the resourceVersion they were decided on, so that no concurrent change is
+// lost; finalizers are added and removed the same way. A conflict is thrown: the key is requeued and decided again.
 
 import { isConflict, isNotFound } from '../../client/errors.ts';
 import { resourcePath } from '../../client/paths.ts';
@@ -74,7 +74,7 @@ export async function removeFinalizer<T extends Written>(
   }
 }
 
-/** Others may write at the same moment; this often, one after the other, they do not. */
+/** How often a write that conflicts with concurrent writes is tried. */
 const RELEASE_ATTEMPTS = 5;
 
 /** Takes it off whatever the object has become since it was read. Throws the last conflict when there is no end of them. */

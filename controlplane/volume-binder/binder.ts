@@ -1,5 +1,5 @@
-// Binds claims to volumes and keeps both sides saying the same; asks for volumes that must be made. What is to be done
-// is decided in decide.ts; making and deleting volumes is the provisioner's.
+// Binds claims to volumes and keeps both sides consistent; requests provisioning. decide.ts decides; the provisioner
+// makes and deletes volumes.
 
 import { isNotFound } from '../../client/errors.ts';
 import { type Change, objectKey } from '../../client/store.ts';
@@ -151,7 +151,7 @@ export class VolumeBinder implements Controller {
     await this.#patchClaim(claim, { metadata: { annotations } });
   }
 
-  /** Four writes, in an order in which each can be the last one before a crash: the next look finishes the work. */
+  /** Four writes, in an order in which each can be the last one before a crash: the next sync finishes the work. */
   async #bind(volume: PersistentVolume, claim: PersistentVolumeClaim): Promise<void> {
     const bound = await this.#bindVolume(volume, claim);
     await this.#setPhase(bound, 'Bound');
@@ -217,7 +217,7 @@ export class VolumeBinder implements Controller {
     }
   }
 
-  /** The claim that the volume names. One that the cache does not know is asked for: a volume is released but once. */
+  /** The claim that the volume names. One that is not in the cache is read from the API server: a release cannot be undone. */
   async #claimOf(volume: PersistentVolume): Promise<PersistentVolumeClaim | undefined> {
     const reference = volume.spec?.claimRef;
     if (reference?.name === undefined || reference.namespace === undefined) return undefined;

@@ -1,5 +1,5 @@
-// What is to become of a claim, and of a volume, given everything else: the judgements of Kubernetes' persistent volume
-// controller. Pure; the words are those that its events say.
+// Decides what to do with a claim or a volume, as Kubernetes' persistent volume controller does. Pure; the messages are
+// those of its events.
 
 import {
   ANNOTATIONS,
@@ -23,7 +23,7 @@ export type ClaimDecision =
   | { readonly kind: 'bind'; readonly volume: PersistentVolume }
   /** Stay Pending; something else must happen first. */
   | { readonly kind: 'wait'; readonly event?: EventText }
-  /** Ask this provisioner for a volume. */
+  /** Request a volume from this provisioner. */
   | { readonly kind: 'provision'; readonly provisioner: string; readonly event: EventText }
   /** The claim came before there was a default class. */
   | { readonly kind: 'assign-class'; readonly name: string }
@@ -124,9 +124,9 @@ export type VolumePhase = 'Available' | 'Bound' | 'Released' | 'Failed';
 
 export type VolumeDecision =
   | { readonly kind: 'phase'; readonly phase: VolumePhase; readonly event?: EventText }
-  /** The claim is to be looked at: it can be bound to this volume. */
+  /** Sync the claim: it can be bound to this volume. */
   | { readonly kind: 'claim' }
-  /** Nobody has it after all; what a controller wrote is taken back, what a person wrote stays. */
+  /** The claim is bound elsewhere; a claimRef that the controller wrote is removed, one that a user wrote stays. */
   | { readonly kind: 'unbind' };
 
 /** `claim` is the one that the volume names, where it exists. */
@@ -146,7 +146,7 @@ export function decideVolume(volume: PersistentVolume, claim: PersistentVolumeCl
   return dynamic && volume.spec?.persistentVolumeReclaimPolicy === 'Delete' ? reclaim(volume) : { kind: 'unbind' };
 }
 
-/** What becomes of a volume whose claim is gone. Deleting what a provisioner made is that provisioner's work. */
+/** The effect of the reclaim policy after the claim is gone. A provisioned volume is deleted by its provisioner. */
 function reclaim(volume: PersistentVolume): VolumeDecision {
   const policy = volume.spec?.persistentVolumeReclaimPolicy ?? 'Retain';
   const released: VolumeDecision = { kind: 'phase', phase: 'Released' };

@@ -35,7 +35,7 @@ function hasModes(volume: PersistentVolume, claim: PersistentVolumeClaim): boole
   return (claim.spec?.accessModes ?? []).every((mode) => modes.includes(mode));
 }
 
-/** What a person who named this volume for the claim would have to be told; undefined when it fits. */
+/** Why the volume that the claim names does not fit; undefined when it fits. */
 export function mismatch(volume: PersistentVolume, claim: PersistentVolumeClaim): string | undefined {
   if (capacityBytes(volume) < requestedBytes(claim)) return 'requested PV is too small';
   if (volumeClass(volume) !== (claimClass(claim) ?? '')) return 'storageClassName does not match';
@@ -50,17 +50,17 @@ function attributesClass(object: { readonly spec?: { readonly volumeAttributesCl
 }
 
 export interface MatchOptions {
-  /** The claim waits for its first consumer: only a volume that was meant for it will do. */
+  /** The claim waits for its first consumer: only a volume whose claimRef names it is used. */
   readonly delayed?: boolean;
   /** Only volumes that this node reaches. */
   readonly node?: Node;
-  /** Volumes promised to other claims of the same pod. */
+  /** Volumes chosen for other claims of the same pod. */
   readonly taken?: ReadonlySet<string>;
 }
 
 /**
  * The volume for the claim, or undefined. One that names the claim comes first; else the one with the fewest access
- * modes beyond what is asked, the smallest of those, the first by name of those.
+ * modes beyond the requested ones, the smallest of those, the first by name of those.
  */
 export function findVolume(
   claim: PersistentVolumeClaim,

@@ -1,5 +1,5 @@
-// Keeps claims that pods use, and volumes that claims use, from going away under them: lets go of the protecting
-// finalizer when nobody needs the object any more, and puts it on objects that came without. Never deletes anything.
+// Protects claims that pods use, and volumes that claims use, from removal: removes the protection finalizer when the
+// object is no longer in use, and adds it to objects without it. Never deletes anything.
 
 import type { ListOf } from '../../client/api.ts';
 import { resourcePath } from '../../client/paths.ts';

@@ -39,8 +39,8 @@ function isEmpty(value: unknown): boolean {
 }
 
 /**
- * Appends to `file`; lines of calls that end at the same time keep whole. At once, since it lies between the end of the
- * work and the answer: a measurement of the driver should not contain the wait for a thread.
+ * Appends to `file`; lines of calls that end at the same time stay whole. Written synchronously, since it happens between
+ * the end of the work and the response: a measurement of the driver should not contain the wait for a thread.
  */
 export function fileCallLog(file: string): (record: CallRecord) => void {
   return (record) =>

@@ -93,8 +93,8 @@ export function allowsManyTargets(mode: AccessMode): boolean {
 }
 
 /**
- * Access modes that a volume made for one of them supports as well. A volume here is a file on one node's disk, so
- * a mode is never beyond its means; what it was made for is what its user was promised.
+ * Whether a volume created with access mode `made` supports `wanted`. A volume here is a file on one node's disk, so
+ * it could support every mode; the driver still enforces what the volume was created for.
  */
 function covers(made: AccessMode, wanted: AccessMode): boolean {
   if (made === wanted || wanted === 'SINGLE_NODE_READER_ONLY') return true;

@@ -28,7 +28,7 @@ export interface Range {
   readonly limit: number;
 }
 
-/** Throws INVALID_ARGUMENT for a range that says nothing or contradicts itself. */
+/** Throws INVALID_ARGUMENT for a range that is empty or contradicts itself. */
 export function parseRange(raw: CapacityRange__Output | null | undefined): Range | undefined {
   if (raw === null || raw === undefined) return undefined;
   const [required, limit] = [Number(raw.required_bytes), Number(raw.limit_bytes)];
@@ -61,7 +61,7 @@ export function chooseCapacity(range: Range | undefined, minimum: number, atLeas
   return required === 0 && atLeast === 0 ? Math.max(floor, Math.min(DEFAULT_CAPACITY, limit)) : floor;
 }
 
-/** Whether an existing volume of `bytes` is what a range asks for. */
+/** Whether an existing volume of `bytes` is within a range. */
 export function fitsRange(bytes: number, range: Range | undefined): boolean {
   return range === undefined || (bytes >= range.required && (range.limit === 0 || bytes <= range.limit));
 }

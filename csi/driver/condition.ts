@@ -12,7 +12,7 @@ export interface VolumeState {
   readonly freeBytes: number;
 }
 
-/** What the mount table says of a place where the volume should be. */
+/** The mount table's entry of a place where the volume should be. */
 export interface PlaceState {
   readonly path: string;
   readonly mounted: boolean;

@@ -54,7 +54,7 @@ function parseCapabilities(driver: Driver, raw: readonly VolumeCapability__Outpu
   return parsed;
 }
 
-/** Volumes that CreateVolume made; inline ones are the node's affair. */
+/** Volumes that CreateVolume made; inline volumes are made by the node. */
 function created(work: Work): readonly VolumeRecord[] {
   return work.store.volumes().filter((volume) => volume.ephemeral !== true);
 }

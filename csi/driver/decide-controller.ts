@@ -50,7 +50,7 @@ export function isOnNode(record: NodeRecord | undefined): boolean {
   return record !== undefined && (record.staging !== undefined || record.publications.length > 0);
 }
 
-/** Throws FAILED_PRECONDITION while anybody uses the volume. */
+/** Throws FAILED_PRECONDITION while the volume is in use. */
 export function checkDeletable(volume: VolumeRecord, node: NodeRecord | undefined): void {
   const attached = Object.keys(volume.attachments ?? {});
   if (attached.length > 0) throw precondition(`volume ${volume.id} is in use: published to ${attached.join(', ')}`);
@@ -65,7 +65,7 @@ export interface AttachRequest {
   readonly readonly: boolean;
 }
 
-/** Throws as ControllerPublishVolume's error table says. `attachedToNode` counts the other volumes on that node. */
+/** Throws by ControllerPublishVolume's error table. `attachedToNode` counts the other volumes on that node. */
 export function decideAttach(
   volume: VolumeRecord,
   request: AttachRequest,
@@ -102,7 +102,7 @@ export interface Page<T> {
 
 const TOKEN = /^from:([A-Za-z0-9_.-]{1,128})$/;
 
-/** One page of things sorted by id. The token names the first of the next page, which may be gone by then. */
+/** One page of entries sorted by id. The token names the first of the next page, which may be gone by then. */
 export function paginate<T extends { readonly id: string }>(
   all: readonly T[],
   maxEntries: number,

@@ -85,7 +85,7 @@ export interface PublishRequest {
   readonly readonly: boolean;
 }
 
-/** Throws unless the volume is staged where the request says. */
+/** Throws unless the volume is staged at the request's staging path. */
 export function requireStaged(volumeId: string, node: NodeRecord | undefined, stagingPath: string): Staging {
   if (stagingPath === '')
     throw precondition('staging_target_path is missing, and this driver has STAGE_UNSTAGE_VOLUME');

@@ -1,5 +1,5 @@
-// A volume's image as a device: attached, formatted, grown, measured, detached. Between the Node service, which knows the
-// order of things, and the tools.
+// A volume's image as a device: attached, formatted, grown, measured, detached. The Node service above decides the order
+// of the steps, the tools below run them.
 
 import { stat, statfs } from 'node:fs/promises';
 import { readMounts } from '../../lib/mounts.ts';
@@ -129,7 +129,7 @@ export async function applyMountGroup(work: Work, capability: Capability, path: 
   await changeGroup(path, Number(capability.group));
 }
 
-/** Tells the kernel of a larger image, and grows the filesystem that is mounted at `path`. */
+/** Makes the kernel read the size of a larger image, and grows the filesystem that is mounted at `path`. */
 export async function growOnNode(work: Work, volume: VolumeRecord, mounted: string | undefined): Promise<void> {
   const loops = await loopsOf(work, volume.id);
   for (const each of loops) await refreshLoop(each.device, work.run);

@@ -1,7 +1,7 @@
 // What the driver answers instead of a result: a gRPC status of the CSI specification's error scheme, with a message for a
 // person. Whatever else is thrown becomes INTERNAL in server.ts.
 
-/** The codes that the specification gives a meaning, and those every gRPC server may answer. */
+/** The codes that the specification defines, and those every gRPC server may answer. */
 export type DriverCode =
   | 'INVALID_ARGUMENT'
   | 'NOT_FOUND'

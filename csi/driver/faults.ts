@@ -17,7 +17,7 @@ export interface FaultRule {
   readonly call?: number;
   /** At most this many times; 0: always. Default 1. */
   readonly times: number;
-  /** `before` the call is looked at, `after` its work is done, or before its nth change to the machine (from 1). */
+  /** `before` the call is handled, `after` its work is done, or before its nth change to the machine (from 1). */
   readonly when: 'before' | 'after' | number;
   /** `hold` is a delay until the rule is gone from the control file. */
   readonly action: 'fail' | 'delay' | 'hold' | 'hang' | 'crash';

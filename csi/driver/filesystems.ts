@@ -7,7 +7,7 @@ import { type Exec, execOk } from '../../lib/exec.ts';
 import type { FilesystemType } from './capability.ts';
 import { DriverError, precondition } from './errors.ts';
 
-/** What is on a device: a filesystem or anything else that blkid knows; undefined for a blank one. */
+/** What is on a device: a filesystem or another content that blkid recognises; undefined for a blank one. */
 export async function probeFilesystem(device: string, run: Exec): Promise<string | undefined> {
   const result = await run('blkid', [
     '--probe',
@@ -60,7 +60,7 @@ export async function checkFilesystem(device: string, run: Exec): Promise<void> 
 
 /** Before it is mounted: only ext4 can. */
 export async function growUnmounted(device: string, run: Exec): Promise<void> {
-  // resize2fs wants to see a check of its own; 1: it mended something.
+  // resize2fs requires a check first; exit code 1: errors were corrected.
   const check = await run('e2fsck', ['-f', '-p', device]);
   if (check.code !== 0 && check.code !== 1) {
     throw new DriverError('INTERNAL', `e2fsck ${device}: ${(check.stdout || check.stderr).trim()}`);

@@ -34,7 +34,7 @@ export const identity: Service<IdentityDefinition> = {
     ],
   }),
 
-  /** Looks into PATH and at /dev: may be called as often as one likes. */
+  /** Reads PATH and /dev: cheap enough for any number of calls. */
   Probe: async () => {
     const found = await Promise.all(PROGRAMS.map(isInPath));
     const missing = PROGRAMS.filter((_, index) => found[index] === false);

@@ -1,4 +1,4 @@
-// Loop devices: attaching, growing and detaching through losetup; which are there is read by lib/loop-devices.ts. Knows
+// Loop devices: attaching, growing and detaching through losetup; lib/loop-devices.ts lists them. Knows
 // nothing about volumes.
 
 import { mkdir } from 'node:fs/promises';
@@ -39,7 +39,7 @@ export async function attachLoop(image: string, readonly: boolean, run: Exec): P
         `no loop device is free for ${basename(image)}: detach some (losetup -a), or allow more (max_loop of the loop module). losetup: ${output}`,
       );
     }
-    // The kernel knows the device, and /dev (a container's own) does not: make its node.
+    // The kernel has the device, and this /dev (a container's) lacks its node.
     if (failure !== 'other' && attempt === 0) {
       await mkdir('/dev', { recursive: true });
       await execOk(
@@ -54,7 +54,7 @@ export async function attachLoop(image: string, readonly: boolean, run: Exec): P
   }
 }
 
-/** Tells the kernel that the image has grown. */
+/** Makes the kernel read the image's new size. */
 export async function refreshLoop(device: string, run: Exec): Promise<void> {
   await execOk('losetup', ['--set-capacity', device], {}, run);
 }
@@ -62,8 +62,8 @@ export async function refreshLoop(device: string, run: Exec): Promise<void> {
 const GONE_MS = 2_000;
 
 /**
- * No error when it is detached already. Whoever has it open (udev looks at every new device) keeps it for a moment, which
- * is waited for; what is still mounted somewhere, in another mount namespace, keeps it until then.
+ * No error when it is detached already. A process that has it open (udev opens every new device) keeps it for a moment,
+ * which is waited for; a mount in another mount namespace keeps it until it is unmounted.
  */
 export async function detachLoop(
   device: string,

@@ -1,4 +1,4 @@
-// The names that the driver shares with its callers, and the ids it gives to volumes and snapshots. Pure.
+// The names that the driver shares with its callers, and the ids of volumes and snapshots. Pure.
 
 import { createHash } from 'node:crypto';
 

@@ -1,6 +1,6 @@
-// The Node service: volumes staged, published, measured, grown and taken down on this node. What is meant to be done is
-// written down before it is begun, each step can be done again, and what the mount table and the loop devices say
-// counts more than what was written. A call that fails takes back what it did.
+// The Node service: stages, publishes, measures, expands and takes down volumes on this node. Each intention is recorded
+// before its first step, every step can be repeated, and the mount table and the loop devices take precedence over the
+// record. A call that fails undoes its steps.
 
 import { dirname } from 'node:path';
 import type { NodeDefinition } from '../../proto/gen/csi/v1/Node.ts';
@@ -60,7 +60,7 @@ function placeOfRequest(field: string, value: string, findVolume?: () => unknown
   return resolvePlace(requirePath(field, value));
 }
 
-/** Where a request looks for a volume: on a path that is no place, a relative one say, no volume is (NOT_FOUND). */
+/** The volume path of a request. No volume is on an invalid path, such as a relative one (NOT_FOUND). */
 function volumePathOf(work: Work, volumeId: string, value: string): string {
   requirePathLength('volume_path', value);
   work.volume(volumeId);
@@ -101,7 +101,7 @@ async function publish(work: Work, volume: VolumeRecord, staging: Staging, reque
     await bindMount(staging.path, target, readonly, work.run);
     return;
   }
-  // A read-only mount of a device file would not keep anybody from writing to the device: the device itself has to.
+  // A read-only mount of a device file does not prevent writing to the device: the device itself must be read-only.
   await bindMount(await attach(work, volume.id, readonly), target, readonly, work.run);
 }
 

@@ -1,4 +1,4 @@
-// What the driver remembers, one JSON file per thing. Types only.
+// The driver's records, one JSON file each. Types only.
 
 import type { EpochMs } from '../../lib/clock.ts';
 import type { Capability } from './capability.ts';
@@ -25,7 +25,7 @@ export interface VolumeRecord {
   readonly ephemeral?: true;
   /** The filesystem in the image and how large it was made or grown to, bytes. Absent until it is formatted. */
   readonly filesystem?: { readonly type: string; readonly bytes: number };
-  /** mkfs was started and has not been seen to end: whatever is in the image, it is no data of anybody's. */
+  /** mkfs was started and its end is not recorded: the image contains no user data yet. */
   readonly formatting?: string;
   readonly attachments?: Readonly<Record<string, Attachment>>;
 }

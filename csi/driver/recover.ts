@@ -26,8 +26,8 @@ function isMounted(path: string, reality: Reality): boolean {
 }
 
 /**
- * The record with every "done" that is not so any more taken back. What has neither a mount nor a place (the kubelet's
- * directory is gone, or the crash came before the first step) is forgotten: no call will undo it. Pure.
+ * Clears every step of the record that is no longer true. A record with neither a mount nor a place (the kubelet's
+ * directory is gone, or the crash came before the first step) is dropped: no call will undo it. Pure.
  */
 export function reconcile(record: NodeRecord, reality: Reality): NodeRecord {
   const { staging, frozen: _thawed, ...rest } = record;
@@ -46,7 +46,7 @@ export function reconcile(record: NodeRecord, reality: Reality): NodeRecord {
   };
 }
 
-/** Loop devices of the driver's images that no record speaks of and nothing has mounted. Pure. */
+/** Loop devices of the driver's images that are in no record and not mounted. Pure. */
 export function leftoverLoops(
   loops: readonly LoopDevice[],
   mounts: readonly Mount[],
@@ -62,7 +62,7 @@ export function leftoverLoops(
 export async function recover(driver: Driver): Promise<void> {
   const { store, exec, log } = driver;
   for (const record of store.allOnNode()) {
-    // Before anything else looks at it: a call on a frozen filesystem waits for ever.
+    // Thaw first: a call on a frozen filesystem blocks for ever.
     if (record.frozen === true && record.staging !== undefined) {
       await thaw(record.staging.path, exec);
       log('warn', 'Thawed a filesystem that was frozen when the driver ended', { volume: record.volumeId });

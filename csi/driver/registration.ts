@@ -1,5 +1,5 @@
-// The plugin registration service (kubelet's pluginregistration/v1), on a socket of its own in plugins_registry/: says what the driver is
-// and where it serves, and gets the kubelet's answer.
+// The plugin registration service (kubelet's pluginregistration/v1), on a socket of its own in plugins_registry/: reports
+// the driver's name and endpoint, and receives the kubelet's registration status.
 
 import { Server } from '@grpc/grpc-js';
 import { loadProto } from '../../proto/load.ts';

@@ -8,7 +8,7 @@ import { ALLOCATION_KEY, type Allocation, EPHEMERAL_KEY, isKubernetesKey, SIZE_K
 
 const MAX_STRING_BYTES = 128;
 const MAX_MAP_BYTES = 4096;
-/** PATH_MAX; the specification asks for 128 at least. */
+/** PATH_MAX; the specification requires at least 128. */
 const MAX_PATH_BYTES = 4095;
 
 type StringMap = Readonly<Record<string, string>>;
@@ -29,7 +29,7 @@ export function requireName(value: string): string {
   return value;
 }
 
-/** Throws when the path is missing or too long; says nothing of its form. */
+/** Throws when the path is missing or too long; its form is not checked. */
 export function requirePathLength(field: string, value: string): string {
   return requireString(field, value, MAX_PATH_BYTES);
 }
@@ -59,7 +59,7 @@ export function requireEntries(field: string, value: number): number {
 }
 
 function checkMapSize(field: string, map: StringMap): void {
-  // A projected token alone may fill the limit, and is Kubernetes' affair.
+  // A projected token alone may reach the limit, and Kubernetes bounds it.
   const bytes = Object.entries(map).reduce(
     (sum, [key, value]) => (key === TOKENS_KEY ? sum : sum + Buffer.byteLength(key) + Buffer.byteLength(value)),
     0,

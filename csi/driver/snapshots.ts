@@ -19,8 +19,8 @@ type Snapshots = Pick<
 >;
 
 /**
- * Runs `copy` while nothing is written to the volume. That it is frozen is written down first: a driver that dies
- * meanwhile thaws it when it starts again.
+ * Runs `copy` while the volume is frozen. The freeze is recorded first: a driver that is killed during the copy thaws the
+ * volume when it starts again.
  */
 export async function withFrozenVolume<T>(work: Work, volumeId: string, copy: () => Promise<T>): Promise<T> {
   if (work.store.volume(volumeId)?.formatting !== undefined) {

@@ -1,5 +1,5 @@
 // The driver's records on disk and in memory: one JSON file per volume, snapshot and volume on this node, replaced
-// atomically, read once at start. Knows where the images are, and never looks into one.
+// atomically, read once at start. Knows where the images are, and never reads one.
 //
 //   volumes/<id>/volume.json + data.img     snapshots/<id>/snapshot.json + data.img     node/<volume id>.json
 
@@ -23,7 +23,7 @@ export class Store {
   }
 
   /**
-   * Reads what is there. Directories without a record are what a CreateVolume or DeleteVolume left that was killed
+   * Reads the records. Directories without one are left by a CreateVolume or DeleteVolume that was killed
    * half-way: no caller knows of them, and they are removed. Rejects with UserError for a record that is damaged.
    */
   static async open(stateDir: string): Promise<Store> {
@@ -83,7 +83,7 @@ export class Store {
     return join(this.snapshotDirectory(id), IMAGE);
   }
 
-  /** Survives a loss of power: people's data hangs on it. */
+  /** Survives a loss of power: users' data depends on it. */
   async putVolume(record: VolumeRecord): Promise<void> {
     await writeFileAtomic(join(this.volumeDirectory(record.id), 'volume.json'), json(record), 0o600, true);
     this.#volumes.set(record.id, record);
@@ -108,8 +108,8 @@ export class Store {
   }
 
   /**
-   * A record that says nothing any more goes. Need not survive a reboot: mounts and loop devices do not either. One that
-   * says less than before is written on a full disk, too: a volume can always be unpublished.
+   * Removes a record without content. Need not survive a reboot: mounts and loop devices do not either. A record that
+   * shrinks can be written on a full disk, too: a volume can always be unpublished.
    */
   async putOnNode(record: NodeRecord): Promise<void> {
     const file = join(this.stateDir, 'node', `${record.volumeId}.json`);

@@ -25,7 +25,7 @@ export interface DriverOptions {
   readonly mountGroup: boolean;
   /** max_volumes_per_node. */
   readonly maxVolumes: number;
-  /** Most that all volumes may promise together, bytes; undefined: what the disk has. */
+  /** The maximum of all volumes' capacities together, bytes; undefined: what the disk has. */
   readonly poolBytes?: number;
   /** plugins_registry of the kubelet; undefined: it is not registered. */
   readonly registrationDir?: string;

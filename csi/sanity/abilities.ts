@@ -1,8 +1,8 @@
-// What a driver announces and what a run is about, and whether that is enough for a check to apply. Pure; knows no check.
+// The driver's capabilities and the kind of the run, and whether a check applies to them. Pure; knows no check.
 
 /**
- * What a driver has to announce ("controller:CLONE_VOLUME") or the run has to be about ("mount", "block", a second node id)
- * for a check to apply. "!controller:…" stands for its absence.
+ * What a driver has to announce ("controller:CLONE_VOLUME") or the run has to use ("mount", "block", a second node id)
+ * for a check to apply. "!controller:…" requires its absence.
  */
 export type Need =
   | `${'' | '!'}${'plugin' | 'controller' | 'node'}:${string}`
@@ -11,7 +11,7 @@ export type Need =
   | 'second node'
   | 'few volumes';
 
-/** What a run knows about the driver before the first check. */
+/** The facts about the driver before the first check. */
 export interface Abilities {
   readonly plugin: ReadonlySet<string>;
   readonly controller: ReadonlySet<string>;

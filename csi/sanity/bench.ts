@@ -1,5 +1,5 @@
-// What the checks work with: the connection, the kind of volume this run is about, and volumes, attachments, stagings,
-// publications and snapshots that are remembered and taken down after each check, whatever became of it.
+// The fixture of the checks: the connection, the kind of volume of this run, and volumes, attachments, stagings,
+// publications and snapshots, all of which are taken down after each check, passed or failed.
 
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
@@ -117,7 +117,7 @@ export class Bench {
     };
   }
 
-  /** A request that a driver should take, for changing one thing of it. */
+  /** A valid request, of which a check changes one field. */
   createRequest(more: CreateVolumeRequest = {}): CreateVolumeRequest {
     return {
       name: this.name(),
@@ -189,7 +189,7 @@ export class Bench {
     return path;
   }
 
-  /** A path whose parent is there and that itself is not; for publishing. */
+  /** A path that does not exist in a directory that does; for publishing. */
   async target(): Promise<string> {
     return join(await this.directory(), 'target');
   }

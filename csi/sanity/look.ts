@@ -1,5 +1,4 @@
-// Looking at what a driver has made on this machine, and using it: mounts, devices, files. Changes nothing but the data in
-// volumes.
+// Inspects what a driver has made on this machine, and uses it: mounts, devices, files. Changes only the data in volumes.
 
 import assert from 'node:assert/strict';
 import { lstat, open, readFile, stat, statfs, writeFile } from 'node:fs/promises';

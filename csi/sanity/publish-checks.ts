@@ -21,7 +21,7 @@ async function preparedFor(bench: Bench, mode: Mode) {
   }
 }
 
-/** A second target path for a volume that is published: what the table of the specification says for the access mode. */
+/** A second target path for a volume that is published: the outcome that the specification's table requires for the access mode. */
 async function secondTarget(bench: Bench, mode: Mode, expected: 'OK' | 'FAILED_PRECONDITION'): Promise<void> {
   const prepared = await preparedFor(bench, mode);
   if (prepared === undefined) return;

@@ -101,7 +101,7 @@ export async function buildImages(
   const plans = await Promise.all(
     images.map(async (image) => {
       const archive = join(cache, `${image.file.replace(/\.yaml$/, '')}-${await cacheKey(image, architecture)}.tar`);
-      // The digest beside it tells a whole archive from one that somebody cut short.
+      // The digest file detects a truncated archive.
       const sum = await readFileIfExists(`${archive}.sha256`);
       const cached = sum !== undefined && sum.trim() === (await digestIfExists(archive));
       return { image, archive, cached };

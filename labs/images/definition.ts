@@ -1,4 +1,4 @@
-// What an image definition file says (labs/images/*.yaml), checked field by field. Pure: text in, ImageDefinition out.
+// Parses an image definition file (labs/images/*.yaml) and checks it field by field. Pure: text in, ImageDefinition out.
 
 import { parse } from 'yaml';
 import { UserError } from '../../lib/errors.ts';
@@ -38,7 +38,7 @@ export interface ImageDefinition {
   /** Symbolic links: path → target. */
   readonly links: Readonly<Record<string, string>>;
   readonly users: readonly UserSpec[];
-  /** A multi-call binary whose every applet becomes a link in /bin, where nothing else has that name. */
+  /** A multi-call binary whose every applet becomes a link in /bin, unless the name is taken. */
   readonly applets?: string;
   readonly entrypoint: readonly string[];
   readonly cmd: readonly string[];
@@ -67,7 +67,7 @@ const FIELDS = [
   'stopSignal',
 ];
 
-/** Reads values by path and says which file and field is wrong. */
+/** Reads values by path; errors name the file and the field. */
 class Reader {
   readonly #file: string;
   constructor(file: string) {
@@ -98,7 +98,7 @@ class Reader {
     }
     return path;
   }
-  /** YAML 1.2 knows 0o755; a bare 0755 is the number 755, which nobody means: modes are strings. */
+  /** YAML 1.2 knows 0o755; a bare 0755 is the number 755, never intended: modes are strings. */
   mode(value: unknown, field: string, fallback: number): number {
     if (value === undefined) return fallback;
     const text = this.text(value, field);

@@ -63,7 +63,7 @@ function readNeeded(data: Buffer, segments: readonly Segment[]): readonly string
   return table === undefined ? [] : names.map((name) => cString(data, table + Number(name)));
 }
 
-/** The dynamic section speaks of addresses in memory; the segments say where in the file they come from. */
+/** The dynamic section contains memory addresses; the segments map them to file offsets. */
 function fileOffset(segments: readonly Segment[], address: bigint): number | undefined {
   const holder = segments.find(
     (segment) =>

@@ -1,5 +1,5 @@
-// Gives a containerd the lab's images: pulled where their registry answers, else built here and imported. An image that
-// is already there is left alone.
+// Imports the lab's images into a containerd: pulled where their registry responds, else built here. An image that
+// exists already is left alone.
 
 import { credentials } from '@grpc/grpc-js';
 import { type Clock, systemClock } from '../../lib/clock.ts';
@@ -14,12 +14,12 @@ export interface ImportOptions {
   /** containerd's socket, without a scheme. */
   readonly socket: string;
   readonly snapshotter: 'overlayfs' | 'native';
-  /** `build` asks no registry. Default `auto`. */
+  /** `build` uses no registry. Default `auto`. */
   readonly source?: 'auto' | 'build';
   readonly images?: readonly LabImage[];
   readonly say?: (line: string) => void;
   readonly clock?: Clock;
-  /** Gives up when it aborts. */
+  /** Aborts the import. */
   readonly signal?: AbortSignal;
   readonly probe?: (registry: string) => Promise<boolean>;
 }
@@ -36,7 +36,7 @@ export function registryOf(name: string): string {
   return host === 'docker.io' ? 'registry-1.docker.io' : host;
 }
 
-/** Whether something that speaks the registry protocol answers; any HTTP status will do, 401 is the usual one. */
+/** Whether a registry responds; any HTTP status will do, 401 is the usual one. */
 export async function registryAnswers(registry: string): Promise<boolean> {
   try {
     const response = await fetch(`https://${registry}/v2/`, {
@@ -54,7 +54,7 @@ export async function registryAnswers(registry: string): Promise<boolean> {
 
 type ImageClient = InstanceType<ReturnType<typeof loadProto<'cri'>>['runtime']['v1']['ImageService']>;
 
-/** Resolves when CRI knows every name of every image. The result says per first name how it came. */
+/** Resolves when CRI lists every name of every image. The result has the outcome per first name. */
 export async function importImages(options: ImportOptions): Promise<ReadonlyMap<string, ImportOutcome>> {
   const images = options.images ?? (await loadDefinitions());
   const { ImageService } = loadProto('cri').runtime.v1;

@@ -1,4 +1,4 @@
-// A tar writer whose output depends on its input alone: entries in the order given, one time stamp for all, no names
+// A tar writer whose output depends on its input alone: entries in the given order, one time stamp for all, no names
 // of users. ustar, with a pax header where a name does not fit. Pure.
 
 /** 2023-11-14T22:13:20Z: some time stamp, the same for everyone. */

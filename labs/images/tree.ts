@@ -65,7 +65,7 @@ type Node = TarEntry;
 export class ImageTree {
   readonly #nodes = new Map<string, Node>();
   readonly #source: PackageSource;
-  /** Files whose needs have not been looked at. */
+  /** Files whose dependencies have not been resolved. */
   readonly #unresolved: { readonly data: Buffer; readonly path: string; readonly owner: UnpackedPackage }[] = [];
 
   constructor(source: PackageSource) {
@@ -124,7 +124,7 @@ export class ImageTree {
     }
   }
 
-  /** The kernel looks for the interpreter at one fixed path, which packages leave to a link. */
+  /** The kernel loads the interpreter from one fixed path, which packages provide as a link. */
   #linkInterpreter(interpreter: string): void {
     const path = mergedPath(interpreter).slice(1);
     if (this.#nodes.has(path)) return;
@@ -167,7 +167,7 @@ export class ImageTree {
     await this.#takeLinked(owner, target);
   }
 
-  /** What the definition itself says; it wins over packages. */
+  /** The definition's own files; they override those of packages. */
   async addDefinition(definition: ImageDefinition): Promise<void> {
     for (const [path, target] of Object.entries(MERGED)) {
       if (this.has(`/${target}`) || BASE_DIRECTORIES.includes(`/${target}`)) {
@@ -208,7 +208,7 @@ export class ImageTree {
     this.#put({ type: 'file', path: mergedPath(path).slice(1), mode, uid: id, gid: id, data: Buffer.from(content) });
   }
 
-  /** The binary is asked for its applets: a multi-call binary answers `--list`, and runs without installation. */
+  /** Reads the applets with the binary's `--list`, which runs without installation. */
   async #addApplets(binary: string): Promise<void> {
     const path = mergedPath(binary).slice(1);
     for (const name of ['busybox-static', 'busybox']) {

@@ -106,7 +106,7 @@ function isTokenVolume(volume: Volume): boolean {
   return (volume.projected?.sources ?? []).some((source) => source.serviceAccountToken !== undefined);
 }
 
-/** A pod that nobody admits for its account may refer to no account and no secret (the ServiceAccount admission). */
+/** A mirror pod may refer to no account and no secret (the ServiceAccount admission). */
 function refuseMirrorSecrets(pod: Pod, spec: PodSpec): void {
   if (spec.serviceAccountName !== undefined && spec.serviceAccountName !== '') {
     throw new AdmissionForbidden('a mirror pod may not reference service accounts');

@@ -1,5 +1,5 @@
-// The defaults that the API gives a pod: what `kubectl get -o yaml` shows beyond what the user wrote. In place, and
-// doing it twice changes nothing. Never judges.
+// The API's defaults of a pod: what `kubectl get -o yaml` shows beyond what the user wrote. In place, and
+// idempotent. Never validates.
 
 import { imageTag } from '../../../lib/image.ts';
 import { getOwn, setOwn } from '../../../lib/own-property.ts';

@@ -66,13 +66,13 @@ export const pods = defineKind({
       ephemeralcontainers: judgeUpdate(validateEphemeralContainersUpdate),
       resize: judgeUpdate(validateResize),
     },
-    // The caller's wish, else the pod's own; a pod that no node has, or that has ended, has nothing to wait for.
+    // The requested period, else the pod's own; 0 for a pod that is not bound to a node or has ended.
     gracePeriodSeconds: (object, requested) => {
       const pod = podOf(object);
       const phase = pod.status?.phase;
       if ((pod.spec?.nodeName ?? '') === '' || phase === 'Succeeded' || phase === 'Failed') return 0;
       const grace = requested ?? pod.spec?.terminationGracePeriodSeconds ?? 30;
-      // Negative stands for "as soon as can be" in pods of old.
+      // A negative period means "as soon as possible" (old API).
       return grace < 0 ? 1 : grace;
     },
     selectableFields: {

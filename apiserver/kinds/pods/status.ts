@@ -1,4 +1,4 @@
-// The status that a pod starts with: Pending, its quality-of-service class, and the one condition that says why nothing
+// The status that a pod starts with: Pending, its quality-of-service class, and the condition with the reason why nothing
 // schedules it. After that the status is the agent's.
 
 import { getOwn } from '../../../lib/own-property.ts';

@@ -1,5 +1,5 @@
-// How kubectl get prints pods. The STATUS column is a judgement over the whole status, kept here in the one order in
-// which the real server makes it; scripts all over the world read it.
+// How kubectl get prints pods. The STATUS column is computed from the whole status, in the order in
+// which the real server does it, since scripts parse it.
 
 import { isSidecar } from '../../../lib/sidecar.ts';
 import { type Cell, humanDuration, namedTable, text } from '../columns.ts';

@@ -157,7 +157,7 @@ interface DownwardFile {
   mode?: number | undefined;
 }
 
-/** The part of a downward API volume's file that says what is in it. */
+/** The source of a downward API volume's file. */
 export function validateDownwardSource(field: string, file: DownwardFile): FieldError[] {
   if (file.fieldRef !== undefined && file.resourceFieldRef !== undefined) {
     return [invalid(field, 'resource', 'fieldRef and resourceFieldRef can not be specified simultaneously')];

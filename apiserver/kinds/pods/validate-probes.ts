@@ -90,7 +90,7 @@ export function validateProbes(field: string, container: Container): FieldError[
     const probe = container[kind];
     if (probe === undefined) continue;
     addErrors(errors, validateProbe(`${field}.${kind}`, probe));
-    // Only readiness can be lost and won back; the others start the container anew.
+    // Only readiness can recover; a failure of the others restarts the container.
     if (kind !== 'readinessProbe' && (probe.successThreshold ?? 1) !== 1) {
       errors.push(invalid(`${field}.${kind}.successThreshold`, probe.successThreshold, 'must be 1'));
     }

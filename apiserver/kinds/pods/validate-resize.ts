@@ -16,7 +16,7 @@ const RESIZABLE = ['cpu', 'memory'];
 
 type Quantities = { readonly [name: string]: string | undefined };
 
-/** The old pod with the resources of each container as the update has them; in place. Names and order are judged later. */
+/** The old pod with the resources of each container as the update has them; in place. Names and order are validated later. */
 export function prepareResize(object: KubeObject, old: KubeObject): void {
   const pod = podOf(object);
   const before = podOf(old).spec ?? {};
@@ -70,7 +70,7 @@ export function validateResize(pod: Pod, old: Pod): FieldError[] {
   return errors;
 }
 
-/** A node that reports no resources of what it runs knows nothing of resizing. */
+/** A node that reports no resources of its containers does not support resize. */
 function nodeResizes(pod: Pod): boolean {
   const running = (pod.status?.containerStatuses ?? []).find(({ state }) => state?.running !== undefined);
   return running === undefined || running.resources !== undefined;

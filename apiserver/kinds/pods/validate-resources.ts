@@ -1,4 +1,4 @@
-// Rules for requests, limits and other lists of quantities. Knows no defaults: they are already filled.
+// Rules for requests, limits and other lists of quantities. Defaults are filled already.
 
 import { getOwn } from '../../../lib/own-property.ts';
 import { compareQuantities, parseQuantity } from '../../../lib/quantity.ts';

@@ -29,7 +29,7 @@ export function validatePodUpdate(pod: Pod, old: Pod): FieldError[] {
   const errors: FieldError[] = [];
   const spec = pod.spec ?? {};
   const before = old.spec ?? {};
-  // A stored pod was valid; only what can change need be judged anew, and the whole says it with the same words.
+  // A stored pod was valid; validating the whole spec again yields the same messages for what can change.
   addErrors(errors, validatePodSpec('spec', spec));
   for (const list of ['containers', 'initContainers'] as const) {
     if ((spec[list] ?? []).length !== (before[list] ?? []).length) {

@@ -1,4 +1,4 @@
-// Rules for a whole pod: its spec's own fields, and the order in which the parts are judged. Updates are
+// Rules for a whole pod: its spec's own fields, and the order in which the parts are validated. Updates are
 // validate-update.ts.
 
 import { addErrors, forbidden, invalid, oneOf, optionalOneOf, required, syntax } from '../field-errors.ts';
@@ -16,7 +16,7 @@ export function validatePod(pod: Pod): FieldError[] {
   return [...validatePodSpec('spec', spec), ...validatePodRules(pod, spec)];
 }
 
-/** Rules that look beyond the spec, or at create alone. */
+/** Rules that need more than the spec, or that apply to create alone. */
 function validatePodRules(pod: Pod, spec: PodSpec): FieldError[] {
   const errors: FieldError[] = [];
   const gates = spec.schedulingGates ?? [];

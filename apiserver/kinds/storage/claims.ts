@@ -63,7 +63,7 @@ function requested(claim: Claim): string {
   return claim.spec?.resources?.requests?.['storage'] ?? '0';
 }
 
-/** A claim grows only when it is bound and its class says that its volumes can. */
+/** A claim grows only when it is bound and its class has allowVolumeExpansion. */
 function admitUpdate(object: KubeObject, old: KubeObject, { lookup }: RequestContext): FieldError[] {
   const [now, before] = [of(object), of(old)];
   const [size, was] = [parseQuantity(requested(now)) ?? 0n, parseQuantity(requested(before)) ?? 0n];
@@ -81,7 +81,7 @@ function admitUpdate(object: KubeObject, old: KubeObject, { lookup }: RequestCon
   return [];
 }
 
-/** `field` is where the spec stands: "spec", or in a pod's claim template. */
+/** `field` is the path of the spec: "spec", or in a pod's claim template. */
 export function validateClaimSpec(field: string, spec: ClaimSpec): FieldError[] {
   const errors = validateAccessModes(`${field}.accessModes`, spec.accessModes, 'at least 1 access mode is required');
   if (spec.selector !== undefined) addErrors(errors, validateLabelSelector(`${field}.selector`, spec.selector));

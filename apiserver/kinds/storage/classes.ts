@@ -1,4 +1,4 @@
-// StorageClasses and CSIStorageCapacities: what volumes can be asked for, and how much of it is left where.
+// StorageClasses and CSIStorageCapacities: which volumes can be provisioned, and the capacity that is left per topology.
 
 import type { CSIStorageCapacity, StorageClass } from 'kubernetes-types/storage/v1';
 import { parseQuantity } from '../../../lib/quantity.ts';

@@ -1,4 +1,4 @@
-// CSIDrivers, CSINodes and VolumeAttachments: how a driver wants to be used, on which nodes it runs, and which of its
+// CSIDrivers, CSINodes and VolumeAttachments: how a driver is used, on which nodes it runs, and which of its
 // volumes are attached where.
 
 import type { CSIDriver, CSINode, VolumeAttachment } from 'kubernetes-types/storage/v1';
@@ -123,8 +123,12 @@ export const csidrivers = defineKind({
           type: 'boolean',
           description: 'Whether volumes must be attached before they are used.',
         },
-        { name: 'PodInfoOnMount', type: 'boolean', description: 'Whether the driver is told of the pod.' },
-        { name: 'StorageCapacity', type: 'boolean', description: 'Whether the scheduler looks at CSIStorageCapacity.' },
+        { name: 'PodInfoOnMount', type: 'boolean', description: 'Whether NodePublishVolume receives the pod.' },
+        {
+          name: 'StorageCapacity',
+          type: 'boolean',
+          description: 'Whether the scheduler considers CSIStorageCapacity.',
+        },
         text('TokenRequests', 'Audiences of the service account tokens that the driver is given.'),
         { name: 'RequiresRepublish', type: 'boolean', description: 'Whether published volumes are published again.' },
         text('Modes', 'The kinds of volumes that the driver supports.'),

@@ -1,5 +1,5 @@
 // What the storage kinds have in common: access modes, volume modes, the rules for a driver's name, and how a table
-// shows them. Judges values; knows no object.
+// shows them. Validates values; knows no object.
 
 import { getOwn } from '../../../lib/own-property.ts';
 import { parseRfc3339 } from '../../../lib/rfc3339.ts';
@@ -7,7 +7,7 @@ import { forbidden, invalid, notSupported, optionalOneOf, required, syntax, tooM
 import { dns1123Subdomain, qualifiedName } from '../names.ts';
 import type { FieldError, KubeObject, RequestContext } from '../resource.ts';
 
-/** The annotation that stood for storageClassName before the field; it still wins where it is set. */
+/** The annotation that preceded the field storageClassName; it takes precedence where it is set. */
 export const CLASS_ANNOTATION = 'volume.beta.kubernetes.io/storage-class';
 export const VOLUME_MODES = ['Block', 'Filesystem'];
 const MAX_DRIVER_NAME = 63;

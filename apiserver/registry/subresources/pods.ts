@@ -71,7 +71,7 @@ function setScheduled(pod: KubeObject, now: string): void {
   pod['status'] = { ...status, conditions: [...others, scheduled] };
 }
 
-/** policy/v1 Eviction: a deletion with the options inside. There are no disruption budgets to ask. */
+/** policy/v1 Eviction: a deletion with the options inside. There are no disruption budgets. */
 export function evictPod(
   registry: Registry,
   namespace: string,

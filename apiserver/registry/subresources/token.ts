@@ -1,4 +1,4 @@
-// serviceaccounts/<name>/token: issues a token for the account, bound to a pod, secret or node when the request says so
+// serviceaccounts/<name>/token: issues a token for the account, bound to a pod, secret or node when the request has a boundObjectRef
 // (authentication.k8s.io/v1 TokenRequest).
 
 import { epochMs } from '../../../lib/clock.ts';
@@ -11,7 +11,7 @@ import type { Registry } from '../registry.ts';
 
 const MIN_SECONDS = 600;
 const DEFAULT_SECONDS = 3600;
-/** 2^32, as the API says. */
+/** 2^32, the API's maximum. */
 const MAX_SECONDS = 4_294_967_296;
 const BOUND_PLURALS = { Pod: 'pods', Secret: 'secrets', Node: 'nodes' } as const;
 
@@ -69,7 +69,7 @@ export function requestToken(
   };
 }
 
-/** The object the token lives and dies with. A pod's token also says on which node it runs. */
+/** The object that the token is bound to. A pod's token also contains the pod's node. */
 function boundObject(
   registry: Registry,
   namespace: string,

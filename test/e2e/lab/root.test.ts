@@ -212,7 +212,7 @@ describe('a start', () => {
     undo.push(() => taken.lock.release());
     await put('logs/app.log');
     await expect(makeEntries(paths, taken.marker, true)).rejects.toThrow(
-      `${paths.logDir} stands there, which no lab made`,
+      `${paths.logDir} exists and was not made by a lab`,
     );
     await taken.lock.release();
     expect(await here('down', root)).toMatchObject({ code: 0 });

@@ -192,7 +192,7 @@ describe('a store’s file', () => {
     const newer = new DatabaseSync(path);
     newer.exec('PRAGMA user_version = 9');
     newer.close();
-    expectRefused(/was written by a newer nodelet \(version 9 of its tables, this one knows up to 2\)/);
+    expectRefused(/was written by a newer nodelet \(version 9 of its tables, this one supports up to 2\)/);
   });
 
   it('that is gone while its log or its snapshots are there is not begun anew', async () => {
