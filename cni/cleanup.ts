@@ -103,44 +103,44 @@ export function planChainRemoval(
   const script: string[] = [];
   const removed: string[] = [];
   for (const table of parseSave(saved)) {
-    const doomed = idleChains(table, keep);
-    if (doomed.length === 0) continue;
+    const removable = idleChains(table, keep);
+    if (removable.length === 0) continue;
     script.push(`*${table.name}`);
     // Rules go one by one, by their text: if one is added concurrently, the chain is not empty and the kernel
     // refuses the whole transaction, instead of losing a rule.
     for (const [chain, rules] of table.chains) {
       for (const rule of rules) {
-        if (doomed.includes(chain) || doomed.includes(targetOf(rule) ?? '')) script.push(`-D ${chain} ${rule}`);
+        if (removable.includes(chain) || removable.includes(targetOf(rule) ?? '')) script.push(`-D ${chain} ${rule}`);
       }
     }
-    script.push(...doomed.map((chain) => `-X ${chain}`), 'COMMIT');
-    removed.push(...doomed.map((chain) => `${table.name} ${chain}`));
+    script.push(...removable.map((chain) => `-X ${chain}`), 'COMMIT');
+    removed.push(...removable.map((chain) => `${table.name} ${chain}`));
   }
   return { script: `${script.join('\n')}\n`, removed };
 }
 
 function idleChains(table: Table, keep: ReadonlySet<string>): readonly string[] {
-  const doomed = new Set(
+  const removable = new Set(
     [...table.chains.keys()].filter((name) => isCniChain(name) && !keep.has(`${table.name} ${name}`)),
   );
   // A chain that stays keeps those it leads to; repeat until nothing changes.
   for (let changed = true; changed; ) {
     changed = false;
-    for (const name of doomed) {
+    for (const name of removable) {
       const used = usersOfAnchor(name, table) ?? false;
       // An anchor's place in a base chain is no user of it; for every other chain a rule that leads there is.
       const anchor = usersOfAnchor(name, table) !== undefined;
       const referred = [...table.chains].some(
         ([chain, rules]) =>
-          !doomed.has(chain) && (!anchor || isCniChain(chain)) && rules.some((rule) => targetOf(rule) === name),
+          !removable.has(chain) && (!anchor || isCniChain(chain)) && rules.some((rule) => targetOf(rule) === name),
       );
       if (used || referred) {
-        doomed.delete(name);
+        removable.delete(name);
         changed = true;
       }
     }
   }
-  return [...doomed];
+  return [...removable];
 }
 
 // ---------------------------------------------------------------- nftables objects

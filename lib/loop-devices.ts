@@ -12,7 +12,7 @@ export interface LoopDevice {
   readonly deleted: boolean;
   readonly readonly: boolean;
   /** Detached while it was open; the kernel removes it at the last close. */
-  readonly going: boolean;
+  readonly autoclear: boolean;
 }
 
 const BLOCK = '/sys/block';
@@ -41,11 +41,11 @@ export async function listLoopDevices(): Promise<readonly LoopDevice[]> {
       const file = await loopImage(name);
       if (file === undefined || file === '') return undefined;
       const deleted = file.endsWith(DELETED);
-      const [readonly, going] = await Promise.all(
+      const [readonly, autoclear] = await Promise.all(
         ['ro', 'loop/autoclear'].map(async (each) => (await attribute(`${BLOCK}/${name}/${each}`)) === '1'),
       );
       const image = deleted ? file.slice(0, -DELETED.length) : file;
-      return { device: `/dev/${name}`, image, deleted, readonly: readonly === true, going: going === true };
+      return { device: `/dev/${name}`, image, deleted, readonly: readonly === true, autoclear: autoclear === true };
     }),
   );
   return found.filter((each) => each !== undefined);

@@ -30,7 +30,7 @@ export type MachinePart = (typeof MACHINE_PARTS)[number];
 /** Per part: the identity of an object → its description for the report. */
 export type MachineSnapshot = Readonly<Record<MachinePart, ReadonlyMap<string, string>>>;
 
-export interface LookOptions {
+export interface SnapshotOptions {
   /** More directories to list, three levels deep: a lab's root. */
   readonly directories?: readonly string[];
   readonly run?: Exec;
@@ -64,7 +64,7 @@ export const SHARED_DIRECTORIES = [
 
 const DEPTH = 3;
 
-export async function lookAtMachine(options: LookOptions = {}): Promise<MachineSnapshot> {
+export async function snapshotMachine(options: SnapshotOptions = {}): Promise<MachineSnapshot> {
   const run = options.run ?? exec;
   const processes = await relevantProcesses();
   const mounts = await readMounts();
@@ -146,13 +146,13 @@ function isOthersCgroup(path: string, before: ReadonlyMap<string, string>): bool
  */
 export async function compareWithMachine(
   before: MachineSnapshot,
-  options: LookOptions & DiffOptions & { readonly settleMs?: number; readonly clock?: Clock } = {},
+  options: SnapshotOptions & DiffOptions & { readonly settleMs?: number; readonly clock?: Clock } = {},
 ): Promise<readonly string[]> {
   const clock = options.clock ?? systemClock;
   const deadline = clock.monotonic() + (options.settleMs ?? 3_000);
   for (;;) {
     const began = clock.monotonic();
-    const lines = diffMachine(before, await lookAtMachine(options), options);
+    const lines = diffMachine(before, await snapshotMachine(options), options);
     const now = clock.monotonic();
     if (lines.length === 0 || now >= deadline) return lines;
     // A snapshot starts a dozen programs, which compete for the CPU with what is waited for.

@@ -17,7 +17,7 @@ import { fileURLToPath } from 'node:url';
 import { buildImages, loadDefinitions } from '../labs/images/build.ts';
 import { errorMessage, isErrno } from '../lib/errors.ts';
 import { execOk } from '../lib/exec.ts';
-import { compareWithMachine, lookAtMachine, SHARED_DIRECTORIES } from '../lib/machine.ts';
+import { compareWithMachine, SHARED_DIRECTORIES, snapshotMachine } from '../lib/machine.ts';
 import { readMounts } from '../lib/mounts.ts';
 import { removeTree } from '../lib/remove-tree.ts';
 import { addTallies, EMPTY, type Tally, tallyLine, tallyOf } from './tally.ts';
@@ -152,7 +152,7 @@ async function endToEnd(words: readonly string[]): Promise<Tally> {
     return { passed: 0, failed: 1, skipped: 0 };
   }
   await offerKubectls();
-  const before = await lookAtMachine();
+  const before = await snapshotMachine();
   const made = SHARED_DIRECTORIES.filter((path) => !existsSync(path));
   const netnsMounted = await isMounted(NETNS);
   // Here, so that they do not come and go under tests that run side by side.

@@ -17,7 +17,7 @@ const UNAUTHENTICATED = 'system:unauthenticated';
 const ANONYMOUS_NAME = 'system:anonymous';
 const AUTHENTICATION = 'authentication.k8s.io';
 
-interface Wish {
+interface Impersonation {
   /** '' when the headers name none. */
   readonly user: string;
   readonly uid: string;
@@ -36,7 +36,7 @@ function decodeKey(key: string): string {
 }
 
 /** The requested impersonation, or undefined without such headers. `raw` is IncomingMessage.rawHeaders. */
-function wishOf(raw: readonly string[]): Wish | undefined {
+function parseImpersonation(raw: readonly string[]): Impersonation | undefined {
   const users: string[] = [];
   const uids: string[] = [];
   const groups: string[] = [];
@@ -73,11 +73,11 @@ function permission(resource: string, name: string, more: Partial<Attributes> = 
 
 /** What a caller with these headers must be allowed, one by one. Pure. */
 export function requiredPermissions(rawHeaders: readonly string[]): Attributes[] {
-  const wish = wishOf(rawHeaders);
-  return wish === undefined ? [] : permissions(wish);
+  const requested = parseImpersonation(rawHeaders);
+  return requested === undefined ? [] : permissions(requested);
 }
 
-function permissions({ user, uid, groups, extra }: Wish): Attributes[] {
+function permissions({ user, uid, groups, extra }: Impersonation): Attributes[] {
   const account = serviceAccountOf(user);
   return [
     account === undefined
@@ -92,7 +92,7 @@ function permissions({ user, uid, groups, extra }: Wish): Attributes[] {
 }
 
 /** Requested groups are taken as they are, with system:authenticated or system:unauthenticated added. */
-function groupsOf({ user, groups }: Wish): string[] {
+function groupsOf({ user, groups }: Impersonation): string[] {
   const account = serviceAccountOf(user);
   const named = groups.length === 0 && account !== undefined ? accountGroups(account.namespace) : [...groups];
   if (user === ANONYMOUS_NAME) return named.includes(UNAUTHENTICATED) ? named : [...named, UNAUTHENTICATED];
@@ -101,7 +101,7 @@ function groupsOf({ user, groups }: Wish): string[] {
 }
 
 /** The references of a request without a user, printed as upstream prints its list of ObjectReferences. */
-function printed({ uid, groups, extra }: Wish): string {
+function printed({ uid, groups, extra }: Impersonation): string {
   const api = `${AUTHENTICATION}/v1`;
   const references = [
     ...groups.map((group) => `{Group  ${group}    }`),
@@ -116,18 +116,18 @@ function printed({ uid, groups, extra }: Wish): string {
  * that user, one of the groups, the uid or an extra value; 500, as upstream, for headers that name no user.
  */
 export function impersonated(caller: Caller, rawHeaders: readonly string[], lookup: ObjectLookup): Caller | undefined {
-  const wish = wishOf(rawHeaders);
-  if (wish === undefined) return undefined;
-  if (wish.user === '') throw internalError(`requested ${printed(wish)} without impersonating a user`);
-  for (const attributes of permissions(wish)) {
+  const requested = parseImpersonation(rawHeaders);
+  if (requested === undefined) return undefined;
+  if (requested.user === '') throw internalError(`requested ${printed(requested)} without impersonating a user`);
+  for (const attributes of permissions(requested)) {
     const decision = authorize(caller, attributes, lookup);
     if (!decision.allowed) throw refusal(caller, attributes, decision);
   }
   return {
-    name: wish.user,
-    groups: groupsOf(wish),
-    ...(wish.uid === '' ? {} : { uid: wish.uid }),
-    ...(wish.extra.size === 0 ? {} : { extra: Object.fromEntries(wish.extra) }),
+    name: requested.user,
+    groups: groupsOf(requested),
+    ...(requested.uid === '' ? {} : { uid: requested.uid }),
+    ...(requested.extra.size === 0 ? {} : { extra: Object.fromEntries(requested.extra) }),
   };
 }
 

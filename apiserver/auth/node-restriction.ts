@@ -36,7 +36,7 @@ export interface RestrictionParts {
 }
 
 /** The reason to refuse a write; undefined to admit it. Throws 404 when an object that the decision needs is missing. */
-type Judge = (node: string, write: NodeWrite, parts: RestrictionParts) => string | undefined;
+type WriteCheck = (node: string, write: NodeWrite, parts: RestrictionParts) => string | undefined;
 
 const quoted = (text: string): string => JSON.stringify(text);
 /** As the plugin's messages name operations: "UPDATE". */
@@ -65,7 +65,7 @@ function storedPod({ namespace }: NodeWrite, name: string, lookup: ObjectLookup)
   return pod;
 }
 
-const pods: Judge = (node, write, parts) => {
+const pods: WriteCheck = (node, write, parts) => {
   switch (write.subresource) {
     case '':
       return wholePod(node, write, parts);
@@ -78,7 +78,7 @@ const pods: Judge = (node, write, parts) => {
   }
 };
 
-const wholePod: Judge = (node, write, parts) => {
+const wholePod: WriteCheck = (node, write, parts) => {
   if (write.operation === 'create') return mirrorPod(node, write, parts);
   if (write.operation === 'update') {
     return `unexpected operation ${shown(write)}, node ${quoted(node)} can only create and delete mirror pods`;
@@ -87,7 +87,7 @@ const wholePod: Judge = (node, write, parts) => {
   return `node ${quoted(node)} can only delete pods with spec.nodeName set to itself`;
 };
 
-const mirrorPod: Judge = (node, { object }, { lookup }) => {
+const mirrorPod: WriteCheck = (node, { object }, { lookup }) => {
   const pod = podOf({ apiVersion: 'v1', kind: 'Pod', ...object, metadata: metadataOf(object) });
   if (!isMirrorPod(pod)) {
     return `pod does not have ${quoted(MIRROR_ANNOTATION)} annotation, node ${quoted(node)} can only create mirror pods`;
@@ -127,7 +127,7 @@ function claimStatuses(pod: NodeWrite['object']): unknown {
     : undefined;
 }
 
-const podStatus: Judge = (node, write) => {
+const podStatus: WriteCheck = (node, write) => {
   const { operation, object, old } = write;
   if (operation !== 'update') return `unexpected operation ${shown(write)}`;
   if (!isOn(old, node)) {
@@ -148,7 +148,7 @@ const podStatus: Judge = (node, write) => {
   return undefined;
 };
 
-const podEviction: Judge = (node, write, { lookup }) => {
+const podEviction: WriteCheck = (node, write, { lookup }) => {
   if (write.operation !== 'create') return `unexpected operation ${write.operation.toUpperCase()}`;
   const { name: inBody } = metadataOf(write.object);
   const name = write.name === '' && typeof inBody === 'string' ? inBody : write.name;
@@ -170,7 +170,7 @@ function withoutResize(claim: NodeWrite['object']): unknown {
   return { ...claim, metadata, status };
 }
 
-const claims: Judge = (node, write) => {
+const claims: WriteCheck = (node, write) => {
   if (write.subresource !== 'status') return 'may only update PVC status';
   if (write.operation !== 'update') return `unexpected operation ${shown(write)}`;
   if (sameJson(withoutResize(write.object), withoutResize(write.old))) return undefined;
@@ -182,7 +182,7 @@ function labelsOf(object: NodeWrite['object'] | undefined): Readonly<Record<stri
   return isObject(labels) ? labels : {};
 }
 
-const nodes: Judge = (node, { operation, name, object, old }) => {
+const nodes: WriteCheck = (node, { operation, name, object, old }) => {
   if (name !== node) return `node ${quoted(node)} is not allowed to modify node ${quoted(name)}`;
   if (operation === 'delete') return undefined;
   const [spec, before] = [part(object, 'spec'), part(old, 'spec')];
@@ -210,7 +210,7 @@ const nodes: Judge = (node, { operation, name, object, old }) => {
   return labels.length === 0 ? undefined : `is not allowed to modify labels: ${labels.join(', ')}`;
 };
 
-const accounts: Judge = (node, write, parts) => {
+const accounts: WriteCheck = (node, write, parts) => {
   if (write.operation !== 'create' || write.subresource !== 'token') return undefined;
   const spec = part(write.object, 'spec');
   const ref = isObject(spec['boundObjectRef']) ? spec['boundObjectRef'] : {};
@@ -228,15 +228,15 @@ const accounts: Judge = (node, write, parts) => {
   return missingAudience(node, Array.isArray(audiences) ? audiences : [], podOf(pod), parts);
 };
 
-const leases: Judge = (node, { namespace, name }) => {
+const leases: WriteCheck = (node, { namespace, name }) => {
   if (namespace !== LEASE_NAMESPACE) return `can only access leases in the ${quoted(LEASE_NAMESPACE)} system namespace`;
   return name === node ? undefined : 'can only access node lease with the same name as the requesting node';
 };
 
-const csiNodes: Judge = (node, { name }) =>
+const csiNodes: WriteCheck = (node, { name }) =>
   name === node ? undefined : 'can only access CSINode with the same name as the requesting node';
 
-const slices: Judge = (node, write, { lookup }) => {
+const slices: WriteCheck = (node, write, { lookup }) => {
   const { operation, name } = write;
   const own = (object: NodeWrite['object'] | undefined): boolean => part(object, 'spec')['nodeName'] === node;
   if (operation === 'create' && !own(write.object)) {
@@ -248,7 +248,7 @@ const slices: Judge = (node, write, { lookup }) => {
   return undefined;
 };
 
-const JUDGES = new Map<string, Judge>([
+const CHECKS = new Map<string, WriteCheck>([
   ['/pods', pods],
   ['/nodes', nodes],
   ['/persistentvolumeclaims', claims],
@@ -266,6 +266,6 @@ export function restrictNode(caller: Pick<Caller, 'name' | 'groups'>, write: Nod
   const why =
     node === ''
       ? `could not determine node from user ${quoted(caller.name)}`
-      : JUDGES.get(`${group}/${resource}`)?.(node, write, parts);
+      : CHECKS.get(`${group}/${resource}`)?.(node, write, parts);
   if (why !== undefined) throw forbidden({ group, plural: resource }, name, why);
 }

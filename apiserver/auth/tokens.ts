@@ -140,10 +140,10 @@ function named(value: unknown): { readonly name: string; readonly uid: string } 
 /** Tokens bound to a deleted object that still exists (finalizers, a terminating pod) stay valid this long, as upstream. */
 const DELETED_GRACE_MS = 60_000;
 
-type Look = (plural: string, namespace: string, ref: { readonly name: string; readonly uid: string }) => void;
+type AssertExists = (plural: string, namespace: string, ref: { readonly name: string; readonly uid: string }) => void;
 
 /** Throws TokenError for an object that is gone, is another one of that name, or was to be gone by now (epoch ms). */
-function requireAlive(lookup: ObjectLookup, now: number): Look {
+function requireAlive(lookup: ObjectLookup, now: number): AssertExists {
   return (plural, namespace, { name, uid }) => {
     const metadata = lookup.get('', plural, namespace, name)?.metadata;
     const what = namespace === '' ? `${plural} ${name}` : `${plural} ${namespace}/${name}`;

@@ -189,15 +189,15 @@ export class Handler {
     const end = serveWatch(registry, row, exchange.response, options);
     exchange.hijack();
     this.#watches.add(end);
-    const stopJudging = this.#judgeAgain(request, exchange.request, end);
+    const stopRechecks = this.#recheckAccess(request, exchange.request, end);
     exchange.response.once('close', () => {
-      stopJudging();
+      stopRechecks();
       this.#watches.delete(end);
     });
   }
 
   /** Calls `end` once the caller's access is revoked, which is checked every minute. Returns a function that stops it. */
-  #judgeAgain(parsed: ApiRequest, request: IncomingMessage, end: () => void): () => void {
+  #recheckAccess(parsed: ApiRequest, request: IncomingMessage, end: () => void): () => void {
     const { clock } = this.#parts.registry;
     const silent = { onAuthenticated: () => undefined, log: () => undefined };
     const look = (): void => {

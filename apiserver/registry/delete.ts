@@ -6,7 +6,7 @@ import { rfc3339 } from '../../lib/rfc3339.ts';
 import { conflict, type StatusError } from '../errors.ts';
 import type { KubeObject, ResourceKind } from '../kinds/resource.ts';
 import type { StoredObject } from '../storage/store.ts';
-import { admitNamespaceDeletion, isHeld, isNamespace, markTerminating } from './namespaces.ts';
+import { admitNamespaceDeletion, hasFinalizers, isNamespace, markTerminating } from './namespaces.ts';
 import { type Registry, View } from './registry.ts';
 
 /** meta/v1 DeleteOptions, as far as they change anything here; propagation policies are accepted and change nothing. */
@@ -87,11 +87,11 @@ export function deleteStored(
   const failure = preconditionFailure(row, object, options);
   if (failure !== undefined) throw failure;
   const key = registry.key(row, stored.namespace, stored.name);
-  const hasFinalizers = isHeld(row, object);
+  const finalizersLeft = hasFinalizers(row, object);
   const grace = row.strategy.gracePeriodSeconds?.(object, options.gracePeriodSeconds) ?? 0;
   const decision = decideDeletion(
     object,
-    hasFinalizers,
+    finalizersLeft,
     grace,
     options.gracePeriodSeconds !== undefined,
     registry.clock.now(),

@@ -45,8 +45,8 @@ function specFinalizers(object: KubeObject): readonly unknown[] {
   return Array.isArray(finalizers) ? finalizers : [];
 }
 
-/** Whether something still holds the object back from going. */
-export function isHeld(row: ResourceKind, object: KubeObject): boolean {
+/** Whether finalizers of the object, for a namespace also spec.finalizers, prevent its removal. */
+export function hasFinalizers(row: ResourceKind, object: KubeObject): boolean {
   if ((object.metadata.finalizers ?? []).length > 0) return true;
   return isNamespace(row) && specFinalizers(object).length > 0;
 }

@@ -20,7 +20,7 @@ import { applyPatch, type PatchType } from '../patch/apply.ts';
 import { parseObject } from '../storage/change.ts';
 import type { StoredObject } from '../storage/store.ts';
 import { decodeObject } from './decode.ts';
-import { admitIntoNamespace, isHeld } from './namespaces.ts';
+import { admitIntoNamespace, hasFinalizers } from './namespaces.ts';
 import { apiVersionOf, type Caller, type Registry, View, type WriteOptions } from './registry.ts';
 
 /** Consonants and digits that cannot make words or be mistaken for each other, as the API server's. */
@@ -357,7 +357,7 @@ function store(
   if (sameJson(object, old)) return registry.view(row, stored);
   if (dryRun) return new View(JSON.stringify(object), object);
   const { deletionTimestamp, deletionGracePeriodSeconds = 0 } = object.metadata;
-  if (deletionTimestamp !== undefined && deletionGracePeriodSeconds === 0 && !isHeld(row, object)) {
+  if (deletionTimestamp !== undefined && deletionGracePeriodSeconds === 0 && !hasFinalizers(row, object)) {
     return registry.remove(row, key, object, stored);
   }
   return registry.put(row, key, object, stored);

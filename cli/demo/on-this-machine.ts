@@ -1,7 +1,7 @@
 // The demo with everything real: this machine, a lab started as `nodelet up` starts it, lines on stdout.
 
 import { UserError } from '../../lib/errors.ts';
-import { compareWithMachine, lookAtMachine } from '../../lib/machine.ts';
+import { compareWithMachine, snapshotMachine } from '../../lib/machine.ts';
 import type { Ending } from '../commands/ending.ts';
 import { clearEarlierDemo } from '../lab/earlier.ts';
 import { startLab } from '../lab/lab.ts';
@@ -30,7 +30,7 @@ export async function demoOnThisMachine(flags: DemoFlags, ending: Pick<Ending, '
   signal.throwIfAborted();
   const own = [paths.root, paths.hash, paths.bridge, paths.networkName];
   const directories = [paths.root];
-  const before = await lookAtMachine({ directories });
+  const before = await snapshotMachine({ directories });
   const driver = flags.cgroupDriver === undefined ? {} : { cgroupDriver: flags.cgroupDriver };
   return runDemo({
     say,

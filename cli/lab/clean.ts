@@ -19,7 +19,7 @@ import { clearRoot, removeEmpty, removeMarker } from './clean-root.ts';
 import { type ContainerdPaths, clearContainerd } from './containerd.ts';
 import { removeNetworkRules } from './firewall.ts';
 import { type LabMarker, MarkerFile } from './marker.ts';
-import { judgeRoot, unprovenSentence } from './ownership.ts';
+import { classifyRoot, unprovenMessage } from './ownership.ts';
 import type { LabPaths } from './paths.ts';
 import { labProcesses } from './processes.ts';
 import { protectedBecause, protectionFacts } from './protected.ts';
@@ -101,9 +101,9 @@ export async function cleanLab(options: CleanOptions): Promise<readonly string[]
 
 /** The marker that proves the root to be a lab's; or why the content is left; undefined for an empty root. */
 async function provenRoot(paths: LabPaths): Promise<{ readonly marker?: MarkerFile; readonly because?: string }> {
-  const ownership = judgeRoot(await rootFacts(paths), paths.stateFile);
+  const ownership = classifyRoot(await rootFacts(paths), paths.stateFile);
   if (ownership.kind === 'nothing') return {};
-  if (ownership.kind === 'unproven') return { because: unprovenSentence(paths.root, ownership) };
+  if (ownership.kind === 'unproven') return { because: unprovenMessage(paths.root, ownership) };
   const protection = protectedBecause(await protectionFacts(paths.root));
   if (protection !== undefined) return { because: `${paths.root} ${protection}: nothing in it is touched` };
   return { marker: MarkerFile.of(ownership.marker) };

@@ -6,7 +6,7 @@ import { UserError } from '../../lib/errors.ts';
 import { cleanLab, provenByItself } from './clean.ts';
 import { lockRoot, rootHolder } from './lock.ts';
 import { rootIdentity } from './marker.ts';
-import { judgeRoot } from './ownership.ts';
+import { classifyRoot } from './ownership.ts';
 import { rootFacts } from './root.ts';
 import { assertNotProtected, labAt } from './take-root.ts';
 
@@ -36,8 +36,8 @@ export async function runDown(options: DownOptions): Promise<number> {
   // No lab may start there during the removal.
   const lock = await lockRoot(paths, identity);
   try {
-    if (judgeRoot(await rootFacts(paths), paths.stateFile).kind === 'unproven') {
-      for (const thing of await provenByItself(paths)) say(`removing what is recognised as the lab’s: ${thing}`);
+    if (classifyRoot(await rootFacts(paths), paths.stateFile).kind === 'unproven') {
+      for (const leftover of await provenByItself(paths)) say(`removing what is recognised as the lab’s: ${leftover}`);
     }
     const problems = await cleanLab({ paths, clock, keep: options.keep === true });
     if (problems.length > 0) throw new UserError(`not everything could be cleaned: ${problems.join('; ')}`);

@@ -4,15 +4,15 @@ import { UserError } from '../../lib/errors.ts';
 import { cleanLab, provenByItself } from './clean.ts';
 import { lockRoot } from './lock.ts';
 import type { LabPurpose } from './marker.ts';
-import { judgeRoot } from './ownership.ts';
+import { classifyRoot } from './ownership.ts';
 import type { LabPaths } from './paths.ts';
 import { rootFacts } from './root.ts';
 import { assertNotProtected } from './take-root.ts';
 
 /** One line for each leftover of a killed lab that is about to be removed. */
 export async function leftoverLines(paths: LabPaths): Promise<readonly string[]> {
-  const things = await provenByItself(paths);
-  return things.map((thing) => `an earlier lab under ${paths.root} did not end in order: removing ${thing}`);
+  const leftovers = await provenByItself(paths);
+  return leftovers.map((leftover) => `an earlier lab under ${paths.root} did not end in order: removing ${leftover}`);
 }
 
 /**
@@ -23,7 +23,7 @@ export async function leftoverLines(paths: LabPaths): Promise<readonly string[]>
 export async function clearEarlierDemo(paths: LabPaths, say: (line: string) => void, next: LabPurpose): Promise<void> {
   await assertNotProtected(paths.root);
   const facts = await rootFacts(paths);
-  const ownership = judgeRoot(facts, paths.stateFile);
+  const ownership = classifyRoot(facts, paths.stateFile);
   // The start refuses any other content.
   if (ownership.kind !== 'proven') return;
   const { purpose } = ownership.marker;

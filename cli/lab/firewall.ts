@@ -23,15 +23,15 @@ export function planNetworkRemoval(saved: string, network: string): string | und
   let table = '';
   const endTable = (): void => {
     const chains = new Set<string>();
-    const doomed = rules.filter((rule) => marks.some((mark) => rule.includes(mark)));
-    for (const rule of doomed) {
+    const removable = rules.filter((rule) => marks.some((mark) => rule.includes(mark)));
+    for (const rule of removable) {
       for (const name of [/^-A (\S+)/.exec(rule)?.[1], / -j (\S+)/.exec(rule)?.[1]]) {
         if (name !== undefined && ATTACHMENT_CHAIN.test(name)) chains.add(name);
       }
     }
-    // Rules inside a doomed chain go with it, whatever they say.
+    // Rules inside a removable chain go with it, whatever they say.
     const inside = rules.filter((rule) => chains.has(/^-A (\S+)/.exec(rule)?.[1] ?? ''));
-    const all = [...new Set([...doomed, ...inside])];
+    const all = [...new Set([...removable, ...inside])];
     if (all.length > 0) {
       const deletions = all.map((rule) => rule.replace(/^-A/, '-D'));
       script.push(`*${table}`, ...deletions, ...[...chains].map((chain) => `-X ${chain}`), 'COMMIT');

@@ -12,7 +12,7 @@ import {
   sameRoot,
 } from './marker.ts';
 
-export interface Standing {
+export interface ExistingFile {
   readonly kind: 'directory' | 'file' | 'other';
   /** Of a directory. */
   readonly identity?: DirectoryIdentity;
@@ -27,7 +27,7 @@ export interface RootFacts {
   readonly identity: RootIdentity | undefined;
   readonly marker: MarkerReading;
   /** What exists under the names that a lab uses, and under those on the marker's list. By path; absent: nothing. */
-  readonly standing: ReadonlyMap<string, Standing>;
+  readonly existing: ReadonlyMap<string, ExistingFile>;
   /** Every mount point of the machine. */
   readonly mounts: readonly string[];
 }
@@ -36,27 +36,27 @@ export type Ownership =
   /** No marker, and nothing under a name that a lab uses. */
   | { readonly kind: 'nothing' }
   /** The directory has content that no valid marker proves to be a lab's. `why` ends the sentence "<root> …". */
-  | { readonly kind: 'unproven'; readonly why: string; readonly standing: readonly string[]; readonly advice?: string }
+  | { readonly kind: 'unproven'; readonly why: string; readonly existing: readonly string[]; readonly advice?: string }
   | { readonly kind: 'proven'; readonly marker: LabMarker };
 
 /** `stateFile` is what labs wrote before there were markers. Pure. */
-export function judgeRoot(facts: RootFacts, stateFile: string): Ownership {
+export function classifyRoot(facts: RootFacts, stateFile: string): Ownership {
   const { root, marker, identity } = facts;
-  const standing = [...facts.standing.keys()].map((path) => relative(root, path));
+  const existing = [...facts.existing.keys()].map((path) => relative(root, path));
   switch (marker.kind) {
     case 'none': {
-      if (standing.length === 0) return { kind: 'nothing' };
-      const why = `holds ${standing.join(', ')}, and no marker of a lab (${MARKER_NAME}) proves that a lab made them`;
+      if (existing.length === 0) return { kind: 'nothing' };
+      const why = `holds ${existing.join(', ')}, and no marker of a lab (${MARKER_NAME}) proves that a lab made them`;
       const advice =
         'if a lab of an older nodelet did, take it down with that version, or check them and remove them by hand';
-      return { kind: 'unproven', why, standing, ...(facts.standing.has(stateFile) ? { advice } : {}) };
+      return { kind: 'unproven', why, existing, ...(facts.existing.has(stateFile) ? { advice } : {}) };
     }
     case 'damaged': {
       const why = `has a damaged marker (${MARKER_NAME}: ${marker.why})`;
       return {
         kind: 'unproven',
         why,
-        standing,
+        existing,
         advice: 'check the directory and remove by hand what was the lab’s',
       };
     }
@@ -67,16 +67,16 @@ export function judgeRoot(facts: RootFacts, stateFile: string): Ownership {
       }
       const why = `has the marker of another lab’s root (${MARKER_NAME} was written for ${written.root})`;
       const advice = `move it back to ${written.root}, or check the directory and remove it by hand`;
-      return { kind: 'unproven', why, standing, ...(written.root === root ? {} : { advice }) };
+      return { kind: 'unproven', why, existing, ...(written.root === root ? {} : { advice }) };
     }
   }
 }
 
 /** Whether a mount point below the root is the lab's: in one of its areas, or a listed directory bound onto itself. Pure. */
-export function isLabMount(marker: LabMarker, facts: Pick<RootFacts, 'standing'>, mount: string): boolean {
+export function isLabMount(marker: LabMarker, facts: Pick<RootFacts, 'existing'>, mount: string): boolean {
   return marker.made.some(({ kind, path, identity }) => {
     if (kind === 'mounts') return inArea(mount, path);
-    return kind === 'directory' && path === mount && sameDirectory(identity, facts.standing.get(path));
+    return kind === 'directory' && path === mount && sameDirectory(identity, facts.existing.get(path));
   });
 }
 
@@ -100,7 +100,7 @@ export function planRemoval(marker: LabMarker, facts: RootFacts, keep: (path: st
   const left = foreign.map((mount) => `something is mounted on ${mount}, not by the lab: it stays, and what it is in`);
   for (const { kind, path, identity } of listed) {
     if (keep(path) || foreign.some((mount) => isWithin(mount, path))) continue;
-    const there = facts.standing.get(path);
+    const there = facts.existing.get(path);
     if (there === undefined) gone.push(path);
     else if (kind === 'file' && there.kind === 'file') files.push(path);
     else if (kind === 'file') left.push(`${path} is not the file that the lab made`);
@@ -110,7 +110,7 @@ export function planRemoval(marker: LabMarker, facts: RootFacts, keep: (path: st
   return { directories, files, gone, left };
 }
 
-function sameDirectory(made: DirectoryIdentity | undefined, there: Standing | undefined): boolean {
+function sameDirectory(made: DirectoryIdentity | undefined, there: ExistingFile | undefined): boolean {
   if (made === undefined || there?.kind !== 'directory') return false;
   return there.identity?.inode === made.inode && there.identity.born === made.born;
 }
@@ -128,8 +128,8 @@ export function isTemporaryOf(name: string, file: string): boolean {
 }
 
 /** "<root> <why>; <advice>: nothing of it is touched". Pure. */
-export function unprovenSentence(root: string, ownership: Extract<Ownership, { readonly kind: 'unproven' }>): string {
-  const { why, standing, advice } = ownership;
-  const holds = standing.length === 0 || why.startsWith('holds ') ? '' : `, and holds ${standing.join(', ')}`;
+export function unprovenMessage(root: string, ownership: Extract<Ownership, { readonly kind: 'unproven' }>): string {
+  const { why, existing, advice } = ownership;
+  const holds = existing.length === 0 || why.startsWith('holds ') ? '' : `, and holds ${existing.join(', ')}`;
   return `${root} ${why}${holds}: nothing in it is touched${advice === undefined ? '' : `; ${advice}`}`;
 }

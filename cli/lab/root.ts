@@ -5,7 +5,7 @@ import { dirname, join } from 'node:path';
 import { isErrno } from '../../lib/errors.ts';
 import { readMounts } from '../../lib/mounts.ts';
 import { directoryIdentity, type MarkerEntry, readMarker, rootIdentity } from './marker.ts';
-import type { RootFacts, Standing } from './ownership.ts';
+import type { ExistingFile, RootFacts } from './ownership.ts';
 import type { LabPaths } from './paths.ts';
 
 export interface LabDirectory {
@@ -58,7 +58,7 @@ export function mountAreas(paths: LabPaths): readonly MarkerEntry[] {
   ].map((path) => ({ kind: 'mounts', path }));
 }
 
-async function standingAt(path: string): Promise<Standing | undefined> {
+async function existingAt(path: string): Promise<ExistingFile | undefined> {
   try {
     const stat = await lstat(path);
     if (stat.isFile()) return { kind: 'file' };
@@ -79,13 +79,13 @@ export async function rootFacts(paths: LabPaths): Promise<RootFacts> {
   const { directories, files } = rootEntries(paths);
   const listed = marker.kind === 'valid' && marker.marker.root === root ? marker.marker.made : [];
   const names = [...directories, ...files, ...listed.filter(({ kind }) => kind === 'directory' || kind === 'file')];
-  const standing = new Map<string, Standing>();
+  const existing = new Map<string, ExistingFile>();
   for (const path of new Set(names.map((entry) => entry.path))) {
-    const there = await standingAt(path);
-    if (there !== undefined) standing.set(path, there);
+    const there = await existingAt(path);
+    if (there !== undefined) existing.set(path, there);
   }
   const mounts = (await readMounts()).map((mount) => mount.path);
-  return { root, identity: await rootIdentity(root), marker, standing, mounts };
+  return { root, identity: await rootIdentity(root), marker, existing, mounts };
 }
 
 export async function exists(path: string): Promise<boolean> {

@@ -15,7 +15,7 @@ import {
   rootIdentity,
   sameRoot,
 } from './marker.ts';
-import { judgeRoot, unprovenSentence } from './ownership.ts';
+import { classifyRoot, unprovenMessage } from './ownership.ts';
 import { DEFAULT_ROOT, type LabPaths, labPaths } from './paths.ts';
 import { protectedBecause, protectionFacts } from './protected.ts';
 import { exists, type LabDirectory, mountAreas, rootEntries, rootFacts } from './root.ts';
@@ -83,14 +83,12 @@ async function markerFor(
   made: boolean,
   purpose: LabPurpose,
 ): Promise<Pick<TakenRoot, 'marker' | 'earlier'>> {
-  const ownership = judgeRoot(await rootFacts(paths), paths.stateFile);
+  const ownership = classifyRoot(await rootFacts(paths), paths.stateFile);
   switch (ownership.kind) {
     case 'proven':
       return { marker: MarkerFile.of(ownership.marker), earlier: true };
     case 'unproven':
-      throw new UserError(
-        `${unprovenSentence(paths.root, ownership)}; give the lab a directory of its own with --root`,
-      );
+      throw new UserError(`${unprovenMessage(paths.root, ownership)}; give the lab a directory of its own with --root`);
     case 'nothing': {
       const entries = [
         ...(made ? [{ kind: 'root' as const, path: paths.root }] : []),

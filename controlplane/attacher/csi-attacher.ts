@@ -9,7 +9,7 @@ import { rfc3339 } from '../../lib/rfc3339.ts';
 import type { Controller, ControllerContext, Informers } from '../runtime.ts';
 import { Cooldown } from '../storage/cooldown.ts';
 import { csiCapability } from '../storage/csi-volume.ts';
-import { driverWords } from '../storage/driver-words.ts';
+import { driverMessage } from '../storage/driver-message.ts';
 import { CONTROLLER_TIMEOUT_MS, DRIVER_BACKOFF, type Driver } from '../storage/drivers.ts';
 import { annotation, type PersistentVolume, type VolumeAttachment } from '../storage/objects.ts';
 import { readSecret } from '../storage/secrets.ts';
@@ -101,8 +101,8 @@ export class CsiAttacher implements Controller {
     if (one === undefined) return;
     const step = decideAttachment(one, this.#finalizer);
     if (step === 'done') return;
-    const question = `${one.metadata.uid} ${step}`;
-    const left = this.#cooldown.remaining(key, question);
+    const operation = `${one.metadata.uid} ${step}`;
+    const left = this.#cooldown.remaining(key, operation);
     if (left > 0) {
       this.queue.addAfter(key, left);
       return;
@@ -111,7 +111,7 @@ export class CsiAttacher implements Controller {
       await (step === 'attach' ? this.#attach(one) : this.#detach(one));
       this.#cooldown.forget(key);
     } catch (error) {
-      if (isCsiError(error)) this.#cooldown.failed(key, question);
+      if (isCsiError(error)) this.#cooldown.failed(key, operation);
       throw error;
     }
   }
@@ -211,7 +211,7 @@ export class CsiAttacher implements Controller {
   }
 
   async #writeError(one: VolumeAttachment, field: 'attachError' | 'detachError', error: unknown): Promise<void> {
-    const message = driverWords(error).slice(0, MAX_MESSAGE);
+    const message = driverMessage(error).slice(0, MAX_MESSAGE);
     // The same message is not written again: the write would requeue the key before its back-off.
     if (one.status?.[field]?.message === message) return;
     await this.#writeStatus(one, { [field]: { message, time: rfc3339(this.#context.clock.now()) } });

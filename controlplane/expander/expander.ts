@@ -9,7 +9,7 @@ import { rfc3339 } from '../../lib/rfc3339.ts';
 import type { Controller, ControllerContext, Informers } from '../runtime.ts';
 import { Cooldown } from '../storage/cooldown.ts';
 import { csiCapability } from '../storage/csi-volume.ts';
-import { driverWords } from '../storage/driver-words.ts';
+import { driverMessage } from '../storage/driver-message.ts';
 import { CONTROLLER_TIMEOUT_MS, DRIVER_BACKOFF, type Driver } from '../storage/drivers.ts';
 import { capacityBytes, formatBinary, type PersistentVolume, type PersistentVolumeClaim } from '../storage/objects.ts';
 import { claimSubject, OnceRecorder } from '../storage/once-recorder.ts';
@@ -66,8 +66,8 @@ export class Expander implements Controller {
     if (claim === undefined || volume?.spec?.csi?.driver !== this.#driver.name) return;
     const decision = decideExpansion(claim, volume);
     if (decision.kind !== 'expand') return;
-    const question = `${claim.metadata.uid} ${decision.bytes}`;
-    const left = this.#cooldown.remaining(key, question);
+    const operation = `${claim.metadata.uid} ${decision.bytes}`;
+    const left = this.#cooldown.remaining(key, operation);
     if (left > 0) {
       this.queue.addAfter(key, left);
       return;
@@ -78,7 +78,7 @@ export class Expander implements Controller {
       await this.#finish(begun, volume, grown);
       this.#cooldown.forget(key);
     } catch (error) {
-      if (isCsiError(error)) this.#cooldown.failed(key, question);
+      if (isCsiError(error)) this.#cooldown.failed(key, operation);
       await this.#fail(begun, volume, error);
       throw error;
     }
@@ -134,7 +134,7 @@ export class Expander implements Controller {
 
   async #fail(claim: PersistentVolumeClaim, volume: PersistentVolume, error: unknown): Promise<void> {
     if (!isCsiError(error)) return;
-    const message = `resize volume "${volume.metadata.name}" by resizer "${this.#driver.name}" failed: ${driverWords(error)}`;
+    const message = `resize volume "${volume.metadata.name}" by resizer "${this.#driver.name}" failed: ${driverMessage(error)}`;
     this.#events.event(claimSubject(claim), 'Warning', 'VolumeResizeFailed', message);
     if (!isInfeasible(error.code)) return;
     await this.#patchStatus(claim, 'ControllerResizeInfeasible', {});

@@ -8,7 +8,7 @@ import type { Node } from '../../client/types.ts';
 import { WorkQueue } from '../../client/workqueue.ts';
 import { isCsiError } from '../../csi/client.ts';
 import type { Controller, ControllerContext, Informers } from '../runtime.ts';
-import { driverWords } from '../storage/driver-words.ts';
+import { driverMessage } from '../storage/driver-message.ts';
 import { CONTROLLER_TIMEOUT_MS, DRIVER_BACKOFF, type Driver } from '../storage/drivers.ts';
 import {
   ANNOTATIONS,
@@ -34,8 +34,8 @@ import {
 } from '../storage/write.ts';
 import { attachedTo, finalizerDecision, shouldDelete } from './delete.ts';
 import {
+  classifyFailure,
   createRequest,
-  judgeFailure,
   PROVISIONER_FINALIZER,
   type ProvisionInput,
   persistentVolume,
@@ -163,7 +163,7 @@ export class Provisioner implements Controller {
   }
 
   #failed(claim: PersistentVolumeClaim, storageClass: StorageClass, error: unknown): unknown {
-    const message = `failed to provision volume with StorageClass "${storageClass.metadata.name}": ${driverWords(error)}`;
+    const message = `failed to provision volume with StorageClass "${storageClass.metadata.name}": ${driverMessage(error)}`;
     this.#events.event(claimSubject(claim), 'Warning', 'ProvisioningFailed', message);
     return error;
   }
@@ -264,9 +264,9 @@ export class Provisioner implements Controller {
       return volume;
     } catch (error) {
       if (!isCsiError(error)) throw error;
-      const outcome = judgeFailure(error.code, nodeChosen && topology);
+      const outcome = classifyFailure(error.code, nodeChosen && topology);
       if (outcome !== 'background') this.#inProgress.delete(key);
-      if (outcome === 'reschedule') throw new Rescheduled(driverWords(error));
+      if (outcome === 'reschedule') throw new Rescheduled(driverMessage(error));
       throw error;
     }
   }
@@ -298,7 +298,7 @@ export class Provisioner implements Controller {
     try {
       await this.#delete(volume);
     } catch (error) {
-      this.#events.event(volumeSubject(volume), 'Warning', 'VolumeFailedDelete', driverWords(error));
+      this.#events.event(volumeSubject(volume), 'Warning', 'VolumeFailedDelete', driverMessage(error));
       throw error;
     }
   }

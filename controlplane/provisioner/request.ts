@@ -198,7 +198,7 @@ const UNCERTAIN = new Set(['CANCELLED', 'DEADLINE_EXCEEDED', 'UNAVAILABLE', 'ABO
  * that there is no capacity in the requested topology: the external-provisioner would repeat the call even for a claim
  * that is gone.
  */
-export function judgeFailure(code: string, movable: boolean): Outcome {
+export function classifyFailure(code: string, movable: boolean): Outcome {
   if (code === 'RESOURCE_EXHAUSTED') return movable ? 'reschedule' : 'final';
   return UNCERTAIN.has(code) ? 'background' : 'final';
 }

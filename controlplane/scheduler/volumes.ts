@@ -15,10 +15,10 @@ import {
   claimNameOf,
   isBound,
   isFinished,
-  isMeantFor,
   isOwnedBy,
   type PersistentVolume,
   type PersistentVolumeClaim,
+  refersTo,
   requestedBytes,
   type StorageClass,
 } from '../storage/objects.ts';
@@ -146,7 +146,7 @@ function fitUnbound(claims: readonly PersistentVolumeClaim[], node: Node, view: 
     if (volume === undefined) rest.push(claim);
     else {
       taken.add(volume.metadata.name);
-      const reserved = isMeantFor(volume, claim) && volume.spec?.claimRef?.uid === claim.metadata.uid;
+      const reserved = refersTo(volume, claim) && volume.spec?.claimRef?.uid === claim.metadata.uid;
       if (!reserved) steps.push({ kind: 'reserve', claim, volume });
     }
   }

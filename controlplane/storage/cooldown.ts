@@ -5,7 +5,7 @@ import type { Clock } from '../../lib/clock.ts';
 import { DRIVER_BACKOFF } from './drivers.ts';
 
 interface Entry {
-  readonly question: string;
+  readonly operation: string;
   readonly failures: number;
   /** Monotonic ms. */
   readonly until: number;
@@ -20,17 +20,17 @@ export class Cooldown {
   }
 
   /** Milliseconds until the same request may be sent again; 0 for a different request. */
-  remaining(key: string, question: string): number {
+  remaining(key: string, operation: string): number {
     const entry = this.#entries.get(key);
-    return entry?.question === question ? Math.max(0, entry.until - this.#clock.monotonic()) : 0;
+    return entry?.operation === operation ? Math.max(0, entry.until - this.#clock.monotonic()) : 0;
   }
 
-  failed(key: string, question: string): void {
+  failed(key: string, operation: string): void {
     const before = this.#entries.get(key);
-    const failures = before?.question === question ? before.failures + 1 : 1;
+    const failures = before?.operation === operation ? before.failures + 1 : 1;
     const { initialDelayMs, maxDelayMs } = DRIVER_BACKOFF;
     const delay = Math.min(initialDelayMs * 2 ** (failures - 1), maxDelayMs);
-    this.#entries.set(key, { question, failures, until: this.#clock.monotonic() + delay });
+    this.#entries.set(key, { operation, failures, until: this.#clock.monotonic() + delay });
   }
 
   forget(key: string): void {

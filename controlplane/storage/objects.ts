@@ -89,7 +89,7 @@ export function formatBinary(bytes: bigint): string {
 }
 
 /** Whether the volume's claimRef refers to this claim: by its name, and by its uid once that is known. */
-export function isMeantFor(volume: PersistentVolume, claim: PersistentVolumeClaim): boolean {
+export function refersTo(volume: PersistentVolume, claim: PersistentVolumeClaim): boolean {
   const reference = volume.spec?.claimRef;
   return (
     reference !== undefined &&

@@ -11,9 +11,9 @@ import {
   ANNOTATIONS,
   annotation,
   claimNamesOf,
-  isMeantFor,
   type PersistentVolume,
   type PersistentVolumeClaim,
+  refersTo,
 } from '../storage/objects.ts';
 import { claimSubject, OnceRecorder, volumeSubject } from '../storage/once-recorder.ts';
 import { CLAIMS, patchAsRead, pathOf, VOLUMES } from '../storage/write.ts';
@@ -172,7 +172,7 @@ export class VolumeBinder implements Controller {
   }
 
   async #bindVolume(volume: PersistentVolume, claim: PersistentVolumeClaim): Promise<PersistentVolume> {
-    if (isMeantFor(volume, claim) && volume.spec?.claimRef?.uid === claim.metadata.uid) return volume;
+    if (refersTo(volume, claim) && volume.spec?.claimRef?.uid === claim.metadata.uid) return volume;
     const { name, namespace, uid, resourceVersion } = claim.metadata;
     const chosen = volume.spec?.claimRef === undefined ? { [ANNOTATIONS.boundByController]: 'yes' } : {};
     const claimRef = { apiVersion: 'v1', kind: 'PersistentVolumeClaim', name, namespace, uid, resourceVersion };

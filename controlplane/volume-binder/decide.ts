@@ -6,9 +6,9 @@ import {
   annotation,
   claimClass,
   defaultClass,
-  isMeantFor,
   type PersistentVolume,
   type PersistentVolumeClaim,
+  refersTo,
   type StorageClass,
 } from '../storage/objects.ts';
 import { findVolume, mismatch } from './match.ts';
@@ -62,7 +62,7 @@ function decideBoundClaim(claim: PersistentVolumeClaim, view: BinderView): Claim
   if (volume === undefined) {
     return lost('ClaimLost', 'Bound claim has lost its PersistentVolume. Data on the volume is lost!');
   }
-  if (volume.spec?.claimRef === undefined || isMeantFor(volume, claim)) return { kind: 'bind', volume };
+  if (volume.spec?.claimRef === undefined || refersTo(volume, claim)) return { kind: 'bind', volume };
   return lost('ClaimMisbound', 'Two claims are bound to the same volume, this one is bound incorrectly');
 }
 
@@ -74,7 +74,7 @@ function decideNamedVolume(claim: PersistentVolumeClaim, name: string, view: Bin
     if (why === undefined) return { kind: 'bind', volume };
     return { kind: 'wait', event: warn('VolumeMismatch', `Cannot bind to requested volume "${name}": ${why}`) };
   }
-  if (isMeantFor(volume, claim)) return { kind: 'bind', volume };
+  if (refersTo(volume, claim)) return { kind: 'bind', volume };
   return { kind: 'wait', event: warn('FailedBinding', `volume "${name}" already bound to a different claim.`) };
 }
 

@@ -8,9 +8,9 @@ import { matchesNodeSelector } from '../scheduler/affinity.ts';
 import {
   capacityBytes,
   claimClass,
-  isMeantFor,
   type PersistentVolume,
   type PersistentVolumeClaim,
+  refersTo,
   requestedBytes,
   volumeClass,
   volumeMode,
@@ -75,8 +75,8 @@ export function findVolume(
       hasModes(volume, claim) &&
       (node === undefined || reaches(volume, node)),
   );
-  const meant = fitting.find((volume) => isMeantFor(volume, claim));
-  if (meant !== undefined || delayed) return meant;
+  const preferred = fitting.find((volume) => refersTo(volume, claim));
+  if (preferred !== undefined || delayed) return preferred;
   return fitting
     .filter(
       (volume) =>

@@ -29,8 +29,8 @@ export async function loopsOf(work: Work, volumeId: string): Promise<readonly Lo
 }
 
 /**
- * The device of a volume, read-only or not; attached now unless it is. It has the size that the image has. One that is
- * going is taken only to be mounted again: two devices under one filesystem would destroy it, and the mount keeps it.
+ * The device of a volume, read-only or not; attached now unless it is. It has the size that the image has. One with
+ * autoclear is taken only to be mounted again: two devices under one filesystem would destroy it, and the mount keeps it.
  */
 export async function attach(
   work: Work,
@@ -39,7 +39,7 @@ export async function attach(
   use: 'mount' | 'block' = 'block',
 ): Promise<string> {
   const existing = (await loopsOf(work, volumeId)).filter((each) => each.readonly === readonly);
-  const kept = existing.find((each) => !each.going) ?? (use === 'mount' ? existing[0] : undefined);
+  const kept = existing.find((each) => !each.autoclear) ?? (use === 'mount' ? existing[0] : undefined);
   if (kept === undefined) return attachLoop(work.store.volumeImage(volumeId), readonly, work.run);
   await refreshLoop(kept.device, work.run);
   return kept.device;

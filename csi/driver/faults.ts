@@ -161,7 +161,7 @@ export class Faults {
         return this.#options.clock.sleep(rule.delayMs);
       case 'hold':
         this.#options.onHold?.(method, rule);
-        while (await this.#stands(rule)) await this.#options.clock.sleep(HOLD_LOOK_MS);
+        while (await this.#isHolding(rule)) await this.#options.clock.sleep(HOLD_LOOK_MS);
         return;
       case 'hang':
         return new Promise(() => undefined);
@@ -172,7 +172,7 @@ export class Faults {
   }
 
   /** One that did not come from the control file cannot be taken back. */
-  async #stands(rule: FaultRule): Promise<boolean> {
+  async #isHolding(rule: FaultRule): Promise<boolean> {
     const { file, rules = [] } = this.#options;
     if (rules.includes(rule)) return true;
     const text = file === undefined ? undefined : await this.#options.readFile(file);

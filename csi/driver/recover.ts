@@ -31,15 +31,15 @@ function isMounted(path: string, reality: Reality): boolean {
  */
 export function reconcile(record: NodeRecord, reality: Reality): NodeRecord {
   const { staging, frozen: _thawed, ...rest } = record;
-  const stands =
+  const mounted =
     staging !== undefined &&
     (staging.capability.type === 'mount'
       ? isMounted(staging.path, reality)
       : reality.loops.some((loop) => loop.readonly === staging.readonly));
-  const keptStaging = staging !== undefined && (stands || reality.exists(staging.path));
+  const keptStaging = staging !== undefined && (mounted || reality.exists(staging.path));
   return {
     ...rest,
-    ...(keptStaging ? { staging: { ...staging, done: staging.done && stands } } : {}),
+    ...(keptStaging ? { staging: { ...staging, done: staging.done && mounted } } : {}),
     publications: record.publications
       .filter((each) => reality.exists(each.target))
       .map((each) => ({ ...each, done: each.done && isMounted(each.target, reality) })),

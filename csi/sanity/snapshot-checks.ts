@@ -20,7 +20,7 @@ async function writtenVolume(bench: Bench, words: string) {
 }
 
 /** The words in a volume, and how large it is to its user. */
-async function lookInside(bench: Bench, source: Parameters<Bench['createVolume']>[0]) {
+async function readContent(bench: Bench, source: Parameters<Bench['createVolume']>[0]) {
   const volume = await bench.createVolume(source);
   const target = await bench.publish(await bench.prepare(volume));
   return { volume, words: await readFrom(bench, target), bytes: await sizeAt(bench, target) };
@@ -100,7 +100,7 @@ export const snapshotChecks: readonly Check[] = [
         () => true,
         () => refused('FAILED_PRECONDITION', call).then(() => false),
       );
-      if (deleted) assert.equal((await lookInside(bench, fromSnapshot(snapshot_id))).words, 'kept');
+      if (deleted) assert.equal((await readContent(bench, fromSnapshot(snapshot_id))).words, 'kept');
       else
         await bench.controller.ValidateVolumeCapabilities({
           ...request,
@@ -199,7 +199,7 @@ export const snapshotChecks: readonly Check[] = [
       await writeInto(bench, target, 'before');
       const { snapshot_id } = await bench.createSnapshot(volume);
       await writeInto(bench, target, 'after');
-      const copy = await lookInside(bench, fromSnapshot(snapshot_id));
+      const copy = await readContent(bench, fromSnapshot(snapshot_id));
       assert.equal(copy.words, 'before');
       assert.deepEqual(copy.volume.content_source?.snapshot, { snapshot_id });
       assert.equal(await readFrom(bench, target), 'after');
@@ -208,7 +208,7 @@ export const snapshotChecks: readonly Check[] = [
       const { volume } = await writtenVolume(bench, 'grows');
       const { snapshot_id } = await bench.createSnapshot(volume);
       const required_bytes = bench.options.volumeBytes + 256 * MiB;
-      const copy = await lookInside(bench, { ...fromSnapshot(snapshot_id), capacity_range: { required_bytes } });
+      const copy = await readContent(bench, { ...fromSnapshot(snapshot_id), capacity_range: { required_bytes } });
       assert.equal(copy.words, 'grows');
       assert.ok(copy.bytes > bench.options.volumeBytes + 128 * MiB, `its user sees ${copy.bytes} bytes`);
     },
@@ -240,14 +240,14 @@ export const snapshotChecks: readonly Check[] = [
       const volume = await bench.createVolume();
       const target = await bench.publish(await bench.prepare(volume));
       await writeInto(bench, target, 'original');
-      const copy = await lookInside(bench, fromVolume(volume.volume_id));
+      const copy = await readContent(bench, fromVolume(volume.volume_id));
       assert.equal(copy.words, 'original');
       assert.deepEqual(copy.volume.content_source?.volume, { volume_id: volume.volume_id });
     },
     'of a larger size has that size and the content, or is OUT_OF_RANGE': async (bench) => {
       const { volume } = await writtenVolume(bench, 'grows too');
       const required_bytes = bench.options.volumeBytes + 256 * MiB;
-      const copy = await lookInside(bench, { ...fromVolume(volume.volume_id), capacity_range: { required_bytes } });
+      const copy = await readContent(bench, { ...fromVolume(volume.volume_id), capacity_range: { required_bytes } });
       assert.equal(copy.words, 'grows too');
       assert.ok(copy.bytes > bench.options.volumeBytes + 128 * MiB, `its user sees ${copy.bytes} bytes`);
     },

@@ -97,7 +97,7 @@ function parsed(text: string): unknown {
   }
 }
 
-export class ApiServerStand {
+export class TestApiServer {
   readonly #directory: string;
   readonly #agents = new Map<Credentials | undefined, Agent>();
   readonly clock: ShiftedClock;
@@ -112,7 +112,7 @@ export class ApiServerStand {
     this.lines = lines;
   }
 
-  static async start(options: { readonly nodeAudiences?: readonly string[] } = {}): Promise<ApiServerStand> {
+  static async start(options: { readonly nodeAudiences?: readonly string[] } = {}): Promise<TestApiServer> {
     const directory = await mkdtemp(join(tmpdir(), 'nodelet-api-'));
     const clock = new ShiftedClock();
     const lines: string[] = [];
@@ -128,7 +128,7 @@ export class ApiServerStand {
       log: (line) => lines.push(line),
       ...options,
     });
-    return new ApiServerStand(directory, clock, server, lines);
+    return new TestApiServer(directory, clock, server, lines);
   }
 
   async stop(): Promise<void> {

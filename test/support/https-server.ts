@@ -1,11 +1,11 @@
-// A real HTTPS server for tests of the client: answers with what a handler says and remembers what was asked.
+// A real HTTPS server for tests of the client: responds as a handler decides and records requests.
 
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import { createServer } from 'node:https';
 import type { AddressInfo, Socket } from 'node:net';
 import type { KeyPair } from './tls.ts';
 
-export interface Asked {
+export interface RecordedRequest {
   readonly method: string;
   readonly url: URL;
   readonly headers: IncomingMessage['headers'];
@@ -16,10 +16,10 @@ export interface Asked {
   readonly connection: number;
 }
 
-export type Handler = (asked: Asked, response: ServerResponse) => void | Promise<void>;
+export type Handler = (request: RecordedRequest, response: ServerResponse) => void | Promise<void>;
 
 export class TestServer implements AsyncDisposable {
-  readonly asked: Asked[] = [];
+  readonly requests: RecordedRequest[] = [];
   handler: Handler;
   readonly server: Server;
   readonly #sockets = new Map<Socket, number>();
@@ -56,7 +56,7 @@ export class TestServer implements AsyncDisposable {
     let body = '';
     for await (const chunk of request.setEncoding('utf8')) body += chunk;
     const peer = 'getPeerCertificate' in request.socket ? certificateOf(request.socket.getPeerCertificate) : undefined;
-    const asked: Asked = {
+    const recorded: RecordedRequest = {
       method: request.method ?? '',
       url: new URL(request.url ?? '/', this.url),
       headers: request.headers,
@@ -64,8 +64,8 @@ export class TestServer implements AsyncDisposable {
       client: peer?.call(request.socket)?.subject?.CN,
       connection: this.#sockets.get(request.socket) ?? 0,
     };
-    this.asked.push(asked);
-    await this.handler(asked, response);
+    this.requests.push(recorded);
+    await this.handler(recorded, response);
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

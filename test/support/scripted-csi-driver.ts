@@ -4,7 +4,7 @@
 import { type handleUnaryCall, Server, ServerCredentials, status } from '@grpc/grpc-js';
 import { loadProto } from '../../proto/load.ts';
 
-export interface SeenCall {
+export interface RecordedCall {
   readonly method: string;
   readonly request: Readonly<Record<string, unknown>>;
 }
@@ -32,7 +32,7 @@ const NODE_METHODS = [
 ] as const;
 
 export class FakeCsiDriver {
-  readonly calls: SeenCall[] = [];
+  readonly calls: RecordedCall[] = [];
   /** Calls for one volume that were made while another one for it was under way. */
   overlaps = 0;
   capabilities: readonly string[] = ['STAGE_UNSTAGE_VOLUME'];
@@ -42,7 +42,7 @@ export class FakeCsiDriver {
   /** The next answers of a method; after them it succeeds. */
   readonly script = new Map<string, Answer[]>();
   /** What a call does when it succeeds without a script. */
-  onCall: (call: SeenCall) => void = () => undefined;
+  onCall: (call: RecordedCall) => void = () => undefined;
   #server: Server | undefined;
   readonly #underWay = new Set<string>();
 
@@ -83,7 +83,7 @@ export class FakeCsiDriver {
     this.#server = undefined;
   }
 
-  #default(method: string, call: SeenCall): object {
+  #default(method: string, call: RecordedCall): object {
     switch (method) {
       case 'GetInfo':
         return this.info;

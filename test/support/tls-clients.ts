@@ -72,7 +72,7 @@ export function dialPlain(port: number): Promise<Client<Socket>> {
 }
 
 /** Connections that some process still holds the server's end of, in whatever state they are. */
-export async function heldConnections(port: number): Promise<number> {
+export async function openConnections(port: number): Promise<number> {
   const hex = port.toString(16).toUpperCase().padStart(4, '0');
   const lines = (await readFile('/proc/net/tcp', 'utf8')).trim().split('\n').slice(1);
   return lines.filter((line) => {

@@ -17,7 +17,7 @@ import {
 } from './validate-update.ts';
 
 /** One way to update a pod, with what holds for all of them. */
-function judgeUpdate(
+function updateValidation(
   validate: (pod: Pod, old: Pod) => FieldError[],
 ): (pod: KubeObject, old: KubeObject) => FieldError[] {
   return (pod, old) => [...validateMirrorAnnotation(podOf(pod), podOf(old)), ...validate(podOf(pod), podOf(old))];
@@ -59,12 +59,12 @@ export const pods = defineKind({
       if (status !== undefined) status.qosClass ??= qosClass;
     },
     validateCreate: (object) => validatePod(podOf(object)),
-    validateUpdate: judgeUpdate(validatePodUpdate),
-    validateStatusUpdate: judgeUpdate(validatePodStatusUpdate),
+    validateUpdate: updateValidation(validatePodUpdate),
+    validateStatusUpdate: updateValidation(validatePodStatusUpdate),
     prepareSubresource: { resize: prepareResize },
     validateSubresource: {
-      ephemeralcontainers: judgeUpdate(validateEphemeralContainersUpdate),
-      resize: judgeUpdate(validateResize),
+      ephemeralcontainers: updateValidation(validateEphemeralContainersUpdate),
+      resize: updateValidation(validateResize),
     },
     // The requested period, else the pod's own; 0 for a pod that is not bound to a node or has ended.
     gracePeriodSeconds: (object, requested) => {

@@ -12,7 +12,7 @@ import {
   getPod,
   gone,
   nothingLeft,
-  podThings,
+  podResources,
   ready,
   shellPod,
 } from './harness.ts';
@@ -25,7 +25,7 @@ beforeAll(async () => {
   lab = await startLab({ kills: true });
   await apply(lab, shellPod('steady', FOREVER));
   steady = await ready(lab, 'steady');
-  steadyThings = await podThings(lab);
+  steadyThings = await podResources(lab);
 });
 afterAll(() => lab?.stop());
 
@@ -50,8 +50,8 @@ test('agent killed while a pod runs: the next one takes it as it is', async () =
   const now = await getPod(lab, 'steady');
   expect(container(now)).toMatchObject({ restartCount: 0, containerID: container(steady).containerID });
   let things: readonly string[] = [];
-  await eventually('the same things as before', async () => {
-    things = await podThings(lab);
+  await eventually('the same resources as before', async () => {
+    things = await podResources(lab);
     return things.join('\n') === steadyThings.join('\n') ? true : undefined;
   }).catch(() => expect(things).toEqual(steadyThings));
 });
@@ -75,7 +75,7 @@ test('agent killed while one pod starts and another ends, at many moments: both 
     if (leaving !== undefined) await gone(lab, leaving);
     const isOwn = (thing: string): boolean => !steadyThings.includes(thing);
     const count = async (kind: string): Promise<number> =>
-      (await podThings(lab)).filter((thing) => isOwn(thing) && thing.startsWith(kind)).length;
+      (await podResources(lab)).filter((thing) => isOwn(thing) && thing.startsWith(kind)).length;
     await eventually(`one of everything for ${name}`, async () => {
       const counts = [await count('lease '), await count('link '), await count('process ')];
       if (counts.some((each) => each !== 1)) throw new Error(`leases, links, shims: ${counts.join(', ')}`);

@@ -1,5 +1,5 @@
-// `nodelet agent` started by hand: what it says, in one line, when what it is given is wrong, and when the API server
-// cannot be reached. Needs no lab.
+// `nodelet agent` started by hand: its one-line error for wrong flags and files, and for an API server that cannot be
+// reached. Needs no lab.
 
 import { type ChildProcess, spawn } from 'node:child_process';
 import { chmod, mkdtemp, rm, writeFile } from 'node:fs/promises';
@@ -110,7 +110,7 @@ test('a kubeconfig that does not parse, or is not there: one line that names the
   expect(await run(join(root, 'absent'))).toContain(join(root, 'absent'));
 });
 
-test('the very first start, which compiles everything, says no more than the next, and reads no input', async () => {
+test('the very first start, which compiles everything, prints no more than the next, and reads no input', async () => {
   const NODE_COMPILE_CACHE = join(root, 'cache');
   const config = await flags(join(root, 'absent'));
   for (const start of ['first', 'second']) {
@@ -169,7 +169,7 @@ test('the port of the kubelet API is taken: one line that names it, exit code 1'
   expect(result.stderr.trimEnd().split('\n').at(-1)).toContain(String(address.port));
 });
 
-/** Starts the agent and waits until it says something; resolves with all it said and whether it still runs. */
+/** Starts the agent and waits for output; resolves with the output and whether the agent still runs. */
 async function saidWhen(server: string, pattern: RegExp): Promise<{ said: string; running: boolean }> {
   const child = spawn(NODELET, await flags(await kubeconfig(server), { enableServer: false }));
   children.push(child);
@@ -180,7 +180,7 @@ async function saidWhen(server: string, pattern: RegExp): Promise<{ said: string
   child.stdout.on('data', listen);
   child.stderr.on('data', listen);
   await eventually(`the agent to say ${pattern}`, () => (pattern.test(said) ? true : undefined)).catch((error) => {
-    throw new Error(`${error}; it said ${said}`);
+    throw new Error(`${error}; its output: ${said}`);
   });
   return { said, running: child.exitCode === null && child.signalCode === null };
 }
@@ -191,7 +191,7 @@ test('an API server that cannot be reached is named, and tried again', async () 
   expect(said).not.toMatch(/^\s+at /m);
 });
 
-test('an API server of another CA is told apart from one that is down, and tried again', async () => {
+test('an API server of another CA is distinguished from one that is down, and retried', async () => {
   const pair = generateKeyPair();
   const life = { notBefore: Date.now() - 60_000, notAfter: Date.now() + 3_600_000 };
   const cert = await issueCertificate({ commonName: 'other', usage: 'ca', ...life }, pair);

@@ -14,7 +14,7 @@ import {
   gone,
   nodeWhen,
   nothingLeft,
-  podThings,
+  podResources,
   podWhen,
   prints,
   ready,
@@ -26,7 +26,7 @@ let before: readonly string[];
 
 beforeAll(async () => {
   lab = await startLab();
-  before = await podThings(lab);
+  before = await podResources(lab);
 });
 afterAll(() => lab?.stop());
 
@@ -62,7 +62,7 @@ test('an image that cannot be had: ErrImagePull, then ImagePullBackOff, each wit
   await nothingLeft(lab, before);
 });
 
-test('an image name that is none is refused by name, without asking the runtime', async () => {
+test('an image name that is none is refused by name, without a call of the runtime', async () => {
   await apply(lab, shellPod('odd-image', 'true', {}, { image: 'Not/A/Name:?' }));
   const pod = await podWhen(
     lab,
@@ -180,7 +180,7 @@ test('a manifest with errors is refused with the path of each field, and nothing
 test('a failing CNI plugin: FailedCreatePodSandBox with its own words, nothing leaked, and the pod runs once it is mended', async () => {
   const { cni } = lab.paths;
   const good = await readFile(cni.conflist, 'utf8');
-  const start = await podThings(lab);
+  const start = await podResources(lab);
   // Plugins are looked for in the conflist's bin directory, which is the machine's: the chain fails in a plugin of ours
   // after bridge and host-local have done their part, so there is something to be given back.
   const plugins = JSON.parse(good);
@@ -195,13 +195,13 @@ test('a failing CNI plugin: FailedCreatePodSandBox with its own words, nothing l
   expect(event.message).toMatch(/plugin type="bandwidth".*burst must also be set/s);
   const pod = await podWhen(lab, 'no-network', 'still ContainerCreating', (each) => each.status?.phase === 'Pending');
   expect(container(pod).state?.waiting?.reason).toBe('ContainerCreating');
-  // Between two attempts nothing is held: each gives back what it took.
+  // Between two attempts nothing is allocated: each attempt releases what it took.
   await eventually('address and link to be given back', async () => {
-    const held = (await podThings(lab)).filter((thing) => /^(lease|link) /.test(thing));
+    const held = (await podResources(lab)).filter((thing) => /^(lease|link) /.test(thing));
     return held.length === 0 ? true : undefined;
   });
   await eventually('one network namespace at most', async () =>
-    (await podThings(lab)).filter((thing) => thing.includes('/netns/')).length <= 1 ? true : undefined,
+    (await podResources(lab)).filter((thing) => thing.includes('/netns/')).length <= 1 ? true : undefined,
   );
   // A pod that never had a network can be deleted all the same, while the chain is still broken.
   await apply(lab, shellPod('hopeless', FOREVER));
@@ -210,7 +210,7 @@ test('a failing CNI plugin: FailedCreatePodSandBox with its own words, nothing l
   await writeFileAtomic(cni.conflist, good);
   await ready(lab, 'no-network');
   await eventually('one address and one link', async () => {
-    const held = (await podThings(lab)).filter((thing) => /^(lease|link) /.test(thing));
+    const held = (await podResources(lab)).filter((thing) => /^(lease|link) /.test(thing));
     return held.length === 2 ? true : undefined;
   });
   await lab.kubectl('delete', 'pod', 'no-network');
@@ -218,7 +218,7 @@ test('a failing CNI plugin: FailedCreatePodSandBox with its own words, nothing l
   await nothingLeft(lab, start);
 });
 
-test('a missing or broken conflist makes the node NotReady and says why; it is Ready again by itself', async () => {
+test('a missing or broken conflist makes the node NotReady with the reason; it is Ready again by itself', async () => {
   const { cni } = lab.paths;
   const aside = join(lab.root, 'aside.conflist');
   await nodeWhen(lab, 'Ready', (shown) => shown.status === 'True');

@@ -14,7 +14,7 @@ import {
   httpGet,
   nothingLeft,
   pidsOf,
-  podThings,
+  podResources,
   podWhen,
   ready,
   shellPod,
@@ -28,7 +28,7 @@ beforeAll(async () => {
 });
 afterAll(() => lab?.stop());
 beforeEach(async () => {
-  before = await podThings(lab);
+  before = await podResources(lab);
 });
 
 async function processesOf(uid: string): Promise<readonly ProcessId[]> {
@@ -40,13 +40,13 @@ async function anyAlive(ids: readonly ProcessId[]): Promise<boolean> {
   return (await Promise.all(ids.map(isAlive))).includes(true);
 }
 
-/** Asked to end it does so once it may, and says so where it can be read afterwards. */
+/** After TERM it exits once it may, and logs that. */
 const GRACEFUL =
   'trap "echo asked; while [ ! -e /may-end ]; do sleep 0.1; done; echo done; exit 0" TERM; echo here; ' +
   'while :; do sleep 1000 & wait $!; done';
 const DEAF = 'trap "" TERM; while :; do sleep 1; done';
 
-test('a container is asked with TERM, and its pod goes as soon as it has ended by itself', async () => {
+test('a container receives TERM, and its pod goes as soon as it has exited', async () => {
   // Longer than anything here waits: what is gone has not waited for the end of its grace.
   await apply(lab, shellPod('polite', GRACEFUL, { terminationGracePeriodSeconds: 3_600 }));
   const pod = await ready(lab, 'polite');
@@ -59,7 +59,7 @@ test('a container is asked with TERM, and its pod goes as soon as it has ended b
   await eventually('the follower to follow', () => (followed === 'here\n' ? true : undefined));
   const processes = await processesOf(pod.metadata.uid);
   await lab.kubectl('delete', 'pod', 'polite', '--wait=false');
-  await eventually('the container to be asked', () => (followed === 'here\nasked\n' ? true : undefined));
+  await eventually('the container to receive TERM', () => (followed === 'here\nasked\n' ? true : undefined));
   const leaving = await getPod(lab, 'polite');
   expect(Date.parse(leaving.metadata.deletionTimestamp ?? '')).toBeGreaterThan(Date.now());
   expect(leaving.metadata.deletionGracePeriodSeconds).toBe(3_600);
@@ -134,7 +134,7 @@ test('pods with host ports, several containers and ended ones leave nothing eith
   const answer = await httpGet(`http://${status?.hostIP}:${hostPort}/hostname`);
   expect(answer).toEqual({ status: 200, body: 'with-port\n' });
   await podWhen(lab, 'ended', 'over', (pod) => pod.status?.phase === 'Succeeded');
-  expect((await podThings(lab)).some((thing) => thing.includes('--to-destination'))).toBe(true);
+  expect((await podResources(lab)).some((thing) => thing.includes('--to-destination'))).toBe(true);
   await lab.kubectl('delete', 'pod', 'with-port', 'ended');
   await nothingLeft(lab, before);
 });

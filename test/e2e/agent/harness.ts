@@ -1,4 +1,4 @@
-// What the end-to-end tests of the agent share: pods written in few words, waiting for what kubectl shows, and a look at
+// What the end-to-end tests of the agent share: pods written in few words, waiting for what kubectl shows, and a list of
 // everything a pod can leave on a machine. The lab itself is ../support/lab.ts.
 
 import { readdir, readFile } from 'node:fs/promises';
@@ -19,7 +19,7 @@ import type { TestLab } from '../support/lab.ts';
 /** For giving up only: two busy cores may take long over what a quiet machine does at once. */
 const PATIENCE_MS = 60_000;
 
-/** Pauses between two looks: a look that starts programs (kubectl, find) is not to take the processor from what it waits for. */
+/** The pause between two polls: polls that start programs (kubectl, find) must not take the CPU from what they wait for. */
 const LEAST_PAUSE_MS = 50;
 const MOST_PAUSE_MS = 1_000;
 
@@ -59,7 +59,7 @@ export function shellPod(name: string, script: string, spec: Partial<PodSpec> = 
   };
 }
 
-/** A script that lives until it is told to end, and then ends at once. */
+/** A script that runs until it receives TERM, and then exits at once. */
 export const FOREVER = 'trap "exit 0" TERM; while :; do sleep 1000 & wait $!; done';
 
 /** `kubectl apply -f -`. */
@@ -194,7 +194,7 @@ export async function pidsOf(lab: TestLab, uid: string, containerId = ''): Promi
   const id = containerId.replace(/^.*\/\//, '');
   const pids = new Set<number>();
   for (const directory of await cgroupsOf(lab, uid)) {
-    // A cgroup may go away while it is looked at: what is gone has no processes.
+    // A cgroup may be removed during the search: a removed one has no processes.
     const { stdout: found } = await exec('find', [
       directory,
       '-path',
@@ -258,10 +258,10 @@ export async function bridgePorts(lab: TestLab): Promise<readonly string[]> {
 }
 
 /**
- * Everything on the machine that belongs to pods of this lab, one line each. Two looks are equal when nothing was
- * leaked between them: made from counts of nothing, but from the things' own names.
+ * Everything on the machine that belongs to pods of this lab, one line each. Two results are equal when nothing was leaked
+ * between them: the lines are the resources' own names, not counts.
  */
-export async function podThings(lab: TestLab): Promise<readonly string[]> {
+export async function podResources(lab: TestLab): Promise<readonly string[]> {
   const { paths } = lab;
   const find = async (...args: string[]): Promise<string[]> =>
     (await exec('find', args)).stdout.split('\n').filter((line) => line !== '');
@@ -294,18 +294,18 @@ export async function podThings(lab: TestLab): Promise<readonly string[]> {
   return things.sort();
 }
 
-/** Waits until the machine shows the same as before; tells what is too much. */
+/** Waits until the machine shows the same as before; reports what is left. */
 export async function nothingLeft(lab: TestLab, before: readonly string[]): Promise<void> {
   let left: readonly string[] = [];
   await eventually('everything of the pods to be gone', async () => {
-    left = (await podThings(lab)).filter((thing) => !before.includes(thing));
+    left = (await podResources(lab)).filter((thing) => !before.includes(thing));
     return left.length === 0 ? true : undefined;
   }).catch(() => {
     throw new Error(`left on the machine:\n${left.join('\n')}`);
   });
 }
 
-/** Status and body of a GET from this machine. A container may run, and its server not listen yet: asked until it does. */
+/** Status and body of a GET from this machine. A container may run, and its server not listen yet: repeated until it does. */
 export async function httpGet(url: string): Promise<{ status: number; body: string }> {
   return await eventually(`an answer of ${url}`, async () => {
     const response = await fetch(url, { signal: AbortSignal.timeout(10_000) });
@@ -313,10 +313,10 @@ export async function httpGet(url: string): Promise<{ status: number; body: stri
   });
 }
 
-/** How long the trace socket has to be silent to have told all it had. */
+/** How long the trace socket has to be silent to have sent all spans. */
 const SILENCE_MS = 500;
 
-/** What the agent's trace socket tells right now (the newest spans). */
+/** The spans of the agent's trace socket (the newest ones). */
 export async function spans(lab: TestLab): Promise<readonly Span[]> {
   const socket = connect(lab.paths.traceSocket);
   const found: Span[] = [];
@@ -340,7 +340,7 @@ export async function spans(lab: TestLab): Promise<readonly Span[]> {
   return found;
 }
 
-/** The agent's process and its resident memory, bytes. Two looks compare only where it is the same process. */
+/** The agent's process and its resident memory, bytes. Two results compare only where it is the same process. */
 export async function agentMemory(lab: TestLab): Promise<{ readonly pid: number; readonly bytes: number }> {
   const pid = await eventually('the agent to run', () => lab.lab.pid('agent'));
   const status = await readFile(`/proc/${pid}/status`, 'utf8');

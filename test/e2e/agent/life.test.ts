@@ -1,4 +1,4 @@
-// One pod's life on a real node, looked at from both sides: what kubectl shows, and what is really on the machine.
+// One pod's life on a real node, from both sides: what kubectl shows, and what is really on the machine.
 
 import { lstat, readFile, readlink } from 'node:fs/promises';
 import { totalmem } from 'node:os';
@@ -24,7 +24,7 @@ import {
   mainProcess,
   nothingLeft,
   pidsOf,
-  podThings,
+  podResources,
   ready,
   spans,
 } from './harness.ts';
@@ -71,7 +71,7 @@ const WEB = {
 
 beforeAll(async () => {
   lab = await shareLab();
-  before = await podThings(lab);
+  before = await podResources(lab);
   await apply(lab, SERVICE);
   await apply(lab, WEB);
   web = await ready(lab, 'web');
@@ -89,7 +89,7 @@ test('every condition is True once the container runs, and kubectl shows the pod
   expect(await lab.kubectl('get', 'pod', 'web', '--no-headers')).toMatch(/^web\s+1\/1\s+Running\s+0\s/);
 });
 
-test('the status says where the pod is, since when, and what exactly it runs', () => {
+test('the status has the pod's addresses, its start time, and its containers' images', () => {
   const status = web.status;
   expect(status?.podIP).toMatch(/^10\.244\.\d+\.\d+$/);
   expect(status?.podIPs).toEqual([{ ip: status?.podIP }]);
@@ -104,7 +104,7 @@ test('the status says where the pod is, since when, and what exactly it runs', (
   expect(shown.state?.running?.startedAt).toBeDefined();
 });
 
-test('the events tell the start in order', async () => {
+test('the events record the start in order', async () => {
   // The scheduler has bound the pod before it notes so: its event may be of a later moment than the agent's first.
   const reasons = await eventually('the events Scheduled and Started', async () => {
     const events = await eventsOf(lab, 'web');
@@ -176,7 +176,7 @@ test('hostname, hosts file and resolver are those of the pod', async () => {
   expect(await inside('cat', '/etc/resolv.conf')).toMatch(/^options .*ndots:3/m);
 });
 
-test('the environment has service variables, the downward API and what $(VAR) stands for', async () => {
+test('the environment has service variables, the downward API and expanded $(VAR) references', async () => {
   const env = new Map((await inside('env')).split('\n').map((line) => [line.split('=')[0], line.split('=')[1]]));
   expect(env.get('SECOND')).toBe('one-8080-$(NOWHERE)-$(FIRST)');
   expect(env.get('NODE')).toBe(lab.nodeName);
@@ -198,7 +198,7 @@ test('the service account is mounted, with a token that the API server takes for
   expect(JSON.parse(said).status.userInfo.username).toBe(`system:serviceaccount:${lab.namespace}:default`);
 });
 
-test('the log is where log shippers look for it, and the link to it is named as they expect', async () => {
+test('the log is where log shippers read it, and the link to it is named as they expect', async () => {
   const file = join(lab.paths.podLogsDir, `${lab.namespace}_web_${uid}`, 'web', '0.log');
   expect((await lstat(file)).isFile()).toBe(true);
   const id = container(web, 'web').containerID?.replace('containerd://', '');
@@ -207,7 +207,7 @@ test('the log is where log shippers look for it, and the link to it is named as 
   expect(await readFile(file, 'utf8')).toMatch(/^\d{4}-\d\d-\d\dT\S+ std(out|err) [FP] /m);
 });
 
-test('sandbox and container carry the labels by which crictl and others know a pod', async () => {
+test('sandbox and container carry the labels by which crictl and others recognise a pod', async () => {
   const ctr = (...args: string[]): Promise<string> =>
     execOk('ctr', ['--address', lab.paths.containerd.socket, '--namespace', 'k8s.io', ...args]);
   const labels = {

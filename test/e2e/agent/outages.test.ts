@@ -12,7 +12,7 @@ import type { LabProcess } from '../../../cli/lab/paths.ts';
 import type { Pod } from '../../../client/types.ts';
 import { execOk } from '../../../lib/exec.ts';
 import { listenForNotifications, type NotifySocket } from '../../support/notify-socket.ts';
-import { type Client, dial, dialPlain, heldConnections } from '../../support/tls-clients.ts';
+import { type Client, dial, dialPlain, openConnections } from '../../support/tls-clients.ts';
 import { startLab, type TestLab } from '../support/lab.ts';
 import {
   agentLog,
@@ -36,7 +36,7 @@ let steady: Pod;
 
 const STEADY = shellPod('steady', 'exec httpd -f -p 8080 -h /etc');
 
-/** Where the lab's processes believe that systemd listens. */
+/** The directory of the notify socket of the lab's processes. */
 let directory: string;
 let notify: NotifySocket;
 const WATCHDOG_MS = 1000;
@@ -61,7 +61,7 @@ afterAll(async () => {
 const heard = (message: string): number =>
   notify.notifications.filter((each) => each.pid === pid('agent') && each.message === message).length;
 
-/** systemd hears from the agent at least `times` more. */
+/** Waits for at least `times` more watchdog messages of the agent. */
 async function fed(times: number): Promise<void> {
   const before = heard('WATCHDOG=1');
   await eventually('the watchdog to be fed', () => (heard('WATCHDOG=1') >= before + times ? true : undefined));
@@ -102,7 +102,7 @@ beforeEach(async () => {
   await nodeWhen(lab, 'Ready', (shown) => shown.status === 'True');
 });
 
-test('systemd hears from the agent itself that it is up, and goes on hearing while it is well; an agent that hangs is silent', async () => {
+test('the agent sends READY=1 and, while it is healthy, WATCHDOG=1 to systemd; an agent that hangs sends nothing', async () => {
   expect(heard('READY=1')).toBe(1);
   await fed(2);
   const agent = pid('agent');
@@ -137,7 +137,7 @@ test('containerd that does not answer makes the node NotReady with the reason, a
     const shown = await nodeWhen(lab, 'NotReady', (each) => each.status === 'False', 120_000);
     expect(shown.reason).toBe('KubeletNotReady');
     expect(shown.message).toMatch(/^\[?container runtime is down: /);
-    // Another agent would help nobody: systemd is not to kill this one.
+    // A restart of the agent would not help: systemd must not kill this one.
     await fed(2);
   } finally {
     process.kill(frozen, 'SIGCONT');
@@ -245,7 +245,7 @@ test('more hostile connections than descriptors, on the agent and the API server
   await ready(lab, 'beset');
   expect(await lab.kubectl('exec', 'beset', '--', 'cat', '/memory/file')).toBe('mounted\n');
   await eventually('connections to be within the limits', async () => {
-    const [ofAgent, ofServer] = [await heldConnections(kubeletPort), await heldConnections(apiserverPort)];
+    const [ofAgent, ofServer] = [await openConnections(kubeletPort), await openConnections(apiserverPort)];
     if (ofAgent > 32 || ofServer > 192) throw new Error(`${ofAgent} on the agent, ${ofServer} on the API server`);
     return true;
   });
@@ -259,7 +259,7 @@ test('more hostile connections than descriptors, on the agent and the API server
   await eventually('the API server', async () => ((await lab.tryKubectl(['get', 'ns'])).code === 0 ? true : undefined));
 });
 
-test('an agent that has no descriptors left says so in its Ready condition, and takes it back', async () => {
+test('an agent without free descriptors reports it in its Ready condition, and clears it later', async () => {
   const hard = 4096;
   // Node raises its soft limit while it starts: the agent of the test before this one has to be past that.
   await eventually('the agent to serve', async () =>

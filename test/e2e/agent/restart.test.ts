@@ -1,4 +1,4 @@
-// Containers that end: restarted, waited for, or let be, as the pod's restartPolicy says.
+// Containers that end: restarted or not, by the pod's restartPolicy.
 
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { TestLab } from '../support/lab.ts';
@@ -43,7 +43,7 @@ test('a container that is killed from outside comes back at once, in the same sa
   expect(condition(second, 'Ready')?.status).toBe('True');
 });
 
-test('a container that fails again and again waits in CrashLoopBackOff, and says for how long', async () => {
+test('a container that fails again and again waits in CrashLoopBackOff, and reports for how long', async () => {
   await apply(lab, shellPod('crasher', 'echo bad; exit 5'));
   const pod = await podWhen(
     lab,
@@ -75,7 +75,7 @@ test('a container that fails again and again waits in CrashLoopBackOff, and says
   expect(began - Date.parse(second?.finishedAt ?? '')).toBeGreaterThanOrEqual(9_000);
 });
 
-test('with restartPolicy Never a pod ends Succeeded or Failed, as its container says, and its address is given back', async () => {
+test('with restartPolicy Never a pod ends Succeeded or Failed, by its container's exit code, and its address is released', async () => {
   await apply(
     lab,
     shellPod('fine', 'echo -n bye > /dev/termination-log', { restartPolicy: 'Never' }),
@@ -92,7 +92,7 @@ test('with restartPolicy Never a pod ends Succeeded or Failed, as its container 
   const bad = await podWhen(lab, 'bad', 'over', (pod) => pod.status?.phase === 'Failed');
   expect(container(bad).state?.terminated).toMatchObject({ exitCode: 2, reason: 'Error', message: 'why' });
   expect(container(bad).restartCount).toBe(0);
-  // The phase is told as soon as the containers have ended; the sandbox goes right after.
+  // The phase is reported as soon as the containers have exited; the sandbox is stopped right after.
   await eventually('nothing of the pod to run', async () =>
     (await pidsOf(lab, fine.metadata.uid)).length === 0 ? true : undefined,
   );

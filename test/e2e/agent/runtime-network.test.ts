@@ -11,7 +11,7 @@ import {
   leases,
   nodeWhen,
   nothingLeft,
-  podThings,
+  podResources,
   ready,
   shellPod,
   spans,
@@ -22,7 +22,7 @@ let before: readonly string[];
 
 beforeAll(async () => {
   lab = await startLab({ network: 'runtime' });
-  before = await podThings(lab);
+  before = await podResources(lab);
 });
 afterAll(() => lab?.stop());
 

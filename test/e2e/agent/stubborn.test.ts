@@ -18,7 +18,7 @@ import {
   getPod,
   gone,
   nothingLeft,
-  podThings,
+  podResources,
   ready,
   shellPod,
 } from './harness.ts';
@@ -32,14 +32,14 @@ beforeAll(async () => {
   lab = await startLab({
     kubeletConfiguration: { staticPodPath: manifests, serializeImagePulls: true, maxParallelImagePulls: 1 },
   });
-  before = await podThings(lab);
+  before = await podResources(lab);
 });
 afterAll(async () => {
   await lab?.stop();
   await rm(manifests, { recursive: true, force: true });
 });
 
-/** A server that takes connections and says nothing. */
+/** A server that accepts connections and never responds. */
 async function startSilence(): Promise<{ image: string; asked(): number; open(): number; stop(): Promise<void> }> {
   const sockets = new Set<Socket>();
   let asked = 0;
@@ -71,7 +71,7 @@ test('a registry that never answers holds up no other pull once its pod is delet
   const [first, second] = [await startSilence(), await startSilence()];
   try {
     await apply(lab, shellPod('waits', FOREVER, {}, { image: first.image }));
-    await eventually('the first registry to be asked', () => (first.asked() > 0 ? true : undefined));
+    await eventually('the first registry to receive a request', () => (first.asked() > 0 ? true : undefined));
     await apply(lab, shellPod('behind', FOREVER, {}, { image: second.image }));
     await eventWhen(lab, 'behind', 'Pulling');
     expect(second.asked()).toBe(0);
@@ -93,7 +93,7 @@ const MB = 1_000_000;
 const ROUNDS = 12;
 
 const file = (name: string): string => join(manifests, name);
-/** Whole at once: a file that is being written is a mistake of its own to whoever looks. */
+/** Written atomically: a partial file would be an error of its own. */
 async function put(name: string, text: string): Promise<void> {
   await writeFile(file('.next'), text);
   await rename(file('.next'), file(name));
@@ -131,7 +131,7 @@ test('manifests of 10 MB are reported one by one, the pod beside them runs, and 
   await writeFile(file('over.yaml'), ' '.repeat(10 * 1024 * 1024 + 1));
   await said(/over\.yaml: is larger than 10485760 bytes/);
 
-  // Were only those of the rounds kept, they would be more than this at each of the looks; one may find much that is not
+  // Were only those of the rounds kept, they would be more than this at each measurement; one may include much that is not
   // collected yet.
   const end = await agentMemory(lab);
   expect(end.pid).toBe(start.pid);

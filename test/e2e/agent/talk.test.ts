@@ -104,7 +104,7 @@ describe.each(await kubectls())('kubectl $version', ({ command: binary, full }) 
     expect(seen).toContain(`${mark}\n`);
   });
 
-  test('exec gives output, error output and exit code of the command', async () => {
+  test('exec returns output, error output and exit code of the command', async () => {
     const result = await run(['exec', 'talker', '--', 'sh', '-c', 'echo out; echo err >&2; exit 7']);
     expect(result.code).toBe(7);
     expect(result.stdout).toBe('out\n');
@@ -127,7 +127,7 @@ describe.each(await kubectls())('kubectl $version', ({ command: binary, full }) 
     expect(result).toMatchObject({ code: 0, stdout: `${big.length}\n` });
   });
 
-  fully('exec -it gives a terminal', async () => {
+  fully('exec -it allocates a terminal', async () => {
     const command = `${binary} --kubeconfig ${lab.kubeconfig} exec -it talker -- sh -c 'tty; stty size; exit 4'`;
     const result = await exec(
       'script',
@@ -158,7 +158,7 @@ describe.each(await kubectls())('kubectl $version', ({ command: binary, full }) 
     }
   });
 
-  fully('exec in a pod that has ended is refused and says why', async () => {
+  fully('exec in a pod that has ended is refused with the reason', async () => {
     const result = await run(['exec', 'done', '--', 'true']);
     expect(result.code).toBe(1);
     expect(result.stderr).toContain('cannot exec into a container in a completed pod; current phase is Succeeded');
@@ -201,7 +201,7 @@ describe.each(await kubectls())('kubectl $version', ({ command: binary, full }) 
   });
 });
 
-test('the kubelet port answers nobody who does not say who he is', async () => {
+test('the kubelet port refuses unauthenticated requests', async () => {
   const port = lab.lab.state.kubeletPort;
   const { stdout } = await exec('curl', [
     '-sk',

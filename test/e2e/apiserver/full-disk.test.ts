@@ -62,7 +62,7 @@ async function start(): Promise<void> {
     },
     { timeout: 60_000, interval: 100 },
   );
-  // The port is its own: nobody else has answered.
+  // The port is its own: no other server has responded.
   expect(child.exitCode, await readFile(log, 'utf8')).toBeNull();
 }
 
@@ -105,7 +105,7 @@ async function failure(work: Promise<unknown>): Promise<ApiError | undefined> {
 async function writeUntilFull(prefix: string): Promise<{ names: string[]; refusal: ApiError }> {
   const names: string[] = [];
   for (let i = 0; i < 2000; i++) {
-    // Somebody else takes every byte that there may be, all the time.
+    // Other programs take every free byte, all the time.
     await disk.fill();
     const name = `${prefix}-${i}`;
     const refusal = await failure(api().create(CONFIGMAPS, configMap(name, 60_000)));
@@ -185,7 +185,7 @@ describe('the API server on a full disk', () => {
       await writeUntilFull(`before-${signal.toLowerCase()}`);
       const stored = await list();
       await stop(signal);
-      // Whatever it has given up is somebody else's now.
+      // Other programs take whatever it has freed.
       await disk.fill();
       expect(await disk.free()).toBeLessThan(4096);
       await start();
@@ -217,7 +217,7 @@ describe('the API server on a full disk', () => {
 });
 
 describe('the API server that cannot start', () => {
-  it('says on a full disk that there is no room for a first store', async () => {
+  it('reports on a full disk that there is no room for a first store', async () => {
     const empty = await makeLoopDisk('first', { megabytes: 16 });
     const elsewhere = await mkdtemp(join(tmpdir(), 'nodelet-first-'));
     try {

@@ -30,7 +30,7 @@ interface Answer {
   readonly json: unknown;
 }
 
-/** What stands at a path inside JSON; undefined where it leads nowhere. */
+/** The value at a path inside JSON; undefined where it leads nowhere. */
 function at(value: unknown, ...path: readonly (string | number)[]): unknown {
   return path.reduce<unknown>(
     (inner, key) => (typeof inner === 'object' && inner !== null ? Reflect.get(inner, key) : undefined),
@@ -135,7 +135,7 @@ describe('the API server', () => {
     expect(at(service, 'spec', 'clusterIP')).toBe('10.96.0.1');
   });
 
-  it('knows callers by certificate and by token, and refuses the rest', async () => {
+  it('authenticates callers by certificate and by token, and refuses the rest', async () => {
     expect((await call('GET', '/healthz', undefined, 'nobody')).text).toBe('ok');
     expect((await call('GET', '/version', undefined, 'nobody')).code).toBe(200);
     expect((await call('GET', PODS, undefined, 'nobody')).json).toMatchObject({ kind: 'Status', code: 401 });
@@ -263,7 +263,7 @@ describe('the API server', () => {
     ).toEqual(['later']);
   });
 
-  it('says in one line that its port or its store is taken', async () => {
+  it('reports in one line that its port or its store is taken', async () => {
     await expect(start(server.port)).rejects.toThrow(UserError);
     await expect(start(0)).rejects.toThrow(/another API server is using it/);
     const elsewhere = { root: join(root, 'other'), bindAddress: '127.0.0.1', port: server.port };

@@ -1,5 +1,5 @@
-// `nodelet apiserver` on a store that it must not touch, and from a snapshot: what a person sees, and what the log's last
-// line is. The cases themselves are the unit tests'.
+// `nodelet apiserver` on a store that it must not touch, and from a snapshot: the command's output, and the log's last
+// line. The cases themselves are the unit tests'.
 
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';

@@ -1,4 +1,4 @@
-// The cleaning up after CNI plugins, in a network namespace that stands for a whole machine.
+// The cleaning up after CNI plugins, in a network namespace that represents a whole machine.
 
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { cleanupChains, releaseAllAttachments, snapshotFirewall } from '../../../cni/cleanup.ts';
@@ -21,7 +21,7 @@ import {
 let network: TestNetwork;
 let machine: TestNetns;
 let pod: TestNetns;
-/** Runs programs on the machine that the namespace stands for. */
+/** Runs programs in the namespace. */
 let onMachine: Exec;
 const firewall = (): Promise<string> => execOk('nft', ['list', 'ruleset'], {}, onMachine);
 const mapping = { portMappings: [{ hostPort: 8081, containerPort: 80, protocol: 'tcp' }] };

@@ -47,7 +47,7 @@ const shimDir = (): { confDir: string; binDir: string } => ({
   binDir: join(root, 'shim/bin'),
 });
 
-/** The network namespaces that this test's containerd has made: of each it asks the loopback plugin first. */
+/** The network namespaces that this test's containerd has made: it calls the loopback plugin for each first. */
 async function netnsPaths(): Promise<readonly string[]> {
   return [...new Set(await logOf(netnsLog()))];
 }
@@ -125,7 +125,7 @@ function sandboxConfig(name: string, more: { portMappings?: object[]; annotation
   };
 }
 
-it('containerd says NetworkReady once the agent serves, and a pod gets address, ports and all through the shim', async () => {
+it('containerd reports NetworkReady once the agent serves, and a pod gets address, ports and all through the shim', async () => {
   expect(await networkReady()).toBe(false);
   await writePlugin(
     network,
@@ -163,7 +163,7 @@ it('containerd says NetworkReady once the agent serves, and a pod gets address, 
     pod: { namespace: 'demo', name: 'web', uid: 'uid-web' },
     outcome: 'ok',
   });
-  // What is alive is not garbage, though nobody listed it: it is young, and has its namespace.
+  // A live attachment that is not listed is not garbage: it is new, and its namespace exists.
   await agent.collectGarbage([]);
   expect(await agent.interfaces(id as SandboxId)).toHaveLength(1);
 
@@ -216,7 +216,7 @@ it('a pod made while the agent is away fails with the reason, and one that lived
   await eventually('the namespaces are gone', netnsAreGone);
 });
 
-it('when nobody else is left to undo it, the cache directory alone is enough to leave nothing, not even what libcni keeps', async () => {
+it('without agent and runtime, the cache directory alone is enough to remove everything, also what libcni keeps', async () => {
   await writeConf(network, bridgeChain(network, { ipMasq: true }));
   await agent.start();
   await recordNamespaces();

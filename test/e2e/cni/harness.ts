@@ -1,5 +1,5 @@
 // What the CNI end-to-end tests share: a network of their own (bridge, subnet, directories), network namespaces, and
-// a look at everything on this machine that carries the network's name. Removes all it made.
+// a list of everything on this machine that carries the network's name. Removes all it made.
 
 import { mkdir, mkdtemp, readdir, readFile, rm, rmdir, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -38,7 +38,7 @@ export interface TestNetwork {
   readonly spans: Span[];
 }
 
-/** A network nobody else on this machine uses. */
+/** A network that nothing else on this machine uses. */
 export async function testNetwork(): Promise<TestNetwork> {
   const dir = await mkdtemp(join(tmpdir(), 'nodelet-cni-'));
   const number = ++counter;

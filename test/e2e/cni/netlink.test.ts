@@ -38,7 +38,7 @@ it('starts whole in the middle of a burst of new links, and misses none', async 
   void making.then(() => {
     busy = false;
   });
-  // The first of them begins with the burst; how many more fit into it is the machine's affair.
+  // The first of them begins with the burst; how many more fit into it depends on the machine.
   while (busy || started.length < 4) {
     const one = watcher();
     await one.start();

@@ -92,7 +92,7 @@ describe('ADD and DEL with bridge, host-local and portmap', () => {
     expect(await ask()).toBe('');
   });
 
-  it('hands bandwidth to the plugin that asks for it, and its qdisc goes with the pod', async () => {
+  it('passes bandwidth to the plugin that declares it, and its qdisc goes with the pod', async () => {
     const runtime = cniRuntime(network);
     const more = [{ type: 'bandwidth', capabilities: { bandwidth: true } }];
     const list = await loadConflist(await writeConf(network, bridgeChain(network, { more })));
@@ -119,7 +119,7 @@ describe('ADD and DEL with bridge, host-local and portmap', () => {
     const runtime = cniRuntime(network);
     const list = await loadConflist(await writeConf(network, bridgeChain(network, { ipMasq: true })));
     const nothingButLinks = async () => (await remains(network)).filter((what) => !what.startsWith('link '));
-    // The kernel takes a veth down with its network namespace, and that when it has done with others before.
+    // The kernel removes a veth with its network namespace, after those queued before it.
     const nothing = () => eventually('the kernel to take the veth', async () => (await remains(network)).length === 0);
     await runtime.add(list, attachment(netns));
     await netns.remove();
@@ -136,7 +136,7 @@ describe('ADD and DEL with bridge, host-local and portmap', () => {
     await nothing();
   });
 
-  it('may be asked to detach twice', async () => {
+  it('may be detached twice', async () => {
     const runtime = cniRuntime(network);
     const list = await loadConflist(await writeConf(network, bridgeChain(network)));
     await runtime.add(list, attachment(netns));
@@ -187,7 +187,7 @@ exit 1`;
     expect(names).not.toContain('ADD tuning ok');
   });
 
-  it('that cannot clean up either stays in the cache, is told, and is freed by the garbage collection', async () => {
+  it('that cannot clean up either stays in the cache, is reported, and is removed by the garbage collection', async () => {
     // Made its part and cannot undo it; the one that fails the ADD after it is another.
     await writePlugin(
       network,
@@ -219,7 +219,7 @@ echo "{\\"code\\":120,\\"msg\\":\\"$CNI_COMMAND refused\\"}"; exit 1`,
 
   it('is killed when it takes too long, with what it started cleaned up', async () => {
     await writePlugin(network, 'sleeper', '[ "$CNI_COMMAND" = DEL ] && exit 0; exec sleep 3600');
-    // The limit is for that one call: how long the others take is the machine's affair.
+    // The limit is for that one call: how long the others take depends on the machine.
     const runtime = cniRuntime(network, {
       pluginTimeoutMs: 700,
       exec: (file, args, options) => {

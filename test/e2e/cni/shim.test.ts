@@ -145,7 +145,7 @@ describe('the way through the shim', () => {
     expect(errors).toEqual([]);
   });
 
-  it('asks the plugins on CHECK, and passes on what they find wrong', async () => {
+  it('calls the plugins on CHECK, and returns their errors', async () => {
     await writeConf(network, bridgeChain(network));
     await startAgent();
     await shim('ADD');
@@ -219,7 +219,7 @@ touch '${begun}'; while [ ! -e '${go}' ]; do sleep 0.05; done; sed 's/.*"prevRes
     );
     expect(network.spans.find((span) => span.name === `ADD network ${network.name}`)?.outcome).toBe('ok');
     expect(await remains(network)).toEqual([]);
-    await eventually('nothing is remembered of it', async () => (await cachedFiles(network)).length === 0);
+    await eventually('its cache entry is gone', async () => (await cachedFiles(network)).length === 0);
   });
 
   it('answers VERSION by itself and refuses what the specification forbids with its codes', async () => {
@@ -240,7 +240,7 @@ touch '${begun}'; while [ ! -e '${go}' ]; do sleep 0.05; done; sed 's/.*"prevRes
 });
 
 describe('when the agent is not there', () => {
-  it('the shim says so with code 11, for every command that needs it', async () => {
+  it('the shim returns code 11, for every command that needs it', async () => {
     await writeConf(network, bridgeChain(network));
     const agent = await startAgent();
     await agent.close();
@@ -270,12 +270,12 @@ describe('when the agent is not there', () => {
     expect(JSON.parse(answer.stdout)).toMatchObject({ code: 11, details });
   });
 
-  it("a killed agent's socket is replaced, a living one's is not, and nobody else may connect", async () => {
+  it("a killed agent's socket is replaced, a living one's is not, and no other user may connect", async () => {
     const living = await startAgent();
     expect((await stat(socketPath())).mode & 0o777).toBe(0o600);
     await expect(startAgentBeside()).rejects.toThrow(`another process listens on ${socketPath()}`);
     await living.close();
-    // What kill -9 leaves: a socket file nobody listens on.
+    // What kill -9 leaves: a socket file without a listener.
     await exec('perl', ['-e', 'socket(S,1,1,0); bind(S, pack("S a108", 1, $ARGV[0])) or die $!', socketPath()]);
     await writeConf(network, bridgeChain(network));
     await startAgent();

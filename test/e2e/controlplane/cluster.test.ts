@@ -73,7 +73,7 @@ async function eventOf(namespace: string, name: string, reason: string): Promise
 }
 
 describe('a node', () => {
-  it('registers itself, becomes Ready and tells the truth about this machine', async () => {
+  it('registers itself, becomes Ready and reports this machine's figures', async () => {
     const node = await nodeIs('True');
     const { stdout } = await exec('sh', [
       '-c',
@@ -172,7 +172,7 @@ describe('the scheduler', () => {
     await makeNamespace('sched');
   });
 
-  it('binds a pod as soon as it sees it, and says so', async () => {
+  it('binds a pod as soon as it is created, and records an event', async () => {
     const stop = new AbortController();
     const pods = new Reflector<Pod>({
       client: admin,
@@ -215,7 +215,7 @@ describe('the scheduler', () => {
     await running;
   });
 
-  it('tells why a pod does not fit, in the pod and as an event, and places it when it does', async () => {
+  it('reports why a pod does not fit, in the pod and as an event, and binds it when it does', async () => {
     const requests = { 'example.com/gpu': '1' };
     await makePod('sched', 'big', {
       containers: [{ name: 'c', image: 'busybox:stable', resources: { requests, limits: requests } }],

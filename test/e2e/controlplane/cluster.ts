@@ -21,7 +21,7 @@ import { Tracer } from '../../../lib/trace.ts';
 const GOOD: RuntimeConditionSnapshot = { ok: true, reason: '', message: '' };
 export const NODE = 'node-1';
 
-/** Calls `check` until it returns something, and fails with the last thing that went wrong. */
+/** Calls `check` until it returns something, and fails with the last error. */
 export async function eventually<T>(what: string, check: () => Promise<T | undefined>, timeoutMs = 60_000): Promise<T> {
   const deadline = Date.now() + timeoutMs;
   for (;;) {

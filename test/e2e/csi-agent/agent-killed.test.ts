@@ -28,7 +28,7 @@ interface Held {
   readonly method: Method;
   readonly when: Moment;
   readonly action: 'hold';
-  /** Tells this rule from all others. */
+  /** Identifies this rule. */
   readonly message: string;
 }
 
@@ -75,7 +75,7 @@ async function killAgent(): Promise<void> {
   });
 }
 
-/** Waits until the driver is held in its call, kills the agent, and lets the driver go on. */
+/** Waits until the driver is held in its call, kills the agent, and lets the driver continue. */
 async function killWhileIn(method: Method): Promise<void> {
   const rule = held.find((each) => each.method === method);
   if (rule === undefined) throw new Error(`${method} is not held`);
@@ -85,7 +85,7 @@ async function killWhileIn(method: Method): Promise<void> {
   const before = (await driverLog()).length;
   await killAgent();
   if (rule.when === HALF_WAY) {
-    // The driver is at it still: whatever the next agent asks for the volume is ABORTED, and asked again later.
+    // The driver is still in its call: the next agent's calls for the volume are ABORTED, and retried later.
     await eventually(`the next agent to be refused because of ${method}`, async () =>
       (await driverLog()).slice(before).includes(`${method} has not ended`) ? true : undefined,
     );
@@ -222,7 +222,7 @@ async function live(kind: Kind, round: number, when: Moment): Promise<void> {
   for (const method of UNMOUNTING) await killWhileIn(method);
   await gone(lab, pod);
   await expectNothingOnNode();
-  // Nobody tried to detach what was staged still: a new agent says at once what it has in use.
+  // No detach of a staged volume was tried: a new agent reports its volumesInUse at once.
   expect(await driverLog()).not.toMatch(/ControllerUnpublishVolume: (?!OK)/);
 }
 

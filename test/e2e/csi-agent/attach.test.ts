@@ -1,4 +1,4 @@
-// A driver whose volumes have to be attached, and are not at once: the pod is told why in the driver's words, and starts when
+// A driver whose volumes have to be attached, and are not at once: the pod gets an event with the driver's message, and starts when
 // the volume is there.
 
 import { mkdtemp, rm } from 'node:fs/promises';

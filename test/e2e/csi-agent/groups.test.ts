@@ -1,4 +1,4 @@
-// Whose the files of a driver's volume are: fsGroup, the CSIDriver's fsGroupPolicy and the pod's fsGroupChangePolicy, with
+// The ownership of files in a driver's volume: fsGroup, the CSIDriver's fsGroupPolicy and the pod's fsGroupChangePolicy, with
 // a real driver and its file systems. Needs root and loop devices.
 
 import { chmod, chown, stat, writeFile } from 'node:fs/promises';

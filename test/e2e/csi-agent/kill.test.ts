@@ -1,4 +1,4 @@
-// The agent is killed with SIGKILL around every call that it makes to a real driver. Whether its pod is still wanted
+// The agent is killed with SIGKILL around every call that it makes to a real driver. Whether its pod still exists
 // afterwards or not: nothing stays mounted, staged or doubled, and no data is lost. Needs root and loop devices.
 
 import { existsSync } from 'node:fs';
@@ -45,7 +45,7 @@ const unstaged = (): Promise<void> => expect.poll(() => stand.leftovers()).toEqu
 
 async function expectNothingLeft(): Promise<void> {
   expect(await stand.mounts()).toEqual([]);
-  // Whoever looks at a new device, as udev does, keeps it for a moment.
+  // A process that opens a new device, as udev does, keeps it for a moment.
   await expect.poll(() => stand.loops()).toEqual([]);
   expect(await stand.leftovers()).toEqual([]);
   expect(stand.proxy.overlaps).toBe(0);
@@ -72,7 +72,7 @@ describe.each(CALLS)('killed at %s', (method) => {
   describe.each<Moment>(['before', 'after'])('%s the driver has done it', (moment) => {
     const starts = method === 'NodeStageVolume' || method === 'NodePublishVolume';
 
-    test('a pod that is still wanted gets its volume, with what was in it', async () => {
+    test('a pod that still exists gets its volume, with what was in it', async () => {
       round++;
       const first = await stand.agent();
       first.tell('mount web');
@@ -99,7 +99,7 @@ describe.each(CALLS)('killed at %s', (method) => {
       await expectNothingLeft();
     });
 
-    test('of a pod that nobody wants any more nothing is left', async () => {
+    test('of a pod that was deleted nothing is left', async () => {
       const first = await stand.agent();
       if (!starts) {
         first.tell('mount web');

@@ -1,4 +1,4 @@
-// A whole lab with the real driver made to misbehave: failures told in the kubelet's words, a driver killed under a running
+// A whole lab with the real driver made to misbehave: failures reported with the kubelet's messages, a driver killed under a running
 // pod, volumes shared and refused, figures and volumes of other kinds.
 
 import { mkdir, mkdtemp, readFile, rm } from 'node:fs/promises';
@@ -83,7 +83,7 @@ async function kill(process_: 'agent' | 'csi-driver'): Promise<void> {
 }
 
 describe('a driver that fails', () => {
-  test('is told in the pod’s events, and asked again until it is done', async () => {
+  test('is reported in the pod’s events, and retried until it succeeds', async () => {
     await faults({ method: 'NodeStageVolume', action: 'fail', code: 'INTERNAL', message: 'upside down', times: 2 });
     await apply(lab, claim('failing'), user('failing', 'failing'));
     await ready('failing');

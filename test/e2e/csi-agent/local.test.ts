@@ -61,7 +61,7 @@ function provide(volumeMode: 'Filesystem' | 'Block', source: object = { local: {
   storage.setClaim({ metadata, spec: { volumeName: 'pv-1' }, status: { phase: 'Bound' } });
 }
 
-/** A manager that knows nothing but what is on disk and in the mount table. */
+/** A new manager: its state is on disk and in the mount table. */
 function begin(): void {
   const parts = { rootDir, mounter, objects: new FakeObjects(clock), recorder, clock, tracer };
   const none = { driver: () => undefined, registered: () => new Promise<void>(() => undefined) };
@@ -133,7 +133,7 @@ describe('a directory', () => {
     provide('Filesystem', { local: { path: join(rootDir, 'data') } });
   });
 
-  test('belongs to the group of its first pod; a second one with another group is told that it does not', async () => {
+  test('belongs to the group of its first pod; a second one with another group gets a warning event', async () => {
     await volumes.mountAll(user('u1', { fsGroup: 1234 }));
     expect([owner(), owner('file')]).toEqual([
       ['2775', 0, 1234],
@@ -188,7 +188,7 @@ describe('a directory', () => {
     await volumes.unmountAll(ref('u1'));
   });
 
-  test('that is claimed read-only can be read, and belongs to whom it did', async () => {
+  test('that is claimed read-only can be read, and keeps its owner', async () => {
     const readOnly = [{ name: 'v', persistentVolumeClaim: { claimName: 'claim', readOnly: true } }];
     const subject = user('u1', { fsGroup: 1234 });
     await volumes.mountAll({ ...subject, spec: { ...subject.spec, volumes: readOnly } });
@@ -199,7 +199,7 @@ describe('a directory', () => {
   });
 });
 
-test('an NFS server that cannot be reached is told by the PersistentVolume, with mount(8)’s words and its options', async () => {
+test('an NFS server that cannot be reached is reported with the PersistentVolume, mount(8)’s message and its options', async () => {
   provide('Filesystem', { nfs: { server: 'files.invalid', path: '/none' }, mountOptions: ['nfsvers=4.1', 'retry=0'] });
   const mounting = volumes.mountAll(user('u1'));
   mounting.catch(() => undefined);

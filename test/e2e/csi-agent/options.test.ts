@@ -1,6 +1,6 @@
-// What a StorageClass, a CSIDriver and a pod may ask of a volume, on a whole lab: secrets of each call, mount options, the
+// What a StorageClass, a CSIDriver and a pod may request of a volume, on a whole lab: secrets of each call, mount options, the
 // pod's tokens and name, a group that the driver mounts for, many writers, readers. The driver refuses calls without
-// their secrets, and its log of calls tells what it was asked.
+// their secrets, and its log of calls contains the requests.
 
 import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -135,7 +135,7 @@ test('a volume of many writers serves pods side by side, and one that only reads
   await lab.kubectl('delete', 'pod/writer', 'pod/reader', 'pvc/many', '--timeout=110s');
 });
 
-test('a volume that many may only read is so for its driver and for its pods, though they do not ask for it', async () => {
+test('a volume that many may only read is so for its driver and for its pods, though they do not request it', async () => {
   await apply(lab, claim('read', 'ReadOnlyMany'), user('first', 'read', 'true'), user('second', 'read', 'true'));
   for (const name of ['first', 'second']) {
     await ready(lab, name);
@@ -149,7 +149,7 @@ test('a volume that many may only read is so for its driver and for its pods, th
   await lab.kubectl('delete', 'pod/first', 'pod/second', 'pvc/read', '--timeout=110s');
 });
 
-test('a secret that is not there is told in the kubelet’s words, and the pod starts when it comes', async () => {
+test('a missing secret is reported with the kubelet’s message, and the pod starts when it exists', async () => {
   await lab.kubectl('delete', 'secret', 'publishing');
   await apply(lab, claim('late', 'ReadWriteOnce'), user('late', 'late', 'true'));
   const events = ['get', 'events', '--field-selector', 'involvedObject.name=late,reason=FailedMount', '-o', 'name'];

@@ -1,4 +1,4 @@
-// Stands between the agent and a real CSI driver: passes every Node call on, and lets a test do something just before the
+// A proxy between the agent and a real CSI driver: forwards every Node call, and lets a test do something just before the
 // driver gets it or just before the agent gets the answer. Registers itself as the driver.
 
 import { type handleUnaryCall, Server, ServerCredentials, status } from '@grpc/grpc-js';
@@ -56,7 +56,7 @@ export class CsiProxy {
     this.#driver.close();
   }
 
-  /** Resolves when the driver does nothing for anybody. */
+  /** Resolves when the driver has no call under way. */
   async quiet(): Promise<void> {
     while (this.#underWay.size > 0) await new Promise((resolve) => setTimeout(resolve, 5));
   }

@@ -1,4 +1,4 @@
-// A real driver, a proxy before it, one or more agents' volumes in processes of their own, and a look at what the machine
+// A real driver, a proxy before it, one or more agents' volumes in processes of their own, and a list of what the machine
 // has left of it all.
 
 import { type ChildProcess, spawn } from 'node:child_process';
@@ -153,7 +153,7 @@ export class Stand {
     return mountsUnder(await mounter.list(), this.rootDir).map(({ path }) => path.slice(this.rootDir.length));
   }
 
-  /** Loop devices whose file lies below this stand. */
+  /** Loop devices whose file is below this stand's directory. */
   async loops(): Promise<readonly string[]> {
     const found: string[] = [];
     for (const name of await readdir('/sys/block')) {

@@ -1,4 +1,4 @@
-// The agent's volumes in a process of their own, told by lines what to do, to be killed at any of them: claims of a pod,
+// The agent's volumes in a process of their own, controlled by lines, to be killed at any of them: claims of a pod,
 // the real mount table, whatever driver registers itself. Storage objects come from a file, since no API server runs.
 
 import { readFileSync } from 'node:fs';

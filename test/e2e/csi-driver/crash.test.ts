@@ -111,7 +111,7 @@ const scenarios: readonly Scenario[] = [
     before: published,
     call: (volume) => driver.client.controller.CreateSnapshot(snapshotOf(volume)),
     after: async (volume) => {
-      // The original is not held still any more.
+      // The original is not frozen any more.
       await writeFile(join(volume.target, 'another.txt'), 'goes on', { flush: true });
       expect((await driver.client.controller.ListSnapshots({ source_volume_id: volume.id })).entries).toHaveLength(1);
     },
@@ -187,7 +187,7 @@ describe.each(scenarios)('a driver that dies in $method', (scenario) => {
   const fresh = () => new TestVolume(driver, scenario.capability ?? CAPABILITY, scenario.bytes ?? 64 * MiB);
   const takeDown = async (volume: TestVolume): Promise<void> => {
     await scenario.cleanup?.(volume);
-    // Whoever has no id asks for the volume once more to have one; of one that is gone there is nothing to undo.
+    // A client without an id repeats CreateVolume to get it; of a volume that is gone there is nothing to undo.
     if (volume.volume === undefined) await volume.create();
     for (const step of [() => volume.unpublish(), () => volume.unstage(), () => volume.delete()]) {
       await step().catch((error: unknown) => {
@@ -244,7 +244,7 @@ describe('a driver that is killed', () => {
     await expectNothing();
   });
 
-  test('and whose inline volume has lost its pod meanwhile removes it', async () => {
+  test('and whose inline volume has lost its pod in between removes it', async () => {
     const target_path = join(driver.root, 'lost');
     const volume_id = `csi-${'d'.repeat(64)}`;
     const volume_context = { 'csi.storage.k8s.io/ephemeral': 'true' };
@@ -262,7 +262,7 @@ describe('a driver that is killed', () => {
     await expectNothing();
   });
 
-  test('after an inline volume was published takes it away when it is unpublished, as often as that is asked', async () => {
+  test('after an inline volume was published removes it when it is unpublished, however often', async () => {
     const volume_id = `csi-${'e'.repeat(64)}`;
     const target_path = join(driver.root, 'inline');
     const request = {

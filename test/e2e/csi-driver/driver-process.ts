@@ -125,12 +125,12 @@ export class TestDriver {
     return path;
   }
 
-  /** A device that somebody else looks at, as udev does at a new one, goes a moment after it was detached: waited for. */
+  /** A device that another process has open, as udev a new one, goes a moment after it was detached: waited for. */
   async loops(): Promise<readonly LoopDevice[]> {
     const deadline = performance.now() + 30_000;
     for (;;) {
       const own = (await listLoopDevices()).filter((loop) => loop.image.startsWith(`${this.root}/`));
-      if (!own.some((loop) => loop.going) || performance.now() > deadline) return own;
+      if (!own.some((loop) => loop.autoclear) || performance.now() > deadline) return own;
       await new Promise((resolve) => setTimeout(resolve, 20));
     }
   }

@@ -11,8 +11,8 @@ import { readPidFile } from '../../../cli/lab/child.ts';
 import { LAB_PROCESSES, type LabPaths, labPaths } from '../../../cli/lab/paths.ts';
 import { listLoopDevices } from '../../../csi/driver/loop-devices.ts';
 import { exec, execOk } from '../../../lib/exec.ts';
-import { compareWithMachine, lookAtMachine, type MachineSnapshot } from '../../../lib/machine.ts';
-import { labWords, SETTLE_MS } from '../support/lab.ts';
+import { compareWithMachine, type MachineSnapshot, snapshotMachine } from '../../../lib/machine.ts';
+import { labNames, SETTLE_MS } from '../support/lab.ts';
 
 const NODELET = fileURLToPath(new URL('../../../bin/nodelet', import.meta.url));
 
@@ -42,7 +42,7 @@ describe('a lab with --csi', () => {
   let paths: LabPaths;
   let before: MachineSnapshot;
   let up: ChildProcess;
-  /** It has ended, and all that it said was heard. */
+  /** It has ended, and all its output was read. */
   let ended: Promise<unknown>;
 
   const start = async (...flags: string[]): Promise<() => string> => {
@@ -68,11 +68,11 @@ describe('a lab with --csi', () => {
   };
   const ownLoops = async () => (await listLoopDevices()).filter((loop) => loop.image.startsWith(`${paths.root}/`));
   const left = (settleMs = SETTLE_MS) =>
-    compareWithMachine(before, { directories: [paths.root], mentioning: labWords(paths), settleMs });
+    compareWithMachine(before, { directories: [paths.root], mentioning: labNames(paths), settleMs });
 
   beforeEach(async () => {
     paths = labPaths(await mkdtemp(join(tmpdir(), 'nodelet-csi-lab-')));
-    before = await lookAtMachine({ directories: [paths.root] });
+    before = await snapshotMachine({ directories: [paths.root] });
   });
   afterEach(async () => {
     up.kill('SIGKILL');

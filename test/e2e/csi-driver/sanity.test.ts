@@ -25,7 +25,7 @@ const runs = [
 ] as const;
 
 for (const run of runs) {
-  // What applies is known when the driver has said what it can do: before the tests are named.
+  // Which checks apply depends on the driver's capabilities: read before the tests are named.
   const driver = await TestDriver.start(...run.flags);
   const suite: Suite = await openSuite(driver.endpoint, {
     accessType: run.accessType,
@@ -74,7 +74,7 @@ describe('the suite itself', () => {
   test.each([
     ['a refusal where there must be none', { method: 'DeleteVolume', action: 'fail', code: 'UNKNOWN' }, 'DeleteVolume'],
     [
-      'an ABORTED that nobody is in the way of',
+      'an ABORTED without another call under way',
       { method: 'NodeStageVolume', action: 'fail', code: 'ABORTED' },
       'NodeStageVolume',
     ],

@@ -68,10 +68,10 @@ describe('the loop-device driver', () => {
     await volume.down();
   });
 
-  test('answers ABORTED to a second call for a volume, and lets its condition be asked meanwhile', async () => {
+  test('answers ABORTED to a second call for a volume, and returns its condition during the first', async () => {
     const volume = await published();
     await driver.faults({ method: 'NodeUnpublishVolume', when: 1, action: 'delay', delayMs: 15_000 });
-    // Whichever of the two comes first: the other is told to wait its turn.
+    // Whichever of the two comes first: the other is ABORTED.
     const first = untilItsTurn(() => volume.unpublish());
     await expect.poll(() => outcome(volume.publish())).toBe('ABORTED');
     await expect(volume.unstage()).rejects.toMatchObject(refusal('ABORTED', /NodeUnpublishVolume has not ended/));
@@ -119,7 +119,7 @@ describe('the loop-device driver', () => {
     await volume.delete();
   });
 
-  test('leaves alone what somebody else has mounted', async () => {
+  test('leaves foreign mounts alone', async () => {
     const volume = await published();
     const target = await driver.directory('foreign');
     await execOk('mount', ['-t', 'tmpfs', 'foreign', target]);
@@ -133,7 +133,7 @@ describe('the loop-device driver', () => {
     await volume.down();
   });
 
-  test('knows what it has mounted when the paths of its requests lead through a link', async () => {
+  test('recognises its mounts when the paths of its requests lead through a link', async () => {
     const link = join(driver.root, 'way');
     await symlink('.', link);
     const volume = new TestVolume(driver, CAPABILITY, 64 * MiB, link);
@@ -197,7 +197,7 @@ describe('the loop-device driver', () => {
     }
   });
 
-  test('gives volumes and snapshots together no more than its pool has', async () => {
+  test('allocates to volumes and snapshots together no more than its pool', async () => {
     const { controller } = driver.client;
     const room = async () => Number((await controller.GetCapacity({})).available_capacity);
     const before = await room();
@@ -213,7 +213,7 @@ describe('the loop-device driver', () => {
     expect(await room()).toBe(before);
   });
 
-  test('asks for the secrets that it was told to ask for', async () => {
+  test('requires the secrets that it was configured to require', async () => {
     const { controller } = driver.client;
     const volume = new TestVolume(driver);
     await volume.create();
@@ -231,7 +231,7 @@ describe('the loop-device driver', () => {
     await volume.delete();
   });
 
-  test('tells when a volume has lost its image, and when it is not mounted any more', async () => {
+  test('reports when a volume has lost its image, and when it is not mounted any more', async () => {
     const volume = await published();
     const look = async (path: string) => {
       const { volume_condition } = await driver.client.node.NodeGetVolumeStats({
@@ -270,7 +270,7 @@ describe('the loop-device driver', () => {
     const unpublish = () =>
       driver.client.node.NodeUnpublishVolume({ volume_id: id, target_path: join(driver.root, 'inline') });
 
-    test('makes it of the size that is asked for, shows it to no controller, and takes it away', async () => {
+    test('makes it of the requested size, shows it to no controller, and removes it', async () => {
       await publish({}, { size: '48Mi', 'csi.storage.k8s.io/pod.name': 'web' });
       await publish({}, { size: '48Mi', 'csi.storage.k8s.io/pod.name': 'web' });
       const target = join(driver.root, 'inline');
@@ -289,7 +289,7 @@ describe('the loop-device driver', () => {
       await unpublish();
     });
 
-    test('lets nobody write to a read-only one', async () => {
+    test('does not allow writes to a read-only one', async () => {
       await publish({ readonly: true });
       await expect(writeFile(join(driver.root, 'inline', 'a'), 'b')).rejects.toMatchObject({ code: 'EROFS' });
       await unpublish();
@@ -441,7 +441,7 @@ describe('on a disk that becomes full', () => {
     for (const volume of volumes) await volume.down();
   };
 
-  test('more is promised than there is, a volume says that it lacks room, and an ext4 is mended when it is staged anew', async () => {
+  test('with more capacity than the disk has, a full disk makes the volume abnormal, and an ext4 is repaired when it is staged again', async () => {
     await startOn(128);
     const { controller } = driver.client;
     const [used, waiting, late] = [1, 2, 3].map(() => new TestVolume(driver, CAPABILITY, 96 * MiB));
@@ -508,7 +508,7 @@ describe('on a disk that becomes full', () => {
 });
 
 describe('registration', () => {
-  test('tells the kubelet name, socket and version, hears its verdict, and goes with the driver', async () => {
+  test('reports name, socket and version to the kubelet, receives the registration status, and ends with the driver', async () => {
     const { credentials } = await import('@grpc/grpc-js');
     const { loadProto } = await import('../../../proto/load.ts');
     const { unaryCaller } = await import('../../../proto/unary.ts');

@@ -1,5 +1,5 @@
-// The disk of a node is full, to the last byte, while pods come and go: nobody dies, pods can be deleted, the reasons are
-// told, and everything mends itself once there is room.
+// The disk of a node is full, to the last byte, while pods come and go: no process dies, pods can be deleted, the reasons are
+// reported, and everything recovers once there is room.
 
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { SmallDiskLab } from '../../hostile/disks/full-disk.ts';

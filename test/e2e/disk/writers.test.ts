@@ -41,7 +41,7 @@ afterEach(async () => {
 const file = (name: string): string => join(directory, name);
 const NO_ROOM = { code: 'ENOSPC' };
 
-test('a file that is replaced keeps its content, and the error says which one and why', async () => {
+test('a file that is replaced keeps its content, and the error names the file and the reason', async () => {
   await writeFileAtomic(file('state.json'), 'old');
   await disk.fill();
   const failure: unknown = await writeFileAtomic(file('state.json'), 'x'.repeat(100_000)).catch((error) => error);
@@ -149,7 +149,7 @@ test('a log is rotated though there is no room to compress the former ones, and 
   expect(readdirSync(directory)).not.toContain('0.log.20240101-000000');
 });
 
-test('a log on the full disk loses lines and nothing else, and says how many', async () => {
+test('a log on the full disk loses lines and nothing else, and reports how many', async () => {
   const descriptor = openSync(file('agent.log'), 'a');
   const log = createLog('agent', { text: false, write: (bytes) => writeSync(descriptor, bytes) });
   log('info', 'before');
@@ -174,7 +174,7 @@ test('a log on the full disk loses lines and nothing else, and says how many', a
   expect(parsed.at(-2)?.lines).toBeGreaterThan(4000);
 });
 
-test('the CSI driver forgets one publication of two, and then the last', async () => {
+test('the CSI driver removes the record of one publication of two, and then the last', async () => {
   const store = await Store.open(directory);
   const publication = (target: string): Publication => ({
     target,

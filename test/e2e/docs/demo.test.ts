@@ -81,7 +81,7 @@ test('where no kubectl runs, the demo uses nodelet’s own client and holds all 
   expect(withoutKubectl.stdout).toContain('with nodelet');
 });
 
-test('a demo cleans up first what one that was killed has left under its root, and says so', () => {
+test('a demo first removes what a killed one has left under its root, and reports it', () => {
   expect(withoutKubectl.stdout).toMatch(/an earlier lab under \S+ did not end in order: removing/);
   expect(demo.stdout).not.toContain('did not end in order');
 });

@@ -207,7 +207,7 @@ describe.each(versions)('kubectl $version', ({ command, version, full }) => {
     );
     expect(await ok('label', 'pod', 'web', 'tier=back', '--overwrite')).toBe('pod/web labeled\n');
     expect(await ok('label', 'pod', 'web', 'tier-')).toBe('pod/web unlabeled\n');
-    // 1.27 says "annotate".
+    // 1.27 prints "annotate".
     expect(await ok('annotate', 'pod', 'web', 'note=a b')).toMatch(/^pod\/web annotated?\n$/);
     expect(await ok('get', 'pod', 'web', '-o', 'jsonpath={.metadata.labels} {.metadata.annotations.note}')).toBe(
       '{"app":"web"} a b',
@@ -307,7 +307,7 @@ describe.each(versions)('kubectl $version', ({ command, version, full }) => {
     }
   });
 
-  fully('--as asks and acts as somebody else', async () => {
+  fully('--as reviews and acts as another user', async () => {
     const canI = async (...args: string[]): Promise<string> =>
       (await kubectl.run(['auth', 'can-i', ...args])).stdout.trim();
     expect(await canI('delete', 'secrets', '-A')).toBe('yes');
@@ -353,7 +353,7 @@ describe.each(versions)('kubectl $version', ({ command, version, full }) => {
       );
     });
 
-    it('an unknown field is only warned of when asked so', async () => {
+    it('an unknown field is only a warning with --validate=warn', async () => {
       const manifest = pod('nginx:1.27', '  colour: blue\n');
       const outcome = await kubectl.run(
         inNamespace('apply', '--validate=warn', '--dry-run=server', '-f', '-'),

@@ -11,9 +11,9 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { labPaths } from '../../../cli/lab/paths.ts';
 import { labProcesses } from '../../../cli/lab/processes.ts';
 import { exec, execOk } from '../../../lib/exec.ts';
-import { compareWithMachine, lookAtMachine, type MachineSnapshot } from '../../../lib/machine.ts';
+import { compareWithMachine, type MachineSnapshot, snapshotMachine } from '../../../lib/machine.ts';
 import { fullLog } from '../support/full-log.ts';
-import { labWords, SETTLE_MS } from '../support/lab.ts';
+import { labNames, SETTLE_MS } from '../support/lab.ts';
 
 const NODELET = fileURLToPath(new URL('../../../bin/nodelet', import.meta.url));
 
@@ -27,7 +27,7 @@ describe('a demo', () => {
   beforeEach(async () => {
     directory = await mkdtemp(join(tmpdir(), 'nodelet-ends-'));
     root = join(directory, 'demo');
-    before = await lookAtMachine({ directories: [root] });
+    before = await snapshotMachine({ directories: [root] });
     errors = '';
   });
 
@@ -49,7 +49,7 @@ describe('a demo', () => {
   };
   const nothingIsLeft = async (): Promise<void> => {
     expect(await labProcesses(root)).toEqual([]);
-    const words = labWords(labPaths(root));
+    const words = labNames(labPaths(root));
     expect(await compareWithMachine(before, { directories: [root], mentioning: words, settleMs: SETTLE_MS })).toEqual(
       [],
     );

@@ -39,7 +39,7 @@ describe('lab images', () => {
     const again = await buildImages(images, (line) => said.push(line), one);
     expect(again.every((built) => built.fromCache)).toBe(true);
     expect(said).toEqual([]);
-    // An archive that somebody cut short is not taken for whole.
+    // A truncated archive is not taken for whole.
     await truncate(again[0]?.archive ?? '', 1000);
     const repaired = await buildImages(images, () => undefined, one);
     expect(repaired.map((built) => built.fromCache)).toEqual([false, true]);
@@ -53,7 +53,7 @@ describe('lab images', () => {
     expect([...again.values()]).toEqual(['present', 'present', 'present']);
   });
 
-  it('are made here when the registry does not answer, and the person is told', async () => {
+  it('are made here when the registry does not answer, and a line reports it', async () => {
     const said: string[] = [];
     const images = (await loadDefinitions()).map((image) => ({
       ...image,

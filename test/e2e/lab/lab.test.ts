@@ -14,10 +14,10 @@ import { readPidFile } from '../../../cli/lab/child.ts';
 import { LAB_PROCESSES, type LabPaths, type LabProcess, labPaths } from '../../../cli/lab/paths.ts';
 import { labProcesses } from '../../../cli/lab/processes.ts';
 import { exec, execOk } from '../../../lib/exec.ts';
-import { compareWithMachine, lookAtMachine, type MachineSnapshot } from '../../../lib/machine.ts';
+import { compareWithMachine, type MachineSnapshot, snapshotMachine } from '../../../lib/machine.ts';
 import { isAlive } from '../../../lib/processes.ts';
 import { fullLog } from '../support/full-log.ts';
-import { labWords, SETTLE_MS } from '../support/lab.ts';
+import { labNames, SETTLE_MS } from '../support/lab.ts';
 
 const NODELET = fileURLToPath(new URL('../../../bin/nodelet', import.meta.url));
 
@@ -50,7 +50,7 @@ class Up {
         this.output += chunk.toString();
       });
     }
-    // Not `exit`: what it said last may not have been read by then.
+    // Not `exit`: its last output may not have been read by then.
     this.exited = once(this.child, 'close').then(([code]) => (typeof code === 'number' ? code : null));
   }
 
@@ -60,7 +60,7 @@ class Up {
     while (!this.output.includes(text)) {
       if (this.child.exitCode !== null)
         throw new Error(`nodelet up ended with ${this.child.exitCode}:\n${this.output}`);
-      if (Date.now() > deadline) throw new Error(`nodelet up has not said "${text}":\n${this.output}`);
+      if (Date.now() > deadline) throw new Error(`nodelet up has not printed "${text}":\n${this.output}`);
       await Promise.race([this.exited, new Promise((done) => setTimeout(done, 100))]);
     }
   }
@@ -91,14 +91,14 @@ describe('a lab', () => {
   const differences = (settleMs: number, ...roots: string[]): Promise<readonly string[]> =>
     compareWithMachine(before, {
       directories: [directory],
-      mentioning: roots.flatMap((root) => labWords(labPaths(root))),
+      mentioning: roots.flatMap((root) => labNames(labPaths(root))),
       settleMs,
     });
   const leftOf = (...roots: string[]): Promise<readonly string[]> => differences(SETTLE_MS, ...roots);
 
   beforeEach(async () => {
     directory = await mkdtemp(join(tmpdir(), 'nodelet-up-'));
-    before = await lookAtMachine({ directories: [directory] });
+    before = await snapshotMachine({ directories: [directory] });
   });
 
   afterEach(async () => {
@@ -112,7 +112,7 @@ describe('a lab', () => {
     await rm(directory, { recursive: true, force: true });
   });
 
-  it('says where its kubeconfig is and what to type next, runs a pod, and leaves nothing after Ctrl-C', async () => {
+  it('prints where its kubeconfig is and what to type next, runs a pod, and leaves nothing after Ctrl-C', async () => {
     const root = join(directory, 'a');
     const lab = up(root);
     await lab.says('Ctrl-C stops the lab');
@@ -135,7 +135,7 @@ describe('a lab', () => {
     expect(await labProcesses(root)).toEqual([]);
   });
 
-  it('that is told to stop while it starts leaves nothing either', async () => {
+  it('that is stopped while it starts leaves nothing either', async () => {
     const root = join(directory, 'a');
     const lab = up(root);
     await lab.says('containerd serves');
@@ -145,7 +145,7 @@ describe('a lab', () => {
     expect(await leftOf(root)).toEqual([]);
   });
 
-  it('of which everything was killed is cleaned up by the next up, which says so, and by down, as often as one likes', async () => {
+  it('of which everything was killed is cleaned up by the next up, which reports it, and by down, repeatedly', async () => {
     const root = join(directory, 'a');
     const lab = up(root);
     await lab.says('The lab is up.');
@@ -155,7 +155,7 @@ describe('a lab', () => {
     const programs = await Promise.all(LAB_PROCESSES.map(async (name) => readPidFile(lab.paths.pidFile(name))));
     lab.child.kill('SIGKILL');
     await lab.exited;
-    // Nobody ends them: they see that their supervisor is gone. Pods go on, as under a kubelet that has died.
+    // They end by themselves: their supervisor is gone. Pods go on, as under a kubelet that has died.
     const alive = (): Promise<readonly boolean[]> =>
       Promise.all(programs.map((id) => (id === undefined ? Promise.resolve(true) : isAlive(id))));
     await expect.poll(alive).toEqual(LAB_PROCESSES.map(() => false));
@@ -216,7 +216,7 @@ describe('a lab', () => {
     expect(await leftOf(root)).toEqual([]);
   });
 
-  it('starts a process that dies again and says so in one line; pods keep running', async () => {
+  it('starts a process that dies again and reports it in one line; pods keep running', async () => {
     const root = join(directory, 'a');
     const thrower = join(directory, 'thrower.mjs');
     await writeFile(
@@ -304,7 +304,7 @@ describe('a lab', () => {
   });
 });
 
-describe('a lab that cannot start says why in one line and exits with 1', () => {
+describe('a lab that cannot start prints the reason in one line and exits with 1', () => {
   let directory: string;
   beforeEach(async () => {
     directory = await mkdtemp(join(tmpdir(), 'nodelet-up-'));
@@ -318,7 +318,7 @@ describe('a lab that cannot start says why in one line and exits with 1', () => 
     return { server, port: typeof address === 'object' && address !== null ? address.port : 0 };
   };
 
-  it('when a port that was asked for is taken', async () => {
+  it('when a requested port is taken', async () => {
     const { server, port } = await listen();
     try {
       const result = await exec(NODELET, ['up', '--root', join(directory, 'a'), '--apiserver-port', String(port)]);

@@ -1,4 +1,4 @@
-// Commands that need root, given to somebody who is not: one clear line and exit 1, before anything is looked at.
+// Commands that need root, run by another user: one clear line and exit 1, before anything is read.
 
 import { fileURLToPath } from 'node:url';
 import { expect, it } from 'vitest';

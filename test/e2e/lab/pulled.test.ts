@@ -81,8 +81,8 @@ it('an image is pulled from its registry when that answers', async () => {
   expect([...(await importImages(options))]).toEqual([[name, 'present']]);
 });
 
-it('an image that the registry does not hand out is made here under its name, and the reason is told', async () => {
-  // Nobody listens on port 1.
+it('an image that the registry refuses is made here under its name, and the reason is printed', async () => {
+  // Port 1 has no listener.
   const name = '127.0.0.1:1/lab/tiny:v1';
   const said: string[] = [];
   const image = await tiny(name);

@@ -1,4 +1,4 @@
-// Root directories that hold somebody's files: a lab takes away only what its marker lists, and never has a directory of
+// Root directories with a user's files: a lab removes only what its marker lists, and never takes a directory of
 // the machine's. Everything here is below a temporary directory.
 
 import { spawn } from 'node:child_process';
@@ -81,7 +81,7 @@ async function bind(source: string, target: string): Promise<void> {
   undo.push(() => execOk('umount', [target]));
 }
 
-/** What a lab has made before it starts its programs, held by this process until `free`. */
+/** What a lab has made before it starts its programs, locked by this process until `free`. */
 async function lab(at = root): Promise<{ readonly paths: LabPaths; readonly free: () => Promise<void> }> {
   const paths = labPaths(at);
   const taken = await takeRoot(paths);
@@ -112,7 +112,7 @@ describe.each([
   ['a real node’s /var/lib', NODE_VAR_LIB],
   ['/etc/kubernetes with the key of its CA', ETC_KUBERNETES],
 ])('a directory laid out like %s', (_, files) => {
-  it.each(['up', 'down', 'demo'])('is refused by %s with what stands there, and stays as it is', async (command) => {
+  it.each(['up', 'down', 'demo'])('is refused by %s with its content listed, and stays as it is', async (command) => {
     await put(...files);
     const data = join(base, 'data');
     await mkdir(data);
@@ -140,7 +140,7 @@ it('a lab of an older nodelet, which wrote no marker, is left with a word on wha
 });
 
 describe('a root with other files', () => {
-  it('is no trouble to down, and they stay', async () => {
+  it('does not disturb down, and they stay', async () => {
     await put('notes.txt');
     const { code, stderr } = await here('down', root);
     expect([code, stderr]).toEqual([0, '']);
@@ -168,7 +168,7 @@ describe('a root with other files', () => {
     expect(await readdir(root)).toEqual(['mine']);
   });
 
-  it('keeps what is mounted there by others, and names it', async () => {
+  it('keeps foreign mounts there, and names them', async () => {
     const { paths, free } = await lab();
     const data = join(base, 'data');
     await mkdir(data);
@@ -190,7 +190,7 @@ describe('a root with other files', () => {
     expect((await readdir(root)).sort()).toEqual([MARKER_NAME, 'disk', 'kubelet']);
   });
 
-  it('keeps a directory that somebody has put in place of the lab’s', async () => {
+  it('keeps a directory that was put in place of the lab’s', async () => {
     const { paths, free } = await lab();
     await rename(paths.pkiDir, join(base, 'old'));
     await put('pki/ca.key');
@@ -206,7 +206,7 @@ describe('a root with other files', () => {
 });
 
 describe('a start', () => {
-  it('that meets somebody’s directory under a name of the lab’s has not made it its own', async () => {
+  it('that finds a user’s directory under a name of the lab’s does not take it', async () => {
     const paths = labPaths(root);
     const taken = await takeRoot(paths);
     undo.push(() => taken.lock.release());
@@ -331,7 +331,7 @@ describe('protected, whatever the marker says:', () => {
   });
 
   it.each(['up', 'down'])('one with a running kubelet below (%s)', async (command) => {
-    // A script is known by its own name, as the kernel knows it.
+    // A script is recognised by its own name, as the kernel shows it.
     const program = join(base, 'kubelet');
     await writeFile(program, '#!/bin/sh\nwhile :; do sleep 1; done\n');
     await chmod(program, 0o755);
@@ -357,7 +357,7 @@ describe('protected, whatever the marker says:', () => {
     expect(await readFile(join(root, 'pki/ca.key'), 'utf8')).toBe('pki/ca.key\n');
   });
 
-  // Only looked at: no command is run on them.
+  // Only checked: no command is run on them.
   it.each([
     '/',
     '/var',
@@ -380,7 +380,7 @@ describe('protected, whatever the marker says:', () => {
   });
 });
 
-describe('a lab’s root that somebody has', () => {
+describe('a lab’s root that is in use', () => {
   it.each([
     ['itself', async () => root],
     ['a path with ..', async () => join(base, 'x/../root')],
@@ -415,7 +415,7 @@ describe('a lab’s root that somebody has', () => {
 });
 
 it.each([['up'], ['down'], ['kubeconfig'], ['demo']])(
-  '%s with an empty --root says so in one line',
+  '%s with an empty --root is refused in one line',
   async (command) => {
     const { code, stderr } = await exec(NODELET, [command, '--root', ''], { cwd: root, timeoutMs: 120_000 });
     expect([code, stderr]).toEqual([1, 'nodelet: --root is empty: give a directory\n']);

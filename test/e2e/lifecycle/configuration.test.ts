@@ -1,4 +1,4 @@
-// What a container is configured with, asked of the container itself: who it runs as, what it may do, its name, its
+// What a container is configured with, checked inside the container: its user, its capabilities, its name, its
 // resolver, its environment, its kernel settings. And what is refused, in the kubelet's words.
 
 import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
@@ -34,7 +34,7 @@ const field = async (pod: string, name: string): Promise<string> =>
   new RegExp(`^${name}:\\s*(.*)$`, 'm').exec(await inside(pod, 'cat /proc/self/status'))?.[1] ?? '';
 
 describe('the security context', () => {
-  test('says who the container runs as, and the status tells it where the runtime does', async () => {
+  test('sets the container's user, and the status reports it where the runtime does', async () => {
     const securityContext = { runAsUser: 1000, runAsGroup: 2000, supplementalGroups: [4000], fsGroup: 3000 };
     const volumes = [{ name: 'data', emptyDir: {} }];
     const volumeMounts = [{ name: 'data', mountPath: '/data' }];
@@ -50,7 +50,7 @@ describe('the security context', () => {
       '2000 3000 4000',
     ]);
     expect((await inside('someone', 'touch /data/x; stat -c %g /data/x')).trim()).toBe('3000');
-    // An image that names no user is root's, also where only the group is said.
+    // An image that names no user is root's, also where only the group is set.
     expect((await inside('grouped', 'id -u; id -g')).trim().split('\n')).toEqual(['0', '2000']);
     // Runtimes that know a policy for groups say which identity a container has; older ones do not.
     const node = await lab.client.get<{ status?: { features?: object } }>(`/api/v1/nodes/${lab.nodeName}`);
@@ -81,7 +81,7 @@ describe('the security context', () => {
     await remove('rooted', 'zero');
   });
 
-  test('gives and takes capabilities, privilege, and the right to gain more', async () => {
+  test('adds and drops capabilities, privilege, and privilege escalation', async () => {
     const drops = { capabilities: { drop: ['ALL'], add: ['NET_BIND_SERVICE'] }, allowPrivilegeEscalation: false };
     await apply(
       lab,
@@ -152,7 +152,7 @@ describe('sysctls', () => {
 });
 
 describe('names', () => {
-  test('the resolver is the cluster’s, the machine’s, or what the pod says', async () => {
+  test('the resolver is the cluster’s, the machine’s, or the pod's own', async () => {
     const dnsConfig = {
       nameservers: ['192.0.2.53'],
       searches: ['shop.example'],
@@ -275,7 +275,7 @@ describe('the environment', () => {
 });
 
 describe('bad values', () => {
-  test('control characters are refused in names and reach the container in values, and harm nobody', async () => {
+  test('control characters are refused in names and reach the container in values, and do no harm', async () => {
     const odd = 'a\u0001\u001b[31mb\u007f\tc';
     const refused = await lab.tryKubectl(['apply', '-f', '-'], {
       stdin: JSON.stringify(shellPod('odd\u0007name', FOREVER)),

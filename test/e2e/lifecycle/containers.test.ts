@@ -161,7 +161,7 @@ test('a changed image restarts that container alone', async () => {
   await remove('changes');
 });
 
-test('a sandbox that dies is made anew with its containers, and the event says so', async () => {
+test('a sandbox that dies is made anew with its containers, with the event SandboxChanged', async () => {
   await apply(lab, shellPod('loses', FOREVER));
   const before = await ready(lab, 'loses');
   const filter = `labels."io.kubernetes.pod.uid"==${before.metadata.uid},labels."io.cri-containerd.kind"==sandbox`;
@@ -180,7 +180,7 @@ test('a sandbox that dies is made anew with its containers, and the event says s
 });
 
 describe('namespaces', () => {
-  test('processes are shared within the pod where it says so', async () => {
+  test('processes are shared within the pod with shareProcessNamespace', async () => {
     const pod = shellPod('shares', FOREVER, { shareProcessNamespace: true });
     const spec = Object(pod).spec;
     await apply(lab, {
@@ -194,7 +194,7 @@ describe('namespaces', () => {
     await remove('shares');
   });
 
-  test('those of the machine are used where the pod says so, and only then', async () => {
+  test('those of the machine are used where the pod requests them, and only then', async () => {
     await apply(
       lab,
       shellPod('own', FOREVER),
@@ -211,7 +211,7 @@ describe('namespaces', () => {
 });
 
 describe('hooks', () => {
-  test('postStart runs before the container counts as started, preStop before it is asked to end', async () => {
+  test('postStart runs before the container counts as started, preStop before TERM', async () => {
     const { volumes, volumeMounts, lines } = await sharedDirectory('hooks');
     const say = (word: string) => ({ exec: { command: ['sh', '-c', `echo ${word} >>/shared/said`] } });
     const script = 'trap "echo TERM >>/shared/said; exit 0" TERM; while :; do sleep 1000 & wait $!; done';
@@ -230,7 +230,7 @@ describe('hooks', () => {
     expect(await lines()).toEqual(['postStart', 'preStop', 'TERM']);
   });
 
-  test('preStop sleep holds the container for as long as it says', async () => {
+  test('preStop sleep delays TERM for its seconds', async () => {
     const lifecycle = { preStop: { sleep: { seconds: 2 } } };
     await apply(lab, shellPod('sleeps', FOREVER, { terminationGracePeriodSeconds: 10 }, { lifecycle }));
     await ready(lab, 'sleeps');
@@ -249,7 +249,7 @@ describe('hooks', () => {
     expect(performance.now() - began).toBeGreaterThan(2_500);
   });
 
-  test('a postStart that fails has the container stopped and started again, and both hooks tell when they fail', async () => {
+  test('a postStart that fails has the container stopped and started again, and both hooks record an event when they fail', async () => {
     const lifecycle = {
       postStart: { exec: { command: ['sh', '-c', 'echo no luck >&2; exit 3'] } },
       preStop: { exec: { command: ['false'] } },
@@ -299,7 +299,7 @@ describe('last words', () => {
     await remove('says');
   });
 
-  test('are the end of its log where it failed without writing any and its policy says so', async () => {
+  test('are the end of its log with FallbackToLogsOnError when it failed without writing any', async () => {
     const policy = { terminationMessagePolicy: 'FallbackToLogsOnError' };
     await apply(lab, shellPod('logs', 'seq 1 200; exit 1', once, policy));
     const message = container(await ended('logs')).state?.terminated?.message ?? '';
@@ -350,7 +350,7 @@ test('activeDeadlineSeconds ends a pod with DeadlineExceeded, also when it is se
   await remove('late', 'later');
 });
 
-test('a RuntimeClass names the handler; one that the runtime does not have is said in its words', async () => {
+test('a RuntimeClass names the handler; one that the runtime does not have is reported with its message', async () => {
   const runtimeClass = (name: string, handler: string): object => ({
     apiVersion: 'node.k8s.io/v1',
     kind: 'RuntimeClass',
@@ -380,7 +380,7 @@ test('hostUsers false is refused in clear words where the runtime cannot, and re
     if (pod.status?.phase === 'Running') return 'runs';
     return (await eventsOf(lab, 'mapped')).find(({ reason }) => reason === 'FailedCreatePodSandBox')?.message;
   });
-  // The runtime says at the Node whether it can.
+  // The Node's status reports whether the runtime can.
   const node: { status?: { runtimeHandlers?: { name: string; features: { userNamespaces: boolean } }[] } } =
     await lab.client.get(`/api/v1/nodes/${lab.nodeName}`);
   const able = node.status?.runtimeHandlers?.some(({ name, features }) => name === '' && features.userNamespaces);

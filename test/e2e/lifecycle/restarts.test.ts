@@ -12,7 +12,7 @@ import {
   getPod,
   gone,
   nothingLeft,
-  podThings,
+  podResources,
   podWhen,
   ready,
   shellPod,
@@ -25,7 +25,7 @@ let before: readonly string[];
 
 beforeAll(async () => {
   lab = await shareLab();
-  before = await podThings(lab);
+  before = await podResources(lab);
 });
 afterAll(() => lab?.stop());
 
@@ -72,7 +72,7 @@ test('another image is started under Never too, and the pod goes on', async () =
   await remove('edited');
 });
 
-test('a container for debugging waits for its target, and says so', async () => {
+test('a container for debugging waits for its target, with a reason', async () => {
   const first = {
     name: 'first',
     image: 'busybox:stable',
@@ -93,7 +93,7 @@ test('a container for debugging waits for its target, and says so', async () => 
   await remove('early');
 });
 
-test('a postStart that never ends keeps its pod from being ready, and nobody from deleting it', async () => {
+test('a postStart that never ends keeps its pod from being ready, and does not prevent its deletion', async () => {
   const lifecycle = { postStart: { exec: { command: ['sleep', '86400'] } } };
   await apply(lab, shellPod('hooked', FOREVER, {}, { lifecycle }));
   await eventWhen(lab, 'hooked', 'Started');

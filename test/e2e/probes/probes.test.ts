@@ -54,7 +54,7 @@ function unready(pod: Pod): boolean {
 }
 
 describe('readiness', () => {
-  /** What turns each kind of probe, and the event that tells why. */
+  /** What changes the result of each kind of probe, and the event with the reason. */
   const kinds = [
     {
       kind: 'exec',
@@ -103,7 +103,7 @@ describe('readiness', () => {
     await remove(name);
   });
 
-  test('by grpc turns with what the health service says', async () => {
+  test('by grpc follows the health service's status', async () => {
     let serving = true;
     const server = new GrpcServer();
     const { Health } = loadProto('grpc-health').grpc.health.v1;

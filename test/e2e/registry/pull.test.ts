@@ -42,7 +42,7 @@ async function remove(lab: TestLab, ...names: string[]): Promise<void> {
   await Promise.all(names.map((name) => gone(lab, name)));
 }
 
-/** A program that answers for the registry, and writes down what it was asked. */
+/** A credential plugin for the registry that logs its requests. */
 async function writeProviders(): Promise<{ config: string; binDir: string; asked(): Promise<string[]> }> {
   const log = join(directory, 'asked');
   await writeFile(log, '');
@@ -90,7 +90,7 @@ async function writeProviders(): Promise<{ config: string; binDir: string; asked
   return { config, binDir: directory, asked };
 }
 
-describe('a registry that wants to know who pulls', () => {
+describe('a registry that requires authentication', () => {
   let lab: TestLab;
   let providers: Awaited<ReturnType<typeof writeProviders>>;
   let digest: string;
@@ -163,7 +163,7 @@ describe('a registry that wants to know who pulls', () => {
     await remove(lab, 'account');
   });
 
-  test('lets in a pod for which a plugin has credentials; the plugin is asked once for the registry', async () => {
+  test('lets in a pod for which a plugin has credentials; the plugin is called once for the registry', async () => {
     await apply(lab, pod('plugin', 'plugin/a:v1'));
     await ready(lab, 'plugin');
     await apply(lab, pod('plugin-b', 'plugin/b:v1'));
@@ -178,7 +178,7 @@ describe('a registry that wants to know who pulls', () => {
     await remove(lab, 'plugin', 'plugin-b');
   });
 
-  test('lets in a pod for whose service account a plugin vouches', async () => {
+  test('lets in a pod for whose service account a plugin returns credentials', async () => {
     const metadata = { name: 'vouched', namespace: 'default', annotations: { 'registry.example/role': 'reader' } };
     await apply(lab, { apiVersion: 'v1', kind: 'ServiceAccount', metadata });
     await apply(lab, pod('token', 'token/a:v1', { serviceAccountName: 'vouched' }));
@@ -192,7 +192,7 @@ describe('a registry that wants to know who pulls', () => {
     await remove(lab, 'token');
   });
 
-  test('gives an image by its digest', async () => {
+  test('serves an image by its digest', async () => {
     const spec = { imagePullSecrets: [{ name: 'pull' }] };
     await apply(lab, pod('digest', `digest/a@${digest}`, spec));
     const runs = await ready(lab, 'digest');
@@ -201,7 +201,7 @@ describe('a registry that wants to know who pulls', () => {
     await remove(lab, 'digest');
   });
 
-  test('is asked for one image after the other where pulls are serialized', async () => {
+  test('receives one request after the other where pulls are serialized', async () => {
     registry.delayMs = 200;
     registry.most = 0;
     const spec = { imagePullSecrets: [{ name: 'pull' }] };
@@ -225,7 +225,7 @@ describe('pulls side by side', () => {
   });
   afterAll(() => lab?.stop());
 
-  test('are as many as maxParallelImagePulls says, and no more', async () => {
+  test('are at most maxParallelImagePulls', async () => {
     registry.delayMs = 1_000;
     registry.most = 0;
     await apply(lab, ...names.map((name) => pod(name, `${name}/b:v1`, { imagePullSecrets: [{ name: 'pull' }] })));

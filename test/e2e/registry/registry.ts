@@ -20,9 +20,9 @@ export interface TestRegistry {
   readonly host: string;
   /** How long each request for a manifest is held back, ms. */
   delayMs: number;
-  /** The most repositories that were asked for manifests at once, since this was last set to 0. */
+  /** The most repositories with concurrent requests for manifests, since this was last set to 0. */
   most: number;
-  /** "GET /v2/team/app/manifests/v1", with the user that asked. */
+  /** "GET /v2/team/app/manifests/v1", with its user. */
   readonly requests: { readonly what: string; readonly user: string | undefined; readonly status: number }[];
   /** Puts an image that a containerd has under `repository:tag`; the digest of its manifest. */
   push(containerd: string, image: string, repository: string, tag: string): Promise<string>;

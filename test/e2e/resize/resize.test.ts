@@ -1,5 +1,5 @@
-// Resizing a running pod with stock kubectl: the kernel's own figures change under a process that goes on, a restart only
-// where the pod asks for one, and a resize that does not fit says so and waits.
+// Resizing a running pod with stock kubectl: the kernel's own figures change under a running process, a restart only
+// where the pod asks for one, and a resize that does not fit is reported and waits.
 
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -131,7 +131,7 @@ describe('a pod that is resized with kubectl', () => {
     await remove('grows');
   });
 
-  test('whose policy wants a restart for memory is restarted for memory, and not for cpu', async () => {
+  test('whose policy requires a restart for memory is restarted for memory, and not for cpu', async () => {
     const resizePolicy = [{ resourceName: 'memory', restartPolicy: 'RestartContainer' }];
     await apply(lab, sized('restarts', '100m', '64Mi', { resizePolicy }));
     const before = await ready(lab, 'restarts');

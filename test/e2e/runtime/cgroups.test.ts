@@ -47,7 +47,7 @@ function joined(directories: readonly string[]): ChildProcess {
   const script = "trap '' TERM; read _; while :; do sleep 100 & wait $!; done";
   const child = spawn('sh', ['-c', script], { stdio: ['pipe', 'ignore', 'ignore'] });
   for (const directory of directories) {
-    // A cpuset that has no cpus yet takes nobody in.
+    // A cpuset that has no cpus yet accepts no process.
     if (!directory.includes('/cpuset/')) writeFileSync(join(directory, 'cgroup.procs'), String(child.pid));
   }
   child.stdin.end();

@@ -202,7 +202,7 @@ export async function removePod(lab: RuntimeLab, started: StartedPod, runtime = 
   await lab.cgroups.removePod(started.ref.uid);
 }
 
-/** Polls until `condition` gives something; a test's deadline, not a way to wait for logic. */
+/** Polls until `condition` returns something; a test's deadline, not a way to wait for logic. */
 export async function eventually<T>(what: string, condition: () => T | undefined | Promise<T | undefined>): Promise<T> {
   const deadline = performance.now() + 60_000;
   for (;;) {

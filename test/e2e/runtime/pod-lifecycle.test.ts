@@ -23,7 +23,7 @@ let lab: RuntimeLab;
 const events: (PodLifecycleEvent & { readonly receivedAt: number })[] = [];
 
 beforeAll(async () => {
-  // No list but the first: what is told is told by the stream.
+  // No list but the first: changes come from the event stream.
   lab = await startRuntimeLab('nlrt0', '10.213.77.0/24', { relistPeriodMs: 3_600_000 });
   lab.runtime.watch((event) => events.push({ ...event, receivedAt: Date.now() }));
   await lab.runtime.capabilities();
@@ -42,7 +42,7 @@ describe('a pod on containerd', () => {
     expect((await lab.runtime.capabilities())?.events).not.toBe('poll');
   });
 
-  test('runs with the identity, address, files, environment and limits that its spec asks for', async () => {
+  test('runs with the identity, address, files, environment and limits of its spec', async () => {
     const pod = testPod('echo "hello $(WHO)"; cat /etc/hosts; sleep 300', {
       container: {
         env: [{ name: 'WHO', value: 'world' }],
@@ -114,13 +114,13 @@ describe('a pod on containerd', () => {
     expect(await lab.cgroups.listPods()).not.toContain(started.ref.uid);
   });
 
-  test('the exit of a container is told without a list, and the next observation shows it in full', async () => {
+  test('the exit of a container is reported without a list, and the next observation shows it in full', async () => {
     const started = await startPod(lab, testPod('echo last words > /dev/termination-log; sleep 0.2; exit 3'));
     const running = lab.spans.length;
     const died = await eventually('the event', () =>
       events.find((event) => event.type === 'containerDied' && event.containerId === started.containerId),
     );
-    // Nothing was looked up until it was told: it came by the stream, not with the tick of a poll.
+    // No list before the report: it came by the stream, not by a poll.
     expect(lab.spans.slice(running).filter(({ name }) => name.startsWith('List'))).toEqual([]);
     expect(died.podUID).toBe(started.ref.uid);
     const before = lab.spans.length;
@@ -158,7 +158,7 @@ describe('a pod on containerd', () => {
     await removePod(lab, { ...started, containerId: again });
   });
 
-  test('a stop gives the grace that it is told, and stopping or removing twice is no error', async () => {
+  test('a stop uses the requested grace period, and stopping or removing twice is no error', async () => {
     const patient = await startPod(lab, testPod("trap 'sleep 0.3; exit 7' TERM; sleep 300 & wait"));
     const stubborn = await startPod(lab, testPod("trap '' TERM; while :; do sleep 1; done"));
     for (const [{ containerId }, command] of [

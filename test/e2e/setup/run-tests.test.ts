@@ -1,4 +1,4 @@
-// The runner of all checks where the end-to-end tests cannot run, and when it is told to stop while they do.
+// The runner of all checks where the end-to-end tests cannot run, and when it is stopped while they do.
 
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -15,7 +15,7 @@ import { listProcesses } from '../../../lib/processes.ts';
 
 const ROOT = fileURLToPath(new URL('../../..', import.meta.url));
 
-it('without root the end-to-end tests are a failure, told in a sentence, and the last line counts it', async () => {
+it('without root the end-to-end tests are a failure with a message, and the last line counts it', async () => {
   const { code, stdout } = await exec(
     'setpriv',
     ['--reuid=65534', '--regid=65534', '--clear-groups', 'sh', 'scripts/node24', 'scripts/run-tests.ts', 'e2e'],

@@ -28,7 +28,7 @@ const env = () => ({ ...process.env, PATH: `${work}:${process.env['PATH']}` });
 describe('scripts/setup', () => {
   const setup = (...args: string[]): Promise<ExecResult> => exec('sh', [SETUP, ...args], { env: env() });
 
-  it('says in one line each that nothing is missing, and nothing at all with --quiet', async () => {
+  it('prints in one line each that nothing is missing, and nothing at all with --quiet', async () => {
     await pretend('apt-get', 'echo "apt-get was called" >&2; exit 1');
     await pretend('npm', 'echo "npm was called" >&2; exit 1');
     const spoken = await setup();
@@ -61,7 +61,7 @@ describe('scripts/setup', () => {
     ]);
   });
 
-  it('passes on what apt says when it cannot install', async () => {
+  it('prints apt's message when it cannot install', async () => {
     await pretend('dpkg-query', 'exit 1');
     await pretend('apt-get', 'case "$1" in install) echo "E: Unable to locate package"; exit 100;; esac');
     const result = await setup();
@@ -76,14 +76,14 @@ describe('scripts/setup', () => {
     expect([result.code, result.stderr]).toEqual([1, 'setup: must be root to install with apt: runc\n']);
   });
 
-  it('on something that is not Linux says so in one line', async () => {
+  it('on another system than Linux is refused in one line', async () => {
     await pretend('uname', 'echo Darwin');
     const result = await setup();
     expect(result.code).toBe(1);
     expect(result.stderr).toMatch(/^setup: nodelet runs pods with Linux's own means, and this is Darwin[^\n]*\n$/);
   });
 
-  it('with --npm-only looks at no system package', async () => {
+  it('with --npm-only checks no system package', async () => {
     await pretend('dpkg-query', 'exit 1');
     const result = await setup('--npm-only');
     expect([result.code, result.stdout]).toEqual([0, 'setup: npm packages are there\n']);
@@ -103,7 +103,7 @@ describe('bin/nodelet', () => {
     expect(result.stdout).toContain('Usage: nodelet');
   });
 
-  it('that is not set up says what to type', async () => {
+  it('that is not set up prints what to type', async () => {
     await exec('mkdir', [join(work, 'bin')]);
     await copyFile(join(ROOT, 'bin/nodelet'), join(work, 'bin/nodelet'));
     const result = await exec(join(work, 'bin/nodelet'), ['up']);

@@ -1,5 +1,5 @@
-// Static pods of a real agent in a lab: a directory of manifests, mirror pods as kubectl sees them, and the node's own word
-// on pods. The full look at the directory is an hour away: what is seen here is seen by inotify.
+// Static pods of a real agent in a lab: a directory of manifests, mirror pods as kubectl shows them, and the node's own list
+// on pods. The full scan of the directory is an hour away: changes are found by inotify.
 
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -17,7 +17,7 @@ import {
   getPod,
   gone,
   nothingLeft,
-  podThings,
+  podResources,
   podWhen,
   prints,
   ready,
@@ -37,7 +37,7 @@ beforeAll(async () => {
     nodeName: NODE,
     kubeletConfiguration: { staticPodPath: manifests, fileCheckFrequency: '1h' },
   });
-  before = await podThings(lab);
+  before = await podResources(lab);
 });
 
 afterAll(async () => {
@@ -137,7 +137,7 @@ describe('a mirror pod', () => {
 });
 
 describe('the node’s own word', () => {
-  /** Bound to the node by name: no scheduler has looked at it. */
+  /** Bound to the node by name: without the scheduler. */
   const bound = (name: string, spec: object = {}, more: object = {}) =>
     shellPod(name, FOREVER, { nodeName: NODE, ...spec }, more);
   const refused = (name: string) => podWhen(lab, name, 'refused', (pod) => pod.status?.phase === 'Failed');
@@ -162,7 +162,7 @@ describe('the node’s own word', () => {
       foreign: ['PodOSNotSupported', /Failed to admit pod as the OS field doesn't match node OS/],
       unsafe: ['SysctlForbidden', /forbidden sysctl: "kernel.msgmax" not allowlisted/],
     };
-    // A runtime that can keep a process out of its image's groups says so at the Node.
+    // A runtime with supplementalGroupsPolicy has the feature in the Node's status.
     const { status: able } = await lab.client.get<Node>(`/api/v1/nodes/${NODE}`);
     if (!('features' in (able ?? {}))) {
       await apply(lab, bound('strict', { securityContext: { supplementalGroupsPolicy: 'Strict' } }));

@@ -26,7 +26,7 @@ let port: number;
 let agent: ChildProcess | undefined;
 let log = '';
 let web: Server;
-/** What the URL gives. */
+/** The response of the URL. */
 let served = { status: 200, body: '' };
 
 beforeAll(async () => {
@@ -223,9 +223,11 @@ test('pods of a URL run too, and stay when the URL does not answer any more', as
   const pod = await podWhen('fetched-alone', 'Ready', isReady);
   expect(pod.metadata.annotations?.['kubernetes.io/config.source']).toBe('http');
   served = { status: 500, body: '' };
-  await eventually('the trouble to be said', () => (log.includes('500 Internal Server Error') ? true : undefined));
+  await eventually('the error in the log', () => (log.includes('500 Internal Server Error') ? true : undefined));
   served = { status: 200, body: '{"kind": "Pod", "apiVersion": "v1", "metadata": {"name": "UPPER"}}' };
-  await eventually('the mistake to be said', () => (log.includes('metadata.name: Invalid value') ? true : undefined));
+  await eventually('the validation error in the log', () =>
+    log.includes('metadata.name: Invalid value') ? true : undefined,
+  );
   expect(container(await podWhen('fetched-alone', 'Ready', isReady)).containerID).toBe(container(pod).containerID);
   served = { status: 200, body: list() };
   await gone('fetched-alone');

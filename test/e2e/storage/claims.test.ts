@@ -1,5 +1,5 @@
 // Claims, volumes and attachments from the API's side: an embedded API server, the control plane and the real
-// loop-device driver, without an agent. What a node would say (CSINode, labels, volumes in use) the test says.
+// loop-device driver, without an agent. The test writes what a node would (CSINode, labels, volumes in use).
 
 import { mkdtemp, readdir, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -23,7 +23,7 @@ import { Cluster, eventually } from '../controlplane/cluster.ts';
 const STORAGE = 'storage.k8s.io/v1';
 /** The driver is on n1 and can attach to n2; n3 does not have it. */
 const NODES = ['n1', 'n2', 'n3'] as const;
-/** What all volumes together may promise. */
+/** The maximum of all volumes' capacities together. */
 const POOL = 1024n ** 3n;
 
 let dir: string;
@@ -249,7 +249,7 @@ describe('a claim of an immediate class', () => {
     expect(await volumesOnDisk()).toEqual([]);
   });
 
-  it('leaves its volume when the class says Retain, Released and still there', async () => {
+  it('leaves its volume, Released, with reclaim policy Retain', async () => {
     await makeClass('kept', { reclaimPolicy: 'Retain' });
     await makeClaim('keep', 'kept');
     const { volume } = await bound('keep');
@@ -258,13 +258,13 @@ describe('a claim of an immediate class', () => {
       (await find<PersistentVolume>(volumePath(volume.metadata.name)))?.status?.phase === 'Released' ? true : undefined,
     );
     expect(await volumesOnDisk()).toHaveLength(1);
-    // Whoever deletes it by hand and wants the data gone says so first.
+    // To delete the data as well, the user first changes the reclaim policy.
     await admin.patch(volumePath(volume.metadata.name), { spec: { persistentVolumeReclaimPolicy: 'Delete' } }, 'merge');
     await gone(volumePath(volume.metadata.name));
     expect(await volumesOnDisk()).toEqual([]);
   });
 
-  it('hears the driver’s own words when it asks for more than there is', async () => {
+  it('gets the driver’s own message when it requests more than there is', async () => {
     await makeClaim('huge', 'now', { resources: { requests: { storage: '100Gi' } } });
     const { message } = await event('huge', 'ProvisioningFailed');
     expect(message).toMatch(/^failed to provision volume with StorageClass "now": rpc error: code = \w+ desc = /);
@@ -289,7 +289,7 @@ describe('a claim that waits for its first consumer', () => {
     expect(pod.spec.nodeName).toBe('n1');
   });
 
-  it('is attached to the node, which is told; its pods hear of it', async () => {
+  it('is attached to the node, and its status and the pods' events report it', async () => {
     const { volume } = await bound('lazy');
     const attachment = await eventually('the volume is attached', async () => {
       const { items } = await admin.list<VolumeAttachment>(resourcePath(STORAGE, 'volumeattachments'));
@@ -303,14 +303,14 @@ describe('a claim that waits for its first consumer', () => {
       source: { persistentVolumeName: volume.metadata.name },
     });
     const name = `kubernetes.io/csi/${DRIVER_NAME}^${volume.spec?.csi?.volumeHandle}`;
-    await eventually('the node knows', async () => {
+    await eventually('volumesAttached in the Node', async () => {
       const node = await find<Node>(resourcePath('v1', 'nodes', { name: 'n1' }));
       return node?.status?.volumesAttached?.some((one) => one.name === name) ? true : undefined;
     });
     expect((await event('consumer', 'SuccessfulAttachVolume')).message).toContain(volume.metadata.name);
   });
 
-  it('keeps a second pod away from nodes that do not reach it, and says why', async () => {
+  it('keeps a second pod away from nodes that do not reach it, with the reason', async () => {
     await makePod('elsewhere', withClaim('lazy'), { nodeSelector: { 'kubernetes.io/hostname': 'n3' } });
     expect((await event('elsewhere', 'FailedScheduling')).message).toBe(
       "0/3 nodes are available: 1 node(s) had volume node affinity conflict, 2 node(s) didn't match Pod's node affinity/selector.",
@@ -371,7 +371,7 @@ describe('growing a claim', () => {
     await makeClaim('grow', 'now');
     const { volume } = await bound('grow');
     await admin.patch(claimPath('grow'), { spec: { resources: { requests: { storage: '32Mi' } } } }, 'merge');
-    const claim = await eventually('the node is asked to resize', async () => {
+    const claim = await eventually('the condition FileSystemResizePending', async () => {
       const found = await find<PersistentVolumeClaim>(claimPath('grow'));
       return found?.status?.conditions?.some(({ type }) => type === 'FileSystemResizePending') ? found : undefined;
     });
@@ -429,7 +429,7 @@ describe('volumes made by hand', () => {
     );
   });
 
-  it('with Recycle, or with Delete and nobody to do it, end as Failed with the reason', async () => {
+  it('with Recycle, or with Delete and without a provisioner, end as Failed with the reason', async () => {
     const volumes = { recycled: 'Recycle', orphan: 'Delete' } as const;
     for (const [name, persistentVolumeReclaimPolicy] of Object.entries(volumes)) {
       await create('/api/v1/persistentvolumes', {

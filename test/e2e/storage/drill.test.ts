@@ -1,5 +1,5 @@
 // Drill C10 on a real lab, with stock kubectl: StorageClass → claim → pod that writes a file → pod deleted → second pod
-// reads it → claim deleted → volume gone. Then what a person does next: growing a claim, a pod's own volume, a block
+// reads it → claim deleted → volume gone. Then a user's next steps: growing a claim, a pod's own volume, a block
 // device, a driver whose volumes must be attached.
 
 import { readdir } from 'node:fs/promises';
@@ -47,7 +47,7 @@ async function volumesOnDisk(): Promise<readonly string[]> {
   return await readdir(join(lab.root, 'csi', 'volumes'));
 }
 
-/** Neither the driver nor the kernel knows of any volume of this lab. */
+/** Neither the driver nor the kernel has any volume of this lab. */
 async function expectNothingLeft(): Promise<void> {
   await eventually('every volume is gone', async () => ((await volumesOnDisk()).length === 0 ? true : undefined));
   await expect
@@ -151,7 +151,7 @@ describe('a lab with a CSI driver', () => {
     await expectNothingLeft();
   });
 
-  test('a pod whose claim is not there waits, says why, and starts when it comes', async () => {
+  test('a pod whose claim is missing waits, reports the reason, and starts when the claim exists', async () => {
     await apply(lab, shellPod('early', FOREVER, onClaim('late'), MOUNT));
     await eventually('the event', async () => {
       const text = await lab.kubectl('describe', 'pod', 'early');
@@ -163,7 +163,7 @@ describe('a lab with a CSI driver', () => {
     await expectNothingLeft();
   });
 
-  test('a pod whose new volume no node has room for is told so, and nothing is begun', async () => {
+  test('a pod whose new volume no node has room for gets an event, and nothing is provisioned', async () => {
     await apply(lab, claim('huge', '32Ti'), shellPod('huge', FOREVER, onClaim('huge'), MOUNT));
     const event = await eventWhen(lab, 'huge', 'FailedScheduling', /free storage/);
     expect(event.message).toBe('0/1 nodes are available: 1 node(s) did not have enough free storage.');

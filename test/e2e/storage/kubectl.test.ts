@@ -1,4 +1,4 @@
-// The storage kinds as every stock kubectl sees them, against the embedded API server alone: apply, get, describe, patch,
+// The storage kinds with every stock kubectl, against the embedded API server alone: apply, get, describe, patch,
 // explain and delete. Without controllers nothing is bound; what controllers write is written here.
 
 import { mkdir } from 'node:fs/promises';
@@ -75,7 +75,7 @@ describe.each(versions)('kubectl $version', ({ command, version, full }) => {
     kubectl = kubectlFor(command, test.kubeconfig, home);
   });
 
-  it('knows the kinds by their names and short names', async () => {
+  it('serves the kinds by their names and short names', async () => {
     const list = await kubectl.ok('api-resources', '--no-headers');
     expect(list).toMatch(/^persistentvolumeclaims +pvc +v1 +true +PersistentVolumeClaim/m);
     expect(list).toMatch(/^persistentvolumes +pv +v1 +false +PersistentVolume/m);
@@ -124,7 +124,7 @@ describe.each(versions)('kubectl $version', ({ command, version, full }) => {
     expect(await kubectl.ok('get', 'pvc', 'data', '-o', 'jsonpath={.spec.resources.requests.storage}')).toBe('2Gi');
   });
 
-  fully('is told what may not be, with the field', async () => {
+  fully('gets validation errors with the field', async () => {
     const tried = async (...args: string[]): Promise<string> => {
       const { code, stderr } = await kubectl.run(args);
       expect(code).toBe(1);
@@ -141,7 +141,7 @@ describe.each(versions)('kubectl $version', ({ command, version, full }) => {
     );
   });
 
-  it('deletes them; what is protected goes when it is let go', async () => {
+  it('deletes them; a protected object goes when its finalizer is removed', async () => {
     await kubectl.ok('delete', 'pvc/data', 'pv/disk', '--wait=false');
     expect(await get('pvc', 'data')).toMatch(/^data +Terminating /);
     expect(await get('pv', 'disk')).toMatch(/ Terminating /);

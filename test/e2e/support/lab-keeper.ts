@@ -22,7 +22,7 @@ declare module 'vitest' {
 
 /** What the keeper answers: the root of the lab, or why there is none. */
 export type Lease = { readonly root: string } | { readonly error: string };
-/** What a file says before it hangs up: the lab is as it was. Without it the lab is stopped. */
+/** What a test file sends before it disconnects: the lab is as it was. Without it the lab is stopped. */
 export const CLEAN = 'clean';
 
 /** One connection is one lease. */

@@ -9,7 +9,7 @@ import type { LabPaths } from '../../../cli/lab/paths.ts';
 import type { ApiClient } from '../../../client/api.ts';
 import { errorMessage } from '../../../lib/errors.ts';
 import { type ExecOptions, type ExecResult, exec, execOk } from '../../../lib/exec.ts';
-import { compareWithMachine, lookAtMachine } from '../../../lib/machine.ts';
+import { compareWithMachine, snapshotMachine } from '../../../lib/machine.ts';
 import { removeTree } from '../../../lib/remove-tree.ts';
 import { guardLab } from './guardian.ts';
 import { expectNoLostShims } from './shims.ts';
@@ -36,8 +36,8 @@ export interface TestLab {
   stop(): Promise<void>;
 }
 
-/** Words by which this lab's things are known among those of other labs on the machine. */
-export function labWords(paths: LabPaths): readonly string[] {
+/** Names that identify this lab's resources among those of other labs on the machine. */
+export function labNames(paths: LabPaths): readonly string[] {
   return [paths.root, paths.hash, paths.bridge, paths.networkName];
 }
 
@@ -78,7 +78,7 @@ export async function startLab({
   const link = `${root}-link`;
   if (throughLink) await symlink(root, link);
   const lines: string[] = [];
-  const before = await lookAtMachine({ directories: [root] });
+  const before = await snapshotMachine({ directories: [root] });
   const guardian = await guardLab(root);
   const lab = await start({
     images: 'build',
@@ -97,7 +97,7 @@ export async function startLab({
     if (problems.length > 0) throw new Error(`the lab could not be cleaned: ${problems.join('; ')}`);
     const left = await compareWithMachine(before, {
       directories: [root],
-      mentioning: labWords(lab.paths),
+      mentioning: labNames(lab.paths),
       settleMs: SETTLE_MS,
     });
     await rm(link, { force: true });

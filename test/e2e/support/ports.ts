@@ -1,5 +1,5 @@
 // Ports for tests, that no other test file which runs at the same time is given. Below the range from which the kernel
-// lends ports to whoever connects, so that one that is free now is still free when it is used.
+// takes ports of outgoing connections, so that one that is free now is still free when it is used.
 
 import { createServer } from 'node:net';
 
@@ -10,10 +10,10 @@ const WORKERS = 20;
 
 /** Vitest numbers the processes that run test files at the same time, from 1. */
 const worker = Number(process.env['VITEST_POOL_ID'] ?? '1') % WORKERS;
-// Files that run one after the other begin at different ports: what the earlier one used may not be quite let go.
+// Files that run one after the other begin at different ports: the earlier one's port may not be released yet.
 let next = process.pid % PER_WORKER;
 
-/** A port on which nobody listens, on any address; each is given once. */
+/** A port without a listener on any address; each is returned once. */
 export async function freePort(): Promise<number> {
   for (let tries = 0; tries < PER_WORKER; tries++) {
     const port = FIRST + worker * PER_WORKER + (next++ % PER_WORKER);

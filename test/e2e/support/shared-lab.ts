@@ -23,7 +23,7 @@ import { systemClock } from '../../../lib/clock.ts';
 import { isErrno } from '../../../lib/errors.ts';
 import { exec, execOk } from '../../../lib/exec.ts';
 import { Tracer } from '../../../lib/trace.ts';
-import { eventually, nothingLeft, podThings } from '../agent/harness.ts';
+import { eventually, nothingLeft, podResources } from '../agent/harness.ts';
 import { KUBECTL_MS, type TestLab } from './lab.ts';
 import { CLEAN, type Lease } from './lab-keeper.ts';
 import { expectNoLostShims } from './shims.ts';
@@ -64,7 +64,7 @@ async function takeLab(keeper: string): Promise<Leased> {
 }
 
 /** Everything of the cluster that belongs to no namespace, one line each, with what a test may change at the Node. */
-async function clusterThings(client: ApiClient, nodeName: string): Promise<readonly string[]> {
+async function clusterObjects(client: ApiClient, nodeName: string): Promise<readonly string[]> {
   const kinds: readonly (readonly [string, string])[] = [
     ['v1', 'namespaces'],
     ['v1', 'persistentvolumes'],
@@ -141,7 +141,7 @@ export async function shareLab(): Promise<TestLab> {
     timeoutMs: READY_MS,
     signal: new AbortController().signal,
   });
-  const clusterBefore = await clusterThings(client, nodeName);
+  const clusterBefore = await clusterObjects(client, nodeName);
   await makeNamespace(client, namespace);
   const kubeconfig = await writeKubeconfigFor(paths, namespace);
   const withConfig = (args: readonly string[]): readonly string[] => ['--kubeconfig', kubeconfig, ...args];
@@ -153,7 +153,7 @@ export async function shareLab(): Promise<TestLab> {
     await kubectl('delete', 'namespace', namespace, '--wait=false');
     let left: readonly string[] = [];
     await eventually('the cluster to be as it was', async () => {
-      const now = await clusterThings(client, nodeName);
+      const now = await clusterObjects(client, nodeName);
       left = [
         ...now.filter((thing) => !clusterBefore.includes(thing)).map((thing) => `left behind: ${thing}`),
         ...clusterBefore.filter((thing) => !now.includes(thing)).map((thing) => `gone: ${thing}`),
@@ -195,7 +195,7 @@ export async function shareLab(): Promise<TestLab> {
     tryKubectl: (args, more) => exec('kubectl', withConfig(args), { timeoutMs: KUBECTL_MS, ...more }),
     stop: stopOnce,
   };
-  const thingsBefore = await podThings(lab);
+  const thingsBefore = await podResources(lab);
   const pidsBefore = pids(paths);
   return lab;
 }

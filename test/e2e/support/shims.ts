@@ -1,5 +1,5 @@
-// Shims that a containerd has lost: processes that no API shows any more, so that nobody but the test's own clean-up would
-// ever end them. Only looks.
+// Shims that a containerd has lost: processes that no API shows any more, so that only the test's own clean-up would
+// ever end them. Only reads.
 
 import { setTimeout as sleep } from 'node:timers/promises';
 import { execOk } from '../../../lib/exec.ts';
@@ -25,7 +25,7 @@ export function lostShims(
     .map(({ pid, argv }) => `shim ${pid} ${argv.join(' ')}`);
 }
 
-/** Rejects when a shim of the containerd that serves at `socket` belongs to no container it knows. */
+/** Rejects when a shim of the containerd that serves at `socket` belongs to no container that it lists. */
 export async function expectNoLostShims(socket: string): Promise<void> {
   const deadline = performance.now() + SETTLE_MS;
   for (;;) {

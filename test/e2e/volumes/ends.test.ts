@@ -1,5 +1,5 @@
-// How volumes end in a lab: with their pod's work, after an agent that was killed, and where nobody knows their pod any
-// more; never through a mount that somebody is in.
+// How volumes end in a lab: with their pod's work, after an agent that was killed, and of orphaned pods;
+// never through a mount that is in use.
 
 import { type ChildProcess, spawn } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
@@ -18,7 +18,7 @@ import {
   gone,
   mainProcess,
   nothingLeft,
-  podThings,
+  podResources,
   podWhen,
   ready,
   shellPod,
@@ -66,9 +66,9 @@ async function getUp(): Promise<void> {
 }
 
 beforeAll(async () => {
-  // How often the agent looks for pods that nobody knows.
+  // How often the agent searches orphaned pods.
   lab = await startLab({ kills: true, kubeletConfiguration: { syncFrequency: '5s' } });
-  before = await podThings(lab);
+  before = await podResources(lab);
   await apply(lab, map('settings', { color: 'red' }));
 });
 afterEach(getUp);
@@ -122,7 +122,7 @@ test('an agent that begins anew finds the volumes of its pods, keeps them curren
   expect(await mountsOf(uid)).toEqual([]);
 });
 
-test('the directory of a pod that nobody knows goes, though not through a mount that somebody is in', async () => {
+test('the directory of an orphaned pod is removed, though not through a mount that is in use', async () => {
   const uid = randomUUID();
   const volumes = join(podDir(uid), 'volumes/kubernetes.io~empty-dir');
   const outside = join(lab.root, 'outside');

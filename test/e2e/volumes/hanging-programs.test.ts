@@ -1,5 +1,5 @@
 // Programs that hang in the kernel, as those of a mount whose server is gone do: a frozen file system holds every writer in
-// a call that no signal ends. They must hold up no other program, and their callers only until the time limit.
+// a call that no signal ends. They must block no other program, and their callers only until the time limit.
 
 import { chmod, mkdir, mkdtemp, rm, truncate, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';

@@ -1,5 +1,5 @@
-// What changes at the API reaches the files that containers see, by watches alone: the round that looks after every pod is
-// an hour away. What is watched is shared between pods and let go with the last of them.
+// What changes at the API reaches the files that containers see, by watches alone: the periodic resync of all pods is
+// an hour away. A watch is shared between pods and ends with the last of them.
 
 import { readFile, readlink } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -71,7 +71,7 @@ const MOUNTS = {
   ],
 };
 
-/** What the agent watches at this moment: those of its watches whose connection to the API server is still there. */
+/** What the agent watches at this moment: those of its watches whose connection to the API server is open. */
 async function watched(): Promise<string[]> {
   const agent = (await labProcesses(lab.root)).find(({ argv }) => argv.includes('agent'));
   const server = `:${lab.lab.state.apiserverPort}`;
@@ -156,7 +156,7 @@ test('one connection per object that can change, and none for an immutable one',
   expect([count('LIST'), count('WATCH')]).toEqual([5, 4]);
 });
 
-test('a second pod of the namespace asks for nothing that the first one follows', async () => {
+test('a second pod of the namespace sends no request for what the first one watches', async () => {
   const before = Date.now();
   await apply(lab, shellPod('second', FOREVER, LIVE, MOUNTS));
   const pod = await ready(lab, 'second');
@@ -178,7 +178,7 @@ test('a second pod of the namespace asks for nothing that the first one follows'
   await lab.kubectl('delete', 'pod', 'second');
 });
 
-test('a ConfigMap that is deleted leaves the files, and an event says what is missing; made anew it shows', async () => {
+test('a ConfigMap that is deleted leaves the files, and an event names what is missing; created again it is mounted', async () => {
   await lab.kubectl('delete', 'configmap', 'settings');
   await eventWhen(
     lab,

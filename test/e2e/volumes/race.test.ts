@@ -80,7 +80,7 @@ async function attack(one: string, other: string): Promise<void> {
   await new Promise((resolve) => child.stdout.once('data', resolve));
 }
 
-/** Prepares the subPath again and again; tells how often it was mounted, and how often refused in the kubelet's words. */
+/** Prepares the subPath again and again; returns how often it was mounted, and how often refused with the kubelet's message. */
 async function prepare(
   subPath: (attempt: number) => string,
   look: (mounted: string) => void,
@@ -155,7 +155,7 @@ describe('a subPath that a pod swaps for a link to the outside', () => {
     );
   });
 
-  test('would show the outside if it were looked at first and mounted by its name then', async () => {
+  test('would show the outside if it were checked first and mounted by its name then', async () => {
     await attack('good', 'evil');
     const target = join(root, 'careless');
     mkdirSync(target);
@@ -163,7 +163,7 @@ describe('a subPath that a pod swaps for a link to the outside', () => {
     const deadline = performance.now() + PATIENCE_MS;
     while (stolen === 0 && performance.now() < deadline) {
       const path = join(volume, 'good');
-      // The C library's, which does not mind that a link becomes a directory while it looks.
+      // The C library's, which accepts that a link becomes a directory during the call.
       if (realpathSync.native(path) !== path) {
         await systemClock.sleep(1);
         continue;

@@ -27,7 +27,7 @@ const at = (...parts: string[]): string => join(base, ...parts);
 beforeEach(() => {
   base = realpathSync(mkdtempSync(join(tmpdir(), 'nodelet-trees-')));
   mounted = [];
-  // Somebody's data, on the same file system.
+  // A user's data, on the same file system.
   mkdirSync(at('data', 'deeper'), { recursive: true });
   writeFileSync(at('data', 'file'), 'kept');
   writeFileSync(at('data', 'deeper', 'file'), 'kept');
@@ -49,7 +49,7 @@ const dataIsKept = (): void => {
   expect(readFileSync(at('data', 'deeper', 'file'), 'utf8')).toBe('kept');
 };
 
-/** The removal is refused with that mount named, whether the table is looked at first or not; then it is done. */
+/** The removal is refused with that mount named, whether the table is read first or not; then it is done. */
 async function refused(path: string): Promise<void> {
   await expect(removeTree(at('tree'))).rejects.toThrow(MountPointError);
   await expect(removeTree(at('tree'))).rejects.toMatchObject({ code: 'EBUSY', path });

@@ -1,5 +1,5 @@
-// Every volume type that needs no driver, in real pods on this machine: what a container sees of it, with which owners and
-// modes, and what a pod is told whose volume cannot be had.
+// Every volume type that needs no driver, in real pods on this machine: what a container finds in it, with which owners and
+// modes, and the events of a pod whose volume cannot be mounted.
 
 import { chmod, chown, lstat, mkdir, mkdtemp, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
 import { createServer, type Server } from 'node:net';
@@ -18,7 +18,7 @@ import {
   gone,
   mainProcess,
   nothingLeft,
-  podThings,
+  podResources,
   podWhen,
   ready,
   shellPod,
@@ -75,7 +75,7 @@ const mountOfContainer = async (root: string, path: string) =>
 
 beforeAll(async () => {
   lab = await shareLab();
-  before = await podThings(lab);
+  before = await podResources(lab);
   host = await mkdtemp(join(tmpdir(), 'nodelet-volumes-host-'));
   await mkdir(join(host, 'directory'));
   await writeFile(join(host, 'file'), 'of the machine');
@@ -186,14 +186,14 @@ describe('content volumes', () => {
   test('of an optional Secret that does not exist are empty', async () => {
     expect((await readdir(join(root, 'none'))).filter((name) => !name.startsWith('..'))).toEqual([]);
   });
-  test('show the pod’s own fields and its resources in the asked units', async () => {
+  test('show the pod’s own fields and its resources in the requested units', async () => {
     expect(await text('self/name')).toBe('content');
     expect(await text('self/labels')).toBe('');
     expect(await text('self/memory')).toBe('32');
     expect(await text('self/cpu')).toBe('250');
     expect(await ownership(join(root, 'self/cpu'))).toEqual(['440', 0, 0]);
   });
-  test('project all sources into one directory, a token for the asked audience among them', async () => {
+  test('project all sources into one directory, a token for the requested audience among them', async () => {
     expect(await text('all/cm/other')).toBe('x');
     expect(await text('all/ns')).toBe(lab.namespace);
     expect((await readFile(join(root, 'all/key'))).length).toBe(3);
@@ -246,7 +246,7 @@ describe('trust bundles', () => {
 });
 
 describe('emptyDir', () => {
-  test('on disk is writable for anybody, in memory has its own size', async () => {
+  test('on disk is writable for every user, in memory has its own size', async () => {
     const volumes = [
       { name: 'disk', emptyDir: {} },
       { name: 'memory', emptyDir: { medium: 'Memory', sizeLimit: '8Mi' } },
@@ -354,7 +354,7 @@ test('a PersistentVolume’s group is every container’s, so that they may writ
 });
 
 describe('a mount of a volume', () => {
-  test('is read-only when it says so, and shows a subPath or the path of an expression, made for its user', async () => {
+  test('is read-only with readOnly, and shows a subPath or the path of an expression, made for its user', async () => {
     const volumeMounts = [
       { name: 'disk', mountPath: '/whole' },
       { name: 'disk', mountPath: '/fixed', readOnly: true },
@@ -367,7 +367,7 @@ describe('a mount of a volume', () => {
       { name: 'disk', emptyDir: {} },
       { name: 'cm', configMap: { name: 'settings' } },
     ];
-    // Not root: whoever may write to the volume may write to what is made in it.
+    // Not root: a user who may write to the volume may write to what is made in it.
     const securityContext = { runAsUser: USER };
     const { root } = await run(podOf('mounts', volumes, { securityContext }, { volumeMounts, env }), 'mounts');
     const script = 'echo 1 > /sub/f; echo 2 > /own/f; echo 3 > /fixed/f; cat /whole/a/b/f /whole/mounts/logs/f';
@@ -388,7 +388,7 @@ describe('a mount of a volume', () => {
     expect(await ownership(join(root, 'sub/f'))).toEqual(['644', USER, GROUP]);
   });
 
-  test('of a subPath that leads out of the volume keeps its container from starting, and tells nothing', async () => {
+  test('of a subPath that leads out of the volume keeps its container from starting, and reveals nothing', async () => {
     const [image, mountPath] = ['busybox:stable', '/v'];
     const script = 'ln -s /etc /v/there; ln -s /no/such/place /v/missing';
     const mount = (subPath?: string) => ({
@@ -496,7 +496,7 @@ describe('what cannot be had', () => {
       /no volume plugin matched: containerd \S+ cannot mount images, 2\.1 or newer is needed/,
     ],
   ];
-  test.each(rows)('%s: an event tells it, and the pod waits', async (name, volume, message) => {
+  test.each(rows)('%s: an event reports it, and the pod waits', async (name, volume, message) => {
     await apply(lab, podOf(name, [volume]));
     const event = await eventWhen(lab, name, 'FailedMount', message);
     expect(event.message).toMatch(/^MountVolume\.SetUp failed for volume "v" : /);

@@ -150,7 +150,7 @@ describe('memory volumes', () => {
 });
 
 describe('owners and modes', () => {
-  test('fsGroup gives an emptyDir to the group, and lets it read projected files', async () => {
+  test('fsGroup sets the group of an emptyDir, and lets it read projected files', async () => {
     objects.configMaps.set('cm', configMap('cm', { a: '1' }));
     const list: NonNullable<Pod['spec']['volumes']> = [
       { name: 'e', emptyDir: {} },

@@ -3,7 +3,7 @@
 
 import { ServiceAccountTokens } from '../../../apiserver/auth/tokens.ts';
 import { generateKeyPair } from '../../../apiserver/pki/keys.ts';
-import { type ApiServerStand, at, type Credentials } from '../../support/api-server.ts';
+import { at, type Credentials, type TestApiServer } from '../../support/api-server.ts';
 import type { Random } from '../random.ts';
 import type { Reader } from './markers.ts';
 
@@ -46,7 +46,7 @@ function altered(token: string, random: Random): string {
   ])();
 }
 
-async function tokensOf(stand: ApiServerStand): Promise<Readonly<Record<string, string>>> {
+async function tokensOf(stand: TestApiServer): Promise<Readonly<Record<string, string>>> {
   const issue = async (account: string, spec: object = {}): Promise<string> => {
     const path = `/api/v1/namespaces/a/serviceaccounts/${account}/token`;
     return String(at(await stand.admit('POST', path, { spec }), 'status', 'token'));
@@ -95,7 +95,7 @@ async function tokensOf(stand: ApiServerStand): Promise<Readonly<Record<string, 
   return { ...good, ...doomed };
 }
 
-export async function makeCallers(stand: ApiServerStand): Promise<readonly [HostileCaller, ...HostileCaller[]]> {
+export async function makeCallers(stand: TestApiServer): Promise<readonly [HostileCaller, ...HostileCaller[]]> {
   const { clients, serving } = stand.server.pki;
   const other = await stand.otherCa();
   const tokens = await tokensOf(stand);

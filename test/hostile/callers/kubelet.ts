@@ -5,13 +5,13 @@ import { createKubeletServer } from '../../../agent/server/kubelet-server.ts';
 import type { KubeletServer } from '../../../agent/server/options.ts';
 import { systemClock } from '../../../lib/clock.ts';
 import { Tracer } from '../../../lib/trace.ts';
-import type { ApiServerStand } from '../../support/api-server.ts';
+import type { TestApiServer } from '../../support/api-server.ts';
 import { agentOptions, FakeLogs, FakePods, FakeRuntime } from '../../unit/agent/server/support.ts';
 import type { Random } from '../random.ts';
 import type { Markers } from './markers.ts';
 import type { HostileRequest } from './requests.ts';
 
-export async function startKubelet(stand: ApiServerStand, markers: Markers, directory: string): Promise<KubeletServer> {
+export async function startKubelet(stand: TestApiServer, markers: Markers, directory: string): Promise<KubeletServer> {
   const logs = new FakeLogs();
   logs.chunks = [`${markers.make('log', 'demo/web')}\n`];
   const { certPath } = stand.server.pki.ca;

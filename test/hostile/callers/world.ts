@@ -2,7 +2,7 @@
 // namespaces, and objects that nobody's pods refer to. Everything that is not for all is marked.
 
 import { createHash } from 'node:crypto';
-import { type ApiServerStand, at } from '../../support/api-server.ts';
+import { at, type TestApiServer } from '../../support/api-server.ts';
 import { Markers } from './markers.ts';
 
 export const NODES = ['n1', 'n2'] as const;
@@ -59,7 +59,7 @@ function podSpec(node: string, marker: string): Json {
   };
 }
 
-export async function buildWorld(stand: ApiServerStand): Promise<World> {
+export async function buildWorld(stand: TestApiServer): Promise<World> {
   const markers = new Markers();
   const create = (path: string, apiVersion: string, kind: string, metadata: Json, rest: Json = {}): Promise<unknown> =>
     stand.admit('POST', path, { apiVersion, kind, metadata, ...rest });

@@ -2,7 +2,7 @@
 // reads what is not theirs, nobody changes what is not theirs, nothing answers with an internal error or hangs.
 
 import { errorMessage } from '../../../lib/errors.ts';
-import { ApiServerStand, at } from '../../support/api-server.ts';
+import { at, TestApiServer } from '../../support/api-server.ts';
 import { type HostileCaller, makeCallers } from '../callers/callers.ts';
 import { kubeletRequest, startKubelet } from '../callers/kubelet.ts';
 import { effective, type Judgement, judge } from '../callers/oracle.ts';
@@ -48,7 +48,7 @@ function judgeKubelet(world: World, caller: HostileCaller, sent: { code: number;
 }
 
 /** The fixed state, or why it cannot be read any more. */
-async function fixedStateOrWhyNot(stand: ApiServerStand): Promise<string> {
+async function fixedStateOrWhyNot(stand: TestApiServer): Promise<string> {
   try {
     return await fixedState(stand);
   } catch (error) {
@@ -57,7 +57,7 @@ async function fixedStateOrWhyNot(stand: ApiServerStand): Promise<string> {
 }
 
 /** What nobody who is let in may change, as one text. Rejects when part of it is gone. */
-async function fixedState(stand: ApiServerStand): Promise<string> {
+async function fixedState(stand: TestApiServer): Promise<string> {
   const parts: unknown[] = [];
   for (const namespace of NAMESPACES) {
     for (const [plural, field] of [
@@ -130,7 +130,7 @@ class Tally {
 
 async function run({ rounds, seed, directory, log }: CampaignContext): Promise<Figures> {
   const random = seededRandom(seed);
-  const stand = await ApiServerStand.start();
+  const stand = await TestApiServer.start();
   try {
     const world = await buildWorld(stand);
     const callers = await makeCallers(stand);

@@ -6,7 +6,7 @@ import { labProcesses } from '../../../cli/lab/processes.ts';
 import { systemClock } from '../../../lib/clock.ts';
 import { errorMessage } from '../../../lib/errors.ts';
 import { type ProcessEntry, signalProcess } from '../../../lib/processes.ts';
-import { nothingLeft, podThings } from '../../e2e/agent/harness.ts';
+import { nothingLeft, podResources } from '../../e2e/agent/harness.ts';
 import { type PrivateLab, startLab, type TestLab } from '../../e2e/support/lab.ts';
 import type { Campaign, CampaignContext, Figures } from '../campaign.ts';
 import { DataStand } from '../node/stand.ts';
@@ -60,7 +60,7 @@ async function run({ rounds, seed, directory, log }: CampaignContext): Promise<F
     return lines.length;
   };
   try {
-    const before = await podThings(lab);
+    const before = await podResources(lab);
     const stand = new DataStand(lab, directory, random, log);
     await stand.start(PODS);
     stand.beginLoad();

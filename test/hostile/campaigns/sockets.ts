@@ -3,7 +3,7 @@
 
 import { systemClock } from '../../../lib/clock.ts';
 import { errorMessage } from '../../../lib/errors.ts';
-import { heldConnections } from '../../support/tls-clients.ts';
+import { openConnections } from '../../support/tls-clients.ts';
 import type { Campaign, CampaignContext, Figures } from '../campaign.ts';
 import { seededRandom } from '../random.ts';
 import { type Attempt, attempt } from '../sockets/clients.ts';
@@ -64,7 +64,7 @@ async function answers(target: Target, { log }: CampaignContext, what: string): 
 async function noneHeld(target: Target, { log }: CampaignContext): Promise<number> {
   const deadline = performance.now() + PATIENCE_MS;
   for (;;) {
-    const held = await heldConnections(target.port);
+    const held = await openConnections(target.port);
     if (held === 0) return 0;
     if (performance.now() > deadline) {
       log(`${target.name}: ${held} connections of hostile clients are still open`);

@@ -78,7 +78,7 @@ describe('requests', () => {
     ],
   ])('%s sends the right method, path and body', async (_verb, call, method, path, body) => {
     expect(await call(connect())).toEqual({ ok: true });
-    const [asked] = server.asked;
+    const [asked] = server.requests;
     expect([asked?.method, asked && asked.url.pathname + asked.url.search]).toEqual([method, path]);
     expect(asked?.body === '' ? undefined : JSON.parse(asked?.body ?? '')).toEqual(body);
     expect(asked?.headers['user-agent']).toBe('test/1');
@@ -90,13 +90,13 @@ describe('requests', () => {
     ['strategic', 'application/strategic-merge-patch+json'],
   ] as const)('a %s patch carries its content type', async (type, contentType) => {
     await connect().patch('/api/v1/nodes/n', { ä: 'ö' }, type);
-    expect(server.asked[0]).toMatchObject({ method: 'PATCH', body: '{"ä":"ö"}' });
-    expect(server.asked[0]?.headers['content-type']).toBe(contentType);
+    expect(server.requests[0]).toMatchObject({ method: 'PATCH', body: '{"ä":"ö"}' });
+    expect(server.requests[0]?.headers['content-type']).toBe(contentType);
   });
 
   it('keeps a path prefix of the server', async () => {
     await connect({ server: `${server.url}/k8s/clusters/c-1` }).get('/api/v1/pods');
-    expect(server.asked[0]?.url.pathname).toBe('/k8s/clusters/c-1/api/v1/pods');
+    expect(server.requests[0]?.url.pathname).toBe('/k8s/clusters/c-1/api/v1/pods');
   });
 
   it('goes over one kept-alive connection when requests follow each other', async () => {
@@ -137,13 +137,13 @@ describe('requests', () => {
     // The server's side goes away; the client may learn of it only when it writes.
     server.breakConnections();
     await client.get('/api/v1/pods');
-    expect(server.asked.length).toBe(2);
+    expect(server.requests.length).toBe(2);
   });
 
   it('presents its client certificate', async () => {
     const { cert, key } = await ca.client('system:node:n', 'system:nodes');
     await connect({ clientCert: cert, clientKey: key }).get('/api/v1/pods');
-    expect(server.asked[0]?.client).toBe('system:node:n');
+    expect(server.requests[0]?.client).toBe('system:node:n');
   });
 
   it('is one span each, named by verb and resource', async () => {
@@ -171,7 +171,7 @@ describe('tokens', () => {
 
   it('sends a static token', async () => {
     await connect({ token: 'abc' }).get('/api/v1/pods');
-    expect(server.asked[0]?.headers.authorization).toBe('Bearer abc');
+    expect(server.requests[0]?.headers.authorization).toBe('Bearer abc');
   });
 
   it('reads a token file again after a minute', async () => {
@@ -184,7 +184,7 @@ describe('tokens', () => {
     await client.get('/api/v1/pods');
     await clock.advance(60_000);
     await client.get('/api/v1/pods');
-    expect(server.asked.map(({ headers }) => headers.authorization)).toEqual([
+    expect(server.requests.map(({ headers }) => headers.authorization)).toEqual([
       'Bearer one',
       'Bearer one',
       'Bearer two',
@@ -209,7 +209,7 @@ describe('tokens', () => {
     await writeFile(tokenFile, 'bad');
     server.handler = (_asked, response) => json(response, 401, failure(401, 'Unauthorized', 'Unauthorized'));
     expect(await thrown(connect({ tokenFile }).get('/api/v1/pods'))).toMatchObject({ code: 401 });
-    expect(server.asked.length).toBe(2);
+    expect(server.requests.length).toBe(2);
   });
 });
 
@@ -257,19 +257,19 @@ describe('Retry-After', () => {
         done = true;
       });
     for (const asked of [1, 2]) {
-      while (server.asked.length < asked || clock.nextTimerMs !== 3000) await settle();
+      while (server.requests.length < asked || clock.nextTimerMs !== 3000) await settle();
       await clock.advance(2999);
-      expect([server.asked.length, done]).toEqual([asked, false]);
+      expect([server.requests.length, done]).toEqual([asked, false]);
       await clock.advance(1);
     }
     expect(await answer).toEqual({ ok: true });
-    expect(server.asked.map(({ body }) => body)).toEqual(['{"a":1}', '{"a":1}', '{"a":1}']);
+    expect(server.requests.map(({ body }) => body)).toEqual(['{"a":1}', '{"a":1}', '{"a":1}']);
   });
 
   it('without the header the failure is told at once', async () => {
     server.handler = (_asked, response) => json(response, 429, failure(429, 'TooManyRequests', 'busy'));
     expect(await thrown(connect().get('/api/v1/pods'))).toMatchObject({ code: 429 });
-    expect(server.asked.length).toBe(1);
+    expect(server.requests.length).toBe(1);
   });
 
   it('a wait that would outlast the request is not begun', async () => {
@@ -329,7 +329,7 @@ describe('a server that cannot be reached', () => {
     const clock = new VirtualClock();
     server.handler = () => undefined;
     const error = thrown(connect({}, clock).get('/api/v1/pods', undefined, { timeoutMs: 4000 }));
-    while (server.asked.length === 0) await settle();
+    while (server.requests.length === 0) await settle();
     await clock.advance(4000);
     expect(String(await error)).toContain('did not answer within 4 s');
   });
@@ -349,7 +349,7 @@ describe('a server that cannot be reached', () => {
     server.handler = () => undefined;
     const stop = new AbortController();
     const error = thrown(connect().get('/api/v1/pods', undefined, { signal: stop.signal }));
-    while (server.asked.length === 0) await settle();
+    while (server.requests.length === 0) await settle();
     const reason = new Error('stopping');
     stop.abort(reason);
     expect(await error).toBe(reason);
@@ -377,7 +377,7 @@ describe('watch', () => {
     const events: WatchEvent[] = [];
     await collect(connect(), new AbortController().signal, events);
     expect(events).toMatchObject([{ object: { metadata: { name: 'ä' } } }, { object: { metadata: { name: 'b' } } }]);
-    expect(server.asked[0]?.url.search).toBe('?resourceVersion=5&watch=true');
+    expect(server.requests[0]?.url.search).toBe('?resourceVersion=5&watch=true');
     expect(spans.map(({ name }) => name)).toEqual(['WATCH pods']);
     expect(port).toBeGreaterThan(0);
     expect(spans[0]?.attributes.localPort).toBe(port);

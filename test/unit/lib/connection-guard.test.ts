@@ -7,7 +7,7 @@ import { generateKeyPair, issueCertificate } from '../../../apiserver/pki/keys.t
 import { systemClock } from '../../../lib/clock.ts';
 import { ConnectionGuard, type ConnectionTimeouts, type RequestHandlers } from '../../../lib/connection-guard.ts';
 import type { ConnectionLimits } from '../../../lib/connection-limits.ts';
-import { type Client, dial, dialPlain, heldConnections } from '../../support/tls-clients.ts';
+import { type Client, dial, dialPlain, openConnections } from '../../support/tls-clients.ts';
 import { VirtualClock } from '../../support/virtual-clock.ts';
 
 const HOUR = 3_600_000;
@@ -111,7 +111,7 @@ describe('is cut off', () => {
     const deaf = await dial(port, client);
     deaf.socket.pause();
     deaf.send(GET);
-    await vi.waitFor(async () => expect(await heldConnections(port)).toBe(0));
+    await vi.waitFor(async () => expect(await openConnections(port)).toBe(0));
     deaf.socket.destroy();
   });
 
@@ -195,7 +195,7 @@ describe('many connections', () => {
       expect(await good.send(GET).sees('hello')).toContain('hello');
       good.socket.destroy();
     }
-    await vi.waitFor(async () => expect(await heldConnections(port)).toBeLessThanOrEqual(8));
+    await vi.waitFor(async () => expect(await openConnections(port)).toBeLessThanOrEqual(8));
     expect(hostile.length).toBeGreaterThan(20);
     expect(log.filter((line) => line.includes('unauthenticated connections are closed'))).toHaveLength(1);
     for (const { socket } of hostile) socket.destroy();

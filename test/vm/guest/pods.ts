@@ -8,7 +8,7 @@ import { fileURLToPath } from 'node:url';
 import { type CgroupDriver, cgroupPath, kubepodsName } from '../../../agent/model/cgroup-names.ts';
 import { startLab } from '../../../cli/lab/lab.ts';
 import { execInPod } from '../../../client/exec.ts';
-import { compareWithMachine, lookAtMachine } from '../../../lib/machine.ts';
+import { compareWithMachine, snapshotMachine } from '../../../lib/machine.ts';
 import { Cluster, FOREVER, NAMESPACE } from './cluster.ts';
 import {
   cgroupDirectory,
@@ -29,7 +29,7 @@ const PODS_PIDS = 48;
 
 export async function checkPods(driver: CgroupDriver): Promise<void> {
   note(`== pods, ${driver} driver`);
-  const before = await lookAtMachine();
+  const before = await snapshotMachine();
   // Only one driver's lab waits for shutdowns: it makes no difference to them.
   const shutsDown = driver === 'systemd';
   if (shutsDown) await startLogind();

@@ -6,7 +6,7 @@ import { Socket } from 'node:net';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { systemClock } from '../../../../lib/clock.ts';
-import { type Client, dial, heldConnections } from '../../../support/tls-clients.ts';
+import { type Client, dial, openConnections } from '../../../support/tls-clients.ts';
 import { OPEN, ServerStand } from './stand.ts';
 import { container } from './support.ts';
 
@@ -47,7 +47,7 @@ describe('a refused upgrade', () => {
     const port = await stand.start({}, { clock: systemClock });
     for (let i = 0; i < 300; i++) (await open(port)).send(EXEC);
     await Promise.all(clients.map(({ ended }) => ended));
-    await vi.waitFor(async () => expect(await heldConnections(port)).toBe(0));
+    await vi.waitFor(async () => expect(await openConnections(port)).toBe(0));
     expect(clients.filter(({ socket }) => !socket.destroyed).length).toBeGreaterThan(200);
     expect(clients.filter(({ received }) => received.startsWith('HTTP/1.1 401 ')).length).toBeGreaterThan(250);
   });
@@ -61,7 +61,7 @@ describe('a refused upgrade', () => {
     const client = (await open(port)).send(upgrade(path));
     await client.ended;
     expect(client.received).toContain(`HTTP/1.1 ${status}`);
-    await vi.waitFor(async () => expect(await heldConnections(port)).toBe(0));
+    await vi.waitFor(async () => expect(await openConnections(port)).toBe(0));
   });
 });
 
@@ -76,7 +76,7 @@ describe('a body', () => {
     await Promise.all(clients.map(({ ended }) => ended));
     // An unauthenticated connection may have been closed for a newer one.
     expect(clients.filter(({ received }) => received.startsWith('HTTP/1.1 401 ')).length).toBeGreaterThan(60);
-    await vi.waitFor(async () => expect(await heldConnections(port)).toBe(0));
+    await vi.waitFor(async () => expect(await openConnections(port)).toBe(0));
     for (const { bytesRead } of accepted) expect(bytesRead).toBeLessThan(BODY_BYTES / 8);
     expect(accepted.filter(({ bytesRead }) => bytesRead > 0).length).toBeGreaterThan(60);
   });
@@ -87,7 +87,7 @@ describe('a body', () => {
     client.send('POST /pods HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\nContent-Length: 1000\r\n\r\n');
     await client.ended;
     expect(client.received).toMatch(/^HTTP\/1\.1 405 /);
-    await vi.waitFor(async () => expect(await heldConnections(port)).toBe(0));
+    await vi.waitFor(async () => expect(await openConnections(port)).toBe(0));
   });
 });
 
@@ -99,7 +99,7 @@ test('three hundred idle connections keep the API server out of nothing', async 
   expect(hostile.filter(({ status }) => status === 'fulfilled').length).toBeGreaterThan(64);
   const good = await open(port, { cert, key });
   expect(await good.send('GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n').sees('ok')).toContain('HTTP/1.1 200 ');
-  await vi.waitFor(async () => expect(await heldConnections(port)).toBeLessThanOrEqual(65));
+  await vi.waitFor(async () => expect(await openConnections(port)).toBeLessThanOrEqual(65));
   // More of them, and the one that is known stays.
   await Promise.allSettled(Array.from({ length: 100 }, () => open(port)));
   expect(await good.send('GET /healthz/ping HTTP/1.1\r\nHost: x\r\n\r\n').sees('ok')).toContain('ok');

@@ -10,7 +10,7 @@ import { type RunningApiServer, startApiServer } from '../../../../apiserver/mai
 import { systemClock } from '../../../../lib/clock.ts';
 import type { ConnectionLimits } from '../../../../lib/connection-limits.ts';
 import { Tracer } from '../../../../lib/trace.ts';
-import { type Client, dial, heldConnections } from '../../../support/tls-clients.ts';
+import { type Client, dial, openConnections } from '../../../support/tls-clients.ts';
 
 const LIMIT = 3 * 1024 * 1024;
 const PODS = '/api/v1/namespaces/default/pods';
@@ -84,14 +84,14 @@ describe('a refused upgrade', () => {
       await client.ended;
       expect(client.received).toContain(line);
       expect(client.received).toContain('Connection: close');
-      await vi.waitFor(async () => expect(await heldConnections(server.port)).toBe(0));
+      await vi.waitFor(async () => expect(await openConnections(server.port)).toBe(0));
     },
   );
 
   test('three hundred times leaves no descriptor', async () => {
     for (let i = 0; i < 300; i++) (await open()).send(upgrade);
     await Promise.all(clients.map(({ ended }) => ended));
-    await vi.waitFor(async () => expect(await heldConnections(server.port)).toBe(0));
+    await vi.waitFor(async () => expect(await openConnections(server.port)).toBe(0));
     expect(clients.filter(({ socket }) => !socket.destroyed).length).toBeGreaterThan(200);
     await adminLists();
   });
@@ -99,7 +99,7 @@ describe('a refused upgrade', () => {
   test('of a client that goes on sending is closed, too', async () => {
     const client = (await open()).send(upgrade);
     const more = setInterval(() => client.send(Buffer.alloc(16_384)), 5);
-    await vi.waitFor(async () => expect(await heldConnections(server.port)).toBe(0));
+    await vi.waitFor(async () => expect(await openConnections(server.port)).toBe(0));
     clearInterval(more);
   });
 });
@@ -113,7 +113,7 @@ describe('a body', () => {
     }
     await Promise.all(clients.map(({ ended }) => ended));
     expect(clients.filter(({ received }) => received.startsWith('HTTP/1.1 401 '))).toHaveLength(150);
-    await vi.waitFor(async () => expect(await heldConnections(server.port)).toBe(0));
+    await vi.waitFor(async () => expect(await openConnections(server.port)).toBe(0));
     for (const { bytesRead } of accepted) {
       expect(bytesRead).toBeGreaterThan(0);
       expect(bytesRead).toBeLessThan(LIMIT / 8);
@@ -127,7 +127,7 @@ describe('a body', () => {
       await client.ended;
       expect(client.received).toMatch(/^HTTP\/1\.1 401 /);
       expect(client.received.toLowerCase()).toContain('connection: close');
-      await vi.waitFor(async () => expect(await heldConnections(server.port)).toBe(0));
+      await vi.waitFor(async () => expect(await openConnections(server.port)).toBe(0));
     },
   );
 
@@ -156,7 +156,7 @@ describe('a body', () => {
     for (let i = 0; i < 200; i++) client.send(chunk);
     await client.ended;
     expect(client.received).toMatch(/^HTTP\/1\.1 413 /);
-    await vi.waitFor(async () => expect(await heldConnections(server.port)).toBe(0));
+    await vi.waitFor(async () => expect(await openConnections(server.port)).toBe(0));
     expect(accepted.at(-1)?.bytesRead).toBeGreaterThan(LIMIT);
     expect(accepted.at(-1)?.bytesRead).toBeLessThan(2 * LIMIT);
   });
@@ -179,5 +179,5 @@ test('hundreds of anonymous connections keep nobody out who has a credential', a
   expect(hostile.filter(({ status }) => status === 'fulfilled').length).toBeGreaterThan(unauthenticated);
   for (const { socket } of clients) if (!socket.destroyed) socket.write('GET /api/v1/secr', () => undefined);
   await adminLists();
-  await vi.waitFor(async () => expect(await heldConnections(server.port)).toBeLessThanOrEqual(unauthenticated));
+  await vi.waitFor(async () => expect(await openConnections(server.port)).toBeLessThanOrEqual(unauthenticated));
 });

@@ -3,10 +3,10 @@
 
 import { createServer, type Server } from 'node:https';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { ApiServerStand, at, type Call, type Credentials } from '../../../support/api-server.ts';
+import { at, type Call, type Credentials, TestApiServer } from '../../../support/api-server.ts';
 
 const MARKER = 'the-secret-value';
-let stand: ApiServerStand;
+let stand: TestApiServer;
 let n1: Credentials;
 let n2: Credentials;
 
@@ -19,7 +19,7 @@ const pod = (name: string, nodeName: string, spec: object = {}, metadata: object
 });
 
 beforeAll(async () => {
-  stand = await ApiServerStand.start();
+  stand = await TestApiServer.start();
   [n1, n2] = [await stand.node('n1'), await stand.node('n2')];
   await stand.admit('POST', `${NS}/serviceaccounts`, {
     kind: 'ServiceAccount',

@@ -11,17 +11,21 @@ import {
   sameRoot,
 } from '../../../../cli/lab/marker.ts';
 import {
+  classifyRoot,
+  type ExistingFile,
   inArea,
   isTemporaryOf,
-  judgeRoot,
   planRemoval,
   type RootFacts,
-  type Standing,
-  unprovenSentence,
+  unprovenMessage,
 } from '../../../../cli/lab/ownership.ts';
 
 const identity: RootIdentity = { device: '1', inode: '2', born: '3', bootId: 'boot' };
-const dir = (inode: string, empty = false): Standing => ({ kind: 'directory', identity: { inode, born: '1' }, empty });
+const dir = (inode: string, empty = false): ExistingFile => ({
+  kind: 'directory',
+  identity: { inode, born: '1' },
+  empty,
+});
 const made = (path: string, inode?: string): MarkerEntry => ({
   kind: 'directory',
   path,
@@ -40,7 +44,7 @@ const facts = (more: Partial<RootFacts>): RootFacts => ({
   root: '/lab',
   identity,
   marker: { kind: 'none' },
-  standing: new Map(),
+  existing: new Map(),
   mounts: [],
   ...more,
 });
@@ -87,9 +91,9 @@ describe('whose a root is', () => {
   test.each<[string, Partial<RootFacts>, string, string | undefined]>([
     ['nothing and no marker', {}, 'nothing', undefined],
     ['no directory at all', { identity: undefined }, 'nothing', undefined],
-    ['a lab’s names and no marker', { standing: kubelet }, 'unproven', '/lab holds kubelet, and no marker'],
+    ['a lab’s names and no marker', { existing: kubelet }, 'unproven', '/lab holds kubelet, and no marker'],
     ['a damaged marker', { marker: { kind: 'damaged', why: 'it is not JSON' } }, 'unproven', 'it is not JSON'],
-    ['its marker', { marker: valid(marker()), standing: kubelet }, 'proven', undefined],
+    ['its marker', { marker: valid(marker()), existing: kubelet }, 'proven', undefined],
     [
       'its marker in another directory',
       { marker: valid(marker()), identity: { ...identity, inode: '9' } },
@@ -104,14 +108,14 @@ describe('whose a root is', () => {
     ],
     [
       'what an older nodelet wrote',
-      { standing: new Map([['/lab/lab.json', { kind: 'file' }]]) },
+      { existing: new Map([['/lab/lab.json', { kind: 'file' }]]) },
       'unproven',
       'older nodelet',
     ],
   ])('%s', (_, more, kind, words) => {
-    const ownership = judgeRoot(facts(more), '/lab/lab.json');
+    const ownership = classifyRoot(facts(more), '/lab/lab.json');
     expect(ownership.kind).toBe(kind);
-    if (ownership.kind === 'unproven') expect(unprovenSentence('/lab', ownership)).toContain(words);
+    if (ownership.kind === 'unproven') expect(unprovenMessage('/lab', ownership)).toContain(words);
   });
 });
 
@@ -123,13 +127,13 @@ describe('what is removed', () => {
     { kind: 'file', path: '/lab/kubeconfig' },
     ...areas,
   );
-  const all = new Map<string, Standing>([
+  const all = new Map<string, ExistingFile>([
     ['/lab/kubelet', dir('7')],
     ['/lab/pki', dir('8')],
     ['/lab/kubeconfig', { kind: 'file' }],
   ]);
   const plan = (more: Partial<RootFacts>, keep: readonly string[] = []) =>
-    planRemoval(list, facts({ standing: all, ...more }), (path) => keep.includes(path));
+    planRemoval(list, facts({ existing: all, ...more }), (path) => keep.includes(path));
 
   it('is what is on the list', () => {
     expect(plan({})).toEqual({
@@ -142,12 +146,12 @@ describe('what is removed', () => {
 
   it('is never what is not, though a lab uses the name', () => {
     const more = new Map([...all, ['/lab/csi', dir('9')] as const]);
-    expect(plan({ standing: more }).directories).toEqual(['/lab/kubelet', '/lab/pki']);
+    expect(plan({ existing: more }).directories).toEqual(['/lab/kubelet', '/lab/pki']);
   });
 
   it('is not what is kept', () => expect(plan({}, ['/lab/pki']).directories).toEqual(['/lab/kubelet']));
 
-  test.each<[string, Standing | undefined, 'directories' | 'gone' | 'left']>([
+  test.each<[string, ExistingFile | undefined, 'directories' | 'gone' | 'left']>([
     ['the directory that the lab made', dir('8'), 'directories'],
     ['another directory', dir('9'), 'left'],
     ['another empty directory', dir('9', true), 'left'],
@@ -155,10 +159,10 @@ describe('what is removed', () => {
     ['a file', { kind: 'file' }, 'left'],
     ['nothing', undefined, 'gone'],
   ])('where the list names a directory: %s', (_, there, where) => {
-    const standing = new Map(all);
-    standing.delete('/lab/pki');
-    if (there !== undefined) standing.set('/lab/pki', there);
-    const planned = plan({ standing });
+    const existing = new Map(all);
+    existing.delete('/lab/pki');
+    if (there !== undefined) existing.set('/lab/pki', there);
+    const planned = plan({ existing });
     expect(planned[where].some((each) => each.includes('/lab/pki'))).toBe(true);
     const others = (['directories', 'gone', 'left'] as const).filter((each) => each !== where);
     for (const other of others) expect(planned[other].some((each) => each.includes('/lab/pki'))).toBe(false);
@@ -168,8 +172,8 @@ describe('what is removed', () => {
     ['made and not written down as made', dir('9', true), ['/lab/pki']],
     ['written down, and somebody’s by now', dir('9'), []],
   ])('a directory on the list that was %s', (_, there, directories) => {
-    const standing = new Map([['/lab/pki', there]]);
-    expect(planRemoval(marker(made('/lab/pki')), facts({ standing }), () => false).directories).toEqual(directories);
+    const existing = new Map([['/lab/pki', there]]);
+    expect(planRemoval(marker(made('/lab/pki')), facts({ existing }), () => false).directories).toEqual(directories);
   });
 
   test.each([
@@ -186,8 +190,8 @@ describe('what is removed', () => {
   });
 
   it('is not a directory with another file system mounted over it', () => {
-    const standing = new Map([...all, ['/lab/pki', dir('1')] as const]);
-    expect(plan({ standing, mounts: ['/lab/pki'] })).toMatchObject({
+    const existing = new Map([...all, ['/lab/pki', dir('1')] as const]);
+    expect(plan({ existing, mounts: ['/lab/pki'] })).toMatchObject({
       directories: ['/lab/kubelet'],
       left: ['something is mounted on /lab/pki, not by the lab: it stays, and what it is in'],
     });

@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import { finalizerDecision, shouldDelete } from '../../../../controlplane/provisioner/delete.ts';
 import {
+  classifyFailure,
   createRequest,
-  judgeFailure,
   PROVISIONER_FINALIZER,
   type ProvisionInput,
   persistentVolume,
@@ -276,7 +276,7 @@ describe('a failure', () => {
     ['ABORTED', false, 'background'],
     ['CANCELLED', false, 'background'],
   ])('%s (another node could be chosen: %s) is %s', (code, movable, expected) => {
-    expect(judgeFailure(code, movable)).toBe(expected);
+    expect(classifyFailure(code, movable)).toBe(expected);
   });
 });
 

@@ -14,7 +14,7 @@ const loop = (device: string, image = '/state/volumes/v/data.img', readonly = fa
   image,
   readonly,
   deleted: false,
-  going: false,
+  autoclear: false,
 });
 const mount = (path: string, source = '/dev/loop1'): Mount =>
   parseMountInfo(`43 27 7:1 / ${path} rw - ext4 ${source} rw`)[0] ?? expect.fail('no mount');

@@ -4,7 +4,7 @@ import { isCsiError } from '../../csi/client.ts';
 import { errorMessage } from '../../lib/errors.ts';
 
 /** A failure as events quote it; a driver's as `rpc error: code = OutOfRange desc = …`. */
-export function driverWords(error: unknown): string {
+export function driverMessage(error: unknown): string {
   return isCsiError(error) ? `rpc error: code = ${goCode(error.code)} desc = ${error.message}` : errorMessage(error);
 }
 
