@@ -35,7 +35,8 @@ function containerPorts(container: Container): PortMapping[] {
 
 /**
  * Ports of everything that runs for the pod's whole life, also of a pod on the host's network, which the runtime maps
- * nowhere; the same mapping named twice counts once.
+ * nowhere; the same mapping named twice counts once. Kubelets up to 1.34 leave sidecars out, whose host ports then lead
+ * nowhere although the scheduler keeps them free.
  */
 export function portMappings(pod: Pod): PortMapping[] {
   const lasting = [...(pod.spec.initContainers ?? []).filter(isSidecar), ...pod.spec.containers];

@@ -190,7 +190,8 @@ export function containerSecurity(
   const own = container.securityContext;
   const whole = pod.spec.securityContext;
   const privileged = own?.privileged === true;
-  const unmasked = privileged || own?.procMount === 'Unmasked';
+  // Runtimes ignore both lists for a privileged container: as from a kubelet, they come all the same.
+  const unmasked = own?.procMount === 'Unmasked';
   const armor = appArmor(pod, container);
   const capabilities = own?.capabilities;
   return {

@@ -9,28 +9,13 @@ import { podSandboxConfig } from '../../../../../agent/runtime/config/sandbox-co
 import type { Pod } from '../../../../../client/types.ts';
 import { epochMs } from '../../../../../lib/clock.ts';
 import { container, NODE, pod, spec } from '../fixtures.ts';
+import { sent } from './sent.ts';
 
 const SEEN_AT = Date.parse('2026-01-02T03:04:05.678Z');
 const SEEN = '2026-01-02T03:04:05.678000000Z';
 const MIB = 2 ** 20;
 const node = { ...NODE, swapController: true, hugepageSizes: ['1GB', '2MB'] };
 const block = { hostId: 131_072, length: 65_536 };
-
-/** What is on the wire: proto3 has no difference between a default and nothing; a message that is there stays there. */
-function sent(value: unknown): unknown {
-  if (Array.isArray(value)) return value.map(sent);
-  if (typeof value !== 'object' || value === null) return value;
-  const fields = Object.entries(value).map(([key, field]) => [key, sent(field)] as const);
-  const isDefault = (field: unknown): boolean =>
-    field === undefined ||
-    field === false ||
-    field === 0 ||
-    field === '' ||
-    (Array.isArray(field) && field.length === 0);
-  // The first value of each enum is its default as well.
-  const first = new Set(['POD', 'PROPAGATION_PRIVATE', 'TCP', 'RuntimeDefault', 'Merge']);
-  return Object.fromEntries(fields.filter(([, field]) => !isDefault(field) && !first.has(field as string)));
-}
 
 const sandbox = (of: Pod, userns?: typeof block): unknown =>
   sent(
