@@ -89,7 +89,7 @@ test('every condition is True once the container runs, and kubectl shows the pod
   expect(await lab.kubectl('get', 'pod', 'web', '--no-headers')).toMatch(/^web\s+1\/1\s+Running\s+0\s/);
 });
 
-test('the status has the pod's addresses, its start time, and its containers' images', () => {
+test('the status has the pod’s addresses, its start time, and its images', () => {
   const status = web.status;
   expect(status?.podIP).toMatch(/^10\.244\.\d+\.\d+$/);
   expect(status?.podIPs).toEqual([{ ip: status?.podIP }]);

@@ -75,7 +75,7 @@ test('a container that fails again and again waits in CrashLoopBackOff, and repo
   expect(began - Date.parse(second?.finishedAt ?? '')).toBeGreaterThanOrEqual(9_000);
 });
 
-test('with restartPolicy Never a pod ends Succeeded or Failed, by its container's exit code, and its address is released', async () => {
+test('with restartPolicy Never a pod ends Succeeded or Failed, by its container’s exit code, and its address is released', async () => {
   await apply(
     lab,
     shellPod('fine', 'echo -n bye > /dev/termination-log', { restartPolicy: 'Never' }),

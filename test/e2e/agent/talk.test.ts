@@ -140,7 +140,7 @@ describe.each(await kubectls())('kubectl $version', ({ command: binary, full }) 
     expect(result.code).toBe(4);
   });
 
-  fully("exec of a program that is not there fails with the runtime's words", async () => {
+  fully('exec of a program that is not there fails with the runtime’s words', async () => {
     const result = await run(['exec', 'talker', '--', '/no/such/program']);
     expect(result.code).not.toBe(0);
     expect(result.stderr).toContain('/no/such/program');

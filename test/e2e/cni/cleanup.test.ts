@@ -55,7 +55,7 @@ it('leaves an untouched machine as it was: no chain, no table', async () => {
   expect(await cleanupChains(before, onMachine)).toEqual([]);
 });
 
-it("leaves a pod's rules alone while it lives, and an administrator's always", async () => {
+it('leaves a pod’s rules alone while it lives, and an administrator’s always', async () => {
   await execOk('iptables', ['-t', 'nat', '-A', 'POSTROUTING', '-s', '1.2.3.4', '-j', 'MASQUERADE'], {}, onMachine);
   await execOk('iptables', ['-N', 'CNI-MINE'], {}, onMachine);
   const before = await snapshotFirewall(onMachine);

@@ -174,7 +174,7 @@ it('containerd reports NetworkReady once the agent serves, and a pod gets addres
   await eventually('the namespace is gone', netnsAreGone);
 });
 
-it("a failing plugin's own message is in the error of RunPodSandbox, and no namespace or address is left", async () => {
+it('a failing plugin’s own message is in the error of RunPodSandbox, and no namespace or address is left', async () => {
   await writePlugin(
     network,
     'widget',

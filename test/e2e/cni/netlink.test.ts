@@ -51,7 +51,7 @@ it('starts whole in the middle of a burst of new links, and misses none', async 
   for (const one of started) await eventually('every link is forgotten', () => shown(one).length === 0);
 });
 
-it("shows a link's state, address and routes as `ip` does", async () => {
+it('shows a link’s state, address and routes as `ip` does', async () => {
   const [name = ''] = NAMES;
   const one = watcher();
   await one.start();

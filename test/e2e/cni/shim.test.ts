@@ -156,7 +156,7 @@ describe('the way through the shim', () => {
     expect(JSON.parse(broken.stdout).msg).toContain('plugin type="bridge" failed (check)');
   });
 
-  it("hands back a failing plugin's own message and code", async () => {
+  it('hands back a failing plugin’s own message and code', async () => {
     await writePlugin(
       network,
       'widget',
@@ -270,7 +270,7 @@ describe('when the agent is not there', () => {
     expect(JSON.parse(answer.stdout)).toMatchObject({ code: 11, details });
   });
 
-  it("a killed agent's socket is replaced, a living one's is not, and no other user may connect", async () => {
+  it('a killed agent’s socket is replaced, a living one’s is not, and no other user may connect', async () => {
     const living = await startAgent();
     expect((await stat(socketPath())).mode & 0o777).toBe(0o600);
     await expect(startAgentBeside()).rejects.toThrow(`another process listens on ${socketPath()}`);

@@ -73,7 +73,7 @@ async function eventOf(namespace: string, name: string, reason: string): Promise
 }
 
 describe('a node', () => {
-  it('registers itself, becomes Ready and reports this machine's figures', async () => {
+  it('registers itself, becomes Ready and reports this machine’s figures', async () => {
     const node = await nodeIs('True');
     const { stdout } = await exec('sh', [
       '-c',

@@ -34,7 +34,7 @@ const field = async (pod: string, name: string): Promise<string> =>
   new RegExp(`^${name}:\\s*(.*)$`, 'm').exec(await inside(pod, 'cat /proc/self/status'))?.[1] ?? '';
 
 describe('the security context', () => {
-  test('sets the container's user, and the status reports it where the runtime does', async () => {
+  test('sets the container’s user, and the status reports it where the runtime does', async () => {
     const securityContext = { runAsUser: 1000, runAsGroup: 2000, supplementalGroups: [4000], fsGroup: 3000 };
     const volumes = [{ name: 'data', emptyDir: {} }];
     const volumeMounts = [{ name: 'data', mountPath: '/data' }];
@@ -152,7 +152,7 @@ describe('sysctls', () => {
 });
 
 describe('names', () => {
-  test('the resolver is the cluster’s, the machine’s, or the pod's own', async () => {
+  test('the resolver is the cluster’s, the machine’s, or the pod’s own', async () => {
     const dnsConfig = {
       nameservers: ['192.0.2.53'],
       searches: ['shop.example'],

@@ -103,7 +103,7 @@ describe('readiness', () => {
     await remove(name);
   });
 
-  test('by grpc follows the health service's status', async () => {
+  test('by grpc follows the health service’s status', async () => {
     let serving = true;
     const server = new GrpcServer();
     const { Health } = loadProto('grpc-health').grpc.health.v1;

@@ -61,7 +61,7 @@ describe('scripts/setup', () => {
     ]);
   });
 
-  it('prints apt's message when it cannot install', async () => {
+  it('prints apt’s message when it cannot install', async () => {
     await pretend('dpkg-query', 'exit 1');
     await pretend('apt-get', 'case "$1" in install) echo "E: Unable to locate package"; exit 100;; esac');
     const result = await setup();

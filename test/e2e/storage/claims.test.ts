@@ -289,7 +289,7 @@ describe('a claim that waits for its first consumer', () => {
     expect(pod.spec.nodeName).toBe('n1');
   });
 
-  it('is attached to the node, and its status and the pods' events report it', async () => {
+  it('is attached to the node, and its status and the pods’ events report it', async () => {
     const { volume } = await bound('lazy');
     const attachment = await eventually('the volume is attached', async () => {
       const { items } = await admin.list<VolumeAttachment>(resourcePath(STORAGE, 'volumeattachments'));
