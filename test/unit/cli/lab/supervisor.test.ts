@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { Child, ExitStatus } from '../../../../cli/lab/child.ts';
-import { lastLine, lastLine, Supervisor } from '../../../../cli/lab/supervisor.ts';
+import { lastLine, Supervisor } from '../../../../cli/lab/supervisor.ts';
 import { VirtualClock } from '../../../support/virtual-clock.ts';
 
 let directory: string;
