@@ -134,7 +134,7 @@ const LINE_CHARACTERS = 500;
  * otherwise; of a crash, the error's own line. '' when nothing was written.
  */
 export async function lastLine(logFile: string, start: number): Promise<string> {
-  return lastLine(await readTail(logFile, start));
+  return finalLine(await readTail(logFile, start));
 }
 
 async function readTail(logFile: string, start: number): Promise<string> {
@@ -157,7 +157,7 @@ async function readTail(logFile: string, start: number): Promise<string> {
 }
 
 /** The line of a program's output with the reason of its end. Pure. */
-export function lastLine(text: string): string {
+export function finalLine(text: string): string {
   const all = text.split('\n');
   // A crash of Node's ends with its stack, the error's properties and Node's version.
   const crashed = all.findLast((each) => each.trim() !== '')?.startsWith('Node.js v') === true;

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { Child, ExitStatus } from '../../../../cli/lab/child.ts';
-import { lastLine, Supervisor } from '../../../../cli/lab/supervisor.ts';
+import { finalLine, lastLine, Supervisor } from '../../../../cli/lab/supervisor.ts';
 import { VirtualClock } from '../../../support/virtual-clock.ts';
 
 let directory: string;
@@ -43,7 +43,7 @@ describe('the line that says why a program ended', () => {
     ],
     ['an error with its stack', 'nodelet: Error: no\n    at x (y:1:2)\n', 'nodelet: Error: no'],
   ];
-  for (const [what, text, line] of cases) it(`is ${what}`, () => expect(lastLine(text)).toBe(line));
+  for (const [what, text, line] of cases) it(`is ${what}`, () => expect(finalLine(text)).toBe(line));
 
   it('is of this run alone, in a log that all runs append to', async () => {
     const log = join(directory, 'x.log');

@@ -11,6 +11,7 @@ import type { ContainerId, ContainerMount } from '../../../../../agent/ports/run
 import { containerConfig } from '../../../../../agent/runtime/config/container-config.ts';
 import { podSandboxConfig } from '../../../../../agent/runtime/config/sandbox-config.ts';
 import type { ConfigMap, Container, EphemeralContainer, Pod, Secret, Service } from '../../../../../client/types.ts';
+import { epochMs } from '../../../../../lib/clock.ts';
 import type { ContainerConfig } from '../../../../../proto/gen/runtime/v1/ContainerConfig.ts';
 import type { PodSandboxConfig } from '../../../../../proto/gen/runtime/v1/PodSandboxConfig.ts';
 import { loadProto } from '../../../../../proto/load.ts';
@@ -127,7 +128,7 @@ describe.each(recorded.map((each) => [each.pod.metadata.name, each] as const))('
       node,
       resolvConf: { servers: ['10.255.255.53'], searches: [], options: [] },
       userns: undefined,
-      seenAt: Date.parse('2026-01-02T03:04:05.678Z'),
+      seenAt: epochMs(Date.parse('2026-01-02T03:04:05.678Z')),
     });
     // That kubelet does not map the ports of sidecars, though the scheduler keeps their host ports free: here they work.
     const ports = (config.port_mappings ?? []).filter(
