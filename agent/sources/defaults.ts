@@ -5,6 +5,7 @@ import { createHash } from 'node:crypto';
 import type { Container, Pod } from '../../client/types.ts';
 import { imageTag } from '../../lib/image.ts';
 import { CONFIG_HASH, CONFIG_SEEN, CONFIG_SOURCE } from '../model/static-pods.ts';
+import { kubeletStaticUid } from './kubelet-static-uid.ts';
 
 /** A pod as a manifest has it: of the right form, and nothing else is sure. */
 export interface PodManifest {
@@ -51,12 +52,16 @@ export function staticPod(manifest: PodManifest, origin: StaticPodOrigin): Pod {
   };
 }
 
-/** 32 hexadecimal digits, the same for the same manifest in the same place on the same node. */
-function contentUid(manifest: PodManifest, { source, location, nodeName }: StaticPodOrigin): string {
-  const hash = createHash('md5');
-  hash.update(source === 'file' ? `host:${nodeName}file:${location}` : `url:${location}`);
-  hash.update(canonical(manifest));
-  return hash.digest('hex');
+/** 32 hexadecimal digits, the same for the same manifest in the same place on the same node: a kubelet's where possible. */
+function contentUid(
+  manifest: PodManifest & { readonly spec: Pod['spec'] },
+  { source, location, nodeName }: StaticPodOrigin,
+): string {
+  const from = source === 'file' ? `host:${nodeName}file:${location}` : `url:${location}`;
+  return (
+    kubeletStaticUid(manifest.metadata ?? {}, manifest.spec, from) ??
+    createHash('md5').update(from).update(canonical(manifest)).digest('hex')
+  );
 }
 
 /** JSON with sorted keys: the order in which a person wrote the fields is no difference. */
@@ -95,6 +100,10 @@ function defaultSpec(requested: Partial<Pod['spec']>): Pod['spec'] {
     for (const source of [volume.downwardAPI, volume.projected]) {
       if (source !== undefined) source.defaultMode ??= 0o644;
     }
+    const projected = volume.projected?.sources?.map(({ downwardAPI }) => downwardAPI) ?? [];
+    for (const { fieldRef } of [volume.downwardAPI, ...projected].flatMap((each) => each?.items ?? [])) {
+      if (fieldRef !== undefined) fieldRef.apiVersion ??= 'v1';
+    }
   }
   return spec;
 }
@@ -119,6 +128,7 @@ function defaultContainer(container: Container, hostNetwork: boolean): void {
     probe.periodSeconds ??= 10;
     probe.successThreshold ??= 1;
     probe.failureThreshold ??= 3;
+    if (probe.grpc !== undefined) probe.grpc.service ??= '';
   }
   const { livenessProbe, readinessProbe, startupProbe, lifecycle } = container;
   for (const handler of [livenessProbe, readinessProbe, startupProbe, lifecycle?.postStart, lifecycle?.preStop]) {
