@@ -11,6 +11,7 @@ import { csiSanityCommand } from './commands/csi-sanity.ts';
 import { demoCommand } from './commands/demo.ts';
 import { kubeconfigCommand } from './commands/kubeconfig.ts';
 import { downCommand, upCommand } from './commands/lab.ts';
+import { tapCommand } from './commands/tap.ts';
 import { traceCommand } from './commands/trace.ts';
 
 /** The whole command tree; parsing it runs the chosen subcommand. */
@@ -20,6 +21,8 @@ export function buildProgram(): Command {
     .description('A kubelet you can read: runs real pods on this machine, and shows every step.')
     .showHelpAfterError('(try --help)')
     .configureHelp({ sortSubcommands: false })
+    // A command and the commands below it may have options of the same name.
+    .enablePositionalOptions()
     .exitOverride();
   for (const command of [
     demoCommand(),
@@ -31,6 +34,7 @@ export function buildProgram(): Command {
     csiSanityCommand(),
     kubeconfigCommand(),
     traceCommand(),
+    tapCommand(),
   ]) {
     program.addCommand(command);
   }
