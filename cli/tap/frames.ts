@@ -132,11 +132,9 @@ export class FrameReader {
     this.#left -= content.length;
     const isLast = this.#left === this.#padding;
     const endStream = isLast && (this.#flags & END_STREAM) !== 0;
-    if (content.length > 0 || endStream) {
-      this.#handler.data(this.#stream, content, endStream);
-      // Once is enough, while the padding is still to come.
-      this.#flags &= ~END_STREAM;
-    }
+    if (content.length > 0 || endStream) this.#handler.data(this.#stream, content, endStream);
+    // Once is enough, while the padding is still to come.
+    if (endStream) this.#flags &= ~END_STREAM;
     if (!isLast) return end;
     const skipped = Math.min(chunk.length - end, this.#left);
     this.#left -= skipped;
