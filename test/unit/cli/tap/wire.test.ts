@@ -80,7 +80,7 @@ test.each([
 });
 
 test('nesting without end is refused', () => {
-  let bytes = Buffer.alloc(0);
+  let bytes: Buffer = Buffer.alloc(0);
   const { request } = type(METHODS.Version.path);
   const self = { name: 'Self', isMapEntry: false, fields: new Map(request.fields) };
   self.fields.set(1, {
