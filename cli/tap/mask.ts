@@ -13,15 +13,17 @@ export interface Replacement {
 const TIME_FIELDS = new Set(['created_at', 'started_at', 'finished_at', 'timestamp', 'pulled_at']);
 
 const PATTERNS: readonly (readonly [RegExp, string])[] = [
-  [/\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b/g, '<uid>'],
-  [/(?<!sha256:)\b[0-9a-f]{64}\b/g, '<id>'],
+  // Before and after them there may be an underscore, as in the name of a log directory.
+  [/(?<![0-9a-z])[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}(?![0-9a-z])/g, '<uid>'],
+  [/(?<!sha256:|[0-9a-z])[0-9a-f]{64}(?![0-9a-z])/g, '<id>'],
   // A kubelet names the volume of a pod's token, and the file of a termination message, at random.
   [/\bkube-api-access-[a-z0-9]{5}\b/g, 'kube-api-access-<random>'],
   [/(\/containers\/[^/]+\/)[0-9a-f]{8}\b/g, '$1<random>'],
   [/\/(exec|attach|portforward)\/[A-Za-z0-9_-]{6,}/g, '/$1/<token>'],
   [/\b\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:\d\d)/g, '<time>'],
-  [/\b(?:\d{1,3}\.){3}\d{1,3}\b(?![.\d])/g, '<address>'],
-  [/(?<![0-9A-Za-z:])(?:[0-9a-f]{1,4}:){2,7}(?::?[0-9a-f]{1,4})+(?![0-9A-Za-z:])/g, '<address>'],
+  [/(?<![\d.])(?:\d{1,3}\.){3}\d{1,3}\b(?!\.\d)/g, '<address>'],
+  [/(?<![\w:])(?:[0-9a-f]{1,4}:){7}[0-9a-f]{1,4}(?![\w:])/g, '<address>'],
+  [/(?<![\w:])(?:[0-9a-f]{1,4}:)+(?::[0-9a-f]{1,4})+(?![\w:])/g, '<address>'],
   // Behind an address it is a port that a runtime or a system has chosen.
   [/<address>:\d{4,5}\b/g, '<address>:<port>'],
 ];

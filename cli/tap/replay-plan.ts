@@ -35,7 +35,8 @@ const UNIMPLEMENTED = 12;
 const STREAMING = new Set(['Exec', 'Attach', 'PortForward']);
 const CREATES = new Set(['RunPodSandbox', 'CreateContainer']);
 /** UIDs and ids: what differs between two runs and is handed back to the runtime later. */
-const TOKENS = /\b(?:[0-9a-f]{64}|[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12})\b/g;
+const TOKENS =
+  /(?<![0-9a-z])(?:[0-9a-f]{64}|[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12})(?![0-9a-z])/g;
 
 interface Entry {
   readonly decoded: DecodedCall;
