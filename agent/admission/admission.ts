@@ -1,5 +1,4 @@
-// The node's own word on every pod that is to run on it, as the rules that the pods agent asks. Puts the rules of this
-// folder into the kubelet's order; pure but for the facts it is given.
+// Admission of pods by the node: puts the rules of this folder into the kubelet's order. Pure: the facts are arguments.
 
 import type { Pod } from '../../client/types.ts';
 import { isCriticalPod } from '../model/static-pods.ts';
@@ -13,7 +12,7 @@ import { refuseSysctls, sysctlPatterns } from './sysctls.ts';
 export interface AdmissionNode extends PlacementNode {
   /** What pods may have of it, extended resources too. */
   readonly allocatable: Readonly<Record<string, string>>;
-  /** Whether the runtime can keep a process out of its image's groups; undefined where nobody has told. */
+  /** Whether the runtime has supplementalGroupsPolicy; undefined when it has not reported its features. */
   readonly supplementalGroupsPolicy?: boolean;
 }
 

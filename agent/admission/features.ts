@@ -1,6 +1,6 @@
-// What this node cannot do for a pod at all: run another operating system's programs, keep a process out of its image's
-// groups where the runtime cannot, confine by an AppArmor that its kernel has not, and what nodelet does not do yet. Which
-// field of a pod is done how stands in docs/pod-fields.md. Pure.
+// Features that this node lacks: another operating system's programs, supplementalGroupsPolicy where the runtime has it
+// not, AppArmor where the kernel has it not, and what nodelet does not implement. The support of each
+// field of a pod is in docs/pod-fields.md. Pure.
 
 import type { Pod } from '../../client/types.ts';
 
@@ -27,7 +27,7 @@ export function refuseOS({ spec }: Pod, labels: Readonly<Record<string, string>>
 /** With the field that is newer than the types (KEP-3619). */
 type WithGroupsPolicy = Pod['spec']['securityContext'] & { readonly supplementalGroupsPolicy?: string };
 
-/** `supported`: undefined where nobody has told, which refuses nothing. */
+/** `supported`: undefined while unknown, which refuses nothing. */
 export function refuseSupplementalGroupsPolicy({ spec }: Pod, supported: boolean | undefined): Refusal | undefined {
   const security: WithGroupsPolicy = spec.securityContext ?? {};
   const { supplementalGroupsPolicy: policy = 'Merge' } = security;
@@ -48,7 +48,7 @@ type NewerSpec = Pod['spec'] & {
   readonly resourceClaims?: readonly unknown[];
 };
 
-/** Features that pods may ask for and that nodelet has not, by the names of their gates, and which pods do. */
+/** Features that pods may use and that nodelet lacks, by the names of their gates, with a predicate for pods that use them. */
 const ABSENT: readonly (readonly [
   feature: string,
   wanted: (spec: NewerSpec, all: readonly NewerContainer[]) => boolean,
@@ -75,7 +75,7 @@ const ABSENT: readonly (readonly [
   ],
 ];
 
-/** The kubelet's words of its check of declared features (KEP-5328). A pod that has begun already is not judged again. */
+/** The kubelet's messages of its check of declared features (KEP-5328). A pod that has started is not checked again. */
 export function refuseAbsentFeatures({ spec, status }: Pod): Refusal | undefined {
   if ((status?.phase ?? 'Pending') !== 'Pending') return undefined;
   const all = [...(spec.initContainers ?? []), ...spec.containers];
@@ -93,7 +93,7 @@ interface WithAppArmor {
 
 const ANNOTATION = 'container.apparmor.security.beta.kubernetes.io/';
 
-/** Whether any profile but "unconfined" is asked for, in the spec or by the older annotations. */
+/** Whether any profile but "unconfined" is requested, in the spec or by the older annotations. */
 function wantsAppArmor({ metadata, spec }: Pod): boolean {
   const contexts: readonly (WithAppArmor | undefined)[] = [
     spec.securityContext,
@@ -106,7 +106,7 @@ function wantsAppArmor({ metadata, spec }: Pod): boolean {
   return inSpec || annotated;
 }
 
-/** A pod that has begun already is not judged again. */
+/** A pod that has started is not checked again. */
 export function refuseAppArmor(pod: Pod, enabled: boolean): Refusal | undefined {
   if ((pod.status?.phase ?? 'Pending') !== 'Pending' || enabled || !wantsAppArmor(pod)) return undefined;
   return { reason: 'AppArmor', message: 'Cannot enforce AppArmor: AppArmor is not enabled on the host' };

@@ -1,5 +1,5 @@
 // Whether a pod fits among the others on this node: pods, cpu, memory, ephemeral storage, and whatever else the node
-// offers. The scheduler has judged the same before; the node has the last word. Pure.
+// offers. The scheduler has checked the same before; the node decides. Pure.
 
 import type { Pod } from '../../client/types.ts';
 import { getOwn } from '../../lib/own-property.ts';
@@ -38,7 +38,7 @@ export function shortages(
   for (const resource of FIRST) check(resource);
   for (const resource of [...requestedResources(pod)].sort()) {
     if (FIRST.includes(resource) || resource === 'pods') continue;
-    // An extended resource that this node has never heard of is provided by someone else.
+    // An extended resource that this node does not report is managed by another component.
     if (isExtended(resource) && getOwn(allocatable, resource) === undefined) continue;
     check(resource);
   }

@@ -30,7 +30,7 @@ export function chooseVictims(preemptor: Pod, others: readonly Pod[], missing: r
   if (left.length > 0) return { kind: 'impossible', missing: left };
   const ofClass = (qos: string): Pod[] => candidates.filter((pod) => podQOSClass(pod) === qos);
   const [bestEffort, burstable, guaranteed] = [ofClass('BestEffort'), ofClass('Burstable'), ofClass('Guaranteed')];
-  // Each class gives only what all those below it together could not.
+  // Each QoS class provides only what the classes below it cannot.
   const fromGuaranteed = closest(guaranteed, without(missing, [...bestEffort, ...burstable]));
   const fromBurstable = closest(burstable, without(missing, [...bestEffort, ...fromGuaranteed]));
   const fromBestEffort = closest(bestEffort, without(missing, [...fromBurstable, ...fromGuaranteed]));
@@ -78,7 +78,7 @@ function distanceTo(missing: readonly Requirement[], pod: Pod): number {
   }, 0);
 }
 
-/** Asks for less memory, or as much memory and no more cpu. */
+/** Requests less memory, or as much memory and no more cpu. */
 function isSmaller(a: Pod, b: Pod): boolean {
   const memory = podRequest(a, 'memory') - podRequest(b, 'memory');
   return memory !== 0 ? memory < 0 : podRequest(a, 'cpu') <= podRequest(b, 'cpu');

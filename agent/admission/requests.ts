@@ -1,4 +1,4 @@
-// What a pod asks of its node, resource by resource: the figure that admission and preemption count with. Pure.
+// A pod's requests, resource by resource, for admission and preemption. Pure.
 
 import type { Container, Pod } from '../../client/types.ts';
 import { getOwn } from '../../lib/own-property.ts';
@@ -25,7 +25,7 @@ function podLevelRequests(pod: Pod): Quantities | undefined {
 
 /**
  * The pod's request of one resource, its overhead included: containers and sidecars run together, each other init
- * container alone with the sidecars before it. A pod asks for one of "pods".
+ * container alone with the sidecars before it. A pod requests one of "pods".
  */
 export function podRequest(pod: Pod, resource: string): number {
   if (resource === 'pods') return 1;
@@ -43,7 +43,7 @@ export function podRequest(pod: Pod, resource: string): number {
   return Math.max(together, peak) + overhead;
 }
 
-/** Names of all resources that the pod asks for. */
+/** Names of all resources that the pod requests. */
 export function requestedResources(pod: Pod): ReadonlySet<string> {
   const names = new Set([...Object.keys(podLevelRequests(pod) ?? {}), ...Object.keys(pod.spec.overhead ?? {})]);
   for (const { resources } of [...(pod.spec.initContainers ?? []), ...pod.spec.containers]) {

@@ -20,7 +20,7 @@ export interface ApiObjectsOptions {
   readonly changeDetection?: ChangeDetection;
   /** With Cache: for how long (ms) an object that was read is used; a minute by default. */
   readonly ttlMs?: () => number;
-  /** Told what cannot be followed ("services", "secret demo/tls"), and why; it is tried again. */
+  /** Called with what cannot be watched ("services", "secret demo/tls"), and the error; the watch is retried. */
   readonly onFailure?: (what: string, error: unknown) => void;
   /** 0 ≤ x < 1; Math.random by default. */
   readonly random?: () => number;
@@ -35,7 +35,7 @@ export interface ApiObjects extends ObjectReader {
 
 /** How long a pod waits for the first list of services before it fails and is tried again. */
 const FIRST_LIST_MS = 10_000;
-/** The kubelet's, where the node's annotation says nothing. */
+/** The kubelet's, where the node has no annotation. */
 const DEFAULT_TTL_MS = 60_000;
 
 interface TokenRequest {

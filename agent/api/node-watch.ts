@@ -1,5 +1,5 @@
-// This node's own Node object, watched: labels, taints and extended resources that others give it count in admission the
-// moment they are there.
+// Watches this node's own Node object: labels, taints and extended resources that other components set count in admission
+// at once.
 
 import { type ListWatcher, Reflector } from '../../client/reflector.ts';
 import type { Node } from '../../client/types.ts';
@@ -27,7 +27,7 @@ export interface NodeWatch {
   startAfterSync(source: PodSource): PodSource;
 }
 
-/** The list of images is most of a Node, and the node knows it already. */
+/** The list of images is most of a Node, and the agent has it already. */
 function withoutImages(node: Node): Node {
   delete node.metadata.managedFields;
   delete node.status?.images;

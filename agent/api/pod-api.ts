@@ -1,4 +1,4 @@
-// Writes of the pod workers, as requests to the API server. Which pod is meant is always the uid: a pod that was
+// Writes of the pod workers, as requests to the API server. Pods are identified by uid: a pod that was
 // deleted and made again under the same name is another pod, and never touched.
 
 import type { ApiClient } from '../../client/api.ts';

@@ -23,7 +23,7 @@ export interface SharedObjectsOptions {
   readonly strategy: ChangeDetection;
   /** With Cache: for how long (ms) what was read is used; the node's annotation node.alpha.kubernetes.io/ttl. */
   readonly ttlMs: () => number;
-  /** Called when an object can no longer be watched; what is known of it is used meanwhile. */
+  /** Called when an object can no longer be watched; the last known version is used until then. */
   readonly onFailure: (what: string, error: unknown) => void;
   /** 0 ≤ x < 1; Math.random by default. */
   readonly random?: () => number;
@@ -32,7 +32,7 @@ export interface SharedObjectsOptions {
 /** An object that no pod uses any more is followed this long (ms) still: pods are often replaced by their like. */
 export const LINGER_MS = 10_000;
 
-/** Objects being received and decoded at once: each may be a megabyte, and takes several times that meanwhile. */
+/** Objects being received and decoded at once: each may be a megabyte, and takes several times that during decoding. */
 const READS_AT_ONCE = 4;
 
 const PLURAL = { configMap: 'configmaps', secret: 'secrets' } as const;

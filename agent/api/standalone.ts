@@ -1,4 +1,4 @@
-// What stands in for the API server where there is none: events go to the log, and nothing can be read. Static pods refer
+// Replaces the API server in standalone mode: events go to the log, and nothing can be read. Static pods refer
 // to no objects, so that nothing should ever be read.
 
 import type { Log } from '../../lib/log.ts';

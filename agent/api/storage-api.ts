@@ -17,7 +17,7 @@ import type { StorageObjects } from '../ports/storage.ts';
 const STORAGE = 'storage.k8s.io/v1';
 /** How long a volume waits for the first list of CSIDrivers. */
 const FIRST_LIST_MS = 10_000;
-/** A server whose authorizer lets a node get these objects and not watch them (kube-apiserver's) is polled this often. */
+/** The poll interval for a server whose authorizer lets a node get these objects but not watch them (kube-apiserver). ms. */
 const POLL_MS = 1000;
 
 export interface StorageApiOptions {

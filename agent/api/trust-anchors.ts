@@ -22,7 +22,7 @@ function matches(selector: LabelSelector | undefined, labels: Readonly<Record<st
   return matchesLabelSelector(selector, labels);
 }
 
-/** The anchors of all bundles, each once. The order says nothing, and is another for another `seed`. */
+/** The anchors of all bundles, each once. The order has no meaning and depends on `seed`. */
 export function normalizeAnchors(bundles: readonly string[], seed: string): string {
   const anchors = new Map<string, string>();
   for (const bundle of bundles) {

@@ -14,7 +14,7 @@ export interface TrustBundlesOptions {
   readonly client: Pick<ApiClient, 'get' | 'list' | 'watch'>;
   readonly clock: Clock;
   readonly onFailure: (what: string, error: unknown) => void;
-  /** Tells the order of anchors of this agent's life from another's. */
+  /** Makes the order of anchors differ between runs of the agent. */
   readonly seed?: string;
   readonly random?: () => number;
 }

@@ -1,6 +1,6 @@
-// One ConfigMap or Secret, kept current by a list and a watch of just this object, for as long as it is wanted. Only which
-// version is current is remembered here: contents lie in a cache that may drop them, and are then read again. Never knows
-// who wants the object: shared-objects.ts does.
+// One ConfigMap or Secret, kept current by a list and a watch of this object alone, while a pod uses it. Only the current
+// version is kept here: contents are in a cache that may drop them, and are then read again. Which pods use the object is
+// in shared-objects.ts.
 
 import { isNotFound } from '../../client/errors.ts';
 import { type ListWatcher, Reflector } from '../../client/reflector.ts';
@@ -16,9 +16,9 @@ export interface ObjectSource<T> {
   read(): Promise<T | undefined>;
   /** `objectVersion` of what `read` would give; undefined when that is not known without a request. */
   version(): string | undefined;
-  /** Somebody new wants it, who may know that it has changed. */
+  /** A new pod uses it, whose creator may have changed it before. */
   newReader(): void;
-  /** It is immutable and will never be looked at again; there may be another of its name by now. */
+  /** It is immutable and will not be read again; another object may have its name by now. */
   readonly frozen: boolean;
   close(): void;
 }
@@ -40,7 +40,7 @@ export interface WatchedObjectOptions<T> {
   readonly transform: (object: T) => T;
   /** The object without its contents. */
   readonly header: (object: T) => T;
-  /** Told whenever the object has become another one, or none. */
+  /** Called whenever the object is replaced or deleted. */
   readonly onChange: () => void;
   readonly onFailure: (error: unknown, retryInMs: number) => void;
   /** 0 ≤ x < 1; Math.random by default. */
@@ -110,7 +110,7 @@ export class WatchedObject<T extends Watchable> implements ObjectSource<T> {
     const { signal } = this.#stopping;
     const mine = ++this.#begun;
     const list = await client.list<T>(collection, this.#query, { signal });
-    // A later list, or the watch, has seen newer things.
+    // A later list, or the watch, has a newer version.
     if (this.#settled || this.#answered > mine) return await this.#current();
     const first = this.#answered === 0;
     this.#answered = mine;
@@ -139,7 +139,7 @@ export class WatchedObject<T extends Watchable> implements ObjectSource<T> {
     return objectVersion(kept) === objectVersion(this.#header) ? kept : undefined;
   }
 
-  /** The contents of the object once more. Which version is current, the watch says. */
+  /** The contents of the object once more. The watch determines the current version. */
   async #get(): Promise<T | undefined> {
     const { client, collection, name, transform, content } = this.#options;
     try {
@@ -161,7 +161,7 @@ export class WatchedObject<T extends Watchable> implements ObjectSource<T> {
       path: collection,
       query: this.#query,
       clock,
-      // What the reflector remembers has no contents; those of the newest event are for the readers it brings.
+      // The reflector's store has no contents; those of the newest event are for the readers it brings.
       transform: (object) => {
         content.set(transform(object));
         return header(object);

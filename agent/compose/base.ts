@@ -1,5 +1,5 @@
-// What every subsystem is given: the options, the clock, the trace, the log, a way to run programs, and the signals by
-// which subsystems tell each other of changes. Made before all of them.
+// The base of every subsystem: the options, the clock, the trace, the log, a way to run programs, and the signals by
+// which subsystems notify each other of changes. Made before all of them.
 
 import type { Pod } from '../../client/types.ts';
 import type { Clock } from '../../lib/clock.ts';

@@ -1,5 +1,5 @@
 // The agent's side toward the API server: client, events, objects, pods of the server, mirrors of static pods. Or, without
-// --kubeconfig, what stands in for all that. Part of the composition: it decides nothing.
+// --kubeconfig, the replacements of standalone mode. Part of the composition: it decides nothing.
 
 import { ApiClient } from '../../client/api.ts';
 import { type ClusterAccess, loadKubeconfig } from '../../client/kubeconfig.ts';
@@ -40,7 +40,7 @@ export interface Cluster {
 
 /**
  * How to reach the API server; undefined in standalone mode. Rejects with UserError when the kubeconfig cannot be used,
- * or the configuration wants what only an API server can give.
+ * or the configuration needs an API server.
  */
 export async function clusterAccess(options: AgentOptions): Promise<ClusterAccess | undefined> {
   const { staticPodPath, staticPodURL, authentication, authorization, enableServer } = options.config;
@@ -51,7 +51,7 @@ export async function clusterAccess(options: AgentOptions): Promise<ClusterAcces
   if (staticPodPath === '' && staticPodURL === '') {
     throw new UserError('nothing to run: give --kubeconfig, or static pods by --pod-manifest-path or staticPodURL');
   }
-  // The kubelet does not serve a door whose lock it cannot ask about either.
+  // The kubelet does not serve its API either when it cannot authorize callers.
   if (enableServer && authentication.webhook.enabled) {
     throw new UserError(
       'no API server to check tokens with: without --kubeconfig give --authentication-token-webhook=false',
@@ -123,7 +123,7 @@ export function createCluster(base: AgentBase, access: ClusterAccess | undefined
         name: nodeName,
         labels: node.metadata.labels ?? {},
         taints: node.spec?.taints ?? [],
-        // Extended resources are known to the Node alone; of the rest this machine knows best.
+        // Extended resources are only in the Node; all other figures come from this machine.
         allocatable: { ...node.status?.allocatable, ...machine.allocatable },
         supplementalGroupsPolicy: supportsGroupsPolicy(node.status),
       };
@@ -158,7 +158,7 @@ function standalone({ options, log }: AgentBase, machine: Machine, sources: read
   };
 }
 
-/** With the field that is newer than the types (KEP-3619). A node tells only what it can do. */
+/** With the field that is newer than the types (KEP-3619). A node lists only the features that it has. */
 type FeaturedStatus = NonNullable<Node['status']> & {
   readonly features?: { readonly supplementalGroupsPolicy?: boolean };
 };

@@ -42,7 +42,7 @@ export interface MachineCgroups {
   readonly settings: NodeSettings;
 }
 
-/** Rejects with UserError where the configuration asks for what this machine has not. */
+/** Rejects with UserError where the configuration requires what this machine lacks. */
 export async function createCgroups(
   base: AgentBase,
   { facts }: Machine,

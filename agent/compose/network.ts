@@ -10,7 +10,7 @@ import type { ContainerRuntime, SandboxId } from '../ports/runtime.ts';
 import type { AgentBase } from './base.ts';
 
 export interface Network {
-  /** As PodNetwork.addresses: the runtime adapter asks before there is a port. */
+  /** As PodNetwork.addresses: the runtime adapter calls it before there is a port. */
   addresses(sandbox: SandboxId): readonly string[] | undefined;
   /** The PodNetwork port over this runtime. */
   port(runtime: ContainerRuntime): PodNetwork;

@@ -26,7 +26,7 @@ export function podsAllocatable(allocatable: ResourceList): {
   };
 }
 
-/** Where log shippers look: beside /var/log/pods by default, beside podLogsDir where that was moved. */
+/** The directory that log shippers read: beside /var/log/pods by default, beside podLogsDir where that was moved. */
 function containerLogsDir(podLogsDir: string): string {
   return `${podLogsDir.replace(/\/pods\/?$/, '').replace(/\/$/, '')}/containers`;
 }

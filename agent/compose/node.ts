@@ -1,5 +1,5 @@
-// The Node object's loop, listening to everything that changes what a Node says. Part of the composition: it decides
-// nothing.
+// The loop of the Node object, subscribed to everything that changes the Node's status. Part of the composition: it
+// decides nothing.
 
 import type { NodePressureState } from '../eviction/pressure-state.ts';
 import { createDescriptorCheck } from '../node/descriptors.ts';
@@ -60,7 +60,7 @@ export function createNode(base: AgentBase, parts: NodeParts): NodeAgent | undef
   signals.networkChanged.subscribe(() => void node.checkNow());
   shutdown.changed.subscribe(() => void node.checkNow());
   pressure.changed.subscribe(() => node.wake());
-  // A mount waits until its volume stands in the status.
+  // A mount waits until its volume is in the status.
   inUse.changed.subscribe(() => node.wake(true));
   return node;
 }

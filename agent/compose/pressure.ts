@@ -1,5 +1,5 @@
-// Eviction and image garbage collection, put together for this machine: where the kernel, the runtime and the disk tell
-// what they need to know. Part of the composition root: decides nothing.
+// Eviction and image garbage collection, put together for this machine, with their readers of the kernel, the runtime and
+// the disk. Part of the composition root: decides nothing.
 
 import { statfs } from 'node:fs/promises';
 import { join } from 'node:path';

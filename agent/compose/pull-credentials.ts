@@ -9,7 +9,7 @@ import { TokenCache } from '../volumes/tokens.ts';
 import type { AgentBase } from './base.ts';
 import type { Cluster } from './cluster.ts';
 
-/** As the kubelet asks for tokens that it gives to plugins. */
+/** The lifetime of tokens for plugins, as in the kubelet. s. */
 const TOKEN_SECONDS = 600;
 
 /** Throws UserError for plugins that cannot be used. */

@@ -1,4 +1,4 @@
-// The container runtime over CRI, and what looks after it: rotation of container logs, a word on what it can do. Part of
+// The container runtime over CRI, the rotation of container logs, and a log line on the runtime's features. Part of
 // the composition: it decides nothing.
 
 import { errorMessage } from '../../lib/errors.ts';

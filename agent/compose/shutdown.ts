@@ -5,7 +5,7 @@ import type { NodeShutdownOptions } from '../shutdown/node-shutdown.ts';
 import { shutdownGroups } from '../shutdown/plan.ts';
 import type { AgentBase } from './base.ts';
 
-/** Undefined where nothing is configured, or the machine has no systemd to ask. */
+/** Undefined where nothing is configured, or the machine has no systemd. */
 export async function createShutdown(
   { options, clock, exec, log }: AgentBase,
   parts: Pick<NodeShutdownOptions, 'pods' | 'state' | 'recorder'>,

@@ -19,7 +19,7 @@ import type { CsiStats } from '../volumes/csi/stats.ts';
 import type { PersistentVolumes } from '../volumes/options.ts';
 import { VolumesInUse } from '../volumes/volumes-in-use.ts';
 
-/** How often volumes are asked how they are, ms. */
+/** How often the health of volumes is read, ms. */
 const HEALTH_MS = 60_000;
 
 export interface StorageParts {
@@ -94,7 +94,7 @@ export function createStorage(parts: StorageParts): Storage {
     lookAfterHealth(stats);
     return createPersistentVolumes({ ...parts, storage, csi: csiVolumes });
   }
-  /** Volumes that are not well are told of, whether anybody asks for figures or not. */
+  /** Records events of abnormal volumes also when no client reads the figures. */
   function lookAfterHealth(figures: CsiStats): void {
     health = clock.after(HEALTH_MS, () => {
       if (closing.signal.aborted) return;
@@ -128,7 +128,7 @@ export function createStorage(parts: StorageParts): Storage {
     async start() {
       await watcher.start();
       if (client === undefined) return;
-      // What an agent before this one staged may have nobody left who uses it.
+      // A volume that an earlier agent staged may have no user left.
       if (existsSync(join(rootDir, 'plugins/kubernetes.io/csi'))) await usePersistent(client);
       void announcer(client)
         .then((object) => object.ensure())

@@ -1,13 +1,13 @@
 // The kubelet's feature gates, and what nodelet does about each: a gate does not switch anything here, so it can only agree
 // with the code or not. A gate that is set against the code ends the agent where pods would have less isolation, fewer
-// limits or fewer checks than it promises, and is named in the warning where not. Never reads a configuration itself.
+// limits or fewer checks than the gate requires, and is named in the warning where not. Never reads a configuration itself.
 
 import type { Unmet } from './schema.ts';
 
 /**
- * What the code does: `on` or `off`, and what becomes of a gate that says otherwise. `elsewhere`: the gate belongs to the
+ * What the code does: `on` or `off`, and the effect of a gate with the other value. `elsewhere`: the gate belongs to the
  * API server, a controller, the scheduler, kube-proxy or Windows, or only chooses how a kubelet does what shows nowhere;
- * kubelets know its name and so may a node's file.
+ * kubelets accept its name, so a node's file may contain it.
  */
 export type GateEffect =
   | { readonly code: 'on' | 'off'; readonly against: 'ends' | 'warns' }
@@ -33,7 +33,7 @@ const ON_COMFORT = names(`
   SystemdWatchdog
 `);
 
-/** Off, and with it isolation, a limit or a check that the gate promises. */
+/** Off: isolation, a limit or a check of the gate is missing. */
 const OFF_CHECKED = names(`
   AllAlpha CPUManagerPolicyAlphaOptions InPlacePodVerticalScalingExclusiveCPUs
   InPlacePodVerticalScalingExclusiveMemory KubeletEnsureSecretPulledImages MemoryQoS

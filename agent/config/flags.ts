@@ -49,7 +49,7 @@ export function addAgentFlags(command: Command): Command {
   return command;
 }
 
-/** What the help says of a flag whose field is not acted on. */
+/** The help's note on a flag whose field has no effect. */
 const NOTES: Readonly<Record<Effect['kind'], string>> = {
   acted: '',
   ends: ' [only the default]',

@@ -45,7 +45,7 @@ function resolvePaths(fields: Record<string, unknown>, directory: string): RawCo
 
 /**
  * The complete configuration from the fields set. Throws UserError naming every field that is unknown, of the wrong
- * type or out of range; `origin` says where the fields came from.
+ * type or out of range; `origin` names the source of the fields.
  */
 export function completeConfiguration(raw: RawConfiguration, origin: string): KubeletConfiguration {
   const problems: ConfigProblem[] = [];
@@ -65,13 +65,13 @@ export function completeConfiguration(raw: RawConfiguration, origin: string): Ku
   return config;
 }
 
-/** What the configuration asks for and nodelet does not do, of one kind: it ends the agent, or is in the warning. */
+/** The unsupported settings of one kind: they end the agent, or are in the warning. */
 function missing(config: KubeletConfiguration, kind: 'ends' | 'warns'): readonly ConfigProblem[] {
   const found = [...unmet(KUBELET_FIELDS, config), ...checkFeatureGates(config.featureGates)];
   return found.filter((one) => one.kind === kind);
 }
 
-/** Settings to be named in one warning: "hairpinMode (bridges are the affair of CNI plugins)". */
+/** Settings to be named in one warning: "hairpinMode (bridges are configured by CNI plugins)". */
 export function settingsWithoutEffect(config: KubeletConfiguration): readonly string[] {
   return missing(config, 'warns').map(({ path, message }) => `${path} (${message})`);
 }

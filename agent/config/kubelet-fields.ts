@@ -129,7 +129,7 @@ export const KUBELET_FIELDS = {
   enableControllerAttachDetach: ends(bool, 'only the controller attaches volumes', true),
 
   // ---- API client
-  contentType: warns(text, 'the agent speaks JSON to the API server', 'application/vnd.kubernetes.protobuf', [
+  contentType: warns(text, 'the agent uses JSON with the API server', 'application/vnd.kubernetes.protobuf', [
     'application/json',
   ]),
   kubeAPIQPS: pointer(warns(int32, NO_RATE, 50)),
@@ -217,7 +217,7 @@ export const KUBELET_FIELDS = {
   evictionPressureTransitionPeriod: used(duration, 5 * MINUTE),
   evictionMaxPodGracePeriod: used(int32, 0),
   mergeDefaultEvictionSettings: used(bool),
-  kernelMemcgNotification: warns(bool, 'memory is looked at every ten seconds'),
+  kernelMemcgNotification: warns(bool, 'memory is measured every ten seconds'),
   shutdownGracePeriod: used(duration, 0),
   shutdownGracePeriodCriticalPods: used(duration, 0),
   shutdownGracePeriodByPodPriority: used(
@@ -228,13 +228,13 @@ export const KUBELET_FIELDS = {
   clusterDNS: used(listOf(text)),
   clusterDomain: used(text),
   resolvConf: pointer(used(text, '/etc/resolv.conf')),
-  hairpinMode: warns(oneOf('promiscuous-bridge', 'hairpin-veth', 'none'), 'bridges are the affair of CNI plugins'),
+  hairpinMode: warns(oneOf('promiscuous-bridge', 'hairpin-veth', 'none'), 'bridges are configured by CNI plugins'),
   makeIPTablesUtilChains: warns(bool, NO_IPTABLES, true, [false]),
   iptablesMasqueradeBit: pointer(warns(int32, NO_IPTABLES, 14)),
   iptablesDropBit: pointer(warns(int32, NO_IPTABLES, 15)),
 
   // ---- the rest
-  volumeStatsAggPeriod: warns(duration, 'figures of volumes are taken when they are asked for', MINUTE),
+  volumeStatsAggPeriod: warns(duration, 'figures of volumes are read on request', MINUTE),
   volumePluginDir: warns(text, 'there are no FlexVolumes', '/usr/libexec/kubernetes/kubelet-plugins/volume/exec/'),
   featureGates: used(mapOf(bool)),
   showHiddenMetricsForVersion: warns(text, 'there are no hidden metrics'),

@@ -1,4 +1,4 @@
-// What the agent was told, in one frozen value: flags laid over the configuration file. Types only.
+// The agent's options in one frozen value: flags merged over the configuration file. Types only.
 
 import type { KubeletConfiguration } from './kubelet-fields.ts';
 

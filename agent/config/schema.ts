@@ -1,5 +1,5 @@
-// A small language for tables of configuration fields: each field knows its type, its default and what nodelet does about
-// it, and the TypeScript type of the whole follows from the table. Knows nothing about any particular field.
+// A small language for tables of configuration fields: each field has its type, its default and its effect in
+// nodelet, and the TypeScript type of the whole follows from the table. Knows nothing about any particular field.
 
 import { getOwn } from '../../lib/own-property.ts';
 import { parseQuantity } from '../../lib/quantity.ts';
@@ -28,9 +28,9 @@ export interface Field<T> {
 }
 
 /**
- * What a field does. `acted`: what it says. Of the others only some values are what nodelet does anyway (the default among
- * them). Any other value `ends` the agent at its start, where pods would lack isolation, a limit or a check that it asks
- * for; or it is named in one warning (`warns`). `why` ends that sentence: "… nodelet has no CPU manager".
+ * The effect of a field. `acted`: it is implemented. Of the others only some values, the default among them, match what
+ * nodelet does. Any other value `ends` the agent at its start, where pods would lack isolation, a limit or a check; or it
+ * is named in one warning (`warns`). `why` ends that sentence: "… nodelet has no CPU manager".
  */
 export type Effect =
   | { readonly kind: 'acted' }
@@ -214,7 +214,7 @@ export function parseTable<S extends FieldTable>(
       return [name, 'zero' in field && read === field.zero ? field.fallback : read];
     }),
   );
-  // Each entry was parsed by the field of its own name, which is what Described says.
+  // Each entry was parsed by the field of its own name, which is the type Described.
   return parsed as Described<S>;
 }
 
@@ -235,7 +235,7 @@ export interface Unmet extends ConfigProblem {
   readonly kind: 'ends' | 'warns';
 }
 
-/** What `value`, as parseTable read it, asks for in vain; the message is the reason. */
+/** The unsupported settings in `value`, as parseTable returned it; the message is the reason. */
 export function unmet(fields: FieldTable, value: unknown, path = ''): readonly Unmet[] {
   if (!isRecord(value)) return [];
   return Object.entries(fields).flatMap(([name, { effect, fields: below }]): readonly Unmet[] => {

@@ -1,4 +1,4 @@
-// A configuration file of one object, YAML or JSON: text in, its fields out. What they say is judged by the caller.
+// A configuration file of one object, YAML or JSON: text in, its fields out. The caller validates them.
 // Touches no files.
 
 import { parseDocument } from 'yaml';

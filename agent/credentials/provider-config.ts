@@ -19,7 +19,7 @@ export interface CredentialProviderConfig {
   /** The name of the program in --image-credential-provider-bin-dir. */
   readonly name: string;
   readonly matchImages: readonly string[];
-  /** How long an answer holds that says nothing about it. ms. */
+  /** How long a response without cacheDuration is cached. ms. */
   readonly defaultCacheMs: number;
   /** Version of the request and the response: "credentialprovider.kubelet.k8s.io/v1". */
   readonly apiVersion: string;

@@ -1,5 +1,5 @@
 // Memory and tasks of a cgroup as the kernel counts them, on cgroup v1 and v2, and the machine's own figures. Reads a
-// few small files, synchronously: each is some 10 µs. Judges nothing.
+// few small files, synchronously: each is some 10 µs. Decides nothing.
 
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -64,7 +64,7 @@ export function memoryLimitBytes(files: CgroupFiles, path: string): number | und
   return limit === undefined || limit >= UNLIMITED ? undefined : limit;
 }
 
-/** Tasks in the cgroup and below; undefined when nobody counts them. */
+/** Tasks in the cgroup and below; undefined without a pids controller. */
 export function taskCount(files: CgroupFiles, path: string): number | undefined {
   return readNumber(join(controllerDirectory(files, 'pids', path), 'pids.current'));
 }

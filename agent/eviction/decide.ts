@@ -15,7 +15,7 @@ export function isMet(threshold: Threshold, observations: Observations, andRecla
   return observed.available < amount;
 }
 
-/** What is remembered from one round to the next. Times are monotonic ms. */
+/** The state between two rounds. Times are monotonic ms. */
 export interface PressureState {
   /** Thresholds acted on in the last round, which stay met until their minimum reclaim is free. */
   readonly met: readonly Threshold[];
@@ -30,7 +30,7 @@ export interface PressureState {
 export const NO_PRESSURE_STATE: PressureState = { met: [], since: new Map(), observedAt: new Map(), conditions: [] };
 
 /**
- * One round's judgement. A condition holds at once when a threshold is met, grace period or not, and goes on until it
+ * One round's decision. A condition holds at once when a threshold is met, grace period or not, and goes on until it
  * has not been observed for `transitionMs`. `met` has the thresholds whose grace period is over, the first to act on
  * first.
  */

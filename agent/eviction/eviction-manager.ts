@@ -1,5 +1,5 @@
-// The eviction loop: looks at the node's signals every 10 s, tells the node's conditions, reclaims what is the node's own,
-// and ends at most one pod per round until there is enough again. The rules are in decide.ts, ranking.ts and
+// The eviction loop: reads the node's signals every 10 s, updates the node's pressure conditions, reclaims the node's own
+// resources, and evicts at most one pod per round until no threshold is met. The rules are in decide.ts, ranking.ts and
 // local-storage.ts; measuring is in signals.ts and pod-usage.ts.
 
 import type { Pod } from '../../client/types.ts';
@@ -16,7 +16,7 @@ import type { NodeSignals } from './signals.ts';
 import { CONDITION_OF, parseThresholds, RESOURCE_OF, type Signal, type Threshold } from './thresholds.ts';
 
 const INTERVAL_MS = 10_000;
-/** How long an evicted pod may take to be gone before the next round looks anyway. */
+/** How long an evicted pod may take to be gone before the next round begins anyway. */
 const CLEANUP_MS = 30_000;
 /** Walking over files may take this share of the time at most: a walk of 1 s is not repeated for 20 s. */
 const WALK_SHARE = 20;
@@ -26,7 +26,7 @@ export class EvictionManager {
   readonly #thresholds: readonly Threshold[];
   /** Pods that were evicted and are not gone yet. */
   readonly #evicted = new Set<string>();
-  /** Not before (monotonic ms) are local storage limits looked at again. */
+  /** Not before (monotonic ms) are local storage limits checked again. */
   #nextWalk = Number.NEGATIVE_INFINITY;
 
   /** Throws RangeError for thresholds that make no sense. */
@@ -46,7 +46,7 @@ export class EvictionManager {
       } catch (error) {
         log('warn', `eviction: this round came to nothing: ${errorMessage(error)}`);
       }
-      // After an eviction the next look comes at once: there may still be too little.
+      // After an eviction the next round begins at once: the threshold may still be met.
       if (!evicted) await sleepUnlessAborted(clock, INTERVAL_MS, signal);
     }
   }

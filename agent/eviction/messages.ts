@@ -1,4 +1,4 @@
-// What an evicted pod is told, word for word as the kubelet says it, with quantities as the API prints them. Pure.
+// The messages of an evicted pod, equal to the kubelet's, with quantities as the API prints them. Pure.
 
 import type { Pod } from '../../client/types.ts';
 import { formatBytes, quantityValue } from '../../lib/quantity.ts';
@@ -29,7 +29,7 @@ export function canonicalQuantity(text: string, amount: number): string {
   return /[KMGTPE]i$/.test(text) ? formatBytes(amount) : text;
 }
 
-/** The first threshold on the resource speaks for all of them. */
+/** The first threshold on the resource is reported. */
 function thresholdMet(resource: StarvedResource, thresholds: readonly Threshold[], observations: Observations): string {
   const threshold = thresholds.find(({ signal }) => RESOURCE_OF[signal] === resource);
   const observed = threshold === undefined ? undefined : observations[threshold.signal];

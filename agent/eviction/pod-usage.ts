@@ -1,5 +1,5 @@
-// What pods use of memory, processes and disk, measured only when somebody needs to know: under pressure, or for pods
-// that have a limit on local storage. Judges nothing.
+// What pods use of memory, processes and disk, measured only when needed: under pressure, or for pods
+// that have a limit on local storage. Decides nothing.
 
 import { join } from 'node:path';
 import type { Pod } from '../../client/types.ts';
@@ -14,7 +14,7 @@ import type { ContainerUsage, DiskUsage, PodUsage, PodUsages } from './types.ts'
 export interface PodUsageOptions {
   readonly cgroups: CgroupFiles;
   readonly layout: CgroupLayout;
-  /** Every container of the runtime; those of pods that are not asked about are passed over. */
+  /** Every container of the runtime; those of other pods are skipped. */
   readonly containerStats: () => Promise<readonly ContainerStats[]>;
   /** Where a pod's files are. */
   readonly paths: PodPaths;

@@ -1,5 +1,5 @@
-// What the node is short of, as the last round of the eviction loop found it. Made before the pods agent, which asks it
-// at admission, and before the eviction manager, which alone updates it. It judges nothing: decide.ts does.
+// The node's pressure, as the last round of the eviction loop found it. Made before the pods agent, which reads it at
+// admission, and before the eviction manager, which alone updates it. decide.ts decides.
 
 import type { Pod } from '../../client/types.ts';
 import { Signal, type SignalSource } from '../../lib/signal.ts';

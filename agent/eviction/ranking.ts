@@ -11,7 +11,7 @@ import type { DiskLayout, DiskUsage, PodUsage } from './types.ts';
 export type DiskPart = 'rootfs' | 'logs' | 'localVolumes';
 const ALL_PARTS: readonly DiskPart[] = ['rootfs', 'logs', 'localVolumes'];
 
-/** What of a pod lies on the file system that a disk signal is about. */
+/** The parts of a pod that are on the file system of a disk signal. */
 export function partsOf(signal: Signal, layout: DiskLayout): readonly DiskPart[] {
   if (layout === 'shared') return ALL_PARTS;
   const onNodefs = signal.startsWith('nodefs.');

@@ -1,5 +1,5 @@
 // The node's eviction signals, measured: memory from cgroups, disks by statfs, processes from /proc. A round costs a
-// dozen small reads and no call to the runtime, which is only asked now and then where its images are. Judges nothing.
+// dozen small reads and no call to the runtime, which only returns the place of its images from time to time. Decides nothing.
 
 import { stat, statfs } from 'node:fs/promises';
 import type { Clock } from '../../lib/clock.ts';
@@ -16,7 +16,7 @@ export interface ImageFsPaths {
 
 export interface SignalReaderOptions {
   readonly clock: Clock;
-  /** The agent's root directory: what lies on its file system is nodefs. */
+  /** The agent's root directory: its file system is nodefs. */
   readonly rootDir: string;
   readonly memoryCapacityBytes: number;
   readonly cgroups: CgroupFiles;
@@ -111,7 +111,7 @@ export class SignalReader {
       this.#paths = await imageFsPaths();
       this.#askedAt = now;
     } catch (error) {
-      // What was known goes on being true, and the next round asks again.
+      // The last known path is kept, and the next round reads it again.
       if (this.#paths.image === undefined)
         onTrouble(`the runtime does not say where images are: ${errorMessage(error)}`);
     }

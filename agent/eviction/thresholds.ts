@@ -99,7 +99,7 @@ function parseStatements(
 
 /**
  * Every threshold of a configuration. Where kubepods is limited, the hard threshold on the node's memory holds inside
- * kubepods as well. The containerfs signals are no thresholds of their own: the kubelet gives them those of the file
+ * kubepods as well. The containerfs signals are no thresholds of their own: the kubelet assigns them those of the file
  * system that they share, nodefs or imagefs. Throws RangeError.
  */
 export function parseThresholds(config: ThresholdConfig): readonly Threshold[] {
@@ -124,7 +124,7 @@ export function parseThresholds(config: ThresholdConfig): readonly Threshold[] {
   return [...allocatable, ...hard, ...soft];
 }
 
-/** The amount that a value stands for where `capacity` is all there is. */
+/** The amount of a value, of which percentages refer to `capacity`. */
 export function thresholdAmount(value: ThresholdValue, capacity: number): number {
   return value.kind === 'amount' ? value.amount : Math.trunc(capacity * value.share);
 }

@@ -18,9 +18,9 @@ export interface DiskUsage {
 
 export interface ContainerUsage {
   readonly name: string;
-  /** Bytes; absent where nobody tells. */
+  /** Bytes; absent where unknown. */
   readonly workingSetBytes?: number | undefined;
-  /** The writable layer; absent where the runtime does not tell. */
+  /** The writable layer; absent where the runtime does not report it. */
   readonly rootfs?: DiskUsage | undefined;
   readonly logs?: DiskUsage | undefined;
 }

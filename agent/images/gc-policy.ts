@@ -21,7 +21,7 @@ export interface ImageGcConfig {
   readonly imageMaximumGCAge: number;
 }
 
-/** With nothing to go by, there is nothing to collect and nothing to look at. */
+/** Without any limit there is nothing to collect and nothing to read. */
 export function isCollecting(config: ImageGcConfig): boolean {
   return config.imageGCHighThresholdPercent < 100 || config.imageMaximumGCAge > 0;
 }
@@ -31,7 +31,7 @@ export function isNamed(image: RuntimeImage, wanted: string): boolean {
   return image.id === wanted || image.repoTags.includes(wanted) || image.repoDigests.includes(wanted);
 }
 
-/** The records after a look: images that are gone are forgotten, new ones noted, those in use marked with `now`. */
+/** The records after a list: removed images are dropped, new ones added, those in use marked with `now`. */
 export function noteImages(
   known: ReadonlyMap<string, ImageRecord>,
   images: readonly RuntimeImage[],
@@ -54,7 +54,7 @@ export function noteImages(
   );
 }
 
-/** What may be removed at all at `now`, in the order of removal. `now` is the time of the last look. */
+/** What may be removed at all at `now`, in the order of removal. `now` is the time of the last list. */
 export function removable(
   records: ReadonlyMap<string, ImageRecord>,
   minimumAgeMs: number,
@@ -74,7 +74,7 @@ export function tooOld(
 ): ImageRecord[] {
   const { imageMaximumGCAge } = config;
   if (imageMaximumGCAge === 0) return [];
-  // After a start nothing is known about use: everything would look unused for ever.
+  // After a start the last use is unknown: every image would count as unused.
   if (now - since <= imageMaximumGCAge) return [];
   return images.filter((image) => now - Math.max(image.lastUsed, image.firstDetected) > imageMaximumGCAge);
 }
@@ -93,7 +93,7 @@ export function diskFill(capacity: number, available: number, config: ImageGcCon
   return { usedPercent, toFree: Math.trunc((capacity * (100 - config.imageGCLowThresholdPercent)) / 100) - free };
 }
 
-/** Bytes as the kubelet's event says them: "26.4 GiB". */
+/** Bytes as the kubelet's event prints them: "26.4 GiB". */
 export function formatSize(bytes: number): string {
   const units = ['B', 'KiB', 'MiB', 'GiB', 'TiB', 'PiB'];
   let value = bytes;

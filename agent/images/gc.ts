@@ -1,5 +1,5 @@
-// Image garbage collection: every 5 minutes images that nothing has used for too long go, and when their disk is too
-// full, the least recently used. Which ones is decided in gc-policy.ts; eviction asks for all unused ones at once.
+// Image garbage collection: every 5 minutes images that are unused for too long are removed, and when their disk is too
+// full, the least recently used. Which ones is decided in gc-policy.ts; eviction removes all unused ones at once.
 
 import { sleepUnlessAborted } from '../../lib/abort.ts';
 import type { Clock, EpochMs } from '../../lib/clock.ts';
@@ -113,7 +113,7 @@ export class ImageGc {
     return now;
   }
 
-  /** Removes images in order until `enough` bytes are free; one that will not go does not keep the others. */
+  /** Removes images in order until `enough` bytes are free; a failure does not stop the others. */
   async #remove(images: readonly ImageRecord[], enough: number): Promise<number> {
     const { removeImage, log } = this.#options;
     const failures: string[] = [];

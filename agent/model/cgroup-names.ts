@@ -1,4 +1,4 @@
-// Where a pod's cgroup is: names only, shared by whoever makes the cgroup and whoever tells the runtime about it.
+// Where a pod's cgroup is: names only, shared by the code that makes the cgroup and the sandbox config.
 // Pure; touches no file.
 
 import type { Pod } from '../../client/types.ts';
@@ -8,7 +8,7 @@ import { podQOSClass, type QOSClass } from './pod-resources.ts';
 export type CgroupDriver = 'cgroupfs' | 'systemd';
 
 export interface CgroupLayout {
-  /** KubeletConfiguration.cgroupRoot: the cgroup under which `kubepods` lies; '/' by default. */
+  /** KubeletConfiguration.cgroupRoot: the parent of `kubepods`; '/' by default. */
   readonly root: string;
   readonly driver: CgroupDriver;
 }
@@ -60,7 +60,7 @@ export function podUIDOfCgroup(layout: CgroupLayout, component: string): string 
   return match?.[1]?.replaceAll('_', '-');
 }
 
-/** What PodSandboxConfig.linux.cgroup_parent says. */
+/** The value of PodSandboxConfig.linux.cgroup_parent. */
 export function cgroupParent(layout: CgroupLayout, pod: Pod): string {
   return cgroupPath(layout, podName(layout, pod.metadata.uid, podQOSClass(pod)));
 }

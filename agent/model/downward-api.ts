@@ -1,4 +1,4 @@
-// What the downward API tells a pod about itself, the same for environment variables and for volumes. Pure.
+// The values of the downward API, the same for environment variables and for volumes. Pure.
 
 import type { Container, EphemeralContainer, Pod } from '../../client/types.ts';
 import { getOwn } from '../../lib/own-property.ts';

@@ -1,5 +1,5 @@
 // What events are about: the node, a pod, or one container of it by its field path, as the kubelet refers to them. Pure;
-// shared by whoever records events.
+// shared by all recorders of events.
 
 import type { Pod } from '../../client/types.ts';
 

@@ -1,4 +1,4 @@
-// What an httpGet of a probe or hook asks for, as one HTTP request: ports by name, headers, path. Follows the kubelet's
+// The HTTP request of an httpGet of a probe or hook: ports by name, headers, path. Follows the kubelet's
 // NewRequestForHTTPGetAction. Pure; lib/http-get.ts sends it.
 
 import type { Container } from '../../client/types.ts';
@@ -6,7 +6,7 @@ import type { HttpGetRequest } from '../../lib/http-get.ts';
 
 type HttpGetAction = NonNullable<NonNullable<Container['livenessProbe']>['httpGet']>;
 
-/** The release whose kubelet this is, as it names itself to what it probes. */
+/** The release whose kubelet this is, in the User-Agent of probes. */
 const USER_AGENT_VERSION = '1.33';
 
 /** "kube-probe/1.33", "kube-lifecycle/1.33" */
@@ -67,7 +67,7 @@ function headersOf(action: HttpGetAction): Map<string, string[]> {
   return headers;
 }
 
-/** The request of an httpGet. Throws when its port cannot be told or there is no host to ask. */
+/** The request of an httpGet. Throws when its port cannot be resolved or there is no host. */
 export function httpGetRequest(
   action: HttpGetAction,
   container: Pick<Container, 'ports'>,

@@ -1,4 +1,4 @@
-// What a pod asks for, as a whole: its QoS class, and its summed requests and limits. Pure. The rules are those of
+// A pod's resources as a whole: its QoS class, and its summed requests and limits. Pure. The rules are those of
 // the API (Pod QoS; effective init container request, KEP-753 for restartable init containers; KEP-2837 for
 // resources at pod level).
 
@@ -71,8 +71,8 @@ type Figure = 'cpuMilli' | 'memoryBytes';
 
 /**
  * The sum over a pod of one figure: containers and sidecars run together; each plain init container runs alone with
- * the sidecars before it. Undefined when `of` gives undefined for a container that runs for good (a limit is then
- * not bounded) and `needAll` says so.
+ * the sidecars before it. Undefined when `of` returns undefined for a container that runs for good (a limit is then
+ * not bounded) and `needAll` is set.
  */
 function sum(
   pod: Pod,
@@ -110,7 +110,7 @@ export function podLevelLimits(pod: Pod): Readonly<Record<string, string>> {
 }
 
 /**
- * The sums of the requests or limits that containers state, without overhead: a figure is absent only where nobody
+ * The sums of the requests or limits that containers state, without overhead: a figure is absent only where no container
  * states it. For the runtime; what bounds a pod is `podLimits`.
  */
 export function statedSums(pod: Pod, part: 'requests' | 'limits'): ResourceFigures {

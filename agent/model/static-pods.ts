@@ -1,4 +1,4 @@
-// How a static pod and its mirror are told from others: the kubelet's annotations, and what follows from them. Shared by
+// How a static pod and its mirror are recognised: the kubelet's annotations, and what follows from them. Shared by
 // the parts that make, admit, run and report such pods. Pure.
 
 import type { Pod } from '../../client/types.ts';

@@ -1,4 +1,4 @@
-// The names of sysctls, shared by whoever judges them and whoever hands them to the runtime. Pure.
+// The names of sysctls, shared by admission and the sandbox config. Pure.
 
 /**
  * The name with dots between its parts. Where the first separator is a slash, slashes are the separators and a dot is

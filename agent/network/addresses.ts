@@ -1,4 +1,4 @@
-// IP and link-layer addresses between bytes and text, and which prefix an address lies in. Pure.
+// IP and link-layer addresses between bytes and text, and whether a prefix contains an address. Pure.
 
 import { isIP } from 'node:net';
 
@@ -48,7 +48,7 @@ export function parseAddress(text: string): Uint8Array | undefined {
   );
 }
 
-/** Whether `address`, with or without a prefix length, lies in `cidr`. False when either is not what it should be. */
+/** Whether `address`, with or without a prefix length, is in `cidr`. False when either is malformed. */
 export function prefixContains(cidr: string, address: string): boolean {
   const [network = '', length = ''] = cidr.split('/');
   const [host = ''] = address.split('/');

@@ -1,5 +1,5 @@
-// What the agent does about the network of each sandbox: attaches it by the configuration in force, detaches it by what it
-// was attached with, remembers its addresses, and removes unused ones. Knows neither socket nor netlink.
+// The network of each sandbox: attaches it with the current configuration, detaches it with the one it was attached with,
+// keeps its addresses, and removes unused attachments. Knows neither socket nor netlink.
 
 import type { CachedAttachment } from '../../cni/cache.ts';
 import type { CniOperations } from '../../cni/invocations.ts';

@@ -112,7 +112,7 @@ export class ConfWatcher {
       for (let changed = true; changed && !this.#closed; )
         changed = this.#updateWatches(await this.#directoriesToWatch(extra));
     } catch (error) {
-      // ENOENT: the directory was removed meanwhile: reload again.
+      // ENOENT: the directory was removed: reload again.
       if (!isErrno(error, 'ENOENT')) this.#onError(`watching ${this.#confDir}`, error);
       else this.#reloadAgain = true;
     }

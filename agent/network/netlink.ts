@@ -1,8 +1,8 @@
 // The kernel's view of this machine's links, addresses and routes, kept current by netlink notifications. Reads and
-// listens only; it never changes the network.
+// subscribes only; it never changes the network.
 //
-// Of the npm package `netlink` only the socket layer is loaded: its message classes know every rtnetlink attribute
-// there is and would cost the agent memory for nothing.
+// Of the npm package `netlink` only the socket layer is loaded: its message classes contain every rtnetlink attribute
+// and would cost memory without a use.
 
 import { createRequire } from 'node:module';
 import type { NetlinkMessage, NetlinkSocket } from 'netlink';
@@ -21,7 +21,7 @@ import {
 const NETLINK_ROUTE = 0;
 const NLM_F_DUMP = 0x300;
 const RT_TABLE_MAIN = 254;
-/** Bytes. Room for the notifications of a burst of pods; the kernel drops what does not fit and says ENOBUFS. */
+/** Bytes. Room for the notifications of a burst of pods; the kernel drops what does not fit and returns ENOBUFS. */
 const RECEIVE_BUFFER = 1024 * 1024;
 const DUMP_TIMEOUT_MS = 10_000;
 /** From the kernel's numbers, for a dump request's body: struct rtgenmsg padded to the largest of the three headers. */

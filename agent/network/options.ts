@@ -12,7 +12,7 @@ export interface AgentNetworkOptions {
   readonly confDir: string;
   /** Where its plugins are, first match wins. */
   readonly binDirs: readonly string[];
-  /** Where attachments are remembered. */
+  /** The directory of the attachment cache. */
   readonly cacheDir: string;
   /** The unix socket that the shim connects to; made with mode 0600. */
   readonly socketPath: string;
@@ -27,7 +27,7 @@ export interface AgentNetworkOptions {
   readonly onStatusChange?: () => void;
   /** A plugin that takes longer is killed, in ms. Default 120 000. */
   readonly pluginTimeoutMs?: number;
-  /** How plugins are run; the default is the real thing. */
+  /** Runs plugins; replaced in tests. */
   readonly exec?: Exec;
   /** Where non-fatal errors are reported (a failed collection, a lost netlink socket). */
   readonly onError: (what: string, error: unknown) => void;
@@ -35,7 +35,7 @@ export interface AgentNetworkOptions {
 
 export interface AgentNetwork extends PodNetwork {
   /**
-   * Opens the socket, installs the shim, starts watching. Rejects when the socket cannot be made. `listSandboxes` gives the
+   * Opens the socket, installs the shim, starts watching. Rejects when the socket cannot be made. `listSandboxes` returns the
    * sandboxes that exist, for the garbage collection on start; left out, there is none on start.
    */
   start(listSandboxes?: () => Promise<readonly SandboxId[]>): Promise<void>;

@@ -1,5 +1,5 @@
-// Which host link belongs to which pod, and a trace span for each that the kernel makes or removes. CNI says whose a
-// link is, netlink says when it is there; whichever comes later completes the span.
+// Which host link belongs to which pod, and a trace span for each that the kernel makes or removes. CNI results name the pod of a
+// link, netlink reports the link; the later of both completes the span.
 
 import { routeText } from '../../cni/result.ts';
 import type { Attachment, CniResult } from '../../cni/types.ts';

@@ -34,7 +34,7 @@ export interface KernelLink {
   readonly up: boolean;
   /** Index of the bridge or bond it is a port of. */
   readonly master: number | undefined;
-  /** Index of the other end, in the namespace that `peerNetnsId` stands for. */
+  /** Index of the other end, in the namespace of `peerNetnsId`. */
   readonly peerIndex: number | undefined;
   readonly peerNetnsId: number | undefined;
 }
@@ -139,7 +139,7 @@ const IFA_WANTED: ReadonlySet<number> = new Set(Object.values(IFA));
 function parseAddress(data: Buffer): KernelAddress | undefined {
   if (data.length < IFADDRMSG_BYTES) return undefined;
   const attrs = attributes(data, IFADDRMSG_BYTES, IFA_WANTED);
-  // On a point-to-point link ADDRESS is the other end's; LOCAL is always ours, where it is given.
+  // On a point-to-point link ADDRESS is the other end's; LOCAL is always this end's, where it is present.
   const own = attrs.get(IFA.LOCAL) ?? attrs.get(IFA.ADDRESS);
   if (own === undefined) return undefined;
   return { index: data.readUInt32LE(4), address: formatPrefix(own, data.readUInt8(1)) };

@@ -26,7 +26,7 @@ export function chooseNodeIPs(configured: readonly string[], nodeName: string, f
     if (!own.includes(ip)) throw new UserError(`--node-ip ${ip}: no interface of this machine has this address`);
   }
   if (explicit.length > 0) return explicit;
-  // An unspecified --node-ip says which family is wanted.
+  // An unspecified --node-ip (0.0.0.0, ::) selects the family.
   const fits = (ip: string): boolean => isUsableAddress(ip) && (configured[0] === '::' ? !isIPv4(ip) : isIPv4(ip));
   const anyFamily = configured.length === 0;
   const pick = (candidates: readonly string[]): string | undefined =>

@@ -23,8 +23,8 @@ function format(name: string, amount: number): string {
 }
 
 /**
- * `known` is the capacity that the Node has now: resources that are not ours (extended ones that someone has put
- * there) are kept.
+ * `known` is the capacity that the Node has now: resources of other components (extended ones that were patched
+ * in) are kept.
  */
 export function capacityOf(facts: MachineFacts, config: CapacityConfig, known: ResourceList = {}): ResourceList {
   const perCore = config.podsPerCore > 0 ? config.podsPerCore * facts.cpus : config.maxPods;

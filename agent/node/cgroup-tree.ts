@@ -54,7 +54,7 @@ export function readBytes(path: string): number | undefined {
 
 export function killAll(pids: readonly number[]): void {
   for (const pid of pids) {
-    // 0 stands for a process outside our pid namespace, which is not ours to kill.
+    // 0 is a process outside our pid namespace, which we must not kill.
     if (pid === 0) continue;
     try {
       process.kill(pid, 'SIGKILL');

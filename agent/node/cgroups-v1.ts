@@ -1,5 +1,5 @@
 // cgroup v1: the same path in every controller's own hierarchy, systemd's named one among them, so that a pod's
-// processes are together wherever one looks. Knows nothing of pods.
+// processes are together in each of them. Knows nothing of pods.
 
 import { existsSync, mkdirSync, readdirSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
@@ -24,7 +24,7 @@ export interface V1Hierarchy {
 
 /**
  * v1 hierarchies below `mountPoint`. On a hybrid machine the v2 hierarchy beside them is one more, without controllers:
- * runc makes cgroups there, too, and somebody has to remove them. Pure.
+ * runc makes cgroups there, too, which have to be removed. Pure.
  */
 export function v1HierarchiesOf(mounts: readonly MountEntry[], mountPoint: string): V1Hierarchy[] {
   const found = new Map<string, V1Hierarchy>();

@@ -1,4 +1,4 @@
-// cgroup v2: one hierarchy in which every level hands controllers down to the next. Knows nothing of pods.
+// cgroup v2: one hierarchy in which every level enables controllers for the next. Knows nothing of pods.
 
 import { mkdirSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -94,7 +94,7 @@ export class CgroupsV2 implements CgroupHierarchy {
     const available = words(join(directory, 'cgroup.controllers'));
     const enabled = new Set(words(join(directory, 'cgroup.subtree_control')));
     const missing = CONTROLLERS.filter((name) => available.includes(name) && !enabled.has(name));
-    // One at a time: a controller that cannot be handed down must not keep the others back.
+    // One at a time: a controller that cannot be enabled must not affect the others.
     for (const name of missing) {
       try {
         writeControl(join(directory, 'cgroup.subtree_control'), `+${name}`);
@@ -130,7 +130,7 @@ export class CgroupsV2 implements CgroupHierarchy {
 
   kill(path: string): void {
     try {
-      // Takes the whole subtree at once, and nobody can fork out of it (Linux 5.14).
+      // Kills the whole subtree atomically, so that no process can fork out of it (Linux 5.14).
       writeControl(join(this.#mountPoint, path, 'cgroup.kill'), '1');
     } catch (error) {
       if (!isErrno(error, 'ENOENT', 'ENODEV', 'EOPNOTSUPP')) throw error;

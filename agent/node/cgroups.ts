@@ -1,4 +1,4 @@
-// The cgroups above containers: kubepods, the QoS classes and one per pod, with the limits the API asks for. Containers'
+// The cgroups above containers: kubepods, the QoS classes and one per pod, with the limits of the API. Containers'
 // own cgroups are the runtime's. What the figures are is decided by pure functions (cgroup-limits.ts); how they are
 // written is the hierarchy's business (cgroups-v1.ts, cgroups-v2.ts).
 
@@ -49,14 +49,14 @@ export interface NodeCgroups extends PodCgroups {
   readonly swapController: boolean;
   /** Makes kubepods and the QoS classes. Once at the start. */
   ensureNode(): Promise<void>;
-  /** Limits a cgroup that others made and keep. Rejects when there is none. */
+  /** Limits an existing cgroup of another program. Rejects when there is none. */
   limitExisting(path: string, limits: CgroupLimits): Promise<void>;
   /** Removes kubepods with everything in it, and an emptied cgroupRoot; for a lab that is torn down. */
   removeNode(): Promise<void>;
 }
 
 const CLASSES: readonly QOSClass[] = ['Guaranteed', 'Burstable', 'BestEffort'];
-/** How long killed processes may take to leave their cgroup, and the longest wait between looks. ms. */
+/** How long killed processes may take to leave their cgroup, and the longest wait between checks. ms. */
 const REMOVE_LIMIT_MS = 10_000;
 const REMOVE_STEP_MS = 50;
 
@@ -72,10 +72,10 @@ export function createNodeCgroups(options: NodeCgroupsOptions): NodeCgroups {
   let writtenShares = -1;
   let updating: Promise<void> = Promise.resolve();
 
-  /** systemd first, or it would take a directory that is no unit of its own for somebody's leftover. */
+  /** systemd first: it removes a directory that is no unit of its own as a leftover. */
   async function ensure(path: string, limits: CgroupLimits): Promise<void> {
     if (slices !== undefined) await slices.ensure(path, limits);
-    // Written by us as well: systemd knows fewer controllers than pods need, and does its work later than it answers.
+    // Written here as well: systemd supports fewer controllers than pods need, and applies limits after it has replied.
     hierarchy.ensure(path, limits);
   }
 
@@ -87,12 +87,12 @@ export function createNodeCgroups(options: NodeCgroupsOptions): NodeCgroups {
       await ensure(classPath('Burstable'), limits);
       writtenShares = limits.cpuShares ?? -1;
     };
-    // What became of the one before is its caller's to hear.
+    // The previous update's error goes to its own caller.
     updating = updating.then(update, update);
     return updating;
   }
 
-  /** Ends the units of a tree, those below first. A directory is a slice's, a scope's of the runtime's, or nobody's. */
+  /** Ends the units of a tree, those below first. A directory is a slice's, a scope's of the runtime, or without a unit. */
   async function stopSlices(path: string): Promise<void> {
     if (slices === undefined) return;
     const names = hierarchy.children(path).filter((name) => name.endsWith('.slice'));
@@ -103,7 +103,7 @@ export function createNodeCgroups(options: NodeCgroupsOptions): NodeCgroups {
   async function removeTree(path: string): Promise<void> {
     hierarchy.kill(path);
     await stopSlices(path);
-    // A killed process leaves its cgroup when the kernel has torn it down: mostly at the first look or the second.
+    // A killed process leaves its cgroup when the kernel has torn it down: mostly at the first check or the second.
     const look = (): boolean => {
       hierarchy.kill(path);
       return hierarchy.remove(path);
@@ -136,7 +136,7 @@ export function createNodeCgroups(options: NodeCgroupsOptions): NodeCgroups {
       const qos = podQOSClass(pod);
       const path = podPath(uid, qos);
       return tracer.span('cgroup', 'ensurePod', { path }, async () => {
-        // A dozen directories made in one go: what else begins now (a token, asked for over the network) goes out first.
+        // A dozen directories made in one go: other work that begins now (a token request) is sent first.
         await setImmediate();
         if (qos === 'Burstable') {
           burstable.set(uid, podRequests(pod, { withOverhead: true }).cpuMilli);
@@ -157,7 +157,7 @@ export function createNodeCgroups(options: NodeCgroupsOptions): NodeCgroups {
       tracer.span('cgroup', 'removePod', { uid }, async () => {
         for (const qos of CLASSES) {
           const path = podPath(uid, qos);
-          // A pod is of one class; systemd is asked about that one alone.
+          // A pod is of one class; only that slice is removed.
           if (hierarchy.exists(path)) await removeTree(path);
         }
         if (burstable.delete(uid)) await updateBurstable();
@@ -175,7 +175,7 @@ export function createNodeCgroups(options: NodeCgroupsOptions): NodeCgroups {
         const path = cgroupPath(layout, kubepodsName(layout));
         await removeTree(path);
         const own = path.slice(0, path.lastIndexOf('/'));
-        // A cgroupRoot that others use too is theirs to keep.
+        // A cgroupRoot with other children is kept.
         if (own === '' || hierarchy.children(own).length > 0) return;
         if (hierarchy.exists(own)) await slices?.stop(own);
         hierarchy.remove(own);

@@ -17,13 +17,13 @@ export interface NodeHealth {
   /** What the agent's own checks complain of (PLEG, sync loop): whole sentences, which may change all the time. */
   readonly failedChecks?: readonly FailedCheck[];
   readonly runtime?: RuntimeConditionSnapshot;
-  /** The runtime's view of the network, and that of whoever runs CNI; any that is not ok speaks. */
+  /** The runtime's network condition, and the agent's where it runs CNI; each one that is not ok is reported. */
   readonly networks: readonly RuntimeConditionSnapshot[];
   /** Set while the machine is going down: the whole sentence. */
   readonly shutdown?: string | undefined;
 }
 
-/** What is scarce on the node, as eviction sees it. */
+/** The node's pressure, by the eviction manager. */
 export interface NodePressure {
   readonly memory: boolean;
   readonly disk: boolean;
@@ -102,7 +102,7 @@ function judge(health: NodeHealth, pressure: NodePressure): readonly Judgement[]
 
 /**
  * The conditions after `known`. The heartbeat is `now` (RFC 3339, seconds); the transition time moves only when a
- * status does. Conditions that are not ours are left out: a merge keeps them.
+ * status does. Conditions of other components are left out: a merge keeps them.
  */
 export function nextConditions(
   known: readonly NodeCondition[],
@@ -117,7 +117,7 @@ export function nextConditions(
   });
 }
 
-/** The event that tells of a change of status: reason and message. */
+/** The event of a change of status: reason and message. */
 export function transitionEvent(condition: NodeCondition, nodeName: string): { reason: string; message: string } {
   const reason =
     condition.type === 'Ready'
@@ -129,8 +129,8 @@ export function transitionEvent(condition: NodeCondition, nodeName: string): { r
 }
 
 /**
- * The events of an agent that has just begun: each pressure is told, as a change from what nobody knew. Being ready is
- * told only when it changes.
+ * The events of a newly started agent: each pressure condition is recorded as a change from unknown. Readiness is recorded
+ * only when it changes.
  */
 export function startEvents(
   conditions: readonly NodeCondition[],

@@ -1,5 +1,5 @@
-// Whether the agent has file descriptors left to run pods with. A node that has none says so instead of taking pods that
-// it cannot start. What to do about it is not decided here.
+// Whether the agent has file descriptors left to run pods with. A node that has none reports NotReady instead of admitting pods that
+// it cannot start. Only measures.
 
 import { type DescriptorUse, readDescriptorUse } from '../../lib/descriptors.ts';
 

@@ -49,7 +49,7 @@ export interface DiskReserveOptions {
 
 export const RESERVE_FILE = 'disk-reserve';
 
-/** One look, and what follows from it. Rejects with what the file system or fallocate(1) has against it. */
+/** Checks the reserve once and restores it. Rejects with the error of the file system or fallocate(1). */
 export async function checkReserve({ directory, exec, log }: Omit<DiskReserveOptions, 'clock'>): Promise<void> {
   const path = join(directory, RESERVE_FILE);
   const { blocks, bavail, bsize } = await statfs(directory);
@@ -78,7 +78,7 @@ async function allocatedBytes(path: string): Promise<number> {
   }
 }
 
-/** Looks every five seconds until `signal` aborts. The file stays: the next agent goes on with it. Never rejects. */
+/** Checks every five seconds until `signal` aborts. The file stays for the next agent. Never rejects. */
 export async function keepDiskReserve(options: DiskReserveOptions, signal: AbortSignal): Promise<void> {
   const { clock, log } = options;
   while (!signal.aborted) {

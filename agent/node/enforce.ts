@@ -1,6 +1,6 @@
-// enforceNodeAllocatable, at the start: pods together are held to what the node has for them, and where it says so the
-// cgroups of the system and of Kubernetes' daemons to what is reserved for them. Those are made by others: one that is
-// not there is the operator's mistake, and ends the agent. Knows nothing of pods.
+// enforceNodeAllocatable, at the start: limits all pods together to the node's allocatable, and, where configured, the
+// cgroups of the system and of Kubernetes' daemons to what is reserved for them. The operator makes those: a missing one
+// is a configuration error and ends the agent. Knows nothing of pods.
 
 import { errorMessage, UserError } from '../../lib/errors.ts';
 import { quantityMilli, quantityValue } from '../../lib/quantity.ts';
@@ -44,7 +44,7 @@ function pathOf(name: string, { driver }: CgroupLayout): string {
   return cgroupPath({ root: '/', driver }, parts);
 }
 
-/** The cgroups of others that are to be limited. Pure. */
+/** The cgroups of system and Kubernetes daemons that are to be limited. Pure. */
 export function reservedCgroups(config: EnforcementConfig, layout: CgroupLayout): readonly ReservedCgroup[] {
   const enforced = config.enforceNodeAllocatable;
   const rows = [
@@ -60,7 +60,7 @@ export function reservedCgroups(config: EnforcementConfig, layout: CgroupLayout)
 
 const TITLE = { system: 'System', kube: 'Kube' } as const;
 
-/** Rejects with UserError when a cgroup of others cannot be limited. */
+/** Rejects with UserError when such a cgroup cannot be limited. */
 export async function enforceAllocatable(options: {
   readonly config: EnforcementConfig;
   readonly layout: CgroupLayout;

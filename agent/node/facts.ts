@@ -1,5 +1,5 @@
-// Facts of this machine that a Node tells and that change slowly, if at all: gathered once at start, from
-// systeminformation (slow-facts.ts) where it knows them and from /proc and /sys where that is one line. Judges nothing.
+// Facts of this machine in the Node's status that change slowly, if at all: gathered once at start, from
+// systeminformation (slow-facts.ts) where it provides them and from /proc and /sys where that is one line. Decides nothing.
 
 import { lookup } from 'node:dns/promises';
 import { opendir, readFile, statfs } from 'node:fs/promises';
@@ -44,7 +44,7 @@ export interface AddressFacts {
   readonly resolved: readonly string[];
 }
 
-/** The library asks dmidecode, df and the like; one of them may hang on a file system whose server is gone. */
+/** The library runs dmidecode, df and the like; one of them may hang on a file system whose server is gone. */
 const SLOW_FACTS_MS = 60_000;
 const GOARCH: Readonly<Record<string, string>> = { x64: 'amd64', ia32: '386', mipsel: 'mipsle', ppc64: 'ppc64le' };
 

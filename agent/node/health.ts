@@ -1,5 +1,5 @@
-// Asks the runtime and the network how they are, and remembers the answer. What the answers mean for the Node is
-// decided in conditions.ts.
+// Checks the health of the runtime and the network, and caches the result. What it means for the Node is decided in
+// conditions.ts.
 
 import type { Clock, MonotonicMs } from '../../lib/clock.ts';
 import { errorMessage } from '../../lib/errors.ts';
@@ -39,7 +39,7 @@ function failedChecks(checks: HealthChecks = {}): readonly FailedCheck[] {
   });
 }
 
-/** The reasons without what changes from one check to the next: how long something has been wrong is no news. */
+/** The reasons without what changes from one check to the next: the duration of a failure is no change. */
 function lastingReasons(health: NodeHealth): readonly string[] {
   return notReadyBecause({
     ...health,
@@ -47,7 +47,7 @@ function lastingReasons(health: NodeHealth): readonly string[] {
   });
 }
 
-/** Asks one thing of someone who may not answer; while an old question is open, no new one is put. */
+/** One check that may hang; while one is pending, no new one is started. */
 class Question<T> {
   readonly #clock: Clock;
   readonly #ask: () => Promise<T>;
@@ -97,7 +97,7 @@ export class HealthMonitor {
   #status: RuntimeStatus | undefined;
   /** Monotonic ms of the last answer of the runtime. */
   #answeredAt: MonotonicMs | undefined;
-  /** The runtime may have been replaced since it last answered: its version has to be asked for again. */
+  /** The runtime may have been replaced since it last answered: its version has to be read again. */
   #versionStale = true;
 
   constructor(options: HealthOptions) {
@@ -121,7 +121,7 @@ export class HealthMonitor {
     return notReadyBecause(this.#health).length === 0;
   }
 
-  /** Asks both. */
+  /** Checks both. */
   async check(): Promise<HealthChange> {
     const before = lastingReasons(this.#health);
     const [runtime, network] = await Promise.all([this.#askRuntime(), this.#askNetwork()]);

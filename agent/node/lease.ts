@@ -77,7 +77,7 @@ export class LeaseKeeper {
         backoff = undefined;
       } catch (error) {
         if (signal.aborted) return;
-        // What is stored may have become another one meanwhile.
+        // The stored lease may have been replaced.
         this.#lease = undefined;
         backoff = nextBackoff(RETRY, backoff, clock.monotonic());
         waitMs = Math.min(backoff.delayMs, intervalMs);

@@ -1,5 +1,5 @@
-// The node's own loop: registers the Node, keeps its status and lease current, and tells at once when the node becomes
-// ready or stops being so. What a Node says is decided in register.ts, status.ts and conditions.ts.
+// The node's own loop: registers the Node, keeps its status and lease current, and reports at once when the node becomes
+// ready or stops being so. The Node's content is decided in register.ts, status.ts and conditions.ts.
 
 import { isAlreadyExists, isNotFound } from '../../client/errors.ts';
 import { resourcePath } from '../../client/paths.ts';
@@ -18,7 +18,7 @@ import type { NodeAgentOptions } from './options.ts';
 import { adoptionPatch, newNode } from './register.ts';
 import { type FullNodeStatus, nextStatus, statusChanged, statusDelayMs, statusPatch } from './status.ts';
 
-/** The kubelet asks its runtime every 5 s; while something is wrong we look more often, to be ready sooner. */
+/** The kubelet checks its runtime every 5 s; while a check fails we check more often, to be ready sooner. */
 const HEALTH_INTERVAL_MS = 5000;
 const UNHEALTHY_INTERVAL_MS = 1000;
 /** Registration waits this long for the first answer. */
@@ -83,7 +83,7 @@ export class NodeAgent {
 
   /** Runs until `signal` aborts. Never throws for a server or a runtime that is away. */
   async run(signal: AbortSignal): Promise<void> {
-    // Asked first, so that a healthy node is Ready from its first status on; one that hangs must still be registered.
+    // Checked first, so that a healthy node is Ready from its first status on; one that hangs must still be registered.
     const first = this.#checkHealth();
     await resolvesWithin(this.#options.clock, FIRST_CHECK_MS, first, signal);
     const known = new Promise<void>((resolve) => {
@@ -94,7 +94,7 @@ export class NodeAgent {
     await Promise.all([first.then(() => this.#healthLoop(signal)), this.#statusLoop(signal), lease]);
   }
 
-  /** Looks at runtime and network now instead of at the next interval: something about them has just changed. */
+  /** Checks runtime and network now instead of at the next interval, after a change of one of them. */
   async checkNow(): Promise<void> {
     await this.#checkHealth();
   }
@@ -141,7 +141,7 @@ export class NodeAgent {
         const why = isNotFound(error) ? `there is no Node ${this.#options.nodeName}` : errorMessage(error);
         this.#troubled('status', `cannot update the node's status: ${why}`);
       }
-      // A change that came up meanwhile is not waited for.
+      // A change that has come already is not waited for.
       if (!this.#woken) await this.#sleepUntilWoken(config.nodeStatusUpdateFrequency, signal);
       for (let rest = this.#statusDelayMs(); rest > 0 && !signal.aborted; rest = this.#statusDelayMs()) {
         await this.#sleepUntilWoken(rest, signal);
@@ -210,7 +210,7 @@ export class NodeAgent {
     return patch === undefined ? existing : await client.patch<Node>(this.#path, patch, 'merge', request);
   }
 
-  /** Reads the Node, and writes its status when it says something new or has not been written for long. */
+  /** Reads the Node, and writes its status when it has changed or has not been written for long. */
   async #syncStatus(signal: AbortSignal): Promise<void> {
     const { client, clock, config } = this.#options;
     const request = { timeoutMs: REQUEST_TIMEOUT_MS, signal };
@@ -246,7 +246,7 @@ export class NodeAgent {
     });
   }
 
-  /** The runtime's images, asked for at most every 30 s; the last known ones while it does not answer. */
+  /** The runtime's images, listed at most every 30 s; the last list while it does not respond. */
   async #currentImages(): Promise<readonly RuntimeImage[]> {
     const { clock } = this.#options;
     const fresh = this.#images !== undefined && clock.monotonic() - this.#images.at < IMAGES_MAX_AGE_MS;
@@ -264,7 +264,7 @@ export class NodeAgent {
     try {
       this.#images = { list: await runtime.listImages(), at: clock.monotonic() };
     } catch (error) {
-      // Its health check says so to the user; the status needs no images to be true.
+      // The health check reports it to the user; the status is correct without images.
       log('debug', `cannot list images for the node's status: ${errorMessage(error)}`);
     }
   }

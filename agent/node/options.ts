@@ -1,5 +1,5 @@
-// What the node part is told and given. The configuration's fields are those of KubeletConfiguration, so that it can
-// be handed in as it is. Types only.
+// The options and dependencies of the node part. The configuration's fields are those of KubeletConfiguration, so that it can
+// be passed as it is. Types only.
 
 import type { ApiClient } from '../../client/api.ts';
 import type { Clock } from '../../lib/clock.ts';
@@ -57,13 +57,13 @@ export interface NodeAgentOptions {
   readonly facts: MachineFacts;
   /** Called at each status; nothing is scarce by default. */
   readonly pressure?: () => NodePressure;
-  /** Checks of the agent's own, by name; called at each check of its health. Each gives the whole sentence. */
+  /** Checks of the agent's own, by name; called at each check of its health. Each returns the whole message. */
   readonly checks?: HealthChecks;
   /** Why the node is going, if it is; called at each check of its health. */
   readonly shutdown?: () => string | undefined;
   /** Attachable volumes that are in use here; called at each status. */
   readonly volumesInUse?: () => readonly string[];
-  /** Told which volumes the status on the server names. */
+  /** Called with the volumesInUse of the status on the server. */
   readonly onVolumesWritten?: (names: readonly string[]) => void;
   /** 0 ≤ x < 1; Math.random by default. */
   readonly random?: () => number;

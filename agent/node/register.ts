@@ -16,7 +16,7 @@ export interface RegistrationInput {
   readonly config: Pick<NodeConfig, 'registerWithTaints' | 'providerID'>;
 }
 
-/** Labels that every node gives itself and keeps right. */
+/** Labels that every kubelet sets on its own Node and reconciles. */
 export function defaultLabels(facts: Pick<MachineFacts, 'architecture'>, nodeName: string): Record<string, string> {
   return {
     'beta.kubernetes.io/arch': facts.architecture,
@@ -56,7 +56,7 @@ export function newNode(input: RegistrationInput, status: FullNodeStatus): CoreN
 
 /**
  * The merge patch that adopts an existing Node, or undefined when nothing is wrong with it. As the kubelet does it:
- * default labels and the attach-detach annotation are set right; taints and further labels belong to whoever manages
+ * default labels and the attach-detach annotation are set right; taints and further labels belong to the components that manage
  * the node since.
  */
 export function adoptionPatch(existing: Node, input: RegistrationInput): object | undefined {

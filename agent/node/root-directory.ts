@@ -1,4 +1,4 @@
-// The agent's root directory at start. Everything that compares a path with the mount table begins with what this gives.
+// The agent's root directory at start. Every comparison of a path with the mount table uses its result.
 
 import { lstat, mkdir } from 'node:fs/promises';
 import { join } from 'node:path';

@@ -1,5 +1,5 @@
-// What systeminformation knows of this machine. A program of its own: it prints one line of JSON, so that the agent does
-// not carry for its whole life the 10 MB of a library that it asks once.
+// Facts of this machine from systeminformation. A program of its own: it prints one line of JSON, so that the agent does
+// not keep 10 MB of a library that it needs once.
 
 import si from 'systeminformation';
 

@@ -1,4 +1,4 @@
-// The Node's status: building it from facts and health, telling whether it says anything new, and the patch that writes
+// The Node's status: building it from facts and health, comparing it with the last one, and the patch that writes
 // it. Pure.
 
 import type { ContainerImage, NodeStatus } from 'kubernetes-types/core/v1';
@@ -28,7 +28,7 @@ export interface StatusInput {
   readonly facts: MachineFacts;
   readonly health: NodeHealth;
   readonly pressure: NodePressure;
-  /** What the runtime last told of itself; undefined before it has answered. */
+  /** The runtime's last Version response; undefined before the first. */
   readonly runtimeVersion?: RuntimeVersion | undefined;
   readonly runtimeStatus?: RuntimeStatus | undefined;
   readonly images: readonly RuntimeImage[];
@@ -77,7 +77,7 @@ export function nextStatus(known: NodeStatus | undefined, input: StatusInput): F
   };
 }
 
-/** An empty list is said only to take back one that was not. */
+/** An empty list is written only to clear one that was not. */
 function volumesInUse(now: readonly string[], before: readonly string[] | undefined): Pick<NodeStatus, 'volumesInUse'> {
   return now.length === 0 && before === undefined ? {} : { volumesInUse: [...now] };
 }
@@ -87,7 +87,7 @@ function runtimeVersionText(version: RuntimeVersion | undefined): string | undef
   return version === undefined ? undefined : `${version.name}://${version.version.replace(/^v(?=\d)/, '')}`;
 }
 
-/** The largest images first, as the scheduler's image locality wants them; -1 is no limit. */
+/** The largest images first, as the scheduler's image locality needs them; -1 is no limit. */
 export function imageList(images: readonly RuntimeImage[], max: number): ContainerImage[] {
   const sorted = [...images].sort((a, b) => b.sizeBytes - a.sizeBytes || (a.id < b.id ? -1 : 1));
   return (max === -1 ? sorted : sorted.slice(0, max)).map(({ repoDigests, repoTags, sizeBytes }) => ({
@@ -96,7 +96,7 @@ export function imageList(images: readonly RuntimeImage[], max: number): Contain
   }));
 }
 
-/** Whether `next` says anything that `known` does not, heartbeats aside. */
+/** Whether `next` differs from `known`, heartbeats aside. */
 export function statusChanged(known: NodeStatus | undefined, next: FullNodeStatus): boolean {
   const { conditions: before = [], ...rest } = known ?? {};
   const { conditions: now = [], ...nextRest } = next;
@@ -109,9 +109,9 @@ export function statusChanged(known: NodeStatus | undefined, next: FullNodeStatu
 
 /** What decides how soon a changed status may be written; times are monotonic ms. */
 export interface StatusPace {
-  /** Something waits for the status: a mount, until its volume is told as in use. */
+  /** Something waits for the status: a mount, until its volume is in volumesInUse. */
   readonly urgent: boolean;
-  /** This run has reported the node as Ready: until then nothing is held back, as in the kubelet. */
+  /** This run has reported the node as Ready: until then every change is written at once, as in the kubelet. */
   readonly reportedReady: boolean;
   /** When the last one was written, if one was. */
   readonly reportedAt: MonotonicMs | undefined;

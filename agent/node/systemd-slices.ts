@@ -1,5 +1,5 @@
-// The systemd cgroup driver's other half: pods' cgroups as transient slice units, so that systemd knows what they may use
-// and does not take back what we write (it rewrites every unit's files when it reloads). Speaks to systemd by busctl;
+// The systemd cgroup driver's other half: pods' cgroups as transient slice units, so that systemd has their limits
+// and does not overwrite what we write (it rewrites every unit's files when it reloads). Calls systemd by busctl;
 // knows nothing of pods, and never touches the hierarchy itself.
 
 import { existsSync } from 'node:fs';
@@ -10,7 +10,7 @@ import { type CgroupLimits, cpuWeight } from './cgroup-limits.ts';
 /** D-Bus's way of saying "no limit": systemd's infinity in a 64-bit property. */
 const INFINITY = '18446744073709551615';
 const DEFAULT_PERIOD_US = 100_000;
-/** systemd rounds quotas to this; rounded up by us, nobody gets less than asked (as runc does). µs per s. */
+/** systemd rounds quotas to this; rounded up here, so that no pod gets less than requested (as runc does). µs per s. */
 const QUOTA_GRAIN_US = 10_000;
 const CALL_MS = 30_000;
 
@@ -61,13 +61,13 @@ export function managerCall(method: string, signature: string, ...args: readonly
 }
 
 export interface SystemdSlices {
-  /** The unit exists, is active and has these limits. Idempotent; a call that changes nothing asks nobody. */
+  /** The unit exists, is active and has these limits. Idempotent; a call without a change sends nothing. */
   ensure(path: string, limits: CgroupLimits): Promise<void>;
-  /** Stops the unit and what runs in it; its memory is forgotten. Harmless for one that is not there. */
+  /** Stops the unit and what runs in it; its cached limits are dropped. No error for a missing unit. */
   stop(path: string): Promise<void>;
 }
 
-/** Whether this machine's PID 1 is a systemd that can be asked: what sd_booted(3) looks at. */
+/** Whether this machine's PID 1 is systemd: the check of sd_booted(3). */
 export function systemdRuns(): boolean {
   return existsSync('/run/systemd/system');
 }
@@ -94,7 +94,7 @@ export function createSystemdSlices(options: { readonly tracer: Tracer; readonly
     const refused = await call('StartTransientUnit', 'ssa(sv)a(sa(sv))', unit, 'replace', ...properties, '0');
     if (refused === undefined) return;
     // It is there already: from before a restart of ours, or made as another slice's parent. A unit's limits are set
-    // at run time only: the next boot shall know nothing of it.
+    // at run time only and do not survive a boot.
     const change = words(limitProperties(limits));
     const unchanged = await call('SetUnitProperties', 'sba(sv)', unit, 'true', ...change);
     const stopped = unchanged ?? (await call('StartUnit', 'ss', unit, 'replace'));

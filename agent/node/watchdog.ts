@@ -3,7 +3,7 @@
 // agent and starts another: pods run on. A runtime that hangs does not withhold it, since another agent would not help.
 //
 // The socket is a datagram socket, which Node does not have: systemd-notify sends each message, one process of some 5 ms
-// CPU. It runs as a direct child and gives its parent as the sender: systemd listens to the main process of a service
+// CPU. It runs as a direct child and gives its parent as the sender: systemd accepts messages of the main process of a service
 // alone (NotifyAccess=main).
 
 import { sleepUnlessAborted } from '../../lib/abort.ts';
@@ -26,7 +26,7 @@ export interface ServiceManager {
 }
 
 /**
- * What systemd wants to hear from the process `pid`; undefined where none listens. Throws UserError when WATCHDOG_USEC or
+ * The messages that systemd expects from the process `pid`; undefined without a notify socket. Throws UserError when WATCHDOG_USEC or
  * WATCHDOG_PID make no sense. Pure.
  */
 export function serviceManager(env: Environment, pid: number): ServiceManager | undefined {
@@ -56,7 +56,7 @@ const systemdNotify = async (message: string): Promise<void> => {
   await execOk('systemd-notify', ['--no-block', message], { timeoutMs: SEND_MS });
 };
 
-/** Says that the agent is up, and then that it is well until `signal` aborts. Never rejects. */
+/** Sends READY=1, and then WATCHDOG=1 while the agent is healthy until `signal` aborts. Never rejects. */
 export async function notifyServiceManager(
   manager: ServiceManager,
   options: WatchdogOptions,

@@ -4,7 +4,7 @@
 import type { ConfigMap, Pod, PodStatus, Secret, Service } from '../../client/types.ts';
 import type { EpochMs } from '../../lib/clock.ts';
 
-/** A source tells the desired pods; the agent merges sources. */
+/** A source emits desired pods; the agent merges sources. */
 export interface PodSource {
   readonly name: 'api' | 'file' | 'http';
   /** Starts the source; `listener` gets the complete desired set whenever it may have changed. */
@@ -54,7 +54,7 @@ export interface LabelSelector {
   }[];
 }
 
-/** What a projected clusterTrustBundle source asks for; exactly one of `name` and `signerName` is set. */
+/** The request of a projected clusterTrustBundle source; exactly one of `name` and `signerName` is set. */
 export interface TrustRequest {
   readonly name: string | undefined;
   readonly signerName: string | undefined;
@@ -75,11 +75,11 @@ export interface ObjectReader {
   /** Every service of the namespace, for service environment variables. Served from a cache. */
   services(namespace: string): Promise<readonly Service[]>;
   /**
-   * The PEM text of a projected clusterTrustBundle source. Rejects in the kubelet's words when nothing is found that has
-   * to be. Absent where there is no API server to ask.
+   * The PEM text of a projected clusterTrustBundle source. Rejects with the kubelet's message when nothing is found that has
+   * to be. Absent without an API server.
    */
   trustAnchors?(request: TrustRequest): Promise<string>;
-  /** A ServiceAccount token bound to the pod (TokenRequest). `expirationSeconds` as the volume asks. */
+  /** A ServiceAccount token bound to the pod (TokenRequest). `expirationSeconds` is the volume's. */
   serviceAccountToken(
     pod: Pod,
     request: { readonly audience?: string; readonly expirationSeconds: number },
@@ -88,7 +88,7 @@ export interface ObjectReader {
 
 /** Keeps what pods refer to current, for as long as a pod refers to it. */
 export interface FollowedObjects {
-  /** Whether changes are told at once (the Watch strategy); else whoever shows objects has to look again. */
+  /** Whether changes are emitted at once (the Watch strategy); else readers of objects have to poll. */
   readonly live: boolean;
   /**
    * From now on the pod's ConfigMaps and Secrets are shared and followed; `onChange` is called after one that a volume

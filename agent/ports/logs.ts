@@ -1,4 +1,4 @@
-// The LogReader port: a container's log file as its readers want it. agent/runtime/logs implements it over the CRI log
+// The LogReader port: formatted reads of a container's log file. agent/runtime/logs implements it over the CRI log
 // format; the kubelet's HTTPS API serves it. Types only.
 
 /** PodLogOptions, with times as numbers. */
@@ -19,7 +19,7 @@ export interface LogOptions {
 export interface LogReader {
   /**
    * The log at `path` (ContainerSnapshot.logPath), formatted, in chunks. With `follow` it goes on until `signal` aborts
-   * or `isRunning` says no and everything written has been read; rotation is followed. Rejects with ENOENT when there is
+   * or `isRunning` returns false and everything written has been read; rotation is followed. Rejects with ENOENT when there is
    * no such file.
    */
   readLogs(path: string, options: LogOptions, isRunning: () => boolean, signal: AbortSignal): AsyncIterable<Uint8Array>;

@@ -15,7 +15,7 @@ export interface Mounter {
     readonly target: string;
     readonly options?: readonly string[];
   }): Promise<void>;
-  /** Gives an empty block device a file system; one that has anything on it is left alone. Rejects with mkfs's words. */
+  /** Formats an empty block device; a device with any content is left alone. Rejects with mkfs's message. */
   formatIfEmpty(device: string, fsType: string): Promise<void>;
   /** Unmounts the topmost mount at `target`; succeeds when nothing is mounted there. Rejects when it is busy. */
   unmount(target: string): Promise<void>;

@@ -19,7 +19,7 @@ export interface PodCgroups {
   containerMemory?(pod: Pod, id: ContainerId): Promise<number | undefined>;
   /** Kills what is left inside and removes the pod's cgroup. */
   removePod(uid: PodUID): Promise<void>;
-  /** Pods that have a cgroup on this machine, whoever made it under our root. */
+  /** Pods that have a cgroup under our root. */
   listPods(): Promise<readonly PodUID[]>;
 }
 
@@ -44,7 +44,7 @@ export interface PodNetwork {
   collectGarbage(valid: readonly SandboxId[]): Promise<void>;
 }
 
-/** A volume could not be set up. The message is what a FailedMount event says. */
+/** A volume could not be set up. The message is that of the FailedMount event. */
 export class VolumeError extends Error {
   override name = 'VolumeError';
   readonly volume: string;
@@ -68,7 +68,7 @@ export interface PodVolumes {
    * When `signal` aborts, waiting ends and the call rejects; an `unmountAll` that follows undoes what was half done.
    */
   mountAll(pod: Pod, signal?: AbortSignal): Promise<void>;
-  /** A newer version of a pod whose volumes are mounted: what they show of it follows. Returns at once. */
+  /** A newer version of a pod whose volumes are mounted: their content is updated. Returns at once. */
   podChanged?(pod: Pod): void;
   /** The mounts and devices of one container of a pod whose volumes are mounted. Rejects with VolumeError. */
   containerMounts(

@@ -1,4 +1,4 @@
-// Port of the pod workers toward probes: what is known about the health of each container. Types only; agent/probes
+// Port of the pod workers toward probes: the probe results of each container. Types only; agent/probes
 // implements it, and where there are no probes `noProbes` in agent/pods stands in.
 
 import type { Pod } from '../../client/types.ts';

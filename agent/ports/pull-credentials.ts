@@ -1,4 +1,4 @@
-// The port toward whoever knows registries' credentials besides the pod's own secrets: the node's own configuration and
+// The port of registry credentials besides the pod's own secrets: the node's own configuration and
 // credential provider plugins. Types only.
 
 import type { Pod } from '../../client/types.ts';
@@ -12,8 +12,8 @@ export interface RegistryCredential {
 
 export interface PullCredentials {
   /**
-   * What is known for an image, named with its registry and without tag or digest ("docker.io/library/nginx"). Never
-   * rejects: what goes wrong is said where the operator looks, and the pull is tried without.
+   * The credentials for an image, named with its registry and without tag or digest ("docker.io/library/nginx"). Never
+   * rejects: errors are logged, and the pull is tried without.
    */
   find(pod: Pod, image: string): Promise<readonly RegistryCredential[]>;
 }

@@ -54,9 +54,9 @@ export interface ContainerSnapshot {
   /** What runs: a repo digest where there is one ("docker.io/library/nginx@sha256:…"), else the image's id. */
   readonly imageId: string;
   readonly logPath: string;
-  /** Uid, gid and groups of the first process, where the runtime tells them. */
+  /** Uid, gid and groups of the first process, where the runtime reports them. */
   readonly user?: { readonly uid: number; readonly gid: number; readonly supplementalGroups: readonly number[] };
-  /** Limits in force, where the runtime tells them. */
+  /** Limits in force, where the runtime reports them. */
   readonly resources?: ContainerResourceFigures;
   readonly stopSignal?: string;
   /** Paths in the container whose mounts are read-only with everything below them; absent where there are none. */
@@ -77,7 +77,7 @@ export interface PodSnapshot {
   readonly pod: PodRef;
   /** Newest attempt first. */
   readonly sandboxes: readonly SandboxSnapshot[];
-  /** Newest first; every instance that the runtime still knows, dead ones too. */
+  /** Newest first; every instance that the runtime still lists, exited ones too. */
   readonly containers: readonly ContainerSnapshot[];
   /** Epoch ms at which the observation began. */
   readonly observedAt: EpochMs;
@@ -117,7 +117,7 @@ export interface RuntimeImage {
   readonly pinned: boolean;
 }
 
-/** What one container uses, where the runtime tells. */
+/** What one container uses, where the runtime reports it. */
 export interface ContainerStats {
   readonly podUID: PodUID;
   readonly name: string;
@@ -185,7 +185,7 @@ export interface ContainerSpec {
   readonly devices: readonly ContainerDevice[];
   /** Groups of the first process beside the pod's own. */
   readonly supplementalGroups?: readonly number[];
-  /** For ephemeral containers with targetContainerName: whose process namespace to join. */
+  /** For ephemeral containers with targetContainerName: the container whose process namespace is joined. */
   readonly targetContainerId?: ContainerId;
 }
 
@@ -237,9 +237,9 @@ export interface ContainerRuntime {
   version(): Promise<RuntimeVersion>;
   status(): Promise<RuntimeStatus>;
 
-  /** Every pod the runtime knows, shallow: states and identities are right, exit details may be missing. */
+  /** Every pod that the runtime lists, shallow: states and identities are right, exit details may be missing. */
   listPods(): Promise<readonly PodSnapshot[]>;
-  /** The full truth of one pod, also when the runtime knows nothing of it. */
+  /** The full state of one pod; empty when the runtime has nothing of it. */
   observePod(pod: PodRef): Promise<PodSnapshot>;
 
   runPodSandbox(spec: SandboxSpec): Promise<SandboxId>;

@@ -22,6 +22,6 @@ export interface StorageObjects {
     onState: (claim: Stored<PersistentVolumeClaim> | undefined) => void,
     signal: AbortSignal,
   ): void;
-  /** Merges `status` into the claim as it was read; a claim that has changed meanwhile rejects. */
+  /** Merges `status` into the claim as it was read; rejects when the claim has changed since. */
   patchClaimStatus(claim: Stored<PersistentVolumeClaim>, status: object): Promise<Stored<PersistentVolumeClaim>>;
 }

@@ -15,11 +15,11 @@ export interface VolumeStats {
   readonly inodes?: number;
   readonly inodesFree?: number;
   readonly inodesUsed?: number;
-  /** What the driver says of the volume's health, where it does. */
+  /** The volume's health, where the driver reports it. */
   readonly condition?: { readonly abnormal: boolean; readonly message: string };
-  /** When it was asked, epoch ms. */
+  /** When it was read, epoch ms. */
   readonly at: EpochMs;
 }
 
-/** Figures of the volumes that pods have; those that nobody can tell are left out. */
+/** Figures of the volumes that pods have; unknown ones are left out. */
 export type ReadVolumeStats = () => Promise<readonly VolumeStats[]>;

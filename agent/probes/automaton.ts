@@ -6,7 +6,7 @@ import type { ProbeVerdict } from '../ports/probes.ts';
 export type ProbeSpec = NonNullable<Container['livenessProbe']>;
 export type ProbeType = 'startup' | 'liveness' | 'readiness';
 
-/** The order in which the probes of a container are looked at. */
+/** The order in which the probes of a container are evaluated. */
 export const PROBE_TYPES: readonly ProbeType[] = ['startup', 'liveness', 'readiness'];
 
 /** A probe's figures, with the API's defaults where a manifest that no server has seen leaves them out. */
@@ -33,7 +33,7 @@ export function probeSettings(probe: ProbeSpec): ProbeSettings {
   };
 }
 
-/** What one run said: the container is well, or it is not. A run that could not tell says nothing. */
+/** The result of one run. A run with an error has none. */
 export type ProbeResult = 'success' | 'failure';
 
 export interface ProbeState {
@@ -41,7 +41,7 @@ export interface ProbeState {
   /** The last result, and how often in a row it came. */
   readonly last: ProbeResult | undefined;
   readonly run: number;
-  /** Nothing more is to be asked of this container: it is to be restarted, or it has started. */
+  /** No more probes of this container: it is to be restarted, or it has started. */
   readonly onHold: boolean;
 }
 
@@ -73,7 +73,7 @@ export function afterResult(
   return { verdict: result, last: result, run: onHold ? 0 : run, onHold };
 }
 
-/** The pod ends: liveness and startup are asked no more and must stand in nobody's way. */
+/** The pod terminates: liveness and startup are not probed any more and must not delay it. */
 export function endedState(type: ProbeType, state: ProbeState): ProbeState {
   return type === 'readiness' ? state : { ...state, verdict: 'success', onHold: true };
 }

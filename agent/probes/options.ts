@@ -16,7 +16,7 @@ export interface PodProbesOptions {
   readonly hostIPs: () => readonly string[];
   /** From 0 up to, not including, 1; spreads first runs after an agent restart. Math.random by default. */
   readonly random?: () => number;
-  /** Replaces how probes ask, one kind of handler at a time. */
+  /** Replaces the runners of probes, by kind of handler. */
   readonly runners?: Partial<ProbeRunners>;
 }
 

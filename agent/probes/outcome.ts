@@ -1,13 +1,13 @@
-// What one run of a probe came to, and what is said about it. Types and pure rules.
+// The outcome of one run of a probe, and its event. Types and pure rules.
 
 import type { ProbeResult, ProbeType } from './automaton.ts';
 
-/** How often a run that could not tell is tried at once. */
+/** How often a run with an error is tried at once. */
 export const MAX_ATTEMPTS = 3;
 
 export type ProbeOutcome =
   | { readonly kind: 'success'; readonly output: string }
-  /** It counts as a success, and the user is told. */
+  /** It counts as a success, with a ProbeWarning event. */
   | { readonly kind: 'warning'; readonly output: string }
   | { readonly kind: 'failure'; readonly output: string }
   /** The probe itself went wrong, so that nothing is known about the container. */

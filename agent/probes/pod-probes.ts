@@ -1,5 +1,5 @@
-// The PodProbes port: which probes of which containers are alive, and what they say. A container's startup probe holds
-// its others back. It kills and reports nothing itself: workers read the verdicts.
+// The PodProbes port: which probes of which containers run, and their results. A container's startup probe delays
+// its others. It kills and reports nothing itself: workers read the results.
 
 import type { Container, Pod } from '../../client/types.ts';
 import { type Clock, type EpochMs, epochMs, plusMs } from '../../lib/clock.ts';
@@ -58,7 +58,7 @@ function probedContainers({ spec }: Pod): readonly Container[] {
   );
 }
 
-/** Whether the pod's status, as an agent before this one wrote it, says so of this very instance. */
+/** Whether the pod's status, as an earlier agent wrote it, has this field set for this very instance. */
 function reported(pod: Pod, id: ContainerId, field: 'started' | 'ready'): boolean {
   const all = [...(pod.status?.containerStatuses ?? []), ...(pod.status?.initContainerStatuses ?? [])];
   const status = all.find(({ containerID }) => containerID?.replace(/^[^:]*:\/\//, '') === id);

@@ -1,5 +1,5 @@
-// One probe of one running container: runs when its time has come, never twice at once, and keeps its verdict. What the
-// verdict leads to is for others to decide.
+// One probe of one running container: runs when it is due, never twice at once, and keeps its result. What the
+// result leads to is decided by the pod worker.
 
 import type { Clock, MonotonicMs, Timer } from '../../lib/clock.ts';
 import { errorMessage } from '../../lib/errors.ts';
@@ -33,10 +33,10 @@ export interface ProbeWorkerOptions {
   /** Pod and container, as spans show them. */
   readonly pod: TracePod;
   readonly container: string;
-  /** What to ask, as things are now. Throws when it cannot be told. */
+  /** The current target. Throws when it cannot be resolved. */
   readonly target: () => ProbeTarget;
   readonly ask: (target: ProbeTarget, timeoutMs: number, signal: AbortSignal) => Promise<ProbeOutcome>;
-  /** Whether the runtime says that the container does not run any more. Never rejects. */
+  /** Whether the runtime reports that the container has exited. Never rejects. */
   readonly isGone: () => Promise<boolean>;
   /** Every run that ended, before its result is counted; none that found no container. */
   readonly onOutcome: (outcome: ProbeOutcome) => void;
@@ -74,7 +74,7 @@ export class ProbeWorker {
     this.#wait(anchor - clock.monotonic());
   }
 
-  /** Asks no more. A run under way is abandoned, and what it finds does not count. */
+  /** Stops probing. A run under way is abandoned, and its result is ignored. */
   stop(): void {
     this.#ended = true;
     this.#timer?.cancel();
@@ -101,7 +101,7 @@ export class ProbeWorker {
     const running = new AbortController();
     this.#running = running;
     const outcome = await this.#span(running.signal);
-    // Nothing is wrong with a probe whose container has ended: the end itself is about to be seen.
+    // The error of a probe whose container has exited is not reported: the exit follows.
     const gone = outcome.kind === 'error' && !this.#ended && (await this.#options.isGone());
     this.#running = undefined;
     if (this.#ended) return;
@@ -120,7 +120,7 @@ export class ProbeWorker {
     if (this.#state.verdict !== before) this.#options.onVerdict(this.#state.verdict);
   }
 
-  /** One run, as one span; attempts that cannot tell are repeated at once. Never rejects. */
+  /** One run, as one span; attempts with an error are repeated at once. Never rejects. */
   #span(signal: AbortSignal): Promise<ProbeOutcome> {
     const { type, tracer, pod, container } = this.#options;
     return tracer.within({ pod, cause: `${type} probe` }, () =>
@@ -142,7 +142,7 @@ export class ProbeWorker {
     try {
       return await this.#options.ask(this.#options.target(), this.#settings.timeoutMs, signal);
     } catch (error) {
-      // Whatever goes wrong in the asking says nothing about the container; the event tells it.
+      // An error of the probe itself is no result of the container; the event reports it.
       return { kind: 'error', state: 'unknown', message: errorMessage(error) };
     }
   }

@@ -1,12 +1,12 @@
-// The seam between deciding and asking: one runner per kind of handler. Types, and the choice among them.
+// The seam between deciding and probing: one runner per kind of handler. Types, and the choice among them.
 
 import type { HttpGetRequest } from '../../lib/http-get.ts';
 import type { ProbeOutcome } from './outcome.ts';
 import type { ExecTarget, GrpcTarget, ProbeTarget, TcpTarget } from './target.ts';
 
 /**
- * Asks once. Resolves also when the container does badly or the asking fails; rejects only with the signal's reason,
- * or with what nobody foresaw.
+ * Probes once. Resolves also when the container is unhealthy or the probe fails; rejects only with the signal's reason, or
+ * with an unexpected error.
  */
 export type ProbeRunner<Target> = (target: Target, timeoutMs: number, signal: AbortSignal) => Promise<ProbeOutcome>;
 

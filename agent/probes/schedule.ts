@@ -19,7 +19,7 @@ export interface FirstRun {
  */
 export function firstRunDelay(first: FirstRun): number {
   const { initialDelayMs, periodMs, startedAt, agentStartedAt, now, random } = first;
-  // The wall clock may have jumped: no wait is longer than the delay that was asked for.
+  // The wall clock may have jumped: no wait is longer than the configured delay.
   const left = Math.min(initialDelayMs, Math.max(0, startedAt + initialDelayMs - now));
   const adopted = startedAt < agentStartedAt && now - agentStartedAt < periodMs;
   return adopted ? Math.max(left, random * periodMs) : left;

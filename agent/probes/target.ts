@@ -1,4 +1,4 @@
-// What a probe asks, resolved: the command, request, address or service of its handler. Pure; the runners do the asking.
+// A probe's resolved target: the command, request, address or service of its handler. Pure; the runners send it.
 
 import type { Container } from '../../client/types.ts';
 import { expandVariables } from '../../lib/expand.ts';
@@ -20,7 +20,7 @@ export interface TcpTarget {
 export interface GrpcTarget {
   readonly host: string;
   readonly port: number;
-  /** '' asks for the server as a whole. */
+  /** '' is the server as a whole. */
   readonly service: string;
 }
 
@@ -30,7 +30,7 @@ export type ProbeTarget =
   | ({ readonly kind: 'tcpSocket' } & TcpTarget)
   | ({ readonly kind: 'grpc' } & GrpcTarget);
 
-/** A probe's command sees only those variables that the manifest gives a plain value. */
+/** In a probe's command only variables with a literal value are expanded. */
 function expandStatic(command: readonly string[], container: Container): readonly string[] {
   const values = new Map((container.env ?? []).map(({ name, value }) => [name, value ?? '']));
   return command.map((word) => expandVariables(word, (name) => values.get(name)));

@@ -59,7 +59,7 @@ describe('the agent’s flags', () => {
     });
     expect(config.authentication.x509.clientCAFile).toBe('/file/ca.crt');
     expect(withoutEffect).toEqual([
-      'hairpinMode (bridges are the affair of CNI plugins)',
+      'hairpinMode (bridges are configured by CNI plugins)',
       'featureGates.NodeLogQuery (is not there: cannot be set to true)',
     ]);
   });
