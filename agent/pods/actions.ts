@@ -47,7 +47,7 @@ function decideSandbox(facts: PodFacts, verdict: Extract<SandboxVerdict, { kind:
   return only({ kind: 'createSandbox', attempt: verdict.attempt, replaces: everMade, why: verdict.why });
 }
 
-/** Judges one regular container; true when it keeps the pod going (it runs, starts, waits or is being stopped). */
+/** Decides about one regular container; true when it keeps the pod going (it runs, starts, waits or is being stopped). */
 function decideContainer(facts: PodFacts, plan: Plan, container: Container): boolean {
   const { pod, snapshot, probes } = facts;
   const { name } = container;
@@ -75,13 +75,13 @@ function decideContainer(facts: PodFacts, plan: Plan, container: Container): boo
   return true;
 }
 
-/** What to do next about a pod that is meant to run. A pod that is being terminated is not this function's affair. */
+/** What to do next about a pod that should run. Not for terminating pods. */
 export function computePodActions(facts: PodFacts): PodActions {
   const { pod, snapshot } = facts;
   if (facts.sandboxBusy) return NOTHING;
   const verdict = podSandboxChanged(pod, snapshot);
   if (verdict.kind === 'create') {
-    // A start under way would land in a sandbox that is going; it fails by itself and is looked at again.
+    // A start under way would end up in a sandbox that is being removed; it fails and the pod is synced again.
     return facts.starting.size > 0 ? NOTHING : decideSandbox(facts, verdict);
   }
   const plan = new Plan(facts, verdict.sandbox);

@@ -11,7 +11,7 @@ import { goList } from './format.ts';
 import type { PodPhase } from './phase.ts';
 import { type ResizeReport, resizeConditions } from './resize/resize-status.ts';
 
-/** Condition types that nobody else writes. */
+/** Condition types that only the kubelet writes. */
 export const OWNED_CONDITIONS: ReadonlySet<string> = new Set([
   'PodReadyToStartContainers',
   'Initialized',
@@ -22,7 +22,7 @@ export const OWNED_CONDITIONS: ReadonlySet<string> = new Set([
   'PodResizeInProgress',
 ]);
 
-/** DisruptionTarget has many writers; only what the node itself says of it is its own. */
+/** DisruptionTarget has many writers; only the reasons that the kubelet sets are its own. */
 export function isOwnedCondition({ type, reason }: PodCondition): boolean {
   return OWNED_CONDITIONS.has(type) || (type === DISRUPTION_TARGET && reason === TERMINATION_BY_KUBELET);
 }

@@ -153,7 +153,7 @@ export class ContainerKiller {
     }, kill);
   }
 
-  /** TERM and KILL by the runtime; when the time is shortened meanwhile, it is called again with less. */
+  /** TERM and KILL by the runtime; when the grace period is shortened during the stop, it is called again with less. */
   async #stop(id: ContainerId, kill: Kill): Promise<void> {
     const calls: Promise<void>[] = [];
     for (;;) {

@@ -46,7 +46,7 @@ export interface StartRequest {
   readonly pod: Pod;
   readonly action: StartAction;
   readonly podIPs: readonly string[];
-  /** The container whose process namespace an ephemeral one joins, and its instance where there is one. */
+  /** The container whose process namespace an ephemeral container joins, and its instance where there is one. */
   readonly target: { readonly name: string; readonly id: ContainerId | undefined } | undefined;
   readonly signal: AbortSignal;
   /** Called right before the container is created: from here on this counts as a start. */

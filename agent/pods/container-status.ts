@@ -1,5 +1,5 @@
 // ContainerStatus: what is reported about each container of a pod, from what the runtime shows, what was reported
-// before and why a start is held up. Follows the kubelet's convertToAPIContainerStatuses. Pure.
+// before and why a start waits. Follows the kubelet's convertToAPIContainerStatuses. Pure.
 
 import type { Container, ContainerStatus, EphemeralContainer, Pod } from '../../client/types.ts';
 import { epochMs } from '../../lib/clock.ts';
@@ -32,15 +32,15 @@ export interface ContainerStatusFacts {
   readonly runtimeName: string;
   readonly snapshot: PodSnapshot;
   readonly probes: ProbeResults;
-  /** Why a container's start is held up or failed, by name. */
+  /** Why a container's start waits or failed, by name. */
   readonly waiting: ReadonlyMap<string, WaitingReason>;
-  /** Names of containers that run again whatever policy says. */
+  /** Names of containers that run again regardless of restartPolicy. */
   readonly restarting?: ReadonlySet<string>;
-  /** Where a resize of the pod stands. */
+  /** The state of a resize of the pod. */
   readonly resize?: ResizeReport | undefined;
 }
 
-/** Exit code of a container whose end nobody saw. */
+/** Exit code of a container whose exit was not observed. */
 const UNKNOWN_EXIT_CODE = 137;
 export const STATUS_UNKNOWN = 'ContainerStatusUnknown';
 
@@ -63,8 +63,8 @@ function apiContainerId(runtimeName: string, id: string): string {
 function stateOf(container: ContainerSnapshot, containerID: string, old: ContainerStatus | undefined): State {
   switch (container.state) {
     case 'running':
-      // An instance runs once. After a restart of the agent the runtime may still show as running what its event told the
-      // end of, and the API takes no last end back.
+      // An instance runs once. After a restart of the agent the runtime may still show an instance as running whose exit
+      // an event has reported, and a reported termination is never revoked.
       if (old?.state?.terminated?.containerID === containerID) return old.state;
       return { running: { startedAt: rfc3339(epochMs(container.startedAt)) } };
     case 'exited':
@@ -120,7 +120,7 @@ function seen(
   const containerID = apiContainerId(runtimeName, instance.id);
   const lastState =
     before === undefined ? old?.lastState : stateOf(before, apiContainerId(runtimeName, before.id), undefined);
-  // What was reported of this very instance's predecessor stays, even once the runtime has forgotten it.
+  // What was reported of this very instance's predecessor stays, even after the runtime has removed it.
   const forgotten =
     before === undefined && old?.state?.terminated !== undefined && old.containerID !== containerID
       ? { terminated: old.state.terminated }
@@ -193,7 +193,7 @@ function wasThrough(
 ): boolean {
   if (isSidecar(container) || state?.waiting === undefined) return false;
   const present = snapshot.sandboxes[0]?.id;
-  // By name: an instance that a kubelet made does not tell what it is.
+  // By name: an instance that a kubelet made has no type label.
   const regular = new Set(pod.spec.containers.map(({ name }) => name));
   return snapshot.containers.some(({ name, sandboxId }) => regular.has(name) && sandboxId === present);
 }
@@ -218,7 +218,7 @@ function health(
   return { started, ready: started && (container.readinessProbe === undefined || probes.readiness(id) === 'success') };
 }
 
-/** Stopped to run again, whatever policy says, and not there yet. */
+/** Stopped in order to run again, and not created yet. */
 const BETWEEN_LIVES: WaitingReason = { reason: 'ContainerCreating', message: '' };
 
 /** One that the runtime has lost sight of is stopped to run again as well. */
@@ -291,8 +291,8 @@ function neverStarted(status: ContainerStatus): boolean {
 }
 
 /**
- * Statuses of a pod whose last container is dead: whatever had its turn and whose end was not seen is reported as ended
- * in an unknown way, even where it was never started. Containers whose turn never came stay as they are.
+ * Statuses of a pod whose last container is dead: a container that was due and whose exit was not observed is reported as terminated
+ * with ContainerStatusUnknown, even where it was never started. Containers that were never due stay as they are.
  */
 export function endedContainerStatuses(
   regular: readonly ReportedContainerStatus[],

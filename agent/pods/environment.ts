@@ -32,7 +32,7 @@ export interface EnvironmentFacts {
   readonly services: ReadonlyMap<string, string>;
   readonly podIPs: readonly string[];
   readonly hostIPs: readonly string[];
-  /** Allocatable of the node, which stands for a limit that is not set. */
+  /** Allocatable of the node, which replaces a limit that is not set. */
   readonly allocatable: Readonly<Record<string, string>>;
 }
 
@@ -102,7 +102,7 @@ function fieldValue({ pod, podIPs, hostIPs }: EnvironmentFacts, path: string): s
   }
 }
 
-/** Without a name the container itself is meant. */
+/** Without a name: the container itself. */
 function resourceValue(facts: EnvironmentFacts, ref: ResourceFieldRef): string {
   const { containerName = '' } = ref;
   try {

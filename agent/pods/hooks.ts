@@ -69,7 +69,7 @@ export function createHookRunner({ runtime, recorder, clock, tracer }: HookRunne
     throw hookError('Exec', what, target, error, outputOf(result.stdout, result.stderr));
   };
 
-  /** Any answer will do, whatever its status; none of its body is wanted. */
+  /** Any response counts, whatever its status; its body is not read. */
   const send = (request: HttpGetRequest, signal: AbortSignal) => httpGet(request, { clock, maxBodyBytes: 0, signal });
 
   const runHttp = async (
@@ -83,7 +83,7 @@ export function createHookRunner({ runtime, recorder, clock, tracer }: HookRunne
         await send(request, signal);
       } catch (error) {
         if (!(error instanceof HttpGetError && error.plainAnswer)) throw error;
-        // From before hooks could speak HTTPS, when a scheme in the manifest meant nothing.
+        // From before hooks could speak HTTPS, when the scheme in the manifest was ignored.
         const headers = new Map(request.headers);
         headers.delete('Authorization');
         await send({ ...request, scheme: 'http', headers }, signal);

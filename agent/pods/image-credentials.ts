@@ -6,7 +6,7 @@ import type { RegistryCredential } from '../ports/pull-credentials.ts';
 import type { ImageAuth } from '../ports/runtime.ts';
 import type { ImageName } from './image-name.ts';
 
-/** The credentials in one secret; throws with a message that names the secret when it is not what it says it is. */
+/** The credentials in one secret; throws with a message that names the secret when its data does not match its type. */
 export function parsePullSecret(secret: Secret): RegistryCredential[] {
   const legacy = secret.type === 'kubernetes.io/dockercfg';
   const key = legacy ? '.dockercfg' : '.dockerconfigjson';

@@ -1,4 +1,4 @@
-// Sees to it that an image is on the node before a container is made from it: pull policy, back-off, secrets, one pull
+// Ensures that an image is on the node before a container is created from it: pull policy, back-off, secrets, one pull
 // per image at a time, events. It never removes an image.
 
 import type { Container, EphemeralContainer, Pod, Secret } from '../../client/types.ts';
@@ -58,7 +58,7 @@ export class ImageError extends Error {
 export interface ImageManagerOptions {
   readonly runtime: Pick<ContainerRuntime, 'imageStatus' | 'pullImage'>;
   readonly objects: Pick<ObjectReader, 'secret'>;
-  /** What the node itself knows of registries. */
+  /** The node's own registry credentials. */
   readonly credentials?: PullCredentials | undefined;
   readonly recorder: EventRecorder;
   readonly clock: Clock;
@@ -84,7 +84,7 @@ export class ImageManager {
     this.#queue = new PullQueue(limit);
   }
 
-  /** Forgets the back-off of a pod that is gone. */
+  /** Removes the back-off of a pod that is gone. */
   forget(podUID: string): void {
     for (const key of this.#failures.keys()) if (key.startsWith(`${podUID}_`)) this.#failures.delete(key);
   }
@@ -179,7 +179,7 @@ export class ImageManager {
     }
   }
 
-  /** Tries each credential in turn, as the kubelet does; without any, the pull is anonymous. Rejects with all said. */
+  /** Tries each credential in turn, as the kubelet does; without any, the pull is anonymous. Rejects with all messages. */
   async #pullWithAny(
     pod: Pod,
     image: string,

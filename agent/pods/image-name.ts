@@ -1,5 +1,5 @@
-// Image names: whether one is a reference at all, which tag it means when it names none, and the registry and
-// repository it stands for. Pure, by the grammar of the distribution project.
+// Image names: whether a text is a reference at all, its default tag, and its registry and
+// repository. Pure, by the grammar of the distribution project.
 
 const COMPONENT = '[a-z0-9]+(?:(?:\\.|_|__|-+)[a-z0-9]+)*';
 const DOMAIN_PART = '(?:[a-zA-Z0-9]|[a-zA-Z0-9][a-zA-Z0-9-]*[a-zA-Z0-9])';
@@ -9,7 +9,7 @@ const DIGEST = '[A-Za-z][A-Za-z0-9]*(?:[-_+.][A-Za-z][A-Za-z0-9]*)*:[0-9a-fA-F]{
 const REFERENCE = new RegExp(`^((?:${DOMAIN}/)?${COMPONENT}(?:/${COMPONENT})*)(?::(${TAG}))?(?:@(${DIGEST}))?$`);
 
 export interface ImageName {
-  /** "docker.io" where the name gives none. */
+  /** "docker.io" where the name has none. */
   readonly registry: string;
   /** "library/nginx" */
   readonly repository: string;

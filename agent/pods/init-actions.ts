@@ -9,10 +9,10 @@ import type { Plan } from './plan.ts';
 import { newestOf, type PodFacts } from './pod-facts.ts';
 import { initRestartsAfterExit } from './restart-policy.ts';
 
-/** `done`: regular containers may be looked at; `failed`: initialization failed for good. */
+/** `done`: regular containers may be started; `failed`: initialization failed for good. */
 export type Initialization = 'done' | 'pending' | 'failed';
 
-/** What one init container asks for. */
+/** What one init container needs. */
 type Step = 'nothing' | 'restart' | 'next' | 'failed';
 
 function judgeSidecar(facts: PodFacts, plan: Plan, container: Container, newest: ContainerSnapshot): Step {
@@ -78,7 +78,7 @@ export function computeInitContainerActions(all: PodFacts, plan: Plan): Initiali
   let earlierInitialized = initialized;
   const toStart: Container[] = [];
   // From the last to the first: finished init containers may be gone from the runtime, so only the furthest one that
-  // is still there says how far initialization came.
+  // still exists shows how far initialization came.
   for (let index = containers.length - 1; index >= 0; index--) {
     const container = containers[index];
     if (container === undefined) continue;

@@ -1,4 +1,4 @@
-// All that the stop of one container takes: its definition, how long it may take, whom it waits for. Pure.
+// The parameters of the stop of one container: its definition, its grace period, the containers it waits for. Pure.
 
 import type { Pod, PodStatus } from '../../client/types.ts';
 import type { ContainerSnapshot } from '../ports/runtime.ts';

@@ -1,4 +1,4 @@
-// Stands in where nothing probes: no verdict ever comes. A container without probes needs none to be ready.
+// The PodProbes port without probes: it has no results. A container without probes needs none to be ready.
 
 import type { PodProbes } from '../ports/probes.ts';
 

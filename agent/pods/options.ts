@@ -30,7 +30,7 @@ export interface PodRefusal {
   readonly message: string;
 }
 
-/** Pods that are ended to make room; the pod that needs it is looked at again when they have. */
+/** Pods that are preempted; the preemptor is admitted again when they have terminated. */
 export interface PodPreemption {
   readonly preempt: readonly Pod[];
 }
@@ -53,7 +53,7 @@ export interface PodsConfig {
   readonly syncBackoff: BackoffPolicy;
   /** Wait after a status that could not be written. */
   readonly statusBackoff: BackoffPolicy;
-  /** Longest time without looking at a pod, in ms: the safety net below lifecycle events. */
+  /** Longest time between two syncs of a pod, in ms: the fallback for missed lifecycle events. */
   readonly resyncMs: number;
   /** KubeletConfiguration.runtimeRequestTimeout, in ms: how long a call to the runtime may take. */
   readonly runtimeRequestTimeoutMs: number;
@@ -92,7 +92,7 @@ export type PodsLog = (
   fields?: Readonly<Record<string, unknown>>,
 ) => void;
 
-/** Where the promises made to pods outlive the agent: `allocated_pods_state` and `actuated_pods_state`. */
+/** The checkpoints of allocated and actuated resources: `allocated_pods_state` and `actuated_pods_state`. */
 export interface AllocationStore {
   /** What was there when the agent started. */
   readonly initial: CheckpointTexts;
@@ -104,7 +104,7 @@ export interface PodsAgentOptions {
   readonly runtime: ContainerRuntime;
   readonly cgroups: PodCgroups;
   readonly volumes: PodVolumes;
-  /** Absent in standalone mode: no status is written and nothing is let go. */
+  /** Absent in standalone mode: no status is written and no pod is finalized. */
   readonly api?: PodApi;
   readonly objects: ObjectReader;
   readonly recorder: EventRecorder;
@@ -120,14 +120,14 @@ export interface PodsAgentOptions {
    * mode: every pod has the runtime's default.
    */
   readonly runtimeHandler?: (runtimeClassName: string) => Promise<string>;
-  /** What the node itself knows of registries; absent: nothing. */
+  /** The node's own registry credentials; absent: none. */
   readonly credentials?: PullCredentials;
-  /** Absent: promises are forgotten with the agent. */
+  /** Absent: allocations are lost with the agent. */
   readonly allocations?: AllocationStore;
   readonly log?: PodsLog;
-  /** Takes away what the node keeps of pods that are no more and that no runtime knows of: their logs. */
+  /** Removes the logs of pods that no longer exist and that the runtime does not list. */
   readonly sweep?: (isKept: (uid: string) => boolean) => Promise<void>;
-  /** Told when nothing of a pod is left on the node. */
+  /** Called when nothing of a pod is left on the node. */
   readonly onPodGone?: (pod: Pod) => void;
 }
 
@@ -160,6 +160,6 @@ export interface PodsAgent {
   removeEnded(): Promise<void>;
   /** Why the sync loop counts as stuck, in the kubelet's words; undefined while it moves. For /healthz/syncloop. */
   syncLoopProblem(): string | undefined;
-  /** Makes the pod's worker look again. */
+  /** Wakes the pod's worker for a sync. */
   wake(uid: PodUID, cause: SyncCause): void;
 }

@@ -1,4 +1,4 @@
-// Pods that are on this machine although no source wants them: left by an agent that was killed, or force-deleted
+// Pods that are on this machine although no source has them: left by an agent that was killed, or force-deleted
 // while no agent ran. Found in the runtime, on disk and among the cgroups, and removed from all three.
 
 import { errorMessage } from '../../lib/errors.ts';
@@ -30,10 +30,10 @@ export async function listPodsOnMachine({ runtime, volumes, cgroups }: OrphanCon
   return { onMachine: pods, running: live.map(({ pod }) => pod.uid) };
 }
 
-/** Stops and removes everything of a pod. Idempotent; rejects with the first thing that would not go. */
+/** Stops and removes everything of a pod. Idempotent; rejects with the first failure. */
 export async function removeOrphan(pod: PodRef, context: OrphanContext): Promise<void> {
   const { runtime, volumes, cgroups, tracer } = context;
-  await tracer.within({ pod, cause: 'no source wants the pod' }, () =>
+  await tracer.within({ pod, cause: 'no source has the pod' }, () =>
     tracer.span('worker', 'removeOrphan', {}, async () => {
       const snapshot: PodSnapshot = await runtime.observePod(pod);
       const alive = snapshot.containers.filter(isAlive);

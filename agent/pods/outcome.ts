@@ -79,7 +79,7 @@ export function actionEnded(
   }
 }
 
-/** The look at the runtime failed. */
+/** The observation of the runtime failed. */
 export function observationFailed(state: PodState, config: SyncConfig, now: EpochMs): PodState {
   return { ...state, retries: retryAfterFailure(state.retries, ACTION_IDS.sync, config.syncBackoff, now) };
 }

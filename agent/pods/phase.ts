@@ -15,9 +15,9 @@ export interface PhaseFacts {
   readonly pod: Pod;
   readonly regular: readonly ContainerStatus[];
   readonly init: readonly ContainerStatus[];
-  /** Names of containers that run again whatever policy says: they were stopped for it, or are being started. */
+  /** Names of containers that run again regardless of restartPolicy: they were stopped for it, or are being started. */
   readonly restarting?: ReadonlySet<string>;
-  /** No container of the pod runs, and none will be started again whatever policy says. */
+  /** No container of the pod runs, and none will be started again. */
   readonly over: boolean;
   /** The phase last reported. */
   readonly previous: string | undefined;
@@ -85,7 +85,7 @@ function judge(facts: PhaseFacts): PodPhase {
   }
   if (init.pending || (init.sidecarPending && !begun)) return 'Pending';
   if (waiting > 0) return 'Pending';
-  // Until its sidecars are dead as well, a pod whose own containers are through still counts as running.
+  // A pod whose regular containers have exited counts as running until its sidecars have exited as well.
   if (unknown === 0 && running > 0) return 'Running';
   if (unknown === 0 && ends.length > 0) {
     if (!facts.over && ends.some((end) => end.restarts)) return 'Running';
@@ -95,7 +95,7 @@ function judge(facts: PhaseFacts): PodPhase {
 }
 
 /**
- * `status` as Running where an agent before this one wrote so: what it wrote may be seen only after the first look at a
+ * `status` as Running where an earlier agent wrote so: its status may arrive only after the first sync of a
  * pod whose one container has yet to begin again.
  */
 export function keepPhase(status: PodStatus, written: PodStatus | undefined): PodStatus {

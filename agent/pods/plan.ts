@@ -55,7 +55,7 @@ export class Plan {
         return;
       }
     }
-    // One that was made before a resize would run with what was promised then.
+    // One that was made before a resize would run with the earlier allocation.
     const outdated = newest !== undefined && this.#facts.resize?.actual.has(newest.id) === true;
     const reusable =
       newest?.state === 'created' && newest.sandboxId === this.#sandbox.id && newest.hash === hash && !outdated
@@ -80,7 +80,7 @@ export class Plan {
     this.actions.push({ kind: 'killContainer', container, reason, message, thenStart, endedBefore });
   }
 
-  /** Plans what a resize asks of a running instance; true when it must run again for it. */
+  /** Plans the resize of a running instance; true when the resize needs a restart. */
   resize(container: Container, newest: ContainerSnapshot): boolean {
     const from = this.#facts.resize?.actual.get(newest.id);
     const verdict = from === undefined ? 'none' : judgeContainerResize(container, from);

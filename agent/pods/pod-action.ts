@@ -1,4 +1,4 @@
-// The actions that a decision about a pod can ask for. Types only.
+// The actions that a decision about a pod can contain. Types only.
 
 import type { Container, EphemeralContainer } from '../../client/types.ts';
 import type { EpochMs } from '../../lib/clock.ts';
@@ -39,7 +39,7 @@ export interface KillAction {
   readonly endedBefore: EpochMs | undefined;
 }
 
-/** Running containers get what the pod has been promised. Without any the pod's cgroup alone is brought to it. */
+/** Applies the pod's allocation to running containers. Without any, to the pod's cgroup alone. */
 export interface ResizeAction {
   readonly kind: 'resizePod';
   readonly updates: readonly {

@@ -25,15 +25,15 @@ export interface PodFacts {
   readonly starting: ReadonlySet<string>;
   /** Instances that are being stopped. */
   readonly killing: ReadonlySet<ContainerId>;
-  /** Containers that were stopped in order to run again, whatever policy says, by name. */
+  /** Containers that were stopped in order to run again, by name. */
   readonly restartWanted: ReadonlyMap<string, RestartWanted>;
   /** A resize that was granted and is not done. */
   readonly resize?: ResizeFacts | undefined;
 }
 
 /**
- * The start that follows a stop of our own is part of it, as in the kubelet: back-off is judged by the end (epoch ms) of
- * the instance before, and where there was none there is none. `waited`: it had to wait all the same, and is judged by
+ * The start that follows a stop of our own is part of it, as in the kubelet: back-off is computed from the end (epoch ms) of
+ * the instance before, and where there was none there is none. `waited`: it had to wait all the same, and back-off is computed from
  * its own end now.
  */
 export type RestartWanted = { readonly endedBefore: EpochMs | undefined } | 'waited';

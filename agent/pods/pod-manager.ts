@@ -1,4 +1,4 @@
-// Merges the pod sources and owns one PodWorker per pod UID: admits, routes events, removes what no source wants. It
+// Merges the pod sources and owns one PodWorker per pod UID: admits, routes events, removes pods that no source has. It
 // never decides what happens inside a pod: the worker does.
 
 import type { Pod, PodStatus } from '../../client/types.ts';
@@ -46,7 +46,7 @@ export class PodManager implements PodsAgent {
   readonly #preemptedPods = new Set<string>();
   /** Pods that the server no longer has, although the source still shows them: they are not taken for new. */
   readonly #deletedFromServer = new Set<string>();
-  /** Whoever waits for a pod to use nothing any more. */
+  /** Callbacks for when a pod uses nothing any more. */
   readonly #finishWaiters = new Map<string, (() => void)[]>();
   #unsubscribe: (() => void)[] = [];
   #stopped = false;
@@ -203,7 +203,7 @@ export class PodManager implements PodsAgent {
       const worker = this.#workers.get(pod.metadata.uid);
       if (worker === undefined) newPods.push({ pod, source, rank: this.#rank(pod) });
       else if (this.#lastSeen.get(worker) !== pod) {
-        // One change of one pod comes here with all the others as they were.
+        // A change of one pod is delivered with the unchanged other pods.
         this.#lastSeen.set(worker, pod);
         this.#update(worker, resizes.seen(pod), source);
       }
@@ -214,7 +214,7 @@ export class PodManager implements PodsAgent {
         this.#add(pod, resizes.seen(pod), source);
     }
     resizes.retry();
-    // Before every source has spoken, a pod that nobody names may only not have been named yet.
+    // Until every source has delivered its pods, a missing pod may only not have been delivered yet.
     if (this.#desired.size === this.#sources.length && this.#timer === undefined) this.#startHousekeeping();
   }
 
@@ -268,7 +268,7 @@ export class PodManager implements PodsAgent {
     worker.wake(`pod added by ${source}`);
   }
 
-  /** Whether the pod may not be looked at yet: room is being made, or a static pod's former version has not ended. */
+  /** Whether the pod may not be synced yet: preemption is under way, or a static pod's former version has not terminated. */
   #mustWaitToStart(pod: Pod): boolean {
     if (this.#preemptedPods.size > 0) return true;
     if (!isStaticPod(pod)) return false;
@@ -309,14 +309,14 @@ export class PodManager implements PodsAgent {
     return [...this.#desired.values()].some((pods) => [...pods.values()].some((pod) => pod.metadata.uid === uid));
   }
 
-  /** Nothing of the pod is left here. It is remembered as long as a source names it, lest it be taken for new. */
+  /** Nothing of the pod is left here. Its uid is kept as long as a source has it, so that it is not taken for new. */
   #podRemoved(uid: string): void {
     const pod = this.#workers.get(uid)?.pod;
     this.#podFinished(uid);
     if (this.#isDesired(uid) && pod?.metadata.deletionTimestamp !== undefined) return;
     this.#forget(uid);
     if (pod !== undefined) this.#context.onPodGone?.(pod);
-    // A pod that was taken away and came back meanwhile starts afresh.
+    // A pod that a source removed and added again starts afresh.
     this.#reconcile();
   }
 
@@ -336,7 +336,7 @@ export class PodManager implements PodsAgent {
     this.#context.resizes.forget(uid);
   }
 
-  /** Looks for pods that nobody wants, now and every so often. */
+  /** Starts housekeeping: removes orphaned pods, now and periodically. */
   #startHousekeeping(): void {
     const { clock, config, log, syncLoop } = this.#context;
     syncLoop.roundBegins();

@@ -36,7 +36,7 @@ export interface SyncingState extends Activity {
   readonly backOffEvents: ReadonlyMap<string, EpochMs>;
 }
 
-/** What every state after `syncing` knows of the end. */
+/** What every state after `syncing` contains about the termination. */
 interface Ended {
   /** Why the node itself ended the pod; its phase becomes Failed. */
   readonly podEnd: PodEnd | undefined;
@@ -52,7 +52,7 @@ interface Ended {
 export interface TerminatingState extends Activity, Ended {
   readonly kind: 'terminating';
   readonly cause: TerminationCause;
-  /** What the pod as a whole was granted when that was last looked at; kills under way know of it. */
+  /** The pod's grace period when it was last computed; kills under way use it. */
   readonly graceSeconds: number | undefined;
   /** When (epoch ms) a kill of an instance last ended well. */
   readonly killedAt: ReadonlyMap<ContainerId, EpochMs>;
@@ -252,7 +252,7 @@ export function rejectedPod(): FinishedState {
   });
 }
 
-/** What is under way goes on; what failed before may be tried again at once, since it is wanted more now. */
+/** Actions under way continue; failed ones may be retried at once. */
 export function terminatingPod(
   from: SyncingState | TerminatedState | FinishedState,
   cause: TerminationCause,

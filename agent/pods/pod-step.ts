@@ -1,5 +1,5 @@
-// The one function that decides about a pod, whatever its state: `stepPod` after each look at the runtime, and before it
-// `advancePod`, for what can be decided from the pod alone. Pure: no clock, no I/O; what woke the worker is no argument.
+// The one function that decides about a pod, whatever its state: `stepPod` after each observation of the runtime, and before it
+// `advancePod`, for what can be decided from the pod alone. Pure: no clock, no I/O; the cause of the sync is no argument.
 
 import type { Pod } from '../../client/types.ts';
 import type { PodEnd } from '../ports/pod-end.ts';
@@ -29,7 +29,7 @@ function syncState(state: Exclude<PodState, { kind: 'removed' }>, facts: SyncFac
   }
 }
 
-/** What one look at the runtime leads to. */
+/** The result of one observation of the runtime. */
 export function stepPod(state: PodState, facts: SyncFacts): Step {
   let now = state;
   while (now.kind !== 'removed') {
@@ -47,7 +47,7 @@ export function reclaimPod(state: PodState, facts: SyncFacts): Step {
   return 'step' in result ? result.step : stepPod(result.next, facts);
 }
 
-/** What follows from the pod as it is wanted now, without a look at the runtime. */
+/** What follows from the desired pod alone, without an observation of the runtime. */
 export function advancePod(state: PodState, facts: DesiredFacts): Step {
   switch (state.kind) {
     case 'syncing':
@@ -124,7 +124,7 @@ export function runningPodSeen(state: PodState): PodState {
   return state.kind === 'finished' && !state.neverRan ? terminatingPod(state, 'startedLate') : state;
 }
 
-/** A container whose resources changed is not kept waiting for how it fared with the old ones. */
+/** A container whose resources changed does not wait for the back-off that it had with the old ones. */
 export function podDefinitionChanged(state: PodState, before: Pod, pod: Pod): PodState {
   if (state.kind !== 'syncing' || before === pod) return state;
   const restartBackoff = new Map(state.restartBackoff);

@@ -1,5 +1,5 @@
-// Runs image pulls: so many at a time, and one for all who want the same image with the same credentials. A pull is
-// cancelled once nobody waits for it any more. It knows nothing of images, events or back-off.
+// Runs image pulls: a limited number at a time, and one for all callers with the same image and credentials. A pull is
+// cancelled once no caller waits for it any more. It knows nothing of images, events or back-off.
 
 interface Shared<T> {
   readonly promise: Promise<T>;
@@ -7,7 +7,7 @@ interface Shared<T> {
   waiters: number;
 }
 
-/** T is what a pull gives. */
+/** T is the result of a pull. */
 export class PullQueue<T> {
   readonly #limit: number;
   #running = 0;
@@ -27,7 +27,7 @@ export class PullQueue<T> {
     const leave = (): void => {
       if (--shared.waiters === 0) {
         if (this.#shared.get(key) === shared) this.#shared.delete(key);
-        shared.abort.abort(new Error('nobody waits for this pull any more'));
+        shared.abort.abort(new Error('no caller waits for this pull any more'));
       }
     };
     return new Promise<T>((resolve, reject) => {
@@ -67,7 +67,7 @@ export class PullQueue<T> {
       signal.throwIfAborted();
       return await run(signal);
     } finally {
-      // The place passes to the next in line, so that nobody slips in between.
+      // The place passes to the next waiter, so that no newcomer takes it.
       const next = this.#waiting.shift();
       if (next === undefined) this.#running--;
       else next();

@@ -20,7 +20,7 @@ export function restartBackoffKey(containerName: string, hash: string): string {
   return `${containerName}_${hash}`;
 }
 
-/** An entry is forgotten when the container had run longer than `resetMs` before it ended. */
+/** An entry expires when the container had run longer than `resetMs` before it ended. */
 function expired(policy: BackoffPolicy, entry: BackoffEntry<EpochMs>, finishedAt: EpochMs): boolean {
   return elapsedMs(entry.since, finishedAt) > policy.resetMs;
 }
@@ -37,7 +37,7 @@ export function restartNotBefore(
   decidingEnd = finishedAt,
 ): EpochMs | undefined {
   if (entry === undefined || expired(policy, entry, finishedAt)) return undefined;
-  // An end that lies in the future means that the clock was set back: the container must not wait until then.
+  // An end in the future means that the clock was set back: the container must not wait until then.
   if (elapsedMs(now, decidingEnd) > entry.delayMs || elapsedMs(now, finishedAt) > entry.delayMs) return undefined;
   return now < plusMs(decidingEnd, entry.delayMs) ? plusMs(finishedAt, entry.delayMs) : undefined;
 }
@@ -50,7 +50,7 @@ export function restartBackoffAfterStart(
   now: EpochMs,
 ): BackoffEntry<EpochMs> {
   const kept = entry === undefined || expired(policy, entry, finishedAt) ? undefined : entry;
-  // The reset is judged by how long the container ran, above; never by how long it then waited.
+  // The reset depends on how long the container ran (above), never on how long it then waited.
   return nextBackoff({ ...policy, resetMs: Number.POSITIVE_INFINITY }, kept, now);
 }
 

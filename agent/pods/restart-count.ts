@@ -1,5 +1,5 @@
-// How often a container has been restarted. The count never goes back: the runtime's memory and the reported status
-// are both asked, since either may have been lost (container removed, agent restarted, status not written yet). Pure.
+// How often a container has been restarted. The count never decreases: the runtime's instances and the reported status
+// are both read, since either may have been lost (container removed, agent restarted, status not written yet). Pure.
 
 import type { ContainerStatus, PodStatus } from '../../client/types.ts';
 import type { PodSnapshot } from '../ports/runtime.ts';
@@ -22,8 +22,8 @@ const STATUS_LISTS: readonly StatusList[] = [
 ];
 
 /**
- * `status` with no count lower than `written` has it: what an agent before this one wrote may be seen only after the
- * first look at the runtime, which has forgotten the instances. The same object when there is nothing to raise.
+ * `status` with no count lower than `written` has it: what an earlier agent wrote may arrive only after the
+ * first observation of the runtime, which has removed the instances. The same object when there is nothing to raise.
  */
 export function keepRestartCounts(status: PodStatus, written: PodStatus | undefined): PodStatus {
   let kept = status;

@@ -23,7 +23,7 @@ function ruleMatches(rule: ContainerRestartRule, exitCode: number): boolean {
   return codes.operator === 'In' ? listed : codes.operator === 'NotIn' && !listed;
 }
 
-/** Whether policy wants a container that ended with `exitCode` to run again. */
+/** Whether a container that exited with `exitCode` runs again by restartPolicy. */
 export function restartsAfterExit(pod: Pod, container: RestartableContainer, exitCode: number): boolean {
   if (container.restartPolicy !== undefined) {
     const rule = container.restartPolicyRules?.find((candidate) => ruleMatches(candidate, exitCode));
@@ -48,7 +48,7 @@ export function restartsAfterProbe(pod: Pod, container: RestartableContainer): b
 }
 
 /**
- * An init container that failed runs again unless policy says Never; one that succeeded never does. A sidecar always
+ * An init container that failed runs again unless restartPolicy is Never; one that succeeded never does. A sidecar always
  * does.
  */
 export function initRestartsAfterExit(pod: Pod, container: RestartableContainer, exitCode: number): boolean {

@@ -1,4 +1,4 @@
-// The environment variables that tell a container about the services of its namespace: X_SERVICE_HOST and the older
+// The environment variables of the services of a container's namespace: X_SERVICE_HOST and the older
 // docker-link style ones. Pure.
 
 import type { Pod, Service } from '../../client/types.ts';

@@ -70,7 +70,7 @@ export class StatusManager {
 
   /** Reports a status. What is not urgent waits, so that a more important one can take it along. */
   set(pod: Pod, status: PodStatus, urgency: StatusUrgency): void {
-    // Whoever made the status: what the API would refuse for its size is cut here.
+    // Messages that the API would refuse for their size are cut here, for every status.
     const limited = limitMessages(pod.spec, status);
     const entry = this.#entryFor(pod, limited);
     entry.desired = limited;
@@ -78,7 +78,7 @@ export class StatusManager {
     this.#schedule(entry, this.#options.config.statusDelayMs[urgency]);
   }
 
-  /** The server showed a newer object: what another writer changed of ours is written again. */
+  /** The server showed a newer object: fields of ours that another writer has changed are written again. */
   podSeen(pod: Pod): void {
     const entry = this.#entries.get(pod.metadata.uid);
     if (entry === undefined || isOlder(pod.metadata.resourceVersion, entry.pod.metadata.resourceVersion)) return;

@@ -91,7 +91,7 @@ function conditionPatch(
   });
   const written = changed.map((condition) => {
     const before = base.find((other) => other.type === condition.type);
-    // A merge keeps what it is not told about, so what is no longer so must be taken back.
+    // A merge keeps absent fields, so a field that is no longer set must be cleared.
     const cleared = { ...(before?.reason === undefined ? {} : { reason: null }) };
     return { ...cleared, ...(before?.message === undefined ? {} : { message: null }), ...condition };
   });

@@ -1,17 +1,17 @@
-// How soon a status must be written: what others wait for at once, detail with the next that comes. Pure.
+// How soon a status must be written: at once where clients wait for it, details with the next write. Pure.
 
 import type { PodStatus } from '../../client/types.ts';
 import { sameValue } from './status-patch.ts';
 
 const BEGINNING: ReadonlySet<string> = new Set(['', 'ContainerCreating', 'PodInitializing']);
 
-/** How much a status matters to whoever reads it. */
+/** How urgent a status is for its readers. */
 export type StatusUrgency = 'now' | 'soon' | 'later';
 
 /**
- * How long a status may wait for one that takes it along. `now`: the phase, a container or readiness changed. `soon`: a
- * new pod is being worked on, which a moment later most have left behind, or detail. `later`: how far that work is, such
- * as an address before anything listens on it; of interest where the rest of the start takes its time.
+ * How long a status may wait for the next write. `now`: the phase, a container or readiness changed. `soon`: a
+ * new pod is being started, which is soon outdated, or detail. `later`: the progress of a start, such
+ * as an address before anything listens on it; of interest only when the start is slow.
  */
 export function statusUrgency(previous: PodStatus | undefined, status: PodStatus): StatusUrgency {
   if (isBeginning(previous) && isBeginning(status)) return previous?.startTime === undefined ? 'soon' : 'later';

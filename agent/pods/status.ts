@@ -31,15 +31,15 @@ export interface PodStatusFacts {
   readonly previous: PodStatus | undefined;
   /** Addresses of the node, primary first. */
   readonly hostIPs: readonly string[];
-  /** Why a container's start is held up or failed, by container name. */
+  /** Why a container's start waits or failed, by container name. */
   readonly waiting: ReadonlyMap<string, WaitingReason>;
-  /** Names of containers that run again whatever policy says: they were stopped for it, or are being started. */
+  /** Names of containers that run again regardless of restartPolicy: they were stopped for it, or are being started. */
   readonly restarting?: ReadonlySet<string>;
-  /** No container of the pod runs, and none will be started again whatever policy says. */
+  /** No container of the pod runs, and none will be started again. */
   readonly over: boolean;
   /** The agent ends the pod for a reason of its own (eviction, deadline, admission): it is Failed, and this is why. */
   readonly failure?: PodEnd;
-  /** Where a resize of the pod stands. */
+  /** The state of a resize of the pod. */
   readonly resize?: ResizeReport | undefined;
   /** Epoch ms. */
   readonly now: EpochMs;
@@ -82,12 +82,12 @@ export function computePodStatus(facts: PodStatusFacts): PodStatus {
   // What has succeeded cannot fail any more, whatever comes over it before it is gone.
   const failure = previous?.phase === 'Succeeded' ? undefined : facts.failure;
   const { regular, init, ephemeral } = statusesOf(facts);
-  // One that the runtime has lost sight of is reported as ended, and may well run; one whose start failed after it began
+  // One that the runtime does not list any more is reported as terminated, and may well run; one whose start failed after it began
   // is reported as waiting, and runs until it is stopped.
   const runs = snapshot.containers.some(({ state }) => state === 'unknown' || state === 'running');
   const alive = runs || anyRunning(regular) || anyRunning(init) || anyRunning(ephemeral);
   let phase = computePhase({ ...facts, regular, init, previous: previous?.phase });
-  // What the readiness of a pod is judged by comes before its phase, which waits for the last container.
+  // The readiness conditions change before the phase, which waits for the last container.
   const conditionPhase = failure?.unreadyAtOnce === true ? 'Failed' : phase;
   if (failure !== undefined) phase = 'Failed';
   // Someone may take a terminal phase as "its resources are free": never say so while a container still runs, or may yet.

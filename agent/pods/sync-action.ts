@@ -1,5 +1,5 @@
-// Everything that the sync of a pod can ask to be done. The executor does it and reports how it ended; it decides nothing,
-// so an action carries all that it takes. Types, ids and what follows from the actions under way.
+// The actions of the sync of a pod. The executor does it and reports how it ended; it decides nothing,
+// so an action contains all its parameters. Types, ids and what follows from the actions under way.
 
 import type { Container, EphemeralContainer } from '../../client/types.ts';
 import type { ContainerId, ContainerSnapshot, PodSnapshot, SandboxId } from '../ports/runtime.ts';
@@ -21,7 +21,7 @@ export interface KillSpec {
 export interface ReplacedSandbox {
   readonly kills: readonly KillSpec[];
   readonly sandboxes: readonly SandboxId[];
-  /** Init containers are forgotten, since they must run again. */
+  /** Init containers are dropped, since they must run again. */
   readonly initContainers: readonly ContainerId[];
 }
 
@@ -44,7 +44,7 @@ export type LastingAction =
       /** Actions that must have ended first, however they end. */
       readonly after: readonly string[];
       readonly podIPs: readonly string[];
-      /** The container whose process namespace an ephemeral one joins, and its instance where there is one. */
+      /** The container whose process namespace an ephemeral container joins, and its instance where there is one. */
       readonly target: { readonly name: string; readonly id: ContainerId | undefined } | undefined;
     }
   | {
@@ -70,7 +70,7 @@ export type LastingAction =
 export type ImmediateAction =
   /** Every kill under way is granted no more than this from now on. */
   | { readonly kind: 'shortenGrace'; readonly graceSeconds: number }
-  /** The API object is let go as soon as the last status is written. */
+  /** The API object is deleted as soon as the last status is written. */
   | { readonly kind: 'finalizePod' };
 
 export type SyncAction = LastingAction | ImmediateAction;
@@ -121,7 +121,7 @@ export function isStarting(underWay: UnderWay): boolean {
   return [...underWay.values()].some(({ kind }) => kind === 'createSandbox' || kind === 'startContainer');
 }
 
-/** Whether anything under way may use or make what a pod that ends gives back: its cgroup, its volumes. */
+/** Whether any action under way may use or create the cgroup or the volumes, which a terminated pod releases. */
 export function usesResources(underWay: UnderWay): boolean {
   return isStarting(underWay) || underWay.has(ACTION_IDS.prepare) || underWay.has(ACTION_IDS.resize);
 }

@@ -16,7 +16,7 @@ import { isLasting, type LastingAction, type SyncAction, type UnderWay } from '.
 
 export type SyncConfig = Pick<PodsConfig, 'restartBackoff' | 'syncBackoff' | 'imageBackoff' | 'maxPerPodContainer'>;
 
-/** What is wanted of the pod, and what was reported of it. */
+/** The desired pod, and its reported status. */
 export interface DesiredFacts {
   readonly pod: Pod;
   /** No source has the pod any more. */
@@ -47,30 +47,30 @@ export interface PodEvent {
   readonly message: string;
 }
 
-/** What the report is made from, beside what everybody knows of the pod. */
+/** The inputs of the status besides the pod and its snapshot. */
 export interface StatusInputs {
   readonly snapshot: PodSnapshot;
   readonly waiting: ReadonlyMap<string, WaitingReason>;
-  /** Names of containers that run again whatever policy says. */
+  /** Names of containers that run again regardless of restartPolicy. */
   readonly restarting: ReadonlySet<string>;
   /** No container runs or can still begin to. */
   readonly over: boolean;
   readonly podEnd: PodEnd | undefined;
 }
 
-/** What one look at a pod leads to. */
+/** The result of one sync of a pod. */
 export interface Step {
   readonly state: PodState;
   readonly actions: readonly SyncAction[];
   readonly events: readonly PodEvent[];
-  /** When to look again although nothing happens, epoch ms. */
+  /** When to sync again without an event, epoch ms. */
   readonly wakeAt?: EpochMs;
   /** Absent where there is nothing to report. */
   readonly status?: StatusInputs;
 }
 
 /**
- * What the sync of one state comes to: a step, or another state, in which the same snapshot is looked at once more.
+ * The result of the sync of one state: a step, or another state, which is synced with the same snapshot.
  */
 export type SyncResult = { readonly step: Step } | { readonly next: PodState };
 
@@ -84,7 +84,7 @@ export function underWayDuring(state: PodState, { underWayBefore }: SyncFacts): 
   return new Map([...underWayBefore, ...state.underWay]);
 }
 
-/** Collects what one look leads to: an action whose pause is not over is left out, and looked at again when it is. */
+/** Collects the results of one sync: an action in back-off is left out, and decided again when the back-off is over. */
 export class StepBuilder {
   readonly actions: SyncAction[] = [];
   readonly events: PodEvent[] = [];

@@ -1,8 +1,8 @@
-// Whether the sync loop moves: what the kubelet answers at /healthz/syncloop (pkg/kubelet, SyncLoopHealthCheck). The
+// Whether the sync loop makes progress: the kubelet's /healthz/syncloop (pkg/kubelet, SyncLoopHealthCheck). The
 // kubelet has one loop, and is healthy while that was entered a short while ago. Here every pod has a loop of its own, so
-// two things are watched: the round that looks after all pods (PodManager, every syncFrequency), and each step of a pod's
+// two things are watched: the periodic resync of all pods (PodManager, every syncFrequency), and each step of a pod's
 // loop that has begun and not ended. A step calls nothing but the runtime, with deadlines: one that takes longer than
-// those allow will never end. It restarts nothing: the Node says so, and systemd's watchdog is not fed.
+// those allow will never end. It restarts nothing: the Node reports it, and systemd's watchdog gets no message.
 
 import { type Clock, elapsedMs, type MonotonicMs } from '../../lib/clock.ts';
 import { goDuration } from '../../lib/go-words.ts';
@@ -60,7 +60,7 @@ export class SyncLoop {
     this.#round = this.#clock.monotonic();
   }
 
-  /** Does one step of a loop. `what` names it for people: "syncPod demo/web". */
+  /** Does one step of a loop. `what` names it in messages: "syncPod demo/web". */
   async step<T>(what: string, body: () => Promise<T>): Promise<T> {
     const key = {};
     this.#steps.set(key, [what, this.#clock.monotonic()]);

@@ -1,5 +1,5 @@
-// What is done about a pod that should run (the kubelet's SyncPod): which of the actions that computePodActions wants begin
-// now, which wait for their back-off, what is reported meanwhile. Pure.
+// What is done about a pod that should run (the kubelet's SyncPod): which of the actions of computePodActions begin
+// now, which wait for their back-off, what is reported until then. Pure.
 
 import { invariant } from '../../lib/invariant.ts';
 import { sortPodIPs } from '../model/pod-ips.ts';
@@ -52,7 +52,7 @@ export function syncPod(before: SyncingState, facts: SyncFacts): SyncResult {
   return step.done({ ...state, restartWanted }, statusInputs(state, decision, facts, underWay));
 }
 
-/** What runs has no trouble starting any more, whoever started it; what is dead needs no kill any more. */
+/** A running container has no start failure any more; an exited one needs no kill any more. */
 function noteContainers(state: SyncingState, { containers }: PodSnapshot, underWay: UnderWay): SyncingState {
   const starting = startingContainers(underWay);
   const failedPostStart = new Set(state.failedPostStart);
@@ -84,7 +84,7 @@ function announceBackOff(before: SyncingState, { waiting }: PodActions, { pod }:
   }
 }
 
-/** Whatever policy then says of it, a container whose postStart hook failed is killed first. */
+/** A container whose postStart hook failed is killed first, whatever restartPolicy decides then. */
 function killFailedPostStarts(state: SyncingState, { pod, previous, snapshot }: SyncFacts, step: StepBuilder): void {
   for (const instance of snapshot.containers) {
     if (!state.failedPostStart.has(instance.id)) continue;
@@ -119,7 +119,7 @@ function beginActions(
   step: StepBuilder,
 ): SyncingState['restartWanted'] {
   const restartWanted = new Map<string, RestartWanted>(state.restartWanted);
-  // Order between containers is promised only where one has a postStart hook for the others to wait for.
+  // Containers start in order only where one has a postStart hook that the others wait for.
   let hook: string | undefined;
   let resizing = underWay.has(ACTION_IDS.resize);
   for (const action of actions) {
@@ -175,7 +175,7 @@ function replacedSandbox({ pod, previous, snapshot }: SyncFacts): ReplacedSandbo
   return {
     kills: snapshot.containers.filter(isAlive).map((instance) => killSpec(pod, previous, instance, 'podEnds')),
     sandboxes: snapshot.sandboxes.map(({ id }) => id),
-    // By name: an instance that a kubelet made does not tell what it is.
+    // By name: an instance that a kubelet made has no type label.
     initContainers: snapshot.containers.filter(({ name }) => init.has(name)).map(({ id }) => id),
   };
 }
@@ -229,7 +229,7 @@ function statusInputs(
   { snapshot }: SyncFacts,
   underWay: UnderWay,
 ): StatusInputs {
-  // What is reported as not started runs until it is killed: its instance before says nothing of the pod's end.
+  // A container reported as not started runs until it is killed: its previous instance does not decide the phase.
   const unfinished = snapshot.containers.filter(({ id }) => state.failedPostStart.has(id)).map(({ name }) => name);
   return {
     snapshot: startedContainers(state, snapshot),

@@ -1,6 +1,6 @@
-// What is done about a pod of which nothing runs (the kubelet's SyncTerminatedPod): what the node lent it is given back.
-// And once that is done: its API object is let go where it is deleted, and what the runtime keeps of it is removed then,
-// or, where it only ended, stays for its logs. Pure.
+// What is done about a pod of which nothing runs (the kubelet's SyncTerminatedPod): its volumes and cgroup are released.
+// After that a deleted pod's API object is finalized, and its sandboxes and containers are removed then,
+// or, where it only terminated, stay for their logs. Pure.
 
 import { invariant } from '../../lib/invariant.ts';
 import type { PodSnapshot, SandboxId } from '../ports/runtime.ts';

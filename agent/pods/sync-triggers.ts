@@ -1,5 +1,5 @@
-// What a pod is synced for: events of the runtime that may show something new, and versions of the pod that ask for
-// something. A cause is written on the trace and nowhere else: nothing is decided by it. Pure.
+// What triggers a sync of a pod: runtime events that may show something new, and versions of the pod that change
+// something. A cause is recorded in the trace and nowhere else: nothing is decided by it. Pure.
 
 import type { Pod } from '../../client/types.ts';
 import type { PodSource } from '../ports/api.ts';
@@ -8,7 +8,7 @@ import type { PodLifecycleEvent, PodSnapshot } from '../ports/runtime.ts';
 import { sameValue } from './status-patch.ts';
 import type { LastingAction } from './sync-action.ts';
 
-/** Why a pod is synced, for whoever reads the trace. */
+/** Why a pod is synced, for the trace. */
 export type SyncCause =
   | `pod added by ${PodSource['name']}`
   | 'pod updated'
@@ -23,7 +23,7 @@ export type SyncCause =
 
 /**
  * Whether an event may show something that the last observation does not. `starting`: the worker is starting something
- * itself and will look when that is done, so starts are nothing new.
+ * itself and observes when that is done, so starts are nothing new.
  */
 export function eventNeedsSync(
   event: PodLifecycleEvent,
@@ -47,9 +47,9 @@ export function eventNeedsSync(
   }
 }
 
-/** Whether a newer version of the pod asks for anything; the echo of our own status does not. */
+/** Whether a newer version of the pod needs a sync; the echo of our own status does not. */
 export function podNeedsSync(before: Pod, after: Pod): boolean {
-  // Readiness gates are conditions that others write into the status.
+  // Readiness gates are conditions that other components write into the status.
   if ((after.spec.readinessGates ?? []).length > 0) return true;
   const [old, now] = [before.metadata, after.metadata];
   return (

@@ -1,4 +1,4 @@
-// The rules of stopping: how long a container may take, which ones wait for others, and what is still left to do for
+// The rules of termination: grace periods, the order of containers, and what is left to do for
 // a pod that is to end. Pure; the killer acts on them.
 
 import type { Container, Pod } from '../../client/types.ts';
@@ -58,7 +58,7 @@ export function stopsAfter(pod: Pod, name: string): ReadonlySet<string> {
 export type TerminationStep =
   /** Stop these; each is not being stopped yet. */
   | { readonly kind: 'kill'; readonly containers: readonly ContainerSnapshot[] }
-  /** Something is still being started or stopped: look again when that is over. */
+  /** Something is still being started or stopped: sync again when that is over. */
   | { readonly kind: 'wait' }
   | { readonly kind: 'stopSandboxes'; readonly sandboxes: readonly SandboxSnapshot[] }
   /** No process is left, and no network: the rest may be released. */
@@ -79,7 +79,7 @@ export function computeTermination(facts: TerminationFacts): TerminationStep {
   const fresh = alive.filter((container) => !facts.killing.has(container.id));
   if (fresh.length > 0) return { kind: 'kill', containers: fresh };
   if (alive.length > 0 || facts.killing.size > 0 || facts.busy) return { kind: 'wait' };
-  // A sandbox that is not ready may still hold its network: stopping it again costs little and forgets nothing.
+  // A sandbox that is not ready may still have its network: stopping it again costs little and leaks nothing.
   const sandboxes = facts.snapshot.sandboxes.filter((sandbox) => !facts.stopped.has(sandbox.id));
   return sandboxes.length > 0 ? { kind: 'stopSandboxes', sandboxes } : { kind: 'release' };
 }

@@ -1,5 +1,5 @@
 // The loop of one pod (the kubelet's pod worker): observe, step, report, perform. It is strictly serial; actions go on
-// beside it and wake it when they end, so that news and deletions never wait for them. It decides nothing: pod-step.ts and
+// beside it and wake it when they end, so that events and deletions never wait for them. It decides nothing: pod-step.ts and
 // outcome.ts do, from the state that it keeps for them.
 
 import type { Pod, PodStatus } from '../../client/types.ts';
@@ -33,7 +33,7 @@ import { eventNeedsSync, podNeedsSync, type SyncCause } from './sync-triggers.ts
 import type { WorkerContext } from './worker-context.ts';
 
 export interface PodWorkerOptions {
-  /** The runtime is known to have nothing of this pod, so the first look at it can be spared. */
+  /** The runtime has nothing of this pod, so the first observation is not needed. */
   readonly unknownToRuntime: boolean;
   /** As the runtime calls itself: in the ids of containers. */
   readonly runtimeName: string;
@@ -50,7 +50,7 @@ export class PodWorker {
   readonly #context: WorkerContext;
   readonly #options: PodWorkerOptions;
   readonly #executor: ActionExecutor;
-  // What is wanted, what is, and what was last seen.
+  // The desired pod, the state, and the last snapshot.
   #pod: Pod;
   #removed = false;
   #state: PodState;
@@ -81,7 +81,7 @@ export class PodWorker {
   get isRemoved(): boolean {
     return this.#state.kind === 'removed';
   }
-  /** No source has the pod any more, and the worker knows. */
+  /** No source has the pod any more. */
   get isUndesired(): boolean {
     return this.#removed;
   }

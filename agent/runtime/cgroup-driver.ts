@@ -1,5 +1,5 @@
-// The cgroup driver that the runtime itself uses (RuntimeConfig: containerd 2, CRI-O). Whoever lays out pods' cgroups
-// has to use the same, so its word goes before the configuration's, as with a kubelet. Asks; never concludes.
+// The cgroup driver that the runtime itself uses (RuntimeConfig: containerd 2, CRI-O). The agent's pod cgroups
+// have to use the same, so it overrides the configuration, as with a kubelet. Never guessed from a version.
 
 import type { Tracer } from '../../lib/trace.ts';
 import { type CriClient, isRuntimeError, SHORT_DEADLINE_MS } from './cri-client.ts';

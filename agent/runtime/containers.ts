@@ -1,5 +1,5 @@
 // Containers: makes their configs and the files they name, calls CreateContainer, StartContainer, StopContainer,
-// RemoveContainer and UpdateContainerResources, and gives the results to the cache. Decides nothing about pods.
+// RemoveContainer and UpdateContainerResources, and passes the results to the cache. Decides nothing about pods.
 
 import type { PodSandboxConfig } from '../../proto/gen/runtime/v1/PodSandboxConfig.ts';
 import type { ContainerId, ContainerResourceFigures, ContainerSpec } from '../ports/runtime.ts';
@@ -61,7 +61,7 @@ export class Containers {
     const { container } = spec;
     const pod = refOf(spec.pod);
     const fromLogs = files.makeContainerLogDirectory(pod, container.name);
-    // 0: the runtime has forgotten its instances, and no API server is there that had their status.
+    // 0: the runtime has removed its instances, and no API server has their status.
     const restartCount = spec.restartCount === 0 ? fromLogs : spec.restartCount;
     const config = containerConfig(
       { ...spec, restartCount },
@@ -91,7 +91,7 @@ export class Containers {
     });
   }
 
-  /** Links the log of a container where log shippers look. */
+  /** Links the log of a container in the directory of log shippers. */
   async #linkLog(id: ContainerId): Promise<void> {
     const { cache, files, statuses } = this.#context;
     // Made by an agent before this one, and not listed yet.

@@ -23,11 +23,11 @@ interface ContextParts {
 }
 
 export interface RuntimeContext extends ContextParts {
-  /** Runs a call about `id` and gives its outcome to the cache. Rejects as the body does. */
+  /** Runs a call about `id` and passes its outcome to the cache. Rejects as the body does. */
   change<T>(call: DoneCall, id: string, body: () => Promise<T>): Promise<T>;
 }
 
-/** Calls whose event may come before the answer. */
+/** Calls whose event may come before the response. */
 const BEGAN: ReadonlySet<DoneCall> = new Set<BeganCall>([
   'StartContainer',
   'RemoveContainer',

@@ -54,7 +54,7 @@ export function containerState(state: ContainerState__Output): ContainerSnapshot
   return CONTAINER_STATES[state];
 }
 
-/** What only PodSandboxStatus tells, and what never changes once told. */
+/** The fields that only PodSandboxStatus has, and that never change. */
 export interface SandboxDetail {
   readonly ips: readonly string[];
   readonly hostNetwork: boolean;
@@ -66,7 +66,7 @@ export function sandboxDetail(status: PodSandboxStatus__Output): SandboxDetail {
   return { hostNetwork, ips: hostNetwork ? [] : ips.filter((ip) => ip !== '') };
 }
 
-/** From a list or a status: what both tell. */
+/** From a list or a status: the fields of both. */
 export function sandboxSnapshot(
   item: Pick<
     PodSandbox__Output & PodSandboxStatus__Output,
@@ -87,7 +87,7 @@ export function sandboxSnapshot(
 
 /**
  * A sandbox as RunPodSandbox's result and its request show it. `networkKnown`: there is nothing left to read of it;
- * otherwise it has, or may yet get, addresses that nobody here knows.
+ * otherwise it has, or may yet get, addresses that have to be read.
  */
 export function newSandbox(
   id: SandboxId,
@@ -129,7 +129,7 @@ export function newContainer(
   };
 }
 
-/** A container as a list tells it: who it is and its state; nothing about how it ended. */
+/** A container of a list: its identity and state; no exit details. */
 export function shallowContainer(item: Container__Output): ContainerSnapshot {
   return {
     id: containerId(item.id),

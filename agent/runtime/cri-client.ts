@@ -1,4 +1,4 @@
-// The one thing below the runtime adapter: CRI's unary calls and the two event streams, typed. grpc-cri-client.ts
+// The only layer below the runtime adapter: CRI's unary calls and the two event streams, typed. grpc-cri-client.ts
 // implements it over a socket, test/sim in memory. Types, deadlines and error helpers only; it holds no state of pods.
 
 import type { Envelope__Output } from '../../proto/gen/containerd/types/Envelope.ts';

@@ -1,5 +1,5 @@
 // The ContainerRuntime port over CRI, put together from its parts: sandboxes, containers, images, streaming, the cache
-// of the runtime's truth, and the lifecycle events that feed it. Only composition: each part says what it does.
+// of the runtime's truth, and the lifecycle events that feed it. Only composition.
 
 import { RuntimeCache } from './cache/runtime-cache.ts';
 import { readCgroupDriver } from './cgroup-driver.ts';

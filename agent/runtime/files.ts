@@ -99,7 +99,7 @@ export class PodFiles {
   }
 
   /**
-   * Makes the directory of a container's logs. Returns the count that a container which nobody remembers starts from:
+   * Makes the directory of a container's logs. Returns the restart count that a container without known instances starts from:
    * above what the logs there are named by, so that none is written to twice.
    */
   makeContainerLogDirectory(pod: PodRef, container: string): number {
@@ -156,7 +156,7 @@ export class PodFiles {
         if (file === name || file.startsWith(`${name}.`)) allowing(['ENOENT'], () => unlinkSync(join(directory, file)));
       }
     }
-    // Only ever a file of ours: a mount at that path may as well be a volume of the user's.
+    // Only a file of ours: a mount at that path may be a volume of the user.
     const ours = containerDirectory(this.#settings.rootDir, pod.uid, container.name);
     if (container.terminationLog !== undefined && dirname(container.terminationLog) === ours) {
       const path = container.terminationLog;
@@ -164,7 +164,7 @@ export class PodFiles {
     }
   }
 
-  /** Removes everything of a pod whose sandboxes are gone. Leaves pods/<uid> itself when others have files there. */
+  /** Removes everything of a pod whose sandboxes are gone. Leaves pods/<uid> itself when it contains other files. */
   async removePod(pod: PodRef): Promise<void> {
     const logs = this.logDirectory(pod);
     const prefix = `${pod.name}_${pod.namespace}_`;

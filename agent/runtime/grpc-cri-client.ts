@@ -1,5 +1,5 @@
-// CRI over a unix socket: two typed services for CRI and one for containerd's event bus, deadlines as the caller gives
-// them, and failures as RuntimeError. It holds no state of pods and retries nothing; grpc-js reconnects by itself when
+// CRI over a unix socket: two typed services for CRI and one for containerd's event bus, deadlines of the caller's
+// choice, and failures as RuntimeError. It holds no state of pods and retries nothing; grpc-js reconnects by itself when
 // the runtime comes back.
 
 import {
@@ -18,17 +18,17 @@ import { RuntimeError } from '../ports/runtime.ts';
 import type { CriClient, CriMethod, CriStream, CriStreamEnd } from './cri-client.ts';
 
 const CHANNEL_OPTIONS: ChannelOptions = {
-  // A local socket either answers or does not exist: look again soon, so that a restarted runtime is found at once.
+  // A local socket either responds or does not exist: a short retry finds a restarted runtime soon.
   'grpc.initial_reconnect_backoff_ms': 100,
   'grpc.min_reconnect_backoff_ms': 100,
   'grpc.max_reconnect_backoff_ms': 1000,
   'grpc.max_receive_message_length': 16 * 1024 * 1024,
   'grpc.max_send_message_length': 16 * 1024 * 1024,
-  // Asking again is the worker's decision, with the pod's state in view.
+  // Retries are the worker's decision, which depends on the pod's state.
   'grpc.enable_retries': 0,
 };
 
-/** The message is the runtime's own words; whoever shows them with gRPC's frame around, as the kubelet does, adds it. */
+/** The message is the runtime's own; code that shows it with gRPC's prefix, as the kubelet does, adds that. */
 export function toRuntimeError(error: unknown): unknown {
   if (!(error instanceof GrpcError)) return error;
   return new RuntimeError(error.method, error.code, error.message, { cause: error });
@@ -64,7 +64,7 @@ export function createCriClient(endpoint: string, imageEndpoint: string, tracer:
       throw toRuntimeError(error);
     });
   return {
-    // The two services are the ones that CriMethod names; this is the one place that says so.
+    // The two services are the ones that CriMethod names; stated only here.
     call: call as CriClient['call'],
     containerEvents: (onEvent) => criStream(runtime.GetContainerEvents({}, new Metadata()), onEvent),
     containerdEvents: (filters, onEvent) =>

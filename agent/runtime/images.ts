@@ -44,7 +44,7 @@ export class Images {
         sandbox_config,
         ...(auth === undefined ? {} : { auth: authConfig(auth) }),
       },
-      // No deadline: how long a pull takes is the image's affair, and the runtime gives up when nothing moves.
+      // No deadline: the time of a pull depends on the image, and the runtime aborts a pull without progress.
       { ...(signal === undefined ? {} : { signal }), attributes: { image } },
     );
     const pulled = (await this.status(response.image_ref)) ?? (await this.status(image));

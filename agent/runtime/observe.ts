@@ -1,4 +1,4 @@
-// Shows a pod as the cache knows it, after reading what the cache says is missing: nothing or a few statuses where the
+// Returns a pod from the cache, after reading what the cache lacks: nothing or a few statuses where the
 // pod's entry is fresh, else two lists side by side and statuses in parallel. Decides nothing about pods.
 
 import type { Clock, EpochMs } from '../../lib/clock.ts';
@@ -58,7 +58,7 @@ export class Observer {
   async observe(pod: PodRef): Promise<PodSnapshot> {
     const observedAt = this.#clock.now();
     if (this.#cache.isFresh(pod.uid)) await this.#readDue(pod.uid, this.#cache.seq);
-    // It was not, or something that nobody announced was found by a status.
+    // It was not, or a status showed a change without an event.
     if (!this.#cache.isFresh(pod.uid)) await this.#cache.during((read) => this.#readAll(pod, read));
     return snapshotOf(pod, this.#cache.recordsOf(pod.uid), observedAt);
   }
@@ -76,7 +76,7 @@ export class Observer {
       .recordsOf(pod.uid)
       .filter((record) => this.#cache.isStatusDue(record, read.begun))
       .map((record) => ({ id: record.id, reading: this.#read(record) }));
-    // Whoever is still there after the lists is waited for, and read again if that failed.
+    // Statuses of containers that the lists contain are awaited, and read again if that failed.
     for (const { reading } of ahead) reading.catch(() => undefined);
     await this.#readLists(pod, read);
     await Promise.allSettled(ahead.filter(({ id }) => this.#cache.get(id) !== undefined).map(({ reading }) => reading));

@@ -10,7 +10,7 @@ import type { CriClient } from './cri-client.ts';
 
 /** Settings of the node, by the KubeletConfiguration's names where it has them. */
 export interface NodeSettings {
-  /** The agent's own root: pods/<uid>/… lies below. */
+  /** The agent's own root: pods/<uid>/… is below. */
   readonly rootDir: string;
   /** /var/log/pods by default. */
   readonly podLogsDir: string;
@@ -59,8 +59,8 @@ export interface CriRuntimeOptions {
   readonly eventSource?: EventSource;
   /** Addresses that a sandbox was given outside the runtime, where they are known: one question less for each pod. */
   readonly addressesOf?: (sandbox: SandboxId) => readonly string[] | undefined;
-  /** Told about trouble that no caller waits for: a broken event stream, a failed relist. */
+  /** Called with errors that no caller gets: a broken event stream, a failed relist. */
   readonly onTrouble?: (message: string) => void;
-  /** Told what a user should know of a pod's sandbox, or of the node once, as a Warning event. */
+  /** Records a Warning event of a pod's sandbox, or once of the node. */
   readonly onWarning?: (of: Pod | 'node', reason: string, message: string) => void;
 }

@@ -1,4 +1,4 @@
-// What goes wrong before the runtime is called is the pod's or the node's fault, not the runtime's: the error says so.
+// What goes wrong before the runtime is called is an error of the pod or the node, not of the runtime: the error states that.
 
 import { errorMessage } from '../../lib/errors.ts';
 import { RuntimeError } from '../ports/runtime.ts';

@@ -1,5 +1,5 @@
 // Pod sandboxes: makes their configs and the files they name, calls RunPodSandbox, StopPodSandbox and
-// RemovePodSandbox, and gives the results to the cache. Decides nothing about pods.
+// RemovePodSandbox, and passes the results to the cache. Decides nothing about pods.
 
 import type { Pod } from '../../client/types.ts';
 import { goQuote } from '../../lib/go-words.ts';
@@ -41,7 +41,7 @@ export class PodSandboxes {
     preparing('GeneratePodSandboxConfig', () => files.makeLogDirectory(pod));
     const createdAt = clock.now();
     return await cache.during(async ({ begun }) => {
-      // CNI plugins run inside this call: the kubelet gives it twice the ordinary deadline.
+      // CNI plugins run inside this call: its deadline is twice the ordinary one, as in the kubelet.
       const response = await client
         .call(
           'RunPodSandbox',
@@ -50,7 +50,7 @@ export class PodSandboxes {
         )
         .catch((error: unknown) => {
           cache.apply({ kind: 'callFailed', call: 'RunPodSandbox', pod });
-          // There may never be a sandbox whose removal would take it along.
+          // There may never be a sandbox whose removal would remove it.
           preparing('RunPodSandbox', () => files.removeEmptyLogDirectory(pod));
           throw error;
         });
@@ -83,12 +83,12 @@ export class PodSandboxes {
       await unlessGone(() =>
         client.call('RemovePodSandbox', { pod_sandbox_id: id }, { deadlineMs, attributes: { sandbox: id } }),
       );
-      // Before the cache forgets it: what fails here is tried again with the sandbox.
+      // Before the cache drops it: a failure here is retried with the sandbox.
       if (isLast) await preparingInTurns('RemovePodSandbox', () => files.removePod(pod));
     });
   }
 
-  /** The config that CreateContainer wants again with every container of the sandbox. */
+  /** The sandbox config, which every CreateContainer in it needs. */
   async configOf(id: string, pod: Pod): Promise<PodSandboxConfig> {
     const { cache, statuses } = this.#context;
     const known = cache.sandbox(id)?.config;
@@ -100,7 +100,7 @@ export class PodSandboxes {
     return config;
   }
 
-  /** The config that PullImage wants: the pod has its sandbox already, and whatever block of ids it could be given. */
+  /** The sandbox config for PullImage: the pod has its sandbox and its user namespace already. */
   configForPull(pod: Pod): PodSandboxConfig {
     const { node, files, clock } = this.#context;
     const block = pod.spec.hostUsers === false ? userNamespace(node.rootDir, pod.metadata.uid) : undefined;

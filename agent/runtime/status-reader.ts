@@ -1,5 +1,5 @@
-// Reads the status of one container or sandbox from CRI and gives it to the cache, whoever needs it for whatever reason:
-// no answer of the runtime passes the cache by. Reads a dead container's termination message along the way.
+// Reads the status of one container or sandbox from CRI and passes it to the cache, for every caller:
+// no response of the runtime bypasses the cache. Reads a dead container's termination message along the way.
 
 import type { ContainerStatus__Output } from '../../proto/gen/runtime/v1/ContainerStatus.ts';
 import type { PodSandboxStatus__Output } from '../../proto/gen/runtime/v1/PodSandboxStatus.ts';

@@ -5,7 +5,7 @@ import type { ContainerRuntime, ContainerStats, PodRef } from '../ports/runtime.
 import type { RecordProvenance } from './cache/runtime-cache.ts';
 import type { EventSource } from './options.ts';
 
-/** What the runtime can do, found out by asking it; never concluded from its version. */
+/** The runtime's features, by its own responses; never concluded from its version. */
 export interface RuntimeCapabilities {
   /** Where lifecycle events come from now. */
   readonly events: EventSource;
@@ -14,14 +14,14 @@ export interface RuntimeCapabilities {
 }
 
 export interface CriRuntime extends ContainerRuntime {
-  /** Asks the runtime; undefined while it cannot be reached. */
+  /** Reads them from the runtime; undefined while it is unreachable. */
   capabilities(): Promise<RuntimeCapabilities | undefined>;
   /** /etc/hosts of the pod's containers, rewritten after an address is known; done by createContainer already. */
   writeHostsFile(pod: Pod, podIPs: readonly string[]): Promise<void>;
   /** The log file of one instance of a container: `<podLogsDir>/<ns>_<name>_<uid>/<container>/<restartCount>.log`. */
   containerLogPath(pod: PodRef, container: string, restartCount: number): string;
   /**
-   * Removes what this adapter put on disk for a pod: etc-hosts, termination logs, log directory, log links. For pods
+   * Removes this adapter's files of a pod: etc-hosts, termination logs, log directory, log links. For pods
    * whose sandboxes are all gone; removePodSandbox does the same with a pod's last sandbox. Idempotent.
    */
   removePodFiles(pod: PodRef): Promise<void>;

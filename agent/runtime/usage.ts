@@ -1,4 +1,4 @@
-// What the runtime tells about the use of disks, memory and images (CRI ImageFsInfo, ListContainerStats, ListContainers,
+// The runtime's figures of disks, memory and images (CRI ImageFsInfo, ListContainerStats, ListContainers,
 // Status). For eviction and image garbage collection; read seldom.
 
 import type { ContainerStats__Output } from '../../proto/gen/runtime/v1/ContainerStats.ts';

@@ -1,5 +1,5 @@
-// What the results of our own calls say of the runtime. They are no news to the worker that made them, so they change
-// records without a lifecycle event and leave the pod's entry fresh. A call that failed leaves it stale: what a
+// Results of our own calls as input of the cache. The worker that made them expects them, so they change
+// records without a lifecycle event and leave the pod's entry fresh. A failed call leaves it stale: what a
 // deadline or a broken connection cut short may have happened all the same.
 
 import { invariant } from '../../../lib/invariant.ts';

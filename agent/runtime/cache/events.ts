@@ -1,6 +1,6 @@
-// What event streams say of the runtime. An event may come twice, late, or before the answer of the call that caused
-// it; the rules of precedence and the records' own state sort that out. What it changes that was no call of ours is
-// reported, and makes the pod's entry stale: where one thing happened, others may have.
+// Events as input of the cache. An event may come twice, late, or before the response of the call that caused
+// it; the rules of precedence and the records' own state handle that. A change without a call of ours is
+// reported, and makes the pod's entry stale: other changes may have happened with it.
 
 import type { EpochMs } from '../../../lib/clock.ts';
 import type { ContainerSnapshot } from '../../ports/runtime.ts';
@@ -14,7 +14,7 @@ type Exited = Extract<StreamEvent, { readonly event: 'exited' }>;
 export function applyEvent(step: Step, input: EventInput): void {
   const { state, seq } = step;
   if (input.kind === 'stream') {
-    // What happened while nobody listened is in no event: what was read before is good for nothing.
+    // Changes without an open stream are in no event: earlier reads are stale.
     state.staleSeq = seq;
     state.streaming = input.serving;
     return;
@@ -59,7 +59,7 @@ function started(step: Step, record: ContainerRecord, at: EpochMs): void {
   emit(step, 'started', record, at);
 }
 
-/** Whoever has been shown another reason for the end has to be shown this one. */
+/** A worker that has seen another reason of the exit has to see this one. */
 function oomKilled(step: Step, record: ContainerRecord, at: EpochMs): void {
   record.oomKilled = true;
   const { state, reason } = record.snapshot;

@@ -5,9 +5,9 @@ import { isFinal } from './precedence.ts';
 import type { CacheState, CompleteRead, RuntimeRecord } from './records.ts';
 
 /**
- * Whether what is known of the pod is all that there is: it was read completely, alone or with everything else, not
- * longer ago than `limitMs`; since then nothing but results of our own calls has touched it; and an event stream serves
- * that would have said otherwise. Statuses may still be due. `monotonicNow` in ms.
+ * Whether the cache is complete for the pod: it was read completely, alone or with everything else, not
+ * longer ago than `limitMs`; since then nothing but results of our own calls has changed it; and an event stream is open
+ * that would have reported other changes. Statuses may still be due. `monotonicNow` in ms.
  */
 export function isFresh(state: CacheState, uid: string, monotonicNow: MonotonicMs, limitMs: number): boolean {
   if (!state.streaming) return false;
@@ -19,8 +19,8 @@ export function isFresh(state: CacheState, uid: string, monotonicNow: MonotonicM
 }
 
 /**
- * Whether a status has to be read before the record can be shown. `sinceSeq`: the last input before the observation that
- * asks; what only time can show is read once in each. `now` in epoch ms.
+ * Whether a status has to be read before the record can be returned. `sinceSeq`: the last input before the observation that
+ * reads it; what only time can show is read once in each. `now` in epoch ms.
  */
 export function isStatusDue(record: RuntimeRecord, sinceSeq: number, now: EpochMs): boolean {
   const readAlready = record.statusBegun !== undefined && record.statusBegun >= sinceSeq;
@@ -33,7 +33,7 @@ export function isStatusDue(record: RuntimeRecord, sinceSeq: number, now: EpochM
   }
   if (record.statusState === undefined || record.dueSeq > 0) return true;
   if (record.statusState !== snapshot.state) {
-    // An announced exit says all that CRI does not show yet.
+    // An exit of an event contains all that CRI does not show yet.
     return record.sources.get('exit')?.from !== 'event';
   }
   return (

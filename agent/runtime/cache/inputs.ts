@@ -5,7 +5,7 @@ import type { ContainerStatus__Output } from '../../../proto/gen/runtime/v1/Cont
 import type { PodSandboxConfig } from '../../../proto/gen/runtime/v1/PodSandboxConfig.ts';
 import type { ContainerSnapshot, PodRef, SandboxSnapshot } from '../../ports/runtime.ts';
 
-/** Calls whose beginning matters: the runtime's event may come before the answer of the call. */
+/** Calls whose beginning matters: the runtime's event may come before the call's response. */
 export type BeganCall = 'StartContainer' | 'RemoveContainer' | 'StopPodSandbox' | 'RemovePodSandbox';
 export type DoneCall =
   | BeganCall

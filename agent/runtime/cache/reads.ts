@@ -84,7 +84,7 @@ function containerStatus(
   if (verdict === 'ignore' || stale) return;
   known.evidenceSeq = Math.max(known.evidenceSeq, begun);
   const announcedAt = known.exitAnnouncedAt;
-  // Due since a call of ours, or while one is under way: what it shows is the outcome of that.
+  // Due since a call of ours, or while one is under way: it shows the outcome of that.
   const own = known.dueSeq > 0 || (known.pending === 'start' && read.state === 'running');
   // ContainerStatus does not say which sandbox it is in.
   setContainer(known, { ...read, sandboxId: was.sandboxId }, groups, from);
@@ -109,12 +109,12 @@ function takeStatus(
   record.status = state === 'running' ? status : undefined;
 }
 
-/** A container's state is another now: news to the worker, unless it is being started. */
+/** A container's state has changed: reported to the worker, unless it is being started. */
 function advanced(step: Step, record: ContainerRecord, announcedAt: EpochMs | undefined): void {
   const { state } = record.snapshot;
   if (state === 'running' && record.pending === 'start') return;
   if (state === 'unknown') {
-    // Its end was announced, and this is all that the runtime knows of it.
+    // Its exit was reported by an event, and the runtime has no more about it.
     if (announcedAt === undefined) return;
     record.exitAnnouncedAt = undefined;
     emit(step, 'died', record, announcedAt);
@@ -156,7 +156,7 @@ function sandboxStatus(
   emit(step, 'changed', known, announcedAt);
 }
 
-/** Gone without a call of ours that had its answer, and without an event. */
+/** Gone without a completed call of ours, and without an event. */
 function vanished(step: Step, record: RuntimeRecord): void {
   drop(step, record.id);
   if (record.pending === 'remove') return;
@@ -198,13 +198,13 @@ export function applyList(step: Step, input: ListInput): void {
     return;
   }
   if (step.state.read === undefined || step.state.read.begun <= begun) step.state.read = { begun, beganAt };
-  // What is known of nobody any more; a pod that something is not known of keeps its entry.
+  // Removes entries of pods without records; a pod with incomplete records keeps its entry.
   for (const [uid, entry] of step.state.pods) {
     if (entry.ids.size === 0 && entry.staleSeq <= begun) step.state.pods.delete(uid);
   }
 }
 
-/** Not known before the list: news to the pod's worker unless the list is its own, or nothing was known at all. */
+/** Not in the cache before the list: reported to the pod's worker unless the list is its own, or the cache was empty. */
 function discovered(step: Step, { pod }: ListInput, record: RuntimeRecord): void {
   if (pod !== undefined || step.state.read === undefined) return;
   makeStale(step, record.pod);
@@ -273,7 +273,7 @@ function dueAfterAnnouncement(step: Step, record: ContainerRecord): void {
   if (record.statusState !== 'exited') record.dueSeq = step.seq;
 }
 
-/** A list says better than our own call when it was made, and better than a status which sandbox it is in. */
+/** A list has the creation time, which our own call lacks, and the sandbox, which a status lacks. */
 function identityFromList(record: ContainerRecord, listed: ContainerRecord['snapshot'], from: Provenance): void {
   const { snapshot } = record;
   if (record.sources.get('identity')?.from === 'call') {

@@ -1,4 +1,4 @@
-// What the cache knows of a sandbox or a container, and where each part of it came from. Types only.
+// The cache's record of a sandbox or a container, and the source of each part. Types only.
 
 import type { EpochMs, MonotonicMs } from '../../../lib/clock.ts';
 import type { ContainerStatus__Output } from '../../../proto/gen/runtime/v1/ContainerStatus.ts';
@@ -6,8 +6,8 @@ import type { PodSandboxConfig } from '../../../proto/gen/runtime/v1/PodSandboxC
 import type { ContainerSnapshot, PodRef, SandboxSnapshot } from '../../ports/runtime.ts';
 
 /**
- * How something was learned: the result of a call of ours, an event of a stream, a list (ListPodSandbox,
- * ListContainers), or a status (ContainerStatus, PodSandboxStatus), which is CRI's fullest answer.
+ * The source of a part: the result of a call of ours, an event of a stream, a list (ListPodSandbox,
+ * ListContainers), or a status (ContainerStatus, PodSandboxStatus), which is CRI's fullest response.
  */
 export type SourceKind = 'call' | 'event' | 'list' | 'status';
 
@@ -42,13 +42,13 @@ export type SandboxGroup =
 interface RecordBase {
   readonly id: string;
   readonly pod: PodRef;
-  /** The newest input that proves it exists: a list that began before it says nothing by not showing it. */
+  /** The newest input that proves its existence: an earlier list without it proves nothing. */
   evidenceSeq: number;
   /** When the newest status that was taken in was requested; undefined before the first. */
   statusBegun: number | undefined;
   /** A status requested before this input does not say everything any more; 0 when none is due. */
   dueSeq: number;
-  /** A call of ours that is under way: its events are no news. */
+  /** A call of ours that is under way: its events are expected. */
   pending: 'start' | 'stop' | 'remove' | undefined;
   /** An exit that was announced and does not show in the state yet. Epoch ms, by the runtime's clock. */
   exitAnnouncedAt: EpochMs | undefined;
@@ -58,7 +58,7 @@ export interface SandboxRecord extends RecordBase {
   readonly kind: 'sandbox';
   snapshot: SandboxSnapshot;
   readonly sources: Map<SandboxGroup, Provenance>;
-  /** What CreateContainer wants again with every container of the sandbox; made once. */
+  /** The sandbox config, which every CreateContainer in it needs; made once. */
   config: PodSandboxConfig | undefined;
 }
 
@@ -70,13 +70,13 @@ export interface ContainerRecord extends RecordBase {
   statusState: ContainerSnapshot['state'] | undefined;
   /** That status itself while the container runs: it names the files that an announced exit's message is in. */
   status: ContainerStatus__Output | undefined;
-  /** The kernel killed something in it for want of memory. */
+  /** The kernel's OOM killer killed a process in it. */
   oomKilled: boolean;
 }
 
 export type RuntimeRecord = SandboxRecord | ContainerRecord;
 
-/** A read of everything that the runtime knows, of one pod or of all. */
+/** A complete read of one pod or of all. */
 export interface CompleteRead {
   /** The last input before the read began. */
   readonly begun: number;
@@ -92,7 +92,7 @@ export interface PodEntry {
   staleSeq: number;
 }
 
-/** The cache's whole state. Owned by whoever applies inputs; everybody else reads. */
+/** The cache's whole state. Written only by the reducer's caller; all others read. */
 export interface CacheState {
   /** Inputs so far. */
   seq: number;

@@ -1,5 +1,5 @@
-// The one place where what the agent knows of the runtime changes: an input goes in (the result of a call of ours, an
-// event, an answer), and what a pod's worker has to be woken for comes out. The state is changed in place, since it is
+// The reducer, the one place where the cache of the runtime changes: an input goes in (the result of a call of ours, an
+// event, a list or status), and lifecycle events for pods' workers come out. The state is changed in place, since it is
 // large and has one owner; but the outcome depends on the arguments alone: no I/O, no clock, no randomness.
 
 import type { EpochMs } from '../../../lib/clock.ts';

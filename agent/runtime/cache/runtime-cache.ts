@@ -1,5 +1,5 @@
-// The one copy of the runtime's truth in this process: owns the cache's state, applies every input to it, and passes on
-// what pods' workers have to be woken for. Everybody else reads records; nobody keeps any of it beside. No I/O.
+// The one copy of the runtime's truth in this process: owns the cache's state, applies every input to it, and emits
+// lifecycle events for pods' workers. All others read records and keep no copy. No I/O.
 
 import type { Clock } from '../../../lib/clock.ts';
 import type { PodSandboxConfig } from '../../../proto/gen/runtime/v1/PodSandboxConfig.ts';
@@ -45,7 +45,7 @@ export class RuntimeCache {
     for (const change of changes) this.#onChange(change);
   }
 
-  /** Runs a request whose answer is as old as its beginning; what is removed meanwhile is not brought back by it. */
+  /** Runs a request whose response is as old as its beginning; it does not bring back what is removed in between. */
   async during<T>(request: (read: CompleteRead) => Promise<T>): Promise<T> {
     const begun = this.#state.seq;
     this.#open.set(begun, (this.#open.get(begun) ?? 0) + 1);
@@ -105,7 +105,7 @@ export class RuntimeCache {
     return isStatusDue(record, sinceSeq, this.#clock.now());
   }
 
-  /** Keeps what CreateContainer wants again with every container of a sandbox, for as long as the sandbox is known. */
+  /** Keeps the sandbox config, which every CreateContainer in it needs, for as long as the sandbox exists. */
   keepConfig(id: string, config: PodSandboxConfig): void {
     const record = this.sandbox(id);
     if (record !== undefined) record.config = config;

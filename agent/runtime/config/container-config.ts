@@ -1,4 +1,4 @@
-// ContainerConfig: what CreateContainer is told about a container. Pure.
+// ContainerConfig: CreateContainer's request for a container. Pure.
 
 import type { Container, EphemeralContainer } from '../../../client/types.ts';
 import { expandVariables } from '../../../lib/expand.ts';
@@ -19,7 +19,7 @@ const PROPAGATION = {
   bidirectional: 'PROPAGATION_BIDIRECTIONAL',
 } as const;
 
-/** Labels are changed only where SELinux is on: runtimes take the wish for a demand. */
+/** Labels are changed only where SELinux is on: runtimes treat the field as mandatory. */
 function volumeMount(mount: ContainerMount, selinux: boolean): Mount {
   return {
     container_path: mount.containerPath,

@@ -2,7 +2,7 @@
 
 import type { Pod } from '../../../client/types.ts';
 
-/** A resolv.conf as CRI wants it. */
+/** A resolv.conf in CRI's form. */
 export interface ResolvConf {
   readonly servers: readonly string[];
   readonly searches: readonly string[];
@@ -29,7 +29,7 @@ export function parseResolvConf(text: string): ResolvConf {
     const [first] = values;
     if (keyword === 'nameserver' && first !== undefined) servers.push(first);
     else if (keyword === 'search' || (keyword === 'domain' && searches.length === 0))
-      // A trailing dot says nothing more in a search path, and musl's resolver trips over it.
+      // A trailing dot has no meaning in a search path, and musl's resolver trips over it.
       searches = values.map((value) => (value === '.' ? value : value.replace(/\.$/, '')));
     else if (keyword === 'options') options = values;
   }
@@ -53,7 +53,7 @@ function mergeOptions(base: readonly string[], more: readonly string[]): string[
   return [...byName.values()];
 }
 
-/** Whether the cluster's DNS is wanted. */
+/** Whether the pod uses the cluster's DNS. */
 function wantsCluster({ spec }: Pod): boolean {
   const policy = spec.dnsPolicy ?? 'ClusterFirst';
   return policy === 'ClusterFirstWithHostNet' || (policy === 'ClusterFirst' && spec.hostNetwork !== true);

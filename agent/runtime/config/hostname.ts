@@ -25,7 +25,7 @@ export function podHostname(pod: Pod, clusterDomain: string): PodHostname {
   return { hostname, domain };
 }
 
-/** What `hostname` prints in the pod: the FQDN when setHostnameAsFQDN asks for it. Throws when that is too long. */
+/** What `hostname` prints in the pod: the FQDN with setHostnameAsFQDN. Throws when that is too long. */
 export function kernelHostname(pod: Pod, clusterDomain: string): string {
   const { hostname, domain } = podHostname(pod, clusterDomain);
   if (pod.spec.setHostnameAsFQDN !== true || domain === '') return hostname;

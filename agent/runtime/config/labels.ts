@@ -21,7 +21,7 @@ const ANNOTATION_PRE_STOP = 'io.kubernetes.container.preStopHandler';
 const ANNOTATION_PORTS = 'io.kubernetes.container.ports';
 const ANNOTATION_POD_DELETION_GRACE = 'io.kubernetes.pod.deletionGracePeriod';
 const ANNOTATION_POD_TERMINATION_GRACE = 'io.kubernetes.pod.terminationGracePeriod';
-/** Our own: the kubelet finds the type by name in the spec, which may be gone when we look. No DNS name is claimed. */
+/** Our own: the kubelet finds the type by name in the spec, which may be gone after a restart. No DNS name is claimed. */
 export const ANNOTATION_TYPE = 'nodelet/container.type';
 /** The same on containers that agents made before. */
 const FORMER_ANNOTATION_TYPE = 'io.nodelet.container.type';
@@ -89,7 +89,7 @@ export function containerAnnotations(spec: ContainerSpec): Strings {
   };
 }
 
-/** Whose object it is, or undefined when no kubelet made it. */
+/** The pod of the object, or undefined when no kubelet made it. */
 export function podRefOf(labels: Readonly<Strings>): PodRef | undefined {
   const uid = labels[LABEL_POD_UID];
   const name = labels[LABEL_POD_NAME];

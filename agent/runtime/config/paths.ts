@@ -13,7 +13,7 @@ export function podLogsDirectory(podLogsDir: string, pod: Identity): string {
   return join(podLogsDir, `${pod.namespace}_${pod.name}_${pod.uid}`);
 }
 
-/** A container's log, relative to its pod's log directory, as CRI's log_path wants it. */
+/** A container's log, relative to its pod's log directory, CRI's log_path. */
 export function containerLogFile(container: string, restartCount: number): string {
   return `${container}/${restartCount}.log`;
 }

@@ -20,7 +20,7 @@ import type { NodeSettings } from '../options.ts';
 
 type AnyContainer = Container | EphemeralContainer;
 
-/** oom_score_adj: never to be killed before the node's own daemons; anything that asked for nothing dies first. */
+/** oom_score_adj: never to be killed before the node's own daemons; containers without requests are killed first. */
 const OOM_GUARANTEED = -997;
 const OOM_BEST_EFFORT = 1000;
 
@@ -34,7 +34,7 @@ function memoryRequest(container: AnyContainer): number {
   return requests.memoryBytes ?? resourceFigures(container.resources?.limits).memoryBytes ?? 0;
 }
 
-/** The kubelet's formula: the more memory a burstable container asked for, the later it is killed. */
+/** The kubelet's formula: the more memory a burstable container requests, the later it is killed. */
 export function oomScoreAdj(pod: Pod, container: AnyContainer, memoryCapacityBytes: number): number {
   if (isNodeCritical(pod)) return OOM_GUARANTEED;
   const qos = podQOSClass(pod);
@@ -44,7 +44,7 @@ export function oomScoreAdj(pod: Pod, container: AnyContainer, memoryCapacityByt
   const score = (bytes: number): number => 1000 - Math.floor((1000 * (bytes + share)) / memoryCapacityBytes);
   const own = score(memoryRequest(container));
   const sidecar = (pod.spec.initContainers ?? []).some((init) => init.name === container.name && isSidecar(init));
-  // A sidecar is not killed before every main container: it counts as asking for as much as the least of them.
+  // A sidecar is not killed before every main container: it counts with the smallest request among them.
   const wanted = sidecar ? Math.min(own, score(Math.min(...pod.spec.containers.map(memoryRequest)))) : own;
   // Stay clear of guaranteed containers below and of best-effort ones above.
   return Math.min(OOM_BEST_EFFORT - 1, Math.max(1000 + OOM_GUARANTEED, wanted));
@@ -61,8 +61,8 @@ export function pageSizeName(bytes: number): string {
 }
 
 /**
- * Every page size of the node gets a limit, in the node's order: 0 unless the container, or the pod as a whole, asked, so
- * that none is used unasked.
+ * Every page size of the node gets a limit, in the node's order: 0 unless the container, or the pod as a whole, requests some, so
+ * that none is used without a request.
  */
 function hugepageLimits(
   pod: Pod,
@@ -129,7 +129,7 @@ export function updatedResources(figures: ContainerResourceFigures, node: NodeSe
   };
 }
 
-/** The sums of the containers, for runtimes that size a VM by them; overhead is told apart. */
+/** The sums of the containers, for runtimes that size a VM by them; overhead is separate. */
 export function sandboxResources(
   pod: Pod,
   node: NodeSettings,

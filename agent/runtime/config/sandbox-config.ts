@@ -1,4 +1,4 @@
-// PodSandboxConfig: what RunPodSandbox is told about a pod. Pure.
+// PodSandboxConfig: RunPodSandbox's request for a pod. Pure.
 
 import type { Container, Pod } from '../../../client/types.ts';
 import type { EpochMs } from '../../../lib/clock.ts';
@@ -57,7 +57,7 @@ export interface SandboxContext {
   readonly seenAt: EpochMs;
 }
 
-/** Throws RangeError when the pod cannot be given the host name it asks for. */
+/** Throws RangeError when the pod's host name is not possible. */
 export function podSandboxConfig(pod: Pod, attempt: number, context: SandboxContext): PodSandboxConfig {
   const { node } = context;
   const { metadata, spec } = pod;

@@ -19,7 +19,7 @@ export interface SecuritySettings {
   readonly seccompProfileRoot: string;
 }
 
-/** The parts of /proc and /sys that tell about or reach into the machine, hidden from ordinary containers. */
+/** The parts of /proc and /sys that expose or change the machine, hidden from ordinary containers. */
 const MASKED_PATHS = [
   '/proc/asound',
   '/proc/acpi',
@@ -121,7 +121,7 @@ function seLinux(options: SELinuxOptions | undefined): { selinux_options?: SELin
 
 /**
  * Groups of the first process: fsGroup, so that it can read its volumes, then the pod's supplementalGroups, and what
- * volumes ask for.
+ * volumes require.
  */
 function groups(
   pod: Pod,

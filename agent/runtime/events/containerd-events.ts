@@ -25,7 +25,7 @@ function toMs(timestamp: Timestamp__Output | null): EpochMs {
   return epochMs(Number(timestamp.seconds) * 1000 + Math.floor(timestamp.nanos / 1e6));
 }
 
-/** Undefined for what says nothing about a container's life: other topics, and processes run by exec. */
+/** Undefined for other events: other topics, and processes run by exec. */
 export function decodeEnvelope(envelope: Envelope__Output): RuntimeEvent | undefined {
   const { event } = envelope;
   if (event === null || envelope.namespace !== NAMESPACE) return undefined;

@@ -1,6 +1,6 @@
-// Follows an exit from the moment a stream announces it until CRI shows it. The announcement is the kernel's word and
-// comes first; the runtime is then still tearing the task down, and may not even have written down that it began.
-// What it learns it gives to the cache; it keeps nothing but what is under way.
+// Tracks an exit from the event until CRI shows it. The event comes from the kernel and
+// comes first; the runtime is then still deleting the task, and may not even have recorded its start.
+// It passes what it reads to the cache and keeps only exits in progress.
 
 import { type BackoffEntry, type BackoffPolicy, nextBackoff } from '../../../lib/backoff.ts';
 import { type Clock, plusMs } from '../../../lib/clock.ts';
@@ -16,13 +16,13 @@ import type { RuntimeEvent } from './runtime-event.ts';
  */
 const CONFIRM_LIMIT_MS = 10_000;
 /**
- * How often it is looked for: while somebody waits for it, and when it only may bring more detail. A runtime that takes
- * long is polled less and less: what is lost is a third of the wait at most.
+ * The poll intervals: while a caller waits, and when only details may be added. A runtime that takes
+ * long is polled less and less: the delay is a third of the wait at most.
  */
 const CONFIRM_FAST: BackoffPolicy = { initialMs: 1, maxMs: 100, factor: 1.5, resetMs: CONFIRM_LIMIT_MS };
 const CONFIRM_SLOW: BackoffPolicy = { ...CONFIRM_FAST, initialMs: 16 };
 
-/** Whether CRI itself shows that it has ended, or knows it no more. */
+/** Whether CRI itself shows that it has exited, or no longer lists it. */
 function isShown(record: RuntimeRecord | undefined): boolean {
   if (record === undefined) return true;
   if (record.kind === 'sandbox') return record.snapshot.state === 'notReady';
@@ -37,7 +37,7 @@ export class ExitTracker {
   readonly #signal: AbortSignal;
   /** Ids whose exit is being followed: two streams may announce the same one. */
   readonly #tracked = new Set<string>();
-  /** Containers that are dead, whose exit the runtime is still busy with. */
+  /** Exited containers that the runtime does not show as exited yet. */
   readonly #unsettled = new Map<string, PromiseWithResolvers<void>>();
 
   /** Nothing is followed any further once `signal` is aborted. */
@@ -66,7 +66,7 @@ export class ExitTracker {
     try {
       if (this.#announce(event)) return await this.#confirm(event);
       this.#cache.apply({ kind: 'event', event: 'exited', id: event.id, at: event.at });
-      // Whoever started it may read meanwhile what was missing for an announcement.
+      // The worker that started it may read in between what was missing.
       let announced = false;
       await this.#until(CONFIRM_FAST, async () => {
         if (await this.#isShown(event.id)) return true;
@@ -80,8 +80,8 @@ export class ExitTracker {
   }
 
   /**
-   * Gives the cache the exit as the stream announces it, so that the next observation shows it. False when it cannot be
-   * announced in full: the container's status was not read since it runs, or its message is in a log still being written.
+   * Passes the event's exit to the cache, so that the next observation shows it. False when it cannot be
+   * reported in full: the container's status was not read since its start, or its message is in a log still being written.
    */
   #announce({ id, at, exitCode }: RuntimeEvent): boolean {
     const status = this.#cache.container(id)?.status;
@@ -111,7 +111,7 @@ export class ExitTracker {
     return isShown(this.#cache.get(id));
   }
 
-  /** Looks until `shown`, less and less eagerly; not for longer than the limit. */
+  /** Polls until `shown`, with growing intervals, for at most the limit. */
   async #until(policy: BackoffPolicy, shown: () => Promise<boolean>): Promise<void> {
     const deadline = plusMs(this.#clock.monotonic(), CONFIRM_LIMIT_MS);
     let pause: BackoffEntry | undefined;

@@ -26,7 +26,7 @@ import { type LifecycleListeners, plegProblem } from './pleg.ts';
 import type { RuntimeEvent } from './runtime-event.ts';
 
 const POLL_MS = 1000;
-/** A stream that is not served says so within a round trip; after this long it counts as open. ms. */
+/** A stream that is not served fails within a round trip; after this long it counts as open. ms. */
 const SETTLE_MS = 50;
 const RECONNECT: BackoffPolicy = { initialMs: 100, maxMs: 2000, factor: 2, resetMs: 30_000 };
 
@@ -76,7 +76,7 @@ export class LifecycleEvents {
     return new Promise((resolve) => this.#settledWaiters.add(resolve));
   }
 
-  /** Lets go of whoever waits for a source. For after the signal. */
+  /** Releases callers that wait for a source. Called after the signal. */
   close(): void {
     this.#relistTimer?.cancel();
     this.#settle(undefined);
@@ -104,7 +104,7 @@ export class LifecycleEvents {
     this.#settledWaiters.clear();
   }
 
-  /** Streams until it breaks, then looks again for the best source: the runtime may have come back as another. */
+  /** Streams until it breaks, then selects the best source again: the runtime may have come back as another. */
   async #run(): Promise<void> {
     const { clock, eventSource } = this.#options;
     const signal = this.#stop;
@@ -218,7 +218,7 @@ export class LifecycleEvents {
   #take(event: RuntimeEvent): void {
     this.#handle(event).catch((error: unknown) => {
       if (this.#stop.aborted) return;
-      // The relist finds what could not be confirmed; a runtime that went away ends its stream.
+      // The relist finds what could not be confirmed; a stopped runtime ends its stream.
       if (!(error instanceof RuntimeError)) throw error;
       this.#trouble(`event ${event.kind} of ${event.id}: ${error.message}`);
     });
@@ -231,7 +231,7 @@ export class LifecycleEvents {
       cache.apply({ kind: 'event', event: kind, id, at });
       return;
     }
-    // A start of what is not known is a sandbox of ours still in the making, or another agent's: the relist's business.
+    // A start of an unknown id is a sandbox that we are creating, or another client's: left to the relist.
     if (cache.get(id) === undefined && kind !== 'started') await this.#lookUp(id);
     const record = cache.get(id);
     if (record === undefined) return;

@@ -10,12 +10,12 @@ import { containerId } from '../convert.ts';
 const TYPES = { started: 'containerStarted', died: 'containerDied', removed: 'containerRemoved' } as const;
 
 export function lifecycleEvent({ type, id, kind, pod, at }: CacheChange): PodLifecycleEvent {
-  // What became of a sandbox is for the worker to find: no container of the pod is meant.
+  // A sandbox event is no container's event: the worker finds out what changed.
   if (kind === 'sandbox' || type === 'changed') return { podUID: pod.uid, type: 'podSync', at };
   return { podUID: pod.uid, type: TYPES[type], containerId: containerId(id), at };
 }
 
-/** Whoever wants lifecycle events. Made before the cache that reports changes, and before the streams that feed it. */
+/** The listeners of lifecycle events. Made before the cache that reports changes, and before the streams that feed it. */
 export class LifecycleListeners {
   readonly #listeners = new Set<(event: PodLifecycleEvent) => void>();
 
@@ -34,7 +34,7 @@ export class LifecycleListeners {
   }
 }
 
-/** A list of what runs may be this old, ms, before nobody can rely on it: the kubelet's relist threshold. */
+/** A list of what runs may be this old, ms, before PLEG counts as unhealthy: the kubelet's relist threshold. */
 const RELIST_THRESHOLD_MS = 180_000;
 
 /**

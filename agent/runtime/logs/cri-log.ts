@@ -62,7 +62,7 @@ export function lastLogText(log: Buffer, maxLines: number, maxBytes: number): st
   let size = 0;
   let end = log.length;
   while (end > 0 && contents.length < maxLines && size < maxBytes) {
-    // The line feed that ends this line is at end - 1; look for the one before it.
+    // The line feed that ends this line is at end - 1; find the one before it.
     const start = end < 2 ? 0 : log.lastIndexOf(NEWLINE, end - 2) + 1;
     const line = parseCriLogLine(log.subarray(start, end));
     if (line !== undefined) {

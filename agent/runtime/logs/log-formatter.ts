@@ -1,4 +1,4 @@
-// Turns the bytes of a CRI log into what a reader asked for: lines cut out, filtered, dated and limited. Holds only
+// Formats the bytes of a CRI log by the reader's options: lines cut out, filtered, dated and limited. Holds only
 // the unfinished end of its input. Pure but for that.
 
 import type { LogOptions } from '../../ports/logs.ts';

@@ -1,5 +1,5 @@
 // The LogReader port over CRI log files: reads, follows and survives rotation. Waits on inotify, not on a timer; a
-// slow tick only asks whether the container still runs, and is enough where the machine has no inotify watch left.
+// slow tick only checks whether the container still runs, and is enough where the machine has no inotify watch left.
 
 import { type FileHandle, open, stat } from 'node:fs/promises';
 import { basename, dirname } from 'node:path';
@@ -51,11 +51,11 @@ class FileWake {
     this.#clock = clock;
     this.#signal = signal;
     this.#watcher = watchDirectory(dirname(path), {
-      // A null name says only that something changed.
+      // A null name: something changed.
       changed: (changed) => {
         if (changed === null || changed === name) this.#poke();
       },
-      // The directory went away: the next look at the file finds out.
+      // The directory was removed: the next read of the file fails.
       failed: this.#poke,
       clock,
     });
@@ -109,10 +109,10 @@ async function* read(
     const formatter = new LogFormatter(options);
     const { size } = await handle.stat();
     let position = options.tailLines === undefined ? 0 : await tailOffset(handle, size, options.tailLines);
-    // Who does not follow is given the log as it was when asked for: two lines of tail are two, however much is written.
+    // Without follow the log is read up to its size at the request: two lines of tail are two, however much is written.
     const end = options.follow ? Number.POSITIVE_INFINITY : size;
     while (!signal.aborted && !formatter.full) {
-      // Asked before reading: what a dead container wrote is all there by the time it is dead.
+      // Checked before reading: the output of an exited container is complete.
       const running = isRunning();
       const wanted = Math.min(CHUNK_BYTES, end - position);
       const { bytesRead, buffer } = await handle.read(Buffer.alloc(wanted), 0, wanted, position);
@@ -125,7 +125,7 @@ async function* read(
       if (wake === undefined) break;
       const next = await reopened(path, handle);
       if (next !== undefined) {
-        // The writer has moved on, so the old file is complete; read what came since the last look.
+        // The writer has moved on, so the old file is complete; read what was added since the last read.
         const { buffer: last, bytesRead: more } = await handle.read(
           Buffer.alloc(CHUNK_BYTES),
           0,

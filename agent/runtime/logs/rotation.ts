@@ -1,5 +1,5 @@
 // Keeps container logs within containerLogMaxSize and containerLogMaxFiles: a log that has grown too large is renamed,
-// the runtime is told to open a new one, older ones are compressed and the oldest removed. The runtime itself never
+// the runtime reopens the log, older ones are compressed and the oldest removed. The runtime itself never
 // rotates.
 
 import { createReadStream, createWriteStream } from 'node:fs';
@@ -98,7 +98,7 @@ export class LogRotation {
     if (!this.#stopped) this.start();
   }
 
-  /** One look at every running container's log. A log that cannot be rotated does not keep the others from it. */
+  /** Checks every running container's log once. A failed rotation does not stop the others. */
   async rotateAll(): Promise<void> {
     const { runtime, maxSizeBytes, onTrouble } = this.#options;
     for (const { pod, containers } of await runtime.listPods()) {
@@ -108,7 +108,7 @@ export class LogRotation {
         try {
           if ((await stat(path)).size >= maxSizeBytes) await this.rotate(path, container.id);
         } catch (error) {
-          // No log yet, or the pod went meanwhile.
+          // No log yet, or the pod is gone.
           if (!isErrno(error, 'ENOENT')) onTrouble?.(`rotating ${path}: ${errorMessage(error)}`);
         }
       }

@@ -43,7 +43,7 @@ export async function sweepLogs(
   const ours = podLogsDir.endsWith('/') ? podLogsDir : `${podLogsDir}/`;
   for (const entry of entriesOf(containerLogsDir)) {
     const link = join(containerLogsDir, entry.name);
-    // Links of others' making lead elsewhere.
+    // Links of other programs lead elsewhere.
     const target = entry.isSymbolicLink() ? readlinkSync(link) : '';
     if (!target.startsWith(ours) || existsSync(link)) continue;
     // A container that is being started has its link before it has a log.
