@@ -1,5 +1,5 @@
-// Who calls the kubelet API and what they may do: client certificates, bearer tokens by TokenReview, anonymous callers;
-// then SubjectAccessReview. Answers are remembered for as long as the configuration says.
+// Authentication and authorization of callers of the kubelet API: client certificates, bearer tokens by TokenReview,
+// anonymous callers; then SubjectAccessReview. Results are cached for the configured times.
 
 import { createHash } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
@@ -44,7 +44,7 @@ const SUBRESOURCES: readonly (readonly [path: string, subresources: readonly str
   ['/configz', ['configz', 'proxy']],
 ];
 
-/** What the kubelet asks about a request. Pure. */
+/** The kubelet's access review attributes of a request. Pure. */
 export function accessAttributes(method: string, path: string): AccessAttributes {
   const found = SUBRESOURCES.find(([prefix]) => path === prefix || path.startsWith(`${prefix}/`));
   return { verb: getOwn(VERBS, method) ?? '', subresources: found?.[1] ?? ['proxy'] };
@@ -105,7 +105,7 @@ export class Callers {
     this.#access = new TtlCache(clock);
   }
 
-  /** Undefined for a caller nobody vouches for. Rejects when the API server cannot be asked. */
+  /** Undefined for a caller without valid credentials. Rejects when the TokenReview fails. */
   async authenticate(request: IncomingMessage): Promise<User | undefined> {
     const certified = certificateUser(request, this.#clock.now());
     if (certified !== undefined) return certified;

@@ -1,4 +1,4 @@
-// Serves /containerLogs: finds the log of the container instance that is meant and streams it.
+// Serves /containerLogs: finds the log of the requested container instance and streams it.
 
 import { access } from 'node:fs/promises';
 import type { ServerResponse } from 'node:http';
@@ -18,7 +18,7 @@ export interface LogsRoute {
   readonly container: string;
 }
 
-/** Rejects with HttpError before anything is sent; a failure later breaks the connection, so that nobody takes a part for the whole. */
+/** Rejects with HttpError before anything is sent; a failure later breaks the connection, so that a partial log is not taken for the whole. */
 export async function serveContainerLogs(
   route: LogsRoute,
   query: URLSearchParams,
@@ -61,7 +61,7 @@ export async function serveContainerLogs(
   try {
     await pipeline(lines, response);
   } catch (error) {
-    // The reader went away: the usual end of a follow.
+    // The reader has disconnected: the usual end of a follow.
     if (gone.signal.aborted || errnoOf(error) === 'ERR_STREAM_PREMATURE_CLOSE') return;
     response.destroy();
     throw error;

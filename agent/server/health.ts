@@ -1,5 +1,5 @@
-// What the agent says of itself: the text of /healthz and of /metrics. Invariants that were violated are shown in both and
-// fail neither: the agent counts and logs them and goes on. Pure.
+// The agent's health: the text of /healthz and of /metrics. Invariants that were violated are shown in both and
+// fail neither: the agent counts and logs them and continues. Pure.
 
 /** How often each invariant was violated since the process started, by name (lib/invariant.ts). */
 export type Violations = ReadonlyMap<string, number>;
@@ -20,8 +20,8 @@ export interface Health {
 }
 
 /**
- * /healthz, in the words of k8s.io/apiserver's healthz with the kubelet's three checks; each of them is listed with
- * `verbose`, and when one fails. The sync loop is the only one that can fail, and why is not said here, as upstream.
+ * /healthz, in the format of k8s.io/apiserver's healthz with the kubelet's three checks; each of them is listed with
+ * `verbose`, and when one fails. The sync loop is the only one that can fail, and the reason is withheld, as upstream.
  */
 export function healthz(syncLoopMoves: boolean, verbose: boolean, violations: Violations): Health {
   if (syncLoopMoves && !verbose) return { status: 200, body: 'ok' };

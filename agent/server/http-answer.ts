@@ -4,7 +4,7 @@ import type { OutgoingHttpHeaders, ServerResponse } from 'node:http';
 import type { Clock } from '../../lib/clock.ts';
 import { sendResponse } from '../../lib/finish-connection.ts';
 
-/** A request that cannot be served, with the status the kubelet gives it. */
+/** A request that cannot be served, with the kubelet's status code. */
 export class HttpError extends Error {
   override name = 'HttpError';
   readonly status: number;

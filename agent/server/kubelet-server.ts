@@ -27,7 +27,7 @@ import { statsSummary } from './summary.ts';
 import { tlsCiphers, tlsVersion } from './tls-settings.ts';
 import { refuseUpgrade, tunnel, upgradeProblem } from './tunnel.ts';
 
-/** How often the certificate files and the client CA are looked at. ms. */
+/** How often the certificate files and the client CA are read again. ms. */
 const RELOAD_MS = 3_600_000;
 /** A response that goes on (a log that is followed) ends after this long, as the kubelet's do. ms. */
 const LONG_RUNNING_MS = 4 * 3_600_000;
@@ -45,7 +45,7 @@ class HttpsKubeletServer implements KubeletServer {
   readonly #options: KubeletServerOptions;
   readonly #callers: Callers;
   readonly #guard: ConnectionGuard;
-  /** Connections that were upgraded: the HTTP server no longer knows them. */
+  /** Connections that were upgraded: the HTTP server no longer tracks them. */
   readonly #upgraded = new Set<Duplex>();
   #server: Server | undefined;
   #certificate: ServingCertificate | undefined;
@@ -54,7 +54,7 @@ class HttpsKubeletServer implements KubeletServer {
   constructor(options: KubeletServerOptions) {
     const { config, nodeName } = options.options;
     if (config.authorization.mode === 'Webhook' && options.reviews === undefined) {
-      throw new UserError('authorization.mode Webhook needs an API server to ask: give --kubeconfig or AlwaysAllow');
+      throw new UserError('authorization.mode Webhook needs an API server: set --kubeconfig or AlwaysAllow');
     }
     this.#options = options;
     this.#callers = new Callers(config, nodeName, options.reviews, options.clock);
@@ -88,7 +88,7 @@ class HttpsKubeletServer implements KubeletServer {
       request: (request, response) => void this.#request(request, response),
       upgrade: (request, socket, head) => void this.#upgrade(request, socket, head),
     });
-    // A caller that breaks off during the handshake or sends no HTTP is its own affair.
+    // A caller that disconnects during the handshake or sends no HTTP is not reported.
     server.on('clientError', (_error, socket) => socket.destroy());
     await bind(server, config.address, config.port);
     this.#server = server;
@@ -139,7 +139,7 @@ class HttpsKubeletServer implements KubeletServer {
     try {
       const { route, query } = await this.#admit(request);
       if (route.kind === 'containerLogs') {
-        // Whoever may read it may take the time, where anonymous callers may.
+        // An authorized caller has no time limit, also an anonymous one.
         this.#guard.authenticated(request.socket);
         this.#guard.allowTime(response, LONG_RUNNING_MS);
       }
@@ -155,7 +155,7 @@ class HttpsKubeletServer implements KubeletServer {
     this.#upgraded.add(socket);
     socket.on('close', () => this.#upgraded.delete(socket));
     const { clock } = this.#options;
-    // Until the tunnel takes over, a caller that goes away must not end the process.
+    // Until the tunnel takes over, a disconnecting caller must not end the process.
     socket.on('error', () => socket.destroy());
     try {
       const { route, query } = await this.#admit(request);

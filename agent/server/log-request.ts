@@ -1,5 +1,5 @@
-// What a /containerLogs request asks for, and which instance of the container it means. Pure; worded as the kubelet's
-// answers, which kubectl shows.
+// The options of a /containerLogs request, and the container instance it selects. Pure; messages are the
+// kubelet's, which kubectl shows.
 
 import type { ContainerStatus, PodStatus } from '../../client/types.ts';
 import type { EpochMs } from '../../lib/clock.ts';
@@ -74,8 +74,8 @@ export function bareContainerId(id: string | undefined): string {
 }
 
 /**
- * The id of the instance whose log is meant: the newest, or the one before with `previous`. Throws HttpError 400 when
- * there is none, saying what the container waits for.
+ * The id of the selected instance: the newest, or the one before with `previous`. Throws HttpError 400 when
+ * there is none, with the reason why the container waits.
  */
 export function logContainerId(
   status: PodStatus | undefined,

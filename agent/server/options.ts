@@ -25,7 +25,7 @@ export interface ServedPods {
   ): ContainerId | undefined;
 }
 
-/** What the API server is asked about callers; ApiClient has this shape. */
+/** The client of access reviews; ApiClient has this shape. */
 export interface ReviewClient {
   create<T>(path: string, body: unknown): Promise<T>;
 }

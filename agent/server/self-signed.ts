@@ -1,17 +1,17 @@
 // Makes a self-signed serving certificate. A program of its own: it reads {"names": [...], "now": epoch ms} from standard
-// input and prints {"cert", "key"} in PEM, so that whoever needs one certificate a year does not keep the x509 library.
+// input and prints {"cert", "key"} in PEM, so that an agent that needs one certificate a year does not load the x509 library.
 
 import { createPrivateKey, createPublicKey, generateKeyPairSync, randomBytes, webcrypto } from 'node:crypto';
 import { isIP } from 'node:net';
 import { text } from 'node:stream/consumers';
-// The library is built on a container that wants this polyfill to be there first.
+// The library is built on a container that needs this polyfill first.
 import 'reflect-metadata';
 import * as x509 from '@peculiar/x509';
 import type { EpochMs } from '../../lib/clock.ts';
 import type { ServingCertificate } from './serving-certificate.ts';
 
 const LIFE_MS = 365 * 24 * 3_600_000;
-/** Valid from a little earlier, for callers whose clocks differ. */
+/** How far the certificate is backdated, for callers whose clocks differ. ms. */
 const BACKDATE_MS = 3_600_000;
 
 /** `names`: host names and addresses, the first of them the common name; `now`: epoch ms. */

@@ -14,7 +14,7 @@ export function podList(pods: ServedPods): unknown {
   return { kind: 'PodList', apiVersion: 'v1', metadata: {}, items };
 }
 
-/** A PodList of what runs, with no more than the runtime knows. */
+/** A PodList of running pods, with the runtime's fields only. */
 export function runningPodList(snapshots: readonly PodSnapshot[]): unknown {
   const items = snapshots.flatMap(({ pod, containers }) => {
     const running = containers.filter(({ state }) => state === 'running');

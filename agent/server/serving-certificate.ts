@@ -45,7 +45,7 @@ export async function loadServingCertificate(options: ServingCertificateOptions)
     return { cert, key };
   }
   const made = await madeApart(names, now);
-  // The key first: a crash between the two leaves a pair that does not match, which is noticed and made again.
+  // The key first: a crash between the two leaves a pair that does not match, which is detected and made again.
   await writeFileAtomic(keyPath, made.key, 0o600);
   await writeFileAtomic(certPath, made.cert, 0o644);
   return made;

@@ -1,4 +1,4 @@
-// /exec, /attach and /portForward: which container or sandbox is meant, and the runtime's URL for it. The connection
+// /exec, /attach and /portForward: the selected container or sandbox, and the runtime's URL for it. The connection
 // itself is tunnelled elsewhere.
 
 import type { Pod } from '../../client/types.ts';
@@ -25,7 +25,7 @@ export interface StreamFlags {
 /** "1" and "true" are on, everything else is off; the names are those of the kubelet's own API. */
 const isOn = (query: URLSearchParams, name: string): boolean => ['1', 'true'].includes(query.get(name) ?? '');
 
-/** Pure. Throws HttpError 400 when no stream is asked for. A terminal has no separate stderr. */
+/** Pure. Throws HttpError 400 when no stream is requested. A terminal has no separate stderr. */
 export function streamFlags(query: URLSearchParams): StreamFlags {
   const tty = isOn(query, 'tty');
   const flags = {
@@ -51,7 +51,7 @@ export function forwardedPorts(query: URLSearchParams): readonly number[] {
     });
 }
 
-/** The streaming server's URL for a request. Rejects with HttpError, or with what the runtime says. */
+/** The streaming server's URL for a request. Rejects with HttpError, or with the runtime's error. */
 export async function streamUrl(
   target: StreamTarget,
   query: URLSearchParams,

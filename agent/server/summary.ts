@@ -1,4 +1,4 @@
-// /stats/summary: what the agent knows of its pods' use of the node (stats/v1alpha1 Summary). Figures that nobody tells
+// /stats/summary: the pods' use of the node (stats/v1alpha1 Summary). Unknown figures
 // are absent, never zero. Pure.
 
 import type { EpochMs } from '../../lib/clock.ts';

@@ -1,4 +1,4 @@
-// The trace, on a unix socket: whoever connects gets the newest spans and then every new one, as lines of JSON. A reader
+// The trace, on a unix socket: a client gets the newest spans and then every new one, as lines of JSON. A reader
 // that does not keep up is dropped; nothing here ever makes the agent wait.
 
 import { chmod, mkdir, unlink } from 'node:fs/promises';
@@ -12,7 +12,7 @@ export interface TraceSocketOptions {
   readonly tracer: Tracer;
   /** How many spans are kept for those who come later. */
   readonly capacity?: number;
-  /** Told when a reader is dropped. */
+  /** Called when a reader is dropped. */
   readonly log?: (message: string) => void;
 }
 
@@ -53,7 +53,7 @@ export function createTraceSocket(options: TraceSocketOptions): TraceSocket {
   };
 
   const server = createServer((reader) => {
-    // A reader that goes away is no trouble of ours.
+    // A disconnecting reader is no error.
     reader.on('error', () => reader.destroy());
     if (readers.size >= MAX_READERS) {
       reader.destroy();
@@ -62,7 +62,7 @@ export function createTraceSocket(options: TraceSocketOptions): TraceSocket {
     }
     readers.add(reader);
     reader.on('close', () => readers.delete(reader));
-    // Nothing is expected from a reader, but its end has to be noticed.
+    // A reader sends nothing; reading detects its end.
     reader.resume();
     const kept = ring.list();
     if (kept.length > 0) send(reader, `${kept.map((span) => JSON.stringify(span)).join('\n')}\n`);

@@ -1,5 +1,5 @@
-// Remembers answers for a while. Those who ask the same while the answer is being fetched share it; failures are not
-// remembered. Bounded: the oldest entries go first.
+// Caches results for a while. Callers of the same key during a fetch share it; failures are not cached. Bounded: the
+// oldest entries are evicted first.
 
 import { type Clock, type MonotonicMs, plusMs } from '../../lib/clock.ts';
 
@@ -18,7 +18,7 @@ export class TtlCache<V> {
     this.#clock = clock;
   }
 
-  /** The remembered answer, or what `fetch` gives, kept for `ttl(answer)` ms. */
+  /** The cached result, or that of `fetch`, kept for `ttl(result)` ms. */
   async get(key: string, fetch: () => Promise<V>, ttl: (value: V) => number): Promise<V> {
     const known = this.#entries.get(key);
     if (known !== undefined && this.#clock.monotonic() < known.until) return known.value;

@@ -9,7 +9,7 @@ import type { Clock } from '../../lib/clock.ts';
 import { errorMessage } from '../../lib/errors.ts';
 import { finishSocket } from '../../lib/finish-connection.ts';
 
-/** Headers that speak about the hop between us and the caller, or about who the caller is. */
+/** Hop-by-hop headers, and those that identify the caller. */
 const DROPPED: ReadonlySet<string> = new Set(['host', 'authorization', 'content-length', 'transfer-encoding']);
 
 /** The request as the streaming server gets it. Pure. */
@@ -26,8 +26,8 @@ export function upgradeRequestText(request: Pick<IncomingMessage, 'method' | 'ra
 const CHANNEL_PROTOCOL = /^(v[234]\.)?(base64\.)?channel\.k8s\.io$/;
 
 /**
- * Why an upgrade cannot be passed on, or undefined. A WebSocket caller that offers only what the runtime does not speak
- * (v5.channel.k8s.io, tunnelled SPDY) is told so in plain HTTP, upon which kubectl falls back to SPDY. Pure.
+ * Why an upgrade cannot be tunnelled, or undefined. A WebSocket caller that offers only what the runtime does not support
+ * (v5.channel.k8s.io, tunnelled SPDY) gets a plain HTTP response, upon which kubectl falls back to SPDY. Pure.
  */
 export function upgradeProblem(headers: IncomingMessage['headers']): string | undefined {
   const upgrade = (headers.upgrade ?? '').toLowerCase();
@@ -52,7 +52,7 @@ export function refuseUpgrade(socket: Duplex, status: number, reason: string, me
   );
 }
 
-/** A peer that vanished without a word is noticed by the kernel after about this long. ms. */
+/** The kernel detects a vanished peer after about this long. ms. */
 const KEEP_ALIVE_MS = 30_000;
 const CONNECT_TIMEOUT_MS = 10_000;
 /** The streaming server answers the request within this time. ms. */
@@ -70,7 +70,7 @@ function dial(url: URL): Promise<Socket> {
       resolve(backend);
     };
     const tcp = connectTcp({ host, port, allowHalfOpen: true });
-    // The runtime's own certificate on its own loopback address is nobody's to verify, as for the kubelet.
+    // The runtime's certificate on its loopback address is not verified, as in the kubelet.
     const backend: Socket = url.protocol === 'https:' ? connectTls({ socket: tcp, rejectUnauthorized: false }) : tcp;
     backend.once(url.protocol === 'https:' ? 'secureConnect' : 'connect', ready);
     backend.once('error', reject);
@@ -86,7 +86,7 @@ export interface TunnelOptions {
 
 /**
  * Connects `client` with the streaming server at `url`. Resolves when both directions have ended and both sockets are
- * closed. Never rejects: a server that cannot be reached is told to the caller as 502.
+ * closed. Never rejects: a server that cannot be reached is a 502 to the caller.
  */
 export async function tunnel(
   request: IncomingMessage,

@@ -1,6 +1,6 @@
-// systemd-logind, asked with systemd's own tools: busctl for what it says, systemd-inhibit to hold its shutdown back (the
-// lock is a file descriptor on the bus, which only a program of its own can keep). Both end with this process, however
-// it ends: they read a pipe from it. Decides nothing.
+// systemd-logind, through systemd's own tools: busctl to read its state, systemd-inhibit for the delay lock (a file
+// descriptor on the bus, which only a running program can keep). Both end with this process, however it ends: they read a
+// pipe from it. Decides nothing.
 
 import { type ChildProcessByStdio, spawn } from 'node:child_process';
 import { existsSync } from 'node:fs';
@@ -17,8 +17,8 @@ export interface LogindOptions {
   readonly exec: Exec;
   readonly clock: Pick<Clock, 'sleep'>;
   /**
-   * Where logind is told to allow a longer delay. Below /run, so that it is forgotten with the boot (the kubelet leaves
-   * it below /etc).
+   * The drop-in that raises logind's InhibitDelayMaxSec. Below /run, so that it ends with the boot (the kubelet writes it
+   * below /etc).
    */
   readonly dropIn?: string;
   readonly log: (level: 'warn', message: string, fields?: Readonly<Record<string, unknown>>) => void;
@@ -30,7 +30,7 @@ const SYSTEMD = ['org.freedesktop.systemd1', '/org/freedesktop/systemd1', 'org.f
 const MATCH = `type='signal',interface='${LOGIND[2]}',member='PrepareForShutdown',path='${LOGIND[1]}'`;
 const SIGHUP = '1';
 const ANSWER_MS = 10_000;
-/** logind reads its files again some time after it was told to. ms. */
+/** logind reads its files again some time after the reload request. ms. */
 const RELOAD_MS = 5_000;
 const RELOAD_STEP_MS = 100;
 
@@ -93,7 +93,7 @@ export function createLogind(options: LogindOptions): Logind & { close(): Promis
     },
 
     inhibit() {
-      // What it runs says that the lock is held, and holds it for as long as its own input is open.
+      // Its command reports that the lock is taken, and keeps it for as long as its own input is open.
       const why = [
         '--what=shutdown',
         '--mode=delay',

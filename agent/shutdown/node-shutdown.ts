@@ -1,5 +1,5 @@
-// Graceful node shutdown: holds the machine's shutdown back, and when one begins ends the pods in order before it lets
-// go. How the machine tells is logind.ts's business, the order plan.ts's. It never shuts anything down itself.
+// Graceful node shutdown: takes logind's delay lock, and when a shutdown begins terminates the pods in order before it
+// releases the lock. logind.ts talks to logind, plan.ts decides the order. It never shuts anything down itself.
 
 import type { Pod } from '../../client/types.ts';
 import { resolvesWithin, sleepUnlessAborted } from '../../lib/abort.ts';
@@ -18,14 +18,14 @@ export interface InhibitLock {
 
 /** The machine's own service that announces its shutdown. Every method rejects with what went wrong. */
 export interface Logind {
-  /** The longest that it lets itself be held back, ms. */
+  /** The longest delay that logind grants, ms. */
   inhibitDelayMs(): Promise<number>;
   /** Has it allow so much. It may not. */
   allowDelay(ms: number): Promise<void>;
   inhibit(): Promise<InhibitLock>;
   /**
-   * Calls back with true when a shutdown begins and with false when it is called off. Resolves once it listens, with
-   * the end of it: settled when nothing is heard any more.
+   * Calls back with true when a shutdown begins and with false when it is cancelled. Resolves once subscribed, with
+   * the end of it: settled when no more signals arrive.
    */
   watch(onShutdown: (begins: boolean) => void, signal: AbortSignal): Promise<{ readonly ended: Promise<void> }>;
 }
@@ -67,7 +67,7 @@ export class NodeShutdown {
         const { ended } = await this.#listen(signal);
         retryMs = FIRST_RETRY_MS;
         await ended;
-        if (!signal.aborted) log('warn', 'logind is not heard any more, will listen again');
+        if (!signal.aborted) log('warn', 'the connection to logind ended, will subscribe again');
       } catch (error) {
         if (signal.aborted) break;
         log('warn', 'a shutdown of this node will not wait for its pods', {
@@ -97,7 +97,7 @@ export class NodeShutdown {
         );
       }
     }
-    // Heard first, lest a shutdown begin between the two.
+    // Subscribed first, so that no shutdown begins between the two.
     const watch = await logind.watch((begins) => this.#announced(begins), signal);
     this.#lock ??= await logind.inhibit();
     log('info', 'a shutdown of this node waits for its pods', { atMostMs: wanted });

@@ -30,7 +30,7 @@ export function shutdownGroups(config: ShutdownConfig): readonly ShutdownGroup[]
   ];
 }
 
-/** How long a shutdown must be held back for all of it, ms. */
+/** How long a shutdown must be delayed for all groups, ms. */
 export function wholePeriodMs(groups: readonly ShutdownGroup[]): number {
   return groups.reduce((sum, { shutdownGracePeriodSeconds }) => sum + shutdownGracePeriodSeconds * 1000, 0);
 }

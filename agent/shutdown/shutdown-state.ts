@@ -1,4 +1,4 @@
-// Whether this node is shutting down. Made before the pods agent, which asks it at admission, and before the shutdown
+// Whether this node is shutting down. Made before the pods agent, which reads it at admission, and before the shutdown
 // manager, which alone updates it.
 
 import { Signal, type SignalSource } from '../../lib/signal.ts';

@@ -1,6 +1,6 @@
-// Decodes a manifest of any size without letting the agent pay for it: what is long and not JSON is read by a process of
-// its own, with memory and time of its own. Reading YAML takes far more of both than its length would suggest, and a
-// manifest directory takes files from anybody.
+// Decodes a manifest of any size without blocking the agent: a long text that is not JSON is parsed in a process of its
+// own, with limits on memory and time. Parsing YAML takes far more of both than its length suggests, and a manifest
+// directory may contain any file.
 
 import { errorMessage } from '../../lib/errors.ts';
 import { exec } from '../../lib/exec.ts';
@@ -20,7 +20,7 @@ export async function decodeAside(source: string, limitMs = LIMIT_MS): Promise<u
     try {
       return JSON.parse(source);
     } catch {
-      // YAML, or broken: whoever reads it next says which.
+      // YAML, or broken: the YAML parser decides.
     }
   }
   const flags = [`--max-old-space-size=${LIMIT_MIB}`, '--disable-warning=ExperimentalWarning'];
@@ -30,7 +30,7 @@ export async function decodeAside(source: string, limitMs = LIMIT_MS): Promise<u
     maxOutputBytes: 64 * 1024 * 1024,
   });
   if (timedOut) throw new ManifestError(`cannot be read within ${limitMs / 1000} s`);
-  // The program tells what it found wrong; anything else is its own end, for want of memory.
+  // Exit code 1: the error is on stderr; anything else means that it ran out of memory.
   if (code === 1) throw new ManifestError(stderr.trim().slice(0, 1000));
   if (code !== 0) throw new ManifestError(`cannot be read with ${LIMIT_MIB} MiB of memory`);
   try {

@@ -1,5 +1,5 @@
-// What the API would have filled in, and what the kubelet gives to a pod of its own: an annotated name, a uid made of
-// the content, the node, a toleration. No I/O and no judging.
+// The API's defaults, and the kubelet's additions to a static pod: an annotated name, a uid made of
+// the content, the node, a toleration. No I/O and no validation.
 
 import { createHash } from 'node:crypto';
 import type { Container, Pod } from '../../client/types.ts';
@@ -73,7 +73,7 @@ function canonical(value: unknown): string {
   );
 }
 
-/** A pod from a file is never evicted for trouble of its node. */
+/** A pod from a file is never evicted because of its node's conditions. */
 function tolerations(spec: Pod['spec'], source: StaticPodOrigin['source']): NonNullable<Pod['spec']['tolerations']> {
   const requested = spec.tolerations ?? [];
   if (source !== 'file') return requested;

@@ -1,5 +1,5 @@
-// Static pods from a directory of manifests (or one file): staticPodPath. A change is seen by inotify within a moment;
-// every fileCheckFrequency everything is looked at anyway. A file that cannot be used is said once and harms no other.
+// Static pods from a directory of manifests (or one file): staticPodPath. A change is detected by inotify within a moment;
+// every fileCheckFrequency everything is read anyway. An invalid file is logged once and does not affect others.
 
 import type { Stats } from 'node:fs';
 import { readdir, readFile, stat } from 'node:fs/promises';
@@ -34,7 +34,7 @@ interface KnownFile {
   /** What the file was when it was read: size, times and inode. */
   readonly stamp: string;
   readonly outcome: { readonly pod: Pod } | { readonly wrong: string };
-  /** The newest pod that could be used; still run until the next full look when the file has broken since. */
+  /** The newest pod that could be used; still run until the next full scan when the file has become invalid. */
   readonly lastGood: Pod | undefined;
 }
 
@@ -95,7 +95,7 @@ class FilePodSource implements PodSource {
     });
   }
 
-  /** One look at a time; what changes meanwhile is looked at right after. */
+  /** One scan at a time; changes during a scan are read right after. */
   async #look(full: boolean): Promise<void> {
     if (this.#looking) {
       this.#again = true;
@@ -107,7 +107,7 @@ class FilePodSource implements PodSource {
       try {
         await this.#read(full);
       } catch (error) {
-        // What runs keeps running: a directory that cannot be read says nothing about its pods.
+        // What runs keeps running: an unreadable directory does not remove its pods.
         this.#complaints.are(new Map([[this.#options.path, `cannot be read: ${errorMessage(error)}`]]));
       }
     } while (this.#again && this.#listener !== undefined);
@@ -119,7 +119,7 @@ class FilePodSource implements PodSource {
     try {
       await this.#watcher.follow();
     } catch (error) {
-      // No right to look, say: there is still the full look.
+      // For example without permission: the full scan remains.
       complaints.set(`${this.#options.path} (watch)`, `changes are seen late: ${errorMessage(error)}`);
     }
     const files = new Map<string, KnownFile>();
@@ -140,7 +140,7 @@ class FilePodSource implements PodSource {
     this.#listener?.(pods);
   }
 
-  /** The files to read, sorted by name; names that begin with a dot are not for us. */
+  /** The files to read, sorted by name; names that begin with a dot are ignored. */
   async #listFiles(complaints: Map<string, string>): Promise<readonly string[]> {
     const { path } = this.#options;
     try {

@@ -1,5 +1,5 @@
 // Static pods from a URL (staticPodURL): fetched every httpCheckFrequency, one Pod or a PodList. What cannot be fetched or
-// used is said once, and the pods last fetched keep running.
+// used is logged once, and the pods last fetched keep running.
 
 import type { IncomingMessage } from 'node:http';
 import { request as httpsRequest } from 'node:https';

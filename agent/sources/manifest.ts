@@ -1,4 +1,4 @@
-// Reads a manifest: text in, static pods out, or a ManifestError that says what a person has to mend. Knows neither files
+// Reads a manifest: text in, static pods out, or a ManifestError with what to fix. Knows neither files
 // nor networks.
 
 import type { Pod } from '../../client/types.ts';
@@ -12,7 +12,7 @@ import { apiReference, podProblems } from './validate.ts';
 /** The most that a manifest may have, in bytes; the kubelet's figure. */
 export const MAX_MANIFEST_BYTES = 10 * 1024 * 1024;
 
-/** How much is said about what is wrong with one, in characters. */
+/** The maximum length of an error message, in characters. */
 const MAX_WORDS = 4096;
 
 /** One pod of a manifest with its defaults, checked. Throws ManifestError. */
@@ -28,7 +28,7 @@ function podFrom(value: unknown, origin: StaticPodOrigin): Pod {
   return pod;
 }
 
-/** Names what is wrong; values that are quoted in it may be as long as the manifest, and are not told whole. */
+/** Names the errors; values quoted in them may be as long as the manifest, and are cut. */
 function invalidPod(problems: readonly string[]): ManifestError {
   const words = problems.join('; ');
   return new ManifestError(`invalid pod: ${words.slice(0, MAX_WORDS)}${words.length > MAX_WORDS ? ' …' : ''}`);

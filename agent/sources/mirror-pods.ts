@@ -23,7 +23,7 @@ export class MirrorPods {
     this.#nodeName = nodeName;
   }
 
-  /** Static pods or mirrors are others than before. */
+  /** Emits when static pods or mirrors have changed. */
   get changed(): SignalSource<void> {
     return this.#changed;
   }
@@ -145,7 +145,7 @@ export class MirrorPods {
     const known = this.#listedAs.get(pod);
     if (known !== undefined) return known;
     const mirror = this.#mirrorFor(pod);
-    // One that was refused or has ended is judged anew: its manifest may have gone and come back meanwhile.
+    // A refused or terminated one is admitted again: its manifest may have been removed and added again.
     if (mirror === undefined || !isUnderWay(mirror)) return pod;
     const withStatus = withMirrorStatus(pod, mirror);
     this.#listedAs.set(pod, withStatus);

@@ -118,7 +118,7 @@ export class MirrorReconciler {
       log('info', `made mirror pod ${namespace}/${name}`);
       mirrors.created(mirror);
     } catch (error) {
-      // Ours that the watch has not shown yet, or somebody's pod that has the name: either way it is looked at again.
+      // Our own mirror, which the watch has not delivered yet, or a foreign pod with the name: either way it is retried.
       if (isAlreadyExists(error)) throw new Error(NAME_TAKEN, { cause: error });
       throw error;
     }
@@ -130,7 +130,7 @@ export class MirrorReconciler {
     const next = { ...nextBackoff(RETRY, before, clock.monotonic()), message };
     this.#backoffs.set(name, next);
     const what = action.kind === 'create' ? 'made' : 'removed';
-    // The first time it is most likely ours, and the watch just late.
+    // The first time it is most likely ours, and the watch lags.
     const early = before === undefined && message === NAME_TAKEN;
     if (early) this.#backoffs.set(name, { ...next, message: '' });
     else if (before?.message !== message) log('warn', `mirror pod ${name} could not be ${what}: ${message}`);

@@ -17,7 +17,7 @@ export function isMirrorOf(mirror: Pod, pod: Pod): boolean {
   );
 }
 
-/** A pod from the API server may say of itself what it likes, but not that it comes from elsewhere. */
+/** A pod from the API server may not claim another source by annotation. */
 export function asApiPod(pod: Pod): Pod {
   if (!isStaticPod(pod)) return pod;
   const annotations = { ...pod.metadata.annotations, [CONFIG_SOURCE]: 'api' };
@@ -27,7 +27,7 @@ export function asApiPod(pod: Pod): Pod {
 export interface MirrorFacts {
   /** Static pods that should run, by full name; undefined until every source of them has spoken. */
   readonly statics: ReadonlyMap<string, Pod> | undefined;
-  /** Mirror pods of this node that the API server has, by full name; undefined until it has told. */
+  /** Mirror pods of this node that the API server has, by full name; undefined until the first list. */
   readonly mirrors: ReadonlyMap<string, Pod> | undefined;
   /** Uids of the pods that are on the node, those being stopped too, by full name. */
   readonly present: ReadonlyMap<string, readonly string[]>;
@@ -37,9 +37,9 @@ export type MirrorAction =
   | { readonly kind: 'create'; readonly pod: Pod }
   | { readonly kind: 'delete'; readonly mirror: Pod; readonly why: 'replaced' | 'deleted' | 'orphaned' };
 
-/** What to do now, at most one thing per name: what was deleted is made again when it is gone. */
+/** What to do now, at most one action per name: a deleted mirror is created again when it is gone. */
 export function decideMirrors({ statics, mirrors, present }: MirrorFacts): readonly MirrorAction[] {
-  // Without both sides known, what is missing may only not have been told yet.
+  // Until both sides are listed, a missing pod may only not have been delivered yet.
   if (statics === undefined || mirrors === undefined) return [];
   const actions: MirrorAction[] = [];
   for (const [name, pod] of statics) {

@@ -3,7 +3,7 @@
 import type { Pod } from '../../client/types.ts';
 import type { Log } from '../../lib/log.ts';
 
-/** What is wrong now, by what it is wrong with; says each thing once and tells when it is over. */
+/** The current problems by their object; logs each problem once, and its end. */
 export class Complaints {
   readonly #log: Log;
   #standing = new Map<string, string>();

@@ -1,6 +1,6 @@
-// The form of values in a manifest, as small tables: text, whole numbers, lists, objects. Checking gives back the value
-// as Go's decoder would have read it (null is absence, a quantity may be a number), or says where it is something else.
-// Fields that a table does not name pass unseen. Pure.
+// The form of values in a manifest, as small tables: text, whole numbers, lists, objects. Checking returns the value
+// as Go's decoder would have read it (null is absence, a quantity may be a number), or reports where it differs.
+// Fields that a table does not name are ignored. Pure.
 
 import { getOwn, setOwn } from '../../lib/own-property.ts';
 import { parseQuantity } from '../../lib/quantity.ts';

@@ -1,5 +1,5 @@
 // Whether a static pod can be run at all: the essentials of the API's validation, which a manifest never went through,
-// and the kubelet's own rule that a static pod refers to no object of the API. Pure; says everything that is wrong.
+// and the kubelet's own rule that a static pod refers to no object of the API. Pure; reports all errors.
 
 import type { Container, Pod } from '../../client/types.ts';
 import { getOwn } from '../../lib/own-property.ts';
@@ -222,7 +222,7 @@ function checkHandlers(container: Container, path: string, report: Say): void {
 
 /**
  * The first kind of API object that a static pod refers to, in the plural ("secrets"), or undefined. Such a pod cannot
- * be run: nobody has checked that it may see that object, and without an API server there is none.
+ * be run: no admission has checked its access to that object, and without an API server there is none.
  */
 export function apiReference({ spec }: Pod): string | undefined {
   if (spec.serviceAccountName || spec.serviceAccount) return 'serviceaccounts';
@@ -242,7 +242,7 @@ export function apiReference({ spec }: Pod): string | undefined {
     if (volume.configMap !== undefined) return 'configmaps';
     if (volume.persistentVolumeClaim !== undefined || volume.ephemeral !== undefined) return 'persistentvolumeclaims';
     if (volume.csi?.nodePublishSecretRef !== undefined) return 'secrets';
-    // What a driver wants to know of its volumes stands in its CSIDriver.
+    // The driver's CSIDriver object is needed.
     if (volume.csi !== undefined) return 'csidrivers';
     for (const source of volume.projected?.sources ?? []) {
       if (source.secret !== undefined) return 'secrets';

@@ -1,5 +1,5 @@
 // Watches a manifest path by inotify: the directory, or the one that holds the file, or, while nothing is there yet, the
-// one where it would appear. Only wakes; what is there is read by others.
+// one where it would appear. Only wakes; the sources read the files.
 
 import { stat } from 'node:fs/promises';
 import { dirname } from 'node:path';
@@ -53,7 +53,7 @@ export function watchPath(
       if (target === undefined) return;
       const watcher = watchDirectory(target.path, { changed, failed, polling: failed, clock });
       watched = { ...target, close: () => watcher.close() };
-      // What happened between the look and the watch.
+      // Changes between the scan and the watch.
       changed();
     },
     close() {

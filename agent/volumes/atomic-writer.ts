@@ -1,9 +1,9 @@
-// Projects files into a directory so that a reader sees either all of the old ones or all of the new ones: files lie in
+// Projects files into a directory so that a reader sees either all of the old ones or all of the new ones: files are in
 // a timestamped directory, `..data` is a link to it that is replaced by rename, and each visible name is a link through
 // `..data`. The layout is the kubelet's, which programs that watch for `..data` rely on.
 //
-// Files are small and mostly on tmpfs: some twenty system calls of microseconds each. Handed to Node's thread pool one by
-// one they cost a pod 50 ms of its start; done at once they cost half a millisecond of the event loop.
+// Files are small and mostly on tmpfs: some twenty system calls of microseconds each. Run in Node's thread pool one by
+// one they cost a pod 50 ms of its start; run synchronously they cost half a millisecond of the event loop.
 
 import {
   chmodSync,
@@ -249,7 +249,7 @@ function linkVisible(directory: string, visible: ReadonlySet<string>): boolean {
       symlinkSync(join(DATA, name), join(directory, name));
       return true;
     } catch (error) {
-      // Something else under the name is the container's doing only where the volume is writable; leave it alone.
+      // A container can have replaced the name only in a writable volume; it is left alone.
       if (isErrno(error, 'EEXIST')) return false;
       throw error;
     }

@@ -30,12 +30,12 @@ export function claimFailure({ namespace, name }: ClaimReference, why: string, c
   return new Error(`error processing PVC ${namespace}/${name}: ${why}`, { cause });
 }
 
-/** What the kubelet says of an object that it could not get: "PVC" or "PV pv-1". */
+/** The kubelet's message about an object that it could not get: "PVC" or "PV pv-1". */
 export function fetchFailed(reference: ClaimReference, what: string, why: string, cause?: unknown): Error {
   return claimFailure(reference, `failed to fetch ${what} from API server: ${why}`, cause);
 }
 
-/** The name of the PersistentVolume. Throws an Error that says why the pod cannot use the claim. */
+/** The name of the PersistentVolume. Throws an Error with the reason when the pod cannot use the claim. */
 export function boundVolumeName(pod: Pod, reference: ClaimReference, claim: Claim | undefined): string {
   const { namespace, name } = reference;
   if (claim === undefined) throw fetchFailed(reference, 'PVC', `persistentvolumeclaims "${name}" not found`);
@@ -73,13 +73,13 @@ export function checkBinding(reference: ClaimReference, claim: Claim, volumeName
   return volume;
 }
 
-/** The group that a PersistentVolume asks its pods' containers to have; undefined where it asks for none. */
+/** The group that a PersistentVolume adds to its pods' containers; undefined without the annotation. */
 export function volumeGroup({ metadata }: PV): number | undefined {
   const text = metadata.annotations?.['pv.beta.kubernetes.io/gid'] ?? '';
   return /^\d+$/.test(text) ? Number(text) : undefined;
 }
 
-/** Throws an Error when containers use the volume the other way than its volumeMode says. */
+/** Throws an Error when containers use the volume in another way than its volumeMode. */
 export function checkUse(pod: Pod, volume: Volume, mode: string | undefined): void {
   const { initContainers = [], containers, ephemeralContainers = [] } = pod.spec;
   const all = [...initContainers, ...containers, ...ephemeralContainers];

@@ -57,7 +57,7 @@ export function expandSubPath(text: string, env: readonly { readonly name: strin
   });
 }
 
-/** Pure. Throws an Error for what cannot be mounted as asked. */
+/** Pure. Throws an Error for what cannot be mounted as requested. */
 export function planMount(
   mount: VolumeMount,
   index: number,
@@ -114,7 +114,7 @@ export function planDevice(
   };
 }
 
-/** Pure. Groups that volumes give to every container of the pod, those left out that the pod gives itself. */
+/** Pure. Groups that volumes add to every container of the pod, without those of the pod itself. */
 export function volumeGroups(pod: Pod, volumes: Iterable<PreparedVolume>): readonly number[] {
   const own = pod.spec.securityContext?.supplementalGroups ?? [];
   const groups = [...volumes].flatMap(({ group }) => (group === undefined || own.includes(group) ? [] : [group]));
@@ -187,7 +187,7 @@ function isSame(opened: OpenPath, target: string): boolean {
     const { ino, dev } = statSync(target);
     return ino === opened.ino && dev === opened.dev;
   } catch (error) {
-    // A mount whose file system is gone is not what is wanted now.
+    // A mount whose file system is gone has to be replaced.
     if (isErrno(error, 'ENOENT', 'ESTALE', 'EIO', 'ENOTCONN')) return false;
     throw error;
   }

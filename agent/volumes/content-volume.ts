@@ -1,6 +1,6 @@
-// The mechanics that configMap, secret, downwardAPI and projected volumes share: a directory or tmpfs, filled by the
+// The implementation that configMap, secret, downwardAPI and projected volumes share: a directory or tmpfs, filled by the
 // atomic writer from sources. Knows sources only in their normalised form. Keeps no contents: big ones are written as they
-// come, a few at a time, and what is remembered of a volume is which versions it shows.
+// come, a few at a time, and only the versions that a volume shows are kept.
 
 import { createHash } from 'node:crypto';
 import { setImmediate } from 'node:timers/promises';
@@ -71,7 +71,7 @@ export function contentPlan(
 export async function mountContent(plan: ContentPlan, pod: Pod, host: VolumeHost): Promise<void> {
   const place = plan.medium === 'memory' ? makeTmpfs(plan.path, plan.sizeBytes, host) : makeDirectory(plan.path, 0o777);
   const placed = place.then(async (isNew) => {
-    // Only the root is there yet; the writer gives the files to the group itself.
+    // Only the root exists yet; the writer sets the group of the files itself.
     if (isNew && plan.gid !== undefined) await applyFsGroup(plan.path, plan.gid);
   });
   await fill(plan, pod, host, placed);

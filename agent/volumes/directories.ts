@@ -9,7 +9,7 @@ import { quantityValue } from '../../lib/quantity.ts';
 import { podLimits } from '../model/pod-resources.ts';
 import type { PlanInput, VolumeHost } from './volume-type.ts';
 
-/** Directories above a volume are the agent's own: no other user looks in. */
+/** Directories above a volume are the agent's own: not readable by other users. */
 const PARENT_MODE = 0o750;
 
 /** Makes the directory and its parents; returns whether it was not there before. */
@@ -41,7 +41,7 @@ export async function makeTmpfs(path: string, sizeBytes: number | undefined, hos
   return true;
 }
 
-/** A hugetlbfs at `path`; `option` says its page size. Resolves to whether it was mounted now. */
+/** A hugetlbfs at `path`; `option` sets its page size. Resolves to whether it was mounted now. */
 export async function makeHugetlbfs(path: string, mode: number, option: string, host: VolumeHost): Promise<boolean> {
   const made = await makeDirectory(path, mode);
   if (!made && mountAt(await host.mounter.list(), path)?.fsType === 'hugetlbfs') return false;

@@ -1,5 +1,5 @@
 // emptyDir volumes: scratch space of the pod, on disk, in memory or in huge pages. What is in it belongs to the pod: it is
-// set up once, and a note beside the volume says so, so that a restarted agent leaves it alone.
+// set up once, and a note beside the volume records that, so that a restarted agent leaves it alone.
 
 import { existsSync, mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';

@@ -1,11 +1,11 @@
-// Gives an empty block device a file system, as the kubelet's mount utilities do. A device that has anything on it is
+// Formats an empty block device, as the kubelet's mount utilities do. A device with any content is
 // never touched.
 
 import type { Exec } from '../../lib/exec.ts';
 import { getOwn } from '../../lib/own-property.ts';
 
 const TIMEOUT_MS = 120_000;
-/** What the kubelet gives mkfs besides the device. */
+/** The kubelet's mkfs options. */
 const MKFS_OPTIONS: Readonly<Record<string, readonly string[]>> = {
   ext3: ['-F', '-m0'],
   ext4: ['-F', '-m0'],

@@ -1,5 +1,5 @@
 // image volumes: the files of an OCI image, mounted read-only by the container runtime itself (KEP-4639). Here is only
-// what it takes to ask for one; the image is pulled where containers' images are, and nothing is mounted by the agent.
+// the request for one; the image is pulled where containers' images are, and nothing is mounted by the agent.
 
 import { getOwn } from '../../lib/own-property.ts';
 import type { RuntimeVersion } from '../ports/runtime.ts';

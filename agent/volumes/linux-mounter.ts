@@ -13,7 +13,7 @@ export interface LinuxMounterOptions {
   readonly tracer: Tracer;
   /** How programs are run; lib/exec by default. */
   readonly exec?: Exec;
-  /** Whose mount table counts; the agent's own by default. */
+  /** The mount table that is read; the agent's own by default. */
   readonly mountInfo?: string;
   /** "6.1.0-18-amd64": what the kernel can; this machine's by default. */
   readonly kernelRelease?: string;
@@ -49,7 +49,7 @@ export function createLinuxMounter(options: LinuxMounterOptions): Mounter {
     const status = result.timedOut
       ? `no end after ${timeoutMs / 1000}s`
       : `exit status ${result.code ?? result.signal}`;
-    // The kubelet's frame around what the program says.
+    // The kubelet's message around the program's output.
     const [what, did] =
       program === 'mount' ? ['mount', 'Mounting command: mount\nMounting'] : ['unmount', 'Unmounting'];
     const output = (result.stderr || result.stdout).trim();

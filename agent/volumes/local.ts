@@ -64,7 +64,7 @@ export const localVolume: VolumeType<LocalPlan> = {
   async mount(plan, pod, { mounter, recorder }) {
     const isDirectory = isUsableDirectory(plan);
     const { gid } = plan;
-    // In turn with the other pods that have it, and with whoever takes the device down after the last of them.
+    // Serialised with the other pods that use it, and with the unmount after the last of them.
     await globalMounts.run(plan.globalPath, async () => {
       const source = isDirectory ? plan.source : await mountGlobally(plan, mounter);
       const made = await makeDirectory(plan.path, 0o750);

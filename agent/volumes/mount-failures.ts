@@ -12,12 +12,12 @@ export const MOUNT_BACKOFF: BackoffPolicy = {
   resetMs: Number.POSITIVE_INFINITY,
 };
 
-/** How long a pod's start waits for its volumes before it says which are missing, ms; they are tried on meanwhile. */
+/** How long a pod's start waits for its volumes before it reports the missing ones, ms; mounting is retried all the while. */
 export const POD_ATTACH_AND_MOUNT_TIMEOUT_MS = 123_000;
 
 export interface MountFailure {
   readonly reason: 'FailedMount' | 'FailedMapVolume' | 'FailedAttachVolume';
-  /** What the event says. */
+  /** The event's message. */
   readonly message: string;
   /** As soon as this resolves, another try is worth it, whatever is left of the pause. */
   readonly until?: Promise<void>;

@@ -1,4 +1,4 @@
-// nfs volumes: an export of another machine, mounted once per pod. Owners and modes are the server's affair; nothing in
+// nfs volumes: an export of another machine, mounted once per pod. Owners and modes are the server's; nothing in
 // it is ever changed or removed.
 
 import { accessSync, constants, mkdirSync, rmdirSync } from 'node:fs';
@@ -16,7 +16,7 @@ export interface NfsPlan extends VolumePlan {
   readonly options: readonly string[];
 }
 
-/** An IPv6 address stands in brackets. */
+/** An IPv6 address is written in brackets. */
 function host(server: string): string {
   return server.includes(':') && !server.startsWith('[') ? `[${server}]` : server;
 }

@@ -11,7 +11,7 @@ import type { PreparedVolume } from './registry.ts';
 import type { PlanInput } from './volume-type.ts';
 
 export interface PodVolumesOptions {
-  /** The agent's root: pods/<uid>/volumes lies below. */
+  /** The agent's root: pods/<uid>/volumes is below. */
   readonly rootDir: string;
   readonly mounter: Mounter;
   readonly objects: ObjectReader;
@@ -37,7 +37,7 @@ export interface PodVolumesOptions {
 export interface PersistentVolumes {
   /** Finds out what the volume is. Rejects with VolumeStepError. */
   prepare(input: PlanInput, signal: AbortSignal): Promise<PreparedVolume>;
-  /** Undoes such volumes of one pod, from what is on disk. Rejects when one would not go; the others are gone then. */
+  /** Undoes such volumes of one pod, from what is on disk. Rejects when one fails; the others are gone then. */
   tearDown(pod: PodRef): Promise<void>;
 }
 

@@ -1,5 +1,5 @@
 // fsGroup ownership as the kubelet applies it to a volume's files: the group, group access, and setgid on directories.
-// Never follows links, also not those that a pod puts in a name's place meanwhile: each file is open while it is changed, and
+// Never follows links, also not those that a pod puts in a name's place during the walk: each file is open while it is changed, and
 // was opened relative to the directory above it.
 
 import {
@@ -41,7 +41,7 @@ export function needsChange(
 }
 
 /**
- * Gives everything below and including `path` to group `gid`, readable and writable for it. The root comes last: that it
+ * Sets the group of everything below and including `path` to `gid`, readable and writable. The root comes last: that it
  * is right means that all is, for OnRootMismatch after a crash.
  */
 export async function applyFsGroup(path: string, gid: number, policy?: string): Promise<void> {

@@ -1,5 +1,5 @@
-// Volumes that have to be looked up before it is known what they are: claims, generic ephemeral volumes (claims of the
-// pod's own) and inline CSI volumes. Finds the PersistentVolume and hands it to whoever serves its kind. Loaded with
+// Volumes whose kind depends on API objects: claims, generic ephemeral volumes (claims of the
+// pod's own) and inline CSI volumes. Finds the PersistentVolume and passes it to the plugin of its kind. Loaded with
 // the first such volume of the node.
 
 import type { NodeSelector } from 'kubernetes-types/core/v1';
@@ -58,7 +58,7 @@ export function createPersistentVolumes({
   recorder,
   nodeMatches = () => true,
 }: PersistentVolumesOptions): PersistentVolumes {
-  /** The claim and its volume, or the failure that says why there is none yet. */
+  /** The claim and its volume, or the failure with the reason why there is none yet. */
   async function resolve(input: PlanInput, signal: AbortSignal): Promise<{ claim: Claim; volume: PV }> {
     const { pod, volume } = input;
     const reference = claimReference(pod, volume);

@@ -1,6 +1,6 @@
-// The volume manager: sets up the volumes of each pod side by side, each tried again by itself until it is up, keeps what
-// can change up to date, and takes it all down again. What one type does is in its own file; this one only orders and
-// remembers.
+// The volume manager: sets up the volumes of each pod concurrently, each retried by itself until it is mounted, keeps what
+// can change up to date, and unmounts it all. What one type does is in its own file; this one only orders and
+// keeps state.
 
 import { existsSync } from 'node:fs';
 import { readdir } from 'node:fs/promises';
@@ -239,7 +239,7 @@ class PodVolumeManager implements VolumeManager {
     });
   }
 
-  /** Waits for `all`; gives up waiting, though not trying, after the kubelet's time or when `signal` aborts. */
+  /** Waits for `all` until the kubelet's time limit or until `signal` aborts; mounting is retried beyond it. */
   async #waitForMounts(
     state: PodState,
     waiting: readonly Volume[],
@@ -263,7 +263,7 @@ class PodVolumeManager implements VolumeManager {
     if (state.ending.signal.aborted) throw new VolumeError('', 'the volumes of the pod are being taken down');
   }
 
-  /** Undoes everything of the pod that is on disk or in the mount table, whoever made it. */
+  /** Undoes everything of the pod that is on disk or in the mount table. */
   async #tearDown(pod: PodRef): Promise<void> {
     const { mounter, rootDir } = this.#options;
     const directory = podDir(rootDir, checkedUid(pod.uid));
@@ -348,7 +348,7 @@ function newState(pod: Pod): PodState {
   };
 }
 
-/** What has to be looked up first asks first: the others' requests would only be in its way. */
+/** Volumes that need API reads start first: requests of the others would delay them. */
 function slowestFirst(volumes: readonly Volume[]): readonly Volume[] {
   const persistent = volumes.filter(isPersistent);
   return persistent.length === 0 ? volumes : [...persistent, ...volumes.filter((volume) => !isPersistent(volume))];
@@ -384,7 +384,7 @@ const PERSISTENT_PLACES = [
   'volumeDevices',
 ];
 
-/** Whether the pod's directory says that it has such things. */
+/** Whether the pod's directory contains such volumes. */
 function hasPersistentVolumes(directory: string): boolean {
   return PERSISTENT_PLACES.some((name) => existsSync(join(directory, name)));
 }

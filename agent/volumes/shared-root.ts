@@ -18,7 +18,7 @@ export function isShared(entry: MountEntry | undefined): boolean {
 
 /**
  * Makes `rootDir` a shared mount where it is not on one, by binding it onto itself as the kubelet does. For the start of
- * the agent, before any pod's volume is mounted. Resolves to whether a mount was made; whoever removes the root
+ * the agent, before any pod's volume is mounted. Resolves to whether a mount was made; a caller that removes the root
  * directory for good unmounts it.
  */
 export async function ensureSharedRoot(rootDir: string, mounter: Mounter): Promise<boolean> {

@@ -1,4 +1,4 @@
-// Opens a path inside a volume without ever leaving it, whatever the pod does to the volume meanwhile
+// Opens a path inside a volume without ever leaving it, whatever the pod does to the volume concurrently
 // (CVE-2017-1002101, CVE-2021-25741). Links are resolved once and checked to lead inside; then every component is opened
 // by itself, relative to the one before and following no link, so that what was checked is what is mounted.
 
@@ -15,7 +15,7 @@ const OPEN_FLAGS = O_PATH | constants.O_NOFOLLOW;
 export interface OpenPath {
   readonly fd: number;
   readonly isDirectory: boolean;
-  /** What the kernel knows the place by. */
+  /** The kernel's identity of the place. */
   readonly dev: number;
   readonly ino: number;
   readonly mode: number;
@@ -129,8 +129,8 @@ async function openNoFollow(path: string, calls: PathCalls): Promise<OpenPath> {
 }
 
 /**
- * Holds `subPath` of the volume at `volumePath`; directories that do not exist are made with the volume's own mode, so
- * that whoever may write to the volume may write to them. The caller closes what it gets. Rejects when the path leads
+ * Opens `subPath` of the volume at `volumePath`; directories that do not exist are made with the volume's own mode, so
+ * that a user who may write to the volume may write to them. The caller closes what it gets. Rejects when the path leads
  * out of the volume.
  */
 export async function safeOpenSubPath(
@@ -153,7 +153,7 @@ export async function safeOpenSubPath(
     for (const name of missing.filter((part) => part !== '' && part !== '.')) {
       const made = await make(childOf(opened, name), mode & 0o777, calls);
       opened = await openChild(opened, name, calls);
-      // mkdir obeys the umask, and knows no setgid.
+      // mkdir applies the umask and cannot set setgid.
       if (made) await calls.chmod(`/proc/self/fd/${opened.fd}`, mode);
     }
     return opened;
@@ -164,7 +164,7 @@ export async function safeOpenSubPath(
   }
 }
 
-/** False when it is there already, made by another container of the pod meanwhile; the step into it checks what it is. */
+/** False when it is there already, made concurrently by another container of the pod; the step into it checks what it is. */
 async function make(path: string, mode: number, calls: PathCalls): Promise<boolean> {
   try {
     await calls.mkdir(path, mode);

@@ -27,7 +27,7 @@ export function renewalTime(now: EpochMs, expiresAt: EpochMs, random = 0): Epoch
   return plusMs(now, refreshAfterMs - Math.min(random * JITTER_MS, refreshAfterMs / 10));
 }
 
-/** A token as the kubelet names it: whose account, for whom and for how long. Nothing of it is secret. */
+/** The kubelet's cache key of a token: account, audiences, expiration and bound object. Nothing of it is secret. */
 function tokenName(
   pod: Pod,
   { audience, expirationSeconds }: { readonly audience?: string; readonly expirationSeconds: number },

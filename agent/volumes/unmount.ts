@@ -22,7 +22,7 @@ export async function unmountBelow(directory: string, mounter: Mounter): Promise
     const failures = results.flatMap((r) => (r.status === 'rejected' ? [errorMessage(r.reason)] : []));
     if (failures.length > 0) throw new Error(failures.join('; '));
     const after = mountsUnder(await mounter.list(), resolved);
-    // Each round must take something away, or somebody mounts as fast as we unmount.
+    // Each round must remove a mount, or another process mounts as fast as we unmount.
     if (after.length >= left.length) throw new Error(`${after[0]?.path ?? resolved} is still mounted`);
     left = after;
   }

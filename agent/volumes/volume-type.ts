@@ -12,10 +12,10 @@ import type { TokenCache } from './tokens.ts';
 
 export type Volume = NonNullable<Pod['spec']['volumes']>[number];
 
-/** A volume of the pod, or what a PersistentVolume stands for: sources that pods cannot name themselves are in it, too. */
+/** A volume of the pod, or the source of a PersistentVolume: sources that pods cannot name themselves are in it, too. */
 export type SourceVolume = Volume &
   Pick<PersistentVolumeSpec, 'local'> & {
-    /** An image whose files are the volume: newer than the types of the API. */
+    /** An image whose files are the volume: newer than the API types. */
     readonly image?: { readonly reference?: string; readonly pullPolicy?: string };
   };
 
@@ -51,7 +51,7 @@ export interface VolumeHost {
   readonly tokens: TokenCache;
   readonly clock: Clock;
   readonly recorder: EventRecorder;
-  /** Whoever has the contents of an object in memory, on their way from the API server to a volume, does that in here. */
+  /** Limits how many objects' contents are in memory at once, on their way from the API server to a volume. */
   readonly bigContents: Gate;
   /** Why the runtime cannot mount images; undefined when it can. */
   readonly imageVolumeProblem?: () => Promise<string | undefined>;

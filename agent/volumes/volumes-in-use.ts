@@ -1,5 +1,5 @@
 // node.status.volumesInUse: attachable volumes that this node uses, or is about to. A volume may be mounted only once
-// node.status.volumesInUse names it, so that it is not detached meanwhile. Small, because every agent has it.
+// node.status.volumesInUse names it, so that it is not detached during the mount. Small, because every agent loads it.
 
 import { Signal, type SignalSource } from '../../lib/signal.ts';
 

@@ -1,4 +1,4 @@
-// Waiting until a volume is attached to this node: the VolumeAttachment's status, and what it says about the device.
+// Waiting until a volume is attached to this node: the VolumeAttachment's status, and its attachment metadata.
 
 import type { VolumeAttachment } from 'kubernetes-types/storage/v1';
 import type { Stored } from '../../../client/types.ts';
@@ -17,7 +17,7 @@ export type AttachmentState =
 
 /** Pure. */
 export function attachmentState(attachment: Stored<VolumeAttachment> | undefined): AttachmentState {
-  // Whoever attaches makes it.
+  // The attach/detach controller creates it.
   if (attachment === undefined) return { kind: 'waiting' };
   if (attachment.metadata.deletionTimestamp !== undefined) {
     return { kind: 'failed', why: 'volume attachment is being deleted' };

@@ -1,5 +1,5 @@
-// Tells the cluster which CSI drivers this node has: the CSINode object, the annotation with the node's ids, and the
-// topology labels. Objects are changed, never owned: what others wrote into them stays.
+// Publishes this node's CSI drivers: the CSINode object, the annotation with the node's ids, and the
+// topology labels. Objects are patched, never owned: other components' fields stay.
 
 import type { CSINode as CoreCSINode, CSINodeDriver } from 'kubernetes-types/storage/v1';
 import type { ApiClient } from '../../../client/api.ts';
@@ -19,7 +19,7 @@ type CSINode = Stored<CoreCSINode>;
 const NODE_ID_ANNOTATION = 'csi.volume.kubernetes.io/nodeid';
 const API = 'storage.k8s.io/v1';
 const MAX_COUNT = 2_147_483_647;
-/** A Node that is only just being registered, an object that changed meanwhile: looked at again this long, ms. */
+/** How long a missing Node or a conflict is retried, ms. */
 const RETRY_FOR_MS = 60_000;
 const RETRY: BackoffPolicy = { initialMs: 50, maxMs: 2000, factor: 2, resetMs: Number.POSITIVE_INFINITY };
 
@@ -166,7 +166,7 @@ export class CsiNodeObject implements CsiNodeAnnouncer {
     await client.create(resourcePath(API, 'csinodes'), created);
   }
 
-  /** Tries again what another try can mend, for as long as somebody may be waiting for it. */
+  /** Retries what another try may fix, for as long as a driver may wait for it. */
   #again(work: () => Promise<void>): Promise<void> {
     const { clock, signal } = this.#options;
     const mends = (error: unknown): boolean =>

@@ -1,5 +1,5 @@
 // CSI volumes of pods, put together: waits until the volume is attached, reads what the calls need, stages and
-// publishes, gives the files to the pod's group, and looks after the volume while the pod has it (growth, republishing,
+// publishes, applies fsGroup, and serves the volume while the pod has it (expansion, republishing,
 // figures). Which call comes when is in node-volumes.ts.
 
 import type { SecretReference } from 'kubernetes-types/core/v1';
@@ -33,7 +33,7 @@ import {
   volumeCapability,
 } from './volume.ts';
 
-/** How often a driver that asks for it (requiresRepublish) is called again, spread so that volumes do not meet. */
+/** How often NodePublishVolume is repeated with requiresRepublish, with jitter. */
 const REPUBLISH_MIN_MS = 60_000;
 const REPUBLISH_SPREAD_MS = 30_000;
 /** Expiry of a token whose tokenRequest names none, seconds. */
@@ -57,7 +57,7 @@ export interface CsiVolumesOptions {
 
 type PublishContext = Readonly<Record<string, string>>;
 
-/** What a pod has of CSI, while this process looks after it. */
+/** A pod's CSI volumes, while this process serves them. */
 interface MountedRecord {
   readonly mounted: MountedVolume;
   readonly publishContext: PublishContext;
@@ -74,7 +74,7 @@ export class CsiVolumes {
   readonly #mountedByPod = new Map<string, Map<string, MountedRecord>>();
   /** Waiting for an attachment ends when the next try of the same volume begins. */
   readonly #attachWaits = new Map<string, AbortController>();
-  /** Pods that want an attached volume, mounted or not yet, by the volume's name in node.status. */
+  /** Pods that need an attached volume, mounted or not yet, by the volume's name in node.status. */
   readonly #inUseBy = new Map<string, Set<string>>();
 
   constructor(options: CsiVolumesOptions) {
@@ -238,7 +238,7 @@ export class CsiVolumes {
     this.#attachWaits.get(key)?.abort();
     const trying = new AbortController();
     this.#attachWaits.set(key, trying);
-    // Before the mount, so that the volume is not detached meanwhile.
+    // Before the mount, so that the volume is not detached during it.
     const reported = this.#reportInUse(pod, volume, signal);
     try {
       const both = AbortSignal.any([signal, trying.signal]);
@@ -250,7 +250,7 @@ export class CsiVolumes {
     }
   }
 
-  /** Resolves when node.status names the volume; it does as long as a pod wants it or anything of it is here. */
+  /** Resolves when node.status names the volume; it does as long as a pod needs it or any part of it is mounted. */
   #reportInUse({ metadata: { uid } }: Pod, { driver, handle }: CsiVolume, signal: AbortSignal): Promise<void> {
     const name = uniqueVolumeName(driver, handle);
     const pods = this.#inUseBy.get(name) ?? new Set<string>();

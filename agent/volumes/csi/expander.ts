@@ -50,7 +50,7 @@ export class Expander {
     this.#options = options;
   }
 
-  /** Follows the claim until `signal` aborts. A volume that is read-only or whose driver cannot expand is let be. */
+  /** Watches the claim until `signal` aborts. A volume that is read-only or whose driver cannot expand is ignored. */
   follow(mounted: MountedVolume, signal: AbortSignal): void {
     const { claim } = mounted.volume;
     if (claim === undefined || mounted.volume.readOnly) return;

@@ -1,4 +1,4 @@
-// Growing a mounted volume: whether it is due, what the claim's status says before and after. Pure.
+// Expansion of a mounted volume: whether it is due, and the claim's status before and after. Pure.
 
 import type { PersistentVolumeClaimCondition } from 'kubernetes-types/core/v1';
 import { quantityValue } from '../../../lib/quantity.ts';
@@ -22,7 +22,7 @@ export function expansionDue(claim: Claim, volume: PV): string | undefined {
   return claim.status?.allocatedResourceStatuses?.['storage'] === 'NodeResizeInfeasible' ? undefined : wanted;
 }
 
-/** The claim's status while the node is at it; undefined when it says so already. */
+/** The claim's status during the node's expansion; undefined when it is set already. */
 export function expandingStatus(claim: Claim): object | undefined {
   if (claim.status?.allocatedResourceStatuses?.['storage'] === 'NodeResizeInProgress') return undefined;
   return { allocatedResourceStatuses: { storage: 'NodeResizeInProgress' satisfies NodeResizeState } };

@@ -35,7 +35,7 @@ import { Serial } from './serial.ts';
 import { Unstaging } from './unstaging.ts';
 import { type CsiVolume, exclusivityProblem, type VolumeUser } from './volume.ts';
 
-/** How long undoing waits for a driver that is not registered before it says so. */
+/** How long undoing waits for a driver that is not registered before it fails. */
 const DRIVER_WAIT_MS = 10_000;
 
 export interface NodeVolumesOptions {
@@ -273,7 +273,7 @@ export class NodeVolumes {
         volume_context: { ...volume.attributes },
       });
     } catch (error) {
-      // Never staged before, and the driver says that it is not now: there is nothing to undo.
+      // Never staged before, and the call has failed finally: there is nothing to undo.
       if (known === undefined && isFinal(error)) this.#dropStaged(key, place);
       const step = volume.block ? 'MapVolume.SetUpDevice' : 'MountVolume.MountDevice';
       throw failedStep(step, volume.specName, csiMessage(error), { cause: error });
@@ -324,7 +324,7 @@ export class NodeVolumes {
     this.#removeUser(key, user);
   }
 
-  /** Makes the call. A volume that the driver no longer knows is undone when nothing of it is mounted. */
+  /** Makes the call. A volume that the driver reports as NOT_FOUND is undone when nothing of it is mounted. */
   async #undo(
     path: string,
     failed: (why: string, options: ErrorOptions) => Error,
@@ -351,7 +351,7 @@ export class NodeVolumes {
 
   async #unstage(key: string): Promise<void> {
     const staged = this.#staged.get(key);
-    // Somebody came while we were in the queue.
+    // A new user came while we were in the queue.
     if (staged === undefined || this.#users.has(key)) return;
     const { driverName, volumeHandle, specVolID = '' } = staged.note;
     const block = staged.note.specVolID !== undefined;
@@ -385,7 +385,7 @@ export class NodeVolumes {
   }
 }
 
-/** Where the kubelet looks at a volume before anything is done with it. */
+/** The kubelet's first step of a volume, named in errors. */
 function firstStep({ block }: Pick<CsiVolume, 'block'>): string {
   return block ? 'MapVolume.SetUpDevice' : 'MountVolume.SetUp';
 }

@@ -1,5 +1,5 @@
 // The notes beside CSI volumes (vol_data.json, as the kubelet's): what is, or may be, staged, and what each pod uses.
-// They are written before the call that makes them true, so that whoever starts after a crash knows what to undo.
+// They are written before the call that makes them true, so that an agent started after a crash finds what to undo.
 
 import { type Dirent, readdirSync, readFileSync, rmdirSync, rmSync } from 'node:fs';
 import { dirname, join } from 'node:path';
@@ -11,7 +11,7 @@ import { BLOCK_DIRECTORY, NOTE_FILE, podNoteDirs, stagingRoot } from './layout.t
 export interface StagedNote {
   readonly driverName: string;
   readonly volumeHandle: string;
-  /** Set for a volume in block mode, whose places go by it. */
+  /** Set for a volume in block mode, whose paths contain it. */
   readonly specVolID?: string;
   /** '' where nothing is attached. A kubelet that was here before does not write it. */
   readonly attachmentID?: string;

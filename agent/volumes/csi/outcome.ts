@@ -33,13 +33,13 @@ function grpcCodeName(code: string): string {
   return code.toLowerCase().replace(/(?:^|_)([a-z])/g, (_, letter: string) => letter.toUpperCase());
 }
 
-/** The driver's message as gRPC formats it, and as it stands in a kubelet's events. */
+/** The driver's message as gRPC formats it, and as in a kubelet's events. */
 export function csiMessage(error: unknown): string {
   if (!(error instanceof CsiError)) return errorMessage(error);
   return `rpc error: code = ${grpcCodeName(error.code)} desc = ${error.message}`;
 }
 
-/** What the kubelet says of a driver that no socket was found of. */
+/** The kubelet's message about a driver without a registered socket. */
 export function notRegistered(driver: string): string {
   return `driver name ${driver} not found in the list of registered CSI drivers`;
 }

@@ -1,4 +1,4 @@
-// Work in turn, by key: calls for one volume never overlap. An entry lives as long as somebody is in the queue.
+// Serialises work by key: calls for one volume never overlap. An entry exists as long as its queue is not empty.
 
 export class Serial {
   readonly #last = new Map<string, Promise<unknown>>();
@@ -15,7 +15,7 @@ export class Serial {
     return mine;
   }
 
-  /** Whether somebody is in the queue. */
+  /** Whether the queue is not empty. */
   busy(key: string): boolean {
     return this.#last.has(key);
   }

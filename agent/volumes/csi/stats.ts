@@ -1,5 +1,5 @@
-// Room and health of CSI volumes: NodeGetVolumeStats of each, at most once a minute, and an event when a driver says that
-// a volume is not well. A volume whose driver is busy with it keeps its last figures.
+// Capacity and health of CSI volumes: NodeGetVolumeStats of each, at most once a minute, and an event when a driver reports that
+// a volume is abnormal. A volume whose driver is busy with it keeps its last figures.
 
 import type { Clock } from '../../../lib/clock.ts';
 import { errorMessage } from '../../../lib/errors.ts';

@@ -107,7 +107,7 @@ export function exclusivityProblem(
   podUid: string,
   users: readonly VolumeUser[],
 ): string | undefined {
-  // With several modes nobody knows which one the pod means.
+  // With several modes it is undefined which one the pod uses.
   if (accessModes.length !== 1 || accessModes[0] !== 'ReadWriteOncePod') return undefined;
   const taken = users.some((user) => user.podUid !== podUid && user.phase === 'published');
   return taken ? 'volume uses the ReadWriteOncePod access mode and is already in use by another pod' : undefined;
@@ -129,7 +129,7 @@ export function volumeCapability(
   };
 }
 
-/** Whether the agent itself gives the volume's files to the group (fsGroupPolicy of the CSIDriver). */
+/** Whether the agent itself applies fsGroup (fsGroupPolicy of the CSIDriver). */
 export function appliesFsGroup(
   volume: Pick<CsiVolume, 'readOnly' | 'fsType' | 'accessModes' | 'lifecycle' | 'block'>,
   driver: CSIDriverSpec | undefined,
@@ -165,7 +165,7 @@ export interface DriverToken {
   readonly expiresAt: EpochMs;
 }
 
-/** volume_context of NodePublishVolume: the volume's own attributes, then what the CSIDriver asks to know of the pod. */
+/** volume_context of NodePublishVolume: the volume's own attributes, then the pod's fields for CSIDrivers with podInfoOnMount. */
 export function publishVolumeContext(
   volume: Pick<CsiVolume, 'attributes' | 'lifecycle'>,
   pod: Pod,
