@@ -1,11 +1,10 @@
-import { beforeEach, expect, test, vi } from 'vitest';
+import { expect, test } from 'vitest';
 
-beforeEach(() => {
-  vi.resetModules();
-});
+let copies = 0;
 
-/** A process of its own: what it counts is nobody else's. */
-const fresh = () => import('../../../lib/invariant.ts');
+/** The module as in a process of its own: it has no violations yet, and throws none. */
+const fresh = (): Promise<typeof import('../../../lib/invariant.ts')> =>
+  import(new URL(`../../../lib/invariant.ts?copy=${++copies}`, import.meta.url).href);
 
 test('what holds costs nothing: its fields are not even made', async () => {
   const { invariant, invariantViolations } = await fresh();
