@@ -216,7 +216,7 @@ export function compareRecordings(
     };
   });
   const rates = compareRates(sideA.reads, sideB.reads, [sideA.seconds, sideB.seconds]).filter(
-    ({ method }) => !isIgnored(rules.rules, method.replace(/\(.*$/, ''), NODE, undefined),
+    ({ method }) => !isIgnored(rules.rules, method.replace(/\(.*$/, ''), '', undefined),
   );
   const differing = rates.filter(({ verdict }) => verdict !== 'equal' && verdict !== 'too few calls to say');
   return {

@@ -13,8 +13,8 @@ export interface Replacement {
 const TIME_FIELDS = new Set(['created_at', 'started_at', 'finished_at', 'timestamp', 'pulled_at']);
 
 const PATTERNS: readonly (readonly [RegExp, string])[] = [
-  // Before and after them there may be an underscore, as in the name of a log directory.
-  [/(?<![0-9a-z])[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}(?![0-9a-z])/g, '<uid>'],
+  // Text may stand right before one ("pod<uid>"), and systemd's slices have underscores in it.
+  [/[0-9a-f]{8}([-_])[0-9a-f]{4}\1[0-9a-f]{4}\1[0-9a-f]{4}\1[0-9a-f]{12}/g, '<uid>'],
   [/(?<!sha256:|[0-9a-z])[0-9a-f]{64}(?![0-9a-z])/g, '<id>'],
   // A kubelet names the volume of a pod's token, and the file of a termination message, at random.
   [/\bkube-api-access-[a-z0-9]{5}\b/g, 'kube-api-access-<random>'],

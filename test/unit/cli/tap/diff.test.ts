@@ -121,6 +121,8 @@ test('the report names everything', () => {
 
 test.each([
   [`/var/lib/kubelet/pods/${uid('1')}/etc-hosts`, '/var/lib/kubelet/pods/<uid>/etc-hosts'],
+  [`/kubepods/pod${uid('a')}`, '/kubepods/pod<uid>'],
+  [`kubepods-pod${uid('a').replaceAll('-', '_')}.slice`, 'kubepods-pod<uid>.slice'],
   [id('a'), '<id>'],
   [`sha256:${id('a')}`, `sha256:${id('a')}`],
   ['http://127.0.0.1:41231/exec/Ab12_-xyz', 'http://<address>:<port>/exec/<token>'],

@@ -76,6 +76,13 @@ test('a second sandbox of the same pod has a fresh id, which is understood later
   expect(stand.ask('StopPodSandbox', { pod_sandbox_id: FRESH })).toEqual({});
 });
 
+test('what a runtime says of itself does not depend on the request', () => {
+  const stand = new Stand([
+    { method: 'Version', at: 1, request: { version: 'v1' }, response: { runtime_name: 'containerd' } },
+  ]);
+  expect(stand.ask('Version', { version: '0.1.0' })).toMatchObject({ runtime_name: 'containerd' });
+});
+
 test('a failure is answered as it was', () => {
   const stand = new Stand([
     { method: 'StartContainer', at: 1, request: { container_id: 'x' }, end: { status: 13, message: 'no runc' } },
