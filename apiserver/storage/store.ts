@@ -1,16 +1,17 @@
 // Objects and their history in one SQLite file: names that point to versions, each version one row, one revision that
 // counts every write. All of it synchronous, so a read, a decision and a write in one turn of the event loop are one
 // atomic step. Knows nothing of kinds: a resource is a string, an object is its JSON. Opening the
-// file is file.ts's, how much history there is history.ts's, the reserve for a full disk room.ts's.
+// file is file.ts's, how much history there is history.ts's, the reserve for a full disk room.ts's, and when the file
+// is tidied up housekeeping.ts's.
 
 import { dirname } from 'node:path';
 import type { DatabaseSync, StatementSync } from 'node:sqlite';
-import type { Clock, Timer } from '../../lib/clock.ts';
-import { errorMessage } from '../../lib/errors.ts';
+import type { Clock } from '../../lib/clock.ts';
 import type { KubeObject } from '../kinds/resource.ts';
 import { Change, type ChangeRecord, type ChangeType, lastState, parseObject } from './change.ts';
 import { openStoreFile } from './file.ts';
 import { HISTORY_LIMITS, History, type HistoryLimits } from './history.ts';
+import { Housekeeping } from './housekeeping.ts';
 import { RecentObjects } from './recent.ts';
 import { Room, type WriteKind, writeKind } from './room.ts';
 import { asNumber, asText, scalar } from './schema.ts';
@@ -79,18 +80,6 @@ export interface ChangePage {
   readonly reached: number;
 }
 
-/** Housekeeping waits for a pause of this long in the writes. */
-const QUIET_MS = 2000;
-/** How often the disk is checked while the reserve is incomplete. ms. */
-const ROOM_MS = 2000;
-/** How often the age of history is checked while nothing is written. ms. */
-const AGE_MS = 10 * 60 * 1000;
-/** The file is made smaller this many pages at a time, with pauses for other work. */
-const VACUUM_PAGES = 128;
-const VACUUM_PAUSE_MS = 20;
-/** The number of free pages below which the file is not vacuumed. */
-const SPARE_PAGES = 512;
-
 type Listener = (change: Change) => void;
 
 function changeType(text: unknown): ChangeType {
@@ -107,12 +96,8 @@ export class Store {
   readonly #room: Room | undefined;
   readonly #listeners = new Map<string, Set<Listener>>();
   readonly #recent = new RecentObjects();
+  readonly #housekeeping: Housekeeping;
   #revision: number;
-  #quietTimer: Timer | undefined;
-  #laterTimer: Timer | undefined;
-  #lastWrite = 0;
-  /** A write was refused because the disk was full, and the reserve is not complete again. */
-  #full = false;
   readonly #statements: Record<'get' | 'value' | 'upsert' | 'remove' | 'append', StatementSync>;
 
   /** Opens or makes the file. Throws UserError when it is in use, cannot be opened, is damaged or something else. */
@@ -139,9 +124,17 @@ export class Store {
     this.#history = new History(db, { ...HISTORY_LIMITS, ...options.history });
     this.#revision = Math.max(scalar(db, 'SELECT max(revision) FROM versions'), this.#history.compacted, 1);
     this.#history.add(this.#revision, 0, this.#clock.monotonic());
-    if (path === ':memory:') return;
-    this.#room = new Room(db, path);
-    if (!this.#room.restore()) this.#noRoom();
+    this.#room = path === ':memory:' ? undefined : new Room(db, path);
+    this.#housekeeping = new Housekeeping({
+      db,
+      directory: dirname(path),
+      room: this.#room,
+      history: this.#history,
+      clock: this.#clock,
+      log: this.#log,
+      revision: () => this.#revision,
+    });
+    if (this.#room?.restore() === false) this.#noRoom();
   }
 
   /** The revision of the newest write. Never goes back, over restarts either. */
@@ -353,21 +346,16 @@ export class Store {
     const message =
       `the API server's store is full: no space left on the disk of ${where}${left}; free some there, or delete objects: ` +
       'reads, watches and deletions go on';
-    if (!this.#full) {
-      this.#full = true;
-      this.#log(message);
-      this.#later();
-    }
+    this.#housekeeping.refused(message);
     return new StoreFullError(message);
   }
 
   /** After each write: the next revision, and housekeeping where it is due. */
   #written(replacedBytes: number): void {
     this.#revision++;
-    this.#lastWrite = this.#clock.monotonic();
-    this.#history.add(this.#revision, replacedBytes, this.#lastWrite);
-    if (this.#history.isOver(this.#revision)) this.#housekeeping('history', () => this.#trim());
-    this.#quietTimer ??= this.#clock.after(QUIET_MS, () => this.#quiet());
+    const now = this.#clock.monotonic();
+    this.#history.add(this.#revision, replacedBytes, now);
+    this.#housekeeping.written(now);
   }
 
   #notify(record: ChangeRecord, object: KubeObject, previous: KubeObject | undefined): void {
@@ -391,72 +379,9 @@ export class Store {
     };
   }
 
-  #quiet(): void {
-    this.#quietTimer = undefined;
-    const pause = this.#clock.monotonic() - this.#lastWrite;
-    if (pause < QUIET_MS) this.#quietTimer = this.#clock.after(QUIET_MS - pause, () => this.#quiet());
-    else this.maintain();
-  }
-
   /** Trims history, moves the WAL into the file, shrinks the file, restores the reserve. Never throws. */
   maintain(): void {
-    this.#housekeeping('history', () => this.#trim());
-    let spare = 0;
-    this.#housekeeping('its file', () => {
-      spare = this.#vacuum();
-      this.#db.exec('PRAGMA wal_checkpoint(PASSIVE)');
-    });
-    this.#housekeeping('room for a full disk', () => this.#restoreRoom());
-    this.#later(spare > 0);
-  }
-
-  /** The server goes on without it, and the next time it is tried again. */
-  #housekeeping(what: string, work: () => void): void {
-    try {
-      work();
-    } catch (error) {
-      this.#log(`housekeeping of the API server's store (${what}) failed: ${errorMessage(error)}`);
-    }
-  }
-
-  #trim(): void {
-    this.#history.trim(this.#revision, this.#clock.monotonic());
-  }
-
-  /** One step. Returns how many pages are left to give back. */
-  #vacuum(): number {
-    if (this.#room === undefined) return 0;
-    const spare = this.#room.freePages() - SPARE_PAGES;
-    if (spare <= 0) return 0;
-    this.#db.exec(`PRAGMA incremental_vacuum(${Math.min(spare, VACUUM_PAGES)})`);
-    return spare - VACUUM_PAGES;
-  }
-
-  #restoreRoom(): void {
-    if (this.#room === undefined) return;
-    const whole = this.#room.restore();
-    if (whole && this.#full) this.#log(`there is room again on the disk of ${dirname(this.path)}`);
-    this.#full = !whole;
-  }
-
-  /** Schedules the next maintenance without a write; a write schedules its own. */
-  #later(vacuum = false): void {
-    this.#laterTimer?.cancel();
-    this.#laterTimer = undefined;
-    const pause = vacuum
-      ? VACUUM_PAUSE_MS
-      : this.#full
-        ? ROOM_MS
-        : this.compacted < this.#revision
-          ? AGE_MS
-          : undefined;
-    if (pause !== undefined && this.#db.isOpen) {
-      this.#laterTimer = this.#clock.after(pause, () => {
-        this.#laterTimer = undefined;
-        // What is written to right now has its quiet moment to come.
-        if (this.#quietTimer === undefined || this.#full) this.maintain();
-      });
-    }
+    this.#housekeeping.maintain();
   }
 
   /** Compacts changes up to and including `revision`. */
@@ -465,10 +390,7 @@ export class Store {
   }
 
   close(): void {
-    this.#quietTimer?.cancel();
-    this.#quietTimer = undefined;
-    this.#laterTimer?.cancel();
-    this.#laterTimer = undefined;
+    this.#housekeeping.stop();
     this.#listeners.clear();
     if (!this.#db.isOpen) return;
     if (this.#room === undefined) this.#db.close();
