@@ -215,6 +215,7 @@ export class ApiClient {
     span: OpenSpan,
   ): Promise<IncomingMessage> {
     let freshToken = false;
+    // Not `retry`: the server says how long to wait.
     for (let attempt = 0; ; attempt++) {
       const response = await this.#open(call, pool, deadline);
       const code = response.statusCode ?? 0;

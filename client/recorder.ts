@@ -179,6 +179,7 @@ export class Recorder {
   async #send(event: OutgoingEvent, at: EpochMs): Promise<void> {
     const correlation = this.#correlator.correlate(event, at);
     if (correlation.kind === 'drop') return;
+    // Not `retry`: a close ends the pause, and one last try comes after it.
     for (let tries = 1; ; tries++) {
       try {
         if (correlation.kind === 'patch') await this.#patch(correlation.event, correlation.patch);

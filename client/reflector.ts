@@ -74,6 +74,7 @@ export class Reflector<T extends Identified> {
 
   /** Runs until `signal` aborts. Failures are retried for ever, with back-off. */
   async run(signal: AbortSignal): Promise<void> {
+    // Not `repeat` or `retry`: a watch that ends is followed by the next at once, and what failed before decides the pause.
     while (!signal.aborted) {
       try {
         if (this.#position === undefined) await this.#list(signal);

@@ -4,10 +4,11 @@
 
 import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
-import type { Clock } from '../lib/clock.ts';
+import { type Clock, systemClock } from '../lib/clock.ts';
 import { isErrno } from '../lib/errors.ts';
 import { type Exec, exec, execOk } from '../lib/exec.ts';
 import { getOwn } from '../lib/own-property.ts';
+import { retry, steadyPauses } from '../lib/retry.ts';
 import type { Tracer } from '../lib/trace.ts';
 import { FAMILIES, type Family, parseSave, saveRules, type Table, TOOLS, targetOf } from './iptables.ts';
 import { isJsonObject } from './json.ts';
@@ -49,17 +50,15 @@ export async function cleanupChains(before: FirewallSnapshot, run: Exec = exec):
 
 async function removeChains(family: Family, keep: ReadonlySet<string>, run: Exec): Promise<readonly string[]> {
   const [save, restore] = TOOLS[family];
-  for (let attempt = 1; ; attempt++) {
+  const remove = async (): Promise<readonly string[]> => {
     const saved = await saveRules(save, run);
     const plan = planChainRemoval(saved, keep);
     if (plan.removed.length === 0) return [];
-    try {
-      await execOk(restore, ['--noflush', '--wait'], { stdin: plan.script }, run);
-      return plan.removed.map((name) => `${family} ${name}`);
-    } catch (error) {
-      if (attempt === ATTEMPTS) throw error;
-    }
-  }
+    await execOk(restore, ['--noflush', '--wait'], { stdin: plan.script }, run);
+    return plan.removed.map((name) => `${family} ${name}`);
+  };
+  // What has changed between the two commands is read anew at once.
+  return await retry(remove, { clock: systemClock, policy: steadyPauses(0), maxTries: ATTEMPTS });
 }
 
 async function cniChains(family: Family, run: Exec): Promise<readonly string[]> {

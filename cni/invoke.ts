@@ -6,6 +6,7 @@ import { join } from 'node:path';
 import type { Clock } from '../lib/clock.ts';
 import { errnoOf, errorMessage, isErrno } from '../lib/errors.ts';
 import { type Exec, type ExecResult, exec } from '../lib/exec.ts';
+import { retry, steadyPauses } from '../lib/retry.ts';
 import type { SpanAttributes, Tracer } from '../lib/trace.ts';
 import { isJsonObject, tryParseJson } from './json.ts';
 import { type Attachment, type CniCommand, CniError, CniErrorCode, type JsonObject } from './types.ts';
@@ -92,24 +93,23 @@ export class PluginRunner {
       stdin: JSON.stringify(call.netconf),
       timeoutMs: this.#timeoutMs(),
     };
-    for (let attempt = 0; ; attempt++) {
-      try {
-        return await this.#exec(path, [], options);
-      } catch (error) {
-        if (isErrno(error, 'ETXTBSY') && attempt < BUSY_RETRIES) {
-          await this.#options.clock.sleep(BUSY_WAIT_MS);
-          continue;
-        }
-        throw new CniError(
-          {
-            code: CniErrorCode.ioFailure,
-            msg: `cannot run ${path}: ${errnoOf(error) ?? errorMessage(error)}`,
-            plugin: call.type,
-            command: call.command,
-          },
-          { cause: error },
-        );
-      }
+    try {
+      return await retry(() => this.#exec(path, [], options), {
+        clock: this.#options.clock,
+        policy: steadyPauses(BUSY_WAIT_MS),
+        maxTries: 1 + BUSY_RETRIES,
+        mends: (error) => isErrno(error, 'ETXTBSY'),
+      });
+    } catch (error) {
+      throw new CniError(
+        {
+          code: CniErrorCode.ioFailure,
+          msg: `cannot run ${path}: ${errnoOf(error) ?? errorMessage(error)}`,
+          plugin: call.type,
+          command: call.command,
+        },
+        { cause: error },
+      );
     }
   }
 }

@@ -1,6 +1,7 @@
 // A plugin's registration socket over gRPC: GetInfo and NotifyRegistrationStatus. Loaded with the first socket.
 
 import { credentials } from '@grpc/grpc-js';
+import { plusMs, systemClock } from '../lib/clock.ts';
 import type { Tracer } from '../lib/trace.ts';
 import { loadProto } from '../proto/load.ts';
 import { unaryCaller } from '../proto/unary.ts';
@@ -37,7 +38,7 @@ export async function openPluginSocket(path: string, tracer: Tracer): Promise<Pl
   const deadline = { deadlineMs: DIAL_TIMEOUT_MS, attributes: { socket: path } };
   try {
     await new Promise<void>((resolve, reject) => {
-      client.waitForReady(Date.now() + DIAL_TIMEOUT_MS, (error) => {
+      client.waitForReady(plusMs(systemClock.now(), DIAL_TIMEOUT_MS), (error) => {
         if (error === undefined) resolve();
         else reject(new Error(`failed to dial socket ${path}: ${error.message}`, { cause: error }));
       });

@@ -4,12 +4,12 @@
 
 import { lstat, mkdir, readdir } from 'node:fs/promises';
 import { join } from 'node:path';
-import { sleepUnlessAborted } from '../lib/abort.ts';
-import { type BackoffEntry, type BackoffPolicy, nextBackoff } from '../lib/backoff.ts';
+import type { BackoffPolicy } from '../lib/backoff.ts';
 import type { Clock, Timer } from '../lib/clock.ts';
 import { errorMessage, isErrno } from '../lib/errors.ts';
 import type { Log } from '../lib/log.ts';
 import { getOwn } from '../lib/own-property.ts';
+import { retryUntilAborted } from '../lib/retry.ts';
 import type { Tracer } from '../lib/trace.ts';
 import { type DirectoryWatch, watchDirectory } from '../lib/watch-directory.ts';
 import type { PluginInfo, PluginSocket } from './registration-client.ts';
@@ -189,19 +189,12 @@ class SocketWatcher implements PluginWatcher {
   async #registerUntilDone(path: string, socket: Watched): Promise<void> {
     const { clock, log, tracer } = this.#options;
     const { signal } = socket.gone;
-    let pause: BackoffEntry | undefined;
-    while (!signal.aborted) {
-      try {
-        const info = await tracer.within({ cause: 'plugin socket' }, () => this.#register(path, socket));
-        log('info', 'Register new plugin', { type: info.type, plugin: info.name, socket: path });
-        return;
-      } catch (error) {
-        if (signal.aborted) return;
-        pause = nextBackoff(RETRY, pause, clock.monotonic());
-        log('warn', errorMessage(error), { socket: path, inMs: pause.delayMs });
-        // Rejects when the socket goes, which ends the loop.
-        await sleepUnlessAborted(clock, pause.delayMs, signal);
-      }
+    const register = (): Promise<PluginInfo> =>
+      tracer.within({ cause: 'plugin socket' }, () => this.#register(path, socket));
+    const onFailure = (error: unknown, inMs: number): void => log('warn', errorMessage(error), { socket: path, inMs });
+    const info = await retryUntilAborted(register, { clock, policy: RETRY, onFailure, signal });
+    if (info !== undefined) {
+      log('info', 'Register new plugin', { type: info.type, plugin: info.name, socket: path });
     }
   }
 

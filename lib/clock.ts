@@ -67,10 +67,10 @@ export interface Clock {
 const MAX_DELAY_MS = 0x7fffffff;
 
 function systemAfter(ms: number, fn: () => void): Timer {
-  const deadline = performance.now() + ms;
+  const fireAt = plusMs(systemClock.monotonic(), ms);
   let handle: NodeJS.Timeout;
   const arm = (): void => {
-    const left = deadline - performance.now();
+    const left = elapsedMs(systemClock.monotonic(), fireAt);
     handle = left > MAX_DELAY_MS ? setTimeout(arm, MAX_DELAY_MS) : setTimeout(fn, Math.max(0, left));
   };
   arm();

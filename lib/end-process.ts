@@ -1,10 +1,12 @@
 // Ends one process and waits until it is gone. Never signals another process that has got the same pid since.
 
-import { type Clock, elapsedMs, plusMs } from './clock.ts';
+import type { Clock } from './clock.ts';
 import { isAlive, type ProcessId, signalProcess } from './processes.ts';
+import { poll } from './retry.ts';
 
 /** The limit of the wait after SIGKILL: a busy machine may need long to reap a process. */
 const KILLED_MS = 60_000;
+const LOOK_MS = 20;
 
 /**
  * Ends a process: TERM, then KILL after `graceMs`. Resolves when it is gone; the process need not be a child of this one.
@@ -25,15 +27,10 @@ export async function endProcess(
 
 /** `gone` settles it at once for a child of ours; the end of any other process can only be polled for. */
 async function waitGone(id: ProcessId, clock: Clock, ms: number, gone?: Promise<unknown>): Promise<boolean> {
-  const deadline = plusMs(clock.monotonic(), ms);
   let ended = false;
-  void gone?.then(() => {
+  const settled = gone?.then(() => {
     ended = true;
   });
-  for (;;) {
-    if (ended || !(await isAlive(id))) return true;
-    const left = elapsedMs(clock.monotonic(), deadline);
-    if (left <= 0) return false;
-    await Promise.race([clock.sleep(Math.min(left, 20)), gone ?? new Promise(() => undefined)]);
-  }
+  const look = async (): Promise<boolean> => ended || !(await isAlive(id));
+  return await poll(look, { clock, everyMs: LOOK_MS, limitMs: ms, wake: settled });
 }

@@ -10,6 +10,7 @@ import { constants } from 'node:os';
 import type { Readable, Writable } from 'node:stream';
 import { fileURLToPath } from 'node:url';
 import { getSystemErrorName } from 'node:util';
+import { type MonotonicMs, plusMs, systemClock } from './clock.ts';
 import { errorMessage } from './errors.ts';
 import {
   ABANDON_AFTER_MS,
@@ -33,7 +34,7 @@ export interface ExecHelperOptions {
   /** The interpreter; for tests. */
   readonly perl?: string;
   /** Monotonic ms; for tests. */
-  readonly now?: () => number;
+  readonly now?: () => MonotonicMs;
 }
 
 /** How long programs are started without a helper after one died or could not be started, ms. */
@@ -44,9 +45,9 @@ const SIGNALS = new Map(Object.entries(constants.signals).map(([name, number]) =
 
 /** Starts a helper with the first program. */
 export function createExecHelper(options: ExecHelperOptions = {}): ExecHelper {
-  const { onMissing, perl = 'perl', now = () => performance.now() } = options;
+  const { onMissing, perl = 'perl', now = systemClock.monotonic } = options;
   let helper: Helper | undefined;
-  let notBefore = Number.NEGATIVE_INFINITY;
+  let notBefore = now();
   let closed = false;
 
   const current = async (): Promise<Helper | undefined> => {
@@ -55,7 +56,7 @@ export function createExecHelper(options: ExecHelperOptions = {}): ExecHelper {
       const started = new Helper(perl, (reason) => {
         if (helper !== started) return;
         helper = undefined;
-        notBefore = now() + RESTART_AFTER_MS;
+        notBefore = plusMs(now(), RESTART_AFTER_MS);
         if (!closed) onMissing?.(`programs are started without the exec helper: ${reason}`);
       });
       helper = started;

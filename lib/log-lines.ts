@@ -2,6 +2,7 @@
 // written, and lines that are dropped, and counted, while they cannot be written. Nothing here throws for a full disk.
 
 import { writeSync } from 'node:fs';
+import { elapsedMs, type MonotonicMs } from './clock.ts';
 import { cutWithMark } from './cut.ts';
 import { errnoOf } from './errors.ts';
 import { setOwn } from './own-property.ts';
@@ -40,19 +41,19 @@ const FORGOTTEN_MS = 600_000;
 const REMEMBERED = 256;
 
 interface Repeat {
-  writtenAt: number;
-  seenAt: number;
+  writtenAt: MonotonicMs;
+  seenAt: MonotonicMs;
   waitMs: number;
   suppressed: number;
 }
 
 /** Decides whether a record that was written before is written again. */
 export class RepeatFilter {
-  readonly #now: () => number;
+  readonly #now: () => MonotonicMs;
   readonly #known = new Map<string, Repeat>();
 
   /** `now`: monotonic ms. */
-  constructor(now: () => number) {
+  constructor(now: () => MonotonicMs) {
     this.#now = now;
   }
 
@@ -61,13 +62,13 @@ export class RepeatFilter {
     const now = this.#now();
     const known = this.#known.get(record);
     this.#known.delete(record);
-    if (known === undefined || now - known.seenAt >= FORGOTTEN_MS) {
+    if (known === undefined || elapsedMs(known.seenAt, now) >= FORGOTTEN_MS) {
       this.#remember(record, { writtenAt: now, seenAt: now, waitMs: FIRST_WAIT_MS, suppressed: 0 });
       return 0;
     }
     known.seenAt = now;
     this.#remember(record, known);
-    if (now - known.writtenAt < known.waitMs) {
+    if (elapsedMs(known.writtenAt, now) < known.waitMs) {
       known.suppressed++;
       return undefined;
     }

@@ -3,8 +3,9 @@
 // be written costs lines but never the process (log-lines.ts).
 
 import pino from 'pino';
-import { systemClock } from './clock.ts';
+import { type MonotonicMs, systemClock } from './clock.ts';
 import { type Fields, LineWriter, limitFields, limitMessage, RepeatFilter, type WriteBytes } from './log-lines.ts';
+import { rfc3339Milli } from './rfc3339.ts';
 
 export type LogLevel = 'debug' | 'info' | 'warn' | 'error';
 export type { Fields } from './log-lines.ts';
@@ -30,7 +31,7 @@ export interface LogOptions {
   /** Where lines go; standard error by default. */
   readonly write?: WriteBytes;
   /** Monotonic ms. */
-  readonly now?: () => number;
+  readonly now?: () => MonotonicMs;
 }
 
 /** The field that two equal records may differ in: the time until the next try. */
@@ -40,7 +41,7 @@ const VARYING = 'inMs';
 export function createLog(name: string, options: LogOptions = {}): Log {
   const text = options.text ?? (process.stderr.isTTY || process.env['NODELET_LOG'] === 'text');
   const lost = (count: number, error: string): string => {
-    const record = { level: 'warn', time: new Date().toISOString(), name, msg: 'lines of this log were lost' };
+    const record = { level: 'warn', time: rfc3339Milli(systemClock.now()), name, msg: 'lines of this log were lost' };
     const line = `${JSON.stringify({ ...record, lines: count, error })}\n`;
     return text ? formatRecord(line) : line;
   };

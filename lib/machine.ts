@@ -3,7 +3,7 @@
 
 import { readdir, readFile, readlink } from 'node:fs/promises';
 import { join } from 'node:path';
-import { type Clock, systemClock } from './clock.ts';
+import { type Clock, plusMs, systemClock } from './clock.ts';
 import { isErrno } from './errors.ts';
 import { type Exec, exec } from './exec.ts';
 import { listLoopDevices } from './loop-devices.ts';
@@ -149,7 +149,8 @@ export async function compareWithMachine(
   options: SnapshotOptions & DiffOptions & { readonly settleMs?: number; readonly clock?: Clock } = {},
 ): Promise<readonly string[]> {
   const clock = options.clock ?? systemClock;
-  const deadline = clock.monotonic() + (options.settleMs ?? 3_000);
+  const deadline = plusMs(clock.monotonic(), options.settleMs ?? 3_000);
+  // Not `poll`: the pause is as long as the look before it took.
   for (;;) {
     const began = clock.monotonic();
     const lines = diffMachine(before, await snapshotMachine(options), options);

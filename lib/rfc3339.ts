@@ -1,4 +1,5 @@
-// Times as the Kubernetes API writes them (RFC 3339, UTC). Pure.
+// Times as the Kubernetes API and what is around it write them (RFC 3339, UTC). Nothing else in the tree parses or prints
+// one. Pure.
 
 import { type EpochMs, epochMs } from './clock.ts';
 
@@ -10,6 +11,16 @@ export function rfc3339(at: EpochMs): string {
 /** metav1.MicroTime: six digits behind the point, the last three of them 0. */
 export function rfc3339Micro(at: EpochMs): string {
   return new Date(at).toISOString().replace('Z', '000Z');
+}
+
+/** Three digits: what logs and traces show. */
+export function rfc3339Milli(at: EpochMs): string {
+  return new Date(at).toISOString();
+}
+
+/** Go's RFC3339NanoFixed: nine digits, the last six of them 0. */
+export function rfc3339Nano(at: EpochMs): string {
+  return new Date(at).toISOString().replace('Z', '000000Z');
 }
 
 /** The time; undefined for an absent field and for a text that is not a time. */

@@ -1,7 +1,7 @@
 // Many timers on one: a hierarchical timing wheel over a Clock. Setting and cancelling a timer cost the same however
 // many there are, and only one timer of the clock is ever pending. For timers that may be some milliseconds late.
 
-import type { Clock, Timer } from './clock.ts';
+import { type Clock, elapsedMs, type MonotonicMs, type Timer } from './clock.ts';
 
 const SLOTS = 64;
 const LEVELS = 6;
@@ -33,7 +33,7 @@ function nothing(): void {
 export class TimerWheel {
   readonly #clock: Clock;
   readonly #tickMs: number;
-  readonly #origin: number;
+  readonly #origin: MonotonicMs;
   readonly #heads: readonly Entry[] = Array.from({ length: LEVELS * SLOTS }, () => new Entry(0, nothing));
   /** Two words a level: which slots are not empty. */
   readonly #occupied = new Uint32Array(LEVELS * 2);
@@ -58,8 +58,8 @@ export class TimerWheel {
 
   /** Calls `fn` once, no sooner than `ms` milliseconds from now. What it throws is thrown to the clock. */
   after(ms: number, fn: () => void): Timer {
-    const at = this.#clock.monotonic() - this.#origin + Math.max(0, ms);
-    const due = Math.min(Math.max(this.#tick + 1, Math.ceil(at / this.#tickMs)), REACH - 1);
+    const offsetMs = elapsedMs(this.#origin, this.#clock.monotonic()) + Math.max(0, ms);
+    const due = Math.min(Math.max(this.#tick + 1, Math.ceil(offsetMs / this.#tickMs)), REACH - 1);
     const entry = new Entry(due, fn);
     this.#place(entry);
     this.#size++;
@@ -133,7 +133,7 @@ export class TimerWheel {
 
   /** Fires what is due; entries of higher levels move down on the way. */
   #advance(): void {
-    const target = Math.floor((this.#clock.monotonic() - this.#origin) / this.#tickMs);
+    const target = Math.floor(elapsedMs(this.#origin, this.#clock.monotonic()) / this.#tickMs);
     this.#firing = true;
     try {
       for (let next = this.#next(); next !== undefined && next.tick <= target; next = this.#next()) {
@@ -167,7 +167,7 @@ export class TimerWheel {
     if (next === undefined || next.tick >= this.#timerTick) return;
     this.#timer?.cancel();
     this.#timerTick = next.tick;
-    const delay = this.#origin + next.tick * this.#tickMs - this.#clock.monotonic();
+    const delay = next.tick * this.#tickMs - elapsedMs(this.#origin, this.#clock.monotonic());
     this.#timer = this.#clock.after(delay, () => {
       this.#timer = undefined;
       this.#timerTick = Number.POSITIVE_INFINITY;

@@ -8,6 +8,7 @@ import {
   type ServiceError,
   status,
 } from '@grpc/grpc-js';
+import { plusMs, systemClock } from '../lib/clock.ts';
 import { cutWithMark, MAX_OUTPUT_BYTES } from '../lib/cut.ts';
 import type { SpanAttributes, SpanKind, Tracer } from '../lib/trace.ts';
 
@@ -95,7 +96,7 @@ export function untypedUnaryCaller(tracer: Tracer, kind: SpanKind): UntypedUnary
       () =>
         new Promise<unknown>((resolve, reject) => {
           const callOptions: CallOptions =
-            options.deadlineMs === undefined ? {} : { deadline: Date.now() + options.deadlineMs };
+            options.deadlineMs === undefined ? {} : { deadline: plusMs(systemClock.now(), options.deadlineMs) };
           const invoke: unknown = Reflect.get(client, method);
           if (typeof invoke !== 'function') throw new TypeError(`the client has no method ${method}`);
           const cancel = (): void => call.cancel();

@@ -9,9 +9,10 @@ import { resourcePath } from '../../client/paths.ts';
 import { Reflector } from '../../client/reflector.ts';
 import type { Identified } from '../../client/store.ts';
 import type { Stored } from '../../client/types.ts';
-import { resolvesWithin, sleepUnlessAborted } from '../../lib/abort.ts';
+import { resolvesWithin } from '../../lib/abort.ts';
 import type { Clock } from '../../lib/clock.ts';
 import { errorMessage } from '../../lib/errors.ts';
+import { repeat } from '../../lib/retry.ts';
 import type { StorageObjects } from '../ports/storage.ts';
 
 const STORAGE = 'storage.k8s.io/v1';
@@ -83,7 +84,7 @@ export function createStorageApi(options: StorageApiOptions, signal: AbortSignal
     end: AbortSignal,
   ): Promise<void> {
     let last: string | undefined;
-    while (!end.aborted) {
+    const look = async (): Promise<undefined> => {
       try {
         const object = await read<T>(path);
         const version = object?.metadata.resourceVersion ?? '';
@@ -92,8 +93,8 @@ export function createStorageApi(options: StorageApiOptions, signal: AbortSignal
       } catch (error) {
         onError(`Failed to get ${path}: ${errorMessage(error)}`);
       }
-      await sleepUnlessAborted(clock, POLL_MS, end);
-    }
+    };
+    await repeat(look, { clock, everyMs: POLL_MS, signal: end });
   }
 
   return {

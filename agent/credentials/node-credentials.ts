@@ -5,6 +5,7 @@ import { readdirSync, readFileSync, statSync } from 'node:fs';
 import { homedir } from 'node:os';
 import { join } from 'node:path';
 import type { Pod } from '../../client/types.ts';
+import { elapsedMs, type MonotonicMs } from '../../lib/clock.ts';
 import { errorMessage, isErrno, UserError } from '../../lib/errors.ts';
 import { parseDockerConfig } from '../model/docker-config.ts';
 import type { PullCredentials, RegistryCredential } from '../ports/pull-credentials.ts';
@@ -108,7 +109,7 @@ function dockerFiles(options: NodeCredentialsOptions): () => readonly RegistryCr
     { path: join(home, '.dockercfg'), legacy: true },
   ];
   let known: readonly RegistryCredential[] = [];
-  let readAt = Number.NEGATIVE_INFINITY;
+  let readAt: MonotonicMs | undefined;
   const read = (): readonly RegistryCredential[] => {
     for (const { path, legacy } of paths) {
       try {
@@ -121,7 +122,7 @@ function dockerFiles(options: NodeCredentialsOptions): () => readonly RegistryCr
     return [];
   };
   return () => {
-    if (clock.monotonic() - readAt >= FILES_MS) {
+    if (readAt === undefined || elapsedMs(readAt, clock.monotonic()) >= FILES_MS) {
       readAt = clock.monotonic();
       known = read();
     }

@@ -3,8 +3,9 @@
 // local-storage.ts; measuring is in signals.ts and pod-usage.ts.
 
 import type { Pod } from '../../client/types.ts';
-import { resolvesWithin, sleepUnlessAborted } from '../../lib/abort.ts';
+import { resolvesWithin } from '../../lib/abort.ts';
 import { errorMessage } from '../../lib/errors.ts';
+import { repeat } from '../../lib/retry.ts';
 import { TERMINATION_BY_KUBELET } from '../model/disruption.ts';
 import { isCriticalPod } from '../model/static-pods.ts';
 import { evictionGraceSeconds, IMMEDIATE_SECONDS, isResolved, judgePressure } from './decide.ts';
@@ -39,16 +40,16 @@ export class EvictionManager {
   async run(signal: AbortSignal): Promise<void> {
     const { clock, config, log } = this.#options;
     if (this.#thresholds.length === 0 && !config.localStorageCapacityIsolation) return;
-    while (!signal.aborted) {
-      let evicted = false;
+    const round = async (): Promise<number | undefined> => {
       try {
-        evicted = await this.synchronize();
+        // After an eviction the next round begins at once: the threshold may still be met.
+        return (await this.synchronize()) ? 0 : undefined;
       } catch (error) {
         log('warn', `eviction: this round came to nothing: ${errorMessage(error)}`);
+        return undefined;
       }
-      // After an eviction the next round begins at once: the threshold may still be met.
-      if (!evicted) await sleepUnlessAborted(clock, INTERVAL_MS, signal);
-    }
+    };
+    await repeat(round, { clock, everyMs: INTERVAL_MS, signal });
   }
 
   /** One round. Resolves to whether pods were evicted, after those are gone or their time to go is over. */

@@ -2,7 +2,7 @@
 // dozen small reads and no call to the runtime, which only returns the place of its images from time to time. Decides nothing.
 
 import { stat, statfs } from 'node:fs/promises';
-import type { Clock } from '../../lib/clock.ts';
+import { type Clock, elapsedMs, type MonotonicMs } from '../../lib/clock.ts';
 import { errorMessage, isErrno } from '../../lib/errors.ts';
 import { type CgroupFiles, machineTasks, memoryLimitBytes, workingSetBytes } from './cgroup-usage.ts';
 import type { Signal } from './thresholds.ts';
@@ -62,7 +62,7 @@ async function fileSystem(path: string): Promise<FileSystem | undefined> {
 export class SignalReader {
   readonly #options: SignalReaderOptions;
   #paths: ImageFsPaths = { image: undefined, container: undefined };
-  #askedAt = Number.NEGATIVE_INFINITY;
+  #imagesReadAt: MonotonicMs | undefined;
 
   constructor(options: SignalReaderOptions) {
     this.#options = options;
@@ -106,10 +106,10 @@ export class SignalReader {
   async #findImages(): Promise<void> {
     const { clock, imageFsPaths, onTrouble } = this.#options;
     const now = clock.monotonic();
-    if (now - this.#askedAt < IMAGE_FS_PERIOD_MS) return;
+    if (this.#imagesReadAt !== undefined && elapsedMs(this.#imagesReadAt, now) < IMAGE_FS_PERIOD_MS) return;
     try {
       this.#paths = await imageFsPaths();
-      this.#askedAt = now;
+      this.#imagesReadAt = now;
     } catch (error) {
       // The last known path is kept, and the next round reads it again.
       if (this.#paths.image === undefined)

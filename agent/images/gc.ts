@@ -1,10 +1,10 @@
 // Image garbage collection: every 5 minutes images that are unused for too long are removed, and when their disk is too
 // full, the least recently used. Which ones is decided in gc-policy.ts; eviction removes all unused ones at once.
 
-import { sleepUnlessAborted } from '../../lib/abort.ts';
 import type { Clock, EpochMs } from '../../lib/clock.ts';
 import { errorMessage } from '../../lib/errors.ts';
 import type { Log } from '../../lib/log.ts';
+import { repeat } from '../../lib/retry.ts';
 import type { EventRecorder } from '../ports/api.ts';
 import type { RuntimeImage } from '../ports/runtime.ts';
 import {
@@ -54,13 +54,10 @@ export class ImageGc {
   async run(signal: AbortSignal): Promise<void> {
     const { config, clock } = this.#options;
     if (!isCollecting(config)) return;
-    while (!signal.aborted) {
-      await this.#collectOnce();
-      await sleepUnlessAborted(clock, PERIOD_MS, signal);
-    }
+    await repeat(() => this.#collectOnce(), { clock, everyMs: PERIOD_MS, signal });
   }
 
-  async #collectOnce(): Promise<void> {
+  async #collectOnce(): Promise<undefined> {
     const { log } = this.#options;
     try {
       await this.collect();

@@ -5,11 +5,11 @@
 
 import { rm, stat, statfs } from 'node:fs/promises';
 import { join } from 'node:path';
-import { sleepUnlessAborted } from '../../lib/abort.ts';
 import type { Clock } from '../../lib/clock.ts';
 import { errorMessage, isErrno } from '../../lib/errors.ts';
 import { type Exec, execOk } from '../../lib/exec.ts';
 import type { Log } from '../../lib/log.ts';
+import { repeat } from '../../lib/retry.ts';
 
 const MEGABYTE = 1024 * 1024;
 const PERIOD_MS = 5000;
@@ -81,13 +81,12 @@ async function allocatedBytes(path: string): Promise<number> {
 /** Checks every five seconds until `signal` aborts. The file stays for the next agent. Never rejects. */
 export async function keepDiskReserve(options: DiskReserveOptions, signal: AbortSignal): Promise<void> {
   const { clock, log } = options;
-  while (!signal.aborted) {
-    await sleepUnlessAborted(clock, PERIOD_MS, signal);
-    if (signal.aborted) return;
+  const check = async (): Promise<undefined> => {
     try {
       await checkReserve(options);
     } catch (error) {
       log('warn', `no room is kept aside on the disk: ${errorMessage(error)}`, { directory: options.directory });
     }
-  }
+  };
+  await repeat(check, { clock, firstMs: PERIOD_MS, everyMs: PERIOD_MS, signal });
 }

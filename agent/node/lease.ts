@@ -5,9 +5,9 @@ import type { ApiClient } from '../../client/api.ts';
 import { isAlreadyExists, isConflict, isNotFound } from '../../client/errors.ts';
 import { resourcePath } from '../../client/paths.ts';
 import type { Lease } from '../../client/types.ts';
-import { sleepUnlessAborted } from '../../lib/abort.ts';
-import { type BackoffEntry, type BackoffPolicy, nextBackoff } from '../../lib/backoff.ts';
+import type { BackoffPolicy } from '../../lib/backoff.ts';
 import type { Clock, EpochMs } from '../../lib/clock.ts';
+import { repeat, retryUntilAborted } from '../../lib/retry.ts';
 import { rfc3339Micro } from '../../lib/rfc3339.ts';
 
 const NAMESPACE = 'kube-node-lease';
@@ -69,22 +69,22 @@ export class LeaseKeeper {
   async run(signal: AbortSignal): Promise<void> {
     const { clock, durationSeconds, random, onFailure, onRenewed } = this.#options;
     const intervalMs = durationSeconds * 1000 * RENEW_FRACTION;
-    let backoff: BackoffEntry | undefined;
-    while (!signal.aborted) {
-      let waitMs = intervalMs * (1 + JITTER * random());
-      try {
-        if (await this.renew(signal)) onRenewed();
-        backoff = undefined;
-      } catch (error) {
-        if (signal.aborted) return;
-        // The stored lease may have been replaced.
-        this.#lease = undefined;
-        backoff = nextBackoff(RETRY, backoff, clock.monotonic());
-        waitMs = Math.min(backoff.delayMs, intervalMs);
-        onFailure(error);
-      }
-      await sleepUnlessAborted(clock, waitMs, signal);
-    }
+    const policy = {
+      ...RETRY,
+      initialMs: Math.min(RETRY.initialMs, intervalMs),
+      maxMs: Math.min(RETRY.maxMs, intervalMs),
+    };
+    const onFailedTry = (error: unknown): void => {
+      // The stored lease may have been replaced.
+      this.#lease = undefined;
+      onFailure(error);
+    };
+    const renewed = async (): Promise<number> => {
+      const options = { clock, policy, signal, onFailure: onFailedTry };
+      if ((await retryUntilAborted(() => this.renew(signal), options)) === true) onRenewed();
+      return intervalMs * (1 + JITTER * random());
+    };
+    await repeat(renewed, { clock, everyMs: intervalMs, signal });
   }
 
   /** One renewal. False when there is no Node yet to hang the lease on. */

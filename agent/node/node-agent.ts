@@ -4,10 +4,11 @@
 import { isAlreadyExists, isNotFound } from '../../client/errors.ts';
 import { resourcePath } from '../../client/paths.ts';
 import type { Node } from '../../client/types.ts';
-import { resolvesWithin, sleepUnlessAborted, whenAborted } from '../../lib/abort.ts';
-import { type BackoffEntry, type BackoffPolicy, nextBackoff } from '../../lib/backoff.ts';
+import { resolvesWithin, whenAborted } from '../../lib/abort.ts';
+import type { BackoffPolicy } from '../../lib/backoff.ts';
 import type { MonotonicMs } from '../../lib/clock.ts';
 import { errorMessage } from '../../lib/errors.ts';
+import { repeat, retryUntilAborted } from '../../lib/retry.ts';
 import { rfc3339 } from '../../lib/rfc3339.ts';
 import { nodeReference } from '../model/event-reference.ts';
 import type { RuntimeImage } from '../ports/runtime.ts';
@@ -110,11 +111,12 @@ export class NodeAgent {
   }
 
   async #healthLoop(signal: AbortSignal): Promise<void> {
-    while (!signal.aborted) {
-      const interval = this.#health.ready ? HEALTH_INTERVAL_MS : UNHEALTHY_INTERVAL_MS;
-      await sleepUnlessAborted(this.#options.clock, interval, signal);
-      if (!signal.aborted) await this.#checkHealth();
-    }
+    const interval = (): number => (this.#health.ready ? HEALTH_INTERVAL_MS : UNHEALTHY_INTERVAL_MS);
+    const check = async (): Promise<number> => {
+      await this.#checkHealth();
+      return interval();
+    };
+    await repeat(check, { clock: this.#options.clock, firstMs: interval(), everyMs: HEALTH_INTERVAL_MS, signal });
   }
 
   async #checkHealth(): Promise<void> {
@@ -130,6 +132,7 @@ export class NodeAgent {
   async #statusLoop(signal: AbortSignal): Promise<void> {
     const { config } = this.#options;
     if (config.registerNode) await this.#register(signal);
+    // Not `repeat`: what ends a pause, and how long the rest of it is, changes while it lasts.
     while (!signal.aborted) {
       this.#woken = false;
       this.#urgent = false;
@@ -177,23 +180,17 @@ export class NodeAgent {
 
   async #register(signal: AbortSignal): Promise<void> {
     const { clock, log, nodeName } = this.#options;
-    let backoff: BackoffEntry | undefined;
-    while (!signal.aborted) {
-      try {
-        const status = await this.#makeStatus(undefined);
-        this.#saw(await this.#createOrAdopt(status, signal));
-        this.#trouble.clear();
-        log('info', `registered node ${nodeName}`);
-        this.#event('Starting', 'Starting kubelet.');
-        for (const { reason, message } of startEvents(status.conditions ?? [], nodeName)) this.#event(reason, message);
-        return;
-      } catch (error) {
-        if (signal.aborted) return;
-        backoff = nextBackoff(REGISTER_BACKOFF, backoff, clock.monotonic());
-        this.#troubled('status', `cannot register node ${nodeName}: ${errorMessage(error)}`);
-        await sleepUnlessAborted(clock, backoff.delayMs, signal);
-      }
-    }
+    const register = async (): Promise<void> => {
+      const status = await this.#makeStatus(undefined);
+      this.#saw(await this.#createOrAdopt(status, signal));
+      this.#trouble.clear();
+      log('info', `registered node ${nodeName}`);
+      this.#event('Starting', 'Starting kubelet.');
+      for (const { reason, message } of startEvents(status.conditions ?? [], nodeName)) this.#event(reason, message);
+    };
+    const onFailure = (error: unknown): void =>
+      this.#troubled('status', `cannot register node ${nodeName}: ${errorMessage(error)}`);
+    await retryUntilAborted(register, { clock, policy: REGISTER_BACKOFF, onFailure, signal });
   }
 
   async #createOrAdopt(status: FullNodeStatus, signal: AbortSignal): Promise<Node> {

@@ -6,12 +6,12 @@
 // CPU. It runs as a direct child and gives its parent as the sender: systemd accepts messages of the main process of a service
 // alone (NotifyAccess=main).
 
-import { sleepUnlessAborted } from '../../lib/abort.ts';
 import type { Clock } from '../../lib/clock.ts';
 import { errorMessage, UserError } from '../../lib/errors.ts';
 import { execOk } from '../../lib/exec.ts';
 import type { Log } from '../../lib/log.ts';
 import { getOwn } from '../../lib/own-property.ts';
+import { repeat, retryUntilAborted, steadyPauses } from '../../lib/retry.ts';
 import type { Tracer } from '../../lib/trace.ts';
 
 /** A message that could not be sent is tried once more after this long, ms. */
@@ -65,25 +65,20 @@ export async function notifyServiceManager(
   const { clock, tracer, log, problem, send = systemdNotify } = options;
   const { watchdogMs } = manager;
   const notify = async (message: string): Promise<void> => {
-    for (let tries = 1; !signal.aborted; tries++) {
-      try {
-        return await tracer.span('systemd', message, {}, () => send(message));
-      } catch (error) {
-        if (tries > 1) {
-          log('warn', `systemd was not notified of ${message}: ${errorMessage(error)}`);
-          return;
-        }
-      }
-      await sleepUnlessAborted(clock, RETRY_MS, signal);
+    try {
+      const options = { clock, policy: steadyPauses(RETRY_MS), maxTries: 2, signal };
+      await retryUntilAborted(() => tracer.span('systemd', message, {}, () => send(message)), options);
+    } catch (error) {
+      log('warn', `systemd was not notified of ${message}: ${errorMessage(error)}`);
     }
   };
   await notify('READY=1');
   if (watchdogMs === undefined) return;
   log('info', "systemd's watchdog is fed", { everyMs: watchdogMs });
-  while (!signal.aborted) {
+  const feed = async (): Promise<undefined> => {
     const why = problem();
     if (why === undefined) await notify('WATCHDOG=1');
     else log('error', `systemd's watchdog is not fed: the agent is not healthy: ${why}`);
-    await sleepUnlessAborted(clock, watchdogMs, signal);
-  }
+  };
+  await repeat(feed, { clock, everyMs: watchdogMs, signal });
 }

@@ -156,6 +156,7 @@ export class ContainerKiller {
   /** TERM and KILL by the runtime; when the grace period is shortened during the stop, it is called again with less. */
   async #stop(id: ContainerId, kill: Kill): Promise<void> {
     const calls: Promise<void>[] = [];
+    // Not `retry`: each round is a call of its own that the calls before it may still answer for.
     for (;;) {
       // CRI counts whole seconds. Only whole seconds that are over count against the grace period, as in the kubelet.
       const seconds = Math.max(MINIMUM_GRACE_SECONDS, Math.ceil(this.#remainingMs(kill) / 1000));

@@ -2,9 +2,9 @@
 // never decides what happens inside a pod: the worker does.
 
 import type { Pod, PodStatus } from '../../client/types.ts';
-import { type BackoffEntry, nextBackoff } from '../../lib/backoff.ts';
 import type { Timer } from '../../lib/clock.ts';
 import { errorMessage } from '../../lib/errors.ts';
+import { retryUntilAborted } from '../../lib/retry.ts';
 import { parseRfc3339 } from '../../lib/rfc3339.ts';
 import { TERMINATION_BY_KUBELET } from '../model/disruption.ts';
 import { isStaticPod } from '../model/static-pods.ts';
@@ -49,7 +49,7 @@ export class PodManager implements PodsAgent {
   /** Callbacks for when a pod uses nothing any more. */
   readonly #finishWaiters = new Map<string, (() => void)[]>();
   #unsubscribe: (() => void)[] = [];
-  #stopped = false;
+  readonly #ending = new AbortController();
   #timer: Timer | undefined;
   #housekeepingUnderWay = false;
 
@@ -80,7 +80,7 @@ export class PodManager implements PodsAgent {
   }
 
   stop(): void {
-    this.#stopped = true;
+    this.#ending.abort(new Error('the agent stops'));
     for (const source of this.#sources) source.stop();
     for (const unsubscribe of this.#unsubscribe) unsubscribe();
     this.#timer?.cancel();
@@ -168,25 +168,19 @@ export class PodManager implements PodsAgent {
   /** What runs already must be known before any worker takes a pod for new. */
   async #listPodsAtStart(): Promise<void> {
     const { runtime, clock, config, log } = this.#context;
-    let backoff: BackoffEntry | undefined;
-    while (!this.#stopped) {
-      try {
-        const [{ name }, { onMachine }] = await Promise.all([runtime.version(), listPodsOnMachine(this.#context)]);
-        this.#runtimeName = name;
-        this.#podsAtStart = new Set(onMachine.keys());
-        this.#reconcile();
-        return;
-      } catch (error) {
-        backoff = nextBackoff(config.syncBackoff, backoff, clock.monotonic());
-        const fields = { inMs: backoff.delayMs, error: errorMessage(error) };
-        log('warn', 'Failed to list the pods on this node, will retry', fields);
-        await clock.sleep(backoff.delayMs);
-      }
-    }
+    const list = async (): Promise<void> => {
+      const [{ name }, { onMachine }] = await Promise.all([runtime.version(), listPodsOnMachine(this.#context)]);
+      this.#runtimeName = name;
+      this.#podsAtStart = new Set(onMachine.keys());
+      this.#reconcile();
+    };
+    const onFailure = (error: unknown, inMs: number): void =>
+      log('warn', 'Failed to list the pods on this node, will retry', { inMs, error: errorMessage(error) });
+    await retryUntilAborted(list, { clock, policy: config.syncBackoff, onFailure, signal: this.#ending.signal });
   }
 
   #reconcile(): void {
-    if (this.#podsAtStart === undefined || this.#stopped) return;
+    if (this.#podsAtStart === undefined || this.#ending.signal.aborted) return;
     const { resizes } = this.#context;
     const wanted = new Map<string, { pod: Pod; source: PodSource['name'] }>();
     for (const [source, pods] of this.#desired) {

@@ -4,7 +4,7 @@
 import { isIPv4, isIPv6 } from 'node:net';
 import { type ChannelOptions, credentials, type ServiceError, status } from '@grpc/grpc-js';
 import { abortable } from '../../lib/abort.ts';
-import type { Clock } from '../../lib/clock.ts';
+import { type Clock, plusMs } from '../../lib/clock.ts';
 import { cutText, MAX_OUTPUT_BYTES } from '../../lib/cut.ts';
 import { goDuration, goQuote, goRpcError, joinHostPort } from '../../lib/go-words.ts';
 import { loadProto } from '../../proto/load.ts';
@@ -52,7 +52,7 @@ export function createGrpcRunner(clock: Clock): ProbeRunner<GrpcTarget> {
       ...CHANNEL,
       'grpc.default_authority': address,
     });
-    const deadline = clock.now() + timeoutMs;
+    const deadline = plusMs(clock.now(), timeoutMs);
     const checked = new Promise<ProbeOutcome>((resolve) => {
       client.waitForReady(deadline, (unreachable) => {
         if (unreachable !== undefined) {

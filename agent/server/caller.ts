@@ -4,6 +4,7 @@
 import { createHash } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
 import { TLSSocket } from 'node:tls';
+import { certificateTime } from '../../lib/certificate-time.ts';
 import type { Clock, EpochMs } from '../../lib/clock.ts';
 import { getOwn } from '../../lib/own-property.ts';
 import type { KubeletConfiguration } from '../config/options.ts';
@@ -63,7 +64,7 @@ export function certificateUser(request: IncomingMessage, now: EpochMs): User | 
   const { socket } = request;
   if (!(socket instanceof TLSSocket) || !socket.authorized) return undefined;
   const { subject, valid_to: validTo } = socket.getPeerCertificate();
-  if (now > Date.parse(validTo)) return undefined;
+  if (now > certificateTime(validTo)) return undefined;
   const [name = ''] = list(subject?.CN);
   return name === '' ? undefined : { name, groups: [...list(subject.O), AUTHENTICATED] };
 }

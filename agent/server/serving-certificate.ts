@@ -7,7 +7,8 @@ import { isIP } from 'node:net';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { readFileIfExists, writeFileAtomic } from '../../lib/atomic.ts';
-import type { EpochMs } from '../../lib/clock.ts';
+import { certificateTime } from '../../lib/certificate-time.ts';
+import { type EpochMs, elapsedMs } from '../../lib/clock.ts';
 import { errorMessage, UserError } from '../../lib/errors.ts';
 import { execOk } from '../../lib/exec.ts';
 import { narrowMode } from '../../lib/file-mode.ts';
@@ -65,8 +66,8 @@ export function renewalReason(pair: ServingCertificate, names: readonly string[]
   } catch (error) {
     return `it cannot be read: ${errorMessage(error)}`;
   }
-  if (Date.parse(certificate.validFrom) > now) return 'it is not valid yet';
-  if (Date.parse(certificate.validTo) - now < RENEW_MS) return 'it is about to run out';
+  if (certificateTime(certificate.validFrom) > now) return 'it is not valid yet';
+  if (elapsedMs(now, certificateTime(certificate.validTo)) < RENEW_MS) return 'it is about to run out';
   const missing = names.find((name) => !(isIP(name) === 0 ? certificate.checkHost(name) : certificate.checkIP(name)));
   return missing === undefined ? undefined : `it does not name ${missing}`;
 }

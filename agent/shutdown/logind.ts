@@ -11,11 +11,12 @@ import type { Readable, Writable } from 'node:stream';
 import type { Clock } from '../../lib/clock.ts';
 import { errorMessage } from '../../lib/errors.ts';
 import { type Exec, execOk } from '../../lib/exec.ts';
+import { poll } from '../../lib/retry.ts';
 import type { InhibitLock, Logind } from './node-shutdown.ts';
 
 export interface LogindOptions {
   readonly exec: Exec;
-  readonly clock: Pick<Clock, 'sleep'>;
+  readonly clock: Pick<Clock, 'monotonic' | 'sleep'>;
   /**
    * The drop-in that raises logind's InhibitDelayMaxSec. Below /run, so that it ends with the boot (the kubelet writes it
    * below /etc).
@@ -87,9 +88,8 @@ export function createLogind(options: LogindOptions): Logind & { close(): Promis
         `# Written by nodelet for its shutdownGracePeriod.\n[Login]\nInhibitDelayMaxSec=${Math.ceil(ms / 1000)}\n`,
       );
       await reload();
-      for (let waited = 0; waited < RELOAD_MS && (await inhibitDelayMs()) < ms; waited += RELOAD_STEP_MS) {
-        await clock.sleep(RELOAD_STEP_MS);
-      }
+      const isAllowed = async (): Promise<boolean> => (await inhibitDelayMs()) >= ms;
+      await poll(isAllowed, { clock, everyMs: RELOAD_STEP_MS, limitMs: RELOAD_MS });
     },
 
     inhibit() {

@@ -2,9 +2,10 @@
 // releases the lock. logind.ts talks to logind, plan.ts decides the order. It never shuts anything down itself.
 
 import type { Pod } from '../../client/types.ts';
-import { resolvesWithin, sleepUnlessAborted } from '../../lib/abort.ts';
+import { resolvesWithin } from '../../lib/abort.ts';
 import type { Clock } from '../../lib/clock.ts';
 import { errorMessage } from '../../lib/errors.ts';
+import { repeat } from '../../lib/retry.ts';
 import { TERMINATION_BY_KUBELET } from '../model/disruption.ts';
 import type { EventRecorder } from '../ports/api.ts';
 import type { PodEnd } from '../ports/pod-end.ts';
@@ -61,24 +62,23 @@ export class NodeShutdown {
   /** Runs until `signal` aborts. Never rejects: without logind pods are ended as hard as the machine is. */
   async run(signal: AbortSignal): Promise<void> {
     const { clock, log } = this.#options;
-    let retryMs = FIRST_RETRY_MS;
-    while (!signal.aborted) {
+    let nextMs = FIRST_RETRY_MS;
+    const listen = async (): Promise<number> => {
       try {
         const { ended } = await this.#listen(signal);
-        retryMs = FIRST_RETRY_MS;
+        nextMs = FIRST_RETRY_MS;
         await ended;
         if (!signal.aborted) log('warn', 'the connection to logind ended, will subscribe again');
       } catch (error) {
-        if (signal.aborted) break;
-        log('warn', 'a shutdown of this node will not wait for its pods', {
-          error: errorMessage(error),
-          inMs: retryMs,
-        });
+        const fields = { error: errorMessage(error), inMs: nextMs };
+        if (!signal.aborted) log('warn', 'a shutdown of this node will not wait for its pods', fields);
       }
       this.#release();
-      await sleepUnlessAborted(clock, retryMs, signal);
-      retryMs = Math.min(retryMs * 2, LONGEST_RETRY_MS);
-    }
+      const pauseMs = nextMs;
+      nextMs = Math.min(nextMs * 2, LONGEST_RETRY_MS);
+      return pauseMs;
+    };
+    await repeat(listen, { clock, everyMs: LONGEST_RETRY_MS, signal });
     this.#release();
   }
 
@@ -88,11 +88,11 @@ export class NodeShutdown {
     const allowed = await logind.inhibitDelayMs();
     if (allowed < wanted) {
       await logind.allowDelay(wanted);
-      const now = await logind.inhibitDelayMs();
-      if (now < wanted) {
+      const current = await logind.inhibitDelayMs();
+      if (current < wanted) {
         throw new Error(
           `node shutdown manager was unable to update logind InhibitDelayMaxSec to ${wanted / 1000}s ` +
-            `(ShutdownGracePeriod), current value of InhibitDelayMaxSec (${now / 1000}s) is less than requested ` +
+            `(ShutdownGracePeriod), current value of InhibitDelayMaxSec (${current / 1000}s) is less than requested ` +
             'ShutdownGracePeriod',
         );
       }

@@ -8,6 +8,7 @@ import type { Pod } from '../../client/types.ts';
 import type { Clock, Timer } from '../../lib/clock.ts';
 import { errorMessage, isErrno } from '../../lib/errors.ts';
 import type { Log } from '../../lib/log.ts';
+import { rfc3339Milli } from '../../lib/rfc3339.ts';
 import { sameJson } from '../../lib/same-json.ts';
 import { CONFIG_SEEN } from '../model/static-pods.ts';
 import type { PodSource } from '../ports/api.ts';
@@ -191,7 +192,7 @@ class FilePodSource implements PodSource {
   ): Promise<Pick<KnownFile, 'outcome' | 'lastGood'>> {
     const { nodeName, clock } = this.#options;
     try {
-      const seen = new Date(clock.now()).toISOString();
+      const seen = rfc3339Milli(clock.now());
       const pod = podOf(await decodeAside(source), { source: 'file', location: path, nodeName, seen });
       const before = known === undefined ? undefined : goodPod(known);
       // Touched, not changed: the pod that runs stays the same object.

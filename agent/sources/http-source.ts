@@ -8,6 +8,7 @@ import type { Clock, Timer } from '../../lib/clock.ts';
 import { errorMessage } from '../../lib/errors.ts';
 import type { Log } from '../../lib/log.ts';
 import { request as httpRequest } from '../../lib/node-http.ts';
+import { rfc3339Milli } from '../../lib/rfc3339.ts';
 import type { Tracer } from '../../lib/trace.ts';
 import type { PodSource } from '../ports/api.ts';
 import { decodeAside } from './decode-aside.ts';
@@ -87,7 +88,7 @@ class HttpPodSource implements PodSource {
       this.#list(new Map());
       return;
     }
-    const seen = new Date(clock.now()).toISOString();
+    const seen = rfc3339Milli(clock.now());
     const parsed = podsOf(await decodeAside(body), { source: 'http', location: url, nodeName, seen });
     const found = parsed.map((pod) => {
       const before = this.#pods.get(pod.metadata.uid);

@@ -30,6 +30,7 @@ import { dirname, join } from 'node:path';
 import type { EpochMs } from '../../lib/clock.ts';
 import { isErrno, withPath } from '../../lib/errors.ts';
 import { removeTree } from '../../lib/remove-tree.ts';
+import { rfc3339 } from '../../lib/rfc3339.ts';
 
 /** Bytes that lie in a file of the volume's own directory already: see Staging. */
 export interface StoredData {
@@ -71,7 +72,7 @@ export function pathProblem(path: string): string | undefined {
 
 /** `..2006_01_02_15_04_05.<random>` */
 function stampedName(now: EpochMs, random: number): string {
-  const stamp = new Date(now).toISOString().slice(0, 19).replace(/[-:T]/g, '_');
+  const stamp = rfc3339(now).slice(0, -1).replace(/[-:T]/g, '_');
   return `..${stamp}.${String(Math.floor(random * 2 ** 32)).padStart(10, '0')}`;
 }
 

@@ -6,11 +6,10 @@ import { existsSync } from 'node:fs';
 import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Container, EphemeralContainer, Pod } from '../../client/types.ts';
-import { sleepUnlessAborted } from '../../lib/abort.ts';
-import { type BackoffEntry, nextBackoff } from '../../lib/backoff.ts';
 import { errorMessage, isErrno } from '../../lib/errors.ts';
 import { Gate } from '../../lib/gate.ts';
 import { removeTree } from '../../lib/remove-tree.ts';
+import { retryUntilAborted } from '../../lib/retry.ts';
 import { podReference } from '../model/event-reference.ts';
 import { podUID } from '../model/pod-uid.ts';
 import { type ContainerVolumes, VolumeError } from '../ports/node.ts';
@@ -194,27 +193,29 @@ class PodVolumeManager implements VolumeManager {
   async #mountWithBackoff(state: PodState, volume: Volume): Promise<void> {
     const { clock, recorder } = this.#options;
     const { signal } = state.ending;
-    let pause: BackoffEntry | undefined;
-    while (!signal.aborted) {
-      const changed = state.objectsChanged.promise;
-      try {
-        await this.#setUp(state, volume);
-        return;
-      } catch (error) {
-        if (signal.aborted) return;
-        const failure = mountFailure(volume.name, error);
-        recorder.event(podReference(state.pod), 'Warning', failure.reason, failure.message);
-        pause = nextBackoff(MOUNT_BACKOFF, pause, clock.monotonic());
-        const rest = new AbortController();
-        const over = sleepUnlessAborted(clock, pause.delayMs, AbortSignal.any([signal, rest.signal]));
-        // A missing object that comes is no reason to wait any longer.
-        const retried = changed.then(() => {
-          if (state.objectsChanged.promise === changed) state.objectsChanged = Promise.withResolvers();
+    let changed = state.objectsChanged.promise;
+    const attempt = async (): Promise<void> => {
+      changed = state.objectsChanged.promise;
+      await this.#setUp(state, volume);
+    };
+    await retryUntilAborted(attempt, {
+      clock,
+      policy: MOUNT_BACKOFF,
+      onFailure: (error) => {
+        const { reason, message } = mountFailure(volume.name, error);
+        recorder.event(podReference(state.pod), 'Warning', reason, message);
+      },
+      // A missing object that comes is no reason to wait any longer.
+      wake: (error) => {
+        const before = changed;
+        const retried = before.then(() => {
+          if (state.objectsChanged.promise === before) state.objectsChanged = Promise.withResolvers();
         });
-        await Promise.race([over, failure.until ?? over, retried]);
-        rest.abort();
-      }
-    }
+        const { until } = mountFailure(volume.name, error);
+        return until === undefined ? retried : Promise.race([until, retried]);
+      },
+      signal,
+    });
   }
 
   async #setUp(state: PodState, volume: Volume): Promise<void> {

@@ -3,6 +3,8 @@
 
 import type { IncomingMessage } from 'node:http';
 import { TLSSocket } from 'node:tls';
+import { certificateTime } from '../../lib/certificate-time.ts';
+import type { EpochMs } from '../../lib/clock.ts';
 import { unauthorized } from '../errors.ts';
 import type { ObjectLookup } from '../kinds/resource.ts';
 import type { Caller } from '../registry/registry.ts';
@@ -27,7 +29,7 @@ export class Authenticator {
   }
 
   /** The caller, or undefined for one that shows no credential. `now` is epoch ms. Throws 401 for a bad credential. */
-  authenticate(request: IncomingMessage, now: number): Caller | undefined {
+  authenticate(request: IncomingMessage, now: EpochMs): Caller | undefined {
     const { socket } = request;
     const certified = socket instanceof TLSSocket ? this.#certificate(socket) : null;
     if (certified !== null) {
@@ -60,7 +62,7 @@ export class Authenticator {
 /** A certificate's identity, and when it ends, epoch ms. */
 interface Certified {
   readonly caller: Caller;
-  readonly validTo: number;
+  readonly validTo: EpochMs;
 }
 
 /** Common name and organizations are user and groups. Throws 401 for a certificate that does not verify. */
@@ -73,5 +75,5 @@ function certificateCaller(socket: TLSSocket): Certified | null {
   const [name] = listOf(subject.CN);
   if (name === undefined) throw unauthorized();
   const caller = { name, groups: [...listOf(subject.O), 'system:authenticated'] };
-  return { caller, validTo: Date.parse(certificate.valid_to) };
+  return { caller, validTo: certificateTime(certificate.valid_to) };
 }

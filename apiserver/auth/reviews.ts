@@ -1,6 +1,7 @@
 // The reviews: objects that are questions about identity and permission, answered at once and never stored
 // (authentication.k8s.io and authorization.k8s.io, v1).
 
+import type { EpochMs } from '../../lib/clock.ts';
 import { getOwn } from '../../lib/own-property.ts';
 import { badRequest, invalid, StatusError } from '../errors.ts';
 import type { ObjectLookup } from '../kinds/resource.ts';
@@ -16,7 +17,7 @@ export interface ReviewParts {
   readonly tokens: ServiceAccountTokens;
   readonly lookup: ObjectLookup;
   /** Epoch ms. */
-  readonly now: () => number;
+  readonly now: () => EpochMs;
 }
 
 type Review = (body: JsonObject, caller: Caller, parts: ReviewParts) => JsonObject;

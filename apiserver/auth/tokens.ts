@@ -2,6 +2,8 @@
 // pure but for the key; a lookup returns whether the bound objects still exist.
 
 import { createHash, createPrivateKey, createPublicKey, type KeyObject, randomUUID, sign, verify } from 'node:crypto';
+import { type EpochMs, elapsedMs, epochMs } from '../../lib/clock.ts';
+import { parseRfc3339 } from '../../lib/rfc3339.ts';
 import type { ObjectLookup } from '../kinds/resource.ts';
 import { isObject, type JsonObject } from '../patch/json-value.ts';
 import type { Caller } from '../registry/registry.ts';
@@ -76,15 +78,16 @@ export class ServiceAccountTokens {
     return { keys: [{ use: 'sig', kid: this.#keyId, alg: algorithmOf(this.#public), ...jwk }] };
   }
 
-  /** A signed token, and when it ends (epoch seconds). `now` is epoch ms. */
-  issue(request: TokenRequest, now: number): { readonly token: string; readonly expiresAt: number } {
-    const issuedAt = Math.floor(now / 1000);
-    const expiresAt = issuedAt + request.expirationSeconds;
+  /** A signed token, and when it ends. */
+  issue(request: TokenRequest, now: EpochMs): { readonly token: string; readonly expiresAt: EpochMs } {
+    // A JSON Web Token counts in whole seconds.
+    const issued = Math.floor(now / 1000);
+    const expires = issued + request.expirationSeconds;
     const { bound, node, serviceAccount, namespace } = request;
     const claims = {
       aud: request.audiences,
-      exp: expiresAt,
-      iat: issuedAt,
+      exp: expires,
+      iat: issued,
       iss: ISSUER,
       jti: randomUUID(),
       'kubernetes.io': {
@@ -93,13 +96,13 @@ export class ServiceAccountTokens {
         ...(bound === undefined ? {} : { [bound.kind.toLowerCase()]: { name: bound.name, uid: bound.uid } }),
         serviceaccount: serviceAccount,
       },
-      nbf: issuedAt,
+      nbf: issued,
       sub: `system:serviceaccount:${namespace}:${serviceAccount.name}`,
     };
     const head = { alg: algorithmOf(this.#private), kid: this.#keyId };
     const signed = `${encode(head)}.${encode(claims)}`;
     const signature = sign('sha256', Buffer.from(signed), { key: this.#private, dsaEncoding: 'ieee-p1363' });
-    return { token: `${signed}.${signature.toString('base64url')}`, expiresAt };
+    return { token: `${signed}.${signature.toString('base64url')}`, expiresAt: epochMs(expires * 1000) };
   }
 
   /**
@@ -111,7 +114,7 @@ export class ServiceAccountTokens {
     token: string,
     audiences: readonly string[],
     lookup: ObjectLookup,
-    now: number,
+    now: EpochMs,
   ): { readonly caller: Caller; readonly audiences: readonly string[] } {
     const [head = '', body = '', signature = '', ...more] = token.split('.');
     if (more.length > 0 || signature === '') throw new TokenError('not a JSON Web Token');
@@ -143,13 +146,14 @@ const DELETED_GRACE_MS = 60_000;
 type AssertExists = (plural: string, namespace: string, ref: { readonly name: string; readonly uid: string }) => void;
 
 /** Throws TokenError for an object that is gone, is another one of that name, or was to be gone by now (epoch ms). */
-function requireAlive(lookup: ObjectLookup, now: number): AssertExists {
+function requireAlive(lookup: ObjectLookup, now: EpochMs): AssertExists {
   return (plural, namespace, { name, uid }) => {
     const metadata = lookup.get('', plural, namespace, name)?.metadata;
     const what = namespace === '' ? `${plural} ${name}` : `${plural} ${namespace}/${name}`;
     if (metadata?.uid !== uid) throw new TokenError(`${what} is gone`);
     const { deletionTimestamp } = metadata;
-    if (deletionTimestamp !== undefined && Date.parse(deletionTimestamp) < now - DELETED_GRACE_MS) {
+    const deletedAt = parseRfc3339(deletionTimestamp);
+    if (deletedAt !== undefined && elapsedMs(deletedAt, now) > DELETED_GRACE_MS) {
       throw new TokenError(`${what} has been deleted`);
     }
   };
@@ -160,7 +164,7 @@ export function accountGroups(namespace: string): string[] {
   return ['system:serviceaccounts', `system:serviceaccounts:${namespace}`];
 }
 
-function callerOf(claims: JsonObject, lookup: ObjectLookup, now: number): Caller {
+function callerOf(claims: JsonObject, lookup: ObjectLookup, now: EpochMs): Caller {
   const private_ = claims['kubernetes.io'];
   const account = isObject(private_) ? named(private_['serviceaccount']) : undefined;
   if (!isObject(private_) || account === undefined || typeof private_['namespace'] !== 'string') {

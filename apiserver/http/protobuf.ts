@@ -3,8 +3,10 @@
 // Field numbers are in apiserver/gen/protobuf.json, read with the first such body.
 
 import { readFileSync } from 'node:fs';
+import { epochMs } from '../../lib/clock.ts';
 import { beyond, jsonSize } from '../../lib/json-limits.ts';
 import { getOwn, setOwn } from '../../lib/own-property.ts';
+import { rfc3339 } from '../../lib/rfc3339.ts';
 import { badRequest } from '../errors.ts';
 import { excess, JSON_LIMITS } from '../limits.ts';
 import { isObject, type JsonObject } from '../patch/json-value.ts';
@@ -154,15 +156,18 @@ function pick(bytes: Buffer, wanted: number): Value | undefined {
   return found;
 }
 
+/** ECMAScript's limit: 100 million days before and after 1970. */
+const MAX_TIME_MS = 8.64e15;
+
 /** Seconds and nanoseconds as RFC 3339; undefined for the zero time. */
 function timeOf(bytes: Buffer): string | undefined {
   const seconds = pick(bytes, 1);
   if (seconds === undefined) return undefined;
   const nanos = integerOf(pick(bytes, 2) ?? 0n);
   if (nanos < 0 || nanos >= 1e9) throw malformed('a time has a fraction of more than a second');
-  const date = new Date(integerOf(seconds) * 1000);
-  if (Number.isNaN(date.getTime())) throw malformed('a time is out of range');
-  const whole = date.toISOString().slice(0, 19);
+  const ms = integerOf(seconds) * 1000;
+  if (Math.abs(ms) > MAX_TIME_MS) throw malformed('a time is out of range');
+  const whole = rfc3339(epochMs(ms)).slice(0, -1);
   return nanos === 0 ? `${whole}Z` : `${whole}.${String(Math.floor(nanos / 1000)).padStart(6, '0')}Z`;
 }
 

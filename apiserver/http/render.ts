@@ -1,6 +1,8 @@
 // Objects, lists and tables as response text. Stored objects are already JSON, so the plain forms are put together from
 // text without parsing anything. Pure.
 
+import type { EpochMs } from '../../lib/clock.ts';
+import { age } from '../kinds/columns.ts';
 import type { KubeObject, ResourceKind, ResourceStrategy } from '../kinds/resource.ts';
 import type { ListPage } from '../registry/list.ts';
 import { apiVersionOf, type View } from '../registry/registry.ts';
@@ -11,37 +13,12 @@ export type IncludeObject = 'None' | 'Metadata' | 'Object';
 
 type Table = NonNullable<ResourceStrategy['table']>;
 
-/** "5d", "3m12s": as kubectl writes ages. */
-export function humanDuration(ms: number): string {
-  const seconds = Math.floor(ms / 1000);
-  if (seconds < -1) return '<invalid>';
-  if (seconds < 0) return '0s';
-  const unit = (size: number, name: string, smaller: number, smallerName: string): string => {
-    const whole = Math.floor(seconds / size);
-    const rest = Math.floor((seconds % size) / smaller);
-    return rest === 0 ? `${whole}${name}` : `${whole}${name}${rest}${smallerName}`;
-  };
-  const [minute, hour, day, year] = [60, 3600, 86_400, 365 * 86_400];
-  if (seconds < 2 * minute) return `${seconds}s`;
-  if (seconds < 10 * minute) return unit(minute, 'm', 1, 's');
-  if (seconds < 3 * hour) return `${Math.floor(seconds / minute)}m`;
-  if (seconds < 8 * hour) return unit(hour, 'h', minute, 'm');
-  if (seconds < 2 * day) return `${Math.floor(seconds / hour)}h`;
-  if (seconds < 8 * day) return unit(day, 'd', hour, 'h');
-  if (seconds < 2 * year) return `${Math.floor(seconds / day)}d`;
-  if (seconds < 8 * year) return unit(year, 'y', day, 'd');
-  return `${Math.floor(seconds / year)}y`;
-}
-
 const DEFAULT_TABLE: Table = {
   columns: [
     { name: 'Name', type: 'string', format: 'name', description: 'Name must be unique within a namespace.' },
     { name: 'Age', type: 'string', description: 'When the object was created.' },
   ],
-  row: (object, now) => [
-    object.metadata.name ?? '',
-    humanDuration(now - Date.parse(object.metadata.creationTimestamp ?? '')),
-  ],
+  row: (object, now) => [object.metadata.name ?? '', age(object.metadata.creationTimestamp, now)],
 };
 
 function columnDefinitions(table: Table): Record<string, unknown>[] {
@@ -62,7 +39,7 @@ export interface RenderOptions {
   readonly form: Form;
   readonly includeObject: IncludeObject;
   /** Epoch ms, for ages. */
-  readonly now: number;
+  readonly now: EpochMs;
 }
 
 function tableRow(table: Table, object: Readonly<KubeObject>, options: RenderOptions): Record<string, unknown> {

@@ -2,6 +2,7 @@
 // renders the result in the requested form. Knows verbs and subresources, no connections: watches and proxied requests
 // are returned to the caller, which has the connection.
 
+import type { EpochMs } from '../../lib/clock.ts';
 import { getOwn } from '../../lib/own-property.ts';
 import { nextTurn } from '../../lib/turns.ts';
 import { type NodeWrite, restrictNode } from '../auth/node-restriction.ts';
@@ -112,7 +113,7 @@ export class ResourceHandler {
     }
   }
 
-  #render(call: ResourceCall): { form: Form; includeObject: ReturnType<typeof includeObject>; now: number } {
+  #render(call: ResourceCall): { form: Form; includeObject: ReturnType<typeof includeObject>; now: EpochMs } {
     return { form: call.form, includeObject: includeObject(call.request.query), now: this.#registry.clock.now() };
   }
 

@@ -1,6 +1,8 @@
 // Pieces of the tables that kubectl get prints: columns, ages, and the words for nothing. Ages are counted at request
 // time, as the real server does.
 
+import { type EpochMs, elapsedMs } from '../../lib/clock.ts';
+import { parseRfc3339 } from '../../lib/rfc3339.ts';
 import type { KubeObject, ResourceKind, TableColumn } from './resource.ts';
 
 export type Cell = string | number | boolean | null;
@@ -24,7 +26,7 @@ export function text(name: string, description: string, priority = 0): TableColu
 /** A table of Name, the given columns, and Age. */
 export function namedTable(
   columns: readonly TableColumn[],
-  cells: (object: KubeObject, now: number) => readonly Cell[],
+  cells: (object: KubeObject, now: EpochMs) => readonly Cell[],
   wide: { columns: readonly TableColumn[]; cells: (object: KubeObject) => readonly Cell[] } = {
     columns: [],
     cells: () => [],
@@ -42,9 +44,9 @@ export function namedTable(
 }
 
 /** Time since an RFC 3339 timestamp, `<unknown>` when there is none. */
-export function age(timestamp: string | undefined, now: number): string {
-  if (timestamp === undefined || timestamp === '') return '<unknown>';
-  return humanDuration(now - Date.parse(timestamp));
+export function age(timestamp: string | undefined, now: EpochMs): string {
+  const from = parseRfc3339(timestamp);
+  return from === undefined ? '<unknown>' : humanDuration(elapsedMs(from, now));
 }
 
 /** Milliseconds in the two largest units, as kubectl prints ages: "95s", "3m20s", "2d4h". */

@@ -2,7 +2,8 @@
 
 import type { Event } from 'kubernetes-types/core/v1';
 import type { Event as NewEvent } from 'kubernetes-types/events/v1';
-import { type Cell, humanDuration, NAME_COLUMN, text } from './columns.ts';
+import type { EpochMs } from '../../lib/clock.ts';
+import { age, type Cell, NAME_COLUMN, text } from './columns.ts';
 import { invalid, oneOf, required } from './field-errors.ts';
 import { defineKind, type KindDefinition } from './metadata.ts';
 import type { FieldError, KubeObject, ResourceStrategy } from './resource.ts';
@@ -58,18 +59,14 @@ function validate(event: Of<Event>): FieldError[] {
   return errors.concat(oneOf('type', event.type, ['Normal', 'Warning']));
 }
 
-function lastSeen(event: Of<Event>, now: number): string {
+function lastSeen(event: Of<Event>, now: EpochMs): string {
   const series = event.series?.lastObservedTime;
   const time = series ?? event.lastTimestamp ?? event.firstTimestamp ?? event.eventTime;
-  return sinceOrUnknown(time, now);
+  return age(time, now);
 }
 
-function firstSeen(event: Of<Event>, now: number): string {
-  return sinceOrUnknown(event.firstTimestamp ?? event.eventTime, now);
-}
-
-function sinceOrUnknown(time: string | undefined, now: number): string {
-  return time === undefined ? '<unknown>' : humanDuration(now - Date.parse(time));
+function firstSeen(event: Of<Event>, now: EpochMs): string {
+  return age(event.firstTimestamp ?? event.eventTime, now);
 }
 
 /** "pod/web", as kubectl takes it. */
@@ -85,7 +82,7 @@ function sourceColumn(event: Of<Event>): string {
   return host === '' ? component : `${component}, ${host}`;
 }
 
-function cells(event: Of<Event>, now: number): readonly Cell[] {
+function cells(event: Of<Event>, now: EpochMs): readonly Cell[] {
   return [
     lastSeen(event, now),
     event.type ?? '',

@@ -1,6 +1,8 @@
 // The row type of the resource table. One row per kind drives everything the server does with it: routes, discovery,
 // strict decoding, defaulting, validation, selectors, tables, deletion. The registry uses rows, never kinds.
 
+import type { EpochMs } from '../../lib/clock.ts';
+
 /** An object as it is on the wire. The registry reads only metadata; strategies read the rest. */
 export interface KubeObject {
   apiVersion: string;
@@ -78,7 +80,7 @@ export interface AwaitedObject {
 export interface RequestContext {
   readonly user: { readonly name: string; readonly groups: readonly string[] };
   /** Epoch ms. */
-  readonly now: number;
+  readonly now: EpochMs;
   readonly lookup: ObjectLookup;
 }
 
@@ -122,7 +124,7 @@ export interface ResourceStrategy {
   readonly table?: {
     readonly columns: readonly TableColumn[];
     /** Cells in column order; `now` is epoch ms. */
-    row(object: KubeObject, now: number): readonly (string | number | boolean | null)[];
+    row(object: KubeObject, now: EpochMs): readonly (string | number | boolean | null)[];
   };
 }
 

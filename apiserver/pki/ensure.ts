@@ -6,6 +6,8 @@ import { mkdir } from 'node:fs/promises';
 import { hostname } from 'node:os';
 import { join } from 'node:path';
 import { readFileIfExists, writeFileAtomic } from '../../lib/atomic.ts';
+import { certificateTime } from '../../lib/certificate-time.ts';
+import { type EpochMs, elapsedMs, plusMs } from '../../lib/clock.ts';
 import { narrowMode } from '../../lib/file-mode.ts';
 import { generateKeyPair, issueCertificate, publicKeyOf } from './keys.ts';
 import type { ClientName, Credential, Pki, PkiOptions } from './types.ts';
@@ -72,12 +74,11 @@ function covers(certificate: X509Certificate, host: string): boolean {
 export function renewalReason(
   certificate: X509Certificate,
   expected: { readonly commonName: string; readonly organization?: string; readonly hosts?: readonly string[] },
-  now: number,
+  now: EpochMs,
 ): string | undefined {
-  const from = Date.parse(certificate.validFrom);
-  const until = Date.parse(certificate.validTo);
+  const [from, until] = [certificateTime(certificate.validFrom), certificateTime(certificate.validTo)];
   if (now < from) return 'not yet valid';
-  if (until - now < (until - from) * RENEW_SHARE) return 'near its end';
+  if (elapsedMs(now, until) < elapsedMs(from, until) * RENEW_SHARE) return 'near its end';
   const subject = certificate.subject.split('\n');
   if (!subject.includes(`CN=${expected.commonName}`)) return 'another name';
   if (expected.organization !== undefined && !subject.includes(`O=${expected.organization}`)) return 'another group';
@@ -114,7 +115,7 @@ function parse(pair: Credential): X509Certificate | undefined {
   }
 }
 
-async function ensureCa(dir: string, now: number): Promise<Credential> {
+async function ensureCa(dir: string, now: EpochMs): Promise<Credential> {
   const existing = await readPair(dir, 'ca');
   const certificate = existing === undefined ? undefined : parse(existing);
   if (existing !== undefined && certificate?.ca === true) {
@@ -122,13 +123,13 @@ async function ensureCa(dir: string, now: number): Promise<Credential> {
   }
   const keys = generateKeyPair();
   const cert = await issueCertificate(
-    { commonName: 'nodelet-ca', usage: 'ca', notBefore: now - BACKDATE_MS, notAfter: now + CA_LIFE_MS },
+    { commonName: 'nodelet-ca', usage: 'ca', notBefore: plusMs(now, -BACKDATE_MS), notAfter: plusMs(now, CA_LIFE_MS) },
     keys,
   );
   return writePair(dir, 'ca', cert, keys.privateKey);
 }
 
-async function ensureLeaf(dir: string, ca: Credential, spec: LeafSpec, now: number): Promise<Credential> {
+async function ensureLeaf(dir: string, ca: Credential, spec: LeafSpec, now: EpochMs): Promise<Credential> {
   const issuer = new X509Certificate(ca.cert);
   const existing = await readPair(dir, spec.file);
   const certificate = existing === undefined ? undefined : parse(existing);
@@ -136,7 +137,7 @@ async function ensureLeaf(dir: string, ca: Credential, spec: LeafSpec, now: numb
     if (renewalReason(certificate, spec, now) === undefined) return existing;
   }
   const keys = generateKeyPair();
-  const life = { notBefore: now - BACKDATE_MS, notAfter: now + LEAF_LIFE_MS };
+  const life = { notBefore: plusMs(now, -BACKDATE_MS), notAfter: plusMs(now, LEAF_LIFE_MS) };
   return writePair(dir, spec.file, await issueCertificate({ ...spec, ...life }, keys, ca), keys.privateKey);
 }
 

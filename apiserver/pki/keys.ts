@@ -4,6 +4,7 @@
 import { createPrivateKey, createPublicKey, generateKeyPairSync, randomBytes, webcrypto } from 'node:crypto';
 import { isIP } from 'node:net';
 import type { Extension } from '@peculiar/x509';
+import type { EpochMs } from '../../lib/clock.ts';
 
 /** ECDSA P-256 everywhere: small, quick to sign with, and accepted by every client. */
 const ALGORITHM = { name: 'ECDSA', namedCurve: 'P-256', hash: 'SHA-256' } as const;
@@ -34,8 +35,8 @@ export interface CertificateRequest {
   /** Host names and IP addresses, for a server. */
   readonly hosts?: readonly string[];
   /** Epoch ms. */
-  readonly notBefore: number;
-  readonly notAfter: number;
+  readonly notBefore: EpochMs;
+  readonly notAfter: EpochMs;
 }
 
 export interface Signer {

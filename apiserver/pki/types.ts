@@ -1,5 +1,7 @@
 // The certificates, keys and kubeconfigs of one lab, as paths and as PEM text. Types only.
 
+import type { EpochMs } from '../../lib/clock.ts';
+
 export interface Credential {
   readonly certPath: string;
   readonly keyPath: string;
@@ -32,7 +34,7 @@ export interface PkiOptions {
   /** The agent's node: system:node:<nodeName>. */
   readonly nodeName: string;
   /** Epoch ms; certificates are renewed when less than a fifth of their life is left. */
-  readonly now: number;
+  readonly now: EpochMs;
 }
 
 export interface KubeconfigOptions {

@@ -1,8 +1,8 @@
 // Deletion, for any kind: at once, after a grace period that another component ends (the kubelet, for pods), or when the last
 // finalizer is gone. `decideDeletion` decides; the rest reads and writes.
 
-import { type EpochMs, epochMs, plusMs } from '../../lib/clock.ts';
-import { rfc3339 } from '../../lib/rfc3339.ts';
+import { type EpochMs, plusMs } from '../../lib/clock.ts';
+import { parseRfc3339, rfc3339 } from '../../lib/rfc3339.ts';
 import { conflict, type StatusError } from '../errors.ts';
 import type { KubeObject, ResourceKind } from '../kinds/resource.ts';
 import type { StoredObject } from '../storage/store.ts';
@@ -43,7 +43,7 @@ export function decideDeletion(
   if (current === 0) return hasFinalizers ? { kind: 'pending' } : { kind: 'remove' };
   if (!requested || grace >= current) return { kind: 'pending' };
   if (grace === 0 && !hasFinalizers) return { kind: 'remove' };
-  const at = epochMs(Date.parse(deletionTimestamp) - (current - grace) * 1000);
+  const at = plusMs(parseRfc3339(deletionTimestamp) ?? now, -(current - grace) * 1000);
   return { kind: 'mark', deletionTimestamp: rfc3339(at), gracePeriodSeconds: grace };
 }
 

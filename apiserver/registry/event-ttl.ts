@@ -1,6 +1,6 @@
 // Events are kept for an hour after they were last seen. Checked every few minutes in the background.
 
-import type { Clock, Timer } from '../../lib/clock.ts';
+import type { Clock, EpochMs, Timer } from '../../lib/clock.ts';
 import { errorMessage } from '../../lib/errors.ts';
 import { parseRfc3339 } from '../../lib/rfc3339.ts';
 import type { KubeObject } from '../kinds/resource.ts';
@@ -24,7 +24,7 @@ export function lastSeen(event: KubeObject): number {
 const BATCH = 200;
 
 /** Removes events that were last seen too long before `now` (epoch ms). Returns how many. */
-export function removeOldEvents(registry: Registry, now: number): number {
+export function removeOldEvents(registry: Registry, now: EpochMs): number {
   if (!registry.hasRow('', 'events')) return 0;
   const row = registry.rowOf('', 'events');
   let removed = 0;

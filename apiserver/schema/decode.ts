@@ -3,6 +3,7 @@
 // Go would not write are dropped. Values are not validated here.
 
 import { getOwn, setOwn } from '../../lib/own-property.ts';
+import { parseRfc3339, rfc3339 } from '../../lib/rfc3339.ts';
 import type { ResourceKind } from '../kinds/resource.ts';
 import { type Definition, definition, type TypeText } from './definitions.ts';
 import { duplicateFields, fieldPath, MAX_STRICT_ERRORS } from './duplicates.ts';
@@ -179,12 +180,12 @@ function canonicalTime(text: string, micro: boolean): string | undefined {
   if (text === '') return undefined;
   const match = text.length > MAX_SHOWN ? null : RFC3339.exec(text);
   const [, , , , , , , fraction = ''] = match ?? [];
-  const time = match === null ? Number.NaN : Date.parse(fraction === '' ? text : text.replace(fraction, ''));
-  if (Number.isNaN(time)) {
+  const time = match === null ? undefined : parseRfc3339(fraction === '' ? text : text.replace(fraction, ''));
+  if (time === undefined) {
     const shown = JSON.stringify(text.slice(0, MAX_SHOWN));
     throw new DecodeError(`parsing time ${shown} as "2006-01-02T15:04:05Z07:00": cannot parse ${shown} as "2006"`);
   }
-  const seconds = new Date(time).toISOString().slice(0, 19);
+  const seconds = rfc3339(time).slice(0, -1);
   return micro ? `${seconds}.${fraction.slice(1, 7).padEnd(6, '0')}Z` : `${seconds}Z`;
 }
 

@@ -2,6 +2,7 @@
 // at a time. The current version of an object is never compacted.
 
 import type { DatabaseSync, StatementSync } from 'node:sqlite';
+import { elapsedMs, type MonotonicMs } from '../../lib/clock.ts';
 import { asNumber, getMeta, scalar, setMeta } from './schema.ts';
 import { transaction } from './transaction.ts';
 
@@ -35,7 +36,7 @@ export class History {
   #compacted: number;
   #bytes: number;
   /** Which revision there was when, by the monotonic clock: jumps of the time of day age nothing. */
-  readonly #marks: { readonly at: number; readonly revision: number }[] = [];
+  readonly #marks: { readonly at: MonotonicMs; readonly revision: number }[] = [];
 
   constructor(db: DatabaseSync, limits: HistoryLimits) {
     this.#db = db;
@@ -60,10 +61,10 @@ export class History {
   }
 
   /** `revision` was written at `now` (monotonic ms) and took the place of a version of `bytes`. */
-  add(revision: number, bytes: number, now: number): void {
+  add(revision: number, bytes: number, now: MonotonicMs): void {
     this.#bytes += bytes;
     const last = this.#marks.at(-1);
-    if (last === undefined || now - last.at >= AGE_STEP) this.#marks.push({ at: now, revision });
+    if (last === undefined || elapsedMs(last.at, now) >= AGE_STEP) this.#marks.push({ at: now, revision });
   }
 
   /** Whether it has grown so far that trimming cannot wait for a quiet moment. */
@@ -73,7 +74,7 @@ export class History {
   }
 
   /** Compacts what is beyond the limits at `now` (monotonic ms). */
-  trim(revision: number, now: number): void {
+  trim(revision: number, now: MonotonicMs): void {
     const { count, bytes, age } = this.#limits;
     let old = 0;
     // What came between a mark and the next was written within a step of the mark's time.

@@ -3,6 +3,7 @@
 
 import { chmodSync, copyFileSync, existsSync, mkdirSync, renameSync, rmSync } from 'node:fs';
 import { dirname } from 'node:path';
+import type { EpochMs } from '../../lib/clock.ts';
 import { errorMessage, UserError } from '../../lib/errors.ts';
 import { assertNotInUse, fileVersion, openStoreFile, presentRevision } from './file.ts';
 import { getMeta, scalar, setMeta } from './schema.ts';
@@ -15,7 +16,7 @@ const REVISION_BUMP = 1_000_000_000;
  * Replaces the store at `path` by a copy of `file`, a snapshot or a store's file. `now` (epoch ms) names what is moved
  * away. Returns a message for the user. Throws UserError; the store is then as it was.
  */
-export function restoreStore(path: string, file: string, now: number): string {
+export function restoreStore(path: string, file: string, now: EpochMs): string {
   const incoming = `${path}-restored`;
   try {
     if (!existsSync(file)) throw new UserError('there is no such file');
@@ -48,7 +49,7 @@ function highestKnown(path: string): number {
   return Math.max(newest === undefined ? 0 : snapshotRevision(newest), existsSync(path) ? presentRevision(path) : 0);
 }
 
-function putAside(path: string, now: number): string | undefined {
+function putAside(path: string, now: EpochMs): string | undefined {
   if (!existsSync(path)) return undefined;
   mkdirSync(snapshotDirectory(path), { recursive: true, mode: 0o700 });
   const kept = keptFile(path, 'replaced', now);

@@ -3,6 +3,7 @@
 import { Command } from 'commander';
 import { whenAborted } from '../../lib/abort.ts';
 import { errorMessage, UserError } from '../../lib/errors.ts';
+import { rfc3339Milli } from '../../lib/rfc3339.ts';
 import type { Span } from '../../lib/trace.ts';
 import { narrate } from '../demo/narrate.ts';
 import { followSpans } from '../demo/spans.ts';
@@ -51,5 +52,5 @@ function readable(span: Span): string | undefined {
   if (text === undefined) return undefined;
   const pod = span.pod === undefined ? '-' : `${span.pod.namespace}/${span.pod.name}`;
   // The demo's column of elapsed time means nothing here; the clock does.
-  return `${new Date(span.start).toISOString()}  ${pod}  ${text.replace(/^\s*\d+ ms\s+/, '')}`;
+  return `${rfc3339Milli(span.start)}  ${pod}  ${text.replace(/^\s*\d+ ms\s+/, '')}`;
 }

@@ -1,5 +1,6 @@
 // The demo with everything real: this machine, a lab started as `nodelet up` starts it, lines on stdout.
 
+import { elapsedMs, systemClock } from '../../lib/clock.ts';
 import { UserError } from '../../lib/errors.ts';
 import { compareWithMachine, snapshotMachine } from '../../lib/machine.ts';
 import type { Ending } from '../commands/ending.ts';
@@ -18,9 +19,9 @@ export interface DemoFlags {
 /** Resolves with the exit code. Rejects with UserError when it is not root or the lab cannot start. */
 export async function demoOnThisMachine(flags: DemoFlags, ending: Pick<Ending, 'say' | 'signal'>): Promise<number> {
   if (process.getuid?.() !== 0) throw new UserError('must be root: the demo runs a real pod on this machine');
-  const started = performance.now();
+  const started = systemClock.monotonic();
   const say = (line: string): void => {
-    const seconds = ((performance.now() - started) / 1000).toFixed(2);
+    const seconds = (elapsedMs(started, systemClock.monotonic()) / 1000).toFixed(2);
     ending.say(`${seconds.padStart(6)} s  ${line}`);
   };
   const { signal } = ending;

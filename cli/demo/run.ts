@@ -7,9 +7,10 @@ import { ApiClient } from '../../client/api.ts';
 import { loadKubeconfig } from '../../client/kubeconfig.ts';
 import type { Pod } from '../../client/types.ts';
 import { whenAborted } from '../../lib/abort.ts';
-import { systemClock } from '../../lib/clock.ts';
+import { elapsedMs, systemClock } from '../../lib/clock.ts';
 import { errorMessage, isErrno } from '../../lib/errors.ts';
 import { execOk } from '../../lib/exec.ts';
+import { poll, retry, steadyPauses } from '../../lib/retry.ts';
 import { Tracer } from '../../lib/trace.ts';
 import type { LabPaths } from '../lab/paths.ts';
 import { narrate } from './narrate.ts';
@@ -71,7 +72,7 @@ async function interrupted(signal: AbortSignal): Promise<never> {
 /** Resolves with the exit code: 0 only if every check passed. Never rejects for a check that does not. */
 export async function runDemo(options: DemoOptions): Promise<number> {
   const { say, signal } = options;
-  const started = performance.now();
+  const started = systemClock.monotonic();
   const checks = new Checks(say);
   say('== starting a lab: containerd, API server, control plane, agent');
   const lab = await options.startLab();
@@ -89,7 +90,7 @@ export async function runDemo(options: DemoOptions): Promise<number> {
     'processes, mounts, network namespaces, links, firewall rules, cgroups and directories are as before',
     left.join('\n'),
   );
-  const seconds = ((performance.now() - started) / 1000).toFixed(1);
+  const seconds = (elapsedMs(started, systemClock.monotonic()) / 1000).toFixed(1);
   say(
     `== ${checks.failed === 0 ? 'done' : 'FAILED'}: ${checks.passed} held, ${checks.failed} did not, in ${seconds} s`,
   );
@@ -104,7 +105,7 @@ async function showPod(lab: DemoLab, checks: Checks, say: (line: string) => void
     userAgent: 'nodelet-demo',
   });
   const watch = new PodWatch();
-  let origin = Date.now();
+  let origin = systemClock.now();
   const spans = await followSpans(join(paths.agentSocketDir, 'trace.sock'), (span) => {
     if (span.pod?.name !== POD || span.pod.namespace !== NAMESPACE) return;
     const line = narrate(span, origin);
@@ -116,7 +117,7 @@ async function showPod(lab: DemoLab, checks: Checks, say: (line: string) => void
     await user.createNamespace(NAMESPACE);
     await serviceAccountIn(client, NAMESPACE);
     await watch.start(client, NAMESPACE, POD);
-    origin = performance.timeOrigin + performance.now();
+    origin = systemClock.now();
     await user.apply(MANIFEST);
     const running = await watch.until('the pod to be ready', isReady, LIMIT_MS);
     say('== the pod is real');
@@ -125,7 +126,7 @@ async function showPod(lab: DemoLab, checks: Checks, say: (line: string) => void
     await provePod(user, ip, checks);
     await proveRestart(watch, paths, checks, say);
     say('== deleting the pod');
-    origin = performance.timeOrigin + performance.now();
+    origin = systemClock.now();
     await user.delete(NAMESPACE, POD);
     await watch.until('the pod to be gone', (pod) => pod === undefined, LIMIT_MS);
     checks.check(true, 'the pod is gone from the API server');
@@ -154,16 +155,12 @@ function isReady(pod: Pod | undefined): boolean {
 
 /** Running means that the process has started, not that it listens: without a readiness probe a client has to retry. */
 async function firstAnswer(url: string): Promise<Response> {
-  const deadline = performance.now() + LIMIT_MS;
-  for (;;) {
-    try {
-      return await fetch(url);
-    } catch (error) {
-      const cause = error instanceof Error ? error.cause : undefined;
-      if (!isErrno(cause, 'ECONNREFUSED') || performance.now() >= deadline) throw error;
-      await systemClock.sleep(10);
-    }
-  }
+  return await retry(() => fetch(url), {
+    clock: systemClock,
+    policy: steadyPauses(10),
+    limitMs: LIMIT_MS,
+    mends: (error) => error instanceof Error && isErrno(error.cause, 'ECONNREFUSED'),
+  });
 }
 
 async function provePod(user: DemoUser, ip: string, checks: Checks): Promise<void> {
@@ -173,13 +170,13 @@ async function provePod(user: DemoUser, ip: string, checks: Checks): Promise<voi
   checks.check(response.status === 200, `HTTP GET http://${ip}/ answers ${response.status}`, body.slice(0, 300));
 
   const request = (log: string): string | undefined => log.split('\n').find((line) => line.includes(marker));
-  let line = request(await user.logs(NAMESPACE, POD));
-  // nginx writes its log after it has answered.
-  const deadline = performance.now() + LIMIT_MS;
-  while (line === undefined && performance.now() < deadline) {
-    await systemClock.sleep(50);
+  let line: string | undefined;
+  const look = async (): Promise<boolean> => {
     line = request(await user.logs(NAMESPACE, POD));
-  }
+    return line !== undefined;
+  };
+  // nginx writes its log after it has answered.
+  await poll(look, { clock: systemClock, everyMs: 50, limitMs: LIMIT_MS });
   checks.check(line !== undefined, 'the logs show the request', line ?? '');
 
   const interfaces = await user.exec(NAMESPACE, POD, INTERFACES.command);

@@ -3,6 +3,7 @@
 import type { ApiClient } from '../../client/api.ts';
 import { resourcePath } from '../../client/paths.ts';
 import type { Pod } from '../../client/types.ts';
+import { elapsedMs, plusMs, systemClock } from '../../lib/clock.ts';
 
 type Check = (pod: Pod | undefined) => boolean;
 
@@ -41,10 +42,11 @@ export class PodWatch {
 
   /** Resolves once `check` holds of the pod; rejects after `limitMs` with what was last seen. */
   async until(what: string, check: Check, limitMs: number): Promise<Pod | undefined> {
-    const deadline = performance.now() + limitMs;
+    const deadline = plusMs(systemClock.monotonic(), limitMs);
+    // Not `poll`: an event of the watch wakes it, and only that.
     while (!check(this.#pod)) {
       if (this.#failure !== undefined) throw this.#failure;
-      const left = deadline - performance.now();
+      const left = elapsedMs(systemClock.monotonic(), deadline);
       if (left <= 0) {
         const seen = this.#pod === undefined ? 'no such pod' : JSON.stringify(this.#pod.status);
         throw new Error(`waited ${limitMs / 1000} s for ${what}; last seen: ${seen}`);

@@ -15,6 +15,7 @@ import { exec } from '../../lib/exec.ts';
 import { unmountBelow } from '../../lib/mounts.ts';
 import { listProcesses, type ProcessEntry } from '../../lib/processes.ts';
 import { removeTree } from '../../lib/remove-tree.ts';
+import { retry, steadyPauses } from '../../lib/retry.ts';
 import { Tracer } from '../../lib/trace.ts';
 import { watchDirectory } from '../../lib/watch-directory.ts';
 import { loadProto } from '../../proto/load.ts';
@@ -187,19 +188,19 @@ export async function containerdReady(paths: ContainerdPaths, child: Child, cloc
   try {
     await socketAppears(paths.socket, stop.signal, clock);
     await withCri(paths.socket, async (client, call) => {
-      for (;;) {
-        stop.signal.throwIfAborted();
+      const { signal } = stop;
+      const ask = async (): Promise<void> => {
+        signal.throwIfAborted();
         try {
-          await call(client, 'Version', {}, { deadlineMs: 5_000, signal: stop.signal });
-          return;
+          await call(client, 'Version', {}, { deadlineMs: 5_000, signal });
         } catch (error) {
-          // Listening comes before the CRI plugin has read its state back.
-          if (!(error instanceof GrpcError)) throw error;
-          if (error.code === 'UNIMPLEMENTED')
-            throw new Error('containerd runs without its CRI plugin', { cause: error });
-          await clock.sleep(15, stop.signal);
+          if (!(error instanceof GrpcError) || error.code !== 'UNIMPLEMENTED') throw error;
+          throw new Error('containerd runs without its CRI plugin', { cause: error });
         }
-      }
+      };
+      // Listening comes before the CRI plugin has read its state back.
+      const mends = (error: unknown): boolean => error instanceof GrpcError;
+      await retry(ask, { clock, policy: steadyPauses(15), mends, signal });
     });
   } catch (error) {
     throw new Error(`${errorMessage(error)}; ${paths.logFile} ends with:\n${await tail(paths.logFile, 5)}`);

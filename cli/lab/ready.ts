@@ -4,7 +4,8 @@ import type { ApiClient } from '../../client/api.ts';
 import { isGone, isNotFound, isTransient } from '../../client/errors.ts';
 import { resourcePath } from '../../client/paths.ts';
 import type { Node, Pod } from '../../client/types.ts';
-import type { Clock } from '../../lib/clock.ts';
+import { type Clock, elapsedMs, plusMs } from '../../lib/clock.ts';
+import { poll } from '../../lib/retry.ts';
 
 const RETRY_MS = 30;
 
@@ -29,26 +30,27 @@ export async function nodeReady(
   const path = resourcePath('v1', 'nodes');
   const query = { fieldSelector: `metadata.name=${nodeName}` };
   try {
-    for (;;) {
+    const look = async (): Promise<boolean> => {
       stop.throwIfAborted();
       try {
         const list = await client.list<Node>(path, query, { signal: stop });
         const first = readiness(list.items[0]);
-        if (first.ready) return;
+        if (first.ready) return true;
         why = first.why;
         const from = list.metadata.resourceVersion;
         for await (const event of client.watch<Node>(path, { ...query, resourceVersion: from }, stop)) {
           if (event.type !== 'ADDED' && event.type !== 'MODIFIED') continue;
           const seen = readiness(event.object);
-          if (seen.ready) return;
+          if (seen.ready) return true;
           why = seen.why;
         }
       } catch (error) {
         stop.throwIfAborted();
         if (!isTransient(error) && !isGone(error)) throw error;
-        await clock.sleep(RETRY_MS, stop);
       }
-    }
+      return false;
+    };
+    await poll(look, { clock, everyMs: RETRY_MS, signal: stop });
   } finally {
     timer.cancel();
     // Ends a watch that is still open.
@@ -65,7 +67,7 @@ export async function deletePods(
   options: { readonly clock: Clock; readonly graceSeconds: number; readonly timeoutMs: number },
 ): Promise<boolean> {
   const { clock, graceSeconds, timeoutMs } = options;
-  const deadline = clock.monotonic() + timeoutMs;
+  const deadline = plusMs(clock.monotonic(), timeoutMs);
   const path = resourcePath('v1', 'pods');
   try {
     const list = await client.list<Pod>(path, {}, { timeoutMs: 3_000 });
@@ -80,7 +82,7 @@ export async function deletePods(
         }
       }),
     );
-    return list.items.length === 0 || (await podsGone(client, clock, deadline - clock.monotonic()));
+    return list.items.length === 0 || (await podsGone(client, clock, elapsedMs(clock.monotonic(), deadline)));
   } catch (error) {
     if (isTransient(error)) return false;
     throw error;

@@ -7,6 +7,7 @@ import { resourcePath } from '../../client/paths.ts';
 import type { Change } from '../../client/store.ts';
 import type { Node, Pod } from '../../client/types.ts';
 import { WorkQueue } from '../../client/workqueue.ts';
+import { elapsedMs, type MonotonicMs } from '../../lib/clock.ts';
 import type { Controller, ControllerContext, Informers } from '../runtime.ts';
 import { claimNamesOf, type PersistentVolume, type VolumeAttachment } from '../storage/objects.ts';
 import { OnceRecorder } from '../storage/once-recorder.ts';
@@ -30,7 +31,7 @@ export class AttachDetachController implements Controller {
   readonly #view: AttachView;
   readonly #events: OnceRecorder;
   /** Attachment → monotonic ms. */
-  readonly #unwantedSince = new Map<string, number>();
+  readonly #unwantedSince = new Map<string, MonotonicMs>();
 
   constructor(context: ControllerContext, informers: Needed) {
     this.#context = context;
@@ -116,7 +117,7 @@ export class AttachDetachController implements Controller {
     for (const { metadata } of plan.waiting) {
       const since = this.#unwantedSince.get(metadata.name) ?? now;
       this.#unwantedSince.set(metadata.name, since);
-      this.queue.addAfter(nodeName, Math.max(1000, since + FORCE_DETACH_MS - now));
+      this.queue.addAfter(nodeName, Math.max(1000, FORCE_DETACH_MS - elapsedMs(since, now)));
     }
     this.#reportFailures(nodeName, own);
   }

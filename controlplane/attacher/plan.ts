@@ -3,6 +3,7 @@
 
 import { createHash } from 'node:crypto';
 import type { Node, Pod } from '../../client/types.ts';
+import { elapsedMs, type MonotonicMs } from '../../lib/clock.ts';
 import {
   type CsiDriver,
   claimNameOf,
@@ -58,8 +59,8 @@ export interface NodePlanInput {
   readonly attachments: readonly VolumeAttachment[];
   readonly view: AttachView;
   /** Since when (monotonic ms) no pod has needed an attachment, and now. */
-  readonly unwantedSince: ReadonlyMap<string, number>;
-  readonly now: number;
+  readonly unwantedSince: ReadonlyMap<string, MonotonicMs>;
+  readonly now: MonotonicMs;
 }
 
 export interface Blocked {
@@ -142,5 +143,5 @@ function mayDetach(one: VolumeAttachment, { node, view, unwantedSince, now }: No
   if (name === undefined || !(node.status?.volumesInUse ?? []).includes(name)) return true;
   const ready = node.status?.conditions?.find((condition) => condition.type === 'Ready')?.status === 'True';
   const since = unwantedSince.get(one.metadata.name) ?? now;
-  return !ready && now - since >= FORCE_DETACH_MS;
+  return !ready && elapsedMs(since, now) >= FORCE_DETACH_MS;
 }

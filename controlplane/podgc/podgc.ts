@@ -4,6 +4,7 @@
 import { isConflict, isNotFound } from '../../client/errors.ts';
 import { resourcePath } from '../../client/paths.ts';
 import { WorkQueue } from '../../client/workqueue.ts';
+import { elapsedMs, type MonotonicMs } from '../../lib/clock.ts';
 import type { Controller, ControllerContext, Informers } from '../runtime.ts';
 
 /** The real collector's quarantine. */
@@ -19,7 +20,7 @@ export class PodGarbageCollector implements Controller {
   readonly #context: ControllerContext;
   readonly #informers: Needed;
   /** Monotonic ms since when the node has been missing. */
-  readonly #missing = new Map<string, number>();
+  readonly #missing = new Map<string, MonotonicMs>();
 
   constructor(context: ControllerContext, informers: Needed) {
     this.#context = context;
@@ -53,7 +54,7 @@ export class PodGarbageCollector implements Controller {
     }
     const since = this.#missing.get(node) ?? clock.monotonic();
     this.#missing.set(node, since);
-    const left = since + QUARANTINE_MS - clock.monotonic();
+    const left = QUARANTINE_MS - elapsedMs(since, clock.monotonic());
     if (left > 0) {
       this.queue.addAfter(node, left);
       return;

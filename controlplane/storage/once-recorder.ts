@@ -2,7 +2,7 @@
 // or after a while.
 
 import type { EventSubject } from '../../client/recorder.ts';
-import type { Clock } from '../../lib/clock.ts';
+import { type Clock, elapsedMs, type MonotonicMs } from '../../lib/clock.ts';
 import type { Recorder } from '../runtime.ts';
 
 /** The real controller's resync period: after this long the same words are worth saying again. */
@@ -11,7 +11,7 @@ const AGAIN_MS = 15_000;
 export class OnceRecorder {
   readonly #recorder: Recorder;
   readonly #clock: Clock;
-  readonly #recorded = new Map<string, { readonly words: string; readonly at: number }>();
+  readonly #recorded = new Map<string, { readonly words: string; readonly at: MonotonicMs }>();
 
   constructor(recorder: Recorder, clock: Clock) {
     this.#recorder = recorder;
@@ -22,7 +22,7 @@ export class OnceRecorder {
     const words = `${reason}: ${message}`;
     const last = this.#recorded.get(subject.metadata.uid);
     const now = this.#clock.monotonic();
-    if (last !== undefined && last.words === words && now - last.at < AGAIN_MS) return;
+    if (last !== undefined && last.words === words && elapsedMs(last.at, now) < AGAIN_MS) return;
     this.#recorded.set(subject.metadata.uid, { words, at: now });
     this.#recorder.event(subject, type, reason, message);
   }

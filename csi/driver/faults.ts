@@ -5,6 +5,7 @@
 import { writeFileAtomic } from '../../lib/atomic.ts';
 import type { Clock } from '../../lib/clock.ts';
 import { UserError } from '../../lib/errors.ts';
+import { poll } from '../../lib/retry.ts';
 import { sameJson } from '../../lib/same-json.ts';
 import { type DriverCode, DriverError } from './errors.ts';
 
@@ -161,7 +162,7 @@ export class Faults {
         return this.#options.clock.sleep(rule.delayMs);
       case 'hold':
         this.#options.onHold?.(method, rule);
-        while (await this.#isHolding(rule)) await this.#options.clock.sleep(HOLD_LOOK_MS);
+        await poll(async () => !(await this.#isHolding(rule)), { clock: this.#options.clock, everyMs: HOLD_LOOK_MS });
         return;
       case 'hang':
         return new Promise(() => undefined);

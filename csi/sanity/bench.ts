@@ -5,6 +5,8 @@ import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
 import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
+import { systemClock } from '../../lib/clock.ts';
+import { poll } from '../../lib/retry.ts';
 import type { CreateVolumeRequest } from '../../proto/gen/csi/v1/CreateVolumeRequest.ts';
 import type { NodeGetInfoResponse__Output } from '../../proto/gen/csi/v1/NodeGetInfoResponse.ts';
 import type { Snapshot__Output } from '../../proto/gen/csi/v1/Snapshot.ts';
@@ -143,21 +145,24 @@ export class Bench {
 
   async createSnapshot(volume: Volume__Output, name = this.name()): Promise<Snapshot__Output> {
     const request = { name, source_volume_id: volume.volume_id, secrets: this.secrets };
-    let { snapshot } = await this.controller.CreateSnapshot(request);
+    const { snapshot } = await this.controller.CreateSnapshot(request);
     assert.ok(snapshot, 'CreateSnapshotResponse has no snapshot');
     const { snapshot_id } = snapshot;
     this.#later(`DeleteSnapshot ${snapshot_id}`, () =>
       this.controller.DeleteSnapshot({ snapshot_id, secrets: this.secrets }),
     );
-    // Some drivers go on working after they have answered: called again, they report their progress.
-    for (let attempt = 0; !snapshot.ready_to_use && attempt < 120; attempt++) {
-      await new Promise((resolve) => setTimeout(resolve, 500));
-      const again: { snapshot: Snapshot__Output | null } = await this.controller.CreateSnapshot(request);
+    let ready = snapshot;
+    const look = async (): Promise<boolean> => {
+      if (ready.ready_to_use) return true;
+      const again = await this.controller.CreateSnapshot(request);
       assert.ok(again.snapshot, 'CreateSnapshotResponse has no snapshot');
-      snapshot = again.snapshot;
-    }
-    assert.ok(snapshot.ready_to_use, 'the snapshot is not ready_to_use after a minute');
-    return snapshot;
+      ready = again.snapshot;
+      return ready.ready_to_use;
+    };
+    // Some drivers go on working after they have answered: called again, they report their progress.
+    const isReady = await poll(look, { clock: systemClock, everyMs: 500, limitMs: 60_000 });
+    assert.ok(isReady, 'the snapshot is not ready_to_use after a minute');
+    return ready;
   }
 
   /** publish_context; empty where the driver does not attach. */

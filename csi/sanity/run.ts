@@ -2,6 +2,7 @@
 // and reports the outcome of each. Never stops at the first failure, and takes down what each check has made.
 
 import { mkdir } from 'node:fs/promises';
+import { elapsedMs, systemClock } from '../../lib/clock.ts';
 import { errorMessage } from '../../lib/errors.ts';
 import { mountsUnder } from '../../lib/mountinfo.ts';
 import { readMounts } from '../../lib/mounts.ts';
@@ -116,15 +117,20 @@ export async function runSuite(
   const outcomes: Outcome[] = [];
   for (const check of ALL_CHECKS.filter(matching)) {
     const needs = suite.unmet(check);
-    const began = performance.now();
+    const began = systemClock.monotonic();
     let outcome: Outcome;
     if (needs.length > 0) outcome = { kind: 'not applicable', check, needs };
     else {
       try {
         await suite.run(check);
-        outcome = { kind: 'passed', check, durationMs: performance.now() - began };
+        outcome = { kind: 'passed', check, durationMs: elapsedMs(began, systemClock.monotonic()) };
       } catch (error) {
-        outcome = { kind: 'failed', check, durationMs: performance.now() - began, error: errorMessage(error) };
+        outcome = {
+          kind: 'failed',
+          check,
+          durationMs: elapsedMs(began, systemClock.monotonic()),
+          error: errorMessage(error),
+        };
       }
     }
     outcomes.push(outcome);

@@ -1,6 +1,7 @@
 // Checks of snapshots, and of volumes made from snapshots and from other volumes.
 
 import assert from 'node:assert/strict';
+import { systemClock } from '../../lib/clock.ts';
 import { type Bench, MiB, refused } from './bench.ts';
 import { type Check, section } from './check.ts';
 import { readFrom, sizeAt, writeInto } from './look.ts';
@@ -52,7 +53,7 @@ export const snapshotChecks: readonly Check[] = [
       const snapshot = await bench.createSnapshot(volume);
       assert.equal(snapshot.source_volume_id, volume.volume_id);
       assert.ok(Number(snapshot.size_bytes) >= 0);
-      const age = Date.now() / 1000 - Number(snapshot.creation_time?.seconds);
+      const age = systemClock.now() / 1000 - Number(snapshot.creation_time?.seconds);
       assert.ok(Math.abs(age) < 3600, `it was cut ${age} s ago`);
     },
     'called again answers with the same snapshot': async (bench) => {

@@ -5,6 +5,7 @@ import { credentials } from '@grpc/grpc-js';
 import { type Clock, systemClock } from '../../lib/clock.ts';
 import { errorMessage } from '../../lib/errors.ts';
 import { execOk } from '../../lib/exec.ts';
+import { poll } from '../../lib/retry.ts';
 import { Tracer } from '../../lib/trace.ts';
 import { loadProto } from '../../proto/load.ts';
 import { GrpcError, type UnaryCaller, unaryCaller } from '../../proto/unary.ts';
@@ -100,11 +101,10 @@ async function importAll(
       ...(options.signal === undefined ? {} : { signal: options.signal }),
     });
     // CRI learns of it by an event of containerd's.
-    const deadline = clock.monotonic() + VISIBLE_MS;
     for (const name of built.names) {
-      while (!(await isThere(name))) {
-        if (clock.monotonic() > deadline) throw new Error(`containerd imported ${name}, but CRI does not show it`);
-        await clock.sleep(10, options.signal);
+      const look = { clock, everyMs: 10, limitMs: VISIBLE_MS, signal: options.signal };
+      if (!(await poll(() => isThere(name), look))) {
+        throw new Error(`containerd imported ${name}, but CRI does not show it`);
       }
     }
     const name = built.names[0] ?? built.archive;

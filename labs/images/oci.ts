@@ -2,6 +2,8 @@
 // Pure, and the same bytes for the same input.
 
 import { createHash } from 'node:crypto';
+import { epochMs } from '../../lib/clock.ts';
+import { rfc3339Milli } from '../../lib/rfc3339.ts';
 import type { ImageDefinition } from './definition.ts';
 import { FIXED_TIME_S, type TarEntry, writeTar } from './tar.ts';
 
@@ -52,7 +54,7 @@ export function repositoryOf(name: string): string {
 
 /** `architecture` is OCI's name of it. */
 export function buildOciImage(definition: ImageDefinition, layer: Buffer, architecture: string): OciImage {
-  const created = new Date(FIXED_TIME_S * 1000).toISOString();
+  const created = rfc3339Milli(epochMs(FIXED_TIME_S * 1000));
   const layerBlob = blob(LAYER, layer);
   const config = json(CONFIG, {
     created,

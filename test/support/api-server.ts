@@ -15,6 +15,7 @@ import {
   epochMs,
   type MonotonicMs,
   monotonicMs,
+  plusMs,
   systemClock,
   type Timer,
 } from '../../lib/clock.ts';
@@ -149,17 +150,17 @@ export class TestApiServer {
   ): Promise<Credentials> {
     const { usage = 'client', lifeMs = HOUR_MS, ca = this.server.pki.ca } = more;
     const pair = generateKeyPair();
-    const notBefore = Math.floor(systemClock.now() / 1000) * 1000 - 2 * HOUR_MS;
+    const notBefore = epochMs(Math.floor(systemClock.now() / 1000) * 1000 - 2 * HOUR_MS);
     const subject = { commonName, usage, ...(organization === undefined ? {} : { organization }) };
-    const life = { notBefore, notAfter: notBefore + 2 * HOUR_MS + lifeMs };
+    const life = { notBefore, notAfter: plusMs(notBefore, 2 * HOUR_MS + lifeMs) };
     return { cert: await issueCertificate({ ...subject, ...life }, pair, ca), key: pair.privateKey };
   }
 
   /** A CA that the server does not know. */
   async otherCa(): Promise<Signer> {
     const pair = generateKeyPair();
-    const notBefore = systemClock.now() - HOUR_MS;
-    const life = { notBefore, notAfter: notBefore + 24 * HOUR_MS };
+    const notBefore = plusMs(systemClock.now(), -HOUR_MS);
+    const life = { notBefore, notAfter: plusMs(notBefore, 24 * HOUR_MS) };
     const cert = await issueCertificate({ commonName: 'kubernetes-ca', usage: 'ca', ...life }, pair);
     return { cert, key: pair.privateKey };
   }

@@ -151,6 +151,57 @@ test('in the API server, what is stored and who may is decided without HTTP', ()
   expect(imports.filter(({ from, to }) => below.test(from) && to.startsWith('apiserver/http/'))).toEqual([]);
 });
 
+/** File → why it makes or reads a time by itself. */
+const OWN_TIMES: Readonly<Record<string, string>> = {
+  'lib/clock.ts': 'the clock',
+  'lib/rfc3339.ts': 'the times of the API',
+  'lib/certificate-time.ts': 'the times of certificates',
+  'lib/trace.ts': 'a span begins by the wall clock and lasts by the monotonic one, both from one reading',
+  'agent/server/self-signed.ts': 'the certificate library takes Dates',
+  'apiserver/pki/keys.ts': 'the certificate library takes Dates',
+};
+const TIME_CALLS = /\bDate\.(now|parse|UTC)\b|\bnew Date\(|\.toISOString\(|\bperformance\.now\b/;
+
+test('times are read, parsed and printed in one place', () => {
+  const found = FLOORS.flat()
+    .filter((folder) => folder !== 'scripts')
+    .flatMap(sources)
+    .filter((file) => TIME_CALLS.test(readFileSync(file, 'utf8').replace(/^\s*(\/\/|\/?\*).*$/gm, '')));
+  expect(found.toSorted()).toEqual(Object.keys(OWN_TIMES).toSorted());
+});
+
+/** Files that wait in a loop of their own; what it waits for is said in each. */
+const OWN_LOOPS = [
+  'agent/node/node-agent.ts',
+  'agent/volumes/csi/expander.ts',
+  'cli/demo/watch-pod.ts',
+  'client/api.ts',
+  'client/recorder.ts',
+  'lib/machine.ts',
+  'lib/retry.ts',
+];
+
+/** Whether a loop in it waits for time to pass. Pure. */
+function hasOwnLoop(text: string): boolean {
+  const loops = text.matchAll(/^( *)(?:while|for|do)\b.*\{\n([\s\S]*?)\n\1\}/gm);
+  return [...loops].some(([loop]) => /sleep\w*\(|\bsetTimeout\(|\.after\(/i.test(loop));
+}
+
+test('what is tried, looked for or done again goes through lib/retry.ts', () => {
+  const found = FLOORS.flat()
+    .filter((folder) => folder !== 'scripts')
+    .flatMap(sources)
+    .filter((file) => hasOwnLoop(readFileSync(file, 'utf8')));
+  expect(found.toSorted()).toEqual(OWN_LOOPS);
+});
+
+test('a loop that waits for time is found, one that does not is not', () => {
+  expect(hasOwnLoop('  for (;;) {\n    await work();\n    await clock.sleep(5);\n  }\n')).toBe(true);
+  expect(hasOwnLoop('  while (!signal.aborted) {\n    await sleepUnlessAborted(clock, 5, signal);\n  }\n')).toBe(true);
+  expect(hasOwnLoop('  do {\n    setTimeout(work, 5);\n  } while (again);\n')).toBe(true);
+  expect(hasOwnLoop('  for (const one of all) {\n    await work(one);\n  }\n  await clock.sleep(5);\n')).toBe(false);
+});
+
 test('nothing that runs imports a test', () => {
   expect(imports.filter(({ to }) => floorOf(to) === -1)).toEqual([]);
 });

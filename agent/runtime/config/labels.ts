@@ -4,6 +4,7 @@
 
 import type { Container, EphemeralContainer, Pod } from '../../../client/types.ts';
 import type { EpochMs } from '../../../lib/clock.ts';
+import { rfc3339Nano } from '../../../lib/rfc3339.ts';
 import { podUID } from '../../model/pod-uid.ts';
 import { CONFIG_SEEN, CONFIG_SOURCE } from '../../model/static-pods.ts';
 import type { ContainerSnapshot, ContainerSpec, PodRef } from '../../ports/runtime.ts';
@@ -40,17 +41,12 @@ export function sandboxLabels(pod: Pod): Strings {
   return { ...pod.metadata.labels, ...podLabels(pod) };
 }
 
-/** Go's RFC3339NanoFixed: nine digits of a second. */
-function rfc3339Nanos(ms: number): string {
-  return new Date(ms).toISOString().replace('Z', '000000Z');
-}
-
 /**
  * The pod's own, with what the kubelet notes on every pod that it gets: its source, and when it was first seen (epoch
  * ms). Static pods have both already.
  */
 export function sandboxAnnotations(pod: Pod, seenAt: EpochMs): Strings {
-  return { [CONFIG_SEEN]: rfc3339Nanos(seenAt), [CONFIG_SOURCE]: 'api', ...pod.metadata.annotations };
+  return { [CONFIG_SEEN]: rfc3339Nano(seenAt), [CONFIG_SOURCE]: 'api', ...pod.metadata.annotations };
 }
 
 export function containerLabels(pod: Pod, container: Container | EphemeralContainer): Strings {

@@ -2,8 +2,8 @@
 // comes first; the runtime is then still deleting the task, and may not even have recorded its start.
 // It passes what it reads to the cache and keeps only exits in progress.
 
-import { type BackoffEntry, type BackoffPolicy, nextBackoff } from '../../../lib/backoff.ts';
-import { type Clock, plusMs } from '../../../lib/clock.ts';
+import type { Clock } from '../../../lib/clock.ts';
+import { poll } from '../../../lib/retry.ts';
 import type { RuntimeRecord } from '../cache/records.ts';
 import type { RuntimeCache } from '../cache/runtime-cache.ts';
 import type { StatusReader } from '../status-reader.ts';
@@ -19,8 +19,9 @@ const CONFIRM_LIMIT_MS = 10_000;
  * The poll intervals: while a caller waits, and when only details may be added. A runtime that takes
  * long is polled less and less: the delay is a third of the wait at most.
  */
-const CONFIRM_FAST: BackoffPolicy = { initialMs: 1, maxMs: 100, factor: 1.5, resetMs: CONFIRM_LIMIT_MS };
-const CONFIRM_SLOW: BackoffPolicy = { ...CONFIRM_FAST, initialMs: 16 };
+const CONFIRM_FIRST_MS = 1;
+const CONFIRM_ANNOUNCED_MS = 16;
+const CONFIRM_LONGEST_MS = 100;
 
 /** Whether CRI itself shows that it has exited, or no longer lists it. */
 function isShown(record: RuntimeRecord | undefined): boolean {
@@ -68,7 +69,7 @@ export class ExitTracker {
       this.#cache.apply({ kind: 'event', event: 'exited', id: event.id, at: event.at });
       // The worker that started it may read in between what was missing.
       let announced = false;
-      await this.#until(CONFIRM_FAST, async () => {
+      await this.#until(CONFIRM_FIRST_MS, async () => {
         if (await this.#isShown(event.id)) return true;
         announced = this.#announce(event);
         return announced;
@@ -96,7 +97,7 @@ export class ExitTracker {
 
   async #confirm({ id }: RuntimeEvent): Promise<void> {
     try {
-      await this.#until(CONFIRM_SLOW, () => this.#isShown(id));
+      await this.#until(CONFIRM_ANNOUNCED_MS, () => this.#isShown(id));
     } finally {
       this.#unsettled.get(id)?.resolve();
       this.#unsettled.delete(id);
@@ -112,13 +113,8 @@ export class ExitTracker {
   }
 
   /** Polls until `shown`, with growing intervals, for at most the limit. */
-  async #until(policy: BackoffPolicy, shown: () => Promise<boolean>): Promise<void> {
-    const deadline = plusMs(this.#clock.monotonic(), CONFIRM_LIMIT_MS);
-    let pause: BackoffEntry | undefined;
-    while (!(await shown())) {
-      if (this.#clock.monotonic() >= deadline) return;
-      pause = nextBackoff(policy, pause, this.#clock.monotonic());
-      await this.#clock.sleep(pause.delayMs, this.#signal);
-    }
+  async #until(firstMs: number, shown: () => Promise<boolean>): Promise<void> {
+    const pauses = { firstMs, everyMs: CONFIRM_LONGEST_MS, factor: 1.5, limitMs: CONFIRM_LIMIT_MS };
+    await poll(shown, { clock: this.#clock, signal: this.#signal, ...pauses });
   }
 }

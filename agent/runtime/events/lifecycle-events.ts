@@ -10,6 +10,7 @@
 import { type BackoffEntry, type BackoffPolicy, nextBackoff } from '../../../lib/backoff.ts';
 import type { Clock, MonotonicMs, Timer } from '../../../lib/clock.ts';
 import { errorMessage } from '../../../lib/errors.ts';
+import { repeat, retryUntilAborted } from '../../../lib/retry.ts';
 import type { ContainerEventResponse__Output } from '../../../proto/gen/runtime/v1/ContainerEventResponse.ts';
 import type { PodLifecycleEvent } from '../../ports/runtime.ts';
 import { RuntimeError } from '../../ports/runtime.ts';
@@ -110,18 +111,19 @@ export class LifecycleEvents {
     const signal = this.#stop;
     const sources: readonly EventSource[] = eventSource === undefined ? ['cri', 'containerd', 'poll'] : [eventSource];
     let backoff: BackoffEntry | undefined;
-    while (!signal.aborted) {
+    const stream = async (): Promise<number | undefined> => {
       for (const source of sources) {
         const end = await this.#serve(source);
-        if (signal.aborted) return;
+        if (signal.aborted) return undefined;
         if (end.unimplemented && sources.length > 1) continue;
         this.#trouble(`${source} event stream: ${end.message}`);
         break;
       }
       this.#settle(undefined);
       backoff = nextBackoff(RECONNECT, backoff, clock.monotonic());
-      await clock.sleep(backoff.delayMs, signal);
-    }
+      return backoff.delayMs;
+    };
+    await repeat(stream, { clock, everyMs: RECONNECT.initialMs, signal });
   }
 
   /** Opens a source, lists under it, and stays with it until it ends. */
@@ -144,7 +146,7 @@ export class LifecycleEvents {
       return refused;
     }
     const over = new AbortController();
-    if (source === 'cri') this.#alsoBus(over.signal).catch((error: unknown) => this.#unlessOver(over.signal, error));
+    if (source === 'cri') void this.#alsoBus(over.signal);
     try {
       // Before the list, so that what is read from now on can be relied on.
       if (source !== 'poll') this.#options.cache.apply({ kind: 'stream', serving: true });
@@ -165,24 +167,18 @@ export class LifecycleEvents {
     }
   }
 
-  #unlessOver(signal: AbortSignal, error: unknown): void {
-    if (!signal.aborted) throw error;
-  }
-
   /** Takes ends from containerd's bus as well, for as long as CRI's stream serves; a runtime may have no such bus. */
   async #alsoBus(signal: AbortSignal): Promise<void> {
     const { clock } = this.#options;
-    let backoff: BackoffEntry | undefined;
-    while (!signal.aborted) {
-      const stream = this.#openBus(CONTAINERD_END_FILTERS);
-      const cancel = (): void => stream.cancel();
+    const stream = async (): Promise<void> => {
+      const bus = this.#openBus(CONTAINERD_END_FILTERS);
+      const cancel = (): void => bus.cancel();
       signal.addEventListener('abort', cancel, { once: true });
-      const end = await stream.ended;
+      const end = await bus.ended;
       signal.removeEventListener('abort', cancel);
-      if (end.unimplemented) return;
-      backoff = nextBackoff(RECONNECT, backoff, clock.monotonic());
-      await clock.sleep(backoff.delayMs, signal);
-    }
+      if (!end.unimplemented) throw new Error(end.message);
+    };
+    await retryUntilAborted(stream, { clock, policy: RECONNECT, signal });
   }
 
   #openBus(filters: readonly string[]): CriStream {

@@ -10,6 +10,7 @@ import { createGzip } from 'node:zlib';
 import { makeAtomic } from '../../../lib/atomic.ts';
 import type { Clock, EpochMs, Timer } from '../../../lib/clock.ts';
 import { errorMessage, isDiskFull, isErrno } from '../../../lib/errors.ts';
+import { rfc3339 } from '../../../lib/rfc3339.ts';
 import type { ContainerId } from '../../ports/runtime.ts';
 import type { CriRuntime } from '../types.ts';
 
@@ -53,7 +54,7 @@ export function planRotation(name: string, files: readonly string[], maxFiles: n
 
 /** `20240102-150405`, UTC: sorts by time. */
 export function rotationSuffix(now: EpochMs): string {
-  return new Date(now).toISOString().slice(0, 19).replaceAll('-', '').replaceAll(':', '').replace('T', '-');
+  return rfc3339(now).replace(/[-:Z]/g, '').replace('T', '-');
 }
 
 async function compress(path: string): Promise<void> {

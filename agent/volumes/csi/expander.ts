@@ -62,6 +62,7 @@ export class Expander {
       if (working) return;
       working = true;
       let pause: BackoffEntry | undefined;
+      // Not `retry`: the claim may change while a try or its pause lasts, and then it is another thing that is tried.
       while (again && newest !== undefined && !signal.aborted) {
         again = false;
         if (await this.#tryExpand(mounted, newest)) pause = undefined;

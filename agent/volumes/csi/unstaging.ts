@@ -1,10 +1,10 @@
 // Trying to unstage volumes that no pod uses, until it is done or a pod uses them again. What one try does, and whether
 // it is still due, is up to node-volumes.ts.
 
-import { resolvesWithin, sleepUnlessAborted } from '../../../lib/abort.ts';
-import { type BackoffEntry, nextBackoff } from '../../../lib/backoff.ts';
+import { resolvesWithin } from '../../../lib/abort.ts';
 import type { Clock } from '../../../lib/clock.ts';
 import { errorMessage } from '../../../lib/errors.ts';
+import { retryUntilAborted } from '../../../lib/retry.ts';
 import type { CsiNode } from '../../ports/csi.ts';
 import { MOUNT_BACKOFF } from '../mount-failures.ts';
 
@@ -45,22 +45,19 @@ export class Unstaging {
 
   async #try(key: string): Promise<void> {
     const { clock, csi, driverOf, unstage, onError, signal } = this.#options;
-    let pause: BackoffEntry | undefined;
-    while (!signal.aborted) {
-      const driver = driverOf(key);
-      if (driver === undefined) return;
-      try {
-        await unstage(key);
-        return;
-      } catch (error) {
-        onError(errorMessage(error));
-        pause = nextBackoff(MOUNT_BACKOFF, pause, clock.monotonic());
-        const rest = new AbortController();
-        const over = sleepUnlessAborted(clock, pause.delayMs, AbortSignal.any([signal, rest.signal]));
-        const absent = csi.driver(driver) === undefined;
-        await Promise.race([over, absent ? csi.registered(driver) : over]);
-        rest.abort();
-      }
-    }
+    const attempt = async (): Promise<void> => {
+      if (driverOf(key) !== undefined) await unstage(key);
+    };
+    await retryUntilAborted(attempt, {
+      clock,
+      policy: MOUNT_BACKOFF,
+      onFailure: (error) => onError(errorMessage(error)),
+      // A driver that comes back is called at once.
+      wake: () => {
+        const driver = driverOf(key);
+        return driver !== undefined && csi.driver(driver) === undefined ? csi.registered(driver) : undefined;
+      },
+      signal,
+    });
   }
 }

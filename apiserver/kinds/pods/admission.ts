@@ -5,6 +5,7 @@ import { createHash } from 'node:crypto';
 import type * as core from 'kubernetes-types/core/v1';
 import type { RuntimeClass } from 'kubernetes-types/node/v1';
 import type { PriorityClass } from 'kubernetes-types/scheduling/v1';
+import type { EpochMs } from '../../../lib/clock.ts';
 import { getOwn, setOwn } from '../../../lib/own-property.ts';
 import { compareQuantities } from '../../../lib/quantity.ts';
 import { sameJson } from '../../../lib/same-json.ts';
@@ -76,7 +77,7 @@ function addTokenMount(container: Container, name: string): void {
 }
 
 /** Five letters that differ between pods; drawn from the pod, as this must be a function of its arguments. */
-function suffix(pod: Pod, now: number): string {
+function suffix(pod: Pod, now: EpochMs): string {
   const letters = 'bcdfghjklmnpqrstvwxz2456789';
   const hash = createHash('sha256')
     .update(`${pod.metadata.uid ?? ''}/${pod.metadata.namespace ?? ''}/${pod.metadata.name ?? ''}/${now}`)

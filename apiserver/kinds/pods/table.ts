@@ -1,6 +1,8 @@
 // How kubectl get prints pods. The STATUS column is computed from the whole status, in the order in
 // which the real server does it, since scripts parse it.
 
+import { type EpochMs, elapsedMs, later } from '../../../lib/clock.ts';
+import { parseRfc3339 } from '../../../lib/rfc3339.ts';
 import { isSidecar } from '../../../lib/sidecar.ts';
 import { type Cell, humanDuration, namedTable, text } from '../columns.ts';
 import type { ResourceStrategy } from '../resource.ts';
@@ -41,13 +43,13 @@ interface Summary {
   readonly total: number;
   readonly reason: string;
   readonly restarts: number;
-  /** Epoch ms of the newest restart. */
-  readonly lastRestart: number | undefined;
+  /** Of the newest restart. */
+  readonly lastRestart: EpochMs | undefined;
 }
 
-function restarts(summary: Summary, now: number): string {
+function restarts(summary: Summary, now: EpochMs): string {
   if (summary.restarts === 0 || summary.lastRestart === undefined) return String(summary.restarts);
-  return `${summary.restarts} (${humanDuration(now - summary.lastRestart)} ago)`;
+  return `${summary.restarts} (${humanDuration(elapsedMs(summary.lastRestart, now))} ago)`;
 }
 
 function wideCells(pod: Pod): readonly Cell[] {
@@ -122,16 +124,16 @@ interface InitSummary {
   readonly reason: string | undefined;
   readonly ready: number;
   readonly restarts: number;
-  readonly lastRestart: number | undefined;
+  readonly lastRestart: EpochMs | undefined;
   readonly sidecarRestarts: number;
-  readonly sidecarLastRestart: number | undefined;
+  readonly sidecarLastRestart: EpochMs | undefined;
 }
 
 function summarizeInit(pod: Pod, sidecars: ReadonlySet<string | undefined>): InitSummary {
   const specs = pod.spec?.initContainers ?? [];
   const figures = { ready: 0, restarts: 0, sidecarRestarts: 0 };
-  let lastRestart: number | undefined;
-  let sidecarLastRestart: number | undefined;
+  let lastRestart: EpochMs | undefined;
+  let sidecarLastRestart: EpochMs | undefined;
   let reason: string | undefined;
   for (const [index, container] of (pod.status?.initContainerStatuses ?? []).entries()) {
     const sidecar = sidecars.has(container.name);
@@ -168,11 +170,9 @@ function terminatedReason(terminated: Terminated): string {
   return signal === 0 ? `ExitCode:${terminated.exitCode ?? 0}` : `Signal:${signal}`;
 }
 
-function newest(known: number | undefined, container: ContainerStatus): number | undefined {
-  const finished = container.lastState?.terminated?.finishedAt;
-  if (finished === undefined) return known;
-  const time = Date.parse(finished);
-  return known === undefined || time > known ? time : known;
+function newest(known: EpochMs | undefined, container: ContainerStatus): EpochMs | undefined {
+  const finished = parseRfc3339(container.lastState?.terminated?.finishedAt);
+  return finished === undefined || known === undefined ? (finished ?? known) : later(finished, known);
 }
 
 function isTrue(status: PodStatus, type: string): boolean {

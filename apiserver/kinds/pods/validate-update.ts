@@ -38,7 +38,7 @@ export function validatePodUpdate(pod: Pod, old: Pod): FieldError[] {
     }
   }
   addErrors(errors, validateImages(spec));
-  addErrors(errors, validateDeadline(spec.activeDeadlineSeconds, before.activeDeadlineSeconds));
+  addErrors(errors, validateActiveDeadline(spec.activeDeadlineSeconds, before.activeDeadlineSeconds));
   addErrors(errors, validateAddedTolerations(spec.tolerations ?? [], before.tolerations ?? []));
   addErrors(errors, validateGateRemoval(spec, before));
   addErrors(errors, validateFixedFields(spec, before));
@@ -57,12 +57,12 @@ function validateImages(spec: PodSpec): FieldError[] {
 }
 
 /** It may be set, and then only be lowered. */
-function validateDeadline(now: number | undefined, before: number | undefined): FieldError[] {
+function validateActiveDeadline(after: number | undefined, before: number | undefined): FieldError[] {
   const field = 'spec.activeDeadlineSeconds';
   if (before === undefined) return [];
-  if (now === undefined) return [invalid(field, null, `must not update from a positive integer to nil value`)];
-  if (now > before) {
-    return [invalid(field, now, `must be less than or equal to previous value`)];
+  if (after === undefined) return [invalid(field, null, `must not update from a positive integer to nil value`)];
+  if (after > before) {
+    return [invalid(field, after, `must be less than or equal to previous value`)];
   }
   return [];
 }

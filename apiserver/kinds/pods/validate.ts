@@ -118,9 +118,9 @@ function validateNames(field: string, spec: PodSpec): FieldError[] {
 
 function validateSeconds(field: string, spec: PodSpec): FieldError[] {
   const errors: FieldError[] = [];
-  const deadline = spec.activeDeadlineSeconds;
-  if (deadline !== undefined && (deadline < 1 || deadline > 2 ** 31 - 1)) {
-    errors.push(invalid(`${field}.activeDeadlineSeconds`, deadline, 'must be between 1 and 2147483647, inclusive'));
+  const active = spec.activeDeadlineSeconds;
+  if (active !== undefined && (active < 1 || active > 2 ** 31 - 1)) {
+    errors.push(invalid(`${field}.activeDeadlineSeconds`, active, 'must be between 1 and 2147483647, inclusive'));
   }
   const grace = spec.terminationGracePeriodSeconds;
   if (grace !== undefined && grace < 0) {

@@ -1,7 +1,6 @@
 // serviceaccounts/<name>/token: issues a token for the account, bound to a pod, secret or node when the request has a boundObjectRef
 // (authentication.k8s.io/v1 TokenRequest).
 
-import { epochMs } from '../../../lib/clock.ts';
 import { rfc3339 } from '../../../lib/rfc3339.ts';
 import { type BoundObject, ISSUER, type ServiceAccountTokens } from '../../auth/tokens.ts';
 import { badRequest, conflict, invalid, notFound } from '../../errors.ts';
@@ -65,7 +64,7 @@ export function requestToken(
     apiVersion: 'authentication.k8s.io/v1',
     metadata,
     spec: { ...spec, audiences, expirationSeconds: seconds },
-    status: { token, expirationTimestamp: rfc3339(epochMs(expiresAt * 1000)) },
+    status: { token, expirationTimestamp: rfc3339(expiresAt) },
   };
 }
 

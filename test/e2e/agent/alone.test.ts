@@ -9,6 +9,7 @@ import { join } from 'node:path';
 import { createServer as createTlsServer } from 'node:tls';
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
 import { generateKeyPair, issueCertificate } from '../../../apiserver/pki/keys.ts';
+import { epochMs } from '../../../lib/clock.ts';
 import { type ExecResult, exec } from '../../../lib/exec.ts';
 import { unmountBelow } from '../../../lib/mounts.ts';
 import { eventually } from './harness.ts';
@@ -41,7 +42,7 @@ afterAll(async () => {
 });
 
 async function certificate(commonName: string): Promise<string> {
-  const life = { notBefore: Date.now() - 60_000, notAfter: Date.now() + 3_600_000 };
+  const life = { notBefore: epochMs(Date.now() - 60_000), notAfter: epochMs(Date.now() + 3_600_000) };
   return issueCertificate({ commonName, usage: 'ca', ...life }, generateKeyPair());
 }
 
@@ -193,7 +194,7 @@ test('an API server that cannot be reached is named, and tried again', async () 
 
 test('an API server of another CA is distinguished from one that is down, and retried', async () => {
   const pair = generateKeyPair();
-  const life = { notBefore: Date.now() - 60_000, notAfter: Date.now() + 3_600_000 };
+  const life = { notBefore: epochMs(Date.now() - 60_000), notAfter: epochMs(Date.now() + 3_600_000) };
   const cert = await issueCertificate({ commonName: 'other', usage: 'ca', ...life }, pair);
   const server = createTlsServer({ key: pair.privateKey, cert }, (socket) => socket.destroy());
   server.on('tlsClientError', () => undefined);

@@ -14,7 +14,7 @@ import { createKubeletServer } from '../../../agent/server/kubelet-server.ts';
 import type { KubeletServer, ServedPods } from '../../../agent/server/options.ts';
 import { generateKeyPair, issueCertificate } from '../../../apiserver/pki/keys.ts';
 import type { PodStatus } from '../../../client/types.ts';
-import { systemClock } from '../../../lib/clock.ts';
+import { epochMs, systemClock } from '../../../lib/clock.ts';
 import { Tracer } from '../../../lib/trace.ts';
 import {
   eventually,
@@ -43,7 +43,7 @@ beforeAll(async () => {
   started = await startPod(lab, testPod(SCRIPT));
   snapshot = await lab.runtime.observePod(started.ref);
 
-  const life = { notBefore: Date.now() - 60_000, notAfter: Date.now() + 3_600_000 };
+  const life = { notBefore: epochMs(Date.now() - 60_000), notAfter: epochMs(Date.now() + 3_600_000) };
   const ca = generateKeyPair();
   const caCert = await issueCertificate({ commonName: 'ca', usage: 'ca', ...life }, ca);
   const clientCAFile = join(lab.root, 'ca.crt');

@@ -3,6 +3,7 @@
 
 import { ServiceAccountTokens } from '../../../apiserver/auth/tokens.ts';
 import { generateKeyPair } from '../../../apiserver/pki/keys.ts';
+import { epochMs } from '../../../lib/clock.ts';
 import { at, type Credentials, type TestApiServer } from '../../support/api-server.ts';
 import type { Random } from '../random.ts';
 import type { Reader } from './markers.ts';
@@ -89,7 +90,7 @@ async function tokensOf(stand: TestApiServer): Promise<Readonly<Record<string, s
   const now = stand.clock.now();
   doomed['an expired token'] = new ServiceAccountTokens(stand.server.pki.serviceAccount.key).issue(
     request,
-    now - 2 * HOUR_MS,
+    epochMs(now - 2 * HOUR_MS),
   ).token;
   doomed['a token of another key'] = new ServiceAccountTokens(generateKeyPair().privateKey).issue(request, now).token;
   return { ...good, ...doomed };

@@ -4,7 +4,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Server } from 'node:https';
 import { afterEach, beforeAll, describe, expect, test, vi } from 'vitest';
 import { generateKeyPair, issueCertificate } from '../../../apiserver/pki/keys.ts';
-import { systemClock } from '../../../lib/clock.ts';
+import { epochMs, systemClock } from '../../../lib/clock.ts';
 import { ConnectionGuard, type ConnectionTimeouts, type RequestHandlers } from '../../../lib/connection-guard.ts';
 import type { ConnectionLimits } from '../../../lib/connection-limits.ts';
 import { type Client, dial, dialPlain, openConnections } from '../../support/tls-clients.ts';
@@ -31,7 +31,7 @@ let server: Server | undefined;
 const log: string[] = [];
 
 beforeAll(async () => {
-  const life = { notBefore: Date.now() - 60_000, notAfter: Date.now() + 3_600_000 };
+  const life = { notBefore: epochMs(Date.now() - 60_000), notAfter: epochMs(Date.now() + 3_600_000) };
   const ca = generateKeyPair();
   caCert = await issueCertificate({ commonName: 'ca', usage: 'ca', ...life }, ca);
   const signer = { cert: caCert, key: ca.privateKey };

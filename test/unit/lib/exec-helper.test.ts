@@ -2,6 +2,7 @@
 
 import { readdirSync, readFileSync } from 'node:fs';
 import { afterAll, afterEach, expect, test } from 'vitest';
+import { monotonicMs } from '../../../lib/clock.ts';
 import { isErrno } from '../../../lib/errors.ts';
 import { type Exec, type ExecOptions, exec } from '../../../lib/exec.ts';
 import { createExecHelper, type ExecHelper, RESTART_AFTER_MS } from '../../../lib/exec-helper.ts';
@@ -114,7 +115,7 @@ test('a helper that dies fails what it ran; programs are started directly until 
   const mine = () => helperPids().filter((candidate) => !before.has(candidate));
   const messages: string[] = [];
   let now = 0;
-  const helper = ownHelper({ onMissing: (message) => messages.push(message), now: () => now });
+  const helper = ownHelper({ onMissing: (message) => messages.push(message), now: () => monotonicMs(now) });
   await helper.exec('true', []);
   const [pid = 0] = mine();
   const lost = helper.exec('sleep', ['5']);

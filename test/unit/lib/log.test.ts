@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest';
+import { monotonicMs } from '../../../lib/clock.ts';
 import { createLog, formatRecord } from '../../../lib/log.ts';
 
 test('a record reads as one line: time, level, process, message, fields', () => {
@@ -35,7 +36,7 @@ function testLog() {
   let code = 'ENOSPC';
   const log = createLog('agent', {
     text: false,
-    now: () => now,
+    now: () => monotonicMs(now),
     write: (bytes) => {
       if (room === 0) throw Object.assign(new Error('no room'), { code });
       const written = Math.min(room, bytes.length);

@@ -197,7 +197,7 @@ describe('the port and the certificate', () => {
   });
 
   test('configured files are used, and refused when they do not fit', async () => {
-    const life = { notBefore: Date.now() - 60_000, notAfter: Date.now() + 3_600_000 };
+    const life = { notBefore: epochMs(Date.now() - 60_000), notAfter: epochMs(Date.now() + 3_600_000) };
     const pair = generateKeyPair();
     const cert = await issueCertificate({ commonName: 'mine', usage: 'server', hosts: ['mine'], ...life }, pair);
     const [tlsCertFile, tlsPrivateKeyFile] = [join(stand.dir, 's.crt'), join(stand.dir, 's.key')];

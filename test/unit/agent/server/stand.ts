@@ -6,6 +6,7 @@ import { join } from 'node:path';
 import { createKubeletServer } from '../../../../agent/server/kubelet-server.ts';
 import type { KubeletServer, KubeletServerOptions } from '../../../../agent/server/options.ts';
 import { generateKeyPair, issueCertificate } from '../../../../apiserver/pki/keys.ts';
+import { epochMs } from '../../../../lib/clock.ts';
 import { Tracer } from '../../../../lib/trace.ts';
 import { ManualClock } from '../volumes/support.ts';
 import { agentOptions, FakeLogs, FakePods, FakeRuntime } from './support.ts';
@@ -64,7 +65,7 @@ export class ServerStand {
 
   /** A client certificate of `name`, and the CA that vouches for it. */
   async credentials(name: string, organization: string): Promise<{ caFile: string; cert: string; key: string }> {
-    const life = { notBefore: Date.now() - 60_000, notAfter: Date.now() + 3_600_000 };
+    const life = { notBefore: epochMs(Date.now() - 60_000), notAfter: epochMs(Date.now() + 3_600_000) };
     const ca = generateKeyPair();
     const caCert = await issueCertificate({ commonName: 'ca', usage: 'ca', ...life }, ca);
     const caFile = join(this.dir, `${name}-ca.crt`);

@@ -6,6 +6,7 @@ import { ISSUER, ServiceAccountTokens, TokenError } from '../../../../apiserver/
 import type { KubeObject, ObjectLookup } from '../../../../apiserver/kinds/resource.ts';
 import { generateKeyPair } from '../../../../apiserver/pki/keys.ts';
 import type { Caller } from '../../../../apiserver/registry/registry.ts';
+import { epochMs, plusMs } from '../../../../lib/clock.ts';
 
 const pod = (name: string, nodeName: string, spec: object = {}): KubeObject => ({
   apiVersion: 'v1',
@@ -195,7 +196,7 @@ describe('who may do what', () => {
   });
 });
 
-const NOW = Date.parse('2026-01-01T00:00:00Z');
+const NOW = epochMs(Date.parse('2026-01-01T00:00:00Z'));
 const tokens = new ServiceAccountTokens(generateKeyPair().privateKey);
 const request = {
   namespace: 'ns',
@@ -207,10 +208,10 @@ const request = {
 describe('a service account token', () => {
   const { token, expiresAt } = tokens.issue({ ...request, bound: { kind: 'Pod', name: 'mine', uid: 'uid-mine' } }, NOW);
   const check = (text: string, now = NOW, look = lookup, audiences = [ISSUER]) =>
-    tokens.check(text, audiences, look, now);
+    tokens.check(text, audiences, look, epochMs(now));
 
   it('says who its bearer is', () => {
-    expect(expiresAt).toBe(NOW / 1000 + 3600);
+    expect(expiresAt).toBe(plusMs(NOW, 3_600_000));
     expect(check(token).caller).toMatchObject({
       name: 'system:serviceaccount:ns:default',
       uid: 'sa-uid',
@@ -242,7 +243,7 @@ describe('a service account token', () => {
     get: (group, p, ns, name) => (p === plural ? undefined : lookup.get(group, p, ns, name)),
   });
   const refusals: readonly [string, () => unknown][] = [
-    ['after its time', () => check(token, NOW + 3_600_000)],
+    ['after its time', () => check(token, plusMs(NOW, 3_600_000))],
     ['for another audience', () => check(token, NOW, lookup, ['vault'])],
     ['that was changed', () => check(`${head}.${forged}.${signature}`)],
     [

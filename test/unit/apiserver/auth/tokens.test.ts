@@ -4,9 +4,10 @@ import { describe, expect, it } from 'vitest';
 import { type BoundObject, ISSUER, ServiceAccountTokens, TokenError } from '../../../../apiserver/auth/tokens.ts';
 import type { KubeObject } from '../../../../apiserver/kinds/resource.ts';
 import { generateKeyPair } from '../../../../apiserver/pki/keys.ts';
+import { epochMs, plusMs } from '../../../../lib/clock.ts';
 import { lookupOf, thing, type World } from './support.ts';
 
-const NOW = Date.parse('2026-01-01T00:00:00Z');
+const NOW = epochMs(Date.parse('2026-01-01T00:00:00Z'));
 const tokens = new ServiceAccountTokens(generateKeyPair().privateKey);
 
 function named(plural: string, name: string, uid = `${name}-uid`, deletionTimestamp?: string): KubeObject {
@@ -38,7 +39,7 @@ function issue(bound?: BoundObject['kind']): string {
 
 const good = (token: string, world: World, now = NOW): boolean => {
   try {
-    tokens.check(token, [ISSUER], lookupOf(world), now);
+    tokens.check(token, [ISSUER], lookupOf(world), epochMs(now));
     return true;
   } catch (error) {
     if (error instanceof TokenError) return false;
@@ -64,8 +65,8 @@ describe('a token', () => {
       it('is refused a minute after it was to be gone, though something holds it', () => {
         const going = { ...WORLD, [plural]: [named(plural, name, undefined, '2026-01-01T00:00:30Z')] };
         expect(good(token, going)).toBe(true);
-        expect(good(token, going, NOW + 90_000)).toBe(true);
-        expect(good(token, going, NOW + 90_001)).toBe(false);
+        expect(good(token, going, plusMs(NOW, 90_000))).toBe(true);
+        expect(good(token, going, plusMs(NOW, 90_001))).toBe(false);
       });
     });
   }

@@ -4,10 +4,11 @@ import { Converter } from '../../../../apiserver/http/convert-aside.ts';
 import { negotiate } from '../../../../apiserver/http/negotiate.ts';
 import { deleteOptions } from '../../../../apiserver/http/options.ts';
 import { decodeProtobuf } from '../../../../apiserver/http/protobuf.ts';
-import { humanDuration, renderList, renderObject } from '../../../../apiserver/http/render.ts';
+import { renderList, renderObject } from '../../../../apiserver/http/render.ts';
 import { parseRequest } from '../../../../apiserver/http/request.ts';
+import { humanDuration } from '../../../../apiserver/kinds/columns.ts';
 import { View } from '../../../../apiserver/registry/registry.ts';
-import { systemClock } from '../../../../lib/clock.ts';
+import { epochMs, systemClock } from '../../../../lib/clock.ts';
 import { body, failureOf, pods } from '../support.ts';
 
 describe('what a request asks for', () => {
@@ -78,7 +79,9 @@ describe('rendering', () => {
 
   it('puts a list together from what is stored', () => {
     expect(
-      JSON.parse(renderList(pods, page, { form: { ...form, as: 'object' }, includeObject: 'Metadata', now })),
+      JSON.parse(
+        renderList(pods, page, { form: { ...form, as: 'object' }, includeObject: 'Metadata', now: epochMs(now) }),
+      ),
     ).toEqual({
       kind: 'PodList',
       apiVersion: 'v1',
@@ -88,7 +91,11 @@ describe('rendering', () => {
   });
 
   it('makes a table of name and age for kinds without one of their own', () => {
-    const text = renderList(pods, page, { form: { ...form, as: 'table' }, includeObject: 'Metadata', now });
+    const text = renderList(pods, page, {
+      form: { ...form, as: 'table' },
+      includeObject: 'Metadata',
+      now: epochMs(now),
+    });
     expect(JSON.parse(text)).toMatchObject({
       kind: 'Table',
       apiVersion: 'meta.k8s.io/v1',
@@ -99,7 +106,9 @@ describe('rendering', () => {
 
   it('says the columns once per watch', () => {
     const render = (header: boolean) =>
-      JSON.parse(renderObject(pods, view, { form: { ...form, as: 'table' }, includeObject: 'None', now }, header));
+      JSON.parse(
+        renderObject(pods, view, { form: { ...form, as: 'table' }, includeObject: 'None', now: epochMs(now) }, header),
+      );
     expect(render(true)).toMatchObject({ columnDefinitions: [{}, {}], rows: [{ object: null }] });
     expect(render(false)).toMatchObject({ columnDefinitions: null, metadata: { resourceVersion: '5' } });
   });

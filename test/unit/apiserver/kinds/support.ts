@@ -3,8 +3,9 @@
 import { RESOURCE_KINDS } from '../../../../apiserver/kinds/index.ts';
 import type { FieldError, KubeObject, ObjectLookup, ResourceKind } from '../../../../apiserver/kinds/resource.ts';
 import { checkBody } from '../../../../apiserver/schema/decode.ts';
+import { epochMs } from '../../../../lib/clock.ts';
 
-export const NOW = Date.parse('2025-01-01T12:00:00Z');
+export const NOW = epochMs(Date.parse('2025-01-01T12:00:00Z'));
 
 export function row(plural: string, group = ''): ResourceKind {
   const found = RESOURCE_KINDS.find((kind) => kind.plural === plural && kind.group === group);

@@ -1,10 +1,11 @@
 import { beforeAll, describe, expect, test } from 'vitest';
 import { generateKeyPair, issueCertificate } from '../../../../apiserver/pki/keys.ts';
+import { plusMs } from '../../../../lib/clock.ts';
 import { create, lines, NOW, row, update } from './support.ts';
 
 const kind = row('clustertrustbundles', 'certificates.k8s.io');
 const certificate = (commonName: string, usage: 'ca' | 'server') =>
-  issueCertificate({ commonName, usage, notBefore: NOW, notAfter: NOW + 1e9 }, generateKeyPair());
+  issueCertificate({ commonName, usage, notBefore: NOW, notAfter: plusMs(NOW, 1e9) }, generateKeyPair());
 
 let ca = '';
 let other = '';

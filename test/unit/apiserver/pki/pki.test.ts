@@ -7,9 +7,10 @@ import { parse } from 'yaml';
 import { ensurePki } from '../../../../apiserver/pki/ensure.ts';
 import { renderKubeconfig, writeKubeconfig } from '../../../../apiserver/pki/kubeconfig.ts';
 import type { Pki } from '../../../../apiserver/pki/types.ts';
+import { epochMs } from '../../../../lib/clock.ts';
 
 const DAY = 24 * 60 * 60 * 1000;
-const NOW = Date.parse('2026-01-01T00:00:00Z');
+const NOW = epochMs(Date.parse('2026-01-01T00:00:00Z'));
 const directories: string[] = [];
 function directory(): string {
   const made = mkdtempSync(join(tmpdir(), 'nodelet-pki-'));

@@ -30,6 +30,7 @@ import { restoreStore } from '../../../../apiserver/storage/restore.ts';
 import { newestSnapshot, snapshots } from '../../../../apiserver/storage/snapshots.ts';
 import { Store } from '../../../../apiserver/storage/store.ts';
 import { SnapshotKeeper, takeSnapshot } from '../../../../apiserver/storage/take-snapshot.ts';
+import { epochMs } from '../../../../lib/clock.ts';
 import { UserError } from '../../../../lib/errors.ts';
 import { exec } from '../../../../lib/exec.ts';
 import { VirtualClock } from '../../../support/virtual-clock.ts';
@@ -217,7 +218,7 @@ describe('a store’s file', () => {
       1,
       `cannot open the API server's store ${path}: another API server is using it\n`,
     ]);
-    expect(() => restoreStore(path, path, 1)).toThrow(/another API server is using it/);
+    expect(() => restoreStore(path, path, epochMs(1))).toThrow(/another API server is using it/);
     holder.kill('SIGKILL');
     await once(holder, 'exit');
     expect(names(store())).toEqual(['pod-0', 'pod-1', 'pod-2']);
@@ -335,7 +336,7 @@ describe('snapshots', () => {
     overwrite(path, 0, Buffer.from('not SQLite at all'));
     const damaged = readFileSync(path);
     expect(() => store()).toThrow(`--restore ${file}`);
-    expect(restoreStore(path, file, 1234)).toContain(`restored from ${file}`);
+    expect(restoreStore(path, file, epochMs(1234))).toContain(`restored from ${file}`);
     const kept = join(directory, 'snapshots', 'replaced-0000000000001234.db');
     expect(readFileSync(kept).equals(damaged)).toBe(true);
     const restored = store();
@@ -344,7 +345,7 @@ describe('snapshots', () => {
     expect(() => restored.since(revision, '/pods')).toThrow(/too old resource version/);
     restored.close();
     const before = restored.revision;
-    restoreStore(path, file, 1235);
+    restoreStore(path, file, epochMs(1235));
     expect(store().revision).toBeGreaterThan(before);
   });
 
@@ -353,8 +354,8 @@ describe('snapshots', () => {
     const other = join(directory, 'other');
     writeFileSync(other, 'x'.repeat(5000));
     const before = contents();
-    expect(() => restoreStore(path, other, 1)).toThrow(/cannot restore .*is not a database/);
-    expect(() => restoreStore(path, join(directory, 'none'), 1)).toThrow(/there is no such file/);
+    expect(() => restoreStore(path, other, epochMs(1))).toThrow(/cannot restore .*is not a database/);
+    expect(() => restoreStore(path, join(directory, 'none'), epochMs(1))).toThrow(/there is no such file/);
     expect(contents()).toEqual(before);
     expect(names(store())).toHaveLength(2);
   });

@@ -8,6 +8,7 @@ import {
   planNode,
 } from '../../../../controlplane/attacher/plan.ts';
 import type { CsiDriver, PersistentVolume, VolumeAttachment } from '../../../../controlplane/storage/objects.ts';
+import { monotonicMs } from '../../../../lib/clock.ts';
 import { claimRef, makeClaim, makeVolume, podWithClaims } from '../../../support/storage-objects.ts';
 
 const meta = (name: string) => ({ name, uid: `uid-${name}`, resourceVersion: '1' });
@@ -52,8 +53,8 @@ function plan(given: Case): string {
       volume: (name) => (name === 'v' ? (given.volume ?? volume()) : undefined),
       csiDriver: (name) => (given.driver === undefined ? undefined : { metadata: meta(name), spec: given.driver }),
     },
-    unwantedSince: new Map(given.unwantedMs === undefined ? [] : [[at('n').metadata.name, 0]]),
-    now: given.unwantedMs ?? 0,
+    unwantedSince: new Map(given.unwantedMs === undefined ? [] : [[at('n').metadata.name, monotonicMs(0)]]),
+    now: monotonicMs(given.unwantedMs ?? 0),
   };
   const { attach, detach, waiting, attached, blocked } = planNode(input);
   const words = [
