@@ -2,13 +2,13 @@
 // of the steps, the tools below run them.
 
 import { stat, statfs } from 'node:fs/promises';
+import { changeGroup } from '../../lib/change-group.ts';
 import { readMounts } from '../../lib/mounts.ts';
 import type { VolumeUsage } from '../../proto/gen/csi/v1/VolumeUsage.ts';
 import type { Capability, FilesystemType } from './capability.ts';
 import { checkSpaceToFormat } from './condition.ts';
 import { precondition } from './errors.ts';
 import {
-  changeGroup,
   checkFilesystem,
   filesystemOptions,
   growMounted,
@@ -126,6 +126,7 @@ export async function mountVolume(
 export async function applyMountGroup(work: Work, capability: Capability, path: string): Promise<void> {
   if (capability.type === 'block' || capability.group === '') return;
   await work.step();
+  // Disk filesystems have no mount option that does this.
   await changeGroup(path, Number(capability.group));
 }
 

@@ -1,8 +1,6 @@
-// Filesystems on devices: what is there, making one, growing one, holding one still, and giving one to a group. Runs the
+// Filesystems on devices: what is there, making one, growing one, and holding one still. Runs the
 // field's own tools; decides nothing about volumes.
 
-import { chmod, lchown, lstat, readdir } from 'node:fs/promises';
-import { join } from 'node:path';
 import { type Exec, execOk } from '../../lib/exec.ts';
 import type { FilesystemType } from './capability.ts';
 import { DriverError, precondition } from './errors.ts';
@@ -102,18 +100,4 @@ export async function thaw(path: string, run: Exec): Promise<void> {
 
 export async function flushDevice(device: string, run: Exec): Promise<void> {
   await execOk('blockdev', ['--flushbufs', device], {}, run);
-}
-
-/**
- * Gives a mounted filesystem to a group: every file readable and writable by it, directories set so that new entries
- * belong to it too. Links are not followed. Disk filesystems have no mount option that does this.
- */
-export async function changeGroup(path: string, gid: number): Promise<void> {
-  const status = await lstat(path);
-  if (status.gid !== gid) await lchown(path, status.uid, gid);
-  if (status.isSymbolicLink()) return;
-  const wanted = (status.mode & 0o7777) | (status.isDirectory() ? 0o2770 : 0o660);
-  if ((status.mode & 0o7777) !== wanted || status.gid !== gid) await chmod(path, wanted);
-  if (!status.isDirectory()) return;
-  for (const name of await readdir(path)) await changeGroup(join(path, name), gid);
 }
