@@ -2,17 +2,17 @@
 // function of that name rule by rule. Pure: it starts nothing, reads no clock, and calling it twice changes nothing.
 
 import type { Container } from '../../client/types.ts';
-import { hashContainer } from './hash.ts';
-import { computeInitContainerActions } from './init-actions.ts';
-import { Plan } from './plan.ts';
-import type { PodAction, PodActions } from './pod-action.ts';
-import { newestOf, type PodFacts } from './pod-facts.ts';
 import {
   type RestartableContainer,
   restartsAfterExit,
   restartsAfterProbe,
   shouldContainerBeRestarted,
-} from './restart-policy.ts';
+} from '../model/restart-policy.ts';
+import { hashContainer } from './hash.ts';
+import { computeInitContainerActions } from './init-actions.ts';
+import { Plan } from './plan.ts';
+import type { PodAction, PodActions } from './pod-action.ts';
+import { newestOf, type PodFacts } from './pod-facts.ts';
 import { podSandboxChanged, type SandboxVerdict } from './sandbox-changed.ts';
 
 const NOTHING: PodActions = { actions: [], waiting: new Map() };

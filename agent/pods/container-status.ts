@@ -6,10 +6,10 @@ import { epochMs } from '../../lib/clock.ts';
 import { getOwn } from '../../lib/own-property.ts';
 import { rfc3339 } from '../../lib/rfc3339.ts';
 import { isSidecar } from '../../lib/sidecar.ts';
+import { initRestartsAfterExit, restartsAfterExit, shouldContainerBeRestarted } from '../model/restart-policy.ts';
 import type { ProbeResults } from '../ports/probes.ts';
 import type { ContainerSnapshot, PodSnapshot } from '../ports/runtime.ts';
 import { type ResizeReport, reportedResources } from './resize/resize-status.ts';
-import { initRestartsAfterExit, restartsAfterExit, shouldContainerBeRestarted } from './restart-policy.ts';
 
 /** Why a container is not running although it should be. */
 export interface WaitingReason {

@@ -2,9 +2,9 @@
 
 import type { Secret } from '../../client/types.ts';
 import { parseDockerConfig } from '../model/docker-config.ts';
+import type { ImageName } from '../model/image-name.ts';
 import type { RegistryCredential } from '../ports/pull-credentials.ts';
 import type { ImageAuth } from '../ports/runtime.ts';
-import type { ImageName } from './image-name.ts';
 
 /** The credentials in one secret; throws with a message that names the secret when its data does not match its type. */
 export function parsePullSecret(secret: Secret): RegistryCredential[] {

@@ -6,13 +6,13 @@ import { type BackoffEntry, backoffRemaining, nextBackoff } from '../../lib/back
 import { type Clock, type EpochMs, elapsedMs, plusMs } from '../../lib/clock.ts';
 import { errorMessage } from '../../lib/errors.ts';
 import { goAggregate } from '../../lib/go-words.ts';
+import { type ImageName, parseImageName, pullPolicyOf, withDefaultTag } from '../model/image-name.ts';
 import type { EventRecorder, ObjectReader } from '../ports/api.ts';
 import type { PullCredentials, RegistryCredential } from '../ports/pull-credentials.ts';
 import { type ContainerRuntime, type ImageAuth, RuntimeError, type RuntimeImage } from '../ports/runtime.ts';
 import { containerReference, podReference } from './events.ts';
 import { goDuration, goQuote, rpcMessage } from './format.ts';
 import { credentialsFor, parsePullSecret } from './image-credentials.ts';
-import { type ImageName, parseImageName, pullPolicyOf, withDefaultTag } from './image-name.ts';
 import type { PodsConfig } from './options.ts';
 import { PullQueue } from './pull-queue.ts';
 

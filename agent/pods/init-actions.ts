@@ -3,11 +3,11 @@
 
 import type { Container } from '../../client/types.ts';
 import { isSidecar } from '../../lib/sidecar.ts';
+import { initRestartsAfterExit } from '../model/restart-policy.ts';
 import type { ContainerSnapshot } from '../ports/runtime.ts';
 import { hashContainer } from './hash.ts';
 import type { Plan } from './plan.ts';
 import { newestOf, type PodFacts } from './pod-facts.ts';
-import { initRestartsAfterExit } from './restart-policy.ts';
 
 /** `done`: regular containers may be started; `failed`: initialization failed for good. */
 export type Initialization = 'done' | 'pending' | 'failed';

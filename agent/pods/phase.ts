@@ -3,7 +3,7 @@
 
 import type { ContainerStatus, Pod, PodStatus } from '../../client/types.ts';
 import { isSidecar } from '../../lib/sidecar.ts';
-import { initRestartsAfterExit, restartsAfterExit } from './restart-policy.ts';
+import { initRestartsAfterExit, restartsAfterExit } from '../model/restart-policy.ts';
 
 export type PodPhase = 'Pending' | 'Running' | 'Succeeded' | 'Failed';
 

@@ -1,5 +1,6 @@
 // The format of a recording: one JSON object a line, described in docs/tap.md. Writes and reads lines; opens no file.
 
+import { parseRfc3339 } from '../../lib/rfc3339.ts';
 import { isJsonObject, type JsonObject } from './json.ts';
 
 export const FORMAT_VERSION = 1;
@@ -123,7 +124,7 @@ function isRecord(value: JsonObject): value is JsonObject & TapRecord {
     return (
       isNumber(value['version']) &&
       isText(value['start']) &&
-      !Number.isNaN(Date.parse(String(value['start']))) &&
+      parseRfc3339(String(value['start'])) !== undefined &&
       isText(value['to']) &&
       typeof value['redacted'] === 'boolean'
     );

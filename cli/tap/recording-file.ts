@@ -4,6 +4,7 @@
 import { type FileHandle, open } from 'node:fs/promises';
 import { type Clock, systemClock } from '../../lib/clock.ts';
 import { errorMessage, isErrno, UserError } from '../../lib/errors.ts';
+import { rfc3339Milli } from '../../lib/rfc3339.ts';
 import { Recorder } from './recorder.ts';
 import { RecordingWriter } from './recording-writer.ts';
 
@@ -47,7 +48,7 @@ export async function createRecording(path: string, options: RecordingOptions): 
     onLoss: (why) => log(`${path} lacks calls from now on: ${why}; what is lost is counted in it`),
   });
   const recorder = new Recorder({
-    start: new Date(clock.now()).toISOString(),
+    start: rfc3339Milli(clock.now()),
     to,
     redact,
     at,

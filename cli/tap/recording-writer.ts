@@ -88,6 +88,7 @@ export class RecordingWriter {
     // Lines that are added meanwhile go into the same write.
     await new Promise<void>((resolve) => setImmediate(resolve));
     while (this.#queue.length > 0) {
+      // Not `retry`: what failed is gone, and the pause is before the next batch.
       const batch = this.#takeBatch();
       const ok = await this.#write(batch);
       this.#queuedBytes -= batch.reduce((sum, line) => sum + line.bytes, 0);

@@ -3,8 +3,9 @@
 
 import { createReadStream } from 'node:fs';
 import { createInterface } from 'node:readline';
-import { type EpochMs, epochMs } from '../../lib/clock.ts';
+import { type EpochMs, ZERO_TIME } from '../../lib/clock.ts';
 import { errnoOf, errorMessage, UserError } from '../../lib/errors.ts';
+import { parseRfc3339 } from '../../lib/rfc3339.ts';
 import {
   type CallRecord,
   type EndFields,
@@ -112,7 +113,7 @@ export class RecordingReader {
         throw new UserError('the first line is no "recording" record: this is no recording');
       if (record.version !== FORMAT_VERSION)
         throw new UserError(`the recording has format ${record.version}; this version reads ${FORMAT_VERSION}`);
-      this.#start = { start: epochMs(Date.parse(record.start)), to: record.to, redacted: record.redacted };
+      this.#start = { start: parseRfc3339(record.start) ?? ZERO_TIME, to: record.to, redacted: record.redacted };
       return;
     }
     this.#last = Math.max(this.#last, record.at);

@@ -3,6 +3,7 @@
 import { stringify } from 'yaml';
 import { type EpochMs, plusMs } from '../../lib/clock.ts';
 import { UserError } from '../../lib/errors.ts';
+import { parseRfc3339, rfc3339Milli } from '../../lib/rfc3339.ts';
 import { type DecodedCall, decodeCall, mapTexts } from './decoded.ts';
 import { Names } from './names.ts';
 import { matchesMethod, matchesPattern, matchesPod } from './patterns.ts';
@@ -36,7 +37,7 @@ export function parseMoment(text: string, start: EpochMs, flag: string): number 
     ['h', 3_600_000],
   ]);
   if (relative !== null) return Number(relative[1]) * (factors.get(relative[2] ?? '') ?? 1);
-  const moment = /^\d{4}-\d\d-\d\dT/.test(text) ? Date.parse(text) : Number.NaN;
+  const moment = /^\d{4}-\d\d-\d\dT/.test(text) ? (parseRfc3339(text) ?? Number.NaN) : Number.NaN;
   if (Number.isNaN(moment))
     throw new UserError(`${flag} must be a time since the start ("12.5s") or RFC 3339, not "${text}"`);
   return moment - start;
@@ -95,7 +96,7 @@ export function printJson(call: DecodedCall, info: { readonly start: EpochMs }):
   return JSON.stringify({
     call: id,
     connection,
-    time: new Date(plusMs(info.start, begin)).toISOString(),
+    time: rfc3339Milli(plusMs(info.start, begin)),
     at: begin,
     method,
     ...call.subject,

@@ -175,6 +175,7 @@ const OWN_LOOPS = [
   'agent/node/node-agent.ts',
   'agent/volumes/csi/expander.ts',
   'cli/demo/watch-pod.ts',
+  'cli/tap/recording-writer.ts',
   'client/api.ts',
   'client/recorder.ts',
   'lib/machine.ts',

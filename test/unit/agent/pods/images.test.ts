@@ -1,9 +1,9 @@
 // Image names, credentials, pull policy, back-off and sharing of pulls.
 
 import { describe, expect, it } from 'vitest';
+import { parseImageName, pullPolicyOf, withDefaultTag } from '../../../../agent/model/image-name.ts';
 import { credentialsFor, parsePullSecret } from '../../../../agent/pods/image-credentials.ts';
 import { ImageManager } from '../../../../agent/pods/image-manager.ts';
-import { parseImageName, pullPolicyOf, withDefaultTag } from '../../../../agent/pods/image-name.ts';
 import { DEFAULT_PODS_CONFIG } from '../../../../agent/pods/options.ts';
 import { PullQueue } from '../../../../agent/pods/pull-queue.ts';
 import type { PullCredentials } from '../../../../agent/ports/pull-credentials.ts';
