@@ -113,6 +113,11 @@ export class ActionExecutor {
     progress.prepared = true;
   }
 
+  /**
+   * Removing the old sandbox, preparing and creating the new one: one action, since each part begins as soon as the one before
+   * it has ended. As actions of their own, each end would take the worker another round (observe and step) before the next
+   * part begins, in every start of a pod.
+   */
   async #createSandbox(action: ActionOf<'createSandbox'>, pod: Pod, progress: Progress): Promise<void> {
     const { runtime } = this.#context;
     const { attempt, prepared, replaced } = action;

@@ -6,6 +6,7 @@ import type { EpochMs } from '../../../lib/clock.ts';
 import { getOwn } from '../../../lib/own-property.ts';
 import { isSidecar } from '../../../lib/sidecar.ts';
 import { podQOSClass, podRequests, type ResourceFigures, resourceFigures } from '../../model/pod-resources.ts';
+import { isStaticPod } from '../../model/static-pods.ts';
 
 export type Quantities = Readonly<Record<string, string>>;
 
@@ -201,6 +202,40 @@ export function judgeResize(
     }
   }
   return undefined;
+}
+
+/** What a resize is decided from. */
+export interface ResizeInput {
+  /** As its source has it. */
+  readonly pod: Pod;
+  readonly allocated: PodAllocation;
+  /** Why the resize is pending, as last reported. */
+  readonly pending: Infeasibility | undefined;
+  /** What runs is known by its id. */
+  readonly observed: boolean;
+  /** The other pods that use the node, with what is allocated to them, and what the node has. Read only where it counts. */
+  readonly node: () => { readonly others: readonly Pod[]; readonly allocatable: Quantities };
+}
+
+export type ResizeDecision =
+  | { readonly kind: 'unchanged' }
+  /** The desired resources are the allocated ones again: nothing is pending any more. */
+  | { readonly kind: 'withdrawn' }
+  /** `since`: the resize is pending for another reason than before, and waits from now on. */
+  | { readonly kind: 'pending'; readonly why: Infeasibility; readonly since: 'before' | 'now' }
+  /** There is room: the desired resources are allocated. */
+  | { readonly kind: 'allocated'; readonly allocated: PodAllocation };
+
+/** What becomes of the resources that the pod's spec wants. Pure, as far as `node` is. */
+export function decideResize({ pod, allocated, pending, observed, node }: ResizeInput): ResizeDecision {
+  const desired = allocationOf(pod);
+  if (sameAllocation(desired, allocated)) return { kind: pending === undefined ? 'unchanged' : 'withdrawn' };
+  if (!observed || pod.metadata.deletionTimestamp !== undefined) return { kind: 'unchanged' };
+  const { others, allocatable } = node();
+  const why = judgeResize(pod, others, allocatable, isStaticPod(pod));
+  if (why === undefined) return { kind: 'allocated', allocated: desired };
+  if (pending?.reason !== why.reason) return { kind: 'pending', why, since: 'now' };
+  return pending.message === why.message ? { kind: 'unchanged' } : { kind: 'pending', why, since: 'before' };
 }
 
 /** Whether the pod asks for more than it has been promised. */

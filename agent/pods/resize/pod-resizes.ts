@@ -6,7 +6,6 @@ import type { Container, Pod, PodCondition } from '../../../client/types.ts';
 import { type Clock, type EpochMs, type Timer, ZERO_TIME } from '../../../lib/clock.ts';
 import { errorMessage } from '../../../lib/errors.ts';
 import { getOwn } from '../../../lib/own-property.ts';
-import { isStaticPod } from '../../model/static-pods.ts';
 import type { EventRecorder } from '../../ports/api.ts';
 import type { ContainerId, PodSnapshot } from '../../ports/runtime.ts';
 import { podReference } from '../events.ts';
@@ -14,8 +13,8 @@ import type { AllocationStore, NodeFacts, PodsLog } from '../options.ts';
 import {
   allocationFromStatus,
   allocationOf,
+  decideResize,
   inResizeOrder,
-  judgeResize,
   type PodAllocation,
   type Resources,
   resizableContainers,
@@ -126,7 +125,7 @@ export class PodResizes {
     entry.pod = pod;
     entry.effective = withAllocation(pod, entry.allocated);
     // Servers before 1.33 count no generations of pods: the worker would take the new spec for an echo.
-    if (this.#consider(entry)) this.#options.host.resizeChanged(pod.metadata.uid, entry.effective);
+    if (this.#syncResize(entry)) this.#options.host.resizeChanged(pod.metadata.uid, entry.effective);
     return entry.effective;
   }
 
@@ -181,7 +180,7 @@ export class PodResizes {
     }
     if (entry.observed) return;
     entry.observed = true;
-    if (this.#consider(entry)) this.#options.host.resizeChanged(uid, entry.effective);
+    if (this.#syncResize(entry)) this.#options.host.resizeChanged(uid, entry.effective);
   }
 
   /** From now on, and until its start has ended, an instance may be made from this definition. */
@@ -282,7 +281,7 @@ export class PodResizes {
   retry(): void {
     const waiting = [...this.#entries.values()].filter((entry) => entry.pending?.reason === 'Deferred');
     for (const entry of inResizeOrder(waiting)) {
-      if (this.#consider(entry)) this.#options.host.resizeChanged(entry.pod.metadata.uid, entry.effective);
+      if (this.#syncResize(entry)) this.#options.host.resizeChanged(entry.pod.metadata.uid, entry.effective);
     }
   }
 
@@ -322,37 +321,45 @@ export class PodResizes {
     }
   }
 
-  /** Judges what the pod asks for; true when something about it changed. */
-  #consider(entry: Entry): boolean {
+  /** Decides about the resources that the pod's spec wants; true when something about the resize changed. */
+  #syncResize(entry: Entry): boolean {
     const { pod } = entry;
-    const wanted = allocationOf(pod);
-    if (sameAllocation(wanted, entry.allocated)) {
-      const changed = entry.pending !== undefined;
-      entry.pending = undefined;
-      return changed;
+    const node = (): ReturnType<Parameters<typeof decideResize>[0]['node']> => ({
+      others: this.#options.host.activePods().filter(({ metadata }) => metadata.uid !== pod.metadata.uid),
+      allocatable: this.#options.node.allocatable(),
+    });
+    const decision = decideResize({ ...entry, node });
+    switch (decision.kind) {
+      case 'unchanged':
+        return false;
+      case 'withdrawn':
+        entry.pending = undefined;
+        return true;
+      case 'pending': {
+        const { reason, message } = decision.why;
+        if (decision.since === 'now') entry.since = this.#options.clock.now();
+        entry.pending = decision.why;
+        this.#event(entry, 'Warning', `Resize${reason}`, resizeEventMessage(`Pod resize ${reason}`, pod, message));
+        return true;
+      }
+      case 'allocated':
+        this.#allocate(entry, decision.allocated);
+        return true;
     }
-    if (!entry.observed || pod.metadata.deletionTimestamp !== undefined) return false;
-    const others = this.#options.host.activePods().filter(({ metadata }) => metadata.uid !== pod.metadata.uid);
-    const refusal = judgeResize(pod, others, this.#options.node.allocatable(), isStaticPod(pod));
-    if (refusal !== undefined) {
-      const { pending } = entry;
-      if (pending?.reason === refusal.reason && pending.message === refusal.message) return false;
-      if (pending?.reason !== refusal.reason) entry.since = this.#options.clock.now();
-      entry.pending = refusal;
-      const { reason, message } = refusal;
-      this.#event(entry, 'Warning', `Resize${reason}`, resizeEventMessage(`Pod resize ${reason}`, pod, message));
-      return true;
-    }
+  }
+
+  /** The desired resources are allocated: what runs is brought to them from now on. */
+  #allocate(entry: Entry, allocated: PodAllocation): void {
+    const { pod } = entry;
     entry.pending = undefined;
     entry.error = undefined;
-    entry.allocated = wanted;
+    entry.allocated = allocated;
     entry.effective = pod;
     entry.resizing = true;
     entry.granted = pod.metadata.generation;
     entry.roomMade = false;
     this.#dirty = true;
     this.#event(entry, 'Normal', 'ResizeStarted', resizeEventMessage('Pod resize started', pod));
-    return true;
   }
 
   #event({ pod }: Entry, type: 'Normal' | 'Warning', reason: string, message: string): void {

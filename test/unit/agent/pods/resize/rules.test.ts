@@ -7,6 +7,7 @@ import type { PodAction } from '../../../../../agent/pods/pod-action.ts';
 import {
   allocationFromStatus,
   allocationOf,
+  decideResize,
   inResizeOrder,
   judgeResize,
   type Resources,
@@ -109,6 +110,71 @@ describe('whether a resize is granted', () => {
     const verdict = judgeResize(pod, [other], allocatable, isStatic);
     expect(verdict === undefined ? undefined : `${verdict.reason}: ${verdict.message}`).toBe(expected);
   });
+});
+
+describe('a resize that the spec wants', () => {
+  const deferred = {
+    reason: 'Deferred',
+    message: "Node didn't have enough resource: cpu, requested: 2000, used: 2500, capacity: 4000",
+  } as const;
+  const infeasible = {
+    reason: 'Infeasible',
+    message: "Node didn't have enough capacity: cpu, requested: 5000, capacity: 4000",
+  } as const;
+  const decide = (
+    desired: string,
+    given: { pending?: typeof deferred | typeof infeasible; observed?: boolean; deleted?: boolean; used?: string } = {},
+  ) => {
+    const made = makePod('web', { containers: [container(cpu(desired))] });
+    const deletion = given.deleted === true ? { deletionTimestamp: '2026-01-01T00:00:00Z' } : {};
+    const pod = { ...made, metadata: { ...made.metadata, ...deletion } };
+    const others = [makePod('other', { containers: [container(cpu(given.used ?? '0'))] })];
+    return decideResize({
+      pod,
+      allocated: { web: cpu('1') },
+      pending: given.pending,
+      observed: given.observed ?? true,
+      node: () => ({ others, allocatable: { cpu: '4' } }),
+    });
+  };
+  it.each<[string, ReturnType<typeof decide>, ReturnType<typeof decide>]>([
+    ['and is allocated already changes nothing', decide('1'), { kind: 'unchanged' }],
+    ['and is allocated already in another spelling changes nothing', decide('1000m'), { kind: 'unchanged' }],
+    ['no more is withdrawn', decide('1', { pending: deferred }), { kind: 'withdrawn' }],
+    ['waits until what runs is known', decide('2', { observed: false }), { kind: 'unchanged' }],
+    ['of a pod that is being deleted is left alone', decide('2', { deleted: true }), { kind: 'unchanged' }],
+    ['and there is room for is allocated', decide('2'), { kind: 'allocated', allocated: { web: cpu('2') } }],
+    [
+      'and there is room for now is allocated',
+      decide('2', { pending: deferred }),
+      { kind: 'allocated', allocated: { web: cpu('2') } },
+    ],
+    [
+      'and there is no room for now is deferred',
+      decide('2', { used: '2500m' }),
+      { kind: 'pending', why: deferred, since: 'now' },
+    ],
+    [
+      'and is deferred already is not reported again',
+      decide('2', { used: '2500m', pending: deferred }),
+      { kind: 'unchanged' },
+    ],
+    [
+      'is deferred for less room',
+      decide('2', { used: '2600m', pending: deferred }),
+      { kind: 'pending', why: { ...deferred, message: deferred.message.replace('2500', '2600') }, since: 'before' },
+    ],
+    [
+      'and the node never has room for is infeasible',
+      decide('5', { pending: deferred }),
+      { kind: 'pending', why: infeasible, since: 'now' },
+    ],
+    [
+      'and was infeasible is deferred once it is less',
+      decide('2', { used: '2500m', pending: infeasible }),
+      { kind: 'pending', why: deferred, since: 'now' },
+    ],
+  ])('%s', (_what, decision, expected) => expect(decision).toEqual(expected));
 });
 
 describe('who is looked at first when there is room again', () => {
