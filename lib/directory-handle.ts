@@ -29,7 +29,7 @@ export function mountIdOf(fd: number): number {
   return Number(id);
 }
 
-/** What tells one file from every other that exists at the same time. */
+/** The identity of a file among all that exist at the same time. */
 export function identityOf(fd: number): string {
   const { dev, ino } = fstatSync(fd, { bigint: true });
   return `${dev}:${ino}`;

@@ -66,11 +66,11 @@ export function createStorage(parts: StorageParts): Storage {
 
   async function loadDrivers(): Promise<RegisteredDrivers> {
     const { RegisteredDrivers: Drivers } = await import('../../csi/registered-drivers.ts');
-    const nobody = { announce: async () => undefined, withdraw: async () => undefined };
+    const standalone = { announce: async () => undefined, withdraw: async () => undefined };
     return new Drivers({
       clock,
       tracer,
-      announcer: client === undefined ? nobody : await announcer(client),
+      announcer: client === undefined ? standalone : await announcer(client),
       onError,
     });
   }

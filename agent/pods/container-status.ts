@@ -186,7 +186,7 @@ function isToRun(pod: Pod, container: Container, type: ContainerSnapshot['type']
 }
 
 /** An init container that is nowhere to be found, though a container that comes after it was made in this sandbox. */
-function wasThrough(
+function hasCompleted(
   container: Container,
   { state }: ContainerStatus,
   { pod, snapshot }: ContainerStatusFacts,
@@ -265,7 +265,7 @@ export function computeContainerStatuses(
       const { started, ...rest } = status;
       return { ...rest, ...reportedResources(container, newest, undefined) };
     }
-    if (type === 'init' && newest === undefined && wasThrough(container, status, facts)) {
+    if (type === 'init' && newest === undefined && hasCompleted(container, status, facts)) {
       status = { ...status, state: { terminated: LOST_INIT_END } };
     }
     return {

@@ -21,8 +21,8 @@ export function computeGarbage(snapshot: PodSnapshot, keep: number): Garbage {
     dead.set(container.name, count);
     return count > keep;
   });
-  const doomed = new Set(containers.map((container) => container.id));
-  const needed = new Set(snapshot.containers.filter(({ id }) => !doomed.has(id)).map(({ sandboxId }) => sandboxId));
+  const removed = new Set(containers.map((container) => container.id));
+  const needed = new Set(snapshot.containers.filter(({ id }) => !removed.has(id)).map(({ sandboxId }) => sandboxId));
   const sandboxes = snapshot.sandboxes.slice(1).filter(({ id, state }) => state === 'notReady' && !needed.has(id));
   return { containers, sandboxes };
 }

@@ -142,7 +142,7 @@ function dumpQuantity(value: unknown): string {
   return printAmount({ value: BigInt(shifted), scale, text: canonical ? source : '', format: 'DecimalSI' });
 }
 
-/** The status of a pod that nobody has written one for. */
+/** The status of a pod without a written status. */
 const NO_STATUS =
   '{ObservedGeneration:(int64)0 Phase:(core.PodPhase) Conditions:([]core.PodCondition)<nil> Message:(string) ' +
   'Reason:(string) NominatedNodeName:(string) HostIP:(string) HostIPs:([]core.HostIP)<nil> PodIPs:([]core.PodIP)<nil> ' +

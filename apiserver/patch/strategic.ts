@@ -95,7 +95,7 @@ function withoutDirectives(patch: JsonObject, node: SchemaNode): JsonObject {
   return result;
 }
 
-/** What tells two elements of a list apart: the value of the merge key, or the whole. */
+/** The identity of an element of a list: the value of the merge key, or the whole. */
 function identity(item: unknown, key: string | undefined): string | undefined {
   if (key === undefined) return jsonIdentity(item);
   if (!isObject(item)) return undefined;

@@ -1,6 +1,6 @@
 // Which processes belong to a lab: those that carry its root in their environment, and everything below them. Every
 // process of a lab is started with NODELET_LAB_ROOT set, which its children inherit (containerd's shims, the agent's CNI
-// plugins), so a lab's processes are found whoever their parent is now and whatever files are lost.
+// plugins), so a lab's processes are found whatever their parent is now and whatever files are lost.
 
 import { readFile } from 'node:fs/promises';
 import { isErrno } from '../../lib/errors.ts';

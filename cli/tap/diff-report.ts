@@ -53,7 +53,7 @@ export function printDiff(
     '',
     ...diff.pods.flatMap(podLines),
     '',
-    'looked at, calls a second in A and B',
+    'compared, calls a second in A and B',
     ...rateLines(diff.rates),
     ...(diff.answers.length === 0 ? [] : ['', 'fields answered in one alone (may depend on the moment; not counted)']),
     ...diff.answers.map(({ method, onlyA, onlyB }) => {

@@ -60,7 +60,7 @@ export interface ShapeDifference {
 export interface RecordingDiff {
   readonly pods: readonly PodDiff[];
   readonly rates: readonly Rate[];
-  /** Told, and not counted as a difference. */
+  /** Reported, and not counted as a difference. */
   readonly answers: readonly ShapeDifference[];
   readonly count: number;
 }

@@ -39,7 +39,7 @@ async function removeStale(path: string): Promise<void> {
   await rm(path, { force: true });
 }
 
-/** Listens with mode 0600: whoever may call a runtime is root. Rejects with UserError. */
+/** Listens with mode 0600: callers of a runtime are root. Rejects with UserError. */
 export async function listenOn(server: Server, path: string): Promise<void> {
   await removeStale(path);
   await new Promise<void>((resolve, reject) => {

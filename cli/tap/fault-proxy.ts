@@ -89,7 +89,7 @@ export class FaultProxy {
     }
     const method = headers[':path'] ?? '';
     const observer = this.#options.sink?.begin(client.id, method, metadataOf(headers));
-    // Errors of a stream are told by its "close" as well.
+    // Errors of a stream also emit "close".
     stream.on('error', () => undefined);
     const call = new FaultyCall({ stream, headers, client, observer, type: this.#schema.method(method) });
     call.start((request) => this.#decide(method, call.type, request), this.#clock, this.#names);

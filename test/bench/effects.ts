@@ -65,7 +65,7 @@ function estimate(samples: readonly PairSample[], switches: number): readonly nu
   );
 }
 
-/** One saving for each switch. Throws RangeError when there are too few pairs to tell the switches apart. */
+/** One saving for each switch. Throws RangeError when there are too few pairs to separate the switches. */
 export function savings(samples: readonly PairSample[], switches: number): readonly Saving[] {
   const best = estimate(samples, switches);
   if (best === undefined) throw new RangeError(`${samples.length} pairs do not tell ${switches} switches apart`);

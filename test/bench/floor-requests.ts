@@ -27,11 +27,11 @@ export interface RecordedInfo<Config> {
   readonly sandboxID?: string;
 }
 
-/** Throws when containerd tells no config. */
+/** Throws when containerd reports no config. */
 export function recordedInfo<Config>(info: Readonly<Record<string, string>>): RecordedInfo<Config> {
   const parsed: unknown = JSON.parse(info['info'] ?? '{}');
   if (typeof parsed !== 'object' || parsed === null || !('config' in parsed)) {
-    throw new Error('containerd tells no config: its verbose status has no info.config');
+    throw new Error('containerd reports no config: its verbose status has no info.config');
   }
   return parsed as RecordedInfo<Config>;
 }

@@ -228,7 +228,7 @@ interface Waiting {
   readonly found: (span: Span) => void;
 }
 
-/** What the agent's trace tells as it happens, in this process's performance.now(). */
+/** The agent's trace spans as they come, in this process's performance.now(). */
 class LiveSpans {
   readonly #socket: Socket;
   readonly #waiting = new Set<Waiting>();

@@ -1,5 +1,5 @@
 // The benchmark's row "ConfigMap change → file changed": from the request that changes a ConfigMap to the moment at which a
-// running pod's file shows it, as inotify tells.
+// running pod's file shows it, by inotify.
 
 import { readFileSync, watch } from 'node:fs';
 import { join } from 'node:path';

@@ -31,7 +31,7 @@ import { measureStarts } from './starts.ts';
 import { measureTricks, renderTricks } from './tricks.ts';
 import { measureVolumes } from './volumes.ts';
 
-/** Ends at once when told to, so that deletion measures the node and not the container. */
+/** Ends at once on TERM, so that deletion measures the node and not the container. */
 const COMMAND = ['/bin/sh', '-c', 'trap "exit 0" TERM; sleep 1000000 & wait'];
 const TEMPLATE = { image: BUSYBOX, command: COMMAND };
 const NAMESPACE = 'bench';

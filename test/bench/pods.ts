@@ -119,7 +119,7 @@ export class BenchPods {
     await seen;
   }
 
-  /** Deletes, for a container that ends at once when told to, and returns ms from the request to the object's end. */
+  /** Deletes, for a container that ends at once on TERM, and returns ms from the request to the object's end. */
   async delete(name: string): Promise<number> {
     const gone = this.when(name, 'gone', (_pod, deleted) => deleted);
     const started = performance.now();

@@ -7,7 +7,7 @@ export interface Figures {
   readonly tried: number;
   /** Those that were refused, by name and with the right status, where refusal is the right answer. */
   readonly refused: number;
-  /** Processes that ended or hung though nobody killed them, and requests answered with an internal error. */
+  /** Processes that ended or hung without being killed, and requests answered with an internal error. */
   readonly crashed: number;
   /** Data that was lost or damaged, and secrets that were read by who must not read them. */
   readonly lost: number;

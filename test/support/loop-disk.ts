@@ -1,5 +1,5 @@
 // A small file system of its own on a loop device, for tests that fill a disk: nothing of the machine's own is filled.
-// Needs root, losetup and mkfs. Whoever makes one removes it.
+// Needs root, losetup and mkfs. The caller removes it.
 
 import { closeSync, openSync, writeSync } from 'node:fs';
 import { mkdir, mkdtemp, readdir, rm, statfs, truncate } from 'node:fs/promises';

@@ -1,4 +1,4 @@
-// systemd's end of sd_notify(3): a datagram socket that prints what comes, with the sender that the kernel vouches for.
+// systemd's end of sd_notify(3): a datagram socket that prints what comes, with the sender's credentials by the kernel.
 // In Perl, because Node has no such sockets.
 
 import { spawn } from 'node:child_process';

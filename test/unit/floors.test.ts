@@ -1,4 +1,4 @@
-// The shape of the house, as the README tells it: a folder imports only from floors below it, the rooms of the agent meet
+// The structure in docs/design.md: a folder imports only from floors below it, the rooms of the agent meet
 // in agent/ports, agent/model and agent/config alone, and no files import each other in a circle.
 
 import { readdirSync, readFileSync } from 'node:fs';

@@ -37,7 +37,7 @@ async function exists(path: string): Promise<boolean> {
   }
 }
 
-/** Everything in `cache` of one kind except the current one: older disks serve nobody. */
+/** Everything in `cache` of one kind except the current one: older disks are unused. */
 async function removeOthers(cache: string, prefix: string, keep: string): Promise<void> {
   for (const name of await readdir(cache)) {
     if (name.startsWith(prefix) && name !== keep) await rm(join(cache, name), { recursive: true, force: true });

@@ -23,7 +23,7 @@ export async function chooseAccel(kernel: string, say: (line: string) => void): 
   });
   if (/Linux version \d/.test(result.stdout)) return 'kvm';
   const words = result.stderr.trim().split('\n').at(-1);
-  const why = result.timedOut ? `the guest said nothing for ${PROBE_MS / 1000} s` : words || 'the guest said nothing';
+  const why = result.timedOut ? `the guest output nothing for ${PROBE_MS / 1000} s` : words || 'the guest said nothing';
   say(`KVM does not work here (${why}): the processor is emulated, which is about 20 times slower`);
   return 'tcg';
 }
@@ -76,7 +76,7 @@ function runQemu(
     const child = spawn('nice', ['-n', '19', QEMU, ...args], {
       stdio: limits.interactive ? 'inherit' : ['ignore', 'pipe', 'pipe'],
     });
-    let said = '';
+    let output = '';
     let why: string | undefined;
     const end = (reason: string): void => {
       why ??= reason;
@@ -88,22 +88,22 @@ function runQemu(
     const onAbort = (): void => end('interrupted');
     limits.signal.addEventListener('abort', onAbort, { once: true });
     child.stdout?.on('data', (chunk: Buffer) => {
-      said += chunk.toString('utf8');
+      output += chunk.toString('utf8');
     });
     child.stderr?.on('data', (chunk: Buffer) => {
-      said += chunk.toString('utf8');
+      output += chunk.toString('utf8');
     });
     child.on('error', reject);
     child.on('close', (code, signal) => {
       clearTimeout(timer);
       limits.signal.removeEventListener('abort', onAbort);
-      resolve(why ?? (code === 0 ? undefined : `qemu ended with ${code ?? signal}: ${said.trim()}`));
+      resolve(why ?? (code === 0 ? undefined : `qemu ended with ${code ?? signal}: ${output.trim()}`));
     });
   });
 }
 
 interface LineServer {
-  /** Resolves when whoever was connected has said everything. */
+  /** Resolves when the connection has ended and all its data is read. */
   readonly drained: Promise<void>;
   close(): void;
 }
@@ -113,7 +113,7 @@ async function listen(path: string, onLine: (line: string) => void): Promise<Lin
   const sockets = new Set<Socket>();
   const server: Server = createServer((socket) => {
     sockets.add(socket);
-    // qemu killed in the middle: what it had sent counts, how it went is told by its exit.
+    // qemu killed in the middle: what it had sent counts, its exit shows the result.
     socket.on('error', () => undefined);
     createInterface({ input: socket })
       .on('line', onLine)

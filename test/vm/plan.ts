@@ -30,7 +30,7 @@ export const PACKAGES: readonly string[] = [
   'curl',
 ];
 
-/** Units that would change the machine while it is being compared with itself, or serve nobody here. */
+/** Units that would change the machine while it is being compared with itself, or are of no use here. */
 const MASKED = [
   'containerd.service',
   'apt-daily.timer',
@@ -138,7 +138,7 @@ export interface MachineOptions {
   readonly initrd: string;
   readonly rootDisk: string;
   readonly treeDisk: string;
-  /** Unix socket that somebody listens on: what the job says goes there. */
+  /** Unix socket with a listener: receives the job's output. */
   readonly resultsSocket: string;
   /** A file for the serial console, or undefined for a person at this terminal. */
   readonly consoleLog: string | undefined;

@@ -3,7 +3,7 @@
 import type { Tally } from '../../scripts/tally.ts';
 
 export type Message =
-  /** Worth telling, but no check. */
+  /** Worth reporting, but no check. */
   | { readonly kind: 'note'; readonly text: string }
   | { readonly kind: 'check'; readonly name: string; readonly held: boolean; readonly saw: string }
   /** The last line: the job came to its own end. */

@@ -1,5 +1,5 @@
 // `npm run test:vm`: boots a Debian with systemd and cgroup v2 in a virtual machine, runs the checks of guest/ in it, and
-// ends with "tests: N passed, N failed, N skipped". docs/vm.md tells the rest.
+// ends with "tests: N passed, N failed, N skipped". docs/vm.md has the rest.
 
 import { mkdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';

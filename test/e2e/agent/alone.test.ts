@@ -120,11 +120,15 @@ test('the very first start, which compiles everything, prints no more than the n
       stdio: ['pipe', 'pipe', 'pipe'],
     });
     children.push(child);
-    let said = '';
-    for (const stream of [child.stdout, child.stderr]) stream.on('data', (chunk: Buffer) => (said += String(chunk)));
+    let messages = '';
+    for (const stream of [child.stdout, child.stderr])
+      stream.on('data', (chunk: Buffer) => (messages += String(chunk)));
     // Its input stays open, as a terminal's does.
     await new Promise((resolve) => child.once('close', resolve));
-    expect([child.exitCode, said], start).toEqual([1, `nodelet: kubeconfig ${join(root, 'absent')}: no such file\n`]);
+    expect([child.exitCode, messages], start).toEqual([
+      1,
+      `nodelet: kubeconfig ${join(root, 'absent')}: no such file\n`,
+    ]);
   }
 });
 
@@ -171,25 +175,25 @@ test('the port of the kubelet API is taken: one line that names it, exit code 1'
 });
 
 /** Starts the agent and waits for output; resolves with the output and whether the agent still runs. */
-async function saidWhen(server: string, pattern: RegExp): Promise<{ said: string; running: boolean }> {
+async function outputWhen(server: string, pattern: RegExp): Promise<{ messages: string; running: boolean }> {
   const child = spawn(NODELET, await flags(await kubeconfig(server), { enableServer: false }));
   children.push(child);
-  let said = '';
+  let messages = '';
   const listen = (chunk: Buffer): void => {
-    said += String(chunk);
+    messages += String(chunk);
   };
   child.stdout.on('data', listen);
   child.stderr.on('data', listen);
-  await eventually(`the agent to say ${pattern}`, () => (pattern.test(said) ? true : undefined)).catch((error) => {
-    throw new Error(`${error}; its output: ${said}`);
+  await eventually(`the agent to say ${pattern}`, () => (pattern.test(messages) ? true : undefined)).catch((error) => {
+    throw new Error(`${error}; its output: ${messages}`);
   });
-  return { said, running: child.exitCode === null && child.signalCode === null };
+  return { messages, running: child.exitCode === null && child.signalCode === null };
 }
 
 test('an API server that cannot be reached is named, and tried again', async () => {
-  const { said, running } = await saidWhen('https://127.0.0.1:9', /127\.0\.0\.1:9.*(ECONNREFUSED|refused)/i);
+  const { messages, running } = await outputWhen('https://127.0.0.1:9', /127\.0\.0\.1:9.*(ECONNREFUSED|refused)/i);
   expect(running).toBe(true);
-  expect(said).not.toMatch(/^\s+at /m);
+  expect(messages).not.toMatch(/^\s+at /m);
 });
 
 test('an API server of another CA is distinguished from one that is down, and retried', async () => {
@@ -202,7 +206,7 @@ test('an API server of another CA is distinguished from one that is down, and re
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   const address = server.address();
   if (address === null || typeof address === 'string') throw new Error('no port');
-  const { said, running } = await saidWhen(`https://127.0.0.1:${address.port}`, /certificate/i);
+  const { messages, running } = await outputWhen(`https://127.0.0.1:${address.port}`, /certificate/i);
   expect(running).toBe(true);
-  expect(said).not.toMatch(/^\s+at /m);
+  expect(messages).not.toMatch(/^\s+at /m);
 });

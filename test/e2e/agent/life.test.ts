@@ -194,8 +194,18 @@ test('the service account is mounted, with a token that the API server takes for
   const token = await inside('cat', `${directory}/token`);
   const anonymous = ['--kubeconfig', '/dev/null', '--certificate-authority', join(lab.paths.pkiDir, 'ca.crt')];
   const server = `https://127.0.0.1:${lab.lab.state.apiserverPort}`;
-  const said = await execOk('kubectl', [...anonymous, '-s', server, '--token', token, 'auth', 'whoami', '-o', 'json']);
-  expect(JSON.parse(said).status.userInfo.username).toBe(`system:serviceaccount:${lab.namespace}:default`);
+  const output = await execOk('kubectl', [
+    ...anonymous,
+    '-s',
+    server,
+    '--token',
+    token,
+    'auth',
+    'whoami',
+    '-o',
+    'json',
+  ]);
+  expect(JSON.parse(output).status.userInfo.username).toBe(`system:serviceaccount:${lab.namespace}:default`);
 });
 
 test('the log is where log shippers read it, and the link to it is named as they expect', async () => {

@@ -98,7 +98,7 @@ async function put(name: string, text: string): Promise<void> {
   await writeFile(file('.next'), text);
   await rename(file('.next'), file(name));
 }
-const said = (pattern: RegExp): Promise<true> =>
+const output = (pattern: RegExp): Promise<true> =>
   eventually(`the agent's log to say ${pattern}`, async () => (pattern.test(await agentLog(lab)) ? true : undefined));
 
 test('manifests of 10 MB are reported one by one, the pod beside them runs, and the agent keeps none of them', async () => {
@@ -118,18 +118,18 @@ test('manifests of 10 MB are reported one by one, the pod beside them runs, and 
   for (let round = 1; round <= ROUNDS; round++) {
     // Files of their own: what is logged again and again for one file comes less and less often.
     await put(`json-${round}.yaml`, annotated(round));
-    await said(new RegExp(`json-${round}\\.yaml: invalid pod: metadata\\.annotations: Too long`));
+    await output(new RegExp(`json-${round}\\.yaml: invalid pod: metadata\\.annotations: Too long`));
     await put(`json-${round}.yaml`, `round: ${round}\n`);
-    await said(new RegExp(`json-${round}\\.yaml: couldn't parse as pod`));
+    await output(new RegExp(`json-${round}\\.yaml: couldn't parse as pod`));
     if (round >= ROUNDS - 2) least = Math.min(least, (await agentMemory(lab)).bytes);
   }
   const lines = 'key: [value, value, value, value, value, value]\n'.repeat((10 * MB) / 48);
   await writeFile(file('lines.yaml'), `apiVersion: v1\nkind: Pod\n${lines}`);
-  await said(/lines\.yaml: (cannot be read (within|with)|is neither YAML nor JSON|invalid pod)/);
+  await output(/lines\.yaml: (cannot be read (within|with)|is neither YAML nor JSON|invalid pod)/);
   await writeFile(file('nested.yaml'), '['.repeat(10 * MB));
-  await said(/nested\.yaml: (cannot be read (within|with)|is neither YAML nor JSON)/);
+  await output(/nested\.yaml: (cannot be read (within|with)|is neither YAML nor JSON)/);
   await writeFile(file('over.yaml'), ' '.repeat(10 * 1024 * 1024 + 1));
-  await said(/over\.yaml: is larger than 10485760 bytes/);
+  await output(/over\.yaml: is larger than 10485760 bytes/);
 
   // Were only those of the rounds kept, they would be more than this at each measurement; one may include much that is not
   // collected yet.

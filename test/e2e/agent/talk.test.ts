@@ -181,18 +181,18 @@ describe.each(await kubectls())('kubectl $version', ({ command: binary, full }) 
 
   test('port-forward carries connections to a port of the pod', async () => {
     const child = spawn(binary, ['--kubeconfig', lab.kubeconfig, 'port-forward', 'pod/web', ':8080']);
-    let said = '';
+    let messages = '';
     child.stdout.on('data', (chunk: Buffer) => {
-      said += String(chunk);
+      messages += String(chunk);
     });
     child.stderr.on('data', (chunk: Buffer) => {
-      said += String(chunk);
+      messages += String(chunk);
     });
     try {
-      const port = await eventually('the forwarded port', () => /127\.0\.0\.1:(\d+) ->/.exec(said)?.[1]);
+      const port = await eventually('the forwarded port', () => /127\.0\.0\.1:(\d+) ->/.exec(messages)?.[1]);
       for (let i = 0; i < 3; i++) {
         const answer = await httpGet(`http://127.0.0.1:${port}/hostname`);
-        expect(answer, said).toEqual({ status: 200, body: 'web\n' });
+        expect(answer, messages).toEqual({ status: 200, body: 'web\n' });
       }
     } finally {
       child.kill();

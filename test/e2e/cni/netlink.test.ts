@@ -65,9 +65,9 @@ it('shows a link’s state, address and routes as `ip` does', async () => {
   // On some machines udev gives a new link another address a moment later.
   await expect
     .poll(async () => {
-      const [said] = JSON.parse(await execOk('ip', ['-j', '-d', 'link', 'show', name]));
-      index = said.ifindex;
-      const { address: mac, linkinfo } = said;
+      const [output] = JSON.parse(await execOk('ip', ['-j', '-d', 'link', 'show', name]));
+      index = output.ifindex;
+      const { address: mac, linkinfo } = output;
       return [one.tables.link(name), { index, mac, mtu: 1400, kind: linkinfo.info_kind, up: true }];
     })
     .toSatisfy(([shows, expected]) => Object.entries(expected).every(([key, value]) => shows?.[key] === value));

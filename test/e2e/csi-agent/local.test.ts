@@ -111,10 +111,10 @@ test('a device is given to a container as it is', async () => {
   expect(readlinkSync(link)).toBe(device);
   expect(statSync(link).isBlockDevice()).toBe(true);
   expect(await paths()).toEqual(['/plugins/kubernetes.io~local-volume/volumeDevices/pv-1/u1']);
-  const told = 'SuccessfulMountVolume: MapVolume.MapPodDevice succeeded for volume "pv-1"';
+  const notified = 'SuccessfulMountVolume: MapVolume.MapPodDevice succeeded for volume "pv-1"';
   expect(recorder.events).toEqual([
-    `${told} globalMapPath "${rootDir}/plugins/kubernetes.io~local-volume/volumeDevices/pv-1"`,
-    `${told} volumeMapPath "${rootDir}/pods/u1/volumeDevices/kubernetes.io~local-volume"`,
+    `${notified} globalMapPath "${rootDir}/plugins/kubernetes.io~local-volume/volumeDevices/pv-1"`,
+    `${notified} volumeMapPath "${rootDir}/pods/u1/volumeDevices/kubernetes.io~local-volume"`,
   ]);
   await volumes.unmountAll(ref('u1'));
   expect(await paths()).toEqual([]);

@@ -72,13 +72,14 @@ export class TestDriver {
     const args = ['csi-driver', '--endpoint', this.endpoint, '--state-dir', this.stateDir, '--node-id', 'this-node'];
     const more = ['--call-log', join(this.root, 'calls'), '--faults', join(this.root, 'faults.json')];
     const child = spawn(NODELET, [...args, ...more, ...this.#flags], { stdio: ['ignore', 'pipe', 'pipe'] });
-    let said = '';
-    for (const stream of [child.stdout, child.stderr]) stream.on('data', (chunk: Buffer) => (said += chunk.toString()));
+    let output = '';
+    for (const stream of [child.stdout, child.stderr])
+      stream.on('data', (chunk: Buffer) => (output += chunk.toString()));
     this.#process = child;
     const deadline = Date.now() + 120_000;
-    while (!said.includes('serves')) {
-      if (child.exitCode !== null || child.signalCode !== null) throw new Error(`the driver ended: ${said}`);
-      if (Date.now() > deadline) throw new Error(`the driver does not serve: ${said}`);
+    while (!output.includes('serves')) {
+      if (child.exitCode !== null || child.signalCode !== null) throw new Error(`the driver ended: ${output}`);
+      if (Date.now() > deadline) throw new Error(`the driver does not serve: ${output}`);
       await new Promise((resolve) => setTimeout(resolve, 20));
     }
     this.#client = connectCsi(this.endpoint);

@@ -35,10 +35,10 @@ describe('lab images', () => {
     expect(await Promise.all(first.map((built) => digest(built.archive)))).toEqual(
       await Promise.all(second.map((built) => digest(built.archive))),
     );
-    const said: string[] = [];
-    const again = await buildImages(images, (line) => said.push(line), one);
+    const output: string[] = [];
+    const again = await buildImages(images, (line) => output.push(line), one);
     expect(again.every((built) => built.fromCache)).toBe(true);
-    expect(said).toEqual([]);
+    expect(output).toEqual([]);
     // A truncated archive is not taken for whole.
     await truncate(again[0]?.archive ?? '', 1000);
     const repaired = await buildImages(images, () => undefined, one);
@@ -54,7 +54,7 @@ describe('lab images', () => {
   });
 
   it('are made here when the registry does not answer, and a line reports it', async () => {
-    const said: string[] = [];
+    const output: string[] = [];
     const images = (await loadDefinitions()).map((image) => ({
       ...image,
       definition: {
@@ -69,9 +69,9 @@ describe('lab images', () => {
         .filter((image) => image.file === 'pause.yaml')
         .map((image) => ({ ...image, source: `${image.source}#` })),
       probe: async () => false,
-      say: (line) => said.push(line),
+      say: (line) => output.push(line),
     });
     expect([...outcomes.values()]).not.toContain('pulled');
-    expect(said[0]).toBe('the registry registry.k8s.io cannot be reached: its images are made on this machine');
+    expect(output[0]).toBe('the registry registry.k8s.io cannot be reached: its images are made on this machine');
   });
 });

@@ -71,12 +71,12 @@ afterAll(async () => {
 
 it('an image is pulled from its registry when that answers', async () => {
   const name = `${host}/lab/tiny:v1`;
-  const said: string[] = [];
+  const output: string[] = [];
   const { socket, snapshotter } = containerd;
   const images = [await tiny(name)];
-  const options = { socket, snapshotter, images, probe: async () => true, say: (line: string) => said.push(line) };
+  const options = { socket, snapshotter, images, probe: async () => true, say: (line: string) => output.push(line) };
   expect([...(await importImages(options))]).toEqual([[name, 'pulled']]);
-  expect(said).toEqual([`pulled ${name}`]);
+  expect(output).toEqual([`pulled ${name}`]);
   expect(asked).toContain('HEAD /v2/lab/tiny/manifests/v1');
   expect([...(await importImages(options))]).toEqual([[name, 'present']]);
 });
@@ -84,7 +84,7 @@ it('an image is pulled from its registry when that answers', async () => {
 it('an image that the registry refuses is made here under its name, and the reason is printed', async () => {
   // Port 1 has no listener.
   const name = '127.0.0.1:1/lab/tiny:v1';
-  const said: string[] = [];
+  const output: string[] = [];
   const image = await tiny(name);
   await buildImages([image], () => undefined);
   const outcomes = await importImages({
@@ -92,11 +92,11 @@ it('an image that the registry refuses is made here under its name, and the reas
     snapshotter: containerd.snapshotter,
     images: [image],
     probe: async () => true,
-    say: (line) => said.push(line),
+    say: (line) => output.push(line),
   });
   expect(outcomes.get(name)).toBe('cached');
-  expect(said[0]).toMatch(
+  expect(output[0]).toMatch(
     /^cannot pull 127\.0\.0\.1:1\/lab\/tiny:v1 \(.*connection refused.*\): it is made on this machine$/,
   );
-  expect(said.at(-1)).toContain(`imported ${name}`);
+  expect(output.at(-1)).toContain(`imported ${name}`);
 });

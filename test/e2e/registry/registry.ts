@@ -52,12 +52,12 @@ async function startProgram(root: string, port: number): Promise<ChildProcess> {
   const child = spawn(join(directory, 'usr/bin/docker-registry'), ['serve', join(root, 'config.yml')], {
     stdio: ['ignore', 'ignore', 'pipe'],
   });
-  let said = '';
+  let output = '';
   child.stderr.on('data', (chunk: Buffer) => {
-    said = `${said}${chunk}`.slice(-2000);
+    output = `${output}${chunk}`.slice(-2000);
   });
   await eventually('the registry to answer', async () => {
-    if (child.exitCode !== null) throw new Error(`docker-registry ended: ${said}`);
+    if (child.exitCode !== null) throw new Error(`docker-registry ended: ${output}`);
     return (await fetch(`http://127.0.0.1:${port}/v2/`)).status === 401 ? true : undefined;
   });
   return child;

@@ -74,16 +74,16 @@ describe('a pod on containerd', () => {
     expect(container?.startedAt).toBeGreaterThanOrEqual(from);
     expect(container?.startedAt).toBeLessThanOrEqual(until);
 
-    const said = async (...command: string[]): Promise<string> => {
+    const output = async (...command: string[]): Promise<string> => {
       const result = await lab.runtime.execSync(started.containerId, command, 60_000);
       expect(result.exitCode, result.stderr.toString()).toBe(0);
       return result.stdout.toString();
     };
-    expect(await said('hostname')).toBe('webby\n');
-    expect(await said('cat', '/etc/hosts')).toContain(`${started.ips[0]}\twebby\n`);
-    expect(await said('cat', '/etc/hosts')).toContain('10.1.2.3\talias.example\n');
-    expect(await said('cat', '/etc/resolv.conf')).toContain('search test.svc.cluster.local svc.cluster.local');
-    expect(await said('ip', 'addr')).toContain(`inet ${started.ips[0]}/24`);
+    expect(await output('hostname')).toBe('webby\n');
+    expect(await output('cat', '/etc/hosts')).toContain(`${started.ips[0]}\twebby\n`);
+    expect(await output('cat', '/etc/hosts')).toContain('10.1.2.3\talias.example\n');
+    expect(await output('cat', '/etc/resolv.conf')).toContain('search test.svc.cluster.local svc.cluster.local');
+    expect(await output('ip', 'addr')).toContain(`inet ${started.ips[0]}/24`);
 
     const log = lab.runtime.containerLogPath(started.ref, 'main', 0);
     await eventually('the log line', async () =>

@@ -48,7 +48,7 @@ afterAll(async () => {
 const file = (name: string): string => join(manifests, `${name}.yaml`);
 const write = (name: string, manifest: object): Promise<void> => writeFile(file(name), JSON.stringify(manifest));
 const remove = (name: string): Promise<void> => rm(file(name));
-const said = (pattern: RegExp) =>
+const output = (pattern: RegExp) =>
   eventually(`the agent's log to say ${pattern}`, async () => (pattern.test(await agentLog(lab)) ? true : undefined));
 
 describe('a manifest directory', () => {
@@ -80,9 +80,9 @@ describe('a manifest directory', () => {
     await write('good', shellPod('good', FOREVER));
     const good = await ready(lab, `good-${NODE}`);
     await writeFile(file('broken'), 'kind: Pod\n  metadata: [');
-    await said(/broken\.yaml: is neither YAML nor JSON/);
+    await output(/broken\.yaml: is neither YAML nor JSON/);
     await write('secretive', shellPod('secretive', FOREVER, { volumes: [{ name: 's', secret: { secretName: 'x' } }] }));
-    await said(/secretive\.yaml: static pods may not reference secrets/);
+    await output(/secretive\.yaml: static pods may not reference secrets/);
     expect((await agentLog(lab)).match(/broken\.yaml: is neither/g)).toHaveLength(1);
     expect(container(await getPod(lab, `good-${NODE}`)).containerID).toBe(container(good).containerID);
     await write('broken', shellPod('mended', FOREVER));

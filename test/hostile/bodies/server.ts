@@ -1,5 +1,5 @@
-// The campaign's end of the server thread: sends requests as the administrator and tells how long each occupied the
-// server's event loop. Never judges what comes back.
+// The campaign's end of the server thread: sends requests as the administrator and reports how long each occupied the
+// server's event loop. Responses are not checked here.
 
 import { once } from 'node:events';
 import { Agent, request } from 'node:https';

@@ -84,8 +84,8 @@ export function pod(random: Random, world: World): Body {
   const refers = chance(random, 0.6);
   const plain = chance(random, 0.2);
   const owner = { apiVersion: 'v1', kind: 'Node', name: node, uid: world.nodes.get(node) ?? '', controller: true };
-  const stranger = chance(random, 0.2);
-  const owners = stranger
+  const foreign = chance(random, 0.2);
+  const owners = foreign
     ? random.pick([[], [owner, owner], [{ ...owner, uid: 'x' }], [{ ...owner, kind: 'Pod' }]])
     : [owner];
   const elsewhere = chance(random, 0.2);
@@ -97,7 +97,7 @@ export function pod(random: Random, world: World): Body {
     ownerReferences: owners,
   };
   const body = { apiVersion: 'v1', kind: 'Pod', metadata, spec: { ...spec, ...(refers ? reference(random) : {}) } };
-  return { body, name, overreaches: refers || plain || stranger || spec.nodeName !== node };
+  return { body, name, overreaches: refers || plain || foreign || spec.nodeName !== node };
 }
 
 /** Labels, taints, owners and finalizers that a node may not write, and some that it may. */

@@ -13,7 +13,7 @@ const HOUR_MS = 3_600_000;
 export interface HostileCaller {
   readonly name: string;
   readonly reader: Reader;
-  /** Whether it is anybody at all: the others get 401 or, where nobody is needed, health and version. */
+  /** Whether the caller authenticates: the others get 401 or, where no identity is needed, health and version. */
   readonly known: boolean;
   /** May act as others. */
   readonly master?: boolean;
@@ -59,7 +59,7 @@ async function tokensOf(stand: TestApiServer): Promise<Readonly<Record<string, s
     ...rest,
   });
   const bound = (kind: string, name: string): object => ({ boundObjectRef: { apiVersion: 'v1', kind, name } });
-  const doomed: Record<string, string> = {};
+  const removable: Record<string, string> = {};
   const containers = [{ name: 'c', image: 'x:1' }];
   await stand.admit('POST', '/api/v1/namespaces/a/serviceaccounts', object('ServiceAccount', 'doomed'));
   await stand.admit(
@@ -68,10 +68,10 @@ async function tokensOf(stand: TestApiServer): Promise<Readonly<Record<string, s
     object('Pod', 'doomed', { spec: { serviceAccountName: 'other', containers } }),
   );
   await stand.admit('POST', '/api/v1/nodes', object('Node', 'doomed'));
-  doomed['a token of a deleted account'] = await issue('doomed');
-  doomed['a token of a deleted pod'] = await issue('other', bound('Pod', 'doomed'));
-  doomed['a token of a deleted Node'] = await issue('other', bound('Node', 'doomed'));
-  doomed['a token for somebody else'] = await issue('other', { audiences: ['vault'] });
+  removable['a token of a deleted account'] = await issue('doomed');
+  removable['a token of a deleted pod'] = await issue('other', bound('Pod', 'doomed'));
+  removable['a token of a deleted Node'] = await issue('other', bound('Node', 'doomed'));
+  removable['a token for somebody else'] = await issue('other', { audiences: ['vault'] });
   const good = {
     'an account': await issue('other'),
     'a pod': await issue('account-n1', bound('Pod', 'pod-n1')),
@@ -88,12 +88,15 @@ async function tokensOf(stand: TestApiServer): Promise<Readonly<Record<string, s
     expirationSeconds: 3600,
   };
   const now = stand.clock.now();
-  doomed['an expired token'] = new ServiceAccountTokens(stand.server.pki.serviceAccount.key).issue(
+  removable['an expired token'] = new ServiceAccountTokens(stand.server.pki.serviceAccount.key).issue(
     request,
     epochMs(now - 2 * HOUR_MS),
   ).token;
-  doomed['a token of another key'] = new ServiceAccountTokens(generateKeyPair().privateKey).issue(request, now).token;
-  return { ...good, ...doomed };
+  removable['a token of another key'] = new ServiceAccountTokens(generateKeyPair().privateKey).issue(
+    request,
+    now,
+  ).token;
+  return { ...good, ...removable };
 }
 
 export async function makeCallers(stand: TestApiServer): Promise<readonly [HostileCaller, ...HostileCaller[]]> {

@@ -1,5 +1,5 @@
 // Strings that stand in objects which not everybody may read, and who may read each: the campaign's own judgement of
-// access, which knows nothing of the server's. A marker in a response to anybody else is a leak.
+// access, which knows nothing of the server's. A marker in a response to another caller is a leak.
 
 /** Whom a request comes from in the end, as far as reading goes. */
 export type Reader =

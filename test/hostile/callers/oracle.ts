@@ -1,4 +1,4 @@
-// What must be true of an answer, judged without the server's own rules: who the request comes from in the end, what
+// What must be true of an answer, checked without the server's own rules: who the request comes from in the end, what
 // they may change, and what a response may hold. Knows the world's names, and no code of apiserver/auth.
 
 import type { HostileCaller } from './callers.ts';
@@ -6,7 +6,7 @@ import type { Markers, Reader } from './markers.ts';
 import type { HostileRequest } from './requests.ts';
 import { NODES, nodeOfPod } from './world.ts';
 
-/** Whom a request comes from. `refused`: it asks to come from somebody whom the caller may not act as. */
+/** Whom a request comes from. `refused`: it impersonates an identity that the caller may not. */
 export type Effective =
   | { readonly kind: 'caller'; readonly reader: Reader; readonly known: boolean }
   | { readonly kind: 'refused' };
@@ -22,7 +22,7 @@ export interface Judgement {
 const NOTHING: Reader = { kind: 'nothing' };
 const HEALTH = new Set(['/healthz', '/livez', '/readyz', '/version']);
 const REVIEWS = ['tokenreviews.authentication.k8s.io', 'subjectaccessreviews.authorization.k8s.io'];
-/** Kinds whose objects are marked: what of them may be seen is judged by the markers. */
+/** Kinds whose objects are marked: markers decide what of them may be seen. */
 const MARKED = new Set([
   ...['secrets', 'configmaps', 'pods', 'nodes', 'serviceaccounts', 'persistentvolumeclaims', 'persistentvolumes'],
   ...['volumeattachments.storage.k8s.io', 'csinodes.storage.k8s.io', 'leases.coordination.k8s.io'],

@@ -1,5 +1,5 @@
-// Generated requests: any verb on any resource, with selectors, subresources, bodies, paths and headers that somebody
-// might try. Says of each what it is meant to do, so that access can be judged without reading it again.
+// Generated requests: any verb on any resource, with selectors, subresources, bodies, paths and headers that an attacker
+// might try. Each carries its intention, so that access can be checked without parsing it again.
 
 import type { Random } from '../random.ts';
 import {
@@ -29,7 +29,7 @@ export interface HostileRequest {
   readonly name: string;
   readonly body?: unknown;
   readonly headers: Readonly<Record<string, string | string[]>>;
-  /** Whether the body has what nobody but an administrator may write there. */
+  /** Whether the body has what only an administrator may write there. */
   readonly overreaches: boolean;
   /** The name of the pod a token is to be bound to; '' for none. */
   readonly boundTo?: string;
@@ -106,7 +106,7 @@ function selector(random: Random): string {
     () =>
       `metadata.name=${random.pick(['shared', 'nobody', `vol-${node}`, `env-${node}`, `pod-${node}`, `claim-${node}`, node])}`,
     () => `metadata.name!=${random.pick(['shared', 'x'])}`,
-    () => `metadata.name=vol-${node},metadata.name=nobody`,
+    () => `metadata.name=vol-${node},metadata.name=unidentified`,
     () => `metadata.namespace=${random.pick(NAMESPACES)}`,
     () => `spec.nodeName=${node},spec.nodeName=${random.pick(NODES)}`,
     () => random.pick(['=', 'spec.nodeName', 'spec.nodeName=', ',', 'a=b=c', '\\', 'constructor=x', '__proto__=x']),
@@ -161,7 +161,7 @@ function accept(random: Random): Record<string, string> {
   };
 }
 
-/** Headers of a request that is to come from somebody else; none mostly. */
+/** Impersonation headers of a request; mostly none. */
 function impersonation(random: Random): Record<string, string | string[]> {
   if (!chance(random, 0.12)) return {};
   const node = random.pick(NODES);

@@ -29,7 +29,7 @@ export class Sender {
   readonly #agents = new Map<Credentials | undefined, Agent>();
   readonly #checksServer: { readonly ca: string } | { readonly rejectUnauthorized: false };
 
-  /** `ca` vouches for the server; without it anybody may answer. */
+  /** `ca` verifies the server; without it any server is accepted. */
   constructor(url: string, ca?: string) {
     this.#url = url;
     this.#checksServer = ca === undefined ? { rejectUnauthorized: false } : { ca };

@@ -1,5 +1,5 @@
 // What the callers campaign is played in: two nodes with pods that refer to objects in every way there is, in two
-// namespaces, and objects that nobody's pods refer to. Everything that is not for all is marked.
+// namespaces, and objects that no pod refers to. Everything that is not for all is marked.
 
 import { createHash } from 'node:crypto';
 import { at, type TestApiServer } from '../../support/api-server.ts';

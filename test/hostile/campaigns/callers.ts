@@ -1,5 +1,5 @@
-// Generated callers with generated requests against a real API server and a real kubelet server in this process: nobody
-// reads what is not theirs, nobody changes what is not theirs, nothing answers with an internal error or hangs.
+// Generated callers with generated requests against a real API server and a real kubelet server in this process: no caller
+// reads what is not theirs, no caller changes what is not theirs, nothing answers with an internal error or hangs.
 
 import { errorMessage } from '../../../lib/errors.ts';
 import { at, TestApiServer } from '../../support/api-server.ts';
@@ -13,7 +13,7 @@ import type { Campaign, CampaignContext, Figures } from '../campaign.ts';
 import { type Random, seededRandom } from '../random.ts';
 
 const AT_ONCE = 8;
-/** After so many requests what nodes rightly deleted is made again, and what nobody may change is looked at. */
+/** After so many requests what nodes rightly deleted is made again, and what no caller may change is checked. */
 const EPOCH = 500;
 const KUBELET_SHARE = 0.06;
 
@@ -41,7 +41,7 @@ function judgeKubelet(world: World, caller: HostileCaller, sent: { code: number;
   return {
     leaks: may ? [] : world.markers.leaks(sent.text, { kind: 'nothing' }),
     wrong: done && !may ? `${sent.code} from the kubelet` : '',
-    // The pretended runtime has no streaming server, which administrators are told.
+    // The pretended runtime has no streaming server, which administrators get as an error.
     crashed: sent.code === 0 || (sent.code >= 500 && !may),
     refused: sent.code === 401 || sent.code === 403,
   };
@@ -56,7 +56,7 @@ async function fixedStateOrWhyNot(stand: TestApiServer): Promise<string> {
   }
 }
 
-/** What nobody who is let in may change, as one text. Rejects when part of it is gone. */
+/** What no caller may change, as one text. Rejects when part of it is gone. */
 async function fixedState(stand: TestApiServer): Promise<string> {
   const parts: unknown[] = [];
   for (const namespace of NAMESPACES) {
@@ -120,7 +120,7 @@ class Tally {
 
   changed(what: string): void {
     this.lost++;
-    this.#log(`what nobody may change has changed: ${what}`);
+    this.#log(`what no caller may change has changed: ${what}`);
   }
 
   figures(): Figures {
@@ -164,7 +164,7 @@ async function run({ rounds, seed, directory, log }: CampaignContext): Promise<F
         await Promise.all(Array.from({ length: AT_ONCE }, worker));
         const now = await fixedStateOrWhyNot(stand);
         if (now !== before) {
-          // Nothing that comes after could be judged.
+          // Nothing that comes after could be checked.
           tally.changed(now);
           break;
         }

@@ -13,7 +13,7 @@ import { DataStand } from '../node/stand.ts';
 import { type Random, seededRandom } from '../random.ts';
 
 const PODS = 40;
-/** After so many kills everything has to come to rest, and the data is looked at. */
+/** After so many kills everything has to come to rest, and the data is checked. */
 const KILLS_BETWEEN_LOOKS = 25;
 
 type Target = LabProcess | 'shim' | 'container' | 'helper';
@@ -41,7 +41,7 @@ async function killOne(lab: TestLab, random: Random): Promise<Target | undefined
   return (await signalProcess(random.pick([one, ...others]), 'SIGKILL')) ? target : undefined;
 }
 
-/** Ends that nobody had asked for, as the lab's supervisor names them. */
+/** Unrequested exits, as the lab's supervisor reports them. */
 function unaskedEnds(lab: PrivateLab): readonly string[] {
   return lab.lines.filter((line) => / ended \((?!SIGKILL)/.test(line));
 }

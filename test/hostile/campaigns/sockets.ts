@@ -46,7 +46,7 @@ async function within(promise: Promise<void>): Promise<boolean> {
 async function outcome({ client }: Attempt): Promise<Outcome> {
   if (client === undefined) return 'refused';
   const wasPaused = client.socket.isPaused();
-  // One that does not read does not see its end: the server's side is looked at in the end.
+  // One that does not read does not see its end: the server's side is checked in the end.
   const ended = wasPaused || (await within(client.ended));
   return outcomeOf(client.received, ended);
 }

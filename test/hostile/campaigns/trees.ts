@@ -1,6 +1,6 @@
 // Trees that mislead a recursive removal: mounts of the same device in them, nested, read-only, of files, at names of any
 // bytes; mounts that are made while it runs; directories that another process exchanges for links while it runs. What
-// is behind a mount or a link is somebody's data, and its checksum is compared after every round. Needs root.
+// is behind a mount or a link is a user's data, and its checksum is compared after every round. Needs root.
 
 import { existsSync, mkdirSync, renameSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -63,7 +63,7 @@ class Trees {
     return { tried, refused, crashed, lost };
   }
 
-  /** Whether somebody's data is as it was. Once it is lost it is made again, for the next round. */
+  /** Whether the user's data is as it was. Once it is lost it is made again, for the next round. */
   #check(what: string): void {
     if (checksum(this.#data) === this.#before) return;
     this.#lost++;
@@ -178,7 +178,7 @@ class Trees {
     let swaps = 0;
     try {
       for (let round = 0; round < rounds; round++) {
-        // Made where nobody exchanges anything: this would write through the links itself.
+        // Made where no process exchanges anything: this would write through the links itself.
         const made = join(this.#context.directory, 'made');
         makeRaceTree(made, data);
         renameSync(made, top);
@@ -192,7 +192,7 @@ class Trees {
     if (swaps < rounds / 20) throw new Error(`only ${swaps} exchanges in ${rounds} removals: this was no race`);
   }
 
-  /** Removes the tree, which has no mount, and looks at the data. Somebody who is busy in it may delay that. */
+  /** Removes the tree, which has no mount, and checks the data. A process that is busy in it may delay that. */
   async #finish(what: string, top: string, contended = false): Promise<void> {
     for (let tries = 0; existsSync(top) || tries === 0; tries++) {
       try {

@@ -32,7 +32,7 @@ const DISK_MEGABYTES = 700;
 const LIMIT_MS = 100_000;
 const WATCHED: readonly LabProcess[] = ['containerd', 'agent', 'csi-driver', 'controlplane'];
 
-/** Never evicted: what it does on a full disk can be looked at for as long as that is full. */
+/** Never evicted: it can be observed for as long as the disk is full. */
 const CRITICAL = { priorityClassName: 'system-node-critical' };
 /** The control plane keeps pods from a node whose disk is full: the node is to be asked all the same. */
 const TOLERANT = { tolerations: [{ operator: 'Exists' }] };
@@ -70,7 +70,7 @@ const claim = (name: string, storageClassName: string): object => ({
   metadata: { name },
   spec: { accessModes: ['ReadWriteOnce'], storageClassName, resources: { requests: { storage: '32Mi' } } },
 });
-/** Its images have their blocks before anything is written to them: a full disk is nothing to whoever uses one. */
+/** Its images have their blocks before anything is written to them: a full disk does not affect their users. */
 const FULL_CLASS = {
   apiVersion: 'storage.k8s.io/v1',
   kind: 'StorageClass',

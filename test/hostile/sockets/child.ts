@@ -1,4 +1,4 @@
-// A process of the campaign `descriptors` that may open few files or has no inotify, and is told what to do by messages.
+// A process of the campaign `descriptors` that may open few files or has no inotify, and is controlled by messages.
 // It holds both servers, or the agent's parts that watch directories.
 
 import { closeSync, openSync } from 'node:fs';
@@ -78,7 +78,7 @@ async function watchers(): Promise<readonly string[]> {
   );
   await writeFile(at('cni/10.conflist'), '{"cniVersion":"1.0.0","name":"n","plugins":[{"type":"one"}]}');
   await appendFile(at('0.log'), '2024-01-02T03:04:05.000000006Z stdout F line\n');
-  // Whoever connects has seen the socket; registering is another matter.
+  // A connection shows that the socket was found; registration is another matter.
   const socket = createServer((caller) => {
     see('plugins');
     caller.destroy();

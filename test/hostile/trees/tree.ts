@@ -1,4 +1,4 @@
-// Trees that are made to mislead a removal: names of any bytes, links, directories within directories, and somebody's
+// Trees that are made to mislead a removal: names of any bytes, links, directories within directories, and a user's
 // data beside them, with a checksum. For the campaign "trees".
 
 import { createHash } from 'node:crypto';
@@ -52,7 +52,7 @@ export function makeTree(top: Buffer, outside: Buffer, random: Random): Tree {
   return { directories, files };
 }
 
-/** Somebody's data at `path`. */
+/** A user's data at `path`. */
 export function makeData(path: Buffer): void {
   mkdirSync(bytes(path, '/deeper/still'), { recursive: true });
   for (const name of ['one', 'two', 'deeper/three', 'deeper/still/four']) writeFileSync(bytes(path, '/', name), name);

@@ -36,7 +36,7 @@ describe('a goal', () => {
     expect(goal).toMatchObject({ value: 19, range: { high: 30 }, reached: false });
   });
 
-  test('of a ratio is judged by the pairs', () => {
+  test('of a ratio is computed from the pairs', () => {
     const floor = same(200);
     expect(reached([row(same(230), { floor, ratioLimit: 1.15 })])).toEqual([['row, p50 / floor', true]]);
     expect(reached([row(same(231), { floor, ratioLimit: 1.15 })])).toEqual([['row, p50 / floor', false]]);

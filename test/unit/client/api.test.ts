@@ -213,14 +213,14 @@ describe('tokens', () => {
   });
 });
 
-describe('failures that the server tells', () => {
+describe('failures that the server reports', () => {
   it.each<[number, string, (error: unknown) => boolean]>([
     [404, 'NotFound', isNotFound],
     [409, 'Conflict', isConflict],
     [409, 'AlreadyExists', isAlreadyExists],
     [410, 'Expired', isGone],
     [500, 'InternalError', isTransient],
-  ])('%d %s is told apart', async (code, reason, is) => {
+  ])('%d %s is recognised', async (code, reason, is) => {
     server.handler = (_asked, response) => json(response, code, failure(code, reason, 'the words'));
     const error = await thrown(connect().get('/api/v1/pods'));
     expect(error).toBeInstanceOf(ApiError);
@@ -266,7 +266,7 @@ describe('Retry-After', () => {
     expect(server.requests.map(({ body }) => body)).toEqual(['{"a":1}', '{"a":1}', '{"a":1}']);
   });
 
-  it('without the header the failure is told at once', async () => {
+  it('without the header the failure is reported at once', async () => {
     server.handler = (_asked, response) => json(response, 429, failure(429, 'TooManyRequests', 'busy'));
     expect(await thrown(connect().get('/api/v1/pods'))).toMatchObject({ code: 429 });
     expect(server.requests.length).toBe(1);

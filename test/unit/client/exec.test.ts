@@ -58,7 +58,7 @@ describe('execInPod', () => {
     );
   });
 
-  it('sends standard input and tells the exit code', async () => {
+  it('sends standard input and returns the exit code', async () => {
     serve = (socket) => {
       socket.on('message', (data: Buffer) => {
         socket.send(frame(1, `got ${data[0]} ${data.subarray(1).toString()}`));

@@ -245,7 +245,7 @@ describe('Recorder', () => {
     recorder.event(pod, 'Normal', 'Late', 'x');
   });
 
-  it("sends each event in its own pod's trace, whoever started the sender", async () => {
+  it("sends each event in its own pod's trace, whichever call started the sender", async () => {
     const { recorder, tracer, spans } = start();
     const about = (name: string) => ({ pod: { namespace: 'demo', name, uid: name }, cause: `cause of ${name}` });
     await tracer.span('worker', 'sync', {}, () => {

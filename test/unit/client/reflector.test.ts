@@ -223,7 +223,7 @@ describe('Reflector', () => {
     expect(server.watches.length).toBe(2);
   });
 
-  it('stops when told to, in a watch or in a wait', async () => {
+  it('stops when aborted, in a watch or in a wait', async () => {
     const watching = start();
     const one = watching.run();
     await settle();

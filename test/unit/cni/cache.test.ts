@@ -1,5 +1,5 @@
 // What the cache of attachments makes of files that are not what it wrote: cut off by a crash, of another version, of
-// somebody else. Each is named, and none is taken for an attachment.
+// another program. Each is named, and none is taken for an attachment.
 
 import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';

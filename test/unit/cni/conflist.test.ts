@@ -126,7 +126,7 @@ describe('the conf dir', () => {
     const { plugins } = await loadConflist(join(dir, 'net.conflist'));
     expect(plugins.map(({ type }) => type)).toEqual(['bridge', '10', '9', 'B', 'a']);
   });
-  it('passes over a broken file, and tells which', async () => {
+  it('skips a broken file, and reports it', async () => {
     await put('10-bad.conflist', '{');
     await put('20-good.conflist', text({}));
     const loaded = await loadNetwork(dir);
@@ -141,7 +141,7 @@ describe('the conf dir', () => {
   it('is empty when it does not exist', async () => {
     expect(await loadNetwork(join(dir, 'missing'))).toBeUndefined();
   });
-  it('adds the plugins of the directory named as the network, unless told to load inlined ones only', async () => {
+  it('adds the plugins of the directory named as the network, unless loadOnlyInlinedPlugins is set', async () => {
     await mkdir(join(dir, 'net'));
     await writeFile(join(dir, 'net', '10-more.conf'), '{"type":"tuning"}');
     await put('10-net.conflist', text({}));

@@ -47,10 +47,10 @@ export async function fakeHost(plugins: Readonly<Record<string, FakePlugin>>): P
     const env = options?.env ?? {};
     const call = { type, command: env['CNI_COMMAND'] ?? '', env, netconf: JSON.parse(String(options?.stdin)) };
     calls.push(call);
-    const said = await plugins[type]?.(call);
-    if (said === undefined) return FINISHED;
-    if ('code' in said || 'stdout' in said || 'timedOut' in said) return { ...FINISHED, ...said };
-    return { ...FINISHED, stdout: JSON.stringify(said) };
+    const messages = await plugins[type]?.(call);
+    if (messages === undefined) return FINISHED;
+    if ('code' in messages || 'stdout' in messages || 'timedOut' in messages) return { ...FINISHED, ...messages };
+    return { ...FINISHED, stdout: JSON.stringify(messages) };
   };
   const cacheDir = join(dir, 'cache');
   return {

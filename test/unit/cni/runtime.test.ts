@@ -240,7 +240,7 @@ describe('DEL', () => {
     expect(await runtime.attachments('c1')).toEqual([]);
   });
 
-  it('does nothing about a container it never heard of when there is no network, and runs the chain when there is', async () => {
+  it('does nothing about an unknown container when there is no network, and runs the chain when there is', async () => {
     await setUp({ one: () => undefined });
     await host.runtime().del(pod());
     expect(host.names()).toEqual([]);
@@ -248,7 +248,7 @@ describe('DEL', () => {
     expect(host.names()).toEqual(['DEL one']);
   });
 
-  it('of a container it never heard of is no failure when a plugin cannot, and asks the others', async () => {
+  it('of an unknown container is no failure when a plugin fails, and runs the others', async () => {
     await setUp({ one: () => undefined, two: () => fails(100, 'never works') });
     await host.runtime().del(pod(), chainOf('1.0.0', 'one', 'two'));
     expect(host.names()).toEqual(['DEL two', 'DEL one']);
@@ -284,7 +284,7 @@ describe('DEL', () => {
     expect(host.names()).toEqual(['ADD one', 'DEL one', 'DEL one']);
   });
 
-  it('tells plugins that the namespace is gone when its path is', async () => {
+  it('passes an empty netns when its path is gone', async () => {
     await setUp({ one: onAdd(answer('10.0.0.2/24')) });
     await host.runtime().add(chainOf('1.0.0', 'one'), pod());
     await host.runtime().del(pod({ netns: '/var/run/netns/gone' }));

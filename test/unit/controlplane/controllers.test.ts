@@ -101,7 +101,7 @@ describe('Scheduler', () => {
     expect(events).toEqual(['p Scheduled: Successfully assigned demo/p to n']);
   });
 
-  it('tells why a pod fits nowhere, once, and places it when room becomes free', async () => {
+  it('reports why a pod fits nowhere, once, and binds it when room becomes free', async () => {
     const { client, events, informers } = start();
     const big = { containers: [{ name: 'c', resources: { requests: { cpu: '2' } } }] };
     informers.pods.upsert(makePod('first', { ...big, nodeName: 'n' }));
@@ -246,7 +246,7 @@ describe('NamespaceController', () => {
     expect(client.writes.at(-1)?.path).toBe('/api/v1/namespaces/demo/finalize');
   });
 
-  it('never lets a namespace go when a group could not be looked at', async () => {
+  it('never finalizes a namespace when a group could not be listed', async () => {
     const { client, informers } = start();
     client.objects.delete('/apis/apps/v1');
     informers.namespaces.upsert(terminating('demo'));

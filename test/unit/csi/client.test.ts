@@ -72,7 +72,7 @@ describe('a call', () => {
     client.close();
   });
 
-  test('is one span that names the volume and tells no secret', async () => {
+  test('is one span that names the volume and contains no secret', async () => {
     const spans: Span[] = [];
     const tracer = new Tracer();
     tracer.subscribe((span) => spans.push(span));

@@ -80,7 +80,7 @@ describe('a plugin', () => {
     inotify.free();
   });
 
-  test('whose socket is there before the agent is registered and told so', async () => {
+  test('whose socket is there before the agent is registered and notified', async () => {
     await mkdir(registry);
     const driver = await start();
     await watcher.start();
@@ -132,7 +132,7 @@ describe('a plugin', () => {
     expect(service.calls.map(({ method }) => method)).toContain('NodeGetInfo');
   });
 
-  test('whose socket goes is deregistered, and the cluster told', async () => {
+  test('whose socket goes is deregistered, also in the CSINode', async () => {
     await watcher.start();
     const driver = await start();
     await vi.waitFor(() => expect(drivers.names()).toEqual(['fake.csi']));
@@ -155,23 +155,23 @@ describe('a plugin', () => {
     expect(second.order).toContain('NodeStageVolume');
   });
 
-  test('whoever waits for it is told as soon as it is registered', async () => {
+  test('its waiters continue as soon as it is registered', async () => {
     await watcher.start();
-    let told = false;
+    let reported = false;
     const waiting = drivers.registered('fake.csi').then(() => {
-      told = true;
+      reported = true;
     });
-    expect(told).toBe(false);
+    expect(reported).toBe(false);
     await start();
     await waiting;
     expect(drivers.driver('fake.csi')).toBeDefined();
   });
 });
 
-describe('a plugin is refused, with the reason told to it,', () => {
+describe('a plugin is refused, with the reason in its notification,', () => {
   test.each<[string, (driver: FakeCsiDriver) => void, RegExp]>([
     [
-      'when nobody knows its type',
+      'when its type is unknown',
       (driver) => {
         driver.info = { ...driver.info, type: 'DRAPlugin' };
       },
@@ -204,7 +204,7 @@ describe('a plugin is refused, with the reason told to it,', () => {
     expect(drivers.names()).toEqual([]);
   });
 
-  test('when the cluster cannot be told, and is taken once it can', async () => {
+  test('when the CSINode cannot be written, and is registered once it can', async () => {
     announceFailure = new Error('detected topology value collision');
     await watcher.start();
     const driver = await start();

@@ -18,7 +18,7 @@ describe('of the versions that a driver offers', () => {
     [[], 'empty list for supported versions'],
     [['0.3.0'], 'None of the versions specified ["0.3.0"] are supported'],
     [['2.0.0', 'one'], 'None of the versions specified ["2.0.0" "one"] are supported'],
-  ])('%j none is spoken, and it is said why', (versions, words) => {
+  ])('%j none is supported, with the reason', (versions, words) => {
     expect(() => highestSupportedVersion(versions)).toThrow(words);
   });
 });

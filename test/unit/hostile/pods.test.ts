@@ -16,7 +16,7 @@ beforeEach(async () => {
 });
 afterEach(() => rm(directory, { recursive: true, force: true }));
 
-test('files that nobody touched are whole', async () => {
+test('untouched files are whole', async () => {
   expect(await damaged(data)).toEqual([]);
   expect(await extraFiles(data)).toEqual([]);
 });
@@ -35,7 +35,7 @@ test('a changed file, a file that is gone, a directory that is gone and a file t
   expect(await extraFiles(data)).toEqual([`${data.directory}/foreign`]);
 });
 
-test('every kind of volume has data that is looked at afterwards', async () => {
+test('every kind of volume has data that is checked afterwards', async () => {
   const kinds = new Set<string>();
   for (let index = 0; index < KIND_COUNT; index++) {
     const pod = await dataPod(index, join(directory, 'pods'), 'n1', seededRandom(index));

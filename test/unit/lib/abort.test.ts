@@ -34,7 +34,7 @@ test('whenAborted resolves with the abort, and at once after it', async () => {
 });
 
 describe('sleepUnlessAborted', () => {
-  test('lasts as long as it is told, and ends early without a failure', async () => {
+  test('lasts as long as requested, and ends early without a failure', async () => {
     const clock = new VirtualClock();
     const stop = new AbortController();
     let ended = 0;

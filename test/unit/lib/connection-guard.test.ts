@@ -182,7 +182,7 @@ describe('is left alone', () => {
 });
 
 describe('many connections', () => {
-  test('without a credential are few at a time, and keep nobody out who has one', async () => {
+  test('without a credential are few at a time, and keep no authenticated client out', async () => {
     const limits = { total: 40, perAddress: 40, unauthenticated: 8 };
     const { port, guard } = await start({ limits });
     const hostile: Client[] = [];
@@ -222,7 +222,7 @@ describe('many connections', () => {
     for (const { socket } of [quiet, ...many]) socket.destroy();
   });
 
-  test('are limited anew when the process may have fewer descriptors, and stay as they are when nobody can look', async () => {
+  test('are limited anew when the process may have fewer descriptors, and stay as they are when the limit cannot be read', async () => {
     const clock = new VirtualClock();
     let total = 100;
     const limits = (): ConnectionLimits => {

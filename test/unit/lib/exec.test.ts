@@ -17,7 +17,7 @@ test('a program that prints for ever is read to its end but kept only up to the 
   expect(result.code).toBe(0);
 });
 
-test('a program that does not read its input is judged by its exit code', async () => {
+test('a program that does not read its input is reported by its exit code', async () => {
   const result = await exec('true', [], { stdin: 'x'.repeat(1_000_000) });
   expect(result.code).toBe(0);
 });

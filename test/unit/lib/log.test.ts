@@ -18,7 +18,7 @@ test('a record reads as one line: time, level, process, message, fields', () => 
 });
 
 test('a field with a newline cannot make a second line', () => {
-  const line = formatRecord(JSON.stringify({ level: 'info', time: '', name: 'a', msg: 'm', said: 'one\ntwo' }));
+  const line = formatRecord(JSON.stringify({ level: 'info', time: '', name: 'a', msg: 'm', output: 'one\ntwo' }));
   expect(line.split('\n')).toHaveLength(2);
 });
 
@@ -88,7 +88,7 @@ test('a warning that repeats comes less and less often, and says how often it wa
   expect(lines().filter(({ msg }) => msg === 'done')).toHaveLength(2);
 });
 
-test('what has not come for ten minutes is news again', () => {
+test('what has not come for ten minutes counts as new', () => {
   const { log, at, lines } = testLog();
   for (const ms of [0, 1, 2, 700_000]) {
     at(ms);
@@ -120,7 +120,7 @@ test('lines that a full disk does not take are dropped and counted; a torn one d
   expect(() => lines()).toThrow();
 });
 
-test('a pipe whose reader does not read, or is gone, holds up nobody for long', () => {
+test('a pipe whose reader does not read, or is gone, does not block for long', () => {
   const { log, leave, lines } = testLog();
   for (const code of ['EAGAIN', 'EPIPE', 'EIO']) {
     leave(0, code);

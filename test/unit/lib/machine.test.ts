@@ -23,7 +23,7 @@ function snapshot(parts: Partial<Record<(typeof MACHINE_PARTS)[number], readonly
 }
 
 describe('comparing two looks at a machine', () => {
-  it.each(MACHINE_PARTS)('tells a %s that was left behind', (part) => {
+  it.each(MACHINE_PARTS)('reports a %s that was left behind', (part) => {
     expect(diffMachine(snapshot({}), snapshot({ [part]: ['x'] }))).toEqual([`left behind: ${part} x`]);
   });
 
@@ -31,7 +31,7 @@ describe('comparing two looks at a machine', () => {
     expect(diffMachine(snapshot({ [part]: ['/kubepods/x'] }), snapshot({}))).toEqual([`gone: ${part} /kubepods/x`]);
   });
 
-  it('does not mind a cgroup of somebody else that is gone with its program', () => {
+  it('ignores a cgroup of another program that is gone with it', () => {
     expect(diffMachine(snapshot({ cgroup: ['/sys/fs/cgroup/memory/tool/1'] }), snapshot({}))).toEqual([]);
   });
 

@@ -19,7 +19,7 @@ describe('retry', () => {
     };
   }
 
-  test('repeats with growing pauses, and tells each try what time is left', async () => {
+  test('repeats with growing pauses, and passes each try the time that is left', async () => {
     const clock = new VirtualClock();
     const { calls, work } = failing(4);
     const result = outcome(retry(work, { clock, policy, limitMs: 1000, mends: () => true }));

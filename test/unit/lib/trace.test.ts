@@ -51,7 +51,7 @@ test('contexts of call chains that run side by side do not mix', async () => {
   ]);
 });
 
-test('a sink that was removed hears nothing more', async () => {
+test('a sink that was removed receives nothing more', async () => {
   const tracer = new Tracer();
   const heard: string[] = [];
   const stop = tracer.subscribe((span) => heard.push(span.name));

@@ -52,7 +52,7 @@ describe('with inotify', () => {
 });
 
 describe.each<InotifyError>(['ENOSPC', 'EMFILE', 'ENFILE'])('without inotify (%s)', (code) => {
-  test('somebody is woken every second, until there is a watch again', async () => {
+  test('the caller is woken every second, until there is a watch again', async () => {
     const inotify = exhaustInotify(code);
     const clock = begin();
     expect(problems).toEqual([`polling ${code}: no inotify left, watch`]);

@@ -25,7 +25,7 @@ describe('a pool of things that are lent', () => {
     expect(started).toBe(2);
   });
 
-  it('stops what comes back unclean, and lends it to nobody again', async () => {
+  it('stops what comes back unclean, and does not lend it again', async () => {
     pool.give(await pool.take(), false);
     expect(stopped).toEqual([1]);
     expect(await pool.take()).toBe(2);
@@ -38,7 +38,7 @@ describe('a pool of things that are lent', () => {
     expect([await pool.take(), stopped]).toEqual([1, []]);
   });
 
-  it('stops all at its end, lent or not, and tells what went wrong', async () => {
+  it('stops all at its end, lent or not, and reports what went wrong', async () => {
     const [one] = [await pool.take(), await pool.take(), await pool.take()];
     pool.give(one, true);
     expect(await pool.close()).toEqual([new Error('2 left something behind')]);

@@ -49,7 +49,7 @@ describe('the virtual machine', () => {
     expect(qemuArguments(shell).join(' ')).toContain('-serial mon:stdio');
   });
 
-  test('is told which groups of checks to run', () => {
+  test('gets the groups of checks to run', () => {
     expect(kernelCommandLine({ ...MACHINE, only: 'demo' })).toMatch(/ nodelet\.only=demo$/);
     expect(kernelCommandLine(MACHINE)).not.toContain('nodelet.only');
   });

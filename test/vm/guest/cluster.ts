@@ -8,7 +8,7 @@ import type { Container, ContainerStatus, Pod, PodSpec } from '../../../client/t
 import { cgroupChildren, eventually } from './machine-state.ts';
 
 export const NAMESPACE = 'default';
-/** Lives until it is told to end. */
+/** Runs until TERM. */
 export const FOREVER = 'trap "exit 0" TERM; while :; do sleep 1000 & wait $!; done';
 
 export class Cluster {

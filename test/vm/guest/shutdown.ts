@@ -1,4 +1,4 @@
-// A shutdown of the machine as systemd-logind announces it: the node ends its pods in order before it lets go. The target
+// A shutdown of the machine as systemd-logind announces it: the node ends its pods in order before it releases the lock. The target
 // that would power the machine off is one that fails, so that logind calls the shutdown off when it comes to it; that shows
 // what follows a cancellation, too.
 

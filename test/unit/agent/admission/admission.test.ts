@@ -83,7 +83,7 @@ describe('room on the node', () => {
     });
   });
 
-  it('an extended resource that the node has never heard of is somebody else’s to give', () => {
+  it('an extended resource that the node does not report is managed by another component', () => {
     expect(verdict(asking('p', { 'example.com/gpu': '1' }))).toBeUndefined();
   });
 
@@ -381,7 +381,7 @@ describe('what the node cannot do', () => {
     expect(verdict(pod, [], {}, { appArmor: true })).toBeUndefined();
   });
 
-  it('a pod that runs already is not judged by its AppArmor profile again', () => {
+  it('a running pod is not refused for its AppArmor profile', () => {
     const pod = armoured({ appArmorProfile: { type: 'RuntimeDefault' } });
     expect(verdict({ ...pod, status: { phase: 'Running' } }, [], {}, { appArmor: false })).toBeUndefined();
   });

@@ -116,7 +116,7 @@ describe('a critical pod', () => {
     expect(phase('large')).toBe('Failed');
   });
 
-  it('for which no room can be made is refused, and ends nobody', async () => {
+  it('for which no room can be made is refused, and evicts no pod', async () => {
     await running(pod('ordinary', '500m'));
     node.api.put(pod('critical', '3', CRITICAL));
     await settle();

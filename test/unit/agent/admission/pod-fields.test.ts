@@ -25,7 +25,7 @@ const sources = readdirSync(join(root, 'agent'), { recursive: true, encoding: 'u
   .map((name) => readFileSync(join(root, 'agent', name), 'utf8'))
   .join('\n');
 
-/** By type: the fields that are done, and the others with what is said of them. */
+/** By type: the fields that are done, and the others with their notes. */
 const sections = page
   .split('\n## ')
   .slice(1)
@@ -81,7 +81,7 @@ describe('a pod that needs what nodelet has not', () => {
       reason: 'PodFeatureUnsupported',
       message: `Pod requires node features that are not available: ${feature}`,
     });
-    // One that runs already is not judged again.
+    // A running one is not checked again.
     expect(refuseAbsentFeatures({ ...pod, status: { phase: 'Running' } })).toBeUndefined();
   });
 

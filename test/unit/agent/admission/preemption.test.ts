@@ -98,7 +98,7 @@ describe('a critical pod', () => {
     expect(admitToNode(pod, others, NODE)).toEqual({ preempt: others });
   });
 
-  it('that does not belong here ends nobody', () => {
+  it('that does not belong here evicts no pod', () => {
     const pod = fromFile(asking('p', { cpu: '500m' }, { spec: { nodeSelector: { zone: 'b' } } }));
     expect(admitToNode(pod, [burstable('b', '1800m')], NODE)).toMatchObject({ reason: 'NodeAffinity' });
   });

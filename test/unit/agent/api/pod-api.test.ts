@@ -49,7 +49,7 @@ test('a status is patched at its subresource, with the uid as precondition', asy
   ]);
 });
 
-test('a pod is let go with grace 0 and the uid as precondition', async () => {
+test('a pod is finalized with grace 0 and the uid as precondition', async () => {
   const api = client({}, pod);
   expect(await createPodApi(api).finalizeDelete(pod)).toEqual({ kind: 'ok', value: null });
   expect(api.calls).toEqual([

@@ -12,7 +12,7 @@ function pod(name: string, uid: string, resourceVersion: string): Pod {
   };
 }
 
-test('the source tells the complete set after the list and after each event, without managed fields', async () => {
+test('the source emits the complete set after the list and after each event, without managed fields', async () => {
   const queries: unknown[] = [];
   const events: WatchEvent<Pod>[] = [
     { type: 'ADDED', object: pod('b', 'u-b', '11') },
@@ -35,7 +35,7 @@ test('the source tells the complete set after the list and after each event, wit
     },
   };
   const source = createApiPodSource({ client: watcher, nodeName: 'node-1', clock: systemClock });
-  const told = await new Promise<string[][]>((resolve) => {
+  const reported = await new Promise<string[][]>((resolve) => {
     const sets: string[][] = [];
     source.start((pods) => {
       sets.push([...pods.keys()]);
@@ -44,6 +44,6 @@ test('the source tells the complete set after the list and after each event, wit
     });
   });
   source.stop();
-  expect(told).toEqual([['u-a'], ['u-a', 'u-b'], ['u-b']]);
+  expect(reported).toEqual([['u-a'], ['u-a', 'u-b'], ['u-b']]);
   expect(queries).toEqual([{ fieldSelector: 'spec.nodeName=node-1' }]);
 });

@@ -10,7 +10,7 @@ import { ManualClock, pod } from '../volumes/support.ts';
 const apiError = (code: number, reason: string) =>
   new ApiError({ kind: 'Status', apiVersion: 'v1', status: 'Failure', reason, code }, code, 'x');
 
-/** ConfigMaps at a server that counts what it is asked, and tells watchers when a test changes something. */
+/** ConfigMaps at a server that counts requests, and sends watchers what a test changes. */
 class Server {
   readonly calls: string[] = [];
   readonly objects = new Map<string, ConfigMap>();
@@ -140,7 +140,7 @@ describe('an object that pods use', () => {
     shared.close();
   });
 
-  test('tells every pod whose volume shows it, and no other', async () => {
+  test('notifies every pod whose volume shows it, and no other', async () => {
     const { server, shared, read, watching } = fixture();
     const [a, b, env] = [vi.fn(), vi.fn(), vi.fn()];
     server.set('cm', '1');
@@ -159,16 +159,16 @@ describe('an object that pods use', () => {
 
   test('that is deleted is not found, and is there again when it is made anew', async () => {
     const { server, shared, read, watching } = fixture();
-    const told = vi.fn();
+    const reported = vi.fn();
     server.set('cm', '1');
-    shared.follow(user('a'), told);
+    shared.follow(user('a'), reported);
     await read();
     await watching();
     server.remove('cm');
-    await vi.waitFor(() => expect(told).toHaveBeenCalledTimes(1));
+    await vi.waitFor(() => expect(reported).toHaveBeenCalledTimes(1));
     expect(await read()).toBeUndefined();
     server.set('cm', '2');
-    await vi.waitFor(() => expect(told).toHaveBeenCalledTimes(2));
+    await vi.waitFor(() => expect(reported).toHaveBeenCalledTimes(2));
     expect(await read()).toBe('2');
     shared.close();
   });
@@ -186,12 +186,12 @@ describe('an object that pods use', () => {
 
   test('that does not exist yet is followed all the same', async () => {
     const { server, shared, read, watching } = fixture();
-    const told = vi.fn();
-    shared.follow(user('a'), told);
+    const reported = vi.fn();
+    shared.follow(user('a'), reported);
     expect(await read()).toBeUndefined();
     await watching();
     server.set('cm', '1');
-    await vi.waitFor(() => expect(told).toHaveBeenCalledTimes(1));
+    await vi.waitFor(() => expect(reported).toHaveBeenCalledTimes(1));
     expect(await read()).toBe('1');
     shared.close();
   });
@@ -214,18 +214,18 @@ describe('a watch', () => {
     shared.close();
   });
 
-  test('whose revision is too old lists again, and tells what it finds', async () => {
+  test('whose revision is too old lists again, and emits what it finds', async () => {
     const { server, shared, read, watching } = fixture();
-    const told = vi.fn();
+    const reported = vi.fn();
     server.set('cm', '1');
-    shared.follow(user('a'), told);
+    shared.follow(user('a'), reported);
     await read();
     await watching();
     const [tell] = server.watchers;
     if (tell !== undefined) server.watchers.delete(tell);
     server.set('cm', '2');
     tell?.(apiError(410, 'Expired'));
-    await vi.waitFor(() => expect(told).toHaveBeenCalledTimes(1));
+    await vi.waitFor(() => expect(reported).toHaveBeenCalledTimes(1));
     expect(await read()).toBe('2');
     expect(server.calls.filter((call) => call === LIST)).toHaveLength(2);
     shared.close();
@@ -245,14 +245,14 @@ describe('a watch', () => {
 
   test('ends when its object becomes immutable', async () => {
     const { server, shared, read, watching } = fixture();
-    const told = vi.fn();
+    const reported = vi.fn();
     server.set('cm', '1');
-    shared.follow(user('a'), told);
+    shared.follow(user('a'), reported);
     await read();
     await watching();
     server.set('cm', '2', { immutable: true });
     await vi.waitFor(() => expect(server.watchers.size).toBe(0));
-    expect(told).toHaveBeenCalledTimes(1);
+    expect(reported).toHaveBeenCalledTimes(1);
     expect(await read()).toBe('2');
   });
 
@@ -305,7 +305,7 @@ describe('a big object', () => {
   const BIG = 'x'.repeat(200_000);
   const GET = 'GET /api/v1/namespaces/ns/configmaps/cm';
 
-  test('is not kept: its version is, and contents are read again by whoever needs them', async () => {
+  test('is not kept: its version is, and contents are read again on demand', async () => {
     const { server, clock, shared, read, watching } = fixture();
     server.set('cm', BIG);
     shared.follow(user('a'), () => undefined);
@@ -334,7 +334,7 @@ describe('a big object', () => {
     shared.close();
   });
 
-  test('that is deleted while nobody has its contents is not found', async () => {
+  test('that is deleted while its contents are not cached is not found', async () => {
     const { server, clock, shared, read, watching } = fixture();
     server.set('cm', BIG);
     shared.follow(user('a'), () => undefined);

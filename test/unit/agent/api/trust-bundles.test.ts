@@ -135,8 +135,8 @@ describe('the cluster’s bundles', () => {
 
   test('are followed from the first need to the last pod, in the version that the server has', async () => {
     const { server, bundles } = fixture();
-    const told = vi.fn();
-    bundles.follow('a', told);
+    const reported = vi.fn();
+    bundles.follow('a', reported);
     expect(server.calls).toEqual([]);
     expect(decoded(await bundles.anchors(request({ name: 'plain' })))).toEqual(['P']);
     await bundles.anchors(request({ name: 'plain' }));
@@ -149,7 +149,7 @@ describe('the cluster’s bundles', () => {
     ]);
     const changed = bundle('plain', '', {}, 'Q');
     server.tell({ type: 'MODIFIED', object: { ...changed, metadata: { ...changed.metadata, resourceVersion: '10' } } });
-    await vi.waitFor(() => expect(told).toHaveBeenCalled());
+    await vi.waitFor(() => expect(reported).toHaveBeenCalled());
     expect(decoded(await bundles.anchors(request({ name: 'plain' })))).toEqual(['Q']);
     bundles.release('a');
     await vi.waitFor(() => expect(server.calls.at(-1)).toBe('END'));

@@ -1,4 +1,4 @@
-// That what is said of each field and feature gate is true, and that docs/kubelet-configuration.md says the same, no more
+// That the stated effect of each field and feature gate is true, and that docs/kubelet-configuration.md says the same, no more
 // and no less.
 
 import { readdirSync, readFileSync } from 'node:fs';
@@ -49,7 +49,7 @@ describe('configuration fields', () => {
   const acted = Object.entries(KUBELET_FIELDS).filter(
     ([name, { effect, fields }]) => effect.kind === 'acted' && fields === undefined && !INTERNAL.includes(name),
   );
-  test.each(acted.map(([name]) => name))('%s is said to be acted on, and the agent reads it', (name) => {
+  test.each(acted.map(([name]) => name))('%s is marked as implemented, and the agent reads it', (name) => {
     expect(sources).toMatch(new RegExp(`\\b${name}\\b`));
   });
 

@@ -125,7 +125,7 @@ describe('the agent’s flags', () => {
     expect([containerRuntimeEndpoint, imageServiceEndpoint]).toEqual(['unix:///run/c.sock', 'unix:///run/c.sock']);
   });
 
-  test('give a value that nobody can change', () => {
+  test('return an immutable value', () => {
     const frozen = options('--config', '/cfg.yaml');
     expect(Object.isFrozen(frozen) && Object.isFrozen(frozen.config.authentication.x509)).toBe(true);
     expect(Object.isFrozen(frozen.config.featureGates)).toBe(true);

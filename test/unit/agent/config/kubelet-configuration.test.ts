@@ -74,7 +74,7 @@ describe('a KubeletConfiguration file', () => {
     expect(read('nodeStatusUpdateFrequency: 20s').nodeStatusReportFrequency).toBe(20_000);
   });
 
-  test('replaces the eviction thresholds unless told to merge them', () => {
+  test('replaces the eviction thresholds unless mergeDefaultEvictionSettings is set', () => {
     expect(read('evictionHard: {memory.available: 1Gi}').evictionHard).toEqual({ 'memory.available': '1Gi' });
     const merged = read('evictionHard: {memory.available: 1Gi}\nmergeDefaultEvictionSettings: true').evictionHard;
     expect(merged).toEqual({ ...DEFAULT_EVICTION_HARD, 'memory.available': '1Gi' });

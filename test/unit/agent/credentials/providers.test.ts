@@ -1,4 +1,4 @@
-// Credential provider plugins: which images they are asked for, what they are told, what of their answers is kept.
+// Credential provider plugins: which images they are called for, their requests, the caching of their responses.
 
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -167,7 +167,7 @@ describe('a plugin', () => {
     );
   const pod = makePod('p', { serviceAccountName: 'builder' });
 
-  it('is run with its arguments and environment and told the image', async () => {
+  it('is run with its arguments, its environment and the image in the request', async () => {
     expect(await plugin().provide(pod, 'reg.io/app')).toEqual([
       { location: 'reg.io', auth: { username: 'u', password: 'p' } },
     ]);

@@ -282,7 +282,7 @@ describe('limits on local storage', () => {
     });
   });
 
-  it('are looked at every ten seconds, but seldom where looking takes long', async () => {
+  it('are measured every ten seconds, but less often where measuring takes long', async () => {
     world.add(limited('a'), usage({ volumes: { x: disk(1) } }));
     world.start();
     await world.clock.advance(65_000);

@@ -1,4 +1,4 @@
-// Which pod goes first, what it is told, which limits end it, and which pods are not taken at all.
+// Which pod is evicted first, its message, which limits evict it, and which pods are not taken at all.
 
 import { describe, expect, it, test } from 'vitest';
 import { admitUnderPressure } from '../../../../agent/eviction/admit.ts';
@@ -138,7 +138,7 @@ describe('ranking', () => {
   });
 });
 
-describe('what an evicted pod is told', () => {
+describe('the message of an evicted pod', () => {
   const config = {
     evictionSoft: {},
     evictionSoftGracePeriod: {},
@@ -158,7 +158,7 @@ describe('what an evicted pod is told', () => {
         'Container c was using 1Gi, request is 0, has larger consumption of memory. ',
     ],
     [
-      'memory, where nobody knows what the containers use',
+      'memory, where the usage of containers is unknown',
       { 'memory.available': '1024Mi' },
       'memory.available',
       51_200,

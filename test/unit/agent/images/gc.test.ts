@@ -162,16 +162,16 @@ describe('a disk that is too full', () => {
     const store = new Store();
     store.add('a', 2);
     await store.run(600_001);
-    const said = (percent: number, freed: number) =>
+    const output = (percent: number, freed: number) =>
       `Insufficient free disk space on the node's image filesystem (${percent}% of 100 B used). ` +
       `Failed to free sufficient space by deleting unused images (freed ${freed} bytes). ` +
       'Investigate disk usage, as it could be used by active images, logs, volumes, or other data.';
     expect(store.events).toEqual([
-      `FreeDiskSpaceFailed: ${said(90, 0)}`,
-      `FreeDiskSpaceFailed: ${said(90, 2)}`,
-      `ImageGCFailed: ${said(90, 2)}`,
-      `FreeDiskSpaceFailed: ${said(88, 0)}`,
-      `ImageGCFailed: ${said(88, 0)}`,
+      `FreeDiskSpaceFailed: ${output(90, 0)}`,
+      `FreeDiskSpaceFailed: ${output(90, 2)}`,
+      `ImageGCFailed: ${output(90, 2)}`,
+      `FreeDiskSpaceFailed: ${output(88, 0)}`,
+      `ImageGCFailed: ${output(88, 0)}`,
     ]);
   });
 
@@ -195,7 +195,7 @@ describe('a disk that is too full', () => {
     expect(store.events).toEqual(['InvalidDiskCapacity: invalid capacity 0 on image filesystem']);
   });
 
-  it('is looked at every five minutes', async () => {
+  it('is checked every five minutes', async () => {
     const store = new Store();
     store.used = 10;
     const before = store.clock.timersSet;

@@ -54,7 +54,7 @@ function makeNetwork(): AgentNetwork {
   });
 }
 
-/** Does something to the conf dir and waits until inotify has told the agent. */
+/** Does something to the conf dir and waits until the agent has the inotify event. */
 async function andHeard(change: () => Promise<unknown>): Promise<void> {
   const heard = new Promise<void>((resolve) => changes.push(resolve));
   await change();
@@ -143,7 +143,7 @@ describe('the status follows the conf dir', () => {
     expect((await network.status()).message).toContain('nothing listens on the CNI socket');
   });
 
-  it('tells of a broken file that is passed over for a good one', async () => {
+  it('reports a broken file that is skipped for a good one', async () => {
     await mkdir(confDir, { recursive: true });
     await put('{', '00-broken.conflist');
     await put(CONF);

@@ -86,7 +86,7 @@ describe('messages of the kernel', () => {
       attr(5, u32(2)),
     ]);
   };
-  it('tell a link with kind, address, MTU, master and peer', () => {
+  it('report a link with kind, address, MTU, master and peer', () => {
     expect(parseChange(RTM.NEWLINK, linkMessage())).toEqual({
       what: 'link',
       gone: false,
@@ -105,20 +105,20 @@ describe('messages of the kernel', () => {
 });
 
 describe('the tables', () => {
-  it('tell whether a change made a difference', () => {
+  it('report whether a message changed anything', () => {
     const tables = new KernelTables();
     const change = { what: 'link', gone: false, link: link(5, 'veth5') } as const;
     expect([tables.apply(change), tables.apply(change)]).toEqual([true, false]);
     expect(tables.apply({ ...change, gone: true })).toBe(true);
     expect(tables.link('veth5')).toBeUndefined();
   });
-  it('find a link by the name that it has now, whoever had it before', () => {
+  it('find a link by the name that it has now, whichever link had it before', () => {
     const tables = new KernelTables();
     const tell = (entry: KernelLink, gone = false) => tables.apply({ what: 'link', gone, link: entry });
     tell(link(5, 'veth5'));
     tell(link(5, 'eth9'));
     expect([tables.link('veth5'), tables.link('eth9')?.index]).toEqual([undefined, 5]);
-    // The name goes to another link, and only then the end of the first one is told.
+    // The name goes to another link, and only then the end of the first one is reported.
     tell(link(6, 'eth9'));
     tell(link(5, 'eth9'), true);
     expect([tables.link('eth9')?.index, tables.link(5)]).toEqual([6, undefined]);
@@ -209,7 +209,7 @@ describe("a pod's interfaces", () => {
   it('are what CNI reported, with the host end and MTU that the kernel shows', () => {
     expect(podInterfaces(RESULT, 'eth0', tables)).toEqual([{ ...eth0, hostName: 'veth12', mtu: 1450 }]);
   });
-  it('have their host end before the kernel told of it', () => {
+  it('have their host end before the kernel reports it', () => {
     expect(podInterfaces(RESULT, 'eth0', new KernelTables())).toEqual([{ ...eth0, hostName: 'veth12' }]);
   });
   it('have none where the plugin makes none (macvlan)', () => {

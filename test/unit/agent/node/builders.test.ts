@@ -135,7 +135,7 @@ describe('conditions', () => {
     );
   });
 
-  it('pressure is told with its own reasons', () => {
+  it('pressure is reported with its own reasons', () => {
     const conditions = nextConditions([], { networks: [] }, { memory: true, disk: true, pid: true }, at);
     expect(conditions.slice(0, 3).map(({ status, reason }) => [status, reason])).toEqual([
       ['True', 'KubeletHasInsufficientMemory'],
@@ -175,7 +175,7 @@ describe('conditions', () => {
     ['Ready', 'False', 'KubeletNotReady', 'NodeNotReady'],
     ['MemoryPressure', 'False', 'KubeletHasSufficientMemory', 'NodeHasSufficientMemory'],
     ['DiskPressure', 'True', 'KubeletHasDiskPressure', 'NodeHasDiskPressure'],
-  ])('%s=%s is told as an event', (type, status, reason, event) => {
+  ])('%s=%s is recorded as an event', (type, status, reason, event) => {
     expect(transitionEvent({ type, status, reason }, 'n')).toEqual({
       reason: event,
       message: `Node n status is now: ${event}`,
@@ -210,7 +210,7 @@ describe('status', () => {
     expect(status).not.toHaveProperty('runtimeHandlers');
   });
 
-  it('tells handlers and features where the runtime tells them', () => {
+  it('reports handlers and features where the runtime reports them', () => {
     const runtimeStatus = {
       runtimeReady: GOOD,
       networkReady: GOOD,

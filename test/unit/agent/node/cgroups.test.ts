@@ -177,7 +177,7 @@ describe('a hierarchy', () => {
     expect(hierarchy.processes('/kubepods').sort()).toEqual([12, 34, 56]);
   });
 
-  test('under the systemd driver are told to systemd, parents first, before a limit is written', async () => {
+  test('under the systemd driver are slices of systemd, parents first, before a limit is written', async () => {
     const kubepods = 'kubepods.slice';
     const burstable = `${kubepods}/kubepods-burstable.slice`;
     for (const path of [kubepods, burstable, `${kubepods}/kubepods-besteffort.slice`]) {
@@ -188,7 +188,7 @@ describe('a hierarchy', () => {
     }
     put('cgroup.controllers', '');
     put('cgroup.subtree_control', '');
-    const told: string[] = [];
+    const reported: string[] = [];
     const cgroups = createNodeCgroups({
       layout: { root: '/', driver: 'systemd' },
       mountPoint: root,
@@ -199,13 +199,13 @@ describe('a hierarchy', () => {
       slices: {
         ensure: async (path, limits) => {
           const before = read(`${path}/cpu.weight`).slice(0, 9);
-          told.push(`${path} ${JSON.stringify(limits)} ${before}`);
+          reported.push(`${path} ${JSON.stringify(limits)} ${before}`);
         },
         stop: async () => undefined,
       },
     });
     await cgroups.ensureNode();
-    expect(told).toEqual([
+    expect(reported).toEqual([
       '/kubepods.slice {"cpuShares":1536,"memoryBytes":1073741824} unwritten',
       '/kubepods.slice/kubepods-besteffort.slice {"cpuShares":2} unwritten',
       '/kubepods.slice/kubepods-burstable.slice {"cpuShares":2} unwritten',

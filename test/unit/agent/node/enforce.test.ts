@@ -1,4 +1,4 @@
-// enforceNodeAllocatable: which cgroups are limited to what, and what is told of it.
+// enforceNodeAllocatable: which cgroups are limited to what, and its events.
 
 import { describe, expect, test } from 'vitest';
 import type { CgroupLayout } from '../../../../agent/model/cgroup-names.ts';
@@ -46,26 +46,26 @@ describe('cgroups of others are limited', () => {
   });
 });
 
-describe('what is enforced is told as events of the node', () => {
+describe('what is enforced is recorded as events of the node', () => {
   const enforce = async (enforceNodeAllocatable: readonly string[], there: readonly string[]) => {
-    const said: string[] = [];
+    const output: string[] = [];
     await enforceAllocatable({
       config: { ...CONFIG, enforceNodeAllocatable },
       layout: CGROUPFS,
       nodeName: 'node-1',
       cgroups: {
-        ensureNode: async () => void said.push('kubepods'),
+        ensureNode: async () => void output.push('kubepods'),
         limitExisting: async (path) => {
           if (!there.includes(path)) throw new Error(`"${path}" cgroup does not exist`);
-          said.push(path);
+          output.push(path);
         },
       },
       recorder: {
         event: ({ kind, metadata }, type, reason, message) =>
-          void said.push(`${kind} ${metadata.name} ${type} ${reason}: ${message}`),
+          void output.push(`${kind} ${metadata.name} ${type} ${reason}: ${message}`),
       },
-    }).catch((error: Error) => void said.push(`${error.name}: ${error.message}`));
-    return said;
+    }).catch((error: Error) => void output.push(`${error.name}: ${error.message}`));
+    return output;
   };
   test('pods', async () => {
     expect(await enforce(['pods'], [])).toEqual([

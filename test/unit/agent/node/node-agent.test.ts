@@ -106,7 +106,7 @@ describe('NodeAgent', () => {
       metadata: { ownerReferences: [{ kind: 'Node', name: 'n', uid: 'uid' }] },
       spec: { holderIdentity: 'n', leaseDurationSeconds: 40 },
     });
-    // NodeReady tells a change, and this node never was anything else.
+    // NodeReady records a change, and this node was always ready.
     expect(events).toEqual(['Starting', 'NodeHasSufficientMemory', 'NodeHasNoDiskPressure', 'NodeHasSufficientPID']);
     expect(writes(LEASE).length).toBe(0);
     stop.abort();
@@ -128,7 +128,7 @@ describe('NodeAgent', () => {
     expect(writes(STATUS).length).toBe(before + 1);
   });
 
-  it('tells at once when the network stops being ready, and ten seconds later that it is back', async () => {
+  it('reports at once when the network stops being ready, and ten seconds later that it is back', async () => {
     const { clock, network, ready, events, logs } = start();
     await clock.advance(60_000);
     network.now = { ok: false, reason: 'NetworkPluginNotReady', message: 'no conflist in /etc/cni/net.d' };
@@ -152,7 +152,7 @@ describe('NodeAgent', () => {
     expect(logs).toContain('the node is ready');
   });
 
-  it('tells without waiting for its next look when it is told that something has changed', async () => {
+  it('reports without waiting for its next check when it is notified of a change', async () => {
     const { clock, network, agent, ready } = start();
     await clock.advance(10_000);
     network.now = { ok: false, reason: 'NetworkPluginNotReady', message: 'gone' };
@@ -294,7 +294,7 @@ describe('NodeAgent', () => {
     expect(ready()?.status).toBe('True');
   });
 
-  it('tells that the machine was started anew since the Node was last written', async () => {
+  it('records that the machine was rebooted since the Node was last written', async () => {
     const { clock, client, events } = start();
     await clock.advance(1_000);
     expect(events).not.toContain('Rebooted');

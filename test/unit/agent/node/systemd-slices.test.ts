@@ -18,7 +18,7 @@ describe('a slice’s properties', () => {
     ['shares become a weight', { cpuShares: 1024 }, { CPUWeight: '39' }],
     ['the fewest shares are the least weight', { cpuShares: 2 }, { CPUWeight: '1' }],
     [
-      'a quota is told as time per second, beside its period',
+      'a quota is sent as time per second, beside its period',
       { cpuQuotaUs: 50_000, cpuPeriodUs: 100_000 },
       { CPUQuotaPeriodUSec: '100000', CPUQuotaPerSecUSec: '500000' },
     ],
@@ -50,7 +50,7 @@ describe('a slice’s properties', () => {
     for (const what of ['CPU', 'Memory', 'Tasks', 'IO']) expect(properties).toContain(`${what}Accounting b true`);
   });
 
-  test('are told to the manager on the system bus', () => {
+  test('are sent to the manager on the system bus', () => {
     expect(managerCall('StopUnit', 'ss', UNIT, 'replace').join(' ')).toBe(
       `--system --quiet call org.freedesktop.systemd1 /org/freedesktop/systemd1 org.freedesktop.systemd1.Manager StopUnit ss ${UNIT} replace`,
     );
@@ -107,7 +107,7 @@ describe('slices', () => {
     ]);
   });
 
-  test('that systemd does not take are told with all that it said, and tried again next time', async () => {
+  test('that systemd refuses are reported with its output, and retried next time', async () => {
     const { calls, slices } = systemd({ ...exists, SetUnitProperties: 'Value out of range' });
     const failure = /does not take the slice .*already exists.*Value out of range/;
     await expect(slices.ensure(POD, { memoryBytes: 5 })).rejects.toThrow(failure);

@@ -10,7 +10,7 @@ import { settle, VirtualClock } from '../../../support/virtual-clock.ts';
 
 const NOTIFY = { NOTIFY_SOCKET: '/run/systemd/notify' };
 
-describe('what systemd wants to hear', () => {
+describe('the messages that systemd expects', () => {
   test.for([
     ['nothing listens', {}, undefined],
     ['nothing listens, whatever else is set', { WATCHDOG_USEC: '30000000' }, undefined],
@@ -55,7 +55,7 @@ function start(watchdogMs: number | undefined, failures = 0) {
   return { clock, sent, logs, spans, state, stop, ended };
 }
 
-it('is told of readiness once, and of life at half the time that it grants', async () => {
+it('gets READY=1 once, and WATCHDOG=1 at half its interval', async () => {
   const { clock, sent, spans, stop, ended } = start(15_000);
   await settle();
   expect(sent).toEqual(['READY=1', 'WATCHDOG=1']);
@@ -66,7 +66,7 @@ it('is told of readiness once, and of life at half the time that it grants', asy
   await ended;
 });
 
-it('hears nothing while the sync loop is stuck, and again when it moves', async () => {
+it('gets nothing while the sync loop is stuck, and again when it moves', async () => {
   const { clock, sent, state, logs } = start(10_000);
   await settle();
   state.problem = 'sync Loop took longer than expected: syncPod demo/web for 5m1s';
@@ -78,7 +78,7 @@ it('hears nothing while the sync loop is stuck, and again when it moves', async 
   expect(sent).toEqual(['READY=1', 'WATCHDOG=1', 'WATCHDOG=1']);
 });
 
-it('is told again a second later what could not be sent, and where it has no watchdog only that the agent is up', async () => {
+it('gets a failed message again a second later, and without a watchdog only READY=1', async () => {
   const { clock, sent, ended, logs } = start(undefined, 1);
   await settle();
   expect(sent).toEqual([]);
@@ -91,7 +91,7 @@ it('is told again a second later what could not be sent, and where it has no wat
   expect(failing.logs).toEqual(['systemd was not notified of READY=1: no socket']);
 });
 
-test('a real socket hears this process, not the program that speaks for it', async () => {
+test('a real socket shows this process as the sender, not the program that sends for it', async () => {
   const directory = await mkdtemp(join(tmpdir(), 'nodelet-notify-'));
   const socket = await listenForNotifications(join(directory, 'notify'));
   const before = process.env['NOTIFY_SOCKET'];

@@ -109,7 +109,7 @@ function say(action: PodAction): string {
   }
 }
 
-const said = (row: Case) => decide(row).actions.map(say);
+const output = (row: Case) => decide(row).actions.map(say);
 const failed = { exitCode: 1 };
 
 describe('the sandbox', () => {
@@ -156,7 +156,7 @@ describe('the sandbox', () => {
     ['is waited for while it is being made', { sandboxes: [], facts: { sandboxBusy: true } }, []],
     ['is not replaced while a start is under way', { sandboxes: [dead], facts: { starting: new Set(['web']) } }, []],
   ];
-  it.each(rows)('%s', (_name, row, expected) => expect(said(row)).toEqual(expected));
+  it.each(rows)('%s', (_name, row, expected) => expect(output(row)).toEqual(expected));
 });
 
 describe('a regular container', () => {
@@ -315,7 +315,7 @@ describe('a regular container', () => {
       ['kill web: Container is in "unknown" state, try killing it before restart (then start)'],
     ],
   ];
-  it.each(rows)('%s', (_name, row, expected) => expect(said(row)).toEqual(expected));
+  it.each(rows)('%s', (_name, row, expected) => expect(output(row)).toEqual(expected));
 
   it.each([
     ['In', [42], 42, true],
@@ -326,7 +326,7 @@ describe('a regular container', () => {
     const rules = [{ action: 'Restart', exitCodes: { operator, values } }];
     const ruled = { ...web, restartPolicy: 'Never', restartPolicyRules: rules };
     const row = { spec: { containers: [ruled] }, containers: [instance(web, 'exited', { exitCode })] };
-    expect(said(row)).toEqual([restarts ? 'start container web #1' : 'finish: completed']);
+    expect(output(row)).toEqual([restarts ? 'start container web #1' : 'finish: completed']);
   });
 
   it('waits out its back-off, then starts', () => {
@@ -338,7 +338,7 @@ describe('a regular container', () => {
     expect(early.actions).toEqual([]);
     expect(early.wakeAt).toBe(plusMs(NOW, 19_000));
     expect(early.waiting.get('web')?.message).toBe('back-off 20s restarting failed container=web pod=p_demo(uid-p)');
-    expect(said({ containers, facts: { backoff, now: plusMs(NOW, 19_000) } })).toEqual(['start container web #1']);
+    expect(output({ containers, facts: { backoff, now: plusMs(NOW, 19_000) } })).toEqual(['start container web #1']);
   });
 
   describe('that was stopped in order to run again', () => {
@@ -358,7 +358,7 @@ describe('a regular container', () => {
       expect(actions).toEqual([]);
       expect(waiting.get('web')?.until).toBe(plusMs(NOW, 20_000));
     });
-    it('is judged by its own end once it had to wait', () => {
+    it('is delayed by its own end once it had to wait', () => {
       expect(start('waited').waiting.get('web')?.until).toBe(plusMs(NOW, 20_000));
     });
     it('does not wait when no instance was before it, and that is no reason to wait next time', () => {
@@ -378,7 +378,7 @@ describe('a regular container', () => {
     const backoff = new Map([
       [restartBackoffKey('web', hashContainer(web)), { delayMs: 300_000, since: plusMs(NOW, -600_001) }],
     ]);
-    expect(said({ containers: [instance(web, 'exited')], facts: { backoff } })).toEqual(['start container web #1']);
+    expect(output({ containers: [instance(web, 'exited')], facts: { backoff } })).toEqual(['start container web #1']);
   });
 });
 
@@ -408,12 +408,12 @@ describe('init containers', () => {
     ['do not run again once a regular container runs', { spec, containers: [instance(web, 'running')] }, []],
     ['that fail are restarted under Always', { spec, containers: [ended(init, failed)] }, ['start init init #1']],
     [
-      'that ran out of memory have failed, whatever their first process said',
+      'that ran out of memory have failed, whatever the exit code of their first process',
       { spec, containers: [ended(init, { reason: 'OOMKilled' })] },
       ['start init init #1'],
     ],
     [
-      'that ran out of memory end the pod under Never, whatever their first process said',
+      'that ran out of memory end the pod under Never, whatever the exit code of their first process',
       { spec: { ...spec, restartPolicy: 'Never' }, containers: [ended(init, { reason: 'OOMKilled' })] },
       ['finish: initFailed'],
     ],
@@ -428,7 +428,7 @@ describe('init containers', () => {
       ['kill init: Init container is in "unknown" state, try killing it before restart (then start)'],
     ],
   ];
-  it.each(rows)('%s', (_name, row, expected) => expect(said(row)).toEqual(expected));
+  it.each(rows)('%s', (_name, row, expected) => expect(output(row)).toEqual(expected));
 });
 
 describe('sidecars', () => {
@@ -492,25 +492,25 @@ describe('sidecars', () => {
       ['start init side #0'],
     ],
   ];
-  it.each(rows)('%s', (_name, row, expected) => expect(said(row)).toEqual(expected));
+  it.each(rows)('%s', (_name, row, expected) => expect(output(row)).toEqual(expected));
 });
 
 describe('ephemeral containers', () => {
   const ephemeralContainers = [{ name: 'dbg', image: 'busybox:stable' }];
   it('start beside a running pod', () => {
-    expect(said({ spec: { ephemeralContainers }, containers: [instance(web, 'running')] })).toEqual([
+    expect(output({ spec: { ephemeralContainers }, containers: [instance(web, 'running')] })).toEqual([
       'start ephemeral dbg #0',
     ]);
   });
   it('start even before initialization is over', () => {
     const running = instance(init, 'running', { type: 'init' });
-    expect(said({ spec: { ephemeralContainers, initContainers: [init] }, containers: [running] })).toEqual([
+    expect(output({ spec: { ephemeralContainers, initContainers: [init] }, containers: [running] })).toEqual([
       'start ephemeral dbg #0',
     ]);
   });
   it('never start again', () => {
     const over = instance({ name: 'dbg', image: 'busybox:stable' }, 'exited', { type: 'ephemeral' });
-    expect(said({ spec: { ephemeralContainers }, containers: [instance(web, 'running'), over] })).toEqual([]);
+    expect(output({ spec: { ephemeralContainers }, containers: [instance(web, 'running'), over] })).toEqual([]);
   });
 });
 

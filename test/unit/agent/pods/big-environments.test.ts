@@ -81,7 +81,7 @@ test('only a few big ones wait for the runtime at once; all of them get there, w
   expect(asked.every(({ env }) => env.find(({ name }) => name === 'A')?.value.length === 200_000)).toBe(true);
 });
 
-test('small ones wait for nobody', async () => {
+test('small ones do not wait', async () => {
   const { asked, answers, start } = fixture(10);
   const started = Promise.all(NAMES.map(start));
   await vi.waitFor(() => expect(asked).toHaveLength(NAMES.length));

@@ -1,4 +1,4 @@
-// A pod that the node itself ends: evicted, preempted, short of time. What it is told, how long it gets, what stays of it.
+// A pod that the node itself ends: evicted, preempted, short of time. Its message, its grace period, what stays of it.
 
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { PodEnd } from '../../../../agent/ports/pod-end.ts';
@@ -50,7 +50,7 @@ describe('a pod that the node ends', () => {
     expect(node.runtime.calls.filter(({ call }) => call === 'stopContainer').map(({ detail }) => detail)).toEqual([2]);
   });
 
-  it('is over for whoever waits only when nothing of it runs any more', async () => {
+  it('is over for its waiters only when nothing of it runs any more', async () => {
     node.runtime.ignoresTerm.add('web');
     let over = false;
     void node.agent.endPod(uid(), EVICTION).then(() => {

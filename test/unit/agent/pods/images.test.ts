@@ -168,7 +168,7 @@ describe('pulling', () => {
       message: `Back-off pulling image "a:1": ${reason}: ${message}`,
     });
   });
-  it('that every credential is refused for says what each was told, once', async () => {
+  it('that every credential is refused for reports each refusal, once', async () => {
     const { runtime, objects, ensure } = manager();
     objects.secrets.set('demo/one', pullSecret({ 'reg.example/a': user('a'), 'reg.example': user('b') }, 'one'));
     const pod = makePod('p', { imagePullSecrets: [{ name: 'one' }] });
@@ -253,7 +253,7 @@ describe('what the node itself knows of a registry', () => {
 });
 
 describe('a pull that is shared', () => {
-  it('goes on while anyone waits, and is cancelled when nobody does', async () => {
+  it('goes on while a caller waits, and is cancelled when none does', async () => {
     const queue = new PullQueue<string>(1);
     const [one, two] = [new AbortController(), new AbortController()];
     let cancelled = false;

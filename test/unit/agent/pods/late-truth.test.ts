@@ -1,4 +1,4 @@
-// What a pod worker is told late, or not by its own agent: a pod refused after it ran, an end that comes after the end, a
+// Facts that reach a pod worker late, or from an earlier agent: a pod refused after it ran, an end that comes after the end, a
 // container that the runtime lost sight of, a sandbox that came up after all. Each was found by the simulator.
 
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';

@@ -158,7 +158,7 @@ describe('an action that failed', () => {
     expect([...retries.keys()]).toEqual([ACTION_IDS.start(WEB.name)]);
   });
 
-  it('that was given up because the pod ends does not wait, and nothing is said of it', () => {
+  it('that was aborted because the pod ends does not wait, and is not reported', () => {
     const { state, events } = end(terminating, startOf(), { kind: 'aborted' });
     expect([state.retries.size, events]).toEqual([0, []]);
   });

@@ -172,7 +172,7 @@ describe('a state is kept', () => {
       () => stepPod(terminating({ underWay: underWay(startOf()) }), facts({ pod })).state,
     ],
     [
-      'terminating when a start ended while the pod was looked at',
+      'terminating when a start ended during the observation',
       terminating(),
       () => stepPod(terminating(), facts({ pod, underWayBefore: underWay(startOf()) })).state,
     ],

@@ -1,4 +1,4 @@
-// What one look at a pod leads to, by its state: which actions begin and which wait, what is told, when to look again.
+// The result of one sync of a pod, by its state: which actions begin and which wait, the events, the next sync.
 
 import { describe, expect, it } from 'vitest';
 import { hashContainer } from '../../../../agent/pods/hash.ts';
@@ -81,7 +81,7 @@ describe('a pod that should run', () => {
     ['has its sandbox made', syncing(), {}, ['createSandbox #sandbox']],
     ['has nothing else begun while that is under way', syncing({ underWay: underWay(CREATE_SANDBOX) }), {}, []],
     [
-      'has no second one made when the first came while it was looked at',
+      'has no second one made when the first came during the observation',
       syncing(),
       { underWayBefore: underWay(CREATE_SANDBOX) },
       [],
@@ -94,7 +94,7 @@ describe('a pod that should run', () => {
       [],
     ],
     [
-      'has no second start of it when the first ended while it was looked at',
+      'has no second start of it when the first ended during the observation',
       syncing(),
       { snapshot: snapshotOf(), underWayBefore: underWay(startOf()) },
       [],
@@ -151,7 +151,7 @@ describe('a pod that should run', () => {
       [],
     ],
     [
-      'has it not killed again when that ended while it was looked at',
+      'has it not killed again when that ended during the observation',
       syncing(),
       {
         snapshot: RUNNING,
@@ -245,7 +245,7 @@ describe('a pod that should run', () => {
     ]);
   });
 
-  it('has one BackOff event for each wait, and is looked at when the wait is over', () => {
+  it('has one BackOff event for each wait, and is synced when the wait is over', () => {
     const first = step(syncing({ restartBackoff: backoff }), { snapshot: EXITED });
     expect(first.events).toEqual([
       {
@@ -263,7 +263,7 @@ describe('a pod that should run', () => {
     expect(step(second.state, { snapshot: later, now: plusMs(NOW, 30_000) }).events).toHaveLength(1);
   });
 
-  it('is looked at when what failed may be tried again, and at its deadline', () => {
+  it('is synced when a failed action may be retried, and at its deadline', () => {
     expect(step(failedAction(syncing(), 'start web', 5_000), { snapshot: snapshotOf() }).wakeAt).toBe(
       plusMs(NOW, 5_000),
     );
@@ -361,7 +361,7 @@ describe('a pod that should stop', () => {
     ['has its containers killed', terminating(), { snapshot: RUNNING }, ['killContainer kill web-1']],
     ['has each killed once', terminating({ underWay: killed }), { snapshot: RUNNING }, []],
     [
-      'has none killed again whose kill ended while it was looked at',
+      'has none killed again whose kill ended during the observation',
       terminating(),
       { snapshot: RUNNING, underWayBefore: killed },
       [],
@@ -393,7 +393,7 @@ describe('a pod that should stop', () => {
       [],
     ],
     [
-      'has none stopped when a start ended while it was looked at',
+      'has none stopped when a start ended during the observation',
       terminating(),
       { snapshot: stopped, underWayBefore: underWay(startOf()) },
       [],
@@ -414,7 +414,7 @@ describe('a pod that should stop', () => {
     ['a container runs', terminating(), { snapshot: RUNNING }, false],
     ['a start is under way', terminating({ underWay: underWay(startOf()) }), { snapshot: stopped }, false],
     [
-      'a start ended while it was looked at',
+      'a start ended during the observation',
       terminating(),
       { snapshot: stopped, underWayBefore: underWay(startOf()) },
       false,
@@ -424,7 +424,7 @@ describe('a pod that should stop', () => {
     expect(step(state, { pod, ...over }).status?.over).toBe(expected);
   });
 
-  it('is told why it failed, where the node ends it', () => {
+  it('has the reason of its failure, where the node ends it', () => {
     const end = { reason: 'Evicted', message: 'low on memory', graceSeconds: 1 };
     expect(step(evictPod(syncing(), end), { snapshot: RUNNING }).status?.podEnd).toBe(end);
     expect(step(evictPod(terminating(), end), { snapshot: RUNNING }).status?.podEnd).toBe(end);
@@ -508,7 +508,7 @@ describe('the grace period of a kill', () => {
   });
 });
 
-describe('whether the runtime must be looked at', () => {
+describe('whether the runtime must be observed', () => {
   const desired = { pod: podOf(), removed: false };
   const deleted = { pod: podOf({}, DELETED), removed: false };
   const terminating = terminatingPod(syncing(), 'deleted');

@@ -103,7 +103,7 @@ describe('the definition of a running pod', () => {
     await running('web-pod', { restartPolicy: policy });
     const pod = node.api.named('web-pod');
     node.api.put({ ...pod, spec: { ...pod.spec, containers: [{ name: 'web', image: 'busybox:stable' }] } });
-    // A registry that takes its time: what is told meanwhile must not be an end that cannot be taken back.
+    // A slow registry: the status until then must not be a final phase.
     node.runtime.latency.set('imageStatus', 5_000);
     await node.clock.until(() => webStatus()?.state?.waiting !== undefined, 60_000);
     expect(webStatus()).toMatchObject({ restartCount: 0, lastState: { terminated: { exitCode: 0 } } });

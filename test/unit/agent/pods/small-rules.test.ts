@@ -1,4 +1,4 @@
-// Small pure rules: hash, QoS, formats, grace periods, order of stopping, back-off, garbage, news.
+// Small pure rules: hash, QoS, formats, grace periods, order of stopping, back-off, garbage, sync triggers.
 
 import { describe, expect, it } from 'vitest';
 import { computeQOSClass } from '../../../../agent/model/pod-resources.ts';
@@ -134,7 +134,7 @@ describe('the order of stopping', () => {
   it.each([
     ['web', []],
     ['b', ['web']],
-    // An init container that runs is stopped with the rest: nobody waits for it.
+    // An init container that runs is stopped with the rest: no container waits for it.
     ['a', ['web', 'b']],
   ])('lets %s wait for %j', (name, expected) => expect([...stopsAfter(pod, name)]).toEqual(expected));
 
@@ -184,7 +184,7 @@ describe('garbage', () => {
   });
 });
 
-describe('news', () => {
+describe('sync triggers', () => {
   const event = (type: 'containerStarted' | 'containerDied' | 'containerRemoved' | 'podSync', id?: string) => ({
     podUID: 'u' as PodUID,
     type,

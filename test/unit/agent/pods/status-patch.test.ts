@@ -46,7 +46,7 @@ describe('the status patch', () => {
     expect(computeStatusPatch(status, withCondition(theirs))).toBeUndefined();
     expect(computeStatusPatch(withCondition({ ...theirs, message: 'new' }), withCondition(theirs))).toBeUndefined();
     expect(computeStatusPatch(status, withCondition(own))).toEqual({ conditions: [own] });
-    // Once said, it stays, also while a later status does not say it again.
+    // Once reported, it stays, also while a later status does not contain it.
     expect(computeStatusPatch(withCondition(own), status)).toBeUndefined();
   });
   it('leaves out generations of conditions for a server that drops them', () => {

@@ -62,7 +62,7 @@ describe('the status of a running pod', () => {
     expect(later.conditions).toEqual(status.conditions);
   });
   it.each([
-    // The node last said, the server still shows, now it is so: since when.
+    // Last reported, on the server, now: the transition time.
     ['what the server does not show yet', 'True', 'False', 'True', 'node'],
     ['what the server does not show yet, the other way', 'False', 'True', 'False', 'node'],
     ['nothing that the server still shows of before', 'False', 'True', 'True', 'now'],
@@ -111,7 +111,7 @@ describe('the status of a running pod', () => {
       message: 'the status of pod readiness gate "example.com/gate" is not "True", but False',
     });
   });
-  it('names a readiness gate that nobody has set', () => {
+  it('names a readiness gate that is not set', () => {
     const gated = statusOf(makePod('p', { readinessGates: [{ conditionType: 'a/b' }] }), [instance('web')]);
     expect(condition(gated, 'Ready')?.message).toBe(
       'corresponding condition of pod readiness gate "a/b" does not exist.',
@@ -134,7 +134,7 @@ describe('a container status', () => {
       message: 'containers with incomplete status: [init]',
     });
   });
-  it('tells how it ended', () => {
+  it('reports how it ended', () => {
     const status = statusOf(makePod('p'), [ended('web', 137, { reason: 'OOMKilled', message: 'bye' })]);
     expect(web(status)?.state?.terminated).toEqual({
       exitCode: 137,
@@ -197,7 +197,7 @@ describe('a container status', () => {
     probes.set('startup', 'web-0', 'success');
     expect(web(statusOf(pod, [instance('web')], { probes }))).toMatchObject({ started: true, ready: true });
   });
-  describe('tells of its mounts', () => {
+  describe('reports its mounts', () => {
     const mount = (mode: string | undefined, readOnly = true) => ({
       name: 'v',
       mountPath: '/v',
@@ -205,16 +205,16 @@ describe('a container status', () => {
       ...(mode === undefined ? {} : { recursiveReadOnly: mode }),
     });
     const writable = { name: 'v', mountPath: '/v' };
-    const told = (mode: string) => ({ ...writable, readOnly: true, recursiveReadOnly: mode });
+    const notified = (mode: string) => ({ ...writable, readOnly: true, recursiveReadOnly: mode });
     const deep: Partial<ContainerSnapshot> = { recursiveReadOnly: ['/v'] };
     it.each<[string, object, readonly ContainerSnapshot[], object]>([
       ['one that is written', mount(undefined, false), [instance('web')], writable],
-      ['one that is read', mount(undefined), [instance('web')], told('Disabled')],
-      ['Enabled', mount('Enabled'), [instance('web', deep)], told('Enabled')],
-      ['Enabled, before it is', mount('Enabled'), [], told('Enabled')],
-      ['IfPossible, where it was', mount('IfPossible'), [instance('web', deep)], told('Enabled')],
-      ['IfPossible, where it was not', mount('IfPossible'), [instance('web')], told('Disabled')],
-      ['IfPossible, before it is known', mount('IfPossible'), [], told('Disabled')],
+      ['one that is read', mount(undefined), [instance('web')], notified('Disabled')],
+      ['Enabled', mount('Enabled'), [instance('web', deep)], notified('Enabled')],
+      ['Enabled, before it is', mount('Enabled'), [], notified('Enabled')],
+      ['IfPossible, where it was', mount('IfPossible'), [instance('web', deep)], notified('Enabled')],
+      ['IfPossible, where it was not', mount('IfPossible'), [instance('web')], notified('Disabled')],
+      ['IfPossible, before it is known', mount('IfPossible'), [], notified('Disabled')],
     ])('%s', (_name, given, instances, expected) => {
       const volumeMounts = [given] as { name: string; mountPath: string }[];
       const pod = makePod('p', { containers: [{ name: 'web', image: 'n', volumeMounts }] });
@@ -290,13 +290,13 @@ describe('a container status', () => {
   });
   it('has its share of 12 KiB of termination messages, cut between characters', () => {
     const containers = ['a', 'b', 'c', 'd'].map((name) => ({ name, image: 'i' }));
-    const said = `x${'ä'.repeat(2000)}`;
+    const output = `x${'ä'.repeat(2000)}`;
     const pod = (count: number) => makePod('p', { restartPolicy: 'Never', containers: containers.slice(0, count) });
     const messages = (count: number) => {
-      const ends = containers.slice(0, count).map(({ name }) => ended(name, 1, { message: said }));
+      const ends = containers.slice(0, count).map(({ name }) => ended(name, 1, { message: output }));
       return statusOf(pod(count), ends).containerStatuses?.map(({ state }) => state?.terminated?.message);
     };
-    expect(messages(3)).toEqual([said, said, said]);
+    expect(messages(3)).toEqual([output, output, output]);
     expect(new Set(messages(4))).toEqual(new Set([`x${'ä'.repeat(1535)}`]));
   });
   it('of an init container is ready once it succeeded', () => {
@@ -381,7 +381,7 @@ describe('the end of a pod', () => {
     expect(status.phase).toBe('Failed');
     expect(condition(status, 'Initialized')).toMatchObject({ status: 'True' });
   });
-  it('reports a container whose end nobody saw as ended in an unknown way', () => {
+  it('reports a container whose exit was not observed as ContainerStatusUnknown', () => {
     const before = statusOf(
       makePod('p', {
         containers: [

@@ -47,7 +47,7 @@ describe('a new pod', () => {
     expect(node.recorder.reasons()).toEqual(['Pulled', 'Created', 'Started']);
   });
 
-  it('is looked at no more than twice on its way: after its sandbox, and after its container', async () => {
+  it('is observed at most twice during its start: after its sandbox, and after its container', async () => {
     await running();
     await settle();
     expect(node.runtime.count('observePod')).toBe(2);
@@ -179,7 +179,7 @@ describe('a container that ends', () => {
     ['Never', 3, 'Failed'],
     ['OnFailure', 0, 'Succeeded'],
   ])(
-    'with restartPolicy %s and exit code %i makes the pod %s, and the node lets go of it',
+    'with restartPolicy %s and exit code %i makes the pod %s, and its resources are released',
     async (restartPolicy, code, phase) => {
       await running('job', { restartPolicy });
       node.runtime.exit('web', code);
@@ -385,7 +385,7 @@ describe('an agent that is killed and started again', () => {
     expect(webStatus()?.restartCount).toBe(4);
   });
 
-  it('removes pods that were deleted by force meanwhile, and only once the API has said so', async () => {
+  it('removes pods that were force-deleted, and only once the API server shows it', async () => {
     await running();
     node.killAgent();
     node.api.watching = false;

@@ -164,7 +164,7 @@ describe('liveness', () => {
       await node.clock.until(() => status()?.restartCount === round && status()?.state?.running !== undefined, 60_000);
       waits.push(node.clock.now() - killed);
     }
-    // Before the first there was none; then each is judged by the end before: 10 s and 20 s are over, 40 s are not.
+    // Before the first there was none; then each depends on the end before: 10 s and 20 s are over, 40 s are not.
     expect(waits).toEqual([0, 0, 0, 0, 40_000]);
   });
 
@@ -185,7 +185,7 @@ describe('liveness', () => {
     expect(node.runtime.calls.findLast(({ call }) => call === 'stopContainer')?.detail).toBe(4);
   });
 
-  it('that cannot be told kills nothing, is tried three times at once, and says so', async () => {
+  it('with an error kills nothing, is tried three times at once, and records an event', async () => {
     answers.set(80, { kind: 'error', state: 'unknown', message: 'boom' });
     await run({ containers: [liveness({ failureThreshold: 1 })] });
     await node.clock.advance(5_000);
@@ -196,7 +196,7 @@ describe('liveness', () => {
 
   it('of a container that has ended meanwhile says nothing', async () => {
     answers.set(80, () => {
-      // The news of its end comes later than the probe's error.
+      // The event of its exit comes later than the probe's error.
       node.runtime.losesEvents = true;
       if (node.runtime.running('web') !== undefined) node.runtime.exit('web', 1);
       return { kind: 'error', state: 'unknown', message: 'the container does not run' };

@@ -211,7 +211,7 @@ describe('what a probe asks', () => {
   });
 });
 
-describe('what is said about a run', () => {
+describe('the event of a run', () => {
   const words = (outcome: ProbeOutcome): string | undefined => {
     const event = probeEvent('liveness', outcome);
     return event === undefined ? undefined : `${event.reason}: ${event.message}`;
@@ -219,7 +219,7 @@ describe('what is said about a run', () => {
   it.each([
     ['a success is not worth an event', judgeAnswer(204, 'fine'), undefined, 'success'],
     [
-      'a bad status is told without the body',
+      'a bad status is reported without the body',
       judgeAnswer(500, 'secret'),
       'Unhealthy: Liveness probe failed: HTTP probe failed with statuscode: 500',
       'failure',
@@ -237,7 +237,7 @@ describe('what is said about a run', () => {
       'success',
     ],
     [
-      'a run that could not tell counts for nothing',
+      'a run with an error does not count',
       { kind: 'error', state: 'unknown', message: 'rpc error: code = Unknown desc = boom' },
       'Unhealthy: Liveness probe errored and resulted in unknown state: rpc error: code = Unknown desc = boom',
       undefined,

@@ -10,9 +10,9 @@ test.each([
   ['SYSTEMD', 'systemd'],
   ['CGROUPFS', 'cgroupfs'],
   [undefined, undefined],
-] as const)('a runtime that says %s uses %s', async (said, driver) => {
+] as const)('a runtime that says %s uses %s', async (output, driver) => {
   fake = await FakeCri.start();
-  fake.cgroupDriver = said;
+  fake.cgroupDriver = output;
   expect(await askCgroupDriver(`unix://${fake.socket}`, new Tracer())).toBe(driver);
 });
 

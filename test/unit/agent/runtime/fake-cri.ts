@@ -42,7 +42,7 @@ export class FakeCri {
   readonly calls: string[] = [];
   /** Which streams are served. */
   readonly serves: { cri: boolean; containerd: boolean };
-  /** Answers to calls of these names are kept back until then; they tell what was true when they were asked for. */
+  /** Answers to calls of these names are kept back until then; they show the state at the time of the call. */
   readonly held = new Map<string, Promise<void>>();
   /** Calls of these names fail with this gRPC status, after having done what they do. */
   readonly failing = new Map<string, number>();

@@ -80,7 +80,7 @@ describe('files of a pod', () => {
     expect(readFileSync(volume, 'utf8')).toBe('the user’s');
   });
 
-  test('a container that nobody remembers counts on from its logs', () => {
+  test('a container without known instances continues the count of its logs', () => {
     expect(files.makeContainerLogDirectory(REF, 'main')).toBe(0);
     expect(files.makeContainerLogDirectory(REF, 'main')).toBe(0);
     for (const count of [0, 2, 10]) writeFileSync(files.logPath(REF, 'main', count), 'x');

@@ -24,7 +24,7 @@ beforeEach(async () => {
 afterEach(() => stand.close());
 
 describe('who may call', () => {
-  test('nobody without credentials, not even for health', async () => {
+  test('no caller without credentials, not even for health', async () => {
     const port = await stand.start();
     const { status, body, headers } = await ask(port, '/healthz');
     expect([status, body]).toEqual([401, 'Unauthorized']);
@@ -64,7 +64,7 @@ describe('who may call', () => {
     expect(stand.reviews).toHaveLength(2);
   });
 
-  test('a client certificate that ends while its connection is open is nobody’s from then on', async () => {
+  test('a client certificate that ends while its connection is open is invalid from then on', async () => {
     const { caFile, cert, key } = await stand.credentials('kube-apiserver-kubelet-client', 'system:masters');
     stand.answer = () => ({ status: { allowed: true } });
     const port = await stand.start({ authentication: { x509: { clientCAFile: caFile } } });
@@ -76,7 +76,7 @@ describe('who may call', () => {
     agent.destroy();
   });
 
-  test('a certificate of another CA is nobody', async () => {
+  test('a certificate of another CA is not authenticated', async () => {
     const ours = await stand.credentials('ours', 'system:masters');
     const theirs = await stand.credentials('theirs', 'system:masters');
     const port = await stand.start({ ...OPEN, authentication: { x509: { clientCAFile: ours.caFile } } });
@@ -104,7 +104,7 @@ describe('who may call', () => {
     expect(stand.reviews.filter(({ path }) => path.endsWith('tokenreviews'))).toHaveLength(2);
   });
 
-  test('a token that the API server does not know, or cannot be asked about, is nobody', async () => {
+  test('a token that the API server rejects, or cannot review, is not authenticated', async () => {
     stand.answer = () => ({ status: { authenticated: false } });
     const port = await stand.start();
     expect((await ask(port, '/pods', { headers: { authorization: 'Bearer bad' } })).status).toBe(401);
@@ -114,7 +114,7 @@ describe('who may call', () => {
     expect((await ask(port, '/pods', { headers: { authorization: 'Bearer other' } })).status).toBe(401);
   });
 
-  test('a denied caller is told who and what, after the finer permission and nodes/proxy were both tried', async () => {
+  test('a denied caller gets user and attributes, after the finer permission and nodes/proxy were both tried', async () => {
     stand.answer = () => ({ status: { allowed: false } });
     const port = await stand.start({ authentication: { anonymous: { enabled: true } } });
     const { status, body } = await ask(port, '/pods');

@@ -63,7 +63,7 @@ export class ServerStand {
     return this.server.port;
   }
 
-  /** A client certificate of `name`, and the CA that vouches for it. */
+  /** A client certificate of `name`, and its CA. */
   async credentials(name: string, organization: string): Promise<{ caFile: string; cert: string; key: string }> {
     const life = { notBefore: epochMs(Date.now() - 60_000), notAfter: epochMs(Date.now() + 3_600_000) };
     const ca = generateKeyPair();

@@ -13,7 +13,7 @@ const pods = {
   containerIdFor: () => undefined,
 };
 
-test('each pod has its containers’ newest figures and its volumes’, and nothing that nobody knows', () => {
+test('each pod has its containers’ newest figures and its volumes’, and no unknown figures', () => {
   const uid = 'uid-1' as PodUID;
   const summary = statsSummary({
     nodeName: 'n1',

@@ -98,7 +98,7 @@ export class FakePods implements ServedPods {
   }
 }
 
-/** Streams what it is told and remembers what it was asked. */
+/** Streams the given text and records its calls. */
 export class FakeLogs implements LogReader {
   readonly asked: { path: string; options: LogOptions }[] = [];
   chunks: readonly string[] = ['one\n', 'two\n'];

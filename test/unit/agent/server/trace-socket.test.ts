@@ -79,7 +79,7 @@ test('the socket is root’s alone, replaces one that a killed agent left, and g
   expect((await stat(path)).isSocket()).toBe(true);
 });
 
-test('a socket that somebody serves is not taken away', async () => {
+test('a socket that a process serves is not replaced', async () => {
   const second = createTraceSocket({ path, tracer });
   await expect(second.listen()).rejects.toThrow(UserError);
   const { socket, names } = reader();

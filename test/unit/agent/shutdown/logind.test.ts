@@ -1,4 +1,4 @@
-// logind through systemd's tools, with programs of the tests' own in their place: what is asked, what is heard, and that
+// logind through systemd's tools, with programs of the tests' own in their place: the requests, the signals, and that
 // nothing of it outlives the agent. The real ones are asked in the virtual machine.
 
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
@@ -35,8 +35,8 @@ it('a longer delay is asked for in a file of its own, which goes again', async (
     'busctl',
     `echo "$*" >>${file('asked')}
 case $* in
-*get-property*) if [ -e ${file('told')} ]; then echo t 30000000; else echo t 5000000; fi ;;
-*KillUnit*) if [ -e ${file('conf.d/99.conf')} ]; then touch ${file('told')}; else rm -f ${file('told')}; fi ;;
+*get-property*) if [ -e ${file('reloaded')} ]; then echo t 30000000; else echo t 5000000; fi ;;
+*KillUnit*) if [ -e ${file('conf.d/99.conf')} ]; then touch ${file('reloaded')}; else rm -f ${file('reloaded')}; fi ;;
 esac`,
   );
   const one = logind();
@@ -68,7 +68,7 @@ it('a lock that is refused rejects with the program’s words', async () => {
 
 const MONITOR = `echo $$ >${'$'}0.pid; echo 'Monitoring bus message stream.' >&2`;
 
-it('announcements are heard until nobody listens, and the monitor goes', async () => {
+it('signals are received until the last subscriber leaves, and the monitor ends', async () => {
   program('busctl', `${MONITOR}\necho '{"member":"PrepareForShutdown","payload":{"data":[true]}}'\nexec sleep 1000`);
   const heard: boolean[] = [];
   const abort = new AbortController();
@@ -81,7 +81,7 @@ it('announcements are heard until nobody listens, and the monitor goes', async (
   expect(runs(pid)).toBe(false);
 });
 
-it('a monitor that ends is told of', async () => {
+it('a monitor that ends is reported', async () => {
   program('busctl', `${MONITOR}\nsleep 0.2`);
   const { ended } = await logind().watch(() => undefined, new AbortController().signal);
   await ended;

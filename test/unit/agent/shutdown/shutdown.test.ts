@@ -54,7 +54,7 @@ describe('the steps', () => {
       terminationGracePeriodSeconds: grace,
       ...(priority === undefined ? {} : { priority }),
     });
-  const said = (...pods: Pod[]): string[] =>
+  const output = (...pods: Pod[]): string[] =>
     shutdownSteps(groups, pods).map(
       (step) =>
         `${step.limitSeconds}: ${step.pods.map((one) => `${one.pod.metadata.name} ${one.graceSeconds}`).join(', ')}`,
@@ -70,7 +70,7 @@ describe('the steps', () => {
     ['put what is below every group into the first', [pod('low', -5)], ['20: low 20']],
     ['put what is between two groups into the lower', [pod('mid', 999)], ['20: mid 20']],
     ['give a pod no more than it asks for itself', [pod('quick', 0, 3)], ['20: quick 3']],
-  ])('%s', (_, pods, expected) => expect(said(...pods)).toEqual(expected));
+  ])('%s', (_, pods, expected) => expect(output(...pods)).toEqual(expected));
 });
 
 describe('what logind says', () => {
@@ -129,13 +129,13 @@ describe('a node whose machine goes down', () => {
   let logind: FakeLogind;
   let state: NodeShutdownState;
   let changes: number;
-  let said: string[];
+  let output: string[];
   const abort = { controller: new AbortController() };
 
   beforeEach(async () => {
     logind = new FakeLogind();
     changes = 0;
-    said = [];
+    output = [];
     abort.controller = new AbortController();
     state = new NodeShutdownState();
     state.changed.subscribe(() => changes++);
@@ -152,7 +152,7 @@ describe('a node whose machine goes down', () => {
       nodeName: 'node-1',
       clock: node.clock,
       log: (_, message, fields) =>
-        said.push(`${message}${fields?.['error'] === undefined ? '' : `: ${fields['error']}`}`),
+        output.push(`${message}${fields?.['error'] === undefined ? '' : `: ${fields['error']}`}`),
       state,
     });
     void shutdown.run(abort.controller.signal);
@@ -174,7 +174,7 @@ describe('a node whose machine goes down', () => {
     expect(logind.held).toBe(1);
   });
 
-  it('ends its pods in order with the kubelet’s words, and only then lets go', async () => {
+  it('ends its pods in order with the kubelet’s message, and only then releases the lock', async () => {
     await running('plain');
     await running('critical', CRITICAL);
     node.runtime.latency.set('stopContainer', 2_000);
@@ -214,7 +214,7 @@ describe('a node whose machine goes down', () => {
     logind.announce(true);
     await node.clock.until(() => logind.held === 0, 120_000);
     expect(node.clock.now() - began).toBe(30_000);
-    expect(said.filter((line) => line === 'Shutdown manager pod killing time out')).toHaveLength(2);
+    expect(output.filter((line) => line === 'Shutdown manager pod killing time out')).toHaveLength(2);
   });
 
   it('refuses new pods', async () => {
@@ -248,10 +248,10 @@ describe('a node whose machine goes down', () => {
     expect(logind.held).toBe(0);
     await node.clock.advance(8_000);
     expect(logind.held).toBe(1);
-    expect(said.filter((line) => line.includes('Failed to connect to bus'))).toHaveLength(2);
+    expect(output.filter((line) => line.includes('Failed to connect to bus'))).toHaveLength(2);
   });
 
-  it('lets go when the agent stops', async () => {
+  it('releases the lock when the agent stops', async () => {
     abort.controller.abort();
     await settle();
     expect(logind.held).toBe(0);
@@ -269,12 +269,14 @@ describe('a node whose machine goes down', () => {
       recorder: node.recorder,
       nodeName: 'node-1',
       clock: node.clock,
-      log: (_, message, fields) => said.push(`${message}: ${fields?.['error']}`),
+      log: (_, message, fields) => output.push(`${message}: ${fields?.['error']}`),
       state: new NodeShutdownState(),
     });
     void other.run(controller.signal);
     await settle();
-    expect(said.at(-1)).toMatch(/unable to update logind InhibitDelayMaxSec to 20s .* current value .* \(6s\) is less/);
+    expect(output.at(-1)).toMatch(
+      /unable to update logind InhibitDelayMaxSec to 20s .* current value .* \(6s\) is less/,
+    );
     expect(stubborn.held).toBe(0);
     controller.abort();
   });

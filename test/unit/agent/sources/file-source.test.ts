@@ -16,8 +16,8 @@ let root: string;
 let path: string;
 let clock: VirtualClock;
 let source: PodSource | undefined;
-let told: ReadonlyMap<string, Pod>[];
-let said: string[];
+let notified: ReadonlyMap<string, Pod>[];
+let output: string[];
 let sign: () => void = () => undefined;
 
 beforeEach(async () => {
@@ -25,8 +25,8 @@ beforeEach(async () => {
   path = join(root, 'manifests');
   await mkdir(path);
   clock = new VirtualClock();
-  told = [];
-  said = [];
+  notified = [];
+  output = [];
 });
 
 afterEach(async () => {
@@ -38,9 +38,9 @@ afterEach(async () => {
 const manifest = (name: string, image = 'nginx'): string =>
   `apiVersion: v1\nkind: Pod\nmetadata: {name: ${name}}\nspec: {containers: [{name: main, image: "${image}"}]}\n`;
 const put = (file: string, text: string): Promise<void> => writeFile(join(path, file), text);
-const names = (): string[] => [...(told.at(-1)?.values() ?? [])].map(({ metadata }) => metadata.name).sort();
+const names = (): string[] => [...(notified.at(-1)?.values() ?? [])].map(({ metadata }) => metadata.name).sort();
 const images = (): (string | undefined)[] =>
-  [...(told.at(-1)?.values() ?? [])].map(({ spec }) => spec.containers[0]?.image);
+  [...(notified.at(-1)?.values() ?? [])].map(({ spec }) => spec.containers[0]?.image);
 
 function begin(options: { readonly at?: string; readonly real?: boolean } = {}): void {
   source = createFilePodSource({
@@ -49,7 +49,7 @@ function begin(options: { readonly at?: string; readonly real?: boolean } = {}):
     // With the kernel's word nothing waits for the full look, which is an hour away.
     checkMs: options.real === true ? 3_600_000 : 20_000,
     clock: options.real === true ? systemClock : clock,
-    log: (_level, message) => said.push(message.replaceAll(`${root}/`, '')),
+    log: (_level, message) => output.push(message.replaceAll(`${root}/`, '')),
     ...(options.real === true
       ? {}
       : {
@@ -59,10 +59,10 @@ function begin(options: { readonly at?: string; readonly real?: boolean } = {}):
           },
         }),
   });
-  source.start((pods) => told.push(pods));
+  source.start((pods) => notified.push(pods));
 }
 
-/** Gives the sign of a change, and time until something was told. */
+/** Triggers the watch, and waits for the source's report. */
 async function change(expected: () => void): Promise<void> {
   sign();
   await clock.advance(20);
@@ -75,17 +75,17 @@ async function fullLook(expected: () => void): Promise<void> {
 }
 
 describe('a manifest directory', () => {
-  it('that is empty, or not there yet, is told as no pods', async () => {
+  it('that is empty, or does not exist yet, yields no pods', async () => {
     begin();
-    await vi.waitFor(() => expect(told).toEqual([new Map()]));
+    await vi.waitFor(() => expect(notified).toEqual([new Map()]));
     source?.stop();
-    told = [];
+    notified = [];
     begin({ at: join(root, 'later') });
-    await vi.waitFor(() => expect(told).toEqual([new Map()]));
-    expect(said).toEqual(['later: does not exist, ignoring']);
+    await vi.waitFor(() => expect(notified).toEqual([new Map()]));
+    expect(output).toEqual(['later: does not exist, ignoring']);
   });
 
-  it('is told as it is, and again when a pod is added, changed and removed', async () => {
+  it('is reported, and again when a pod is added, changed and removed', async () => {
     await put('a.yaml', manifest('a'));
     begin();
     await vi.waitFor(() => expect(names()).toEqual(['a-n1']));
@@ -101,22 +101,22 @@ describe('a manifest directory', () => {
     await change(() => expect(names()).toEqual(['a-n1', 'b-n1']));
     await rm(join(path, 'b.json'));
     await change(() => expect(names()).toEqual(['a-n1']));
-    const before = told.at(-1);
+    const before = notified.at(-1);
     await put('a.yaml', manifest('a', 'nginx:1.27'));
     await change(() => expect(images()).toEqual(['nginx:1.27']));
-    expect([...(told.at(-1)?.keys() ?? [])]).not.toEqual([...(before?.keys() ?? [])]);
-    expect(said).toEqual([]);
+    expect([...(notified.at(-1)?.keys() ?? [])]).not.toEqual([...(before?.keys() ?? [])]);
+    expect(output).toEqual([]);
   });
 
-  it('that was touched and not changed is not told again', async () => {
+  it('that was touched and not changed is not reported again', async () => {
     await put('a.yaml', manifest('a'));
     begin();
-    await vi.waitFor(() => expect(told).toHaveLength(1));
+    await vi.waitFor(() => expect(notified).toHaveLength(1));
     await utimes(join(path, 'a.yaml'), 1, 1);
     await put('b.yaml', manifest('b'));
-    const first = [...(told[0]?.values() ?? [])][0];
-    await change(() => expect(told).toHaveLength(2));
-    expect(told[1]?.get(first?.metadata.uid ?? '')).toBe(first);
+    const first = [...(notified[0]?.values() ?? [])][0];
+    await change(() => expect(notified).toHaveLength(2));
+    expect(notified[1]?.get(first?.metadata.uid ?? '')).toBe(first);
   });
 
   it('skips hidden files, does not go into directories, and says so once', async () => {
@@ -127,19 +127,19 @@ describe('a manifest directory', () => {
     await vi.waitFor(() => expect(names()).toEqual(['a-n1']));
     await put('b.yaml', manifest('b'));
     await change(() => expect(names()).toEqual(['a-n1', 'b-n1']));
-    expect(said).toEqual(['manifests/sub: not recursing into manifest path']);
+    expect(output).toEqual(['manifests/sub: not recursing into manifest path']);
   });
 
-  it('runs the others beside files that are broken, names each once, and tells when it is mended', async () => {
+  it('runs the others beside files that are broken, names each once, and reports when it is valid again', async () => {
     await put('a.yaml', manifest('a'));
     for (let index = 0; index < 50; index++) await put(`broken-${index}.yaml`, 'kind: [');
     begin();
     await vi.waitFor(() => expect(names()).toEqual(['a-n1']));
-    expect(said.filter((line) => line.includes('is neither YAML nor JSON'))).toHaveLength(50);
+    expect(output.filter((line) => line.includes('is neither YAML nor JSON'))).toHaveLength(50);
     await put('broken-7.yaml', manifest('seven'));
     await change(() => expect(names()).toEqual(['a-n1', 'seven-n1']));
-    expect(said).toHaveLength(51);
-    expect(said.at(-1)).toBe('manifests/broken-7.yaml: is no longer wrong');
+    expect(output).toHaveLength(51);
+    expect(output.at(-1)).toBe('manifests/broken-7.yaml: is no longer wrong');
   });
 
   it('keeps a pod whose file has just broken, as while it is being written, until the next full look', async () => {
@@ -147,15 +147,15 @@ describe('a manifest directory', () => {
     begin();
     await vi.waitFor(() => expect(names()).toEqual(['a-n1']));
     await put('a.yaml', manifest('a').slice(0, 30));
-    await change(() => expect(said).toHaveLength(1));
+    await change(() => expect(output).toHaveLength(1));
     expect(names()).toEqual(['a-n1']);
     await fullLook(() => expect(names()).toEqual([]));
-    expect(said).toHaveLength(1);
+    expect(output).toHaveLength(1);
   });
 
   it('sees at the full look what no sign was given of', async () => {
     begin();
-    await vi.waitFor(() => expect(told).toHaveLength(1));
+    await vi.waitFor(() => expect(notified).toHaveLength(1));
     await put('a.yaml', manifest('a'));
     await fullLook(() => expect(names()).toEqual(['a-n1']));
   });
@@ -165,7 +165,7 @@ describe('a manifest directory', () => {
     await put('a.yaml', manifest('a'));
     begin();
     await vi.waitFor(() => expect(names()).toEqual(['a-n1']));
-    expect(said).toEqual(['manifests/big.yaml: is larger than 10485760 bytes']);
+    expect(output).toEqual(['manifests/big.yaml: is larger than 10485760 bytes']);
   });
 
   it('takes the first of two pods of one name', async () => {
@@ -173,7 +173,7 @@ describe('a manifest directory', () => {
     await put('b.yaml', manifest('same', 'second'));
     begin();
     await vi.waitFor(() => expect(images()).toEqual(['first']));
-    expect(said[0]).toContain('manifests/b.yaml: pod default/same-n1 is left out');
+    expect(output[0]).toContain('manifests/b.yaml: pod default/same-n1 is left out');
   });
 
   it('follows links, as a mounted ConfigMap has them', async () => {
@@ -184,7 +184,7 @@ describe('a manifest directory', () => {
     await symlink('nowhere', join(path, 'dangling.yaml'));
     begin();
     await vi.waitFor(() => expect(images()).toEqual(['one']));
-    expect(said).toEqual(['manifests/dangling.yaml: is a link to nothing, or is gone again']);
+    expect(output).toEqual(['manifests/dangling.yaml: is a link to nothing, or is gone again']);
     await mkdir(join(path, '..v2'));
     await put('..v2/a.yaml', manifest('a', 'two'));
     await symlink('..v2', join(path, '..new'));
@@ -205,7 +205,7 @@ describe('with inotify', () => {
 
   it('a pod is seen when its file is written, changed and removed', async () => {
     begin({ real: true });
-    await within(() => expect(told).toHaveLength(1));
+    await within(() => expect(notified).toHaveLength(1));
     await put('a.yaml', manifest('a'));
     await within(() => expect(names()).toEqual(['a-n1']));
     await put('.tmp', manifest('a', 'other'));
@@ -218,19 +218,19 @@ describe('with inotify', () => {
   it('pods are seen also where the machine has no inotify watch left, long before the full look', async () => {
     const inotify = exhaustInotify();
     begin({ real: true });
-    await within(() => expect(told).toHaveLength(1));
+    await within(() => expect(notified).toHaveLength(1));
     await put('a.yaml', manifest('a'));
     await within(() => expect(names()).toEqual(['a-n1']));
     await rm(join(path, 'a.yaml'));
     await within(() => expect(names()).toEqual([]));
-    expect(said.filter((text) => text.includes('changes are seen late'))).toHaveLength(1);
+    expect(output.filter((text) => text.includes('changes are seen late'))).toHaveLength(1);
     inotify.free();
   });
 
   it('a directory is seen when it appears, goes, and comes back', async () => {
     await rm(path, { recursive: true });
     begin({ real: true });
-    await within(() => expect(told).toHaveLength(1));
+    await within(() => expect(notified).toHaveLength(1));
     await mkdir(path);
     await put('a.yaml', manifest('a'));
     await within(() => expect(names()).toEqual(['a-n1']));

@@ -19,17 +19,17 @@ describe('a URL', () => {
   let clock: VirtualClock;
   let answer: string | Error;
   let asked: number;
-  let told: ReadonlyMap<string, Pod>[];
-  let said: string[];
+  let notified: ReadonlyMap<string, Pod>[];
+  let output: string[];
   let stop: () => void;
-  const names = () => [...(told.at(-1)?.values() ?? [])].map(({ metadata }) => metadata.name);
+  const names = () => [...(notified.at(-1)?.values() ?? [])].map(({ metadata }) => metadata.name);
 
   beforeEach(() => {
     clock = new VirtualClock();
     answer = list();
     asked = 0;
-    told = [];
-    said = [];
+    notified = [];
+    output = [];
     const source = createHttpPodSource({
       url: 'http://manifests/pods',
       headers: {},
@@ -37,13 +37,13 @@ describe('a URL', () => {
       checkMs: 20_000,
       clock,
       tracer: new Tracer(),
-      log: (_level, message) => said.push(message),
+      log: (_level, message) => output.push(message),
       fetch: () => {
         asked++;
         return answer instanceof Error ? Promise.reject(answer) : Promise.resolve(answer);
       },
     });
-    source.start((pods) => told.push(pods));
+    source.start((pods) => notified.push(pods));
     stop = () => source.stop();
   });
   afterEach(() => stop());
@@ -63,20 +63,20 @@ describe('a URL', () => {
     expect(asked).toBe(4);
   });
 
-  it('gives one pod or a list of them, and the same answer is told once', async () => {
+  it('yields one pod or a list of them, and the same response is reported once', async () => {
     await next(JSON.stringify(pod('a')));
     expect(names()).toEqual(['a-n1']);
     await next(list(pod('a'), pod('b')));
     expect(names()).toEqual(['a-n1', 'b-n1']);
     await next(list(pod('a'), pod('b')));
-    expect(told).toHaveLength(3);
+    expect(notified).toHaveLength(3);
   });
 
   it('that gives a changed pod leaves the object of the others as it is', async () => {
     await next(list(pod('a'), pod('b')));
-    const before = [...(told.at(-1)?.values() ?? [])];
+    const before = [...(notified.at(-1)?.values() ?? [])];
     await next(list(pod('a'), pod('b', 'other')));
-    const after = [...(told.at(-1)?.values() ?? [])];
+    const after = [...(notified.at(-1)?.values() ?? [])];
     expect(after[0]).toBe(before[0]);
     expect(after[1]?.metadata.uid).not.toBe(before[1]?.metadata.uid);
   });
@@ -86,23 +86,23 @@ describe('a URL', () => {
     ['gives no YAML', '{"a": [', /neither YAML nor JSON/],
     ['gives one bad pod among good ones', list(pod('a'), pod('B')), /items\[1\]: invalid pod: metadata.name/],
   ];
-  test.each(troubles)('that %s is said once, the pods stay, and the end of it is said', async (_name, body, what) => {
+  test.each(troubles)('that %s is reported once, the pods stay, and its end is reported', async (_name, body, what) => {
     await next(list(pod('a')));
     await next(body);
     await next(body);
     expect(names()).toEqual(['a-n1']);
-    expect(said).toHaveLength(1);
-    expect(said[0]).toMatch(what);
+    expect(output).toHaveLength(1);
+    expect(output[0]).toMatch(what);
     await next(list(pod('a')));
-    expect(said[1]).toMatch(/no longer wrong/);
+    expect(output[1]).toMatch(/no longer wrong/);
   });
 
-  it('that gives nothing at all means no pods, and is said', async () => {
+  it('that is empty means no pods, and is reported', async () => {
     await next(list(pod('a')));
     await next('');
     await next('');
     expect(names()).toEqual([]);
-    expect(said).toEqual(['http://manifests/pods: zero-length data received']);
+    expect(output).toEqual(['http://manifests/pods: zero-length data received']);
   });
 });
 

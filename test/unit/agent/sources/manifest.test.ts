@@ -142,18 +142,18 @@ describe('a manifest', () => {
     expect(() => parsePods(JSON.stringify(broken), ORIGIN)).toThrow('items[1]: invalid pod: spec.containers: Required');
   });
 
-  it('is not told whole in what is said of it', () => {
+  it('is cut in the message about it', () => {
     const many = `volumes: [${'{name: UPPER}, '.repeat(10_000)}]`;
-    const said = [withSpec(many), WEB.replace('name: web', `name: ${'X'.repeat(1_000_000)}`)].map((source) => {
+    const output = [withSpec(many), WEB.replace('name: web', `name: ${'X'.repeat(1_000_000)}`)].map((source) => {
       try {
         return String(pod(source));
       } catch (error) {
         return String(error);
       }
     });
-    expect(said[0]).toMatch(/invalid pod: spec\.volumes\[0\]\.name: .* …$/);
-    expect(said[1]).toMatch(/invalid pod: metadata\.name: /);
-    for (const words of said) expect(words.length).toBeLessThan(5_000);
+    expect(output[0]).toMatch(/invalid pod: spec\.volumes\[0\]\.name: .* …$/);
+    expect(output[1]).toMatch(/invalid pod: metadata\.name: /);
+    for (const words of output) expect(words.length).toBeLessThan(5_000);
   });
 
   const wrong: readonly [string, string, string][] = [

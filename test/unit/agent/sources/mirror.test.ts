@@ -77,7 +77,7 @@ describe('what is done about mirrors', () => {
       [],
     ],
     [
-      'a mirror that someone deletes is let go, to be made again',
+      'a mirror that a client deletes is finalized, to be made again',
       { statics: named(pod), mirrors: named(mirror(pod, leaving)), present: here(uid) },
       ['delete deleted'],
     ],
@@ -102,19 +102,19 @@ describe('what is done about mirrors', () => {
       [],
     ],
     [
-      'nothing is made before the API server has told',
+      'nothing is made before the first list of the API server',
       { statics: named(pod), mirrors: undefined, present: here(uid) },
       [],
     ],
     [
-      'nothing is removed before every source has told',
+      'nothing is removed before every source has delivered',
       { statics: undefined, mirrors: named(mirror(pod)), present: here() },
       [],
     ],
   ];
   test.each(rows)('%s', (_name, facts, expected) => {
-    const said = decideMirrors(facts).map((action) => (action.kind === 'delete' ? `delete ${action.why}` : 'create'));
-    expect(said).toEqual(expected);
+    const output = decideMirrors(facts).map((action) => (action.kind === 'delete' ? `delete ${action.why}` : 'create'));
+    expect(output).toEqual(expected);
   });
 
   it('a mirror belongs to its Node, and has neither uid nor status of the static pod', () => {
@@ -240,7 +240,7 @@ describe('a static pod', () => {
     expect([...world.runtime.sandboxes.values()][0]?.pod.uid).toBe(staticPod().metadata.uid);
   });
 
-  it('is told with what is written of it as soon as its mirror is known, so that restarts go on being counted', async () => {
+  it('is emitted with its written status as soon as its mirror is known, so that restarts go on being counted', async () => {
     const pod = staticPod();
     const shown = mirror(pod);
     const containerStatuses = [{ name: 'web', image: 'i', imageID: '', ready: false, restartCount: 7 }];

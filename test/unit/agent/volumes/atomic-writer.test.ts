@@ -91,9 +91,9 @@ describe('the atomic writer', () => {
     );
     await once(reader, 'message');
     for (let i = 1; i < 300; i++) await write({ a: String(i), b: String(i) });
-    const told = once(reader, 'message');
+    const reported = once(reader, 'message');
     Atomics.store(stop, 0, 1);
-    const seen: string[] = (await told)[0];
+    const seen: string[] = (await reported)[0];
     await reader.terminate();
     expect(seen.filter((pair) => pair.split(' ')[0] !== pair.split(' ')[1])).toEqual([]);
     expect(seen.length).toBeGreaterThan(1);

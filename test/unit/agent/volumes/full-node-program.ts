@@ -1,5 +1,5 @@
 // The volume side of an agent by itself, for full-node.test.ts: a process that mounts the ConfigMaps and Secrets of as many
-// pods as it is told, by the real client, follows them, and says on stdout what it did and what memory that took. The only
+// pods as requested on stdin, by the real client, follows them, and says on stdout what it did and what memory that took. The only
 // part that is not real is the mount table: Secrets lie in plain directories.
 //
 //   node full-node-program.ts SERVER ROOT PODS

@@ -38,7 +38,7 @@ class ObjectServer {
   get watching(): number {
     return this.#watches.size;
   }
-  /** Every object becomes another, and whoever watches it is sent all of it. */
+  /** Every object is replaced, and every watcher receives all of it. */
   async changeAll(): Promise<void> {
     this.version++;
     for (const [name, response] of this.#watches) {

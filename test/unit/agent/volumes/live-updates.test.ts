@@ -10,8 +10,8 @@ import type { Pod } from '../../../../client/types.ts';
 import { Tracer } from '../../../../lib/trace.ts';
 import { configMap, FakeMounter, FakeObjects, FakeRecorder, ManualClock, podWith } from './support.ts';
 
-/** Tells changes only when a test says so. */
-class Told implements FollowedObjects {
+/** Emits changes only when a test does. */
+class Reported implements FollowedObjects {
   readonly live = true;
   readonly pods = new Map<string, { pod: Pod; onChange: () => void }>();
   follow(pod: Pod, onChange: () => void) {
@@ -29,14 +29,14 @@ const ref = { uid: 'uid-1' as PodUID, namespace: 'demo', name: 'web' };
 let rootDir = '';
 let clock: ManualClock;
 let objects: FakeObjects;
-let followed: Told;
+let followed: Reported;
 let recorder: FakeRecorder;
 let volumes: VolumeManager;
 beforeEach(async () => {
   rootDir = await mkdtemp(join(tmpdir(), 'nodelet-volumes-live-'));
   clock = new ManualClock();
   objects = new FakeObjects(clock);
-  followed = new Told();
+  followed = new Reported();
   recorder = new FakeRecorder();
   const [mounter, tracer] = [new FakeMounter(), new Tracer()];
   volumes = createPodVolumes({ rootDir, mounter, objects, tracer, clock, recorder, followed, random: () => 0 });
@@ -53,7 +53,7 @@ const withToken = podWith([
   { name: 't', projected: { sources: [{ serviceAccountToken: { path: 'token', expirationSeconds: 1000 } }] } },
 ]);
 
-describe('a change that is told', () => {
+describe('a reported change', () => {
   test('reaches the files without any time passing', async () => {
     objects.configMaps.set('cm', configMap('cm', { a: '1' }));
     await volumes.mountAll(ofConfigMap);
@@ -67,7 +67,7 @@ describe('a change that is told', () => {
   test('while the volumes are being set up is not lost', async () => {
     objects.configMaps.set('cm', configMap('cm', { a: '1' }));
     const mounting = volumes.mountAll(ofConfigMap);
-    // What was read is the old one already; the news comes before the files are there.
+    // What was read is the old one already; the change is reported before the files are there.
     await Promise.resolve();
     objects.configMaps.set('cm', configMap('cm', { a: '2' }));
     followed.change();

@@ -265,7 +265,7 @@ describe('a container’s mounts', () => {
     expect(volumeGroups(pod({}), volumes)).toEqual([7, 8, 9]);
   });
 
-  test('volumes that nobody mounts are not in use; those of every kind of container are', () => {
+  test('volumes that no container mounts are not in use; those of every kind of container are', () => {
     const mount = (name: string) => ({ name: `c-${name}`, image: 'i', volumeMounts: [{ name, mountPath: '/m' }] });
     const subject = pod({
       containers: [mount('a'), { name: 'b', image: 'i', volumeDevices: [{ name: 'block', devicePath: '/dev/x' }] }],

@@ -136,7 +136,7 @@ describe('mounting', () => {
       expect(done).toBe(false);
     }
     answers.get('b')?.();
-    // No time passes: nothing is looked at from time to time.
+    // No time passes: nothing is polled.
     await mounting;
     expect(await text('configmap', 'b', 'k')).toBe('b');
   });
@@ -232,7 +232,7 @@ describe('failures are worded as FailedMount events', () => {
     expect(events).toEqual([`FailedMount: MountVolume.SetUp failed for volume "v" : ${message}`]);
   });
 
-  test('of several volumes each is told, and those that work are set up', async () => {
+  test('of several volumes each is reported, and those that work are set up', async () => {
     const { events } = await failures(
       2,
       { name: 'a', configMap: { name: 'x' } },
@@ -284,7 +284,7 @@ describe('failures are worded as FailedMount events', () => {
     expect(await text('configmap', 'b', 'k')).toBe('w');
   });
 
-  test('after 2 min 3 s the pod is told which are missing, and they are tried on', async () => {
+  test('after 2 min 3 s an event names the missing ones, and they are retried', async () => {
     const { trying } = await failures(1, { name: 's', secret: { secretName: 'y' } }, { name: 'e', emptyDir: {} });
     clock.advance(123_000);
     await expect(trying).rejects.toThrow(

@@ -159,7 +159,7 @@ describe('token files', () => {
   });
 });
 
-test('several failures are told as one list, the same one once', () => {
+test('several failures are reported as one list, the same one once', () => {
   expect(aggregate(['a'])).toBe('a');
   expect(aggregate(['a', 'b', 'a'])).toBe('[a, b]');
 });

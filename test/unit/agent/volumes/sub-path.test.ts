@@ -39,7 +39,7 @@ describe.each([
     expect(await place(subPath, calls)).toBe(join(volume, where));
   });
 
-  test('tells a file from a directory', async () => {
+  test('distinguishes a file from a directory', async () => {
     for (const [subPath, isDirectory] of [
       ['dir', true],
       ['dir/file', false],

@@ -111,7 +111,7 @@ export function entry(path: string, more: Partial<MountEntry> = {}): MountEntry 
   return { id: 1, parent: 0, device: '0:1', root: '/', rootDeleted: false, path, ...rest, ...more };
 }
 
-/** A clock that moves only when told. */
+/** A clock that moves only on advance(). */
 export class ManualClock implements Clock {
   #now = 1_700_000_000_000;
   #timers: { at: number; fn: () => void }[] = [];

@@ -3,15 +3,15 @@ import { nextStatus } from '../../../../agent/node/status.ts';
 import { VolumesInUse } from '../../../../agent/volumes/volumes-in-use.ts';
 import { statusInput } from '../node/fixtures.ts';
 
-test('a volume in use is told to the cluster, and whoever adds it knows when it has been', async () => {
+test('a volume in use is reported in node.status, and its user waits for that', async () => {
   const inUse = new VolumesInUse();
   let changes = 0;
   inUse.changed.subscribe(() => {
     changes++;
   });
-  let told = false;
+  let notified = false;
   const telling = inUse.add('b').then(() => {
-    told = true;
+    notified = true;
   });
   void inUse.add('a');
   void inUse.add('a');
@@ -19,7 +19,7 @@ test('a volume in use is told to the cluster, and whoever adds it knows when it 
   expect(changes).toBe(2);
   inUse.written(['a']);
   await Promise.resolve();
-  expect(told).toBe(false);
+  expect(notified).toBe(false);
   inUse.written(['a', 'b']);
   await telling;
   await inUse.add('b');
@@ -34,7 +34,7 @@ test.each([
   [undefined, ['a'], ['a']],
   [['a'], ['a', 'b'], ['a', 'b']],
   [['a'], [], []],
-])('a status that said %j says %j', (before, now, said) => {
+])('a status with %j is written as %j', (before, now, output) => {
   const known = before === undefined ? {} : { volumesInUse: before };
-  expect(nextStatus(known, statusInput({ volumesInUse: now })).volumesInUse).toEqual(said);
+  expect(nextStatus(known, statusInput({ volumesInUse: now })).volumesInUse).toEqual(output);
 });

@@ -177,7 +177,7 @@ describe('who may do what', () => {
     [ADMIN, 'get', '/metrics', true],
   ];
   for (const [caller, verb, path, allowed] of paths) {
-    it(`${caller?.name ?? 'nobody'} ${allowed ? 'may' : 'may not'} ${verb} ${path}`, () => {
+    it(`${caller?.name ?? 'anonymous'} ${allowed ? 'may' : 'may not'} ${verb} ${path}`, () => {
       expect(authorizePath(caller, verb, path).allowed).toBe(allowed);
     });
   }

@@ -16,7 +16,7 @@ const GROUP = 'Impersonate-Group';
 const UID = 'Impersonate-Uid';
 const AUTHENTICATED = 'system:authenticated';
 
-describe('acting as somebody else', () => {
+describe('impersonation', () => {
   const cases: readonly [string, readonly string[], Caller | undefined][] = [
     ['nothing asked for', ['Accept', '*/*', 'Authorization', 'Bearer x'], undefined],
     ['empty headers', [USER, '', UID, ''], undefined],
@@ -40,7 +40,7 @@ describe('acting as somebody else', () => {
     ],
     ['nobody', [USER, 'system:anonymous'], { name: 'system:anonymous', groups: ['system:unauthenticated'] }],
     [
-      'nobody with a group',
+      'no user with a group',
       [USER, 'system:anonymous', GROUP, 'a'],
       { name: 'system:anonymous', groups: ['a', 'system:unauthenticated'] },
     ],
@@ -162,7 +162,7 @@ describe('acting as somebody else', () => {
     ],
   ];
   for (const [what, headers, message] of forbidden) {
-    it(`somebody who may not act as ${what} is refused`, () => {
+    it(`a caller who may not act as ${what} is refused`, () => {
       const failure = failureOf(() => as(headers, BOB));
       expect(failure.code).toBe(403);
       expect(failure.message).toContain(message);
@@ -176,7 +176,7 @@ describe('acting as somebody else', () => {
     user('system:serviceaccount:ns:default', 'system:serviceaccounts'),
     { name: 'system:anonymous', groups: ['system:unauthenticated'] },
   ]) {
-    it(`${caller.name} may act as nobody`, () => {
+    it(`${caller.name} may not impersonate`, () => {
       expect(failureOf(() => as([USER, 'kubernetes-admin', GROUP, 'system:masters'], caller)).code).toBe(403);
     });
   }

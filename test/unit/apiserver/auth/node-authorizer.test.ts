@@ -369,7 +369,7 @@ describe('a node', () => {
     expect(authorize(nodeUser('node1'), request, others).allowed).toBe(true);
   });
 
-  it('is told why not', () => {
+  it('gets the reason of a refusal', () => {
     const why = (text: string) => authorize(node0, parse(text), lookup).reason;
     expect(why('get secrets/secret0-pod0-node1 in ns0')).toBe(
       "no relationship found between node 'node0' and this object",

@@ -55,7 +55,7 @@ describe('plain discovery', () => {
     '/openapi/v3/apis/nothing/v1',
     '/openapi/v3/other/v1',
     '/',
-  ])('%s is nobody', (path) => {
+  ])('%s is no document', (path) => {
     expect(serve(path, 'application/json', new URLSearchParams())).toBeUndefined();
   });
 });

@@ -105,7 +105,7 @@ describe('a refused upgrade', () => {
 });
 
 describe('a body', () => {
-  test('of nobody is not read: 150 clients with 3 MiB each', async () => {
+  test('without credentials is not read: 150 clients with 3 MiB each', async () => {
     const body = Buffer.alloc(LIMIT, 'x');
     for (let i = 0; i < 150; i++) {
       const client = await open();
@@ -121,7 +121,7 @@ describe('a body', () => {
   });
 
   test.each(['Content-Length: 1000000', 'Transfer-Encoding: chunked'])(
-    'of nobody that never comes (%s) is refused at once and closed',
+    'without credentials that never comes (%s) is refused at once and closed',
     async (length) => {
       const client = (await open()).send(head('POST', CONFIG_MAPS, 'Content-Type: application/json', length));
       await client.ended;
@@ -135,9 +135,9 @@ describe('a body', () => {
     const expecting = (length: number): string =>
       head('POST', CONFIG_MAPS, 'Content-Type: application/json', 'Expect: 100-continue', `Content-Length: ${length}`);
     const text = JSON.stringify({ kind: 'ConfigMap', apiVersion: 'v1', metadata: { name: 'a' } });
-    const nobody = (await open()).send(expecting(text.length));
-    await nobody.ended;
-    expect(nobody.received).toMatch(/^HTTP\/1\.1 401 /);
+    const unidentified = (await open()).send(expecting(text.length));
+    await unidentified.ended;
+    expect(unidentified.received).toMatch(/^HTTP\/1\.1 401 /);
 
     const large = (await open('admin')).send(expecting(LIMIT + 1));
     await large.ended;
@@ -171,7 +171,7 @@ describe('a body', () => {
   });
 });
 
-test('hundreds of anonymous connections keep nobody out who has a credential', async () => {
+test('hundreds of anonymous connections keep no authenticated client out', async () => {
   await server.close();
   const unauthenticated = 64;
   server = await start({ total: 256, perAddress: 256, unauthenticated });

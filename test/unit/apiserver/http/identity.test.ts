@@ -1,4 +1,4 @@
-// Who gets in, over TLS: the attacks of a stolen node certificate, requests made as somebody else, and credentials of
+// Who gets in, over TLS: the attacks of a stolen node certificate, impersonated requests, and credentials of
 // what is gone.
 
 import { createServer, type Server } from 'node:https';
@@ -165,11 +165,11 @@ describe('a stolen node certificate', () => {
   });
 });
 
-describe('acting as somebody else', () => {
+describe('impersonation', () => {
   const as = (headers: Call['headers'], path = `${NS}/secrets`, more: Partial<Call> = {}) =>
     stand.call({ path, as: stand.admin, headers: headers ?? {}, ...more });
 
-  it('is what the request is then judged by', async () => {
+  it('decides what the request may do', async () => {
     expect((await as({ 'Impersonate-User': 'nobody' })).text).toContain('User \\"nobody\\" cannot list resource');
     expect((await as({ 'Impersonate-User': 'nobody', 'Impersonate-Group': ['a', 'system:masters'] })).code).toBe(200);
     const review = (headers: Call['headers']) =>
@@ -206,7 +206,7 @@ describe('acting as somebody else', () => {
     expect(stand.lines).toHaveLength(2);
   });
 
-  it('is judged for upgrades too, and never passed on to a kubelet', async () => {
+  it('is authorized for upgrades too, and never forwarded to a kubelet', async () => {
     const seen: NodeJS.Dict<string | string[]>[] = [];
     const kubelet: Server = createServer({ cert: stand.server.pki.serving.cert, key: stand.server.pki.serving.key });
     kubelet.on('request', (message, response) => {

@@ -66,7 +66,7 @@ async function watch(
 }
 
 describe('a watch on the wire', () => {
-  it('answers at once, before there is anything to tell', async () => {
+  it('responds at once, before there is any event', async () => {
     const { response, lines } = await watch(fixture());
     expect([response.statusCode, response.headers['content-type'], lines()]).toEqual([200, 'application/json', []]);
   });
@@ -80,7 +80,7 @@ describe('a watch on the wire', () => {
     expect(one.lines()).toMatchObject([{ type: 'ADDED', object: { kind: 'Pod', metadata: { name: 'a' } } }]);
   });
 
-  it('tells of history that is gone as an ERROR event with a 410 Status, and ends', async () => {
+  it('reports compacted history as an ERROR event with a 410 Status, and ends', async () => {
     const f = fixture();
     f.store.compact(f.store.revision);
     const { response, lines } = await watch(f, { resourceVersion: '1' });
@@ -110,7 +110,7 @@ describe('a watch on the wire', () => {
     await expect.poll(() => f.clock.timers).toBe(before);
   });
 
-  it('lets go of everything when the client leaves', async () => {
+  it('releases everything when the client disconnects', async () => {
     const f = fixture();
     await f.clock.advance(5000);
     const before = f.clock.timers;
@@ -163,7 +163,7 @@ describe('a watch on the wire', () => {
   });
 
   for (const when of ['before it begins', 'while it follows']) {
-    it(`that nobody reads holds little of what is written ${when}, and all of it comes once it is read`, async () => {
+    it(`that is not read buffers little of what is written ${when}, and all of it comes once it is read`, async () => {
       const f = fixture(undefined, { bytes: 256 * 1024 * 1024 });
       createPod(f, 'a');
       const resourceVersion = String(f.store.revision);

@@ -140,7 +140,7 @@ describe('namespaces', () => {
     );
   });
 
-  it('are let go through finalize alone', () => {
+  it('are finalized through the subresource alone', () => {
     const { object: made } = create(row('namespaces'), { metadata: { name: 'demo' } });
     expect(
       update(row('namespaces'), made, (draft) => {

@@ -196,7 +196,7 @@ it('the wide columns show address, node and readiness gates', () => {
   expect(cells({}, {}).slice(5)).toEqual(['<none>', '<none>', '<none>', '<none>']);
 });
 
-describe('ages have the two units that tell most', () => {
+describe('ages have the two largest units', () => {
   const [second, minute, hour, day] = [1000, 60_000, 3_600_000, 86_400_000];
   it.each([
     [-5 * second, '<invalid>'],

@@ -179,7 +179,7 @@ describe('a pod that exists', () => {
     expect(set(undefined)[0]).toMatch(/must not update from a positive integer to nil value$/);
   });
 
-  it('that is gated may be narrowed to fewer nodes, and be let go', () => {
+  it('that is gated may be narrowed to fewer nodes, and lose its gates', () => {
     const pod = stored({ schedulingGates: [{ name: 'wait' }], nodeSelector: { a: 'b' } });
     expect(podOf(pod).status?.conditions?.[0]).toMatchObject({ type: 'PodScheduled', reason: 'SchedulingGated' });
     const narrowed = update(

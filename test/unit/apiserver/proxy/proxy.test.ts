@@ -88,7 +88,7 @@ describe('the kubelet’s address', () => {
     expect(addressOf(node(both, 10250))).toEqual({ host: '10.0.0.1', port: 10250 });
     expect(addressOf(node(both.slice(0, 1), 10250))).toEqual({ host: 'h', port: 10250 });
   });
-  it('is an error while the node has not told it', () => {
+  it('is an error while the node has not reported it', () => {
     expect(failureOf(() => addressOf(node([{ type: 'InternalIP', address: '10.0.0.1' }]))).code).toBe(400);
   });
 });

@@ -54,7 +54,7 @@ describe('the store', () => {
     expect(put(after, 'b')).toBe(first + 2);
   });
 
-  it('tells of each change what was there before, whether it is still at hand or not', () => {
+  it('reports the previous state with each change, cached or not', () => {
     const { store: s } = store();
     const seen: unknown[] = [];
     s.subscribe('/pods', (change) => seen.push([change.previous?.['value'], change.object['value']]));
@@ -93,7 +93,7 @@ describe('the store', () => {
     expect(() => store(path)).toThrow(/another API server is using it/);
   });
 
-  it('tells listeners of their resource only, in order, until they leave', () => {
+  it('notifies listeners of their resource only, in order, until they leave', () => {
     const { store: s } = store();
     const seen: string[] = [];
     const leave = s.subscribe('/pods', ({ record }: Change) => seen.push(`${record.type} ${record.name}`));
@@ -113,7 +113,7 @@ describe('the store', () => {
     expect([change?.object['value'], change?.previous?.['value']]).toEqual(['two', 'one']);
   });
 
-  it('reads the objects of a namespace one by one, and lets go of them when no more are asked for', () => {
+  it('reads the objects of a namespace one by one, and stops when no more are read', () => {
     const { store: s } = store(file());
     for (const name of ['b', 'c', 'a']) put(s, name);
     s.put(key('other', 'elsewhere'), object('other'));

@@ -12,8 +12,8 @@ beforeEach(async () => {
 });
 afterEach(() => rm(dir, { recursive: true, force: true }));
 
-/** Pids of the Node processes that ran, one a start, and what the command said. */
-async function start(): Promise<{ starts: readonly string[]; said: string; code: number | null }> {
+/** Pids of the Node processes that ran, one a start, and the command's output. */
+async function start(): Promise<{ starts: readonly string[]; messages: string; code: number | null }> {
   const log = join(dir, 'starts');
   const hook = `import { appendFileSync } from 'node:fs'; appendFileSync(${JSON.stringify(log)}, process.pid + '\\n');`;
   const env = {
@@ -31,15 +31,15 @@ async function start(): Promise<{ starts: readonly string[]; said: string; code:
   );
   const starts = (await readFile(log, 'utf8')).trim().split('\n');
   await rm(log);
-  return { starts, said: stderr, code };
+  return { starts, messages: stderr, code };
 }
 
 test('an agent that had to compile itself starts over once, as the same process; the next one need not', async () => {
   const cold = await start();
   expect(cold.starts).toHaveLength(2);
   expect(new Set(cold.starts).size).toBe(1);
-  expect(cold).toMatchObject({ code: 1, said: `nodelet: kubeconfig ${join(dir, 'missing')}: no such file\n` });
+  expect(cold).toMatchObject({ code: 1, messages: `nodelet: kubeconfig ${join(dir, 'missing')}: no such file\n` });
   const warm = await start();
   expect(warm.starts).toHaveLength(1);
-  expect(warm).toMatchObject({ code: 1, said: cold.said });
+  expect(warm).toMatchObject({ code: 1, messages: cold.messages });
 }, 60_000);

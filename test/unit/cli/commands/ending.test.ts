@@ -1,4 +1,4 @@
-// Every way in which `up` and `demo` are told to end, and what each comes to.
+// Every way in which `up` and `demo` are stopped, and the result of each.
 
 import { EventEmitter } from 'node:events';
 import { describe, expect, it } from 'vitest';
@@ -43,7 +43,7 @@ describe('a command with a lab to take down', () => {
     expect([ending.exitCode(0), exits, notes]).toEqual([0, [], []]);
   });
 
-  it('goes on taking everything down when it is told again, by whatever signal', () => {
+  it('goes on taking everything down at another signal', () => {
     const { ending, own, exits, notes } = stand();
     own.emit('SIGINT', 'SIGINT');
     own.emit('SIGINT', 'SIGINT');

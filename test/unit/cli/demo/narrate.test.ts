@@ -12,7 +12,7 @@ test.each<[string, Partial<Span>, string]>([
     '    1012 ms  volume   mount volume token (kubernetes.io/projected)  [12.3 ms]',
   ],
   [
-    'a CNI chain tells interface, address and routes',
+    'a CNI chain shows interface, address and routes',
     {
       kind: 'cni',
       name: 'ADD network nodelet',

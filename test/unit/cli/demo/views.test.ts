@@ -14,7 +14,7 @@ describe('an image that has neither ip nor ps', () => {
   afterEach(() => rmSync(bin, { recursive: true, force: true }));
   const run = ({ command: [file = '', ...args] }: View): Promise<string> => execOk(file, args, { env: { PATH: bin } });
 
-  it('tells its interfaces and addresses from /proc', async () => {
+  it('shows its interfaces and addresses from /proc', async () => {
     const output = await run(INTERFACES);
     expect(output).toContain('this image has no ip');
     const own = Object.values(networkInterfaces()).flatMap((each) => each ?? []);
@@ -22,7 +22,7 @@ describe('an image that has neither ip nor ps', () => {
     expect(output).toMatch(new RegExp(`\\|-- ${address.replaceAll('.', '\\.')}$`, 'm'));
   });
 
-  it('tells its processes from /proc', async () => {
+  it('shows its processes from /proc', async () => {
     const output = await run(PROCESSES);
     expect(output).toContain('this image has no ps');
     expect(output).toMatch(new RegExp(`^${process.pid} .*node`, 'm'));

@@ -62,7 +62,7 @@ describe('a subnet for a lab', () => {
 
   it('is not the one of others that choose at the same moment', async () => {
     const waiting: (() => void)[] = [];
-    // Everybody has claimed its choice before anybody looks, for as long as they go on together.
+    // Every lab has claimed its choice before any reads the claims, in each round.
     const together = (): Promise<void> =>
       new Promise((resolve) => {
         waiting.push(resolve);

@@ -20,7 +20,7 @@ const state = (csi?: LabState['csi']): LabState => ({
 describe('a lab with a CSI driver', () => {
   const flagOf = (args: readonly string[], flag: string) => args[args.indexOf(flag) + 1];
 
-  it('starts the driver where the agent looks for plugins, and tells the control plane of the same socket', () => {
+  it('starts the driver in the agent’s plugins_registry, and configures the control plane with the same socket', () => {
     const csi = { flags: ['--attach'] };
     const driver = csiDriverProgram(paths, state(csi)).args;
     const endpoint = flagOf(driver, '--endpoint');
@@ -30,7 +30,7 @@ describe('a lab with a CSI driver', () => {
     const args = controlplaneProgram(paths, state(csi)).args;
     expect(flagOf(args, '--csi-endpoint')).toBe(`loop.csi.nodelet=${endpoint}`);
   });
-  it('without one tells the control plane of none', () => {
+  it('without one configures the control plane with none', () => {
     expect(controlplaneProgram(paths, state()).args).not.toContain('--csi-endpoint');
   });
   it.each([

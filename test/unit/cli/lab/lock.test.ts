@@ -20,7 +20,7 @@ describe('a lock', () => {
     expect(await readdir(join(directory, 'locks'))).toEqual(['a.json']);
   });
 
-  it('of a process that is gone is nobody’s', async () => {
+  it('of a process that is gone is stale', async () => {
     const file = join(directory, 'a.json');
     await writeFile(file, JSON.stringify({ pid: process.pid, startTime: 1 }));
     await acquireLock(file, 'the root /a');

@@ -89,7 +89,7 @@ describe('the files and command lines of a lab', () => {
     expect(list.plugins.at(-1)).toMatchObject({ type: 'firewall' });
   });
 
-  it('tell the agent its port, cgroup root and certificate authority by KubeletConfiguration', () => {
+  it('set the agent’s port, cgroup root and certificate authority by KubeletConfiguration', () => {
     const config = parse(renderKubeletConfiguration(paths, { port: 11250, clientCAFile: '/tmp/a/pki/ca.crt' }));
     expect(config).toMatchObject({
       kind: 'KubeletConfiguration',

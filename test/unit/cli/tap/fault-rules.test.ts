@@ -12,10 +12,10 @@ const call = (method: string, pod?: string, container?: string, responseStream =
 const engine = (rules: string): FaultEngine => new FaultEngine(parseFaultRules(rules, 'rules'));
 
 /** What becomes of the same call, again and again. */
-function kinds(rules: string, times: number, judged = call('StartContainer', 'demo/web', 'main')): string[] {
+function kinds(rules: string, times: number, decided = call('StartContainer', 'demo/web', 'main')): string[] {
   const running = engine(rules);
   return Array.from({ length: times }, () => {
-    const { effect, delayMs } = running.decide(judged);
+    const { effect, delayMs } = running.decide(decided);
     return delayMs === 0 ? effect.kind : `${effect.kind}+${delayMs}`;
   });
 }

@@ -14,7 +14,7 @@ function frame(type: number, flags: number, stream: number, payload: Uint8Array)
   return Buffer.concat([head, payload]);
 }
 
-/** What a reader is told, data joined: pieces do not matter. */
+/** What a reader receives, data joined: pieces do not matter. */
 function read(bytes: Buffer, size: number): unknown[] {
   const seen: unknown[] = [];
   let data = '';

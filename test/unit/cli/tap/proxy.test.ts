@@ -67,7 +67,7 @@ afterEach(async () => {
   await removeTree(directory);
 });
 
-test('a method and fields that nobody knows pass byte for byte, with metadata, deadline, status and trailers', async () => {
+test('an unknown method and unknown fields pass byte for byte, with metadata, deadline, status and trailers', async () => {
   let seen: SeenCall['headers'] = {};
   answer = (each) => {
     seen = each.headers;

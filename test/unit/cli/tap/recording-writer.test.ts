@@ -1,4 +1,4 @@
-// The queue before the disk: limited, never in anybody's way, and honest about what it lost.
+// The queue before the disk: limited, never blocking, and counting what it lost.
 
 import { expect, test } from 'vitest';
 import { parseRecord } from '../../../../cli/tap/format.ts';
@@ -64,7 +64,7 @@ test('a full disk loses lines, which are counted and written when there is room 
   expect(lines[3]).toBe(line('last').trim());
 });
 
-test('a disk that is stuck holds nobody up: the queue has a limit, and what is beyond is counted', async () => {
+test('a disk that is stuck blocks no caller: the queue has a limit, and what is beyond is counted', async () => {
   const { disk, losses, writer } = stand(1000);
   let free = (): void => undefined;
   disk.stuck = new Promise((resolve) => {

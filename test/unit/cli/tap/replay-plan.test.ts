@@ -61,7 +61,7 @@ test('what is listed changes with what the client has done, not with the time al
   const stand = new Stand();
   stand.ask('RunPodSandbox', run);
   stand.time = 3_600_000;
-  // In the recording nobody looked between RunPodSandbox and CreateContainer.
+  // In the recording there is no call between RunPodSandbox and CreateContainer.
   expect(stand.ask('ListPodSandbox')).toMatchObject({ items: [] });
   for (const method of ['StartContainer', 'StopContainer', 'RemoveContainer'] as const)
     stand.ask(method, { container_id: IDS_A.container, ...(method === 'StopContainer' ? { timeout: 30 } : {}) });

@@ -209,7 +209,7 @@ async function replay(text: string): Promise<void> {
   stops.push(() => server.close());
 }
 
-test('replay answers with the recorded timing, tells what it refuses, and plays events after their calls', async () => {
+test('replay answers with the recorded timing, reports what it refuses, and plays events after their calls', async () => {
   const events = {
     method: 'GetContainerEvents' as const,
     at: 0,

@@ -36,7 +36,7 @@ describe('whether a volume must grow', () => {
     ],
     ['the rest is the node’s', claimOf('2Gi', '1Gi', resizing('NodeResizePending')), volumeOf('2Gi'), { kind: 'node' }],
     [
-      'once more when nobody could say whether the node has something to do',
+      'once more when it is unknown whether the node has to expand',
       claimOf('2Gi', '1Gi', resizing('ControllerResizeInProgress')),
       volumeOf('2Gi'),
       { kind: 'expand', bytes: 2n * 1024n ** 3n },

@@ -51,7 +51,7 @@ function start() {
 }
 
 describe('Expander', () => {
-  it('grows a volume, tells of it on both objects, and leaves the filesystem to the node', async () => {
+  it('expands a volume, updates both objects, and leaves the filesystem to the node', async () => {
     const { client, fake, events, informers, grow } = start();
     grow();
     await settle();

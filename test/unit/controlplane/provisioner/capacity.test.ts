@@ -73,7 +73,7 @@ describe('the room of a driver', () => {
     expect(patches).toMatchObject([{ capacity: '3Gi' }, { capacity: '2Gi' }]);
   });
 
-  it('is not published of a driver that cannot tell it', async () => {
+  it('is not published for a driver without GET_CAPACITY', async () => {
     const { client, informers, csiNode } = start();
     informers.nodes.replace([node({ [KEY]: 'n' })]);
     informers.csiNodes.replace([csiNode]);

@@ -125,7 +125,7 @@ describe('Provisioner', () => {
     }
   });
 
-  it('deletes a released volume once, then its object, then lets go of it', async () => {
+  it('deletes a released volume once, then its object, then removes the finalizer', async () => {
     const { client, fake, informers } = start();
     const finalizer = 'external-provisioner.volume.kubernetes.io/finalizer';
     const volume = makeVolume(

@@ -111,7 +111,7 @@ describe('CreateVolume', () => {
     expect(volume_capabilities).toEqual([{ block: {}, access_mode: { mode: 'SINGLE_NODE_WRITER' } }]);
   });
 
-  it('refuses a reserved parameter that nobody knows', () => {
+  it('refuses an unknown reserved parameter', () => {
     expect(() => splitParameters({ 'csi.storage.k8s.io/fstyp': 'x' })).toThrow(
       'found unknown parameter key "csi.storage.k8s.io/fstyp" with reserved namespace csi.storage.k8s.io/',
     );
@@ -291,12 +291,12 @@ describe('deleting', () => {
     ['not one made by hand', makeVolume('v', {}, {}, 'Released'), false],
     ['not another driver’s', makeVolume('v', { csi: { driver: 'other', volumeHandle: 'x' } }, ours, 'Released'), false],
     [
-      'one that somebody deleted while nobody had it',
+      'one that was deleted while no claim had it',
       makeVolume('v', {}, { ...held, deletionTimestamp: 'x' }, 'Available'),
       true,
     ],
     [
-      'not one that somebody deleted while a claim has it',
+      'not one that was deleted while a claim has it',
       makeVolume('v', {}, { ...held, deletionTimestamp: 'x' }, 'Bound'),
       false,
     ],

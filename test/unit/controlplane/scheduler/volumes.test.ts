@@ -65,7 +65,7 @@ const bound = (name: string, volume: string, spec = {}) =>
 const selected = (name: string, on: string) =>
   makeClaim(name, {}, { annotations: { 'volume.kubernetes.io/selected-node': on } });
 
-/** What is said of the pod on the node: reasons, or the steps in words. */
+/** The result for the pod on the node: reasons, or the steps in words. */
 function verdict(pod: Pod, on: Node, world: World, others: readonly Pod[] = []): string {
   const view = viewOf(world);
   const state = podVolumes(pod, view);
@@ -135,7 +135,7 @@ describe('a pod with claims', () => {
       'blocked: pod has unbound immediate PersistentVolumeClaims',
     ],
     [
-      'is told of a claim that lost its volume',
+      'is rejected for a claim that lost its volume',
       pod,
       { claims: [makeClaim('c', { volumeName: 'v' }, {}, { phase: 'Lost' })] },
       'blocked: persistentvolumeclaim "c" bound to non-existent persistentvolume "v"',

@@ -50,7 +50,7 @@ class Server {
   }
 }
 
-it('gives a volume to one of two claims: a second bind while the first is under way is a conflict, and is judged anew', async () => {
+it('gives a volume to one of two claims: a second bind while the first is under way is a conflict, and is decided again', async () => {
   const clock = new VirtualClock();
   const client = new FakeClient();
   const server = new Server();

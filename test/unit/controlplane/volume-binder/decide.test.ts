@@ -123,13 +123,13 @@ describe('a claim', () => {
       'bind b',
     ],
     [
-      'for a volume by name that does not fit is told why',
+      'for a volume by name that does not fit gets the reason',
       makeClaim('c', { volumeName: 'v' }),
       { volumes: [makeVolume('v', { storageClassName: 'x' })] },
       'wait: VolumeMismatch: Cannot bind to requested volume "v": storageClassName does not match',
     ],
     [
-      'for a volume by name that another has is told so',
+      'for a volume by name that another has gets an event',
       makeClaim('c', { volumeName: 'v' }),
       { volumes: [makeVolume('v', { claimRef: claimRef(makeClaim('d')) })] },
       'wait: FailedBinding: volume "v" already bound to a different claim.',

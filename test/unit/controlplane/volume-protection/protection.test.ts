@@ -163,7 +163,7 @@ describe('a pod’s own claim', () => {
     });
   });
 
-  it('is made once, and another’s claim of that name is told of', async () => {
+  it('is made once, and another’s claim of that name is reported', async () => {
     const { client, events, informers, context, run } = environment();
     run(new EphemeralVolumeController(context, informers));
     informers.pods.upsert(ephemeralPod('p'));

@@ -41,7 +41,7 @@ describe('the condition of a volume', () => {
     ['that lacks blocks on a full disk, for the controller', { ...sound, freeBytes: 0 }, undefined, FULL],
   ])('%s is abnormal', (_what, volume, at, words) => expect(abnormality(volume, at)).toMatch(words));
 
-  it('is told in words that do not change with every byte', () => {
+  it('is reported in words that do not change with every byte', () => {
     expect(abnormality({ ...sound, freeBytes: 5 }, place)).toBe(abnormality({ ...sound, freeBytes: 4 }, place));
   });
 });

@@ -73,7 +73,8 @@ it('a source with a filesystem makes volumes of that filesystem, or raw ones', (
 
 describe('DeleteVolume', () => {
   const publication = { target: '/t', capability: cap(), readonly: false, done: true };
-  it('is allowed for a volume that nobody uses', () => expect(() => checkDeletable(volume(), undefined)).not.toThrow());
+  it('is allowed for a volume that is not in use', () =>
+    expect(() => checkDeletable(volume(), undefined)).not.toThrow());
   it.each([
     ['attached', volume({ attachments: { n1: { readonly: false, capability: cap() } } }), undefined],
     [

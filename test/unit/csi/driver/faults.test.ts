@@ -52,21 +52,21 @@ describe('fault rules', () => {
     const clock = new VirtualClock();
     const rule = { method: 'A', action: 'hold', when: 1, message: 'first' };
     let file: string | undefined = JSON.stringify([rule, { method: 'B', action: 'fail' }]);
-    const told: string[] = [];
+    const reported: string[] = [];
     const faults = new Faults({
       clock,
       file: 'faults.json',
       readFile: async () => file,
       crash: () => expect.fail('crashed'),
-      onHold: (method, { message }) => told.push(`${method} ${message}`),
+      onHold: (method, { message }) => reported.push(`${method} ${message}`),
     });
     const point = await faults.open('A', 'v');
     await point.before();
-    expect(told).toEqual([]);
+    expect(reported).toEqual([]);
     let over = false;
     const held = point.step().then(() => (over = true));
     await clock.advance(10_000);
-    expect({ over, told }).toEqual({ over: false, told: ['A first'] });
+    expect({ over, reported }).toEqual({ over: false, reported: ['A first'] });
     file = '[]';
     await clock.advance(50);
     await held;

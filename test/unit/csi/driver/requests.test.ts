@@ -61,7 +61,7 @@ describe('parameters and contexts', () => {
     const tokens = { 'csi.storage.k8s.io/serviceAccount.tokens': 'x'.repeat(9000) };
     expect(() => checkContext({ allocation: 'sparse', ...tokens }, 'sparse', 'required')).not.toThrow();
   });
-  it('of an inline volume tell its size, rounded up to whole bytes', () => {
+  it('of an inline volume set its size, rounded up to whole bytes', () => {
     expect(parseEphemeral({ size: '64Mi', 'csi.storage.k8s.io/ephemeral': 'true' })).toBe(67_108_864);
     expect(parseEphemeral({ size: '1500m' })).toBe(2);
     expect(parseEphemeral({})).toBeUndefined();

@@ -78,8 +78,8 @@ describe('a refusal', () => {
     ['did not happen', () => Promise.resolve({}), /succeeded/],
     ['is no answer at all', () => Promise.reject(new Error('the socket broke')), /socket broke/],
   ])('that %s', async (_what, call, words) => {
-    const judged = refused('NOT_FOUND', call());
-    if (words === undefined) await judged;
-    else await expect(judged).rejects.toThrow(words);
+    const result = refused('NOT_FOUND', call());
+    if (words === undefined) await result;
+    else await expect(result).rejects.toThrow(words);
   });
 });

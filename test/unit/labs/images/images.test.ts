@@ -16,7 +16,7 @@ import { exec, execOk } from '../../../../lib/exec.ts';
 const MINIMAL = 'names: [docker.io/library/x:stable]\n';
 
 describe('an image definition', () => {
-  it('fills in what is not said', () => {
+  it('fills in defaults', () => {
     expect(parseImageDefinition(MINIMAL, 'x.yaml')).toMatchObject({
       names: ['docker.io/library/x:stable'],
       packages: [],
@@ -219,7 +219,7 @@ describe('the file tree of an image', () => {
     expect(tree.has(mergedPath(needs?.interpreter ?? ''))).toBe(true);
   });
 
-  it('names the program, the package and the library when nobody has it', async () => {
+  it('names the program, the package and the library when no package has it', async () => {
     const tree = new ImageTree(source(await unpacked('app', { 'usr/bin/app': await readFile(process.execPath) })));
     await tree.addPackage({ name: 'app' });
     await expect(tree.resolveLibraries()).rejects.toThrow(

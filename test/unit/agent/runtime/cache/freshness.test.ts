@@ -106,7 +106,7 @@ describe('a pod is known in full', () => {
     expect(fresh(readPod(), 0, 'u9')).toBe(true);
   });
 
-  test('what is known of nobody any more is not kept', () => {
+  test('a pod without records is not kept', () => {
     const cache = readPod().list({}).list({});
     expect(cache.state.pods.size).toBe(0);
     // But a pod whose sandbox may be in the making is.
@@ -171,7 +171,7 @@ describe('a status has to be read', () => {
     expect(isStatusDue(cache.container(), cache.state.seq, NOW)).toBe(expected);
   });
 
-  test('but not twice in one observation, where only time can tell', () => {
+  test('but not twice in one observation, where only time changes the result', () => {
     const cache = listed('unknown');
     const since = cache.state.seq;
     cache.status(container({ state: 'unknown' }));

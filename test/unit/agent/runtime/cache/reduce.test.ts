@@ -96,7 +96,7 @@ describe('what two lists of everything differ by', () => {
 });
 
 describe('the very first list', () => {
-  test('is news about nobody', () => {
+  test('causes no lifecycle event', () => {
     expect(new Applied().list({ s: [sandbox()], c: [container(RUNNING)] }).changes).toEqual([]);
   });
 
@@ -107,7 +107,7 @@ describe('the very first list', () => {
   });
 });
 
-describe('what we do ourselves is no news', () => {
+describe('our own calls cause no lifecycle event', () => {
   test('a pod’s whole life', () => {
     const cache = new Applied().list({});
     cache.apply(ran(sandbox({ ips: ['10.0.0.9'] })), created(container()), began('StartContainer', 'c1'));
@@ -171,7 +171,7 @@ describe('the result of a call', () => {
     expect(cache.container().dueSeq).toBe(cache.state.seq);
   });
 
-  test('RemovePodSandbox takes the containers along, and nobody else’s', () => {
+  test('RemovePodSandbox removes its containers, and no others', () => {
     const cache = runningPod();
     cache.apply(ran(sandbox({ id: sandboxId('s2'), attempt: 1 })), done('RemovePodSandbox', 's1'));
     expect([...cache.state.records.keys()]).toEqual(['s2']);
@@ -292,12 +292,12 @@ describe('an exit', () => {
 });
 
 describe('an OOM kill', () => {
-  test('that is heard of after the exit makes the pod look again', () => {
+  test('that comes after the exit causes another sync', () => {
     const cache = runningPod().apply(exited('c1', { exitCode: 137, message: '' }), event('oom'));
     expect(cache.changes).toEqual(['died c1', 'changed c1']);
     expect(cache.container().dueSeq).toBe(cache.state.seq);
   });
-  test('that the exit shows already is no news', () => {
+  test('that the exit shows already causes no lifecycle event', () => {
     const cache = runningPod()
       .status(container({ ...EXITED, reason: 'OOMKilled' }))
       .quiet();
@@ -363,12 +363,12 @@ describe('what another agent does', () => {
     expect(new Applied().status(container(RUNNING)).changes).toEqual(['started c1']);
     expect(new Applied().status(container()).changes).toEqual([]);
   });
-  test('what it stops, starts and removes is news', () => {
+  test('what it stops, starts and removes causes lifecycle events', () => {
     const cache = new Applied().list({ s: [sandbox()], c: [container()] });
     cache.apply(event('started')).status(container(RUNNING)).status(container(EXITED)).apply(event('removed'));
     expect(cache.changes).toEqual(['started c1', 'died c1', 'removed c1']);
   });
-  test('an id that is no pod’s is nobody’s', () => {
+  test('an id of no pod is ignored', () => {
     const cache = new Applied().apply({
       kind: 'sandboxStatus',
       id: 'x',

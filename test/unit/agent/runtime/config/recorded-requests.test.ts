@@ -1,6 +1,6 @@
 // RunPodSandbox and CreateContainer as a kubelet 1.34.2 sent them to containerd on a node with cgroup v1, two sizes of huge
 // pages and no SELinux, field by field. Recorded were: kubelet-1.34-requests.jsonl, one pod a line, with the pod as the API
-// server had it. Paths, uids, times and addresses are replaced; what the wire cannot tell from absence is left out.
+// server had it. Paths, uids, times and addresses are replaced; what the wire does not distinguish from absence is left out.
 
 import { readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
@@ -145,7 +145,7 @@ describe.each(recorded.map((each) => [each.pod.metadata.name, each] as const))('
     if (request === undefined) return;
     const { files } = filesOf(pod, request);
     const config = containerConfig(specOf(pod, container, request), { node, userns: undefined, files });
-    // The one annotation that no kubelet sends, under a name that is nobody's domain.
+    // The one annotation that no kubelet sends, under a name that is no domain.
     const { 'nodelet/container.type': type, ...annotations } = config.annotations ?? {};
     expect(type).toBe('container');
     expect(receivedContainer({ ...config, annotations })).toEqual(sent(request));

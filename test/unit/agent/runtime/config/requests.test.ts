@@ -1,6 +1,6 @@
 // RunPodSandbox and CreateContainer as a whole, field by field, as kubelets 1.33 to 1.35 send them for the same pods on
 // the same node (cgroup v1 with swap accounting, cgroupfs, no SELinux). A field that is not named here is not sent. What
-// the wire cannot tell from absence (false, 0, '', []) is left out of both.
+// the wire does not distinguish from absence (false, 0, '', []) is left out of both.
 
 import { describe, expect, test } from 'vitest';
 import type { ContainerSpec } from '../../../../../agent/ports/runtime.ts';
@@ -95,7 +95,7 @@ describe('a pod that asks for nothing', () => {
         'io.kubernetes.container.restartCount': '0',
         'io.kubernetes.container.terminationMessagePath': '/dev/termination-log',
         'io.kubernetes.container.terminationMessagePolicy': 'File',
-        // The one that no kubelet sends, under a name that is nobody's domain.
+        // The one that no kubelet sends, under a name that is no domain.
         'nodelet/container.type': 'container',
       },
       log_path: 'main/0.log',

@@ -173,7 +173,7 @@ describe('resources of a container', () => {
   });
 });
 
-test('a sandbox is told the sum of its containers, and its overhead apart', () => {
+test('a sandbox gets the sum of its containers, and its overhead apart', () => {
   const one = withResources({ requests: { cpu: '1' }, limits: { cpu: '1', memory: '1Gi' } });
   expect(sandboxResources(pod({ containers: [one, { ...one, name: 'b' }], overhead: { cpu: '100m' } }), NODE)).toEqual({
     resources: { cpu_shares: 2048, cpu_quota: 200_000, cpu_period: 100_000, memory_limit_in_bytes: 2 * GIB },
@@ -181,7 +181,7 @@ test('a sandbox is told the sum of its containers, and its overhead apart', () =
   });
 });
 
-describe('the sums that a sandbox is told', () => {
+describe('the sums in a sandbox config', () => {
   const sums = (spec: Partial<Pod['spec']>) => sandboxResources(pod(spec), NODE).resources;
   const named = (name: string, limits: Record<string, string>, requests: Record<string, string> = {}) =>
     container({ name, resources: { limits, requests } });
@@ -208,7 +208,7 @@ describe('the sums that a sandbox is told', () => {
     });
   });
 
-  test('have no limit where nobody has one, or one of 0', () => {
+  test('have no limit where no container has one, or one of 0', () => {
     const none = sums({ containers: [named('a', { cpu: '0', memory: '0' })] });
     expect(none).toEqual({ cpu_shares: 2, cpu_quota: 0, cpu_period: 100_000 });
     expect(sums({})).toEqual(none);

@@ -21,7 +21,7 @@ describe('the source of events', () => {
     [{ cri: false, containerd: true }, 'containerd'],
     [{ cri: false, containerd: false }, 'poll'],
   ] as const)(
-    'is as well what a machine finds that is too slow to hear a refusal in time: %j',
+    'is as well what a machine finds that is too slow to receive a refusal in time: %j',
     async (serves, expected) => {
       const inNoTime: Clock = {
         ...systemClock,
@@ -48,7 +48,7 @@ describe('the source of events', () => {
 });
 
 describe('containerd’s event stream', () => {
-  test('an exit is told at once, and an observation shows it although the runtime does not yet', async () => {
+  test('an exit is reported at once, and an observation shows it although the runtime does not yet', async () => {
     const { fake, runtime, next } = await setup({ cri: false, containerd: true });
     await runtime.capabilities();
     await runtime.observePod(POD);
@@ -100,7 +100,7 @@ describe('containerd’s event stream', () => {
     expect(fake.calls).not.toContain('StopContainer');
   });
 
-  test('an exit whose message is the end of the log is told only once the runtime shows it', async () => {
+  test('an exit whose message is the end of the log is reported only once the runtime shows it', async () => {
     const { fake, runtime, next, events } = await setup({ cri: false, containerd: true });
     const annotations = { 'io.kubernetes.container.terminationMessagePolicy': 'FallbackToLogsOnError' };
     fake.set('c1', { annotations, log_path: '/nonexistent/0.log' });
@@ -115,7 +115,7 @@ describe('containerd’s event stream', () => {
     expect((await runtime.observePod(POD)).containers[0]).toMatchObject({ state: 'exited', exitCode: 3 });
   });
 
-  test('an exit that comes before the runtime has written down the start is told once that is read', async () => {
+  test('an exit that comes before the runtime has recorded the start is reported once that is read', async () => {
     const { fake, runtime, next, events } = await setup({ cri: false, containerd: true });
     fake.set('c1', { state: 'CONTAINER_CREATED' });
     await runtime.capabilities();
@@ -176,7 +176,7 @@ describe('containerd’s event stream', () => {
     expect((await runtime.observePod(POD)).sandboxes).toMatchObject([{ id: 's1', state: 'notReady' }]);
   });
 
-  test('an id that is nobody’s is ignored, and one made by others finds its pod', async () => {
+  test('an unknown id is ignored, and one made by another client finds its pod', async () => {
     const { fake, runtime, next, events } = await setup({ cri: false, containerd: true });
     await runtime.capabilities();
     sendExit(fake, 'stranger');
@@ -222,7 +222,7 @@ describe('CRI’s event stream', () => {
     expect(fake.calls.slice(before)).toEqual([]);
   });
 
-  test('does not hold up an end that containerd’s bus tells sooner, and does not tell it a second time', async () => {
+  test('does not delay an exit that containerd’s bus reports sooner, and does not report it a second time', async () => {
     const all = await setup({ cri: true, containerd: true });
     const { fake, runtime, next, events } = all;
     await runtime.capabilities();
@@ -242,7 +242,7 @@ describe('CRI’s event stream', () => {
     ]);
   });
 
-  test('ends are told by it while the bus is broken, and by the bus again after that', async () => {
+  test('exits are reported by it while the bus is broken, and by the bus again after that', async () => {
     const { fake, runtime, next } = await setup({ cri: true, containerd: true });
     await runtime.capabilities();
     while (fake.streams.containerd.length === 0) await systemClock.sleep(1);
@@ -259,14 +259,14 @@ describe('CRI’s event stream', () => {
 });
 
 describe('without events', () => {
-  test('the safety net finds what no stream told', async () => {
+  test('the relist finds what no stream reported', async () => {
     const { fake, runtime, next } = await setup({ cri: false, containerd: true }, { relistPeriodMs: 20 });
     await runtime.capabilities();
     fake.set('c1', EXITED);
     expect(await next(() => true)).toMatchObject({ podUID: 'u1', type: 'containerDied', containerId: 'c1' });
   });
 
-  test('the safety net finds the end of what was seen running after its end had been told', async () => {
+  test('the relist finds the exit of what was seen running after its exit had been reported', async () => {
     const { fake, runtime, next, events } = await setup({ cri: false, containerd: true }, { relistPeriodMs: 20 });
     await runtime.capabilities();
     fake.set('c1', { state: 'CONTAINER_UNKNOWN' });
@@ -280,7 +280,7 @@ describe('without events', () => {
     expect((await runtime.observePod(POD)).containers).toMatchObject([{ state: 'exited' }]);
   });
 
-  test('what happened while the runtime was away is told when it is back', async () => {
+  test('what happened while the runtime was down is reported when it is back', async () => {
     const { fake, runtime, next } = await setup({ cri: false, containerd: true });
     await runtime.capabilities();
     await fake.crash();

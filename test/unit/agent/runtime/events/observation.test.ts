@@ -179,7 +179,7 @@ describe('observation', () => {
   test.each([
     ['is not asked for again where its network told its addresses', () => ['10.0.0.7'], [], ['10.0.0.7']],
     [
-      'is asked for where nobody but the runtime knows its addresses',
+      'is read where only the runtime has its addresses',
       () => undefined,
       ['PodSandboxStatus'],
       ['10.0.0.9'],

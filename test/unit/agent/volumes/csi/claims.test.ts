@@ -84,7 +84,7 @@ describe('a volume is used for the claim', () => {
   test.each<[string, PV | undefined, string]>([
     ['that is not there', undefined, 'failed to fetch PV pv-1 from API server: persistentvolumes "pv-1" not found'],
     [
-      'bound to nobody',
+      'not bound',
       { ...volume(), spec: {} },
       'found PV object pv-1 but it has a nil pv.Spec.ClaimRef indicating it is not yet bound to the claim',
     ],
@@ -138,7 +138,7 @@ describe('a volume is grown', () => {
     ['not when it is smaller', sized('3Gi'), big, undefined],
     ['not when nobody knows how large it is', claim(), big, undefined],
     [
-      'not when the node has said that it never will',
+      'not when the node has reported it as infeasible',
       sized('1Gi', { allocatedResourceStatuses: { storage: 'NodeResizeInfeasible' } }),
       big,
       undefined,
@@ -153,7 +153,7 @@ describe('a volume is grown', () => {
     expect(expansionDue(subject, found)).toBe(size);
   });
 
-  test('and the claim tells that it is being done, once', () => {
+  test('and the claim’s status shows it, once', () => {
     expect(expandingStatus(sized('1Gi'))).toEqual({ allocatedResourceStatuses: { storage: 'NodeResizeInProgress' } });
     const already = sized('1Gi', { allocatedResourceStatuses: { storage: 'NodeResizeInProgress' } });
     expect(expandingStatus(already)).toBeUndefined();

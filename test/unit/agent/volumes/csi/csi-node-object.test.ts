@@ -52,7 +52,7 @@ describe('the Node', () => {
       'detected topology value collision: driver reported "t/zone":"z" but existing label is "t/zone":"y"',
     );
   });
-  test('with an annotation that nobody can read gets a good one', () => {
+  test('with an invalid annotation gets a good one', () => {
     expect(nodePatch(node({ 't/zone': 'z' }, { [ID]: '{broken' }), info)).toEqual({
       metadata: { annotations: { [ID]: '{"d.csi":"i-1"}' } },
     });
@@ -68,7 +68,7 @@ describe('the Node', () => {
   });
 });
 
-describe('the cluster is told', () => {
+describe('CSINode is updated', () => {
   const NODE = '/api/v1/nodes/n1';
   const CSINODE = '/apis/storage.k8s.io/v1/csinodes/n1';
   function setUp() {
@@ -106,7 +106,7 @@ describe('the cluster is told', () => {
   test('again when the object has changed meanwhile, or the Node is not registered yet', async () => {
     const { client, clock, object } = setUp();
     client.objects.set(CSINODE, { metadata: { name: 'n1', resourceVersion: '1' }, spec: { drivers: [] } });
-    const told = object.announce(info);
+    const notified = object.announce(info);
     await clock.advance(200);
     expect(client.writes).toEqual([]);
     client.objects.set(NODE, node({ 't/zone': 'z' }, { [ID]: '{"d.csi":"i-1"}' }));
@@ -117,7 +117,7 @@ describe('the cluster is told', () => {
       return write.body;
     };
     await clock.advance(10_000);
-    await told;
+    await notified;
     expect(client.writes.map(({ verb, path }) => `${verb} ${path}`)).toEqual([
       `replace ${CSINODE}`,
       `replace ${CSINODE}`,

@@ -1,4 +1,4 @@
-// Storage objects in memory, for tests: claims, volumes, drivers, attachments; whoever follows one is told of each change.
+// Storage objects in memory, for tests: claims, volumes, drivers, attachments; each watcher gets every change.
 
 import type { CSIDriver, VolumeAttachment } from 'kubernetes-types/storage/v1';
 import type { StorageObjects } from '../../../../../agent/ports/storage.ts';

@@ -1,4 +1,4 @@
-// A volume in use: growing it, and the figures that its driver tells, against a scripted driver.
+// A volume in use: growing it, and the figures of its driver, against a scripted driver.
 
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { CsiStats } from '../../../../../agent/volumes/csi/stats.ts';
@@ -28,7 +28,7 @@ describe('growing', () => {
     stand.driver.capabilities = ['STAGE_UNSTAGE_VOLUME', 'EXPAND_VOLUME'];
   });
 
-  test('while mounted asks the driver, and tells the claim before and after', async () => {
+  test('while mounted calls the driver, and updates the claim before and after', async () => {
     await stand.volumes.mountAll(podWith([DATA]));
     grow('2Gi');
     await vi.waitFor(() => expect(stand.statusOf()?.capacity).toEqual({ storage: '2Gi' }));
@@ -55,7 +55,7 @@ describe('growing', () => {
     expect(stand.driver.order).toEqual(['NodeStageVolume', 'NodePublishVolume', 'NodeExpandVolume']);
   });
 
-  test('that fails is told, tried again with pauses, and ends', async () => {
+  test('that fails is reported, retried with pauses, and ends', async () => {
     await stand.volumes.mountAll(podWith([DATA]));
     stand.driver.next(
       'NodeExpandVolume',
@@ -78,7 +78,7 @@ describe('growing', () => {
     expect(stand.statusOf()?.conditions).toEqual([]);
   });
 
-  test('that can never be is said once, and not tried again before somebody wishes anew', async () => {
+  test('that is infeasible is reported once, and not retried before another request', async () => {
     await stand.volumes.mountAll(podWith([DATA]));
     stand.driver.next('NodeExpandVolume', { code: 'OUT_OF_RANGE', message: 'too large' });
     grow('2Gi');
@@ -103,7 +103,7 @@ describe('growing', () => {
     expect(stand.statusOf()?.capacity).toEqual({ storage: '2Gi' });
   });
 
-  test('is left to whoever can where the driver cannot', async () => {
+  test('is left to another component where the driver cannot', async () => {
     stand.driver.capabilities = ['STAGE_UNSTAGE_VOLUME'];
     await stand.volumes.mountAll(podWith([DATA]));
     grow('2Gi');
@@ -168,7 +168,7 @@ describe('figures', () => {
     expect(stand.recorder.events).toEqual(['VolumeConditionAbnormal: Volume data: the disk smokes']);
   });
 
-  test('that cannot be had are told, and the last ones stand', async () => {
+  test('that cannot be read are reported, and the last ones stay', async () => {
     const stats = await setUp();
     stand.driver.next('NodeGetVolumeStats', answer(false, ''), { code: 'INTERNAL', message: 'cannot look' });
     await stats.read();

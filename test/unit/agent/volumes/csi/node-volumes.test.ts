@@ -124,7 +124,7 @@ describe('a volume', () => {
     expectNothingLeft();
   });
 
-  test('is told to the driver with everything that it needs', async () => {
+  test('is sent to the driver with everything that it needs', async () => {
     await started().publish(request());
     const [stage, publish] = driver.calls;
     expect(stage?.request).toMatchObject({

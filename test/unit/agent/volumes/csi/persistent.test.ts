@@ -43,7 +43,7 @@ describe('a claim', () => {
     expect((await stand.volumes.containerMounts(subject, container, [])).mounts).toMatchObject([{ readOnly: true }]);
   });
 
-  test('that is not bound is told in the kubelet’s words, and mounted the moment it is', async () => {
+  test('that is not bound is reported with the kubelet’s message, and mounted once it is', async () => {
     const bound = stand.storage.claims.get('demo/claim');
     if (bound === undefined) throw new Error('no claim');
     stand.storage.setClaim({ ...bound, status: { phase: 'Pending' } });
@@ -79,7 +79,7 @@ describe('a claim', () => {
     expect(stand.driver.calls.at(-1)?.request).toMatchObject({ volume_id: 'vol-2' });
   });
 
-  test('that fails in a way of the agent’s own is told by its volume’s name', async () => {
+  test('that fails with an internal error is reported with its volume’s name', async () => {
     writeFileSync(join(stand.rootDir, 'plugins'), 'a file where a directory should be');
     stand.volumes.mountAll(podWith([DATA])).catch(() => undefined);
     await vi.waitFor(() => expect(stand.recorder.events).toHaveLength(1));
@@ -99,7 +99,7 @@ describe('a claim', () => {
     expect(stand.driver.order).toEqual([]);
   });
 
-  test('of a kind that nobody serves is refused by name', async () => {
+  test('of an unsupported kind is refused by name', async () => {
     const { csi: _, ...spec } = stand.storage.volumes.get('pv-1')?.spec ?? {};
     stand.storage.volumes.set('pv-1', { metadata: { name: 'pv-1', uid: 'x', resourceVersion: '1' }, spec });
     stand.volumes.mountAll(podWith([DATA])).catch(() => undefined);
@@ -160,7 +160,7 @@ describe('attaching', () => {
   const name = attachmentName('vol-1', 'fake.csi', 'n1');
   beforeEach(() => stand.usualObjects({ attachRequired: true }));
 
-  test('is waited for, and its metadata told to the driver', async () => {
+  test('is waited for, and its metadata sent to the driver', async () => {
     const mounting = stand.volumes.mountAll(podWith([DATA]));
     await vi.waitFor(() => expect(stand.inUse.list()).toEqual(['kubernetes.io/csi/fake.csi^vol-1']));
     stand.storage.setAttachment(name, { attached: false });
@@ -186,7 +186,7 @@ describe('attaching', () => {
     await mounting;
   });
 
-  test('that fails is told with the driver’s words, and tried again when the attachment changes', async () => {
+  test('that fails is reported with the driver’s message, and retried when the attachment changes', async () => {
     stand.storage.setAttachment(name, { attached: false, attachError: { message: 'rpc error: disk is elsewhere' } });
     const mounting = stand.volumes.mountAll(podWith([DATA]));
     await vi.waitFor(() => expect(stand.recorder.events).toHaveLength(1));
@@ -229,14 +229,14 @@ describe('attaching', () => {
     expect(stand.inUse.list()).toEqual([]);
   });
 
-  test('is required where nobody has said otherwise', async () => {
+  test('is required by default', async () => {
     stand.storage.drivers.clear();
     stand.volumes.mountAll(podWith([DATA])).catch(() => undefined);
     await vi.waitFor(() => expect(stand.inUse.list()).toHaveLength(1));
   });
 });
 
-describe('the driver is told', () => {
+describe('the driver receives', () => {
   test('the secrets that the volume names, each in its call', async () => {
     const at = (name: string) => ({ name, namespace: 'vault' });
     stand.usualObjects(

@@ -67,7 +67,7 @@ describe('on disk a volume lies where the kubelet puts it', () => {
   });
 });
 
-describe('the access mode that the driver is told', () => {
+describe('the access mode in the driver’s request', () => {
   test.each([
     [[], [], 'SINGLE_NODE_WRITER'],
     [['ReadWriteOnce'], [], 'SINGLE_NODE_WRITER'],
@@ -80,7 +80,7 @@ describe('the access mode that the driver is told', () => {
   ])('for %j of a driver with %j is %s', (modes, capabilities, mode) => {
     expect(accessMode(modes, new Set(capabilities))).toBe(mode);
   });
-  test('is refused when nobody knows it', () => {
+  test('is refused when unknown', () => {
     expect(() => accessMode(['ReadSometimes'], new Set())).toThrow('unknown access mode "ReadSometimes"');
   });
 });
@@ -195,7 +195,7 @@ describe('volume_context', () => {
     const context = publishVolumeContext({ attributes: { a: '1' }, lifecycle: 'Persistent' }, subject, {}, []);
     expect(context).toEqual({ a: '1' });
   });
-  test('tells of the pod with podInfoOnMount', () => {
+  test('contains the pod with podInfoOnMount', () => {
     const context = publishVolumeContext(
       inlineCsiVolume(subject, { name: 'v', csi: { driver: 'd' } }),
       subject,
@@ -253,7 +253,7 @@ describe('after a failed call', () => {
     ['DEADLINE_EXCEEDED', 'rpc error: code = DeadlineExceeded desc = w'],
     ['CANCELLED', 'rpc error: code = Canceled desc = w'],
     ['INTERNAL', 'rpc error: code = Internal desc = w'],
-  ])('%s is told as %s', (code, text) => {
+  ])('%s is reported as %s', (code, text) => {
     expect(csiMessage(new CsiError(code, 'w', 'x'))).toBe(text);
   });
 });
@@ -274,12 +274,12 @@ describe('an attachment', () => {
     ['that nobody has worked on is waited for', attachment(undefined), { kind: 'waiting' }],
     ['that is not attached is waited for', attachment({ attached: false }), { kind: 'waiting' }],
     [
-      'that is attached tells what the device is',
+      'that is attached has the device',
       attachment({ attached: true, attachmentMetadata: { device: '/dev/x' } }),
       { kind: 'attached', publishContext: { device: '/dev/x' } },
     ],
     [
-      'that failed tells why',
+      'that failed has the error',
       attachment({ attached: false, attachError: { message: 'disk full' } }),
       { kind: 'failed', why: 'disk full' },
     ],
