@@ -92,7 +92,7 @@ export async function runDemo(options: DemoOptions): Promise<number> {
   );
   const seconds = (elapsedMs(started, systemClock.monotonic()) / 1000).toFixed(1);
   say(
-    `== ${checks.failed === 0 ? 'done' : 'FAILED'}: ${checks.passed} held, ${checks.failed} did not, in ${seconds} s`,
+    `== ${checks.failed === 0 ? 'done' : 'FAILED'}: ${checks.passed} passed, ${checks.failed} failed, in ${seconds} s`,
   );
   return checks.failed === 0 ? 0 : 1;
 }
