@@ -28,6 +28,40 @@ test.each(['docs/design.md', 'docs/glossary.md'])('every file that %s names exis
   expect(paths.filter((path) => !existsSync(path))).toEqual([]);
 });
 
+test('the glossary has a section for each room of the agent and each component', () => {
+  const sections = [...readFileSync('docs/glossary.md', 'utf8').matchAll(/^## (\S+)$/gm)].map(([, room]) => room);
+  const rooms = [
+    'admission',
+    'api',
+    'credentials',
+    'eviction',
+    'network',
+    'node',
+    'pods',
+    'probes',
+    'runtime',
+    'server',
+  ];
+  const agent = [...rooms, 'shutdown', 'sources', 'volumes'].map((room) => `agent/${room}`);
+  expect(sections).toEqual(
+    expect.arrayContaining([...agent, 'apiserver', 'client', 'cni', 'controlplane', 'csi', 'lib']),
+  );
+});
+
+test('every exported identifier that the glossary names is in its file', () => {
+  const rows = readFileSync('docs/glossary.md', 'utf8').matchAll(/^\|[^|]*\|([^|]*)\|([^|]*)\|$/gm);
+  const missing: string[] = [];
+  for (const [, names = '', cell = ''] of rows) {
+    const text = namedPaths(cell)
+      .map((path) => readFileSync(path, 'utf8'))
+      .join('\n');
+    if (text === '') continue;
+    for (const [, name = ''] of names.matchAll(/`([^`]+)`/g))
+      for (const part of name.split('.')) if (!text.includes(part)) missing.push(`${name} in ${cell.trim()}`);
+  }
+  expect(missing).toEqual([]);
+});
+
 test('a path is found in a table, with the file beside it', () => {
   expect(namedPaths('| `word` | `lib/clock.ts`, `nothing.ts` | `pods/<uid>/x` |')).toEqual([
     'lib/clock.ts',
