@@ -64,15 +64,18 @@ export function killAll(pids: readonly number[]): void {
   }
 }
 
-/** False when a cgroup of the tree still has processes in it. */
+/** False when a cgroup of the tree still has processes in it. Mostly there is no tree: the runtime has removed what was below. */
 export function removeCgroupTree(directory: string): boolean {
-  for (const path of cgroupTree(directory)) {
-    try {
-      rmdirSync(path);
-    } catch (error) {
-      if (isErrno(error, 'EBUSY', 'ENOTEMPTY')) return false;
-      if (!isErrno(error, 'ENOENT')) throw error;
-    }
+  return removeCgroup(directory) || cgroupTree(directory).every(removeCgroup);
+}
+
+/** False when processes or other cgroups are in it. */
+function removeCgroup(directory: string): boolean {
+  try {
+    rmdirSync(directory);
+  } catch (error) {
+    if (isErrno(error, 'EBUSY', 'ENOTEMPTY')) return false;
+    if (!isErrno(error, 'ENOENT')) throw error;
   }
   return true;
 }

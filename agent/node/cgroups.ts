@@ -101,6 +101,8 @@ export function createNodeCgroups(options: NodeCgroupsOptions): NodeCgroups {
   }
 
   async function removeTree(path: string): Promise<void> {
+    // Mostly nothing is left in it, and a look for processes costs more. A unit is for systemd to end.
+    if (slices === undefined && hierarchy.remove(path)) return;
     hierarchy.kill(path);
     await stopSlices(path);
     // A killed process leaves its cgroup when the kernel has torn it down: mostly at the first check or the second.
