@@ -1,11 +1,17 @@
 // Many pods at once: the floor, a lab, and a lab whose agent runs without tricks, in turns.
 
 import { cpus } from 'node:os';
+import { setTimeout } from 'node:timers/promises';
+import type { RunningLab } from '../../cli/lab/lab.ts';
+import { runtimeIdle } from './lab.ts';
 import type { BenchPods } from './pods.ts';
 import { agentCpuMs } from './processes.ts';
 import type { Amount, Row } from './report.ts';
 import type { Limits, Sides } from './starts.ts';
 import { anotherRound, turnsOf } from './turns.ts';
+
+/** After a burst's end, ms: what is recorded of it is written meanwhile. */
+const EVENTS_MS = 1_500;
 
 export interface BurstOptions extends Limits {
   readonly pods: number;
@@ -15,7 +21,7 @@ export interface BurstOptions extends Limits {
 }
 
 export async function measureBursts(
-  { floor, template, pods, plainPods, say }: Sides,
+  { floor, template, lab, plainLab, pods, plainPods, say }: Sides,
   options: BurstOptions,
 ): Promise<{ readonly rows: readonly Row[]; readonly amounts: readonly Amount[] }> {
   const all = Array.from({ length: options.pods }, (_, index) => index);
@@ -25,11 +31,19 @@ export async function measureBursts(
     return [performance.now() - began, results];
   };
   /** Percent of what all processors could do meanwhile. */
-  const withAgent = async (of: BenchPods, agent: number, round: number): Promise<readonly [number, number]> => {
+  const withAgent = async (
+    on: RunningLab,
+    of: BenchPods,
+    agent: number,
+    round: number,
+  ): Promise<readonly [number, number]> => {
     const before = agentCpuMs(agent);
     const [ms] = await timed((index) => of.create(`burst-${round}-${index}`));
     const share = ((agentCpuMs(agent) - before) / (ms * cpus().length)) * 100;
     await timed((index) => of.delete(`burst-${round}-${index}`));
+    await runtimeIdle(on);
+    // Events wait for quiet.
+    await setTimeout(EVENTS_MS);
     return [ms, share];
   };
   const times: Record<'floor' | 'burst' | 'share' | 'plain' | 'plainShare', number[]> = {
@@ -46,11 +60,11 @@ export async function measureBursts(
       return { floor: ms };
     },
     async (round: number) => {
-      const [burst, share] = await withAgent(pods, options.agent, round);
+      const [burst, share] = await withAgent(lab, pods, options.agent, round);
       return { burst, share };
     },
     async (round: number) => {
-      const [plain, plainShare] = await withAgent(plainPods, options.plainAgent, round);
+      const [plain, plainShare] = await withAgent(plainLab, plainPods, options.plainAgent, round);
       return { plain, plainShare };
     },
   ];

@@ -21,13 +21,13 @@ export interface FloorPod {
   readonly durationMs: number;
 }
 
-function connect(socket: string): RuntimeServiceClient {
+export function connectRuntime(socket: string): RuntimeServiceClient {
   return new (loadProto('cri').runtime.v1.RuntimeService)(`unix://${socket}`, credentials.createInsecure());
 }
 
 /** What the containerd behind `socket` was asked for when it made this container and its sandbox. */
 export async function readTemplate(socket: string, containerId: string): Promise<FloorTemplate> {
-  const client = connect(socket);
+  const client = connectRuntime(socket);
   const call = unaryCaller(new Tracer(), 'cri');
   try {
     const container = await call(client, 'ContainerStatus', { container_id: containerId, verbose: true });
@@ -70,7 +70,7 @@ export class Floor {
   constructor(options: FloorOptions) {
     this.#options = options;
     this.#call = unaryCaller(options.tracer ?? new Tracer(), 'cri');
-    this.#client = connect(options.socket);
+    this.#client = connectRuntime(options.socket);
   }
 
   #copyOf(hostPath: string): string {

@@ -1,8 +1,8 @@
 // The benchmark's figure for a node full of large ConfigMaps and Secrets: the agent's largest resident memory while so many
 // pods start that each mount one, and again while an agent that was killed takes them up. From a lab of its own.
 
-import { startLab } from '../../cli/lab/lab.ts';
 import { resourcePath } from '../../client/paths.ts';
+import { startBenchLab } from './lab.ts';
 import { BenchPods, type PodTemplate } from './pods.ts';
 import { peakResidentMiB, residentMiB } from './processes.ts';
 
@@ -31,7 +31,7 @@ const SETTLED_MS = 15_000;
 const wait = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
 
 export async function measureFullNode({ root, pods: count, template, say }: FullNodeOptions): Promise<FullNode> {
-  const lab = await startLab({ root, images: 'build', say });
+  const lab = await startBenchLab({ root, say });
   const running = async (other?: number): Promise<number> => {
     for (;;) {
       const pid = lab.pid('agent');

@@ -6,10 +6,11 @@ import { mkdir } from 'node:fs/promises';
 import { connect, type Socket } from 'node:net';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
-import { type RunningLab, startLab } from '../../cli/lab/lab.ts';
+import type { RunningLab } from '../../cli/lab/lab.ts';
 import { isNotFound } from '../../client/errors.ts';
 import type { Container, Pod } from '../../client/types.ts';
 import type { Span } from '../../lib/trace.ts';
+import { startBenchLab } from './lab.ts';
 import { BenchPods, type PodTemplate } from './pods.ts';
 import { agentCpuMs, peakResidentMiB, residentMiB } from './processes.ts';
 
@@ -67,7 +68,7 @@ const isReady = (pod: Pod): boolean =>
 
 export async function measureLifecycle(options: LifecycleOptions): Promise<LifecycleSamples> {
   const { root, runs, template, say } = options;
-  const lab = await startLab({ root, images: 'build', say });
+  const lab = await startBenchLab({ root, say });
   const spans = new LiveSpans(lab.paths.traceSocket);
   try {
     await lab.client.create('/api/v1/namespaces', {

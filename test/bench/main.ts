@@ -12,17 +12,20 @@
 import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { cpus, loadavg, release, tmpdir, totalmem } from 'node:os';
 import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
-import { type RunningLab, startLab } from '../../cli/lab/lab.ts';
+import type { RunningLab } from '../../cli/lab/lab.ts';
 import { isNotFound } from '../../client/errors.ts';
 import { execOk } from '../../lib/exec.ts';
 import { TRICKS_VARIABLE } from '../../lib/tricks.ts';
 import { startContainerd } from '../e2e/support/containerd.ts';
+import { guard } from '../e2e/support/guardian.ts';
 import { BUSYBOX, importLabImages } from '../e2e/support/images.ts';
 import { measureBursts } from './bursts.ts';
 import { Floor, readTemplate } from './floor.ts';
 import type { FloorTemplate } from './floor-requests.ts';
 import { measureFullNode } from './full-node.ts';
+import { startBenchLab } from './lab.ts';
 import { measureLifecycle } from './lifecycle.ts';
 import { LIVE_UPDATE, measureLiveUpdate } from './live-update.ts';
 import { BenchPods } from './pods.ts';
@@ -118,7 +121,7 @@ async function startPlainLab(root: string): Promise<RunningLab> {
   const before = process.env[TRICKS_VARIABLE];
   process.env[TRICKS_VARIABLE] = 'none';
   try {
-    return await startLab({ root, images: 'build', say });
+    return await startBenchLab({ root, say });
   } finally {
     if (before === undefined) delete process.env[TRICKS_VARIABLE];
     else process.env[TRICKS_VARIABLE] = before;
@@ -128,7 +131,7 @@ async function startPlainLab(root: string): Promise<RunningLab> {
 async function measurePods(lab: RunningLab, plain: RunningLab, floor: Floor, began: number): Promise<Measured> {
   const pods = await startPods(lab);
   const plainPods = await startPods(plain);
-  const sides = { floor, template: await takeTemplate(lab, pods, floor), lab, pods, plainPods, say };
+  const sides = { floor, template: await takeTemplate(lab, pods, floor), lab, plainLab: plain, pods, plainPods, say };
   const starts = await measureStarts(sides, { least: 10, most: 100, until: began + minutesMs * STARTS_END });
   const bursts = await measureBursts(sides, {
     least: 3,
@@ -149,12 +152,14 @@ async function measurePods(lab: RunningLab, plain: RunningLab, floor: Floor, beg
 
 /** From two labs and a containerd beside them, which are gone when the others start. */
 async function podFigures(root: string, began: number): Promise<Measured> {
-  const lab = await startLab({ root: join(root, 'lab'), images: 'build', say });
+  const lab = await startBenchLab({ root: join(root, 'lab'), say });
   try {
     const plain = await startPlainLab(join(root, 'plain'));
     try {
       const floorRoot = join(root, 'floor');
       const cniConfDir = await floorConflist(lab.paths.cni.conflist, floorRoot);
+      const clear = fileURLToPath(new URL('clear-floor.ts', import.meta.url));
+      const guardian = await guard([process.execPath, clear, floorRoot, FLOOR_BRIDGE]);
       const containerd = await startContainerd({ root: floorRoot, cniConfDir });
       try {
         await importLabImages(containerd);
@@ -165,6 +170,7 @@ async function podFigures(root: string, began: number): Promise<Measured> {
       } finally {
         await containerd.stop();
         await execOk('ip', ['link', 'delete', FLOOR_BRIDGE]);
+        await guardian.dismiss();
       }
     } finally {
       for (const problem of await plain.stop()) say(problem);

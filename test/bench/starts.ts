@@ -4,6 +4,7 @@ import type { RunningLab } from '../../cli/lab/lab.ts';
 import { execOk } from '../../lib/exec.ts';
 import type { Floor } from './floor.ts';
 import { bareTemplate, type FloorTemplate } from './floor-requests.ts';
+import { runtimeIdle } from './lab.ts';
 import type { BenchPods } from './pods.ts';
 import type { Row } from './report.ts';
 import { anotherRound, turnsOf } from './turns.ts';
@@ -12,6 +13,7 @@ export interface Sides {
   readonly floor: Floor;
   readonly template: FloorTemplate;
   readonly lab: RunningLab;
+  readonly plainLab: RunningLab;
   readonly pods: BenchPods;
   /** Those of the agent without tricks. */
   readonly plainPods: BenchPods;
@@ -35,7 +37,7 @@ async function pidOf(lab: RunningLab, containerId: string): Promise<number> {
 }
 
 export async function measureStarts(sides: Sides, limits: Limits): Promise<readonly Row[]> {
-  const { floor, template, lab, pods, plainPods, say } = sides;
+  const { floor, template, lab, plainLab, pods, plainPods, say } = sides;
   const bare = bareTemplate(template);
   const times: Record<'bare' | 'floor' | 'floorRemove' | 'start' | 'exit' | 'restart' | 'remove' | 'plain', number[]> =
     { bare: [], floor: [], floorRemove: [], start: [], exit: [], restart: [], remove: [], plain: [] };
@@ -52,11 +54,15 @@ export async function measureStarts(sides: Sides, limits: Limits): Promise<reado
       const began = performance.now();
       const exit = await pods.exit(name, () => process.kill(pid, 'SIGKILL'));
       await pods.restarted(name);
-      return { start, exit, restart: performance.now() - began, remove: await pods.delete(name) };
+      const restart = performance.now() - began;
+      const remove = await pods.delete(name);
+      await runtimeIdle(lab);
+      return { start, exit, restart, remove };
     },
     async (name: string) => {
       const plain = await plainPods.create(name);
       await plainPods.delete(name);
+      await runtimeIdle(plainLab);
       return { plain };
     },
   ];

@@ -2,10 +2,11 @@
 // with a random half of the tricks on and then with the other half; effects.ts makes savings of it. Prints a table for
 // docs/performance.md.
 
-import { type RunningLab, startLab } from '../../cli/lab/lab.ts';
+import type { RunningLab } from '../../cli/lab/lab.ts';
 import { resourcePath } from '../../client/paths.ts';
 import { TRICKS, TRICKS_VARIABLE } from '../../lib/tricks.ts';
 import { type Half, randomHalves, savings } from './effects.ts';
+import { startBenchLab } from './lab.ts';
 import { BenchPods, type PodTemplate } from './pods.ts';
 import { agentCpuMs, peakResidentMiB } from './processes.ts';
 
@@ -39,7 +40,7 @@ const mean = (values: readonly number[]): number => values.reduce((sum, value) =
 
 export async function measureTricks({ root, pairs, template, say }: TricksOptions): Promise<readonly MeasuredPair[]> {
   const before = process.env[TRICKS_VARIABLE];
-  const lab = await startLab({ root, images: 'build', restart: RESTART, say });
+  const lab = await startBenchLab({ root, restart: RESTART, say });
   const measured: MeasuredPair[] = [];
   try {
     const metadata = { name: NAMESPACE };

@@ -5,13 +5,14 @@ import { readFile } from 'node:fs/promises';
 import { connect, type Socket } from 'node:net';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
-import { type RunningLab, startLab } from '../../cli/lab/lab.ts';
+import type { RunningLab } from '../../cli/lab/lab.ts';
 import type { ApiClient } from '../../client/api.ts';
 import { isNotFound } from '../../client/errors.ts';
 import { resourcePath } from '../../client/paths.ts';
 import type { Pod } from '../../client/types.ts';
 import { DRIVER_NAME } from '../../csi/driver/names.ts';
 import type { Span } from '../../lib/trace.ts';
+import { startBenchLab } from './lab.ts';
 import { BenchPods, type PodTemplate } from './pods.ts';
 
 type Volumes = NonNullable<Pod['spec']['volumes']>;
@@ -65,9 +66,8 @@ export async function measureVolumes(options: {
 }): Promise<VolumeSamples> {
   const callLog = join(options.root, 'calls.ndjson');
   const { say, runs } = options;
-  const lab = await startLab({
+  const lab = await startBenchLab({
     root: join(options.root, 'volumes'),
-    images: 'build',
     csi: ['--call-log', callLog],
     say,
   });
