@@ -94,6 +94,8 @@ class Helper {
   readonly #jobs = new Map<number, Job>();
   #lastId = 0;
   readonly #answers = new AnswerReader();
+  /** Read once: each name that is looked at in process.env is a call into the C library. */
+  readonly #environment = variables(process.env);
 
   constructor(perl: string, onDeath: (reason: string) => void) {
     this.#onDeath = onDeath;
@@ -144,7 +146,9 @@ class Helper {
         else resolve(outcome);
       },
     };
-    const refused = this.#refusal(job, options);
+    const { cwd, env } = options;
+    const fields = [cwd ?? '', file, ...args, ...(env === undefined ? this.#environment : variables(env))];
+    const refused = this.#refusal(job, fields, signal);
     if (refused !== undefined) {
       reject(refused);
       return promise;
@@ -153,15 +157,15 @@ class Helper {
     this.#keepAlive();
     signal?.addEventListener('abort', onAbort, { once: true });
     if (timeoutMs !== undefined) job.timer = setTimeout(() => this.#timeOut(id, job), timeoutMs);
-    this.#send(runRequest(id, file, args, options));
+    this.#send(runRequest(id, args.length + 1, fields, options));
     return promise;
   }
 
   /** Why the program is not run at all. */
-  #refusal({ file, args }: Job, options: ExecOptions): Error | undefined {
-    if (options.signal?.aborted) return new DOMException('The operation was aborted', 'AbortError');
+  #refusal({ file }: Job, fields: readonly string[], signal: AbortSignal | undefined): Error | undefined {
+    if (signal?.aborted) return new DOMException('The operation was aborted', 'AbortError');
     if (this.#dead) return new Error(`${file} is not run: the exec helper has ended`);
-    const bad = texts(file, args, options).find((text) => text.includes('\0'));
+    const bad = fields.find((text) => text.includes('\0'));
     return bad === undefined ? undefined : new TypeError(`${file} is not run: a NUL byte in ${JSON.stringify(bad)}`);
   }
 
@@ -203,21 +207,18 @@ class Helper {
   }
 }
 
-/** The strings of a request: directory, program, arguments and environment. */
-function texts(file: string, args: readonly string[], { cwd, env }: ExecOptions): readonly string[] {
-  const variables = Object.entries(env ?? process.env).flatMap(([name, value]) =>
-    value === undefined ? [] : [`${name}=${value}`],
-  );
-  return [cwd ?? '', file, ...args, ...variables];
+/** As execve(2) takes them: NAME=value. */
+function variables(env: NodeJS.ProcessEnv): readonly string[] {
+  return Object.entries(env).flatMap(([name, value]) => (value === undefined ? [] : [`${name}=${value}`]));
 }
 
-/** As exec-helper.pl reads it. */
-function runRequest(id: number, file: string, args: readonly string[], options: ExecOptions): Buffer {
-  const fields = Buffer.from(`${texts(file, args, options).join('\0')}\0`);
+/** As exec-helper.pl reads it. `fields`: directory, program, arguments and environment; `words`: program and arguments. */
+function runRequest(id: number, words: number, fields: readonly string[], options: ExecOptions): Buffer {
+  const text = Buffer.from(`${fields.join('\0')}\0`);
   const stdin = Buffer.from(options.stdin ?? '');
   const limit = options.maxOutputBytes ?? DEFAULT_OUTPUT_BYTES;
-  const head = `run ${id} ${limit} ${args.length + 1} ${fields.length} ${stdin.length}\n`;
-  return Buffer.concat([Buffer.from(head), fields, stdin]);
+  const head = `run ${id} ${limit} ${words} ${text.length} ${stdin.length}\n`;
+  return Buffer.concat([Buffer.from(head), text, stdin]);
 }
 
 type Answer =
