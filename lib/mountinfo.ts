@@ -84,8 +84,18 @@ export function mountsUnder<T extends Pick<MountEntry, 'path'>>(
   return entries.filter(({ path }) => isWithin(path, directory)).reverse();
 }
 
-/** The path of a mount at or below `directory`, or undefined. Lines without the directory's name are not parsed. */
+/**
+ * The mounts of `text` at or below `directory`, in mount order. Lines without the directory's name are not parsed: a node full
+ * of pods has many hundred mounts, and each pod that goes asks for its own.
+ */
+export function parseMountsUnder(text: string, directory: string): MountEntry[] {
+  const name = ` ${escaped(directory)}`;
+  if (!text.includes(name)) return [];
+  const lines = text.split('\n').filter((line) => line.includes(name));
+  return parseMountInfo(lines.join('\n')).filter(({ path }) => isWithin(path, directory));
+}
+
+/** The path of a mount at or below `directory`, or undefined. */
 export function firstMountUnder(text: string, directory: string): string | undefined {
-  if (!text.includes(` ${escaped(directory)}`)) return undefined;
-  return parseMountInfo(text).find(({ path }) => isWithin(path, directory))?.path;
+  return parseMountsUnder(text, directory)[0]?.path;
 }

@@ -6,8 +6,8 @@ import type { MountEntry } from '../../lib/mountinfo.ts';
 export type { MountEntry };
 
 export interface Mounter {
-  /** Every mount of this process's namespace, in mount order. */
-  list(): Promise<readonly MountEntry[]>;
+  /** Every mount of this process's namespace, in mount order. With `below` (without links), those elsewhere may be left out. */
+  list(below?: string): Promise<readonly MountEntry[]>;
   /** mount(8): `options` as after -o. Rejects with the program's own words. */
   mount(request: {
     readonly fsType?: string;

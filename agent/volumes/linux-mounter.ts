@@ -5,7 +5,7 @@ import { readFileSync } from 'node:fs';
 import { release } from 'node:os';
 import { errorMessage } from '../../lib/errors.ts';
 import { type Exec, exec } from '../../lib/exec.ts';
-import { mountAt, parseMountInfo } from '../../lib/mountinfo.ts';
+import { mountAt, parseMountInfo, parseMountsUnder } from '../../lib/mountinfo.ts';
 import type { Tracer } from '../../lib/trace.ts';
 import type { Mounter } from '../ports/mounter.ts';
 
@@ -36,7 +36,10 @@ export function createLinuxMounter(options: LinuxMounterOptions): Mounter {
   const tmpfsOptions = knowsNoswap(options.kernelRelease ?? release()) ? ['noswap'] : [];
 
   // Read at once: the kernel writes it into our buffer, nothing is waited for, and the thread pool takes 1 to 3 ms a call.
-  const list: Mounter['list'] = async () => parseMountInfo(readFileSync(mountInfo, 'utf8'));
+  const list: Mounter['list'] = async (below) => {
+    const text = readFileSync(mountInfo, 'utf8');
+    return below === undefined ? parseMountInfo(text) : parseMountsUnder(text, below);
+  };
 
   /** Runs the program; returns its error output when it failed. */
   async function call(

@@ -16,12 +16,12 @@ export function unmountRound(entries: readonly MountEntry[]): readonly string[] 
 export async function unmountBelow(directory: string, mounter: Mounter): Promise<void> {
   // The kernel's table has no links in it.
   const resolved = resolvePath(directory);
-  let left = mountsUnder(await mounter.list(), resolved);
+  let left = mountsUnder(await mounter.list(resolved), resolved);
   while (left.length > 0) {
     const results = await Promise.allSettled(unmountRound(left).map((path) => mounter.unmount(path)));
     const failures = results.flatMap((r) => (r.status === 'rejected' ? [errorMessage(r.reason)] : []));
     if (failures.length > 0) throw new Error(failures.join('; '));
-    const after = mountsUnder(await mounter.list(), resolved);
+    const after = mountsUnder(await mounter.list(resolved), resolved);
     // Each round must remove a mount, or another process mounts as fast as we unmount.
     if (after.length >= left.length) throw new Error(`${after[0]?.path ?? resolved} is still mounted`);
     left = after;

@@ -1,5 +1,12 @@
 import { describe, expect, test } from 'vitest';
-import { firstMountUnder, isWithin, mountAt, mountsUnder, parseMountInfo } from '../../../lib/mountinfo.ts';
+import {
+  firstMountUnder,
+  isWithin,
+  mountAt,
+  mountsUnder,
+  parseMountInfo,
+  parseMountsUnder,
+} from '../../../lib/mountinfo.ts';
 
 const line = (id: number, root: string, path: string): string =>
   `${id} 1 254:0 ${root} ${path} rw,relatime shared:1 - ext4 /dev/vda rw`;
@@ -75,6 +82,13 @@ describe('mounts of a directory', () => {
   ] as const)('the first of %j is %j', ([directory, expected]) => {
     expect(firstMountUnder(text, directory)).toBe(expected);
   });
+
+  test.for(['/', '/p', '/p/a', '/p/a (deleted)', '/p/ab', '/p/b'])(
+    'those of %j alone are those of all',
+    (directory) => {
+      expect(parseMountsUnder(text, directory).toReversed()).toEqual(mountsUnder(entries, directory));
+    },
+  );
 });
 
 describe('being within a directory', () => {
