@@ -39,6 +39,7 @@ const COMMAND = ['/bin/sh', '-c', 'trap "exit 0" TERM; sleep 1000000 & wait'];
 const TEMPLATE = { image: BUSYBOX, command: COMMAND };
 const NAMESPACE = 'bench';
 const FLOOR_BRIDGE = 'nodeletfloor0';
+const FLOOR_CGROUP = '/nodelet-floor';
 /** Of what is measured a fixed number of times. */
 const RUNS = 10;
 const PERIODS = 3;
@@ -159,11 +160,11 @@ async function podFigures(root: string, began: number): Promise<Measured> {
       const floorRoot = join(root, 'floor');
       const cniConfDir = await floorConflist(lab.paths.cni.conflist, floorRoot);
       const clear = fileURLToPath(new URL('clear-floor.ts', import.meta.url));
-      const guardian = await guard([process.execPath, clear, floorRoot, FLOOR_BRIDGE]);
+      const guardian = await guard([process.execPath, clear, floorRoot, FLOOR_BRIDGE, FLOOR_CGROUP]);
       const containerd = await startContainerd({ root: floorRoot, cniConfDir });
       try {
         await importLabImages(containerd);
-        const floor = new Floor({ socket: containerd.socket, root: floorRoot, cgroupRoot: '/nodelet-floor' });
+        const floor = new Floor({ socket: containerd.socket, root: floorRoot, cgroupRoot: FLOOR_CGROUP });
         const measured = await measurePods(lab, plain, floor, began);
         floor.close();
         return measured;
