@@ -49,6 +49,11 @@ describe('the status patch', () => {
     // Once reported, it stays, also while a later status does not contain it.
     expect(computeStatusPatch(withCondition(own), status)).toBeUndefined();
   });
+  it('has nothing of a DisruptionTarget of others, which is served with the status all the same', () => {
+    const theirs: PodCondition = { type: 'DisruptionTarget', status: 'True', reason: 'DeletionByTaintManager' };
+    const pod = { ...makePod('p'), status: { conditions: [theirs] } };
+    expect(statusOf(pod, [instance('web')]).conditions).toContainEqual(theirs);
+  });
   it('leaves out generations of conditions for a server that drops them', () => {
     const pod = makePod('p', {}, { generation: 2 });
     const wanted = statusOf(pod, [instance('web')]);
