@@ -122,7 +122,8 @@ function sideOf({ calls, info }: LoadedRecording, schema: Schema, rules: IgnoreR
     // By now all names are known: a call may have been made before its pod was first listed.
     const subject = { ...each.subject, ...names.subject(each.requests[0]?.message) };
     const call = masked({ ...each, subject }, names, rules);
-    if (isRead(call.method)) {
+    // What a stream tells depends on when it was opened.
+    if (isRead(call.method) || each.type?.responseStream === true) {
       const key = readKey(call);
       reads.set(key, (reads.get(key) ?? 0) + 1);
       const shape = shapes.get(call.method) ?? new Set<string>();

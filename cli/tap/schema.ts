@@ -77,16 +77,15 @@ class Types {
   #field(field: JsonObject, parent: JsonObject): FieldType {
     // Names are as they are written in the .proto file: of a nested type, or with packages before them.
     const typeName = text(field['typeName']).split('.').at(-1) ?? '';
-    const nested = (of: string): JsonObject | undefined =>
-      objects(parent[of]).find((each) => each['name'] === typeName);
-    const enumeration = nested('enumType') ?? this.#enums.get(typeName);
+    const named = (list: unknown): JsonObject | undefined => objects(list).find((each) => each['name'] === typeName);
+    const enumeration = named(parent['enumType']) ?? this.#enums.get(typeName);
     return {
       name: text(field['name']),
       number: Number(field['number']),
       kind: KINDS.get(field['type']) ?? 'bytes',
       repeated: field['label'] === 'LABEL_REPEATED',
       message: () => {
-        const descriptor = nested('nestedType') ?? this.#messages.get(typeName);
+        const descriptor = named(parent['nestedType']) ?? this.#messages.get(typeName);
         return descriptor === undefined ? undefined : this.message(descriptor);
       },
       enumNames: new Map(objects(enumeration?.['value']).map((each) => [Number(each['number']), text(each['name'])])),
