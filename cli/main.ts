@@ -6,6 +6,7 @@ import { errorMessage, UserError } from '../lib/errors.ts';
 import { agentCommand } from './commands/agent.ts';
 import { apiserverCommand } from './commands/apiserver.ts';
 import { controlplaneCommand } from './commands/controlplane.ts';
+import { crictlCommand } from './commands/crictl.ts';
 import { csiDriverCommand } from './commands/csi-driver.ts';
 import { csiSanityCommand } from './commands/csi-sanity.ts';
 import { demoCommand } from './commands/demo.ts';
@@ -35,6 +36,7 @@ export function buildProgram(): Command {
     kubeconfigCommand(),
     traceCommand(),
     tapCommand(),
+    crictlCommand(),
   ]) {
     program.addCommand(command);
   }

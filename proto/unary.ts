@@ -32,6 +32,11 @@ const CODE_NAMES: ReadonlyMap<number, string> = new Map(
   Object.entries(status).flatMap(([name, code]) => (typeof code === 'number' ? [[code, name] as const] : [])),
 );
 
+/** "NOT_FOUND" for 5; the number itself for a code that gRPC does not have. */
+export function codeName(code: number): string {
+  return CODE_NAMES.get(code) ?? String(code);
+}
+
 /** Overload resolution sees the last signature of a generated method: `(argument, callback)`. */
 type Method<Request, Response> = (
   argument: Request,
@@ -103,8 +108,7 @@ export function untypedUnaryCaller(tracer: Tracer, kind: SpanKind): UntypedUnary
           const done = (error: ServiceError | null, value?: unknown): void => {
             options.signal?.removeEventListener('abort', cancel);
             if (error !== null) {
-              const code = CODE_NAMES.get(error.code) ?? String(error.code);
-              reject(new GrpcError(method, code, error.details || error.message, { cause: error }));
+              reject(new GrpcError(method, codeName(error.code), error.details || error.message, { cause: error }));
             } else if (value === undefined) {
               reject(new GrpcError(method, 'INTERNAL', 'the call answered with no message'));
             } else resolve(value);

@@ -6,6 +6,12 @@ import { fixedTimestamp, parseCriLogLine, timestampNanos } from './cri-log.ts';
 
 const NEWLINE = 0x0a;
 
+/** A piece of output, with the stream that it was written to. */
+export interface LogPart {
+  readonly stream: 'stdout' | 'stderr';
+  readonly bytes: Buffer;
+}
+
 type FormatOptions = Pick<LogOptions, 'timestamps' | 'sinceTime' | 'limitBytes' | 'stream'>;
 
 export class LogFormatter {
@@ -29,7 +35,12 @@ export class LogFormatter {
 
   /** The output for the next piece of the file; `chunk` must not be reused by the caller. */
   push(chunk: Buffer): Buffer {
-    const out: Buffer[] = [];
+    return joined(this.pushParts(chunk));
+  }
+
+  /** The same, stream by stream in the order of the log. */
+  pushParts(chunk: Buffer): readonly LogPart[] {
+    const out: LogPart[] = [];
     let from = 0;
     for (let end = chunk.indexOf(NEWLINE); end >= 0; end = chunk.indexOf(NEWLINE, from)) {
       const piece = chunk.subarray(from, end + 1);
@@ -38,32 +49,39 @@ export class LogFormatter {
       from = end + 1;
     }
     if (from < chunk.length) this.#rest.push(chunk.subarray(from));
-    return Buffer.concat(out);
+    return out;
   }
 
   /** The file ends here: what is left of it counts as a line if it can be read as one. */
   end(): Buffer {
-    const out: Buffer[] = [];
-    if (this.#rest.length > 0) this.#line(Buffer.concat(this.#rest), out);
-    this.#rest = [];
-    return Buffer.concat(out);
+    return joined(this.endParts());
   }
 
-  #line(raw: Buffer, out: Buffer[]): void {
+  endParts(): readonly LogPart[] {
+    const out: LogPart[] = [];
+    if (this.#rest.length > 0) this.#line(Buffer.concat(this.#rest), out);
+    this.#rest = [];
+    return out;
+  }
+
+  #line(raw: Buffer, out: LogPart[]): void {
     const line = parseCriLogLine(raw);
     if (line === undefined || this.full) return;
     const { stream, timestamps } = this.#options;
     if (stream !== undefined && line.stream !== stream) return;
     if (this.#since !== undefined && (timestampNanos(line.timestamp) ?? 0n) < this.#since) return;
-    if (timestamps && !this.#open.has(line.stream)) this.#emit(Buffer.from(`${fixedTimestamp(line.timestamp)} `), out);
+    const emit = (bytes: Buffer): void => this.#emit(line.stream, bytes, out);
+    if (timestamps && !this.#open.has(line.stream)) emit(Buffer.from(`${fixedTimestamp(line.timestamp)} `));
     if (line.partial) this.#open.add(line.stream);
     else this.#open.delete(line.stream);
-    this.#emit(line.content, out);
+    emit(line.content);
   }
 
-  #emit(bytes: Buffer, out: Buffer[]): void {
+  #emit(stream: LogPart['stream'], bytes: Buffer, out: LogPart[]): void {
     const kept = bytes.length > this.#left ? bytes.subarray(0, Math.max(0, this.#left)) : bytes;
     this.#left -= kept.length;
-    if (kept.length > 0) out.push(kept);
+    if (kept.length > 0) out.push({ stream, bytes: kept });
   }
 }
+
+const joined = (parts: readonly LogPart[]): Buffer => Buffer.concat(parts.map(({ bytes }) => bytes));

@@ -94,32 +94,35 @@ async function reopened(path: string, handle: FileHandle): Promise<FileHandle | 
   }
 }
 
-async function* read(
+/**
+ * The bytes of the log at `path`, line feeds and all, from the line where `tailLines` begins; with `follow` until `signal`
+ * aborts or `isRunning` says no and everything has been read. Rotation is followed. Rejects with ENOENT when there is no
+ * such file.
+ */
+export async function* readLogBytes(
   clock: Clock,
   path: string,
-  options: LogOptions,
-  isRunning: () => boolean,
+  options: Pick<LogOptions, 'follow' | 'tailLines'>,
+  isRunning: () => boolean | Promise<boolean>,
   signal: AbortSignal,
-): AsyncGenerator<Uint8Array> {
+): AsyncGenerator<Buffer> {
   let handle = await open(path, 'r');
   // Watched from before the first read, so that no write falls between the two.
   let wake: FileWake | undefined;
   try {
     wake = options.follow ? new FileWake(path, clock, signal) : undefined;
-    const formatter = new LogFormatter(options);
     const { size } = await handle.stat();
     let position = options.tailLines === undefined ? 0 : await tailOffset(handle, size, options.tailLines);
     // Without follow the log is read up to its size at the request: two lines of tail are two, however much is written.
     const end = options.follow ? Number.POSITIVE_INFINITY : size;
-    while (!signal.aborted && !formatter.full) {
+    while (!signal.aborted) {
       // Checked before reading: the output of an exited container is complete.
-      const running = isRunning();
+      const running = await isRunning();
       const wanted = Math.min(CHUNK_BYTES, end - position);
       const { bytesRead, buffer } = await handle.read(Buffer.alloc(wanted), 0, wanted, position);
       position += bytesRead;
       if (bytesRead > 0) {
-        const out = formatter.push(buffer.subarray(0, bytesRead));
-        if (out.length > 0) yield out;
+        yield buffer.subarray(0, bytesRead);
         continue;
       }
       if (wake === undefined) break;
@@ -135,8 +138,7 @@ async function* read(
         if (more > 0) {
           await next.close();
           position += more;
-          const out = formatter.push(last.subarray(0, more));
-          if (out.length > 0) yield out;
+          yield last.subarray(0, more);
           continue;
         }
         await handle.close();
@@ -151,12 +153,27 @@ async function* read(
       if (!running) break;
       await wake.wait(LIVENESS_MS);
     }
-    const rest = signal.aborted ? Buffer.alloc(0) : formatter.end();
-    if (rest.length > 0) yield rest;
   } finally {
     wake?.close();
     await handle.close();
   }
+}
+
+async function* read(
+  clock: Clock,
+  path: string,
+  options: LogOptions,
+  isRunning: () => boolean,
+  signal: AbortSignal,
+): AsyncGenerator<Uint8Array> {
+  const formatter = new LogFormatter(options);
+  for await (const chunk of readLogBytes(clock, path, options, isRunning, signal)) {
+    const out = formatter.push(chunk);
+    if (out.length > 0) yield out;
+    if (formatter.full) return;
+  }
+  const rest = signal.aborted ? Buffer.alloc(0) : formatter.end();
+  if (rest.length > 0) yield rest;
 }
 
 export function createLogReader(clock: Clock): LogReader {
