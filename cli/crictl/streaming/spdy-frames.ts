@@ -34,6 +34,8 @@ function uint32(...values: readonly number[]): Buffer {
 /** zlib's two bytes in front of a stream that names no dictionary. */
 const ZLIB_HEAD = Buffer.from([0x78, 0x01]);
 const STORED_MAX = 0xffff;
+/** What a flush writes: Go's inflater hands out what it has when it sees this, and else asks for more than there is. */
+const EMPTY_BLOCK = Buffer.from([0, 0, 0, 0xff, 0xff]);
 
 function storedBlocks(plain: Buffer): Buffer {
   const blocks: Buffer[] = [];
@@ -44,7 +46,7 @@ function storedBlocks(plain: Buffer): Buffer {
     head.writeUInt16LE(~part.length & 0xffff, 3);
     blocks.push(head, part);
   }
-  return Buffer.concat(blocks);
+  return Buffer.concat([...blocks, EMPTY_BLOCK]);
 }
 
 function headerBlock(headers: Readonly<Record<string, string>>): Buffer {
