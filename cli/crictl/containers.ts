@@ -17,7 +17,7 @@ import {
 } from './filters.ts';
 import { formatMessage, formatStatuses, withInfo } from './format.ts';
 import { type Invocation, ShowHelp } from './invocation.ts';
-import { messageToJson } from './protojson.ts';
+import { messageToFullJson } from './protojson.ts';
 import { failed, infoLine, keyLines, unsupportedOutput } from './report.ts';
 import { table } from './table.ts';
 import { ago, formatNanos } from './units.ts';
@@ -200,7 +200,7 @@ export function containerTimes(status: ContainerStatus__Output) {
 export function containerStatusJson(status: ContainerStatus__Output) {
   const { started, finished } = containerTimes(status);
   return {
-    ...messageToJson('ContainerStatus', status),
+    ...messageToFullJson('ContainerStatus', status),
     createdAt: formatNanos(BigInt(status.created_at)),
     startedAt: formatNanos(started),
     finishedAt: formatNanos(finished),

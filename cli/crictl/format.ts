@@ -18,9 +18,12 @@ function sorted(value: Json): Json {
   return Object.fromEntries(entries.map(([key, item]) => [key, sorted(item)]));
 }
 
-/** Sorted keys, lists not indented, long lines whole; an empty line after it, as crictl prints it. */
+/**
+ * Sorted keys, lists not indented, long lines whole; an empty line after it, as crictl prints it. Texts that YAML 1.1 takes
+ * for times or booleans are quoted.
+ */
 export function toYaml(value: Json): string {
-  return `${stringify(sorted(value), { indentSeq: false, lineWidth: 0 })}\n`;
+  return `${stringify(sorted(value), { indentSeq: false, lineWidth: 0, version: '1.1' })}\n`;
 }
 
 /** A whole CRI message: fields in the order of the .proto file. Undefined for formats other than json and yaml. */

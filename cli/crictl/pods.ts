@@ -8,7 +8,7 @@ import type { Cri } from './cri.ts';
 import { newestFirst, newestOf, pattern, sandboxState, shortId } from './filters.ts';
 import { formatMessage, formatStatuses, withInfo } from './format.ts';
 import { type Invocation, ShowHelp } from './invocation.ts';
-import { messageToJson } from './protojson.ts';
+import { messageToFullJson } from './protojson.ts';
 import { failed, infoLine, keyLines, unsupportedOutput } from './report.ts';
 import { table } from './table.ts';
 import { ago, formatNanos, goTimeString } from './units.ts';
@@ -91,7 +91,7 @@ export async function listPods({ flags, console, openCri }: Invocation): Promise
 /** The status with its time readable. Pure. */
 export function podStatusJson(status: PodSandboxStatusResponse__Output['status']) {
   return {
-    ...messageToJson('PodSandboxStatus', status),
+    ...messageToFullJson('PodSandboxStatus', status),
     createdAt: formatNanos(BigInt(status?.created_at ?? 0)),
   };
 }

@@ -112,6 +112,12 @@ export function messageToJson(name: string, message: unknown): { readonly [key: 
   return Object.fromEntries(entries);
 }
 
+/** The same with null for messages that are not set: how crictl prints the status of a pod or a container. */
+export function messageToFullJson(name: string, message: unknown): { readonly [key: string]: Json } {
+  const empty = messageFields(name).map((field) => [field.jsonName, null] as const);
+  return { ...Object.fromEntries(empty), ...messageToJson(name, message) };
+}
+
 /** What was read, and the paths of the keys that CRI does not have. */
 export interface FromConfig {
   readonly message: { readonly [key: string]: unknown };
@@ -122,14 +128,16 @@ export interface FromConfig {
 export class ConfigTypeError extends TypeError {
   override name = 'ConfigTypeError';
   constructor(path: string, value: unknown, type: string) {
-    super(`${path}: ${JSON.stringify(value)} is no ${type.replace('TYPE_', '').toLowerCase()}`);
+    super(`${path}: ${typeof value === 'bigint' ? value : JSON.stringify(value)} is no ${type.replace('TYPE_', '').toLowerCase()}`);
   }
 }
 
 const SIGNED = new Set(['TYPE_INT32', 'TYPE_INT64']);
 
-function scalarFromConfig(field: Field, value: unknown, path: string, unknown: string[]): unknown {
+function scalarFromConfig(field: Field, given: unknown, path: string, unknown: string[]): unknown {
   const { type } = field;
+  // YAML's numbers come as bigint, so that 64 bits keep their digits.
+  const value = typeof given === 'bigint' && Number.isSafeInteger(Number(given)) ? Number(given) : given;
   const wrong = (): ConfigTypeError => new ConfigTypeError(path, value, type);
   if (type === 'TYPE_MESSAGE') return objectFromConfig(field.typeName, value, path, unknown);
   if (type === 'TYPE_ENUM') {
@@ -139,7 +147,7 @@ function scalarFromConfig(field: Field, value: unknown, path: string, unknown: s
   }
   if (type === 'TYPE_STRING') {
     // YAML's 1 and true are strings where CRI wants strings.
-    if (typeof value === 'string' || typeof value === 'number' || typeof value === 'boolean') return String(value);
+    if (['string', 'number', 'bigint', 'boolean'].includes(typeof value)) return String(value);
     throw wrong();
   }
   if (type === 'TYPE_BOOL') {
