@@ -38,6 +38,7 @@ export const USUAL_SECONDS: ReadonlyMap<string, number> = new Map([
   ['test/e2e/docs/docs.test.ts', 45],
   ['test/e2e/volumes/types.test.ts', 45],
   ['test/e2e/agent/bad-input.test.ts', 40],
+  ['test/e2e/crictl/by-hand.test.ts', 40],
   ['test/e2e/docs/demo.test.ts', 40],
   ['test/e2e/lab/root.test.ts', 40],
   ['test/e2e/registry/pull.test.ts', 40],

@@ -128,7 +128,9 @@ export interface FromConfig {
 export class ConfigTypeError extends TypeError {
   override name = 'ConfigTypeError';
   constructor(path: string, value: unknown, type: string) {
-    super(`${path}: ${typeof value === 'bigint' ? value : JSON.stringify(value)} is no ${type.replace('TYPE_', '').toLowerCase()}`);
+    super(
+      `${path}: ${typeof value === 'bigint' ? value : JSON.stringify(value)} is no ${type.startsWith('TYPE_') ? type.slice('TYPE_'.length).toLowerCase() : type}`,
+    );
   }
 }
 

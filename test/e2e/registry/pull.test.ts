@@ -5,6 +5,7 @@ import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { exec } from '../../../lib/exec.ts';
 import { apply, container, eventWhen, FOREVER, gone, podWhen, ready, shellPod } from '../agent/harness.ts';
 import { startLab, type TestLab } from '../support/lab.ts';
 import { PASSWORD, startRegistry, type TestRegistry, USER } from './registry.ts';
@@ -106,7 +107,17 @@ describe('a registry that requires authentication', () => {
       ],
     });
     const socket = lab.paths.containerd.socket;
-    const repositories = ['open/a', 'secret/a', 'wrong/a', 'account/a', 'plugin/a', 'plugin/b', 'token/a', 'digest/a'];
+    const repositories = [
+      'open/a',
+      'secret/a',
+      'wrong/a',
+      'account/a',
+      'plugin/a',
+      'plugin/b',
+      'token/a',
+      'digest/a',
+      'crictl/a',
+    ];
     for (const repository of [...repositories, 'one/a', 'two/a', 'three/a']) {
       digest = await registry.push(socket, BUSYBOX, repository, 'v1');
     }
@@ -127,6 +138,25 @@ describe('a registry that requires authentication', () => {
     );
     await eventWhen(lab, 'nobody', 'Failed', /^Failed to pull image "127/);
     await remove(lab, 'nobody');
+  });
+
+  test('lets in nodelet crictl with --creds or --auth, and nobody without', async () => {
+    const image = `${registry.host}/crictl/a:v1`;
+    const crictl = (...words: string[]) =>
+      exec('bin/nodelet', ['crictl', '--root', lab.root, '-t', '60s', ...words], { timeoutMs: 120_000 });
+    const refused = await crictl('pull', image);
+    expect(refused.code).toBe(1);
+    expect(refused.stderr).toMatch(
+      /^FATA\[\d+\] pulling image: rpc error: code = \w+ desc = failed to pull and unpack image/,
+    );
+    const wrong = await crictl('pull', '--creds', `${USER}:guessed`, image);
+    expect(wrong.code).toBe(1);
+    const pulled = await crictl('pull', '--creds', `${USER}:${PASSWORD}`, image);
+    expect(pulled, pulled.stderr).toMatchObject({ code: 0 });
+    expect(pulled.stdout).toMatch(/^Image is up to date for sha256:[0-9a-f]{64}\n$/);
+    const auth = Buffer.from(`${USER}:${PASSWORD}`).toString('base64');
+    expect(await crictl('pull', '--auth', auth, image)).toMatchObject({ code: 0, stdout: pulled.stdout });
+    expect((await crictl('images', '-q', image)).stdout).toContain('sha256:');
   });
 
   test('lets in a pod with a pull secret', async () => {

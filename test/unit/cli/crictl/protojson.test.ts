@@ -97,8 +97,8 @@ describe('a configuration', () => {
     [{ labels: ['a'] }, 'labels: ["a"] is no map'],
     [{ linux: { resources: { cpu_shares: 1.5 } } }, 'linux.resources.cpu_shares: 1.5 is no int64'],
     [{ metadata: { attempt: -1 } }, 'metadata.attempt: -1 is no uint32'],
-    [{ mounts: [{ propagation: 9 }] }, 'mounts[0].propagation: 9 is no mountpropagation'],
-    ['text', 'ContainerConfig: "text" is no containerconfig object'],
+    [{ mounts: [{ propagation: 9 }] }, 'mounts[0].propagation: 9 is no MountPropagation'],
+    ['text', 'ContainerConfig: "text" is no ContainerConfig object'],
   ])('%j is refused', (value, message) => {
     expect(() => messageFromConfig('ContainerConfig', value)).toThrow(message);
   });
