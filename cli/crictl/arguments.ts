@@ -3,6 +3,7 @@
 // (`-it`), and the end of the flags at `--`. Pure.
 
 import { UserError } from '../../lib/errors.ts';
+import { getOwn } from '../../lib/own-property.ts';
 import { parseGoDuration } from './units.ts';
 
 export type FlagKind = 'bool' | 'text' | 'int' | 'duration' | 'list';
@@ -154,7 +155,7 @@ export function parseArguments(
     }
   }
   for (const spec of specs) {
-    const text = spec.env === undefined ? undefined : options.env[spec.env];
+    const text = spec.env === undefined ? undefined : getOwn(options.env, spec.env);
     if (!values.has(spec.name) && text !== undefined && text !== '') set(spec, text);
   }
   return { flags: new Flags(specs, values), args, help };

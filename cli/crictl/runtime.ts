@@ -1,6 +1,7 @@
 // The commands about the runtime itself: info, version, runtime-config, update-runtime-config, events.
 
 import { UserError } from '../../lib/errors.ts';
+import { getOwn } from '../../lib/own-property.ts';
 import type { StatusResponse__Output } from '../../proto/gen/runtime/v1/StatusResponse.ts';
 import { formatMessage, formatStatuses, withInfo } from './format.ts';
 import { type Invocation, ShowHelp } from './invocation.ts';
@@ -14,7 +15,7 @@ import { parseTemplate } from './template-parse.ts';
 export function withoutEmpty(name: string, message: unknown): { readonly [key: string]: Json } {
   const json = messageToJson(name, message);
   const entries = messageFields(name).flatMap((field) => {
-    const value = json[field.jsonName];
+    const value = getOwn(json, field.jsonName);
     if (value === undefined || value === false || value === '' || value === '0' || value === 0) return [];
     if (field.type !== 'TYPE_MESSAGE' || field.repeated || field.map) return [[field.name, value] as const];
     const inner = Object.entries(message ?? {}).find(([key]) => key === field.name)?.[1];

@@ -72,10 +72,8 @@ function forward(connection: SpdyConnection, local: Socket, remote: number, id: 
   });
   local.once('end', () => data.end());
   local.on('error', (error) => console.log('DEBU', `local connection: ${errorMessage(error)}`));
-  local.once('close', () => {
-    data.reset();
-    errors.reset();
-  });
+  // The error stream ends by itself: what it says may come after the data has ended.
+  local.once('close', () => data.reset());
 }
 
 async function listen(server: Server, host: string, port: number): Promise<number> {
