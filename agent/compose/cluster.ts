@@ -86,7 +86,7 @@ export function createCluster(base: AgentBase, access: ClusterAccess | undefined
     nodeName,
     clock,
     onChange: () => signals.nodeObjectChanged.emit(),
-    onError: (message) => log('debug', message ?? `the Node ${nodeName} is followed again`),
+    onError: (message) => log('debug', message ?? `the Node ${nodeName} is watched again`),
   });
   const objects = createApiObjects({
     client,
@@ -103,7 +103,7 @@ export function createCluster(base: AgentBase, access: ClusterAccess | undefined
     clock,
     onError: (message) =>
       message === undefined
-        ? log('info', 'the API server answers again')
+        ? log('info', 'the API server is reachable again')
         : log('warn', `${message}; pods that run keep running`),
   });
   return {

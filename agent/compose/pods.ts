@@ -56,7 +56,7 @@ export async function createPods(base: AgentBase, parts: PodsParts): Promise<Pod
     credentials,
     sweep: async (isKept) => {
       const removed = await sweepLogs(settings, isKept);
-      if (removed.length > 0) log('info', 'removed logs of pods that are no more', { removed });
+      if (removed.length > 0) log('info', 'Removed logs of deleted pods', { removed });
     },
     allocations: {
       initial: {

@@ -18,7 +18,7 @@ export async function createShutdown(
   });
   if (groups.length === 0) return undefined;
   if (!systemdRuns()) {
-    log('warn', 'shutdownGracePeriod is set, and systemd does not run here: pods end as hard as the machine does');
+    log('warn', 'shutdownGracePeriod is set, and systemd does not run here: a shutdown does not wait for pods');
     return undefined;
   }
   const [{ NodeShutdown }, { createLogind }] = await Promise.all([

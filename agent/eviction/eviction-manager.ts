@@ -45,7 +45,7 @@ export class EvictionManager {
         // After an eviction the next round begins at once: the threshold may still be met.
         return (await this.synchronize()) ? 0 : undefined;
       } catch (error) {
-        log('warn', `eviction: this round came to nothing: ${errorMessage(error)}`);
+        log('warn', `Eviction manager: failed to synchronize: ${errorMessage(error)}`);
         return undefined;
       }
     };
@@ -107,7 +107,7 @@ export class EvictionManager {
     const usageOf = (pod: Pod) => usages.get(pod.metadata.uid);
     const [victim] = rankPods(pods, usageOf, signal, signals.layout).filter((pod) => !isCriticalPod(pod));
     if (victim === undefined) {
-      log('warn', 'eviction: no pod can be evicted', { signal });
+      log('warn', 'Eviction manager: unable to evict any pods from the node', { signal });
       return false;
     }
     const message = pressureMessage(
@@ -137,7 +137,10 @@ export class EvictionManager {
       try {
         await act();
       } catch (error) {
-        log('warn', `eviction: could not reclaim ${RESOURCE_OF[signal]} from the node: ${errorMessage(error)}`);
+        log(
+          'warn',
+          `Eviction manager: unexpected error when attempting to reduce ${RESOURCE_OF[signal]} pressure: ${errorMessage(error)}`,
+        );
       }
     }
     return isResolved(this.#options.pressure.current.met, (await readSignals()).observations);
@@ -146,7 +149,7 @@ export class EvictionManager {
   #evict(pod: Pod, message: string, graceSeconds: number, disrupted: boolean): Promise<void> {
     const { uid, namespace, name } = pod.metadata;
     const { pods, recorder, log } = this.#options;
-    log('warn', 'evicting a pod', { pod: `${namespace}/${name}`, why: message });
+    log('warn', 'Eviction manager: evicting pod', { pod: `${namespace}/${name}`, why: message });
     recorder.event({ kind: 'Pod', apiVersion: 'v1', metadata: pod.metadata }, 'Warning', EVICTED, message);
     this.#evicted.add(uid);
     return pods.endPod(uid, {

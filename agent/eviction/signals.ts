@@ -112,8 +112,7 @@ export class SignalReader {
       this.#imagesReadAt = now;
     } catch (error) {
       // The last known path is kept, and the next round reads it again.
-      if (this.#paths.image === undefined)
-        onTrouble(`the runtime does not say where images are: ${errorMessage(error)}`);
+      if (this.#paths.image === undefined) onTrouble(`the image file system is unknown: ${errorMessage(error)}`);
     }
   }
 }

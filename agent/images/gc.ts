@@ -63,7 +63,7 @@ export class ImageGc {
       await this.collect();
       this.#failedBefore = false;
     } catch (error) {
-      log('warn', `image garbage collection: ${errorMessage(error)}`);
+      log('warn', `Image garbage collection failed: ${errorMessage(error)}`);
       // One failure passes; the event is for those that stay.
       if (this.#failedBefore) this.#event('ImageGCFailed', errorMessage(error));
       this.#failedBefore = true;
@@ -123,7 +123,7 @@ export class ImageGc {
         failures.push(errorMessage(error));
         continue;
       }
-      log('info', 'removed an image that nothing uses', { image: id, bytes: sizeBytes });
+      log('info', 'Removed unused image', { image: id, bytes: sizeBytes });
       freed += sizeBytes;
       this.#records = new Map([...this.#records].filter(([known]) => known !== id));
     }

@@ -1,4 +1,4 @@
-// Room that is kept aside on the agent's disk for a full one: a file of a few megabytes, given back when there is nothing
+// Space that is reserved on the agent's disk: a file of a few megabytes, freed when there is nothing
 // else left. A runtime has to write a little before it can call a container stopped or removed (containerd's status files
 // and its database), and so does whatever takes volumes down: without room, nothing that would make room can be done.
 // Eviction begins long before that; this is for what fills a disk faster. It is taken again when there is plenty.
@@ -58,7 +58,7 @@ export async function checkReserve({ directory, exec, log }: Omit<DiskReserveOpt
   const { kind, bytes } = reserveAction(state);
   if (kind === 'release') {
     await rm(path, { force: true });
-    log('warn', 'the disk is full: the room that was kept aside is given back', { directory, bytes: reservedBytes });
+    log('warn', 'the disk is full: the disk reserve is freed', { directory, bytes: reservedBytes });
   } else if (kind === 'take') {
     try {
       await execOk('fallocate', ['--length', String(bytes), path], {}, exec);
@@ -85,7 +85,7 @@ export async function keepDiskReserve(options: DiskReserveOptions, signal: Abort
     try {
       await checkReserve(options);
     } catch (error) {
-      log('warn', `no room is kept aside on the disk: ${errorMessage(error)}`, { directory: options.directory });
+      log('warn', `cannot reserve disk space: ${errorMessage(error)}`, { directory: options.directory });
     }
   };
   await repeat(check, { clock, firstMs: PERIOD_MS, everyMs: PERIOD_MS, signal });

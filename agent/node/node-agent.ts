@@ -184,7 +184,7 @@ export class NodeAgent {
       const status = await this.#makeStatus(undefined);
       this.#saw(await this.#createOrAdopt(status, signal));
       this.#trouble.clear();
-      log('info', `registered node ${nodeName}`);
+      log('info', `Successfully registered node ${nodeName}`);
       this.#event('Starting', 'Starting kubelet.');
       for (const { reason, message } of startEvents(status.conditions ?? [], nodeName)) this.#event(reason, message);
     };

@@ -151,7 +151,7 @@ export function createLogind(options: LogindOptions): Logind & { close(): Promis
         await rm(dropIn, { force: true });
         await reload();
       } catch (error) {
-        log('warn', `${dropIn} was not taken back`, { error: errorMessage(error) });
+        log('warn', `cannot remove ${dropIn}`, { error: errorMessage(error) });
       }
     },
   };

@@ -106,7 +106,7 @@ export class MirrorReconciler {
       } catch (error) {
         if (!isNotFound(error) && !isConflict(error)) throw error;
       }
-      log('info', `removed mirror pod ${namespace}/${name}`, { why: action.why });
+      log('info', `Deleted mirror pod ${namespace}/${name}`, { why: action.why });
       mirrors.deleted(action.mirror);
       return;
     }
@@ -115,7 +115,7 @@ export class MirrorReconciler {
     if (node === undefined) return;
     try {
       const mirror = await client.create<Pod>(resourcePath('v1', 'pods', { namespace }), mirrorOf(action.pod, node));
-      log('info', `made mirror pod ${namespace}/${name}`);
+      log('info', `Created mirror pod ${namespace}/${name}`);
       mirrors.created(mirror);
     } catch (error) {
       // Our own mirror, which the watch has not delivered yet, or a foreign pod with the name: either way it is retried.

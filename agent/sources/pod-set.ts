@@ -18,7 +18,7 @@ export class Complaints {
       if (this.#standing.get(subject) !== message) this.#log('error', `${subject}: ${message}`);
     }
     for (const subject of this.#standing.keys()) {
-      if (!now.has(subject)) this.#log('info', `${subject}: is no longer wrong`);
+      if (!now.has(subject)) this.#log('info', `${subject}: is valid again`);
     }
     this.#standing = new Map(now);
   }

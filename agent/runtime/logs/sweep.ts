@@ -1,4 +1,4 @@
-// Takes away the logs of pods that are no more: directories that were left when a sandbox vanished from the runtime, or
+// Removes the logs of pods that no longer exist: directories that were left when a sandbox vanished from the runtime, or
 // an agent was killed at the wrong moment, and links to logs that are not there. Everything of a pod that is known stays.
 
 import { existsSync, readdirSync, readlinkSync, unlinkSync } from 'node:fs';

@@ -191,7 +191,7 @@ test('the CSI driver removes the record of one publication of two, and then the 
   expect((await Store.open(directory)).onNode('v')).toBeUndefined();
 });
 
-test('room that was kept aside is there when there is no other, and is taken again when there is', async () => {
+test('the disk reserve is freed on a full disk, and reserved again when there is space', async () => {
   const logs: string[] = [];
   const look = () => checkReserve({ directory, exec, log: (_level, message) => void logs.push(message) });
   const before = await disk.free();

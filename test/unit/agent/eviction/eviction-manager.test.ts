@@ -306,7 +306,7 @@ describe('trouble', () => {
     world.signalsFail = true;
     world.start();
     await world.clock.advance(25_000);
-    expect(world.logged).toEqual(Array(3).fill('eviction: this round came to nothing: EIO: i/o error, read'));
+    expect(world.logged).toEqual(Array(3).fill('Eviction manager: failed to synchronize: EIO: i/o error, read'));
     world.signalsFail = false;
     world.memory(SCARCE);
     await world.clock.advance(10_000);

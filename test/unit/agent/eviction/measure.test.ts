@@ -126,7 +126,7 @@ describe('signals', () => {
     });
     const before = await reader.read();
     expect(before.observations['imagefs.available']).toBeUndefined();
-    expect(troubles).toEqual(['the runtime does not say where images are: connect ENOENT']);
+    expect(troubles).toEqual(['the image file system is unknown: connect ENOENT']);
     const { observations, layout } = await reader.read();
     expect(layout).toBe('shared');
     expect(observations['memory.available']).toEqual({ available: 9_400, capacity: 10_000 });

@@ -139,7 +139,7 @@ describe('a manifest directory', () => {
     await put('broken-7.yaml', manifest('seven'));
     await change(() => expect(names()).toEqual(['a-n1', 'seven-n1']));
     expect(output).toHaveLength(51);
-    expect(output.at(-1)).toBe('manifests/broken-7.yaml: is no longer wrong');
+    expect(output.at(-1)).toBe('manifests/broken-7.yaml: is valid again');
   });
 
   it('keeps a pod whose file has just broken, as while it is being written, until the next full look', async () => {

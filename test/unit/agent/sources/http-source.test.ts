@@ -94,7 +94,7 @@ describe('a URL', () => {
     expect(output).toHaveLength(1);
     expect(output[0]).toMatch(what);
     await next(list(pod('a')));
-    expect(output[1]).toMatch(/no longer wrong/);
+    expect(output[1]).toMatch(/is valid again/);
   });
 
   it('that is empty means no pods, and is reported', async () => {

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { sweepLogs, uidOfLogDirectory } from '../../../../../agent/runtime/logs/sweep.ts';
 
-describe('the logs of pods that are no more', () => {
+describe('the logs of deleted pods', () => {
   let root: string;
   beforeEach(() => {
     root = mkdtempSync(join(tmpdir(), 'nodelet-sweep-'));
