@@ -60,24 +60,39 @@ function apiContainerId(runtimeName: string, id: string): string {
   return `${runtimeName}://${id}`;
 }
 
-function stateOf(container: ContainerSnapshot, containerID: string, old: ContainerStatus | undefined): State {
+/** What was reported of the end of this very instance: its files may be gone since. */
+function reportedMessage(containerID: string, old: ContainerStatus | undefined): string {
+  const ends = [old?.state?.terminated, old?.lastState?.terminated];
+  const end = ends.find((candidate) => candidate?.containerID === containerID && candidate.reason !== STATUS_UNKNOWN);
+  return end?.message ?? '';
+}
+
+/** `old`: what was reported of the container while this was its newest instance; `reported`: last of all. */
+function stateOf(
+  container: ContainerSnapshot,
+  containerID: string,
+  old: ContainerStatus | undefined,
+  reported: ContainerStatus | undefined,
+): State {
   switch (container.state) {
     case 'running':
       // An instance runs once. After a restart of the agent the runtime may still show an instance as running whose exit
       // an event has reported, and a reported termination is never revoked.
       if (old?.state?.terminated?.containerID === containerID) return old.state;
       return { running: { startedAt: rfc3339(epochMs(container.startedAt)) } };
-    case 'exited':
+    case 'exited': {
+      const message = container.message === '' ? reportedMessage(containerID, reported) : container.message;
       return {
         terminated: {
           exitCode: container.exitCode,
           ...(container.reason === '' ? {} : { reason: container.reason }),
-          ...(container.message === '' ? {} : { message: container.message }),
+          ...(message === '' ? {} : { message }),
           startedAt: rfc3339(epochMs(container.startedAt)),
           finishedAt: rfc3339(epochMs(container.finishedAt)),
           containerID,
         },
       };
+    }
     case 'created':
       return { waiting: {} };
     default:
@@ -119,7 +134,7 @@ function seen(
 ): ReportedContainerStatus {
   const containerID = apiContainerId(runtimeName, instance.id);
   const lastState =
-    before === undefined ? old?.lastState : stateOf(before, apiContainerId(runtimeName, before.id), undefined);
+    before === undefined ? old?.lastState : stateOf(before, apiContainerId(runtimeName, before.id), undefined, old);
   // What was reported of this very instance's predecessor stays, even after the runtime has removed it.
   const forgotten =
     before === undefined && old?.state?.terminated !== undefined && old.containerID !== containerID
@@ -134,7 +149,7 @@ function seen(
     restartCount: Math.max(instance.restartCount, old?.restartCount ?? 0),
     ready: false,
     started: false,
-    state: stateOf(instance, containerID, old),
+    state: stateOf(instance, containerID, old, old),
     lastState: kept ?? {},
     ...volumeMountStatuses(container, instance),
     ...(instance.user === undefined

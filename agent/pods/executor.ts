@@ -92,7 +92,7 @@ export class ActionExecutor {
       case 'stopSandbox':
         return runtime.stopPodSandbox(action.sandboxId);
       case 'releaseResources':
-        await volumes.unmountAll(this.#ref);
+        await volumes.unmountAll(this.#ref, { keepsEnds: action.keepsEnds });
         return cgroups.removePod(this.#ref.uid);
       case 'removeFromRuntime':
         await Promise.all(action.snapshot.containers.map(({ id }) => runtime.removeContainer(id)));

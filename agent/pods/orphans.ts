@@ -49,25 +49,28 @@ export async function removeOrphan(pod: PodRef, context: OrphanContext): Promise
 
 /**
  * Removes every pod on the machine that `isKept` does not know. One that resists is reported and left for next time.
- * `seenRunning` is called for every kept pod of which something runs.
+ * `seenRunning` is called for every kept pod of which something runs. Resolves with those that resisted.
  */
 export async function removeOrphans(
   context: OrphanContext,
   isKept: (uid: PodUID) => boolean,
   seenRunning: (uid: PodUID) => void,
-): Promise<void> {
+): Promise<ReadonlySet<string>> {
   const { onMachine, running } = await listPodsOnMachine(context);
   const orphans = [...onMachine.values()].filter(({ uid }) => !isKept(uid));
   for (const uid of running) if (isKept(uid)) seenRunning(uid);
+  const left = new Set<string>();
   await Promise.all(
     orphans.map(async (pod) => {
       try {
         await removeOrphan(pod, context);
         context.log('info', 'Orphaned pod removed', { podUID: pod.uid, pod: `${pod.namespace}/${pod.name}` });
       } catch (error) {
+        left.add(pod.uid);
         const fields = { podUID: pod.uid, pod: `${pod.namespace}/${pod.name}`, err: errorMessage(error) };
         context.log('warn', 'Failed to remove orphaned pod, will retry', fields);
       }
     }),
   );
+  return left;
 }

@@ -341,7 +341,8 @@ export class PodManager implements PodsAgent {
     if (this.#housekeepingUnderWay) return;
     this.#housekeepingUnderWay = true;
     removeOrphans(this.#context, isKept, (uid) => this.#workers.get(uid)?.seenRunning())
-      .then(() => this.#context.sweep?.(isKept))
+      // A call to start a container of a pod that resisted may still be under way: its log needs the directory.
+      .then((left) => this.#context.sweep?.((uid) => isKept(uid) || left.has(uid)))
       .catch((error) => log('warn', 'Failed cleaning pods', { error: errorMessage(error) }))
       .finally(() => {
         this.#housekeepingUnderWay = false;

@@ -62,7 +62,8 @@ export type LastingAction =
   /** Its network is given back. */
   | { readonly kind: 'stopSandbox'; readonly id: string; readonly sandboxId: SandboxId }
   /** Volumes are unmounted, then the cgroup is removed. */
-  | { readonly kind: 'releaseResources'; readonly id: string }
+  /** `keepsEnds`: what containers wrote when they ended stays on disk, for a status that is written later. */
+  | { readonly kind: 'releaseResources'; readonly id: string; readonly keepsEnds: boolean }
   /** What the runtime keeps of a pod that has ended. `last`: nothing of the pod is left then. */
   | { readonly kind: 'removeFromRuntime'; readonly id: string; readonly snapshot: PodSnapshot; readonly last: boolean };
 

@@ -21,7 +21,8 @@ export function syncTerminatedPod(state: TerminatedState, facts: SyncFacts): Syn
     'cgroup and volumes are given back when nothing under way uses them',
     () => ({ pod: snapshot.pod }),
   );
-  step.begin({ kind: 'releaseResources', id: ACTION_IDS.release });
+  // A pod that only ended has a status yet, and it says what its containers wrote last.
+  step.begin({ kind: 'releaseResources', id: ACTION_IDS.release, keepsEnds: !isLeaving(facts) });
   return step.done(state, { snapshot, waiting: startErrors, restarting: new Set(), over: true, podEnd });
 }
 

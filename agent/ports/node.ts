@@ -76,8 +76,11 @@ export interface PodVolumes {
     container: Container | EphemeralContainer,
     env: readonly { readonly name: string; readonly value: string }[],
   ): Promise<ContainerVolumes>;
-  /** Unmounts everything of the pod and removes its directory. Idempotent; works from disk alone. */
-  unmountAll(pod: PodRef): Promise<void>;
+  /**
+   * Unmounts everything of the pod and removes its directory. Idempotent; works from disk alone. `keepsEnds`: of a pod
+   * whose containers the runtime still has, what they wrote when they ended stays, for an agent that is started later.
+   */
+  unmountAll(pod: PodRef, options?: { readonly keepsEnds: boolean }): Promise<void>;
   /** Pods that still have a directory on this machine. */
   listPods(): Promise<readonly PodUID[]>;
 }

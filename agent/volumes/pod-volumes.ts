@@ -23,6 +23,8 @@ import { TokenCache } from './tokens.ts';
 import { unmountBelow } from './unmount.ts';
 import { podDir, podsDir, type Volume, type VolumeHost } from './volume-type.ts';
 
+/** The directory of the termination logs, which the runtime adapter makes and removes. */
+const CONTAINERS = 'containers';
 /** Objects whose contents are read and written at once: as many as there are connections to the API server. */
 const CONTENTS_AT_ONCE = 8;
 
@@ -146,7 +148,7 @@ class PodVolumeManager implements VolumeManager {
     return { mounts, devices, supplementalGroups: volumeGroups(pod, volumes.values()) };
   }
 
-  unmountAll(pod: PodRef): Promise<void> {
+  unmountAll(pod: PodRef, { keepsEnds = false } = {}): Promise<void> {
     const state = this.#pods.get(pod.uid);
     state?.ending.abort();
     this.#live.forget(pod.uid);
@@ -155,7 +157,7 @@ class PodVolumeManager implements VolumeManager {
     const down = this.#serialize(pod.uid, async () => {
       // What is on its way cannot be called back; it ends, and is then undone with the rest.
       await Promise.all(state?.underWay.values() ?? []);
-      await this.#options.tracer.span('volume', 'UnmountVolumes', {}, () => this.#tearDown(pod));
+      await this.#options.tracer.span('volume', 'UnmountVolumes', {}, () => this.#tearDown(pod, keepsEnds));
     });
     this.#unmounting.set(pod.uid, down);
     const done = (): void => {
@@ -265,7 +267,7 @@ class PodVolumeManager implements VolumeManager {
   }
 
   /** Undoes everything of the pod that is on disk or in the mount table. */
-  async #tearDown(pod: PodRef): Promise<void> {
+  async #tearDown(pod: PodRef, keepsEnds: boolean): Promise<void> {
     const { mounter, rootDir } = this.#options;
     const directory = podDir(rootDir, checkedUid(pod.uid));
     try {
@@ -276,7 +278,9 @@ class PodVolumeManager implements VolumeManager {
       if (persistent !== undefined && hasPersistentVolumes(directory)) await (await persistent()).tearDown(pod);
       await unmountBelow(directory, mounter);
       // Reads the mount table once more, and removes nothing while it shows a mount below.
-      await removeTree(directory);
+      if (!keepsEnds || !existsSync(join(directory, CONTAINERS))) return await removeTree(directory);
+      const others = (await readdir(directory)).filter((name) => name !== CONTAINERS);
+      for (const name of others) await removeTree(join(directory, name));
     } catch (error) {
       const message = `UnmountVolume.TearDown failed for pod ${pod.namespace}/${pod.name}: ${errorMessage(error)}`;
       throw new VolumeError('', message, { cause: error });

@@ -9,13 +9,13 @@ import { FAULTS, type Fault } from './world/faults.ts';
 
 /** Seeds that every run of the tests goes through. */
 const SEEDS = Array.from({ length: 40 }, (_, index) => index + 1);
-const STEPS = 1_500;
+const STEPS = 2_000;
 /**
  * Seeds that no commit went through before: printed, and named by whatever breaks a rule. A commit always has the same
  * ones, so that a run of the tests can be repeated; outside a clone they are thrown.
  */
 const FRESH = 100;
-const FRESH_STEPS = 400;
+const FRESH_STEPS = 500;
 const FRESH_FIRST = 1_000 + freshNumber() * FRESH;
 
 /** 0 to 999,999: of the commit that is checked out. */
@@ -42,6 +42,9 @@ const LOOKED_FOR: Partial<Record<Fault, Pick<HistoryOptions, 'fair' | 'weights'>
   'the agent believes that everything is alive': { fair: true, weights: { ...LONG_LIVES, probeFlips: 60 } },
   'the agent believes that everything is ready': { fair: true, weights: { ...LONG_LIVES, probeFlips: 60 } },
   'the API server shows an old ConfigMap': { fair: true, weights: { ...LONG_LIVES, editSettings: 20 } },
+  'the API server hides deadlines': { fair: true, weights: { ...LONG_LIVES, editDeadline: 30 } },
+  'the agent restarts too late': { fair: true, weights: { ...LONG_LIVES, exit: 40 } },
+  'the node hides a pressure': { fair: true, weights: { ...LONG_LIVES, memoryRunsOut: 40 } },
   'nobody counts what processes take': { fair: true, weights: { ...LONG_LIVES, memoryRunsOut: 40 } },
 };
 

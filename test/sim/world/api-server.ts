@@ -2,18 +2,20 @@
 // graceful deletion, watches that lag, break and expire. It judges nothing but what the agent writes.
 
 import type { DeleteOptions, ListOf, PatchType, RequestOptions, WatchEvent } from '../../../client/api.ts';
-import { ApiError, UnreachableError } from '../../../client/errors.ts';
+import { UnreachableError } from '../../../client/errors.ts';
 import { type Query, requestInfo } from '../../../client/paths.ts';
 import type { ListWatcher } from '../../../client/reflector.ts';
-import type { Node, Pod, PodStatus, Status } from '../../../client/types.ts';
+import type { Node, Pod, PodStatus } from '../../../client/types.ts';
 import type { Clock } from '../../../lib/clock.ts';
 import { applyStatusPatch } from '../fakes.ts';
+import { problem } from './api-problem.ts';
 import type { Dice } from './dice.ts';
 import type { Faults } from './faults.ts';
 import { FOREIGN_CONDITION } from './foreign.ts';
 import type { Journal } from './journal.ts';
 import { Line, type LineFailure } from './line.ts';
-import { WatchLog } from './watch-log.ts';
+import { type NodeWitness, SimNodeObjects } from './node-objects.ts';
+import { RECONNECT_MS, WatchLog } from './watch-log.ts';
 import type { Weather } from './weather.ts';
 
 const TIMEOUT_MS = 30_000;
@@ -33,13 +35,9 @@ export interface SimApiParts {
   readonly dice: Dice;
   readonly journal: Journal;
   readonly witness: ApiWitness;
+  readonly nodeWitness: NodeWitness;
   readonly faults: Faults;
   readonly weather: Weather;
-}
-
-function problem(code: number, reason: string, message: string): ApiError {
-  const status: Status = { kind: 'Status', apiVersion: 'v1', status: 'Failure', code, reason, message };
-  return new ApiError(status, code, 'simulated');
 }
 
 function lineError(call: string, failure: LineFailure): Error {
@@ -63,12 +61,12 @@ export class SimApiServer implements ListWatcher {
   /** By namespace/name. */
   readonly pods = new Map<string, Pod>();
   readonly #podLog: WatchLog<Pod>;
-  readonly #nodeLog: WatchLog<Node>;
-  node: Node;
+  /** The Node and its Lease. */
+  readonly nodes: SimNodeObjects;
   #version = 1;
   #uids = 0;
 
-  constructor(parts: SimApiParts, node: Node) {
+  constructor(parts: SimApiParts) {
     this.#parts = parts;
     const { clock, dice, journal, weather } = parts;
     this.line = new Line({
@@ -82,14 +80,19 @@ export class SimApiServer implements ListWatcher {
       dropsAbandoned: true,
     });
     this.#podLog = new WatchLog<Pod>(clock, dice, weather);
-    this.#nodeLog = new WatchLog<Node>(clock, dice, weather);
-    this.node = node;
+    const nodeLog = new WatchLog<Node>(clock, dice, weather);
+    this.nodes = new SimNodeObjects(nodeLog, parts.nodeWitness, () => String(++this.#version));
   }
 
   // ---------------------------------------------------------------- what users do, which never fails
 
   podNamed(name: string): Pod | undefined {
     for (const pod of this.pods.values()) if (pod.metadata.name === name) return pod;
+    return undefined;
+  }
+
+  podOfUid(uid: string): Pod | undefined {
+    for (const pod of this.pods.values()) if (pod.metadata.uid === uid) return pod;
     return undefined;
   }
 
@@ -131,21 +134,15 @@ export class SimApiServer implements ListWatcher {
     this.#store({ ...pod, metadata }, 'MODIFIED');
   }
 
-  updateNode(change: (node: Node) => Node): void {
-    const node = change(this.node);
-    this.node = { ...node, metadata: { ...node.metadata, resourceVersion: String(++this.#version) } };
-    this.#nodeLog.append('MODIFIED', this.node);
-  }
-
   /** Connections break; with `forget`, the server has compacted its history, too. */
   breakWatches(forget: boolean): void {
-    for (const log of [this.#podLog, this.#nodeLog]) log.break(forget);
+    for (const log of [this.#podLog, this.nodes.log]) log.break(forget);
   }
 
   /** How many watch events of a hundred come late. */
   set watchTrouble(percent: number) {
     this.#podLog.trouble = percent;
-    this.#nodeLog.trouble = percent;
+    this.nodes.log.trouble = percent;
   }
 
   goDown(): void {
@@ -156,17 +153,19 @@ export class SimApiServer implements ListWatcher {
   // ---------------------------------------------------------------- the agent's client
 
   async list<T>(path: string): Promise<ListOf<T>> {
-    return await this.line.perform('LIST', path, TIMEOUT_MS, () => {
+    return await this.#follow('LIST', path, () => {
       const isPods = path.endsWith('/pods');
-      const items: readonly unknown[] = isPods ? [...this.pods.values()].map((pod) => this.#shown(pod)) : [this.node];
+      const items: readonly unknown[] = isPods
+        ? [...this.pods.values()].map((pod) => this.#shown(pod))
+        : this.nodes.list();
       const kind = isPods ? 'PodList' : 'NodeList';
       return { apiVersion: 'v1', kind, metadata: { resourceVersion: String(this.#version) }, items: items as T[] };
     });
   }
 
   async *watch<T>(path: string, query: Query, signal: AbortSignal): AsyncGenerator<WatchEvent<T>> {
-    await this.line.perform('WATCH', path, TIMEOUT_MS, () => undefined);
-    const log: WatchLog<unknown> = path.endsWith('/pods') ? this.#podLog : this.#nodeLog;
+    await this.#follow('WATCH', path, () => undefined);
+    const log: WatchLog<unknown> = path.endsWith('/pods') ? this.#podLog : this.nodes.log;
     const expired = (): WatchEvent<T> => ({ type: 'ERROR', object: problem(410, 'Expired', 'too old').status });
     yield* log.follow<T>(
       Number(query['resourceVersion'] ?? 0),
@@ -176,20 +175,43 @@ export class SimApiServer implements ListWatcher {
     );
   }
 
-  async get<T>(path: string): Promise<T> {
-    return await this.line.perform('GET', path, TIMEOUT_MS, () => asAsked<T>(this.#podAt(path)));
+  async get<T>(path: string, _query?: Query, options?: RequestOptions): Promise<T> {
+    return await this.#request('GET', path, options, () =>
+      asAsked<T>(SimNodeObjects.has(path) ? this.nodes.get(path) : this.#podAt(path)),
+    );
   }
 
-  async create<T>(path: string, body: unknown): Promise<T> {
-    return await this.line.perform('POST', path, TIMEOUT_MS, () => {
+  async create<T>(path: string, body: unknown, options?: RequestOptions): Promise<T> {
+    return await this.#request('POST', path, options, () => {
+      if (SimNodeObjects.has(path)) return asAsked<T>(this.nodes.create(path, body));
       const { namespace = 'demo' } = requestInfo(path);
       const pod = body as Pod;
       return asAsked<T>(this.createPod({ ...pod, metadata: { ...pod.metadata, namespace } }));
     });
   }
 
-  async patch<T>(path: string, body: unknown, _type: PatchType, _options?: RequestOptions): Promise<T> {
-    return await this.line.perform('PATCH', path, TIMEOUT_MS, () => {
+  async replace<T>(path: string, body: unknown, options?: RequestOptions): Promise<T> {
+    return await this.#request('PUT', path, options, () => asAsked<T>(this.nodes.replace(path, body)));
+  }
+
+  /** A list or the beginning of a watch; whoever follows a collection may wait for long after one that failed. */
+  async #follow<T>(verb: string, path: string, effect: () => T): Promise<T> {
+    try {
+      return await this.line.perform(verb, path, TIMEOUT_MS, effect);
+    } catch (error) {
+      this.#parts.weather.bad(RECONNECT_MS);
+      throw error;
+    }
+  }
+
+  /** One request; its caller gives up after the time that it says. */
+  #request<T>(verb: string, path: string, { timeoutMs = TIMEOUT_MS, signal }: RequestOptions = {}, effect: () => T) {
+    return this.line.perform(verb, path, timeoutMs, effect, signal === undefined ? {} : { signal });
+  }
+
+  async patch<T>(path: string, body: unknown, _type: PatchType, options?: RequestOptions): Promise<T> {
+    return await this.#request('PATCH', path, options, () => {
+      if (SimNodeObjects.has(path)) return asAsked<T>(this.nodes.patch(path, body));
       const { metadata, status } = body as { metadata: { uid: string }; status: PodStatus };
       const before = this.#podAt(path);
       this.#expectUid(before, metadata.uid);

@@ -31,6 +31,7 @@ const WEIGHTS = {
   gate: 4,
   nodeEndsPod: 2,
   taint: 1,
+  disturbLease: 2,
   manifest: 4,
   settings: 2,
   editSettings: 4,
@@ -72,6 +73,7 @@ const FAIR: ReadonlySet<Event> = new Set<Event>([
   'gate',
   'nodeEndsPod',
   'manifest',
+  'disturbLease',
 ]);
 /** What was under way in bad weather may take this long in fair weather, ms. */
 const CLEARING_MS = 160_000;

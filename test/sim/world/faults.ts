@@ -31,6 +31,12 @@ export const FAULTS = {
   'somebody removes the links to logs': /no link to its log/,
   'somebody leaves logs behind': /logs.pods.stranger/,
   'a cgroup is said to be gone and is not': /let go while it has a cgroup|is left/,
+  'the node believes that its runtime answers': /Ready.*its runtime has been down/,
+  'the node renews its lease too late': /the lease was not renewed/,
+  'the node claims a pressure that nobody measured': /the Node claims MemoryPressure/,
+  'the node hides a pressure': /the Node does not say so/,
+  'the agent restarts too late': /nobody starts it again/,
+  "the node's transitions move with its heartbeats": /the transition of .* moved/,
 } as const satisfies Readonly<Record<string, RegExp>>;
 export type Fault = keyof typeof FAULTS;
 export type Faults = ReadonlySet<Fault>;

@@ -69,6 +69,9 @@ export function faultyProbes<P extends PodProbes>(probes: P, faults: Faults): P 
 }
 
 export function faultyBackoff(faults: Faults): { restartBackoff?: BackoffPolicy } {
+  if (faults.has('the agent restarts too late')) {
+    return { restartBackoff: { initialMs: 600_000, maxMs: 600_000, factor: 1, resetMs: 600_000 } };
+  }
   if (!faults.has('the agent restarts at once')) return {};
   return { restartBackoff: { initialMs: 1, maxMs: 1, factor: 1, resetMs: 1 } };
 }

@@ -6,6 +6,7 @@ import { join } from 'node:path';
 import { type CgroupLayout, cgroupPath, kubepodsName, podName } from '../../../agent/model/cgroup-names.ts';
 import { podQOSClass } from '../../../agent/model/pod-resources.ts';
 import type { Pod } from '../../../client/types.ts';
+import type { Clock } from '../../../lib/clock.ts';
 import type { Instance } from './cri/state.ts';
 import type { Faults } from './faults.ts';
 
@@ -23,9 +24,13 @@ export class SimMemory {
   readonly mountPoint: string;
   readonly #taken = new Map<Instance, number>();
   readonly #faults: Faults;
+  readonly #clock: Pick<Clock, 'monotonic'>;
+  /** Monotonic ms; undefined where there was always enough. */
+  #lastShort: number | undefined;
 
-  constructor(root: string, faults: Faults) {
+  constructor(root: string, faults: Faults, clock: Pick<Clock, 'monotonic'>) {
     this.#faults = faults;
+    this.#clock = clock;
     this.mountPoint = join(root, 'cgroup');
     mkdirSync(this.mountPoint);
     // The machine's figures of processes.
@@ -47,6 +52,11 @@ export class SimMemory {
     return this.available < THRESHOLD_BYTES;
   }
 
+  /** When there was last too little (monotonic ms); undefined where there was always enough. */
+  get lastShort(): number | undefined {
+    return this.isShort ? this.#clock.monotonic() : this.#lastShort;
+  }
+
   begins(instance: Instance): void {
     this.#take(instance, USUAL_BYTES);
   }
@@ -57,6 +67,7 @@ export class SimMemory {
   }
 
   ends(instance: Instance): void {
+    this.#lastShort = this.lastShort;
     if (!this.#taken.delete(instance)) return;
     this.#count(instance);
   }

@@ -42,14 +42,14 @@ export class SimCgroups implements PodCgroups {
 /** Counts events by their reason; keeps none. */
 export class SimRecorder implements EventRecorder {
   readonly counts = new Map<string, number>();
-  readonly #onEvent: (reason: string) => void;
+  readonly #onEvent: (reason: string, object: Parameters<EventRecorder['event']>[0]) => void;
 
-  constructor(onEvent: (reason: string) => void) {
+  constructor(onEvent: (reason: string, object: Parameters<EventRecorder['event']>[0]) => void) {
     this.#onEvent = onEvent;
   }
 
-  event(_object: Parameters<EventRecorder['event']>[0], _type: 'Normal' | 'Warning', reason: string): void {
-    this.#onEvent(reason);
+  event(object: Parameters<EventRecorder['event']>[0], _type: 'Normal' | 'Warning', reason: string): void {
+    this.#onEvent(reason, object);
     this.counts.set(reason, (this.counts.get(reason) ?? 0) + 1);
   }
 }

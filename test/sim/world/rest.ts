@@ -23,6 +23,7 @@ export function differences(world: World): string[] {
   const wanted = new Set<string>();
   const { memory: pressure } = world.agent?.pressure.conditions() ?? {};
   if (pressure !== world.memory.isShort) found.push(`MemoryPressure is ${pressure}, and it is ${world.memory.isShort}`);
+  found.push(...nodeDifferences(world));
   for (const pod of world.api.pods.values()) {
     if (isMirrorPod(pod)) continue;
     wanted.add(pod.metadata.uid);
@@ -39,6 +40,32 @@ export function differences(world: World): string[] {
   for (const uid of [...world.runtime.state.pods.keys(), ...world.volumes.onDisk(), ...world.cgroups.pods]) {
     if (!wanted.has(uid)) found.push(`something of ${uid} is left, which nobody wants`);
   }
+  return found;
+}
+
+/** The Node, compared with the machine. */
+function nodeDifferences({ api, memory, runtime, csi }: World): string[] {
+  const { node } = api.nodes;
+  if (node === undefined) return ['there is no Node'];
+  const found: string[] = [];
+  const { conditions = [], images = [], volumesInUse = [], nodeInfo } = node.status ?? {};
+  const expect = (type: string, wanted: boolean): void => {
+    const status = conditions.find((condition) => condition.type === type)?.status;
+    if (status !== (wanted ? 'True' : 'False')) found.push(`the Node's ${type} is ${status}, and it is ${wanted}`);
+  };
+  expect('Ready', true);
+  expect('MemoryPressure', memory.isShort);
+  expect('DiskPressure', false);
+  expect('PIDPressure', false);
+  const named = new Set(images.flatMap(({ names = [] }) => names));
+  for (const name of runtime.images.held.keys())
+    if (!named.has(name)) found.push(`the Node does not name image ${name}`);
+  if (images.length !== runtime.images.held.size) found.push(`the Node names ${images.length} images`);
+  for (const volume of csi.staged.keys()) {
+    if (!volumesInUse.some((name) => name.endsWith(`^${volume}`))) found.push(`${volume} is staged, and not in use`);
+  }
+  const version = `containerd://${runtime.kind.version.slice(1)}`;
+  if (nodeInfo?.containerRuntimeVersion !== version) found.push(`the Node has ${nodeInfo?.containerRuntimeVersion}`);
   return found;
 }
 
@@ -87,7 +114,7 @@ function podDifferences(world: World, pod: Pod, uid: PodUID): string[] {
   for (const container of [...containers, ...initContainers]) {
     const newest = record?.instances.find(({ name: of }) => of === container.name);
     const who = `${name}/${container.name}`;
-    found.push(...containerDifferences(who, statusOf(container), newest, over));
+    found.push(...containerDifferences(who, statusOf(container), newest));
     if (newest?.process === undefined) continue;
     found.push(...logDifferences(world, who, newest));
     if (isMirrorPod(pod)) continue;
@@ -165,7 +192,6 @@ function containerDifferences(
   who: string,
   status: ContainerStatus | undefined,
   newest: Instance | undefined,
-  over: boolean,
 ): string[] {
   const found: string[] = [];
   const alive = newest?.process !== undefined;
@@ -185,8 +211,8 @@ function containerDifferences(
   if (end !== undefined && ended?.containerID === `containerd://${id}` && ended.exitCode !== end.exitCode) {
     found.push(`${who}: exit code is ${ended.exitCode}, not ${end.exitCode}`);
   }
-  // What was never started has no words; and of a pod that has ended nobody can read them again.
-  if (!over && end !== undefined && end.reason !== 'StartError' && ended?.containerID === `containerd://${id}`) {
+  // What was never started has no words.
+  if (end !== undefined && end.reason !== 'StartError' && ended?.containerID === `containerd://${id}`) {
     if (ended.message !== lastWordsOf(id)) found.push(`${who}: message is ${ended.message}`);
   }
   return found;

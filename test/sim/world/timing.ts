@@ -12,11 +12,13 @@ import type { World } from './world.ts';
 
 type WhatIsThere = Pick<
   World,
-  'clock' | 'rules' | 'api' | 'runtime' | 'weather' | 'processes' | 'objects' | 'volumes' | 'memory'
+  'clock' | 'rules' | 'api' | 'runtime' | 'weather' | 'processes' | 'objects' | 'volumes' | 'memory' | 'nodeRules'
 >;
 
 /** What else a pod's end may take beyond its grace period, ms: a pull, an attachment, an unmount that is under way. */
 const SLACK_MS = 45_000;
+/** What a stop may take beyond its grace period: the least time between TERM and KILL, and calls. ms. */
+const STOP_MS = 6_000;
 /** How long a volume may show what a ConfigMap said before: the resync, spread, and a read. ms. */
 const LIVE_MS = 100_000;
 /** How long it may take until there is enough memory again: a round, one pod after another, a grace period. ms. */
@@ -26,6 +28,10 @@ const PROBE_SLACK_MS = 12_000;
 /** A restart waits this long after the second end, and twice as long after each further one, ms. */
 const BACKOFF_MS = 10_000;
 const LONGEST_BACKOFF_MS = 300_000;
+/** Until a container that is due has been made and started: a pull, what a slow start takes, the news of the end. ms. */
+const START_MS = 40_000;
+/** What went wrong so long ago does not hold up anything any more, ms. */
+const CLEARED_MS = 60_000;
 /** Who ran longer than this begins anew, ms. */
 const RESET_MS = 600_000;
 
@@ -53,6 +59,10 @@ export class Timing {
   /** Instances whose preStop hook was asked for. */
   readonly #preStops = new Set<string>();
   readonly #streaks = new Map<string, Streak>();
+  /** By "uid/name": how often an instance of a container was to be made. */
+  readonly #attempts = new Map<string, number>();
+  /** Instances that the agent has begun to stop; one may have ended by itself before it could be asked to. */
+  readonly #stopped = new Set<string>();
 
   constructor(world: WhatIsThere) {
     this.#world = world;
@@ -74,6 +84,25 @@ export class Timing {
     clock.after(graceSeconds * 1000 + SLACK_MS, () => {
       if (api.podNamed(name)?.metadata.uid !== uid || !weather.isFairSince(now)) return;
       rules.break(`${name} was deleted ${(clock.monotonic() - now) / 1000} s ago and is still there`);
+    });
+    this.#mustBeDead(pod, graceSeconds);
+  }
+
+  /** Whoever runs when its pod is deleted does so no longer than that grants, also where it grants less than before. */
+  #mustBeDead({ metadata: { uid } }: Pod, graceSeconds: number): void {
+    const { clock, weather, rules, runtime } = this.#world;
+    const now = clock.monotonic();
+    const running = (runtime.state.pods.get(uid as PodUID)?.instances ?? []).flatMap(({ id, process }) =>
+      process === undefined ? [] : [{ id, process }],
+    );
+    clock.after(graceSeconds * 1000 + STOP_MS, () => {
+      if (!weather.isFairSince(now)) return;
+      for (const { id, process } of running) {
+        if (runtime.state.instance(id)?.process !== process) continue;
+        rules.break(
+          `${id} runs, and its deleted pod was granted ${graceSeconds} s ${(clock.monotonic() - now) / 1000} s ago`,
+        );
+      }
     });
   }
 
@@ -130,6 +159,7 @@ export class Timing {
   /** The agent says that something is scarce. */
   pressureReported(): void {
     const { memory, rules } = this.#world;
+    this.#world.nodeRules.pressureMeasured();
     if (!memory.isShort) rules.break(`the agent evicts pods while ${memory.available} bytes of memory are there`);
   }
 
@@ -163,6 +193,7 @@ export class Timing {
   clockJumped(): void {
     this.#jumped = true;
     this.#streaks.clear();
+    this.#world.nodeRules.clockJumped();
     this.#world.weather.bad();
   }
 
@@ -172,6 +203,13 @@ export class Timing {
     if (command[1] !== 'preStop') return;
     this.#preStops.add(id);
     this.#sign(id);
+  }
+
+  /** The agent says that it stops a container. `fieldPath`: as in `spec.containers{main}`. */
+  killingReported(uid: string | undefined, fieldPath = ''): void {
+    const [, name] = /\{(.+)\}$/.exec(fieldPath) ?? [];
+    const newest = this.#world.runtime.state.pods.get(uid as PodUID)?.instances.find((each) => each.name === name);
+    if (newest !== undefined) this.#stopped.add(newest.id);
   }
 
   #sign(id: string): void {
@@ -257,9 +295,63 @@ export class Timing {
     this.#world.rules.break(`${instance.id} was killed with its sandbox, and nobody had stopped it`);
   }
 
-  ended({ id, pod, name }: Instance): void {
+  ended(instance: Instance): void {
+    const { id, pod, name } = instance;
+    this.#mustRunAgain(instance);
     const streak = this.#streaks.get(`${pod.uid}/${name}`);
     if (streak?.id === id) streak.endedAt = this.#world.clock.monotonic();
+  }
+
+  /** The agent wants to make an instance of a container, whatever becomes of it. */
+  createAsked(uid: string, name: string): void {
+    const key = `${uid}/${name}`;
+    this.#attempts.set(key, (this.#attempts.get(key) ?? 0) + 1);
+  }
+
+  /** What has to run again does so once its back-off is over, and not long after. */
+  #mustRunAgain(instance: Instance): void {
+    const { clock, weather, rules, runtime } = this.#world;
+    const { id, pod, name, spec, sandboxId } = instance;
+    const end = clock.monotonic();
+    if (spec.type !== 'container' || this.#podOf(instance) === undefined) return;
+    // No more than one for each attempt to make it.
+    const restarts = (this.#attempts.get(`${pod.uid}/${name}`) ?? 1) - 1;
+    const waitMs = restarts === 0 ? 0 : Math.min(LONGEST_BACKOFF_MS, BACKOFF_MS * 2 ** (restarts - 1));
+    clock.after(waitMs + START_MS, () => {
+      if (!weather.isFairSince(end - CLEARED_MS) || !this.#isDue(instance)) return;
+      const newest = runtime.state.pods.get(pod.uid)?.instances.find((other) => other.name === name);
+      if (newest !== undefined && newest.id !== id) return;
+      if (runtime.state.sandbox(sandboxId)?.state !== 'ready') return;
+      const ago = (clock.monotonic() - end) / 1000;
+      rules.break(`${id} ended ${ago} s ago, its back-off was ${waitMs / 1000} s at most, and nobody starts it again`);
+    });
+  }
+
+  /** Where nothing else of the pod runs, its containers wait for the sidecars, which have a back-off of their own. */
+  #sidecarsRun({ metadata, spec }: Pod): boolean {
+    const { runtime, clock } = this.#world;
+    const instances = runtime.state.pods.get(metadata.uid as PodUID)?.instances ?? [];
+    return (spec.initContainers ?? []).filter(isSidecar).every(({ name }) => {
+      const newest = instances.find((instance) => instance.name === name);
+      return newest?.process !== undefined && newest.startedAt < clock.now() - START_MS;
+    });
+  }
+
+  /** Whether a container that has ended is to run again. */
+  #isDue({ name, pod: { uid }, end }: Instance): boolean {
+    const { runtime, objects, clock } = this.#world;
+    const pod = this.#world.api.podOfUid(uid);
+    if (pod === undefined || pod.metadata.deletionTimestamp !== undefined || isTerminalPhase(pod.status?.phase))
+      return false;
+    const { activeDeadlineSeconds: deadline, restartPolicy, containers } = pod.spec;
+    const container = containers.find((each) => each.name === name);
+    const began = Date.parse(pod.status?.startTime ?? '');
+    if (this.#hurried.has(uid) || (deadline !== undefined && clock.now() >= began + deadline * 1000)) return false;
+    if (container === undefined || runtime.images.find(container.image ?? '') === undefined || !objects.present)
+      return false;
+    if (!this.#sidecarsRun(pod)) return false;
+    const policy = container.restartPolicy ?? restartPolicy;
+    return policy === 'Always' || (policy === 'OnFailure' && end?.exitCode !== 0);
   }
 
   /** What ended by itself waits before it runs again; what the agent has stopped to run again does not. */
@@ -275,7 +367,7 @@ export class Timing {
       before.endedAt - before.startedAt <= RESET_MS &&
       before.definition === definition &&
       before.sandboxId === sandboxId;
-    const byItself = goesOn && !this.#firstSign.has(before.id);
+    const byItself = goesOn && !this.#firstSign.has(before.id) && !this.#stopped.has(before.id);
     const restarts = goesOn ? before.restarts + (byItself ? 1 : 0) : 0;
     this.#streaks.set(key, { id, sandboxId, restarts, startedAt: now, endedAt: undefined, definition });
     if (!byItself || restarts < 2) return;

@@ -100,8 +100,17 @@ export function userEvents(choose: Chooser, maker: PodMaker) {
     taint: () => {
       const taints = dice.chance(0.15) ? [{ key: 'broken', effect: 'NoExecute' }] : [];
       const labels: Record<string, string> = dice.chance(0.5) ? { disk: 'ssd' } : {};
-      api.updateNode((node) => ({ ...node, metadata: { ...node.metadata, labels }, spec: { ...node.spec, taints } }));
+      api.nodes.updateNode((node) => ({
+        ...node,
+        metadata: { ...node.metadata, labels },
+        spec: { ...node.spec, taints },
+      }));
       return `${taints.length} ${labels['disk']}`;
+    },
+    disturbLease: () => {
+      const change = dice.pick(['touch', 'touch', 'delete'] as const);
+      api.nodes.disturbLease(change);
+      return change;
     },
     manifest: () => {
       const name = dice.pick([...manifests.files]);
@@ -126,6 +135,7 @@ export function userEvents(choose: Chooser, maker: PodMaker) {
     },
     settings: () => {
       objects.present = !objects.present;
+      world.weather.bad();
       return String(objects.present);
     },
     editSettings: () => {

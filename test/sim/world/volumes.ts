@@ -16,7 +16,7 @@ import type { PersistentVolumes, VolumeManager } from '../../../agent/volumes/op
 import { createPersistentVolumes } from '../../../agent/volumes/persistent.ts';
 import { createPodVolumes } from '../../../agent/volumes/pod-volumes.ts';
 import { podDir, podsDir, volumeDir } from '../../../agent/volumes/volume-type.ts';
-import { VolumesInUse } from '../../../agent/volumes/volumes-in-use.ts';
+import type { VolumesInUse } from '../../../agent/volumes/volumes-in-use.ts';
 import type { Pod } from '../../../client/types.ts';
 import type { Clock } from '../../../lib/clock.ts';
 import type { Log } from '../../../lib/log.ts';
@@ -38,10 +38,9 @@ export interface AgentVolumesParts {
   readonly mounter: Mounter;
   readonly csi: CsiNode;
   readonly random: () => number;
+  /** What the Node's status is to name. */
+  readonly inUse: VolumesInUse;
 }
-
-/** How long it takes until the server's Node names what is in use. */
-const NODE_STATUS_MS = 30;
 
 export class SimVolumes {
   readonly #root: string;
@@ -56,14 +55,11 @@ export class SimVolumes {
 
   /** The volume manager of one agent, put together as agent/compose/storage.ts does. */
   forAgent(parts: AgentVolumesParts): VolumeManager {
-    const { clock } = parts;
     const rootDir = this.#root;
-    const inUse = new VolumesInUse();
-    inUse.changed.subscribe(() => void clock.after(NODE_STATUS_MS, () => inUse.written(inUse.list())));
     let csiVolumes: CsiVolumes | undefined;
     let persistent: PersistentVolumes | undefined;
     const load = (): PersistentVolumes => {
-      csiVolumes ??= new CsiVolumes({ ...parts, rootDir, inUse, onError: (message) => parts.log('warn', message) });
+      csiVolumes ??= new CsiVolumes({ ...parts, rootDir, onError: (message) => parts.log('warn', message) });
       persistent ??= createPersistentVolumes({ ...parts, rootDir, csi: csiVolumes });
       return persistent;
     };
@@ -84,8 +80,10 @@ export class SimVolumes {
     return readdirSync(podsDir(this.#root)) as PodUID[];
   }
 
+  /** Whether a pod has anything there but what its containers wrote when they ended. */
   has(uid: PodUID): boolean {
-    return existsSync(podDir(this.#root, uid));
+    const directory = podDir(this.#root, uid);
+    return existsSync(directory) && readdirSync(directory).some((name) => name !== 'containers');
   }
 
   /** Whether everything that the pod's containers mount is there. */
@@ -135,7 +133,7 @@ function bound(manager: VolumeManager): VolumeManager {
   return {
     mountAll: (pod, signal) => manager.mountAll(pod, signal),
     containerMounts: (pod, container, env) => manager.containerMounts(pod, container, env),
-    unmountAll: (pod) => manager.unmountAll(pod),
+    unmountAll: (pod, options) => manager.unmountAll(pod, options),
     listPods: () => manager.listPods(),
     podChanged: (pod) => manager.podChanged?.(pod),
     update: (pod) => manager.update(pod),

@@ -20,6 +20,8 @@ interface Watcher {
 }
 
 const KEPT = 200;
+/** A reflector whose watch has broken several times waits this long at most before it watches again, ms. */
+export const RECONNECT_MS = 60_000;
 
 export class WatchLog<T> {
   readonly #clock: Clock;
@@ -55,7 +57,7 @@ export class WatchLog<T> {
   }
 
   break(forget: boolean): void {
-    this.#weather.bad();
+    this.#weather.bad(RECONNECT_MS);
     if (forget) {
       this.#compacted = this.#entries.at(-1)?.version ?? this.#compacted;
       this.#entries = [];

@@ -5,14 +5,18 @@ import type { Clock } from '../../../lib/clock.ts';
 
 export class Weather {
   readonly #clock: Pick<Clock, 'monotonic'>;
+  readonly #whole: Weather | undefined;
   #lastBad = 0;
 
-  constructor(clock: Pick<Clock, 'monotonic'>) {
+  /** `whole`: the weather of everything, for that of a part. */
+  constructor(clock: Pick<Clock, 'monotonic'>, whole?: Weather) {
     this.#clock = clock;
+    this.#whole = whole;
   }
 
   /** Something went wrong; what it led to may take `forMs` more. */
   bad(forMs = 0): void {
+    this.#whole?.bad(forMs);
     this.#lastBad = Math.max(this.#lastBad, this.#clock.monotonic() + forMs);
   }
 

@@ -18,6 +18,7 @@ import { createCriRuntime } from '../../../agent/runtime/cri-runtime.ts';
 import { sweepLogs } from '../../../agent/runtime/logs/sweep.ts';
 import { MirrorPods } from '../../../agent/sources/mirror-pods.ts';
 import { MirrorReconciler } from '../../../agent/sources/mirror-reconciler.ts';
+import { VolumesInUse } from '../../../agent/volumes/volumes-in-use.ts';
 import type { Node, Pod } from '../../../client/types.ts';
 import { CniInvocations } from '../../../cni/invocations.ts';
 import { CniRuntime } from '../../../cni/runtime.ts';
@@ -45,7 +46,10 @@ import { SimManifests } from './manifests.ts';
 import { MeantContainers } from './meant.ts';
 import { SimMemory } from './memory.ts';
 import { NETWORK, SimNetwork } from './network.ts';
+import { createNodeAgent } from './node.ts';
+import { ALLOCATABLE, HOST_IPS, NODE_NAME } from './node-facts.ts';
 import { SimCgroups, SimObjects, SimRecorder } from './node-parts.ts';
+import { NodeRules } from './node-rules.ts';
 import { createEviction } from './pressure.ts';
 import { simProbeRunners } from './probe-runners.ts';
 import { Processes } from './processes.ts';
@@ -55,10 +59,6 @@ import { SimStorage } from './storage-objects.ts';
 import { Timing } from './timing.ts';
 import { SimVolumes } from './volumes.ts';
 import { Weather } from './weather.ts';
-
-export const NODE_NAME = 'node-1';
-const HOST_IPS = ['192.0.2.1'];
-const ALLOCATABLE = { cpu: '4', memory: '8Gi', pods: '110', 'ephemeral-storage': '10Gi' };
 
 /**
  * One for all agents: whatever ran with a tracer leaves a place for it in every later call chain, and a history may have
@@ -80,6 +80,9 @@ export class World {
   readonly journal: Journal;
   readonly rules = new Rules();
   readonly weather = new Weather(this.clock);
+  /** Of the API server alone. */
+  readonly apiWeather = new Weather(this.clock, this.weather);
+  readonly nodeRules = new NodeRules(this);
   readonly timing = new Timing(this);
   readonly network: SimNetwork;
   readonly shim: SimShim;
@@ -95,8 +98,9 @@ export class World {
   readonly storage: SimStorage;
   readonly volumes: SimVolumes;
   readonly objects: SimObjects;
-  readonly recorder = new SimRecorder((reason) => {
+  readonly recorder = new SimRecorder((reason, object) => {
     if (reason === 'EvictionThresholdMet') this.timing.pressureReported();
+    if (reason === 'Killing') this.timing.killingReported(object.metadata.uid, object.fieldPath);
   });
   readonly memory: SimMemory;
   readonly invariants: Invariants;
@@ -108,7 +112,7 @@ export class World {
   constructor(seed: number, faults: Faults, onLine?: (line: string) => void) {
     const { clock, rules, weather, timing } = this;
     this.#faults = faults;
-    this.memory = new SimMemory(this.disk.root, faults);
+    this.memory = new SimMemory(this.disk.root, faults, clock);
     this.dice = new Dice(seed);
     const fork = (): Dice => this.dice.fork();
     const journal = new Journal(clock, this.disk.root, onLine);
@@ -124,6 +128,7 @@ export class World {
       kind: runtimeKindOf(seed),
       meant: this.meant,
       timing,
+      nodeRules: this.nodeRules,
       weather,
       memory: this.memory,
       clock,
@@ -139,14 +144,15 @@ export class World {
       },
     });
     this.invariants = new Invariants(this);
-    const node: Node = {
-      apiVersion: 'v1',
-      kind: 'Node',
-      metadata: { name: NODE_NAME, uid: 'uid-node', resourceVersion: '1' },
-      spec: {},
-      status: { allocatable: ALLOCATABLE },
-    };
-    this.api = new SimApiServer({ clock, dice: fork(), journal, witness: this.invariants, faults, weather }, node);
+    this.api = new SimApiServer({
+      clock,
+      dice: fork(),
+      journal,
+      witness: this.invariants,
+      nodeWitness: this.nodeRules,
+      faults,
+      weather: this.apiWeather,
+    });
     this.manifests = new SimManifests(this.disk.root, fork());
     const lines = {
       cni,
@@ -225,7 +231,9 @@ export class World {
       random,
       runners: simProbeRunners(this.runtime, this.processes, clock),
     });
+    const inUse = new VolumesInUse();
     const volumes = this.volumes.forAgent({
+      inUse,
       nodeName: NODE_NAME,
       clock,
       tracer,
@@ -300,6 +308,20 @@ export class World {
     podGone.subscribe(() => reconciler.reconcile());
     nodeChanged.subscribe(() => reconciler.reconcile());
     pods.start();
+    const nodeAgent = createNodeAgent({
+      client,
+      recorder,
+      clock,
+      log,
+      random,
+      runtime,
+      pods,
+      pressure,
+      inUse,
+      faults: this.#faults,
+    });
+    void nodeAgent.run(stopped.signal);
+    this.nodeRules.agentBegins();
     const stop = (): void => {
       stopped.abort(new Error('the agent stops'));
       watch.stop();
@@ -317,6 +339,7 @@ export class World {
     if (this.agent === undefined) return;
     this.journal.note('agent is killed');
     this.agent.life.over = true;
+    this.nodeRules.agentEnds();
     this.shim.hangUp();
     this.agent.stop();
     this.agent = undefined;

@@ -223,6 +223,8 @@ function containerHandlers(cri: SimCri): Handlers {
     CreateContainer: {
       subject: ({ config }) =>
         `${config?.labels['io.kubernetes.pod.name']}/${config?.metadata?.name} ${config?.metadata?.attempt}`,
+      asked: ({ config }) =>
+        cri.timing.createAsked(config?.labels['io.kubernetes.pod.uid'] ?? '', config?.metadata?.name ?? ''),
       options: ({ config }) => ({
         usualMs: MAKING_MS,
         claim: cri.state.claim(

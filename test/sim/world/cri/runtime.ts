@@ -17,6 +17,7 @@ import type { Journal } from '../journal.ts';
 import { Line, type LineFailure } from '../line.ts';
 import type { MeantContainers } from '../meant.ts';
 import type { SimMemory } from '../memory.ts';
+import type { NodeRules } from '../node-rules.ts';
 import type { Process, Processes } from '../processes.ts';
 import type { Prerequisites, Rules } from '../rules.ts';
 import type { SimShim } from '../shim.ts';
@@ -41,6 +42,7 @@ export interface SimCriParts {
   readonly prerequisites: Prerequisites;
   readonly meant: MeantContainers;
   readonly timing: Timing;
+  readonly nodeRules: NodeRules;
   readonly weather: Weather;
   readonly memory: SimMemory;
   readonly faults: Faults;
@@ -146,6 +148,7 @@ export class SimCri {
     this.#restarts++;
     this.#parts.weather.bad(downMs);
     this.line.cut();
+    this.#parts.nodeRules.runtimeGoes();
     this.events.break('the runtime is shutting down');
     this.#cut.reject(new RuntimeError('any', 'UNAVAILABLE', 'the runtime is shutting down'));
     clock.after(downMs, () => this.#back());
@@ -160,6 +163,7 @@ export class SimCri {
 
   #back(): void {
     this.line.down = false;
+    this.#parts.nodeRules.runtimeIsBack();
     this.#cut = Promise.withResolvers<never>();
     this.#cut.promise.catch(() => undefined);
     const { dice, rules } = this.#parts;

@@ -28,7 +28,7 @@ const STOP: LastingAction = {
   id: ACTION_IDS.stop('s0' as SandboxId),
   sandboxId: 's0' as SandboxId,
 };
-const RELEASE: LastingAction = { kind: 'releaseResources', id: ACTION_IDS.release };
+const RELEASE: LastingAction = { kind: 'releaseResources', id: ACTION_IDS.release, keepsEnds: false };
 const hookFailed = new StartError({ reason: 'PostStartHookError', message: 'no' }, { started: 'web-1' as ContainerId });
 const noImage = new StartError({ reason: 'ErrImagePull', message: 'no' }, { retryAt: plusMs(NOW, 9_000) });
 

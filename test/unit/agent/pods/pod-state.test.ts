@@ -51,7 +51,7 @@ const finished = (over: Partial<FinishedState> = {}): FinishedState => ({ ...fin
 const RUNNING = snapshotOf([instance('running')]);
 const DEAD = snapshotOf([instance('exited')], [sandbox({ state: 'notReady' })]);
 const INIT: Container = { name: 'init', image: 'busybox:stable' };
-const RELEASE: LastingAction = { kind: 'releaseResources', id: ACTION_IDS.release };
+const RELEASE: LastingAction = { kind: 'releaseResources', id: ACTION_IDS.release, keepsEnds: false };
 const REMOVE: LastingAction = {
   kind: 'removeFromRuntime',
   id: ACTION_IDS.removeFromRuntime,

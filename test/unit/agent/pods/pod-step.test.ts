@@ -513,7 +513,7 @@ describe('whether the runtime must be observed', () => {
   const deleted = { pod: podOf({}, DELETED), removed: false };
   const terminating = terminatingPod(syncing(), 'deleted');
   const finished = (over: Partial<FinishedState> = {}) => ({ ...finishedPod(terminatedPod(terminating)), ...over });
-  const RELEASE: LastingAction = { kind: 'releaseResources', id: ACTION_IDS.release };
+  const RELEASE: LastingAction = { kind: 'releaseResources', id: ACTION_IDS.release, keepsEnds: false };
   const REMOVE: LastingAction = {
     kind: 'removeFromRuntime',
     id: ACTION_IDS.removeFromRuntime,

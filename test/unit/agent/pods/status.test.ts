@@ -145,6 +145,16 @@ describe('a container status', () => {
       containerID: 'cri-o://web-0',
     });
   });
+  it('keeps what was reported of its last words once they cannot be read any more', () => {
+    const first = statusOf(makePod('p'), [ended('web', 3, { message: 'bye' })]);
+    const second = statusOf(makePod('p'), [ended('web', 3)], { previous: first });
+    expect(web(second)?.state?.terminated?.message).toBe('bye');
+    const next = instance('web', { id: 'web-1' as ContainerId, restartCount: 1 });
+    const third = statusOf(makePod('p'), [next, ended('web', 3)], { previous: second });
+    expect(web(third)?.lastState?.terminated?.message).toBe('bye');
+    const other = ended('web', 3, { id: 'web-2' as ContainerId, restartCount: 2 });
+    expect(web(statusOf(makePod('p'), [other], { previous: second }))?.state?.terminated?.message).toBeUndefined();
+  });
   it('keeps how the instance before it ended', () => {
     const now = instance('web', { id: 'web-1' as ContainerId, restartCount: 1 });
     const status = statusOf(makePod('p'), [now, ended('web', 3)]);

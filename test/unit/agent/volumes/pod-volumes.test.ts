@@ -435,6 +435,21 @@ describe('unmounting', () => {
     await volumes.unmountAll(ref);
   });
 
+  test('leaves what containers wrote when they ended, where that is asked for', async () => {
+    await volumes.mountAll(podWith([{ name: 'e', emptyDir: {} }]));
+    const ends = join(rootDir, 'pods/uid-1/containers/web');
+    await mkdir(ends, { recursive: true });
+    await writeFile(join(ends, '1234'), 'last words');
+    await volumes.unmountAll(ref, { keepsEnds: true });
+    expect(await readdir(join(rootDir, 'pods/uid-1'))).toEqual(['containers']);
+    expect(await readFile(join(ends, '1234'), 'utf8')).toBe('last words');
+    await volumes.unmountAll(ref);
+    expect(await volumes.listPods()).toEqual([]);
+    await volumes.mountAll(podWith([{ name: 'e', emptyDir: {} }]));
+    await volumes.unmountAll(ref, { keepsEnds: true });
+    expect(await volumes.listPods()).toEqual([]);
+  });
+
   test('deletes nothing behind a mount that is busy, and works once it is free', async () => {
     await volumes.mountAll(podWith([{ name: 's', secret: { secretName: 'x', optional: true } }]));
     const path = dirOf('secret', 's');

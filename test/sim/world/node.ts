@@ -1,0 +1,99 @@
+// The loop of a simulated node's Node and Lease, put together as agent/compose/node.ts does; and loops that are wrong on
+// purpose, so that it can be tested whether the rules notice.
+
+import type { NodePressureState } from '../../../agent/eviction/pressure-state.ts';
+import { NodeAgent } from '../../../agent/node/node-agent.ts';
+import type { NodeAgentOptions } from '../../../agent/node/options.ts';
+import type { PodsAgent } from '../../../agent/pods/options.ts';
+import type { RuntimeStatus } from '../../../agent/ports/runtime.ts';
+import type { CriRuntime } from '../../../agent/runtime/types.ts';
+import type { VolumesInUse } from '../../../agent/volumes/volumes-in-use.ts';
+import type { NodeStatus } from '../../../client/types.ts';
+import type { Faults } from './faults.ts';
+import { FACTS, HOST_IPS, NODE_CONFIG, NODE_NAME } from './node-facts.ts';
+
+export interface SimNodeParts extends Pick<NodeAgentOptions, 'client' | 'recorder' | 'clock' | 'log' | 'random'> {
+  readonly runtime: CriRuntime;
+  readonly pods: PodsAgent;
+  readonly pressure: NodePressureState;
+  readonly inUse: VolumesInUse;
+  readonly faults: Faults;
+}
+
+/** The caller runs it. */
+export function createNodeAgent(parts: SimNodeParts): NodeAgent {
+  const { runtime, pods, pressure, inUse, faults, ...rest } = parts;
+  const options: NodeAgentOptions = {
+    ...rest,
+    runtime,
+    nodeName: NODE_NAME,
+    nodeIPs: HOST_IPS,
+    nodeLabels: {},
+    kubeletPort: 10_250,
+    kubeletVersion: 'v1.33.0',
+    config: NODE_CONFIG,
+    // The agent runs CNI itself, and its configuration is loaded.
+    network: { status: async () => ({ ok: true, reason: '', message: '' }) },
+    facts: FACTS,
+    pressure: () => pressure.conditions(),
+    checks: { PLEG: () => runtime.plegProblem(), 'sync loop': () => pods.syncLoopProblem() },
+    volumesInUse: () => inUse.list(),
+    onVolumesWritten: (names) => inUse.written(names),
+  };
+  const node = new NodeAgent({ ...options, ...wrong(options, faults) });
+  pressure.changed.subscribe(() => node.wake());
+  inUse.changed.subscribe(() => node.wake(true));
+  return node;
+}
+
+function wrong(options: NodeAgentOptions, faults: Faults): Partial<NodeAgentOptions> {
+  const { runtime, client, config } = options;
+  return {
+    ...(faults.has('the node believes that its runtime answers') ? believing(runtime) : {}),
+    ...(faults.has('the node renews its lease too late')
+      ? { config: { ...config, nodeLeaseDurationSeconds: 4 * config.nodeLeaseDurationSeconds } }
+      : {}),
+    ...(faults.has('the node claims a pressure that nobody measured')
+      ? { pressure: () => ({ memory: true, disk: false, pid: false }) }
+      : {}),
+    ...(faults.has('the node hides a pressure')
+      ? { pressure: () => ({ memory: false, disk: false, pid: false }) }
+      : {}),
+    ...(faults.has("the node's transitions move with its heartbeats") ? { client: moving(client) } : {}),
+  };
+}
+
+/** What the runtime said last is what it says. */
+function believing(runtime: NodeAgentOptions['runtime']): Pick<NodeAgentOptions, 'runtime' | 'network' | 'checks'> {
+  let last: RuntimeStatus | undefined;
+  const status = async (): Promise<RuntimeStatus> => {
+    try {
+      last = await runtime.status();
+    } catch (error) {
+      if (last === undefined) throw error;
+    }
+    return last;
+  };
+  return {
+    runtime: { status, version: () => runtime.version(), listImages: () => runtime.listImages() },
+    network: { status: async () => (await status()).networkReady },
+    checks: {},
+  };
+}
+
+function moving(client: NodeAgentOptions['client']): NodeAgentOptions['client'] {
+  return {
+    get: (path, query, options) => client.get(path, query, options),
+    create: (path, body, options) => client.create(path, body, options),
+    replace: (path, body, options) => client.replace(path, body, options),
+    patch: (path, body, type, options) => {
+      const { status, ...rest } = body as { status?: NodeStatus };
+      const conditions = status?.conditions?.map((condition) => ({
+        ...condition,
+        ...(condition.lastHeartbeatTime === undefined ? {} : { lastTransitionTime: condition.lastHeartbeatTime }),
+      }));
+      const moved = conditions === undefined ? body : { ...rest, status: { ...status, conditions } };
+      return client.patch(path, moved, type, options);
+    },
+  };
+}
