@@ -33,9 +33,17 @@ export async function actuateResize(pod: Pod, { updates }: ResizeAction, parts: 
         `attempting to set container "${container.name}" memory limit (${bytes}) below current usage (${used})`,
       );
     }
-    const figures = runtimeFigures(from, to, config);
-    // Where only the memory request changes, the kernel has nothing to be told.
-    if (Object.keys(figures).length > 0) await runtime.updateContainerResources(instance.id, figures);
+    // What a call whose answer was lost may have changed is set back as well.
+    const tried = resizes.attempted(uid, container.name, instance.id);
+    const figures = {
+      ...(tried === undefined ? {} : runtimeFigures(tried, to, config)),
+      ...runtimeFigures(from, to, config),
+    };
+    // Where only the memory request changes, there is nothing to set in the kernel.
+    if (Object.keys(figures).length > 0) {
+      resizes.updating(uid, container.name, instance.id, to);
+      await runtime.updateContainerResources(instance.id, figures);
+    }
     resizes.updated(uid, container.name, instance.id, to);
   }
   if (resizes.unfinished(uid)) return;

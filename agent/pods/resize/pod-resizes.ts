@@ -56,6 +56,8 @@ interface Entry {
   allocated: PodAllocation;
   /** By container name: the newest instance, and what it runs with. */
   readonly actual: Map<string, ActuatedResources>;
+  /** By container name: what a call to the runtime was to give an instance. It failed, and may have been done all the same. */
+  readonly attempted: Map<string, ActuatedResources>;
   /** By container name: what an instance is made with that is not known by its id yet. */
   readonly making: Map<string, Making>;
   /** Nothing is granted before what runs is known by its id. */
@@ -145,10 +147,11 @@ export class PodResizes {
       effective: withAllocation(pod, allocated),
       allocated,
       actual,
+      attempted: new Map(),
       making: new Map(),
       observed: false,
       // The files do not say that only the pod's cgroup is left to do: the last status does.
-      resizing: differing({ actual, allocated }).length > 0 || isReportedInProgress(pod),
+      resizing: differing({ actual, attempted: new Map(), allocated }).length > 0 || isReportedInProgress(pod),
       granted: reportedResize(pod)?.observedGeneration,
       roomMade: false,
       pending: undefined,
@@ -181,6 +184,17 @@ export class PodResizes {
     if (entry.observed) return;
     entry.observed = true;
     if (this.#syncResize(entry)) this.#options.host.resizeChanged(uid, entry.effective);
+  }
+
+  /** The runtime is about to be called to give an instance other resources; until it has answered, it may have either. */
+  updating(uid: string, name: string, id: ContainerId, resources: Resources): void {
+    this.#entries.get(uid)?.attempted.set(name, { id, resources });
+  }
+
+  /** What a call that failed may have given an instance. */
+  attempted(uid: string, name: string, id: ContainerId): Resources | undefined {
+    const attempted = this.#entries.get(uid)?.attempted.get(name);
+    return attempted?.id === id ? attempted.resources : undefined;
   }
 
   /** From now on, and until its start has ended, an instance may be made from this definition. */
@@ -251,7 +265,9 @@ export class PodResizes {
 
   updated(uid: string, name: string, id: ContainerId, resources: Resources): void {
     const entry = this.#entries.get(uid);
-    if (entry?.actual.get(name)?.id === id) entry.actual.set(name, { id, resources });
+    if (entry?.actual.get(name)?.id !== id) return;
+    entry.actual.set(name, { id, resources });
+    entry.attempted.delete(name);
   }
 
   unfinished(uid: string): boolean {
@@ -461,6 +477,19 @@ function isWorthSaving({ allocated }: Entry): boolean {
   return Object.values(allocated).some(({ requests, limits }) => requests !== undefined || limits !== undefined);
 }
 
-function differing({ actual, allocated }: Pick<Entry, 'actual' | 'allocated'>): [string, ActuatedResources][] {
-  return [...actual].filter(([name, { resources }]) => !sameResources(resources, getOwn(allocated, name) ?? {}));
+/** Instances that have, or may have, other resources than they have been promised, and those resources. */
+function differing({
+  actual,
+  attempted,
+  allocated,
+}: Pick<Entry, 'actual' | 'attempted' | 'allocated'>): [string, ActuatedResources][] {
+  return [...actual].flatMap(([name, known]): [string, ActuatedResources][] => {
+    const promised = getOwn(allocated, name) ?? {};
+    const tried = attempted.get(name);
+    const candidates = tried?.id === known.id ? [known, tried] : [known];
+    const other = candidates.find(
+      (candidate) => candidate !== undefined && !sameResources(candidate.resources, promised),
+    );
+    return other === undefined ? [] : [[name, other]];
+  });
 }

@@ -102,6 +102,19 @@ describe('a resize for which there is room', () => {
     expect(node.recorder.reasons()).toEqual(expect.arrayContaining(['ResizeStarted', 'ResizeCompleted']));
   });
 
+  it('that failed, and is taken back then, is undone: the call may have been done and its answer lost', async () => {
+    await running(burstable('a', '500m'));
+    node.runtime.failNext('updateContainerResources', 'the connection is closing', 'UNAVAILABLE');
+    resize('a', { requests: { cpu: '1' }, limits: { cpu: '2' } });
+    await node.clock.until(() => node.runtime.count('updateContainerResources') === 1);
+    resize('a', { requests: { cpu: '500m' }, limits: { cpu: '2' } });
+    await node.clock.until(() => lastUpdate() !== undefined, 30_000);
+    expect(lastUpdate()).toEqual({ cpuShares: 512 });
+    await node.clock.until(() => condition('a', 'PodResizeInProgress') === undefined);
+    expect(web('a')?.resources?.requests?.['cpu']).toBe('500m');
+    expect(node.runtime.count('updateContainerResources')).toBe(2);
+  });
+
   it('is in progress until the runtime has taken it, and an error is said and tried again', async () => {
     await running(burstable('a', '500m'));
     node.runtime.failNext('updateContainerResources', 'device or resource busy');
