@@ -6,7 +6,7 @@ import { connect } from 'node:net';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { labProcesses } from '../../../cli/lab/processes.ts';
-import { isNotFound } from '../../../client/errors.ts';
+import { ApiError, isNotFound } from '../../../client/errors.ts';
 import { resourcePath } from '../../../client/paths.ts';
 import type { ContainerStatus, Event, Node, Pod, PodSpec } from '../../../client/types.ts';
 import { systemClock } from '../../../lib/clock.ts';
@@ -62,9 +62,53 @@ export function shellPod(name: string, script: string, spec: Partial<PodSpec> = 
 /** A script that runs until it receives TERM, and then exits at once. */
 export const FOREVER = 'trap "exit 0" TERM; while :; do sleep 1000 & wait $!; done';
 
-/** `kubectl apply -f -`. */
+/** Where the kinds that tests make most often are; what is in no namespace, or rare, is left to kubectl. */
+const PLURALS: ReadonlyMap<string, string> = new Map([
+  ['v1 Pod', 'pods'],
+  ['v1 ConfigMap', 'configmaps'],
+  ['v1 Secret', 'secrets'],
+  ['v1 Service', 'services'],
+  ['v1 PersistentVolumeClaim', 'persistentvolumeclaims'],
+]);
+
+interface Manifest {
+  readonly apiVersion?: string;
+  readonly kind?: string;
+  readonly metadata?: { readonly namespace?: string; readonly annotations?: Readonly<Record<string, string>> };
+}
+
+/** Creates one object as `kubectl apply` does, with its annotation and strict about fields. False: kubectl has to do it. */
+async function created(lab: TestLab, manifest: Manifest): Promise<boolean> {
+  const { apiVersion = '', kind = '', metadata = {} } = manifest;
+  const plural = PLURALS.get(`${apiVersion} ${kind}`);
+  if (plural === undefined) return false;
+  const { annotations = {}, namespace = lab.namespace } = metadata;
+  const applied = `${JSON.stringify({ ...manifest, metadata: { ...metadata, annotations, namespace } })}\n`;
+  const all = { ...annotations, 'kubectl.kubernetes.io/last-applied-configuration': applied };
+  const body = { ...manifest, metadata: { ...metadata, namespace, annotations: all } };
+  try {
+    await lab.client.create(resourcePath(apiVersion, plural, { namespace }), body, {
+      query: { fieldValidation: 'Strict' },
+    });
+    return true;
+  } catch (error) {
+    if (error instanceof ApiError) return false;
+    throw error;
+  }
+}
+
+/**
+ * What `kubectl apply -f -` does. New objects are created without kubectl, which takes a tenth of a second of processor
+ * time for each call; kubectl itself does the rest, from the first object on that exists or is refused, in its own words.
+ */
 export async function apply(lab: TestLab, ...objects: readonly object[]): Promise<void> {
-  const list = JSON.stringify({ apiVersion: 'v1', kind: 'List', items: objects });
+  let done = 0;
+  for (const object of objects) {
+    if (!(await created(lab, object))) break;
+    done++;
+  }
+  if (done === objects.length) return;
+  const list = JSON.stringify({ apiVersion: 'v1', kind: 'List', items: objects.slice(done) });
   const result = await lab.tryKubectl(['apply', '-f', '-'], { stdin: list });
   if (result.code !== 0) throw new Error(result.stderr);
 }

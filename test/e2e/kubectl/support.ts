@@ -8,6 +8,7 @@ import { startLabApiServer } from '../../../apiserver/main.ts';
 import type { RunningApiServer } from '../../../apiserver/options.ts';
 import { systemClock } from '../../../lib/clock.ts';
 import { Tracer } from '../../../lib/trace.ts';
+import { KUBECTL_ENVIRONMENT } from '../support/kubectl-environment.ts';
 
 export interface Outcome {
   readonly code: number;
@@ -37,6 +38,7 @@ export function kubectlFor(command: string, kubeconfig: string, home: string): K
     PATH: process.env['PATH'] ?? '',
     KUBECONFIG: kubeconfig,
     HOME: home,
+    ...KUBECTL_ENVIRONMENT,
     ...extra,
   });
   const run = (args: readonly string[], input?: string, env?: Record<string, string>): Promise<Outcome> =>

@@ -12,10 +12,13 @@ import { type ExecOptions, type ExecResult, exec, execOk } from '../../../lib/ex
 import { compareWithMachine, snapshotMachine } from '../../../lib/machine.ts';
 import { removeTree } from '../../../lib/remove-tree.ts';
 import { guardLab } from './guardian.ts';
+import { KUBECTL_ENVIRONMENT } from './kubectl-environment.ts';
 import { expectNoLostShims } from './shims.ts';
 
-/** For giving up only. */
-export const KUBECTL_MS = 120_000;
+/** How the labs' kubectl runs. The limit is for giving up only. */
+export function kubectlOptions(): ExecOptions {
+  return { timeoutMs: 120_000, env: { ...process.env, ...KUBECTL_ENVIRONMENT } };
+}
 /** How long what the kernel takes away by itself may take. */
 export const SETTLE_MS = 30_000;
 
@@ -114,8 +117,8 @@ export async function startLab({
     client: lab.client,
     lab,
     lines,
-    kubectl: (...args) => execOk('kubectl', withConfig(args), { timeoutMs: KUBECTL_MS }),
-    tryKubectl: (args, more) => exec('kubectl', withConfig(args), { timeoutMs: KUBECTL_MS, ...more }),
+    kubectl: (...args) => execOk('kubectl', withConfig(args), kubectlOptions()),
+    tryKubectl: (args, more) => exec('kubectl', withConfig(args), { ...kubectlOptions(), ...more }),
     stop: () => {
       stopped ??= stop();
       return stopped;

@@ -24,7 +24,7 @@ import { isErrno } from '../../../lib/errors.ts';
 import { exec, execOk } from '../../../lib/exec.ts';
 import { Tracer } from '../../../lib/trace.ts';
 import { eventually, nothingLeft, podResources } from '../agent/harness.ts';
-import { KUBECTL_MS, type TestLab } from './lab.ts';
+import { kubectlOptions, type TestLab } from './lab.ts';
 import { CLEAN, type Lease } from './lab-keeper.ts';
 import { expectNoLostShims } from './shims.ts';
 
@@ -145,8 +145,7 @@ export async function shareLab(): Promise<TestLab> {
   await makeNamespace(client, namespace);
   const kubeconfig = await writeKubeconfigFor(paths, namespace);
   const withConfig = (args: readonly string[]): readonly string[] => ['--kubeconfig', kubeconfig, ...args];
-  const kubectl = (...args: string[]): Promise<string> =>
-    execOk('kubectl', withConfig(args), { timeoutMs: KUBECTL_MS });
+  const kubectl = (...args: string[]): Promise<string> => execOk('kubectl', withConfig(args), kubectlOptions());
 
   const leave = async (): Promise<void> => {
     await kubectl('delete', 'pods', '--all', '--grace-period=1', '--wait=false');
@@ -192,7 +191,7 @@ export async function shareLab(): Promise<TestLab> {
     client,
     lab: { paths, state, client, pid: (name) => pidOf(paths, name) },
     kubectl,
-    tryKubectl: (args, more) => exec('kubectl', withConfig(args), { timeoutMs: KUBECTL_MS, ...more }),
+    tryKubectl: (args, more) => exec('kubectl', withConfig(args), { ...kubectlOptions(), ...more }),
     stop: stopOnce,
   };
   const thingsBefore = await podResources(lab);

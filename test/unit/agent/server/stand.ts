@@ -1,18 +1,32 @@
 // A kubelet server with everything behind it pretended, in a directory of its own: what tests of the kubelet API start.
 
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { existsSync } from 'node:fs';
+import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createKubeletServer } from '../../../../agent/server/kubelet-server.ts';
 import type { KubeletServer, KubeletServerOptions } from '../../../../agent/server/options.ts';
+import { selfSigned } from '../../../../agent/server/self-signed.ts';
+import { type ServingCertificate, servingNames } from '../../../../agent/server/serving-certificate.ts';
 import { generateKeyPair, issueCertificate } from '../../../../apiserver/pki/keys.ts';
-import { epochMs } from '../../../../lib/clock.ts';
+import { type EpochMs, epochMs } from '../../../../lib/clock.ts';
 import { Tracer } from '../../../../lib/trace.ts';
 import { ManualClock } from '../volumes/support.ts';
 import { agentOptions, FakeLogs, FakePods, FakeRuntime } from './support.ts';
 
 /** A server that anyone may call. */
 export const OPEN = { authentication: { anonymous: { enabled: true } }, authorization: { mode: 'AlwaysAllow' } };
+
+/** Made once for all the servers of a worker: making one takes a process of its own, a quarter of a second of its time. */
+let pair: Promise<ServingCertificate> | undefined;
+
+async function keepCertificate(certDir: string, now: EpochMs): Promise<void> {
+  pair ??= selfSigned(servingNames(agentOptions(certDir)), now);
+  const { cert, key } = await pair;
+  await mkdir(certDir);
+  await writeFile(join(certDir, 'kubelet.key'), key, { mode: 0o600 });
+  await writeFile(join(certDir, 'kubelet.crt'), cert);
+}
 
 export class ServerStand {
   readonly dir: string;
@@ -44,8 +58,10 @@ export class ServerStand {
     config: Readonly<Record<string, unknown>> = {},
     more: Partial<KubeletServerOptions> = {},
   ): Promise<number> {
+    const certDir = join(this.dir, 'pki');
+    if (!existsSync(certDir)) await keepCertificate(certDir, this.clock.now());
     this.server = createKubeletServer({
-      options: agentOptions(join(this.dir, 'pki'), config),
+      options: agentOptions(certDir, config),
       pods: this.pods,
       runtime: this.runtime,
       logs: this.logs,
