@@ -58,5 +58,5 @@ test('a bare pod has the same image and command, and nothing that the runtime wo
 test('a runtime that records no config is recognised', () => {
   const text = JSON.stringify({ config: { hostname: 'p' }, sandboxID: 's' });
   expect(recordedInfo({ info: text })).toEqual({ config: { hostname: 'p' }, sandboxID: 's' });
-  expect(() => recordedInfo({})).toThrow('containerd tells no config');
+  expect(() => recordedInfo({})).toThrow('containerd reports no config');
 });
