@@ -178,12 +178,7 @@ describe('observation', () => {
 
   test.each([
     ['is not asked for again where its network told its addresses', () => ['10.0.0.7'], [], ['10.0.0.7']],
-    [
-      'is read where only the runtime has its addresses',
-      () => undefined,
-      ['PodSandboxStatus'],
-      ['10.0.0.9'],
-    ],
+    ['is read where only the runtime has its addresses', () => undefined, ['PodSandboxStatus'], ['10.0.0.9']],
     ['is asked for where it has no address yet', () => [], ['PodSandboxStatus'], ['10.0.0.9']],
   ])('a sandbox that was just made %s', async (_rule, addressesOf, calls, ips) => {
     const logs = await mkdtemp(join(tmpdir(), 'nodelet-logs-'));
