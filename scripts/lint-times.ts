@@ -36,8 +36,11 @@ const ALLOWED: ReadonlyMap<string, string> = new Map([
   ['labs/images/elf.ts at', 'a place in a file'],
 ]);
 
-/** Times of a recording count from its own start, in ms: they are of neither clock, and are written so in its file. */
-const FROM_ITS_START = /^cli\/tap\//;
+/**
+ * Times of a recording count from its own start, in ms: they are of neither clock, and are written so in its file. What
+ * crictl prints has one clock only; its moments are not branded yet.
+ */
+const FROM_ITS_START = /^cli\/(tap|crictl)\//;
 
 interface Declared {
   readonly node: Node;
