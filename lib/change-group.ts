@@ -1,5 +1,5 @@
 // Gives a tree of files to a group, as the kubelet's fsGroup does: the group, group access, and setgid on directories. Never
-// follows links, also not those that somebody puts in a name's place meanwhile: each file is open while it is changed, and
+// follows links, also not those that another process puts in a name's place meanwhile: each file is open while it is changed, and
 // was opened relative to the directory above it.
 
 import {

@@ -94,7 +94,7 @@ class Helper {
   readonly #jobs = new Map<number, Job>();
   #lastId = 0;
   readonly #answers = new AnswerReader();
-  /** Read once: each name that is looked at in process.env is a call into the C library. */
+  /** Read once: each read of a name in process.env is a call into the C library. */
   readonly #environment = variables(process.env);
 
   constructor(perl: string, onDeath: (reason: string) => void) {

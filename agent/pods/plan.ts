@@ -7,7 +7,7 @@ import type { ContainerSnapshot, SandboxSnapshot } from '../ports/runtime.ts';
 import { hashContainer } from './hash.ts';
 import type { KillReason, PodAction, PodActions, ResizeAction, WaitingFor } from './pod-action.ts';
 import { newestEnded, newestOf, type PodFacts } from './pod-facts.ts';
-import { judgeContainerResize } from './resize/resize-actions.ts';
+import { containerResize } from './resize/resize-actions.ts';
 import { crashLoopMessage, restartBackoffKey, restartNotBefore } from './restart-backoff.ts';
 import { nextRestartCount } from './restart-count.ts';
 
@@ -83,7 +83,7 @@ export class Plan {
   /** Plans the resize of a running instance; true when the resize needs a restart. */
   resize(container: Container, newest: ContainerSnapshot): boolean {
     const from = this.#facts.resize?.actual.get(newest.id);
-    const verdict = from === undefined ? 'none' : judgeContainerResize(container, from);
+    const verdict = from === undefined ? 'none' : containerResize(container, from);
     if (verdict === 'restart') {
       this.kill(newest, 'resize', `Container ${container.name} resize requires restart`, true);
     } else if (verdict === 'update' && from !== undefined) this.#resizes.push({ instance: newest, container, from });
@@ -96,7 +96,7 @@ export class Plan {
     const updates = this.#resizes;
     // First of all, lest a container grow, or start again, in too small a cgroup.
     const done = resize.actual.size === 0 && !resize.startsOutdated;
-    if (!resize.roomMade || updates.length > 0 || done) {
+    if (!resize.cgroupEnlarged || updates.length > 0 || done) {
       this.actions.unshift({ kind: 'resizePod', updates });
     }
   }

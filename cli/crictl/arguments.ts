@@ -82,7 +82,7 @@ export interface ParsedArguments {
 
 export interface ParseOptions {
   readonly env: Readonly<Record<string, string | undefined>>;
-  /** The first word that is no flag ends the flags: what follows is somebody else's command line. */
+  /** The first argument that is not a flag ends the flags: the rest is the command line of the container. */
   readonly flagsFirst: boolean;
 }
 

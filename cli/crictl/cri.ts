@@ -98,7 +98,7 @@ function answers(endpoint: string, timeoutMs: number): Promise<boolean> {
     };
     socket.setTimeout(timeoutMs, () => done(false));
     socket.once('connect', () => done(true));
-    // Nobody is there: the next one is tried, and all are named when there is none.
+    // No runtime listens there: the next endpoint is tried; the error of the last attempt names all of them.
     socket.once('error', () => done(false));
   });
 }

@@ -126,7 +126,7 @@ export function parseCreds(creds: string): { readonly username: string; readonly
     : { username: creds.slice(0, colon), password: creds.slice(colon + 1) };
 }
 
-/** Who pulls, from --username (asks for the password), --creds or --auth; undefined is nobody. */
+/** The credentials of a pull, from --username (prompts for the password), --creds or --auth; undefined: anonymous. */
 export async function pullAuth(flags: Flags, console: Console): Promise<AuthConfig | undefined> {
   const [creds, auth, username] = [flags.text('creds'), flags.text('auth'), flags.text('username')];
   if (username !== '') {
@@ -186,7 +186,7 @@ export async function pull({ flags, args, console, signal, openCri }: Invocation
   console.line(`Image is up to date for ${reference}`);
 }
 
-/** The ids that rmi removes: what was named, all, or what nothing uses and nobody pinned. Pure. */
+/** The ids that rmi removes: the named ones, all, or those that are neither used nor pinned. Pure. */
 export function imagesToRemove(
   named: readonly string[],
   there: readonly Pick<Image__Output, 'id' | 'pinned'>[],

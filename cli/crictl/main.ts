@@ -65,7 +65,7 @@ async function runCommand(
   try {
     await command.run({ flags, args, settings, configPath, console, signal, openCri });
   } finally {
-    // One that could not be opened has said so to the command.
+    // The command has reported one that could not be opened.
     await cri?.then(
       (open) => open.close(),
       () => undefined,
@@ -73,7 +73,7 @@ async function runCommand(
   }
 }
 
-/** `words`: what follows `nodelet crictl`. Resolves with the exit code; throws what is nobody's fault but ours. */
+/** `words`: the arguments after `nodelet crictl`. Resolves with the exit code; rejects only on bugs of this program. */
 export async function runCrictl(words: readonly string[], terminal: Terminal, signal: AbortSignal): Promise<number> {
   const console = new Console(terminal);
   let shown = programHelp(COMMANDS, GLOBAL_FLAGS);

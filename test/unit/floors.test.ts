@@ -172,7 +172,7 @@ test('times are read, parsed and printed in one place', () => {
   expect(found.toSorted()).toEqual(Object.keys(OWN_TIMES).toSorted());
 });
 
-/** Files that wait in a loop of their own; what it waits for is said in each. */
+/** Files that wait in a loop of their own; each says in a comment what it waits for. */
 const OWN_LOOPS = [
   'agent/node/node-agent.ts',
   'agent/volumes/csi/expander.ts',

@@ -1,5 +1,5 @@
-// Brings running containers to what they have been promised: the pod's cgroup as large as it must be first, then the
-// containers, then the cgroup down to its end. It decides nothing; what stops half way is taken up by the next decision.
+// Actuates allocated resources: enlarges the pod's cgroup, updates the running containers, then sets the cgroup to its final
+// size. It decides nothing; after a failure the next decision continues.
 
 import type { Pod } from '../../../client/types.ts';
 import type { PodCgroups } from '../../ports/node.ts';
@@ -16,14 +16,14 @@ export interface ActuateParts {
   readonly config: CpuSettings;
 }
 
-/** Rejects with what went wrong; what was done until then stays done and is known. */
+/** Rejects with the first failure; updates before it stay and are recorded. */
 export async function actuateResize(pod: Pod, { updates }: ResizeAction, parts: ActuateParts): Promise<void> {
   const { runtime, cgroups, resizes, config } = parts;
   const { uid } = pod.metadata;
-  // A promise that a crash could forget must not be acted on.
+  // An allocation that a crash could lose must not be actuated.
   await resizes.saved();
   await cgroups.ensurePod(resizes.room(pod));
-  resizes.roomMade(pod);
+  resizes.cgroupEnlarged(pod);
   for (const { instance, container, from } of updates) {
     const to = resourcesOf(container);
     const bytes = shrinksMemoryTo(from, to);
@@ -33,7 +33,7 @@ export async function actuateResize(pod: Pod, { updates }: ResizeAction, parts: 
         `attempting to set container "${container.name}" memory limit (${bytes}) below current usage (${used})`,
       );
     }
-    // What a call whose answer was lost may have changed is set back as well.
+    // What a call with a lost response may have changed is set back as well.
     const tried = resizes.attempted(uid, container.name, instance.id);
     const figures = {
       ...(tried === undefined ? {} : runtimeFigures(tried, to, config)),

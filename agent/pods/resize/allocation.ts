@@ -1,5 +1,5 @@
-// What a pod has been promised of the node, container by container, and how a spec looks with it (KEP-1287). A resize
-// changes the spec at once; the node follows when it has room, so until then the two differ. Pure.
+// The allocated resources of a pod, by container, and the pod's spec with them (KEP-1287). A resize changes the desired
+// resources in the spec at once; the node allocates them when they fit, so until then the two differ. Pure.
 
 import type { Container, Pod } from '../../../client/types.ts';
 import type { EpochMs } from '../../../lib/clock.ts';
@@ -47,12 +47,12 @@ export interface Figures {
 }
 
 export function figuresOf({ requests, limits }: Resources): Figures {
-  const asked = resourceFigures(requests);
+  const requested = resourceFigures(requests);
   const most = resourceFigures(limits);
   return {
-    cpuRequest: asked.cpuMilli ?? 0,
+    cpuRequest: requested.cpuMilli ?? 0,
     cpuLimit: most.cpuMilli ?? 0,
-    memoryRequest: asked.memoryBytes ?? 0,
+    memoryRequest: requested.memoryBytes ?? 0,
     memoryLimit: most.memoryBytes ?? 0,
   };
 }
@@ -106,7 +106,7 @@ function withResources(pod: Pod, choose: (container: Container) => Resources | u
   };
 }
 
-/** The pod as the node runs it: what was promised instead of what is asked for now. */
+/** The pod with its allocated resources instead of the desired ones. */
 export function withAllocation(pod: Pod, allocation: PodAllocation): Pod {
   return withResources(pod, ({ name }) => getOwn(allocation, name));
 }
@@ -137,7 +137,7 @@ function larger(a: Resources, b: Resources): Resources {
 
 /**
  * The pod as large as it may be at any moment of a resize: its cgroup is made that large before any container grows, and
- * brought down to the promise when the last has shrunk. `actual`: what containers run with, where that differs.
+ * set to the allocated size when the last has shrunk. `actual`: actuated resources, where they differ.
  */
 export function roomFor(pod: Pod, actual: PodAllocation): Pod {
   return withResources(pod, (container) => {
@@ -146,13 +146,13 @@ export function roomFor(pod: Pod, actual: PodAllocation): Pod {
   });
 }
 
-/** What an earlier agent reported of a pod that has run: its promise, where no checkpoint tells. */
+/** The allocated resources that an earlier agent reported in the status, for pods without a checkpoint. */
 export function allocationFromStatus(pod: Pod): PodAllocation | undefined {
   const { containerStatuses = [], initContainerStatuses = [] } = pod.status ?? {};
-  const told = [...initContainerStatuses, ...containerStatuses].filter((status) => status.resources !== undefined);
-  if (told.length === 0) return undefined;
+  const reported = [...initContainerStatuses, ...containerStatuses].filter((status) => status.resources !== undefined);
+  if (reported.length === 0) return undefined;
   return Object.fromEntries(
-    told.map(({ name, allocatedResources, resources }) => {
+    reported.map(({ name, allocatedResources, resources }) => {
       const requests = allocatedResources ?? resources?.requests;
       const limits = resources?.limits;
       return [name, { ...(requests === undefined ? {} : { requests }), ...(limits === undefined ? {} : { limits }) }];
@@ -167,8 +167,8 @@ function hasPodLevelResources(pod: Pod): boolean {
   return 'resources' in pod.spec && pod.spec['resources'] !== undefined;
 }
 
-/** Why a resize cannot be granted: never on this node (Infeasible), or not now (Deferred). */
-export function judgeResize(
+/** Why a resize cannot be allocated: never on this node (Infeasible), or not now (Deferred). undefined: it can. */
+export function checkResize(
   pod: Pod,
   others: readonly Pod[],
   allocatable: Quantities,
@@ -179,24 +179,24 @@ export function judgeResize(
     return { reason: 'Infeasible', message: 'In-place resize of pods with pod-level resources is not supported' };
   }
   const capacity = resourceFigures(allocatable);
-  const asked = podRequests(pod, { withOverhead: true });
+  const requested = podRequests(pod, { withOverhead: true });
   const rows = [
     { resource: 'memory', figure: 'memoryBytes' },
     { resource: 'cpu', figure: 'cpuMilli' },
   ] as const;
   for (const { resource, figure } of rows) {
     const most = capacity[figure];
-    if (most !== undefined && asked[figure] > most) {
-      const message = `Node didn't have enough capacity: ${resource}, requested: ${asked[figure]}, capacity: ${most}`;
+    if (most !== undefined && requested[figure] > most) {
+      const message = `Node didn't have enough capacity: ${resource}, requested: ${requested[figure]}, capacity: ${most}`;
       return { reason: 'Infeasible', message };
     }
   }
   for (const { resource, figure } of rows.toReversed()) {
     const most = capacity[figure];
     const used = others.reduce((sum, other) => sum + podRequests(other, { withOverhead: true })[figure], 0);
-    if (most !== undefined && asked[figure] > 0 && asked[figure] > most - used) {
+    if (most !== undefined && requested[figure] > 0 && requested[figure] > most - used) {
       const message =
-        `Node didn't have enough resource: ${resource}, requested: ${asked[figure]}, used: ${used}, ` +
+        `Node didn't have enough resource: ${resource}, requested: ${requested[figure]}, used: ${used}, ` +
         `capacity: ${most}`;
       return { reason: 'Deferred', message };
     }
@@ -204,16 +204,16 @@ export function judgeResize(
   return undefined;
 }
 
-/** What a resize is decided from. */
+/** The input of a decision about a resize. */
 export interface ResizeInput {
   /** As its source has it. */
   readonly pod: Pod;
   readonly allocated: PodAllocation;
   /** Why the resize is pending, as last reported. */
   readonly pending: Infeasibility | undefined;
-  /** What runs is known by its id. */
+  /** The running instances are known by their ids. */
   readonly observed: boolean;
-  /** The other pods that use the node, with what is allocated to them, and what the node has. Read only where it counts. */
+  /** The other pods that use the node, with their allocated resources, and the node's allocatable. Called only where it matters. */
   readonly node: () => { readonly others: readonly Pod[]; readonly allocatable: Quantities };
 }
 
@@ -223,23 +223,23 @@ export type ResizeDecision =
   | { readonly kind: 'withdrawn' }
   /** `since`: the resize is pending for another reason than before, and waits from now on. */
   | { readonly kind: 'pending'; readonly why: Infeasibility; readonly since: 'before' | 'now' }
-  /** There is room: the desired resources are allocated. */
+  /** The desired resources fit and are allocated. */
   | { readonly kind: 'allocated'; readonly allocated: PodAllocation };
 
-/** What becomes of the resources that the pod's spec wants. Pure, as far as `node` is. */
+/** Decides about the desired resources of the pod. Pure, if `node` is. */
 export function decideResize({ pod, allocated, pending, observed, node }: ResizeInput): ResizeDecision {
   const desired = allocationOf(pod);
   if (sameAllocation(desired, allocated)) return { kind: pending === undefined ? 'unchanged' : 'withdrawn' };
   if (!observed || pod.metadata.deletionTimestamp !== undefined) return { kind: 'unchanged' };
   const { others, allocatable } = node();
-  const why = judgeResize(pod, others, allocatable, isStaticPod(pod));
+  const why = checkResize(pod, others, allocatable, isStaticPod(pod));
   if (why === undefined) return { kind: 'allocated', allocated: desired };
   if (pending?.reason !== why.reason) return { kind: 'pending', why, since: 'now' };
   return pending.message === why.message ? { kind: 'unchanged' } : { kind: 'pending', why, since: 'before' };
 }
 
-/** Whether the pod asks for more than it has been promised. */
-export function asksForMoreRoom(pod: Pod, effective: Pod): boolean {
+/** Whether the pod requests more than is allocated to it. */
+export function requestsMore(pod: Pod, effective: Pod): boolean {
   const [now, before] = [pod, effective].map((one) => podRequests(one, { withOverhead: true }));
   return (now?.cpuMilli ?? 0) > (before?.cpuMilli ?? 0) || (now?.memoryBytes ?? 0) > (before?.memoryBytes ?? 0);
 }
@@ -251,10 +251,10 @@ export interface WaitingResize {
   readonly since: EpochMs;
 }
 
-/** Who is looked at first when there is room again: who wants none, then priority, class, and who waited longest. */
+/** The order of deferred resizes: those that request no more, then by priority, QoS class, and time of waiting. */
 export function inResizeOrder<T extends WaitingResize>(waiting: readonly T[]): T[] {
   const rank = ({ pod, effective, since }: WaitingResize): readonly number[] => [
-    asksForMoreRoom(pod, effective) ? 1 : 0,
+    requestsMore(pod, effective) ? 1 : 0,
     -(pod.spec.priority ?? 0),
     podQOSClass(pod) === 'Guaranteed' ? 0 : 1,
     since,

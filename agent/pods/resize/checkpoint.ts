@@ -1,6 +1,6 @@
-// The kubelet's checkpoints of pod resources: `allocated_pods_state` (what each container has been promised) and
-// `actuated_pods_state` (what it was last made or updated with), so that a kubelet and nodelet can take over each
-// other's root directory. The text only; where it is kept is the store's business. Pure.
+// The kubelet's checkpoints of pod resources: `allocated_pods_state` (the resources allocated to each container) and
+// `actuated_pods_state` (those of its last start or update), so that a kubelet and nodelet can take over each
+// other's root directory. Only the text; the store reads and writes the files. Pure.
 //
 // Kubelets 1.33 to 1.35 read and write one format: {"data": "<JSON as a string>", "checksum": N}, where data is
 // {"entries": {<pod uid>: {"ContainerResources": {<container>: {limits, requests, claims}}}}}. 1.35 adds
@@ -149,11 +149,11 @@ function within<T>(file: string, read: () => T): T {
 export function parseCheckpoints({ allocated, actuated }: CheckpointTexts): Map<string, SavedPod> {
   const first = within('allocated_pods_state', () => (allocated === undefined ? {} : parseJson(allocated)));
   if ('version' in first) return within('allocated_pods_state', () => readFormer(first));
-  const promised = within('allocated_pods_state', () =>
+  const allocations = within('allocated_pods_state', () =>
     allocated === undefined ? new Map<string, PodAllocation>() : readEntries(first),
   );
   const applied = within('actuated_pods_state', () =>
     actuated === undefined ? undefined : readEntries(parseJson(actuated)),
   );
-  return new Map([...promised].map(([uid, pod]) => [uid, savedPod(pod, applied?.get(uid))]));
+  return new Map([...allocations].map(([uid, pod]) => [uid, savedPod(pod, applied?.get(uid))]));
 }

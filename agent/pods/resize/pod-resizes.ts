@@ -1,6 +1,6 @@
-// Keeps what each pod has been promised and what its containers run with, grants resizes for which there is room, and
-// remembers the promises across restarts of the agent. The rules are in allocation.ts; running containers are brought to
-// the promise by actuate.ts.
+// Keeps the allocated resources of each pod and the actuated ones of its containers, allocates resizes that fit on the node,
+// and checkpoints both across restarts of the agent. The rules are in allocation.ts; actuate.ts applies allocated resources
+// to running containers.
 
 import type { Container, Pod, PodCondition } from '../../../client/types.ts';
 import { type Clock, type EpochMs, type Timer, ZERO_TIME } from '../../../lib/clock.ts';
@@ -41,11 +41,11 @@ export interface PodResizesOptions {
   readonly log: PodsLog;
 }
 
-/** What the manager of the pods lends. */
+/** The part of the pod manager that resizes need. */
 export interface ResizeHost {
-  /** Pods that use the node, as they have been promised. */
+  /** Pods that use resources of the node, with their allocated resources. */
   activePods(): readonly Pod[];
-  /** The pod as it runs, or where its resize stands, is another one now. */
+  /** The pod's allocated resources, or the state of its resize, have changed. */
   resizeChanged(uid: string, effective: Pod): void;
 }
 
@@ -56,34 +56,35 @@ interface Entry {
   allocated: PodAllocation;
   /** By container name: the newest instance, and what it runs with. */
   readonly actual: Map<string, ActuatedResources>;
-  /** By container name: what a call to the runtime was to give an instance. It failed, and may have been done all the same. */
+  /** By container name: the resources of a failed UpdateContainerResources, which may have been applied all the same. */
   readonly attempted: Map<string, ActuatedResources>;
-  /** By container name: what an instance is made with that is not known by its id yet. */
-  readonly making: Map<string, Making>;
-  /** Nothing is granted before what runs is known by its id. */
+  /** By container name: the resources of an instance that is being created, whose id is not known yet. */
+  readonly starting: Map<string, StartingContainer>;
+  /** Nothing is allocated before the running instances are known by their ids. */
   observed: boolean;
   resizing: boolean;
-  /** Generation of the pod whose resize was granted last. */
-  granted: number | undefined;
-  roomMade: boolean;
+  /** metadata.generation of the pod whose resize was allocated last. */
+  allocatedGeneration: number | undefined;
+  /** The pod's cgroup is large enough for the resize. */
+  cgroupEnlarged: boolean;
   pending: NonNullable<ResizeReport['pending']> | undefined;
   since: EpochMs;
   error: string | undefined;
 }
 
-interface Making {
+interface StartingContainer {
   readonly resources: Resources;
-  /** Its start is under way; otherwise that failed, and may have left an instance. */
+  /** Its start is under way; otherwise the start failed, and may have left an instance. */
   readonly underWay: boolean;
 }
 
-/** What the next decision needs to know of a resize that is under way. */
+/** The facts of a resize in progress that the next decision needs. */
 export interface ResizeFacts {
-  /** What instances run with, where it is not what they have been promised. */
+  /** Actuated resources of instances, where they differ from the allocated ones. */
   readonly actual: ReadonlyMap<ContainerId, Resources>;
   /** A start is under way that began before the resize: its container can be resized once it runs. */
   readonly startsOutdated: boolean;
-  readonly roomMade: boolean;
+  readonly cgroupEnlarged: boolean;
 }
 
 /** A pod that was only admitted is written a moment later, with others. ms. */
@@ -94,7 +95,7 @@ const SAVE_AGAIN_MS = 10_000;
 export class PodResizes {
   readonly #options: PodResizesOptions;
   readonly #entries = new Map<string, Entry>();
-  /** What was read at the start, of pods that are still wanted. */
+  /** What was read at the start, of pods that still exist. */
   #saved: Map<string, SavedPod> = new Map();
   #timer: Timer | undefined;
   #writing: Promise<void> | undefined;
@@ -109,7 +110,7 @@ export class PodResizes {
     try {
       this.#saved = parseCheckpoints(options.store.initial);
     } catch (error) {
-      options.log('error', 'what pods were promised is taken from their status instead', {
+      options.log('error', 'Failed to read the checkpoints of pod resources; allocations are taken from the pod statuses instead', {
         error: errorMessage(error),
       });
     }
@@ -119,7 +120,7 @@ export class PodResizes {
     this.#timer?.cancel();
   }
 
-  /** The pod as it is to run: with what it has been promised. A resize that there is room for is granted. */
+  /** The pod with its allocated resources. A resize that fits on the node is allocated. */
   seen(pod: Pod): Pod {
     const entry = this.#entries.get(pod.metadata.uid);
     if (entry === undefined) return withAllocation(pod, this.#initial(pod));
@@ -135,7 +136,7 @@ export class PodResizes {
     return this.#saved.get(pod.metadata.uid)?.allocated ?? allocationFromStatus(pod) ?? allocationOf(pod);
   }
 
-  /** The pod was given its place on the node. */
+  /** The node admitted the pod. */
   admitted(pod: Pod): void {
     const { uid } = pod.metadata;
     if (this.#entries.has(uid)) return;
@@ -148,36 +149,36 @@ export class PodResizes {
       allocated,
       actual,
       attempted: new Map(),
-      making: new Map(),
+      starting: new Map(),
       observed: false,
       // The files do not say that only the pod's cgroup is left to do: the last status does.
       resizing: differing({ actual, attempted: new Map(), allocated }).length > 0 || isReportedInProgress(pod),
-      granted: reportedResize(pod)?.observedGeneration,
-      roomMade: false,
+      allocatedGeneration: reportedResize(pod)?.observedGeneration,
+      cgroupEnlarged: false,
       pending: undefined,
       since: ZERO_TIME,
       error: undefined,
     };
     this.#entries.set(uid, entry);
-    // Also what another format tells is written in this one: a kubelet may be the next to read it.
+    // What was read from another format is written in this one as well: a kubelet may be the next to read it.
     if (isWorthSaving(entry)) this.#saveSoon();
   }
 
   /**
-   * What runs now. An instance that is seen for the first time runs with what it was made with; where no start of this
-   * agent made it, with what was promised.
+   * The running instances. One that is observed for the first time has the resources of its start; where no start of this
+   * agent created it, the allocated ones.
    */
   observed(uid: string, snapshot: PodSnapshot): void {
     const entry = this.#entries.get(uid);
     if (entry === undefined) return;
-    for (const [name, promised] of Object.entries(entry.allocated)) {
+    for (const [name, allocated] of Object.entries(entry.allocated)) {
       const newest = snapshot.containers.find((container) => container.name === name);
       const known = entry.actual.get(name);
       if (newest === undefined || newest.state === 'exited') entry.actual.delete(name);
       else if (known?.id !== newest.id) {
         const unnamed = known !== undefined && known.id === undefined ? known.resources : undefined;
-        const resources = entry.making.get(name)?.resources ?? unnamed ?? promised;
-        entry.making.delete(name);
+        const resources = entry.starting.get(name)?.resources ?? unnamed ?? allocated;
+        entry.starting.delete(name);
         entry.actual.set(name, { id: newest.id, resources });
       }
     }
@@ -186,40 +187,40 @@ export class PodResizes {
     if (this.#syncResize(entry)) this.#options.host.resizeChanged(uid, entry.effective);
   }
 
-  /** The runtime is about to be called to give an instance other resources; until it has answered, it may have either. */
+  /** UpdateContainerResources is about to be called; until it returns, the instance may have the old or the new resources. */
   updating(uid: string, name: string, id: ContainerId, resources: Resources): void {
     this.#entries.get(uid)?.attempted.set(name, { id, resources });
   }
 
-  /** What a call that failed may have given an instance. */
+  /** The resources of a failed UpdateContainerResources, which the instance may have. */
   attempted(uid: string, name: string, id: ContainerId): Resources | undefined {
     const attempted = this.#entries.get(uid)?.attempted.get(name);
     return attempted?.id === id ? attempted.resources : undefined;
   }
 
-  /** From now on, and until its start has ended, an instance may be made from this definition. */
+  /** From now on, and until its start has ended, an instance may be created with these resources. */
   starting(uid: string, name: string, resources: Resources): void {
     const entry = this.#entries.get(uid);
     if (entry === undefined || getOwn(entry.allocated, name) === undefined) return;
-    entry.making.set(name, { resources, underWay: true });
+    entry.starting.set(name, { resources, underWay: true });
   }
 
-  /** The start failed. Whether it left an instance is not known: an answer may have been lost. */
+  /** The start failed. It may have left an instance: the response may have been lost. */
   startFailed(uid: string, name: string): void {
-    const { making } = this.#entries.get(uid) ?? {};
-    const made = making?.get(name);
-    if (made !== undefined) making?.set(name, { ...made, underWay: false });
+    const { starting } = this.#entries.get(uid) ?? {};
+    const start = starting?.get(name);
+    if (start !== undefined) starting?.set(name, { ...start, underWay: false });
   }
 
-  /** An instance was made from this definition, and started. What is known of it already stays. */
+  /** An instance was created with these resources, and started. Resources that are recorded for it already stay. */
   created(uid: string, name: string, id: ContainerId, resources: Resources): void {
     const entry = this.#entries.get(uid);
     if (entry === undefined || getOwn(entry.allocated, name) === undefined) return;
-    entry.making.delete(name);
+    entry.starting.delete(name);
     if (entry.actual.get(name)?.id !== id) entry.actual.set(name, { id, resources });
   }
 
-  /** Undefined unless a resize is under way. */
+  /** undefined unless a resize is in progress. */
   facts(uid: string): ResizeFacts | undefined {
     const entry = this.#entries.get(uid);
     if (entry === undefined || !entry.resizing) return undefined;
@@ -227,13 +228,13 @@ export class PodResizes {
     const actual = differing(entry).flatMap(([, { id, resources }]) =>
       id === undefined ? [] : [[id as ContainerId, resources] as const],
     );
-    return { actual: new Map(actual), startsOutdated: outdatedStarts(entry).length > 0, roomMade: entry.roomMade };
+    return { actual: new Map(actual), startsOutdated: outdatedStarts(entry).length > 0, cgroupEnlarged: entry.cgroupEnlarged };
   }
 
   report(uid: string): ResizeReport | undefined {
     const entry = this.#entries.get(uid);
     if (entry === undefined) return undefined;
-    const { pending, resizing, error, granted } = entry;
+    const { pending, resizing, error, allocatedGeneration } = entry;
     if (pending === undefined && !resizing) return undefined;
     return {
       ...(pending === undefined ? {} : { pending }),
@@ -241,7 +242,7 @@ export class PodResizes {
         ? {
             inProgress: {
               ...(error === undefined ? {} : { error }),
-              ...(granted === undefined ? {} : { generation: granted }),
+              ...(allocatedGeneration === undefined ? {} : { generation: allocatedGeneration }),
             },
           }
         : {}),
@@ -249,7 +250,7 @@ export class PodResizes {
     };
   }
 
-  /** The pod as large as its cgroup must be for as long as containers are not what they are to be. */
+  /** The pod with the resources that its cgroup needs until every container has its allocated ones. */
   room(pod: Pod): Pod {
     const entry = this.#entries.get(pod.metadata.uid);
     if (entry === undefined || !entry.resizing) return pod;
@@ -257,10 +258,10 @@ export class PodResizes {
     return roomFor(pod, Object.fromEntries(differences.map(([name, { resources }]) => [name, resources])));
   }
 
-  /** `pod`: as it was promised when its room was made. Another resize may have been granted meanwhile. */
-  roomMade(pod: Pod): void {
+  /** `pod`: with the resources for which its cgroup was enlarged. Another resize may have been allocated since. */
+  cgroupEnlarged(pod: Pod): void {
     const entry = this.#entries.get(pod.metadata.uid);
-    if (entry !== undefined && isPromised(entry, pod)) entry.roomMade = true;
+    if (entry !== undefined && isAllocated(entry, pod)) entry.cgroupEnlarged = true;
   }
 
   updated(uid: string, name: string, id: ContainerId, resources: Resources): void {
@@ -275,11 +276,11 @@ export class PodResizes {
     return entry !== undefined && (differing(entry).length > 0 || outdatedStarts(entry).length > 0);
   }
 
-  /** `pod`: as it was promised. Another resize may have been granted meanwhile: that one is not done. */
+  /** `pod`: with the actuated resources. Another resize that was allocated since is not completed. */
   completed(pod: Pod): void {
     const { uid } = pod.metadata;
     const entry = this.#entries.get(uid);
-    if (entry === undefined || !entry.resizing || !isPromised(entry, pod) || this.unfinished(uid)) return;
+    if (entry === undefined || !entry.resizing || !isAllocated(entry, pod) || this.unfinished(uid)) return;
     entry.resizing = false;
     entry.error = undefined;
     this.#event(entry, 'Normal', 'ResizeCompleted', resizeEventMessage('Pod resize completed', entry.effective));
@@ -293,7 +294,7 @@ export class PodResizes {
     this.#event(entry, 'Warning', 'ResizeError', resizeEventMessage('Pod resize error', entry.effective, error));
   }
 
-  /** Room may have come free: whoever waits for it is looked at again. */
+  /** Resources of the node may have become free: deferred resizes are decided again. */
   retry(): void {
     const waiting = [...this.#entries.values()].filter((entry) => entry.pending?.reason === 'Deferred');
     for (const entry of inResizeOrder(waiting)) {
@@ -307,20 +308,19 @@ export class PodResizes {
     if (this.#saved.delete(uid) || (known !== undefined && isWorthSaving(known))) this.#saveSoon();
   }
 
-  /** What is kept of pods that went while no agent ran is dropped. */
+  /** Drops the saved resources of pods that were deleted while no agent ran. */
   prune(isKept: (uid: string) => boolean): void {
     for (const uid of [...this.#saved.keys()]) if (!isKept(uid)) this.forget(uid);
   }
 
-  /** Resolves when everything granted so far is on disk. */
+  /** Resolves when every allocation so far is on disk. */
   async saved(): Promise<void> {
     while (this.#writing !== undefined || this.#dirty) await (this.#writing ?? this.#write());
   }
 
   /**
-   * Resolves before an instance may be made, when what it is made with is on disk where it matters: whoever takes over
-   * after a crash, nodelet or a kubelet, restarts a container whose resizePolicy wants that and whose resources it
-   * does not find in `actuated_pods_state`.
+   * To be awaited before an instance is created: its resources are on disk where that matters. The next agent or kubelet
+   * restarts a container with resizePolicy RestartContainer whose resources it does not find in `actuated_pods_state`.
    */
   async recorded(uid: string): Promise<void> {
     const entry = this.#entries.get(uid);
@@ -332,7 +332,7 @@ export class PodResizes {
     try {
       await this.saved();
     } catch (error) {
-      // A full disk keeps no pod from running.
+      // A full disk does not prevent pods from running.
       this.#notWritten(error);
     }
   }
@@ -364,7 +364,7 @@ export class PodResizes {
     }
   }
 
-  /** The desired resources are allocated: what runs is brought to them from now on. */
+  /** The desired resources are allocated: from now on they are actuated. */
   #allocate(entry: Entry, allocated: PodAllocation): void {
     const { pod } = entry;
     entry.pending = undefined;
@@ -372,8 +372,8 @@ export class PodResizes {
     entry.allocated = allocated;
     entry.effective = pod;
     entry.resizing = true;
-    entry.granted = pod.metadata.generation;
-    entry.roomMade = false;
+    entry.allocatedGeneration = pod.metadata.generation;
+    entry.cgroupEnlarged = false;
     this.#dirty = true;
     this.#event(entry, 'Normal', 'ResizeStarted', resizeEventMessage('Pod resize started', pod));
   }
@@ -392,7 +392,7 @@ export class PodResizes {
   }
 
   #notWritten(error: unknown): void {
-    this.#options.log('warn', 'what pods are promised was not written', { error: errorMessage(error) });
+    this.#options.log('warn', 'Failed to checkpoint the resources of pods', { error: errorMessage(error) });
     this.#saveSoon(SAVE_AGAIN_MS);
   }
 
@@ -413,7 +413,7 @@ export class PodResizes {
     const texts = this.#print();
     const write = async (): Promise<void> => {
       try {
-        // In this order: with a promise alone, the containers would be taken for what was promised last.
+        // In this order: with allocated resources alone, running containers would be taken to have the last allocated ones.
         for (const file of ['actuated', 'allocated'] as const) {
           if (this.#texts[file] === texts[file]) continue;
           await this.#options.store?.save(file, texts[file]);
@@ -424,7 +424,7 @@ export class PodResizes {
         throw error;
       }
     };
-    // Not within it: a write that has nothing to do ends before it is known to be under way.
+    // Not inside `write`: a write without changes ends before `#writing` is set.
     this.#writing = write().finally(() => {
       this.#writing = undefined;
     });
@@ -432,30 +432,30 @@ export class PodResizes {
   }
 }
 
-type ResourceState = Pick<Entry, 'allocated' | 'actual' | 'making'>;
+type ResourceState = Pick<Entry, 'allocated' | 'actual' | 'starting'>;
 
 function stateOf({ allocated, actuated }: SavedPod): ResourceState {
-  return { allocated, actual: new Map(Object.entries(actuated)), making: new Map() };
+  return { allocated, actual: new Map(Object.entries(actuated)), starting: new Map() };
 }
 
-/** What each container runs with, or would: one that does not run is made with what is allocated. */
-function actuatedOf({ actual, making, allocated }: ResourceState): PodAllocation {
+/** The actuated resources of each container; of one that does not run, the allocated ones. */
+function actuatedOf({ actual, starting, allocated }: ResourceState): PodAllocation {
   return Object.fromEntries(
-    Object.entries(allocated).map(([name, promised]) => [
+    Object.entries(allocated).map(([name, resources]) => [
       name,
-      (making.get(name) ?? actual.get(name))?.resources ?? promised,
+      (starting.get(name) ?? actual.get(name))?.resources ?? resources,
     ]),
   );
 }
 
-/** Starts under way whose instances will not have what is promised by now. */
-function outdatedStarts({ making, allocated }: Pick<Entry, 'making' | 'allocated'>): [string, Making][] {
-  return [...making].filter(
+/** Starts under way whose instances will not have the allocated resources. */
+function outdatedStarts({ starting, allocated }: Pick<Entry, 'starting' | 'allocated'>): [string, StartingContainer][] {
+  return [...starting].filter(
     ([name, { resources, underWay }]) => underWay && !sameResources(resources, getOwn(allocated, name) ?? {}),
   );
 }
 
-function isPromised({ allocated }: Entry, pod: Pod): boolean {
+function isAllocated({ allocated }: Entry, pod: Pod): boolean {
   return sameAllocation(allocationOf(pod), allocated);
 }
 
@@ -463,7 +463,7 @@ function restartsForResize({ resizePolicy = [] }: Container): boolean {
   return resizePolicy.some(({ restartPolicy }) => restartPolicy === 'RestartContainer');
 }
 
-/** What an agent or a kubelet before this one reported of the pod. */
+/** The condition that an earlier agent or kubelet reported. */
 function reportedResize({ status }: Pod): PodCondition | undefined {
   return status?.conditions?.find(({ type }) => type === 'PodResizeInProgress');
 }
@@ -472,23 +472,23 @@ function isReportedInProgress(pod: Pod): boolean {
   return pod.status?.resize === 'InProgress' || reportedResize(pod)?.status === 'True';
 }
 
-/** A pod that asks for nothing can be promised nothing else: its class would change. */
+/** The resources of a pod without any cannot be resized: its QoS class would change. */
 function isWorthSaving({ allocated }: Entry): boolean {
   return Object.values(allocated).some(({ requests, limits }) => requests !== undefined || limits !== undefined);
 }
 
-/** Instances that have, or may have, other resources than they have been promised, and those resources. */
+/** Instances whose actuated resources differ, or may differ, from the allocated ones, with the former. */
 function differing({
   actual,
   attempted,
   allocated,
 }: Pick<Entry, 'actual' | 'attempted' | 'allocated'>): [string, ActuatedResources][] {
   return [...actual].flatMap(([name, known]): [string, ActuatedResources][] => {
-    const promised = getOwn(allocated, name) ?? {};
+    const wanted = getOwn(allocated, name) ?? {};
     const tried = attempted.get(name);
     const candidates = tried?.id === known.id ? [known, tried] : [known];
     const other = candidates.find(
-      (candidate) => candidate !== undefined && !sameResources(candidate.resources, promised),
+      (candidate) => candidate !== undefined && !sameResources(candidate.resources, wanted),
     );
     return other === undefined ? [] : [[name, other]];
   });

@@ -1,12 +1,11 @@
-// What a resize asks of a running container: nothing, new limits while it runs, or a restart; and the figures that the
-// runtime is told. Follows the kubelet's computePodResizeAction. Pure.
+// The action of a resize on a running container: none, an update, or a restart; and the figures of an update. Follows the kubelet's computePodResizeAction. Pure.
 
 import type { Container } from '../../../client/types.ts';
 import { cpuQuotaUs, cpuShares } from '../../model/pod-resources.ts';
 import type { ContainerResourceFigures } from '../../ports/runtime.ts';
 import { type Figures, figuresOf, type Resources, resourcesOf } from './allocation.ts';
 
-export type ResizeVerdict = 'none' | 'update' | 'restart';
+export type ContainerResize = 'none' | 'update' | 'restart';
 
 type Resource = 'cpu' | 'memory';
 
@@ -16,8 +15,8 @@ function changed(from: Figures, to: Figures): readonly Resource[] {
   return [...(cpu ? (['cpu'] as const) : []), ...(memory ? (['memory'] as const) : [])];
 }
 
-/** `actual`: what the container runs with. Without a resizePolicy no restart is needed. */
-export function judgeContainerResize(container: Container, actual: Resources): ResizeVerdict {
+/** `actual`: the actuated resources. Without a resizePolicy no restart is needed. */
+export function containerResize(container: Container, actual: Resources): ContainerResize {
   const resources = changed(figuresOf(actual), figuresOf(resourcesOf(container)));
   if (resources.length === 0) return 'none';
   const restarts = resources.some((resource) =>
@@ -33,7 +32,7 @@ export interface CpuSettings {
   readonly cpuCFSQuotaPeriodUs: number;
 }
 
-/** Only what changes is told: the runtime keeps the rest. */
+/** The changed figures only: the runtime keeps the rest. */
 export function runtimeFigures(from: Resources, to: Resources, settings: CpuSettings): ContainerResourceFigures {
   const [before, after] = [figuresOf(from), figuresOf(to)];
   const resources = changed(before, after);

@@ -66,7 +66,7 @@ function copyStdin(
   };
 }
 
-/** Streams of one command until it ends. Resolves with what the error stream said. */
+/** Streams of one command until it ends. Resolves with the text of the error stream. */
 async function stream(command: RemoteCommand, connection: SpdyConnection): Promise<string> {
   const { terminal, tty } = command;
   let end = '';
@@ -128,7 +128,7 @@ export async function runRemoteCommand(command: RemoteCommand): Promise<void> {
   } finally {
     signal.removeEventListener('abort', stop);
     connection.close();
-    // A pipe that nobody closes would keep this process.
+    // An open pipe would keep this process alive.
     terminal.stdin.destroy();
   }
 }

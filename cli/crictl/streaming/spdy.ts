@@ -60,7 +60,7 @@ export class SpdyConnection {
         resolve();
       });
     });
-    // A broken connection ends its streams; whoever waits for more than their end finds that missing.
+    // A broken connection ends its streams; callers that need more than their end find that missing.
     socket.on('error', () => socket.destroy());
     socket.on('end', () => socket.end());
     socket.on('data', (chunk: Buffer) => this.#receive(chunk));

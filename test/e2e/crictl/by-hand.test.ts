@@ -220,7 +220,7 @@ test('port-forward carries connections one after the other, each to its end', as
     const found = /127\.0\.0\.1:(\d+) -> 9$/m.exec(forwarded.output())?.[1];
     return found === undefined ? undefined : Number(found);
   });
-  // Nobody listens there: the local connection is closed, and the runtime's words are shown.
+  // The port is closed: the local connection is closed, and the runtime's error is shown.
   await talk(closed, 'x').catch((error: unknown) => {
     if (!isErrno(error, 'ECONNRESET', 'EPIPE')) throw error;
   });
@@ -274,9 +274,9 @@ test('what the runtime refuses has gRPC’s code and words, and exit code 1', as
     expect(refused.code).toBe(1);
     expect(refused.stderr).toMatch(/^FATA\[\d+\] .*rpc error: code = NotFound desc = /);
   }
-  const nobody = await exec(NODELET, ['crictl', '-r', `unix://${directory}/no.sock`, 'ps']);
-  expect(nobody).toMatchObject({ code: 1 });
-  expect(nobody.stderr).toMatch(
+  const noRuntime = await exec(NODELET, ['crictl', '-r', `unix://${directory}/no.sock`, 'ps']);
+  expect(noRuntime).toMatchObject({ code: 1 });
+  expect(noRuntime.stderr).toMatch(
     /code = Unavailable desc = connection error: .*dial unix \S+no.sock: connect: no such file/,
   );
 });

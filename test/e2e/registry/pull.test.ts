@@ -140,7 +140,7 @@ describe('a registry that requires authentication', () => {
     await remove(lab, 'nobody');
   });
 
-  test('lets in nodelet crictl with --creds or --auth, and nobody without', async () => {
+  test('accepts nodelet crictl with --creds or --auth, and refuses it without', async () => {
     const image = `${registry.host}/crictl/a:v1`;
     const crictl = (...words: string[]) =>
       exec('bin/nodelet', ['crictl', '--root', lab.root, '-t', '60s', ...words], { timeoutMs: 120_000 });

@@ -1,4 +1,4 @@
-// A tree is given to a group while somebody who may write to it exchanges its names: nothing outside it changes.
+// A tree is given to a group while another process exchanges its names: nothing outside it changes.
 
 import { chmodSync, lstatSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -7,7 +7,7 @@ import { Worker } from 'node:worker_threads';
 import { expect, test } from 'vitest';
 import { changeGroup } from '../../../lib/change-group.ts';
 
-/** Puts a file, a link to `outside`, a directory and a link to `folder` in the place of one name, in turns, until told to end. */
+/** Puts a file, a link to `outside`, a directory and a link to `folder` in the place of one name, in turns, until it is stopped. */
 const EXCHANGER = `
   const { mkdirSync, renameSync, rmSync, symlinkSync, writeFileSync } = require('node:fs');
   const { workerData } = require('node:worker_threads');

@@ -197,7 +197,7 @@ describe('a pod that should run', () => {
         resize: {
           actual: new Map([['web-1' as ContainerId, { requests: { cpu: '1' } }]]),
           startsOutdated: false,
-          roomMade: false,
+          cgroupEnlarged: false,
         },
       },
       ['resizePod #resize'],
@@ -205,7 +205,7 @@ describe('a pod that should run', () => {
     [
       'has a resize done once',
       syncing({ underWay: underWay({ kind: 'resizePod', id: '#resize', resize: { kind: 'resizePod', updates: [] } }) }),
-      { snapshot: RUNNING, resize: { actual: new Map(), startsOutdated: false, roomMade: false } },
+      { snapshot: RUNNING, resize: { actual: new Map(), startsOutdated: false, cgroupEnlarged: false } },
       [],
     ],
   ])('%s', (_, state, over, expected) => {
@@ -312,7 +312,7 @@ describe('a pod that should run', () => {
 
   it('has containers after one with a postStart hook wait for it, and all of them for a resize', () => {
     const pod = podOf({ containers: [HOOKED, OTHER] });
-    const resize = { actual: new Map(), startsOutdated: false, roomMade: false };
+    const resize = { actual: new Map(), startsOutdated: false, cgroupEnlarged: false };
     const { actions } = step(syncing(), { pod, snapshot: snapshotOf(), resize });
     expect(actions.flatMap((action) => (action.kind === 'startContainer' ? [[action.id, action.after]] : []))).toEqual([
       ['start web', ['#resize']],

@@ -215,8 +215,8 @@ const MOST = 2.8;
 /** Measured in turns until this much is known of each, ms; what costs nearly nothing is given up after some rounds. */
 const ENOUGH_MS = 100;
 const MOST_ROUNDS = 25;
-/** What the ticks leave unknown, ms. */
-const GRAIN_MS = 10;
+/** The uncertainty of sums of few ticks, ms: a tick of 4 ms is counted or not, and five of them may be luck. */
+const GRAIN_MS = 30;
 const rows: string[] = [];
 
 /** How much longer twice the size takes: 2 where time grows with the size alone. */

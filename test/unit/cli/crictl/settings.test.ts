@@ -116,7 +116,7 @@ test.each([
   expect(deadlineOf(method, 2000, grace)).toBe(ms);
 });
 
-test('every CRI method has its step of the kubelet, but for the streamed lists that nobody here calls', () => {
+test('every CRI method has its step of the kubelet, but for the streamed lists, which are not used', () => {
   const { RuntimeService, ImageService } = loadProto('cri').runtime.v1;
   const methods = [...Object.keys(RuntimeService.service), ...Object.keys(ImageService.service)];
   expect(Object.keys(KUBELET_STEPS).sort()).toEqual(methods.filter((name) => !name.startsWith('Stream')).sort());

@@ -61,7 +61,7 @@ test('memory after 30,000 calls is as after 5,000', async () => {
     }
     await written();
     collectGarbage();
-    // Not what is outside the heap: buffers that nobody holds are given back there when Node likes.
+    // Only the heap: Node frees unreferenced buffers outside it at a time of its own.
     return process.memoryUsage().heapUsed;
   };
   const early = await heapAfter(5_000);

@@ -2,7 +2,7 @@
 //
 // kubelet-files/<minor>/ was written by k8s.io/kubernetes/pkg/kubelet/allocation/state (NewStateCheckpoint,
 // SetPodResourceInfo, SetContainerResources) of v1.33.5, v1.34.1 and v1.35.0: a pod whose resize of `web` has been
-// granted and has not reached the container, and a pod that asks for nothing.
+// allocated and not actuated, and a pod without resources.
 
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
@@ -36,7 +36,7 @@ const SMALL = {
 const PROXY = { requests: { cpu: '10m' }, claims: [{ name: 'gpu', request: 'one' }] };
 
 describe.each(['1.33', '1.34', '1.35'])('files of a kubelet %s', (minor) => {
-  it('say what was promised, and what runs', () => {
+  it('have the allocated and the actuated resources', () => {
     expect(parseCheckpoints(kubeletFiles(minor))).toEqual(
       new Map([
         [
@@ -46,7 +46,7 @@ describe.each(['1.33', '1.34', '1.35'])('files of a kubelet %s', (minor) => {
             actuated: { web: { id: undefined, resources: SMALL }, proxy: { id: undefined, resources: PROXY } },
           },
         ],
-        // What was actuated of a plain init container is never resized.
+        // The resources of a plain init container are never resized.
         [JOB, { allocated: { job: {} }, actuated: { job: { id: undefined, resources: {} } } }],
       ]),
     );
@@ -64,7 +64,7 @@ describe.each(['1.33', '1.34', '1.35'])('files of a kubelet %s', (minor) => {
   });
 });
 
-describe('what is written', () => {
+describe('the written file', () => {
   it.each(['1.33', '1.34'])('is what a kubelet %s writes, byte for byte', (minor) => {
     const allocated = new Map([
       [WEB, { proxy: PROXY, web: BIG }],
@@ -96,7 +96,7 @@ describe('what is written', () => {
   });
 });
 
-describe('a file of an agent that had its own format', () => {
+describe('a file in the former format', () => {
   it('is read with the ids that it has', () => {
     const pod = { allocated: { web: BIG }, actual: { web: { id: 'c1', resources: SMALL } }, resizing: true };
     const allocated = `${JSON.stringify({ version: 1, pods: { u: pod } })}\n`;

@@ -10,7 +10,7 @@ let node: FakeNode;
 let files: { allocated: string | undefined; actuated: string | undefined };
 /** Every text that was written, in order. */
 let written: { readonly file: string; readonly text: string }[];
-/** The disk takes no checkpoint. */
+/** Writes of checkpoints fail. */
 let full: boolean;
 /** Whether the server counts generations of pods, as it does since 1.33. */
 let counting: boolean;
@@ -76,7 +76,7 @@ const condition = (name: string, type: string) => node.api.condition(name, type)
 const lastUpdate = (name = 'web') => [...node.runtime.containers.values()].find((one) => one.name === name)?.resources;
 
 describe('a checkpoint that cannot be written', () => {
-  it('keeps no pod from running, and is written once there is room', async () => {
+  it('does not prevent pods from running, and is written once the disk has space', async () => {
     full = true;
     await running(burstable('a', '500m'));
     await node.clock.advance(60_000);
@@ -88,7 +88,7 @@ describe('a checkpoint that cannot be written', () => {
   });
 });
 
-describe('a resize for which there is room', () => {
+describe('a resize that fits on the node', () => {
   it('reaches the running container, which is not restarted, and is reported when it is done', async () => {
     await running(burstable('a', '500m'));
     const id = web('a')?.containerID;
@@ -102,7 +102,7 @@ describe('a resize for which there is room', () => {
     expect(node.recorder.reasons()).toEqual(expect.arrayContaining(['ResizeStarted', 'ResizeCompleted']));
   });
 
-  it('that failed, and is taken back then, is undone: the call may have been done and its answer lost', async () => {
+  it('that failed and is then reverted is undone: the call may have been applied and its response lost', async () => {
     await running(burstable('a', '500m'));
     node.runtime.failNext('updateContainerResources', 'the connection is closing', 'UNAVAILABLE');
     resize('a', { requests: { cpu: '1' }, limits: { cpu: '2' } });
@@ -115,7 +115,7 @@ describe('a resize for which there is room', () => {
     expect(node.runtime.count('updateContainerResources')).toBe(2);
   });
 
-  it('is in progress until the runtime has taken it, and an error is said and tried again', async () => {
+  it('is in progress until the runtime has applied it; an error is reported and retried', async () => {
     await running(burstable('a', '500m'));
     node.runtime.failNext('updateContainerResources', 'device or resource busy');
     resize('a', { requests: { cpu: '1' }, limits: { cpu: '2' } });
@@ -133,7 +133,7 @@ describe('a resize for which there is room', () => {
     );
   });
 
-  it('restarts the container where its policy wants that, and only once', async () => {
+  it('restarts the container where its resizePolicy requires that, and only once', async () => {
     const resizePolicy = [{ resourceName: 'cpu', restartPolicy: 'RestartContainer' }];
     await running(burstable('a', '500m', { resizePolicy }));
     resize('a', { requests: { cpu: '1' }, limits: { cpu: '2' } });
@@ -146,7 +146,7 @@ describe('a resize for which there is room', () => {
     expect(lastUpdate()).toBeUndefined();
   });
 
-  it('does not bring a memory limit below what is in use, and does so when less is', async () => {
+  it('does not set a memory limit below the usage, and does so when the usage has fallen', async () => {
     await running(burstable('a', '500m', {}, '1Gi'));
     const id = [...node.runtime.containers.keys()][0] ?? '';
     node.cgroups.memory.set(id, 600 * 1024 ** 2);
@@ -161,7 +161,7 @@ describe('a resize for which there is room', () => {
     expect(lastUpdate()).toEqual({ memoryLimitBytes: 512 * 1024 ** 2 });
   });
 
-  it('lets a container in back-off start at once with what it got', async () => {
+  it('restarts a container in back-off at once with the new resources', async () => {
     await running(burstable('a', '500m'));
     for (let round = 0; round < 3; round++) {
       node.runtime.exit('web', 137);
@@ -178,11 +178,11 @@ describe('a resize for which there is room', () => {
   });
 });
 
-describe('a resize granted while its container is being started', () => {
+describe('a resize allocated while its container is being started', () => {
   const large = { requests: { cpu: '1' }, limits: { cpu: '2' } };
   const inProgress = () => condition('a', 'PodResizeInProgress')?.status;
 
-  /** The pod, whose container's start has come as far as `call`, which takes a while. */
+  /** The pod, whose container's start waits in `call`. */
   async function startingAt(call: 'pullImage' | 'createContainer' | 'startContainer', pod: Pod): Promise<void> {
     node.runtime.registry.add('slow:1');
     node.runtime.latency.set(call, 20_000);
@@ -198,10 +198,10 @@ describe('a resize granted while its container is being started', () => {
       await node.clock.advance(5_000);
       expect(inProgress()).toBe('True');
       expect(node.recorder.of('ResizeCompleted')).toEqual([]);
-      // Whoever takes over now finds an instance that was made with the old ones, if any.
-      const [promised] = parseCheckpoints(files).values();
-      expect(promised?.allocated['web']?.requests).toEqual({ cpu: '1' });
-      expect(promised?.actuated['web']?.resources.requests).toEqual({ cpu: '500m' });
+      // The next agent would find an instance that was created with the old ones, if any.
+      const [saved] = parseCheckpoints(files).values();
+      expect(saved?.allocated['web']?.requests).toEqual({ cpu: '1' });
+      expect(saved?.actuated['web']?.resources.requests).toEqual({ cpu: '500m' });
       await node.clock.until(() => node.api.status('a').phase === 'Running', 60_000);
       await node.clock.until(() => inProgress() === undefined, 60_000);
       expect(lastUpdate()).toEqual({ cpuShares: 1024 });
@@ -210,7 +210,7 @@ describe('a resize granted while its container is being started', () => {
     },
   );
 
-  it('restarts it once, where its policy wants that', async () => {
+  it('restarts it once, where its resizePolicy requires that', async () => {
     const resizePolicy = [{ resourceName: 'cpu', restartPolicy: 'RestartContainer' }];
     await startingAt('pullImage', burstable('a', '500m', { image: 'slow:1', resizePolicy }));
     resize('a', large);
@@ -221,7 +221,7 @@ describe('a resize granted while its container is being started', () => {
     expect(lastUpdate()).toBeUndefined();
   });
 
-  it('is done at once when that start fails: the next one is made with what was granted', async () => {
+  it('is actuated by the next start when that start fails', async () => {
     await startingAt('pullImage', burstable('a', '500m', { image: 'slow:1' }));
     resize('a', large);
     node.runtime.registry.delete('slow:1');
@@ -234,7 +234,7 @@ describe('a resize granted while its container is being started', () => {
     expect(lastUpdate()).toBeUndefined();
   });
 
-  it('does not start an instance that was made with the old resources', async () => {
+  it('does not start an instance that was created with the old resources', async () => {
     node.runtime.failNext('startContainer', 'busy');
     await startingAt('startContainer', burstable('a', '500m'));
     resize('a', large);
@@ -244,7 +244,7 @@ describe('a resize granted while its container is being started', () => {
   });
 });
 
-it('a resize granted while the one before is being finished is done too', async () => {
+it('a resize allocated while the previous one is being completed is actuated too', async () => {
   await running(burstable('a', '500m'));
   const { ensurePod } = node.cgroups;
   const sized: string[] = [];
@@ -263,8 +263,8 @@ it('a resize granted while the one before is being finished is done too', async 
   expect(sized.at(-1)).toBe('1500m');
 });
 
-describe('a resize for which there is no room', () => {
-  it('is Deferred, leaves the container alone, and is granted when another pod goes', async () => {
+describe('a resize that does not fit on the node', () => {
+  it('is Deferred, does not change the container, and is allocated when another pod ends', async () => {
     await running(burstable('a', '500m'));
     await running(burstable('b', '1'));
     resize('a', { requests: { cpu: '1500m' }, limits: { cpu: '2' } });
@@ -283,7 +283,7 @@ describe('a resize for which there is no room', () => {
     expect(node.recorder.of('ResizeDeferred')).toHaveLength(1);
   });
 
-  it('is granted when another pod is made smaller', async () => {
+  it('is allocated when another pod is resized down', async () => {
     await running(burstable('a', '500m'));
     await running(burstable('b', '1500m'));
     resize('a', { requests: { cpu: '1' }, limits: { cpu: '2' } });
@@ -292,7 +292,7 @@ describe('a resize for which there is no room', () => {
     await node.clock.until(() => web('a')?.resources?.requests?.['cpu'] === '1', 60_000);
   });
 
-  it('keeps its place: a new pod is judged by what others were promised, not by what they ask for', async () => {
+  it('does not count against new pods: admission uses allocated, not desired resources', async () => {
     await running(burstable('a', '500m'));
     await running(burstable('b', '1'));
     resize('a', { requests: { cpu: '1500m' }, limits: { cpu: '2' } });
@@ -303,7 +303,7 @@ describe('a resize for which there is no room', () => {
     ]);
   });
 
-  it('is reported although the server counts no generations', async () => {
+  it('is reported with a server that has no metadata.generation of pods', async () => {
     counting = false;
     await running(burstable('a', '500m'));
     await running(burstable('b', '1'));
@@ -315,7 +315,7 @@ describe('a resize for which there is no room', () => {
     await node.clock.until(() => web('a')?.resources?.requests?.['cpu'] === '1', 1_000);
   });
 
-  it('is Infeasible when the node could never hold it, and taken back when the user does', async () => {
+  it('is Infeasible when it exceeds the node’s capacity, and withdrawn when the user reverts it', async () => {
     await running(burstable('a', '500m'));
     resize('a', { requests: { cpu: '3' }, limits: { cpu: '4' } });
     await node.clock.until(() => condition('a', 'PodResizePending')?.reason === 'Infeasible');
@@ -330,7 +330,7 @@ describe('a resize for which there is no room', () => {
 });
 
 describe('an agent that is killed', () => {
-  it('keeps a pod at what it was promised, whatever it asks for by then', async () => {
+  it('keeps the allocated resources of a pod, whatever its spec desires by then', async () => {
     await running(burstable('a', '500m'));
     await running(burstable('b', '1'));
     resize('a', { requests: { cpu: '1500m' }, limits: { cpu: '2' } });
@@ -343,7 +343,7 @@ describe('an agent that is killed', () => {
     expect(lastUpdate()).toBeUndefined();
   });
 
-  it('between the promise and the runtime finishes what was promised', async () => {
+  it('between allocation and actuation is followed by one that actuates', async () => {
     await running(burstable('a', '500m'));
     node.runtime.failNext('updateContainerResources', 'busy');
     resize('a', { requests: { cpu: '1' }, limits: { cpu: '2' } });
@@ -355,15 +355,15 @@ describe('an agent that is killed', () => {
     expect(web('a')?.restartCount).toBe(0);
   });
 
-  it('writes the promise before it acts on it, and forgets pods that are gone', async () => {
+  it('writes the allocation before it actuates it, and drops deleted pods', async () => {
     await running(burstable('a', '500m'));
     resize('a', { requests: { cpu: '1' }, limits: { cpu: '2' } });
     await node.clock.until(() => lastUpdate() !== undefined);
-    const promised = written.findIndex(
+    const allocated = written.findIndex(
       ({ file, text }) => file === 'allocated' && text.includes('\\"requests\\":{\\"cpu\\":\\"1\\"}'),
     );
-    // What runs under the promise is on disk before the promise is.
-    expect(written.slice(0, promised)).toContainEqual({
+    // The actuated resources are on disk before the allocated ones.
+    expect(written.slice(0, allocated)).toContainEqual({
       file: 'actuated',
       text: expect.stringContaining('\\"requests\\":{\\"cpu\\":\\"500m\\"}'),
     });
@@ -373,7 +373,7 @@ describe('an agent that is killed', () => {
     expect(parseCheckpoints(files)).toEqual(new Map());
   });
 
-  it('whose checkpoint is broken says so, and goes by what was reported', async () => {
+  it('whose checkpoint is corrupted logs it, and uses the reported status', async () => {
     await running(burstable('a', '500m'));
     await running(burstable('b', '1'));
     resize('a', { requests: { cpu: '1500m' }, limits: { cpu: '2' } });
@@ -387,7 +387,7 @@ describe('an agent that is killed', () => {
   });
 });
 
-describe('a root directory that a kubelet had meanwhile', () => {
+describe('a root directory that a kubelet used in between', () => {
   const small = { limits: { cpu: '2' }, requests: { cpu: '500m' } };
   const large = { limits: { cpu: '2' }, requests: { cpu: '1' } };
   const one = (resources: object) => printCheckpoint(new Map([['uid-a', { web: resources }]]));
@@ -413,7 +413,7 @@ describe('a root directory that a kubelet had meanwhile', () => {
     expect(lastUpdate()).toBeUndefined();
   });
 
-  it('is one where a resize that the kubelet granted is finished', async () => {
+  it('is one where a resize that the kubelet allocated is actuated', async () => {
     await running(burstable('a', '500m'));
     node.killAgent();
     resize('a', large);
@@ -422,7 +422,7 @@ describe('a root directory that a kubelet had meanwhile', () => {
     expect(web('a')).toMatchObject({ restartCount: 0, allocatedResources: { cpu: '1' } });
   });
 
-  it('is one where a resize that the kubelet finished is not done again', async () => {
+  it('is one where a resize that the kubelet actuated is not repeated', async () => {
     await running(burstable('a', '500m', restarting));
     node.killAgent();
     resize('a', large, restarting);
@@ -431,17 +431,17 @@ describe('a root directory that a kubelet had meanwhile', () => {
     expect(web('a')).toMatchObject({ restartCount: 0, allocatedResources: { cpu: '1' } });
   });
 
-  it('is given back with both files telling of every container that runs', async () => {
+  it('is returned with every running container in both files', async () => {
     await running(burstable('a', '500m', restarting));
     await node.clock.advance(2_000);
     expect(files).toEqual({ allocated: one(small), actuated: one(small) });
     resize('a', large, restarting);
     await node.clock.until(() => web('a')?.restartCount === 1 && web('a')?.state?.running !== undefined, 60_000);
-    // Before the instance is made, or a kubelet that comes now would restart it once more.
+    // Before the instance is created, or a kubelet that starts now would restart it once more.
     expect(files).toEqual({ allocated: one(large), actuated: one(large) });
   });
 
-  it('had its own format once: it is read, and written anew in the kubelet’s', async () => {
+  it('with the former format is read, and rewritten in the kubelet’s', async () => {
     await running(burstable('a', '500m'));
     const id = web('a')?.containerID?.replace(/^.*:\/\//, '');
     node.killAgent();
@@ -456,7 +456,7 @@ describe('a root directory that a kubelet had meanwhile', () => {
   });
 });
 
-it('writes nothing for pods that ask for nothing', async () => {
+it('writes nothing for pods without resources', async () => {
   await running(makePod('plain'));
   await node.clock.advance(10_000);
   expect(written).toEqual([]);

@@ -1,4 +1,4 @@
-// The rules of resizing a pod in place: what is granted, what a container is asked, what is reported.
+// The rules of resizing a pod in place: allocation, actions on containers, reported status.
 
 import { describe, expect, it } from 'vitest';
 import { computePodActions } from '../../../../../agent/pods/actions.ts';
@@ -9,14 +9,14 @@ import {
   allocationOf,
   decideResize,
   inResizeOrder,
-  judgeResize,
+  checkResize,
   type Resources,
   roomFor,
   sameResources,
   withAllocation,
 } from '../../../../../agent/pods/resize/allocation.ts';
 import {
-  judgeContainerResize,
+  containerResize,
   runtimeFigures,
   shrinksMemoryTo,
 } from '../../../../../agent/pods/resize/resize-actions.ts';
@@ -63,7 +63,7 @@ const cpu = (request: string, limit?: string): Resources => ({
 
 const podOf = (...containers: Container[]): Pod => makePod('p', { containers });
 
-describe('whether a resize is granted', () => {
+describe('whether a resize can be allocated', () => {
   const wholePod: object = { resources: { limits: { cpu: '1' } } };
   const allocatable = { cpu: '2', memory: '4Gi' };
   const other = podOf(container({ requests: { cpu: '1500m', memory: '3Gi' } }));
@@ -107,12 +107,12 @@ describe('whether a resize is granted', () => {
     ],
   ];
   it.each(rows)('%s', (_, pod, isStatic, expected) => {
-    const verdict = judgeResize(pod, [other], allocatable, isStatic);
+    const verdict = checkResize(pod, [other], allocatable, isStatic);
     expect(verdict === undefined ? undefined : `${verdict.reason}: ${verdict.message}`).toBe(expected);
   });
 });
 
-describe('a resize that the spec wants', () => {
+describe('the decision about desired resources', () => {
   const deferred = {
     reason: 'Deferred',
     message: "Node didn't have enough resource: cpu, requested: 2000, used: 2500, capacity: 4000",
@@ -138,50 +138,50 @@ describe('a resize that the spec wants', () => {
     });
   };
   it.each<[string, ReturnType<typeof decide>, ReturnType<typeof decide>]>([
-    ['and is allocated already changes nothing', decide('1'), { kind: 'unchanged' }],
-    ['and is allocated already in another spelling changes nothing', decide('1000m'), { kind: 'unchanged' }],
-    ['no more is withdrawn', decide('1', { pending: deferred }), { kind: 'withdrawn' }],
-    ['waits until what runs is known', decide('2', { observed: false }), { kind: 'unchanged' }],
-    ['of a pod that is being deleted is left alone', decide('2', { deleted: true }), { kind: 'unchanged' }],
-    ['and there is room for is allocated', decide('2'), { kind: 'allocated', allocated: { web: cpu('2') } }],
+    ['that are allocated already: unchanged', decide('1'), { kind: 'unchanged' }],
+    ['that are allocated already in another spelling: unchanged', decide('1000m'), { kind: 'unchanged' }],
+    ['that are back at the allocated ones: withdrawn', decide('1', { pending: deferred }), { kind: 'withdrawn' }],
+    ['before the running instances are known: unchanged', decide('2', { observed: false }), { kind: 'unchanged' }],
+    ['of a pod that is being deleted: unchanged', decide('2', { deleted: true }), { kind: 'unchanged' }],
+    ['that fit: allocated', decide('2'), { kind: 'allocated', allocated: { web: cpu('2') } }],
     [
-      'and there is room for now is allocated',
+      'that were deferred and fit now: allocated',
       decide('2', { pending: deferred }),
       { kind: 'allocated', allocated: { web: cpu('2') } },
     ],
     [
-      'and there is no room for now is deferred',
+      'that do not fit now: deferred',
       decide('2', { used: '2500m' }),
       { kind: 'pending', why: deferred, since: 'now' },
     ],
     [
-      'and is deferred already is not reported again',
+      'that are deferred already: not reported again',
       decide('2', { used: '2500m', pending: deferred }),
       { kind: 'unchanged' },
     ],
     [
-      'is deferred for less room',
+      'that are deferred already, with another message: reported',
       decide('2', { used: '2600m', pending: deferred }),
       { kind: 'pending', why: { ...deferred, message: deferred.message.replace('2500', '2600') }, since: 'before' },
     ],
     [
-      'and the node never has room for is infeasible',
+      'that exceed the capacity: infeasible',
       decide('5', { pending: deferred }),
       { kind: 'pending', why: infeasible, since: 'now' },
     ],
     [
-      'and was infeasible is deferred once it is less',
+      'that were infeasible and fit the capacity now: deferred',
       decide('2', { used: '2500m', pending: infeasible }),
       { kind: 'pending', why: deferred, since: 'now' },
     ],
   ])('%s', (_what, decision, expected) => expect(decision).toEqual(expected));
 });
 
-describe('who is looked at first when there is room again', () => {
+describe('the order of deferred resizes', () => {
   const waiting = (
     name: string,
-    asked: string,
-    promised: string,
+    desired: string,
+    allocated: string,
     priority: number,
     since: number,
     qos: 'Burstable' | 'Guaranteed' = 'Burstable',
@@ -190,9 +190,9 @@ describe('who is looked at first when there is room again', () => {
       const pod = makePod(name, { containers: [container(cpu(quantity))], priority });
       return { ...pod, status: { ...pod.status, qosClass: qos } };
     };
-    return { pod: of(asked), effective: of(promised), since: epochMs(since) };
+    return { pod: of(desired), effective: of(allocated), since: epochMs(since) };
   };
-  it('is who wants no more than it has, then the more important, the guaranteed, and who waited longest', () => {
+  it('is: no more requests than allocated, then priority, Guaranteed, and the longest wait', () => {
     const order = inResizeOrder([
       waiting('late', '2', '1', 0, 20),
       waiting('early', '2', '1', 0, 10),
@@ -204,7 +204,7 @@ describe('who is looked at first when there is room again', () => {
   });
 });
 
-describe('what a container is asked', () => {
+describe('the action of a resize on a container', () => {
   const both = [
     { resourceName: 'cpu', restartPolicy: 'NotRequired' },
     { resourceName: 'memory', restartPolicy: 'RestartContainer' },
@@ -237,13 +237,13 @@ describe('what a container is asked', () => {
     ],
   ];
   it.each(rows)('%s', (_, from, to, resizePolicy, expected) => {
-    expect(judgeContainerResize(container(to, resizePolicy === undefined ? {} : { resizePolicy }), from)).toBe(
+    expect(containerResize(container(to, resizePolicy === undefined ? {} : { resizePolicy }), from)).toBe(
       expected,
     );
   });
 });
 
-describe('what the runtime is told', () => {
+describe('the figures of UpdateContainerResources', () => {
   const settings = { cpuCFSQuota: true, cpuCFSQuotaPeriodUs: 100_000 };
   const rows: readonly (readonly [string, Resources, Resources, object])[] = [
     ['shares for a cpu request', cpu('1'), cpu('2'), { cpuShares: 2048 }],
@@ -270,12 +270,12 @@ describe('what the runtime is told', () => {
   it.each(rows)('%s', (_, from, to, expected) => {
     expect(runtimeFigures(from, to, settings)).toEqual(expected);
   });
-  it('is no quota where quotas are not enforced', () => {
+  it('have no quota where quotas are not enforced', () => {
     expect(runtimeFigures(cpu('1', '1'), cpu('1', '2'), { ...settings, cpuCFSQuota: false })).toEqual({
       cpuShares: 1024,
     });
   });
-  it('is checked against what is in use only where the memory limit comes down', () => {
+  it('are checked against memory usage only where the memory limit decreases', () => {
     const memory = (limit?: string): Resources => (limit === undefined ? {} : { limits: { memory: limit } });
     expect(shrinksMemoryTo(memory('2Ki'), memory('1Ki'))).toBe(1024);
     expect(shrinksMemoryTo(memory(), memory('1Ki'))).toBe(1024);
@@ -284,18 +284,18 @@ describe('what the runtime is told', () => {
   });
 });
 
-describe('the pod as it runs', () => {
-  it('has what it was promised instead of what it asks for', () => {
+describe('the pod with its allocated resources', () => {
+  it('has the allocated instead of the desired resources', () => {
     const pod = podOf(container(cpu('2', '2')));
     const effective = withAllocation(pod, { web: cpu('1', '1') });
     expect(effective.spec.containers[0]?.resources).toEqual(cpu('1', '1'));
     expect(pod.spec.containers[0]?.resources).toEqual(cpu('2', '2'));
   });
-  it('is the same object when it is promised all that it asks for', () => {
+  it('is the same object when the desired resources are allocated', () => {
     const pod = podOf(container(cpu('2')));
     expect(withAllocation(pod, { web: cpu('2000m') })).toBe(pod);
   });
-  it('has a cgroup as large as the larger of what runs and what is promised, figure by figure', () => {
+  it('has a cgroup of the larger of actuated and allocated resources, figure by figure', () => {
     const pod = podOf(container({ requests: { cpu: '1' }, limits: { cpu: '1', memory: '2Gi' } }));
     const room = roomFor(pod, { web: { requests: { cpu: '3' }, limits: { cpu: '3', memory: '1Gi' } } });
     expect(room.spec.containers[0]?.resources).toEqual({
@@ -307,7 +307,7 @@ describe('the pod as it runs', () => {
     const pod = podOf(container({ limits: { cpu: '1' } }));
     expect(roomFor(pod, { web: { requests: { cpu: '1' } } }).spec.containers[0]?.resources?.limits).toEqual({});
   });
-  it('is told by its status where no checkpoint tells', () => {
+  it('is read from its status without a checkpoint', () => {
     const pod = podOf(container(cpu('2', '2')));
     expect(allocationFromStatus(pod)).toBeUndefined();
     const status = {
@@ -322,7 +322,7 @@ describe('the pod as it runs', () => {
     const ran: Pod = { ...pod, status: { containerStatuses: [status] } };
     expect(allocationFromStatus(ran)).toEqual({ web: cpu('1', '1') });
   });
-  it('leaves init containers that end alone, and counts sidecars', () => {
+  it('ignores init containers that end, and counts sidecars', () => {
     const pod = makePod('p', {
       containers: [container(cpu('1'))],
       initContainers: [
@@ -336,9 +336,9 @@ describe('the pod as it runs', () => {
   });
 });
 
-describe('what is reported', () => {
+describe('the reported resources', () => {
   const spec = container({ requests: { cpu: '0.5', memory: '64Mi' }, limits: { cpu: '1', memory: '128Mi' } });
-  it('is what the container would run with, while it does not run', () => {
+  it('are the allocated ones while the container does not run', () => {
     const dead = { ...running(), state: 'exited' } as const;
     expect(reportedResources(spec, undefined, undefined)).toEqual({});
     expect(reportedResources(spec, dead, undefined)).toEqual({
@@ -346,33 +346,33 @@ describe('what is reported', () => {
       resources: { requests: { cpu: '0.5', memory: '64Mi' }, limits: { cpu: '1', memory: '128Mi' } },
     });
   });
-  it('is what it was started with, until its resize is done', () => {
+  it('are those of its start until its resize is actuated', () => {
     const reported = reportedResources(spec, running(), { requests: { cpu: '100m' }, limits: { cpu: '200m' } });
     expect(reported.resources).toEqual({ requests: { cpu: '100m' }, limits: { cpu: '200m' } });
     expect(reported.allocatedResources).toEqual({ cpu: '0.5', memory: '64Mi' });
   });
-  it('keeps the spelling of the spec where the runtime has the same figures', () => {
-    const told = { cpuShares: 512, cpuQuota: 100_000, cpuPeriod: 100_000, memoryLimitBytes: 128 * 1024 ** 2 };
-    expect(reportedResources(spec, running(told), undefined).resources).toEqual(spec.resources);
+  it('keep the spelling of the spec where the runtime has the same figures', () => {
+    const runtimeResources = { cpuShares: 512, cpuQuota: 100_000, cpuPeriod: 100_000, memoryLimitBytes: 128 * 1024 ** 2 };
+    expect(reportedResources(spec, running(runtimeResources), undefined).resources).toEqual(spec.resources);
   });
-  it('is what the runtime says where that is something else', () => {
-    const told = { cpuShares: 102, cpuQuota: 50_000, cpuPeriod: 100_000, memoryLimitBytes: 32 * 1024 ** 2 };
-    expect(reportedResources(spec, running(told), undefined).resources).toEqual({
+  it('are the runtime’s where they differ', () => {
+    const runtimeResources = { cpuShares: 102, cpuQuota: 50_000, cpuPeriod: 100_000, memoryLimitBytes: 32 * 1024 ** 2 };
+    expect(reportedResources(spec, running(runtimeResources), undefined).resources).toEqual({
       requests: { cpu: '100m', memory: '64Mi' },
       limits: { cpu: '500m', memory: '32Mi' },
     });
   });
-  it('is an empty object for a container that asks for nothing', () => {
+  it('are an empty object for a container without resources', () => {
     expect(reportedResources(container({}), running(), undefined)).toEqual({ resources: {} });
   });
-  it('has the kubelet’s words in its events', () => {
+  it('have the kubelet’s texts in events', () => {
     expect(resizeEventMessage('Pod resize started', podOf(container(cpu('2'))))).toBe(
       'Pod resize started: {"containers":[{"name":"web","resources":{"requests":{"cpu":"2"}}}],"generation":1}',
     );
   });
 });
 
-describe('the next actions of a pod whose resize was granted', () => {
+describe('the next actions of a pod whose resize was allocated', () => {
   const sandbox: SandboxSnapshot = {
     id: 's1' as SandboxSnapshot['id'],
     attempt: 0,
@@ -388,7 +388,7 @@ describe('the next actions of a pod whose resize was granted', () => {
     if (action.kind === 'killContainer') return `kill ${action.container.name}: ${action.message}`;
     return action.kind;
   };
-  const decide = (spec: Container, actual: Resources | undefined, roomMade: boolean, startsOutdated = false) => {
+  const decide = (spec: Container, actual: Resources | undefined, cgroupEnlarged: boolean, startsOutdated = false) => {
     const instance = { ...running(), id: 'c1' as ContainerSnapshot['id'], hash: hashContainer(spec) };
     const known = new Map(actual === undefined ? [] : [[instance.id, actual] as const]);
     return computePodActions({
@@ -408,33 +408,33 @@ describe('the next actions of a pod whose resize was granted', () => {
       starting: new Set(),
       killing: new Set(),
       restartWanted: new Map(),
-      resize: { actual: known, startsOutdated, roomMade },
+      resize: { actual: known, startsOutdated, cgroupEnlarged },
     }).actions.map(say);
   };
   const restart = [{ resourceName: 'cpu', restartPolicy: 'RestartContainer' }];
-  it('are to update the container that runs', () => {
+  it('update the running container', () => {
     expect(decide(container(cpu('2')), cpu('1'), false)).toEqual(['resize web']);
   });
-  it('are to make room first, and then to stop the container, where it must restart', () => {
+  it('enlarge the cgroup first, and then stop a container that must restart', () => {
     expect(decide(container(cpu('2'), { resizePolicy: restart }), cpu('1'), false)).toEqual([
       'resize',
       'kill web: Container web resize requires restart',
     ]);
   });
-  it('make room only once', () => {
+  it('enlarge the cgroup only once', () => {
     expect(decide(container(cpu('2'), { resizePolicy: restart }), cpu('1'), true)).toEqual([
       'kill web: Container web resize requires restart',
     ]);
   });
-  it('are to bring the cgroup down when every container is done', () => {
+  it('shrink the cgroup when every container has its resources', () => {
     expect(decide(container(cpu('2')), undefined, true)).toEqual(['resize']);
   });
-  it('are none while a container is being made that will have to be resized', () => {
+  it('are none while a container is being created that must be resized', () => {
     expect(decide(container(cpu('2')), undefined, true, true)).toEqual([]);
     expect(decide(container(cpu('2')), undefined, false, true)).toEqual(['resize']);
   });
 });
 
-it('0 and nothing are the same request', () => {
+it('0 and no request are the same', () => {
   expect(sameResources({ requests: { cpu: '0' } }, {})).toBe(true);
 });
