@@ -266,12 +266,17 @@ export function computeContainerStatuses(
     // An end that policy makes the last is not reported as one: the API takes none of those back.
     const again = type === 'container' && isBetweenLives(pod, container, newest, restarting, toRun);
     const between = again ? BETWEEN_LIVES : undefined;
-    const held = waiting.get(container.name) ?? between;
-    if (held !== undefined && (restarting || toRun)) {
+    const waitingReason = waiting.get(container.name) ?? between;
+    if (waitingReason !== undefined && (restarting || toRun)) {
       const { terminated } = status.state ?? {};
       status = {
         ...status,
-        state: { waiting: { reason: held.reason, ...(held.message === '' ? {} : { message: held.message }) } },
+        state: {
+          waiting: {
+            reason: waitingReason.reason,
+            ...(waitingReason.message === '' ? {} : { message: waitingReason.message }),
+          },
+        },
         ...(terminated === undefined ? {} : { lastState: { terminated } }),
       };
     }

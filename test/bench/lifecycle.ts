@@ -264,11 +264,11 @@ class LiveSpans {
 
   /** The next span that ends from now on; spans come when they have ended. */
   #next(complaint: string, holds: (span: Span) => boolean, pod: string): Promise<Span> {
-    const asked = performance.timeOrigin + performance.now();
+    const requested = performance.timeOrigin + performance.now();
     return new Promise((resolve, reject) => {
       const timer = setTimeout(() => reject(new Error(complaint)), SPAN_LIMIT_MS);
       this.#waiting.add({
-        holds: (span) => span.pod?.name === pod && span.start + span.durationMs >= asked && holds(span),
+        holds: (span) => span.pod?.name === pod && span.start + span.durationMs >= requested && holds(span),
         found: (span) => {
           clearTimeout(timer);
           resolve(span);

@@ -16,7 +16,7 @@ const PROSE =
 
 /** Not a word of an identifier: `toldAt` is `told` and `at`. */
 const IDENTIFIER_WORDS: ReadonlySet<string> = new Set(
-  'told said nobody somebody whoever stranger strangers condemned doomed judged'.split(' '),
+  'told said asked promised nobody somebody whoever stranger strangers condemned doomed judged'.split(' '),
 );
 
 const IDENTIFIERS: ReadonlySet<string> = new Set(

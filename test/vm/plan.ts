@@ -212,7 +212,7 @@ export interface GroupName {
 
 /** Whether `only` asks for a group: by its name, by its driver, by both when it has words of both kinds. */
 export function chosen(group: GroupName, only: readonly string[]): boolean {
-  const asked = (kinds: readonly string[], word: string): boolean =>
+  const isChosen = (kinds: readonly string[], word: string): boolean =>
     only.includes(word) || !kinds.some((kind) => only.includes(kind));
-  return asked(GROUPS, group.name) && asked(DRIVERS, group.driver);
+  return isChosen(GROUPS, group.name) && isChosen(DRIVERS, group.driver);
 }

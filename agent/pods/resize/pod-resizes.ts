@@ -110,9 +110,13 @@ export class PodResizes {
     try {
       this.#saved = parseCheckpoints(options.store.initial);
     } catch (error) {
-      options.log('error', 'Failed to read the checkpoints of pod resources; allocations are taken from the pod statuses instead', {
-        error: errorMessage(error),
-      });
+      options.log(
+        'error',
+        'Failed to read the checkpoints of pod resources; allocations are taken from the pod statuses instead',
+        {
+          error: errorMessage(error),
+        },
+      );
     }
   }
 
@@ -228,7 +232,11 @@ export class PodResizes {
     const actual = differing(entry).flatMap(([, { id, resources }]) =>
       id === undefined ? [] : [[id as ContainerId, resources] as const],
     );
-    return { actual: new Map(actual), startsOutdated: outdatedStarts(entry).length > 0, cgroupEnlarged: entry.cgroupEnlarged };
+    return {
+      actual: new Map(actual),
+      startsOutdated: outdatedStarts(entry).length > 0,
+      cgroupEnlarged: entry.cgroupEnlarged,
+    };
   }
 
   report(uid: string): ResizeReport | undefined {

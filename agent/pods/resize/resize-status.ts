@@ -87,7 +87,8 @@ export function reportedResources(
       limits = replaced(limits, 'cpu', (quantity) => cpuLimitOf(quantity, runtimeResources));
       limits = replaced(limits, 'memory', (quantity) => memoryLimitOf(quantity, runtimeResources));
     }
-    if (requests !== undefined) requests = replaced(requests, 'cpu', (quantity) => cpuRequestOf(quantity, runtimeResources));
+    if (requests !== undefined)
+      requests = replaced(requests, 'cpu', (quantity) => cpuRequestOf(quantity, runtimeResources));
   }
   return {
     ...(allocated.requests === undefined ? {} : { allocatedResources: { ...allocated.requests } }),

@@ -197,8 +197,8 @@ test('a failing CNI plugin: FailedCreatePodSandBox with its own words, nothing l
   expect(container(pod).state?.waiting?.reason).toBe('ContainerCreating');
   // Between two attempts nothing is allocated: each attempt releases what it took.
   await eventually('address and link to be given back', async () => {
-    const held = (await podResources(lab)).filter((thing) => /^(lease|link) /.test(thing));
-    return held.length === 0 ? true : undefined;
+    const retained = (await podResources(lab)).filter((thing) => /^(lease|link) /.test(thing));
+    return retained.length === 0 ? true : undefined;
   });
   await eventually('one network namespace at most', async () =>
     (await podResources(lab)).filter((thing) => thing.includes('/netns/')).length <= 1 ? true : undefined,
@@ -210,8 +210,8 @@ test('a failing CNI plugin: FailedCreatePodSandBox with its own words, nothing l
   await writeFileAtomic(cni.conflist, good);
   await ready(lab, 'no-network');
   await eventually('one address and one link', async () => {
-    const held = (await podResources(lab)).filter((thing) => /^(lease|link) /.test(thing));
-    return held.length === 2 ? true : undefined;
+    const retained = (await podResources(lab)).filter((thing) => /^(lease|link) /.test(thing));
+    return retained.length === 2 ? true : undefined;
   });
   await lab.kubectl('delete', 'pod', 'no-network');
   await gone(lab, 'no-network');

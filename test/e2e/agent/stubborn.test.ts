@@ -40,11 +40,11 @@ afterAll(async () => {
 });
 
 /** A server that accepts connections and never responds. */
-async function startSilence(): Promise<{ image: string; asked(): number; open(): number; stop(): Promise<void> }> {
+async function startSilence(): Promise<{ image: string; requested(): number; open(): number; stop(): Promise<void> }> {
   const sockets = new Set<Socket>();
-  let asked = 0;
+  let requested = 0;
   const server: Server = createServer((socket) => {
-    asked++;
+    requested++;
     sockets.add(socket);
     socket.on('error', () => undefined).on('close', () => sockets.delete(socket));
     // Read, or its end would not be seen.
@@ -58,7 +58,7 @@ async function startSilence(): Promise<{ image: string; asked(): number; open():
   });
   return {
     image: `127.0.0.1:${port}/silent/image:v1`,
-    asked: () => asked,
+    requested: () => requested,
     open: () => sockets.size,
     async stop() {
       for (const socket of sockets) socket.destroy();
@@ -71,13 +71,13 @@ test('a registry that never answers holds up no other pull once its pod is delet
   const [first, second] = [await startSilence(), await startSilence()];
   try {
     await apply(lab, shellPod('waits', FOREVER, {}, { image: first.image }));
-    await eventually('the first registry to receive a request', () => (first.asked() > 0 ? true : undefined));
+    await eventually('the first registry to receive a request', () => (first.requested() > 0 ? true : undefined));
     await apply(lab, shellPod('behind', FOREVER, {}, { image: second.image }));
     await eventWhen(lab, 'behind', 'Pulling');
-    expect(second.asked()).toBe(0);
+    expect(second.requested()).toBe(0);
     await lab.kubectl('delete', 'pod', 'waits', '--wait=false');
     await gone(lab, 'waits');
-    await eventually('the pull behind it to begin', () => (second.asked() > 0 ? true : undefined));
+    await eventually('the pull behind it to begin', () => (second.requested() > 0 ? true : undefined));
     await eventually('the first pull to be given up', () => (first.open() === 0 ? true : undefined));
     await lab.kubectl('delete', 'pod', 'behind', '--wait=false');
     await gone(lab, 'behind');

@@ -24,7 +24,7 @@ type Method = (typeof MOUNTING)[number] | (typeof UNMOUNTING)[number];
 const HALF_WAY = 2;
 type Moment = FaultRule['when'];
 
-interface Held {
+interface Retained {
   readonly method: Method;
   readonly when: Moment;
   readonly action: 'hold';
@@ -34,7 +34,7 @@ interface Held {
 
 let lab: TestLab;
 let directory = '';
-let held: readonly Held[] = [];
+let retained: readonly Retained[] = [];
 
 beforeAll(async () => {
   directory = await mkdtemp(join(tmpdir(), 'nodelet-csi-killed-'));
@@ -57,8 +57,8 @@ beforeEach(({ onTestFailed }) => {
   });
 });
 
-async function hold(rules: readonly Held[]): Promise<void> {
-  held = rules;
+async function hold(rules: readonly Retained[]): Promise<void> {
+  retained = rules;
   await writeFileAtomic(join(directory, 'faults.json'), JSON.stringify(rules));
 }
 
@@ -77,7 +77,7 @@ async function killAgent(): Promise<void> {
 
 /** Waits until the driver is held in its call, kills the agent, and lets the driver continue. */
 async function killWhileIn(method: Method): Promise<void> {
-  const rule = held.find((each) => each.method === method);
+  const rule = retained.find((each) => each.method === method);
   if (rule === undefined) throw new Error(`${method} is not held`);
   await eventually(`${method} to be held`, async () =>
     (await driverLog()).includes(`"rule":"${rule.message}"`) ? true : undefined,
@@ -90,7 +90,7 @@ async function killWhileIn(method: Method): Promise<void> {
       (await driverLog()).slice(before).includes(`${method} has not ended`) ? true : undefined,
     );
   }
-  await hold(held.filter((each) => each !== rule));
+  await hold(retained.filter((each) => each !== rule));
 }
 
 /** Mount points of the driver's volumes, one for each mount. */
@@ -187,7 +187,7 @@ function objects({ name, block, write }: Kind, round: number): readonly object[]
 /** One life of the pod, with the agent killed in each of its four calls. */
 async function live(kind: Kind, round: number, when: Moment): Promise<void> {
   const pod = `${kind.name}-0`;
-  const rule = (method: Method): Held => ({
+  const rule = (method: Method): Retained => ({
     method,
     when,
     action: 'hold',

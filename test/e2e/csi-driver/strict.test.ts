@@ -390,8 +390,9 @@ describe('on a disk that can share blocks between files', () => {
       await volume.down();
     } finally {
       await driver.end('SIGTERM');
-      const held = async () => (await listLoopDevices()).filter(({ image }) => image.startsWith(`${driver.stateDir}/`));
-      await expect.poll(held).toEqual([]);
+      const retained = async () =>
+        (await listLoopDevices()).filter(({ image }) => image.startsWith(`${driver.stateDir}/`));
+      await expect.poll(retained).toEqual([]);
       await execOk('umount', [driver.stateDir]);
       await driver.remove();
     }
@@ -414,9 +415,10 @@ describe('on a disk that becomes full', () => {
   };
   afterEach(async () => {
     await driver?.end('SIGTERM');
-    const held = async () => (await listLoopDevices()).filter(({ image }) => image.startsWith(`${driver.stateDir}/`));
+    const retained = async () =>
+      (await listLoopDevices()).filter(({ image }) => image.startsWith(`${driver.stateDir}/`));
     try {
-      await expect.poll(held).toEqual([]);
+      await expect.poll(retained).toEqual([]);
     } finally {
       await execOk('umount', ['--lazy', driver.stateDir]);
       await driver.remove();

@@ -19,14 +19,14 @@ let work: string;
 let containerd: RunningContainerd;
 let registry: Server;
 let host: string;
-const asked: string[] = [];
+const requested: string[] = [];
 
 /** Serves one image from its unpacked OCI layout, under any repository's name and tag. */
 async function serve(layout: string): Promise<Server> {
   const index = JSON.parse(await readFile(join(layout, 'index.json'), 'utf8'));
   const digest = String(index.manifests[0].digest);
   const server = createServer(async ({ method, url = '' }, response) => {
-    asked.push(`${method} ${url}`);
+    requested.push(`${method} ${url}`);
     const match = /^\/v2\/.+\/(manifests|blobs)\/(.+)$/.exec(url);
     const wanted = match?.[1] === 'manifests' && !match[2]?.startsWith('sha256:') ? digest : match?.[2];
     const file = join(layout, 'blobs', (wanted ?? 'none').replace(':', '/'));
@@ -77,7 +77,7 @@ it('an image is pulled from its registry when that answers', async () => {
   const options = { socket, snapshotter, images, probe: async () => true, say: (line: string) => output.push(line) };
   expect([...(await importImages(options))]).toEqual([[name, 'pulled']]);
   expect(output).toEqual([`pulled ${name}`]);
-  expect(asked).toContain('HEAD /v2/lab/tiny/manifests/v1');
+  expect(requested).toContain('HEAD /v2/lab/tiny/manifests/v1');
   expect([...(await importImages(options))]).toEqual([[name, 'present']]);
 });
 

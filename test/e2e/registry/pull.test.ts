@@ -44,7 +44,7 @@ async function remove(lab: TestLab, ...names: string[]): Promise<void> {
 }
 
 /** A credential plugin for the registry that logs its requests. */
-async function writeProviders(): Promise<{ config: string; binDir: string; asked(): Promise<string[]> }> {
+async function writeProviders(): Promise<{ config: string; binDir: string; requested(): Promise<string[]> }> {
   const log = join(directory, 'asked');
   await writeFile(log, '');
   const answer = JSON.stringify({
@@ -87,8 +87,8 @@ async function writeProviders(): Promise<{ config: string; binDir: string; asked
       ],
     }),
   );
-  const asked = async (): Promise<string[]> => (await readFile(log, 'utf8')).split('\n').filter(Boolean);
-  return { config, binDir: directory, asked };
+  const requested = async (): Promise<string[]> => (await readFile(log, 'utf8')).split('\n').filter(Boolean);
+  return { config, binDir: directory, requested };
 }
 
 describe('a registry that requires authentication', () => {
@@ -198,9 +198,9 @@ describe('a registry that requires authentication', () => {
     await ready(lab, 'plugin');
     await apply(lab, pod('plugin-b', 'plugin/b:v1'));
     await ready(lab, 'plugin-b');
-    const asked = (await providers.asked()).filter((line) => line.startsWith('keys '));
-    expect(asked).toHaveLength(1);
-    expect(JSON.parse(asked[0]?.slice('keys '.length) ?? '')).toEqual({
+    const requested = (await providers.requested()).filter((line) => line.startsWith('keys '));
+    expect(requested).toHaveLength(1);
+    expect(JSON.parse(requested[0]?.slice('keys '.length) ?? '')).toEqual({
       kind: 'CredentialProviderRequest',
       apiVersion: 'credentialprovider.kubelet.k8s.io/v1',
       image: `${registry.host}/plugin/a`,
@@ -213,8 +213,8 @@ describe('a registry that requires authentication', () => {
     await apply(lab, { apiVersion: 'v1', kind: 'ServiceAccount', metadata });
     await apply(lab, pod('token', 'token/a:v1', { serviceAccountName: 'vouched' }));
     await ready(lab, 'token');
-    const [asked = ''] = (await providers.asked()).filter((line) => line.startsWith('tokens '));
-    const request = JSON.parse(asked.slice('tokens '.length));
+    const [requested = ''] = (await providers.requested()).filter((line) => line.startsWith('tokens '));
+    const request = JSON.parse(requested.slice('tokens '.length));
     expect(request.serviceAccountAnnotations).toEqual({ 'registry.example/role': 'reader' });
     const claims = JSON.parse(Buffer.from(request.serviceAccountToken.split('.')[1], 'base64url').toString());
     expect(claims.aud).toEqual(['the-registry']);

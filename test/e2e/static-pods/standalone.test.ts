@@ -39,8 +39,8 @@ beforeAll(async () => {
   await symlink('real', join(root, 'log', 'pods'));
   containerd = await startContainerd({ root });
   await importLabImages(containerd);
-  web = createServer((asked, response) => {
-    const allowed = asked.headers['x-manifest-key'] === 'letmein';
+  web = createServer((incoming, response) => {
+    const allowed = incoming.headers['x-manifest-key'] === 'letmein';
     response.writeHead(allowed ? served.status : 403).end(allowed ? served.body : '');
   });
   await new Promise<void>((resolve) => web.listen(0, '127.0.0.1', resolve));

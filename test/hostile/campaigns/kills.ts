@@ -42,7 +42,7 @@ async function killOne(lab: TestLab, random: Random): Promise<Target | undefined
 }
 
 /** Unrequested exits, as the lab's supervisor reports them. */
-function unaskedEnds(lab: PrivateLab): readonly string[] {
+function unrequestedEnds(lab: PrivateLab): readonly string[] {
   return lab.lines.filter((line) => / ended \((?!SIGKILL)/.test(line));
 }
 
@@ -80,7 +80,7 @@ async function run({ rounds, seed, directory, log }: CampaignContext): Promise<F
     }
     await stand.endLoad();
     await look();
-    crashed += bad(unaskedEnds(lab));
+    crashed += bad(unrequestedEnds(lab));
     crashed += bad(await stand.remove());
     lost += bad(await stand.hostLosses());
     await nothingLeft(lab, before).catch((error: unknown) => {

@@ -61,13 +61,13 @@ async function answers(target: Target, { log }: CampaignContext, what: string): 
   }
 }
 
-async function noneHeld(target: Target, { log }: CampaignContext): Promise<number> {
+async function noneOpen(target: Target, { log }: CampaignContext): Promise<number> {
   const deadline = performance.now() + PATIENCE_MS;
   for (;;) {
-    const held = await openConnections(target.port);
-    if (held === 0) return 0;
+    const retained = await openConnections(target.port);
+    if (retained === 0) return 0;
     if (performance.now() > deadline) {
-      log(`${target.name}: ${held} connections of hostile clients are still open`);
+      log(`${target.name}: ${retained} connections of hostile clients are still open`);
       return 1;
     }
     await systemClock.sleep(50);
@@ -92,7 +92,7 @@ async function batch(servers: Servers, size: number, context: CampaignContext, s
     );
   }
   // Each client still has its own side open: what is held now is the servers'.
-  for (const target of servers.targets) figures.crashed += await noneHeld(target, context);
+  for (const target of servers.targets) figures.crashed += await noneOpen(target, context);
   for (const { client } of made) client?.socket.destroy();
   return figures;
 }

@@ -31,7 +31,7 @@ beforeAll(async () => {
   keys = await ca.server(['127.0.0.1', 'localhost']);
 });
 beforeEach(async () => {
-  server = await TestServer.start(keys, ca.cert, (_asked, response) => json(response, 200, { ok: true }));
+  server = await TestServer.start(keys, ca.cert, (_request, response) => json(response, 200, { ok: true }));
   spans.length = 0;
 });
 afterEach(async () => {
@@ -78,10 +78,10 @@ describe('requests', () => {
     ],
   ])('%s sends the right method, path and body', async (_verb, call, method, path, body) => {
     expect(await call(connect())).toEqual({ ok: true });
-    const [asked] = server.requests;
-    expect([asked?.method, asked && asked.url.pathname + asked.url.search]).toEqual([method, path]);
-    expect(asked?.body === '' ? undefined : JSON.parse(asked?.body ?? '')).toEqual(body);
-    expect(asked?.headers['user-agent']).toBe('test/1');
+    const [requested] = server.requests;
+    expect([requested?.method, requested && requested.url.pathname + requested.url.search]).toEqual([method, path]);
+    expect(requested?.body === '' ? undefined : JSON.parse(requested?.body ?? '')).toEqual(body);
+    expect(requested?.headers['user-agent']).toBe('test/1');
   });
 
   it.each([
@@ -108,8 +108,8 @@ describe('requests', () => {
   it('never opens more than 8 connections for short requests, and watches do not take their places', async () => {
     const client = connect();
     const open: (() => void)[] = [];
-    server.handler = (asked, response) => {
-      if (asked.url.searchParams.has('watch')) response.writeHead(200).flushHeaders();
+    server.handler = (requested, response) => {
+      if (requested.url.searchParams.has('watch')) response.writeHead(200).flushHeaders();
       else open.push(() => json(response, 200, {}));
     };
     const stop = new AbortController();
@@ -150,7 +150,7 @@ describe('requests', () => {
     const client = connect();
     await client.patch('/api/v1/namespaces/demo/pods/p/status', {}, 'strategic');
     await client.list('/apis/coordination.k8s.io/v1/leases');
-    server.handler = (_asked, response) => json(response, 404, failure(404, 'NotFound', 'no'));
+    server.handler = (_request, response) => json(response, 404, failure(404, 'NotFound', 'no'));
     await thrown(client.get('/api/v1/namespaces/demo'));
     expect(spans.map(({ kind, name, outcome }) => [kind, name, outcome])).toEqual([
       ['api', 'PATCH pods/status', 'ok'],
@@ -197,8 +197,8 @@ describe('tokens', () => {
     const client = connect({ tokenFile });
     await client.get('/api/v1/pods');
     await writeFile(tokenFile, 'new');
-    server.handler = (asked, response) =>
-      asked.headers.authorization === 'Bearer new'
+    server.handler = (requested, response) =>
+      requested.headers.authorization === 'Bearer new'
         ? json(response, 200, { ok: true })
         : json(response, 401, failure(401, 'Unauthorized', 'Unauthorized'));
     expect(await client.get('/api/v1/pods')).toEqual({ ok: true });
@@ -207,7 +207,7 @@ describe('tokens', () => {
   it('gives up after one more try when the new token is no better', async () => {
     const tokenFile = join(directory, 'bad');
     await writeFile(tokenFile, 'bad');
-    server.handler = (_asked, response) => json(response, 401, failure(401, 'Unauthorized', 'Unauthorized'));
+    server.handler = (_request, response) => json(response, 401, failure(401, 'Unauthorized', 'Unauthorized'));
     expect(await thrown(connect({ tokenFile }).get('/api/v1/pods'))).toMatchObject({ code: 401 });
     expect(server.requests.length).toBe(2);
   });
@@ -221,7 +221,7 @@ describe('failures that the server reports', () => {
     [410, 'Expired', isGone],
     [500, 'InternalError', isTransient],
   ])('%d %s is recognised', async (code, reason, is) => {
-    server.handler = (_asked, response) => json(response, code, failure(code, reason, 'the words'));
+    server.handler = (_request, response) => json(response, code, failure(code, reason, 'the words'));
     const error = await thrown(connect().get('/api/v1/pods'));
     expect(error).toBeInstanceOf(ApiError);
     expect(error).toMatchObject({ code, message: 'the words', status: { reason } });
@@ -230,13 +230,13 @@ describe('failures that the server reports', () => {
   });
 
   it('a page that is no Status becomes one line', async () => {
-    server.handler = (_asked, response) => void response.writeHead(502).end('Bad gateway\n<html>');
+    server.handler = (_request, response) => void response.writeHead(502).end('Bad gateway\n<html>');
     const error = await thrown(connect().get('/api/v1/pods'));
     expect(String(error)).toBe('ApiError: GET pods: the API server answered 502: Bad gateway');
   });
 
   it('an answer that is not JSON is one line too', async () => {
-    server.handler = (_asked, response) => void response.writeHead(200).end('<html>');
+    server.handler = (_request, response) => void response.writeHead(200).end('<html>');
     const error = await thrown(connect().get('/api/v1/pods'));
     expect(String(error)).toMatch(/^UnreachableError: GET pods: the answer of https:.* cannot be read: not JSON$/);
   });
@@ -246,7 +246,7 @@ describe('Retry-After', () => {
   it.each([429, 503])('a %d is tried again after the time that the server asks for', async (code) => {
     const clock = new VirtualClock();
     let busy = 2;
-    server.handler = (_asked, response) => {
+    server.handler = (_request, response) => {
       if (busy-- > 0) json(response, code, failure(code, 'TooManyRequests', 'busy'), { 'retry-after': '3' });
       else json(response, 200, { ok: true });
     };
@@ -256,10 +256,10 @@ describe('Retry-After', () => {
       .finally(() => {
         done = true;
       });
-    for (const asked of [1, 2]) {
-      while (server.requests.length < asked || clock.nextTimerMs !== 3000) await settle();
+    for (const requested of [1, 2]) {
+      while (server.requests.length < requested || clock.nextTimerMs !== 3000) await settle();
       await clock.advance(2999);
-      expect([server.requests.length, done]).toEqual([asked, false]);
+      expect([server.requests.length, done]).toEqual([requested, false]);
       await clock.advance(1);
     }
     expect(await answer).toEqual({ ok: true });
@@ -267,13 +267,13 @@ describe('Retry-After', () => {
   });
 
   it('without the header the failure is reported at once', async () => {
-    server.handler = (_asked, response) => json(response, 429, failure(429, 'TooManyRequests', 'busy'));
+    server.handler = (_request, response) => json(response, 429, failure(429, 'TooManyRequests', 'busy'));
     expect(await thrown(connect().get('/api/v1/pods'))).toMatchObject({ code: 429 });
     expect(server.requests.length).toBe(1);
   });
 
   it('a wait that would outlast the request is not begun', async () => {
-    server.handler = (_asked, response) =>
+    server.handler = (_request, response) =>
       json(response, 503, failure(503, 'ServiceUnavailable', 'starting'), { 'retry-after': '60' });
     expect(await thrown(connect().get('/api/v1/pods'))).toMatchObject({ code: 503 });
   });
@@ -299,7 +299,7 @@ describe('a server that cannot be reached', () => {
   });
 
   it('has a certificate for another name: one line; tls-server-name and insecure-skip-tls-verify help', async () => {
-    const wrong = await TestServer.start(await ca.server(['kubernetes']), ca.cert, (_asked, response) =>
+    const wrong = await TestServer.start(await ca.server(['kubernetes']), ca.cert, (_request, response) =>
       json(response, 200, { ok: true }),
     );
     await using _ = wrong;
@@ -336,7 +336,7 @@ describe('a server that cannot be reached', () => {
 
   it('stops in the middle of an answer', async () => {
     const clock = new VirtualClock();
-    server.handler = (_asked, response) => void response.writeHead(200).write('{"a":');
+    server.handler = (_request, response) => void response.writeHead(200).write('{"a":');
     const error = thrown(connect({}, clock).get('/api/v1/pods', undefined, { timeoutMs: 4000 }));
     // The first timer watches over the headers, the second over the body.
     while (clock.timersSet < 2) await settle();
@@ -365,7 +365,7 @@ describe('watch', () => {
   it('yields events as they come, however the bytes are cut', async () => {
     const bytes = Buffer.from(event('ä') + event('b'));
     let port: number | undefined;
-    server.handler = async (_asked, response) => {
+    server.handler = async (_request, response) => {
       port = response.socket?.remotePort;
       response.writeHead(200);
       for (const byte of bytes) {
@@ -384,7 +384,7 @@ describe('watch', () => {
   });
 
   it('ends quietly when aborted, and throws when the connection breaks', async () => {
-    server.handler = (_asked, response) => void response.writeHead(200).write(event('a'));
+    server.handler = (_request, response) => void response.writeHead(200).write(event('a'));
     const stop = new AbortController();
     const first: WatchEvent[] = [];
     const quiet = collect(connect(), stop.signal, first);
@@ -401,13 +401,13 @@ describe('watch', () => {
   });
 
   it('throws the Status when it is refused', async () => {
-    server.handler = (_asked, response) => json(response, 410, failure(410, 'Expired', 'too old'));
+    server.handler = (_request, response) => json(response, 410, failure(410, 'Expired', 'too old'));
     expect(isGone(await thrown(collect(connect(), new AbortController().signal, [])))).toBe(true);
   });
 
   it('closes its connection when the reader stops reading', async () => {
     let closed = false;
-    server.handler = (_asked, response) => {
+    server.handler = (_request, response) => {
       response.on('close', () => {
         closed = true;
       });

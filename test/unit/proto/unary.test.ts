@@ -58,8 +58,8 @@ test('a call that is given up while it waits is cancelled at the server too', as
   const call = unaryCaller(new Tracer(), 'cri');
   const giveUp = new AbortController();
   const { promise: cancelled, resolve } = Promise.withResolvers<void>();
-  onStatus = (asked) => {
-    asked.on('cancelled', resolve);
+  onStatus = (requested) => {
+    requested.on('cancelled', resolve);
     giveUp.abort();
   };
   const failure = await call(client, 'Status', {}, { signal: giveUp.signal }).catch((error: unknown) => error);

@@ -105,7 +105,7 @@ describe('signals', () => {
   });
 
   it('are measured on this machine at a cost far below 0.1 % of a core', async () => {
-    let asked = 0;
+    let requested = 0;
     const troubles: string[] = [];
     await put('cg/memory.stat', 'anon 500\nfile 400\ninactive_file 300\n');
     await put('cg/kubepods/memory.current', '1000\n');
@@ -118,8 +118,8 @@ describe('signals', () => {
       cgroups: { version: 2, mountPoint: join(root, 'cg') },
       kubepods: '/kubepods',
       imageFsPaths: async () => {
-        asked++;
-        if (asked === 1) throw new Error('connect ENOENT');
+        requested++;
+        if (requested === 1) throw new Error('connect ENOENT');
         return { image: root, container: undefined };
       },
       onTrouble: (message) => troubles.push(message),
@@ -140,6 +140,6 @@ describe('signals', () => {
     const { user, system } = process.cpuUsage(start);
     // A round comes every 10 s: 0.1 % of a core is 10 ms a round.
     expect((user + system) / rounds).toBeLessThan(10_000);
-    expect(asked).toBe(2);
+    expect(requested).toBe(2);
   });
 });

@@ -48,10 +48,10 @@ function start(overrides: Partial<NodeConfig> = {}, runtimeFailure?: Error, hang
   const runtime = {
     failure: runtimeFailure,
     versions: 0,
-    asked: 0,
+    requested: 0,
     hangs,
     status: async () => {
-      runtime.asked++;
+      runtime.requested++;
       if (runtime.hangs) await new Promise(() => undefined);
       if (runtime.failure !== undefined) throw runtime.failure;
       return { runtimeReady: GOOD, networkReady: GOOD, handlers: [], features: { supplementalGroupsPolicy: false } };
@@ -222,7 +222,7 @@ describe('NodeAgent', () => {
     await clock.advance(20_000);
     expect(ready()?.message).toBe('container runtime is down: no answer within 10 s');
     // The question is put once and left open, however often we look.
-    expect(runtime.asked).toBe(1);
+    expect(runtime.requested).toBe(1);
   });
 
   it('is NotReady half a minute after its runtime began to hang, whichever call it hangs in', async () => {

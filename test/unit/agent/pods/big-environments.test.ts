@@ -9,13 +9,13 @@ import { FakeRecorder, makePod } from '../../../sim/fakes.ts';
 type CreateContainer = ContainerRuntime['createContainer'];
 
 function fixture(valueBytes: number) {
-  const asked: Parameters<CreateContainer>[0][] = [];
+  const requested: Parameters<CreateContainer>[0][] = [];
   const answers: PromiseWithResolvers<ContainerId>[] = [];
   const pod = makePod('web-pod');
   const starter = new ContainerStarter({
     runtime: {
       createContainer: (request) => {
-        asked.push(request);
+        requested.push(request);
         const answer = Promise.withResolvers<ContainerId>();
         answers.push(answer);
         return answer.promise;
@@ -61,30 +61,30 @@ function fixture(valueBytes: number) {
       signal: new AbortController().signal,
       onAttempt: () => undefined,
     });
-  return { asked, answers, start };
+  return { requested, answers, start };
 }
 
 const NAMES = ['a', 'b', 'c', 'd', 'e', 'f'];
 
 test('only a few big ones wait for the runtime at once; all of them get there, whole', async () => {
-  const { asked, answers, start } = fixture(200_000);
+  const { requested, answers, start } = fixture(200_000);
   const started = Promise.all(NAMES.map(start));
-  await vi.waitFor(() => expect(asked).toHaveLength(4));
+  await vi.waitFor(() => expect(requested).toHaveLength(4));
   await new Promise((resolve) => setImmediate(resolve));
-  expect(asked).toHaveLength(4);
+  expect(requested).toHaveLength(4);
   for (let index = 0; index < NAMES.length; index++) {
     await vi.waitFor(() => expect(answers.length).toBeGreaterThan(index));
     answers[index]?.resolve(`c${index}` as ContainerId);
   }
   await started;
-  expect(asked.map(({ env }) => env.find(({ name }) => name === 'B')?.value).sort()).toEqual(NAMES);
-  expect(asked.every(({ env }) => env.find(({ name }) => name === 'A')?.value.length === 200_000)).toBe(true);
+  expect(requested.map(({ env }) => env.find(({ name }) => name === 'B')?.value).sort()).toEqual(NAMES);
+  expect(requested.every(({ env }) => env.find(({ name }) => name === 'A')?.value.length === 200_000)).toBe(true);
 });
 
 test('small ones do not wait', async () => {
-  const { asked, answers, start } = fixture(10);
+  const { requested, answers, start } = fixture(10);
   const started = Promise.all(NAMES.map(start));
-  await vi.waitFor(() => expect(asked).toHaveLength(NAMES.length));
+  await vi.waitFor(() => expect(requested).toHaveLength(NAMES.length));
   for (const [index, answer] of answers.entries()) answer.resolve(`c${index}` as ContainerId);
   await started;
 });

@@ -35,7 +35,7 @@ const asImage = (reference: string, pullPolicy?: string): ContainerMount =>
   mount(`/${reference}`, { hostPath: '', image: { reference, pullPolicy, subPath: '' } });
 
 function starter(mounts: readonly ContainerMount[], missing?: string) {
-  const asked: (string | undefined)[][] = [];
+  const requested: (string | undefined)[][] = [];
   const created: ContainerSpec[] = [];
   const start = new ContainerStarter({
     runtime: {
@@ -50,7 +50,7 @@ function starter(mounts: readonly ContainerMount[], missing?: string) {
     recorder: new FakeRecorder(),
     images: {
       ensure: async (_pod, container): Promise<RuntimeImage> => {
-        asked.push([container.image, container.imagePullPolicy]);
+        requested.push([container.image, container.imagePullPolicy]);
         if (container.image === missing) throw new ImageError('ErrImagePull', 'not found', epochMs(77));
         return { id: `sha256:${container.image}`, repoTags: [], repoDigests: [], sizeBytes: 1, pinned: false };
       },
@@ -70,14 +70,14 @@ function starter(mounts: readonly ContainerMount[], missing?: string) {
     restartCount: 0,
     hash: 'h',
   };
-  return { start, pod, action, asked, created };
+  return { start, pod, action, requested, created };
 }
 
 describe('a container with image volumes', () => {
   test('has each image pulled by its own policy, and mounts it by id', async () => {
-    const { start, asked, created } = await run([asImage('data:1', 'Always'), mount('/plain'), asImage('other:2')]);
+    const { start, requested, created } = await run([asImage('data:1', 'Always'), mount('/plain'), asImage('other:2')]);
     expect(start).toBe('id');
-    expect(asked).toEqual([
+    expect(requested).toEqual([
       ['app:1', undefined],
       ['data:1', 'Always'],
       ['other:2', undefined],
@@ -94,7 +94,7 @@ describe('a container with image volumes', () => {
 });
 
 async function run(mounts: readonly ContainerMount[], missing?: string) {
-  const { start, pod, action, asked, created } = starter(mounts, missing);
+  const { start, pod, action, requested, created } = starter(mounts, missing);
   const result = await start
     .start({
       pod,
@@ -105,5 +105,5 @@ async function run(mounts: readonly ContainerMount[], missing?: string) {
       onAttempt: () => undefined,
     })
     .catch((error: unknown) => error);
-  return { start: result, asked, created };
+  return { start: result, requested, created };
 }

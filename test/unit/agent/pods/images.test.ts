@@ -30,9 +30,9 @@ describe('an image name', () => {
     [`nginx@${digest}`, 'docker.io', 'library/nginx', `nginx@${digest}`],
     [`nginx:1@${digest}`, 'docker.io', 'library/nginx', `nginx:1@${digest}`],
     ['index.docker.io/nginx', 'docker.io', 'library/nginx', 'index.docker.io/nginx:latest'],
-  ])('%s is %s / %s, asked for as %s', (image, registry, repository, asked) => {
+  ])('%s is %s / %s, asked for as %s', (image, registry, repository, requested) => {
     expect(parsed(image)).toMatchObject({ registry, repository });
-    expect(withDefaultTag(image, parsed(image))).toBe(asked);
+    expect(withDefaultTag(image, parsed(image))).toBe(requested);
   });
   it.each(['', ' ', 'a b', 'http://x/y', 'nginx:', 'nginx:a b', 'UPPER', 'a//b', 'nginx@sha256:1', 'a'.repeat(64)])(
     '%j is none',
@@ -228,10 +228,10 @@ describe('pulling', () => {
 
 describe('what the node itself knows of a registry', () => {
   it('is asked for by the whole name without its tag, and tried after the pod’s own', async () => {
-    const asked: string[] = [];
+    const requested: string[] = [];
     const credentials: PullCredentials = {
       find: (_, image) => {
-        asked.push(image);
+        requested.push(image);
         return Promise.resolve([
           { location: 'reg.example', auth: { username: 'node', password: 'p' } },
           { location: 'other.example', auth: { username: 'other', password: 'p' } },
@@ -243,12 +243,12 @@ describe('what the node itself knows of a registry', () => {
     runtime.requiredAuth.set('reg.example/a:1', 'node');
     objects.secrets.set('demo/one', pullSecret({ 'reg.example': user('pod') }, 'one'));
     await ensure('reg.example/a:1', undefined, makePod('p', { imagePullSecrets: [{ name: 'one' }] }));
-    expect(asked).toEqual(['reg.example/a']);
+    expect(requested).toEqual(['reg.example/a']);
     const users = runtime.calls.filter(({ call }) => call === 'pullImage').map(({ detail }) => Object(detail).username);
     expect(users).toEqual(['pod', 'node']);
     runtime.registry.add('nginx:1');
     await ensure('nginx:1');
-    expect(asked.at(-1)).toBe('docker.io/library/nginx');
+    expect(requested.at(-1)).toBe('docker.io/library/nginx');
   });
 });
 

@@ -16,17 +16,17 @@ let probes: RunningPodProbes;
 let spans: Span[];
 /** What each port answers, and every time it was asked (virtual epoch ms). */
 let answers: Map<number, ProbeOutcome | Promise<ProbeOutcome> | (() => ProbeOutcome) | 'never'>;
-let asked: { port: number; at: number }[];
+let requested: { port: number; at: number }[];
 
 beforeEach(() => {
   answers = new Map();
-  asked = [];
+  requested = [];
   spans = [];
   const tracer = new Tracer();
   tracer.subscribe((span) => spans.push(span));
   node = new FakeNode(({ clock, runtime, recorder }) => {
     const tcpSocket: ProbeRunner<{ port: number }> = ({ port }, _timeout, signal) => {
-      asked.push({ port, at: clock.now() });
+      requested.push({ port, at: clock.now() });
       const answer = answers.get(port) ?? OK;
       if (answer !== 'never') return Promise.resolve(typeof answer === 'function' ? answer() : answer);
       return new Promise((_, reject) => signal.addEventListener('abort', () => reject(signal.reason)));
@@ -64,8 +64,8 @@ async function run(spec: Partial<PodSpec>): Promise<void> {
 }
 
 function times(port: number): number[] {
-  const [first] = asked;
-  return asked.filter((each) => each.port === port).map(({ at }) => at - (first?.at ?? 0));
+  const [first] = requested;
+  return requested.filter((each) => each.port === port).map(({ at }) => at - (first?.at ?? 0));
 }
 
 describe('readiness', () => {
@@ -78,12 +78,12 @@ describe('readiness', () => {
     expect(node.recorder.events.at(-1)?.fieldPath).toBe('spec.containers{web}');
     answers.set(80, OK);
     await node.clock.until(() => status()?.ready === true);
-    const last = asked.at(-1)?.at ?? 0;
+    const last = requested.at(-1)?.at ?? 0;
     expect(node.clock.now()).toBe(last);
     expect(node.api.condition('pod', 'Ready')?.status).toBe('True');
     answers.set(80, BAD);
     await node.clock.until(() => status()?.ready === false);
-    expect(node.clock.now()).toBe(asked.at(-1)?.at);
+    expect(node.clock.now()).toBe(requested.at(-1)?.at);
     expect(node.api.condition('pod', 'Ready')).toMatchObject({ status: 'False', reason: 'ContainersNotReady' });
   });
 
@@ -91,7 +91,7 @@ describe('readiness', () => {
     await run({ containers: [web({ readinessProbe: probe(80, { initialDelaySeconds: 7, periodSeconds: 3 }) })] });
     const start = node.clock.now();
     await node.clock.advance(20_000);
-    const since = asked.map(({ at }) => Math.round((at - start) / 1000));
+    const since = requested.map(({ at }) => Math.round((at - start) / 1000));
     expect(since).toEqual([7, 10, 13, 16, 19]);
   });
 
@@ -99,7 +99,7 @@ describe('readiness', () => {
     answers.set(80, 'never');
     await run({ containers: [web({ readinessProbe: probe(80, { periodSeconds: 1 }) })] });
     await node.clock.advance(30_000);
-    expect(asked).toHaveLength(1);
+    expect(requested).toHaveLength(1);
   });
 
   it('goes on while the pod is being stopped, and ends with the container', async () => {
@@ -112,9 +112,9 @@ describe('readiness', () => {
     await node.clock.advance(5_000);
     expect(node.api.condition('pod', 'Ready')?.status).toBe('False');
     await node.clock.until(() => !node.api.has('pod'));
-    const count = asked.length;
+    const count = requested.length;
     await node.clock.advance(60_000);
-    expect(asked).toHaveLength(count);
+    expect(requested).toHaveLength(count);
   });
 });
 
@@ -126,8 +126,8 @@ describe('liveness', () => {
     answers.set(80, BAD);
     await run({ containers: [liveness({ failureThreshold: 3 })] });
     await node.clock.until(() => node.recorder.of('Killing').length > 0);
-    expect(asked).toHaveLength(3);
-    expect(node.clock.now()).toBe(asked.at(-1)?.at);
+    expect(requested).toHaveLength(3);
+    expect(node.clock.now()).toBe(requested.at(-1)?.at);
     expect(node.recorder.of('Killing')).toEqual(['Container web failed liveness probe, will be restarted']);
     expect(node.recorder.of('Unhealthy')).toHaveLength(3);
   });
@@ -137,7 +137,7 @@ describe('liveness', () => {
     answers.set(80, result);
     await run({ containers: [liveness({ failureThreshold: 1 })] });
     await node.clock.advance(700);
-    expect(asked).toHaveLength(1);
+    expect(requested).toHaveLength(1);
     const decided = node.clock.now();
     answers.set(80, OK);
     resolve(BAD);
@@ -174,7 +174,7 @@ describe('liveness', () => {
     await run({ containers: [liveness({ failureThreshold: 2 })] });
     await node.clock.until(() => node.recorder.of('Killing').length === 2);
     expect(status()?.restartCount).toBe(1);
-    expect(asked).toHaveLength(4);
+    expect(requested).toHaveLength(4);
   });
 
   it('grants the probe its own grace period', async () => {
@@ -189,7 +189,7 @@ describe('liveness', () => {
     answers.set(80, { kind: 'error', state: 'unknown', message: 'boom' });
     await run({ containers: [liveness({ failureThreshold: 1 })] });
     await node.clock.advance(5_000);
-    expect(asked).toHaveLength(3);
+    expect(requested).toHaveLength(3);
     expect(node.recorder.of('Killing')).toEqual([]);
     expect(node.recorder.of('Unhealthy')).toEqual(['Liveness probe errored and resulted in unknown state: boom']);
   });
@@ -203,7 +203,7 @@ describe('liveness', () => {
     });
     await run({ restartPolicy: 'Never', containers: [liveness({ failureThreshold: 1, initialDelaySeconds: 5 })] });
     await node.clock.until(() => node.api.status('pod').phase === 'Failed', 120_000);
-    expect(asked.length).toBeGreaterThan(0);
+    expect(requested.length).toBeGreaterThan(0);
     expect(node.recorder.of('Unhealthy')).toEqual([]);
   });
 
@@ -213,9 +213,9 @@ describe('liveness', () => {
     node.api.delete('pod', 20);
     await settle();
     answers.set(80, BAD);
-    const count = asked.length;
+    const count = requested.length;
     await node.clock.advance(15_000);
-    expect(asked).toHaveLength(count);
+    expect(requested).toHaveLength(count);
   });
 });
 
@@ -230,7 +230,7 @@ describe('startup', () => {
     answers.set(1, BAD);
     await run({ containers: [all] });
     await node.clock.advance(3_000);
-    expect(asked.map(({ port }) => port)).toEqual([1, 1]);
+    expect(requested.map(({ port }) => port)).toEqual([1, 1]);
     expect(status()).toMatchObject({ started: false, ready: false });
     answers.set(1, OK);
     await node.clock.until(() => status()?.ready === true);
@@ -281,14 +281,14 @@ describe('an agent that starts again', () => {
     await node.clock.advance(1_000);
     answers.set(80, BAD);
     const before = node.clock.now();
-    asked.length = 0;
+    requested.length = 0;
     probes.close();
     await node.restartAgent();
     await node.clock.advance(1_000);
     expect(status()?.ready).toBe(true);
     await node.clock.until(() => status()?.ready === false);
-    expect(asked).toHaveLength(1);
-    expect((asked[0]?.at ?? 0) - before).toBeCloseTo(5_000, -2);
+    expect(requested).toHaveLength(1);
+    expect((requested[0]?.at ?? 0) - before).toBeCloseTo(5_000, -2);
   });
 });
 
@@ -313,7 +313,7 @@ describe('many probes', () => {
     const sandboxes = [...node.runtime.sandboxes.values()];
     probes.podObserved(pod, { pod: other, sandboxes, containers: instances, observedAt: node.clock.now() });
     await settle();
-    expect(asked.filter(({ port }) => port > 80)).toHaveLength(2_000);
+    expect(requested.filter(({ port }) => port > 80)).toHaveLength(2_000);
     expect(node.clock.pending).toBe(one);
     probes.podRemoved(other.uid);
   });

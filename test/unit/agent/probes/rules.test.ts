@@ -161,8 +161,8 @@ describe('what a probe asks', () => {
       { name: 'x-a', value: '1' },
       { name: 'X-A', value: '2' },
     ];
-    const asked = target({ httpGet: { port: 80, path: '/z', scheme: 'HTTPS', httpHeaders } });
-    expect(asked).toEqual({
+    const requested = target({ httpGet: { port: 80, path: '/z', scheme: 'HTTPS', httpHeaders } });
+    expect(requested).toEqual({
       kind: 'httpGet',
       request: {
         scheme: 'https',
@@ -181,8 +181,8 @@ describe('what a probe asks', () => {
 
   it('leaves out User-Agent and Accept that are given as empty', () => {
     const httpHeaders = ['User-Agent', 'Accept'].map((name) => ({ name, value: '' }));
-    const asked = target({ httpGet: { port: 80, httpHeaders } });
-    expect(asked.kind === 'httpGet' ? [...asked.request.headers] : undefined).toEqual([]);
+    const requested = target({ httpGet: { port: 80, httpHeaders } });
+    expect(requested.kind === 'httpGet' ? [...requested.request.headers] : undefined).toEqual([]);
   });
 
   it.each([

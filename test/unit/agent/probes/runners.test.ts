@@ -155,9 +155,9 @@ describe('an httpGet probe', () => {
   it('rejects with the reason when it is abandoned', async () => {
     const port = await serve(() => undefined);
     const stop = new AbortController();
-    const asked = http(httpGetRequest({ port }, {}, '127.0.0.1', 'probe'), 5_000, stop.signal);
+    const requested = http(httpGetRequest({ port }, {}, '127.0.0.1', 'probe'), 5_000, stop.signal);
     setImmediate(() => stop.abort(new Error('the probe ended')));
-    await expect(asked).rejects.toThrow('the probe ended');
+    await expect(requested).rejects.toThrow('the probe ended');
   });
 });
 

@@ -43,7 +43,7 @@ export class FakeCri {
   /** Which streams are served. */
   readonly serves: { cri: boolean; containerd: boolean };
   /** Answers to calls of these names are kept back until then; they show the state at the time of the call. */
-  readonly held = new Map<string, Promise<void>>();
+  readonly retained = new Map<string, Promise<void>>();
   /** Calls of these names fail with this gRPC status, after having done what they do. */
   readonly failing = new Map<string, number>();
   /** What RuntimeConfig says; the call is not implemented without it. */
@@ -144,9 +144,9 @@ export class FakeCri {
         else if (result instanceof Failure) callback({ code: result.code, details: result.details });
         else callback(null, result);
       };
-      const held = this.held.get(name);
-      if (held === undefined) send();
-      else void held.then(send);
+      const retained = this.retained.get(name);
+      if (retained === undefined) send();
+      else void retained.then(send);
     };
   }
 

@@ -268,7 +268,9 @@ describe('what is served', () => {
     // The count is the process's: other tests in it violate invariants as well. health.test.ts has the exact texts.
     const verbose = await ask(port, '/healthz?verbose');
     expect(verbose.status).toBe(200);
-    expect(verbose.body).toMatch(/\n\[i\]invariants: violated \d+ times since .*"a "test" holds" 1\nhealthz check passed\n$/);
+    expect(verbose.body).toMatch(
+      /\n\[i\]invariants: violated \d+ times since .*"a "test" holds" 1\nhealthz check passed\n$/,
+    );
     const { status, body, headers } = await ask(port, '/metrics');
     expect([status, headers['content-type']]).toEqual([200, 'text/plain; version=0.0.4; charset=utf-8']);
     expect(body).toContain('# TYPE nodelet_invariant_violations_total counter\n');

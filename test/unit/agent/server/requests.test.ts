@@ -213,21 +213,21 @@ describe('remembered answers', () => {
   test('are asked for once until they expire, each for its own time', async () => {
     const clock = new ManualClock();
     const cache = new TtlCache<boolean>(clock);
-    let asked = 0;
+    let requested = 0;
     const get = (answer: boolean) =>
       cache.get(
         String(answer),
-        async () => ++asked > 0 && answer,
+        async () => ++requested > 0 && answer,
         (value) => (value ? 300 : 30),
       );
     await Promise.all([get(true), get(true), get(false)]);
-    expect(asked).toBe(2);
+    expect(requested).toBe(2);
     clock.advance(30);
     await Promise.all([get(true), get(false)]);
-    expect(asked).toBe(3);
+    expect(requested).toBe(3);
     clock.advance(270);
     await get(true);
-    expect(asked).toBe(4);
+    expect(requested).toBe(4);
   });
   test('are not kept when asking failed, and never more than a bound', async () => {
     const cache = new TtlCache<number>(new ManualClock());

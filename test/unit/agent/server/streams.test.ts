@@ -26,7 +26,7 @@ describe('logs', () => {
       status: 200,
       body: 'one\ntwo\n',
     });
-    expect(stand.logs.asked).toEqual([
+    expect(stand.logs.requested).toEqual([
       { path: join(stand.dir, '0.log'), options: { follow: false, timestamps: true, tailLines: 5 } },
     ]);
   });
@@ -135,7 +135,7 @@ describe('exec, attach and port-forward', () => {
     expect(seen.endsWith('\x00\x01hello')).toBe(true);
     expect(received).toMatch(/^POST \/exec\/token HTTP\/1\.1\r\n/);
     expect(received).toContain('X-Stream-Protocol-Version: v4.channel.k8s.io');
-    expect(stand.runtime.asked).toEqual([
+    expect(stand.runtime.requested).toEqual([
       { exec: 'abc', command: ['ls', '-l'], stdin: true, stdout: true, stderr: true, tty: false },
     ]);
     let rest = '';
@@ -173,7 +173,7 @@ describe('exec, attach and port-forward', () => {
     const port = await stand.start(OPEN);
     const socket = dial(port);
     await firstBytes(socket, upgrade('/portForward/demo/web?port=80'), 'hello');
-    expect(stand.runtime.asked).toEqual([{ portForward: 'box', ports: [80] }]);
+    expect(stand.runtime.requested).toEqual([{ portForward: 'box', ports: [80] }]);
     socket.removeAllListeners('close');
     const closed = new Promise((resolve) => socket.once('close', resolve));
     socket.once('end', () => socket.end());
@@ -211,7 +211,7 @@ describe('exec, attach and port-forward', () => {
   test('are refused without credentials, before the runtime is asked', async () => {
     const port = await stand.start();
     expect(await refused(port, upgrade('/exec/demo/web/c?command=ls&output=1'))).toContain('HTTP/1.1 401 Unauthorized');
-    expect(stand.runtime.asked).toEqual([]);
+    expect(stand.runtime.requested).toEqual([]);
   });
 
   test('over WebSocket with only v5 are refused with 400, so that kubectl falls back', async () => {

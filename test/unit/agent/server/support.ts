@@ -100,13 +100,13 @@ export class FakePods implements ServedPods {
 
 /** Streams the given text and records its calls. */
 export class FakeLogs implements LogReader {
-  readonly asked: { path: string; options: LogOptions }[] = [];
+  readonly requested: { path: string; options: LogOptions }[] = [];
   chunks: readonly string[] = ['one\n', 'two\n'];
   /** Goes on until the reader goes away. */
   endless = false;
   aborted = false;
   async *readLogs(path: string, options: LogOptions, _isRunning: () => boolean, signal: AbortSignal) {
-    this.asked.push({ path, options });
+    this.requested.push({ path, options });
     for (const chunk of this.chunks) yield Buffer.from(chunk);
     if (!this.endless) return;
     await new Promise((resolve) => signal.addEventListener('abort', resolve, { once: true }));
@@ -116,17 +116,17 @@ export class FakeLogs implements LogReader {
 
 export class FakeRuntime implements Pick<KubeletServerOptions['runtime'], 'execUrl'> {
   url = 'http://127.0.0.1:1/exec/token';
-  readonly asked: unknown[] = [];
+  readonly requested: unknown[] = [];
   async execUrl(id: ContainerId, options: object) {
-    this.asked.push({ exec: id, ...options });
+    this.requested.push({ exec: id, ...options });
     return this.url;
   }
   async attachUrl(id: ContainerId, options: object) {
-    this.asked.push({ attach: id, ...options });
+    this.requested.push({ attach: id, ...options });
     return this.url;
   }
   async portForwardUrl(id: SandboxId, ports: readonly number[]) {
-    this.asked.push({ portForward: id, ports });
+    this.requested.push({ portForward: id, ports });
     return this.url;
   }
   async listPods(): Promise<readonly PodSnapshot[]> {

@@ -1,5 +1,5 @@
 // logind through systemd's tools, with programs of the tests' own in their place: the requests, the signals, and that
-// nothing of it outlives the agent. The real ones are asked in the virtual machine.
+// nothing of it outlives the agent. The real ones are called in the virtual machine.
 
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -33,7 +33,7 @@ const runs = (pid: string): boolean => existsSync(`/proc/${pid.trim()}`);
 it('a longer delay is asked for in a file of its own, which goes again', async () => {
   program(
     'busctl',
-    `echo "$*" >>${file('asked')}
+    `echo "$*" >>${file('calls')}
 case $* in
 *get-property*) if [ -e ${file('reloaded')} ]; then echo t 30000000; else echo t 5000000; fi ;;
 *KillUnit*) if [ -e ${file('conf.d/99.conf')} ]; then touch ${file('reloaded')}; else rm -f ${file('reloaded')}; fi ;;
@@ -44,7 +44,7 @@ esac`,
   await one.allowDelay(29_500);
   expect(read('conf.d/99.conf')).toContain('[Login]\nInhibitDelayMaxSec=30\n');
   expect(await one.inhibitDelayMs()).toBe(30_000);
-  expect(read('asked')).toContain('KillUnit ssi systemd-logind.service all 1');
+  expect(read('calls')).toContain('KillUnit ssi systemd-logind.service all 1');
   await one.close();
   expect(existsSync(file('conf.d/99.conf'))).toBe(false);
   expect(await one.inhibitDelayMs()).toBe(5_000);

@@ -92,7 +92,7 @@ describe('what logind says', () => {
 class FakeLogind implements Logind {
   delayMs = 5_000;
   mostMs = Number.POSITIVE_INFINITY;
-  held = 0;
+  retained = 0;
   releases = 0;
   failures = 0;
   announce: (begins: boolean) => void = () => undefined;
@@ -107,10 +107,10 @@ class FakeLogind implements Logind {
     return Promise.resolve();
   }
   inhibit() {
-    this.held++;
+    this.retained++;
     return Promise.resolve({
       release: () => {
-        this.held--;
+        this.retained--;
         this.releases++;
       },
     });
@@ -171,7 +171,7 @@ describe('a node whose machine goes down', () => {
 
   it('has logind wait as long as its pods may take, and holds the shutdown back from the start', () => {
     expect(logind.delayMs).toBe(30_000);
-    expect(logind.held).toBe(1);
+    expect(logind.retained).toBe(1);
   });
 
   it('ends its pods in order with the kubelet’s message, and only then releases the lock', async () => {
@@ -192,8 +192,8 @@ describe('a node whose machine goes down', () => {
       message: 'Pod was terminated in response to imminent node shutdown.',
     });
     expect(node.api.status('critical').phase).toBe('Running');
-    expect(logind.held).toBe(1);
-    await node.clock.until(() => logind.held === 0);
+    expect(logind.retained).toBe(1);
+    await node.clock.until(() => logind.retained === 0);
     expect(node.api.status('critical')).toMatchObject({ phase: 'Failed', reason: 'Terminated' });
     expect(node.recorder.of('Shutdown')).toEqual(['Shutdown manager detected shutdown event']);
   });
@@ -201,7 +201,7 @@ describe('a node whose machine goes down', () => {
   it('gives each pod no more time than its group has', async () => {
     await running('plain');
     logind.announce(true);
-    await node.clock.until(() => logind.held === 0);
+    await node.clock.until(() => logind.retained === 0);
     const stop = node.runtime.calls.find(({ call }) => call === 'stopContainer');
     expect(stop?.detail).toBe(20);
   });
@@ -212,7 +212,7 @@ describe('a node whose machine goes down', () => {
     node.runtime.latency.set('stopContainer', 600_000);
     const began = node.clock.now();
     logind.announce(true);
-    await node.clock.until(() => logind.held === 0, 120_000);
+    await node.clock.until(() => logind.retained === 0, 120_000);
     expect(node.clock.now() - began).toBe(30_000);
     expect(output.filter((line) => line === 'Shutdown manager pod killing time out')).toHaveLength(2);
   });
@@ -232,11 +232,11 @@ describe('a node whose machine goes down', () => {
   it('takes pods again when the shutdown is called off, and holds the next one back', async () => {
     logind.announce(true);
     await settle();
-    expect(logind.held).toBe(0);
+    expect(logind.retained).toBe(0);
     logind.announce(false);
     await settle();
     expect(state.notReadyReason()).toBeUndefined();
-    expect(logind.held).toBe(1);
+    expect(logind.retained).toBe(1);
     expect(changes).toBe(2);
     await running('again');
   });
@@ -245,16 +245,16 @@ describe('a node whose machine goes down', () => {
     logind.failures = 2;
     logind.lose();
     await settle();
-    expect(logind.held).toBe(0);
+    expect(logind.retained).toBe(0);
     await node.clock.advance(8_000);
-    expect(logind.held).toBe(1);
+    expect(logind.retained).toBe(1);
     expect(output.filter((line) => line.includes('Failed to connect to bus'))).toHaveLength(2);
   });
 
   it('releases the lock when the agent stops', async () => {
     abort.controller.abort();
     await settle();
-    expect(logind.held).toBe(0);
+    expect(logind.retained).toBe(0);
   });
 
   it('says so when logind will not wait that long', async () => {
@@ -277,7 +277,7 @@ describe('a node whose machine goes down', () => {
     expect(output.at(-1)).toMatch(
       /unable to update logind InhibitDelayMaxSec to 20s .* current value .* \(6s\) is less/,
     );
-    expect(stubborn.held).toBe(0);
+    expect(stubborn.retained).toBe(0);
     controller.abort();
   });
 });

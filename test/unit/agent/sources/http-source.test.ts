@@ -18,7 +18,7 @@ const list = (...items: object[]) => JSON.stringify({ apiVersion: 'v1', kind: 'P
 describe('a URL', () => {
   let clock: VirtualClock;
   let answer: string | Error;
-  let asked: number;
+  let requested: number;
   let notified: ReadonlyMap<string, Pod>[];
   let output: string[];
   let stop: () => void;
@@ -27,7 +27,7 @@ describe('a URL', () => {
   beforeEach(() => {
     clock = new VirtualClock();
     answer = list();
-    asked = 0;
+    requested = 0;
     notified = [];
     output = [];
     const source = createHttpPodSource({
@@ -39,7 +39,7 @@ describe('a URL', () => {
       tracer: new Tracer(),
       log: (_level, message) => output.push(message),
       fetch: () => {
-        asked++;
+        requested++;
         return answer instanceof Error ? Promise.reject(answer) : Promise.resolve(answer);
       },
     });
@@ -55,12 +55,12 @@ describe('a URL', () => {
 
   it('is asked at once and then every httpCheckFrequency, until the source is stopped', async () => {
     await clock.advance(0);
-    expect(asked).toBe(1);
+    expect(requested).toBe(1);
     await clock.advance(60_000);
-    expect(asked).toBe(4);
+    expect(requested).toBe(4);
     stop();
     await clock.advance(60_000);
-    expect(asked).toBe(4);
+    expect(requested).toBe(4);
   });
 
   it('yields one pod or a list of them, and the same response is reported once', async () => {

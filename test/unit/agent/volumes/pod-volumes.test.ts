@@ -116,11 +116,11 @@ describe('mounting', () => {
   });
 
   test('works on all volumes side by side, and is done the moment the last one is up', async () => {
-    const asked: string[] = [];
+    const requested: string[] = [];
     const answers = new Map<string, () => void>();
     objects.configMap = (_namespace, name) =>
       new Promise((resolve) => {
-        asked.push(name);
+        requested.push(name);
         answers.set(name, () => resolve(configMap(name, { k: name })));
       });
     const names = ['a', 'b', 'c'];
@@ -129,7 +129,7 @@ describe('mounting', () => {
     void mounting.then(() => {
       done = true;
     });
-    await vi.waitFor(() => expect(asked.toSorted()).toEqual(names));
+    await vi.waitFor(() => expect(requested.toSorted()).toEqual(names));
     for (const name of ['c', 'a']) {
       answers.get(name)?.();
       await vi.waitFor(async () => expect(await text('configmap', name, 'k')).toBe(name));

@@ -17,11 +17,11 @@ afterEach(() => rm(base, { recursive: true, force: true }));
 
 /** The place held, by the kernel's own account. */
 async function place(subPath: string, calls: PathCalls, of = volume): Promise<string> {
-  const held = await safeOpenSubPath(of, subPath, calls);
+  const retained = await safeOpenSubPath(of, subPath, calls);
   try {
-    return await readlink(`/proc/self/fd/${held.fd}`);
+    return await readlink(`/proc/self/fd/${retained.fd}`);
   } finally {
-    await held.close();
+    await retained.close();
   }
 }
 
@@ -44,9 +44,9 @@ describe.each([
       ['dir', true],
       ['dir/file', false],
     ] as const) {
-      const held = await safeOpenSubPath(volume, subPath, calls);
-      expect(held.isDirectory).toBe(isDirectory);
-      await held.close();
+      const retained = await safeOpenSubPath(volume, subPath, calls);
+      expect(retained.isDirectory).toBe(isDirectory);
+      await retained.close();
     }
   });
 

@@ -34,8 +34,8 @@ describe('the container of a request', () => {
     ],
     ['must exist', pod(['a']), 'x', 'container x is not valid for pod p'],
   ];
-  for (const [does, given, asked, message] of refusals) {
-    it(does, () => expect(failureOf(() => chooseContainer(given, asked))).toMatchObject({ code: 400, message }));
+  for (const [does, given, requested, message] of refusals) {
+    it(does, () => expect(failureOf(() => chooseContainer(given, requested))).toMatchObject({ code: 400, message }));
   }
 });
 

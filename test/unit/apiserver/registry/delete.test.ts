@@ -29,8 +29,8 @@ describe('what a deletion does', () => {
     ['waits for the finalizer after that', going(0), true, 0, true, { kind: 'pending' }],
     ['removes one whose grace is over', going(0), false, 30, false, { kind: 'remove' }],
   ];
-  for (const [does, given, held, grace, requested, expected] of cases) {
-    it(does, () => expect(decideDeletion(given, held, grace, requested, NOW)).toEqual(expected));
+  for (const [does, given, retained, grace, requested, expected] of cases) {
+    it(does, () => expect(decideDeletion(given, retained, grace, requested, NOW)).toEqual(expected));
   }
 });
 

@@ -282,7 +282,7 @@ describe('a failure', () => {
 
 describe('deleting', () => {
   const ours = { annotations: { 'pv.kubernetes.io/provisioned-by': 'csi.test' } };
-  const held = { ...ours, finalizers: [PROVISIONER_FINALIZER] };
+  const retained = { ...ours, finalizers: [PROVISIONER_FINALIZER] };
   const retain = { persistentVolumeReclaimPolicy: 'Retain' };
   it.each<[string, PersistentVolume, boolean]>([
     ['a released volume of ours', makeVolume('v', {}, ours, 'Released'), true],
@@ -292,12 +292,12 @@ describe('deleting', () => {
     ['not another driver’s', makeVolume('v', { csi: { driver: 'other', volumeHandle: 'x' } }, ours, 'Released'), false],
     [
       'one that was deleted while no claim had it',
-      makeVolume('v', {}, { ...held, deletionTimestamp: 'x' }, 'Available'),
+      makeVolume('v', {}, { ...retained, deletionTimestamp: 'x' }, 'Available'),
       true,
     ],
     [
       'not one that was deleted while a claim has it',
-      makeVolume('v', {}, { ...held, deletionTimestamp: 'x' }, 'Bound'),
+      makeVolume('v', {}, { ...retained, deletionTimestamp: 'x' }, 'Bound'),
       false,
     ],
     [
@@ -311,8 +311,8 @@ describe('deleting', () => {
 
   it.each<[string, PersistentVolume, string]>([
     ['is put on a volume that is to be deleted', makeVolume('v', {}, ours), 'add'],
-    ['stays there', makeVolume('v', {}, held), 'keep'],
-    ['is taken off one that is to be kept', makeVolume('v', retain, held), 'remove'],
+    ['stays there', makeVolume('v', {}, retained), 'keep'],
+    ['is taken off one that is to be kept', makeVolume('v', retain, retained), 'remove'],
     ['is not put on what is going away', makeVolume('v', {}, { ...ours, deletionTimestamp: 'x' }), 'keep'],
     ['is no business of ours on another’s', makeVolume('v'), 'keep'],
   ])('the finalizer %s', (_what, volume, expected) => {

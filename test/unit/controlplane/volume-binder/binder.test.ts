@@ -61,9 +61,9 @@ it('gives a volume to one of two claims: a second bind while the first is under 
   };
   // The first bind's answer is held up until the second one is on its way.
   const first = Promise.withResolvers<void>();
-  const asked: Write[] = [];
+  const requested: Write[] = [];
   client.onWrite = async (write) => {
-    if (write.path === VOLUME && asked.push(write) === 1) await first.promise;
+    if (write.path === VOLUME && requested.push(write) === 1) await first.promise;
     return server.patch(write);
   };
   const log = (): void => undefined;
@@ -75,7 +75,7 @@ it('gives a volume to one of two claims: a second bind while the first is under 
   for (const name of ['a', 'b']) server.claims.set(claimPath(name), makeClaim(name));
   show();
   await settle();
-  expect(asked).toHaveLength(2);
+  expect(requested).toHaveLength(2);
   first.resolve();
   await settle();
   show();

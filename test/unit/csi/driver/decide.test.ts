@@ -206,7 +206,9 @@ describe('NodeStageVolume', () => {
       { path: '/s', capability: cap('SINGLE_NODE_WRITER', { group: '7' }) },
       'staged',
     ],
-  ])('%s', (_what, record, asked, expected) => expect(decideStage(volume(), record, asked, none)).toBe(expected));
+  ])('%s', (_what, record, requested, expected) =>
+    expect(decideStage(volume(), record, requested, none)).toBe(expected),
+  );
   it.each([
     [
       'with another capability',
@@ -230,12 +232,12 @@ describe('NodeStageVolume', () => {
       'FAILED_PRECONDITION',
     ],
     ['on a full node', undefined, request, { staged: 2, max: 2 }, 'RESOURCE_EXHAUSTED'],
-  ])('%s is refused', (_what, record, asked, others, code) => {
-    expect(() => decideStage(volume(), record, asked, others)).toThrow(refusal(code));
+  ])('%s is refused', (_what, record, requested, others, code) => {
+    expect(() => decideStage(volume(), record, requested, others)).toThrow(refusal(code));
   });
   it('is refused for another filesystem than the volume holds', () => {
-    const held = volume({ filesystem: { type: 'xfs', bytes: 1 } });
-    expect(() => decideStage(held, undefined, request, none)).toThrow(refusal('FAILED_PRECONDITION', /holds xfs/));
+    const retained = volume({ filesystem: { type: 'xfs', bytes: 1 } });
+    expect(() => decideStage(retained, undefined, request, none)).toThrow(refusal('FAILED_PRECONDITION', /holds xfs/));
   });
 });
 

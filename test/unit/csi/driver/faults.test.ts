@@ -64,12 +64,12 @@ describe('fault rules', () => {
     await point.before();
     expect(reported).toEqual([]);
     let over = false;
-    const held = point.step().then(() => (over = true));
+    const retained = point.step().then(() => (over = true));
     await clock.advance(10_000);
     expect({ over, reported }).toEqual({ over: false, reported: ['A first'] });
     file = '[]';
     await clock.advance(50);
-    await held;
+    await retained;
     file = undefined;
     await (await faults.open('A', 'v')).step();
   });

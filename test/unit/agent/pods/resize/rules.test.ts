@@ -7,19 +7,15 @@ import type { PodAction } from '../../../../../agent/pods/pod-action.ts';
 import {
   allocationFromStatus,
   allocationOf,
+  checkResize,
   decideResize,
   inResizeOrder,
-  checkResize,
   type Resources,
   roomFor,
   sameResources,
   withAllocation,
 } from '../../../../../agent/pods/resize/allocation.ts';
-import {
-  containerResize,
-  runtimeFigures,
-  shrinksMemoryTo,
-} from '../../../../../agent/pods/resize/resize-actions.ts';
+import { containerResize, runtimeFigures, shrinksMemoryTo } from '../../../../../agent/pods/resize/resize-actions.ts';
 import { reportedResources, resizeEventMessage } from '../../../../../agent/pods/resize/resize-status.ts';
 import type { ContainerSnapshot, PodUID, SandboxSnapshot } from '../../../../../agent/ports/runtime.ts';
 import type { Container, Pod } from '../../../../../client/types.ts';
@@ -149,11 +145,7 @@ describe('the decision about desired resources', () => {
       decide('2', { pending: deferred }),
       { kind: 'allocated', allocated: { web: cpu('2') } },
     ],
-    [
-      'that do not fit now: deferred',
-      decide('2', { used: '2500m' }),
-      { kind: 'pending', why: deferred, since: 'now' },
-    ],
+    ['that do not fit now: deferred', decide('2', { used: '2500m' }), { kind: 'pending', why: deferred, since: 'now' }],
     [
       'that are deferred already: not reported again',
       decide('2', { used: '2500m', pending: deferred }),
@@ -237,9 +229,7 @@ describe('the action of a resize on a container', () => {
     ],
   ];
   it.each(rows)('%s', (_, from, to, resizePolicy, expected) => {
-    expect(containerResize(container(to, resizePolicy === undefined ? {} : { resizePolicy }), from)).toBe(
-      expected,
-    );
+    expect(containerResize(container(to, resizePolicy === undefined ? {} : { resizePolicy }), from)).toBe(expected);
   });
 });
 
@@ -352,7 +342,12 @@ describe('the reported resources', () => {
     expect(reported.allocatedResources).toEqual({ cpu: '0.5', memory: '64Mi' });
   });
   it('keep the spelling of the spec where the runtime has the same figures', () => {
-    const runtimeResources = { cpuShares: 512, cpuQuota: 100_000, cpuPeriod: 100_000, memoryLimitBytes: 128 * 1024 ** 2 };
+    const runtimeResources = {
+      cpuShares: 512,
+      cpuQuota: 100_000,
+      cpuPeriod: 100_000,
+      memoryLimitBytes: 128 * 1024 ** 2,
+    };
     expect(reportedResources(spec, running(runtimeResources), undefined).resources).toEqual(spec.resources);
   });
   it('are the runtime’s where they differ', () => {

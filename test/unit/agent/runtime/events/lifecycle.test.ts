@@ -134,11 +134,11 @@ describe('containerd’s event stream', () => {
     const { fake, runtime, next } = await setup({ cri: false, containerd: true });
     await runtime.capabilities();
     const { promise, resolve } = Promise.withResolvers<void>();
-    fake.held.set('ContainerStatus', promise);
+    fake.retained.set('ContainerStatus', promise);
     const seen = fake.calls.length;
     const late = runtime.observePod(POD);
     while (!fake.calls.slice(seen).includes('ContainerStatus')) await systemClock.sleep(1);
-    fake.held.clear();
+    fake.retained.clear();
     fake.set('c1', EXITED);
     sendExit(fake, 'c1', 3);
     await next(({ type }) => type === 'containerDied');
@@ -160,7 +160,7 @@ describe('containerd’s event stream', () => {
     await runtime.capabilities();
     await runtime.observePod(POD);
     const { promise, resolve } = Promise.withResolvers<void>();
-    fake.held.set('StopPodSandbox', promise);
+    fake.retained.set('StopPodSandbox', promise);
     fake.calls.length = 0;
     const stopping = runtime.stopPodSandbox(sandboxId('s1'));
     while (!fake.calls.includes('StopPodSandbox')) await systemClock.sleep(1);

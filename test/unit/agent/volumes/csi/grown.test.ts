@@ -132,7 +132,7 @@ describe('figures', () => {
       onError: (message) => stand.trouble.push(message),
     });
   };
-  const asked = () => stand.driver.calls.filter(({ method }) => method === 'NodeGetVolumeStats');
+  const requested = () => stand.driver.calls.filter(({ method }) => method === 'NodeGetVolumeStats');
 
   test('of a volume are what its driver says, asked at most once a minute', async () => {
     const stats = await setUp();
@@ -150,13 +150,13 @@ describe('figures', () => {
       inodesUsed: 3,
       condition: { abnormal: false, message: 'well' },
     });
-    expect(asked()[0]?.request).toMatchObject({ volume_id: 'vol-1', volume_path: stand.target() });
+    expect(requested()[0]?.request).toMatchObject({ volume_id: 'vol-1', volume_path: stand.target() });
     await stand.clock.advance(59_000);
     await stats.read();
-    expect(asked()).toHaveLength(1);
+    expect(requested()).toHaveLength(1);
     await stand.clock.advance(1000);
     await stats.read();
-    expect(asked()).toHaveLength(2);
+    expect(requested()).toHaveLength(2);
   });
 
   test('of a volume that is not well are an event, once for each thing that is wrong', async () => {
@@ -184,6 +184,6 @@ describe('figures', () => {
     await stand.volumes.unmountAll(REF);
     stand.driver.capabilities = ['GET_VOLUME_STATS'];
     expect(await stats.read()).toEqual([]);
-    expect(asked()).toEqual([]);
+    expect(requested()).toEqual([]);
   });
 });
