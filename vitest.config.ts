@@ -13,6 +13,8 @@ const patient = {
   // What is polled in a lab is often a program's answer: kubectl alone takes a tenth of a second of processor time.
   expect: { poll: { timeout: 60_000, interval: 150 } },
   setupFiles: ['test/support/patience.ts'],
+  // As for the unit tests: each file in a process of its own would load some 300 modules again.
+  isolate: false,
   // A lab waits for the kernel and for grace periods about a third of its time: four files keep two cores at work.
   maxWorkers: 4,
 };
