@@ -37,10 +37,9 @@ const ALLOWED: ReadonlyMap<string, string> = new Map([
 ]);
 
 /**
- * Times of a recording count from its own start, in ms: they are of neither clock, and are written so in its file. What
- * crictl prints has one clock only; its moments are not branded yet.
+ * Times of a recording count from its own start, in ms: they are of neither clock, and are written so in its file.
  */
-const FROM_ITS_START = /^cli\/(tap|crictl)\//;
+const FROM_ITS_START = /^cli\/tap\//;
 
 interface Declared {
   readonly node: Node;

@@ -2,6 +2,7 @@
 // all words are passed on as they are.
 
 import { Command } from 'commander';
+import { systemClock } from '../../lib/clock.ts';
 import { errnoOf } from '../../lib/errors.ts';
 
 /** Aborts with the first SIGINT, SIGTERM or SIGHUP; the second one ends the process. */
@@ -31,6 +32,6 @@ export function crictlCommand(): Command {
         throw error;
       });
       const { stdin, stdout, stderr, env } = process;
-      process.exitCode = await runCrictl(words, { stdin, stdout, stderr, env, now: Date.now }, interruption());
+      process.exitCode = await runCrictl(words, { stdin, stdout, stderr, env, now: systemClock.now }, interruption());
     });
 }

@@ -2,6 +2,7 @@
 // ("FATA[0000] …"). Never ends the process.
 
 import type { Readable, Writable } from 'node:stream';
+import { type EpochMs, elapsedMs } from '../../lib/clock.ts';
 
 export type Level = 'DEBU' | 'INFO' | 'WARN' | 'ERRO' | 'FATA';
 
@@ -10,20 +11,19 @@ export interface Terminal {
   readonly stdout: Writable & { readonly columns?: number; readonly rows?: number; readonly isTTY?: boolean };
   readonly stderr: Writable;
   readonly env: Readonly<Record<string, string | undefined>>;
-  /** Epoch ms. */
-  readonly now: () => number;
+  readonly now: () => EpochMs;
 }
 
 export class Console {
   readonly terminal: Terminal;
-  readonly #startedAt: number;
+  readonly #startedAt: EpochMs;
 
   constructor(terminal: Terminal) {
     this.terminal = terminal;
     this.#startedAt = terminal.now();
   }
 
-  now(): number {
+  now(): EpochMs {
     return this.terminal.now();
   }
 
@@ -36,7 +36,7 @@ export class Console {
   }
 
   log(level: Level, message: string): void {
-    const seconds = Math.trunc((this.now() - this.#startedAt) / 1000);
+    const seconds = Math.trunc(elapsedMs(this.#startedAt, this.now()) / 1000);
     this.terminal.stderr.write(`${level}[${String(seconds).padStart(4, '0')}] ${message}\n`);
   }
 }

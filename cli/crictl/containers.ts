@@ -1,5 +1,6 @@
 // crictl ps and inspect, and the choice of containers that exec has too.
 
+import type { EpochMs } from '../../lib/clock.ts';
 import type { Container__Output } from '../../proto/gen/runtime/v1/Container.ts';
 import type { ContainerStatus__Output } from '../../proto/gen/runtime/v1/ContainerStatus.ts';
 import type { ContainerStatusResponse__Output } from '../../proto/gen/runtime/v1/ContainerStatusResponse.ts';
@@ -99,7 +100,7 @@ const STATE_WORDS = {
 /** Pure. `imageOf`: the column's text; `now`: epoch ms. */
 export function containerTable(
   containers: readonly Container__Output[],
-  now: number,
+  now: EpochMs,
   wholeIds: boolean,
   imageOf: (container: Container__Output) => string,
 ): string {
@@ -128,7 +129,7 @@ export function shownImage(container: Container__Output, whole: boolean): string
 }
 
 /** `ps -v`. Pure. */
-export function containerDetails(container: Container__Output, now: number): string {
+export function containerDetails(container: Container__Output, now: EpochMs): string {
   const { metadata } = container;
   return [
     `ID: ${container.id}`,
@@ -212,7 +213,7 @@ export function containerStatusTable(
   status: ContainerStatus__Output,
   info: ContainerStatusResponse__Output['info'],
   verbose: boolean,
-  now: number,
+  now: EpochMs,
 ): string {
   const { started, finished } = containerTimes(status);
   const exited = status.state === 'CONTAINER_EXITED';

@@ -2,6 +2,7 @@
 
 import { LogFormatter, type LogPart } from '../../agent/runtime/logs/log-formatter.ts';
 import { readLogBytes } from '../../agent/runtime/logs/read-logs.ts';
+import type { EpochMs } from '../../lib/clock.ts';
 import { systemClock } from '../../lib/clock.ts';
 import { isErrno, UserError } from '../../lib/errors.ts';
 import type { ContainerStatus__Output } from '../../proto/gen/runtime/v1/ContainerStatus.ts';
@@ -21,7 +22,7 @@ export interface LogRequest {
 }
 
 /** `now`: epoch ms. Throws UserError. Pure. */
-export function logRequest(flags: Flags, now: number): LogRequest {
+export function logRequest(flags: Flags, now: EpochMs): LogRequest {
   const stream = flags.text('stream');
   if (stream !== '' && stream !== 'stdout' && stream !== 'stderr') {
     throw new UserError(`invalid stream "${stream}", must be "stdout" or "stderr"`);

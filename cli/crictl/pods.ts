@@ -1,5 +1,6 @@
 // crictl pods and inspectp.
 
+import type { EpochMs } from '../../lib/clock.ts';
 import type { PodSandbox__Output } from '../../proto/gen/runtime/v1/PodSandbox.ts';
 import type { PodSandboxFilter } from '../../proto/gen/runtime/v1/PodSandboxFilter.ts';
 import type { PodSandboxStatusResponse__Output } from '../../proto/gen/runtime/v1/PodSandboxStatusResponse.ts';
@@ -43,7 +44,7 @@ const stateWord = (state: PodSandbox__Output['state']): string => (state === 'SA
 const handler = (name: string): string => (name === '' ? '(default)' : name);
 
 /** Pure. `now`: epoch ms. */
-export function podTable(pods: readonly PodSandbox__Output[], now: number, wholeIds: boolean): string {
+export function podTable(pods: readonly PodSandbox__Output[], now: EpochMs, wholeIds: boolean): string {
   return table([
     ['POD ID', 'CREATED', 'STATE', 'NAME', 'NAMESPACE', 'ATTEMPT', 'RUNTIME'],
     ...pods.map((pod) => [

@@ -1,7 +1,9 @@
 // crictl stats, statsp, metricsp and metricdescs. CPU is measured between two answers.
 
 import { setTimeout as sleep } from 'node:timers/promises';
+import { systemClock } from '../../lib/clock.ts';
 import { UserError } from '../../lib/errors.ts';
+import { repeat } from '../../lib/retry.ts';
 import type { ContainerStats__Output } from '../../proto/gen/runtime/v1/ContainerStats.ts';
 import type { CpuUsage__Output } from '../../proto/gen/runtime/v1/CpuUsage.ts';
 import type { PodSandboxStats__Output } from '../../proto/gen/runtime/v1/PodSandboxStats.ts';
@@ -81,12 +83,8 @@ export function podStatsTable(
 /** Shows once, or with --watch until the command is interrupted. */
 async function show(flags: Flags, signal: AbortSignal, display: () => Promise<void>): Promise<void> {
   if (!flags.bool('watch')) return display();
-  while (!signal.aborted) {
-    await display();
-    await sleep(WATCH_MS, undefined, { signal }).catch((error: unknown) => {
-      if (!signal.aborted) throw error;
-    });
-  }
+  const round = async (): Promise<undefined> => void (await display());
+  await repeat(round, { clock: systemClock, everyMs: WATCH_MS, signal });
 }
 
 /** The id of --id, or of the one argument. */

@@ -1,6 +1,8 @@
 // Times and sizes in the form in which crictl prints and reads them: "About a minute ago", "4.22MB", "1m30s",
 // RFC 3339 with nanoseconds. Pure; the current time is an argument.
 
+import { type EpochMs, elapsedMs, epochMs, plusMs } from '../../lib/clock.ts';
+
 const NANOS_PER_SECOND = 1_000_000_000n;
 
 const UNITS_MS: ReadonlyMap<string, number> = new Map([
@@ -111,22 +113,22 @@ export function goTimeString(nanos: bigint): string {
   return `${date} ${time} ${sign}${hours}${minutes} ${zone ?? ''}`;
 }
 
-/** "5 minutes ago" for nanoseconds since the epoch. `now`: epoch ms. */
-export function ago(nanos: string, now: number): string {
-  return `${humanDuration(now - Number(BigInt(nanos) / 1_000_000n))} ago`;
+/** "5 minutes ago" for nanoseconds since the epoch. */
+export function ago(nanos: string, now: EpochMs): string {
+  return `${humanDuration(elapsedMs(epochMs(Number(BigInt(nanos) / 1_000_000n)), now))} ago`;
 }
 
 /**
  * A moment as --since takes it: a duration back from `now`, RFC 3339 with or without parts and zone (the machine's
- * zone then), or seconds since the epoch. Epoch ms; undefined for anything else.
+ * zone then), or seconds since the epoch. undefined for anything else.
  */
-export function parseSince(text: string, now: number): number | undefined {
+export function parseSince(text: string, now: EpochMs): EpochMs | undefined {
   const duration = text === '0' ? undefined : parseGoDuration(text);
-  if (duration !== undefined) return Math.trunc((now - duration) / 1000) * 1000;
-  if (/^\d+(\.\d+)?$/.test(text)) return Number(text) * 1000;
+  if (duration !== undefined) return epochMs(Math.trunc(plusMs(now, -duration) / 1000) * 1000);
+  if (/^\d+(\.\d+)?$/.test(text)) return epochMs(Number(text) * 1000);
   const match = /^(\d{4}-\d\d-\d\d)(?:T(\d\d)(?::(\d\d)(?::(\d\d(?:\.\d+)?))?)?)?(Z|z|[+-]\d\d:\d\d)?$/.exec(text);
   if (match === null) return undefined;
   const [, date, hours = '00', minutes = '00', seconds = '00', zone = ''] = match;
   const parsed = Date.parse(`${date}T${hours}:${minutes}:${seconds}${zone.toUpperCase()}`);
-  return Number.isNaN(parsed) ? undefined : parsed;
+  return Number.isNaN(parsed) ? undefined : epochMs(parsed);
 }

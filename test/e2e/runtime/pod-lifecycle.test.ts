@@ -115,8 +115,11 @@ describe('a pod on containerd', () => {
   });
 
   test('the exit of a container is reported without a list, and the next observation shows it in full', async () => {
-    const started = await startPod(lab, testPod('echo last words > /dev/termination-log; sleep 0.2; exit 3'));
+    const script = 'echo last words > /dev/termination-log; while [ ! -e /go ]; do sleep 0.05; done; exit 3';
+    // It exits after its start is known: an exit beside StartContainer has its status read once more.
+    const started = await startPod(lab, testPod(script));
     const running = lab.spans.length;
+    expect((await lab.runtime.execSync(started.containerId, ['touch', '/go'], 60_000)).exitCode).toBe(0);
     const died = await eventually('the event', () =>
       events.find((event) => event.type === 'containerDied' && event.containerId === started.containerId),
     );

@@ -14,6 +14,7 @@ import { logPath } from '../../../../cli/crictl/logs.ts';
 import { podDetails, podTable } from '../../../../cli/crictl/pods.ts';
 import { infoJson, withoutEmpty } from '../../../../cli/crictl/runtime.ts';
 import { containerStatsTable } from '../../../../cli/crictl/stats.ts';
+import { epochMs } from '../../../../lib/clock.ts';
 import type { Container__Output } from '../../../../proto/gen/runtime/v1/Container.ts';
 import type { ContainerStats__Output } from '../../../../proto/gen/runtime/v1/ContainerStats.ts';
 import type { ContainerStatus__Output } from '../../../../proto/gen/runtime/v1/ContainerStatus.ts';
@@ -80,7 +81,7 @@ const IMAGES = [
 describe('tables', () => {
   test('ps', () => {
     const shown = (each: Container__Output): string => shownImage(each, false);
-    expect(containerTable([CONTAINER], CREATED_MS + 4500, false, shown)).toBe(
+    expect(containerTable([CONTAINER], epochMs(CREATED_MS + 4500), false, shown)).toBe(
       `CONTAINER           IMAGE                              CREATED             STATE               NAME                ATTEMPT             POD ID              POD                 NAMESPACE
 6e9e9d04d1937       docker.io/library/busybox:stable   4 seconds ago       Running             busybox             0                   08081b887d6c3       unknown             unknown
 `,
@@ -91,7 +92,7 @@ describe('tables', () => {
   });
 
   test('ps -v', () => {
-    expect(containerDetails(CONTAINER, CREATED_MS + 10_500)).toBe(
+    expect(containerDetails(CONTAINER, epochMs(CREATED_MS + 10_500))).toBe(
       `ID: 6e9e9d04d1937a6dc2488c4906f114bcf19c07e59b3d0dabb6ed38a620150778
 PodID: 08081b887d6c3802a3a06dacef35314d456cbf3ee76493f3fa6149d59ad40989
 Namespace: unknown
@@ -108,7 +109,7 @@ Labels:
   });
 
   test('pods, and pods -v', () => {
-    expect(podTable([POD], 1_795_366_430_700, false)).toBe(
+    expect(podTable([POD], epochMs(1_795_366_430_700), false)).toBe(
       `POD ID              CREATED             STATE               NAME                NAMESPACE           ATTEMPT             RUNTIME
 08081b887d6c3       9 seconds ago       Ready               busybox-sandbox     default             1                   (default)
 `,

@@ -9,6 +9,7 @@ import {
   parseGoDuration,
   parseSince,
 } from '../../../../cli/crictl/units.ts';
+import { epochMs } from '../../../../lib/clock.ts';
 
 const SECOND = 1000;
 const MINUTE = 60 * SECOND;
@@ -97,7 +98,7 @@ describe('times', () => {
   });
 
   test('ago counts from now', () => {
-    expect(ago('5000000000', 10_000)).toBe('5 seconds ago');
+    expect(ago('5000000000', epochMs(10_000))).toBe('5 seconds ago');
   });
 
   test.each([
@@ -110,7 +111,7 @@ describe('times', () => {
     ['yesterday', undefined],
     ['1970-99-02', undefined],
   ])('since %s', (text, ms) => {
-    expect(inZone('UTC', () => parseSince(text, 100_000_000))).toBe(ms);
+    expect(inZone('UTC', () => parseSince(text, epochMs(100_000_000)))).toBe(ms);
   });
 });
 
