@@ -243,11 +243,11 @@ export async function removeImages({ flags, args, console, openCri }: Invocation
 export function imageFsTable(info: ImageFsInfoResponse__Output): string {
   const part = (title: string, filesystems: readonly FilesystemUsage__Output[]): string[] => [
     `${title} Filesystem `,
-    ...filesystems.flatMap((usage, at) => [
-      `TimeStamp[${at}]: ${usage.timestamp}`,
-      `Disk[${at}]: ${humanSize(Number(usage.used_bytes?.value ?? 0))}`,
-      `Inodes[${at}]: ${usage.inodes_used?.value ?? 0}`,
-      `Mountpoint[${at}]: ${usage.fs_id?.mountpoint ?? ''}`,
+    ...filesystems.flatMap((usage, index) => [
+      `TimeStamp[${index}]: ${usage.timestamp}`,
+      `Disk[${index}]: ${humanSize(Number(usage.used_bytes?.value ?? 0))}`,
+      `Inodes[${index}]: ${usage.inodes_used?.value ?? 0}`,
+      `Mountpoint[${index}]: ${usage.fs_id?.mountpoint ?? ''}`,
     ]),
   ];
   const lines = [...part('Container', info.container_filesystems), ...part('Image', info.image_filesystems)];

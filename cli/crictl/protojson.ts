@@ -189,7 +189,7 @@ function fieldFromConfig(field: Field, value: unknown, path: string, unknown: st
   }
   if (field.repeated) {
     if (!Array.isArray(value)) throw new ConfigTypeError(path, value, 'list');
-    return value.map((item: unknown, at) => scalarFromConfig(field, item, `${path}[${at}]`, unknown));
+    return value.map((item: unknown, index) => scalarFromConfig(field, item, `${path}[${index}]`, unknown));
   }
   return scalarFromConfig(field, value, path, unknown);
 }

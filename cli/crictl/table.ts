@@ -11,11 +11,15 @@ const width = (text: string): number => [...text].length;
 export function table(rows: readonly (readonly string[])[], minWidth = MIN_WIDTH): string {
   const widths: number[] = [];
   for (const row of rows) {
-    for (const [at, cell] of row.slice(0, -1).entries()) {
-      widths[at] = Math.max(widths[at] ?? minWidth, width(cell) + PADDING);
+    for (const [column, cell] of row.slice(0, -1).entries()) {
+      widths[column] = Math.max(widths[column] ?? minWidth, width(cell) + PADDING);
     }
   }
   const line = (row: readonly string[]): string =>
-    row.map((cell, at) => (at === row.length - 1 ? cell : cell + ' '.repeat((widths[at] ?? 0) - width(cell)))).join('');
+    row
+      .map((cell, column) =>
+        column === row.length - 1 ? cell : cell + ' '.repeat((widths[column] ?? 0) - width(cell)),
+      )
+      .join('');
   return rows.map((row) => `${line(row)}\n`).join('');
 }

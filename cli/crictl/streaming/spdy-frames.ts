@@ -84,7 +84,8 @@ function readFrame(head: Buffer, payload: Buffer): Frame {
   if (((head[0] ?? 0) & 0x80) === 0) return { kind: 'data', stream: head.readUInt32BE(0), fin, data: payload };
   const type = head.readUInt16BE(2);
   const kind = type in TYPES ? TYPES[type as keyof typeof TYPES] : undefined;
-  const word = (at: number): number => (payload.length >= at + 4 ? payload.readUInt32BE(at) & 0x7fffffff : 0);
+  const word = (offset: number): number =>
+    payload.length >= offset + 4 ? payload.readUInt32BE(offset) & 0x7fffffff : 0;
   if (kind === 'syn-stream' || kind === 'syn-reply') return { kind, stream: word(0), fin };
   if (kind === 'rst-stream') return { kind, stream: word(0), status: word(4) };
   if (kind === 'ping') return { kind, id: payload.length >= 4 ? payload.readUInt32BE(0) : 0 };
