@@ -1,5 +1,6 @@
 // `nodelet csi-driver`: the loop-device CSI driver, for labs and for tests of CSI clients.
 
+import { flushCompileCache } from 'node:module';
 import { hostname } from 'node:os';
 import { Command } from 'commander';
 import { UserError } from '../../lib/errors.ts';
@@ -74,6 +75,8 @@ export function csiDriverCommand(): Command {
       if (!/^unix:(\/\/)?\//.test(endpoint)) throw new UserError(`the endpoint "${endpoint}" is not unix:///path`);
       const faults = process.env['NODELET_CSI_FAULTS'];
       const { runDriver } = await import('../../csi/driver/main.ts');
+      // Node writes compiled code when a process exits by itself. A driver that is killed each time would compile at each start.
+      flushCompileCache();
       await runDriver(
         {
           endpoint,

@@ -2,6 +2,7 @@
 // the real mount table, whatever driver registers itself. Storage objects come from a file, since no API server runs.
 
 import { readFileSync } from 'node:fs';
+import { flushCompileCache } from 'node:module';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import type { CSIDriverSpec } from 'kubernetes-types/storage/v1';
@@ -47,6 +48,9 @@ storage.drivers.set(world.driver, {
     ...world.driverSpec,
   },
 });
+
+// It is killed each time; Node writes compiled code only when a process exits by itself.
+flushCompileCache();
 
 const tracer = new Tracer();
 const mounter = createLinuxMounter({ tracer });
