@@ -32,7 +32,7 @@ import type { StartAction } from './pod-action.ts';
 import { serviceEnvironment } from './service-environment.ts';
 
 export interface ContainerStarterOptions {
-  readonly runtime: Pick<ContainerRuntime, 'createContainer' | 'startContainer'>;
+  readonly runtime: Pick<ContainerRuntime, 'createContainer' | 'startContainer' | 'removeContainer'>;
   readonly volumes: Pick<PodVolumes, 'containerMounts'>;
   readonly objects: Pick<ObjectReader, 'configMap' | 'secret' | 'services'>;
   readonly recorder: EventRecorder;
@@ -99,6 +99,7 @@ export class ContainerStarter {
       recorder.event(reference, 'Warning', 'Failed', `Error: ${message}`);
       return new StartError({ reason, message }, { cause: error, ...(started === undefined ? {} : { started }) });
     };
+    await this.#removeSuperseded(request, failed);
     const id = action.created ?? (await this.#create(request, failed));
     signal.throwIfAborted();
     try {
@@ -109,6 +110,18 @@ export class ContainerStarter {
     recorder.event(reference, 'Normal', 'Started', `Started container ${container.name}`);
     await this.#postStart(request, id);
     return id;
+  }
+
+  /** Containerd refuses this while a start of it is being executed: then another attempt comes later. */
+  async #removeSuperseded({ action, signal }: StartRequest, failed: Failed): Promise<void> {
+    const { superseded = [] } = action;
+    if (superseded.length === 0) return;
+    try {
+      await Promise.all(superseded.map((id) => this.#options.runtime.removeContainer(id)));
+    } catch (error) {
+      throw failed('CreateContainerError', error);
+    }
+    signal.throwIfAborted();
   }
 
   async #create(request: StartRequest, failed: Failed): Promise<ContainerId> {

@@ -61,6 +61,9 @@ export class Plan {
       newest?.state === 'created' && newest.sandboxId === this.#sandbox.id && newest.hash === hash && !outdated
         ? newest
         : undefined;
+    const superseded = snapshot.containers
+      .filter(({ name, state, id }) => name === container.name && state === 'created' && id !== reusable?.id)
+      .map(({ id }) => id);
     this.actions.push({
       kind: 'startContainer',
       type,
@@ -69,6 +72,7 @@ export class Plan {
       restartCount: reusable?.restartCount ?? nextRestartCount(container.name, snapshot, this.#facts.previous),
       sandbox: this.#sandbox,
       ...(reusable === undefined ? {} : { created: reusable.id }),
+      ...(superseded.length === 0 ? {} : { superseded }),
       ...(ownEnd === undefined || decidingEnd === undefined ? {} : { previousFinishedAt: ownEnd }),
     });
   }

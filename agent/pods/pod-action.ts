@@ -24,6 +24,12 @@ export interface StartAction {
   readonly sandbox: SandboxSnapshot;
   /** A container that was created but never started, to be started instead of making another. */
   readonly created?: ContainerId;
+  /**
+   * Containers of the same name that were created and will not be started by this agent: of another definition, or of
+   * another sandbox. They are removed before another is created: a StartContainer that failed for its caller (deadline,
+   * broken connection) may still be executed, and two instances would run.
+   */
+  readonly superseded?: readonly ContainerId[];
   /** When the instance before this one ended (epoch ms); it decides the next back-off, and without it there is none. */
   readonly previousFinishedAt?: EpochMs;
 }

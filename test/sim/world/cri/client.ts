@@ -256,6 +256,7 @@ function containerHandlers(cri: SimCri): Handlers {
     },
     RemoveContainer: {
       subject: ({ container_id }) => container_id,
+      asked: ({ container_id }) => cri.removalRequested(container_id),
       effect: async ({ container_id }) => {
         await cri.removeContainer(container_id);
         return {};

@@ -58,6 +58,8 @@ export interface Instance {
   shown: 'created' | 'running' | 'exited' | 'unknown';
   /** A start is under way: it can be neither stopped nor removed. */
   starting: boolean;
+  /** Its removal was requested before it was started: one that starts in between is killed by it. */
+  removedUnstarted: boolean;
   /** Resolves when CRI shows that it has ended. */
   readonly shownEnd: PromiseWithResolvers<void>;
 }

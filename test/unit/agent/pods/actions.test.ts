@@ -104,8 +104,11 @@ function say(action: PodAction): string {
       return `kill ${action.container.name}: ${action.message}${action.thenStart ? ' (then start)' : ''}`;
     case 'resizePod':
       return `resize: ${action.updates.map(({ container }) => container.name).join(', ')}`;
-    default:
-      return `start ${action.type} ${action.container.name} #${action.restartCount}${action.created === undefined ? '' : ' (created)'}`;
+    default: {
+      const created = action.created === undefined ? '' : ' (created)';
+      const superseded = action.superseded === undefined ? '' : `, removes ${action.superseded.join(', ')} first`;
+      return `start ${action.type} ${action.container.name} #${action.restartCount}${created}${superseded}`;
+    }
   }
 }
 
@@ -200,14 +203,24 @@ describe('a regular container', () => {
       ['kill web: Container is in "unknown" state, try killing it before restart (then start)'],
     ],
     [
-      'that was created in an older sandbox is made anew',
+      'that was created in an older sandbox is made anew, and is removed first',
       { containers: [instance(web, 'created', { sandboxId: 'old' as SandboxId })] },
-      ['start container web #1'],
+      ['start container web #1, removes web-id first'],
     ],
     [
-      'that was created of an image that is no longer the pod’s is made anew',
+      'that was created of an image that is no longer the pod’s is made anew, and is removed first: its start may still be executed',
       { containers: [instance({ ...web, image: 'old' }, 'created')] },
-      ['start container web #1'],
+      ['start container web #1, removes web-id first'],
+    ],
+    [
+      'that was created is started when another that was created before it is removed',
+      {
+        containers: [
+          instance(web, 'created', { restartCount: 1 }),
+          instance(web, 'created', { id: 'old' as ContainerId }),
+        ],
+      },
+      ['start container web #1 (created), removes old first'],
     ],
     ['that ended is restarted under Always', { containers: [instance(web, 'exited')] }, ['start container web #1']],
     [

@@ -21,6 +21,7 @@ function fixture(valueBytes: number) {
         return answer.promise;
       },
       startContainer: async () => undefined,
+      removeContainer: async () => undefined,
     },
     volumes: { containerMounts: async () => ({ mounts: [], devices: [], supplementalGroups: [] }) },
     objects: {

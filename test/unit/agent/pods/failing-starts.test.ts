@@ -55,6 +55,39 @@ describe('an image that cannot be had', () => {
   });
 });
 
+describe('a start that failed for the agent, and that the runtime executes later', () => {
+  const withImage = (image: string) => makePod('web-pod', { containers: [{ name: 'web', image }] });
+  const startFailed = async () => {
+    node.runtime.addImage('nginx:2');
+    node.runtime.failNext('startContainer', 'deadline exceeded', 'DEADLINE_EXCEEDED');
+    node.api.put(withImage('nginx:stable'));
+    await node.clock.until(() => node.runtime.count('startContainer') === 1);
+    const [id] = node.runtime.containers.keys();
+    if (id === undefined) throw new Error('no container was created');
+    node.api.put(withImage('nginx:2'));
+    return id;
+  };
+
+  it('finds its container gone once one of another image runs', async () => {
+    const id = await startFailed();
+    await node.clock.until(() => node.runtime.running('web') !== undefined, 15_000);
+    await expect(node.runtime.startContainer(id)).rejects.toMatchObject({ code: 'NOT_FOUND' });
+    expect(node.runtime.running('web')?.spec.container.image).toBe('nginx:2');
+    expect(webStatus()?.restartCount).toBe(1);
+  });
+
+  it('keeps another from being created while its container cannot be removed', async () => {
+    node.runtime.failNext('removeContainer', "container is in starting state, can't be removed");
+    await startFailed();
+    await node.clock.until(() => node.runtime.count('removeContainer') === 1, 15_000);
+    await node.clock.advance(10);
+    expect(node.runtime.count('createContainer')).toBe(1);
+    expect(webStatus()?.state?.waiting?.message).toBe("container is in starting state, can't be removed");
+    await node.clock.until(() => node.runtime.running('web') !== undefined, 30_000);
+    expect(node.runtime.count('removeContainer')).toBe(2);
+  });
+});
+
 describe('a container that cannot be made', () => {
   it.each([
     ['createContainer', 'CreateContainerError'],

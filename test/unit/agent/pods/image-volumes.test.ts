@@ -44,6 +44,7 @@ function starter(mounts: readonly ContainerMount[], missing?: string) {
         return 'id' as ContainerId;
       },
       startContainer: async () => undefined,
+      removeContainer: async () => undefined,
     },
     volumes: { containerMounts: async () => ({ mounts, devices: [] }) },
     objects: new FakeObjects(),
