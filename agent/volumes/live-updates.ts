@@ -1,6 +1,6 @@
-// When a mounted pod's content volumes are to be brought up to date: at once when an object they show has changed, when
-// a token of theirs is due, after a pause when the last attempt failed, and from time to time where objects are not
-// watched. Only decides when; pod-volumes.ts does the work.
+// When a pod's content volumes that are up are to be brought up to date, whatever its other volumes do: at once when an
+// object they show has changed, when a token of theirs is due, after a pause when the last attempt failed, and from time
+// to time where objects are not watched. Only decides when; pod-volumes.ts does the work.
 
 import type { Pod } from '../../client/types.ts';
 import { type BackoffEntry, nextBackoff } from '../../lib/backoff.ts';
@@ -21,18 +21,22 @@ export interface LiveUpdatesOptions {
   readonly nextRenewal: (uid: string) => number | undefined;
   /** Brings the pod's volumes up to date; `why` is for the trace. Rejects when that failed. */
   readonly refresh: (uid: string, why: string) => Promise<void>;
+  /** Whether a volume of the pod is being set up, or waits for its next try. */
+  readonly isMounting: (uid: string) => boolean;
   /** Something changed of a pod whose volumes are not all up yet. */
   readonly onChangeWhileMounting: (uid: string) => void;
 }
 
 interface Watched {
-  /** Whether a volume of the pod has content that can change. */
+  /** Whether a volume of the pod is up whose content can change. */
   changing: boolean;
   timer: Timer | undefined;
+  /** When the next resync is due, monotonic ms; undefined before the first such volume is up and after each refresh. */
+  resyncAt: number | undefined;
   backoff: BackoffEntry | undefined;
   /** A refresh is waiting for its turn: another change needs no second one. */
   queued: boolean;
-  /** Something changed while the volumes were being set up; what was read may be older. */
+  /** Something changed while a volume was being set up; what was read for it may be older. */
   missed: boolean;
 }
 
@@ -49,30 +53,46 @@ export class LiveUpdates {
   follow(pod: Pod): void {
     const { uid } = pod.metadata;
     if (!this.#pods.has(uid)) {
-      this.#pods.set(uid, { changing: false, timer: undefined, backoff: undefined, queued: false, missed: false });
+      this.#pods.set(uid, {
+        changing: false,
+        timer: undefined,
+        resyncAt: undefined,
+        backoff: undefined,
+        queued: false,
+        missed: false,
+      });
     }
     this.#options.followed?.follow(pod, () => this.changed(uid));
   }
 
-  /** The pod's volumes show what there is now; `changing`: some of it may change. */
-  settled(uid: string, changing: boolean): void {
+  /**
+   * A volume of the pod is up whose content can change. It is kept up to date from now on: containers may run already
+   * (those of an agent before this one), and another volume, a driver's, may take hours.
+   */
+  volumeUp(uid: string): void {
     const watched = this.#pods.get(uid);
     if (watched === undefined) return;
-    watched.changing = changing;
-    watched.backoff = undefined;
-    this.#schedule(uid, watched);
-    if (changing && watched.missed) this.#refresh(uid, watched, 'object changed');
-    watched.missed = false;
+    watched.changing = true;
+    if (watched.missed) this.#refresh(uid, watched, 'object changed');
+    // A refresh that is due soon reads this volume as well.
+    else if (!watched.queued && watched.backoff === undefined) this.#schedule(uid, watched);
+  }
+
+  /** All volumes of the pod are up. */
+  allUp(uid: string): void {
+    const watched = this.#pods.get(uid);
+    if (watched !== undefined && !this.#options.isMounting(uid)) watched.missed = false;
   }
 
   /** Something that the pod's volumes may show is another now. */
   changed(uid: string): void {
     const watched = this.#pods.get(uid);
-    if (watched?.changing === true) this.#refresh(uid, watched, 'object changed');
-    else if (watched !== undefined) {
+    if (watched === undefined) return;
+    if (this.#options.isMounting(uid)) {
       watched.missed = true;
       this.#options.onChangeWhileMounting(uid);
     }
+    if (watched.changing) this.#refresh(uid, watched, 'object changed');
   }
 
   /** The pod's volumes are taken down. */
@@ -104,6 +124,7 @@ export class LiveUpdates {
 
   #done(uid: string, watched: Watched, error: unknown): void {
     if (this.#pods.get(uid) !== watched) return;
+    if (error === undefined) watched.resyncAt = undefined;
     watched.backoff =
       error === undefined ? undefined : nextBackoff(MOUNT_BACKOFF, watched.backoff, this.#options.clock.monotonic());
     this.#schedule(uid, watched);
@@ -123,9 +144,13 @@ export class LiveUpdates {
     if (!watched.changing) return undefined;
     if (watched.backoff !== undefined) return watched.backoff.delayMs;
     const renewal = nextRenewal(uid);
+    const now = clock.monotonic();
+    // Another volume that comes up does not put it off.
+    if (followed?.live !== true) watched.resyncAt ??= now + RESYNC_MIN_MS + random() * RESYNC_SPREAD_MS;
+    else watched.resyncAt = undefined;
     const due = [
       ...(renewal === undefined ? [] : [Math.max(0, renewal - clock.now())]),
-      ...(followed?.live === true ? [] : [RESYNC_MIN_MS + random() * RESYNC_SPREAD_MS]),
+      ...(watched.resyncAt === undefined ? [] : [Math.max(0, watched.resyncAt - now)]),
     ];
     return due.length === 0 ? undefined : Math.min(...due);
   }

@@ -75,6 +75,7 @@ class PodVolumeManager implements VolumeManager {
       random,
       nextRenewal: (uid) => tokens.nextRenewal(uid),
       refresh: (uid, why) => this.#refreshNow(uid, why),
+      isMounting: (uid) => (this.#pods.get(uid)?.underWay.size ?? 0) > 0,
       onChangeWhileMounting: (uid) => this.#pods.get(uid)?.objectsChanged.resolve(),
     });
   }
@@ -97,10 +98,7 @@ class PodVolumeManager implements VolumeManager {
       changed ? this.#serialize(uid, () => this.#refresh(state, old)) : undefined,
     ]);
     await this.#waitForMounts(state, waiting, all, signal);
-    this.#live.settled(
-      uid,
-      [...state.volumes.values()].some(({ update }) => update !== undefined),
-    );
+    this.#live.allUp(uid);
   }
 
   podChanged(pod: Pod): void {
@@ -239,6 +237,7 @@ class PodVolumeManager implements VolumeManager {
       span.set({ plugin: prepared.plugin, path: prepared.plan.path });
       await prepared.mount(state.pod, this.#host);
       state.volumes.set(name, prepared);
+      if (prepared.update !== undefined) this.#live.volumeUp(state.pod.metadata.uid);
     });
   }
 

@@ -122,6 +122,60 @@ describe('a reported change', () => {
   });
 });
 
+describe('a volume that is up while another one of its pod is not', () => {
+  const both = podWith([
+    { name: 'c', configMap: { name: 'cm' } },
+    { name: 'slow', configMap: { name: 'missing' } },
+  ]);
+  const until = (file: string, content: string) =>
+    vi.waitFor(async () => expect(await text('configmap', 'c', file)).toBe(content));
+  const edit = (value: string) => objects.configMaps.set('cm', configMap('cm', { a: value }));
+
+  test('shows a reported change', async () => {
+    edit('1');
+    const mounting = volumes.mountAll(both);
+    await until('a', '1');
+    await vi.waitFor(() => expect(recorder.events).toHaveLength(1));
+    edit('2');
+    followed.change();
+    await until('a', '2');
+    objects.configMaps.set('missing', configMap('missing', {}));
+    followed.change();
+    await mounting;
+  });
+
+  test('shows a change that nobody reports after the resync, which the other one does not put off', async () => {
+    const [mounter, tracer] = [new FakeMounter(), new Tracer()];
+    volumes = createPodVolumes({ rootDir, mounter, objects, tracer, clock, recorder, random: () => 0 });
+    edit('1');
+    const mounting = volumes.mountAll(both);
+    await until('a', '1');
+    // The resync, the other one's next try, and the limit of all.
+    await vi.waitFor(() => expect(clock.pending).toBe(3));
+    objects.configMaps.set('missing', configMap('missing', {}));
+    clock.advance(59_000);
+    await mounting;
+    edit('2');
+    clock.advance(1_000);
+    await until('a', '2');
+  });
+
+  test('shows a change that comes while the other one is read, and so does that one', async () => {
+    edit('1');
+    await volumes.mountAll(ofConfigMap);
+    objects.configMaps.set('missing', configMap('missing', { b: '1' }));
+    const mounting = volumes.mountAll(both);
+    // The old one is read already.
+    await Promise.resolve();
+    objects.configMaps.set('missing', configMap('missing', { b: '2' }));
+    edit('2');
+    followed.change();
+    await until('a', '2');
+    await mounting;
+    await vi.waitFor(async () => expect(await text('configmap', 'slow', 'b')).toBe('2'));
+  });
+});
+
 describe('a newer version of the pod', () => {
   const fields = ['metadata.labels', 'metadata.annotations'];
   const items = fields.map((fieldPath) => ({ path: fieldPath, fieldRef: { fieldPath } }));
