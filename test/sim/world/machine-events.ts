@@ -66,7 +66,7 @@ export function machineEvents(choose: Chooser) {
     agentRestarts: () => {
       if (world.agent === undefined) return undefined;
       const downMs = dice.pick([0, 500, 30_000]);
-      world.killAgent();
+      world.killAgent(downMs);
       world.clock.after(downMs, () => world.startAgent());
       return String(downMs);
     },

@@ -334,10 +334,11 @@ export class World {
     this.agent = { life, pods, probes, pressure, stop };
   }
 
-  /** kill -9. */
-  killAgent(): void {
+  /** kill -9. `downMs`: how long no agent runs. Nothing that it would have to do in that time is judged. */
+  killAgent(downMs = 0): void {
     if (this.agent === undefined) return;
     this.journal.note('agent is killed');
+    this.weather.bad(downMs);
     this.agent.life.over = true;
     this.nodeRules.agentEnds();
     this.shim.hangUp();
