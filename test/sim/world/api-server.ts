@@ -182,8 +182,9 @@ export class SimApiServer implements ListWatcher {
   }
 
   async create<T>(path: string, body: unknown, options?: RequestOptions): Promise<T> {
+    const sentAt = this.#parts.clock.monotonic();
     return await this.#request('POST', path, options, () => {
-      if (SimNodeObjects.has(path)) return asAsked<T>(this.nodes.create(path, body));
+      if (SimNodeObjects.has(path)) return asAsked<T>(this.nodes.create(path, body, sentAt));
       const { namespace = 'demo' } = requestInfo(path);
       const pod = body as Pod;
       return asAsked<T>(this.createPod({ ...pod, metadata: { ...pod.metadata, namespace } }));
@@ -191,7 +192,8 @@ export class SimApiServer implements ListWatcher {
   }
 
   async replace<T>(path: string, body: unknown, options?: RequestOptions): Promise<T> {
-    return await this.#request('PUT', path, options, () => asAsked<T>(this.nodes.replace(path, body)));
+    const sentAt = this.#parts.clock.monotonic();
+    return await this.#request('PUT', path, options, () => asAsked<T>(this.nodes.replace(path, body, sentAt)));
   }
 
   /** A list or the beginning of a watch; whoever follows a collection may wait for long after one that failed. */
@@ -210,8 +212,9 @@ export class SimApiServer implements ListWatcher {
   }
 
   async patch<T>(path: string, body: unknown, _type: PatchType, options?: RequestOptions): Promise<T> {
+    const sentAt = this.#parts.clock.monotonic();
     return await this.#request('PATCH', path, options, () => {
-      if (SimNodeObjects.has(path)) return asAsked<T>(this.nodes.patch(path, body));
+      if (SimNodeObjects.has(path)) return asAsked<T>(this.nodes.patch(path, body, sentAt));
       const { metadata, status } = body as { metadata: { uid: string }; status: PodStatus };
       const before = this.#podAt(path);
       this.#expectUid(before, metadata.uid);

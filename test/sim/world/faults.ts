@@ -37,6 +37,8 @@ export const FAULTS = {
   'the node hides a pressure': /the Node does not say so/,
   'the agent restarts too late': /nobody starts it again/,
   "the node's transitions move with its heartbeats": /the transition of .* moved/,
+  "the node's heartbeats go back": /the heartbeat of .* went from/,
+  'the node renews its lease into the past': /the lease's renewTime went from/,
 } as const satisfies Readonly<Record<string, RegExp>>;
 export type Fault = keyof typeof FAULTS;
 export type Faults = ReadonlySet<Fault>;

@@ -7,11 +7,11 @@ import { problem } from './api-problem.ts';
 import { FOREIGN_NODE_CONDITION } from './foreign.ts';
 import type { WatchLog } from './watch-log.ts';
 
-/** What the rules want to know of the agent's writes. */
+/** What the rules want to know of the agent's writes; `sentAt` is when the agent sent the request (monotonic ms). */
 export interface NodeWitness {
   /** The agent has registered the Node, or written its status. */
-  nodeWritten(before: Node | undefined, after: Node): void;
-  leaseWritten(before: Lease | undefined, after: Lease): void;
+  nodeWritten(before: Node | undefined, after: Node, sentAt: number): void;
+  leaseWritten(before: Lease | undefined, after: Lease, sentAt: number): void;
 }
 
 type Keyed = Readonly<Record<string, unknown>>;
@@ -83,11 +83,11 @@ export class SimNodeObjects {
     return found;
   }
 
-  create(path: string, body: unknown): unknown {
+  create(path: string, body: unknown, sentAt: number): unknown {
     if ((isLease(path) ? this.lease : this.node) !== undefined) {
       throw problem(409, 'AlreadyExists', `${path} already exists`);
     }
-    if (isLease(path)) return this.#writeLease(body as Lease);
+    if (isLease(path)) return this.#writeLease(body as Lease, sentAt);
     const { metadata, status, ...rest } = body as Node;
     const others = { type: FOREIGN_NODE_CONDITION, status: 'False', reason: 'RouteCreated' };
     const node = {
@@ -95,33 +95,33 @@ export class SimNodeObjects {
       metadata: { ...metadata, uid: 'uid-node' },
       status: { ...status, conditions: [...(status?.conditions ?? []), others] },
     };
-    this.#witness.nodeWritten(undefined, node);
+    this.#witness.nodeWritten(undefined, node, sentAt);
     return this.#storeNode(node, 'ADDED');
   }
 
-  replace(path: string, body: unknown): unknown {
+  replace(path: string, body: unknown, sentAt: number): unknown {
     if (!isLease(path)) throw problem(405, 'MethodNotAllowed', `nobody replaces ${path}`);
     const lease = body as Lease;
     if (this.lease === undefined) throw problem(404, 'NotFound', `${path} not found`);
     if (lease.metadata.resourceVersion !== this.lease.metadata.resourceVersion) {
       throw problem(409, 'Conflict', `Operation cannot be fulfilled on ${path}: the object has been modified`);
     }
-    return this.#writeLease(lease);
+    return this.#writeLease(lease, sentAt);
   }
 
-  patch(path: string, body: unknown): unknown {
+  patch(path: string, body: unknown, sentAt: number): unknown {
     const before = this.node;
     if (before === undefined) throw problem(404, 'NotFound', `${path} not found`);
     const { status, ...rest } = body as Partial<Node>;
     const changed = merged(before, rest) as Node;
     if (status === undefined) return this.#storeNode(changed, 'MODIFIED');
     const after = { ...changed, status: applyNodeStatus(before.status ?? {}, status) };
-    this.#witness.nodeWritten(before, after);
+    this.#witness.nodeWritten(before, after, sentAt);
     return this.#storeNode(after, 'MODIFIED');
   }
 
-  #writeLease(lease: Lease): Lease {
-    this.#witness.leaseWritten(this.lease, lease);
+  #writeLease(lease: Lease, sentAt: number): Lease {
+    this.#witness.leaseWritten(this.lease, lease, sentAt);
     return this.#storeLease(lease);
   }
 

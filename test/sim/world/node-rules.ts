@@ -31,9 +31,14 @@ export class NodeRules implements NodeWitness {
   readonly #world: WhatIsThere;
   /** All monotonic ms; undefined where it never was. */
   #renewedAt: number | undefined;
+  /**
+   * When the agent sent what the API server holds now. The times in it are that old: a jump of the clock while the
+   * request is on its way comes after them, although the API server stores them after the jump.
+   */
+  #leaseSentAt: number | undefined;
+  #statusSentAt: number | undefined;
   #agentSince: number | undefined;
   #clockJumpedAt: number | undefined;
-  #wroteAt: number | undefined;
   #runtimeDownSince: number | undefined;
   #claimedAt: number | undefined;
 
@@ -119,7 +124,7 @@ export class NodeRules implements NodeWitness {
 
   // ---------------------------------------------------------------- what the agent writes
 
-  leaseWritten(before: Lease | undefined, after: Lease): void {
+  leaseWritten(before: Lease | undefined, after: Lease, sentAt: number): void {
     const { clock, rules, api } = this.#world;
     const now = clock.monotonic();
     const [from, to] = [before?.spec?.renewTime, after.spec?.renewTime];
@@ -127,7 +132,7 @@ export class NodeRules implements NodeWitness {
       from !== undefined &&
       to !== undefined &&
       Date.parse(to) < Date.parse(from) &&
-      !this.#jumpedSince(this.#renewedAt)
+      !this.#jumpedSince(this.#leaseSentAt)
     ) {
       rules.break(`the lease's renewTime went from ${from} to ${to}`);
     }
@@ -135,10 +140,11 @@ export class NodeRules implements NodeWitness {
     if (owner !== api.nodes.node?.metadata.uid) rules.break(`the lease is owned by ${owner}, which is not the Node`);
     if (after.spec?.holderIdentity !== NODE_NAME) rules.break(`the lease is held by ${after.spec?.holderIdentity}`);
     this.#renewedAt = now;
+    this.#leaseSentAt = sentAt;
   }
 
-  nodeWritten(before: Node | undefined, after: Node): void {
-    const { clock, journal } = this.#world;
+  nodeWritten(before: Node | undefined, after: Node, sentAt: number): void {
+    const { journal } = this.#world;
     const conditions = after.status?.conditions ?? [];
     journal.note(`status of the node: ${conditions.map(({ type, status }) => `${type} ${status}`).join(', ')}`);
     for (const condition of conditions) {
@@ -152,12 +158,12 @@ export class NodeRules implements NodeWitness {
     if (before !== undefined && foreign(before) !== foreign(after)) {
       this.#world.rules.break('a condition of another writer on the Node was changed');
     }
-    this.#wroteAt = clock.monotonic();
+    this.#statusSentAt = sentAt;
   }
 
   /** Heartbeats go on; a transition is as old as the last change of the status. */
   #checkTimes(known: Condition, { type, status, lastHeartbeatTime = '', lastTransitionTime = '' }: Condition): void {
-    if (type === FOREIGN_NODE_CONDITION || this.#jumpedSince(this.#wroteAt) || this.#isHandover) return;
+    if (type === FOREIGN_NODE_CONDITION || this.#jumpedSince(this.#statusSentAt) || this.#isHandover) return;
     const { rules } = this.#world;
     const [beat, transition] = [known.lastHeartbeatTime ?? '', known.lastTransitionTime ?? ''];
     if (Date.parse(lastHeartbeatTime) < Date.parse(beat)) {

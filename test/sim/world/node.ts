@@ -8,9 +8,11 @@ import type { PodsAgent } from '../../../agent/pods/options.ts';
 import type { RuntimeStatus } from '../../../agent/ports/runtime.ts';
 import type { CriRuntime } from '../../../agent/runtime/types.ts';
 import type { VolumesInUse } from '../../../agent/volumes/volumes-in-use.ts';
-import type { NodeStatus } from '../../../client/types.ts';
+import type { Lease, NodeStatus } from '../../../client/types.ts';
 import type { Faults } from './faults.ts';
 import { FACTS, HOST_IPS, NODE_CONFIG, NODE_NAME } from './node-facts.ts';
+
+type NodeCondition = NonNullable<NodeStatus['conditions']>[number];
 
 export interface SimNodeParts extends Pick<NodeAgentOptions, 'client' | 'recorder' | 'clock' | 'log' | 'random'> {
   readonly runtime: CriRuntime;
@@ -59,7 +61,9 @@ function wrong(options: NodeAgentOptions, faults: Faults): Partial<NodeAgentOpti
     ...(faults.has('the node hides a pressure')
       ? { pressure: () => ({ memory: false, disk: false, pid: false }) }
       : {}),
-    ...(faults.has("the node's transitions move with its heartbeats") ? { client: moving(client) } : {}),
+    ...(faults.has("the node's transitions move with its heartbeats") ? rewriting(client, { condition: moved }) : {}),
+    ...(faults.has("the node's heartbeats go back") ? rewriting(client, { condition: withHeartbeatBack }) : {}),
+    ...(faults.has('the node renews its lease into the past') ? rewriting(client, { lease: withRenewalBack }) : {}),
   };
 }
 
@@ -81,19 +85,46 @@ function believing(runtime: NodeAgentOptions['runtime']): Pick<NodeAgentOptions,
   };
 }
 
-function moving(client: NodeAgentOptions['client']): NodeAgentOptions['client'] {
+/** What the agent writes, changed on its way. */
+function rewriting(
+  client: NodeAgentOptions['client'],
+  changed: {
+    readonly condition?: (condition: NodeCondition) => NodeCondition;
+    readonly lease?: (lease: Lease) => Lease;
+  },
+): Pick<NodeAgentOptions, 'client'> {
+  const { condition = (same) => same, lease = (same) => same } = changed;
   return {
-    get: (path, query, options) => client.get(path, query, options),
-    create: (path, body, options) => client.create(path, body, options),
-    replace: (path, body, options) => client.replace(path, body, options),
-    patch: (path, body, type, options) => {
-      const { status, ...rest } = body as { status?: NodeStatus };
-      const conditions = status?.conditions?.map((condition) => ({
-        ...condition,
-        ...(condition.lastHeartbeatTime === undefined ? {} : { lastTransitionTime: condition.lastHeartbeatTime }),
-      }));
-      const moved = conditions === undefined ? body : { ...rest, status: { ...status, conditions } };
-      return client.patch(path, moved, type, options);
+    client: {
+      get: (path, query, options) => client.get(path, query, options),
+      create: (path, body, options) => client.create(path, body, options),
+      // Nothing but the Lease is replaced.
+      replace: (path, body, options) => client.replace(path, lease(body as Lease), options),
+      patch: (path, body, type, options) => {
+        const { status, ...rest } = body as { status?: NodeStatus };
+        const conditions = status?.conditions?.map(condition);
+        const written = conditions === undefined ? body : { ...rest, status: { ...status, conditions } };
+        return client.patch(path, written, type, options);
+      },
     },
   };
+}
+
+/** The transition is as young as the heartbeat. */
+function moved(condition: NodeCondition): NodeCondition {
+  const { lastHeartbeatTime } = condition;
+  return { ...condition, ...(lastHeartbeatTime === undefined ? {} : { lastTransitionTime: lastHeartbeatTime }) };
+}
+
+function withHeartbeatBack(condition: NodeCondition): NodeCondition {
+  return { ...condition, lastHeartbeatTime: backwards(condition.lastHeartbeatTime) };
+}
+
+function withRenewalBack(lease: Lease): Lease {
+  return { ...lease, spec: { ...lease.spec, renewTime: backwards(lease.spec?.renewTime) } };
+}
+
+/** The later a time is, the earlier is what becomes of it. */
+function backwards(time = ''): string {
+  return new Date(2 * Date.parse('2026-01-01T00:00:00Z') - Date.parse(time)).toISOString();
 }
