@@ -41,6 +41,7 @@ const LOOKED_FOR: Partial<Record<Fault, Pick<HistoryOptions, 'fair' | 'weights'>
   'the agent says that it resized and did not': { fair: true, weights: { ...LONG_LIVES, resize: 40 } },
   'the agent believes that everything is alive': { fair: true, weights: { ...LONG_LIVES, probeFlips: 60 } },
   'the agent believes that everything is ready': { fair: true, weights: { ...LONG_LIVES, probeFlips: 60 } },
+  'the agent ignores shortened grace periods': { fair: true, weights: { ...LONG_LIVES, delete: 20, shorten: 40 } },
   'the API server shows an old ConfigMap': { fair: true, weights: { ...LONG_LIVES, editSettings: 20 } },
   'the API server hides deadlines': { fair: true, weights: { ...LONG_LIVES, editDeadline: 30 } },
   'the agent restarts too late': { fair: true, weights: { ...LONG_LIVES, exit: 40 } },

@@ -19,6 +19,7 @@ export const FAULTS = {
   'CNI ADD gives an address twice': /which is held by/,
   'the agent forgets preStop hooks': /without its preStop hook/,
   'the agent shortens grace periods': /was killed after .* and was granted/,
+  'the agent ignores shortened grace periods': /runs, and its deleted pod was granted/,
   'the agent stops sidecars with the rest': /sidecar .* is stopped while/,
   'the agent says that it resized and did not': /has .* cpu shares/,
   'the agent believes that everything is alive': /fails its liveness probe/,

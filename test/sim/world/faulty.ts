@@ -18,6 +18,14 @@ export function faultyRuntime<R extends ContainerRuntime>(runtime: R, faults: Fa
       runtime.stopContainer(other.id as ContainerId, graceSeconds).catch(() => undefined);
     }
   };
+  const stops = new Map<ContainerId, Promise<void>>();
+  const stopOnce = (id: ContainerId, graceSeconds: number): Promise<void> => {
+    const underWay = stops.get(id);
+    if (underWay !== undefined) return underWay;
+    const stop = runtime.stopContainer(id, graceSeconds).finally(() => stops.delete(id));
+    stops.set(id, stop);
+    return stop;
+  };
   const wrong: Partial<ContainerRuntime> = {
     ...(faults.has('the agent forgets preStop hooks')
       ? {
@@ -31,6 +39,7 @@ export function faultyRuntime<R extends ContainerRuntime>(runtime: R, faults: Fa
     ...(faults.has('the agent shortens grace periods')
       ? { stopContainer: (id, graceSeconds) => runtime.stopContainer(id, Math.floor(graceSeconds / 3)) }
       : {}),
+    ...(faults.has('the agent ignores shortened grace periods') ? { stopContainer: stopOnce } : {}),
     ...(faults.has('the agent stops sidecars with the rest')
       ? {
           stopContainer: (id, graceSeconds) => {
