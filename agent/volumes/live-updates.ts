@@ -4,7 +4,7 @@
 
 import type { Pod } from '../../client/types.ts';
 import { type BackoffEntry, nextBackoff } from '../../lib/backoff.ts';
-import type { Clock, Timer } from '../../lib/clock.ts';
+import { type Clock, elapsedMs, type MonotonicMs, plusMs, type Timer } from '../../lib/clock.ts';
 import type { FollowedObjects } from '../ports/api.ts';
 import { MOUNT_BACKOFF } from './mount-failures.ts';
 
@@ -31,8 +31,8 @@ interface Watched {
   /** Whether a volume of the pod is up whose content can change. */
   changing: boolean;
   timer: Timer | undefined;
-  /** When the next resync is due, monotonic ms; undefined before the first such volume is up and after each refresh. */
-  resyncAt: number | undefined;
+  /** When the next resync is due; undefined before the first such volume is up and after each refresh. */
+  resyncAt: MonotonicMs | undefined;
   backoff: BackoffEntry | undefined;
   /** A refresh is waiting for its turn: another change needs no second one. */
   queued: boolean;
@@ -146,11 +146,11 @@ export class LiveUpdates {
     const renewal = nextRenewal(uid);
     const now = clock.monotonic();
     // Another volume that comes up does not put it off.
-    if (followed?.live !== true) watched.resyncAt ??= now + RESYNC_MIN_MS + random() * RESYNC_SPREAD_MS;
+    if (followed?.live !== true) watched.resyncAt ??= plusMs(now, RESYNC_MIN_MS + random() * RESYNC_SPREAD_MS);
     else watched.resyncAt = undefined;
     const due = [
       ...(renewal === undefined ? [] : [Math.max(0, renewal - clock.now())]),
-      ...(watched.resyncAt === undefined ? [] : [Math.max(0, watched.resyncAt - now)]),
+      ...(watched.resyncAt === undefined ? [] : [Math.max(0, elapsedMs(now, watched.resyncAt))]),
     ];
     return due.length === 0 ? undefined : Math.min(...due);
   }

@@ -144,7 +144,7 @@ describe('a volume that is up while another one of its pod is not', () => {
     await mounting;
   });
 
-  test('shows a change that nobody reports after the resync, which the other one does not put off', async () => {
+  test('shows an unreported change after the resync, which the other one does not delay', async () => {
     const [mounter, tracer] = [new FakeMounter(), new Tracer()];
     volumes = createPodVolumes({ rootDir, mounter, objects, tracer, clock, recorder, random: () => 0 });
     edit('1');
