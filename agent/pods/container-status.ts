@@ -248,6 +248,16 @@ function isBetweenLives(
   return restarting && !toRun && newest?.state === 'exited';
 }
 
+/**
+ * The instances of a container, newest first. In a pod that is being deleted one that is only created never starts: the end
+ * of the one before it has been reported, and stays.
+ */
+function reportedInstances(pod: Pod, { containers }: PodSnapshot, { name }: Container): readonly ContainerSnapshot[] {
+  const all = containers.filter((instance) => instance.name === name);
+  const newestStarted = all.findIndex(({ state }) => state !== 'created');
+  return pod.metadata.deletionTimestamp !== undefined && newestStarted > 0 ? all.slice(newestStarted) : all;
+}
+
 /** The statuses of `containers`, in their order in the spec. `old` is what was reported before. */
 export function computeContainerStatuses(
   facts: ContainerStatusFacts,
@@ -257,7 +267,7 @@ export function computeContainerStatuses(
 ): ReportedContainerStatus[] {
   const { pod, snapshot, probes, waiting } = facts;
   return containers.map((container) => {
-    const [newest, before] = snapshot.containers.filter((instance) => instance.name === container.name);
+    const [newest, before] = reportedInstances(pod, snapshot, container);
     const previous = old?.find((status) => status.name === container.name);
     let status =
       newest === undefined ? unseen(pod, container, previous) : seen(facts, container, newest, before, previous);

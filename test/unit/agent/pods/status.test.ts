@@ -367,6 +367,23 @@ describe('the end of a pod', () => {
       expect(statusOf(makePod('p'), snapshot, { failure, over: true })).toMatchObject({ phase: 'Failed' });
     }
   });
+  it('stays reported when the pod is deleted while the replacement of a container is created', () => {
+    const containers = [
+      instance('web', { id: 'second' as ContainerId, state: 'created', restartCount: 1 }),
+      ended('web', 143, { id: 'first' as ContainerId }),
+    ];
+    const made = makePod('p', { restartPolicy: 'Never' });
+    const deleted = { ...made, metadata: { ...made.metadata, deletionTimestamp: AT } };
+    expect(statusOf(deleted, containers).containerStatuses?.[0]).toMatchObject({
+      containerID: 'cri-o://first',
+      restartCount: 0,
+      state: { terminated: { exitCode: 143 } },
+    });
+    expect(statusOf(made, containers).containerStatuses?.[0]).toMatchObject({
+      restartCount: 1,
+      state: { waiting: {} },
+    });
+  });
   it('by its deadline makes it unready at once', () => {
     const pod = makePod('p', { activeDeadlineSeconds: 1 });
     const failure = activeDeadline(pod, AT, plusMs(NOW, 1000))?.failure;
