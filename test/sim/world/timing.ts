@@ -199,7 +199,7 @@ export class Timing {
 
   // ---------------------------------------------------------------- what the agent asks the runtime for
 
-  execAsked(id: string, command: readonly string[]): void {
+  execRequested(id: string, command: readonly string[]): void {
     if (command[1] !== 'preStop') return;
     this.#preStops.add(id);
     this.#sign(id);
@@ -216,7 +216,7 @@ export class Timing {
     if (!this.#firstSign.has(id)) this.#firstSign.set(id, this.#world.clock.monotonic());
   }
 
-  stopAsked(id: string): void {
+  stopRequested(id: string): void {
     const instance = this.#world.runtime.state.instance(id);
     const pod = instance === undefined ? undefined : this.#podOf(instance);
     if (instance?.process !== undefined && instance.shown === 'running' && pod !== undefined) {

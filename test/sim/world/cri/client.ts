@@ -23,7 +23,7 @@ interface Handler<M extends CriMethod> {
   /** What it is about, for the journal. */
   readonly subject: (request: Received<M>) => string;
   /** Judged when the call is made, whatever becomes of it. */
-  readonly asked?: (request: Received<M>) => void;
+  readonly requested?: (request: Received<M>) => void;
   readonly options?: (request: Received<M>) => CallOptions;
   readonly effect: (request: Received<M>) => CriResponse<M> | Promise<CriResponse<M>>;
 }
@@ -75,7 +75,7 @@ export class SimCriClient implements CriClient {
       return Promise.reject(new RuntimeError(method, 'UNIMPLEMENTED', `unknown method ${method}`));
     }
     const read = received(method, request);
-    handler.asked?.(read);
+    handler.requested?.(read);
     return this.#cri.line.perform(method, handler.subject(read), deadlineMs, () => handler.effect(read), {
       ...handler.options?.(read),
       ...(signal === undefined ? {} : { signal }),
@@ -223,7 +223,7 @@ function containerHandlers(cri: SimCri): Handlers {
     CreateContainer: {
       subject: ({ config }) =>
         `${config?.labels['io.kubernetes.pod.name']}/${config?.metadata?.name} ${config?.metadata?.attempt}`,
-      asked: ({ config }) =>
+      requested: ({ config }) =>
         cri.timing.createAsked(config?.labels['io.kubernetes.pod.uid'] ?? '', config?.metadata?.name ?? ''),
       options: ({ config }) => ({
         usualMs: MAKING_MS,
@@ -248,7 +248,7 @@ function containerHandlers(cri: SimCri): Handlers {
     },
     StopContainer: {
       subject: ({ container_id, timeout }) => `${container_id} ${timeout}`,
-      asked: ({ container_id }) => cri.timing.stopAsked(container_id),
+      requested: ({ container_id }) => cri.timing.stopRequested(container_id),
       effect: async ({ container_id, timeout }) => {
         await cri.stopContainer(container_id, Number(timeout));
         return {};
@@ -256,7 +256,7 @@ function containerHandlers(cri: SimCri): Handlers {
     },
     RemoveContainer: {
       subject: ({ container_id }) => container_id,
-      asked: ({ container_id }) => cri.removalRequested(container_id),
+      requested: ({ container_id }) => cri.removalRequested(container_id),
       effect: async ({ container_id }) => {
         await cri.removeContainer(container_id);
         return {};
@@ -271,7 +271,7 @@ function containerHandlers(cri: SimCri): Handlers {
     },
     ExecSync: {
       subject: ({ container_id, cmd }) => `${container_id} ${cmd.join(' ')}`,
-      asked: ({ container_id, cmd }) => cri.timing.execAsked(container_id, cmd),
+      requested: ({ container_id, cmd }) => cri.timing.execRequested(container_id, cmd),
       effect: async ({ container_id, cmd, timeout }) => {
         const { stdout, stderr, exitCode } = await cri.execSync(container_id, cmd, Number(timeout));
         return { stdout, stderr, exit_code: exitCode };

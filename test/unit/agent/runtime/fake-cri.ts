@@ -46,7 +46,7 @@ export class FakeCri {
   readonly retained = new Map<string, Promise<void>>();
   /** Calls of these names fail with this gRPC status, after having done what they do. */
   readonly failing = new Map<string, number>();
-  /** What RuntimeConfig says; the call is not implemented without it. */
+  /** The response of RuntimeConfig; undefined: UNIMPLEMENTED. */
   cgroupDriver: 'SYSTEMD' | 'CGROUPFS' | undefined;
   readonly streams: { cri: Stream[]; containerd: Stream[] } = { cri: [], containerd: [] };
   readonly #directory: string;
