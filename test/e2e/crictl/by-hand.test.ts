@@ -98,7 +98,7 @@ beforeAll(async () => {
     `metadata: { name: by-hand, namespace: default, attempt: 1 }
 log_directory: ${directory}
 labels: { made: 1 }
-linux: { cgroup_parent: /nodelet-crictl }
+linux: { cgroup_parent: ${lab.paths.cgroupRoot}/crictl }
 `,
   );
   await at(
