@@ -1,9 +1,11 @@
 // Checks the health of the runtime and the network, and caches the result. What it means for the Node is decided in
 // conditions.ts.
 
+import { resolvesWithin } from '../../lib/abort.ts';
 import type { Clock, MonotonicMs } from '../../lib/clock.ts';
 import { errorMessage } from '../../lib/errors.ts';
 import { sameJson } from '../../lib/same-json.ts';
+import { singleFlight } from '../../lib/single-flight.ts';
 import type { PodNetwork } from '../ports/node.ts';
 import type { ContainerRuntime, RuntimeConditionSnapshot, RuntimeStatus, RuntimeVersion } from '../ports/runtime.ts';
 import { type FailedCheck, type NodeHealth, notReadyBecause } from './conditions.ts';
@@ -14,8 +16,8 @@ import { type FailedCheck, type NodeHealth, notReadyBecause } from './conditions
  */
 const RUNTIME_SILENT_MS = 10_000;
 
-/** A part that takes longer to say how it is counts as not answering. Its call may go on; no second one is made. */
-const ANSWER_MS = 10_000;
+/** A call that takes longer counts as failed. It may go on; no second one is made beside it. */
+const CHECK_TIMEOUT_MS = 10_000;
 
 /** What a check found, compared with the one before. */
 export type HealthChange = 'none' | 'reasons' | 'readiness';
@@ -47,48 +49,11 @@ function lastingReasons(health: NodeHealth): readonly string[] {
   });
 }
 
-/** One check that may hang; while one is pending, no new one is started. */
-class Question<T> {
-  readonly #clock: Clock;
-  readonly #ask: () => Promise<T>;
-  #open: Promise<T> | undefined;
-
-  constructor(clock: Clock, ask: () => Promise<T>) {
-    this.#clock = clock;
-    this.#ask = ask;
-  }
-
-  /** Rejects with what went wrong, or when there is no answer in time. */
-  answer(): Promise<T> {
-    const open = this.#open ?? this.#ask();
-    this.#open = open;
-    return new Promise((resolve, reject) => {
-      const timer = this.#clock.after(ANSWER_MS, () => {
-        reject(new Error(`no answer within ${ANSWER_MS / 1000} s`));
-      });
-      const closed = (): void => {
-        timer.cancel();
-        if (this.#open === open) this.#open = undefined;
-      };
-      open.then(
-        (answer) => {
-          closed();
-          resolve(answer);
-        },
-        (error: unknown) => {
-          closed();
-          reject(error);
-        },
-      );
-    });
-  }
-}
-
 export class HealthMonitor {
   readonly #options: HealthOptions;
-  readonly #statusQuestion: Question<RuntimeStatus>;
-  readonly #versionQuestion: Question<RuntimeVersion>;
-  readonly #networkQuestion: Question<RuntimeConditionSnapshot>;
+  readonly #runtimeStatus: () => Promise<RuntimeStatus>;
+  readonly #runtimeVersion: () => Promise<RuntimeVersion>;
+  readonly #networkStatus: () => Promise<RuntimeConditionSnapshot>;
   #health: NodeHealth = {
     runtimeDown: 'container runtime status check may not have completed yet',
     networks: [],
@@ -101,11 +66,11 @@ export class HealthMonitor {
   #versionStale = true;
 
   constructor(options: HealthOptions) {
-    const { clock, runtime, network } = options;
+    const { runtime, network } = options;
     this.#options = options;
-    this.#statusQuestion = new Question(clock, () => runtime.status());
-    this.#versionQuestion = new Question(clock, () => runtime.version());
-    this.#networkQuestion = new Question(clock, () => network.status());
+    this.#runtimeStatus = singleFlight(() => runtime.status());
+    this.#runtimeVersion = singleFlight(() => runtime.version());
+    this.#networkStatus = singleFlight(() => network.status());
   }
 
   get health(): NodeHealth {
@@ -124,7 +89,7 @@ export class HealthMonitor {
   /** Checks both. */
   async check(): Promise<HealthChange> {
     const before = lastingReasons(this.#health);
-    const [runtime, network] = await Promise.all([this.#askRuntime(), this.#askNetwork()]);
+    const [runtime, network] = await Promise.all([this.#checkRuntime(), this.#checkNetwork()]);
     this.#health = {
       ...runtime,
       failedChecks: failedChecks(this.#options.checks),
@@ -136,13 +101,13 @@ export class HealthMonitor {
     return sameJson(now, before) ? 'none' : 'reasons';
   }
 
-  async #askRuntime(): Promise<
+  async #checkRuntime(): Promise<
     Pick<NodeHealth, 'runtimeDown' | 'runtime'> & { readonly runtimeNetwork?: RuntimeConditionSnapshot }
   > {
     const { clock } = this.#options;
     try {
-      const status = await this.#statusQuestion.answer();
-      if (this.#versionStale) this.#version = await this.#versionQuestion.answer();
+      const status = await this.#inTime(this.#runtimeStatus());
+      if (this.#versionStale) this.#version = await this.#inTime(this.#runtimeVersion());
       this.#versionStale = false;
       this.#status = status;
       this.#answeredAt = clock.monotonic();
@@ -155,11 +120,18 @@ export class HealthMonitor {
     return status === undefined ? {} : { runtime: status.runtimeReady, runtimeNetwork: status.networkReady };
   }
 
-  async #askNetwork(): Promise<RuntimeConditionSnapshot> {
+  async #checkNetwork(): Promise<RuntimeConditionSnapshot> {
     try {
-      return await this.#networkQuestion.answer();
+      return await this.#inTime(this.#networkStatus());
     } catch (error) {
       return { ok: false, reason: 'NetworkPluginNotReady', message: errorMessage(error) };
     }
+  }
+
+  /** Rejects as the call does, or when it takes too long. */
+  async #inTime<T>(call: Promise<T>): Promise<T> {
+    const inTime = await resolvesWithin(this.#options.clock, CHECK_TIMEOUT_MS, call);
+    if (!inTime) throw new Error(`no answer within ${CHECK_TIMEOUT_MS / 1000} s`);
+    return await call;
   }
 }

@@ -1,6 +1,7 @@
 // The ContainerRuntime port over CRI, put together from its parts: sandboxes, containers, images, streaming, the cache
 // of the runtime's truth, and the lifecycle events that feed it. Only composition.
 
+import { singleFlight } from '../../lib/single-flight.ts';
 import { RuntimeCache } from './cache/runtime-cache.ts';
 import { readCgroupDriver } from './cgroup-driver.ts';
 import { Containers } from './containers.ts';
@@ -77,7 +78,8 @@ export function createCriRuntime(options: CriRuntimeOptions): CriRuntime {
   const streaming = new Streaming(context);
   return {
     version: () => version(client),
-    status: async () => runtimeStatus(await client.call('Status', {}, { deadlineMs: SHORT_DEADLINE_MS })),
+    // The node's health and a network that the runtime makes are checked at the same moment.
+    status: singleFlight(async () => runtimeStatus(await client.call('Status', {}, { deadlineMs: SHORT_DEADLINE_MS }))),
     capabilities: () => capabilities(client, events),
 
     listPods: () => observer.list(),

@@ -12,22 +12,34 @@ export interface FieldDifference {
   readonly b: Json | undefined;
 }
 
-/** Fields that name an entry of a list, the first that every entry has. */
-const KEYS = ['key', 'name', 'container_path', 'container_port', 'id', 'host_path', 'type'];
+/** Fields that name an entry of a list: the first group whose first field every entry has. The others may be absent. */
+const KEYS: readonly (readonly [string, ...string[]])[] = [
+  ['key'],
+  ['name'],
+  ['container_path'],
+  ['container_port', 'protocol'],
+  ['page_size'],
+  ['id'],
+  ['host_path'],
+  ['type'],
+];
 
-function keyOf(lists: readonly Json[][]): string | undefined {
+function keyOf(lists: readonly Json[][]): readonly string[] | undefined {
   const entries = lists.flat();
-  return KEYS.find((key) => {
-    if (
-      !entries.every((each) => isMessage(each) && typeof Object.getOwnPropertyDescriptor(each, key)?.value === 'string')
-    )
-      return false;
-    return lists.every((list) => new Set(list.map((each) => keyValue(each, key))).size === list.length);
-  });
+  return KEYS.find(
+    (fields) =>
+      entries.every((each) => fieldText(each, fields[0]) !== undefined) &&
+      lists.every((list) => new Set(list.map((each) => keyValue(each, fields))).size === list.length),
+  );
 }
 
-const keyValue = (entry: Json, key: string): string =>
-  isMessage(entry) ? String(Object.getOwnPropertyDescriptor(entry, key)?.value) : '';
+function fieldText(entry: Json, field: string): string | undefined {
+  const value: unknown = isMessage(entry) ? Object.getOwnPropertyDescriptor(entry, field)?.value : undefined;
+  return typeof value === 'string' || typeof value === 'number' ? String(value) : undefined;
+}
+
+const keyValue = (entry: Json, fields: readonly string[]): string =>
+  fields.flatMap((field) => fieldText(entry, field) ?? []).join('/');
 
 function differencesOfLists(a: readonly Json[], b: readonly Json[], path: string): FieldDifference[] {
   const key = keyOf([[...a], [...b]]);

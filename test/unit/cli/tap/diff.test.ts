@@ -161,6 +161,11 @@ test.each([
   { a: { x: [1, 2] }, b: { x: [1, 3, 4] }, paths: ['x[1]', 'x[2]'] },
   { a: { m: [{ name: 'a', v: 1 }, { name: 'b' }] }, b: { m: [{ name: 'b' }, { name: 'a', v: 2 }] }, paths: ['m[a].v'] },
   { a: { m: [{ name: 'a' }, { name: 'a' }] }, b: { m: [{ name: 'a' }] }, paths: ['m[1]'] },
+  {
+    a: { ports: [{ container_port: 53 }, { container_port: 53, protocol: 'UDP', host_port: 1 }] },
+    b: { ports: [{ container_port: 9 }, { container_port: 53, protocol: 'UDP' }, { container_port: 53 }] },
+    paths: ['ports[53/UDP].host_port', 'ports[9]'],
+  },
   { a: { labels: { 'a.b/c': '1' } }, b: { labels: {} }, paths: ['labels[a.b/c]'] },
   { a: { x: {} }, b: {}, paths: ['x'] },
   { a: { x: 'a' }, b: { x: { y: 1 } }, paths: ['x'] },
