@@ -1,6 +1,6 @@
 // bin/nodelet in a tree of its own, with a node that prints what it was started with.
 
-import { chmod, copyFile, mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { chmod, copyFile, mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -51,4 +51,11 @@ describe('the tricks of the agent’s process', () => {
   test('cap no heap: V8 knows the machine', async () => {
     expect(await started('agent')).not.toContain('max-old-space');
   });
+});
+
+test('depends on no file but the tree’s own and its cache: who could write another would choose root’s flags', async () => {
+  const text = await readFile(join(TREE, 'bin/nodelet'), 'utf8');
+  const commands = text.split('\n').filter((line) => !/^\s*#(?!!)/.test(line));
+  const paths = commands.join('\n').match(/(?<![\w$}"/.])\/[a-z][\w./-]*/g);
+  expect(new Set(paths)).toEqual(new Set(['/bin/sh', '/dev/null', '/var/cache/nodelet']));
 });
