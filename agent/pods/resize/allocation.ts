@@ -146,6 +146,15 @@ export function roomFor(pod: Pod, actual: PodAllocation): Pod {
   });
 }
 
+/**
+ * The allocation of a pod whose recorded one may be incomplete: a status has resources only of containers that were
+ * started. A container that is missing has the resources of the spec, as in the kubelet; one that cannot be resized is left out.
+ */
+export function completeAllocation(pod: Pod, recorded: PodAllocation = {}): PodAllocation {
+  const allocated = (container: Container): Resources => getOwn(recorded, container.name) ?? resourcesOf(container);
+  return Object.fromEntries(resizableContainers(pod).map((container) => [container.name, allocated(container)]));
+}
+
 /** The allocated resources that an earlier agent reported in the status, for pods without a checkpoint. */
 export function allocationFromStatus(pod: Pod): PodAllocation | undefined {
   const { containerStatuses = [], initContainerStatuses = [] } = pod.status ?? {};

@@ -13,6 +13,7 @@ import type { AllocationStore, NodeFacts, PodsLog } from '../options.ts';
 import {
   allocationFromStatus,
   allocationOf,
+  completeAllocation,
   decideResize,
   inResizeOrder,
   type PodAllocation,
@@ -137,7 +138,7 @@ export class PodResizes {
   }
 
   #initial(pod: Pod): PodAllocation {
-    return this.#saved.get(pod.metadata.uid)?.allocated ?? allocationFromStatus(pod) ?? allocationOf(pod);
+    return completeAllocation(pod, this.#saved.get(pod.metadata.uid)?.allocated ?? allocationFromStatus(pod));
   }
 
   /** The node admitted the pod. */

@@ -387,6 +387,31 @@ describe('an agent that is killed', () => {
   });
 });
 
+describe('an agent that finds no checkpoint', () => {
+  // A status has no resources of a container that has not been started.
+  it.each([
+    ['without resources', {}],
+    ['with resources', { requests: { cpu: '500m' }, limits: { cpu: '2' } }],
+  ])('resizes a container %s that had not been started, and nothing before', async (_, resources) => {
+    const pod = burstable('a', '500m', { resources });
+    const other = { name: 'other', image: 'nginx:stable', resources: { requests: { cpu: '100m' } } };
+    node.runtime.failNext('createContainer', 'busy');
+    node.api.put({ ...pod, spec: { ...pod.spec, containers: [...pod.spec.containers, other] } });
+    const statusOf = (name: string) => node.api.status('a').containerStatuses?.find((status) => status.name === name);
+    await node.clock.until(() => statusOf('other')?.resources !== undefined);
+    expect(statusOf('web')?.resources).toBeUndefined();
+    node.killAgent();
+    files.allocated = undefined;
+    files.actuated = undefined;
+    await node.restartAgent();
+    await node.clock.until(() => statusOf('web')?.state?.running !== undefined);
+    expect(node.recorder.reasons()).not.toContain('ResizeStarted');
+    resize('a', { requests: { cpu: '1' }, limits: { cpu: '2' } });
+    await node.clock.until(() => lastUpdate() !== undefined, 30_000);
+    expect(lastUpdate()).toMatchObject({ cpuShares: 1024 });
+  });
+});
+
 describe('a root directory that a kubelet used in between', () => {
   const small = { limits: { cpu: '2' }, requests: { cpu: '500m' } };
   const large = { limits: { cpu: '2' }, requests: { cpu: '1' } };

@@ -8,6 +8,7 @@ import {
   allocationFromStatus,
   allocationOf,
   checkResize,
+  completeAllocation,
   decideResize,
   inResizeOrder,
   type Resources,
@@ -311,6 +312,14 @@ describe('the pod with its allocated resources', () => {
     };
     const ran: Pod = { ...pod, status: { containerStatuses: [status] } };
     expect(allocationFromStatus(ran)).toEqual({ web: cpu('1', '1') });
+  });
+  it('has the resources of the spec where none are recorded, and none of containers that cannot be resized', () => {
+    const pod = makePod('p', {
+      containers: [container(cpu('1')), { name: 'late', image: 'i', resources: { requests: { cpu: '3' } } }],
+      initContainers: [{ name: 'once', image: 'i', resources: { requests: { cpu: '1' } } }],
+    });
+    expect(completeAllocation(pod)).toEqual(allocationOf(pod));
+    expect(completeAllocation(pod, { web: cpu('2'), once: cpu('9') })).toEqual({ web: cpu('2'), late: cpu('3') });
   });
   it('ignores init containers that end, and counts sidecars', () => {
     const pod = makePod('p', {
