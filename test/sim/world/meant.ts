@@ -6,9 +6,10 @@ import type { ContainerRuntime, ContainerSpec } from '../../../agent/ports/runti
 export class MeantContainers {
   readonly #specs = new Map<string, ContainerSpec>();
 
-  /** The adapter, with what it is to create written down. */
-  witness<R extends ContainerRuntime>(runtime: R): R {
+  /** The adapter, with what it is to create written down. `onCreate`: called before each attempt, whatever becomes of it. */
+  witness<R extends ContainerRuntime>(runtime: R, onCreate: (spec: ContainerSpec) => void): R {
     const createContainer: ContainerRuntime['createContainer'] = (spec) => {
+      onCreate(spec);
       this.#specs.set(key(spec.pod.metadata.uid, spec.container.name, spec.hash), spec);
       return runtime.createContainer(spec);
     };

@@ -302,8 +302,11 @@ export class Timing {
     if (streak?.id === id) streak.endedAt = this.#world.clock.monotonic();
   }
 
-  /** The agent wants to make an instance of a container, whatever becomes of it. */
-  createAsked(uid: string, name: string): void {
+  /**
+   * The agent is about to create an instance of a container, whatever becomes of it. Each attempt raises its back-off, as in
+   * the kubelet, also one that fails before the runtime hears of CreateContainer.
+   */
+  startAttempted(uid: string, name: string): void {
     const key = `${uid}/${name}`;
     this.#attempts.set(key, (this.#attempts.get(key) ?? 0) + 1);
   }

@@ -206,6 +206,7 @@ export class World {
         addressesOf: (sandbox) => network.addresses(sandbox),
         onTrouble: (message) => log('info', message),
       }),
+      ({ pod, container }) => this.timing.startAttempted(pod.metadata.uid, container.name),
     );
     const client = life.port(this.api);
     const { recorder, dice } = this;

@@ -223,8 +223,6 @@ function containerHandlers(cri: SimCri): Handlers {
     CreateContainer: {
       subject: ({ config }) =>
         `${config?.labels['io.kubernetes.pod.name']}/${config?.metadata?.name} ${config?.metadata?.attempt}`,
-      requested: ({ config }) =>
-        cri.timing.createAsked(config?.labels['io.kubernetes.pod.uid'] ?? '', config?.metadata?.name ?? ''),
       options: ({ config }) => ({
         usualMs: MAKING_MS,
         claim: cri.state.claim(
