@@ -7,6 +7,7 @@ import { createAgentNetwork } from '../network/agent-network.ts';
 import { createRuntimeNetwork } from '../network/runtime-network.ts';
 import type { PodNetwork } from '../ports/node.ts';
 import type { ContainerRuntime, SandboxId } from '../ports/runtime.ts';
+import type { CriRuntime } from '../runtime/types.ts';
 import type { AgentBase } from './base.ts';
 
 export interface Network {
@@ -14,7 +15,7 @@ export interface Network {
   addresses(sandbox: SandboxId): readonly string[] | undefined;
   /** The PodNetwork port over this runtime. */
   port(runtime: ContainerRuntime): PodNetwork;
-  start(runtime: ContainerRuntime): Promise<void>;
+  start(runtime: CriRuntime): Promise<void>;
   close(): Promise<void>;
 }
 
@@ -48,8 +49,7 @@ export function createNetwork(base: AgentBase): Network {
   return {
     addresses: (sandbox) => network.addresses(sandbox),
     port: () => network,
-    start: (runtime) =>
-      network.start(async () => (await runtime.listPods()).flatMap(({ sandboxes }) => sandboxes.map(({ id }) => id))),
+    start: (runtime) => network.start(() => runtime.listSandboxIds()),
     close: () => network.close(),
   };
 }

@@ -10,6 +10,7 @@ import { errorMessage } from '../../lib/errors.ts';
 import type { PodInterface } from '../ports/node.ts';
 import type { RuntimeConditionSnapshot, SandboxId } from '../ports/runtime.ts';
 import { Attachments, networkProblem, resultOf } from './attachments.ts';
+import { collectPeriodically } from './collector.ts';
 import { ConfWatcher } from './conf-watcher.ts';
 import { podInterfaces } from './interfaces.ts';
 import { NetlinkWatcher } from './netlink.ts';
@@ -31,6 +32,7 @@ class CniAgentNetwork implements AgentNetwork {
   readonly #links: PodLinks;
   readonly #server: CniServer;
   readonly #attachments: Attachments;
+  readonly #closing = new AbortController();
   #probe: Promise<RuntimeConditionSnapshot> | undefined;
 
   constructor(options: AgentNetworkOptions) {
@@ -72,10 +74,14 @@ class CniAgentNetwork implements AgentNetwork {
       // Last: from the moment the conflist is there, the runtime takes pods.
       await writeShimConf(shim.confDir);
     }
-    if (listSandboxes !== undefined) void this.#collectOnStart(listSandboxes);
+    if (listSandboxes === undefined) return;
+    const { tracer, clock, onError } = this.#options;
+    const collector = { attachments: this.#attachments, listSandboxes, clock, tracer, onError };
+    void collectPeriodically(collector, this.#closing.signal);
   }
 
   async close(): Promise<void> {
+    this.#closing.abort(new Error('the agent stops'));
     this.#conf.close();
     this.#netlink.close();
     await this.#server.close();
@@ -87,16 +93,6 @@ class CniAgentNetwork implements AgentNetwork {
     for (const entry of entries) {
       const result = resultOf(entry);
       if (result !== undefined) this.#links.attached(entry, result, podOf(entry.args), false);
-    }
-  }
-
-  async #collectOnStart(listSandboxes: () => Promise<readonly SandboxId[]>): Promise<void> {
-    try {
-      await this.#options.tracer.within({ cause: 'agent start' }, async () =>
-        this.collectGarbage(await listSandboxes()),
-      );
-    } catch (error) {
-      this.#options.onError('CNI garbage collection on start', error);
     }
   }
 
@@ -146,9 +142,5 @@ class CniAgentNetwork implements AgentNetwork {
       const result = resultOf(entry);
       return result === undefined ? [] : podInterfaces(result, entry.ifName, this.#netlink.tables);
     });
-  }
-
-  collectGarbage(valid: readonly SandboxId[]): Promise<void> {
-    return this.#attachments.collectGarbage(valid);
   }
 }

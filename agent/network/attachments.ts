@@ -7,17 +7,12 @@ import { podOf } from '../../cni/request.ts';
 import { parseResult } from '../../cni/result.ts';
 import { type CniRuntime, usableNetns } from '../../cni/runtime.ts';
 import { type Attachment, CniError, CniErrorCode, type CniResult, type NetworkConfigList } from '../../cni/types.ts';
-import type { Clock } from '../../lib/clock.ts';
+import type { Clock, MonotonicMs } from '../../lib/clock.ts';
 import type { SandboxId } from '../ports/runtime.ts';
 import type { NetworkConfig } from './conf-watcher.ts';
+import { isForgotten, type SandboxList } from './forgotten.ts';
 import { podAddresses } from './interfaces.ts';
 import type { PodLinks } from './pod-links.ts';
-
-/**
- * A sandbox that is being made is in no listing yet, but has its network. An attachment without a listed sandbox
- * is left alone this long, in ms, while its network namespace exists: the kubelet's own limit for RunPodSandbox.
- */
-const SANDBOX_CREATION_MS = 240_000;
 
 export interface AttachmentsOptions {
   readonly cni: CniRuntime;
@@ -43,14 +38,26 @@ export class Attachments implements CniOperations {
   readonly #options: AttachmentsOptions;
   /** By sandbox, of what was attached since the start. */
   readonly #addresses = new Map<string, readonly string[]>();
+  /** When the ADD of a sandbox began that is under way or has succeeded, since the start. */
+  readonly #addedAt = new Map<string, MonotonicMs>();
+  readonly #startedAt: MonotonicMs;
 
   constructor(options: AttachmentsOptions) {
     this.#options = options;
+    this.#startedAt = options.clock.monotonic();
   }
 
   async add(attachment: Attachment): Promise<CniResult> {
     const { cni, clock, links } = this.#options;
-    const result = await cni.add(await this.#requireNetwork(), attachment);
+    this.#addedAt.set(attachment.containerId, clock.monotonic());
+    let result: CniResult;
+    try {
+      result = await cni.add(await this.#requireNetwork(), attachment);
+    } catch (error) {
+      // What could not be undone belongs to no sandbox that is being made.
+      this.#addedAt.delete(attachment.containerId);
+      throw error;
+    }
     this.#addresses.set(attachment.containerId, podAddresses(result, attachment.ifName));
     // The runtime has its answer first.
     clock.after(0, () => links.attached(attachment, result, podOf(attachment.args), true));
@@ -59,7 +66,7 @@ export class Attachments implements CniOperations {
 
   async del(attachment: Attachment): Promise<void> {
     const { cni, conf, links } = this.#options;
-    this.#addresses.delete(attachment.containerId);
+    this.#forget(attachment.containerId);
     const config = await conf.current();
     await cni.del(attachment, config.kind === 'loaded' ? config.network.list : undefined);
     links.released(attachment.containerId);
@@ -87,21 +94,35 @@ export class Attachments implements CniOperations {
     throw new CniError({ code, msg: `cni plugin not initialized: ${networkProblem(config, confDir)}` });
   }
 
-  /** Undoes the attachments of sandboxes that are not among `valid`. Rejects with AggregateError for what would not go. */
-  async collectGarbage(valid: readonly SandboxId[]): Promise<void> {
-    const { cni, conf, clock, links } = this.#options;
-    const config = await conf.current();
-    const alive = new Set<string>(valid);
-    const now = clock.now();
+  #forget(sandboxId: string): void {
+    this.#addresses.delete(sandboxId);
+    this.#addedAt.delete(sandboxId);
+  }
+
+  /** Whether nothing is attached. */
+  isEmpty(): boolean {
+    const { entries, broken } = this.#options.cni.allAttachments();
+    return entries.length === 0 && broken.length === 0;
+  }
+
+  /**
+   * Undoes the attachments that the runtime has forgotten; with `plugins` also has each plugin drop what is not attached
+   * (CNI GC). Rejects with AggregateError for what would not go.
+   */
+  async collectGarbage(list: SandboxList, { plugins }: { readonly plugins: boolean }): Promise<void> {
+    const { cni, conf, links } = this.#options;
+    const config = plugins ? await conf.current() : undefined;
     const report = await cni.collectGarbage(
-      config.kind === 'loaded' ? config.network.list : undefined,
-      async (entry) =>
-        !alive.has(entry.containerId) &&
-        (now - entry.createdAt > SANDBOX_CREATION_MS || (await usableNetns(entry.netns)) === ''),
-      valid.map((containerID) => ({ containerID, ifname: 'eth0' })),
+      config?.kind === 'loaded' ? config.network.list : undefined,
+      async ({ containerId: sandboxId, netns }) => {
+        if (list.ids.has(sandboxId)) return false;
+        const since = this.#addedAt.get(sandboxId) ?? this.#startedAt;
+        return isForgotten({ sandboxId, since, hasNamespace: (await usableNetns(netns)) !== '' }, list);
+      },
+      [...list.ids].map((containerID) => ({ containerID, ifname: 'eth0' })),
     );
     for (const { containerID } of report.removed) {
-      this.#addresses.delete(containerID);
+      this.#forget(containerID);
       links.released(containerID);
     }
     if (report.failures.length > 0) {

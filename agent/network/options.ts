@@ -35,8 +35,8 @@ export interface AgentNetworkOptions {
 
 export interface AgentNetwork extends PodNetwork {
   /**
-   * Opens the socket, installs the shim, starts watching. Rejects when the socket cannot be made. `listSandboxes` returns the
-   * sandboxes that exist, for the garbage collection on start; left out, there is none on start.
+   * Opens the socket, installs the shim, starts watching. Rejects when the socket cannot be made. `listSandboxes` returns
+   * every sandbox that the runtime has, for the garbage collection, on the start and periodically; left out, there is none.
    */
   start(listSandboxes?: () => Promise<readonly SandboxId[]>): Promise<void>;
   /** Stops serving and watching and removes the socket; attachments stay as they are. Idempotent. */

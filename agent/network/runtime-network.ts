@@ -9,7 +9,5 @@ export function createRuntimeNetwork({ runtime }: RuntimeNetworkOptions): PodNet
     status: async () => (await runtime.status()).networkReady,
     interfaces: async () => [],
     addresses: () => undefined,
-    // The runtime made the attachments and collects them itself.
-    collectGarbage: async () => undefined,
   };
 }

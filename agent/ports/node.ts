@@ -40,8 +40,6 @@ export interface PodNetwork {
   interfaces(sandboxId: SandboxId): Promise<readonly PodInterface[]>;
   /** The addresses of a sandbox that got its network from this process; undefined for any other. */
   addresses(sandboxId: SandboxId): readonly string[] | undefined;
-  /** CNI GC: frees leases and interfaces of every attachment whose sandbox is not in `valid`. */
-  collectGarbage(valid: readonly SandboxId[]): Promise<void>;
 }
 
 /** A volume could not be set up. The message is that of the FailedMount event. */

@@ -83,6 +83,7 @@ export function createCriRuntime(options: CriRuntimeOptions): CriRuntime {
     capabilities: () => capabilities(client, events),
 
     listPods: () => observer.list(),
+    listSandboxIds: () => sandboxes.listIds(),
     observePod: (pod) => observer.observe(pod),
     provenance: (id) => cache.provenance(id),
 

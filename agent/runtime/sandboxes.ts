@@ -71,6 +71,12 @@ export class PodSandboxes {
     );
   }
 
+  async listIds(): Promise<readonly SandboxId[]> {
+    const { client, deadlineMs } = this.#context;
+    const { items } = await client.call('ListPodSandbox', {}, { deadlineMs });
+    return items.map(({ id }) => sandboxId(id));
+  }
+
   /** The files of the pod go with its last sandbox. */
   async remove(id: string): Promise<void> {
     const { client, cache, deadlineMs, exits, files, statuses } = this.#context;

@@ -1,7 +1,7 @@
 // What createCriRuntime returns beyond the ContainerRuntime port. Types only.
 
 import type { Pod } from '../../client/types.ts';
-import type { ContainerRuntime, ContainerStats, PodRef } from '../ports/runtime.ts';
+import type { ContainerRuntime, ContainerStats, PodRef, SandboxId } from '../ports/runtime.ts';
 import type { RecordProvenance } from './cache/runtime-cache.ts';
 import type { EventSource } from './options.ts';
 
@@ -16,6 +16,8 @@ export interface RuntimeCapabilities {
 export interface CriRuntime extends ContainerRuntime {
   /** Reads them from the runtime; undefined while it is unreachable. */
   capabilities(): Promise<RuntimeCapabilities | undefined>;
+  /** Every sandbox, straight from the runtime: also those that belong to no pod, such as another CRI client's. */
+  listSandboxIds(): Promise<readonly SandboxId[]>;
   /** /etc/hosts of the pod's containers, rewritten after an address is known; done by createContainer already. */
   writeHostsFile(pod: Pod, podIPs: readonly string[]): Promise<void>;
   /** The log file of one instance of a container: `<podLogsDir>/<ns>_<name>_<uid>/<container>/<restartCount>.log`. */

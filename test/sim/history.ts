@@ -2,6 +2,7 @@
 // thing that happens: a random event, a call that arrives or is answered, a timer of the agent, a process that ends. After
 // every single step all promises have run and every invariant is checked.
 
+import { SANDBOX_CREATION_MS } from '../../agent/network/forgotten.ts';
 import { turn } from './clock.ts';
 import { Chaos, type Event } from './world/chaos.ts';
 import { type RuntimeKind, runtimeKindOf } from './world/cri/kinds.ts';
@@ -60,6 +61,8 @@ const REST_MS = 700_000;
 const REMOVAL_MS = 200_000;
 /** How long it may take until the last thing that happened is seen everywhere: a hook, a grace period, the news of it. */
 const TOLD_MS = 60_000;
+/** How long the agent may take for a sandbox that the runtime has forgotten: RunPodSandbox's limit, then two periods. */
+const COLLECTION_MS = SANDBOX_CREATION_MS + 120_000;
 /** The part of the steps in which everything may go wrong; in the rest, users and processes go on, and all else works. */
 const BAD_WEATHER = 0.6;
 const SHOWN = 60;
@@ -96,11 +99,8 @@ class History {
       this.#chaos.deleteEverything();
       await this.#until(clock.monotonic() + REMOVAL_MS);
       await this.#becomesTrue(() => leftovers(this.#world));
-      // A runtime that died at the wrong moment has forgotten what it had made: the next agent finds it.
-      this.#world.network.dropAbandoned();
-      this.#world.killAgent();
-      this.#world.startAgent();
-      await this.#becomesTrue(() => forgotten(this.#world));
+      // A runtime that died at the wrong moment has forgotten what it had made: the agent finds it while it runs.
+      await this.#becomesTrue(() => forgotten(this.#world), COLLECTION_MS);
     } finally {
       this.#world.end();
       process.off('unhandledRejection', rejected);
@@ -131,8 +131,8 @@ class History {
   }
 
   /** Jobs come and go even now: what must be true is true once what has just happened has been told. */
-  async #becomesTrue(wrong: () => readonly string[]): Promise<void> {
-    const end = this.#world.clock.monotonic() + TOLD_MS;
+  async #becomesTrue(wrong: () => readonly string[], limitMs = TOLD_MS): Promise<void> {
+    const end = this.#world.clock.monotonic() + limitMs;
     for (let next = this.#world.clock.nextAt(); wrong().length > 0; next = this.#world.clock.nextAt()) {
       if (next === undefined || next > end) this.#expectNone(wrong());
       await this.#step();

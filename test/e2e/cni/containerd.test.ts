@@ -7,11 +7,13 @@ import { join } from 'node:path';
 import { credentials } from '@grpc/grpc-js';
 import { afterAll, afterEach, beforeAll, beforeEach, expect, it } from 'vitest';
 import { createAgentNetwork } from '../../../agent/network/agent-network.ts';
+import { COLLECTION_PERIOD_MS } from '../../../agent/network/collector.ts';
+import { SANDBOX_CREATION_MS } from '../../../agent/network/forgotten.ts';
 import type { AgentNetwork } from '../../../agent/network/options.ts';
 import type { SandboxId } from '../../../agent/ports/runtime.ts';
 import { releaseAllAttachments } from '../../../cni/cleanup.ts';
-import { systemClock } from '../../../lib/clock.ts';
-import { execOk } from '../../../lib/exec.ts';
+import { type Clock, plusMs, systemClock } from '../../../lib/clock.ts';
+import { exec, execOk } from '../../../lib/exec.ts';
 import { Tracer } from '../../../lib/trace.ts';
 import { loadProto } from '../../../proto/load.ts';
 import { unaryCaller } from '../../../proto/unary.ts';
@@ -58,6 +60,26 @@ async function netnsAreGone(): Promise<boolean> {
   return !paths.some((path) => existsSync(path));
 }
 
+/** Ends the collector's pause. */
+let nextRound: (() => void) | undefined;
+/** Added to the monotonic clock. */
+let laterMs = 0;
+/** The system's clock, but for the collector's pauses, which end when a test wants it. */
+const steppedClock: Clock = {
+  ...systemClock,
+  monotonic: () => plusMs(systemClock.monotonic(), laterMs),
+  sleep: (ms, signal) => {
+    if (ms !== COLLECTION_PERIOD_MS) return systemClock.sleep(ms, signal);
+    return new Promise((resolve, reject) => {
+      nextRound = () => {
+        nextRound = undefined;
+        resolve();
+      };
+      signal?.addEventListener('abort', () => reject(signal.reason), { once: true });
+    });
+  },
+};
+
 const netnsLog = (): string => join(root, 'netns');
 
 /** Writes down the namespaces that are given to the loopback plugin, which is run all the same. */
@@ -87,6 +109,8 @@ afterAll(async () => {
 });
 
 beforeEach(async () => {
+  nextRound = undefined;
+  laterMs = 0;
   await rm(netnsLog(), { force: true });
   network = await testNetwork();
   agent = createAgentNetwork({
@@ -96,7 +120,7 @@ beforeEach(async () => {
     socketPath: join(network.dir, 'cni.sock'),
     shim: shimDir(),
     tracer: network.tracer,
-    clock: systemClock,
+    clock: steppedClock,
     onError: (what, error) => {
       throw new Error(what, { cause: error });
     },
@@ -163,9 +187,6 @@ it('containerd reports NetworkReady once the agent serves, and a pod gets addres
     pod: { namespace: 'demo', name: 'web', uid: 'uid-web' },
     outcome: 'ok',
   });
-  // A live attachment that is not listed is not garbage: it is new, and its namespace exists.
-  await agent.collectGarbage([]);
-  expect(await agent.interfaces(id as SandboxId)).toHaveLength(1);
 
   await call(cri, 'StopPodSandbox', { pod_sandbox_id: id }, DEADLINE);
   await call(cri, 'RemovePodSandbox', { pod_sandbox_id: id }, DEADLINE);
@@ -213,6 +234,55 @@ it('a pod made while the agent is away fails with the reason, and one that lived
   }
   expect(await remains(network)).toEqual([]);
   expect(await netnsPaths()).toHaveLength(2);
+  await eventually('the namespaces are gone', netnsAreGone);
+});
+
+it('a sandbox that containerd has lost gives its network back while the agent runs, and one that it has keeps it', async () => {
+  await writeConf(network, bridgeChain(network, { ipMasq: true }));
+  const lists: number[] = [];
+  const round = async (): Promise<void> => {
+    const before = lists.length;
+    await eventually('the collector waits for its next round', () => nextRound !== undefined);
+    nextRound?.();
+    await eventually('the sandboxes are listed', () => lists.length > before);
+    await eventually('the round is over', () => nextRound !== undefined);
+  };
+  await agent.start(async () => {
+    const { items } = await call(cri, 'ListPodSandbox', {}, DEADLINE);
+    lists.push(items.length);
+    return items.map(({ id }) => id as SandboxId);
+  });
+  await recordNamespaces();
+  await eventually('containerd has read the conflist', networkReady);
+  const run = async (name: string): Promise<SandboxId> =>
+    (await call(cri, 'RunPodSandbox', { config: sandboxConfig(name) }, DEADLINE)).pod_sandbox_id as SandboxId;
+  const [lost, kept] = [await run('lost'), await run('kept')];
+  const [namespace] = await netnsPaths();
+  // Behind CRI's back: its pause process and its record, and containerd has read its records again.
+  const ctr = ['--address', containerd.socket, '--namespace', 'k8s.io'];
+  await execOk('ctr', [...ctr, 'task', 'kill', '--signal', 'SIGKILL', lost]);
+  const isDeleted = async (): Promise<boolean> => (await exec('ctr', [...ctr, 'container', 'delete', lost])).code === 0;
+  await eventually('containerd has removed the task, and lets its container be deleted', isDeleted);
+  await containerd.restart();
+  // Its namespace is still there, so it might be one that is being made.
+  await round();
+  expect(lists.at(-1)).toBe(1);
+  expect(await agent.interfaces(lost)).toHaveLength(1);
+  laterMs = SANDBOX_CREATION_MS + 60_000;
+  await round();
+  expect(await agent.interfaces(lost)).toEqual([]);
+  expect(await agent.interfaces(kept)).toHaveLength(1);
+  const left = await remains(network);
+  expect(left.filter((line) => line.startsWith('lease'))).toEqual([`lease ${network.prefix}.3`]);
+  expect(left.filter((line) => line.startsWith('link'))).toHaveLength(1);
+  expect(left.join()).toContain(kept);
+  expect(left.join()).not.toContain(lost);
+  await call(cri, 'StopPodSandbox', { pod_sandbox_id: kept }, DEADLINE);
+  await call(cri, 'RemovePodSandbox', { pod_sandbox_id: kept }, DEADLINE);
+  expect(await remains(network)).toEqual([]);
+  expect(await cachedFiles(network)).toEqual([]);
+  await execOk('umount', [namespace ?? '']);
+  await rm(namespace ?? '');
   await eventually('the namespaces are gone', netnsAreGone);
 });
 

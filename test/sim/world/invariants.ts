@@ -38,7 +38,7 @@ export class Invariants implements ApiWitness {
     const { runtime, api, network } = this.#world;
     for (const record of runtime.state.pods.values()) this.#checkRecord(record);
     for (const [address, holder] of network.leases) {
-      // From ADD to DEL a sandbox has a namespace; what the runtime has forgotten is collected on an agent's start.
+      // From ADD to DEL a sandbox has a namespace; what the runtime has forgotten is collected in time.
       if (network.namespaces.has(holder) || network.abandoned.has(holder)) continue;
       this.#world.rules.break(`${address}: an address is held for ${holder}, which is gone`);
     }

@@ -63,11 +63,6 @@ export class SimNetwork {
     this.namespaces.delete(sandboxId);
   }
 
-  /** Namespaces of what the runtime has forgotten go, as with a reboot: their age need not be told by a clock that jumps. */
-  dropAbandoned(): void {
-    for (const id of this.abandoned) this.namespaces.delete(id);
-  }
-
   isNamespace(path: string): boolean {
     return path.startsWith(NAMESPACES) && this.namespaces.has(path.slice(NAMESPACES.length));
   }

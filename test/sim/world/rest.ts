@@ -84,7 +84,7 @@ export function leftovers({ api, runtime, volumes, cgroups, network, disk }: Wor
   ];
 }
 
-/** Whatever the runtime had forgotten and an agent that has just been started has not found. */
+/** Whatever the runtime had forgotten and the agent has not found. */
 export function forgotten({ network, disk }: World): string[] {
   return [
     ...[...network.leases].map(([address, holder]) => `address ${address} of ${holder}`),

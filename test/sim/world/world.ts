@@ -8,10 +8,11 @@ import { createPodApi } from '../../../agent/api/pod-api.ts';
 import { createApiPodSource } from '../../../agent/api/pod-source.ts';
 import { NodePressureState } from '../../../agent/eviction/pressure-state.ts';
 import { Attachments } from '../../../agent/network/attachments.ts';
+import { collectPeriodically } from '../../../agent/network/collector.ts';
 import type { PodsAgent } from '../../../agent/pods/options.ts';
 import { createPodsAgent } from '../../../agent/pods/pods-agent.ts';
 import type { CsiNode } from '../../../agent/ports/csi.ts';
-import type { ContainerRuntime } from '../../../agent/ports/runtime.ts';
+import type { SandboxId } from '../../../agent/ports/runtime.ts';
 import type { RunningPodProbes } from '../../../agent/probes/options.ts';
 import { createPodProbes } from '../../../agent/probes/pod-probes.ts';
 import { createCriRuntime } from '../../../agent/runtime/cri-runtime.ts';
@@ -282,7 +283,6 @@ export class World {
       },
       log,
     });
-    void collectGarbage(network, runtime, log);
     watch.start();
     const node = (): Node | undefined => watch.node();
     const reconciler = new MirrorReconciler({ mirrors, pods, client, node, clock, tracer, log });
@@ -306,6 +306,9 @@ export class World {
     });
     const stopped = new AbortController();
     void eviction.run(stopped.signal);
+    const listSandboxes = (): Promise<readonly SandboxId[]> => runtime.listSandboxIds();
+    const onError = (what: string, error: unknown): void => log('warn', `${what}: ${errorMessage(error)}`);
+    void collectPeriodically({ attachments: network, listSandboxes, clock, tracer, onError }, stopped.signal);
     podGone.subscribe(() => reconciler.reconcile());
     nodeChanged.subscribe(() => reconciler.reconcile());
     pods.start();
@@ -396,15 +399,5 @@ export class World {
       },
       registered: (name) => life.port(csi).registered(name),
     };
-  }
-}
-
-/** On start, as agent/compose does: what nobody uses any more is given back. */
-async function collectGarbage(network: Attachments, runtime: ContainerRuntime, log: Log): Promise<void> {
-  try {
-    const pods = await runtime.listPods();
-    await network.collectGarbage(pods.flatMap(({ sandboxes }) => sandboxes.map(({ id }) => id)));
-  } catch (error) {
-    log('warn', `CNI garbage collection on start: ${errorMessage(error)}`);
   }
 }

@@ -165,20 +165,6 @@ describe('garbage collection', () => {
     await put(CONF);
   });
 
-  it('frees what has no sandbox: at once when its namespace is gone, else when it is older than any creation', async () => {
-    await attach('listed', '/gone');
-    await attach('gone', '/gone');
-    await attach('young', '/proc/self/ns/net');
-    await network.start();
-    await network.collectGarbage(['listed' as SandboxId]);
-    expect(deleted()).toEqual(['gone']);
-    now += 240_001;
-    await network.collectGarbage(['listed' as SandboxId]);
-    expect(deleted()).toEqual(['gone', 'young']);
-    const gc = host.calls.findLast((call) => call.command === 'GC');
-    expect(gc?.netconf['cni.dev/valid-attachments']).toEqual([{ containerID: 'listed', ifname: 'eth0' }]);
-  });
-
   it('happens on start when the sandboxes can be listed', async () => {
     await attach('gone', '/gone');
     await network.start(async () => []);
@@ -187,13 +173,12 @@ describe('garbage collection', () => {
     expect(await network.interfaces('gone' as SandboxId)).toEqual([]);
   });
 
-  it('rejects, naming what failed, and shows the attachments that remain', async () => {
+  it('reports what failed, and shows the attachments that remain', async () => {
     await attach('gone', '/gone');
     await rm(join(host.binDir, 'one'));
-    await network.start();
-    await expect(network.collectGarbage([])).rejects.toThrow(
-      /could not free everything: .*failed to find plugin "one"/,
-    );
+    await network.start(async () => []);
+    while (errors.length === 0) await new Promise(setImmediate);
+    expect(errors.join()).toMatch(/could not free everything: .*failed to find plugin "one"/);
     expect(await network.interfaces('gone' as SandboxId)).toMatchObject([{ name: 'eth0', addresses: ['10.0.0.2/24'] }]);
     expect(await network.result('gone' as SandboxId)).toMatchObject({ ips: [{ address: '10.0.0.2/24' }] });
   });
@@ -204,5 +189,4 @@ it('--network=runtime is what the runtime says of itself, and nothing else', asy
   const port = createRuntimeNetwork({ runtime: { status: async () => ({ networkReady }) } });
   expect(await port.status()).toEqual(networkReady);
   expect(await port.interfaces('x' as SandboxId)).toEqual([]);
-  await port.collectGarbage([]);
 });
