@@ -219,7 +219,7 @@ describe('observation', () => {
   });
 });
 
-it('sandbox ids are the runtime’s whole list, also those of another CRI client that have no pod labels', async () => {
+test('sandbox ids are the runtime’s whole list, also those of another CRI client that have no pod labels', async () => {
   const { fake, runtime } = await setup({ cri: false, containerd: true });
   fake.sandboxes.set('foreign', { id: 'foreign', state: 'SANDBOX_READY', labels: {}, created_at: '1000000000' });
   expect((await runtime.listPods()).flatMap(({ sandboxes }) => sandboxes.map(({ id }) => id))).toEqual(['s1']);
