@@ -166,7 +166,7 @@ export class ActionExecutor {
       const started = await this.#startWith(action, pod, progress);
       resizes.created(uid, container.name, started, resources);
     } catch (error) {
-      resizes.startFailed(uid, container.name);
+      resizes.startFailed(uid, container.name, progress.attemptedAt !== undefined);
       throw error;
     }
   }

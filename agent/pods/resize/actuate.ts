@@ -3,7 +3,7 @@
 
 import type { Pod } from '../../../client/types.ts';
 import type { PodCgroups } from '../../ports/node.ts';
-import type { ContainerRuntime } from '../../ports/runtime.ts';
+import type { ContainerResourceFigures, ContainerRuntime } from '../../ports/runtime.ts';
 import type { ResizeAction } from '../pod-action.ts';
 import { resourcesOf } from './allocation.ts';
 import type { PodResizes } from './pod-resizes.ts';
@@ -34,11 +34,9 @@ export async function actuateResize(pod: Pod, { updates }: ResizeAction, parts: 
       );
     }
     // What a call with a lost response may have changed is set back as well.
-    const tried = resizes.attempted(uid, container.name, instance.id);
-    const figures = {
-      ...(tried === undefined ? {} : runtimeFigures(tried, to, config)),
-      ...runtimeFigures(from, to, config),
-    };
+    const possible = [...resizes.uncertain(uid, container.name, instance.id), from];
+    let figures: ContainerResourceFigures = {};
+    for (const before of possible) figures = { ...figures, ...runtimeFigures(before, to, config) };
     // Where only the memory request changes, there is nothing to set in the kernel.
     if (Object.keys(figures).length > 0) {
       resizes.updating(uid, container.name, instance.id, to);

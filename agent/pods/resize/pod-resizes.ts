@@ -10,6 +10,7 @@ import type { EventRecorder } from '../../ports/api.ts';
 import type { ContainerId, PodSnapshot } from '../../ports/runtime.ts';
 import { podReference } from '../events.ts';
 import type { AllocationStore, NodeFacts, PodsLog } from '../options.ts';
+import { ActuatedPod } from './actuated.ts';
 import {
   allocationFromStatus,
   allocationOf,
@@ -21,16 +22,9 @@ import {
   resizableContainers,
   roomFor,
   sameAllocation,
-  sameResources,
   withAllocation,
 } from './allocation.ts';
-import {
-  type ActuatedResources,
-  type CheckpointTexts,
-  parseCheckpoints,
-  printCheckpoint,
-  type SavedPod,
-} from './checkpoint.ts';
+import { type CheckpointTexts, parseCheckpoints, printCheckpoint, type SavedPod } from './checkpoint.ts';
 import { type ResizeReport, resizeEventMessage } from './resize-status.ts';
 
 export interface PodResizesOptions {
@@ -55,12 +49,7 @@ interface Entry {
   pod: Pod;
   effective: Pod;
   allocated: PodAllocation;
-  /** By container name: the newest instance, and what it runs with. */
-  readonly actual: Map<string, ActuatedResources>;
-  /** By container name: the resources of a failed UpdateContainerResources, which may have been applied all the same. */
-  readonly attempted: Map<string, ActuatedResources>;
-  /** By container name: the resources of an instance that is being created, whose id is not known yet. */
-  readonly starting: Map<string, StartingContainer>;
+  readonly actuated: ActuatedPod;
   /** Nothing is allocated before the running instances are known by their ids. */
   observed: boolean;
   resizing: boolean;
@@ -71,12 +60,6 @@ interface Entry {
   pending: NonNullable<ResizeReport['pending']> | undefined;
   since: EpochMs;
   error: string | undefined;
-}
-
-interface StartingContainer {
-  readonly resources: Resources;
-  /** Its start is under way; otherwise the start failed, and may have left an instance. */
-  readonly underWay: boolean;
 }
 
 /** The facts of a resize in progress that the next decision needs. */
@@ -147,17 +130,15 @@ export class PodResizes {
     if (this.#entries.has(uid)) return;
     const saved = this.#saved.get(uid);
     const allocated = this.#initial(pod);
-    const { actual } = stateOf({ allocated, actuated: saved?.actuated ?? {} });
+    const actuated = new ActuatedPod(saved?.actuated);
     const entry: Entry = {
       pod,
       effective: withAllocation(pod, allocated),
       allocated,
-      actual,
-      attempted: new Map(),
-      starting: new Map(),
+      actuated,
       observed: false,
       // The files do not say that only the pod's cgroup is left to do: the last status does.
-      resizing: differing({ actual, attempted: new Map(), allocated }).length > 0 || isReportedInProgress(pod),
+      resizing: actuated.differing(allocated).length > 0 || isReportedInProgress(pod),
       allocatedGeneration: reportedResize(pod)?.observedGeneration,
       cgroupEnlarged: false,
       pending: undefined,
@@ -169,60 +150,49 @@ export class PodResizes {
     if (isWorthSaving(entry)) this.#saveSoon();
   }
 
-  /**
-   * The running instances. One that is observed for the first time has the resources of its start; where no start of this
-   * agent created it, the allocated ones.
-   */
-  observed(uid: string, snapshot: PodSnapshot): void {
+  /** The running instances. */
+  observed(uid: string, snapshot: Pick<PodSnapshot, 'containers'>): void {
     const entry = this.#entries.get(uid);
     if (entry === undefined) return;
-    for (const [name, allocated] of Object.entries(entry.allocated)) {
-      const newest = snapshot.containers.find((container) => container.name === name);
-      const known = entry.actual.get(name);
-      if (newest === undefined || newest.state === 'exited') entry.actual.delete(name);
-      else if (known?.id !== newest.id) {
-        const unnamed = known !== undefined && known.id === undefined ? known.resources : undefined;
-        const resources = entry.starting.get(name)?.resources ?? unnamed ?? allocated;
-        entry.starting.delete(name);
-        entry.actual.set(name, { id: newest.id, resources });
-      }
+    entry.actuated.observed(snapshot.containers, entry.allocated);
+    // A start that failed for the agent may have been executed after all, before the resize was allocated.
+    if (!entry.resizing && entry.actuated.differing(entry.allocated).length > 0) {
+      entry.resizing = true;
+      entry.cgroupEnlarged = false;
     }
     if (entry.observed) return;
     entry.observed = true;
     if (this.#syncResize(entry)) this.#options.host.resizeChanged(uid, entry.effective);
   }
 
-  /** UpdateContainerResources is about to be called; until it returns, the instance may have the old or the new resources. */
+  /** UpdateContainerResources is about to be called. */
   updating(uid: string, name: string, id: ContainerId, resources: Resources): void {
-    this.#entries.get(uid)?.attempted.set(name, { id, resources });
+    this.#entries.get(uid)?.actuated.updating(name, id, resources);
   }
 
-  /** The resources of a failed UpdateContainerResources, which the instance may have. */
-  attempted(uid: string, name: string, id: ContainerId): Resources | undefined {
-    const attempted = this.#entries.get(uid)?.attempted.get(name);
-    return attempted?.id === id ? attempted.resources : undefined;
+  /** Further resources that the instance may have: of calls that failed, and may have been executed all the same. */
+  uncertain(uid: string, name: string, id: ContainerId): readonly Resources[] {
+    return this.#entries.get(uid)?.actuated.uncertain(name, id) ?? [];
   }
 
   /** From now on, and until its start has ended, an instance may be created with these resources. */
   starting(uid: string, name: string, resources: Resources): void {
-    const entry = this.#entries.get(uid);
-    if (entry === undefined || getOwn(entry.allocated, name) === undefined) return;
-    entry.starting.set(name, { resources, underWay: true });
+    this.#resizable(uid, name)?.starting(name, resources);
   }
 
-  /** The start failed. It may have left an instance: the response may have been lost. */
-  startFailed(uid: string, name: string): void {
-    const { starting } = this.#entries.get(uid) ?? {};
-    const start = starting?.get(name);
-    if (start !== undefined) starting?.set(name, { ...start, underWay: false });
+  /** The start failed. `attempted`: CreateContainer was called, and may have created an instance all the same. */
+  startFailed(uid: string, name: string, attempted: boolean): void {
+    this.#entries.get(uid)?.actuated.startFailed(name, attempted);
   }
 
-  /** An instance was created with these resources, and started. Resources that are recorded for it already stay. */
+  /** An instance was created with these resources, and started. */
   created(uid: string, name: string, id: ContainerId, resources: Resources): void {
+    this.#resizable(uid, name)?.created(name, id, resources);
+  }
+
+  #resizable(uid: string, name: string): ActuatedPod | undefined {
     const entry = this.#entries.get(uid);
-    if (entry === undefined || getOwn(entry.allocated, name) === undefined) return;
-    entry.starting.delete(name);
-    if (entry.actual.get(name)?.id !== id) entry.actual.set(name, { id, resources });
+    return entry === undefined || getOwn(entry.allocated, name) === undefined ? undefined : entry.actuated;
   }
 
   /** undefined unless a resize is in progress. */
@@ -230,12 +200,13 @@ export class PodResizes {
     const entry = this.#entries.get(uid);
     if (entry === undefined || !entry.resizing) return undefined;
     // Once the pod has been observed, every instance that runs is known by its id.
-    const actual = differing(entry).flatMap(([, { id, resources }]) =>
-      id === undefined ? [] : [[id as ContainerId, resources] as const],
-    );
+    const { actuated, allocated } = entry;
+    const actual = actuated
+      .differing(allocated)
+      .flatMap(([, { id, resources }]) => (id === undefined ? [] : [[id as ContainerId, resources] as const]));
     return {
       actual: new Map(actual),
-      startsOutdated: outdatedStarts(entry).length > 0,
+      startsOutdated: actuated.outdatedStarts(allocated).length > 0,
       cgroupEnlarged: entry.cgroupEnlarged,
     };
   }
@@ -243,7 +214,7 @@ export class PodResizes {
   report(uid: string): ResizeReport | undefined {
     const entry = this.#entries.get(uid);
     if (entry === undefined) return undefined;
-    const { pending, resizing, error, allocatedGeneration } = entry;
+    const { pending, resizing, error, allocatedGeneration, actuated, allocated } = entry;
     if (pending === undefined && !resizing) return undefined;
     return {
       ...(pending === undefined ? {} : { pending }),
@@ -255,7 +226,7 @@ export class PodResizes {
             },
           }
         : {}),
-      actual: Object.fromEntries(differing(entry).map(([name, { resources }]) => [name, resources])),
+      actual: Object.fromEntries(actuated.differing(allocated).map(([name, { resources }]) => [name, resources])),
     };
   }
 
@@ -263,7 +234,8 @@ export class PodResizes {
   room(pod: Pod): Pod {
     const entry = this.#entries.get(pod.metadata.uid);
     if (entry === undefined || !entry.resizing) return pod;
-    const differences = [...differing(entry), ...outdatedStarts(entry)];
+    const { actuated, allocated } = entry;
+    const differences = [...actuated.differing(allocated), ...actuated.outdatedStarts(allocated)];
     return roomFor(pod, Object.fromEntries(differences.map(([name, { resources }]) => [name, resources])));
   }
 
@@ -274,15 +246,14 @@ export class PodResizes {
   }
 
   updated(uid: string, name: string, id: ContainerId, resources: Resources): void {
-    const entry = this.#entries.get(uid);
-    if (entry?.actual.get(name)?.id !== id) return;
-    entry.actual.set(name, { id, resources });
-    entry.attempted.delete(name);
+    this.#entries.get(uid)?.actuated.updated(name, id, resources);
   }
 
   unfinished(uid: string): boolean {
     const entry = this.#entries.get(uid);
-    return entry !== undefined && (differing(entry).length > 0 || outdatedStarts(entry).length > 0);
+    if (entry === undefined) return false;
+    const { actuated, allocated } = entry;
+    return actuated.differing(allocated).length > 0 || actuated.outdatedStarts(allocated).length > 0;
   }
 
   /** `pod`: with the actuated resources. Another resize that was allocated since is not completed. */
@@ -408,11 +379,14 @@ export class PodResizes {
   #print(): Record<keyof CheckpointTexts, string> {
     const allocated = new Map<string, PodAllocation>();
     const actuated = new Map<string, PodAllocation>();
-    const add = (uid: string, pod: ResourceState): void => {
+    const add = (uid: string, pod: Pick<Entry, 'allocated' | 'actuated'>): void => {
       allocated.set(uid, pod.allocated);
-      actuated.set(uid, actuatedOf(pod));
+      actuated.set(uid, pod.actuated.saved(pod.allocated));
     };
-    for (const [uid, saved] of this.#saved) if (!this.#entries.has(uid)) add(uid, stateOf(saved));
+    for (const [uid, saved] of this.#saved) {
+      if (this.#entries.has(uid)) continue;
+      add(uid, { allocated: saved.allocated, actuated: new ActuatedPod(saved.actuated) });
+    }
     for (const [uid, entry] of this.#entries) if (isWorthSaving(entry)) add(uid, entry);
     return { allocated: printCheckpoint(allocated), actuated: printCheckpoint(actuated) };
   }
@@ -441,29 +415,6 @@ export class PodResizes {
   }
 }
 
-type ResourceState = Pick<Entry, 'allocated' | 'actual' | 'starting'>;
-
-function stateOf({ allocated, actuated }: SavedPod): ResourceState {
-  return { allocated, actual: new Map(Object.entries(actuated)), starting: new Map() };
-}
-
-/** The actuated resources of each container; of one that does not run, the allocated ones. */
-function actuatedOf({ actual, starting, allocated }: ResourceState): PodAllocation {
-  return Object.fromEntries(
-    Object.entries(allocated).map(([name, resources]) => [
-      name,
-      (starting.get(name) ?? actual.get(name))?.resources ?? resources,
-    ]),
-  );
-}
-
-/** Starts under way whose instances will not have the allocated resources. */
-function outdatedStarts({ starting, allocated }: Pick<Entry, 'starting' | 'allocated'>): [string, StartingContainer][] {
-  return [...starting].filter(
-    ([name, { resources, underWay }]) => underWay && !sameResources(resources, getOwn(allocated, name) ?? {}),
-  );
-}
-
 function isAllocated({ allocated }: Entry, pod: Pod): boolean {
   return sameAllocation(allocationOf(pod), allocated);
 }
@@ -484,21 +435,4 @@ function isReportedInProgress(pod: Pod): boolean {
 /** The resources of a pod without any cannot be resized: its QoS class would change. */
 function isWorthSaving({ allocated }: Entry): boolean {
   return Object.values(allocated).some(({ requests, limits }) => requests !== undefined || limits !== undefined);
-}
-
-/** Instances whose actuated resources differ, or may differ, from the allocated ones, with the former. */
-function differing({
-  actual,
-  attempted,
-  allocated,
-}: Pick<Entry, 'actual' | 'attempted' | 'allocated'>): [string, ActuatedResources][] {
-  return [...actual].flatMap(([name, known]): [string, ActuatedResources][] => {
-    const wanted = getOwn(allocated, name) ?? {};
-    const tried = attempted.get(name);
-    const candidates = tried?.id === known.id ? [known, tried] : [known];
-    const other = candidates.find(
-      (candidate) => candidate !== undefined && !sameResources(candidate.resources, wanted),
-    );
-    return other === undefined ? [] : [[name, other]];
-  });
 }

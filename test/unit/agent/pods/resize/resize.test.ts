@@ -2,9 +2,11 @@
 
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { parseCheckpoints, printCheckpoint } from '../../../../../agent/pods/resize/checkpoint.ts';
+import { PodResizes } from '../../../../../agent/pods/resize/pod-resizes.ts';
 import type { Container, Pod } from '../../../../../client/types.ts';
 import { settle } from '../../../../sim/clock.ts';
 import { FakeNode, makePod } from '../../../../sim/fakes.ts';
+import { instance } from '../status-of.ts';
 
 let node: FakeNode;
 let files: { allocated: string | undefined; actuated: string | undefined };
@@ -242,6 +244,35 @@ describe('a resize allocated while its container is being started', () => {
     expect(node.runtime.running('web')?.spec.container.resources).toEqual(large);
     await node.clock.until(() => inProgress() === undefined, 60_000);
   });
+});
+
+it('a container of a start that failed before a resize, and was executed after it, is resized when it appears', () => {
+  const pod = burstable('a', '500m');
+  const { uid } = pod.metadata;
+  const resizes = new PodResizes({
+    host: { activePods: () => [], resizeChanged: () => undefined },
+    store: undefined,
+    node: { allocatable: () => ({ cpu: '4' }) },
+    recorder: node.recorder,
+    clock: node.clock,
+    log: () => undefined,
+  });
+  const [container] = pod.spec.containers;
+  const old = { requests: { cpu: '500m' }, limits: { cpu: '2' } };
+  const large = { requests: { cpu: '1' }, limits: { cpu: '2' } };
+  const resized = { ...pod, spec: { ...pod.spec, containers: [{ ...container, name: 'web', resources: large }] } };
+  resizes.admitted(pod);
+  resizes.observed(uid, { containers: [] });
+  resizes.starting(uid, 'web', old);
+  resizes.startFailed(uid, 'web', true);
+  resizes.seen(resized);
+  resizes.completed(resized);
+  expect(resizes.facts(uid)).toBeUndefined();
+  resizes.starting(uid, 'web', large);
+  resizes.startFailed(uid, 'web', true);
+  const late = instance('web', { state: 'created' });
+  resizes.observed(uid, { containers: [late] });
+  expect(resizes.facts(uid)?.actual).toEqual(new Map([[late.id, old]]));
 });
 
 it('a resize allocated while the previous one is being completed is actuated too', async () => {
