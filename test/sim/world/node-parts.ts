@@ -7,11 +7,14 @@ import type { ConfigMap, Pod, Secret, Service } from '../../../client/types.ts';
 import { type EpochMs, epochMs } from '../../../lib/clock.ts';
 import type { Faults } from './faults.ts';
 import type { Line } from './line.ts';
+import { cpuOfPod } from './resource-rules.ts';
 
 const DEADLINE_MS = 30_000;
 
 export class SimCgroups implements PodCgroups {
   readonly pods = new Set<PodUID>();
+  /** How large the cgroup of each pod was made, in millicores. */
+  readonly cpuMilli = new Map<PodUID, number>();
   readonly #line: Line;
   readonly #faults: Faults;
   readonly #onRemove: (uid: PodUID) => void;
@@ -24,12 +27,16 @@ export class SimCgroups implements PodCgroups {
 
   ensurePod(pod: Pod): Promise<void> {
     const { uid, name } = pod.metadata;
-    return this.#line.perform('ensurePod', name, DEADLINE_MS, () => void this.pods.add(uid as PodUID));
+    return this.#line.perform('ensurePod', name, DEADLINE_MS, () => {
+      this.pods.add(uid as PodUID);
+      this.cpuMilli.set(uid as PodUID, cpuOfPod(pod));
+    });
   }
 
   removePod(uid: PodUID): Promise<void> {
     return this.#line.perform('removePod', uid, DEADLINE_MS, () => {
       this.#onRemove(uid);
+      this.cpuMilli.delete(uid);
       if (!this.#faults.has('a cgroup is said to be gone and is not')) this.pods.delete(uid);
     });
   }

@@ -9,6 +9,7 @@ import { CLAIMS } from './storage-objects.ts';
 
 type Probe = NonNullable<Container['livenessProbe']>;
 type Volume = NonNullable<Pod['spec']['volumes']>[number];
+type Resources = NonNullable<Container['resources']>;
 type Lifecycle = NonNullable<Container['lifecycle']>;
 export type PodDraft = Pick<Pod, 'apiVersion' | 'kind' | 'spec'> & { metadata: { name: string } & Pod['metadata'] };
 
@@ -135,13 +136,32 @@ export class PodMaker {
         Never: IMAGES.present.some((name) => name === image) ? 2 : 0,
       }),
       ports: [{ containerPort: port, ...(dice.chance(0.05) ? { hostPort: 9000 + dice.below(3) } : {}) }],
-      ...(dice.chance(0.3) ? { resources: { requests: { cpu: dice.pick(['100m', '500m', '1']) } } } : {}),
+      ...(dice.chance(0.3) ? { resources: this.#resources(dice.pick(['100m', '500m', '1'])) } : {}),
       ...(dice.chance(0.2)
         ? { env: [{ name: 'KEY', valueFrom: { configMapKeyRef: { name: 'settings', key: 'key' } } }] }
         : {}),
       ...Object.fromEntries(probes),
       ...this.#hooks(),
     };
+  }
+
+  /** Never as much requested as the limit: the pod is Burstable. */
+  #resources(cpu: string): Resources {
+    const dice = this.#dice;
+    const limits = {
+      ...(dice.chance(0.3) ? { cpu: '4' } : {}),
+      ...(dice.chance(0.3) ? { memory: dice.pick(['64Mi', '128Mi']) } : {}),
+    };
+    return { requests: { cpu }, ...(Object.keys(limits).length === 0 ? {} : { limits }) };
+  }
+
+  /** Other resources for a container of a pod that is there. A limit that there is may change, and stays. */
+  resized({ resources }: Container): Resources {
+    const cpu = this.#dice.pick(['50m', '300m', '2', '64']);
+    const limits = { ...resources?.limits, ...this.#resources(cpu).limits };
+    // Never less than is requested.
+    if (limits['cpu'] !== undefined) limits['cpu'] = cpu === '64' ? '65' : '4';
+    return { requests: { cpu }, ...(Object.keys(limits).length === 0 ? {} : { limits }) };
   }
 
   #initContainers(): Container[] {

@@ -8,11 +8,11 @@ import { STATUS_UNKNOWN } from '../../../agent/pods/container-status.ts';
 import { isTerminalPhase } from '../../../agent/pods/phase.ts';
 import type { PodUID } from '../../../agent/ports/runtime.ts';
 import type { Container, ContainerStatus, Pod } from '../../../client/types.ts';
-import { quantityMilli } from '../../../lib/quantity.ts';
 import { isSidecar } from '../../../lib/sidecar.ts';
 import { lastWordsOf } from './cri/output.ts';
 import type { Instance } from './cri/state.ts';
 import type { ProbeKind, Process } from './processes.ts';
+import { resourceDifferences } from './resource-rules.ts';
 import type { World } from './world.ts';
 
 type Probe = NonNullable<Container['livenessProbe']>;
@@ -119,8 +119,8 @@ function podDifferences(world: World, pod: Pod, uid: PodUID): string[] {
     found.push(...logDifferences(world, who, newest));
     if (isMirrorPod(pod)) continue;
     found.push(...healthDifferences(world, pod, container, statusOf(container), newest.process));
-    found.push(...resourceDifferences(pod, container, newest));
   }
+  if (!over && !isMirrorPod(pod)) found.push(...resourceDifferences(world, pod));
   if (!over && isStuck(world, pod, uid)) say('is stuck: nothing runs, and nothing is said to hold it up');
   const isReady = (container: Container): boolean => statusOf(container)?.ready === true;
   const allReady = !over && [...containers, ...initContainers.filter(isSidecar)].every(isReady);
@@ -150,20 +150,6 @@ function healthDifferences(
   if (status.started !== started) found.push(`${who}: started is ${status.started}, and it is ${started}`);
   if (status.ready !== ready) found.push(`${who}: ready is ${status.ready}, and it is ${ready}`);
   return found;
-}
-
-/** CPU, compared with what the container was given; a resize that waits for room is left alone. */
-function resourceDifferences(
-  { metadata, spec, status }: Pod,
-  { name, resources }: Container,
-  instance: Instance,
-): string[] {
-  const waits = status?.conditions?.some(({ type }) => type === 'PodResizePending' || type === 'PodResizeInProgress');
-  if (waits === true || spec.initContainers?.some((init) => init.name === name) === true) return [];
-  const milli = quantityMilli(String(resources?.requests?.['cpu'] ?? resources?.limits?.['cpu'] ?? '0'));
-  const shares = Math.max(2, Math.floor((milli * 1024) / 1000));
-  const given = Number(instance.resources?.cpu_shares ?? 0);
-  return given === shares ? [] : [`${metadata.name}/${name} has ${given} cpu shares, not ${shares}`];
 }
 
 /** Its log is where its link leads. */

@@ -1,11 +1,13 @@
 // What users and controllers do to a cluster: pods come, change and go, so do manifests, taints and objects.
 
+import { computeQOSClass } from '../../../agent/model/pod-resources.ts';
 import type { PodUID } from '../../../agent/ports/runtime.ts';
 import type { Pod } from '../../../client/types.ts';
 import type { Chooser, Happening } from './chooser.ts';
 import { FOREIGN_CONDITION } from './foreign.ts';
 import { IMAGES } from './images.ts';
 import type { PodMaker } from './pod-maker.ts';
+import { resizeRequested } from './resource-rules.ts';
 import { CLAIMS, type ClaimName } from './storage-objects.ts';
 
 const MOST_PODS = 8;
@@ -77,14 +79,21 @@ export function userEvents(choose: Chooser, maker: PodMaker) {
       api.updatePod({ ...pod, metadata: { ...pod.metadata, labels: { edited: String(dice.below(1000)) } } });
       return pod.metadata.name;
     },
-    resize: () =>
-      edit(choose.livePod(), ({ spec }) => ({
-        containers: spec.containers.map((container, index) =>
-          index === 0
-            ? { ...container, resources: { requests: { cpu: dice.pick(['50m', '300m', '2', '64']) } } }
-            : container,
-        ),
-      })),
+    resize: () => {
+      const pod = choose.livePod();
+      if (pod === undefined) return undefined;
+      const [first, ...others] = pod.spec.containers;
+      if (first === undefined) return undefined;
+      const resized = {
+        ...pod,
+        spec: { ...pod.spec, containers: [{ ...first, resources: maker.resized(first) }, ...others] },
+      };
+      // As the API server refuses it.
+      if (computeQOSClass(resized) !== computeQOSClass(pod)) return undefined;
+      const updated = api.updatePod(resized);
+      resizeRequested(world, updated);
+      return `${pod.metadata.name} ${JSON.stringify(resized.spec.containers[0]?.resources)}`;
+    },
     debug: () =>
       edit(choose.livePod(), (pod) => ({
         ephemeralContainers: [...(pod.spec.ephemeralContainers ?? []), maker.ephemeral(pod)],

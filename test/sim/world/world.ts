@@ -30,6 +30,7 @@ import { Signal } from '../../../lib/signal.ts';
 import { Tracer } from '../../../lib/trace.ts';
 import { VirtualClock } from '../clock.ts';
 import { SimApiServer } from './api-server.ts';
+import { SimCheckpoints } from './checkpoints.ts';
 import { SimCriClient } from './cri/client.ts';
 import { runtimeKindOf } from './cri/kinds.ts';
 import { SimCri } from './cri/runtime.ts';
@@ -94,6 +95,7 @@ export class World {
   readonly manifests: SimManifests;
   readonly cgroups: SimCgroups;
   readonly disk = new SimDisk();
+  readonly checkpoints: SimCheckpoints;
   readonly kernel: SimKernel;
   readonly csi: SimCsi;
   readonly storage: SimStorage;
@@ -172,6 +174,7 @@ export class World {
       faults,
       dies: () => void clock.after(0, () => this.restartDriver(3_000)),
     });
+    this.checkpoints = new SimCheckpoints(fork(), journal);
     this.storage = new SimStorage(clock, fork(), lines.objects, NODE_NAME);
     this.volumes = new SimVolumes(this.disk.root, this.kernel, this.csi);
     this.disk.begin(
@@ -261,6 +264,7 @@ export class World {
         mirrors.staticSource(this.manifests.source(NODE_NAME, clock, log)),
       ],
       onPodGone: (pod) => podGone.emit(pod),
+      allocations: this.checkpoints.forAgent(clock),
       sweep: async (isKept) => void (await sweepLogs(this.disk.nodeSettings, isKept)),
       clock,
       tracer,
