@@ -41,14 +41,18 @@ const stop = new AbortController();
 /** How long a program may take to end after its signal, ms. */
 const GRACE_MS = 20_000;
 
-/** Runs a program with its output going straight to ours. Resolves with whether it exited with 0. */
-function stream(file: string, args: readonly string[]): Promise<boolean> {
+/**
+ * Runs a program with its output going straight to ours, or to `collect`. Resolves with whether it exited with 0.
+ */
+function stream(file: string, args: readonly string[], collect?: (text: string) => void): Promise<boolean> {
   return new Promise((resolve, reject) => {
     if (stop.signal.aborted) {
       resolve(false);
       return;
     }
-    const child = spawn(file, [...args], { cwd: ROOT, stdio: 'inherit' });
+    const output = collect === undefined ? 'inherit' : 'pipe';
+    const child = spawn(file, [...args], { cwd: ROOT, stdio: ['inherit', output, output] });
+    for (const piped of [child.stdout, child.stderr]) piped?.setEncoding('utf8').on('data', collect ?? say);
     let timer: NodeJS.Timeout | undefined;
     const end = (): void => {
       child.kill('SIGTERM');
@@ -120,10 +124,20 @@ async function readReport(path: string): Promise<unknown> {
   }
 }
 
+/** They run beside the unit tests: what a check prints is shown as a whole when it has ended. */
 async function staticChecks(): Promise<Tally> {
-  const bin = (name: string): string => join(ROOT, 'node_modules/.bin', name);
-  const types = await check('types', () => stream(bin('tsc'), ['--noEmit', '-p', 'tsconfig.json']));
-  return addTallies(types, await check('style', () => stream(bin('biome'), ['check', '--error-on-warnings', '.'])));
+  const run = async (what: string, name: string, ...args: readonly string[]): Promise<Tally> => {
+    let output = '';
+    const ok = await stream(join(ROOT, 'node_modules/.bin', name), args, (text) => {
+      output += text;
+    });
+    return check(what, async () => {
+      process.stdout.write(output);
+      return ok;
+    });
+  };
+  const types = await run('types', 'tsc', '--noEmit', '-p', 'tsconfig.json');
+  return addTallies(types, await run('style', 'biome', 'check', '--error-on-warnings', '.'));
 }
 
 /**
@@ -195,8 +209,8 @@ async function main(args: readonly string[]): Promise<number> {
   const words = suite === 'all' ? args : args.slice(1);
   let total = EMPTY;
   if (suite !== 'e2e') {
-    total = addTallies(total, await staticChecks());
-    total = addTallies(total, await vitest('unit tests', ['unit'], words));
+    const [checks, tests] = await Promise.all([staticChecks(), vitest('unit tests', ['unit'], words)]);
+    total = addTallies(checks, tests);
   }
   if (suite !== 'unit') total = addTallies(total, await endToEnd(words));
   showSlowest();

@@ -18,6 +18,7 @@ export const DURATIONS_VARIABLE = 'NODELET_TEST_DURATIONS';
  * to put the long ones first: what is wrong here costs a minute once.
  */
 export const USUAL_SECONDS: ReadonlyMap<string, number> = new Map([
+  ['test/sim/sim.test.ts', 80],
   ['test/e2e/lab/lab.test.ts', 110],
   ['test/e2e/csi-driver/crash.test.ts', 80],
   ['test/e2e/lifecycle/containers.test.ts', 75],

@@ -47,14 +47,19 @@ export async function loadDefinitions(directory: string = HERE): Promise<readonl
 }
 
 /** The repository's own .cache/images when it can be written, else the user's cache directory. */
-export async function imageCacheDirectory(): Promise<string> {
-  const own = join(HERE, '..', '..', '.cache', 'images');
+export const imageCacheDirectory = (): Promise<string> => cacheDirectoryFor('images');
+
+/** What apt keeps between downloads: `DebianPackages`. */
+export const aptCacheDirectory = (): Promise<string> => cacheDirectoryFor('apt');
+
+async function cacheDirectoryFor(name: string): Promise<string> {
+  const own = join(HERE, '..', '..', '.cache', name);
   try {
     await mkdir(own, { recursive: true });
     return own;
   } catch (error) {
     if (!isErrno(error, 'EACCES', 'EROFS', 'EPERM')) throw error;
-    const user = join(process.env['XDG_CACHE_HOME'] ?? join(homedir(), '.cache'), 'nodelet', 'images');
+    const user = join(process.env['XDG_CACHE_HOME'] ?? join(homedir(), '.cache'), 'nodelet', name);
     await mkdir(user, { recursive: true });
     return user;
   }
@@ -111,7 +116,7 @@ export async function buildImages(
   if (missing.length > 0) {
     const work = await mkdtemp(join(tmpdir(), 'nodelet-images-'));
     try {
-      const packages = new DebianPackages(work);
+      const packages = new DebianPackages(work, await aptCacheDirectory());
       await packages.prefetch([
         ...new Set(missing.flatMap((plan) => plan.image.definition.packages.map((p) => p.name))),
       ]);

@@ -6,6 +6,7 @@ import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { createServer, type IncomingMessage, request, type ServerResponse } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { aptCacheDirectory } from '../../../labs/images/build.ts';
 import { DebianPackages } from '../../../labs/images/packages.ts';
 import { systemClock } from '../../../lib/clock.ts';
 import { execOk } from '../../../lib/exec.ts';
@@ -36,7 +37,9 @@ function userOf({ headers }: IncomingMessage): string | undefined {
 }
 
 async function startProgram(root: string, port: number): Promise<ChildProcess> {
-  const { directory } = await new DebianPackages(join(root, 'packages')).get('docker-registry');
+  const { directory } = await new DebianPackages(join(root, 'packages'), await aptCacheDirectory()).get(
+    'docker-registry',
+  );
   // A bcrypt hash with a fixed salt: the password is no secret to anyone but the pods of the test.
   const hash = await execOk('perl', ['-e', 'print crypt($ARGV[0], q($2b$05$abcdefghijklmnopqrstuv))', PASSWORD]);
   await writeFile(join(root, 'htpasswd'), `${USER}:${hash}\n`);
