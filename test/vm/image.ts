@@ -7,6 +7,8 @@ import { dirname, join } from 'node:path';
 import { buildImages, loadDefinitions } from '../../labs/images/build.ts';
 import { isErrno, UserError } from '../../lib/errors.ts';
 import { exec, execOk } from '../../lib/exec.ts';
+import { unmountBelow } from '../../lib/mounts.ts';
+import { removeTree } from '../../lib/remove-tree.ts';
 import {
   debootstrapArguments,
   IMAGE_FILES,
@@ -27,6 +29,11 @@ export interface RootDisk {
 
 type Say = (line: string) => void;
 
+/** Where the disks are made: they exist only meanwhile. */
+export function workDirectories(cache: string): { readonly root: string; readonly tree: string } {
+  return { root: join(cache, 'root-in-work'), tree: join(cache, 'tree-in-work') };
+}
+
 async function exists(path: string): Promise<boolean> {
   try {
     await readdir(path);
@@ -40,7 +47,7 @@ async function exists(path: string): Promise<boolean> {
 /** Everything in `cache` of one kind except the current one: older disks are unused. */
 async function removeOthers(cache: string, prefix: string, keep: string): Promise<void> {
   for (const name of await readdir(cache)) {
-    if (name.startsWith(prefix) && name !== keep) await rm(join(cache, name), { recursive: true, force: true });
+    if (name.startsWith(prefix) && name !== keep) await removeTree(join(cache, name));
   }
 }
 
@@ -51,8 +58,8 @@ export async function rootDisk(cache: string, say: Say): Promise<RootDisk> {
   const directory = join(cache, name);
   const disk = { disk: join(directory, 'disk'), kernel: join(directory, 'vmlinuz'), initrd: join(directory, 'initrd') };
   if (await exists(directory)) return { ...disk, fromCache: true };
-  const work = join(cache, 'root-in-work');
-  await rm(work, { recursive: true, force: true });
+  const { root: work } = workDirectories(cache);
+  await removeTree(work);
   await mkdir(work);
   const tree = join(work, 'tree');
   say('installing Debian into a directory with debootstrap');
@@ -62,7 +69,7 @@ export async function rootDisk(cache: string, say: Say): Promise<RootDisk> {
   await rename(await newest(join(tree, 'boot'), 'initrd.img-'), join(work, 'initrd'));
   say('making the root disk');
   await execOk('mkfs.ext4', mkfsArguments(tree, join(work, 'disk'), ROOT_LABEL, '4G'));
-  await rm(tree, { recursive: true, force: true });
+  await removeTree(tree);
   // Under its name only when it is whole.
   await rename(work, directory);
   await removeOthers(cache, 'root-', name);
@@ -75,15 +82,13 @@ async function debootstrap(tree: string): Promise<void> {
     throw error;
   });
   // Whatever ended it, its mounts in the directory must not outlive it.
-  for (const path of ['proc', 'sys']) {
-    if ((await exec('mountpoint', ['-q', join(tree, path)])).code === 0) await execOk('umount', [join(tree, path)]);
-  }
+  await unmountBelow([tree]);
   if (result.code !== 0) {
     const words = result.stdout.trim().split('\n').slice(-5).join('\n');
     throw new UserError(`debootstrap failed (${result.code ?? result.signal}):\n${words}\n${result.stderr.trim()}`);
   }
-  await rm(join(tree, 'var/cache/apt/archives'), { recursive: true, force: true });
-  await rm(join(tree, 'var/lib/apt/lists'), { recursive: true, force: true });
+  await removeTree(join(tree, 'var/cache/apt/archives'));
+  await removeTree(join(tree, 'var/lib/apt/lists'));
 }
 
 async function putFiles(tree: string): Promise<void> {
@@ -151,15 +156,15 @@ export async function treeDisk(root: string, cache: string, say: Say): Promise<{
   const disk = join(cache, name);
   if ((await readdir(cache)).includes(name)) return { disk, fromCache: true };
   say('making the disk with the project');
-  const work = join(cache, 'tree-in-work');
-  await rm(work, { recursive: true, force: true });
+  const { tree: work } = workDirectories(cache);
+  await removeTree(work);
   for (const path of sources) await cp(join(root, path), join(work, path), { recursive: true });
   // Hard links: these are many and never edited in place.
   await execOk('cp', ['-al', join(root, 'node_modules'), join(work, 'node_modules')]);
   await mkdir(join(work, '.cache/images'), { recursive: true });
   for (const archive of archives) await execOk('cp', [archive, join(work, '.cache/images')]);
   await execOk('mkfs.ext4', mkfsArguments(work, `${disk}.part`, TREE_LABEL, '2G'));
-  await rm(work, { recursive: true, force: true });
+  await removeTree(work);
   await rename(`${disk}.part`, disk);
   await removeOthers(cache, 'tree-', name);
   return { disk, fromCache: false };

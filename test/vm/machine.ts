@@ -1,9 +1,7 @@
 // Running the virtual machine: which accelerator works, the qemu process, and the messages that come out of it.
 
 import { spawn } from 'node:child_process';
-import { mkdtemp, rm } from 'node:fs/promises';
 import { createServer, type Server, type Socket } from 'node:net';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { isErrno, UserError } from '../../lib/errors.ts';
@@ -34,13 +32,12 @@ export interface RunOutcome {
   readonly trouble: string | undefined;
 }
 
-/** Boots the machine and waits until it is off. It is killed when `limitMs` passes or `signal` aborts. */
+/** Boots the machine and waits until it is off. It is killed when `limitMs` passes or `signal` aborts. `directory`: the run's. */
 export async function runMachine(
+  directory: string,
   options: Omit<MachineOptions, 'resultsSocket'>,
   limits: { readonly limitMs: number; readonly signal: AbortSignal; readonly onMessage: (message: Message) => void },
 ): Promise<RunOutcome> {
-  // Its own short path: a unix socket's may have 107 bytes.
-  const directory = await mkdtemp(join(tmpdir(), 'nodelet-vm-'));
   const socket = join(directory, 'results.sock');
   const messages: Message[] = [];
   let trouble: string | undefined;
@@ -62,7 +59,6 @@ export async function runMachine(
     return { messages, trouble: ended ?? trouble };
   } finally {
     server.close();
-    await rm(directory, { recursive: true, force: true });
   }
 }
 

@@ -7,7 +7,8 @@ import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import { errorMessage, UserError } from '../../lib/errors.ts';
 import { tallyLine } from '../../scripts/tally.ts';
-import { rootDisk, treeDisk } from './image.ts';
+import { guardRun } from './guarded.ts';
+import { rootDisk, treeDisk, workDirectories } from './image.ts';
 import { chooseAccel, runMachine } from './machine.ts';
 import { type Accel, DRIVERS, GROUPS } from './plan.ts';
 import { renderMessage, tallyMessages } from './results.ts';
@@ -22,7 +23,13 @@ const LIMIT_MS: Readonly<Record<Accel, number>> = { kvm: 20 * 60_000, tcg: 80 * 
 
 const say = (line: string): void => void process.stdout.write(`${line}\n`);
 
-function readFlags(): { accel: Accel | undefined; only: string | undefined; shell: boolean } {
+interface Flags {
+  readonly accel: Accel | undefined;
+  readonly only: string | undefined;
+  readonly shell: boolean;
+}
+
+function readFlags(): Flags {
   const { values } = parseArgs({
     options: { accel: { type: 'string' }, only: { type: 'string' }, shell: { type: 'boolean', default: false } },
   });
@@ -42,6 +49,15 @@ async function main(): Promise<number> {
   const started = performance.now();
   const seconds = (): string => `${((performance.now() - started) / 1000).toFixed(0)} s`;
   await mkdir(CACHE, { recursive: true });
+  const run = await guardRun(Object.values(workDirectories(CACHE)));
+  try {
+    return await runIn(run.directory, flags, seconds);
+  } finally {
+    await run.end();
+  }
+}
+
+async function runIn(directory: string, flags: Flags, seconds: () => string): Promise<number> {
   const root = await rootDisk(CACHE, (line) => say(`== ${line}`));
   const tree = await treeDisk(ROOT, CACHE, (line) => say(`== ${line}`));
   const cached = (one: { fromCache: boolean }): string => (one.fromCache ? 'from the cache' : 'made now');
@@ -51,6 +67,7 @@ async function main(): Promise<number> {
   const stop = new AbortController();
   for (const name of ['SIGINT', 'SIGTERM'] as const) process.once(name, () => stop.abort());
   const outcome = await runMachine(
+    directory,
     {
       ...{ accel, kernel: root.kernel, initrd: root.initrd, rootDisk: root.disk, treeDisk: tree.disk },
       ...{ cpus: CPUS, memoryMiB: MEMORY_MIB, consoleLog: flags.shell ? undefined : CONSOLE },
