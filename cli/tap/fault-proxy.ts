@@ -91,22 +91,33 @@ export class FaultProxy {
     const observer = this.#options.sink?.begin(client.id, method, metadataOf(headers));
     // Errors of a stream also emit "close".
     stream.on('error', () => undefined);
-    const call = new FaultyCall({ stream, headers, client, observer, type: this.#schema.method(method) });
-    call.start((request) => this.#decide(method, call.type, request), this.#clock, this.#names);
+    const type = this.#schema.method(method);
+    let about = '';
+    const onDropped = (): void => this.#options.log(`${about}: the runtime has answered`);
+    const call = new FaultyCall({ stream, headers, client, observer, type, onDropped });
+    const decide = (request: JsonMessage | undefined): FaultDecision => {
+      const decision = this.#decide(method, type, request);
+      about = this.#describe(method, type, request);
+      if (decision.rules.length > 0) {
+        const what = decision.effect.kind === 'pass' ? '' : ` ${decision.effect.kind}`;
+        const delay = decision.delayMs === 0 ? '' : ` delay ${decision.delayMs} ms`;
+        this.#options.log(`${about}:${delay}${what} (${decision.rules.join(', ')})`);
+      }
+      return decision;
+    };
+    call.start(decide, this.#clock, this.#names);
+  }
+
+  /** "StartContainer default/web main" */
+  #describe(method: string, type: MethodType | undefined, request: JsonMessage | undefined): string {
+    const { pod, container } = this.#names.subject(request);
+    const about = [pod, container].filter((each) => each !== undefined).join(' ');
+    return `${type?.name ?? method} ${about === '' ? '-' : about}`;
   }
 
   #decide(method: string, type: MethodType | undefined, request: JsonMessage | undefined): FaultDecision {
     const subject = this.#names.subject(request);
-    const decision = this.#engine.decide({ method, subject, responseStream: type?.responseStream ?? false });
-    if (decision.rules.length > 0) {
-      const about = [subject.pod, subject.container].filter((each) => each !== undefined).join(' ');
-      const what = decision.effect.kind === 'pass' ? '' : ` ${decision.effect.kind}`;
-      const delay = decision.delayMs === 0 ? '' : ` delay ${decision.delayMs} ms`;
-      this.#options.log(
-        `${type?.name ?? method} ${about === '' ? '-' : about}:${delay}${what} (${decision.rules.join(', ')})`,
-      );
-    }
-    return decision;
+    return this.#engine.decide({ method, subject, responseStream: type?.responseStream ?? false });
   }
 }
 
@@ -116,6 +127,8 @@ interface CallParts {
   readonly client: Client;
   readonly observer: CallObserver | undefined;
   readonly type: MethodType | undefined;
+  /** The runtime has answered a call whose answer is dropped: it has done what there was to do. */
+  readonly onDropped: () => void;
 }
 
 type Decide = (request: JsonMessage | undefined) => FaultDecision;
@@ -206,7 +219,7 @@ class FaultyCall {
     }
     const runtime = client.runtime.request({ ...headers }, { endStream: false });
     runtime.on('error', () => undefined);
-    if (effect.kind === 'drop') runtime.resume();
+    if (effect.kind === 'drop') runtime.on('end', this.#parts.onDropped).resume();
     else this.#answer(runtime, effect.kind === 'duplicate' ? effect.times : 0, request, names);
     return runtime;
   }
