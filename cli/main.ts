@@ -21,6 +21,7 @@ const SUBCOMMANDS: ReadonlyMap<string, Subcommand> = new Map([
   ['csi-driver', { load: async () => (await import('./commands/csi-driver.ts')).csiDriverCommand() }],
   ['csi-sanity', { load: async () => (await import('./commands/csi-sanity.ts')).csiSanityCommand() }],
   ['kubeconfig', { load: async () => (await import('./commands/kubeconfig.ts')).kubeconfigCommand() }],
+  ['explain', { load: async () => (await import('./commands/explain.ts')).explainCommand() }],
   ['trace', { load: async () => (await import('./commands/trace.ts')).traceCommand() }],
   ['tap', { load: async () => (await import('./commands/tap.ts')).tapCommand() }],
   ['crictl', { load: async () => (await import('./commands/crictl.ts')).crictlCommand() }],

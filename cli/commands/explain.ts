@@ -1,0 +1,34 @@
+// `nodelet explain`: why a pod, node, service or claim is not as it should be.
+
+import { Command, Option } from 'commander';
+import { DEFAULT_ROOT } from '../lab/paths.ts';
+import { stopSignal } from './signals.ts';
+
+interface Flags {
+  readonly root: string;
+  readonly kubeconfig?: string;
+  readonly runtimeEndpoint?: string;
+  readonly traceSocket?: string;
+  readonly nodeName?: string;
+  readonly output: 'text' | 'json';
+  readonly watch?: boolean;
+}
+
+export function explainCommand(): Command {
+  return new Command('explain')
+    .description('say why a pod, node, service or claim is not Ready, and what to do (docs/explain.md)')
+    .argument('<kind>', 'pod, node, service or pvc')
+    .argument('<name>', 'NAMESPACE/NAME, or NAME in the kubeconfig’s namespace')
+    .option('--root <dir>', 'the lab’s directory', DEFAULT_ROOT)
+    .option('--kubeconfig <file>', 'another cluster than the lab’s')
+    .option('--runtime-endpoint <url>', 'the CRI runtime of this machine (default: the lab’s, or containerd’s)')
+    .option('--trace-socket <path>', 'the trace socket of an agent that runs alone')
+    .option('--node-name <name>', 'the node that this machine is (default: the lab’s, or the host name)')
+    .addOption(new Option('-o, --output <format>', 'how to print it').choices(['text', 'json']).default('text'))
+    .option('-w, --watch', 'go on until it is Ready, and print each change')
+    .action(async (kind: string, name: string, { watch, ...flags }: Flags) => {
+      const { runExplain } = await import('../explain/main.ts');
+      const write = (text: string): void => void process.stdout.write(text);
+      process.exitCode = await runExplain(kind, name, { ...flags, watch: watch === true }, write, stopSignal());
+    });
+}

@@ -1,0 +1,136 @@
+// Everything about one pod. Where the pod is on this machine, the runtime, the agent's trace and the kernel are read too.
+
+import { readLogs } from '../../../client/logs.ts';
+import { resourcePath } from '../../../client/paths.ts';
+import type { ContainerStatus, Lease, Node, Pod } from '../../../client/types.ts';
+import { systemClock } from '../../../lib/clock.ts';
+import { UserError } from '../../../lib/errors.ts';
+import type { Span } from '../../../lib/trace.ts';
+import type { LogFact, MachineFacts, PodFacts, RuntimeFacts } from '../facts.ts';
+import { nearest } from '../words.ts';
+import { collectEvents } from './events.ts';
+import { collectMachine } from './machine.ts';
+import { collectReferences } from './references.ts';
+import { collectRuntime } from './runtime.ts';
+import { found, Gaps, type Sources } from './source.ts';
+import { collectSpans } from './spans.ts';
+
+const LOG_LINES = 5;
+/** Longer lines are cut: one screen. Characters. */
+const LOG_LINE_LENGTH = 160;
+
+interface WantedLog {
+  readonly container: string;
+  readonly previous: boolean;
+}
+
+/** A container whose last words matter: it ended, or is about to be started again. Pure. */
+export function logsWanted(pod: Pod): readonly WantedLog[] {
+  const { initContainerStatuses = [], containerStatuses = [] } = pod.status ?? {};
+  return [...initContainerStatuses, ...containerStatuses].flatMap((status: ContainerStatus): WantedLog[] => {
+    const { waiting, running, terminated } = status.state ?? {};
+    if (running !== undefined) return status.restartCount > 0 ? [{ container: status.name, previous: true }] : [];
+    // While it waits for its next start, the log of its last instance is the present one.
+    const ended = terminated ?? (waiting === undefined ? undefined : status.lastState?.terminated);
+    return (ended?.containerID ?? '') === '' ? [] : [{ container: status.name, previous: false }];
+  });
+}
+
+async function collectLogs({ client }: Sources, gaps: Gaps, pod: Pod): Promise<readonly LogFact[]> {
+  const { namespace, name } = pod.metadata;
+  const wanted = logsWanted(pod).map(async ({ container, previous }) => {
+    const text = await gaps.attempt(`the log of container ${container}`, '', () =>
+      readLogs(client, { namespace, pod: name, container, previous, tailLines: LOG_LINES }),
+    );
+    const lines = text.split('\n').filter((line) => line.trim() !== '');
+    return { container, previous, lines: lines.map((line) => line.slice(0, LOG_LINE_LENGTH)) };
+  });
+  return (await Promise.all(wanted)).filter(({ lines }) => lines.length > 0);
+}
+
+/** Whether what is in use on the nodes matters: a pod without a node, or one that its node refused. */
+function needsNeighbours(pod: Pod): boolean {
+  return (pod.spec.nodeName ?? '') === '' || pod.status?.phase === 'Failed';
+}
+
+interface Local {
+  readonly runtime: RuntimeFacts | undefined;
+  readonly machine: MachineFacts | undefined;
+  readonly spans: readonly Span[];
+}
+
+async function collectLocal(sources: Sources, gaps: Gaps, pod: Pod): Promise<Local> {
+  const { local } = sources;
+  const node = pod.spec.nodeName ?? '';
+  const nothing = { runtime: undefined, machine: undefined, spans: [] };
+  if (node === '') return nothing;
+  if (local === undefined || local.name !== node) {
+    const why = local === undefined ? sources.notLocal : `the pod is on node ${node}, this machine is ${local.name}`;
+    gaps.add('the container runtime, the kernel and the agent’s trace', why);
+    return nothing;
+  }
+  const about = (span: Span): boolean => span.pod?.uid === pod.metadata.uid;
+  const [runtime, spans] = await Promise.all([
+    collectRuntime(local, pod.metadata.uid),
+    gaps.attempt<readonly Span[]>('the agent’s trace', [], () => collectSpans(local.traceSocket, systemClock, about)),
+  ]);
+  return { runtime, spans, machine: await collectMachine(local, gaps, pod, runtime.containers) };
+}
+
+/** Rejects with UserError when there is no such pod, and as `ApiClient` does when the server is away. */
+export async function collectPod(sources: Sources, namespace: string, name: string): Promise<PodFacts> {
+  const { client } = sources;
+  const gaps = new Gaps();
+  const lookup = await gaps.lookup('pod', () => client.get<Pod>(resourcePath('v1', 'pods', { namespace, name })));
+  if (lookup.state === 'absent') throw new UserError(await noSuchPod(sources, gaps, namespace, name));
+  if (lookup.state === 'unknown') throw new UserError(`the pod cannot be read: ${lookup.why}`);
+  const pod = lookup.value;
+  const node = pod.spec.nodeName ?? '';
+  const [events, nodes, placed, lease, references, logs, local] = await Promise.all([
+    collectEvents(sources, gaps, 'Pod', { namespace, name, uid: pod.metadata.uid }),
+    gaps.attempt<readonly Node[]>('nodes', [], async () => (await client.list<Node>('/api/v1/nodes')).items),
+    needsNeighbours(pod)
+      ? gaps.attempt<readonly Pod[]>(
+          'pods of the nodes',
+          [],
+          async () => (await client.list<Pod>('/api/v1/pods')).items,
+        )
+      : [],
+    node === ''
+      ? undefined
+      : gaps.lookup('the node’s lease', () => client.get<Lease>(leasePath(node))).then((lease) => found(lease)),
+    collectReferences(sources, gaps, pod),
+    collectLogs(sources, gaps, pod),
+    collectLocal(sources, gaps, pod),
+  ]);
+  const isPlaced = (each: Pod): boolean =>
+    (each.spec.nodeName ?? '') !== '' && each.status?.phase !== 'Succeeded' && each.status?.phase !== 'Failed';
+  return {
+    kind: 'pod',
+    now: sources.now(),
+    gaps: gaps.list,
+    events,
+    pod,
+    nodes,
+    placed: placed.filter(isPlaced),
+    lease,
+    references,
+    logs,
+    ...local,
+  };
+}
+
+export function leasePath(node: string): string {
+  return resourcePath('coordination.k8s.io/v1', 'leases', { namespace: 'kube-node-lease', name: node });
+}
+
+/** Names what there is instead. */
+async function noSuchPod(sources: Sources, gaps: Gaps, namespace: string, name: string): Promise<string> {
+  const path = resourcePath('v1', 'pods', { namespace });
+  const pods = await gaps.attempt<readonly Pod[]>('pods', [], async () => (await sources.client.list<Pod>(path)).items);
+  const names = pods.map((pod) => pod.metadata.name).sort();
+  const near = nearest(name, names);
+  if (near !== undefined) return `there is no pod ${name} in namespace ${namespace}: there is one called ${near}`;
+  const known = names.length === 0 ? 'the namespace has no pods' : `its pods are ${names.slice(0, 8).join(', ')}`;
+  return `there is no pod ${name} in namespace ${namespace}: ${known}${names.length > 8 ? ', …' : ''}`;
+}

@@ -1,0 +1,140 @@
+// The objects that a pod names: ConfigMaps, Secrets, claims, its service account and RuntimeClass. Of Secrets and ConfigMaps
+// nothing but the keys is kept.
+
+import type { PersistentVolume, PersistentVolumeClaim } from 'kubernetes-types/core/v1';
+import type { CSINode, StorageClass } from 'kubernetes-types/storage/v1';
+import type { ApiClient } from '../../../client/api.ts';
+import { resourcePath } from '../../../client/paths.ts';
+import type { ConfigMap, Pod, Secret, Stored } from '../../../client/types.ts';
+import { claimNamesOf } from '../../../controlplane/storage/objects.ts';
+import type { ClaimFact, KeyedObject, Lookup, References } from '../facts.ts';
+import { collectEvents } from './events.ts';
+import { found, type Gaps, type Sources } from './source.ts';
+
+/** Names of the ConfigMaps and Secrets that the pod's volumes and environment need. Pure. */
+export function namedObjects(pod: Pod): { readonly configMaps: Set<string>; readonly secrets: Set<string> } {
+  const configMaps = new Set<string>();
+  const secrets = new Set<string>();
+  const add = (set: Set<string>, name: string | undefined): void => {
+    if (name !== undefined && name !== '') set.add(name);
+  };
+  for (const volume of pod.spec.volumes ?? []) {
+    add(configMaps, volume.configMap?.name);
+    add(secrets, volume.secret?.secretName);
+    add(secrets, volume.csi?.nodePublishSecretRef?.name);
+    for (const source of volume.projected?.sources ?? []) {
+      add(configMaps, source.configMap?.name);
+      add(secrets, source.secret?.name);
+    }
+  }
+  for (const container of [...(pod.spec.initContainers ?? []), ...pod.spec.containers]) {
+    for (const { valueFrom } of container.env ?? []) {
+      add(configMaps, valueFrom?.configMapKeyRef?.name);
+      add(secrets, valueFrom?.secretKeyRef?.name);
+    }
+    for (const source of container.envFrom ?? []) {
+      add(configMaps, source.configMapRef?.name);
+      add(secrets, source.secretRef?.name);
+    }
+  }
+  for (const { name } of pod.spec.imagePullSecrets ?? []) add(secrets, name);
+  return { configMaps, secrets };
+}
+
+async function lookups<T>(
+  names: Iterable<string>,
+  look: (name: string) => Promise<Lookup<T>>,
+): Promise<ReadonlyMap<string, Lookup<T>>> {
+  const pairs = [...names].map(async (name): Promise<[string, Lookup<T>]> => [name, await look(name)]);
+  return new Map(await Promise.all(pairs));
+}
+
+function keysOf({ data, binaryData }: { data?: object; binaryData?: object }): KeyedObject {
+  return { keys: [...Object.keys(data ?? {}), ...Object.keys(binaryData ?? {})].sort() };
+}
+
+async function namesOf(client: ApiClient, namespace: string, plural: string): Promise<readonly string[]> {
+  const { items } = await client.list<Stored<object>>(resourcePath('v1', plural, { namespace }));
+  return items.map(({ metadata }) => metadata.name);
+}
+
+/** A claim with its volume, class and events. */
+export async function collectClaim(
+  sources: Sources,
+  gaps: Gaps,
+  namespace: string,
+  name: string,
+): Promise<Lookup<ClaimFact>> {
+  const { client } = sources;
+  const path = resourcePath('v1', 'persistentvolumeclaims', { namespace, name });
+  const claim = await gaps.lookup(`claim ${name}`, () => client.get<Stored<PersistentVolumeClaim>>(path));
+  if (claim.state !== 'found') return claim;
+  const { volumeName = '', storageClassName = '' } = claim.value.spec ?? {};
+  const named = async <T>(what: string, apiVersion: string, plural: string, object: string): Promise<T | undefined> =>
+    object === ''
+      ? undefined
+      : found(
+          await gaps.lookup(`${what} ${object}`, () =>
+            client.get<T>(resourcePath(apiVersion, plural, { name: object })),
+          ),
+        );
+  const [volume, storageClass, events] = await Promise.all([
+    named<Stored<PersistentVolume>>('volume', 'v1', 'persistentvolumes', volumeName),
+    named<Stored<StorageClass>>('class', 'storage.k8s.io/v1', 'storageclasses', storageClassName),
+    collectEvents(sources, gaps, 'PersistentVolumeClaim', { namespace, name, uid: claim.value.metadata.uid }),
+  ]);
+  return { state: 'found', value: { claim: claim.value, volume, storageClass, events } };
+}
+
+async function collectDrivers({ client }: Sources, gaps: Gaps, pod: Pod): Promise<readonly string[] | undefined> {
+  const name = pod.spec.nodeName ?? '';
+  const usesVolumes = (pod.spec.volumes ?? []).some((volume) => volume.csi ?? volume.persistentVolumeClaim);
+  if (name === '' || !usesVolumes) return undefined;
+  const node = await gaps.lookup('CSINode', () =>
+    client.get<Stored<CSINode>>(resourcePath('storage.k8s.io/v1', 'csinodes', { name })),
+  );
+  if (node.state === 'unknown') return undefined;
+  return found(node)?.spec.drivers.map((driver) => driver.name) ?? [];
+}
+
+export async function collectReferences(sources: Sources, gaps: Gaps, pod: Pod): Promise<References> {
+  const { client } = sources;
+  const { namespace } = pod.metadata;
+  const wanted = namedObjects(pod);
+  const get = <T>(plural: string, name: string): Promise<T> =>
+    client.get<T>(resourcePath('v1', plural, { namespace, name }));
+  const account = pod.spec.serviceAccountName ?? 'default';
+  const runtimeClass = pod.spec.runtimeClassName;
+  const [configMaps, secrets, claims, serviceAccount, handler, drivers] = await Promise.all([
+    lookups(wanted.configMaps, (name) =>
+      gaps.lookup(`ConfigMap ${name}`, async () => keysOf(await get<ConfigMap>('configmaps', name))),
+    ),
+    lookups(wanted.secrets, (name) =>
+      gaps.lookup(`Secret ${name}`, async () => keysOf(await get<Secret>('secrets', name))),
+    ),
+    lookups(claimNamesOf(pod), (name) => collectClaim(sources, gaps, namespace, name)),
+    gaps.lookup(`ServiceAccount ${account}`, () => get<object>('serviceaccounts', account)),
+    runtimeClass === undefined
+      ? undefined
+      : gaps.lookup(`RuntimeClass ${runtimeClass}`, () =>
+          client.get<{ handler: string }>(resourcePath('node.k8s.io/v1', 'runtimeclasses', { name: runtimeClass })),
+        ),
+    collectDrivers(sources, gaps, pod),
+  ]);
+  // Names are only needed beside a missing one.
+  const lacks = (map: ReadonlyMap<string, Lookup<unknown>>): boolean =>
+    [...map.values()].some(({ state }) => state === 'absent');
+  const names = (plural: string, map: ReadonlyMap<string, Lookup<unknown>>): Promise<readonly string[]> =>
+    lacks(map) ? gaps.attempt(`names of ${plural}`, [], () => namesOf(client, namespace, plural)) : Promise.resolve([]);
+  const [configMapNames, secretNames] = await Promise.all([names('configmaps', configMaps), names('secrets', secrets)]);
+  return {
+    configMaps,
+    secrets,
+    claims,
+    serviceAccount,
+    runtimeClass: handler,
+    configMapNames,
+    secretNames,
+    drivers,
+  };
+}

@@ -1,0 +1,75 @@
+// What the collectors read from, and the list of what could not be had. A failure of a server, of the runtime or of the
+// kernel becomes a gap with its reason; anything else is a mistake of this program and is thrown.
+
+import { RuntimeError } from '../../../agent/ports/runtime.ts';
+import type { CriClient } from '../../../agent/runtime/cri-client.ts';
+import type { ApiClient } from '../../../client/api.ts';
+import { ApiError, isForbidden, isNotFound, UnreachableError } from '../../../client/errors.ts';
+import type { EpochMs } from '../../../lib/clock.ts';
+import { errnoOf, errorMessage } from '../../../lib/errors.ts';
+import type { Gap, Lookup } from '../facts.ts';
+
+/** This machine, where it is a node of the cluster. */
+export interface LocalNode {
+  /** Name of its Node. */
+  readonly name: string;
+  /** "unix:///run/containerd/containerd.sock" */
+  readonly endpoint: string;
+  readonly cri: CriClient;
+  /** The agent's trace; a kubelet has none. */
+  readonly traceSocket: string;
+  /** KubeletConfiguration.cgroupRoot */
+  readonly cgroupRoot: string;
+}
+
+export interface Sources {
+  readonly client: ApiClient;
+  readonly now: () => EpochMs;
+  readonly local: LocalNode | undefined;
+  /** Why `local` is undefined. */
+  readonly notLocal: string;
+}
+
+function isOutside(error: unknown): boolean {
+  if (error instanceof ApiError || error instanceof UnreachableError || error instanceof RuntimeError) return true;
+  return errnoOf(error) !== undefined;
+}
+
+export class Gaps {
+  readonly #list: Gap[] = [];
+
+  add(what: string, why: string): void {
+    if (!this.#list.some((gap) => gap.what === what && gap.why === why)) this.#list.push({ what, why });
+  }
+
+  get list(): readonly Gap[] {
+    return this.#list;
+  }
+
+  /** What `work` resolves to; `otherwise`, and a gap, where it fails. */
+  async attempt<T>(what: string, otherwise: T, work: () => Promise<T>): Promise<T> {
+    try {
+      return await work();
+    } catch (error) {
+      if (!isOutside(error)) throw error;
+      this.add(what, isForbidden(error) ? `not allowed: ${errorMessage(error)}` : errorMessage(error));
+      return otherwise;
+    }
+  }
+
+  /** An object that may be absent. */
+  async lookup<T>(what: string, work: () => Promise<T>): Promise<Lookup<T>> {
+    try {
+      return { state: 'found', value: await work() };
+    } catch (error) {
+      if (isNotFound(error)) return { state: 'absent' };
+      if (!isOutside(error)) throw error;
+      this.add(what, errorMessage(error));
+      return { state: 'unknown', why: errorMessage(error) };
+    }
+  }
+}
+
+export function found<T>(lookup: Lookup<T> | undefined): T | undefined {
+  return lookup?.state === 'found' ? lookup.value : undefined;
+}

@@ -1,0 +1,73 @@
+// How a container's last instance ended, when the next one starts, and what it wrote last. Pure.
+
+import { parseGoDuration } from '../../agent/config/duration.ts';
+import { type EpochMs, plusMs } from '../../lib/clock.ts';
+import { parseRfc3339 } from '../../lib/rfc3339.ts';
+import type { PodFacts } from './facts.ts';
+import type { Detail } from './finding.ts';
+import type { ContainerView } from './pod-view.ts';
+import { containers } from './pod-view.ts';
+
+export interface ContainerEnd {
+  readonly view: ContainerView;
+  readonly name: string;
+  readonly exitCode: number;
+  readonly signal: number;
+  readonly reason: string;
+  readonly message: string;
+  readonly startedAt: EpochMs | undefined;
+  readonly finishedAt: EpochMs | undefined;
+  /** Without "containerd://". */
+  readonly id: string;
+  readonly restarts: number;
+  readonly next: EpochMs | undefined;
+}
+
+/** A view's last end; undefined where no instance has ended. */
+export function endOfContainer(view: ContainerView): ContainerEnd | undefined {
+  const { status } = view;
+  const terminated = status?.state?.terminated ?? status?.lastState?.terminated;
+  if (status === undefined || terminated === undefined) return undefined;
+  const finishedAt = parseRfc3339(terminated.finishedAt);
+  const pause = /^back-off (\S+) restarting/.exec(status.state?.waiting?.message ?? '')?.[1];
+  return {
+    view,
+    name: status.name,
+    exitCode: terminated.exitCode,
+    signal: terminated.signal ?? 0,
+    reason: terminated.reason ?? '',
+    message: terminated.message ?? '',
+    startedAt: parseRfc3339(terminated.startedAt),
+    finishedAt,
+    id: (terminated.containerID ?? '').replace(/^.*\/\//, ''),
+    restarts: status.restartCount,
+    next: pause === undefined || finishedAt === undefined ? undefined : plusMs(finishedAt, parseGoDuration(pause) ?? 0),
+  };
+}
+
+/**
+ * The container that ends again and again: it waits for its next start, or has ended and has not been started again yet, or
+ * runs again and is not ready.
+ */
+export function restartingContainer(facts: PodFacts): ContainerEnd | undefined {
+  const views = containers(facts);
+  const waiting = views.find(({ status }) => status?.state?.waiting?.reason === 'CrashLoopBackOff');
+  if (waiting !== undefined) return endOfContainer(waiting);
+  const policy = facts.pod.spec.restartPolicy ?? 'Always';
+  const ended = views.find(({ status, init, spec }) => {
+    const { state, restartCount = 0, ready } = status ?? {};
+    if (state?.terminated !== undefined) {
+      const code = state.terminated.exitCode;
+      return code === 0 ? policy === 'Always' && (!init || spec.restartPolicy === 'Always') : policy !== 'Never';
+    }
+    return state?.running !== undefined && restartCount > 0 && ready === false && status?.started !== true;
+  });
+  return ended === undefined ? undefined : endOfContainer(ended);
+}
+
+/** The last lines of a container's log. */
+export function logDetails(facts: PodFacts, container: string): readonly Detail[] {
+  const log = facts.logs.find((each) => each.container === container);
+  if (log === undefined) return [];
+  return [{ title: `Last lines of the log of container ${container}`, lines: log.lines }];
+}

@@ -1,0 +1,206 @@
+// The facts that the collectors have about one object, as the rules get them: plain data, without a judgement. What is missing is
+// in `gaps`, with the reason; a rule that needs it has no opinion then. Types only.
+
+import type { PersistentVolume, PersistentVolumeClaim } from 'kubernetes-types/core/v1';
+import type { EndpointSlice } from 'kubernetes-types/discovery/v1';
+import type { NetworkPolicy } from 'kubernetes-types/networking/v1';
+import type { StorageClass } from 'kubernetes-types/storage/v1';
+import type { Lease, Node, Pod, Service, Stored } from '../../client/types.ts';
+import type { EpochMs } from '../../lib/clock.ts';
+import type { Span } from '../../lib/trace.ts';
+
+export type Kind = 'pod' | 'node' | 'service' | 'pvc';
+
+/** A source that could not be read. */
+export interface Gap {
+  /** "the runtime", "the trace of the agent" */
+  readonly what: string;
+  readonly why: string;
+}
+
+/** An object that another one names. `unknown`: reading it failed for another reason than that it is not there. */
+export type Lookup<T> =
+  | { readonly state: 'found'; readonly value: T }
+  | { readonly state: 'absent' }
+  | { readonly state: 'unknown'; readonly why: string };
+
+/** A ConfigMap or Secret: its keys, and never its values. */
+export interface KeyedObject {
+  readonly keys: readonly string[];
+}
+
+/** Several events of one kind are one, with a count. */
+export interface EventFact {
+  readonly type: 'Normal' | 'Warning';
+  readonly reason: string;
+  readonly message: string;
+  readonly count: number;
+  readonly first: EpochMs;
+  readonly last: EpochMs;
+  readonly source: string;
+}
+
+/** A condition of CRI's Status. */
+export interface RuntimeCondition {
+  readonly type: string;
+  readonly status: boolean;
+  readonly reason: string;
+  readonly message: string;
+}
+
+export interface SandboxFact {
+  readonly id: string;
+  readonly ready: boolean;
+  readonly ip: string;
+}
+
+export interface ContainerFact {
+  readonly id: string;
+  readonly name: string;
+  readonly attempt: number;
+  /** CRI's name without its prefix: "RUNNING" */
+  readonly state: string;
+}
+
+/** What the runtime of this machine answered. */
+export interface RuntimeFacts {
+  /** "unix:///run/containerd/containerd.sock" */
+  readonly endpoint: string;
+  /** It did not answer, with this error; everything else is empty then. */
+  readonly failure: string | undefined;
+  readonly conditions: readonly RuntimeCondition[];
+  /** Runtime handlers; undefined: the runtime does not list them. */
+  readonly handlers: readonly string[] | undefined;
+  readonly sandboxes: readonly SandboxFact[];
+  readonly containers: readonly ContainerFact[];
+}
+
+/** A process of a container, from /proc. */
+export interface ProcessFact {
+  readonly pid: number;
+  readonly container: string;
+  readonly command: string;
+  /** State letter of /proc/PID/stat: R, S, D, Z, T … */
+  readonly state: string;
+  /** The kernel function in which it waits; '' where it runs or the kernel does not show it. */
+  readonly waitsIn: string;
+  /** The kernel's stack, innermost first; empty where it cannot be read. */
+  readonly stack: readonly string[];
+  /** Whether it ignores SIGTERM, or handles it. */
+  readonly term: 'ignored' | 'handled' | 'default';
+}
+
+/** One kill by the kernel's out-of-memory killer. */
+export interface OomKill {
+  readonly pid: number;
+  /** The process' name, at most 15 characters. */
+  readonly process: string;
+  /** The container's id, or '' where the limit is that of the whole pod or node. */
+  readonly container: string;
+  /** Resident memory of the process when it was killed, bytes. */
+  readonly residentBytes: number | undefined;
+}
+
+/** Memory of the pod's cgroup, bytes. */
+export interface MemoryFacts {
+  readonly limit: number | undefined;
+  readonly peak: number | undefined;
+}
+
+/** What is read from the kernel of the pod's node. */
+export interface MachineFacts {
+  readonly memory: MemoryFacts | undefined;
+  readonly oomKills: readonly OomKill[];
+  readonly processes: readonly ProcessFact[];
+}
+
+/** Objects that a pod names, by their names. */
+export interface References {
+  readonly configMaps: ReadonlyMap<string, Lookup<KeyedObject>>;
+  readonly secrets: ReadonlyMap<string, Lookup<KeyedObject>>;
+  readonly claims: ReadonlyMap<string, Lookup<ClaimFact>>;
+  readonly serviceAccount: Lookup<object>;
+  /** The handler of the pod's RuntimeClass. */
+  readonly runtimeClass: Lookup<{ readonly handler: string }> | undefined;
+  /** Names that are there, for those that are not: a typing error is named. */
+  readonly configMapNames: readonly string[];
+  readonly secretNames: readonly string[];
+  /** CSI drivers that are registered with the pod's node; undefined: not known. */
+  readonly drivers: readonly string[] | undefined;
+}
+
+export interface ClaimFact {
+  readonly claim: Stored<PersistentVolumeClaim>;
+  readonly volume: Stored<PersistentVolume> | undefined;
+  /** Undefined: it names none, or one that is not there. */
+  readonly storageClass: Stored<StorageClass> | undefined;
+  /** Events of the claim itself. */
+  readonly events: readonly EventFact[];
+}
+
+export interface LogFact {
+  readonly container: string;
+  /** Of the instance before the present one. */
+  readonly previous: boolean;
+  readonly lines: readonly string[];
+}
+
+interface Common {
+  readonly now: EpochMs;
+  readonly gaps: readonly Gap[];
+  readonly events: readonly EventFact[];
+}
+
+export interface PodFacts extends Common {
+  readonly kind: 'pod';
+  readonly pod: Pod;
+  readonly nodes: readonly Node[];
+  /** Pods that have a node, for what is in use there; empty where no rule needs it. */
+  readonly placed: readonly Pod[];
+  /** Of the node that the pod is on. */
+  readonly lease: Lease | undefined;
+  readonly references: References;
+  /** Of this pod, oldest first. Empty where no agent of nodelet serves its trace. */
+  readonly spans: readonly Span[];
+  readonly runtime: RuntimeFacts | undefined;
+  readonly machine: MachineFacts | undefined;
+  readonly logs: readonly LogFact[];
+}
+
+export interface NodeFacts extends Common {
+  readonly kind: 'node';
+  readonly node: Node;
+  readonly lease: Lease | undefined;
+  readonly pods: readonly Pod[];
+  readonly runtime: RuntimeFacts | undefined;
+}
+
+/** Whether something listens, as the kernel of the pod's network namespace shows it. */
+export interface Listening {
+  readonly pod: string;
+  /** "TCP 8080", addresses left out. */
+  readonly ports: readonly { readonly protocol: string; readonly port: number; readonly loopback: boolean }[];
+}
+
+export interface ServiceFacts extends Common {
+  readonly kind: 'service';
+  readonly service: Service;
+  /** All pods of the namespace. */
+  readonly pods: readonly Pod[];
+  readonly slices: readonly Stored<EndpointSlice>[];
+  readonly policies: readonly Stored<NetworkPolicy>[];
+  /** Of pods whose network namespace is on this machine. */
+  readonly listening: readonly Listening[];
+}
+
+export interface ClaimFacts extends Common {
+  readonly kind: 'pvc';
+  readonly claim: ClaimFact;
+  readonly volumes: readonly Stored<PersistentVolume>[];
+  readonly classNames: readonly string[];
+  /** Drivers with a CSINode entry somewhere, or a CSIDriver object. */
+  readonly drivers: readonly string[];
+  readonly pods: readonly Pod[];
+}
+
+export type Facts = PodFacts | NodeFacts | ServiceFacts | ClaimFacts;

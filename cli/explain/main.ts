@@ -1,0 +1,158 @@
+// `nodelet explain`: collects facts about one object, applies the rules, prints the answer; with --watch at each change of the
+// answer, until the object is Ready. Changes neither the cluster nor the machine.
+
+import { hostname } from 'node:os';
+import { ApiClient } from '../../client/api.ts';
+import { loadKubeconfig } from '../../client/kubeconfig.ts';
+import { systemClock } from '../../lib/clock.ts';
+import { errorMessage, UserError } from '../../lib/errors.ts';
+import { poll } from '../../lib/retry.ts';
+import { Tracer } from '../../lib/trace.ts';
+import { labPaths } from '../lab/paths.ts';
+import { readLabState } from '../lab/state.ts';
+import type { LocalNode, Sources } from './collect/source.ts';
+import type { Kind } from './facts.ts';
+import type { Explanation, Target } from './finding.ts';
+import { explanationJson, renderText } from './render.ts';
+import { explainTarget } from './targets.ts';
+
+/** Between two looks with --watch. ms */
+const WATCH_MS = 1_000;
+
+export interface ExplainOptions {
+  readonly root: string;
+  /** Instead of the lab's. */
+  readonly kubeconfig?: string;
+  readonly runtimeEndpoint?: string;
+  readonly traceSocket?: string;
+  /** The Node that this machine is, where its name is not the host's. */
+  readonly nodeName?: string;
+  readonly output: 'text' | 'json';
+  readonly watch: boolean;
+}
+
+const KINDS: ReadonlyMap<string, Kind> = new Map([
+  ['pod', 'pod'],
+  ['pods', 'pod'],
+  ['po', 'pod'],
+  ['node', 'node'],
+  ['nodes', 'node'],
+  ['no', 'node'],
+  ['service', 'service'],
+  ['services', 'service'],
+  ['svc', 'service'],
+  ['pvc', 'pvc'],
+  ['persistentvolumeclaim', 'pvc'],
+  ['persistentvolumeclaims', 'pvc'],
+]);
+
+/** "pod", "demo/web". `namespace`: of names without one. Throws UserError. Pure. */
+export function parseTarget(kindText: string, nameText: string, namespace: string): Target {
+  const kind = KINDS.get(kindText.toLowerCase());
+  if (kind === undefined) throw new UserError(`"${kindText}" cannot be explained: give pod, node, service or pvc`);
+  const [first = '', second, ...more] = nameText.split('/');
+  if (more.length > 0 || first === '' || second === '') throw new UserError(`"${nameText}" is not NAMESPACE/NAME`);
+  if (kind === 'node') {
+    if (second !== undefined) throw new UserError('nodes are in no namespace: give the name alone');
+    return { kind, namespace: '', name: first };
+  }
+  return second === undefined ? { kind, namespace, name: first } : { kind, namespace: first, name: second };
+}
+
+interface Opened extends Sources {
+  readonly namespace: string;
+  close(): void;
+}
+
+/** This machine as a node: the lab's, or the one of the host's name with its runtime's endpoint. */
+async function openLocal(options: ExplainOptions): Promise<LocalNode> {
+  const [{ createCriClient }, { DEFAULT_ENDPOINTS }] = await Promise.all([
+    import('../../agent/runtime/grpc-cri-client.ts'),
+    import('../crictl/settings.ts'),
+  ]);
+  const paths = labPaths(options.root);
+  const state = options.kubeconfig === undefined ? await readLabState(paths) : undefined;
+  const preset = state === undefined ? (DEFAULT_ENDPOINTS[0] ?? '') : `unix://${paths.containerd.socket}`;
+  const endpoint = options.runtimeEndpoint ?? preset;
+  return {
+    name: options.nodeName ?? state?.nodeName ?? hostname().toLowerCase(),
+    endpoint,
+    cri: createCriClient(endpoint, endpoint, new Tracer()),
+    traceSocket: options.traceSocket ?? (state === undefined ? '/run/nodelet/trace.sock' : paths.traceSocket),
+    cgroupRoot: state === undefined ? '/' : paths.cgroupRoot,
+  };
+}
+
+async function open(options: ExplainOptions): Promise<Opened> {
+  const access = await loadKubeconfig(options.kubeconfig ?? labPaths(options.root).kubeconfig);
+  const client = new ApiClient(access, { tracer: new Tracer(), clock: systemClock, userAgent: 'nodelet-explain' });
+  const isRoot = process.getuid?.() === 0;
+  const local = isRoot ? await openLocal(options) : undefined;
+  return {
+    client,
+    now: systemClock.now,
+    local,
+    notLocal: 'only root can read them',
+    namespace: access.namespace ?? 'default',
+    close: () => {
+      client.close();
+      local?.cri.close();
+    },
+  };
+}
+
+function print(explanation: Explanation, options: ExplainOptions, write: (text: string) => void): void {
+  if (options.output === 'text') write(renderText(explanation, Math.min(process.stdout.columns ?? 100, 120)));
+  else write(`${JSON.stringify(explanationJson(explanation), undefined, options.watch ? undefined : 2)}\n`);
+}
+
+/** What of an explanation is news; times that only go on are none. Pure. */
+export function newsOf({ finding, others }: Explanation): string {
+  return JSON.stringify([
+    finding.rule,
+    finding.state,
+    finding.verdict,
+    others.map(({ verdict }) => verdict),
+  ]).replaceAll(/\d+/g, '0');
+}
+
+/** Resolves to the exit code: 0 where nothing is wrong, 1 otherwise. Rejects with UserError. */
+export async function runExplain(
+  kind: string,
+  name: string,
+  options: ExplainOptions,
+  write: (text: string) => void,
+  signal: AbortSignal,
+): Promise<number> {
+  const sources = await open(options);
+  try {
+    const target = parseTarget(kind, name, sources.namespace);
+    let last: Explanation | undefined;
+    const look = async (): Promise<boolean> => {
+      const explanation = await explainTarget(sources, target);
+      if (last === undefined || newsOf(last) !== newsOf(explanation)) {
+        if (last !== undefined && options.output === 'text') write(`\n${'─'.repeat(40)}\n`);
+        print(explanation, options, write);
+      }
+      last = explanation;
+      return isOver(explanation);
+    };
+    if (options.watch) {
+      await poll(look, { clock: systemClock, everyMs: WATCH_MS, signal }).catch((error: unknown) => {
+        if (!signal.aborted) throw error;
+      });
+    } else await look();
+    return last !== undefined && (last.finding.state === 'ready' || last.finding.rule === 'succeeded') ? 0 : 1;
+  } catch (error) {
+    if (error instanceof UserError) throw error;
+    const { isUnreachable, ApiError } = await import('../../client/errors.ts');
+    if (isUnreachable(error) || error instanceof ApiError) throw new UserError(errorMessage(error), { cause: error });
+    throw error;
+  } finally {
+    sources.close();
+  }
+}
+
+function isOver({ finding }: Explanation): boolean {
+  return finding.state === 'ready' || finding.state === 'ended';
+}

@@ -1,0 +1,32 @@
+// A variable of a container needs a ConfigMap or Secret, or a key in it, that is not there.
+
+import type { PodFacts } from '../facts.ts';
+import type { Rule } from '../finding.ts';
+import { missing, wantedByEnvironment } from '../missing-object.ts';
+import { isDeleted, lastEvent, timing, waitingFor } from '../pod-view.ts';
+
+export const environmentMissing: Rule<PodFacts> = {
+  name: 'environment-missing',
+  judge: (facts) => {
+    const view = waitingFor(facts, 'CreateContainerConfigError');
+    if (view === undefined || isDeleted(facts)) return undefined;
+    const { name } = view.spec;
+    for (const wanted of wantedByEnvironment(facts, name)) {
+      const found = missing(facts, wanted);
+      if (found === undefined) continue;
+      return {
+        state: 'broken',
+        verdict: `${wanted.by} cannot be set: ${found.text}`,
+        chain: [
+          {
+            text: `container ${name} waits, the reason is CreateContainerConfigError: ${view.status?.state?.waiting?.message ?? ''}`,
+            ...timing(lastEvent(facts, ['Failed'])),
+          },
+          { text: found.text, call: found.call },
+        ],
+        commands: [found.command],
+      };
+    }
+    return undefined;
+  },
+};

@@ -1,0 +1,48 @@
+// The pod's node is not Ready: no agent starts, ends or reports anything there.
+
+import { elapsedMs } from '../../../lib/clock.ts';
+import { parseRfc3339 } from '../../../lib/rfc3339.ts';
+import type { PodFacts } from '../facts.ts';
+import type { Rule } from '../finding.ts';
+import { isEnded, isScheduled } from '../pod-view.ts';
+import { duration } from '../words.ts';
+
+export const nodeAway: Rule<PodFacts> = {
+  name: 'node-away',
+  judge: (facts) => {
+    if (!isScheduled(facts) || isEnded(facts) || facts.nodes.length === 0) return undefined;
+    const name = facts.pod.spec.nodeName ?? '';
+    const node = facts.nodes.find(({ metadata }) => metadata.name === name);
+    const look = { command: `nodelet explain node ${name}`, why: 'what is wrong with the node' };
+    if (node === undefined) {
+      return {
+        state: 'broken',
+        verdict: `its node ${name} does not exist (any more)`,
+        chain: [
+          {
+            text: 'no agent takes care of the pod',
+            call: { name: `GET nodes/${name}`, to: 'the API server', answer: 'not found' },
+          },
+        ],
+        commands: [{ command: 'kubectl get nodes', why: 'the nodes that there are' }],
+      };
+    }
+    const ready = node.status?.conditions?.find(({ type }) => type === 'Ready');
+    if (ready?.status === 'True') return undefined;
+    const since = parseRfc3339(ready?.lastTransitionTime);
+    const renewed = parseRfc3339(facts.lease?.spec?.renewTime);
+    const silent = renewed === undefined ? undefined : elapsedMs(renewed, facts.now);
+    return {
+      state: 'broken',
+      verdict: `its node ${name} is not Ready: ${ready?.message ?? 'it has never reported'}`,
+      chain: [
+        {
+          text: `node ${name} is not Ready, ${ready?.reason ?? 'no condition'}`,
+          ...(since === undefined ? {} : { since }),
+        },
+        ...(silent === undefined ? [] : [{ text: `its agent renewed its lease ${duration(silent)} ago` }]),
+      ],
+      commands: [look],
+    };
+  },
+};

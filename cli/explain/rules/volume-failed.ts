@@ -1,0 +1,60 @@
+// A volume cannot be attached or mounted, for another reason than something that is not there: the driver's or kernel's words.
+
+import { MOUNT_BACKOFF } from '../../../agent/volumes/mount-failures.ts';
+import type { PodFacts } from '../facts.ts';
+import type { Cause, Rule } from '../finding.ts';
+import {
+  failuresInARow,
+  hasStarted,
+  isDeleted,
+  isEnded,
+  isScheduled,
+  lastEvent,
+  nextTry,
+  podArgument,
+  timing,
+} from '../pod-view.ts';
+
+const STEPS: ReadonlyMap<string, string> = new Map([
+  ['AttachVolume.Attach', 'attaching it to the node'],
+  ['MountVolume.WaitForAttach', 'waiting until it is attached'],
+  ['MountVolume.MountDevice', 'staging it on the node'],
+  ['MountVolume.SetUp', 'mounting it for the pod'],
+  ['MapVolume.SetUpDevice', 'staging the device on the node'],
+  ['MapVolume.MapPodDevice', 'mapping the device for the pod'],
+]);
+
+export const volumeFailed: Rule<PodFacts> = {
+  name: 'volume-failed',
+  judge: (facts) => {
+    if (!isScheduled(facts) || isDeleted(facts) || isEnded(facts) || hasStarted(facts)) return undefined;
+    const event = lastEvent(facts, ['FailedMount', 'FailedMapVolume', 'FailedAttachVolume'], /failed for volume "/);
+    if (event === undefined) return undefined;
+    const [, step = '', volume = '', why = ''] =
+      /^(\S+) failed for volume "([^"]+)" ?: (.*)$/s.exec(event.message) ?? [];
+    const csi = facts.spans.findLast(({ kind, outcome }) => kind === 'csi' && outcome === 'error');
+    const failures = failuresInARow(
+      facts.spans,
+      ({ kind, name, attributes }) =>
+        kind === 'volume' && name === 'MountVolume.SetUp' && attributes['volume'] === volume,
+    );
+    const next = nextTry(failures, event, MOUNT_BACKOFF);
+    const cause: Cause = {
+      text: `${STEPS.get(step) ?? step} fails`,
+      call:
+        csi === undefined
+          ? { name: step, to: 'the node', answer: why }
+          : { name: csi.name, to: `the CSI driver`, answer: csi.error ?? why },
+      ...timing(event),
+      ...(next === undefined ? {} : { next }),
+    };
+    return {
+      state: 'broken',
+      verdict: `volume ${volume} cannot be mounted: ${why.replace(/\.$/, '')}`,
+      chain: [{ text: 'no container starts before all volumes are mounted' }, cause],
+      commands: [
+        { command: `kubectl describe pod ${podArgument(facts)}`, why: 'the volumes of the pod and its events' },
+      ],
+    };
+  },
+};

@@ -1,0 +1,46 @@
+// A volume needs a ConfigMap or Secret, or a key in it, that is not there.
+
+import { MOUNT_BACKOFF } from '../../../agent/volumes/mount-failures.ts';
+import type { PodFacts } from '../facts.ts';
+import type { Rule } from '../finding.ts';
+import { missing, wantedByVolumes } from '../missing-object.ts';
+import {
+  failuresInARow,
+  hasStarted,
+  isDeleted,
+  isEnded,
+  isScheduled,
+  lastEvent,
+  nextTry,
+  timing,
+} from '../pod-view.ts';
+
+export const volumeObjectMissing: Rule<PodFacts> = {
+  name: 'volume-object-missing',
+  judge: (facts) => {
+    if (!isScheduled(facts) || isDeleted(facts) || isEnded(facts) || hasStarted(facts)) return undefined;
+    for (const wanted of wantedByVolumes(facts)) {
+      const found = missing(facts, wanted);
+      if (found === undefined) continue;
+      const volume = wanted.by.replace('volume ', '');
+      const failures = failuresInARow(
+        facts.spans,
+        ({ kind, name, attributes }) =>
+          kind === 'volume' && name === 'MountVolume.SetUp' && attributes['volume'] === volume,
+      );
+      const event = lastEvent(facts, ['FailedMount'], `volume "${volume}"`);
+      const next = nextTry(failures, event, MOUNT_BACKOFF);
+      return {
+        state: 'broken',
+        verdict: `${wanted.by} cannot be mounted: ${found.text}`,
+        chain: [
+          { text: 'no container starts before all volumes are mounted' },
+          { text: `mounting ${wanted.by} fails`, ...timing(event), ...(next === undefined ? {} : { next }) },
+          { text: found.text, call: found.call },
+        ],
+        commands: [found.command],
+      };
+    }
+    return undefined;
+  },
+};
