@@ -3,7 +3,7 @@
 
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { sleepUnlessAborted } from '../lib/abort.ts';
-import type { Clock, EpochMs, Timer } from '../lib/clock.ts';
+import { type Clock, type EpochMs, earlier, elapsedMs, type MonotonicMs, plusMs, type Timer } from '../lib/clock.ts';
 import { cutWithMark } from '../lib/cut.ts';
 import { rfc3339 } from '../lib/rfc3339.ts';
 import type { TraceContext, Tracer } from '../lib/trace.ts';
@@ -34,8 +34,8 @@ export interface RecorderOptions {
   /** The node's name, for events that a node reports. */
   readonly host?: string;
   /**
-   * Events are sent once none has been recorded for this long (ms), or after ten times as long at most, so that recording
-   * does not slow down the work that is recorded. Default 0.
+   * Events are sent once none has been recorded for this long (ms), so that recording does not slow down the work that is
+   * recorded. Where that never comes, each is sent when it has waited ten times as long. Default 0.
    */
   readonly delayMs?: number;
   /** 0 ≤ x < 1; Math.random by default. */
@@ -57,12 +57,15 @@ const MAX_MESSAGE_BYTES = 12 * 1024;
 
 /** Longest wait for quiet, in units of `delayMs`. */
 const MAX_WAITS = 10;
+/** With more events than this in the queue there is no more waiting: none is dropped because others wait for quiet. */
+const WAITING_LIMIT = QUEUE_LIMIT / 2;
 /** The delay of a node's or control plane's components: long enough for a pod to start before its events are sent. */
 export const EVENT_DELAY_MS = 500;
 
 interface Queued {
   readonly event: OutgoingEvent;
   readonly at: EpochMs;
+  readonly queuedAt: MonotonicMs;
   readonly context: TraceContext;
 }
 
@@ -74,6 +77,10 @@ export class Recorder {
   readonly #closed = new AbortController();
   #sending: Promise<void> | undefined;
   #timer: Timer | undefined;
+  /** When the newest event was recorded. */
+  #newestAt: MonotonicMs;
+  /** Nothing waits for quiet any more. */
+  #flushing = 0;
   /** Runs the sender in the context of the constructor, not of whichever pod's event happened to start it. */
   readonly #apart = AsyncLocalStorage.snapshot();
   /** Makes names differ that were given in the same microsecond. */
@@ -82,6 +89,7 @@ export class Recorder {
   constructor(options: RecorderOptions) {
     this.#options = options;
     this.#random = options.random ?? Math.random;
+    this.#newestAt = options.clock.monotonic();
   }
 
   event(subject: EventSubject, type: 'Normal' | 'Warning', reason: string, message: string): void {
@@ -92,36 +100,52 @@ export class Recorder {
       this.#dropped(event, new Error(`${QUEUE_LIMIT} events are waiting already`));
       return;
     }
-    this.#queue.push({ event, at: now, context: this.#options.tracer.context() });
-    const { delayMs = 0 } = this.#options;
-    if (delayMs === 0) this.#start();
-    else if (this.#sending === undefined && this.#timer === undefined) this.#waitForQuiet(delayMs, MAX_WAITS);
+    this.#newestAt = this.#options.clock.monotonic();
+    this.#queue.push({ event, at: now, queuedAt: this.#newestAt, context: this.#options.tracer.context() });
+    this.#schedule();
   }
 
-  /** Checks in steps whether an event was recorded since the last check, without a timer per event. */
-  #waitForQuiet(delayMs: number, waitsLeft: number): void {
-    const seen = this.#queue.length;
-    this.#timer = this.#apart(() =>
-      this.#options.clock.after(delayMs, () => {
-        if (this.#queue.length > seen && waitsLeft > 1) this.#waitForQuiet(delayMs, waitsLeft - 1);
-        else this.#start();
+  /** Sends what is due, now or when the oldest event may become so. One timer, not one for each event. */
+  #schedule(): void {
+    if (this.#sending !== undefined) return;
+    const waitMs = this.#waitMs();
+    if (waitMs === undefined) return;
+    if (waitMs <= 0) {
+      this.#timer?.cancel();
+      this.#timer = undefined;
+      this.#sending = this.#apart(() => this.#sendDue()).finally(() => {
+        this.#sending = undefined;
+        this.#schedule();
+      });
+      return;
+    }
+    this.#timer ??= this.#apart(() =>
+      this.#options.clock.after(waitMs, () => {
+        this.#timer = undefined;
+        this.#schedule();
       }),
     );
   }
 
-  #start(): void {
-    this.#timer?.cancel();
-    this.#timer = undefined;
-    if (this.#queue.length === 0) return;
-    this.#sending ??= this.#apart(() => this.#sendAll()).finally(() => {
-      this.#sending = undefined;
-    });
+  /** How long the oldest event has to wait still, ms; undefined when there is none. */
+  #waitMs(): number | undefined {
+    const { clock, delayMs = 0 } = this.#options;
+    const [oldest] = this.#queue;
+    if (oldest === undefined) return undefined;
+    if (this.#flushing > 0 || this.#queue.length > WAITING_LIMIT) return 0;
+    const dueAt = earlier(plusMs(this.#newestAt, delayMs), plusMs(oldest.queuedAt, delayMs * MAX_WAITS));
+    return elapsedMs(clock.monotonic(), dueAt);
   }
 
   /** Sends what waits. Resolves when everything recorded so far is sent or given up. */
   async flush(): Promise<void> {
-    this.#start();
-    while (this.#sending !== undefined) await this.#sending;
+    this.#flushing++;
+    try {
+      this.#schedule();
+      while (this.#sending !== undefined) await this.#sending;
+    } finally {
+      this.#flushing--;
+    }
   }
 
   /** Drops what is not sent yet; nothing is recorded from now on. */
@@ -169,8 +193,10 @@ export class Recorder {
     };
   }
 
-  async #sendAll(): Promise<void> {
-    for (let next = this.#queue.shift(); next !== undefined; next = this.#queue.shift()) {
+  async #sendDue(): Promise<void> {
+    for (let waitMs = this.#waitMs(); waitMs !== undefined && waitMs <= 0; waitMs = this.#waitMs()) {
+      const next = this.#queue.shift();
+      if (next === undefined) return;
       const { event, at, context } = next;
       await this.#options.tracer.within(context, () => this.#send(event, at));
     }

@@ -271,9 +271,9 @@ describe('Recorder that waits for quiet', () => {
     noise(recorder, 1);
     await clock.advance(90);
     noise(recorder, 2);
-    await clock.advance(100);
+    await clock.advance(99);
     expect(sent).toHaveLength(0);
-    await clock.advance(100);
+    await clock.advance(1);
     expect(sent.map(({ body }) => body['reason'])).toEqual(['R1', 'R2']);
   });
 
@@ -285,6 +285,37 @@ describe('Recorder that waits for quiet', () => {
       await clock.advance(99);
     }
     expect(sent.length).toBeGreaterThan(0);
+  });
+
+  it('waits for quiet again where events come while others are sent', async () => {
+    const { recorder, sent, clock, tracer } = start(100);
+    noise(recorder, 1);
+    noise(recorder, 2);
+    tracer.subscribe(() => {
+      if (sent.length === 1) noise(recorder, 3);
+    });
+    await clock.advance(100);
+    await clock.advance(99);
+    expect(sent.map(({ body }) => body['reason'])).toEqual(['R1']);
+    await clock.advance(1);
+    expect(sent.map(({ body }) => body['reason'])).toEqual(['R1', 'R2', 'R3']);
+  });
+
+  it('sends each event when it has waited ten times the delay, while others keep coming', async () => {
+    const { recorder, sent, clock } = start(100);
+    for (let number = 0; number < 21; number++) {
+      noise(recorder, number);
+      await clock.advance(50);
+    }
+    // 1050 ms: those of the first 50 ms are due.
+    expect(sent.map(({ body }) => body['reason'])).toEqual(['R0', 'R1']);
+  });
+
+  it('waits for nothing when many events are in the queue, so that none is dropped', async () => {
+    const { recorder, sent } = start(100);
+    for (let number = 0; number < 501; number++) noise(recorder, number);
+    await settle();
+    expect(sent.map(({ body }) => body['reason'])).toEqual(['R0']);
   });
 
   it('sends at once when it is flushed, and never after it is closed', async () => {
