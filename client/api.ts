@@ -274,10 +274,23 @@ function events<T>(stream: LineStream): AsyncIterableIterator<WatchEvent<T>> {
   return iterator;
 }
 
-async function readText(response: IncomingMessage): Promise<string> {
-  const chunks: Buffer[] = [];
-  for await (const chunk of response) chunks.push(chunk as Buffer);
-  return Buffer.concat(chunks).toString('utf8');
+/** The whole body. By its events and not by `for await`, which doubles what a small response costs. */
+function readText(response: IncomingMessage): Promise<string> {
+  return new Promise((resolve, reject) => {
+    if (response.closed) {
+      reject(response.errored ?? new Error('the connection was closed'));
+      return;
+    }
+    let text = '';
+    response.setEncoding('utf8');
+    response.on('data', (chunk: string) => {
+      text += chunk;
+    });
+    response.on('end', () => resolve(text));
+    response.on('error', reject);
+    // Comes last, and alone when the response was cut off without an error.
+    response.on('close', () => reject(new Error('the connection was closed')));
+  });
 }
 
 /** The failure in a response; a body that is no Status (a proxy's page, plain text) becomes one. */

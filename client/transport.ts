@@ -4,8 +4,9 @@
 import { readFile } from 'node:fs/promises';
 import type * as http from 'node:http';
 import * as https from 'node:https';
+import { createSecureContext } from 'node:tls';
 import type { Clock, MonotonicMs } from '../lib/clock.ts';
-import { errorMessage, isErrno } from '../lib/errors.ts';
+import { errorMessage, isErrno, UserError } from '../lib/errors.ts';
 import { Agent as HttpAgent, request as httpRequest } from '../lib/node-http.ts';
 import { UnreachableError, unreachable } from './errors.ts';
 import type { ClusterAccess } from './kubeconfig.ts';
@@ -49,6 +50,22 @@ export function tlsOptions(access: ClusterAccess): TlsOptions {
     ...(access.insecureSkipTlsVerify === true ? { rejectUnauthorized: false } : {}),
     ...(access.tlsServerName === undefined ? {} : { servername: access.tlsServerName }),
   };
+}
+
+/**
+ * The same with certificates and key parsed once. Node's agent otherwise finds the idle sockets of a request by a text that
+ * contains all three, which is put together and hashed several times for each request.
+ */
+function agentTls(access: ClusterAccess): https.AgentOptions {
+  const { ca, cert, key, ...rest } = tlsOptions(access);
+  try {
+    return { ...rest, secureContext: createSecureContext({ ca, cert, key }) };
+  } catch (error) {
+    const what = 'certificate authority, client certificate or client key';
+    throw new UserError(`${what} for the API server ${access.server} cannot be read: ${errorMessage(error)}`, {
+      cause: error,
+    });
+  }
 }
 
 /** The bearer token of an access, from its file when it has one; the file is read again every minute. */
@@ -96,6 +113,7 @@ export class Transport {
   readonly #clock: Clock;
   readonly #url: URL;
   readonly #prefix: string;
+  readonly #target: { readonly host: string; readonly port: number };
   readonly #agents: Readonly<Record<TransportRequest['pool'], http.Agent>>;
 
   constructor(access: ClusterAccess, clock: Clock) {
@@ -106,11 +124,15 @@ export class Transport {
     const shared = { keepAlive: true, keepAliveMsecs: KEEP_ALIVE_PROBE_MS, scheduling: 'lifo' as const };
     const short = { ...shared, maxSockets: MAX_SOCKETS, maxFreeSockets: MAX_SOCKETS, timeout: IDLE_SOCKET_MS };
     const stream = { ...shared, maxFreeSockets: 1, timeout: IDLE_SOCKET_MS };
-    const tls = tlsOptions(access);
     const secure = this.#url.protocol === 'https:';
+    const tls = secure ? agentTls(access) : {};
     this.#agents = {
       short: secure ? new https.Agent({ ...short, ...tls }) : new HttpAgent(short),
       stream: secure ? new https.Agent({ ...stream, ...tls }) : new HttpAgent(stream),
+    };
+    this.#target = {
+      host: this.#url.hostname.replace(/^\[|\]$/g, ''),
+      port: this.#url.port === '' ? (secure ? 443 : 80) : Number(this.#url.port),
     };
   }
 
@@ -140,11 +162,9 @@ export class Transport {
         reject(request.signal.reason);
         return;
       }
-      const { hostname, port, protocol } = this.#url;
-      const secure = protocol === 'https:';
+      const secure = this.#url.protocol === 'https:';
       const options: https.RequestOptions = {
-        host: hostname.replace(/^\[|\]$/g, ''),
-        port: port === '' ? (secure ? 443 : 80) : Number(port),
+        ...this.#target,
         method: request.method,
         path: `${this.#prefix}${request.path}`,
         headers: {

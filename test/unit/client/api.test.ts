@@ -15,6 +15,7 @@ import {
 } from '../../../client/errors.ts';
 import type { ClusterAccess } from '../../../client/kubeconfig.ts';
 import { systemClock } from '../../../lib/clock.ts';
+import { UserError } from '../../../lib/errors.ts';
 import { type Span, Tracer } from '../../../lib/trace.ts';
 import { failure, json, TestServer } from '../../support/https-server.ts';
 import { type KeyPair, makeCa, type TestCa } from '../../support/tls.ts';
@@ -343,6 +344,23 @@ describe('a server that cannot be reached', () => {
     await clock.advance(4000);
     expect(isUnreachable(await error)).toBe(true);
     expect(clock.timers).toBe(0);
+  });
+
+  it('closes the connection in the middle of an answer', async () => {
+    server.handler = (_request, response) => {
+      response.writeHead(200, { 'content-length': '100' }).write('{"a":', () => response.destroy());
+    };
+    const error = await thrown(connect().get('/api/v1/pods'));
+    expect(isUnreachable(error)).toBe(true);
+    expect(String(error)).toContain('cannot be read');
+  });
+
+  it('cannot be spoken to with a certificate that is none: one line, before any request', () => {
+    const access = { clientCert: 'not PEM', clientKey: 'not PEM' };
+    expect(() => connect(access)).toThrow(UserError);
+    expect(() => connect(access)).toThrow(
+      /client certificate or client key for the API server https:.* cannot be read: /,
+    );
   });
 
   it('is no longer waited for when the caller aborts', async () => {
