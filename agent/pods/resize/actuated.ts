@@ -116,6 +116,11 @@ export class ActuatedPod {
     });
   }
 
+  /** Whether any container runs, or is being started. */
+  get hasInstances(): boolean {
+    return this.#actual.size > 0 || [...this.#starting.values()].some(({ underWay }) => underWay);
+  }
+
   /** Starts under way whose instances will not have the allocated resources. */
   outdatedStarts(allocated: PodAllocation): [string, { readonly resources: Resources }][] {
     return [...this.#starting].filter(

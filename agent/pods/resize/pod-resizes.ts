@@ -215,10 +215,12 @@ export class PodResizes {
     const entry = this.#entries.get(uid);
     if (entry === undefined) return undefined;
     const { pending, resizing, error, allocatedGeneration, actuated, allocated } = entry;
-    if (pending === undefined && !resizing) return undefined;
+    // As in the kubelet: a pod without a container, which waits for its volumes for instance, has nothing to be resized.
+    const inProgress = resizing && (error !== undefined || actuated.hasInstances);
+    if (pending === undefined && !inProgress) return undefined;
     return {
       ...(pending === undefined ? {} : { pending }),
-      ...(resizing
+      ...(inProgress
         ? {
             inProgress: {
               ...(error === undefined ? {} : { error }),

@@ -236,6 +236,19 @@ describe('a resize allocated while its container is being started', () => {
     expect(lastUpdate()).toBeUndefined();
   });
 
+  it('is not in progress while the pod has no container', async () => {
+    node.runtime.latency.set('runPodSandbox', 20_000);
+    node.api.put(burstable('a', '500m'));
+    await node.clock.until(() => node.runtime.calls.some(({ call }) => call === 'runPodSandbox'));
+    resize('a', large);
+    await node.clock.advance(10_000);
+    expect(inProgress()).toBeUndefined();
+    await node.clock.until(() => node.api.status('a').phase === 'Running', 60_000);
+    expect(node.runtime.running('web')?.spec.container.resources).toEqual(large);
+    await node.clock.until(() => node.recorder.of('ResizeCompleted').length === 1, 60_000);
+    expect(inProgress()).toBeUndefined();
+  });
+
   it('does not start an instance that was created with the old resources', async () => {
     node.runtime.failNext('startContainer', 'busy');
     await startingAt('startContainer', burstable('a', '500m'));
