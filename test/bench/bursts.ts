@@ -6,12 +6,19 @@ import type { RunningLab } from '../../cli/lab/lab.ts';
 import { runtimeIdle } from './lab.ts';
 import type { BenchPods } from './pods.ts';
 import { agentCpuMs } from './processes.ts';
+import { machineQuiet } from './quiet.ts';
 import type { Amount, Row } from './report.ts';
 import type { Limits, Sides } from './starts.ts';
-import { anotherRound, turnsOf } from './turns.ts';
+import { anotherRound, Rounds, roundText, turnsOf } from './turns.ts';
 
 /** After a burst's end, ms: what is recorded of it is written meanwhile. */
 const EVENTS_MS = 1_500;
+
+type Name = 'floor' | 'burst' | 'share' | 'plain' | 'plainShare';
+type Turn = (round: number) => Promise<Partial<Record<Name, number>>>;
+
+/** The goals compare the floor and the lab; the agent without tricks takes part in every third round. */
+const PLAIN_EVERY = 3;
 
 export interface BurstOptions extends Limits {
   readonly pods: number;
@@ -46,49 +53,41 @@ export async function measureBursts(
     await setTimeout(EVENTS_MS);
     return [ms, share];
   };
-  const times: Record<'floor' | 'burst' | 'share' | 'plain' | 'plainShare', number[]> = {
-    floor: [],
-    burst: [],
-    share: [],
-    plain: [],
-    plainShare: [],
-  };
-  const turns = [
+  const compared: readonly Turn[] = [
     async () => {
       const [ms, made] = await timed(() => floor.start(template));
       await Promise.all(made.map((pod) => floor.remove(pod)));
       return { floor: ms };
     },
-    async (round: number) => {
+    async (round) => {
       const [burst, share] = await withAgent(lab, pods, options.agent, round);
       return { burst, share };
     },
-    async (round: number) => {
-      const [plain, plainShare] = await withAgent(plainLab, plainPods, options.plainAgent, round);
-      return { plain, plainShare };
-    },
   ];
+  const withoutTricks: Turn = async (round) => {
+    const [plain, plainShare] = await withAgent(plainLab, plainPods, options.plainAgent, round);
+    return { plain, plainShare };
+  };
+  const rounds = new Rounds<Name>();
   for (let round = 0; anotherRound(round, options, performance.now()); round++) {
-    let found: Partial<Record<keyof typeof times, number>> = {};
-    for (const turn of turnsOf(turns, round)) found = { ...found, ...(await turn(round)) };
-    if (round === 0) continue;
-    for (const [key, samples] of Object.entries(times)) samples.push(Reflect.get(found, key));
-    say(
-      `burst ${round}: ${Object.entries(found)
-        .map(([key, value]) => `${key} ${value.toFixed(0)}`)
-        .join(', ')}`,
-    );
+    let found: Partial<Record<Name, number>> = {};
+    for (const turn of [...turnsOf(compared, round), ...(round % PLAIN_EVERY === 0 ? [withoutTricks] : [])]) {
+      await machineQuiet();
+      found = { ...found, ...(await turn(round)) };
+    }
+    if (round > 0) rounds.add(found);
+    say(`burst ${round}: ${roundText(found)}`);
   }
   const count = options.pods;
   return {
     rows: [
-      { name: `floor: burst of ${count}`, samples: times.floor },
-      { name: `nodelet: burst of ${count}`, samples: times.burst, floor: times.floor, ratioLimit: 1.15 },
-      { name: `no tricks: burst of ${count}`, samples: times.plain, floor: times.floor },
+      { name: `floor: burst of ${count}`, samples: rounds.samples('floor') },
+      { name: `nodelet: burst of ${count}`, ...rounds.pairs('burst', 'floor'), ratioLimit: 1.15 },
+      { name: `no tricks: burst of ${count}`, ...rounds.pairs('plain', 'floor') },
     ],
     amounts: [
-      { name: 'agent’s share of the CPU in a burst', unit: '% of the CPU', samples: times.share, limit: 6 },
-      { name: 'the same without tricks', unit: '% of the CPU', samples: times.plainShare },
+      { name: 'agent’s share of the CPU in a burst', unit: '% of the CPU', samples: rounds.samples('share'), limit: 6 },
+      { name: 'the same without tricks', unit: '% of the CPU', samples: rounds.samples('plainShare') },
     ],
   };
 }

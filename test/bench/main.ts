@@ -2,12 +2,15 @@
 // docs/performance.md; --json FILE writes the samples as well. It measures and says what it found; nothing here fails for
 // being slow.
 //
-//   npm run bench -- [--minutes 9] [--burst 30] [--probed 100] [--idle 110] [--json FILE]
+//   npm run bench -- [--minutes 5] [--burst 30] [--probed 100] [--idle 110] [--json FILE]
+//                                            minutes: for starts and bursts together, from when the labs run
 //   npm run bench -- --full-node             with large ConfigMaps and Secrets on all pods: two minutes more
+//   npm run bench -- --only starts,bursts    parts of it: starts, bursts, lifecycle, volumes
+//   npm run bench -- --with FILE             adds the samples of an earlier run's --json FILE; more than once for more
 //   npm run bench -- --tricks [--pairs 30]   what each trick saves, and nothing else; --root DIR for another disk
 //
-// One start takes anything from 170 to 370 ms, with or without nodelet: the kernel's grace periods. The ratio of two
-// medians of 20 such times swings by some 0.07 from run to run, that of 100 by 0.03: on a slow machine, give it more time.
+// One start takes anything from 170 to 370 ms, with or without nodelet: the kernel's grace periods. On a slow machine, give
+// it more time: the intervals say how much is missing.
 
 import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { cpus, loadavg, release, tmpdir, totalmem } from 'node:os';
@@ -16,6 +19,7 @@ import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import type { RunningLab } from '../../cli/lab/lab.ts';
 import { isNotFound } from '../../client/errors.ts';
+import { UserError } from '../../lib/errors.ts';
 import { execOk } from '../../lib/exec.ts';
 import { TRICKS_VARIABLE } from '../../lib/tricks.ts';
 import { startContainerd } from '../e2e/support/containerd.ts';
@@ -29,7 +33,7 @@ import { startBenchLab } from './lab.ts';
 import { measureLifecycle } from './lifecycle.ts';
 import { LIVE_UPDATE, measureLiveUpdate } from './live-update.ts';
 import { BenchPods } from './pods.ts';
-import { type Amount, type Figures, type Machine, type Row, renderReport } from './report.ts';
+import { type Amount, type Figures, type Machine, pooled, type Row, renderReport } from './report.ts';
 import { measureStarts } from './starts.ts';
 import { measureTricks, renderTricks } from './tricks.ts';
 import { measureVolumes } from './volumes.ts';
@@ -43,13 +47,10 @@ const FLOOR_CGROUP = '/nodelet-floor';
 /** Of what is measured a fixed number of times. */
 const RUNS = 10;
 const PERIODS = 3;
-/** Shares of the time at whose end the starts and the bursts are over; the rest takes what it takes. */
-const STARTS_END = 0.26;
-const BURSTS_END = 0.54;
 
 const { values } = parseArgs({
   options: {
-    minutes: { type: 'string', default: '9' },
+    minutes: { type: 'string', default: '5' },
     burst: { type: 'string', default: '30' },
     probed: { type: 'string', default: '100' },
     idle: { type: 'string', default: '110' },
@@ -58,8 +59,14 @@ const { values } = parseArgs({
     tricks: { type: 'boolean', default: false },
     pairs: { type: 'string', default: '30' },
     root: { type: 'string' },
+    only: { type: 'string', default: 'starts,bursts,lifecycle,volumes' },
+    with: { type: 'string', multiple: true, default: [] },
   },
 });
+const parts = new Set(values.only.split(','));
+for (const part of parts) {
+  if (!['starts', 'bursts', 'lifecycle', 'volumes'].includes(part)) throw new UserError(`--only: no part "${part}"`);
+}
 const minutesMs = Number(values.minutes) * 60_000;
 const say = (line: string): void => void process.stderr.write(`${line}\n`);
 
@@ -129,30 +136,31 @@ async function startPlainLab(root: string): Promise<RunningLab> {
   }
 }
 
-async function measurePods(lab: RunningLab, plain: RunningLab, floor: Floor, began: number): Promise<Measured> {
+async function measurePods(lab: RunningLab, plain: RunningLab, floor: Floor): Promise<Measured> {
   const pods = await startPods(lab);
   const plainPods = await startPods(plain);
   const sides = { floor, template: await takeTemplate(lab, pods, floor), lab, plainLab: plain, pods, plainPods, say };
-  const starts = await measureStarts(sides, { least: 10, most: 100, until: began + minutesMs * STARTS_END });
-  const bursts = await measureBursts(sides, {
-    least: 3,
-    most: 20,
-    until: began + minutesMs * BURSTS_END,
-    pods: Number(values.burst),
-    agent: agentOf(lab),
-    plainAgent: agentOf(plain),
-  });
-  const liveUpdate = await measureLiveUpdate(lab, NAMESPACE, RUNS, (name, volumes) => pods.create(name, volumes));
-  await pods.delete('live-update');
+  const partMs = minutesMs / (parts.has('starts') && parts.has('bursts') ? 2 : 1);
+  const found: Measured[] = [];
+  if (parts.has('starts')) {
+    const rows = await measureStarts(sides, { least: 10, most: 200, until: performance.now() + partMs });
+    found.push({ rows, amounts: [] });
+  }
+  if (parts.has('bursts')) {
+    const about = { pods: Number(values.burst), agent: agentOf(lab), plainAgent: agentOf(plain) };
+    found.push(await measureBursts(sides, { ...about, least: 3, most: 20, until: performance.now() + partMs }));
+  }
+  if (parts.has('lifecycle')) {
+    const samples = await measureLiveUpdate(lab, NAMESPACE, RUNS, (name, volumes) => pods.create(name, volumes));
+    await pods.delete('live-update');
+    found.push({ rows: [{ name: LIVE_UPDATE, samples }], amounts: [] });
+  }
   await Promise.all([pods.stop(), plainPods.stop()]);
-  return {
-    rows: [...starts, ...bursts.rows, { name: LIVE_UPDATE, samples: liveUpdate }],
-    amounts: bursts.amounts,
-  };
+  return { rows: found.flatMap(({ rows }) => rows), amounts: found.flatMap(({ amounts }) => amounts) };
 }
 
 /** From two labs and a containerd beside them, which are gone when the others start. */
-async function podFigures(root: string, began: number): Promise<Measured> {
+async function podFigures(root: string): Promise<Measured> {
   const lab = await startBenchLab({ root: join(root, 'lab'), say });
   try {
     const plain = await startPlainLab(join(root, 'plain'));
@@ -165,7 +173,7 @@ async function podFigures(root: string, began: number): Promise<Measured> {
       try {
         await importLabImages(containerd);
         const floor = new Floor({ socket: containerd.socket, root: floorRoot, cgroupRoot: FLOOR_CGROUP });
-        const measured = await measurePods(lab, plain, floor, began);
+        const measured = await measurePods(lab, plain, floor);
         floor.close();
         return measured;
       } finally {
@@ -269,17 +277,16 @@ async function machine(loadBefore: number): Promise<Machine> {
 
 async function measureAll(root: string): Promise<Figures> {
   const [began, load = NaN] = [performance.now(), loadavg()[0]];
-  const parts = [
-    await podFigures(root, began),
-    await lifecycleFigures(join(root, 'lifecycle', 'lab')),
-    await volumeFigures(join(root, 'csi')),
-    ...(values['full-node'] ? [await fullNodeFigures(join(root, 'full', 'lab'))] : []),
-  ];
+  const found: Measured[] = [];
+  if (['starts', 'bursts', 'lifecycle'].some((part) => parts.has(part))) found.push(await podFigures(root));
+  if (parts.has('lifecycle')) found.push(await lifecycleFigures(join(root, 'lifecycle', 'lab')));
+  if (parts.has('volumes')) found.push(await volumeFigures(join(root, 'csi')));
+  if (values['full-node']) found.push(await fullNodeFigures(join(root, 'full', 'lab')));
   say(`${((performance.now() - began) / 60_000).toFixed(1)} minutes`);
   return {
     machine: await machine(load),
-    rows: parts.flatMap(({ rows }) => rows),
-    amounts: parts.flatMap(({ amounts }) => amounts),
+    rows: found.flatMap(({ rows }) => rows),
+    amounts: found.flatMap(({ amounts }) => amounts),
   };
 }
 
@@ -295,7 +302,8 @@ try {
     process.stdout.write(`${renderTricks(pairs)}\n`);
     if (values.json !== undefined) await writeFile(values.json, `${JSON.stringify(pairs, undefined, 2)}\n`);
   } else {
-    const figures = await measureAll(root);
+    const earlier = await Promise.all(values.with.map((file) => readFile(file, 'utf8')));
+    const figures = pooled([...earlier.map((text): Figures => JSON.parse(text)), await measureAll(root)]);
     process.stdout.write(`${renderReport(figures)}\n`);
     if (values.json !== undefined) await writeFile(values.json, `${JSON.stringify(figures, undefined, 2)}\n`);
   }

@@ -1,6 +1,6 @@
 // The benchmark's figures as tables for people and as JSON for programs, and which goals they reach. Pure.
 
-import { medianRange, percentile, type Range, ratioRange, summarize } from './stats.ts';
+import { medianRange, pairedRatio, percentile, type Range, summarize } from './stats.ts';
 
 export interface Machine {
   readonly cpu: string;
@@ -19,8 +19,9 @@ export interface Row {
   readonly samples: readonly number[];
   /** The floor's, taken in turns with them. */
   readonly floor?: readonly number[];
-  /** What the median is to be at most: times the floor's, and in ms. */
+  /** How many times the floor's they are to be at most. */
   readonly ratioLimit?: number;
+  /** What the median is to be at most, ms. */
   readonly limitMs?: number;
   /** What the longest is to be at most, ms. */
   readonly maxLimitMs?: number;
@@ -68,15 +69,34 @@ export function goals({ rows, amounts }: Pick<Figures, 'rows' | 'amounts'>): rea
     if (limit !== undefined) found.push({ name, unit, limit, ...at, reached: at.range.high <= limit });
   };
   for (const { name, samples, floor, ratioLimit, limitMs, maxLimitMs } of rows) {
-    if (floor !== undefined) {
-      const value = median(samples) / median(floor);
-      add(`${name}, p50 / floor`, '×', ratioLimit, { value, range: ratioRange(samples, floor) });
-    }
+    if (floor !== undefined) add(`${name}, of the floor`, '×', ratioLimit, pairedRatio(samples, floor));
     add(`${name}, p50`, 'ms', limitMs, measured({ samples }));
     add(`${name}, max`, 'ms', maxLimitMs, measured({ samples, peak: true }));
   }
   for (const amount of amounts) add(amount.name, amount.unit, amount.limit, measured(amount));
   return found;
+}
+
+/** The samples of several runs on one machine as if they were of one; of equal names, the later run says the limits. */
+export function pooled(runs: readonly Figures[]): Figures {
+  const [first] = runs;
+  const last = runs.at(-1);
+  if (first === undefined || last === undefined) throw new RangeError('no runs');
+  const rows = new Map<string, Row>();
+  const amounts = new Map<string, Amount>();
+  for (const run of runs) {
+    for (const row of run.rows) {
+      const { samples = [], floor = [] } = rows.get(row.name) ?? {};
+      const both = row.floor === undefined ? {} : { floor: [...floor, ...row.floor] };
+      rows.set(row.name, { ...row, samples: [...samples, ...row.samples], ...both });
+    }
+    for (const amount of run.amounts) {
+      const earlier = amounts.get(amount.name)?.samples ?? [];
+      amounts.set(amount.name, { ...amount, samples: [...earlier, ...amount.samples] });
+    }
+  }
+  const load = [first.machine.load[0], last.machine.load[1]] as const;
+  return { machine: { ...last.machine, load }, rows: [...rows.values()], amounts: [...amounts.values()] };
 }
 
 /** Markdown, ready for docs/performance.md. */
@@ -86,15 +106,16 @@ export function renderReport(figures: Figures): string {
   return [
     `${machine.cpu}, ${machine.cores} cores, ${machine.memoryGiB} GiB; Linux ${machine.kernel}; containerd ${machine.containerd}; Node ${machine.node}; load average before and after: ${machine.load.map((load) => load.toFixed(1)).join(' and ')}`,
     '',
-    '| ms | runs | p50 | p95 | max | p50 / floor | 95 % of runs |',
+    '| ms | runs | p50 | p95 | max | of the floor | 95 % of runs |',
     '|---|---:|---:|---:|---:|---:|---:|',
     ...rows.map(({ name, samples, floor }) => {
       const { p50, p95, max, runs } = summarize(samples);
       const times = [p50, p95, max].map((value) => value.toFixed(1)).join(' | ');
+      const of = floor === undefined ? undefined : pairedRatio(samples, floor);
       const ratio =
-        floor === undefined
+        of === undefined
           ? ` | ${range(medianRange(samples), 1)} ms`
-          : `${(p50 / median(floor)).toFixed(2)} × | ${range(ratioRange(samples, floor), 2)} ×`;
+          : `${of.value.toFixed(2)} × | ${range(of.range, 2)} ×`;
       return `| ${name} | ${runs} | ${times} | ${ratio} |`;
     }),
     '',

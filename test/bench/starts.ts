@@ -6,8 +6,9 @@ import type { Floor } from './floor.ts';
 import { bareTemplate, type FloorTemplate } from './floor-requests.ts';
 import { runtimeIdle } from './lab.ts';
 import type { BenchPods } from './pods.ts';
+import { machineQuiet } from './quiet.ts';
 import type { Row } from './report.ts';
-import { anotherRound, turnsOf } from './turns.ts';
+import { anotherRound, Rounds, roundText, turnsOf } from './turns.ts';
 
 export interface Sides {
   readonly floor: Floor;
@@ -36,55 +37,76 @@ async function pidOf(lab: RunningLab, containerId: string): Promise<number> {
   return pid;
 }
 
+type Name = 'bare' | 'floor' | 'floorRemove' | 'start' | 'exit' | 'restart' | 'remove' | 'plain';
+type Turn = (round: number) => Promise<Partial<Record<Name, number>>>;
+
+/** The goals compare the floor and the lab; what else there is to know takes part in every fourth round. */
+const MORE_EVERY = 4;
+
 export async function measureStarts(sides: Sides, limits: Limits): Promise<readonly Row[]> {
   const { floor, template, lab, plainLab, pods, plainPods, say } = sides;
   const bare = bareTemplate(template);
-  const times: Record<'bare' | 'floor' | 'floorRemove' | 'start' | 'exit' | 'restart' | 'remove' | 'plain', number[]> =
-    { bare: [], floor: [], floorRemove: [], start: [], exit: [], restart: [], remove: [], plain: [] };
-  const turns = [
+  const compared: readonly Turn[] = [
     async () => {
-      const least = await floor.start(bare);
-      await floor.remove(least);
-      const same = await floor.start(template);
-      return { bare: least.durationMs, floor: same.durationMs, floorRemove: await floor.remove(same) };
+      const made = await floor.start(template);
+      await machineQuiet();
+      return { floor: made.durationMs, floorRemove: await floor.remove(made) };
     },
-    async (name: string) => {
-      const start = await pods.create(name);
+    async (round) => {
+      const start = await pods.create(`run-${round}`);
+      await machineQuiet();
+      const remove = await pods.delete(`run-${round}`);
+      await runtimeIdle(lab);
+      return { start, remove };
+    },
+  ];
+  const more: readonly Turn[] = [
+    async () => {
+      const made = await floor.start(bare);
+      await floor.remove(made);
+      return { bare: made.durationMs };
+    },
+    async (round) => {
+      const name = `exit-${round}`;
+      await pods.create(name);
       const pid = await pidOf(lab, await pods.containerId(name));
+      await machineQuiet();
       const began = performance.now();
       const exit = await pods.exit(name, () => process.kill(pid, 'SIGKILL'));
       await pods.restarted(name);
       const restart = performance.now() - began;
-      const remove = await pods.delete(name);
+      await pods.delete(name);
       await runtimeIdle(lab);
-      return { start, exit, restart, remove };
+      return { exit, restart };
     },
-    async (name: string) => {
-      const plain = await plainPods.create(name);
-      await plainPods.delete(name);
+    async (round) => {
+      const plain = await plainPods.create(`run-${round}`);
+      await plainPods.delete(`run-${round}`);
       await runtimeIdle(plainLab);
       return { plain };
     },
   ];
+  const rounds = new Rounds<Name>();
   for (let round = 0; anotherRound(round, limits, performance.now()); round++) {
-    let found: Partial<Record<keyof typeof times, number>> = {};
-    for (const turn of turnsOf(turns, round)) found = { ...found, ...(await turn(`run-${round}`)) };
-    if (round === 0) continue;
-    for (const [key, samples] of Object.entries(times)) samples.push(Reflect.get(found, key));
-    say(
-      `start ${round}: ${Object.entries(found)
-        .map(([key, ms]) => `${key} ${ms.toFixed(0)}`)
-        .join(', ')} ms`,
-    );
+    let found: Partial<Record<Name, number>> = {};
+    for (const turn of [...turnsOf(compared, round), ...(round % MORE_EVERY === 0 ? more : [])]) {
+      await machineQuiet();
+      found = { ...found, ...(await turn(round)) };
+    }
+    if (round > 0) rounds.add(found);
+    say(`start ${round}: ${roundText(found)} ms`);
   }
   return [
-    { name: 'the same three calls for a bare pod: no seccomp, DNS or mounts', samples: times.bare, floor: times.floor },
-    { name: 'floor: RunPodSandbox + CreateContainer + StartContainer', samples: times.floor },
-    { name: 'nodelet: pod created → Running seen', samples: times.start, floor: times.floor, ratioLimit: 1.15 },
-    { name: 'no tricks: pod created → Running seen', samples: times.plain, floor: times.floor },
-    { name: 'nodelet: container exit → status seen', samples: times.exit, limitMs: 20 },
-    { name: 'nodelet: container exit → restarted container seen', samples: times.restart },
-    { name: 'floor: StopContainer + StopPodSandbox + RemovePodSandbox', samples: times.floorRemove },
-    { name: 'nodelet: delete → gone', samples: times.remove, floor: times.floorRemove, ratioLimit: 1.15 },
+    {
+      name: 'the same three calls for a bare pod: no seccomp, DNS or mounts',
+      ...rounds.pairs('bare', 'floor'),
+    },
+    { name: 'floor: RunPodSandbox + CreateContainer + StartContainer', samples: rounds.samples('floor') },
+    { name: 'nodelet: pod created → Running seen', ...rounds.pairs('start', 'floor'), ratioLimit: 1.15 },
+    { name: 'no tricks: pod created → Running seen', ...rounds.pairs('plain', 'floor') },
+    { name: 'nodelet: container exit → status seen', samples: rounds.samples('exit'), limitMs: 20 },
+    { name: 'nodelet: container exit → restarted container seen', samples: rounds.samples('restart') },
+    { name: 'floor: StopContainer + StopPodSandbox + RemovePodSandbox', samples: rounds.samples('floorRemove') },
+    { name: 'nodelet: delete → gone', ...rounds.pairs('remove', 'floorRemove'), ratioLimit: 1.15 },
   ];
 }

@@ -35,23 +35,41 @@ export interface Range {
   readonly high: number;
 }
 
-/**
- * How far the ratio of the two medians can be trusted: in 95 of 100 runs like this one it lies in this range. Found by
- * drawing pairs from those that were measured, again and again (bootstrap); the same samples give the same range.
- */
-export function ratioRange(values: readonly number[], floors: readonly number[]): Range {
-  if (values.length !== floors.length) throw new RangeError('samples that were not taken in pairs');
-  return bootstrap(values.length, (drawn) => {
-    const p50 = (samples: readonly number[]): number =>
-      percentile(
-        drawn.map((index) => samples[index] ?? NaN),
-        0.5,
-      );
-    return p50(values) / p50(floors);
-  });
+export interface Estimate {
+  readonly value: number;
+  readonly range: Range;
 }
 
-/** How far the median of samples can be trusted, as ratioRange. */
+/** For a two-sided interval of 95 %. */
+const NORMAL_975 = 1.96;
+
+/**
+ * How many times the floor the values are, of pairs that were measured one right after the other. The estimate of Hodges and
+ * Lehmann on the logarithms of the pairs' ratios, with the interval that belongs to Wilcoxon's signed-rank test: both are
+ * made for pairs, need no normal distribution, and use more of the samples than the ratio of two medians does, which is
+ * decided by the two or three times in the middle. They assume that ratios scatter evenly to both sides, which taking turns
+ * provides: what comes second in a pair comes first in the next. With fewer than six pairs no interval of 95 % exists, and
+ * the range of all is given.
+ */
+export function pairedRatio(values: readonly number[], floors: readonly number[]): Estimate {
+  if (values.length !== floors.length) throw new RangeError('samples that were not taken in pairs');
+  const logs = values.map((value, index) => Math.log(value / (floors[index] ?? NaN)));
+  const means = logs.flatMap((a, index) => logs.slice(index).map((b) => (a + b) / 2)).sort((a, b) => a - b);
+  const count = logs.length;
+  const spread = Math.sqrt((count * (count + 1) * (2 * count + 1)) / 24);
+  const outside = Math.max(0, Math.floor(means.length / 2 - NORMAL_975 * spread));
+  const at = (index: number): number => Math.exp(means[index] ?? NaN);
+  const last = means.length - 1;
+  return {
+    value: Math.exp(((means[Math.floor(last / 2)] ?? NaN) + (means[Math.ceil(last / 2)] ?? NaN)) / 2),
+    range: { low: at(outside), high: at(last - outside) },
+  };
+}
+
+/**
+ * How far the median of samples can be trusted: in 95 of 100 runs like this one it lies in this range. Found by drawing from
+ * those that were measured, again and again (bootstrap); the same samples give the same range.
+ */
 export function medianRange(values: readonly number[]): Range {
   if (values.length === 0) throw new RangeError('the range of no samples');
   return bootstrap(values.length, (drawn) =>

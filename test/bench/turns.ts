@@ -19,3 +19,31 @@ export function anotherRound(
   if (round <= limits.least) return true;
   return round <= limits.most && now < limits.until;
 }
+
+/** What a run's rounds measured, by the name of the figure; a round may leave figures out. */
+export class Rounds<Name extends string> {
+  readonly #rounds: Partial<Record<Name, number>>[] = [];
+
+  add(found: Partial<Record<Name, number>>): void {
+    this.#rounds.push(found);
+  }
+
+  samples(name: Name): readonly number[] {
+    return this.#rounds.map((round) => round[name]).filter((value) => value !== undefined);
+  }
+
+  /** Those of the rounds that have both, so that each sample has its own round's floor. */
+  pairs(name: Name, floorName: Name): { readonly samples: readonly number[]; readonly floor: readonly number[] } {
+    const both = this.#rounds.flatMap(({ [name]: value, [floorName]: floor }) =>
+      value === undefined || floor === undefined ? [] : [{ value, floor }],
+    );
+    return { samples: both.map(({ value }) => value), floor: both.map(({ floor }) => floor) };
+  }
+}
+
+/** "floor 212, start 240": one round's figures, for people to follow. */
+export function roundText(found: Readonly<Record<string, number | undefined>>): string {
+  return Object.entries(found)
+    .map(([name, value]) => `${name} ${value?.toFixed(0) ?? '-'}`)
+    .join(', ');
+}

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { TRICKS } from '../../../lib/tricks.ts';
 import { randomHalves } from '../../bench/effects.ts';
-import { type Amount, goals, type Machine, type Row, renderReport } from '../../bench/report.ts';
+import { type Amount, goals, type Machine, pooled, type Row, renderReport } from '../../bench/report.ts';
 import { type MeasuredPair, renderTricks } from '../../bench/tricks.ts';
 
 const machine: Machine = {
@@ -38,8 +38,8 @@ describe('a goal', () => {
 
   test('of a ratio is computed from the pairs', () => {
     const floor = same(200);
-    expect(reached([row(same(230), { floor, ratioLimit: 1.15 })])).toEqual([['row, p50 / floor', true]]);
-    expect(reached([row(same(231), { floor, ratioLimit: 1.15 })])).toEqual([['row, p50 / floor', false]]);
+    expect(reached([row(same(230), { floor, ratioLimit: 1.15 })])).toEqual([['row, of the floor', true]]);
+    expect(reached([row(same(231), { floor, ratioLimit: 1.15 })])).toEqual([['row, of the floor', false]]);
   });
 
   test('of the longest time counts a single one', () => {
@@ -71,10 +71,25 @@ describe('the report', () => {
     '| row | 20 | 230.0 | 230.0 | 230.0 | 1.15 × | 1.15 to 1.15 × |',
     '| row | 20 | 7.0 | 7.0 | 7.0 |  | 7.0 to 7.0 ms |',
     '| amount | 110.0 MiB | 100.0 to 110.0 |',
-    '- NOT reached: row, p50 / floor 1.15 ×, 1.15 to 1.15 (to reach with all of it: ≤ 1.1 ×)',
+    '- NOT reached: row, of the floor 1.15 ×, 1.15 to 1.15 (to reach with all of it: ≤ 1.1 ×)',
     '- reached: amount 110.00 MiB, 100.00 to 110.00 (to reach with all of it: ≤ 120 MiB)',
     'load average before and after: 0.3 and 3.0',
   ])('has %j', (line) => expect(text).toContain(line));
+});
+
+test('runs that are pooled count as one: pairs stay pairs, and a row or amount of one run alone is kept', () => {
+  const first = { machine, rows: [row([1, 2], { floor: [3, 4] })], amounts: [amount([5])] };
+  const loaded: Machine = { ...machine, load: [1, 2] };
+  const second = {
+    machine: loaded,
+    rows: [row([6], { floor: [7], ratioLimit: 2 }), row([8], { name: 'b' })],
+    amounts: [],
+  };
+  expect(pooled([first, second])).toEqual({
+    machine: { ...machine, load: [0.25, 2] },
+    rows: [row([1, 2, 6], { floor: [3, 4, 7], ratioLimit: 2 }), row([8], { name: 'b' })],
+    amounts: [amount([5])],
+  });
 });
 
 test('the table of tricks says what each saves of every measure, in percent', () => {

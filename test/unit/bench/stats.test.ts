@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest';
-import { medianRange, percentile, ratioRange, summarize } from '../../bench/stats.ts';
+import { medianRange, pairedRatio, percentile, summarize } from '../../bench/stats.ts';
+import { Dice } from '../../sim/world/dice.ts';
 
 test('a percentile is a sample that was measured, never a mean', () => {
   expect(percentile([5, 1, 4, 2, 3], 0.5)).toBe(3);
@@ -14,28 +15,53 @@ test('with twenty runs the 95th percentile is the nineteenth and the largest is 
 
 test('no samples are an error, not a zero', () => expect(() => summarize([])).toThrow(RangeError));
 
-test('the range of a ratio holds the ratio, narrows with the runs, and is the same for the same samples', () => {
+test('the range of a ratio holds the ratio, narrows with the pairs, and is the same for the same samples', () => {
   const noise = (index: number): number => 200 + ((index * 37) % 101);
   const samples = (count: number, factor: number) =>
     Array.from({ length: count }, (_, index) => noise(index * 3 + count) * factor);
-  const [few, many] = [10, 200].map((count) => ratioRange(samples(count, 1.2).reverse(), samples(count, 1)));
+  const [few, many] = [10, 200].map((count) => pairedRatio(samples(count, 1.2).reverse(), samples(count, 1)).range);
   for (const { low, high } of [few, many].filter((range) => range !== undefined)) {
     expect(low).toBeLessThanOrEqual(1.2);
     expect(high).toBeGreaterThanOrEqual(1.2);
   }
   const width = (range: typeof few): number => (range?.high ?? 0) - (range?.low ?? 0);
   expect(width(many)).toBeLessThan(width(few) / 2);
-  expect(ratioRange(samples(10, 1.2).reverse(), samples(10, 1))).toEqual(few);
+  expect(pairedRatio(samples(10, 1.2).reverse(), samples(10, 1)).range).toEqual(few);
+});
+
+test('in some 95 of 100 runs the range holds the true ratio, also where a quarter of the times is twice as long', () => {
+  const dice = new Dice(7);
+  const time = (): number => (dice.below(4) === 0 ? 400 : 200) + dice.below(60);
+  const held = Array.from({ length: 1000 }, () => {
+    const floors = Array.from({ length: 40 }, time);
+    const values = Array.from({ length: 40 }, () => time() * 1.1);
+    const { low, high } = pairedRatio(values, floors).range;
+    return low <= 1.1 && high >= 1.1;
+  }).filter(Boolean).length;
+  expect(held).toBeGreaterThan(930);
+  expect(held).toBeLessThan(975);
 });
 
 test('pairs that belong together by their order make a ratio certain', () => {
-  const floors = [100, 180, 120, 300, 150];
-  const { low, high } = ratioRange(
+  const floors = [100, 180, 120, 300, 150, 200, 90];
+  const { value, range } = pairedRatio(
     floors.map((ms) => ms * 1.1),
     floors,
   );
-  expect([low.toFixed(6), high.toFixed(6)]).toEqual(['1.100000', '1.100000']);
-  expect(() => ratioRange([1, 2], [1])).toThrow(RangeError);
+  expect([value, range.low, range.high].map((ratio) => ratio.toFixed(6))).toEqual(['1.100000', '1.100000', '1.100000']);
+  expect(() => pairedRatio([1, 2], [1])).toThrow(RangeError);
+});
+
+test.each([
+  [1, 1.5, 1.5],
+  [5, 1.1, 1.5],
+])('of %d pairs the range is that of all', (count, low, high) => {
+  const values = Array.from({ length: count }, (_, index) => 150 - index * 10);
+  const { range } = pairedRatio(
+    values,
+    Array.from({ length: count }, () => 100),
+  );
+  expect([range.low.toFixed(6), range.high.toFixed(6)]).toEqual([low.toFixed(6), high.toFixed(6)]);
 });
 
 test('the range of a median holds it, is the same for the same samples, and is a point for equal ones', () => {
