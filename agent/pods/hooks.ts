@@ -25,7 +25,7 @@ export interface HookTarget {
   readonly podIP: string | undefined;
 }
 
-/** Runs a hook; rejects when it fails, takes longer than `timeoutMs`, or the signal aborts. */
+/** Runs a hook; rejects when it fails, takes longer than `timeoutMs` (it is not ended then), or the signal aborts. */
 export type RunHook = (
   kind: 'postStart' | 'preStop',
   handler: HookHandler,
@@ -57,13 +57,13 @@ function hookError(kind: string, what: string, { pod, container }: HookTarget, e
 }
 
 export function createHookRunner({ runtime, recorder, clock, tracer }: HookRunnerOptions): RunHook {
-  const runExec = async (command: readonly string[], target: HookTarget, timeoutMs: number): Promise<void> => {
+  /** Without a limit, as the kubelet calls it: a preStop whose time is over runs on beside TERM, until its container ends. */
+  const runExec = async (command: readonly string[], target: HookTarget): Promise<void> => {
     const what = goList(command);
     const words = command.join(' ');
-    const result = await runtime.execSync(target.id, command, timeoutMs).catch((error: unknown) => {
+    const result = await runtime.execSync(target.id, command, 0).catch((error: unknown) => {
       throw hookError('Exec', what, target, error, '');
     });
-    if (result.timedOut) throw hookError('Exec', what, target, new Error(`command ${goQuote(words)} timed out`), '');
     if (result.exitCode === 0) return;
     const error = new Error(`command '${words}' exited with ${result.exitCode}: ${outputOf(result.stderr)}`);
     throw hookError('Exec', what, target, error, outputOf(result.stdout, result.stderr));
@@ -109,14 +109,9 @@ export function createHookRunner({ runtime, recorder, clock, tracer }: HookRunne
     }
   };
 
-  const run = async (
-    handler: HookHandler,
-    target: HookTarget,
-    timeoutMs: number,
-    signal: AbortSignal,
-  ): Promise<void> => {
+  const run = async (handler: HookHandler, target: HookTarget, signal: AbortSignal): Promise<void> => {
     const { exec, sleep } = handler;
-    if (exec !== undefined) return runExec(exec.command ?? [], target, timeoutMs);
+    if (exec !== undefined) return runExec(exec.command ?? [], target);
     if (handler.httpGet !== undefined) return runHttp(handler.httpGet, target, signal);
     if (sleep !== undefined) return runSleep(sleep.seconds, target, signal);
     // tcpSocket is a handler that the API takes and no kubelet runs.
@@ -132,7 +127,7 @@ export function createHookRunner({ runtime, recorder, clock, tracer }: HookRunne
         ? clock.after(timeoutMs, () => limit.abort(new Error(`${kind} hook did not end within ${timeoutMs} ms`)))
         : undefined;
       try {
-        await abortable(run(handler, target, Number.isFinite(timeoutMs) ? timeoutMs : 0, all), all);
+        await abortable(run(handler, target, all), all);
       } finally {
         timer?.cancel();
       }

@@ -101,7 +101,8 @@ export class Plan {
     // First of all, lest a container grow, or start again, in too small a cgroup.
     const done = resize.actual.size === 0 && !resize.startsOutdated;
     if (!resize.cgroupEnlarged || updates.length > 0 || done) {
-      this.actions.unshift({ kind: 'resizePod', updates });
+      const sandboxId = this.#facts.snapshot.sandboxes.find(({ state }) => state === 'ready')?.id;
+      this.actions.unshift({ kind: 'resizePod', sandboxId, updates });
     }
   }
 

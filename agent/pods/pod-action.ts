@@ -2,7 +2,7 @@
 
 import type { Container, EphemeralContainer } from '../../client/types.ts';
 import type { EpochMs } from '../../lib/clock.ts';
-import type { ContainerId, ContainerSnapshot, SandboxSnapshot } from '../ports/runtime.ts';
+import type { ContainerId, ContainerSnapshot, SandboxId, SandboxSnapshot } from '../ports/runtime.ts';
 import type { Resources } from './resize/allocation.ts';
 import type { SandboxVerdict } from './sandbox-changed.ts';
 
@@ -48,6 +48,8 @@ export interface KillAction {
 /** Applies the pod's allocation to running containers. Without any, to the pod's cgroup alone. */
 export interface ResizeAction {
   readonly kind: 'resizePod';
+  /** The pod's sandbox; undefined where it has none. */
+  readonly sandboxId: SandboxId | undefined;
   readonly updates: readonly {
     readonly instance: ContainerSnapshot;
     readonly container: Container;

@@ -245,6 +245,11 @@ export interface ContainerRuntime {
   runPodSandbox(spec: SandboxSpec): Promise<SandboxId>;
   stopPodSandbox(id: SandboxId): Promise<void>;
   removePodSandbox(id: SandboxId): Promise<void>;
+  /**
+   * Reports the resources of a pod, as `pod` has them, whose cgroup was resized. For runtimes that size a VM by them; one
+   * that does not serve the call is left alone.
+   */
+  updatePodSandboxResources(id: SandboxId, pod: Pod): Promise<void>;
 
   /** Creates the container but does not start it. */
   createContainer(spec: ContainerSpec): Promise<ContainerId>;

@@ -90,6 +90,7 @@ export function createCriRuntime(options: CriRuntimeOptions): CriRuntime {
     runPodSandbox: (spec) => sandboxes.run(spec),
     stopPodSandbox: (id) => sandboxes.stop(id),
     removePodSandbox: (id) => sandboxes.remove(id),
+    updatePodSandboxResources: (id, pod) => sandboxes.updateResources(id, pod),
 
     createContainer: (spec) => containers.create(spec),
     startContainer: (id) => containers.start(id),

@@ -40,7 +40,8 @@ export class Images {
     const response = await this.#context.client.call(
       'PullImage',
       {
-        image: { image, annotations: { ...pod.metadata.annotations } },
+        // The kubelet's notes on the pod are among its annotations.
+        image: { image, annotations: sandbox_config.annotations ?? {} },
         sandbox_config,
         ...(auth === undefined ? {} : { auth: authConfig(auth) }),
       },

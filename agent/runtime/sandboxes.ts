@@ -9,10 +9,11 @@ import type { PodRef, SandboxId, SandboxSpec } from '../ports/runtime.ts';
 import { RuntimeError } from '../ports/runtime.ts';
 import { dnsWarnings, type ResolvConf } from './config/dns.ts';
 import type { IdRange } from './config/namespaces.ts';
+import { updatedSandboxResources } from './config/resources.ts';
 import { podSandboxConfig } from './config/sandbox-config.ts';
 import type { RuntimeContext } from './context.ts';
 import { newSandbox, runtimeStatus, sandboxId } from './convert.ts';
-import { SHORT_DEADLINE_MS } from './cri-client.ts';
+import { isRuntimeError, SHORT_DEADLINE_MS } from './cri-client.ts';
 import type { CriRuntimeOptions } from './options.ts';
 import { preparing, preparingInTurns, unlessGone } from './prepare.ts';
 import { userNamespace } from './userns.ts';
@@ -94,6 +95,17 @@ export class PodSandboxes {
     });
   }
 
+  async updateResources(id: string, pod: Pod): Promise<void> {
+    const { client, node, deadlineMs } = this.#context;
+    const request = { pod_sandbox_id: id, ...updatedSandboxResources(pod, node) };
+    try {
+      await client.call('UpdatePodSandboxResources', request, { deadlineMs, attributes: { sandbox: id } });
+    } catch (error) {
+      // containerd serves it from 2.1 on.
+      if (!isRuntimeError(error, 'UNIMPLEMENTED')) throw error;
+    }
+  }
+
   /** The sandbox config, which every CreateContainer in it needs. */
   async configOf(id: string, pod: Pod): Promise<PodSandboxConfig> {
     const { cache, statuses } = this.#context;
@@ -106,12 +118,22 @@ export class PodSandboxes {
     return config;
   }
 
-  /** The sandbox config for PullImage: the pod has its sandbox and its user namespace already. */
+  /** The sandbox config for PullImage: that of the pod's sandbox, which it has already, with its user namespace. */
   configForPull(pod: Pod): PodSandboxConfig {
-    const { node, files, clock } = this.#context;
+    const { cache, node, files, clock } = this.#context;
+    const [newest] = cache
+      .recordsOf(pod.metadata.uid)
+      .filter((record) => record.kind === 'sandbox')
+      .sort((a, b) => b.snapshot.attempt - a.snapshot.attempt);
+    if (newest?.config !== undefined) return newest.config;
     const block = pod.spec.hostUsers === false ? userNamespace(node.rootDir, pod.metadata.uid) : undefined;
     return preparing('GeneratePodSandboxConfig', () =>
-      podSandboxConfig(pod, 0, { node, resolvConf: files.resolvConf(), userns: block, seenAt: clock.now() }),
+      podSandboxConfig(pod, newest?.snapshot.attempt ?? 0, {
+        node,
+        resolvConf: files.resolvConf(),
+        userns: block,
+        seenAt: clock.now(),
+      }),
     );
   }
 

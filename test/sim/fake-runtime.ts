@@ -18,6 +18,7 @@ import {
   type SandboxSnapshot,
   type SandboxSpec,
 } from '../../agent/ports/runtime.ts';
+import type { Pod } from '../../client/types.ts';
 import { type Clock, epochMs } from '../../lib/clock.ts';
 
 type Mutable<T> = { -readonly [K in keyof T]: T[K] };
@@ -35,6 +36,7 @@ export type FakeCall =
   | 'stopContainer'
   | 'removeContainer'
   | 'updateContainerResources'
+  | 'updatePodSandboxResources'
   | 'imageStatus'
   | 'pullImage'
   | 'execSync';
@@ -362,6 +364,10 @@ export class FakeRuntime implements ContainerRuntime {
     const container = this.containers.get(id);
     await this.#enter('updateContainerResources', container?.name ?? id);
     if (container !== undefined) container.resources = { ...container.resources, ...resources };
+  }
+
+  async updatePodSandboxResources(id: SandboxId, pod: Pod): Promise<void> {
+    await this.#enter('updatePodSandboxResources', id, pod.spec);
   }
 
   async imageStatus(image: string): Promise<RuntimeImage | undefined> {

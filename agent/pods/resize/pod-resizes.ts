@@ -232,6 +232,14 @@ export class PodResizes {
     };
   }
 
+  /** The pod with the resources that its containers have. */
+  actuatedPod(pod: Pod): Pod {
+    const entry = this.#entries.get(pod.metadata.uid);
+    if (entry === undefined || !entry.resizing) return pod;
+    const differences = entry.actuated.differing(entry.allocated);
+    return withAllocation(pod, Object.fromEntries(differences.map(([name, { resources }]) => [name, resources])));
+  }
+
   /** The pod with the resources that its cgroup needs until every container has its allocated ones. */
   room(pod: Pod): Pod {
     const entry = this.#entries.get(pod.metadata.uid);

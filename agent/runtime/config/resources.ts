@@ -9,7 +9,9 @@ import {
   cpuShares,
   effectiveLimits,
   podLevelLimits,
+  podLimits,
   podQOSClass,
+  podRequests,
   type ResourceFigures,
   resourceFigures,
   statedSums,
@@ -127,6 +129,27 @@ export function updatedResources(figures: ContainerResourceFigures, node: NodeSe
     ...(node.cgroupVersion === 1 ? noSwap(memory, node) : {}),
     ...(score === undefined ? {} : { oom_score_adj: score }),
   };
+}
+
+/**
+ * What a pod's cgroup has after a resize, without the overhead, which is separate: UpdatePodSandboxResources. A figure that
+ * not every container bounds is absent.
+ */
+export function updatedSandboxResources(
+  pod: Pod,
+  node: NodeSettings,
+): { readonly resources: LinuxContainerResources; readonly overhead: LinuxContainerResources } {
+  const { cpuMilli } = podRequests(pod, { withOverhead: false });
+  const limits = podLimits(pod, { withOverhead: false });
+  const period = node.cpuCFSQuotaPeriodUs;
+  const resources = {
+    cpu_shares: cpuShares(cpuMilli),
+    ...(node.cpuCFSQuota && limits.cpuMilli !== undefined
+      ? { cpu_quota: cpuQuotaUs(limits.cpuMilli, period), cpu_period: period }
+      : {}),
+    ...(limits.memoryBytes === undefined ? {} : { memory_limit_in_bytes: limits.memoryBytes }),
+  };
+  return { resources, overhead: sandboxResources(pod, node).overhead };
 }
 
 /** The sums of the containers, for runtimes that size a VM by them; overhead is separate. */

@@ -48,6 +48,25 @@ describe('an exec hook', () => {
   });
 });
 
+describe('an exec hook that takes too long', () => {
+  it('is waited for no longer, and not limited by the runtime: it runs on until its container ends', async () => {
+    const limits: number[] = [];
+    const ended = Promise.withResolvers<typeof answer>();
+    const execSync = (_id: ContainerId, _command: readonly string[], timeoutMs: number) => {
+      limits.push(timeoutMs);
+      return ended.promise;
+    };
+    const hook = createHookRunner({ runtime: { execSync }, recorder, clock: systemClock, tracer: new Tracer() });
+    const target = { pod: makePod('web-pod'), container: { name: 'web' }, id: 'c1' as ContainerId, podIP: undefined };
+    const handler = { exec: { command: ['sleep', '60'] } };
+    await expect(hook('preStop', handler, target, 50, new AbortController().signal)).rejects.toThrow('within 50 ms');
+    expect(limits).toEqual([0]);
+    // Its failure, once the container is gone, has no handler any more, and needs none.
+    ended.reject(new Error('context canceled'));
+    await new Promise(setImmediate);
+  });
+});
+
 describe('an httpGet hook', () => {
   it('names itself kube-lifecycle and succeeds with any answer, whatever its status', async () => {
     let agent: string | undefined;

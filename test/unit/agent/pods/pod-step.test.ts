@@ -204,7 +204,13 @@ describe('a pod that should run', () => {
     ],
     [
       'has a resize done once',
-      syncing({ underWay: underWay({ kind: 'resizePod', id: '#resize', resize: { kind: 'resizePod', updates: [] } }) }),
+      syncing({
+        underWay: underWay({
+          kind: 'resizePod',
+          id: '#resize',
+          resize: { kind: 'resizePod', sandboxId: undefined, updates: [] },
+        }),
+      }),
       { snapshot: RUNNING, resize: { actual: new Map(), startsOutdated: false, cgroupEnlarged: false } },
       [],
     ],

@@ -40,6 +40,8 @@ export class FakeCri {
   readonly containers = new Map<string, ContainerStatus & { pod_sandbox_id: string }>();
   /** Names of the calls made, in order. */
   readonly calls: string[] = [];
+  /** The newest request of each call. */
+  readonly requests = new Map<string, Record<string, unknown>>();
   /** Which streams are served. */
   readonly serves: { cri: boolean; containerd: boolean };
   /** Answers to calls of these names are kept back until then; they show the state at the time of the call. */
@@ -99,7 +101,8 @@ export class FakeCri {
 
   async listen(): Promise<void> {
     const server = new Server();
-    const { RuntimeService } = loadProto('cri').runtime.v1;
+    const { RuntimeService, ImageService } = loadProto('cri').runtime.v1;
+    server.addService(ImageService.service, this.#images());
     const { Events } = loadProto('containerd-events').containerd.services.events.v1;
     server.addService(RuntimeService.service, {
       ...this.#unary(),
@@ -137,6 +140,7 @@ export class FakeCri {
   #handler(name: string, answer: (request: Record<string, unknown>) => object): UntypedHandleCall {
     return (call: ServerUnaryCall<Record<string, unknown>, object>, callback: sendUnaryData<object>) => {
       this.calls.push(name);
+      this.requests.set(name, call.request);
       const result = answer(call.request);
       const send = (): void => {
         const failing = this.failing.get(name);
@@ -147,6 +151,16 @@ export class FakeCri {
       const retained = this.retained.get(name);
       if (retained === undefined) send();
       else void retained.then(send);
+    };
+  }
+
+  /** Every image can be had. */
+  #images(): Record<string, UntypedHandleCall> {
+    return {
+      PullImage: this.#handler('PullImage', () => ({ image_ref: 'sha256:feed' })),
+      ImageStatus: this.#handler('ImageStatus', () => ({
+        image: { id: 'sha256:feed', repo_tags: [], repo_digests: [] },
+      })),
     };
   }
 

@@ -75,6 +75,11 @@ function resize(name: string, resources: NonNullable<Container['resources']>, mo
 
 const web = (name: string) => node.api.status(name).containerStatuses?.[0];
 const condition = (name: string, type: string) => node.api.condition(name, type);
+/** What was reported to the runtime of the pod's cgroup, as the requests and limits of its container. */
+const sandboxUpdates = () =>
+  node.runtime.calls
+    .filter(({ call }) => call === 'updatePodSandboxResources')
+    .map(({ subject, detail }) => [subject, (detail as Pod['spec']).containers[0]?.resources]);
 const lastUpdate = (name = 'web') => [...node.runtime.containers.values()].find((one) => one.name === name)?.resources;
 
 describe('a checkpoint that cannot be written', () => {
@@ -102,6 +107,43 @@ describe('a resize that fits on the node', () => {
     expect(node.api.status('a').observedGeneration).toBe(2);
     expect(node.api.status('a').resize).toBeUndefined();
     expect(node.recorder.reasons()).toEqual(expect.arrayContaining(['ResizeStarted', 'ResizeCompleted']));
+  });
+
+  it('reports to the runtime what the pod’s cgroup has, when it grows before the container and when it shrinks after it', async () => {
+    await running(burstable('a', '500m', {}, '64Mi'));
+    const [sandbox] = [...node.runtime.sandboxes.keys()];
+    const more = { requests: { cpu: '1' }, limits: { cpu: '2', memory: '64Mi' } };
+    resize('a', more);
+    await node.clock.until(() => node.recorder.of('ResizeCompleted').length === 1);
+    expect(sandboxUpdates()).toEqual([[sandbox, more]]);
+    const less = { requests: { cpu: '250m' }, limits: { cpu: '2', memory: '64Mi' } };
+    resize('a', less);
+    await node.clock.until(() => node.recorder.of('ResizeCompleted').length === 2);
+    expect(sandboxUpdates()).toEqual([
+      [sandbox, more],
+      [sandbox, less],
+    ]);
+    const calls = node.runtime.calls.map(({ call }) => call).filter((call) => call.startsWith('update'));
+    const [pod, web] = ['updatePodSandboxResources', 'updateContainerResources'];
+    expect(calls).toEqual([pod, web, web, pod]);
+    // One up, the other down: both.
+    const mixed = { requests: { cpu: '500m' }, limits: { cpu: '2', memory: '32Mi' } };
+    resize('a', mixed);
+    await node.clock.until(() => node.recorder.of('ResizeCompleted').length === 3);
+    const room = { requests: { cpu: '500m' }, limits: { cpu: '2', memory: '64Mi' } };
+    expect(sandboxUpdates().slice(2)).toEqual([
+      [sandbox, room],
+      [sandbox, mixed],
+    ]);
+  });
+
+  it('succeeds although the runtime refuses the report of the pod’s cgroup', async () => {
+    await running(burstable('a', '500m'));
+    node.runtime.failNext('updatePodSandboxResources', 'NRI sandbox update failed');
+    resize('a', { requests: { cpu: '1' }, limits: { cpu: '2' } });
+    await node.clock.until(() => node.recorder.of('ResizeCompleted').length === 1);
+    expect(lastUpdate()).toEqual({ cpuShares: 1024 });
+    expect(node.recorder.of('ResizeError')).toEqual([]);
   });
 
   it('that failed and is then reverted is undone: the call may have been applied and its response lost', async () => {

@@ -5,6 +5,7 @@ import {
   pageSizeName,
   sandboxResources,
   updatedResources,
+  updatedSandboxResources,
 } from '../../../../../agent/runtime/config/resources.ts';
 import type { Container, Pod } from '../../../../../client/types.ts';
 import { container, NODE, pod } from '../fixtures.ts';
@@ -231,4 +232,23 @@ test.each([
   [2 ** 16, '64KB'],
 ])('a page of %i bytes is called %s', (bytes, name) => {
   expect(pageSizeName(bytes)).toBe(name);
+});
+
+describe('what is reported to the runtime of a resized pod', () => {
+  const limited = withResources({ requests: { cpu: '250m' }, limits: { cpu: '500m', memory: '1Gi' } });
+  test('are the figures of its cgroup, without the overhead, which is beside them', () => {
+    const overhead = { cpu: '100m', memory: '16Mi' };
+    expect(updatedSandboxResources(of(limited, { overhead }), NODE)).toEqual({
+      resources: { cpu_shares: 256, cpu_quota: 50_000, cpu_period: 100_000, memory_limit_in_bytes: GIB },
+      overhead: expect.objectContaining({ cpu_shares: 102, memory_limit_in_bytes: 16 * 2 ** 20 }),
+    });
+  });
+  test('has no limit where only some containers have one: those bound nothing', () => {
+    const both = pod({ containers: [limited, container({ name: 'free' })] });
+    expect(updatedSandboxResources(both, NODE)).toEqual({ resources: { cpu_shares: 256 }, overhead: {} });
+  });
+  test('has no quota on a node without them', () => {
+    const { resources } = updatedSandboxResources(of(limited), { ...NODE, cpuCFSQuota: false });
+    expect(resources).toEqual({ cpu_shares: 256, memory_limit_in_bytes: GIB });
+  });
 });

@@ -225,3 +225,21 @@ test('sandbox ids are the runtime’s whole list, also those of another CRI clie
   expect((await runtime.listPods()).flatMap(({ sandboxes }) => sandboxes.map(({ id }) => id))).toEqual(['s1']);
   expect(await runtime.listSandboxIds()).toEqual(['s1', 'foreign']);
 });
+
+test('a pull names the pod as its sandbox does: attempt, annotations, and what the kubelet notes on the pod', async () => {
+  const { fake, runtime, spec } = await ownPod();
+  const annotations = { 'example.com/a': 'b' };
+  const annotated = { ...spec.pod, metadata: { ...spec.pod.metadata, annotations } };
+  await runtime.runPodSandbox({ pod: annotated, attempt: 2, runtimeHandler: '' });
+  await runtime.pullImage('busybox:stable', undefined, annotated);
+  const { config } = fake.requests.get('RunPodSandbox') ?? {};
+  const { image, sandbox_config } = fake.requests.get('PullImage') ?? {};
+  expect(sandbox_config).toEqual(config);
+  expect(config).toMatchObject({ metadata: { attempt: 2 }, annotations });
+  expect(image).toMatchObject({ image: 'busybox:stable', annotations: Object(config).annotations });
+  expect(Object.keys(Object(config).annotations).sort()).toEqual([
+    'example.com/a',
+    'kubernetes.io/config.seen',
+    'kubernetes.io/config.source',
+  ]);
+});
