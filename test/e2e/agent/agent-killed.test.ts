@@ -16,6 +16,7 @@ import { type PrivateLab, startLab } from '../support/lab.ts';
 import {
   apply,
   container,
+  deletePods,
   eventually,
   FOREVER,
   getPod,
@@ -142,7 +143,7 @@ for (const [index, { side, starting, ending }] of KILLS.entries()) {
   test(`agent killed ${side} ${starting} of a pod that starts${endingToo}`, async () => {
     const name = podOf(index);
     await apply(lab, shellPod(name, FOREVER));
-    if (leaving !== undefined) await lab.kubectl('delete', 'pod', leaving, '--wait=false');
+    if (leaving !== undefined) await deletePods(lab, [leaving], { wait: false });
     await reached(side, starting, name);
     if (leaving !== undefined) await reached(side, ending, leaving);
     await killAgent();

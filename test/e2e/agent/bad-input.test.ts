@@ -8,6 +8,7 @@ import { startLab, type TestLab } from '../support/lab.ts';
 import {
   apply,
   container,
+  deletePods,
   eventually,
   eventWhen,
   FOREVER,
@@ -58,7 +59,7 @@ test('an image that cannot be had: ErrImagePull, then ImagePullBackOff, each wit
   expect(await lab.kubectl('get', 'pod', 'no-image', '--no-headers')).toMatch(
     /^no-image\s+0\/1\s+(ImagePullBackOff|ErrImagePull)/,
   );
-  await lab.kubectl('delete', 'pod', 'no-image');
+  await deletePods(lab, ['no-image']);
   await nothingLeft(lab, before);
 });
 
@@ -71,7 +72,7 @@ test('an image name that is none is refused by name, without a call of the runti
     (each) => container(each).state?.waiting?.reason === 'InvalidImageName',
   );
   expect(container(pod).state?.waiting?.message).toContain('Not/A/Name:?');
-  await lab.kubectl('delete', 'pod', 'odd-image');
+  await deletePods(lab, ['odd-image']);
 });
 
 test('imagePullPolicy Never with an image that is not here: ErrImageNeverPull', async () => {
@@ -85,7 +86,7 @@ test('imagePullPolicy Never with an image that is not here: ErrImageNeverPull', 
   expect(container(pod).state?.waiting?.message).toBe(
     'Container image "absent:1" is not present with pull policy of Never',
   );
-  await lab.kubectl('delete', 'pod', 'never');
+  await deletePods(lab, ['never']);
 });
 
 test('a command that is not in the image: the container fails with the words of the runtime', async () => {
@@ -99,7 +100,7 @@ test('a command that is not in the image: the container fails with the words of 
   expect(terminated).toMatchObject({ exitCode: 128, reason: 'StartError' });
   expect(terminated?.message).toContain('/no/such/program');
   await eventWhen(lab, 'no-command', 'Failed', /^Error: failed to (create|start) .*\/no\/such\/program/s);
-  await lab.kubectl('delete', 'pod', 'no-command');
+  await deletePods(lab, ['no-command']);
 });
 
 test('a secret that is not there: CreateContainerConfigError names it, and the pod starts once it is', async () => {
@@ -115,7 +116,7 @@ test('a secret that is not there: CreateContainerConfigError names it, and the p
   await lab.kubectl('create', 'secret', 'generic', 'later', '--from-literal=word=found');
   await ready(lab, 'wants-secret');
   await prints(lab, 'found\n', 'logs', 'wants-secret');
-  await lab.kubectl('delete', 'pod', 'wants-secret');
+  await deletePods(lab, ['wants-secret']);
 });
 
 test('what is not done is refused by name: a device claim, a variable from a file, a certificate in a volume', async () => {
@@ -147,7 +148,7 @@ test('what is not done is refused by name: a device claim, a variable from a fil
     'environment variable A: fileKeyRef is not supported on this node',
   );
   await eventWhen(lab, 'wants-cert', 'FailedMount', /projected volume source podCertificate is not supported/);
-  for (const name of ['wants-gpu', 'wants-file', 'wants-cert']) await lab.kubectl('delete', 'pod', name);
+  for (const name of ['wants-gpu', 'wants-file', 'wants-cert']) await deletePods(lab, [name]);
 });
 
 test('a manifest with errors is refused with the path of each field, and nothing is stored', async () => {
@@ -206,14 +207,14 @@ test('a failing CNI plugin: FailedCreatePodSandBox with its own words, nothing l
   // A pod that never had a network can be deleted all the same, while the chain is still broken.
   await apply(lab, shellPod('hopeless', FOREVER));
   await eventWhen(lab, 'hopeless', 'FailedCreatePodSandBox');
-  await lab.kubectl('delete', 'pod', 'hopeless');
+  await deletePods(lab, ['hopeless']);
   await writeFileAtomic(cni.conflist, good);
   await ready(lab, 'no-network');
   await eventually('one address and one link', async () => {
     const retained = (await podResources(lab)).filter((thing) => /^(lease|link) /.test(thing));
     return retained.length === 2 ? true : undefined;
   });
-  await lab.kubectl('delete', 'pod', 'no-network');
+  await deletePods(lab, ['no-network']);
   await gone(lab, 'no-network');
   await nothingLeft(lab, start);
 });
@@ -239,6 +240,6 @@ test('a missing or broken conflist makes the node NotReady with the reason; it i
   await nodeWhen(lab, 'Ready again', (shown) => shown.status === 'True');
   await apply(lab, shellPod('after', FOREVER));
   await ready(lab, 'after');
-  await lab.kubectl('delete', 'pod', 'after');
+  await deletePods(lab, ['after']);
   await eventWhen(lab, lab.nodeName, 'NodeNotReady');
 });

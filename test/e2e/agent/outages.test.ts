@@ -19,6 +19,7 @@ import {
   apply,
   commandLine,
   container,
+  deletePods,
   eventually,
   FOREVER,
   getPod,
@@ -127,7 +128,7 @@ test('containerd killed: pods keep running with restartCount 0, and the agent go
   await steadyStill();
   expect(pid('agent')).toBe(agent);
   await logSays(/"level":(40|"warn").*(containerd|runtime)/);
-  await lab.kubectl('delete', 'pod', 'after-containerd');
+  await deletePods(lab, ['after-containerd']);
 });
 
 test('containerd that does not answer makes the node NotReady with the reason, and Ready again when it does', async () => {
@@ -163,7 +164,7 @@ test('a container that ends while containerd is away is restarted when it is bac
   const { major, minor } = await containerdVersion();
   const known = major === 1 && minor < 7;
   expect(container(second).lastState?.terminated?.exitCode).toBe(known ? 137 : 255);
-  await lab.kubectl('delete', 'pod', 'unlucky');
+  await deletePods(lab, ['unlucky']);
   await steadyStill();
 });
 
@@ -195,7 +196,7 @@ test('API server stopped: pods keep running, a container that ends is restarted 
     (pod) => container(pod).restartCount === 1 && container(pod).ready,
   );
   expect(await pidsOf(lab, second.metadata.uid, container(second).containerID)).toContain(restarted);
-  await lab.kubectl('delete', 'pod', 'offline');
+  await deletePods(lab, ['offline']);
   await steadyStill();
 });
 
@@ -211,7 +212,7 @@ test('API server killed: everything goes on with the one that is started in its 
   await ready(lab, 'after-apiserver');
   expect(pid('agent')).toBe(agent);
   await logSays(/keep running/);
-  await lab.kubectl('delete', 'pod', 'after-apiserver');
+  await deletePods(lab, ['after-apiserver']);
   await steadyStill();
 });
 
@@ -250,7 +251,7 @@ test('more hostile connections than descriptors, on the agent and the API server
     return true;
   });
   for (const each of hostile) each.close();
-  await lab.kubectl('delete', 'pod', 'beset');
+  await deletePods(lab, ['beset']);
   await steadyStill();
   expect(pid('agent')).toBe(agent);
   // With limits of their own again.

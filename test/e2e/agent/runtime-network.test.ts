@@ -6,6 +6,7 @@ import { startLab, type TestLab } from '../support/lab.ts';
 import { freePort } from '../support/ports.ts';
 import {
   apply,
+  deletePods,
   filesIn,
   httpGet,
   leases,
@@ -37,7 +38,7 @@ test('a pod gets its address from the CNI chain that containerd runs by itself',
   expect([...(await leases(lab)).values()]).toEqual([pod.status?.podIP]);
   expect(await httpGet(`http://${pod.status?.podIP}:8080/hostname`)).toEqual({ status: 200, body: 'plain\n' });
   expect((await spans(lab)).filter((span) => span.kind === 'cni')).toEqual([]);
-  await lab.kubectl('delete', 'pod', 'plain');
+  await deletePods(lab, ['plain']);
   await nothingLeft(lab, before);
 });
 
@@ -48,7 +49,7 @@ test('a hostPort answers on the address of the node', async () => {
   const pod = await ready(lab, 'with-port');
   const url = `http://${pod.status?.hostIP}:${hostPort}/hostname`;
   expect(await httpGet(url)).toEqual({ status: 200, body: 'with-port\n' });
-  await lab.kubectl('delete', 'pod', 'with-port');
+  await deletePods(lab, ['with-port']);
   await nothingLeft(lab, before);
 });
 
@@ -66,6 +67,6 @@ test('a hostNetwork pod has the address of the node, its name and its interfaces
       await lab.kubectl('get', 'node', lab.nodeName, '-o', 'jsonpath={.metadata.labels.kubernetes\\.io/hostname}')
     ).trim(),
   );
-  await lab.kubectl('delete', 'pod', 'host');
+  await deletePods(lab, ['host']);
   await nothingLeft(lab, before);
 });

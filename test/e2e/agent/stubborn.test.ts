@@ -12,6 +12,7 @@ import {
   agentMemory,
   apply,
   container,
+  deletePods,
   eventually,
   eventWhen,
   FOREVER,
@@ -75,11 +76,11 @@ test('a registry that never answers holds up no other pull once its pod is delet
     await apply(lab, shellPod('behind', FOREVER, {}, { image: second.image }));
     await eventWhen(lab, 'behind', 'Pulling');
     expect(second.requested()).toBe(0);
-    await lab.kubectl('delete', 'pod', 'waits', '--wait=false');
+    await deletePods(lab, ['waits'], { wait: false });
     await gone(lab, 'waits');
     await eventually('the pull behind it to begin', () => (second.requested() > 0 ? true : undefined));
     await eventually('the first pull to be given up', () => (first.open() === 0 ? true : undefined));
-    await lab.kubectl('delete', 'pod', 'behind', '--wait=false');
+    await deletePods(lab, ['behind'], { wait: false });
     await gone(lab, 'behind');
     await eventually('the second pull to be given up', () => (second.open() === 0 ? true : undefined));
     await nothingLeft(lab, before);

@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { readMounts } from '../../../lib/mounts.ts';
 import { removeTree } from '../../../lib/remove-tree.ts';
-import { apply, eventually, FOREVER, gone, ready, shellPod } from '../agent/harness.ts';
+import { apply, deletePods, eventually, FOREVER, gone, ready, shellPod } from '../agent/harness.ts';
 import { startLab, type TestLab } from '../support/lab.ts';
 
 let lab: TestLab;
@@ -65,7 +65,7 @@ test('a deleted pod leaves the files of its hostPath and of its local volume', a
   const script = `[ "$(cat /host/file /local/part/file)" = keptkept ] || exit 1; ${FOREVER}`;
   await apply(lab, shellPod('keeper', script, { automountServiceAccountToken: false, volumes }, { volumeMounts }));
   await ready(lab, 'keeper');
-  await lab.kubectl('delete', 'pod', 'keeper', '--wait=false');
+  await deletePods(lab, ['keeper'], { wait: false });
   await gone(lab, 'keeper');
   for (const name of ['host', 'local']) {
     expect(await readFile(join(data, name, 'part', 'file'), 'utf8')).toBe('kept');

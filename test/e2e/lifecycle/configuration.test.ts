@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { loadDefinitions } from '../../../labs/images/build.ts';
 import { importImages } from '../../../labs/images/import.ts';
-import { apply, container, eventWhen, FOREVER, gone, podWhen, ready, shellPod } from '../agent/harness.ts';
+import { apply, container, deletePods, eventWhen, FOREVER, gone, podWhen, ready, shellPod } from '../agent/harness.ts';
 import { startLab, type TestLab } from '../support/lab.ts';
 
 let lab: TestLab;
@@ -27,7 +27,7 @@ afterAll(() => lab?.stop());
 const inside = (pod: string, command: string): Promise<string> =>
   lab.kubectl('exec', pod, '-c', 'main', '--', 'sh', '-c', command);
 async function remove(...names: string[]): Promise<void> {
-  await lab.kubectl('delete', 'pod', ...names, '--wait=false');
+  await deletePods(lab, [...names], { wait: false });
   await Promise.all(names.map((name) => gone(lab, name)));
 }
 const field = async (pod: string, name: string): Promise<string> =>

@@ -11,6 +11,7 @@ import {
   agentLog,
   apply,
   container,
+  deletePods,
   eventsOf,
   eventually,
   eventWhen,
@@ -37,7 +38,7 @@ afterAll(async () => {
 });
 
 async function remove(...names: string[]): Promise<void> {
-  await lab.kubectl('delete', 'pod', ...names, '--wait=false');
+  await deletePods(lab, [...names], { wait: false });
   await Promise.all(names.map((name) => gone(lab, name)));
 }
 

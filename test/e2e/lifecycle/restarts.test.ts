@@ -6,6 +6,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import {
   apply,
   container,
+  deletePods,
   eventually,
   eventWhen,
   FOREVER,
@@ -30,7 +31,7 @@ beforeAll(async () => {
 afterAll(() => lab?.stop());
 
 async function remove(name: string): Promise<void> {
-  await lab.kubectl('delete', 'pod', name, '--wait=false');
+  await deletePods(lab, [name], { wait: false });
   await gone(lab, name);
   await nothingLeft(lab, before);
 }

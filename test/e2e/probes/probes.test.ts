@@ -11,6 +11,7 @@ import {
   apply,
   condition,
   container,
+  deletePods,
   eventsOf,
   eventually,
   eventWhen,
@@ -39,7 +40,7 @@ async function inside(pod: string, command: string): Promise<void> {
 }
 
 async function remove(...names: string[]): Promise<void> {
-  await lab.kubectl('delete', 'pod', ...names, '--grace-period=1', '--wait=false');
+  await deletePods(lab, [...names], { graceSeconds: 1, wait: false });
   await Promise.all(names.map((name) => gone(lab, name)));
 }
 

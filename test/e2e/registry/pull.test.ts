@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { exec } from '../../../lib/exec.ts';
-import { apply, container, eventWhen, FOREVER, gone, podWhen, ready, shellPod } from '../agent/harness.ts';
+import { apply, container, deletePods, eventWhen, FOREVER, gone, podWhen, ready, shellPod } from '../agent/harness.ts';
 import { startLab, type TestLab } from '../support/lab.ts';
 import { PASSWORD, startRegistry, type TestRegistry, USER } from './registry.ts';
 
@@ -39,7 +39,7 @@ function pullSecret(name: string, password: string): object {
 }
 
 async function remove(lab: TestLab, ...names: string[]): Promise<void> {
-  await lab.kubectl('delete', 'pod', ...names, '--grace-period=1', '--wait=false');
+  await deletePods(lab, [...names], { graceSeconds: 1, wait: false });
   await Promise.all(names.map((name) => gone(lab, name)));
 }
 

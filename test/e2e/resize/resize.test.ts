@@ -10,6 +10,7 @@ import {
   apply,
   condition,
   container,
+  deletePods,
   eventually,
   eventWhen,
   FOREVER,
@@ -90,7 +91,7 @@ async function killAgent(): Promise<void> {
 }
 
 async function remove(...names: string[]): Promise<void> {
-  await lab.kubectl('delete', 'pod', ...names, '--grace-period=1', '--wait=false');
+  await deletePods(lab, [...names], { graceSeconds: 1, wait: false });
   await Promise.all(names.map((name) => gone(lab, name)));
 }
 

@@ -23,7 +23,7 @@ import { systemClock } from '../../../lib/clock.ts';
 import { isErrno } from '../../../lib/errors.ts';
 import { exec, execOk } from '../../../lib/exec.ts';
 import { Tracer } from '../../../lib/trace.ts';
-import { eventually, nothingLeft, podResources } from '../agent/harness.ts';
+import { deletePods, eventually, nothingLeft, podResources } from '../agent/harness.ts';
 import { kubectlOptions, type TestLab } from './lab.ts';
 import { CLEAN, type Lease } from './lab-keeper.ts';
 import { expectNoLostShims } from './shims.ts';
@@ -148,8 +148,14 @@ export async function shareLab(): Promise<TestLab> {
   const kubectl = (...args: string[]): Promise<string> => execOk('kubectl', withConfig(args), kubectlOptions());
 
   const leave = async (): Promise<void> => {
-    await kubectl('delete', 'pods', '--all', '--grace-period=1', '--wait=false');
-    await kubectl('delete', 'namespace', namespace, '--wait=false');
+    const { items: pods } = await client.list<Stored<object>>(resourcePath('v1', 'pods', { namespace }));
+    for (const { metadata } of pods) {
+      await deletePods({ client, namespace }, [metadata.name], { graceSeconds: 1, wait: false }).catch((error) => {
+        // It ended by itself.
+        if (!isNotFound(error)) throw error;
+      });
+    }
+    await client.delete(resourcePath('v1', 'namespaces', { name: namespace }));
     let left: readonly string[] = [];
     await eventually('the cluster to be as it was', async () => {
       const now = await clusterObjects(client, nodeName);

@@ -11,7 +11,7 @@ import { parse, stringify } from 'yaml';
 import { type ExecResult, exec } from '../../../lib/exec.ts';
 import { removeTree } from '../../../lib/remove-tree.ts';
 import { loadProto } from '../../../proto/load.ts';
-import { apply, eventually, FOREVER, gone, ready, shellPod } from '../agent/harness.ts';
+import { apply, deletePods, eventually, FOREVER, gone, ready, shellPod } from '../agent/harness.ts';
 import { type PrivateLab, startLab } from '../support/lab.ts';
 
 const NODELET = join(import.meta.dirname, '../../../bin/nodelet');
@@ -85,7 +85,7 @@ afterAll(async () => {
 async function podLife(recording: string): Promise<void> {
   await apply(lab, shellPod('web', FOREVER, {}, { env: [{ name: 'A', value: '1' }] }));
   await ready(lab, 'web');
-  await lab.kubectl('delete', 'pod', 'web', '--grace-period=1', '--wait=false');
+  await deletePods(lab, ['web'], { graceSeconds: 1, wait: false });
   await gone(lab, 'web');
   await eventually('the sandbox to be removed', async () => {
     const { stdout } = await tap('show', at(recording), '--pod', 'default/web', '--call', 'RemovePodSandbox');
@@ -153,7 +153,7 @@ test('a rule fails a container’s start; the agent starts it again', async () =
   );
   await apply(lab, shellPod('unlucky', FOREVER));
   await ready(lab, 'unlucky');
-  await lab.kubectl('delete', 'pod', 'unlucky', '--grace-period=1', '--wait=false');
+  await deletePods(lab, ['unlucky'], { graceSeconds: 1, wait: false });
   await gone(lab, 'unlucky');
   await faults.stop();
   expect(faults.stderr()).toContain('StartContainer default/unlucky main: fail (no start)');

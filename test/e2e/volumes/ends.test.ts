@@ -12,6 +12,7 @@ import { mountsUnder, parseMountInfo } from '../../../lib/mountinfo.ts';
 import {
   agentLog,
   apply,
+  deletePods,
   eventually,
   FOREVER,
   getPod,
@@ -90,7 +91,7 @@ test('the volumes of a pod that has done its work are unmounted, though the pod 
   await eventually('its volumes to go', () => (existsSync(join(podDir(uid), 'volumes')) ? undefined : true));
   expect((await getPod(lab, 'done')).metadata.uid).toBe(uid);
   expect(await lab.kubectl('logs', 'done')).toBe('red\n');
-  await lab.kubectl('delete', 'pod', 'done');
+  await deletePods(lab, ['done']);
   await gone(lab, 'done');
 });
 
@@ -117,7 +118,7 @@ test('an agent that begins anew finds the volumes of its pods, keeps them curren
   expect((await mountsOf(uid)).toSorted()).toEqual(mounts.toSorted());
   expect([await text('disk/f'), await text('memory/inner/f')]).toEqual(['x\n', 'y\n']);
   expect((await getPod(lab, 'kept')).status?.containerStatuses?.[0]?.restartCount).toBe(0);
-  await lab.kubectl('delete', 'pod', 'kept', '--wait=false');
+  await deletePods(lab, ['kept'], { wait: false });
   await gone(lab, 'kept');
   expect(await mountsOf(uid)).toEqual([]);
 });

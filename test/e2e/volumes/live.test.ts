@@ -10,6 +10,7 @@ import { exec } from '../../../lib/exec.ts';
 import {
   agentLog,
   apply,
+  deletePods,
   eventually,
   eventWhen,
   FOREVER,
@@ -175,7 +176,7 @@ test('a second pod of the namespace sends no request for what the first one watc
       (await readFile(join(at, 'cm/color'), 'utf8')) === 'white' ? true : undefined,
     );
   }
-  await lab.kubectl('delete', 'pod', 'second');
+  await deletePods(lab, ['second']);
 });
 
 test('a ConfigMap that is deleted leaves the files, and an event names what is missing; created again it is mounted', async () => {
@@ -205,7 +206,7 @@ test('changes are seen after the API server was away', async () => {
 test('with the last pod the watches go', async () => {
   // After the server's absence each comes back by itself.
   await eventuallyWatched(WITH_PODS);
-  await lab.kubectl('delete', 'pod', 'live', '--wait=false');
+  await deletePods(lab, ['live'], { wait: false });
   await gone(lab, 'live');
   await eventuallyWatched(ALWAYS);
 });

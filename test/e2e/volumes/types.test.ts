@@ -12,6 +12,7 @@ import { mountAt, parseMountInfo } from '../../../lib/mountinfo.ts';
 import {
   apply,
   container,
+  deletePods,
   eventually,
   eventWhen,
   FOREVER,
@@ -320,7 +321,7 @@ describe('hostPath', () => {
     await lab.kubectl('exec', 'paths', '--', 'sh', '-c', 'echo from inside > /made/f');
     expect(await readFile(join(host, 'made/deep/f'), 'utf8')).toBe('from inside\n');
     // A pod that goes leaves the machine's files alone.
-    await lab.kubectl('delete', 'pod', 'paths');
+    await deletePods(lab, ['paths']);
     await gone(lab, 'paths');
     expect(await readFile(join(host, 'made/deep/f'), 'utf8')).toBe('from inside\n');
   });
@@ -422,7 +423,7 @@ describe('a mount of a volume', () => {
         message: 'failed to create subPath directory for volumeMount "disk" of container "c2"',
       },
     ]);
-    await lab.kubectl('delete', 'pod', 'escapes', '--wait=false');
+    await deletePods(lab, ['escapes'], { wait: false });
     await gone(lab, 'escapes');
   });
 
@@ -446,7 +447,7 @@ describe('a mount of a volume', () => {
     expect(await readFile(join(await rootOf(pod, 'receives'), 'shared/in/f'), 'utf8')).toBe('seen\n');
     await expect(readFile(join(await rootOf(pod, 'private'), 'shared/in/f'))).rejects.toThrow('ENOENT');
     // What the container left mounted does not keep the pod's directory.
-    await lab.kubectl('delete', 'pod', 'propagation');
+    await deletePods(lab, ['propagation']);
     await gone(lab, 'propagation');
   });
 });
@@ -504,7 +505,7 @@ describe('what cannot be had', () => {
       const [main] = status?.containerStatuses ?? [];
       return status?.phase === 'Pending' && main?.state?.waiting?.reason === 'ContainerCreating';
     });
-    await lab.kubectl('delete', 'pod', name, '--wait=false');
+    await deletePods(lab, [name], { wait: false });
     await gone(lab, name);
   });
 
@@ -524,7 +525,7 @@ describe('what cannot be had', () => {
         true,
     );
     expect(container(waits).state?.waiting?.message).toBe(words);
-    await lab.kubectl('delete', 'pod', 'recursive', '--wait=false');
+    await deletePods(lab, ['recursive'], { wait: false });
     await gone(lab, 'recursive');
   });
 
