@@ -23,6 +23,7 @@ const SUBCOMMANDS: ReadonlyMap<string, Subcommand> = new Map([
   ['kubeconfig', { load: async () => (await import('./commands/kubeconfig.ts')).kubeconfigCommand() }],
   ['explain', { load: async () => (await import('./commands/explain.ts')).explainCommand() }],
   ['trace', { load: async () => (await import('./commands/trace.ts')).traceCommand() }],
+  ['timeline', { load: async () => (await import('./commands/timeline.ts')).timelineCommand() }],
   ['tap', { load: async () => (await import('./commands/tap.ts')).tapCommand() }],
   ['crictl', { load: async () => (await import('./commands/crictl.ts')).crictlCommand() }],
   [

@@ -145,9 +145,11 @@ export class ApiClient {
   }
 
   #json<T>(call: Call): Promise<T> {
-    return this.#call(call, 'short', async (response) => {
+    return this.#call(call, 'short', async (response, span) => {
       const text = await readText(response);
-      return JSON.parse(text) as T;
+      const object: T = JSON.parse(text);
+      span.set({ resourceVersion: resourceVersionOf(object) });
+      return object;
     });
   }
 
@@ -174,7 +176,11 @@ export class ApiClient {
   }
 
   /** One request as one span, following Retry-After; `read` gets a successful response. */
-  #call<T>(call: Call, pool: TransportRequest['pool'], read: (response: IncomingMessage) => Promise<T>): Promise<T> {
+  #call<T>(
+    call: Call,
+    pool: TransportRequest['pool'],
+    read: (response: IncomingMessage, span: OpenSpan) => Promise<T>,
+  ): Promise<T> {
     const info = requestInfo(call.path);
     const name = `${call.verb ?? call.method} ${info.resource}`;
     const attributes = { method: call.method, path: call.path, namespace: info.namespace, name: info.name };
@@ -184,13 +190,13 @@ export class ApiClient {
       if (pool === 'stream') {
         // A stream outlives its span; the port identifies its connection, in ss and for tests that watch its end.
         span.set({ localPort: response.socket.localPort });
-        return await read(response);
+        return await read(response, span);
       }
       const timer = this.#options.clock.after(elapsedMs(this.#options.clock.monotonic(), deadline), () => {
         response.destroy(new Error('the response did not end in time'));
       });
       try {
-        return await read(response);
+        return await read(response, span);
       } catch (error) {
         if (error instanceof ApiError) throw error;
         const why = error instanceof SyntaxError ? 'not JSON' : errorMessage(error);
@@ -250,6 +256,14 @@ export class ApiClient {
       signal: call.options.signal,
     });
   }
+}
+
+/** Of an object or a list; undefined for what has none. */
+function resourceVersionOf(object: unknown): string | undefined {
+  if (typeof object !== 'object' || object === null || !('metadata' in object)) return undefined;
+  const { metadata } = object;
+  if (typeof metadata !== 'object' || metadata === null || !('resourceVersion' in metadata)) return undefined;
+  return typeof metadata.resourceVersion === 'string' ? metadata.resourceVersion : undefined;
 }
 
 /** The events on `stream`, line by line. No generator: like the lines, an event may be big and is not kept. */

@@ -35,6 +35,8 @@ export interface Span {
   readonly id: number;
   /** The span this one ran inside, if any. */
   readonly parent?: number;
+  /** The spans that caused this one without containing it (OpenTelemetry's links): a watch event, an earlier round. */
+  readonly links?: readonly number[];
   readonly kind: SpanKind;
   /** What was called, in the field's words: "RunPodSandbox", "ADD bridge", "PATCH pods/status". */
   readonly name: string;
@@ -56,13 +58,19 @@ export interface TraceContext {
 
 /** Lets the body of a span add attributes that the call returns (an id, an address). */
 export interface OpenSpan {
+  readonly id: number;
   set(attributes: SpanAttributes): void;
 }
 
 type Sink = (span: Span) => void;
 
+/** `span`: the one that is open. Without one, `links` are the causes of the next. */
+type Scope = TraceContext & { readonly span?: number; readonly links?: readonly number[] };
+
+const NO_LINKS: readonly number[] = [];
+
 export class Tracer {
-  readonly #storage = new AsyncLocalStorage<TraceContext & { span?: number }>();
+  readonly #storage = new AsyncLocalStorage<Scope>();
   readonly #sinks = new Set<Sink>();
   #lastId = 0;
 
@@ -82,6 +90,29 @@ export class Tracer {
     return this.#storage.run({ ...this.#storage.getStore(), ...context }, body);
   }
 
+  /** What the call chain that is running would be the cause of: the open span, or else what caused this chain. */
+  origin(): readonly number[] {
+    const scope = this.#storage.getStore();
+    return scope?.span === undefined ? (scope?.links ?? NO_LINKS) : [scope.span];
+  }
+
+  /** Runs `body` with `context` as a chain of its own: its spans are inside none, and `links` caused them. */
+  causedBy<T>(links: readonly number[], context: TraceContext, body: () => T): T {
+    return this.#storage.run({ ...context, links }, body);
+  }
+
+  /** Records something that happened in one moment, as a span without a duration. Returns its id. */
+  event(kind: SpanKind, name: string, context: TraceContext, attributes: SpanAttributes): number {
+    const id = ++this.#lastId;
+    if (this.#sinks.size === 0) return id;
+    const start = epochMs(performance.timeOrigin + performance.now());
+    const links = this.origin();
+    const caused = links.length === 0 ? {} : { links };
+    const span: Span = { id, ...caused, kind, name, ...context, start, durationMs: 0, outcome: 'ok', attributes };
+    for (const sink of this.#sinks) sink(span);
+    return id;
+  }
+
   /** Runs `body` as one span. What it throws is recorded and thrown on. */
   async span<T>(
     kind: SpanKind,
@@ -98,6 +129,9 @@ export class Tracer {
       const span: Span = {
         id,
         ...(context?.span === undefined ? {} : { parent: context.span }),
+        ...(context?.span !== undefined || context?.links === undefined || context.links.length === 0
+          ? {}
+          : { links: context.links }),
         kind,
         name,
         ...(context?.pod === undefined ? {} : { pod: context.pod }),
@@ -111,6 +145,7 @@ export class Tracer {
       for (const sink of this.#sinks) sink(span);
     };
     const open: OpenSpan = {
+      id,
       set: (more) => {
         all = { ...all, ...more };
       },

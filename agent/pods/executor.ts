@@ -37,11 +37,15 @@ export class ActionExecutor {
 
   /** Begins an action. `pod`: as it was when the action was decided. */
   perform(action: LastingAction, pod: Pod): void {
-    const result = this.#outcome(action, pod);
+    const { tracer } = this.#context;
+    let spanId = 0;
+    const result = this.#outcome(action, pod, (id) => {
+      spanId = id;
+    });
     this.#running.set(action.id, result);
     void result.then((ended) => {
       this.#running.delete(action.id);
-      this.#onEnded(action, ended);
+      tracer.causedBy([spanId], { pod: this.#ref }, () => this.#onEnded(action, ended));
     });
   }
 
@@ -60,10 +64,13 @@ export class ActionExecutor {
     this.#killer.shortenAll(graceSeconds);
   }
 
-  async #outcome(action: LastingAction, pod: Pod): Promise<ActionResult> {
+  async #outcome(action: LastingAction, pod: Pod, onSpan: (id: number) => void): Promise<ActionResult> {
     const progress: Progress = {};
     try {
-      await this.#run(action, pod, progress);
+      await this.#context.tracer.span('worker', action.kind, { action: action.id }, (span) => {
+        onSpan(span.id);
+        return this.#run(action, pod, progress);
+      });
       return { ...progress, kind: 'done' };
     } catch (error) {
       const aborted = GIVEN_UP.has(action.kind) && this.#abort.signal.aborted;

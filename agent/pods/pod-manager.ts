@@ -199,17 +199,31 @@ export class PodManager implements PodsAgent {
       else if (this.#lastSeen.get(worker) !== pod) {
         // A change of one pod is delivered with the unchanged other pods.
         this.#lastSeen.set(worker, pod);
-        this.#update(worker, resizes.seen(pod), source);
+        this.#traced('UPDATE', pod, { source }, () => this.#update(worker, resizes.seen(pod), source));
       }
     }
     // Pods that ran before come first, then the older ones: admission must not turn out otherwise after a restart.
     for (const { pod, source } of newPods.sort((a, b) => a.rank - b.rank)) {
       if (!this.#deletedFromServer.has(pod.metadata.uid) && !this.#mustWaitToStart(pod))
-        this.#add(pod, resizes.seen(pod), source);
+        this.#traced('ADD', pod, { source }, () => this.#add(pod, resizes.seen(pod), source));
     }
     resizes.retry();
     // Until every source has delivered its pods, a missing pod may only not have been delivered yet.
     if (this.#desired.size === this.#sources.length && this.#timer === undefined) this.#startHousekeeping();
+  }
+
+  /** Passes on what a source delivered, with a span that is its cause. */
+  #traced(
+    operation: 'ADD' | 'UPDATE' | 'REMOVE',
+    { metadata }: Pod,
+    from: { readonly source?: PodSource['name'] },
+    pass: () => void,
+  ): void {
+    const { tracer } = this.#context;
+    const { namespace, name, uid, resourceVersion } = metadata;
+    const pod = { namespace, name, uid };
+    const id = tracer.event('api', `SyncLoop ${operation}`, { pod }, { ...from, resourceVersion });
+    tracer.causedBy([id], { pod }, pass);
   }
 
   #update(worker: PodWorker, pod: Pod, source: PodSource['name']): void {
@@ -222,8 +236,9 @@ export class PodManager implements PodsAgent {
   }
 
   #remove(worker: PodWorker): void {
-    if (!worker.isUndesired) this.#log('info', 'SyncLoop REMOVE', worker.pod, {});
-    worker.remove();
+    if (worker.isUndesired) return;
+    this.#log('info', 'SyncLoop REMOVE', worker.pod, {});
+    this.#traced('REMOVE', worker.pod, {}, () => worker.remove());
   }
 
   #rank(pod: Pod): number {

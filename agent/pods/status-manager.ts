@@ -37,6 +37,8 @@ interface Entry {
   /** The object as the server last showed it. */
   pod: Pod;
   desired: PodStatus;
+  /** The spans that reported it. */
+  links: readonly number[];
   /** Finalize the object once the status is written. */
   finalize: boolean;
   writing: boolean;
@@ -74,6 +76,7 @@ export class StatusManager {
     const limited = limitMessages(pod.spec, status);
     const entry = this.#entryFor(pod, limited);
     entry.desired = limited;
+    entry.links = this.#options.tracer.origin();
     entry.dirty = true;
     this.#schedule(entry, this.#options.config.statusDelayMs[urgency]);
   }
@@ -113,6 +116,7 @@ export class StatusManager {
       entry = {
         pod,
         desired: status,
+        links: [],
         finalize: false,
         writing: false,
         dirty: false,
@@ -151,12 +155,11 @@ export class StatusManager {
     entry.writing = true;
     const { uid, namespace, name } = entry.pod.metadata;
     try {
-      await this.#options.tracer.within({ pod: { uid, namespace, name }, cause: 'status changed' }, async () => {
-        while (entry.dirty && this.#entries.get(uid) === entry) {
-          entry.dirty = false;
-          await this.#writeOnce(entry);
-        }
-      });
+      const context = { pod: { uid, namespace, name }, cause: 'status changed' };
+      while (entry.dirty && this.#entries.get(uid) === entry) {
+        entry.dirty = false;
+        await this.#options.tracer.causedBy(entry.links, context, () => this.#writeOnce(entry));
+      }
       entry.backoff = undefined;
       entry.retryAt = undefined;
       entry.writing = false;

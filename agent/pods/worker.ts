@@ -6,9 +6,11 @@ import type { Pod, PodStatus } from '../../client/types.ts';
 import { type EpochMs, elapsedMs, plusMs, type Timer } from '../../lib/clock.ts';
 import { errorMessage } from '../../lib/errors.ts';
 import { InvariantViolation } from '../../lib/invariant.ts';
+import type { OpenSpan } from '../../lib/trace.ts';
 import { podUID } from '../model/pod-uid.ts';
 import type { PodEnd } from '../ports/pod-end.ts';
 import type { PodLifecycleEvent, PodRef, PodSnapshot } from '../ports/runtime.ts';
+import { decisionFacts } from './decision-facts.ts';
 import { containerReference, podReference } from './events.ts';
 import { ActionExecutor } from './executor.ts';
 import { rpcMessage } from './format.ts';
@@ -31,6 +33,9 @@ import type { DesiredFacts, PodEvent, StatusInputs, Step, SyncFacts } from './sy
 import { startedContainers } from './sync-pod.ts';
 import { eventNeedsSync, podNeedsSync, type SyncCause } from './sync-triggers.ts';
 import type { WorkerContext } from './worker-context.ts';
+
+/** What woke a round is in its causes; of the spans behind them, the trace has this many. */
+const MAX_LINKS = 16;
 
 export interface PodWorkerOptions {
   /** The runtime has nothing of this pod, so the first observation is not needed. */
@@ -59,6 +64,8 @@ export class PodWorker {
   #looping = false;
   #stopped = false;
   #causes: SyncCause[] = [];
+  /** The spans of what woke the loop. */
+  #links: number[] = [];
   #timer: { readonly at: EpochMs; readonly handle: Timer } | undefined;
 
   constructor(pod: Pod, context: WorkerContext, options: PodWorkerOptions) {
@@ -141,11 +148,21 @@ export class PodWorker {
 
   /** Something happened in the runtime. */
   event(event: PodLifecycleEvent): void {
-    if (eventNeedsSync(event, this.#snapshot, isStarting(this.#state.underWay))) this.wake(event.type);
+    if (!eventNeedsSync(event, this.#snapshot, isStarting(this.#state.underWay))) return;
+    const { tracer } = this.#context;
+    const about = event.containerId === undefined ? {} : { containerId: event.containerId };
+    const id = tracer.event('cri', `PLEG ${event.type}`, { pod: this.ref }, about);
+    this.#wake(event.type, [id]);
   }
 
   wake(cause: SyncCause): void {
+    this.#wake(cause, this.#context.tracer.origin());
+  }
+
+  /** `links`: the spans that are the cause. */
+  #wake(cause: SyncCause, links: readonly number[]): void {
     if (!this.#causes.includes(cause)) this.#causes.push(cause);
+    for (const link of links) if (this.#links.length < MAX_LINKS && !this.#links.includes(link)) this.#links.push(link);
     if (!this.#looping && !this.#stopped) void this.#loop();
   }
 
@@ -162,10 +179,15 @@ export class PodWorker {
     const what = `syncPod ${this.ref.namespace}/${this.ref.name}`;
     while (this.#causes.length > 0 && !this.#stopped) {
       const cause = this.#causes.join(', ');
+      const links = this.#links;
       this.#causes = [];
+      this.#links = [];
       try {
-        await tracer.within({ pod: this.ref, cause }, () =>
-          tracer.span('worker', 'syncPod', { state: this.#state.kind }, () => syncLoop.step(what, () => this.#sync())),
+        const { resourceVersion } = this.#pod.metadata;
+        await tracer.causedBy(links, { pod: this.ref, cause }, () =>
+          tracer.span('worker', 'syncPod', { state: this.#state.kind, resourceVersion }, (span) =>
+            syncLoop.step(what, () => this.#sync(span)),
+          ),
         );
       } catch (error) {
         // Where invariants throw, nothing hides them.
@@ -176,7 +198,7 @@ export class PodWorker {
     this.#looping = false;
   }
 
-  async #sync(): Promise<void> {
+  async #sync(span: OpenSpan): Promise<void> {
     this.#timer?.handle.cancel();
     this.#timer = undefined;
     const { clock, config } = this.#context;
@@ -187,6 +209,7 @@ export class PodWorker {
       const snapshot = await this.#observe();
       const step = stepPod(observationDone(this.#state), this.#facts(snapshot, underWay));
       this.#apply(step);
+      span.set(decisionFacts(snapshot, step, this.#context.statuses.get(this.ref.uid)));
       for (const { wakeAt } of [step, advanced]) if (wakeAt !== undefined) this.#wakeAt(wakeAt);
     }
     if (this.isActive) this.#wakeAt(plusMs(clock.now(), config.resyncMs));

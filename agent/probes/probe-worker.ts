@@ -49,6 +49,8 @@ export class ProbeWorker {
   #state: ProbeState;
   #timer: Timer | undefined;
   #running: AbortController | undefined;
+  /** Of the newest run. */
+  #spanId = 0;
   #ended = false;
 
   constructor(options: ProbeWorkerOptions) {
@@ -107,7 +109,7 @@ export class ProbeWorker {
     if (this.#ended) return;
     if (!gone) {
       onOutcome(outcome);
-      this.#count(outcome);
+      this.#options.tracer.causedBy([this.#spanId], { pod: this.#options.pod }, () => this.#count(outcome));
     }
     this.#wait(nextRunDelay(anchor, this.#settings.periodMs, begun, clock.monotonic()));
   }
@@ -123,8 +125,9 @@ export class ProbeWorker {
   /** One run, as one span; attempts with an error are repeated at once. Never rejects. */
   #span(signal: AbortSignal): Promise<ProbeOutcome> {
     const { type, tracer, pod, container } = this.#options;
-    return tracer.within({ pod, cause: `${type} probe` }, () =>
+    return tracer.causedBy([], { pod, cause: `${type} probe` }, () =>
       tracer.span('probe', type, { container }, async (span) => {
+        this.#spanId = span.id;
         let outcome: ProbeOutcome | undefined;
         for (let attempt = 0; attempt < MAX_ATTEMPTS && !signal.aborted; attempt++) {
           outcome = await this.#attempt(signal);

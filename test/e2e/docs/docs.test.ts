@@ -70,7 +70,7 @@ function prepared(block: Block): string {
   if (block.needs === 'nothing') return block.script;
   return block.script
     .replaceAll('/var/lib/nodelet', lab.root)
-    .replace(/bin\/nodelet (explain|kubeconfig|trace)/g, `bin/nodelet $1 --root ${lab.root}`);
+    .replace(/bin\/nodelet (explain|kubeconfig|trace|timeline)/g, `bin/nodelet $1 --root ${lab.root}`);
 }
 
 describe.each(blocks)('$page:$line', (block) => {

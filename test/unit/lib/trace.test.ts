@@ -68,3 +68,31 @@ test('the ring keeps the newest spans', async () => {
   for (let n = 0; n < 10; n++) await tracer.span('api', String(n), {}, () => undefined);
   expect(ring.list().map((span) => span.name)).toEqual(['7', '8', '9']);
 });
+
+test('a chain that was caused by spans is inside none; its first spans link to them, those below do not', async () => {
+  const { tracer, spans } = recorded();
+  await tracer.span('worker', 'first', {}, async (first) => {
+    expect(tracer.origin()).toEqual([first.id]);
+    await tracer.causedBy([7, 8], { pod }, async () => {
+      expect(tracer.origin()).toEqual([7, 8]);
+      await tracer.span('worker', 'second', {}, () => tracer.span('cri', 'inner', {}, () => undefined));
+    });
+  });
+  const [inner, second, first] = spans;
+  expect(second).toMatchObject({ links: [7, 8], pod });
+  expect(second).not.toHaveProperty('parent');
+  expect(inner).toMatchObject({ parent: second?.id });
+  expect(inner).not.toHaveProperty('links');
+  expect(first).not.toHaveProperty('pod');
+});
+
+test('an event is a span without a duration, and the origin of what is done because of it', async () => {
+  const { tracer, spans } = recorded();
+  expect(tracer.origin()).toEqual([]);
+  const id = tracer.event('api', 'SyncLoop ADD', { pod }, { resourceVersion: '7' });
+  await tracer.causedBy([id], { pod }, () => tracer.event('cri', 'PLEG containerDied', { pod }, {}));
+  expect(spans).toMatchObject([
+    { id, durationMs: 0, pod, attributes: { resourceVersion: '7' } },
+    { links: [id], name: 'PLEG containerDied' },
+  ]);
+});

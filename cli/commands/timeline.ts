@@ -1,0 +1,39 @@
+// `nodelet timeline`: a pod's way from create to Ready, as a page, a picture, text, or a file for other viewers.
+
+import { Command, Option } from 'commander';
+import { DEFAULT_ROOT } from '../lab/paths.ts';
+import { stopSignal } from './signals.ts';
+
+const DEFAULT_WIDTH = 140;
+
+export function timelineCommand(): Command {
+  return new Command('timeline')
+    .description('what a kubelet did for a pod, and what it waited for: a page, a picture, or text')
+    .option('--pod <name>', 'only this pod: name or namespace/name; with its critical path')
+    .option('--root <dir>', 'the lab’s directory', DEFAULT_ROOT)
+    .option('--socket <path>', 'the trace socket of an agent that runs alone (<socket-dir>/trace.sock)')
+    .option('--kubeconfig <file>', 'where the pod’s object is read; the lab’s by default')
+    .option(
+      '--from <file>',
+      'a recorded trace (--format recording, nodelet trace --json) or a recording of nodelet tap',
+    )
+    .option('--follow', 'begin now, and end when the pod, which need not exist yet, is Ready')
+    .option('--all', 'everything that is recorded, not only from create to Ready')
+    .addOption(
+      new Option('--format <format>', 'by the name of the file without it, and text without a file').choices([
+        'text',
+        'html',
+        'svg',
+        'perfetto',
+        'otlp',
+        'recording',
+      ]),
+    )
+    .option('-o, --output <file>', 'write a file: .html, .svg, .txt, .json (perfetto), .jsonl (recording)')
+    .action(async (flags: Omit<import('../timeline/run.ts').TimelineFlags, 'width'>) => {
+      const { runTimeline } = await import('../timeline/run.ts');
+      process.stdout.write(
+        await runTimeline({ ...flags, width: process.stdout.columns ?? DEFAULT_WIDTH }, stopSignal()),
+      );
+    });
+}

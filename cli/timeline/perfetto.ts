@@ -1,0 +1,108 @@
+// A timeline as Chrome's trace event format (JSON), which ui.perfetto.dev opens: a track for each row of each lane, bars as complete
+// events ("X"), moments as instants ("i"), arrows of cause as flows ("s", "f"). Times are microseconds. Pure.
+
+import type { Bar, Timeline } from './model.ts';
+
+export interface TraceEvent {
+  readonly ph: 'X' | 'i' | 'M' | 's' | 'f';
+  readonly pid: number;
+  readonly tid: number;
+  readonly name: string;
+  readonly ts?: number;
+  readonly dur?: number;
+  readonly cat?: string;
+  readonly id?: number;
+  /** Of an instant: how far it reaches; a thread. */
+  readonly s?: 't';
+  /** Of a flow's end: it belongs to the slice that encloses it. */
+  readonly bp?: 'e';
+  readonly args?: Readonly<Record<string, string | number>>;
+}
+
+export interface TraceFile {
+  readonly traceEvents: readonly TraceEvent[];
+  readonly displayTimeUnit: 'ms';
+  readonly otherData: Readonly<Record<string, string>>;
+}
+
+const PID = 1;
+const PATH_TID = 1;
+/** Tracks of a lane: rows get their numbers from the lane's hundred. */
+const LANE_TIDS = 100;
+
+const micros = (ms: number): number => Math.round(ms * 1000);
+
+function argsOf(bar: Bar): Readonly<Record<string, string>> {
+  return {
+    ...(bar.pod === undefined ? {} : { pod: bar.pod }),
+    ...(bar.cause === undefined ? {} : { cause: bar.cause }),
+    ...(bar.error === undefined ? {} : { error: bar.error }),
+    ...Object.fromEntries(bar.facts.map(([name, value]) => [`fact.${name}`, value])),
+  };
+}
+
+export function toTraceEvents({ title, source, lanes, bars, arrows, critical }: Timeline): TraceFile {
+  const tids = new Map(lanes.map(({ id }, index) => [id, (index + 1) * LANE_TIDS]));
+  const tidOf = ({ lane, row }: Bar): number => (tids.get(lane) ?? 0) + row;
+  const meta = (tid: number, name: string, args: TraceEvent['args']): TraceEvent => ({
+    ph: 'M',
+    pid: PID,
+    tid,
+    name,
+    ...(args === undefined ? {} : { args }),
+  });
+  const tracks = [
+    meta(0, 'process_name', { name: `${title}, ${source}` }),
+    ...(critical === undefined
+      ? []
+      : [
+          meta(PATH_TID, 'thread_name', { name: 'critical path' }),
+          meta(PATH_TID, 'thread_sort_index', { sort_index: 0 }),
+        ]),
+    ...lanes.flatMap(({ id, title: lane, rows }) =>
+      Array.from({ length: rows }, (_, row) => (tids.get(id) ?? 0) + row).flatMap((tid) => [
+        meta(tid, 'thread_name', { name: lane }),
+        meta(tid, 'thread_sort_index', { sort_index: tid }),
+      ]),
+    ),
+  ];
+  const slices = bars.map((bar): TraceEvent => {
+    const common = {
+      pid: PID,
+      tid: tidOf(bar),
+      name: bar.name,
+      cat: bar.lane,
+      ts: micros(bar.start),
+      args: argsOf(bar),
+    };
+    return bar.end > bar.start
+      ? { ph: 'X', ...common, dur: micros(bar.end) - micros(bar.start) }
+      : { ph: 'i', ...common, s: 't' };
+  });
+  const path = (critical?.segments ?? []).map(
+    ({ start, end, text, owner }): TraceEvent => ({
+      ph: 'X',
+      pid: PID,
+      tid: PATH_TID,
+      name: text,
+      cat: owner,
+      ts: micros(start),
+      dur: micros(end) - micros(start),
+    }),
+  );
+  const byId = new Map(bars.map((bar) => [bar.id, bar]));
+  const flows = arrows.flatMap(({ from, to }, index): TraceEvent[] => {
+    const [a, b] = [byId.get(from), byId.get(to)];
+    if (a === undefined || b === undefined) return [];
+    const common = { pid: PID, name: 'cause', cat: 'cause', id: index + 1 };
+    return [
+      { ph: 's', ...common, tid: tidOf(a), ts: micros(Math.min(a.end, b.start)) },
+      { ph: 'f', ...common, tid: tidOf(b), ts: micros(b.start), bp: 'e' },
+    ];
+  });
+  return {
+    traceEvents: [...tracks, ...path, ...slices, ...flows],
+    displayTimeUnit: 'ms',
+    otherData: { title, source },
+  };
+}

@@ -1,0 +1,135 @@
+// `nodelet timeline`: reads the evidence, builds the timeline, writes it in the chosen format. Prints nothing itself.
+
+import { createReadStream } from 'node:fs';
+import { createInterface } from 'node:readline';
+import { writeFileAtomic } from '../../lib/atomic.ts';
+import { errnoOf, errorMessage, UserError } from '../../lib/errors.ts';
+import { labPaths } from '../lab/paths.ts';
+import { buildTimeline } from './build.ts';
+import { followUntilReady, type PodName, readHistory, readObject } from './live.ts';
+import type { Evidence, Timeline } from './model.ts';
+import { EvidenceReader, recordingLines } from './recording.ts';
+import { shownWindow } from './window.ts';
+
+export const FORMATS = ['text', 'html', 'svg', 'perfetto', 'otlp', 'recording'] as const;
+export type Format = (typeof FORMATS)[number];
+
+export interface TimelineFlags {
+  readonly root: string;
+  readonly socket?: string;
+  readonly kubeconfig?: string;
+  readonly pod?: string;
+  readonly from?: string;
+  readonly compare?: string;
+  readonly comparePod?: string;
+  readonly follow?: boolean;
+  readonly all?: boolean;
+  readonly format?: Format;
+  readonly output?: string;
+  readonly width: number;
+}
+
+/** By the end of a file's name. */
+const BY_ENDING: ReadonlyMap<string, Format> = new Map([
+  ['html', 'html'],
+  ['svg', 'svg'],
+  ['txt', 'text'],
+  ['json', 'perfetto'],
+  ['jsonl', 'recording'],
+]);
+
+/** The format that is named, or that the name of the file says. Throws UserError. */
+export function formatOf({ format, output }: Pick<TimelineFlags, 'format' | 'output'>): Format {
+  if (format !== undefined) return format;
+  if (output === undefined) return 'text';
+  const found = BY_ENDING.get(/\.([^./]+)$/.exec(output)?.[1] ?? '');
+  if (found !== undefined) return found;
+  throw new UserError(`the name "${output}" does not say which format it is to have: --format ${FORMATS.join('|')}`);
+}
+
+/** Spans, versions of pods, or a tap's recording, as the file's lines are. Rejects with UserError. */
+export async function readEvidence(path: string): Promise<Evidence> {
+  const reader = new EvidenceReader();
+  let first = true;
+  try {
+    for await (const line of createInterface({ input: createReadStream(path), crlfDelay: Number.POSITIVE_INFINITY })) {
+      if (first && line.startsWith('{"record":"recording"')) {
+        const { tapEvidence } = await import('./tap-evidence.ts');
+        return await tapEvidence(path);
+      }
+      first = false;
+      reader.push(line);
+    }
+  } catch (error) {
+    if (errnoOf(error) === undefined) throw error;
+    throw new UserError(`cannot read ${path}: ${errorMessage(error)}`);
+  }
+  if (reader.isEmpty)
+    throw new UserError(`${path} is neither a trace (nodelet trace --json) nor a recording of nodelet tap`);
+  return reader.finish(path);
+}
+
+/** "demo/web"; a name alone is one in the namespace "default". */
+function podName(text: string): PodName {
+  const slash = text.indexOf('/');
+  return slash < 0
+    ? { namespace: 'default', name: text }
+    : { namespace: text.slice(0, slash), name: text.slice(slash + 1) };
+}
+
+async function liveEvidence(flags: TimelineFlags, signal: AbortSignal): Promise<Evidence> {
+  const paths = labPaths(flags.root);
+  const socket = flags.socket ?? paths.traceSocket;
+  const kubeconfig = flags.kubeconfig ?? (flags.socket === undefined ? paths.kubeconfig : undefined);
+  if (flags.follow === true) {
+    if (flags.pod === undefined) throw new UserError('--follow needs --pod: it ends when that pod is Ready');
+    if (kubeconfig === undefined)
+      throw new UserError('--follow needs --kubeconfig: it watches the pod at the API server');
+    return await followUntilReady(socket, kubeconfig, podName(flags.pod), signal);
+  }
+  const history = await readHistory(socket);
+  if (flags.pod === undefined || kubeconfig === undefined) return history;
+  const { objects, problems } = await readObject(kubeconfig, podName(flags.pod));
+  return { ...history, objects, problems: [...history.problems, ...problems] };
+}
+
+async function render(
+  timelines: readonly Timeline[],
+  evidence: Evidence,
+  format: Format,
+  flags: TimelineFlags,
+): Promise<string> {
+  const [timeline] = timelines;
+  if (timeline === undefined) throw new Error('there is no timeline to render');
+  const window = shownWindow(timeline, flags.all === true);
+  switch (format) {
+    case 'text': {
+      const { renderText } = await import('./text.ts');
+      return renderText(timeline, { width: flags.width, window });
+    }
+    case 'svg': {
+      const { renderSvg } = await import('./svg.ts');
+      return renderSvg(timeline, { width: 1200, window });
+    }
+    case 'perfetto': {
+      const { toTraceEvents } = await import('./perfetto.ts');
+      return `${JSON.stringify(toTraceEvents(timeline))}\n`;
+    }
+    case 'recording':
+      return `${recordingLines(evidence).join('\n')}\n`;
+    default:
+      throw new UserError(`the format ${format} is not there yet`);
+  }
+}
+
+/** Resolves to what is to be printed: the timeline, or where it was written. Rejects with UserError. */
+export async function runTimeline(flags: TimelineFlags, signal: AbortSignal): Promise<string> {
+  const format = formatOf(flags);
+  const evidence = flags.from === undefined ? await liveEvidence(flags, signal) : await readEvidence(flags.from);
+  const timeline = buildTimeline(evidence, flags.pod === undefined ? {} : { pod: flags.pod });
+  const text = await render([timeline], evidence, format, flags);
+  if (flags.output === undefined) return text;
+  // Paths and addresses of the node, and with `recording` whole objects, are the user's own business.
+  await writeFileAtomic(flags.output, text, 0o600);
+  return '';
+}

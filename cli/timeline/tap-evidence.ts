@@ -1,0 +1,110 @@
+// From a tap's recording to spans: what any kubelet asked of any runtime becomes the CRI lane of a timeline, with the runtime's
+// events. Reads the file; what a call means is decided elsewhere.
+
+import { epochMs } from '../../lib/clock.ts';
+import type { Span, SpanAttributes, TracePod } from '../../lib/trace.ts';
+import { type DecodedCall, decodeCall } from '../tap/decoded.ts';
+import { Names } from '../tap/names.ts';
+import { readRecording } from '../tap/recording.ts';
+import { loadSchema } from '../tap/schema.ts';
+import type { JsonMessage } from '../tap/wire.ts';
+import type { Evidence } from './model.ts';
+
+type Value = JsonMessage[string] | undefined;
+
+const isMessage = (value: Value): value is JsonMessage => typeof value === 'object' && !Array.isArray(value);
+
+/** The text at a path of field names; undefined where there is none. */
+function textAt(message: JsonMessage | undefined, ...path: readonly string[]): string | undefined {
+  const value = path.reduce<Value>((each, name) => (isMessage(each) ? each[name] : undefined), message);
+  return typeof value === 'string' && value !== '' ? value : undefined;
+}
+
+/** "demo/web" as a pod; a recording may know a pod by its name alone, and names it again under the same uid. */
+function podOf(name: string | undefined, uids: ReadonlyMap<string, string>): { readonly pod?: TracePod } {
+  const slash = name?.indexOf('/') ?? -1;
+  if (name === undefined || slash < 0) return {};
+  return { pod: { namespace: name.slice(0, slash), name: name.slice(slash + 1), uid: uids.get(name) ?? name } };
+}
+
+/** What the call is about, by the names that spans of nodelet have. */
+function attributesOf({ name, requests, responses, subject }: DecodedCall): SpanAttributes {
+  const request = requests[0]?.message;
+  const response = responses[0]?.message;
+  const image = textAt(request, 'image', 'image') ?? textAt(request, 'config', 'image', 'image');
+  const created = textAt(response, 'container_id');
+  return {
+    container: name === 'CreateContainer' ? subject.container : textAt(request, 'container_id'),
+    ...(subject.container === undefined ? {} : { containerName: subject.container }),
+    sandbox: textAt(request, 'pod_sandbox_id'),
+    ...(name === 'CreateContainer' && created !== undefined ? { id: created } : {}),
+    ...(name === 'RunPodSandbox' ? { id: textAt(response, 'pod_sandbox_id') } : {}),
+    image,
+    attempt: textAt(request, 'config', 'metadata', 'attempt'),
+  };
+}
+
+/** The newest uid of each pod, from the sandboxes that were made. */
+function learnUid({ name, requests, subject }: DecodedCall, uids: Map<string, string>): void {
+  const uid = textAt(requests[0]?.message, 'config', 'metadata', 'uid');
+  if (name === 'RunPodSandbox' && uid !== undefined && subject.pod !== undefined) uids.set(subject.pod, uid);
+}
+
+interface Numbered {
+  next(): number;
+}
+
+function spansOf(
+  call: DecodedCall,
+  start: number,
+  uids: ReadonlyMap<string, string>,
+  names: Names,
+  ids: Numbered,
+): Span[] {
+  const { begin, end } = call.call;
+  if (call.type?.responseStream === true)
+    return call.responses.map(({ at, message }) => {
+      const id = textAt(message, 'container_id');
+      return {
+        id: ids.next(),
+        kind: 'cri',
+        name: textAt(message, 'container_event_type') ?? call.name,
+        ...podOf(names.subject(message).pod ?? (id === undefined ? undefined : names.pod(id)), uids),
+        start: epochMs(start + at),
+        durationMs: 0,
+        outcome: 'ok',
+        attributes: { containerId: id },
+      };
+    });
+  const failed = call.status !== 'OK' && end !== undefined;
+  return [
+    {
+      id: ids.next(),
+      kind: 'cri',
+      name: call.name,
+      ...podOf(call.subject.pod, uids),
+      start: epochMs(start + begin),
+      durationMs: (end?.at ?? begin) - begin,
+      outcome: failed ? 'error' : 'ok',
+      ...(failed ? { error: `${call.status} ${end.message ?? ''}`.trim() } : {}),
+      attributes: { ...attributesOf(call), ...(end === undefined ? { open: true } : {}) },
+    },
+  ];
+}
+
+/** Rejects with UserError for what is no recording. */
+export async function tapEvidence(path: string): Promise<Evidence> {
+  const schema = loadSchema();
+  const names = new Names();
+  const uids = new Map<string, string>();
+  const decoded: { readonly call: DecodedCall; readonly start: number }[] = [];
+  const info = await readRecording(path, (recorded, start) => {
+    const call = decodeCall(recorded, schema, names);
+    learnUid(call, uids);
+    decoded.push({ call, start });
+  });
+  let last = 0;
+  const ids: Numbered = { next: () => ++last };
+  const spans = decoded.flatMap(({ call, start }) => spansOf(call, start, uids, names, ids));
+  return { source: path, spans, objects: [], problems: info.problems };
+}
