@@ -188,17 +188,17 @@ function pathOf(
   bars: readonly Bar[],
   goal: Goal,
   links: PathLinks,
-  from: { readonly name: string; readonly at: number },
+  from: { readonly name: string; readonly offset: number },
 ): CriticalPath {
   const beginning: Pick<Segment, 'owner' | 'text'> = {
     owner: 'scheduler',
     text: 'waiting for the scheduler, and for the watch',
   };
   const last = bars.find(({ id }) => id === goal.bar.id);
-  const candidates = bars.filter(({ lane, end }) => lane !== 'containers' && end >= from.at);
+  const candidates = bars.filter(({ lane, end }) => lane !== 'containers' && end >= from.offset);
   const segments =
-    last === undefined ? [] : criticalPath({ bars: candidates, links, beginning }, last, from.at, last.end);
-  return { from: from.name, to: goal.name, start: from.at, end: goal.bar.end, segments };
+    last === undefined ? [] : criticalPath({ bars: candidates, links, beginning }, last, from.offset, last.end);
+  return { from: from.name, to: goal.name, start: from.offset, end: goal.bar.end, segments };
 }
 
 type PathLinks = ReadonlyMap<string, readonly string[]>;
@@ -262,7 +262,7 @@ function withRows(drafts: readonly Draft[], total: number): { bars: Bar[]; lanes
 
 function marksOf({ created, bound, ready }: Moments, origin: EpochMs): Mark[] {
   const mark = (name: string, moment: Moment | undefined): Mark[] =>
-    moment === undefined ? [] : [{ name, at: moment.at - origin, uncertainMs: moment.uncertainMs }];
+    moment === undefined ? [] : [{ name, offset: moment.at - origin, uncertainMs: moment.uncertainMs }];
   return [...mark('created', created), ...mark('bound to a node', bound), ...mark('Ready', ready)];
 }
 
@@ -312,7 +312,7 @@ export function buildTimeline(all: Evidence, options: BuildOptions = {}): Timeli
   const [start] = bars;
   const from = {
     name: created === undefined ? (start?.name === 'SyncLoop ADD' ? 'seen by the agent' : 'the first call') : 'created',
-    at: 0,
+    offset: 0,
   };
   return {
     title: options.pod === undefined ? 'All pods' : titleOf(spans, options.pod),

@@ -20,20 +20,20 @@ const endOf = ({ start, durationMs }: Span): number => start + durationMs;
 const SLACK_MS = 1;
 
 /** The calls of the runtime during which it runs CNI plugins, by the plugins' command. */
-const CNI_CALLERS: Readonly<Record<string, RegExp>> = {
-  ADD: /^RunPodSandbox$/,
-  DEL: /^(RunPodSandbox|StopPodSandbox|RemovePodSandbox)$/,
-};
+const CNI_CALLERS: ReadonlyMap<string, RegExp> = new Map([
+  ['ADD', /^RunPodSandbox$/],
+  ['DEL', /^(RunPodSandbox|StopPodSandbox|RemovePodSandbox)$/],
+]);
 
-const EVENT_CALLERS: Readonly<Record<string, RegExp>> = {
-  containerStarted: /^StartContainer$/,
-  containerDied: /^(StopContainer|StopPodSandbox|RemovePodSandbox)$/,
-  containerRemoved: /^(RemoveContainer|RemovePodSandbox)$/,
-  CONTAINER_CREATED_EVENT: /^(CreateContainer|RunPodSandbox)$/,
-  CONTAINER_STARTED_EVENT: /^(StartContainer|RunPodSandbox)$/,
-  CONTAINER_STOPPED_EVENT: /^(StopContainer|StopPodSandbox|RemovePodSandbox)$/,
-  CONTAINER_DELETED_EVENT: /^(RemoveContainer|RemovePodSandbox)$/,
-};
+const EVENT_CALLERS: ReadonlyMap<string, RegExp> = new Map([
+  ['containerStarted', /^StartContainer$/],
+  ['containerDied', /^(StopContainer|StopPodSandbox|RemovePodSandbox)$/],
+  ['containerRemoved', /^(RemoveContainer|RemovePodSandbox)$/],
+  ['CONTAINER_CREATED_EVENT', /^(CreateContainer|RunPodSandbox)$/],
+  ['CONTAINER_STARTED_EVENT', /^(StartContainer|RunPodSandbox)$/],
+  ['CONTAINER_STOPPED_EVENT', /^(StopContainer|StopPodSandbox|RemovePodSandbox)$/],
+  ['CONTAINER_DELETED_EVENT', /^(RemoveContainer|RemovePodSandbox)$/],
+]);
 
 /** Those of `spans` that were running when `inner` began, the latest first. */
 function around(spans: readonly Span[], inner: Span): Span[] {
@@ -45,7 +45,7 @@ function around(spans: readonly Span[], inner: Span): Span[] {
 /** `calls` and `networks`: of the same pod. The runtime's call that runs a CNI operation; the CNI operation during which the kernel made a link. */
 function inferredParent(span: Span, calls: readonly Span[], networks: readonly Span[]): Span | undefined {
   if (span.kind === 'cni') {
-    const pattern = CNI_CALLERS[/^[A-Z]+/.exec(span.name)?.[0] ?? ''];
+    const pattern = CNI_CALLERS.get(/^[A-Z]+/.exec(span.name)?.[0] ?? '');
     if (pattern === undefined) return undefined;
     return around(calls, span).find((call) => pattern.test(call.name));
   }
@@ -63,7 +63,7 @@ function inferredParent(span: Span, calls: readonly Span[], networks: readonly S
 
 /** The event that a call of the agent brought about. */
 function eventCause(event: Span, calls: readonly Span[]): Span | undefined {
-  const pattern = EVENT_CALLERS[/(\w+)$/.exec(event.name)?.[1] ?? ''];
+  const pattern = EVENT_CALLERS.get(/(\w+)$/.exec(event.name)?.[1] ?? '');
   if (pattern === undefined) return undefined;
   const { containerId } = event.attributes;
   const about = calls.filter(

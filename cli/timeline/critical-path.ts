@@ -35,30 +35,30 @@ class Walk {
     }
   }
 
-  /** `at`: not later than the end of `last`. */
-  run(last: Bar, at: number): void {
+  /** `offset`: not later than the end of `last`. */
+  run(last: Bar, offset: number): void {
     let bar: Bar | undefined = last;
-    while (bar !== undefined && at > this.#from) {
-      const inner = this.#lastInside(bar, at);
+    while (bar !== undefined && offset > this.#from) {
+      const inner = this.#lastInside(bar, offset);
       if (inner !== undefined) {
-        this.#add(inner.end, at, ownTime(bar), bar.id);
-        at = inner.end;
+        this.#add(inner.end, offset, ownTime(bar), bar.id);
+        offset = inner.end;
         this.visited.add(inner.id);
         bar = inner;
         continue;
       }
-      const begin = Math.min(at, bar.start);
-      this.#add(begin, at, ownTime(bar), bar.id);
-      at = begin;
-      const before: Bar | undefined = this.#before(bar, at);
-      if (before !== undefined && before.end < at) {
-        this.#add(before.end, at, gapTime(before, bar));
-        at = before.end;
+      const begin = Math.min(offset, bar.start);
+      this.#add(begin, offset, ownTime(bar), bar.id);
+      offset = begin;
+      const before: Bar | undefined = this.#before(bar, offset);
+      if (before !== undefined && before.end < offset) {
+        this.#add(before.end, offset, gapTime(before, bar));
+        offset = before.end;
       }
       if (before !== undefined) this.visited.add(before.id);
       bar = before;
     }
-    this.#add(this.#from, at, this.#inputs.beginning);
+    this.#add(this.#from, offset, this.#inputs.beginning);
     this.segments.reverse();
   }
 
@@ -68,28 +68,28 @@ class Walk {
     this.segments.push({ start: from, end, ...named, ...(bar === undefined ? {} : { bar }) });
   }
 
-  /** Of those inside `bar`, the one that ended last before `at` and was not on the path yet. A mere moment takes no time. */
-  #lastInside(bar: Bar, at: number): Bar | undefined {
+  /** Of those inside `bar`, the one that ended last before `offset` and was not on the path yet. A mere moment takes no time. */
+  #lastInside(bar: Bar, offset: number): Bar | undefined {
     return latest(
       (this.#inside.get(bar.id) ?? []).filter(
-        (each) => each.end <= at && each.end > each.start && !this.visited.has(each.id),
+        (each) => each.end <= offset && each.end > each.start && !this.visited.has(each.id),
       ),
     );
   }
 
-  #before(bar: Bar, at: number): Bar | undefined {
+  #before(bar: Bar, offset: number): Bar | undefined {
     const causes = (this.#inputs.links.get(bar.id) ?? []).flatMap((id) => this.#byId.get(id) ?? []);
-    const cause = latest(causes.filter((each) => each.start <= at && !this.visited.has(each.id)));
+    const cause = latest(causes.filter((each) => each.start <= offset && !this.visited.has(each.id)));
     if (cause !== undefined) {
       // What it began may have gone on beside it, and is what was waited for.
-      const inside = cause.end < at ? this.#lastInside(cause, at) : undefined;
+      const inside = cause.end < offset ? this.#lastInside(cause, offset) : undefined;
       return inside !== undefined && inside.end > cause.end ? inside : cause;
     }
     const parent = bar.parent === undefined ? undefined : this.#byId.get(bar.parent);
     // An action goes on beside the round that began it; what ended between the two is inside that round as well.
-    if (parent !== undefined && parent.start <= at)
-      return parent.end >= at ? parent : (this.#lastInside(parent, at) ?? parent);
-    return latest(this.#inputs.bars.filter((each) => each.end <= at && !this.visited.has(each.id)));
+    if (parent !== undefined && parent.start <= offset)
+      return parent.end >= offset ? parent : (this.#lastInside(parent, offset) ?? parent);
+    return latest(this.#inputs.bars.filter((each) => each.end <= offset && !this.visited.has(each.id)));
   }
 }
 

@@ -1,5 +1,6 @@
 // Which lane a span belongs to, what its bar is called, and in which row of the lane it is drawn. Pure.
 
+import { getOwn } from '../../lib/own-property.ts';
 import type { Span, SpanAttribute, SpanKind } from '../../lib/trace.ts';
 import type { LaneId } from './model.ts';
 
@@ -37,9 +38,9 @@ const short = (text: string): string => text.replace(/\b[0-9a-f]{13,64}\b/g, (id
 export function barName(span: Span, names: ReadonlyMap<string, string>): string {
   const { attributes, name, kind } = span;
   const of = (...keys: readonly string[]): string => {
-    const key = keys.find((each) => attributeText(attributes[each]) !== '');
+    const key = keys.find((each) => attributeText(getOwn(attributes, each)) !== '');
     if (key === undefined) return name;
-    const text = attributeText(attributes[key]);
+    const text = attributeText(getOwn(attributes, key));
     return `${name} ${short(names.get(text) ?? text)}`;
   };
   switch (kind) {

@@ -70,7 +70,8 @@ export interface Arrow {
 
 export interface Mark {
   readonly name: string;
-  readonly at: number;
+  /** ms since the origin. */
+  readonly offset: number;
   /** How much earlier or later it may have been, ms: API objects have times in whole seconds. */
   readonly uncertainMs: number;
 }

@@ -62,7 +62,7 @@ export function ticks({ start, end }: TimeWindow, count: number): number[] {
   const power = 10 ** Math.floor(Math.log10(raw));
   const step = [1, 2, 5, 10].map((each) => each * power).find((each) => each >= raw) ?? raw;
   const found: number[] = [];
-  for (let at = Math.ceil(start / step) * step; at <= end; at += step) found.push(at);
+  for (let tick = Math.ceil(start / step) * step; tick <= end; tick += step) found.push(tick);
   return found;
 }
 
@@ -94,9 +94,9 @@ class Picture {
     this.#bottom = y;
   }
 
-  #x(at: number): number {
+  #x(offset: number): number {
     const { start, end } = this.#window;
-    const part = (Math.min(end, Math.max(start, at)) - start) / (end - start);
+    const part = (Math.min(end, Math.max(start, offset)) - start) / (end - start);
     return LABEL_WIDTH + part * (this.#width - LABEL_WIDTH - 10);
   }
 
@@ -142,11 +142,11 @@ class Picture {
   }
 
   #axis(): string[] {
-    return ticks(this.#window, 8).flatMap((at) => {
-      const x = this.#x(at).toFixed(1);
+    return ticks(this.#window, 8).flatMap((offset) => {
+      const x = this.#x(offset).toFixed(1);
       return [
         `<line class="grid" x1="${x}" x2="${x}" y1="${TOP - 6}" y2="${this.#bottom}"/>`,
-        `<text class="t m" x="${x}" y="${TOP - 10}" text-anchor="middle">${durationText(at)}</text>`,
+        `<text class="t m" x="${x}" y="${TOP - 10}" text-anchor="middle">${durationText(offset)}</text>`,
       ];
     });
   }
@@ -198,9 +198,9 @@ class Picture {
 
   #marks(): string[] {
     const { start, end } = this.#window;
-    return this.#timeline.marks.flatMap(({ name, at, uncertainMs }) => {
-      if (uncertainMs > 0 || at < start || at > end) return [];
-      const x = this.#x(at).toFixed(1);
+    return this.#timeline.marks.flatMap(({ name, offset, uncertainMs }) => {
+      if (uncertainMs > 0 || offset < start || offset > end) return [];
+      const x = this.#x(offset).toFixed(1);
       return [
         `<line class="mark" x1="${x}" x2="${x}" y1="${TOP - 6}" y2="${this.#bottom}"><title>${escapeXml(name)}</title></line>`,
       ];

@@ -2,6 +2,7 @@
 // events. Reads the file; what a call means is decided elsewhere.
 
 import { epochMs } from '../../lib/clock.ts';
+import { getOwn } from '../../lib/own-property.ts';
 import type { Span, SpanAttributes, TracePod } from '../../lib/trace.ts';
 import { type DecodedCall, decodeCall } from '../tap/decoded.ts';
 import { Names } from '../tap/names.ts';
@@ -16,7 +17,7 @@ const isMessage = (value: Value): value is JsonMessage => typeof value === 'obje
 
 /** The text at a path of field names; undefined where there is none. */
 function textAt(message: JsonMessage | undefined, ...path: readonly string[]): string | undefined {
-  const value = path.reduce<Value>((each, name) => (isMessage(each) ? each[name] : undefined), message);
+  const value = path.reduce<Value>((each, name) => (isMessage(each) ? getOwn(each, name) : undefined), message);
   return typeof value === 'string' && value !== '' ? value : undefined;
 }
 

@@ -70,8 +70,8 @@ export function renderText(timeline: Timeline, options: TextOptions): string {
     const drawn = chart(bar, options.window, columns, onPath.has(bar.id));
     return `${durationText(bar.start).padStart(9)} ${took.padStart(9)}  ${lane} ${cut(name, NAME_COLUMNS)} ${drawn}${failed}`.trimEnd();
   });
-  const exact = marks.map(({ name, at, uncertainMs }) =>
-    uncertainMs === 0 ? `${name} at ${durationText(at)}` : `${name} in the second after ${durationText(at)}`,
+  const exact = marks.map(({ name, offset, uncertainMs }) =>
+    uncertainMs === 0 ? `${name} at ${durationText(offset)}` : `${name} in the second after ${durationText(offset)}`,
   );
   return [
     `${title}, ${source}`,

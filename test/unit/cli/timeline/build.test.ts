@@ -78,9 +78,9 @@ test('with the versions of the object, the way begins at the creation and passes
   ];
   const timeline = build(podStart(), objects);
   expect(timeline.marks).toEqual([
-    { name: 'created', at: 0, uncertainMs: 0 },
-    { name: 'bound to a node', at: 6, uncertainMs: 0 },
-    { name: 'Ready', at: 162, uncertainMs: 0 },
+    { name: 'created', offset: 0, uncertainMs: 0 },
+    { name: 'bound to a node', offset: 6, uncertainMs: 0 },
+    { name: 'Ready', offset: 162, uncertainMs: 0 },
   ]);
   expect(bar(timeline, 'bind')).toMatchObject({ lane: 'scheduler', start: 0, end: 6 });
   expect(timeline.critical).toMatchObject({ from: 'created', to: 'Ready', start: 0, end: 161 });
@@ -96,8 +96,8 @@ test('with the versions of the object, the way begins at the creation and passes
 test('an object that was read later has times in whole seconds, and the way begins where the trace does', () => {
   const timeline = build(podStart(), [version('14', undefined, { node: 'n1', phase: 'Running', ready: true })]);
   expect(timeline.marks).toEqual([
-    { name: 'created', at: -10, uncertainMs: 1000 },
-    { name: 'Ready', at: -10, uncertainMs: 1000 },
+    { name: 'created', offset: -10, uncertainMs: 1000 },
+    { name: 'Ready', offset: -10, uncertainMs: 1000 },
   ]);
   expect(timeline.critical?.from).toBe('seen by the agent');
 });
