@@ -18,6 +18,8 @@ export function timelineCommand(): Command {
       'a recorded trace (--format recording, nodelet trace --json) or a recording of nodelet tap',
     )
     .option('--follow', 'begin now, and end when the pod, which need not exist yet, is Ready')
+    .option('--compare <file>', 'another recording, side by side with the first')
+    .option('--compare-pod <name>', 'another pod, of the same recording or of the one to compare with')
     .option('--all', 'everything that is recorded, not only from create to Ready')
     .addOption(
       new Option('--format <format>', 'by the name of the file without it, and text without a file').choices([

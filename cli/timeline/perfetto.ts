@@ -25,8 +25,9 @@ export interface TraceFile {
   readonly otherData: Readonly<Record<string, string>>;
 }
 
-const PID = 1;
 const PATH_TID = 1;
+/** Flows of one process; ids are the file's. */
+const FLOW_IDS = 1_000_000;
 /** Tracks of a lane: rows get their numbers from the lane's hundred. */
 const LANE_TIDS = 100;
 
@@ -41,12 +42,13 @@ function argsOf(bar: Bar): Readonly<Record<string, string>> {
   };
 }
 
-export function toTraceEvents({ title, source, lanes, bars, arrows, critical }: Timeline): TraceFile {
+/** `pid`: of the process that stands for the timeline. */
+function toTraceEvents({ title, source, lanes, bars, arrows, critical }: Timeline, pid: number): TraceEvent[] {
   const tids = new Map(lanes.map(({ id }, index) => [id, (index + 1) * LANE_TIDS]));
   const tidOf = ({ lane, row }: Bar): number => (tids.get(lane) ?? 0) + row;
   const meta = (tid: number, name: string, args: TraceEvent['args']): TraceEvent => ({
     ph: 'M',
-    pid: PID,
+    pid,
     tid,
     name,
     ...(args === undefined ? {} : { args }),
@@ -68,7 +70,7 @@ export function toTraceEvents({ title, source, lanes, bars, arrows, critical }: 
   ];
   const slices = bars.map((bar): TraceEvent => {
     const common = {
-      pid: PID,
+      pid,
       tid: tidOf(bar),
       name: bar.name,
       cat: bar.lane,
@@ -82,7 +84,7 @@ export function toTraceEvents({ title, source, lanes, bars, arrows, critical }: 
   const path = (critical?.segments ?? []).map(
     ({ start, end, text, owner }): TraceEvent => ({
       ph: 'X',
-      pid: PID,
+      pid,
       tid: PATH_TID,
       name: text,
       cat: owner,
@@ -94,15 +96,22 @@ export function toTraceEvents({ title, source, lanes, bars, arrows, critical }: 
   const flows = arrows.flatMap(({ from, to }, index): TraceEvent[] => {
     const [a, b] = [byId.get(from), byId.get(to)];
     if (a === undefined || b === undefined) return [];
-    const common = { pid: PID, name: 'cause', cat: 'cause', id: index + 1 };
+    const common = { pid, name: 'cause', cat: 'cause', id: pid * FLOW_IDS + index };
     return [
       { ph: 's', ...common, tid: tidOf(a), ts: micros(Math.min(a.end, b.start)) },
       { ph: 'f', ...common, tid: tidOf(b), ts: micros(b.start), bp: 'e' },
     ];
   });
+  return [...tracks, ...path, ...slices, ...flows];
+}
+
+/** Each timeline is a process of its own. */
+export function toTraceFile(timelines: readonly Timeline[]): TraceFile {
   return {
-    traceEvents: [...tracks, ...path, ...slices, ...flows],
+    traceEvents: timelines.flatMap((timeline, index) => toTraceEvents(timeline, index + 1)),
     displayTimeUnit: 'ms',
-    otherData: { title, source },
+    otherData: Object.fromEntries(
+      timelines.map(({ title, source }, index) => [`timeline ${index + 1}`, `${title}, ${source}`]),
+    ),
   };
 }

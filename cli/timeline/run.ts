@@ -6,6 +6,7 @@ import { writeFileAtomic } from '../../lib/atomic.ts';
 import { errnoOf, errorMessage, UserError } from '../../lib/errors.ts';
 import { labPaths } from '../lab/paths.ts';
 import { buildTimeline } from './build.ts';
+import { compareTimelines } from './compare.ts';
 import { followUntilReady, type PodName, readHistory, readObject } from './live.ts';
 import type { Evidence, Timeline } from './model.ts';
 import { EvidenceReader, recordingLines } from './recording.ts';
@@ -93,27 +94,35 @@ async function liveEvidence(flags: TimelineFlags, signal: AbortSignal): Promise<
   return { ...history, objects, problems: [...history.problems, ...problems] };
 }
 
-async function render(
-  timelines: readonly Timeline[],
-  evidence: Evidence,
-  format: Format,
-  flags: TimelineFlags,
-): Promise<string> {
-  const [timeline] = timelines;
-  if (timeline === undefined) throw new Error('there is no timeline to render');
-  const window = shownWindow(timeline, flags.all === true);
+interface Material {
+  readonly timelines: readonly [Timeline, ...Timeline[]];
+  readonly evidence: Evidence;
+}
+
+async function render({ timelines, evidence }: Material, format: Format, flags: TimelineFlags): Promise<string> {
+  const [timeline, other] = timelines;
+  const comparison = other === undefined ? undefined : compareTimelines(timeline, other);
+  const everything = flags.all === true;
   switch (format) {
     case 'text': {
+      if (other !== undefined && comparison !== undefined) {
+        const { renderComparison } = await import('./compare-text.ts');
+        return renderComparison(timeline, other, comparison);
+      }
       const { renderText } = await import('./text.ts');
-      return renderText(timeline, { width: flags.width, window });
+      return renderText(timeline, { width: flags.width, window: shownWindow([timeline], everything) });
+    }
+    case 'html': {
+      const { renderHtml } = await import('./html.ts');
+      return await renderHtml(timelines, comparison);
     }
     case 'svg': {
       const { renderSvg } = await import('./svg.ts');
-      return renderSvg(timeline, { width: 1200, window });
+      return renderSvg(timelines, { width: 1200, window: shownWindow(timelines, everything), comparison });
     }
     case 'perfetto': {
-      const { toTraceEvents } = await import('./perfetto.ts');
-      return `${JSON.stringify(toTraceEvents(timeline))}\n`;
+      const { toTraceFile } = await import('./perfetto.ts');
+      return `${JSON.stringify(toTraceFile(timelines))}\n`;
     }
     case 'recording':
       return `${recordingLines(evidence).join('\n')}\n`;
@@ -122,12 +131,18 @@ async function render(
   }
 }
 
+const build = (evidence: Evidence, pod: string | undefined): Timeline =>
+  buildTimeline(evidence, pod === undefined ? {} : { pod });
+
 /** Resolves to what is to be printed: the timeline, or where it was written. Rejects with UserError. */
 export async function runTimeline(flags: TimelineFlags, signal: AbortSignal): Promise<string> {
   const format = formatOf(flags);
   const evidence = flags.from === undefined ? await liveEvidence(flags, signal) : await readEvidence(flags.from);
-  const timeline = buildTimeline(evidence, flags.pod === undefined ? {} : { pod: flags.pod });
-  const text = await render([timeline], evidence, format, flags);
+  const timeline = build(evidence, flags.pod);
+  const { compare, comparePod = flags.pod } = flags;
+  const isCompared = compare !== undefined || flags.comparePod !== undefined;
+  const other = isCompared ? [build(compare === undefined ? evidence : await readEvidence(compare), comparePod)] : [];
+  const text = await render({ timelines: [timeline, ...other], evidence }, format, flags);
   if (flags.output === undefined) return text;
   // Paths and addresses of the node, and with `recording` whole objects, are the user's own business.
   await writeFileAtomic(flags.output, text, 0o600);

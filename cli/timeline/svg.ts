@@ -1,13 +1,18 @@
 // A timeline as one SVG picture: lanes, bars, marks and the critical path, light or dark as the viewer is. Pure; texts from the
 // trace are escaped.
 
+import { type Comparison, type Verdict, verdictIn } from './compare.ts';
+import { packRows } from './lanes.ts';
 import { type Bar, durationText, type Owner, type Timeline } from './model.ts';
+import { ticks } from './page/view.ts';
 import { clip, type TimeWindow } from './window.ts';
 
 export interface SvgOptions {
   /** Pixels. */
   readonly width: number;
   readonly window: TimeWindow;
+  /** Of two. */
+  readonly comparison?: Comparison | undefined;
 }
 
 /** Each with a contrast of 3 to 1 against both backgrounds; black or white text on it has 4.5 to 1. */
@@ -56,42 +61,48 @@ const escapeXml = (text: string): string =>
     .replaceAll('>', '&gt;')
     .replaceAll('"', '&quot;');
 
-/** About `count` round numbers between the two. */
-export function ticks({ start, end }: TimeWindow, count: number): number[] {
-  const raw = (end - start) / Math.max(1, count);
-  const power = 10 ** Math.floor(Math.log10(raw));
-  const step = [1, 2, 5, 10].map((each) => each * power).find((each) => each >= raw) ?? raw;
-  const found: number[] = [];
-  for (let tick = Math.ceil(start / step) * step; tick <= end; tick += step) found.push(tick);
-  return found;
-}
-
 const STYLE = `
   .bg{fill:#fff}.t{fill:#1c2128;font:11px system-ui,sans-serif}.h{font-size:14px;font-weight:600}.m{fill:#57606a}
-  .grid{stroke:#d8dee4}.lane{fill:#f6f8fa}.in{fill:#fff;font:11px system-ui,sans-serif}.err{stroke:#cf222e;stroke-width:2}
+  .grid{stroke:#d8dee4}.lane{fill:#f6f8fa}.in{fill:#fff;font:11px system-ui,sans-serif}.err,.slow{stroke:#cf222e;stroke-width:2}.fast{stroke:#116329;stroke-width:2}.only{stroke:#1c2128;stroke-width:2;stroke-dasharray:4 2}
   .crit{stroke:#1c2128;stroke-width:1.5}.mark{stroke:#cf222e;stroke-dasharray:3 3}.arrow{fill:none;stroke:#1c2128;opacity:.55}
   @media (prefers-color-scheme:dark){.bg{fill:#0d1117}.t{fill:#e6edf3}.m{fill:#9da7b3}.grid{stroke:#30363d}.lane{fill:#161b22}
-  .crit{stroke:#fff}.mark{stroke:#ff7b72}.err{stroke:#ff7b72}.arrow{stroke:#e6edf3}}`.trim();
+  .crit{stroke:#fff}.mark{stroke:#ff7b72}.err,.slow{stroke:#ff7b72}.fast{stroke:#7ee787}.only{stroke:#fff}.arrow{stroke:#e6edf3}}`.trim();
 
 class Picture {
   readonly #timeline: Timeline;
   readonly #window: TimeWindow;
   readonly #width: number;
-  readonly #tops = new Map<string, number>();
+  /** Those of the window, by lane from top to bottom, with their rows: fewer than in the whole timeline. */
+  readonly #lanes: readonly { readonly title: string; readonly y: number; readonly rows: number }[];
+  readonly #places = new Map<string, { readonly bar: Bar; readonly y: number }>();
   readonly #bottom: number;
   readonly #onPath: ReadonlySet<string>;
+  readonly #verdicts: ReadonlyMap<string, Verdict>;
 
-  constructor(timeline: Timeline, { width, window }: SvgOptions) {
+  constructor(timeline: Timeline, { width, window }: SvgOptions, verdicts: ReadonlyMap<string, Verdict>) {
     this.#timeline = timeline;
     this.#window = window;
     this.#width = width;
+    this.#verdicts = verdicts;
     this.#onPath = new Set(timeline.critical?.segments.flatMap(({ bar }) => bar ?? []));
+    const shown = clip(timeline.bars, window);
+    const lanes: { title: string; y: number; rows: number }[] = [];
     let y = TOP + PATH_HEIGHT + LANE_GAP;
-    for (const { id, rows } of timeline.lanes) {
-      this.#tops.set(id, y);
+    for (const { id, title } of timeline.lanes) {
+      const bars = shown.filter(({ lane }) => lane === id);
+      if (bars.length === 0) continue;
+      const packed = packRows(bars, ((window.end - window.start) * MIN_BAR) / width);
+      for (const [index, bar] of bars.entries()) this.#places.set(bar.id, { bar, y: y + (packed[index] ?? 0) * ROW });
+      const rows = packed.reduce((most, row) => Math.max(most, row + 1), 1);
+      lanes.push({ title, y, rows });
       y += rows * ROW + LANE_GAP;
     }
+    this.#lanes = lanes;
     this.#bottom = y;
+  }
+
+  get height(): number {
+    return this.#bottom + 10;
   }
 
   #x(offset: number): number {
@@ -100,29 +111,21 @@ class Picture {
     return LABEL_WIDTH + part * (this.#width - LABEL_WIDTH - 10);
   }
 
-  #y(bar: Bar): number {
-    return (this.#tops.get(bar.lane) ?? 0) + bar.row * ROW;
-  }
-
-  render(): string {
-    const { title, source } = this.#timeline;
-    const height = this.#bottom + 10;
+  /** `y`: where it begins, in pixels. */
+  render(y: number): string[] {
+    const { title } = this.#timeline;
     return [
-      `<svg xmlns="http://www.w3.org/2000/svg" width="${this.#width}" height="${height}" viewBox="0 0 ${this.#width} ${height}" role="img">`,
-      `<title>${escapeXml(`${title}, ${source}`)}</title>`,
-      `<style>${STYLE}</style>`,
-      `<rect class="bg" width="100%" height="100%"/>`,
+      `<g transform="translate(0 ${y})">`,
       `<text class="t h" x="10" y="20">${escapeXml(title)}</text>`,
       `<text class="t m" x="10" y="37">${escapeXml(this.#summary())}</text>`,
-      ...this.#lanes(),
+      ...this.#backgrounds(),
       ...this.#axis(),
       ...this.#path(),
       ...this.#arrows(),
-      ...clip(this.#timeline.bars, this.#window).map((bar) => this.#bar(bar)),
+      ...[...this.#places.values()].map((place) => this.#bar(place.bar, place.y)),
       ...this.#marks(),
-      '</svg>',
-      '',
-    ].join('\n');
+      '</g>',
+    ];
   }
 
   #summary(): string {
@@ -131,14 +134,11 @@ class Picture {
     return `${source}: ${durationText(critical.end - critical.start)} from ${critical.from} to ${critical.to}`;
   }
 
-  #lanes(): string[] {
-    return this.#timeline.lanes.flatMap(({ id, title, rows }) => {
-      const y = this.#tops.get(id) ?? 0;
-      return [
-        `<rect class="lane" x="0" y="${y - 2}" width="${this.#width}" height="${rows * ROW + 2}"/>`,
-        `<text class="t" x="10" y="${y + 11}">${escapeXml(title)}</text>`,
-      ];
-    });
+  #backgrounds(): string[] {
+    return this.#lanes.flatMap(({ title, y, rows }) => [
+      `<rect class="lane" x="0" y="${y - 2}" width="${this.#width}" height="${rows * ROW + 2}"/>`,
+      `<text class="t" x="10" y="${y + 11}">${escapeXml(title)}</text>`,
+    ]);
   }
 
   #axis(): string[] {
@@ -163,11 +163,14 @@ class Picture {
     ];
   }
 
-  #bar(bar: Bar): string {
+  #bar(bar: Bar, y: number): string {
     const [from, to] = [this.#x(bar.start), this.#x(bar.end)];
-    const state = `${this.#onPath.has(bar.id) ? ' crit' : ''}${bar.outcome === 'error' ? ' err' : ''}`.trim();
-    const tip = `${bar.name}: ${durationText(bar.end - bar.start)}${bar.error === undefined ? '' : `, failed: ${bar.error}`}`;
-    return this.#box(from, this.#y(bar), to - from, LANE_COLOURS[bar.lane], bar.name, tip, state).join('\n');
+    const verdict = this.#verdicts.get(bar.id);
+    const path = verdict === undefined && this.#onPath.has(bar.id) ? 'crit' : undefined;
+    const state = bar.outcome === 'error' ? 'err' : (STATES.get(verdict) ?? path ?? '');
+    const failed = bar.error === undefined ? '' : `, failed: ${bar.error}`;
+    const tip = `${bar.name}: ${durationText(bar.end - bar.start)}${verdict === undefined ? '' : `, ${verdict}`}${failed}`;
+    return this.#box(from, y, to - from, LANE_COLOURS[bar.lane], bar.name, tip, state).join('\n');
   }
 
   #box(x: number, y: number, width: number, colour: string, label: string, tip: string, state: string): string[] {
@@ -184,15 +187,13 @@ class Picture {
 
   /** Those along the critical path: all of them would hide the bars. */
   #arrows(): string[] {
-    const byId = new Map(this.#timeline.bars.map((bar) => [bar.id, bar]));
     return this.#timeline.arrows.flatMap(({ from, to }) => {
-      const [a, b] = [byId.get(from), byId.get(to)];
+      const [a, b] = [this.#places.get(from), this.#places.get(to)];
       if (a === undefined || b === undefined || !this.#onPath.has(from) || !this.#onPath.has(to)) return [];
-      if (b.start > this.#window.end) return [];
-      const x = this.#x(b.start);
-      const [y1, y2] = [this.#y(a) + BAR / 2, this.#y(b) + BAR / 2];
-      const begin = this.#x(Math.min(a.end, b.start));
-      return [`<path class="arrow" d="M${begin.toFixed(1)} ${y1}L${x.toFixed(1)} ${y2}"/>`];
+      const [x1, x2] = [this.#x(Math.min(a.bar.end, b.bar.start)), this.#x(b.bar.start)];
+      const y1 = a.y + BAR / 2;
+      const y2 = b.y > a.y ? b.y : b.y < a.y ? b.y + BAR : y1;
+      return [`<path class="arrow" d="M${x1.toFixed(1)} ${y1}H${x2.toFixed(1)}V${y2}"/>`];
     });
   }
 
@@ -208,6 +209,38 @@ class Picture {
   }
 }
 
-export function renderSvg(timeline: Timeline, options: SvgOptions): string {
-  return new Picture(timeline, options).render();
+const STATES: ReadonlyMap<Verdict | undefined, string> = new Map([
+  ['slower', 'slow'],
+  ['faster', 'fast'],
+  ['only A', 'only'],
+  ['only B', 'only'],
+]);
+
+/** One timeline, or two below each other with one scale and with what differs outlined. */
+export function renderSvg(timelines: readonly Timeline[], options: SvgOptions): string {
+  const verdicts = timelines.map((_, index) => {
+    const ids = (options.comparison?.differences ?? []).flatMap(({ a, b, verdict }): [string, Verdict][] => {
+      const id = index === 0 ? a : b;
+      return id === undefined ? [] : [[id, verdictIn(index, verdict)]];
+    });
+    return new Map(ids);
+  });
+  const pictures = timelines.map((timeline, index) => new Picture(timeline, options, verdicts[index] ?? new Map()));
+  const height = pictures.reduce((sum, picture) => sum + picture.height, 0);
+  const title = timelines.map((timeline) => `${timeline.title}, ${timeline.source}`).join('; ');
+  let y = 0;
+  const bodies = pictures.map((picture) => {
+    const body = picture.render(y);
+    y += picture.height;
+    return body;
+  });
+  return [
+    `<svg xmlns="http://www.w3.org/2000/svg" width="${options.width}" height="${height}" viewBox="0 0 ${options.width} ${height}" role="img">`,
+    `<title>${escapeXml(title)}</title>`,
+    `<style>${STYLE}</style>`,
+    '<rect class="bg" width="100%" height="100%"/>',
+    ...bodies.flat(),
+    '</svg>',
+    '',
+  ].join('\n');
 }

@@ -1,6 +1,7 @@
 // A timeline as text for the terminal: a waterfall, the critical path, and whose time it was. Pure.
 
-import { type Bar, type CriticalPath, durationText, LANES, type LaneId, type Owner, type Timeline } from './model.ts';
+import { type Bar, type CriticalPath, durationText, LANES, type LaneId, type Timeline } from './model.ts';
+import { timeByOwner } from './owners.ts';
 import { clip, type TimeWindow } from './window.ts';
 
 const TITLES: ReadonlyMap<LaneId, string> = new Map(
@@ -15,6 +16,10 @@ export interface TextOptions {
 
 const NAME_COLUMNS = 44;
 const MIN_CHART = 16;
+
+/** Names and errors come from runtimes, plugins and images: their control characters are not for the terminal. */
+// biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is replaced
+export const printable = (text: string): string => text.replace(/[\u0000-\u001f\u007f-\u009f]/g, '\ufffd');
 
 const cut = (text: string, columns: number): string =>
   text.length <= columns ? text.padEnd(columns) : `${text.slice(0, columns - 1)}…`;
@@ -33,13 +38,6 @@ function depthOf(bar: Bar, byId: ReadonlyMap<string, Bar>): number {
   for (let each = byId.get(bar.parent ?? ''); each !== undefined && depth < 5; each = byId.get(each.parent ?? ''))
     depth++;
   return depth;
-}
-
-/** ms by owner, the largest first. */
-export function timeByOwner({ segments }: CriticalPath): readonly (readonly [Owner, number])[] {
-  const sums = new Map<Owner, number>();
-  for (const { owner, start, end } of segments) sums.set(owner, (sums.get(owner) ?? 0) + end - start);
-  return [...sums].sort(([, a], [, b]) => b - a);
 }
 
 function pathLines(path: CriticalPath): string[] {
@@ -73,7 +71,7 @@ export function renderText(timeline: Timeline, options: TextOptions): string {
   const exact = marks.map(({ name, offset, uncertainMs }) =>
     uncertainMs === 0 ? `${name} at ${durationText(offset)}` : `${name} in the second after ${durationText(offset)}`,
   );
-  return [
+  const text = [
     `${title}, ${source}`,
     ...(exact.length === 0 ? [] : [exact.join(', ')]),
     '',
@@ -81,5 +79,6 @@ export function renderText(timeline: Timeline, options: TextOptions): string {
     ...(critical === undefined ? [] : ['', ...pathLines(critical)]),
     ...problems.map((problem) => `note: ${problem}`),
     '',
-  ].join('\n');
+  ];
+  return text.map(printable).join('\n');
 }

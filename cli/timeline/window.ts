@@ -11,10 +11,14 @@ export interface TimeWindow {
 /** Beyond the end of the critical path, what follows from it can be seen. */
 const MARGIN = 0.04;
 
-/** From create to Ready, with a little after it; everything where there is no critical path, or on request. */
-export function shownWindow({ critical, end }: Timeline, everything: boolean): TimeWindow {
-  if (everything || critical === undefined) return { start: 0, end: Math.max(end, 1) };
-  return { start: critical.start, end: critical.end + Math.max((critical.end - critical.start) * MARGIN, 1) };
+/** From create to Ready, with a little after it, of the longest; everything where there is no critical path, or on request. */
+export function shownWindow(timelines: readonly Timeline[], everything: boolean): TimeWindow {
+  const ends = timelines.map(({ critical, end }) =>
+    everything || critical === undefined
+      ? Math.max(end, 1)
+      : critical.end + Math.max((critical.end - critical.start) * MARGIN, 1),
+  );
+  return { start: 0, end: Math.max(...ends) };
 }
 
 /** The bars that have any part in the window. */
