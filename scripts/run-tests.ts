@@ -139,7 +139,7 @@ async function staticChecks(): Promise<Tally> {
   const types = await run('types', 'tsc', '--noEmit', '-p', 'tsconfig.json');
   // The timeline's page runs in a browser, whose types the rest must not have.
   const page = await run('types of the page', 'tsc', '--noEmit', '-p', 'cli/timeline/page');
-  return addTallies(types, page, await run('style', 'biome', 'check', '--error-on-warnings', '.'));
+  return addTallies(addTallies(types, page), await run('style', 'biome', 'check', '--error-on-warnings', '.'));
 }
 
 /**

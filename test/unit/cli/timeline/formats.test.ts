@@ -34,7 +34,7 @@ test('text: a line for each step, with the critical path in full blocks and mome
   expect(line('RunPodSandbox')).toMatch(/^ {2}10\.0 ms {3}79\.0 ms {2}cri {10}RunPodSandbox +█+$/);
   expect(line('SyncLoop ADD')).toMatch(/^ {3}0\.0 ms {12}api {6}SyncLoop ADD +·$/);
   expect(lines).toContain('critical path, seen by the agent to Ready: 153 ms');
-  expect(lines.some((each) => each.startsWith('whose time: runtime 88.0 ms, '))).toBe(true);
+  expect(lines.some((each) => each.startsWith('whose time: runtime 83.0 ms, '))).toBe(true);
 });
 
 test('text: failures are named, and what ended before the window is left out', () => {
