@@ -1,5 +1,6 @@
-// Facts of this machine in the Node's status that change slowly, if at all: gathered once at start, from
-// systeminformation (slow-facts.ts) where it provides them and from /proc and /sys where that is one line. Decides nothing.
+// Facts of this machine in the Node's status that change slowly, if at all: gathered once at start, from the files that
+// cAdvisor reads for the kubelet; the machine's UUIDs from systeminformation (slow-facts.ts), since each kind of machine has
+// them elsewhere. Decides nothing.
 
 import { lookup } from 'node:dns/promises';
 import { opendir, readFile, statfs } from 'node:fs/promises';
@@ -44,32 +45,34 @@ export interface AddressFacts {
   readonly resolved: readonly string[];
 }
 
-/** The library runs dmidecode, df and the like; one of them may hang on a file system whose server is gone. */
+/** The library runs programs of the system; one of them may hang. */
 const SLOW_FACTS_MS = 60_000;
 const GOARCH: Readonly<Record<string, string>> = { x64: 'amd64', ia32: '386', mipsel: 'mipsle', ppc64: 'ppc64le' };
 
 /** `rootDir` must exist; its file system is what pods write to. */
 export async function gatherFacts(rootDir: string, nodeName: string): Promise<MachineFacts> {
-  const [{ os, uuid, cores, disks }, meminfo, bootID, machineID] = await Promise.all([
+  const [{ uuid }, osRelease, usrOsRelease, machineID, meminfo, bootID] = await Promise.all([
     readSlowFacts(),
+    readFileIfExists('/etc/os-release'),
+    readFileIfExists('/usr/lib/os-release'),
+    readFileIfExists('/etc/machine-id'),
     readFile('/proc/meminfo', 'utf8'),
     readFile('/proc/sys/kernel/random/boot_id', 'utf8'),
-    readFileIfExists('/etc/machine-id'),
   ]);
   const machine = (machineID ?? uuid.os).trim();
   return {
     hostname: hostname(),
     architecture: GOARCH[arch()] ?? arch(),
     kernelVersion: release(),
-    osImage: osImageOf(os),
+    osImage: osImageOf(osRelease ?? usrOsRelease ?? ''),
     machineID: machine,
-    // Machines without DMI have no UUID of their own; the kubelet then falls back on the machine id as well.
+    // Machines without one of their own: cAdvisor then falls back on the machine id as well.
     systemUUID: uuid.hardware === '' ? machine : uuid.hardware.toLowerCase(),
     bootID: bootID.trim(),
-    cpus: cores > 0 ? cores : cpus().length,
+    cpus: cpus().length,
     memoryBytes: meminfoBytes(meminfo, 'MemTotal'),
     swapBytes: meminfoBytes(meminfo, 'SwapTotal'),
-    diskBytes: diskSizeOf(rootDir, disks) ?? (await statfsBytes(rootDir)),
+    diskBytes: await statfsBytes(rootDir),
     hugepages: await hugepages(),
     selinux: await readSELinux(),
     addresses: await addressFacts(nodeName),
@@ -82,32 +85,18 @@ async function readSlowFacts(): Promise<SlowFacts> {
   return JSON.parse(await execOk(process.execPath, args, { timeoutMs: SLOW_FACTS_MS })) as SlowFacts;
 }
 
-/** The name that /etc/os-release calls PRETTY_NAME, put together again from its parts. */
-export function osImageOf(os: {
-  readonly distro: string;
-  readonly release: string;
-  readonly codename: string;
-}): string {
-  const known = (text: string): boolean => text !== '' && text !== 'unknown';
-  const parts = [os.distro, os.release].filter(known);
-  if (known(os.codename)) parts.push(`(${os.codename})`);
-  return parts.join(' ') || 'Linux';
+/** PRETTY_NAME of os-release(5), whose values are quoted as a shell's; "Linux" when there is none. */
+export function osImageOf(osRelease: string): string {
+  const value = /^PRETTY_NAME=(.*)$/m.exec(osRelease)?.[1]?.trim() ?? '';
+  const [, , quoted = value] = /^(["'])(.*)\1$/.exec(value) ?? [];
+  const name = quoted.replace(/\\(["'$`\\])/g, '$1').trim();
+  return name === '' ? 'Linux' : name;
 }
 
 /** Bytes of one line of /proc/meminfo (which counts in kB); 0 when there is no such line. */
 export function meminfoBytes(meminfo: string, field: string): number {
   const match = new RegExp(`^${field}:\\s+(\\d+) kB$`, 'm').exec(meminfo);
   return match === null ? 0 : Number(match[1]) * 1024;
-}
-
-/** Size of the file system whose mount point is the longest one above `path`. */
-export function diskSizeOf(
-  path: string,
-  disks: readonly { readonly mount: string; readonly size: number }[],
-): number | undefined {
-  const above = disks.filter(({ mount }) => mount === '/' || path === mount || path.startsWith(`${mount}/`));
-  const nearest = above.sort((a, b) => b.mount.length - a.mount.length)[0];
-  return nearest === undefined || !(nearest.size > 0) ? undefined : nearest.size;
 }
 
 async function statfsBytes(path: string): Promise<number> {

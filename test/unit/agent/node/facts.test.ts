@@ -1,12 +1,14 @@
 // What is read off the machine, and which of its addresses are the node's.
 
+import { readFileSync, statfsSync } from 'node:fs';
+import { cpus, hostname, release, tmpdir, totalmem } from 'node:os';
 import { describe, expect, it } from 'vitest';
 import { chooseNodeIPs, isUsableAddress, nodeAddresses } from '../../../../agent/node/addresses.ts';
 import {
   type AddressFacts,
   defaultInterfaces4,
   defaultInterfaces6,
-  diskSizeOf,
+  gatherFacts,
   meminfoBytes,
   osImageOf,
   pageSize,
@@ -15,11 +17,24 @@ import { UserError } from '../../../../lib/errors.ts';
 
 describe('facts', () => {
   it.each([
-    [{ distro: 'Debian GNU/Linux', release: '12', codename: 'bookworm' }, 'Debian GNU/Linux 12 (bookworm)'],
-    [{ distro: 'Alpine Linux', release: '3.20', codename: '' }, 'Alpine Linux 3.20'],
-    [{ distro: 'unknown', release: 'unknown', codename: '' }, 'Linux'],
-  ])('the name of the system: %j', (os, image) => {
-    expect(osImageOf(os)).toBe(image);
+    ['PRETTY_NAME="Debian GNU/Linux 12 (bookworm)"\nNAME="Debian GNU/Linux"\n', 'Debian GNU/Linux 12 (bookworm)'],
+    ['NAME=Alpine\nPRETTY_NAME=Alpine\n', 'Alpine'],
+    ["PRETTY_NAME='Void Linux'\r\n", 'Void Linux'],
+    ['PRETTY_NAME="The \\"Great\\" OS for \\$5"\n', 'The "Great" OS for $5'],
+    ['PRETTY_NAME=""\n', 'Linux'],
+    ['NAME="Nameless"\n', 'Linux'],
+    ['', 'Linux'],
+  ])('the name of the system: %j', (osRelease, image) => {
+    expect(osImageOf(osRelease)).toBe(image);
+  });
+
+  it('are gathered from this machine', async () => {
+    const facts = await gatherFacts(tmpdir(), 'node-1');
+    const { blocks, bsize } = statfsSync(tmpdir());
+    expect(facts).toMatchObject({ hostname: hostname(), kernelVersion: release(), cpus: cpus().length });
+    expect(facts.diskBytes).toBe(blocks * bsize);
+    expect(facts.memoryBytes).toBe(totalmem());
+    expect(facts.osImage).toBe(osImageOf(readFileSync('/etc/os-release', 'utf8')));
   });
 
   it('sizes from /proc/meminfo are in bytes', () => {
@@ -29,24 +44,6 @@ describe('facts', () => {
       0,
       0,
     ]);
-  });
-
-  it.each([
-    ['/var/lib/nodelet', 200],
-    ['/var/lib', 200],
-    ['/variable', 100],
-    ['/home/x', 100],
-    ['/', 100],
-  ])('the disk of %s is the nearest mount above it', (path, size) => {
-    const disks = [
-      { mount: '/', size: 100 },
-      { mount: '/var', size: 200 },
-      { mount: '/var/lib/nodelet/pods', size: 300 },
-    ];
-    expect(diskSizeOf(path, disks)).toBe(size);
-  });
-  it('there may be none that is known', () => {
-    expect(diskSizeOf('/x', [{ mount: '/y', size: 1 }])).toBeUndefined();
   });
 
   it('default routes are found, lowest metric first, those that are down left out', () => {
