@@ -34,8 +34,8 @@ export function timelineCommand(): Command {
     .option('-o, --output <file>', 'write a file: .html, .svg, .txt, .json (perfetto), .jsonl (recording)')
     .action(async (flags: Omit<import('../timeline/run.ts').TimelineFlags, 'width'>) => {
       const { runTimeline } = await import('../timeline/run.ts');
-      process.stdout.write(
-        await runTimeline({ ...flags, width: process.stdout.columns ?? DEFAULT_WIDTH }, stopSignal()),
-      );
+      const note = (text: string): void => void process.stderr.write(`timeline: ${text}\n`);
+      const width = process.stdout.columns ?? DEFAULT_WIDTH;
+      process.stdout.write(await runTimeline({ ...flags, width }, note, stopSignal()));
     });
 }

@@ -62,6 +62,9 @@ function select(evidence: Evidence, pod: string | undefined): Evidence {
   };
 }
 
+/** The spans of a pod, or all. Throws UserError when there is nothing of the pod. */
+export const spansOf = (evidence: Evidence, pod: string | undefined): readonly Span[] => select(evidence, pod).spans;
+
 function factsOf(span: Span, origin: EpochMs): Bar['facts'] {
   return Object.entries(span.attributes).flatMap(([name, value]): (readonly [string, string])[] => {
     const text = attributeText(value);

@@ -76,6 +76,7 @@ export async function readObject(
 async function watchUntilReady(
   client: ApiClient,
   pod: PodName,
+  onWatching: () => void,
   clock: Clock,
   signal: AbortSignal,
 ): Promise<ObjectVersion[]> {
@@ -86,6 +87,7 @@ async function watchUntilReady(
   const over = new AbortController();
   const from = { ...query, resourceVersion: list.metadata.resourceVersion ?? '' };
   if (versions.some(({ object }) => isReady(object))) return versions;
+  onWatching();
   for await (const event of client.watch<Pod>(path, from, AbortSignal.any([signal, over.signal]))) {
     if (event.type === 'ERROR')
       throw new UserError(`the watch of the pod ended: ${event.object.message ?? 'no reason'}`);
@@ -101,11 +103,14 @@ async function watchUntilReady(
 const isWriteOf = ({ kind, name, attributes }: Span, object: Pod): boolean =>
   kind === 'api' && name.startsWith('PATCH') && attributes['resourceVersion'] === object.metadata.resourceVersion;
 
-/** Records from now until the pod is Ready or `signal` aborts. Rejects with UserError when it cannot be watched. */
+/**
+ * Records from now until the pod is Ready or `signal` aborts. `onWatching` is called once no version of it can be missed. Rejects with UserError when it cannot be watched.
+ */
 export async function followUntilReady(
   socketPath: string,
   kubeconfig: string,
   pod: PodName,
+  onWatching: () => void,
   signal: AbortSignal,
 ): Promise<Evidence> {
   // An agent that is not there is found before the wait.
@@ -113,7 +118,7 @@ export async function followUntilReady(
   const clock = systemClock;
   const client = await connectApi(kubeconfig, clock);
   try {
-    const objects = await watchUntilReady(client, pod, clock, signal);
+    const objects = await watchUntilReady(client, pod, onWatching, clock, signal);
     const last = objects.at(-1);
     let history = await readHistory(socketPath);
     // Our watch may deliver the write before its response has reached the agent.

@@ -5,7 +5,7 @@ import { createInterface } from 'node:readline';
 import { writeFileAtomic } from '../../lib/atomic.ts';
 import { errnoOf, errorMessage, UserError } from '../../lib/errors.ts';
 import { labPaths } from '../lab/paths.ts';
-import { buildTimeline } from './build.ts';
+import { buildTimeline, spansOf } from './build.ts';
 import { compareTimelines } from './compare.ts';
 import { followUntilReady, type PodName, readHistory, readObject } from './live.ts';
 import type { Evidence, Timeline } from './model.ts';
@@ -78,7 +78,10 @@ function podName(text: string): PodName {
     : { namespace: text.slice(0, slash), name: text.slice(slash + 1) };
 }
 
-async function liveEvidence(flags: TimelineFlags, signal: AbortSignal): Promise<Evidence> {
+/** Gets what the user should know meanwhile. */
+export type Note = (text: string) => void;
+
+async function liveEvidence(flags: TimelineFlags, note: Note, signal: AbortSignal): Promise<Evidence> {
   const paths = labPaths(flags.root);
   const socket = flags.socket ?? paths.traceSocket;
   const kubeconfig = flags.kubeconfig ?? (flags.socket === undefined ? paths.kubeconfig : undefined);
@@ -86,7 +89,14 @@ async function liveEvidence(flags: TimelineFlags, signal: AbortSignal): Promise<
     if (flags.pod === undefined) throw new UserError('--follow needs --pod: it ends when that pod is Ready');
     if (kubeconfig === undefined)
       throw new UserError('--follow needs --kubeconfig: it watches the pod at the API server');
-    return await followUntilReady(socket, kubeconfig, podName(flags.pod), signal);
+    const { pod } = flags;
+    return await followUntilReady(
+      socket,
+      kubeconfig,
+      podName(pod),
+      () => note(`recording until pod ${pod} is Ready`),
+      signal,
+    );
   }
   const history = await readHistory(socket);
   if (flags.pod === undefined || kubeconfig === undefined) return history;
@@ -126,8 +136,11 @@ async function render({ timelines, evidence }: Material, format: Format, flags: 
     }
     case 'recording':
       return `${recordingLines(evidence).join('\n')}\n`;
-    default:
-      throw new UserError(`the format ${format} is not there yet`);
+    case 'otlp': {
+      const [{ toOtlp }, { causesOf }] = await Promise.all([import('./otlp.ts'), import('./causes.ts')]);
+      const spans = spansOf(evidence, flags.pod);
+      return `${JSON.stringify(toOtlp(spans, causesOf(spans), evidence.source))}\n`;
+    }
   }
 }
 
@@ -135,9 +148,9 @@ const build = (evidence: Evidence, pod: string | undefined): Timeline =>
   buildTimeline(evidence, pod === undefined ? {} : { pod });
 
 /** Resolves to what is to be printed: the timeline, or where it was written. Rejects with UserError. */
-export async function runTimeline(flags: TimelineFlags, signal: AbortSignal): Promise<string> {
+export async function runTimeline(flags: TimelineFlags, note: Note, signal: AbortSignal): Promise<string> {
   const format = formatOf(flags);
-  const evidence = flags.from === undefined ? await liveEvidence(flags, signal) : await readEvidence(flags.from);
+  const evidence = flags.from === undefined ? await liveEvidence(flags, note, signal) : await readEvidence(flags.from);
   const timeline = build(evidence, flags.pod);
   const { compare, comparePod = flags.pod } = flags;
   const isCompared = compare !== undefined || flags.comparePod !== undefined;

@@ -1,0 +1,136 @@
+// A timeline's evidence as OTLP/JSON (opentelemetry-proto's ExportTraceServiceRequest in its JSON encoding): ids in hexadecimal, times
+// in nanoseconds as texts. Rounds of a pod's worker and CRI calls have
+// the names and attributes of the kubelet's spans. Pure.
+
+import { createHash } from 'node:crypto';
+import type { Span, SpanAttribute } from '../../lib/trace.ts';
+import type { Causes } from './causes.ts';
+import { attributeText } from './lanes.ts';
+
+interface Value {
+  readonly stringValue?: string;
+  readonly boolValue?: boolean;
+  /** 64-bit integers are texts in JSON. */
+  readonly intValue?: string;
+  readonly doubleValue?: number;
+  readonly arrayValue?: { readonly values: readonly Value[] };
+}
+
+interface KeyValue {
+  readonly key: string;
+  readonly value: Value;
+}
+
+export interface OtlpSpan {
+  readonly traceId: string;
+  readonly spanId: string;
+  readonly parentSpanId?: string;
+  readonly name: string;
+  /** SPAN_KIND_INTERNAL 1, SPAN_KIND_CLIENT 3. */
+  readonly kind: 1 | 3;
+  readonly startTimeUnixNano: string;
+  readonly endTimeUnixNano: string;
+  readonly attributes: readonly KeyValue[];
+  readonly links: readonly { readonly traceId: string; readonly spanId: string }[];
+  /** STATUS_CODE_OK is for the application to say; an error is 2. */
+  readonly status: { readonly code: 0 | 2; readonly message?: string };
+}
+
+export interface OtlpFile {
+  readonly resourceSpans: readonly {
+    readonly resource: { readonly attributes: readonly KeyValue[] };
+    readonly scopeSpans: readonly { readonly scope: { readonly name: string }; readonly spans: readonly OtlpSpan[] }[];
+  }[];
+}
+
+const CALLS: ReadonlySet<Span['kind']> = new Set(['cri', 'csi', 'api', 'cni', 'probe']);
+
+const hash = (text: string, bytes: number): string =>
+  createHash('sha256')
+    .update(text)
+    .digest('hex')
+    .slice(0, bytes * 2);
+
+/** A trace is one pod's life; what belongs to no pod is a trace together. */
+const traceId = (source: string, { pod }: Span): string => hash(`${source} ${pod?.uid ?? ''}`, 16);
+
+const spanId = (source: string, id: number): string => hash(`${source} ${id}`, 8);
+
+/** Nanoseconds; a double has microseconds at this size. */
+function nanos(epochMs: number): string {
+  const whole = Math.floor(epochMs);
+  return String(BigInt(whole) * 1_000_000n + BigInt(Math.round((epochMs - whole) * 1_000_000)));
+}
+
+function otlpValue(value: SpanAttribute): Value | undefined {
+  if (value === undefined) return undefined;
+  if (typeof value === 'string') return { stringValue: value };
+  if (typeof value === 'boolean') return { boolValue: value };
+  if (typeof value === 'number')
+    return Number.isSafeInteger(value) ? { intValue: String(value) } : { doubleValue: value };
+  return { arrayValue: { values: value.map((each) => ({ stringValue: each })) } };
+}
+
+const IMAGE_CALLS = /^(ListImages|ImageStatus|PullImage|RemoveImage|ImageFsInfo)$/;
+
+/** As the gRPC instrumentation of the kubelet names calls: "runtime.v1.RuntimeService/RunPodSandbox". */
+function serviceOf({ kind, name, durationMs }: Span): string | undefined {
+  // An event is no call.
+  if (kind !== 'cri' || durationMs === 0) return undefined;
+  return IMAGE_CALLS.test(name) ? 'runtime.v1.ImageService' : 'runtime.v1.RuntimeService';
+}
+
+/** The kubelet's SyncPodType: what a round was begun for. */
+function updateType({ name, cause = '' }: Span): string | undefined {
+  if (name !== 'syncPod') return undefined;
+  return cause.includes('pod added') ? 'create' : cause.includes('pod updated') ? 'update' : 'sync';
+}
+
+function attributesOf(span: Span): KeyValue[] {
+  const { attributes, pod, cause, kind } = span;
+  const service = serviceOf(span);
+  const all: readonly (readonly [string, SpanAttribute])[] = [
+    ['nodelet.kind', kind],
+    ['nodelet.cause', cause],
+    // The semantic conventions for Kubernetes; the kubelet's own spans have these as well.
+    ['k8s.pod.name', pod?.name],
+    ['k8s.pod.uid', pod?.uid],
+    ['k8s.namespace.name', pod?.namespace],
+    ['k8s.pod.update_type', updateType(span)],
+    ['rpc.system', service === undefined ? undefined : 'grpc'],
+    ['rpc.service', service],
+    ['rpc.method', service === undefined ? undefined : span.name],
+    ...Object.entries(attributes).map(([name, value]) => [`nodelet.${name}`, value] as const),
+  ];
+  return all.flatMap(([key, attribute]) => {
+    const value = otlpValue(attribute);
+    return value === undefined || attributeText(attribute) === '' ? [] : [{ key, value }];
+  });
+}
+
+export function toOtlp(spans: readonly Span[], { parents, links }: Causes, source: string): OtlpFile {
+  const byId = new Map(spans.map((span) => [span.id, span]));
+  const converted = spans.map((span): OtlpSpan => {
+    const { id, name, kind, start, durationMs, outcome, error } = span;
+    const own = traceId(source, span);
+    const parent = byId.get(parents.get(id) ?? -1);
+    // A parent of another trace is a link: OTLP knows parents only within one.
+    const foreign = parent !== undefined && traceId(source, parent) !== own;
+    const service = serviceOf(span);
+    const linked = [...(links.get(id) ?? []), ...(foreign ? [parent.id] : [])].flatMap((each) => byId.get(each) ?? []);
+    return {
+      traceId: own,
+      spanId: spanId(source, id),
+      ...(parent === undefined || foreign ? {} : { parentSpanId: spanId(source, parent.id) }),
+      name: service === undefined ? name : `${service}/${name}`,
+      kind: CALLS.has(kind) ? 3 : 1,
+      startTimeUnixNano: nanos(start),
+      endTimeUnixNano: nanos(start + durationMs),
+      attributes: attributesOf(span),
+      links: linked.map((each) => ({ traceId: traceId(source, each), spanId: spanId(source, each.id) })),
+      status: outcome === 'error' ? { code: 2, message: error ?? '' } : { code: 0 },
+    };
+  });
+  const resource = { attributes: [{ key: 'service.name', value: { stringValue: 'kubelet' } }] };
+  return { resourceSpans: [{ resource, scopeSpans: [{ scope: { name: 'nodelet' }, spans: converted }] }] };
+}
