@@ -214,7 +214,7 @@ async function main(args: readonly string[]): Promise<number> {
     const [checks, tests] = await Promise.all([staticChecks(), vitest('unit tests', ['unit'], words)]);
     total = addTallies(checks, tests);
   }
-  if (suite !== 'unit') total = addTallies(total, await endToEnd(words));
+  if (suite !== 'unit' && !stop.signal.aborted) total = addTallies(total, await endToEnd(words));
   showSlowest();
   say(tallyLine(total));
   return total.failed === 0 && total.passed > 0 ? 0 : 1;

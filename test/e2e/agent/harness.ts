@@ -22,7 +22,7 @@ const PATIENCE_MS = 60_000;
 const DELETED_MS = 120_000;
 
 /** The pause between two polls: polls that start programs (kubectl, find) must not take the CPU from what they wait for. */
-const LEAST_PAUSE_MS = 50;
+const LEAST_PAUSE_MS = 100;
 const MOST_PAUSE_MS = 1_000;
 
 /** Waits until `condition` returns a value; its last error is in the message of the failure. */
