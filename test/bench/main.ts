@@ -7,7 +7,8 @@
 //   npm run bench -- --full-node             with large ConfigMaps and Secrets on all pods: two minutes more
 //   npm run bench -- --only starts,bursts    parts of it: starts, bursts, lifecycle, volumes
 //   npm run bench -- --with FILE             adds the samples of an earlier run's --json FILE; more than once for more
-//   npm run bench -- --tricks [--pairs 30]   what each trick saves, and nothing else; --root DIR for another disk
+//   npm run bench -- --tricks [--pairs 30]   what each trick saves, and nothing else
+//   npm run bench -- --root DIR              with the labs on another disk, one with a journal: see disk.ts
 //
 // One start takes anything from 170 to 370 ms, with or without nodelet: the kernel's grace periods. On a slow machine, give
 // it more time: the intervals say how much is missing.
@@ -26,6 +27,7 @@ import { startContainerd } from '../e2e/support/containerd.ts';
 import { guard } from '../e2e/support/guardian.ts';
 import { BUSYBOX, importLabImages } from '../e2e/support/images.ts';
 import { measureBursts } from './bursts.ts';
+import { diskOf } from './disk.ts';
 import { Floor, readTemplate } from './floor.ts';
 import type { FloorTemplate } from './floor-requests.ts';
 import { measureFullNode } from './full-node.ts';
@@ -262,7 +264,7 @@ async function fullNodeFigures(root: string): Promise<Measured> {
   };
 }
 
-async function machine(loadBefore: number): Promise<Machine> {
+async function machine(loadBefore: number, root: string): Promise<Machine> {
   const version = await execOk('containerd', ['--version']);
   return {
     cpu: cpus()[0]?.model.trim() ?? 'unknown CPU',
@@ -271,6 +273,7 @@ async function machine(loadBefore: number): Promise<Machine> {
     kernel: release(),
     containerd: version.trim().split(/\s+/)[2] ?? version.trim(),
     node: process.version,
+    disk: diskOf(root),
     load: [loadBefore, loadavg()[0] ?? NaN],
   };
 }
@@ -284,7 +287,7 @@ async function measureAll(root: string): Promise<Figures> {
   if (values['full-node']) found.push(await fullNodeFigures(join(root, 'full', 'lab')));
   say(`${((performance.now() - began) / 60_000).toFixed(1)} minutes`);
   return {
-    machine: await machine(load),
+    machine: await machine(load, root),
     rows: found.flatMap(({ rows }) => rows),
     amounts: found.flatMap(({ amounts }) => amounts),
   };

@@ -9,6 +9,8 @@ export interface Machine {
   readonly kernel: string;
   readonly containerd: string;
   readonly node: string;
+  /** Under the labs: "ext4 with a journal". */
+  readonly disk: string;
   /** Load averages of one minute before the first and after the last measurement: above 0.5 other programs took part. */
   readonly load: readonly [number, number];
 }
@@ -104,7 +106,7 @@ export function renderReport(figures: Figures): string {
   const { machine, rows, amounts } = figures;
   const range = ({ low, high }: Range, digits: number): string => `${low.toFixed(digits)} to ${high.toFixed(digits)}`;
   return [
-    `${machine.cpu}, ${machine.cores} cores, ${machine.memoryGiB} GiB; Linux ${machine.kernel}; containerd ${machine.containerd}; Node ${machine.node}; load average before and after: ${machine.load.map((load) => load.toFixed(1)).join(' and ')}`,
+    `${machine.cpu}, ${machine.cores} cores, ${machine.memoryGiB} GiB; Linux ${machine.kernel}; containerd ${machine.containerd}; Node ${machine.node}; ${machine.disk}; load average before and after: ${machine.load.map((load) => load.toFixed(1)).join(' and ')}`,
     '',
     '| ms | runs | p50 | p95 | max | of the floor | 95 % of runs |',
     '|---|---:|---:|---:|---:|---:|---:|',

@@ -11,6 +11,7 @@ const machine: Machine = {
   kernel: '6.1',
   containerd: '1.6.20',
   node: 'v24',
+  disk: 'ext4 with a journal',
   load: [0.25, 3],
 };
 const same = (value: number): readonly number[] => Array.from({ length: 20 }, () => value);
@@ -73,7 +74,7 @@ describe('the report', () => {
     '| amount | 110.0 MiB | 100.0 to 110.0 |',
     '- NOT reached: row, of the floor 1.15 ×, 1.15 to 1.15 (to reach with all of it: ≤ 1.1 ×)',
     '- reached: amount 110.00 MiB, 100.00 to 110.00 (to reach with all of it: ≤ 120 MiB)',
-    'load average before and after: 0.3 and 3.0',
+    'Node v24; ext4 with a journal; load average before and after: 0.3 and 3.0',
   ])('has %j', (line) => expect(text).toContain(line));
 });
 
