@@ -1,12 +1,12 @@
 // The agent's end of the shim's socket: reads requests from it and writes the responses. What an invocation means is in
 // invocations.ts.
 
-import { chmod, mkdir, rm } from 'node:fs/promises';
-import { connect, createServer, type Server, type Socket } from 'node:net';
+import { mkdir } from 'node:fs/promises';
+import { createServer, type Server, type Socket } from 'node:net';
 import { dirname } from 'node:path';
 import type { Clock } from '../lib/clock.ts';
-import { isErrno } from '../lib/errors.ts';
 import { finishSocket } from '../lib/finish-connection.ts';
+import { listenOnSocket } from '../lib/unix-socket.ts';
 import { CniInvocations, type InvocationsOptions } from './invocations.ts';
 import { decodeRequest, encodeAnswer, errorAnswer, type ShimAnswer } from './request.ts';
 
@@ -38,27 +38,12 @@ export class CniServer {
     return this.#server?.listening === true;
   }
 
-  /** Rejects when the socket cannot be made, or when a living process already listens on it. */
+  /** Rejects with UserError when the socket cannot be made, or when a living process already listens on it. */
   async start(): Promise<void> {
     const { socketPath } = this.#options;
     await mkdir(dirname(socketPath), { recursive: true });
-    if (await answers(socketPath)) throw new Error(`another process listens on ${socketPath}`);
-    await rm(socketPath, { force: true });
     const server = createServer((socket) => this.#serve(socket));
-    await new Promise<void>((resolve, reject) => {
-      server.once('error', reject);
-      // No other user may connect, from the beginning on, not only after a chmod.
-      const mask = process.umask(0o177);
-      try {
-        server.listen(socketPath, () => {
-          server.off('error', reject);
-          resolve();
-        });
-      } finally {
-        process.umask(mask);
-      }
-    });
-    await chmod(socketPath, 0o600);
+    await listenOnSocket(server, socketPath, `another process listens on ${socketPath}`);
     server.on('error', (error) => this.#options.onError(`CNI socket ${socketPath}`, error));
     this.#server = server;
   }
@@ -110,19 +95,4 @@ export class CniServer {
       }
     });
   }
-}
-
-/** Whether a server accepts connections at the path. */
-function answers(path: string): Promise<boolean> {
-  return new Promise((resolve, reject) => {
-    const probe = connect(path);
-    probe.once('connect', () => {
-      probe.destroy();
-      resolve(true);
-    });
-    probe.once('error', (error) => {
-      if (isErrno(error, 'ENOENT', 'ECONNREFUSED', 'ENOTSOCK')) resolve(false);
-      else reject(error);
-    });
-  });
 }

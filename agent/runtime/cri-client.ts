@@ -1,5 +1,5 @@
 // The only layer below the runtime adapter: CRI's unary calls and the two event streams, typed. grpc-cri-client.ts
-// implements it over a socket, test/sim in memory. Types, deadlines and error helpers only; it holds no state of pods.
+// implements it over a socket, test/sim in memory. Types, names, deadlines and error helpers only; it holds no state of pods.
 
 import type { Envelope__Output } from '../../proto/gen/containerd/types/Envelope.ts';
 import type { ContainerEventResponse__Output } from '../../proto/gen/runtime/v1/ContainerEventResponse.ts';
@@ -23,6 +23,14 @@ interface Exchange<Request, Response> {
 
 /** The unary methods of CRI's RuntimeService and ImageService; their names are disjoint. */
 export type CriMethod = Exclude<keyof Definitions, Streams>;
+/** Those of ImageService. */
+export const IMAGE_METHODS: ReadonlySet<CriMethod> = new Set([
+  'ImageFsInfo',
+  'ImageStatus',
+  'ListImages',
+  'PullImage',
+  'RemoveImage',
+] satisfies CriMethod[]);
 export type CriRequest<M extends CriMethod> =
   Definitions[M] extends Exchange<infer Request, infer _Response> ? Request : never;
 export type CriResponse<M extends CriMethod> =

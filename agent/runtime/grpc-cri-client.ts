@@ -15,7 +15,7 @@ import type { Tracer } from '../../lib/trace.ts';
 import { loadProto } from '../../proto/load.ts';
 import { GrpcError, type UnaryOptions, untypedUnaryCaller } from '../../proto/unary.ts';
 import { RuntimeError } from '../ports/runtime.ts';
-import type { CriClient, CriMethod, CriStream, CriStreamEnd } from './cri-client.ts';
+import { type CriClient, type CriMethod, type CriStream, type CriStreamEnd, IMAGE_METHODS } from './cri-client.ts';
 
 const CHANNEL_OPTIONS: ChannelOptions = {
   // A local socket either responds or does not exist: a short retry finds a restarted runtime soon.
@@ -40,14 +40,6 @@ export function grpcTarget(endpoint: string): string {
   if (!path.startsWith('/')) throw new RangeError(`container runtime endpoint "${endpoint}" is not unix:///path`);
   return `unix:${path}`;
 }
-
-const IMAGE_METHODS: ReadonlySet<CriMethod> = new Set([
-  'ImageFsInfo',
-  'ImageStatus',
-  'ListImages',
-  'PullImage',
-  'RemoveImage',
-] satisfies CriMethod[]);
 
 /** `endpoint` and `imageEndpoint`: unix:///path or a bare path. The runtime need not be up: calls fail until it is. */
 export function createCriClient(endpoint: string, imageEndpoint: string, tracer: Tracer): CriClient {

@@ -1,11 +1,12 @@
 // The trace, on a unix socket: a client gets the newest spans and then every new one, as lines of JSON. A reader
 // that does not keep up is dropped; nothing here ever makes the agent wait.
 
-import { chmod, mkdir, unlink } from 'node:fs/promises';
-import { connect, createServer, type Socket } from 'node:net';
+import { mkdir } from 'node:fs/promises';
+import { createServer, type Socket } from 'node:net';
 import { dirname } from 'node:path';
-import { isErrno, UserError } from '../../lib/errors.ts';
+import { UserError } from '../../lib/errors.ts';
 import { type Span, SpanRing, type Tracer } from '../../lib/trace.ts';
+import { listenOnSocket } from '../../lib/unix-socket.ts';
 
 export interface TraceSocketOptions {
   readonly path: string;
@@ -74,24 +75,11 @@ export function createTraceSocket(options: TraceSocketOptions): TraceSocket {
         throw new UserError(`the trace socket's path is too long for a socket (${MAX_PATH_BYTES} bytes): ${path}`);
       }
       await mkdir(dirname(path), { recursive: true, mode: 0o750 });
-      await removeStale(path);
+      // Spans name images, addresses and paths: only root may read them.
+      await listenOnSocket(server, path, `another agent already uses ${path}: one root directory serves one agent`);
       unsubscribe = tracer.subscribe(sink);
-      await new Promise<void>((resolve, reject) => {
-        server.once('error', reject);
-        // Spans name images, addresses and paths: root's business, from the first moment on.
-        const mask = process.umask(0o177);
-        try {
-          server.listen(path, () => {
-            server.off('error', reject);
-            resolve();
-          });
-        } finally {
-          process.umask(mask);
-        }
-      });
       // Without a descriptor for a reader the agent goes on.
       server.on('error', (error) => log?.(`the trace socket cannot take a reader: ${error.message}`));
-      await chmod(path, 0o600);
     },
     async close() {
       unsubscribe?.();
@@ -100,22 +88,4 @@ export function createTraceSocket(options: TraceSocketOptions): TraceSocket {
       if (server.listening) await new Promise<void>((resolve) => server.close(() => resolve()));
     },
   };
-}
-
-/** Removes what a killed agent left; a socket that answers belongs to someone who lives. */
-async function removeStale(path: string): Promise<void> {
-  const alive = await new Promise<boolean>((resolve) => {
-    const probe = connect(path);
-    probe.once('connect', () => {
-      probe.destroy();
-      resolve(true);
-    });
-    probe.once('error', () => resolve(false));
-  });
-  if (alive) throw new UserError(`another agent already uses ${path}: one root directory serves one agent`);
-  try {
-    await unlink(path);
-  } catch (error) {
-    if (!isErrno(error, 'ENOENT')) throw error;
-  }
 }

@@ -10,7 +10,7 @@ import {
   Metadata,
   type ServiceError,
 } from '@grpc/grpc-js';
-import type { CriMethod, CriRequest, CriResponse } from '../../agent/runtime/cri-client.ts';
+import { type CriMethod, type CriRequest, type CriResponse, IMAGE_METHODS } from '../../agent/runtime/cri-client.ts';
 import { UserError } from '../../lib/errors.ts';
 import { goRpcError } from '../../lib/go-words.ts';
 import { Tracer } from '../../lib/trace.ts';
@@ -47,14 +47,6 @@ export interface Cri {
   events(onEvent: (event: unknown) => void, signal: AbortSignal): Promise<void>;
   close(): void;
 }
-
-const IMAGE_METHODS: ReadonlySet<string> = new Set([
-  'ImageFsInfo',
-  'ImageStatus',
-  'ListImages',
-  'PullImage',
-  'RemoveImage',
-] satisfies CriMethod[]);
 
 const CHANNEL_OPTIONS: ChannelOptions = {
   'grpc.max_receive_message_length': 16 * 1024 * 1024,

@@ -14,9 +14,9 @@ import {
 import { connect as connectSocket } from 'node:net';
 import { type Clock, systemClock } from '../../lib/clock.ts';
 import { errorMessage } from '../../lib/errors.ts';
+import { listenOnSocket } from '../../lib/unix-socket.ts';
 import { type CallObserver, type CallSink, endOf } from './calls.ts';
 import { decodeOrShow } from './decoded.ts';
-import { listenOn } from './endpoint.ts';
 import { type FaultDecision, FaultEngine, type FaultRules } from './fault-rules.ts';
 import { frameMessage, MessageReader } from './grpc-messages.ts';
 import { createCallServer, failCall, metadataOf } from './http2-calls.ts';
@@ -58,7 +58,7 @@ export class FaultProxy {
   }
 
   async listen(): Promise<void> {
-    await listenOn(this.#server, this.#options.listen);
+    await listenOnSocket(this.#server, this.#options.listen);
     this.#server.on('error', (error) => this.#options.log(`cannot take a connection: ${errorMessage(error)}`));
   }
 

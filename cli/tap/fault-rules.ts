@@ -1,13 +1,12 @@
 // The rules of `nodelet tap fault`: which calls are delayed, failed, dropped, duplicated or hung. Parsing and deciding are
 // pure but for the counters of a running set of rules; fault-proxy.ts does what is decided.
 
-import { readFile } from 'node:fs/promises';
-import { parse, YAMLParseError } from 'yaml';
-import { errorMessage, UserError } from '../../lib/errors.ts';
+import { UserError } from '../../lib/errors.ts';
 import { statusNumber } from './decoded.ts';
 import { isJsonObject, type JsonObject } from './json.ts';
 import type { Subject } from './names.ts';
 import { matchesMethod, matchesPattern, matchesPod } from './patterns.ts';
+import { parseRulesFile, readRulesFile } from './rules-file.ts';
 
 export type Effect =
   | { readonly kind: 'pass' }
@@ -72,17 +71,7 @@ const RULE_KEYS = new Set([
 
 /** Throws UserError that names the place. */
 export function parseFaultRules(text: string, file: string): FaultRules {
-  let value: unknown;
-  try {
-    value = parse(text);
-  } catch (error) {
-    if (error instanceof YAMLParseError) throw new UserError(`${file}: ${error.message}`);
-    throw error;
-  }
-  if (!isJsonObject(value)) throw new UserError(`${file}: must have "rules"`);
-  const { seed = 1, rules } = value;
-  const unknown = Object.keys(value).find((key) => key !== 'seed' && key !== 'rules');
-  if (unknown !== undefined) throw new UserError(`${file}: "${unknown}" is neither "seed" nor "rules"`);
+  const { seed = 1, rules } = parseRulesFile(text, file, ['seed', 'rules'], '"rules"');
   if (typeof seed !== 'number' || !Number.isInteger(seed)) throw new UserError(`${file}: seed must be a whole number`);
   if (!Array.isArray(rules) || rules.length === 0) throw new UserError(`${file}: rules must be a list of at least one`);
   return { seed, rules: rules.map((rule: unknown, index) => parseRule(rule, index, `${file}: rules[${index}]`)) };
@@ -160,10 +149,7 @@ function parseFail(fail: unknown, where: string): Effect {
 
 /** Rejects with UserError. */
 export async function readFaultFile(path: string): Promise<FaultRules> {
-  const text = await readFile(path, 'utf8').catch((error: unknown) => {
-    throw new UserError(`cannot read the rules: ${errorMessage(error)}`);
-  });
-  return parseFaultRules(text, path);
+  return parseFaultRules(await readRulesFile(path), path);
 }
 
 /** Uniform in [0, 1), the same series for the same seed (mulberry32). */

@@ -1,11 +1,10 @@
 // The rules of `nodelet tap diff --ignore FILE`: differences that are known, and texts that stand for each other.
 
-import { readFile } from 'node:fs/promises';
-import { parse, YAMLParseError } from 'yaml';
-import { errorMessage, UserError } from '../../lib/errors.ts';
+import { UserError } from '../../lib/errors.ts';
 import { isJsonObject } from './json.ts';
 import type { Replacement } from './mask.ts';
 import { matchesPattern } from './patterns.ts';
+import { parseRulesFile, readRulesFile } from './rules-file.ts';
 
 export interface IgnoreRule {
   /** Method, or a pattern with "*"; all when absent. */
@@ -26,16 +25,7 @@ const KEYS = new Set(['method', 'field', 'pod', 'why']);
 
 /** Throws UserError. */
 export function parseIgnore(text: string, file: string): IgnoreRules {
-  let value: unknown;
-  try {
-    value = parse(text);
-  } catch (error) {
-    if (error instanceof YAMLParseError) throw new UserError(`${file}: ${error.message}`);
-    throw error;
-  }
-  if (!isJsonObject(value)) throw new UserError(`${file}: must have "ignore" or "replace"`);
-  const unknown = Object.keys(value).find((key) => key !== 'ignore' && key !== 'replace');
-  if (unknown !== undefined) throw new UserError(`${file}: "${unknown}" is neither "ignore" nor "replace"`);
+  const value = parseRulesFile(text, file, ['ignore', 'replace'], '"ignore" or "replace"');
   const list = (key: string): readonly unknown[] => {
     const entries = key === 'ignore' ? value['ignore'] : value['replace'];
     if (entries === undefined || entries === null) return [];
@@ -50,10 +40,7 @@ export function parseIgnore(text: string, file: string): IgnoreRules {
 
 /** Rejects with UserError. */
 export async function readIgnoreFile(path: string): Promise<IgnoreRules> {
-  const text = await readFile(path, 'utf8').catch((error: unknown) => {
-    throw new UserError(`cannot read the rules: ${errorMessage(error)}`);
-  });
-  return parseIgnore(text, path);
+  return parseIgnore(await readRulesFile(path), path);
 }
 
 function rule(entry: unknown, where: string): IgnoreRule {

@@ -4,7 +4,7 @@
 
 import { connect, createServer, type Server, type Socket } from 'node:net';
 import { errorMessage } from '../../lib/errors.ts';
-import { listenOn } from './endpoint.ts';
+import { listenOnSocket } from '../../lib/unix-socket.ts';
 
 /** What reads along on a connection. Never throws. */
 export interface ByteObserver {
@@ -40,7 +40,7 @@ export class TapProxy {
 
   /** Rejects with UserError when the socket cannot be had. */
   async listen(): Promise<void> {
-    await listenOn(this.#server, this.#options.listen);
+    await listenOnSocket(this.#server, this.#options.listen);
     // Without a descriptor for one client, the others go on.
     this.#server.on('error', (error) => this.#options.log(`cannot take a connection: ${errorMessage(error)}`));
   }

@@ -4,7 +4,7 @@ import { randomBytes } from 'node:crypto';
 import type { Http2Server, ServerHttp2Session, ServerHttp2Stream } from 'node:http2';
 import { type Clock, systemClock, type Timer } from '../../lib/clock.ts';
 import { errorMessage } from '../../lib/errors.ts';
-import { listenOn } from './endpoint.ts';
+import { listenOnSocket } from '../../lib/unix-socket.ts';
 import { MessageReader } from './grpc-messages.ts';
 import { CallResponse, createCallServer, failCall } from './http2-calls.ts';
 import { loadRecording } from './recording.ts';
@@ -57,7 +57,7 @@ export class ReplayServer {
       session.on('error', (error) => log(`a client's connection failed: ${errorMessage(error)}`));
     });
     this.#server.on('stream', (stream, headers) => this.#serve(stream, headers[':path'] ?? '', plan));
-    await listenOn(this.#server, listen);
+    await listenOnSocket(this.#server, listen);
     this.#server.on('error', (error) => log(`cannot take a connection: ${errorMessage(error)}`));
     log(`${calls.length} calls of ${recording} are replayed on unix://${listen}`);
   }

@@ -1,8 +1,6 @@
 // The gRPC side: services on a unix socket, each call through secrets' check, faults, handler and call log, every failure as
 // a status with a message. Decides nothing about volumes.
 
-import { lstat, rm } from 'node:fs/promises';
-import { connect } from 'node:net';
 import {
   type handleUnaryCall,
   type Server,
@@ -13,8 +11,9 @@ import {
   status,
   type UntypedServiceImplementation,
 } from '@grpc/grpc-js';
-import { errorMessage, isDiskFull, isErrno, UserError } from '../../lib/errors.ts';
+import { errorMessage, isDiskFull, UserError } from '../../lib/errors.ts';
 import { getOwn, setOwn } from '../../lib/own-property.ts';
+import { removeStaleSocket } from '../../lib/unix-socket.ts';
 import type { CallRecord } from './call-log.ts';
 import { type DriverCode, DriverError } from './errors.ts';
 import type { Faults } from './faults.ts';
@@ -102,32 +101,8 @@ export function addService(
   server.addService(definition, methods);
 }
 
-/** Whether a server accepts connections on the socket. */
-function answers(path: string): Promise<boolean> {
-  return new Promise((resolve) => {
-    const socket = connect(path);
-    socket.once('connect', () => {
-      socket.destroy();
-      resolve(true);
-    });
-    socket.once('error', () => resolve(false));
-  });
-}
-
-/** Removes a socket that a driver which was killed left. Rejects with UserError when it is in use, or is no socket. */
-async function clearSocket(path: string): Promise<void> {
-  try {
-    if (!(await lstat(path)).isSocket()) throw new UserError(`${path} is there and is no socket`);
-  } catch (error) {
-    if (isErrno(error, 'ENOENT')) return;
-    throw error;
-  }
-  if (await answers(path)) throw new UserError(`another process serves on ${path}`);
-  await rm(path, { force: true });
-}
-
 export async function listen(server: Server, path: string): Promise<void> {
-  await clearSocket(path);
+  await removeStaleSocket(path);
   await new Promise<void>((resolve, reject) => {
     server.bindAsync(`unix:${path}`, ServerCredentials.createInsecure(), (error) => {
       if (error === null) resolve();

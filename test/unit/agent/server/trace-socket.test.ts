@@ -1,4 +1,5 @@
-import { mkdtemp, rm, stat, writeFile } from 'node:fs/promises';
+import { spawnSync } from 'node:child_process';
+import { mkdtemp, rm, stat } from 'node:fs/promises';
 import { connect, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -73,7 +74,8 @@ test('the socket is root’s alone, replaces one that a killed agent left, and g
   expect((await stat(path)).mode & 0o777).toBe(0o600);
   await trace.close();
   await expect(stat(path)).rejects.toThrow('ENOENT');
-  await writeFile(path, '');
+  const killed = `require('node:net').createServer().listen(${JSON.stringify(path)}, () => process.kill(process.pid, 'SIGKILL'))`;
+  expect(spawnSync(process.execPath, ['--eval', killed]).signal).toBe('SIGKILL');
   trace = createTraceSocket({ path, tracer });
   await trace.listen();
   expect((await stat(path)).isSocket()).toBe(true);
