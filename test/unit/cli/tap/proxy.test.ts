@@ -192,12 +192,18 @@ test('several clients call at the same time, each on a connection of its own', a
 });
 
 test('a runtime that goes away ends the connection and its calls; when it is back, calls pass again', async () => {
-  answer = ({ stream }) => stream.resume();
+  let arrived = 0;
+  answer = ({ stream }) => {
+    arrived++;
+    stream.resume();
+  };
   const session = client();
   const direct = openClient(runtime.path);
   const closed = new Promise<void>((resolve) => session.once('close', () => resolve()));
   const open = Promise.allSettled([call(session, METHOD, message('x')), call(direct, METHOD, message('x'))]);
   await expect.poll(() => sink.calls.length).toBe(1);
+  // A call that has not arrived ends otherwise than one that has.
+  await expect.poll(() => arrived).toBe(2);
   await runtime.stop();
   await closed;
   const [through, straight] = await open;
