@@ -71,7 +71,7 @@ export function claimState(fact: ClaimFact): ClaimState | undefined {
       chain: [
         pending,
         {
-          text: `nobody makes a volume of a class that is not there`,
+          text: `without the class no provisioner is responsible`,
           call: { name: `GET storageclasses/${className}`, to: 'the API server', answer: 'not found' },
         },
       ],

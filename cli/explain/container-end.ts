@@ -1,9 +1,9 @@
 // How a container's last instance ended, when the next one starts, and what it wrote last. Pure.
 
 import { parseGoDuration } from '../../agent/config/duration.ts';
-import { type EpochMs, plusMs } from '../../lib/clock.ts';
+import { type EpochMs, elapsedMs, plusMs } from '../../lib/clock.ts';
 import { parseRfc3339 } from '../../lib/rfc3339.ts';
-import type { PodFacts } from './facts.ts';
+import type { EventFact, PodFacts } from './facts.ts';
 import type { Detail } from './finding.ts';
 import type { ContainerView } from './pod-view.ts';
 import { containers } from './pod-view.ts';
@@ -63,6 +63,20 @@ export function restartingContainer(facts: PodFacts): ContainerEnd | undefined {
     return state?.running !== undefined && restartCount > 0 && ready === false && status?.started !== true;
   });
   return ended === undefined ? undefined : endOfContainer(ended);
+}
+
+/** What a container that is requested to end exits with, when it does no more than that. */
+const ENDED_BY_REQUEST = [0, 128 + 9, 128 + 15];
+/** An event is of the last end when it is not older than this. ms */
+const RECENT_MS = 60_000;
+
+/**
+ * Whether this event, which comes with each kill of a certain kind, explains the last end too. Events of a pod that has many are
+ * dropped by their sender: then those before count, if they go with most restarts and the exit code goes with a kill.
+ */
+export function explainsEnd(event: EventFact, { finishedAt, exitCode, restarts }: ContainerEnd): boolean {
+  if (finishedAt !== undefined && elapsedMs(event.last, finishedAt) <= RECENT_MS) return true;
+  return event.count * 2 >= restarts && ENDED_BY_REQUEST.includes(exitCode);
 }
 
 /** The last lines of a container's log. */

@@ -198,8 +198,7 @@ export interface ClaimFacts extends Common {
   readonly claim: ClaimFact;
   readonly volumes: readonly Stored<PersistentVolume>[];
   readonly classNames: readonly string[];
-  /** Drivers with a CSINode entry somewhere, or a CSIDriver object. */
-  readonly drivers: readonly string[];
+  /** Those that use the claim. */
   readonly pods: readonly Pod[];
 }
 

@@ -74,16 +74,16 @@ export function pullError(message: string, image: string): PullError {
     return found('platform', 'the registry has it, but not for this node’s processor and system', name, reached);
   }
   if (
-    /401|403|unauthorized|authorization failed|denied|no basic auth credentials|insufficient_scope|forbidden/i.test(
+    /\b40[13] [A-Z]|unauthorized|authorization failed|denied|no basic auth credentials|insufficient_scope|forbidden/i.test(
       message,
     )
   ) {
     return found('unauthorized', `registry ${registry} refused it`, name, reached);
   }
-  if (/not found|manifest unknown|name unknown|404/i.test(message)) {
+  if (/not found|manifest unknown|name unknown|\b404 /i.test(message)) {
     return found('not-found', `registry ${registry} has no such image or tag`, name, reached);
   }
-  if (/429|toomanyrequests|rate limit/i.test(message)) {
+  if (/\b429 |toomanyrequests|rate limit/i.test(message)) {
     return found('rate', `registry ${registry} refuses more pulls for now: its rate limit is used up`, name, reached);
   }
   if (/no space left on device/i.test(message))

@@ -1,12 +1,17 @@
 // Which collector and which rules belong to a kind of object.
 
-import { UserError } from '../../lib/errors.ts';
+import { collectClaimFacts } from './collect/claim.ts';
+import { collectNode } from './collect/node.ts';
 import { collectPod } from './collect/pod.ts';
+import { collectService } from './collect/service.ts';
 import type { Sources } from './collect/source.ts';
 import type { Explanation, Target } from './finding.ts';
 import { finePod } from './fine.ts';
 import { explain } from './judge.ts';
+import { CLAIM_RULES, fineClaim, unknownClaim } from './rules/claim-rules.ts';
+import { fineNode, NODE_RULES, unknownNode } from './rules/node-rules.ts';
 import { POD_RULES, unknownPod } from './rules/pod-rules.ts';
+import { fineService, SERVICE_RULES, unknownService } from './rules/service-rules.ts';
 
 export async function explainTarget(sources: Sources, target: Target): Promise<Explanation> {
   const { kind, namespace, name } = target;
@@ -14,8 +19,14 @@ export async function explainTarget(sources: Sources, target: Target): Promise<E
     case 'pod':
       return explain(target, await collectPod(sources, namespace, name), POD_RULES, unknownPod, finePod);
     case 'node':
-    case 'service':
-    case 'pvc':
-      throw new UserError(`a ${kind} cannot be explained yet: only pods can`);
+      return explain(target, await collectNode(sources, name), NODE_RULES, unknownNode, fineNode);
+    case 'service': {
+      const facts = await collectService(sources, namespace, name);
+      return explain(target, facts, SERVICE_RULES, unknownService, fineService);
+    }
+    case 'pvc': {
+      const facts = await collectClaimFacts(sources, namespace, name);
+      return explain(target, facts, CLAIM_RULES, unknownClaim, fineClaim);
+    }
   }
 }

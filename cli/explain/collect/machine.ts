@@ -46,7 +46,7 @@ function figure(text: string | undefined): number | undefined {
 }
 
 /** The pod's cgroup in the hierarchy that accounts for memory. */
-async function cgroupOf(pod: Pod, cgroupRoot: string): Promise<string | undefined> {
+export async function cgroupOf(pod: Pod, cgroupRoot: string): Promise<string | undefined> {
   for (const driver of DRIVERS) {
     const layout = { root: cgroupRoot, driver };
     const path = cgroupPath(layout, podName(layout, pod.metadata.uid, podQOSClass(pod)));

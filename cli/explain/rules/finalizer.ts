@@ -25,7 +25,7 @@ export const finalizer: Rule<PodFacts> = {
             name: 'PATCH pods',
             to: 'the API server',
             with: 'metadata.finalizers',
-            answer: 'nobody has made this call',
+            answer: 'this call was never made',
           },
         },
       ],

@@ -1,6 +1,6 @@
 // A container is killed because its postStart hook failed.
 
-import { logDetails, restartingContainer } from '../container-end.ts';
+import { explainsEnd, logDetails, restartingContainer } from '../container-end.ts';
 import type { PodFacts } from '../facts.ts';
 import type { Rule } from '../finding.ts';
 import { isDeleted, lastEvent, podArgument, timing } from '../pod-view.ts';
@@ -13,7 +13,7 @@ export const hookFailed: Rule<PodFacts> = {
     const event = lastEvent(facts, ['FailedPostStartHook']);
     if (end === undefined || event === undefined || end.view.spec.lifecycle?.postStart === undefined) return undefined;
     const { name, view, restarts, next, finishedAt } = end;
-    if (finishedAt !== undefined && event.last < finishedAt - 60_000) return undefined;
+    if (!explainsEnd(event, end)) return undefined;
     const span = facts.spans.findLast(
       ({ kind, name: hook, outcome }) => kind === 'hook' && hook === 'postStart' && outcome === 'error',
     );

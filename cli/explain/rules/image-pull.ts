@@ -12,7 +12,7 @@ const PULL_BACKOFF = { initialMs: 10_000, maxMs: 300_000, factor: 2 };
 function credentials({ pod, references }: PodFacts): string {
   const names = (pod.spec.imagePullSecrets ?? []).map(({ name = '' }) => name);
   if (names.length === 0)
-    return 'the pod has no imagePullSecrets: it was asked for without credentials, or with those of the node';
+    return 'the pod has no imagePullSecrets: only credentials of the node were used, if there are any';
   const absent = names.filter((name) => references.secrets.get(name)?.state === 'absent');
   if (absent.length > 0) return `Secret ${list(absent)} of its imagePullSecrets does not exist`;
   return `the pod gives the credentials of Secret ${list(names)}`;

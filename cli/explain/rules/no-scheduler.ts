@@ -37,7 +37,7 @@ export const noScheduler: Rule<PodFacts> = {
         { text: 'the pod has no node, no PodScheduled condition and no event of a scheduler', since },
         {
           text: `only a scheduler named ${name} binds this pod to a node`,
-          call: { name: 'POST pods/binding', to: 'the API server', answer: 'nobody has made this call' },
+          call: { name: 'POST pods/binding', to: 'the API server', answer: 'this call was never made' },
         },
       ],
       commands: other

@@ -1,4 +1,4 @@
-// The pod's node is not Ready: no agent starts, ends or reports anything there.
+// The agent of the pod's node is away: it starts, ends and reports nothing there.
 
 import { elapsedMs } from '../../../lib/clock.ts';
 import { parseRfc3339 } from '../../../lib/rfc3339.ts';
@@ -28,7 +28,8 @@ export const nodeAway: Rule<PodFacts> = {
       };
     }
     const ready = node.status?.conditions?.find(({ type }) => type === 'Ready');
-    if (ready?.status === 'True') return undefined;
+    // An agent that reports False is there: the pod's own failure says more.
+    if (ready?.status === 'True' || ready?.status === 'False') return undefined;
     const since = parseRfc3339(ready?.lastTransitionTime);
     const renewed = parseRfc3339(facts.lease?.spec?.renewTime);
     const silent = renewed === undefined ? undefined : elapsedMs(renewed, facts.now);

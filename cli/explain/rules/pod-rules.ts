@@ -20,6 +20,7 @@ import { imagePull } from './image-pull.ts';
 import { noNodeFits } from './no-node-fits.ts';
 import { noScheduler } from './no-scheduler.ts';
 import { nodeAway } from './node-away.ts';
+import { nodeUnready } from './node-unready.ts';
 import { outOfMemory } from './out-of-memory.ts';
 import { probeFails } from './probe-fails.ts';
 import { probeKills } from './probe-kills.ts';
@@ -50,6 +51,7 @@ export const POD_RULES: readonly (readonly Rule<PodFacts>[])[] = [
   [environmentMissing, runAsNonRoot, containerStart, outOfMemory, probeKills, hookFailed, crashLoop],
   [probeFails],
   [readinessGate],
+  [nodeUnready],
   [starting, ready],
 ];
 

@@ -1,6 +1,6 @@
 // A container is killed again and again because its liveness or startup probe fails.
 
-import { logDetails, restartingContainer } from '../container-end.ts';
+import { explainsEnd, logDetails, restartingContainer } from '../container-end.ts';
 import type { PodFacts } from '../facts.ts';
 import type { Rule } from '../finding.ts';
 import { isDeleted, lastEvent, podArgument, timing } from '../pod-view.ts';
@@ -16,7 +16,7 @@ export const probeKills: Rule<PodFacts> = {
     const killing = lastEvent(facts, ['Killing'], `Container ${name} failed `);
     const type = /failed (liveness|startup) probe/.exec(killing?.message ?? '')?.[1];
     // An earlier instance may have been killed so, and this one may have ended by itself.
-    if (killing === undefined || finishedAt === undefined || killing.last < finishedAt - 60_000) return undefined;
+    if (killing === undefined || !explainsEnd(killing, end)) return undefined;
     const kind = type === 'startup' ? 'startup' : 'liveness';
     const probe = kind === 'startup' ? view.spec.startupProbe : view.spec.livenessProbe;
     const answer = probeAnswer(facts, kind, name);
@@ -26,7 +26,7 @@ export const probeKills: Rule<PodFacts> = {
       chain: [
         {
           text: `container ${name} ${restarts > 0 ? `was started again ${plural(restarts, 'time')}` : 'is started again'}, after growing pauses; its last instance ended`,
-          at: finishedAt,
+          ...(finishedAt === undefined ? {} : { at: finishedAt }),
           ...(next === undefined ? {} : { next }),
         },
         { text: `the agent killed it because of its ${kind} probe`, ...timing(killing) },

@@ -30,7 +30,7 @@ export const readinessGate: Rule<PodFacts> = {
             name: 'PATCH pods/status',
             to: 'the API server',
             with: `condition ${type}`,
-            answer: found === undefined ? 'nobody has made this call' : `${found.status} ${found.reason ?? ''}`.trim(),
+            answer: found === undefined ? 'this call was never made' : `${found.status} ${found.reason ?? ''}`.trim(),
           },
         },
       ],

@@ -15,7 +15,7 @@ export const runAsNonRoot: Rule<PodFacts> = {
     const runAsUser = view.spec.securityContext?.runAsUser ?? facts.pod.spec.securityContext?.runAsUser;
     const why =
       user !== undefined
-        ? `the user of image ${image} is the name ${user}, of which nobody knows whether it is root`
+        ? `the user of image ${image} is the name ${user}, which may be root`
         : runAsUser === 0
           ? 'runAsUser is 0, which is root'
           : `image ${image} would run as root`;

@@ -23,7 +23,7 @@ export const runtimeClass: Rule<PodFacts> = {
         chain: [
           { text: 'the pod has no sandbox, and so no network and no containers', ...timing(event) },
           {
-            text: `nobody knows which handler is meant`,
+            text: 'the class says which handler of the runtime is meant',
             call: { name: `GET runtimeclasses/${name}`, to: 'the API server', answer: 'not found' },
           },
         ],

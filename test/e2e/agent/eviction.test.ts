@@ -5,6 +5,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { createCriClient } from '../../../agent/runtime/grpc-cri-client.ts';
 import { createRuntimeUsage } from '../../../agent/runtime/usage.ts';
 import { Tracer } from '../../../lib/trace.ts';
+import { verdictFor } from '../explain/answers.ts';
 import type { TestLab } from '../support/lab.ts';
 import { shareLab } from '../support/shared-lab.ts';
 import { apply, eventsOf, eventually, getPod } from './harness.ts';
@@ -43,9 +44,17 @@ afterAll(async () => {
 });
 
 test.each([
-  ['full-volume', 'Usage of EmptyDir volume "x" exceeds the limit "1Mi". '],
-  ['full-layer', 'Pod ephemeral local storage usage exceeds the total limit of containers 1Mi. '],
-])('%s is evicted with the kubelet’s words', async (name, message) => {
+  [
+    'full-volume',
+    'Usage of EmptyDir volume "x" exceeds the limit "1Mi". ',
+    /volume x grew beyond its sizeLimit of 1Mi/,
+  ],
+  [
+    'full-layer',
+    'Pod ephemeral local storage usage exceeds the total limit of containers 1Mi. ',
+    /more local storage than its limit/,
+  ],
+])('%s is evicted with the kubelet’s words', async (name, message, explained) => {
   const pod = await eventually(
     `${name} to fail`,
     async () => {
@@ -59,6 +68,7 @@ test.each([
   await eventually(`the event of ${name}`, async () =>
     (await eventsOf(lab, name)).find((event) => event.reason === 'Evicted' && event.message === message),
   );
+  expect((await verdictFor(lab, name, 'evicted', explained)).state).toBe('ended');
 });
 
 test('a pod that keeps to its limits goes on running', async () => {

@@ -9,6 +9,7 @@ import { listLoopDevices } from '../../../csi/driver/loop-devices.ts';
 import { writeFileAtomic } from '../../../lib/atomic.ts';
 import { exec } from '../../../lib/exec.ts';
 import { apply, eventually, eventWhen, FOREVER, prints, shellPod } from '../agent/harness.ts';
+import { verdictFor } from '../explain/answers.ts';
 import { startLab, type TestLab } from '../support/lab.ts';
 
 let lab: TestLab;
@@ -84,8 +85,12 @@ async function kill(process_: 'agent' | 'csi-driver'): Promise<void> {
 
 describe('a driver that fails', () => {
   test('is reported in the pod’s events, and retried until it succeeds', async () => {
-    await faults({ method: 'NodeStageVolume', action: 'fail', code: 'INTERNAL', message: 'upside down', times: 2 });
+    await faults({ method: 'NodeStageVolume', action: 'fail', code: 'INTERNAL', message: 'upside down' });
     await apply(lab, claim('failing'), user('failing', 'failing'));
+    const answer = await verdictFor(lab, 'failing', 'volume-failed', /upside down/);
+    const call = { name: 'NodeStageVolume', to: 'the CSI driver', answer: expect.stringMatching(/upside down/) };
+    expect(answer.chain[1]).toMatchObject({ text: 'staging it on the node fails', call });
+    await faults();
     await ready('failing');
     const event = await eventWhen(lab, 'failing', 'FailedMount', /upside down/);
     expect(event.message).toMatch(

@@ -47,11 +47,29 @@ export const creating: readonly object[] = [
     volume({ configMap: { name: 'settings', items: [{ key: 'color', path: 'c' }] } }),
     mounts,
   ),
+  shellPod(
+    'no-directory',
+    FOREVER,
+    volume({ hostPath: { path: '/nonexistent-directory', type: 'Directory' } }),
+    mounts,
+  ),
+  shellPod('no-handler', FOREVER, { runtimeClassName: 'explain-odd' }),
   shellPod('no-driver', FOREVER, volume({ csi: { driver: 'none.example.com' } }), mounts),
 ];
 
-/** Pods whose image cannot be had. */
-export const images: readonly object[] = [
+/** A class of which the runtime does not have the handler. */
+export const oddClass = {
+  apiVersion: 'node.k8s.io/v1',
+  kind: 'RuntimeClass',
+  metadata: { name: 'explain-odd' },
+  handler: 'no-such-handler',
+};
+
+/** Pods whose image cannot be had. `registry`: answers by HTTP, on loopback. `plain`: the same on another address. */
+export const images = (registry: string, plain: string): readonly object[] => [
+  shellPod('forbidden', FOREVER, {}, { image: `${registry}/private/app:1` }),
+  shellPod('no-tag', FOREVER, {}, { image: `${registry}/team/app:none` }),
+  shellPod('plain-http', FOREVER, {}, { image: `${plain}/team/app:1` }),
   shellPod('bad-name', FOREVER, {}, { image: 'Busybox:Stable!' }),
   shellPod('never', FOREVER, {}, { image: 'example.com/none:1', imagePullPolicy: 'Never' }),
   shellPod('no-dns', FOREVER, {}, { image: 'registry.invalid/team/app:1' }),
@@ -76,6 +94,7 @@ export const starting: readonly object[] = [
   ),
 ];
 
+const labelled = (pod: object): object => ({ ...pod, metadata: { name: 'unready', labels: { app: 'unready' } } });
 const liveness = { exec: { command: ['sh', '-c', 'echo the cache is cold; exit 1'] }, periodSeconds: 1 };
 
 /** Pods whose container ends again and again. */
@@ -94,7 +113,7 @@ export const crashing: readonly object[] = [
 /** Pods that run, or have run, and are not Ready. */
 export const unready: readonly object[] = [
   shellPod('refused', FOREVER, {}, { readinessProbe: { httpGet: { port: 8080, path: '/ready' }, periodSeconds: 1 } }),
-  shellPod('unready', FOREVER, {}, { readinessProbe: { ...liveness, periodSeconds: 1 } }),
+  labelled(shellPod('unready', FOREVER, {}, { readinessProbe: { ...liveness, periodSeconds: 1 } })),
   shellPod('starts-long', FOREVER, {}, { startupProbe: { ...liveness, failureThreshold: 1000 } }),
   shellPod('readiness-gate', FOREVER, { readinessGates: [{ conditionType: 'example.com/balancer' }] }),
 ];
@@ -104,14 +123,6 @@ export const ended = (nodeName: string): readonly object[] => [
   shellPod('out-of-cpu', FOREVER, { nodeName }, { resources: { requests: { cpu: '1000' } } }),
   shellPod('wrong-node', FOREVER, { nodeName, nodeSelector: { disk: 'ssd' } }),
   shellPod('late', FOREVER, { activeDeadlineSeconds: 1 }),
-  shellPod(
-    'over-limit',
-    `head -c 3000000 /dev/zero >/data/file; ${FOREVER}`,
-    volume({ emptyDir: { sizeLimit: '1Mi' } }),
-    {
-      volumeMounts: [{ name: 'data', mountPath: '/data' }],
-    },
-  ),
   shellPod('gives-up', 'echo "no licence" >&2; exit 5', { restartPolicy: 'Never' }),
   shellPod('finished', 'echo all done', { restartPolicy: 'Never' }),
 ];
@@ -136,3 +147,32 @@ export const stubborn: readonly object[] = [
 ];
 
 export const healthy = shellPod('healthy', FOREVER);
+
+const service = (name: string, selector: object, targetPort: number | string): object => ({
+  apiVersion: 'v1',
+  kind: 'Service',
+  metadata: { name },
+  spec: { selector, ports: [{ port: 80, targetPort }] },
+});
+
+/** A pod that serves on port 8080, and on 8081 for itself alone. */
+export const web = {
+  ...shellPod(
+    'web',
+    'httpd -p 8080; httpd -p 127.0.0.1:8081; trap "exit 0" TERM; sleep 100000 & wait $!',
+    {},
+    {
+      ports: [{ name: 'http', containerPort: 8080 }],
+    },
+  ),
+  metadata: { name: 'web', labels: { app: 'web', tier: 'front' } },
+};
+
+export const services: readonly object[] = [
+  service('good', { app: 'web' }, 'http'),
+  service('misspelt', { app: 'web', tier: 'font' }, 8080),
+  service('wrong-name', { app: 'web' }, 'https'),
+  service('wrong-port', { app: 'web' }, 9090),
+  service('loopback', { app: 'web' }, 8081),
+  service('unready', { app: 'unready' }, 8080),
+];

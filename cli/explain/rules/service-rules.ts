@@ -1,0 +1,43 @@
+// The rules for Services, in the order in which traffic could fail: no pods, none ready, a port that leads nowhere, a policy.
+
+import type { ServiceFacts } from '../facts.ts';
+import type { Finding, Rule } from '../finding.ts';
+import { readyPods, selectedPods } from '../service-view.ts';
+import { list } from '../words.ts';
+import { serviceNoPods } from './service-no-pods.ts';
+import { serviceNotReady } from './service-not-ready.ts';
+import { servicePolicy } from './service-policy.ts';
+import { servicePort } from './service-port.ts';
+import { serviceReady } from './service-ready.ts';
+import { serviceWithoutSelector } from './service-without-selector.ts';
+
+export const SERVICE_RULES: readonly (readonly Rule<ServiceFacts>[])[] = [
+  [serviceWithoutSelector],
+  [serviceNoPods, serviceNotReady],
+  [servicePort],
+  [servicePolicy],
+  [serviceReady],
+];
+
+export function unknownService({ service }: ServiceFacts): Finding {
+  const { name, namespace } = service.metadata;
+  return {
+    state: 'broken',
+    verdict: 'no rule knows anything about it',
+    chain: [],
+    commands: [{ command: `kubectl -n ${namespace} describe service ${name}`, why: 'all that the API server knows' }],
+  };
+}
+
+export function fineService(facts: ServiceFacts): readonly string[] {
+  const { clusterIP, ports = [] } = facts.service.spec ?? {};
+  const selected = selectedPods(facts).map(({ metadata }) => metadata.name);
+  const ready = readyPods(facts).map(({ metadata, status }) => `${metadata.name} (${status?.podIP ?? 'no address'})`);
+  const shown = ports.map(({ port, protocol = 'TCP', targetPort = port }) => `${protocol} ${port} → ${targetPort}`);
+  return [
+    ...(clusterIP === undefined || clusterIP === 'None' ? [] : [`its address is ${clusterIP}`]),
+    ...(shown.length === 0 ? [] : [`ports: ${list(shown)}`]),
+    ...(selected.length === 0 ? [] : [`selects ${list(selected.slice(0, 5))}`]),
+    ...(ready.length === 0 ? [] : [`ready: ${list(ready.slice(0, 5))}`]),
+  ];
+}

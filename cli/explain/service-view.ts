@@ -1,0 +1,54 @@
+// Questions that several rules ask about a Service: which pods it selects, which of them are ready, where a port leads. Pure.
+
+import type { ServicePort } from 'kubernetes-types/core/v1';
+import type { Pod } from '../../client/types.ts';
+import type { ServiceFacts } from './facts.ts';
+
+export function selectorOf({ service }: ServiceFacts): readonly (readonly [string, string])[] {
+  return Object.entries(service.spec?.selector ?? {});
+}
+
+export function selectorText(facts: ServiceFacts): string {
+  return selectorOf(facts)
+    .map(([key, value]) => `${key}=${value}`)
+    .join(',');
+}
+
+function labelsOf(pod: Pod): ReadonlyMap<string, string> {
+  return new Map(Object.entries(pod.metadata.labels ?? {}));
+}
+
+/** Requirements of the selector that the pod's labels do not meet. */
+export function unmet(facts: ServiceFacts, pod: Pod): readonly (readonly [string, string])[] {
+  const labels = labelsOf(pod);
+  return selectorOf(facts).filter(([key, value]) => labels.get(key) !== value);
+}
+
+export function labelText(pod: Pod, key: string): string {
+  const value = labelsOf(pod).get(key);
+  return value === undefined ? `no label ${key}` : `${key}=${value}`;
+}
+
+/** The pods that it selects and that have not ended. */
+export function selectedPods(facts: ServiceFacts): readonly Pod[] {
+  if (selectorOf(facts).length === 0) return [];
+  return facts.pods.filter(
+    (pod) => unmet(facts, pod).length === 0 && pod.status?.phase !== 'Succeeded' && pod.status?.phase !== 'Failed',
+  );
+}
+
+export function isPodReady(pod: Pod): boolean {
+  return pod.status?.conditions?.some(({ type, status }) => type === 'Ready' && status === 'True') === true;
+}
+
+export function readyPods(facts: ServiceFacts): readonly Pod[] {
+  return selectedPods(facts).filter(isPodReady);
+}
+
+/** The number in the pod that the port of the Service leads to; undefined: a name that no container of the pod has. */
+export function targetPort({ port, targetPort: target = port }: ServicePort, pod: Pod): number | undefined {
+  if (typeof target === 'number') return target;
+  if (/^\d+$/.test(target)) return Number(target);
+  const ports = pod.spec.containers.flatMap(({ ports: own = [] }) => own);
+  return ports.find(({ name }) => name === target)?.containerPort;
+}
