@@ -33,6 +33,9 @@ export async function sleepUnlessAborted(clock: Pick<Clock, 'sleep'>, ms: number
   }
 }
 
+/** The reason of a sleep that ends because its result is not needed any more. One for all: a new one records its stack. */
+const NO_LONGER_WAITED_FOR = new Error('no longer waited for');
+
 /**
  * Waits for the promise, for at most `ms` milliseconds or until `signal` aborts. True when it resolved in time. Rejects as
  * the promise does; what it does later is no longer waited for.
@@ -48,6 +51,6 @@ export async function resolvesWithin(
   try {
     return await Promise.race([promise.then(() => true), sleepUnlessAborted(clock, ms, end).then(() => false)]);
   } finally {
-    over.abort();
+    over.abort(NO_LONGER_WAITED_FOR);
   }
 }

@@ -22,6 +22,8 @@ export interface HistoryOptions {
   readonly faults?: Faults;
   /** Nothing goes wrong from the first step on but what users and processes do. */
   readonly fair?: boolean;
+  /** The rest is over as soon as all is as it should be, once the longest back-off is over. */
+  readonly briefRest?: boolean;
   /** How often things happen, instead of as often as the seed says. */
   readonly weights?: Partial<Record<Event, number>>;
 }
@@ -57,8 +59,12 @@ export class BrokenRule extends Error {
 
 /** How long everything works before it must have come to rest: longer than any back-off. Virtual ms. */
 const REST_MS = 700_000;
+/** How long a brief rest is at least: longer than the longest back-off. */
+const BRIEF_REST_MS = 330_000;
 /** How long nothing of any pod may take to go. */
 const REMOVAL_MS = 200_000;
+/** How long it takes at least where the rest is brief: longer than any grace period. */
+const BRIEF_REMOVAL_MS = 45_000;
 /** How long it may take until the last thing that happened is seen everywhere: a hook, a grace period, the news of it. */
 const TOLD_MS = 60_000;
 /** How long the agent may take for a sandbox that the runtime has forgotten: RunPodSandbox's limit, then two periods. */
@@ -94,11 +100,9 @@ class History {
       this.#chaos.clearsUp();
       while (this.#steps < this.#options.steps) await this.#step();
       this.#chaos.calm();
-      await this.#until(clock.monotonic() + REST_MS);
-      await this.#becomesTrue(() => differences(this.#world));
+      await this.#rest(BRIEF_REST_MS, REST_MS, () => differences(this.#world));
       this.#chaos.deleteEverything();
-      await this.#until(clock.monotonic() + REMOVAL_MS);
-      await this.#becomesTrue(() => leftovers(this.#world));
+      await this.#rest(BRIEF_REMOVAL_MS, REMOVAL_MS, () => leftovers(this.#world));
       // A runtime that died at the wrong moment has forgotten what it had made: the agent finds it while it runs.
       await this.#becomesTrue(() => forgotten(this.#world), COLLECTION_MS);
     } finally {
@@ -128,6 +132,18 @@ class History {
     for (let next = this.#world.clock.nextAt(); next !== undefined && next <= end; next = this.#world.clock.nextAt()) {
       await this.#step();
     }
+  }
+
+  /** All works, and after `ms` nothing is wrong any more; after `briefMs` where the rest is brief and nothing is. */
+  async #rest(briefMs: number, ms: number, wrong: () => readonly string[]): Promise<void> {
+    const { clock } = this.#world;
+    const end = clock.monotonic() + ms;
+    if (this.#options.briefRest === true) {
+      await this.#until(clock.monotonic() + briefMs);
+      if (wrong().length === 0) return;
+    }
+    await this.#until(end);
+    await this.#becomesTrue(wrong);
   }
 
   /** Jobs come and go even now: what must be true is true once what has just happened has been told. */

@@ -3,7 +3,7 @@
 
 import { spawnSync } from 'node:child_process';
 import { describe, expect, it } from 'vitest';
-import { BrokenRule, type HistoryOptions, type HistoryReport, runHistory } from './history.ts';
+import { BrokenRule, type HistoryOptions, runHistory } from './history.ts';
 import { runtimeKindOf } from './world/cri/kinds.ts';
 import { FAULTS, type Fault } from './world/faults.ts';
 
@@ -49,21 +49,26 @@ const LOOKED_FOR: Partial<Record<Fault, Pick<HistoryOptions, 'fair' | 'weights'>
   'nobody counts what processes take': { fair: true, weights: { ...LONG_LIVES, memoryRunsOut: 40 } },
 };
 
+/** Where the search for a fault begins: not every history is one in which it shows. Another seed is found all the same. */
+const BEGIN_AT: Partial<Record<Fault, number>> = {
+  'the agent ignores shortened grace periods': 8,
+  'the agent believes that everything is ready': 6,
+  'the agent believes that everything is alive': 4,
+  'the agent stops sidecars with the rest': 3,
+  'the agent forgets preStop hooks': 3,
+  'the agent shortens grace periods': 3,
+  'the API server drops what others wrote': 2,
+  'the agent says that it resized and did not': 2,
+  'the API server hides deadlines': 2,
+  'the API server shows an old ConfigMap': 2,
+};
+
 describe('a history', () => {
   it('is the same for the same seed, to the last thing that happened', async () => {
     const first = await runHistory({ seed: 7, steps: 2_000 });
     const second = await runHistory({ seed: 7, steps: 2_000 });
     expect(second).toEqual(first);
     expect((await runHistory({ seed: 8, steps: 2_000 })).digest).not.toBe(first.digest);
-  });
-
-  it('has a bit of everything', async () => {
-    const reports: HistoryReport[] = [];
-    for (const seed of SEEDS.slice(0, 6)) reports.push(await runHistory({ seed, steps: 3_000 }));
-    const reasons = new Set(reports.flatMap(({ recorded }) => [...recorded.keys()]));
-    for (const reason of ['Started', 'Killing', 'BackOff', 'Unhealthy', 'SandboxChanged', 'FailedPostStartHook']) {
-      expect(reasons).toContain(reason);
-    }
   });
 
   it('is lived on every kind of runtime', () => {
@@ -82,22 +87,32 @@ describe('a broken rule', () => {
       expect(again?.step).toBe(broken.error.step);
       expect(again?.message).toBe(broken.error.message);
       // It is the fault that is noticed: without it the same history keeps every rule.
-      if (LOOKED_FOR[fault] !== undefined) await runHistory({ ...LOOKED_FOR[fault], seed: broken.seed, steps: STEPS });
+      if (LOOKED_FOR[fault] !== undefined) await runHistory(historyFor(fault, broken.seed));
     },
     120_000,
   );
 });
 
 describe('a node with a random history', () => {
+  const reasons = new Set<string>();
+
   it.each(SEEDS)('keeps every rule and comes to rest (seed %i)', async (seed) => {
-    const { steps, events } = await runHistory({ seed, steps: STEPS });
+    const { steps, events, recorded } = await runHistory({ seed, steps: STEPS });
     expect(steps).toBeGreaterThan(STEPS);
     expect(events).toBeGreaterThan(10);
+    for (const reason of recorded.keys()) reasons.add(reason);
+  });
+
+  it('has had a bit of everything', () => {
+    const some = ['Started', 'Killing', 'BackOff', 'Unhealthy', 'SandboxChanged', 'FailedPostStartHook'];
+    expect([...reasons]).toEqual(expect.arrayContaining([...some, 'ResizeStarted', 'ResizeCompleted']));
   });
 
   it(`keeps every rule and comes to rest (${FRESH} fresh seeds)`, async () => {
     process.stdout.write(`fresh seeds of the simulator: ${FRESH_FIRST} to ${FRESH_FIRST + FRESH - 1}\n`);
-    for (let seed = FRESH_FIRST; seed < FRESH_FIRST + FRESH; seed++) await runHistory({ seed, steps: FRESH_STEPS });
+    for (let seed = FRESH_FIRST; seed < FRESH_FIRST + FRESH; seed++) {
+      await runHistory({ seed, steps: FRESH_STEPS, briefRest: true });
+    }
   }, 600_000);
 });
 
@@ -112,7 +127,9 @@ describe('a node whose storage driver is at its worst', () => {
       if (call === 'Unstage' || call === 'Unpublish') count(`unmaking ${fate}`);
       if (/ csi dies when \S+ is staged$/.test(line)) count('dies between stage and publish');
     };
-    for (const seed of SEEDS.slice(0, 20)) await runHistory({ seed, steps: 2_500, storage: true, onLine });
+    for (const seed of SEEDS.slice(0, 20)) {
+      await runHistory({ seed, steps: 2_500, storage: true, briefRest: true, onLine });
+    }
     // It fails with nothing or all of it done, answers when nobody waits any more, hangs, does a thing twice.
     const fates = ['done', 'refused', 'lost', 'late', 'never', 'twice'];
     const wanted = fates.flatMap((fate) => [`making ${fate}`, `unmaking ${fate}`]);
@@ -120,9 +137,14 @@ describe('a node whose storage driver is at its worst', () => {
   }, 300_000);
 });
 
+/** Where the fault, or its absence, is looked for. */
+function historyFor(fault: Fault, seed: number): HistoryOptions {
+  return { ...LOOKED_FOR[fault], seed, steps: STEPS, briefRest: true };
+}
+
 async function brokenBy(fault: Fault, seed: number): Promise<BrokenRule | undefined> {
   try {
-    await runHistory({ ...LOOKED_FOR[fault], seed, steps: STEPS, faults: new Set([fault]) });
+    await runHistory({ ...historyFor(fault, seed), faults: new Set([fault]) });
     return undefined;
   } catch (error) {
     if (error instanceof BrokenRule) return error;
@@ -133,7 +155,8 @@ async function brokenBy(fault: Fault, seed: number): Promise<BrokenRule | undefi
 /** The first seed in which a rule notices the fault, and says of it what it is. */
 async function firstBroken(fault: Fault, said: RegExp): Promise<{ error: BrokenRule; seed: number }> {
   const others: string[] = [];
-  for (const seed of SEEDS) {
+  const first = BEGIN_AT[fault] ?? 1;
+  for (const seed of [...SEEDS.slice(first - 1), ...SEEDS.slice(0, first - 1)]) {
     const error = await brokenBy(fault, seed);
     const [what = ''] = error?.message.split('\n') ?? [];
     if (error !== undefined && said.test(what)) return { error, seed };

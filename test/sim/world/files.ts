@@ -23,6 +23,8 @@ const SPACE = { bsize: 4096, blocks: 10_000_000, bfree: 9_000_000, bavail: 9_000
 /** Which mount a path lies on, as the kernel tells by the device; undefined is the disk itself. */
 export type DeviceOf = (path: string) => number | undefined;
 
+const NO_SUCH_FILE = Object.assign(new Error('ENOENT: no such file or directory'), { code: 'ENOENT' });
+
 function busy(path: string): Error {
   return Object.assign(new Error(`EBUSY: resource busy or locked, rmdir '${path}'`), { code: 'EBUSY' });
 }
@@ -30,6 +32,7 @@ function busy(path: string): Error {
 export class SimDisk {
   readonly root: string;
   readonly #original = { ...promises };
+  readonly #readFileSync = fs.readFileSync;
 
   constructor() {
     const memory = fs.existsSync('/dev/shm') ? '/dev/shm' : tmpdir();
@@ -67,8 +70,21 @@ export class SimDisk {
     };
   }
 
-  /** From now on calls are made at once, and mounts are seen. */
-  begin(deviceOf: DeviceOf, isMountPoint: (path: string) => boolean, isNamespace: (path: string) => boolean): void {
+  /** Where the machine's own figures of processes would be: it shows none. */
+  get procDir(): string {
+    return join(this.root, 'proc');
+  }
+
+  /**
+   * From now on calls are made at once, and mounts are seen. `cgroups`: the files below its mount point, which are on no
+   * disk: the agent reads them in every round.
+   */
+  begin(
+    deviceOf: DeviceOf,
+    isMountPoint: (path: string) => boolean,
+    isNamespace: (path: string) => boolean,
+    cgroups: { readonly mountPoint: string; read(path: string): string | undefined },
+  ): void {
     const at = (path: string): string => (path.startsWith(MANIFESTS) ? join(this.root, path) : path);
     const replaced = {
       lstat: async (path: string) => {
@@ -97,6 +113,16 @@ export class SimDisk {
       writeFile: async (path: string, data: string) => fs.writeFileSync(path, data),
     };
     Object.assign(promises, replaced);
+    const onNoDisk = [`${cgroups.mountPoint}/`, `${this.procDir}/`];
+    const readFileSync = this.#readFileSync;
+    const readSync = (path: unknown, ...options: [BufferEncoding]): string => {
+      const isHere = typeof path === 'string' && onNoDisk.some((directory) => path.startsWith(directory));
+      if (!isHere) return Reflect.apply(readFileSync, fs, [path, ...options]);
+      const text = cgroups.read(path);
+      if (text === undefined) throw NO_SUCH_FILE;
+      return text;
+    };
+    Object.assign(fs, { readFileSync: readSync });
     syncBuiltinESMExports();
   }
 
@@ -117,6 +143,7 @@ export class SimDisk {
   /** The process is as it was, and the directory is gone. */
   end(): void {
     Object.assign(promises, this.#original);
+    Object.assign(fs, { readFileSync: this.#readFileSync });
     syncBuiltinESMExports();
     rmSync(this.root, { recursive: true, force: true });
   }

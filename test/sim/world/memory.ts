@@ -1,7 +1,6 @@
 // The memory of a simulated machine, as the kernel counts it in cgroup v2's files: what each process has taken, its pod's
 // sum, and the machine's. Some processes take nearly all there is; it is given back when they end.
 
-import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type CgroupLayout, cgroupPath, kubepodsName, podName } from '../../../agent/model/cgroup-names.ts';
 import { podQOSClass } from '../../../agent/model/pod-resources.ts';
@@ -22,6 +21,8 @@ const HOG_BYTES = 7_400 * MIB;
 export class SimMemory {
   /** Where cgroups are mounted. */
   readonly mountPoint: string;
+  /** By path. The agent reads some of them, and looks for others that there are not, in every round. */
+  readonly #files = new Map<string, string>();
   readonly #taken = new Map<Instance, number>();
   readonly #faults: Faults;
   readonly #clock: Pick<Clock, 'monotonic'>;
@@ -32,9 +33,6 @@ export class SimMemory {
     this.#faults = faults;
     this.#clock = clock;
     this.mountPoint = join(root, 'cgroup');
-    mkdirSync(this.mountPoint);
-    // The machine's figures of processes.
-    mkdirSync(join(root, 'proc'));
     this.#write('/', 0);
   }
 
@@ -87,13 +85,19 @@ export class SimMemory {
   #write(cgroup: string, bytes: number): void {
     if (bytes > THRESHOLD_BYTES && this.#faults.has('nobody counts what processes take')) return;
     const directory = join(this.mountPoint, cgroup);
-    if (bytes === 0 && cgroup !== '/') {
-      rmSync(directory, { recursive: true, force: true });
-      return;
-    }
-    mkdirSync(directory, { recursive: true });
-    writeFileSync(join(directory, 'memory.stat'), `anon ${bytes}\nfile 0\ninactive_file 0\n`);
-    if (cgroup !== '/') writeFileSync(join(directory, 'memory.current'), `${bytes}\n`);
+    const write = (name: string, text: string | undefined): void => {
+      const path = join(directory, name);
+      if (text === undefined) this.#files.delete(path);
+      else this.#files.set(path, text);
+    };
+    const isThere = bytes > 0 || cgroup === '/';
+    write('memory.stat', isThere ? `anon ${bytes}\nfile 0\ninactive_file 0\n` : undefined);
+    write('memory.current', isThere && cgroup !== '/' ? `${bytes}\n` : undefined);
+  }
+
+  /** The content of a file of cgroups; undefined where there is none. */
+  read(path: string): string | undefined {
+    return this.#files.get(path);
   }
 }
 

@@ -60,9 +60,11 @@ export function resourceDifferences(world: World, pod: Pod): string[] {
       found.push(...containerDifferences(`${name}/${container.name}`, container, newest));
     }
   }
+  // As long as nothing runs in it, it may have the size of before.
   const cpu = world.cgroups.cpuMilli.get(uid as PodUID);
-  if (cpu !== undefined && cpu !== cpuOfPod(pod))
+  if (instances.some(({ process }) => process !== undefined) && cpu !== cpuOfPod(pod)) {
     found.push(`the cgroup of ${name} has ${cpu}m, not ${cpuOfPod(pod)}m`);
+  }
   return found;
 }
 

@@ -181,6 +181,7 @@ export class World {
       (path) => this.kernel.deviceOf(path),
       (path) => this.kernel.isMountPoint(path),
       (path) => this.network.isNamespace(path),
+      this.memory,
     );
     this.objects = new SimObjects(lines.objects, faults);
     this.lines = { cri: this.runtime.line, api: this.api.line, ...lines };
