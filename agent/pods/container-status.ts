@@ -249,13 +249,19 @@ function isBetweenLives(
 }
 
 /**
- * The instances of a container, newest first. In a pod that is being deleted one that is only created never starts: the end
- * of the one before it has been reported, and stays.
+ * The instances of a container, newest first. In a pod that is being deleted one that is only created is not to start: an end
+ * of the one before it that was reported stays. One that was not reported is not reported now: a start under way may succeed.
  */
-function reportedInstances(pod: Pod, { containers }: PodSnapshot, { name }: Container): readonly ContainerSnapshot[] {
+function reportedInstances(
+  pod: Pod,
+  { containers }: PodSnapshot,
+  { name }: Container,
+  previous: ContainerStatus | undefined,
+): readonly ContainerSnapshot[] {
   const all = containers.filter((instance) => instance.name === name);
+  if (pod.metadata.deletionTimestamp === undefined || previous?.state?.terminated === undefined) return all;
   const newestStarted = all.findIndex(({ state }) => state !== 'created');
-  return pod.metadata.deletionTimestamp !== undefined && newestStarted > 0 ? all.slice(newestStarted) : all;
+  return newestStarted > 0 ? all.slice(newestStarted) : all;
 }
 
 /** The statuses of `containers`, in their order in the spec. `old` is what was reported before. */
@@ -267,8 +273,8 @@ export function computeContainerStatuses(
 ): ReportedContainerStatus[] {
   const { pod, snapshot, probes, waiting } = facts;
   return containers.map((container) => {
-    const [newest, before] = reportedInstances(pod, snapshot, container);
     const previous = old?.find((status) => status.name === container.name);
+    const [newest, before] = reportedInstances(pod, snapshot, container, previous);
     let status =
       newest === undefined ? unseen(pod, container, previous) : seen(facts, container, newest, before, previous);
     const toRun = isToRun(pod, container, type, newest);

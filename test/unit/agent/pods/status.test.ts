@@ -374,10 +374,17 @@ describe('the end of a pod', () => {
     ];
     const made = makePod('p', { restartPolicy: 'Never' });
     const deleted = { ...made, metadata: { ...made.metadata, deletionTimestamp: AT } };
-    expect(statusOf(deleted, containers).containerStatuses?.[0]).toMatchObject({
+    const previous = statusOf(deleted, containers.slice(1));
+    expect(statusOf(deleted, containers, { previous }).containerStatuses?.[0]).toMatchObject({
       containerID: 'cri-o://first',
       restartCount: 0,
       state: { terminated: { exitCode: 143 } },
+    });
+    // The start of the replacement may be under way: an end that was not reported is not reported any more.
+    const running = statusOf(made, [instance('web', { id: 'first' as ContainerId })]);
+    expect(statusOf(deleted, containers, { previous: running }).containerStatuses?.[0]).toMatchObject({
+      restartCount: 1,
+      state: { waiting: {} },
     });
     expect(statusOf(made, containers).containerStatuses?.[0]).toMatchObject({
       restartCount: 1,
