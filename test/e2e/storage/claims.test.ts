@@ -1,5 +1,6 @@
 // Claims, volumes and attachments from the API's side: an embedded API server, the control plane and the real
 // loop-device driver, without an agent. The test writes what a node would (CSINode, labels, volumes in use).
+// One file past 500 lines, since all share one API server, one control plane and one driver.
 
 import { mkdtemp, readdir, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';

@@ -1,4 +1,5 @@
 // The result of one sync of a pod, by its state: which actions begin and which wait, the events, the next sync.
+// One function's table, past 500 lines by its rows.
 
 import { describe, expect, it } from 'vitest';
 import { hashContainer } from '../../../../agent/pods/hash.ts';
