@@ -40,7 +40,6 @@ export async function runAgent(requested: AgentOptions, signal: AbortSignal): Pr
   reportViolations((name, fields) => log('error', 'Invariant violated', { invariant: name, ...fields }));
   const manager = serviceManager(process.env, process.pid);
   if (options.withoutEffect.length > 0) log('warn', 'settings without effect', { settings: options.withoutEffect });
-  reportViolations((name, fields) => log('error', `invariant violated: ${name}`, fields));
   const clock = systemClock;
   const tracer = new Tracer();
   const tricks = parseTricks(process.env[TRICKS_VARIABLE]);
