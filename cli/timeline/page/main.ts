@@ -54,6 +54,8 @@ const all: View = {
 };
 let view: View = startView();
 let chosen: Item | undefined;
+/** The timeline of what is chosen. */
+let chosenPane = 0;
 let filter = '';
 let drawing = false;
 const verdicts = new Map<string, Difference['verdict']>();
@@ -108,8 +110,9 @@ function colours(): Colours {
 
 let ink = colours();
 
-const width = (): number => scroller.clientWidth;
-const chartWidth = (): number => Math.max(1, width() - LABELS - 8);
+/** Pixels; read once a frame, since every reading may cost a layout. */
+let width = scroller.clientWidth;
+const chartWidth = (): number => Math.max(1, width - LABELS - 8);
 const xOf = (time: number): number => LABELS + ((time - view.start) / (view.end - view.start)) * chartWidth();
 const timeOf = (x: number): number => view.start + ((x - LABELS) / chartWidth()) * (view.end - view.start);
 
@@ -124,7 +127,8 @@ function schedule(): void {
 
 function draw(): void {
   if (context === null || !(canvas instanceof HTMLCanvasElement)) return;
-  const [wide, high] = [width(), scroller.clientHeight];
+  width = scroller.clientWidth;
+  const [wide, high] = [width, scroller.clientHeight];
   const scale = devicePixelRatio;
   if (canvas.width !== Math.round(wide * scale) || canvas.height !== Math.round(high * scale)) {
     canvas.width = Math.round(wide * scale);
@@ -223,9 +227,9 @@ function drawItems(pen: CanvasRenderingContext2D, row: Row): void {
     const item = row.items[index];
     if (item === undefined) continue;
     const x = Math.max(LABELS - 4, xOf(item.start));
-    const wide = Math.max(MIN_WIDTH, Math.min(xOf(item.end), width()) - x);
-    // What falls on the same pixels as the bar before it cannot be seen.
-    if (x + wide <= drawnTo && item !== chosen) continue;
+    const wide = Math.max(MIN_WIDTH, Math.min(xOf(item.end), width) - x);
+    // What falls on the same pixels as the bars before it, but for one, cannot be seen apart from them.
+    if (x + wide <= drawnTo + 1 && item !== chosen) continue;
     drawnTo = x + wide;
     drawItem(pen, row, item, x, wide);
   }
@@ -233,7 +237,8 @@ function drawItems(pen: CanvasRenderingContext2D, row: Row): void {
 
 function drawItem(pen: CanvasRenderingContext2D, row: Row, item: Item, x: number, wide: number): void {
   const y = row.y + 2;
-  const verdict = item.bar === undefined ? undefined : verdicts.get(`${row.pane} ${item.bar.id}`);
+  const verdict =
+    item.bar === undefined || verdicts.size === 0 ? undefined : verdicts.get(`${row.pane} ${item.bar.id}`);
   pen.globalAlpha = isHidden(item) ? 0.15 : 1;
   pen.fillStyle = colourOf(item);
   pen.fillRect(x, y, wide, BAR_HEIGHT);
@@ -248,9 +253,9 @@ function drawItem(pen: CanvasRenderingContext2D, row: Row, item: Item, x: number
     pen.lineWidth = 2;
     pen.strokeRect(x - 1.5, y - 1.5, wide + 3, BAR_HEIGHT + 3);
   }
-  const name = `${SIGNS.get(verdict ?? '') ?? ''}${item.bar?.name ?? item.segment?.text ?? ''}`;
   const room = Math.floor((wide - 8) / CHARACTER);
   if (room > 3) {
+    const name = `${SIGNS.get(verdict ?? '') ?? ''}${item.bar?.name ?? item.segment?.text ?? ''}`;
     pen.fillStyle = '#fff';
     pen.fillText(name.length <= room ? name : `${name.slice(0, room - 1)}…`, x + 4, y + BAR_HEIGHT / 2 + 1, wide - 6);
   }
@@ -275,7 +280,7 @@ function drawArrows(pen: CanvasRenderingContext2D): void {
       const isShown =
         chosen?.bar === undefined
           ? pathIds?.has(from) === true && pathIds.has(to)
-          : paneOf(chosen) === pane && (chosen.bar.id === from || chosen.bar.id === to);
+          : chosenPane === pane && (chosen.bar.id === from || chosen.bar.id === to);
       if (isShown) drawArrow(pen, pane, from, to, kind === 'inferred');
     }
   }
@@ -342,6 +347,7 @@ function describe({ bar, segment, start, end }: Item): string {
 
 function choose(item: Item | undefined, reveal = true): void {
   chosen = item;
+  chosenPane = item === undefined ? 0 : paneOf(item);
   if (item !== undefined && reveal) {
     view = revealing(view, item, all);
     const place = placeOf(rows, item);
@@ -369,7 +375,7 @@ function showDetail(): void {
     return;
   }
   const { bar, segment } = chosen;
-  const pane = paneOf(chosen);
+  const pane = chosenPane;
   detail.append(element('h2', bar?.name ?? segment?.text ?? ''));
   const list = document.createElement('dl');
   const fact = (name: string, value: string | undefined): void => {
@@ -550,7 +556,7 @@ const centre = (): number => (chosen === undefined ? (view.start + view.end) / 2
 
 /** The next or previous piece of the critical path. */
 function alongPath(step: number): void {
-  const row = rows.find(({ kind, pane }) => kind === 'path' && (chosen === undefined || pane === paneOf(chosen)));
+  const row = rows.find(({ kind, pane }) => kind === 'path' && (chosen === undefined || pane === chosenPane));
   if (row === undefined) return;
   const current = chosen;
   const index =
@@ -564,7 +570,7 @@ function alongPath(step: number): void {
 function alongArrow(back: boolean): void {
   if (chosen?.bar === undefined) return;
   const { id } = chosen.bar;
-  const pane = paneOf(chosen);
+  const pane = chosenPane;
   const arrow = data.timelines[pane]?.arrows.find(({ from, to }) => (back ? to : from) === id);
   if (arrow !== undefined) chooseBar(pane, back ? arrow.from : arrow.to);
 }

@@ -51,6 +51,9 @@ function inBrowser(path: string): void {
     const { identifier } = await page.send('Page.addScriptToEvaluateOnNewDocument', {
       source: `globalThis.loaded = new Promise((resolve) => addEventListener('load', resolve));
         globalThis.boxes = 0;
+        globalThis.layouts = 0;
+        const { get } = Object.getOwnPropertyDescriptor(Element.prototype, 'clientWidth');
+        Object.defineProperty(Element.prototype, 'clientWidth', { get() { layouts++; return get.call(this); } });
         const { fillRect } = CanvasRenderingContext2D.prototype;
         CanvasRenderingContext2D.prototype.fillRect = function (...box) { boxes++; return fillRect.apply(this, box); };`,
     });
@@ -117,7 +120,7 @@ function inBrowser(path: string): void {
   test('of ten thousand spans a frame draws those that can be seen', async () => {
     await show([many]);
     const frame = async (key: string): Promise<unknown> => {
-      await page.evaluate('boxes = 0');
+      await page.evaluate('boxes = 0; layouts = 0');
       await page.press(key);
       await page.evaluate('new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(resolve)))');
       return await page.evaluate('boxes');
@@ -128,6 +131,8 @@ function inBrowser(path: string): void {
     expect(near).toBeGreaterThan(5);
     expect(near).toBeLessThan(1000);
     expect(Number(await frame('a'))).toBeLessThan(many.bars.length);
+    // Reading the layout for each bar would make a frame fifteen times as expensive.
+    expect(Number(await page.evaluate('layouts'))).toBeLessThan(20);
   });
 
   test('nothing went wrong in the page', () => {
