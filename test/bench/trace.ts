@@ -9,8 +9,8 @@ import { epochMs } from '../../lib/clock.ts';
 import { SpanRing, Tracer } from '../../lib/trace.ts';
 import { medianRange, percentile } from './stats.ts';
 
-const STARTS = 5000;
-const ROUNDS = 15;
+const STARTS = 500;
+const ROUNDS = 9;
 /** A start has three rounds with nine calls each, of the agent's kinds. */
 const CALLS = 9;
 const pod = { namespace: 'demo', name: 'web', uid: podUID('79a06930-02a8-4c6d-b455-a7fbd730373b') };
