@@ -281,6 +281,9 @@ it('a sandbox that containerd has lost gives its network back while the agent ru
   await call(cri, 'RemovePodSandbox', { pod_sandbox_id: kept }, DEADLINE);
   expect(await remains(network)).toEqual([]);
   expect(await cachedFiles(network)).toEqual([]);
+  // containerd has forgotten these as well: what its libcni remembers of the sandbox, and the namespace.
+  const remembered = (await readdir('/var/lib/cni/results')).filter((name) => name.includes(lost));
+  for (const name of remembered) await rm(join('/var/lib/cni/results', name));
   await execOk('umount', [namespace ?? '']);
   await rm(namespace ?? '');
   await eventually('the namespaces are gone', netnsAreGone);
