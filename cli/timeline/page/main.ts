@@ -1,5 +1,6 @@
 // The page's script: draws the timeline on a canvas, moves by pointer and keyboard, shows what is chosen, and fills the tables
 // that say the same in text. Put into the page as it is, without its types, after model.ts and view.ts. It loads nothing.
+// Past 500 lines: a page without a bundler has no modules, and what can be computed without a browser is in view.ts.
 
 import type { Difference } from '../compare.ts';
 import { type Bar, durationText, type Segment, type Timeline } from '../model.ts';

@@ -1,5 +1,6 @@
 // A container runtime in memory: sandboxes, containers, their processes and images, as containerd keeps them, and what
 // each call of CRI does to them. It can be restarted and be reached over a bad line. It judges nothing: rules.ts does.
+// Past 500 lines, since its calls share one state; exec, images, events and messages have files of their own.
 
 import { join } from 'node:path';
 import { RuntimeError, type RuntimeImage } from '../../../../agent/ports/runtime.ts';

@@ -1,4 +1,5 @@
 // The rules for containers that do not start, end, or are not ready; for pods that are deleted or have ended. By tables.
+// Past 500 lines by the rows of its tables.
 
 import { describe, expect, test } from 'vitest';
 import type { PodFacts, ProcessFact, RuntimeFacts } from '../../../../cli/explain/facts.ts';

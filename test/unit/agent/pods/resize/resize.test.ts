@@ -1,4 +1,5 @@
 // A pod resized in place: manager, worker, checkpoint and status together, on a simulated node and a virtual clock.
+// Past 500 lines, since every case begins with the same node and pods; the pure rules are in rules.test.ts and actuated.test.ts.
 
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { parseCheckpoints, printCheckpoint } from '../../../../../agent/pods/resize/checkpoint.ts';
