@@ -34,7 +34,7 @@ export const NO_PRESSURE_STATE: PressureState = { met: [], since: new Map(), obs
  * has not been observed for `transitionMs`. `met` has the thresholds whose grace period is over, the first to act on
  * first.
  */
-export function judgePressure(
+export function nextPressureState(
   thresholds: readonly Threshold[],
   observations: Observations,
   before: PressureState,

@@ -8,7 +8,7 @@ import { errorMessage } from '../../lib/errors.ts';
 import { repeat } from '../../lib/retry.ts';
 import { TERMINATION_BY_KUBELET } from '../model/disruption.ts';
 import { isCriticalPod } from '../model/static-pods.ts';
-import { evictionGraceSeconds, IMMEDIATE_SECONDS, isResolved, judgePressure } from './decide.ts';
+import { evictionGraceSeconds, IMMEDIATE_SECONDS, isResolved, nextPressureState } from './decide.ts';
 import { hasLocalStorageLimit, localStorageViolation } from './local-storage.ts';
 import { EVICTED, pressureMessage } from './messages.ts';
 import type { EvictionManagerOptions } from './options.ts';
@@ -56,7 +56,7 @@ export class EvictionManager {
   async synchronize(): Promise<boolean> {
     const { clock, config, readSignals, pressure } = this.#options;
     const signals = await readSignals();
-    const state = judgePressure(
+    const state = nextPressureState(
       this.#thresholds,
       signals.observations,
       pressure.current,

@@ -51,21 +51,21 @@ function inBrief(type: string, condition: RuntimeConditionSnapshot): string {
   return `${type}=false reason:${condition.reason} message:${cutText(condition.message, MAX_OUTPUT_BYTES)}`;
 }
 
-interface Judgement {
+interface ConditionState {
   readonly type: string;
   readonly status: 'True' | 'False';
   readonly reason: string;
   readonly message: string;
 }
 
-function judge(health: NodeHealth, pressure: NodePressure): readonly Judgement[] {
+function conditionStates(health: NodeHealth, pressure: NodePressure): readonly ConditionState[] {
   const because = notReadyBecause(health);
   const pressed = (
     type: string,
     holds: boolean,
     yes: readonly [reason: string, message: string],
     no: readonly [reason: string, message: string],
-  ): Judgement => {
+  ): ConditionState => {
     const [reason, message] = holds ? yes : no;
     return { type, status: holds ? 'True' : 'False', reason, message };
   };
@@ -110,10 +110,10 @@ export function nextConditions(
   pressure: NodePressure,
   now: string,
 ): NodeCondition[] {
-  return judge(health, pressure).map((judgement) => {
-    const before = known.find(({ type }) => type === judgement.type);
-    const same = before?.status === judgement.status;
-    return { ...judgement, lastHeartbeatTime: now, lastTransitionTime: (same && before.lastTransitionTime) || now };
+  return conditionStates(health, pressure).map((state) => {
+    const before = known.find(({ type }) => type === state.type);
+    const same = before?.status === state.status;
+    return { ...state, lastHeartbeatTime: now, lastTransitionTime: (same && before.lastTransitionTime) || now };
   });
 }
 

@@ -28,7 +28,7 @@ function pullMessage(error: unknown): string {
   return error instanceof RuntimeError && error.code === 'UNKNOWN' ? error.message : rpcMessage(error);
 }
 
-function judgePullFailure(image: string, failure: string): Pick<ImageError, 'reason' | 'message'> {
+function classifyPullFailure(image: string, failure: string): Pick<ImageError, 'reason' | 'message'> {
   for (const [reason, words] of PULL_REASONS) {
     if (!failure.startsWith(reason)) continue;
     return { reason, message: `image pull failed for ${image} because ${words}${failure.slice(reason.length)}` };
@@ -172,7 +172,7 @@ export class ImageManager {
       const failure = errorMessage(error);
       event('Warning', 'Failed', `Failed to pull image ${goQuote(wanted)}: ${failure}`);
       const at = clock.now();
-      const { reason, message } = judgePullFailure(wanted, failure);
+      const { reason, message } = classifyPullFailure(wanted, failure);
       const entry: Failure = { ...nextBackoff(config.imageBackoff, failed, at), at, reason, message };
       this.#failures.set(key, entry);
       throw new ImageError(reason, message, undefined, { cause: error });

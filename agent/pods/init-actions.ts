@@ -15,7 +15,7 @@ export type Initialization = 'done' | 'pending' | 'failed';
 /** What one init container needs. */
 type Step = 'nothing' | 'restart' | 'next' | 'failed';
 
-function judgeSidecar(facts: PodFacts, plan: Plan, container: Container, newest: ContainerSnapshot): Step {
+function sidecarStep(facts: PodFacts, plan: Plan, container: Container, newest: ContainerSnapshot): Step {
   const { probes } = facts;
   if (facts.starting.has(container.name) || facts.killing.has(newest.id)) return 'nothing';
   if (container.startupProbe !== undefined) {
@@ -38,12 +38,12 @@ function initFailed({ exitCode, reason }: ContainerSnapshot): boolean {
   return exitCode !== 0 || reason === 'OOMKilled';
 }
 
-function judge(facts: PodFacts, plan: Plan, container: Container, newest: ContainerSnapshot): Step {
+function initContainerStep(facts: PodFacts, plan: Plan, container: Container, newest: ContainerSnapshot): Step {
   switch (newest.state) {
     case 'created':
       return 'restart';
     case 'running':
-      return isSidecar(container) ? judgeSidecar(facts, plan, container, newest) : 'nothing';
+      return isSidecar(container) ? sidecarStep(facts, plan, container, newest) : 'nothing';
     case 'exited':
       if (isSidecar(container)) return 'restart';
       if (!initFailed(newest)) return 'next';
@@ -89,7 +89,7 @@ export function computeInitContainerActions(all: PodFacts, plan: Plan): Initiali
       continue;
     }
     if (earlierInitialized && !isSidecar(container)) continue;
-    const step = judge(facts, plan, container, newest);
+    const step = initContainerStep(facts, plan, container, newest);
     if (step === 'failed') return 'failed';
     if (step === 'restart') toStart.push(container);
     if (step === 'next') {

@@ -60,7 +60,7 @@ function tallyInit({ pod, init }: PhaseFacts): InitTally {
   return tally;
 }
 
-function judge(facts: PhaseFacts): PodPhase {
+function phaseOfContainers(facts: PhaseFacts): PodPhase {
   const { pod, regular } = facts;
   const init = tallyInit(facts);
   if (init.failed) return 'Failed';
@@ -105,7 +105,7 @@ export function keepPhase(status: PodStatus, written: PodStatus | undefined): Po
 /** The phase to report. Succeeded and Failed are final; Running never becomes Pending. */
 export function computePhase(facts: PhaseFacts): PodPhase {
   if (isTerminalPhase(facts.previous)) return facts.previous;
-  const phase = judge(facts);
+  const phase = phaseOfContainers(facts);
   if (facts.over && !isTerminalPhase(phase)) return 'Failed';
   if (phase === 'Pending' && facts.previous === 'Running') return 'Running';
   return phase;

@@ -25,7 +25,7 @@ function failure(output: string): ProbeOutcome {
   return { kind: 'failure', output };
 }
 
-function judgeError(error: ServiceError, timeoutMs: number): ProbeOutcome {
+function outcomeOfError(error: ServiceError, timeoutMs: number): ProbeOutcome {
   // The words of a program in a container.
   const details = cutText(error.details, MAX_OUTPUT_BYTES);
   switch (error.code) {
@@ -61,7 +61,7 @@ export function createGrpcRunner(clock: Clock): ProbeRunner<GrpcTarget> {
           return;
         }
         client.Check({ service }, { deadline }, (error, response) => {
-          if (error !== null) resolve(judgeError(error, timeoutMs));
+          if (error !== null) resolve(outcomeOfError(error, timeoutMs));
           else if (response?.status === 'SERVING') resolve({ kind: 'success', output: 'service healthy' });
           else resolve(failure(`service unhealthy (responded with ${goQuote(response?.status ?? 'UNKNOWN')})`));
         });

@@ -7,7 +7,7 @@ import type { ProbeOutcome } from './outcome.ts';
 import type { ProbeRunner } from './runners.ts';
 
 /** What an answer means. A redirect that is left over led to another host. The failure must not show the body. */
-export function judgeAnswer(status: number, body: string): ProbeOutcome {
+export function outcomeOfResponse(status: number, body: string): ProbeOutcome {
   if (status < 200 || status >= 400) return { kind: 'failure', output: `HTTP probe failed with statuscode: ${status}` };
   if (status < 300) return { kind: 'success', output: body };
   return { kind: 'warning', output: `Probe terminated redirects, Response body: ${body}` };
@@ -17,7 +17,7 @@ export function createHttpRunner(clock: Clock): ProbeRunner<HttpGetRequest> {
   return async (request, timeoutMs, signal) => {
     try {
       const { status, body } = await httpGet(request, { clock, timeoutMs, maxBodyBytes: MAX_OUTPUT_BYTES, signal });
-      return judgeAnswer(status, body.toString('utf8'));
+      return outcomeOfResponse(status, body.toString('utf8'));
     } catch (error) {
       if (!(error instanceof HttpGetError)) throw error;
       const { message } = error;

@@ -61,7 +61,7 @@ export interface Rule<F extends Facts = Facts> {
   /** Also the name of its file. */
   readonly name: string;
   /** Pure. Undefined: this is not what is wrong. */
-  readonly judge: (facts: F) => Finding | undefined;
+  readonly find: (facts: F) => Finding | undefined;
 }
 
 export interface NamedFinding extends Finding {

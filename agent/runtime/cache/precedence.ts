@@ -34,18 +34,18 @@ export const SANDBOX_RULES: Readonly<Record<SandboxState, Readonly<Record<Sandbo
   notReady: { ready: 'takeIfNewer', notReady: 'agree' },
 };
 
-function judge(rule: Rule, newer: boolean): Verdict {
+function verdictOf(rule: Rule, newer: boolean): Verdict {
   if (rule !== 'takeIfNewer') return rule;
   return newer ? 'take' : 'ignore';
 }
 
 /** `newer`: the statement was requested after the known state was learned. */
 export function containerVerdict(known: ContainerState, stated: ContainerState, newer: boolean): Verdict {
-  return judge(CONTAINER_RULES[known][stated], newer);
+  return verdictOf(CONTAINER_RULES[known][stated], newer);
 }
 
 export function sandboxVerdict(known: SandboxState, stated: SandboxState, newer: boolean): Verdict {
-  return judge(SANDBOX_RULES[known][stated], newer);
+  return verdictOf(SANDBOX_RULES[known][stated], newer);
 }
 
 /** A runtime may learn of the OOM kill after the exit itself; until then a SIGKILL's reason is not final. ms. */

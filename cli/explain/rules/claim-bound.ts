@@ -5,7 +5,7 @@ import type { Rule } from '../finding.ts';
 
 export const claimBound: Rule<ClaimFacts> = {
   name: 'claim-bound',
-  judge: ({ claim: { claim, volume } }) => {
+  find: ({ claim: { claim, volume } }) => {
     if (claim.status?.phase !== 'Bound') return undefined;
     const driver = volume?.spec?.csi?.driver;
     const size = claim.status.capacity?.['storage'] ?? '';

@@ -9,7 +9,7 @@ const PROTECTION = 'kubernetes.io/pvc-protection';
 
 export const claimDeleted: Rule<ClaimFacts> = {
   name: 'claim-deleted',
-  judge: ({ claim: { claim }, pods }) => {
+  find: ({ claim: { claim }, pods }) => {
     const { deletionTimestamp, finalizers = [], name, namespace } = claim.metadata;
     if (deletionTimestamp === undefined) return undefined;
     const since = parseRfc3339(deletionTimestamp);

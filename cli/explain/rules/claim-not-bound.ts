@@ -11,7 +11,7 @@ const BLOCKED =
 
 export const claimNotBound: Rule<PodFacts> = {
   name: 'claim-not-bound',
-  judge: (facts) => {
+  find: (facts) => {
     const { namespace } = facts.pod.metadata;
     const message = condition(facts, 'PodScheduled')?.message ?? '';
     if (isScheduled(facts) || isDeleted(facts) || !BLOCKED.test(message)) return undefined;

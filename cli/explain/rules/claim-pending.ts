@@ -30,7 +30,7 @@ function volumesInTheWay({ claim, volumes }: ClaimFacts): readonly Cause[] {
 
 export const claimPending: Rule<ClaimFacts> = {
   name: 'claim-pending',
-  judge: (facts) => {
+  find: (facts) => {
     const { claim, classNames, pods } = facts;
     const state = claimState(claim);
     if (state === undefined) return undefined;

@@ -30,7 +30,7 @@ function failureOf(facts: PodFacts): Failure | undefined {
 
 export const containerStart: Rule<PodFacts> = {
   name: 'container-start',
-  judge: (facts) => {
+  find: (facts) => {
     const failure = isDeleted(facts) ? undefined : failureOf(facts);
     if (failure === undefined) return undefined;
     const { view, reason, message, call } = failure;

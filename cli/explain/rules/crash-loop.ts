@@ -9,7 +9,7 @@ import { duration, exitCode, plural } from '../words.ts';
 
 export const crashLoop: Rule<PodFacts> = {
   name: 'crash-loop',
-  judge: (facts) => {
+  find: (facts) => {
     const end = isDeleted(facts) ? undefined : restartingContainer(facts);
     if (end === undefined) return undefined;
     const { name, view, exitCode: code, signal, reason, message, restarts, next, startedAt, finishedAt } = end;

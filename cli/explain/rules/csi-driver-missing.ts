@@ -21,7 +21,7 @@ function driversOf({ pod, references }: PodFacts): readonly Use[] {
 
 export const csiDriverMissing: Rule<PodFacts> = {
   name: 'csi-driver-missing',
-  judge: (facts) => {
+  find: (facts) => {
     const { drivers } = facts.references;
     if (drivers === undefined || !isScheduled(facts) || isDeleted(facts) || isEnded(facts) || hasStarted(facts))
       return undefined;

@@ -9,7 +9,7 @@ import { duration } from '../words.ts';
 
 export const deadlineExceeded: Rule<PodFacts> = {
   name: 'deadline-exceeded',
-  judge: (facts) => {
+  find: (facts) => {
     const { spec, status } = facts.pod;
     if (isDeleted(facts) || status?.phase !== 'Failed' || status.reason !== 'DeadlineExceeded') return undefined;
     const seconds = spec.activeDeadlineSeconds ?? 0;

@@ -7,7 +7,7 @@ import { isDeleted, lastEvent, timing, waitingFor } from '../pod-view.ts';
 
 export const environmentMissing: Rule<PodFacts> = {
   name: 'environment-missing',
-  judge: (facts) => {
+  find: (facts) => {
     const view = waitingFor(facts, 'CreateContainerConfigError');
     if (view === undefined || isDeleted(facts)) return undefined;
     const { name } = view.spec;

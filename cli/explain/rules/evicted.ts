@@ -32,7 +32,7 @@ function kindOf(message: string): { readonly why: string; readonly what: string 
 
 export const evicted: Rule<PodFacts> = {
   name: 'evicted',
-  judge: (facts) => {
+  find: (facts) => {
     const { phase, reason, message = '' } = facts.pod.status ?? {};
     if (isDeleted(facts) || phase !== 'Failed' || reason !== 'Evicted') return undefined;
     const node = facts.pod.spec.nodeName ?? '';

@@ -9,7 +9,7 @@ import { exitCode } from '../words.ts';
 
 export const failed: Rule<PodFacts> = {
   name: 'failed',
-  judge: (facts) => {
+  find: (facts) => {
     const { spec, status } = facts.pod;
     if (isDeleted(facts) || status?.phase !== 'Failed') return undefined;
     const ended = containers(facts).find((view) => (view.status?.state?.terminated?.exitCode ?? 0) !== 0);

@@ -8,7 +8,7 @@ import { list } from '../words.ts';
 
 export const finalizer: Rule<PodFacts> = {
   name: 'finalizer',
-  judge: (facts) => {
+  find: (facts) => {
     const finalizers = facts.pod.metadata.finalizers ?? [];
     const running = containers(facts).some(({ status }) => status?.state?.running !== undefined);
     if (!isDeleted(facts) || finalizers.length === 0 || (running && isScheduled(facts))) return undefined;

@@ -8,7 +8,7 @@ import { plural } from '../words.ts';
 
 export const hookFailed: Rule<PodFacts> = {
   name: 'hook-failed',
-  judge: (facts) => {
+  find: (facts) => {
     const end = isDeleted(facts) ? undefined : restartingContainer(facts);
     const event = lastEvent(facts, ['FailedPostStartHook']);
     if (end === undefined || event === undefined || end.view.spec.lifecycle?.postStart === undefined) return undefined;

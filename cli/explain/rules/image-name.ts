@@ -19,7 +19,7 @@ export function whatIsWrong(image: string): string {
 
 export const imageName: Rule<PodFacts> = {
   name: 'image-name',
-  judge: (facts) => {
+  find: (facts) => {
     const view = waitingFor(facts, 'InvalidImageName');
     if (view === undefined || isDeleted(facts)) return undefined;
     const { name, image = '' } = view.spec;

@@ -6,7 +6,7 @@ import { isDeleted, lastEvent, timing, waitingFor } from '../pod-view.ts';
 
 export const imageNever: Rule<PodFacts> = {
   name: 'image-never',
-  judge: (facts) => {
+  find: (facts) => {
     const view = waitingFor(facts, 'ErrImageNeverPull');
     if (view === undefined || isDeleted(facts)) return undefined;
     const { name, image = '' } = view.spec;

@@ -55,7 +55,7 @@ function commandsOf(error: PullError, facts: PodFacts, image: string): readonly 
 
 export const imagePull: Rule<PodFacts> = {
   name: 'image-pull',
-  judge: (facts) => {
+  find: (facts) => {
     const view = waitingFor(
       facts,
       'ErrImagePull',

@@ -119,7 +119,7 @@ export function refusalsOf(pod: Pod, node: Node, placed: readonly Pod[]): readon
 
 export const noNodeFits: Rule<PodFacts> = {
   name: 'no-node-fits',
-  judge: (facts) => {
+  find: (facts) => {
     const { pod, nodes, placed } = facts;
     const scheduled = condition(facts, 'PodScheduled');
     if (isScheduled(facts) || isDeleted(facts) || scheduled?.reason !== 'Unschedulable') return undefined;

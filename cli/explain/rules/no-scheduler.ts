@@ -12,7 +12,7 @@ const DEFAULT_SCHEDULER = 'default-scheduler';
 
 export const noScheduler: Rule<PodFacts> = {
   name: 'no-scheduler',
-  judge: (facts) => {
+  find: (facts) => {
     const since = created(facts);
     if (isScheduled(facts) || isDeleted(facts) || condition(facts, 'PodScheduled') !== undefined || since === undefined)
       return undefined;

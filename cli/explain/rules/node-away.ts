@@ -9,7 +9,7 @@ import { duration } from '../words.ts';
 
 export const nodeAway: Rule<PodFacts> = {
   name: 'node-away',
-  judge: (facts) => {
+  find: (facts) => {
     if (!isScheduled(facts) || isEnded(facts) || facts.nodes.length === 0) return undefined;
     const name = facts.pod.spec.nodeName ?? '';
     const node = facts.nodes.find(({ metadata }) => metadata.name === name);

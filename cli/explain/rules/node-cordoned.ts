@@ -5,7 +5,7 @@ import type { Rule } from '../finding.ts';
 
 export const nodeCordoned: Rule<NodeFacts> = {
   name: 'node-cordoned',
-  judge: ({ node }) => {
+  find: ({ node }) => {
     if (node.spec?.unschedulable !== true) return undefined;
     return {
       state: 'broken',

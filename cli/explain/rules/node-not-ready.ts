@@ -24,7 +24,7 @@ function meaning(message: string): { readonly verdict: string; readonly hint: st
 
 export const nodeNotReady: Rule<NodeFacts> = {
   name: 'node-not-ready',
-  judge: (facts) => {
+  find: (facts) => {
     const ready = readyOf(facts);
     if (ready?.status !== 'False') return undefined;
     const { name } = facts.node.metadata;

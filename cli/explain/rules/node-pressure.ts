@@ -7,7 +7,7 @@ import { list } from '../words.ts';
 
 export const nodePressure: Rule<NodeFacts> = {
   name: 'node-pressure',
-  judge: ({ node, pods, events }) => {
+  find: ({ node, pods, events }) => {
     const found = (node.status?.conditions ?? []).filter(
       ({ type, status }) => type.endsWith('Pressure') && status === 'True',
     );

@@ -9,7 +9,7 @@ import { duration } from '../words.ts';
 
 export const nodeReady: Rule<NodeFacts> = {
   name: 'node-ready',
-  judge: (facts) => {
+  find: (facts) => {
     const ready = readyOf(facts);
     if (ready?.status !== 'True') return undefined;
     const since = parseRfc3339(ready.lastTransitionTime);

@@ -7,7 +7,7 @@ import { readyOf } from '../node-view.ts';
 
 export const nodeRuntime: Rule<NodeFacts> = {
   name: 'node-runtime',
-  judge: (facts) => {
+  find: (facts) => {
     const { runtime } = facts;
     if (runtime === undefined) return undefined;
     const ready = readyOf(facts);

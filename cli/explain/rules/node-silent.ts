@@ -11,7 +11,7 @@ const LEASE_SECONDS = 40;
 
 export const nodeSilent: Rule<NodeFacts> = {
   name: 'node-silent',
-  judge: (facts) => {
+  find: (facts) => {
     const { node, lease, pods } = facts;
     const ready = readyOf(facts);
     const silent = silence(facts);

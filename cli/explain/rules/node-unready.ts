@@ -7,7 +7,7 @@ import { condition, isEnded, isScheduled } from '../pod-view.ts';
 
 export const nodeUnready: Rule<PodFacts> = {
   name: 'node-unready',
-  judge: (facts) => {
+  find: (facts) => {
     if (!isScheduled(facts) || isEnded(facts) || condition(facts, 'Ready')?.status === 'True') return undefined;
     const name = facts.pod.spec.nodeName ?? '';
     const node = facts.nodes.find(({ metadata }) => metadata.name === name);

@@ -9,7 +9,7 @@ import { bytes, plural } from '../words.ts';
 
 export const outOfMemory: Rule<PodFacts> = {
   name: 'out-of-memory',
-  judge: (facts) => {
+  find: (facts) => {
     const end = isDeleted(facts) ? undefined : restartingContainer(facts);
     if (end === undefined || end.reason !== 'OOMKilled') return undefined;
     const { name, view, finishedAt, restarts, next } = end;

@@ -10,7 +10,7 @@ import { duration } from '../words.ts';
 
 export const probeFails: Rule<PodFacts> = {
   name: 'probe-fails',
-  judge: (facts) => {
+  find: (facts) => {
     if (isDeleted(facts)) return undefined;
     const view = containers(facts).find(({ status, spec }) => {
       if (status?.state?.running === undefined || status.ready) return false;

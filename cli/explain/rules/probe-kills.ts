@@ -9,7 +9,7 @@ import { plural } from '../words.ts';
 
 export const probeKills: Rule<PodFacts> = {
   name: 'probe-kills',
-  judge: (facts) => {
+  find: (facts) => {
     const end = isDeleted(facts) ? undefined : restartingContainer(facts);
     if (end === undefined) return undefined;
     const { name, view, finishedAt, restarts, next } = end;

@@ -7,7 +7,7 @@ import { condition, isDeleted, podArgument } from '../pod-view.ts';
 
 export const readinessGate: Rule<PodFacts> = {
   name: 'readiness-gate',
-  judge: (facts) => {
+  find: (facts) => {
     if (isDeleted(facts) || condition(facts, 'ContainersReady')?.status !== 'True') return undefined;
     const gate = (facts.pod.spec.readinessGates ?? []).find(
       ({ conditionType }) => condition(facts, conditionType)?.status !== 'True',

@@ -9,7 +9,7 @@ import { duration, plural } from '../words.ts';
 
 export const ready: Rule<PodFacts> = {
   name: 'ready',
-  judge: (facts) => {
+  find: (facts) => {
     const found = condition(facts, 'Ready');
     if (isDeleted(facts) || found?.status !== 'True') return undefined;
     const since = parseRfc3339(found.lastTransitionTime);

@@ -57,7 +57,7 @@ function selectorCause({ pod, nodes }: PodFacts): readonly Cause[] {
 
 export const rejected: Rule<PodFacts> = {
   name: 'rejected',
-  judge: (facts) => {
+  find: (facts) => {
     const { pod } = facts;
     const { phase, reason = '', message = '' } = pod.status ?? {};
     const isOutOf = /^OutOf(\w+)$/.exec(reason)?.[1];

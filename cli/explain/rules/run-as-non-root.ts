@@ -6,7 +6,7 @@ import { isDeleted, lastEvent, podArgument, timing, waitingFor } from '../pod-vi
 
 export const runAsNonRoot: Rule<PodFacts> = {
   name: 'run-as-non-root',
-  judge: (facts) => {
+  find: (facts) => {
     const view = waitingFor(facts, 'CreateContainerConfigError');
     const message = view?.status?.state?.waiting?.message ?? '';
     if (view === undefined || isDeleted(facts) || !/runAsNonRoot/.test(message)) return undefined;

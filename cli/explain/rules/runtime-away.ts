@@ -6,7 +6,7 @@ import { condition, isEnded } from '../pod-view.ts';
 
 export const runtimeAway: Rule<PodFacts> = {
   name: 'runtime-away',
-  judge: ({ runtime, ...facts }) => {
+  find: ({ runtime, ...facts }) => {
     if (runtime === undefined || isEnded({ runtime, ...facts })) return undefined;
     const isReady = condition({ runtime, ...facts }, 'Ready')?.status === 'True';
     const check = {

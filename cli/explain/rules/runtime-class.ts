@@ -10,7 +10,7 @@ const UNKNOWN_HANDLER =
 
 export const runtimeClass: Rule<PodFacts> = {
   name: 'runtime-class',
-  judge: (facts) => {
+  find: (facts) => {
     const name = facts.pod.spec.runtimeClassName;
     if (name === undefined || !isScheduled(facts) || isDeleted(facts) || isEnded(facts) || hasStarted(facts))
       return undefined;

@@ -44,7 +44,7 @@ export function sandboxReason(answer: string): Reason {
 
 export const sandboxFailed: Rule<PodFacts> = {
   name: 'sandbox-failed',
-  judge: (facts) => {
+  find: (facts) => {
     if (!isScheduled(facts) || isDeleted(facts) || isEnded(facts) || hasStarted(facts)) return undefined;
     const event = lastEvent(facts, ['FailedCreatePodSandBox', 'NetworkNotReady']);
     if (event === undefined || facts.runtime?.sandboxes.some(({ ready }) => ready) === true) return undefined;

@@ -7,7 +7,7 @@ import { list } from '../words.ts';
 
 export const schedulingGate: Rule<PodFacts> = {
   name: 'scheduling-gate',
-  judge: (facts) => {
+  find: (facts) => {
     const gates = (facts.pod.spec.schedulingGates ?? []).map(({ name }) => name);
     if (isScheduled(facts) || gates.length === 0) return undefined;
     const since = created(facts);

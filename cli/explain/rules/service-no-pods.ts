@@ -7,7 +7,7 @@ import { list } from '../words.ts';
 
 export const serviceNoPods: Rule<ServiceFacts> = {
   name: 'service-no-pods',
-  judge: (facts) => {
+  find: (facts) => {
     const selector = selectorOf(facts);
     if (selector.length === 0 || selectedPods(facts).length > 0) return undefined;
     const { name, namespace } = facts.service.metadata;

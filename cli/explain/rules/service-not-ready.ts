@@ -7,7 +7,7 @@ import { list, plural } from '../words.ts';
 
 export const serviceNotReady: Rule<ServiceFacts> = {
   name: 'service-not-ready',
-  judge: (facts) => {
+  find: (facts) => {
     const selected = selectedPods(facts);
     if (selected.length === 0 || readyPods(facts).length > 0 || facts.service.spec?.publishNotReadyAddresses === true)
       return undefined;

@@ -8,7 +8,7 @@ import { list } from '../words.ts';
 
 export const servicePolicy: Rule<ServiceFacts> = {
   name: 'service-policy',
-  judge: (facts) => {
+  find: (facts) => {
     const pods = readyPods(facts);
     const isolating = facts.policies.filter(({ spec }) => {
       const types = spec?.policyTypes ?? ['Ingress'];

@@ -7,7 +7,7 @@ import { list } from '../words.ts';
 
 export const servicePort: Rule<ServiceFacts> = {
   name: 'service-port',
-  judge: (facts) => {
+  find: (facts) => {
     const { name, namespace } = facts.service.metadata;
     const edit = {
       command: `kubectl -n ${namespace} get service ${name} -o jsonpath='{.spec.ports}'`,

@@ -7,7 +7,7 @@ import { plural } from '../words.ts';
 
 export const serviceReady: Rule<ServiceFacts> = {
   name: 'service-ready',
-  judge: (facts) => {
+  find: (facts) => {
     const count = readyPods(facts).length;
     const endpoints = facts.slices.reduce(
       (sum, slice) => sum + slice.endpoints.filter(({ conditions }) => conditions?.ready !== false).length,

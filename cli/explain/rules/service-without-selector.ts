@@ -6,7 +6,7 @@ import { selectorOf } from '../service-view.ts';
 
 export const serviceWithoutSelector: Rule<ServiceFacts> = {
   name: 'service-without-selector',
-  judge: (facts) => {
+  find: (facts) => {
     const { service, slices } = facts;
     const { name, namespace } = service.metadata;
     const external = service.spec?.type === 'ExternalName' ? service.spec.externalName : undefined;

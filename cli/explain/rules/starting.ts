@@ -34,7 +34,7 @@ function stepOf(facts: PodFacts): Cause {
 
 export const starting: Rule<PodFacts> = {
   name: 'starting',
-  judge: (facts) => {
+  find: (facts) => {
     if (!isScheduled(facts) || isDeleted(facts) || isEnded(facts)) return undefined;
     const waiting = containers(facts).some(
       ({ status }) => status?.state?.running === undefined && status?.state?.terminated === undefined,

@@ -6,7 +6,7 @@ import { isDeleted } from '../pod-view.ts';
 
 export const succeeded: Rule<PodFacts> = {
   name: 'succeeded',
-  judge: (facts) => {
+  find: (facts) => {
     if (isDeleted(facts) || facts.pod.status?.phase !== 'Succeeded') return undefined;
     const policy = facts.pod.spec.restartPolicy ?? 'Always';
     return {

@@ -31,7 +31,7 @@ function processText({ pid, command, state, waitsIn, term }: ProcessFact): strin
 
 export const terminating: Rule<PodFacts> = {
   name: 'terminating',
-  judge: (facts) => {
+  find: (facts) => {
     if (!isDeleted(facts)) return undefined;
     const { metadata } = facts.pod;
     const grace = metadata.deletionGracePeriodSeconds ?? 0;

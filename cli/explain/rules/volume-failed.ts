@@ -26,7 +26,7 @@ const STEPS: ReadonlyMap<string, string> = new Map([
 
 export const volumeFailed: Rule<PodFacts> = {
   name: 'volume-failed',
-  judge: (facts) => {
+  find: (facts) => {
     if (!isScheduled(facts) || isDeleted(facts) || isEnded(facts) || hasStarted(facts)) return undefined;
     const event = lastEvent(facts, ['FailedMount', 'FailedMapVolume', 'FailedAttachVolume'], /failed for volume "/);
     if (event === undefined) return undefined;

@@ -17,7 +17,7 @@ import {
 
 export const volumeObjectMissing: Rule<PodFacts> = {
   name: 'volume-object-missing',
-  judge: (facts) => {
+  find: (facts) => {
     if (!isScheduled(facts) || isDeleted(facts) || isEnded(facts) || hasStarted(facts)) return undefined;
     for (const wanted of wantedByVolumes(facts)) {
       const found = missing(facts, wanted);

@@ -5,8 +5,8 @@ import {
   evictionGraceSeconds,
   isMet,
   isResolved,
-  judgePressure,
   NO_PRESSURE_STATE,
+  nextPressureState,
   type PressureState,
 } from '../../../../agent/eviction/decide.ts';
 import { parseThresholds, type ThresholdConfig, thresholdAmount } from '../../../../agent/eviction/thresholds.ts';
@@ -98,7 +98,7 @@ describe('pressure over time', () => {
     steps: readonly (readonly [at: number, mebibytes: number])[],
   ): PressureState {
     return steps.reduce<PressureState>(
-      (state, [at, available]) => judgePressure(thresholds, memory(available), state, monotonicMs(at), TRANSITION),
+      (state, [at, available]) => nextPressureState(thresholds, memory(available), state, monotonicMs(at), TRANSITION),
       NO_PRESSURE_STATE,
     );
   }
@@ -196,7 +196,7 @@ describe('pressure over time', () => {
     });
     const low = { available: 1, capacity: 1000 * MI };
     const observations = { 'nodefs.available': low, 'memory.available': low, 'pid.available': low };
-    const state = judgePressure(thresholds, observations, NO_PRESSURE_STATE, monotonicMs(0), TRANSITION);
+    const state = nextPressureState(thresholds, observations, NO_PRESSURE_STATE, monotonicMs(0), TRANSITION);
     expect(state.met.map(({ signal }) => signal)).toEqual(['memory.available', 'nodefs.available', 'pid.available']);
     expect([...state.conditions].sort()).toEqual(['DiskPressure', 'MemoryPressure', 'PIDPressure']);
   });

@@ -8,7 +8,7 @@ import {
   type ProbeType,
   probeSettings,
 } from '../../../../agent/probes/automaton.ts';
-import { judgeAnswer } from '../../../../agent/probes/http-runner.ts';
+import { outcomeOfResponse } from '../../../../agent/probes/http-runner.ts';
 import { type ProbeOutcome, probeEvent, resultOf } from '../../../../agent/probes/outcome.ts';
 import { firstRunDelay, nextRunDelay } from '../../../../agent/probes/schedule.ts';
 import { probeTarget } from '../../../../agent/probes/target.ts';
@@ -217,22 +217,22 @@ describe('the event of a run', () => {
     return event === undefined ? undefined : `${event.reason}: ${event.message}`;
   };
   it.each([
-    ['a success is not worth an event', judgeAnswer(204, 'fine'), undefined, 'success'],
+    ['a success is not worth an event', outcomeOfResponse(204, 'fine'), undefined, 'success'],
     [
       'a bad status is reported without the body',
-      judgeAnswer(500, 'secret'),
+      outcomeOfResponse(500, 'secret'),
       'Unhealthy: Liveness probe failed: HTTP probe failed with statuscode: 500',
       'failure',
     ],
     [
       'an informational status is a failure',
-      judgeAnswer(199, ''),
+      outcomeOfResponse(199, ''),
       'Unhealthy: Liveness probe failed: HTTP probe failed with statuscode: 199',
       'failure',
     ],
     [
       'a redirect to elsewhere is a success with a warning',
-      judgeAnswer(302, 'gone'),
+      outcomeOfResponse(302, 'gone'),
       'ProbeWarning: Liveness probe warning: Probe terminated redirects, Response body: gone',
       'success',
     ],

@@ -600,7 +600,7 @@ describe.each(tables)('$rule.name', ({ rule, cases }) => {
 });
 
 test('the next start is the last end and the pause', () => {
-  const finding = crashLoop.judge(facts({ state: crashed({ exitCode: 1 }) }));
+  const finding = crashLoop.find(facts({ state: crashed({ exitCode: 1 }) }));
   expect(finding?.chain[0]?.next).toBe(NOW - 10_000 + 40_000);
 });
 

@@ -326,7 +326,7 @@ test('when a mount is tried again follows from the trace, or from the event', ()
   const broken = { spec: secret, container: mounts };
   const change = { references: references({ secrets: new Map([['keys', absent]]) }) };
   const next = (more: Partial<PodFacts>) =>
-    volumeObjectMissing.judge(facts(broken, { ...change, ...more }))?.chain[1]?.next;
+    volumeObjectMissing.find(facts(broken, { ...change, ...more }))?.chain[1]?.next;
   // Two failures, the last of which ended 3 s ago: a second later.
   expect(next({ spans: [mount, mount] })).toBe(NOW - 3_000 + 1_000);
   // A success between them: one failure.

@@ -8,8 +8,8 @@ import { namedObjects } from '../../../../cli/explain/collect/references.ts';
 import { Gaps } from '../../../../cli/explain/collect/source.ts';
 import { spansIn } from '../../../../cli/explain/collect/spans.ts';
 import type { Explanation, Finding, Rule } from '../../../../cli/explain/finding.ts';
+import { explain, findingsOf } from '../../../../cli/explain/findings.ts';
 import { finePod } from '../../../../cli/explain/fine.ts';
-import { explain, findingsOf } from '../../../../cli/explain/judge.ts';
 import { parseOomKills } from '../../../../cli/explain/kernel-log.ts';
 import { parseListening } from '../../../../cli/explain/listening.ts';
 import { newsOf, parseTarget } from '../../../../cli/explain/main.ts';
@@ -169,7 +169,7 @@ const finding = (verdict: string, state: Finding['state'] = 'broken'): Finding =
   chain: [],
   commands: [],
 });
-const rule = (name: string, found: Finding | undefined): Rule => ({ name, judge: () => found });
+const rule = (name: string, found: Finding | undefined): Rule => ({ name, find: () => found });
 
 describe('the verdict', () => {
   test('is the first group’s that knows something, by its first rule; nothing comes after the end', () => {

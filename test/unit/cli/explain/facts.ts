@@ -171,7 +171,7 @@ export interface RuleCase {
 
 /** What is wrong with the rule's finding for the case; empty when it is as expected. */
 export function mismatches(rule: Rule<PodFacts>, { facts: given, finds, state }: RuleCase): readonly string[] {
-  const finding = rule.judge(given);
+  const finding = rule.find(given);
   if (finds === undefined) return finding === undefined ? [] : [`found: ${finding.verdict}`];
   if (finding === undefined) return ['found nothing'];
   const text = textOf(finding);

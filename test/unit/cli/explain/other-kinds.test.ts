@@ -2,7 +2,7 @@
 
 import { describe, expect, test } from 'vitest';
 import type { ClaimFacts, NodeFacts, RuntimeFacts, ServiceFacts } from '../../../../cli/explain/facts.ts';
-import { findingsOf } from '../../../../cli/explain/judge.ts';
+import { findingsOf } from '../../../../cli/explain/findings.ts';
 import { CLAIM_RULES, fineClaim } from '../../../../cli/explain/rules/claim-rules.ts';
 import { fineNode, NODE_RULES } from '../../../../cli/explain/rules/node-rules.ts';
 import { fineService, SERVICE_RULES } from '../../../../cli/explain/rules/service-rules.ts';

@@ -20,8 +20,8 @@ export function findingsOf<F extends Facts>(
 }
 
 function firstFinding<F extends Facts>(group: readonly Rule<F>[], facts: F): NamedFinding | undefined {
-  for (const { name, judge } of group) {
-    const finding: Finding | undefined = judge(facts);
+  for (const { name, find } of group) {
+    const finding: Finding | undefined = find(facts);
     if (finding !== undefined) return { rule: name, ...finding };
   }
   return undefined;
