@@ -65,8 +65,8 @@ const BRIEF_REST_MS = 330_000;
 const REMOVAL_MS = 200_000;
 /** How long it takes at least where the rest is brief: longer than any grace period. */
 const BRIEF_REMOVAL_MS = 45_000;
-/** How long it may take until the last thing that happened is seen everywhere: a hook, a grace period, the news of it. */
-const TOLD_MS = 60_000;
+/** How long it may take until the last thing that happened is seen everywhere: a hook, a grace period, the event about it. */
+const SETTLE_MS = 60_000;
 /** How long the agent may take for a sandbox that the runtime has forgotten: RunPodSandbox's limit, then two periods. */
 const COLLECTION_MS = SANDBOX_CREATION_MS + 120_000;
 /** The part of the steps in which everything may go wrong; in the rest, users and processes go on, and all else works. */
@@ -88,8 +88,8 @@ class History {
   async run(): Promise<HistoryReport> {
     const { clock, journal, recorder } = this.#world;
     const rejected = (reason: unknown): void => {
-      const said = reason instanceof Error ? (reason.stack ?? reason.message) : String(reason);
-      this.#world.rules.break(`a promise of the agent was rejected and nobody looked: ${said}`);
+      const text = reason instanceof Error ? (reason.stack ?? reason.message) : String(reason);
+      this.#world.rules.break(`a rejection in the agent was not handled: ${text}`);
     };
     process.on('unhandledRejection', rejected);
     try {
@@ -146,8 +146,8 @@ class History {
     await this.#becomesTrue(wrong);
   }
 
-  /** Jobs come and go even now: what must be true is true once what has just happened has been told. */
-  async #becomesTrue(wrong: () => readonly string[], limitMs = TOLD_MS): Promise<void> {
+  /** Jobs come and go even now: what must be true is true once what has just happened has been seen everywhere. */
+  async #becomesTrue(wrong: () => readonly string[], limitMs = SETTLE_MS): Promise<void> {
     const end = this.#world.clock.monotonic() + limitMs;
     for (let next = this.#world.clock.nextAt(); wrong().length > 0; next = this.#world.clock.nextAt()) {
       if (next === undefined || next > end) this.#expectNone(wrong());
@@ -166,7 +166,7 @@ class History {
   }
 }
 
-/** Runs one history. Rejects with BrokenRule. One at a time: rejections that nobody looks at are the process's. */
+/** Runs one history. Rejects with BrokenRule. One at a time: unhandled rejections are the process's. */
 export async function runHistory(options: HistoryOptions): Promise<HistoryReport> {
   return await new History(options).run();
 }

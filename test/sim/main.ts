@@ -55,7 +55,7 @@ async function runSeed(seed: number): Promise<void> {
     totals.steps += report.steps;
     totals.hours += hours;
     const rate = pace(report.steps, (performance.now() - began) / 1000);
-    // What the rate is where nobody else wants the processor.
+    // What the rate is where no other program needs the processor.
     const cpuRate = pace(report.steps, cpuSeconds() - cpu);
     say(
       `seed ${seed} (${name}): ${report.steps} steps, ${report.events} events in ${hours.toFixed(1)} h, every rule held, ` +

@@ -46,7 +46,7 @@ const LOOKED_FOR: Partial<Record<Fault, Pick<HistoryOptions, 'fair' | 'weights'>
   'the API server hides deadlines': { fair: true, weights: { ...LONG_LIVES, editDeadline: 30 } },
   'the agent restarts too late': { fair: true, weights: { ...LONG_LIVES, exit: 40 } },
   'the node hides a pressure': { fair: true, weights: { ...LONG_LIVES, memoryRunsOut: 40 } },
-  'nobody counts what processes take': { fair: true, weights: { ...LONG_LIVES, memoryRunsOut: 40 } },
+  'the memory of processes is not counted': { fair: true, weights: { ...LONG_LIVES, memoryRunsOut: 40 } },
 };
 
 /** Where the search for a fault begins: not every history is one in which it shows. Another seed is found all the same. */
@@ -80,8 +80,8 @@ describe('a history', () => {
 describe('a broken rule', () => {
   it.each(Object.entries(FAULTS) as [Fault, RegExp][])(
     'is noticed when %s, and again at the same step',
-    async (fault, said) => {
-      const broken = await firstBroken(fault, said);
+    async (fault, message) => {
+      const broken = await firstBroken(fault, message);
       expect(broken.error.message).toContain(`npm run sim -- --seed ${broken.seed} --steps ${STEPS}`);
       const again = await brokenBy(fault, broken.seed);
       expect(again?.step).toBe(broken.error.step);
@@ -130,7 +130,7 @@ describe('a node whose storage driver is at its worst', () => {
     for (const seed of SEEDS.slice(0, 20)) {
       await runHistory({ seed, steps: 2_500, storage: true, briefRest: true, onLine });
     }
-    // It fails with nothing or all of it done, answers when nobody waits any more, hangs, does a thing twice.
+    // It fails with nothing or all of it done, answers when the caller has given up, hangs, does a thing twice.
     const fates = ['done', 'refused', 'lost', 'late', 'never', 'twice'];
     const wanted = fates.flatMap((fate) => [`making ${fate}`, `unmaking ${fate}`]);
     expect([...seen.keys()]).toEqual(expect.arrayContaining([...wanted, 'dies between stage and publish']));
@@ -153,13 +153,13 @@ async function brokenBy(fault: Fault, seed: number): Promise<BrokenRule | undefi
 }
 
 /** The first seed in which a rule notices the fault, and says of it what it is. */
-async function firstBroken(fault: Fault, said: RegExp): Promise<{ error: BrokenRule; seed: number }> {
+async function firstBroken(fault: Fault, message: RegExp): Promise<{ error: BrokenRule; seed: number }> {
   const others: string[] = [];
   const first = BEGIN_AT[fault] ?? 1;
   for (const seed of [...SEEDS.slice(first - 1), ...SEEDS.slice(0, first - 1)]) {
     const error = await brokenBy(fault, seed);
     const [what = ''] = error?.message.split('\n') ?? [];
-    if (error !== undefined && said.test(what)) return { error, seed };
+    if (error !== undefined && message.test(what)) return { error, seed };
     if (error !== undefined) others.push(what);
   }
   throw new Error(`no rule noticed that ${fault}; others were broken: ${others.join('; ')}`);

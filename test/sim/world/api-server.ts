@@ -1,5 +1,5 @@
 // An API server in memory, behind the agent's client: pods and the Node, resource versions, optimistic concurrency,
-// graceful deletion, watches that lag, break and expire. It judges nothing but what the agent writes.
+// graceful deletion, watches that lag, break and expire. It checks nothing but what the agent writes.
 
 import type { DeleteOptions, ListOf, PatchType, RequestOptions, WatchEvent } from '../../../client/api.ts';
 import { UnreachableError } from '../../../client/errors.ts';
@@ -24,7 +24,7 @@ const TIMEOUT_MS = 30_000;
 export interface ApiWitness {
   /** The agent wrote a status. */
   statusWritten(before: Pod, after: Pod): void;
-  /** Somebody deleted a pod that is not gone with that. */
+  /** A pod was deleted that is not gone with that. */
   deleted(pod: Pod, graceSeconds: number): void;
   /** The agent let the object of a pod go. */
   finalized(pod: Pod): void;
@@ -47,7 +47,7 @@ function lineError(call: string, failure: LineFailure): Error {
 }
 
 /** What a caller asked for by path is of the type that it says, as with JSON off the wire. */
-function asAsked<T>(object: unknown): T {
+function asRequested<T>(object: unknown): T {
   return object as T;
 }
 
@@ -177,26 +177,26 @@ export class SimApiServer implements ListWatcher {
 
   async get<T>(path: string, _query?: Query, options?: RequestOptions): Promise<T> {
     return await this.#request('GET', path, options, () =>
-      asAsked<T>(SimNodeObjects.has(path) ? this.nodes.get(path) : this.#podAt(path)),
+      asRequested<T>(SimNodeObjects.has(path) ? this.nodes.get(path) : this.#podAt(path)),
     );
   }
 
   async create<T>(path: string, body: unknown, options?: RequestOptions): Promise<T> {
     const sentAt = this.#parts.clock.monotonic();
     return await this.#request('POST', path, options, () => {
-      if (SimNodeObjects.has(path)) return asAsked<T>(this.nodes.create(path, body, sentAt));
+      if (SimNodeObjects.has(path)) return asRequested<T>(this.nodes.create(path, body, sentAt));
       const { namespace = 'demo' } = requestInfo(path);
       const pod = body as Pod;
-      return asAsked<T>(this.createPod({ ...pod, metadata: { ...pod.metadata, namespace } }));
+      return asRequested<T>(this.createPod({ ...pod, metadata: { ...pod.metadata, namespace } }));
     });
   }
 
   async replace<T>(path: string, body: unknown, options?: RequestOptions): Promise<T> {
     const sentAt = this.#parts.clock.monotonic();
-    return await this.#request('PUT', path, options, () => asAsked<T>(this.nodes.replace(path, body, sentAt)));
+    return await this.#request('PUT', path, options, () => asRequested<T>(this.nodes.replace(path, body, sentAt)));
   }
 
-  /** A list or the beginning of a watch; whoever follows a collection may wait for long after one that failed. */
+  /** A list or the beginning of a watch; a client that follows a collection may wait for long after one that failed. */
   async #follow<T>(verb: string, path: string, effect: () => T): Promise<T> {
     try {
       return await this.line.perform(verb, path, TIMEOUT_MS, effect);
@@ -214,7 +214,7 @@ export class SimApiServer implements ListWatcher {
   async patch<T>(path: string, body: unknown, _type: PatchType, options?: RequestOptions): Promise<T> {
     const sentAt = this.#parts.clock.monotonic();
     return await this.#request('PATCH', path, options, () => {
-      if (SimNodeObjects.has(path)) return asAsked<T>(this.nodes.patch(path, body, sentAt));
+      if (SimNodeObjects.has(path)) return asRequested<T>(this.nodes.patch(path, body, sentAt));
       const { metadata, status } = body as { metadata: { uid: string }; status: PodStatus };
       const before = this.#podAt(path);
       this.#expectUid(before, metadata.uid);
@@ -226,9 +226,9 @@ export class SimApiServer implements ListWatcher {
         faults.has('the API server says that it wrote a status and did not') &&
         before.status?.startTime !== undefined
       ) {
-        return asAsked<T>(after);
+        return asRequested<T>(after);
       }
-      return asAsked<T>(this.#store(after, 'MODIFIED'));
+      return asRequested<T>(this.#store(after, 'MODIFIED'));
     });
   }
 
@@ -241,7 +241,7 @@ export class SimApiServer implements ListWatcher {
         this.#parts.witness.finalized(pod);
         if (!this.#parts.faults.has('the API server says that it let a pod go and did not')) this.#remove(pod);
       } else this.deletePod(pod, options.gracePeriodSeconds ?? 30);
-      return asAsked<T>(undefined);
+      return asRequested<T>(undefined);
     });
   }
 

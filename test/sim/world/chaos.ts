@@ -1,5 +1,5 @@
 // Random events: what users, processes, machines and networks do to a node. Each comes at a random moment and is thrown
-// from the seed alone. What happens is written into the journal; whether it was right is judged elsewhere.
+// from the seed alone. What happens is written into the journal; whether it was right is checked elsewhere.
 
 import { isMirrorPod } from '../../../agent/model/static-pods.ts';
 import { Chooser, type Happening } from './chooser.ts';
@@ -154,10 +154,10 @@ export class Chaos {
   /** One event, now. */
   happen(): void {
     const event = this.#dice.weighted(this.#weights);
-    const said = this.#happens[event]();
-    if (said === undefined) return;
+    const what = this.#happens[event]();
+    if (what === undefined) return;
     this.count++;
-    this.#world.journal.note(`* ${event} ${said}`);
+    this.#world.journal.note(`* ${event} ${what}`);
   }
 
   /** Machines, lines and networks work from now on; what users and processes do goes on. */

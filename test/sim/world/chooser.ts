@@ -23,7 +23,7 @@ export class Chooser {
     return this.dice.pick([...this.world.api.pods.values()].filter((pod) => !isMirrorPod(pod) && which(pod)));
   }
 
-  /** One that nobody has deleted. */
+  /** One that is not deleted. */
   livePod(): Pod | undefined {
     return this.pod(({ metadata }) => metadata.deletionTimestamp === undefined);
   }

@@ -14,7 +14,7 @@ import type { Rules } from './rules.ts';
 
 export const DRIVER_NAME = 'csi.simulated';
 const DEADLINE_MS = 120_000;
-/** What a volume holds: whoever deletes it has deleted somebody's data. */
+/** What a volume holds: a volume that is deleted while it has any is lost data. */
 const DATA = '.data';
 
 export interface SimCsiParts {
@@ -42,7 +42,7 @@ export class SimCsi implements CsiNode {
   #underWay = new Map<string, number>();
   #registered = Promise.withResolvers<void>();
   #isRegistered = false;
-  /** Volumes that a call is at work on, whether somebody still waits for it or not. */
+  /** Volumes that a call is at work on, whether its caller still waits or not. */
   readonly #atWork = new Set<string>();
   /** Dies after so many of a hundred stages, before the agent can publish. */
   deadly = 0;
@@ -181,7 +181,7 @@ export class SimCsi implements CsiNode {
       return;
     }
     if (this.#parts.faults.has('a driver says that a volume is unpublished and it is not')) return;
-    this.#letGo(volume, path);
+    this.#unuse(volume, path);
     rmdirSync(path);
     this.published.delete(path);
   }
@@ -191,7 +191,7 @@ export class SimCsi implements CsiNode {
       if (holder === volume) this.#parts.rules.break(`${volume} was unstaged while it is published at ${target}`);
     }
     if (this.staged.get(volume) !== path) return;
-    this.#letGo(volume, path);
+    this.#unuse(volume, path);
     this.staged.delete(volume);
   }
 
@@ -200,7 +200,7 @@ export class SimCsi implements CsiNode {
     writeFileSync(join(path, DATA), volume);
   }
 
-  #letGo(volume: string, path: string): void {
+  #unuse(volume: string, path: string): void {
     if (!existsSync(join(path, DATA))) this.#parts.rules.break(`the data of ${volume} was deleted through ${path}`);
     rmSync(join(path, DATA), { force: true });
     this.#parts.kernel.remove(path, 'driver');

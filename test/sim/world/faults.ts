@@ -1,7 +1,7 @@
 // Faults that the simulated world can be given on purpose, so that it can be tested whether the rules notice them. None
 // of them ever happens by chance.
 
-/** What each fault is, and what must be said about it. */
+/** What each fault is, and what the broken rule's message must match. */
 export const FAULTS = {
   'the runtime makes two sandboxes for one call': /live sandboxes/,
   'the runtime says that a container has ended while it runs':
@@ -15,7 +15,7 @@ export const FAULTS = {
   'the API server says that it let a pod go and did not': /is still being deleted|object /,
   'a driver says that a volume is staged and it is not': /where it is not staged/,
   'a driver says that a volume is unpublished and it is not':
-    /the agent unmounted|was unstaged while|is left|let go while/,
+    /the agent unmounted|was unstaged while|is left|finalized while/,
   'CNI ADD gives an address twice': /which is held by/,
   'the agent forgets preStop hooks': /without its preStop hook/,
   'the agent shortens grace periods': /was killed after .* and was granted/,
@@ -27,16 +27,16 @@ export const FAULTS = {
   'the agent restarts at once': /restarted .* times, waited/,
   'the API server hides deadlines': /runs beyond its pod's deadline/,
   'the API server shows an old ConfigMap': /shows .* of the ConfigMap/,
-  'nobody counts what processes take': /short of memory|MemoryPressure is false/,
+  'the memory of processes is not counted': /short of memory|MemoryPressure is false/,
   'last words are lost': /message is/,
   'somebody removes the links to logs': /no link to its log/,
-  'somebody leaves logs behind': /logs.pods.stranger/,
-  'a cgroup is said to be gone and is not': /let go while it has a cgroup|is left/,
+  'logs are left behind': /logs.pods.foreign/,
+  'a cgroup counts as gone and is not': /finalized while it has a cgroup|is left/,
   'the node believes that its runtime answers': /Ready.*its runtime has been down/,
   'the node renews its lease too late': /the lease was not renewed/,
-  'the node claims a pressure that nobody measured': /the Node claims MemoryPressure/,
+  'the node claims a pressure that was not measured': /the Node claims MemoryPressure/,
   'the node hides a pressure': /the Node does not say so/,
-  'the agent restarts too late': /nobody starts it again/,
+  'the agent restarts too late': /it is not started again/,
   "the node's transitions move with its heartbeats": /the transition of .* moved/,
   "the node's heartbeats go back": /the heartbeat of .* went from/,
   'the node renews its lease into the past': /the lease's renewTime went from/,

@@ -47,7 +47,7 @@ export class SimDisk {
     return join(this.root, 'plugins');
   }
 
-  /** Where the agent's runtime adapter has its files, and what else it is told about the node. */
+  /** Where the agent's runtime adapter has its files, and what else it is configured with. */
   get nodeSettings(): NodeSettings {
     const { root } = this;
     return {

@@ -1,5 +1,5 @@
-// What must hold at every moment: looked at after every step over the whole world, and at every write of the agent. What
-// is judged when a container starts is in rules.ts; what must hold once all is quiet in rest.ts.
+// What must hold at every moment: checked after every step over the whole world, and at every write of the agent. What
+// is checked when a container starts is in rules.ts; what must hold once all is quiet in rest.ts.
 
 import { isMirrorPod } from '../../../agent/model/static-pods.ts';
 import { isTerminalPhase } from '../../../agent/pods/phase.ts';
@@ -148,12 +148,12 @@ export class Invariants implements ApiWitness {
     const { rules, runtime, volumes, cgroups } = this.#world;
     const { name } = pod.metadata;
     const uid = pod.metadata.uid as PodUID;
-    if (pod.metadata.deletionTimestamp === undefined) rules.break(`${name} was let go although nobody deleted it`);
+    if (pod.metadata.deletionTimestamp === undefined) rules.break(`${name} was finalized although it was not deleted`);
     const record = runtime.state.pods.get(uid);
     if (record?.instances.some(({ process }) => process !== undefined)) {
-      rules.break(`${name} was let go while a container of it runs`);
+      rules.break(`${name} was finalized while a container of it runs`);
     }
-    if (volumes.has(uid)) rules.break(`${name} was let go while its volumes are there`);
-    if (cgroups.pods.has(uid)) rules.break(`${name} was let go while it has a cgroup`);
+    if (volumes.has(uid)) rules.break(`${name} was finalized while its volumes are there`);
+    if (cgroups.pods.has(uid)) rules.break(`${name} was finalized while it has a cgroup`);
   }
 }

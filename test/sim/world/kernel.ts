@@ -18,11 +18,11 @@ interface Mounted {
 export class SimKernel implements Mounter {
   readonly #line: Line;
   readonly #rules: Rules;
-  /** Told of every unmount before it is made. */
+  /** Called before every unmount. */
   readonly #onUnmount: (path: string) => void;
   #mounts: Mounted[] = [];
   #ids = 100;
-  /** Unmounts of the agent are refused: somebody is in there. */
+  /** Unmounts of the agent are refused: a process is in there. */
   busy = false;
 
   constructor(line: Line, rules: Rules, onUnmount: (path: string) => void) {

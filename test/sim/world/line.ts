@@ -89,7 +89,7 @@ class Flight<T> {
     if (fate === 'late' || fate === 'never') this.#waitFor(deadlineMs);
     if (fate === 'never') {
       this.#begun = true;
-      // Without a deadline nobody gives up: the connection breaks.
+      // Without a deadline the caller does not give up: the connection breaks.
       if (deadlineMs === undefined) clock.after(dice.below(LATE_MS), () => this.#fail('unavailable'));
       return;
     }
@@ -104,7 +104,7 @@ class Flight<T> {
     clock.after(afterMs, () => this.#begin());
   }
 
-  /** The far side dies. What it had not begun is mostly never done, and else done just now; nobody is told. */
+  /** The far side dies. What it had not begun is mostly never done, and else done just now; there is no response. */
   cut(): void {
     const { fate, claim } = this.#call;
     this.#fail('unavailable');
@@ -145,16 +145,16 @@ class Flight<T> {
     }
   }
 
-  /** The far side takes the same call for another; what it says to that reaches nobody. */
+  /** The far side takes the same call for another; its response to that is lost. */
   #again(): void {
     const { effect, claim, name } = this.#call;
-    const said = (failure: unknown): void => this.#options.journal.note(`${name} again: ${errorMessage(failure)}`);
+    const noted = (failure: unknown): void => this.#options.journal.note(`${name} again: ${errorMessage(failure)}`);
     try {
       claim?.take();
       const outcome = effect();
-      if (outcome instanceof Promise) outcome.catch(said);
+      if (outcome instanceof Promise) outcome.catch(noted);
     } catch (failure) {
-      said(failure);
+      noted(failure);
     }
   }
 
@@ -187,7 +187,7 @@ export class Line {
   readonly #flights = new Set<{ cut(): void }>();
   /** How many calls of a hundred go wrong. */
   trouble = 0;
-  /** Nobody answers. */
+  /** There is no answer. */
   down = false;
 
   constructor(options: LineOptions) {

@@ -1,5 +1,5 @@
 // What the agent meant each container to be, as it handed it to its runtime adapter: CRI's config does not tell the pod's
-// policies, by which the rules judge.
+// policies, by which the rules decide.
 
 import type { ContainerRuntime, ContainerSpec } from '../../../agent/ports/runtime.ts';
 
@@ -16,10 +16,10 @@ export class MeantContainers {
     return { ...runtime, createContainer };
   }
 
-  /** Throws when nobody meant such a container. */
+  /** Throws when no pod has such a container. */
   find(uid: string, name: string, hash: string): ContainerSpec {
     const spec = this.#specs.get(key(uid, name, hash));
-    if (spec === undefined) throw new Error(`nobody meant a container ${name} of ${uid} with hash ${hash}`);
+    if (spec === undefined) throw new Error(`no version of pod ${uid} has a container ${name} with hash ${hash}`);
     return spec;
   }
 }

@@ -83,7 +83,7 @@ export class SimMemory {
   }
 
   #write(cgroup: string, bytes: number): void {
-    if (bytes > THRESHOLD_BYTES && this.#faults.has('nobody counts what processes take')) return;
+    if (bytes > THRESHOLD_BYTES && this.#faults.has('the memory of processes is not counted')) return;
     const directory = join(this.mountPoint, cgroup);
     const write = (name: string, text: string | undefined): void => {
       const path = join(directory, name);

@@ -67,7 +67,7 @@ export class SimNetwork {
     return path.startsWith(NAMESPACES) && this.namespaces.has(path.slice(NAMESPACES.length));
   }
 
-  /** Runs a plugin, as Exec does. What it has done stays done, whatever becomes of whoever runs it. */
+  /** Runs a plugin, as Exec does. What it has done stays done, whatever becomes of its caller. */
   async exec(
     file: string,
     _args: readonly string[],

@@ -1,4 +1,4 @@
-// What the simulated machine is: its name, addresses and sizes, as the agent is told them and as the rules know them.
+// What the simulated machine is: its name, addresses and sizes, as the agent gets them and as the rules know them.
 
 import type { MachineFacts } from '../../../agent/node/facts.ts';
 import type { NodeConfig } from '../../../agent/node/options.ts';

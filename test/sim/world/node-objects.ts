@@ -1,5 +1,5 @@
 // The Node and its Lease at a simulated API server: registration, status patches, optimistic concurrency, and the watch
-// on the Node. What others write into them is here, too. It judges nothing: node-rules.ts does.
+// on the Node. What others write into them is here, too. It checks nothing: node-rules.ts does.
 
 import { requestInfo } from '../../../client/paths.ts';
 import type { Lease, Node, NodeStatus } from '../../../client/types.ts';
@@ -61,7 +61,7 @@ export class SimNodeObjects {
     if (this.node !== undefined) this.#storeNode(change(this.node), 'MODIFIED');
   }
 
-  /** Somebody else writes the Lease, or deletes it: whoever knew it knows an old one. */
+  /** Another client writes the Lease, or deletes it: what was known of it is old. */
   disturbLease(change: 'touch' | 'delete'): void {
     if (this.lease === undefined) return;
     if (change === 'delete') this.lease = undefined;
@@ -100,7 +100,7 @@ export class SimNodeObjects {
   }
 
   replace(path: string, body: unknown, sentAt: number): unknown {
-    if (!isLease(path)) throw problem(405, 'MethodNotAllowed', `nobody replaces ${path}`);
+    if (!isLease(path)) throw problem(405, 'MethodNotAllowed', `${path} is not replaced by any client`);
     const lease = body as Lease;
     if (this.lease === undefined) throw problem(404, 'NotFound', `${path} not found`);
     if (lease.metadata.resourceVersion !== this.lease.metadata.resourceVersion) {

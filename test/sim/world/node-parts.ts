@@ -37,7 +37,7 @@ export class SimCgroups implements PodCgroups {
     return this.#line.perform('removePod', uid, DEADLINE_MS, () => {
       this.#onRemove(uid);
       this.cpuMilli.delete(uid);
-      if (!this.#faults.has('a cgroup is said to be gone and is not')) this.pods.delete(uid);
+      if (!this.#faults.has('a cgroup counts as gone and is not')) this.pods.delete(uid);
     });
   }
 

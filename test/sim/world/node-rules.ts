@@ -18,7 +18,7 @@ const RENEWAL_MS = (LEASE_SECONDS * 1000 * 5) / 8;
 const REGISTRATION_MS = 8_000;
 /** Until a runtime that is silent counts as down, an interval, a status that has to wait for the one before. ms. */
 const NOT_READY_MS = 38_000;
-/** The same, for one that is back: it is looked at more often. ms. */
+/** The same, for one that is back: it is checked more often. ms. */
 const READY_MS = 30_000;
 /** Until what eviction has measured stands in the status: a status has to wait for the one before. ms. */
 const PRESSURE_MS = 20_000;
@@ -76,7 +76,7 @@ export class NodeRules implements NodeWitness {
     });
   }
 
-  /** The runtime answers nobody from now on. */
+  /** The runtime does not answer from now on. */
   runtimeGoes(): void {
     const { clock, apiWeather, rules } = this.#world;
     const since = clock.monotonic();
@@ -179,7 +179,7 @@ export class NodeRules implements NodeWitness {
     }
   }
 
-  /** No pressure that nobody measured, and no readiness without a runtime. */
+  /** No pressure that was not measured, and no readiness without a runtime. */
   #checkClaims({ status }: Node): void {
     const { clock, rules, memory, weather } = this.#world;
     const now = clock.monotonic();
@@ -215,7 +215,7 @@ export class NodeRules implements NodeWitness {
     return this.#agentSince === undefined || this.#world.clock.monotonic() - this.#agentSince < HANDOVER_MS;
   }
 
-  /** What is reckoned by the wall clock is not judged across a jump of it. */
+  /** What is reckoned by the wall clock is not checked across a jump of it. */
   #jumpedSince(at: number | undefined): boolean {
     return this.#clockJumpedAt !== undefined && (at === undefined || this.#clockJumpedAt >= at);
   }

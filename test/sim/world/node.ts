@@ -55,7 +55,7 @@ function wrong(options: NodeAgentOptions, faults: Faults): Partial<NodeAgentOpti
     ...(faults.has('the node renews its lease too late')
       ? { config: { ...config, nodeLeaseDurationSeconds: 4 * config.nodeLeaseDurationSeconds } }
       : {}),
-    ...(faults.has('the node claims a pressure that nobody measured')
+    ...(faults.has('the node claims a pressure that was not measured')
       ? { pressure: () => ({ memory: true, disk: false, pid: false }) }
       : {}),
     ...(faults.has('the node hides a pressure')
@@ -67,7 +67,7 @@ function wrong(options: NodeAgentOptions, faults: Faults): Partial<NodeAgentOpti
   };
 }
 
-/** What the runtime said last is what it says. */
+/** What the runtime showed last is what it reports. */
 function believing(runtime: NodeAgentOptions['runtime']): Pick<NodeAgentOptions, 'runtime' | 'network' | 'checks'> {
   let last: RuntimeStatus | undefined;
   const status = async (): Promise<RuntimeStatus> => {

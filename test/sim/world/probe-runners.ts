@@ -1,5 +1,5 @@
 // How probes over the network find the simulated containers: by the address and port that the agent believes in, so that
-// one that is out of date meets nobody, or somebody else.
+// one that is out of date meets no listener, or another one.
 
 import type { ProbeOutcome } from '../../../agent/probes/outcome.ts';
 import type { ProbeRunners } from '../../../agent/probes/runners.ts';
@@ -26,7 +26,7 @@ export function simProbeRunners(
   };
   return {
     httpGet: ({ host, port, target }, _timeoutMs, signal) => ask(host, port, kindOf(target), signal),
-    // Whoever listens is enough: what a connection says of a process is whether it is alive.
+    // Any listener is enough: a connection shows that a process is alive.
     tcpSocket: ({ host, port }, _timeoutMs, signal) => ask(host, port, 'liveness', signal),
   };
 }

@@ -10,7 +10,7 @@ export type ProbeKind = 'startup' | 'liveness' | 'readiness';
 type ExecOutcome = Awaited<ReturnType<ContainerRuntime['execSync']>>;
 
 interface Habits {
-  /** A server runs until it is told otherwise, a job until it is through, a crasher not for long. */
+  /** A server runs until it is stopped, a job until it is through, a crasher not for long. */
   readonly nature: 'server' | 'job' | 'crasher';
   /** ms from TERM to the end; undefined where TERM is not heard. */
   readonly termMs: number | undefined;
@@ -110,11 +110,11 @@ export class Processes {
   /** What a probe of the process finds. */
   isWell(process: Process, kind: ProbeKind): boolean {
     const startedUp = this.#clock.monotonic() >= process.startupMs;
-    // One that is not ready harms nobody, and stays so.
+    // One that is not ready does no harm, and stays so.
     return startedUp && ((this.calm && kind !== 'readiness') || process.well[kind]);
   }
 
-  /** Runs a command beside the process; commands are told apart by one word: a probe's kind, or what a hook comes to. */
+  /** Runs a command beside the process; commands differ by one word: a probe's kind, or what a hook comes to. */
   async exec(process: Process, word: string, limitMs: number): Promise<ExecOutcome> {
     const clock = this.#clock;
     const none = Buffer.alloc(0);

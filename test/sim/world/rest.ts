@@ -38,7 +38,7 @@ export function differences(world: World): string[] {
     else found.push(...podDifferences(world, mirror, pod.metadata.uid as PodUID));
   }
   for (const uid of [...world.runtime.state.pods.keys(), ...world.volumes.onDisk(), ...world.cgroups.pods]) {
-    if (!wanted.has(uid)) found.push(`something of ${uid} is left, which nobody wants`);
+    if (!wanted.has(uid)) found.push(`something of ${uid} is left, which no source has`);
   }
   return found;
 }
@@ -121,7 +121,7 @@ function podDifferences(world: World, pod: Pod, uid: PodUID): string[] {
     found.push(...healthDifferences(world, pod, container, statusOf(container), newest.process));
   }
   if (!over && !isMirrorPod(pod)) found.push(...resourceDifferences(world, pod));
-  if (!over && isStuck(world, pod, uid)) say('is stuck: nothing runs, and nothing is said to hold it up');
+  if (!over && isStuck(world, pod, uid)) say('is stuck: nothing runs, and no reason is reported');
   const isReady = (container: Container): boolean => statusOf(container)?.ready === true;
   const allReady = !over && [...containers, ...initContainers.filter(isSidecar)].every(isReady);
   const containersReady = status?.conditions?.find(({ type }) => type === 'ContainersReady')?.status === 'True';
@@ -139,7 +139,7 @@ function healthDifferences(
 ): string[] {
   const { startupProbe, readinessProbe } = container;
   const isInit = (pod.spec.initContainers ?? []).includes(container) && !isSidecar(container);
-  // Nobody answers for a pod on the host's network: which of them listens is not simulated.
+  // There is no answer for a pod on the host's network: which of them listens is not simulated.
   if (isInit || status === undefined || pod.spec.hostNetwork === true) return [];
   const isWell = (probe: Probe | undefined, kind: ProbeKind): boolean =>
     probe === undefined || processes.isWell(process, probe.tcpSocket === undefined ? kind : 'liveness');

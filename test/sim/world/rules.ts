@@ -1,5 +1,5 @@
 // The rules that hold at every moment, and the place where breaking one is noted. What looks at the whole world after
-// every step is in invariants.ts; here is what can only be judged in the moment that something is done.
+// every step is in invariants.ts; here is what can only be checked in the moment that something is done.
 
 import type { ContainerSpec, PodUID } from '../../../agent/ports/runtime.ts';
 import { ANNOTATION_RESTART_COUNT } from '../../../agent/runtime/config/labels.ts';

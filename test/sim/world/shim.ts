@@ -38,7 +38,7 @@ export class SimShim {
     this.#server = { invocations, death };
   }
 
-  /** Nobody listens any more. */
+  /** There is no listener any more. */
   hangUp(): void {
     this.#server?.death.reject(new Error('read unix @->cni.sock: connection reset by peer'));
     this.#server = undefined;

@@ -1,5 +1,5 @@
 // The API server's storage objects of a simulated cluster: some claims, each bound to a volume of the simulated driver,
-// and attachments that somebody makes, late or at once. Reading them goes over a line that may be bad.
+// and attachments that a controller makes, late or at once. Reading them goes over a line that may be bad.
 
 import type { StorageObjects } from '../../../agent/ports/storage.ts';
 import { attachmentName } from '../../../agent/volumes/csi/layout.ts';
@@ -74,7 +74,7 @@ export class SimStorage implements StorageObjects {
     }));
   }
 
-  /** The first who asks for an attachment makes somebody attach it, sooner or later. */
+  /** After the first read of an attachment the controller attaches it, sooner or later. */
   followAttachment(name: string, onState: OnAttachment, signal: AbortSignal): void {
     const tell = (): void => {
       if (signal.aborted) return;
@@ -96,7 +96,7 @@ export class SimStorage implements StorageObjects {
     for (const tell of [...(this.#followers.get(name) ?? [])]) tell();
   }
 
-  /** Somebody detaches a volume that no pod uses any more. */
+  /** The controller detaches a volume that no pod uses any more. */
   detach(claim: ClaimName): void {
     this.#attached.delete(attachmentName(`handle-${volumeOf(claim)}`, DRIVER_NAME, this.#nodeName));
     this.#version++;

@@ -19,7 +19,7 @@ type WhatIsThere = Pick<
 const SLACK_MS = 45_000;
 /** What a stop may take beyond its grace period: the least time between TERM and KILL, and calls. ms. */
 const STOP_MS = 6_000;
-/** How long a volume may show what a ConfigMap said before: the resync, spread, and a read. ms. */
+/** How long a volume may show what a ConfigMap had before: the resync, spread, and a read. ms. */
 const LIVE_MS = 100_000;
 /** How long it may take until there is enough memory again: a round, one pod after another, a grace period. ms. */
 const RELIEF_MS = 180_000;
@@ -88,7 +88,7 @@ export class Timing {
     this.#mustBeDead(pod, graceSeconds);
   }
 
-  /** Whoever runs when its pod is deleted does so no longer than that grants, also where it grants less than before. */
+  /** A container that runs when its pod is deleted does so no longer than that grants, also where it grants less than before. */
   #mustBeDead({ metadata: { uid } }: Pod, graceSeconds: number): void {
     const { clock, weather, rules, runtime } = this.#world;
     const now = clock.monotonic();
@@ -122,7 +122,7 @@ export class Timing {
     clock.after(limit * 1000 + PROBE_SLACK_MS, () => {
       if (instance.process !== process || !weather.isFairSince(since) || !process.wrongSince('liveness', since)) return;
       if (processes.calm || this.#firstSign.has(instance.id) || this.#podOf(instance) === undefined) return;
-      rules.break(`${instance.id} fails its liveness probe for ${limit} s, and nobody stops it`);
+      rules.break(`${instance.id} fails its liveness probe for ${limit} s, and is not stopped`);
     });
   }
 
@@ -145,14 +145,14 @@ export class Timing {
     });
   }
 
-  /** A process has taken nearly all memory: the node ends somebody. */
+  /** A process has taken nearly all memory: the node evicts a pod. */
   memoryTaken(): void {
     const { clock, weather, rules, memory, api } = this.#world;
     const since = clock.monotonic();
     clock.after(RELIEF_MS, () => {
       if (!memory.isShort || !weather.isFairSince(since)) return;
       const mayGo = [...api.pods.values()].some((pod) => !isTerminalPhase(pod.status?.phase) && !isCriticalPod(pod));
-      if (mayGo) rules.break(`the node is short of memory for ${RELIEF_MS} ms, and nobody is evicted`);
+      if (mayGo) rules.break(`the node is short of memory for ${RELIEF_MS} ms, and no pod is evicted`);
     });
   }
 
@@ -189,7 +189,7 @@ export class Timing {
   }
 
   #jumped = false;
-  /** Wall-clock time jumped: what is reckoned by it is not judged any more. */
+  /** Wall-clock time jumped: what is reckoned by it is not checked any more. */
   clockJumped(): void {
     this.#jumped = true;
     this.#streaks.clear();
@@ -292,7 +292,7 @@ export class Timing {
   killedWithSandbox(instance: Instance): void {
     if (instance.process === undefined || instance.shown !== 'running' || this.#podOf(instance) === undefined) return;
     if (this.#firstSign.has(instance.id)) return;
-    this.#world.rules.break(`${instance.id} was killed with its sandbox, and nobody had stopped it`);
+    this.#world.rules.break(`${instance.id} was killed with its sandbox, and had not been stopped`);
   }
 
   ended(instance: Instance): void {
@@ -326,7 +326,7 @@ export class Timing {
       if (newest !== undefined && newest.id !== id) return;
       if (runtime.state.sandbox(sandboxId)?.state !== 'ready') return;
       const ago = (clock.monotonic() - end) / 1000;
-      rules.break(`${id} ended ${ago} s ago, its back-off was ${waitMs / 1000} s at most, and nobody starts it again`);
+      rules.break(`${id} ended ${ago} s ago, its back-off was ${waitMs / 1000} s at most, and it is not started again`);
     });
   }
 

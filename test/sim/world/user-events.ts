@@ -132,7 +132,7 @@ export function userEvents(choose: Chooser, maker: PodMaker) {
       manifests.write(added, manifest(added, false));
       return added;
     },
-    // A volume is detached once nobody uses it, as the attach/detach controller does.
+    // A volume is detached once no pod uses it, as the attach/detach controller does.
     detach: () => {
       const [claim] = Object.keys(CLAIMS) as ClaimName[];
       const used = [...api.pods.values()].some(({ spec }) =>

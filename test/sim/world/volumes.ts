@@ -63,7 +63,7 @@ export class SimVolumes {
       persistent ??= createPersistentVolumes({ ...parts, rootDir, csi: csiVolumes });
       return persistent;
     };
-    // What an agent before this one staged may have nobody left who uses it.
+    // What an agent before this one staged may have no user any more.
     if (existsSync(join(rootDir, 'plugins/kubernetes.io/csi'))) load();
     const manager = createPodVolumes({ ...parts, rootDir, persistent: async () => load() });
     return {

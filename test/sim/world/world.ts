@@ -343,7 +343,7 @@ export class World {
     this.agent = { life, pods, probes, pressure, stop };
   }
 
-  /** kill -9. `downMs`: how long no agent runs. Nothing that it would have to do in that time is judged. */
+  /** kill -9. `downMs`: how long no agent runs. Nothing that it would have to do in that time is checked. */
   killAgent(downMs = 0): void {
     if (this.agent === undefined) return;
     this.journal.note('agent is killed');

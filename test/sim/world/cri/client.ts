@@ -22,7 +22,7 @@ type Received<M extends CriMethod> = Definitions[M] extends { requestDeserialize
 interface Handler<M extends CriMethod> {
   /** What it is about, for the journal. */
   readonly subject: (request: Received<M>) => string;
-  /** Judged when the call is made, whatever becomes of it. */
+  /** Checked when the call is made, whatever becomes of it. */
   readonly requested?: (request: Received<M>) => void;
   readonly options?: (request: Received<M>) => CallOptions;
   readonly effect: (request: Received<M>) => CriResponse<M> | Promise<CriResponse<M>>;

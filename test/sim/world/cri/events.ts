@@ -43,7 +43,7 @@ class Stream<T> {
   }
 }
 
-/** A refusal, or the news that nobody listens, comes this late at most, in ms. */
+/** A refusal, or the end of a connection to no listener, comes this late at most, in ms. */
 const REFUSAL_MS = 40;
 
 export interface RuntimeEventsParts {
@@ -64,7 +64,7 @@ export class RuntimeEvents {
   readonly #bus = new Stream<Envelope__Output>('bus');
   /** How many events of a hundred are lost, doubled or late. */
   trouble = 0;
-  /** Nobody answers. */
+  /** There is no answer. */
   isDown: () => boolean = () => false;
 
   constructor({ clock, dice, journal, kind, weather }: RuntimeEventsParts) {
@@ -121,7 +121,7 @@ export class RuntimeEvents {
   #emit<T>(stream: Stream<T>, topic: string, event: T, what: string, usualMs: number): void {
     if (this.isDown() || stream.subscribers.size === 0) return;
     if (this.#kind.losesEvents && stream === this.#lossy && stream.gone > 0) {
-      // Whoever has gone is noticed when an event cannot be sent to it; that event is lost for all.
+      // A client that has gone is noticed when an event cannot be sent to it; that event is lost for all.
       stream.gone--;
       this.#weather.bad();
       this.#journal.note(`${stream.name} ${what}: sent to one that has gone`);

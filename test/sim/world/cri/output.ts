@@ -29,8 +29,8 @@ export function beginLog({ id, logPath, config, pod }: Instance, rules: Rules, f
   }
   if (existsSync(logPath)) rules.break(`two instances of a container write to ${logPath}`);
   writeFileSync(logPath, `2026-01-01T00:00:00.000000000Z stdout F ${id} begins\n`);
-  if (faults.has('somebody leaves logs behind')) {
-    mkdirSync(join(dirname(dirname(logPath)), '../stranger'), { recursive: true });
+  if (faults.has('logs are left behind')) {
+    mkdirSync(join(dirname(dirname(logPath)), '../foreign'), { recursive: true });
   }
   for (const { host_path, container_path } of config.mounts) {
     if (host_path !== '' && !existsSync(host_path)) {
@@ -39,7 +39,7 @@ export function beginLog({ id, logPath, config, pod }: Instance, rules: Rules, f
   }
 }
 
-/** A fault: somebody removes the directory of links. */
+/** A fault: the directory of links is removed. */
 export function removeLogLinks({ logPath }: Instance): void {
   rmSync(join(dirname(dirname(logPath)), '../../containers'), { recursive: true, force: true });
 }

@@ -1,5 +1,5 @@
 // A container runtime in memory: sandboxes, containers, their processes and images, as containerd keeps them, and what
-// each call of CRI does to them. It can be restarted and be reached over a bad line. It judges nothing: rules.ts does.
+// each call of CRI does to them. It can be restarted and be reached over a bad line. It checks nothing: rules.ts does.
 // Past 500 lines, since its calls share one state; exec, images, events and messages have files of their own.
 
 import { join } from 'node:path';
@@ -443,7 +443,7 @@ export class SimCri {
       return;
     }
     const { termMs } = process;
-    // The process has heard it, whatever becomes of the runtime.
+    // The process has the signal, whatever becomes of the runtime.
     if (graceSeconds > 0 && termMs !== undefined) clock.after(termMs, () => this.end(instance, 143, 'Error'));
     const kill = clock.after(graceSeconds * 1000, () => {
       if (instance.process !== undefined) this.#parts.timing.killed(instance);
@@ -474,7 +474,7 @@ export class SimCri {
       throw criError('RemoveContainer', 'UNKNOWN', `container "${id}" is in starting state, can't be removed`);
     }
     if (instance.process !== undefined) {
-      // A start that came late, while this call was on its way: nobody could know, and containerd kills what runs.
+      // A start that came late, while this call was on its way: the caller could not know, and containerd kills what runs.
       if (!instance.removedUnstarted) this.#parts.rules.break(`container ${id} removed while it runs`);
     } else if (instance.end !== undefined && instance.shown !== 'exited')
       await this.#tornDown('RemoveContainer', instance);
