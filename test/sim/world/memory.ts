@@ -28,6 +28,8 @@ export class SimMemory {
   readonly #clock: Pick<Clock, 'monotonic'>;
   /** Monotonic ms; undefined where there was always enough. */
   #lastShort: number | undefined;
+  /** Monotonic ms; undefined while there is enough. */
+  #shortSince: number | undefined;
 
   constructor(root: string, faults: Faults, clock: Pick<Clock, 'monotonic'>) {
     this.#faults = faults;
@@ -55,6 +57,11 @@ export class SimMemory {
     return this.isShort ? this.#clock.monotonic() : this.#lastShort;
   }
 
+  /** Since when there has been too little without a break (monotonic ms); undefined while there is enough. */
+  get shortSince(): number | undefined {
+    return this.#shortSince;
+  }
+
   begins(instance: Instance): void {
     this.#take(instance, USUAL_BYTES);
   }
@@ -78,6 +85,7 @@ export class SimMemory {
   #count({ pod: { uid }, spec }: Instance): void {
     let sum = 0;
     for (const [{ pod }, bytes] of this.#taken) if (pod.uid === uid) sum += bytes;
+    this.#shortSince = this.isShort ? (this.#shortSince ?? this.#clock.monotonic()) : undefined;
     this.#write(cgroupOf(spec.pod), sum);
     this.#write('/', CAPACITY_BYTES - this.available);
   }

@@ -149,10 +149,18 @@ export class Timing {
   memoryTaken(): void {
     const { clock, weather, rules, memory, api } = this.#world;
     const since = clock.monotonic();
+    const mayGo = (): string[] =>
+      [...api.pods.values()]
+        .filter((pod) => !isTerminalPhase(pod.status?.phase) && !isCriticalPod(pod))
+        .map(({ metadata }) => metadata.uid);
+    // One that came later had less time to be evicted.
+    const before = new Set(mayGo());
     clock.after(RELIEF_MS, () => {
-      if (!memory.isShort || !weather.isFairSince(since)) return;
-      const mayGo = [...api.pods.values()].some((pod) => !isTerminalPhase(pod.status?.phase) && !isCriticalPod(pod));
-      if (mayGo) rules.break(`the node is short of memory for ${RELIEF_MS} ms, and no pod is evicted`);
+      const { shortSince } = memory;
+      if (shortSince === undefined || shortSince > since || !weather.isFairSince(since)) return;
+      if (mayGo().some((uid) => before.has(uid))) {
+        rules.break(`the node is short of memory for ${RELIEF_MS} ms, and no pod is evicted`);
+      }
     });
   }
 
