@@ -1,9 +1,9 @@
 // One HTTP GET as a kubelet sends it to a pod: no certificate is verified, no connection is kept, redirects are followed
 // on the same host only, and at most `maxBodyBytes` of the body are read. Status codes are the caller's business.
 
-import type { IncomingMessage, RequestOptions } from 'node:http';
+import type { ClientRequest, IncomingMessage, RequestOptions } from 'node:http';
 import { request as httpsRequest } from 'node:https';
-import { isIP } from 'node:net';
+import { connect, isIP } from 'node:net';
 import type { Clock } from './clock.ts';
 import { goDialError, goQuote, goTransportError, joinHostPort } from './go-words.ts';
 import { request as httpRequest } from './node-http.ts';
@@ -50,6 +50,8 @@ export class HttpGetError extends Error {
 const MAX_REDIRECTS = 10;
 const MAX_HEADER_BYTES = 1024 * 1024;
 const REDIRECTS: ReadonlySet<number> = new Set([301, 302, 303, 307, 308]);
+/** What a request is destroyed with. One for all: a new one records its stack. */
+const ENDED_EARLY = new Error('the exchange was ended');
 const TIMED_OUT = 'Client.Timeout exceeded while awaiting headers';
 
 export function requestUrl(request: HttpGetRequest): string {
@@ -105,7 +107,10 @@ function optionsOf(request: HttpGetRequest): RequestOptions & { rejectUnauthoriz
       ...Object.fromEntries([...request.headers].map(([name, values]) => [name, [...values]])),
       Connection: 'close',
     },
-    agent: false,
+    // A connection of its own. Of an agent TLS alone has use; another one would be made and thrown away with each request.
+    ...(request.scheme === 'https'
+      ? { agent: false }
+      : { createConnection: () => connect({ host: request.host, port: request.port, noDelay: true }) }),
     maxHeaderSize: MAX_HEADER_BYTES,
     // No CA that the node trusts signs a pod's certificate.
     rejectUnauthorized: false,
@@ -113,30 +118,39 @@ function optionsOf(request: HttpGetRequest): RequestOptions & { rejectUnauthoriz
   };
 }
 
+/** Why an exchange ends early, and the request that is under way. */
+interface Exchange {
+  late: boolean;
+  readonly signal: AbortSignal | undefined;
+  current: ClientRequest | undefined;
+}
+
 /** The head of the response. Rejects with HttpGetError, or with the signal's reason. */
-function head(request: HttpGetRequest, signal: AbortSignal, timedOut: () => boolean): Promise<IncomingMessage> {
+function head(request: HttpGetRequest, exchange: Exchange): Promise<IncomingMessage> {
   return new Promise((resolve, reject) => {
     const fail = (why: string, cause: unknown): void =>
       reject(new HttpGetError(`Get ${goQuote(requestUrl(request))}: ${why}`, false, { cause }));
     let connected = false;
     try {
-      const options = { ...optionsOf(request), signal };
-      const outgoing = (request.scheme === 'https' ? httpsRequest : httpRequest)(options, resolve);
+      const outgoing = (request.scheme === 'https' ? httpsRequest : httpRequest)(optionsOf(request), resolve);
+      exchange.current = outgoing;
       outgoing.on('socket', (socket) => {
         socket.once('connect', () => {
           connected = true;
         });
       });
       outgoing.on('error', (error) => {
-        if (timedOut()) {
+        if (exchange.late) {
           const where = connected
             ? 'context deadline exceeded'
             : 'net/http: request canceled while waiting for connection';
           fail(`${where} (${TIMED_OUT})`, error);
-        } else if (signal.aborted) reject(signal.reason);
+        } else if (exchange.signal?.aborted === true) reject(exchange.signal.reason);
         else fail(connected ? goTransportError(error) : goDialError(error, request.host, request.port), error);
       });
       outgoing.end();
+      // Between a redirect and the request that follows it there was none to end.
+      if (exchange.late || exchange.signal?.aborted === true) outgoing.destroy(ENDED_EARLY);
     } catch (error) {
       // Node refuses header values and targets that may not go on the wire.
       fail(error instanceof Error ? error.message : String(error), error);
@@ -144,50 +158,55 @@ function head(request: HttpGetRequest, signal: AbortSignal, timedOut: () => bool
   });
 }
 
-async function bodyOf(response: IncomingMessage, limit: number, timedOut: () => boolean): Promise<Buffer> {
+/** The body up to `limit` bytes; nothing of the connection is left afterwards. Rejects with HttpGetError. */
+function bodyOf(response: IncomingMessage, limit: number, exchange: Exchange): Promise<Buffer> {
   if (limit === 0) {
     response.destroy();
-    return Buffer.alloc(0);
+    return Promise.resolve(Buffer.alloc(0));
   }
-  const chunks: Buffer[] = [];
-  let length = 0;
-  try {
-    for await (const chunk of response) {
-      if (!Buffer.isBuffer(chunk)) continue;
+  // By events: the async iterator of a stream costs more than the rest of a small response.
+  return new Promise((resolve, reject) => {
+    const chunks: Buffer[] = [];
+    let length = 0;
+    const done = (): void => {
+      response.destroy();
+      resolve(Buffer.concat(chunks).subarray(0, limit));
+    };
+    response.on('data', (chunk: Buffer) => {
       chunks.push(chunk);
       length += chunk.length;
-      if (length >= limit) break;
-    }
-  } catch (error) {
-    const why = timedOut()
-      ? 'context deadline exceeded (Client.Timeout or context cancellation while reading body)'
-      : response.complete
-        ? goTransportError(error)
-        : 'unexpected EOF';
-    throw new HttpGetError(why, true, { cause: error });
-  } finally {
-    response.destroy();
-  }
-  return Buffer.concat(chunks).subarray(0, limit);
+      if (length >= limit) done();
+    });
+    response.once('end', done);
+    response.once('error', (error) => {
+      const why = exchange.late
+        ? 'context deadline exceeded (Client.Timeout or context cancellation while reading body)'
+        : response.complete
+          ? goTransportError(error)
+          : 'unexpected EOF';
+      reject(new HttpGetError(why, true, { cause: error }));
+    });
+  });
 }
 
 /** Sends the request and follows redirects. Rejects with HttpGetError, or with the signal's reason when it aborts. */
 export async function httpGet(first: HttpGetRequest, options: HttpGetOptions): Promise<HttpGetResponse> {
-  const limit = new AbortController();
-  let late = false;
-  const timedOut = (): boolean => late;
+  const { signal, timeoutMs } = options;
+  signal?.throwIfAborted();
+  const exchange: Exchange = { late: false, signal, current: undefined };
+  const end = (): void => void exchange.current?.destroy(ENDED_EARLY);
   const timer =
-    options.timeoutMs === undefined
+    timeoutMs === undefined
       ? undefined
-      : options.clock.after(options.timeoutMs, () => {
-          late = true;
-          limit.abort();
+      : options.clock.after(timeoutMs, () => {
+          exchange.late = true;
+          end();
         });
-  const signal = options.signal === undefined ? limit.signal : AbortSignal.any([options.signal, limit.signal]);
+  signal?.addEventListener('abort', end);
   try {
     let request = first;
     for (let followed = 0; ; followed++) {
-      const response = await head(request, signal, timedOut);
+      const response = await head(request, exchange);
       response.on('error', () => {
         // The reader of the body gets the error; an unread body needs no handler.
       });
@@ -199,7 +218,7 @@ export async function httpGet(first: HttpGetRequest, options: HttpGetOptions): P
         response.destroy();
         throw error;
       }
-      if (next.kind === 'last') return { status, body: await bodyOf(response, options.maxBodyBytes, timedOut) };
+      if (next.kind === 'last') return { status, body: await bodyOf(response, options.maxBodyBytes, exchange) };
       response.destroy();
       request = next.request;
       if (followed + 1 >= MAX_REDIRECTS) {
@@ -207,9 +226,10 @@ export async function httpGet(first: HttpGetRequest, options: HttpGetOptions): P
       }
     }
   } catch (error) {
-    options.signal?.throwIfAborted();
+    signal?.throwIfAborted();
     throw error;
   } finally {
     timer?.cancel();
+    signal?.removeEventListener('abort', end);
   }
 }

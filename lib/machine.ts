@@ -1,7 +1,9 @@
 // A snapshot of everything on this machine that a lab can change, for comparing before with after: processes, mounts, loop
 // devices, network namespaces, links, addresses, routes, firewall rules, cgroups, directories. Reads only; comparing is pure.
+// What the kernel has in memory (/proc, cgroups) is read synchronously, for an eighth of the processor time: see processes.ts.
 
-import { readdir, readFile, readlink } from 'node:fs/promises';
+import { readdirSync, readlinkSync } from 'node:fs';
+import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type Clock, plusMs, systemClock } from './clock.ts';
 import { isErrno } from './errors.ts';
@@ -9,7 +11,7 @@ import { type Exec, exec } from './exec.ts';
 import { listLoopDevices } from './loop-devices.ts';
 import { normaliseIptables, normaliseNft } from './machine-rules.ts';
 import { readMounts } from './mounts.ts';
-import { listProcesses, type ProcessEntry } from './processes.ts';
+import { listProcesses, type ProcessEntry, readOfProcess } from './processes.ts';
 
 export const MACHINE_PARTS = [
   'process',
@@ -74,14 +76,14 @@ export async function snapshotMachine(options: SnapshotOptions = {}): Promise<Ma
     process: new Map(processes.map((entry) => [`${entry.pid} ${entry.startTime}`, processText(entry)])),
     mount: byText(mounts.map((mount) => `${mount.path} (${mount.fsType} ${mount.source})`)),
     'loop device': byText((await listLoopDevices()).map((loop) => `${loop.image} on ${loop.device}`)),
-    'network namespace': byText(await networkNamespaces(processes, mounts)),
+    'network namespace': byText(networkNamespaces(processes, mounts)),
     link: byText(links.map((link) => String(link['ifname']))),
     address: byText(links.flatMap(addressesOf)),
     route: byText([...(await routes(run, '-4')), ...(await routes(run, '-6'))]),
     'iptables rule': byText(normaliseIptables(await outputOf(run, 'iptables-save', []))),
     'ip6tables rule': byText(normaliseIptables(await outputOf(run, 'ip6tables-save', []))),
     'nftables rule': byText(normaliseNft(await outputOf(run, 'nft', ['--stateless', 'list', 'ruleset']))),
-    cgroup: byText(await cgroups(mounts.filter((m) => m.fsType.startsWith('cgroup')).map((m) => m.path))),
+    cgroup: byText(cgroups(mounts.filter((m) => m.fsType.startsWith('cgroup')).map((m) => m.path))),
     path: byText((await Promise.all([...new Set(directories)].map((path) => paths(path, DEPTH)))).flat()),
   };
 }
@@ -194,7 +196,8 @@ export function ownerOf(
 /** The programs that a lab starts and that outlive their parents. */
 function isNodeSoftware(entry: ProcessEntry): boolean {
   return (
-    /^(containerd|runc|catatonit|pause|nodelet)/.test(entry.comm) || entry.argv.some((w) => w.includes('cli/main.ts'))
+    /^(containerd|dockerd|runc|catatonit|pause|nodelet)/.test(entry.comm) ||
+    entry.argv.some((w) => w.includes('cli/main.ts'))
   );
 }
 
@@ -203,20 +206,10 @@ async function relevantProcesses(): Promise<readonly ProcessEntry[]> {
   const entries = (await listProcesses()).filter((entry) => entry.state !== 'Z' && entry.argv.length > 0);
   const byPid = new Map(entries.map((entry) => [entry.pid, entry]));
   const orphans = [process.pid, ...entries.filter(({ ppid }) => ppid <= 1).map(({ pid }) => pid)];
-  const cgroups = new Map(await Promise.all(orphans.map(async (pid) => [pid, await cgroupText(pid)] as const)));
+  const cgroups = new Map(orphans.map((pid) => [pid, readOfProcess(`/proc/${pid}/cgroup`)]));
   const isOurs = (entry: ProcessEntry): boolean =>
     ownerOf(entry, byPid, process.pid, (pid) => cgroups.get(pid)) === 'ours';
   return entries.filter((entry) => entry.pid > 2 && entry.pid !== process.pid && isOurs(entry));
-}
-
-/** Undefined when the process has ended. */
-async function cgroupText(pid: number): Promise<string | undefined> {
-  try {
-    return await readFile(`/proc/${pid}/cgroup`, 'utf8');
-  } catch (error) {
-    if (isErrno(error, 'ENOENT', 'ESRCH')) return undefined;
-    throw error;
-  }
 }
 
 function processText(entry: ProcessEntry): string {
@@ -225,15 +218,15 @@ function processText(entry: ProcessEntry): string {
 
 // ---------------------------------------------------------------- network
 
-async function networkNamespaces(
+function networkNamespaces(
   processes: readonly ProcessEntry[],
   mounts: readonly { readonly root: string; readonly path: string }[],
-): Promise<readonly string[]> {
+): readonly string[] {
   const found = new Set<string>();
   for (const mount of mounts) if (mount.root.startsWith('net:[')) found.add(`${mount.root} at ${mount.path}`);
   for (const entry of processes) {
     try {
-      found.add(await readlink(`/proc/${entry.pid}/ns/net`));
+      found.add(readlinkSync(`/proc/${entry.pid}/ns/net`));
     } catch (error) {
       if (!isErrno(error, 'ENOENT', 'ESRCH', 'EACCES')) throw error;
     }
@@ -287,24 +280,24 @@ const OWN_CGROUP = /nodelet|kubepods/;
 const SYSTEMD = /\.(service|scope|slice|mount|socket|swap)$/;
 
 /** Every cgroup of every hierarchy but those of systemd's units. */
-async function cgroups(hierarchies: readonly string[]): Promise<readonly string[]> {
+function cgroups(hierarchies: readonly string[]): readonly string[] {
   const found: string[] = [];
-  const walk = async (directory: string): Promise<void> => {
-    for (const name of await subdirectories(directory)) {
+  const walk = (directory: string): void => {
+    for (const name of subdirectories(directory)) {
       const path = join(directory, name);
       // With the systemd driver pods' own slices are units too.
       if (SYSTEMD.test(name) && !OWN_CGROUP.test(path)) continue;
       found.push(path);
-      await walk(path);
+      walk(path);
     }
   };
-  for (const hierarchy of new Set(hierarchies)) await walk(hierarchy);
+  for (const hierarchy of new Set(hierarchies)) walk(hierarchy);
   return found;
 }
 
-async function subdirectories(directory: string): Promise<readonly string[]> {
+function subdirectories(directory: string): readonly string[] {
   try {
-    const entries = await readdir(directory, { withFileTypes: true });
+    const entries = readdirSync(directory, { withFileTypes: true });
     return entries.filter((entry) => entry.isDirectory()).map((entry) => entry.name);
   } catch (error) {
     if (isErrno(error, 'ENOENT', 'ENODEV', 'EACCES')) return [];

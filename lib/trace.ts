@@ -8,6 +8,7 @@ import { errorMessage } from './errors.ts';
 
 export type SpanKind =
   | 'cri'
+  | 'docker'
   | 'cni'
   | 'csi'
   | 'mount'
@@ -24,6 +25,9 @@ export type SpanKind =
 export type SpanAttribute = string | number | boolean | readonly string[] | undefined;
 export type SpanAttributes = Readonly<Record<string, SpanAttribute>>;
 
+/** Texts by what they are; long ones are cut. */
+export type SpanDetail = Readonly<Record<string, string>>;
+
 export interface TracePod {
   readonly namespace: string;
   readonly name: string;
@@ -35,6 +39,8 @@ export interface Span {
   readonly id: number;
   /** The span this one ran inside, if any. */
   readonly parent?: number;
+  /** The outermost span that this one ran inside, where that is not `parent`. */
+  readonly root?: number;
   /** The spans that caused this one without containing it (OpenTelemetry's links): a watch event, an earlier round. */
   readonly links?: readonly number[];
   readonly kind: SpanKind;
@@ -49,6 +55,8 @@ export interface Span {
   readonly outcome: 'ok' | 'error';
   readonly error?: string;
   readonly attributes: SpanAttributes;
+  /** What was sent and what came back (`request`, `response`, `stdin`, `stdout`), for those who ask for it. */
+  readonly detail?: SpanDetail;
 }
 
 export interface TraceContext {
@@ -60,24 +68,75 @@ export interface TraceContext {
 export interface OpenSpan {
   readonly id: number;
   set(attributes: SpanAttributes): void;
+  /** Adds what was sent or received; `make` is called only where a subscriber asks for it. */
+  detail(make: () => SpanDetail): void;
 }
 
 type Sink = (span: Span) => void;
 
-/** `span`: the one that is open. Without one, `links` are the causes of the next. */
-type Scope = TraceContext & { readonly span?: number; readonly links?: readonly number[] };
+/** `span`: the one that is open, inside `root`. Without one, `links` are the causes of the next. */
+type Scope = TraceContext & { readonly span?: number; readonly root?: number; readonly links?: readonly number[] };
+
+/** The W3C `traceparent` by which a server relates a call to the span that is open; undefined for a trace that is not exported. */
+type Propagator = (root: number, span: number) => string | undefined;
 
 const NO_LINKS: readonly number[] = [];
 
+/** How many spans are known by their outermost one, for links to them. */
+const MAX_ROOTS = 8192;
+
+/** Epoch ms, with fraction; it does not jump when the wall clock is set. */
+function preciseNow(): number {
+  return performance.timeOrigin + performance.now();
+}
+
 export class Tracer {
+  readonly #time: () => number;
   readonly #storage = new AsyncLocalStorage<Scope>();
   readonly #sinks = new Set<Sink>();
+  #propagator: Propagator | undefined;
+  /** While calls carry their span: the outermost span of the newest ones that are inside another. */
+  readonly #roots = new Map<number, number>();
+  /** How many subscribers want details. */
+  #detailed = 0;
   #lastId = 0;
+
+  /** `time`: epoch ms that only grow; the machine's own by default. */
+  constructor(time: () => number = preciseNow) {
+    this.#time = time;
+  }
 
   /** Registers a sink and returns the function that removes it. A sink must not throw. */
   subscribe(sink: Sink): () => void {
     this.#sinks.add(sink);
     return () => this.#sinks.delete(sink);
+  }
+
+  /** From now on spans have their details, until the returned function is called. */
+  wantDetail(): () => void {
+    this.#detailed++;
+    let wanted = true;
+    return () => {
+      if (wanted) this.#detailed--;
+      wanted = false;
+    };
+  }
+
+  /** From now on, calls carry the span that they are made in. */
+  propagateWith(propagator: Propagator): void {
+    this.#propagator = propagator;
+  }
+
+  /** What a call that is made now carries as its `traceparent`, if anything. */
+  traceparent(): string | undefined {
+    if (this.#propagator === undefined) return undefined;
+    const scope = this.#storage.getStore();
+    return scope?.span === undefined ? undefined : this.#propagator(scope.root ?? scope.span, scope.span);
+  }
+
+  /** The outermost span that a span, open or finished, is inside; itself where it is inside none. Known once calls carry spans. */
+  rootOf(id: number): number {
+    return this.#roots.get(id) ?? id;
   }
 
   /** The pod and cause of the call chain that is running. */
@@ -105,7 +164,7 @@ export class Tracer {
   event(kind: SpanKind, name: string, context: TraceContext, attributes: SpanAttributes): number {
     const id = ++this.#lastId;
     if (this.#sinks.size === 0) return id;
-    const start = epochMs(performance.timeOrigin + performance.now());
+    const start = epochMs(this.#time());
     const links = this.origin();
     const caused = links.length === 0 ? {} : { links };
     const span: Span = { id, ...caused, kind, name, ...context, start, durationMs: 0, outcome: 'ok', attributes };
@@ -122,13 +181,15 @@ export class Tracer {
   ): Promise<T> {
     const context = this.#storage.getStore();
     const id = ++this.#lastId;
-    const start = epochMs(performance.timeOrigin + performance.now());
+    const start = epochMs(this.#time());
     let all = attributes;
+    let details: SpanDetail | undefined;
     const finish = (error?: unknown): void => {
       if (this.#sinks.size === 0) return;
       const span: Span = {
         id,
         ...(context?.span === undefined ? {} : { parent: context.span }),
+        ...(context?.root === undefined ? {} : { root: context.root }),
         ...(context?.span !== undefined || context?.links === undefined || context.links.length === 0
           ? {}
           : { links: context.links }),
@@ -137,10 +198,11 @@ export class Tracer {
         ...(context?.pod === undefined ? {} : { pod: context.pod }),
         ...(context?.cause === undefined ? {} : { cause: context.cause }),
         start,
-        durationMs: performance.timeOrigin + performance.now() - start,
+        durationMs: this.#time() - start,
         outcome: error === undefined ? 'ok' : 'error',
         ...(error === undefined ? {} : { error: cutWithMark(errorMessage(error), MAX_OUTPUT_BYTES) }),
         attributes: all,
+        ...(details === undefined ? {} : { detail: details }),
       };
       for (const sink of this.#sinks) sink(span);
     };
@@ -149,9 +211,14 @@ export class Tracer {
       set: (more) => {
         all = { ...all, ...more };
       },
+      detail: (make) => {
+        if (this.#detailed > 0) details = { ...details, ...make() };
+      },
     };
     try {
-      const result = await this.#storage.run({ ...context, span: id }, () => body(open));
+      const inside = context?.span === undefined ? {} : { root: context.root ?? context.span };
+      if (this.#propagator !== undefined && inside.root !== undefined) this.#rememberRoot(id, inside.root);
+      const result = await this.#storage.run({ ...context, ...inside, span: id }, () => body(open));
       finish();
       return result;
     } catch (error) {
@@ -159,7 +226,16 @@ export class Tracer {
       throw error;
     }
   }
+
+  #rememberRoot(id: number, root: number): void {
+    this.#roots.set(id, root);
+    const [oldest] = this.#roots.keys();
+    if (this.#roots.size > MAX_ROOTS && oldest !== undefined) this.#roots.delete(oldest);
+  }
 }
+
+/** What a client of the trace socket sends, as a line, to get spans with their details. */
+export const DETAIL_REQUEST = 'detail';
 
 /** Keeps the newest spans for clients that connect later. */
 export class SpanRing {

@@ -1,14 +1,14 @@
 // The shortcuts for speed or memory that make the code harder to read, each behind a switch, so that what it saves can be
 // measured again: docs/performance.md has the figures. NODELET_TRICKS turns them off: "none", or names to leave out
 // ("-exec-helper,-perl-shim"), or "none,exec-helper" for one alone.
-// bin/nodelet reads those of the process itself (v8-…, malloc).
+// bin/nodelet reads those of the process itself (v8-…, malloc); `imports` is of every command.
 
 import { UserError } from './errors.ts';
 
 /** The environment variable that selects them. */
 export const TRICKS_VARIABLE = 'NODELET_TRICKS';
 
-export const TRICKS = ['exec-helper', 'perl-shim', 'v8-size', 'v8-jit', 'malloc'] as const;
+export const TRICKS = ['exec-helper', 'perl-shim', 'v8-size', 'v8-jit', 'v8-idle', 'malloc', 'imports'] as const;
 export type Trick = (typeof TRICKS)[number];
 
 const isTrick = (name: string): name is Trick => TRICKS.some((trick) => trick === name);

@@ -7,6 +7,7 @@ import { CniServer } from '../../cni/server.ts';
 import { installShim, writeShimConf } from '../../cni/shim/install.ts';
 import type { CniResult } from '../../cni/types.ts';
 import { errorMessage } from '../../lib/errors.ts';
+import { singleFlight } from '../../lib/single-flight.ts';
 import type { PodInterface } from '../ports/node.ts';
 import type { RuntimeConditionSnapshot, SandboxId } from '../ports/runtime.ts';
 import { Attachments, networkProblem, resultOf } from './attachments.ts';
@@ -33,7 +34,8 @@ class CniAgentNetwork implements AgentNetwork {
   readonly #server: CniServer;
   readonly #attachments: Attachments;
   readonly #closing = new AbortController();
-  #probe: Promise<RuntimeConditionSnapshot> | undefined;
+  /** One STATUS at a time: concurrent callers share the result. */
+  readonly status = singleFlight(() => this.#status());
 
   constructor(options: AgentNetworkOptions) {
     this.#options = options;
@@ -94,14 +96,6 @@ class CniAgentNetwork implements AgentNetwork {
       const result = resultOf(entry);
       if (result !== undefined) this.#links.attached(entry, result, podOf(entry.args), false);
     }
-  }
-
-  status(): Promise<RuntimeConditionSnapshot> {
-    // One STATUS at a time: concurrent callers share the result.
-    this.#probe ??= this.#status().finally(() => {
-      this.#probe = undefined;
-    });
-    return this.#probe;
   }
 
   async #status(): Promise<RuntimeConditionSnapshot> {

@@ -3,6 +3,7 @@
 
 import type { PodStatus } from '../../client/types.ts';
 import type { SpanAttributes } from '../../lib/trace.ts';
+import { isPodReady } from '../model/pod-ready.ts';
 import type { PodSnapshot } from '../ports/runtime.ts';
 import type { SyncAction } from './sync-action.ts';
 import type { Step } from './sync-facts.ts';
@@ -44,7 +45,7 @@ export function decisionFacts(
       ? {}
       : {
           phase: reported.phase,
-          ready: reported.conditions?.some(({ type, status: value }) => type === 'Ready' && value === 'True') === true,
+          ready: isPodReady({ status: reported }),
         }),
     ...(status === undefined || status.waiting.size === 0
       ? {}

@@ -43,15 +43,19 @@ export interface ProbeWorkerOptions {
   readonly onVerdict: (verdict: ProbeVerdict) => void;
 }
 
+/** One for all: a new one records its stack. */
+const PROBE_ENDED = new Error('the probe ended');
+
 export class ProbeWorker {
   readonly #options: ProbeWorkerOptions;
   readonly #settings: ProbeSettings;
   #state: ProbeState;
   #timer: Timer | undefined;
-  #running: AbortController | undefined;
+  #running = false;
+  /** Aborted when probing ends, with the run under way. */
+  readonly #stopped = new AbortController();
   /** Of the newest run. */
   #spanId = 0;
-  #ended = false;
 
   constructor(options: ProbeWorkerOptions) {
     this.#options = options;
@@ -78,9 +82,8 @@ export class ProbeWorker {
 
   /** Stops probing. A run under way is abandoned, and its result is ignored. */
   stop(): void {
-    this.#ended = true;
     this.#timer?.cancel();
-    this.#running?.abort(new Error('the probe ended'));
+    this.#stopped.abort(PROBE_ENDED);
   }
 
   /** The pod is being stopped. */
@@ -91,7 +94,7 @@ export class ProbeWorker {
   }
 
   #wait(ms: number): void {
-    if (this.#ended || this.#state.onHold || this.#running !== undefined) return;
+    if (this.#stopped.signal.aborted || this.#state.onHold || this.#running) return;
     this.#timer?.cancel();
     if (ms <= 0) void this.#run();
     else this.#timer = this.#options.timers.after(ms, () => void this.#run());
@@ -100,16 +103,15 @@ export class ProbeWorker {
   async #run(): Promise<void> {
     const { clock, anchor, onOutcome } = this.#options;
     const begun = clock.monotonic();
-    const running = new AbortController();
-    this.#running = running;
-    const outcome = await this.#span(running.signal);
+    this.#running = true;
+    const outcome = await this.#span(this.#stopped.signal);
     // The error of a probe whose container has exited is not reported: the exit follows.
-    const gone = outcome.kind === 'error' && !this.#ended && (await this.#options.isGone());
-    this.#running = undefined;
-    if (this.#ended) return;
+    const gone = outcome.kind === 'error' && !this.#stopped.signal.aborted && (await this.#options.isGone());
+    this.#running = false;
+    if (this.#stopped.signal.aborted) return;
     if (!gone) {
       onOutcome(outcome);
-      this.#options.tracer.causedBy([this.#spanId], { pod: this.#options.pod }, () => this.#count(outcome));
+      this.#count(outcome);
     }
     this.#wait(nextRunDelay(anchor, this.#settings.periodMs, begun, clock.monotonic()));
   }
@@ -117,9 +119,11 @@ export class ProbeWorker {
   #count(outcome: ProbeOutcome): void {
     const result = resultOf(outcome);
     if (result === undefined) return;
+    const { type, tracer, pod, onVerdict } = this.#options;
     const before = this.#state.verdict;
-    this.#state = afterResult(this.#options.type, this.#settings, this.#state, result);
-    if (this.#state.verdict !== before) this.#options.onVerdict(this.#state.verdict);
+    this.#state = afterResult(type, this.#settings, this.#state, result);
+    const { verdict } = this.#state;
+    if (verdict !== before) tracer.causedBy([this.#spanId], { pod }, () => onVerdict(verdict));
   }
 
   /** One run, as one span; attempts with an error are repeated at once. Never rejects. */

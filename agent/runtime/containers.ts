@@ -108,15 +108,15 @@ export class Containers {
     await exits.settled(id);
     if (cache.container(id)?.snapshot.state === 'exited') return;
     const timeout = Math.max(0, Math.ceil(graceSeconds));
-    await this.#context.change('StopContainer', id, () =>
+    const call = (): Promise<unknown> =>
       unlessGone(() =>
         client.call(
           'StopContainer',
           { container_id: id, timeout },
           { deadlineMs: timeout * 1000 + STOP_MARGIN_MS, attributes: { container: id, grace: timeout } },
         ),
-      ),
-    );
+      );
+    await this.#context.change('StopContainer', id, () => exits.stopping(id, call()));
   }
 
   /** Its files go with it. */

@@ -30,6 +30,7 @@ export interface RuntimeContext extends ContextParts {
 /** Calls whose event may come before the response. */
 const BEGAN: ReadonlySet<DoneCall> = new Set<BeganCall>([
   'StartContainer',
+  'StopContainer',
   'RemoveContainer',
   'StopPodSandbox',
   'RemovePodSandbox',

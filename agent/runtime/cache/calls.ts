@@ -47,6 +47,7 @@ export function applyCall(step: Step, input: CallInput): void {
 
 const PENDING = {
   StartContainer: 'start',
+  StopContainer: 'stop',
   StopPodSandbox: 'stop',
   RemoveContainer: 'remove',
   RemovePodSandbox: 'remove',
@@ -113,6 +114,7 @@ function done(step: Step, { call, id }: Done): void {
     started(step, record);
     return;
   }
+  if (call === 'StopContainer') record.pending = undefined;
   // A stop ends a process if there is one; limits are what the runtime made of them: both are in the status.
   if (record.snapshot.state !== 'exited' || call === 'UpdateContainerResources') record.dueSeq = step.seq;
 }

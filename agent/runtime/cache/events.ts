@@ -1,6 +1,7 @@
 // Events as input of the cache. An event may come twice, late, or before the response of the call that caused
 // it; the rules of precedence and the records' own state handle that. A change without a call of ours is
-// reported, and makes the pod's entry stale: other changes may have happened with it.
+// reported, and makes the pod's entry stale: other changes may have happened with it. An exit that a stop of ours causes is reported
+// alone.
 
 import type { EpochMs } from '../../../lib/clock.ts';
 import type { ContainerSnapshot } from '../../ports/runtime.ts';
@@ -81,12 +82,13 @@ function exited(step: Step, record: RuntimeRecord, { at, exit, status }: Exited)
     return;
   }
   if (record.snapshot.state === 'exited') return;
-  makeStale(step, record.pod);
   // Without its message, or before the start was read, it would be half a truth: the status is waited for.
   if (exit === undefined || record.snapshot.state !== 'running' || record.statusState !== 'running') {
     record.exitAnnouncedAt = at;
+    makeStale(step, record.pod);
     return;
   }
+  if (record.pending !== 'stop') makeStale(step, record.pod);
   const { exitCode, message } = exit;
   // The runtime's own rule for the reason.
   const reason = record.oomKilled ? 'OOMKilled' : exitCode === 0 ? 'Completed' : 'Error';
@@ -99,7 +101,7 @@ function exited(step: Step, record: RuntimeRecord, { at, exit, status }: Exited)
 /** The event brought CRI's own status of the exit along: nothing has to be read. */
 function shown(step: Step, record: ContainerRecord, at: EpochMs, status: ContainerSnapshot): void {
   if (status.state !== 'exited' || record.statusState === 'exited') return;
-  const before = record.snapshot;
+  const { snapshot: before, pending } = record;
   const { sandboxId } = status.sandboxId === '' ? before : status;
   setContainer(
     record,
@@ -111,7 +113,7 @@ function shown(step: Step, record: ContainerRecord, at: EpochMs, status: Contain
   record.statusState = 'exited';
   record.statusBegun = step.seq;
   record.dueSeq = 0;
-  makeStale(step, record.pod);
+  if (pending !== 'stop') makeStale(step, record.pod);
   if (before.state !== 'exited') emit(step, 'died', record, at);
   else if (!sameExit(before, status)) emit(step, 'changed', record, at);
 }

@@ -6,10 +6,9 @@ import type { PodSandboxConfig } from '../../../proto/gen/runtime/v1/PodSandboxC
 import type { ContainerSnapshot, PodRef, SandboxSnapshot } from '../../ports/runtime.ts';
 
 /** Calls whose beginning matters: the runtime's event may come before the call's response. */
-export type BeganCall = 'StartContainer' | 'RemoveContainer' | 'StopPodSandbox' | 'RemovePodSandbox';
+export type BeganCall = 'StartContainer' | 'StopContainer' | 'RemoveContainer' | 'StopPodSandbox' | 'RemovePodSandbox';
 export type DoneCall =
   | BeganCall
-  | 'StopContainer'
   /** Its result is read, not known: limits are what the runtime made of them. */
   | 'UpdateContainerResources';
 

@@ -2,6 +2,7 @@
 // comes first; the runtime is then still deleting the task, and may not even have recorded its start.
 // It passes what it reads to the cache and keeps only exits in progress.
 
+import { resolvesWithin } from '../../../lib/abort.ts';
 import type { Clock } from '../../../lib/clock.ts';
 import { poll } from '../../../lib/retry.ts';
 import type { RuntimeRecord } from '../cache/records.ts';
@@ -22,6 +23,8 @@ const CONFIRM_LIMIT_MS = 10_000;
 const CONFIRM_FIRST_MS = 1;
 const CONFIRM_ANNOUNCED_MS = 16;
 const CONFIRM_LONGEST_MS = 100;
+/** A stop of ours is answered when the runtime has finished with the exit: that long, ms, its response is waited for instead. */
+const CONFIRM_STOP_MS = 2_000;
 
 /** Whether CRI itself shows that it has exited, or no longer lists it. */
 function isShown(record: RuntimeRecord | undefined): boolean {
@@ -40,6 +43,8 @@ export class ExitTracker {
   readonly #tracked = new Set<string>();
   /** Exited containers that the runtime does not show as exited yet. */
   readonly #unsettled = new Map<string, PromiseWithResolvers<void>>();
+  /** Calls of StopContainer that are under way. They never reject here. */
+  readonly #stops = new Map<string, Promise<void>>();
 
   /** Nothing is followed any further once `signal` is aborted. */
   constructor(cache: RuntimeCache, statuses: StatusReader, clock: Clock, signal: AbortSignal) {
@@ -58,6 +63,18 @@ export class ExitTracker {
     const concerned =
       record?.kind === 'sandbox' ? this.#cache.containersOf(record.pod.uid).map((container) => container.id) : [id];
     await Promise.all(concerned.map((container) => this.#unsettled.get(container)?.promise));
+  }
+
+  /** Notes a call of StopContainer until it ends; resolves and rejects as it does. */
+  async stopping<T>(id: string, call: Promise<T>): Promise<T> {
+    const { promise, resolve } = Promise.withResolvers<void>();
+    this.#stops.set(id, promise);
+    try {
+      return await call;
+    } finally {
+      if (this.#stops.get(id) === promise) this.#stops.delete(id);
+      resolve();
+    }
   }
 
   /** Resolves when CRI shows the exit, or when it has not for too long. Rejects with RuntimeError. */
@@ -97,6 +114,10 @@ export class ExitTracker {
 
   async #confirm({ id }: RuntimeEvent): Promise<void> {
     try {
+      const stop = this.#stops.get(id);
+      // The runtime needs a while for what it has to do after the event; looked for at once, it would never be done.
+      if (stop === undefined) await this.#clock.sleep(CONFIRM_ANNOUNCED_MS, this.#signal);
+      else await resolvesWithin(this.#clock, CONFIRM_STOP_MS, stop, this.#signal);
       await this.#until(CONFIRM_ANNOUNCED_MS, () => this.#isShown(id));
     } finally {
       this.#unsettled.get(id)?.resolve();

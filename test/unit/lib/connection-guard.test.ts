@@ -4,7 +4,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Server } from 'node:https';
 import { afterEach, beforeAll, describe, expect, test, vi } from 'vitest';
 import { generateKeyPair, issueCertificate } from '../../../apiserver/pki/keys.ts';
-import { epochMs, systemClock } from '../../../lib/clock.ts';
+import { type Clock, epochMs, systemClock } from '../../../lib/clock.ts';
 import { ConnectionGuard, type ConnectionTimeouts, type RequestHandlers } from '../../../lib/connection-guard.ts';
 import type { ConnectionLimits } from '../../../lib/connection-limits.ts';
 import { type Client, dial, dialPlain, openConnections } from '../../support/tls-clients.ts';
@@ -53,13 +53,14 @@ interface Given {
   readonly timeouts?: Partial<ConnectionTimeouts>;
   readonly limits?: ConnectionLimits;
   readonly handlers?: Partial<RequestHandlers>;
+  readonly clock?: Clock;
 }
 
-async function start({ timeouts = {}, limits = GENEROUS, handlers = {} }: Given) {
+async function start({ timeouts = {}, limits = GENEROUS, handlers = {}, clock = systemClock }: Given) {
   const guard = new ConnectionGuard({
     limits: () => limits,
     timeouts: { ...PATIENT, ...timeouts },
-    clock: systemClock,
+    clock,
     log: (line) => log.push(line),
   });
   const hello = (_request: IncomingMessage, response: ServerResponse): void => void response.end('hello');
@@ -140,8 +141,12 @@ describe('is cut off', () => {
 
 describe('is left alone', () => {
   test('an authenticated client, by the time-out of the unauthenticated', async () => {
-    const { port, guard } = await start({ timeouts: { unauthenticatedMs: SHORT_MS } });
+    const clock = new VirtualClock();
+    const { port, guard } = await start({ timeouts: { unauthenticatedMs: SHORT_MS }, clock });
     const [known, unknown] = [await dial(port, client), await dial(port)];
+    // Its handshake may end at the client before it does at the server.
+    await vi.waitFor(() => expect(guard.open).toEqual({ total: 2, unauthenticated: 1 }));
+    await clock.advance(SHORT_MS);
     await unknown.ended;
     await vi.waitFor(() => expect(guard.open).toEqual({ total: 1, unauthenticated: 0 }));
     expect(await known.send(GET).sees('hello')).toContain('hello');
@@ -153,9 +158,12 @@ describe('is left alone', () => {
       if (message.headers.authorization !== undefined) made.guard.authenticated(message.socket);
       response.end('hello');
     };
-    const made = await start({ timeouts: { unauthenticatedMs: 2 * SHORT_MS }, handlers: { request } });
+    const clock = new VirtualClock();
+    const made = await start({ timeouts: { unauthenticatedMs: SHORT_MS }, handlers: { request }, clock });
     const [known, unknown] = [await dial(made.port), await dial(made.port)];
     await known.send('GET / HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer t\r\n\r\n').sees('hello');
+    await vi.waitFor(() => expect(made.guard.open).toEqual({ total: 2, unauthenticated: 1 }));
+    await clock.advance(SHORT_MS);
     await unknown.ended;
     expect(await known.send(GET.replace('/', '/again')).sees('hello')).toContain('hello');
     await vi.waitFor(() => expect(made.guard.open).toEqual({ total: 1, unauthenticated: 0 }));

@@ -96,3 +96,28 @@ test('an event is a span without a duration, and the origin of what is done beca
     { links: [id], name: 'PLEG containerDied' },
   ]);
 });
+
+test('a span has its detail where a subscriber wants it, and makes none otherwise', async () => {
+  const { tracer, spans } = recorded();
+  let made = 0;
+  const call = (): Promise<void> =>
+    tracer.span('cri', 'Version', {}, (span) => {
+      span.detail(() => ({ request: String(++made) }));
+      span.detail(() => ({ response: String(++made) }));
+    });
+  await call();
+  const unwanted = tracer.wantDetail();
+  await call();
+  unwanted();
+  unwanted();
+  const again = tracer.wantDetail();
+  await call();
+  again();
+  await call();
+  expect(spans.map(({ detail }) => detail)).toEqual([
+    undefined,
+    { request: '1', response: '2' },
+    { request: '3', response: '4' },
+    undefined,
+  ]);
+});

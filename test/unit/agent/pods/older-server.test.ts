@@ -3,7 +3,8 @@
 import { expect, it } from 'vitest';
 import type { PodApi } from '../../../../agent/ports/api.ts';
 import type { Pod } from '../../../../client/types.ts';
-import { applyStatusPatch, FakeNode, makePod } from '../../../sim/fakes.ts';
+import { applyStatusPatch } from '../../../../labs/sim/status-patch.ts';
+import { FakeNode, makePod } from '../../../sim/fakes.ts';
 
 /** What a server of 1.26 keeps of a container's status. */
 function without(pod: Pod): Pod {

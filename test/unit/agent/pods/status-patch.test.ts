@@ -3,8 +3,9 @@
 import { describe, expect, it } from 'vitest';
 import { computeStatusPatch } from '../../../../agent/pods/status-patch.ts';
 import type { PodCondition } from '../../../../client/types.ts';
+import { applyStatusPatch } from '../../../../labs/sim/status-patch.ts';
 import { plusMs } from '../../../../lib/clock.ts';
-import { applyStatusPatch, makePod } from '../../../sim/fakes.ts';
+import { makePod } from '../../../sim/fakes.ts';
 import { ended, instance, NOW, statusOf } from './status-of.ts';
 
 describe('the status patch', () => {

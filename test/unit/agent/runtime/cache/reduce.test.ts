@@ -9,7 +9,10 @@ import { Applied, container, EXITED, NOW, POD, RUNNING, sandbox } from './record
 
 const CONFIG = { hostname: 'pod' };
 
-const began = (call: 'StartContainer' | 'RemoveContainer' | 'RemovePodSandbox', id: string): CacheInput => ({
+const began = (
+  call: 'StartContainer' | 'StopContainer' | 'RemoveContainer' | 'RemovePodSandbox',
+  id: string,
+): CacheInput => ({
   kind: 'callBegan',
   call,
   id,
@@ -223,6 +226,19 @@ describe('an exit', () => {
     expect(cache.container().snapshot.finishedAt).toBe(4001);
     expect(cache.container().sources.get('exit')).toMatchObject({ from: 'status', what: 'ContainerStatus' });
     expect(cache.changes).toEqual(['died c1']);
+  });
+
+  test.each<[string, CacheInput[], boolean]>([
+    ['that comes by itself', [], true],
+    ['that a stop of ours causes', [began('StopContainer', 'c1')], false],
+    ['after a stop of ours has ended', [began('StopContainer', 'c1'), done('StopContainer', 'c1')], true],
+    ['after a stop of ours has failed', [began('StopContainer', 'c1'), failed('StopContainer', 'c1')], true],
+  ])('%s: whether the whole pod is read again', (_case, before, read) => {
+    const cache = runningPod().apply(...before);
+    const { seq } = cache.state;
+    cache.apply(exited('c1', { exitCode: 143, message: '' }));
+    expect(cache.changes).toEqual(['died c1']);
+    expect((cache.state.pods.get(POD.uid)?.staleSeq ?? 0) > seq).toBe(read);
   });
 
   test('of which CRI says more than the stream did wakes the pod again', () => {

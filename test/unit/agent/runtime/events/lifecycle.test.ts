@@ -100,6 +100,26 @@ describe('containerd’s event stream', () => {
     expect(fake.calls).not.toContain('StopContainer');
   });
 
+  test('an exit that our own stop causes is reported at once, takes no list, and is looked for once, after the response', async () => {
+    const { fake, runtime, next } = await setup({ cri: false, containerd: true });
+    await runtime.capabilities();
+    const [container] = (await runtime.observePod(POD)).containers;
+    if (container === undefined) throw new Error('no container');
+    const { promise: answered, resolve: answer } = Promise.withResolvers<void>();
+    fake.retained.set('StopContainer', answered);
+    fake.calls.length = 0;
+    const stopping = runtime.stopContainer(container.id, 30);
+    while (!fake.calls.includes('StopContainer')) await systemClock.sleep(1);
+    sendExit(fake, 'c1', 143);
+    await next(({ type }) => type === 'containerDied');
+    expect((await runtime.observePod(POD)).containers).toMatchObject([{ state: 'exited', exitCode: 143 }]);
+    expect(fake.calls).toEqual(['StopContainer']);
+    answer();
+    await stopping;
+    await runtime.removeContainer(container.id);
+    expect(fake.calls).toEqual(['StopContainer', 'ContainerStatus', 'ContainerStatus', 'RemoveContainer']);
+  });
+
   test('an exit whose message is the end of the log is reported only once the runtime shows it', async () => {
     const { fake, runtime, next, events } = await setup({ cri: false, containerd: true });
     const annotations = { 'io.kubernetes.container.terminationMessagePolicy': 'FallbackToLogsOnError' };
