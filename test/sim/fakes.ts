@@ -14,9 +14,10 @@ import { type PodCgroups, type PodVolumes, VolumeError } from '../../agent/ports
 import type { ProbeCause, ProbeResults, ProbeVerdict } from '../../agent/ports/probes.ts';
 import type { ContainerId, PodRef, PodUID } from '../../agent/ports/runtime.ts';
 import type { ConfigMap, Pod, PodCondition, PodStatus, Secret, Service } from '../../client/types.ts';
+import { settle, VirtualClock } from '../../labs/sim/clock.ts';
+import { applyStatusPatch } from '../../labs/sim/status-patch.ts';
 import { type Clock, type EpochMs, epochMs } from '../../lib/clock.ts';
 import { Tracer } from '../../lib/trace.ts';
-import { settle, VirtualClock } from './clock.ts';
 import { FakeRuntime } from './fake-runtime.ts';
 
 /** A pod with one container `web` unless the spec says otherwise. */
@@ -42,37 +43,6 @@ export function makePod(name: string, spec: Partial<Pod['spec']> = {}, meta: Par
     },
     status: { phase: 'Pending', qosClass: 'BestEffort' },
   };
-}
-
-type Keyed = Record<string, unknown>;
-
-function mergeList(base: readonly Keyed[], patch: readonly Keyed[], key: string): Keyed[] {
-  const merged = new Map(base.map((item) => [item[key], item]));
-  for (const { $patch, ...item } of patch) {
-    if ($patch === 'delete') merged.delete(item[key]);
-    else {
-      const whole = { ...merged.get(item[key]), ...item };
-      merged.set(item[key], Object.fromEntries(Object.entries(whole).filter(([, value]) => value !== null)));
-    }
-  }
-  return [...merged.values()];
-}
-
-const MERGE_KEYS: Readonly<Record<string, string>> = { conditions: 'type', podIPs: 'ip', hostIPs: 'ip' };
-
-/** Applies a strategic merge patch to a status, as the API server does. */
-export function applyStatusPatch(status: PodStatus, patch: StatusPatch): PodStatus {
-  const result: Record<string, unknown> = { ...status };
-  for (const [field, value] of Object.entries(patch)) {
-    const key = MERGE_KEYS[field];
-    if (field.startsWith('$setElementOrder/')) continue;
-    if (value === null) delete result[field];
-    else if (key !== undefined && Array.isArray(value)) {
-      const base = result[field];
-      result[field] = mergeList(Array.isArray(base) ? base : [], value, key);
-    } else result[field] = value;
-  }
-  return result;
 }
 
 /** The API server's pods, and the watch on them as a pod source. */

@@ -3,10 +3,10 @@
 // every single step all promises have run and every invariant is checked.
 
 import { SANDBOX_CREATION_MS } from '../../agent/network/forgotten.ts';
-import { turn } from './clock.ts';
+import { turn } from '../../labs/sim/clock.ts';
+import { type RuntimeKind, runtimeKindOf } from '../../labs/sim/cri/kinds.ts';
+import type { Faults } from '../../labs/sim/faults.ts';
 import { Chaos, type Event } from './world/chaos.ts';
-import { type RuntimeKind, runtimeKindOf } from './world/cri/kinds.ts';
-import type { Faults } from './world/faults.ts';
 import { differences, forgotten, leftovers } from './world/rest.ts';
 import { World } from './world/world.ts';
 

@@ -4,9 +4,9 @@
 // last line says how long it ran and on which runtimes.
 
 import { parseArgs } from 'node:util';
+import { runtimeKindOf } from '../../labs/sim/cri/kinds.ts';
 import { throwOnViolation } from '../../lib/invariant.ts';
 import { BrokenRule, runHistory } from './history.ts';
-import { runtimeKindOf } from './world/cri/kinds.ts';
 
 const { values } = parseArgs({
   options: {

@@ -3,9 +3,10 @@
 
 import { spawnSync } from 'node:child_process';
 import { describe, expect, it } from 'vitest';
+import { runtimeKindOf } from '../../labs/sim/cri/kinds.ts';
+import type { Fault } from '../../labs/sim/faults.ts';
 import { BrokenRule, type HistoryOptions, runHistory } from './history.ts';
-import { runtimeKindOf } from './world/cri/kinds.ts';
-import { FAULTS, type Fault } from './world/faults.ts';
+import { FAULTS } from './world/faults.ts';
 
 /** Seeds that every run of the tests goes through. */
 const SEEDS = Array.from({ length: 40 }, (_, index) => index + 1);

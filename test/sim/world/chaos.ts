@@ -2,8 +2,8 @@
 // from the seed alone. What happens is written into the journal; whether it was right is checked elsewhere.
 
 import { isMirrorPod } from '../../../agent/model/static-pods.ts';
+import type { Dice } from '../../../labs/sim/dice.ts';
 import { Chooser, type Happening } from './chooser.ts';
-import type { Dice } from './dice.ts';
 import { type LineName, lineEvents } from './line-events.ts';
 import { machineEvents } from './machine-events.ts';
 import { PodMaker } from './pod-maker.ts';

@@ -2,8 +2,8 @@
 
 import { isMirrorPod } from '../../../agent/model/static-pods.ts';
 import type { Pod } from '../../../client/types.ts';
-import type { Instance, Sandbox } from './cri/state.ts';
-import type { Dice } from './dice.ts';
+import type { Instance, Sandbox } from '../../../labs/sim/cri/state.ts';
+import type { Dice } from '../../../labs/sim/dice.ts';
 
 import type { World } from './world.ts';
 

@@ -1,7 +1,8 @@
-// Faults that the simulated world can be given on purpose, so that it can be tested whether the rules notice them. None
-// of them ever happens by chance.
+// What the rules must notice of each fault that the simulated world can be given on purpose.
 
-/** What each fault is, and what the broken rule's message must match. */
+import type { Fault } from '../../../labs/sim/faults.ts';
+
+/** What the broken rule's message must match. */
 export const FAULTS = {
   'the runtime makes two sandboxes for one call': /live sandboxes/,
   'the runtime says that a container has ended while it runs':
@@ -40,6 +41,4 @@ export const FAULTS = {
   "the node's transitions move with its heartbeats": /the transition of .* moved/,
   "the node's heartbeats go back": /the heartbeat of .* went from/,
   'the node renews its lease into the past': /the lease's renewTime went from/,
-} as const satisfies Readonly<Record<string, RegExp>>;
-export type Fault = keyof typeof FAULTS;
-export type Faults = ReadonlySet<Fault>;
+} as const satisfies Readonly<Record<Fault, RegExp>>;

@@ -3,10 +3,10 @@
 
 import type { PodProbes } from '../../../agent/ports/probes.ts';
 import type { ContainerId, ContainerRuntime } from '../../../agent/ports/runtime.ts';
+import type { RuntimeState } from '../../../labs/sim/cri/state.ts';
+import type { Faults } from '../../../labs/sim/faults.ts';
 import type { BackoffPolicy } from '../../../lib/backoff.ts';
 import { isSidecar } from '../../../lib/sidecar.ts';
-import type { RuntimeState } from './cri/state.ts';
-import type { Faults } from './faults.ts';
 
 export function faultyRuntime<R extends ContainerRuntime>(runtime: R, faults: Faults, state: RuntimeState): R {
   const stopSidecars = (id: ContainerId, graceSeconds: number): void => {

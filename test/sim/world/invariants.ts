@@ -5,9 +5,9 @@ import { isMirrorPod } from '../../../agent/model/static-pods.ts';
 import { isTerminalPhase } from '../../../agent/pods/phase.ts';
 import type { PodUID } from '../../../agent/ports/runtime.ts';
 import type { Pod, PodStatus } from '../../../client/types.ts';
-import type { ApiWitness } from './api-server.ts';
-import type { PodRecord } from './cri/state.ts';
-import { FOREIGN_CONDITION } from './foreign.ts';
+import type { ApiWitness } from '../../../labs/sim/api-server.ts';
+import type { PodRecord } from '../../../labs/sim/cri/state.ts';
+import { FOREIGN_CONDITION } from '../../../labs/sim/foreign.ts';
 
 import type { World } from './world.ts';
 

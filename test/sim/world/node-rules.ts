@@ -2,11 +2,12 @@
 // What must hold once all is quiet is in rest.ts.
 
 import type { Lease, Node } from '../../../client/types.ts';
+import { FOREIGN_NODE_CONDITION } from '../../../labs/sim/foreign.ts';
+import { ALLOCATABLE, HOST_IPS, LEASE_SECONDS, NODE_NAME } from '../../../labs/sim/node-facts.ts';
+import type { NodeWitness } from '../../../labs/sim/node-objects.ts';
+import { TRANSITION_MS } from '../../../labs/sim/pressure.ts';
+import type { MonotonicMs } from '../../../lib/clock.ts';
 import { quantityValue } from '../../../lib/quantity.ts';
-import { FOREIGN_NODE_CONDITION } from './foreign.ts';
-import { ALLOCATABLE, HOST_IPS, LEASE_SECONDS, NODE_NAME } from './node-facts.ts';
-import type { NodeWitness } from './node-objects.ts';
-import { TRANSITION_MS } from './pressure.ts';
 import type { World } from './world.ts';
 
 type WhatIsThere = Pick<World, 'clock' | 'rules' | 'api' | 'runtime' | 'weather' | 'apiWeather' | 'memory' | 'journal'>;
@@ -124,7 +125,7 @@ export class NodeRules implements NodeWitness {
 
   // ---------------------------------------------------------------- what the agent writes
 
-  leaseWritten(before: Lease | undefined, after: Lease, sentAt: number): void {
+  leaseWritten(before: Lease | undefined, after: Lease, sentAt: MonotonicMs): void {
     const { clock, rules, api } = this.#world;
     const now = clock.monotonic();
     const [from, to] = [before?.spec?.renewTime, after.spec?.renewTime];
@@ -143,7 +144,7 @@ export class NodeRules implements NodeWitness {
     this.#leaseSentAt = sentAt;
   }
 
-  nodeWritten(before: Node | undefined, after: Node, sentAt: number): void {
+  nodeWritten(before: Node | undefined, after: Node, sentAt: MonotonicMs): void {
     const { journal } = this.#world;
     const conditions = after.status?.conditions ?? [];
     journal.note(`status of the node: ${conditions.map(({ type, status }) => `${type} ${status}`).join(', ')}`);

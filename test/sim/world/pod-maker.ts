@@ -1,11 +1,11 @@
 // Random pods: every kind of container, probe, hook, policy and requirement that the simulated node can tell apart.
 
 import type { Container, Pod } from '../../../client/types.ts';
-import { DRIVER_NAME } from './csi-driver.ts';
-import type { Dice } from './dice.ts';
-import { IMAGES } from './images.ts';
-import type { ProbeKind } from './processes.ts';
-import { CLAIMS } from './storage-objects.ts';
+import { DRIVER_NAME } from '../../../labs/sim/csi-driver.ts';
+import type { Dice } from '../../../labs/sim/dice.ts';
+import { IMAGES } from '../../../labs/sim/images.ts';
+import type { ProbeKind } from '../../../labs/sim/processes.ts';
+import { CLAIMS } from '../../../labs/sim/storage-objects.ts';
 
 type Probe = NonNullable<Container['livenessProbe']>;
 type Volume = NonNullable<Pod['spec']['volumes']>[number];

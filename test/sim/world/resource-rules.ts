@@ -5,45 +5,15 @@ import { isMirrorPod } from '../../../agent/model/static-pods.ts';
 import { isTerminalPhase } from '../../../agent/pods/phase.ts';
 import type { PodUID } from '../../../agent/ports/runtime.ts';
 import type { Container, Pod } from '../../../client/types.ts';
-import { quantityMilli, quantityValue } from '../../../lib/quantity.ts';
-import { isSidecar } from '../../../lib/sidecar.ts';
-import type { Instance } from './cri/state.ts';
-import { ALLOCATABLE } from './node-facts.ts';
+import type { Instance } from '../../../labs/sim/cri/state.ts';
+import { ALLOCATABLE } from '../../../labs/sim/node-facts.ts';
+import { cpuOfPod, cpuRequest, figure, lasting } from '../../../labs/sim/pod-cpu.ts';
+import { quantityMilli } from '../../../lib/quantity.ts';
 import type { World } from './world.ts';
 
 /** How long a resize may take that fits on the node: another start that is under way, calls, the status. ms. */
 const RESIZE_MS = 90_000;
 const PERIOD_US = 100_000;
-
-/** A figure of a container's spec, in millicores or bytes; 0 where it has none. */
-function figure(container: Container, part: 'requests' | 'limits', resource: 'cpu' | 'memory'): number {
-  const quantity = container.resources?.[part]?.[resource];
-  if (quantity === undefined) return 0;
-  return resource === 'cpu' ? quantityMilli(quantity) : quantityValue(quantity);
-}
-
-function cpuRequest(container: Container): number {
-  return figure(container, 'requests', 'cpu') || figure(container, 'limits', 'cpu');
-}
-
-/** What runs together in a pod. */
-function lasting({ spec }: Pod): Container[] {
-  return [...spec.containers, ...(spec.initContainers ?? []).filter(isSidecar)];
-}
-
-/** Millicores of all that run together, and of the largest init container beside the sidecars that are before it. */
-export function cpuOfPod(pod: Pod): number {
-  let peak = 0;
-  let sidecars = 0;
-  for (const init of pod.spec.initContainers ?? []) {
-    if (isSidecar(init)) sidecars += cpuRequest(init);
-    else peak = Math.max(peak, sidecars + cpuRequest(init));
-  }
-  return Math.max(
-    peak,
-    lasting(pod).reduce((sum, container) => sum + cpuRequest(container), 0),
-  );
-}
 
 /** Whatever is not as the spec of the pod has it, in words. */
 export function resourceDifferences(world: World, pod: Pod): string[] {

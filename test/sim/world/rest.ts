@@ -8,10 +8,10 @@ import { STATUS_UNKNOWN } from '../../../agent/pods/container-status.ts';
 import { isTerminalPhase } from '../../../agent/pods/phase.ts';
 import type { PodUID } from '../../../agent/ports/runtime.ts';
 import type { Container, ContainerStatus, Pod } from '../../../client/types.ts';
+import { lastWordsOf } from '../../../labs/sim/cri/output.ts';
+import type { Instance } from '../../../labs/sim/cri/state.ts';
+import type { ProbeKind, Process } from '../../../labs/sim/processes.ts';
 import { isSidecar } from '../../../lib/sidecar.ts';
-import { lastWordsOf } from './cri/output.ts';
-import type { Instance } from './cri/state.ts';
-import type { ProbeKind, Process } from './processes.ts';
 import { resourceDifferences } from './resource-rules.ts';
 import type { World } from './world.ts';
 

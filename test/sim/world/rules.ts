@@ -4,27 +4,11 @@
 import type { ContainerSpec, PodUID } from '../../../agent/ports/runtime.ts';
 import { ANNOTATION_RESTART_COUNT } from '../../../agent/runtime/config/labels.ts';
 import type { Container, Pod } from '../../../client/types.ts';
+import type { Instance, RuledInstance } from '../../../labs/sim/cri/state.ts';
+import type { Prerequisites, RuntimeRules } from '../../../labs/sim/witness.ts';
 import { isSidecar } from '../../../lib/sidecar.ts';
-import type { Instance } from './cri/state.ts';
 
-/** One instance of a container, as the rules see it. */
-export interface RuledInstance {
-  readonly name: string;
-  readonly sandboxId: string;
-  /** Its process was started at some time. */
-  readonly begun: boolean;
-  /** Its process has not ended. */
-  readonly alive: boolean;
-  readonly exitCode: number;
-}
-
-/** What a pod must have before a container of it may start. */
-export interface Prerequisites {
-  hasVolumes(pod: Pod): boolean;
-  hasCgroup(uid: PodUID): boolean;
-}
-
-export class Rules {
+export class Rules implements RuntimeRules {
   readonly broken: string[] = [];
   /** How often each container of a pod was started since it was last given a reason to, by "uid/name". */
   readonly #starts = new Map<string, { image: string | undefined; count: number }>();

@@ -5,9 +5,9 @@ import { isCriticalPod, isMirrorPod } from '../../../agent/model/static-pods.ts'
 import { isTerminalPhase } from '../../../agent/pods/phase.ts';
 import type { PodUID } from '../../../agent/ports/runtime.ts';
 import type { Container, Pod } from '../../../client/types.ts';
+import type { Instance } from '../../../labs/sim/cri/state.ts';
+import type { Process } from '../../../labs/sim/processes.ts';
 import { isSidecar } from '../../../lib/sidecar.ts';
-import type { Instance } from './cri/state.ts';
-import type { Process } from './processes.ts';
 import type { World } from './world.ts';
 
 type WhatIsThere = Pick<

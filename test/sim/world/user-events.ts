@@ -3,12 +3,12 @@
 import { computeQOSClass } from '../../../agent/model/pod-resources.ts';
 import type { PodUID } from '../../../agent/ports/runtime.ts';
 import type { Pod } from '../../../client/types.ts';
+import { FOREIGN_CONDITION } from '../../../labs/sim/foreign.ts';
+import { IMAGES } from '../../../labs/sim/images.ts';
+import { CLAIMS, type ClaimName } from '../../../labs/sim/storage-objects.ts';
 import type { Chooser, Happening } from './chooser.ts';
-import { FOREIGN_CONDITION } from './foreign.ts';
-import { IMAGES } from './images.ts';
 import type { PodMaker } from './pod-maker.ts';
 import { resizeRequested } from './resource-rules.ts';
-import { CLAIMS, type ClaimName } from './storage-objects.ts';
 
 const MOST_PODS = 8;
 const MOST_MANIFESTS = 2;

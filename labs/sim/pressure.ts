@@ -1,0 +1,83 @@
+// Eviction on a simulated node, put together as agent/compose/pressure.ts does: measured from the simulated machine's
+// cgroups, its disk and its runtime.
+
+import { EvictionManager } from '../../agent/eviction/eviction-manager.ts';
+import type { EvictablePods } from '../../agent/eviction/options.ts';
+import { PodUsageReader } from '../../agent/eviction/pod-usage.ts';
+import type { NodePressureState } from '../../agent/eviction/pressure-state.ts';
+import { SignalReader } from '../../agent/eviction/signals.ts';
+import type { EventRecorder } from '../../agent/ports/api.ts';
+import { hostsFile, podLogsDirectory } from '../../agent/runtime/config/paths.ts';
+import type { NodeSettings } from '../../agent/runtime/options.ts';
+import type { CriRuntime } from '../../agent/runtime/types.ts';
+import { podDir } from '../../agent/volumes/volume-type.ts';
+import type { Clock } from '../../lib/clock.ts';
+import type { Log } from '../../lib/log.ts';
+import { CAPACITY_BYTES, type SimMemory, THRESHOLD_BYTES } from './memory.ts';
+
+export interface PressureParts {
+  readonly memory: SimMemory;
+  readonly settings: NodeSettings;
+  readonly nodeName: string;
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly recorder: EventRecorder;
+  readonly runtime: CriRuntime;
+  readonly pods: EvictablePods;
+  readonly pressure: NodePressureState;
+}
+
+/** How long the node stays under pressure after there is enough again, ms. */
+export const TRANSITION_MS = 60_000;
+
+type EvictionConfig = ConstructorParameters<typeof EvictionManager>[0]['config'];
+
+const CONFIG: EvictionConfig = {
+  evictionHard: { 'memory.available': String(THRESHOLD_BYTES) },
+  evictionSoft: {},
+  evictionSoftGracePeriod: {},
+  evictionMinimumReclaim: {},
+  enforceNodeAllocatable: [],
+  evictionPressureTransitionPeriod: TRANSITION_MS,
+  evictionMaxPodGracePeriod: 0,
+  localStorageCapacityIsolation: true,
+};
+
+export function createEviction(parts: PressureParts, config: Partial<EvictionConfig> = {}): EvictionManager {
+  const { memory, settings, clock, log, recorder, runtime, pods, pressure, nodeName } = parts;
+  const { rootDir, podLogsDir, cgroups: layout } = settings;
+  const cgroups = { version: 2, mountPoint: memory.mountPoint } as const;
+  const signals = new SignalReader({
+    clock,
+    rootDir,
+    memoryCapacityBytes: CAPACITY_BYTES,
+    cgroups,
+    kubepods: memory.kubepods,
+    imageFsPaths: () => runtime.imageFsPaths(),
+    onTrouble: (message) => log('info', message),
+    procDir: `${rootDir}/proc`,
+  });
+  const usage = new PodUsageReader({
+    cgroups,
+    layout,
+    containerStats: () => runtime.containerStats(),
+    paths: {
+      volumes: ({ metadata }, plugin) => `${podDir(rootDir, metadata.uid)}/volumes/kubernetes.io~${plugin}`,
+      logs: ({ metadata }) => podLogsDirectory(podLogsDir, metadata),
+      etcHosts: ({ metadata }) => hostsFile(rootDir, metadata.uid),
+    },
+  });
+  return new EvictionManager({
+    config: { ...CONFIG, ...config },
+    clock,
+    log,
+    recorder,
+    nodeName,
+    pods,
+    readSignals: () => signals.read(),
+    readUsage: (of, wanted) => usage.read(of, wanted),
+    // Only memory runs out here, and images have none of it.
+    removeUnusedImages: () => Promise.resolve(),
+    pressure,
+  });
+}
