@@ -1,0 +1,81 @@
+// What of an experiment a lab cannot do, by name, before anything is started: a step without effect would make the result
+// wrong. Pure.
+
+import type { WorldSpec } from '../model.ts';
+import type { WorldStep } from '../world.ts';
+import { faultProblem } from './faults.ts';
+import type { LabAgent } from './lab-agent.ts';
+
+/** Names of the images that a lab has (labs/images). */
+const LAB_IMAGES: readonly string[] = ['nginx:stable', 'busybox:stable', 'busybox:latest', 'nginx:latest'];
+
+const shortImage = (image: string): string => image.replace(/^docker\.io\/(library\/)?/, '');
+
+function worldProblems(spec: WorldSpec): string[] {
+  const problems: string[] = [];
+  if ((spec.nodes ?? 1) !== 1) problems.push(`world.nodes: a lab has one node, not ${spec.nodes}: use --on sim`);
+  for (const image of spec.images ?? []) {
+    if (!LAB_IMAGES.includes(shortImage(image)))
+      problems.push(`world.images: a lab has ${LAB_IMAGES.join(', ')}, not ${image}`);
+  }
+  if (spec.cni !== undefined)
+    problems.push('world.cni: a lab keeps its own chain, whose bridge and addresses it can take away: use --on sim');
+  const { cpu, memory, disk, addresses } = spec.capacity ?? {};
+  if (addresses !== undefined)
+    problems.push('world.capacity.addresses: a lab has the range of its own chain: use --on sim');
+  for (const [name, value] of [
+    ['cpu', cpu],
+    ['memory', memory],
+    ['disk', disk],
+  ] as const) {
+    if (value !== undefined)
+      problems.push(
+        `world.capacity.${name}: a lab has this machine's; reserve some with kubelet.systemReserved, or use --on sim`,
+      );
+  }
+  if (spec.kubelet?.['staticPodPath'] !== undefined)
+    problems.push('world.kubelet.staticPodPath: a lab has no directory of static pods: use --on sim');
+  return problems;
+}
+
+function stepProblem(step: WorldStep, spec: WorldSpec, agent: LabAgent): readonly string[] {
+  if ('clock' in step) return ["clock: a lab does not change this machine's clock: use --on sim"];
+  if ('shutdown' in step) return ['shutdown: a lab does not shut this machine down: use --on sim'];
+  if ('cut' in step || 'heal' in step) {
+    const { from } = 'cut' in step ? step.cut : step.heal;
+    return from === 'registry'
+      ? ["cut from registry: a lab's images are on its node, and nothing is pulled: use --on sim"]
+      : [];
+  }
+  if ('fault' in step) {
+    const { on, rules } = step.fault;
+    if (on === 'csi' && spec.csi !== true) return ['fault on csi: the world has no CSI driver: set world.csi'];
+    if (on === 'cni' && agent.kind === 'foreign')
+      return [
+        'fault on cni: with another kubelet containerd runs the plugins, and no wrapper is between: --agent nodelet',
+      ];
+    return rules.flatMap((rule) => {
+      const problem = faultProblem(on, rule);
+      return problem === undefined ? [] : [`fault on ${on}: ${problem}`];
+    });
+  }
+  if ('kill' in step && 'process' in step.kill) return processProblem('kill', step.kill.process, spec);
+  if ('start' in step) return processProblem('start', step.start.process, spec);
+  if ('use' in step && step.use.pod === undefined)
+    return ["use without pod: a lab does not fill this machine's memory or disk: name a pod, or use --on sim"];
+  return [];
+}
+
+function processProblem(verb: string, name: string, spec: WorldSpec): readonly string[] {
+  if (name === 'scheduler' || name === 'controllers')
+    return [`${verb} ${name}: in a lab, scheduler and controllers are one process: use --on sim`];
+  if (name === 'csi-driver' && spec.csi !== true)
+    return [`${verb} csi-driver: the world has no CSI driver: set world.csi`];
+  return [];
+}
+
+/** One line each; the same line once. */
+export function labCannot(spec: WorldSpec, steps: readonly WorldStep[], agent: LabAgent): readonly string[] {
+  const problems = [...worldProblems(spec), ...steps.flatMap((step) => stepProblem(step, spec, agent))];
+  return [...new Set(problems)];
+}

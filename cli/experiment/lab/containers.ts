@@ -1,0 +1,162 @@
+// The life of containers as the runtime itself reports it: lists are compared with what was there before, and the moments are
+// the runtime's own, so that how often one looks decides only how soon something is seen. What was created and removed between
+// two looks is not seen.
+
+import { RuntimeError } from '../../../agent/ports/runtime.ts';
+import type { CriClient } from '../../../agent/runtime/cri-client.ts';
+import { createCriClient } from '../../../agent/runtime/grpc-cri-client.ts';
+import type { Clock } from '../../../lib/clock.ts';
+import { getOwn } from '../../../lib/own-property.ts';
+import { Tracer } from '../../../lib/trace.ts';
+import type { ContainerObservation } from '../observation.ts';
+
+/** What is known of a container; moments are epoch ms, 0 for what has not happened. */
+export interface ContainerState {
+  readonly id: string;
+  readonly pod: string;
+  readonly podUid: string;
+  readonly container: string;
+  readonly attempt: number;
+  readonly createdMs: number;
+  readonly startedMs: number;
+  readonly finishedMs: number;
+  readonly exitCode: number;
+  readonly reason: string;
+}
+
+/** An observation whose moment is epoch ms. */
+export type ContainerChange = Omit<ContainerObservation, 'at'> & { readonly epochMs: number };
+
+type States = ReadonlyMap<string, ContainerState>;
+
+function identity({
+  pod,
+  container,
+  attempt,
+}: ContainerState): Pick<ContainerChange, 'type' | 'pod' | 'container' | 'attempt'> {
+  return { type: 'container', pod, container, attempt };
+}
+
+function changesOf(before: ContainerState | undefined, now: ContainerState): ContainerChange[] {
+  const same = identity(now);
+  const exit = { exitCode: now.exitCode, ...(now.reason === '' ? {} : { reason: now.reason }) };
+  return [
+    ...(before === undefined ? [{ ...same, change: 'created' as const, epochMs: now.createdMs }] : []),
+    ...(now.startedMs > 0 && !(before !== undefined && before.startedMs > 0)
+      ? [{ ...same, change: 'started' as const, epochMs: now.startedMs }]
+      : []),
+    ...(now.finishedMs > 0 && !(before !== undefined && before.finishedMs > 0)
+      ? [{ ...same, change: 'exited' as const, epochMs: now.finishedMs, ...exit }]
+      : []),
+  ];
+}
+
+/** What has happened from one look to the next, oldest first. `epochMs`: of the look, the moment of what is gone. Pure. */
+export function containerChanges(before: States, now: States, epochMs: number): readonly ContainerChange[] {
+  const changes = [
+    ...[...now.values()].flatMap((state) => changesOf(before.get(state.id), state)),
+    ...[...before.values()].flatMap((state) =>
+      now.has(state.id) ? [] : [{ ...identity(state), change: 'removed' as const, epochMs }],
+    ),
+  ];
+  return changes.sort((a, b) => a.epochMs - b.epochMs);
+}
+
+const NANOSECONDS = 1e6;
+/** An answer that takes longer is looked for again. */
+const CALL_MS = 5_000;
+const POD_NAME = 'io.kubernetes.pod.name';
+const POD_NAMESPACE = 'io.kubernetes.pod.namespace';
+const POD_UID = 'io.kubernetes.pod.uid';
+
+/** Reads the runtime's containers again and again. */
+export class ContainerWatch {
+  readonly #cri: CriClient;
+  #known = new Map<string, ContainerState>();
+  /** Ids with what the list says of them: a status is read only for what has changed. */
+  #seen = new Map<string, string>();
+
+  constructor(socket: string) {
+    this.#cri = createCriClient(`unix://${socket}`, `unix://${socket}`, new Tracer());
+  }
+
+  /** Those that exist, by id. */
+  get containers(): States {
+    return this.#known;
+  }
+
+  /** Undefined while the runtime does not answer. `clock`: for what is gone, of which the runtime has no moment. */
+  async look(clock: Pick<Clock, 'now'>): Promise<readonly ContainerChange[] | undefined> {
+    try {
+      const { containers } = await this.#cri.call('ListContainers', {}, { deadlineMs: CALL_MS });
+      const next = new Map<string, ContainerState>();
+      const seen = new Map<string, string>();
+      for (const { id, state } of containers) {
+        const known = this.#known.get(id);
+        const fresh = known !== undefined && this.#seen.get(id) === state ? known : await this.#status(id);
+        if (fresh === undefined) continue;
+        next.set(id, fresh);
+        seen.set(id, state);
+      }
+      const changes = containerChanges(this.#known, next, clock.now());
+      this.#known = next;
+      this.#seen = seen;
+      return changes;
+    } catch (error) {
+      // The runtime was killed, or is busy: what has happened meanwhile is seen at the next look.
+      if (error instanceof RuntimeError && ['UNAVAILABLE', 'DEADLINE_EXCEEDED', 'CANCELLED'].includes(error.code))
+        return undefined;
+      throw error;
+    }
+  }
+
+  async #status(id: string): Promise<ContainerState | undefined> {
+    try {
+      const { status } = await this.#cri.call('ContainerStatus', { container_id: id }, { deadlineMs: CALL_MS });
+      if (status === null) return undefined;
+      const { labels, metadata } = status;
+      const ms = (nanoseconds: string): number => Number(nanoseconds) / NANOSECONDS;
+      return {
+        id,
+        pod: `${getOwn(labels, POD_NAMESPACE) ?? ''}/${getOwn(labels, POD_NAME) ?? ''}`,
+        podUid: getOwn(labels, POD_UID) ?? '',
+        container: metadata?.name ?? '',
+        attempt: metadata?.attempt ?? 0,
+        createdMs: ms(status.created_at),
+        startedMs: ms(status.started_at),
+        finishedMs: ms(status.finished_at),
+        exitCode: status.exit_code,
+        reason: status.reason,
+      };
+    } catch (error) {
+      // Removed since the list was made.
+      if (error instanceof RuntimeError && error.code === 'NOT_FOUND') return undefined;
+      throw error;
+    }
+  }
+
+  /** The pid of a running container's first process; undefined when there is none. */
+  async pid(pod: string, container: string): Promise<number | undefined> {
+    const found = [...this.#known.values()].find(
+      (each) => each.pod === pod && each.container === container && each.startedMs > 0 && each.finishedMs === 0,
+    );
+    if (found === undefined) return undefined;
+    const { info } = await this.#cri.call(
+      'ContainerStatus',
+      { container_id: found.id, verbose: true },
+      { deadlineMs: CALL_MS },
+    );
+    const details: unknown = JSON.parse(getOwn(info, 'info') ?? '{}');
+    const pid = typeof details === 'object' && details !== null && 'pid' in details ? details.pid : undefined;
+    return typeof pid === 'number' && pid > 0 ? pid : undefined;
+  }
+
+  async version(): Promise<string> {
+    const { runtime_name, runtime_version } = await this.#cri.call('Version', {}, { deadlineMs: CALL_MS });
+    return `${runtime_name} ${runtime_version}`;
+  }
+
+  close(): void {
+    this.#cri.close();
+  }
+}

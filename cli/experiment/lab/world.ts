@@ -1,0 +1,500 @@
+// The world of an experiment on a real node: a lab of its own, with what can be cut or made to fail standing between the agent
+// and what it calls. Observes through watches, the agent's trace, the runtime and the kernel.
+
+import { mkdir } from 'node:fs/promises';
+import { join } from 'node:path';
+import { cgroupPath, podName } from '../../../agent/model/cgroup-names.ts';
+import { podQOSClass } from '../../../agent/model/pod-resources.ts';
+import type { Pod } from '../../../client/types.ts';
+import { sleepUnlessAborted } from '../../../lib/abort.ts';
+import { writeFileAtomic } from '../../../lib/atomic.ts';
+import { type Clock, elapsedMs, type MonotonicMs, monotonicMs, systemClock } from '../../../lib/clock.ts';
+import { errnoOf, errorMessage, UserError } from '../../../lib/errors.ts';
+import { readMounts } from '../../../lib/mounts.ts';
+import { removeTree } from '../../../lib/remove-tree.ts';
+import { repeat } from '../../../lib/retry.ts';
+import { rfc3339Milli } from '../../../lib/rfc3339.ts';
+import type { Span } from '../../../lib/trace.ts';
+import { followSpans } from '../../demo/spans.ts';
+import { type RunningLab, startLab } from '../../lab/lab.ts';
+import { labPaths } from '../../lab/paths.ts';
+import { readLabState } from '../../lab/state.ts';
+import { FaultProxy } from '../../tap/fault-proxy.ts';
+import { Recorder } from '../../tap/recorder.ts';
+import { RecordingReader } from '../../tap/recording.ts';
+import { TapSpans } from '../../timeline/tap-evidence.ts';
+import type { WorldSpec } from '../model.ts';
+import type { Observation } from '../observation.ts';
+import type { World, WorldStep } from '../world.ts';
+import { labCannot } from './cannot.ts';
+import { ContainerWatch } from './containers.ts';
+import { FOREIGN_CONFIGURATION, type LabAgent, parseAgent, programOf } from './lab-agent.ts';
+import { Link } from './link.ts';
+import { Kinds, type ObjectChange, WATCHED, watchObjects } from './objects.ts';
+import { checkRuntime, makeCniWrappers, needsOf, serviceAccountReady } from './prepare.ts';
+import { clearLeftRuns, labRootOf, makeRunDirectory, RUNS_DIRECTORY } from './run-directory.ts';
+import { Sampler } from './samples.ts';
+import { LabSteps } from './steps.ts';
+
+export interface LabWorldOptions {
+  /** "nodelet", or "kubelet=/path". */
+  readonly agent: string;
+  /** The lab's root; by default one below RUNS_DIRECTORY. */
+  readonly root?: string;
+  readonly say: (line: string) => void;
+  readonly clock?: Clock;
+  /**
+   * A lab that is there, instead of one of the experiment's own: for those that configure nothing and need nothing between the
+   * agent and what it calls. It has to be without pods; what the experiment has made goes when it is closed.
+   */
+  readonly lab?: RunningLab;
+  /** Default `auto`. */
+  readonly images?: 'auto' | 'build';
+  /** Where directories of runs are made. Default RUNS_DIRECTORY. */
+  readonly parent?: string;
+}
+
+/** Between two looks at the runtime's containers: only how soon something is seen depends on it. */
+const CONTAINERS_MS = 150;
+const SAMPLES_MS = 1000;
+/** The trace socket of an agent that is being started. */
+const TRACE_RETRY_MS = 100;
+const FLUSH_MS = 200;
+const TOGETHER_MS = 20;
+
+/** Throws UserError for an agent that is none. Nothing is started yet. */
+export function createLabWorld(options: LabWorldOptions): World {
+  return new LabWorld(options, parseAgent(options.agent));
+}
+
+interface Between {
+  readonly directory: string;
+  readonly apiserver?: { readonly link: Link; readonly server: string };
+  readonly runtime?: Link;
+  readonly proxy?: FaultProxy;
+  /** The socket that the agent calls; undefined for containerd's own. */
+  readonly runtimeSocket?: string;
+  readonly cniDirectory?: string;
+  readonly csiFaultFile?: string;
+}
+
+class LabWorld implements World {
+  readonly kind = 'lab';
+  readonly #options: LabWorldOptions;
+  readonly #agent: LabAgent;
+  readonly #clock: Clock;
+  readonly #observations: Observation[] = [];
+  readonly #over = new AbortController();
+  #steps: readonly WorldStep[] = [];
+  #directory: string | undefined;
+  #between: Between | undefined;
+  #lab: RunningLab | undefined;
+  #containers: ContainerWatch | undefined;
+  #performer: LabSteps | undefined;
+  #readyMono: MonotonicMs = monotonicMs(0);
+  #readyEpoch = 0;
+  #isReady = false;
+  #starting: Promise<void> = Promise.resolve();
+  #closed: Promise<void> | undefined;
+  /** What runs beside the steps; its failure is the next step's. */
+  readonly #work: Promise<void>[] = [];
+  #failure: Error | undefined;
+  #wake: (() => void)[] = [];
+  /** What the tap has recorded, and the agent's spans, line by line. */
+  readonly #calls: string[] = [];
+  readonly #spans: string[] = [];
+  #recorder: Recorder | undefined;
+
+  constructor(options: LabWorldOptions, agent: LabAgent) {
+    this.#options = options;
+    this.#agent = agent;
+    this.#clock = options.clock ?? systemClock;
+  }
+
+  get observations(): readonly Observation[] {
+    return this.#observations;
+  }
+
+  now(): MonotonicMs {
+    return monotonicMs(this.#isReady ? elapsedMs(this.#readyMono, this.#clock.monotonic()) : 0);
+  }
+
+  cannot(spec: WorldSpec, steps: readonly WorldStep[]): readonly string[] {
+    // What has to stand in between is decided before the lab starts.
+    this.#steps = steps;
+    return [
+      ...labCannot(spec, steps, this.#agent),
+      ...(this.#options.lab === undefined ? [] : this.#sharedCannot(spec)),
+    ];
+  }
+
+  #sharedCannot(spec: WorldSpec): readonly string[] {
+    const between = Object.entries(needsOf(this.#steps, this.#agent)).flatMap(([name, needed]) =>
+      needed ? [name] : [],
+    );
+    const configured = Object.keys(spec).filter((key) => key !== 'images' && key !== 'nodes');
+    return [...between, ...configured].map((what) => `${what}: needs a lab of the experiment's own`);
+  }
+
+  start(spec: WorldSpec, signal: AbortSignal): Promise<void> {
+    // An interrupted experiment waits for nothing any more, whatever step it is in.
+    const stop = (): void => this.#over.abort(signal.reason);
+    if (signal.aborted) stop();
+    else signal.addEventListener('abort', stop, { once: true });
+    this.#starting = this.#start(spec, this.#over.signal);
+    return this.#starting;
+  }
+
+  async #start(spec: WorldSpec, signal: AbortSignal): Promise<void> {
+    const { lab, parent = RUNS_DIRECTORY } = this.#options;
+    if (lab !== undefined) {
+      await this.#observe(lab, spec);
+      return;
+    }
+    await clearLeftRuns(parent, this.#clock, this.#options.say);
+    const directory = await makeRunDirectory(parent);
+    this.#directory = directory;
+    const root = this.#options.root ?? labRootOf(directory);
+    const between = await this.#standBetween(directory, root);
+    this.#between = between;
+    signal.throwIfAborted();
+    this.#lab = await startLab(this.#labOptions(spec, root, between, signal));
+    await this.#observe(this.#lab, spec);
+  }
+
+  #labOptions(spec: WorldSpec, root: string, between: Between, signal: AbortSignal): Parameters<typeof startLab>[0] {
+    const foreign = this.#agent.kind === 'foreign';
+    const { cniDirectory, runtimeSocket, apiserver, csiFaultFile } = between;
+    const endpoint = runtimeSocket === undefined ? {} : { containerRuntimeEndpoint: `unix://${runtimeSocket}` };
+    const pods = spec.capacity?.pods;
+    const places = {
+      certDir: join(between.directory, 'certificates'),
+      ...(cniDirectory === undefined ? {} : { cniBinDir: cniDirectory }),
+    };
+    const csiFlags = csiFaultFile === undefined ? true : ['--faults', csiFaultFile];
+    return {
+      root,
+      nodeName: 'node-1',
+      images: this.#options.images ?? 'auto',
+      network: foreign ? 'runtime' : 'agent',
+      kubeletConfiguration: {
+        ...(foreign ? FOREIGN_CONFIGURATION : {}),
+        ...(pods === undefined ? {} : { maxPods: pods }),
+        ...spec.kubelet,
+        ...endpoint,
+      },
+      agentProgram: programOf(this.#agent, places),
+      ...(apiserver === undefined ? {} : { agentServer: apiserver.server }),
+      ...(spec.csi === true ? { csi: csiFlags } : {}),
+      say: this.#options.say,
+      signal,
+      clock: this.#clock,
+    };
+  }
+
+  async #standBetween(directory: string, root: string): Promise<Between> {
+    const needs = needsOf(this.#steps, this.#agent);
+    await mkdir(root, { recursive: true, mode: 0o711 });
+    const paths = labPaths(root);
+    let between: Between = { directory };
+    const add = (more: Partial<Between>): void => {
+      between = { ...between, ...more };
+      // Closed even when the next of them fails.
+      this.#between = between;
+    };
+    let runtime = paths.containerd.socket;
+    if (needs.criFaults) {
+      const listen = join(directory, 'faults.sock');
+      const log = (line: string): void => this.#options.say(`fault: ${line}`);
+      const sink = this.#agent.kind === 'foreign' ? this.#record(paths.containerd.socket) : undefined;
+      const proxy = new FaultProxy({
+        listen,
+        to: runtime,
+        faults: { seed: 1, rules: [] },
+        log,
+        sink,
+        clock: this.#clock,
+      });
+      await proxy.listen();
+      add({ proxy });
+      runtime = listen;
+    }
+    if (needs.runtimeLink) {
+      const [listen, to] = [join(directory, 'runtime.sock'), runtime];
+      const link = new Link({ to: async () => ({ path: to }) });
+      await link.listenAt(listen);
+      add({ runtime: link });
+      runtime = listen;
+    }
+    if (runtime !== paths.containerd.socket) add({ runtimeSocket: runtime });
+    if (needs.apiserverLink) {
+      const link = new Link({
+        to: async () => {
+          const state = await readLabState(paths);
+          return state === undefined ? undefined : { host: '127.0.0.1', port: state.apiserverPort };
+        },
+      });
+      add({ apiserver: { link, server: `https://127.0.0.1:${await link.listenOnPort()}` } });
+    }
+    if (needs.cniFaults) add({ cniDirectory: await makeCniWrappers(join(directory, 'cni'), paths.cni.binDir) });
+    if (needs.csiFaults) {
+      const file = join(directory, 'csi-faults.json');
+      await writeFileAtomic(file, '[]');
+      add({ csiFaultFile: file });
+    }
+    return between;
+  }
+
+  /** Every call that passes becomes a line of the recording and a span. */
+  #record(to: string): Recorder {
+    const tap = new TapSpans();
+    const begin = this.#clock.monotonic();
+    const startedAt = this.#clock.now();
+    const reader = new RecordingReader((call) => {
+      for (const span of tap.spans(tap.decode(call), startedAt)) this.#observeSpan(span);
+    });
+    const recorder = new Recorder({
+      start: rfc3339Milli(startedAt),
+      to,
+      redact: true,
+      at: () => elapsedMs(begin, this.#clock.monotonic()),
+      write: (line) => {
+        const text = line.trimEnd();
+        this.#calls.push(text);
+        reader.push(text);
+      },
+    });
+    this.#recorder = recorder;
+    return recorder;
+  }
+
+  async #observe(lab: RunningLab, spec: WorldSpec): Promise<void> {
+    const { signal } = this.#over;
+    const containers = new ContainerWatch(lab.paths.containerd.socket);
+    this.#containers = containers;
+    await checkRuntime(spec, containers);
+    await serviceAccountReady(lab.client, this.#clock, signal);
+    this.#readyMono = this.#clock.monotonic();
+    this.#readyEpoch = this.#clock.now();
+    this.#isReady = true;
+    for (const watched of WATCHED) {
+      this.#run(
+        watchObjects(lab.client, this.#clock, watched, (change) => this.#observeObject(this.now(), change), signal),
+      );
+    }
+    this.#run(this.#every(CONTAINERS_MS, () => this.#lookAtContainers()));
+    const sampler = await newSampler();
+    this.#run(this.#every(SAMPLES_MS, async () => this.#sample(sampler, lab)));
+    if (this.#agent.kind === 'nodelet') this.#run(this.#followTrace(lab.paths.traceSocket));
+    else this.#run(this.#every(FLUSH_MS, async () => this.#recorder?.flush()));
+    const between = this.#between;
+    this.#performer = new LabSteps({
+      lab,
+      kinds: new Kinds(lab.client),
+      containers,
+      clock: this.#clock,
+      signal,
+      links: { apiserver: between?.apiserver?.link, runtime: between?.runtime },
+      criFaults: between?.proxy,
+      cniDirectory: between?.cniDirectory,
+      csiFaultFile: between?.csiFaultFile,
+      onFailure: (error) => this.#fail(error),
+    });
+  }
+
+  #run(work: Promise<void>): void {
+    this.#work.push(
+      work.catch((error: unknown) => {
+        if (!this.#over.signal.aborted) this.#fail(error instanceof Error ? error : new Error(errorMessage(error)));
+      }),
+    );
+  }
+
+  #fail(error: Error): void {
+    this.#failure ??= error;
+    this.#notify();
+  }
+
+  #every(ms: number, look: () => Promise<void>): Promise<void> {
+    const work = async (): Promise<undefined> => {
+      await look();
+      return undefined;
+    };
+    return repeat(work, { clock: this.#clock, everyMs: ms, signal: this.#over.signal });
+  }
+
+  #at(epochMs: number): MonotonicMs {
+    return monotonicMs(epochMs - this.#readyEpoch);
+  }
+
+  #add(observation: Observation): void {
+    this.#observations.push(observation);
+    this.#notify();
+  }
+
+  #notify(): void {
+    for (const wake of this.#wake.splice(0)) wake();
+  }
+
+  #looking: Promise<void> = Promise.resolve();
+
+  #nextLook: Promise<void> | undefined;
+
+  /** One after the other: each compares with what the one before has seen. It begins after this call. */
+  #lookAtContainers(): Promise<void> {
+    this.#nextLook ??= this.#looking.then(() => {
+      this.#nextLook = undefined;
+      return this.#look();
+    });
+    this.#looking = this.#nextLook;
+    return this.#nextLook;
+  }
+
+  /** What a pod's status says of its containers has been seen in the runtime before the status is. */
+  #observeObject(at: MonotonicMs, change: ObjectChange): void {
+    const add = (): void => this.#add({ type: 'object', at, ...change });
+    if (change.object.kind === 'Pod') this.#run(this.#lookAtContainers().then(add));
+    else add();
+  }
+
+  async #look(): Promise<void> {
+    const changes = (await this.#containers?.look(this.#clock)) ?? [];
+    for (const { epochMs, ...change } of changes) this.#add({ ...change, at: this.#at(epochMs) });
+  }
+
+  #observeSpan(span: Span): void {
+    this.#spans.push(JSON.stringify(span));
+    // What the agent did for its own start is in the recording alone.
+    if (this.#isReady && span.start >= this.#readyEpoch) this.#add({ type: 'span', at: this.#at(span.start), span });
+  }
+
+  /** The socket sends what the agent keeps and then what it does: a span that has come already is left out. */
+  #followTrace(socket: string): Promise<void> {
+    const { signal } = this.#over;
+    let newest: { readonly id: number; readonly start: number } | undefined;
+    return this.#every(TRACE_RETRY_MS, async () => {
+      const reached = newest;
+      const stream = await followSpans(socket, (span) => {
+        // Ids begin anew with each agent; one that was killed and started has later moments.
+        if (reached !== undefined && span.id <= reached.id && span.start <= reached.start) return;
+        if (newest === undefined || span.start > newest.start) newest = { id: span.id, start: span.start };
+        this.#observeSpan(span);
+      }).catch((error: unknown) => {
+        // The agent is not there: it was killed, or is being started.
+        if (errnoOf(error) === undefined) throw error;
+        return undefined;
+      });
+      if (stream === undefined) return;
+      const stop = (): void => stream.close();
+      signal.addEventListener('abort', stop, { once: true });
+      if (signal.aborted) stop();
+      await stream.ended;
+      signal.removeEventListener('abort', stop);
+    });
+  }
+
+  #sample(sampler: Sampler, lab: RunningLab): void {
+    const at = this.now();
+    const layout = { root: lab.paths.cgroupRoot, driver: lab.state.cgroupDriver ?? 'cgroupfs' };
+    const uids = new Set([...(this.#containers?.containers.values() ?? [])].map(({ podUid }) => podUid));
+    const readings = [...this.#pods().values()].flatMap((pod) => {
+      const { namespace, name, uid } = pod.metadata;
+      if (!uids.has(uid)) return [];
+      const cgroup = cgroupPath(layout, podName(layout, uid, podQOSClass(pod)));
+      return sampler.readPod({ pod: `${namespace}/${name}`, cgroup }, at);
+    });
+    const pid = lab.pid('agent');
+    if (pid !== undefined) readings.push(...sampler.readProcess('agent', pid, at));
+    for (const reading of readings) this.#add({ type: 'sample', at, ...reading });
+  }
+
+  readonly #podVersions = new Map<string, Pod>();
+  #podsRead = 0;
+
+  /** As they are now, by uid. */
+  #pods(): ReadonlyMap<string, Pod> {
+    for (; this.#podsRead < this.#observations.length; this.#podsRead++) {
+      const observation = this.#observations[this.#podsRead];
+      if (observation?.type !== 'object' || !isPod(observation.object)) continue;
+      const pod = observation.object;
+      if (observation.change === 'DELETED') this.#podVersions.delete(pod.metadata.uid);
+      else this.#podVersions.set(pod.metadata.uid, pod);
+    }
+    return this.#podVersions;
+  }
+
+  async perform(step: WorldStep): Promise<void> {
+    if (this.#failure !== undefined) throw this.#failure;
+    if (this.#performer === undefined) throw new Error('the lab has not started');
+    await this.#performer.perform(step);
+  }
+
+  sleep(ms: number): Promise<void> {
+    return this.#clock.sleep(ms, this.#over.signal);
+  }
+
+  async changed(limitMs: number): Promise<boolean> {
+    if (this.#failure !== undefined) throw this.#failure;
+    this.#over.signal.throwIfAborted();
+    const before = this.#observations.length;
+    const waited = new AbortController();
+    const woken = new Promise<void>((resolve) => this.#wake.push(resolve));
+    const signal = AbortSignal.any([waited.signal, this.#over.signal]);
+    // Ends when something has come.
+    const limit = this.#clock.sleep(Math.max(0, limitMs), signal).catch(() => undefined);
+    await Promise.race([woken, limit]);
+    waited.abort();
+    if (this.#observations.length > before) {
+      // Changes come together: a condition is evaluated once for them.
+      await sleepUnlessAborted(this.#clock, TOGETHER_MS, this.#over.signal);
+    }
+    if (this.#failure !== undefined) throw this.#failure;
+    return this.#observations.length > before;
+  }
+
+  async recordings(): Promise<ReadonlyMap<string, string>> {
+    this.#recorder?.flush();
+    const files: [string, string][] = [];
+    if (this.#spans.length > 0) files.push(['spans.jsonl', `${this.#spans.join('\n')}\n`]);
+    if (this.#calls.length > 0) files.push(['calls.crirec', `${this.#calls.join('\n')}\n`]);
+    const seen = this.#observations.filter(({ type }) => type !== 'span');
+    files.push(['observations.jsonl', seen.map((each) => `${JSON.stringify(each)}\n`).join('')]);
+    return new Map(files);
+  }
+
+  close(): Promise<void> {
+    this.#closed ??= this.#close();
+    return this.#closed;
+  }
+
+  async #close(): Promise<void> {
+    this.#over.abort(new UserError('the experiment is over'));
+    this.#notify();
+    // Its caller has the error; here only its end matters: a start that fails leaves no lab.
+    await this.#starting.catch(() => undefined);
+    await Promise.all(this.#work);
+    this.#containers?.close();
+    const between = this.#between;
+    // The agent has to reach everything to end its pods.
+    between?.apiserver?.link.heal();
+    between?.runtime?.heal();
+    between?.proxy?.setFaults({ seed: 1, rules: [] });
+    if (between?.cniDirectory !== undefined) await removeTree(join(between.cniDirectory, 'rules'));
+    if (this.#options.lab !== undefined) await this.#performer?.undo();
+    const problems = (await this.#lab?.stop()) ?? [];
+    await between?.apiserver?.link.close();
+    await between?.runtime?.close();
+    await between?.proxy?.close();
+    if (problems.length > 0) throw new UserError(`not everything could be cleaned: ${problems.join('; ')}`);
+    if (this.#directory !== undefined) await removeTree(this.#directory);
+  }
+}
+
+function isPod(object: object): object is Pod {
+  return 'kind' in object && object.kind === 'Pod' && 'spec' in object;
+}
+
+async function newSampler(): Promise<Sampler> {
+  const v2 = (await readMounts()).some((mount) => mount.path === '/sys/fs/cgroup' && mount.fsType === 'cgroup2');
+  return new Sampler({ version: v2 ? 2 : 1, mountPoint: '/sys/fs/cgroup' });
+}

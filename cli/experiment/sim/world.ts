@@ -1,0 +1,484 @@
+// The world of an experiment in virtual time: the agent on a simulated machine and cluster. Time moves only while the runner
+// waits, from one timer to the next, so that a day takes seconds. Nothing happens by chance; the seed decides how long calls
+// take.
+
+import { createApiObjects } from '../../../agent/api/api-objects.ts';
+import { completeConfiguration } from '../../../agent/config/kubelet-configuration.ts';
+import type { KubeletConfiguration } from '../../../agent/config/kubelet-fields.ts';
+import { restartBackoffPolicy } from '../../../agent/pods/restart-backoff.ts';
+import { EVENT_DELAY_MS, Recorder } from '../../../client/recorder.ts';
+import { type RunningAgent, startSimAgent } from '../../../labs/sim/agent.ts';
+import { turn, VirtualClock } from '../../../labs/sim/clock.ts';
+import type { Change, UserObject } from '../../../labs/sim/cluster.ts';
+import type { Instance } from '../../../labs/sim/cri/state.ts';
+import { NODE_CONFIG, NODE_NAME } from '../../../labs/sim/node-facts.ts';
+import { elapsedMs, type MonotonicMs, monotonicMs, plusMs } from '../../../lib/clock.ts';
+import { UserError } from '../../../lib/errors.ts';
+import type { Log } from '../../../lib/log.ts';
+import { quantityValue } from '../../../lib/quantity.ts';
+import { type Span, Tracer } from '../../../lib/trace.ts';
+import { durationMs } from '../expression/token.ts';
+import type { FaultRule, Manifest, ProcessName, WorldSpec } from '../model.ts';
+import type { ContainerObservation, Observation } from '../observation.ts';
+import type { World, WorldStep } from '../world.ts';
+import { evictionOf, probeRunnersOf, tracedApi } from './agent-parts.ts';
+import { simCannot } from './cannot.ts';
+import { FaultSet, injectionOf, pluginInjectionOf } from './faults.ts';
+import { createMachine, type ExperimentMachine } from './machine.ts';
+
+export interface SimWorldOptions {
+  readonly seed: number;
+}
+
+/** How long the node may take to be Ready at the start, virtual ms. */
+const READY_MS = 60_000;
+/** Pods with this annotation are given to the agent as files, as static pods. */
+const SOURCE_ANNOTATION = 'kubernetes.io/config.source';
+const JOURNAL_LINES = 20_000;
+/** Rules of CRI whose call begins so are about events of the runtime: "event CONTAINER_STOPPED_EVENT", "event /tasks/exit". */
+const EVENT = 'event ';
+/** How long a command of a step may take, seconds. */
+const EXEC_LIMIT_S = 3600;
+
+function milliseconds(text: string | undefined): number | undefined {
+  return text === undefined ? undefined : durationMs(text);
+}
+
+export function createSimWorld(options: SimWorldOptions): World {
+  return new SimWorld(options);
+}
+
+class SimWorld implements World {
+  readonly kind = 'sim';
+  readonly #seed: number;
+  readonly #clock = new VirtualClock();
+  readonly #startedAt = this.#clock.now();
+  readonly #observations: Observation[] = [];
+  readonly #spans: Span[] = [];
+  readonly #journal: string[] = [];
+  /** Containers that were killed when their grace period was over. */
+  readonly #killed = new Set<string>();
+  #machine: ExperimentMachine | undefined;
+  #configuration: KubeletConfiguration | undefined;
+  #spec: WorldSpec = {};
+  #agent: RunningAgent | undefined;
+  #stopAgentParts: (() => void) | undefined;
+  #readyAt: MonotonicMs = monotonicMs(0);
+  #signal: AbortSignal | undefined;
+  /** What went wrong in the world itself: the next step reports it. */
+  #failure: unknown;
+
+  constructor({ seed }: SimWorldOptions) {
+    this.#seed = seed;
+  }
+
+  get observations(): readonly Observation[] {
+    return this.#observations;
+  }
+
+  now(): MonotonicMs {
+    return monotonicMs(elapsedMs(this.#readyAt, this.#clock.monotonic()));
+  }
+
+  cannot(spec: WorldSpec, steps: readonly WorldStep[]): readonly string[] {
+    return simCannot(spec, steps);
+  }
+
+  async start(spec: WorldSpec, signal: AbortSignal): Promise<void> {
+    this.#signal = signal;
+    this.#spec = spec;
+    this.#configuration = completeConfiguration(spec.kubelet ?? {}, 'world.kubelet');
+    process.on('unhandledRejection', this.#onRejection);
+    this.#machine = createMachine(this.#clock, this.#seed, spec, {
+      container: this.#containerWitness(),
+      object: (change, object) => this.#observeObject(change, object),
+      memory: (instance, bytes) => this.#sampleMemory(instance, bytes),
+      journal: (line) => this.#note(line),
+    });
+    this.#startAgent();
+    await this.#until(() => this.#isNodeReady(), READY_MS, 'the simulated node did not become Ready');
+    // What happened before is no part of the experiment; objects that are there begin with it.
+    const nodes = this.#observations.filter((each) => each.type === 'object').slice(-1);
+    this.#readyAt = this.#clock.monotonic();
+    this.#observations.length = 0;
+    for (const node of nodes) this.#observations.push({ ...node, at: monotonicMs(0), change: 'ADDED' });
+  }
+
+  readonly #onRejection = (reason: unknown): void => {
+    this.#failure ??= reason;
+  };
+
+  #here(): ExperimentMachine {
+    if (this.#machine === undefined) throw new Error('the simulated world was not started');
+    return this.#machine;
+  }
+
+  #isNodeReady(): boolean {
+    const node = this.#machine?.server.nodes.node;
+    return node?.status?.conditions?.some(({ type, status }) => type === 'Ready' && status === 'True') === true;
+  }
+
+  // ---------------------------------------------------------------- what is observed
+
+  #observeObject(change: Change, object: UserObject): void {
+    const { namespace, ...rest } = object.metadata;
+    const metadata = { ...rest, ...(namespace === undefined ? {} : { namespace }) };
+    this.#observations.push({ type: 'object', at: this.now(), change, object: { ...object, metadata } });
+  }
+
+  #containerWitness() {
+    return {
+      stopRequested: () => undefined,
+      execRequested: () => undefined,
+      created: (instance: Instance) => this.#observeContainer('created', instance),
+      started: (instance: Instance) => this.#observeContainer('started', instance),
+      ended: (instance: Instance) => this.#observeContainer('exited', instance),
+      removed: (instance: Instance) => this.#observeContainer('removed', instance),
+      killed: ({ id }: Instance) => void this.#killed.add(id),
+      killedWithSandbox: ({ id }: Instance) => void this.#killed.add(id),
+    };
+  }
+
+  #observeContainer(change: ContainerObservation['change'], { id, pod, name, restartCount, end }: Instance): void {
+    const ended = change === 'exited' && end !== undefined ? { exitCode: end.exitCode, reason: end.reason } : {};
+    this.#observations.push({
+      type: 'container',
+      at: this.now(),
+      change,
+      pod: `${pod.namespace}/${pod.name}`,
+      container: name,
+      attempt: restartCount,
+      ...ended,
+      ...(change === 'exited' && this.#killed.has(id) ? { signal: 'KILL' } : {}),
+    });
+  }
+
+  #sampleMemory({ pod, name }: Instance, value: number): void {
+    const labels = { pod: `${pod.namespace}/${pod.name}`, container: name };
+    this.#observations.push({ type: 'sample', at: this.now(), series: 'memory', labels, value });
+  }
+
+  #observeSpan(span: Span): void {
+    const sinceStart = elapsedMs(this.#startedAt, span.start);
+    const began = plusMs(monotonicMs(0), sinceStart);
+    this.#spans.push(span);
+    this.#observations.push({ type: 'span', at: monotonicMs(elapsedMs(this.#readyAt, began)), span });
+  }
+
+  #note(line: string): void {
+    this.#journal.push(line);
+    if (this.#journal.length > 2 * JOURNAL_LINES) this.#journal.splice(0, JOURNAL_LINES);
+  }
+
+  // ---------------------------------------------------------------- the agent
+
+  #startAgent(): void {
+    if (this.#agent !== undefined) return;
+    const machine = this.#here();
+    const config = this.#configuration ?? completeConfiguration({}, 'defaults');
+    const tracer = new Tracer(() => this.#startedAt + this.#clock.monotonic());
+    tracer.subscribe((span) => this.#observeSpan(span));
+    const random = (): number => machine.dice.next();
+    let recorder: Recorder | undefined;
+    const log: Log = (level, message, fields) => {
+      if (level !== 'debug')
+        this.#note(`${this.#clock.monotonic()} agent ${level}: ${message} ${JSON.stringify(fields ?? {})}`);
+    };
+    const closing: (() => void)[] = [];
+    this.#agent = startSimAgent(
+      { ...machine, api: tracedApi(machine.cluster, tracer) },
+      {
+        tracer,
+        traceCalls: true,
+        log: () => log,
+        recorder: { event: (...event) => recorder?.event(...event) },
+        objects: (life, clock) => {
+          const client = life.port(tracedApi(machine.cluster, tracer));
+          recorder = new Recorder({
+            client,
+            clock,
+            tracer,
+            random,
+            component: 'kubelet',
+            host: NODE_NAME,
+            delayMs: EVENT_DELAY_MS,
+          });
+          const objects = createApiObjects({
+            client,
+            clock,
+            random,
+            changeDetection: config.configMapAndSecretChangeDetectionStrategy,
+          });
+          closing.push(
+            () => objects.stop(),
+            () => recorder?.close(),
+          );
+          return Object.assign(objects, { services: () => Promise.resolve([]) });
+        },
+        probeRunners: probeRunnersOf(machine, this.#clock),
+        pods: {
+          serializeImagePulls: config.serializeImagePulls,
+          maxParallelImagePulls: config.maxParallelImagePulls ?? 0,
+          resyncMs: config.syncFrequency,
+          runtimeRequestTimeoutMs: config.runtimeRequestTimeout,
+          restartBackoff: restartBackoffPolicy(config.crashLoopBackOff.maxContainerRestartPeriod),
+        },
+        eviction: evictionOf(config),
+        nodeConfig: {
+          ...NODE_CONFIG,
+          nodeStatusUpdateFrequency: config.nodeStatusUpdateFrequency,
+          nodeStatusReportFrequency: config.nodeStatusReportFrequency,
+          nodeLeaseDurationSeconds: config.nodeLeaseDurationSeconds,
+          maxPods: this.#spec.capacity?.pods ?? config.maxPods,
+        },
+      },
+    );
+    this.#stopAgentParts = () => {
+      for (const close of closing) close();
+    };
+  }
+
+  #killAgent(): void {
+    const agent = this.#agent;
+    if (agent === undefined) return;
+    agent.life.over = true;
+    this.#here().shim.hangUp();
+    this.#stopAgentParts?.();
+    agent.stop();
+    this.#agent = undefined;
+    this.#here().csi.forgetCallers();
+  }
+
+  // ---------------------------------------------------------------- steps
+
+  async perform(step: WorldStep): Promise<void> {
+    this.#check();
+    const { cluster } = this.#here();
+    if ('apply' in step) for (const manifest of step.apply) this.#apply(manifest);
+    else if ('delete' in step) this.#delete(step.delete);
+    else if ('patch' in step) {
+      const { kind, name, namespace = 'default', merge } = step.patch;
+      cluster.patchObject(kind, name, namespace, merge);
+    } else if ('exec' in step) await this.#exec(step.exec);
+    else if ('kill' in step) this.#kill(step.kill);
+    else if ('start' in step) this.#start(step.start.process);
+    else if ('cut' in step) this.#cut(step.cut.from, true);
+    else if ('heal' in step) this.#cut(step.heal.from, false);
+    else if ('fault' in step) this.#fault(step.fault.on, step.fault.rules);
+    else if ('use' in step) this.#here().memory.otherBytes = quantityValue(step.use.memory ?? '0');
+    else if ('clock' in step) {
+      const { add } = step.clock;
+      this.#clock.jump(add.startsWith('-') ? -(milliseconds(add.slice(1)) ?? 0) : (milliseconds(add) ?? 0));
+    } else throw new UserError('the shutdown of the machine is not simulated');
+  }
+
+  #apply(manifest: Manifest): void {
+    const { annotations } = manifest.metadata;
+    const isStatic = typeof annotations === 'object' && annotations !== null && SOURCE_ANNOTATION in annotations;
+    if (!isStatic) {
+      this.#here().cluster.apply(manifest);
+      return;
+    }
+    const { [SOURCE_ANNOTATION]: _source, ...others } = { ...annotations } as Record<string, unknown>;
+    const metadata = { namespace: 'default', ...manifest.metadata, annotations: others };
+    this.#here().manifests.write(`${manifest.metadata.name}.yaml`, JSON.stringify({ ...manifest, metadata }));
+  }
+
+  #delete({
+    kind,
+    name,
+    namespace = 'default',
+    gracePeriod,
+  }: {
+    kind: string;
+    name: string;
+    namespace?: string;
+    gracePeriod?: string;
+  }): void {
+    const { manifests, cluster } = this.#here();
+    if (kind === 'Pod' && manifests.files.has(`${name}.yaml`)) manifests.remove(`${name}.yaml`);
+    else cluster.remove(kind, name, namespace, milliseconds(gracePeriod));
+  }
+
+  #instance(pod: string, container: string | undefined): Instance {
+    const found = [...this.#here().runtime.state.instances()].filter(
+      (each) =>
+        each.pod.name === pod && (container === undefined || each.name === container) && each.process !== undefined,
+    );
+    const [instance] = found;
+    if (instance === undefined) throw new UserError(`no container ${container ?? ''} of pod ${pod} runs`);
+    return instance;
+  }
+
+  /** In the world's time, which moves meanwhile. */
+  async #exec({
+    pod,
+    container,
+    command,
+  }: {
+    pod: string;
+    container?: string;
+    command: readonly string[];
+  }): Promise<void> {
+    const { id } = this.#instance(pod, container);
+    let outcome: { exitCode: number } | undefined;
+    let failure: unknown;
+    this.#here()
+      .runtime.execSync(id, command, EXEC_LIMIT_S)
+      .then(
+        (value) => {
+          outcome = value;
+        },
+        (error: unknown) => {
+          failure = error;
+        },
+      );
+    await this.#until(
+      () => outcome !== undefined || failure !== undefined,
+      EXEC_LIMIT_S * 1000,
+      `${command.join(' ')} did not end`,
+    );
+    if (failure !== undefined) throw failure;
+    if (outcome !== undefined && outcome.exitCode !== 0) {
+      throw new UserError(`${command.join(' ')} in pod ${pod} exited with ${outcome.exitCode}`);
+    }
+  }
+
+  #kill(
+    target:
+      | { readonly process: ProcessName }
+      | { readonly pod: string; readonly container: string; readonly signal?: string },
+  ): void {
+    const { runtime, cluster } = this.#here();
+    if ('process' in target) {
+      if (target.process === 'agent') this.#killAgent();
+      else if (target.process === 'containerd') runtime.goAway();
+      else cluster.goDown();
+      return;
+    }
+    const instance = this.#instance(target.pod, target.container);
+    if ((target.signal ?? 'KILL') === 'TERM') instance.process?.term?.();
+    else runtime.end(instance, 137, 'Error');
+  }
+
+  #start(process: ProcessName): void {
+    const { runtime, cluster } = this.#here();
+    if (process === 'agent') this.#startAgent();
+    else if (process === 'containerd') runtime.comeBack();
+    else cluster.comeBack();
+  }
+
+  #cut(from: 'apiserver' | 'runtime' | 'registry', isCut: boolean): void {
+    const { runtime, cluster } = this.#here();
+    if (from === 'registry') runtime.images.unreachable = isCut;
+    else if (from === 'apiserver') isCut ? cluster.goDown() : cluster.comeBack();
+    else if (isCut) runtime.goAway();
+    else runtime.comeBack();
+  }
+
+  #fault(on: 'cri' | 'cni' | 'csi' | 'api' | 'dns', rules: readonly FaultRule[]): void {
+    const { runtime, network, server } = this.#here();
+    const isOfEvent = ({ call }: FaultRule): boolean => call.startsWith(EVENT);
+    const set = new FaultSet(rules.filter((rule) => !isOfEvent(rule)));
+    if (on === 'cni') {
+      network.inject = (call, sandboxId) => {
+        const rule = set.take(call, this.#podOfSandbox(sandboxId));
+        return rule === undefined ? undefined : pluginInjectionOf(rule, call);
+      };
+    } else if (on === 'cri') {
+      runtime.line.inject = (call, subject) => {
+        const rule = set.take(call, this.#podOfSubject(subject));
+        return rule === undefined ? undefined : injectionOf(rule, call, 'cri');
+      };
+      const events = new FaultSet(rules.filter(isOfEvent));
+      runtime.events.lose = (topic, id) => events.take(`${EVENT}${topic}`, this.#podOfSubject(id)) !== undefined;
+    } else {
+      server.line.inject = (call, path) => {
+        const rule = set.take(`${call} ${path}`, undefined);
+        return rule === undefined ? undefined : injectionOf(rule, call, 'api');
+      };
+    }
+  }
+
+  /** Of a sandbox that is there, or being made. */
+  #podOfSandbox(id: string): string | undefined {
+    const pod = this.#here().runtime.state.sandbox(id)?.pod;
+    return pod === undefined ? undefined : `${pod.namespace}/${pod.name}`;
+  }
+
+  /** The line knows a call by "pod attempt", "pod/container attempt", or an id. */
+  #podOfSubject(subject: string): string | undefined {
+    const [first = ''] = subject.split(' ');
+    const { state } = this.#here().runtime;
+    const known = state.instance(first)?.pod ?? state.sandbox(first)?.pod;
+    if (known !== undefined) return `${known.namespace}/${known.name}`;
+    const [name] = first.split('/');
+    const pod = [...this.#here().server.pods.values()].find(({ metadata }) => metadata.name === name);
+    return pod === undefined ? undefined : `${pod.metadata.namespace}/${pod.metadata.name}`;
+  }
+
+  // ---------------------------------------------------------------- time
+
+  #check(): void {
+    this.#signal?.throwIfAborted();
+    const failure = this.#failure;
+    this.#failure = undefined;
+    if (failure !== undefined) throw failure;
+  }
+
+  /** One timer fires, and whatever follows from it without time; false where none does before `end`. */
+  async #step(end: MonotonicMs): Promise<boolean> {
+    const next = this.#clock.nextAt();
+    if (next === undefined || next > end) return false;
+    this.#clock.fireNext();
+    await turn();
+    this.#check();
+    return true;
+  }
+
+  async #until(condition: () => boolean, limitMs: number, message: string): Promise<void> {
+    const end = plusMs(this.#clock.monotonic(), limitMs);
+    await turn();
+    while (!condition()) if (!(await this.#step(end))) throw new UserError(message);
+  }
+
+  async sleep(ms: number): Promise<void> {
+    const end = plusMs(this.#clock.monotonic(), ms);
+    await turn();
+    while (await this.#step(end));
+    // The rest of the time, in which nothing happens.
+    await this.#clock.advance(elapsedMs(this.#clock.monotonic(), end));
+  }
+
+  async changed(limitMs: number): Promise<boolean> {
+    const count = this.#observations.length;
+    const end = plusMs(this.#clock.monotonic(), limitMs);
+    await turn();
+    while (this.#observations.length === count) {
+      if (await this.#step(end)) continue;
+      await this.#clock.advance(Math.max(0, elapsedMs(this.#clock.monotonic(), end)));
+      return this.#observations.length > count;
+    }
+    return true;
+  }
+
+  recordings(): Promise<ReadonlyMap<string, string>> {
+    const lines = (items: readonly unknown[]): string => items.map((item) => `${JSON.stringify(item)}\n`).join('');
+    return Promise.resolve(
+      new Map([
+        ['spans.jsonl', lines(this.#spans)],
+        ['journal.txt', this.#journal.map((line) => `${line}\n`).join('')],
+      ]),
+    );
+  }
+
+  close(): Promise<void> {
+    if (this.#machine !== undefined) {
+      this.#killAgent();
+      this.#machine.disk.end();
+      this.#machine = undefined;
+      process.off('unhandledRejection', this.#onRejection);
+    }
+    return Promise.resolve();
+  }
+}

@@ -1,0 +1,252 @@
+// Experiments on a real lab: those of the library that only a lab can carry, in one lab where they need nothing of their own;
+// what stands between the agent and its calls; another program as the agent; and that nothing is left, however a run ends.
+
+import { mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { runCompare } from '../../../cli/experiment/compare/run.ts';
+import { createLabWorld, type LabWorldOptions } from '../../../cli/experiment/lab/world.ts';
+import { type ExperimentSource, loadExperiment, parseExperiment } from '../../../cli/experiment/load.ts';
+import type { ExperimentResult } from '../../../cli/experiment/model.ts';
+import { readResultFolder, writeResultFolder } from '../../../cli/experiment/report/folder.ts';
+import { runExperiment } from '../../../cli/experiment/runner.ts';
+import { compareWithMachine, type MachineSnapshot, snapshotMachine } from '../../../lib/machine.ts';
+import { type PrivateLab, SETTLE_MS, startLab } from '../support/lab.ts';
+
+const LIBRARY = fileURLToPath(new URL('../../../labs/experiments/', import.meta.url));
+const NODELET = fileURLToPath(new URL('../../../bin/nodelet', import.meta.url));
+
+type Values = Readonly<Record<string, string | number>>;
+
+interface Run {
+  readonly result: ExperimentResult;
+  readonly recordings: ReadonlyMap<string, string>;
+  readonly lines: readonly string[];
+}
+
+let directory: string;
+beforeAll(async () => {
+  directory = await mkdtemp(join(tmpdir(), 'nodelet-experiment-e2e-'));
+  await mkdir(join(directory, 'runs'), { mode: 0o700 });
+});
+afterAll(() => rm(directory, { recursive: true, force: true }));
+
+async function run(
+  source: ExperimentSource,
+  values: Values,
+  given: Partial<LabWorldOptions> = {},
+  signal: AbortSignal = new AbortController().signal,
+): Promise<Run> {
+  const lines: string[] = [];
+  const say = (line: string): void => void lines.push(line);
+  const agent = given.agent ?? 'nodelet';
+  const outcome = await runExperiment({
+    source,
+    kind: 'lab',
+    agent,
+    createWorld: () => createLabWorld({ images: 'build', parent: join(directory, 'runs'), say, ...given, agent }),
+    repeat: 1,
+    seed: 1,
+    matrix: new Map(Object.entries(values).map(([name, value]) => [name, [value]])),
+    signal,
+    note: say,
+  });
+  return { ...outcome, lines };
+}
+
+/** Every expectation is met, and every measure has a value. */
+function expectPassed({ result, lines }: Run): void {
+  const [only] = result.runs;
+  const missed = only?.expectations.filter(({ outcome }) => outcome !== 'met');
+  expect({ failure: only?.failure, missed }, lines.join('\n')).toEqual({ failure: undefined, missed: [] });
+  expect(result.verdict).toBe('passed');
+  expect(Object.values(only?.measures ?? {})).not.toContain(null);
+  expect(Object.keys(only?.measures ?? {})).toEqual(result.experiment.measure.map(({ name }) => name));
+}
+
+describe('in a lab that is there', () => {
+  let lab: PrivateLab;
+  beforeAll(async () => {
+    lab = await startLab({ kills: true });
+  });
+  afterAll(() => lab?.stop());
+
+  test.each<readonly [string, Values]>([
+    ['cpu-quota', { limit: '200m', seconds: 4 }],
+    ['oom-by-qos', { limit: '32Mi' }],
+    ['probe-cost', { pods: 1, seconds: 3 }],
+    ['start-at-once', { pods: 8 }],
+    ['containerd-restart', { pods: 4, away: '1s' }],
+  ])('%s', async (name, values) => {
+    expectPassed(await run(await loadExperiment(join(LIBRARY, `${name}.yaml`)), values, { lab: lab.lab }));
+    const { items } = await lab.client.list('/api/v1/pods');
+    expect(items).toEqual([]);
+  });
+
+  test('what needs a lab of its own is refused by name', async () => {
+    const source = await loadExperiment(join(LIBRARY, 'csi-driver-dies.yaml'));
+    await expect(run(source, {}, { lab: lab.lab })).rejects.toThrow(/csi: needs a lab of the experiment's own/);
+  });
+});
+
+/** The node and the API between which something stands: each fault once, and the agent killed while it makes a container. */
+const BETWEEN = `
+apiVersion: nodelet/v1
+kind: Experiment
+metadata: { name: between, title: faults of every kind }
+question: Does the pod start in the end?
+prediction: Yes.
+reading: The spans with an error are the faults.
+on: [lab]
+world: { images: [busybox:stable], kubelet: { maxPods: 42 }, capacity: { pods: 17 } }
+steps:
+  - fault: { on: cni, rules: [{ call: ADD bridge, pod: default/web, action: fail, message: no bridge today, times: 1 }] }
+  - fault: { on: cri, rules: [{ call: CreateContainer, action: hang, times: 1 }] }
+  - apply:
+      - apiVersion: v1
+        kind: Pod
+        metadata: { name: web }
+        spec:
+          terminationGracePeriodSeconds: 1
+          containers: [{ name: web, image: "busybox:stable", command: [sleep, "3600"] }]
+  - wait: { until: 'count(spans("PullImage")) + count(spans("ImageStatus", pod="web")) > 0 and count(events("FailedCreatePodSandBox")) > 0', timeout: 1m }
+  - name: agent killed
+    kill: { process: agent }
+  - fault: { on: cri, rules: [] }
+  - start: { process: agent }
+  - wait: { until: 'pod("web").condition("Ready").status == "True"', timeout: 2m }
+  - name: cut
+    cut: { from: apiserver }
+  - kill: { pod: web, container: web, signal: KILL }
+  - wait: { until: 'count(container("web").started) == 2', timeout: 1m }
+  - name: runtime away
+    cut: { from: runtime }
+  - name: healed
+    heal: { from: runtime }
+  - heal: { from: apiserver }
+  - wait: { until: 'pod("web").restarts == 1 and pod("web").condition("Ready").status == "True"', timeout: 2m }
+measure:
+  - { name: bridge, value: 'count(spans("ADD bridge", outcome="error"))' }
+  - { name: capacity, value: 'node().status.capacity.pods' }
+  - { name: starts, value: 'container("web").started', unit: ms }
+  - { name: exits, value: 'container("web").exitCodes' }
+  - { name: whileCut, value: 'last(container("web").started) > step("cut").at and last(container("web").started) < step("healed").ended' }
+  - { name: reported, value: 'count(events("FailedCreatePodSandBox", message="*no bridge today*"))' }
+expect:
+  - { that: bridge == 1 }
+  - { that: reported >= 1 }
+  - { that: 'exits == [137]' }
+  - { that: whileCut, because: a kubelet needs no API server for a restart }
+  - { that: 'capacity == "42"' }
+`;
+
+const RESTARTS = `
+apiVersion: nodelet/v1
+kind: Experiment
+metadata: { name: restarts, title: the first restart }
+question: When is a container that fails started again?
+prediction: At once, and then after 10 s.
+reading: waits
+on: [lab]
+steps:
+  - apply:
+      - apiVersion: v1
+        kind: Pod
+        metadata: { name: crash }
+        spec: { containers: [{ name: crash, image: "busybox:stable", command: [sh, -c, sleep 1; exit 3] }] }
+  - wait: { until: 'count(container("crash").waits) == 1', timeout: 2m }
+measure:
+  - { name: waits, value: 'container("crash").waits', unit: ms }
+  - { name: calls, value: 'count(spans("StartContainer", kind="cri", pod="crash"))', unit: count }
+  - { name: codes, value: 'distinct(container("crash").exitCodes)' }
+expect:
+  - { that: 'waits[0] < 10s', because: the first restart has no back-off }
+  - { that: 'calls == 2', because: the tap has recorded them }
+  - { that: 'codes == [3]' }
+`;
+
+const SLEEPS = `
+apiVersion: nodelet/v1
+kind: Experiment
+metadata: { name: sleeps, title: a long sleep }
+question: q
+prediction: p
+reading: r
+on: [lab]
+steps: [{ sleep: 1h }]
+measure: [{ name: time, value: now(), unit: ms }]
+expect: [{ that: time > 0 }]
+`;
+
+describe('in a lab of its own', () => {
+  let before: MachineSnapshot;
+  beforeEach(async () => {
+    before = await snapshotMachine({ directories: [join(directory, 'runs')] });
+  });
+  afterEach(async () => {
+    expect(await readdir(join(directory, 'runs'))).toEqual([]);
+    expect(
+      await compareWithMachine(before, {
+        directories: [join(directory, 'runs')],
+        mentioning: [join(directory, 'runs')],
+        settleMs: SETTLE_MS,
+      }),
+    ).toEqual([]);
+  });
+
+  test('csi-driver-dies, with its result as a folder that compares equal to itself', async () => {
+    const outcome = await run(await loadExperiment(join(LIBRARY, 'csi-driver-dies.yaml')), { away: '1s' });
+    expectPassed(outcome);
+    const folder = join(directory, 'result');
+    await writeResultFolder(folder, outcome.result, outcome.recordings);
+    expect(await readResultFolder(folder)).toEqual(JSON.parse(JSON.stringify(outcome.result)));
+    expect(await readFile(join(folder, 'report.md'), 'utf8')).toContain('Passed');
+    expect(await readFile(join(folder, 'spans.jsonl'), 'utf8')).toContain('"NodePublishVolume"');
+    expect(await runCompare(folder, folder, {}, () => undefined)).toBe(0);
+    await rm(folder, { recursive: true });
+  });
+
+  test('faults of CNI and CRI, the agent killed in a start, and both its connections cut', async () => {
+    expectPassed(await run(await parseExperiment(BETWEEN, 'between.yaml'), {}));
+  });
+
+  // A real kubelet is no part of the project. This one is nodelet's agent behind a script that takes a kubelet's flags, and is
+  // observed as a kubelet would be: by the tap alone.
+  test('another program as the agent, whose calls are recorded by the tap', async () => {
+    const program = join(directory, 'kubelet');
+    const args = '--network runtime --socket-dir "$0.run"';
+    const script = `#!/bin/sh
+case $1 in --version) echo Kubernetes v1.99.0; exit ;; esac
+mkdir -p "$0.run"
+cert=
+for word; do shift; case $word in --cert-dir) cert=yes ;; *) [ "$cert" = yes ] || set -- "$@" "$word"; cert= ;; esac; done
+exec ${NODELET} agent "$@" ${args}
+`;
+    await writeFile(program, script, { mode: 0o755 });
+    const outcome = await run(await parseExperiment(RESTARTS, 'restarts.yaml'), {}, { agent: `kubelet=${program}` });
+    expectPassed(outcome);
+    expect(outcome.recordings.get('calls.crirec')).toContain('/runtime.v1.RuntimeService/RunPodSandbox');
+    await rm(`${program}.run`, { recursive: true, force: true });
+  });
+
+  test('an interrupted run ends its sleep, says so, and leaves nothing', async () => {
+    const controller = new AbortController();
+    const source = await parseExperiment(SLEEPS, 'sleeps.yaml');
+    const lines: string[] = [];
+    const work = run(
+      source,
+      {},
+      {
+        say: (line) => {
+          lines.push(line);
+          if (line.includes('is Ready')) controller.abort(new Error('stopped'));
+        },
+      },
+      controller.signal,
+    );
+    expect((await work).result.verdict).toBe('interrupted');
+    expect(lines.some((line) => line.includes('is Ready'))).toBe(true);
+  });
+});
