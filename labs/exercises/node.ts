@@ -1,0 +1,19 @@
+// What exercises ask about the Node. Pure.
+
+import type { NodeCondition } from 'kubernetes-types/core/v1';
+import type { Node } from '../../client/types.ts';
+import { type Finding, finding } from './model.ts';
+
+export function readyCondition(node: Node): NodeCondition | undefined {
+  return node.status?.conditions?.find(({ type }) => type === 'Ready');
+}
+
+export function nodeFinding(node: Node): Finding {
+  const ready = readyCondition(node);
+  return finding(
+    `condition Ready of node ${node.metadata.name}`,
+    ready === undefined ? 'none' : `${ready.status}: ${ready.message ?? ready.reason ?? ''}`,
+    ready?.status === 'True',
+    'it is to become True',
+  );
+}
