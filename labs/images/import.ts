@@ -1,4 +1,4 @@
-// Imports the lab's images into a containerd: pulled where their registry responds, else built here. An image that
+// Imports the lab's images into a runtime, containerd unless another way is given: pulled where their registry responds, else built here. An image that
 // exists already is left alone.
 
 import { credentials } from '@grpc/grpc-js';
@@ -9,10 +9,10 @@ import { poll } from '../../lib/retry.ts';
 import { Tracer } from '../../lib/trace.ts';
 import { loadProto } from '../../proto/load.ts';
 import { GrpcError, type UnaryCaller, unaryCaller } from '../../proto/unary.ts';
-import { buildImages, type LabImage, loadDefinitions } from './build.ts';
+import { type BuiltImage, buildImages, type LabImage, loadDefinitions } from './build.ts';
 
 export interface ImportOptions {
-  /** containerd's socket, without a scheme. */
+  /** Where the runtime serves CRI, without a scheme. */
   readonly socket: string;
   readonly snapshotter: 'overlayfs' | 'native';
   /** `build` uses no registry. Default `auto`. */
@@ -22,6 +22,8 @@ export interface ImportOptions {
   readonly clock?: Clock;
   /** Aborts the import. */
   readonly signal?: AbortSignal;
+  /** How an image that was built here gets into the runtime; by default with ctr into containerd. */
+  readonly load?: (image: BuiltImage) => Promise<void>;
   readonly probe?: (registry: string) => Promise<boolean>;
 }
 
@@ -95,16 +97,12 @@ async function importAll(
   }
   for (const built of await buildImages(toBuild, say)) {
     options.signal?.throwIfAborted();
-    const target = ['--address', options.socket, '--connect-timeout', '60s', '--namespace', 'k8s.io'];
-    await execOk('ctr', [...target, 'images', 'import', '--snapshotter', options.snapshotter, built.archive], {
-      timeoutMs: 120_000,
-      ...(options.signal === undefined ? {} : { signal: options.signal }),
-    });
-    // CRI learns of it by an event of containerd's.
+    await (options.load ?? ((image) => importWithCtr(image, options)))(built);
+    // CRI learns of it by an event of the runtime's.
     for (const name of built.names) {
       const look = { clock, everyMs: 10, limitMs: VISIBLE_MS, signal: options.signal };
       if (!(await poll(() => isThere(name), look))) {
-        throw new Error(`containerd imported ${name}, but CRI does not show it`);
+        throw new Error(`the runtime imported ${name}, but CRI does not show it`);
       }
     }
     const name = built.names[0] ?? built.archive;
@@ -112,6 +110,14 @@ async function importAll(
     say(`imported ${built.names.join(', ')}${built.fromCache ? ' from the cache' : ''}`);
   }
   return outcomes;
+}
+
+async function importWithCtr({ archive }: BuiltImage, options: ImportOptions): Promise<void> {
+  const target = ['--address', options.socket, '--connect-timeout', '60s', '--namespace', 'k8s.io'];
+  await execOk('ctr', [...target, 'images', 'import', '--snapshotter', options.snapshotter, archive], {
+    timeoutMs: 120_000,
+    ...(options.signal === undefined ? {} : { signal: options.signal }),
+  });
 }
 
 function firstName(image: LabImage): string {

@@ -2,8 +2,9 @@ import { appendFile, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import type { Child, ExitStatus } from '../../../../cli/lab/child.ts';
+import { type Child, type ExitStatus, startChild } from '../../../../cli/lab/child.ts';
 import { finalLine, lastLine, Supervisor } from '../../../../cli/lab/supervisor.ts';
+import { isAlive, signalProcess } from '../../../../lib/processes.ts';
 import { VirtualClock } from '../../../support/virtual-clock.ts';
 
 let directory: string;
@@ -91,5 +92,32 @@ describe('a supervisor', () => {
     await expect.poll(() => lines).toHaveLength(2);
     expect(lines[1]).toBe('apiserver ended (SIGKILL); starting it again in 0.5 s');
     await supervisor.release();
+  });
+
+  it('leaves a process dead that was halted, until it is resumed', async () => {
+    const clock = new VirtualClock();
+    const [logFile, pidFile] = [join(directory, 'x.log'), join(directory, 'pid')];
+    const lines: string[] = [];
+    const start = (): Promise<Child> => startChild({ command: 'sleep', args: ['600'], logFile, pidFile });
+    const say = (line: string): void => void lines.push(line);
+    const supervisor = new Supervisor({ name: 'agent', clock, say, start, logFile, pidFile });
+    const { id } = await supervisor.start();
+    await supervisor.halt();
+    expect(await isAlive(id)).toBe(false);
+    await clock.advance(60_000);
+    expect(supervisor.child).toBeUndefined();
+    expect(lines).toEqual([]);
+    await supervisor.resume();
+    const again = supervisor.child?.id;
+    expect(again !== undefined && again.pid !== id.pid && (await isAlive(again))).toBe(true);
+    await supervisor.resume();
+    expect(supervisor.child?.id).toEqual(again);
+    // Killed otherwise it is started again, as before.
+    if (again !== undefined) await signalProcess(again, 'SIGKILL');
+    await expect.poll(() => lines.length).toBe(1);
+    await supervisor.halt();
+    await clock.advance(60_000);
+    expect(supervisor.child).toBeUndefined();
+    await supervisor.stop(1000);
   });
 });

@@ -1,0 +1,145 @@
+// The shim as a whole: CRI v1 on a unix socket, on top of one Docker Engine. Crash-only: what it needs after a restart is
+// in Docker's labels, in CNI's result cache and at the end of each log.
+
+import { mkdir, readFile } from 'node:fs/promises';
+import { dirname } from 'node:path';
+import { whenAborted } from '../lib/abort.ts';
+import { type Clock, systemClock } from '../lib/clock.ts';
+import { errorMessage, UserError } from '../lib/errors.ts';
+import type { Log } from '../lib/log.ts';
+import { Tracer } from '../lib/trace.ts';
+import { Containers } from './containers.ts';
+import { dockerSocket, Engine } from './engine.ts';
+import { CriError } from './errors.ts';
+import { Events } from './events.ts';
+import { Execs } from './exec.ts';
+import { Images } from './images.ts';
+import { ContainerLogs } from './logs/container-logs.ts';
+import { SandboxNetwork } from './network.ts';
+import { Runtime } from './runtime.ts';
+import { Sandboxes } from './sandboxes.ts';
+import { serveCri } from './server.ts';
+import { Stats } from './stats.ts';
+import { StreamingServer } from './streaming/streaming-server.ts';
+import { type DockerFacts, dockerFacts, lowestOomScoreAdj } from './translate/facts.ts';
+
+/** A socket's path, as the kernel takes it. */
+const MAX_SOCKET_PATH = 107;
+
+export interface ShimOptions {
+  /** unix:///path of the Docker Engine. */
+  readonly docker: string;
+  /** unix:///path to serve CRI on. */
+  readonly listen: string;
+  readonly sandboxImage: string;
+  readonly cniConfDir: string;
+  readonly cniBinDirs: readonly string[];
+  /** Results of CNI, which outlive the shim. */
+  readonly cniCacheDir: string;
+}
+
+function listenPath(endpoint: string): string {
+  const path = endpoint.replace(/^unix:\/\//, '');
+  if (!path.startsWith('/')) throw new UserError(`--listen "${endpoint}" is not unix:///path`);
+  if (Buffer.byteLength(path) > MAX_SOCKET_PATH) {
+    throw new UserError(`${path} is longer than a socket's path may be (${MAX_SOCKET_PATH})`);
+  }
+  return path;
+}
+
+async function readFacts(engine: Engine): Promise<DockerFacts> {
+  const [version, info, status, score] = await Promise.all([
+    engine.call('SystemVersion', {}, (docker) => docker.version()),
+    engine.call('SystemInfo', {}, (docker) => docker.info()),
+    readFile('/proc/self/status', 'utf8'),
+    readFile('/proc/self/oom_score_adj', 'utf8'),
+  ]);
+  return dockerFacts(version.ApiVersion, info, lowestOomScoreAdj(status, score));
+}
+
+/** Serves until the signal aborts. Rejects with UserError for what the user can mend. Docker need not be up yet. */
+export async function runDockershim(
+  options: ShimOptions,
+  log: Log,
+  signal: AbortSignal,
+  clock: Clock = systemClock,
+): Promise<void> {
+  const socket = listenPath(options.listen);
+  const tracer = new Tracer();
+  tracer.subscribe(({ kind, name, durationMs, outcome, error, attributes }) => {
+    log('debug', `${kind} ${name}`, {
+      ms: Math.round(durationMs),
+      outcome,
+      ...(error === undefined ? {} : { error }),
+      ...attributes,
+    });
+  });
+  const engine = new Engine(dockerPath(options.docker), tracer);
+  let known: DockerFacts | undefined;
+  // Another daemon may answer after a restart: read again with each connection.
+  const facts = async (): Promise<DockerFacts> => {
+    known ??= await readFacts(engine);
+    return known;
+  };
+  const network = new SandboxNetwork({
+    confDir: options.cniConfDir,
+    binDirs: options.cniBinDirs,
+    cacheDir: options.cniCacheDir,
+    tracer,
+    clock,
+  });
+  const images = new Images(engine, clock, options.sandboxImage);
+  const logs = new ContainerLogs({ engine, clock, log });
+  const containers = new Containers({ engine, images, logs, facts, clock });
+  const sandboxes = new Sandboxes({ engine, network, images, containers, facts, clock, log });
+  const execs = new Execs({ engine, containers, clock });
+  const streaming = new StreamingServer({ engine, execs, containers, sandboxes, clock, log });
+  const events = new Events({
+    engine,
+    sandboxes,
+    containers,
+    clock,
+    log,
+    onConnect: async () => {
+      known = undefined;
+      await facts();
+      await logs.resumeAll();
+      await sandboxes.collectGarbage();
+    },
+  });
+  await mkdir(dirname(socket), { recursive: true, mode: 0o755 });
+  await streaming.listen();
+  const following = events.run(signal).catch((error: unknown) => {
+    log('error', 'Docker’s events are no longer followed', { error: errorMessage(error) });
+  });
+  const server = await serveCri(socket, {
+    handlers: {
+      ...new Runtime({ engine, network, facts }).handlers,
+      ...images.handlers,
+      ...sandboxes.handlers,
+      ...containers.handlers,
+      ...new Stats({ engine, containers, sandboxes, facts, clock }).handlers,
+      ...streaming.handlers,
+      ExecSync: (request, gone) => execs.execSync(request, gone),
+    },
+    subscribe: (subscriber) => events.subscribe(subscriber),
+    tracer,
+    clock,
+    log,
+  });
+  log('info', 'serving CRI', { listen: socket, docker: options.docker });
+  await whenAborted(signal);
+  await server.close();
+  await streaming.close();
+  await logs.close();
+  await following;
+}
+
+function dockerPath(endpoint: string): string {
+  try {
+    return dockerSocket(endpoint);
+  } catch (error) {
+    if (error instanceof CriError) throw new UserError(error.message);
+    throw error;
+  }
+}
