@@ -21,6 +21,7 @@ import { createPullCredentials } from './compose/pull-credentials.ts';
 import { createLogRotation, createRuntime, logCapabilities } from './compose/runtime.ts';
 import { createServer } from './compose/server.ts';
 import { createShutdown } from './compose/shutdown.ts';
+import { createTracing } from './compose/tracing.ts';
 import { createVolumes } from './compose/volumes.ts';
 import type { AgentOptions } from './config/options.ts';
 import { NodePressureState } from './eviction/pressure-state.ts';
@@ -52,6 +53,7 @@ export async function runAgent(requested: AgentOptions, signal: AbortSignal): Pr
   const warn = (message: string): void => log('warn', message);
   const trace = createTraceSocket({ path: join(options.socketDir, 'trace.sock'), tracer, log: warn });
   await trace.listen();
+  const tracing = await createTracing(base);
 
   const machine = await findMachine(base);
   const cluster = createCluster(base, access, machine);
@@ -102,6 +104,7 @@ export async function runAgent(requested: AgentOptions, signal: AbortSignal): Pr
     await network.close();
     runtime.close();
     await trace.close();
+    await tracing?.close();
     await shutdownManager?.close();
     helper?.close();
   }

@@ -4,6 +4,8 @@
 
 import { Command, CommanderError } from 'commander';
 import { errorMessage, UserError } from '../lib/errors.ts';
+import { resolveRelativeImports } from '../lib/relative-imports.ts';
+import { parseTricks, TRICKS_VARIABLE } from '../lib/tricks.ts';
 
 interface Subcommand {
   readonly load: () => Promise<Command>;
@@ -24,8 +26,13 @@ const SUBCOMMANDS: ReadonlyMap<string, Subcommand> = new Map([
   ['explain', { load: async () => (await import('./commands/explain.ts')).explainCommand() }],
   ['trace', { load: async () => (await import('./commands/trace.ts')).traceCommand() }],
   ['timeline', { load: async () => (await import('./commands/timeline.ts')).timelineCommand() }],
+  ['ui', { load: async () => (await import('./commands/ui.ts')).uiCommand() }],
+  ['experiment', { load: async () => (await import('./commands/experiment.ts')).experimentCommand() }],
   ['tap', { load: async () => (await import('./commands/tap.ts')).tapCommand() }],
+  ['dockershim', { load: async () => (await import('./commands/dockershim.ts')).dockershimCommand() }],
   ['crictl', { load: async () => (await import('./commands/crictl.ts')).crictlCommand() }],
+  ['lab', { load: async () => (await import('./commands/exercises.ts')).exercisesCommand() }],
+  ['csi-call', { load: async () => (await import('./commands/csi-call.ts')).csiCallCommand(), hidden: true }],
   [
     'controlplane',
     { load: async () => (await import('./commands/controlplane.ts')).controlplaneCommand(), hidden: true },
@@ -52,6 +59,7 @@ async function buildProgram([word = '']: readonly string[]): Promise<Command> {
 
 async function main(): Promise<number> {
   try {
+    if (parseTricks(process.env[TRICKS_VARIABLE]).has('imports')) resolveRelativeImports();
     await (await buildProgram(process.argv.slice(2))).parseAsync(process.argv);
     return typeof process.exitCode === 'number' ? process.exitCode : 0;
   } catch (error) {

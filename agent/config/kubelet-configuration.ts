@@ -9,6 +9,7 @@ import { parseGoDuration } from './duration.ts';
 import { checkFeatureGates } from './feature-gates.ts';
 import { DEFAULT_EVICTION_HARD, KUBELET_FIELDS, type KubeletConfiguration } from './kubelet-fields.ts';
 import { type ConfigProblem, parseTable, printTable, unmet } from './schema.ts';
+import { tracingEndpoint } from './tracing-endpoint.ts';
 import { isRecord, readYamlObject } from './yaml-object.ts';
 
 export const API_VERSION = 'kubelet.config.k8s.io/v1beta1';
@@ -156,6 +157,7 @@ export function checkConfiguration(config: KubeletConfiguration): readonly Confi
   need(config.containerLogMaxFiles > 1, 'containerLogMaxFiles', 'must be greater than 1');
   need(config.containerLogMaxWorkers >= 1, 'containerLogMaxWorkers', 'must be at least 1');
 
+  checkTracing(config, need);
   checkReserved(config, need);
   checkEviction(config, need);
   checkShutdown(config, need);
@@ -164,6 +166,15 @@ export function checkConfiguration(config: KubeletConfiguration): readonly Confi
 }
 
 type Need = (holds: boolean, path: string, message: string) => void;
+
+function checkTracing({ tracing }: KubeletConfiguration, need: Need): void {
+  if (tracing === undefined) return;
+  const { endpoint, samplingRatePerMillion: rate } = tracing;
+  need(rate >= 0, 'tracing.samplingRatePerMillion', `must not be negative: ${rate}`);
+  need(rate <= 1_000_000, 'tracing.samplingRatePerMillion', `must be at most one million, not ${rate}`);
+  const parsed = tracingEndpoint(endpoint);
+  if (endpoint !== '' && 'problem' in parsed) need(false, 'tracing.endpoint', parsed.problem);
+}
 
 const RESERVABLE: ReadonlySet<string> = new Set(['cpu', 'memory', 'ephemeral-storage', 'pid']);
 

@@ -239,10 +239,7 @@ export const KUBELET_FIELDS = {
   featureGates: used(mapOf(bool)),
   showHiddenMetricsForVersion: warns(text, 'there are no hidden metrics'),
   logging: used(logging),
-  tracing: warns(
-    optional(object({ endpoint: used(text), samplingRatePerMillion: used(int32) })),
-    'spans are on the trace socket alone',
-  ),
+  tracing: used(optional(object({ endpoint: used(text), samplingRatePerMillion: used(int32) }))),
 } as const;
 
 type Read = Described<typeof KUBELET_FIELDS>;

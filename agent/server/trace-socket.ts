@@ -1,11 +1,12 @@
-// The trace, on a unix socket: a client gets the newest spans and then every new one, as lines of JSON. A reader
-// that does not keep up is dropped; nothing here ever makes the agent wait.
+// The trace, on a unix socket: a client gets the newest spans and then every new one, as lines of JSON. One that sends the line
+// "detail" gets new spans with what was sent and received. A reader that does not keep up is dropped; nothing here ever makes
+// the agent wait.
 
 import { mkdir } from 'node:fs/promises';
 import { createServer, type Socket } from 'node:net';
 import { dirname } from 'node:path';
 import { UserError } from '../../lib/errors.ts';
-import { type Span, SpanRing, type Tracer } from '../../lib/trace.ts';
+import { DETAIL_REQUEST, type Span, SpanRing, type Tracer } from '../../lib/trace.ts';
 import { listenOnSocket } from '../../lib/unix-socket.ts';
 
 export interface TraceSocketOptions {
@@ -36,6 +37,7 @@ export function createTraceSocket(options: TraceSocketOptions): TraceSocket {
   const { path, tracer, log } = options;
   const ring = new SpanRing(options.capacity ?? CAPACITY);
   const readers = new Set<Socket>();
+  const detailed = new Set<Socket>();
   let unsubscribe: (() => void) | undefined;
 
   const send = (reader: Socket, text: string): void => {
@@ -47,10 +49,12 @@ export function createTraceSocket(options: TraceSocketOptions): TraceSocket {
   };
 
   const sink = (span: Span): void => {
-    ring.push(span);
+    const { detail, ...plain } = span;
+    // What is kept has no details: they are many times as large.
+    ring.push(detail === undefined ? span : plain);
     if (readers.size === 0) return;
-    const line = `${JSON.stringify(span)}\n`;
-    for (const reader of [...readers]) send(reader, line);
+    const line = `${JSON.stringify(detail === undefined ? span : plain)}\n`;
+    for (const reader of [...readers]) send(reader, detailed.has(reader) ? `${JSON.stringify(span)}\n` : line);
   };
 
   const server = createServer((reader) => {
@@ -63,7 +67,16 @@ export function createTraceSocket(options: TraceSocketOptions): TraceSocket {
     }
     readers.add(reader);
     reader.on('close', () => readers.delete(reader));
-    // A reader sends nothing; reading detects its end.
+    reader.once('data', (request: Buffer) => {
+      if (!request.toString('latin1').startsWith(DETAIL_REQUEST) || !readers.has(reader)) return;
+      detailed.add(reader);
+      const unwanted = tracer.wantDetail();
+      reader.once('close', () => {
+        detailed.delete(reader);
+        unwanted();
+      });
+    });
+    // Nothing else is expected; reading detects the end.
     reader.resume();
     const kept = ring.list();
     if (kept.length > 0) send(reader, `${kept.map((span) => JSON.stringify(span)).join('\n')}\n`);

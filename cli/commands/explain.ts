@@ -1,18 +1,11 @@
 // `nodelet explain`: why a pod, node, service or claim is not as it should be.
 
 import { Command, Option } from 'commander';
+import type { ExplainOptions } from '../explain/main.ts';
 import { DEFAULT_ROOT } from '../lab/paths.ts';
 import { stopSignal } from './signals.ts';
 
-interface Flags {
-  readonly root: string;
-  readonly kubeconfig?: string;
-  readonly runtimeEndpoint?: string;
-  readonly traceSocket?: string;
-  readonly nodeName?: string;
-  readonly output: 'text' | 'json';
-  readonly watch?: boolean;
-}
+type Flags = Omit<ExplainOptions, 'watch'> & { readonly watch?: boolean };
 
 export function explainCommand(): Command {
   return new Command('explain')

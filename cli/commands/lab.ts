@@ -14,6 +14,7 @@ interface UpFlags {
   readonly kubeletPort?: number;
   readonly bindAddress: string;
   readonly network: 'agent' | 'runtime';
+  readonly runtime: 'containerd' | 'docker';
   readonly cgroupDriver: 'cgroupfs' | 'systemd';
   readonly images: 'auto' | 'build' | 'none';
   readonly csi?: boolean;
@@ -30,9 +31,17 @@ export function upCommand(): Command {
     .option('--kubelet-port <port>', 'port of the kubelet API (default: 10250, or a free one)', parsePort)
     .option('--bind-address <ip>', 'address the API server listens on', '127.0.0.1')
     .addOption(
-      new Option('--network <who>', 'who runs CNI: the agent, or containerd by itself')
+      new Option('--network <who>', 'who runs CNI: the agent, or the runtime by itself')
         .choices(['agent', 'runtime'])
         .default('agent'),
+    )
+    .addOption(
+      new Option(
+        '--runtime <name>',
+        'what runs the containers: containerd, or a dockerd of the lab’s own behind nodelet dockershim',
+      )
+        .choices(['containerd', 'docker'])
+        .default('containerd'),
     )
     .addOption(
       new Option('--cgroup-driver <driver>', 'pods’ cgroups as plain directories, or as slices of systemd')

@@ -15,6 +15,7 @@ interface Flags {
   readonly socket?: string;
   readonly json?: boolean;
   readonly pod?: string;
+  readonly detail?: boolean;
 }
 
 /** Whether a span is about the pod, given as "namespace/name" or as a name in any namespace. */
@@ -31,15 +32,16 @@ export function traceCommand(): Command {
     .option('--socket <path>', 'the trace socket of an agent that runs alone (<socket-dir>/trace.sock)')
     .option('--pod <name>', 'only calls for this pod: name or namespace/name')
     .option('--json', 'whole spans, one JSON object per line')
+    .option('--detail', 'new calls with what was sent and received; credentials are masked')
     .action(async (flags: Flags) => {
       const socket = flags.socket ?? labPaths(flags.root).traceSocket;
       const signal = stopSignal();
       const show = (span: Span): void => {
         if (!isAbout(span, flags.pod)) return;
         const line = flags.json === true ? JSON.stringify(span) : readable(span);
-        if (line !== undefined) process.stdout.write(`${line}\n`);
+        if (line !== undefined) process.stdout.write(`${line}\n${flags.json === true ? '' : detailText(span)}`);
       };
-      const stream = await followSpans(socket, show).catch((error: unknown) => {
+      const stream = await followSpans(socket, show, flags.detail === true).catch((error: unknown) => {
         throw new UserError(`no agent serves its trace on ${socket}: ${errorMessage(error)}`);
       });
       await Promise.race([stream.ended, whenAborted(signal)]);
@@ -53,4 +55,11 @@ function readable(span: Span): string | undefined {
   const pod = span.pod === undefined ? '-' : `${span.pod.namespace}/${span.pod.name}`;
   // The demo's column of elapsed time means nothing here; the clock does.
   return `${rfc3339Milli(span.start)}  ${pod}  ${text.replace(/^\s*\d+ ms\s+/, '')}`;
+}
+
+/** Below the line of a span: what was sent and received, indented. */
+function detailText({ detail = {} }: Span): string {
+  return Object.entries(detail)
+    .map(([name, text]) => `    ${name}: ${text.replaceAll('\n', '\n      ')}\n`)
+    .join('');
 }

@@ -3,6 +3,7 @@
 
 import { errorMessage, UserError } from '../../lib/errors.ts';
 import { labPaths } from '../lab/paths.ts';
+import { readLabState, runtimeSocket } from '../lab/state.ts';
 import { type ParsedArguments, parseArguments, UsageError } from './arguments.ts';
 import { COMMANDS } from './commands.ts';
 import { NO_CONFIG, parseConfig, readConfigFile } from './config-file.ts';
@@ -31,7 +32,10 @@ async function settingsOf({ flags }: ParsedArguments, words: readonly string[]):
   }
   const written = parseArguments(GLOBAL_FLAGS, words, { env: {}, flagsFirst: true }).flags;
   const config = text === undefined ? NO_CONFIG : parseConfig(text);
-  const labEndpoint = (root: string | undefined): string => `unix://${labPaths(root).containerd.socket}`;
+  const isLab = flags.bool('lab') || flags.isSet('root');
+  const paths = labPaths(flags.isSet('root') ? flags.text('root') : undefined);
+  const lab = isLab ? await readLabState(paths) : undefined;
+  const labEndpoint = (root: string | undefined): string => `unix://${runtimeSocket(labPaths(root), lab)}`;
   return resolveSettings(flags, (name) => written.isSet(name), config, labEndpoint);
 }
 

@@ -1,6 +1,7 @@
 // How a container's last instance ended, when the next one starts, and what it wrote last. Pure.
 
 import { parseGoDuration } from '../../agent/config/duration.ts';
+import { initRestartsAfterExit, restartsAfterExit } from '../../agent/model/restart-policy.ts';
 import { type EpochMs, elapsedMs, plusMs } from '../../lib/clock.ts';
 import { parseRfc3339 } from '../../lib/rfc3339.ts';
 import type { EventFact, PodFacts } from './facts.ts';
@@ -53,12 +54,11 @@ export function restartingContainer(facts: PodFacts): ContainerEnd | undefined {
   const views = containers(facts);
   const waiting = views.find(({ status }) => status?.state?.waiting?.reason === 'CrashLoopBackOff');
   if (waiting !== undefined) return endOfContainer(waiting);
-  const policy = facts.pod.spec.restartPolicy ?? 'Always';
   const ended = views.find(({ status, init, spec }) => {
     const { state, restartCount = 0, ready } = status ?? {};
     if (state?.terminated !== undefined) {
-      const code = state.terminated.exitCode;
-      return code === 0 ? policy === 'Always' && (!init || spec.restartPolicy === 'Always') : policy !== 'Never';
+      const restarts = init ? initRestartsAfterExit : restartsAfterExit;
+      return restarts(facts.pod, spec, state.terminated.exitCode);
     }
     return state?.running !== undefined && restartCount > 0 && ready === false && status?.started !== true;
   });

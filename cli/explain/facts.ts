@@ -7,6 +7,7 @@ import type { NetworkPolicy } from 'kubernetes-types/networking/v1';
 import type { StorageClass } from 'kubernetes-types/storage/v1';
 import type { Lease, Node, Pod, Service, Stored } from '../../client/types.ts';
 import type { EpochMs } from '../../lib/clock.ts';
+import type { ListeningSocket } from '../../lib/listening-sockets.ts';
 import type { Span } from '../../lib/trace.ts';
 
 export type Kind = 'pod' | 'node' | 'service' | 'pvc';
@@ -107,11 +108,27 @@ export interface MemoryFacts {
   readonly peak: number | undefined;
 }
 
+/** A process that uses a mount, which the kernel therefore does not unmount. */
+export interface MountUser {
+  readonly pid: number;
+  readonly command: string;
+  /** "its working directory", "its root directory", or the path of an open file. */
+  readonly uses: string;
+}
+
+/** A volume of the pod that is mounted. */
+export interface MountFact {
+  readonly path: string;
+  readonly users: readonly MountUser[];
+}
+
 /** What is read from the kernel of the pod's node. */
 export interface MachineFacts {
   readonly memory: MemoryFacts | undefined;
   readonly oomKills: readonly OomKill[];
   readonly processes: readonly ProcessFact[];
+  /** Read of a pod that is being deleted. */
+  readonly mounts?: readonly MountFact[];
 }
 
 /** Objects that a pod names, by their names. */
@@ -179,7 +196,7 @@ export interface NodeFacts extends Common {
 export interface Listening {
   readonly pod: string;
   /** "TCP 8080", addresses left out. */
-  readonly ports: readonly { readonly protocol: string; readonly port: number; readonly loopback: boolean }[];
+  readonly ports: readonly ListeningSocket[];
 }
 
 export interface ServiceFacts extends Common {

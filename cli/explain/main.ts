@@ -9,7 +9,7 @@ import { errorMessage, UserError } from '../../lib/errors.ts';
 import { poll } from '../../lib/retry.ts';
 import { Tracer } from '../../lib/trace.ts';
 import { labPaths } from '../lab/paths.ts';
-import { readLabState } from '../lab/state.ts';
+import { readLabState, runtimeSocket } from '../lab/state.ts';
 import type { LocalNode, Sources } from './collect/source.ts';
 import type { Kind } from './facts.ts';
 import type { Explanation, Target } from './finding.ts';
@@ -72,7 +72,7 @@ async function openLocal(options: ExplainOptions): Promise<LocalNode> {
   ]);
   const paths = labPaths(options.root);
   const state = options.kubeconfig === undefined ? await readLabState(paths) : undefined;
-  const preset = state === undefined ? (DEFAULT_ENDPOINTS[0] ?? '') : `unix://${paths.containerd.socket}`;
+  const preset = state === undefined ? (DEFAULT_ENDPOINTS[0] ?? '') : `unix://${runtimeSocket(paths, state)}`;
   const endpoint = options.runtimeEndpoint ?? preset;
   return {
     name: options.nodeName ?? state?.nodeName ?? hostname().toLowerCase(),

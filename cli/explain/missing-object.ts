@@ -4,7 +4,7 @@ import type { KeyedObject, Lookup, PodFacts } from './facts.ts';
 import type { FailedCall } from './finding.ts';
 import { list, nearest } from './words.ts';
 
-export interface Wanted {
+export interface ObjectReference {
   readonly kind: 'ConfigMap' | 'Secret';
   readonly name: string;
   /** Undefined: the object alone. */
@@ -21,23 +21,23 @@ export interface Missing {
 }
 
 /** What volumes need; optional things are left out. */
-export function wantedByVolumes({ pod }: PodFacts): readonly Wanted[] {
+export function volumeReferences({ pod }: PodFacts): readonly ObjectReference[] {
   const mounted = new Set(
     [...(pod.spec.initContainers ?? []), ...pod.spec.containers].flatMap(({ volumeMounts = [] }) =>
       volumeMounts.map(({ name }) => name),
     ),
   );
-  const wanted: Wanted[] = [];
+  const references: ObjectReference[] = [];
   const add = (
-    kind: Wanted['kind'],
+    kind: ObjectReference['kind'],
     by: string,
     name: string | undefined,
     items: readonly { readonly key: string }[] | undefined,
     optional: boolean | undefined,
   ): void => {
     if (name === undefined || optional === true) return;
-    wanted.push({ kind, name, key: undefined, by });
-    for (const { key } of items ?? []) wanted.push({ kind, name, key, by });
+    references.push({ kind, name, key: undefined, by });
+    for (const { key } of items ?? []) references.push({ kind, name, key, by });
   };
   for (const { name, configMap, secret, projected } of pod.spec.volumes ?? []) {
     // A volume that no container mounts is not made.
@@ -50,33 +50,33 @@ export function wantedByVolumes({ pod }: PodFacts): readonly Wanted[] {
       add('Secret', by, source.secret?.name, source.secret?.items, source.secret?.optional);
     }
   }
-  return wanted;
+  return references;
 }
 
 /** What the environment of a container needs. */
-export function wantedByEnvironment({ pod }: PodFacts, container: string): readonly Wanted[] {
+export function environmentReferences({ pod }: PodFacts, container: string): readonly ObjectReference[] {
   const spec = [...(pod.spec.initContainers ?? []), ...pod.spec.containers].find(({ name }) => name === container);
-  const wanted: Wanted[] = [];
+  const references: ObjectReference[] = [];
   for (const { name, valueFrom } of spec?.env ?? []) {
     const by = `variable ${name} of container ${container}`;
     const { configMapKeyRef: config, secretKeyRef: secret } = valueFrom ?? {};
     if (config?.name !== undefined && config.optional !== true)
-      wanted.push({ kind: 'ConfigMap', name: config.name, key: config.key, by });
+      references.push({ kind: 'ConfigMap', name: config.name, key: config.key, by });
     if (secret?.name !== undefined && secret.optional !== true)
-      wanted.push({ kind: 'Secret', name: secret.name, key: secret.key, by });
+      references.push({ kind: 'Secret', name: secret.name, key: secret.key, by });
   }
   for (const { configMapRef: config, secretRef: secret } of spec?.envFrom ?? []) {
     const by = `envFrom of container ${container}`;
     if (config?.name !== undefined && config.optional !== true)
-      wanted.push({ kind: 'ConfigMap', name: config.name, key: undefined, by });
+      references.push({ kind: 'ConfigMap', name: config.name, key: undefined, by });
     if (secret?.name !== undefined && secret.optional !== true)
-      wanted.push({ kind: 'Secret', name: secret.name, key: undefined, by });
+      references.push({ kind: 'Secret', name: secret.name, key: undefined, by });
   }
-  return wanted;
+  return references;
 }
 
 /** What is wrong with the object or the key; undefined: it is right, or it could not be read. */
-export function missing(facts: PodFacts, { kind, name, key }: Wanted): Missing | undefined {
+export function missing(facts: PodFacts, { kind, name, key }: ObjectReference): Missing | undefined {
   const { configMaps, secrets, configMapNames, secretNames } = facts.references;
   const { namespace } = facts.pod.metadata;
   const lookup: Lookup<KeyedObject> | undefined = (kind === 'ConfigMap' ? configMaps : secrets).get(name);

@@ -1,6 +1,7 @@
 // Questions that several rules ask about a Service: which pods it selects, which of them are ready, where a port leads. Pure.
 
 import type { ServicePort } from 'kubernetes-types/core/v1';
+import { isPodReady } from '../../agent/model/pod-ready.ts';
 import type { Pod } from '../../client/types.ts';
 import type { ServiceFacts } from './facts.ts';
 
@@ -35,10 +36,6 @@ export function selectedPods(facts: ServiceFacts): readonly Pod[] {
   return facts.pods.filter(
     (pod) => unmet(facts, pod).length === 0 && pod.status?.phase !== 'Succeeded' && pod.status?.phase !== 'Failed',
   );
-}
-
-export function isPodReady(pod: Pod): boolean {
-  return pod.status?.conditions?.some(({ type, status }) => type === 'Ready' && status === 'True') === true;
 }
 
 export function readyPods(facts: ServiceFacts): readonly Pod[] {

@@ -53,7 +53,7 @@ const SIGNAL_MEANINGS: ReadonlyMap<string, string> = new Map([
   ['SIGBUS', 'it used memory that cannot be used so'],
   ['SIGFPE', 'a calculation that cannot be done'],
   ['SIGILL', 'an instruction that this processor does not have'],
-  ['SIGPIPE', 'it wrote to a pipe that nobody reads'],
+  ['SIGPIPE', 'it wrote to a pipe that has no reader'],
   ['SIGSYS', 'a system call that is not allowed, by its seccomp profile'],
 ]);
 

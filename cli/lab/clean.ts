@@ -17,6 +17,7 @@ import { CLAIM_FILE, otherClaims, readClaim, withdrawClaim } from './claims.ts';
 import { cgroupDirectories, removeCgroups, topCgroup } from './clean-cgroups.ts';
 import { clearRoot, removeEmpty, removeMarker } from './clean-root.ts';
 import { type ContainerdPaths, clearContainerd } from './containerd.ts';
+import { clearDocker } from './docker.ts';
 import { removeNetworkRules } from './firewall.ts';
 import { type LabMarker, MarkerFile } from './marker.ts';
 import { classifyRoot, unprovenMessage } from './ownership.ts';
@@ -60,10 +61,15 @@ export async function cleanLab(options: CleanOptions): Promise<readonly string[]
       state = await readLabState(paths);
     });
   }
+  if (marker?.has(paths.exercisesDir) === true) {
+    // Only then are their modules needed.
+    await step('exercises', async () => (await import('../exercises/leave.ts')).leaveExercises(paths));
+  }
   await step('processes', () => endLabProcesses(paths, clock));
   if (marker?.has(join(paths.root, 'cni')) === true) {
     await step('network attachments', () => releaseAttachments(paths, clock));
   }
+  await step('docker', () => clearDocker(paths));
   await step('containerd', () => clearLabContainerd(paths, clock));
   await step('cached network results', () => removeCachedResults(paths.runDir));
   await step('links', () => removeLinks(paths.bridge));
@@ -184,14 +190,15 @@ async function clearLabContainerd(paths: LabPaths, clock: Clock): Promise<void> 
 }
 
 async function releaseAttachments(paths: LabPaths, clock: Clock): Promise<void> {
-  const report = await releaseAllAttachments({
-    cacheDir: paths.cni.cacheDir,
-    binDirs: [paths.cni.binDir],
-    tracer: new Tracer(),
-    clock,
-  });
+  const failures: unknown[] = [];
+  // Docker's shim runs CNI with --network=runtime; else its results are those of the agent's plugin, which is gone.
+  const docker = (await readLabState(paths))?.network === 'runtime' ? [paths.docker.cniCacheDir] : [];
+  for (const cacheDir of [paths.cni.cacheDir, ...docker]) {
+    const report = await releaseAllAttachments({ cacheDir, binDirs: [paths.cni.binDir], tracer: new Tracer(), clock });
+    failures.push(...report.failures);
+  }
   // Named, though the steps after this one take most of it away all the same.
-  if (report.failures.length > 0) throw new Error(report.failures.map(errorMessage).join('; '));
+  if (failures.length > 0) throw new Error(failures.map(errorMessage).join('; '));
 }
 
 /** Where containerd's CNI library caches results, of every containerd on the machine. */

@@ -39,6 +39,8 @@ export interface KubeletChoice {
   readonly port: number;
   readonly clientCAFile: string;
   readonly cgroupDriver?: 'cgroupfs' | 'systemd';
+  /** Where CRI is served; containerd's by default. */
+  readonly runtimeSocket?: string;
   /** Fields over the lab's own. */
   readonly more?: Readonly<Record<string, unknown>>;
 }
@@ -54,7 +56,7 @@ export function renderKubeletConfiguration(paths: LabPaths, choice: KubeletChoic
       x509: { clientCAFile: choice.clientCAFile },
     },
     authorization: { mode: 'Webhook' },
-    containerRuntimeEndpoint: `unix://${paths.containerd.socket}`,
+    containerRuntimeEndpoint: `unix://${choice.runtimeSocket ?? paths.containerd.socket}`,
     cgroupDriver: choice.cgroupDriver ?? 'cgroupfs',
     cgroupRoot: paths.cgroupRoot,
     podLogsDir: paths.podLogsDir,

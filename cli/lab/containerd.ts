@@ -177,14 +177,22 @@ async function withCri<T>(
 type CriClient = InstanceType<ReturnType<typeof loadProto<'cri'>>['runtime']['v1']['RuntimeService']>;
 
 /** Resolves when CRI answers. Rejects, with the log's last words, when containerd ends or takes too long. */
-export async function containerdReady(paths: ContainerdPaths, child: Child, clock: Clock = systemClock): Promise<void> {
+export function containerdReady(paths: ContainerdPaths, child: Child, clock: Clock = systemClock): Promise<void> {
+  return criReady('containerd', paths, child, clock);
+}
+
+/** The same for any runtime. `name`: what its process is called. */
+export async function criReady(
+  name: string,
+  paths: Pick<ContainerdPaths, 'socket' | 'logFile'>,
+  child: Child,
+  clock: Clock,
+): Promise<void> {
   const stop = new AbortController();
   const timer = clock.after(START_DEADLINE_MS, () =>
-    stop.abort(new Error(`containerd does not answer on ${paths.socket} after ${START_DEADLINE_MS / 1000} s`)),
+    stop.abort(new Error(`${name} does not answer on ${paths.socket} after ${START_DEADLINE_MS / 1000} s`)),
   );
-  void child.exited.then((exit) =>
-    stop.abort(new Error(`containerd ended (${exit.code ?? exit.signal}) while starting`)),
-  );
+  void child.exited.then((exit) => stop.abort(new Error(`${name} ended (${exit.code ?? exit.signal}) while starting`)));
   try {
     await socketAppears(paths.socket, stop.signal, clock);
     await withCri(paths.socket, async (client, call) => {
@@ -195,7 +203,7 @@ export async function containerdReady(paths: ContainerdPaths, child: Child, cloc
           await call(client, 'Version', {}, { deadlineMs: 5_000, signal });
         } catch (error) {
           if (!(error instanceof GrpcError) || error.code !== 'UNIMPLEMENTED') throw error;
-          throw new Error('containerd runs without its CRI plugin', { cause: error });
+          throw new Error(`${name} runs without its CRI plugin`, { cause: error });
         }
       };
       // Listening comes before the CRI plugin has read its state back.

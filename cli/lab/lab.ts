@@ -11,6 +11,7 @@ import { restoreStore } from '../../apiserver/storage/restore.ts';
 import { ApiClient } from '../../client/api.ts';
 import { loadKubeconfig } from '../../client/kubeconfig.ts';
 import { snapshotFirewall } from '../../cni/cleanup.ts';
+import type { BuiltImage } from '../../labs/images/build.ts';
 import { importImages } from '../../labs/images/import.ts';
 import { writeFileAtomic } from '../../lib/atomic.ts';
 import type { BackoffPolicy } from '../../lib/backoff.ts';
@@ -28,19 +29,28 @@ import { forwardPolicyDrops, renderConflist, renderKubeletConfiguration } from '
 import {
   containerdReady,
   containerdVersion,
+  criReady,
   type Snapshotter,
   spawnContainerd,
   writeContainerdConfig,
 } from './containerd.ts';
 import { applyCsiObjects, STORAGE_CLASSES } from './csi.ts';
+import { dockerdProgram, dockerVersion, loadIntoDocker, writeDockerConfig } from './docker.ts';
 import { clearEarlierDemo, leftoverLines } from './earlier.ts';
 import type { LabPurpose } from './marker.ts';
 import type { LabPaths, LabProcess } from './paths.ts';
 import { labEnvironment } from './processes.ts';
-import { agentProgram, apiserverProgram, controlplaneProgram, csiDriverProgram, type Program } from './programs.ts';
+import {
+  agentProgram,
+  apiserverProgram,
+  controlplaneProgram,
+  csiDriverProgram,
+  dockershimProgram,
+  type Program,
+} from './programs.ts';
 import { deletePods, nodeReady } from './ready.ts';
 import { exists } from './root.ts';
-import { type LabState, readLabState, writeLabState } from './state.ts';
+import { type LabState, readLabState, runtimeSocket, writeLabState } from './state.ts';
 import { Supervisor } from './supervisor.ts';
 import { labAt, makeEntries, type TakenRoot, takeRoot } from './take-root.ts';
 
@@ -64,6 +74,8 @@ export interface LabOptions {
   readonly bindAddress?: string;
   /** Who runs CNI. Default `agent`. */
   readonly network?: 'agent' | 'runtime';
+  /** What runs the containers. Default `containerd`. */
+  readonly runtime?: 'containerd' | 'docker';
   /** Whether pods' cgroups are plain directories or systemd's slices. Default `cgroupfs`. */
   readonly cgroupDriver?: 'cgroupfs' | 'systemd';
   /** Fields of the agent's KubeletConfiguration, over the lab's own. */
@@ -72,6 +84,10 @@ export interface LabOptions {
   readonly apiserverFlags?: readonly string[];
   /** More flags for `nodelet agent`. */
   readonly agentFlags?: readonly string[];
+  /** What runs in place of `nodelet agent`: the lab's agent with other flags, or another kubelet. */
+  readonly agentProgram?: (paths: LabPaths, state: LabState, flags?: readonly string[]) => Program;
+  /** Where the agent reaches the API server: https://127.0.0.1:PORT of a proxy. Default: the server itself. */
+  readonly agentServer?: string;
   /** Where images come from; `none` leaves containerd as it is. Default `auto`. */
   readonly images?: 'auto' | 'build' | 'none';
   /**
@@ -101,6 +117,10 @@ export interface RunningLab {
   readonly client: ApiClient;
   /** The process that runs now under a name; undefined while it is between two starts. */
   pid(name: LabProcess): number | undefined;
+  /** Kills a process (SIGKILL), which stays dead until `resume`. Rejects with UserError where the lab has none of that name. */
+  halt(name: LabProcess): Promise<void>;
+  /** Starts a process that was halted. Does nothing while it runs. */
+  resume(name: LabProcess): Promise<void>;
   /** Stops everything in order and cleans up. Returns what could not be cleaned. Idempotent. */
   stop(): Promise<readonly string[]>;
 }
@@ -113,6 +133,7 @@ export async function startLab(options: LabOptions = {}): Promise<RunningLab> {
   }
   const paths = await labAt(options.root);
   await containerdVersion();
+  if (options.runtime === 'docker') await dockerVersion();
   await clearEarlierDemo(paths, options.say ?? (() => undefined), options.purpose ?? 'lab');
   const lab = new Lab(paths, await takeRoot(paths, options.purpose), options);
   try {
@@ -165,6 +186,20 @@ class Lab implements RunningLab {
     return this.#supervisors.get(name)?.child?.id.pid;
   }
 
+  halt(name: LabProcess): Promise<void> {
+    return this.#supervisor(name).halt();
+  }
+
+  resume(name: LabProcess): Promise<void> {
+    return this.#supervisor(name).resume();
+  }
+
+  #supervisor(name: LabProcess): Supervisor {
+    const supervisor = this.#supervisors.get(name);
+    if (supervisor === undefined) throw new UserError(`the lab has no process ${name}`);
+    return supervisor;
+  }
+
   async start(): Promise<void> {
     const signal = AbortSignal.any([this.#hopeless.signal, ...(this.#options.signal ? [this.#options.signal] : [])]);
     const state = await this.#prepare();
@@ -185,13 +220,29 @@ class Lab implements RunningLab {
     ]);
     await containerdReady(containerd, started[0], this.#clock);
     this.#say(`containerd serves on ${this.paths.containerd.socket}`);
+    if (state.runtime === 'docker') await this.#startDocker(state, snapshotter);
     signal.throwIfAborted();
-    await this.#launchProgram('agent', agentProgram(this.paths, state, this.#options.agentFlags));
+    const { agentFlags, agentProgram: program = agentProgram } = this.#options;
+    // Another kubelet does not know what standard input means here; its lab's end finds it by its environment.
+    await this.#launchProgram('agent', program(this.paths, state, agentFlags), program === agentProgram);
     await this.#launchProgram('controlplane', controlplaneProgram(this.paths, state));
     if (state.csi !== undefined) await this.#launchProgram('csi-driver', csiDriverProgram(this.paths, state));
     this.#importing = this.#importImages(snapshotter, AbortSignal.any([signal, this.#over.signal]));
     await Promise.all([this.#importing, this.#nodeReady(state, signal)]);
     signal.throwIfAborted();
+  }
+
+  /** On the lab's containerd, which serves Docker's containers beside CRI's own. */
+  async #startDocker(state: LabState, snapshotter: Snapshotter): Promise<void> {
+    const { paths } = this;
+    await writeDockerConfig(paths);
+    const cgroup = topCgroup({ root: paths.cgroupRoot, driver: state.cgroupDriver ?? 'cgroupfs' });
+    const dockerd = dockerdProgram(paths, state, snapshotter, cgroup);
+    await this.#launchProgram('dockerd', dockerd, false);
+    const shim = await this.#launchProgram('dockershim', dockershimProgram(paths, state));
+    const served = { socket: paths.docker.shimSocket, logFile: paths.logFile('dockershim') };
+    await criReady('dockershim', served, shim, this.#clock);
+    this.#say(`dockershim serves on ${paths.docker.shimSocket}`);
   }
 
   get #bindAddress(): string {
@@ -230,7 +281,8 @@ class Lab implements RunningLab {
     const cgroupDriver = this.#options.cgroupDriver ?? 'cgroupfs';
     await this.#listOutside(madeDirectories, topCgroup({ root: paths.cgroupRoot, driver: cgroupDriver }));
     const csi = csiState(this.#options.csi);
-    await makeEntries(paths, this.#root.marker, csi.csi !== undefined);
+    const docker = this.#options.runtime === 'docker';
+    await makeEntries(paths, this.#root.marker, { csi: csi.csi !== undefined, docker });
     const state: LabState = {
       version: 1,
       nodeName: (this.#options.nodeName ?? hostname()).toLowerCase(),
@@ -239,6 +291,7 @@ class Lab implements RunningLab {
       subnet,
       network: this.#options.network ?? 'agent',
       cgroupDriver,
+      ...(docker ? { runtime: 'docker' as const } : {}),
       ...csi,
       firewall,
       madeDirectories,
@@ -281,7 +334,8 @@ class Lab implements RunningLab {
       },
     ];
     for (const { path, user, client } of identities) {
-      await writeKubeconfig(path, { server, ca: pki.ca.cert, user, client });
+      const own = user === 'agent' ? (this.#options.agentServer ?? server) : server;
+      await writeKubeconfig(path, { server: own, ca: pki.ca.cert, user, client });
     }
     const forward = await exec('iptables', ['-S', 'FORWARD']);
     const choice = { subnet: state.subnet, forwardDrops: forwardPolicyDrops(forward.stdout) };
@@ -291,6 +345,7 @@ class Lab implements RunningLab {
       port: state.kubeletPort,
       clientCAFile: pki.ca.certPath,
       cgroupDriver: state.cgroupDriver ?? 'cgroupfs',
+      runtimeSocket: runtimeSocket(paths, state),
       more: this.#options.kubeletConfiguration ?? {},
     };
     await writeFileAtomic(paths.kubeletConfig, renderKubeletConfiguration(paths, kubelet));
@@ -322,12 +377,13 @@ class Lab implements RunningLab {
     return supervisor.start();
   }
 
-  #launchProgram(name: LabProcess, program: Program): Promise<Child> {
+  /** `lifeline`: it is one of nodelet's own programs. */
+  #launchProgram(name: LabProcess, program: Program, lifeline = true): Promise<Child> {
     return this.#launch(name, () =>
       startChild({
         ...program,
         env: labEnvironment(this.paths.root),
-        lifeline: true,
+        lifeline,
         logFile: this.paths.logFile(name),
         pidFile: this.paths.pidFile(name),
       }),
@@ -337,13 +393,15 @@ class Lab implements RunningLab {
   async #importImages(snapshotter: Snapshotter, signal: AbortSignal): Promise<void> {
     const source = this.#options.images ?? 'auto';
     if (source === 'none') return;
+    const docker = this.#options.runtime === 'docker';
     await importImages({
-      socket: this.paths.containerd.socket,
+      socket: runtimeSocket(this.paths, this.#options),
       snapshotter,
       source,
       say: this.#say,
       clock: this.#clock,
       signal,
+      ...(docker ? { load: (image: BuiltImage) => loadIntoDocker(this.paths, image) } : {}),
     });
   }
 

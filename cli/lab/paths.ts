@@ -11,8 +11,8 @@ export const DEFAULT_ROOT = '/var/lib/nodelet';
 
 /** The processes of a lab, in the order in which they start. */
 export const LAB_PROCESSES = ['containerd', 'apiserver', 'controlplane', 'agent'] as const;
-/** The driver runs only in a lab that was started with --csi. */
-export type LabProcess = (typeof LAB_PROCESSES)[number] | 'csi-driver';
+/** The driver runs only in a lab that was started with --csi, the others in one with --runtime docker. */
+export type LabProcess = (typeof LAB_PROCESSES)[number] | 'csi-driver' | 'dockerd' | 'dockershim';
 
 export interface LabPaths {
   /** Absolute, links resolved. */
@@ -42,6 +42,18 @@ export interface LabPaths {
     readonly socket: string;
     readonly ttrpcSocket: string;
   };
+  /** With --runtime docker. */
+  readonly docker: {
+    readonly config: string;
+    readonly root: string;
+    readonly state: string;
+    readonly socket: string;
+    readonly pidFile: string;
+    /** Where the shim serves CRI. */
+    readonly shimSocket: string;
+    /** The shim's CNI results. */
+    readonly cniCacheDir: string;
+  };
   readonly cni: {
     /** The chain that the agent runs. */
     readonly confDir: string;
@@ -67,6 +79,8 @@ export interface LabPaths {
     /** Images of volumes and what is known about them. */
     readonly stateDir: string;
   };
+  /** What exercises (`nodelet lab`) make: a directory for each, and which one is under way. */
+  readonly exercisesDir: string;
   /** trace.sock and cni.sock of the agent are here. */
   readonly agentSocketDir: string;
   readonly traceSocket: string;
@@ -118,6 +132,15 @@ export function labPaths(root: string = DEFAULT_ROOT): LabPaths {
       socket: join(runDir, 'containerd.sock'),
       ttrpcSocket: join(runDir, 'containerd.sock.ttrpc'),
     },
+    docker: {
+      config: at('docker', 'daemon.json'),
+      root: at('docker', 'root'),
+      state: join(runDir, 'docker'),
+      socket: join(runDir, 'docker.sock'),
+      pidFile: join(runDir, 'docker.pid'),
+      shimSocket: join(runDir, 'dockershim.sock'),
+      cniCacheDir: at('cni', 'dockershim'),
+    },
     cni: {
       confDir: at('cni', 'net.d'),
       conflist: at('cni', 'net.d', '10-nodelet.conflist'),
@@ -135,6 +158,7 @@ export function labPaths(root: string = DEFAULT_ROOT): LabPaths {
       registrationDir: at('kubelet', 'plugins_registry'),
       stateDir: at('csi'),
     },
+    exercisesDir: at('exercises'),
     agentSocketDir: runDir,
     traceSocket: join(runDir, 'trace.sock'),
     podLogsDir: isDefaultRoot ? '/var/log/pods' : at('log', 'pods'),

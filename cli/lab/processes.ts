@@ -2,7 +2,7 @@
 // process of a lab is started with NODELET_LAB_ROOT set, which its children inherit (containerd's shims, the agent's CNI
 // plugins), so a lab's processes are found whatever their parent is now and whatever files are lost.
 
-import { readFile } from 'node:fs/promises';
+import { readFileSync } from 'node:fs';
 import { isErrno } from '../../lib/errors.ts';
 import { descendants, listProcesses, type ProcessEntry } from '../../lib/processes.ts';
 
@@ -13,9 +13,9 @@ export function labEnvironment(root: string): Readonly<Record<string, string | u
   return { ...process.env, LC_ALL: 'C', [LAB_ROOT_VARIABLE]: root };
 }
 
-async function environmentOf(pid: number): Promise<string> {
+function environmentOf(pid: number): string {
   try {
-    return await readFile(`/proc/${pid}/environ`, 'latin1');
+    return readFileSync(`/proc/${pid}/environ`, 'latin1');
   } catch (error) {
     // Gone, or a process of the kernel's.
     if (isErrno(error, 'ENOENT', 'ESRCH', 'EACCES', 'EPERM')) return '';
@@ -30,7 +30,7 @@ export async function labProcesses(root: string): Promise<readonly ProcessEntry[
   const marked: number[] = [];
   for (const entry of entries) {
     if (entry.argv.length === 0 || entry.state === 'Z') continue;
-    if ((await environmentOf(entry.pid)).split('\0').includes(marker)) marked.push(entry.pid);
+    if (environmentOf(entry.pid).split('\0').includes(marker)) marked.push(entry.pid);
   }
   const own = new Set<number>();
   for (let pid = process.pid; pid > 1 && !own.has(pid); ) {

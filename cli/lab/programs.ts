@@ -42,6 +42,19 @@ export function controlplaneProgram(paths: LabPaths, state: LabState): Program {
   );
 }
 
+export function dockershimProgram(paths: LabPaths, state: LabState): Program {
+  const { cni, docker } = paths;
+  const agentRunsCni = state.network === 'agent';
+  return nodelet(
+    'dockershim',
+    ...['--docker', `unix://${docker.socket}`],
+    ...['--listen', `unix://${docker.shimSocket}`],
+    ...['--cni-conf-dir', agentRunsCni ? cni.shimConfDir : cni.confDir],
+    ...['--cni-bin-dir', agentRunsCni ? cni.shimBinDir : cni.binDir],
+    ...['--cni-cache-dir', docker.cniCacheDir],
+  );
+}
+
 export function csiDriverProgram(paths: LabPaths, state: LabState): Program {
   return nodelet(
     'csi-driver',

@@ -29,7 +29,9 @@ export function rootEntries(paths: LabPaths): RootEntries {
       volatile(paths.kubeletDir, 0o750),
       volatile(join(paths.root, 'cni')),
       volatile(join(paths.root, 'log')),
+      volatile(paths.exercisesDir),
       persistent(join(paths.root, 'containerd'), 0o711),
+      persistent(join(paths.root, 'docker'), 0o711),
       persistent(paths.csi.stateDir, 0o700),
       persistent(dirname(paths.storeFile), 0o700),
       persistent(dirname(paths.kubeconfigs.agent)),
@@ -46,7 +48,7 @@ export function rootEntries(paths: LabPaths): RootEntries {
 
 /**
  * Where the lab's programs mount: the agent pods' volumes, the CSI drivers theirs, containerd its snapshots while it
- * unpacks them. A mount anywhere else below the root is not the lab's. Pure.
+ * unpacks them, dockerd its containers. A mount anywhere else below the root is not the lab's. Pure.
  */
 export function mountAreas(paths: LabPaths): readonly MarkerEntry[] {
   const ofPod = ['volumes', 'volume-subpaths', 'volumeDevices', 'plugins', 'containers'];
@@ -55,6 +57,7 @@ export function mountAreas(paths: LabPaths): readonly MarkerEntry[] {
     join(paths.kubeletDir, 'plugins'),
     paths.csi.stateDir,
     paths.containerd.root,
+    paths.docker.root,
   ].map((path) => ({ kind: 'mounts', path }));
 }
 

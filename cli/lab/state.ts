@@ -15,12 +15,19 @@ export interface LabState {
   readonly network: 'agent' | 'runtime';
   /** Absent in what an older nodelet wrote: cgroupfs. */
   readonly cgroupDriver?: 'cgroupfs' | 'systemd';
+  /** Absent: containerd. */
+  readonly runtime?: 'containerd' | 'docker';
   /** The lab has the loop-device CSI driver, started with these flags beside the lab's own. Absent: it has not. */
   readonly csi?: { readonly flags: readonly string[] };
   /** The firewall as it was when the lab started, or the first of those that were up then. */
   readonly firewall: FirewallSnapshot;
   /** Directories outside the root that were not there before; they go when they are empty and no other lab is up. */
   readonly madeDirectories: readonly string[];
+}
+
+/** The socket on which the lab's runtime serves CRI. */
+export function runtimeSocket(paths: LabPaths, state: Pick<LabState, 'runtime'> | undefined): string {
+  return state?.runtime === 'docker' ? paths.docker.shimSocket : paths.containerd.socket;
 }
 
 export async function writeLabState(paths: LabPaths, state: LabState): Promise<void> {

@@ -6,6 +6,7 @@ import { type BackoffEntry, type BackoffPolicy, nextBackoff } from '../../lib/ba
 import type { Clock, Timer } from '../../lib/clock.ts';
 import { endProcess } from '../../lib/end-process.ts';
 import { errorMessage, isErrno } from '../../lib/errors.ts';
+import { signalProcess } from '../../lib/processes.ts';
 import { type Child, removePidFile } from './child.ts';
 
 const RESTART: BackoffPolicy = { initialMs: 250, maxMs: 10_000, factor: 2, resetMs: 60_000 };
@@ -30,6 +31,8 @@ export class Supervisor {
   #logStart = 0;
   #child: Child | undefined;
   #stopping = false;
+  /** Killed on request: it is started again on request alone. */
+  #halted = false;
   #ends = 0;
   #backoff: BackoffEntry | undefined;
   #timer: Timer | undefined;
@@ -65,7 +68,7 @@ export class Supervisor {
     this.#child = child;
     void child.exited.then(async (exit) => {
       if (this.#child === child) this.#child = undefined;
-      if (this.#stopping) return;
+      if (this.#stopping || this.#halted) return;
       this.#backoff = this.#nextPause();
       const how = exit.signal === null ? `exit code ${exit.code}` : exit.signal;
       const words = await lastLine(this.#options.logFile, this.#logStart);
@@ -74,7 +77,7 @@ export class Supervisor {
           `starting it again in ${this.#backoff.delayMs / 1000} s`,
       );
       this.#options.onEnd?.(++this.#ends, words);
-      if (this.#stopping) return;
+      if (this.#stopping || this.#halted) return;
       this.#timer = this.#options.clock.after(this.#backoff.delayMs, () => {
         this.#starting = this.#restart();
       });
@@ -87,7 +90,7 @@ export class Supervisor {
   }
 
   async #restart(): Promise<void> {
-    if (this.#stopping) return;
+    if (this.#stopping || this.#halted) return;
     try {
       this.#adopt(await this.#run());
     } catch (error) {
@@ -97,6 +100,24 @@ export class Supervisor {
         this.#starting = this.#restart();
       });
     }
+  }
+
+  /** Kills the process (SIGKILL), which stays dead until `resume`. Resolves when it is gone. */
+  async halt(): Promise<void> {
+    this.#halted = true;
+    this.#timer?.cancel();
+    await this.#starting;
+    const child = this.#child;
+    if (child === undefined) return;
+    await signalProcess(child.id, 'SIGKILL');
+    await child.exited;
+  }
+
+  /** Starts a process that was halted. Rejects when the program cannot be started; does nothing while it runs. */
+  async resume(): Promise<void> {
+    this.#halted = false;
+    if (this.#stopping || this.#child !== undefined) return;
+    this.#adopt(await this.#run());
   }
 
   /** From now on its end is expected: it is not started again. Resolves when no start is under way. */

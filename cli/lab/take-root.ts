@@ -105,10 +105,15 @@ async function markerFor(
  * Makes the directories that the lab needs under its root; all are on the list before the first is made. Nothing is put
  * into them before their inodes are on the list, too. Rejects with UserError where other files exist.
  */
-export async function makeEntries(paths: LabPaths, marker: MarkerFile, csi: boolean): Promise<void> {
+export async function makeEntries(
+  paths: LabPaths,
+  marker: MarkerFile,
+  parts: { readonly csi: boolean; readonly docker: boolean },
+): Promise<void> {
   const { directories, files } = rootEntries(paths);
   const wanted = directories.filter(({ path }) => {
-    if (path === paths.csi.stateDir) return csi;
+    if (path === paths.csi.stateDir) return parts.csi;
+    if (path === join(paths.root, 'docker')) return parts.docker;
     // The default root's pods log where the kubelet's do.
     return !paths.isDefaultRoot || path !== join(paths.root, 'log');
   });

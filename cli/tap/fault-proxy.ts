@@ -42,7 +42,7 @@ export class FaultProxy {
   readonly #options: FaultProxyOptions;
   readonly #clock: Clock;
   readonly #server: Http2Server;
-  readonly #engine: FaultEngine;
+  #engine: FaultEngine;
   readonly #names = new Names();
   readonly #schema = loadSchema();
   readonly #clients = new Map<ServerHttp2Stream['session'], Client>();
@@ -60,6 +60,11 @@ export class FaultProxy {
   async listen(): Promise<void> {
     await listenOnSocket(this.#server, this.#options.listen);
     this.#server.on('error', (error) => this.#options.log(`cannot take a connection: ${errorMessage(error)}`));
+  }
+
+  /** Other rules from now on, whose counts begin anew. A call that was decided before keeps its fault. */
+  setFaults(faults: FaultRules): void {
+    this.#engine = new FaultEngine(faults);
   }
 
   async close(): Promise<void> {

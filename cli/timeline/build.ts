@@ -1,5 +1,6 @@
 // From evidence (spans, versions of the pod's object) to a timeline. Pure: the same evidence gives the same timeline.
 
+import { isPodReady } from '../../agent/model/pod-ready.ts';
 import { type EpochMs, epochMs } from '../../lib/clock.ts';
 import { UserError } from '../../lib/errors.ts';
 import type { Span } from '../../lib/trace.ts';
@@ -19,7 +20,7 @@ import {
   type Segment,
   type Timeline,
 } from './model.ts';
-import { boundAt, createdAt, describeVersion, isReady, type Moment, readyAt } from './objects.ts';
+import { boundAt, createdAt, describeVersion, type Moment, readyAt } from './objects.ts';
 
 export interface BuildOptions {
   /** "namespace/name", or a name in any namespace; without it, everything is shown. */
@@ -66,13 +67,14 @@ function select(evidence: Evidence, pod: string | undefined): Evidence {
 export const spansOf = (evidence: Evidence, pod: string | undefined): readonly Span[] => select(evidence, pod).spans;
 
 function factsOf(span: Span, origin: EpochMs): Bar['facts'] {
-  return Object.entries(span.attributes).flatMap(([name, value]): (readonly [string, string])[] => {
+  const facts = Object.entries(span.attributes).flatMap(([name, value]): (readonly [string, string])[] => {
     const text = attributeText(value);
     if (text === '') return name === 'decided' ? [[name, 'nothing']] : [];
     return name === 'wakeAt' && typeof value === 'number'
       ? [[name, `${((value - origin) / 1000).toFixed(2)} s`]]
       : [[name, text]];
   });
+  return [...facts, ...Object.entries(span.detail ?? {})];
 }
 
 function spanBars(
@@ -136,7 +138,7 @@ function versionBars(versions: readonly ObjectVersion[], origin: EpochMs): Draft
         facts: [
           ['resourceVersion', resourceVersion],
           ['phase', object.status?.phase ?? ''],
-          ['ready', String(isReady(object))],
+          ['ready', String(isPodReady(object))],
         ],
       },
     ];

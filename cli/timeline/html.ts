@@ -5,7 +5,7 @@ import { readFile } from 'node:fs/promises';
 import { stripTypeScriptTypes } from 'node:module';
 import { fileURLToPath } from 'node:url';
 import type { Comparison } from './compare.ts';
-import { durationText, type Timeline } from './model.ts';
+import type { Timeline } from './model.ts';
 import type { PageData } from './page/data.ts';
 import { LANE_COLOURS, OWNER_COLOURS } from './svg.ts';
 
@@ -28,45 +28,59 @@ export function pageScript(sources: readonly string[]): string {
   return `(() => {\n'use strict';\n${bodies.join('\n')}\n})();`;
 }
 
-const escapeHtml = (text: string): string =>
+export const escapeHtml = (text: string): string =>
   text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;').replaceAll('"', '&quot;');
 
 /** JSON that ends no script element, whatever its texts are. */
 export const scriptJson = (value: unknown): string => JSON.stringify(value).replaceAll('<', '\\u003c');
-
-function summary({ title, source, critical, problems }: Timeline): string {
-  const way =
-    critical === undefined
-      ? ''
-      : `: ${durationText(critical.end - critical.start)} from ${critical.from} to ${critical.to}`;
-  const notes = problems.map((problem) => `<p class="muted">note: ${escapeHtml(problem)}</p>`).join('');
-  return `<p>${escapeHtml(`${title}, ${source}${way}`)}</p>${notes}`;
-}
 
 const HELP = `<p class="muted" id="help">Click a bar, or move with the arrow keys while the chart has the focus.
 <kbd>+</kbd> <kbd>-</kbd> zoom (or Ctrl and wheel), drag or <kbd>Shift</kbd> and an arrow moves, <kbd>Enter</kbd> shows the chosen bar large, <kbd>0</kbd> from
 create to Ready, <kbd>a</kbd> everything, <kbd>n</kbd> <kbd>p</kbd> along the critical path, <kbd>c</kbd> to the cause, <kbd>e</kbd> to the effect,
 <kbd>Esc</kbd> chooses nothing. The tables below have the same in text.</p>`;
 
-/** `comparison`: of the two. */
-export async function renderHtml(timelines: readonly Timeline[], comparison: Comparison | undefined): Promise<string> {
+export function pageData(
+  timelines: readonly Timeline[],
+  comparison: Comparison | undefined,
+  live: PageData['live'],
+): PageData {
+  return {
+    timelines,
+    comparison,
+    ...(live === undefined ? {} : { live }),
+    laneColours: LANE_COLOURS,
+    ownerColours: OWNER_COLOURS,
+  };
+}
+
+/** `comparison`: of the two. A page with `live` is served by `nodelet ui`, which it may connect to. */
+export async function renderHtml(
+  timelines: readonly Timeline[],
+  comparison: Comparison | undefined,
+  live?: PageData['live'],
+): Promise<string> {
   const [style, ...sources] = await Promise.all(
     ['page/style.css', ...SCRIPTS].map((name) => readFile(here(name), 'utf8')),
   );
-  const data: PageData = { timelines, comparison, laneColours: LANE_COLOURS, ownerColours: OWNER_COLOURS };
+  const data = pageData(timelines, comparison, live);
+  const connection =
+    live === undefined
+      ? '<p hidden><span id="connection"></span></p>'
+      : '<p><a href="/">all pods</a>, <span id="connection" role="status">connecting</span></p>';
+  const connects = live === undefined ? '' : "; connect-src 'self'";
   const title = timelines.map((timeline) => timeline.title).join(' and ');
   return `<!doctype html>
 <html lang="en">
 <head>
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
-<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'">
+<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'${connects}">
 <title>${escapeHtml(title)}: timeline</title>
 <style>
 ${style}</style>
 </head>
 <body>
-<header><h1>${escapeHtml(title)}</h1>${timelines.map(summary).join('')}</header>
+<header><h1>${escapeHtml(title)}</h1><div id="summary"></div>${connection}</header>
 <div class="tools" role="toolbar" aria-label="View">
 <button type="button" id="fit">create to Ready</button><button type="button" id="everything">everything</button>
 <button type="button" id="in" aria-label="zoom in">+</button><button type="button" id="out" aria-label="zoom out">−</button>

@@ -13,6 +13,7 @@ const LANE_OF: Readonly<Record<SpanKind, LaneId>> = {
   cgroup: 'cgroup',
   systemd: 'cgroup',
   cri: 'cri',
+  docker: 'cri',
   credentials: 'cri',
   cni: 'cni',
   netlink: 'kernel',

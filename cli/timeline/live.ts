@@ -1,8 +1,7 @@
 // Evidence from a running agent: the newest spans of its trace socket, and the pod's object from the API server. With `follow`,
 // from now until the pod is Ready. Reads only.
 
-import { connect, type Socket } from 'node:net';
-import { createInterface } from 'node:readline';
+import { isPodReady } from '../../agent/model/pod-ready.ts';
 import { ApiClient } from '../../client/api.ts';
 import { isNotFound } from '../../client/errors.ts';
 import { loadKubeconfig } from '../../client/kubeconfig.ts';
@@ -12,28 +11,21 @@ import { type Clock, systemClock } from '../../lib/clock.ts';
 import { errorMessage, UserError } from '../../lib/errors.ts';
 import { poll } from '../../lib/retry.ts';
 import { type Span, Tracer } from '../../lib/trace.ts';
+import { readTraceHistory } from '../demo/spans.ts';
 import type { Evidence, ObjectVersion } from './model.ts';
-import { isReady } from './objects.ts';
 import { EvidenceReader } from './recording.ts';
 
 /** Between two looks for the span of the write that made the pod Ready, ms, and how long it may take. */
 const SPAN_POLL_MS = 20;
 const SPAN_LIMIT_MS = 5000;
 
-/**
- * The spans that an agent keeps. The socket is half-closed at once: the agent sends what it has and ends the connection, so
- * that nothing has to be waited for. Rejects with UserError.
- */
+/** The spans that an agent keeps. Rejects with UserError. */
 export async function readHistory(socketPath: string): Promise<Evidence> {
-  const reader = new EvidenceReader();
-  const socket = await new Promise<Socket>((resolve, reject) => {
-    const opened = connect({ path: socketPath, allowHalfOpen: true }, () => resolve(opened));
-    opened.once('error', (error) =>
-      reject(new UserError(`no agent serves its trace on ${socketPath}: ${errorMessage(error)}`)),
-    );
+  const text = await readTraceHistory(socketPath).catch((error: unknown) => {
+    throw new UserError(`no agent serves its trace on ${socketPath}: ${errorMessage(error)}`);
   });
-  socket.end();
-  for await (const line of createInterface({ input: socket, crlfDelay: Number.POSITIVE_INFINITY })) reader.push(line);
+  const reader = new EvidenceReader();
+  for (const line of text.split('\n')) reader.push(line);
   return reader.finish('nodelet');
 }
 
@@ -86,14 +78,14 @@ async function watchUntilReady(
   const versions: ObjectVersion[] = list.items.map((object) => ({ at: undefined, object }));
   const over = new AbortController();
   const from = { ...query, resourceVersion: list.metadata.resourceVersion ?? '' };
-  if (versions.some(({ object }) => isReady(object))) return versions;
+  if (versions.some(({ object }) => isPodReady(object))) return versions;
   onWatching();
   for await (const event of client.watch<Pod>(path, from, AbortSignal.any([signal, over.signal]))) {
     if (event.type === 'ERROR')
       throw new UserError(`the watch of the pod ended: ${event.object.message ?? 'no reason'}`);
     if (event.type === 'BOOKMARK') continue;
     versions.push({ at: clock.now(), object: event.object });
-    if (event.type !== 'DELETED' && isReady(event.object)) break;
+    if (event.type !== 'DELETED' && isPodReady(event.object)) break;
   }
   over.abort();
   return versions;

@@ -137,3 +137,9 @@ export function durationText(ms: number): string {
   if (Math.abs(ms) >= 1000) return `${(ms / 1000).toFixed(2)} s`;
   return Math.abs(ms) >= 100 ? `${ms.toFixed(0)} ms` : `${ms.toFixed(1)} ms`;
 }
+
+/** "demo/web, nodelet: 208 ms from created to Ready". */
+export function summaryText({ title, source, critical }: Timeline): string {
+  if (critical === undefined) return `${title}, ${source}`;
+  return `${title}, ${source}: ${durationText(critical.end - critical.start)} from ${critical.from} to ${critical.to}`;
+}

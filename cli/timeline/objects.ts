@@ -1,5 +1,6 @@
 // What the versions of a pod's object say: what each changed, and when the pod was created, bound and Ready. Pure.
 
+import { isPodReady } from '../../agent/model/pod-ready.ts';
 import type { Pod } from '../../client/types.ts';
 import type { EpochMs } from '../../lib/clock.ts';
 import { parseRfc3339 } from '../../lib/rfc3339.ts';
@@ -13,10 +14,6 @@ export interface Moment {
   readonly uncertainMs: number;
 }
 
-export function isReady({ status }: Pod): boolean {
-  return status?.conditions?.some(({ type, status: value }) => type === 'Ready' && value === 'True') === true;
-}
-
 const isBound = ({ spec }: Pod): boolean => (spec.nodeName ?? '') !== '';
 
 /** "created", "bound to n1", "Running", "Ready": what a version has that the one before it had not. */
@@ -27,8 +24,8 @@ export function describeVersion(before: Pod | undefined, { metadata, spec, statu
   if (isBound(object) && (before === undefined || !isBound(before))) changes.push(`bound to ${spec.nodeName}`);
   const phase = status?.phase;
   if (before !== undefined && phase !== undefined && phase !== before.status?.phase) changes.push(phase);
-  if (before !== undefined && isReady(object) !== isReady(before))
-    changes.push(isReady(object) ? 'Ready' : 'not Ready');
+  if (before !== undefined && isPodReady(object) !== isPodReady(before))
+    changes.push(isPodReady(object) ? 'Ready' : 'not Ready');
   if (metadata.deletionTimestamp !== undefined && before?.metadata.deletionTimestamp === undefined)
     changes.push('to be deleted');
   return changes.length === 0 ? 'updated' : changes.join(', ');
@@ -66,7 +63,7 @@ export function boundAt(versions: readonly ObjectVersion[]): Moment | undefined 
 
 /** When it was Ready for the first time. */
 export function readyAt(versions: readonly ObjectVersion[]): Moment | undefined {
-  const seen = firstSeen(versions, isReady);
+  const seen = firstSeen(versions, isPodReady);
   if (seen !== undefined) return { at: seen, uncertainMs: 0 };
   return inSeconds(versions.map(({ object }) => conditionTime(object, 'Ready')).find((at) => at !== undefined));
 }

@@ -1,8 +1,8 @@
 // A timeline's evidence as OTLP/JSON (opentelemetry-proto's ExportTraceServiceRequest in its JSON encoding): ids in hexadecimal, times
-// in nanoseconds as texts. Rounds of a pod's worker and CRI calls have
-// the names and attributes of the kubelet's spans. Pure.
+// in nanoseconds as texts. Names and attributes are those of the kubelet's spans. Pure.
 
 import { createHash } from 'node:crypto';
+import { type KubeletSpan, kubeletSpan } from '../../lib/kubelet-span.ts';
 import type { Span, SpanAttribute } from '../../lib/trace.ts';
 import type { Causes } from './causes.ts';
 import { attributeText } from './lanes.ts';
@@ -43,8 +43,6 @@ export interface OtlpFile {
   }[];
 }
 
-const CALLS: ReadonlySet<Span['kind']> = new Set(['cri', 'csi', 'api', 'cni', 'probe']);
-
 const hash = (text: string, bytes: number): string =>
   createHash('sha256')
     .update(text)
@@ -71,38 +69,8 @@ function otlpValue(value: SpanAttribute): Value | undefined {
   return { arrayValue: { values: value.map((each) => ({ stringValue: each })) } };
 }
 
-const IMAGE_CALLS = /^(ListImages|ImageStatus|PullImage|RemoveImage|ImageFsInfo)$/;
-
-/** As the gRPC instrumentation of the kubelet names calls: "runtime.v1.RuntimeService/RunPodSandbox". */
-function serviceOf({ kind, name, durationMs }: Span): string | undefined {
-  // An event is no call.
-  if (kind !== 'cri' || durationMs === 0) return undefined;
-  return IMAGE_CALLS.test(name) ? 'runtime.v1.ImageService' : 'runtime.v1.RuntimeService';
-}
-
-/** The kubelet's SyncPodType: what a round was begun for. */
-function updateType({ name, cause = '' }: Span): string | undefined {
-  if (name !== 'syncPod') return undefined;
-  return cause.includes('pod added') ? 'create' : cause.includes('pod updated') ? 'update' : 'sync';
-}
-
-function attributesOf(span: Span): KeyValue[] {
-  const { attributes, pod, cause, kind } = span;
-  const service = serviceOf(span);
-  const all: readonly (readonly [string, SpanAttribute])[] = [
-    ['nodelet.kind', kind],
-    ['nodelet.cause', cause],
-    // The semantic conventions for Kubernetes; the kubelet's own spans have these as well.
-    ['k8s.pod.name', pod?.name],
-    ['k8s.pod.uid', pod?.uid],
-    ['k8s.namespace.name', pod?.namespace],
-    ['k8s.pod.update_type', updateType(span)],
-    ['rpc.system', service === undefined ? undefined : 'grpc'],
-    ['rpc.service', service],
-    ['rpc.method', service === undefined ? undefined : span.name],
-    ...Object.entries(attributes).map(([name, value]) => [`nodelet.${name}`, value] as const),
-  ];
-  return all.flatMap(([key, attribute]) => {
+function attributesOf({ attributes }: KubeletSpan): KeyValue[] {
+  return attributes.flatMap(([key, attribute]) => {
     const value = otlpValue(attribute);
     return value === undefined || attributeText(attribute) === '' ? [] : [{ key, value }];
   });
@@ -111,22 +79,22 @@ function attributesOf(span: Span): KeyValue[] {
 export function toOtlp(spans: readonly Span[], { parents, links }: Causes, source: string): OtlpFile {
   const byId = new Map(spans.map((span) => [span.id, span]));
   const converted = spans.map((span): OtlpSpan => {
-    const { id, name, kind, start, durationMs, outcome, error } = span;
+    const { id, start, durationMs, outcome, error } = span;
     const own = traceId(source, span);
     const parent = byId.get(parents.get(id) ?? -1);
     // A parent of another trace is a link: OTLP knows parents only within one.
     const foreign = parent !== undefined && traceId(source, parent) !== own;
-    const service = serviceOf(span);
+    const named = kubeletSpan(span);
     const linked = [...(links.get(id) ?? []), ...(foreign ? [parent.id] : [])].flatMap((each) => byId.get(each) ?? []);
     return {
       traceId: own,
       spanId: spanId(source, id),
       ...(parent === undefined || foreign ? {} : { parentSpanId: spanId(source, parent.id) }),
-      name: service === undefined ? name : `${service}/${name}`,
-      kind: CALLS.has(kind) ? 3 : 1,
+      name: named.name,
+      kind: named.isCall ? 3 : 1,
       startTimeUnixNano: nanos(start),
       endTimeUnixNano: nanos(start + durationMs),
-      attributes: attributesOf(span),
+      attributes: attributesOf(named),
       links: linked.map((each) => ({ traceId: traceId(source, each), spanId: spanId(source, each.id) })),
       status: outcome === 'error' ? { code: 2, message: error ?? '' } : { code: 0 },
     };

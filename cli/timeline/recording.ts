@@ -4,33 +4,30 @@
 import type { Pod } from '../../client/types.ts';
 import { epochMs } from '../../lib/clock.ts';
 import type { Span } from '../../lib/trace.ts';
+import { isJsonObject } from '../tap/json.ts';
 import type { Evidence, ObjectVersion } from './model.ts';
-
-function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
-}
 
 function isSpan(value: unknown): value is Span {
   return (
-    isRecord(value) &&
+    isJsonObject(value) &&
     typeof value['id'] === 'number' &&
     typeof value['kind'] === 'string' &&
     typeof value['name'] === 'string' &&
     typeof value['start'] === 'number' &&
     typeof value['durationMs'] === 'number' &&
     (value['outcome'] === 'ok' || value['outcome'] === 'error') &&
-    isRecord(value['attributes'])
+    isJsonObject(value['attributes'])
   );
 }
 
 function isPod(value: unknown): value is Pod {
-  if (!isRecord(value) || !isRecord(value['spec'])) return false;
+  if (!isJsonObject(value) || !isJsonObject(value['spec'])) return false;
   const metadata = value['metadata'];
-  return isRecord(metadata) && typeof metadata['name'] === 'string' && typeof metadata['uid'] === 'string';
+  return isJsonObject(metadata) && typeof metadata['name'] === 'string' && typeof metadata['uid'] === 'string';
 }
 
 function versionIn(value: unknown): ObjectVersion | undefined {
-  if (!isRecord(value)) return undefined;
+  if (!isJsonObject(value)) return undefined;
   const { record, at, object, kind } = value;
   // A pod as `kubectl get pod -o json` prints it on one line.
   if (kind === 'Pod' && isPod(value)) return { at: undefined, object: value };

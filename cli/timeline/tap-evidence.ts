@@ -6,7 +6,7 @@ import { getOwn } from '../../lib/own-property.ts';
 import type { Span, SpanAttributes, TracePod } from '../../lib/trace.ts';
 import { type DecodedCall, decodeCall } from '../tap/decoded.ts';
 import { Names } from '../tap/names.ts';
-import { readRecording } from '../tap/recording.ts';
+import { type RecordedCall, readRecording } from '../tap/recording.ts';
 import { loadSchema } from '../tap/schema.ts';
 import type { JsonMessage } from '../tap/wire.ts';
 import type { Evidence } from './model.ts';
@@ -93,19 +93,31 @@ function spansOf(
   ];
 }
 
+/** Takes calls one by one, in the order of their ends. */
+export class TapSpans {
+  readonly #schema = loadSchema();
+  readonly #names = new Names();
+  readonly #uids = new Map<string, string>();
+  #last = 0;
+
+  /** What a call has shown of names and uids is known from now on. */
+  decode(call: RecordedCall): DecodedCall {
+    const decoded = decodeCall(call, this.#schema, this.#names);
+    learnUid(decoded, this.#uids);
+    return decoded;
+  }
+
+  /** `start`: of the recording, epoch ms. */
+  spans(call: DecodedCall, start: number): Span[] {
+    return spansOf(call, start, this.#uids, this.#names, { next: () => ++this.#last });
+  }
+}
+
 /** Rejects with UserError for what is no recording. */
 export async function tapEvidence(path: string): Promise<Evidence> {
-  const schema = loadSchema();
-  const names = new Names();
-  const uids = new Map<string, string>();
+  const tap = new TapSpans();
   const decoded: { readonly call: DecodedCall; readonly start: number }[] = [];
-  const info = await readRecording(path, (recorded, start) => {
-    const call = decodeCall(recorded, schema, names);
-    learnUid(call, uids);
-    decoded.push({ call, start });
-  });
-  let last = 0;
-  const ids: Numbered = { next: () => ++last };
-  const spans = decoded.flatMap(({ call, start }) => spansOf(call, start, uids, names, ids));
+  const info = await readRecording(path, (recorded, start) => void decoded.push({ call: tap.decode(recorded), start }));
+  const spans = decoded.flatMap(({ call, start }) => tap.spans(call, start));
   return { source: path, spans, objects: [], problems: info.problems };
 }

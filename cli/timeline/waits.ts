@@ -40,7 +40,7 @@ interface GapRule {
   readonly named: (before: Bar, after: Bar) => Named;
 }
 
-const any = (): boolean => true;
+const anyBar = (): boolean => true;
 const isMoment = (bar: Bar): boolean => bar.start === bar.end;
 const isWatchEvent = (bar: Bar): boolean => bar.lane === 'api' && bar.name.startsWith('SyncLoop ');
 const isRound = (bar: Bar): boolean => bar.lane === 'worker' && bar.name === 'syncPod';
@@ -54,21 +54,21 @@ const GAP_RULES: readonly GapRule[] = [
   },
   {
     before: (bar) => bar.lane === 'scheduler',
-    after: any,
+    after: anyBar,
     named: () => ({ owner: 'API server', text: 'waiting for the watch to deliver the binding' }),
   },
   {
-    before: any,
+    before: anyBar,
     after: (bar) => bar.lane === 'probes' && bar.parent === undefined,
     named: (_, after) => ({ owner: 'waiting', text: `waiting for the next run of the ${after.name} probe` }),
   },
   {
-    before: any,
+    before: anyBar,
     after: (bar) => bar.lane === 'cri' && isMoment(bar),
     named: () => ({ owner: 'runtime', text: 'waiting for the runtime’s event' }),
   },
   {
-    before: any,
+    before: anyBar,
     after: (bar) => /^(PATCH|PUT) pods/.test(bar.name),
     named: () => ({
       owner: 'waiting',
@@ -81,12 +81,12 @@ const GAP_RULES: readonly GapRule[] = [
     named: () => ({ owner: 'waiting', text: 'waiting for a timer: a back-off, a deadline or the resync' }),
   },
   {
-    before: any,
+    before: anyBar,
     after: isRound,
     named: () => ({ owner: 'agent', text: 'until the pod worker’s round begins' }),
   },
   {
-    before: any,
+    before: anyBar,
     after: (bar) => bar.lane === 'kernel',
     named: () => ({ owner: 'kernel', text: 'waiting for the kernel’s notification' }),
   },

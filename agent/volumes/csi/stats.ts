@@ -3,6 +3,7 @@
 
 import type { Clock } from '../../../lib/clock.ts';
 import { errorMessage } from '../../../lib/errors.ts';
+import { singleFlight } from '../../../lib/single-flight.ts';
 import { podReference } from '../../model/event-reference.ts';
 import type { EventRecorder } from '../../ports/api.ts';
 import type { NodeVolumeStats } from '../../ports/csi.ts';
@@ -45,18 +46,11 @@ export function volumeFigures(answer: NodeVolumeStats): Omit<VolumeStats, 'podUi
 export class CsiStats {
   readonly #options: CsiStatsOptions;
   readonly #known = new Map<string, VolumeStats>();
-  #reading: Promise<readonly VolumeStats[]> | undefined;
+  /** Never rejects: what cannot be read is left out, and reported to `onError`. */
+  readonly read = singleFlight(() => this.#readAll());
 
   constructor(options: CsiStatsOptions) {
     this.#options = options;
-  }
-
-  /** Never rejects: what cannot be read is left out, and reported to `onError`. */
-  read(): Promise<readonly VolumeStats[]> {
-    this.#reading ??= this.#readAll().finally(() => {
-      this.#reading = undefined;
-    });
-    return this.#reading;
   }
 
   async #readAll(): Promise<readonly VolumeStats[]> {

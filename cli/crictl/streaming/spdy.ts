@@ -7,7 +7,7 @@ import { request as httpRequest } from 'node:http';
 import { request as httpsRequest } from 'node:https';
 import type { Socket } from 'node:net';
 import { errorMessage, UserError } from '../../../lib/errors.ts';
-import { dataFrame, type Frame, FrameReader, goAway, ping, rstStream, synStream } from './spdy-frames.ts';
+import { dataFrame, type Frame, FrameReader, goAway, ping, rstStream, synStream } from '../../../lib/spdy-frames.ts';
 
 export interface StreamTls {
   readonly serverName: string;

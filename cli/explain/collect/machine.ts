@@ -11,6 +11,7 @@ import { isErrno } from '../../../lib/errors.ts';
 import { readProcess } from '../../../lib/processes.ts';
 import type { ContainerFact, MachineFacts, MemoryFacts, OomKill, ProcessFact } from '../facts.ts';
 import { parseOomKills } from '../kernel-log.ts';
+import { collectMounts } from './mounts.ts';
 import type { Gaps, LocalNode } from './source.ts';
 
 const HIERARCHIES = ['/sys/fs/cgroup/memory', '/sys/fs/cgroup', '/sys/fs/cgroup/unified'];
@@ -138,6 +139,7 @@ export async function collectMachine(
   const oomKills = await gaps.attempt<readonly OomKill[]>('the kernel’s log', [], async () =>
     parseOomKills(kernelLog(), pod.metadata.uid),
   );
-  if (cgroup === undefined) return { memory: undefined, oomKills, processes: [] };
-  return { memory: await memoryOf(cgroup), oomKills, processes: await processesOf(cgroup, containers) };
+  const mounts = pod.metadata.deletionTimestamp === undefined ? {} : { mounts: await collectMounts(pod.metadata.uid) };
+  if (cgroup === undefined) return { memory: undefined, oomKills, processes: [], ...mounts };
+  return { memory: await memoryOf(cgroup), oomKills, processes: await processesOf(cgroup, containers), ...mounts };
 }

@@ -3,7 +3,6 @@
 import { readLogs } from '../../../client/logs.ts';
 import { resourcePath } from '../../../client/paths.ts';
 import type { ContainerStatus, Lease, Node, Pod } from '../../../client/types.ts';
-import { systemClock } from '../../../lib/clock.ts';
 import { UserError } from '../../../lib/errors.ts';
 import type { Span } from '../../../lib/trace.ts';
 import type { LogFact, MachineFacts, PodFacts, RuntimeFacts } from '../facts.ts';
@@ -72,7 +71,7 @@ async function collectLocal(sources: Sources, gaps: Gaps, pod: Pod): Promise<Loc
   const about = (span: Span): boolean => span.pod?.uid === pod.metadata.uid;
   const [runtime, spans] = await Promise.all([
     collectRuntime(local, pod.metadata.uid),
-    gaps.attempt<readonly Span[]>('the agent’s trace', [], () => collectSpans(local.traceSocket, systemClock, about)),
+    gaps.attempt<readonly Span[]>('the agent’s trace', [], () => collectSpans(local.traceSocket, about)),
   ]);
   return { runtime, spans, machine: await collectMachine(local, gaps, pod, runtime.containers) };
 }

@@ -3,6 +3,7 @@
 
 import type { PersistentVolume, PersistentVolumeClaim } from 'kubernetes-types/core/v1';
 import type { CSINode, StorageClass } from 'kubernetes-types/storage/v1';
+import { configMapNames, secretNames } from '../../../apiserver/auth/pod-references.ts';
 import type { ApiClient } from '../../../client/api.ts';
 import { resourcePath } from '../../../client/paths.ts';
 import type { ConfigMap, Pod, Secret, Stored } from '../../../client/types.ts';
@@ -11,34 +12,9 @@ import type { ClaimFact, KeyedObject, Lookup, References } from '../facts.ts';
 import { collectEvents } from './events.ts';
 import { found, type Gaps, type Sources } from './source.ts';
 
-/** Names of the ConfigMaps and Secrets that the pod's volumes and environment need. Pure. */
+/** Names of the ConfigMaps and Secrets that the pod refers to, in alphabetical order. Pure. */
 export function namedObjects(pod: Pod): { readonly configMaps: Set<string>; readonly secrets: Set<string> } {
-  const configMaps = new Set<string>();
-  const secrets = new Set<string>();
-  const add = (set: Set<string>, name: string | undefined): void => {
-    if (name !== undefined && name !== '') set.add(name);
-  };
-  for (const volume of pod.spec.volumes ?? []) {
-    add(configMaps, volume.configMap?.name);
-    add(secrets, volume.secret?.secretName);
-    add(secrets, volume.csi?.nodePublishSecretRef?.name);
-    for (const source of volume.projected?.sources ?? []) {
-      add(configMaps, source.configMap?.name);
-      add(secrets, source.secret?.name);
-    }
-  }
-  for (const container of [...(pod.spec.initContainers ?? []), ...pod.spec.containers]) {
-    for (const { valueFrom } of container.env ?? []) {
-      add(configMaps, valueFrom?.configMapKeyRef?.name);
-      add(secrets, valueFrom?.secretKeyRef?.name);
-    }
-    for (const source of container.envFrom ?? []) {
-      add(configMaps, source.configMapRef?.name);
-      add(secrets, source.secretRef?.name);
-    }
-  }
-  for (const { name } of pod.spec.imagePullSecrets ?? []) add(secrets, name);
-  return { configMaps, secrets };
+  return { configMaps: new Set(configMapNames(pod).sort()), secrets: new Set(secretNames(pod).sort()) };
 }
 
 async function lookups<T>(

@@ -7,10 +7,11 @@ import type { EndpointSlice } from 'kubernetes-types/discovery/v1';
 import type { NetworkPolicy } from 'kubernetes-types/networking/v1';
 import { isNotFound } from '../../../client/errors.ts';
 import { resourcePath } from '../../../client/paths.ts';
+import { matchesLabelSelector } from '../../../client/selectors.ts';
 import type { Pod, Service, Stored } from '../../../client/types.ts';
 import { isErrno, UserError } from '../../../lib/errors.ts';
+import { parseListening } from '../../../lib/listening-sockets.ts';
 import type { Listening, ServiceFacts } from '../facts.ts';
-import { parseListening } from '../listening.ts';
 import { nearest } from '../words.ts';
 import { collectEvents } from './events.ts';
 import { cgroupOf } from './machine.ts';
@@ -82,11 +83,11 @@ export async function collectService(sources: Sources, namespace: string, name: 
     }),
     list<Stored<NetworkPolicy>>('network policies', resourcePath('networking.k8s.io/v1', 'networkpolicies', at)),
   ]);
-  const selector = Object.entries(service.spec?.selector ?? {});
-  const selected = pods.filter(({ metadata }) => {
-    const labels = new Map(Object.entries(metadata.labels ?? {}));
-    return selector.length > 0 && selector.every(([key, value]) => labels.get(key) === value);
-  });
+  const matchLabels = service.spec?.selector ?? {};
+  const selectsAny = Object.keys(matchLabels).length > 0;
+  const selected = pods.filter(
+    ({ metadata }) => selectsAny && matchesLabelSelector({ matchLabels }, metadata.labels ?? {}),
+  );
   const here = selected.filter((pod) => local !== undefined && pod.spec.nodeName === local.name);
   const elsewhere = selected.length - here.length;
   if (elsewhere > 0) {

@@ -2,7 +2,7 @@
 
 import type { PodFacts } from '../facts.ts';
 import type { Rule } from '../finding.ts';
-import { missing, wantedByEnvironment } from '../missing-object.ts';
+import { environmentReferences, missing } from '../missing-object.ts';
 import { isDeleted, lastEvent, timing, waitingFor } from '../pod-view.ts';
 
 export const environmentMissing: Rule<PodFacts> = {
@@ -11,12 +11,12 @@ export const environmentMissing: Rule<PodFacts> = {
     const view = waitingFor(facts, 'CreateContainerConfigError');
     if (view === undefined || isDeleted(facts)) return undefined;
     const { name } = view.spec;
-    for (const wanted of wantedByEnvironment(facts, name)) {
-      const found = missing(facts, wanted);
+    for (const reference of environmentReferences(facts, name)) {
+      const found = missing(facts, reference);
       if (found === undefined) continue;
       return {
         state: 'broken',
-        verdict: `${wanted.by} cannot be set: ${found.text}`,
+        verdict: `${reference.by} cannot be set: ${found.text}`,
         chain: [
           {
             text: `container ${name} waits, the reason is CreateContainerConfigError: ${view.status?.state?.waiting?.message ?? ''}`,

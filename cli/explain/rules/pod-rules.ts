@@ -1,4 +1,4 @@
-// The rules for pods, in the order in which they are asked: the first that knows something gives the verdict. Ends come first,
+// The rules for pods, in the order in which they are applied: the first that finds something gives the verdict. Ends come first,
 // then deletion, then the steps of a start in their order.
 
 import type { PodFacts } from '../facts.ts';
@@ -35,6 +35,7 @@ import { schedulingGate } from './scheduling-gate.ts';
 import { starting } from './starting.ts';
 import { succeeded } from './succeeded.ts';
 import { terminating } from './terminating.ts';
+import { volumeBusy } from './volume-busy.ts';
 import { volumeFailed } from './volume-failed.ts';
 import { volumeObjectMissing } from './volume-object-missing.ts';
 
@@ -43,7 +44,7 @@ export const POD_RULES: readonly (readonly Rule<PodFacts>[])[] = [
   [rejected, evicted, deadlineExceeded, failed, succeeded],
   [finalizer],
   [nodeAway, runtimeAway],
-  [terminating],
+  [volumeBusy, terminating],
   [schedulingGate, noScheduler, claimNotBound, noNodeFits],
   [volumeObjectMissing, csiDriverMissing, volumeFailed],
   [runtimeClass, sandboxFailed],

@@ -3,7 +3,7 @@
 import { MOUNT_BACKOFF } from '../../../agent/volumes/mount-failures.ts';
 import type { PodFacts } from '../facts.ts';
 import type { Rule } from '../finding.ts';
-import { missing, wantedByVolumes } from '../missing-object.ts';
+import { missing, volumeReferences } from '../missing-object.ts';
 import {
   failuresInARow,
   hasStarted,
@@ -19,10 +19,10 @@ export const volumeObjectMissing: Rule<PodFacts> = {
   name: 'volume-object-missing',
   find: (facts) => {
     if (!isScheduled(facts) || isDeleted(facts) || isEnded(facts) || hasStarted(facts)) return undefined;
-    for (const wanted of wantedByVolumes(facts)) {
-      const found = missing(facts, wanted);
+    for (const reference of volumeReferences(facts)) {
+      const found = missing(facts, reference);
       if (found === undefined) continue;
-      const volume = wanted.by.replace('volume ', '');
+      const volume = reference.by.replace('volume ', '');
       const failures = failuresInARow(
         facts.spans,
         ({ kind, name, attributes }) =>
@@ -32,10 +32,10 @@ export const volumeObjectMissing: Rule<PodFacts> = {
       const next = nextTry(failures, event, MOUNT_BACKOFF);
       return {
         state: 'broken',
-        verdict: `${wanted.by} cannot be mounted: ${found.text}`,
+        verdict: `${reference.by} cannot be mounted: ${found.text}`,
         chain: [
           { text: 'no container starts before all volumes are mounted' },
-          { text: `mounting ${wanted.by} fails`, ...timing(event), ...(next === undefined ? {} : { next }) },
+          { text: `mounting ${reference.by} fails`, ...timing(event), ...(next === undefined ? {} : { next }) },
           { text: found.text, call: found.call },
         ],
         commands: [found.command],

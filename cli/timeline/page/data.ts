@@ -8,6 +8,8 @@ export interface PageData {
   readonly timelines: readonly Timeline[];
   /** Of two. */
   readonly comparison: Comparison | undefined;
+  /** Where newer data comes from, and the events that announce it (`nodelet ui`): addresses of the page's own server. */
+  readonly live?: { readonly data: string; readonly events: string };
   readonly laneColours: Readonly<Record<LaneId, string>>;
   readonly ownerColours: Readonly<Record<Owner, string>>;
 }

@@ -1,9 +1,10 @@
 // The page's script: draws the timeline on a canvas, moves by pointer and keyboard, shows what is chosen, and fills the tables
-// that say the same in text. Put into the page as it is, without its types, after model.ts and view.ts. It loads nothing.
+// that say the same in text. Put into the page as it is, without its types, after model.ts and view.ts. It loads nothing, but for
+// newer data from `nodelet ui`.
 // Past 500 lines: a page without a bundler has no modules, and what can be computed without a browser is in view.ts.
 
 import type { Difference } from '../compare.ts';
-import { type Bar, durationText, type Segment, type Timeline } from '../model.ts';
+import { type Bar, durationText, type Segment, summaryText, type Timeline } from '../model.ts';
 import type { PageData } from './data.ts';
 import {
   filledBy,
@@ -39,8 +40,6 @@ function byId(id: string): HTMLElement {
   return found;
 }
 
-const data: PageData = JSON.parse(byId('data').textContent ?? '');
-const { rows, height } = layoutRows(data.timelines);
 const scroller = byId('scroll');
 const canvas = byId('chart');
 const detail = byId('detail');
@@ -49,25 +48,53 @@ if (!(canvas instanceof HTMLCanvasElement)) throw new Error('the chart is no can
 const context = canvas.getContext('2d');
 if (context === null) throw new Error('the browser cannot draw on a canvas');
 
-const all: View = {
-  start: Math.min(0, ...data.timelines.map(firstStart)),
-  end: Math.max(1, ...data.timelines.map(({ end }) => end)),
-};
+interface Prepared {
+  readonly data: PageData;
+  readonly rows: readonly Row[];
+  readonly height: number;
+  readonly all: View;
+  readonly verdicts: ReadonlyMap<string, Difference['verdict']>;
+  readonly onPath: readonly ReadonlySet<string>[];
+  readonly bars: readonly ReadonlyMap<string, Bar>[];
+  readonly places: readonly ReadonlyMap<string, Row>[];
+}
+
+/** What is drawn, and what is looked up while drawing. */
+function prepared(given: PageData): Prepared {
+  const { timelines, comparison } = given;
+  const laid = layoutRows(timelines);
+  const marked = new Map<string, Difference['verdict']>();
+  for (const { a, b, verdict } of comparison?.differences ?? []) {
+    // A bar is marked by what it is beside its counterpart.
+    if (a !== undefined)
+      marked.set(`0 ${a}`, verdict === 'slower' ? 'faster' : verdict === 'faster' ? 'slower' : verdict);
+    if (b !== undefined) marked.set(`1 ${b}`, verdict);
+  }
+  const found = timelines.map(() => new Map<string, Row>());
+  for (const row of laid.rows)
+    for (const { bar } of row.items) if (bar !== undefined) found[row.pane]?.set(bar.id, row);
+  return {
+    data: given,
+    rows: laid.rows,
+    height: laid.height,
+    all: {
+      start: Math.min(0, ...timelines.map(firstStart)),
+      end: Math.max(1, ...timelines.map(({ end }) => end)),
+    },
+    verdicts: marked,
+    onPath: timelines.map(({ critical }) => new Set(critical?.segments.flatMap(({ bar }) => bar ?? []))),
+    bars: timelines.map((timeline) => new Map(timeline.bars.map((bar) => [bar.id, bar]))),
+    places: found,
+  };
+}
+
+let { data, rows, height, all, verdicts, onPath, bars, places } = prepared(JSON.parse(byId('data').textContent ?? ''));
 let view: View = startView();
 let chosen: Item | undefined;
 /** The timeline of what is chosen. */
 let chosenPane = 0;
 let filter = '';
 let drawing = false;
-const verdicts = new Map<string, Difference['verdict']>();
-for (const { a, b, verdict } of data.comparison?.differences ?? []) {
-  // A bar is marked by what it is beside its counterpart.
-  if (a !== undefined)
-    verdicts.set(`0 ${a}`, verdict === 'slower' ? 'faster' : verdict === 'faster' ? 'slower' : verdict);
-  if (b !== undefined) verdicts.set(`1 ${b}`, verdict);
-}
-const onPath = data.timelines.map(({ critical }) => new Set(critical?.segments.flatMap(({ bar }) => bar ?? [])));
-const bars = data.timelines.map((timeline) => new Map(timeline.bars.map((bar) => [bar.id, bar])));
 
 function firstStart({ bars: [bar] }: Timeline): number {
   return bar?.start ?? 0;
@@ -287,9 +314,6 @@ function drawArrows(pen: CanvasRenderingContext2D): void {
   }
 }
 
-const places = data.timelines.map(() => new Map<string, Row>());
-for (const row of rows) for (const { bar } of row.items) if (bar !== undefined) places[row.pane]?.set(bar.id, row);
-
 function drawArrow(pen: CanvasRenderingContext2D, pane: number, from: string, to: string, dashed: boolean): void {
   const [a, b] = [bars[pane]?.get(from), bars[pane]?.get(to)];
   const [rowA, rowB] = [places[pane]?.get(from), places[pane]?.get(to)];
@@ -471,8 +495,7 @@ function swatch(owner: Segment['owner']): HTMLElement {
   return made;
 }
 
-const inTwo = data.timelines.length > 1;
-const suffix = (pane: number): string => (inTwo ? ` of ${pane === 0 ? 'A' : 'B'}` : '');
+const suffix = (pane: number): string => (data.timelines.length > 1 ? ` of ${pane === 0 ? 'A' : 'B'}` : '');
 
 function pathTable({ critical }: Timeline, pane: number): HTMLElement[] {
   if (critical === undefined) return [];
@@ -664,9 +687,97 @@ byId('everything').addEventListener('click', () => show(all));
 byId('in').addEventListener('click', () => show(zoomed(view, 0.5, centre(), all)));
 byId('out').addEventListener('click', () => show(zoomed(view, 2, centre(), all)));
 
-byId('space').style.height = `${height + AXIS}px`;
-scroller.style.height = `min(70vh, ${height + AXIS + 4}px)`;
-byId('path').replaceChildren(...differenceTable(), ...data.timelines.flatMap(pathTable));
-showTables();
-showDetail();
+// ---------------------------------------------------------------- what is shown at first, and again with newer data
+
+/** Of a table that has the focus: it is renewed when the focus leaves, since a reader is in it. */
+const waiting = new Map<string, () => void>();
+
+function renew(id: string, fill: () => void): void {
+  if (!byId(id).contains(document.activeElement)) {
+    fill();
+    return;
+  }
+  if (!waiting.has(id))
+    byId(id).addEventListener(
+      'focusout',
+      () => {
+        const later = waiting.get(id);
+        waiting.delete(id);
+        later?.();
+      },
+      { once: true },
+    );
+  waiting.set(id, fill);
+}
+
+function showAll(): void {
+  byId('space').style.height = `${height + AXIS}px`;
+  scroller.style.height = `min(70vh, ${height + AXIS + 4}px)`;
+  byId('summary').replaceChildren(
+    ...data.timelines.flatMap((timeline) => [
+      element('p', summaryText(timeline)),
+      ...timeline.problems.map((problem) => muted(`note: ${problem}`)),
+    ]),
+  );
+  renew('path', () => byId('path').replaceChildren(...differenceTable(), ...data.timelines.flatMap(pathTable)));
+  renew('steps', showTables);
+  showDetail();
+}
+
+function muted(text: string): HTMLElement {
+  const made = element('p', text);
+  made.className = 'muted';
+  return made;
+}
+
+const same = (a: View, b: View): boolean => a.start === b.start && a.end === b.end;
+
+/** Newer data: what is chosen stays so, and the view, unless it was the one that shows everything or create to Ready. */
+function update(next: PageData): void {
+  const [atStart, atAll] = [same(view, startView()), same(view, all)];
+  const choice = chosen?.bar === undefined ? undefined : { pane: chosenPane, id: chosen.bar.id };
+  ({ data, rows, height, all, verdicts, onPath, bars, places } = prepared(next));
+  view = atStart ? startView() : atAll ? all : view;
+  chosen = choice === undefined ? undefined : itemOf(rows, choice.pane, choice.id);
+  showAll();
+  schedule();
+}
+
+/** `nodelet ui`: another look at the data whenever the server has something new. */
+function follow({ data: dataUrl, events }: NonNullable<PageData['live']>): void {
+  const source = new EventSource(events);
+  const state = byId('connection');
+  let reading: Promise<void> | undefined;
+  let again = false;
+  const read = async (): Promise<void> => {
+    const response = await fetch(dataUrl);
+    if (response.ok) update(await response.json());
+    else state.textContent = `not up to date: ${await response.text()}`;
+  };
+  const changed = (): void => {
+    if (reading !== undefined) {
+      again = true;
+      return;
+    }
+    reading = read()
+      .catch((error: unknown) => {
+        state.textContent = `not up to date: ${String(error)}`;
+      })
+      .finally(() => {
+        reading = undefined;
+        if (again) changed();
+        again = false;
+      });
+  };
+  source.addEventListener('message', changed);
+  source.addEventListener('open', () => {
+    state.textContent = 'live';
+  });
+  source.addEventListener('error', () => {
+    state.textContent = 'nodelet ui does not answer: what is shown is the last that it sent';
+  });
+}
+
+showAll();
 draw();
+if (data.live !== undefined) follow(data.live);

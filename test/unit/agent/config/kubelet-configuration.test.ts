@@ -109,6 +109,9 @@ describe('a KubeletConfiguration file', () => {
     ['enforceNodeAllocatable: [none, pods]', '"none" must stand alone'],
     ['enforceNodeAllocatable: [kube-reserved]', 'kubeReservedCgroup: must be set'],
     ['shutdownGracePeriod: 10s\nshutdownGracePeriodCriticalPods: 20s', 'must not be longer than shutdownGracePeriod'],
+    ['tracing: {samplingRatePerMillion: -1}', 'tracing.samplingRatePerMillion: must not be negative: -1'],
+    ['tracing: {samplingRatePerMillion: 1000001}', 'must be at most one million, not 1000001'],
+    ['tracing: {endpoint: "http://localhost:4317"}', 'tracing.endpoint: unsupported scheme: http'],
     ['port: 1\nport: 2', 'is not YAML or JSON'],
   ])('%s is refused', (body, message) => {
     expect(failure(() => read(body))).toContain(message);

@@ -111,3 +111,34 @@ test('a path that no socket can have is refused in words', async () => {
   const long = createTraceSocket({ path: join(dir, 'x'.repeat(120)), tracer });
   await expect(long.listen()).rejects.toThrow(/too long for a socket/);
 });
+
+test('a reader that asks for details gets them with new spans; the others and later ones do not', async () => {
+  const call = (): Promise<void> =>
+    tracer.span('cri', 'Version', {}, (each) => each.detail(() => ({ request: '{"version":"v1"}' })));
+  const lines = (): { readonly socket: Socket; readonly details: () => unknown[] } => {
+    const socket = connect(path);
+    let text = '';
+    socket.on('data', (chunk: Buffer) => {
+      text += chunk.toString();
+    });
+    const parsed = (): unknown[] =>
+      text
+        .split('\n')
+        .slice(0, -1)
+        .map((line) => JSON.parse(line).detail);
+    return { socket, details: parsed };
+  };
+  const asking = lines();
+  asking.socket.write('detail\n');
+  const other = lines();
+  await vi.waitFor(async () => {
+    await call();
+    expect(asking.details().at(-1)).toEqual({ request: '{"version":"v1"}' });
+  });
+  await vi.waitFor(() => expect(other.details().length).toBeGreaterThan(0));
+  expect(other.details().filter((detail) => detail !== undefined)).toEqual([]);
+  const later = lines();
+  await vi.waitFor(() => expect(later.details().length).toBeGreaterThan(0));
+  expect(later.details().filter((detail) => detail !== undefined)).toEqual([]);
+  for (const { socket } of [asking, other, later]) socket.destroy();
+});

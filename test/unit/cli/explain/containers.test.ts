@@ -25,6 +25,7 @@ import { runtimeAway } from '../../../../cli/explain/rules/runtime-away.ts';
 import { starting } from '../../../../cli/explain/rules/starting.ts';
 import { succeeded } from '../../../../cli/explain/rules/succeeded.ts';
 import { terminating } from '../../../../cli/explain/rules/terminating.ts';
+import { volumeBusy } from '../../../../cli/explain/rules/volume-busy.ts';
 import { startProblem } from '../../../../cli/explain/start-error.ts';
 import { epochMs } from '../../../../lib/clock.ts';
 import { before, crashed, event, facts, mismatches, NOW, node, type RuleCase, references, waiting } from './facts.ts';
@@ -59,6 +60,17 @@ const stubborn: ProcessFact = {
   stack: ['hrtimer_nanosleep'],
   term: 'ignored',
 };
+const CACHE = '/var/lib/kubelet/pods/u1/volumes/kubernetes.io~empty-dir/cache';
+const umount = (error: string): PodFacts['spans'][number] => ({
+  id: 1,
+  kind: 'mount',
+  name: 'umount',
+  start: NOW,
+  durationMs: 3,
+  outcome: 'error',
+  error,
+  attributes: { target: CACHE },
+});
 
 const tables: readonly { readonly rule: Rule<PodFacts>; readonly cases: readonly RuleCase[] }[] = [
   {
@@ -351,6 +363,53 @@ const tables: readonly { readonly rule: Rule<PodFacts>; readonly cases: readonly
         finds: undefined,
       },
       { what: 'not deleted', facts: facts({ meta: { finalizers: ['a/b'] } }), finds: undefined },
+    ],
+  },
+  {
+    rule: volumeBusy,
+    cases: [
+      {
+        what: 'a process works in it',
+        facts: facts(
+          { meta: deleted },
+          {
+            spans: [umount('umount: target is busy.')],
+            machine: {
+              memory: undefined,
+              oomKills: [],
+              processes: [],
+              mounts: [{ path: CACHE, users: [{ pid: 77, command: 'tail -f x', uses: 'its working directory' }] }],
+            },
+          },
+        ),
+        finds: [
+          'volume cache cannot be unmounted: process 77 (tail -f x) uses it',
+          'umount → the kernel',
+          'target is busy',
+          'process 77 (tail -f x) uses its working directory',
+          '$ kill 77',
+        ],
+        state: 'broken',
+      },
+      {
+        what: 'the driver refuses',
+        facts: facts(
+          { meta: deleted },
+          { spans: [{ ...umount('device is in use'), kind: 'csi', name: 'NodeUnpublishVolume' }] },
+        ),
+        finds: ['cannot be unmounted: device is in use', 'NodeUnpublishVolume → the CSI driver'],
+        state: 'broken',
+      },
+      {
+        what: 'it was unmounted at the second try',
+        facts: facts(
+          { meta: deleted },
+          { spans: [umount('umount: target is busy.'), { ...umount(''), outcome: 'ok' }] },
+        ),
+        finds: undefined,
+      },
+      { what: 'containers run', facts: facts({ meta: deleted, state: running }), finds: undefined },
+      { what: 'not deleted', facts: facts({}), finds: undefined },
     ],
   },
   {

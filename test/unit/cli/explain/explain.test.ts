@@ -11,13 +11,13 @@ import type { Explanation, Finding, Rule } from '../../../../cli/explain/finding
 import { explain, findingsOf } from '../../../../cli/explain/findings.ts';
 import { finePod } from '../../../../cli/explain/fine.ts';
 import { parseOomKills } from '../../../../cli/explain/kernel-log.ts';
-import { parseListening } from '../../../../cli/explain/listening.ts';
 import { newsOf, parseTarget } from '../../../../cli/explain/main.ts';
 import { explanationJson, renderText } from '../../../../cli/explain/render.ts';
 import { POD_RULES, unknownPod } from '../../../../cli/explain/rules/pod-rules.ts';
 import { bytes, duration, exitCode, list, nearest, plural } from '../../../../cli/explain/words.ts';
 import { ApiError, UnreachableError } from '../../../../client/errors.ts';
 import { plusMs } from '../../../../lib/clock.ts';
+import { parseListening } from '../../../../lib/listening-sockets.ts';
 import { crashed, event, facts, NOW, pod, waiting } from './facts.ts';
 
 describe('words', () => {
