@@ -4,6 +4,7 @@
 import type { IncomingMessage } from 'node:http';
 import { type Clock, elapsedMs, type MonotonicMs, plusMs } from '../lib/clock.ts';
 import { errorMessage } from '../lib/errors.ts';
+import { maskedJson } from '../lib/masked-json.ts';
 import type { OpenSpan, Tracer } from '../lib/trace.ts';
 import { ApiError, UnreachableError } from './errors.ts';
 import type { ClusterAccess } from './kubeconfig.ts';
@@ -148,6 +149,7 @@ export class ApiClient {
     return this.#call(call, 'short', async (response, span) => {
       const text = await readText(response);
       const object: T = JSON.parse(text);
+      span.detail(() => ({ response: maskedJson(object) }));
       span.set({ resourceVersion: resourceVersionOf(object) });
       return object;
     });
@@ -186,6 +188,8 @@ export class ApiClient {
     const attributes = { method: call.method, path: call.path, namespace: info.namespace, name: info.name };
     return this.#options.tracer.span('api', name, attributes, async (span) => {
       const deadline = plusMs(this.#options.clock.monotonic(), call.options.timeoutMs ?? DEFAULT_TIMEOUT_MS);
+      const { body } = call;
+      if (body !== undefined) span.detail(() => ({ request: maskedJson(body) }));
       const response = await this.#follow(call, pool, name, deadline, span);
       if (pool === 'stream') {
         // A stream outlives its span; the port identifies its connection, in ss and for tests that watch its end.
@@ -241,6 +245,7 @@ export class ApiClient {
 
   async #open(call: Call, pool: TransportRequest['pool'], deadline: MonotonicMs): Promise<IncomingMessage> {
     const body = call.body === undefined ? undefined : JSON.stringify(call.body);
+    const traceparent = this.#options.tracer.traceparent();
     return await this.#transport.open({
       method: call.method,
       path: `${call.path}${queryString(call.options.query)}`,
@@ -248,6 +253,7 @@ export class ApiClient {
         accept: call.accept ?? 'application/json',
         'user-agent': this.#options.userAgent,
         ...(body === undefined ? {} : { 'content-type': call.contentType ?? 'application/json' }),
+        ...(traceparent === undefined ? {} : { traceparent }),
         ...(await this.#tokens.headers()),
       },
       ...(body === undefined ? {} : { body }),

@@ -4,8 +4,10 @@
 import { accessSync, constants } from 'node:fs';
 import { join } from 'node:path';
 import type { Clock } from '../lib/clock.ts';
+import { cutWithMark } from '../lib/cut.ts';
 import { errnoOf, errorMessage, isErrno } from '../lib/errors.ts';
 import { type Exec, type ExecResult, exec } from '../lib/exec.ts';
+import { MAX_DETAIL_BYTES, maskedJson } from '../lib/masked-json.ts';
 import { retry, steadyPauses } from '../lib/retry.ts';
 import type { SpanAttributes, Tracer } from '../lib/trace.ts';
 import { isJsonObject, tryParseJson } from './json.ts';
@@ -77,7 +79,13 @@ export class PluginRunner {
       'attachment' in call ? { containerId: call.attachment.containerId, ifName: call.attachment.ifName } : {};
     return this.#options.tracer.span('cni', `${command} ${type}`, { ...attributes, ...about }, async (span) => {
       const path = this.find(type);
+      span.detail(() => ({
+        program: path,
+        environment: maskedJson(variablesOf(call, this.#options.binDirs)),
+        stdin: maskedJson(call.netconf),
+      }));
       const result = await this.#start(path, call);
+      span.detail(() => ({ stdout: cutWithMark(result.stdout.trim(), MAX_DETAIL_BYTES) }));
       if (result.stderr !== '') span.set({ stderr: quote(result.stderr) });
       return answerOf(call, result, this.#timeoutMs());
     });

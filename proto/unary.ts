@@ -10,6 +10,7 @@ import {
 } from '@grpc/grpc-js';
 import { plusMs, systemClock } from '../lib/clock.ts';
 import { cutWithMark, MAX_OUTPUT_BYTES } from '../lib/cut.ts';
+import { maskedJson } from '../lib/masked-json.ts';
 import type { SpanAttributes, SpanKind, Tracer } from '../lib/trace.ts';
 
 /**
@@ -74,6 +75,14 @@ function withoutStackTrace<T>(body: () => T): T {
   }
 }
 
+/** Relates the call to the open span where traces are exported: containerd's own spans are inside the agent's then. */
+function metadataOf(tracer: Tracer): Metadata {
+  const metadata = new Metadata();
+  const traceparent = tracer.traceparent();
+  if (traceparent !== undefined) metadata.set('traceparent', traceparent);
+  return metadata;
+}
+
 /** The same for a client and a method that only the caller can relate to the types of request and response. */
 export type UntypedUnaryCaller = (
   client: Client,
@@ -98,8 +107,9 @@ export function untypedUnaryCaller(tracer: Tracer, kind: SpanKind): UntypedUnary
       kind,
       method,
       options.attributes ?? {},
-      () =>
+      (span) =>
         new Promise<unknown>((resolve, reject) => {
+          span.detail(() => ({ request: maskedJson(request) }));
           const callOptions: CallOptions =
             options.deadlineMs === undefined ? {} : { deadline: plusMs(systemClock.now(), options.deadlineMs) };
           const invoke: unknown = Reflect.get(client, method);
@@ -111,10 +121,13 @@ export function untypedUnaryCaller(tracer: Tracer, kind: SpanKind): UntypedUnary
               reject(new GrpcError(method, codeName(error.code), error.details || error.message, { cause: error }));
             } else if (value === undefined) {
               reject(new GrpcError(method, 'INTERNAL', 'the call answered with no message'));
-            } else resolve(value);
+            } else {
+              span.detail(() => ({ response: maskedJson(value) }));
+              resolve(value);
+            }
           };
           const call = withoutStackTrace(
-            (): ClientUnaryCall => Reflect.apply(invoke, client, [request, new Metadata(), callOptions, done]),
+            (): ClientUnaryCall => Reflect.apply(invoke, client, [request, metadataOf(tracer), callOptions, done]),
           );
           // One that was aborted before the call began gives no event any more.
           if (options.signal?.aborted === true) call.cancel();

@@ -20,7 +20,7 @@ function present(names: readonly (string | undefined)[]): string[] {
   return names.flatMap((name) => (name === undefined || name === '' ? [] : [name]));
 }
 
-function containersOf({ spec }: Pod): Container[] {
+function containersOf({ spec }: Pick<Pod, 'spec'>): Container[] {
   return [...(spec?.initContainers ?? []), ...(spec?.containers ?? []), ...(spec?.ephemeralContainers ?? [])];
 }
 
@@ -41,7 +41,7 @@ function secretsOfVolume(volume: Volume): (string | undefined)[] {
 }
 
 /** Every Secret that a field of the pod names; they are of the pod's namespace. */
-export function secretNames(pod: Pod): string[] {
+export function secretNames(pod: Pick<Pod, 'spec'>): string[] {
   return present([
     ...(pod.spec?.imagePullSecrets ?? []).map(({ name }) => name),
     ...containersOf(pod).flatMap(({ env = [], envFrom = [] }) => [
@@ -53,7 +53,7 @@ export function secretNames(pod: Pod): string[] {
 }
 
 /** Every ConfigMap that a field of the pod names; they are of the pod's namespace. */
-export function configMapNames(pod: Pod): string[] {
+export function configMapNames(pod: Pick<Pod, 'spec'>): string[] {
   return present([
     ...containersOf(pod).flatMap(({ env = [], envFrom = [] }) => [
       ...env.map(({ valueFrom }) => valueFrom?.configMapKeyRef?.name),

@@ -2,7 +2,7 @@
 // with a random half of the switches on and one with the other half, so that each pair says something about every switch.
 // Pure.
 
-import { Dice } from '../sim/world/dice.ts';
+import { Dice } from '../../labs/sim/dice.ts';
 import { percentile, type Range } from './stats.ts';
 
 const RESAMPLES = 1000;

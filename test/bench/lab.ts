@@ -21,6 +21,8 @@ export async function startBenchLab(options: LabOptions & { readonly root: strin
     state: lab.state,
     client: lab.client,
     pid: (name) => lab.pid(name),
+    halt: (name) => lab.halt(name),
+    resume: (name) => lab.resume(name),
     stop: async () => {
       const problems = await lab.stop();
       await guardian.dismiss();

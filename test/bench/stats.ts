@@ -1,6 +1,6 @@
 // The few numbers a benchmark prints. Pure.
 
-import { Dice } from '../sim/world/dice.ts';
+import { Dice } from '../../labs/sim/dice.ts';
 
 const RESAMPLES = 2000;
 

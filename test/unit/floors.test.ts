@@ -12,7 +12,7 @@ const FLOORS: readonly (readonly string[])[] = [
   ['client'],
   ['cni'],
   ['csi'],
-  ['agent', 'apiserver', 'controlplane'],
+  ['agent', 'apiserver', 'controlplane', 'dockershim'],
   ['labs'],
   // The runner of the tests starts the command as a program, and shares no code with it.
   ['cli', 'scripts'],
@@ -202,6 +202,20 @@ test('a loop that waits for time is found, one that does not is not', () => {
   expect(hasOwnLoop('  while (!signal.aborted) {\n    await sleepUnlessAborted(clock, 5, signal);\n  }\n')).toBe(true);
   expect(hasOwnLoop('  do {\n    setTimeout(work, 5);\n  } while (again);\n')).toBe(true);
   expect(hasOwnLoop('  for (const one of all) {\n    await work(one);\n  }\n  await clock.sleep(5);\n')).toBe(false);
+});
+
+/** Programs that serve others all the time. */
+const SERVERS = ['agent/', 'apiserver/', 'controlplane/', 'csi/', 'dockershim/'];
+
+test('no server reads the process table: a process that is stuck with its memory locked would stop it as well', () => {
+  const reached = new Set(
+    imports.flatMap(({ from }) => (SERVERS.some((folder) => from.startsWith(folder)) ? [from] : [])),
+  );
+  for (const file of reached) for (const { from, to } of imports) if (from === file) reached.add(to);
+  expect(reached.has('lib/exec.ts')).toBe(true);
+  expect([...reached].filter((file) => file === 'lib/processes.ts')).toEqual([]);
+  // Commands do, under this very name.
+  expect(imports.some(({ to }) => to === 'lib/processes.ts')).toBe(true);
 });
 
 test('nothing that runs imports a test', () => {

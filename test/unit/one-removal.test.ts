@@ -23,6 +23,12 @@ const PRODUCTION = [
 /** Shell that runs where there may be no Node yet, on directories of its own within the project. */
 const BEFORE_NODE: readonly string[] = ['scripts/gen-proto', 'scripts/kubectls'];
 
+/**
+ * The disk of a simulated machine: a directory in memory that its world has made and where nothing is ever mounted. Removal is a
+ * part of what is simulated there, and synchronous: the order in which real asynchronous calls end follows from no seed.
+ */
+const SIMULATED: readonly string[] = ['labs/sim/cri/output.ts', 'labs/sim/files.ts', 'labs/sim/kernel.ts'];
+
 const FORBIDDEN: readonly RegExp[] = [
   // rm(path, { recursive: true }), and rmdir's old option of the same name; also over several lines.
   /\brm(?:dir)?(?:Sync)?\s*\([^;]*?\brecursive\b/,
@@ -53,7 +59,7 @@ function files(directory: string): string[] {
 }
 
 test('production code has one recursive removal', () => {
-  const all = PRODUCTION.flatMap(files).filter((path) => !BEFORE_NODE.includes(path));
+  const all = PRODUCTION.flatMap(files).filter((path) => !BEFORE_NODE.includes(path) && !SIMULATED.includes(path));
   expect(all.length).toBeGreaterThan(300);
   const wrong = all.flatMap((path) => {
     const found = forbiddenIn(readFileSync(path, 'utf8'));

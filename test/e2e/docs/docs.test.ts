@@ -53,6 +53,13 @@ const ELSEWHERE: Readonly<Record<string, string>> = {
   'npm run demo': 'test/e2e/docs/demo.test.ts',
   'npm test': 'this very run',
   'nodelet agent --kubeconfig /etc/kubernetes/kubelet.conf \\': 'test/e2e/agent, with a kubeconfig of its own',
+  'nodelet dockershim --docker unix:///var/run/docker.sock --listen unix:///run/dockershim.sock':
+    'test/e2e/dockershim, where a lab starts it on sockets of its own',
+  'nodelet agent --kubeconfig kubelet.conf --container-runtime-endpoint unix:///run/dockershim.sock --network runtime':
+    'test/e2e/dockershim, with the lab’s kubeconfig and network',
+  'nodelet crictl --runtime-endpoint unix:///run/dockershim.sock ps': 'test/e2e/dockershim',
+  'nodelet up --root /tmp/lab-docker --runtime docker': 'test/e2e/dockershim, with a root of its own',
+  'nodelet crictl --root /tmp/lab-docker pods': 'test/e2e/dockershim',
 };
 
 const pages = PAGES.map((page) => ({ page, text: readFileSync(join(TREE, page), 'utf8') }));
@@ -70,7 +77,8 @@ function prepared(block: Block): string {
   if (block.needs === 'nothing') return block.script;
   return block.script
     .replaceAll('/var/lib/nodelet', lab.root)
-    .replace(/bin\/nodelet (explain|kubeconfig|trace|timeline)/g, `bin/nodelet $1 --root ${lab.root}`);
+    .replace(/bin\/nodelet (explain|kubeconfig|trace|timeline)/g, `bin/nodelet $1 --root ${lab.root}`)
+    .replace(/bin\/nodelet lab (\w+)/g, `bin/nodelet lab $1 --root ${lab.root}`);
 }
 
 describe.each(blocks)('$page:$line', (block) => {

@@ -133,6 +133,12 @@ export const stubborn: readonly object[] = [
     ...shellPod('finalized', FOREVER),
     metadata: { name: 'finalized', finalizers: ['example.com/backup'] },
   },
+  shellPod(
+    'busy-volume',
+    FOREVER,
+    { volumes: [{ name: 'cache', emptyDir: { medium: 'Memory' } }] },
+    { volumeMounts: [{ name: 'cache', mountPath: '/cache' }] },
+  ),
   shellPod('ignores-term', 'trap "" TERM; while :; do sleep 1000 & wait $!; done', {
     terminationGracePeriodSeconds: 3600,
   }),

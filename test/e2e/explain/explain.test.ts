@@ -1,13 +1,15 @@
 // `nodelet explain` on a real node: pods that are broken in all sorts of ways at the same time, in one lab, and the answer for
 // each. The command's own code is called in this process; test/e2e/docs runs the program.
 
+import { spawn } from 'node:child_process';
 import { rename, rm, writeFile } from 'node:fs/promises';
 import { createServer, type Server } from 'node:http';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { runExplain } from '../../../cli/explain/main.ts';
 import { resourcePath } from '../../../client/paths.ts';
-import { apply, eventually, FOREVER, nodeWhen, podWhen, ready, shellPod } from '../agent/harness.ts';
+import type { Pod } from '../../../client/types.ts';
+import { apply, eventually, FOREVER, gone, nodeWhen, podWhen, ready, shellPod } from '../agent/harness.ts';
 import type { TestLab } from '../support/lab.ts';
 import { shareLab } from '../support/shared-lab.ts';
 import { type Answer, answerFor, runText, verdictFor } from './answers.ts';
@@ -268,6 +270,34 @@ test('a pod that is deleted: a hook, a process that ignores TERM, a finalizer', 
   await Promise.all([remove('pre-stop', 1), remove('ignores-term', 1)]);
 });
 
+test('a pod that is deleted, and a process of the node that uses its volume', async () => {
+  await ready(lab, 'busy-volume');
+  const { metadata } = await lab.client.get<Pod>(
+    resourcePath('v1', 'pods', { namespace: lab.namespace, name: 'busy-volume' }),
+  );
+  const volume = join(lab.paths.kubeletDir, 'pods', metadata.uid, 'volumes/kubernetes.io~empty-dir/cache');
+  const user = spawn('sleep', ['1000'], { cwd: volume, stdio: 'ignore' });
+  try {
+    await remove('busy-volume', 1);
+    // Before the first try to unmount it there is no failed call.
+    const answer = await eventually('a failed umount', async () => {
+      const now = await verdictOf(
+        'busy-volume',
+        'volume-busy',
+        /volume cache cannot be unmounted: process \d+ \(sleep 1000\) uses it/,
+      );
+      return now.chain.some(({ call }) => call !== undefined) ? now : undefined;
+    });
+    expect(answer.chain.flatMap(({ call }) => call ?? [])).toMatchObject([
+      { name: 'umount', to: 'the kernel', with: volume, answer: expect.stringMatching(/busy/) },
+    ]);
+    expect(answer.chain.at(-1)?.text).toContain(`process ${user.pid} (sleep 1000) uses its working directory`);
+  } finally {
+    user.kill('SIGKILL');
+  }
+  await gone(lab, 'busy-volume');
+});
+
 const here = (name: string): string => `${lab.namespace}/${name}`;
 
 test.each([
@@ -322,7 +352,8 @@ test('a tainted and a cordoned node; what keeps a pod from it is named', async (
 
 test('a CNI plugin that is not there, in the runtime’s and the plugin’s words', async () => {
   const file = join(lab.paths.cni.confDir, '00-explain.conflist');
-  const list = { cniVersion: '1.0.0', name: 'explain', plugins: [{ type: 'no-such-plugin' }] };
+  // One that another plugin calls: of those of the list itself the agent sees that they are missing, and the node is NotReady.
+  const list = { cniVersion: '1.0.0', name: 'explain', plugins: [{ type: 'ptp', ipam: { type: 'no-such-plugin' } }] };
   await writeFile(file, JSON.stringify(list));
   try {
     await apply(lab, shellPod('netless', FOREVER));

@@ -85,7 +85,7 @@ async function bind(source: string, target: string): Promise<void> {
 async function lab(at = root): Promise<{ readonly paths: LabPaths; readonly free: () => Promise<void> }> {
   const paths = labPaths(at);
   const taken = await takeRoot(paths);
-  await makeEntries(paths, taken.marker, true);
+  await makeEntries(paths, taken.marker, { csi: true, docker: false });
   undo.push(() => taken.lock.release());
   return { paths, free: () => taken.lock.release() };
 }
@@ -211,7 +211,7 @@ describe('a start', () => {
     const taken = await takeRoot(paths);
     undo.push(() => taken.lock.release());
     await put('logs/app.log');
-    await expect(makeEntries(paths, taken.marker, true)).rejects.toThrow(
+    await expect(makeEntries(paths, taken.marker, { csi: true, docker: false })).rejects.toThrow(
       `${paths.logDir} exists and was not made by a lab`,
     );
     await taken.lock.release();
@@ -225,7 +225,7 @@ describe('a start', () => {
     undo.push(() => taken.lock.release());
     await taken.marker.put({ kind: 'directory', path: paths.pkiDir }, { kind: 'directory', path: paths.logDir });
     await mkdir(paths.pkiDir);
-    await makeEntries(paths, taken.marker, false);
+    await makeEntries(paths, taken.marker, { csi: false, docker: false });
     expect(taken.marker.isMade(paths.pkiDir)).toBe(true);
     await taken.lock.release();
     expect(await cleanLab({ paths })).toEqual([]);

@@ -4,17 +4,24 @@
 import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import { loadDefinitions } from '../../../labs/images/build.ts';
 import { importImages } from '../../../labs/images/import.ts';
+import { type CollectedSpan, type Collector, startCollector } from '../../otlp-collector/collector.ts';
 import { apply, container, deletePods, eventWhen, FOREVER, gone, podWhen, ready, shellPod } from '../agent/harness.ts';
 import { startLab, type TestLab } from '../support/lab.ts';
 
 let lab: TestLab;
+let collector: Collector;
 
 beforeAll(async () => {
+  collector = await startCollector();
   lab = await startLab({
-    kubeletConfiguration: { clusterDNS: ['10.96.0.10'], allowedUnsafeSysctls: ['net.core.somaxconn'] },
+    kubeletConfiguration: {
+      clusterDNS: ['10.96.0.10'],
+      allowedUnsafeSysctls: ['net.core.somaxconn'],
+      tracing: { endpoint: collector.endpoint, samplingRatePerMillion: 1_000_000 },
+    },
   });
   const profiles = join(lab.paths.kubeletDir, 'seccomp', 'profiles');
   await mkdir(profiles, { recursive: true });
@@ -22,7 +29,10 @@ beforeAll(async () => {
   const profile = { defaultAction: 'SCMP_ACT_ALLOW', syscalls: [refused] };
   await writeFile(join(profiles, 'no-mkdir.json'), JSON.stringify(profile));
 });
-afterAll(() => lab?.stop());
+afterAll(async () => {
+  await lab?.stop();
+  collector?.close();
+});
 
 const inside = (pod: string, command: string): Promise<string> =>
   lab.kubectl('exec', pod, '-c', 'main', '--', 'sh', '-c', command);
@@ -340,4 +350,23 @@ describe('bad values', () => {
     await podWhen(lab, 'spoken', 'Succeeded', ({ status }) => status?.phase === 'Succeeded');
     await remove('silent', 'spoken');
   });
+});
+
+test('a collector gets the spans of a pod’s start as the kubelet names them, one trace for each syncPod', async () => {
+  await apply(lab, shellPod('traced', FOREVER));
+  await ready(lab, 'traced');
+  const ofPod = (name: string): CollectedSpan[] =>
+    collector.spans.filter((span) => span.name === name && span.attributes['k8s.pod.name'] === 'traced');
+  const started = 'runtime.v1.RuntimeService/StartContainer';
+  await vi.waitUntil(() => ofPod(started).length > 0 && ofPod('syncPod').length > 0, { timeout: 60_000 });
+  const [start] = ofPod(started);
+  expect(start).toMatchObject({
+    kind: 'SPAN_KIND_CLIENT',
+    resource: { 'service.name': 'kubelet', 'k8s.node.name': lab.nodeName },
+  });
+  const rounds = ofPod('syncPod');
+  expect(rounds.map(({ parentSpanId }) => parentSpanId)).toEqual(rounds.map(() => ''));
+  expect(rounds.map(({ traceId }) => traceId)).toContain(start?.traceId);
+  expect(new Set(rounds.map(({ traceId }) => traceId)).size).toBe(rounds.length);
+  await remove('traced');
 });

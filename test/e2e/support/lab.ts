@@ -46,6 +46,7 @@ export function labNames(paths: LabPaths): readonly string[] {
 
 /** A lab of the test's own, that it may kill and configure as it likes. */
 export interface PrivateLab extends TestLab {
+  readonly lab: RunningLab;
   /** The lines that `nodelet up` would have printed so far. */
   readonly lines: readonly string[];
 }

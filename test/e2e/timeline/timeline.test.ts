@@ -4,13 +4,16 @@ import { spawn } from 'node:child_process';
 import { mkdtemp, readFile, rm, stat } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { afterAll, beforeAll, expect, test, vi } from 'vitest';
 import { buildTimeline } from '../../../cli/timeline/build.ts';
 import type { Timeline } from '../../../cli/timeline/model.ts';
+import type { PageData } from '../../../cli/timeline/page/data.ts';
 import { readEvidence } from '../../../cli/timeline/run.ts';
 import { execOk } from '../../../lib/exec.ts';
-import { apply, FOREVER, ready, shellPod } from '../agent/harness.ts';
+import type { Span } from '../../../lib/trace.ts';
+import { apply, deletePods, FOREVER, ready, shellPod } from '../agent/harness.ts';
 import type { TestLab } from '../support/lab.ts';
 import { shareLab } from '../support/shared-lab.ts';
 
@@ -126,3 +129,64 @@ test('a pod that the agent knows nothing of is refused in one line', async () =>
     /nothing is recorded of the pod "nowhere\/nothing"/,
   );
 });
+
+test('nodelet ui serves the pod’s timeline to a caller with the token, and ends on a signal', async () => {
+  const child = spawn(NODELET, ['ui', '--root', lab.root]);
+  const ended = new Promise<number | null>((resolve) => child.once('close', resolve));
+  try {
+    const address = new URL(await firstLine(child.stdout));
+    const entered = await fetch(address, { redirect: 'manual' });
+    const headers = { cookie: entered.headers.get('set-cookie')?.split(';')[0] ?? '' };
+    const read = async (path: string): Promise<Response> => await fetch(new URL(path, address), { headers });
+    await vi.waitUntil(async () => (await (await read('/pods')).text()).includes(`"name":"${pod()}"`), {
+      timeout: 60_000,
+    });
+    const data: PageData = JSON.parse(await (await read(`/data?pod=${encodeURIComponent(pod())}`)).text());
+    expect(data.timelines[0]?.bars.map(({ name }) => name)).toContain('RunPodSandbox');
+    expect((await fetch(new URL('/pods', address))).status).toBe(401);
+  } finally {
+    child.kill('SIGTERM');
+  }
+  expect(await ended).toBe(0);
+});
+
+test('nodelet trace --detail has what was sent to the runtime and to CNI plugins, and what came back', async () => {
+  const child = spawn(NODELET, [
+    'trace',
+    '--root',
+    lab.root,
+    '--json',
+    '--detail',
+    '--pod',
+    `${lab.namespace}/detailed`,
+  ]);
+  const spans: Span[] = [];
+  createInterface({ input: child.stdout }).on('line', (line) => spans.push(JSON.parse(line)));
+  const detailOf = (name: string): Span['detail'] => spans.find((span) => span.name === name)?.detail;
+  // Until the agent has read the request, spans come without: pods are made until one has them.
+  await vi.waitUntil(
+    async () => {
+      await apply(lab, shellPod('detailed', FOREVER));
+      await ready(lab, 'detailed');
+      await vi.waitUntil(() => spans.some(({ name }) => name === 'StartContainer'), { timeout: 60_000 });
+      await deletePods(lab, ['detailed']);
+      if (detailOf('RunPodSandbox')?.['request'] !== undefined) return true;
+      spans.length = 0;
+      return false;
+    },
+    { timeout: 120_000 },
+  );
+  child.kill('SIGTERM');
+  expect(JSON.parse(detailOf('RunPodSandbox')?.['request'] ?? '{}')).toMatchObject({
+    config: { metadata: { name: 'detailed', namespace: lab.namespace } },
+  });
+  expect(detailOf('RunPodSandbox')?.['response']).toContain('pod_sandbox_id');
+  const bridge = detailOf('ADD bridge');
+  expect(JSON.parse(bridge?.['stdin'] ?? '{}')).toMatchObject({ type: 'bridge' });
+  expect(JSON.parse(bridge?.['stdout'] ?? '{}')).toMatchObject({ ips: [{ address: expect.any(String) }] });
+  expect(JSON.parse(bridge?.['environment'] ?? '{}')).toMatchObject({ CNI_COMMAND: 'ADD' });
+});
+
+function firstLine(stream: NodeJS.ReadableStream): Promise<string> {
+  return new Promise((resolve) => createInterface({ input: stream }).once('line', resolve));
+}

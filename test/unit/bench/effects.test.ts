@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
+import { Dice } from '../../../labs/sim/dice.ts';
 import { type PairSample, randomHalves, savings } from '../../bench/effects.ts';
-import { Dice } from '../../sim/world/dice.ts';
 
 /** Pairs of a value of 100 that each switch lowers by its saving when it is on, with noise of up to ±`noise`. */
 function measured(pairs: number, saved: readonly number[], noise: number): readonly PairSample[] {

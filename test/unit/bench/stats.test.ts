@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
+import { Dice } from '../../../labs/sim/dice.ts';
 import { medianRange, pairedRatio, percentile, summarize } from '../../bench/stats.ts';
-import { Dice } from '../../sim/world/dice.ts';
 
 test('a percentile is a sample that was measured, never a mean', () => {
   expect(percentile([5, 1, 4, 2, 3], 0.5)).toBe(3);

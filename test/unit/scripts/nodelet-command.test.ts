@@ -28,17 +28,19 @@ const started = (command: string, tricks?: string): Promise<string> =>
   });
 
 describe('the tricks of the agent’s process', () => {
-  test.each<[string | undefined, boolean, boolean, boolean]>([
-    [undefined, true, true, true],
-    ['none', false, false, false],
-    ['-v8-size', false, true, true],
-    ['-exec-helper,-malloc', true, true, false],
-    ['none,malloc', false, false, true],
-    ['none,v8-jit', false, true, false],
-  ])('with NODELET_TRICKS %j', async (tricks, size, jit, malloc) => {
+  test.each<[string | undefined, boolean, boolean, boolean, boolean]>([
+    [undefined, true, true, true, true],
+    ['none', false, false, false, false],
+    ['-v8-size', false, true, true, true],
+    ['-v8-idle', true, true, false, true],
+    ['-exec-helper,-malloc', true, true, true, false],
+    ['none,malloc', false, false, false, true],
+    ['none,v8-jit', false, true, false, false],
+  ])('with NODELET_TRICKS %j', async (tricks, size, jit, idle, malloc) => {
     const output = await started('agent', tricks);
     expect(output.includes('--optimize-for-size')).toBe(size);
     expect(output.includes('--invocation-count-for-maglev=')).toBe(jit);
+    expect(output.includes('--no-memory-reducer')).toBe(idle);
     expect(output.includes('MALLOC_ARENA_MAX=1')).toBe(malloc);
   });
 

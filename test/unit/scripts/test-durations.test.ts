@@ -69,6 +69,12 @@ describe('the durations of test files', () => {
   it('are what was measured, else the usual one of this file, else a guess', () => {
     const file = 'test/e2e/lab/lab.test.ts';
     expect(expectedMs(file, new Map([[file, 7]]))).toBe(7);
-    expect(expectedMs(file, new Map())).toBeGreaterThan(expectedMs('test/unknown.test.ts', new Map()));
+    expect(expectedMs(file, new Map())).toBeGreaterThan(expectedMs('test/unit/unknown.test.ts', new Map()));
+  });
+
+  it('of an end-to-end test of which nothing is known are guessed as long: it must not be alone at the end', () => {
+    const [unknown, known] = ['test/e2e/new/new.test.ts', 'test/e2e/apiserver/server.test.ts'];
+    expect(expectedMs(unknown, new Map())).toBeGreaterThan(expectedMs(known, new Map()));
+    expect(expectedMs(unknown, new Map([[unknown, 3]]))).toBe(3);
   });
 });
