@@ -124,7 +124,11 @@ test('a pod runs through the tap, exec too; its calls are shown; the same pod ag
   await podLife('b.crirec');
   await second.stop();
   expect((await tap('diff', at('a.crirec'), at('b.crirec'), '--ignore', at('nothing'))).code).toBe(2);
-  await writeFile(at('other-pods'), 'ignore: [{pod: default/execed}, {pod: (node)}]\n');
+  // How often the agent lists depends on when its stream of events is back after the tap's restart.
+  await writeFile(
+    at('other-pods'),
+    'ignore: [{pod: default/execed}, {pod: (node)}, {method: ListContainers}, {method: ListPodSandbox}]\n',
+  );
   const diff = await tap('diff', at('a.crirec'), at('b.crirec'), '--ignore', at('other-pods'));
   expect(diff.stdout).toMatch(/^default\/web: equal, \d+ calls$/m);
   expect(diff, diff.stdout).toMatchObject({ code: 0 });
