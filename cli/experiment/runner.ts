@@ -5,10 +5,11 @@
 import { type Clock, elapsedMs, type MonotonicMs, systemClock } from '../../lib/clock.ts';
 import { errorMessage, UserError } from '../../lib/errors.ts';
 import { rfc3339 } from '../../lib/rfc3339.ts';
+import { milliseconds } from './duration.ts';
 import { evaluate, type Scope } from './expression/evaluate.ts';
 import { ObservationIndex } from './expression/index-of-observations.ts';
 import { type Expression, namesIn, parseExpression } from './expression/parse.ts';
-import { durationMs, ExpressionError } from './expression/token.ts';
+import { ExpressionError } from './expression/token.ts';
 import { show, toMeasured, type Value } from './expression/value.ts';
 import { type ExperimentSource, type ParameterValues, WORLD_NAMES } from './load.ts';
 import type {
@@ -286,13 +287,6 @@ class Run {
 /** A condition did not come true. */
 class TimeoutError extends Error {
   override name = 'TimeoutError';
-}
-
-/** Of a text that the schema has accepted. */
-function milliseconds(text: string): number {
-  const ms = durationMs(text);
-  if (ms === undefined) throw new UserError(`"${text}" is no duration`);
-  return ms;
 }
 
 function isWorldStep(step: ExperimentStep): step is Parameters<World['perform']>[0] {

@@ -1,7 +1,7 @@
 // The words of an expression: numbers, durations, texts, names and signs, each with its column. Pure.
 
 import { UserError } from '../../../lib/errors.ts';
-import { getOwn } from '../../../lib/own-property.ts';
+import { DURATION_EXAMPLES, durationMs } from '../duration.ts';
 
 export type Token =
   | { readonly kind: 'number'; readonly value: number; readonly column: number; readonly text: string }
@@ -16,20 +16,6 @@ export class ExpressionError extends UserError {
     super(message);
     this.column = column;
   }
-}
-
-/** Milliseconds of each unit of a duration. */
-const UNITS: Readonly<Record<string, number>> = { ms: 1, s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 };
-const DURATION = /^(?:\d+(?:\.\d+)?(?:ms|[smhd]))+$/;
-
-/** Milliseconds of "10s", "1h30m", "1.5s", "250ms"; undefined for any other text. Pure. */
-export function durationMs(text: string): number | undefined {
-  if (!DURATION.test(text)) return undefined;
-  let total = 0;
-  for (const [, figure = '', unit = ''] of text.matchAll(/(\d+(?:\.\d+)?)(ms|[smhd])/g)) {
-    total += Number(figure) * (getOwn(UNITS, unit) ?? 0);
-  }
-  return total;
 }
 
 const SPACE = /\s+/y;
@@ -49,7 +35,7 @@ function numberOf(text: string, column: number): number {
   const value = plain ?? ratio ?? durationMs(text);
   if (value !== undefined) return value;
   throw new ExpressionError(
-    `"${text}" is neither a number, a ratio as 5%, nor a duration as 250ms, 10s, 1h30m`,
+    `"${text}" is neither a number, a ratio as 5%, nor a duration as ${DURATION_EXAMPLES}`,
     column,
   );
 }

@@ -1,7 +1,8 @@
 // What of an experiment a lab cannot do, by name, before anything is started: a step without effect would make the result
 // wrong. Pure.
 
-import type { WorldSpec } from '../model.ts';
+import type { ProcessName, WorldSpec } from '../model.ts';
+import { processProblems } from '../processes.ts';
 import type { WorldStep } from '../world.ts';
 import { faultProblem } from './faults.ts';
 import type { LabAgent } from './lab-agent.ts';
@@ -59,19 +60,16 @@ function stepProblem(step: WorldStep, spec: WorldSpec, agent: LabAgent): readonl
       return problem === undefined ? [] : [`fault on ${on}: ${problem}`];
     });
   }
-  if ('kill' in step && 'process' in step.kill) return processProblem('kill', step.kill.process, spec);
-  if ('start' in step) return processProblem('start', step.start.process, spec);
   if ('use' in step && step.use.pod === undefined)
     return ["use without pod: a lab does not fill this machine's memory or disk: name a pod, or use --on sim"];
-  return [];
+  return processProblems(step, (name) => missingProcess(name, spec));
 }
 
-function processProblem(verb: string, name: string, spec: WorldSpec): readonly string[] {
+function missingProcess(name: ProcessName, spec: WorldSpec): string | undefined {
   if (name === 'scheduler' || name === 'controllers')
-    return [`${verb} ${name}: in a lab, scheduler and controllers are one process: use --on sim`];
-  if (name === 'csi-driver' && spec.csi !== true)
-    return [`${verb} csi-driver: the world has no CSI driver: set world.csi`];
-  return [];
+    return 'in a lab, scheduler and controllers are one process: use --on sim';
+  if (name === 'csi-driver' && spec.csi !== true) return 'the world has no CSI driver: set world.csi';
+  return undefined;
 }
 
 /** One line each; the same line once. */

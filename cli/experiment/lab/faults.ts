@@ -3,8 +3,8 @@
 
 import { UserError } from '../../../lib/errors.ts';
 import { type FaultRules, parseFaultRules } from '../../tap/fault-rules.ts';
+import { milliseconds } from '../duration.ts';
 import type { FaultRule } from '../model.ts';
-import { durationMs } from './duration.ts';
 
 /** Why a rule cannot be followed there; undefined when it can. */
 export function faultProblem(on: 'cri' | 'cni' | 'csi' | 'api' | 'dns', rule: FaultRule): string | undefined {
@@ -35,7 +35,7 @@ export function criFaults(rules: readonly FaultRule[]): FaultRules {
     ...(rule.pod === undefined ? {} : { pod: rule.pod }),
     ...(rule.times === undefined ? {} : { count: rule.times }),
     ...(rule.delay !== undefined || rule.action === 'delay'
-      ? { delay: `${durationMs(rule.delay ?? MILLISECONDS_DEFAULT)}ms` }
+      ? { delay: `${milliseconds(rule.delay ?? MILLISECONDS_DEFAULT)}ms` }
       : {}),
     ...effect(rule),
   }));
@@ -68,7 +68,7 @@ export function csiFaults(rules: readonly FaultRule[]): string {
         action: rule.action,
         // 0 is "always" there.
         times: rule.times ?? 0,
-        ...(rule.action === 'delay' ? { delayMs: durationMs(rule.delay ?? MILLISECONDS_DEFAULT) } : {}),
+        ...(rule.action === 'delay' ? { delayMs: milliseconds(rule.delay ?? MILLISECONDS_DEFAULT) } : {}),
         ...(rule.code === undefined ? {} : { code: rule.code }),
         ...(rule.message === undefined ? {} : { message: rule.message }),
       };
@@ -87,7 +87,7 @@ export function cniRuleFiles(rule: FaultRule): ReadonlyMap<string, string> {
     [
       'seconds',
       String(
-        rule.delay === undefined && rule.action !== 'delay' ? 0 : durationMs(rule.delay ?? MILLISECONDS_DEFAULT) / 1000,
+        rule.delay === undefined && rule.action !== 'delay' ? 0 : milliseconds(rule.delay ?? MILLISECONDS_DEFAULT) / 1000,
       ),
     ],
     ['error', JSON.stringify(error)],

@@ -15,10 +15,10 @@ import { poll, retry, steadyPauses } from '../../../lib/retry.ts';
 import type { RunningLab } from '../../lab/lab.ts';
 import type { LabProcess } from '../../lab/paths.ts';
 import type { FaultProxy } from '../../tap/fault-proxy.ts';
+import { milliseconds } from '../duration.ts';
 import type { FaultRule, ProcessName } from '../model.ts';
 import type { WorldStep } from '../world.ts';
 import type { ContainerWatch } from './containers.ts';
-import { durationMs } from './duration.ts';
 import { cniRuleFiles, criFaults, csiFaults } from './faults.ts';
 import type { Link } from './link.ts';
 import type { Kinds } from './objects.ts';
@@ -185,7 +185,7 @@ export class LabSteps {
   async #delete(target: Extract<WorldStep, { readonly delete: unknown }>['delete']): Promise<void> {
     const { lab, kinds, signal } = this.#parts;
     const { kind, name, namespace, gracePeriod } = target;
-    const grace = gracePeriod === undefined ? {} : { gracePeriodSeconds: Math.ceil(durationMs(gracePeriod) / 1000) };
+    const grace = gracePeriod === undefined ? {} : { gracePeriodSeconds: Math.ceil(milliseconds(gracePeriod) / 1000) };
     await lab.client.delete(await kinds.path(kind, name, namespace), { ...grace, signal });
   }
 

@@ -5,7 +5,8 @@ import { isKnownKind } from '../../../labs/sim/cluster.ts';
 import { parseCommand, ShellError } from '../../../labs/sim/shell/parse.ts';
 import { commandOf } from '../../../labs/sim/shell/processes.ts';
 import { UserError } from '../../../lib/errors.ts';
-import type { ExperimentStep, Manifest, WorldSpec } from '../model.ts';
+import type { ExperimentStep, Manifest, ProcessName, WorldSpec } from '../model.ts';
+import { processProblems } from '../processes.ts';
 
 /** Fields of KubeletConfiguration that have their effect in the simulated world. */
 export const KUBELET_FIELDS: ReadonlySet<string> = new Set([
@@ -92,8 +93,8 @@ function manifestProblems({ kind, metadata, spec }: Manifest): string[] {
 function stepProblems(step: ExperimentStep): string[] {
   if ('apply' in step) return step.apply.flatMap(manifestProblems);
   if ('exec' in step) return commandProblem(`exec in ${step.exec.pod}`, () => parseCommand(step.exec.command));
-  if ('kill' in step && 'process' in step.kill) return processProblem(step.kill.process);
-  if ('start' in step) return processProblem(step.start.process);
+  const ofProcess = processProblems(step, missingProcess);
+  if (ofProcess.length > 0) return [...ofProcess];
   if ('fault' in step) {
     const { on, rules } = step.fault;
     if (on !== 'cri' && on !== 'cni' && on !== 'api') return [`faults of ${on} are not simulated`];
@@ -120,10 +121,8 @@ function stepProblems(step: ExperimentStep): string[] {
   return [];
 }
 
-function processProblem(process: string): string[] {
-  return ['agent', 'containerd', 'apiserver'].includes(process)
-    ? []
-    : [`there is no process ${process} in the simulated world`];
+function missingProcess(name: ProcessName): string | undefined {
+  return ['agent', 'containerd', 'apiserver'].includes(name) ? undefined : 'the simulated world has no such process';
 }
 
 function specProblems({ kubelet = {}, nodes = 1, images = [], csi, cni, capacity = {} }: WorldSpec): string[] {

@@ -5,8 +5,8 @@ import { RuntimeError } from '../../../agent/ports/runtime.ts';
 import { ApiError } from '../../../client/errors.ts';
 import type { Injection } from '../../../labs/sim/line.ts';
 import type { PluginInjection } from '../../../labs/sim/network.ts';
+import { milliseconds } from '../duration.ts';
 import { matchesText } from '../expression/functions.ts';
-import { durationMs } from '../expression/token.ts';
 import type { FaultRule } from '../model.ts';
 
 /** A plugin that hangs is killed by its caller before this. */
@@ -38,7 +38,7 @@ function matchesPod(pattern: string, pod: string | undefined): boolean {
 }
 
 function delayOf({ delay }: FaultRule): number {
-  return (delay === undefined ? undefined : durationMs(delay)) ?? DELAY_MS;
+  return delay === undefined ? DELAY_MS : milliseconds(delay);
 }
 
 /** For calls of CRI and of the API. */

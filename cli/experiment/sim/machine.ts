@@ -29,7 +29,7 @@ import { SimStorage } from '../../../labs/sim/storage-objects.ts';
 import { SimVolumes } from '../../../labs/sim/volumes.ts';
 import { Weather } from '../../../labs/sim/weather.ts';
 import type { ContainerWitness, RuntimeRules } from '../../../labs/sim/witness.ts';
-import { durationMs } from '../expression/token.ts';
+import { durationMs } from '../duration.ts';
 import type { WorldSpec } from '../model.ts';
 
 /** What a world of experiments wants to know. */

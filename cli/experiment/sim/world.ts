@@ -17,7 +17,7 @@ import { UserError } from '../../../lib/errors.ts';
 import type { Log } from '../../../lib/log.ts';
 import { quantityValue } from '../../../lib/quantity.ts';
 import { type Span, Tracer } from '../../../lib/trace.ts';
-import { durationMs } from '../expression/token.ts';
+import { milliseconds } from '../duration.ts';
 import type { FaultRule, Manifest, ProcessName, WorldSpec } from '../model.ts';
 import type { ContainerObservation, Observation } from '../observation.ts';
 import type { World, WorldStep } from '../world.ts';
@@ -39,10 +39,6 @@ const JOURNAL_LINES = 20_000;
 const EVENT = 'event ';
 /** How long a command of a step may take, seconds. */
 const EXEC_LIMIT_S = 3600;
-
-function milliseconds(text: string | undefined): number | undefined {
-  return text === undefined ? undefined : durationMs(text);
-}
 
 export function createSimWorld(options: SimWorldOptions): World {
   return new SimWorld(options);
@@ -268,7 +264,7 @@ class SimWorld implements World {
     else if ('use' in step) this.#here().memory.otherBytes = quantityValue(step.use.memory ?? '0');
     else if ('clock' in step) {
       const { add } = step.clock;
-      this.#clock.jump(add.startsWith('-') ? -(milliseconds(add.slice(1)) ?? 0) : (milliseconds(add) ?? 0));
+      this.#clock.jump(add.startsWith('-') ? -milliseconds(add.slice(1)) : milliseconds(add));
     } else throw new UserError('the shutdown of the machine is not simulated');
   }
 
@@ -297,7 +293,7 @@ class SimWorld implements World {
   }): void {
     const { manifests, cluster } = this.#here();
     if (kind === 'Pod' && manifests.files.has(`${name}.yaml`)) manifests.remove(`${name}.yaml`);
-    else cluster.remove(kind, name, namespace, milliseconds(gracePeriod));
+    else cluster.remove(kind, name, namespace, gracePeriod === undefined ? undefined : milliseconds(gracePeriod));
   }
 
   #instance(pod: string, container: string | undefined): Instance {

@@ -4,7 +4,6 @@ import { expect, test } from 'vitest';
 import { check, evaluate, FUNCTIONS } from '../../../../cli/experiment/expression/evaluate.ts';
 import { ObservationIndex } from '../../../../cli/experiment/expression/index-of-observations.ts';
 import { parseExpression } from '../../../../cli/experiment/expression/parse.ts';
-import { durationMs } from '../../../../cli/experiment/expression/token.ts';
 import { toMeasured } from '../../../../cli/experiment/expression/value.ts';
 import type { Observation } from '../../../../cli/experiment/observation.ts';
 import { epochMs, monotonicMs } from '../../../../lib/clock.ts';
@@ -263,17 +262,6 @@ test('what is observed later is in the value of the same expression', () => {
   expect(evaluate(expression, scope)).toBe(0);
   observations.push(container(1, 'started', 0));
   expect(evaluate(expression, scope)).toBe(1);
-});
-
-test.each([
-  ['10s', 10_000],
-  ['1d', 86_400_000],
-  ['0s', 0],
-  ['10', undefined],
-  ['s', undefined],
-  ['-1s', undefined],
-])('duration %s', (text, ms) => {
-  expect(durationMs(text)).toBe(ms);
 });
 
 test('every function has its usage, and it begins with its name', () => {

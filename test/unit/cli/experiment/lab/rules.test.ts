@@ -2,7 +2,6 @@
 
 import { describe, expect, test } from 'vitest';
 import { labCannot } from '../../../../../cli/experiment/lab/cannot.ts';
-import { durationMs } from '../../../../../cli/experiment/lab/duration.ts';
 import { criFaults, csiFaults, faultProblem } from '../../../../../cli/experiment/lab/faults.ts';
 import { foreignName, type LabAgent, parseAgent } from '../../../../../cli/experiment/lab/lab-agent.ts';
 import { needsOf } from '../../../../../cli/experiment/lab/prepare.ts';
@@ -147,15 +146,6 @@ describe('faults', () => {
     ]);
     expect(() => csiFaults([rule('drop')])).toThrow('no drop');
   });
-});
-
-test.each([
-  ['500ms', 500],
-  ['1m30s', 90_000],
-  ['0', 0],
-])('duration %s', (text, ms) => expect(durationMs(text)).toBe(ms));
-test.each(['', '5', '-5s', '1 m'])('duration "%s" is refused', (text) => {
-  expect(() => durationMs(text)).toThrow('is no duration');
 });
 
 describe('the agent', () => {
