@@ -8,12 +8,10 @@ export function processProblems(
   step: ExperimentStep,
   missing: (name: ProcessName) => string | undefined,
 ): readonly string[] {
-  const [verb, name] =
-    'kill' in step && 'process' in step.kill
-      ? (['kill', step.kill.process] as const)
-      : 'start' in step
-        ? (['start', step.start.process] as const)
-        : [];
-  const why = name === undefined ? undefined : missing(name);
-  return why === undefined ? [] : [`${verb} ${name}: ${why}`];
+  const problems = (verb: string, name: ProcessName): readonly string[] => {
+    const why = missing(name);
+    return why === undefined ? [] : [`${verb} ${name}: ${why}`];
+  };
+  if ('kill' in step && 'process' in step.kill) return problems('kill', step.kill.process);
+  return 'start' in step ? problems('start', step.start.process) : [];
 }

@@ -2,7 +2,7 @@
 // has. Pure.
 
 import type { ExpectationResult, ExperimentResult, MeasuredValue, MeasureSpec } from '../model.ts';
-import { seriesOf } from '../report/values.ts';
+import { linesOf, type NumberLine } from '../report/values.ts';
 import { parameterText, type Variation, variationsOf } from '../report/variations.ts';
 
 export interface MeasureDifference {
@@ -66,9 +66,9 @@ function measured(variation: Variation, name: string): MeasuredValue | undefined
 
 /** A list that has numbers alone. */
 function plainNumbers(value: MeasuredValue | undefined): readonly number[] | undefined {
-  const series = seriesOf(value);
-  if (series?.by !== 'index' || !Array.isArray(value) || series.points.length !== value.length) return undefined;
-  return series.points.map(([, y]) => y);
+  const [line] = linesOf(value);
+  if (line?.by !== 'index' || !Array.isArray(value) || line.points.length !== value.length) return undefined;
+  return line.points.map(([, y]) => y);
 }
 
 /** How far apart, as a part of the larger: 0 for equal, 1 for one that is zero. */
@@ -87,9 +87,10 @@ export function compareValues(
   if (typeof a === 'number' && typeof b === 'number') {
     return { ...numbersOf(a, b), equal: distance(a, b) <= tolerance, note: '' };
   }
-  const [left, right] = [seriesOf(a), seriesOf(b)];
+  const [leftLines, rightLines] = [linesOf(a), linesOf(b)];
+  const [[left], [right]] = [leftLines, rightLines];
   if (left !== undefined && right !== undefined && left.by === right.by) {
-    if (left.by === 'time') return compareLevels(left.points, right.points, tolerance);
+    if (left.by === 'time') return compareLines(leftLines, rightLines, tolerance);
     if (left.points.length !== right.points.length) {
       return { equal: false, note: `${left.points.length} values against ${right.points.length}` };
     }
@@ -106,7 +107,32 @@ export function compareValues(
   return { equal, note: equal ? '' : 'different values' };
 }
 
-type Points = readonly (readonly [number, number])[];
+type Points = NumberLine['points'];
+
+/** Series by their labels; the pair that differs most is named. */
+function compareLines(
+  a: readonly NumberLine[],
+  b: readonly NumberLine[],
+  tolerance: number,
+): Pick<MeasureDifference, 'equal' | 'note' | 'difference' | 'ratio'> {
+  const others = new Map(b.map(({ label, points }) => [label, points]));
+  const pairs = a.flatMap(({ label, points }) => {
+    const other = others.get(label);
+    return other === undefined ? [] : [{ label, ...compareLevels(points, other, tolerance) }];
+  });
+  const [first, ...more] = pairs;
+  if (first === undefined || pairs.length < Math.max(a.length, b.length)) {
+    const labels = (lines: readonly NumberLine[]): string => lines.map(({ label }) => label || 'one').join(', ');
+    return { equal: false, note: `series of ${labels(a)} against ${labels(b)}` };
+  }
+  const size = ({ difference = 0 }: typeof first): number => Math.abs(difference);
+  const { label, ...worst } = more.reduce((most, each) => (size(each) > size(most) ? each : most), first);
+  return {
+    ...worst,
+    equal: pairs.every(({ equal }) => equal),
+    note: label === '' ? worst.note : `${worst.note}; ${label} differs most`,
+  };
+}
 
 /** Two series over time by their means and largest values: their moments are never the same. */
 function compareLevels(

@@ -76,10 +76,41 @@ export function isList(value: Value): value is readonly Value[] {
   return Array.isArray(value);
 }
 
-/** As a result keeps it: a record becomes the text of its JSON. */
+/** The number that a record has at a time, with its other texts: the labels of a sample. Undefined for other records. */
+function timedNumber(
+  value: Value,
+): { readonly at: number; readonly value: number; readonly labels: ReadonlyMap<string, string> } | undefined {
+  if (!(value instanceof RecordValue)) return undefined;
+  const [at, number] = [value.field('at'), value.field('value')];
+  if (typeof at !== 'number' || typeof number !== 'number') return undefined;
+  const labels = value.names().flatMap((name): [string, string][] => {
+    const text = name === 'at' || name === 'value' ? undefined : value.field(name);
+    return typeof text === 'string' ? [[name, text]] : [];
+  });
+  return { at, value: number, labels: new Map(labels) };
+}
+
+/**
+ * Records of numbers over time (samples, the history of a field that is a number) as [ms, number]; where they are several
+ * series, each has the labels that tell them apart as a third item. Undefined for any other list.
+ */
+function toSeries(list: readonly Value[]): MeasuredValue | undefined {
+  const numbers = list.flatMap((each) => timedNumber(each) ?? []);
+  if (list.length === 0 || numbers.length !== list.length) return undefined;
+  const names = [...new Set(numbers.flatMap(({ labels }) => [...labels.keys()]))];
+  const differing = names.filter((name) => new Set(numbers.map(({ labels }) => labels.get(name))).size > 1);
+  if (differing.length === 0) return numbers.map(({ at, value }) => [at, value]);
+  return numbers.map(({ at, value, labels }) => [
+    at,
+    value,
+    differing.flatMap((name) => (labels.has(name) ? [`${name}=${labels.get(name)}`] : [])).join(', '),
+  ]);
+}
+
+/** As a result keeps it: numbers over time as a series, any other record as the text of its JSON. */
 export function toMeasured(value: Value): MeasuredValue {
   if (value instanceof RecordValue) return show(value);
-  return isList(value) ? value.map(toMeasured) : value;
+  return isList(value) ? (toSeries(value) ?? value.map(toMeasured)) : value;
 }
 
 /** Nested fields of an object of the API can be many. */

@@ -2,7 +2,7 @@
 // from an experiment is text in both, and never markup.
 
 import type { MeasureSpec } from '../model.ts';
-import { type Plot, plotRows } from './plot.ts';
+import { type Plot, plotTable } from './plot.ts';
 import { escapeMarkup, PLOT_STYLE, renderPlot } from './plot-svg.ts';
 
 /** `good` and `bad` also have their words: a tone is never the only sign. */
@@ -112,16 +112,10 @@ export function renderMarkdown({ title, blocks }: ReportDocument): string {
 export function plotsInText({ title, blocks }: ReportDocument): string {
   const tables = blocks.map((block): Block => {
     if (block.kind !== 'plot') return block;
-    const { plot, unit } = block;
-    return { kind: 'table', caption: plot.title, columns: plotColumns(plot), rows: plotRows(plot, unit) };
+    return { kind: 'table', ...plotTable(block.plot, block.unit) };
   });
   return renderMarkdown({ title, blocks: tables });
 }
-
-const plotColumns = (plot: Plot): readonly string[] => [
-  plot.x.title || 'value',
-  ...plot.series.map(({ label }) => (label === '' ? plot.title : label)),
-];
 
 // ---- HTML
 
@@ -160,13 +154,16 @@ function htmlTable(caption: string, columns: readonly string[], rows: readonly (
 }
 
 function htmlPlot({ plot, unit, name }: Extract<Block, { readonly kind: 'plot' }>): string {
-  const columns = plotColumns(plot);
-  const rows = plotRows(plot, unit).map((row) => row.map(cellOf));
+  const { caption, columns, rows } = plotTable(plot, unit);
   return [
     '<figure>',
     renderPlot(plot, `plot-${name}`, false),
     `<figcaption><details><summary>The numbers of this plot: ${escapeMarkup(plot.title)}</summary>`,
-    htmlTable(plot.title, columns, rows),
+    htmlTable(
+      caption,
+      columns,
+      rows.map((row) => row.map(cellOf)),
+    ),
     '</details></figcaption></figure>',
   ].join('\n');
 }

@@ -3,6 +3,7 @@
 
 import type { Axis } from './axis.ts';
 import type { Plot, PlotSeries } from './plot.ts';
+import type { Point } from './values.ts';
 
 const WIDTH = 720;
 const PLOT_HEIGHT = 260;
@@ -12,9 +13,13 @@ const TOP = 34;
 /** Tick texts and the axis title. */
 const BELOW = 44;
 const LEGEND_ROW = 18;
+/** Before the text of a series, and after it. */
+const LEGEND_SIGN = 34;
 /** Of a character of 12 px, roughly. */
 const CHARACTER = 6.6;
-const MARKERS_UP_TO = 60;
+/** On a line: enough to know it by, and never so many that they hide it. */
+const MARKERS = 60;
+const MARKERS_OF_A_LONG_LINE = 12;
 
 /** Each with a contrast of at least 3 to 1 on white and on #0d1117. */
 const COLOURS = ['#2f7ed8', '#c2571a', '#2f8f4e', '#b8478f', '#7a6ff0', '#9a6a1f', '#0f8a8a', '#6b7683'] as const;
@@ -99,18 +104,44 @@ function range(series: PlotSeries, point: number, x: number, { y }: Frame): stri
   return [`<path class="range" fill="none" d="M${px(x - 4)} ${top}h8m-4 0V${bottom}m-4 0h8"/>`];
 }
 
+/** Of points in the same column of pixels, the first, the lowest, the highest and the last: the picture is the same. */
+function drawnPoints(points: readonly Point[], { x }: Frame): readonly Point[] {
+  if (points.length <= 4 * WIDTH) return points;
+  const columns = new Map<number, Point[]>();
+  for (const point of points) {
+    const column = Math.round(x(point[0]));
+    const same = columns.get(column);
+    if (same === undefined) columns.set(column, [point]);
+    else same.push(point);
+  }
+  return [...columns.values()].flatMap((same) => {
+    const byValue = same.toSorted(([, a], [, b]) => a - b);
+    const kept = new Set([same[0], byValue[0], byValue.at(-1), same.at(-1)]);
+    return same.filter((point) => kept.has(point));
+  });
+}
+
+/** All points of a short line; of a long one some, and not those of the line before, so that no marker hides another. */
+function markedPoints(points: readonly Point[], line: number): readonly Point[] {
+  if (points.length <= MARKERS) return points;
+  const every = Math.ceil(points.length / MARKERS_OF_A_LONG_LINE);
+  const first = Math.floor((line % 4) * (every / 4));
+  return points.filter((_, index) => index % every === first);
+}
+
 function lines({ kind, series }: Plot, frame: Frame): string[] {
   return series.flatMap((each, index) => {
     const colour = colourOf(index);
     const dash = dashOf(index) === '' ? '' : ` stroke-dasharray="${dashOf(index)}"`;
-    const path = each.points
+    const points = drawnPoints(each.points, frame);
+    const path = points
       .map(([x, y], point) => {
         if (point === 0) return `M${px(frame.x(x))} ${px(frame.y(y))}`;
         if (kind === 'steps') return `H${px(frame.x(x))}V${px(frame.y(y))}`;
         return `L${px(frame.x(x))} ${px(frame.y(y))}`;
       })
       .join('');
-    const marked = each.points.length > MARKERS_UP_TO ? [] : each.points;
+    const marked = markedPoints(each.points, index);
     return [
       `<path d="${path}" fill="none" stroke="${colour}" stroke-width="2"${dash}/>`,
       ...each.points.flatMap(([x], point) => range(each, point, frame.x(x), frame)),
@@ -165,8 +196,9 @@ interface LegendItem {
 function legendOf(series: readonly PlotSeries[]): readonly LegendItem[] {
   if (series.length === 1 && series[0]?.label === '') return [];
   let [x, row] = [LEFT, 0];
-  return series.map(({ label }, index) => {
-    const wide = 34 + label.length * CHARACTER;
+  return series.map(({ label: whole }, index) => {
+    const label = shortened(whole, WIDTH - RIGHT - LEFT - LEGEND_SIGN);
+    const wide = LEGEND_SIGN + label.length * CHARACTER;
     if (x > LEFT && x + wide > WIDTH - RIGHT) [x, row] = [LEFT, row + 1];
     const item = { x, row, index, label };
     x += wide;

@@ -1,8 +1,8 @@
 // Which plot shows a measure: its series, axes and words. Pure; plot-svg.ts draws it.
 
 import type { MeasureSpec } from '../model.ts';
-import { type Axis, axisFor } from './axis.ts';
-import { type NumberSeries, numberText, type Point, seriesOf, spanText, valueText } from './values.ts';
+import { type Axis, axisFor, niceStep } from './axis.ts';
+import { linesOf, type NumberLine, numberText, type Point, spanText, valueText } from './values.ts';
 import { parameterText, type Variation, variedParameters } from './variations.ts';
 
 export interface PlotSeries {
@@ -16,6 +16,8 @@ export interface PlotSeries {
 export interface Plot {
   readonly title: string;
   readonly kind: 'line' | 'steps' | 'bars';
+  /** x is ms since the node was ready. */
+  readonly timed: boolean;
   readonly x: Axis;
   readonly y: Axis;
   /** What stands below the groups of bars, by x; empty for an axis of numbers. */
@@ -33,12 +35,10 @@ export interface PlotSource {
 }
 
 const STEPS = 8;
+/** Of a table of numbers over time. */
+const ROWS = 60;
 /** In words, of each series. */
 const ALT_VALUES = 8;
-
-interface NamedSeries extends NumberSeries {
-  readonly label: string;
-}
 
 const join = (parts: readonly string[]): string => parts.filter((part) => part !== '').join(', ');
 
@@ -58,10 +58,10 @@ export const measureTitle = ({ name, title }: MeasureSpec): string => title ?? n
 function listPlot(measure: MeasureSpec, sources: readonly PlotSource[]): Plot | undefined {
   const all = sources.flatMap(({ name, variations }) =>
     variations.flatMap(({ label, runs }) =>
-      runs.flatMap((run): NamedSeries[] => {
-        const series = seriesOf(new Map(Object.entries(run.measures)).get(measure.name));
+      runs.flatMap((run): NumberLine[] => {
+        const lines = linesOf(new Map(Object.entries(run.measures)).get(measure.name));
         const repeat = runs.length > 1 ? `repeat ${run.repeat}` : '';
-        return series === undefined ? [] : [{ ...series, label: join([name, label, repeat]) }];
+        return lines.map((line) => ({ ...line, label: join([name, label, repeat, line.label]) }));
       }),
     ),
   );
@@ -74,7 +74,7 @@ function listPlot(measure: MeasureSpec, sources: readonly PlotSource[]): Plot | 
   return kind === 'none' ? undefined : listPlotOf(measure, kind, series);
 }
 
-function listPlotOf(measure: MeasureSpec, kind: Plot['kind'], series: readonly NamedSeries[]): Plot {
+function listPlotOf(measure: MeasureSpec, kind: Plot['kind'], series: readonly NumberLine[]): Plot {
   const xs = series.flatMap(({ points }) => points.map(([x]) => x));
   const timed = series[0]?.by === 'time';
   const x = timed
@@ -82,7 +82,13 @@ function listPlotOf(measure: MeasureSpec, kind: Plot['kind'], series: readonly N
     : axisFor({ title: 'number', unit: 'count', values: xs, steps: STEPS, fromZero: false });
   const most = xs.reduce((a, b) => Math.max(a, b), 0);
   const groups = kind === 'bars' ? Array.from({ length: most }, (_, index) => String(index + 1)) : [];
-  return finish(measure, { kind, x, groups, series });
+  return finish(measure, {
+    kind,
+    timed,
+    x,
+    groups,
+    series: series.map(({ label, points }) => ({ label, points })),
+  });
 }
 
 /** One value a run: means over the repeats, by variation or against the one parameter that is a number. */
@@ -134,18 +140,19 @@ function scalarPlot(measure: MeasureSpec, sources: readonly PlotSource[]): Plot 
     return found === undefined ? '' : parameterText(found.parameters, varied);
   });
   const kind = against ? (measure.plot === 'steps' ? 'steps' : 'line') : 'bars';
-  return finish(measure, { kind, x, groups: against ? [] : labels, series });
+  return finish(measure, { kind, timed: false, x, groups: against ? [] : labels, series });
 }
 
 const mean = (values: readonly number[]): number => values.reduce((sum, value) => sum + value, 0) / values.length;
 
-type Unfinished = Pick<Plot, 'kind' | 'x' | 'groups' | 'series'>;
+type Unfinished = Pick<Plot, 'kind' | 'timed' | 'x' | 'groups' | 'series'>;
 
-function finish(measure: MeasureSpec, { kind, x, groups, series }: Unfinished): Plot {
+function finish(measure: MeasureSpec, unfinished: Unfinished): Plot {
+  const { series } = unfinished;
   const title = measureTitle(measure);
   const values = series.flatMap(({ points, ranges }) => [...points.map(([, y]) => y), ...(ranges?.flat() ?? [])]);
   const y = axisFor({ title, unit: measure.unit, values, steps: 5, fromZero: true });
-  return { title, kind, x, y, groups, series, alt: altText(measure, { kind, x, groups, series }) };
+  return { ...unfinished, title, y, alt: altText(measure, unfinished) };
 }
 
 function altText(measure: MeasureSpec, { kind, x, groups, series }: Unfinished): string {
@@ -163,19 +170,39 @@ function altText(measure: MeasureSpec, { kind, x, groups, series }: Unfinished):
   return `${what} plot of ${measureTitle(measure)}${over}. ${parts.join('. ')}.`;
 }
 
-/** The rows of a table with what the plot shows: x, then one column a series. */
-export function plotRows(plot: Plot, unit: MeasureSpec['unit']): readonly (readonly string[])[] {
-  const xs = [...new Set(plot.series.flatMap(({ points }) => points.map(([x]) => x)))].sort((a, b) => a - b);
-  const byX = plot.series.map(({ points }) => new Map(points.map(([x, y]) => [x, y])));
-  return xs.map((x) => {
-    const group = plot.groups[x - 1];
-    const timed = plot.x.title.startsWith('time ');
-    return [
-      group ?? (timed ? valueText(x, 'ms') : numberText(x)),
-      ...byX.map((points) => {
-        const y = points.get(x);
-        return y === undefined ? '' : valueText(y, unit);
-      }),
-    ];
-  });
+export interface PlotTable {
+  readonly caption: string;
+  readonly columns: readonly string[];
+  readonly rows: readonly (readonly string[])[];
+}
+
+/**
+ * What the plot shows as a table: x, then one column a series. Times of samples are never the same in two runs, and can be
+ * thousands: then a row is a slice of time, with the last value in it.
+ */
+export function plotTable(plot: Plot, unit: MeasureSpec['unit']): PlotTable {
+  const first = plot.timed ? 'time since the node was ready' : plot.x.title || 'value';
+  const columns = [first, ...plot.series.map(({ label }) => (label === '' ? plot.title : label))];
+  const slice = plot.timed ? sliceOf(plot.series) : undefined;
+  const place = (x: number): number => (slice === undefined ? x : Math.floor(x / slice) * slice);
+  const xs = [...new Set(plot.series.flatMap(({ points }) => points.map(([x]) => place(x))))].sort((a, b) => a - b);
+  const byX = plot.series.map(({ points }) => new Map(points.map(([x, y]) => [place(x), y])));
+  const rows = xs.map((x) => [
+    plot.groups[x - 1] ?? (plot.timed ? valueText(x, 'ms') : numberText(x)),
+    ...byX.map((points) => {
+      const y = points.get(x);
+      return y === undefined ? '' : valueText(y, unit);
+    }),
+  ]);
+  const caption = slice === undefined ? plot.title : `${plot.title}: the last value in each ${valueText(slice, 'ms')}`;
+  return { caption, columns, rows };
+}
+
+/** ms; undefined where each point can have its own row. */
+function sliceOf(series: readonly PlotSeries[]): number | undefined {
+  const xs = new Set(series.flatMap(({ points }) => points.map(([x]) => x)));
+  const most = series.reduce((longest, { points }) => Math.max(longest, points.length), 0);
+  if (xs.size <= Math.min(ROWS, most)) return undefined;
+  const [low, high] = [...xs].reduce(([a, b], x) => [Math.min(a, x), Math.max(b, x)], [Infinity, -Infinity]);
+  return high > low ? niceStep(high - low, Math.min(ROWS, most)) : undefined;
 }

@@ -65,15 +65,20 @@ export function valueText(value: MeasuredValue | undefined, unit?: Unit): string
   if (typeof value === 'number') return scalarText(value, unit);
   if (typeof value === 'boolean') return value ? 'yes' : 'no';
   if (typeof value === 'string') return value;
-  const points = timePoints(value);
-  if (points !== undefined && points.length > TIMED_ITEMS) return spanText(points, unit);
-  const texts =
-    points === undefined
-      ? value.map((each) => valueText(each, unit))
-      : points.map(([at, y]) => `${scalarText(y, unit)} at ${durationText(at)}`);
+  const lines = timeLines(value);
+  if (lines !== undefined) return lines.map((line) => lineText(line, unit)).join('; ');
+  const texts = value.map((each) => valueText(each, unit));
   if (texts.length === 0) return 'empty';
   const shown = texts.slice(0, LIST_ITEMS).join(', ');
   return texts.length > LIST_ITEMS ? `${shown}, … (${texts.length} values)` : shown;
+}
+
+function lineText({ label, points }: NumberLine, unit: Unit): string {
+  const text =
+    points.length > TIMED_ITEMS
+      ? spanText(points, unit)
+      : points.map(([at, y]) => `${scalarText(y, unit)} at ${durationText(at)}`).join(', ');
+  return label === '' ? text : `${label}: ${text}`;
 }
 
 /** Many points in a few words. */
@@ -86,30 +91,36 @@ export function spanText(points: readonly Point[], unit: Unit): string {
   return `${points.length} values from ${scalarText(low, unit)} to ${scalarText(high, unit)}, at last ${scalarText(last, unit)}`;
 }
 
-/** A list of pairs [ms, number]; undefined for any other. An empty list is none. */
-function timePoints(value: readonly MeasuredValue[]): readonly Point[] | undefined {
-  const points = value.flatMap((each): Point[] => {
-    if (!Array.isArray(each) || each.length !== 2) return [];
-    const [x, y]: readonly unknown[] = each;
-    return typeof x === 'number' && typeof y === 'number' ? [[x, y]] : [];
-  });
-  return points.length > 0 && points.length === value.length ? points : undefined;
-}
-
-export interface NumberSeries {
+export interface NumberLine {
   /** What x is. */
   readonly by: 'index' | 'time';
+  /** What tells it from the other lines of the value: "pod=default/web"; '' for the only one. */
+  readonly label: string;
   readonly points: readonly Point[];
 }
 
-/** What of a measured list can be drawn; undefined for what is no list, or has no numbers. */
-export function seriesOf(value: MeasuredValue | undefined): NumberSeries | undefined {
-  if (!Array.isArray(value)) return undefined;
+/** Of a list of [ms, number] or [ms, number, label]: a line for each label. Undefined for any other list, and an empty one. */
+function timeLines(value: readonly MeasuredValue[]): readonly NumberLine[] | undefined {
+  const lines = new Map<string, Point[]>();
+  for (const each of value) {
+    if (!Array.isArray(each) || each.length < 2 || each.length > 3) return undefined;
+    const [x, y, label = '']: readonly unknown[] = each;
+    if (typeof x !== 'number' || typeof y !== 'number' || typeof label !== 'string') return undefined;
+    const points = lines.get(label);
+    if (points === undefined) lines.set(label, [[x, y]]);
+    else points.push([x, y]);
+  }
+  return lines.size === 0 ? undefined : [...lines].map(([label, points]) => ({ by: 'time', label, points }));
+}
+
+/** What of a measured list can be drawn: none of what is no list, or has no numbers. */
+export function linesOf(value: MeasuredValue | undefined): readonly NumberLine[] {
+  if (!Array.isArray(value)) return [];
   const list: readonly MeasuredValue[] = value;
-  const timed = timePoints(list);
-  if (timed !== undefined) return { by: 'time', points: timed };
+  const timed = timeLines(list);
+  if (timed !== undefined) return timed;
   const points = list.flatMap((each, index): Point[] =>
     typeof each === 'number' && Number.isFinite(each) ? [[index + 1, each]] : [],
   );
-  return points.length === 0 ? undefined : { by: 'index', points };
+  return points.length === 0 ? [] : [{ by: 'index', label: '', points }];
 }

@@ -56,6 +56,32 @@ test.each([
     { equal: false, difference: 0 },
   ],
   [[[0, 10]], [10], 1, { equal: false, note: 'different values' }],
+  // Series by their labels, whatever their order.
+  [
+    [
+      [0, 10, 'pod=a'],
+      [0, 90, 'pod=b'],
+    ],
+    [
+      [3, 90, 'pod=b'],
+      [3, 10, 'pod=a'],
+    ],
+    0,
+    { equal: true },
+  ],
+  [
+    [
+      [0, 10, 'pod=a'],
+      [0, 90, 'pod=b'],
+    ],
+    [
+      [0, 10, 'pod=a'],
+      [0, 60, 'pod=b'],
+    ],
+    0.1,
+    { equal: false, difference: -30, note: 'means over time; pod=b differs most' },
+  ],
+  [[[0, 10, 'pod=a']], [[0, 10, 'pod=b']], 1, { equal: false, note: 'series of pod=a against pod=b' }],
 ] as const)('%j against %j with tolerance %d', (a, b, tolerance, expected) => {
   expect(compareValues(a, b, tolerance)).toMatchObject(expected);
 });

@@ -208,6 +208,25 @@ test.each<[string, unknown]>([
   ['spans("RunPodSandbox")[0].attributes.image', 'busybox'],
   ['samples("memory").value', [5, 7]],
   ['samples("memory", pod="*/web").value', [5]],
+  // Series over time, with what tells them apart.
+  ['samples("memory", pod="*/web")', [[13_000, 5]]],
+  [
+    'samples("memory")',
+    [
+      [13_000, 5, 'pod=default/web'],
+      [14_000, 7, 'pod=default/other'],
+    ],
+  ],
+  ['after(samples("memory"), 13500ms)', [[14_000, 7]]],
+  ['samples("disk")', []],
+  [
+    'pod("web").history("status.containerStatuses[crash].restartCount")',
+    [
+      [5, 0],
+      [11_120, 1],
+    ],
+  ],
+  ['last(samples("memory")).value', 7],
   ['step("create it").ended', 10],
   ['step("none").ended', null],
   ['now()', 40_000],

@@ -4,15 +4,22 @@ import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import type { MeasuredValue } from '../../../../cli/experiment/model.ts';
 import { axisFor, displayScale, niceStep } from '../../../../cli/experiment/report/axis.ts';
 import { type Block, renderHtml, renderMarkdown } from '../../../../cli/experiment/report/document.ts';
 import { readResultFolder, writeResultFolder } from '../../../../cli/experiment/report/folder.ts';
-import { plotOf, plotRows } from '../../../../cli/experiment/report/plot.ts';
+import { plotOf, plotTable } from '../../../../cli/experiment/report/plot.ts';
 import { renderPlot } from '../../../../cli/experiment/report/plot-svg.ts';
 import { reportOf, verdictText } from '../../../../cli/experiment/report/report.ts';
-import { numberText, seriesOf, valueText } from '../../../../cli/experiment/report/values.ts';
+import { linesOf, numberText, type Point, valueText } from '../../../../cli/experiment/report/values.ts';
 import { variationsOf } from '../../../../cli/experiment/report/variations.ts';
 import { experimentOf, resultOf, runOf } from './results.ts';
+
+const pairs = (...all: readonly (readonly [number, number])[]): MeasuredValue => all;
+
+function line(by: 'index' | 'time', label: string, ...points: readonly Point[]): ReturnType<typeof linesOf>[number] {
+  return { by, label, points };
+}
 
 test.each([
   [0, '0'],
@@ -56,52 +63,43 @@ test.each([
     '1 at 0 ms, 2 at 60 s',
   ],
   [Array.from({ length: 20 }, (_, n) => [n, 20 - n]), 'count', '20 values from 1 to 20, at last 1'],
+  [
+    [
+      [0, 1, 'pod=a'],
+      [0, 2, 'pod=b'],
+      [1000, 3, 'pod=a'],
+    ],
+    'count',
+    'pod=a: 1 at 0 ms, 3 at 1 s; pod=b: 2 at 0 ms',
+  ],
   [Array.from({ length: 14 }, (_, n) => n), 'count', '0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, … (14 values)'],
 ] as const)('value %j in %s is written %s', (value, unit, text) => {
   expect(valueText(value, unit)).toBe(text);
 });
 
-test.each([
-  [undefined, undefined],
-  [5, undefined],
-  [['a'], undefined],
-  [[], undefined],
-  [
-    [3, 4],
-    {
-      by: 'index',
-      points: [
-        [1, 3],
-        [2, 4],
-      ],
-    },
-  ],
+test.each<[MeasuredValue | undefined, ReturnType<typeof linesOf>]>([
+  [undefined, []],
+  [5, []],
+  [['a'], []],
+  [[], []],
+  [[3, 4], [line('index', '', [1, 3], [2, 4])]],
   // A restart that has not come is a gap, and the others keep their places.
-  [
-    [3, null, 4],
-    {
-      by: 'index',
-      points: [
-        [1, 3],
-        [3, 4],
-      ],
-    },
-  ],
+  [[3, null, 4], [line('index', '', [1, 3], [3, 4])]],
+  [pairs([5, 1], [9, 2]), [line('time', '', [5, 1], [9, 2])]],
   [
     [
-      [5, 1],
-      [9, 2],
+      [5, 1, 'pod=a'],
+      [5, 7, 'pod=b'],
+      [9, 2, 'pod=a'],
     ],
-    {
-      by: 'time',
-      points: [
-        [5, 1],
-        [9, 2],
-      ],
-    },
+    [line('time', 'pod=a', [5, 1], [9, 2]), line('time', 'pod=b', [5, 7])],
   ],
-] as const)('what can be drawn of %j', (value, series) => {
-  expect(seriesOf(value)).toEqual(series);
+  // Neither pairs of numbers nor numbers.
+  [[[5, 'a']], []],
+  [[[5, 1, 2]], []],
+  [[[5, 1], 9], [line('index', '', [2, 9])]],
+])('what can be drawn of %j', (value, lines) => {
+  expect(linesOf(value)).toEqual(lines);
 });
 
 describe('axes', () => {
@@ -173,7 +171,7 @@ describe('plots', () => {
     expect(plot).toMatchObject({ kind: 'bars', groups: ['1', '2', '3'], title: 'pause' });
     expect(plot?.series.map(({ label }) => label)).toEqual(['code=0', 'code=1']);
     expect(plot?.alt).toBe('Bar plot of pause by number. code=0: 1 s, 2 s. code=1: 1 s, 2 s, 4 s.');
-    expect(plot && plotRows(plot, 'ms')).toEqual([
+    expect(plot && plotTable(plot, 'ms').rows).toEqual([
       ['1', '1 s', '1 s'],
       ['2', '2 s', '2 s'],
       ['3', '', '4 s'],
@@ -192,6 +190,60 @@ describe('plots', () => {
     expect(plotted({ name: 'm', value: 'x' }, [run])).toMatchObject({ kind: 'line', groups: [] });
     expect(plotted({ name: 'm', value: 'x', plot: 'bars' }, [run])).toMatchObject({ kind: 'steps' });
     expect(plotted({ name: 'm', value: 'x', plot: 'none' }, [run])).toBeUndefined();
+  });
+
+  test('of samples: a line over time for each variation and each label, all in one plot with a legend', () => {
+    const samples = (from: number) =>
+      [0, 1, 2].flatMap((second) => [
+        [second * 1000 + from, from, 'pod=a'],
+        [second * 1000 + from, from * 2, 'pod=b'],
+      ]);
+    const plot = plotted({ name: 'm', value: 'x', unit: 'cores', title: 'use' }, [
+      runOf({ parameters: { limit: '100m' }, measures: { m: samples(1) } }),
+      runOf({ parameters: { limit: '200m' }, measures: { m: samples(7) } }),
+    ]);
+    expect(plot).toMatchObject({ kind: 'line', timed: true });
+    const labels = ['limit=100m, pod=a', 'limit=100m, pod=b', 'limit=200m, pod=a', 'limit=200m, pod=b'];
+    expect(plot?.series.map(({ label }) => label)).toEqual(labels);
+    const svg = plot === undefined ? '' : renderPlot(plot, 'p', true);
+    for (const label of labels) expect(svg).toContain(`>${label}</text>`);
+    expect(svg.match(/<path d="M/g)?.length).toBeGreaterThanOrEqual(labels.length);
+  });
+
+  test('the table of samples has slices of time where their times differ, and rows of its own where they do not', () => {
+    const at = (from: number) => [0, 1, 2].map((second) => [second * 1000 + from, second + from]);
+    const one = plotted({ name: 'm', value: 'x', unit: 'count' }, [runOf({ measures: { m: at(3) } })]);
+    expect(one && plotTable(one, 'count').rows.map(([time]) => time)).toEqual(['3 ms', '1.003 s', '2.003 s']);
+    const two = plotted({ name: 'm', value: 'x', unit: 'count', title: 'use' }, [
+      runOf({ parameters: { n: 1 }, measures: { m: at(3) } }),
+      runOf({ parameters: { n: 2 }, measures: { m: at(400) } }),
+    ]);
+    expect(two && plotTable(two, 'count')).toEqual({
+      caption: 'use: the last value in each 1 s',
+      columns: ['time since the node was ready', 'n=1', 'n=2'],
+      rows: [
+        ['0 ms', '3', '400'],
+        ['1 s', '4', '401'],
+        ['2 s', '5', '402'],
+      ],
+    });
+    const day = Array.from({ length: 86_400 }, (_, second) => [second * 1000, second]);
+    const long = plotted({ name: 'm', value: 'x', unit: 'count' }, [runOf({ measures: { m: day } })]);
+    expect(long && plotTable(long, 'count').rows.length).toBeLessThanOrEqual(61);
+  });
+
+  test('a day of samples is drawn with as many points as can be seen, its extremes among them', () => {
+    const day = Array.from({ length: 86_400 }, (_, second) => [second * 1000, second === 40_000 ? 500 : second % 7]);
+    const plot = plotted({ name: 'm', value: 'x', unit: 'count' }, [runOf({ measures: { m: day } })]);
+    if (plot === undefined) throw new Error('there is no plot');
+    const svg = renderPlot(plot, 'p', true);
+    expect(svg.length).toBeLessThan(60_000);
+    // The top of the axis, where its largest value is.
+    expect(plot.y.max).toBe(500);
+    expect(svg).toMatch(/L[\d.]+ 34L/);
+    // A long line has markers, too: it is not known by its colour alone.
+    expect(svg.match(/<circle/g)?.length).toBeGreaterThanOrEqual(10);
+    expect(svg.match(/<circle/g)?.length).toBeLessThanOrEqual(13);
   });
 
   test('of one number: by variation, the mean of its repeats with their range', () => {
