@@ -6,11 +6,10 @@ import { readFile } from 'node:fs/promises';
 import { type Clock, systemClock } from '../lib/clock.ts';
 import { endProcess } from '../lib/end-process.ts';
 import { isErrno } from '../lib/errors.ts';
+import { GUARDIAN } from '../lib/guardian.ts';
 import { listProcesses, type ProcessEntry, signalProcess } from '../lib/processes.ts';
 
 export const RUN_VARIABLE = 'NODELET_TEST_RUN';
-/** The first word of a guardian's command line after its shell's (test/e2e/support/guardian.ts). */
-export const GUARDIAN = 'nodelet-test-guardian';
 
 /** How long, in ms, labs may take to go; and everything else. */
 const LABS_MS = 180_000;

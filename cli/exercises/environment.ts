@@ -6,8 +6,8 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parse, stringify } from 'yaml';
 import { writeFileAtomic } from '../../lib/atomic.ts';
+import { hasProgram } from '../../lib/has-program.ts';
 import type { Session } from './session.ts';
-import { hasProgram } from './session.ts';
 
 const NODELET = fileURLToPath(new URL('../../bin/nodelet', import.meta.url));
 

@@ -1,6 +1,5 @@
 // One exercise in one lab: where its files are, and the connections that its checks use. Changes nothing.
 
-import { access, constants } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { createCriClient } from '../../agent/runtime/grpc-cri-client.ts';
@@ -8,7 +7,6 @@ import { ApiClient } from '../../client/api.ts';
 import { loadKubeconfig } from '../../client/kubeconfig.ts';
 import type { Exercise, Ground, Machine } from '../../labs/exercises/model.ts';
 import { systemClock } from '../../lib/clock.ts';
-import { isErrno } from '../../lib/errors.ts';
 import { Tracer } from '../../lib/trace.ts';
 import type { LabPaths } from '../lab/paths.ts';
 import { type LabState, runtimeSocket } from '../lab/state.ts';
@@ -70,17 +68,4 @@ export async function openSession(exercise: Exercise, paths: LabPaths, state: La
       cri.close();
     },
   };
-}
-
-/** Whether a program of this name is on the path. */
-export async function hasProgram(name: string, path: string = process.env['PATH'] ?? ''): Promise<boolean> {
-  for (const directory of path.split(':')) {
-    try {
-      await access(join(directory, name), constants.X_OK);
-      return true;
-    } catch (error) {
-      if (!isErrno(error, 'ENOENT', 'EACCES', 'ENOTDIR', 'ELOOP')) throw error;
-    }
-  }
-  return false;
 }

@@ -7,7 +7,7 @@ import { findExperiment, LIBRARY, libraryNames, openExperiment } from './library
 import { loadExperiment } from './load.ts';
 import type { Experiment, ExperimentResult } from './model.ts';
 import { writeResultFolder } from './report/folder.ts';
-import { runExperiment } from './runner.ts';
+import { type Outcome, type RunOptions, runExperiment } from './runner.ts';
 import { createSimWorld } from './sim/world.ts';
 import type { World, WorldKind } from './world.ts';
 
@@ -72,20 +72,34 @@ function wholeNumber(flag: string, text: string, least: number): number {
 }
 
 function worldKind(text: string): WorldKind {
-  if (text === 'sim' || text === 'lab') return text;
-  if (text === 'vm')
-    throw new UserError('--on vm: experiments in a virtual machine are not there yet; sim and lab are');
-  throw new UserError(`--on ${text}: there are sim and lab`);
+  if (text === 'sim' || text === 'lab' || text === 'vm') return text;
+  throw new UserError(`--on ${text}: there are sim, lab and vm`);
 }
 
-async function worldMaker(kind: WorldKind, agent: string, note: Print): Promise<(seed: number) => World> {
-  if (kind === 'sim') {
-    if (agent !== 'nodelet')
-      throw new UserError('--agent: the simulated world runs nodelet alone; --on lab runs a kubelet');
-    return (seed) => createSimWorld({ seed });
-  }
+/** How a result names the agent. Rejects with UserError for one that cannot run there. */
+async function agentName(kind: WorldKind, agent: string): Promise<string> {
+  if (agent === 'nodelet') return `nodelet ${KUBELET_VERSION}`;
+  if (kind === 'sim')
+    throw new UserError('--agent: the simulated world runs nodelet alone; --on lab and --on vm run a kubelet');
+  const { nameOfAgent, parseAgent } = await import('./lab/lab-agent.ts');
+  return await nameOfAgent(parseAgent(agent));
+}
+
+async function worldMaker(kind: 'sim' | 'lab', agent: string, note: Print): Promise<(seed: number) => World> {
+  if (kind === 'sim') return (seed) => createSimWorld({ seed });
   const { createLabWorld } = await import('./lab/world.ts');
   return () => createLabWorld({ agent, say: note });
+}
+
+type Given = Omit<RunOptions, 'createWorld' | 'kind'>;
+
+/** `agent`: as the user names it. */
+async function runOn(kind: WorldKind, agent: string, given: Given): Promise<Outcome> {
+  if (kind === 'vm') {
+    const { runOnVm } = await import('./vm/host.ts');
+    return await runOnVm({ ...given, agent, agentName: given.agent });
+  }
+  return await runExperiment({ ...given, kind, createWorld: await worldMaker(kind, agent, given.note) });
 }
 
 /** Resolves with the exit code: 0 where every expectation was met. */
@@ -99,19 +113,9 @@ export async function runCommand(
   const matrix = parseMatrix(flags.matrix, source.experiment);
   const repeat = wholeNumber('--repeat', flags.repeat, 1);
   const seed = wholeNumber('--seed', flags.seed, 0);
-  const createWorld = await worldMaker(kind, flags.agent, note);
-  const agent = flags.agent === 'nodelet' ? `nodelet ${KUBELET_VERSION}` : flags.agent;
-  const { result, recordings } = await runExperiment({
-    source,
-    kind,
-    agent,
-    createWorld,
-    repeat,
-    seed,
-    matrix,
-    signal,
-    note,
-  });
+  const agent = await agentName(kind, flags.agent);
+  const given = { source, agent, repeat, seed, matrix, signal, note };
+  const { result, recordings } = await runOn(kind, flags.agent, given);
   print(summary(result));
   const folder = flags.output ?? `experiment-${source.experiment.metadata.name}-${kind}`;
   await writeResultFolder(folder, result, recordings);

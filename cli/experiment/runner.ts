@@ -73,6 +73,17 @@ export function stepText(step: ExperimentStep): string {
   return `sleep ${step.sleep}`;
 }
 
+/** Throws UserError with everything that a world cannot do of an experiment, by name. */
+export function checkWorld(
+  world: Pick<World, 'cannot'>,
+  { steps, world: spec = {} }: Experiment,
+  file: string,
+  kind: WorldKind,
+): void {
+  const refused = world.cannot(spec, steps.filter(isWorldStep));
+  if (refused.length > 0) throw new UserError([`${file} cannot run on ${kind}:`, ...refused].join('\n  '));
+}
+
 /** Every combination of the values. Pure. */
 export function variationsOf(matrix: RunOptions['matrix']): ParameterValues[] {
   let variations: ParameterValues[] = [{}];
@@ -156,13 +167,7 @@ class Run {
     repeat: number,
   ): Promise<{ result: RunResult; files: ReadonlyMap<string, string> }> {
     const beganAt = this.#clock.monotonic();
-    const { steps, world: spec = {} } = this.#experiment;
-    const refused = this.#world.cannot(spec, steps.filter(isWorldStep));
-    if (refused.length > 0) {
-      throw new UserError(
-        [`${this.#options.source.file} cannot run on ${this.#options.kind}:`, ...refused].join('\n  '),
-      );
-    }
+    checkWorld(this.#world, this.#experiment, this.#options.source.file, this.#options.kind);
     let failure: string | undefined;
     let measures: ReadonlyMap<string, Value> = new Map();
     let expectations: readonly ExpectationResult[] = [];

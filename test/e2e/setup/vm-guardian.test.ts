@@ -18,7 +18,7 @@ const RUN = `
 import { spawn } from 'node:child_process';
 import { writeFileSync, mkdirSync } from 'node:fs';
 import { execOk } from './lib/exec.ts';
-import { guardRun } from './test/vm/guarded.ts';
+import { guardRun } from './labs/vm/guarded.ts';
 const [work, how] = process.argv.slice(1);
 const run = await guardRun([work]);
 mkdirSync(work + '/tree/proc', { recursive: true });

@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest';
-import { GUARDIAN, roleOf } from '../../../scripts/test-run.ts';
+import { GUARDIAN } from '../../../lib/guardian.ts';
+import { roleOf } from '../../../scripts/test-run.ts';
 
 test.each([
   ['supervisor', ['/node', '/src/cli/main.ts', 'up', '--root', '/tmp/a']],

@@ -7,7 +7,7 @@ import type { CgroupDriver } from '../../../agent/model/cgroup-names.ts';
 import { labPaths } from '../../../cli/lab/paths.ts';
 import { errorMessage, isErrno } from '../../../lib/errors.ts';
 import { execOk } from '../../../lib/exec.ts';
-import { chosen, DRIVERS, type GroupName } from '../plan.ts';
+import { chosen, DRIVERS, type GroupName } from '../groups.ts';
 import { checkHierarchy } from './hierarchy.ts';
 import { checkDemo, checkPods } from './pods.ts';
 import { check, end, note } from './report.ts';

@@ -1,16 +1,11 @@
 // What a check says to the host: lines on the virtual machine's serial port. One check that fails leaves the others be.
 
-import { openSync, writeSync } from 'node:fs';
+import { openPort } from '../../../labs/vm/port.ts';
 import { errorMessage } from '../../../lib/errors.ts';
-import { RESULTS_PORT } from '../plan.ts';
 import type { Message } from '../results.ts';
 
-const port = openSync(`/dev/virtio-ports/${RESULTS_PORT}`, 'w');
-
-function send(message: Message): void {
-  let rest = Buffer.from(`${JSON.stringify(message)}\n`);
-  while (rest.length > 0) rest = rest.subarray(writeSync(port, rest));
-}
+const write = openPort();
+const send = (message: Message): void => write(JSON.stringify(message));
 
 export function note(text: string): void {
   const seconds = process.uptime().toFixed(0).padStart(5);

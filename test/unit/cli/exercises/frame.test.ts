@@ -11,7 +11,7 @@ import { environmentFile, expandVariables, programs, quoted } from '../../../../
 import { worksIn } from '../../../../cli/exercises/leave.ts';
 import { renderFindings } from '../../../../cli/exercises/report.ts';
 import { nodePatch } from '../../../../cli/exercises/saved.ts';
-import { hasProgram, namespaceOf } from '../../../../cli/exercises/session.ts';
+import { namespaceOf } from '../../../../cli/exercises/session.ts';
 import { paragraphsOf, typed, typingScript } from '../../../../cli/exercises/solve.ts';
 import { readCurrent, removeCurrent, writeCurrent } from '../../../../cli/exercises/state.ts';
 import { commandsOf, parseText, renderMarkdown, renderStep } from '../../../../cli/exercises/text.ts';
@@ -19,6 +19,7 @@ import { labPaths } from '../../../../cli/lab/paths.ts';
 import type { Node } from '../../../../client/types.ts';
 import { finding, isSolved } from '../../../../labs/exercises/model.ts';
 import { exec } from '../../../../lib/exec.ts';
+import { hasProgram } from '../../../../lib/has-program.ts';
 
 const directory = mkdtempSync(join(tmpdir(), 'nodelet-frame-'));
 afterAll(() => rmSync(directory, { recursive: true, force: true }));

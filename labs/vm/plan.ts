@@ -1,5 +1,5 @@
-// What the virtual machine is made of and how it is started: package lists, files, command lines, cache keys. Pure;
-// image.ts and machine.ts carry it out.
+// What a virtual machine is made of and how it is started: package lists, files, command lines, cache keys. Pure; image.ts and
+// machine.ts carry it out.
 
 import { createHash } from 'node:crypto';
 
@@ -46,10 +46,13 @@ export const ROOT_LABEL = 'vm-root';
 export const TREE_LABEL = 'nodelet';
 /** Where the machine sees the project. */
 export const TREE_MOUNT = '/opt/nodelet';
+/** A disk that a run brings along, where there is one, and where the machine sees it. */
+export const INPUT_LABEL = 'nodelet-input';
+export const INPUT_MOUNT = '/run/nodelet-input';
 export const RESULTS_PORT = 'nodelet.results';
 
 const JOB_UNIT = `[Unit]
-Description=nodelet's checks
+Description=nodelet's job
 ConditionKernelCommandLine=nodelet.job=run
 After=basic.target dbus.service systemd-logind.service getty.target
 
@@ -70,7 +73,7 @@ const JOB = `#!/bin/sh
 set -eu
 mkdir -p ${TREE_MOUNT}
 mountpoint -q ${TREE_MOUNT} || mount LABEL=${TREE_LABEL} ${TREE_MOUNT}
-exec sh ${TREE_MOUNT}/test/vm/guest/job.sh
+exec sh ${TREE_MOUNT}/labs/vm/job.sh
 `;
 
 const AUTOLOGIN = `[Service]
@@ -138,13 +141,16 @@ export interface MachineOptions {
   readonly initrd: string;
   readonly rootDisk: string;
   readonly treeDisk: string;
+  readonly inputDisk?: string;
   /** Unix socket with a listener: receives the job's output. */
   readonly resultsSocket: string;
   /** A file for the serial console, or undefined for a person at this terminal. */
   readonly consoleLog: string | undefined;
   readonly cpus: number;
   readonly memoryMiB: number;
-  /** Words for the job, on the kernel's command line as nodelet.only=. */
+  /** What the job runs: a TypeScript file below the checkout. On the kernel's command line, as nodelet.program=. */
+  readonly program: string;
+  /** A word for the program, without spaces, as nodelet.only=. */
   readonly only?: string;
 }
 
@@ -166,12 +172,12 @@ function disk(id: string, file: string): readonly string[] {
 /** Units that take an emulated processor many seconds and do nothing for a node. */
 const NOT_STARTED = ['systemd-logind', 'modprobe@drm', 'modprobe@efi_pstore', 'modprobe@fuse', 'modprobe@configfs'];
 
-export function kernelCommandLine(options: Pick<MachineOptions, 'consoleLog' | 'only'>): string {
+export function kernelCommandLine(options: Pick<MachineOptions, 'consoleLog' | 'program' | 'only'>): string {
   const words = ['root=/dev/vda', 'rw', 'console=ttyS0', 'panic=-1', 'systemd.unified_cgroup_hierarchy=1'];
   // Nothing foreign runs in it, and an emulated processor pays dearly for what they guard against.
   words.push('mitigations=off', 'cryptomgr.notests', 'nowatchdog');
   words.push(...NOT_STARTED.map((unit) => `systemd.mask=${unit}.service`));
-  words.push(`nodelet.job=${options.consoleLog === undefined ? 'none' : 'run'}`);
+  words.push(`nodelet.job=${options.consoleLog === undefined ? 'none' : 'run'}`, `nodelet.program=${options.program}`);
   if (options.only !== undefined) words.push(`nodelet.only=${options.only}`);
   return words.join(' ');
 }
@@ -184,6 +190,7 @@ export function qemuArguments(options: MachineOptions): readonly string[] {
     ...['-kernel', options.kernel, '-initrd', options.initrd, '-append', kernelCommandLine(options)],
     ...disk('root', options.rootDisk),
     ...disk('tree', options.treeDisk),
+    ...(options.inputDisk === undefined ? [] : disk('input', options.inputDisk)),
     ...['-device', 'virtio-rng-pci'],
     // An interface, so that the node has an address, with nothing behind it.
     ...['-netdev', 'user,id=net,restrict=on', '-device', 'virtio-net-pci,netdev=net,romfile='],
@@ -200,19 +207,4 @@ export function probeArguments(accel: Accel, kernel: string): readonly string[] 
     ...accelArguments(accel),
     ...['-kernel', kernel, '-append', 'console=ttyS0 panic=-1', '-serial', 'stdio'],
   ];
-}
-
-export const DRIVERS = ['cgroupfs', 'systemd'] as const;
-export const GROUPS = ['hierarchy', 'pods', 'demo', 'volumes'] as const;
-
-export interface GroupName {
-  readonly name: string;
-  readonly driver: string;
-}
-
-/** Whether `only` asks for a group: by its name, by its driver, by both when it has words of both kinds. */
-export function chosen(group: GroupName, only: readonly string[]): boolean {
-  const isChosen = (kinds: readonly string[], word: string): boolean =>
-    only.includes(word) || !kinds.some((kind) => only.includes(kind));
-  return isChosen(GROUPS, group.name) && isChosen(DRIVERS, group.driver);
 }

@@ -1,18 +1,19 @@
-// The virtual machine's two disks, made without mounting anything: Debian's own files, and the project with its
-// packages and images. Each is named by what it was made from, and made again only when that has changed.
+// A virtual machine's disks, made without mounting anything: Debian's own files, and the project with its packages and images.
+// Each is named by what it was made from, and made again only when that has changed. A third has what a run brings along.
 
 import { createHash } from 'node:crypto';
-import { chmod, cp, mkdir, readdir, readFile, rename, rm, symlink, writeFile } from 'node:fs/promises';
+import { chmod, cp, mkdir, readdir, readFile, rename, rm, stat, symlink, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
-import { buildImages, loadDefinitions } from '../../labs/images/build.ts';
 import { isErrno, UserError } from '../../lib/errors.ts';
 import { exec, execOk } from '../../lib/exec.ts';
 import { unmountBelow } from '../../lib/mounts.ts';
 import { removeTree } from '../../lib/remove-tree.ts';
+import { buildImages, loadDefinitions } from '../images/build.ts';
 import {
   debootstrapArguments,
   IMAGE_FILES,
   IMAGE_LINKS,
+  INPUT_LABEL,
   mkfsArguments,
   ROOT_LABEL,
   rootKey,
@@ -27,11 +28,13 @@ export interface RootDisk {
   readonly fromCache: boolean;
 }
 
-type Say = (line: string) => void;
-
-/** Where the disks are made: they exist only meanwhile. */
-export function workDirectories(cache: string): { readonly root: string; readonly tree: string } {
-  return { root: join(cache, 'root-in-work'), tree: join(cache, 'tree-in-work') };
+export interface Making {
+  /** Of all disks; it is there. */
+  readonly cache: string;
+  /** A directory that is the run's own and not there yet. */
+  readonly work: string;
+  readonly say: (line: string) => void;
+  readonly signal: AbortSignal;
 }
 
 async function exists(path: string): Promise<boolean> {
@@ -52,35 +55,31 @@ async function removeOthers(cache: string, prefix: string, keep: string): Promis
 }
 
 /** Debian as a disk image with its kernel beside it. Rejects with UserError when Debian's archive cannot be had. */
-export async function rootDisk(cache: string, say: Say): Promise<RootDisk> {
-  await mkdir(cache, { recursive: true });
+export async function rootDisk({ cache, work, say, signal }: Making): Promise<RootDisk> {
   const name = `root-${rootKey()}`;
   const directory = join(cache, name);
   const disk = { disk: join(directory, 'disk'), kernel: join(directory, 'vmlinuz'), initrd: join(directory, 'initrd') };
   if (await exists(directory)) return { ...disk, fromCache: true };
-  const { root: work } = workDirectories(cache);
-  await removeTree(work);
   await mkdir(work);
   const tree = join(work, 'tree');
   say('installing Debian into a directory with debootstrap');
-  await debootstrap(tree);
+  await debootstrap(tree, signal);
   await putFiles(tree);
   await rename(await newest(join(tree, 'boot'), 'vmlinuz-'), join(work, 'vmlinuz'));
   await rename(await newest(join(tree, 'boot'), 'initrd.img-'), join(work, 'initrd'));
   say('making the root disk');
-  await execOk('mkfs.ext4', mkfsArguments(tree, join(work, 'disk'), ROOT_LABEL, '4G'));
+  await execOk('mkfs.ext4', mkfsArguments(tree, join(work, 'disk'), ROOT_LABEL, '4G'), { signal });
   await removeTree(tree);
-  // Under its name only when it is whole.
-  await rename(work, directory);
+  // Under its name only when it is whole; another run may have made the same meanwhile.
+  await rename(work, directory).catch((error: unknown) => {
+    if (!isErrno(error, 'ENOTEMPTY', 'EEXIST')) throw error;
+  });
   await removeOthers(cache, 'root-', name);
   return { ...disk, fromCache: false };
 }
 
-async function debootstrap(tree: string): Promise<void> {
-  const result = await exec('debootstrap', debootstrapArguments(tree)).catch((error: unknown) => {
-    if (isErrno(error, 'ENOENT')) throw new UserError('debootstrap is not installed: run "sh scripts/setup --with-vm"');
-    throw error;
-  });
+async function debootstrap(tree: string, signal: AbortSignal): Promise<void> {
+  const result = await exec('debootstrap', debootstrapArguments(tree), { signal });
   // Whatever ended it, its mounts in the directory must not outlive it.
   await unmountBelow([tree]);
   if (result.code !== 0) {
@@ -127,6 +126,7 @@ const SOURCES = [
   'cni',
   'controlplane',
   'csi',
+  'dockershim',
   'labs',
   'lib',
   'proto',
@@ -137,8 +137,12 @@ const SOURCES = [
 ];
 
 /** The project as a disk image. `root` is the checkout. */
-export async function treeDisk(root: string, cache: string, say: Say): Promise<{ disk: string; fromCache: boolean }> {
+export async function treeDisk(
+  root: string,
+  { cache, work, say, signal }: Making,
+): Promise<{ disk: string; fromCache: boolean }> {
   const built = await buildImages(await loadDefinitions(), say);
+  signal.throwIfAborted();
   const archives = built.flatMap(({ archive }) => [archive, `${archive}.sha256`]).toSorted();
   const sources = await existing(root, SOURCES);
   const lock = await readFile(join(root, 'package-lock.json'), 'utf8');
@@ -156,18 +160,53 @@ export async function treeDisk(root: string, cache: string, say: Say): Promise<{
   const disk = join(cache, name);
   if ((await readdir(cache)).includes(name)) return { disk, fromCache: true };
   say('making the disk with the project');
-  const { tree: work } = workDirectories(cache);
+  const [tree, made] = [join(work, 'tree'), join(work, 'disk')];
+  await mkdir(tree, { recursive: true });
+  for (const path of sources) await cp(join(root, path), join(tree, path), { recursive: true });
+  await copyPackages(join(root, 'node_modules'), join(tree, 'node_modules'), signal);
+  await mkdir(join(tree, '.cache/images'), { recursive: true });
+  for (const archive of archives) await execOk('cp', [archive, join(tree, '.cache/images')], { signal });
+  await execOk('mkfs.ext4', mkfsArguments(tree, made, TREE_LABEL, '2G'), { signal });
+  await rename(made, disk);
   await removeTree(work);
-  for (const path of sources) await cp(join(root, path), join(work, path), { recursive: true });
-  // Hard links: these are many and never edited in place.
-  await execOk('cp', ['-al', join(root, 'node_modules'), join(work, 'node_modules')]);
-  await mkdir(join(work, '.cache/images'), { recursive: true });
-  for (const archive of archives) await execOk('cp', [archive, join(work, '.cache/images')]);
-  await execOk('mkfs.ext4', mkfsArguments(work, `${disk}.part`, TREE_LABEL, '2G'));
-  await removeTree(work);
-  await rename(`${disk}.part`, disk);
   await removeOthers(cache, 'tree-', name);
   return { disk, fromCache: false };
+}
+
+/** Hard links: these are many and never edited in place. Copies, where the cache is on another file system. */
+async function copyPackages(from: string, to: string, signal: AbortSignal): Promise<void> {
+  const [{ dev: here }, { dev: there }] = [await stat(from), await stat(dirname(to))];
+  await execOk('cp', [here === there ? '-al' : '-a', from, to], { signal });
+}
+
+const MiB = 1024 * 1024;
+
+/**
+ * A disk with these files, made in `directory`, which is the run's own: by name, a text, or the path of a file that can be
+ * executed there.
+ */
+export async function inputDisk(
+  directory: string,
+  files: ReadonlyMap<string, { readonly text: string } | { readonly copyOf: string }>,
+  signal: AbortSignal,
+): Promise<string> {
+  const [tree, disk] = [join(directory, 'input'), join(directory, 'input.ext4')];
+  await mkdir(tree);
+  let bytes = 0;
+  for (const [name, file] of files) {
+    const path = join(tree, name);
+    if ('text' in file) await writeFile(path, file.text);
+    else {
+      await execOk('cp', ['-L', file.copyOf, path], { signal });
+      await chmod(path, 0o755);
+    }
+    bytes += (await stat(path)).size;
+  }
+  // What the file system itself needs is a small part of it, and a few MiB at least.
+  const size = `${Math.ceil((bytes * 1.1) / MiB) + 16}M`;
+  await execOk('mkfs.ext4', mkfsArguments(tree, disk, INPUT_LABEL, size), { signal });
+  await removeTree(tree);
+  return disk;
 }
 
 async function existing(root: string, paths: readonly string[]): Promise<readonly string[]> {

@@ -1,7 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import {
   accelArguments,
-  chosen,
   debootstrapArguments,
   IMAGE_FILES,
   IMAGE_LINKS,
@@ -12,11 +11,11 @@ import {
   qemuArguments,
   rootKey,
   shortHash,
-} from '../../vm/plan.ts';
+} from '../../../../labs/vm/plan.ts';
 
 const MACHINE: MachineOptions = {
   ...{ accel: 'tcg', kernel: '/c/vmlinuz', initrd: '/c/initrd', rootDisk: '/c/root', treeDisk: '/c/tree' },
-  ...{ resultsSocket: '/tmp/r.sock', consoleLog: '/c/console.log', cpus: 2, memoryMiB: 3072 },
+  ...{ resultsSocket: '/tmp/r.sock', consoleLog: '/c/console.log', cpus: 2, memoryMiB: 3072, program: 'a/b.ts' },
 };
 
 describe('the virtual machine', () => {
@@ -31,6 +30,12 @@ describe('the virtual machine', () => {
     const drives = qemuArguments(MACHINE).filter((word) => word.startsWith('if=none'));
     expect(drives).toHaveLength(2);
     for (const drive of drives) expect(drive).toContain('snapshot=on');
+  });
+
+  test('has the disk that a run brings along as its third', () => {
+    const words = qemuArguments({ ...MACHINE, inputDisk: '/c/input' }).join(' ');
+    expect(words.indexOf('file=/c/tree')).toBeLessThan(words.indexOf('file=/c/input'));
+    expect(words.match(/snapshot=on/g)).toHaveLength(3);
   });
 
   test('has an interface that leads nowhere', () => {
@@ -49,8 +54,8 @@ describe('the virtual machine', () => {
     expect(qemuArguments(shell).join(' ')).toContain('-serial mon:stdio');
   });
 
-  test('gets the groups of checks to run', () => {
-    expect(kernelCommandLine({ ...MACHINE, only: 'demo' })).toMatch(/ nodelet\.only=demo$/);
+  test('gets the program of the job and a word for it', () => {
+    expect(kernelCommandLine({ ...MACHINE, only: 'demo' })).toMatch(/ nodelet\.program=a\/b\.ts nodelet\.only=demo$/);
     expect(kernelCommandLine(MACHINE)).not.toContain('nodelet.only');
   });
 
@@ -89,20 +94,5 @@ describe('its disks', () => {
     expect(rootKey()).toMatch(/^[0-9a-f]{16}$/);
     expect(rootKey()).toBe(rootKey());
     expect(shortHash(['ab', 'c'])).not.toBe(shortHash(['a', 'bc']));
-  });
-});
-
-describe('the groups of checks', () => {
-  const group = { name: 'pods', driver: 'systemd' };
-  test.each([
-    ['all run when none is named', [], true],
-    ['are chosen by name', ['demo', 'pods'], true],
-    ['are left out when others are named', ['demo'], false],
-    ['are chosen by driver', ['systemd'], true],
-    ['are left out when the other driver is named', ['cgroupfs'], false],
-    ['are left out when the name is right and the driver is not', ['pods', 'cgroupfs'], false],
-    ['are chosen when both are right', ['pods', 'systemd'], true],
-  ] as const)('%s', (_sentence, only, wanted) => {
-    expect(chosen(group, only)).toBe(wanted);
   });
 });
