@@ -1,4 +1,4 @@
-// `nodelet experiment`: a kubelet's behaviour as a file that is run, in virtual time or in a lab.
+// `nodelet experiment`: a kubelet's behaviour as a file that is run, in virtual time, in a lab, or in a virtual machine.
 
 import { Command } from 'commander';
 import { UserError } from '../../lib/errors.ts';
@@ -15,8 +15,8 @@ function runSubcommand(): Command {
   return new Command('run')
     .description('run an experiment and write its report; exit code 0 where every expectation was met')
     .argument('<file-or-name>', 'a file, or a name of the library')
-    .option('--on <world>', 'sim: in virtual time; lab: on this machine, as root', 'sim')
-    .option('--agent <agent>', 'nodelet, or kubelet=/path of a kubelet binary (lab)', 'nodelet')
+    .option('--on <world>', 'sim: in virtual time; lab: on this machine, as root; vm: on a virtual one', 'sim')
+    .option('--agent <agent>', 'nodelet, or kubelet=/path of a kubelet binary (lab, vm)', 'nodelet')
     .option('--repeat <n>', 'run each variation so many times, each with the next seed', '1')
     .option('--seed <n>', 'what the simulated world takes its small differences from', '1')
     .option('--matrix <name=v1,v2>', 'vary a parameter; without values, by those of the file', collect, [])
@@ -39,7 +39,7 @@ function compareSubcommand(): Command {
       try {
         const tolerance = flags.tolerance === undefined ? {} : { tolerance: parseTolerance(flags.tolerance) };
         const output = flags.output === undefined ? {} : { output: flags.output };
-        process.exitCode = await runCompare(a, b, { ...tolerance, ...output }, (line) => print(`${line}\n`));
+        process.exitCode = await runCompare(a, b, { ...tolerance, ...output }, print);
       } catch (error) {
         if (!(error instanceof UserError)) throw error;
         // 1 is "different".

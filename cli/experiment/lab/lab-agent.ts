@@ -1,11 +1,11 @@
 // Which program is the lab's agent: nodelet's own, or another kubelet's binary with the flags and the configuration that it
 // needs in a lab. Starts nothing but `--version`.
 
-import { accessSync, constants } from 'node:fs';
+import { accessSync, constants, statSync } from 'node:fs';
 import { isAbsolute } from 'node:path';
 import { CgroupsV1, findV1Hierarchies } from '../../../agent/node/cgroups-v1.ts';
 import { CgroupsV2 } from '../../../agent/node/cgroups-v2.ts';
-import { UserError } from '../../../lib/errors.ts';
+import { errnoOf, errorMessage, UserError } from '../../../lib/errors.ts';
 import { exec } from '../../../lib/exec.ts';
 import type { LabPaths } from '../../lab/paths.ts';
 import { agentProgram, type Program } from '../../lab/programs.ts';
@@ -24,13 +24,19 @@ export function parseAgent(text: string): LabAgent {
   const path = /^kubelet=(.+)$/.exec(text)?.[1];
   if (path === undefined) throw new UserError(`--agent is nodelet or kubelet=/path, not "${text}"`);
   if (!isAbsolute(path)) throw new UserError(`--agent kubelet=${path}: give the absolute path of the program`);
+  if (!isProgram(path)) throw new UserError(`--agent kubelet=${path}: there is no program that can be executed`);
+  return { kind: 'foreign', path };
+}
+
+function isProgram(path: string): boolean {
   try {
     accessSync(path, constants.X_OK);
-  } catch {
+    return statSync(path).isFile();
+  } catch (error) {
     // Whatever the reason, it cannot be started.
-    throw new UserError(`--agent kubelet=${path}: there is no program that can be executed`);
+    if (errnoOf(error) === undefined) throw error;
+    return false;
   }
-  return { kind: 'foreign', path };
 }
 
 /** How a result names a foreign agent, from what its `--version` prints: "Kubernetes v1.34.2". Pure. */
@@ -39,11 +45,17 @@ export function foreignName(path: string, printed: string): string {
   return version === undefined ? `kubelet ${path}` : `kubelet ${version}`;
 }
 
-/** "kubelet v1.34.2". A program that does not know `--version` is named by its path. */
+/** "kubelet v1.34.2". A program that does not know `--version` is named by its path. Rejects with UserError. */
 export async function nameOfAgent(agent: LabAgent): Promise<string> {
   if (agent.kind === 'nodelet') return 'nodelet';
-  const { stdout } = await exec(agent.path, ['--version'], { timeoutMs: 10_000 });
-  return foreignName(agent.path, stdout);
+  try {
+    const { stdout } = await exec(agent.path, ['--version'], { timeoutMs: 10_000 });
+    return foreignName(agent.path, stdout);
+  } catch (error) {
+    // A binary of another architecture, or a script without its first line.
+    if (errnoOf(error) === undefined) throw error;
+    throw new UserError(`--agent kubelet=${agent.path} cannot be started: ${errorMessage(error)}`);
+  }
 }
 
 /**

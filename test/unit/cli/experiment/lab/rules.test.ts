@@ -158,6 +158,7 @@ describe('the agent', () => {
     ['kubelet=bin/sh', 'the absolute path'],
     ['kubelet=/no/such/program', 'no program'],
     ['kubelet=/etc/passwd', 'no program'],
+    ['kubelet=/usr/bin', 'no program'],
   ])('%s is refused', (text, words) => {
     expect(() => parseAgent(text)).toThrow(words);
   });
