@@ -10,7 +10,9 @@ import type { FaultRule } from '../model.ts';
 export function faultProblem(on: 'cri' | 'cni' | 'csi' | 'api' | 'dns', rule: FaultRule): string | undefined {
   switch (on) {
     case 'cri':
-      return undefined;
+      return rule.call.startsWith('event ')
+        ? "the runtime's events are one stream there, and none of them can be lost alone: use --on sim"
+        : undefined;
     case 'cni':
       return rule.action === 'duplicate' ? 'a CNI plugin is run once for each call: nothing is duplicated' : undefined;
     case 'csi':

@@ -105,10 +105,13 @@ interface DiscoveredGroups {
 /** Where objects of a kind are, from the server's own list of resources. */
 export class Kinds {
   readonly #client: ApiClient;
+  readonly #namespace: string;
   readonly #found = new Map<string, Resource>();
 
-  constructor(client: ApiClient) {
+  /** `namespace`: of objects whose own is not given. */
+  constructor(client: ApiClient, namespace = 'default') {
     this.#client = client;
+    this.#namespace = namespace;
   }
 
   async #read(apiVersion: string): Promise<void> {
@@ -133,7 +136,7 @@ export class Kinds {
     return found;
   }
 
-  /** The path of an object, in the namespace "default" where none is given. */
+  /** The path of an object. */
   async path(
     kind: string,
     name: string | undefined,
@@ -142,7 +145,7 @@ export class Kinds {
   ): Promise<string> {
     const { apiVersion, plural, namespaced } = await this.resource(kind);
     return resourcePath(apiVersion, plural, {
-      ...(namespaced ? { namespace: namespace ?? 'default' } : {}),
+      ...(namespaced ? { namespace: namespace ?? this.#namespace } : {}),
       ...(name === undefined ? {} : { name }),
       ...(subresource === undefined ? {} : { subresource }),
     });

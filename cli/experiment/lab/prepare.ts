@@ -64,8 +64,13 @@ export async function checkRuntime({ runtime }: WorldSpec, containers: Container
 }
 
 /** Without it no pod is accepted. */
-export async function serviceAccountReady(client: ApiClient, clock: Clock, signal: AbortSignal): Promise<void> {
-  const path = resourcePath('v1', 'serviceaccounts', { namespace: 'default' });
+export async function serviceAccountReady(
+  client: ApiClient,
+  clock: Clock,
+  signal: AbortSignal,
+  namespace = 'default',
+): Promise<void> {
+  const path = resourcePath('v1', 'serviceaccounts', { namespace });
   const look = async (): Promise<boolean> => {
     const { items } = await client.list<{ readonly metadata: { readonly name: string } }>(path, {}, { signal });
     return items.some(({ metadata }) => metadata.name === 'default');

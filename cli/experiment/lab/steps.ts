@@ -4,6 +4,7 @@
 import { mkdir, rename, writeFile } from 'node:fs/promises';
 import { constants } from 'node:os';
 import { dirname, join } from 'node:path';
+import type { ApiClient } from '../../../client/api.ts';
 import { ApiError, isAlreadyExists, isForbidden, isNotFound, isTransient } from '../../../client/errors.ts';
 import { execInPod } from '../../../client/exec.ts';
 import { writeFileAtomic } from '../../../lib/atomic.ts';
@@ -26,6 +27,8 @@ import type { Kinds } from './objects.ts';
 export interface StepParts {
   readonly lab: RunningLab;
   readonly kinds: Kinds;
+  /** Of pods that are named without one. Default "default". */
+  readonly namespace?: string | undefined;
   readonly containers: ContainerWatch;
   readonly clock: Clock;
   /** Aborts when the world is closed. */
@@ -57,10 +60,13 @@ function isManifest(value: unknown): value is Manifest {
 }
 
 /** "web" and "demo/web" as namespace and name. */
-export function podName(text: string): { readonly namespace: string; readonly name: string } {
+export function podName(
+  text: string,
+  namespace = 'default',
+): { readonly namespace: string; readonly name: string } {
   const slash = text.indexOf('/');
   return slash < 0
-    ? { namespace: 'default', name: text }
+    ? { namespace, name: text }
     : { namespace: text.slice(0, slash), name: text.slice(slash + 1) };
 }
 
@@ -122,17 +128,8 @@ export class LabSteps {
     const { lab, clock } = this.#parts;
     for (const name of this.#halted) await lab.resume(name);
     const paths = [...this.#applied].reverse();
-    const mends = isTransient;
-    const policy = steadyPauses(STEP_RETRY_MS);
-    for (const path of paths) {
-      const remove = async (): Promise<unknown> => lab.client.delete(path, { gracePeriodSeconds: 1 }).catch(unlessGone);
-      await retry(remove, { clock, policy, limitMs: UNDO_MS, mends });
-    }
-    for (const path of paths) {
-      const isGone = async (): Promise<boolean> => (await lab.client.get(path).catch(unlessGone)) === undefined;
-      if (!(await poll(isGone, { clock, everyMs: STEP_RETRY_MS, limitMs: UNDO_MS })))
-        throw new UserError(`${path} did not end within ${UNDO_MS / 1000} s`);
-    }
+    for (const path of paths) await requestDeletion(lab.client, path, clock);
+    for (const path of paths) await waitUntilGone(lab.client, path, clock);
   }
 
   #perform(step: WorldStep): Promise<void> {
@@ -202,7 +199,7 @@ export class LabSteps {
 
   async #exec(target: Extract<WorldStep, { readonly exec: unknown }>['exec']): Promise<void> {
     const { lab, signal } = this.#parts;
-    const { namespace, name } = podName(target.pod);
+    const { namespace, name } = podName(target.pod, this.#parts.namespace);
     const { exitCode, stderr } = await execInPod(lab.client.access, {
       namespace,
       pod: name,
@@ -219,7 +216,7 @@ export class LabSteps {
     readonly signal?: string;
   }): Promise<void> {
     const { containers } = this.#parts;
-    const { namespace, name } = podName(target.pod);
+    const { namespace, name } = podName(target.pod, this.#parts.namespace);
     const signal = `SIG${(target.signal ?? 'KILL').replace(/^SIG/, '')}`;
     const number = new Map(Object.entries(constants.signals)).get(signal);
     if (number === undefined) throw new UserError(`there is no signal ${target.signal}`);
@@ -250,13 +247,30 @@ export class LabSteps {
   /** Goes on while the experiment does: what takes memory has to live. */
   async #use({ pod = '', ...use }: Extract<WorldStep, { readonly use: unknown }>['use']): Promise<void> {
     const { lab, signal, onFailure } = this.#parts;
-    const { namespace, name } = podName(pod);
+    const { namespace, name } = podName(pod, this.#parts.namespace);
     const command = useCommand(use);
     execInPod(lab.client.access, { namespace, pod: name, command, signal }).catch((error: unknown) => {
       // The container ends with what it runs, by being killed for want of memory.
       if (!signal.aborted && isNotFound(error)) onFailure(new UserError(`use in ${pod}: ${errorMessage(error)}`));
     });
   }
+}
+
+async function requestDeletion(client: ApiClient, path: string, clock: Clock): Promise<void> {
+  const remove = async (): Promise<unknown> => client.delete(path, { gracePeriodSeconds: 1 }).catch(unlessGone);
+  await retry(remove, { clock, policy: steadyPauses(STEP_RETRY_MS), limitMs: UNDO_MS, mends: isTransient });
+}
+
+async function waitUntilGone(client: ApiClient, path: string, clock: Clock): Promise<void> {
+  const isGone = async (): Promise<boolean> => (await client.get(path).catch(unlessGone)) === undefined;
+  if (!(await poll(isGone, { clock, everyMs: STEP_RETRY_MS, limitMs: UNDO_MS })))
+    throw new UserError(`${path} did not end within ${UNDO_MS / 1000} s`);
+}
+
+/** Rejects with UserError when the object is still there after a minute. */
+export async function deleteAndWait(client: ApiClient, path: string, clock: Clock): Promise<void> {
+  await requestDeletion(client, path, clock);
+  await waitUntilGone(client, path, clock);
 }
 
 function unlessGone(error: unknown): undefined {

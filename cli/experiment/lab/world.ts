@@ -5,6 +5,7 @@ import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { cgroupPath, podName } from '../../../agent/model/cgroup-names.ts';
 import { podQOSClass } from '../../../agent/model/pod-resources.ts';
+import { resourcePath } from '../../../client/paths.ts';
 import type { Pod } from '../../../client/types.ts';
 import { sleepUnlessAborted } from '../../../lib/abort.ts';
 import { writeFileAtomic } from '../../../lib/atomic.ts';
@@ -34,7 +35,7 @@ import { Kinds, type ObjectChange, WATCHED, watchObjects } from './objects.ts';
 import { checkRuntime, makeCniWrappers, needsOf, serviceAccountReady } from './prepare.ts';
 import { clearLeftRuns, labRootOf, makeRunDirectory, RUNS_DIRECTORY } from './run-directory.ts';
 import { Sampler } from './samples.ts';
-import { LabSteps } from './steps.ts';
+import { deleteAndWait, LabSteps } from './steps.ts';
 
 export interface LabWorldOptions {
   /** "nodelet", or "kubelet=/path". */
@@ -48,6 +49,11 @@ export interface LabWorldOptions {
    * agent and what it calls. It has to be without pods; what the experiment has made goes when it is closed.
    */
   readonly lab?: RunningLab;
+  /**
+   * Of objects whose namespace is not given; made for the experiment and removed after it. Nothing of other namespaces is
+   * observed then: experiments run side by side in one lab. Default "default".
+   */
+  readonly namespace?: string;
   /** Default `auto`. */
   readonly images?: 'auto' | 'build';
   /** Where directories of runs are made. Default RUNS_DIRECTORY. */
@@ -61,6 +67,7 @@ const SAMPLES_MS = 1000;
 const TRACE_RETRY_MS = 100;
 const FLUSH_MS = 200;
 const TOGETHER_MS = 20;
+const NAMESPACES = resourcePath('v1', 'namespaces');
 
 /** Throws UserError for an agent that is none. Nothing is started yet. */
 export function createLabWorld(options: LabWorldOptions): World {
@@ -273,7 +280,10 @@ class LabWorld implements World {
     const containers = new ContainerWatch(lab.paths.containerd.socket);
     this.#containers = containers;
     await checkRuntime(spec, containers);
-    await serviceAccountReady(lab.client, this.#clock, signal);
+    const { namespace } = this.#options;
+    if (namespace !== undefined)
+      await lab.client.create(NAMESPACES, { apiVersion: 'v1', kind: 'Namespace', metadata: { name: namespace } });
+    await serviceAccountReady(lab.client, this.#clock, signal, namespace);
     this.#readyMono = this.#clock.monotonic();
     this.#readyEpoch = this.#clock.now();
     this.#isReady = true;
@@ -290,7 +300,8 @@ class LabWorld implements World {
     const between = this.#between;
     this.#performer = new LabSteps({
       lab,
-      kinds: new Kinds(lab.client),
+      kinds: new Kinds(lab.client, namespace),
+      namespace,
       containers,
       clock: this.#clock,
       signal,
@@ -350,8 +361,15 @@ class LabWorld implements World {
     return this.#nextLook;
   }
 
+  /** Whether what is in a namespace, or in none, is observed. */
+  #isMine(namespace: string | undefined): boolean {
+    const { namespace: own } = this.#options;
+    return own === undefined || namespace === undefined || namespace === own;
+  }
+
   /** What a pod's status says of its containers has been seen in the runtime before the status is. */
   #observeObject(at: MonotonicMs, change: ObjectChange): void {
+    if (!this.#isMine(change.object.metadata.namespace)) return;
     const add = (): void => this.#add({ type: 'object', at, ...change });
     if (change.object.kind === 'Pod') this.#run(this.#lookAtContainers().then(add));
     else add();
@@ -359,10 +377,13 @@ class LabWorld implements World {
 
   async #look(): Promise<void> {
     const changes = (await this.#containers?.look(this.#clock)) ?? [];
-    for (const { epochMs, ...change } of changes) this.#add({ ...change, at: this.#at(epochMs) });
+    for (const { epochMs, ...change } of changes) {
+      if (this.#isMine(change.pod.slice(0, change.pod.indexOf('/')))) this.#add({ ...change, at: this.#at(epochMs) });
+    }
   }
 
   #observeSpan(span: Span): void {
+    if (!this.#isMine(span.pod?.namespace)) return;
     this.#spans.push(JSON.stringify(span));
     // What the agent did for its own start is in the recording alone.
     if (this.#isReady && span.start >= this.#readyEpoch) this.#add({ type: 'span', at: this.#at(span.start), span });
@@ -480,13 +501,22 @@ class LabWorld implements World {
     between?.runtime?.heal();
     between?.proxy?.setFaults({ seed: 1, rules: [] });
     if (between?.cniDirectory !== undefined) await removeTree(join(between.cniDirectory, 'rules'));
-    if (this.#options.lab !== undefined) await this.#performer?.undo();
+    if (this.#options.lab !== undefined) await this.#undo(this.#options.lab);
     const problems = (await this.#lab?.stop()) ?? [];
     await between?.apiserver?.link.close();
     await between?.runtime?.close();
     await between?.proxy?.close();
     if (problems.length > 0) throw new UserError(`not everything could be cleaned: ${problems.join('; ')}`);
     if (this.#directory !== undefined) await removeTree(this.#directory);
+  }
+
+  /** In a lab that is not the experiment's own. */
+  async #undo(lab: RunningLab): Promise<void> {
+    await this.#performer?.undo();
+    const { namespace } = this.#options;
+    if (namespace === undefined) return;
+    const path = resourcePath('v1', 'namespaces', { name: namespace });
+    await deleteAndWait(lab.client, path, this.#clock);
   }
 }
 
