@@ -1,11 +1,11 @@
-// Experiments on a real lab: those of the library that only a lab can carry, in one lab where they need nothing of their own;
-// what stands between the agent and its calls; another program as the agent; and that nothing is left, however a run ends.
+// Experiments on a real lab: some of the library, side by side in one lab where they need nothing of their own; what stands
+// between the agent and its calls; another program as the agent; and that nothing is left, however and when a run ends.
 
 import { mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { runCompare } from '../../../cli/experiment/compare/run.ts';
 import { createLabWorld, type LabWorldOptions } from '../../../cli/experiment/lab/world.ts';
 import { type ExperimentSource, loadExperiment, parseExperiment } from '../../../cli/experiment/load.ts';
@@ -40,13 +40,16 @@ async function run(
   signal: AbortSignal = new AbortController().signal,
 ): Promise<Run> {
   const lines: string[] = [];
-  const say = (line: string): void => void lines.push(line);
+  const say = (line: string): void => {
+    lines.push(line);
+    given.say?.(line);
+  };
   const agent = given.agent ?? 'nodelet';
   const outcome = await runExperiment({
     source,
     kind: 'lab',
     agent,
-    createWorld: () => createLabWorld({ images: 'build', parent: join(directory, 'runs'), say, ...given, agent }),
+    createWorld: () => createLabWorld({ images: 'build', parent: join(directory, 'runs'), ...given, say, agent }),
     repeat: 1,
     seed: 1,
     matrix: new Map(Object.entries(values).map(([name, value]) => [name, [value]])),
@@ -56,10 +59,11 @@ async function run(
   return { ...outcome, lines };
 }
 
-/** Every expectation is met, and every measure has a value. */
+/** Every expectation that is about a lab is met, and every measure has a value. */
 function expectPassed({ result, lines }: Run): void {
   const [only] = result.runs;
-  const missed = only?.expectations.filter(({ outcome }) => outcome !== 'met');
+  const missed = only?.expectations.filter(({ outcome }) => outcome === 'not met' || outcome === 'error');
+  expect(only?.expectations.some(({ outcome }) => outcome === 'met')).toBe(true);
   expect({ failure: only?.failure, missed }, lines.join('\n')).toEqual({ failure: undefined, missed: [] });
   expect(result.verdict).toBe('passed');
   expect(Object.values(only?.measures ?? {})).not.toContain(null);
@@ -73,10 +77,56 @@ describe('in a lab that is there', () => {
   });
   afterAll(() => lab?.stop());
 
+  // Most of what they do is waiting for grace periods, samples and probes: together they take as long as the longest.
+  test('several at the same time, each in a namespace of its own, of which nothing is left', async () => {
+    const all: readonly (readonly [string, Values])[] = [
+      ['cpu-quota', { limit: '200m', seconds: 4 }],
+      ['oom-by-qos', { limit: '32Mi' }],
+      ['probe-cost', { pods: 1, seconds: 3 }],
+      ['grace-period', { grace: 3 }],
+      ['sidecar-order', {}],
+      ['stop-in-parallel', { grace: 6 }],
+      ['subpath-propagation', {}],
+    ];
+    const runs = await Promise.all(
+      all.map(async ([name, values]) =>
+        run(await loadExperiment(join(LIBRARY, `${name}.yaml`)), values, { lab: lab.lab, namespace: name }),
+      ),
+    );
+    for (const outcome of runs) expectPassed(outcome);
+    const { items } = await lab.client.list('/api/v1/pods');
+    expect(items).toEqual([]);
+    const namespaces = await lab.client.list<{ metadata: { name: string } }>('/api/v1/namespaces');
+    expect(namespaces.items.map(({ metadata }) => metadata.name)).not.toContain('cpu-quota');
+    // Of one's own namespace alone.
+    const [quota] = runs;
+    expect(quota?.recordings.get('observations.jsonl')).toContain('cpu-quota/limited');
+    expect(quota?.recordings.get('observations.jsonl')).not.toContain('sidecar-order/web');
+    expect(quota?.result.runs[0]?.measures['use']).toContainEqual([
+      expect.any(Number),
+      expect.any(Number),
+      'pod=cpu-quota/limited',
+    ]);
+  });
+
+  test.each<readonly [string, string]>([
+    ['a wait', `{ wait: { until: 'pod("web").exists == false', timeout: 5m } }`],
+    ['a sleep', '{ sleep: 1h }'],
+    ['a command', '{ exec: { pod: web, command: [sleep, "3600"] } }'],
+  ])('%s that is interrupted ends, and what was made before it is removed', async (_, step) => {
+    const controller = new AbortController();
+    const source = await parseExperiment(waitingAt(step), 'waiting.yaml');
+    const say = (line: string): void => {
+      // The step begins after its line.
+      if (line.includes('the last one')) setImmediate(() => controller.abort(new Error('stopped')));
+    };
+    const outcome = await run(source, {}, { lab: lab.lab, say }, controller.signal);
+    expect(outcome.result.verdict).toBe('interrupted');
+    expect(outcome.result.runs[0]?.failure).toContain('the last one: interrupted');
+    expect((await lab.client.list('/api/v1/pods')).items).toEqual([]);
+  });
+
   test.each<readonly [string, Values]>([
-    ['cpu-quota', { limit: '200m', seconds: 4 }],
-    ['oom-by-qos', { limit: '32Mi' }],
-    ['probe-cost', { pods: 1, seconds: 3 }],
     ['start-at-once', { pods: 8 }],
     ['containerd-restart', { pods: 4, away: '1s' }],
   ])('%s', async (name, values) => {
@@ -180,12 +230,36 @@ measure: [{ name: time, value: now(), unit: ms }]
 expect: [{ that: time > 0 }]
 `;
 
-describe('in a lab of its own', () => {
+/** The step that is named "the last one" takes longer than any test. */
+const waitingAt = (step: string): string => `
+apiVersion: nodelet/v1
+kind: Experiment
+metadata: { name: waiting, title: a step that does not end }
+question: q
+prediction: p
+reading: r
+on: [lab]
+steps:
+  - apply:
+      - apiVersion: v1
+        kind: Pod
+        metadata: { name: web }
+        spec:
+          terminationGracePeriodSeconds: 1
+          containers: [{ name: web, image: "busybox:stable", command: [sleep, "3600"] }]
+  - wait: { until: 'pod("web").condition("Ready").status == "True"', timeout: 2m }
+  - ${step.replace('{', '{ name: the last one,')}
+measure: [{ name: time, value: now(), unit: ms }]
+expect: [{ that: time > 0 }]
+`;
+
+/** They wait for a lab's start and for back-offs much of the time, and run side by side; the machine is compared once. */
+describe('in a lab of its own', { concurrent: true }, () => {
   let before: MachineSnapshot;
-  beforeEach(async () => {
+  beforeAll(async () => {
     before = await snapshotMachine({ directories: [join(directory, 'runs')] });
   });
-  afterEach(async () => {
+  afterAll(async () => {
     expect(await readdir(join(directory, 'runs'))).toEqual([]);
     expect(
       await compareWithMachine(before, {
@@ -231,22 +305,17 @@ exec ${NODELET} agent "$@" ${args}
     await rm(`${program}.run`, { recursive: true, force: true });
   });
 
-  test('an interrupted run ends its sleep, says so, and leaves nothing', async () => {
+  test.each([
+    ['as soon as something is started', /./],
+    ['when its node is Ready', /is Ready/],
+  ])('a run that is interrupted %s says so, and leaves nothing', async (_, moment) => {
     const controller = new AbortController();
     const source = await parseExperiment(SLEEPS, 'sleeps.yaml');
-    const lines: string[] = [];
-    const work = run(
-      source,
-      {},
-      {
-        say: (line) => {
-          lines.push(line);
-          if (line.includes('is Ready')) controller.abort(new Error('stopped'));
-        },
-      },
-      controller.signal,
-    );
-    expect((await work).result.verdict).toBe('interrupted');
-    expect(lines.some((line) => line.includes('is Ready'))).toBe(true);
+    const say = (line: string): void => {
+      if (moment.test(line)) controller.abort(new Error('stopped'));
+    };
+    const { result, lines } = await run(source, {}, { say }, controller.signal);
+    expect(result.verdict).toBe('interrupted');
+    expect(lines.some((line) => moment.test(line))).toBe(true);
   });
 });

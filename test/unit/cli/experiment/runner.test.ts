@@ -174,18 +174,59 @@ test('variations and repeats, with names of recordings that differ', async () =>
   expect(worlds.every(({ closed }) => closed === 1)).toBe(true);
 });
 
-test('an interruption is a verdict of its own, and the world is closed', async () => {
+/** Each phase of a run, and where it says that it was interrupted. */
+test.each<[keyof Pick<World, 'start' | 'perform' | 'changed' | 'sleep' | 'recordings' | 'close'>, string | undefined]>([
+  ['start', 'the world did not start: interrupted'],
+  ['perform', 'step 1, kill it: interrupted'],
+  ['changed', 'step 2, wait until count(container("c").exited) >= 3: interrupted'],
+  ['sleep', 'step 3, sleep 5s: interrupted'],
+  ['recordings', undefined],
+  ['close', undefined],
+])('an interruption in %s is a verdict of its own, and the world is closed', async (phase, failure) => {
+  const abort = new AbortController();
+  const world = new FakeWorld();
+  const { recordings, close } = world;
+  let begun = 0;
+  // As a real world does: what it waits for is given up.
+  const interrupted = async (): Promise<never> => {
+    begun++;
+    abort.abort(new Error('stop'));
+    throw abort.signal.reason;
+  };
+  // Nothing is given up in these.
+  const done = (): void => {
+    begun++;
+    abort.abort(new Error('stop'));
+  };
+  if (phase === 'recordings') {
+    world.recordings = () => {
+      done();
+      return recordings.call(world);
+    };
+  } else if (phase === 'close') {
+    world.close = () => {
+      done();
+      return close.call(world);
+    };
+  } else Object.assign(world, { [phase]: interrupted });
+  const { result, worlds } = await go(world, file(), { signal: abort.signal, repeat: 3 });
+  expect(begun).toBe(1);
+  expect(result.verdict).toBe('interrupted');
+  expect(result.runs.map((run) => run.failure)).toEqual([failure]);
+  expect(worlds).toEqual([world]);
+  expect(world.closed).toBe(1);
+});
+
+test('the step after an interruption is not done', async () => {
   const abort = new AbortController();
   const world = new FakeWorld();
   world.perform = () => {
     abort.abort(new Error('stop'));
     return Promise.resolve();
   };
-  const { result } = await go(world, file(), { signal: abort.signal, repeat: 3 });
-  expect(result.verdict).toBe('interrupted');
-  expect(result.runs).toHaveLength(1);
+  const { result } = await go(world, file(), { signal: abort.signal });
   expect(result.runs[0]?.failure).toBe('step 2, wait until count(container("c").exited) >= 3: interrupted');
-  expect(world.closed).toBe(1);
+  expect(world.time).toBe(0);
 });
 
 test('every combination of the values', () => {
