@@ -73,6 +73,12 @@ export function stepText(step: ExperimentStep): string {
   return `sleep ${step.sleep}`;
 }
 
+/** Throws UserError where the experiment is not for worlds of the kind. What a lab can do can a lab in a virtual machine. */
+export function checkOn({ on, metadata }: Experiment, file: string, kind: WorldKind): void {
+  if (on.includes(kind) || (kind === 'vm' && on.includes('lab'))) return;
+  throw new UserError(`${file}: ${metadata.name} runs on ${on.join(', ')}, not on ${kind}`);
+}
+
 /** Throws UserError with everything that a world cannot do of an experiment, by name. */
 export function checkWorld(
   world: Pick<World, 'cannot'>,
@@ -97,11 +103,7 @@ export function variationsOf(matrix: RunOptions['matrix']): ParameterValues[] {
 export async function runExperiment(options: RunOptions): Promise<Outcome> {
   const { source, kind, agent, clock = systemClock, repeat, signal, note } = options;
   const { experiment } = source;
-  if (!experiment.on.includes(kind)) {
-    throw new UserError(
-      `${source.file}: ${experiment.metadata.name} runs on ${experiment.on.join(', ')}, not on ${kind}`,
-    );
-  }
+  checkOn(experiment, source.file, kind);
   const startedAt = rfc3339(clock.now());
   const variations = variationsOf(options.matrix);
   // All are read before the first is run: a mistake in one of them comes at once.

@@ -8,7 +8,7 @@ import { UserError } from '../../../lib/errors.ts';
 import { type LabAgent, parseAgent } from '../lab/lab-agent.ts';
 import { createLabWorld } from '../lab/world.ts';
 import type { ExperimentSource } from '../load.ts';
-import { checkWorld, type Outcome } from '../runner.ts';
+import { checkOn, checkWorld, type Outcome } from '../runner.ts';
 import { JOB_FILE, jobOf, KUBELET_FILE, parseMessage, type VmJob, VmOutput } from './job.ts';
 
 const MINUTE_MS = 60_000;
@@ -41,6 +41,7 @@ export function inputOf(job: VmJob, agent: LabAgent): Input {
 /** Rejects with UserError where it cannot be run, was interrupted, or the machine broke off. `run` is a parameter for tests. */
 export async function runOnVm(options: VmOptions, run: typeof runInMachine = runInMachine): Promise<Outcome> {
   const { source, matrix, signal, note } = options;
+  checkOn(source.experiment, source.file, 'vm');
   const agent = parseAgent(options.agent);
   const job = await jobOf(source, matrix, {
     repeat: options.repeat,

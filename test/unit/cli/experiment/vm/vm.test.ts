@@ -165,9 +165,17 @@ describe('a run', () => {
     await expect(work).rejects.toThrow('interrupted: the virtual machine was ended');
   });
 
+  const never: typeof runInMachine = () => Promise.reject(new Error('a machine was made'));
+
+  test('of what is for sim alone makes no machine', async () => {
+    const sim = await source(FILE.replace('on: [lab, vm]', 'on: [sim]'));
+    await expect(runOnVm(await options({ source: sim }), never)).rejects.toThrow('small runs on sim, not on vm');
+    const lab = await source(FILE.replace('on: [lab, vm]', 'on: [lab]'));
+    await expect(runOnVm(await options({ source: lab }), never)).rejects.toThrow('a machine was made');
+  });
+
   test('of what a lab cannot do makes no machine', async () => {
     const clock = FILE.replace('{ sleep: $(code)s }', '{ clock: { add: 1h } }');
-    const never: typeof runInMachine = () => Promise.reject(new Error('a machine was made'));
     await expect(runOnVm(await options({ source: await source(clock) }), never)).rejects.toThrow(
       /small\.yaml cannot run on vm:\n {2}clock: /,
     );
