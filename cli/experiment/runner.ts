@@ -8,7 +8,7 @@ import { rfc3339 } from '../../lib/rfc3339.ts';
 import { milliseconds } from './duration.ts';
 import { evaluate, type Scope } from './expression/evaluate.ts';
 import { ObservationIndex } from './expression/index-of-observations.ts';
-import { type Expression, namesIn, parseExpression } from './expression/parse.ts';
+import { namesIn, parseExpression } from './expression/parse.ts';
 import { ExpressionError } from './expression/token.ts';
 import { show, toMeasured, type Value } from './expression/value.ts';
 import { type ExperimentSource, type ParameterValues, WORLD_NAMES } from './load.ts';
@@ -38,6 +38,8 @@ export interface RunOptions {
   /** What happens, line by line. */
   readonly note: (line: string) => void;
   readonly clock?: Clock;
+  /** How many times as long as the file says a condition is waited for before the run fails: for a slow machine. Default 1. */
+  readonly patience?: number;
 }
 
 export interface Outcome {
@@ -232,17 +234,19 @@ class Run {
 
   async #step(step: ExperimentStep): Promise<void> {
     if ('sleep' in step) await this.#world.sleep(milliseconds(step.sleep));
-    else if ('wait' in step)
-      await this.#wait(parseExpression(step.wait.until), milliseconds(step.wait.timeout), step.wait.timeout);
+    else if ('wait' in step) await this.#wait(step.wait);
     else await this.#world.perform(step);
   }
 
-  async #wait(until: Expression, limitMs: number, limit: string): Promise<void> {
+  async #wait(wait: { readonly until: string; readonly timeout: string }): Promise<void> {
+    const { patience = 1 } = this.#options;
+    const until = parseExpression(wait.until);
+    const limitMs = milliseconds(wait.timeout) * patience;
     const beganAt = this.#world.now();
     const scope = this.#scope(new Map());
     while (evaluate(until, scope) !== true) {
       const leftMs = limitMs - elapsedMs(beganAt, this.#world.now());
-      if (leftMs <= 0) throw new TimeoutError(`not true within ${limit}`);
+      if (leftMs <= 0) throw new TimeoutError(`not true within ${patience === 1 ? '' : `${patience} x `}${wait.timeout}`);
       await this.#world.changed(leftMs);
       this.#options.signal.throwIfAborted();
     }

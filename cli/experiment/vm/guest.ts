@@ -12,6 +12,8 @@ import { runExperiment } from '../runner.ts';
 import { JOB_FILE, outcomeMessages, sourceOf, type VmJob, type VmMessage } from './job.ts';
 
 const ALIVE_MS = 30_000;
+/** An emulated processor is that much slower; a condition that does not come true costs the more time. */
+const EMULATED_PATIENCE = 10;
 
 const write = openPort();
 const send = (message: VmMessage): void => write(JSON.stringify(message));
@@ -22,6 +24,7 @@ const alive = setInterval(() => send({ kind: 'alive' }), ALIVE_MS);
 try {
   const uptime = (await readFile('/proc/uptime', 'utf8')).split(' ')[0];
   note(`${(await execOk('uname', ['-sr'])).trim()}, ${uptime} s after its boot`);
+  const isEmulated = (await readFile('/proc/cpuinfo', 'utf8')).includes('QEMU TCG');
   if (job.experiment.world?.csi === true) await execOk('modprobe', ['loop']);
   const outcome = await runExperiment({
     source: sourceOf(job),
@@ -33,6 +36,7 @@ try {
     matrix: new Map(job.matrix),
     signal: new AbortController().signal,
     note,
+    patience: isEmulated ? EMULATED_PATIENCE : 1,
   });
   for (const message of outcomeMessages(outcome)) send(message);
 } catch (error) {

@@ -93,7 +93,7 @@ expect:
 async function go(
   world: FakeWorld,
   text = file(),
-  options: { repeat?: number; n?: readonly number[]; signal?: AbortSignal } = {},
+  options: { repeat?: number; n?: readonly number[]; signal?: AbortSignal; patience?: number } = {},
 ) {
   const notes: string[] = [];
   const worlds: FakeWorld[] = [];
@@ -110,6 +110,7 @@ async function go(
     seed: 7,
     matrix: new Map(options.n === undefined ? [] : [['n', options.n]]),
     signal: options.signal ?? new AbortController().signal,
+    ...(options.patience === undefined ? {} : { patience: options.patience }),
     note: (line) => notes.push(line),
   });
   return { ...outcome, worlds, notes };
@@ -215,6 +216,16 @@ test.each<[keyof Pick<World, 'start' | 'perform' | 'changed' | 'sleep' | 'record
   expect(result.runs.map((run) => run.failure)).toEqual([failure]);
   expect(worlds).toEqual([world]);
   expect(world.closed).toBe(1);
+});
+
+test('a condition is waited for as often as long as the machine is slow', async () => {
+  const never = file('count(container("c").exited) >= 1000');
+  const [world, slow] = [new FakeWorld(), new FakeWorld()];
+  const { result } = await go(world, never);
+  const { result: other } = await go(slow, never, { patience: 10 });
+  expect([world.time, slow.time]).toEqual([10_000, 100_000]);
+  expect(result.runs[0]?.failure).toContain('not true within 10s');
+  expect(other.runs[0]?.failure).toContain('not true within 10 x 10s');
 });
 
 test('the step after an interruption is not done', async () => {
