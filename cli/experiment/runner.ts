@@ -246,7 +246,8 @@ class Run {
     const scope = this.#scope(new Map());
     while (evaluate(until, scope) !== true) {
       const leftMs = limitMs - elapsedMs(beganAt, this.#world.now());
-      if (leftMs <= 0) throw new TimeoutError(`not true within ${patience === 1 ? '' : `${patience} x `}${wait.timeout}`);
+      if (leftMs <= 0)
+        throw new TimeoutError(`not true within ${patience === 1 ? '' : `${patience} x `}${wait.timeout}`);
       await this.#world.changed(leftMs);
       this.#options.signal.throwIfAborted();
     }

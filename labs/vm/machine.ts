@@ -17,7 +17,9 @@ export async function chooseAccel(kernel: string, say: (line: string) => void): 
   const result = await exec(QEMU, probeArguments('kvm', kernel), { timeoutMs: PROBE_MS });
   if (/Linux version \d/.test(result.stdout)) return 'kvm';
   const words = result.stderr.trim().split('\n').at(-1);
-  const why = result.timedOut ? `the guest printed nothing for ${PROBE_MS / 1000} s` : words || 'the guest printed nothing';
+  const why = result.timedOut
+    ? `the guest printed nothing for ${PROBE_MS / 1000} s`
+    : words || 'the guest printed nothing';
   say(`KVM does not work here (${why}): the processor is emulated, which is about 20 times slower`);
   return 'tcg';
 }

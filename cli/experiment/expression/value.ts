@@ -79,7 +79,7 @@ export function isList(value: Value): value is readonly Value[] {
 /** The number that a record has at a time, with its other texts: the labels of a sample. Undefined for other records. */
 function timedNumber(
   value: Value,
-): { readonly at: number; readonly value: number; readonly labels: ReadonlyMap<string, string> } | undefined {
+): { readonly pair: readonly [ms: number, value: number]; readonly labels: ReadonlyMap<string, string> } | undefined {
   if (!(value instanceof RecordValue)) return undefined;
   const [at, number] = [value.field('at'), value.field('value')];
   if (typeof at !== 'number' || typeof number !== 'number') return undefined;
@@ -87,7 +87,7 @@ function timedNumber(
     const text = name === 'at' || name === 'value' ? undefined : value.field(name);
     return typeof text === 'string' ? [[name, text]] : [];
   });
-  return { at, value: number, labels: new Map(labels) };
+  return { pair: [at, number], labels: new Map(labels) };
 }
 
 /**
@@ -99,10 +99,9 @@ function toSeries(list: readonly Value[]): MeasuredValue | undefined {
   if (list.length === 0 || numbers.length !== list.length) return undefined;
   const names = [...new Set(numbers.flatMap(({ labels }) => [...labels.keys()]))];
   const differing = names.filter((name) => new Set(numbers.map(({ labels }) => labels.get(name))).size > 1);
-  if (differing.length === 0) return numbers.map(({ at, value }) => [at, value]);
-  return numbers.map(({ at, value, labels }) => [
-    at,
-    value,
+  if (differing.length === 0) return numbers.map(({ pair }) => pair);
+  return numbers.map(({ pair, labels }) => [
+    ...pair,
     differing.flatMap((name) => (labels.has(name) ? [`${name}=${labels.get(name)}`] : [])).join(', '),
   ]);
 }

@@ -89,7 +89,9 @@ export function cniRuleFiles(rule: FaultRule): ReadonlyMap<string, string> {
     [
       'seconds',
       String(
-        rule.delay === undefined && rule.action !== 'delay' ? 0 : milliseconds(rule.delay ?? MILLISECONDS_DEFAULT) / 1000,
+        rule.delay === undefined && rule.action !== 'delay'
+          ? 0
+          : milliseconds(rule.delay ?? MILLISECONDS_DEFAULT) / 1000,
       ),
     ],
     ['error', JSON.stringify(error)],

@@ -60,14 +60,9 @@ function isManifest(value: unknown): value is Manifest {
 }
 
 /** "web" and "demo/web" as namespace and name. */
-export function podName(
-  text: string,
-  namespace = 'default',
-): { readonly namespace: string; readonly name: string } {
+export function podName(text: string, namespace = 'default'): { readonly namespace: string; readonly name: string } {
   const slash = text.indexOf('/');
-  return slash < 0
-    ? { namespace, name: text }
-    : { namespace: text.slice(0, slash), name: text.slice(slash + 1) };
+  return slash < 0 ? { namespace, name: text } : { namespace: text.slice(0, slash), name: text.slice(slash + 1) };
 }
 
 /** What a shell does in a container to take so much of something and keep it. Throws UserError. Pure. */

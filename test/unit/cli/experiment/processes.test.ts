@@ -19,8 +19,7 @@ test.each<[WorldStep, readonly string[]]>([
 });
 
 test.each(['kill', 'start'] as const)('to %s the scheduler is refused on sim and on a lab', (verb) => {
-  const step: WorldStep =
-    verb === 'kill' ? { kill: { process: 'scheduler' } } : { start: { process: 'scheduler' } };
+  const step: WorldStep = verb === 'kill' ? { kill: { process: 'scheduler' } } : { start: { process: 'scheduler' } };
   for (const problems of [simCannot({}, [step]), labCannot({}, [step], { kind: 'nodelet' })]) {
     expect(problems).toEqual([expect.stringMatching(`^${verb} scheduler: `)]);
   }

@@ -2,6 +2,7 @@
 // machine that was interrupted, breaks off, or refuses.
 
 import { describe, expect, test } from 'vitest';
+import { type ExperimentSource, parseExperiment } from '../../../../../cli/experiment/load.ts';
 import { runOnVm, type VmOptions } from '../../../../../cli/experiment/vm/host.ts';
 import {
   JOB_FILE,
@@ -13,7 +14,6 @@ import {
   type VmMessage,
   VmOutput,
 } from '../../../../../cli/experiment/vm/job.ts';
-import { type ExperimentSource, parseExperiment } from '../../../../../cli/experiment/load.ts';
 import type { runInMachine } from '../../../../../labs/vm/run.ts';
 import { UserError } from '../../../../../lib/errors.ts';
 import { resultOf, runOf } from '../results.ts';
@@ -143,7 +143,12 @@ describe('a run', () => {
   });
 
   test.each<[string, readonly VmMessage[], typeof ended | { trouble: string; console: string }, string]>([
-    ['breaks off', [{ kind: 'note', text: 'x' }], ended, 'the program in it broke off; its console ends with\nlast words'],
+    [
+      'breaks off',
+      [{ kind: 'note', text: 'x' }],
+      ended,
+      'the program in it broke off; its console ends with\nlast words',
+    ],
     ['is switched off', [], { trouble: 'nothing came out of it', console: '' }, 'nothing came out of it'],
     ['refuses', [{ kind: 'refused', text: 'world.runtime: another one' }], ended, 'world.runtime: another one'],
     ['sends no result', [{ kind: 'end' }], ended, 'result.json is not JSON'],
