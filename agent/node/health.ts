@@ -2,7 +2,7 @@
 // conditions.ts.
 
 import { resolvesWithin } from '../../lib/abort.ts';
-import type { Clock, MonotonicMs } from '../../lib/clock.ts';
+import { type Clock, elapsedMs, type MonotonicMs } from '../../lib/clock.ts';
 import { errorMessage } from '../../lib/errors.ts';
 import { sameJson } from '../../lib/same-json.ts';
 import { singleFlight } from '../../lib/single-flight.ts';
@@ -10,11 +10,8 @@ import type { PodNetwork } from '../ports/node.ts';
 import type { ContainerRuntime, RuntimeConditionSnapshot, RuntimeStatus, RuntimeVersion } from '../ports/runtime.ts';
 import { type FailedCheck, type NodeHealth, notReadyBecause } from './conditions.ts';
 
-/**
- * A runtime that has answered before may be silent this long before it counts as down: it is being restarted. (The
- * kubelet waits 30 s.)
- */
-const RUNTIME_SILENT_MS = 10_000;
+/** A runtime is down when its last answer is this old: it may be restarting. The kubelet's maxWaitForContainerRuntime. */
+const RUNTIME_DOWN_MS = 30_000;
 
 /** A call that takes longer counts as failed. It may go on; no second one is made beside it. */
 const CHECK_TIMEOUT_MS = 10_000;
@@ -113,8 +110,9 @@ export class HealthMonitor {
       this.#answeredAt = clock.monotonic();
     } catch (error) {
       this.#versionStale = true;
-      const silent = this.#answeredAt !== undefined && clock.monotonic() - this.#answeredAt <= RUNTIME_SILENT_MS;
-      if (!silent) return { runtimeDown: `container runtime is down: ${errorMessage(error)}` };
+      const mayBeRestarting =
+        this.#answeredAt !== undefined && elapsedMs(this.#answeredAt, clock.monotonic()) < RUNTIME_DOWN_MS;
+      if (!mayBeRestarting) return { runtimeDown: `container runtime is down: ${errorMessage(error)}` };
     }
     const status = this.#status;
     return status === undefined ? {} : { runtime: status.runtimeReady, runtimeNetwork: status.networkReady };

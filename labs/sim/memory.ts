@@ -27,8 +27,8 @@ export class SimMemory {
   #otherBytes = 0;
   readonly #faults: Faults;
   readonly #clock: Pick<Clock, 'monotonic'>;
-  /** Monotonic ms; undefined where there was always enough. */
-  #lastShort: number | undefined;
+  /** Undefined where there was always enough. */
+  #lastShort: MonotonicMs | undefined;
   /** Monotonic ms; undefined while there is enough. */
   #shortSince: MonotonicMs | undefined;
 
@@ -53,8 +53,8 @@ export class SimMemory {
     return this.available < THRESHOLD_BYTES;
   }
 
-  /** When there was last too little (monotonic ms); undefined where there was always enough. */
-  get lastShort(): number | undefined {
+  /** When there was last too little; undefined where there was always enough. */
+  get lastShort(): MonotonicMs | undefined {
     return this.isShort ? this.#clock.monotonic() : this.#lastShort;
   }
 

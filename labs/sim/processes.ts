@@ -2,7 +2,7 @@
 // container of a pod has habits of its own, thrown once.
 
 import type { ContainerRuntime, ContainerSpec } from '../../agent/ports/runtime.ts';
-import type { Clock, Timer } from '../../lib/clock.ts';
+import { type Clock, type MonotonicMs, plusMs, type Timer } from '../../lib/clock.ts';
 import type { ContainerConfig__Output } from '../../proto/gen/runtime/v1/ContainerConfig.ts';
 import type { Dice } from './dice.ts';
 
@@ -21,7 +21,8 @@ interface Habits {
 }
 
 export interface Process {
-  readonly startupMs: number;
+  /** From then on it answers probes of its startup. */
+  readonly startedUpAt: MonotonicMs;
   readonly termMs: number | undefined;
   /** What TERM does, instead of the end after `termMs`. */
   readonly term?: () => void;
@@ -29,8 +30,8 @@ export interface Process {
   readonly well: Readonly<Record<ProbeKind, boolean>>;
   /** From now on it does, or does not, answer probes of the kind well. */
   readonly flip: (kind: ProbeKind) => void;
-  /** Whether it has not answered them well at any time since `time`, monotonic ms. */
-  readonly wrongSince: (kind: ProbeKind, time: number) => boolean;
+  /** Whether it has not answered them well at any time since `time`. */
+  readonly wrongSince: (kind: ProbeKind, time: MonotonicMs) => boolean;
   /** Resolves when it has ended. */
   readonly ended: Promise<void>;
   readonly resolveEnded: () => void;
@@ -83,9 +84,10 @@ export class Processes implements ProcessTable {
     const habits = this.#habitsOf(spec);
     const { promise, resolve } = Promise.withResolvers<void>();
     const well = { startup: true, liveness: true, readiness: true };
-    const flippedAt = { startup: 0, liveness: 0, readiness: 0 };
+    const begin = this.#clock.monotonic();
+    const flippedAt = { startup: begin, liveness: begin, readiness: begin };
     const process: Process = {
-      startupMs: this.#clock.monotonic() + habits.startupMs,
+      startedUpAt: plusMs(this.#clock.monotonic(), habits.startupMs),
       termMs: habits.termMs,
       well,
       flip: (kind) => {
@@ -120,7 +122,7 @@ export class Processes implements ProcessTable {
 
   /** What a probe of the process finds. */
   isWell(process: Process, kind: ProbeKind): boolean {
-    const startedUp = this.#clock.monotonic() >= process.startupMs;
+    const startedUp = this.#clock.monotonic() >= process.startedUpAt;
     // One that is not ready does no harm, and stays so.
     return startedUp && ((this.calm && kind !== 'readiness') || process.well[kind]);
   }

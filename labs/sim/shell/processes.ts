@@ -3,7 +3,7 @@
 
 import { appendFileSync, existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import type { ContainerRuntime, ContainerSpec } from '../../../agent/ports/runtime.ts';
-import type { Clock } from '../../../lib/clock.ts';
+import { type Clock, monotonicMs } from '../../../lib/clock.ts';
 import type { ContainerConfig__Output } from '../../../proto/gen/runtime/v1/ContainerConfig.ts';
 import type { Process, ProcessTable } from '../processes.ts';
 import { type Command, parseCommand, ShellError } from './parse.ts';
@@ -177,7 +177,7 @@ export class ScriptedProcesses implements ProcessTable {
 
 /** What chance does to other worlds' processes does not happen to these. */
 const WELL = {
-  startupMs: 0,
+  startedUpAt: monotonicMs(0),
   termMs: undefined,
   well: { startup: true, liveness: true, readiness: true },
   flip: (): void => undefined,

@@ -59,7 +59,7 @@ export function machineEvents(choose: Chooser) {
       return name;
     },
     runtimeRestarts: () => {
-      const downMs = dice.pick([5, 800, 20_000, 45_000]);
+      const downMs = dice.pick([5, 800, 20_000, 65_000]);
       runtime.restart(downMs);
       return String(downMs);
     },

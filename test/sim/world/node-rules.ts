@@ -6,7 +6,7 @@ import { FOREIGN_NODE_CONDITION } from '../../../labs/sim/foreign.ts';
 import { ALLOCATABLE, HOST_IPS, LEASE_SECONDS, NODE_NAME } from '../../../labs/sim/node-facts.ts';
 import type { NodeWitness } from '../../../labs/sim/node-objects.ts';
 import { TRANSITION_MS } from '../../../labs/sim/pressure.ts';
-import type { MonotonicMs } from '../../../lib/clock.ts';
+import { type MonotonicMs, plusMs } from '../../../lib/clock.ts';
 import { quantityValue } from '../../../lib/quantity.ts';
 import type { World } from './world.ts';
 
@@ -18,7 +18,7 @@ const RENEWAL_MS = (LEASE_SECONDS * 1000 * 5) / 8;
 /** Registration, before the first renewal: the runtime is waited for, and its images. ms. */
 const REGISTRATION_MS = 8_000;
 /** Until a runtime that is silent counts as down, an interval, a status that has to wait for the one before. ms. */
-const NOT_READY_MS = 38_000;
+const NOT_READY_MS = 58_000;
 /** The same, for one that is back: it is checked more often. ms. */
 const READY_MS = 30_000;
 /** Until what eviction has measured stands in the status: a status has to wait for the one before. ms. */
@@ -30,18 +30,18 @@ const HANDOVER_MS = 2_000;
 
 export class NodeRules implements NodeWitness {
   readonly #world: WhatIsThere;
-  /** All monotonic ms; undefined where it never was. */
-  #renewedAt: number | undefined;
+  /** Undefined where it never was. */
+  #renewedAt: MonotonicMs | undefined;
   /**
    * When the agent sent what the API server holds now. The times in it are that old: a jump of the clock while the
    * request is on its way comes after them, although the API server stores them after the jump.
    */
-  #leaseSentAt: number | undefined;
-  #statusSentAt: number | undefined;
-  #agentSince: number | undefined;
-  #clockJumpedAt: number | undefined;
-  #runtimeDownSince: number | undefined;
-  #claimedAt: number | undefined;
+  #leaseSentAt: MonotonicMs | undefined;
+  #statusSentAt: MonotonicMs | undefined;
+  #agentSince: MonotonicMs | undefined;
+  #clockJumpedAt: MonotonicMs | undefined;
+  #runtimeDownSince: MonotonicMs | undefined;
+  #claimedAt: MonotonicMs | undefined;
 
   constructor(world: WhatIsThere) {
     this.#world = world;
@@ -98,7 +98,7 @@ export class NodeRules implements NodeWitness {
     if (this.#runtimeDownSince === undefined) return;
     this.#runtimeDownSince = undefined;
     clock.after(READY_MS, () => {
-      if (this.#runtimeDownSince !== undefined || !weather.isFairSince(since + 1)) return;
+      if (this.#runtimeDownSince !== undefined || !weather.isFairSince(plusMs(since, 1))) return;
       if (this.#agentSince === undefined || this.#agentSince > since) return;
       const ready = this.#condition('Ready')?.status;
       if (ready !== 'True') rules.break(`the Node is Ready ${ready}, and its runtime answers for ${READY_MS} ms`);
@@ -110,13 +110,13 @@ export class NodeRules implements NodeWitness {
   }
 
   /** Looks again and again for as long as this agent lives. */
-  #expectRenewals(agent: number): void {
+  #expectRenewals(agent: MonotonicMs): void {
     const { clock, apiWeather, rules } = this.#world;
     const since = clock.monotonic();
     clock.after(RENEWAL_MS, () => {
       if (this.#agentSince !== agent) return;
       const late = this.#renewedAt === undefined || this.#renewedAt < since;
-      if (late && apiWeather.isFairSince(agent === since ? since : since - REGISTRATION_MS)) {
+      if (late && apiWeather.isFairSince(agent === since ? since : plusMs(since, -REGISTRATION_MS))) {
         rules.break(`the lease was not renewed for ${RENEWAL_MS} ms`);
       }
       this.#expectRenewals(agent);

@@ -7,6 +7,7 @@ import type { PodUID } from '../../../agent/ports/runtime.ts';
 import type { Container, Pod } from '../../../client/types.ts';
 import type { Instance } from '../../../labs/sim/cri/state.ts';
 import type { Process } from '../../../labs/sim/processes.ts';
+import { plusMs } from '../../../lib/clock.ts';
 import { isSidecar } from '../../../lib/sidecar.ts';
 import type { World } from './world.ts';
 
@@ -256,7 +257,7 @@ export class Timing {
     const now = clock.monotonic();
     const granted = this.#granted.get(uid);
     if (index < 0 || granted === undefined || now >= granted || this.#hurried.has(uid)) return;
-    if (this.#firstSign.has(id) || !weather.isFairSince(now - 60_000)) return;
+    if (this.#firstSign.has(id) || !weather.isFairSince(plusMs(now, -60_000))) return;
     const before = new Set(
       [...pod.spec.containers, ...init.slice(index + 1).filter(isSidecar)].map((other) => other.name),
     );
@@ -329,7 +330,7 @@ export class Timing {
     const restarts = (this.#attempts.get(`${pod.uid}/${name}`) ?? 1) - 1;
     const waitMs = restarts === 0 ? 0 : Math.min(LONGEST_BACKOFF_MS, BACKOFF_MS * 2 ** (restarts - 1));
     clock.after(waitMs + START_MS, () => {
-      if (!weather.isFairSince(end - CLEARED_MS) || !this.#isDue(instance)) return;
+      if (!weather.isFairSince(plusMs(end, -CLEARED_MS)) || !this.#isDue(instance)) return;
       const newest = runtime.state.pods.get(pod.uid)?.instances.find((other) => other.name === name);
       if (newest !== undefined && newest.id !== id) return;
       if (runtime.state.sandbox(sandboxId)?.state !== 'ready') return;
