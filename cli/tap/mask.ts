@@ -15,6 +15,8 @@ const TIME_FIELDS = new Set(['created_at', 'started_at', 'finished_at', 'timesta
 const PATTERNS: readonly (readonly [RegExp, string])[] = [
   // Text may stand right before one ("pod<uid>"), and systemd's slices have underscores in it.
   [/[0-9a-f]{8}([-_])[0-9a-f]{4}\1[0-9a-f]{4}\1[0-9a-f]{4}\1[0-9a-f]{12}/g, '<uid>'],
+  // A kubelet hashes a static pod's manifest to have a UID.
+  [/(?<![0-9a-z])(pod)?[0-9a-f]{32}(?![0-9a-z])/g, '$1<uid>'],
   [/(?<!sha256:|[0-9a-z])[0-9a-f]{64}(?![0-9a-z])/g, '<id>'],
   // A kubelet names the volume of a pod's token, and the file of a termination message, at random.
   [/\bkube-api-access-[a-z0-9]{5}\b/g, 'kube-api-access-<random>'],

@@ -1,78 +1,57 @@
-// Measures what `nodelet tap` costs: the same unary calls straight to a server and through the tap, in turns and in one run.
+// Measures what `nodelet tap` costs: the same unary calls straight to a server and through a recording tap, in turns and in one
+// run; client, server and tap are processes of their own.
 //
 //     sh scripts/node24 test/bench/tap.ts [rounds]
 //
-// Prints added latency (p50, one call at a time), calls a second (64 at a time), and the tap's memory. Asserts nothing.
+// Twice: with a client and a server on Node's HTTP/2, as nodelet has them, and with a pair that costs next to nothing, so that the
+// tap is the limit. Prints the latency it adds (p50, one call at a time), calls a second (64 at a time) and whose processor time
+// they take, and the tap's memory. Asserts nothing.
 
 import { type ChildProcess, spawn } from 'node:child_process';
 import { mkdtempSync, readFileSync, statSync } from 'node:fs';
-import { type ClientHttp2Session, connect } from 'node:http2';
-import { connect as connectSocket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 import { removeTree } from '../../lib/remove-tree.ts';
+import { percentile } from './stats.ts';
+import type { Measured } from './tap-client.ts';
 
 const ROUNDS = Number(process.argv[2] ?? 10);
 const CALLS = 300;
 const BURST = 4000;
 const AT_ONCE = 64;
-/** A message of the size of a usual CRI request. */
-const BODY = Buffer.concat([Buffer.from([0, 0, 0, 1, 0]), Buffer.alloc(256, 7)]);
 
 const TREE = fileURLToPath(new URL('../..', import.meta.url));
 
-function start(args: readonly string[], stream: 'stdout' | 'stderr'): Promise<ChildProcess> {
-  const child = spawn(process.execPath, args, { cwd: TREE, stdio: ['ignore', 'pipe', 'pipe'] });
-  return new Promise((resolve, reject) => {
-    child[stream]?.once('data', () => resolve(child));
-    child.once('exit', (code) => reject(new Error(`${args.join(' ')} exited with ${code}`)));
-  });
+interface Program {
+  readonly child: ChildProcess;
+  readonly pid: number;
+  readonly lines: AsyncIterator<string>;
 }
 
-function session(path: string): ClientHttp2Session {
-  return connect('http://localhost', { createConnection: () => connectSocket(path) });
+/** Resolves at its first line on the stream, where one is awaited. */
+async function start(args: readonly string[], stream: 'stdout' | 'stderr', greets: boolean): Promise<Program> {
+  const child = spawn(process.execPath, args, { cwd: TREE, stdio: ['pipe', 'pipe', 'pipe'] });
+  const input = child[stream];
+  if (child.pid === undefined || input === null) throw new Error(`${args.join(' ')} cannot be started`);
+  const lines = createInterface({ input })[Symbol.asyncIterator]();
+  if (greets && (await lines.next()).done === true) throw new Error(`${args.join(' ')} ended`);
+  return { child, pid: child.pid, lines };
 }
 
-function call(client: ClientHttp2Session): Promise<void> {
-  return new Promise((resolve, reject) => {
-    const stream = client.request({
-      ':method': 'POST',
-      ':path': '/runtime.v1.RuntimeService/PodSandboxStatus',
-      'content-type': 'application/grpc',
-      te: 'trailers',
-    });
-    stream.on('data', () => undefined);
-    stream.once('error', reject);
-    stream.once('end', () => resolve());
-    stream.end(BODY);
-  });
+async function end({ child }: Program): Promise<void> {
+  const exited = new Promise((resolve) => child.once('exit', resolve));
+  child.kill('SIGTERM');
+  await exited;
 }
 
-async function latencies(client: ClientHttp2Session): Promise<number[]> {
-  const found: number[] = [];
-  for (let index = 0; index < CALLS; index++) {
-    const begin = performance.now();
-    await call(client);
-    found.push(performance.now() - begin);
-  }
-  return found;
+async function make({ child, lines }: Program, calls: number, atOnce: number): Promise<Measured> {
+  child.stdin?.write(`${calls} ${atOnce}\n`);
+  const { value, done } = await lines.next();
+  if (done === true) throw new Error('the client ended');
+  return JSON.parse(value);
 }
-
-/** Calls a second. */
-async function rate(clients: readonly ClientHttp2Session[]): Promise<number> {
-  let left = BURST;
-  const begin = performance.now();
-  const worker = async (client: ClientHttp2Session): Promise<void> => {
-    while (left-- > 0) await call(client);
-  };
-  await Promise.all(
-    clients.flatMap((client) => Array.from({ length: AT_ONCE / clients.length }, () => worker(client))),
-  );
-  return (BURST * 1000) / (performance.now() - begin);
-}
-
-const median = (values: readonly number[]): number => [...values].sort((a, b) => a - b)[values.length >> 1] ?? 0;
 
 function statusKiB(pid: number, field: string): number {
   return Number(new RegExp(`${field}:\\s+(\\d+)`).exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1] ?? 0);
@@ -86,53 +65,69 @@ function cpuMs(pid: number): number {
   return (Number(fields[11]) + Number(fields[12])) * 10;
 }
 
-const directory = mkdtempSync(join(tmpdir(), 'nodelet-tap-bench-'));
-const [direct, tapped, recording] = ['direct.sock', 'tap.sock', 'bench.crirec'].map((name) => join(directory, name));
-if (direct === undefined || tapped === undefined || recording === undefined) throw new Error('no paths');
-const server = await start([join(TREE, 'test/bench/tap-server.ts'), direct], 'stdout');
-const tap = await start(
-  [join(TREE, 'cli/main.ts'), 'tap', '--listen', tapped, '--to', `unix://${direct}`, '--record', recording],
-  'stderr',
-);
-try {
-  const pid = tap.pid ?? 0;
-  const straight = session(direct);
-  const through = session(tapped);
-  await latencies(straight);
-  await latencies(through);
-  const added: number[] = [];
-  const base: number[] = [];
-  const rates: { readonly direct: number[]; readonly tap: number[] } = { direct: [], tap: [] };
-  const before = cpuMs(pid);
-  const memory: number[] = [];
-  for (let round = 0; round < ROUNDS; round++) {
-    const first = median(await latencies(straight));
-    const second = median(await latencies(through));
-    base.push(first);
-    added.push(second - first);
-    rates.direct.push(await rate([straight]));
-    rates.tap.push(await rate([through]));
-    memory.push(statusKiB(pid, 'VmRSS') / 1024);
-  }
-  const calls = ROUNDS * (CALLS + BURST);
-  straight.close();
-  through.close();
-  const show = (name: string, value: string): void => void process.stdout.write(`${name.padEnd(34)}${value}\n`);
-  show('p50 direct, ms', median(base).toFixed(3));
-  show(
-    'p50 added by the tap, ms',
-    `${median(added).toFixed(3)}  (rounds: ${added.map((each) => each.toFixed(3)).join(' ')})`,
+const show = (name: string, value: string): void => void process.stdout.write(`  ${name.padEnd(34)}${value}\n`);
+const spread = (values: readonly number[], digits: number): string =>
+  `${percentile(values, 0.5).toFixed(digits)}  (rounds: ${values.map((each) => each.toFixed(digits)).join(' ')})`;
+
+/** Added latency, calls a second, and whose time they take. */
+async function measurePair(kind: 'http2' | 'frames', directory: string): Promise<void> {
+  const [direct, tapped, recording] = [`${kind}.sock`, `${kind}-tap.sock`, `${kind}.crirec`].map((name) =>
+    join(directory, name),
   );
-  show('calls a second, direct', median(rates.direct).toFixed(0));
-  show('calls a second, through the tap', median(rates.tap).toFixed(0));
-  show('CPU of the tap a call, µs', (((cpuMs(pid) - before) * 1000) / calls).toFixed(1));
-  show('so at most calls a second of a core', (1_000_000 / (((cpuMs(pid) - before) * 1000) / calls)).toFixed(0));
-  show('resident memory by round, MiB', memory.map((each) => each.toFixed(0)).join(' '));
-  show('recording, bytes a call', (statSync(recording).size / (calls + CALLS)).toFixed(0));
+  if (direct === undefined || tapped === undefined || recording === undefined) throw new Error('no paths');
+  const bench = (file: string): string => join(TREE, 'test/bench', file);
+  const server = await start([bench('tap-server.ts'), kind, direct], 'stdout', true);
+  const tapArgs = ['tap', '--listen', tapped, '--to', `unix://${direct}`, '--record', recording];
+  const tap = await start([join(TREE, 'cli/main.ts'), ...tapArgs], 'stderr', true);
+  const straight = await start([bench('tap-client.ts'), kind, direct], 'stdout', false);
+  const through = await start([bench('tap-client.ts'), kind, tapped], 'stdout', false);
+  const programs = [server, tap, straight, through];
+  try {
+    for (const client of [straight, through]) await make(client, BURST, AT_ONCE);
+    const base: number[] = [];
+    const added: number[] = [];
+    const rates: { readonly direct: number[]; readonly tap: number[] } = { direct: [], tap: [] };
+    const memory: number[] = [];
+    const used = { client: 0, tap: 0, server: 0 };
+    for (let round = 0; round < ROUNDS; round++) {
+      const first = (await make(straight, CALLS, 1)).p50;
+      base.push(first);
+      added.push((await make(through, CALLS, 1)).p50 - first);
+      rates.direct.push((BURST * 1000) / (await make(straight, BURST, AT_ONCE)).ms);
+      const before = [through, tap, server].map(({ pid }) => cpuMs(pid));
+      rates.tap.push((BURST * 1000) / (await make(through, BURST, AT_ONCE)).ms);
+      const [client = 0, ofTap = 0, ofServer = 0] = [through, tap, server].map(
+        ({ pid }, index) => cpuMs(pid) - (before[index] ?? 0),
+      );
+      used.client += client;
+      used.tap += ofTap;
+      used.server += ofServer;
+      memory.push(statusKiB(tap.pid, 'VmRSS') / 1024);
+    }
+    const perCall = (ms: number): string => ((ms * 1000) / (ROUNDS * BURST)).toFixed(1);
+    show('p50 direct, ms', percentile(base, 0.5).toFixed(3));
+    show('p50 added by the tap, ms', spread(added, 3));
+    show('calls a second, direct', spread(rates.direct, 0));
+    show('calls a second, through the tap', spread(rates.tap, 0));
+    show(
+      'CPU of a call through the tap, µs',
+      `client ${perCall(used.client)}, tap ${perCall(used.tap)}, server ${perCall(used.server)}`,
+    );
+    show('resident memory by round, MiB', memory.map((each) => each.toFixed(0)).join(' '));
+    show('recording, MiB', (statSync(recording).size / 1024 / 1024).toFixed(1));
+  } finally {
+    for (const program of programs) await end(program);
+  }
+}
+
+const directory = mkdtempSync(join(tmpdir(), 'nodelet-tap-bench-'));
+try {
+  for (const kind of ['http2', 'frames'] as const) {
+    process.stdout.write(
+      `${kind === 'http2' ? 'client and server on Node’s HTTP/2' : 'client and server that send prepared frames'}\n`,
+    );
+    await measurePair(kind, directory);
+  }
 } finally {
-  const ended = Promise.all([tap, server].map((child) => new Promise((resolve) => child.once('exit', resolve))));
-  tap.kill('SIGTERM');
-  server.kill('SIGTERM');
-  await ended;
   await removeTree(directory);
 }

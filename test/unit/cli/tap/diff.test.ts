@@ -38,6 +38,7 @@ function found(...args: Parameters<typeof diff>): string[] {
   return calls;
 }
 
+const STATIC_UID = '5f9d88f3e6b7a8c9d0e1f2a3b4c5d6e7';
 const life = podLife(IDS_A);
 
 test('the same pod twice is equal, with other ids, times and more looks', () => {
@@ -141,6 +142,11 @@ test('the report names everything', () => {
 test.each([
   [`/var/lib/kubelet/pods/${uid('1')}/etc-hosts`, '/var/lib/kubelet/pods/<uid>/etc-hosts'],
   [`/kubepods/pod${uid('a')}`, '/kubepods/pod<uid>'],
+  [STATIC_UID, '<uid>'],
+  [`/var/log/pods/kube-system_web-n1_${STATIC_UID}/web/0.log`, '/var/log/pods/kube-system_web-n1_<uid>/web/0.log'],
+  [`/kubepods/pod${STATIC_UID}`, '/kubepods/pod<uid>'],
+  [`kubepods-burstable-pod${STATIC_UID}.slice`, 'kubepods-burstable-pod<uid>.slice'],
+  [`${STATIC_UID}ab`, `${STATIC_UID}ab`],
   [`kubepods-pod${uid('a').replaceAll('-', '_')}.slice`, 'kubepods-pod<uid>.slice'],
   [id('a'), '<id>'],
   [`sha256:${id('a')}`, `sha256:${id('a')}`],
