@@ -38,7 +38,7 @@ export class Containers {
     const sandbox_config = await this.#sandboxes.configOf(spec.sandboxId, spec.pod);
     const { config, restartCount } = preparing('GenerateContainerConfig', () => this.#config(spec, sandbox_config));
     const createdAt = clock.now();
-    return await cache.during(async ({ begun }) => {
+    return await cache.during(async ({ seqBefore }) => {
       const response = await client
         .call(
           'CreateContainer',
@@ -51,7 +51,7 @@ export class Containers {
         });
       const id = containerId(response.container_id);
       const container = newContainer(id, { ...spec, restartCount }, createdAt);
-      cache.apply({ kind: 'callDone', call: 'CreateContainer', begun, pod, container });
+      cache.apply({ kind: 'callDone', call: 'CreateContainer', seqBefore, pod, container });
       return id;
     });
   }

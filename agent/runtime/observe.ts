@@ -74,13 +74,13 @@ export class Observer {
     // What is known by id alone is in the lists for certain: its status is requested at the same time.
     const ahead = this.#cache
       .recordsOf(pod.uid)
-      .filter((record) => this.#cache.isStatusDue(record, read.begun))
+      .filter((record) => this.#cache.isStatusDue(record, read.seqBefore))
       .map((record) => ({ id: record.id, reading: this.#read(record) }));
     // Statuses of containers that the lists contain are awaited, and read again if that failed.
     for (const { reading } of ahead) reading.catch(() => undefined);
     await this.#readLists(pod, read);
     await Promise.allSettled(ahead.filter(({ id }) => this.#cache.get(id) !== undefined).map(({ reading }) => reading));
-    await this.#readDue(pod.uid, read.begun);
+    await this.#readDue(pod.uid, read.seqBefore);
   }
 
   async #readDue(uid: string, sinceSeq: number): Promise<void> {
@@ -96,7 +96,7 @@ export class Observer {
   }
 
   /** Both lists, of one pod or of everything, into the cache. */
-  async #readLists(pod: PodRef | undefined, { begun, beganAt }: CompleteRead): Promise<void> {
+  async #readLists(pod: PodRef | undefined, { seqBefore, beganAt }: CompleteRead): Promise<void> {
     const filter = pod === undefined ? {} : { filter: { label_selector: { [LABEL_POD_UID]: pod.uid } } };
     const options = { deadlineMs: this.#deadlineMs };
     const [sandboxes, containers] = await Promise.all([
@@ -107,7 +107,7 @@ export class Observer {
       pod ?? podRefOf(item.labels);
     this.#cache.apply({
       kind: 'list',
-      begun,
+      seqBefore,
       beganAt,
       pod,
       sandboxes: sandboxes.items.flatMap((item) => {

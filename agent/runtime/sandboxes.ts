@@ -41,7 +41,7 @@ export class PodSandboxes {
     const config = await this.#config(spec.pod, spec.attempt, spec.runtimeHandler);
     preparing('GeneratePodSandboxConfig', () => files.makeLogDirectory(pod));
     const createdAt = clock.now();
-    return await cache.during(async ({ begun }) => {
+    return await cache.during(async ({ seqBefore }) => {
       // CNI plugins run inside this call: its deadline is twice the ordinary one, as in the kubelet.
       const response = await client
         .call(
@@ -57,7 +57,7 @@ export class PodSandboxes {
         });
       const id = sandboxId(response.pod_sandbox_id);
       const { sandbox, networkKnown } = newSandbox(id, spec, this.#options.addressesOf?.(id) ?? [], createdAt);
-      cache.apply({ kind: 'callDone', call: 'RunPodSandbox', begun, pod, sandbox, networkKnown, config });
+      cache.apply({ kind: 'callDone', call: 'RunPodSandbox', seqBefore, pod, sandbox, networkKnown, config });
       return id;
     });
   }

@@ -32,12 +32,12 @@ export class StatusReader {
 
   /** ContainerStatus; undefined when the runtime does not know the container. Rejects with RuntimeError. */
   container(id: string): Promise<ContainerStatus__Output | undefined> {
-    return this.#cache.during(async ({ begun }) => {
+    return this.#cache.during(async ({ seqBefore }) => {
       const options = { deadlineMs: this.#deadlineMs, attributes: { container: id } };
       const response = await unlessNotFound(this.#client.call('ContainerStatus', { container_id: id }, options));
       const status = response?.status ?? undefined;
       const container = status === undefined ? undefined : this.full(status);
-      this.#cache.apply({ kind: 'containerStatus', id, begun, container });
+      this.#cache.apply({ kind: 'containerStatus', id, seqBefore, container });
       return status;
     });
   }
@@ -58,7 +58,7 @@ export class StatusReader {
 
   /** PodSandboxStatus; undefined when the runtime does not know the sandbox. Rejects with RuntimeError. */
   sandbox(id: string): Promise<PodSandboxStatus__Output | undefined> {
-    return this.#cache.during(async ({ begun }) => {
+    return this.#cache.during(async ({ seqBefore }) => {
       const options = { deadlineMs: this.#deadlineMs, attributes: { sandbox: id } };
       const response = await unlessNotFound(this.#client.call('PodSandboxStatus', { pod_sandbox_id: id }, options));
       const status = response?.status ?? undefined;
@@ -66,7 +66,7 @@ export class StatusReader {
         status === undefined
           ? undefined
           : { pod: podRefOf(status.labels), snapshot: sandboxSnapshot(status, sandboxDetail(status)) };
-      this.#cache.apply({ kind: 'sandboxStatus', id, begun, sandbox });
+      this.#cache.apply({ kind: 'sandboxStatus', id, seqBefore, sandbox });
       return status;
     });
   }

@@ -62,9 +62,9 @@ function began(step: Step, { call, id }: Began): void {
   for (const container of containersIn(step.state, record)) container.pending = 'remove';
 }
 
-function ranPodSandbox(step: Step, { begun, pod, sandbox, networkKnown, config }: Ran): void {
+function ranPodSandbox(step: Step, { seqBefore, pod, sandbox, networkKnown, config }: Ran): void {
   // Its removal was announced before the call was answered.
-  if (isGone(step, sandbox.id, begun)) {
+  if (isGone(step, sandbox.id, seqBefore)) {
     makeStale(step, pod);
     return;
   }
@@ -77,8 +77,8 @@ function ranPodSandbox(step: Step, { begun, pod, sandbox, networkKnown, config }
   setSandbox(record, { ...record.snapshot, ips, hostNetwork }, ['network'], from);
 }
 
-function createdContainer(step: Step, { begun, pod, container }: Created): void {
-  if (isGone(step, container.id, begun)) {
+function createdContainer(step: Step, { seqBefore, pod, container }: Created): void {
+  if (isGone(step, container.id, seqBefore)) {
     makeStale(step, pod);
     return;
   }

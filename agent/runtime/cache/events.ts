@@ -111,7 +111,7 @@ function shown(step: Step, record: ContainerRecord, at: EpochMs, status: Contain
   );
   record.status = undefined;
   record.statusState = 'exited';
-  record.statusBegun = step.seq;
+  record.statusSeqBefore = step.seq;
   record.dueSeq = 0;
   if (pending !== 'stop') makeStale(step, record.pod);
   if (before.state !== 'exited') emit(step, 'died', record, at);

@@ -14,7 +14,7 @@ export function isFresh(state: CacheState, uid: string, monotonicNow: MonotonicM
   const entry = state.pods.get(uid);
   const staleSeq = Math.max(state.staleSeq, entry?.staleSeq ?? 0);
   const counts = (read: CompleteRead | undefined): boolean =>
-    read !== undefined && read.begun >= staleSeq && elapsedMs(read.beganAt, monotonicNow) <= limitMs;
+    read !== undefined && read.seqBefore >= staleSeq && elapsedMs(read.beganAt, monotonicNow) <= limitMs;
   return counts(entry?.read) || counts(state.read);
 }
 
@@ -23,7 +23,7 @@ export function isFresh(state: CacheState, uid: string, monotonicNow: MonotonicM
  * reads it; what only time can show is read once in each. `now` in epoch ms.
  */
 export function isStatusDue(record: RuntimeRecord, sinceSeq: number, now: EpochMs): boolean {
-  const readAlready = record.statusBegun !== undefined && record.statusBegun >= sinceSeq;
+  const readAlready = record.statusSeqBefore !== undefined && record.statusSeqBefore >= sinceSeq;
   const { snapshot } = record;
   if (record.kind === 'sandbox') {
     if (!record.sources.has('network')) return true;

@@ -19,7 +19,7 @@ export type CallInput =
       readonly kind: 'callDone';
       readonly call: 'RunPodSandbox';
       /** The last input before the call. */
-      readonly begun: number;
+      readonly seqBefore: number;
       readonly pod: PodRef;
       readonly sandbox: SandboxSnapshot;
       /** Whether the snapshot's addresses are all that it will have. */
@@ -29,7 +29,7 @@ export type CallInput =
   | {
       readonly kind: 'callDone';
       readonly call: 'CreateContainer';
-      readonly begun: number;
+      readonly seqBefore: number;
       readonly pod: PodRef;
       readonly container: ContainerSnapshot;
     }
@@ -81,21 +81,21 @@ export type StatusInput =
       readonly kind: 'containerStatus';
       readonly id: string;
       /** The last input before the request. */
-      readonly begun: number;
+      readonly seqBefore: number;
       /** Undefined: NOT_FOUND. */
       readonly container: ReadContainer | undefined;
     }
   | {
       readonly kind: 'sandboxStatus';
       readonly id: string;
-      readonly begun: number;
+      readonly seqBefore: number;
       readonly sandbox: ReadSandbox | undefined;
     };
 
 export interface ListInput {
   readonly kind: 'list';
   /** The last input before the requests. */
-  readonly begun: number;
+  readonly seqBefore: number;
   /** Monotonic ms, likewise. */
   readonly beganAt: MonotonicMs;
   /** Undefined: everything. */

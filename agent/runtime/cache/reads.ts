@@ -41,20 +41,20 @@ function stateSeq(record: RuntimeRecord): number {
 // ---------------------------------------------------------------- statuses
 
 export function applyStatus(step: Step, input: StatusInput): void {
-  const { id, begun } = input;
-  if (isGone(step, id, begun)) return;
+  const { id, seqBefore } = input;
+  if (isGone(step, id, seqBefore)) return;
   const record = step.state.records.get(id);
   const read = input.kind === 'containerStatus' ? input.container : input.sandbox;
   if (read === undefined) {
-    if (record !== undefined && record.evidenceSeq <= begun) vanished(step, record);
+    if (record !== undefined && record.evidenceSeq <= seqBefore) vanished(step, record);
     return;
   }
   if (input.kind === 'containerStatus') {
     if (input.container === undefined || record?.kind === 'sandbox') return;
-    containerStatus(step, record, input.container, begun);
+    containerStatus(step, record, input.container, seqBefore);
   } else {
     if (input.sandbox === undefined || record?.kind === 'container') return;
-    sandboxStatus(step, record, input.sandbox, begun);
+    sandboxStatus(step, record, input.sandbox, seqBefore);
   }
 }
 
@@ -62,7 +62,7 @@ function containerStatus(
   step: Step,
   known: ContainerRecord | undefined,
   { pod, snapshot: read, status }: ReadContainer,
-  begun: number,
+  seqBefore: number,
 ): void {
   const from = source(step, 'status', 'ContainerStatus');
   const groups = read.state === 'exited' ? FULL_EXITED : FULL;
@@ -70,7 +70,7 @@ function containerStatus(
     // Made by another agent, or before this one started.
     if (pod === undefined) return;
     const record = addContainer(step, pod, read, groups, from);
-    takeStatus(record, read.state, begun, status);
+    takeStatus(record, read.state, seqBefore, status);
     makeStale(step, pod);
     const news = newsOf(read.state);
     if (news !== undefined) emit(step, news, record, read.state === 'exited' ? read.finishedAt : undefined);
@@ -78,17 +78,17 @@ function containerStatus(
   }
   const was = known.snapshot;
   const exitFrom = known.sources.get('exit')?.from;
-  const verdict = containerVerdict(was.state, read.state, begun >= stateSeq(known));
+  const verdict = containerVerdict(was.state, read.state, seqBefore >= stateSeq(known));
   // An answer older than one that was taken in.
-  const stale = verdict === 'agree' && known.statusBegun !== undefined && begun < known.statusBegun;
+  const stale = verdict === 'agree' && known.statusSeqBefore !== undefined && seqBefore < known.statusSeqBefore;
   if (verdict === 'ignore' || stale) return;
-  known.evidenceSeq = Math.max(known.evidenceSeq, begun);
+  known.evidenceSeq = Math.max(known.evidenceSeq, seqBefore);
   const announcedAt = known.exitAnnouncedAt;
   // Due since a call of ours, or while one is under way: it shows the outcome of that.
   const own = known.dueSeq > 0 || (known.pending === 'start' && read.state === 'running');
   // ContainerStatus does not say which sandbox it is in.
   setContainer(known, { ...read, sandboxId: was.sandboxId }, groups, from);
-  takeStatus(known, read.state, begun, status);
+  takeStatus(known, read.state, seqBefore, status);
   if (was.state === read.state) {
     if (exitFrom === 'event' && !sameExit(was, read)) emit(step, 'changed', known);
     return;
@@ -100,12 +100,12 @@ function containerStatus(
 function takeStatus(
   record: ContainerRecord,
   state: ContainerState,
-  begun: number,
+  seqBefore: number,
   status: ContainerRecord['status'],
 ): void {
   record.statusState = state;
-  record.statusBegun = begun;
-  if (begun >= record.dueSeq || state === 'exited') record.dueSeq = 0;
+  record.statusSeqBefore = seqBefore;
+  if (seqBefore >= record.dueSeq || state === 'exited') record.dueSeq = 0;
   record.status = state === 'running' ? status : undefined;
 }
 
@@ -128,23 +128,23 @@ function sandboxStatus(
   step: Step,
   known: SandboxRecord | undefined,
   { pod, snapshot: read }: ReadSandbox,
-  begun: number,
+  seqBefore: number,
 ): void {
   const from = source(step, 'status', 'PodSandboxStatus');
   if (known === undefined) {
     if (pod === undefined) return;
     const record = addSandbox(step, pod, read, ['identity', 'state', 'network'], from);
-    record.statusBegun = begun;
+    record.statusSeqBefore = seqBefore;
     makeStale(step, pod);
     emit(step, 'changed', record);
     return;
   }
-  if (known.statusBegun !== undefined && begun < known.statusBegun) return;
-  known.evidenceSeq = Math.max(known.evidenceSeq, begun);
-  known.statusBegun = begun;
+  if (known.statusSeqBefore !== undefined && seqBefore < known.statusSeqBefore) return;
+  known.evidenceSeq = Math.max(known.evidenceSeq, seqBefore);
+  known.statusSeqBefore = seqBefore;
   const { state } = known.snapshot;
   const announcedAt = known.exitAnnouncedAt;
-  const verdict = sandboxVerdict(state, read.state, begun >= stateSeq(known));
+  const verdict = sandboxVerdict(state, read.state, seqBefore >= stateSeq(known));
   // Addresses, once known, are the sandbox's for good; a status after its end does not show them any more.
   const network = known.snapshot.ips.length > 0 ? known.snapshot : read;
   const next = { ...read, ips: network.ips, hostNetwork: network.hostNetwork };
@@ -172,35 +172,39 @@ function vanished(step: Step, record: RuntimeRecord): void {
 // ---------------------------------------------------------------- lists
 
 export function applyList(step: Step, input: ListInput): void {
-  const { begun, beganAt, pod } = input;
+  const { seqBefore, beganAt, pod } = input;
   const shown = new Set<string>();
   for (const { pod: owner, snapshot } of input.sandboxes) {
     shown.add(snapshot.id);
-    if (!isGone(step, snapshot.id, begun)) listedSandbox(step, input, owner, snapshot);
+    if (!isGone(step, snapshot.id, seqBefore)) listedSandbox(step, input, owner, snapshot);
   }
   for (const item of input.containers) {
     shown.add(item.snapshot.id);
-    if (!isGone(step, item.snapshot.id, begun)) listedContainer(step, input, item);
+    if (!isGone(step, item.snapshot.id, seqBefore)) listedContainer(step, input, item);
   }
   const candidates = pod === undefined ? [...step.state.records.values()] : recordsOf(step.state, pod.uid);
   for (const record of candidates) {
-    if (!shown.has(record.id) && record.evidenceSeq <= begun) vanished(step, record);
+    if (!shown.has(record.id) && record.evidenceSeq <= seqBefore) vanished(step, record);
   }
   for (const { id, evidenceSeq } of pod === undefined ? step.state.records.values() : recordsOf(step.state, pod.uid)) {
-    invariant(shown.has(id) || evidenceSeq > begun, 'no record outlives a complete list that does not show it', () => ({
-      id,
-      evidenceSeq,
-      begun,
-    }));
+    invariant(
+      shown.has(id) || evidenceSeq > seqBefore,
+      'no record outlives a complete list that does not show it',
+      () => ({
+        id,
+        evidenceSeq,
+        seqBefore,
+      }),
+    );
   }
   if (pod !== undefined) {
-    markRead(step, pod, begun, beganAt);
+    markRead(step, pod, seqBefore, beganAt);
     return;
   }
-  if (step.state.read === undefined || step.state.read.begun <= begun) step.state.read = { begun, beganAt };
+  if (step.state.read === undefined || step.state.read.seqBefore <= seqBefore) step.state.read = { seqBefore, beganAt };
   // Removes entries of pods without records; a pod with incomplete records keeps its entry.
   for (const [uid, entry] of step.state.pods) {
-    if (entry.ids.size === 0 && entry.staleSeq <= begun) step.state.pods.delete(uid);
+    if (entry.ids.size === 0 && entry.staleSeq <= seqBefore) step.state.pods.delete(uid);
   }
 }
 
@@ -220,9 +224,9 @@ function listedSandbox(step: Step, input: ListInput, pod: PodRef, listed: Sandbo
     return;
   }
   if (known.kind !== 'sandbox') return;
-  known.evidenceSeq = Math.max(known.evidenceSeq, input.begun);
+  known.evidenceSeq = Math.max(known.evidenceSeq, input.seqBefore);
   const { state, ips, hostNetwork } = known.snapshot;
-  const verdict = sandboxVerdict(state, listed.state, input.begun >= stateSeq(known));
+  const verdict = sandboxVerdict(state, listed.state, input.seqBefore >= stateSeq(known));
   if (verdict === 'take' || known.sources.get('identity')?.from === 'call') {
     const next = { ...listed, ips, hostNetwork, state: verdict === 'take' ? listed.state : state };
     const announcedAt = known.exitAnnouncedAt;
@@ -251,10 +255,10 @@ function listedContainer(
     return;
   }
   if (known.kind !== 'container') return;
-  known.evidenceSeq = Math.max(known.evidenceSeq, input.begun);
+  known.evidenceSeq = Math.max(known.evidenceSeq, input.seqBefore);
   identityFromList(known, listed, from);
   const was = known.snapshot;
-  const verdict = containerVerdict(was.state, listed.state, input.begun >= stateSeq(known));
+  const verdict = containerVerdict(was.state, listed.state, input.seqBefore >= stateSeq(known));
   if (verdict === 'agree') {
     // CRI shows the end now that an event announced: its own words of it are there to be read.
     if (was.state === 'exited' && known.sources.get('exit')?.from === 'event') dueAfterAnnouncement(step, known);

@@ -44,8 +44,8 @@ interface RecordBase {
   readonly pod: PodRef;
   /** The newest input that proves its existence: an earlier list without it proves nothing. */
   evidenceSeq: number;
-  /** When the newest status that was taken in was requested; undefined before the first. */
-  statusBegun: number | undefined;
+  /** The last input before the newest status that was taken in was requested; undefined before the first. */
+  statusSeqBefore: number | undefined;
   /** A status requested before this input does not say everything any more; 0 when none is due. */
   dueSeq: number;
   /** A call of ours that is under way: its events are expected. */
@@ -79,7 +79,7 @@ export type RuntimeRecord = SandboxRecord | ContainerRecord;
 /** A complete read of one pod or of all. */
 export interface CompleteRead {
   /** The last input before the read began. */
-  readonly begun: number;
+  readonly seqBefore: number;
   /** Monotonic ms at which it began. */
   readonly beganAt: MonotonicMs;
 }

@@ -47,14 +47,14 @@ export class RuntimeCache {
 
   /** Runs a request whose response is as old as its beginning; it does not bring back what is removed in between. */
   async during<T>(request: (read: CompleteRead) => Promise<T>): Promise<T> {
-    const begun = this.#state.seq;
-    this.#open.set(begun, (this.#open.get(begun) ?? 0) + 1);
+    const seqBefore = this.#state.seq;
+    this.#open.set(seqBefore, (this.#open.get(seqBefore) ?? 0) + 1);
     try {
-      return await request({ begun, beganAt: this.#clock.monotonic() });
+      return await request({ seqBefore, beganAt: this.#clock.monotonic() });
     } finally {
-      const left = (this.#open.get(begun) ?? 1) - 1;
-      if (left > 0) this.#open.set(begun, left);
-      else this.#open.delete(begun);
+      const left = (this.#open.get(seqBefore) ?? 1) - 1;
+      if (left > 0) this.#open.set(seqBefore, left);
+      else this.#open.delete(seqBefore);
       const oldest = Math.min(...this.#open.keys());
       for (const [id, seq] of this.#state.removed) if (seq <= oldest) this.#state.removed.delete(id);
     }

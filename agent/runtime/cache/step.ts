@@ -49,9 +49,9 @@ export function makeStale(step: Step, pod: PodRef): void {
 }
 
 /** A complete read of the pod has been taken in. */
-export function markRead(step: Step, pod: PodRef, begun: number, beganAt: MonotonicMs): void {
+export function markRead(step: Step, pod: PodRef, seqBefore: number, beganAt: MonotonicMs): void {
   const entry = entryOf(step, pod);
-  if (entry.read === undefined || entry.read.begun <= begun) entry.read = { begun, beganAt };
+  if (entry.read === undefined || entry.read.seqBefore <= seqBefore) entry.read = { seqBefore, beganAt };
 }
 
 function add(step: Step, record: RuntimeRecord): void {
@@ -67,7 +67,7 @@ function newRecord<Id extends string>(step: Step, pod: PodRef, id: Id) {
     id,
     pod,
     evidenceSeq: step.seq,
-    statusBegun: undefined,
+    statusSeqBefore: undefined,
     dueSeq: 0,
     pending: undefined,
     exitAnnouncedAt: undefined,
@@ -121,10 +121,10 @@ export function drop(step: Step, id: string): void {
   step.state.pods.get(record.pod.uid)?.ids.delete(id);
 }
 
-/** Whether an answer to a request from `begun` may still speak of `id`: what went after that is gone for good. */
-export function isGone({ state }: Step, id: string, begun: number): boolean {
+/** Whether `id` was removed after the input `seqBefore`: what answers a request from then does not bring it back. */
+export function isGone({ state }: Step, id: string, seqBefore: number): boolean {
   const removed = state.removed.get(id);
-  return removed !== undefined && removed > begun;
+  return removed !== undefined && removed > seqBefore;
 }
 
 export function recordsOf(state: CacheState, uid: string): RuntimeRecord[] {

@@ -146,7 +146,7 @@ export class LifecycleEvents {
       return refused;
     }
     const over = new AbortController();
-    if (source === 'cri') void this.#alsoBus(over.signal);
+    if (source === 'cri') void this.#takeEndsFromBus(over.signal);
     try {
       // Before the list, so that what is read from now on can be relied on.
       if (source !== 'poll') this.#options.cache.apply({ kind: 'stream', serving: true });
@@ -168,7 +168,7 @@ export class LifecycleEvents {
   }
 
   /** Takes ends from containerd's bus as well, for as long as CRI's stream serves; a runtime may have no such bus. */
-  async #alsoBus(signal: AbortSignal): Promise<void> {
+  async #takeEndsFromBus(signal: AbortSignal): Promise<void> {
     const { clock } = this.#options;
     const stream = async (): Promise<void> => {
       const bus = this.#openBus(CONTAINERD_END_FILTERS);

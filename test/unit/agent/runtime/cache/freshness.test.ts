@@ -27,7 +27,7 @@ describe('a pod is known in full', () => {
           .apply({
             kind: 'callDone',
             call: 'CreateContainer',
-            begun: 0,
+            seqBefore: 0,
             pod: POD,
             container: container({ restartCount: 1 }),
           })
@@ -78,7 +78,7 @@ describe('a pod is known in full', () => {
     [
       'not after a list that began before the event',
       (cache) =>
-        cache.apply(exit()).list({ begun: cache.state.seq - 1, pod: POD, s: [sandbox()], c: [container(EXITED)] }),
+        cache.apply(exit()).list({ seqBefore: cache.state.seq - 1, pod: POD, s: [sandbox()], c: [container(EXITED)] }),
       false,
     ],
   ])('%s', (_when, change, expected) => {
@@ -110,7 +110,7 @@ describe('a pod is known in full', () => {
     const cache = readPod().list({}).list({});
     expect(cache.state.pods.size).toBe(0);
     // But a pod whose sandbox may be in the making is.
-    cache.apply({ kind: 'callFailed', call: 'RunPodSandbox', pod: POD }).list({ begun: cache.state.seq - 1 });
+    cache.apply({ kind: 'callFailed', call: 'RunPodSandbox', pod: POD }).list({ seqBefore: cache.state.seq - 1 });
     expect(fresh(cache)).toBe(false);
     expect(fresh(cache.list({}))).toBe(true);
     expect(cache.state.pods.size).toBe(0);
@@ -134,7 +134,13 @@ describe('a status has to be read', () => {
     ['of a container that was only listed', listed('running'), true],
     [
       'of one that was only made',
-      new Applied().apply({ kind: 'callDone', call: 'CreateContainer', begun: 0, pod: POD, container: container() }),
+      new Applied().apply({
+        kind: 'callDone',
+        call: 'CreateContainer',
+        seqBefore: 0,
+        pod: POD,
+        container: container(),
+      }),
       true,
     ],
     ['not of a running one that was read', read(container(RUNNING)), false],

@@ -101,12 +101,14 @@ export class Applied {
     return this;
   }
 
-  /** Everything or one pod, as requested after `begun`, by default now. */
-  list(items: Partial<Pick<ListInput, 'pod' | 'begun'>> & { s?: SandboxSnapshot[]; c?: ContainerSnapshot[] }): this {
-    const { s = [], c = [], begun = this.state.seq, pod } = items;
+  /** Everything or one pod, as requested after `seqBefore`, by default now. */
+  list(
+    items: Partial<Pick<ListInput, 'pod' | 'seqBefore'>> & { s?: SandboxSnapshot[]; c?: ContainerSnapshot[] },
+  ): this {
+    const { s = [], c = [], seqBefore = this.state.seq, pod } = items;
     return this.apply({
       kind: 'list',
-      begun,
+      seqBefore,
       beganAt: monotonicMs(0),
       pod,
       sandboxes: s.map((snapshot) => ({ pod: POD, snapshot })),
@@ -114,17 +116,17 @@ export class Applied {
     });
   }
 
-  status(snapshot: ContainerSnapshot | undefined, begun = this.state.seq, id = 'c1'): this {
+  status(snapshot: ContainerSnapshot | undefined, seqBefore = this.state.seq, id = 'c1'): this {
     const read =
       snapshot === undefined
         ? undefined
         : { pod: POD, snapshot: { ...snapshot, sandboxId: sandboxId('') }, status: STATUS };
-    return this.apply({ kind: 'containerStatus', id, begun, container: read });
+    return this.apply({ kind: 'containerStatus', id, seqBefore, container: read });
   }
 
-  sandboxStatus(snapshot: SandboxSnapshot | undefined, begun = this.state.seq, id = 's1'): this {
+  sandboxStatus(snapshot: SandboxSnapshot | undefined, seqBefore = this.state.seq, id = 's1'): this {
     const read = snapshot === undefined ? undefined : { pod: POD, snapshot };
-    return this.apply({ kind: 'sandboxStatus', id, begun, sandbox: read });
+    return this.apply({ kind: 'sandboxStatus', id, seqBefore, sandbox: read });
   }
 
   container(id = 'c1') {

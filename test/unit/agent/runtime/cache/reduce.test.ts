@@ -27,19 +27,19 @@ const done = (
     | 'UpdateContainerResources',
   id: string,
 ): CacheInput => ({ kind: 'callDone', call, id });
-const ran = (snapshot: SandboxSnapshot, networkKnown = true, begun = 0): CacheInput => ({
+const ran = (snapshot: SandboxSnapshot, networkKnown = true, seqBefore = 0): CacheInput => ({
   kind: 'callDone',
   call: 'RunPodSandbox',
-  begun,
+  seqBefore,
   pod: POD,
   sandbox: snapshot,
   networkKnown,
   config: CONFIG,
 });
-const created = (snapshot: ContainerSnapshot, begun = 0): CacheInput => ({
+const created = (snapshot: ContainerSnapshot, seqBefore = 0): CacheInput => ({
   kind: 'callDone',
   call: 'CreateContainer',
-  begun,
+  seqBefore,
   pod: POD,
   container: snapshot,
 });
@@ -324,9 +324,9 @@ describe('an OOM kill', () => {
 describe('an answer that is older than what is known', () => {
   test('a list from before the end, or before a stop, changes nothing', () => {
     const cache = runningPod();
-    const begun = cache.state.seq;
+    const seqBefore = cache.state.seq;
     cache.apply(done('StopPodSandbox', 's1')).status(container(EXITED)).quiet();
-    cache.list({ begun, s: [sandbox()], c: [container({ state: 'running' })] });
+    cache.list({ seqBefore, s: [sandbox()], c: [container({ state: 'running' })] });
     expect(cache.sandbox().snapshot.state).toBe('notReady');
     expect(cache.container().snapshot).toEqual(container(EXITED));
     expect(cache.changes).toEqual([]);
@@ -334,8 +334,8 @@ describe('an answer that is older than what is known', () => {
 
   test('a list from before the making does not unmake it', () => {
     const cache = new Applied().list({});
-    const begun = cache.state.seq;
-    cache.apply(ran(sandbox()), created(container()), done('StartContainer', 'c1')).list({ begun });
+    const seqBefore = cache.state.seq;
+    cache.apply(ran(sandbox()), created(container()), done('StartContainer', 'c1')).list({ seqBefore });
     expect([...cache.state.records.keys()]).toEqual(['s1', 'c1']);
     cache.list({});
     expect([...cache.state.records.keys()]).toEqual([]);
@@ -346,9 +346,9 @@ describe('an answer that is older than what is known', () => {
     ['by another agent', event('removed', 'c1')],
   ])('what went %s is not brought back by a list or a status from before', (_how, removal) => {
     const cache = runningPod();
-    const begun = cache.state.seq;
+    const seqBefore = cache.state.seq;
     cache.apply(removal).quiet();
-    cache.list({ begun, s: [sandbox()], c: [container(RUNNING)] }).status(container(RUNNING), begun);
+    cache.list({ seqBefore, s: [sandbox()], c: [container(RUNNING)] }).status(container(RUNNING), seqBefore);
     expect([...cache.state.records.keys()]).toEqual(['s1']);
     expect(cache.changes).toEqual([]);
     // But a list from after shows that it is there.
@@ -358,17 +358,17 @@ describe('an answer that is older than what is known', () => {
 
   test('a status that overtook another one does not give way to it', () => {
     const cache = runningPod();
-    const begun = cache.state.seq;
+    const seqBefore = cache.state.seq;
     cache.apply(done('UpdateContainerResources', 'c1'));
     cache.status(container({ ...RUNNING, resources: { cpuShares: 200 } }));
-    cache.status(container({ ...RUNNING, resources: { cpuShares: 100 } }), begun);
+    cache.status(container({ ...RUNNING, resources: { cpuShares: 100 } }), seqBefore);
     expect(cache.container().snapshot.resources).toEqual({ cpuShares: 200 });
   });
 
   test('NOT_FOUND from before the container was started means nothing', () => {
     const cache = new Applied().apply(created(container()));
-    const begun = cache.state.seq - 1;
-    expect(cache.status(undefined, begun).state.records.has('c1')).toBe(true);
+    const seqBefore = cache.state.seq - 1;
+    expect(cache.status(undefined, seqBefore).state.records.has('c1')).toBe(true);
     expect(cache.status(undefined).state.records.has('c1')).toBe(false);
   });
 });
@@ -388,7 +388,7 @@ describe('what another agent does', () => {
     const cache = new Applied().apply({
       kind: 'sandboxStatus',
       id: 'x',
-      begun: 0,
+      seqBefore: 0,
       sandbox: { pod: undefined, snapshot: sandbox() },
     });
     expect(cache.state.records.size).toBe(0);
