@@ -1,17 +1,15 @@
 // `nodelet timeline`: a pod's way from create to Ready, as a page, a picture, text, or a file for other viewers.
 
 import { Command, Option } from 'commander';
-import { DEFAULT_ROOT } from '../lab/paths.ts';
 import { stopSignal } from './signals.ts';
+import { withTraceFlags } from './trace-flags.ts';
 
 const DEFAULT_WIDTH = 140;
 
 export function timelineCommand(): Command {
-  return new Command('timeline')
+  return withTraceFlags(new Command('timeline'))
     .description('what a kubelet did for a pod, and what it waited for: a page, a picture, or text')
     .option('--pod <name>', 'only this pod: name or namespace/name; with its critical path')
-    .option('--root <dir>', 'the lab’s directory', DEFAULT_ROOT)
-    .option('--socket <path>', 'the trace socket of an agent that runs alone (<socket-dir>/trace.sock)')
     .option('--kubeconfig <file>', 'where the pod’s object is read; the lab’s by default')
     .option(
       '--from <file>',

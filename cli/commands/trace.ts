@@ -2,17 +2,16 @@
 
 import { Command } from 'commander';
 import { whenAborted } from '../../lib/abort.ts';
-import { errorMessage, UserError } from '../../lib/errors.ts';
+import { UserError } from '../../lib/errors.ts';
 import { rfc3339Milli } from '../../lib/rfc3339.ts';
 import type { Span } from '../../lib/trace.ts';
 import { narrate } from '../demo/narrate.ts';
-import { followSpans } from '../demo/spans.ts';
-import { DEFAULT_ROOT, labPaths } from '../lab/paths.ts';
+import { followSpans, noTrace } from '../demo/spans.ts';
+import { type TraceSource, traceSocket } from '../lab/trace-source.ts';
 import { stopSignal } from './signals.ts';
+import { withTraceFlags } from './trace-flags.ts';
 
-interface Flags {
-  readonly root: string;
-  readonly socket?: string;
+interface Flags extends TraceSource {
   readonly json?: boolean;
   readonly pod?: string;
   readonly detail?: boolean;
@@ -26,15 +25,13 @@ export function isAbout(span: Span, pod: string | undefined): boolean {
 }
 
 export function traceCommand(): Command {
-  return new Command('trace')
+  return withTraceFlags(new Command('trace'))
     .description('show every CRI, CNI, mount, netlink, probe and API call of an agent, the newest 2048 and then live')
-    .option('--root <dir>', 'the lab’s directory', DEFAULT_ROOT)
-    .option('--socket <path>', 'the trace socket of an agent that runs alone (<socket-dir>/trace.sock)')
     .option('--pod <name>', 'only calls for this pod: name or namespace/name')
     .option('--json', 'whole spans, one JSON object per line')
     .option('--detail', 'new calls with what was sent and received; credentials are masked')
     .action(async (flags: Flags) => {
-      const socket = flags.socket ?? labPaths(flags.root).traceSocket;
+      const socket = traceSocket(flags);
       const signal = stopSignal();
       const show = (span: Span): void => {
         if (!isAbout(span, flags.pod)) return;
@@ -42,7 +39,7 @@ export function traceCommand(): Command {
         if (line !== undefined) process.stdout.write(`${line}\n${flags.json === true ? '' : detailText(span)}`);
       };
       const stream = await followSpans(socket, show, flags.detail === true).catch((error: unknown) => {
-        throw new UserError(`no agent serves its trace on ${socket}: ${errorMessage(error)}`);
+        throw new UserError(noTrace(socket, error));
       });
       await Promise.race([stream.ended, whenAborted(signal)]);
       stream.close();

@@ -4,12 +4,11 @@ import { Command } from 'commander';
 import { whenAborted } from '../../lib/abort.ts';
 import { systemClock } from '../../lib/clock.ts';
 import { UserError } from '../../lib/errors.ts';
-import { DEFAULT_ROOT, labPaths } from '../lab/paths.ts';
+import { kubeconfigOf, type TraceSource, traceSocket } from '../lab/trace-source.ts';
 import { stopSignal } from './signals.ts';
+import { withTraceFlags } from './trace-flags.ts';
 
-interface Flags {
-  readonly root: string;
-  readonly socket?: string;
+interface Flags extends TraceSource {
   readonly kubeconfig?: string;
   readonly port: string;
   readonly detail?: boolean;
@@ -21,10 +20,8 @@ function portOf(text: string): number {
 }
 
 export function uiCommand(): Command {
-  return new Command('ui')
+  return withTraceFlags(new Command('ui'))
     .description('the timelines of all pods in a browser, live, on a loopback address')
-    .option('--root <dir>', 'the lab’s directory', DEFAULT_ROOT)
-    .option('--socket <path>', 'the trace socket of an agent that runs alone (<socket-dir>/trace.sock)')
     .option('--kubeconfig <file>', 'where pods are watched; the lab’s by default')
     .option('--detail', 'with what new calls sent and received; credentials are masked')
     .option('--port <port>', 'on 127.0.0.1; 0 takes one that is free', '0')
@@ -35,8 +32,7 @@ export function uiCommand(): Command {
         import('../ui/recorder.ts'),
         import('../ui/server.ts'),
       ]);
-      const paths = labPaths(flags.root);
-      const kubeconfig = flags.kubeconfig ?? (flags.socket === undefined ? paths.kubeconfig : undefined);
+      const kubeconfig = kubeconfigOf(flags, flags.kubeconfig);
       const store = new UiStore();
       const over = new AbortController();
       const signal = AbortSignal.any([stopSignal(), over.signal]);
@@ -45,12 +41,7 @@ export function uiCommand(): Command {
       try {
         process.stdout.write(`${server.url}\nopen this address in a browser; Ctrl-C ends it\n`);
         await Promise.all([
-          recordSpans(
-            store,
-            { socketPath: flags.socket ?? paths.traceSocket, detail: flags.detail === true },
-            clock,
-            signal,
-          ),
+          recordSpans(store, { socketPath: traceSocket(flags), detail: flags.detail === true }, clock, signal),
           kubeconfig === undefined ? whenAborted(signal) : recordPods(store, kubeconfig, clock, signal),
         ]);
       } finally {

@@ -2,6 +2,7 @@
 
 import { connect, type Socket } from 'node:net';
 import { createInterface } from 'node:readline';
+import { errorMessage } from '../../lib/errors.ts';
 import { DETAIL_REQUEST, type Span } from '../../lib/trace.ts';
 
 export interface SpanStream {
@@ -35,6 +36,11 @@ export async function followSpans(
       socket.destroy();
     },
   };
+}
+
+/** What a person reads where the socket cannot be connected to. */
+export function noTrace(socketPath: string, error: unknown): string {
+  return `no agent serves its trace on ${socketPath}: ${errorMessage(error)}`;
 }
 
 /** An agent that does not answer for this long counts as away, ms. */

@@ -208,6 +208,17 @@ function pathOf(
 
 type PathLinks = ReadonlyMap<string, readonly string[]>;
 
+/** The span that wrote each version of an object, by resourceVersion. */
+function writersOf(spans: readonly Span[]): ReadonlyMap<string, Span> {
+  const writers = new Map<string, Span>();
+  for (const span of spans) {
+    const { resourceVersion } = span.attributes;
+    if (span.kind !== 'api' || !span.name.startsWith('PATCH') || typeof resourceVersion !== 'string') continue;
+    if (!writers.has(resourceVersion)) writers.set(resourceVersion, span);
+  }
+  return writers;
+}
+
 /** Causes by bar id: those of the spans, and what the versions of the object add. */
 function linksOf(
   causes: Causes,
@@ -216,14 +227,11 @@ function linksOf(
 ): { links: PathLinks; inferred: ReadonlySet<string> } {
   const links = new Map<string, readonly string[]>();
   const inferred = new Set(causes.inferred);
+  const writers = writersOf(evidence.spans);
   for (const [id, from] of causes.links) links.set(String(id), from.map(String));
   for (const version of evidence.objects) {
     if (version.at === undefined) continue;
-    const { resourceVersion } = version.object.metadata;
-    const writer = evidence.spans.find(
-      ({ kind, name, attributes }) =>
-        kind === 'api' && name.startsWith('PATCH') && attributes['resourceVersion'] === resourceVersion,
-    );
+    const writer = writers.get(version.object.metadata.resourceVersion);
     if (writer === undefined) continue;
     links.set(versionId(version), [String(writer.id)]);
     inferred.add(`${writer.id}>${versionId(version)}`);
@@ -271,64 +279,76 @@ function marksOf({ created, bound, ready }: Moments, origin: EpochMs): Mark[] {
   return [...mark('created', created), ...mark('bound to a node', bound), ...mark('Ready', ready)];
 }
 
+function schedulerBars({ created, bound }: ExactMoments, origin: EpochMs): Draft[] {
+  if (created === undefined || bound === undefined) return [];
+  const span = { start: created - origin, end: bound - origin };
+  return [{ id: SCHEDULER_ID, lane: 'scheduler', name: 'bind', ...span, outcome: 'ok', facts: [] }];
+}
+
+/** Those that are known to the millisecond. */
+interface ExactMoments {
+  readonly created: EpochMs | undefined;
+  readonly bound: EpochMs | undefined;
+}
+
+function exactMoments({ created, bound }: Moments): ExactMoments {
+  const exact = (moment: Moment | undefined): EpochMs | undefined =>
+    moment?.uncertainMs === 0 ? moment.at : undefined;
+  return { created: exact(created), bound: exact(bound) };
+}
+
+/** Where the timeline begins. */
+function originOf({ spans, objects, source }: Evidence, created: EpochMs | undefined): EpochMs {
+  const first = created ?? spans[0]?.start ?? objects.find(({ at }) => at !== undefined)?.at;
+  if (first === undefined) throw new UserError(`${source} has no spans`);
+  return epochMs(Math.min(first, spans[0]?.start ?? first));
+}
+
+/** The end of the last span or version, ms from `origin`. */
+function endOf({ spans, objects }: Evidence, origin: EpochMs): number {
+  const ofSpans = spans.reduce((end, { start, durationMs }) => Math.max(end, start + durationMs - origin), 0);
+  return objects.reduce((end, { at }) => (at === undefined ? end : Math.max(end, at - origin)), ofSpans);
+}
+
+/** The first moment of the critical path, in words. */
+function beginningOf(created: EpochMs | undefined, bars: readonly Bar[]): string {
+  if (created !== undefined) return 'created';
+  return bars[0]?.name === 'SyncLoop ADD' ? 'seen by the agent' : 'the first call';
+}
+
 /** Throws UserError when there is nothing of the pod. */
 export function buildTimeline(all: Evidence, options: BuildOptions = {}): Timeline {
   const chosen = select(all, options.pod);
   const spans = [...chosen.spans].sort((a, b) => a.start - b.start || a.id - b.id);
   const evidence = { ...chosen, spans };
   const moments = momentsOf(evidence);
-  const exact = (moment: Moment | undefined): EpochMs | undefined =>
-    moment?.uncertainMs === 0 ? moment.at : undefined;
-  const [created, bound] = [exact(moments.created), exact(moments.bound)];
-  const first = created ?? spans[0]?.start ?? evidence.objects.find(({ at }) => at !== undefined)?.at;
-  if (first === undefined) throw new UserError(`${evidence.source} has no spans`);
-  const origin = epochMs(Math.min(first, spans[0]?.start ?? first));
+  const exact = exactMoments(moments);
+  const origin = originOf(evidence, exact.created);
+  const end = endOf(evidence, origin);
   const causes = causesOf(spans);
   const names = containerNames(spans);
-  const total = Math.max(
-    0,
-    ...spans.map(({ start, durationMs }) => start + durationMs - origin),
-    ...evidence.objects.flatMap(({ at }) => (at === undefined ? [] : [at - origin])),
-  );
-  const scheduler: Draft[] =
-    created === undefined || bound === undefined
-      ? []
-      : [
-          {
-            id: SCHEDULER_ID,
-            lane: 'scheduler',
-            name: 'bind',
-            start: created - origin,
-            end: bound - origin,
-            outcome: 'ok',
-            facts: [],
-          },
-        ];
+  const scheduler = schedulerBars(exact, origin);
   const drafts = [
     ...spanBars(spans, causes, names, origin),
-    ...lifetimeBars(spans, names, origin, total),
+    ...lifetimeBars(spans, names, origin, end),
     ...versionBars(evidence.objects, origin),
     ...scheduler,
   ].sort((a, b) => a.start - b.start || b.end - a.end);
-  const { bars, lanes } = withRows(drafts, total);
+  const { bars, lanes } = withRows(drafts, end);
   const { links, inferred } = linksOf(causes, evidence, scheduler.length > 0);
-  const onePod = new Set(spans.flatMap(({ pod }) => pod?.uid ?? [])).size === 1;
-  const goal = onePod ? goalOf(bars, links) : undefined;
-  const [start] = bars;
-  const from = {
-    name: created === undefined ? (start?.name === 'SyncLoop ADD' ? 'seen by the agent' : 'the first call') : 'created',
-    offset: 0,
-  };
+  const isOnePod = new Set(spans.flatMap(({ pod }) => pod?.uid ?? [])).size === 1;
+  const goal = isOnePod ? goalOf(bars, links) : undefined;
   return {
     title: options.pod === undefined ? 'All pods' : titleOf(spans, options.pod),
     source: evidence.source,
     origin,
-    end: total,
+    end,
     lanes,
     bars,
     arrows: arrowsOf(bars, links, inferred),
     marks: marksOf(moments, origin),
-    critical: goal === undefined ? undefined : pathOf(bars, goal, links, from),
+    critical:
+      goal === undefined ? undefined : pathOf(bars, goal, links, { name: beginningOf(exact.created, bars), offset: 0 }),
     problems: evidence.problems,
   };
 }

@@ -11,7 +11,7 @@ import { type Clock, systemClock } from '../../lib/clock.ts';
 import { errorMessage, UserError } from '../../lib/errors.ts';
 import { poll } from '../../lib/retry.ts';
 import { type Span, Tracer } from '../../lib/trace.ts';
-import { readTraceHistory } from '../demo/spans.ts';
+import { noTrace, readTraceHistory } from '../demo/spans.ts';
 import type { Evidence, ObjectVersion } from './model.ts';
 import { EvidenceReader } from './recording.ts';
 
@@ -22,7 +22,7 @@ const SPAN_LIMIT_MS = 5000;
 /** The spans that an agent keeps. Rejects with UserError. */
 export async function readHistory(socketPath: string): Promise<Evidence> {
   const text = await readTraceHistory(socketPath).catch((error: unknown) => {
-    throw new UserError(`no agent serves its trace on ${socketPath}: ${errorMessage(error)}`);
+    throw new UserError(noTrace(socketPath, error));
   });
   const reader = new EvidenceReader();
   for (const line of text.split('\n')) reader.push(line);

@@ -4,7 +4,7 @@ import { createReadStream } from 'node:fs';
 import { createInterface } from 'node:readline';
 import { writeFileAtomic } from '../../lib/atomic.ts';
 import { errnoOf, errorMessage, UserError } from '../../lib/errors.ts';
-import { labPaths } from '../lab/paths.ts';
+import { kubeconfigOf, type TraceSource, traceSocket } from '../lab/trace-source.ts';
 import { buildTimeline, spansOf } from './build.ts';
 import { compareTimelines } from './compare.ts';
 import { followUntilReady, type PodName, readHistory, readObject } from './live.ts';
@@ -15,9 +15,7 @@ import { shownWindow } from './window.ts';
 export const FORMATS = ['text', 'html', 'svg', 'perfetto', 'otlp', 'recording'] as const;
 export type Format = (typeof FORMATS)[number];
 
-export interface TimelineFlags {
-  readonly root: string;
-  readonly socket?: string;
+export interface TimelineFlags extends TraceSource {
   readonly kubeconfig?: string;
   readonly pod?: string;
   readonly from?: string;
@@ -82,9 +80,8 @@ function podName(text: string): PodName {
 export type Note = (text: string) => void;
 
 async function liveEvidence(flags: TimelineFlags, note: Note, signal: AbortSignal): Promise<Evidence> {
-  const paths = labPaths(flags.root);
-  const socket = flags.socket ?? paths.traceSocket;
-  const kubeconfig = flags.kubeconfig ?? (flags.socket === undefined ? paths.kubeconfig : undefined);
+  const socket = traceSocket(flags);
+  const kubeconfig = kubeconfigOf(flags, flags.kubeconfig);
   if (flags.follow === true) {
     if (flags.pod === undefined) throw new UserError('--follow needs --pod: it ends when that pod is Ready');
     if (kubeconfig === undefined)

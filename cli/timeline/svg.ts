@@ -1,6 +1,7 @@
 // A timeline as one SVG picture: lanes, bars, marks and the critical path, light or dark as the viewer is. Pure; texts from the
 // trace are escaped.
 
+import { escapeMarkup } from '../../lib/html.ts';
 import { type Comparison, type Verdict, verdictIn } from './compare.ts';
 import { packRows } from './lanes.ts';
 import { type Bar, durationText, type Owner, type Timeline } from './model.ts';
@@ -50,16 +51,6 @@ const PATH_HEIGHT = 20;
 const MIN_BAR = 2;
 /** Of a character of 11 px, roughly. */
 const CHARACTER = 6.2;
-
-// XML 1.0 has no other control characters.
-const escapeXml = (text: string): string =>
-  text
-    // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is removed
-    .replace(/[\u0000-\u0008\u000b\u000c\u000e-\u001f\ufffe\uffff]/g, '\ufffd')
-    .replaceAll('&', '&amp;')
-    .replaceAll('<', '&lt;')
-    .replaceAll('>', '&gt;')
-    .replaceAll('"', '&quot;');
 
 const STYLE = `
   .bg{fill:#fff}.t{fill:#1c2128;font:11px system-ui,sans-serif}.h{font-size:14px;font-weight:600}.m{fill:#57606a}
@@ -116,8 +107,8 @@ class Picture {
     const { title } = this.#timeline;
     return [
       `<g transform="translate(0 ${y})">`,
-      `<text class="t h" x="10" y="20">${escapeXml(title)}</text>`,
-      `<text class="t m" x="10" y="37">${escapeXml(this.#summary())}</text>`,
+      `<text class="t h" x="10" y="20">${escapeMarkup(title)}</text>`,
+      `<text class="t m" x="10" y="37">${escapeMarkup(this.#summary())}</text>`,
       ...this.#backgrounds(),
       ...this.#axis(),
       ...this.#path(),
@@ -137,7 +128,7 @@ class Picture {
   #backgrounds(): string[] {
     return this.#lanes.flatMap(({ title, y, rows }) => [
       `<rect class="lane" x="0" y="${y - 2}" width="${this.#width}" height="${rows * ROW + 2}"/>`,
-      `<text class="t" x="10" y="${y + 11}">${escapeXml(title)}</text>`,
+      `<text class="t" x="10" y="${y + 11}">${escapeMarkup(title)}</text>`,
     ]);
   }
 
@@ -178,10 +169,12 @@ class Picture {
     const room = Math.floor((wide - 6) / CHARACTER);
     const text = label.length <= room ? label : room > 4 ? `${label.slice(0, room - 1)}…` : '';
     return [
-      `<rect x="${x.toFixed(1)}" y="${y}" width="${wide.toFixed(1)}" height="${BAR}" rx="2" fill="${colour}"${state === '' ? '' : ` class="${state}"`}><title>${escapeXml(tip)}</title></rect>`,
+      `<rect x="${x.toFixed(1)}" y="${y}" width="${wide.toFixed(1)}" height="${BAR}" rx="2" fill="${colour}"${state === '' ? '' : ` class="${state}"`}><title>${escapeMarkup(tip)}</title></rect>`,
       ...(text === ''
         ? []
-        : [`<text class="in" pointer-events="none" x="${(x + 3).toFixed(1)}" y="${y + 11}">${escapeXml(text)}</text>`]),
+        : [
+            `<text class="in" pointer-events="none" x="${(x + 3).toFixed(1)}" y="${y + 11}">${escapeMarkup(text)}</text>`,
+          ]),
     ];
   }
 
@@ -203,7 +196,7 @@ class Picture {
       if (uncertainMs > 0 || offset < start || offset > end) return [];
       const x = this.#x(offset).toFixed(1);
       return [
-        `<line class="mark" x1="${x}" x2="${x}" y1="${TOP - 6}" y2="${this.#bottom}"><title>${escapeXml(name)}</title></line>`,
+        `<line class="mark" x1="${x}" x2="${x}" y1="${TOP - 6}" y2="${this.#bottom}"><title>${escapeMarkup(name)}</title></line>`,
       ];
     });
   }
@@ -236,7 +229,7 @@ export function renderSvg(timelines: readonly Timeline[], options: SvgOptions): 
   });
   return [
     `<svg xmlns="http://www.w3.org/2000/svg" width="${options.width}" height="${height}" viewBox="0 0 ${options.width} ${height}" role="img">`,
-    `<title>${escapeXml(title)}</title>`,
+    `<title>${escapeMarkup(title)}</title>`,
     `<style>${STYLE}</style>`,
     '<rect class="bg" width="100%" height="100%"/>',
     ...bodies.flat(),

@@ -11,7 +11,7 @@ import type { Clock } from '../../lib/clock.ts';
 import { errorMessage } from '../../lib/errors.ts';
 import { repeat } from '../../lib/retry.ts';
 import { Tracer } from '../../lib/trace.ts';
-import { followSpans } from '../demo/spans.ts';
+import { followSpans, noTrace } from '../demo/spans.ts';
 import type { UiStore } from './store.ts';
 
 /** Between two tries to reach an agent that is away, ms. */
@@ -43,7 +43,7 @@ export async function recordSpans(
       store.setProblem('agent', 'the agent has ended its trace: what is shown is the last of it');
     } catch (error) {
       if (signal.aborted) return;
-      store.setProblem('agent', `no agent serves its trace on ${socketPath}: ${errorMessage(error)}`);
+      store.setProblem('agent', noTrace(socketPath, error));
     }
   };
   await repeat(connect, { clock, everyMs: AGENT_RETRY_MS, signal });

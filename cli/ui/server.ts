@@ -6,13 +6,13 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import type { AddressInfo } from 'node:net';
 import type { Clock, Timer } from '../../lib/clock.ts';
 import { errorMessage, UserError } from '../../lib/errors.ts';
-import { buildTimeline } from '../timeline/build.ts';
 import { compareTimelines } from '../timeline/compare.ts';
 import { pageData, renderHtml } from '../timeline/html.ts';
 import type { Timeline } from '../timeline/model.ts';
 import type { PageData } from '../timeline/page/data.ts';
 import { renderList } from './list.ts';
 import type { UiStore } from './store.ts';
+import { concerns, PAUSE_MS, Timelines } from './timelines.ts';
 
 export interface UiServerOptions {
   readonly store: UiStore;
@@ -29,9 +29,6 @@ export interface UiServer {
 
 const ADDRESS = '127.0.0.1';
 const COOKIE = 'nodelet-ui';
-/** A page hears of changes no more often than this, ms; of a page with everything, that takes long to build, less often. */
-const PAUSE_MS = 250;
-const PAUSE_OF_ALL_MS = 2_000;
 /** Each open page has one connection for events. */
 const MAX_LISTENERS = 64;
 
@@ -70,12 +67,14 @@ export class UiHandler {
   readonly #store: UiStore;
   readonly #clock: Clock;
   readonly #token: string;
+  readonly #timelines: Timelines;
   readonly #listeners = new Set<ServerResponse>();
 
   constructor(store: UiStore, clock: Clock, token: string) {
     this.#store = store;
     this.#clock = clock;
     this.#token = token;
+    this.#timelines = new Timelines(store, clock);
   }
 
   /** Ends the connections for events, which end by themselves never. */
@@ -129,7 +128,7 @@ export class UiHandler {
         this.#json(response, { pods: this.#store.rows(), problems: this.#store.problems });
         return;
       case '/timeline': {
-        const timelines = this.#timelines(url);
+        const timelines = this.#timelinesOf(url);
         this.#send(
           response,
           200,
@@ -139,7 +138,7 @@ export class UiHandler {
         return;
       }
       case '/data': {
-        const timelines = this.#timelines(url);
+        const timelines = this.#timelinesOf(url);
         this.#json(response, pageData(timelines, comparison(timelines), this.#live(url)));
         return;
       }
@@ -156,11 +155,9 @@ export class UiHandler {
   }
 
   /** Throws UserError for a pod that nothing is known of. */
-  #timelines(url: URL): readonly [Timeline, ...Timeline[]] {
-    const evidence = this.#store.evidence();
+  #timelinesOf(url: URL): readonly [Timeline, ...Timeline[]] {
     const [first, ...others] = podsOf(url);
-    const build = (pod: string): Timeline => buildTimeline(evidence, { pod });
-    return [first === undefined ? buildTimeline(evidence) : build(first), ...others.map(build)];
+    return [this.#timelines.of(first), ...others.map((pod) => this.#timelines.of(pod))];
   }
 
   /** Server-sent events: "changed", whenever there is something new of one of the pods. */
@@ -170,11 +167,10 @@ export class UiHandler {
     // The page may have been built before this connection was there.
     response.write('data: changed\n\n');
     let pause: Timer | undefined;
-    const pauseMs = pods.length === 0 && !isList ? PAUSE_OF_ALL_MS : PAUSE_MS;
-    const unsubscribe = this.#store.changed.subscribe((pod) => {
-      const concerns = pods.length === 0 || pod === undefined || pods.includes(pod);
-      if (!concerns || pause !== undefined) return;
-      pause = this.#clock.after(pauseMs, () => {
+    const unsubscribe = this.#store.changed.subscribe((change) => {
+      const isNews = pods.length === 0 || pods.some((pod) => concerns(pod, change));
+      if (!isNews || pause !== undefined) return;
+      pause = this.#clock.after(isList ? PAUSE_MS : this.#timelines.pauseMs(pods), () => {
         pause = undefined;
         response.write('data: changed\n\n');
       });

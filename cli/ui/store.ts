@@ -38,15 +38,33 @@ interface PodHistory {
   deleted: boolean;
 }
 
+interface PodActivity {
+  /** "namespace/name" */
+  readonly name: string;
+  readonly spans: Span[];
+  failed: number;
+  /** The end of the newest span. */
+  lastAt: EpochMs;
+}
+
 const nameOf = ({ namespace, name }: { readonly namespace?: string; readonly name: string }): string =>
   `${namespace ?? 'default'}/${name}`;
 
+/** Whether a pod ("namespace/name") is the one that is meant by the same, or by a name in any namespace. */
+export function isNamed(name: string, pod: string): boolean {
+  return name === pod || name.endsWith(`/${pod}`);
+}
+
+/** What there is something new of: a pod ("namespace/name"), what is of no pod, or the sources themselves. */
+export type StoreChange = { readonly pod: string } | 'node' | 'problems';
+
 export class UiStore {
-  /** The pod that there is something new of; undefined: of none, or of several. */
-  readonly changed = new Signal<string | undefined>();
+  readonly changed = new Signal<StoreChange>();
   readonly #spans: Span[] = [];
   readonly #keys = new Set<string>();
   readonly #pods = new Map<string, PodHistory>();
+  /** By uid: what `#spans` has of each pod. */
+  readonly #activities = new Map<string, PodActivity>();
   readonly #problems = new Map<string, string>();
   /** Added to the numbers of the agent's spans. */
   #offset = 0;
@@ -71,9 +89,11 @@ export class UiStore {
     if (known) return;
     this.#keys.add(key);
     this.#highest = Math.max(this.#highest, span.id);
-    this.#spans.push(renumbered(span, this.#offset));
+    const kept = renumbered(span, this.#offset);
+    this.#spans.push(kept);
+    this.#addActivity(kept);
     if (this.#keys.size > MAX_SPANS * 1.25) this.#forgetOldSpans();
-    this.changed.emit(span.pod === undefined ? undefined : nameOf(span.pod));
+    this.changed.emit(span.pod === undefined ? 'node' : { pod: nameOf(span.pod) });
   }
 
   /** A version of a pod, when it came; undefined for one that was there before. */
@@ -86,13 +106,13 @@ export class UiStore {
     this.#pods.delete(uid);
     this.#pods.set(uid, history);
     this.#forgetOldPods();
-    this.changed.emit(nameOf(object.metadata));
+    this.changed.emit({ pod: nameOf(object.metadata) });
   }
 
   removePod(object: Pod): void {
     const history = this.#pods.get(object.metadata.uid);
     if (history !== undefined) history.deleted = true;
-    this.changed.emit(nameOf(object.metadata));
+    this.changed.emit({ pod: nameOf(object.metadata) });
   }
 
   /** What cannot be read now, by its source ("agent", "API server"); undefined: it can. */
@@ -100,31 +120,40 @@ export class UiStore {
     if (this.#problems.get(source) === problem) return;
     if (problem === undefined) this.#problems.delete(source);
     else this.#problems.set(source, problem);
-    this.changed.emit(undefined);
+    this.changed.emit('problems');
   }
 
   get problems(): readonly string[] {
     return [...this.#problems.values()];
   }
 
-  /** Everything that is kept. */
-  evidence(): Evidence {
-    const objects = [...this.#pods.values()].flatMap(({ versions }) => versions);
-    return { source: 'nodelet', spans: this.#spans, objects, problems: this.problems };
+  #addActivity(span: Span): void {
+    const { pod, outcome, start, durationMs } = span;
+    if (pod === undefined) return;
+    const activity = this.#activities.get(pod.uid) ?? { name: nameOf(pod), spans: [], failed: 0, lastAt: ZERO_TIME };
+    this.#activities.set(pod.uid, activity);
+    activity.spans.push(span);
+    if (outcome === 'error') activity.failed++;
+    activity.lastAt = later(activity.lastAt, plusMs(start, durationMs));
+  }
+
+  /** What is kept of the pods of this name; everything where that is nothing, and without a name. */
+  evidence(pod?: string): Evidence {
+    const all = { source: 'nodelet', problems: this.problems };
+    if (pod !== undefined) {
+      const activities = [...this.#activities.values()].filter(({ name }) => isNamed(name, pod));
+      const histories = [...this.#pods.values()].filter((history) => isNamed(nameOfPod(history), pod));
+      const spans = activities.flatMap((activity) => activity.spans);
+      const objects = histories.flatMap(({ versions }) => versions);
+      if (spans.length + objects.length > 0) return { ...all, spans, objects };
+    }
+    return { ...all, spans: this.#spans, objects: [...this.#pods.values()].flatMap(({ versions }) => versions) };
   }
 
   /** Every pod that is known, the newest activity first. */
   rows(): readonly PodRow[] {
-    const spans = new Map<string, { readonly name: string; failed: number; lastAt: EpochMs }>();
-    for (const { pod, outcome, start, durationMs } of this.#spans) {
-      if (pod === undefined) continue;
-      const entry = spans.get(pod.uid) ?? { name: nameOf(pod), failed: 0, lastAt: ZERO_TIME };
-      spans.set(pod.uid, entry);
-      if (outcome === 'error') entry.failed++;
-      entry.lastAt = later(entry.lastAt, plusMs(start, durationMs));
-    }
-    const rows = [...new Set([...spans.keys(), ...this.#pods.keys()])].map((uid) => {
-      const { name = '', failed = 0, lastAt = ZERO_TIME } = spans.get(uid) ?? {};
+    const rows = [...new Set([...this.#activities.keys(), ...this.#pods.keys()])].map((uid) => {
+      const { name = '', failed = 0, lastAt = ZERO_TIME } = this.#activities.get(uid) ?? {};
       const history = this.#pods.get(uid);
       const last = lastAt === ZERO_TIME ? '' : rfc3339(lastAt).slice(11, 19);
       const row = { ...describePod(history), name: name === '' ? nameOfPod(history) : name, uid, failed, last };
@@ -139,6 +168,8 @@ export class UiStore {
     const keys = [...this.#keys];
     this.#keys.clear();
     for (const key of keys.slice(-MAX_SPANS)) this.#keys.add(key);
+    this.#activities.clear();
+    for (const span of this.#spans) this.#addActivity(span);
   }
 
   /** Deleted ones first. */

@@ -1,9 +1,10 @@
 // A report as a list of blocks, and the two ways to write it: Markdown, and one HTML page that loads nothing. Pure; what comes
 // from an experiment is text in both, and never markup.
 
+import { escapeMarkup, htmlDocument } from '../../../lib/html.ts';
 import type { MeasureSpec } from '../model.ts';
 import { type Plot, plotTable } from './plot.ts';
-import { escapeMarkup, PLOT_STYLE, renderPlot } from './plot-svg.ts';
+import { PLOT_STYLE, renderPlot } from './plot-svg.ts';
 
 /** `good` and `bad` also have their words: a tone is never the only sign. */
 export type Tone = 'good' | 'bad' | 'muted';
@@ -196,24 +197,13 @@ function htmlBlock(block: Block): string {
 }
 
 export function renderHtml({ title, blocks }: ReportDocument): string {
-  return `<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'">
-<title>${escapeMarkup(title)}</title>
-<style>
-${STYLE}
-${PLOT_STYLE}
-</style>
-</head>
-<body>
-<main>
+  return htmlDocument({
+    title,
+    style: `${STYLE}\n${PLOT_STYLE}`,
+    allows: [],
+    body: `<main>
 <h1>${escapeMarkup(title)}</h1>
 ${blocks.map(htmlBlock).join('\n')}
-</main>
-</body>
-</html>
-`;
+</main>`,
+  });
 }

@@ -1,6 +1,7 @@
 // Draws a plot as SVG: axes, grid, lines, steps or bars, and a legend. Colours follow the viewer's light or dark; series differ
 // by dash and marker, too. Pure; every text is escaped.
 
+import { escapeMarkup } from '../../../lib/html.ts';
 import type { Axis } from './axis.ts';
 import type { Plot, PlotSeries } from './plot.ts';
 import type { Point } from './values.ts';
@@ -24,16 +25,6 @@ const MARKERS_OF_A_LONG_LINE = 12;
 /** Each with a contrast of at least 3 to 1 on white and on #0d1117. */
 const COLOURS = ['#2f7ed8', '#c2571a', '#2f8f4e', '#b8478f', '#7a6ff0', '#9a6a1f', '#0f8a8a', '#6b7683'] as const;
 const DASHES = ['', '7 3', '2 3', '9 3 2 3'] as const;
-
-// XML 1.0 has no other control characters.
-export const escapeMarkup = (text: string): string =>
-  text
-    // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is removed
-    .replace(/[\u0000-\u0008\u000b\u000c\u000e-\u001f\ufffe\uffff]/g, '\ufffd')
-    .replaceAll('&', '&amp;')
-    .replaceAll('<', '&lt;')
-    .replaceAll('>', '&gt;')
-    .replaceAll('"', '&quot;');
 
 /** Of every plot; the page has it once. */
 export const PLOT_STYLE = `

@@ -1,23 +1,15 @@
-// The script of the list of pods in `nodelet ui`. Put into the page as it is, without its types, after model.ts.
+// The script of the list of pods in `nodelet ui`. Put into the page as it is, without its types, after model.ts and
+// elements.ts.
 
 import type { PodRow } from '../../ui/store.ts';
 import { durationText } from '../model.ts';
+import { byId, followData, table } from './elements.ts';
+
+const COLUMNS = ['A', 'B', 'pod', 'state', 'create to Ready', 'restarts', 'failed calls', 'last call (UTC)'];
 
 interface Answer {
   readonly pods: readonly PodRow[];
   readonly problems: readonly string[];
-}
-
-function byId(id: string): HTMLElement {
-  const found = document.getElementById(id);
-  if (found === null) throw new Error(`the page has no element "${id}"`);
-  return found;
-}
-
-function cell(...content: readonly (string | HTMLElement)[]): HTMLElement {
-  const made = document.createElement('td');
-  made.append(...content);
-  return made;
 }
 
 function link(name: string): HTMLElement {
@@ -57,76 +49,27 @@ function show({ pods, problems }: Answer): void {
   const focused =
     document.activeElement instanceof HTMLElement ? document.activeElement.getAttribute('aria-label') : null;
   const focusedLink = document.activeElement instanceof HTMLAnchorElement ? document.activeElement.href : '';
-  const table = document.createElement('table');
-  const caption = document.createElement('caption');
-  caption.textContent = `${pods.length} pods`;
-  const head = document.createElement('thead');
-  const headRow = document.createElement('tr');
-  for (const text of ['A', 'B', 'pod', 'state', 'create to Ready', 'restarts', 'failed calls', 'last call (UTC)']) {
-    const made = document.createElement('th');
-    made.scope = 'col';
-    made.textContent = text;
-    headRow.append(made);
-  }
-  head.append(headRow);
-  const body = document.createElement('tbody');
-  for (const pod of pods) {
-    const row = document.createElement('tr');
-    row.append(
-      cell(choice('pod', pod.name, a)),
-      cell(choice('with', pod.name, b)),
-      cell(link(pod.name)),
-      cell(state(pod)),
-      cell(startText(pod)),
-      cell(pod.restarts === 0 ? '' : String(pod.restarts)),
-      cell(pod.failed === 0 ? '' : String(pod.failed)),
-      cell(pod.last),
-    );
-    body.append(row);
-  }
-  table.append(caption, head, body);
-  byId('pods').replaceChildren(table);
+  const rows = pods.map((pod) => [
+    choice('pod', pod.name, a),
+    choice('with', pod.name, b),
+    link(pod.name),
+    state(pod),
+    startText(pod),
+    pod.restarts === 0 ? '' : String(pod.restarts),
+    pod.failed === 0 ? '' : String(pod.failed),
+    pod.last,
+  ]);
+  const made = table(`${pods.length} pods`, COLUMNS, rows);
+  byId('pods').replaceChildren(made);
   // The rows are new elements: the one that had the focus gets it again.
-  for (const element of table.querySelectorAll('a, input')) {
-    if (!(element instanceof HTMLElement)) continue;
+  for (const field of made.querySelectorAll('a, input')) {
+    if (!(field instanceof HTMLElement)) continue;
     const isFocused =
-      element instanceof HTMLAnchorElement
-        ? element.href === focusedLink
-        : element.getAttribute('aria-label') === focused;
-    if (isFocused) element.focus();
+      field instanceof HTMLAnchorElement ? field.href === focusedLink : field.getAttribute('aria-label') === focused;
+    if (isFocused) field.focus();
   }
   byId('problems').textContent = problems.join('; ');
 }
 
-const connection = byId('connection');
-let reading = false;
-let again = false;
-
-async function read(): Promise<void> {
-  if (reading) {
-    again = true;
-    return;
-  }
-  reading = true;
-  again = false;
-  try {
-    const response = await fetch('/pods');
-    if (response.ok) show(await response.json());
-    else connection.textContent = `not up to date: ${await response.text()}`;
-  } catch (error) {
-    connection.textContent = `not up to date: ${String(error)}`;
-  } finally {
-    reading = false;
-  }
-  if (again) await read();
-}
-
-const source = new EventSource('/events?pods=all');
-source.addEventListener('message', () => void read());
-source.addEventListener('open', () => {
-  connection.textContent = 'live';
-});
-source.addEventListener('error', () => {
-  connection.textContent = 'nodelet ui does not answer: what is shown is the last that it sent';
-});
-void read();
+const readPods = followData('/pods', '/events?pods=all', show);
+readPods();

@@ -1,11 +1,12 @@
 // The page's script: draws the timeline on a canvas, moves by pointer and keyboard, shows what is chosen, and fills the tables
-// that say the same in text. Put into the page as it is, without its types, after model.ts and view.ts. It loads nothing, but for
-// newer data from `nodelet ui`.
+// that say the same in text. Put into the page as it is, without its types, after model.ts, elements.ts and view.ts. It loads nothing,
+// but for newer data from `nodelet ui`.
 // Past 500 lines: a page without a bundler has no modules, and what can be computed without a browser is in view.ts.
 
 import type { Difference } from '../compare.ts';
 import { type Bar, durationText, type Segment, summaryText, type Timeline } from '../model.ts';
 import type { PageData } from './data.ts';
+import { button, byId, element, followData, muted, table } from './elements.ts';
 import {
   filledBy,
   type Item,
@@ -33,12 +34,6 @@ const CHARACTER = 6.8;
 const TABLE_ROWS = 200;
 /** Pixels around a short bar that still choose it. */
 const SLACK = 4;
-
-function byId(id: string): HTMLElement {
-  const found = document.getElementById(id);
-  if (found === null) throw new Error(`the page has no element "${id}"`);
-  return found;
-}
 
 const scroller = byId('scroll');
 const canvas = byId('chart');
@@ -348,20 +343,6 @@ function paneOf(item: Item): number {
   return place === undefined ? 0 : (rows[place.row]?.pane ?? 0);
 }
 
-function element(name: string, text: string): HTMLElement {
-  const made = document.createElement(name);
-  made.textContent = text;
-  return made;
-}
-
-function button(text: string, onClick: () => void): HTMLElement {
-  const made = document.createElement('button');
-  made.type = 'button';
-  made.textContent = text;
-  made.addEventListener('click', onClick);
-  return made;
-}
-
 function describe({ bar, segment, start, end }: Item): string {
   const took = end > start ? `took ${durationText(end - start)}` : 'one moment';
   if (segment !== undefined) return `${segment.text}, ${segment.owner}, at ${durationText(start)}, ${took}`;
@@ -458,35 +439,6 @@ function showLinks(pane: number, bar: Bar): void {
 }
 
 // ---------------------------------------------------------------- tables
-
-function table(
-  caption: string,
-  head: readonly string[],
-  lines: readonly (readonly (string | HTMLElement)[])[],
-): HTMLElement {
-  const made = document.createElement('table');
-  made.append(element('caption', caption));
-  const header = document.createElement('thead');
-  const headRow = document.createElement('tr');
-  for (const text of head) {
-    const cell = element('th', text);
-    cell.setAttribute('scope', 'col');
-    headRow.append(cell);
-  }
-  header.append(headRow);
-  const body = document.createElement('tbody');
-  for (const line of lines) {
-    const row = document.createElement('tr');
-    for (const value of line) {
-      const cell = document.createElement('td');
-      cell.append(value);
-      row.append(cell);
-    }
-    body.append(row);
-  }
-  made.append(header, body);
-  return made;
-}
 
 function swatch(owner: Segment['owner']): HTMLElement {
   const made = element('span', owner);
@@ -724,12 +676,6 @@ function showAll(): void {
   showDetail();
 }
 
-function muted(text: string): HTMLElement {
-  const made = element('p', text);
-  made.className = 'muted';
-  return made;
-}
-
 const same = (a: View, b: View): boolean => a.start === b.start && a.end === b.end;
 
 /** Newer data: what is chosen stays so, and the view, unless it was the one that shows everything or create to Ready. */
@@ -743,41 +689,6 @@ function update(next: PageData): void {
   schedule();
 }
 
-/** `nodelet ui`: another look at the data whenever the server has something new. */
-function follow({ data: dataUrl, events }: NonNullable<PageData['live']>): void {
-  const source = new EventSource(events);
-  const state = byId('connection');
-  let reading: Promise<void> | undefined;
-  let again = false;
-  const read = async (): Promise<void> => {
-    const response = await fetch(dataUrl);
-    if (response.ok) update(await response.json());
-    else state.textContent = `not up to date: ${await response.text()}`;
-  };
-  const changed = (): void => {
-    if (reading !== undefined) {
-      again = true;
-      return;
-    }
-    reading = read()
-      .catch((error: unknown) => {
-        state.textContent = `not up to date: ${String(error)}`;
-      })
-      .finally(() => {
-        reading = undefined;
-        if (again) changed();
-        again = false;
-      });
-  };
-  source.addEventListener('message', changed);
-  source.addEventListener('open', () => {
-    state.textContent = 'live';
-  });
-  source.addEventListener('error', () => {
-    state.textContent = 'nodelet ui does not answer: what is shown is the last that it sent';
-  });
-}
-
 showAll();
 draw();
-if (data.live !== undefined) follow(data.live);
+if (data.live !== undefined) followData(data.live.data, data.live.events, update);
