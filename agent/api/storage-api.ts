@@ -27,25 +27,78 @@ export interface StorageApiOptions {
   readonly onError: (message: string) => void;
 }
 
+/** Follows until `signal` aborts. */
 export function createStorageApi(options: StorageApiOptions, signal: AbortSignal): StorageObjects {
-  const { client, clock, onError } = options;
-  let drivers: Reflector<Stored<CSIDriver>> | undefined;
+  return new StorageApi(options, signal);
+}
 
-  async function read<T>(path: string): Promise<T | undefined> {
+class StorageApi implements StorageObjects {
+  readonly #options: StorageApiOptions;
+  readonly #signal: AbortSignal;
+  #drivers: Reflector<Stored<CSIDriver>> | undefined;
+
+  constructor(options: StorageApiOptions, signal: AbortSignal) {
+    this.#options = options;
+    this.#signal = signal;
+  }
+
+  claim(namespace: string, name: string): Promise<Stored<PersistentVolumeClaim> | undefined> {
+    return this.#read(resourcePath('v1', 'persistentvolumeclaims', { namespace, name }));
+  }
+
+  volume(name: string): Promise<Stored<PersistentVolume> | undefined> {
+    return this.#read(resourcePath('v1', 'persistentvolumes', { name }));
+  }
+
+  async csiDriver(name: string): Promise<Stored<CSIDriver> | undefined> {
+    this.#drivers ??= this.#reflect(resourcePath(STORAGE, 'csidrivers'), undefined, this.#signal);
+    const { store } = this.#drivers;
+    if (!store.synced) {
+      await resolvesWithin(this.#options.clock, FIRST_LIST_MS, store.whenSynced(), this.#signal);
+      if (!store.synced) throw new Error('CSIDrivers have not been read at least once');
+    }
+    return store.list().find(({ metadata }) => metadata.name === name);
+  }
+
+  followAttachment(
+    name: string,
+    onState: (attachment: Stored<VolumeAttachment> | undefined) => void,
+    signal: AbortSignal,
+  ): void {
+    this.#follow(resourcePath(STORAGE, 'volumeattachments'), name, onState, signal);
+  }
+
+  followClaim(
+    namespace: string,
+    name: string,
+    onState: (claim: Stored<PersistentVolumeClaim> | undefined) => void,
+    signal: AbortSignal,
+  ): void {
+    this.#follow(resourcePath('v1', 'persistentvolumeclaims', { namespace }), name, onState, signal);
+  }
+
+  patchClaimStatus(claim: Stored<PersistentVolumeClaim>, status: object): Promise<Stored<PersistentVolumeClaim>> {
+    const { name, namespace = '', resourceVersion } = claim.metadata;
+    const path = resourcePath('v1', 'persistentvolumeclaims', { namespace, name, subresource: 'status' });
+    return this.#options.client.patch(path, { metadata: { resourceVersion }, status }, 'merge');
+  }
+
+  async #read<T>(path: string): Promise<T | undefined> {
     try {
-      return await client.get<T>(path);
+      return await this.#options.client.get<T>(path);
     } catch (error) {
       if (isNotFound(error)) return undefined;
       throw error;
     }
   }
 
-  function reflect<T extends Identified>(
+  #reflect<T extends Identified>(
     path: string,
     name: string | undefined,
     until: AbortSignal,
     onForbidden?: () => void,
   ): Reflector<T> {
+    const { client, clock, onError } = this.#options;
     const reflector = new Reflector<T>({
       client,
       path,
@@ -60,17 +113,17 @@ export function createStorageApi(options: StorageApiOptions, signal: AbortSignal
     return reflector;
   }
 
-  function follow<T extends Identified>(
+  #follow<T extends Identified>(
     path: string,
     name: string,
     onState: (object: T | undefined) => void,
     until: AbortSignal,
   ): void {
-    const end = AbortSignal.any([until, signal]);
+    const end = AbortSignal.any([until, this.#signal]);
     const watching = new AbortController();
-    const { store } = reflect<T>(path, name, AbortSignal.any([end, watching.signal]), () => {
+    const { store } = this.#reflect<T>(path, name, AbortSignal.any([end, watching.signal]), () => {
       watching.abort();
-      void poll(`${path}/${encodeURIComponent(name)}`, onState, end);
+      void this.#poll(`${path}/${encodeURIComponent(name)}`, onState, end);
     });
     store.onChange(() => {
       if (!until.aborted) onState(store.list().find(({ metadata }) => metadata.name === name));
@@ -78,15 +131,16 @@ export function createStorageApi(options: StorageApiOptions, signal: AbortSignal
   }
 
   /** Calls back with the first state and with each that differs from the one before. */
-  async function poll<T extends Identified>(
+  async #poll<T extends Identified>(
     path: string,
     onState: (object: T | undefined) => void,
     end: AbortSignal,
   ): Promise<void> {
+    const { clock, onError } = this.#options;
     let last: string | undefined;
     const look = async (): Promise<undefined> => {
       try {
-        const object = await read<T>(path);
+        const object = await this.#read<T>(path);
         const version = object?.metadata.resourceVersion ?? '';
         if (!end.aborted && version !== last) onState(object);
         last = version;
@@ -96,33 +150,4 @@ export function createStorageApi(options: StorageApiOptions, signal: AbortSignal
     };
     await repeat(look, { clock, everyMs: POLL_MS, signal: end });
   }
-
-  return {
-    claim: (namespace, name) =>
-      read<Stored<PersistentVolumeClaim>>(resourcePath('v1', 'persistentvolumeclaims', { namespace, name })),
-    volume: (name) => read<Stored<PersistentVolume>>(resourcePath('v1', 'persistentvolumes', { name })),
-    async csiDriver(name) {
-      drivers ??= reflect<Stored<CSIDriver>>(resourcePath(STORAGE, 'csidrivers'), undefined, signal);
-      const { store } = drivers;
-      if (!store.synced) {
-        await resolvesWithin(clock, FIRST_LIST_MS, store.whenSynced(), signal);
-        if (!store.synced) throw new Error('CSIDrivers have not been read at least once');
-      }
-      return store.list().find(({ metadata }) => metadata.name === name);
-    },
-    followAttachment: (name, onState, until) =>
-      follow<Stored<VolumeAttachment>>(resourcePath(STORAGE, 'volumeattachments'), name, onState, until),
-    followClaim: (namespace, name, onState, until) =>
-      follow<Stored<PersistentVolumeClaim>>(
-        resourcePath('v1', 'persistentvolumeclaims', { namespace }),
-        name,
-        onState,
-        until,
-      ),
-    patchClaimStatus: (claim, status) => {
-      const { name, namespace = '', resourceVersion } = claim.metadata;
-      const path = resourcePath('v1', 'persistentvolumeclaims', { namespace, name, subresource: 'status' });
-      return client.patch<Stored<PersistentVolumeClaim>>(path, { metadata: { resourceVersion }, status }, 'merge');
-    },
-  };
 }

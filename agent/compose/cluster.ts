@@ -8,7 +8,7 @@ import type { Node } from '../../client/types.ts';
 import { errorMessage, UserError } from '../../lib/errors.ts';
 import type { AdmissionNode } from '../admission/admission.ts';
 import { createApiObjects } from '../api/api-objects.ts';
-import { createNodeWatch } from '../api/node-watch.ts';
+import { createNodeWatch, type NodeWatch } from '../api/node-watch.ts';
 import { createPodApi } from '../api/pod-api.ts';
 import { createApiPodSource } from '../api/pod-source.ts';
 import { createLogRecorder, createNoObjects } from '../api/standalone.ts';
@@ -70,24 +70,9 @@ export function createCluster(base: AgentBase, access: ClusterAccess | undefined
   const statics = staticSources(base);
   if (access === undefined) return standalone(base, machine, statics);
   const { options, clock, tracer, log, signals } = base;
-  const { nodeName } = options;
   const client = new ApiClient(access, { tracer, clock, userAgent: `nodelet-agent/${KUBELET_VERSION}` });
-  const recorder = new Recorder({
-    client,
-    clock,
-    tracer,
-    component: 'kubelet',
-    delayMs: EVENT_DELAY_MS,
-    host: nodeName,
-    onDropped: (what, error) => log('warn', `event not recorded: ${what}: ${errorMessage(error)}`),
-  });
-  const watch = createNodeWatch({
-    client,
-    nodeName,
-    clock,
-    onChange: () => signals.nodeObjectChanged.emit(),
-    onError: (message) => log('debug', message ?? `the Node ${nodeName} is watched again`),
-  });
+  const recorder = eventRecorder(base, client);
+  const watch = nodeWatch(base, client);
   const objects = createApiObjects({
     client,
     clock,
@@ -96,16 +81,7 @@ export function createCluster(base: AgentBase, access: ClusterAccess | undefined
     onFailure: (what, error) =>
       log(what === 'services' ? 'warn' : 'debug', `Failed to watch ${what}: ${errorMessage(error)}`),
   });
-  const mirrors = new MirrorPods(nodeName);
-  const apiPods = createApiPodSource({
-    client,
-    nodeName,
-    clock,
-    onError: (message) =>
-      message === undefined
-        ? log('info', 'the API server is reachable again')
-        : log('warn', `${message}; pods that run keep running`),
-  });
+  const mirrors = new MirrorPods(options.nodeName);
   return {
     client,
     recorder,
@@ -113,21 +89,10 @@ export function createCluster(base: AgentBase, access: ClusterAccess | undefined
     followed: objects.followed,
     podApi: mirrors.podApi(createPodApi(client)),
     sources: [
-      mirrors.apiSource(watch.startAfterSync(apiPods)),
+      mirrors.apiSource(watch.startAfterSync(podSource(base, client))),
       ...statics.map((source) => mirrors.staticSource(source)),
     ],
-    node: () => {
-      const node = watch.node();
-      if (node === undefined) return initialNode(options, machine);
-      return {
-        name: nodeName,
-        labels: node.metadata.labels ?? {},
-        taints: node.spec?.taints ?? [],
-        // Extended resources are only in the Node; all other figures come from this machine.
-        allocatable: { ...node.status?.allocatable, ...machine.allocatable },
-        supplementalGroupsPolicy: supportsGroupsPolicy(node.status),
-      };
-    },
+    node: () => admissionNode(options, machine, watch.node()),
     start: (pods) => {
       watch.start();
       objects.start();
@@ -142,6 +107,54 @@ export function createCluster(base: AgentBase, access: ClusterAccess | undefined
       recorder.close();
       client.close();
     },
+  };
+}
+
+function eventRecorder({ options, clock, tracer, log }: AgentBase, client: ApiClient): Recorder {
+  return new Recorder({
+    client,
+    clock,
+    tracer,
+    component: 'kubelet',
+    delayMs: EVENT_DELAY_MS,
+    host: options.nodeName,
+    onDropped: (what, error) => log('warn', `event not recorded: ${what}: ${errorMessage(error)}`),
+  });
+}
+
+function nodeWatch({ options, clock, log, signals }: AgentBase, client: ApiClient): NodeWatch {
+  const { nodeName } = options;
+  return createNodeWatch({
+    client,
+    nodeName,
+    clock,
+    onChange: () => signals.nodeObjectChanged.emit(),
+    onError: (message) => log('debug', message ?? `the Node ${nodeName} is watched again`),
+  });
+}
+
+function podSource({ options, clock, log }: AgentBase, client: ApiClient): PodSource {
+  return createApiPodSource({
+    client,
+    nodeName: options.nodeName,
+    clock,
+    onError: (message) =>
+      message === undefined
+        ? log('info', 'the API server is reachable again')
+        : log('warn', `${message}; pods that run keep running`),
+  });
+}
+
+/** `node`: undefined until it was read. */
+function admissionNode(options: AgentOptions, machine: Machine, node: Node | undefined): AdmissionNode {
+  if (node === undefined) return initialNode(options, machine);
+  return {
+    name: options.nodeName,
+    labels: node.metadata.labels ?? {},
+    taints: node.spec?.taints ?? [],
+    // Extended resources are only in the Node; all other figures come from this machine.
+    allocatable: { ...node.status?.allocatable, ...machine.allocatable },
+    supplementalGroupsPolicy: supportsGroupsPolicy(node.status),
   };
 }
 

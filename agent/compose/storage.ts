@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import type { NodeSelector } from 'kubernetes-types/core/v1';
 import type { ApiClient } from '../../client/api.ts';
 import type { RegisteredDrivers } from '../../csi/registered-drivers.ts';
-import { createPluginWatcher } from '../../csi/registration.ts';
+import { createPluginWatcher, type PluginWatcher } from '../../csi/registration.ts';
 import type { Clock, Timer } from '../../lib/clock.ts';
 import { errorMessage } from '../../lib/errors.ts';
 import type { Log } from '../../lib/log.ts';
@@ -49,99 +49,112 @@ export interface Storage {
 }
 
 export function createStorage(parts: StorageParts): Storage {
-  const { rootDir, nodeName, client, clock, tracer, log } = parts;
-  const inUse = new VolumesInUse();
-  const closing = new AbortController();
-  const onError = (message: string): void => log('warn', message);
-  let drivers: Promise<RegisteredDrivers> | undefined;
-  let persistent: Promise<PersistentVolumes> | undefined;
-  let csiVolumes: CsiVolumes | undefined;
-  let stats: CsiStats | undefined;
-  let health: Timer | undefined;
+  return new AgentStorage(parts);
+}
 
-  async function announcer(api: ApiClient) {
-    const { CsiNodeObject } = await import('../volumes/csi/csi-node-object.ts');
-    return new CsiNodeObject({ nodeName, client: api, clock, signal: closing.signal });
-  }
+class AgentStorage implements Storage {
+  readonly inUse = new VolumesInUse();
+  readonly stats: ReadVolumeStats = async () => (await this.#stats?.read()) ?? [];
+  readonly persistent?: () => Promise<PersistentVolumes>;
+  readonly #parts: StorageParts;
+  readonly #closing = new AbortController();
+  readonly #onError: (message: string) => void;
+  readonly #watcher: PluginWatcher;
+  #drivers: Promise<RegisteredDrivers> | undefined;
+  #persistent: Promise<PersistentVolumes> | undefined;
+  #csiVolumes: CsiVolumes | undefined;
+  #stats: CsiStats | undefined;
+  #health: Timer | undefined;
 
-  async function loadDrivers(): Promise<RegisteredDrivers> {
-    const { RegisteredDrivers: Drivers } = await import('../../csi/registered-drivers.ts');
-    const standalone = { announce: async () => undefined, withdraw: async () => undefined };
-    return new Drivers({
+  constructor(parts: StorageParts) {
+    const { rootDir, client, clock, tracer, log } = parts;
+    this.#parts = parts;
+    this.#onError = (message) => log('warn', message);
+    if (client !== undefined) this.persistent = () => this.#usePersistent(client);
+    this.#watcher = createPluginWatcher({
+      directory: join(rootDir, 'plugins_registry'),
+      handlers: {
+        CSIPlugin: {
+          register: async (plugin, signal) => await (await this.#useDrivers()).register(plugin, signal),
+          // Registered means loaded.
+          deregister: (plugin) => void this.#useDrivers().then((loaded) => loaded.deregister(plugin)),
+        },
+      },
       clock,
       tracer,
-      announcer: client === undefined ? standalone : await announcer(client),
-      onError,
+      log,
     });
   }
-  const useDrivers = (): Promise<RegisteredDrivers> => {
-    drivers ??= loadDrivers();
-    return drivers;
-  };
 
-  async function loadPersistent(api: ApiClient): Promise<PersistentVolumes> {
+  async start(): Promise<void> {
+    const { rootDir, nodeName, client, log } = this.#parts;
+    await this.#watcher.start();
+    if (client === undefined) return;
+    // A volume that an earlier agent staged may have no user left.
+    if (existsSync(join(rootDir, 'plugins/kubernetes.io/csi'))) await this.#usePersistent(client);
+    void this.#csiNode(client)
+      .then((object) => object.ensure())
+      .catch((error: unknown) => {
+        if (!this.#closing.signal.aborted) log('warn', `there is no CSINode ${nodeName}: ${errorMessage(error)}`);
+      });
+  }
+
+  close(): void {
+    this.#closing.abort();
+    this.#health?.cancel();
+    this.#watcher.close();
+    this.#csiVolumes?.close();
+    void this.#drivers?.then((loaded) => loaded.close());
+  }
+
+  #useDrivers(): Promise<RegisteredDrivers> {
+    this.#drivers ??= this.#loadDrivers();
+    return this.#drivers;
+  }
+
+  async #loadDrivers(): Promise<RegisteredDrivers> {
+    const { client, clock, tracer } = this.#parts;
+    const { RegisteredDrivers: Drivers } = await import('../../csi/registered-drivers.ts');
+    const standalone = { announce: async () => undefined, withdraw: async () => undefined };
+    const announcer = client === undefined ? standalone : await this.#csiNode(client);
+    return new Drivers({ clock, tracer, announcer, onError: this.#onError });
+  }
+
+  async #csiNode(client: ApiClient) {
+    const { nodeName, clock } = this.#parts;
+    const { CsiNodeObject } = await import('../volumes/csi/csi-node-object.ts');
+    return new CsiNodeObject({ nodeName, client, clock, signal: this.#closing.signal });
+  }
+
+  #usePersistent(client: ApiClient): Promise<PersistentVolumes> {
+    this.#persistent ??= this.#loadPersistent(client);
+    return this.#persistent;
+  }
+
+  async #loadPersistent(client: ApiClient): Promise<PersistentVolumes> {
+    const { clock, recorder } = this.#parts;
+    const onError = this.#onError;
     const [{ createPersistentVolumes }, { CsiVolumes: Csi }, { CsiStats: Stats }, { createStorageApi }, csi] =
       await Promise.all([
         import('../volumes/persistent.ts'),
         import('../volumes/csi/csi-volumes.ts'),
         import('../volumes/csi/stats.ts'),
         import('../api/storage-api.ts'),
-        useDrivers(),
+        this.#useDrivers(),
       ]);
-    const storage = createStorageApi({ client: api, clock, onError }, closing.signal);
-    csiVolumes = new Csi({ ...parts, csi, storage, inUse, onError });
-    stats = new Stats({ volumes: csiVolumes, recorder: parts.recorder, clock, onError });
-    lookAfterHealth(stats);
-    return createPersistentVolumes({ ...parts, storage, csi: csiVolumes });
+    const storage = createStorageApi({ client, clock, onError }, this.#closing.signal);
+    const volumes = new Csi({ ...this.#parts, csi, storage, inUse: this.inUse, onError });
+    this.#csiVolumes = volumes;
+    this.#stats = new Stats({ volumes, recorder, clock, onError });
+    this.#watchHealth(this.#stats);
+    return createPersistentVolumes({ ...this.#parts, storage, csi: volumes });
   }
+
   /** Records events of abnormal volumes also when no client reads the figures. */
-  function lookAfterHealth(figures: CsiStats): void {
-    health = clock.after(HEALTH_MS, () => {
-      if (closing.signal.aborted) return;
-      void figures.read().finally(() => lookAfterHealth(figures));
+  #watchHealth(figures: CsiStats): void {
+    this.#health = this.#parts.clock.after(HEALTH_MS, () => {
+      if (this.#closing.signal.aborted) return;
+      void figures.read().finally(() => this.#watchHealth(figures));
     });
   }
-
-  const usePersistent = (api: ApiClient): Promise<PersistentVolumes> => {
-    persistent ??= loadPersistent(api);
-    return persistent;
-  };
-
-  const watcher = createPluginWatcher({
-    directory: join(rootDir, 'plugins_registry'),
-    handlers: {
-      CSIPlugin: {
-        register: async (plugin, signal) => await (await useDrivers()).register(plugin, signal),
-        // Registered means loaded.
-        deregister: (plugin) => void useDrivers().then((loaded) => loaded.deregister(plugin)),
-      },
-    },
-    clock,
-    tracer,
-    log,
-  });
-
-  return {
-    inUse,
-    stats: async () => (await stats?.read()) ?? [],
-    ...(client === undefined ? {} : { persistent: () => usePersistent(client) }),
-    async start() {
-      await watcher.start();
-      if (client === undefined) return;
-      // A volume that an earlier agent staged may have no user left.
-      if (existsSync(join(rootDir, 'plugins/kubernetes.io/csi'))) await usePersistent(client);
-      void announcer(client)
-        .then((object) => object.ensure())
-        .catch((error: unknown) => {
-          if (!closing.signal.aborted) log('warn', `there is no CSINode ${nodeName}: ${errorMessage(error)}`);
-        });
-    },
-    close() {
-      closing.abort();
-      health?.cancel();
-      watcher.close();
-      csiVolumes?.close();
-      void drivers?.then((loaded) => loaded.close());
-    },
-  };
 }

@@ -56,68 +56,79 @@ function hookError(kind: string, what: string, { pod, container }: HookTarget, e
   return new Error(cutWithMark(message, 3 * MAX_OUTPUT_BYTES), { cause: error });
 }
 
-export function createHookRunner({ runtime, recorder, clock, tracer }: HookRunnerOptions): RunHook {
-  /** Without a limit, as the kubelet calls it: a preStop whose time is over runs on beside TERM, until its container ends. */
-  const runExec = async (command: readonly string[], target: HookTarget): Promise<void> => {
-    const what = goList(command);
-    const words = command.join(' ');
-    const result = await runtime.execSync(target.id, command, 0).catch((error: unknown) => {
-      throw hookError('Exec', what, target, error, '');
-    });
-    if (result.exitCode === 0) return;
-    const error = new Error(`command '${words}' exited with ${result.exitCode}: ${outputOf(result.stderr)}`);
-    throw hookError('Exec', what, target, error, outputOf(result.stdout, result.stderr));
-  };
+/** Without a limit, as the kubelet calls it: a preStop whose time is over runs on beside TERM, until its container ends. */
+async function runExec(
+  { runtime }: Pick<HookRunnerOptions, 'runtime'>,
+  command: readonly string[],
+  target: HookTarget,
+): Promise<void> {
+  const what = goList(command);
+  const result = await runtime.execSync(target.id, command, 0).catch((error: unknown) => {
+    throw hookError('Exec', what, target, error, '');
+  });
+  if (result.exitCode === 0) return;
+  const words = command.join(' ');
+  const error = new Error(`command '${words}' exited with ${result.exitCode}: ${outputOf(result.stderr)}`);
+  throw hookError('Exec', what, target, error, outputOf(result.stdout, result.stderr));
+}
 
+async function runHttp(
+  { clock, recorder }: Pick<HookRunnerOptions, 'clock' | 'recorder'>,
+  action: NonNullable<HookHandler['httpGet']>,
+  target: HookTarget,
+  signal: AbortSignal,
+): Promise<void> {
   /** Any response counts, whatever its status; its body is not read. */
-  const send = (request: HttpGetRequest, signal: AbortSignal) => httpGet(request, { clock, maxBodyBytes: 0, signal });
-
-  const runHttp = async (
-    action: NonNullable<HookHandler['httpGet']>,
-    target: HookTarget,
-    signal: AbortSignal,
-  ): Promise<void> => {
+  const send = (request: HttpGetRequest) => httpGet(request, { clock, maxBodyBytes: 0, signal });
+  try {
+    const request = httpGetRequest(action, target.container, target.podIP, 'lifecycle');
     try {
-      const request = httpGetRequest(action, target.container, target.podIP, 'lifecycle');
-      try {
-        await send(request, signal);
-      } catch (error) {
-        if (!(error instanceof HttpGetError && error.plainAnswer)) throw error;
-        // From before hooks could speak HTTPS, when the scheme in the manifest was ignored.
-        const headers = new Map(request.headers);
-        headers.delete('Authorization');
-        await send({ ...request, scheme: 'http', headers }, signal);
-        const message = `request to HTTPS lifecycle hook ${request.host}:${request.port} got HTTP response, retry with HTTP succeeded`;
-        recorder.event(podReference(target.pod), 'Warning', 'LifecycleHTTPFallback', message);
-      }
+      await send(request);
     } catch (error) {
-      signal.throwIfAborted();
-      throw hookError('HTTP', action.path ?? '', target, error);
+      if (!(error instanceof HttpGetError && error.plainAnswer)) throw error;
+      // From before hooks could speak HTTPS, when the scheme in the manifest was ignored.
+      const headers = new Map(request.headers);
+      headers.delete('Authorization');
+      await send({ ...request, scheme: 'http', headers });
+      const message = `request to HTTPS lifecycle hook ${request.host}:${request.port} got HTTP response, retry with HTTP succeeded`;
+      recorder.event(podReference(target.pod), 'Warning', 'LifecycleHTTPFallback', message);
     }
-  };
+  } catch (error) {
+    signal.throwIfAborted();
+    throw hookError('HTTP', action.path ?? '', target, error);
+  }
+}
 
-  const runSleep = async (seconds: number, target: HookTarget, signal: AbortSignal): Promise<void> => {
-    try {
-      await clock.sleep(seconds * 1000, signal);
-    } catch (error) {
-      throw hookError(
-        'Sleep',
-        String(seconds),
-        target,
-        `container terminated before sleep hook finished: ${errorMessage(error)}`,
-      );
-    }
-  };
+async function runSleep(
+  { clock }: Pick<HookRunnerOptions, 'clock'>,
+  seconds: number,
+  target: HookTarget,
+  signal: AbortSignal,
+): Promise<void> {
+  try {
+    await clock.sleep(seconds * 1000, signal);
+  } catch (error) {
+    const why = `container terminated before sleep hook finished: ${errorMessage(error)}`;
+    throw hookError('Sleep', String(seconds), target, why);
+  }
+}
 
-  const run = async (handler: HookHandler, target: HookTarget, signal: AbortSignal): Promise<void> => {
-    const { exec, sleep } = handler;
-    if (exec !== undefined) return runExec(exec.command ?? [], target);
-    if (handler.httpGet !== undefined) return runHttp(handler.httpGet, target, signal);
-    if (sleep !== undefined) return runSleep(sleep.seconds, target, signal);
-    // tcpSocket is a handler that the API takes and no kubelet runs.
-    throw new Error(`Cannot run handler: invalid handler: ${JSON.stringify(handler)}`);
-  };
+function runHandler(
+  options: HookRunnerOptions,
+  handler: HookHandler,
+  target: HookTarget,
+  signal: AbortSignal,
+): Promise<void> {
+  const { exec, httpGet: http, sleep } = handler;
+  if (exec !== undefined) return runExec(options, exec.command ?? [], target);
+  if (http !== undefined) return runHttp(options, http, target, signal);
+  if (sleep !== undefined) return runSleep(options, sleep.seconds, target, signal);
+  // tcpSocket is a handler that the API takes and no kubelet runs.
+  throw new Error(`Cannot run handler: invalid handler: ${JSON.stringify(handler)}`);
+}
 
+export function createHookRunner(options: HookRunnerOptions): RunHook {
+  const { clock, tracer } = options;
   return (kind, handler, target, timeoutMs, signal) => {
     const attributes = { container: target.container.name, containerId: target.id };
     return tracer.span('hook', kind, attributes, async () => {
@@ -127,7 +138,7 @@ export function createHookRunner({ runtime, recorder, clock, tracer }: HookRunne
         ? clock.after(timeoutMs, () => limit.abort(new Error(`${kind} hook did not end within ${timeoutMs} ms`)))
         : undefined;
       try {
-        await abortable(run(handler, target, all), all);
+        await abortable(runHandler(options, handler, target, all), all);
       } finally {
         timer?.cancel();
       }

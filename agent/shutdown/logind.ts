@@ -70,89 +70,107 @@ export function parseSignal(line: string): boolean | undefined {
 }
 
 export function createLogind(options: LogindOptions): Logind & { close(): Promise<void> } {
-  const { exec, clock, log, dropIn = DROP_IN } = options;
-  const ask = (...args: string[]): Promise<string> =>
-    execOk('busctl', ['--system', ...args], { timeoutMs: ANSWER_MS }, exec);
-  const inhibitDelayMs = async (): Promise<number> =>
-    parseDelay(await ask('get-property', ...LOGIND, 'InhibitDelayMaxUSec'));
-  const reload = (): Promise<string> =>
-    ask('call', ...SYSTEMD, 'KillUnit', 'ssi', 'systemd-logind.service', 'all', SIGHUP);
+  return new LogindClient(options);
+}
 
-  return {
-    inhibitDelayMs,
+/** The newest of what a program wrote on stderr, for errors. */
+function lastWords(child: { readonly stderr: Readable }, onMore?: (text: string) => void): () => string {
+  let output = '';
+  child.stderr.on('data', (chunk: Buffer) => {
+    output = `${output}${chunk}`.slice(-500);
+    onMore?.(output);
+  });
+  return () => output.trim();
+}
 
-    async allowDelay(ms) {
-      await mkdir(dirname(dropIn), { recursive: true });
-      await writeFile(
-        dropIn,
-        `# Written by nodelet for its shutdownGracePeriod.\n[Login]\nInhibitDelayMaxSec=${Math.ceil(ms / 1000)}\n`,
-      );
-      await reload();
-      const isAllowed = async (): Promise<boolean> => (await inhibitDelayMs()) >= ms;
-      await poll(isAllowed, { clock, everyMs: RELOAD_STEP_MS, limitMs: RELOAD_MS });
-    },
+class LogindClient implements Logind {
+  readonly #options: LogindOptions;
+  readonly #dropIn: string;
 
-    inhibit() {
-      // Its command reports that the lock is taken, and keeps it for as long as its own input is open.
-      const why = [
-        '--what=shutdown',
-        '--mode=delay',
-        '--who=kubelet',
-        '--why=Kubelet needs time to handle node shutdown',
-      ];
-      const child = spawn('systemd-inhibit', [...why, 'sh', '-c', 'echo held; exec cat >/dev/null'], {
-        stdio: ['pipe', 'pipe', 'pipe'],
-      });
-      let output = '';
-      child.stderr.on('data', (chunk: Buffer) => {
-        output = `${output}${chunk}`.slice(-500);
-      });
-      child.stdin.on('error', () => undefined);
-      return new Promise<InhibitLock>((resolve, reject) => {
-        child.once('error', reject);
-        child.once('exit', (code) => reject(new Error(`systemd-inhibit ended with ${code}: ${output.trim()}`)));
-        child.stdout.once('data', () => resolve({ release: () => child.stdin.end() }));
-      });
-    },
+  constructor(options: LogindOptions) {
+    this.#options = options;
+    this.#dropIn = options.dropIn ?? DROP_IN;
+  }
 
-    async watch(onShutdown, signal) {
-      const child = startTied(['busctl', '--system', '--json=short', 'monitor', '--match', MATCH]);
-      child.stdin.on('error', () => undefined);
-      const { promise: listening, resolve, reject } = Promise.withResolvers<void>();
-      let output = '';
-      child.stderr.on('data', (chunk: Buffer) => {
-        output = `${output}${chunk}`.slice(-500);
-        if (output.includes('Monitoring bus message stream')) resolve();
-      });
-      createInterface({ input: child.stdout }).on('line', (line) => {
-        const begins = parseSignal(line);
-        if (begins !== undefined) onShutdown(begins);
-      });
-      const ended = new Promise<void>((settled) => {
-        child.once('error', (error) => {
-          reject(error);
-          settled();
-        });
-        child.stdout.once('close', () => {
-          reject(new Error(`busctl monitor ended: ${output.trim()}`));
-          child.stdin.end();
-          settled();
-        });
-      });
-      signal.addEventListener('abort', () => child.stdin.end(), { once: true });
-      await listening;
-      return { ended };
-    },
+  #call(...args: readonly string[]): Promise<string> {
+    return execOk('busctl', ['--system', ...args], { timeoutMs: ANSWER_MS }, this.#options.exec);
+  }
 
-    async close() {
-      // An agent before this one may have written it.
-      if (!existsSync(dropIn)) return;
-      try {
-        await rm(dropIn, { force: true });
-        await reload();
-      } catch (error) {
-        log('warn', `cannot remove ${dropIn}`, { error: errorMessage(error) });
-      }
-    },
-  };
+  #reload(): Promise<string> {
+    return this.#call('call', ...SYSTEMD, 'KillUnit', 'ssi', 'systemd-logind.service', 'all', SIGHUP);
+  }
+
+  async inhibitDelayMs(): Promise<number> {
+    return parseDelay(await this.#call('get-property', ...LOGIND, 'InhibitDelayMaxUSec'));
+  }
+
+  async allowDelay(ms: number): Promise<void> {
+    await mkdir(dirname(this.#dropIn), { recursive: true });
+    const seconds = Math.ceil(ms / 1000);
+    await writeFile(
+      this.#dropIn,
+      `# Written by nodelet for its shutdownGracePeriod.\n[Login]\nInhibitDelayMaxSec=${seconds}\n`,
+    );
+    await this.#reload();
+    const isAllowed = async (): Promise<boolean> => (await this.inhibitDelayMs()) >= ms;
+    await poll(isAllowed, { clock: this.#options.clock, everyMs: RELOAD_STEP_MS, limitMs: RELOAD_MS });
+  }
+
+  inhibit(): Promise<InhibitLock> {
+    const why = [
+      '--what=shutdown',
+      '--mode=delay',
+      '--who=kubelet',
+      '--why=Kubelet needs time to handle node shutdown',
+    ];
+    // Its command reports that the lock is taken, and keeps it for as long as its own input is open.
+    const child = spawn('systemd-inhibit', [...why, 'sh', '-c', 'echo held; exec cat >/dev/null'], {
+      stdio: ['pipe', 'pipe', 'pipe'],
+    });
+    const output = lastWords(child);
+    child.stdin.on('error', () => undefined);
+    return new Promise((resolve, reject) => {
+      child.once('error', reject);
+      child.once('exit', (code) => reject(new Error(`systemd-inhibit ended with ${code}: ${output()}`)));
+      child.stdout.once('data', () => resolve({ release: () => child.stdin.end() }));
+    });
+  }
+
+  async watch(onShutdown: (begins: boolean) => void, signal: AbortSignal): Promise<{ readonly ended: Promise<void> }> {
+    const child = startTied(['busctl', '--system', '--json=short', 'monitor', '--match', MATCH]);
+    child.stdin.on('error', () => undefined);
+    const { promise: listening, resolve, reject } = Promise.withResolvers<void>();
+    const output = lastWords(child, (text) => {
+      if (text.includes('Monitoring bus message stream')) resolve();
+    });
+    createInterface({ input: child.stdout }).on('line', (line) => {
+      const begins = parseSignal(line);
+      if (begins !== undefined) onShutdown(begins);
+    });
+    const ended = new Promise<void>((settled) => {
+      child.once('error', (error) => {
+        reject(error);
+        settled();
+      });
+      child.stdout.once('close', () => {
+        reject(new Error(`busctl monitor ended: ${output()}`));
+        child.stdin.end();
+        settled();
+      });
+    });
+    signal.addEventListener('abort', () => child.stdin.end(), { once: true });
+    await listening;
+    return { ended };
+  }
+
+  async close(): Promise<void> {
+    // An agent before this one may have written it.
+    if (!existsSync(this.#dropIn)) return;
+    try {
+      await rm(this.#dropIn, { force: true });
+      await this.#reload();
+    } catch (error) {
+      this.#options.log('warn', `cannot remove ${this.#dropIn}`, { error: errorMessage(error) });
+    }
+  }
 }

@@ -8,7 +8,7 @@ import { errorMessage } from '../../lib/errors.ts';
 import { internalError, StatusError } from '../errors.ts';
 import type { ResourceKind } from '../kinds/resource.ts';
 import type { Registry, View } from '../registry/registry.ts';
-import { startWatch, type Watch, type WatchEvent, type WatchOptions } from '../registry/watch.ts';
+import { startWatch, type Watch, type WatchEvent, type WatchOptions, type WatchSink } from '../registry/watch.ts';
 import { type RenderOptions, renderBookmark, renderObject } from './render.ts';
 
 const BOOKMARK_MS = 60_000;
@@ -38,100 +38,153 @@ export function serveWatch(
   response: ServerResponse,
   options: WatchResponseOptions,
 ): () => void {
-  const { clock } = options;
-  let open = false;
+  const stream = new WatchStream(row, response, options);
+  stream.start(registry);
+  return () => stream.end();
+}
+
+class WatchStream implements WatchSink {
+  readonly #row: ResourceKind;
+  readonly #response: ServerResponse;
+  readonly #options: WatchResponseOptions;
+  #watch: Watch | undefined;
+  #isOpen = false;
   /** What there was at the start may go out together. */
-  let live = false;
-  let header = true;
-  let watch: Watch | undefined;
-  let over = false;
-  const timers: (Timer | undefined)[] = [undefined, undefined];
-  const begin = (): void => {
-    if (open) return;
-    open = true;
-    response.writeHead(200, {
+  #isLive = false;
+  #isOver = false;
+  /** The first event of a table has its columns. */
+  #withHeader = true;
+  #bookmarkTimer: Timer | undefined;
+  #timeout: Timer | undefined;
+  #lastRead: Timer | undefined;
+
+  constructor(row: ResourceKind, response: ServerResponse, options: WatchResponseOptions) {
+    this.#row = row;
+    this.#response = response;
+    this.#options = options;
+  }
+
+  /** Throws StatusError. */
+  start(registry: Registry): void {
+    this.#response.on('close', () => {
+      this.end();
+      this.#lastRead?.cancel();
+    });
+    try {
+      this.#watch = startWatch(registry, this.#row, this.#options.watch, this);
+    } catch (error) {
+      if (!(error instanceof StatusError) || error.status.code !== 410) throw error;
+      this.failed(error);
+      return;
+    }
+    if (this.#isOver) {
+      this.#watch.stop();
+      return;
+    }
+    this.#open();
+    this.#response.flushHeaders();
+    this.#isLive = true;
+    this.#startTimers(this.#watch);
+  }
+
+  #startTimers(watch: Watch): void {
+    const { clock, timeoutSeconds } = this.#options;
+    const { allowBookmarks } = this.#options.watch;
+    const tick = (): void => {
+      this.bookmark(watch.position(), false);
+      this.#bookmarkTimer = clock.after(BOOKMARK_MS, tick);
+    };
+    if (allowBookmarks) this.#bookmarkTimer = clock.after(BOOKMARK_MS, tick);
+    const seconds = timeoutSeconds || MIN_TIMEOUT_S + randomInt(MIN_TIMEOUT_S);
+    this.#timeout = clock.after(seconds * 1000, () => {
+      if (allowBookmarks) this.bookmark(watch.position(), false);
+      this.end();
+    });
+  }
+
+  /** The client may read the rest. Idempotent. */
+  end(): void {
+    if (this.#isOver) return;
+    this.#isOver = true;
+    this.#watch?.stop();
+    this.#bookmarkTimer?.cancel();
+    this.#timeout?.cancel();
+    const response = this.#response;
+    if (response.writableEnded || response.destroyed) return;
+    if (response.writableLength > 0) {
+      this.#lastRead = this.#options.clock.after(LAST_READ_MS, () => response.destroy());
+    }
+    response.end();
+  }
+
+  // ---------------------------------------------------------------- what the watch sends
+
+  event({ type, view, change }: WatchEvent): void {
+    let bytes: Buffer | string;
+    try {
+      const line = (): string => this.#line(type, view());
+      bytes = change === undefined ? line() : change.encoded(this.#encodingKey(type), line);
+    } catch (error) {
+      // An object that cannot be rendered must not fail the write that made it: only this watch ends, with an error.
+      this.failed(error);
+      return;
+    }
+    this.#write(bytes);
+    this.#withHeader = false;
+  }
+
+  bookmark(revision: number | undefined, initialEventsEnd: boolean): void {
+    if (revision === undefined) return;
+    const object = renderBookmark(this.#row, revision, initialEventsEnd, this.#options.render.form);
+    this.#write(`{"type":"BOOKMARK","object":${object}}\n`);
+  }
+
+  failed(error: unknown): void {
+    const { status } = error instanceof StatusError ? error : internalError(errorMessage(error));
+    this.#write(`${JSON.stringify({ type: 'ERROR', object: status })}\n`);
+    this.end();
+  }
+
+  isFull(): boolean {
+    return this.#response.writableNeedDrain && this.#response.writableLength > MAX_UNREAD_BYTES;
+  }
+
+  whenDrained(resume: () => void): void {
+    this.#response.once('drain', resume);
+  }
+
+  // ---------------------------------------------------------------- the connection
+
+  #open(): void {
+    if (this.#isOpen) return;
+    this.#isOpen = true;
+    this.#response.writeHead(200, {
       'Content-Type': 'application/json',
       'Cache-Control': 'no-cache, private',
-      ...options.headers,
+      ...this.#options.headers,
     });
-  };
-  const end = (): void => {
-    over = true;
-    watch?.stop();
-    for (const timer of timers) timer?.cancel();
+  }
+
+  #write(bytes: Buffer | string): void {
+    const response = this.#response;
     if (response.writableEnded || response.destroyed) return;
-    if (response.writableLength > 0) timers[0] = clock.after(LAST_READ_MS, () => response.destroy());
-    response.end();
-  };
-  const closed = (): void => {
-    end();
-    for (const timer of timers) timer?.cancel();
-  };
-  const write = (bytes: Buffer | string): void => {
-    if (response.writableEnded || response.destroyed) return;
-    begin();
+    this.#open();
     response.write(bytes);
     // Node keeps the data until this turn is over, behind the response to the client that made the change, which then
     // takes the CPU. The watchers wait for this event more.
-    if (live) response.socket?.uncork();
-  };
-  const line = (type: string, view: View): string => {
-    const text = renderObject(row, view, { ...options.render, now: clock.now() }, header);
+    if (this.#isLive) response.socket?.uncork();
+  }
+
+  #line(type: string, view: View): string {
+    const { render, clock } = this.#options;
+    const text = renderObject(this.#row, view, { ...render, now: clock.now() }, this.#withHeader);
     return `{"type":"${type}","object":${text}}\n`;
-  };
-  const { form, includeObject } = options.render;
-  const keyOf = (type: string): string =>
-    `${row.group}/${row.version}|${form.as}|${form.version}|${includeObject}|${type}|${header}`;
-  const bookmark = (revision: number | undefined, initialEventsEnd: boolean): void => {
-    if (revision === undefined) return;
-    write(`{"type":"BOOKMARK","object":${renderBookmark(row, revision, initialEventsEnd, form)}}\n`);
-  };
-  const event = ({ type, view, change }: WatchEvent): void => {
-    let bytes: Buffer | string;
-    try {
-      bytes = change === undefined ? line(type, view()) : change.encoded(keyOf(type), () => line(type, view()));
-    } catch (error) {
-      // An object that cannot be rendered must not fail the write that made it: only this watch ends, with an error.
-      failed(error);
-      return;
-    }
-    write(bytes);
-    header = false;
-  };
-  const failed = (error: unknown): void => {
-    const { status } = error instanceof StatusError ? error : internalError(errorMessage(error));
-    write(`${JSON.stringify({ type: 'ERROR', object: status })}\n`);
-    end();
-  };
-  const isFull = (): boolean => response.writableNeedDrain && response.writableLength > MAX_UNREAD_BYTES;
-  const whenDrained = (resume: () => void): void => void response.once('drain', resume);
-  response.on('close', closed);
-  try {
-    watch = startWatch(registry, row, options.watch, { event, bookmark, isFull, whenDrained, failed });
-  } catch (error) {
-    if (!(error instanceof StatusError) || error.status.code !== 410) throw error;
-    failed(error);
-    return end;
   }
-  const running = watch;
-  if (over) {
-    running.stop();
-    return end;
+
+  /** Watchers with the same key are sent the same bytes. */
+  #encodingKey(type: string): string {
+    const { form, includeObject } = this.#options.render;
+    const { group, version } = this.#row;
+    return `${group}/${version}|${form.as}|${form.version}|${includeObject}|${type}|${this.#withHeader}`;
   }
-  begin();
-  response.flushHeaders();
-  live = true;
-  if (options.watch.allowBookmarks) {
-    const tick = (): void => {
-      bookmark(running.position(), false);
-      timers[0] = clock.after(BOOKMARK_MS, tick);
-    };
-    timers[0] = clock.after(BOOKMARK_MS, tick);
-  }
-  const seconds = options.timeoutSeconds || MIN_TIMEOUT_S + randomInt(MIN_TIMEOUT_S);
-  timers[1] = clock.after(seconds * 1000, () => {
-    if (options.watch.allowBookmarks) bookmark(running.position(), false);
-    end();
-  });
-  return end;
 }
