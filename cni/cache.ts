@@ -72,11 +72,16 @@ export class AttachmentCache {
     return this.#read('');
   }
 
+  /** Whether there is no entry, and no file in place of one. Reads names alone. */
+  isEmpty(): boolean {
+    return !namesIn(this.#dir).some(isEntryName);
+  }
+
   #read(prefix: string): CacheListing {
     const entries: CachedAttachment[] = [];
     const broken: Error[] = [];
     for (const name of namesIn(this.#dir)) {
-      if (!name.startsWith(prefix) || !name.endsWith('.json')) continue;
+      if (!name.startsWith(prefix) || !isEntryName(name)) continue;
       const path = join(this.#dir, name);
       const text = readIfExists(path);
       if (text === undefined) continue;
@@ -87,6 +92,8 @@ export class AttachmentCache {
     return { entries, broken };
   }
 }
+
+const isEntryName = (name: string): boolean => name.endsWith('.json');
 
 function namesIn(dir: string): string[] {
   try {

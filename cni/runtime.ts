@@ -75,6 +75,11 @@ export class CniRuntime {
     return this.#cache.ofContainer(containerId);
   }
 
+  /** Whether nothing is attached, as far as the disk says. */
+  hasNoAttachments(): boolean {
+    return this.#cache.isEmpty();
+  }
+
   /** Every attachment, from disk, with the files that could not be understood. */
   allAttachments(): CacheListing {
     return this.#cache.list();

@@ -101,8 +101,7 @@ export class Attachments implements CniOperations {
 
   /** Whether nothing is attached. */
   isEmpty(): boolean {
-    const { entries, broken } = this.#options.cni.allAttachments();
-    return entries.length === 0 && broken.length === 0;
+    return this.#options.cni.hasNoAttachments();
   }
 
   /**

@@ -58,7 +58,7 @@ function decideContainer(facts: PodFacts, plan: Plan, container: Container): boo
     const wanted = facts.restartWanted.has(name) || shouldContainerBeRestarted(pod, container, newest);
     if (!wanted) return false;
     if (newest?.state === 'unknown') {
-      // It may be running for all we know: two instances of one container must never be.
+      // It may still be running: two instances of one container must never run at once.
       plan.kill(newest, 'unknownState', 'Container is in "unknown" state, try killing it before restart', true);
     } else plan.start(container, 'container');
     return true;

@@ -270,7 +270,7 @@ export class PodManager implements PodsAgent {
       const { statuses, recorder, clock } = this.#context;
       const { reason, message } = refusal;
       recorder.event(podReference(pod), 'Warning', reason, message);
-      // A pod that ran already is not refused into thin air: it is ended like any other, and Failed when nothing runs.
+      // A pod that ran already cannot simply be reported as refused: it is ended like any other, and Failed when nothing runs.
       if (neverRan) statuses.set(pod, rejectedStatus(pod, refusal, clock.now()), 'now');
       else worker.evict({ reason, message: `Pod was rejected: ${message}` });
     } else if (!over) this.#context.resizes.admitted(desired);

@@ -38,7 +38,7 @@ export function syncTerminatingPod(state: TerminatingState, facts: SyncFacts): S
 }
 
 function kill(state: TerminatingState, instance: ContainerSnapshot, facts: SyncFacts, step: StepBuilder): void {
-  // The runtime reported that it is dead, and shows it alive: it is killed again, but not in a circle.
+  // The runtime reported that it is dead, and shows it alive: it is killed again, but not at once.
   const killedAt = state.killedAt.get(instance.id);
   const waitedMs = killedAt === undefined ? KILL_AGAIN_MS : elapsedMs(killedAt, facts.now);
   if (killedAt !== undefined && waitedMs >= 0 && waitedMs < KILL_AGAIN_MS) {

@@ -4,13 +4,13 @@
 import type { Pod } from '../../../client/types.ts';
 import { sameJson } from '../../../lib/same-json.ts';
 import type { PodCgroups } from '../../ports/node.ts';
-import type { ContainerResourceFigures, ContainerRuntime, SandboxId } from '../../ports/runtime.ts';
+import type { ContainerRuntime, SandboxId } from '../../ports/runtime.ts';
 import { RuntimeError } from '../../ports/runtime.ts';
 import type { PodsLog } from '../options.ts';
 import type { ResizeAction } from '../pod-action.ts';
 import { resourcesOf } from './allocation.ts';
 import type { PodResizes } from './pod-resizes.ts';
-import { type CpuSettings, runtimeFigures, shrinksMemoryTo } from './resize-actions.ts';
+import { type CpuSettings, memoryRefusal, shrinksMemoryTo, updateFigures } from './resize-actions.ts';
 
 export interface ActuateParts {
   readonly runtime: Pick<ContainerRuntime, 'updateContainerResources' | 'updatePodSandboxResources'>;
@@ -20,9 +20,16 @@ export interface ActuateParts {
   readonly log: PodsLog;
 }
 
-/** Of best effort, as in the kubelet: the cgroup bounds the pod in any case. */
-async function reportSandboxResources(sandboxId: SandboxId | undefined, pod: Pod, parts: ActuateParts): Promise<void> {
-  if (sandboxId === undefined) return;
+type Update = ResizeAction['updates'][number];
+
+/** Of best effort, as in the kubelet: the cgroup bounds the pod in any case. Nothing to do where the resources are as `before`. */
+async function reportSandboxResources(
+  sandboxId: SandboxId | undefined,
+  before: Pod,
+  pod: Pod,
+  parts: ActuateParts,
+): Promise<void> {
+  if (sandboxId === undefined || sameJson(before.spec, pod.spec)) return;
   try {
     await parts.runtime.updatePodSandboxResources(sandboxId, pod);
   } catch (error) {
@@ -33,42 +40,46 @@ async function reportSandboxResources(sandboxId: SandboxId | undefined, pod: Pod
   }
 }
 
+/** Rejects, with nothing changed, where the container uses more memory than it may have. */
+async function checkMemory(pod: Pod, { instance, container, from }: Update, { cgroups }: ActuateParts): Promise<void> {
+  const bytes = shrinksMemoryTo(from, resourcesOf(container));
+  if (bytes === undefined) return;
+  const refusal = memoryRefusal(container.name, bytes, await cgroups.containerMemory?.(pod, instance.id));
+  if (refusal !== undefined) throw new Error(refusal);
+}
+
+async function updateContainer({ uid }: Pod['metadata'], update: Update, parts: ActuateParts): Promise<void> {
+  const { runtime, resizes, config } = parts;
+  const { instance, container, from } = update;
+  const to = resourcesOf(container);
+  // What a call with a lost response may have changed is set back as well.
+  const figures = updateFigures([...resizes.uncertain(uid, container.name, instance.id), from], to, config);
+  if (figures !== undefined) {
+    resizes.updating(uid, container.name, instance.id, to);
+    await runtime.updateContainerResources(instance.id, figures);
+  }
+  resizes.updated(uid, container.name, instance.id, to);
+}
+
 /** Rejects with the first failure; updates before it stay and are recorded. */
 export async function actuateResize(
   pod: Pod,
   { updates, sandboxId }: ResizeAction,
   parts: ActuateParts,
 ): Promise<void> {
-  const { runtime, cgroups, resizes, config } = parts;
-  const { uid } = pod.metadata;
+  const { cgroups, resizes } = parts;
   // An allocation that a crash could lose must not be actuated.
   await resizes.saved();
   const [before, room] = [resizes.actuatedPod(pod), resizes.room(pod)];
   await cgroups.ensurePod(room);
   resizes.cgroupEnlarged(pod);
-  if (!sameJson(before.spec, room.spec)) await reportSandboxResources(sandboxId, room, parts);
-  for (const { instance, container, from } of updates) {
-    const to = resourcesOf(container);
-    const bytes = shrinksMemoryTo(from, to);
-    const used = bytes === undefined ? undefined : await cgroups.containerMemory?.(pod, instance.id);
-    if (bytes !== undefined && used !== undefined && used >= bytes) {
-      throw new Error(
-        `attempting to set container "${container.name}" memory limit (${bytes}) below current usage (${used})`,
-      );
-    }
-    // What a call with a lost response may have changed is set back as well.
-    const possible = [...resizes.uncertain(uid, container.name, instance.id), from];
-    let figures: ContainerResourceFigures = {};
-    for (const before of possible) figures = { ...figures, ...runtimeFigures(before, to, config) };
-    // Where only the memory request changes, there is nothing to set in the kernel.
-    if (Object.keys(figures).length > 0) {
-      resizes.updating(uid, container.name, instance.id, to);
-      await runtime.updateContainerResources(instance.id, figures);
-    }
-    resizes.updated(uid, container.name, instance.id, to);
+  await reportSandboxResources(sandboxId, before, room, parts);
+  for (const update of updates) {
+    await checkMemory(pod, update, parts);
+    await updateContainer(pod.metadata, update, parts);
   }
-  if (resizes.unfinished(uid)) return;
+  if (resizes.unfinished(pod.metadata.uid)) return;
   await cgroups.ensurePod(pod);
-  if (!sameJson(room.spec, pod.spec)) await reportSandboxResources(sandboxId, pod, parts);
+  await reportSandboxResources(sandboxId, room, pod, parts);
   resizes.completed(pod);
 }

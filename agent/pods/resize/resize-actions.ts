@@ -51,6 +51,25 @@ export function runtimeFigures(from: Resources, to: Resources, settings: CpuSett
   };
 }
 
+/** The figures that bring an instance to `to`, whichever of `possible` it has; none where only requests for memory differ. */
+export function updateFigures(
+  possible: readonly Resources[],
+  to: Resources,
+  settings: CpuSettings,
+): ContainerResourceFigures | undefined {
+  const figures: ContainerResourceFigures = Object.assign(
+    {},
+    ...possible.map((from) => runtimeFigures(from, to, settings)),
+  );
+  return Object.keys(figures).length === 0 ? undefined : figures;
+}
+
+/** Why a memory limit of `bytes` is refused: the container uses that much. `used`: undefined where it is not known. */
+export function memoryRefusal(name: string, bytes: number, used: number | undefined): string | undefined {
+  if (used === undefined || used < bytes) return undefined;
+  return `attempting to set container "${name}" memory limit (${bytes}) below current usage (${used})`;
+}
+
 /** Bytes below which the container may no longer be, when its memory limit comes down; undefined when it does not. */
 export function shrinksMemoryTo(from: Resources, to: Resources): number | undefined {
   const [before, after] = [figuresOf(from).memoryLimit, figuresOf(to).memoryLimit];

@@ -16,7 +16,13 @@ import {
   sameResources,
   withAllocation,
 } from '../../../../../agent/pods/resize/allocation.ts';
-import { containerResize, runtimeFigures, shrinksMemoryTo } from '../../../../../agent/pods/resize/resize-actions.ts';
+import {
+  containerResize,
+  memoryRefusal,
+  runtimeFigures,
+  shrinksMemoryTo,
+  updateFigures,
+} from '../../../../../agent/pods/resize/resize-actions.ts';
 import { reportedResources, resizeEventMessage } from '../../../../../agent/pods/resize/resize-status.ts';
 import type { ContainerSnapshot, PodUID, SandboxSnapshot } from '../../../../../agent/ports/runtime.ts';
 import type { Container, Pod } from '../../../../../client/types.ts';
@@ -272,6 +278,19 @@ describe('the figures of UpdateContainerResources', () => {
     expect(shrinksMemoryTo(memory(), memory('1Ki'))).toBe(1024);
     expect(shrinksMemoryTo(memory('1Ki'), memory('2Ki'))).toBeUndefined();
     expect(shrinksMemoryTo(memory('1Ki'), memory())).toBeUndefined();
+  });
+  it.each([
+    ['less', 1023, undefined],
+    ['as much', 1024, 'attempting to set container "web" memory limit (1024) below current usage (1024)'],
+    ['an unknown amount', undefined, undefined],
+  ])('are refused where the container uses the memory that it is to have: %s', (_, used, expected) => {
+    expect(memoryRefusal('web', 1024, used)).toBe(expected);
+  });
+  it('set back what a call with a lost response may have changed', () => {
+    const was = { limits: { cpu: '1', memory: '64Mi' } };
+    const grown = { limits: { cpu: '1', memory: '128Mi' } };
+    expect(updateFigures([was], was, settings)).toBeUndefined();
+    expect(updateFigures([grown, was], was, settings)).toEqual({ memoryLimitBytes: 67_108_864 });
   });
 });
 
