@@ -2,7 +2,7 @@
 // the asynchronous call chain, so callers name them once. Spans are plain data; a consumer registers a sink.
 
 import { AsyncLocalStorage } from 'node:async_hooks';
-import { type EpochMs, epochMs } from './clock.ts';
+import { type EpochMs, elapsedMs, epochMs } from './clock.ts';
 import { cutWithMark, MAX_OUTPUT_BYTES } from './cut.ts';
 import { errorMessage } from './errors.ts';
 
@@ -77,32 +77,44 @@ type Sink = (span: Span) => void;
 /** `span`: the one that is open, inside `root`. Without one, `links` are the causes of the next. */
 type Scope = TraceContext & { readonly span?: number; readonly root?: number; readonly links?: readonly number[] };
 
-/** The W3C `traceparent` by which a server relates a call to the span that is open; undefined for a trace that is not exported. */
-type Propagator = (root: number, span: number) => string | undefined;
+/** How spans are carried to other processes. */
+export interface Propagation {
+  /** A span begins inside another one; `root` is the outermost. */
+  begins(span: number, root: number): void;
+  /** The W3C `traceparent` by which a server relates a call to the span that it is made in. */
+  traceparent(root: number, span: number): string;
+}
 
 const NO_LINKS: readonly number[] = [];
 
-/** How many spans are known by their outermost one, for links to them. */
-const MAX_ROOTS = 8192;
+/** With fraction; it does not jump when the wall clock is set. */
+function preciseNow(): EpochMs {
+  return epochMs(performance.timeOrigin + performance.now());
+}
 
-/** Epoch ms, with fraction; it does not jump when the wall clock is set. */
-function preciseNow(): number {
-  return performance.timeOrigin + performance.now();
+/** What a span that begins in a scope has from there. */
+function placeIn(scope: Scope = {}): Pick<Span, 'parent' | 'root' | 'links' | 'pod' | 'cause'> {
+  const { span, root, links = NO_LINKS, pod, cause } = scope;
+  return {
+    ...(span === undefined ? {} : { parent: span }),
+    ...(root === undefined ? {} : { root }),
+    ...(span !== undefined || links.length === 0 ? {} : { links }),
+    ...(pod === undefined ? {} : { pod }),
+    ...(cause === undefined ? {} : { cause }),
+  };
 }
 
 export class Tracer {
-  readonly #time: () => number;
+  readonly #time: () => EpochMs;
   readonly #storage = new AsyncLocalStorage<Scope>();
   readonly #sinks = new Set<Sink>();
-  #propagator: Propagator | undefined;
-  /** While calls carry their span: the outermost span of the newest ones that are inside another. */
-  readonly #roots = new Map<number, number>();
+  #propagation: Propagation | undefined;
   /** How many subscribers want details. */
   #detailed = 0;
   #lastId = 0;
 
-  /** `time`: epoch ms that only grow; the machine's own by default. */
-  constructor(time: () => number = preciseNow) {
+  /** `time` only grows; the machine's own by default. */
+  constructor(time: () => EpochMs = preciseNow) {
     this.#time = time;
   }
 
@@ -123,20 +135,15 @@ export class Tracer {
   }
 
   /** From now on, calls carry the span that they are made in. */
-  propagateWith(propagator: Propagator): void {
-    this.#propagator = propagator;
+  propagateWith(propagation: Propagation): void {
+    this.#propagation = propagation;
   }
 
   /** What a call that is made now carries as its `traceparent`, if anything. */
   traceparent(): string | undefined {
-    if (this.#propagator === undefined) return undefined;
+    if (this.#propagation === undefined) return undefined;
     const scope = this.#storage.getStore();
-    return scope?.span === undefined ? undefined : this.#propagator(scope.root ?? scope.span, scope.span);
-  }
-
-  /** The outermost span that a span, open or finished, is inside; itself where it is inside none. Known once calls carry spans. */
-  rootOf(id: number): number {
-    return this.#roots.get(id) ?? id;
+    return scope?.span === undefined ? undefined : this.#propagation.traceparent(scope.root ?? scope.span, scope.span);
   }
 
   /** The pod and cause of the call chain that is running. */
@@ -164,7 +171,7 @@ export class Tracer {
   event(kind: SpanKind, name: string, context: TraceContext, attributes: SpanAttributes): number {
     const id = ++this.#lastId;
     if (this.#sinks.size === 0) return id;
-    const start = epochMs(this.#time());
+    const start = this.#time();
     const links = this.origin();
     const caused = links.length === 0 ? {} : { links };
     const span: Span = { id, ...caused, kind, name, ...context, start, durationMs: 0, outcome: 'ok', attributes };
@@ -181,24 +188,18 @@ export class Tracer {
   ): Promise<T> {
     const context = this.#storage.getStore();
     const id = ++this.#lastId;
-    const start = epochMs(this.#time());
+    const start = this.#time();
     let all = attributes;
     let details: SpanDetail | undefined;
     const finish = (error?: unknown): void => {
       if (this.#sinks.size === 0) return;
       const span: Span = {
         id,
-        ...(context?.span === undefined ? {} : { parent: context.span }),
-        ...(context?.root === undefined ? {} : { root: context.root }),
-        ...(context?.span !== undefined || context?.links === undefined || context.links.length === 0
-          ? {}
-          : { links: context.links }),
+        ...placeIn(context),
         kind,
         name,
-        ...(context?.pod === undefined ? {} : { pod: context.pod }),
-        ...(context?.cause === undefined ? {} : { cause: context.cause }),
         start,
-        durationMs: this.#time() - start,
+        durationMs: elapsedMs(start, this.#time()),
         outcome: error === undefined ? 'ok' : 'error',
         ...(error === undefined ? {} : { error: cutWithMark(errorMessage(error), MAX_OUTPUT_BYTES) }),
         attributes: all,
@@ -217,7 +218,7 @@ export class Tracer {
     };
     try {
       const inside = context?.span === undefined ? {} : { root: context.root ?? context.span };
-      if (this.#propagator !== undefined && inside.root !== undefined) this.#rememberRoot(id, inside.root);
+      if (inside.root !== undefined) this.#propagation?.begins(id, inside.root);
       const result = await this.#storage.run({ ...context, ...inside, span: id }, () => body(open));
       finish();
       return result;
@@ -225,12 +226,6 @@ export class Tracer {
       finish(error ?? new Error('unknown error'));
       throw error;
     }
-  }
-
-  #rememberRoot(id: number, root: number): void {
-    this.#roots.set(id, root);
-    const [oldest] = this.#roots.keys();
-    if (this.#roots.size > MAX_ROOTS && oldest !== undefined) this.#roots.delete(oldest);
   }
 }
 

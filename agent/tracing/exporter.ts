@@ -18,7 +18,7 @@ import { errorMessage } from '../../lib/errors.ts';
 import { kubeletSpan } from '../../lib/kubelet-span.ts';
 import type { Log } from '../../lib/log.ts';
 import type { Span, Tracer } from '../../lib/trace.ts';
-import { MILLION, TraceIds } from './trace-ids.ts';
+import { MILLION, SpanRoots, TraceIds } from './trace-ids.ts';
 
 export interface SpanExporterOptions {
   /** "http://host:port" without TLS, or "unix:///path". */
@@ -47,13 +47,8 @@ function hrTime(ms: number): HrTime {
   return [seconds, Math.round((ms - seconds * 1000) * 1e6)];
 }
 
-/** A finished span as the SDK has it; `rootOf` knows the outermost span around another. Pure. */
-export function readableSpan(
-  span: Span,
-  ids: TraceIds,
-  resource: Resource,
-  rootOf: (id: number) => number,
-): ReadableSpan {
+/** A finished span as the SDK has it; `roots`: for its links. Pure. */
+export function readableSpan(span: Span, ids: TraceIds, resource: Resource, roots: SpanRoots): ReadableSpan {
   const { name, isCall, attributes } = kubeletSpan(span);
   const root = span.root ?? span.parent ?? span.id;
   const context = (id: number, outermost: number): Link['context'] => ({
@@ -77,7 +72,7 @@ export function readableSpan(
     attributes: Object.fromEntries(
       attributes.map(([key, value]) => [key, typeof value === 'object' ? [...value] : value]),
     ),
-    links: (span.links ?? []).map((id) => ({ context: context(id, rootOf(id)) })),
+    links: (span.links ?? []).map((id) => ({ context: context(id, roots.of(id)) })),
     events: [],
     ended: true,
     resource,
@@ -105,12 +100,15 @@ export function startSpanExporter(options: SpanExporterOptions): SpanExporter {
     log('warn', 'Spans were not exported', { endpoint: url, error: errorMessage(error) }),
   );
   const processor = new BatchSpanProcessor({ exporter: new OTLPTraceExporter({ url }) });
-  const rootOf = (id: number): number => tracer.rootOf(id);
+  const roots = new SpanRoots();
   const unsubscribe = tracer.subscribe((span) => {
     if (!ids.isSampled(span.root ?? span.parent ?? span.id)) return;
-    processor.onEnd(readableSpan(span, ids, resource, rootOf));
+    processor.onEnd(readableSpan(span, ids, resource, roots));
   });
-  tracer.propagateWith((root, span) => ids.traceparent(root, span));
+  tracer.propagateWith({
+    begins: (span, root) => roots.add(span, root),
+    traceparent: (root, span) => ids.traceparent(root, span),
+  });
   return {
     async close() {
       unsubscribe();

@@ -1,5 +1,5 @@
 // The ids that a span has in OpenTelemetry, and which traces are exported. Both follow from the span's number and a key of this
-// run of the agent, so that nothing has to be remembered between a span's begin and its end. Pure.
+// run of the agent, so that nothing has to be remembered between a span's begin and its end, but for links to it.
 //
 // A trace is one outermost span with all that ran inside it, as the kubelet makes one of each syncPod; what caused it without
 // containing it is a link.
@@ -8,6 +8,25 @@ import { createHash } from 'node:crypto';
 
 /** `samplingRatePerMillion`: so many of a million traces. */
 export const MILLION = 1_000_000;
+
+/** How many spans are known by their outermost one. */
+const MAX_ROOTS = 8192;
+
+/** The outermost span around each of the newest spans: of a link only the number of the span is known. */
+export class SpanRoots {
+  readonly #roots = new Map<number, number>();
+
+  add(span: number, root: number): void {
+    this.#roots.set(span, root);
+    const [oldest] = this.#roots.keys();
+    if (this.#roots.size > MAX_ROOTS && oldest !== undefined) this.#roots.delete(oldest);
+  }
+
+  /** The span itself where it is inside none, or too old. */
+  of(span: number): number {
+    return this.#roots.get(span) ?? span;
+  }
+}
 
 export class TraceIds {
   readonly #key: string;

@@ -172,7 +172,7 @@ class SimWorld implements World {
     if (this.#agent !== undefined) return;
     const machine = this.#here();
     const config = this.#configuration ?? completeConfiguration({}, 'defaults');
-    const tracer = new Tracer(() => this.#startedAt + this.#clock.monotonic());
+    const tracer = new Tracer(() => plusMs(this.#startedAt, this.#clock.monotonic()));
     tracer.subscribe((span) => this.#observeSpan(span));
     const random = (): number => machine.dice.next();
     let recorder: Recorder | undefined;
