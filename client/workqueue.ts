@@ -1,7 +1,7 @@
 // client-go's work queue: a key is queued once however often it is added, is never worked on twice at a time, and comes
 // back later, ever later, when its work fails. Keys only; what is to do is read from the stores when the key comes up.
 
-import type { Clock, Timer } from '../lib/clock.ts';
+import { type Clock, type MonotonicMs, plusMs, type Timer } from '../lib/clock.ts';
 
 export interface WorkQueueOptions {
   readonly clock: Clock;
@@ -22,7 +22,7 @@ export class WorkQueue<K = string> {
   /** Added again while being processed: queued when done. */
   readonly #dirty = new Set<K>();
   readonly #failures = new Map<K, number>();
-  readonly #delayed = new Map<K, { readonly due: number; readonly timer: Timer }>();
+  readonly #delayed = new Map<K, { readonly dueAt: MonotonicMs; readonly timer: Timer }>();
   readonly #takers: ((key: K | undefined) => void)[] = [];
   #closed = false;
 
@@ -60,17 +60,17 @@ export class WorkQueue<K = string> {
       this.add(key);
       return;
     }
-    const due = this.#clock.monotonic() + ms;
+    const dueAt = plusMs(this.#clock.monotonic(), ms);
     const pending = this.#delayed.get(key);
     if (pending !== undefined) {
-      if (pending.due <= due) return;
+      if (pending.dueAt <= dueAt) return;
       pending.timer.cancel();
     }
     const timer = this.#clock.after(ms, () => {
       this.#delayed.delete(key);
       this.add(key);
     });
-    this.#delayed.set(key, { due, timer });
+    this.#delayed.set(key, { dueAt, timer });
   }
 
   /** Adds the key after its back-off, which grows with every call until `forget`. Returns the delay in ms. */

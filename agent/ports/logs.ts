@@ -1,6 +1,8 @@
 // The LogReader port: formatted reads of a container's log file. agent/runtime/logs implements it over the CRI log
 // format; the kubelet's HTTPS API serves it. Types only.
 
+import type { EpochMs } from '../../lib/clock.ts';
+
 /** PodLogOptions, with times as numbers. */
 export interface LogOptions {
   readonly follow: boolean;
@@ -8,8 +10,8 @@ export interface LogOptions {
   readonly timestamps: boolean;
   /** Only the newest lines; absent is all. */
   readonly tailLines?: number;
-  /** Only lines written at or after this, epoch ms. */
-  readonly sinceTime?: number;
+  /** Only lines written at or after this. */
+  readonly sinceTime?: EpochMs;
   /** Stop after this many bytes. */
   readonly limitBytes?: number;
   /** Only one stream of the two; absent is both. */

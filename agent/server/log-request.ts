@@ -2,7 +2,7 @@
 // kubelet's, which kubectl shows.
 
 import type { ContainerStatus, PodStatus } from '../../client/types.ts';
-import type { EpochMs } from '../../lib/clock.ts';
+import { type EpochMs, plusMs } from '../../lib/clock.ts';
 import { getOwn } from '../../lib/own-property.ts';
 import { parseRfc3339 } from '../../lib/rfc3339.ts';
 import type { LogOptions } from '../ports/logs.ts';
@@ -46,7 +46,7 @@ export function parseLogRequest(query: URLSearchParams, now: EpochMs): LogReques
   const stream = query.get('stream') ?? '';
   if (!['', 'All', 'Stdout', 'Stderr'].includes(stream)) throw invalid();
 
-  const from = sinceSeconds === undefined ? sinceTime : now - sinceSeconds * 1000;
+  const from = sinceSeconds === undefined ? sinceTime : plusMs(now, -sinceSeconds * 1000);
   return {
     previous: flag('previous'),
     options: {

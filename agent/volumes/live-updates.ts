@@ -4,7 +4,7 @@
 
 import type { Pod } from '../../client/types.ts';
 import { type BackoffEntry, nextBackoff } from '../../lib/backoff.ts';
-import { type Clock, elapsedMs, type MonotonicMs, plusMs, type Timer } from '../../lib/clock.ts';
+import { type Clock, type EpochMs, elapsedMs, type MonotonicMs, plusMs, type Timer } from '../../lib/clock.ts';
 import type { FollowedObjects } from '../ports/api.ts';
 import { MOUNT_BACKOFF } from './mount-failures.ts';
 
@@ -17,8 +17,8 @@ export interface LiveUpdatesOptions {
   /** Absent where objects are not followed: then everything goes by time. */
   readonly followed?: FollowedObjects | undefined;
   readonly random: () => number;
-  /** When the next token of the pod is to be renewed, epoch ms; undefined when it has none. */
-  readonly nextRenewal: (uid: string) => number | undefined;
+  /** When the next token of the pod is to be renewed; undefined when it has none. */
+  readonly nextRenewal: (uid: string) => EpochMs | undefined;
   /** Brings the pod's volumes up to date; `why` is for the trace. Rejects when that failed. */
   readonly refresh: (uid: string, why: string) => Promise<void>;
   /** Whether a volume of the pod is being set up, or waits for its next try. */
@@ -149,7 +149,7 @@ export class LiveUpdates {
     if (followed?.live !== true) watched.resyncAt ??= plusMs(now, RESYNC_MIN_MS + random() * RESYNC_SPREAD_MS);
     else watched.resyncAt = undefined;
     const due = [
-      ...(renewal === undefined ? [] : [Math.max(0, renewal - clock.now())]),
+      ...(renewal === undefined ? [] : [Math.max(0, elapsedMs(clock.now(), renewal))]),
       ...(watched.resyncAt === undefined ? [] : [Math.max(0, elapsedMs(now, watched.resyncAt))]),
     ];
     return due.length === 0 ? undefined : Math.min(...due);

@@ -2,7 +2,7 @@
 // 24 h, whichever is first, as the kubelet does. A renewal that fails leaves the old token in use while it lasts.
 
 import type { Pod } from '../../client/types.ts';
-import { type Clock, type EpochMs, elapsedMs, plusMs } from '../../lib/clock.ts';
+import { type Clock, type EpochMs, earlier, elapsedMs, plusMs } from '../../lib/clock.ts';
 import { errorMessage } from '../../lib/errors.ts';
 import type { ObjectReader } from '../ports/api.ts';
 
@@ -72,10 +72,11 @@ export class TokenCache {
     }
   }
 
-  /** When the first of the pod's tokens is to be renewed, epoch ms; undefined when it has none. */
-  nextRenewal(uid: string): number | undefined {
-    const times = [...(this.#tokens.get(uid)?.values() ?? [])].map(({ renewAt }) => renewAt);
-    return times.length === 0 ? undefined : Math.min(...times);
+  /** When the first of the pod's tokens is to be renewed; undefined when it has none. */
+  nextRenewal(uid: string): EpochMs | undefined {
+    let first: EpochMs | undefined;
+    for (const { renewAt } of this.#tokens.get(uid)?.values() ?? []) first = earlier(first ?? renewAt, renewAt);
+    return first;
   }
 
   forget(uid: string): void {

@@ -1,6 +1,6 @@
 // Events are kept for an hour after they were last seen. Checked every few minutes in the background.
 
-import type { Clock, EpochMs, Timer } from '../../lib/clock.ts';
+import { type Clock, type EpochMs, elapsedMs, later, type Timer, ZERO_TIME } from '../../lib/clock.ts';
 import { errorMessage } from '../../lib/errors.ts';
 import { parseRfc3339 } from '../../lib/rfc3339.ts';
 import type { KubeObject } from '../kinds/resource.ts';
@@ -13,11 +13,12 @@ import type { Registry } from './registry.ts';
 export const EVENT_TTL_MS = 60 * 60 * 1000;
 const INTERVAL_MS = 5 * 60 * 1000;
 
-/** When an event was last written, epoch ms: the newest of its times. Pure. */
-export function lastSeen(event: KubeObject): number {
+/** When an event was last written: the newest of its times. Pure. */
+export function lastSeen(event: KubeObject): EpochMs {
   const series = isObject(event['series']) ? event['series']['lastObservedTime'] : undefined;
   const times = [event.metadata.creationTimestamp, event['lastTimestamp'], event['eventTime'], series];
-  return Math.max(0, ...times.map((time) => (typeof time === 'string' ? (parseRfc3339(time) ?? 0) : 0)));
+  const moments = times.map((time) => (typeof time === 'string' ? parseRfc3339(time) : undefined) ?? ZERO_TIME);
+  return moments.reduce((newest, each) => later(newest, each), ZERO_TIME);
 }
 
 /** Events that are read between two removals; nothing is written during the reading. */
@@ -33,7 +34,7 @@ export function removeOldEvents(registry: Registry, now: EpochMs): number {
     const batch = take(registry.store.scan(registry.resource(row), undefined, after), BATCH);
     for (const stored of batch) {
       const event = parseObject(stored.text);
-      if (now - lastSeen(event) <= EVENT_TTL_MS) continue;
+      if (elapsedMs(lastSeen(event), now) <= EVENT_TTL_MS) continue;
       registry.remove(row, registry.key(row, stored.namespace, stored.name), event, stored);
       removed++;
     }

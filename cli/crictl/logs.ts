@@ -17,7 +17,7 @@ export interface LogRequest {
   readonly timestamps: boolean;
   readonly tailLines?: number;
   readonly limitBytes?: number;
-  readonly sinceTime?: number;
+  readonly sinceTime?: EpochMs;
   readonly stream?: 'stdout' | 'stderr';
 }
 

@@ -1,14 +1,15 @@
 // Turns trace spans of one pod into the lines that the demo prints. Pure; knows the names of calls, runs nothing.
 
+import type { EpochMs } from '../../lib/clock.ts';
 import type { Span, SpanAttribute } from '../../lib/trace.ts';
 
 const text = (value: SpanAttribute): string => (Array.isArray(value) ? value.join(', ') : String(value ?? ''));
 const short = (id: SpanAttribute): string => text(id).slice(0, 12);
 
-type Teller = (span: Span) => string | undefined;
+type Narrator = (span: Span) => string | undefined;
 
 /** The line for each kind of call; a call without a line here is left out. */
-const NARRATORS: Readonly<Partial<Record<Span['kind'], Teller>>> = {
+const NARRATORS: Readonly<Partial<Record<Span['kind'], Narrator>>> = {
   volume: ({ name, attributes }) => {
     if (name === 'MountVolume.SetUp')
       return `mount volume ${text(attributes['volume'])} (${text(attributes['plugin'])})`;
@@ -60,8 +61,8 @@ const NARRATORS: Readonly<Partial<Record<Span['kind'], Teller>>> = {
   hook: ({ name }) => name,
 };
 
-/** One line for the span, or undefined when it is not worth one. `origin` is epoch ms: when the story began. */
-export function narrate(span: Span, origin: number): string | undefined {
+/** One line for the span, or undefined when it is not worth one. `origin`: what its time is counted from. */
+export function narrate(span: Span, origin: EpochMs): string | undefined {
   const text = NARRATORS[span.kind]?.(span);
   if (text === undefined) return undefined;
   const at = `${(span.start + span.durationMs - origin).toFixed(0)} ms`;

@@ -1,5 +1,6 @@
 // The lifetimes of sandboxes and containers, from the calls that started and ended them. Pure.
 
+import { type EpochMs, earlier, later, plusMs } from '../../lib/clock.ts';
 import type { Span } from '../../lib/trace.ts';
 import { attributeText } from './lanes.ts';
 
@@ -8,15 +9,14 @@ export interface Lifetime {
   /** "web", "sandbox" */
   readonly name: string;
   readonly pod: Span['pod'];
-  /** Epoch ms. */
-  readonly start: number;
+  readonly start: EpochMs;
   /** Undefined while it runs. */
-  readonly end: number | undefined;
+  readonly end: EpochMs | undefined;
   /** The span after which it ran. */
   readonly startedBy: number;
 }
 
-const endOf = ({ start, durationMs }: Span): number => start + durationMs;
+const endOf = ({ start, durationMs }: Span): EpochMs => plusMs(start, durationMs);
 
 const ENDING_CALLS = /^(StopContainer|RemoveContainer)$/;
 const ENDING_EVENTS = /(containerDied|CONTAINER_STOPPED_EVENT)$/;
@@ -46,13 +46,14 @@ function containerLifetimes(spans: readonly Span[], names: ReadonlyMap<string, s
       if (ENDING_EVENTS.test(each.name) && each.attributes['containerId'] === id) return [each.start];
       return ENDING_CALLS.test(each.name) && each.attributes['container'] === id ? [endOf(each)] : [];
     });
+    const [firstEnd, ...otherEnds] = ends;
     return [
       {
         id,
         name: names.get(id) ?? id.slice(0, 12),
         pod: span.pod,
         start: endOf(span),
-        end: ends.length === 0 ? undefined : Math.max(endOf(span), Math.min(...ends)),
+        end: firstEnd === undefined ? undefined : later(endOf(span), otherEnds.reduce(earlier, firstEnd)),
         startedBy: span.id,
       },
     ];

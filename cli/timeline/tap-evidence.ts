@@ -1,7 +1,7 @@
 // From a tap's recording to spans: what any kubelet asked of any runtime becomes the CRI lane of a timeline, with the runtime's
 // events. Reads the file; what a call means is decided elsewhere.
 
-import { epochMs } from '../../lib/clock.ts';
+import { type EpochMs, plusMs } from '../../lib/clock.ts';
 import { getOwn } from '../../lib/own-property.ts';
 import type { Span, SpanAttributes, TracePod } from '../../lib/trace.ts';
 import { type DecodedCall, decodeCall } from '../tap/decoded.ts';
@@ -57,7 +57,7 @@ interface Numbered {
 
 function spansOf(
   call: DecodedCall,
-  start: number,
+  start: EpochMs,
   uids: ReadonlyMap<string, string>,
   names: Names,
   ids: Numbered,
@@ -71,7 +71,7 @@ function spansOf(
         kind: 'cri',
         name: textAt(message, 'container_event_type') ?? call.name,
         ...podOf(names.subject(message).pod ?? (id === undefined ? undefined : names.pod(id)), uids),
-        start: epochMs(start + at),
+        start: plusMs(start, at),
         durationMs: 0,
         outcome: 'ok',
         attributes: { containerId: id },
@@ -84,7 +84,7 @@ function spansOf(
       kind: 'cri',
       name: call.name,
       ...podOf(call.subject.pod, uids),
-      start: epochMs(start + begin),
+      start: plusMs(start, begin),
       durationMs: (end?.at ?? begin) - begin,
       outcome: failed ? 'error' : 'ok',
       ...(failed ? { error: `${call.status} ${end.message ?? ''}`.trim() } : {}),
@@ -107,8 +107,8 @@ export class TapSpans {
     return decoded;
   }
 
-  /** `start`: of the recording, epoch ms. */
-  spans(call: DecodedCall, start: number): Span[] {
+  /** `start`: of the recording. */
+  spans(call: DecodedCall, start: EpochMs): Span[] {
     return spansOf(call, start, this.#uids, this.#names, { next: () => ++this.#last });
   }
 }
@@ -116,7 +116,7 @@ export class TapSpans {
 /** Rejects with UserError for what is no recording. */
 export async function tapEvidence(path: string): Promise<Evidence> {
   const tap = new TapSpans();
-  const decoded: { readonly call: DecodedCall; readonly start: number }[] = [];
+  const decoded: { readonly call: DecodedCall; readonly start: EpochMs }[] = [];
   const info = await readRecording(path, (recorded, start) => void decoded.push({ call: tap.decode(recorded), start }));
   const spans = decoded.flatMap(({ call, start }) => tap.spans(call, start));
   return { source: path, spans, objects: [], problems: info.problems };

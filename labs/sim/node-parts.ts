@@ -1,5 +1,6 @@
 // The smaller parts of a simulated node behind the agent's ports: cgroups, events, the objects that pods refer to.
 
+import { uidOf } from '../../agent/model/pod-uid.ts';
 import type { EventRecorder, ObjectReader } from '../../agent/ports/api.ts';
 import type { PodCgroups } from '../../agent/ports/node.ts';
 import type { PodUID } from '../../agent/ports/runtime.ts';
@@ -26,10 +27,9 @@ export class SimCgroups implements PodCgroups {
   }
 
   ensurePod(pod: Pod): Promise<void> {
-    const { uid, name } = pod.metadata;
-    return this.#line.perform('ensurePod', name, DEADLINE_MS, () => {
-      this.pods.add(uid as PodUID);
-      this.cpuMilli.set(uid as PodUID, cpuOfPod(pod));
+    return this.#line.perform('ensurePod', pod.metadata.name, DEADLINE_MS, () => {
+      this.pods.add(uidOf(pod));
+      this.cpuMilli.set(uidOf(pod), cpuOfPod(pod));
     });
   }
 

@@ -3,6 +3,7 @@
 
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { podUID } from '../../agent/model/pod-uid.ts';
 import type { EventRecorder, FollowedObjects, ObjectReader } from '../../agent/ports/api.ts';
 import type { CsiNode } from '../../agent/ports/csi.ts';
 import type { Mounter } from '../../agent/ports/mounter.ts';
@@ -78,7 +79,7 @@ export class SimVolumes {
 
   /** Pods that have a directory. */
   onDisk(): readonly PodUID[] {
-    return readdirSync(podsDir(this.#root)) as PodUID[];
+    return readdirSync(podsDir(this.#root)).map(podUID);
   }
 
   /** Whether a pod has anything there but what its containers wrote when they ended. */

@@ -5,27 +5,27 @@
 import { RuntimeError } from '../../../agent/ports/runtime.ts';
 import type { CriClient } from '../../../agent/runtime/cri-client.ts';
 import { createCriClient } from '../../../agent/runtime/grpc-cri-client.ts';
-import type { Clock } from '../../../lib/clock.ts';
+import { type Clock, type EpochMs, epochMs } from '../../../lib/clock.ts';
 import { getOwn } from '../../../lib/own-property.ts';
 import { Tracer } from '../../../lib/trace.ts';
 import type { ContainerObservation } from '../observation.ts';
 
-/** What is known of a container; moments are epoch ms, 0 for what has not happened. */
+/** What is known of a container; ZERO_TIME for what has not happened. */
 export interface ContainerState {
   readonly id: string;
   readonly pod: string;
   readonly podUid: string;
   readonly container: string;
   readonly attempt: number;
-  readonly createdMs: number;
-  readonly startedMs: number;
-  readonly finishedMs: number;
+  readonly createdAt: EpochMs;
+  readonly startedAt: EpochMs;
+  readonly finishedAt: EpochMs;
   readonly exitCode: number;
   readonly reason: string;
 }
 
-/** An observation whose moment is epoch ms. */
-export type ContainerChange = Omit<ContainerObservation, 'at'> & { readonly epochMs: number };
+/** An observation by the wall clock. */
+export type ContainerChange = Omit<ContainerObservation, 'at'> & { readonly at: EpochMs };
 
 type States = ReadonlyMap<string, ContainerState>;
 
@@ -41,25 +41,25 @@ function changesOf(before: ContainerState | undefined, now: ContainerState): Con
   const same = identity(now);
   const exit = { exitCode: now.exitCode, ...(now.reason === '' ? {} : { reason: now.reason }) };
   return [
-    ...(before === undefined ? [{ ...same, change: 'created' as const, epochMs: now.createdMs }] : []),
-    ...(now.startedMs > 0 && !(before !== undefined && before.startedMs > 0)
-      ? [{ ...same, change: 'started' as const, epochMs: now.startedMs }]
+    ...(before === undefined ? [{ ...same, change: 'created' as const, at: now.createdAt }] : []),
+    ...(now.startedAt > 0 && !(before !== undefined && before.startedAt > 0)
+      ? [{ ...same, change: 'started' as const, at: now.startedAt }]
       : []),
-    ...(now.finishedMs > 0 && !(before !== undefined && before.finishedMs > 0)
-      ? [{ ...same, change: 'exited' as const, epochMs: now.finishedMs, ...exit }]
+    ...(now.finishedAt > 0 && !(before !== undefined && before.finishedAt > 0)
+      ? [{ ...same, change: 'exited' as const, at: now.finishedAt, ...exit }]
       : []),
   ];
 }
 
-/** What has happened from one look to the next, oldest first. `epochMs`: of the look, the moment of what is gone. Pure. */
-export function containerChanges(before: States, now: States, epochMs: number): readonly ContainerChange[] {
+/** What has happened from one look to the next, oldest first. `lookedAt`: the moment of what is gone. Pure. */
+export function containerChanges(before: States, now: States, lookedAt: EpochMs): readonly ContainerChange[] {
   const changes = [
     ...[...now.values()].flatMap((state) => changesOf(before.get(state.id), state)),
     ...[...before.values()].flatMap((state) =>
-      now.has(state.id) ? [] : [{ ...identity(state), change: 'removed' as const, epochMs }],
+      now.has(state.id) ? [] : [{ ...identity(state), change: 'removed' as const, at: lookedAt }],
     ),
   ];
-  return changes.sort((a, b) => a.epochMs - b.epochMs);
+  return changes.sort((a, b) => a.at - b.at);
 }
 
 const NANOSECONDS = 1e6;
@@ -115,16 +115,16 @@ export class ContainerWatch {
       const { status } = await this.#cri.call('ContainerStatus', { container_id: id }, { deadlineMs: CALL_MS });
       if (status === null) return undefined;
       const { labels, metadata } = status;
-      const ms = (nanoseconds: string): number => Number(nanoseconds) / NANOSECONDS;
+      const at = (nanoseconds: string): EpochMs => epochMs(Number(nanoseconds) / NANOSECONDS);
       return {
         id,
         pod: `${getOwn(labels, POD_NAMESPACE) ?? ''}/${getOwn(labels, POD_NAME) ?? ''}`,
         podUid: getOwn(labels, POD_UID) ?? '',
         container: metadata?.name ?? '',
         attempt: metadata?.attempt ?? 0,
-        createdMs: ms(status.created_at),
-        startedMs: ms(status.started_at),
-        finishedMs: ms(status.finished_at),
+        createdAt: at(status.created_at),
+        startedAt: at(status.started_at),
+        finishedAt: at(status.finished_at),
         exitCode: status.exit_code,
         reason: status.reason,
       };
@@ -138,7 +138,7 @@ export class ContainerWatch {
   /** The pid of a running container's first process; undefined when there is none. */
   async pid(pod: string, container: string): Promise<number | undefined> {
     const found = [...this.#known.values()].find(
-      (each) => each.pod === pod && each.container === container && each.startedMs > 0 && each.finishedMs === 0,
+      (each) => each.pod === pod && each.container === container && each.startedAt > 0 && each.finishedAt === 0,
     );
     if (found === undefined) return undefined;
     const { info } = await this.#cri.call(

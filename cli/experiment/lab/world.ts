@@ -9,14 +9,21 @@ import { resourcePath } from '../../../client/paths.ts';
 import type { Pod } from '../../../client/types.ts';
 import { sleepUnlessAborted } from '../../../lib/abort.ts';
 import { writeFileAtomic } from '../../../lib/atomic.ts';
-import { type Clock, elapsedMs, type MonotonicMs, monotonicMs, systemClock } from '../../../lib/clock.ts';
-import { errnoOf, errorMessage, UserError } from '../../../lib/errors.ts';
+import {
+  type Clock,
+  type EpochMs,
+  elapsedMs,
+  type MonotonicMs,
+  monotonicMs,
+  systemClock,
+  ZERO_TIME,
+} from '../../../lib/clock.ts';
+import { errorMessage, UserError } from '../../../lib/errors.ts';
 import { readMounts } from '../../../lib/mounts.ts';
 import { removeTree } from '../../../lib/remove-tree.ts';
 import { repeat } from '../../../lib/retry.ts';
 import { rfc3339Milli } from '../../../lib/rfc3339.ts';
 import type { Span } from '../../../lib/trace.ts';
-import { followSpans } from '../../demo/spans.ts';
 import { type RunningLab, startLab } from '../../lab/lab.ts';
 import { labPaths } from '../../lab/paths.ts';
 import { readLabState } from '../../lab/state.ts';
@@ -36,6 +43,7 @@ import { checkRuntime, makeCniWrappers, needsOf, serviceAccountReady } from './p
 import { clearLeftRuns, labRootOf, makeRunDirectory, RUNS_DIRECTORY } from './run-directory.ts';
 import { Sampler } from './samples.ts';
 import { deleteAndWait, LabSteps } from './steps.ts';
+import { followTrace } from './trace-follower.ts';
 
 export interface LabWorldOptions {
   /** "nodelet", or "kubelet=/path". */
@@ -63,8 +71,6 @@ export interface LabWorldOptions {
 /** Between two looks at the runtime's containers: only how soon something is seen depends on it. */
 const CONTAINERS_MS = 150;
 const SAMPLES_MS = 1000;
-/** The trace socket of an agent that is being started. */
-const TRACE_RETRY_MS = 100;
 const FLUSH_MS = 200;
 const TOGETHER_MS = 20;
 const NAMESPACES = resourcePath('v1', 'namespaces');
@@ -99,7 +105,7 @@ class LabWorld implements World {
   #containers: ContainerWatch | undefined;
   #performer: LabSteps | undefined;
   #readyMono: MonotonicMs = monotonicMs(0);
-  #readyEpoch = 0;
+  #readyAt = ZERO_TIME;
   #isReady = false;
   #starting: Promise<void> = Promise.resolve();
   #closed: Promise<void> | undefined;
@@ -285,7 +291,7 @@ class LabWorld implements World {
       await lab.client.create(NAMESPACES, { apiVersion: 'v1', kind: 'Namespace', metadata: { name: namespace } });
     await serviceAccountReady(lab.client, this.#clock, signal, namespace);
     this.#readyMono = this.#clock.monotonic();
-    this.#readyEpoch = this.#clock.now();
+    this.#readyAt = this.#clock.now();
     this.#isReady = true;
     for (const watched of WATCHED) {
       this.#run(
@@ -295,8 +301,10 @@ class LabWorld implements World {
     this.#run(this.#every(CONTAINERS_MS, () => this.#lookAtContainers()));
     const sampler = await newSampler();
     this.#run(this.#every(SAMPLES_MS, async () => this.#sample(sampler, lab)));
-    if (this.#agent.kind === 'nodelet') this.#run(this.#followTrace(lab.paths.traceSocket));
-    else this.#run(this.#every(FLUSH_MS, async () => this.#recorder?.flush()));
+    if (this.#agent.kind === 'nodelet') {
+      const onSpan = (span: Span): void => this.#observeSpan(span);
+      this.#run(followTrace(lab.paths.traceSocket, onSpan, this.#clock, this.#over.signal));
+    } else this.#run(this.#every(FLUSH_MS, async () => this.#recorder?.flush()));
     const between = this.#between;
     this.#performer = new LabSteps({
       lab,
@@ -334,8 +342,8 @@ class LabWorld implements World {
     return repeat(work, { clock: this.#clock, everyMs: ms, signal: this.#over.signal });
   }
 
-  #at(epochMs: number): MonotonicMs {
-    return monotonicMs(epochMs - this.#readyEpoch);
+  #at(moment: EpochMs): MonotonicMs {
+    return monotonicMs(moment - this.#readyAt);
   }
 
   #add(observation: Observation): void {
@@ -377,8 +385,8 @@ class LabWorld implements World {
 
   async #look(): Promise<void> {
     const changes = (await this.#containers?.look(this.#clock)) ?? [];
-    for (const { epochMs, ...change } of changes) {
-      if (this.#isMine(change.pod.slice(0, change.pod.indexOf('/')))) this.#add({ ...change, at: this.#at(epochMs) });
+    for (const { at, ...change } of changes) {
+      if (this.#isMine(change.pod.slice(0, change.pod.indexOf('/')))) this.#add({ ...change, at: this.#at(at) });
     }
   }
 
@@ -386,32 +394,7 @@ class LabWorld implements World {
     if (!this.#isMine(span.pod?.namespace)) return;
     this.#spans.push(JSON.stringify(span));
     // What the agent did for its own start is in the recording alone.
-    if (this.#isReady && span.start >= this.#readyEpoch) this.#add({ type: 'span', at: this.#at(span.start), span });
-  }
-
-  /** The socket sends what the agent keeps and then what it does: a span that has come already is left out. */
-  #followTrace(socket: string): Promise<void> {
-    const { signal } = this.#over;
-    let newest: { readonly id: number; readonly start: number } | undefined;
-    return this.#every(TRACE_RETRY_MS, async () => {
-      const reached = newest;
-      const stream = await followSpans(socket, (span) => {
-        // Ids begin anew with each agent; one that was killed and started has later moments.
-        if (reached !== undefined && span.id <= reached.id && span.start <= reached.start) return;
-        if (newest === undefined || span.start > newest.start) newest = { id: span.id, start: span.start };
-        this.#observeSpan(span);
-      }).catch((error: unknown) => {
-        // The agent is not there: it was killed, or is being started.
-        if (errnoOf(error) === undefined) throw error;
-        return undefined;
-      });
-      if (stream === undefined) return;
-      const stop = (): void => stream.close();
-      signal.addEventListener('abort', stop, { once: true });
-      if (signal.aborted) stop();
-      await stream.ended;
-      signal.removeEventListener('abort', stop);
-    });
+    if (this.#isReady && span.start >= this.#readyAt) this.#add({ type: 'span', at: this.#at(span.start), span });
   }
 
   #sample(sampler: Sampler, lab: RunningLab): void {

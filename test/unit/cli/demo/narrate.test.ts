@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { narrate } from '../../../../cli/demo/narrate.ts';
-import { epochMs } from '../../../../lib/clock.ts';
+import { epochMs, ZERO_TIME } from '../../../../lib/clock.ts';
 import type { Span } from '../../../../lib/trace.ts';
 
 const base = { id: 1, start: epochMs(1000), durationMs: 12.34, outcome: 'ok', attributes: {} } as const;
@@ -25,9 +25,9 @@ test.each<[string, Partial<Span>, string]>([
     { kind: 'cni', name: 'ADD bridge', outcome: 'error', error: 'no such bridge' },
     '    1012 ms  cni      ADD bridge  [12.3 ms]  FAILED: no such bridge',
   ],
-])('%s', (_sentence, span, line) => expect(narrate({ ...base, kind: 'cri', name: '', ...span }, 0)).toBe(line));
+])('%s', (_sentence, span, line) => expect(narrate({ ...base, kind: 'cri', name: '', ...span }, ZERO_TIME)).toBe(line));
 
 test('calls that only look are left out', () => {
-  expect(narrate({ ...base, kind: 'cri', name: 'ListContainers' }, 0)).toBeUndefined();
-  expect(narrate({ ...base, kind: 'worker', name: 'syncPod' }, 0)).toBeUndefined();
+  expect(narrate({ ...base, kind: 'cri', name: 'ListContainers' }, ZERO_TIME)).toBeUndefined();
+  expect(narrate({ ...base, kind: 'worker', name: 'syncPod' }, ZERO_TIME)).toBeUndefined();
 });

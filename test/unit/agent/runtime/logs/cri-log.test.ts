@@ -6,6 +6,7 @@ import {
   timestampNanos,
 } from '../../../../../agent/runtime/logs/cri-log.ts';
 import { LogFormatter } from '../../../../../agent/runtime/logs/log-formatter.ts';
+import { epochMs } from '../../../../../lib/clock.ts';
 
 const T = '2024-01-02T03:04:05.000000006Z';
 
@@ -90,7 +91,7 @@ describe('formatting', () => {
   });
 
   test('sinceTime leaves out what is older, and keeps what is of that very time', () => {
-    expect(format({ sinceTime: Date.parse('2024-01-02T03:04:03Z') })).toBe('mid\no\n');
+    expect(format({ sinceTime: epochMs(Date.parse('2024-01-02T03:04:03Z')) })).toBe('mid\no\n');
   });
 
   test('limitBytes cuts anywhere, and then nothing more comes', () => {
