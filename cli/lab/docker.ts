@@ -4,7 +4,6 @@
 import { readdir, readFile, rmdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { Readable } from 'node:stream';
-import { Engine } from '../../dockershim/engine.ts';
 import type { BuiltImage } from '../../labs/images/build.ts';
 import { dockerArchive } from '../../labs/images/docker-archive.ts';
 import { writeFileAtomic } from '../../lib/atomic.ts';
@@ -79,6 +78,8 @@ export function dockerdProgram(paths: LabPaths, state: LabState, snapshotter: Sn
 /** Puts an image that was built here into the lab's dockerd, under all its names. */
 export async function loadIntoDocker(paths: LabPaths, image: BuiltImage): Promise<void> {
   const archive = dockerArchive(await readFile(image.archive), image.names);
+  // Only a lab with Docker loads its client, which takes as long as all else that a lab's start imports.
+  const { Engine } = await import('../../dockershim/engine.ts');
   const engine = new Engine(paths.docker.socket, new Tracer());
   await engine.call('ImageLoad', { names: image.names }, async (docker) => {
     const progress = await docker.loadImage(Readable.from([archive]), { quiet: true });
