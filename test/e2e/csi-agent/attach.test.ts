@@ -1,12 +1,15 @@
-// A driver whose volumes have to be attached, and are not at once: the pod gets an event with the driver's message, and starts when
-// the volume is there.
+// A driver whose volumes have to be attached: they are before their pod starts, and until its end. Where that does not work at once,
+// the pod gets an event with the driver's message, and starts when the volume is there.
 
-import { mkdtemp, rm } from 'node:fs/promises';
+import { mkdtemp, readdir, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { resourcePath } from '../../../client/paths.ts';
+import type { Node } from '../../../client/types.ts';
+import { listLoopDevices } from '../../../csi/driver/loop-devices.ts';
 import { writeFileAtomic } from '../../../lib/atomic.ts';
-import { apply, eventually, FOREVER, prints, shellPod } from '../agent/harness.ts';
+import { apply, eventually, FOREVER, prints, ready, shellPod } from '../agent/harness.ts';
 import { startLab, type TestLab } from '../support/lab.ts';
 
 let lab: TestLab;
@@ -20,6 +23,47 @@ afterAll(async () => {
   await rm(directory, { recursive: true, force: true });
 });
 
+const user = (name: string, script: string): readonly object[] => [
+  {
+    apiVersion: 'v1',
+    kind: 'PersistentVolumeClaim',
+    metadata: { name },
+    spec: { accessModes: ['ReadWriteOnce'], resources: { requests: { storage: '32Mi' } } },
+  },
+  shellPod(
+    name,
+    script,
+    { volumes: [{ name: 'v', persistentVolumeClaim: { claimName: name } }] },
+    { volumeMounts: [{ name: 'v', mountPath: '/data' }] },
+  ),
+];
+
+test('the volume is attached before its pod starts and detached after it has ended', async () => {
+  await apply(lab, ...user('near', FOREVER));
+  await ready(lab, 'near');
+  expect(await lab.kubectl('get', 'volumeattachments')).toMatch(
+    /^csi-[0-9a-f]{64} +loop\.csi\.nodelet +pvc-\S+ +\S+ +true /m,
+  );
+  await expect
+    .poll(async () => {
+      const { status } = await lab.client.get<Node>(resourcePath('v1', 'nodes', { name: lab.nodeName }));
+      return [status?.volumesAttached?.length, status?.volumesInUse?.length];
+    })
+    .toEqual([1, 1]);
+  await lab.kubectl('delete', 'pod', 'near');
+  await eventually('the volume is detached', async () => {
+    const { items } = await lab.client.list('/apis/storage.k8s.io/v1/volumeattachments');
+    return items.length === 0 ? true : undefined;
+  });
+  await lab.kubectl('delete', 'pvc', 'near');
+  await eventually('the volume is gone', async () =>
+    (await readdir(join(lab.root, 'csi', 'volumes'))).length === 0 ? true : undefined,
+  );
+  await expect
+    .poll(async () => (await listLoopDevices()).filter(({ image }) => image.startsWith(lab.root)))
+    .toEqual([]);
+});
+
 test('a volume that cannot be attached yet is a FailedAttachVolume event, and the pod starts once it can', async () => {
   const fault = {
     method: 'ControllerPublishVolume',
@@ -29,18 +73,7 @@ test('a volume that cannot be attached yet is a FailedAttachVolume event, and th
     times: 0,
   };
   await writeFileAtomic(join(directory, 'faults.json'), JSON.stringify([fault]));
-  const volumes = [{ name: 'v', persistentVolumeClaim: { claimName: 'far' } }];
-  const mount = { volumeMounts: [{ name: 'v', mountPath: '/data' }] };
-  await apply(
-    lab,
-    {
-      apiVersion: 'v1',
-      kind: 'PersistentVolumeClaim',
-      metadata: { name: 'far' },
-      spec: { accessModes: ['ReadWriteOnce'], resources: { requests: { storage: '32Mi' } } },
-    },
-    shellPod('far', `echo there > /data/x && ${FOREVER}`, { volumes }, mount),
-  );
+  await apply(lab, ...user('far', `echo there > /data/x && ${FOREVER}`));
   const event = await eventually('the event', async () => {
     const text = await lab.kubectl('get', 'events', '--field-selector', 'reason=FailedAttachVolume', '-o', 'json');
     const { items }: { items: { message: string; source: { component: string } }[] } = JSON.parse(text);

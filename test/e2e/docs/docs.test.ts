@@ -7,7 +7,8 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { exec } from '../../../lib/exec.ts';
-import { startLab, type TestLab } from '../support/lab.ts';
+import type { TestLab } from '../support/lab.ts';
+import { shareLab } from '../support/shared-lab.ts';
 
 const TREE = fileURLToPath(new URL('../../..', import.meta.url));
 const PAGES = [
@@ -67,7 +68,7 @@ const blocks = pages.flatMap(({ page, text }) => blocksOf(page, text));
 let lab: TestLab;
 
 beforeAll(async () => {
-  lab = await startLab();
+  lab = await shareLab();
 });
 afterAll(async () => {
   await lab?.stop();

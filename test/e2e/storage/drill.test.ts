@@ -1,6 +1,6 @@
 // Drill C10 on a real lab, with stock kubectl: StorageClass → claim → pod that writes a file → pod deleted → second pod
 // reads it → claim deleted → volume gone. Then a user's next steps: growing a claim, a pod's own volume, a block
-// device, a driver whose volumes must be attached.
+// device. A driver whose volumes must be attached: test/e2e/csi-agent/attach.test.ts.
 
 import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -183,33 +183,5 @@ describe('a lab with a CSI driver', () => {
 
   test('the lab stops and leaves nothing', async () => {
     await lab.stop();
-  });
-});
-
-describe('a driver whose volumes must be attached', () => {
-  beforeAll(async () => {
-    lab = await startLab({ csi: ['--attach'] });
-  });
-
-  test('the volume is attached before its pod starts and detached after it has ended', async () => {
-    await apply(lab, claim('far', '32Mi'), shellPod('far', FOREVER, onClaim('far'), MOUNT));
-    await wait('pod/far', 'condition=Ready');
-    expect(await lab.kubectl('get', 'volumeattachments')).toMatch(
-      /^csi-[0-9a-f]{64} +loop\.csi\.nodelet +pvc-\S+ +\S+ +true /m,
-    );
-    await expect
-      .poll(async () => {
-        const node: { status: Partial<Record<'volumesAttached' | 'volumesInUse', unknown[]>> } = JSON.parse(
-          await lab.kubectl('get', 'node', lab.nodeName, '-o', 'json'),
-        );
-        return [node.status.volumesAttached?.length, node.status.volumesInUse?.length];
-      })
-      .toEqual([1, 1]);
-    await lab.kubectl('delete', 'pod', 'far');
-    await eventually('the volume is detached', async () =>
-      (await lab.kubectl('get', 'volumeattachments', '-o', 'name')) === '' ? true : undefined,
-    );
-    await lab.kubectl('delete', 'pvc', 'far');
-    await expectNothingLeft();
   });
 });
