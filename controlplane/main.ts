@@ -12,6 +12,7 @@ import { AttachDetachController } from './attacher/attach-detach.ts';
 import { EphemeralVolumeController } from './ephemeral-volume/ephemeral.ts';
 import { NamespaceController } from './namespace/namespace.ts';
 import { NodeLifecycleController } from './node/lifecycle.ts';
+import { TaintEvictionController } from './node/taint-eviction.ts';
 import { PodGarbageCollector } from './podgc/podgc.ts';
 import { type Controller, type ControllerContext, Informers, type Log, runController } from './runtime.ts';
 import { SCHEDULER_NAME, Scheduler } from './scheduler/scheduler.ts';
@@ -73,6 +74,7 @@ export async function runControlPlane(options: ControlPlaneOptions): Promise<voi
     new NamespaceController(manager, informers),
     new ServiceAccountController(manager, informers, options.rootCa ?? options.controllerManager.ca),
     new NodeLifecycleController(manager, informers),
+    new TaintEvictionController(contextOf(managerClient, 'taint-eviction-controller'), informers),
     new PodGarbageCollector(manager, informers),
     new VolumeBinder(contextOf(managerClient, 'persistentvolume-controller'), informers),
     new AttachDetachController(contextOf(managerClient, 'attachdetach-controller'), informers),

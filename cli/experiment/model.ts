@@ -25,7 +25,11 @@ export interface WorldSpec {
     readonly pods?: number;
     /** Addresses of pods that the simulated network has. */
     readonly addresses?: number;
+    /** Images and writable layers have a disk of their own, of this size. */
+    readonly imagefs?: string;
   };
+  /** The control plane's controllers of node lifecycle and taint eviction run. A lab always has them. */
+  readonly controllers?: boolean;
 }
 
 export type ProcessName = 'agent' | 'containerd' | 'apiserver' | 'csi-driver' | 'scheduler' | 'controllers';

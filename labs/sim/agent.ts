@@ -7,6 +7,7 @@ import { createNodeWatch } from '../../agent/api/node-watch.ts';
 import { createPodApi } from '../../agent/api/pod-api.ts';
 import { createApiPodSource } from '../../agent/api/pod-source.ts';
 import { NodePressureState } from '../../agent/eviction/pressure-state.ts';
+import type { ImageGcConfig } from '../../agent/images/gc-policy.ts';
 import { Attachments } from '../../agent/network/attachments.ts';
 import { collectPeriodically } from '../../agent/network/collector.ts';
 import type { NodeAgentOptions } from '../../agent/node/options.ts';
@@ -21,7 +22,11 @@ import type { ProbeRunners } from '../../agent/probes/runners.ts';
 import type { CriClient } from '../../agent/runtime/cri-client.ts';
 import { createCriRuntime } from '../../agent/runtime/cri-runtime.ts';
 import { sweepLogs } from '../../agent/runtime/logs/sweep.ts';
+import type { NodeSettings } from '../../agent/runtime/options.ts';
 import type { CriRuntime } from '../../agent/runtime/types.ts';
+import { type Logind, NodeShutdown } from '../../agent/shutdown/node-shutdown.ts';
+import type { ShutdownGroup } from '../../agent/shutdown/plan.ts';
+import { NodeShutdownState } from '../../agent/shutdown/shutdown-state.ts';
 import { MirrorPods } from '../../agent/sources/mirror-pods.ts';
 import { MirrorReconciler } from '../../agent/sources/mirror-reconciler.ts';
 import { VolumesInUse } from '../../agent/volumes/volumes-in-use.ts';
@@ -50,7 +55,7 @@ import { NETWORK, type SimNetwork } from './network.ts';
 import { createNodeAgent } from './node.ts';
 import { ALLOCATABLE, HOST_IPS, NODE_NAME } from './node-facts.ts';
 import type { SimCgroups } from './node-parts.ts';
-import { createEviction } from './pressure.ts';
+import { createEviction, createImageGc } from './pressure.ts';
 import type { SimShim } from './shim.ts';
 import type { SimStorage } from './storage-objects.ts';
 import type { SimVolumes } from './volumes.ts';
@@ -96,7 +101,13 @@ export interface SimAgentOptions {
   readonly pods?: Omit<NonNullable<PodsAgentOptions['config']>, 'admit'>;
   readonly network?: NetworkConfigList;
   readonly eviction?: Parameters<typeof createEviction>[1];
+  /** Images take disk here, and are collected. */
+  readonly images?: ImageGcConfig;
   readonly nodeConfig?: NodeAgentOptions['config'];
+  /** Instead of what the simulated machine is usually configured with. */
+  readonly settings?: Partial<NodeSettings>;
+  /** Without it, a shutdown of the machine waits for no pod. */
+  readonly shutdown?: { readonly logind: Logind; readonly groups: readonly ShutdownGroup[] };
 }
 
 export interface RunningAgent {
@@ -113,6 +124,7 @@ export function startSimAgent(machine: SimMachine, options: SimAgentOptions): Ru
   const life = new Life();
   const clock = life.clock(machine.clock);
   const log = options.log(clock);
+  const settings = { ...machine.disk.nodeSettings, ...options.settings };
   const network = networkFor(machine, options, life, clock, log);
   const connection = new SimCriClient(machine.runtime);
   const runtime = machine.meant.witness(
@@ -121,7 +133,7 @@ export function startSimAgent(machine: SimMachine, options: SimAgentOptions): Ru
       client: life.port(options.traceCalls === true ? tracedCri(connection, tracer) : connection),
       clock,
       tracer,
-      node: machine.disk.nodeSettings,
+      node: settings,
       addressesOf: (sandbox) => network.addresses(sandbox),
       onTrouble: (message) => log('info', message),
     }),
@@ -167,6 +179,7 @@ export function startSimAgent(machine: SimMachine, options: SimAgentOptions): Ru
     random,
   });
   const pressure = new NodePressureState();
+  const shutdown = new NodeShutdownState();
   const pods = createPodsAgent({
     runtime: options.runtime?.(runtime) ?? runtime,
     cgroups: life.port(machine.cgroups),
@@ -181,13 +194,14 @@ export function startSimAgent(machine: SimMachine, options: SimAgentOptions): Ru
     ],
     onPodGone: (pod) => podGone.emit(pod),
     allocations: machine.checkpoints.forAgent(clock),
-    sweep: async (isKept) => void (await sweepLogs(machine.disk.nodeSettings, isKept)),
+    sweep: async (isKept) => void (await sweepLogs(settings, isKept)),
     clock,
     tracer,
     node: { name: NODE_NAME, hostIPs: () => HOST_IPS, allocatable: () => ALLOCATABLE },
     config: {
       ...options.pods,
       admit: [
+        shutdown.admit,
         pressure.admit,
         ...createAdmission({
           node: () => {
@@ -206,10 +220,15 @@ export function startSimAgent(machine: SimMachine, options: SimAgentOptions): Ru
   watch.start();
   const node = (): Node | undefined => watch.node();
   const reconciler = new MirrorReconciler({ mirrors, pods, client, node, clock, tracer, log });
+  const images =
+    options.images === undefined
+      ? undefined
+      : createImageGc(options.images, { clock, log, recorder, runtime, nodeName: NODE_NAME });
   const eviction = createEviction(
     {
+      images,
       memory: machine.memory,
-      settings: machine.disk.nodeSettings,
+      settings,
       nodeName: NODE_NAME,
       clock,
       log,
@@ -229,6 +248,7 @@ export function startSimAgent(machine: SimMachine, options: SimAgentOptions): Ru
   );
   const stopped = new AbortController();
   void eviction.run(stopped.signal);
+  void images?.run(stopped.signal);
   const listSandboxes = (): Promise<readonly SandboxId[]> => runtime.listSandboxIds();
   const onError = (what: string, error: unknown): void => log('warn', `${what}: ${errorMessage(error)}`);
   void collectPeriodically({ attachments: network, listSandboxes, clock, tracer, onError }, stopped.signal);
@@ -244,11 +264,26 @@ export function startSimAgent(machine: SimMachine, options: SimAgentOptions): Ru
     runtime,
     pods,
     pressure,
+    shutdown,
     inUse,
     ...(options.node === undefined ? {} : { changed: options.node }),
     ...(options.nodeConfig === undefined ? {} : { config: options.nodeConfig }),
   });
   void nodeAgent.run(stopped.signal);
+  if (options.shutdown !== undefined) {
+    const { groups, logind } = options.shutdown;
+    const parts = {
+      groups,
+      logind: life.port(logind),
+      pods,
+      recorder,
+      nodeName: NODE_NAME,
+      clock,
+      log,
+      state: shutdown,
+    };
+    void new NodeShutdown(parts).run(stopped.signal);
+  }
   const stop = (): void => {
     stopped.abort(new Error('the agent stops'));
     watch.stop();

@@ -1,12 +1,12 @@
 // An API server in memory, behind the agent's client: pods and the Node, resource versions, optimistic concurrency,
 // graceful deletion, watches that lag, break and expire. It checks nothing but what the agent writes.
 
-import type { DeleteOptions, ListOf, PatchType, RequestOptions, WatchEvent } from '../../client/api.ts';
+import type { ApiClient, DeleteOptions, ListOf, PatchType, RequestOptions, WatchEvent } from '../../client/api.ts';
 import { UnreachableError } from '../../client/errors.ts';
 import { type Query, requestInfo } from '../../client/paths.ts';
 import type { ListWatcher } from '../../client/reflector.ts';
-import type { Node, Pod, PodStatus } from '../../client/types.ts';
-import { type Clock, plusMs } from '../../lib/clock.ts';
+import type { Lease, Node, Pod, PodStatus } from '../../client/types.ts';
+import { type Clock, type MonotonicMs, plusMs } from '../../lib/clock.ts';
 import { rfc3339Milli } from '../../lib/rfc3339.ts';
 import { problem } from './api-problem.ts';
 import type { Dice } from './dice.ts';
@@ -43,7 +43,8 @@ export interface SimApiParts {
   readonly onChange?: (type: 'ADDED' | 'MODIFIED' | 'DELETED', kind: 'Pod' | 'Node', object: unknown) => void;
 }
 
-function lineError(call: string, failure: LineFailure): Error {
+/** What a client sees of a connection that fails it. */
+export function lineError(call: string, failure: LineFailure): Error {
   if (failure === 'refused') return problem(500, 'InternalError', `${call}: injected failure`);
   const code = failure === 'deadline' ? 'ETIMEDOUT' : 'ECONNRESET';
   return new UnreachableError(`cannot reach the API server: ${call}: injected failure`, code);
@@ -84,7 +85,8 @@ export class SimApiServer implements ListWatcher {
     });
     this.#podLog = new WatchLog<Pod>(clock, dice, weather, (type, object) => parts.onChange?.(type, 'Pod', object));
     const nodeLog = new WatchLog<Node>(clock, dice, weather, (type, object) => parts.onChange?.(type, 'Node', object));
-    this.nodes = new SimNodeObjects(nodeLog, parts.nodeWitness, () => String(++this.#version));
+    const leaseLog = (): WatchLog<Lease> => new WatchLog<Lease>(clock, dice, weather);
+    this.nodes = new SimNodeObjects({ log: nodeLog, leaseLog }, parts.nodeWitness, () => String(++this.#version));
   }
 
   // ---------------------------------------------------------------- what users do, which never fails
@@ -139,7 +141,7 @@ export class SimApiServer implements ListWatcher {
 
   /** Connections break; with `forget`, the server has compacted its history, too. */
   breakWatches(forget: boolean): void {
-    for (const log of [this.#podLog, this.nodes.log]) log.break(forget);
+    for (const log of [this.#podLog, ...this.nodes.logs]) log.break(forget);
   }
 
   /** The version of the next object that is stored elsewhere. */
@@ -165,32 +167,16 @@ export class SimApiServer implements ListWatcher {
   // ---------------------------------------------------------------- the agent's client
 
   async list<T>(path: string): Promise<ListOf<T>> {
-    return await this.#follow('LIST', path, () => {
-      const isPods = path.endsWith('/pods');
-      const items: readonly unknown[] = isPods
-        ? [...this.pods.values()].map((pod) => this.#shown(pod))
-        : this.nodes.list();
-      const kind = isPods ? 'PodList' : 'NodeList';
-      return { apiVersion: 'v1', kind, metadata: { resourceVersion: String(this.#version) }, items: items as T[] };
-    });
+    return await this.#follow('LIST', path, () => this.#listed<T>(path));
   }
 
   async *watch<T>(path: string, query: Query, signal: AbortSignal): AsyncGenerator<WatchEvent<T>> {
     await this.#follow('WATCH', path, () => undefined);
-    const log: WatchLog<unknown> = path.endsWith('/pods') ? this.#podLog : this.nodes.log;
-    const expired = (): WatchEvent<T> => ({ type: 'ERROR', object: problem(410, 'Expired', 'too old').status });
-    yield* log.follow<T>(
-      Number(query['resourceVersion'] ?? 0),
-      Number(query['timeoutSeconds'] ?? 300),
-      expired,
-      signal,
-    );
+    yield* this.#events<T>(path, query, signal);
   }
 
   async get<T>(path: string, _query?: Query, options?: RequestOptions): Promise<T> {
-    return await this.#request('GET', path, options, () =>
-      asRequested<T>(SimNodeObjects.has(path) ? this.nodes.get(path) : this.#podAt(path)),
-    );
+    return await this.#request('GET', path, options, () => this.#found<T>(path));
   }
 
   async create<T>(path: string, body: unknown, options?: RequestOptions): Promise<T> {
@@ -225,39 +211,81 @@ export class SimApiServer implements ListWatcher {
 
   async patch<T>(path: string, body: unknown, _type: PatchType, options?: RequestOptions): Promise<T> {
     const sentAt = this.#parts.clock.monotonic();
-    return await this.#request('PATCH', path, options, () => {
-      if (SimNodeObjects.has(path)) return asRequested<T>(this.nodes.patch(path, body, sentAt));
-      const { metadata, status } = body as { metadata: { uid: string }; status: PodStatus };
-      const before = this.#podAt(path);
-      this.#expectUid(before, metadata.uid);
-      const after = { ...before, status: applyStatusPatch(before.status ?? {}, { ...status }) };
-      const { witness, faults } = this.#parts;
-      if (faults.has('the API server drops what others wrote')) after.status = withoutForeign(after.status);
-      witness.statusWritten(before, after);
-      if (
-        faults.has('the API server says that it wrote a status and did not') &&
-        before.status?.startTime !== undefined
-      ) {
-        return asRequested<T>(after);
-      }
-      return asRequested<T>(this.#store(after, 'MODIFIED'));
-    });
+    return await this.#request('PATCH', path, options, () => asRequested<T>(this.#patched(path, body, sentAt)));
   }
 
   async delete<T = unknown>(path: string, options: DeleteOptions = {}): Promise<T> {
-    return await this.line.perform('DELETE', path, TIMEOUT_MS, () => {
-      const pod = this.#podAt(path);
-      const { uid } = options.preconditions ?? {};
-      if (uid !== undefined) this.#expectUid(pod, uid);
-      if (options.gracePeriodSeconds === 0) {
-        this.#parts.witness.finalized(pod);
-        if (!this.#parts.faults.has('the API server says that it let a pod go and did not')) this.#remove(pod);
-      } else this.deletePod(pod, options.gracePeriodSeconds ?? 30);
-      return asRequested<T>(undefined);
-    });
+    return await this.line.perform('DELETE', path, TIMEOUT_MS, () => asRequested<T>(this.#deleted(path, options)));
+  }
+
+  /** A client with a line of its own, for the control plane: the agent's may be cut while this one is not. */
+  via(line: Line): ListWatcher & Pick<ApiClient, 'get' | 'patch' | 'delete'> {
+    const { clock } = this.#parts;
+    const sent = <T>(verb: string, path: string, effect: () => unknown): Promise<T> =>
+      line.perform(verb, path, TIMEOUT_MS, () => asRequested<T>(effect()));
+    const events = <T>(path: string, query: Query, signal: AbortSignal) => this.#events<T>(path, query, signal);
+    return {
+      list: (path) => sent('LIST', path, () => this.#listed(path)),
+      get: (path) => sent('GET', path, () => this.#found(path)),
+      patch: (path, body) => sent('PATCH', path, () => this.#patched(path, body, clock.monotonic())),
+      delete: (path, options = {}) => sent('DELETE', path, () => this.#deleted(path, options)),
+      async *watch<T>(path: string, query: Query, signal: AbortSignal) {
+        await sent('WATCH', path, () => undefined);
+        yield* events<T>(path, query, signal);
+      },
+    };
   }
 
   // ---------------------------------------------------------------- inside
+
+  #listed<T>(path: string): ListOf<T> {
+    const { resource } = requestInfo(path);
+    const items: readonly unknown[] =
+      resource === 'pods' ? [...this.pods.values()].map((pod) => this.#shown(pod)) : this.nodes.list(resource);
+    const kind = resource === 'pods' ? 'PodList' : resource === 'leases' ? 'LeaseList' : 'NodeList';
+    return { apiVersion: 'v1', kind, metadata: { resourceVersion: String(this.#version) }, items: items as T[] };
+  }
+
+  #events<T>(path: string, query: Query, signal: AbortSignal): AsyncGenerator<WatchEvent<T>> {
+    const { resource } = requestInfo(path);
+    const log: WatchLog<unknown> = resource === 'pods' ? this.#podLog : this.nodes.logOf(resource);
+    const expired = (): WatchEvent<T> => ({ type: 'ERROR', object: problem(410, 'Expired', 'too old').status });
+    const [version, seconds] = [Number(query['resourceVersion'] ?? 0), Number(query['timeoutSeconds'] ?? 300)];
+    return log.follow<T>(version, seconds, expired, signal);
+  }
+
+  #found<T>(path: string): T {
+    return asRequested<T>(SimNodeObjects.has(path) ? this.nodes.get(path) : this.#podAt(path));
+  }
+
+  #patched(path: string, body: unknown, sentAt: MonotonicMs): unknown {
+    if (SimNodeObjects.has(path)) return this.nodes.patch(path, body, sentAt);
+    const { metadata, status } = body as { metadata: { uid: string }; status: PodStatus };
+    const before = this.#podAt(path);
+    this.#expectUid(before, metadata.uid);
+    const after = { ...before, status: applyStatusPatch(before.status ?? {}, { ...status }) };
+    const { witness, faults } = this.#parts;
+    if (faults.has('the API server drops what others wrote')) after.status = withoutForeign(after.status);
+    witness.statusWritten(before, after);
+    if (
+      faults.has('the API server says that it wrote a status and did not') &&
+      before.status?.startTime !== undefined
+    ) {
+      return after;
+    }
+    return this.#store(after, 'MODIFIED');
+  }
+
+  #deleted(path: string, options: DeleteOptions): undefined {
+    const pod = this.#podAt(path);
+    const { uid } = options.preconditions ?? {};
+    if (uid !== undefined) this.#expectUid(pod, uid);
+    if (options.gracePeriodSeconds === 0) {
+      this.#parts.witness.finalized(pod);
+      if (!this.#parts.faults.has('the API server says that it let a pod go and did not')) this.#remove(pod);
+    } else this.deletePod(pod, options.gracePeriodSeconds ?? pod.spec.terminationGracePeriodSeconds ?? 30);
+    return undefined;
+  }
 
   #podAt(path: string): Pod {
     const { namespace, name } = requestInfo(path);

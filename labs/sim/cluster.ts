@@ -2,9 +2,10 @@
 // Secrets, Events and what else the agent writes, in collections with watches. What a user does goes through `apply`, `patch`
 // and `remove`; every change is reported.
 
+import { admitNotReadyTolerations, SYSTEM_PRIORITIES } from '../../apiserver/kinds/pods/admission.ts';
 import { applyPodDefaults } from '../../apiserver/kinds/pods/defaults.ts';
 import { as } from '../../apiserver/kinds/shapes.ts';
-import type { DeleteOptions, ListOf, PatchType, RequestOptions, WatchEvent } from '../../client/api.ts';
+import type { ApiClient, DeleteOptions, ListOf, PatchType, RequestOptions, WatchEvent } from '../../client/api.ts';
 import { type Query, requestInfo } from '../../client/paths.ts';
 import type { ApiObject, Pod, StoredMeta } from '../../client/types.ts';
 import { type Clock, plusMs } from '../../lib/clock.ts';
@@ -14,6 +15,7 @@ import { rfc3339, rfc3339Milli } from '../../lib/rfc3339.ts';
 import { problem } from './api-problem.ts';
 import type { SimApiServer } from './api-server.ts';
 import type { Dice } from './dice.ts';
+import type { Line } from './line.ts';
 import { NODE_NAME } from './node-facts.ts';
 import { WatchLog } from './watch-log.ts';
 import type { Weather } from './weather.ts';
@@ -39,6 +41,8 @@ const PLURALS: ReadonlyMap<string, string> = new Map([
   ['Pod', 'pods'],
   ['ConfigMap', 'configmaps'],
   ['Secret', 'secrets'],
+  ['PriorityClass', 'priorityclasses'],
+  ['Service', 'services'],
 ]);
 /** Of these the server knows. */
 const OWN: ReadonlySet<string> = new Set(['pods', 'nodes', 'leases']);
@@ -46,7 +50,13 @@ const KINDS: ReadonlyMap<string, string> = new Map([
   ['configmaps', 'ConfigMap'],
   ['secrets', 'Secret'],
   ['events', 'Event'],
+  ['priorityclasses', 'PriorityClass'],
+  ['services', 'Service'],
 ]);
+/** In no namespace. */
+const OF_CLUSTER: ReadonlySet<string> = new Set(['priorityclasses']);
+/** Addresses of services begin here; the first is that of "kubernetes", which is not simulated. */
+const SERVICE_NETWORK = '10.96.0.';
 const TIMEOUT_MS = 30_000;
 const TOKEN_MS = 3_600_000;
 
@@ -135,10 +145,11 @@ export class SimCluster {
     const object = structuredClone(manifest);
     const namespace = manifest.metadata.namespace ?? 'default';
     if (plural !== 'pods') {
-      this.#store(plural, { ...object, metadata: { ...object.metadata, namespace } });
+      const given = plural === 'services' ? this.#withAddress(object) : object;
+      this.#store(plural, given);
       return;
     }
-    const pod = podOf({ ...object, apiVersion: 'v1', metadata: { ...object.metadata, namespace } });
+    const pod = this.#admitted(podOf({ ...object, apiVersion: 'v1', metadata: { ...object.metadata, namespace } }));
     const { server } = this.#parts;
     const before = server.pods.get(`${namespace}/${pod.metadata.name}`);
     if (before === undefined) server.createPod(pod);
@@ -148,6 +159,42 @@ export class SimCluster {
         metadata: { ...before.metadata, ...pod.metadata, uid: before.metadata.uid },
         spec: pod.spec,
       });
+  }
+
+  /** Its priority, and how long it tolerates a node that is not ready, as the API server's admission gives them. */
+  #admitted(pod: Pod): Pod {
+    const { priorityClassName = '', tolerations } = pod.spec;
+    const spec = {
+      ...pod.spec,
+      priority: this.#priorityOf(priorityClassName),
+      ...(tolerations === undefined ? {} : { tolerations: [...tolerations] }),
+    };
+    admitNotReadyTolerations(spec);
+    return { ...pod, spec };
+  }
+
+  #priorityOf(name: string): number {
+    if (name === '') return 0;
+    const own = getOwn(SYSTEM_PRIORITIES, name);
+    if (own !== undefined) return own;
+    const found = this.#collection('priorityclasses').objects.get(`default/${name}`);
+    if (found === undefined) throw new UserError(`no PriorityClass with name ${name} was found`);
+    return Number(getOwn(asRequested<Fields>(found), 'value') ?? 0);
+  }
+
+  #withAddress(service: UserObject): UserObject {
+    const { spec } = service;
+    const fields: Fields = isFields(spec) ? spec : {};
+    if (fields['clusterIP'] !== undefined) return service;
+    const { objects } = this.#collection('services');
+    const key = `${service.metadata.namespace ?? 'default'}/${service.metadata.name}`;
+    const known = addressOf(objects.get(key));
+    return { ...service, spec: { ...fields, clusterIP: known ?? `${SERVICE_NETWORK}${objects.size + 2}` } };
+  }
+
+  /** Undefined where there is no such service. */
+  serviceAddress(namespace: string, name: string): string | undefined {
+    return addressOf(this.#collection('services').objects.get(`${namespace}/${name}`));
   }
 
   /** `graceMs`: undefined is the pod's own. Throws UserError where there is no such object. */
@@ -197,9 +244,10 @@ export class SimCluster {
     const namespace = object.metadata.namespace ?? 'default';
     const key = `${namespace}/${object.metadata.name}`;
     const before = objects.get(key);
+    const { namespace: _given, ...named } = object.metadata;
     const metadata: StoredMeta = {
-      ...object.metadata,
-      namespace,
+      ...named,
+      ...(OF_CLUSTER.has(resource) ? {} : { namespace }),
       uid: before?.metadata.uid ?? `uid-${resource}-${++this.#uids}`,
       creationTimestamp: before?.metadata.creationTimestamp ?? rfc3339Milli(this.#parts.clock.now()),
       resourceVersion: '',
@@ -283,6 +331,17 @@ export class SimCluster {
     );
   }
 
+  /** Where other clients than the agent record events, over a line of their own. */
+  eventsVia(line: Line): Pick<ApiClient, 'create' | 'patch'> {
+    const sent = <T>(verb: string, path: string, effect: () => unknown): Promise<T> =>
+      line.perform(verb, path, TIMEOUT_MS, () => asRequested<T>(effect()));
+    return {
+      create: (path, body) => sent('POST', path, () => this.#store('events', asRequested<UserObject>(body))),
+      patch: (path, body) =>
+        sent('PATCH', path, () => this.#store('events', asRequested<UserObject>(mergePatch(this.#at(path), body)))),
+    };
+  }
+
   async delete<T = unknown>(path: string, options: DeleteOptions = {}): Promise<T> {
     return await this.#parts.server.delete<T>(path, options);
   }
@@ -293,6 +352,13 @@ export class SimCluster {
     if (object === undefined) throw problem(404, 'NotFound', `${resource} "${name}" not found`);
     return object;
   }
+}
+
+function addressOf(service: ApiObject | undefined): string | undefined {
+  if (service === undefined) return undefined;
+  const spec = getOwn(asRequested<Fields>(service), 'spec');
+  const address = isFields(spec) ? spec['clusterIP'] : undefined;
+  return typeof address === 'string' ? address : undefined;
 }
 
 /** Without the subresource. */

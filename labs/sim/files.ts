@@ -6,6 +6,7 @@ import { syncBuiltinESMExports } from 'node:module';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { NodeSettings } from '../../agent/runtime/options.ts';
+import type { SimDiskSpace } from './disk-space.ts';
 import { PLUGINS } from './network.ts';
 
 const fs = process.getBuiltinModule('node:fs');
@@ -19,6 +20,9 @@ const NSFS_MAGIC = 0x6e736673;
 
 /** The disk is nearly empty. */
 const SPACE = { bsize: 4096, blocks: 10_000_000, bfree: 9_000_000, bavail: 9_000_000, files: 0, ffree: 0 };
+
+/** What stat(2) counts in, bytes. */
+const STAT_BLOCK = 512;
 
 /** Which mount a path lies on, as the kernel tells by the device; undefined is the disk itself. */
 export type DeviceOf = (path: string) => number | undefined;
@@ -77,13 +81,14 @@ export class SimDisk {
 
   /**
    * From now on calls are made at once, and mounts are seen. `cgroups`: the files below its mount point, which are on no
-   * disk: the agent reads them in every round.
+   * disk: the agent reads them in every round. `space`: how full the disks are; without it, one disk that is nearly empty.
    */
   begin(
     deviceOf: DeviceOf,
     isMountPoint: (path: string) => boolean,
     isNamespace: (path: string) => boolean,
     cgroups: { readonly mountPoint: string; read(path: string): string | undefined },
+    space?: SimDiskSpace,
   ): void {
     const at = (path: string): string => (path.startsWith(MANIFESTS) ? join(this.root, path) : path);
     const replaced = {
@@ -91,6 +96,8 @@ export class SimDisk {
         const found = fs.lstatSync(path);
         const device = deviceOf(path);
         if (device !== undefined) found.dev = device;
+        const bytes = space?.bytesAt(path);
+        if (bytes !== undefined) found.blocks = Math.ceil(bytes / STAT_BLOCK);
         return found;
       },
       rmdir: async (path: string) => {
@@ -100,9 +107,14 @@ export class SimDisk {
       opendir: async (path: string) => fs.readdirSync(path, { withFileTypes: true }),
       statfs: async (path: string) => ({
         type: isNamespace(path) ? NSFS_MAGIC : 0,
-        ...SPACE,
+        ...(space?.statfs(path) ?? SPACE),
       }),
-      stat: async (path: string) => fs.statSync(at(path)),
+      stat: async (path: string) => {
+        const found = fs.statSync(at(path));
+        const device = space?.deviceOf(path);
+        if (device !== undefined) found.dev = device;
+        return found;
+      },
       readdir: async (path: string, options?: { withFileTypes: true }) =>
         options === undefined ? fs.readdirSync(at(path)) : fs.readdirSync(path, options),
       mkdir: async (path: string, options?: Parameters<typeof fs.mkdirSync>[1]) => fs.mkdirSync(path, options),

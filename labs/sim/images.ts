@@ -12,15 +12,18 @@ export class SimImages {
 
   readonly #pullMs: (name: string) => number | undefined;
   readonly #registry: readonly string[];
+  readonly #sizeOf: (name: string) => number;
   /** No registry answers. */
   unreachable = false;
 
-  /** `pullMs`: how long a pull takes; undefined where chance decides. */
+  /** `pullMs`: how long a pull takes; undefined where chance decides. `sizeOf`: bytes. */
   constructor(
     present: readonly string[] = IMAGES.present,
     registry: readonly string[] = [...IMAGES.inRegistry, ...IMAGES.present],
     pullMs: (name: string) => number | undefined = () => undefined,
+    sizeOf: (name: string) => number = () => 1234,
   ) {
+    this.#sizeOf = sizeOf;
     for (const name of present) this.add(name);
     this.#registry = registry;
     this.#pullMs = pullMs;
@@ -32,9 +35,15 @@ export class SimImages {
 
   add(name: string): RuntimeImage {
     const repoDigests = [`${name.split(':')[0]}@sha256:${'0'.repeat(8)}`];
-    const image = { id: `sha256:${name}`, repoTags: [name], repoDigests, sizeBytes: 1234, pinned: false };
+    const image = { id: `sha256:${name}`, repoTags: [name], repoDigests, sizeBytes: this.#sizeOf(name), pinned: false };
     this.held.set(name, image);
     return image;
+  }
+
+  /** Bytes on the disk; a name more of an image takes none. */
+  get bytes(): number {
+    const sizes = new Map([...this.held.values()].map(({ id, sizeBytes }) => [id, sizeBytes]));
+    return [...sizes.values()].reduce((sum, each) => sum + each, 0);
   }
 
   /** By name or id. */

@@ -26,9 +26,9 @@ export interface LineOptions {
   readonly name: string;
   readonly clock: Clock;
   readonly dice: Dice;
-  readonly journal: Journal;
+  readonly journal: Pick<Journal, 'note'>;
   readonly error: (call: string, failure: LineFailure) => Error;
-  readonly weather: Weather;
+  readonly weather: Pick<Weather, 'bad'>;
   /** How long calls take at most, in ms, when nothing is wrong. */
   readonly usualMs: number;
   /** The far side drops what its caller has given up. */

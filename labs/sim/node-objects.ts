@@ -43,11 +43,19 @@ export class SimNodeObjects {
   node: Node | undefined;
   lease: Lease | undefined;
   readonly log: WatchLog<Node>;
+  readonly #newLeaseLog: () => WatchLog<Lease>;
+  /** Undefined until a client watches leases: the agent does not. */
+  #leaseLog: WatchLog<Lease> | undefined;
   readonly #witness: NodeWitness;
   readonly #nextVersion: () => string;
 
-  constructor(log: WatchLog<Node>, witness: NodeWitness, nextVersion: () => string) {
+  constructor(
+    { log, leaseLog }: { readonly log: WatchLog<Node>; readonly leaseLog: () => WatchLog<Lease> },
+    witness: NodeWitness,
+    nextVersion: () => string,
+  ) {
     this.log = log;
+    this.#newLeaseLog = leaseLog;
     this.#witness = witness;
     this.#nextVersion = nextVersion;
   }
@@ -69,8 +77,21 @@ export class SimNodeObjects {
     else this.#storeLease(this.lease);
   }
 
-  list(): readonly Node[] {
-    return this.node === undefined ? [] : [this.#shown(this.node)];
+  /** "nodes" or "leases". */
+  list(resource: string): readonly (Node | Lease)[] {
+    const found = resource === 'leases' ? this.lease : this.node;
+    if (found === undefined) return [];
+    return found === this.node ? [this.#shown(this.node)] : [found];
+  }
+
+  get logs(): readonly (WatchLog<Node> | WatchLog<Lease>)[] {
+    return this.#leaseLog === undefined ? [this.log] : [this.log, this.#leaseLog];
+  }
+
+  logOf(resource: string): WatchLog<Node> | WatchLog<Lease> {
+    if (resource !== 'leases') return this.log;
+    this.#leaseLog ??= this.#newLeaseLog();
+    return this.#leaseLog;
   }
 
   /** A copy: the agent's store changes what it is given. */
@@ -114,6 +135,10 @@ export class SimNodeObjects {
     const before = this.node;
     if (before === undefined) throw problem(404, 'NotFound', `${path} not found`);
     const { status, ...rest } = body as Partial<Node>;
+    const wanted = rest.metadata?.resourceVersion;
+    if (wanted !== undefined && wanted !== before.metadata.resourceVersion) {
+      throw problem(409, 'Conflict', `Operation cannot be fulfilled on ${path}: the object has been modified`);
+    }
     const changed = merged(before, rest) as Node;
     if (status === undefined) return this.#storeNode(changed, 'MODIFIED');
     const after = { ...changed, status: applyNodeStatus(before.status ?? {}, status) };
@@ -127,8 +152,11 @@ export class SimNodeObjects {
   }
 
   #storeLease(lease: Lease): Lease {
-    this.lease = { ...lease, metadata: { ...lease.metadata, resourceVersion: this.#nextVersion() } };
-    return this.lease;
+    const isNew = this.lease === undefined;
+    const stored = { ...lease, metadata: { ...lease.metadata, resourceVersion: this.#nextVersion() } };
+    this.lease = stored;
+    this.#leaseLog?.append(isNew ? 'ADDED' : 'MODIFIED', stored);
+    return stored;
   }
 
   #storeNode(node: Node, type: 'ADDED' | 'MODIFIED'): Node {

@@ -5,6 +5,7 @@ import { NodeAgent } from '../../agent/node/node-agent.ts';
 import type { NodeAgentOptions } from '../../agent/node/options.ts';
 import type { PodsAgent } from '../../agent/pods/options.ts';
 import type { CriRuntime } from '../../agent/runtime/types.ts';
+import type { NodeShutdownState } from '../../agent/shutdown/shutdown-state.ts';
 import type { VolumesInUse } from '../../agent/volumes/volumes-in-use.ts';
 import { FACTS, HOST_IPS, NODE_CONFIG, NODE_NAME } from './node-facts.ts';
 
@@ -12,6 +13,7 @@ export interface SimNodeParts extends Pick<NodeAgentOptions, 'client' | 'recorde
   readonly runtime: CriRuntime;
   readonly pods: PodsAgent;
   readonly pressure: NodePressureState;
+  readonly shutdown: NodeShutdownState;
   readonly inUse: VolumesInUse;
   /** What is different from a node that works as it should: nothing but in a test of rules. */
   readonly changed?: (options: NodeAgentOptions) => Partial<NodeAgentOptions>;
@@ -20,7 +22,7 @@ export interface SimNodeParts extends Pick<NodeAgentOptions, 'client' | 'recorde
 
 /** The caller runs it. */
 export function createNodeAgent(parts: SimNodeParts): NodeAgent {
-  const { runtime, pods, pressure, inUse, changed = () => ({}), config = NODE_CONFIG, ...rest } = parts;
+  const { runtime, pods, pressure, shutdown, inUse, changed = () => ({}), config = NODE_CONFIG, ...rest } = parts;
   const options: NodeAgentOptions = {
     ...rest,
     runtime,
@@ -35,11 +37,13 @@ export function createNodeAgent(parts: SimNodeParts): NodeAgent {
     facts: FACTS,
     pressure: () => pressure.conditions(),
     checks: { PLEG: () => runtime.plegProblem(), 'sync loop': () => pods.syncLoopProblem() },
+    shutdown: () => shutdown.notReadyReason(),
     volumesInUse: () => inUse.list(),
     onVolumesWritten: (names) => inUse.written(names),
   };
   const node = new NodeAgent({ ...options, ...changed(options) });
   pressure.changed.subscribe(() => node.wake());
+  shutdown.changed.subscribe(() => void node.checkNow());
   inUse.changed.subscribe(() => node.wake(true));
   return node;
 }

@@ -1,11 +1,14 @@
-// Eviction on a simulated node, put together as agent/compose/pressure.ts does: measured from the simulated machine's
-// cgroups, its disk and its runtime.
+// Eviction and image garbage collection on a simulated node, put together as agent/compose/pressure.ts does: measured from
+// the simulated machine's cgroups, its disks and its runtime.
 
+import { statfs } from 'node:fs/promises';
 import { EvictionManager } from '../../agent/eviction/eviction-manager.ts';
 import type { EvictablePods } from '../../agent/eviction/options.ts';
 import { PodUsageReader } from '../../agent/eviction/pod-usage.ts';
 import type { NodePressureState } from '../../agent/eviction/pressure-state.ts';
 import { SignalReader } from '../../agent/eviction/signals.ts';
+import { ImageGc } from '../../agent/images/gc.ts';
+import type { ImageGcConfig } from '../../agent/images/gc-policy.ts';
 import type { EventRecorder } from '../../agent/ports/api.ts';
 import { hostsFile, podLogsDirectory } from '../../agent/runtime/config/paths.ts';
 import type { NodeSettings } from '../../agent/runtime/options.ts';
@@ -25,6 +28,8 @@ export interface PressureParts {
   readonly runtime: CriRuntime;
   readonly pods: EvictablePods;
   readonly pressure: NodePressureState;
+  /** Undefined where images take no disk and none is removed. */
+  readonly images: ImageGc | undefined;
 }
 
 /** How long the node stays under pressure after there is enough again, ms. */
@@ -43,8 +48,37 @@ const CONFIG: EvictionConfig = {
   localStorageCapacityIsolation: true,
 };
 
+/** The caller runs it. */
+export function createImageGc(
+  config: ImageGcConfig,
+  {
+    clock,
+    log,
+    recorder,
+    runtime,
+    nodeName,
+  }: Pick<PressureParts, 'clock' | 'log' | 'recorder' | 'runtime' | 'nodeName'>,
+): ImageGc {
+  return new ImageGc({
+    config,
+    clock,
+    log,
+    recorder,
+    nodeName,
+    listImages: () => runtime.listImages(),
+    removeImage: (id) => runtime.removeImage(id),
+    imagesInUse: () => runtime.imagesInUse(),
+    imageDisk: async () => {
+      const { image } = await runtime.imageFsPaths();
+      if (image === undefined) return undefined;
+      const { bsize, blocks, bavail } = await statfs(image);
+      return { capacity: blocks * bsize, available: bavail * bsize };
+    },
+  });
+}
+
 export function createEviction(parts: PressureParts, config: Partial<EvictionConfig> = {}): EvictionManager {
-  const { memory, settings, clock, log, recorder, runtime, pods, pressure, nodeName } = parts;
+  const { memory, settings, clock, log, recorder, runtime, pods, pressure, nodeName, images } = parts;
   const { rootDir, podLogsDir, cgroups: layout } = settings;
   const cgroups = { version: 2, mountPoint: memory.mountPoint } as const;
   const signals = new SignalReader({
@@ -76,8 +110,7 @@ export function createEviction(parts: PressureParts, config: Partial<EvictionCon
     pods,
     readSignals: () => signals.read(),
     readUsage: (of, wanted) => usage.read(of, wanted),
-    // Only memory runs out here, and images have none of it.
-    removeUnusedImages: () => Promise.resolve(),
+    removeUnusedImages: () => images?.removeUnused() ?? Promise.resolve(),
     pressure,
   });
 }

@@ -4,6 +4,7 @@
 import type { ContainerRuntime, ContainerSpec } from '../../agent/ports/runtime.ts';
 import { type Clock, type MonotonicMs, plusMs, type Timer } from '../../lib/clock.ts';
 import type { ContainerConfig__Output } from '../../proto/gen/runtime/v1/ContainerConfig.ts';
+import type { PodSandboxConfig__Output } from '../../proto/gen/runtime/v1/PodSandboxConfig.ts';
 import type { Dice } from './dice.ts';
 
 export type ProbeKind = 'startup' | 'liveness' | 'readiness';
@@ -43,7 +44,12 @@ export interface Process {
 /** What a simulated runtime runs in its containers. */
 export interface ProcessTable {
   /** A process begins; `end` is called when it ends by itself. */
-  begin(spec: ContainerSpec, end: (exitCode: number, reason: string) => void, config: ContainerConfig__Output): Process;
+  begin(
+    spec: ContainerSpec,
+    end: (exitCode: number, reason: string) => void,
+    config: ContainerConfig__Output,
+    sandbox: PodSandboxConfig__Output | undefined,
+  ): Process;
   /** Runs a command beside the process. */
   exec(process: Process, command: readonly string[], limitMs: number): Promise<ExecOutcome>;
 }

@@ -18,7 +18,7 @@ import { as, type Container, type Pod, type PodSpec, type Volume } from '../shap
 const TOKEN_MOUNT_PATH = '/var/run/secrets/kubernetes.io/serviceaccount';
 /** One hour, and seven seconds by which the kubelet recognises a token it may refresh early. */
 const TOKEN_EXPIRATION_SECONDS = 3607;
-const SYSTEM_PRIORITIES: Readonly<Record<string, number>> = {
+export const SYSTEM_PRIORITIES: Readonly<Record<string, number>> = {
   'system-cluster-critical': 2_000_000_000,
   'system-node-critical': 2_000_001_000,
 };
@@ -216,7 +216,7 @@ function sameQuantities(a: Quantities, b: Quantities): boolean {
 }
 
 /** Every pod tolerates a node that is not ready or not reachable for five minutes. */
-function admitNotReadyTolerations(spec: PodSpec): void {
+export function admitNotReadyTolerations(spec: PodSpec): void {
   const own = spec.tolerations ?? [];
   const added = ['node.kubernetes.io/not-ready', 'node.kubernetes.io/unreachable'].filter(
     (key) =>

@@ -14,14 +14,17 @@ const shortImage = (image: string): string => image.replace(/^docker\.io\/(libra
 
 function worldProblems(spec: WorldSpec): string[] {
   const problems: string[] = [];
-  if ((spec.nodes ?? 1) !== 1) problems.push(`world.nodes: a lab has one node, not ${spec.nodes}: use --on sim`);
+  if ((spec.nodes ?? 1) !== 1)
+    problems.push(`world.nodes: a lab has one node, not ${spec.nodes}; so has the simulated world`);
   for (const image of spec.images ?? []) {
     if (!LAB_IMAGES.includes(shortImage(image)))
       problems.push(`world.images: a lab has ${LAB_IMAGES.join(', ')}, not ${image}`);
   }
   if (spec.cni !== undefined)
     problems.push('world.cni: a lab keeps its own chain, whose bridge and addresses it can take away: use --on sim');
-  const { cpu, memory, disk, addresses } = spec.capacity ?? {};
+  const { cpu, memory, disk, addresses, imagefs } = spec.capacity ?? {};
+  if (imagefs !== undefined)
+    problems.push("world.capacity.imagefs: a lab's images are where this machine has them: use --on sim");
   if (addresses !== undefined)
     problems.push('world.capacity.addresses: a lab has the range of its own chain: use --on sim');
   for (const [name, value] of [

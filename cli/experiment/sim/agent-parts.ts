@@ -27,13 +27,13 @@ export function tracedApi(cluster: SimCluster, tracer: Tracer): SimMachine['api'
   };
 }
 
-/** Only memory runs out here: thresholds of other signals are never met, and are left out. */
+const COUNTED: ReadonlySet<string> = new Set(['memory.available', 'nodefs.available', 'imagefs.available']);
+
+/** Memory and disk run out here: thresholds of inodes and process ids are never met, and are left out. */
 export function evictionOf(config: KubeletConfiguration) {
   const { evictionHard, evictionSoft, evictionSoftGracePeriod, evictionMinimumReclaim } = config;
-  const memory = (thresholds: Readonly<Record<string, string>>): Record<string, string> =>
-    Object.fromEntries(Object.entries(thresholds).filter(([signal]) => signal === 'memory.available'));
   return {
-    evictionHard: memory(evictionHard),
+    evictionHard: Object.fromEntries(Object.entries(evictionHard).filter(([signal]) => COUNTED.has(signal))),
     evictionSoft,
     evictionSoftGracePeriod,
     evictionMinimumReclaim,

@@ -7,9 +7,12 @@ import { commandOf } from '../../../labs/sim/shell/processes.ts';
 import { UserError } from '../../../lib/errors.ts';
 import type { ExperimentStep, Manifest, ProcessName, WorldSpec } from '../model.ts';
 import { processProblems } from '../processes.ts';
+import { RESOLV_CONF } from './agent-options.ts';
 
 /** Fields of KubeletConfiguration that have their effect in the simulated world. */
 export const KUBELET_FIELDS: ReadonlySet<string> = new Set([
+  'clusterDNS',
+  'clusterDomain',
   'configMapAndSecretChangeDetectionStrategy',
   'crashLoopBackOff',
   'evictionHard',
@@ -19,13 +22,21 @@ export const KUBELET_FIELDS: ReadonlySet<string> = new Set([
   'evictionSoft',
   'evictionSoftGracePeriod',
   'featureGates',
+  'imageGCHighThresholdPercent',
+  'imageGCLowThresholdPercent',
+  'imageMaximumGCAge',
+  'imageMinimumGCAge',
   'maxParallelImagePulls',
   'maxPods',
   'nodeLeaseDurationSeconds',
   'nodeStatusReportFrequency',
   'nodeStatusUpdateFrequency',
+  'resolvConf',
   'runtimeRequestTimeout',
   'serializeImagePulls',
+  'shutdownGracePeriod',
+  'shutdownGracePeriodByPodPriority',
+  'shutdownGracePeriodCriticalPods',
   'syncFrequency',
 ]);
 
@@ -52,6 +63,9 @@ function commandProblem(where: string, parse: () => unknown): string[] {
   }
 }
 
+/** What is there, with every tag that a lab has. */
+const IMAGES: ReadonlySet<string> = new Set(['busybox:stable', 'busybox:latest', 'nginx:stable', 'nginx:latest']);
+const CAPACITIES: ReadonlySet<string> = new Set(['pods', 'addresses', 'imagefs']);
 const VOLUMES = new Set(['name', 'emptyDir', 'configMap', 'secret', 'downwardAPI', 'projected', 'hostPath']);
 const HANDLERS = ['livenessProbe', 'readinessProbe', 'startupProbe'] as const;
 
@@ -78,6 +92,7 @@ function containerProblems(where: string, container: Readonly<Record<string, unk
 function manifestProblems({ kind, metadata, spec }: Manifest): string[] {
   const where = `${kind} ${metadata.name}`;
   if (!isKnownKind(kind)) return [`${where}: objects of kind ${kind} are not simulated`];
+  if (kind === 'Service') return serviceProblems(where, fields(spec));
   if (kind !== 'Pod') return [];
   const { containers, initContainers, volumes } = fields(spec);
   const problems = [...list(initContainers), ...list(containers)].flatMap((container) =>
@@ -90,6 +105,12 @@ function manifestProblems({ kind, metadata, spec }: Manifest): string[] {
   return problems;
 }
 
+/** DNS knows services by their address; nothing listens there. */
+function serviceProblems(where: string, { clusterIP, type }: Readonly<Record<string, unknown>>): string[] {
+  const other = clusterIP === 'None' ? 'headless' : type === 'ExternalName' ? 'of the type ExternalName' : undefined;
+  return other === undefined ? [] : [`${where}: services that are ${other} are not simulated`];
+}
+
 function stepProblems(step: ExperimentStep): string[] {
   if ('apply' in step) return step.apply.flatMap(manifestProblems);
   if ('exec' in step) return commandProblem(`exec in ${step.exec.pod}`, () => parseCommand(step.exec.command));
@@ -97,24 +118,26 @@ function stepProblems(step: ExperimentStep): string[] {
   if (ofProcess.length > 0) return [...ofProcess];
   if ('fault' in step) {
     const { on, rules } = step.fault;
-    if (on !== 'cri' && on !== 'cni' && on !== 'api') return [`faults of ${on} are not simulated`];
+    if (on === 'csi') return ['faults of csi are not simulated'];
     const ofEvents = rules.filter(({ call }) => call.startsWith('event '));
     if (on !== 'cri' && ofEvents.length > 0) return ['only CRI has events that can be lost'];
     if (ofEvents.some(({ action }) => action !== 'drop'))
       return ['an event of the runtime can be dropped, and nothing else'];
+    if (on === 'dns') {
+      const twice = rules.filter(({ action }) => action === 'duplicate');
+      return twice.map(() => 'the fault duplicate of a DNS query is not simulated');
+    }
     const wrong =
       on === 'cni' ? rules.filter(({ action }) => action !== 'fail' && action !== 'delay' && action !== 'hang') : [];
     return wrong.map(({ action }) => `the fault ${action} of a CNI plugin is not simulated`);
   }
   if ('use' in step) {
-    const { disk, pids, pod } = step.use;
+    const { pids, pod } = step.use;
     return [
-      ...(disk === undefined ? [] : ['the use of disk is not simulated']),
       ...(pids === undefined ? [] : ['the use of process ids is not simulated']),
-      ...(pod === undefined ? [] : ['memory of a pod is used by its own command, not by a step']),
+      ...(pod === undefined ? [] : ['memory and disk of a pod are used by its own command, not by a step']),
     ];
   }
-  if ('shutdown' in step) return ['the shutdown of the machine is not simulated'];
   if ('patch' in step && !isKnownKind(step.patch.kind)) return [`objects of kind ${step.patch.kind} are not simulated`];
   if ('delete' in step && !isKnownKind(step.delete.kind))
     return [`objects of kind ${step.delete.kind} are not simulated`];
@@ -135,11 +158,19 @@ function specProblems({ kubelet = {}, nodes = 1, images = [], csi, cni, capacity
     if (!(error instanceof UserError)) throw error;
     problems.push(error.message);
   }
-  if (nodes !== 1) problems.push('the simulated world has one node');
-  if (images.length > 0) problems.push('images of the lab are not simulated: containers run their own command');
+  if (nodes !== 1) problems.push(`world.nodes: the simulated world has one node, not ${nodes}; so has a lab`);
+  problems.push(
+    ...images
+      .filter((image) => !IMAGES.has(image.replace(/^docker\.io\/(library\/)?/, '')))
+      .map((image) => `world.images: the simulated world has ${[...IMAGES].join(', ')}, not ${image}`),
+  );
+  const { resolvConf = RESOLV_CONF } = kubelet;
+  if (resolvConf !== RESOLV_CONF && resolvConf !== '') {
+    problems.push(`world.kubelet.resolvConf: the simulated machine has ${RESOLV_CONF}, or '' for none`);
+  }
   if (csi === true) problems.push('the CSI driver is not simulated');
   if (cni !== undefined) problems.push('another CNI configuration is not simulated');
-  const others = Object.keys(capacity).filter((name) => name !== 'pods' && name !== 'addresses');
+  const others = Object.keys(capacity).filter((name) => !CAPACITIES.has(name));
   problems.push(
     ...others.map(
       (name) => `world.capacity.${name}: the simulated machine has 4 CPUs, 8 GiB of memory and 10 GiB of disk`,

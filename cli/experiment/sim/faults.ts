@@ -3,6 +3,7 @@
 
 import { RuntimeError } from '../../../agent/ports/runtime.ts';
 import { ApiError } from '../../../client/errors.ts';
+import type { DnsAnswer, DnsInjection } from '../../../labs/sim/dns.ts';
 import type { Injection } from '../../../labs/sim/line.ts';
 import type { PluginInjection } from '../../../labs/sim/network.ts';
 import { milliseconds } from '../duration.ts';
@@ -68,4 +69,18 @@ export function pluginInjectionOf(rule: FaultRule, call: string): PluginInjectio
     return { kind: 'failed', message: rule.message ?? `${call} was made to fail`, code: Number(rule.code ?? 999) };
   }
   return { kind: 'delayed', ms: rule.action === 'hang' ? HANGS_MS : delayOf(rule) };
+}
+
+/** The codes that a name server can answer with; another is SERVFAIL. */
+const ANSWERS: ReadonlySet<string> = new Set<DnsAnswer>(['NXDOMAIN', 'NODATA', 'SERVFAIL']);
+
+function isAnswer(code: string): code is DnsAnswer {
+  return ANSWERS.has(code);
+}
+
+export function dnsInjectionOf(rule: FaultRule): DnsInjection {
+  if (rule.action === 'delay') return { delayMs: delayOf(rule) };
+  if (rule.action !== 'fail') return { answer: 'none' };
+  const code = rule.code ?? 'SERVFAIL';
+  return { answer: isAnswer(code) ? code : 'SERVFAIL' };
 }

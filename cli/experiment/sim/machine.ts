@@ -1,6 +1,9 @@
 // The machine and the cluster of a simulated experiment: the parts of labs/sim put together without chance. Whatever differs
 // from call to call (how long it takes) comes from the seed.
 
+import { mkdirSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import type { KubeletConfiguration } from '../../../agent/config/kubelet-fields.ts';
 import type { SimMachine } from '../../../labs/sim/agent.ts';
 import { SimApiServer } from '../../../labs/sim/api-server.ts';
 import { SimCheckpoints } from '../../../labs/sim/checkpoints.ts';
@@ -11,17 +14,20 @@ import { SimCri } from '../../../labs/sim/cri/runtime.ts';
 import type { Instance } from '../../../labs/sim/cri/state.ts';
 import { csiLineError, SimCsi } from '../../../labs/sim/csi-driver.ts';
 import { Dice } from '../../../labs/sim/dice.ts';
+import { SimDiskSpace } from '../../../labs/sim/disk-space.ts';
+import { type DnsQuery, NODE_RESOLV_CONF, SimDns } from '../../../labs/sim/dns.ts';
 import type { Faults } from '../../../labs/sim/faults.ts';
 import { SimDisk } from '../../../labs/sim/files.ts';
 import { SimImages } from '../../../labs/sim/images.ts';
 import { Journal } from '../../../labs/sim/journal.ts';
 import { SimKernel } from '../../../labs/sim/kernel.ts';
 import { Line } from '../../../labs/sim/line.ts';
+import { SimLogind } from '../../../labs/sim/logind.ts';
 import { SimManifests } from '../../../labs/sim/manifests.ts';
 import { MeantContainers } from '../../../labs/sim/meant.ts';
 import { SimMemory } from '../../../labs/sim/memory.ts';
 import { SimNetwork } from '../../../labs/sim/network.ts';
-import { NODE_NAME } from '../../../labs/sim/node-facts.ts';
+import { FACTS, NODE_NAME } from '../../../labs/sim/node-facts.ts';
 import { SimCgroups } from '../../../labs/sim/node-parts.ts';
 import { ScriptedProcesses } from '../../../labs/sim/shell/processes.ts';
 import { SimShim } from '../../../labs/sim/shim.ts';
@@ -29,6 +35,7 @@ import { SimStorage } from '../../../labs/sim/storage-objects.ts';
 import { SimVolumes } from '../../../labs/sim/volumes.ts';
 import { Weather } from '../../../labs/sim/weather.ts';
 import type { ContainerWitness, RuntimeRules } from '../../../labs/sim/witness.ts';
+import { quantityValue } from '../../../lib/quantity.ts';
 import { durationMs } from '../duration.ts';
 import type { WorldSpec } from '../model.ts';
 
@@ -38,6 +45,9 @@ export interface MachineWitness {
   readonly object: (change: Change, object: UserObject) => void;
   readonly memory: (instance: Instance, bytes: number) => void;
   readonly journal: (line: string) => void;
+  readonly query: (query: DnsQuery) => void;
+  /** The delay of a shutdown is over. */
+  readonly machineOff: () => void;
 }
 
 export interface ExperimentMachine extends SimMachine {
@@ -46,6 +56,11 @@ export interface ExperimentMachine extends SimMachine {
   readonly cluster: SimCluster;
   readonly api: SimCluster;
   readonly processes: ScriptedProcesses;
+  readonly space: SimDiskSpace;
+  readonly dns: SimDns;
+  readonly logind: SimLogind;
+  /** The node's resolv.conf, on its disk. */
+  readonly resolvConf: string;
 }
 
 const NO_FAULTS: Faults = new Set();
@@ -63,21 +78,29 @@ const PULLED = /^sim\/pull-([\w.]+?)(?::|$|-)/;
 const USUAL_PULL_MS = 2_000;
 /** A pull of what is there already. */
 const CHECK_MS = 200;
+/** An image that is not there, and its size: "sim/size-2g:1". */
+const SIZED = /^sim\/size-(\d+)([mg])(?::|$|-)/;
+const USUAL_BYTES = 4 * 1024 ** 2;
+const IN_REGISTRY = /^(busybox|nginx)(:|$)/;
 
 class ExperimentImages extends SimImages {
   constructor() {
-    super([], [], (name): number => {
+    const pullMs = (name: string): number => {
       const [, duration] = PULLED.exec(name) ?? [];
       if (this.held.has(name)) return CHECK_MS;
       return (duration === undefined ? undefined : durationMs(duration)) ?? USUAL_PULL_MS;
+    };
+    super([], [], pullMs, (name) => {
+      const [, digits, unit = ''] = SIZED.exec(name) ?? [];
+      return digits === undefined ? USUAL_BYTES : quantityValue(`${digits}${unit.toUpperCase()}i`);
     });
     for (const name of ['busybox', 'nginx']) for (const tag of ['latest', 'stable']) this.add(`${name}:${tag}`);
     for (const name of ['busybox', 'nginx']) this.add(name);
   }
 
   override pull(name: string): ReturnType<SimImages['pull']> {
-    if (!this.unreachable && (PULLED.test(name) || this.held.has(name))) return this.add(name);
-    return super.pull(name);
+    const isThere = [PULLED, SIZED, IN_REGISTRY].some((pattern) => pattern.test(name));
+    return isThere && !this.unreachable ? this.add(name) : super.pull(name);
   }
 }
 
@@ -87,6 +110,7 @@ export function createMachine(
   clock: VirtualClock,
   seed: number,
   spec: WorldSpec,
+  config: Pick<KubeletConfiguration, 'clusterDNS' | 'clusterDomain'>,
   witness: MachineWitness,
 ): ExperimentMachine {
   const dice = new Dice(seed);
@@ -103,8 +127,32 @@ export function createMachine(
   const shim = new SimShim(line('cni'), network);
   const meant = new MeantContainers();
   let runtime: SimCri | undefined;
+  let cluster: SimCluster | undefined;
+  const images = new ExperimentImages();
+  const { imagefs } = spec.capacity ?? {};
+  const space = new SimDiskSpace({
+    nodeBytes: FACTS.diskBytes,
+    imageBytes: imagefs === undefined ? undefined : quantityValue(imagefs),
+    imageRoot: join(disk.root, 'images'),
+    imagesUse: () => images.bytes,
+  });
+  const dns = new SimDns({
+    clock,
+    // Chance of its own: nothing else changes with a lookup.
+    dice: new Dice(seed),
+    clusterServers: config.clusterDNS,
+    clusterDomain: config.clusterDomain,
+    serviceAddress: (namespace, name) => cluster?.serviceAddress(namespace, name),
+    onQuery: witness.query,
+  });
+  const logind = new SimLogind({ clock, goesOff: witness.machineOff });
+  const resolvConf = join(disk.root, 'resolv.conf');
+  writeFileSync(resolvConf, NODE_RESOLV_CONF);
+  mkdirSync(space.imageRoot);
   const processes = new ScriptedProcesses({
     clock,
+    space,
+    dns,
     takeMemory: (process, bytes) => {
       const instance = [...(runtime?.state.instances() ?? [])].find((each) => each.process === process);
       if (instance !== undefined && runtime !== undefined) takeMemory(runtime, memory, witness, instance, bytes);
@@ -137,7 +185,8 @@ export function createMachine(
     memory,
     faults,
     lastWords: false,
-    images: new ExperimentImages(),
+    images,
+    space,
   });
   const server = new SimApiServer({
     clock,
@@ -149,12 +198,13 @@ export function createMachine(
     weather,
     onChange: (change, kind, object) => witness.object(change, { ...(object as UserObject), kind }),
   });
-  const cluster = new SimCluster({ server, clock, dice: dice.fork(), weather, onChange: witness.object });
+  cluster = new SimCluster({ server, clock, dice: dice.fork(), weather, onChange: witness.object });
   disk.begin(
     (path) => kernel.deviceOf(path),
     (path) => kernel.isMountPoint(path),
     (path) => network.isNamespace(path),
     memory,
+    space,
   );
   return {
     clock,
@@ -176,6 +226,10 @@ export function createMachine(
     storage: new SimStorage(clock, dice.fork(), line('objects'), NODE_NAME),
     volumes,
     memory,
+    space,
+    dns,
+    logind,
+    resolvConf,
   };
 }
 

@@ -2,16 +2,13 @@
 // waits, from one timer to the next, so that a day takes seconds. Nothing happens by chance; the seed decides how long calls
 // take.
 
-import { createApiObjects } from '../../../agent/api/api-objects.ts';
 import { completeConfiguration } from '../../../agent/config/kubelet-configuration.ts';
 import type { KubeletConfiguration } from '../../../agent/config/kubelet-fields.ts';
-import { restartBackoffPolicy } from '../../../agent/pods/restart-backoff.ts';
-import { EVENT_DELAY_MS, Recorder } from '../../../client/recorder.ts';
 import { type RunningAgent, startSimAgent } from '../../../labs/sim/agent.ts';
 import { turn, VirtualClock } from '../../../labs/sim/clock.ts';
 import type { Change, UserObject } from '../../../labs/sim/cluster.ts';
 import type { Instance } from '../../../labs/sim/cri/state.ts';
-import { NODE_CONFIG, NODE_NAME } from '../../../labs/sim/node-facts.ts';
+import type { DnsQuery } from '../../../labs/sim/dns.ts';
 import { elapsedMs, type MonotonicMs, monotonicMs, plusMs } from '../../../lib/clock.ts';
 import { UserError } from '../../../lib/errors.ts';
 import type { Log } from '../../../lib/log.ts';
@@ -21,9 +18,11 @@ import { milliseconds } from '../duration.ts';
 import type { FaultRule, Manifest, ProcessName, WorldSpec } from '../model.ts';
 import type { ContainerObservation, Observation } from '../observation.ts';
 import type { World, WorldStep } from '../world.ts';
-import { evictionOf, probeRunnersOf, tracedApi } from './agent-parts.ts';
+import { configureAgent } from './agent-options.ts';
+import { tracedApi } from './agent-parts.ts';
 import { simCannot } from './cannot.ts';
-import { FaultSet, injectionOf, pluginInjectionOf } from './faults.ts';
+import { type RunningControllers, startControllers } from './controllers.ts';
+import { dnsInjectionOf, FaultSet, injectionOf, pluginInjectionOf } from './faults.ts';
 import { createMachine, type ExperimentMachine } from './machine.ts';
 
 export interface SimWorldOptions {
@@ -55,10 +54,13 @@ class SimWorld implements World {
   /** Containers that were killed when their grace period was over. */
   readonly #killed = new Set<string>();
   #machine: ExperimentMachine | undefined;
-  #configuration: KubeletConfiguration | undefined;
+  #configuration: KubeletConfiguration = completeConfiguration({}, 'defaults');
   #spec: WorldSpec = {};
   #agent: RunningAgent | undefined;
   #stopAgentParts: (() => void) | undefined;
+  #controllers: RunningControllers | undefined;
+  /** It was shut down, and nothing starts it again. */
+  #isOff = false;
   #readyAt: MonotonicMs = monotonicMs(0);
   #signal: AbortSignal | undefined;
   /** What went wrong in the world itself: the next step reports it. */
@@ -85,12 +87,16 @@ class SimWorld implements World {
     this.#spec = spec;
     this.#configuration = completeConfiguration(spec.kubelet ?? {}, 'world.kubelet');
     process.on('unhandledRejection', this.#onRejection);
-    this.#machine = createMachine(this.#clock, this.#seed, spec, {
+    this.#machine = createMachine(this.#clock, this.#seed, spec, this.#configuration, {
       container: this.#containerWitness(),
       object: (change, object) => this.#observeObject(change, object),
       memory: (instance, bytes) => this.#sampleMemory(instance, bytes),
       journal: (line) => this.#note(line),
+      query: (query) => this.#observeQuery(query),
+      machineOff: () => this.#machineGoesOff(),
     });
+    if (spec.controllers === true)
+      this.#controllers = startControllers(this.#machine, this.#clock, (line) => this.#note(line));
     this.#startAgent();
     await this.#until(() => this.#isNodeReady(), READY_MS, 'the simulated node did not become Ready');
     // What happened before is no part of the experiment; objects that are there begin with it.
@@ -154,6 +160,10 @@ class SimWorld implements World {
     this.#observations.push({ type: 'sample', at: this.now(), series: 'memory', labels, value });
   }
 
+  #observeQuery({ durationMs: value, ...labels }: DnsQuery): void {
+    this.#observations.push({ type: 'sample', at: this.now(), series: 'dnsQuery', labels, value });
+  }
+
   #observeSpan(span: Span): void {
     const sinceStart = elapsedMs(this.#startedAt, span.start);
     const began = plusMs(monotonicMs(0), sinceStart);
@@ -171,67 +181,16 @@ class SimWorld implements World {
   #startAgent(): void {
     if (this.#agent !== undefined) return;
     const machine = this.#here();
-    const config = this.#configuration ?? completeConfiguration({}, 'defaults');
     const tracer = new Tracer(() => plusMs(this.#startedAt, this.#clock.monotonic()));
     tracer.subscribe((span) => this.#observeSpan(span));
-    const random = (): number => machine.dice.next();
-    let recorder: Recorder | undefined;
     const log: Log = (level, message, fields) => {
       if (level !== 'debug')
         this.#note(`${this.#clock.monotonic()} agent ${level}: ${message} ${JSON.stringify(fields ?? {})}`);
     };
-    const closing: (() => void)[] = [];
-    this.#agent = startSimAgent(
-      { ...machine, api: tracedApi(machine.cluster, tracer) },
-      {
-        tracer,
-        traceCalls: true,
-        log: () => log,
-        recorder: { event: (...event) => recorder?.event(...event) },
-        objects: (life, clock) => {
-          const client = life.port(tracedApi(machine.cluster, tracer));
-          recorder = new Recorder({
-            client,
-            clock,
-            tracer,
-            random,
-            component: 'kubelet',
-            host: NODE_NAME,
-            delayMs: EVENT_DELAY_MS,
-          });
-          const objects = createApiObjects({
-            client,
-            clock,
-            random,
-            changeDetection: config.configMapAndSecretChangeDetectionStrategy,
-          });
-          closing.push(
-            () => objects.stop(),
-            () => recorder?.close(),
-          );
-          return Object.assign(objects, { services: () => Promise.resolve([]) });
-        },
-        probeRunners: probeRunnersOf(machine, this.#clock),
-        pods: {
-          serializeImagePulls: config.serializeImagePulls,
-          maxParallelImagePulls: config.maxParallelImagePulls ?? 0,
-          resyncMs: config.syncFrequency,
-          runtimeRequestTimeoutMs: config.runtimeRequestTimeout,
-          restartBackoff: restartBackoffPolicy(config.crashLoopBackOff.maxContainerRestartPeriod),
-        },
-        eviction: evictionOf(config),
-        nodeConfig: {
-          ...NODE_CONFIG,
-          nodeStatusUpdateFrequency: config.nodeStatusUpdateFrequency,
-          nodeStatusReportFrequency: config.nodeStatusReportFrequency,
-          nodeLeaseDurationSeconds: config.nodeLeaseDurationSeconds,
-          maxPods: this.#spec.capacity?.pods ?? config.maxPods,
-        },
-      },
-    );
-    this.#stopAgentParts = () => {
-      for (const close of closing) close();
-    };
+    const parts = { machine, config: this.#configuration, spec: this.#spec, clock: this.#clock, tracer, log };
+    const { options, close } = configureAgent(parts);
+    this.#agent = startSimAgent({ ...machine, api: tracedApi(machine.cluster, tracer) }, options);
+    this.#stopAgentParts = close;
   }
 
   #killAgent(): void {
@@ -243,6 +202,21 @@ class SimWorld implements World {
     agent.stop();
     this.#agent = undefined;
     this.#here().csi.forgetCallers();
+    this.#here().logind.forgetClients();
+  }
+
+  /** As when the power goes: nothing that runs there hears of it. */
+  #machineGoesOff(): void {
+    this.#isOff = true;
+    this.#killAgent();
+    const { runtime } = this.#here();
+    for (const instance of runtime.state.instances()) {
+      if (instance.process === undefined) continue;
+      this.#killed.add(instance.id);
+      runtime.end(instance, 137, 'Error');
+    }
+    runtime.goAway();
+    this.#observations.push({ type: 'sample', at: this.now(), series: 'machine', labels: {}, value: 0 });
   }
 
   // ---------------------------------------------------------------- steps
@@ -261,11 +235,20 @@ class SimWorld implements World {
     else if ('cut' in step) this.#cut(step.cut.from, true);
     else if ('heal' in step) this.#cut(step.heal.from, false);
     else if ('fault' in step) this.#fault(step.fault.on, step.fault.rules);
-    else if ('use' in step) this.#here().memory.otherBytes = quantityValue(step.use.memory ?? '0');
-    else if ('clock' in step) {
+    else if ('use' in step) this.#use(step.use);
+    else if ('shutdown' in step) {
+      const { grace } = step.shutdown;
+      this.#here().logind.shutDown(grace === undefined ? undefined : milliseconds(grace));
+    } else {
       const { add } = step.clock;
       this.#clock.jump(add.startsWith('-') ? -milliseconds(add.slice(1)) : milliseconds(add));
-    } else throw new UserError('the shutdown of the machine is not simulated');
+    }
+  }
+
+  #use({ memory, disk }: { readonly memory?: string; readonly disk?: string }): void {
+    const { memory: all, space } = this.#here();
+    if (memory !== undefined) all.otherBytes = quantityValue(memory);
+    if (disk !== undefined) space.otherBytes = quantityValue(disk);
   }
 
   #apply(manifest: Manifest): void {
@@ -345,11 +328,11 @@ class SimWorld implements World {
       | { readonly process: ProcessName }
       | { readonly pod: string; readonly container: string; readonly signal?: string },
   ): void {
-    const { runtime, cluster } = this.#here();
+    const { runtime } = this.#here();
     if ('process' in target) {
       if (target.process === 'agent') this.#killAgent();
       else if (target.process === 'containerd') runtime.goAway();
-      else cluster.goDown();
+      else this.#apiServerAnswers(false);
       return;
     }
     const instance = this.#instance(target.pod, target.container);
@@ -358,10 +341,19 @@ class SimWorld implements World {
   }
 
   #start(process: ProcessName): void {
-    const { runtime, cluster } = this.#here();
+    const { runtime } = this.#here();
+    if (this.#isOff && process !== 'apiserver') throw new UserError('the machine is off: it was shut down');
     if (process === 'agent') this.#startAgent();
     else if (process === 'containerd') runtime.comeBack();
-    else cluster.comeBack();
+    else this.#apiServerAnswers(true);
+  }
+
+  /** The process itself: the agent that is cut off from it is alone in that. */
+  #apiServerAnswers(answers: boolean): void {
+    const { cluster } = this.#here();
+    if (answers) cluster.comeBack();
+    else cluster.goDown();
+    this.#controllers?.reach(answers);
   }
 
   #cut(from: 'apiserver' | 'runtime' | 'registry', isCut: boolean): void {
@@ -373,13 +365,18 @@ class SimWorld implements World {
   }
 
   #fault(on: 'cri' | 'cni' | 'csi' | 'api' | 'dns', rules: readonly FaultRule[]): void {
-    const { runtime, network, server } = this.#here();
+    const { runtime, network, server, dns } = this.#here();
     const isOfEvent = ({ call }: FaultRule): boolean => call.startsWith(EVENT);
     const set = new FaultSet(rules.filter((rule) => !isOfEvent(rule)));
     if (on === 'cni') {
       network.inject = (call, sandboxId) => {
         const rule = set.take(call, this.#podOfSandbox(sandboxId));
         return rule === undefined ? undefined : pluginInjectionOf(rule, call);
+      };
+    } else if (on === 'dns') {
+      dns.inject = (name, type, pod) => {
+        const rule = set.take(`${type} ${name}`, pod);
+        return rule === undefined ? undefined : dnsInjectionOf(rule);
       };
     } else if (on === 'cri') {
       runtime.line.inject = (call, subject) => {
@@ -470,6 +467,7 @@ class SimWorld implements World {
 
   close(): Promise<void> {
     if (this.#machine !== undefined) {
+      this.#controllers?.stop();
       this.#killAgent();
       this.#machine.disk.end();
       this.#machine = undefined;

@@ -4,10 +4,12 @@
 import { RuntimeError } from '../../../agent/ports/runtime.ts';
 import type { CriClient, CriMethod, CriRequest, CriResponse, CriStream } from '../../../agent/runtime/cri-client.ts';
 import { getOwn } from '../../../lib/own-property.ts';
+import type { FilesystemUsage__Output } from '../../../proto/gen/runtime/v1/FilesystemUsage.ts';
 import type { ImageServiceDefinition } from '../../../proto/gen/runtime/v1/ImageService.ts';
 import type { RuntimeServiceDefinition } from '../../../proto/gen/runtime/v1/RuntimeService.ts';
 import { loadProto } from '../../../proto/load.ts';
 import type { UnaryOptions } from '../../../proto/unary.ts';
+import type { SimDiskSpace } from '../disk-space.ts';
 import type { CallOptions } from '../line.ts';
 import { criError } from './errors.ts';
 import { containerStatus, imageMessage, listedContainer, listedSandbox, sandboxStatus } from './messages.ts';
@@ -281,7 +283,7 @@ function containerHandlers(cri: SimCri): Handlers {
 }
 
 function imageHandlers(cri: SimCri): Handlers {
-  const { images } = cri;
+  const { images, space } = cri;
   return {
     ImageStatus: {
       subject: ({ image }) => image?.image ?? '',
@@ -304,10 +306,39 @@ function imageHandlers(cri: SimCri): Handlers {
     },
     ImageFsInfo: {
       subject: () => '',
-      // It does not say where they are: they count as the node's own disk.
+      // A machine whose disks are not counted does not say where images are: they count as the node's own disk.
+      effect: () => {
+        const place = space === undefined ? [] : [usedOn(space.imageRoot, space.imagesUse)];
+        return { image_filesystems: place, container_filesystems: place };
+      },
+    },
+    ...(space === undefined ? {} : statsHandlers(cri, space)),
+  };
+}
+
+function usedOn(mountpoint: string, bytes: number): FilesystemUsage__Output {
+  return { timestamp: '0', fs_id: { mountpoint }, used_bytes: { value: String(bytes) }, inodes_used: { value: '1' } };
+}
+
+/** Figures of containers, where the machine counts what they write. */
+function statsHandlers({ state }: SimCri, space: SimDiskSpace): Handlers {
+  return {
+    ListContainerStats: {
+      subject: () => '',
       effect: () => ({
-        image_filesystems: [],
-        container_filesystems: [],
+        stats: [...state.instances()].map((instance) => ({
+          attributes: {
+            id: instance.id,
+            metadata: instance.config.metadata,
+            labels: instance.config.labels,
+            annotations: instance.config.annotations,
+          },
+          cpu: null,
+          memory: null,
+          writable_layer: usedOn(space.imageRoot, space.layerBytes(instance.config)),
+          swap: null,
+          io: null,
+        })),
       }),
     },
   };

@@ -12,6 +12,7 @@ import type { CreateContainerRequest__Output } from '../../../proto/gen/runtime/
 import type { LinuxContainerResources__Output } from '../../../proto/gen/runtime/v1/LinuxContainerResources.ts';
 import type { RunPodSandboxRequest__Output } from '../../../proto/gen/runtime/v1/RunPodSandboxRequest.ts';
 import type { Dice } from '../dice.ts';
+import type { SimDiskSpace } from '../disk-space.ts';
 import type { Faults } from '../faults.ts';
 import { SimImages } from '../images.ts';
 import type { Journal } from '../journal.ts';
@@ -48,6 +49,8 @@ export interface SimCriParts {
   /** False: containers write no termination message but their own. */
   readonly lastWords?: boolean;
   readonly images?: SimImages;
+  /** What containers write is counted. */
+  readonly space?: SimDiskSpace;
 }
 
 const CODES: Readonly<Record<LineFailure, string>> = {
@@ -85,6 +88,11 @@ export class SimCri {
     this.events = new RuntimeEvents({ clock, dice: dice.fork(), journal, kind, weather });
     this.events.isDown = () => this.line.down;
     this.#cut.promise.catch(() => undefined);
+  }
+
+  /** Undefined where what containers write is not counted. */
+  get space(): SimDiskSpace | undefined {
+    return this.#parts.space;
   }
 
   /** The agent asks for something, whatever becomes of the call. */
@@ -419,6 +427,7 @@ export class SimCri {
       instance.spec,
       (exitCode, reason) => this.end(instance, exitCode, reason),
       instance.config,
+      this.state.sandbox(instance.sandboxId)?.config,
     );
     this.#parts.memory.begins(instance);
     this.events.emitBus({ topic: '/tasks/start', id });
@@ -498,6 +507,7 @@ export class SimCri {
     if (this.state.instance(instance.id) !== instance) return;
     this.end(instance, 137, 'Error');
     this.state.dropInstance(instance);
+    this.#parts.space?.dropLayer(instance.config);
     this.#parts.timing.removed?.(instance);
     this.#unseenEnds.delete(instance);
     this.events.emitBus({ topic: '/containers/delete', id: instance.id });

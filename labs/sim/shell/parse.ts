@@ -221,7 +221,7 @@ class Parser {
         `the command ${first} is not simulated; there are ${[...SIMPLE_COMMANDS].sort().join(', ')}`,
       );
     }
-    checkArguments(words);
+    checkArguments(words, redirect);
     return { kind: 'simple', words, redirect };
   }
 }
@@ -234,7 +234,9 @@ export const SIMPLE_COMMANDS: ReadonlySet<string> = new Set([
   'echo',
   'exit',
   'false',
+  'getent',
   'grep',
+  'head',
   'httpd',
   'rm',
   'sleep',
@@ -245,7 +247,13 @@ export const SIMPLE_COMMANDS: ReadonlySet<string> = new Set([
   'wait',
 ]);
 
-function checkArguments(words: readonly string[]): void {
+/** "500M" of `head -c` in bytes; undefined where it is none. */
+export function sizeOf(text: string): number | undefined {
+  const [whole, digits, unit] = /^(\d+)([kKMG]?)$/.exec(text) ?? [];
+  return whole === undefined ? undefined : Number(digits) * (UNITS.get(unit ?? '') ?? 1);
+}
+
+function checkArguments(words: readonly string[], redirect?: Redirect): void {
   const [name = '', first = '', second = ''] = words;
   const refuse = (usage: string): never => {
     throw new ShellError(`${words.join(' ')} is not simulated; ${usage}`);
@@ -253,6 +261,13 @@ function checkArguments(words: readonly string[]): void {
   if (name === 'sleep' && !/^(\d+(\.\d+)?[smhd]?|infinity|\$\w+)$/.test(first))
     refuse('sleep needs seconds, or infinity');
   if (name === 'exit' && first !== '' && !/^\d+$|^\$/.test(first)) refuse('exit needs a number');
+  if (
+    name === 'head' &&
+    (first !== '-c' || sizeOf(second) === undefined || words[3] !== '/dev/zero' || redirect === undefined)
+  ) {
+    refuse('head is used as head -c SIZE /dev/zero > FILE');
+  }
+  if (name === 'getent' && (first !== 'ahosts' || words.length !== 3)) refuse('getent is used as getent ahosts NAME');
   if (name === 'grep' && (first !== '-q' || words.length !== 4)) refuse('grep is used as grep -q TEXT FILE');
   if ((name === 'test' || name === '[') && !['-f', '-e', '!'].includes(first) && !['=', '!='].includes(second)) {
     refuse('test is used as test -f FILE or test A = B');

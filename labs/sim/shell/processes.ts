@@ -5,6 +5,9 @@ import { appendFileSync, existsSync, readFileSync, rmSync, writeFileSync } from 
 import type { ContainerRuntime, ContainerSpec } from '../../../agent/ports/runtime.ts';
 import { type Clock, monotonicMs } from '../../../lib/clock.ts';
 import type { ContainerConfig__Output } from '../../../proto/gen/runtime/v1/ContainerConfig.ts';
+import type { PodSandboxConfig__Output } from '../../../proto/gen/runtime/v1/PodSandboxConfig.ts';
+import type { SimDiskSpace } from '../disk-space.ts';
+import { resolvConfText, type SimDns } from '../dns.ts';
 import type { Process, ProcessTable } from '../processes.ts';
 import { type Command, parseCommand, ShellError } from './parse.ts';
 import { type ContainerFiles, ShellProcess } from './run.ts';
@@ -16,12 +19,15 @@ interface Running {
   readonly environment: ReadonlyMap<string, string>;
   /** The directory that each port's server has its files in. */
   readonly ports: Map<number, string>;
+  readonly lookUp: (name: string) => Promise<readonly string[]>;
 }
 
 export interface ScriptedOptions {
   readonly clock: Clock;
   /** A process takes so many bytes more. */
   readonly takeMemory: (process: Process, bytes: number) => void;
+  readonly space: SimDiskSpace;
+  readonly dns: SimDns;
 }
 
 /** Images with a command of their own, and what it is. */
@@ -49,12 +55,21 @@ export function commandOf(
 }
 
 /** Files below a mount are the machine's; the rest is the container's own and gone with it. */
-function containerFiles({ mounts }: Pick<ContainerConfig__Output, 'mounts'>): ContainerFiles {
-  const own = new Map<string, string>([['/', '']]);
+function containerFiles(
+  config: ContainerConfig__Output,
+  space: SimDiskSpace,
+  made: readonly (readonly [string, string])[],
+): ContainerFiles {
+  const { mounts } = config;
+  const own = new Map<string, string>([['/', ''], ...made]);
   const hostPath = (path: string): string | undefined => {
     const inside = mounts.filter(({ container_path: at }) => path === at || path.startsWith(`${at}/`));
     const mount = inside.toSorted((a, b) => b.container_path.length - a.container_path.length)[0];
     return mount === undefined ? undefined : `${mount.host_path}${path.slice(mount.container_path.length)}`;
+  };
+  const clear = (path: string, host: string | undefined): void => {
+    if (host === undefined) space.clearInLayer(config, path);
+    else space.clearFile(host);
   };
   return {
     read: (path) => {
@@ -64,12 +79,23 @@ function containerFiles({ mounts }: Pick<ContainerConfig__Output, 'mounts'>): Co
     },
     write: (path, text, append) => {
       const host = hostPath(path);
+      if (!append) clear(path, host);
       if (host === undefined) own.set(path, append ? (own.get(path) ?? '') + text : text);
       else if (append) appendFileSync(host, text);
       else writeFileSync(host, text);
     },
+    fill: (path, bytes, append) => {
+      const host = hostPath(path);
+      if (host === undefined) {
+        own.set(path, '');
+        return space.fillLayer(config, path, bytes + (append ? space.bytesInLayer(config, path) : 0));
+      }
+      writeFileSync(host, '');
+      return space.fillFile(host, bytes + (append ? (space.bytesAt(host) ?? 0) : 0));
+    },
     remove: (path) => {
       const host = hostPath(path);
+      clear(path, host);
       if (host === undefined) own.delete(path);
       else rmSync(host, { force: true });
     },
@@ -90,14 +116,20 @@ export class ScriptedProcesses implements ProcessTable {
     { container }: ContainerSpec,
     end: (exitCode: number, reason: string) => void,
     config: ContainerConfig__Output,
+    sandbox: PodSandboxConfig__Output | undefined,
   ): Process {
+    const { space, dns } = this.#options;
+    const { dns_config, metadata } = sandbox ?? {};
+    const resolvConf = resolvConfText(dns_config ?? undefined);
     const command = commandOf(container.image ?? '', container.command, config.args);
     const killed = new AbortController();
     const ended = Promise.withResolvers<void>();
     const running: Running = {
-      files: containerFiles(config),
+      files: containerFiles(config, space, [['/etc/resolv.conf', resolvConf]]),
       environment: new Map(config.envs.map(({ key, value }) => [key, value])),
       ports: new Map(),
+      lookUp: (name) =>
+        dns.lookUp(`${metadata?.namespace}/${metadata?.name}`, running.files.read('/etc/resolv.conf') ?? '', name),
     };
     const shell = new ShellProcess(
       this.#surroundings(running, (bytes) => this.#options.takeMemory(process, bytes)),
@@ -132,6 +164,7 @@ export class ScriptedProcesses implements ProcessTable {
       takeMemory,
       listen: (port: number, directory: string): void => void running.ports.set(port, directory),
       print: () => undefined,
+      lookUp: running.lookUp,
     };
   }
 

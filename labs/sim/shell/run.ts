@@ -3,12 +3,14 @@
 // has ended, or at once while the shell waits for others.
 
 import type { Clock } from '../../../lib/clock.ts';
-import { type Command, expandWord, parseShell } from './parse.ts';
+import { type Command, expandWord, parseShell, sizeOf } from './parse.ts';
 
 /** The files that a container sees. */
 export interface ContainerFiles {
   read(path: string): string | undefined;
   write(path: string, text: string, append: boolean): void;
+  /** Writes so many zeros; false where the disk is full. */
+  fill(path: string, bytes: number, append: boolean): boolean;
   remove(path: string): void;
 }
 
@@ -22,6 +24,8 @@ export interface Surroundings {
   /** A server answers at the port, with the files of the directory. */
   readonly listen: (port: number, directory: string) => void;
   readonly print: (text: string) => void;
+  /** Looks a name up as getaddrinfo(3) does. Resolves to its addresses, none where it is not known. */
+  readonly lookUp: (name: string) => Promise<readonly string[]>;
 }
 
 /** `exit` was reached. */
@@ -165,6 +169,10 @@ export class ShellProcess {
       return 0;
     }
     if (name === 'httpd') return await this.#httpd(args);
+    if (name === 'head' && redirect !== undefined) {
+      return files.fill(expand(redirect.to), sizeOf(args[1] ?? '') ?? 0, redirect.append) ? 0 : 1;
+    }
+    if (name === 'getent') return await this.#getent(args[1] ?? '');
     return this.#file(name, args);
   }
 
@@ -183,6 +191,13 @@ export class ShellProcess {
     this.#surroundings.listen(Number(option('-p', '80')), option('-h', '/'));
     if (args.includes('-f')) await this.#sleep(YEARS_MS);
     return 0;
+  }
+
+  /** 2 is getent's exit code for a name that is not known. */
+  async #getent(name: string): Promise<number> {
+    const addresses = await Promise.race([this.#surroundings.lookUp(name), this.#killed()]);
+    for (const address of addresses) this.#surroundings.print(`${address}  STREAM ${name}\n`);
+    return addresses.length === 0 ? 2 : 0;
   }
 
   #file(name: string, args: readonly string[]): number {

@@ -1,10 +1,14 @@
 // The controllers that look after nodes, and after pods of nodes that are gone.
 
+import type { Taint } from 'kubernetes-types/core/v1';
 import { describe, expect, it } from 'vitest';
-import type { Lease, Node } from '../../../client/types.ts';
+import type { Lease, Node, Pod } from '../../../client/types.ts';
 import { NodeLifecycleController } from '../../../controlplane/node/lifecycle.ts';
+import { TaintEvictionController } from '../../../controlplane/node/taint-eviction.ts';
 import { nextTaints, unknownConditions } from '../../../controlplane/node/taints.ts';
+import { tolerationMs } from '../../../controlplane/node/toleration-time.ts';
 import { PodGarbageCollector } from '../../../controlplane/podgc/podgc.ts';
+import { apiError } from '../../support/fake-client.ts';
 import { settle } from '../../support/virtual-clock.ts';
 import { environment, makeNode, makePod, meta, NOW } from './environment.ts';
 
@@ -149,6 +153,97 @@ describe('NodeLifecycleController', () => {
     expect(client.writes).toEqual([]);
     await clock.advance(1);
     expect(client.writes.length).toBe(1);
+  });
+});
+
+const UNREACHABLE = { key: 'node.kubernetes.io/unreachable', effect: 'NoExecute' };
+const tolerates = (seconds?: number) => ({
+  key: UNREACHABLE.key,
+  operator: 'Exists',
+  effect: 'NoExecute',
+  ...(seconds === undefined ? {} : { tolerationSeconds: seconds }),
+});
+
+describe('tolerationMs', () => {
+  const gpu = { key: 'gpu', value: 'yes', effect: 'NoExecute' };
+
+  it.each<[string, Pod['spec']['tolerations'], Taint[], number | undefined]>([
+    ['no taint', [], [], undefined],
+    ['a taint for the scheduler alone', [], [{ key: 'gpu', effect: 'NoSchedule' }], undefined],
+    ['not tolerated', [], [gpu], 0],
+    ['tolerated for ever', [tolerates()], [UNREACHABLE], undefined],
+    ['tolerated for a time', [tolerates(300)], [UNREACHABLE], 300_000],
+    ['not at all', [tolerates(0)], [UNREACHABLE], 0],
+    ['less than not at all', [tolerates(-1)], [UNREACHABLE], 0],
+    ['one of two is not tolerated', [tolerates(300)], [UNREACHABLE, gpu], 0],
+    [
+      'the shortest of two',
+      [tolerates(300), { operator: 'Exists', tolerationSeconds: 20 }],
+      [UNREACHABLE, gpu],
+      20_000,
+    ],
+    [
+      'for ever, and for a time',
+      [tolerates(), { key: 'gpu', operator: 'Exists', tolerationSeconds: 5 }],
+      [UNREACHABLE, gpu],
+      5_000,
+    ],
+    ['the first that fits counts', [tolerates(60), tolerates(5)], [UNREACHABLE], 60_000],
+    ['another value', [{ key: 'gpu', value: 'no' }], [gpu], 0],
+  ])('%s', (_what, tolerations = [], taints, expected) => {
+    expect(tolerationMs({ spec: { containers: [], tolerations } }, taints)).toBe(expected);
+  });
+});
+
+describe('TaintEvictionController', () => {
+  function start(tolerationSeconds: number | undefined) {
+    const env = environment();
+    env.run(new TaintEvictionController(env.context, env.informers));
+    env.informers.pods.upsert(makePod('p', { nodeName: 'n', tolerations: [tolerates(tolerationSeconds)] }));
+    env.informers.pods.upsert(makePod('elsewhere', { nodeName: 'm' }));
+    env.informers.nodes.upsert(makeNode('n', 'Unknown', { taints: [UNREACHABLE] }));
+    env.informers.nodes.upsert(makeNode('m', 'True'));
+    return env;
+  }
+
+  it('deletes a pod when it does not tolerate its node any longer, and says why', async () => {
+    const { clock, client, events } = start(300);
+    await clock.advance(299_999);
+    expect(client.writes).toEqual([]);
+    await clock.advance(1);
+    expect(client.writes).toMatchObject([
+      {
+        verb: 'patch',
+        path: '/api/v1/namespaces/demo/pods/p/status',
+        body: { metadata: { uid: 'uid-p' }, status: { conditions: [{ type: 'DisruptionTarget', status: 'True' }] } },
+      },
+      { verb: 'delete', path: '/api/v1/namespaces/demo/pods/p' },
+    ]);
+    expect(events).toEqual(['p TaintManagerEviction: Marking for deletion Pod demo/p']);
+  });
+
+  it('deletes none whose node is back in time', async () => {
+    const { clock, client, events, informers } = start(300);
+    await clock.advance(200_000);
+    informers.nodes.upsert(makeNode('n', 'True'));
+    await clock.advance(200_000);
+    expect(client.writes).toEqual([]);
+    expect(events).toEqual(['p TaintManagerEviction: Cancelling deletion of Pod demo/p']);
+  });
+
+  it('deletes none that tolerates the taint for ever, or is being deleted', async () => {
+    const { clock, client, informers } = start(undefined);
+    const deleted = makePod('q', { nodeName: 'n' });
+    informers.pods.upsert({ ...deleted, metadata: { ...deleted.metadata, deletionTimestamp: NOW } });
+    await clock.advance(1_000_000);
+    expect(client.writes).toEqual([]);
+  });
+
+  it('leaves a pod alone that has the name of one that is gone', async () => {
+    const { clock, client } = start(1);
+    client.failures.push(apiError(409, 'Conflict'));
+    await clock.advance(10_000);
+    expect(client.writes).toEqual([]);
   });
 });
 

@@ -14,6 +14,8 @@ interface Ran {
   readonly ports: readonly number[];
 }
 
+const DISK_BYTES = 3 * 1024 ** 2;
+
 async function runScript(
   script: string,
   { termMs, limitMs = 60_000 }: { termMs?: number; limitMs?: number } = {},
@@ -21,6 +23,7 @@ async function runScript(
   const clock = new VirtualClock();
   const killed = new AbortController();
   const files = new Map([['/etc/one', 'alpha beta']]);
+  const filled = new Map<string, number>();
   let printed = '';
   let bytes = 0;
   const ports: number[] = [];
@@ -30,6 +33,12 @@ async function runScript(
       files: {
         read: (path) => files.get(path),
         write: (path, text, append) => void files.set(path, append ? (files.get(path) ?? '') + text : text),
+        fill: (path, size, append) => {
+          const before = append ? (filled.get(path) ?? 0) : 0;
+          if (before + size > DISK_BYTES) return false;
+          filled.set(path, before + size);
+          return true;
+        },
         remove: (path) => void files.delete(path),
       },
       environment: new Map([['NAME', 'web']]),
@@ -39,6 +48,10 @@ async function runScript(
       listen: (port) => void ports.push(port),
       print: (text) => {
         printed += text;
+      },
+      lookUp: async (name) => {
+        await clock.sleep(10);
+        return name === 'db' ? ['10.96.0.2'] : [];
       },
     },
     killed.signal,
@@ -77,6 +90,10 @@ test.each<[string, number | 'running', number]>([
   ['sleep 1 & sleep 2 & wait; exit 1', 1, 2000],
   ['{ sleep 1; exit 2; }', 2, 1000],
   ['# a comment\nsleep 1\nexit 3', 3, 1000],
+  ['head -c 2M /dev/zero > /big && exit 3', 3, 0],
+  ['head -c 2M /dev/zero > /big; head -c 2M /dev/zero >> /big || exit 3', 3, 0],
+  ['getent ahosts db; exit $?', 0, 0],
+  ['getent ahosts nobody; exit $?', 2, 0],
 ])('%s', async (script, code, ms) => {
   const ran = await runScript(script);
   expect(ran.code).toBe(code);

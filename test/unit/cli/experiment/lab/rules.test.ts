@@ -25,6 +25,7 @@ describe('a lab refuses by name', () => {
     ['processors', { capacity: { cpu: '4' } }, 'world.capacity.cpu'],
     ['memory', { capacity: { memory: '1Gi' } }, 'systemReserved'],
     ['a disk', { capacity: { disk: '1Gi' } }, 'world.capacity.disk'],
+    ['a disk for images', { capacity: { imagefs: '1Gi' } }, 'world.capacity.imagefs'],
     ['static pods', { kubelet: { staticPodPath: '/x' } }, 'staticPodPath'],
   ];
   test.each(worlds)('a world with %s', (_, spec, words) => {
