@@ -12,6 +12,7 @@ import { errorMessage, UserError } from '../../lib/errors.ts';
 import { poll } from '../../lib/retry.ts';
 import { type Span, Tracer } from '../../lib/trace.ts';
 import { noTrace, readTraceHistory } from '../demo/spans.ts';
+import type { ObjectName } from '../object-name.ts';
 import type { Evidence, ObjectVersion } from './model.ts';
 import { EvidenceReader } from './recording.ts';
 
@@ -29,11 +30,6 @@ export async function readHistory(socketPath: string): Promise<Evidence> {
   return reader.finish('nodelet');
 }
 
-export interface PodName {
-  readonly namespace: string;
-  readonly name: string;
-}
-
 async function connectApi(kubeconfig: string, clock: Clock): Promise<ApiClient> {
   const access = await loadKubeconfig(kubeconfig);
   return new ApiClient(access, { tracer: new Tracer(), clock, userAgent: 'nodelet-timeline' });
@@ -42,7 +38,7 @@ async function connectApi(kubeconfig: string, clock: Clock): Promise<ApiClient> 
 /** The object as it is now; a note where it cannot be read: the spans alone are a timeline, too. */
 export async function readObject(
   kubeconfig: string,
-  { namespace, name }: PodName,
+  { namespace, name }: ObjectName,
 ): Promise<{ readonly objects: readonly ObjectVersion[]; readonly problems: readonly string[] }> {
   const none = (why: string): { objects: []; problems: string[] } => ({
     objects: [],
@@ -67,7 +63,7 @@ export async function readObject(
 /** Watches the pod, which need not exist yet, until it is Ready or `signal` aborts; every version with its time. */
 async function watchUntilReady(
   client: ApiClient,
-  pod: PodName,
+  pod: ObjectName,
   onWatching: () => void,
   clock: Clock,
   signal: AbortSignal,
@@ -101,7 +97,7 @@ const isWriteOf = ({ kind, name, attributes }: Span, object: Pod): boolean =>
 export async function followUntilReady(
   socketPath: string,
   kubeconfig: string,
-  pod: PodName,
+  pod: ObjectName,
   onWatching: () => void,
   signal: AbortSignal,
 ): Promise<Evidence> {

@@ -5,9 +5,10 @@ import { createInterface } from 'node:readline';
 import { writeFileAtomic } from '../../lib/atomic.ts';
 import { errnoOf, errorMessage, UserError } from '../../lib/errors.ts';
 import { kubeconfigOf, type TraceSource, traceSocket } from '../lab/trace-source.ts';
+import { parseObjectName } from '../object-name.ts';
 import { buildTimeline, spansOf } from './build.ts';
 import { compareTimelines } from './compare.ts';
-import { followUntilReady, type PodName, readHistory, readObject } from './live.ts';
+import { followUntilReady, readHistory, readObject } from './live.ts';
 import type { Evidence, Timeline } from './model.ts';
 import { EvidenceReader, recordingLines } from './recording.ts';
 import { shownWindow } from './window.ts';
@@ -68,14 +69,6 @@ export async function readEvidence(path: string): Promise<Evidence> {
   return reader.finish(path);
 }
 
-/** "demo/web"; a name alone is one in the namespace "default". */
-function podName(text: string): PodName {
-  const slash = text.indexOf('/');
-  return slash < 0
-    ? { namespace: 'default', name: text }
-    : { namespace: text.slice(0, slash), name: text.slice(slash + 1) };
-}
-
 /** Gets what the user should know meanwhile. */
 export type Note = (text: string) => void;
 
@@ -90,14 +83,14 @@ async function liveEvidence(flags: TimelineFlags, note: Note, signal: AbortSigna
     return await followUntilReady(
       socket,
       kubeconfig,
-      podName(pod),
+      parseObjectName(pod),
       () => note(`recording until pod ${pod} is Ready`),
       signal,
     );
   }
   const history = await readHistory(socket);
   if (flags.pod === undefined || kubeconfig === undefined) return history;
-  const { objects, problems } = await readObject(kubeconfig, podName(flags.pod));
+  const { objects, problems } = await readObject(kubeconfig, parseObjectName(flags.pod));
   return { ...history, objects, problems: [...history.problems, ...problems] };
 }
 
