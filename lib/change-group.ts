@@ -29,12 +29,29 @@ export function groupMode(mode: number, isDirectory: boolean): number {
   return isDirectory ? bits | READ_WRITE | EXECUTE | SETGID : bits | READ_WRITE;
 }
 
-/** Gives everything below and including `path` to group `gid`, readable and writable for it. The root comes last. */
-export async function changeGroup(path: string, gid: number): Promise<void> {
-  await change(path, gid, { left: BATCH });
+interface Walk {
+  /** Until the event loop gets its turn. */
+  left: number;
+  /** Files and directories that are done. */
+  done: number;
+  readonly onProgress: (files: number) => void;
 }
 
-async function change(path: string, gid: number, turn: { left: number }): Promise<void> {
+/**
+ * Gives everything below and including `path` to group `gid`, readable and writable for it. The root comes last. `onProgress`
+ * is called now and then with the number of files and directories done, and at the end.
+ */
+export async function changeGroup(
+  path: string,
+  gid: number,
+  onProgress: (files: number) => void = () => undefined,
+): Promise<void> {
+  const walk: Walk = { left: BATCH, done: 0, onProgress };
+  await change(path, gid, walk);
+  onProgress(walk.done);
+}
+
+async function change(path: string, gid: number, walk: Walk): Promise<void> {
   let fd: number;
   try {
     fd = openSync(path, O_PATH | constants.O_NOFOLLOW);
@@ -47,11 +64,13 @@ async function change(path: string, gid: number, turn: { left: number }): Promis
     const stat = fstatSync(fd);
     const fdPath = `/proc/self/fd/${fd}`;
     if (stat.isDirectory()) {
-      for (const name of readdirSync(fdPath)) await change(`${fdPath}/${name}`, gid, turn);
+      for (const name of readdirSync(fdPath)) await change(`${fdPath}/${name}`, gid, walk);
     }
     changeOne(path, fdPath, stat, gid);
-    if (--turn.left > 0) return;
-    turn.left = BATCH;
+    walk.done++;
+    if (--walk.left > 0) return;
+    walk.left = BATCH;
+    walk.onProgress(walk.done);
     await new Promise((resolve) => setImmediate(resolve));
   } finally {
     closeSync(fd);

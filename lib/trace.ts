@@ -59,6 +59,9 @@ export interface Span {
   readonly detail?: SpanDetail;
 }
 
+/** A call that has not ended: what its span will be, as far as it is known. */
+export type OpenCall = Omit<Span, 'durationMs' | 'outcome' | 'error' | 'detail' | 'links' | 'cause'>;
+
 export interface TraceContext {
   readonly pod?: TracePod;
   readonly cause?: string;
@@ -108,6 +111,8 @@ export class Tracer {
   readonly #time: () => EpochMs;
   readonly #storage = new AsyncLocalStorage<Scope>();
   readonly #sinks = new Set<Sink>();
+  /** Calls that have not ended, by the ids of their spans. */
+  readonly #open = new Map<number, () => OpenCall>();
   #propagation: Propagation | undefined;
   /** How many subscribers want details. */
   #detailed = 0;
@@ -122,6 +127,11 @@ export class Tracer {
   subscribe(sink: Sink): () => void {
     this.#sinks.add(sink);
     return () => this.#sinks.delete(sink);
+  }
+
+  /** The calls that are under way now, oldest first. */
+  openCalls(): readonly OpenCall[] {
+    return [...this.#open.values()].map((make) => make());
   }
 
   /** From now on spans have their details, until the returned function is called. */
@@ -191,7 +201,18 @@ export class Tracer {
     const start = this.#time();
     let all = attributes;
     let details: SpanDetail | undefined;
+    this.#open.set(id, () => ({
+      id,
+      ...(context?.span === undefined ? {} : { parent: context.span }),
+      ...(context?.root === undefined ? {} : { root: context.root }),
+      kind,
+      name,
+      ...(context?.pod === undefined ? {} : { pod: context.pod }),
+      start,
+      attributes: all,
+    }));
     const finish = (error?: unknown): void => {
+      this.#open.delete(id);
       if (this.#sinks.size === 0) return;
       const span: Span = {
         id,
@@ -231,6 +252,9 @@ export class Tracer {
 
 /** What a client of the trace socket sends, as a line, to get spans with their details. */
 export const DETAIL_REQUEST = 'detail';
+
+/** What a client sends to get the calls that are under way, too: lines without an outcome, after those of the spans. */
+export const OPEN_REQUEST = 'open';
 
 /** Keeps the newest spans for clients that connect later. */
 export class SpanRing {

@@ -20,7 +20,9 @@ export const DURATIONS_VARIABLE = 'NODELET_TEST_DURATIONS';
 export const USUAL_SECONDS: ReadonlyMap<string, number> = new Map([
   ['test/e2e/csi-driver/crash.test.ts', 170],
   ['test/e2e/lab/lab.test.ts', 169],
-  ['test/e2e/explain/explain.test.ts', 132],
+  ['test/e2e/explain/explain.test.ts', 100],
+  ['test/e2e/explain/images.test.ts', 18],
+  ['test/e2e/explain/storage.test.ts', 15],
   ['test/e2e/lab/ends.test.ts', 130],
   ['test/e2e/csi-driver/sanity.test.ts', 128],
   ['test/e2e/lifecycle/containers.test.ts', 120],

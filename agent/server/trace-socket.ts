@@ -1,12 +1,12 @@
 // The trace, on a unix socket: a client gets the newest spans and then every new one, as lines of JSON. One that sends the line
-// "detail" gets new spans with what was sent and received. A reader that does not keep up is dropped; nothing here ever makes
+// "detail" gets new spans with what was sent and received, one that sends "open" the calls that are under way. A reader that does not keep up is dropped; nothing here ever makes
 // the agent wait.
 
 import { mkdir } from 'node:fs/promises';
 import { createServer, type Socket } from 'node:net';
 import { dirname } from 'node:path';
 import { UserError } from '../../lib/errors.ts';
-import { DETAIL_REQUEST, type Span, SpanRing, type Tracer } from '../../lib/trace.ts';
+import { DETAIL_REQUEST, OPEN_REQUEST, type Span, SpanRing, type Tracer } from '../../lib/trace.ts';
 import { listenOnSocket } from '../../lib/unix-socket.ts';
 
 export interface TraceSocketOptions {
@@ -68,7 +68,13 @@ export function createTraceSocket(options: TraceSocketOptions): TraceSocket {
     readers.add(reader);
     reader.on('close', () => readers.delete(reader));
     reader.once('data', (request: Buffer) => {
-      if (!request.toString('latin1').startsWith(DETAIL_REQUEST) || !readers.has(reader)) return;
+      const wanted = request.toString('latin1');
+      if (!readers.has(reader)) return;
+      if (wanted.startsWith(OPEN_REQUEST)) {
+        for (const call of tracer.openCalls()) send(reader, `${JSON.stringify(call)}\n`);
+        return;
+      }
+      if (!wanted.startsWith(DETAIL_REQUEST)) return;
       detailed.add(reader);
       const unwanted = tracer.wantDetail();
       reader.once('close', () => {

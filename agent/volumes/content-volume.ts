@@ -72,7 +72,7 @@ export async function mountContent(plan: ContentPlan, pod: Pod, host: VolumeHost
   const place = plan.medium === 'memory' ? makeTmpfs(plan.path, plan.sizeBytes, host) : makeDirectory(plan.path, 0o777);
   const placed = place.then(async (isNew) => {
     // Only the root exists yet; the writer sets the group of the files itself.
-    if (isNew && plan.gid !== undefined) await applyFsGroup(plan.path, plan.gid);
+    if (isNew && plan.gid !== undefined) await applyFsGroup(plan.path, { gid: plan.gid });
   });
   await fill(plan, pod, host, placed);
 }

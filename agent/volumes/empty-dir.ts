@@ -45,7 +45,7 @@ export const emptyDirVolume: VolumeType<EmptyDirPlan> = {
     else if (medium.kind === 'memory') fresh = await makeTmpfs(path, medium.sizeBytes, host);
     else fresh = await makeHugetlbfs(path, MODE, medium.option, host);
     if (!fresh && existsSync(ready)) return;
-    if (gid !== undefined) await applyFsGroup(path, gid);
+    if (gid !== undefined) await applyFsGroup(path, { gid });
     mkdirSync(meta, { recursive: true, mode: 0o750 });
     writeFileSync(ready, '');
   },

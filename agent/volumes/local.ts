@@ -61,7 +61,7 @@ export const localVolume: VolumeType<LocalPlan> = {
       gid: pod.spec.securityContext?.fsGroup,
     };
   },
-  async mount(plan, pod, { mounter, recorder }) {
+  async mount(plan, pod, { mounter, recorder, tracer }) {
     const isDirectory = isUsableDirectory(plan);
     const { gid } = plan;
     // Serialised with the other pods that use it, and with the unmount after the last of them.
@@ -82,7 +82,8 @@ export const localVolume: VolumeType<LocalPlan> = {
       }
       // The first pod's group has it. Where an agent died over it, the root is not the group's yet.
       if (gid === undefined || plan.readOnly || isShared) return;
-      await applyFsGroup(plan.path, gid, fresh ? pod.spec.securityContext?.fsGroupChangePolicy : 'OnRootMismatch');
+      const policy = fresh ? pod.spec.securityContext?.fsGroupChangePolicy : 'OnRootMismatch';
+      await applyFsGroup(plan.path, { gid, policy, tracer });
     });
   },
 };

@@ -58,13 +58,14 @@ class PodVolumeManager implements VolumeManager {
 
   constructor(options: PodVolumesOptions) {
     this.#options = options;
-    const { mounter, objects, clock, recorder, followed, imageVolumeProblem, random = Math.random } = options;
+    const { mounter, objects, clock, recorder, tracer, followed, imageVolumeProblem, random = Math.random } = options;
     const tokens = new TokenCache(objects, clock, random);
     this.#host = {
       mounter,
       objects,
       clock,
       recorder,
+      tracer,
       tokens,
       bigContents: new Gate(CONTENTS_AT_ONCE),
       ...(imageVolumeProblem === undefined ? {} : { imageVolumeProblem }),

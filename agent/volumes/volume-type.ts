@@ -6,6 +6,7 @@ import type { PersistentVolumeSpec } from 'kubernetes-types/core/v1';
 import type { Pod } from '../../client/types.ts';
 import type { Clock } from '../../lib/clock.ts';
 import type { Gate } from '../../lib/gate.ts';
+import type { Tracer } from '../../lib/trace.ts';
 import type { EventRecorder, ObjectReader } from '../ports/api.ts';
 import type { Mounter } from '../ports/mounter.ts';
 import type { TokenCache } from './tokens.ts';
@@ -51,6 +52,7 @@ export interface VolumeHost {
   readonly tokens: TokenCache;
   readonly clock: Clock;
   readonly recorder: EventRecorder;
+  readonly tracer: Tracer;
   /** Limits how many objects' contents are in memory at once, on their way from the API server to a volume. */
   readonly bigContents: Gate;
   /** Why the runtime cannot mount images; undefined when it can. */

@@ -1,4 +1,4 @@
-// `nodelet explain`: why a pod, node, service or claim is not as it should be.
+// `nodelet explain`: why a pod, node, service or claim, or what makes pods, is not as it should be.
 
 import { Command, Option } from 'commander';
 import type { ExplainOptions } from '../explain/main.ts';
@@ -10,7 +10,7 @@ type Flags = Omit<ExplainOptions, 'watch'> & { readonly watch?: boolean };
 export function explainCommand(): Command {
   return new Command('explain')
     .description('say why a pod, node, service or claim is not Ready, and what to do (docs/explain.md)')
-    .argument('<kind>', 'pod, node, service or pvc')
+    .argument('<kind>', 'pod, node, service, pvc, deployment, replicaset, statefulset, daemonset or job')
     .argument('<name>', 'NAMESPACE/NAME, or NAME in the kubeconfig’s namespace')
     .option('--root <dir>', 'the lab’s directory', DEFAULT_ROOT)
     .option('--kubeconfig <file>', 'another cluster than the lab’s')

@@ -3,7 +3,7 @@
 import { connect, type Socket } from 'node:net';
 import { createInterface } from 'node:readline';
 import { errorMessage } from '../../lib/errors.ts';
-import { DETAIL_REQUEST, type Span } from '../../lib/trace.ts';
+import { DETAIL_REQUEST, OPEN_REQUEST, type Span } from '../../lib/trace.ts';
 
 export interface SpanStream {
   /** Resolves when the agent has closed the connection. */
@@ -47,14 +47,15 @@ export function noTrace(socketPath: string, error: unknown): string {
 const HISTORY_LIMIT_MS = 3_000;
 
 /**
- * The spans that the agent keeps, as the socket's text: one JSON line each. The connection is half-closed at once: the agent
- * sends what it has and ends it. Rejects with a system error where no agent serves the socket.
+ * The spans that the agent keeps, as the socket's text: one JSON line each, and with `open` the calls that are under way. The
+ * connection is half-closed at once: the agent sends what it has and ends it. Rejects with a system error where no agent serves
+ * the socket.
  */
-export async function readTraceHistory(socketPath: string): Promise<string> {
+export async function readTraceHistory(socketPath: string, open = false): Promise<string> {
   const socket = connect({ path: socketPath, allowHalfOpen: true });
   const late = Object.assign(new Error(`${socketPath} does not answer`), { code: 'ETIMEDOUT' });
   socket.setTimeout(HISTORY_LIMIT_MS, () => socket.destroy(late));
-  socket.setEncoding('utf8').end();
+  socket.setEncoding('utf8').end(open ? `${OPEN_REQUEST}\n` : '');
   let text = '';
   for await (const part of socket) text += part;
   return text;

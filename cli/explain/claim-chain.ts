@@ -37,6 +37,21 @@ export function claimState(fact: ClaimFact): ClaimState | undefined {
     text: `claim ${name} is ${phase}: it asks for ${formatBinary(requestedBytes(claim))}, ${(claim.spec?.accessModes ?? []).join(', ')}, class ${className === '' ? 'none' : className}`,
     ...at,
   };
+  // The controller calls this a failure of provisioning, too.
+  if (className !== '' && storageClass === undefined) {
+    return {
+      verdict: `names StorageClass ${className}, which does not exist`,
+      chain: [
+        pending,
+        {
+          text: `without the class no provisioner is responsible`,
+          call: { name: `GET storageclasses/${className}`, to: 'the API server', answer: 'not found' },
+        },
+      ],
+      commands: [{ command: 'kubectl get storageclass', why: 'the classes that there are' }, look],
+      waits: false,
+    };
+  }
   const failure = events.findLast((event) => FAILURES.includes(event.reason) && event.type === 'Warning');
   if (failure !== undefined) {
     return {
@@ -65,21 +80,7 @@ export function claimState(fact: ClaimFact): ClaimState | undefined {
       waits: false,
     };
   }
-  if (storageClass === undefined) {
-    return {
-      verdict: `names StorageClass ${className}, which does not exist`,
-      chain: [
-        pending,
-        {
-          text: `without the class no provisioner is responsible`,
-          call: { name: `GET storageclasses/${className}`, to: 'the API server', answer: 'not found' },
-        },
-      ],
-      commands: [{ command: 'kubectl get storageclass', why: 'the classes that there are' }, look],
-      waits: false,
-    };
-  }
-  if (storageClass.volumeBindingMode === 'WaitForFirstConsumer' && volumeName === '') {
+  if (storageClass?.volumeBindingMode === 'WaitForFirstConsumer' && volumeName === '') {
     return {
       verdict: `waits for a pod: class ${className} makes a volume only when a pod that uses the claim has a node`,
       chain: [pending, { text: `class ${className} has volumeBindingMode WaitForFirstConsumer` }],
@@ -87,13 +88,14 @@ export function claimState(fact: ClaimFact): ClaimState | undefined {
       waits: true,
     };
   }
+  const provisioner = storageClass?.provisioner ?? '';
   return {
-    verdict: `waits for ${storageClass.provisioner} to make a volume`,
+    verdict: `waits for ${provisioner} to make a volume`,
     chain: [
       pending,
       {
-        text: `class ${className} leaves it to ${storageClass.provisioner}, which has neither made a volume nor reported an error`,
-        call: { name: 'CreateVolume', to: storageClass.provisioner, answer: 'no answer is known' },
+        text: `class ${className} leaves it to ${provisioner}, which has neither made a volume nor reported an error`,
+        call: { name: 'CreateVolume', to: provisioner, answer: 'no answer is known' },
       },
       ...(volume === undefined ? [] : [{ text: `volume ${volume.metadata.name} is ${volume.status?.phase}` }]),
     ],

@@ -4,13 +4,14 @@
 import type { PersistentVolume, PersistentVolumeClaim } from 'kubernetes-types/core/v1';
 import type { EndpointSlice } from 'kubernetes-types/discovery/v1';
 import type { NetworkPolicy } from 'kubernetes-types/networking/v1';
-import type { StorageClass } from 'kubernetes-types/storage/v1';
+import type { StorageClass, VolumeAttachment } from 'kubernetes-types/storage/v1';
 import type { Lease, Node, Pod, Service, Stored } from '../../client/types.ts';
 import type { EpochMs } from '../../lib/clock.ts';
 import type { ListeningSocket } from '../../lib/listening-sockets.ts';
-import type { Span } from '../../lib/trace.ts';
+import type { OpenCall, Span } from '../../lib/trace.ts';
 
-export type Kind = 'pod' | 'node' | 'service' | 'pvc';
+export type WorkloadKind = 'deployment' | 'replicaset' | 'statefulset' | 'daemonset' | 'job';
+export type Kind = 'pod' | 'node' | 'service' | 'pvc' | WorkloadKind;
 
 /** A source that could not be read. */
 export interface Gap {
@@ -25,9 +26,21 @@ export type Lookup<T> =
   | { readonly state: 'absent' }
   | { readonly state: 'unknown'; readonly why: string };
 
+/** Whom a Secret for pulling images logs in as, and where. */
+export interface RegistryAccount {
+  /** "registry.example:5000/team", "*.example.com" */
+  readonly location: string;
+  /** '' for a token. */
+  readonly user: string;
+}
+
 /** A ConfigMap or Secret: its keys, and never its values. */
 export interface KeyedObject {
   readonly keys: readonly string[];
+  /** Of a Secret for pulling images; absent of another one. */
+  readonly accounts?: readonly RegistryAccount[];
+  /** Why it cannot be used for pulling images. */
+  readonly problem?: string;
 }
 
 /** Several events of one kind are one, with a count. */
@@ -51,8 +64,12 @@ export interface RuntimeCondition {
 
 export interface SandboxFact {
   readonly id: string;
+  /** The pod's. */
+  readonly uid: string;
   readonly ready: boolean;
-  readonly ip: string;
+  readonly created: EpochMs;
+  /** Where the agent has the pod from: "api", "file", "http"; '' where it does not say. */
+  readonly source: string;
 }
 
 export interface ContainerFact {
@@ -74,6 +91,19 @@ export interface RuntimeFacts {
   readonly handlers: readonly string[] | undefined;
   readonly sandboxes: readonly SandboxFact[];
   readonly containers: readonly ContainerFact[];
+}
+
+/** A part of an image that the runtime is fetching, of whichever image. */
+export interface Download {
+  /** What it is, by its digest: "layer-sha256:…" */
+  readonly part: string;
+  /** Bytes that are there. */
+  readonly bytes: number;
+  /** Bytes of the whole; undefined where the registry has not sent it. */
+  readonly total: number | undefined;
+  readonly since: EpochMs;
+  /** When its last bytes came. */
+  readonly updated: EpochMs;
 }
 
 /** A process of a container, from /proc. */
@@ -144,6 +174,10 @@ export interface References {
   readonly secretNames: readonly string[];
   /** CSI drivers that are registered with the pod's node; undefined: not known. */
   readonly drivers: readonly string[] | undefined;
+  /** Of the volumes of its claims, to its node. */
+  readonly attachments: readonly Stored<VolumeAttachment>[];
+  /** Drivers of its claims' volumes that need a VolumeAttachment. */
+  readonly attachDrivers: readonly string[];
 }
 
 export interface ClaimFact {
@@ -179,9 +213,25 @@ export interface PodFacts extends Common {
   readonly references: References;
   /** Of this pod, oldest first. Empty where no agent of nodelet serves its trace. */
   readonly spans: readonly Span[];
+  /** What its agent is doing for it now, oldest first. */
+  readonly open: readonly OpenCall[];
   readonly runtime: RuntimeFacts | undefined;
+  /** While a container waits: what the runtime is fetching, for this pod or another. */
+  readonly downloads: readonly Download[];
   readonly machine: MachineFacts | undefined;
   readonly logs: readonly LogFact[];
+}
+
+/** A pod that is not at the API server, and that the runtime of this machine still has. */
+export interface GonePodFacts extends Common {
+  readonly kind: 'gone-pod';
+  readonly namespace: string;
+  readonly name: string;
+  /** Of this machine. */
+  readonly node: string;
+  readonly runtime: RuntimeFacts;
+  readonly processes: readonly ProcessFact[];
+  readonly open: readonly OpenCall[];
 }
 
 export interface NodeFacts extends Common {
@@ -219,4 +269,13 @@ export interface ClaimFacts extends Common {
   readonly pods: readonly Pod[];
 }
 
-export type Facts = PodFacts | NodeFacts | ServiceFacts | ClaimFacts;
+/** What makes pods, and the pods that it has made. The events are those of all that have a part in it. */
+export interface WorkloadFacts extends Common {
+  readonly kind: 'workload';
+  /** `kind` as the API names it: "ReplicaSet". */
+  readonly workload: { readonly kind: string; readonly namespace: string; readonly name: string };
+  readonly counts: { readonly wanted: number; readonly present: number; readonly ready: number };
+  readonly pods: readonly Pod[];
+}
+
+export type Facts = PodFacts | GonePodFacts | NodeFacts | ServiceFacts | ClaimFacts | WorkloadFacts;

@@ -10,6 +10,7 @@ import { poll } from '../../lib/retry.ts';
 import { Tracer } from '../../lib/trace.ts';
 import { labPaths } from '../lab/paths.ts';
 import { readLabState, runtimeSocket } from '../lab/state.ts';
+import { parseObjectName } from '../object-name.ts';
 import type { LocalNode, Sources } from './collect/source.ts';
 import type { Kind } from './facts.ts';
 import type { Explanation, Target } from './finding.ts';
@@ -44,19 +45,32 @@ const KINDS: ReadonlyMap<string, Kind> = new Map([
   ['pvc', 'pvc'],
   ['persistentvolumeclaim', 'pvc'],
   ['persistentvolumeclaims', 'pvc'],
+  ['deployment', 'deployment'],
+  ['deployments', 'deployment'],
+  ['deploy', 'deployment'],
+  ['replicaset', 'replicaset'],
+  ['replicasets', 'replicaset'],
+  ['rs', 'replicaset'],
+  ['statefulset', 'statefulset'],
+  ['statefulsets', 'statefulset'],
+  ['sts', 'statefulset'],
+  ['daemonset', 'daemonset'],
+  ['daemonsets', 'daemonset'],
+  ['ds', 'daemonset'],
+  ['job', 'job'],
+  ['jobs', 'job'],
 ]);
 
 /** "pod", "demo/web". `namespace`: of names without one. Throws UserError. Pure. */
 export function parseTarget(kindText: string, nameText: string, namespace: string): Target {
   const kind = KINDS.get(kindText.toLowerCase());
-  if (kind === undefined) throw new UserError(`"${kindText}" cannot be explained: give pod, node, service or pvc`);
-  const [first = '', second, ...more] = nameText.split('/');
-  if (more.length > 0 || first === '' || second === '') throw new UserError(`"${nameText}" is not NAMESPACE/NAME`);
-  if (kind === 'node') {
-    if (second !== undefined) throw new UserError('nodes are in no namespace: give the name alone');
-    return { kind, namespace: '', name: first };
-  }
-  return second === undefined ? { kind, namespace, name: first } : { kind, namespace: first, name: second };
+  if (kind === undefined)
+    throw new UserError(
+      `"${kindText}" cannot be explained: give pod, node, service, pvc, deployment, replicaset, statefulset, daemonset or job`,
+    );
+  if (kind !== 'node') return { kind, ...parseObjectName(nameText, namespace) };
+  if (nameText === '' || nameText.includes('/')) throw new UserError('nodes are in no namespace: give the name alone');
+  return { kind, namespace: '', name: nameText };
 }
 
 interface Opened extends Sources {

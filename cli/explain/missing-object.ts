@@ -2,7 +2,7 @@
 
 import type { KeyedObject, Lookup, PodFacts } from './facts.ts';
 import type { FailedCall } from './finding.ts';
-import { list, nearest } from './words.ts';
+import { list, similarName } from './words.ts';
 
 export interface ObjectReference {
   readonly kind: 'ConfigMap' | 'Secret';
@@ -83,9 +83,9 @@ export function missing(facts: PodFacts, { kind, name, key }: ObjectReference): 
   const plural = kind === 'ConfigMap' ? 'configmaps' : 'secrets';
   const call = { name: `GET ${plural}/${name}`, to: 'the API server', with: `namespace ${namespace}` };
   if (lookup?.state === 'absent') {
-    const near = nearest(name, kind === 'ConfigMap' ? configMapNames : secretNames);
+    const hint = similarName(name, kind === 'ConfigMap' ? configMapNames : secretNames);
     return {
-      text: `${kind} ${name} does not exist${near === undefined ? '' : ` (there is one called ${near})`}`,
+      text: `${kind} ${name} does not exist${hint === undefined ? '' : ` (${hint})`}`,
       call: { ...call, answer: `${plural} "${name}" not found` },
       command: {
         command: `kubectl -n ${namespace} get ${plural}`,

@@ -32,6 +32,14 @@ export function startProblem(message: string): StartProblem {
     return { verdict: `cannot start: ${file}: ${why}`, hint: 'another command' };
   }
   const directory = /chdir to cwd \(?\\?"([^"\\]+)/.exec(message)?.[1];
+  // runc makes a working directory that is not there.
+  const made = /container init: mkdir ([^:]+): (.*?)(?:: unknown)?$/s.exec(message);
+  if (made !== null) {
+    return {
+      verdict: `cannot start: its working directory ${made[1]} cannot be made (${made[2]})`,
+      hint: 'another workingDir',
+    };
+  }
   if (directory !== undefined)
     return {
       verdict: `cannot start: its working directory ${directory} cannot be entered`,
@@ -65,12 +73,12 @@ export function startProblem(message: string): StartProblem {
       verdict: 'cannot be created: mountPropagation needs a shared mount on the node',
       hint: 'mount --make-rshared on the node',
     };
-  if (/no users found|unable to find user|no matching entries in passwd/i.test(message))
+  if (/no users found|unable to find user|no matching entries in passwd|\/etc\/passwd: no such file/i.test(message))
     return { verdict: 'cannot be created: its user is not in the image', hint: 'a numeric runAsUser' };
   if (/device|CDI/i.test(message))
     return { verdict: 'cannot be created: a device that it needs is not there', hint: 'the device on the node' };
-  if (/cgroup|memory limit too low|memory.*too (small|low)/i.test(message))
-    return { verdict: 'cannot start: its resource limits cannot be set', hint: 'larger limits' };
+  if (/cgroup|OOM-killed|memory limit too low|memory.*too (small|low)/i.test(message))
+    return { verdict: 'cannot start: its resource limits cannot be set, or are too low', hint: 'larger limits' };
   return {
     verdict: `cannot start: ${message.replace(/^.*(?:runc create failed|OCI runtime create failed): /s, '').replace(/: unknown$/, '')}`,
     hint: 'what the message names',

@@ -89,6 +89,12 @@ function distance(a: string, b: string): number {
   return row[b.length] ?? 0;
 }
 
+/** "there is one called settings": what may have been meant where there is no `wanted`. */
+export function similarName(wanted: string, known: readonly string[]): string | undefined {
+  const near = nearest(wanted, known);
+  return near === undefined ? undefined : `there is one called ${near}`;
+}
+
 /** The word among `known` that `wanted` may have been meant to be: at most a third of its letters differ. */
 export function nearest(wanted: string, known: readonly string[]): string | undefined {
   const ranked = known

@@ -213,7 +213,8 @@ export class CsiVolumes {
 
   async #giveToGroup(volume: CsiVolume, path: string, fsGroup: number, pod: Pod): Promise<void> {
     try {
-      await applyFsGroup(path, fsGroup, pod.spec.securityContext?.fsGroupChangePolicy);
+      const policy = pod.spec.securityContext?.fsGroupChangePolicy;
+      await applyFsGroup(path, { gid: fsGroup, policy, tracer: this.#options.tracer });
     } catch (error) {
       const why = `applyFSGroup failed for vol ${volume.handle}: ${errorMessage(error)}`;
       throw failedStep('MountVolume.SetUp', volume.specName, why, { cause: error });

@@ -6,7 +6,7 @@ import type { Pod, Stored } from '../../../client/types.ts';
 import { claimNamesOf } from '../../../controlplane/storage/objects.ts';
 import { UserError } from '../../../lib/errors.ts';
 import type { ClaimFacts } from '../facts.ts';
-import { nearest } from '../words.ts';
+import { absent } from './absent.ts';
 import { collectClaim } from './references.ts';
 import { Gaps, type Sources } from './source.ts';
 
@@ -20,12 +20,8 @@ export async function collectClaimFacts(sources: Sources, namespace: string, nam
     gaps.attempt<readonly T[]>(what, [], async () => (await client.list<T>(path)).items);
   if (claim.state === 'absent') {
     const claims = await list<Stored<object>>('claims', resourcePath('v1', 'persistentvolumeclaims', { namespace }));
-    const near = nearest(
-      name,
-      claims.map(({ metadata }) => metadata.name),
-    );
-    const hint = near === undefined ? '' : `: there is one called ${near}`;
-    throw new UserError(`there is no claim ${name} in namespace ${namespace}${hint}`);
+    const names = claims.map(({ metadata }) => metadata.name);
+    throw absent('claim', namespace, name, names);
   }
   const [volumes, classes, pods] = await Promise.all([
     list<Stored<PersistentVolume>>('volumes', '/api/v1/persistentvolumes'),

@@ -5,7 +5,7 @@ import { closeSync, constants, openSync, readSync } from 'node:fs';
 import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type CgroupDriver, cgroupPath, podName } from '../../../agent/model/cgroup-names.ts';
-import { podQOSClass } from '../../../agent/model/pod-resources.ts';
+import { podQOSClass, type QOSClass } from '../../../agent/model/pod-resources.ts';
 import type { Pod } from '../../../client/types.ts';
 import { isErrno } from '../../../lib/errors.ts';
 import { readProcess } from '../../../lib/processes.ts';
@@ -47,10 +47,14 @@ function figure(text: string | undefined): number | undefined {
 }
 
 /** The pod's cgroup in the hierarchy that accounts for memory. */
-export async function cgroupOf(pod: Pod, cgroupRoot: string): Promise<string | undefined> {
+export function cgroupOf(pod: Pod, cgroupRoot: string): Promise<string | undefined> {
+  return findCgroup(pod.metadata.uid, podQOSClass(pod), cgroupRoot);
+}
+
+async function findCgroup(uid: string, qos: QOSClass, cgroupRoot: string): Promise<string | undefined> {
   for (const driver of DRIVERS) {
     const layout = { root: cgroupRoot, driver };
-    const path = cgroupPath(layout, podName(layout, pod.metadata.uid, podQOSClass(pod)));
+    const path = cgroupPath(layout, podName(layout, uid, qos));
     for (const hierarchy of HIERARCHIES) {
       const directory = join(hierarchy, path);
       if ((await textOf(join(directory, 'cgroup.procs'))) !== undefined) return directory;
@@ -107,6 +111,19 @@ async function processesOf(cgroup: string, containers: readonly ContainerFact[])
     }
   }
   return facts;
+}
+
+/** The processes of a pod of which nothing but the uid is known. */
+export async function collectProcesses(
+  { cgroupRoot }: LocalNode,
+  uid: string,
+  containers: readonly ContainerFact[],
+): Promise<readonly ProcessFact[]> {
+  for (const qos of ['BestEffort', 'Burstable', 'Guaranteed'] as const) {
+    const cgroup = await findCgroup(uid, qos, cgroupRoot);
+    if (cgroup !== undefined) return await processesOf(cgroup, containers);
+  }
+  return [];
 }
 
 /** The kernel's messages that are still in its buffer. Needs CAP_SYSLOG where dmesg is restricted. */

@@ -4,7 +4,7 @@ import { resourcePath } from '../../../client/paths.ts';
 import type { Lease, Node, Pod, Stored } from '../../../client/types.ts';
 import { UserError } from '../../../lib/errors.ts';
 import type { NodeFacts } from '../facts.ts';
-import { nearest } from '../words.ts';
+import { absent } from './absent.ts';
 import { collectEvents } from './events.ts';
 import { leasePath } from './pod.ts';
 import { collectRuntime } from './runtime.ts';
@@ -19,10 +19,7 @@ export async function collectNode(sources: Sources, name: string): Promise<NodeF
   if (lookup.state === 'absent') {
     const { items } = await client.list<Stored<object>>('/api/v1/nodes');
     const names = items.map(({ metadata }) => metadata.name);
-    const near = nearest(name, names) ?? names.slice(0, 8).join(', ');
-    throw new UserError(
-      `there is no node ${name}: ${names.length === 0 ? 'the cluster has no nodes' : `there is ${near}`}`,
-    );
+    throw absent('node', '', name, names);
   }
   if (local === undefined || local.name !== name) {
     gaps.add('the container runtime', local === undefined ? sources.notLocal : `this machine is node ${local.name}`);
@@ -33,7 +30,7 @@ export async function collectNode(sources: Sources, name: string): Promise<NodeF
     collectEvents(sources, gaps, 'Node', { namespace: '', name, uid: undefined }),
     gaps.lookup('the node’s lease', () => client.get<Lease>(leasePath(name))),
     gaps.attempt<readonly Pod[]>('its pods', [], async () => (await client.list<Pod>('/api/v1/pods', query)).items),
-    local?.name === name ? collectRuntime(local, undefined) : undefined,
+    local?.name === name ? collectRuntime(local) : undefined,
   ]);
   const own = { node: lookup.value, lease: found(lease), pods, runtime };
   return { kind: 'node', now: sources.now(), gaps: gaps.list, events, ...own };

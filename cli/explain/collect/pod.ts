@@ -1,18 +1,20 @@
-// Everything about one pod. Where the pod is on this machine, the runtime, the agent's trace and the kernel are read too.
+// Everything about one pod. Where the pod is on this machine, the runtime, the agent's trace and the kernel are read too; also
+// of a pod that the API server has forgotten.
 
 import { readLogs } from '../../../client/logs.ts';
 import { resourcePath } from '../../../client/paths.ts';
 import type { ContainerStatus, Lease, Node, Pod } from '../../../client/types.ts';
 import { UserError } from '../../../lib/errors.ts';
-import type { Span } from '../../../lib/trace.ts';
-import type { LogFact, MachineFacts, PodFacts, RuntimeFacts } from '../facts.ts';
-import { nearest } from '../words.ts';
+import type { OpenCall, Span } from '../../../lib/trace.ts';
+import type { Download, GonePodFacts, LogFact, MachineFacts, PodFacts, RuntimeFacts } from '../facts.ts';
+import { absent } from './absent.ts';
+import { collectDownloads } from './downloads.ts';
 import { collectEvents } from './events.ts';
-import { collectMachine } from './machine.ts';
+import { collectMachine, collectProcesses } from './machine.ts';
 import { collectReferences } from './references.ts';
 import { collectRuntime } from './runtime.ts';
 import { found, Gaps, type Sources } from './source.ts';
-import { collectSpans } from './spans.ts';
+import { collectTrace, type TraceFacts } from './spans.ts';
 
 const LOG_LINES = 5;
 /** Longer lines are cut: one screen. Characters. */
@@ -52,36 +54,76 @@ function needsNeighbours(pod: Pod): boolean {
   return (pod.spec.nodeName ?? '') === '' || pod.status?.phase === 'Failed';
 }
 
-interface Local {
+interface Local extends TraceFacts {
   readonly runtime: RuntimeFacts | undefined;
+  readonly downloads: readonly Download[];
   readonly machine: MachineFacts | undefined;
-  readonly spans: readonly Span[];
+}
+
+const NO_TRACE: TraceFacts = { spans: [], open: [] };
+
+/** Whether an image may be on its way. */
+function waitsForImage({ spec, status }: Pod): boolean {
+  const { initContainerStatuses = [], containerStatuses = [] } = status ?? {};
+  const started = [...initContainerStatuses, ...containerStatuses].filter(({ imageID }) => imageID !== '');
+  return started.length < (spec.initContainers ?? []).length + spec.containers.length;
 }
 
 async function collectLocal(sources: Sources, gaps: Gaps, pod: Pod): Promise<Local> {
   const { local } = sources;
   const node = pod.spec.nodeName ?? '';
-  const nothing = { runtime: undefined, machine: undefined, spans: [] };
+  const nothing = { runtime: undefined, downloads: [], machine: undefined, ...NO_TRACE };
   if (node === '') return nothing;
   if (local === undefined || local.name !== node) {
     const why = local === undefined ? sources.notLocal : `the pod is on node ${node}, this machine is ${local.name}`;
     gaps.add('the container runtime, the kernel and the agent’s trace', why);
     return nothing;
   }
-  const about = (span: Span): boolean => span.pod?.uid === pod.metadata.uid;
-  const [runtime, spans] = await Promise.all([
-    collectRuntime(local, pod.metadata.uid),
-    gaps.attempt<readonly Span[]>('the agent’s trace', [], () => collectSpans(local.traceSocket, about)),
+  const { uid } = pod.metadata;
+  const about = (call: Span | OpenCall): boolean => call.pod?.uid === uid;
+  const [runtime, trace] = await Promise.all([
+    collectRuntime(local, { 'io.kubernetes.pod.uid': uid }),
+    gaps.attempt('the agent’s trace', NO_TRACE, () => collectTrace(local.traceSocket, about)),
   ]);
-  return { runtime, spans, machine: await collectMachine(local, gaps, pod, runtime.containers) };
+  const [machine, downloads] = await Promise.all([
+    collectMachine(local, gaps, pod, runtime.containers),
+    runtime.failure === undefined && waitsForImage(pod)
+      ? gaps.attempt<readonly Download[]>('what the runtime is fetching', [], () => collectDownloads(local))
+      : [],
+  ]);
+  return { runtime, downloads, machine, ...trace };
+}
+
+/** A pod that is not at the API server and still has a sandbox here that is ready; undefined where there is none. */
+async function collectGone(
+  { local, now }: Sources,
+  gaps: Gaps,
+  namespace: string,
+  name: string,
+): Promise<GonePodFacts | undefined> {
+  if (local === undefined) return undefined;
+  const labels = { 'io.kubernetes.pod.namespace': namespace, 'io.kubernetes.pod.name': name };
+  const runtime = await collectRuntime(local, labels);
+  const uid = runtime.sandboxes.find(({ ready }) => ready)?.uid;
+  if (uid === undefined) return undefined;
+  const trace = await gaps.attempt('the agent’s trace', NO_TRACE, () =>
+    collectTrace(local.traceSocket, (call) => call.pod?.uid === uid),
+  );
+  const processes = await collectProcesses(local, uid, runtime.containers);
+  const own = { namespace, name, node: local.name, runtime, processes, open: trace.open };
+  return { kind: 'gone-pod', now: now(), gaps: gaps.list, events: [], ...own };
 }
 
 /** Rejects with UserError when there is no such pod, and as `ApiClient` does when the server is away. */
-export async function collectPod(sources: Sources, namespace: string, name: string): Promise<PodFacts> {
+export async function collectPod(sources: Sources, namespace: string, name: string): Promise<PodFacts | GonePodFacts> {
   const { client } = sources;
   const gaps = new Gaps();
   const lookup = await gaps.lookup('pod', () => client.get<Pod>(resourcePath('v1', 'pods', { namespace, name })));
-  if (lookup.state === 'absent') throw new UserError(await noSuchPod(sources, gaps, namespace, name));
+  if (lookup.state === 'absent') {
+    const gone = await collectGone(sources, gaps, namespace, name);
+    if (gone !== undefined) return gone;
+    throw await noSuchPod(sources, gaps, namespace, name);
+  }
   if (lookup.state === 'unknown') throw new UserError(`the pod cannot be read: ${lookup.why}`);
   const pod = lookup.value;
   const node = pod.spec.nodeName ?? '';
@@ -124,12 +166,9 @@ export function leasePath(node: string): string {
 }
 
 /** Names what there is instead. */
-async function noSuchPod(sources: Sources, gaps: Gaps, namespace: string, name: string): Promise<string> {
+async function noSuchPod(sources: Sources, gaps: Gaps, namespace: string, name: string): Promise<UserError> {
   const path = resourcePath('v1', 'pods', { namespace });
   const pods = await gaps.attempt<readonly Pod[]>('pods', [], async () => (await sources.client.list<Pod>(path)).items);
-  const names = pods.map((pod) => pod.metadata.name).sort();
-  const near = nearest(name, names);
-  if (near !== undefined) return `there is no pod ${name} in namespace ${namespace}: there is one called ${near}`;
-  const known = names.length === 0 ? 'the namespace has no pods' : `its pods are ${names.slice(0, 8).join(', ')}`;
-  return `there is no pod ${name} in namespace ${namespace}: ${known}${names.length > 8 ? ', …' : ''}`;
+  const names = pods.map((pod) => pod.metadata.name);
+  return absent('pod', namespace, name, names);
 }

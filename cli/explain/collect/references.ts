@@ -2,12 +2,14 @@
 // nothing but the keys is kept.
 
 import type { PersistentVolume, PersistentVolumeClaim } from 'kubernetes-types/core/v1';
-import type { CSINode, StorageClass } from 'kubernetes-types/storage/v1';
+import type { CSIDriver, CSINode, StorageClass, VolumeAttachment } from 'kubernetes-types/storage/v1';
+import { parsePullSecret } from '../../../agent/pods/image-credentials.ts';
 import { configMapNames, secretNames } from '../../../apiserver/auth/pod-references.ts';
 import type { ApiClient } from '../../../client/api.ts';
 import { resourcePath } from '../../../client/paths.ts';
 import type { ConfigMap, Pod, Secret, Stored } from '../../../client/types.ts';
 import { claimNamesOf } from '../../../controlplane/storage/objects.ts';
+import { errorMessage } from '../../../lib/errors.ts';
 import type { ClaimFact, KeyedObject, Lookup, References } from '../facts.ts';
 import { collectEvents } from './events.ts';
 import { found, type Gaps, type Sources } from './source.ts';
@@ -27,6 +29,19 @@ async function lookups<T>(
 
 function keysOf({ data, binaryData }: { data?: object; binaryData?: object }): KeyedObject {
   return { keys: [...Object.keys(data ?? {}), ...Object.keys(binaryData ?? {})].sort() };
+}
+
+/** Of a Secret's values only where it logs in, and as whom. Pure. */
+export function secretFact(secret: Secret): KeyedObject {
+  const keys = keysOf(secret);
+  try {
+    const credentials = parsePullSecret(secret);
+    if (credentials.length === 0) return keys;
+    return { ...keys, accounts: credentials.map(({ location, auth }) => ({ location, user: auth.username ?? '' })) };
+  } catch (error) {
+    // Its data is not what its type says: the agent cannot use it either.
+    return { ...keys, problem: errorMessage(error) };
+  }
 }
 
 async function namesOf(client: ApiClient, namespace: string, plural: string): Promise<readonly string[]> {
@@ -73,6 +88,48 @@ async function collectDrivers({ client }: Sources, gaps: Gaps, pod: Pod): Promis
   return found(node)?.spec.drivers.map((driver) => driver.name) ?? [];
 }
 
+interface Attachments {
+  readonly attachments: readonly Stored<VolumeAttachment>[];
+  readonly attachDrivers: readonly string[];
+}
+
+/** What is to be attached to the pod's node for it, as far as CSI drivers do that. */
+async function collectAttachments(
+  { client }: Sources,
+  gaps: Gaps,
+  pod: Pod,
+  claims: ReadonlyMap<string, Lookup<ClaimFact>>,
+): Promise<Attachments> {
+  const volumes = [...claims.values()].flatMap((claim) => found(claim)?.volume ?? []);
+  const names = [...new Set(volumes.flatMap(({ spec }) => spec?.csi?.driver ?? []))];
+  const node = pod.spec.nodeName ?? '';
+  if (names.length === 0 || node === '') return { attachments: [], attachDrivers: [] };
+  const [all, drivers] = await Promise.all([
+    gaps.attempt<readonly Stored<VolumeAttachment>[]>(
+      'VolumeAttachments',
+      [],
+      async () =>
+        (await client.list<Stored<VolumeAttachment>>(resourcePath('storage.k8s.io/v1', 'volumeattachments'))).items,
+    ),
+    Promise.all(
+      names.map((name) =>
+        gaps.lookup(`CSIDriver ${name}`, () =>
+          client.get<Stored<CSIDriver>>(resourcePath('storage.k8s.io/v1', 'csidrivers', { name })),
+        ),
+      ),
+    ),
+  ]);
+  const own = new Set(volumes.map(({ metadata }) => metadata.name));
+  return {
+    attachments: all.filter(({ spec }) => spec.nodeName === node && own.has(spec.source.persistentVolumeName ?? '')),
+    // A driver without an object has to attach, too; here it only counts where that is known.
+    attachDrivers: drivers.flatMap((driver) => {
+      const value = found(driver);
+      return value !== undefined && value.spec.attachRequired !== false ? [value.metadata.name] : [];
+    }),
+  };
+}
+
 export async function collectReferences(sources: Sources, gaps: Gaps, pod: Pod): Promise<References> {
   const { client } = sources;
   const { namespace } = pod.metadata;
@@ -86,7 +143,7 @@ export async function collectReferences(sources: Sources, gaps: Gaps, pod: Pod):
       gaps.lookup(`ConfigMap ${name}`, async () => keysOf(await get<ConfigMap>('configmaps', name))),
     ),
     lookups(wanted.secrets, (name) =>
-      gaps.lookup(`Secret ${name}`, async () => keysOf(await get<Secret>('secrets', name))),
+      gaps.lookup(`Secret ${name}`, async () => secretFact(await get<Secret>('secrets', name))),
     ),
     lookups(claimNamesOf(pod), (name) => collectClaim(sources, gaps, namespace, name)),
     gaps.lookup(`ServiceAccount ${account}`, () => get<object>('serviceaccounts', account)),
@@ -97,6 +154,7 @@ export async function collectReferences(sources: Sources, gaps: Gaps, pod: Pod):
         ),
     collectDrivers(sources, gaps, pod),
   ]);
+  const attachments = await collectAttachments(sources, gaps, pod, claims);
   // Names are only needed beside a missing one.
   const lacks = (map: ReadonlyMap<string, Lookup<unknown>>): boolean =>
     [...map.values()].some(({ state }) => state === 'absent');
@@ -112,5 +170,6 @@ export async function collectReferences(sources: Sources, gaps: Gaps, pod: Pod):
     configMapNames,
     secretNames,
     drivers,
+    ...attachments,
   };
 }

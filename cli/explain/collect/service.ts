@@ -12,7 +12,7 @@ import type { Pod, Service, Stored } from '../../../client/types.ts';
 import { isErrno, UserError } from '../../../lib/errors.ts';
 import { parseListening } from '../../../lib/listening-sockets.ts';
 import type { Listening, ServiceFacts } from '../facts.ts';
-import { nearest } from '../words.ts';
+import { absent } from './absent.ts';
 import { collectEvents } from './events.ts';
 import { cgroupOf } from './machine.ts';
 import { Gaps, type LocalNode, type Sources } from './source.ts';
@@ -66,12 +66,8 @@ export async function collectService(sources: Sources, namespace: string, name: 
     });
   if (lookup.state === 'absent') {
     const services = await list<Service>('services', resourcePath('v1', 'services', at));
-    const near = nearest(
-      name,
-      services.map(({ metadata }) => metadata.name),
-    );
-    const hint = near === undefined ? '' : `: there is one called ${near}`;
-    throw new UserError(`there is no service ${name} in namespace ${namespace}${hint}`);
+    const names = services.map(({ metadata }) => metadata.name);
+    throw absent('service', namespace, name, names);
   }
   const service = lookup.value;
   const labelSelector = `kubernetes.io/service-name=${name}`;

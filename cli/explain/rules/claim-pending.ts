@@ -4,7 +4,7 @@ import { bytesOf, formatBinary, requestedBytes, volumeClass } from '../../../con
 import { claimState } from '../claim-chain.ts';
 import type { ClaimFacts } from '../facts.ts';
 import type { Cause, Rule } from '../finding.ts';
-import { list, nearest } from '../words.ts';
+import { list, similarName } from '../words.ts';
 
 /** Volumes that are no good for the claim, each with the reason. */
 function volumesInTheWay({ claim, volumes }: ClaimFacts): readonly Cause[] {
@@ -35,12 +35,12 @@ export const claimPending: Rule<ClaimFacts> = {
     const state = claimState(claim);
     if (state === undefined) return undefined;
     const className = claim.claim.spec?.storageClassName ?? '';
-    const near = claim.storageClass === undefined && className !== '' ? nearest(className, classNames) : undefined;
+    const hint = claim.storageClass === undefined && className !== '' ? similarName(className, classNames) : undefined;
     const waits = state.waits && pods.length === 0;
     const first = pods[0];
     return {
       state: waits ? 'waiting' : 'broken',
-      verdict: `it ${state.verdict}${near === undefined ? '' : ` (there is one called ${near})`}`,
+      verdict: `it ${state.verdict}${hint === undefined ? '' : ` (${hint})`}`,
       chain: [
         ...state.chain,
         ...(state.waits && first !== undefined

@@ -1,7 +1,8 @@
 // The scheduler finds no node for the pod: each node with the first filter that refused it, and the figures.
 
-import type { Node, Pod } from '../../../client/types.ts';
-import { acceptsNode, toleratesTaint } from '../../../controlplane/scheduler/affinity.ts';
+import type { PersistentVolume } from 'kubernetes-types/core/v1';
+import type { Node, Pod, Stored } from '../../../client/types.ts';
+import { acceptsNode, matchesNodeSelector, toleratesTaint } from '../../../controlplane/scheduler/affinity.ts';
 import {
   type Amounts,
   addAmounts,
@@ -13,6 +14,7 @@ import {
 import { formatMilli } from '../../../lib/quantity.ts';
 import type { PodFacts } from '../facts.ts';
 import type { Command, Rule } from '../finding.ts';
+import { selectedLabelsText, selectorTermsText } from '../node-selector-text.ts';
 import { condition, isDeleted, isScheduled, lastEvent, podArgument, timing } from '../pod-view.ts';
 import { bytes, list, plural } from '../words.ts';
 
@@ -41,7 +43,11 @@ function shortages(pod: Pod, node: Node, others: readonly Pod[]): readonly Refus
   const refusals: Refusal[] = [];
   const most = allocatable.get('pods') ?? 0;
   if (others.length + 1 > most) {
-    refusals.push({ reason: 'too many pods', detail: `${others.length} pods are there, ${most} are allowed`, command });
+    refusals.push({
+      reason: 'too many pods',
+      detail: `it has ${plural(others.length, 'pod')}, and takes ${most} at most`,
+      command,
+    });
   }
   for (const [resource, wanted] of podRequests(pod)) {
     const [total, taken] = [allocatable.get(resource) ?? 0, used.get(resource) ?? 0];
@@ -69,8 +75,30 @@ function selectorText(pod: Pod, node: Node): string {
   )}`;
 }
 
-/** Why the node does not take the pod, as far as this program knows the filters. Pure. */
-export function refusalsOf(pod: Pod, node: Node, placed: readonly Pod[]): readonly Refusal[] {
+/** A volume of the pod that is not there for this node: in another zone, or on another machine's disk. */
+function volumeElsewhere(node: Node, volumes: readonly Stored<PersistentVolume>[]): Refusal | undefined {
+  for (const { metadata, spec } of volumes) {
+    const required = spec?.nodeAffinity?.required;
+    if (required === undefined || matchesNodeSelector(required, node)) continue;
+    return {
+      reason: `volume ${metadata.name} cannot be reached from there`,
+      detail: `volume ${metadata.name} is only where ${selectorTermsText(required)}, the node has ${selectedLabelsText(required, node)}`,
+      command: {
+        command: `kubectl get pv ${metadata.name} -o jsonpath='{.spec.nodeAffinity}'`,
+        why: 'where the volume can be reached from',
+      },
+    };
+  }
+  return undefined;
+}
+
+/** Why the node does not take the pod, as far as this program knows the filters. `volumes`: those of its claims. Pure. */
+export function refusalsOf(
+  pod: Pod,
+  node: Node,
+  placed: readonly Pod[],
+  volumes: readonly Stored<PersistentVolume>[],
+): readonly Refusal[] {
   const { name } = node.metadata;
   const others = placed.filter((other) => other.spec.nodeName === name);
   const uncordon = { command: `kubectl uncordon ${name}`, why: 'lets pods onto the node again' };
@@ -114,7 +142,9 @@ export function refusalsOf(pod: Pod, node: Node, placed: readonly Pod[]): readon
       },
     ];
   }
-  return shortages(pod, node, others);
+  const short = shortages(pod, node, others);
+  const elsewhere = short.length === 0 ? volumeElsewhere(node, volumes) : undefined;
+  return elsewhere === undefined ? short : [elsewhere];
 }
 
 export const noNodeFits: Rule<PodFacts> = {
@@ -133,7 +163,10 @@ export const noNodeFits: Rule<PodFacts> = {
         commands: [{ command: 'kubectl get nodes', why: 'an agent registers its node when it starts' }],
       };
     }
-    const refusals = nodes.map((node) => ({ node, found: refusalsOf(pod, node, placed) }));
+    const volumes = [...facts.references.claims.values()].flatMap((claim) =>
+      claim.state === 'found' ? (claim.value.volume ?? []) : [],
+    );
+    const refusals = nodes.map((node) => ({ node, found: refusalsOf(pod, node, placed, volumes) }));
     const reasons = new Set(refusals.flatMap(({ found }) => found.map(({ reason }) => reason)));
     // kube-scheduler's words: "0/3 nodes are available: 1 Insufficient cpu, 2 node(s) had …."
     const inWords = message.replace(/^\d+\/\d+ nodes are available: /, '').replace(/\.?( preemption:.*)?$/, '');

@@ -4,7 +4,7 @@ import { elapsedMs } from '../../../lib/clock.ts';
 import { parseRfc3339 } from '../../../lib/rfc3339.ts';
 import type { PodFacts } from '../facts.ts';
 import type { Rule } from '../finding.ts';
-import { isEnded, isScheduled } from '../pod-view.ts';
+import { isDeleted, isEnded, isScheduled, podArgument } from '../pod-view.ts';
 import { duration } from '../words.ts';
 
 export const nodeAway: Rule<PodFacts> = {
@@ -35,7 +35,7 @@ export const nodeAway: Rule<PodFacts> = {
     const silent = renewed === undefined ? undefined : elapsedMs(renewed, facts.now);
     return {
       state: 'broken',
-      verdict: `its node ${name} is not Ready: ${ready?.message ?? 'it has never reported'}`,
+      verdict: `${isDeleted(facts) ? 'it is being deleted, and no agent ends it: ' : ''}its node ${name} is not Ready: ${ready?.message ?? 'it has never reported'}`,
       chain: [
         {
           text: `node ${name} is not Ready, ${ready?.reason ?? 'no condition'}`,
@@ -43,7 +43,15 @@ export const nodeAway: Rule<PodFacts> = {
         },
         ...(silent === undefined ? [] : [{ text: `its agent renewed its lease ${duration(silent)} ago` }]),
       ],
-      commands: [look],
+      commands: isDeleted(facts)
+        ? [
+            look,
+            {
+              command: `kubectl delete pod ${podArgument(facts)} --grace-period=0 --force`,
+              why: 'forgets the pod; only where the machine is off for good, or its containers would go on',
+            },
+          ]
+        : [look],
     };
   },
 };

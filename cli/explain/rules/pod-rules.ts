@@ -35,9 +35,11 @@ import { schedulingGate } from './scheduling-gate.ts';
 import { starting } from './starting.ts';
 import { succeeded } from './succeeded.ts';
 import { terminating } from './terminating.ts';
+import { volumeAttach } from './volume-attach.ts';
 import { volumeBusy } from './volume-busy.ts';
 import { volumeFailed } from './volume-failed.ts';
 import { volumeObjectMissing } from './volume-object-missing.ts';
+import { volumeUnderWay } from './volume-under-way.ts';
 
 /** In each group the first rule that knows something speaks for the others, which put the same in more general words. */
 export const POD_RULES: readonly (readonly Rule<PodFacts>[])[] = [
@@ -46,14 +48,14 @@ export const POD_RULES: readonly (readonly Rule<PodFacts>[])[] = [
   [nodeAway, runtimeAway],
   [volumeBusy, terminating],
   [schedulingGate, noScheduler, claimNotBound, noNodeFits],
-  [volumeObjectMissing, csiDriverMissing, volumeFailed],
+  [volumeObjectMissing, csiDriverMissing, volumeAttach, volumeFailed],
   [runtimeClass, sandboxFailed],
   [imageName, imageNever, imagePull],
   [environmentMissing, runAsNonRoot, containerStart, outOfMemory, probeKills, hookFailed, crashLoop],
   [probeFails],
   [readinessGate],
   [nodeUnready],
-  [starting, ready],
+  [volumeUnderWay, starting, ready],
 ];
 
 /** For a pod that no rule knows anything about. */

@@ -1,27 +1,40 @@
 // The container runtime of the pod's node does not answer, or says that it is not ready.
 
+import { elapsedMs } from '../../../lib/clock.ts';
 import type { PodFacts } from '../facts.ts';
-import type { Rule } from '../finding.ts';
-import { condition, isEnded } from '../pod-view.ts';
+import type { Cause, Rule } from '../finding.ts';
+import { condition, isDeleted, isEnded } from '../pod-view.ts';
+import { duration } from '../words.ts';
 
 export const runtimeAway: Rule<PodFacts> = {
   name: 'runtime-away',
-  find: ({ runtime, ...facts }) => {
-    if (runtime === undefined || isEnded({ runtime, ...facts })) return undefined;
-    const isReady = condition({ runtime, ...facts }, 'Ready')?.status === 'True';
+  find: (facts) => {
+    const { runtime, open, now } = facts;
+    if (runtime === undefined || isEnded(facts)) return undefined;
+    const isReady = !isDeleted(facts) && condition(facts, 'Ready')?.status === 'True';
     const check = {
       command: `nodelet crictl --runtime-endpoint ${runtime.endpoint} info`,
       why: 'whether the runtime answers',
     };
     if (runtime.failure !== undefined) {
+      const deleting = isDeleted(facts) ? 'it is being deleted, and ' : '';
+      const waits: readonly Cause[] = open
+        .filter(({ kind }) => kind === 'cri')
+        .slice(0, 3)
+        .map(({ name, start }) => ({
+          text: `the agent waits for ${name}`,
+          call: { name, to: 'the container runtime', answer: `none yet, after ${duration(elapsedMs(start, now))}` },
+          since: start,
+        }));
       return {
         state: 'broken',
-        verdict: `the container runtime of its node does not answer${isReady ? '; the pod itself is reported as Ready' : ''}`,
+        verdict: `${deleting}the container runtime of its node does not answer${isReady ? '; the pod itself is reported as Ready' : ''}`,
         chain: [
           {
             text: 'nothing is started, ended or looked at without it',
             call: { name: runtime.failure.split(':')[0] ?? '', to: runtime.endpoint, answer: runtime.failure },
           },
+          ...waits,
         ],
         commands: [check],
       };

@@ -36,6 +36,11 @@ export function sandboxReason(answer: string): Reason {
   if (/failed to setup network|plugin type="|networkPlugin cni failed|CNI/i.test(answer)) {
     return { verdict: 'its network cannot be set up', command: CONFIGURATION };
   }
+  if (/OOM-killed|memory limit too low|cgroup.*cannot allocate memory/is.test(answer)) {
+    return {
+      verdict: 'its cgroup has too little memory for the sandbox itself: the limits of its containers are too low',
+    };
+  }
   if (/cgroup/i.test(answer)) return { verdict: 'its cgroup cannot be made' };
   if (/get sandbox image|failed to pull image/i.test(answer))
     return { verdict: 'the image of the pause container cannot be had' };
@@ -52,7 +57,7 @@ export const sandboxFailed: Rule<PodFacts> = {
     const cni = facts.spans.findLast(
       ({ kind, outcome, name }) => kind === 'cni' && outcome === 'error' && /^ADD /.test(name),
     );
-    const answer = event.message.replace(/^Failed to create pod sandbox: /, '');
+    const answer = event.message.replace(/^(\(combined from similar events\): )?Failed to create pod sandbox: /, '');
     const reason = isNetworkAway
       ? { verdict: 'the network of its node is not ready' }
       : sandboxReason(`${answer} ${cni?.error ?? ''}`);

@@ -1,23 +1,66 @@
 // The pod is on its way: volumes, sandbox, image, init containers, containers. Nothing has failed.
 
-import { elapsedMs } from '../../../lib/clock.ts';
+import { type EpochMs, elapsedMs } from '../../../lib/clock.ts';
 import { parseRfc3339 } from '../../../lib/rfc3339.ts';
-import type { PodFacts } from '../facts.ts';
+import type { Download, PodFacts } from '../facts.ts';
 import type { Cause, Rule } from '../finding.ts';
 import { containers, isDeleted, isEnded, isScheduled, lastEvent } from '../pod-view.ts';
-import { duration } from '../words.ts';
+import { bytes, duration } from '../words.ts';
 
-function stepOf(facts: PodFacts): Cause {
+/** Parts of images that are shown one by one. */
+const MAX_PARTS = 4;
+/** Without new bytes for so long a pull has stalled. ms */
+const STALLED_MS = 10_000;
+/** Times in events are whole seconds. ms */
+const SLACK_MS = 1_000;
+
+/** What has been written since the pull began; what earlier pulls left behind is none of it. */
+function downloadsSince({ downloads }: PodFacts, start: EpochMs): readonly Download[] {
+  return downloads.filter(({ updated }) => elapsedMs(start, updated) >= -SLACK_MS);
+}
+
+/** "12 MiB of 40 MiB in 4 s, 3 MiB a second": all parts together. '' where nothing is known. */
+function progress(downloads: readonly Download[], now: EpochMs): string {
+  const [first] = downloads;
+  if (first === undefined) return '';
+  const done = downloads.reduce((sum, each) => sum + each.bytes, 0);
+  const total = downloads.reduce((sum, each) => sum + (each.total ?? Number.NaN), 0);
+  const seconds = Math.max(elapsedMs(first.since, now) / 1000, 0.001);
+  const of = Number.isNaN(total) ? '' : ` of ${bytes(total)}`;
+  const silent = Math.min(...downloads.map(({ updated }) => elapsedMs(updated, now)));
+  const stalled = silent < STALLED_MS ? '' : `; nothing has come for ${duration(silent)}`;
+  return `${bytes(done)}${of} in ${duration(seconds * 1000)}, ${bytes(done / seconds)} a second${stalled}`;
+}
+
+interface Pull {
+  readonly cause: Cause;
+  readonly parts: readonly Download[];
+}
+
+function pullOf(facts: PodFacts): Pull | undefined {
+  const call = facts.open.findLast(({ kind, name }) => kind === 'cri' && name === 'PullImage');
   const pulling = lastEvent(facts, ['Pulling']);
   const pulled = lastEvent(facts, ['Pulled', 'Failed']);
-  const image = /"([^"]+)"/.exec(pulling?.message ?? '')?.[1];
-  if (pulling !== undefined && (pulled === undefined || pulled.last < pulling.last)) {
-    return {
-      text: `image ${image ?? ''} is being pulled`,
-      call: { name: 'PullImage', to: 'the container runtime', ...(image === undefined ? {} : { with: image }) },
-      since: pulling.last,
-    };
-  }
+  const inEvents = pulling !== undefined && (pulled === undefined || pulled.last < pulling.last);
+  if (call === undefined && !inEvents) return undefined;
+  const image = String(call?.attributes['image'] ?? /"([^"]+)"/.exec(pulling?.message ?? '')?.[1] ?? '');
+  const since = call?.start ?? pulling?.last ?? facts.now;
+  const parts = downloadsSince(facts, since);
+  const figures = progress(parts, facts.now);
+  const cause: Cause = {
+    text: `image ${image} is being pulled${figures === '' ? '' : `: ${figures}`}`,
+    call: {
+      name: 'PullImage',
+      to: 'the container runtime',
+      ...(image === '' ? {} : { with: image }),
+      ...(figures === '' ? {} : { answer: `none yet; it has ${figures}` }),
+    },
+    since,
+  };
+  return { cause, parts };
+}
+
+function stepOf(facts: PodFacts): Cause {
   const init = containers(facts).find(
     ({ init: isInit, status }) => isInit && status?.state?.running !== undefined && !status.started,
   );
@@ -40,13 +83,18 @@ export const starting: Rule<PodFacts> = {
       ({ status }) => status?.state?.running === undefined && status?.state?.terminated === undefined,
     );
     if (!waiting) return undefined;
-    const step = stepOf(facts);
+    const pull = pullOf(facts);
+    const step = pull?.cause ?? stepOf(facts);
+    const parts = (pull?.parts ?? []).slice(0, MAX_PARTS).map(({ part, bytes: done, total, since }) => ({
+      text: `${part.slice(0, 30)}: ${bytes(done)}${total === undefined ? '' : ` of ${bytes(total)}`}`,
+      since,
+    }));
     const started = parseRfc3339(facts.pod.status?.startTime);
     const age = started === undefined ? '' : ` for ${duration(elapsedMs(started, facts.now))}`;
     return {
       state: 'waiting',
       verdict: `it has been starting${age}, and nothing has failed: ${step.text}`,
-      chain: [step],
+      chain: [step, ...parts],
       commands: [],
     };
   },

@@ -3,30 +3,30 @@
 
 import { elapsedMs, plusMs } from '../../../lib/clock.ts';
 import { parseRfc3339 } from '../../../lib/rfc3339.ts';
-import type { PodFacts, ProcessFact } from '../facts.ts';
+import type { PodFacts } from '../facts.ts';
 import type { Cause, Detail, Rule } from '../finding.ts';
-import { containers, endOf, isDeleted, isScheduled, podArgument } from '../pod-view.ts';
+import { condition, containers, endOf, isDeleted, isScheduled, podArgument } from '../pod-view.ts';
+import { processText } from '../process-text.ts';
 import { duration, list, plural } from '../words.ts';
 
-const STATES: ReadonlyMap<string, string> = new Map([
-  ['R', 'running'],
-  ['S', 'sleeping'],
-  ['D', 'waiting for a device or a file system, and cannot be killed meanwhile'],
-  ['T', 'stopped by a signal'],
-  ['t', 'stopped by a debugger'],
-  ['Z', 'ended, but its parent has not noticed'],
-  ['I', 'idle'],
+/** Who has it deleted, where the pod itself says so. */
+const DISRUPTIONS: ReadonlyMap<string, string> = new Map([
+  ['PreemptionByScheduler', 'the scheduler needs its room for a pod of higher priority (preempted)'],
+  ['DeletionByTaintManager', 'its node has a taint that it does not tolerate'],
+  ['EvictionByEvictionAPI', 'it was evicted through the API, as kubectl drain does'],
+  ['DeletionByPodGC', 'its node does not exist any more'],
+  ['TerminationByKubelet', 'its node ends it: pressure, shutdown, or a critical pod'],
 ]);
 
-const TERM: Readonly<Record<ProcessFact['term'], string>> = {
-  ignored: 'ignores SIGTERM',
-  handled: 'handles SIGTERM by itself',
-  default: 'has no handler for SIGTERM, which the first process of a container then does not notice',
-};
-
-function processText({ pid, command, state, waitsIn, term }: ProcessFact): string {
-  const where = waitsIn === '' ? '' : ` in ${waitsIn}`;
-  return `process ${pid} (${command}) is ${STATES.get(state) ?? state}${where} and ${TERM[term]}`;
+function disruption(facts: PodFacts): Cause | undefined {
+  const found = condition(facts, 'DisruptionTarget');
+  if (found?.status !== 'True') return undefined;
+  const at = parseRfc3339(found.lastTransitionTime);
+  const { reason = '', message = '' } = found;
+  return {
+    text: `${DISRUPTIONS.get(reason) ?? reason}${message === '' ? '' : `: ${message}`}`,
+    ...(at === undefined ? {} : { at }),
+  };
 }
 
 export const terminating: Rule<PodFacts> = {
@@ -40,10 +40,13 @@ export const terminating: Rule<PodFacts> = {
     const since = kill === undefined ? undefined : plusMs(kill, -grace * 1000);
     const running = containers(facts).filter(({ status }) => status?.state?.running !== undefined);
     const names = running.map(({ spec }) => spec.name);
-    const deleting: Cause = {
-      text: `the pod is being deleted, with ${duration(grace * 1000)} of grace`,
-      ...(since === undefined ? {} : { since }),
-    };
+    const deleting: readonly Cause[] = [
+      {
+        text: `the pod is being deleted, with ${duration(grace * 1000)} of grace`,
+        ...(since === undefined ? {} : { since }),
+      },
+      ...[disruption(facts)].filter((cause) => cause !== undefined),
+    ];
     const force = {
       command: `kubectl delete pod ${podArgument(facts)} --grace-period=1`,
       why: 'shortens the grace period; --grace-period=0 --force also forgets a pod whose node is gone',
@@ -54,7 +57,7 @@ export const terminating: Rule<PodFacts> = {
       return {
         state: 'waiting',
         verdict: 'it is being deleted: its containers have ended, and the node cleans up',
-        chain: [deleting],
+        chain: deleting,
         commands: [force],
       };
     }
@@ -74,7 +77,7 @@ export const terminating: Rule<PodFacts> = {
         state: 'waiting',
         verdict: `it is being deleted, and the preStop hook of container ${hooked.spec.name} has not ended (${late})`,
         chain: [
-          deleting,
+          ...deleting,
           {
             text: 'SIGTERM is sent only after the hook',
             call: { name: 'preStop', to: `container ${hooked.spec.name}`, with: what, answer: 'none yet' },
@@ -88,11 +91,12 @@ export const terminating: Rule<PodFacts> = {
         ? []
         : [{ title: `Kernel stack of process ${first.pid}, innermost first`, lines: first.stack.slice(0, 6) }];
     const stop = facts.spans.findLast(({ kind, name }) => kind === 'cri' && name === 'StopContainer');
+    const calling = facts.open.findLast(({ kind, name }) => kind === 'cri' && name === 'StopContainer');
     return {
       state: left > 0 ? 'waiting' : 'broken',
       verdict: `it is being deleted, and ${plural(names.length, 'container').replace(/^1 /, '')} ${list(names)} ${names.length === 1 ? 'has' : 'have'} not ended${first?.term === 'ignored' ? `: process ${first.pid} ignores SIGTERM` : ''} (${late})`,
       chain: [
-        deleting,
+        ...deleting,
         {
           text:
             left > 0
@@ -103,8 +107,10 @@ export const terminating: Rule<PodFacts> = {
             to: 'the container runtime',
             with: `timeout ${grace} s`,
             answer:
-              stop?.error ??
-              (stop === undefined ? 'none yet' : `ended after ${duration(elapsedMs(stop.start, endOf(stop)))}`),
+              calling !== undefined
+                ? `none yet, after ${duration(elapsedMs(calling.start, facts.now))}`
+                : (stop?.error ??
+                  (stop === undefined ? 'none yet' : `ended after ${duration(elapsedMs(stop.start, endOf(stop)))}`)),
           },
         },
         ...processes.slice(0, 3).map((each) => ({ text: processText(each) })),

@@ -24,6 +24,27 @@ const STEPS: ReadonlyMap<string, string> = new Map([
   ['MapVolume.MapPodDevice', 'mapping the device for the pod'],
 ]);
 
+interface FormatFailure {
+  readonly program: string;
+  readonly device: string;
+  readonly output: string;
+}
+
+/** A device could not be formatted: what the agent, and the kubelet, report then. Pure. */
+export function formatFailure(why: string): FormatFailure | undefined {
+  const own = /(mkfs\.\w+) (\S+) failed: (.*)$/s.exec(why);
+  if (own !== null) return { program: own[1] ?? '', device: own[2] ?? '', output: firstLine(own[3] ?? '') };
+  const kubelet = /format of disk "([^"]+)" failed: type:\("(\w+)"\).* output:\((.*)\)\s*$/s.exec(why);
+  if (kubelet === null) return undefined;
+  return { program: `mkfs.${kubelet[2]}`, device: kubelet[1] ?? '', output: firstLine(kubelet[3] ?? '') };
+}
+
+/** mkfs prints its version first. */
+function firstLine(output: string): string {
+  const lines = output.split('\n').map((line) => line.trim());
+  return lines.find((line) => line !== '' && !/^mke2fs \d/.test(line)) ?? '';
+}
+
 export const volumeFailed: Rule<PodFacts> = {
   name: 'volume-failed',
   find: (facts) => {
@@ -33,6 +54,7 @@ export const volumeFailed: Rule<PodFacts> = {
     const [, step = '', volume = '', why = ''] =
       /^(\S+) failed for volume "([^"]+)" ?: (.*)$/s.exec(event.message) ?? [];
     const csi = facts.spans.findLast(({ kind, outcome }) => kind === 'csi' && outcome === 'error');
+    const format = formatFailure(why);
     const failures = failuresInARow(
       facts.spans,
       ({ kind, name, attributes }) =>
@@ -40,17 +62,25 @@ export const volumeFailed: Rule<PodFacts> = {
     );
     const next = nextTry(failures, event, MOUNT_BACKOFF);
     const cause: Cause = {
-      text: `${STEPS.get(step) ?? step} fails`,
+      text:
+        format === undefined
+          ? `${STEPS.get(step) ?? step} fails`
+          : 'an empty device gets a file system first: that fails',
       call:
-        csi === undefined
-          ? { name: step, to: 'the node', answer: why }
-          : { name: csi.name, to: `the CSI driver`, answer: csi.error ?? why },
+        format !== undefined
+          ? { name: format.program, to: 'the node', with: format.device, answer: format.output }
+          : csi === undefined
+            ? { name: step, to: 'the node', answer: why }
+            : { name: csi.name, to: `the CSI driver`, answer: csi.error ?? why },
       ...timing(event),
       ...(next === undefined ? {} : { next }),
     };
     return {
       state: 'broken',
-      verdict: `volume ${volume} cannot be mounted: ${why.replace(/\.$/, '')}`,
+      verdict:
+        format === undefined
+          ? `volume ${volume} cannot be mounted: ${why.replace(/\.$/, '')}`
+          : `volume ${volume} cannot be formatted: ${format.program} on ${format.device} fails: ${format.output}`,
       chain: [{ text: 'no container starts before all volumes are mounted' }, cause],
       commands: [
         { command: `kubectl describe pod ${podArgument(facts)}`, why: 'the volumes of the pod and its events' },

@@ -10,6 +10,7 @@ import type { Node } from '../../../client/types.ts';
 import { listLoopDevices } from '../../../csi/driver/loop-devices.ts';
 import { writeFileAtomic } from '../../../lib/atomic.ts';
 import { apply, eventually, FOREVER, prints, ready, shellPod } from '../agent/harness.ts';
+import { verdictFor } from '../explain/answers.ts';
 import { startLab, type TestLab } from '../support/lab.ts';
 
 let lab: TestLab;
@@ -80,6 +81,14 @@ test('a volume that cannot be attached yet is a FailedAttachVolume event, and th
     return items.find(({ source }) => source.component === 'kubelet');
   });
   expect(event.message).toMatch(/^AttachVolume\.Attach failed for volume "pvc-[0-9a-f-]+" : .*the rack is full/);
+  const answer = await verdictFor(
+    lab,
+    'far',
+    'volume-attach',
+    /is not attached to node .*: attacher .*: .*the rack is full/,
+  );
+  const call = { name: 'ControllerPublishVolume', to: 'CSI driver loop.csi.nodelet' };
+  expect(answer.chain.at(-1)?.call).toMatchObject({ ...call, answer: expect.stringMatching(/the rack is full/) });
   await writeFileAtomic(join(directory, 'faults.json'), '[]');
   await lab.kubectl('wait', 'pod/far', '--for=condition=Ready', '--timeout=110s');
   await prints(lab, 'there\n', 'exec', 'far', '--', 'cat', '/data/x');

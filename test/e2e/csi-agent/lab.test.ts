@@ -172,7 +172,11 @@ test('an inline volume lives as long as its pod', async () => {
 test('a pod’s group owns the files of its volume', async () => {
   const securityContext = { runAsUser: 1000, fsGroup: 4321 };
   const script = `id -G > /data/groups && stat -c %g /data > /data/owner && ${FOREVER}`;
+  await faults({ method: 'NodeStageVolume', action: 'hold', times: 0 });
   await apply(lab, claim('group'), user('group', 'group', script, { securityContext }));
+  const held = /^volume v waits for CSI driver loop\.csi\.nodelet: NodeStageVolume has not returned for/;
+  expect((await verdictFor(lab, 'group', 'volume-under-way', held)).state).toBe('waiting');
+  await faults();
   await ready('group');
   await prints(lab, '4321\n', 'exec', 'group', '--', 'cat', '/data/owner');
   expect(await lab.kubectl('exec', 'group', '--', 'cat', '/data/groups')).toContain('4321');

@@ -1,13 +1,15 @@
 // Pods of which each is broken in one way, for the test of `nodelet explain`: manifests only. All of them are made at once.
 
+import type { PodSpec } from '../../../client/types.ts';
 import { FOREVER, shellPod } from '../agent/harness.ts';
+
+/** On the node's network and without a token: what a sandbox costs most is left out where it does not matter. */
+export const bare = (name: string, script: string, spec: Partial<PodSpec> = {}, container: object = {}): object =>
+  shellPod(name, script, { hostNetwork: true, automountServiceAccountToken: false, ...spec }, container);
 
 const env = (source: object): object => ({ env: [{ name: 'WANTED', valueFrom: source }] });
 const mounts = { volumeMounts: [{ name: 'data', mountPath: '/data' }] };
 const volume = (source: object): object => ({ volumes: [{ name: 'data', ...source }] });
-
-/** Port 1 of the loopback address: no program listens there: connections are refused at once. */
-export const CLOSED_REGISTRY = '127.0.0.1:1';
 
 const hostPort = { ports: [{ containerPort: 80, hostPort: 28_471 }] };
 
@@ -39,22 +41,12 @@ export const settings = {
 
 /** Pods that stay in ContainerCreating. */
 export const creating: readonly object[] = [
-  shellPod('no-configmap', FOREVER, volume({ configMap: { name: 'setings' } }), mounts),
-  shellPod('no-secret', FOREVER, volume({ secret: { secretName: 'password' } }), mounts),
-  shellPod(
-    'no-key',
-    FOREVER,
-    volume({ configMap: { name: 'settings', items: [{ key: 'color', path: 'c' }] } }),
-    mounts,
-  ),
-  shellPod(
-    'no-directory',
-    FOREVER,
-    volume({ hostPath: { path: '/nonexistent-directory', type: 'Directory' } }),
-    mounts,
-  ),
-  shellPod('no-handler', FOREVER, { runtimeClassName: 'explain-odd' }),
-  shellPod('no-driver', FOREVER, volume({ csi: { driver: 'none.example.com' } }), mounts),
+  bare('no-configmap', FOREVER, volume({ configMap: { name: 'setings' } }), mounts),
+  bare('no-secret', FOREVER, volume({ secret: { secretName: 'password' } }), mounts),
+  bare('no-key', FOREVER, volume({ configMap: { name: 'settings', items: [{ key: 'color', path: 'c' }] } }), mounts),
+  bare('no-directory', FOREVER, volume({ hostPath: { path: '/nonexistent-directory', type: 'Directory' } }), mounts),
+  bare('no-handler', FOREVER, { runtimeClassName: 'explain-odd' }),
+  bare('no-driver', FOREVER, volume({ csi: { driver: 'none.example.com' } }), mounts),
 ];
 
 /** A class of which the runtime does not have the handler. */
@@ -65,26 +57,36 @@ export const oddClass = {
   handler: 'no-such-handler',
 };
 
-/** Pods whose image cannot be had. `registry`: answers by HTTP, on loopback. `plain`: the same on another address. */
-export const images = (registry: string, plain: string): readonly object[] => [
-  shellPod('forbidden', FOREVER, {}, { image: `${registry}/private/app:1` }),
-  shellPod('no-tag', FOREVER, {}, { image: `${registry}/team/app:none` }),
-  shellPod('plain-http', FOREVER, {}, { image: `${plain}/team/app:1` }),
-  shellPod('bad-name', FOREVER, {}, { image: 'Busybox:Stable!' }),
-  shellPod('never', FOREVER, {}, { image: 'example.com/none:1', imagePullPolicy: 'Never' }),
-  shellPod('no-dns', FOREVER, {}, { image: 'registry.invalid/team/app:1' }),
-  shellPod('no-tcp', FOREVER, {}, { image: `${CLOSED_REGISTRY}/team/app:1` }),
-];
-
 /** Pods whose container cannot be configured, created or started. */
 export const starting: readonly object[] = [
-  shellPod('env-configmap', FOREVER, {}, env({ configMapKeyRef: { name: 'setings', key: 'colour' } })),
-  shellPod('env-key', FOREVER, {}, env({ configMapKeyRef: { name: 'settings', key: 'color' } })),
-  shellPod('env-secret', FOREVER, {}, env({ secretKeyRef: { name: 'password', key: 'value' } })),
-  shellPod('root-user', FOREVER, {}, { securityContext: { runAsNonRoot: true } }),
-  shellPod('no-command', FOREVER, {}, { command: ['no-such-program', '--flag'] }),
-  shellPod('no-permission', FOREVER, {}, { command: ['/etc/passwd'] }),
-  shellPod(
+  bare('env-configmap', FOREVER, {}, env({ configMapKeyRef: { name: 'setings', key: 'colour' } })),
+  bare('env-key', FOREVER, {}, env({ configMapKeyRef: { name: 'settings', key: 'color' } })),
+  bare('env-secret', FOREVER, {}, env({ secretKeyRef: { name: 'password', key: 'value' } })),
+  bare('root-user', FOREVER, {}, { securityContext: { runAsNonRoot: true } }),
+  bare('no-command', FOREVER, {}, { command: ['no-such-program', '--flag'] }),
+  bare('no-permission', FOREVER, {}, { command: ['/etc/passwd'] }),
+  bare('no-directory-to-work', FOREVER, {}, { workingDir: '/etc/passwd' }),
+  bare('file-over-directory', FOREVER, volume({ hostPath: { path: '/etc/hosts', type: 'File' } }), {
+    volumeMounts: [{ name: 'data', mountPath: '/etc' }],
+  }),
+  bare(
+    'below-read-only',
+    FOREVER,
+    {
+      volumes: [
+        { name: 'data', emptyDir: {} },
+        { name: 'more', emptyDir: {} },
+      ],
+    },
+    {
+      volumeMounts: [
+        { name: 'data', mountPath: '/data', readOnly: true },
+        { name: 'more', mountPath: '/data/more' },
+      ],
+    },
+  ),
+  bare('no-memory', FOREVER, {}, { resources: { limits: { memory: '8Ki' } } }),
+  bare(
     'no-seccomp',
     FOREVER,
     {},
@@ -99,13 +101,13 @@ const liveness = { exec: { command: ['sh', '-c', 'echo the cache is cold; exit 1
 
 /** Pods whose container ends again and again. */
 export const crashing: readonly object[] = [
-  shellPod('exits', 'echo "cannot open the database"; exit 3'),
-  shellPod('completes', 'echo done'),
-  shellPod('segfaults', 'sleep 100 & kill -SEGV $!; wait $!'),
-  shellPod('oom', 'x=a; while :; do x=$x$x$x$x; done', {}, { resources: { limits: { memory: '16Mi' } } }),
-  shellPod('unhealthy', FOREVER, {}, { livenessProbe: { ...liveness, failureThreshold: 1 } }),
-  shellPod('hook', FOREVER, {}, { lifecycle: { postStart: { exec: { command: ['sh', '-c', 'exit 7'] } } } }),
-  shellPod('init-fails', FOREVER, {
+  bare('exits', 'echo "cannot open the database"; exit 3'),
+  bare('completes', 'echo done'),
+  bare('segfaults', 'sleep 100 & kill -SEGV $!; wait $!'),
+  bare('oom', 'x=a; while :; do x=$x$x$x$x; done', {}, { resources: { limits: { memory: '16Mi' } } }),
+  bare('unhealthy', FOREVER, {}, { livenessProbe: { ...liveness, failureThreshold: 1 } }),
+  bare('hook', FOREVER, {}, { lifecycle: { postStart: { exec: { command: ['sh', '-c', 'exit 7'] } } } }),
+  bare('init-fails', FOREVER, {
     initContainers: [{ name: 'prepare', image: 'busybox:stable', command: ['sh', '-c', 'echo no schema; exit 4'] }],
   }),
 ];
@@ -113,36 +115,56 @@ export const crashing: readonly object[] = [
 /** Pods that run, or have run, and are not Ready. */
 export const unready: readonly object[] = [
   shellPod('refused', FOREVER, {}, { readinessProbe: { httpGet: { port: 8080, path: '/ready' }, periodSeconds: 1 } }),
-  labelled(shellPod('unready', FOREVER, {}, { readinessProbe: { ...liveness, periodSeconds: 1 } })),
-  shellPod('starts-long', FOREVER, {}, { startupProbe: { ...liveness, failureThreshold: 1000 } }),
-  shellPod('readiness-gate', FOREVER, { readinessGates: [{ conditionType: 'example.com/balancer' }] }),
+  labelled(bare('unready', FOREVER, {}, { readinessProbe: { ...liveness, periodSeconds: 1 } })),
+  bare('starts-long', FOREVER, {}, { startupProbe: { ...liveness, failureThreshold: 1000 } }),
+  bare('readiness-gate', FOREVER, { readinessGates: [{ conditionType: 'example.com/balancer' }] }),
 ];
 
 /** Pods that ended. `nodeName` puts them on the node without a scheduler. */
 export const ended = (nodeName: string): readonly object[] => [
-  shellPod('out-of-cpu', FOREVER, { nodeName }, { resources: { requests: { cpu: '1000' } } }),
-  shellPod('wrong-node', FOREVER, { nodeName, nodeSelector: { disk: 'ssd' } }),
-  shellPod('late', FOREVER, { activeDeadlineSeconds: 1 }),
-  shellPod('gives-up', 'echo "no licence" >&2; exit 5', { restartPolicy: 'Never' }),
-  shellPod('finished', 'echo all done', { restartPolicy: 'Never' }),
+  bare('out-of-cpu', FOREVER, { nodeName }, { resources: { requests: { cpu: '1000' } } }),
+  bare('wrong-node', FOREVER, { nodeName, nodeSelector: { disk: 'ssd' } }),
+  bare('wrong-zone', FOREVER, {
+    nodeName,
+    affinity: {
+      nodeAffinity: {
+        requiredDuringSchedulingIgnoredDuringExecution: {
+          nodeSelectorTerms: [
+            { matchExpressions: [{ key: 'explain/zone', operator: 'In', values: ['moon', 'mars'] }] },
+          ],
+        },
+      },
+    },
+  }),
+  bare(
+    'confined',
+    FOREVER,
+    { nodeName },
+    {
+      securityContext: { appArmorProfile: { type: 'Localhost', localhostProfile: 'explain-none' } },
+    },
+  ),
+  bare('late', FOREVER, { activeDeadlineSeconds: 1 }),
+  bare('gives-up', 'echo "no licence" >&2; exit 5', { restartPolicy: 'Never' }),
+  bare('finished', 'echo all done', { restartPolicy: 'Never' }),
 ];
 
 /** Pods to delete: they take their time. */
 export const stubborn: readonly object[] = [
   {
-    ...shellPod('finalized', FOREVER),
+    ...bare('finalized', FOREVER),
     metadata: { name: 'finalized', finalizers: ['example.com/backup'] },
   },
-  shellPod(
+  bare(
     'busy-volume',
     FOREVER,
     { volumes: [{ name: 'cache', emptyDir: { medium: 'Memory' } }] },
     { volumeMounts: [{ name: 'cache', mountPath: '/cache' }] },
   ),
-  shellPod('ignores-term', 'trap "" TERM; while :; do sleep 1000 & wait $!; done', {
+  bare('ignores-term', 'trap "" TERM; while :; do sleep 1000 & wait $!; done', {
     terminationGracePeriodSeconds: 3600,
   }),
-  shellPod(
+  bare(
     'pre-stop',
     FOREVER,
     { terminationGracePeriodSeconds: 3600 },
@@ -152,7 +174,33 @@ export const stubborn: readonly object[] = [
   ),
 ];
 
-export const healthy = shellPod('healthy', FOREVER);
+export const healthy = bare('healthy', FOREVER);
+
+/** Deleted while the runtime does not answer. */
+export const hung = bare('hung', FOREVER);
+
+/** Deleted by force: it would go on for an hour. */
+export const forced = bare('forced', 'trap "" TERM; while :; do sleep 1000 & wait $!; done', {
+  terminationGracePeriodSeconds: 3600,
+});
+
+/** It wants to share its mounts with a private mount of the node. */
+export const unshared = (path: string): object =>
+  bare('private-mount', FOREVER, volume({ hostPath: { path } }), {
+    securityContext: { privileged: true },
+    volumeMounts: [{ name: 'data', mountPath: '/data', mountPropagation: 'Bidirectional' }],
+  });
+
+/** The one takes most of the node, and the other, which is critical, takes its place. */
+export const victim = (nodeName: string, cpu: string): object =>
+  bare('preempted', FOREVER, { nodeName }, { resources: { requests: { cpu } } });
+export const critical = (nodeName: string, cpu: string): object =>
+  bare(
+    'critical',
+    FOREVER,
+    { nodeName, priorityClassName: 'system-node-critical' },
+    { resources: { requests: { cpu } } },
+  );
 
 const service = (name: string, selector: object, targetPort: number | string): object => ({
   apiVersion: 'v1',

@@ -2,13 +2,17 @@
 // each. The command's own code is called in this process; test/e2e/docs runs the program.
 
 import { spawn } from 'node:child_process';
-import { rename, rm, writeFile } from 'node:fs/promises';
-import { createServer, type Server } from 'node:http';
+import { existsSync } from 'node:fs';
+import { mkdtemp, rename, rm, rmdir, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { runExplain } from '../../../cli/explain/main.ts';
 import { resourcePath } from '../../../client/paths.ts';
-import type { Pod } from '../../../client/types.ts';
+import type { Node, Pod } from '../../../client/types.ts';
+import { amountsOf } from '../../../controlplane/scheduler/requests.ts';
+import { errorMessage } from '../../../lib/errors.ts';
+import { execOk } from '../../../lib/exec.ts';
 import { apply, eventually, FOREVER, gone, nodeWhen, podWhen, ready, shellPod } from '../agent/harness.ts';
 import type { TestLab } from '../support/lab.ts';
 import { shareLab } from '../support/shared-lab.ts';
@@ -16,8 +20,9 @@ import { type Answer, answerFor, runText, verdictFor } from './answers.ts';
 import * as broken from './broken.ts';
 
 let lab: TestLab;
-let registry: Server;
+let privateMount: string | undefined;
 
+const here = (name: string): string => `${lab.namespace}/${name}`;
 const run = (kind: string, name: string): Promise<{ code: number; text: string }> => runText(lab, kind, name);
 const explained = (kind: string, name: string, more = {}): Promise<Answer> => answerFor(lab, kind, name, more);
 const verdictOf = (name: string, rule: string, verdict?: RegExp): Promise<Answer> =>
@@ -29,44 +34,28 @@ const remove = (name: string, gracePeriodSeconds?: number): Promise<unknown> =>
     gracePeriodSeconds === undefined ? {} : { gracePeriodSeconds },
   );
 
-/** Answers every request for what is below private/ with 401, and everything else with 404. */
-function startRegistry(): Promise<number> {
-  registry = createServer((request, response) => {
-    const code = request.url?.startsWith('/v2/private/') === true ? 401 : 404;
-    response.writeHead(code, { 'content-type': 'application/json' });
-    response.end(JSON.stringify({ errors: [{ code: code === 401 ? 'UNAUTHORIZED' : 'MANIFEST_UNKNOWN' }] }));
-  });
-  return new Promise((resolve, reject) => {
-    registry.once('error', reject);
-    registry.listen(0, '0.0.0.0', () => {
-      const address = registry.address();
-      resolve(typeof address === 'object' && address !== null ? address.port : 0);
-    });
-  });
-}
-
 beforeAll(async () => {
   lab = await shareLab();
-  const port = await startRegistry();
-  // containerd speaks plain HTTP to loopback addresses, and HTTPS to all others, such as that of the bridge.
-  const bridge = lab.lab.state.subnet.replace(/\.\d+\/\d+$/, '.1');
   await lab.client.create('/apis/node.k8s.io/v1/runtimeclasses', broken.oddClass);
-  await apply(lab, broken.settings, broken.classless, broken.healthy, ...broken.stubborn);
-  await apply(
-    lab,
-    ...broken.pending,
-    ...broken.creating,
-    ...broken.images(`127.0.0.1:${port}`, `${bridge}:${port}`),
-    ...broken.starting,
-    ...broken.unready,
-  );
+  await apply(lab, broken.settings, broken.classless, broken.healthy, broken.hung, broken.forced, ...broken.stubborn);
+  await apply(lab, ...broken.pending, ...broken.creating, ...broken.starting, ...broken.unready);
+  privateMount = await mkdtemp(join(tmpdir(), 'nodelet-explain-'));
+  await execOk('mount', ['-t', 'tmpfs', 'nodelet-explain', privateMount]);
+  await execOk('mount', ['--make-private', privateMount]);
+  await apply(lab, broken.unshared(privateMount));
+  const { status } = await lab.client.get<Node>(resourcePath('v1', 'nodes', { name: lab.nodeName }));
+  const most = Math.floor(amountsOf(status?.allocatable).get('cpu') ?? 0) - 100;
+  await apply(lab, broken.victim(lab.nodeName, `${most}m`));
+  await podWhen(lab, 'preempted', 'running', (pod) => pod.status?.phase === 'Running');
+  await apply(lab, broken.critical(lab.nodeName, `${most}m`));
   await apply(lab, ...broken.ended(lab.nodeName), ...broken.crashing, broken.web, ...broken.services);
 });
 
 afterAll(async () => {
-  registry?.close();
-  await lab?.client.delete('/apis/node.k8s.io/v1/runtimeclasses/explain-odd');
   await lab?.stop();
+  if (privateMount === undefined) return;
+  await execOk('umount', [privateMount]);
+  await rmdir(privateMount);
 });
 
 interface Case {
@@ -135,24 +124,6 @@ const cases: readonly Case[] = [
     verdict: /RuntimeClass explain-odd names handler no-such-handler, which the container runtime .* does not have/,
     call: /RunPodSandbox → the container runtime: .*no-such-handler/,
   },
-  // Images
-  { pod: 'bad-name', rule: 'image-name', verdict: /"Busybox:Stable!" – / },
-  { pod: 'never', rule: 'image-never', verdict: /example\.com\/none:1 .* imagePullPolicy Never forbids to pull it/ },
-  {
-    pod: 'no-dns',
-    rule: 'image-pull',
-    verdict: /registry registry\.invalid cannot be resolved \(DNS\)/,
-    call: /PullImage → the container runtime: .*lookup registry\.invalid/,
-  },
-  { pod: 'no-tcp', rule: 'image-pull', verdict: /registry 127\.0\.0\.1:1 refuses connections \(TCP\)/ },
-  {
-    pod: 'forbidden',
-    rule: 'image-pull',
-    verdict: /registry 127\.0\.0\.1:\d+ refused it/,
-    text: /the pod has no imagePullSecrets/,
-  },
-  { pod: 'no-tag', rule: 'image-pull', verdict: /registry 127\.0\.0\.1:\d+ has no such image or tag/ },
-  { pod: 'plain-http', rule: 'image-pull', verdict: /fails in TLS: it speaks plain HTTP where HTTPS is expected/ },
   // Config and start
   { pod: 'env-configmap', rule: 'environment-missing', verdict: /variable WANTED .*ConfigMap setings does not exist/ },
   { pod: 'env-key', rule: 'environment-missing', verdict: /ConfigMap settings has no key color \(it has colour\)/ },
@@ -170,6 +141,34 @@ const cases: readonly Case[] = [
     rule: 'container-start',
     verdict: /seccomp profile .*none\.json cannot be loaded/,
     call: /CreateContainer → the container runtime: .*none\.json/,
+  },
+  {
+    pod: 'no-directory-to-work',
+    rule: 'container-start',
+    verdict: /its working directory \/etc\/passwd cannot be made \(not a directory\)/,
+    call: /StartContainer → the container runtime: .*not a directory/,
+  },
+  {
+    pod: 'file-over-directory',
+    rule: 'container-start',
+    verdict: /a directory is mounted over a file, or the other way round/,
+  },
+  {
+    pod: 'below-read-only',
+    rule: 'container-start',
+    verdict: /a mount point cannot be made, its file system is read-only/,
+    call: /StartContainer → the container runtime: .*\/data\/more.*read-only file system/,
+  },
+  {
+    pod: 'private-mount',
+    rule: 'container-start',
+    verdict: /mountPropagation needs a shared mount on the node/,
+    call: /CreateContainer → the container runtime: .*not a shared mount/,
+  },
+  {
+    pod: 'no-memory',
+    rule: 'sandbox-failed',
+    verdict: /its cgroup has too little memory for the sandbox itself/,
   },
   // CrashLoopBackOff
   {
@@ -213,6 +212,22 @@ const cases: readonly Case[] = [
     text: /the pod requested 1000 cpu; of the node’s \d+ cpu, .* were in use, .* free/,
   },
   { pod: 'wrong-node', rule: 'rejected', verdict: /labels do not match/, text: /disk=ssd \(it has no such label\)/ },
+  {
+    pod: 'wrong-zone',
+    rule: 'rejected',
+    verdict: /labels do not match/,
+    text: /node affinity demands explain\/zone In \(moon, mars\); the node has no label explain\/zone/,
+  },
+  {
+    pod: 'preempted',
+    rule: 'rejected',
+    verdict: /preempted it: a critical pod needed the room/,
+    text: /priority 0; it requested \d+m? cpu\npod .*\/critical is there with priority 2000001000; it requests \d+m? cpu/,
+  },
+  // The kernel of most machines has no AppArmor, and the agent then refuses the pod itself.
+  ...(existsSync('/sys/module/apparmor')
+    ? [{ pod: 'confined', rule: 'container-start', verdict: /its AppArmor profile cannot be used/ }]
+    : [{ pod: 'confined', rule: 'rejected', verdict: /the pod’s AppArmor profile cannot be used on the node/ }]),
   { pod: 'late', rule: 'deadline-exceeded', verdict: /it was ended after 1 s, as its activeDeadlineSeconds demands/ },
   {
     pod: 'gives-up',
@@ -237,15 +252,9 @@ describe.each(cases)('$pod', ({ pod, rule, verdict, call, details, text }) => {
   });
 });
 
-test('a failed call comes with its count, and with the time of its next try', async () => {
-  const link = await eventually('a link with a count', async () => {
-    const answer = await verdictOf('no-dns', 'image-pull');
-    return answer.chain.find(({ call, nextTry }) => call?.name === 'PullImage' && nextTry !== undefined);
-  });
-  expect(link.nextTry).toMatch(/^\d{4}-/);
-  expect(link.at ?? link.since).toMatch(/^\d{4}-/);
+test('a container that ends again and again comes with the time of its next start', async () => {
   const crash = await eventually('a pause before the next start', async () =>
-    (await explained('pod', `${lab.namespace}/exits`)).chain.find(({ nextTry }) => nextTry !== undefined),
+    (await explained('pod', here('exits'))).chain.find(({ nextTry }) => nextTry !== undefined),
   );
   expect(crash.text).toMatch(/waits for its next start \(CrashLoopBackOff\)/);
 });
@@ -268,6 +277,56 @@ test('a pod that is deleted: a hook, a process that ignores TERM, a finalizer', 
   const path = resourcePath('v1', 'pods', { namespace: lab.namespace, name: 'finalized' });
   await lab.client.patch(path, { metadata: { finalizers: null } }, 'merge');
   await Promise.all([remove('pre-stop', 1), remove('ignores-term', 1)]);
+});
+
+test('a RuntimeClass that goes while a pod waits for its handler', async () => {
+  await verdictOf('no-handler', 'runtime-class');
+  await lab.client.delete('/apis/node.k8s.io/v1/runtimeclasses/explain-odd');
+  const answer = await verdictOf('no-handler', 'runtime-class', /which does not exist/);
+  expect(answer.verdict).toBe('it names RuntimeClass explain-odd, which does not exist');
+});
+
+test('a pod that is deleted by force is forgotten by the API server, and named while it runs on', async () => {
+  await ready(lab, 'forced');
+  await remove('forced', 0);
+  const answer = await explained('pod', here('forced'));
+  expect(answer).toMatchObject({
+    rule: 'force-deleted',
+    state: 'broken',
+    verdict: `the API server has forgotten it (it was deleted by force), and container main runs still on node ${lab.nodeName}`,
+  });
+  const words = answer.chain.map(({ text }) => text).join('\n');
+  const [, pid] = /process (\d+) \(sh -c .*\) is sleeping.* and ignores SIGTERM/.exec(words) ?? [];
+  // Its grace period is an hour.
+  process.kill(Number(pid), 'SIGKILL');
+  await eventually('the command to know nothing of it', () =>
+    explained('pod', here('forced')).then(
+      () => undefined,
+      (error: unknown) => (/there is no pod forced/.test(errorMessage(error)) ? true : undefined),
+    ),
+  );
+});
+
+test('a pod, and one that is deleted, while the runtime does not answer', async () => {
+  await ready(lab, 'healthy');
+  await ready(lab, 'hung');
+  const pid = await eventually('containerd to run', () => lab.lab.pid('containerd'));
+  process.kill(pid, 'SIGSTOP');
+  try {
+    await remove('hung', 1);
+    const answer = await eventually('StopContainer to hang', async () => {
+      const now = await verdictOf('hung', 'runtime-away', /^it is being deleted, and the container runtime/);
+      return now.chain.some(({ call }) => call?.name === 'StopContainer') ? now : undefined;
+    });
+    expect(answer.chain[0]?.call?.answer).toMatch(/^\w+: .*(deadline|no answer)/i);
+    expect(answer.chain.at(-1)?.text).toBe('the agent waits for StopContainer');
+    expect((await explained('pod', here('healthy'))).verdict).toBe(
+      'the container runtime of its node does not answer; the pod itself is reported as Ready',
+    );
+  } finally {
+    process.kill(pid, 'SIGCONT');
+  }
+  await gone(lab, 'hung');
 });
 
 test('a pod that is deleted, and a process of the node that uses its volume', async () => {
@@ -297,8 +356,6 @@ test('a pod that is deleted, and a process of the node that uses its volume', as
   }
   await gone(lab, 'busy-volume');
 });
-
-const here = (name: string): string => `${lab.namespace}/${name}`;
 
 test.each([
   ['good', 'service-ready', /1 ready pod can answer, and they listen on its ports/],
@@ -350,11 +407,12 @@ test('a tainted and a cordoned node; what keeps a pod from it is named', async (
   await verdictOf('too-big', 'no-node-fits', /too little cpu/);
 });
 
-test('a CNI plugin that is not there, in the runtime’s and the plugin’s words', async () => {
+test('a CNI plugin that is not there, and a range without a free address, in the runtime’s and the plugin’s words', async () => {
   const file = join(lab.paths.cni.confDir, '00-explain.conflist');
+  const write = (ipam: object): Promise<void> =>
+    writeFile(file, JSON.stringify({ cniVersion: '1.0.0', name: 'explain', plugins: [{ type: 'ptp', ipam }] }));
   // One that another plugin calls: of those of the list itself the agent sees that they are missing, and the node is NotReady.
-  const list = { cniVersion: '1.0.0', name: 'explain', plugins: [{ type: 'ptp', ipam: { type: 'no-such-plugin' } }] };
-  await writeFile(file, JSON.stringify(list));
+  await write({ type: 'no-such-plugin' });
   try {
     await apply(lab, shellPod('netless', FOREVER));
     const answer = await verdictOf(
@@ -364,10 +422,17 @@ test('a CNI plugin that is not there, in the runtime’s and the plugin’s word
     );
     const calls = answer.chain.flatMap(({ call }) => call ?? []);
     expect(calls.map(({ name }) => name)).toContain('RunPodSandbox');
+    // The only address of the range is the gateway's.
+    const range = { subnet: '10.254.0.0/30', rangeStart: '10.254.0.1', rangeEnd: '10.254.0.1', gateway: '10.254.0.1' };
+    await write({ type: 'host-local', dataDir: lab.paths.cni.leaseDir, ranges: [[range]] });
+    await apply(lab, shellPod('addressless', FOREVER));
+    const full = await verdictOf('addressless', 'sandbox-failed', /the network has no free address left for it/);
+    expect(full.chain.at(-1)?.call?.answer).toMatch(/no IP addresses available/);
   } finally {
     await rm(file);
   }
-  await verdictOf('netless', 'ready');
+  // Not before the next try: it is ended instead.
+  await Promise.all([remove('netless', 0), remove('addressless', 0)]);
 });
 
 test('the node: Ready; without a network; with a runtime that does not answer', async () => {
@@ -384,18 +449,29 @@ test('the node: Ready; without a network; with a runtime that does not answer', 
     });
     expect(answer.verdict).toMatch(/network/);
     expect(answer.chain.length).toBeGreaterThan(1);
+    await apply(lab, shellPod('early', FOREVER, { nodeName: lab.nodeName }));
+    const pod = await verdictOf('early', 'sandbox-failed', /there is no network configuration on the node/);
+    expect(pod.alsoFound).toContainEqual(
+      expect.objectContaining({ rule: 'node-unready', verdict: expect.stringMatching(/^its node .* is not Ready: /) }),
+    );
   } finally {
     await rename(`${conflist}.away`, conflist);
   }
   await nodeWhen(lab, 'Ready again', ({ status }) => status === 'True');
+  await remove('early', 0);
   const away = await explained('node', lab.nodeName, { runtimeEndpoint: 'unix:///run/no-such-runtime.sock' });
   expect(away).toMatchObject({ rule: 'node-runtime', verdict: 'its container runtime does not answer' });
   expect(away.chain[1]?.call?.answer).toMatch(/ENOENT/);
 });
 
-test('a node whose agent is away, and a pod on it', async () => {
+test('a node whose agent is away and that is full; a pod on it, which is then deleted, and one that wants there', async () => {
   const leases = resourcePath('coordination.k8s.io/v1', 'leases', { namespace: 'kube-node-lease' });
-  await lab.client.create('/api/v1/nodes', { apiVersion: 'v1', kind: 'Node', metadata: { name: 'ghost' } });
+  await lab.client.create('/api/v1/nodes', {
+    apiVersion: 'v1',
+    kind: 'Node',
+    metadata: { name: 'ghost', labels: { explain: 'ghost' } },
+    status: { allocatable: { cpu: '1', memory: '1Gi', pods: '1' } },
+  });
   try {
     await lab.client.create(leases, {
       apiVersion: 'coordination.k8s.io/v1',
@@ -410,10 +486,21 @@ test('a node whose agent is away, and a pod on it', async () => {
     const pod = await verdictOf('abandoned', 'node-away');
     expect(pod.verdict).toMatch(/its node ghost is not Ready/);
     expect(pod.notLookedAt[0]?.why).toMatch(/the pod is on node ghost, this machine is/);
+    const tolerations = [{ operator: 'Exists' as const }];
+    await apply(lab, shellPod('crowded', FOREVER, { nodeSelector: { explain: 'ghost' }, tolerations }));
+    const crowded = await verdictOf('crowded', 'no-node-fits', /too many pods/);
+    expect(crowded.chain.map(({ text }) => text)).toContainEqual('node ghost: it has 1 pod, and takes 1 at most');
+    await remove('abandoned', 60);
+    const deleted = await verdictOf(
+      'abandoned',
+      'node-away',
+      /^it is being deleted, and no agent ends it: its node ghost/,
+    );
+    expect(deleted.commands.at(-1)?.command).toMatch(/--grace-period=0 --force$/);
   } finally {
     await lab.client.delete('/api/v1/nodes/ghost');
     await lab.client.delete(`${leases}/ghost`);
-    await remove('abandoned', 0);
+    await Promise.all([remove('abandoned', 0), remove('crowded', 0)]);
   }
 });
 

@@ -79,6 +79,7 @@ describe.each([
     await localVolume.mount(local, subject, {
       ...host,
       tokens: new TokenCache(host.objects, clock),
+      tracer: new Tracer(),
       bigContents: new Gate(1),
     });
     expect((await mounts()).map((path) => path.replace(/.*kubernetes.io~|.*volume-/, ''))).toEqual(

@@ -121,3 +121,24 @@ test('a span has its detail where a subscriber wants it, and makes none otherwis
     undefined,
   ]);
 });
+
+test('calls that have not ended are listed, with what is known about them so far', async () => {
+  const { tracer } = recorded();
+  const pod = { namespace: 'demo', name: 'web', uid: 'u1' };
+  const gate = Promise.withResolvers<void>();
+  const working = tracer.within({ pod }, () =>
+    tracer.span('volume', 'applyFSGroup', { files: 0 }, async (span) => {
+      span.set({ files: 256 });
+      await tracer.span('mount', 'format ext4', {}, () => gate.promise);
+    }),
+  );
+  const [outer, inner] = tracer.openCalls();
+  expect(outer).toMatchObject({ kind: 'volume', name: 'applyFSGroup', pod, attributes: { files: 256 } });
+  expect(inner).toMatchObject({ kind: 'mount', name: 'format ext4', pod, parent: outer?.id });
+  gate.resolve();
+  await working;
+  expect(tracer.openCalls()).toEqual([]);
+  const failing = tracer.span('cri', 'StopContainer', {}, () => Promise.reject(new Error('no')));
+  await expect(failing).rejects.toThrow('no');
+  expect(tracer.openCalls()).toEqual([]);
+});

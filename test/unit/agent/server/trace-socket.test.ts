@@ -5,6 +5,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import { createTraceSocket, type TraceSocket } from '../../../../agent/server/trace-socket.ts';
+import { readTraceHistory } from '../../../../cli/demo/spans.ts';
+import { callsIn } from '../../../../cli/explain/collect/spans.ts';
 import { UserError } from '../../../../lib/errors.ts';
 import { Tracer } from '../../../../lib/trace.ts';
 
@@ -141,4 +143,16 @@ test('a reader that asks for details gets them with new spans; the others and la
   await vi.waitFor(() => expect(later.details().length).toBeGreaterThan(0));
   expect(later.details().filter((detail) => detail !== undefined)).toEqual([]);
   for (const { socket } of [asking, other, later]) socket.destroy();
+});
+
+test('a reader that asks for calls under way gets them after the spans, also where it sends nothing else', async () => {
+  await span('done');
+  const gate = Promise.withResolvers<void>();
+  const working = tracer.span('cri', 'PullImage', { image: 'app:1' }, () => gate.promise);
+  const { spans, open } = callsIn(await readTraceHistory(path, true), () => true);
+  expect(spans.map(({ name }) => name)).toEqual(['done']);
+  expect(open).toMatchObject([{ name: 'PullImage', attributes: { image: 'app:1' } }]);
+  expect(callsIn(await readTraceHistory(path), () => true).open).toEqual([]);
+  gate.resolve();
+  await working;
 });

@@ -6,6 +6,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { hostPathVolume } from '../../../../agent/volumes/host-path.ts';
 import { TokenCache } from '../../../../agent/volumes/tokens.ts';
 import { Gate } from '../../../../lib/gate.ts';
+import { Tracer } from '../../../../lib/trace.ts';
 import { FakeMounter, FakeObjects, FakeRecorder, ManualClock, pod } from './support.ts';
 
 let dir = '';
@@ -32,6 +33,7 @@ const host = {
   clock,
   tokens,
   recorder: new FakeRecorder(),
+  tracer: new Tracer(),
   bigContents: new Gate(1),
 };
 const plan = (path: string, type: string) =>

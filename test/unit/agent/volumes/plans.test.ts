@@ -87,6 +87,7 @@ describe('an emptyDir of huge pages', () => {
           clock: systemClock,
           tokens,
           recorder,
+          tracer: new Tracer(),
           bigContents: new Gate(1),
         });
       }
@@ -137,6 +138,7 @@ describe('an nfs volume', () => {
         clock: systemClock,
         tokens,
         recorder: new FakeRecorder(),
+        tracer: new Tracer(),
         bigContents: new Gate(1),
       };
       mounter.mount = async () => {
@@ -242,7 +244,15 @@ describe('two pods that have one local volume', () => {
         const plan = localVolume.plan({ pod: subject, volume, podDir, allocatable: {} });
         const objects = new FakeObjects(systemClock);
         const tokens = new TokenCache(objects, systemClock);
-        const host = { mounter, objects, clock: systemClock, tokens, recorder, bigContents: new Gate(1) };
+        const host = {
+          mounter,
+          objects,
+          clock: systemClock,
+          tokens,
+          recorder,
+          tracer: new Tracer(),
+          bigContents: new Gate(1),
+        };
         return localVolume.mount(plan, subject, host);
       };
       const before = lstatSync(source);
@@ -307,6 +317,7 @@ describe('an image volume', () => {
       clock: systemClock,
       tokens,
       recorder: new FakeRecorder(),
+      tracer: new Tracer(),
       bigContents: new Gate(1),
     };
     const imageVolumeProblem = async () => 'containerd 1.6.20 cannot mount images';
@@ -354,7 +365,7 @@ describe('fsGroup', () => {
         writeFileSync(join(root, name), '', { mode: 0o600 });
       symlinkSync('../outside', join(root, 'v/link'));
       chownSync(join(root, 'outside'), process.getuid?.() ?? 0, gid);
-      await applyFsGroup(join(root, 'v'), gid);
+      await applyFsGroup(join(root, 'v'), { gid });
       const mode = (name: string) => lstatSync(join(root, name)).mode & 0o7777;
       expect(['v', 'v/sub', 'v/sub/deep'].map(mode)).toEqual([0o2770, 0o2770, 0o2770]);
       expect(['v/a', 'v/sub/b', 'v/sub/deep/c'].map(mode)).toEqual([0o660, 0o660, 0o660]);
@@ -374,7 +385,7 @@ describe('fsGroup', () => {
       for (const name of names) writeFileSync(join(root, name), '', { mode: 0o600 });
       const done = (): number => names.filter((name) => (lstatSync(join(root, name)).mode & 0o777) === 0o660).length;
       const mustRepeat = (): boolean => needsChange(lstatSync(root), gid, 'OnRootMismatch');
-      const walk = applyFsGroup(root, gid, 'OnRootMismatch');
+      const walk = applyFsGroup(root, { gid, policy: 'OnRootMismatch' });
       // As far as its first turn goes: a crash here leaves some files changed, and the next walk is not left out.
       expect(done()).toBeGreaterThan(0);
       expect(done()).toBeLessThan(names.length);
@@ -392,9 +403,16 @@ describe('fsGroup', () => {
       for (let i = 0; i < 600; i++) writeFileSync(join(root, String(i)), '');
       let turns = 0;
       const counting = setInterval(() => turns++, 0);
-      await applyFsGroup(root, process.getgid?.() ?? 0);
+      const tracer = new Tracer();
+      let files = 0;
+      tracer.subscribe(({ attributes }) => {
+        files = Number(attributes['files']);
+      });
+      await applyFsGroup(root, { gid: process.getgid?.() ?? 0, tracer });
       clearInterval(counting);
       expect(turns).toBeGreaterThan(0);
+      // With the directory itself.
+      expect(files).toBe(601);
     } finally {
       rmSync(root, { recursive: true });
     }

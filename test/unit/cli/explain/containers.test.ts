@@ -27,8 +27,20 @@ import { succeeded } from '../../../../cli/explain/rules/succeeded.ts';
 import { terminating } from '../../../../cli/explain/rules/terminating.ts';
 import { volumeBusy } from '../../../../cli/explain/rules/volume-busy.ts';
 import { startProblem } from '../../../../cli/explain/start-error.ts';
-import { epochMs } from '../../../../lib/clock.ts';
-import { before, crashed, event, facts, mismatches, NOW, node, type RuleCase, references, waiting } from './facts.ts';
+import { epochMs, plusMs } from '../../../../lib/clock.ts';
+import {
+  before,
+  crashed,
+  event,
+  facts,
+  mismatches,
+  NOW,
+  node,
+  pod,
+  type RuleCase,
+  references,
+  waiting,
+} from './facts.ts';
 
 const running = { state: { running: { startedAt: before(40) } }, started: true };
 const readyConditions = [
@@ -443,6 +455,34 @@ const tables: readonly { readonly rule: Rule<PodFacts>; readonly cases: readonly
         finds: ['(the grace period is over)', 'SIGKILL is due'],
         state: 'broken',
       },
+      {
+        what: 'a runtime that has not answered StopContainer',
+        facts: facts(
+          { meta: { ...deleted, deletionTimestamp: before(9) }, state: running },
+          {
+            open: [{ id: 1, kind: 'cri', name: 'StopContainer', start: plusMs(NOW, -30_000), attributes: {} }],
+          },
+        ),
+        finds: ['StopContainer → the container runtime with timeout 60 s: none yet, after 30 s'],
+      },
+      {
+        what: 'preempted by the scheduler',
+        facts: facts({
+          meta: deleted,
+          state: running,
+          status: {
+            conditions: [
+              {
+                type: 'DisruptionTarget',
+                status: 'True',
+                reason: 'PreemptionByScheduler',
+                message: 'default-scheduler: preempting to accommodate a higher priority pod',
+              },
+            ],
+          },
+        }),
+        finds: ['the scheduler needs its room for a pod of higher priority (preempted): default-scheduler: preempting'],
+      },
       { what: 'all has ended', facts: facts({ meta: deleted }), finds: ['the node cleans up'], state: 'waiting' },
       { what: 'not deleted', facts: facts({ state: running }), finds: undefined },
     ],
@@ -463,6 +503,11 @@ const tables: readonly { readonly rule: Rule<PodFacts>; readonly cases: readonly
           },
         ),
         finds: ['its node n1 is not Ready: stopped posting', '$ nodelet explain node n1'],
+      },
+      {
+        what: 'a pod that is being deleted',
+        facts: facts({ meta: deleted }, { nodes: [node('n1', { status: {} })] }),
+        finds: ['it is being deleted, and no agent ends it: its node n1', '--grace-period=0 --force'],
       },
       { what: 'gone', facts: facts({}, { nodes: [node('n2')] }), finds: ['its node n1 does not exist'] },
       {
@@ -508,6 +553,22 @@ const tables: readonly { readonly rule: Rule<PodFacts>; readonly cases: readonly
         ],
       },
       {
+        what: 'no answer, while the pod is being deleted',
+        facts: facts(
+          { meta: deleted, state: running },
+          {
+            runtime: runtime({ failure: 'Status: DEADLINE_EXCEEDED' }),
+            open: [{ id: 1, kind: 'cri', name: 'StopContainer', start: plusMs(NOW, -9_000), attributes: {} }],
+          },
+        ),
+        finds: [
+          'it is being deleted, and the container runtime of its node does not answer',
+          'the agent waits for StopContainer',
+          'none yet, after 9 s',
+        ],
+        state: 'broken',
+      },
+      {
         what: 'no network',
         facts: facts(
           {},
@@ -546,6 +607,47 @@ const tables: readonly { readonly rule: Rule<PodFacts>; readonly cases: readonly
         what: 'NodeAffinity',
         facts: facts({ spec: { nodeSelector: { disk: 'ssd' } }, status: ended('NodeAffinity') }),
         finds: ['the node lacks disk=ssd (it has no such label)'],
+      },
+      {
+        what: 'NodeAffinity by expressions',
+        facts: facts({
+          spec: {
+            affinity: {
+              nodeAffinity: {
+                requiredDuringSchedulingIgnoredDuringExecution: {
+                  nodeSelectorTerms: [{ matchExpressions: [{ key: 'zone', operator: 'In', values: ['a', 'b'] }] }],
+                },
+              },
+            },
+          },
+          status: ended('NodeAffinity'),
+        }),
+        finds: ['node affinity demands zone In (a, b); the node has no label zone'],
+      },
+      {
+        what: 'preempted for a critical pod',
+        facts: facts(
+          {
+            spec: { priority: 0 },
+            container: { resources: { requests: { cpu: '500m' } } },
+            status: ended('Preempting', 'Preempted in order to admit critical pod'),
+          },
+          {
+            placed: [
+              pod({
+                meta: { name: 'critical' },
+                spec: { priority: 2_000_000_000 },
+                container: { resources: { requests: { cpu: '1', memory: '1Mi' } } },
+              }),
+            ],
+          },
+        ),
+        finds: [
+          'node n1 preempted it: a critical pod needed the room',
+          'priority 0; it requested 500m cpu',
+          'pod demo/critical is there with priority 2000000000; it requests 1 cpu and 1 MiB',
+        ],
+        state: 'ended',
       },
       { what: 'another failure', facts: facts({ status: ended('Evicted') }), finds: undefined },
     ],
@@ -669,10 +771,16 @@ test.each([
   [/cannot be executed/, 'exec: "/etc/passwd": permission denied: unknown'],
   [/another processor/, 'exec: "/app": exec format error'],
   [/working directory \/work/, 'chdir to cwd ("/work") set in config.json failed: no such file or directory'],
+  [
+    /working directory \/etc\/passwd cannot be made \(not a directory\)/,
+    'container init: mkdir /etc/passwd: not a directory: unknown',
+  ],
+  [/user is not in the image/, 'open /run/tmpmounts/containerd-mount13/etc/passwd: no such file or directory'],
   [/read-only/, 'error mounting "/x" to rootfs: mkdir /y: read-only file system'],
   [/over a file/, 'not a directory: Are you trying to mount a directory onto a file'],
   [/AppArmor/, 'apparmor profile not found'],
   [/shared mount/, 'path "/x" is mounted on "/" but it is not a shared mount'],
+  [/limits cannot be set, or are too low/, 'container init was OOM-killed (memory limit too low?)'],
   [/user is not in the image/, 'unable to find user app: no matching entries in passwd file'],
   [/cannot start: boom/, 'OCI runtime create failed: runc create failed: boom: unknown'],
 ])('a start that fails: %s', (expected, message) => {

@@ -21,6 +21,8 @@ const config = { volumes: [{ name: 'data', configMap: { name: 'setings', items: 
 const secret = { volumes: [{ name: 'data', secret: { secretName: 'keys' } }] };
 const csi = { volumes: [{ name: 'data', csi: { driver: 'd.example.com' } }] };
 const absent = { state: 'absent' } as const;
+const account = (location: string, user: string) =>
+  ({ state: 'found', value: { keys: ['.dockerconfigjson'], accounts: [{ location, user }] } }) as const;
 const keyed = (...keys: string[]) => ({ state: 'found', value: { keys } }) as const;
 
 function span(kind: Span['kind'], name: string, change: Partial<Span> = {}): Span {
@@ -309,7 +311,57 @@ const tables: readonly { readonly rule: Rule<PodFacts>; readonly cases: readonly
           { spec: { imagePullSecrets: [{ name: 'pull' }] }, state: waiting('ErrImagePull', '403 Forbidden') },
           { references: references({ secrets: new Map([['pull', keyed('.dockerconfigjson')]]) }) },
         ),
-        finds: ['the pod gives the credentials of Secret pull'],
+        finds: ['Secret pull has no credentials for registries'],
+      },
+      {
+        what: 'refused, with the credentials of a user',
+        facts: facts(
+          {
+            container: { image: 'r.example.com/a:1' },
+            spec: { imagePullSecrets: [{ name: 'pull' }, { name: 'other' }] },
+            state: waiting('ErrImagePull', '401 Unauthorized'),
+          },
+          {
+            references: references({
+              secrets: new Map([
+                ['pull', account('r.example.com', 'me')],
+                ['other', account('*.example.org', 'you')],
+              ]),
+            }),
+          },
+        ),
+        finds: [
+          'the credentials of Secret pull were used: user me for r.example.com',
+          'Secret other has credentials for *.example.org, and none for this registry',
+        ],
+      },
+      {
+        what: 'refused, with a Secret that is no JSON',
+        facts: facts(
+          { spec: { imagePullSecrets: [{ name: 'pull' }] }, state: waiting('ErrImagePull', '401 Unauthorized') },
+          {
+            references: references({
+              secrets: new Map([['pull', { state: 'found', value: { keys: [], problem: 'it is not JSON' } }]]),
+            }),
+          },
+        ),
+        finds: ['Secret pull cannot be used: it is not JSON'],
+      },
+      {
+        what: 'too many pulls',
+        facts: facts({
+          container: { image: 'r.example.com/a:1' },
+          state: waiting('ErrImagePull', 'unexpected status code [manifests 1]: 429 Too Many Requests'),
+        }),
+        finds: ['refuses more pulls for now: its rate limit is used up', '$ curl -sI https://r.example.com/v2/'],
+      },
+      {
+        what: 'another processor',
+        facts: facts({
+          container: { image: 'r.example.com/a:1' },
+          state: waiting('ErrImagePull', 'no match for platform in manifest: not found'),
+        }),
+        finds: ['not for this node’s processor and system', '$ uname -sm'],
       },
       { what: 'another reason', facts: facts({ state: waiting('CrashLoopBackOff') }), finds: undefined },
     ],
@@ -382,6 +434,11 @@ test.each([
   [/no network configuration/, 'cni plugin not initialized'],
   [/network cannot be set up/, 'failed to setup network for sandbox "1": plugin type="bridge" failed (add): boom'],
   [/pause container/, 'failed to get sandbox image "pause:3.9": failed to pull image'],
+  [/too little memory for the sandbox itself/, 'container init was OOM-killed (memory limit too low?): unknown'],
+  [
+    /too little memory for the sandbox itself/,
+    'unable to apply cgroup configuration: mkdir /sys/fs/cgroup/memory/kubepods/podx/y: cannot allocate memory',
+  ],
   [/cgroup/, 'failed to create cgroup /kubepods: no space left'],
   [/its sandbox cannot be made/, 'boom'],
 ])('a sandbox that failed: %s', (expected, message) => {

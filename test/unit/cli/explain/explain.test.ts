@@ -6,7 +6,7 @@ import { termDisposition } from '../../../../cli/explain/collect/machine.ts';
 import { logsWanted } from '../../../../cli/explain/collect/pod.ts';
 import { namedObjects } from '../../../../cli/explain/collect/references.ts';
 import { Gaps } from '../../../../cli/explain/collect/source.ts';
-import { spansIn } from '../../../../cli/explain/collect/spans.ts';
+import { callsIn } from '../../../../cli/explain/collect/spans.ts';
 import type { Explanation, Finding, Rule } from '../../../../cli/explain/finding.ts';
 import { explain, findingsOf } from '../../../../cli/explain/findings.ts';
 import { finePod } from '../../../../cli/explain/fine.ts';
@@ -99,9 +99,12 @@ describe('reading', () => {
     expect(termDisposition(status('0000000000000000', '0000000000000000'))).toBe('default');
   });
 
-  test('spans, without the line that is not complete', () => {
-    const text = '{"id":1,"pod":{"uid":"a"}}\n{"id":2,"pod":{"uid":"b"}}\n{"id":3,"po';
-    expect(spansIn(text, ({ pod: about }) => about?.uid === 'a').map(({ id }) => id)).toEqual([1]);
+  test('spans and calls under way, without the line that is not complete', () => {
+    const text =
+      '{"id":1,"pod":{"uid":"a"},"outcome":"ok"}\n{"id":2,"pod":{"uid":"b"}}\n{"id":3,"pod":{"uid":"a"}}\n{"id":4,"po';
+    const { spans, open } = callsIn(text, ({ pod: about }) => about?.uid === 'a');
+    expect(spans.map(({ id }) => id)).toEqual([1]);
+    expect(open.map(({ id }) => id)).toEqual([3]);
   });
 
   test('logs of what has ended, and of the instance before', () => {
@@ -154,7 +157,7 @@ describe('the command’s words', () => {
   });
 
   test.each([
-    ['deployment', 'web', /cannot be explained/],
+    ['secret', 'web', /cannot be explained/],
     ['pod', 'a/b/c', /is not NAMESPACE\/NAME/],
     ['pod', '/web', /is not NAMESPACE\/NAME/],
     ['node', 'demo/n1', /in no namespace/],
@@ -297,10 +300,11 @@ test('every rule’s name is that of its file', async () => {
   const { CLAIM_RULES } = await import('../../../../cli/explain/rules/claim-rules.ts');
   const { NODE_RULES } = await import('../../../../cli/explain/rules/node-rules.ts');
   const { SERVICE_RULES } = await import('../../../../cli/explain/rules/service-rules.ts');
+  const { GONE_POD_RULES } = await import('../../../../cli/explain/rules/gone-pod-rules.ts');
+  const { WORKLOAD_RULES } = await import('../../../../cli/explain/rules/workload-rules.ts');
   const files = await readdir(new URL('../../../../cli/explain/rules/', import.meta.url));
   const expected = files.filter((name) => !name.endsWith('-rules.ts')).map((name) => name.replace('.ts', ''));
-  const names = [POD_RULES, NODE_RULES, SERVICE_RULES, CLAIM_RULES].flatMap((groups) =>
-    groups.flatMap((group) => group.map(({ name }) => name)),
-  );
+  const all = [POD_RULES, NODE_RULES, SERVICE_RULES, CLAIM_RULES, GONE_POD_RULES, WORKLOAD_RULES];
+  const names = all.flatMap((groups) => groups.flatMap((group) => group.map(({ name }) => name)));
   expect(names.toSorted()).toEqual(expected.toSorted());
 });

@@ -83,6 +83,8 @@ export function references(change: Partial<References> = {}): References {
     configMapNames: [],
     secretNames: [],
     drivers: undefined,
+    attachments: [],
+    attachDrivers: [],
     ...change,
   };
 }
@@ -99,7 +101,9 @@ export function facts(own: PodChange = {}, change: Partial<PodFacts> = {}): PodF
     lease: undefined,
     references: references(),
     spans: [],
+    open: [],
     runtime: undefined,
+    downloads: [],
     machine: undefined,
     logs: [],
     ...change,

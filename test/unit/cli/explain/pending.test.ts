@@ -22,6 +22,14 @@ const tainted = node('n1', { spec: { taints: [{ key: 'gpu', value: 'yes', effect
 const port = { ports: [{ containerPort: 80, hostPort: 8080 }] };
 const claimVolume = { volumes: [{ name: 'data', persistentVolumeClaim: { claimName: 'data' } }], nodeName: '' };
 const unbound = unschedulable('0/1 nodes are available: pod has unbound immediate PersistentVolumeClaims.');
+const moonVolume = {
+  metadata: { name: 'far', uid: 'v', resourceVersion: '1' },
+  spec: {
+    nodeAffinity: {
+      required: { nodeSelectorTerms: [{ matchExpressions: [{ key: 'zone', operator: 'In', values: ['moon'] }] }] },
+    },
+  },
+};
 const claims = (
   found: PodFacts['references']['claims'] extends ReadonlyMap<string, infer L> ? L : never,
 ): PodFacts['references'] => references({ claims: new Map([['data', found]]) });
@@ -120,7 +128,23 @@ const tables: readonly { readonly rule: Rule<PodFacts>; readonly cases: readonly
           { spec: noNode, status: unschedulable('0/1 …') },
           { placed: [placed], nodes: [node('n1', { status: { allocatable: { cpu: '2', pods: '1' } } })] },
         ),
-        finds: ['too many pods', '1 pods are there, 1 are allowed'],
+        finds: ['too many pods', 'it has 1 pod, and takes 1 at most'],
+      },
+      {
+        what: 'a volume in another zone',
+        facts: facts(
+          { spec: claimVolume, status: unschedulable('0/1 nodes are available: 1 node(s) had volume node affinity …') },
+          {
+            nodes: [node('n1', { metadata: { ...node().metadata, labels: { zone: 'earth' } } })],
+            references: claims({ state: 'found', value: claim({ volume: moonVolume }, {}, 'Bound') }),
+          },
+        ),
+        finds: [
+          'volume far cannot be reached from there',
+          'volume far is only where zone In (moon), the node has zone=earth',
+          '$ kubectl get pv far',
+        ],
+        state: 'broken',
       },
       {
         what: 'no nodes',
@@ -167,7 +191,16 @@ const tables: readonly { readonly rule: Rule<PodFacts>; readonly cases: readonly
           {
             references: claims({
               state: 'found',
-              value: claim({ events: [event('ProvisioningFailed', 'the pool is full')] }, { storageClassName: 'fast' }),
+              value: claim(
+                {
+                  events: [event('ProvisioningFailed', 'the pool is full')],
+                  storageClass: {
+                    metadata: { name: 'fast', uid: 's', resourceVersion: '1' },
+                    provisioner: 'd.example.com',
+                  },
+                },
+                { storageClassName: 'fast' },
+              ),
             }),
           },
         ),

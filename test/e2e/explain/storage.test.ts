@@ -1,0 +1,224 @@
+// `nodelet explain` on a real node, for pods and claims that wait for storage: claims that get no volume, volumes that are
+// elsewhere, cannot be formatted, or have many files. No driver takes part; attaching is in test/e2e/csi-agent/attach.test.ts, a
+// driver that fails in test/e2e/csi-agent/lab.test.ts.
+
+import { chmod, link, mkdtemp, rm, truncate, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { PersistentVolumeClaim } from 'kubernetes-types/core/v1';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { resourcePath } from '../../../client/paths.ts';
+import type { Stored } from '../../../client/types.ts';
+import { execOk } from '../../../lib/exec.ts';
+import { apply, eventually, FOREVER, gone, ready, shellPod } from '../agent/harness.ts';
+import type { TestLab } from '../support/lab.ts';
+import { shareLab } from '../support/shared-lab.ts';
+import { type Answer, answerFor, verdictFor } from './answers.ts';
+
+/** So many that the walk through them is seen under way. They are names of one file, in memory. */
+const FILES = 100_000;
+const VOLUMES = '/api/v1/persistentvolumes';
+const CLASSES = resourcePath('storage.k8s.io/v1', 'storageclasses');
+
+let lab: TestLab;
+let directory: string;
+let files: string;
+let device: string;
+
+const here = (name: string): string => `${lab.namespace}/${name}`;
+const claimPath = (name: string): string =>
+  resourcePath('v1', 'persistentvolumeclaims', { namespace: lab.namespace, name });
+
+const claim = (name: string, spec: object): object => ({
+  apiVersion: 'v1',
+  kind: 'PersistentVolumeClaim',
+  metadata: { name },
+  spec: { accessModes: ['ReadWriteOnce'], resources: { requests: { storage: '1Mi' } }, ...spec },
+});
+
+/** A volume by hand, and a claim of the same name that is bound to it. `at`: a label of the nodes that reach it. */
+async function provide(name: string, path: string, at: readonly [key: string, value: string]): Promise<void> {
+  const [key, value] = at;
+  const term = { matchExpressions: [{ key, operator: 'In', values: [value] }] };
+  await lab.client.create(VOLUMES, {
+    apiVersion: 'v1',
+    kind: 'PersistentVolume',
+    metadata: { name: `explain-${name}` },
+    spec: {
+      capacity: { storage: '1Mi' },
+      accessModes: ['ReadWriteOnce'],
+      persistentVolumeReclaimPolicy: 'Retain',
+      storageClassName: '',
+      local: { path },
+      nodeAffinity: { required: { nodeSelectorTerms: [term] } },
+    },
+  });
+  await apply(lab, claim(name, { storageClassName: '', volumeName: `explain-${name}` }));
+}
+
+const storageClass = (name: string, provisioner: string, volumeBindingMode: string): Promise<unknown> =>
+  lab.client.create(CLASSES, {
+    apiVersion: 'storage.k8s.io/v1',
+    kind: 'StorageClass',
+    metadata: { name: `explain-${name}` },
+    provisioner,
+    volumeBindingMode,
+  });
+
+const user = (name: string, claimName: string, spec: object = {}): object =>
+  shellPod(
+    name,
+    FOREVER,
+    {
+      hostNetwork: true,
+      automountServiceAccountToken: false,
+      volumes: [{ name: 'data', persistentVolumeClaim: { claimName } }],
+      ...spec,
+    },
+    { volumeMounts: [{ name: 'data', mountPath: '/data' }] },
+  );
+
+const claimWhen = (name: string, phase: string): Promise<unknown> =>
+  eventually(`claim ${name} to be ${phase}`, async () => {
+    const { status } = await lab.client.get<Stored<PersistentVolumeClaim>>(claimPath(name));
+    return status?.phase === phase ? true : undefined;
+  });
+
+const chainOf = ({ chain }: Answer): string =>
+  chain
+    .map(({ text, call }) => `${text}${call === undefined ? '' : ` [${call.name} → ${call.to}: ${call.answer}]`}`)
+    .join('\n');
+
+beforeAll(async () => {
+  lab = await shareLab();
+  directory = await mkdtemp(join(tmpdir(), 'nodelet-explain-'));
+  files = await mkdtemp('/dev/shm/nodelet-explain-');
+  await chmod(files, 0o755);
+  const image = join(directory, 'disk.img');
+  await writeFile(image, '');
+  await truncate(image, 4 * 1024 * 1024);
+  device = (await execOk('losetup', ['--find', '--show', '--read-only', image])).trim();
+  await storageClass('late', 'none.example.com', 'WaitForFirstConsumer');
+  await storageClass('broken', 'kubernetes.io/none', 'Immediate');
+  const self = ['kubernetes.io/hostname', lab.nodeName] as const;
+  await provide('moon', '/nonexistent', ['topology.kubernetes.io/zone', 'moon']);
+  await provide('lost', '/nonexistent', self);
+  await provide('disk', device, self);
+  await provide('files', files, self);
+  await apply(
+    lab,
+    claim('late', { storageClassName: 'explain-late' }),
+    claim('broken', { storageClassName: 'explain-broken' }),
+    claim('classless', { storageClassName: 'explain-fast' }),
+  );
+  await apply(
+    lab,
+    user('on-the-moon', 'moon'),
+    user('of-no-class', 'classless'),
+    user('of-broken', 'broken'),
+    user('unformatted', 'disk'),
+  );
+});
+
+afterAll(async () => {
+  // They go when their claims have gone, with the namespace.
+  for (const name of ['moon', 'disk', 'files']) await lab?.client.delete(`${VOLUMES}/explain-${name}`);
+  for (const name of ['late', 'broken']) await lab?.client.delete(`${CLASSES}/explain-${name}`);
+  await lab?.stop();
+  if (device !== undefined) await execOk('losetup', ['--detach', device]);
+  for (const path of [directory, files]) if (path !== undefined) await rm(path, { recursive: true });
+});
+
+test('a pod whose volume is in another zone', async () => {
+  const answer = await verdictFor(
+    lab,
+    'on-the-moon',
+    'no-node-fits',
+    /volume explain-moon cannot be reached from there/,
+  );
+  expect(chainOf(answer)).toMatch(
+    /volume explain-moon is only where topology\.kubernetes\.io\/zone In \(moon\), the node has no label topology\.kubernetes\.io\/zone/,
+  );
+});
+
+test('a claim of a class that is missing, and the pod that uses it', async () => {
+  const answer = await verdictFor(lab, 'of-no-class', 'claim-not-bound');
+  expect(answer.verdict).toBe('its claim classless names StorageClass explain-fast, which does not exist');
+  const own = await answerFor(lab, 'pvc', here('classless'));
+  expect(own).toMatchObject({ rule: 'claim-pending', state: 'broken' });
+  expect(own.verdict).toMatch(/names StorageClass explain-fast, which does not exist/);
+});
+
+test('a claim for which no volume could be made, and the pod that uses it', async () => {
+  const answer = await verdictFor(
+    lab,
+    'of-broken',
+    'claim-not-bound',
+    /its claim broken has no volume: making one failed/,
+  );
+  expect(chainOf(answer)).toMatch(
+    /\[CreateVolume → kubernetes\.io\/none: no volume plugin matched name: kubernetes\.io\/none\]/,
+  );
+  expect(await answerFor(lab, 'pvc', here('broken'))).toMatchObject({
+    rule: 'claim-pending',
+    verdict: 'it has no volume: making one failed',
+  });
+});
+
+test('a claim that waits for a pod', async () => {
+  expect(await answerFor(lab, 'pvc', here('late'))).toMatchObject({
+    rule: 'claim-pending',
+    state: 'waiting',
+    verdict: expect.stringMatching(/^it waits for a pod: class explain-late makes a volume only when a pod/),
+  });
+});
+
+test('a claim that has lost its volume, and a pod that uses it', async () => {
+  await claimWhen('lost', 'Bound');
+  const path = `${VOLUMES}/explain-lost`;
+  await lab.client.delete(path);
+  await lab.client.patch(path, { metadata: { finalizers: null } }, 'merge');
+  await claimWhen('lost', 'Lost');
+  expect((await answerFor(lab, 'pvc', here('lost'))).verdict).toBe('it has lost its volume explain-lost');
+  await apply(lab, user('of-lost', 'lost'));
+  const answer = await verdictFor(lab, 'of-lost', 'claim-not-bound');
+  expect(answer.verdict).toBe('its claim lost has lost its volume explain-lost');
+});
+
+test('a device that cannot be formatted, in mkfs’ words', async () => {
+  const answer = await verdictFor(lab, 'unformatted', 'volume-failed', /mkfs\.ext4 on \/dev\/loop\d+ fails: .*\w/);
+  expect(answer.chain[1]).toMatchObject({
+    text: 'an empty device gets a file system first: that fails',
+    call: { name: 'mkfs.ext4', to: 'the node', with: device },
+  });
+});
+
+test('a walk for fsGroup under way, with its count; a claim that is bound, and one that is deleted and in use', async () => {
+  const first = join(files, 'file');
+  await writeFile(first, '');
+  for (let index = 0; index < FILES; index += 1000) {
+    await Promise.all(Array.from({ length: 1000 }, (_, offset) => link(first, join(files, `${index + offset}`))));
+  }
+  await apply(lab, user('walked', 'files', { securityContext: { fsGroup: 4321 } }));
+  const walk = await verdictFor(
+    lab,
+    'walked',
+    'volume-under-way',
+    /^volume data is given to the pod’s fsGroup for .*: \d{3,} files so far$/,
+  );
+  expect(walk.state).toBe('waiting');
+  expect(chainOf(walk)).toMatch(/each file of the volume gets group 4321 .*\[chown and chmod → the kernel/);
+  await ready(lab, 'walked');
+  expect(await answerFor(lab, 'pvc', here('files'))).toMatchObject({
+    rule: 'claim-bound',
+    state: 'ready',
+    verdict: 'it is bound to volume explain-files, 1Mi',
+  });
+  await lab.client.delete(claimPath('files'));
+  expect(await answerFor(lab, 'pvc', here('files'))).toMatchObject({
+    rule: 'claim-deleted',
+    verdict: 'it is deleted, and pods keep it that use it: walked',
+  });
+  await lab.client.delete(resourcePath('v1', 'pods', { namespace: lab.namespace, name: 'walked' }));
+  await gone(lab, 'walked');
+});
