@@ -71,6 +71,8 @@ const TLS_REASONS: Readonly<Record<string, string>> = {
   CERT_HAS_EXPIRED: 'its certificate has expired',
   CERT_NOT_YET_VALID: 'its certificate is not valid yet (is the clock right?)',
   EPROTO: 'it does not speak TLS as expected (http instead of https, or another service on that port?)',
+  ERR_SSL_WRONG_VERSION_NUMBER:
+    'it does not speak TLS as expected (http instead of https, or another service on that port?)',
 };
 const SOCKET_REASONS: Readonly<Record<string, string>> = {
   ECONNREFUSED: 'connection refused',

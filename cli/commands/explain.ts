@@ -17,6 +17,9 @@ export function explainCommand(): Command {
     .option('--runtime-endpoint <url>', 'the CRI runtime of this machine (default: the lab’s, or containerd’s)')
     .option('--trace-socket <path>', 'the trace socket of an agent that runs alone')
     .option('--node-name <name>', 'the node that this machine is (default: the lab’s, or the host name)')
+    .option('--agent-kubeconfig <file>', 'of this machine’s agent (default: the lab’s, or the running agent’s)')
+    .option('--network-namespace <file>', 'of the node, where it is another than this process’s: /run/netns/NAME')
+    .option('--from <pod>', 'for a Service: the pod that cannot reach it (default: one of its namespace)')
     .addOption(new Option('-o, --output <format>', 'how to print it').choices(['text', 'json']).default('text'))
     .option('-w, --watch', 'go on until it is Ready, and print each change')
     .action(async (kind: string, name: string, { watch, ...flags }: Flags) => {

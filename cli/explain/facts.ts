@@ -234,12 +234,81 @@ export interface GonePodFacts extends Common {
   readonly open: readonly OpenCall[];
 }
 
+/** What a certificate says, and whether the cluster's CA has signed it. */
+export interface CertificateFact {
+  /** The file that has it, or the address that shows it. */
+  readonly place: string;
+  /** "O=system:nodes, CN=system:node:n1" */
+  readonly subject: string;
+  readonly issuer: string;
+  readonly notBefore: EpochMs;
+  readonly notAfter: EpochMs;
+  /** By the CA of the API server, as a kubeconfig names it; undefined where none is named. */
+  readonly signedByCa: boolean | undefined;
+  /** Made by its owner for itself, as an agent's serving certificate is where none is configured. */
+  readonly selfMade: boolean;
+}
+
+/** How far one request to the API server came: the first step that failed, or `answered`. */
+export interface ServerAttempt {
+  /** "https://10.0.0.1:6443" */
+  readonly server: string;
+  /** "GET /api/v1/nodes/n1" */
+  readonly request: string;
+  readonly step: 'dns' | 'tcp' | 'tls' | 'http' | 'answered';
+  /** What came back, in its own words. */
+  readonly answer: string;
+  /** Of HTTP, where there was an answer. */
+  readonly status: number | undefined;
+}
+
+/** This machine's clock against the API server's. ms. */
+export interface ClockFact {
+  /** Positive where this machine is ahead. */
+  readonly offsetMs: number;
+  /** The offset is known as well as this. */
+  readonly marginMs: number;
+}
+
+/** The agent of this machine, as its files and the process table show it. */
+export interface AgentFacts {
+  readonly kubeconfig: string;
+  /** Why the agent cannot use its kubeconfig. */
+  readonly problem: string | undefined;
+  /** The agent's process; undefined: none was found. */
+  readonly process: { readonly pid: number; readonly state: string } | undefined;
+  /** That by which the agent is known to the API server; undefined where it has a token instead. */
+  readonly certificate: CertificateFact | undefined;
+  /** The agent's own request for its Node, made with its kubeconfig. */
+  readonly attempt: ServerAttempt | undefined;
+}
+
+/** The agent's own HTTPS server, port 10250. */
+export interface KubeletApiFact {
+  /** "10.0.0.5:10250" */
+  readonly address: string;
+  /** `silent`: no answer in time, or no way there. */
+  readonly state: 'serves' | 'refused' | 'silent';
+  readonly answer: string;
+  readonly certificate: CertificateFact | undefined;
+  /** What the API server answered when it was asked to call it; undefined where that was not tried. */
+  readonly throughServer: string | undefined;
+}
+
 export interface NodeFacts extends Common {
   readonly kind: 'node';
   readonly node: Node;
   readonly lease: Lease | undefined;
   readonly pods: readonly Pod[];
   readonly runtime: RuntimeFacts | undefined;
+  /** The node is this machine. */
+  readonly isHere: boolean;
+  /** Undefined: the API server sent no time. */
+  readonly clock: ClockFact | undefined;
+  readonly agent: AgentFacts | undefined;
+  readonly kubeletApi: KubeletApiFact | undefined;
+  /** Why the configured serving certificate cannot be read. */
+  readonly servingProblem: string | undefined;
 }
 
 /** Whether something listens, as the kernel of the pod's network namespace shows it. */
@@ -247,6 +316,66 @@ export interface Listening {
   readonly pod: string;
   /** "TCP 8080", addresses left out. */
   readonly ports: readonly ListeningSocket[];
+}
+
+/** Where one address and port of a Service leads, by the rules of the node's proxy. */
+export interface ProxyRule {
+  readonly address: string;
+  /** TCP, UDP or SCTP. */
+  readonly protocol: string;
+  readonly port: number;
+  /** "10.244.0.5:8080"; empty: the proxy refuses connections, since there are no endpoints. */
+  readonly to: readonly string[];
+}
+
+/** The tables of the kernel in which kube-proxy keeps its rules. `ipvs`: its rules are elsewhere, and were not read. */
+export interface ProxyFacts {
+  readonly kind: 'iptables' | 'nftables' | 'ipvs' | 'none';
+  readonly rules: readonly ProxyRule[];
+}
+
+/** One TCP connection to an address of the Service, opened and closed again. */
+export interface ConnectFact {
+  readonly address: string;
+  readonly port: number;
+  readonly isOpen: boolean;
+  /** "connected", "ECONNREFUSED", "no answer". */
+  readonly answer: string;
+}
+
+/** One question to one DNS server. */
+export interface DnsAnswer {
+  /** "10.96.0.10:53" */
+  readonly server: string;
+  readonly name: string;
+  readonly addresses: readonly string[];
+  /** c-ares' code (ENOTFOUND is NXDOMAIN, ETIMEOUT no answer); undefined where there are addresses. */
+  readonly error: string | undefined;
+}
+
+/** A server of a resolv.conf, with what stands behind its address. */
+export interface DnsHop {
+  readonly answer: DnsAnswer;
+  /** The Service whose address it is, "kube-system/kube-dns"; undefined: none has it. */
+  readonly service: string | undefined;
+  /** The same question to each ready endpoint of that Service. */
+  readonly endpoints: readonly DnsAnswer[];
+}
+
+export interface DnsFacts {
+  /** The Service's name, to its end: "web.demo.svc.cluster.local". */
+  readonly name: string;
+  readonly searches: readonly string[];
+  readonly hops: readonly DnsHop[];
+  /** Of an ExternalName: what the node's own resolvers answer for that name. */
+  readonly upstream: readonly DnsAnswer[];
+}
+
+/** From where a Service is looked for. */
+export interface Vantage {
+  readonly pod: Pod;
+  /** Of its namespace. */
+  readonly namespaceLabels: Readonly<Record<string, string>>;
 }
 
 export interface ServiceFacts extends Common {
@@ -258,6 +387,14 @@ export interface ServiceFacts extends Common {
   readonly policies: readonly Stored<NetworkPolicy>[];
   /** Of pods whose network namespace is on this machine. */
   readonly listening: readonly Listening[];
+  /** Undefined: no pod of this machine could be taken; connections are made from the node itself then. */
+  readonly vantage: Vantage | undefined;
+  /** Undefined: the tables were not read. */
+  readonly proxy: ProxyFacts | undefined;
+  /** To the Service's addresses, from `vantage`. */
+  readonly connects: readonly ConnectFact[];
+  /** Undefined: the pod does not use the cluster's DNS, or there is none. */
+  readonly dns: DnsFacts | undefined;
 }
 
 export interface ClaimFacts extends Common {

@@ -28,6 +28,12 @@ export interface ExplainOptions {
   readonly traceSocket?: string;
   /** The Node that this machine is, where its name is not the host's. */
   readonly nodeName?: string;
+  /** Of the agent of this machine, where it is no lab's. */
+  readonly agentKubeconfig?: string;
+  /** Of the node, where it is not in the one of this process: a file such as /run/netns/n1. */
+  readonly networkNamespace?: string;
+  /** The pod, NAMESPACE/NAME or NAME, from which a Service is looked for. */
+  readonly from?: string;
   readonly output: 'text' | 'json';
   readonly watch: boolean;
 }
@@ -94,6 +100,9 @@ async function openLocal(options: ExplainOptions): Promise<LocalNode> {
     cri: createCriClient(endpoint, endpoint, new Tracer()),
     traceSocket: options.traceSocket ?? (state === undefined ? '/run/nodelet/trace.sock' : paths.traceSocket),
     cgroupRoot: state === undefined ? '/' : paths.cgroupRoot,
+    agentKubeconfig: options.agentKubeconfig ?? (state === undefined ? undefined : paths.kubeconfigs.agent),
+    agentConfig: state === undefined ? undefined : paths.kubeletConfig,
+    networkNamespace: options.networkNamespace,
   };
 }
 
@@ -107,6 +116,7 @@ async function open(options: ExplainOptions): Promise<Opened> {
     now: systemClock.now,
     local,
     notLocal: 'only root can read them',
+    from: options.from,
     namespace: access.namespace ?? 'default',
     close: () => {
       client.close();

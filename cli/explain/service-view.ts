@@ -42,10 +42,28 @@ export function readyPods(facts: ServiceFacts): readonly Pod[] {
   return selectedPods(facts).filter(isPodReady);
 }
 
+/** Addresses that its EndpointSlices give as ready. A slice without endpoints has null in place of the list. */
+export function readyEndpoints({ slices }: ServiceFacts): readonly string[] {
+  return slices.flatMap(({ endpoints }) =>
+    (endpoints ?? []).flatMap(({ addresses, conditions }) => (conditions?.ready === false ? [] : (addresses ?? []))),
+  );
+}
+
+/** The addresses inside the cluster; none of a headless Service and of a name. */
+export function clusterAddresses({ service: { spec } }: ServiceFacts): readonly string[] {
+  if (spec?.type === 'ExternalName') return [];
+  return (spec?.clusterIPs ?? [spec?.clusterIP ?? '']).filter((each) => each !== '' && each !== 'None');
+}
+
+/** From where connections are made: "pod client", "this machine". */
+export function vantageName({ vantage }: ServiceFacts): string {
+  return vantage === undefined ? 'this machine' : `pod ${vantage.pod.metadata.name}`;
+}
+
 /** The number in the pod that the port of the Service leads to; undefined: a name that no container of the pod has. */
 export function targetPort({ port, targetPort: target = port }: ServicePort, pod: Pod): number | undefined {
   if (typeof target === 'number') return target;
   if (/^\d+$/.test(target)) return Number(target);
-  const ports = pod.spec.containers.flatMap(({ ports: own = [] }) => own);
+  const ports = pod.spec.containers.flatMap(({ ports: own }) => own ?? []);
   return ports.find(({ name }) => name === target)?.containerPort;
 }

@@ -159,6 +159,7 @@ const OWN_TIMES: Readonly<Record<string, string>> = {
   'lib/trace.ts': 'a span begins by the wall clock and lasts by the monotonic one, both from one reading',
   'agent/server/self-signed.ts': 'the certificate library takes Dates',
   'apiserver/pki/keys.ts': 'the certificate library takes Dates',
+  'cli/explain/clock-offset.ts': 'reads the Date header of HTTP',
   'cli/crictl/units.ts': 'prints Go’s times in the zone of the machine, and reads --since with parts left out',
 };
 const TIME_CALLS = /\bDate\.(now|parse|UTC)\b|\bnew Date\(|\.toISOString\(|\bperformance\.now\b/;

@@ -1,10 +1,13 @@
-// Everything about one node: its object, Lease, events and pods; and the runtime where the node is this machine.
+// Everything about one node: its object, Lease, events and pods, and what its agent serves; where the node is this machine, also
+// its runtime, and the files, the process and the clock of its agent.
 
 import { resourcePath } from '../../../client/paths.ts';
 import type { Lease, Node, Pod, Stored } from '../../../client/types.ts';
 import { UserError } from '../../../lib/errors.ts';
 import type { NodeFacts } from '../facts.ts';
 import { absent } from './absent.ts';
+import { collectAgent, collectKubeletApi, findAgent, servingProblem } from './agent-of-node.ts';
+import { callServer } from './api-server.ts';
 import { collectEvents } from './events.ts';
 import { leasePath } from './pod.ts';
 import { collectRuntime } from './runtime.ts';
@@ -21,17 +24,40 @@ export async function collectNode(sources: Sources, name: string): Promise<NodeF
     const names = items.map(({ metadata }) => metadata.name);
     throw absent('node', '', name, names);
   }
-  if (local === undefined || local.name !== name) {
-    gaps.add('the container runtime', local === undefined ? sources.notLocal : `this machine is node ${local.name}`);
+  const here = local?.name === name ? local : undefined;
+  if (here === undefined) {
+    const why = local === undefined ? sources.notLocal : `this machine is node ${local.name}`;
+    gaps.add('the container runtime, the agent’s process and its files', why);
   }
   const query = { fieldSelector: `spec.nodeName=${name}` };
-  const [events, lease, pods, runtime] = await Promise.all([
+  const agent = async (): Promise<Pick<NodeFacts, 'agent' | 'servingProblem'>> => {
+    const files = here === undefined ? undefined : await findAgent(here, gaps);
+    if (files === undefined) return { agent: undefined, servingProblem: undefined };
+    const [facts, problem] = await Promise.all([collectAgent(sources, files, name), servingProblem(files.config)]);
+    return { agent: facts, servingProblem: problem };
+  };
+  const [events, lease, pods, runtime, { clock }, kubeletApi, own] = await Promise.all([
     // The kubelet gives the node's name as the uid of its events' object.
     collectEvents(sources, gaps, 'Node', { namespace: '', name, uid: undefined }),
     gaps.lookup('the node’s lease', () => client.get<Lease>(leasePath(name))),
     gaps.attempt<readonly Pod[]>('its pods', [], async () => (await client.list<Pod>('/api/v1/pods', query)).items),
-    local?.name === name ? collectRuntime(local) : undefined,
+    here === undefined ? undefined : collectRuntime(here),
+    callServer(client.access, '/version', sources.now),
+    collectKubeletApi(sources, lookup.value),
+    gaps.attempt('the agent’s files', { agent: undefined, servingProblem: undefined }, agent),
   ]);
-  const own = { node: lookup.value, lease: found(lease), pods, runtime };
-  return { kind: 'node', now: sources.now(), gaps: gaps.list, events, ...own };
+  return {
+    kind: 'node',
+    now: sources.now(),
+    gaps: gaps.list,
+    events,
+    node: lookup.value,
+    lease: found(lease),
+    pods,
+    runtime,
+    isHere: here !== undefined,
+    clock,
+    kubeletApi,
+    ...own,
+  };
 }

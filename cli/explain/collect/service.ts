@@ -1,21 +1,24 @@
-// Everything about one Service: the pods of its namespace, its EndpointSlices, NetworkPolicies, and what listens in the network
-// namespaces of its pods that are on this machine.
+// Everything about one Service: the pods of its namespace, its EndpointSlices, NetworkPolicies; and of this machine what listens in
+// the network namespaces of its pods, the rules of the node's proxy, and how far a pod comes that looks for the Service.
 
 import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { EndpointSlice } from 'kubernetes-types/discovery/v1';
 import type { NetworkPolicy } from 'kubernetes-types/networking/v1';
+import { isPodReady } from '../../../agent/model/pod-ready.ts';
 import { isNotFound } from '../../../client/errors.ts';
 import { resourcePath } from '../../../client/paths.ts';
 import { matchesLabelSelector } from '../../../client/selectors.ts';
 import type { Pod, Service, Stored } from '../../../client/types.ts';
 import { isErrno, UserError } from '../../../lib/errors.ts';
 import { parseListening } from '../../../lib/listening-sockets.ts';
-import type { Listening, ServiceFacts } from '../facts.ts';
+import type { Listening, ServiceFacts, Vantage } from '../facts.ts';
+import { familyOf } from '../service-dns.ts';
 import { absent } from './absent.ts';
 import { collectEvents } from './events.ts';
 import { cgroupOf } from './machine.ts';
-import { Gaps, type LocalNode, type Sources } from './source.ts';
+import { collectProxy, collectReached, type LocalPod } from './service-network.ts';
+import { found, Gaps, type LocalNode, type Sources } from './source.ts';
 
 /** A pod's processes share a network namespace: that of the first one is read. */
 async function firstProcess(cgroup: string): Promise<string | undefined> {
@@ -28,11 +31,21 @@ async function firstProcess(cgroup: string): Promise<string | undefined> {
   return undefined;
 }
 
-async function listeningOf(local: LocalNode, pod: Pod): Promise<Listening | undefined> {
+async function processOf(local: LocalNode, pod: Pod): Promise<string | undefined> {
   try {
     const cgroup = await cgroupOf(pod, local.cgroupRoot);
-    const pid = cgroup === undefined ? undefined : await firstProcess(cgroup);
-    if (pid === undefined) return undefined;
+    return cgroup === undefined ? undefined : await firstProcess(cgroup);
+  } catch (error) {
+    // The pod has ended meanwhile.
+    if (isErrno(error, 'ENOENT', 'ENODEV')) return undefined;
+    throw error;
+  }
+}
+
+async function listeningOf(local: LocalNode, pod: Pod): Promise<Listening | undefined> {
+  const pid = await processOf(local, pod);
+  if (pid === undefined) return undefined;
+  try {
     const tables = ['tcp', 'tcp6', 'udp', 'udp6'].map(async (name) => {
       const text = await readFile(`/proc/${pid}/net/${name}`, 'utf8');
       return parseListening(name.startsWith('tcp') ? 'TCP' : 'UDP', text);
@@ -91,6 +104,12 @@ export async function collectService(sources: Sources, namespace: string, name: 
     gaps.add('what listens in the pods', why);
   }
   const listening = await Promise.all(here.map((pod) => (local === undefined ? undefined : listeningOf(local, pod))));
+  const hasEndpoints = selected.some(isPodReady) || slices.some(({ endpoints }) => (endpoints ?? []).length > 0);
+  const network =
+    local === undefined
+      ? NOWHERE
+      : await collectNetwork(sources, local, gaps, service, { pods, selected, hasEndpoints });
+  if (local === undefined) gaps.add('the node’s proxy, connections and DNS', sources.notLocal);
   return {
     kind: 'service',
     now: sources.now(),
@@ -101,5 +120,84 @@ export async function collectService(sources: Sources, namespace: string, name: 
     slices,
     policies,
     listening: listening.filter((each) => each !== undefined),
+    ...network,
   };
+}
+
+type Network = Pick<ServiceFacts, 'vantage' | 'proxy' | 'connects' | 'dns'>;
+
+const NOWHERE: Network = { vantage: undefined, proxy: undefined, connects: [], dns: undefined };
+
+interface Around {
+  readonly pods: readonly Pod[];
+  /** The Service's own. */
+  readonly selected: readonly Pod[];
+  readonly hasEndpoints: boolean;
+}
+
+async function collectNetwork(
+  sources: Sources,
+  local: LocalNode,
+  gaps: Gaps,
+  service: Service,
+  { pods, selected, hasEndpoints }: Around,
+): Promise<Network> {
+  const from = await vantageOf(sources, local, gaps, service, { pods, selected, hasEndpoints });
+  const [proxy, reached, vantage] = await Promise.all([
+    gaps.attempt('the rules of the node’s proxy', undefined, () => collectProxy(local, gaps, familyOf(service))),
+    gaps.attempt('connections and DNS', { connects: [], dns: undefined }, () =>
+      collectReached(sources, local, gaps, service, { from, hasEndpoints }),
+    ),
+    from === undefined ? undefined : withNamespace(sources, gaps, from),
+  ]);
+  return { vantage, proxy, ...reached };
+}
+
+async function withNamespace({ client }: Sources, gaps: Gaps, { pod }: LocalPod): Promise<Vantage> {
+  const { namespace } = pod.metadata;
+  const lookup = await gaps.lookup(`namespace ${namespace}`, () =>
+    client.get<Stored<object>>(resourcePath('v1', 'namespaces', { name: namespace })),
+  );
+  return { pod, namespaceLabels: found(lookup)?.metadata.labels ?? {} };
+}
+
+/** The pod that is named, or one of the namespace that runs here: rather a client than one of the Service's own. */
+async function vantageOf(
+  sources: Sources,
+  local: LocalNode,
+  gaps: Gaps,
+  service: Service,
+  { pods, selected }: Around,
+): Promise<LocalPod | undefined> {
+  const { from } = sources;
+  if (from !== undefined) {
+    const pod = await namedPod(sources, gaps, service.metadata.namespace ?? 'default', from);
+    const pid = pod.spec.nodeName === local.name ? await processOf(local, pod) : undefined;
+    if (pid === undefined) throw new UserError(`--from ${from}: no process of the pod runs on this machine`);
+    return { pod, pid };
+  }
+  const usable = pods.filter(
+    ({ spec, status }) => spec.nodeName === local.name && spec.hostNetwork !== true && status?.phase === 'Running',
+  );
+  const names = new Set(selected.map(({ metadata }) => metadata.name));
+  const sorted = [
+    ...usable.filter(({ metadata }) => !names.has(metadata.name)),
+    ...usable.filter(({ metadata }) => names.has(metadata.name)),
+  ];
+  for (const pod of sorted) {
+    const pid = await processOf(local, pod);
+    if (pid !== undefined) return { pod, pid };
+  }
+  return undefined;
+}
+
+async function namedPod({ client }: Sources, gaps: Gaps, ownNamespace: string, text: string): Promise<Pod> {
+  const [first = '', second, ...more] = text.split('/');
+  if (first === '' || second === '' || more.length > 0) throw new UserError(`--from "${text}" is not NAMESPACE/NAME`);
+  const [namespace, name] = second === undefined ? [ownNamespace, first] : [first, second];
+  const lookup = await gaps.lookup('pod', () => client.get<Pod>(resourcePath('v1', 'pods', { namespace, name })));
+  if (lookup.state === 'found') return lookup.value;
+  throw new UserError(
+    `--from: pod ${name} in namespace ${namespace} ${lookup.state === 'absent' ? 'does not exist' : lookup.why}`,
+  );
 }

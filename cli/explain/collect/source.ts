@@ -20,6 +20,12 @@ export interface LocalNode {
   readonly traceSocket: string;
   /** KubeletConfiguration.cgroupRoot */
   readonly cgroupRoot: string;
+  /** Of the node's agent; undefined: what its process or kubeadm's place for it shows. */
+  readonly agentKubeconfig: string | undefined;
+  /** Its KubeletConfiguration, for an agent that does not run. */
+  readonly agentConfig: string | undefined;
+  /** Where the node's addresses and proxy rules are: a file such as /run/netns/n1; undefined: as this process. */
+  readonly networkNamespace: string | undefined;
 }
 
 export interface Sources {
@@ -28,6 +34,8 @@ export interface Sources {
   readonly local: LocalNode | undefined;
   /** Why `local` is undefined. */
   readonly notLocal: string;
+  /** The pod from which a Service is looked for; undefined: any of its namespace on this machine. */
+  readonly from?: string | undefined;
 }
 
 function isOutside(error: unknown): boolean {

@@ -1,24 +1,14 @@
 // The container runtime of this machine's node does not answer, or reports that it or its network is not ready.
 
-import { parseRfc3339 } from '../../../lib/rfc3339.ts';
 import type { NodeFacts } from '../facts.ts';
 import type { Rule } from '../finding.ts';
-import { readyOf } from '../node-view.ts';
+import { symptom } from '../node-view.ts';
 
 export const nodeRuntime: Rule<NodeFacts> = {
   name: 'node-runtime',
   find: (facts) => {
     const { runtime } = facts;
     if (runtime === undefined) return undefined;
-    const ready = readyOf(facts);
-    const since = parseRfc3339(ready?.lastTransitionTime);
-    const symptom =
-      ready?.status === 'True'
-        ? { text: 'the node is still reported as Ready' }
-        : {
-            text: `the node is not Ready: ${ready?.message ?? 'it has not reported'}`,
-            ...(since === undefined ? {} : { since }),
-          };
     const commands = [
       {
         command: `nodelet crictl --runtime-endpoint ${runtime.endpoint} info`,
@@ -31,7 +21,7 @@ export const nodeRuntime: Rule<NodeFacts> = {
         state: 'broken',
         verdict: 'its container runtime does not answer',
         chain: [
-          symptom,
+          symptom(facts),
           {
             text: 'the runtime is stopped, hangs, or listens elsewhere',
             call: { name: call, to: runtime.endpoint, answer: runtime.failure },
@@ -47,7 +37,7 @@ export const nodeRuntime: Rule<NodeFacts> = {
       state: 'broken',
       verdict: `its container runtime reports that ${isNetwork ? 'its network' : 'it'} is not ready: ${wrong.message || wrong.reason}`,
       chain: [
-        symptom,
+        symptom(facts),
         {
           text: `condition ${wrong.type} of the runtime is false`,
           call: { name: 'Status', to: runtime.endpoint, answer: `${wrong.reason}: ${wrong.message}` },

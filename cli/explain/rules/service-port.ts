@@ -19,7 +19,7 @@ export const servicePort: Rule<ServiceFacts> = {
         const target = targetPort(port, pod);
         const podName = pod.metadata.name;
         if (target === undefined) {
-          const names = pod.spec.containers.flatMap(({ ports = [] }) => ports.flatMap((each) => each.name ?? []));
+          const names = pod.spec.containers.flatMap(({ ports }) => (ports ?? []).flatMap((each) => each.name ?? []));
           return {
             state: 'broken',
             verdict: `its port ${port.port} leads to the port named ${port.targetPort}, and no container of pod ${podName} has a port of that name`,

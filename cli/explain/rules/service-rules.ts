@@ -1,13 +1,17 @@
-// The rules for Services, in the order in which traffic could fail: no pods, none ready, a port that leads nowhere, a policy.
+// The rules for Services, in the order in which traffic could fail: no pods, none ready, a port that leads nowhere, the node's proxy,
+// a policy, the name.
 
 import type { ServiceFacts } from '../facts.ts';
 import type { Finding, Rule } from '../finding.ts';
-import { readyPods, selectedPods } from '../service-view.ts';
+import { readyPods, selectedPods, vantageName } from '../service-view.ts';
 import { list } from '../words.ts';
+import { serviceDns } from './service-dns.ts';
+import { serviceExternalName } from './service-external-name.ts';
 import { serviceNoPods } from './service-no-pods.ts';
 import { serviceNotReady } from './service-not-ready.ts';
 import { servicePolicy } from './service-policy.ts';
 import { servicePort } from './service-port.ts';
+import { serviceProxy } from './service-proxy.ts';
 import { serviceReady } from './service-ready.ts';
 import { serviceWithoutSelector } from './service-without-selector.ts';
 
@@ -15,8 +19,10 @@ export const SERVICE_RULES: readonly (readonly Rule<ServiceFacts>[])[] = [
   [serviceWithoutSelector],
   [serviceNoPods, serviceNotReady],
   [servicePort],
+  [serviceProxy],
   [servicePolicy],
-  [serviceReady],
+  [serviceDns],
+  [serviceExternalName, serviceReady],
 ];
 
 export function unknownService({ service }: ServiceFacts): Finding {
@@ -30,14 +36,24 @@ export function unknownService({ service }: ServiceFacts): Finding {
 }
 
 export function fineService(facts: ServiceFacts): readonly string[] {
-  const { clusterIP, ports = [] } = facts.service.spec ?? {};
+  const { clusterIP, ports } = facts.service.spec ?? {};
   const selected = selectedPods(facts).map(({ metadata }) => metadata.name);
   const ready = readyPods(facts).map(({ metadata, status }) => `${metadata.name} (${status?.podIP ?? 'no address'})`);
-  const shown = ports.map(({ port, protocol = 'TCP', targetPort = port }) => `${protocol} ${port} → ${targetPort}`);
+  const shown = (ports ?? []).map(
+    ({ port, protocol = 'TCP', targetPort = port }) => `${protocol} ${port} → ${targetPort}`,
+  );
   return [
     ...(clusterIP === undefined || clusterIP === 'None' ? [] : [`its address is ${clusterIP}`]),
     ...(shown.length === 0 ? [] : [`ports: ${list(shown)}`]),
     ...(selected.length === 0 ? [] : [`selects ${list(selected.slice(0, 5))}`]),
     ...(ready.length === 0 ? [] : [`ready: ${list(ready.slice(0, 5))}`]),
+    ...facts.connects
+      .filter(({ isOpen }) => isOpen)
+      .map(({ address, port }) => `${address}:${port} takes connections from ${vantageName(facts)}`),
+    ...(facts.dns?.hops ?? [])
+      .filter(({ answer }) => answer.error === undefined)
+      .map(
+        ({ answer }) => `${answer.name} is ${list(answer.addresses)}, by ${answer.server} from ${vantageName(facts)}`,
+      ),
   ];
 }

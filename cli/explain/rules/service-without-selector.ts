@@ -7,19 +7,10 @@ import { selectorOf } from '../service-view.ts';
 export const serviceWithoutSelector: Rule<ServiceFacts> = {
   name: 'service-without-selector',
   find: (facts) => {
-    const { service, slices } = facts;
+    const { service } = facts;
     const { name, namespace } = service.metadata;
-    const external = service.spec?.type === 'ExternalName' ? service.spec.externalName : undefined;
-    if (external !== undefined) {
-      return {
-        state: 'ready',
-        verdict: `it is only a DNS name for ${external}: there are no endpoints`,
-        chain: [],
-        commands: [{ command: `getent hosts ${external}`, why: 'whether that name is there' }],
-      };
-    }
-    const endpoints = slices.reduce((sum, slice) => sum + slice.endpoints.length, 0);
-    if (selectorOf(facts).length > 0 || endpoints > 0) return undefined;
+    const endpoints = facts.slices.flatMap((slice) => slice.endpoints ?? []);
+    if (service.spec?.type === 'ExternalName' || selectorOf(facts).length > 0 || endpoints.length > 0) return undefined;
     return {
       state: 'broken',
       verdict: 'it has no selector and no endpoints: traffic leads nowhere',

@@ -1,45 +1,17 @@
 // The rules for nodes, Services and claims, by tables.
 
 import { describe, expect, test } from 'vitest';
-import type { ClaimFacts, NodeFacts, RuntimeFacts, ServiceFacts } from '../../../../cli/explain/facts.ts';
+import type { ClaimFacts, NodeFacts, ServiceFacts } from '../../../../cli/explain/facts.ts';
 import { findingsOf } from '../../../../cli/explain/findings.ts';
 import { CLAIM_RULES, fineClaim } from '../../../../cli/explain/rules/claim-rules.ts';
 import { fineNode, NODE_RULES } from '../../../../cli/explain/rules/node-rules.ts';
 import { fineService, SERVICE_RULES } from '../../../../cli/explain/rules/service-rules.ts';
-import type { Pod, Service } from '../../../../client/types.ts';
 import { before, claim, NOW, node, pod, textOf } from './facts.ts';
+import { labelled, lease, nodeFacts, policy, runtime, service, serviceFacts } from './other-facts.ts';
 
 const conditions = (...found: { type: string; status: string; message?: string; reason?: string }[]) => ({
   status: { allocatable: { cpu: '2', memory: '1Gi', pods: '110' }, conditions: found },
 });
-const runtime: RuntimeFacts = {
-  endpoint: 'unix:///run/c.sock',
-  failure: undefined,
-  conditions: [],
-  handlers: undefined,
-  sandboxes: [],
-  containers: [],
-};
-
-function nodeFacts(change: Partial<NodeFacts> = {}): NodeFacts {
-  return {
-    kind: 'node',
-    now: NOW,
-    gaps: [],
-    events: [],
-    node: node(),
-    lease: undefined,
-    pods: [],
-    runtime: undefined,
-    ...change,
-  };
-}
-
-const lease = (seconds: number): NodeFacts['lease'] => ({
-  metadata: { name: 'n1', uid: 'l', resourceVersion: '1' },
-  spec: { renewTime: before(seconds), leaseDurationSeconds: 40 },
-});
-
 const nodeCases: readonly {
   readonly what: string;
   readonly facts: NodeFacts;
@@ -145,42 +117,6 @@ describe('nodes', () => {
   });
 });
 
-const service = (spec: NonNullable<Service['spec']>): Service => ({
-  metadata: { name: 'web', namespace: 'demo', uid: 's', resourceVersion: '1' },
-  spec,
-});
-const labelled = (labels: Record<string, string>, isReady = true, change = {}): Pod =>
-  pod({
-    meta: { labels },
-    container: { ports: [{ name: 'http', containerPort: 8080 }] },
-    status: {
-      phase: 'Running',
-      podIP: '10.0.0.2',
-      conditions: [{ type: 'Ready', status: isReady ? 'True' : 'False', message: 'a probe' }],
-    },
-    ...change,
-  });
-
-function serviceFacts(change: Partial<ServiceFacts> = {}): ServiceFacts {
-  return {
-    kind: 'service',
-    now: NOW,
-    gaps: [],
-    events: [],
-    service: service({ selector: { app: 'web' }, ports: [{ port: 80, targetPort: 'http' }], clusterIP: '10.96.0.1' }),
-    pods: [labelled({ app: 'web' })],
-    slices: [],
-    policies: [],
-    listening: [{ pod: 'web', ports: [{ protocol: 'TCP', port: 8080, loopback: false }] }],
-    ...change,
-  };
-}
-
-const policy = (ingress: object[]): ServiceFacts['policies'][number] => ({
-  metadata: { name: 'deny', namespace: 'demo', uid: 'p', resourceVersion: '1' },
-  spec: { podSelector: {}, policyTypes: ['Ingress'], ingress },
-});
-
 const serviceCases: readonly {
   readonly what: string;
   readonly facts: ServiceFacts;
@@ -246,7 +182,7 @@ const serviceCases: readonly {
     what: 'a policy that denies',
     facts: serviceFacts({ policies: [policy([])] }),
     rule: 'service-policy',
-    text: /NetworkPolicy deny lets nothing in/,
+    text: /NetworkPolicy deny lets nothing in to TCP 8080 of pod web/,
   },
   {
     what: 'a policy that allows some',
@@ -269,7 +205,7 @@ const serviceCases: readonly {
   {
     what: 'an external name',
     facts: serviceFacts({ service: service({ type: 'ExternalName', externalName: 'example.com' }) }),
-    rule: 'service-without-selector',
+    rule: 'service-external-name',
     text: /only a DNS name for example.com/,
   },
 ];
