@@ -31,6 +31,8 @@ export interface Answer {
 interface More {
   readonly output?: 'text' | 'json';
   readonly runtimeEndpoint?: string;
+  readonly networkNamespace?: string;
+  readonly from?: string;
 }
 
 /** What the command prints for `name` ("namespace/name"), and its exit code. */

@@ -202,11 +202,11 @@ export const critical = (nodeName: string, cpu: string): object =>
     { resources: { requests: { cpu } } },
   );
 
-const service = (name: string, selector: object, targetPort: number | string): object => ({
+const service = (name: string, selector: object, targetPort: number | string, more = {}): object => ({
   apiVersion: 'v1',
   kind: 'Service',
   metadata: { name },
-  spec: { selector, ports: [{ port: 80, targetPort }] },
+  spec: { selector, ports: [{ port: 80, targetPort }], ...more },
 });
 
 /** A pod that serves on port 8080, and on 8081 for itself alone. */
@@ -223,7 +223,8 @@ export const web = {
 };
 
 export const services: readonly object[] = [
-  service('good', { app: 'web' }, 'http'),
+  // Without an address of its own, since the lab has no proxy for one.
+  service('good', { app: 'web' }, 'http', { clusterIP: 'None' }),
   service('misspelt', { app: 'web', tier: 'font' }, 8080),
   service('wrong-name', { app: 'web' }, 'https'),
   service('wrong-port', { app: 'web' }, 9090),

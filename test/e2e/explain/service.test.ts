@@ -1,0 +1,285 @@
+// `nodelet explain service` on a real node: the proxy's rules in real tables of the kernel (of a network namespace that stands for
+// the node's), connections, and names by a real DNS server, looked for from pods with several resolv.confs.
+
+import { type ChildProcess, spawn } from 'node:child_process';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { resourcePath } from '../../../client/paths.ts';
+import type { Pod, Service } from '../../../client/types.ts';
+import { execOk } from '../../../lib/exec.ts';
+import { apply, eventually, FOREVER, mainProcess, ready, shellPod } from '../agent/harness.ts';
+import type { TestLab } from '../support/lab.ts';
+import { shareLab } from '../support/shared-lab.ts';
+import { type Answer, answerFor } from './answers.ts';
+import { web } from './broken.ts';
+import { type NameServer, startNameServer } from './name-server.ts';
+
+const DNS_PORT = 53;
+const OTHER_PORT = 5353;
+/** A network namespace with one address, in which the proxy's rules are: the node as a Service is looked for from it. */
+const NAMESPACE = `nodelet-explain-${process.pid}`;
+const NAMESPACE_FILE = `/run/netns/${NAMESPACE}`;
+const ADDRESS = '10.255.77.1';
+
+let lab: TestLab;
+let bridge: string;
+let dns: NameServer | undefined;
+let httpd: ChildProcess | undefined;
+
+const here = (name: string): string => `${lab.namespace}/${name}`;
+const nameOf = (name: string): string => `${name}.${lab.namespace}.svc.cluster.local`;
+const inside = (stdin: string, ...args: string[]): Promise<string> =>
+  execOk('ip', ['netns', 'exec', NAMESPACE, ...args], { stdin });
+
+function service(name: string, spec: object, namespace?: string): object {
+  const own = { ports: [{ port: 80, targetPort: 8080 }] };
+  const metadata = { name, ...(namespace === undefined ? {} : { namespace }) };
+  return { apiVersion: 'v1', kind: 'Service', metadata, spec: { ...own, ...spec } };
+}
+
+function slice(
+  owner: string,
+  address: string,
+  port: { name?: string; port: number; protocol?: string },
+  namespace: string,
+) {
+  return {
+    apiVersion: 'discovery.k8s.io/v1',
+    kind: 'EndpointSlice',
+    metadata: { name: owner, namespace, labels: { 'kubernetes.io/service-name': owner } },
+    addressType: 'IPv4',
+    endpoints: [{ addresses: [address], conditions: { ready: true } }],
+    ports: [port],
+  };
+}
+
+const slices = (namespace: string): string => resourcePath('discovery.k8s.io/v1', 'endpointslices', { namespace });
+const DNS_SERVICE = { ports: [{ name: 'dns', port: DNS_PORT, protocol: 'UDP' }] };
+const headless = { clusterIP: 'None', selector: { app: 'web' } };
+
+async function addressOf(name: string, namespace = lab.namespace): Promise<string> {
+  const { spec } = await lab.client.get<Service>(resourcePath('v1', 'services', { namespace, name }));
+  return spec?.clusterIP ?? '';
+}
+
+/** A pod that asks this server. */
+function client(name: string, nameserver: string): object {
+  const searches = [`${lab.namespace}.svc.cluster.local`, 'svc.cluster.local', 'cluster.local'];
+  return shellPod(name, FOREVER, { dnsPolicy: 'None', dnsConfig: { nameservers: [nameserver], searches } });
+}
+
+/** Addresses of Services lead nowhere from this pod: what is behind the machine's default route may answer for any address. */
+async function withoutServices(pod: Pod): Promise<void> {
+  const namespace = `--net=/proc/${await mainProcess(lab, pod)}/ns/net`;
+  await execOk('nsenter', [namespace, 'ip', 'route', 'add', 'unreachable', '10.96.0.0/12']);
+}
+
+beforeAll(async () => {
+  lab = await shareLab();
+  bridge = lab.lab.state.subnet.replace(/\.\d+\/\d+$/, '.1');
+  await apply(
+    lab,
+    web,
+    service('address', { selector: { app: 'web' } }),
+    service('known', headless),
+    service('unknown', headless),
+    service('moved', headless),
+    service('outside', { type: 'ExternalName', externalName: 'nowhere.invalid', ports: undefined }),
+    service('by-hand', {}),
+    service('dns', DNS_SERVICE),
+    service('dns-empty', DNS_SERVICE),
+    service('dns-dead', DNS_SERVICE),
+  );
+  await lab.client.create(
+    slices(lab.namespace),
+    slice('dns', bridge, { name: 'dns', port: OTHER_PORT, protocol: 'UDP' }, lab.namespace),
+  );
+  await lab.client.create(
+    slices(lab.namespace),
+    slice('dns-dead', bridge, { name: 'dns', port: 1, protocol: 'UDP' }, lab.namespace),
+  );
+  await apply(
+    lab,
+    client('direct', bridge),
+    client('through', await addressOf('dns')),
+    client('to-none', await addressOf('dns-empty')),
+    client('to-dead', await addressOf('dns-dead')),
+  );
+  const { status } = await ready(lab, 'web');
+  for (const name of ['direct', 'through', 'to-none', 'to-dead']) await withoutServices(await ready(lab, name));
+  dns = await startNameServer([
+    { address: bridge, port: DNS_PORT },
+    { address: bridge, port: OTHER_PORT },
+  ]);
+  dns.names = new Map<string, readonly string[] | 'failure'>([
+    [nameOf('address'), [await addressOf('address')]],
+    [nameOf('known'), [status?.podIP ?? '']],
+    [nameOf('moved'), ['10.1.2.3']],
+    [nameOf('outside'), 'failure'],
+  ]);
+});
+
+afterAll(async () => {
+  dns?.close();
+  await lab?.stop();
+});
+
+const explained = (name: string, more: object = {}): Promise<Answer> => answerFor(lab, 'service', here(name), more);
+const calls = ({ chain }: Pick<Answer, 'chain'>): string =>
+  chain.flatMap(({ call }) => (call === undefined ? [] : [`${call.name} → ${call.to}: ${call.answer}`])).join('\n');
+
+describe('names', () => {
+  test('one that is found: the answer is among what is fine', async () => {
+    const { rule, fine, notLookedAt } = await explained('known', { from: 'direct' });
+    expect({ rule, notLookedAt }).toEqual({ rule: 'service-ready', notLookedAt: [] });
+    expect(fine.join('\n')).toMatch(new RegExp(`${nameOf('known')} is 10\\.\\S+, by ${bridge}:53 from pod direct`));
+  });
+
+  test.each([
+    ['unknown', 'direct', /does not know unknown\..*: NXDOMAIN/, /A unknown\..* → .*:53: NXDOMAIN/],
+    ['moved', 'direct', /leads moved\..* to 10\.1\.2\.3, and the Service is 10\./, /A moved\..* → .*:53: 10\.1\.2\.3/],
+    [
+      'known',
+      'through',
+      /the address 10\.96\.\S+:53 of the DNS Service .*\/dns leads nowhere, though the server behind it answers/,
+      /A known\..* → 10\.96\.\S+:53: .*\nA known\..* → .*:5353: 10\./,
+    ],
+    ['known', 'to-none', /the cluster’s DNS Service .*\/dns-empty has no ready endpoints/, /→ 10\.96\.\S+:53: /],
+    ['known', 'to-dead', /the DNS servers behind Service .*\/dns-dead do not answer/, /→ .*:1: nothing listens there/],
+    [
+      'outside',
+      'direct',
+      /(the node’s resolver .* does not answer for|the name) nowhere\.invalid( is not known upstream)?/,
+      /A outside\..* → .*:53: SERVFAIL.*\nA nowhere\.invalid → /,
+    ],
+  ])('%s from pod %s', async (name, from, verdict, call) => {
+    const answer = await explained(name, { from });
+    expect(answer.verdict).toMatch(verdict);
+    expect(answer.rule).toBe('service-dns');
+    expect(calls(answer)).toMatch(call);
+  });
+
+  test('a pod that there is not, and one that is misspelt', async () => {
+    await expect(explained('known', { from: 'absent' })).rejects.toThrow(/pod absent in namespace .* does not exist/);
+    await expect(explained('known', { from: 'a/b/c' })).rejects.toThrow(/is not NAMESPACE\/NAME/);
+  });
+});
+
+test('a lab has no proxy: the address leads nowhere from a pod, and its name is found', async () => {
+  const answer = await explained('address', { from: 'direct' });
+  expect(answer.verdict).toMatch(
+    /^this node has no service proxy \(kube-proxy\): nothing leads from 10\.96\.\S+ to its 1 ready/,
+  );
+  expect(answer.rule).toBe('service-proxy');
+  expect(calls(answer)).toMatch(/connect → 10\.96\.\S+:80: .*\nlist rules → the kernel of this node: neither is there/);
+  expect(answer.fine.join('\n')).toContain(`${nameOf('address')} is `);
+});
+
+test('a Service without a selector, before and after it has endpoints', async () => {
+  const before = await explained('by-hand', { from: 'direct' });
+  expect(before).toMatchObject({
+    rule: 'service-without-selector',
+    verdict: 'it has no selector and no endpoints: traffic leads nowhere',
+  });
+  await lab.client.create(slices(lab.namespace), slice('by-hand', bridge, { port: 8080 }, lab.namespace));
+  expect((await explained('by-hand', { from: 'direct' })).rule).toBe('service-proxy');
+});
+
+describe('rules of a proxy', () => {
+  /** No pods are there: connections are made from the node, which is the network namespace. */
+  const namespace = 'default';
+  const named = `${namespace}/proxied`;
+  let address: string;
+  const look = (): Promise<Answer> => answerFor(lab, 'service', named, { networkNamespace: NAMESPACE_FILE });
+
+  beforeAll(async () => {
+    await execOk('ip', ['netns', 'add', NAMESPACE]);
+    await inside('', 'ip', 'link', 'set', 'lo', 'up');
+    await inside('', 'ip', 'address', 'add', `${ADDRESS}/32`, 'dev', 'lo');
+    await inside('', 'ip', 'route', 'add', 'default', 'dev', 'lo', 'src', ADDRESS);
+    httpd = spawn('ip', ['netns', 'exec', NAMESPACE, 'busybox', 'httpd', '-f', '-p', `${ADDRESS}:8080`], {
+      stdio: 'ignore',
+    });
+    await apply(lab, service('proxied', {}, namespace));
+    address = await addressOf('proxied', namespace);
+    await lab.client.create(slices(namespace), slice('proxied', ADDRESS, { port: 8080 }, namespace));
+    await eventually('the server to listen', async () =>
+      (
+        await inside('', 'busybox', 'wget', '-q', '-O-', `http://${ADDRESS}:8080/`).catch((error: unknown) =>
+          String(error),
+        )
+      ).includes('404')
+        ? true
+        : undefined,
+    );
+  });
+
+  afterAll(async () => {
+    httpd?.kill('SIGKILL');
+    await execOk('ip', ['netns', 'delete', NAMESPACE]);
+    await lab.client.delete(`${slices(namespace)}/proxied`);
+    await lab.client.delete(resourcePath('v1', 'services', { namespace, name: 'proxied' }));
+  });
+
+  const iptables = (...lines: string[]): Promise<string> =>
+    inside(
+      ['*nat', ':KUBE-SERVICES - [0:0]', '-A OUTPUT -j KUBE-SERVICES', ...lines, 'COMMIT', ''].join('\n'),
+      'iptables-restore',
+    );
+  /** As kube-proxy writes them, without masquerading. */
+  const leadsTo = (endpoint: string): Promise<string> =>
+    iptables(
+      ':KUBE-SVC-A - [0:0]',
+      ':KUBE-SEP-A - [0:0]',
+      `-A KUBE-SERVICES -d ${address}/32 -p tcp -m comment --comment "default/proxied cluster IP" -m tcp --dport 80 -j KUBE-SVC-A`,
+      `-A KUBE-SVC-A -m comment --comment "default/proxied -> ${endpoint}" -j KUBE-SEP-A`,
+      `-A KUBE-SEP-A -p tcp -m tcp -j DNAT --to-destination ${endpoint}`,
+    );
+
+  test('none at all', async () => {
+    expect(await look()).toMatchObject({
+      rule: 'service-proxy',
+      verdict: `this node has no service proxy (kube-proxy): nothing leads from ${address} to its 1 ready endpoint`,
+    });
+  });
+
+  test('iptables: no rule, one that leads to an endpoint of the past, and the right one', async () => {
+    await iptables();
+    const missing = await look();
+    expect(missing.verdict).toBe(`the proxy of this node has no rule for TCP ${address}:80`);
+    expect(calls(missing)).toMatch(/list rules → the kernel of this node: no rule has this address and port/);
+    await leadsTo('10.255.77.9:8080');
+    expect((await look()).verdict).toBe(
+      `the proxy of this node leads TCP ${address}:80 to 10.255.77.9:8080, which is no endpoint of it any more`,
+    );
+    await leadsTo(`${ADDRESS}:8080`);
+    const good = await look();
+    expect(good).toMatchObject({ rule: 'service-ready', state: 'ready' });
+    expect(good.fine).toContain(`${address}:80 takes connections from this machine`);
+  });
+
+  test('nftables: the same in maps', async () => {
+    await inside('', 'iptables', '-t', 'nat', '-F');
+    await inside('', 'iptables', '-t', 'nat', '-X');
+    const table = (element: string): string => `
+table ip kube-proxy {
+  map service-ips { type ipv4_addr . inet_proto . inet_service : verdict; ${element} }
+  chain endpoint-a { meta l4proto tcp dnat to ${ADDRESS}:8080; }
+  chain service-a { numgen random mod 1 vmap { 0 : goto endpoint-a }; }
+  chain nat-output { type nat hook output priority -100; ip daddr . meta l4proto . th dport vmap @service-ips; }
+}
+`;
+    await inside(`${table('')}`, 'nft', '-f', '-');
+    const missing = await look();
+    expect(missing.verdict).toBe(`the proxy of this node has no rule for TCP ${address}:80`);
+    expect(missing.chain.map(({ text }) => text).join('\n')).toContain('table kube-proxy of nftables');
+    await inside(`add element ip kube-proxy service-ips { ${address} . tcp . 80 : goto service-a }`, 'nft', '-f', '-');
+    expect(await look()).toMatchObject({ rule: 'service-ready', state: 'ready' });
+  });
+
+  test('a network namespace that is not there is named', async () => {
+    const answer = await answerFor(lab, 'service', named, { networkNamespace: '/run/netns/none' });
+    expect(answer.notLookedAt.map(({ what, why }) => `${what}: ${why}`).join('\n')).toMatch(
+      /\/run\/netns\/none cannot be entered/,
+    );
+  });
+});
