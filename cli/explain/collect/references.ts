@@ -77,6 +77,11 @@ export async function collectClaim(
   return { state: 'found', value: { claim: claim.value, volume, storageClass, events } };
 }
 
+/** A kubelet without a driver sends null in place of the list, and an API server may leave the field out. Pure. */
+export function driverNames(node: { readonly spec: Partial<CSINode['spec']> } | undefined): readonly string[] {
+  return (node?.spec.drivers ?? []).map(({ name }) => name);
+}
+
 async function collectDrivers({ client }: Sources, gaps: Gaps, pod: Pod): Promise<readonly string[] | undefined> {
   const name = pod.spec.nodeName ?? '';
   const usesVolumes = (pod.spec.volumes ?? []).some((volume) => volume.csi ?? volume.persistentVolumeClaim);
@@ -85,7 +90,7 @@ async function collectDrivers({ client }: Sources, gaps: Gaps, pod: Pod): Promis
     client.get<Stored<CSINode>>(resourcePath('storage.k8s.io/v1', 'csinodes', { name })),
   );
   if (node.state === 'unknown') return undefined;
-  return found(node)?.spec.drivers.map((driver) => driver.name) ?? [];
+  return driverNames(found(node));
 }
 
 interface Attachments {

@@ -48,7 +48,8 @@ export function fineService(facts: ServiceFacts): readonly string[] {
     ...(selected.length === 0 ? [] : [`selects ${list(selected.slice(0, 5))}`]),
     ...(ready.length === 0 ? [] : [`ready: ${list(ready.slice(0, 5))}`]),
     ...facts.connects
-      .filter(({ isOpen }) => isOpen)
+      // Without a proxy it is not known who has answered.
+      .filter(({ isOpen }) => isOpen && facts.proxy?.kind !== 'none')
       .map(({ address, port }) => `${address}:${port} takes connections from ${vantageName(facts)}`),
     ...(facts.dns?.hops ?? [])
       .filter(({ answer }) => answer.error === undefined)

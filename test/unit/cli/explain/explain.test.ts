@@ -4,7 +4,7 @@ import { describe, expect, test } from 'vitest';
 import { eventFact } from '../../../../cli/explain/collect/events.ts';
 import { termDisposition } from '../../../../cli/explain/collect/machine.ts';
 import { logsWanted } from '../../../../cli/explain/collect/pod.ts';
-import { namedObjects } from '../../../../cli/explain/collect/references.ts';
+import { driverNames, namedObjects } from '../../../../cli/explain/collect/references.ts';
 import { Gaps } from '../../../../cli/explain/collect/source.ts';
 import { callsIn } from '../../../../cli/explain/collect/spans.ts';
 import type { Explanation, Finding, Rule } from '../../../../cli/explain/finding.ts';
@@ -307,4 +307,12 @@ test('every rule’s name is that of its file', async () => {
   const all = [POD_RULES, NODE_RULES, SERVICE_RULES, CLAIM_RULES, GONE_POD_RULES, WORKLOAD_RULES];
   const names = all.flatMap((groups) => groups.flatMap((group) => group.map(({ name }) => name)));
   expect(names.toSorted()).toEqual(expected.toSorted());
+});
+
+test.each([
+  ['{"spec": {"drivers": [{"name": "a.example.com", "nodeID": "n1"}]}}', ['a.example.com']],
+  ['{"spec": {"drivers": null}}', []],
+  ['{"spec": {}}', []],
+])('the drivers of the CSINode %s', (text, names) => {
+  expect(driverNames(JSON.parse(text))).toEqual(names);
 });
