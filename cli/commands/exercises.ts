@@ -3,8 +3,11 @@
 import { Command, InvalidArgumentError } from 'commander';
 import type { LabCommand } from '../exercises/run.ts';
 import { DEFAULT_ROOT } from '../lab/paths.ts';
+import { stopSignal } from './signals.ts';
 
 const DEFAULT_WIDTH = 100;
+/** Commands of solutions wait two minutes at most by themselves, and an emulated machine is slow. */
+const SOLVE_SECONDS = 300;
 
 type Run = typeof import('../exercises/run.ts');
 interface Flags {
@@ -18,6 +21,11 @@ function context({ root }: Flags): LabCommand {
 
 function stepNumber(text: string): number {
   if (!/^\d{1,3}$/.test(text)) throw new InvalidArgumentError('give the number of a step');
+  return Number(text);
+}
+
+function seconds(text: string): number {
+  if (!/^[1-9]\d{0,5}$/.test(text)) throw new InvalidArgumentError('give a number of seconds, 1 or more');
   return Number(text);
 }
 
@@ -66,7 +74,12 @@ export function exercisesCommand(): Command {
   );
   lab.addCommand(plain('hint', 'show the next hint', (run, command) => run.showHint(command)));
   lab.addCommand(
-    plain('solve', 'type the solution’s commands, then check', (run, command) => run.solveExercise(command)),
+    subcommand('solve', 'type the solution’s commands, then check')
+      .option('--timeout <seconds>', 'how long each command may take', seconds, SOLVE_SECONDS)
+      .action(async (flags: Flags & { readonly timeout: number }) => {
+        const { solveExercise } = await import('../exercises/run.ts');
+        if (!(await solveExercise(context(flags), flags.timeout * 1000, stopSignal()))) process.exitCode = 1;
+      }),
   );
   lab.addCommand(plain('status', 'which exercise is under way, and where', (run, command) => run.showStatus(command)));
   lab.addCommand(

@@ -1,10 +1,10 @@
 // The commands of `nodelet lab`. Each opens the lab and the exercise that is under way, does one thing, and prints.
 
-import { spawn } from 'node:child_process';
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { EXERCISES, findExercise } from '../../labs/exercises/index.ts';
 import { type Exercise, type Finding, isSolved } from '../../labs/exercises/model.ts';
+import { systemClock } from '../../lib/clock.ts';
 import { UserError } from '../../lib/errors.ts';
 import { runDown } from '../lab/down.ts';
 import type { LabPaths } from '../lab/paths.ts';
@@ -16,7 +16,7 @@ import { renderFindings } from './report.ts';
 import { runningLab, startLabInBackground } from './running-lab.ts';
 import { restartAgent } from './saved.ts';
 import { openSession, type Session, sourceOf } from './session.ts';
-import { writeSolution } from './solve.ts';
+import { typeSolution } from './solve.ts';
 import { type Current, readCurrent, removeCurrent, writeCurrent } from './state.ts';
 import { type ExerciseText, parseText, renderMarkdown, renderStep } from './text.ts';
 
@@ -92,7 +92,12 @@ export async function startExercise(command: LabCommand, name: string): Promise<
     throw new UserError(`the exercise ${before.name} is under way: end it with "${hintAt(paths, 'stop')}" first`);
   }
   let startedLab = false;
-  if ((await runningLab(paths)) === undefined) {
+  const running = await runningLab(paths);
+  const runtime = running?.runtime ?? 'containerd';
+  if (exercise.runtime !== undefined && runtime !== exercise.runtime) {
+    throw new UserError(`${name} needs a lab on ${exercise.runtime}, and the one under ${paths.root} is on ${runtime}`);
+  }
+  if (running === undefined) {
     say(`No lab runs under ${paths.root}: starting one in the background. "${hintAt(paths, 'stop')}" stops it.`);
     await startLabInBackground(paths, say);
     startedLab = true;
@@ -150,23 +155,19 @@ export async function showHint(command: LabCommand): Promise<void> {
   command.say(`Hint ${state.hints + 1} of ${hints.length}: ${renderMarkdown(hint, widthOf(command))}`);
 }
 
-/** Runs the solution with this process's output as its terminal. Rejects with UserError when a command fails. */
-async function typeSolution(session: Session): Promise<void> {
-  const script = await writeSolution(session);
-  const child = spawn('bash', [script], { stdio: ['ignore', 'inherit', 'inherit'] });
-  const code = await new Promise<number | null>((resolve, reject) => {
-    child.once('error', reject);
-    child.once('exit', resolve);
-  });
-  if (code !== 0)
-    throw new UserError(`the solution's last command failed (exit ${code}): "nodelet lab reset", and try again`);
-}
-
-/** Types the solution, then checks. Resolves with whether it is solved. */
-export async function solveExercise(command: LabCommand): Promise<boolean> {
+/**
+ * Types the solution, then checks. Resolves with whether it is solved. `limitMs`: for each command. Rejects with UserError when
+ * one fails, or takes longer.
+ */
+export async function solveExercise(command: LabCommand, limitMs: number, signal: AbortSignal): Promise<boolean> {
   assertRoot();
   const { paths, exercise } = await current(command);
-  await withSession(paths, exercise, typeSolution);
+  try {
+    await withSession(paths, exercise, (session) => typeSolution(session, { limitMs, clock: systemClock, signal }));
+  } catch (error) {
+    if (!(error instanceof UserError)) throw error;
+    throw new UserError(`${error.message}\n"${hintAt(paths, 'reset')}" begins the exercise again`, { cause: error });
+  }
   command.say('');
   return checkExercise(command);
 }

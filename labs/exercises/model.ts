@@ -60,6 +60,8 @@ export interface Exercise {
    * at its end.
    */
   readonly changesNode?: true;
+  /** It needs a lab on this runtime. */
+  readonly runtime?: 'containerd';
   /** From a nudge to nearly the answer. */
   readonly hints: readonly string[];
   /** More variables of its shell. */

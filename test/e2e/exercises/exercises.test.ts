@@ -11,12 +11,13 @@ import { beginExercise } from '../../../cli/exercises/begin.ts';
 import { endExercise } from '../../../cli/exercises/end.ts';
 import { programs } from '../../../cli/exercises/environment.ts';
 import { openSession, type Session } from '../../../cli/exercises/session.ts';
-import { writeSolution } from '../../../cli/exercises/solve.ts';
+import { typeSolution } from '../../../cli/exercises/solve.ts';
 import { type LabPaths, labPaths } from '../../../cli/lab/paths.ts';
 import { type LabState, readLabState } from '../../../cli/lab/state.ts';
 import { EXERCISES } from '../../../labs/exercises/index.ts';
 import { type Exercise, isSolved } from '../../../labs/exercises/model.ts';
 import { listPods, podState } from '../../../labs/exercises/pods.ts';
+import { systemClock } from '../../../lib/clock.ts';
 import { isErrno } from '../../../lib/errors.ts';
 import { type ExecResult, exec } from '../../../lib/exec.ts';
 import { compareWithMachine, snapshotMachine } from '../../../lib/machine.ts';
@@ -29,6 +30,7 @@ import { labNames, SETTLE_MS } from '../support/lab.ts';
 const NODELET = fileURLToPath(new URL('../../../bin/nodelet', import.meta.url));
 /** For giving up only. */
 const SOLUTION_MS = 240_000;
+const COMMAND_MS = 180_000;
 /** The one that the command line is tested with. */
 const BY_COMMAND = 'pending-resources';
 
@@ -91,11 +93,18 @@ async function isThere(path: string): Promise<boolean> {
   }
 }
 
-async function typeSolution(session: Session): Promise<void> {
-  const result = await exec('bash', [await writeSolution(session)], { env: environment(), timeoutMs: SOLUTION_MS });
-  expect(result, `${result.stdout}\n${result.stderr}`).toMatchObject({ code: 0 });
+async function solve(session: Session): Promise<void> {
+  let output = '';
+  const onOutput = (text: string): void => {
+    output += text;
+  };
+  await typeSolution(session, { limitMs: COMMAND_MS, clock: systemClock, env: environment(), onOutput }).catch(
+    (error: unknown) => {
+      throw new Error(output, { cause: error });
+    },
+  );
   // Commands whose exit code is 1 because something is broken are not to fail for another reason.
-  expect(`${result.stdout}${result.stderr}`).not.toMatch(/^nodelet: /m);
+  expect(output).not.toMatch(/^nodelet: /m);
 }
 
 /** `expect` is the test's own: the one of the file cannot poll in tests that run beside each other. */
@@ -119,7 +128,7 @@ async function fromBeginningToEnd(exercise: Exercise, { expect }: { expect: Expe
       });
       expect(isSolved(await exercise.check(machine)), 'solved while it is broken').toBe(false);
     }
-    await typeSolution(session);
+    await solve(session);
     // What the last command began may go on for a moment: a log that is being rotated, an endpoint that is being written.
     await expect
       .poll(async () => (await exercise.check(machine)).filter(({ missing }) => missing !== undefined))

@@ -12,14 +12,17 @@ import { worksIn } from '../../../../cli/exercises/leave.ts';
 import { renderFindings } from '../../../../cli/exercises/report.ts';
 import { nodePatch } from '../../../../cli/exercises/saved.ts';
 import { namespaceOf } from '../../../../cli/exercises/session.ts';
-import { paragraphsOf, typed, typingScript } from '../../../../cli/exercises/solve.ts';
+import { paragraphsOf, typeCommands, typed } from '../../../../cli/exercises/solve.ts';
 import { readCurrent, removeCurrent, writeCurrent } from '../../../../cli/exercises/state.ts';
 import { commandsOf, parseText, renderMarkdown, renderStep } from '../../../../cli/exercises/text.ts';
 import { labPaths } from '../../../../cli/lab/paths.ts';
 import type { Node } from '../../../../client/types.ts';
 import { finding, isSolved } from '../../../../labs/exercises/model.ts';
+import type { Clock } from '../../../../lib/clock.ts';
 import { exec } from '../../../../lib/exec.ts';
 import { hasProgram } from '../../../../lib/has-program.ts';
+import { readProcess } from '../../../../lib/processes.ts';
+import { VirtualClock } from '../../../support/virtual-clock.ts';
 
 const directory = mkdtempSync(join(tmpdir(), 'nodelet-frame-'));
 afterAll(() => rmSync(directory, { recursive: true, force: true }));
@@ -75,14 +78,64 @@ describe('solutions', () => {
     expect(paragraphsOf('#!/bin/bash\n# why\none\n\n\ntwo\nmore\n')).toEqual(['# why\none', 'two\nmore']);
     expect(typed('# why\none\ntwo')).toBe('# why\n$ one\n> two');
   });
-  it('the script shows each command before its output, has the environment, and ends at the first failure', async () => {
-    const environment = join(directory, 'env');
-    writeFileSync(environment, "export GREETING='good  morning'\n");
-    const script = typingScript(environment, ['echo "$GREETING"', 'cat <<END\nin\nEND', 'false', 'echo never']);
-    expect(await exec('bash', ['-c', script])).toMatchObject({
-      code: 1,
-      stdout: '\n$ echo "$GREETING"\ngood  morning\n\n$ cat <<END\n> in\n> END\nin\n\n$ false\n',
+  const environment = join(directory, 'env');
+  writeFileSync(environment, "export GREETING='good  morning'\n");
+  let output: string;
+  const typing = (paragraphs: readonly string[], clock: Clock, signal?: AbortSignal): Promise<void> => {
+    output = '';
+    return typeCommands(join(directory, 'solution.sh'), environment, paragraphs, {
+      limitMs: 60_000,
+      clock,
+      ...(signal === undefined ? {} : { signal }),
+      onOutput: (text) => {
+        output += text;
+      },
     });
+  };
+
+  it('each command is shown before its output, has the environment, and sets what the next ones use', async () => {
+    const clock = new VirtualClock();
+    await typing(['echo "$GREETING"', 'cat <<END\nin\nEND', 'cd /; two() { echo 2; }', 'pwd; two'], clock);
+    expect(output).toBe(
+      '\n$ echo "$GREETING"\ngood  morning\n\n$ cat <<END\n> in\n> END\nin\n\n$ cd /; two() { echo 2; }\n\n$ pwd; two\n/\n2\n',
+    );
+  });
+  it('the first command that fails is the last one, and named', async () => {
+    const failed = typing(['true', '# why\nfalse || (exit 7)', 'echo never'], new VirtualClock());
+    await expect(failed).rejects.toThrow('a command failed (exit 7): false || (exit 7)');
+    expect(output).not.toContain('never');
+  });
+
+  /** The pid of a command that never ends, once it runs. */
+  async function hangs(): Promise<number> {
+    await expect.poll(() => /^pid (\d+)$/m.exec(output)?.[1]).toBeDefined();
+    return Number(/^pid (\d+)$/m.exec(output)?.[1]);
+  }
+  const HANGS = 'sleep 100000 & echo "pid $!"; wait';
+  const isGone = async (pid: number): Promise<boolean> => {
+    const entry = await readProcess(pid);
+    return entry === undefined || entry.state === 'Z';
+  };
+
+  it('a command that does not end in time is named, and ends with all that was started', async () => {
+    const clock = new VirtualClock();
+    const late = typing(['true', `# why\n${HANGS}`, 'echo never'], clock).catch((error: unknown) => error);
+    const pid = await hangs();
+    await expect.poll(() => clock.timersSet).toBe(2);
+    await clock.advance(59_999);
+    expect(await isGone(pid)).toBe(false);
+    await clock.advance(1);
+    expect(await late).toMatchObject({ message: `a command did not end within 60 s: ${HANGS}` });
+    await expect.poll(() => isGone(pid)).toBe(true);
+    expect(output).not.toContain('never\n');
+  });
+  it('an interruption ends the command', async () => {
+    const interrupted = new AbortController();
+    const end = typing([HANGS], new VirtualClock(), interrupted.signal).catch((error: unknown) => error);
+    const pid = await hangs();
+    interrupted.abort();
+    expect(await end).toMatchObject({ message: `interrupted in this command: ${HANGS}` });
+    await expect.poll(() => isGone(pid)).toBe(true);
   });
 });
 
