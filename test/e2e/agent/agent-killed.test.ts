@@ -12,7 +12,7 @@ import { FaultProxy } from '../../../cli/tap/fault-proxy.ts';
 import type { FaultRule } from '../../../cli/tap/fault-rules.ts';
 import type { Pod } from '../../../client/types.ts';
 import { removeTree } from '../../../lib/remove-tree.ts';
-import { type PrivateLab, startLab } from '../support/lab.ts';
+import { criEndpoint, type PrivateLab, startLab } from '../support/lab.ts';
 import {
   apply,
   container,
@@ -90,7 +90,7 @@ beforeAll(async () => {
   ]);
   proxy = new FaultProxy({
     listen: socket,
-    to: lab.paths.containerd.socket,
+    to: criEndpoint(lab).replace('unix://', ''),
     faults: { seed: 1, rules },
     log: (line) => lines.push(line),
   });

@@ -6,7 +6,7 @@ import { createCriClient } from '../../../agent/runtime/grpc-cri-client.ts';
 import { createRuntimeUsage } from '../../../agent/runtime/usage.ts';
 import { Tracer } from '../../../lib/trace.ts';
 import { verdictFor } from '../explain/answers.ts';
-import type { TestLab } from '../support/lab.ts';
+import { criEndpoint, type TestLab } from '../support/lab.ts';
 import { shareLab } from '../support/shared-lab.ts';
 import { apply, eventsOf, eventually, getPod } from './harness.ts';
 
@@ -80,7 +80,7 @@ test('a pod that keeps to its limits goes on running', async () => {
 });
 
 test('the runtime names the images that must stay: those of containers, and the sandboxes’', async () => {
-  const endpoint = `unix://${lab.paths.containerd.socket}`;
+  const endpoint = criEndpoint(lab);
   const client = createCriClient(endpoint, endpoint, new Tracer());
   try {
     const usage = createRuntimeUsage(client, 60_000);

@@ -6,6 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type LabOptions, type RunningLab, startLab as start } from '../../../cli/lab/lab.ts';
 import type { LabPaths } from '../../../cli/lab/paths.ts';
+import { runtimeSocket } from '../../../cli/lab/state.ts';
 import type { ApiClient } from '../../../client/api.ts';
 import { errorMessage } from '../../../lib/errors.ts';
 import { type ExecOptions, type ExecResult, exec, execOk } from '../../../lib/exec.ts';
@@ -14,6 +15,9 @@ import { removeTree } from '../../../lib/remove-tree.ts';
 import { guardLab } from './guardian.ts';
 import { KUBECTL_ENVIRONMENT } from './kubectl-environment.ts';
 import { expectNoLostShims } from './shims.ts';
+
+/** What runs the containers of labs whose test does not choose it: `docker`, or `containerd` by default. */
+const RUNTIME = process.env['NODELET_E2E_RUNTIME'] === 'docker' ? 'docker' : 'containerd';
 
 /** How the labs' kubectl runs. The limit is for giving up only. */
 export function kubectlOptions(): ExecOptions {
@@ -37,6 +41,11 @@ export interface TestLab {
   tryKubectl(args: readonly string[], options?: ExecOptions): Promise<ExecResult>;
   /** Stops the lab. Rejects when something of it is left. Idempotent. */
   stop(): Promise<void>;
+}
+
+/** Where the lab's runtime serves CRI: unix:///path. */
+export function criEndpoint({ lab }: Pick<TestLab, 'lab'>): string {
+  return `unix://${runtimeSocket(lab.paths, lab.state)}`;
 }
 
 /** Names that identify this lab's resources among those of other labs on the machine. */
@@ -86,6 +95,7 @@ export async function startLab({
   const guardian = await guardLab(root);
   const lab = await start({
     images: 'build',
+    runtime: RUNTIME,
     ...options,
     root: throughLink ? link : root,
     say: (line) => lines.push(line),

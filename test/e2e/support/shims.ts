@@ -19,10 +19,14 @@ export function lostShims(
   socket: string,
   known: ReadonlySet<string>,
 ): readonly string[] {
-  return processes
-    .filter(({ comm }) => comm.startsWith('containerd-shim'))
-    .filter((entry) => wordAfter(entry, '-address') === socket && !known.has(wordAfter(entry, '-id') ?? ''))
-    .map(({ pid, argv }) => `shim ${pid} ${argv.join(' ')}`);
+  return (
+    processes
+      .filter(({ comm }) => comm.startsWith('containerd-shim'))
+      // Docker's containers are in a namespace of its own, and dockerd ends theirs.
+      .filter((entry) => wordAfter(entry, '-namespace') !== 'moby')
+      .filter((entry) => wordAfter(entry, '-address') === socket && !known.has(wordAfter(entry, '-id') ?? ''))
+      .map(({ pid, argv }) => `shim ${pid} ${argv.join(' ')}`)
+  );
 }
 
 /** Rejects when a shim of the containerd that serves at `socket` belongs to no container that it lists. */

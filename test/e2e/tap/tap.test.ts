@@ -12,7 +12,7 @@ import { type ExecResult, exec } from '../../../lib/exec.ts';
 import { removeTree } from '../../../lib/remove-tree.ts';
 import { loadProto } from '../../../proto/load.ts';
 import { apply, deletePods, eventually, FOREVER, gone, ready, shellPod } from '../agent/harness.ts';
-import { type PrivateLab, startLab } from '../support/lab.ts';
+import { criEndpoint, type PrivateLab, startLab } from '../support/lab.ts';
 
 const NODELET = join(import.meta.dirname, '../../../bin/nodelet');
 let lab: PrivateLab;
@@ -53,10 +53,7 @@ async function serve(args: readonly string[], ready: string): Promise<Running> {
 
 const at = (name: string): string => join(directory, name);
 const record = (name: string, ...more: string[]): Promise<Running> =>
-  serve(
-    ['--listen', `unix://${at('tap.sock')}`, '--to', lab.paths.containerd.socket, '--record', at(name), ...more],
-    'passes on',
-  );
+  serve(['--listen', `unix://${at('tap.sock')}`, '--to', criEndpoint(lab), '--record', at(name), ...more], 'passes on');
 const tap = (...args: string[]): Promise<ExecResult> => exec(NODELET, ['tap', ...args], { timeoutMs: 60_000 });
 
 beforeAll(async () => {
@@ -143,16 +140,7 @@ test('a rule fails a container’s start; the agent starts it again', async () =
     'rules: [{name: no start, method: StartContainer, pod: unlucky, nth: 1, fail: {code: UNKNOWN, message: not today}}]\n',
   );
   const faults = await serve(
-    [
-      'fault',
-      at('rules.yaml'),
-      '--listen',
-      at('tap.sock'),
-      '--to',
-      lab.paths.containerd.socket,
-      '--record',
-      at('fault.crirec'),
-    ],
+    ['fault', at('rules.yaml'), '--listen', at('tap.sock'), '--to', criEndpoint(lab), '--record', at('fault.crirec')],
     'passes on',
   );
   await apply(lab, shellPod('unlucky', FOREVER));
