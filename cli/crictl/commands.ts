@@ -79,7 +79,7 @@ const IMAGE_FILTER = list(
   'dangling=true|false, reference=REGEXP, before=IMAGE or since=IMAGE; several are combined',
 );
 const STREAMING: readonly FlagSpec[] = [
-  text('transport', 'r', 'transport of the streams: spdy', 'spdy'),
+  text('transport', 'r', 'transport of the streams: spdy|websocket', 'spdy'),
   text('tls-sni', 'tls-server-name', 'server name that the streaming certificate must have', 'localhost'),
   text('tls-ca', '', 'file with the CA of the streaming server'),
   text('tls-cert', '', 'file with a client certificate for streaming'),

@@ -6,6 +6,8 @@ import { chooseContainers } from './containers.ts';
 import type { Cri } from './cri.ts';
 import { type Invocation, ShowHelp } from './invocation.ts';
 import { allOf, failed } from './report.ts';
+import type { Forwarder } from './streaming/forward-ports.ts';
+import type { RemoteCommand, Transport } from './streaming/remote-command.ts';
 import { connectSpdy, type StreamTls } from './streaming/spdy.ts';
 
 /** A runtime that leaves these out means the kubelet's. */
@@ -24,14 +26,10 @@ function tlsOf(flags: Flags): StreamTls {
   };
 }
 
-function checkTransport(flags: Flags): void {
+function transportOf(flags: Flags): Transport {
   const transport = flags.text('transport');
-  if (transport === 'websocket') {
-    throw new UserError(
-      '--transport websocket is not supported: every runtime that serves it serves spdy, the default',
-    );
-  }
-  if (transport !== 'spdy') throw new UserError(`unknown transport: ${transport}`);
+  if (transport !== 'spdy' && transport !== 'websocket') throw new UserError(`unknown transport: ${transport}`);
+  return transport;
 }
 
 const CHOOSERS = ['name', 'pod', 'image', 'state', 'label', 'latest', 'last'];
@@ -72,7 +70,7 @@ async function execSync({ flags, console }: Invocation, cri: Cri, { id, command 
 }
 
 async function execStreaming(invocation: Invocation, cri: Cri, { id, command }: Execution): Promise<void> {
-  const { flags, console, signal } = invocation;
+  const { flags } = invocation;
   const [tty, stdin] = [flags.bool('tty'), flags.bool('interactive')];
   const { url } = await cri.call('Exec', {
     container_id: id,
@@ -82,14 +80,29 @@ async function execStreaming(invocation: Invocation, cri: Cri, { id, command }: 
     stdout: true,
     stderr: !tty,
   });
+  await runOver(invocation, { url: streamUrl(url), stdin, tty });
+}
+
+/** Runs the streams of an exec or attach to their end. */
+async function runOver(
+  { flags, console, signal }: Invocation,
+  streams: Pick<RemoteCommand, 'url' | 'stdin' | 'tty'>,
+): Promise<void> {
   const { runRemoteCommand } = await import('./streaming/remote-command.ts');
-  await runRemoteCommand({ url: streamUrl(url), stdin, tty, tls: tlsOf(flags), terminal: console.terminal, signal });
+  await runRemoteCommand({
+    ...streams,
+    transport: transportOf(flags),
+    tls: tlsOf(flags),
+    terminal: console.terminal,
+    signal,
+    warn: (message) => console.log('WARN', message),
+  });
 }
 
 export async function exec(invocation: Invocation): Promise<void> {
   const { flags, args, console, openCri } = invocation;
   if (args.length === 0) throw new ShowHelp();
-  checkTransport(flags);
+  transportOf(flags);
   const cri = await openCri();
   const found = await failed('listing containers', chosen(cri, flags));
   const ids = found ?? args.slice(0, 1);
@@ -129,17 +142,17 @@ async function inTurn(ids: readonly string[], runIn: (id: string) => Promise<voi
   if (failures.length > 0) throw new UserError(failures.join('\n'));
 }
 
-export async function attach({ flags, args, console, signal, openCri }: Invocation): Promise<void> {
+export async function attach(invocation: Invocation): Promise<void> {
+  const { flags, args, openCri } = invocation;
   const [id = ''] = args;
   if (id === '') throw new UserError('ID cannot be empty');
   if (args.length !== 1) throw new ShowHelp();
-  checkTransport(flags);
+  transportOf(flags);
   const [tty, stdin] = [flags.bool('tty'), flags.bool('stdin')];
   const cri = await openCri();
   const attaching = async (): Promise<void> => {
     const { url } = await cri.call('Attach', { container_id: id, tty, stdin, stdout: true, stderr: !tty });
-    const { runRemoteCommand } = await import('./streaming/remote-command.ts');
-    await runRemoteCommand({ url: streamUrl(url), stdin, tty, tls: tlsOf(flags), terminal: console.terminal, signal });
+    await runOver(invocation, { url: streamUrl(url), stdin, tty });
   };
   await failed('attaching running container failed', attaching());
 }
@@ -147,15 +160,28 @@ export async function attach({ flags, args, console, signal, openCri }: Invocati
 export async function portForward({ flags, args, console, signal, openCri }: Invocation): Promise<void> {
   const [id, ...ports] = args;
   if (id === undefined || ports.length === 0) throw new ShowHelp();
-  checkTransport(flags);
-  const { forwardPorts, parsePorts, PORT_FORWARD_PROTOCOL } = await import('./streaming/forward-ports.ts');
-  const forwarding = async (): Promise<void> => {
-    const wanted = parsePorts(ports);
-    const cri = await openCri();
+  const transport = transportOf(flags);
+  const tls = tlsOf(flags);
+  const forwarding = await import('./streaming/forward-ports.ts');
+  const bySpdy = async (cri: Cri): Promise<Forwarder> => {
     const { url } = await cri.call('PortForward', { pod_sandbox_id: id, port: [] });
-    const dialing = connectSpdy(streamUrl(url), [PORT_FORWARD_PROTOCOL], tlsOf(flags));
+    const dialing = connectSpdy(streamUrl(url), [forwarding.PORT_FORWARD_PROTOCOL], tls);
     const { connection } = await failed('error upgrading connection', dialing);
-    await forwardPorts(connection, wanted, console, signal);
+    return forwarding.spdyForwarder(connection, console);
   };
-  await failed('port forward', forwarding());
+  const byWebSocket = async (cri: Cri): Promise<Forwarder> => {
+    const { forwardOverWebSocket } = await import('./streaming/websocket.ts');
+    return forwarding.webSocketForwarder(async (local, remote) => {
+      // A URL is good for one connection, and names the port.
+      const { url } = await cri.call('PortForward', { pod_sandbox_id: id, port: [remote] });
+      return forwardOverWebSocket(streamUrl(url), tls, local);
+    }, console);
+  };
+  const run = async (): Promise<void> => {
+    const wanted = forwarding.parsePorts(ports);
+    const cri = await openCri();
+    const forwarder = await (transport === 'websocket' ? byWebSocket(cri) : bySpdy(cri));
+    await forwarding.forwardPorts(forwarder, wanted, console, signal);
+  };
+  await failed('port forward', run());
 }

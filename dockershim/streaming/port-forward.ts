@@ -1,11 +1,13 @@
 // Port-forward over SPDY (portforward.k8s.io): each forwarded connection is a pair of streams, one for data and one for
-// what went wrong, with the same request id.
+// what went wrong, with the same request id. Over a WebSocket (v4.channel.k8s.io) each port has two channels, and one connection.
 
 import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
+import type { WebSocket } from 'ws';
 import { errorMessage } from '../../lib/errors.ts';
 import { PodDialer } from './pod-dialer.ts';
 import { SpdyServer, type SpdyServerStream } from './spdy-server.ts';
+import { bytesOf } from './websocket-io.ts';
 
 export const PORT_FORWARD_PROTOCOL = 'portforward.k8s.io';
 
@@ -64,4 +66,89 @@ export async function servePortForward(socket: Duplex, head: Buffer, pid: number
     connection.gone.addEventListener('abort', () => resolve(), { once: true });
   });
   dialer.close();
+}
+
+/** Channels 2n and 2n+1: data and error of the nth port. Each begins with the port's number, low byte first. */
+class ForwardedChannels {
+  readonly #client: WebSocket;
+  readonly #port: number;
+  readonly #data: number;
+
+  constructor(client: WebSocket, port: number, index: number) {
+    this.#client = client;
+    this.#port = port;
+    this.#data = 2 * index;
+  }
+
+  #send(channel: number, data: Buffer): Promise<void> {
+    return new Promise((resolve) => {
+      this.#client.send(Buffer.concat([Buffer.from([channel]), data]), () => resolve());
+    });
+  }
+
+  async begin(): Promise<void> {
+    const number = Buffer.from([this.#port & 0xff, this.#port >> 8]);
+    await this.#send(this.#data, number);
+    await this.#send(this.#data + 1, number);
+  }
+
+  fail(error: unknown): Promise<void> {
+    const text = `error forwarding port ${this.#port} to pod: ${errorMessage(error)}`;
+    return this.#send(this.#data + 1, Buffer.from(text));
+  }
+
+  /** From the client. */
+  listen(socket: Socket): void {
+    this.#client.on('message', (data) => {
+      const message = bytesOf(data);
+      if (message[0] !== this.#data || socket.write(message.subarray(1))) return;
+      this.#client.pause();
+      socket.once('drain', () => this.#client.resume());
+    });
+    this.#client.once('close', () => socket.destroy());
+    socket.on('error', () => socket.destroy());
+  }
+
+  async copyBack(socket: Socket): Promise<void> {
+    try {
+      for await (const chunk of socket) await this.#send(this.#data, Buffer.from(chunk));
+    } catch (error) {
+      await this.fail(error);
+    }
+  }
+}
+
+/** Resolves when all connections have ended, or the client has gone. */
+export async function servePortForwardSocket(client: WebSocket, pid: number, ports: readonly number[]): Promise<void> {
+  // What comes before the connections stand waits.
+  client.pause();
+  client.on('error', () => client.terminate());
+  const gone = new Promise<void>((resolve) => client.once('close', () => resolve()));
+  const dialer = new PodDialer(pid);
+  const all = ports.map((port, index) => new ForwardedChannels(client, port, index));
+  const connect = async (channels: ForwardedChannels, port: number): Promise<Socket | undefined> => {
+    await channels.begin();
+    try {
+      const socket = await dialer.connect(port);
+      channels.listen(socket);
+      return socket;
+    } catch (error) {
+      await channels.fail(error);
+      return undefined;
+    }
+  };
+  const forward = async (): Promise<void> => {
+    const sockets = await Promise.all(all.map((channels, index) => connect(channels, ports[index] ?? 0)));
+    client.resume();
+    await Promise.all(
+      sockets.map((socket, index) => (socket === undefined ? undefined : all[index]?.copyBack(socket))),
+    );
+  };
+  try {
+    await Promise.race([gone, forward()]);
+  } finally {
+    client.resume();
+    client.close(1000);
+    dialer.close();
+  }
 }

@@ -5,6 +5,8 @@ import type { Readable } from 'node:stream';
 import type { Output } from '../exec.ts';
 
 export const REMOTE_COMMAND_PROTOCOL = 'v4.channel.k8s.io';
+/** Over a WebSocket alone: v4, and a message that ends a channel. */
+export const REMOTE_COMMAND_V5 = 'v5.channel.k8s.io';
 
 export interface TerminalSize {
   readonly width: number;

@@ -14,10 +14,10 @@ import type { Engine } from '../engine.ts';
 import { CriError, invalid } from '../errors.ts';
 import { type Execs, outputOf } from '../exec.ts';
 import type { Sandboxes } from '../sandboxes.ts';
-import { PORT_FORWARD_PROTOCOL, servePortForward } from './port-forward.ts';
+import { PORT_FORWARD_PROTOCOL, servePortForward, servePortForwardSocket } from './port-forward.ts';
 import { exitStatus, failureStatus, REMOTE_COMMAND_PROTOCOL, type RemoteIo } from './remote-io.ts';
 import { spdyIo } from './spdy-io.ts';
-import { offersChannels, websocketIo } from './websocket-io.ts';
+import { acceptWebSocket, offersChannels, websocketIo } from './websocket-io.ts';
 
 /** containerd's: a URL that nobody opens is forgotten. ms. */
 const TOKEN_MS = 60_000;
@@ -43,12 +43,20 @@ function checkStreams({ tty, stdin, stdout, stderr }: Omit<Received<'Exec'>, 'cm
   if (!stdin && !stdout && !stderr) throw invalid('stdin', 'one of stdin, stdout, or stderr must be set');
 }
 
+/** The one of SPDY. */
+function protocolOf({ kind }: Job): string {
+  return kind === 'portforward' ? PORT_FORWARD_PROTOCOL : REMOTE_COMMAND_PROTOCOL;
+}
+
 /** How the connection is to be upgraded; or why it cannot be. */
-function upgradeOf(request: IncomingMessage, protocol: string): 'spdy' | 'websocket' | { readonly problem: string } {
+function upgradeOf(request: IncomingMessage, job: Job): 'spdy' | 'websocket' | { readonly problem: string } {
+  const protocol = protocolOf(job);
   const upgrade = (request.headers.upgrade ?? '').toLowerCase();
   if (upgrade === 'websocket') {
-    if (protocol !== REMOTE_COMMAND_PROTOCOL) return { problem: 'port-forward is served over SPDY/3.1 alone' };
-    if (!offersChannels(request)) return { problem: `only ${protocol} is served over WebSocket` };
+    if (!offersChannels(request)) return { problem: `only ${REMOTE_COMMAND_PROTOCOL} is served over WebSocket` };
+    if (job.kind === 'portforward' && job.request.port.length === 0) {
+      return { problem: 'over WebSocket the request has to name the ports' };
+    }
     return 'websocket';
   }
   if (upgrade !== 'spdy/3.1')
@@ -134,8 +142,7 @@ export class StreamingServer {
       refuse('404 Not Found', 'there is no such stream, or it was opened before\n');
       return;
     }
-    const protocol = job.kind === 'portforward' ? PORT_FORWARD_PROTOCOL : REMOTE_COMMAND_PROTOCOL;
-    const upgrade = upgradeOf(request, protocol);
+    const upgrade = upgradeOf(request, job);
     if (typeof upgrade === 'object') {
       refuse('403 Forbidden', `unable to upgrade: ${upgrade.problem}\n`);
       return;
@@ -147,7 +154,7 @@ export class StreamingServer {
     if (upgrade === 'spdy') {
       socket.write(
         'HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: SPDY/3.1\r\n' +
-          `X-Stream-Protocol-Version: ${protocol}\r\n\r\n`,
+          `X-Stream-Protocol-Version: ${protocolOf(job)}\r\n\r\n`,
       );
     }
     void this.#serve(job, upgrade, request, socket, head).catch((error: unknown) => {
@@ -159,7 +166,9 @@ export class StreamingServer {
   async #serve(job: Job, upgrade: 'spdy' | 'websocket', request: IncomingMessage, socket: Duplex, head: Buffer) {
     if (job.kind === 'portforward') {
       const { inspected } = await this.#parts.sandboxes.require(job.request.pod_sandbox_id);
-      await servePortForward(socket, head, inspected.State.Pid);
+      const { Pid: pid } = inspected.State;
+      if (upgrade === 'spdy') await servePortForward(socket, head, pid);
+      else await servePortForwardSocket(await acceptWebSocket(request, socket, head), pid, job.request.port);
       return;
     }
     const io =

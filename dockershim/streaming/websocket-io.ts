@@ -1,30 +1,45 @@
-// Exec's and attach's streams over a WebSocket (v4.channel.k8s.io): the first byte of each message is its channel. The
-// protocol cannot end the client's input.
+// Exec's and attach's streams over a WebSocket (v5.channel.k8s.io, v4.channel.k8s.io): the first byte of each message is its
+// channel. v4 cannot end the client's input.
 
 import type { IncomingMessage } from 'node:http';
 import { type Duplex, PassThrough } from 'node:stream';
 import { type RawData, type WebSocket, WebSocketServer } from 'ws';
-import { parseSize, REMOTE_COMMAND_PROTOCOL, type RemoteIo, type TerminalSize } from './remote-io.ts';
+import {
+  parseSize,
+  REMOTE_COMMAND_PROTOCOL,
+  REMOTE_COMMAND_V5,
+  type RemoteIo,
+  type TerminalSize,
+} from './remote-io.ts';
 
 const CHANNELS = { stdin: 0, stdout: 1, stderr: 2, error: 3, resize: 4 } as const;
+/** v5: the next byte is a channel that is over. */
+const CLOSE = 255;
+/** The first one that the client offers as well is taken. */
+const PROTOCOLS = [REMOTE_COMMAND_V5, REMOTE_COMMAND_PROTOCOL];
 /** A client that takes nothing: the process it reads from waits. bytes. */
 const HIGH_WATER = 1024 * 1024;
 
 const servers = new WebSocketServer({
   noServer: true,
   perMessageDeflate: false,
-  handleProtocols: (offered) => (offered.has(REMOTE_COMMAND_PROTOCOL) ? REMOTE_COMMAND_PROTOCOL : false),
+  handleProtocols: (offered) => PROTOCOLS.find((protocol) => offered.has(protocol)) ?? false,
 });
 
-function bytesOf(data: RawData): Buffer {
+export function bytesOf(data: RawData): Buffer {
   if (Buffer.isBuffer(data)) return data;
   return Array.isArray(data) ? Buffer.concat(data) : Buffer.from(data);
 }
 
-/** Whether the client offers the protocol that is served. */
+/** Whether the client offers a protocol that is served. */
 export function offersChannels(request: IncomingMessage): boolean {
   const offered = (request.headers['sec-websocket-protocol'] ?? '').split(',').map((protocol) => protocol.trim());
-  return offered.includes(REMOTE_COMMAND_PROTOCOL);
+  return PROTOCOLS.some((protocol) => offered.includes(protocol));
+}
+
+/** The upgraded connection. */
+export function acceptWebSocket(request: IncomingMessage, socket: Duplex, head: Buffer): Promise<WebSocket> {
+  return new Promise((resolve) => servers.handleUpgrade(request, socket, head, resolve));
 }
 
 export function websocketIo(request: IncomingMessage, socket: Duplex, head: Buffer, stdin: boolean): Promise<RemoteIo> {
@@ -45,6 +60,7 @@ function ioOf(client: WebSocket, wantsStdin: boolean): RemoteIo {
       client.pause();
       stdin.once('drain', () => client.resume());
     }
+    if (message[0] === CLOSE && client.protocol === REMOTE_COMMAND_V5 && message[1] === CHANNELS.stdin) stdin?.end();
     if (message[0] !== CHANNELS.resize) return;
     lastSize = parseSize(content.toString('utf8')) ?? lastSize;
     if (lastSize !== undefined) listener?.(lastSize);
@@ -72,6 +88,8 @@ function ioOf(client: WebSocket, wantsStdin: boolean): RemoteIo {
     },
     finish: (status) => {
       void send(CHANNELS.error, Buffer.from(status));
+      // Input that nothing reads any more may have paused it, and the client's part of the closing is still to come.
+      client.resume();
       client.close(1000);
     },
   };

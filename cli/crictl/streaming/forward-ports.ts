@@ -1,4 +1,5 @@
-// port-forward: local connections over SPDY streams to ports in a pod's network namespace.
+// port-forward: local connections to ports in a pod's network namespace, over the streams of one SPDY connection or over a
+// WebSocket each.
 
 import { once } from 'node:events';
 import { createServer, type Server, type Socket } from 'node:net';
@@ -76,6 +77,44 @@ function forward(connection: SpdyConnection, local: Socket, remote: number, id: 
   local.once('close', () => data.reset());
 }
 
+/** How local connections get into the pod. */
+export interface Forwarder {
+  forward(local: Socket, remote: number): void;
+  /** Resolves when nothing can be forwarded any more. */
+  readonly closed: Promise<void>;
+  close(): void;
+}
+
+export function spdyForwarder(connection: SpdyConnection, console: Console): Forwarder {
+  let requests = 0;
+  return {
+    forward: (local, remote) => forward(connection, local, remote, requests++, console),
+    closed: connection.closed,
+    close: () => connection.close(),
+  };
+}
+
+/** `serve` copies one connection until its end, and resolves with what the runtime reports of it. */
+export function webSocketForwarder(
+  serve: (local: Socket, remote: number) => Promise<string>,
+  console: Console,
+): Forwarder {
+  const { promise: closed, resolve } = Promise.withResolvers<void>();
+  const one = async (local: Socket, remote: number): Promise<void> => {
+    local.on('error', (error) => console.log('DEBU', `local connection: ${errorMessage(error)}`));
+    let failure: string;
+    try {
+      failure = await serve(local, remote);
+    } catch (error) {
+      failure = errorMessage(error);
+    }
+    if (failure === '') return;
+    console.log('ERRO', `an error occurred forwarding to port ${remote}: ${failure.trim()}`);
+    local.destroy();
+  };
+  return { forward: (local, remote) => void one(local, remote), closed, close: resolve };
+}
+
 async function listen(server: Server, host: string, port: number): Promise<number> {
   server.listen({ host, port, exclusive: true });
   await once(server, 'listening');
@@ -86,14 +125,13 @@ async function listen(server: Server, host: string, port: number): Promise<numbe
 
 /** Listens on loopback and forwards until `signal` aborts. Rejects with UserError when the connection is lost. */
 export async function forwardPorts(
-  connection: SpdyConnection,
+  forwarder: Forwarder,
   ports: readonly ForwardedPort[],
   console: Console,
   signal: AbortSignal,
 ): Promise<void> {
   const servers: Server[] = [];
   const locals = new Set<Socket>();
-  let requests = 0;
   const serve = async ({ local, remote }: ForwardedPort): Promise<void> => {
     let port = local;
     const failures: string[] = [];
@@ -103,7 +141,7 @@ export async function forwardPorts(
         locals.add(socket);
         socket.once('close', () => locals.delete(socket));
         console.line(`Handling connection for ${port}`);
-        forward(connection, socket, remote, requests++, console);
+        forwarder.forward(socket, remote);
       });
       try {
         port = await listen(server, host, port);
@@ -132,11 +170,11 @@ export async function forwardPorts(
       }
     }
     if (failures === ports.length) throw new UserError('unable to listen on any of the requested ports');
-    const end = await Promise.race([aborted, connection.closed.then(() => 'lost' as const)]);
+    const end = await Promise.race([aborted, forwarder.closed.then(() => 'lost' as const)]);
     if (end === 'lost') throw new UserError('lost connection to pod');
   } finally {
     for (const server of servers) server.close();
     for (const socket of locals) socket.destroy();
-    connection.close();
+    forwarder.close();
   }
 }

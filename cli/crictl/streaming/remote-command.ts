@@ -1,18 +1,23 @@
-// exec and attach: a command's streams over SPDY with the v4.channel.k8s.io protocol of the kubelet, and the Status that
-// says how it ended.
+// exec and attach: a command's streams over SPDY with the v4.channel.k8s.io protocol of the kubelet, or over a WebSocket, and
+// the Status that says how it ended.
 
 import { UserError } from '../../../lib/errors.ts';
 import type { Terminal } from '../console.ts';
-import { connectSpdy, type SpdyConnection, type SpdyStream, type StreamTls } from './spdy.ts';
+import { connectSpdy, type SpdyStream, type StreamTls } from './spdy.ts';
 import { DetachKeys, inRawMode, terminalSize } from './tty.ts';
+import { connectWebSocket, type StreamConnection } from './websocket.ts';
+
+export type Transport = 'spdy' | 'websocket';
 
 export interface RemoteCommand {
   readonly url: URL;
   readonly stdin: boolean;
   readonly tty: boolean;
+  readonly transport: Transport;
   readonly tls: StreamTls;
   readonly terminal: Terminal;
   readonly signal: AbortSignal;
+  readonly warn: (message: string) => void;
 }
 
 const PROTOCOL = 'v4.channel.k8s.io';
@@ -67,7 +72,7 @@ function copyStdin(
 }
 
 /** Streams of one command until it ends. Resolves with the text of the error stream. */
-async function stream(command: RemoteCommand, connection: SpdyConnection): Promise<string> {
+async function stream(command: RemoteCommand, connection: StreamConnection): Promise<string> {
   const { terminal, tty } = command;
   let end = '';
   const ends: Promise<void>[] = [];
@@ -90,6 +95,8 @@ async function stream(command: RemoteCommand, connection: SpdyConnection): Promi
   open('stdout', copyTo(terminal.stdout)).end();
   if (!tty) open('stderr', copyTo(terminal.stderr)).end();
   const resize = tty ? open('resize', undefined, false) : undefined;
+  // Not before there is a place for what comes.
+  connection.resume();
   const sendSize = (): void => {
     const size = terminalSize(terminal);
     if (size !== undefined) resize?.write(Buffer.from(`${JSON.stringify(size)}\n`));
@@ -109,18 +116,27 @@ async function stream(command: RemoteCommand, connection: SpdyConnection): Promi
   }
 }
 
+async function connect({ url, tls, transport, warn }: RemoteCommand): Promise<StreamConnection> {
+  if (transport === 'websocket') {
+    return connectWebSocket(url, tls, () =>
+      warn('the input has ended, of which this runtime cannot be informed over a WebSocket: --transport spdy can'),
+    );
+  }
+  const { connection, protocol } = await connectSpdy(url, [PROTOCOL], tls);
+  if (protocol === '' || protocol === PROTOCOL) return connection;
+  connection.close();
+  throw new UserError(`the server speaks "${protocol}", not ${PROTOCOL}`);
+}
+
 /** Resolves when the command has ended with 0, or the user detached. Rejects with UserError that says how it ended. */
 export async function runRemoteCommand(command: RemoteCommand): Promise<void> {
   const { terminal, tty, stdin, signal } = command;
   if (tty && !stdin) throw new UserError('tty=true must be specified with interactive=true');
   if (tty && terminal.stdin.isTTY !== true) throw new UserError('input is not a terminal');
-  const { connection, protocol } = await connectSpdy(command.url, [PROTOCOL], command.tls);
+  const connection = await connect(command);
   const stop = (): void => connection.close();
   signal.addEventListener('abort', stop, { once: true });
   try {
-    if (protocol !== '' && protocol !== PROTOCOL) {
-      throw new UserError(`the server speaks "${protocol}", not ${PROTOCOL}`);
-    }
     const run = (): Promise<string> => stream(command, connection);
     const failure = endOfCommand(await (tty ? inRawMode(terminal, run) : run()));
     if (signal.aborted) throw new UserError('interrupted');

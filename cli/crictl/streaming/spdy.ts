@@ -18,7 +18,7 @@ export interface StreamTls {
 
 /** No frame that is sent is larger. */
 const MAX_DATA = 64 * 1024;
-const MAX_ERROR_BODY = 64 * 1024;
+export const MAX_ERROR_BODY = 64 * 1024;
 const CANCEL = 5;
 
 export interface SpdyHandlers {
@@ -145,7 +145,7 @@ export class SpdyConnection {
   }
 }
 
-function tlsOptions(tls: StreamTls) {
+export function tlsOptions(tls: StreamTls) {
   const { caFile, certFile, keyFile, serverName } = tls;
   // Without files the runtime's own certificate is taken as it is, as crictl does: the URL came over the CRI socket.
   if (caFile === '' && certFile === '' && keyFile === '') return { rejectUnauthorized: false };

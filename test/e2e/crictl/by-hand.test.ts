@@ -11,7 +11,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { isErrno } from '../../../lib/errors.ts';
 import { type ExecOptions, type ExecResult, exec } from '../../../lib/exec.ts';
 import { eventually } from '../agent/harness.ts';
-import type { TestLab } from '../support/lab.ts';
+import { criEndpoint, type TestLab } from '../support/lab.ts';
 import { shareLab } from '../support/shared-lab.ts';
 
 const NODELET = fileURLToPath(new URL('../../../bin/nodelet', import.meta.url));
@@ -90,7 +90,7 @@ sleep 100000
 
 beforeAll(async () => {
   lab = await shareLab();
-  socket = `unix://${lab.paths.containerd.socket}`;
+  socket = criEndpoint(lab);
   directory = await mkdtemp(join(tmpdir(), 'nodelet-crictl-'));
   const at = (name: string, text: string): Promise<void> => writeFile(join(directory, name), text);
   await at(
@@ -162,14 +162,19 @@ test('inspect opens the runtime’s own information, and a template takes pieces
 
 test('exec runs commands with their output, input to its end, and exit code', async () => {
   expect(await crictl('exec', '-s', container, 'echo', 'hi')).toBe('hi\n\n\n');
-  const split = await tryCrictl(['exec', container, 'sh', '-c', 'echo out; echo err >&2; exit 3']);
-  expect(split).toMatchObject({ code: 1, stdout: 'out\n' });
-  expect(split.stderr).toMatch(
-    /^err\nFATA\[\d+\] execing command in container \w+: command terminated with exit code 3\n/,
-  );
+  for (const transport of ['spdy', 'websocket']) {
+    const script = 'echo out; echo err >&2; exit 3';
+    const split = await tryCrictl(['exec', '--transport', transport, container, 'sh', '-c', script]);
+    expect(split).toMatchObject({ code: 1, stdout: 'out\n' });
+    expect(split.stderr).toMatch(
+      /^err\nFATA\[\d+\] execing command in container \w+: command terminated with exit code 3\n/,
+    );
+  }
   // More than a frame, and cat ends only when its input does.
   const large = 'x'.repeat(300_000);
   expect(await tryCrictl(['exec', '-i', container, 'cat'], { stdin: large })).toMatchObject({ code: 0, stdout: large });
+  const command = ['exec', '-i', '--transport', 'websocket', container, 'head', '-c', '300000'];
+  expect(await tryCrictl(command, { stdin: large })).toMatchObject({ code: 0, stdout: large });
   const late = await tryCrictl(['exec', '-s', '--timeout', '1', container, 'sleep', '100']);
   expect(late.code).toBe(1);
   expect(late.stderr).toContain('code = DeadlineExceeded');
@@ -193,7 +198,7 @@ test('exec -it is a terminal of the user’s size, and gives it back', async () 
 test('attach passes input on, and logs show what came of it, followed and in parts', async () => {
   const followed = start(NODELET, words(['logs', '-f', '-t', container]));
   await says(followed, 'to-stdout');
-  const attached = start(NODELET, words(['attach', '-i', container]));
+  const attached = start(NODELET, words(['attach', '-i', '--transport', 'websocket', container]));
   attached.child.stdin?.write('one\n');
   await says(attached, 'got one');
   await says(followed, 'got one');
@@ -209,26 +214,29 @@ test('attach passes input on, and logs show what came of it, followed and in par
   await followed.ended;
 });
 
-test('port-forward carries connections one after the other, each to its end', async () => {
-  const forwarded = start(NODELET, words(['port-forward', pod, ':8080', ':9']));
-  const port = await eventually('a port', () => {
-    const found = /127\.0\.0\.1:(\d+) -> 8080/.exec(forwarded.output())?.[1];
-    return found === undefined ? undefined : Number(found);
-  });
-  for (let turn = 0; turn < 3; turn++) expect(await talk(port, 'GET / HTTP/1.0\r\n\r\n')).toMatch(/served\n$/);
-  const closed = await eventually('the other port', () => {
-    const found = /127\.0\.0\.1:(\d+) -> 9$/m.exec(forwarded.output())?.[1];
-    return found === undefined ? undefined : Number(found);
-  });
-  // The port is closed: the local connection is closed, and the runtime's error is shown.
-  await talk(closed, 'x').catch((error: unknown) => {
-    if (!isErrno(error, 'ECONNRESET', 'EPIPE')) throw error;
-  });
-  await says(forwarded, 'an error occurred forwarding to port 9');
-  expect(await talk(port, 'GET / HTTP/1.0\r\n\r\n')).toMatch(/served\n$/);
-  forwarded.child.kill('SIGINT');
-  expect(await forwarded.ended).toBe(0);
-});
+test.each(['spdy', 'websocket'])(
+  'port-forward over %s: connections one after the other, each to its end',
+  async (transport) => {
+    const forwarded = start(NODELET, words(['port-forward', '--transport', transport, pod, ':8080', ':9']));
+    const port = await eventually('a port', () => {
+      const found = /127\.0\.0\.1:(\d+) -> 8080/.exec(forwarded.output())?.[1];
+      return found === undefined ? undefined : Number(found);
+    });
+    for (let turn = 0; turn < 3; turn++) expect(await talk(port, 'GET / HTTP/1.0\r\n\r\n')).toMatch(/served\n$/);
+    const closed = await eventually('the other port', () => {
+      const found = /127\.0\.0\.1:(\d+) -> 9$/m.exec(forwarded.output())?.[1];
+      return found === undefined ? undefined : Number(found);
+    });
+    // The port is closed: the local connection is closed, and the runtime's error is shown.
+    await talk(closed, 'x').catch((error: unknown) => {
+      if (!isErrno(error, 'ECONNRESET', 'EPIPE')) throw error;
+    });
+    await says(forwarded, 'an error occurred forwarding to port 9');
+    expect(await talk(port, 'GET / HTTP/1.0\r\n\r\n')).toMatch(/served\n$/);
+    forwarded.child.kill('SIGINT');
+    expect(await forwarded.ended).toBe(0);
+  },
+);
 
 test('update changes limits, stats measure, and events come where the runtime has them', async () => {
   await crictl('update', '--memory', '134217728', container);

@@ -1,10 +1,11 @@
-// Exec's streams over real connections: SPDY by the client that crictl has, and a WebSocket.
+// Exec's streams over real connections, by the clients that crictl has: SPDY and a WebSocket.
 
 import { createServer, type IncomingMessage, type Server } from 'node:http';
 import type { Duplex } from 'node:stream';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import WebSocket from 'ws';
+import WebSocket, { WebSocketServer } from 'ws';
 import { connectSpdy, type SpdyConnection, type SpdyStream } from '../../../cli/crictl/streaming/spdy.ts';
+import { connectWebSocket } from '../../../cli/crictl/streaming/websocket.ts';
 import { exitStatus, type RemoteIo, type TerminalSize } from '../../../dockershim/streaming/remote-io.ts';
 import { spdyIo } from '../../../dockershim/streaming/spdy-io.ts';
 import { offersChannels, websocketIo } from '../../../dockershim/streaming/websocket-io.ts';
@@ -142,4 +143,73 @@ test('a WebSocket: channels by the first byte of each message', async () => {
   await closed;
   expect(messages).toEqual(['1 hello', '2 oops', `3 ${exitStatus(0)}`]);
   expect(sizes).toEqual([{ width: 80, height: 24 }]);
+});
+
+describe('crictl over a WebSocket', () => {
+  test('input to its end, output and the Status: v5', async () => {
+    await serve((request, socket, head) => {
+      expect(offersChannels(request)).toBe(true);
+      return websocketIo(request, socket, head, true);
+    });
+    const connection = await connectWebSocket(new URL(url), NO_TLS, () => {
+      throw new Error('v5 can end the input');
+    });
+    const texts = { stdout: '', error: '' };
+    const ends = (['stdout', 'error'] as const).map(
+      (streamtype) =>
+        new Promise<void>((resolve) => {
+          const data = (chunk: Buffer): void => {
+            texts[streamtype] += chunk.toString();
+          };
+          connection.open({ streamtype }, { data, end: resolve });
+        }),
+    );
+    const stdin = connection.open({ streamtype: 'stdin' }, {});
+    connection.resume();
+    const large = 'x'.repeat(3_000_000);
+    if (!stdin.write(Buffer.from(large))) await stdin.drained();
+    stdin.end();
+    const remote = await io;
+    for await (const chunk of remote.stdin ?? []) await remote.write('stdout', chunk);
+    remote.finish(exitStatus(3));
+    await Promise.all(ends);
+    expect(texts.stdout).toBe(large);
+    expect(JSON.parse(texts.error)).toMatchObject({ reason: 'NonZeroExitCode' });
+    connection.close();
+    await new Promise<void>((resolve) => {
+      if (remote.gone.aborted) resolve();
+      remote.gone.addEventListener('abort', () => resolve());
+    });
+  });
+
+  test('a runtime that serves v4 alone: the end of the input is reported to the user', async () => {
+    const sockets = new WebSocketServer({ noServer: true, handleProtocols: () => PROTOCOL });
+    server.on('upgrade', (request, socket, head) =>
+      sockets.handleUpgrade(request, socket, head, (client) => client.once('message', () => client.close())),
+    );
+    await new Promise<void>((listening) => server.listen({ host: '127.0.0.1', port: 0 }, listening));
+    const address = server.address();
+    const origin = `http://127.0.0.1:${typeof address === 'object' && address !== null ? address.port : 0}/`;
+    let reports = 0;
+    const connection = await connectWebSocket(new URL(origin), NO_TLS, () => reports++);
+    const ended = new Promise<void>((resolve) => connection.open({ streamtype: 'error' }, { end: resolve }));
+    const stdin = connection.open({ streamtype: 'stdin' }, {});
+    connection.resume();
+    stdin.end();
+    stdin.end();
+    expect(reports).toBe(1);
+    stdin.write(Buffer.from('bye'));
+    await ended;
+  });
+
+  test('a server that refuses', async () => {
+    server.on('upgrade', (_request, socket) =>
+      socket.end('HTTP/1.1 403 Forbidden\r\nContent-Length: 4\r\nConnection: close\r\n\r\nno.\n'),
+    );
+    await new Promise<void>((listening) => server.listen({ host: '127.0.0.1', port: 0 }, listening));
+    const address = server.address();
+    const origin = `http://127.0.0.1:${typeof address === 'object' && address !== null ? address.port : 0}/`;
+    const refused = connectWebSocket(new URL(origin), NO_TLS, () => undefined);
+    await expect(refused).rejects.toThrow('unable to upgrade connection: 403 no.');
+  });
 });
