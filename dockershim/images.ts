@@ -9,7 +9,7 @@ import type { AuthConfig__Output } from '../proto/gen/runtime/v1/AuthConfig.ts';
 import type { Image } from '../proto/gen/runtime/v1/Image.ts';
 import type { Handlers, Received, Reply } from './cri-types.ts';
 import type { Engine } from './engine.ts';
-import { CriError, invalid, isNotFound, unsupported } from './errors.ts';
+import { CriError, dockerStatus, invalid, isNotFound, unsupported } from './errors.ts';
 import { dockerReference, isImageId, normalizedName, wholeNames } from './image-names.ts';
 import { nanosAt } from './time.ts';
 
@@ -43,15 +43,28 @@ export function dockerAuth(auth: AuthConfig__Output | null): Record<string, stri
   return { ...whole, ...(auth.server_address === '' ? {} : { serveraddress: auth.server_address }) };
 }
 
+/** What a registry, or Docker for it, answers where it has no such repository or tag. */
+const MISSING = /manifest unknown|name unknown|manifest for \S+ not found|repository \S+ not found|does not exist$/i;
+
+/**
+ * The failure of a pull as containerd has it: NOT_FOUND for what the registry has not, INVALID_ARGUMENT for a name that is none,
+ * UNKNOWN for all else. Docker answers 500 for most of them, and passes the registry's 401, 403 and 503 on: these are not about
+ * the runtime, of which UNAVAILABLE would say that it is away. Pure.
+ */
+export function pullError(error: CriError): CriError {
+  const status = dockerStatus(error.cause);
+  if (status === undefined && error.code !== 'UNKNOWN') return error;
+  const code = MISSING.test(error.message) ? 'NOT_FOUND' : status === 400 ? 'INVALID_ARGUMENT' : 'UNKNOWN';
+  return new CriError(code, error.message, { cause: error.cause });
+}
+
 /** What a pull ended with, from the lines of its progress. Pure. */
 export function pullFailure(progress: string): CriError | undefined {
   for (const line of progress.split('\n')) {
     if (!line.includes('"error"')) continue;
     const parsed: unknown = JSON.parse(line);
     if (typeof parsed !== 'object' || parsed === null || !('error' in parsed)) continue;
-    const message = String(parsed.error);
-    const code = /not found|manifest unknown|does not exist/i.test(message) ? 'NOT_FOUND' : 'UNKNOWN';
-    return new CriError(code, message);
+    return new CriError('UNKNOWN', String(parsed.error));
   }
   return undefined;
 }
@@ -160,21 +173,25 @@ export class Images {
 
   async #pullByName(name: string, authconfig: object | undefined, signal: AbortSignal): Promise<string> {
     const reference = dockerReference(name);
-    await this.#engine.call('ImageCreate', { image: reference }, async (docker) => {
-      const options = { abortSignal: signal, ...(authconfig === undefined ? {} : { authconfig }) };
-      const progress = await docker.pull(reference, options);
-      let text = '';
-      let failure: CriError | undefined;
-      progress.on('data', (chunk: Buffer) => {
-        const lines = `${text}${chunk.toString('utf8')}`;
-        const end = lines.lastIndexOf('\n') + 1;
-        failure ??= pullFailure(lines.slice(0, end));
-        text = lines.slice(end);
+    await this.#engine
+      .call('ImageCreate', { image: reference }, async (docker) => {
+        const options = { abortSignal: signal, ...(authconfig === undefined ? {} : { authconfig }) };
+        const progress = await docker.pull(reference, options);
+        let text = '';
+        let failure: CriError | undefined;
+        progress.on('data', (chunk: Buffer) => {
+          const lines = `${text}${chunk.toString('utf8')}`;
+          const end = lines.lastIndexOf('\n') + 1;
+          failure ??= pullFailure(lines.slice(0, end));
+          text = lines.slice(end);
+        });
+        await once(progress, 'end', { signal });
+        failure ??= pullFailure(text);
+        if (failure !== undefined) throw failure;
+      })
+      .catch((error: unknown) => {
+        throw error instanceof CriError ? pullError(error) : error;
       });
-      await once(progress, 'end', { signal });
-      failure ??= pullFailure(text);
-      if (failure !== undefined) throw failure;
-    });
     const found = await this.#inspect(reference);
     if (found === undefined) throw new CriError('NOT_FOUND', `${reference} was pulled and is gone again`);
     return found.Id;

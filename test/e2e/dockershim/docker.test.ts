@@ -13,6 +13,7 @@ import { Tracer } from '../../../lib/trace.ts';
 import type { ContainerEventResponse__Output } from '../../../proto/gen/runtime/v1/ContainerEventResponse.ts';
 import { apply, container, deletePods, eventually, getPod, podWhen, ready, shellPod } from '../agent/harness.ts';
 import { type PrivateLab, startLab } from '../support/lab.ts';
+import { pullTests } from './pulls.ts';
 
 const NODELET = fileURLToPath(new URL('../../../bin/nodelet', import.meta.url));
 const LIMIT_MS = 120_000;
@@ -34,6 +35,15 @@ async function output(...args: string[]): Promise<string> {
   const result = await crictl(...args);
   expect(result, `${args.join(' ')}: ${result.stderr}`).toMatchObject({ code: 0 });
   return result.stdout.trim();
+}
+
+/** What is served at a path, by way of a command that forwards a port and prints which. */
+async function throughPortForward(command: readonly string[], path: string): Promise<string> {
+  const script =
+    'file=$1 path=$2; shift 2; "$@" >"$file" & for i in $(seq 600); do grep -q "^Forwarding from 127" "$file" && break; sleep 0.1; done; ' +
+    'curl -s "http://127.0.0.1:$(sed -n "s/^Forwarding from 127.0.0.1:\\([0-9]*\\).*/\\1/p" "$file" | head -1)/$path"; kill $!';
+  const words = ['-c', script, 'sh', join(directory, 'forward'), path, ...command];
+  return (await exec('sh', words, { timeoutMs: LIMIT_MS })).stdout;
 }
 
 beforeAll(async () => {
@@ -106,19 +116,8 @@ test('a pod of the agent: init container, volume, probes, address, logs, exec an
   const large = 'x'.repeat(300_000);
   expect(await lab.tryKubectl(['exec', '-i', 'web', '--', 'cat'], { stdin: large })).toMatchObject({ stdout: large });
   // What listens on the pod's loopback alone is reached as well.
-  const forwarded = await exec(
-    'sh',
-    [
-      '-c',
-      'kubectl --kubeconfig "$1" port-forward pod/web :8080 >"$2" & for i in $(seq 600); do grep -q "^Forwarding from 127" "$2" && break; sleep 0.1; done; ' +
-        'curl -s "http://127.0.0.1:$(sed -n "s/^Forwarding from 127.0.0.1:\\([0-9]*\\).*/\\1/p" "$2" | head -1)/x"; kill $!',
-      'sh',
-      lab.kubeconfig,
-      join(directory, 'forward'),
-    ],
-    { timeoutMs: LIMIT_MS },
-  );
-  expect(forwarded.stdout).toBe('from-init\n');
+  const kubectl = ['kubectl', '--kubeconfig', lab.kubeconfig, 'port-forward', 'pod/web', ':8080'];
+  expect(await throughPortForward(kubectl, 'x')).toBe('from-init\n');
   // The limits are Docker's.
   const id = container(pod).containerID?.replace('docker://', '') ?? '';
   const { status } = await cri.call('ContainerStatus', { container_id: id });
@@ -187,6 +186,16 @@ test('a pod by hand: lists, exec, terminal, attach, stats, update, events', asyn
   expect((await crictl('exec', '-s', '--timeout', '1', id, 'sleep', '4242')).stderr).toContain('DeadlineExceeded');
   // Docker has no limit of time for a command: the shim ends its process.
   expect(await output('exec', '-s', id, 'sh', '-c', 'ps | grep -c "[s]leep 4242" || true')).toBe('0');
+  // Over a WebSocket as well: input to its end, and the port-forward of what listens on loopback alone.
+  const byWebSocket = ['--transport', 'websocket'];
+  const large = 'x'.repeat(300_000);
+  const words = ['crictl', '--root', lab.root, '--timeout', '60s', 'exec', '-i', ...byWebSocket, id, 'cat'];
+  expect(await exec(NODELET, words, { stdin: large, timeoutMs: LIMIT_MS })).toMatchObject({ code: 0, stdout: large });
+  expect((await crictl('exec', ...byWebSocket, id, 'nonexistent')).stderr).toContain('executable file not found');
+  await output('exec', '-s', id, 'httpd', '-p', '127.0.0.1:8080', '-h', '/etc');
+  expect(
+    await throughPortForward([NODELET, ...words.slice(0, 5), 'port-forward', ...byWebSocket, pod, ':8080'], 'hostname'),
+  ).toBe('hand\n');
   const terminal = `stty rows 33 cols 77; ${NODELET} crictl --root ${lab.root} --timeout 60s exec -it ${id} sh -c 'sleep 1; stty size; tty'`;
   expect((await exec('script', ['-qec', terminal, '/dev/null'], { timeoutMs: LIMIT_MS })).stdout).toMatch(
     /33 77\s+\/dev\/pts\//,
@@ -231,6 +240,8 @@ test('a pod by hand: lists, exec, terminal, attach, stats, update, events', asyn
   ]);
   stream.cancel();
 });
+
+pullTests(() => ({ lab, cri, crictl: output }));
 
 test('what Docker cannot do is refused by the name of its field', async () => {
   const config = { metadata: { name: 'refused', namespace: 'default', uid: 'u2', attempt: 0 } };

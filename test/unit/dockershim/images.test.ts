@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest';
+import { CriError, toCriError } from '../../../dockershim/errors.ts';
 import { dockerReference, normalizedName, wholeNames } from '../../../dockershim/image-names.ts';
-import { dockerAuth, imageUser, pullFailure } from '../../../dockershim/images.ts';
+import { dockerAuth, imageUser, pullError, pullFailure } from '../../../dockershim/images.ts';
 
 const DIGEST = `sha256:${'a'.repeat(64)}`;
 
@@ -56,11 +57,36 @@ test('credentials that are none', () => {
 
 test.each([
   ['{"status":"Pulling"}\n', undefined],
-  [
-    '{"status":"x"}\n{"errorDetail":{"message":"m"},"error":"manifest for a not found: manifest unknown"}\n',
-    'NOT_FOUND',
-  ],
-  ['{"error":"unauthorized: no"}', 'UNKNOWN'],
-])('a pull that printed %j', (progress, code) => {
-  expect(pullFailure(progress)?.code).toBe(code);
+  ['{"status":"x"}\n{"errorDetail":{"message":"m"},"error":"unauthorized: no"}\n', 'unauthorized: no'],
+  ['{"error":"no space left on device"}', 'no space left on device'],
+])('a pull that printed %j', (progress, message) => {
+  expect(pullFailure(progress)?.message).toBe(message);
+});
+
+/** As Docker answers it: with a status of HTTP, or within the progress. */
+function answered(status: number | undefined, message: string): CriError {
+  if (status === undefined) return new CriError('UNKNOWN', message);
+  return toCriError(
+    Object.assign(new Error(`(HTTP code ${status}) - ${message}`), { statusCode: status, json: { message } }),
+  );
+}
+
+test.each([
+  ['NOT_FOUND', 404, 'manifest for h:5000/a:2 not found: manifest unknown: manifest unknown'],
+  ['NOT_FOUND', undefined, 'manifest for h:5000/a:2 not found'],
+  ['NOT_FOUND', 404, 'name unknown: repository name not known to registry'],
+  ['UNKNOWN', 404, "pull access denied for a, repository does not exist or may require 'docker login': denied"],
+  ['UNKNOWN', 500, 'Head "http://h:5000/v2/a/manifests/1": no basic auth credentials'],
+  ['UNKNOWN', 500, 'Head "http://h:5000/v2/a/manifests/1": unauthorized: authentication required'],
+  ['UNKNOWN', 401, 'unauthorized: authentication required'],
+  ['UNKNOWN', 500, 'Get "http://h:5000/v2/": dial tcp 127.0.0.1:5000: connect: connection refused'],
+  ['UNKNOWN', 503, 'received unexpected HTTP status: 503 Service Unavailable'],
+  ['INVALID_ARGUMENT', 400, 'invalid reference format'],
+])('a pull that fails is %s: %s %s', (code, status, message) => {
+  expect(pullError(answered(status, message))).toMatchObject({ code, message });
+});
+
+test('a daemon that is away is not a registry that is', () => {
+  const away = toCriError(Object.assign(new Error('connect ENOENT'), { code: 'ENOENT', syscall: 'connect' }));
+  expect(pullError(away)).toMatchObject({ code: 'UNAVAILABLE' });
 });
