@@ -6,6 +6,7 @@
 import { readdir, readFile, rm } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { cleanupChains, releaseAllAttachments } from '../../cni/cleanup.ts';
+import { clearDockerState } from '../../labs/docker/dockerd.ts';
 import { type Clock, systemClock } from '../../lib/clock.ts';
 import { endProcess } from '../../lib/end-process.ts';
 import { errorMessage, isErrno } from '../../lib/errors.ts';
@@ -17,7 +18,6 @@ import { CLAIM_FILE, otherClaims, readClaim, withdrawClaim } from './claims.ts';
 import { cgroupDirectories, removeCgroups, topCgroup } from './clean-cgroups.ts';
 import { clearRoot, removeEmpty, removeMarker } from './clean-root.ts';
 import { type ContainerdPaths, clearContainerd } from './containerd.ts';
-import { clearDocker } from './docker.ts';
 import { removeNetworkRules } from './firewall.ts';
 import { type LabMarker, MarkerFile } from './marker.ts';
 import { classifyRoot, unprovenMessage } from './ownership.ts';
@@ -69,7 +69,7 @@ export async function cleanLab(options: CleanOptions): Promise<readonly string[]
   if (marker?.has(join(paths.root, 'cni')) === true) {
     await step('network attachments', () => releaseAttachments(paths, clock));
   }
-  await step('docker', () => clearDocker(paths));
+  await step('docker', () => clearDockerState(paths.docker.state));
   await step('containerd', () => clearLabContainerd(paths, clock));
   await step('cached network results', () => removeCachedResults(paths.runDir));
   await step('links', () => removeLinks(paths.bridge));

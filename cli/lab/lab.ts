@@ -11,6 +11,7 @@ import { restoreStore } from '../../apiserver/storage/restore.ts';
 import { ApiClient } from '../../client/api.ts';
 import { loadKubeconfig } from '../../client/kubeconfig.ts';
 import { snapshotFirewall } from '../../cni/cleanup.ts';
+import { dockerVersion, writeDaemonConfig } from '../../labs/docker/dockerd.ts';
 import type { BuiltImage } from '../../labs/images/build.ts';
 import { importImages } from '../../labs/images/import.ts';
 import { writeFileAtomic } from '../../lib/atomic.ts';
@@ -35,7 +36,7 @@ import {
   writeContainerdConfig,
 } from './containerd.ts';
 import { applyCsiObjects, STORAGE_CLASSES } from './csi.ts';
-import { dockerdProgram, dockerVersion, loadIntoDocker, writeDockerConfig } from './docker.ts';
+import { dockerdProgram, loadIntoDocker } from './docker.ts';
 import { clearEarlierDemo, leftoverLines } from './earlier.ts';
 import type { LabPurpose } from './marker.ts';
 import type { LabPaths, LabProcess } from './paths.ts';
@@ -235,7 +236,7 @@ class Lab implements RunningLab {
   /** On the lab's containerd, which serves Docker's containers beside CRI's own. */
   async #startDocker(state: LabState, snapshotter: Snapshotter): Promise<void> {
     const { paths } = this;
-    await writeDockerConfig(paths);
+    await writeDaemonConfig(paths.docker);
     const cgroup = topCgroup({ root: paths.cgroupRoot, driver: state.cgroupDriver ?? 'cgroupfs' });
     const dockerd = dockerdProgram(paths, state, snapshotter, cgroup);
     await this.#launchProgram('dockerd', dockerd, false);

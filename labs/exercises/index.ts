@@ -22,11 +22,13 @@ import { serviceSelector } from './service-selector/exercise.ts';
 import { serviceTargetPort } from './service-target-port/exercise.ts';
 import { slowStart } from './slow-start/exercise.ts';
 import { staticPod } from './static-pod/exercise.ts';
+import { twoRuntimes } from './two-runtimes/exercise.ts';
 import { volumeByHand } from './volume-by-hand/exercise.ts';
 
 export const EXERCISES: readonly Exercise[] = [
   // What a kubelet does, by hand or from close by.
   podByHand,
+  twoRuntimes,
   networkByHand,
   volumeByHand,
   qosCgroups,

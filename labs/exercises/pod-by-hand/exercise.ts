@@ -4,21 +4,9 @@ import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Pod } from '../../../client/types.ts';
 import { readFileIfExists } from '../../../lib/atomic.ts';
-import { type Exercise, type Finding, finding, type Machine } from '../model.ts';
+import { methodsOf, recordingFinding, removeSandboxes, type Sandbox, sandboxesOf, sandboxFinding } from '../by-hand.ts';
+import { type Exercise, type Finding, finding } from '../model.ts';
 import { listPods, readyFinding } from '../pods.ts';
-
-const START = ['RunPodSandbox', 'CreateContainer', 'StartContainer'];
-/** What the kubelet puts on each sandbox of its own. */
-const KUBELETS = 'io.kubernetes.pod.uid';
-
-export interface Sandbox {
-  readonly id: string;
-  readonly ready: boolean;
-  /** Labelled as the kubelet's are. */
-  readonly kubelets: boolean;
-  /** Names of its containers that run. */
-  readonly running: readonly string[];
-}
 
 export interface Facts {
   readonly sandboxes: readonly Sandbox[];
@@ -29,44 +17,16 @@ export interface Facts {
   readonly difference: string | undefined;
 }
 
-/** Methods of the calls in a recording of nodelet tap, each once; a torn line is left out. Pure. */
-export function methodsOf(recording: string): readonly string[] {
-  const methods = [...recording.matchAll(/"record":"call".*?"method":"[^"]*\/([A-Za-z]+)"/g)];
-  return [...new Set(methods.map(([, method = '']) => method))];
-}
-
-function recordingFinding(name: string, methods: readonly string[] | undefined): Finding {
-  const there = START.filter((method) => methods?.includes(method) === true);
-  return finding(
-    `recording ${name}`,
-    methods === undefined ? 'there is none' : `${methods.length} methods, of a start: ${there.join(', ') || 'none'}`,
-    there.length === START.length,
-    `it is to have ${START.join(', ')}`,
-  );
-}
-
-function sandboxFinding(whose: string, sandbox: Sandbox | undefined): Finding {
-  const running = sandbox?.running.join(', ') || 'nothing';
-  return finding(
-    `sandbox at the runtime, made by ${whose}`,
-    sandbox === undefined
-      ? 'there is none'
-      : `${sandbox.id.slice(0, 13)}: ${sandbox.ready ? 'ready' : 'not ready'}, ${running} runs in it`,
-    sandbox?.ready === true && sandbox.running.length > 0,
-    'it is to be there, with a container that runs',
-  );
-}
-
 /** Pure. */
 export function evaluate({ sandboxes, pods, hand, kubelet, difference }: Facts): readonly Finding[] {
   return [
     sandboxFinding(
-      'hand',
+      'sandbox at the runtime, made by hand',
       sandboxes.find(({ kubelets }) => !kubelets),
     ),
     recordingFinding('hand.crirec', hand),
     sandboxFinding(
-      'the kubelet',
+      'sandbox at the runtime, made by the kubelet',
       sandboxes.find(({ kubelets }) => kubelets),
     ),
     readyFinding(pods, 'web', 'the kubelet is to make the same pod'),
@@ -78,19 +38,6 @@ export function evaluate({ sandboxes, pods, hand, kubelet, difference }: Facts):
       'compare the two recordings with nodelet tap diff',
     ),
   ];
-}
-
-async function sandboxesOf({ cri, namespace }: Machine): Promise<readonly Sandbox[]> {
-  const { items } = await cri.call('ListPodSandbox', {});
-  const { containers } = await cri.call('ListContainers', { filter: { state: { state: 'CONTAINER_RUNNING' } } });
-  return items
-    .filter(({ metadata }) => metadata?.namespace === namespace)
-    .map(({ id, state, labels }) => ({
-      id,
-      ready: state === 'SANDBOX_READY',
-      kubelets: new Map(Object.entries(labels)).has(KUBELETS),
-      running: containers.filter((each) => each.pod_sandbox_id === id).map(({ metadata }) => metadata?.name ?? ''),
-    }));
 }
 
 export const podByHand: Exercise = {
@@ -111,18 +58,12 @@ export const podByHand: Exercise = {
     // As the kubelet does: a runtime makes the file, not its directory.
     await mkdir(join(directory, 'logs'));
   },
-  restore: async (machine) => {
-    for (const { id, kubelets } of await sandboxesOf(machine)) {
-      if (kubelets) continue;
-      await machine.cri.call('StopPodSandbox', { pod_sandbox_id: id });
-      await machine.cri.call('RemovePodSandbox', { pod_sandbox_id: id });
-    }
-  },
+  restore: ({ cri, namespace }) => removeSandboxes(cri, namespace),
   check: async (machine) => {
     const read = (name: string): Promise<string | undefined> => readFileIfExists(join(machine.directory, name));
     const [hand, kubelet] = [await read('hand.crirec'), await read('kubelet.crirec')];
     return evaluate({
-      sandboxes: await sandboxesOf(machine),
+      sandboxes: await sandboxesOf(machine.cri, machine.namespace),
       pods: await listPods(machine),
       hand: hand === undefined ? undefined : methodsOf(hand),
       kubelet: kubelet === undefined ? undefined : methodsOf(kubelet),

@@ -1,8 +1,9 @@
 import { expect, test } from 'vitest';
-import { daemonConfig, dockerdProgram, dockerMajor } from '../../../../cli/lab/docker.ts';
+import { dockerdProgram } from '../../../../cli/lab/docker.ts';
 import { labPaths } from '../../../../cli/lab/paths.ts';
 import { agentProgram, dockershimProgram } from '../../../../cli/lab/programs.ts';
 import { type LabState, runtimeSocket } from '../../../../cli/lab/state.ts';
+import { daemonConfig, dockerMajor } from '../../../../labs/docker/dockerd.ts';
 
 const paths = labPaths('/tmp/lab-docker');
 const STATE: LabState = {
@@ -26,9 +27,11 @@ test.each([
 });
 
 test('a dockerd that makes a key makes it below the lab’s root', () => {
-  expect(JSON.parse(daemonConfig(paths, 20))).toEqual({ 'deprecated-key-path': `${paths.docker.root}/key.json` });
+  expect(JSON.parse(daemonConfig(paths.docker, 20))).toEqual({
+    'deprecated-key-path': `${paths.docker.root}/key.json`,
+  });
   // Newer ones refuse a name that they do not know.
-  expect(JSON.parse(daemonConfig(paths, 26))).toEqual({});
+  expect(JSON.parse(daemonConfig(paths.docker, 26))).toEqual({});
 });
 
 const wordAfter = (args: readonly string[], flag: string): string | undefined => args[args.indexOf(flag) + 1];

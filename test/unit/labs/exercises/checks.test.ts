@@ -4,6 +4,7 @@
 import { describe, expect, it } from 'vitest';
 import type { Node, Pod, Service } from '../../../../client/types.ts';
 import { evaluate as atomicWriter } from '../../../../labs/exercises/atomic-writer/exercise.ts';
+import { methodsOf } from '../../../../labs/exercises/by-hand.ts';
 import { cgroupOf, hierarchyOf, parseMemoryLimit } from '../../../../labs/exercises/cgroups.ts';
 import { chooseFile } from '../../../../labs/exercises/cni-files.ts';
 import { evaluate as configError } from '../../../../labs/exercises/config-error/exercise.ts';
@@ -20,12 +21,13 @@ import { evaluate as outOfMemory } from '../../../../labs/exercises/out-of-memor
 import { evaluate as pendingResources } from '../../../../labs/exercises/pending-resources/exercise.ts';
 import { evaluate as pendingSelector } from '../../../../labs/exercises/pending-selector/exercise.ts';
 import { evaluate as pendingTaint } from '../../../../labs/exercises/pending-taint/exercise.ts';
-import { methodsOf, evaluate as podByHand } from '../../../../labs/exercises/pod-by-hand/exercise.ts';
+import { evaluate as podByHand } from '../../../../labs/exercises/pod-by-hand/exercise.ts';
 import { pidOf, podState } from '../../../../labs/exercises/pods.ts';
 import { evaluate as qosCgroups } from '../../../../labs/exercises/qos-cgroups/exercise.ts';
 import { evaluateService } from '../../../../labs/exercises/services.ts';
 import { evaluate as slowStart } from '../../../../labs/exercises/slow-start/exercise.ts';
 import { evaluate as staticPod } from '../../../../labs/exercises/static-pod/exercise.ts';
+import { evaluate as twoRuntimes } from '../../../../labs/exercises/two-runtimes/exercise.ts';
 import { evaluate as volumeByHand } from '../../../../labs/exercises/volume-by-hand/exercise.ts';
 import { parseMountInfo } from '../../../../lib/mountinfo.ts';
 
@@ -454,6 +456,26 @@ describe('by hand', () => {
       0,
     ],
   ])('pod-by-hand: %s', ([, facts, count]) => expect(missing(podByHand(facts))).toHaveLength(count));
+  const side = (log: string) => ({ sandboxes: [sandbox(false)], recording: START, log });
+  const cri = side('2026-01-01T00:00:00.000000000Z stdout F from the container\n');
+  const own = '{"log":"from the container\\n","stream":"stdout","time":"2026-01-01T00:00:00Z"}\n';
+  const none = { sandboxes: [], recording: undefined, log: undefined };
+  it.for<[string, Parameters<typeof twoRuntimes>[0], number]>([
+    ['nothing', { containerd: none, docker: none, dockerLog: undefined, difference: undefined }, 8],
+    ['containerd alone', { containerd: cri, docker: none, dockerLog: undefined, difference: undefined }, 5],
+    ['no copy, no comparison', { containerd: cri, docker: cri, dockerLog: undefined, difference: '' }, 2],
+    [
+      'logs in each other’s format',
+      {
+        containerd: cri,
+        docker: side(own),
+        dockerLog: cri.log,
+        difference: 'ContainerStatus',
+      },
+      2,
+    ],
+    ['all of it', { containerd: cri, docker: cri, dockerLog: own, difference: 'fields of ContainerStatus' }, 0],
+  ])('two-runtimes: %s', ([, facts, count]) => expect(missing(twoRuntimes(facts))).toHaveLength(count));
   it('methods of a recording, a torn line too', () => {
     const line = (method: string): string =>
       `{"record":"call","call":1,"method":"/runtime.v1.RuntimeService/${method}","x":1}`;
