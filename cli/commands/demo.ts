@@ -18,6 +18,11 @@ export function demoCommand(): Command {
         .choices(['cgroupfs', 'systemd'])
         .default('cgroupfs'),
     )
+    .addOption(
+      new Option('--runtime <name>', 'what runs the pod: containerd, or a dockerd of the lab’s own')
+        .choices(['containerd', 'docker'])
+        .default('containerd'),
+    )
     .action(async (flags: DemoFlags) => {
       const [{ demoOnThisMachine }, { rescueLab }] = await Promise.all([
         import('../demo/on-this-machine.ts'),

@@ -14,6 +14,7 @@ export interface DemoFlags {
   /** `machine` compares everything; `lab` only what has this lab's names, for a machine that other programs use. */
   readonly compare: 'machine' | 'lab';
   readonly cgroupDriver?: 'cgroupfs' | 'systemd';
+  readonly runtime?: 'containerd' | 'docker';
 }
 
 /** Resolves with the exit code. Rejects with UserError when it is not root or the lab cannot start. */
@@ -32,10 +33,10 @@ export async function demoOnThisMachine(flags: DemoFlags, ending: Pick<Ending, '
   const own = [paths.root, paths.hash, paths.bridge, paths.networkName];
   const directories = [paths.root];
   const before = await snapshotMachine({ directories });
-  const driver = flags.cgroupDriver === undefined ? {} : { cgroupDriver: flags.cgroupDriver };
+  const { cgroupDriver = 'cgroupfs', runtime = 'containerd', root } = flags;
   return runDemo({
     say,
-    startLab: () => startLab({ root: flags.root, purpose: 'demo', say: (line) => say(`  ${line}`), signal, ...driver }),
+    startLab: () => startLab({ root, purpose: 'demo', say: (line) => say(`  ${line}`), signal, cgroupDriver, runtime }),
     leftBehind: () =>
       compareWithMachine(before, { directories, ...(flags.compare === 'lab' ? { mentioning: own } : {}) }),
     signal,

@@ -13,6 +13,7 @@ import { execOk } from '../../lib/exec.ts';
 import { poll, retry, steadyPauses } from '../../lib/retry.ts';
 import { Tracer } from '../../lib/trace.ts';
 import type { LabPaths } from '../lab/paths.ts';
+import type { LabState } from '../lab/state.ts';
 import { narrate } from './narrate.ts';
 import { followSpans } from './spans.ts';
 import { chooseUser, type DemoUser } from './user.ts';
@@ -28,6 +29,7 @@ const LIMIT_MS = 300_000;
 /** The lab as the demo needs it. */
 export interface DemoLab {
   readonly paths: LabPaths;
+  readonly state: Pick<LabState, 'runtime'>;
   /** Returns what could not be cleaned. */
   stop(): Promise<readonly string[]>;
 }
@@ -124,7 +126,7 @@ async function showPod(lab: DemoLab, checks: Checks, say: (line: string) => void
     const ip = running?.status?.podIP ?? '';
     checks.check(ip !== '', `pod ${NAMESPACE}/${POD} is Running and Ready at ${ip}`);
     await provePod(user, ip, checks);
-    await proveRestart(watch, paths, checks, say);
+    await proveRestart(watch, lab, checks, say);
     say('== deleting the pod');
     origin = systemClock.now();
     await user.delete(NAMESPACE, POD);
@@ -187,13 +189,15 @@ async function provePod(user: DemoUser, ip: string, checks: Checks): Promise<voi
 
 async function proveRestart(
   watch: PodWatch,
-  paths: LabPaths,
+  { paths, state }: DemoLab,
   checks: Checks,
   say: (line: string) => void,
 ): Promise<void> {
   const id = watch.pod?.status?.containerStatuses?.[0]?.containerID?.replace(/^.*:\/\//, '') ?? '';
   say(`== killing container ${id.slice(0, 12)} from outside: ctr task kill --signal SIGKILL`);
-  await execOk('ctr', ['--address', paths.containerd.socket, '-n', 'k8s.io', 'task', 'kill', '-s', 'SIGKILL', id]);
+  // Docker's containers are containerd's as well.
+  const namespace = state.runtime === 'docker' ? 'moby' : 'k8s.io';
+  await execOk('ctr', ['--address', paths.containerd.socket, '-n', namespace, 'task', 'kill', '-s', 'SIGKILL', id]);
   const again = await watch.until(
     'the container to come back',
     (pod) => pod?.status?.containerStatuses?.[0]?.restartCount === 1 && isReady(pod),

@@ -12,10 +12,12 @@ import { type ExecResult, exec } from '../../../lib/exec.ts';
 const TREE = fileURLToPath(new URL('../../..', import.meta.url));
 const parent = mkdtempSync(join(tmpdir(), 'nodelet-demo-'));
 let demo: ExecResult;
+/** The second one: on Docker, without kubectl, after one that was killed. */
 let withoutKubectl: ExecResult;
+const DOCKER = ['--runtime', 'docker'];
 
-const run = (root: string, env: NodeJS.ProcessEnv): Promise<ExecResult> =>
-  exec('npm', ['run', 'demo', '--', '--root', join(parent, root), '--compare', 'lab'], {
+const run = (root: string, env: NodeJS.ProcessEnv, ...more: readonly string[]): Promise<ExecResult> =>
+  exec('npm', ['run', 'demo', '--', '--root', join(parent, root), '--compare', 'lab', ...more], {
     cwd: TREE,
     env,
     timeoutMs: 600_000,
@@ -23,9 +25,13 @@ const run = (root: string, env: NodeJS.ProcessEnv): Promise<ExecResult> =>
 
 /** Starts a demo and ends it with SIGKILL once its node is Ready: what it leaves is the next one's to take away. */
 async function killedWhileItRuns(root: string): Promise<void> {
-  const child = spawn(join(TREE, 'bin/nodelet'), ['demo', '--root', join(parent, root), '--compare', 'lab'], {
-    stdio: ['ignore', 'pipe', 'inherit'],
-  });
+  const child = spawn(
+    join(TREE, 'bin/nodelet'),
+    ['demo', '--root', join(parent, root), '--compare', 'lab', ...DOCKER],
+    {
+      stdio: ['ignore', 'pipe', 'inherit'],
+    },
+  );
   let output = '';
   for await (const chunk of child.stdout) {
     output += String(chunk);
@@ -41,7 +47,7 @@ beforeAll(async () => {
   mkdirSync(front);
   writeFileSync(join(front, 'kubectl'), '#!/bin/sh\nexit 127\n', { mode: 0o755 });
   await killedWhileItRuns('without');
-  withoutKubectl = await run('without', { ...process.env, PATH: `${front}:${process.env['PATH'] ?? ''}` });
+  withoutKubectl = await run('without', { ...process.env, PATH: `${front}:${process.env['PATH'] ?? ''}` }, ...DOCKER);
 }, 1_300_000);
 afterAll(() => rmSync(parent, { recursive: true, force: true }));
 
@@ -76,9 +82,11 @@ test.each([
   expect(line).toMatch(/ {2}ok {3}/);
 });
 
-test('where no kubectl runs, the demo uses nodelet’s own client and holds all the same', () => {
+test('on Docker, and where no kubectl runs, the demo holds all the same, with nodelet’s own client', () => {
   expect(withoutKubectl.code, `${withoutKubectl.stdout}\n${withoutKubectl.stderr}`).toBe(0);
   expect(withoutKubectl.stdout).toContain('with nodelet');
+  expect(withoutKubectl.stdout).toContain('dockershim serves on');
+  expect(withoutKubectl.stdout).toMatch(/== done: 8 passed, 0 failed/);
 });
 
 test('a demo first removes what a killed one has left under its root, and reports it', () => {
