@@ -48,6 +48,7 @@ const LOOKED_FOR: Partial<Record<Fault, Pick<HistoryOptions, 'fair' | 'weights'>
   'the agent restarts too late': { fair: true, weights: { ...LONG_LIVES, exit: 40 } },
   'the node hides a pressure': { fair: true, weights: { ...LONG_LIVES, memoryRunsOut: 40 } },
   'the memory of processes is not counted': { fair: true, weights: { ...LONG_LIVES, memoryRunsOut: 40 } },
+  'the node believes that its runtime answers': { fair: true, weights: { ...LONG_LIVES, runtimeRestarts: 20 } },
 };
 
 /** Where the search for a fault begins: not every history is one in which it shows. Another seed is found all the same. */
