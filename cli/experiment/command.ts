@@ -25,11 +25,14 @@ export interface RunFlags {
 
 export async function listExperiments(print: Print): Promise<void> {
   const names = await libraryNames();
-  const width = Math.max(...names.map((name) => name.length));
-  for (const name of names) {
-    const { experiment } = await loadExperiment(`${LIBRARY}/${name}.yaml`);
-    print(`${name.padEnd(width)}  ${experiment.on.join(',').padEnd(7)}  ${experiment.metadata.title}\n`);
-  }
+  const rows = await Promise.all(
+    names.map(async (name) => {
+      const { experiment } = await loadExperiment(`${LIBRARY}/${name}.yaml`);
+      return [name, experiment.on.join(','), experiment.metadata.title] as const;
+    }),
+  );
+  const width = (column: 0 | 1): number => Math.max(...rows.map((row) => row[column].length));
+  for (const [name, on, title] of rows) print(`${name.padEnd(width(0))}  ${on.padEnd(width(1))}  ${title}\n`);
 }
 
 export async function showExperiment(fileOrName: string, print: Print): Promise<void> {

@@ -130,7 +130,7 @@ function compareLines(
   return {
     ...worst,
     equal: pairs.every(({ equal }) => equal),
-    note: label === '' ? worst.note : `${worst.note}; ${label} differs most`,
+    note: label === '' || worst.difference === 0 ? worst.note : `${worst.note}; ${label} differs most`,
   };
 }
 

@@ -109,20 +109,25 @@ describe('in a lab that is there', () => {
     ]);
   });
 
-  test.each<readonly [string, string]>([
-    ['a wait', `{ wait: { until: 'pod("web").exists == false', timeout: 5m } }`],
-    ['a sleep', '{ sleep: 1h }'],
-    ['a command', '{ exec: { pod: web, command: [sleep, "3600"] } }'],
-  ])('%s that is interrupted ends, and what was made before it is removed', async (_, step) => {
-    const controller = new AbortController();
-    const source = await parseExperiment(waitingAt(step), 'waiting.yaml');
-    const say = (line: string): void => {
-      // The step begins after its line.
-      if (line.includes('the last one')) setImmediate(() => controller.abort(new Error('stopped')));
-    };
-    const outcome = await run(source, {}, { lab: lab.lab, say }, controller.signal);
-    expect(outcome.result.verdict).toBe('interrupted');
-    expect(outcome.result.runs[0]?.failure).toContain('the last one: interrupted');
+  test('a wait, a sleep and a command that are interrupted end, and what was made before them is removed', async () => {
+    const steps: readonly (readonly [string, string])[] = [
+      ['waits', `{ wait: { until: 'pod("web").exists == false', timeout: 5m } }`],
+      ['sleeps', '{ sleep: 1h }'],
+      ['runs-a-command', '{ exec: { pod: web, command: [sleep, "3600"] } }'],
+    ];
+    const outcomes = await Promise.all(
+      steps.map(async ([namespace, step]) => {
+        const controller = new AbortController();
+        const say = (line: string): void => {
+          // The step begins after its line.
+          if (line.includes('the last one')) setImmediate(() => controller.abort(new Error('stopped')));
+        };
+        const source = await parseExperiment(waitingAt(step), 'waiting.yaml');
+        return await run(source, {}, { lab: lab.lab, namespace, say }, controller.signal);
+      }),
+    );
+    expect(outcomes.map(({ result }) => result.verdict)).toEqual(outcomes.map(() => 'interrupted'));
+    for (const { result } of outcomes) expect(result.runs[0]?.failure).toContain('the last one: interrupted');
     expect((await lab.client.list('/api/v1/pods')).items).toEqual([]);
   });
 
