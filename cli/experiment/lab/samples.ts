@@ -108,7 +108,8 @@ export class Sampler {
       sum.periods = Math.max(sum.periods, statLine(text, 'nr_periods') ?? 0);
       sum.throttledPeriods += statLine(text, 'nr_throttled') ?? 0;
     }
-    return sum;
+    // Both can be throttled in one period.
+    return { ...sum, throttledPeriods: Math.min(sum.throttledPeriods, sum.periods) };
   }
 
   readPod({ pod, cgroup }: SampledPod, monotonicMs: number): Reading[] {
