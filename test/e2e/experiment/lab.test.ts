@@ -59,6 +59,12 @@ async function run(
   return { ...outcome, lines };
 }
 
+/** Like Promise.all, but no sooner than all have ended: what one that fails leaves running would disturb the next test. */
+async function together<T>(works: readonly Promise<T>[]): Promise<T[]> {
+  await Promise.allSettled(works);
+  return await Promise.all(works);
+}
+
 /** Every expectation that is about a lab is met, and every measure has a value. */
 function expectPassed({ result, lines }: Run): void {
   const [only] = result.runs;
@@ -88,7 +94,7 @@ describe('in a lab that is there', () => {
       ['stop-in-parallel', { grace: 6 }],
       ['subpath-propagation', {}],
     ];
-    const runs = await Promise.all(
+    const runs = await together(
       all.map(async ([name, values]) =>
         run(await loadExperiment(join(LIBRARY, `${name}.yaml`)), values, { lab: lab.lab, namespace: name }),
       ),
@@ -115,7 +121,7 @@ describe('in a lab that is there', () => {
       ['sleeps', '{ sleep: 1h }'],
       ['runs-a-command', '{ exec: { pod: web, command: [sleep, "3600"] } }'],
     ];
-    const outcomes = await Promise.all(
+    const outcomes = await together(
       steps.map(async ([namespace, step]) => {
         const controller = new AbortController();
         const say = (line: string): void => {
