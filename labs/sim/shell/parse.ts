@@ -26,13 +26,12 @@ type Token = { readonly kind: 'word' | 'sign'; readonly text: string };
 
 const SIGN = /&&|\|\||>>|[;&|><\n]/y;
 /** The one command substitution: it fills memory, with busybox too. */
-const MEMORY = /^\w+=\$\(head -c (\d+)([kKMG]?) \/dev\/zero \| tr '\\0' x\)/;
+const MEMORY = /^\w+=\$\(head -c (\d+)([km]?) \/dev\/zero \| tr '\\0' x\)/;
+/** Those that busybox's head knows; with another one it writes nothing. */
 const UNITS: ReadonlyMap<string, number> = new Map([
   ['', 1],
   ['k', 1024],
-  ['K', 1024],
-  ['M', 1024 ** 2],
-  ['G', 1024 ** 3],
+  ['m', 1024 ** 2],
 ]);
 
 /** Single quotes keep everything; a mark before "$" keeps it from being replaced later. */
@@ -247,9 +246,9 @@ export const SIMPLE_COMMANDS: ReadonlySet<string> = new Set([
   'wait',
 ]);
 
-/** "500M" of `head -c` in bytes; undefined where it is none. */
+/** "500m" of `head -c` in bytes; undefined where it is none. */
 export function sizeOf(text: string): number | undefined {
-  const [whole, digits, unit] = /^(\d+)([kKMG]?)$/.exec(text) ?? [];
+  const [whole, digits, unit] = /^(\d+)([km]?)$/.exec(text) ?? [];
   return whole === undefined ? undefined : Number(digits) * (UNITS.get(unit ?? '') ?? 1);
 }
 
@@ -265,7 +264,7 @@ function checkArguments(words: readonly string[], redirect?: Redirect): void {
     name === 'head' &&
     (first !== '-c' || sizeOf(second) === undefined || words[3] !== '/dev/zero' || redirect === undefined)
   ) {
-    refuse('head is used as head -c SIZE /dev/zero > FILE');
+    refuse('head is used as head -c SIZE /dev/zero > FILE, with a size such as 100m');
   }
   if (name === 'getent' && (first !== 'ahosts' || words.length !== 3)) refuse('getent is used as getent ahosts NAME');
   if (name === 'grep' && (first !== '-q' || words.length !== 4)) refuse('grep is used as grep -q TEXT FILE');

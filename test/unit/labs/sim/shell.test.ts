@@ -90,8 +90,8 @@ test.each<[string, number | 'running', number]>([
   ['sleep 1 & sleep 2 & wait; exit 1', 1, 2000],
   ['{ sleep 1; exit 2; }', 2, 1000],
   ['# a comment\nsleep 1\nexit 3', 3, 1000],
-  ['head -c 2M /dev/zero > /big && exit 3', 3, 0],
-  ['head -c 2M /dev/zero > /big; head -c 2M /dev/zero >> /big || exit 3', 3, 0],
+  ['head -c 2m /dev/zero > /big && exit 3', 3, 0],
+  ['head -c 2m /dev/zero > /big; head -c 2m /dev/zero >> /big || exit 3', 3, 0],
   ['getent ahosts db; exit $?', 0, 0],
   ['getent ahosts nobody; exit $?', 2, 0],
 ])('%s', async (script, code, ms) => {
@@ -115,13 +115,14 @@ test.each<[string, string, number | 'running', number]>([
 
 test('output, memory and ports', async () => {
   const ran = await runScript(
-    "echo hello $NAME; cat /etc/one; x=$(head -c 50M /dev/zero | tr '\\0' x); httpd -p 8080 -h /; exit 0",
+    "echo hello $NAME; cat /etc/one; x=$(head -c 50m /dev/zero | tr '\\0' x); httpd -p 8080 -h /; exit 0",
   );
   expect(ran).toMatchObject({ code: 0, printed: 'hello web\nalpha beta', bytes: 50 * 1024 ** 2, ports: [8080] });
 });
 
 test.each([
   ['ls', 'the command ls is not simulated; there are :'],
+  ['head -c 2M /dev/zero > /big', 'with a size such as 100m'],
   ['cat /a | grep b', '"|" is not simulated'],
   ['x=$(date)', 'command substitution is not simulated'],
   ['x=1', 'the assignment x=1 is not simulated'],
