@@ -1,7 +1,7 @@
 // What of an experiment a lab cannot do, by name, before anything is started: a step without effect would make the result
 // wrong. Pure.
 
-import type { ProcessName, WorldSpec } from '../model.ts';
+import type { Manifest, ProcessName, WorldSpec } from '../model.ts';
 import { processProblems } from '../processes.ts';
 import type { WorldStep } from '../world.ts';
 import { faultProblem } from './faults.ts';
@@ -38,12 +38,21 @@ function worldProblems(spec: WorldSpec): string[] {
       );
   }
   if (spec.kubelet?.['staticPodPath'] !== undefined)
-    problems.push('world.kubelet.staticPodPath: a lab has no directory of static pods: use --on sim');
+    problems.push(
+      'world.kubelet.staticPodPath: a lab has its own: give the pod the annotation kubernetes.io/config.source: file',
+    );
   return problems;
+}
+
+/** Images that the simulator makes up: their pull would fail for ever. Others may come from a registry. */
+function imageProblems({ kind, metadata, spec }: Manifest): string[] {
+  const images = JSON.stringify(spec ?? {}).match(/(?<="image":")sim\/[^"]+/g) ?? [];
+  return images.map((image) => `${kind} ${metadata.name}: ${image} is an image of the simulator alone: use --on sim`);
 }
 
 function stepProblem(step: WorldStep, spec: WorldSpec, agent: LabAgent): readonly string[] {
   if ('clock' in step) return ["clock: a lab does not change this machine's clock: use --on sim"];
+  if ('apply' in step) return step.apply.flatMap(imageProblems);
   if ('shutdown' in step) return ['shutdown: a lab does not shut this machine down: use --on sim'];
   if ('cut' in step || 'heal' in step) {
     const { from } = 'cut' in step ? step.cut : step.heal;

@@ -9,6 +9,7 @@ import type { Clock } from '../../../lib/clock.ts';
 import { UserError } from '../../../lib/errors.ts';
 import { poll } from '../../../lib/retry.ts';
 import type { WorldSpec } from '../model.ts';
+import { isStaticPod } from '../static-pods.ts';
 import type { WorldStep } from '../world.ts';
 import type { ContainerWatch } from './containers.ts';
 import { cniWrapper } from './faults.ts';
@@ -25,6 +26,7 @@ export interface Needs {
   readonly criFaults: boolean;
   readonly cniFaults: boolean;
   readonly csiFaults: boolean;
+  readonly staticPods: boolean;
 }
 
 /** Pure. */
@@ -40,6 +42,7 @@ export function needsOf(steps: readonly WorldStep[], agent: LabAgent): Needs {
     criFaults: faults.has('cri') || agent.kind === 'foreign',
     cniFaults: faults.has('cni'),
     csiFaults: faults.has('csi'),
+    staticPods: steps.some((step) => 'apply' in step && step.apply.some(isStaticPod)),
   };
 }
 

@@ -1,7 +1,7 @@
 // The steps of an experiment on a lab: what changes the cluster goes through the API, what changes the node to its processes
 // and to what stands between them. A step that cannot be done rejects with UserError.
 
-import { mkdir, rename, writeFile } from 'node:fs/promises';
+import { mkdir, rename, rm, writeFile } from 'node:fs/promises';
 import { constants } from 'node:os';
 import { dirname, join } from 'node:path';
 import type { ApiClient } from '../../../client/api.ts';
@@ -15,9 +15,11 @@ import { removeTree } from '../../../lib/remove-tree.ts';
 import { poll, retry, steadyPauses } from '../../../lib/retry.ts';
 import type { RunningLab } from '../../lab/lab.ts';
 import type { LabProcess } from '../../lab/paths.ts';
+import { parseObjectName } from '../../object-name.ts';
 import type { FaultProxy } from '../../tap/fault-proxy.ts';
 import { milliseconds } from '../duration.ts';
 import type { FaultRule, ProcessName } from '../model.ts';
+import { isStaticPod, staticPodFile } from '../static-pods.ts';
 import type { WorldStep } from '../world.ts';
 import type { ContainerWatch } from './containers.ts';
 import { cniRuleFiles, criFaults, csiFaults } from './faults.ts';
@@ -39,6 +41,8 @@ export interface StepParts {
   /** The wrapper's directory, where CNI calls can fail. */
   readonly cniDirectory?: string | undefined;
   readonly csiFaultFile?: string | undefined;
+  /** The agent's staticPodPath, where the experiment has static pods. */
+  readonly staticPodDirectory?: string | undefined;
   /** Of what goes on in the background after its step. */
   readonly onFailure: (error: Error) => void;
 }
@@ -57,12 +61,6 @@ function isManifest(value: unknown): value is Manifest {
   if (typeof value !== 'object' || value === null || !('kind' in value) || !('metadata' in value)) return false;
   const { kind, metadata } = value;
   return typeof kind === 'string' && typeof metadata === 'object' && metadata !== null && 'name' in metadata;
-}
-
-/** "web" and "demo/web" as namespace and name. */
-export function podName(text: string, namespace = 'default'): { readonly namespace: string; readonly name: string } {
-  const slash = text.indexOf('/');
-  return slash < 0 ? { namespace, name: text } : { namespace: text.slice(0, slash), name: text.slice(slash + 1) };
 }
 
 /** What a shell does in a container to take so much of something and keep it. Throws UserError. Pure. */
@@ -102,6 +100,8 @@ export class LabSteps {
   readonly #parts: StepParts;
   /** Paths of what was applied. */
   readonly #applied = new Set<string>();
+  /** Files of static pods by the pod's name, without its node. */
+  readonly #static = new Map<string, string>();
   readonly #halted = new Set<LabProcess>();
 
   constructor(parts: StepParts) {
@@ -151,8 +151,18 @@ export class LabSteps {
     if (!Array.isArray(manifests)) throw new UserError('the manifests are not a list');
     for (const manifest of manifests as readonly unknown[]) {
       if (!isManifest(manifest)) throw new UserError('a manifest needs kind and metadata.name');
-      await this.#applyOne(manifest);
+      if (isStaticPod(manifest)) await this.#applyStatic(manifest);
+      else await this.#applyOne(manifest);
     }
+  }
+
+  async #applyStatic(manifest: Manifest): Promise<void> {
+    const { staticPodDirectory } = this.#parts;
+    if (staticPodDirectory === undefined) throw new UserError('the agent has no directory of static pods');
+    const { name } = manifest.metadata;
+    const file = join(staticPodDirectory, `${name}.json`);
+    this.#static.set(name, file);
+    await writeFileAtomic(file, staticPodFile(manifest));
   }
 
   async #applyOne(manifest: Manifest): Promise<void> {
@@ -177,6 +187,11 @@ export class LabSteps {
   async #delete(target: Extract<WorldStep, { readonly delete: unknown }>['delete']): Promise<void> {
     const { lab, kinds, signal } = this.#parts;
     const { kind, name, namespace, gracePeriod } = target;
+    const file = kind === 'Pod' ? this.#static.get(name) : undefined;
+    if (file !== undefined) {
+      await rm(file);
+      return;
+    }
     const grace = gracePeriod === undefined ? {} : { gracePeriodSeconds: Math.ceil(milliseconds(gracePeriod) / 1000) };
     await lab.client.delete(await kinds.path(kind, name, namespace), { ...grace, signal });
   }
@@ -194,7 +209,7 @@ export class LabSteps {
 
   async #exec(target: Extract<WorldStep, { readonly exec: unknown }>['exec']): Promise<void> {
     const { lab, signal } = this.#parts;
-    const { namespace, name } = podName(target.pod, this.#parts.namespace);
+    const { namespace, name } = parseObjectName(target.pod, this.#parts.namespace);
     const { exitCode, stderr } = await execInPod(lab.client.access, {
       namespace,
       pod: name,
@@ -211,7 +226,7 @@ export class LabSteps {
     readonly signal?: string;
   }): Promise<void> {
     const { containers } = this.#parts;
-    const { namespace, name } = podName(target.pod, this.#parts.namespace);
+    const { namespace, name } = parseObjectName(target.pod, this.#parts.namespace);
     const signal = `SIG${(target.signal ?? 'KILL').replace(/^SIG/, '')}`;
     const number = new Map(Object.entries(constants.signals)).get(signal);
     if (number === undefined) throw new UserError(`there is no signal ${target.signal}`);
@@ -242,7 +257,7 @@ export class LabSteps {
   /** Goes on while the experiment does: what takes memory has to live. */
   async #use({ pod = '', ...use }: Extract<WorldStep, { readonly use: unknown }>['use']): Promise<void> {
     const { lab, signal, onFailure } = this.#parts;
-    const { namespace, name } = podName(pod, this.#parts.namespace);
+    const { namespace, name } = parseObjectName(pod, this.#parts.namespace);
     const command = useCommand(use);
     execInPod(lab.client.access, { namespace, pod: name, command, signal }).catch((error: unknown) => {
       // The container ends with what it runs, by being killed for want of memory.

@@ -89,6 +89,7 @@ interface Between {
   readonly runtimeSocket?: string;
   readonly cniDirectory?: string;
   readonly csiFaultFile?: string;
+  readonly staticPodDirectory?: string;
 }
 
 class LabWorld implements World {
@@ -177,7 +178,7 @@ class LabWorld implements World {
 
   #labOptions(spec: WorldSpec, root: string, between: Between, signal: AbortSignal): Parameters<typeof startLab>[0] {
     const foreign = this.#agent.kind === 'foreign';
-    const { cniDirectory, runtimeSocket, apiserver, csiFaultFile } = between;
+    const { cniDirectory, runtimeSocket, apiserver, csiFaultFile, staticPodDirectory } = between;
     const endpoint = runtimeSocket === undefined ? {} : { containerRuntimeEndpoint: `unix://${runtimeSocket}` };
     const pods = spec.capacity?.pods;
     const places = {
@@ -195,6 +196,7 @@ class LabWorld implements World {
         ...(pods === undefined ? {} : { maxPods: pods }),
         ...spec.kubelet,
         ...endpoint,
+        ...(staticPodDirectory === undefined ? {} : { staticPodPath: staticPodDirectory }),
       },
       agentProgram: programOf(this.#agent, places),
       ...(apiserver === undefined ? {} : { agentServer: apiserver.server }),
@@ -254,6 +256,11 @@ class LabWorld implements World {
       const file = join(directory, 'csi-faults.json');
       await writeFileAtomic(file, '[]');
       add({ csiFaultFile: file });
+    }
+    if (needs.staticPods) {
+      const staticPodDirectory = join(directory, 'static-pods');
+      await mkdir(staticPodDirectory);
+      add({ staticPodDirectory });
     }
     return between;
   }
@@ -317,6 +324,7 @@ class LabWorld implements World {
       criFaults: between?.proxy,
       cniDirectory: between?.cniDirectory,
       csiFaultFile: between?.csiFaultFile,
+      staticPodDirectory: between?.staticPodDirectory,
       onFailure: (error) => this.#fail(error),
     });
   }

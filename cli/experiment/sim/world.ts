@@ -17,6 +17,7 @@ import { type Span, Tracer } from '../../../lib/trace.ts';
 import { milliseconds } from '../duration.ts';
 import type { FaultRule, Manifest, ProcessName, WorldSpec } from '../model.ts';
 import type { ContainerObservation, Observation } from '../observation.ts';
+import { isStaticPod, staticPodFile } from '../static-pods.ts';
 import type { World, WorldStep } from '../world.ts';
 import { configureAgent } from './agent-options.ts';
 import { tracedApi } from './agent-parts.ts';
@@ -31,8 +32,6 @@ export interface SimWorldOptions {
 
 /** How long the node may take to be Ready at the start, virtual ms. */
 const READY_MS = 60_000;
-/** Pods with this annotation are given to the agent as files, as static pods. */
-const SOURCE_ANNOTATION = 'kubernetes.io/config.source';
 const JOURNAL_LINES = 20_000;
 /** Rules of CRI whose call begins so are about events of the runtime: "event CONTAINER_STOPPED_EVENT", "event /tasks/exit". */
 const EVENT = 'event ';
@@ -252,15 +251,9 @@ class SimWorld implements World {
   }
 
   #apply(manifest: Manifest): void {
-    const { annotations } = manifest.metadata;
-    const isStatic = typeof annotations === 'object' && annotations !== null && SOURCE_ANNOTATION in annotations;
-    if (!isStatic) {
-      this.#here().cluster.apply(manifest);
-      return;
-    }
-    const { [SOURCE_ANNOTATION]: _source, ...others } = { ...annotations } as Record<string, unknown>;
-    const metadata = { namespace: 'default', ...manifest.metadata, annotations: others };
-    this.#here().manifests.write(`${manifest.metadata.name}.yaml`, JSON.stringify({ ...manifest, metadata }));
+    const { cluster, manifests } = this.#here();
+    if (isStaticPod(manifest)) manifests.write(`${manifest.metadata.name}.yaml`, staticPodFile(manifest));
+    else cluster.apply(manifest);
   }
 
   #delete({

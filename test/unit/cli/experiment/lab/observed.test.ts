@@ -137,9 +137,11 @@ describe('numbers of the kernel', () => {
   test('of a pod on cgroup v2, and of one that is gone', async () => {
     await put('p/memory.stat', 'inactive_file 0\n');
     await put('p/memory.current', '5\n');
-    await put('p/cpu.stat', 'usage_usec 2000000\nnr_periods 3\nnr_throttled 1\nthrottled_usec 7000\n');
+    await put('p/cpu.stat', 'usage_usec 2000000\nnr_periods 3\nnr_throttled 2\nthrottled_usec 7000\n');
+    // Both are throttled in one period.
+    await put('p/c1/cpu.stat', 'nr_periods 3\nnr_throttled 2\nthrottled_usec 0\n');
     const sampler = new Sampler({ version: 2, mountPoint });
-    expect(read(sampler, 0)).toEqual({ memory: 5, throttled: 7, periods: 3, throttledPeriods: 1 });
+    expect(read(sampler, 0)).toEqual({ memory: 5, throttled: 7, periods: 3, throttledPeriods: 3 });
     await put('p/cpu.stat', 'usage_usec 4000000\n');
     expect(read(sampler, 1000)).toMatchObject({ cpu: 2 });
     await rm(join(mountPoint, 'p'), { recursive: true });

@@ -5,8 +5,9 @@ import { labCannot } from '../../../../../cli/experiment/lab/cannot.ts';
 import { criFaults, csiFaults, faultProblem } from '../../../../../cli/experiment/lab/faults.ts';
 import { foreignName, type LabAgent, parseAgent } from '../../../../../cli/experiment/lab/lab-agent.ts';
 import { needsOf } from '../../../../../cli/experiment/lab/prepare.ts';
-import { describeStep, podName, useCommand } from '../../../../../cli/experiment/lab/steps.ts';
+import { describeStep, useCommand } from '../../../../../cli/experiment/lab/steps.ts';
 import type { FaultRule, WorldSpec } from '../../../../../cli/experiment/model.ts';
+import { isStaticPod, staticPodFile } from '../../../../../cli/experiment/static-pods.ts';
 import type { WorldStep } from '../../../../../cli/experiment/world.ts';
 
 const NODELET: LabAgent = { kind: 'nodelet' };
@@ -15,6 +16,23 @@ const rule = (action: FaultRule['action'], more: Partial<FaultRule> = {}): Fault
   call: 'X',
   action,
   ...more,
+});
+
+const STATIC_POD = {
+  kind: 'Pod',
+  metadata: { name: 'web', annotations: { 'kubernetes.io/config.source': 'file', mine: 'yes' } },
+  spec: { containers: [] },
+};
+
+test('a static pod becomes a file, without the annotation that the agent sets itself', () => {
+  expect(isStaticPod(STATIC_POD)).toBe(true);
+  expect(isStaticPod({ metadata: { name: 'web', annotations: { mine: 'yes' } } })).toBe(false);
+  expect(isStaticPod({ metadata: { name: 'web' } })).toBe(false);
+  expect(JSON.parse(staticPodFile(STATIC_POD))).toEqual({
+    kind: 'Pod',
+    metadata: { name: 'web', namespace: 'default', annotations: { mine: 'yes' } },
+    spec: { containers: [] },
+  });
 });
 
 describe('a lab refuses by name', () => {
@@ -64,6 +82,14 @@ describe('a lab refuses by name', () => {
     expect(faultProblem('csi', rule('fail', { pod: 'a' }))).toContain('does not know the pod');
   });
 
+  test('an image that the simulator makes up', () => {
+    const pod = (image: string): WorldStep => ({
+      apply: [{ kind: 'Pod', metadata: { name: 'web' }, spec: { containers: [{ name: 'web', image }] } }],
+    });
+    expect(labCannot({}, [pod('sim/pull-1s:1')], NODELET)).toEqual([expect.stringContaining('sim/pull-1s:1')]);
+    expect(labCannot({}, [pod('busybox:stable')], NODELET)).toEqual([]);
+  });
+
   test('and does the rest', () => {
     const spec: WorldSpec = {
       csi: true,
@@ -101,6 +127,7 @@ test.each<readonly [string, readonly WorldStep[], LabAgent, readonly string[]]>(
     NODELET,
     ['criFaults', 'cniFaults', 'csiFaults'],
   ],
+  ['a directory of static pods', [{ apply: [STATIC_POD] }], NODELET, ['staticPods']],
 ])('between the agent and its calls stands %s', (_, steps, agent, names) => {
   const needs = Object.entries(needsOf(steps, agent)).flatMap(([name, needed]) => (needed ? [name] : []));
   expect(needs).toEqual(names);
@@ -180,9 +207,7 @@ describe('use in a pod', () => {
   });
 });
 
-test('pods and steps by their names', () => {
-  expect(podName('a')).toEqual({ namespace: 'default', name: 'a' });
-  expect(podName('demo/a')).toEqual({ namespace: 'demo', name: 'a' });
+test('steps by their names', () => {
   const steps: readonly WorldStep[] = [
     { name: 'mine', apply: [] },
     { apply: [] },
