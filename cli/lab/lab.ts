@@ -225,7 +225,7 @@ class Lab implements RunningLab {
     signal.throwIfAborted();
     const { agentFlags, agentProgram: program = agentProgram } = this.#options;
     // Another kubelet does not know what standard input means here; its lab's end finds it by its environment.
-    await this.#launchProgram('agent', program(this.paths, state, agentFlags), program === agentProgram);
+    await this.#launchProgram('agent', program(this.#agentPaths(), state, agentFlags), program === agentProgram);
     await this.#launchProgram('controlplane', controlplaneProgram(this.paths, state));
     if (state.csi !== undefined) await this.#launchProgram('csi-driver', csiDriverProgram(this.paths, state));
     this.#importing = this.#importImages(snapshotter, AbortSignal.any([signal, this.#over.signal]));
@@ -319,14 +319,21 @@ class Lab implements RunningLab {
     await marker.put(...cgroups, ...directories);
   }
 
+  #agentPaths(): LabPaths {
+    const { kubeconfigs } = this.paths;
+    if (this.#options.agentServer === undefined) return this.paths;
+    return { ...this.paths, kubeconfigs: { ...kubeconfigs, agent: kubeconfigs.agentByProxy } };
+  }
+
   async #writeFiles(state: LabState): Promise<Snapshotter> {
     const { paths } = this;
     const pki = await ensurePki(paths.pkiDir, { hosts: [], nodeName: state.nodeName, now: this.#clock.now() });
     const host = ['0.0.0.0', '::'].includes(this.#bindAddress) ? '127.0.0.1' : this.#bindAddress;
     const server = `https://${host.includes(':') ? `[${host}]` : host}:${state.apiserverPort}`;
+    const { agentServer = server } = this.#options;
     const identities = [
       { path: paths.kubeconfig, user: 'kubernetes-admin', client: pki.clients.admin },
-      { path: paths.kubeconfigs.agent, user: 'agent', client: pki.clients.agent },
+      { path: this.#agentPaths().kubeconfigs.agent, user: 'agent', client: pki.clients.agent },
       { path: paths.kubeconfigs.scheduler, user: 'scheduler', client: pki.clients.scheduler },
       {
         path: paths.kubeconfigs.controllerManager,
@@ -335,7 +342,7 @@ class Lab implements RunningLab {
       },
     ];
     for (const { path, user, client } of identities) {
-      const own = user === 'agent' ? (this.#options.agentServer ?? server) : server;
+      const own = user === 'agent' ? agentServer : server;
       await writeKubeconfig(path, { server: own, ca: pki.ca.cert, user, client });
     }
     const forward = await exec('iptables', ['-S', 'FORWARD']);

@@ -31,6 +31,8 @@ export interface LabPaths {
   readonly kubeconfig: string;
   readonly kubeconfigs: {
     readonly agent: string;
+    /** Of an agent that reaches the API server by a proxy: the server itself writes the others anew when it starts. */
+    readonly agentByProxy: string;
     readonly scheduler: string;
     readonly controllerManager: string;
   };
@@ -121,6 +123,7 @@ export function labPaths(root: string = DEFAULT_ROOT): LabPaths {
     kubeconfig: at('kubeconfig'),
     kubeconfigs: {
       agent: at('kubeconfigs', 'agent.kubeconfig'),
+      agentByProxy: at('kubeconfigs', 'agent-by-proxy.kubeconfig'),
       scheduler: at('kubeconfigs', 'scheduler.kubeconfig'),
       controllerManager: at('kubeconfigs', 'controller-manager.kubeconfig'),
     },

@@ -194,11 +194,13 @@ measure:
   - { name: starts, value: 'container("web").started', unit: ms }
   - { name: exits, value: 'container("web").exitCodes' }
   - { name: whileCut, value: 'last(container("web").started) > step("cut").at and last(container("web").started) < step("healed").ended' }
+  - { name: shown, value: 'count(before(after(pod("web").history("status"), step("cut").ended), step("runtime away").at))' }
   - { name: reported, value: 'count(events("FailedCreatePodSandBox", message="*no bridge today*"))' }
 expect:
   - { that: bridge == 1 }
   - { that: reported >= 1 }
   - { that: 'exits == [137]' }
+  - { that: shown == 0, because: no status passes a link that is cut }
   - { that: whileCut, because: a kubelet needs no API server for a restart }
   - { that: 'capacity == "42"' }
 `;
