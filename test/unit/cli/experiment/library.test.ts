@@ -6,8 +6,14 @@ import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { parseMatrix, summary } from '../../../../cli/experiment/command.ts';
 import { FUNCTIONS } from '../../../../cli/experiment/expression/evaluate.ts';
+import { labCannot } from '../../../../cli/experiment/lab/cannot.ts';
 import { LIBRARY, libraryNames } from '../../../../cli/experiment/library.ts';
-import { type ExperimentSource, loadExperiment, parseExperiment } from '../../../../cli/experiment/load.ts';
+import {
+  type ExperimentSource,
+  loadExperiment,
+  type ParameterValues,
+  parseExperiment,
+} from '../../../../cli/experiment/load.ts';
 import type { ExperimentResult } from '../../../../cli/experiment/model.ts';
 import { runExperiment } from '../../../../cli/experiment/runner.ts';
 import { createSimWorld } from '../../../../cli/experiment/sim/world.ts';
@@ -71,6 +77,12 @@ test.each(NAMES)('%s is called by its file and points editors to the schema', as
   );
 });
 
+/** What a lab needs where it cannot do the default: it pulls no image, and has the runtime that is installed. */
+const LAB_VALUES: Readonly<Record<string, ParameterValues>> = {
+  'agent-killed': { image: 'busybox:stable' },
+  'delete-while-starting': { image: 'busybox:stable', call: 'CreateContainer' },
+};
+
 const SOURCES = await Promise.all(NAMES.map((name) => loadExperiment(join(LIBRARY, `${name}.yaml`))));
 const ON_SIM = SOURCES.filter(({ experiment }) => experiment.on.includes('sim'));
 
@@ -79,6 +91,18 @@ test.each(ON_SIM.map((source) => [source.experiment.metadata.name, source] as co
   async (name, source) => {
     const result = await run(source, MATRIX[name]);
     expect(result.verdict, summary(result)).toBe('passed');
+  },
+);
+
+const ON_LAB = SOURCES.filter(({ experiment }) => experiment.on.includes('lab'));
+
+test.each(ON_LAB.map((source) => [source.experiment.metadata.name, source] as const))(
+  '%s: a lab can do its world and its steps, and something is expected there',
+  async (name, source) => {
+    const { world = {}, steps, expect: expected } = await source.vary(LAB_VALUES[name] ?? {});
+    const worldSteps = steps.flatMap((step) => ('wait' in step || 'sleep' in step ? [] : [step]));
+    expect(labCannot(world, worldSteps, { kind: 'nodelet' })).toEqual([]);
+    expect(expected.filter(({ on }) => on?.includes('lab') !== false)).not.toEqual([]);
   },
 );
 
