@@ -3,10 +3,7 @@
 
 import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
-import { cgroupPath, podName } from '../../../agent/model/cgroup-names.ts';
-import { podQOSClass } from '../../../agent/model/pod-resources.ts';
 import { resourcePath } from '../../../client/paths.ts';
-import type { Pod } from '../../../client/types.ts';
 import { sleepUnlessAborted } from '../../../lib/abort.ts';
 import { writeFileAtomic } from '../../../lib/atomic.ts';
 import {
@@ -19,7 +16,6 @@ import {
   ZERO_TIME,
 } from '../../../lib/clock.ts';
 import { errorMessage, UserError } from '../../../lib/errors.ts';
-import { readMounts } from '../../../lib/mounts.ts';
 import { removeTree } from '../../../lib/remove-tree.ts';
 import { repeat } from '../../../lib/retry.ts';
 import { rfc3339Milli } from '../../../lib/rfc3339.ts';
@@ -39,9 +35,9 @@ import { ContainerWatch } from './containers.ts';
 import { FOREIGN_CONFIGURATION, type LabAgent, parseAgent, programOf } from './lab-agent.ts';
 import { Link } from './link.ts';
 import { Kinds, type ObjectChange, WATCHED, watchObjects } from './objects.ts';
+import { newSampler, PodSamples } from './pod-samples.ts';
 import { checkRuntime, makeCniWrappers, needsOf, serviceAccountReady } from './prepare.ts';
 import { clearLeftRuns, labRootOf, makeRunDirectory, RUNS_DIRECTORY } from './run-directory.ts';
-import { Sampler } from './samples.ts';
 import { deleteAndWait, LabSteps } from './steps.ts';
 import { followTrace } from './trace-follower.ts';
 
@@ -306,8 +302,8 @@ class LabWorld implements World {
       );
     }
     this.#run(this.#every(CONTAINERS_MS, () => this.#lookAtContainers()));
-    const sampler = await newSampler();
-    this.#run(this.#every(SAMPLES_MS, async () => this.#sample(sampler, lab)));
+    const samples = new PodSamples({ sampler: await newSampler(), lab, containers, observations: this.#observations });
+    this.#run(this.#every(SAMPLES_MS, async () => this.#sample(samples)));
     if (this.#agent.kind === 'nodelet') {
       const onSpan = (span: Span): void => this.#observeSpan(span);
       this.#run(followTrace(lab.paths.traceSocket, onSpan, this.#clock, this.#over.signal));
@@ -405,34 +401,9 @@ class LabWorld implements World {
     if (this.#isReady && span.start >= this.#readyAt) this.#add({ type: 'span', at: this.#at(span.start), span });
   }
 
-  #sample(sampler: Sampler, lab: RunningLab): void {
+  #sample(samples: PodSamples): void {
     const at = this.now();
-    const layout = { root: lab.paths.cgroupRoot, driver: lab.state.cgroupDriver ?? 'cgroupfs' };
-    const uids = new Set([...(this.#containers?.containers.values() ?? [])].map(({ podUid }) => podUid));
-    const readings = [...this.#pods().values()].flatMap((pod) => {
-      const { namespace, name, uid } = pod.metadata;
-      if (!uids.has(uid)) return [];
-      const cgroup = cgroupPath(layout, podName(layout, uid, podQOSClass(pod)));
-      return sampler.readPod({ pod: `${namespace}/${name}`, cgroup }, at);
-    });
-    const pid = lab.pid('agent');
-    if (pid !== undefined) readings.push(...sampler.readProcess('agent', pid, at));
-    for (const reading of readings) this.#add({ type: 'sample', at, ...reading });
-  }
-
-  readonly #podVersions = new Map<string, Pod>();
-  #podsRead = 0;
-
-  /** As they are now, by uid. */
-  #pods(): ReadonlyMap<string, Pod> {
-    for (; this.#podsRead < this.#observations.length; this.#podsRead++) {
-      const observation = this.#observations[this.#podsRead];
-      if (observation?.type !== 'object' || !isPod(observation.object)) continue;
-      const pod = observation.object;
-      if (observation.change === 'DELETED') this.#podVersions.delete(pod.metadata.uid);
-      else this.#podVersions.set(pod.metadata.uid, pod);
-    }
-    return this.#podVersions;
+    for (const reading of samples.read(at)) this.#add({ type: 'sample', at, ...reading });
   }
 
   async perform(step: WorldStep): Promise<void> {
@@ -509,13 +480,4 @@ class LabWorld implements World {
     const path = resourcePath('v1', 'namespaces', { name: namespace });
     await deleteAndWait(lab.client, path, this.#clock);
   }
-}
-
-function isPod(object: object): object is Pod {
-  return 'kind' in object && object.kind === 'Pod' && 'spec' in object;
-}
-
-async function newSampler(): Promise<Sampler> {
-  const v2 = (await readMounts()).some((mount) => mount.path === '/sys/fs/cgroup' && mount.fsType === 'cgroup2');
-  return new Sampler({ version: v2 ? 2 : 1, mountPoint: '/sys/fs/cgroup' });
 }
