@@ -92,6 +92,7 @@ export async function checkExperiments(say: (line: string) => void, signal: Abor
     await check(`experiment: ${EXPERIMENT} runs on a virtual machine, and its result comes out`, () =>
       resultComesOut(directory, signal),
     );
+    if (signal.aborted) return tally;
     await check('experiment: an interrupted run ends its machine and leaves nothing', () =>
       interruptedLeavesNothing(directory, signal),
     );
