@@ -397,6 +397,8 @@ class LabWorld implements World {
   #observeSpan(span: Span): void {
     if (!this.#isMine(span.pod?.namespace)) return;
     this.#spans.push(JSON.stringify(span));
+    // One that exits at once may be removed before the next look; the one before it is removed when this one has ended.
+    if (span.name === 'StartContainer') this.#run(this.#lookAtContainers());
     // What the agent did for its own start is in the recording alone.
     if (this.#isReady && span.start >= this.#readyAt) this.#add({ type: 'span', at: this.#at(span.start), span });
   }

@@ -94,11 +94,12 @@ describe('in a lab that is there', () => {
       ['stop-in-parallel', { grace: 6 }],
       ['subpath-propagation', {}],
     ];
-    const runs = await together(
-      all.map(async ([name, values]) =>
+    const runs = await together([
+      ...all.map(async ([name, values]) =>
         run(await loadExperiment(join(LIBRARY, `${name}.yaml`)), values, { lab: lab.lab, namespace: name }),
       ),
-    );
+      run(await parseExperiment(AT_ONCE, 'at-once.yaml'), {}, { lab: lab.lab, namespace: 'at-once' }),
+    ]);
     for (const outcome of runs) expectPassed(outcome);
     const { items } = await lab.client.list('/api/v1/pods');
     expect(items).toEqual([]);
@@ -203,6 +204,28 @@ expect:
   - { that: shown == 0, because: no status passes a link that is cut }
   - { that: whileCut, because: a kubelet needs no API server for a restart }
   - { that: 'capacity == "42"' }
+`;
+
+/** Of two that end at once, the first is removed when the second has ended. */
+const AT_ONCE = `
+apiVersion: nodelet/v1
+kind: Experiment
+metadata: { name: at-once, title: containers that end at once }
+question: Is each exit seen?
+prediction: Yes.
+reading: codes
+on: [lab]
+steps:
+  - apply:
+      - apiVersion: v1
+        kind: Pod
+        metadata: { name: crash }
+        spec: { terminationGracePeriodSeconds: 1, containers: [{ name: crash, image: "busybox:stable", command: ["false"] }] }
+  - wait: { until: 'pod("crash").restarts == 1', timeout: 2m }
+measure:
+  - { name: codes, value: 'container("crash").exitCodes' }
+expect:
+  - { that: 'codes[0] == 1 and count(container("crash").started) == 2' }
 `;
 
 const RESTARTS = `
