@@ -107,15 +107,84 @@ function placeIn(scope: Scope = {}): Pick<Span, 'parent' | 'root' | 'links' | 'p
   };
 }
 
+/** A call from its beginning to its end: one object is what its body gets, what openCalls lists and what its span is made of. */
+class CallRecord implements OpenSpan {
+  readonly id: number;
+  readonly #kind: SpanKind;
+  readonly #name: string;
+  readonly #scope: Scope | undefined;
+  readonly #start: EpochMs;
+  /** How many subscribers want details. */
+  readonly #wanted: { count: number };
+  #attributes: SpanAttributes;
+  #detail: SpanDetail | undefined;
+
+  constructor(
+    id: number,
+    kind: SpanKind,
+    name: string,
+    scope: Scope | undefined,
+    start: EpochMs,
+    attributes: SpanAttributes,
+    wanted: { count: number },
+  ) {
+    this.id = id;
+    this.#kind = kind;
+    this.#name = name;
+    this.#scope = scope;
+    this.#start = start;
+    this.#attributes = attributes;
+    this.#wanted = wanted;
+  }
+
+  set(attributes: SpanAttributes): void {
+    this.#attributes = { ...this.#attributes, ...attributes };
+  }
+
+  detail(make: () => SpanDetail): void {
+    if (this.#wanted.count > 0) this.#detail = { ...this.#detail, ...make() };
+  }
+
+  /** As it is while it has not ended. */
+  soFar(): OpenCall {
+    const { parent, root, pod } = placeIn(this.#scope);
+    return {
+      id: this.id,
+      ...(parent === undefined ? {} : { parent }),
+      ...(root === undefined ? {} : { root }),
+      kind: this.#kind,
+      name: this.#name,
+      ...(pod === undefined ? {} : { pod }),
+      start: this.#start,
+      attributes: this.#attributes,
+    };
+  }
+
+  /** `error`: undefined where it has succeeded. */
+  ended(at: EpochMs, error: unknown): Span {
+    return {
+      id: this.id,
+      ...placeIn(this.#scope),
+      kind: this.#kind,
+      name: this.#name,
+      start: this.#start,
+      durationMs: elapsedMs(this.#start, at),
+      outcome: error === undefined ? 'ok' : 'error',
+      ...(error === undefined ? {} : { error: cutWithMark(errorMessage(error), MAX_OUTPUT_BYTES) }),
+      attributes: this.#attributes,
+      ...(this.#detail === undefined ? {} : { detail: this.#detail }),
+    };
+  }
+}
+
 export class Tracer {
   readonly #time: () => EpochMs;
   readonly #storage = new AsyncLocalStorage<Scope>();
   readonly #sinks = new Set<Sink>();
-  /** Calls that have not ended, by the ids of their spans. */
-  readonly #open = new Map<number, () => OpenCall>();
+  /** Calls that have not ended. */
+  readonly #open = new Set<CallRecord>();
   #propagation: Propagation | undefined;
-  /** How many subscribers want details. */
-  #detailed = 0;
+  readonly #detailed = { count: 0 };
   #lastId = 0;
 
   /** `time` only grows; the machine's own by default. */
@@ -131,15 +200,15 @@ export class Tracer {
 
   /** The calls that are under way now, oldest first. */
   openCalls(): readonly OpenCall[] {
-    return [...this.#open.values()].map((make) => make());
+    return [...this.#open].map((call) => call.soFar());
   }
 
   /** From now on spans have their details, until the returned function is called. */
   wantDetail(): () => void {
-    this.#detailed++;
+    this.#detailed.count++;
     let wanted = true;
     return () => {
-      if (wanted) this.#detailed--;
+      if (wanted) this.#detailed.count--;
       wanted = false;
     };
   }
@@ -198,55 +267,25 @@ export class Tracer {
   ): Promise<T> {
     const context = this.#storage.getStore();
     const id = ++this.#lastId;
-    const start = this.#time();
-    let all = attributes;
-    let details: SpanDetail | undefined;
-    this.#open.set(id, () => ({
-      id,
-      ...(context?.span === undefined ? {} : { parent: context.span }),
-      ...(context?.root === undefined ? {} : { root: context.root }),
-      kind,
-      name,
-      ...(context?.pod === undefined ? {} : { pod: context.pod }),
-      start,
-      attributes: all,
-    }));
-    const finish = (error?: unknown): void => {
-      this.#open.delete(id);
-      if (this.#sinks.size === 0) return;
-      const span: Span = {
-        id,
-        ...placeIn(context),
-        kind,
-        name,
-        start,
-        durationMs: elapsedMs(start, this.#time()),
-        outcome: error === undefined ? 'ok' : 'error',
-        ...(error === undefined ? {} : { error: cutWithMark(errorMessage(error), MAX_OUTPUT_BYTES) }),
-        attributes: all,
-        ...(details === undefined ? {} : { detail: details }),
-      };
-      for (const sink of this.#sinks) sink(span);
-    };
-    const open: OpenSpan = {
-      id,
-      set: (more) => {
-        all = { ...all, ...more };
-      },
-      detail: (make) => {
-        if (this.#detailed > 0) details = { ...details, ...make() };
-      },
-    };
+    const call = new CallRecord(id, kind, name, context, this.#time(), attributes, this.#detailed);
+    this.#open.add(call);
     try {
       const inside = context?.span === undefined ? {} : { root: context.root ?? context.span };
       if (inside.root !== undefined) this.#propagation?.begins(id, inside.root);
-      const result = await this.#storage.run({ ...context, ...inside, span: id }, () => body(open));
-      finish();
+      const result = await this.#storage.run({ ...context, ...inside, span: id }, () => body(call));
+      this.#finish(call, undefined);
       return result;
     } catch (error) {
-      finish(error ?? new Error('unknown error'));
+      this.#finish(call, error ?? new Error('unknown error'));
       throw error;
     }
+  }
+
+  #finish(call: CallRecord, error: unknown): void {
+    // A sink that throws would end a call twice.
+    if (!this.#open.delete(call) || this.#sinks.size === 0) return;
+    const span = call.ended(this.#time(), error);
+    for (const sink of this.#sinks) sink(span);
   }
 }
 
