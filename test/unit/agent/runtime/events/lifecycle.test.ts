@@ -1,11 +1,11 @@
-import { describe, expect, test } from 'vitest';
+import { describe, expect, onTestFinished, test } from 'vitest';
 import { sandboxId } from '../../../../../agent/runtime/convert.ts';
 import { createCriRuntime } from '../../../../../agent/runtime/cri-runtime.ts';
 import { type Clock, plusMs, systemClock } from '../../../../../lib/clock.ts';
 import { Tracer } from '../../../../../lib/trace.ts';
 import type { FakeCri } from '../fake-cri.ts';
 import { NODE } from '../fixtures.ts';
-import { cleanups, EXITED, POD, type Setup, sendExit, setup } from './watched-runtime.ts';
+import { EXITED, POD, type Setup, sendExit, setup } from './watched-runtime.ts';
 
 describe('the source of events', () => {
   test.each([
@@ -41,7 +41,7 @@ describe('the source of events', () => {
       clock: systemClock,
       node: NODE,
     });
-    cleanups.push(async () => runtime.close());
+    onTestFinished(async () => runtime.close());
     expect(await runtime.capabilities()).toBeUndefined();
     await expect(runtime.version()).rejects.toMatchObject({ name: 'RuntimeError', code: 'UNAVAILABLE' });
   });

@@ -4,17 +4,17 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { status } from '@grpc/grpc-js';
-import { describe, expect, test } from 'vitest';
+import { describe, expect, onTestFinished, test } from 'vitest';
 import { podUID } from '../../../../../agent/model/pod-uid.ts';
 import { containerId } from '../../../../../agent/runtime/convert.ts';
 import { type Clock, plusMs, systemClock } from '../../../../../lib/clock.ts';
 import { spec as containerSpec, NODE, pod } from '../fixtures.ts';
-import { cleanups, EXITED, POD, type Setup, sendExit, setup } from './watched-runtime.ts';
+import { EXITED, POD, type Setup, sendExit, setup } from './watched-runtime.ts';
 
 /** A runtime on directories of its own, and a pod that it knows nothing of. */
 async function ownPod() {
   const directory = await mkdtemp(join(tmpdir(), 'nodelet-runtime-'));
-  cleanups.push(() => rm(directory, { recursive: true }));
+  onTestFinished(() => rm(directory, { recursive: true }));
   const node = {
     ...NODE,
     rootDir: join(directory, 'root'),
@@ -182,7 +182,7 @@ describe('observation', () => {
     ['is asked for where it has no address yet', () => [], ['PodSandboxStatus'], ['10.0.0.9']],
   ])('a sandbox that was just made %s', async (_rule, addressesOf, calls, ips) => {
     const logs = await mkdtemp(join(tmpdir(), 'nodelet-logs-'));
-    cleanups.push(() => rm(logs, { recursive: true }));
+    onTestFinished(() => rm(logs, { recursive: true }));
     const node = { ...NODE, podLogsDir: logs, resolvConf: '' };
     const { fake, runtime } = await setup({ cri: false, containerd: true }, { node, addressesOf });
     await runtime.capabilities();

@@ -1,6 +1,6 @@
 // A CRI adapter in front of a fake runtime, whose events a test can wait for.
 
-import { afterEach } from 'vitest';
+import { onTestFinished } from 'vitest';
 import { podUID } from '../../../../../agent/model/pod-uid.ts';
 import type { PodLifecycleEvent } from '../../../../../agent/ports/runtime.ts';
 import { createCriRuntime } from '../../../../../agent/runtime/cri-runtime.ts';
@@ -14,11 +14,6 @@ import { NODE } from '../fixtures.ts';
 
 const types = loadProto('containerd-tasks').containerd.events;
 export const POD = { uid: podUID('u1'), namespace: 'ns', name: 'pod-u1' };
-/** Called after each test. */
-export const cleanups: (() => Promise<void>)[] = [];
-afterEach(async () => {
-  for (const cleanup of cleanups.splice(0)) await cleanup();
-});
 
 export interface Setup {
   readonly fake: FakeCri;
@@ -28,7 +23,7 @@ export interface Setup {
   next(matches: (event: PodLifecycleEvent) => boolean): Promise<PodLifecycleEvent>;
 }
 
-/** A runtime with one pod of one running container, watched. */
+/** A runtime with one pod of one running container, watched until the test ends. */
 export async function setup(
   serves: { cri: boolean; containerd: boolean },
   options: Partial<CriRuntimeOptions> = {},
@@ -43,7 +38,8 @@ export async function setup(
     node: NODE,
     ...options,
   });
-  cleanups.push(async () => {
+  // No hook of this module: files of one worker share it, and a hook is that of the file which loads it first.
+  onTestFinished(async () => {
     runtime.close();
     await fake.stop();
   });
