@@ -2,8 +2,8 @@
 // leads elsewhere. Where a connection opens, whatever programmed the kernel did so in its own way.
 
 import type { ConnectFact, ProxyFacts, ServiceFacts } from '../facts.ts';
-import type { Cause, Finding, Rule } from '../finding.ts';
-import { clusterAddresses, readyEndpoints, readyPods, vantageName } from '../service-view.ts';
+import type { Cause, Command, Finding, Rule } from '../finding.ts';
+import { clusterAddresses, readyEndpoints, readyPods, targetPort, vantageName } from '../service-view.ts';
 import { list, plural } from '../words.ts';
 
 const TABLES: Readonly<Record<ProxyFacts['kind'], string>> = {
@@ -70,16 +70,46 @@ function finding(facts: ServiceFacts, door: Door, verdict: string, link: string,
   };
 }
 
+/** The verdict where nothing but the proxy is missing: what would answer behind it is part of the sentence. */
+function withoutProxy(facts: ServiceFacts, address: string): string {
+  const pods = readyPods(facts).length;
+  const missing = `no service proxy (kube-proxy) runs on this node, so its address ${address} leads nowhere`;
+  if (pods === 0) return `${missing}, though it has ${plural(readyEndpoints(facts).length, 'ready endpoint')}`;
+  const checked = facts.listening.length >= pods ? `, and ${pods === 1 ? 'listens' : 'they listen'} on its ports` : '';
+  return `${missing}; all else is right: ${plural(pods, 'pod')} ${pods === 1 ? 'is' : 'are'} ready${checked}`;
+}
+
+/** Its pods answer by their own addresses. */
+function directly(facts: ServiceFacts): readonly Command[] {
+  const [port] = (facts.service.spec?.ports ?? []).filter(({ protocol = 'TCP' }) => protocol === 'TCP');
+  const [pod] = readyPods(facts);
+  const ip = pod?.status?.podIP;
+  const target = port === undefined || pod === undefined ? undefined : targetPort(port, pod);
+  if (ip === undefined || target === undefined) return [];
+  const host = ip.includes(':') ? `[${ip}]` : ip;
+  return [
+    {
+      command: `curl http://${host}:${target}/`,
+      why: 'on the node: the pod itself, without the Service (any client of TCP does)',
+    },
+  ];
+}
+
 /** What is wrong with the rules for one address and port. */
 function faultOf(facts: ServiceFacts, proxy: ProxyFacts, door: Door): Finding | undefined {
   const { address, port, protocol, connect } = door;
   const endpoints = readyEndpoints(facts);
-  const count = Math.max(readyPods(facts).length, endpoints.length);
   const table = TABLES[proxy.kind];
   if (proxy.kind === 'none') {
     if (connect === undefined) return undefined;
-    const verdict = `this node has no service proxy (kube-proxy): nothing leads from ${address} to its ${plural(count, 'ready endpoint')}`;
-    return finding(facts, door, verdict, `a proxy keeps its rules in ${table}`, 'neither is there');
+    const fault = finding(
+      facts,
+      door,
+      withoutProxy(facts, address),
+      `a proxy keeps its rules in ${table}`,
+      'neither is there',
+    );
+    return { ...fault, commands: [...directly(facts), ...fault.commands] };
   }
   if (proxy.kind === 'ipvs') return undefined;
   const rule = proxy.rules.find((each) => each.address === address && each.port === port && each.protocol === protocol);

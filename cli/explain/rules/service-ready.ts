@@ -2,12 +2,17 @@
 
 import type { ServiceFacts } from '../facts.ts';
 import type { Cause, Rule } from '../finding.ts';
-import { readyEndpoints, readyPods, selectedPods } from '../service-view.ts';
+import { clusterAddresses, readyEndpoints, readyPods, selectedPods } from '../service-view.ts';
 import { plural } from '../words.ts';
 
 /** No proxy was found, and connections open all the same. */
 const UNEXPLAINED: Cause = {
   text: 'this node has no rules of a proxy, and connections to the Service’s address open: something else takes them, such as eBPF or a transparent proxy of the network',
+};
+
+/** Only TCP shows whether something takes connections. */
+const UNTRIED: Cause = {
+  text: 'no service proxy (kube-proxy) runs on this node, so its address leads nowhere from here, unless something else takes it, such as eBPF: without a TCP port that cannot be tried',
 };
 
 export const serviceReady: Rule<ServiceFacts> = {
@@ -21,12 +26,14 @@ export const serviceReady: Rule<ServiceFacts> = {
     const checked = facts.listening.length > 0 ? ', and they listen on its ports' : '';
     const unpublished = count > 0 && endpoints === 0 && facts.slices.length === 0;
     const isUnexplained = facts.proxy?.kind === 'none' && facts.connects.some(({ isOpen }) => isOpen);
+    const isUntried = facts.proxy?.kind === 'none' && clusterAddresses(facts).length > 0 && facts.connects.length === 0;
     const what = count === 0 ? 'endpoint' : 'ready pod';
     return {
       state: 'ready',
       verdict: `${plural(Math.max(count, endpoints), what)}${some} can answer${checked}`,
       chain: [
         ...(isUnexplained ? [UNEXPLAINED] : []),
+        ...(isUntried ? [UNTRIED] : []),
         ...(unpublished
           ? [
               {

@@ -3,7 +3,7 @@
 
 import type { ServiceFacts } from '../facts.ts';
 import type { Finding, Rule } from '../finding.ts';
-import { readyPods, selectedPods, vantageName } from '../service-view.ts';
+import { readyPods, selectedPods, targetPort, vantageName } from '../service-view.ts';
 import { list } from '../words.ts';
 import { serviceDns } from './service-dns.ts';
 import { serviceExternalName } from './service-external-name.ts';
@@ -35,6 +35,20 @@ export function unknownService({ service }: ServiceFacts): Finding {
   };
 }
 
+/** Where each port of the Service leads to a socket that is listened on. */
+function listeningPods(facts: ServiceFacts): readonly string[] {
+  const pods = readyPods(facts).filter((pod) => {
+    const sockets = facts.listening.find((each) => each.pod === pod.metadata.name)?.ports ?? [];
+    return (facts.service.spec?.ports ?? []).every((port) =>
+      sockets.some(
+        (each) => !each.loopback && each.port === targetPort(port, pod) && each.protocol === (port.protocol ?? 'TCP'),
+      ),
+    );
+  });
+  if (pods.length === 0 || (facts.service.spec?.ports ?? []).length === 0) return [];
+  return [`programs listen on its ports in ${list(pods.map(({ metadata }) => metadata.name).slice(0, 5))}`];
+}
+
 export function fineService(facts: ServiceFacts): readonly string[] {
   const { clusterIP, ports } = facts.service.spec ?? {};
   const selected = selectedPods(facts).map(({ metadata }) => metadata.name);
@@ -47,6 +61,7 @@ export function fineService(facts: ServiceFacts): readonly string[] {
     ...(shown.length === 0 ? [] : [`ports: ${list(shown)}`]),
     ...(selected.length === 0 ? [] : [`selects ${list(selected.slice(0, 5))}`]),
     ...(ready.length === 0 ? [] : [`ready: ${list(ready.slice(0, 5))}`]),
+    ...listeningPods(facts),
     ...facts.connects
       // Without a proxy it is not known who has answered.
       .filter(({ isOpen }) => isOpen && facts.proxy?.kind !== 'none')

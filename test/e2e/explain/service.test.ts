@@ -5,7 +5,7 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { resourcePath } from '../../../client/paths.ts';
 import type { Pod, Service } from '../../../client/types.ts';
-import { execOk } from '../../../lib/exec.ts';
+import { exec, execOk } from '../../../lib/exec.ts';
 import { apply, eventually, FOREVER, mainProcess, ready, shellPod } from '../agent/harness.ts';
 import type { TestLab } from '../support/lab.ts';
 import { shareLab } from '../support/shared-lab.ts';
@@ -167,11 +167,16 @@ describe('names', () => {
 test('a lab has no proxy: the address leads nowhere from a pod, and its name is found', async () => {
   const answer = await explained('address', { from: 'direct' });
   expect(answer.verdict).toMatch(
-    /^this node has no service proxy \(kube-proxy\): nothing leads from 10\.96\.\S+ to its 1 ready/,
+    /^no service proxy \(kube-proxy\) runs on this node, so its address 10\.96\.\S+ leads nowhere; all else is right: 1 pod is ready, and listens on its ports$/,
   );
   expect(answer.rule).toBe('service-proxy');
   expect(calls(answer)).toMatch(/connect → 10\.96\.\S+:80: .*\nlist rules → the kernel of this node: neither is there/);
   expect(answer.fine.join('\n')).toContain(`${nameOf('address')} is `);
+  expect(answer.fine).toContain('programs listen on its ports in web');
+  // What it says to type is an answer: the pod itself takes connections.
+  const curl = answer.commands.find(({ command }) => command.startsWith('curl '))?.command ?? '';
+  const response = await exec('busybox', ['wget', '-q', '-O-', curl.replace('curl ', '')]);
+  expect(`${response.code} ${response.stderr}`).toMatch(/^0 |404/);
 });
 
 test('a Service without a selector, before and after it has endpoints', async () => {
@@ -238,7 +243,7 @@ describe('rules of a proxy', () => {
   test('none at all', async () => {
     expect(await look()).toMatchObject({
       rule: 'service-proxy',
-      verdict: `this node has no service proxy (kube-proxy): nothing leads from ${address} to its 1 ready endpoint`,
+      verdict: `no service proxy (kube-proxy) runs on this node, so its address ${address} leads nowhere, though it has 1 ready endpoint`,
     });
   });
 

@@ -223,6 +223,7 @@ describe('services', () => {
       'ports: TCP 80 → http',
       'selects web',
       'ready: web (10.0.0.2)',
+      'programs listen on its ports in web',
     ]);
   });
 });

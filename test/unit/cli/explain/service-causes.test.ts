@@ -55,7 +55,33 @@ const cases: readonly {
     what: 'no proxy on the node',
     facts: serviceFacts({ proxy: NONE, connects: [closed] }),
     rule: 'service-proxy',
-    text: /this node has no service proxy \(kube-proxy\): nothing leads from 10\.96\.0\.1 to its 1 ready endpoint[\s\S]*connect → 10\.96\.0\.1:80 with TCP, from this machine: no answer/,
+    text: /^no service proxy \(kube-proxy\) runs on this node, so its address 10\.96\.0\.1 leads nowhere; all else is right: 1 pod is ready, and listens on its ports\n[\s\S]*connect → 10\.96\.0\.1:80 with TCP, from this machine: no answer[\s\S]*curl http:\/\/10\.0\.0\.2:8080\//,
+  },
+  {
+    what: 'no proxy on the node, and endpoints that were made by hand',
+    facts: serviceFacts({
+      service: service({ clusterIP: '10.96.0.1', ports: [{ port: 80, targetPort: 8080 }] }),
+      pods: [],
+      slices: [slice('10.1.0.1', '10.1.0.2')],
+      proxy: NONE,
+      connects: [closed],
+    }),
+    rule: 'service-proxy',
+    text: /runs on this node, so its address 10\.96\.0\.1 leads nowhere, though it has 2 ready endpoints/,
+  },
+  {
+    what: 'no proxy on the node, and UDP alone, which cannot be tried',
+    facts: serviceFacts({
+      service: service({
+        selector: { app: 'web' },
+        clusterIP: '10.96.0.1',
+        ports: [{ port: 80, targetPort: 8080, protocol: 'UDP' }],
+      }),
+      listening: [],
+      proxy: NONE,
+    }),
+    rule: 'service-ready',
+    text: /1 ready pod can answer[\s\S]*no service proxy \(kube-proxy\) runs on this node[\s\S]*without a TCP port that cannot be tried/,
   },
   {
     what: 'no proxy that is known, and connections that open',
