@@ -31,7 +31,7 @@ export function requestInfo(path: string): RequestInfo {
   const segments = path.split('/').filter((segment) => segment !== '');
   const rest = segments[0] === 'api' ? segments.slice(2) : segments[0] === 'apis' ? segments.slice(3) : [];
   if (rest.length === 0) return { resource: path, collection: false };
-  let parts = rest.map(decodeURIComponent);
+  let parts = rest.map((part) => (part.includes('%') ? decodeURIComponent(part) : part));
   let namespace: string | undefined;
   if (parts[0] === 'namespaces' && parts.length > 1) {
     namespace = parts[1];

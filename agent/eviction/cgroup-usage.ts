@@ -30,8 +30,11 @@ function readNumber(path: string): number | undefined {
 
 /** One line of memory.stat, bytes. */
 export function statField(stat: string, name: string): number | undefined {
-  const match = new RegExp(`^${name} (\\d+)$`, 'm').exec(stat);
-  return match === null ? undefined : Number(match[1]);
+  const start = stat.startsWith(`${name} `) ? 0 : stat.indexOf(`\n${name} `) + 1;
+  if (start === 0 && !stat.startsWith(`${name} `)) return undefined;
+  const end = stat.indexOf('\n', start);
+  const value = stat.slice(start + name.length + 1, end < 0 ? undefined : end);
+  return /^\d+$/.test(value) ? Number(value) : undefined;
 }
 
 function controllerDirectory(files: CgroupFiles, controller: 'memory' | 'pids', path: string): string {
@@ -72,7 +75,8 @@ export function taskCount(files: CgroupFiles, path: string): number | undefined 
 /** Tasks of the whole machine: the total after the slash in /proc/loadavg. */
 export function machineTasks(procDir: string): { readonly running: number; readonly max: number } | undefined {
   const running = Number(readText(join(procDir, 'loadavg'))?.split(' ')[3]?.split('/')[1]);
+  if (!Number.isFinite(running)) return undefined;
   const limits = ['pid_max', 'threads-max'].flatMap((file) => readNumber(join(procDir, 'sys/kernel', file)) ?? []);
-  if (!Number.isFinite(running) || limits.length === 0) return undefined;
+  if (limits.length === 0) return undefined;
   return { running, max: Math.min(...limits) };
 }

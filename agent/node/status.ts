@@ -3,6 +3,7 @@
 
 import type { ContainerImage, NodeStatus } from 'kubernetes-types/core/v1';
 import type { MonotonicMs } from '../../lib/clock.ts';
+import { getOwn } from '../../lib/own-property.ts';
 import type { RuntimeImage, RuntimeStatus, RuntimeVersion } from '../ports/runtime.ts';
 import { nodeAddresses } from './addresses.ts';
 import { allocatableOf, capacityOf } from './capacity.ts';
@@ -128,7 +129,7 @@ export function statusDelayMs({ urgent, reportedReady, reportedAt, now, updateFr
 
 /** True when everything in `wanted` is in `present` and equal; lists are compared whole. Key order does not count. */
 export function covers(present: unknown, wanted: unknown): boolean {
-  if (wanted === undefined) return true;
+  if (wanted === undefined || present === wanted) return true;
   if (Array.isArray(wanted)) {
     return (
       Array.isArray(present) &&
@@ -136,17 +137,18 @@ export function covers(present: unknown, wanted: unknown): boolean {
       wanted.every((item, index) => covers(present[index], item))
     );
   }
-  if (typeof wanted === 'object' && wanted !== null) {
-    if (typeof present !== 'object' || present === null) {
-      // The server leaves out what is empty.
-      return Object.values(wanted).every(isEmpty);
-    }
-    const fields = new Map<string, unknown>(Object.entries(present));
+  if (isFields(wanted)) {
+    // The server leaves out what is empty.
+    if (!isFields(present)) return Object.values(wanted).every(isEmpty);
     return Object.entries(wanted).every(
-      ([key, value]) => covers(fields.get(key), value) || (isEmpty(value) && !fields.has(key)),
+      ([key, value]) => covers(getOwn(present, key), value) || (isEmpty(value) && !Object.hasOwn(present, key)),
     );
   }
-  return present === wanted || (isEmpty(wanted) && present === undefined);
+  return isEmpty(wanted) && present === undefined;
+}
+
+function isFields(value: unknown): value is Readonly<Record<string, unknown>> {
+  return typeof value === 'object' && value !== null;
 }
 
 function isEmpty(value: unknown): boolean {

@@ -91,6 +91,8 @@ export class SimDisk {
     space?: SimDiskSpace,
   ): void {
     const at = (path: string): string => (path.startsWith(MANIFESTS) ? join(this.root, path) : path);
+    /** Directories that are there for as long as the disk: eviction looks at them all day, for their device. */
+    const lasting = new Map<string, ReturnType<typeof fs.statSync>>();
     const replaced = {
       lstat: async (path: string) => {
         const found = fs.lstatSync(path);
@@ -110,9 +112,12 @@ export class SimDisk {
         ...(space?.statfs(path) ?? SPACE),
       }),
       stat: async (path: string) => {
+        const known = lasting.get(path);
+        if (known !== undefined) return known;
         const found = fs.statSync(at(path));
         const device = space?.deviceOf(path);
         if (device !== undefined) found.dev = device;
+        if (path === this.root || path === space?.imageRoot) lasting.set(path, found);
         return found;
       },
       readdir: async (path: string, options?: { withFileTypes: true }) =>

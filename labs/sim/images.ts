@@ -42,8 +42,13 @@ export class SimImages {
 
   /** Bytes on the disk; a name more of an image takes none. */
   get bytes(): number {
-    const sizes = new Map([...this.held.values()].map(({ id, sizeBytes }) => [id, sizeBytes]));
-    return [...sizes.values()].reduce((sum, each) => sum + each, 0);
+    const counted = new Set<string>();
+    let sum = 0;
+    for (const { id, sizeBytes } of this.held.values()) {
+      if (!counted.has(id)) sum += sizeBytes;
+      counted.add(id);
+    }
+    return sum;
   }
 
   /** By name or id. */

@@ -21,8 +21,14 @@ export class Journal {
     this.#onLine = onLine;
   }
 
+  /** With the virtual time in front. */
+  protected lineOf(what: string): string {
+    const shown = what.includes(this.#hidden) ? what.replaceAll(this.#hidden, '') : what;
+    return `${this.#clock.monotonic()} ${shown}`;
+  }
+
   note(what: string): void {
-    const line = `${this.#clock.monotonic()} ${what}`.replaceAll(this.#hidden, '');
+    const line = this.lineOf(what);
     for (let index = 0; index < line.length; index++) {
       const code = line.charCodeAt(index);
       this.#high = Math.imul(this.#high ^ code, 0x01000193);
@@ -46,5 +52,19 @@ export class Journal {
   /** The newest lines, oldest first, with virtual seconds in front. */
   last(count: number): readonly string[] {
     return this.#lines.slice(-count);
+  }
+}
+
+/** For a world that keeps the lines itself: neither a digest nor lines here. */
+export class PassedJournal extends Journal {
+  readonly #pass: (line: string) => void;
+
+  constructor(clock: Clock, hidden: string, pass: (line: string) => void) {
+    super(clock, hidden);
+    this.#pass = pass;
+  }
+
+  override note(what: string): void {
+    this.#pass(this.lineOf(what));
   }
 }

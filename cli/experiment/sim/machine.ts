@@ -19,7 +19,7 @@ import { type DnsQuery, NODE_RESOLV_CONF, SimDns } from '../../../labs/sim/dns.t
 import type { Faults } from '../../../labs/sim/faults.ts';
 import { SimDisk } from '../../../labs/sim/files.ts';
 import { SimImages } from '../../../labs/sim/images.ts';
-import { Journal } from '../../../labs/sim/journal.ts';
+import { PassedJournal } from '../../../labs/sim/journal.ts';
 import { SimKernel } from '../../../labs/sim/kernel.ts';
 import { Line } from '../../../labs/sim/line.ts';
 import { SimLogind } from '../../../labs/sim/logind.ts';
@@ -115,7 +115,7 @@ export function createMachine(
 ): ExperimentMachine {
   const dice = new Dice(seed);
   const disk = new SimDisk();
-  const journal = new Journal(clock, disk.root, witness.journal);
+  const journal = new PassedJournal(clock, disk.root, witness.journal);
   const weather = new Weather(clock);
   const rules = NO_RULES;
   const faults = NO_FAULTS;

@@ -1,3 +1,4 @@
+import { getEventListeners } from 'node:events';
 import { describe, expect, test } from 'vitest';
 import { abortable, resolvesWithin, sleepUnlessAborted, whenAborted } from '../../../lib/abort.ts';
 import { settle, VirtualClock } from '../../support/virtual-clock.ts';
@@ -69,6 +70,24 @@ describe('resolvesWithin', () => {
     const stopped = resolvesWithin(clock, 10, never, stop.signal);
     stop.abort();
     await expect(stopped).resolves.toBe(false);
+  });
+
+  test('what has resolved is in time though the signal has aborted, what has not is late at once', async () => {
+    const clock = new VirtualClock();
+    await expect(resolvesWithin(clock, 10, Promise.resolve('x'), AbortSignal.abort())).resolves.toBe(true);
+    await expect(resolvesWithin(clock, 10, never, AbortSignal.abort())).resolves.toBe(false);
+    expect(clock.timers).toBe(0);
+  });
+
+  test('a signal that outlives thousands of calls keeps no listener of them', async () => {
+    const { signal } = new AbortController();
+    const clock = new VirtualClock();
+    await resolvesWithin(clock, 10, Promise.resolve('x'), signal);
+    await expect(resolvesWithin(clock, 10, Promise.reject(new Error('broken')), signal)).rejects.toThrow('broken');
+    const late = resolvesWithin(clock, 10, never, signal);
+    await clock.advance(10);
+    await late;
+    expect(getEventListeners(signal, 'abort')).toEqual([]);
   });
 
   test('rejects as the promise does', async () => {
