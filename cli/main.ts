@@ -6,11 +6,14 @@ import { Command, CommanderError } from 'commander';
 import { errorMessage, UserError } from '../lib/errors.ts';
 import { resolveRelativeImports } from '../lib/relative-imports.ts';
 import { parseTricks, TRICKS_VARIABLE } from '../lib/tricks.ts';
+import { type WithoutReader, whenReaderGoes } from './commands/reader-gone.ts';
 
 interface Subcommand {
   readonly load: () => Promise<Command>;
   /** Not in the list of commands. */
   readonly hidden?: true;
+  /** Undefined: it has its own rule. */
+  readonly withoutReader?: WithoutReader;
 }
 
 /** By name, in the order of the help. */
@@ -21,18 +24,34 @@ const SUBCOMMANDS: ReadonlyMap<string, Subcommand> = new Map([
   ['agent', { load: async () => (await import('./commands/agent.ts')).agentCommand() }],
   ['apiserver', { load: async () => (await import('./commands/apiserver.ts')).apiserverCommand() }],
   ['csi-driver', { load: async () => (await import('./commands/csi-driver.ts')).csiDriverCommand() }],
-  ['csi-sanity', { load: async () => (await import('./commands/csi-sanity.ts')).csiSanityCommand() }],
-  ['kubeconfig', { load: async () => (await import('./commands/kubeconfig.ts')).kubeconfigCommand() }],
-  ['explain', { load: async () => (await import('./commands/explain.ts')).explainCommand() }],
-  ['trace', { load: async () => (await import('./commands/trace.ts')).traceCommand() }],
-  ['timeline', { load: async () => (await import('./commands/timeline.ts')).timelineCommand() }],
-  ['ui', { load: async () => (await import('./commands/ui.ts')).uiCommand() }],
-  ['experiment', { load: async () => (await import('./commands/experiment.ts')).experimentCommand() }],
-  ['tap', { load: async () => (await import('./commands/tap.ts')).tapCommand() }],
+  [
+    'csi-sanity',
+    { load: async () => (await import('./commands/csi-sanity.ts')).csiSanityCommand(), withoutReader: 'goes on' },
+  ],
+  [
+    'kubeconfig',
+    { load: async () => (await import('./commands/kubeconfig.ts')).kubeconfigCommand(), withoutReader: 'ends' },
+  ],
+  ['explain', { load: async () => (await import('./commands/explain.ts')).explainCommand(), withoutReader: 'ends' }],
+  ['trace', { load: async () => (await import('./commands/trace.ts')).traceCommand(), withoutReader: 'ends' }],
+  ['timeline', { load: async () => (await import('./commands/timeline.ts')).timelineCommand(), withoutReader: 'ends' }],
+  ['ui', { load: async () => (await import('./commands/ui.ts')).uiCommand(), withoutReader: 'goes on' }],
+  [
+    'experiment',
+    { load: async () => (await import('./commands/experiment.ts')).experimentCommand(), withoutReader: 'goes on' },
+  ],
+  ['tap', { load: async () => (await import('./commands/tap.ts')).tapCommand(), withoutReader: 'goes on' }],
   ['dockershim', { load: async () => (await import('./commands/dockershim.ts')).dockershimCommand() }],
   ['crictl', { load: async () => (await import('./commands/crictl.ts')).crictlCommand() }],
-  ['lab', { load: async () => (await import('./commands/exercises.ts')).exercisesCommand() }],
-  ['csi-call', { load: async () => (await import('./commands/csi-call.ts')).csiCallCommand(), hidden: true }],
+  ['lab', { load: async () => (await import('./commands/exercises.ts')).exercisesCommand(), withoutReader: 'goes on' }],
+  [
+    'csi-call',
+    {
+      load: async () => (await import('./commands/csi-call.ts')).csiCallCommand(),
+      withoutReader: 'goes on',
+      hidden: true,
+    },
+  ],
   [
     'controlplane',
     { load: async () => (await import('./commands/controlplane.ts')).controlplaneCommand(), hidden: true },
@@ -59,6 +78,8 @@ async function buildProgram([word = '']: readonly string[]): Promise<Command> {
 
 async function main(): Promise<number> {
   try {
+    const { withoutReader } = SUBCOMMANDS.get(process.argv[2] ?? '') ?? {};
+    if (withoutReader !== undefined) whenReaderGoes(withoutReader, process);
     if (parseTricks(process.env[TRICKS_VARIABLE]).has('imports')) resolveRelativeImports();
     await (await buildProgram(process.argv.slice(2))).parseAsync(process.argv);
     return typeof process.exitCode === 'number' ? process.exitCode : 0;
