@@ -3,7 +3,7 @@
 
 import { beyond, type JsonLimits, jsonSize } from '../lib/json-limits.ts';
 import { badRequest, StatusError } from './errors.ts';
-import { MAX_OBJECT_BYTES } from './storage/store.ts';
+import { MAX_OBJECT_BYTES } from './storage/object-store.ts';
 
 /** The largest body that is read, in bytes: as in the real server. */
 export const MAX_BODY_BYTES = 3 * 1024 * 1024;

@@ -30,7 +30,8 @@ import { KubeletClient } from './proxy/kubelet.ts';
 import { KubeletProxy } from './proxy/proxy.ts';
 import { startEventCleanup } from './registry/event-ttl.ts';
 import { Registry } from './registry/registry.ts';
-import { Store, StoreFullError } from './storage/store.ts';
+import { StoreFullError } from './storage/object-store.ts';
+import { Store } from './storage/store.ts';
 import { SnapshotKeeper } from './storage/take-snapshot.ts';
 
 const EMPTY = Buffer.alloc(0);
@@ -86,8 +87,8 @@ export async function startApiServer(options: ApiServerOptions, kinds: KindParts
     const handler = new Handler(parts);
     const app = buildApp({ pki, handler, proxy, guard, clock });
     const port = await listen(app, address, options.port);
-    bootstrap(registry, port);
-    const stopCleanup = startEventCleanup(registry, clock, log);
+    await registry.store.commit(() => bootstrap(registry, port));
+    const stopCleanup = store.expiresEvents ? () => undefined : startEventCleanup(registry, clock, log);
     snapshots.start();
     const host = options.advertiseHost ?? (unspecified(address) ? '127.0.0.1' : address);
     let closing: Promise<void> | undefined;

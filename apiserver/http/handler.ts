@@ -15,7 +15,7 @@ import type { Discovery } from '../ports.ts';
 import type { KubeletProxy } from '../proxy/proxy.ts';
 import type { Caller, Registry } from '../registry/registry.ts';
 import { parseFieldSelector } from '../registry/selectors.ts';
-import { StoreFullError } from '../storage/store.ts';
+import { StoreFullError } from '../storage/object-store.ts';
 import type { Converter } from './convert-aside.ts';
 import type { AdmittedRequest, Exchange, Reply } from './exchange.ts';
 import { type Form, negotiate } from './negotiate.ts';
@@ -162,6 +162,7 @@ export class Handler {
       return undefined;
     }
     if (request.verb === 'watch' && request.subresource === '') {
+      if ((request.query.get('resourceVersion') ?? '') === '') await this.#parts.registry.store.catchUp();
       this.#watch(request, form, exchange);
       return undefined;
     }

@@ -92,6 +92,7 @@ export class ResourceHandler {
     }
     if (group === '' && resource === 'bindings' && verb === 'create') return this.#bind(call, undefined);
     const row = rowFor(this.#registry, request);
+    if (isConsistentRead(this.#registry, request)) await this.#registry.store.catchUp();
     if (request.subresource !== '') return this.#subresource(row, call);
     switch (verb) {
       case 'get':
@@ -147,8 +148,10 @@ export class ResourceHandler {
   async #create(row: ResourceKind, call: ResourceCall): Promise<Answer> {
     if (call.request.name !== '') throw methodNotAllowed();
     const options = this.#writeOptions(call);
-    const object = await this.#decoded(row, call, options);
-    const view = await createWhenAdmitted(this.#registry, row, call.request.namespace, object, options);
+    const view = await this.#registry.store.commit(async () => {
+      const object = await this.#decoded(row, call, options);
+      return createWhenAdmitted(this.#registry, row, call.request.namespace, object, options);
+    });
     return this.#show(row, call, view, 201);
   }
 
@@ -158,17 +161,25 @@ export class ResourceHandler {
     if (verb === 'patch') {
       const type = patchType(call.contentType);
       const patch = { type, read: () => parsePatchBody(call.body), large: call.body.length >= LARGE_BYTES };
-      return this.#show(row, call, await patchInTurns(this.#registry, row, namespace, name, patch, options, rules));
+      const patched = await this.#registry.store.commit(() =>
+        patchInTurns(this.#registry, row, namespace, name, patch, options, rules),
+      );
+      return this.#show(row, call, patched);
     }
-    const object = await this.#decoded(row, call, options);
-    return this.#show(row, call, updateObject(this.#registry, row, namespace, name, object, options, rules));
+    const view = await this.#registry.store.commit(async () => {
+      const object = await this.#decoded(row, call, options);
+      return updateObject(this.#registry, row, namespace, name, object, options, rules);
+    });
+    return this.#show(row, call, view);
   }
 
   async #delete(row: ResourceKind, call: ResourceCall): Promise<Answer> {
     const { namespace, name, query } = call.request;
     const body = call.body.length === 0 ? undefined : (await this.#body(call)).value;
     this.#restrict(call, 'delete');
-    const { view, removed } = deleteObject(this.#registry, row, namespace, name, deleteOptions(query, body));
+    const { view, removed } = await this.#registry.store.commit(() =>
+      deleteObject(this.#registry, row, namespace, name, deleteOptions(query, body)),
+    );
     // Kinds that are deleted gracefully answer with the object, the others with a Status once it is gone.
     if (!removed || row.strategy.gracePeriodSeconds !== undefined) return this.#show(row, call, view);
     return json(success(row, name, view.object.metadata.uid));
@@ -182,9 +193,11 @@ export class ResourceHandler {
     for (const [index, { object }] of page.items.entries()) {
       if (index % DELETIONS_PER_TURN === DELETIONS_PER_TURN - 1) await nextTurn();
       const { namespace = '', name = '' } = object.metadata;
-      const stored = this.#registry.find(row, namespace, name);
-      restrictNode(call.caller, { ...writeOf(request, 'delete'), namespace, name }, this.#registry);
-      if (stored !== undefined) deleteStored(this.#registry, row, stored, options);
+      await this.#registry.store.commit(() => {
+        const stored = this.#registry.find(row, namespace, name);
+        restrictNode(call.caller, { ...writeOf(request, 'delete'), namespace, name }, this.#registry);
+        if (stored !== undefined) deleteStored(this.#registry, row, stored, options);
+      });
     }
     return { code: 200, text: renderList(row, page, this.#render(call)) };
   }
@@ -208,7 +221,9 @@ export class ResourceHandler {
         const { value } = await this.#body(call);
         const { query } = call.request;
         this.#restrict(call, 'create', value);
-        evictPod(this.#registry, namespace, name, value, (options) => deleteOptions(query, options));
+        await this.#registry.store.commit(() =>
+          evictPod(this.#registry, namespace, name, value, (options) => deleteOptions(query, options)),
+        );
         return json(success(undefined, '', undefined), 201);
       }
       case '/serviceaccounts/token': {
@@ -228,12 +243,18 @@ export class ResourceHandler {
     const options = this.#writeOptions(call);
     if (verb === 'update') {
       const { value } = await this.#body(call);
-      return json(updateScale(this.#registry, row, namespace, name, value, options));
+      const view = await this.#registry.store.commit(() =>
+        updateScale(this.#registry, row, namespace, name, value, options),
+      );
+      return json(scaleOf(view.object));
     }
     if (verb !== 'patch') throw methodNotAllowed();
     const type = patchType(call.contentType);
-    const patched = applyPatch(current(), parsePatchBody(call.body), type, 'io.k8s.api.autoscaling.v1.Scale');
-    return json(updateScale(this.#registry, row, namespace, name, patched, options));
+    const view = await this.#registry.store.commit(() => {
+      const patched = applyPatch(current(), parsePatchBody(call.body), type, 'io.k8s.api.autoscaling.v1.Scale');
+      return updateScale(this.#registry, row, namespace, name, patched, options);
+    });
+    return json(scaleOf(view.object));
   }
 
   async #bind(call: ResourceCall, name: string | undefined): Promise<Answer> {
@@ -245,9 +266,21 @@ export class ResourceHandler {
     if (name !== undefined && typeof inBody === 'string' && inBody !== '' && inBody !== name) {
       throw badRequest('name in URL does not match name in Binding object');
     }
-    bindPod(this.#registry, call.request.namespace, pod, value, this.#writeOptions(call));
+    await this.#registry.store.commit(() =>
+      bindPod(this.#registry, call.request.namespace, pod, value, this.#writeOptions(call)),
+    );
     return json(success(undefined, '', undefined), 201);
   }
+}
+
+/**
+ * Whether the read has to show everything that was written before it, by other servers too: where it names no
+ * resourceVersion, or one that is not there yet.
+ */
+export function isConsistentRead(registry: Registry, { verb, query }: ResourceRequest): boolean {
+  if (verb !== 'get' && verb !== 'list' && verb !== 'watch') return false;
+  const wanted = query.get('resourceVersion') ?? '';
+  return wanted === '' || Number(wanted) > registry.store.revision;
 }
 
 function rulesOf(row: ResourceKind, subresource: string): UpdateRules | undefined {

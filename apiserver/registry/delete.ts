@@ -5,7 +5,7 @@ import { type EpochMs, plusMs } from '../../lib/clock.ts';
 import { parseRfc3339, rfc3339 } from '../../lib/rfc3339.ts';
 import { conflict, type StatusError } from '../errors.ts';
 import type { KubeObject, ResourceKind } from '../kinds/resource.ts';
-import type { StoredObject } from '../storage/store.ts';
+import type { StoredObject } from '../storage/object-store.ts';
 import { admitNamespaceDeletion, hasFinalizers, isNamespace, markTerminating } from './namespaces.ts';
 import { type Registry, View } from './registry.ts';
 

@@ -6,7 +6,7 @@ import { parseRfc3339 } from '../../lib/rfc3339.ts';
 import type { KubeObject } from '../kinds/resource.ts';
 import { isObject } from '../patch/json-value.ts';
 import { parseObject } from '../storage/change.ts';
-import type { StoredObject } from '../storage/store.ts';
+import type { StoredObject } from '../storage/object-store.ts';
 import type { Registry } from './registry.ts';
 
 /** The API server's --event-ttl. */

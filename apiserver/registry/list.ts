@@ -4,7 +4,7 @@
 import { badRequest, expired, type StatusError, tooLargeResourceVersion } from '../errors.ts';
 import type { ResourceKind } from '../kinds/resource.ts';
 import { shown } from '../patch/json-value.ts';
-import { CompactedError, type StoredObject } from '../storage/store.ts';
+import { CompactedError, type StoredObject } from '../storage/object-store.ts';
 import type { ContinueToken } from './continue.ts';
 import type { Registry, View } from './registry.ts';
 import type { Selection } from './selectors.ts';

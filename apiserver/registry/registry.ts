@@ -1,6 +1,6 @@
 // What every verb works with: the rows, the store, and objects as a row shows them. Reads only; what writes is write.ts
-// and delete.ts. Everything between a read and its write happens in one turn of the event loop, so no retry on conflict
-// is ever needed inside the server.
+// and delete.ts. What reads and then writes does so inside the store's `commit`, which runs it again where another
+// server was faster.
 
 import { randomBytes } from 'node:crypto';
 import type { Clock } from '../../lib/clock.ts';
@@ -9,7 +9,7 @@ import type { KubeObject, ObjectLookup, RequestContext, ResourceKind } from '../
 import { objectTooLarge } from '../limits.ts';
 import type { CheckBody } from '../ports.ts';
 import { parseObject } from '../storage/change.ts';
-import { type ObjectKey, ObjectTooLargeError, type Store, type StoredObject } from '../storage/store.ts';
+import { type ObjectKey, type ObjectStore, ObjectTooLargeError, type StoredObject } from '../storage/object-store.ts';
 import { ContinueTokens } from './continue.ts';
 
 /** The identity of the caller. */
@@ -31,13 +31,19 @@ export interface WriteOptions {
   readonly warn: (text: string) => void;
 }
 
-/** An object as a response shows it: its JSON as stored, parsed only on demand. */
+/**
+ * An object as a response shows it: its JSON as stored, parsed only on demand. Of an object that is being written it is to
+ * be read after `commit`: only then its resourceVersion is known.
+ */
 export class View {
-  readonly text: string;
+  readonly #source: { readonly text: string };
   #object: KubeObject | undefined;
-  constructor(text: string, object?: KubeObject) {
-    this.text = text;
+  constructor(source: string | { readonly text: string }, object?: KubeObject) {
+    this.#source = typeof source === 'string' ? { text: source } : source;
     this.#object = object;
+  }
+  get text(): string {
+    return this.#source.text;
   }
   /** Read only. */
   get object(): Readonly<KubeObject> {
@@ -47,7 +53,7 @@ export class View {
 }
 
 export interface RegistryParts {
-  readonly store: Store;
+  readonly store: ObjectStore;
   readonly kinds: readonly ResourceKind[];
   readonly checkBody: CheckBody;
   readonly clock: Clock;
@@ -58,7 +64,7 @@ export interface RegistryParts {
 }
 
 export class Registry {
-  readonly store: Store;
+  readonly store: ObjectStore;
   readonly clock: Clock;
   readonly checkBody: CheckBody;
   readonly kinds: readonly ResourceKind[];
@@ -125,9 +131,15 @@ export class Registry {
   }
 
   view(row: ResourceKind, stored: StoredObject): View {
-    if (row.storedAs === undefined) return new View(stored.text);
-    const object = this.parse(row, stored);
-    return new View(JSON.stringify(object), object);
+    const registry = this;
+    if (row.storedAs === undefined) return new View(stored);
+    let text: string | undefined;
+    return new View({
+      get text() {
+        text ??= JSON.stringify(registry.parse(row, stored));
+        return text;
+      },
+    });
   }
 
   get(row: ResourceKind, namespace: string, name: string): View {
@@ -165,7 +177,7 @@ export class Registry {
   put(row: ResourceKind, key: ObjectKey, object: KubeObject, previous?: StoredObject): View {
     try {
       const stored = this.store.put(key, row.storedAs === undefined ? object : row.storedAs.toStored(object), previous);
-      return row.storedAs === undefined ? new View(stored.text, object) : this.view(row, stored);
+      return row.storedAs === undefined ? new View(stored, object) : this.view(row, stored);
     } catch (error) {
       if (error instanceof ObjectTooLargeError) throw objectTooLarge(error.bytes);
       throw error;
@@ -174,7 +186,7 @@ export class Registry {
 
   /** Removes an object whose last state is `object`, and returns that. */
   remove(row: ResourceKind, key: ObjectKey, object: KubeObject, previous: StoredObject): View {
-    if (row.storedAs === undefined) return new View(this.store.remove(key, object, previous).text, object);
+    if (row.storedAs === undefined) return new View(this.store.remove(key, object, previous), object);
     return this.view(row, this.store.remove(key, row.storedAs.toStored(object), previous));
   }
 }

@@ -6,7 +6,7 @@
 import { badRequest, expired } from '../errors.ts';
 import type { KubeObject, ResourceKind } from '../kinds/resource.ts';
 import type { Change } from '../storage/change.ts';
-import { CompactedError } from '../storage/store.ts';
+import { CompactedError } from '../storage/object-store.ts';
 import { type ObjectPage, parseResourceVersion, readObjects } from './list.ts';
 import { type Registry, View } from './registry.ts';
 import type { Selection } from './selectors.ts';

@@ -18,7 +18,7 @@ import {
 import { LARGE_BYTES } from '../limits.ts';
 import { applyPatch, type PatchType } from '../patch/apply.ts';
 import { parseObject } from '../storage/change.ts';
-import type { StoredObject } from '../storage/store.ts';
+import type { StoredObject } from '../storage/object-store.ts';
 import { decodeObject } from './decode.ts';
 import { admitIntoNamespace, hasFinalizers } from './namespaces.ts';
 import { apiVersionOf, type Caller, type Registry, View, type WriteOptions } from './registry.ts';
@@ -354,7 +354,7 @@ function store(
   dryRun: boolean,
 ): View {
   const key = registry.key(row, stored.namespace, stored.name);
-  if (sameJson(object, old)) return registry.view(row, stored);
+  if (stored.stale !== true && sameJson(object, old)) return registry.view(row, stored);
   if (dryRun) return new View(JSON.stringify(object), object);
   const { deletionTimestamp, deletionGracePeriodSeconds = 0 } = object.metadata;
   if (deletionTimestamp !== undefined && deletionGracePeriodSeconds === 0 && !hasFinalizers(row, object)) {

@@ -12,57 +12,23 @@ import { Change, type ChangeRecord, type ChangeType, lastState, parseObject } fr
 import { openStoreFile } from './file.ts';
 import { HISTORY_LIMITS, History, type HistoryLimits } from './history.ts';
 import { Housekeeping } from './housekeeping.ts';
+import {
+  type ChangePage,
+  CompactedError,
+  type Listener,
+  MAX_OBJECT_BYTES,
+  type Name,
+  type ObjectKey,
+  type ObjectStore,
+  ObjectTooLargeError,
+  type StoredObject,
+  StoreFullError,
+} from './object-store.ts';
 import { RecentObjects } from './recent.ts';
 import { Room, type WriteKind, writeKind } from './room.ts';
 import { asNumber, asText, scalar } from './schema.ts';
 import { isFull } from './sqlite-errors.ts';
 import { transaction } from './transaction.ts';
-
-export interface ObjectKey {
-  /** "<group>/<plural>", as "/pods" */
-  readonly resource: string;
-  /** '' for cluster-scoped objects. */
-  readonly namespace: string;
-  readonly name: string;
-}
-
-type Name = Pick<ObjectKey, 'namespace' | 'name'>;
-
-export interface StoredObject {
-  readonly namespace: string;
-  readonly name: string;
-  readonly revision: number;
-  /** JSON, with metadata.resourceVersion inside. */
-  readonly text: string;
-}
-
-/** The requested history is compacted, wholly or in part. */
-export class CompactedError extends Error {
-  override name = 'CompactedError';
-  readonly oldest: number;
-  constructor(revision: number, oldest: number) {
-    super(`too old resource version: ${revision} (${oldest})`);
-    this.oldest = oldest;
-  }
-}
-
-/** A write was refused because there is no room for it on the disk. Nothing of it is stored. */
-export class StoreFullError extends Error {
-  override name = 'StoreFullError';
-}
-
-/** The object has more than MAX_OBJECT_BYTES as JSON and was not written. */
-export class ObjectTooLargeError extends Error {
-  override name = 'ObjectTooLargeError';
-  readonly bytes: number;
-  constructor(bytes: number) {
-    super(`the object has ${bytes} bytes`);
-    this.bytes = bytes;
-  }
-}
-
-/** The largest object that is stored, in bytes of JSON: etcd's limit on a request. */
-export const MAX_OBJECT_BYTES = 1.5 * 1024 * 1024;
 
 export interface StoreOptions {
   readonly clock: Clock;
@@ -72,21 +38,12 @@ export interface StoreOptions {
   readonly log?: (line: string) => void;
 }
 
-/** Changes after a revision, as many as were requested. */
-export interface ChangePage {
-  /** Oldest first. */
-  readonly changes: readonly Change[];
-  /** Every change up to here is in `changes`, or none of the reader's business. */
-  readonly reached: number;
-}
-
-type Listener = (change: Change) => void;
-
 function changeType(text: unknown): ChangeType {
   return text === 'ADDED' || text === 'DELETED' ? text : 'MODIFIED';
 }
 
-export class Store {
+export class Store implements ObjectStore {
+  readonly expiresEvents = false;
   readonly path: string;
   readonly #db: DatabaseSync;
   readonly #clock: Clock;
@@ -378,6 +335,13 @@ export class Store {
       all.delete(listener);
     };
   }
+
+  /** Every write is stored at once, and no other server has the file: nothing is ever decided twice. */
+  async commit<T>(decide: () => T | Promise<T>): Promise<T> {
+    return decide();
+  }
+
+  async catchUp(): Promise<void> {}
 
   /** Trims history, moves the WAL into the file, shrinks the file, restores the reserve. Never throws. */
   maintain(): void {

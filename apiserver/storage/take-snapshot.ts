@@ -10,9 +10,10 @@ import { setImmediate } from 'node:timers/promises';
 import type { Clock, Timer } from '../../lib/clock.ts';
 import { errorMessage } from '../../lib/errors.ts';
 import { syncFile } from './file.ts';
+import type { StoredObject } from './object-store.ts';
 import { createSchema, setMeta } from './schema.ts';
 import { newestSnapshot, snapshotDirectory, snapshotFile, snapshotRevision, snapshots } from './snapshots.ts';
-import type { Store, StoredObject } from './store.ts';
+import type { Store } from './store.ts';
 import { transaction } from './transaction.ts';
 
 const KEPT = 5;

@@ -4,7 +4,7 @@ import { getOwn } from '../../../lib/own-property.ts';
 import { badRequest, conflict, invalid, MODIFIED } from '../../errors.ts';
 import type { KubeObject, ResourceKind } from '../../kinds/resource.ts';
 import { isObject, type JsonObject, shown } from '../../patch/json-value.ts';
-import type { Registry, WriteOptions } from '../registry.ts';
+import type { Registry, View, WriteOptions } from '../registry.ts';
 import { mainRules, updateObject } from '../write.ts';
 
 function part(object: Readonly<KubeObject>, field: string): JsonObject {
@@ -36,7 +36,7 @@ export function scaleOf(object: Readonly<KubeObject>): JsonObject {
   };
 }
 
-/** Sets spec.replicas from a Scale and returns the new one. Throws 400, 404, 409 or 422. */
+/** Sets spec.replicas from a Scale and returns the object. Throws 400, 404, 409 or 422. */
 export function updateScale(
   registry: Registry,
   row: ResourceKind,
@@ -44,7 +44,7 @@ export function updateScale(
   name: string,
   scale: unknown,
   options: WriteOptions,
-): JsonObject {
+): View {
   if (!isObject(scale)) throw badRequest('the body of the request is not an object');
   const spec = isObject(scale['spec']) ? scale['spec'] : {};
   const replicas = spec['replicas'] ?? 0;
@@ -60,5 +60,5 @@ export function updateScale(
     throw conflict(row, name, MODIFIED);
   }
   object['spec'] = { ...part(object, 'spec'), replicas };
-  return scaleOf(updateObject(registry, row, namespace, name, object, options, mainRules(row)).object);
+  return updateObject(registry, row, namespace, name, object, options, mainRules(row));
 }

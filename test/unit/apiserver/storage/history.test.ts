@@ -5,9 +5,10 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { HistoryLimits } from '../../../../apiserver/storage/history.ts';
+import { CompactedError } from '../../../../apiserver/storage/object-store.ts';
 import { RecentObjects } from '../../../../apiserver/storage/recent.ts';
 import { pagesFor, writeKind } from '../../../../apiserver/storage/room.ts';
-import { CompactedError, Store } from '../../../../apiserver/storage/store.ts';
+import { Store } from '../../../../apiserver/storage/store.ts';
 import { VirtualClock } from '../../../support/virtual-clock.ts';
 
 const KIB = 1024;

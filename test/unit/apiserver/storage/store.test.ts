@@ -4,7 +4,8 @@ import { join } from 'node:path';
 import { afterEach, describe, expect, it } from 'vitest';
 import type { KubeObject } from '../../../../apiserver/kinds/resource.ts';
 import type { Change } from '../../../../apiserver/storage/change.ts';
-import { CompactedError, Store } from '../../../../apiserver/storage/store.ts';
+import { CompactedError } from '../../../../apiserver/storage/object-store.ts';
+import { Store } from '../../../../apiserver/storage/store.ts';
 import { UserError } from '../../../../lib/errors.ts';
 import { VirtualClock } from '../../../support/virtual-clock.ts';
 
