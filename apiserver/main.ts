@@ -38,6 +38,7 @@ export interface LabApiServerOptions {
   readonly hosts?: readonly string[];
   readonly nodeName?: string;
   readonly nodeAudiences?: readonly string[];
+  readonly encryptionProviderConfig?: string;
   /** A snapshot to put in the store's place before the start. */
   readonly restore?: string;
   readonly tracer: Tracer;
@@ -47,7 +48,7 @@ export interface LabApiServerOptions {
 
 /** Starts the server on a lab's files and writes the kubeconfigs, which name the port it got. */
 export async function startLabApiServer(options: LabApiServerOptions): Promise<RunningApiServer> {
-  const { root, advertiseHost, nodeName, nodeAudiences = [], log, hosts = [] } = options;
+  const { root, advertiseHost, nodeName, nodeAudiences = [], encryptionProviderConfig, log, hosts = [] } = options;
   const dbPath = join(root, 'apiserver', 'store.db');
   await narrowMode(dirname(dbPath));
   if (options.restore !== undefined) log?.(restoreStore(dbPath, options.restore, options.clock.now()));
@@ -60,6 +61,7 @@ export async function startLabApiServer(options: LabApiServerOptions): Promise<R
     ...(advertiseHost === undefined ? {} : { advertiseHost }),
     ...(nodeName === undefined ? {} : { nodeName }),
     nodeAudiences,
+    ...(encryptionProviderConfig === undefined ? {} : { encryptionProviderConfig }),
     ...(log === undefined ? {} : { log }),
     tracer: options.tracer,
     clock: options.clock,

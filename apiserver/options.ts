@@ -32,6 +32,8 @@ export interface ApiServerOptions {
    * providers. A cluster with RBAC grants the verb request-serviceaccounts-token-audience instead. Default: none.
    */
   readonly nodeAudiences?: readonly string[];
+  /** A file with an EncryptionConfiguration (apiserver.config.k8s.io/v1). Default: everything is stored as it is. */
+  readonly encryptionProviderConfig?: string;
   readonly tracer: Tracer;
   readonly clock: Clock;
   /** For tests; by default as many connections as the process's descriptors allow, and the usual time-outs. */

@@ -30,6 +30,7 @@ import { KubeletClient } from './proxy/kubelet.ts';
 import { KubeletProxy } from './proxy/proxy.ts';
 import { startEventCleanup } from './registry/event-ttl.ts';
 import { Registry } from './registry/registry.ts';
+import { loadEncryption } from './storage/encryption/load.ts';
 import { StoreFullError } from './storage/object-store.ts';
 import { Store } from './storage/store.ts';
 import { SnapshotKeeper } from './storage/take-snapshot.ts';
@@ -62,7 +63,9 @@ export async function startApiServer(options: ApiServerOptions, kinds: KindParts
     nodeName: options.nodeName ?? hostname().toLowerCase(),
     now: clock.now(),
   });
-  const store = new Store(options.dbPath, { clock, log });
+  const { encryptionProviderConfig: file } = options;
+  const encryption = file === undefined ? {} : { encryption: loadEncryption(file) };
+  const store = new Store(options.dbPath, { clock, log, ...encryption });
   const snapshots = new SnapshotKeeper(store, clock, log);
   try {
     const { nodeAudiences = [] } = options;
@@ -83,7 +86,19 @@ export async function startApiServer(options: ApiServerOptions, kinds: KindParts
     });
     const onAuthenticated = (socket: Duplex): void => guard.authenticated(socket);
     const { discovery } = kinds;
-    const parts = { registry, resources, converter, authenticator, tokens, discovery, proxy, log, onAuthenticated };
+    const snapshot = (): Promise<string> => snapshots.file();
+    const parts = {
+      snapshot,
+      registry,
+      resources,
+      converter,
+      authenticator,
+      tokens,
+      discovery,
+      proxy,
+      log,
+      onAuthenticated,
+    };
     const handler = new Handler(parts);
     const app = buildApp({ pki, handler, proxy, guard, clock });
     const port = await listen(app, address, options.port);

@@ -22,6 +22,7 @@ import { type Form, negotiate } from './negotiate.ts';
 import { includeObject, watchOptions } from './options.ts';
 import { type ApiRequest, flag, integer, type PathRequest, parseRequest, type ResourceRequest } from './request.ts';
 import { type ResourceHandler, rowFor } from './resources.ts';
+import { SNAPSHOT_PATH, sendFile } from './snapshot.ts';
 import { serveWatch } from './watch.ts';
 
 export interface HandlerParts {
@@ -32,6 +33,8 @@ export interface HandlerParts {
   readonly tokens: ServiceAccountTokens;
   readonly discovery: Discovery;
   readonly proxy: KubeletProxy;
+  /** Takes a snapshot of the store and returns its file; absent where the store is not this server's. */
+  readonly snapshot?: () => Promise<string>;
   readonly log: (line: string) => void;
   /** Called with the connection of every caller that has shown a good credential. */
   readonly onAuthenticated: (socket: Duplex) => void;
@@ -81,7 +84,7 @@ export class Handler {
 
   /** Whether the response has no time limit: a watch, or a proxied response of a kubelet. Pure. */
   isLongRunning({ parsed }: AdmittedRequest): boolean {
-    if (parsed.kind !== 'resource') return false;
+    if (parsed.kind !== 'resource') return parsed.path === SNAPSHOT_PATH;
     return (parsed.verb === 'watch' && parsed.subresource === '') || this.#parts.proxy.serves(parsed);
   }
 
@@ -92,7 +95,14 @@ export class Handler {
     try {
       const { request, admitted } = exchange;
       const { parsed, caller } = admitted;
-      if (parsed.kind === 'path') return this.#path(parsed, request);
+      if (parsed.kind === 'path') {
+        const { snapshot } = this.#parts;
+        if (parsed.path !== SNAPSHOT_PATH || parsed.verb !== 'get' || snapshot === undefined) {
+          return this.#path(parsed, request);
+        }
+        await sendFile(exchange, await snapshot());
+        return undefined;
+      }
       form = negotiate(request.headers.accept, flag(parsed.query, 'pretty'));
       return await this.#resource(parsed, caller, form, exchange, warnings);
     } catch (error) {

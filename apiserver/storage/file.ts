@@ -3,8 +3,10 @@
 // was one. Knows no objects; migrate.ts brings the file to this version's tables.
 
 import {
+  accessSync,
   chmodSync,
   closeSync,
+  constants,
   existsSync,
   fsyncSync,
   mkdirSync,
@@ -58,7 +60,7 @@ export function openStoreFile(path: string): OpenedFile {
     return { db, notes: [] };
   }
   const notes: string[] = [];
-  mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
+  makeDirectory(path);
   if (!existsSync(path) && existsSync(asideOf(path))) renameSync(asideOf(path), path);
   settleWalRoom(path);
   if (!existsSync(path)) makeFile(path);
@@ -67,7 +69,18 @@ export function openStoreFile(path: string): OpenedFile {
   return { db: openChecked(path), notes };
 }
 
-/** The store, its log, and snapshots hold Secrets in plain text. */
+/** Throws UserError where nothing can be written: closing a database that was refused needs to rename it. */
+function makeDirectory(path: string): void {
+  try {
+    mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
+    accessSync(dirname(path), constants.W_OK);
+  } catch (error) {
+    const why = isErrno(error, 'EROFS') ? 'the file system is read-only' : errorMessage(error);
+    throw new UserError(`cannot open the API server's store ${path}: ${why}`);
+  }
+}
+
+/** The store, its log, and snapshots may hold Secrets in plain text. */
 function narrowModes(path: string): void {
   for (const file of [path, walOf(path), `${path}-shm`, ...snapshotFiles(path)]) {
     try {
@@ -172,7 +185,7 @@ export function fileVersion(path: string): number {
 }
 
 /** The file alone, without its log and without a lock: for reading without any change. */
-function readImmutable<T>(path: string, read: (db: DatabaseSync) => T): T {
+export function readImmutable<T>(path: string, read: (db: DatabaseSync) => T): T {
   const url = pathToFileURL(path);
   url.searchParams.set('immutable', '1');
   const db = new DatabaseSync(url, { readOnly: true });
@@ -268,11 +281,17 @@ function damage(db: DatabaseSync, userVersion: number): string | undefined {
   if (broken !== undefined) return broken;
   // A log of another store fits when it holds every page that matters; then it brought that store's mark along.
   if (scalar(db, 'PRAGMA user_version') !== userVersion) return 'its write-ahead log is another store’s';
+  return lostObject(db);
+}
+
+/** An object whose value is not there or cannot be read, in words, or undefined. */
+export function lostObject(db: DatabaseSync): string | undefined {
   const lost = db
     .prepare(
       `SELECT o.resource || '/' || o.namespace || '/' || o.name AS what FROM objects o
        LEFT JOIN versions v ON v.revision = o.revision AND v.name = o.name AND v.namespace = o.namespace AND
-         v.resource = o.resource AND json_valid(v.value)
+         v.resource = o.resource AND
+         (json_valid(v.value) OR substr(v.value, 1, 8) = CAST('k8s:enc:' AS BLOB))
        WHERE v.revision IS NULL LIMIT 1`,
     )
     .get();

@@ -31,6 +31,8 @@ export interface HousekeepingOptions {
   readonly log: (line: string) => void;
   /** The store's newest. */
   readonly revision: () => number;
+  /** Frees the file of values in an older form. */
+  readonly scrub: () => void;
 }
 
 export class Housekeeping {
@@ -78,6 +80,7 @@ export class Housekeeping {
   /** Trims history, moves the WAL into the file, shrinks the file, restores the reserve. Never throws. */
   maintain(): void {
     this.#attempt('history', () => this.#trim());
+    this.#options.scrub();
     let spare = 0;
     this.#attempt('its file', () => {
       spare = this.#vacuum();

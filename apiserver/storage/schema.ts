@@ -51,7 +51,8 @@ export function brokenPages(db: DatabaseSync, name: 'main' | 'old' = 'main'): st
   return result === 'ok' ? undefined : (result.split('\n').find((line) => !line.startsWith('***')) ?? result);
 }
 
-export type MetaKey = 'compacted';
+/** `scrubbed`: for which encryption configuration the file is free of older forms (scrub.ts). */
+export type MetaKey = 'compacted' | 'scrubbed';
 
 export function setMeta(db: DatabaseSync, key: MetaKey, value: number): void {
   db.prepare('INSERT OR REPLACE INTO meta VALUES (?, ?)').run(key, value);

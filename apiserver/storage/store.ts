@@ -7,8 +7,10 @@
 import { dirname } from 'node:path';
 import type { DatabaseSync, StatementSync } from 'node:sqlite';
 import type { Clock } from '../../lib/clock.ts';
+import { errorMessage } from '../../lib/errors.ts';
 import type { KubeObject } from '../kinds/resource.ts';
 import { Change, type ChangeRecord, type ChangeType, lastState, parseObject } from './change.ts';
+import type { Encryption } from './encryption/load.ts';
 import { openStoreFile } from './file.ts';
 import { HISTORY_LIMITS, History, type HistoryLimits } from './history.ts';
 import { Housekeeping } from './housekeeping.ts';
@@ -27,8 +29,10 @@ import {
 import { RecentObjects } from './recent.ts';
 import { Room, type WriteKind, writeKind } from './room.ts';
 import { asNumber, asText, scalar } from './schema.ts';
+import { Scrubber, versionBytes } from './scrub.ts';
 import { isFull } from './sqlite-errors.ts';
 import { transaction } from './transaction.ts';
+import { type Value, Values } from './values.ts';
 
 export interface StoreOptions {
   readonly clock: Clock;
@@ -36,10 +40,18 @@ export interface StoreOptions {
   readonly history?: Partial<HistoryLimits>;
   /** Logs one line; nothing by default. */
   readonly log?: (line: string) => void;
+  /** What is stored encrypted; nothing by default. */
+  readonly encryption?: Encryption;
 }
 
 function changeType(text: unknown): ChangeType {
   return text === 'ADDED' || text === 'DELETED' ? text : 'MODIFIED';
+}
+
+/** An object as it is in the file. */
+export interface StoredValue extends Name {
+  readonly revision: number;
+  readonly value: Value;
 }
 
 export class Store implements ObjectStore {
@@ -54,6 +66,11 @@ export class Store implements ObjectStore {
   readonly #listeners = new Map<string, Set<Listener>>();
   readonly #recent = new RecentObjects();
   readonly #housekeeping: Housekeeping;
+  readonly encryption: Encryption | undefined;
+  readonly #values: Values;
+  readonly #scrubber: Scrubber;
+  /** Called after the file was freed of values in an older form. */
+  onScrubbed: (() => void) | undefined;
   #revision: number;
   readonly #statements: Record<'get' | 'value' | 'upsert' | 'remove' | 'append', StatementSync>;
 
@@ -64,6 +81,9 @@ export class Store implements ObjectStore {
     this.#log = options.log ?? (() => undefined);
     const { db, notes } = openStoreFile(path);
     this.#db = db;
+    this.encryption = options.encryption;
+    this.#values = new Values(options.encryption);
+    this.#scrubber = new Scrubber(db, this.#values, options.encryption);
     for (const note of notes) this.#log(note);
     this.#statements = {
       get: db.prepare(
@@ -90,7 +110,9 @@ export class Store implements ObjectStore {
       clock: this.#clock,
       log: this.#log,
       revision: () => this.#revision,
+      scrub: () => this.scrub(),
     });
+    this.scrub();
     if (this.#room?.restore() === false) this.#noRoom();
   }
 
@@ -108,7 +130,7 @@ export class Store implements ObjectStore {
     const { namespace, name } = key;
     const row = this.#statements.get.get(key.resource, namespace, name);
     if (row === undefined) return undefined;
-    return { namespace, name, revision: asNumber(row['revision']), text: asText(row['value']) };
+    return { namespace, name, revision: asNumber(row['revision']), ...this.#values.decode(key, row['value']) };
   }
 
   /**
@@ -125,7 +147,7 @@ export class Store implements ObjectStore {
       const row = this.#statements.value.get(name.revision);
       // Only where history was trimmed between two steps of a reader's.
       if (row === undefined) throw new CompactedError(revision, this.compacted);
-      yield { ...name, text: asText(row['value']) };
+      yield { ...name, ...this.#values.decode({ resource, ...name }, row['value']) };
     }
   }
 
@@ -213,7 +235,7 @@ export class Store implements ObjectStore {
     const changes: Change[] = [];
     let bytes = 0;
     for (const row of this.#db.prepare(sql).iterate(revision, ...where.values)) {
-      const change = storedChange(resource, row);
+      const change = storedChange(resource, row, this.#values);
       changes.push(change);
       bytes += change.record.text.length + (change.record.previousText ?? '').length;
       if (bytes >= maxBytes) return { changes, reached: change.record.revision };
@@ -236,14 +258,15 @@ export class Store implements ObjectStore {
     const kind = writeKind(bytes, before, object.metadata.deletionTimestamp !== undefined);
     const type = previous === undefined ? 'ADDED' : 'MODIFIED';
     const { resource, namespace, name } = key;
-    this.#write(kind, bytes, () => {
+    const value = this.#values.encode(key, text);
+    this.#write(kind, value.length > bytes ? value.length : bytes, () => {
       this.#statements.upsert.run(resource, namespace, name, revision);
-      this.#statements.append.run(revision, resource, namespace, name, type, previous?.revision ?? null, text);
+      this.#statements.append.run(revision, resource, namespace, name, type, previous?.revision ?? null, value);
     });
     const cacheKey = `${resource}/${namespace}/${name}`;
     const old = this.#recent.get(cacheKey, previous?.text);
     this.#recent.set(cacheKey, text, object);
-    this.#written(before ?? 0);
+    this.#written(previous === undefined ? 0 : this.#bytesOf(key, previous));
     this.#notify({ type, revision, ...key, text, ...previousOf(previous) }, object, old);
     return { namespace, name, revision, text };
   }
@@ -262,11 +285,37 @@ export class Store implements ObjectStore {
     const cacheKey = `${resource}/${namespace}/${name}`;
     const old = this.#recent.get(cacheKey, previous.text) ?? parseObject(previous.text);
     this.#recent.delete(cacheKey);
-    this.#written(Buffer.byteLength(previous.text));
+    this.#written(this.#bytesOf(key, previous));
     const gone = lastState(old, revision);
     this.#notify({ type: 'DELETED', revision, ...key, text: JSON.stringify(gone), ...previousOf(previous) }, gone, old);
     last.metadata.resourceVersion = String(revision);
     return { namespace, name, revision, text: JSON.stringify(last) };
+  }
+
+  /** What the version takes in the file. */
+  #bytesOf({ resource }: ObjectKey, { revision, text }: StoredObject): number {
+    return this.#values.transforms(resource) ? versionBytes(this.#db, revision) : Buffer.byteLength(text);
+  }
+
+  /** `scanAt` with the values as they are stored, in the form in which they would be written now: for a copy of the store. */
+  *valuesAt(revision: number, resource: string, after?: Name): Iterable<StoredValue> {
+    for (const name of this.#namesAt(revision, resource, undefined, after)) {
+      const row = this.#statements.value.get(name.revision);
+      if (row === undefined) throw new CompactedError(revision, this.compacted);
+      yield { ...name, value: this.#values.renew({ resource, ...name }, row['value']) };
+    }
+  }
+
+  /** Frees the file of values in an older form, where there are any and every object is written anew. Never throws. */
+  scrub(): void {
+    try {
+      if (!this.#scrubber.run()) return;
+      this.#log(`the API server's store ${this.path} was written anew: it holds nothing in the form from before`);
+      this.#room?.freePages();
+      this.onScrubbed?.();
+    } catch (error) {
+      this.#log(`the API server's store ${this.path} could not be written anew: ${errorMessage(error)}`);
+    }
   }
 
   /** One transaction, where there is room for it. */
@@ -357,6 +406,7 @@ export class Store implements ObjectStore {
     this.#housekeeping.stop();
     this.#listeners.clear();
     if (!this.#db.isOpen) return;
+    this.scrub();
     if (this.#room === undefined) this.#db.close();
     else this.#room.close();
   }
@@ -391,20 +441,22 @@ function compareNames(a: Name, b: Name): number {
   return a.name === b.name ? 0 : a.name < b.name ? -1 : 1;
 }
 
-function storedChange(resource: string, row: Record<string, unknown>): Change {
+function storedChange(resource: string, row: Record<string, unknown>, values: Values): Change {
+  const [namespace, name] = [asText(row['namespace']), asText(row['name'])];
+  const read = (value: unknown): string => values.decode({ resource, namespace, name }, value).text;
   const type = changeType(row['type']);
   const revision = asNumber(row['revision']);
   const previous = row['previous_value'];
-  const previousText = typeof previous === 'string' ? previous : undefined;
+  const previousText = previous === null || previous === undefined ? undefined : read(previous);
   const before = type === 'DELETED' && previousText !== undefined ? parseObject(previousText) : undefined;
   const gone = before === undefined ? undefined : lastState(before, revision);
   const record: ChangeRecord = {
     type,
     revision,
     resource,
-    namespace: asText(row['namespace']),
-    name: asText(row['name']),
-    text: gone === undefined ? asText(row['value']) : JSON.stringify(gone),
+    namespace,
+    name,
+    text: gone === undefined ? read(row['value'] ?? '') : JSON.stringify(gone),
     ...(previousText === undefined ? {} : { previousText }),
   };
   return new Change(record, gone, before);

@@ -6,6 +6,7 @@ import { UserError } from '../../lib/errors.ts';
 import { createLog } from '../../lib/log.ts';
 import { Tracer } from '../../lib/trace.ts';
 import { DEFAULT_ROOT, labPaths } from '../lab/paths.ts';
+import { snapshotCommand } from './apiserver-snapshot.ts';
 import { stopSignal } from './signals.ts';
 
 /** A TCP port from a flag; 0: any free one. */
@@ -23,6 +24,7 @@ interface Flags {
   readonly certHost: readonly string[];
   readonly nodeName?: string;
   readonly nodeAudience: readonly string[];
+  readonly encryptionProviderConfig?: string;
   readonly restore?: string;
 }
 
@@ -34,6 +36,8 @@ function repeated(value: string, before: readonly string[]): readonly string[] {
 export function apiserverCommand(): Command {
   return new Command('apiserver')
     .description('run the embedded API server alone')
+    .enablePositionalOptions()
+    .addCommand(snapshotCommand())
     .option('--root <dir>', 'directory of certificates, store and kubeconfigs', DEFAULT_ROOT)
     .option('--bind-address <ip>', 'address to listen on', '127.0.0.1')
     .option('--port <port>', 'port to listen on; 0 takes any free one', parsePort, 6443)
@@ -45,6 +49,10 @@ export function apiserverCommand(): Command {
       'nodes may request tokens for it though no volume of the pod needs it; may be repeated',
       repeated,
       [],
+    )
+    .option(
+      '--encryption-provider-config <file>',
+      'an EncryptionConfiguration: which resources are stored encrypted, and how',
     )
     .option('--restore <file>', 'first put this snapshot in the place of the store; what was there is kept beside it')
     .action(async (flags: Flags) => {
@@ -59,6 +67,9 @@ export function apiserverCommand(): Command {
         hosts: flags.certHost,
         ...(flags.nodeName === undefined ? {} : { nodeName: flags.nodeName }),
         nodeAudiences: flags.nodeAudience,
+        ...(flags.encryptionProviderConfig === undefined
+          ? {}
+          : { encryptionProviderConfig: flags.encryptionProviderConfig }),
         ...(flags.restore === undefined ? {} : { restore: flags.restore }),
         tracer: new Tracer(),
         clock: systemClock,

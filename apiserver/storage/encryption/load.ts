@@ -1,0 +1,108 @@
+// The file of --encryption-provider-config: an EncryptionConfiguration (apiserver.config.k8s.io/v1) into a transformer for
+// each resource. Validated as kube-apiserver does, with its messages. KMS providers are refused by name.
+
+import { readFileSync } from 'node:fs';
+import { errorMessage, UserError } from '../../../lib/errors.ts';
+import {
+  ConfigurationError,
+  type EncryptionConfiguration,
+  groupResource,
+  parseConfiguration,
+  type ResourceConfig,
+} from './configuration.ts';
+import {
+  aescbc,
+  aesgcm,
+  identity,
+  type PrefixTransformer,
+  prefixTransformers,
+  secretbox,
+  type Transformer,
+} from './transformers.ts';
+import { validateEncryption } from './validate.ts';
+
+/** What is encrypted, and how. */
+export interface Encryption {
+  /** For "<group>/<plural>"; undefined where values are stored as they are. */
+  transformer(resource: string): Transformer | undefined;
+  /** What every value of the resource begins with that is written now: "k8s:enc:aescbc:v1:key1:"; '' for plain ones. */
+  writePrefix(resource: string): string;
+  /** Changes whenever the provider that writes any resource changes. */
+  readonly fingerprint: string;
+}
+
+/** Reads the file. Throws UserError with everything that is wrong with it. */
+export function loadEncryption(path: string): Encryption {
+  let text: string;
+  try {
+    text = readFileSync(path, 'utf8');
+  } catch (error) {
+    const why = errorMessage(error);
+    throw new UserError(`error opening encryption provider configuration file ${JSON.stringify(path)}: ${why}`);
+  }
+  if (text === '') throw new UserError(`encryption provider configuration file ${JSON.stringify(path)} is empty`);
+  try {
+    return encryptionOf(parseConfiguration(text));
+  } catch (error) {
+    if (!(error instanceof ConfigurationError)) throw error;
+    throw new UserError(
+      `error while parsing encryption provider configuration file ${JSON.stringify(path)}: ${error.message}`,
+    );
+  }
+}
+
+/** Throws ConfigurationError for a configuration that is not valid. */
+export function encryptionOf(configuration: EncryptionConfiguration): Encryption {
+  const errors = validateEncryption(configuration);
+  if (errors.length > 0)
+    throw new ConfigurationError(errors.length === 1 ? (errors[0] ?? '') : `[${errors.join(', ')}]`);
+  const rules = new Map<string, readonly Provider[]>();
+  for (const { resources = [], providers = [] } of configuration.resources ?? []) {
+    const added = providers.map(providerOf);
+    for (const resource of resources) {
+      const { group, plural } = groupResource(resource);
+      // An earlier rule for the whole group, or for everything, hides this one.
+      if (rules.has(`${group}/*`) || rules.has('*/*')) continue;
+      const key = `${group}/${plural}`;
+      rules.set(key, [...(rules.get(key) ?? []), ...added]);
+    }
+  }
+  const transformers = new Map<string, Transformer>();
+  for (const [key, [first, ...more]] of rules) {
+    if (first !== undefined) transformers.set(key, prefixTransformers('no matching prefix found', [first, ...more]));
+  }
+  const ruleFor = (resource: string): string | undefined => {
+    const group = resource.slice(0, resource.indexOf('/'));
+    return [resource, `${group}/*`, '*/*'].find((key) => rules.has(key));
+  };
+  return {
+    transformer: (resource) => transformers.get(ruleFor(resource) ?? ''),
+    writePrefix: (resource) => rules.get(ruleFor(resource) ?? '')?.[0]?.writePrefix ?? '',
+    fingerprint: JSON.stringify([...rules].map(([key, [first]]) => [key, first?.writePrefix])),
+  };
+}
+
+interface Provider extends PrefixTransformer {
+  readonly writePrefix: string;
+}
+
+const CIPHERS = { aescbc, aesgcm, secretbox } as const;
+const KEY_UNKNOWN = {
+  aescbc: 'no matching key was found for the provided AES transformer',
+  aesgcm: 'no matching key was found for the provided AES transformer',
+  secretbox: 'no matching key was found for the provided Secretbox transformer',
+} as const;
+
+function providerOf(config: NonNullable<ResourceConfig['providers']>[number]): Provider {
+  for (const name of ['aesgcm', 'aescbc', 'secretbox'] as const) {
+    const [first, ...more] = (config[name]?.keys ?? []).map((key) => ({
+      prefix: `${key.name ?? ''}:`,
+      transformer: CIPHERS[name](Buffer.from(key.secret ?? '', 'base64')),
+    }));
+    if (first === undefined) continue;
+    const prefix = `k8s:enc:${name}:v1:`;
+    const transformer = prefixTransformers(KEY_UNKNOWN[name], [first, ...more]);
+    return { prefix, transformer, writePrefix: `${prefix}${first.prefix}` };
+  }
+  return { prefix: '', transformer: identity, writePrefix: '' };
+}
