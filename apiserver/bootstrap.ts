@@ -1,6 +1,7 @@
-// What every cluster has from its first moment: four namespaces and the `kubernetes` service. Makes what is missing at
-// each start and leaves the rest alone.
+// What every cluster has from its first moment: four namespaces, the default roles and bindings, and the `kubernetes`
+// service. Makes what is missing at each start and leaves the rest alone.
 
+import { reconcileDefaults } from './auth/rbac/reconcile.ts';
 import type { KubeObject } from './kinds/resource.ts';
 import { SERVICE_IP } from './pki/ensure.ts';
 import type { Registry, WriteOptions } from './registry/registry.ts';
@@ -22,6 +23,7 @@ export function bootstrap(registry: Registry, port: number): void {
       if (registry.find(row, '', name) === undefined) createObject(registry, row, '', newObject(row, name), options);
     }
   }
+  reconcileDefaults(registry, options);
   if (registry.hasRow('', 'services')) ensureService(registry, port, options);
 }
 

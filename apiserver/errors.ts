@@ -48,8 +48,9 @@ export function forbidden(resource: Resource, name: string, why: string): Status
   return new StatusError(403, 'Forbidden', `${what}: ${why}`, detailsOf(resource, name));
 }
 
-export function forbiddenPath(user: string, verb: string, path: string): StatusError {
-  const message = `forbidden: User "${user}" cannot ${verb} path "${path}"`;
+export function forbiddenPath(user: string, verb: string, path: string, reason = ''): StatusError {
+  const why = reason === '' ? '' : `: ${reason}`;
+  const message = `forbidden: User "${user}" cannot ${verb} path "${path}"${why}`;
   return new StatusError(403, 'Forbidden', message, {});
 }
 

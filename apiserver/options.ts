@@ -10,6 +10,7 @@ import type { Clock } from '../lib/clock.ts';
 import type { ConnectionTimeouts } from '../lib/connection-guard.ts';
 import type { ConnectionLimits } from '../lib/connection-limits.ts';
 import type { Tracer } from '../lib/trace.ts';
+import type { AuthorizationMode } from './auth/authorize.ts';
 import type { Pki } from './pki/types.ts';
 
 export interface ApiServerOptions {
@@ -34,6 +35,8 @@ export interface ApiServerOptions {
   readonly nodeAudiences?: readonly string[];
   /** A file with an EncryptionConfiguration (apiserver.config.k8s.io/v1). Default: everything is stored as it is. */
   readonly encryptionProviderConfig?: string;
+  /** In the order in which they are tried. Default: Node, RBAC. */
+  readonly authorizationModes?: readonly AuthorizationMode[];
   readonly tracer: Tracer;
   readonly clock: Clock;
   /** For tests; by default as many connections as the process's descriptors allow, and the usual time-outs. */

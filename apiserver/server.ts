@@ -13,6 +13,10 @@ import { openFilesLimit } from '../lib/descriptors.ts';
 import { errorMessage, isErrno, UserError } from '../lib/errors.ts';
 import { continueBody, isBodyUnread, LARGE_RESPONSE_BYTES, sendResponse } from '../lib/finish-connection.ts';
 import { Authenticator } from './auth/authenticate.ts';
+import { ChainAuthorizer } from './auth/authorize.ts';
+import { startAggregation } from './auth/rbac/aggregate.ts';
+import { followPolicy } from './auth/rbac/follow.ts';
+import { RbacPolicy } from './auth/rbac/policy.ts';
 import { ServiceAccountTokens } from './auth/tokens.ts';
 import { bootstrap } from './bootstrap.ts';
 import { badRequest, tooLarge } from './errors.ts';
@@ -71,11 +75,17 @@ export async function startApiServer(options: ApiServerOptions, kinds: KindParts
     const { nodeAudiences = [] } = options;
     const { kinds: rows, checkBody } = kinds;
     const continueKey = pki.serviceAccount.key;
-    const registry = new Registry({ store, clock, kinds: rows, checkBody, nodeAudiences, continueKey });
+    const policy = new RbacPolicy();
+    const registry = new Registry({
+      ...{ store, clock, kinds: rows, checkBody, nodeAudiences, continueKey },
+      authorizer: ({ lookup }) => new ChainAuthorizer(policy, lookup, options.authorizationModes),
+    });
+    followPolicy(registry, policy);
     const tokens = new ServiceAccountTokens(pki.serviceAccount.key);
     const proxy = new KubeletProxy(registry, new KubeletClient(pki.clients['kubelet-client'], tracer));
     const converter = new Converter({ clock });
-    const reviews = { tokens, lookup: registry.lookup, now: () => clock.now() };
+    const { lookup, authorizer } = registry;
+    const reviews = { tokens, lookup, authorizer, now: () => clock.now() };
     const resources = new ResourceHandler(registry, reviews, converter);
     const authenticator = new Authenticator(tokens, registry.lookup);
     const guard = new ConnectionGuard({
@@ -103,12 +113,14 @@ export async function startApiServer(options: ApiServerOptions, kinds: KindParts
     const app = buildApp({ pki, handler, proxy, guard, clock });
     const port = await listen(app, address, options.port);
     await registry.store.commit(() => bootstrap(registry, port));
+    const stopAggregation = startAggregation(registry);
     const stopCleanup = store.expiresEvents ? () => undefined : startEventCleanup(registry, clock, log);
     snapshots.start();
     const host = options.advertiseHost ?? (unspecified(address) ? '127.0.0.1' : address);
     let closing: Promise<void> | undefined;
     const close = async (): Promise<void> => {
       stopCleanup();
+      stopAggregation();
       handler.close();
       proxy.close();
       app.server.closeAllConnections();

@@ -24,6 +24,8 @@ const ROOTS = [
     ['CSIDriver', 'CSINode', 'CSIStorageCapacity', 'StorageClass', 'VolumeAttachment'].map(
       (kind) => `storage.v1.${kind}`,
     ),
+    ['ClusterRole', 'ClusterRoleBinding', 'Role', 'RoleBinding'].map((kind) => `rbac.v1.${kind}`),
+    ['certificates.v1.CertificateSigningRequest'],
     ['scheduling.v1.PriorityClass', 'policy.v1.Eviction', 'autoscaling.v1.Scale', 'meta.v1.DeleteOptions'],
   );
 const SPECIAL: Record<string, string> = {

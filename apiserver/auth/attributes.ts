@@ -1,6 +1,18 @@
-// The input of an authorizer. Types only.
+// The input of an authorizer: who, and one action. Types only; this file imports nothing, as everything decides by it.
 
-import type { FieldRequirement } from '../registry/selectors.ts';
+/** The identity of a caller. */
+export interface Caller {
+  readonly name: string;
+  readonly uid?: string;
+  readonly groups: readonly string[];
+  readonly extra?: Readonly<Record<string, readonly string[]>>;
+}
+
+export interface FieldRequirement {
+  readonly field: string;
+  readonly value: string;
+  readonly equal: boolean;
+}
 
 /** One action of a caller on a resource. */
 export interface Attributes {

@@ -3,10 +3,10 @@
 // leave this server: proxied requests are stripped of them (proxy/proxy.ts).
 
 import { internalError } from '../errors.ts';
-import type { ObjectLookup } from '../kinds/resource.ts';
 import type { Caller } from '../registry/registry.ts';
 import type { Attributes } from './attributes.ts';
-import { authorize, refusal } from './authorize.ts';
+import { refusal } from './authorize.ts';
+import type { Authorizer } from './authorizer.ts';
 import { accountGroups } from './tokens.ts';
 
 /** Of every header that is about impersonation, in lower case. */
@@ -115,12 +115,16 @@ function printed({ uid, groups, extra }: Impersonation): string {
  * Who the request is to come from, or undefined when it comes from the caller. Throws 403 when the caller may not act as
  * that user, one of the groups, the uid or an extra value; 500, as upstream, for headers that name no user.
  */
-export function impersonated(caller: Caller, rawHeaders: readonly string[], lookup: ObjectLookup): Caller | undefined {
+export function impersonated(
+  caller: Caller,
+  rawHeaders: readonly string[],
+  authorizer: Authorizer,
+): Caller | undefined {
   const requested = parseImpersonation(rawHeaders);
   if (requested === undefined) return undefined;
   if (requested.user === '') throw internalError(`requested ${printed(requested)} without impersonating a user`);
   for (const attributes of permissions(requested)) {
-    const decision = authorize(caller, attributes, lookup);
+    const decision = authorizer.authorize(caller, attributes);
     if (!decision.allowed) throw refusal(caller, attributes, decision);
   }
   return {

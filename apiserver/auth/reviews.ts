@@ -8,19 +8,19 @@ import type { ObjectLookup } from '../kinds/resource.ts';
 import { isObject, type JsonObject, shown } from '../patch/json-value.ts';
 import type { Caller } from '../registry/registry.ts';
 import { type FieldRequirement, parseFieldSelector } from '../registry/selectors.ts';
-import { authorize, authorizePath, rulesOf } from './authorize.ts';
-import { nodeNameOf } from './node.ts';
-import type { Rule } from './rules.ts';
+import type { Authorizer } from './authorizer.ts';
+import { aggregate } from './rbac/policy.ts';
 import { ISSUER, type ServiceAccountTokens, TokenError } from './tokens.ts';
 
 export interface ReviewParts {
   readonly tokens: ServiceAccountTokens;
+  readonly authorizer: Authorizer;
   readonly lookup: ObjectLookup;
   /** Epoch ms. */
   readonly now: () => EpochMs;
 }
 
-type Review = (body: JsonObject, caller: Caller, parts: ReviewParts) => JsonObject;
+type Review = (body: JsonObject, caller: Caller, parts: ReviewParts, namespace: string) => JsonObject;
 
 const AUTHENTICATION = 'authentication.k8s.io';
 const AUTHORIZATION = 'authorization.k8s.io';
@@ -29,7 +29,7 @@ const REVIEWS: Readonly<Record<string, { readonly kind: string; readonly review:
   [`${AUTHENTICATION}/v1/tokenreviews`]: { kind: 'TokenReview', review: tokenReview },
   [`${AUTHENTICATION}/v1/selfsubjectreviews`]: { kind: 'SelfSubjectReview', review: selfSubjectReview },
   [`${AUTHORIZATION}/v1/subjectaccessreviews`]: { kind: 'SubjectAccessReview', review: subjectAccessReview },
-  [`${AUTHORIZATION}/v1/localsubjectaccessreviews`]: { kind: 'LocalSubjectAccessReview', review: subjectAccessReview },
+  [`${AUTHORIZATION}/v1/localsubjectaccessreviews`]: { kind: 'LocalSubjectAccessReview', review: localAccessReview },
   [`${AUTHORIZATION}/v1/selfsubjectaccessreviews`]: { kind: 'SelfSubjectAccessReview', review: selfAccessReview },
   [`${AUTHORIZATION}/v1/selfsubjectrulesreviews`]: { kind: 'SelfSubjectRulesReview', review: selfRulesReview },
 };
@@ -47,6 +47,7 @@ export function answerReview(
   body: unknown,
   caller: Caller,
   parts: ReviewParts,
+  namespace = '',
 ): JsonObject {
   const found = getOwn(REVIEWS, `${group}/${version}/${plural}`);
   if (found === undefined) throw badRequest(`${plural}.${group} is no review`);
@@ -55,7 +56,7 @@ export function answerReview(
     throw badRequest(`${shown(body['kind'])} in version "${version}" cannot be handled as a ${found.kind}`);
   }
   const metadata = isObject(body['metadata']) ? body['metadata'] : { creationTimestamp: null };
-  const answer = found.review(body, caller, parts);
+  const answer = found.review(body, caller, parts, namespace);
   return { kind: found.kind, apiVersion: `${group}/${version}`, metadata, ...answer };
 }
 
@@ -76,11 +77,7 @@ function userInfo(caller: Caller): JsonObject {
 function tokenReview(body: JsonObject, _caller: Caller, { tokens, lookup, now }: ReviewParts): JsonObject {
   const spec = object(body['spec']);
   const token = text(spec['token']);
-  if (token === '') {
-    throw invalid({ group: AUTHENTICATION, kind: 'TokenReview' }, '', [
-      { type: 'FieldValueRequired', field: 'spec.token', detail: 'Required value' },
-    ]);
-  }
+  if (token === '') throw badRequest('token is required for TokenReview in authentication');
   const audiences = texts(spec['audiences']);
   try {
     const checked = tokens.check(token, audiences.length === 0 ? [ISSUER] : audiences, lookup, now());
@@ -116,99 +113,169 @@ function selectorOf(selector: JsonObject): readonly FieldRequirement[] {
   });
 }
 
-/** status of an access review of `caller`. Throws 422 when the spec has no attributes. */
-function accessStatus(kind: string, spec: JsonObject, caller: Caller, lookup: ObjectLookup): JsonObject {
-  const resource = spec['resourceAttributes'];
-  const path = spec['nonResourceAttributes'];
-  if (isObject(resource) === isObject(path)) {
-    throw invalid({ group: AUTHORIZATION, kind }, '', [
-      {
-        type: 'FieldValueInvalid',
-        field: 'spec.resourceAttributes',
-        detail: 'Invalid value: null: exactly one of nonResourceAttributes or resourceAttributes must be specified',
-      },
-    ]);
+type FieldProblem = readonly [type: 'FieldValueInvalid' | 'FieldValueRequired', field: string, detail: string];
+
+const EXACTLY_ONE = 'exactly one of nonResourceAttributes or resourceAttributes must be specified';
+const SELECTOR_TWICE = 'may not specified at the same time as requirements';
+
+function selectorProblems(field: string, selector: unknown): FieldProblem[] {
+  if (!isObject(selector)) return [];
+  const raw = text(selector['rawSelector']);
+  const listed = Array.isArray(selector['requirements']) && selector['requirements'].length > 0;
+  if (raw !== '' && listed) {
+    return [['FieldValueInvalid', `${field}.rawSelector`, `Invalid value: ${JSON.stringify(raw)}: ${SELECTOR_TWICE}`]];
   }
-  const attributes = object(resource);
+  if (raw !== '' || listed) return [];
+  const why = `when ${field} is specified, requirements or rawSelector is required`;
+  return [['FieldValueRequired', `${field}.requirements`, `Required value: ${why}`]];
+}
+
+/** What is wrong with the attributes that a review names. */
+function attributeProblems(spec: JsonObject): FieldProblem[] {
+  const [resource, path] = [spec['resourceAttributes'], spec['nonResourceAttributes']];
+  const problems: FieldProblem[] = [];
+  if (isObject(resource) && isObject(path)) {
+    const detail = `Invalid value: ${JSON.stringify(path)}: cannot be specified in combination with resourceAttributes`;
+    problems.push(['FieldValueInvalid', 'spec.nonResourceAttributes', detail]);
+  }
+  if (!isObject(resource) && !isObject(path)) {
+    problems.push(['FieldValueInvalid', 'spec.resourceAttributes', `Invalid value: null: ${EXACTLY_ONE}`]);
+  }
+  return problems;
+}
+
+function refuse(kind: string, problems: readonly FieldProblem[]): void {
+  if (problems.length === 0) return;
+  const errors = problems.map(([type, field, detail]) => ({ type, field, detail }));
+  throw invalid({ group: AUTHORIZATION, kind }, '', errors);
+}
+
+/** A review is no object: it has no metadata, but for the namespace of a local one. */
+function metadataProblems(metadata: JsonObject, allowed: readonly string[]): FieldProblem[] {
+  const ignored = ['managedFields', 'creationTimestamp', ...allowed];
+  // protobuf sends the zeros of what is not set.
+  const isSet = (value: unknown): boolean => value !== '' && value !== 0 && value !== null;
+  const others = Object.keys(metadata).filter((field) => !ignored.includes(field) && isSet(getOwn(metadata, field)));
+  if (others.length === 0) return [];
+  const why = allowed.length === 0 ? 'must be empty' : 'must be empty except for namespace';
+  return [['FieldValueInvalid', 'metadata', `Invalid value: ${JSON.stringify(metadata)}: ${why}`]];
+}
+
+function bothSelectors(spec: JsonObject): FieldProblem[] {
+  const attributes = object(spec['resourceAttributes']);
+  return ['fieldSelector', 'labelSelector'].flatMap((name) =>
+    selectorProblems(`spec.resourceAttributes.${name}`, getOwn(attributes, name)),
+  );
+}
+
+/** The decision about what the spec names. */
+function accessStatus(spec: JsonObject, caller: Caller, { authorizer }: ReviewParts): JsonObject {
+  const path = spec['nonResourceAttributes'];
+  const attributes = object(spec['resourceAttributes']);
   const decision = isObject(path)
-    ? authorizePath(caller, text(path['verb']), text(path['path']))
-    : authorize(
-        caller,
-        {
-          verb: text(attributes['verb']),
-          group: text(attributes['group']),
-          resource: text(attributes['resource']),
-          subresource: text(attributes['subresource']),
-          namespace: text(attributes['namespace']),
-          name: text(attributes['name']),
-          fields: selectorOf(object(attributes['fieldSelector'])),
-        },
-        lookup,
-      );
+    ? authorizer.authorizePath(caller, text(path['verb']), text(path['path']))
+    : authorizer.authorize(caller, {
+        verb: text(attributes['verb']),
+        group: text(attributes['group']),
+        resource: text(attributes['resource']),
+        subresource: text(attributes['subresource']),
+        namespace: text(attributes['namespace']),
+        name: text(attributes['name']),
+        fields: selectorOf(object(attributes['fieldSelector'])),
+      });
   return { allowed: decision.allowed, ...(decision.reason === '' ? {} : { reason: decision.reason }) };
 }
 
-function subjectAccessReview(body: JsonObject, _caller: Caller, { lookup }: ReviewParts): JsonObject {
+function subjectOf(spec: JsonObject): Caller {
+  const extra = Object.entries(object(spec['extra'])).map(([key, values]) => [key.toLowerCase(), texts(values)]);
+  return {
+    name: text(spec['user']),
+    groups: texts(spec['groups']),
+    ...(text(spec['uid']) === '' ? {} : { uid: text(spec['uid']) }),
+    ...(extra.length === 0 ? {} : { extra: Object.fromEntries(extra) }),
+  };
+}
+
+function subjectProblems(spec: JsonObject): FieldProblem[] {
+  if (text(spec['user']) !== '' || texts(spec['groups']).length > 0) return [];
+  const why = 'at least one of user or group must be specified';
+  return [['FieldValueInvalid', 'spec.user', `Invalid value: "": ${why}`]];
+}
+
+function subjectAccessReview(body: JsonObject, _caller: Caller, parts: ReviewParts): JsonObject {
   const spec = object(body['spec']);
-  const name = text(spec['user']);
-  const groups = texts(spec['groups']);
-  const kind = text(body['kind']) || 'SubjectAccessReview';
-  if (name === '' && groups.length === 0) {
-    throw invalid({ group: AUTHORIZATION, kind }, '', [
-      {
-        type: 'FieldValueInvalid',
-        field: 'spec.user',
-        detail: 'Invalid value: "": at least one of user or group must be specified',
-      },
-    ]);
+  refuse('SubjectAccessReview', [
+    ...attributeProblems(spec),
+    ...subjectProblems(spec),
+    ...bothSelectors(spec),
+    ...metadataProblems(object(body['metadata']), []),
+  ]);
+  return { spec, status: accessStatus(spec, subjectOf(spec), parts) };
+}
+
+function localAccessReview(body: JsonObject, _caller: Caller, parts: ReviewParts, namespace: string): JsonObject {
+  const spec = object(body['spec']);
+  const metadata = object(body['metadata']);
+  const named = text(metadata['namespace']);
+  if (named !== '' && named !== namespace) {
+    throw badRequest('the namespace of the provided object does not match the namespace sent on the request');
   }
-  return { spec, status: accessStatus(kind, spec, { name, groups }, lookup) };
+  const attributes = spec['resourceAttributes'];
+  const of = isObject(attributes) ? text(attributes['namespace']) : namespace;
+  const problems: FieldProblem[] = [];
+  if (of !== namespace) {
+    const detail = `Invalid value: ${JSON.stringify(of)}: must match metadata.namespace`;
+    problems.push(['FieldValueInvalid', 'spec.resourceAttributes.namespace', detail]);
+  }
+  if (isObject(spec['nonResourceAttributes'])) {
+    const detail = `Invalid value: ${JSON.stringify(spec['nonResourceAttributes'])}: disallowed on this kind of request`;
+    problems.push(['FieldValueInvalid', 'spec.nonResourceAttributes', detail]);
+  }
+  refuse('LocalSubjectAccessReview', [
+    ...attributeProblems(spec),
+    ...subjectProblems(spec),
+    ...bothSelectors(spec),
+    ...metadataProblems(metadata, ['namespace']),
+    ...problems,
+  ]);
+  return {
+    metadata: { ...metadata, namespace },
+    spec,
+    status: accessStatus(spec, subjectOf(spec), parts),
+  };
 }
 
-function selfAccessReview(body: JsonObject, caller: Caller, { lookup }: ReviewParts): JsonObject {
+function selfAccessReview(body: JsonObject, caller: Caller, parts: ReviewParts): JsonObject {
   const spec = object(body['spec']);
-  return { spec, status: accessStatus('SelfSubjectAccessReview', spec, caller, lookup) };
+  refuse('SelfSubjectAccessReview', [
+    ...attributeProblems(spec),
+    ...bothSelectors(spec),
+    ...metadataProblems(object(body['metadata']), []),
+  ]);
+  return { spec, status: accessStatus(spec, caller, parts) };
 }
 
-const EVERYTHING: Rule = { groups: ['*'], resources: ['*'], verbs: ['*'] };
-
-function selfRulesReview(body: JsonObject, caller: Caller): JsonObject {
+/** The rules as bindings grant them, in their order; kubectl puts together what it prints. */
+function selfRulesReview(body: JsonObject, caller: Caller, { authorizer }: ReviewParts): JsonObject {
   const spec = object(body['spec']);
   const namespace = text(spec['namespace']);
-  const all = caller.groups.includes('system:masters');
-  const rules = [...(all ? [EVERYTHING] : []), ...rulesOf(caller)];
-  const here = rules.filter((rule) => rule.namespace === undefined || rule.namespace === namespace);
+  if (namespace === '') throw badRequest('no namespace on request');
+  const { rules, incomplete, problems } = authorizer.rulesFor(caller, namespace);
+  const resourceRules = rules.flatMap(({ verbs, apiGroups, resources = [], resourceNames }) =>
+    resources.length === 0
+      ? []
+      : [{ verbs, apiGroups, resources, ...(resourceNames === undefined ? {} : { resourceNames }) }],
+  );
+  const nonResourceRules = rules.flatMap(({ verbs, nonResourceURLs = [] }) =>
+    nonResourceURLs.length === 0 ? [] : [{ verbs, nonResourceURLs }],
+  );
   return {
-    spec,
+    spec: {},
     status: {
-      resourceRules: here.map((rule) => ({
-        verbs: rule.verbs,
-        apiGroups: rule.groups,
-        resources: rule.resources,
-        ...(rule.names === undefined ? {} : { resourceNames: rule.names }),
-      })),
-      nonResourceRules: [
-        all
-          ? { verbs: ['*'], nonResourceURLs: ['*'] }
-          : {
-              verbs: ['get'],
-              nonResourceURLs: [
-                '/api',
-                '/api/*',
-                '/apis',
-                '/apis/*',
-                '/healthz',
-                '/livez',
-                '/openapi',
-                '/openapi/*',
-                '/readyz',
-                '/version',
-                '/version/',
-              ],
-            },
-      ],
-      // Kubelets may also read what their pods refer to, which cannot be written as rules.
-      incomplete: nodeNameOf(caller) !== undefined,
+      resourceRules,
+      nonResourceRules,
+      incomplete,
+      ...(problems.length === 0 ? {} : { evaluationError: aggregate(problems) }),
     },
   };
 }

@@ -6,7 +6,7 @@ import type { Duplex } from 'node:stream';
 import { errorMessage } from '../../lib/errors.ts';
 import type { Attributes } from '../auth/attributes.ts';
 import { ANONYMOUS, type Authenticator } from '../auth/authenticate.ts';
-import { authorize, authorizePath, pathRefusal, refusal } from '../auth/authorize.ts';
+import { pathRefusal, refusal } from '../auth/authorize.ts';
 import { auditLine, impersonated } from '../auth/impersonate.ts';
 import type { ServiceAccountTokens } from '../auth/tokens.ts';
 import { internalError, methodNotAllowed, pathNotFound, StatusError, storeFull, unauthorized } from '../errors.ts';
@@ -126,15 +126,15 @@ export class Handler {
     const authenticated = authenticator.authenticate(request, registry.clock.now());
     if (authenticated !== undefined) report.onAuthenticated(request.socket);
     const caller = this.#actingAs(authenticated ?? ANONYMOUS, parsed, request, report.log) ?? authenticated;
+    const { authorizer } = registry;
     if (parsed.kind === 'path') {
-      if (!authorizePath(caller, parsed.verb, parsed.path).allowed) {
-        throw caller === undefined ? unauthorized() : pathRefusal(caller, parsed.verb, parsed.path);
-      }
-      return caller ?? ANONYMOUS;
+      const decision = authorizer.authorizePath(caller ?? ANONYMOUS, parsed.verb, parsed.path);
+      if (decision.allowed) return caller ?? ANONYMOUS;
+      throw caller === undefined ? unauthorized() : pathRefusal(caller, parsed.verb, parsed.path, decision);
     }
     if (caller === undefined) throw unauthorized();
     const attributes = attributesOf(parsed);
-    const decision = authorize(caller, attributes, registry.lookup);
+    const decision = authorizer.authorize(caller, attributes);
     if (!decision.allowed) throw refusal(caller, attributes, decision);
     return caller;
   }
@@ -149,7 +149,7 @@ export class Handler {
     const { registry } = this.#parts;
     const request = { method, path: parsed.path };
     try {
-      const as = impersonated(caller, rawHeaders, registry.lookup);
+      const as = impersonated(caller, rawHeaders, registry.authorizer);
       if (as !== undefined) log(auditLine(caller, as, request));
       return as;
     } catch (error) {

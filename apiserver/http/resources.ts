@@ -88,7 +88,7 @@ export class ResourceHandler {
     if (isReview(group, version, resource)) {
       if (verb !== 'create') throw methodNotAllowed();
       const { value } = await this.#body(call);
-      return json(answerReview(group, version, resource, value, call.caller, this.#reviews), 201);
+      return json(answerReview(group, version, resource, value, call.caller, this.#reviews, request.namespace), 201);
     }
     if (group === '' && resource === 'bindings' && verb === 'create') return this.#bind(call, undefined);
     const row = rowFor(this.#registry, request);

@@ -9,6 +9,7 @@ import { leases } from './leases.ts';
 import { namespaces } from './namespaces.ts';
 import { nodes } from './nodes.ts';
 import { pods } from './pods/index.ts';
+import { clusterrolebindings, clusterroles, rolebindings, roles } from './rbac.ts';
 import type { ResourceKind } from './resource.ts';
 import { secrets } from './secrets.ts';
 import { serviceaccounts } from './serviceaccounts.ts';
@@ -38,6 +39,10 @@ export const RESOURCE_KINDS: readonly ResourceKind[] = [
   leases,
   endpointslices,
   runtimeclasses,
+  clusterrolebindings,
+  clusterroles,
+  rolebindings,
+  roles,
   priorityclasses,
   csidrivers,
   csinodes,

@@ -2,6 +2,7 @@
 // strict decoding, defaulting, validation, selectors, tables, deletion. The registry uses rows, never kinds.
 
 import type { EpochMs } from '../../lib/clock.ts';
+import type { Authorizer } from '../auth/authorizer.ts';
 
 /** An object as it is on the wire. The registry reads only metadata; strategies read the rest. */
 export interface KubeObject {
@@ -82,6 +83,8 @@ export interface RequestContext {
   /** Epoch ms. */
   readonly now: EpochMs;
   readonly lookup: ObjectLookup;
+  /** Decides what else the user may, where admission asks: granting roles, approving certificates. */
+  readonly authorizer?: Authorizer;
 }
 
 export interface TableColumn {

@@ -4,6 +4,8 @@
 
 import { randomBytes } from 'node:crypto';
 import type { Clock } from '../../lib/clock.ts';
+import type { Caller } from '../auth/attributes.ts';
+import { type Authorizer, NO_AUTHORIZER } from '../auth/authorizer.ts';
 import { notFound } from '../errors.ts';
 import type { KubeObject, ObjectLookup, RequestContext, ResourceKind } from '../kinds/resource.ts';
 import { objectTooLarge } from '../limits.ts';
@@ -12,13 +14,7 @@ import { parseObject } from '../storage/change.ts';
 import { type ObjectKey, type ObjectStore, ObjectTooLargeError, type StoredObject } from '../storage/object-store.ts';
 import { ContinueTokens } from './continue.ts';
 
-/** The identity of the caller. */
-export interface Caller {
-  readonly name: string;
-  readonly uid?: string;
-  readonly groups: readonly string[];
-  readonly extra?: Readonly<Record<string, readonly string[]>>;
-}
+export type { Caller } from '../auth/attributes.ts';
 
 export type FieldValidation = 'Strict' | 'Warn' | 'Ignore';
 
@@ -59,6 +55,8 @@ export interface RegistryParts {
   readonly clock: Clock;
   /** Audiences that nodes may request tokens for though no volume of the pod needs them. Default: none. */
   readonly nodeAudiences?: readonly string[];
+  /** Decides what callers may; absent, only system:masters may anything. */
+  readonly authorizer?: (registry: Registry) => Authorizer;
   /** Signs continue tokens; absent, they hold as long as this registry. */
   readonly continueKey?: string;
 }
@@ -70,6 +68,7 @@ export class Registry {
   readonly kinds: readonly ResourceKind[];
   readonly nodeAudiences: readonly string[];
   readonly continueTokens: ContinueTokens;
+  readonly authorizer: Authorizer;
   readonly #rows = new Map<string, ResourceKind>();
   readonly #preferred = new Map<string, ResourceKind>();
 
@@ -85,6 +84,7 @@ export class Registry {
       const key = `${row.group}/${row.plural}`;
       if (!this.#preferred.has(key)) this.#preferred.set(key, row);
     }
+    this.authorizer = parts.authorizer?.(this) ?? NO_AUTHORIZER;
   }
 
   /** The row behind /apis/<group>/<version>/<plural>. */
@@ -167,7 +167,7 @@ export class Registry {
   }
 
   context(caller: Caller): RequestContext {
-    return { user: caller, now: this.clock.now(), lookup: this.lookup };
+    return { user: caller, now: this.clock.now(), lookup: this.lookup, authorizer: this.authorizer };
   }
 
   /**

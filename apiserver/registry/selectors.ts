@@ -1,6 +1,7 @@
 // Label and field selectors: parsed once per request, then matched with every object. Pure.
 
 import { getOwn } from '../../lib/own-property.ts';
+import type { FieldRequirement } from '../auth/attributes.ts';
 import { badRequest } from '../errors.ts';
 import type { KubeObject, ResourceKind } from '../kinds/resource.ts';
 
@@ -102,11 +103,7 @@ export function matchesLabels(
   });
 }
 
-export interface FieldRequirement {
-  readonly field: string;
-  readonly value: string;
-  readonly equal: boolean;
-}
+export type { FieldRequirement } from '../auth/attributes.ts';
 
 /** Splits at `separator`, except after a backslash; the escapes (\\ \, \=) are undone later. */
 function splitEscaped(text: string, separator: string): string[] {

@@ -23,6 +23,8 @@ export const ROOTS: readonly string[] = [
     .split(' ')
     .map((name) => `storage/v1 ${name}`),
   'certificates/v1alpha1 ClusterTrustBundle',
+  'certificates/v1 CertificateSigningRequest',
+  ...'ClusterRole ClusterRoleBinding Role RoleBinding'.split(' ').map((name) => `rbac/v1 ${name}`),
   'policy/v1 Eviction',
   'authentication/v1 TokenRequest',
   'authentication/v1 TokenReview',

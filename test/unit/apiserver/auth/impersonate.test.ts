@@ -4,12 +4,12 @@ import { describe, expect, it } from 'vitest';
 import { auditLine, impersonated, requiredPermissions } from '../../../../apiserver/auth/impersonate.ts';
 import type { Caller } from '../../../../apiserver/registry/registry.ts';
 import { failureOf } from '../support.ts';
-import { lookupOf, nodeUser, user } from './support.ts';
+import { authorizerOf, lookupOf, nodeUser, user } from './support.ts';
 
 const ADMIN = user('kubernetes-admin', 'system:masters');
-const lookup = lookupOf({});
+const authorizer = authorizerOf(lookupOf({}));
 const as = (headers: readonly string[], caller: Caller = ADMIN): Caller | undefined =>
-  impersonated(caller, headers, lookup);
+  impersonated(caller, headers, authorizer);
 
 const USER = 'Impersonate-User';
 const GROUP = 'Impersonate-Group';

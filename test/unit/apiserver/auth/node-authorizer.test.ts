@@ -4,11 +4,10 @@
 import { createHash } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
 import type { Attributes } from '../../../../apiserver/auth/attributes.ts';
-import { authorize, rulesOf } from '../../../../apiserver/auth/authorize.ts';
 import { nodeNameOf } from '../../../../apiserver/auth/node.ts';
 import type { KubeObject } from '../../../../apiserver/kinds/resource.ts';
 import { parseFieldSelector } from '../../../../apiserver/registry/selectors.ts';
-import { lookupOf, nodeUser, thing, user, type World } from './support.ts';
+import { authorize, authorizerOf, lookupOf, nodeUser, thing, user, type World } from './support.ts';
 
 function podOn(node: string, name: string): KubeObject {
   const own = `${name}-${node}`;
@@ -398,6 +397,7 @@ describe('who is a node', () => {
     for (const text of ['list pods where spec.nodeName=', 'create nodes', 'watch services', 'create events in ns0']) {
       expect(authorize(nameless, parse(text), lookup).allowed, text).toBe(false);
     }
-    expect(rulesOf(nameless)).toEqual(rulesOf(user('somebody')));
+    const { rules } = authorizerOf(lookup).rulesFor(nameless, 'ns0');
+    expect(rules).toEqual(authorizerOf(lookup).rulesFor(user('somebody'), 'ns0').rules);
   });
 });

@@ -1,5 +1,13 @@
 // A look-up over a few objects, and callers, for tests of who may do what.
 
+import type { Attributes } from '../../../../apiserver/auth/attributes.ts';
+import { ChainAuthorizer } from '../../../../apiserver/auth/authorize.ts';
+import type { Authorizer, Decision } from '../../../../apiserver/auth/authorizer.ts';
+import { aggregatedRules } from '../../../../apiserver/auth/rbac/aggregate.ts';
+import { defaultObjects } from '../../../../apiserver/auth/rbac/defaults.ts';
+import { bindingOf, roleOf } from '../../../../apiserver/auth/rbac/follow.ts';
+import { RbacPolicy } from '../../../../apiserver/auth/rbac/policy.ts';
+import { RESOURCE_KINDS } from '../../../../apiserver/kinds/index.ts';
 import type { KubeObject, KubeObjectMeta, ObjectLookup } from '../../../../apiserver/kinds/resource.ts';
 import type { Caller } from '../../../../apiserver/registry/registry.ts';
 
@@ -35,6 +43,36 @@ export function lookupOf(world: World): ObjectLookup {
 
 export function user(name: string, ...groups: string[]): Caller {
   return { name, groups: [...groups, 'system:authenticated'] };
+}
+
+/** The default cluster roles, aggregated ones with their rules. */
+function clusterRoles(): readonly KubeObject[] {
+  const all = structuredClone(defaultObjects(RESOURCE_KINDS)['clusterroles'] ?? []);
+  // edit is part of admin, and view of edit.
+  for (let round = 0; round < 3; round++) {
+    for (const role of all) role['rules'] = aggregatedRules(role, all) ?? role['rules'];
+  }
+  return all;
+}
+
+/** The default roles and bindings. */
+export function defaultPolicy(): RbacPolicy {
+  const policy = new RbacPolicy();
+  const { roles = [], rolebindings = [], clusterrolebindings = [] } = defaultObjects(RESOURCE_KINDS);
+  for (const object of [...roles, ...clusterRoles()]) policy.setRole(roleOf(object));
+  for (const object of [...rolebindings, ...clusterrolebindings]) policy.setBinding(bindingOf(object));
+  return policy;
+}
+
+const policy = defaultPolicy();
+
+/** Node and RBAC with the defaults, over these objects. */
+export function authorizerOf(lookup: ObjectLookup): Authorizer {
+  return new ChainAuthorizer(policy, lookup);
+}
+
+export function authorize(caller: Caller, attributes: Attributes, lookup: ObjectLookup): Decision {
+  return authorizerOf(lookup).authorize(caller, attributes);
 }
 
 export const nodeUser = (name: string): Caller => user(`system:node:${name}`, 'system:nodes');
