@@ -1,6 +1,7 @@
 // The resource table: one row per kind that the server serves. A new kind is a file here and a line below.
 
 import { bindings } from './bindings.ts';
+import { certificatesigningrequests } from './certificate-requests.ts';
 import { priorityclasses, runtimeclasses } from './classes.ts';
 import { configmaps } from './configmaps.ts';
 import { endpoints, endpointslices } from './endpoints.ts';
@@ -34,6 +35,7 @@ export const RESOURCE_KINDS: readonly ResourceKind[] = [
   secrets,
   serviceaccounts,
   services,
+  certificatesigningrequests,
   clustertrustbundles,
   eventsV1,
   leases,

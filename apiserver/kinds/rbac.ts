@@ -1,5 +1,5 @@
 // Roles and their bindings (rbac.authorization.k8s.io/v1): who may do what. Messages of pkg/apis/rbac/validation. That a
-// caller grants no more than they have is auth/rbac/escalation.ts, which runs here as admission; deciding requests is auth/rbac/policy.ts.
+// caller grants no more than they have is auth/rbac/escalation.ts, called here; deciding requests is auth/rbac/policy.ts.
 
 import type { ClusterRole, ClusterRoleBinding, Role, RoleBinding } from 'kubernetes-types/rbac/v1';
 import { sameJson } from '../../lib/same-json.ts';
@@ -128,58 +128,50 @@ function defaultBinding(binding: AnyBinding): void {
   }
 }
 
-/** Undefined for a caller that nothing is checked for: the server itself, in places without an authorizer. */
+/** Undefined where there is no authorizer: the rows alone, in tests. */
 function grantingOf(object: KubeObject, { user, authorizer }: RequestContext): Granting | undefined {
   return authorizer && { caller: user, authorizer, namespace: object.metadata.namespace ?? '' };
 }
 
-function admitRole(
-  plural: RoleWrite['plural'],
-  name: string,
-  objects: readonly [KubeObject, ...KubeObject[]],
-  context: RequestContext,
-): FieldError[] {
-  const [object] = objects;
-  const granting = grantingOf(object, context);
-  if (granting === undefined) return [];
-  const aggregated = objects.some((one) => plural === 'clusterroles' && isAggregated(one));
-  const why = roleEscalation(granting, { plural, name, rules: rulesOfObject(object), aggregated });
-  if (why !== undefined) throw new AdmissionForbidden(why);
-  return [];
-}
-
-function isAggregated(object: KubeObject): boolean {
+function isAggregated(object: KubeObject | undefined): boolean {
+  if (object?.kind !== 'ClusterRole') return false;
   return (clusterRoleOf(object).aggregationRule?.clusterRoleSelectors ?? []).length > 0;
 }
 
-function admitBinding(object: KubeObject, { roleRef = {} }: AnyBinding, context: RequestContext): FieldError[] {
-  const granting = grantingOf(object, context);
-  if (granting === undefined) return [];
-  const why = bindingEscalation(granting, { kind: roleRef.kind ?? '', name: roleRef.name ?? '' });
-  if (typeof why === 'string') throw new AdmissionForbidden(why);
-  if (why === undefined) return [];
-  const { kind, name } = why.missing;
-  // Any other kind is refused by validation.
-  if (kind !== 'Role' && kind !== 'ClusterRole') return [];
-  throw missingObject({ group: GROUP, plural: kind === 'Role' ? 'roles' : 'clusterroles' }, name);
+/** Refuses a role with more rights than the caller has. */
+function grantRole(plural: RoleWrite['plural']): NonNullable<ResourceStrategy['applyCaller']> {
+  return (object, { old }, context) => {
+    const granting = grantingOf(object, context);
+    if (granting === undefined || (old !== undefined && onlyGarbageFields(object, old))) return;
+    const aggregated = isAggregated(object) || isAggregated(old);
+    const name = old?.metadata.name ?? '';
+    const why = roleEscalation(granting, { plural, name, rules: rulesOfObject(object), aggregated });
+    if (why !== undefined) throw new AdmissionForbidden(why);
+  };
+}
+
+/** Refuses to bind a role with more rights than the caller has. */
+function grantBinding(of: (object: KubeObject) => AnyBinding): NonNullable<ResourceStrategy['applyCaller']> {
+  return (object, { old }, context) => {
+    const granting = grantingOf(object, context);
+    if (granting === undefined || (old !== undefined && onlyGarbageFields(object, old))) return;
+    const { kind = '', name = '' } = of(object).roleRef ?? {};
+    const why = bindingEscalation(granting, { kind, name });
+    if (typeof why === 'string') throw new AdmissionForbidden(why);
+    // Any other kind is refused by validation.
+    if (why === undefined || (kind !== 'Role' && kind !== 'ClusterRole')) return;
+    throw missingObject({ group: GROUP, plural: kind === 'Role' ? 'roles' : 'clusterroles' }, name);
+  };
 }
 
 function roleStrategy(plural: RoleWrite['plural'], validate: (object: KubeObject) => FieldError[]) {
-  return {
-    admitCreate: (object: KubeObject, context: RequestContext) => admitRole(plural, '', [object], context),
-    admitUpdate: (object: KubeObject, old: KubeObject, context: RequestContext) =>
-      onlyGarbageFields(object, old) ? [] : admitRole(plural, old.metadata.name ?? '', [object, old], context),
-    validateCreate: validate,
-    validateUpdate: validate,
-  };
+  return { applyCaller: grantRole(plural), validateCreate: validate, validateUpdate: validate };
 }
 
 function bindingStrategy(of: (object: KubeObject) => AnyBinding, namespaced: boolean) {
   return {
     applyDefaults: (object: KubeObject) => defaultBinding(of(object)),
-    admitCreate: (object: KubeObject, context: RequestContext) => admitBinding(object, of(object), context),
-    admitUpdate: (object: KubeObject, old: KubeObject, context: RequestContext) =>
-      onlyGarbageFields(object, old) ? [] : admitBinding(object, of(object), context),
+    applyCaller: grantBinding(of),
     validateCreate: (object: KubeObject) => validateBinding(of(object), namespaced),
     validateUpdate: (object: KubeObject, old: KubeObject) => validateBindingUpdate(of(object), of(old), namespaced),
     table: bindingTable(of),

@@ -2,6 +2,7 @@
 // strict decoding, defaulting, validation, selectors, tables, deletion. The registry uses rows, never kinds.
 
 import type { EpochMs } from '../../lib/clock.ts';
+import type { Caller } from '../auth/attributes.ts';
 import type { Authorizer } from '../auth/authorizer.ts';
 
 /** An object as it is on the wire. The registry reads only metadata; strategies read the rest. */
@@ -79,12 +80,20 @@ export interface AwaitedObject {
 }
 
 export interface RequestContext {
-  readonly user: { readonly name: string; readonly groups: readonly string[] };
+  readonly user: Caller;
   /** Epoch ms. */
   readonly now: EpochMs;
   readonly lookup: ObjectLookup;
   /** Decides what else the user may, where admission asks: granting roles, approving certificates. */
   readonly authorizer?: Authorizer;
+}
+
+/** The write that a caller makes. */
+export interface CallerWrite {
+  /** What is stored; absent on create. */
+  readonly old?: KubeObject;
+  /** '' for the object itself. */
+  readonly subresource: string;
 }
 
 export interface TableColumn {
@@ -104,6 +113,11 @@ export interface ResourceStrategy {
   admitCreate?(object: KubeObject, context: RequestContext): FieldError[];
   /** Admission on an update of the object itself, in place; `old` is what is stored. After defaults, before validation. */
   admitUpdate?(object: KubeObject, old: KubeObject, context: RequestContext): FieldError[];
+  /**
+   * What depends on who writes, in place: refuses what this caller may not write though the route is open to them, and
+   * records who they are. After defaults, before admission. Throws AdmissionForbidden, which becomes 403, or StatusError.
+   */
+  applyCaller?(object: KubeObject, write: CallerWrite, context: RequestContext): void;
   /** Drops what a creator may not set (status). Default: status is removed when there is a status subresource. */
   prepareForCreate?(object: KubeObject): void;
   /** Carries over what this update may not change. Default: status stays the old one. */

@@ -1,4 +1,4 @@
-// Key pairs and certificates: the only file that talks to @peculiar/x509, which is loaded when something has to be
+// Key pairs and certificates: made with @peculiar/x509 (requests.ts reads with it), which is loaded when something has to be
 // made and not before (reading back needs only node:crypto). Never decides which certificates there are: ensure.ts.
 
 import { createPrivateKey, createPublicKey, generateKeyPairSync, randomBytes, webcrypto } from 'node:crypto';

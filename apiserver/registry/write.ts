@@ -11,6 +11,7 @@ import { alreadyExists, badRequest, conflict, forbidden, invalid, MODIFIED, Stat
 import {
   AdmissionForbidden,
   type AwaitedObject,
+  type CallerWrite,
   type FieldError,
   type KubeObject,
   type ResourceKind,
@@ -37,6 +38,22 @@ function generateName(base: string): string {
 
 function reject(row: ResourceKind, object: KubeObject, errors: readonly FieldError[]): void {
   if (errors.length > 0) throw invalid(row, object.metadata.name ?? object.metadata.generateName ?? '', errors);
+}
+
+/** What the kind has to say about the caller; its refusals are 403. */
+function applyCaller(
+  registry: Registry,
+  row: ResourceKind,
+  object: KubeObject,
+  write: CallerWrite,
+  { caller }: WriteOptions,
+): void {
+  try {
+    row.strategy.applyCaller?.(object, write, registry.context(caller));
+  } catch (error) {
+    if (!(error instanceof AdmissionForbidden)) throw error;
+    throw forbidden(row, object.metadata.name ?? '', error.message);
+  }
 }
 
 /** Admission: what it refuses is 403, what it finds wrong with a field is 422. */
@@ -168,6 +185,7 @@ export function createObject(
   if (generated) metadata.name = generateName(metadata.generateName ?? '');
   strategy.applyDefaults?.(object);
   restrict(registry, row, namespace, object, options.caller);
+  applyCaller(registry, row, object, { subresource: '' }, options);
   admit(registry, row, object, options);
   if (strategy.prepareForCreate !== undefined) strategy.prepareForCreate(object);
   else if (hasStatus(row)) delete object['status'];
@@ -332,6 +350,7 @@ function replaceStored(
   const { subresource } = rules;
   // Before anything is set right: what a node sends beyond its own is refused, not passed over.
   restrict(registry, row, stored.namespace, object, options.caller, { old, subresource });
+  applyCaller(registry, row, object, { old, subresource: subresource ?? '' }, options);
   rules.prepare(object, old);
   if (subresource === undefined) admit(registry, row, object, options, old);
   if (countsGenerations(row, object) && specChanged(object, old)) {
