@@ -5,6 +5,7 @@ import type { Pod } from '../../client/types.ts';
 import type { PodEnd } from '../ports/pod-end.ts';
 import { activeDeadline } from './deadline.ts';
 import { hashContainer } from './hash.ts';
+import { withoutLateContainers } from './late-containers.ts';
 import { isTerminalPhase } from './phase.ts';
 import { type PodState, type SyncingState, type TerminatingState, terminatingPod } from './pod-state.ts';
 import { resourcesOf, sameResources } from './resize/allocation.ts';
@@ -30,7 +31,10 @@ function syncState(state: Exclude<PodState, { kind: 'removed' }>, facts: SyncFac
 }
 
 /** The result of one observation of the runtime. */
-export function stepPod(state: PodState, facts: SyncFacts): Step {
+export function stepPod(state: PodState, observed: SyncFacts): Step {
+  const isWanted = (name: string): boolean => state.kind === 'syncing' && state.restartWanted.has(name);
+  const { pod, previous } = observed;
+  const facts = { ...observed, snapshot: withoutLateContainers(pod, previous, observed.snapshot, isWanted) };
   let now = state;
   while (now.kind !== 'removed') {
     const result = syncState(now, facts);

@@ -188,7 +188,9 @@ function containerDifferences(
   if (alive && status?.containerID !== `containerd://${id}`) {
     found.push(`${who}: status names ${status?.containerID}, and it is ${id}`);
   }
-  if (status !== undefined && status.restartCount < restartCount) {
+  // One that never started is no restart: the container before it may have ended for good meanwhile.
+  const started = alive || end !== undefined;
+  if (started && status !== undefined && status.restartCount < restartCount) {
     found.push(`${who}: restartCount is ${status.restartCount}, not ${restartCount}`);
   }
   // The kubelet's word for one that was held up in the end; the truth is then in its last state.
