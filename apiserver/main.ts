@@ -6,6 +6,7 @@ import { whenAborted } from '../lib/abort.ts';
 import type { Clock } from '../lib/clock.ts';
 import { narrowMode } from '../lib/file-mode.ts';
 import type { Tracer } from '../lib/trace.ts';
+import type { PluginChoice } from './admission/table.ts';
 import { discovery } from './discovery/index.ts';
 import { RESOURCE_KINDS } from './kinds/index.ts';
 import type { ApiServerOptions, RunningApiServer } from './options.ts';
@@ -39,6 +40,7 @@ export interface LabApiServerOptions {
   readonly nodeName?: string;
   readonly nodeAudiences?: readonly string[];
   readonly encryptionProviderConfig?: string;
+  readonly admission?: PluginChoice;
   /** A snapshot to put in the store's place before the start. */
   readonly restore?: string;
   readonly tracer: Tracer;
@@ -62,6 +64,7 @@ export async function startLabApiServer(options: LabApiServerOptions): Promise<R
     ...(nodeName === undefined ? {} : { nodeName }),
     nodeAudiences,
     ...(encryptionProviderConfig === undefined ? {} : { encryptionProviderConfig }),
+    ...(options.admission === undefined ? {} : { admission: options.admission }),
     ...(log === undefined ? {} : { log }),
     tracer: options.tracer,
     clock: options.clock,

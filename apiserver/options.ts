@@ -10,6 +10,7 @@ import type { Clock } from '../lib/clock.ts';
 import type { ConnectionTimeouts } from '../lib/connection-guard.ts';
 import type { ConnectionLimits } from '../lib/connection-limits.ts';
 import type { Tracer } from '../lib/trace.ts';
+import type { PluginChoice } from './admission/table.ts';
 import type { AuthorizationMode } from './auth/authorize.ts';
 import type { Pki } from './pki/types.ts';
 
@@ -37,6 +38,8 @@ export interface ApiServerOptions {
   readonly encryptionProviderConfig?: string;
   /** In the order in which they are tried. Default: Node, RBAC. */
   readonly authorizationModes?: readonly AuthorizationMode[];
+  /** Admission plugins beside those that are on by default, and without some of them. */
+  readonly admission?: PluginChoice;
   readonly tracer: Tracer;
   readonly clock: Clock;
   /** For tests; by default as many connections as the process's descriptors allow, and the usual time-outs. */

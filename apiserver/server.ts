@@ -12,6 +12,7 @@ import { type ConnectionLimits, connectionLimits } from '../lib/connection-limit
 import { openFilesLimit } from '../lib/descriptors.ts';
 import { errorMessage, isErrno, UserError } from '../lib/errors.ts';
 import { continueBody, isBodyUnread, LARGE_RESPONSE_BYTES, sendResponse } from '../lib/finish-connection.ts';
+import { admissionOf } from './admission/create.ts';
 import { Authenticator } from './auth/authenticate.ts';
 import { ChainAuthorizer } from './auth/authorize.ts';
 import { startAggregation } from './auth/rbac/aggregate.ts';
@@ -78,6 +79,7 @@ export async function startApiServer(options: ApiServerOptions, kinds: KindParts
     const policy = new RbacPolicy();
     const registry = new Registry({
       ...{ store, clock, kinds: rows, checkBody, nodeAudiences, continueKey },
+      admission: admissionOf(options.admission ?? {}, { nodeAudiences }),
       authorizer: ({ lookup }) => new ChainAuthorizer(policy, lookup, options.authorizationModes),
     });
     followPolicy(registry, policy);

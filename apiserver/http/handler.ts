@@ -16,6 +16,7 @@ import type { KubeletProxy } from '../proxy/proxy.ts';
 import type { Caller, Registry } from '../registry/registry.ts';
 import { parseFieldSelector } from '../registry/selectors.ts';
 import { StoreFullError } from '../storage/object-store.ts';
+import { admitConnection } from './connect.ts';
 import type { Converter } from './convert-aside.ts';
 import type { AdmittedRequest, Exchange, Reply } from './exchange.ts';
 import { type Form, negotiate } from './negotiate.ts';
@@ -116,6 +117,12 @@ export class Handler {
     return this.#authorizeCaller(parsed, request, { onAuthenticated, log });
   }
 
+  /** The admission of a connection that is upgraded. Throws what refuses it. */
+  admitConnection(request: ResourceRequest, caller: Caller): Promise<void> {
+    // A response that switches protocols has no place for warnings that every client reads.
+    return admitConnection(this.#parts.registry, request, caller, () => undefined);
+  }
+
   /** The same from what is stored now; may be called again for a request that goes on. */
   #authorizeCaller(
     parsed: ApiRequest,
@@ -168,6 +175,7 @@ export class Handler {
     const { resources, proxy } = this.#parts;
     if (proxy.serves(request)) {
       // A StatusError here is still answered in the usual way: the response is only taken over once the kubelet answers.
+      await admitConnection(this.#parts.registry, request, caller, (text) => warnings.push(text));
       await proxy.forward(request, exchange);
       return undefined;
     }

@@ -5,8 +5,8 @@
 import type { EpochMs } from '../../lib/clock.ts';
 import { getOwn } from '../../lib/own-property.ts';
 import { nextTurn } from '../../lib/turns.ts';
-import { type NodeWrite, restrictNode } from '../auth/node-restriction.ts';
-
+import type { AdmittedKind } from '../admission/plugin.ts';
+import { waiting } from '../admission/steps.ts';
 import type { ReviewParts } from '../auth/reviews.ts';
 import { answerReview, isReview } from '../auth/reviews.ts';
 import { badRequest, methodNotAllowed, pathNotFound } from '../errors.ts';
@@ -14,15 +14,22 @@ import type { KubeObject, ResourceKind } from '../kinds/resource.ts';
 import { LARGE_BYTES } from '../limits.ts';
 import { applyPatch, patchType } from '../patch/apply.ts';
 import { isObject, type JsonObject } from '../patch/json-value.ts';
+import { admitRequest } from '../registry/admit.ts';
 import { decodeObject } from '../registry/decode.ts';
-import { deleteObject, deleteStored } from '../registry/delete.ts';
+import { deleteWhenAdmitted } from '../registry/delete.ts';
 import { listObjects } from '../registry/list.ts';
 import type { Caller, Registry, View, WriteOptions } from '../registry/registry.ts';
 import { finalizeRules } from '../registry/subresources/finalize.ts';
 import { bindPod, ephemeralContainersRules, evictPod } from '../registry/subresources/pods.ts';
 import { scaleOf, updateScale } from '../registry/subresources/scale.ts';
 import { requestToken } from '../registry/subresources/token.ts';
-import { createWhenAdmitted, patchInTurns, statusRules, type UpdateRules, updateObject } from '../registry/write.ts';
+import {
+  createWhenAdmitted,
+  patchInTurns,
+  statusRules,
+  type UpdateRules,
+  updateWhenAdmitted,
+} from '../registry/write.ts';
 import { type ParsedBody, parseBody, parsePatchBody } from './body.ts';
 import type { Converter } from './convert-aside.ts';
 
@@ -49,6 +56,9 @@ export interface Answer {
 
 /** Some milliseconds' work. */
 const DELETIONS_PER_TURN = 32;
+const EVICTION = { group: 'policy', version: 'v1', kind: 'Eviction' } as const;
+const TOKEN_REQUEST = { group: 'authentication.k8s.io', version: 'v1', kind: 'TokenRequest' } as const;
+const BINDING = { group: '', version: 'v1', kind: 'Binding' } as const;
 const ALL_VERBS: readonly Verb[] = ['get', 'list', 'watch', 'create', 'update', 'patch', 'delete', 'deletecollection'];
 const json = (value: unknown, code = 200): Answer => ({ code, text: JSON.stringify(value) });
 
@@ -122,10 +132,16 @@ export class ResourceHandler {
     return { code, text: renderObject(row, view, this.#render(call)) };
   }
 
-  /** Throws 403 for a node that may not do this; the registry checks creations and updates of objects. */
-  #restrict({ caller, request }: ResourceCall, operation: NodeWrite['operation'], body?: unknown): void {
-    const write = writeOf(request, operation);
-    restrictNode(caller, isObject(body) ? { ...write, object: body } : write, this.#registry);
+  /** The admission of what is sent to a subresource; returns it as the plugins leave it. */
+  async #admit(row: ResourceKind, call: ResourceCall, kind: AdmittedKind, body: unknown): Promise<KubeObject> {
+    if (!isObject(body)) throw badRequest('the body of the request is not an object');
+    const { namespace, name, subresource } = call.request;
+    const metadata = isObject(body['metadata']) ? body['metadata'] : {};
+    const apiVersion = kind.group === '' ? kind.version : `${kind.group}/${kind.version}`;
+    const object: KubeObject = { ...body, apiVersion, kind: kind.kind, metadata };
+    const place = { namespace, name, subresource, kind, object };
+    await waiting(admitRequest(this.#registry, row, 'CREATE', place, this.#writeOptions(call)));
+    return object;
   }
 
   #writeOptions({ caller, request, warn }: ResourceCall): WriteOptions {
@@ -168,7 +184,7 @@ export class ResourceHandler {
     }
     const view = await this.#registry.store.commit(async () => {
       const object = await this.#decoded(row, call, options);
-      return updateObject(this.#registry, row, namespace, name, object, options, rules);
+      return updateWhenAdmitted(this.#registry, row, namespace, name, object, options, rules);
     });
     return this.#show(row, call, view);
   }
@@ -176,9 +192,9 @@ export class ResourceHandler {
   async #delete(row: ResourceKind, call: ResourceCall): Promise<Answer> {
     const { namespace, name, query } = call.request;
     const body = call.body.length === 0 ? undefined : (await this.#body(call)).value;
-    this.#restrict(call, 'delete');
+    const write = this.#writeOptions(call);
     const { view, removed } = await this.#registry.store.commit(() =>
-      deleteObject(this.#registry, row, namespace, name, deleteOptions(query, body)),
+      deleteWhenAdmitted(this.#registry, row, namespace, name, deleteOptions(query, body), write),
     );
     // Kinds that are deleted gracefully answer with the object, the others with a Status once it is gone.
     if (!removed || row.strategy.gracePeriodSeconds !== undefined) return this.#show(row, call, view);
@@ -193,10 +209,9 @@ export class ResourceHandler {
     for (const [index, { object }] of page.items.entries()) {
       if (index % DELETIONS_PER_TURN === DELETIONS_PER_TURN - 1) await nextTurn();
       const { namespace = '', name = '' } = object.metadata;
-      await this.#registry.store.commit(() => {
-        const stored = this.#registry.find(row, namespace, name);
-        restrictNode(call.caller, { ...writeOf(request, 'delete'), namespace, name }, this.#registry);
-        if (stored !== undefined) deleteStored(this.#registry, row, stored, options);
+      await this.#registry.store.commit(async () => {
+        if (this.#registry.find(row, namespace, name) === undefined) return;
+        await deleteWhenAdmitted(this.#registry, row, namespace, name, options, this.#writeOptions(call));
       });
     }
     return { code: 200, text: renderList(row, page, this.#render(call)) };
@@ -220,16 +235,16 @@ export class ResourceHandler {
       case '/pods/eviction': {
         const { value } = await this.#body(call);
         const { query } = call.request;
-        this.#restrict(call, 'create', value);
-        await this.#registry.store.commit(() =>
-          evictPod(this.#registry, namespace, name, value, (options) => deleteOptions(query, options)),
-        );
+        await this.#registry.store.commit(async () => {
+          const eviction = await this.#admit(row, call, EVICTION, value);
+          evictPod(this.#registry, namespace, name, eviction, (options) => deleteOptions(query, options));
+        });
         return json(success(undefined, '', undefined), 201);
       }
       case '/serviceaccounts/token': {
         const { value } = await this.#body(call);
-        this.#restrict(call, 'create', value);
-        return json(requestToken(this.#registry, this.#reviews.tokens, namespace, name, value), 201);
+        const request = await this.#admit(row, call, TOKEN_REQUEST, value);
+        return json(requestToken(this.#registry, this.#reviews.tokens, namespace, name, request), 201);
       }
       default:
         throw pathNotFound();
@@ -266,9 +281,11 @@ export class ResourceHandler {
     if (name !== undefined && typeof inBody === 'string' && inBody !== '' && inBody !== name) {
       throw badRequest('name in URL does not match name in Binding object');
     }
-    await this.#registry.store.commit(() =>
-      bindPod(this.#registry, call.request.namespace, pod, value, this.#writeOptions(call)),
-    );
+    const row = this.#registry.rowOf('', name === undefined ? 'bindings' : 'pods');
+    await this.#registry.store.commit(async () => {
+      const binding = await this.#admit(row, call, BINDING, value);
+      bindPod(this.#registry, call.request.namespace, pod, binding, this.#writeOptions(call));
+    });
     return json(success(undefined, '', undefined), 201);
   }
 }
@@ -297,11 +314,6 @@ function rulesOf(row: ResourceKind, subresource: string): UpdateRules | undefine
 function ownRules(row: ResourceKind, subresource: string, prepare: UpdateRules['prepare']): UpdateRules {
   const validate = getOwn(row.strategy.validateSubresource, subresource) ?? (() => []);
   return { subresource, prepare, validate };
-}
-
-function writeOf(request: ResourceRequest, operation: NodeWrite['operation']): NodeWrite {
-  const { group, resource, subresource, namespace, name } = request;
-  return { operation, group, resource, subresource, namespace, name };
 }
 
 function success(row: ResourceKind | undefined, name: string, uid: string | undefined): JsonObject {

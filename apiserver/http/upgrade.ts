@@ -34,8 +34,9 @@ export async function handleUpgrade(
   // The HTTP library has removed its handlers; without this one a reset would end the process.
   socket.on('error', () => socket.destroy());
   try {
-    const { parsed: request } = handler.receive(message);
+    const { parsed: request, caller } = handler.receive(message);
     if (request.kind !== 'resource') throw badRequest('this path cannot be upgraded');
+    await handler.admitConnection(request, caller);
     await proxy.upgrade(request, message, socket, head);
   } catch (error) {
     const reply = await handler.failure(error);

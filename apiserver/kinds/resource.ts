@@ -59,8 +59,8 @@ export interface ObjectLookup {
 }
 
 /**
- * Thrown by admitCreate and admitUpdate to refuse the whole request: 403, `pods "x" is forbidden: <message>`. For what is wrong with
- * the request's surroundings; what is wrong with a field is a FieldError.
+ * Thrown by admission and by applyCaller to refuse the whole request: 403, `pods "x" is forbidden: <message>`. For what is
+ * wrong with the request's surroundings; what is wrong with a field is a FieldError.
  */
 export class AdmissionForbidden extends Error {
   override name = 'AdmissionForbidden';
@@ -109,10 +109,11 @@ export interface TableColumn {
 export interface ResourceStrategy {
   /** Fills defaults on an object from a client, in place. */
   applyDefaults?(object: KubeObject): void;
-  /** Admission on create, in place: service account, priority, tolerations. Runs after defaults, before validation. */
-  admitCreate?(object: KubeObject, context: RequestContext): FieldError[];
-  /** Admission on an update of the object itself, in place; `old` is what is stored. After defaults, before validation. */
-  admitUpdate?(object: KubeObject, old: KubeObject, context: RequestContext): FieldError[];
+  /**
+   * Gives a new object what only the server can give it, in place: a cluster IP, node ports. After admission, before
+   * validation; called again where the object waited for webhooks, to see whether what was given is still free.
+   */
+  allocate?(object: KubeObject, context: RequestContext): FieldError[];
   /**
    * What depends on who writes, in place: refuses what this caller may not write though the route is open to them, and
    * records who they are. After defaults, before admission. Throws AdmissionForbidden, which becomes 403, or StatusError.

@@ -272,7 +272,7 @@ export const services = defineKind({
   nameRule: dns1035Label,
   strategy: {
     applyDefaults: (object) => applyDefaults(of(object)),
-    admitCreate: (object, context) => allocate(of(object), context),
+    allocate: (object, context) => allocate(of(object), context),
     prepareForCreate: (object) => {
       of(object).status = { loadBalancer: {} };
     },

@@ -3,11 +3,13 @@
 
 import { type EpochMs, plusMs } from '../../lib/clock.ts';
 import { parseRfc3339, rfc3339 } from '../../lib/rfc3339.ts';
+import { type Steps, waiting } from '../admission/steps.ts';
 import { conflict, type StatusError } from '../errors.ts';
 import type { KubeObject, ResourceKind } from '../kinds/resource.ts';
 import type { StoredObject } from '../storage/object-store.ts';
-import { admitNamespaceDeletion, hasFinalizers, isNamespace, markTerminating } from './namespaces.ts';
-import { type Registry, View } from './registry.ts';
+import { admitRequest } from './admit.ts';
+import { hasFinalizers, isNamespace, markTerminating } from './namespaces.ts';
+import { type Registry, View, type WriteOptions } from './registry.ts';
 
 /** meta/v1 DeleteOptions, as far as they change anything here; propagation policies are accepted and change nothing. */
 export interface DeleteOptions {
@@ -64,7 +66,44 @@ export interface Deleted {
   readonly removed: boolean;
 }
 
-/** Deletes one object. Throws 403, 404, or 409 when a precondition does not hold. */
+/** Deletes one object for a client. Throws 403, 404, or 409 when a precondition does not hold. */
+export function deleteWhenAdmitted(
+  registry: Registry,
+  row: ResourceKind,
+  namespace: string,
+  name: string,
+  options: DeleteOptions,
+  write: WriteOptions,
+): Promise<Deleted> {
+  return waiting(deleteSteps(registry, row, namespace, name, options, write));
+}
+
+function* deleteSteps(
+  registry: Registry,
+  row: ResourceKind,
+  namespace: string,
+  name: string,
+  options: DeleteOptions,
+  write: WriteOptions,
+): Steps<Deleted> {
+  const find = (): StoredObject => registry.need(row, namespace, name);
+  const { gracePeriodSeconds, dryRun } = options;
+  yield* admitRequest(
+    registry,
+    row,
+    'DELETE',
+    {
+      namespace: row.namespaced ? namespace : '',
+      name,
+      old: registry.parse(row, find()),
+      options: gracePeriodSeconds === undefined ? {} : { gracePeriodSeconds },
+    },
+    { ...write, dryRun },
+  );
+  return deleteStored(registry, row, find(), options);
+}
+
+/** Deletes one object by the server itself. Throws 404, or 409 when a precondition does not hold. */
 export function deleteObject(
   registry: Registry,
   row: ResourceKind,
@@ -72,7 +111,6 @@ export function deleteObject(
   name: string,
   options: DeleteOptions,
 ): Deleted {
-  admitNamespaceDeletion(row, name);
   return deleteStored(registry, row, registry.need(row, namespace, name), options);
 }
 

@@ -4,6 +4,7 @@
 
 import { randomBytes } from 'node:crypto';
 import type { Clock } from '../../lib/clock.ts';
+import type { AdmissionChain } from '../admission/chain.ts';
 import type { Caller } from '../auth/attributes.ts';
 import { type Authorizer, NO_AUTHORIZER } from '../auth/authorizer.ts';
 import { notFound } from '../errors.ts';
@@ -25,6 +26,12 @@ export interface WriteOptions {
   readonly fieldValidation: FieldValidation;
   /** Becomes a Warning header. */
   readonly warn: (text: string) => void;
+  /** Becomes an annotation of the audit event. */
+  readonly annotate?: (key: string, value: string) => void;
+  /** The server itself writes: no webhook is called. */
+  readonly internal?: boolean;
+  /** Admission has seen the request in another form, as a Scale. */
+  readonly admitted?: boolean;
 }
 
 /**
@@ -57,6 +64,8 @@ export interface RegistryParts {
   readonly nodeAudiences?: readonly string[];
   /** Decides what callers may; absent, only system:masters may anything. */
   readonly authorizer?: (registry: Registry) => Authorizer;
+  /** The admission of every write; made with the registry, whose objects it reads. */
+  readonly admission: (registry: Registry) => AdmissionChain;
   /** Signs continue tokens; absent, they hold as long as this registry. */
   readonly continueKey?: string;
 }
@@ -69,6 +78,7 @@ export class Registry {
   readonly nodeAudiences: readonly string[];
   readonly continueTokens: ContinueTokens;
   readonly authorizer: Authorizer;
+  readonly admission: AdmissionChain;
   readonly #rows = new Map<string, ResourceKind>();
   readonly #preferred = new Map<string, ResourceKind>();
 
@@ -85,6 +95,7 @@ export class Registry {
       if (!this.#preferred.has(key)) this.#preferred.set(key, row);
     }
     this.authorizer = parts.authorizer?.(this) ?? NO_AUTHORIZER;
+    this.admission = parts.admission(this);
   }
 
   /** The row behind /apis/<group>/<version>/<plural>. */

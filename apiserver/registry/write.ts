@@ -6,7 +6,8 @@ import { getOwn, setOwn } from '../../lib/own-property.ts';
 import { rfc3339 } from '../../lib/rfc3339.ts';
 import { sameJson } from '../../lib/same-json.ts';
 import { nextTurn } from '../../lib/turns.ts';
-import { restrictNode } from '../auth/node-restriction.ts';
+import { PendingRefusal } from '../admission/chain.ts';
+import { atOnce, type Steps, waiting } from '../admission/steps.ts';
 import { alreadyExists, badRequest, conflict, forbidden, invalid, MODIFIED, StatusError } from '../errors.ts';
 import {
   AdmissionForbidden,
@@ -20,9 +21,10 @@ import { LARGE_BYTES } from '../limits.ts';
 import { applyPatch, type PatchType } from '../patch/apply.ts';
 import { parseObject } from '../storage/change.ts';
 import type { StoredObject } from '../storage/object-store.ts';
+import { admissionAttributes } from './admit.ts';
 import { decodeObject } from './decode.ts';
-import { admitIntoNamespace, hasFinalizers } from './namespaces.ts';
-import { apiVersionOf, type Caller, type Registry, View, type WriteOptions } from './registry.ts';
+import { hasFinalizers } from './namespaces.ts';
+import { apiVersionOf, type Registry, View, type WriteOptions } from './registry.ts';
 
 /** Consonants and digits that cannot make words or be mistaken for each other, as the API server's. */
 const SUFFIX_ALPHABET = 'bcdfghjklmnpqrstvwxz2456789';
@@ -56,40 +58,13 @@ function applyCaller(
   }
 }
 
-/** Admission: what it refuses is 403, what it finds wrong with a field is 422. */
-function admit(
-  registry: Registry,
-  row: ResourceKind,
-  object: KubeObject,
-  options: WriteOptions,
-  old?: KubeObject,
-): void {
-  const { strategy } = row;
-  const context = registry.context(options.caller);
-  try {
-    const errors =
-      old === undefined ? strategy.admitCreate?.(object, context) : strategy.admitUpdate?.(object, old, context);
-    reject(row, object, errors ?? []);
-  } catch (error) {
-    if (!(error instanceof AdmissionForbidden)) throw error;
-    const refusal = forbidden(row, object.metadata.name ?? '', error.message);
-    throw error.waitFor === undefined ? refusal : new PendingRefusal(refusal, error.waitFor);
-  }
-}
-
-/** A refusal that the coming of another object would turn: carries what to wait for. */
-export class PendingRefusal extends StatusError {
-  readonly waitFor: AwaitedObject;
-  constructor({ status }: StatusError, waitFor: AwaitedObject) {
-    super(status.code, status.reason ?? '', status.message ?? '', status.details);
-    this.waitFor = waitFor;
-  }
-}
-
 /** How long a create waits for an object it needs, as the real admission plugin's ten attempts. */
 const PENDING_MS = 1500;
 
-/** `createObject`, tried once more when the object that its admission lacked appears within a moment. */
+/**
+ * Creates the object from a decoded body, with the webhooks; tried once more when the object that its admission lacked
+ * appears within a moment.
+ */
 export async function createWhenAdmitted(
   registry: Registry,
   row: ResourceKind,
@@ -98,11 +73,11 @@ export async function createWhenAdmitted(
   options: WriteOptions,
 ): Promise<View> {
   try {
-    return createObject(registry, row, namespace, object, options);
+    return await waiting(createSteps(registry, row, namespace, object, options));
   } catch (error) {
     if (!(error instanceof PendingRefusal)) throw error;
     await awaitObject(registry, error.waitFor, PENDING_MS);
-    return createObject(registry, row, namespace, object, options);
+    return waiting(createSteps(registry, row, namespace, object, options));
   }
 }
 
@@ -113,28 +88,12 @@ function awaitObject(registry: Registry, wanted: AwaitedObject, ms: number): Pro
   const unsubscribe = registry.store.subscribe(`${wanted.group}/${wanted.plural}`, ({ record }) => {
     if (record.namespace === wanted.namespace && record.name === wanted.name) resolve();
   });
+  // It may have come between the refusal and the subscription.
+  if (registry.lookup.get(wanted.group, wanted.plural, wanted.namespace, wanted.name) !== undefined) resolve();
   return promise.finally(() => {
     timer.cancel();
     unsubscribe();
   });
-}
-
-/** What a node may not write is 403, before the kind's own validation. */
-function restrict(
-  registry: Registry,
-  row: ResourceKind,
-  namespace: string,
-  object: KubeObject,
-  caller: Caller,
-  update?: { readonly old: KubeObject; readonly subresource: string | undefined },
-): void {
-  const { group, plural } = row;
-  const place = { group, resource: plural, namespace, name: object.metadata.name ?? '', object };
-  const write =
-    update === undefined
-      ? ({ ...place, operation: 'create', subresource: '' } as const)
-      : ({ ...place, operation: 'update', subresource: update.subresource ?? '', old: update.old } as const);
-  restrictNode(caller, write, registry);
 }
 
 /** Name and namespace of the body are those of the URL, or are filled in from it. */
@@ -158,7 +117,7 @@ const hasStatus = (row: ResourceKind): boolean => row.subresources.includes('sta
 const countsGenerations = (row: ResourceKind, object: KubeObject): boolean =>
   hasStatus(row) && object['spec'] !== undefined;
 
-/** Creates the object from a decoded body. Throws 400, 403, 404 (no namespace), 409 or 422. */
+/** Creates an object by the server itself, without webhooks. Throws 400, 403, 404 (no namespace), 409 or 422. */
 export function createObject(
   registry: Registry,
   row: ResourceKind,
@@ -166,31 +125,39 @@ export function createObject(
   object: KubeObject,
   options: WriteOptions,
 ): View {
+  return atOnce(createSteps(registry, row, namespace, object, { ...options, internal: true }));
+}
+
+function* createSteps(
+  registry: Registry,
+  row: ResourceKind,
+  namespace: string,
+  object: KubeObject,
+  options: WriteOptions,
+): Steps<View> {
   checkPlacement(row, object, namespace, undefined);
-  const { metadata } = object;
-  const generated = (metadata.name ?? '') === '' && (metadata.generateName ?? '') !== '';
-  if (row.namespaced) admitIntoNamespace(registry, row, namespace, metadata.name ?? '');
-  if ((metadata.resourceVersion ?? '') !== '') {
-    throw badRequest('resourceVersion should not be set on objects to be created');
-  }
-  const now = registry.clock.now();
-  for (const field of ['resourceVersion', 'deletionTimestamp', 'deletionGracePeriodSeconds', 'selfLink']) {
-    delete metadata[field];
-  }
-  delete metadata.managedFields;
-  delete metadata.generation;
-  metadata.uid = randomUUID();
-  metadata.creationTimestamp = rfc3339(now);
   const { strategy } = row;
-  if (generated) metadata.name = generateName(metadata.generateName ?? '');
+  const sentVersion = object.metadata.resourceVersion ?? '';
+  clearSystemMetadata(object);
   strategy.applyDefaults?.(object);
-  restrict(registry, row, namespace, object, options.caller);
+  const place = { namespace: row.namespaced ? namespace : '', name: object.metadata.name ?? '', object };
+  const attributes = admissionAttributes(registry, row, 'CREATE', place, options);
+  yield* registry.admission.admit(attributes);
+  if (sentVersion !== '') throw badRequest('resourceVersion should not be set on objects to be created');
+  clearSystemMetadata(object);
+  const { metadata } = object;
+  metadata.uid = randomUUID();
+  metadata.creationTimestamp = rfc3339(registry.clock.now());
+  const generated = (metadata.name ?? '') === '' && (metadata.generateName ?? '') !== '';
+  if (generated) {
+    metadata.name = generateName(metadata.generateName ?? '');
+    // Some defaults are drawn from the name.
+    strategy.applyDefaults?.(object);
+  }
   applyCaller(registry, row, object, { subresource: '' }, options);
-  admit(registry, row, object, options);
-  if (strategy.prepareForCreate !== undefined) strategy.prepareForCreate(object);
-  else if (hasStatus(row)) delete object['status'];
-  if (countsGenerations(row, object)) metadata.generation = 1;
-  reject(row, object, strategy.validateCreate?.(object) ?? []);
+  yield* complete(registry, row, object, options, (whole) =>
+    registry.admission.validate({ ...attributes, name: metadata.name ?? '', object: whole }),
+  );
   for (let attempt = 1; ; attempt++) {
     const name = metadata.name ?? '';
     const key = registry.key(row, namespace, name);
@@ -199,6 +166,41 @@ export function createObject(
     }
     if (!generated || attempt === GENERATE_ATTEMPTS) throw alreadyExists(row, name);
     metadata.name = generateName(metadata.generateName ?? '');
+  }
+}
+
+/** What a client may not set on a new object. */
+function clearSystemMetadata({ metadata }: KubeObject): void {
+  for (const field of ['resourceVersion', 'deletionTimestamp', 'deletionGracePeriodSeconds', 'selfLink']) {
+    delete metadata[field];
+  }
+  delete metadata.managedFields;
+  delete metadata.generation;
+}
+
+/** What the kind itself adds to a new object, its validation, and the validating admission. */
+function* complete(
+  registry: Registry,
+  row: ResourceKind,
+  object: KubeObject,
+  options: WriteOptions,
+  admission: (object: KubeObject) => Steps<void>,
+): Steps<void> {
+  const { strategy } = row;
+  const allocate = (of: KubeObject): FieldError[] => strategy.allocate?.(of, registry.context(options.caller)) ?? [];
+  const before = strategy.allocate === undefined ? undefined : structuredClone(object);
+  for (let attempt = 1; ; attempt++) {
+    const { revision } = registry.store;
+    reject(row, object, allocate(object));
+    if (strategy.prepareForCreate !== undefined) strategy.prepareForCreate(object);
+    else if (hasStatus(row)) delete object['status'];
+    if (countsGenerations(row, object)) object.metadata.generation = 1;
+    reject(row, object, strategy.validateCreate?.(object) ?? []);
+    yield* admission(object);
+    // While a webhook was waited for, another object may have been given the same address or port.
+    if (before === undefined || registry.store.revision === revision || attempt === GENERATE_ATTEMPTS) return;
+    if (allocate(structuredClone(object)).length === 0) return;
+    replaceContents(object, structuredClone(before));
   }
 }
 
@@ -237,6 +239,12 @@ function copyField(object: KubeObject, old: KubeObject, field: string): void {
   else setOwn(object, field, getOwn(old, field));
 }
 
+/** Makes `object` equal to `contents`, in place. */
+export function replaceContents(object: KubeObject, contents: KubeObject): void {
+  for (const field of Object.keys(object)) delete object[field];
+  Object.assign(object, contents);
+}
+
 /** Everything but metadata and `field` as it was. */
 export function keepAllBut(object: KubeObject, old: KubeObject, field: string): void {
   for (const other of new Set([...Object.keys(object), ...Object.keys(old)])) {
@@ -247,7 +255,7 @@ export function keepAllBut(object: KubeObject, old: KubeObject, field: string): 
   else object.metadata.ownerReferences = ownerReferences;
 }
 
-/** Replaces the object by a decoded body. Throws 400, 404, 409 or 422. */
+/** Replaces the object by a decoded body, without webhooks. Throws 400, 404, 409 or 422. */
 export function updateObject(
   registry: Registry,
   row: ResourceKind,
@@ -257,12 +265,37 @@ export function updateObject(
   options: WriteOptions,
   rules: UpdateRules = mainRules(row),
 ): View {
-  checkPlacement(row, object, namespace, name);
-  const stored = registry.need(row, namespace, name);
-  return replaceStored(registry, row, stored, object, options, rules);
+  return atOnce(updateSteps(registry, row, namespace, name, object, { ...options, internal: true }, rules));
 }
 
-/** Applies a patch to the object as it is now. Throws 400, 404, 409, 413, 415 or 422. */
+/** The same for a client: with the webhooks. */
+export function updateWhenAdmitted(
+  registry: Registry,
+  row: ResourceKind,
+  namespace: string,
+  name: string,
+  object: KubeObject,
+  options: WriteOptions,
+  rules: UpdateRules = mainRules(row),
+): Promise<View> {
+  return waiting(updateSteps(registry, row, namespace, name, object, options, rules));
+}
+
+function* updateSteps(
+  registry: Registry,
+  row: ResourceKind,
+  namespace: string,
+  name: string,
+  object: KubeObject,
+  options: WriteOptions,
+  rules: UpdateRules,
+): Steps<View> {
+  checkPlacement(row, object, namespace, name);
+  const stored = registry.need(row, namespace, name);
+  return yield* replaceStored(registry, row, stored, object, options, rules);
+}
+
+/** Applies a patch to the object as it is now, without webhooks. Throws 400, 404, 409, 413, 415 or 422. */
 export function patchObject(
   registry: Registry,
   row: ResourceKind,
@@ -273,11 +306,24 @@ export function patchObject(
   options: WriteOptions,
   rules: UpdateRules = mainRules(row),
 ): View {
+  return atOnce(patchSteps(registry, row, namespace, name, patch, type, { ...options, internal: true }, rules));
+}
+
+function* patchSteps(
+  registry: Registry,
+  row: ResourceKind,
+  namespace: string,
+  name: string,
+  patch: unknown,
+  type: PatchType,
+  options: WriteOptions,
+  rules: UpdateRules,
+): Steps<View> {
   const stored = registry.need(row, namespace, name);
   const patched = applyPatch(registry.parse(row, stored), patch, type, row.schema);
   const object = decodeObject(registry.checkBody, row, patched, undefined, options);
   checkPlacement(row, object, namespace, name);
-  return replaceStored(registry, row, stored, object, options, rules);
+  return yield* replaceStored(registry, row, stored, object, options, rules);
 }
 
 /** A patch as it came; `read` returns a new value each time. */
@@ -291,8 +337,8 @@ export interface PatchRequest {
 const PATCH_ATTEMPTS = 5;
 
 /**
- * `patchObject`; where patch or object are large, in several turns of the event loop, and once more when another client
- * has written the object in between.
+ * `patchObject` for a client: with the webhooks; where patch or object are large, in several turns of the event loop; and
+ * once more when another client has written the object in between.
  */
 export async function patchInTurns(
   registry: Registry,
@@ -306,31 +352,42 @@ export async function patchInTurns(
   const { type, read, large } = patch;
   for (let attempt = 0; attempt < PATCH_ATTEMPTS; attempt++) {
     const value = read();
-    if (!large && registry.need(row, namespace, name).text.length < LARGE_BYTES) {
-      return patchObject(registry, row, namespace, name, value, type, options, rules);
-    }
-    await nextTurn();
-    const stored = registry.need(row, namespace, name);
-    const patched = applyPatch(registry.parse(row, stored), value, type, row.schema);
-    await nextTurn();
-    const object = decodeObject(registry.checkBody, row, patched, undefined, options);
-    checkPlacement(row, object, namespace, name);
-    await nextTurn();
-    if (registry.need(row, namespace, name).revision === stored.revision) {
-      return replaceStored(registry, row, stored, object, options, rules);
+    try {
+      if (!large && registry.need(row, namespace, name).text.length < LARGE_BYTES) {
+        return await waiting(patchSteps(registry, row, namespace, name, value, type, options, rules));
+      }
+      await nextTurn();
+      const stored = registry.need(row, namespace, name);
+      const patched = applyPatch(registry.parse(row, stored), value, type, row.schema);
+      await nextTurn();
+      const object = decodeObject(registry.checkBody, row, patched, undefined, options);
+      checkPlacement(row, object, namespace, name);
+      await nextTurn();
+      if (registry.need(row, namespace, name).revision === stored.revision) {
+        return await waiting(replaceStored(registry, row, stored, object, options, rules));
+      }
+    } catch (error) {
+      if (!(error instanceof WrittenMeanwhile)) throw error;
     }
   }
   throw conflict(row, name, MODIFIED);
 }
 
-function replaceStored(
+/** Another client wrote the object while a webhook was waited for. */
+class WrittenMeanwhile extends StatusError {
+  constructor({ status }: StatusError) {
+    super(status.code, status.reason ?? '', status.message ?? '', status.details);
+  }
+}
+
+function* replaceStored(
   registry: Registry,
   row: ResourceKind,
   stored: StoredObject,
   object: KubeObject,
   options: WriteOptions,
   rules: UpdateRules,
-): View {
+): Steps<View> {
   const old = registry.parse(row, stored);
   const name = stored.name;
   const { metadata } = object;
@@ -347,19 +404,26 @@ function replaceStored(
   }
   keepSystemMetadata(object, old);
   row.strategy.applyDefaults?.(object);
-  const { subresource } = rules;
+  const { subresource = '' } = rules;
+  const place = { namespace: stored.namespace, name, object, old, subresource };
+  const attributes = admissionAttributes(registry, row, 'UPDATE', place, options);
   // Before anything is set right: what a node sends beyond its own is refused, not passed over.
-  restrict(registry, row, stored.namespace, object, options.caller, { old, subresource });
-  applyCaller(registry, row, object, { old, subresource: subresource ?? '' }, options);
+  if (options.admitted !== true) yield* registry.admission.admit(attributes);
+  keepSystemMetadata(object, old);
+  applyCaller(registry, row, object, { old, subresource }, options);
   rules.prepare(object, old);
-  if (subresource === undefined) admit(registry, row, object, options, old);
   if (countsGenerations(row, object) && specChanged(object, old)) {
     // What was prepared may have other metadata than what was sent.
     object.metadata.generation = (old.metadata.generation ?? 0) + 1;
   }
   // A kind with rules for its subresource uses them; they include the rules for any kind.
-  const ownRules = getOwn(row.strategy.validateSubresource, subresource ?? '');
+  const ownRules = getOwn(row.strategy.validateSubresource, subresource);
   reject(row, object, ownRules === undefined ? rules.validate(object, old) : ownRules(object, old));
+  if (options.admitted !== true) yield* registry.admission.validate(attributes);
+  if (registry.find(row, stored.namespace, name)?.revision !== stored.revision) {
+    registry.need(row, stored.namespace, name);
+    throw new WrittenMeanwhile(conflict(row, name, MODIFIED));
+  }
   return store(registry, row, stored, object, old, options.dryRun);
 }
 

@@ -26,11 +26,18 @@ interface Flags {
   readonly nodeAudience: readonly string[];
   readonly encryptionProviderConfig?: string;
   readonly restore?: string;
+  readonly enableAdmissionPlugins: readonly string[];
+  readonly disableAdmissionPlugins: readonly string[];
 }
 
 /** A flag that may be repeated. */
 function repeated(value: string, before: readonly string[]): readonly string[] {
   return [...before, value];
+}
+
+/** A flag with a list, separated by commas; may be repeated. */
+function listed(value: string, before: readonly string[]): readonly string[] {
+  return [...before, ...value.split(',').filter((name) => name !== '')];
 }
 
 export function apiserverCommand(): Command {
@@ -54,6 +61,8 @@ export function apiserverCommand(): Command {
       '--encryption-provider-config <file>',
       'an EncryptionConfiguration: which resources are stored encrypted, and how',
     )
+    .option('--enable-admission-plugins <names>', 'admission plugins beside those that are on by default', listed, [])
+    .option('--disable-admission-plugins <names>', 'admission plugins to do without', listed, [])
     .option('--restore <file>', 'first put this snapshot in the place of the store; what was there is kept beside it')
     .action(async (flags: Flags) => {
       const { runApiServer } = await import('../../apiserver/main.ts');
@@ -70,6 +79,7 @@ export function apiserverCommand(): Command {
         ...(flags.encryptionProviderConfig === undefined
           ? {}
           : { encryptionProviderConfig: flags.encryptionProviderConfig }),
+        admission: { enable: flags.enableAdmissionPlugins, disable: flags.disableAdmissionPlugins },
         ...(flags.restore === undefined ? {} : { restore: flags.restore }),
         tracer: new Tracer(),
         clock: systemClock,

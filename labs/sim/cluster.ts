@@ -2,7 +2,8 @@
 // Secrets, Events and what else the agent writes, in collections with watches. What a user does goes through `apply`, `patch`
 // and `remove`; every change is reported.
 
-import { admitNotReadyTolerations, SYSTEM_PRIORITIES } from '../../apiserver/kinds/pods/admission.ts';
+import { addNotReadyTolerations } from '../../apiserver/admission/plugins/default-toleration-seconds.ts';
+import { SYSTEM_PRIORITIES } from '../../apiserver/admission/plugins/priority.ts';
 import { applyPodDefaults } from '../../apiserver/kinds/pods/defaults.ts';
 import { as } from '../../apiserver/kinds/shapes.ts';
 import type { ApiClient, DeleteOptions, ListOf, PatchType, RequestOptions, WatchEvent } from '../../client/api.ts';
@@ -169,7 +170,7 @@ export class SimCluster {
       priority: this.#priorityOf(priorityClassName),
       ...(tolerations === undefined ? {} : { tolerations: [...tolerations] }),
     };
-    admitNotReadyTolerations(spec);
+    addNotReadyTolerations(spec);
     return { ...pod, spec };
   }
 

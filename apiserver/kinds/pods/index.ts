@@ -1,9 +1,9 @@
 // Pods: the row of the table, put together from its parts.
 
+import { forbidden } from '../field-errors.ts';
 import { defineKind } from '../metadata.ts';
 import type { FieldError, KubeObject } from '../resource.ts';
 import { type Pod, podOf } from '../shapes.ts';
-import { admitPod } from './admission.ts';
 import { applyPodDefaults } from './defaults.ts';
 import { initialPodStatus } from './status.ts';
 import { podTable } from './table.ts';
@@ -21,6 +21,13 @@ function updateValidation(
   validate: (pod: Pod, old: Pod) => FieldError[],
 ): (pod: KubeObject, old: KubeObject) => FieldError[] {
   return (pod, old) => [...validateMirrorAnnotation(podOf(pod), podOf(old)), ...validate(podOf(pod), podOf(old))];
+}
+
+/** They come later, through their subresource. */
+function refuseEphemeral({ spec }: Pod): FieldError[] {
+  return spec?.ephemeralContainers === undefined
+    ? []
+    : [forbidden('spec.ephemeralContainers', 'cannot be set on create')];
 }
 
 export const pods = defineKind({
@@ -47,7 +54,6 @@ export const pods = defineKind({
   schema: 'io.k8s.api.core.v1.Pod',
   strategy: {
     applyDefaults: (object) => applyPodDefaults(podOf(object)),
-    admitCreate: (object, context) => admitPod(podOf(object), context),
     prepareForCreate: (object) => {
       const pod = podOf(object);
       pod.status = initialPodStatus(pod);
@@ -58,7 +64,7 @@ export const pods = defineKind({
       const status = podOf(object).status;
       if (status !== undefined) status.qosClass ??= qosClass;
     },
-    validateCreate: (object) => validatePod(podOf(object)),
+    validateCreate: (object) => [...refuseEphemeral(podOf(object)), ...validatePod(podOf(object))],
     validateUpdate: updateValidation(validatePodUpdate),
     validateStatusUpdate: updateValidation(validatePodStatusUpdate),
     prepareSubresource: { resize: prepareResize },

@@ -2,7 +2,6 @@
 // prints them.
 
 import type { PersistentVolumeClaim, PersistentVolumeClaimSpec } from 'kubernetes-types/core/v1';
-import type { StorageClass } from 'kubernetes-types/storage/v1';
 import { parseQuantity } from '../../../lib/quantity.ts';
 import { sameJson } from '../../../lib/same-json.ts';
 import { namedTable, text } from '../columns.ts';
@@ -10,12 +9,10 @@ import { addErrors, forbidden, IMMUTABLE, invalid, optionalOneOf, required, synt
 import { defineKind } from '../metadata.ts';
 import { dns1123Subdomain } from '../names.ts';
 import { validateLabelSelector } from '../pods/validate-scheduling.ts';
-import { AdmissionForbidden, type FieldError, type KubeObject, type RequestContext } from '../resource.ts';
+import type { FieldError, KubeObject } from '../resource.ts';
 import { as, type Loose, type Of } from '../shapes.ts';
 import {
-  addFinalizer,
   CLASS_ANNOTATION,
-  defaultClass,
   orUnset,
   shortModes,
   validateAccessModes,
@@ -28,7 +25,6 @@ type Claim = Of<PersistentVolumeClaim>;
 type DataSource = { apiGroup?: string | undefined; kind?: string | undefined; name?: string | undefined };
 
 const of = (object: KubeObject): Claim => as<PersistentVolumeClaim>(object, 'PersistentVolumeClaim');
-const PROTECTION = 'kubernetes.io/pvc-protection';
 const FIXED =
   'spec is immutable after creation except resources.requests and volumeAttributesClassName for bound claims';
 
@@ -44,16 +40,6 @@ export function defaultClaimSpec(spec: ClaimSpec): void {
   }
 }
 
-function admitCreate(object: KubeObject, context: RequestContext): FieldError[] {
-  const claim = of(object);
-  addFinalizer(object, PROTECTION);
-  if (claim.spec !== undefined && classNameOf(claim) === undefined) {
-    const name = defaultClass(context);
-    if (name !== undefined) claim.spec.storageClassName = name;
-  }
-  return [];
-}
-
 /** The claim's class: '' is "none", undefined is "whatever the default is". */
 function classNameOf(claim: Claim): string | undefined {
   return claim.metadata.annotations?.[CLASS_ANNOTATION] ?? claim.spec?.storageClassName;
@@ -61,24 +47,6 @@ function classNameOf(claim: Claim): string | undefined {
 
 function requested(claim: Claim): string {
   return claim.spec?.resources?.requests?.['storage'] ?? '0';
-}
-
-/** A claim grows only when it is bound and its class has allowVolumeExpansion. */
-function admitUpdate(object: KubeObject, old: KubeObject, { lookup }: RequestContext): FieldError[] {
-  const [now, before] = [of(object), of(old)];
-  const [size, was] = [parseQuantity(requested(now)) ?? 0n, parseQuantity(requested(before)) ?? 0n];
-  if (size <= was) return [];
-  if (before.status?.phase !== 'Bound') {
-    throw new AdmissionForbidden('Only bound persistent volume claims can be expanded');
-  }
-  const name = classNameOf(now) ?? '';
-  const stored = name === '' ? undefined : lookup.get('storage.k8s.io', 'storageclasses', '', name);
-  if (stored === undefined || as<StorageClass>(stored, 'StorageClass').allowVolumeExpansion !== true) {
-    throw new AdmissionForbidden(
-      'only dynamically provisioned pvc can be resized and the storageclass that provisions the pvc must support resize',
-    );
-  }
-  return [];
 }
 
 /** `field` is the path of the spec: "spec", or in a pod's claim template. */
@@ -185,8 +153,6 @@ export const persistentvolumeclaims = defineKind({
       const { spec } = of(object);
       if (spec !== undefined) defaultClaimSpec(spec);
     },
-    admitCreate,
-    admitUpdate,
     prepareForCreate: (object) => {
       of(object).status = { phase: 'Pending' };
     },

@@ -6,12 +6,11 @@ import { optionalOneOf } from '../field-errors.ts';
 import { defineKind } from '../metadata.ts';
 import type { FieldError, KubeObject } from '../resource.ts';
 import { as } from '../shapes.ts';
-import { addFinalizer, CLASS_ANNOTATION, orUnset, shortModes } from './shared.ts';
+import { CLASS_ANNOTATION, orUnset, shortModes } from './shared.ts';
 import { validateVolumeSpec, validateVolumeSpecUpdate } from './validate-volume.ts';
 
 const of = (object: KubeObject) => as<PersistentVolume>(object, 'PersistentVolume');
 const PHASES = ['Available', 'Bound', 'Failed', 'Pending', 'Released'];
-const PROTECTION = 'kubernetes.io/pv-protection';
 
 function validateStatus(object: KubeObject): FieldError[] {
   return optionalOneOf('status.phase', of(object).status?.phase, PHASES);
@@ -34,10 +33,6 @@ export const persistentvolumes = defineKind({
       spec.persistentVolumeReclaimPolicy ??= 'Retain';
       spec.volumeMode ??= 'Filesystem';
       if (spec.hostPath !== undefined) spec.hostPath.type ??= '';
-    },
-    admitCreate: (object) => {
-      addFinalizer(object, PROTECTION);
-      return [];
     },
     prepareForCreate: (object) => {
       const since = object.metadata.creationTimestamp;

@@ -1,9 +1,11 @@
 // <kind>/<name>/scale: spec.replicas and status.replicas of any kind that has them, as an autoscaling/v1 Scale.
 
 import { getOwn } from '../../../lib/own-property.ts';
+import { type Steps, waiting } from '../../admission/steps.ts';
 import { badRequest, conflict, invalid, MODIFIED } from '../../errors.ts';
 import type { KubeObject, ResourceKind } from '../../kinds/resource.ts';
 import { isObject, type JsonObject, shown } from '../../patch/json-value.ts';
+import { admitRequest } from '../admit.ts';
 import type { Registry, View, WriteOptions } from '../registry.ts';
 import { mainRules, updateObject } from '../write.ts';
 
@@ -36,7 +38,15 @@ export function scaleOf(object: Readonly<KubeObject>): JsonObject {
   };
 }
 
-/** Sets spec.replicas from a Scale and returns the object. Throws 400, 404, 409 or 422. */
+const SCALE = { group: 'autoscaling', version: 'v1', kind: 'Scale' } as const;
+
+/** A Scale as admission sees it. */
+function scaleObject(scale: JsonObject): KubeObject {
+  const metadata = isObject(scale['metadata']) ? scale['metadata'] : {};
+  return { ...scale, kind: 'Scale', apiVersion: 'autoscaling/v1', metadata };
+}
+
+/** Sets spec.replicas from a Scale and returns the object. Throws 400, 403, 404, 409 or 422. */
 export function updateScale(
   registry: Registry,
   row: ResourceKind,
@@ -44,21 +54,32 @@ export function updateScale(
   name: string,
   scale: unknown,
   options: WriteOptions,
-): View {
+): Promise<View> {
   if (!isObject(scale)) throw badRequest('the body of the request is not an object');
-  const spec = isObject(scale['spec']) ? scale['spec'] : {};
-  const replicas = spec['replicas'] ?? 0;
+  return waiting(scaleSteps(registry, row, namespace, name, scaleObject(scale), options));
+}
+
+function* scaleSteps(
+  registry: Registry,
+  row: ResourceKind,
+  namespace: string,
+  name: string,
+  scale: KubeObject,
+  options: WriteOptions,
+): Steps<View> {
+  const old = scaleObject(scaleOf(registry.parse(row, registry.need(row, namespace, name))));
+  const place = { namespace, name, subresource: 'scale', kind: SCALE, object: scale, old };
+  yield* admitRequest(registry, row, 'UPDATE', place, options);
+  const replicas = part(scale, 'spec')['replicas'] ?? 0;
   if (typeof replicas !== 'number' || !Number.isSafeInteger(replicas) || replicas < 0) {
     const detail = `Invalid value: ${JSON.stringify(replicas)}: must be greater than or equal to 0`;
-    throw invalid({ group: 'autoscaling', kind: 'Scale' }, name, [
-      { type: 'FieldValueInvalid', field: 'spec.replicas', detail },
-    ]);
+    throw invalid(SCALE, name, [{ type: 'FieldValueInvalid', field: 'spec.replicas', detail }]);
   }
   const object = registry.parse(row, registry.need(row, namespace, name));
-  const version = isObject(scale['metadata']) ? scale['metadata']['resourceVersion'] : undefined;
+  const version = scale.metadata.resourceVersion;
   if (typeof version === 'string' && version !== '' && version !== object.metadata.resourceVersion) {
     throw conflict(row, name, MODIFIED);
   }
   object['spec'] = { ...part(object, 'spec'), replicas };
-  return updateObject(registry, row, namespace, name, object, options, mainRules(row));
+  return updateObject(registry, row, namespace, name, object, { ...options, admitted: true }, mainRules(row));
 }

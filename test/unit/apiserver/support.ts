@@ -1,5 +1,9 @@
 // A small resource table and a registry on an in-memory store, for tests of what holds for every kind.
 
+import { CachedLookup } from '../../../apiserver/admission/cached-lookup.ts';
+import { AdmissionChain } from '../../../apiserver/admission/chain.ts';
+import { namespaceLifecycle } from '../../../apiserver/admission/plugins/namespace-lifecycle.ts';
+import { nodeRestriction } from '../../../apiserver/admission/plugins/node-restriction.ts';
 import type { KubeObject, ResourceKind } from '../../../apiserver/kinds/resource.ts';
 import { Registry, type View, type WriteOptions } from '../../../apiserver/registry/registry.ts';
 import { createObject } from '../../../apiserver/registry/write.ts';
@@ -63,6 +67,10 @@ export const leases: ResourceKind = {
 
 export const TABLE: readonly ResourceKind[] = [namespaces, pods, leases];
 
+/** Pods of this table are not those of the plugins about pods. */
+export const ADMISSION = (registry: Registry): AdmissionChain =>
+  new AdmissionChain([namespaceLifecycle, nodeRestriction([])], new CachedLookup(registry));
+
 export const ADMIN: WriteOptions = {
   caller: { name: 'admin', groups: ['system:masters'] },
   dryRun: false,
@@ -80,7 +88,13 @@ export interface Fixture {
 export function fixture(path = ':memory:', history: Partial<HistoryLimits> = { count: 1000 }): Fixture {
   const clock = new VirtualClock();
   const store = new Store(path, { clock, history });
-  const registry = new Registry({ store, clock, kinds: TABLE, checkBody: () => ({ strict: [] }) });
+  const registry = new Registry({
+    store,
+    clock,
+    kinds: TABLE,
+    checkBody: () => ({ strict: [] }),
+    admission: ADMISSION,
+  });
   if (registry.find(namespaces, '', 'ns') === undefined) {
     createObject(registry, namespaces, '', body('Namespace', { name: 'ns' }), ADMIN);
   }

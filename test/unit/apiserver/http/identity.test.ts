@@ -61,7 +61,7 @@ describe('a stolen node certificate', () => {
     ];
     for (const way of ways) {
       const answer = await stand.call({ method: 'POST', path: `${NS}/pods`, as: n1, body: mirror(way) });
-      expect(answer.text).toContain('can not create pods that reference secrets');
+      expect(answer.text).toContain('a mirror pod may not reference secrets');
       expect(answer.code).toBe(403);
     }
     expect(await code({ method: 'POST', path: `${NS}/pods`, as: n1, body: mirror({}) })).toBe(201);

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { AdmissionForbidden, type KubeObject } from '../../../../apiserver/kinds/resource.ts';
+import type { KubeObject } from '../../../../apiserver/kinds/resource.ts';
 import { podOf } from '../../../../apiserver/kinds/shapes.ts';
 import { create, lookupOf, row } from './support.ts';
 
@@ -157,7 +157,7 @@ describe('the service account', () => {
 
   it('must exist', () => {
     expect(() => specOf({ serviceAccountName: 'nobody' })).toThrow(
-      new AdmissionForbidden('error looking up service account demo/nobody: serviceaccount "nobody" not found'),
+      'pods "web" is forbidden: error looking up service account demo/nobody: serviceaccount "nobody" not found',
     );
   });
 
@@ -203,10 +203,12 @@ describe('classes', () => {
     );
     const spec = specOf({ runtimeClassName: 'vm', nodeSelector: { a: 'b' } }, {}, lookup);
     expect(spec).toMatchObject({ overhead: { memory: '100Mi' }, nodeSelector: { a: 'b', vm: 'yes' } });
-    expect(spec.tolerations?.[0]).toEqual({ key: 'vm', operator: 'Exists' });
+    expect(spec.tolerations?.[2], 'after those that every pod gets').toEqual({ key: 'vm', operator: 'Exists' });
     expect(() => specOf({ runtimeClassName: 'gone' })).toThrow('pod rejected: RuntimeClass "gone" not found');
     expect(() => specOf({ overhead: { cpu: '1' } })).toThrow(/Pod Overhead set without corresponding RuntimeClass/);
-    expect(() => specOf({ runtimeClassName: 'vm', nodeSelector: { vm: 'no' } }, {}, lookup)).toThrow(/^conflict: /);
+    expect(() => specOf({ runtimeClassName: 'vm', nodeSelector: { vm: 'no' } }, {}, lookup)).toThrow(
+      /is forbidden: conflict: /,
+    );
   });
 });
 

@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
+import { atOnce } from '../../../../apiserver/admission/steps.ts';
 import type { KubeObject, ObjectLookup, ResourceKind } from '../../../../apiserver/kinds/resource.ts';
-import { create, lines, lookupOf, NOW, type Outcome, object, row, update } from './support.ts';
+import { admission, attributes, create, lines, lookupOf, type Outcome, object, row, update } from './support.ts';
 
 type Fields = Record<string, unknown>;
 const STORAGE = 'storage.k8s.io';
@@ -36,8 +37,8 @@ function storageClass(name: string, more: Fields = {}, metadata: Fields = {}) {
 function admitUpdate(stored: KubeObject, change: (draft: KubeObject) => void, lookup: ObjectLookup): Outcome {
   const draft = structuredClone(stored);
   change(draft);
-  const context = { user: { name: 'admin', groups: [] }, now: NOW, lookup };
-  return { object: draft, errors: claims.strategy.admitUpdate?.(draft, stored, context) ?? [] };
+  atOnce(admission(lookup).validate(attributes(claims, 'UPDATE', draft, stored)));
+  return { object: draft, errors: [] };
 }
 
 const request = (draft: KubeObject, storage: string): void => {

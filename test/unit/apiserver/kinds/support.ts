@@ -1,5 +1,9 @@
 // Runs an object through a row as the registry does: decode, defaults, admission, validation.
 
+import { AdmissionChain } from '../../../../apiserver/admission/chain.ts';
+import type { AdmissionAttributes, Operation } from '../../../../apiserver/admission/plugin.ts';
+import { atOnce } from '../../../../apiserver/admission/steps.ts';
+import { createPlugins } from '../../../../apiserver/admission/table.ts';
 import { RESOURCE_KINDS } from '../../../../apiserver/kinds/index.ts';
 import type { FieldError, KubeObject, ObjectLookup, ResourceKind } from '../../../../apiserver/kinds/resource.ts';
 import { checkBody } from '../../../../apiserver/schema/decode.ts';
@@ -50,10 +54,45 @@ export function create(kind: ResourceKind, fields: Record<string, unknown>, look
   const { fatal, strict } = checkBody(kind, made);
   if (fatal !== undefined || strict.length > 0) throw new Error(`${fatal ?? ''}${strict.join()}`);
   kind.strategy.applyDefaults?.(made);
-  const context = { user: { name: 'admin', groups: [] }, now: NOW, lookup };
-  const admission = kind.strategy.admitCreate?.(made, context) ?? [];
+  atOnce(admission(lookup).admit(attributes(kind, 'CREATE', made)));
+  const context = { user: USER, now: NOW, lookup };
+  const allocated = kind.strategy.allocate?.(made, context) ?? [];
   kind.strategy.prepareForCreate?.(made);
-  return { object: made, errors: [...admission, ...(kind.strategy.validateCreate?.(made) ?? [])] };
+  const errors = [...allocated, ...(kind.strategy.validateCreate?.(made) ?? [])];
+  atOnce(admission(lookup).validate(attributes(kind, 'CREATE', made)));
+  return { object: made, errors };
+}
+
+const USER = { name: 'admin', groups: [] };
+
+/** The plugins that are on by default, but for the namespace's existence. */
+export function admission(lookup: ObjectLookup): AdmissionChain {
+  return new AdmissionChain(createPlugins({ disable: ['NamespaceLifecycle'] }, { nodeAudiences: [] }), lookup);
+}
+
+export function attributes(
+  { group, version, plural, kind }: ResourceKind,
+  operation: Operation,
+  object: KubeObject,
+  old?: KubeObject,
+): AdmissionAttributes {
+  return {
+    operation,
+    resource: { group, version, plural, subresource: '' },
+    kind: { group, version, kind },
+    namespace: object.metadata.namespace ?? '',
+    name: object.metadata.name ?? '',
+    object,
+    old,
+    options: {},
+    user: USER,
+    dryRun: false,
+    now: NOW,
+    requestId: 'a request',
+    warn: () => undefined,
+    annotate: () => undefined,
+    internal: true,
+  };
 }
 
 /** A stored object and the same after `change`. */

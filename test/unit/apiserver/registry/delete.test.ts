@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import type { KubeObject } from '../../../../apiserver/kinds/resource.ts';
-import { decideDeletion, deleteObject } from '../../../../apiserver/registry/delete.ts';
+import { decideDeletion, deleteObject, deleteWhenAdmitted } from '../../../../apiserver/registry/delete.ts';
 import { finalizeRules } from '../../../../apiserver/registry/subresources/finalize.ts';
-import { patchObject, updateObject } from '../../../../apiserver/registry/write.ts';
+import { createObject, patchObject, updateObject } from '../../../../apiserver/registry/write.ts';
 import { epochMs } from '../../../../lib/clock.ts';
 import { ADMIN, body, createPod, failureOf, fixture, namespaces, pods } from '../support.ts';
 
@@ -103,9 +103,11 @@ describe('deleting', () => {
     expect(f.registry.find(namespaces, '', 'ns')).toBeUndefined();
   });
 
-  it('is forbidden for the default namespace and 404 for what is not there', () => {
+  it('is forbidden for the default namespace and 404 for what is not there', async () => {
     const f = fixture();
-    expect(failureOf(() => deleteObject(f.registry, namespaces, '', 'default', options)).code).toBe(403);
+    createObject(f.registry, namespaces, '', body('Namespace', { name: 'default' }), ADMIN);
+    const deleted = deleteWhenAdmitted(f.registry, namespaces, '', 'default', options, ADMIN);
+    await expect(deleted).rejects.toThrow('namespaces "default" is forbidden: this namespace may not be deleted');
     expect(failureOf(() => deleteObject(f.registry, pods, 'ns', 'none', options)).code).toBe(404);
   });
 });

@@ -1,5 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import { AdmissionForbidden, type ResourceKind } from '../../../../apiserver/kinds/resource.ts';
+import { AdmissionChain } from '../../../../apiserver/admission/chain.ts';
+import { AdmissionForbidden, type AdmissionPlugin, handlesOnly } from '../../../../apiserver/admission/plugin.ts';
+import type { ResourceKind } from '../../../../apiserver/kinds/resource.ts';
 import {
   EVENT_TTL_MS,
   lastSeen,
@@ -8,7 +10,7 @@ import {
 } from '../../../../apiserver/registry/event-ttl.ts';
 import { Registry } from '../../../../apiserver/registry/registry.ts';
 import { createObject, createWhenAdmitted } from '../../../../apiserver/registry/write.ts';
-import { ADMIN, body, fixture, leases, pods, TABLE } from '../support.ts';
+import { ADMIN, ADMISSION, body, fixture, leases, pods, TABLE } from '../support.ts';
 
 const events: ResourceKind = { ...leases, group: '', kind: 'Event', plural: 'events', singular: 'event' };
 const EVENT = (name: string, more: object = {}) => body('Event', { name }, { ...more });
@@ -26,7 +28,13 @@ describe('events', () => {
 
   it('go an hour after they were last seen', async () => {
     const { store, clock } = fixture();
-    const registry = new Registry({ store, clock, kinds: [...TABLE, events], checkBody: () => ({ strict: [] }) });
+    const registry = new Registry({
+      store,
+      clock,
+      kinds: [...TABLE, events],
+      checkBody: () => ({ strict: [] }),
+      admission: ADMISSION,
+    });
     createObject(registry, events, 'ns', EVENT('old'), ADMIN);
     await clock.advance(EVENT_TTL_MS);
     expect(removeOldEvents(registry, clock.now())).toBe(0);
@@ -40,7 +48,13 @@ describe('events', () => {
 describe('the removal of old events', () => {
   it('that fails is logged, and tried again', async () => {
     const { store, clock } = fixture();
-    const registry = new Registry({ store, clock, kinds: [...TABLE, events], checkBody: () => ({ strict: [] }) });
+    const registry = new Registry({
+      store,
+      clock,
+      kinds: [...TABLE, events],
+      checkBody: () => ({ strict: [] }),
+      admission: ADMISSION,
+    });
     const log: string[] = [];
     const stop = startEventCleanup(registry, clock, (line) => log.push(line));
     store.close();
@@ -51,20 +65,21 @@ describe('the removal of old events', () => {
 });
 
 describe('a create that needs another object', () => {
-  const needy: ResourceKind = {
-    ...pods,
-    strategy: {
-      admitCreate: (_object, { lookup }) => {
-        const wanted = { group: 'coordination.k8s.io', plural: 'leases', namespace: 'ns', name: 'needed' };
-        if (lookup.get(wanted.group, wanted.plural, 'ns', 'needed') === undefined) {
-          throw new AdmissionForbidden('the lease is not there', wanted);
-        }
-        return [];
-      },
+  const needy: AdmissionPlugin = {
+    name: 'Needy',
+    handles: handlesOnly('', 'pods', 'CREATE'),
+    admit: (_attributes, lookup) => {
+      const wanted = { group: 'coordination.k8s.io', plural: 'leases', namespace: 'ns', name: 'needed' };
+      if (lookup.get(wanted.group, wanted.plural, 'ns', 'needed') === undefined) {
+        throw new AdmissionForbidden('the lease is not there', wanted);
+      }
     },
   };
-  const create = ({ registry }: ReturnType<typeof fixture>) =>
-    createWhenAdmitted(registry, needy, 'ns', body('Pod', { name: 'a' }, { spec: {} }), ADMIN);
+  const create = ({ store, clock }: ReturnType<typeof fixture>) => {
+    const admission = (registry: Registry) => new AdmissionChain([needy], registry.lookup);
+    const registry = new Registry({ store, clock, kinds: TABLE, checkBody: () => ({ strict: [] }), admission });
+    return createWhenAdmitted(registry, pods, 'ns', body('Pod', { name: 'a' }, { spec: {} }), ADMIN);
+  };
 
   it('goes through as soon as that has come', async () => {
     const f = fixture();

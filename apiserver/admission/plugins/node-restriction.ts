@@ -1,0 +1,38 @@
+// NodeRestriction: what a node may write. The rules are auth/node-restriction.ts; here is their place in the chain.
+
+import { restrictNode } from '../../auth/node-restriction.ts';
+import type { AdmissionPlugin, Operation } from '../plugin.ts';
+
+const OPERATIONS: Partial<Record<Operation, 'create' | 'update' | 'delete'>> = {
+  CREATE: 'create',
+  UPDATE: 'update',
+  DELETE: 'delete',
+};
+
+/** `nodeAudiences`: for which nodes may request tokens though no volume of the pod needs them. */
+export function nodeRestriction(nodeAudiences: readonly string[]): AdmissionPlugin {
+  return {
+    name: 'NodeRestriction',
+    handles: (operation) => operation !== 'CONNECT',
+    admit: ({ operation, resource, namespace, name, object, old, user }, lookup) => {
+      const write = OPERATIONS[operation];
+      if (write === undefined) return;
+      const { group, plural, subresource } = resource;
+      const onCreate = operation === 'CREATE' && name === '' ? (object?.metadata.name ?? '') : name;
+      restrictNode(
+        user,
+        {
+          operation: write,
+          group,
+          resource: plural,
+          subresource,
+          namespace,
+          name: onCreate,
+          ...(object === undefined ? {} : { object }),
+          ...(old === undefined || operation === 'DELETE' ? {} : { old }),
+        },
+        { lookup, nodeAudiences },
+      );
+    },
+  };
+}

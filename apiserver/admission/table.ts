@@ -1,0 +1,107 @@
+// Every admission plugin of kube-apiserver 1.34, in the order in which it runs them (pkg/kubeapiserver/options/plugins.go),
+// and which of them a server has: what is on by default, what the flags change, and what is not here.
+
+import { UserError } from '../../lib/errors.ts';
+import type { AdmissionPlugin, RemotePlugin } from './plugin.ts';
+import { defaultStorageClass } from './plugins/default-storage-class.ts';
+import { defaultTolerationSeconds } from './plugins/default-toleration-seconds.ts';
+import { namespaceLifecycle } from './plugins/namespace-lifecycle.ts';
+import { nodeRestriction } from './plugins/node-restriction.ts';
+import { persistentVolumeClaimResize } from './plugins/persistent-volume-claim-resize.ts';
+import { priority } from './plugins/priority.ts';
+import { runtimeClass } from './plugins/runtime-class.ts';
+import { serviceAccount } from './plugins/service-account.ts';
+import { storageObjectInUseProtection } from './plugins/storage-object-in-use-protection.ts';
+import { taintNodesByCondition } from './plugins/taint-nodes-by-condition.ts';
+
+/** What plugins need beside the request. */
+export interface PluginParts {
+  /** Audiences that nodes may request tokens for though no volume of the pod needs them. */
+  readonly nodeAudiences: readonly string[];
+}
+
+interface PluginRow {
+  readonly name: string;
+  /** On without a flag. As kube-apiserver, and NodeRestriction as kubeadm has it. */
+  readonly on: boolean;
+  /** Absent: not here. */
+  readonly create?: (parts: PluginParts) => AdmissionPlugin | RemotePlugin;
+}
+
+const absent = (name: string, on = false): PluginRow => ({ name, on });
+const here = (plugin: AdmissionPlugin): PluginRow => ({ name: plugin.name, on: true, create: () => plugin });
+
+export const PLUGINS: readonly PluginRow[] = [
+  absent('AlwaysAdmit'),
+  absent('NamespaceAutoProvision'),
+  here(namespaceLifecycle),
+  absent('NamespaceExists'),
+  absent('LimitPodHardAntiAffinityTopology'),
+  absent('LimitRanger', true),
+  here(serviceAccount),
+  { name: 'NodeRestriction', on: true, create: ({ nodeAudiences }) => nodeRestriction(nodeAudiences) },
+  here(taintNodesByCondition),
+  absent('AlwaysPullImages'),
+  absent('ImagePolicyWebhook'),
+  absent('PodSecurity', true),
+  absent('PodNodeSelector'),
+  here(priority),
+  here(defaultTolerationSeconds),
+  absent('PodTolerationRestriction'),
+  absent('EventRateLimit'),
+  absent('ExtendedResourceToleration'),
+  here(defaultStorageClass),
+  here(storageObjectInUseProtection),
+  absent('OwnerReferencesPermissionEnforcement'),
+  here(persistentVolumeClaimResize),
+  here(runtimeClass),
+  absent('CertificateApproval', true),
+  absent('CertificateSigning', true),
+  absent('ClusterTrustBundleAttest', true),
+  absent('CertificateSubjectRestriction', true),
+  absent('DefaultIngressClass', true),
+  absent('DenyServiceExternalIPs'),
+  absent('PodTopologyLabels', true),
+  absent('MutatingAdmissionPolicy', true),
+  absent('MutatingAdmissionWebhook', true),
+  absent('ValidatingAdmissionPolicy', true),
+  absent('ValidatingAdmissionWebhook', true),
+  absent('ResourceQuota', true),
+  absent('AlwaysDeny'),
+];
+
+/** Values of the flags; a plugin is named once at most. */
+export interface PluginChoice {
+  readonly enable?: readonly string[];
+  readonly disable?: readonly string[];
+}
+
+/** The rows of the plugins that run, in order. Pure. Throws UserError with kube-apiserver's messages. */
+export function chosenPlugins({ enable = [], disable = [] }: PluginChoice): readonly PluginRow[] {
+  for (const [flag, names] of [
+    ['enable-admission-plugins', enable],
+    ['disable-admission-plugins', disable],
+  ] as const) {
+    const unknown = names.find((name) => !PLUGINS.some((row) => row.name === name));
+    if (unknown !== undefined) throw new UserError(`${flag} plugin ${JSON.stringify(unknown)} is unknown`);
+  }
+  const both = enable.filter((name) => disable.includes(name)).sort();
+  if (both.length > 0) {
+    const list = [...new Set(both)].join(' ');
+    throw new UserError(`[${list}] in enable-admission-plugins and disable-admission-plugins overlapped`);
+  }
+  const missing = PLUGINS.find((row) => row.create === undefined && enable.includes(row.name));
+  if (missing !== undefined) {
+    throw new UserError(
+      `enable-admission-plugins: ${missing.name} is a plugin of kube-apiserver that this server does not have`,
+    );
+  }
+  return PLUGINS.filter(
+    (row) => row.create !== undefined && (enable.includes(row.name) || (row.on && !disable.includes(row.name))),
+  );
+}
+
+/** The plugins that run, in order. Throws UserError. */
+export function createPlugins(choice: PluginChoice, parts: PluginParts): (AdmissionPlugin | RemotePlugin)[] {
+  return chosenPlugins(choice).flatMap(({ create }) => (create === undefined ? [] : [create(parts)]));
+}

@@ -1,0 +1,73 @@
+// A write as the admission plugins see it, and the admission of requests that store no object of their own: deletions,
+// subresources, connections.
+
+import { randomUUID } from 'node:crypto';
+import type { AdmissionAttributes, AdmittedKind, Operation } from '../admission/plugin.ts';
+import type { Steps } from '../admission/steps.ts';
+import type { KubeObject, ResourceKind } from '../kinds/resource.ts';
+import type { Registry, WriteOptions } from './registry.ts';
+
+export interface WritePlace {
+  readonly namespace: string;
+  readonly name: string;
+  /** Default: '', the object itself. */
+  readonly subresource?: string;
+  /** Of what is sent to the subresource. Default: the row's. */
+  readonly kind?: AdmittedKind;
+  readonly object?: KubeObject;
+  readonly old?: KubeObject;
+  /** What CreateOptions and their like hold beside dryRun. */
+  readonly options?: Readonly<Record<string, unknown>>;
+}
+
+const OPTIONS: Readonly<Record<Operation, string>> = {
+  CREATE: 'CreateOptions',
+  UPDATE: 'UpdateOptions',
+  DELETE: 'DeleteOptions',
+  CONNECT: '',
+};
+
+export function admissionAttributes(
+  registry: Registry,
+  row: ResourceKind,
+  operation: Operation,
+  place: WritePlace,
+  options: WriteOptions,
+): AdmissionAttributes {
+  const { group, version, plural, kind } = row;
+  const { caller, dryRun, warn, annotate = () => undefined, internal = false } = options;
+  const optionsKind = OPTIONS[operation];
+  return {
+    operation,
+    resource: { group, version, plural, subresource: place.subresource ?? '' },
+    kind: place.kind ?? { group, version, kind },
+    namespace: place.namespace,
+    name: place.name,
+    object: place.object,
+    old: place.old,
+    options:
+      optionsKind === ''
+        ? {}
+        : { kind: optionsKind, apiVersion: 'meta.k8s.io/v1', ...place.options, ...(dryRun ? { dryRun: ['All'] } : {}) },
+    user: caller,
+    dryRun,
+    now: registry.clock.now(),
+    requestId: randomUUID(),
+    warn,
+    annotate,
+    internal,
+  };
+}
+
+/** Both phases, for what is not stored as it is sent. */
+export function* admitRequest(
+  registry: Registry,
+  row: ResourceKind,
+  operation: Operation,
+  place: WritePlace,
+  options: WriteOptions,
+): Steps<void> {
+  const attributes = admissionAttributes(registry, row, operation, place, options);
+  yield* registry.admission.admit(attributes);
+  yield* registry.admission.validate(attributes);
+}
