@@ -79,7 +79,7 @@ export async function startApiServer(options: ApiServerOptions, kinds: KindParts
     const policy = new RbacPolicy();
     const registry = new Registry({
       ...{ store, clock, kinds: rows, checkBody, nodeAudiences, continueKey },
-      admission: admissionOf(options.admission ?? {}, { nodeAudiences }),
+      admission: admissionOf(options.admission ?? {}, { nodeAudiences, log }),
       authorizer: ({ lookup }) => new ChainAuthorizer(policy, lookup, options.authorizationModes),
     });
     followPolicy(registry, policy);

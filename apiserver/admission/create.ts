@@ -1,12 +1,19 @@
-// The admission of a server: the chosen plugins over cached lookups of its objects.
+// The admission of a server: the chosen plugins over cached lookups of its objects, and what they need kept.
 
 import type { Registry } from '../registry/registry.ts';
 import { CachedLookup } from './cached-lookup.ts';
 import { AdmissionChain } from './chain.ts';
-import { createPlugins, type PluginChoice, type PluginParts } from './table.ts';
+import { QuotaLedger } from './quota/ledger.ts';
+import { chosenPlugins, createPlugins, type PluginChoice, type PluginParts } from './table.ts';
+
+type Parts = Omit<PluginParts, 'quotas'> & { readonly log: (line: string) => void };
 
 /** What a registry makes its admission with. Throws UserError for a choice that cannot be had. */
-export function admissionOf(choice: PluginChoice, parts: PluginParts): (registry: Registry) => AdmissionChain {
-  const plugins = createPlugins(choice, parts);
-  return (registry) => new AdmissionChain(plugins, new CachedLookup(registry));
+export function admissionOf(choice: PluginChoice, parts: Parts): (registry: Registry) => AdmissionChain {
+  const chosen = chosenPlugins(choice);
+  return (registry) => {
+    const quotas = new QuotaLedger(registry, parts.log);
+    if (chosen.some(({ name }) => name === 'ResourceQuota')) quotas.start();
+    return new AdmissionChain(createPlugins(choice, { ...parts, quotas }), new CachedLookup(registry));
+  };
 }

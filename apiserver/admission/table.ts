@@ -5,19 +5,23 @@ import { UserError } from '../../lib/errors.ts';
 import type { AdmissionPlugin, RemotePlugin } from './plugin.ts';
 import { defaultStorageClass } from './plugins/default-storage-class.ts';
 import { defaultTolerationSeconds } from './plugins/default-toleration-seconds.ts';
+import { limitRanger } from './plugins/limit-ranger.ts';
 import { namespaceLifecycle } from './plugins/namespace-lifecycle.ts';
 import { nodeRestriction } from './plugins/node-restriction.ts';
 import { persistentVolumeClaimResize } from './plugins/persistent-volume-claim-resize.ts';
 import { priority } from './plugins/priority.ts';
+import { resourceQuota } from './plugins/resource-quota.ts';
 import { runtimeClass } from './plugins/runtime-class.ts';
 import { serviceAccount } from './plugins/service-account.ts';
 import { storageObjectInUseProtection } from './plugins/storage-object-in-use-protection.ts';
 import { taintNodesByCondition } from './plugins/taint-nodes-by-condition.ts';
+import type { QuotaUsage } from './quota/check.ts';
 
 /** What plugins need beside the request. */
 export interface PluginParts {
   /** Audiences that nodes may request tokens for though no volume of the pod needs them. */
   readonly nodeAudiences: readonly string[];
+  readonly quotas: QuotaUsage;
 }
 
 interface PluginRow {
@@ -37,7 +41,7 @@ export const PLUGINS: readonly PluginRow[] = [
   here(namespaceLifecycle),
   absent('NamespaceExists'),
   absent('LimitPodHardAntiAffinityTopology'),
-  absent('LimitRanger', true),
+  here(limitRanger),
   here(serviceAccount),
   { name: 'NodeRestriction', on: true, create: ({ nodeAudiences }) => nodeRestriction(nodeAudiences) },
   here(taintNodesByCondition),
@@ -66,7 +70,7 @@ export const PLUGINS: readonly PluginRow[] = [
   absent('MutatingAdmissionWebhook', true),
   absent('ValidatingAdmissionPolicy', true),
   absent('ValidatingAdmissionWebhook', true),
-  absent('ResourceQuota', true),
+  { name: 'ResourceQuota', on: true, create: ({ quotas }) => resourceQuota(quotas) },
   absent('AlwaysDeny'),
 ];
 

@@ -11,6 +11,8 @@ import { namespaces } from './namespaces.ts';
 import { nodes } from './nodes.ts';
 import { pods } from './pods/index.ts';
 import { clusterrolebindings, clusterroles, rolebindings, roles } from './rbac.ts';
+import { limitranges } from './quota/limit-range.ts';
+import { resourcequotas } from './quota/resource-quota.ts';
 import type { ResourceKind } from './resource.ts';
 import { secrets } from './secrets.ts';
 import { serviceaccounts } from './serviceaccounts.ts';
@@ -27,11 +29,13 @@ export const RESOURCE_KINDS: readonly ResourceKind[] = [
   configmaps,
   endpoints,
   events,
+  limitranges,
   namespaces,
   nodes,
   persistentvolumeclaims,
   persistentvolumes,
   pods,
+  resourcequotas,
   secrets,
   serviceaccounts,
   services,

@@ -45,6 +45,13 @@ export function canonicalQuantity(text: string): string {
   return decimal(nano, /[eE][+-]?\d+$/.test(text));
 }
 
+/** A quantity of nano-units in its canonical form, with binary suffixes (Ki, Mi) where `withBinary`. */
+export function formatNano(nano: bigint, withBinary: boolean): string {
+  if (nano === 0n) return '0';
+  const whole = nano % NANO === 0n && (nano >= 1024n * NANO || nano <= -1024n * NANO);
+  return withBinary && whole ? binary(nano / NANO) : decimal(nano, false);
+}
+
 function binary(value: bigint): string {
   let power = 0;
   while (value % 1024n === 0n && power < BINARY_SUFFIXES.length - 1) {

@@ -7,7 +7,7 @@ import { Agent, request as httpsRequest } from 'node:https';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { startApiServer } from '../../apiserver/main.ts';
-import type { RunningApiServer } from '../../apiserver/options.ts';
+import type { ApiServerOptions, RunningApiServer } from '../../apiserver/options.ts';
 import { generateKeyPair, issueCertificate, type Signer } from '../../apiserver/pki/keys.ts';
 import {
   type Clock,
@@ -79,6 +79,8 @@ export interface Answer {
   readonly text: string;
   /** Undefined for anything but one JSON document. */
   readonly json: unknown;
+  /** Warning headers, each as it was sent. */
+  readonly warnings: readonly string[];
 }
 
 /** What stands at a path inside JSON; undefined where it leads nowhere. */
@@ -113,7 +115,7 @@ export class TestApiServer {
     this.lines = lines;
   }
 
-  static async start(options: { readonly nodeAudiences?: readonly string[] } = {}): Promise<TestApiServer> {
+  static async start(options: Pick<ApiServerOptions, 'nodeAudiences' | 'admission'> = {}): Promise<TestApiServer> {
     const directory = await mkdtemp(join(tmpdir(), 'nodelet-api-'));
     const clock = new ShiftedClock();
     const lines: string[] = [];
@@ -196,13 +198,16 @@ export class TestApiServer {
           text += chunk;
         });
         response.on('error', reject);
-        response.on('end', () => resolve({ code: response.statusCode ?? 0, text, json: parsed(text) }));
+        response.on('end', () => {
+          const warnings = response.headersDistinct['warning'] ?? [];
+          resolve({ code: response.statusCode ?? 0, text, json: parsed(text), warnings });
+        });
       },
     );
     outgoing.on('error', reject);
     outgoing.on('upgrade', ({ statusCode = 0 }, socket) => {
       socket.destroy();
-      resolve({ code: statusCode, text: '', json: undefined });
+      resolve({ code: statusCode, text: '', json: undefined, warnings: [] });
     });
     outgoing.end(body === undefined || typeof body === 'string' ? body : JSON.stringify(body));
     return promise;

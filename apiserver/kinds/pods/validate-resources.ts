@@ -13,20 +13,20 @@ const POD_RESOURCES = ['cpu', 'memory'];
 
 type Quantities = { readonly [name: string]: string | undefined };
 
-function isHugePages(name: string): boolean {
+export function isHugePages(name: string): boolean {
   return name.startsWith('hugepages-');
 }
 
-function isNative(name: string): boolean {
+export function isNative(name: string): boolean {
   return !name.includes('/') || name.split('/')[0] === 'kubernetes.io';
 }
 
 /** A resource whose limit may exceed its request; huge pages and devices may not. */
-function isOvercommitAllowed(name: string): boolean {
+export function isOvercommitAllowed(name: string): boolean {
   return isNative(name) && !isHugePages(name);
 }
 
-function validateResourceName(field: string, name: string): FieldError[] {
+export function validateContainerResourceName(field: string, name: string): FieldError[] {
   const errors = syntax(field, name, qualifiedName(name));
   if (errors.length > 0 || name.includes('/')) return errors;
   if (CONTAINER_RESOURCES.includes(name) || isHugePages(name)) return [];
@@ -54,7 +54,7 @@ export function validateResourceRequirements(
     for (const [name, quantity] of Object.entries(values)) {
       const at = `${field}.${list}[${name}]`;
       const named = `${field}.${list}`;
-      addErrors(errors, validateResourceName(list === 'limits' ? at : named, name));
+      addErrors(errors, validateContainerResourceName(list === 'limits' ? at : named, name));
       addErrors(errors, validateQuantity(at, name, quantity));
     }
   }

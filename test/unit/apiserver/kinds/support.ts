@@ -67,7 +67,10 @@ const USER = { name: 'admin', groups: [] };
 
 /** The plugins that are on by default, but for the namespace's existence. */
 export function admission(lookup: ObjectLookup): AdmissionChain {
-  return new AdmissionChain(createPlugins({ disable: ['NamespaceLifecycle'] }, { nodeAudiences: [] }), lookup);
+  return new AdmissionChain(
+    createPlugins({ disable: ['NamespaceLifecycle'] }, { nodeAudiences: [], quotas: { quotas: () => [] } }),
+    lookup,
+  );
 }
 
 export function attributes(
