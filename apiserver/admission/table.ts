@@ -9,6 +9,7 @@ import { limitRanger } from './plugins/limit-ranger.ts';
 import { namespaceLifecycle } from './plugins/namespace-lifecycle.ts';
 import { nodeRestriction } from './plugins/node-restriction.ts';
 import { persistentVolumeClaimResize } from './plugins/persistent-volume-claim-resize.ts';
+import { podSecurity } from './plugins/pod-security.ts';
 import { priority } from './plugins/priority.ts';
 import { resourceQuota } from './plugins/resource-quota.ts';
 import { runtimeClass } from './plugins/runtime-class.ts';
@@ -47,7 +48,7 @@ export const PLUGINS: readonly PluginRow[] = [
   here(taintNodesByCondition),
   absent('AlwaysPullImages'),
   absent('ImagePolicyWebhook'),
-  absent('PodSecurity', true),
+  here(podSecurity),
   absent('PodNodeSelector'),
   here(priority),
   here(defaultTolerationSeconds),

@@ -203,12 +203,12 @@ export class QuotaLedger implements QuotaUsage {
     const stale = [...this.#stale.values()];
     this.#stale.clear();
     for (const { namespace, name } of stale) {
-      try {
-        this.#writeStatus(namespace, name);
-      } catch (error) {
-        // A full store, or one that has been closed; the next change of the namespace tries again.
-        this.#log(`the status of quota ${namespace}/${name} could not be written: ${errorMessage(error)}`);
-      }
+      this.#registry.store
+        .commit(() => this.#writeStatus(namespace, name))
+        .catch((error: unknown) => {
+          // A full store, or one that has been closed; the next change of the namespace tries again.
+          this.#log(`the status of quota ${namespace}/${name} could not be written: ${errorMessage(error)}`);
+        });
     }
   }
 

@@ -1,5 +1,6 @@
 // The order of plugins, the flags, and what a chain does with refusals.
 
+import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { AdmissionChain } from '../../../../apiserver/admission/chain.ts';
 import { AdmissionForbidden, type AdmissionPlugin, handlesOnly } from '../../../../apiserver/admission/plugin.ts';
@@ -30,7 +31,7 @@ describe('the plugins', () => {
   });
 
   it('can be switched off', () => {
-    const chosen = names(chosenPlugins({ disable: ['Priority', 'PodSecurity'], enable: ['ServiceAccount'] }));
+    const chosen = names(chosenPlugins({ disable: ['Priority', 'PodNodeSelector'], enable: ['ServiceAccount'] }));
     expect(chosen).not.toContain('Priority');
     expect(chosen).toContain('ServiceAccount');
   });
@@ -121,5 +122,19 @@ describe('steps', () => {
       return 'not reached';
     }
     expect(await waiting(steps())).toBe('caught late');
+  });
+});
+
+describe('docs/apiserver.md', () => {
+  it('has a row for each plugin, with whether it is here', () => {
+    const rows = [...readFileSync('docs/apiserver.md', 'utf8').matchAll(/^\| (\w+) \| (on|off) \| (yes|no) \|/gm)];
+    const documented = rows.map(([, name, upstream, here]) => ({ name, upstream, here }));
+    expect(documented).toEqual(
+      PLUGINS.map(({ name, on, create }) => ({
+        name,
+        upstream: on && name !== 'NodeRestriction' ? 'on' : 'off',
+        here: create === undefined ? 'no' : 'yes',
+      })),
+    );
   });
 });
