@@ -1,5 +1,5 @@
-// What a command does when the reader of its output has closed the pipe, as in `nodelet lab list | head`. It does not fail, and
-// prints no stack. Commands that take a lab down (ending.ts), servers, and crictl have rules of their own.
+// What a command does once its output has no reader, as in `nodelet lab list | head`. That is no failure, and prints no
+// stack. Commands that take a lab down (ending.ts), servers, and crictl have rules of their own.
 
 import { errnoOf } from '../../lib/errors.ts';
 

@@ -393,6 +393,8 @@ export interface ServiceFacts extends Common {
   readonly proxy: ProxyFacts | undefined;
   /** To the Service's addresses, from `vantage`. */
   readonly connects: readonly ConnectFact[];
+  /** To a port of the same address that the Service does not have; undefined where no connection was tried. */
+  readonly unusedPort: ConnectFact | undefined;
   /** Undefined: the pod does not use the cluster's DNS, or there is none. */
   readonly dns: DnsFacts | undefined;
 }

@@ -60,6 +60,11 @@ export function vantageName({ vantage }: ServiceFacts): string {
   return vantage === undefined ? 'this machine' : `pod ${vantage.pod.metadata.name}`;
 }
 
+/** Something on the way takes connections to any address and port: that one opens proves nothing. */
+export function opensAnyPort({ unusedPort }: ServiceFacts): boolean {
+  return unusedPort?.isOpen === true;
+}
+
 /** The number in the pod that the port of the Service leads to; undefined: a name that no container of the pod has. */
 export function targetPort({ port, targetPort: target = port }: ServicePort, pod: Pod): number | undefined {
   if (typeof target === 'number') return target;

@@ -24,6 +24,7 @@ const MAX_RESOLV_CONF = 64 * 1024;
 /** Addresses and ports of one Service that are tried. */
 const MAX_CONNECTS = 6;
 const MAX_SERVERS = 3;
+const HIGHEST_PORT = 65_535;
 const PROGRAM = fileURLToPath(new URL('../network-probe-program.ts', import.meta.url));
 
 /** A pod of this machine, with one of its processes. */
@@ -126,6 +127,8 @@ async function plan({ client }: Sources, servers: readonly string[]): Promise<re
 
 export interface Reached {
   readonly connects: readonly ConnectFact[];
+  /** Where this one opens as well, something on the way answers for any address: the others prove nothing. */
+  readonly unusedPort: ConnectFact | undefined;
   readonly dns: DnsFacts | undefined;
 }
 
@@ -148,6 +151,14 @@ function connectsOf({ spec }: Service): ProbeRequest['connects'] {
   return addresses.flatMap((address) => ports.map(({ port }) => ({ address, port }))).slice(0, MAX_CONNECTS);
 }
 
+/** A port of the first address that the Service does not have. */
+function unusedPortOf({ spec }: Service, [first]: ProbeRequest['connects']): ProbeRequest['connects'] {
+  const used = new Set((spec?.ports ?? []).map(({ port }) => port));
+  let port = HIGHEST_PORT;
+  while (used.has(port)) port--;
+  return first === undefined ? [] : [{ address: first.address, port }];
+}
+
 /** `from`: a pod of this machine; undefined: the node itself, which has no cluster DNS. `hasEndpoints`: else no one could answer. */
 export async function collectReached(
   sources: Sources,
@@ -165,9 +176,11 @@ export async function collectReached(
     [server, ...endpoints].map((each) => question(each, planned?.name ?? '')),
   );
   const namespace = from === undefined ? local.networkNamespace : `/proc/${from.pid}/ns/net`;
-  const request = { connects: hasEndpoints ? connectsOf(service) : [], questions };
-  const { connects, answers } = await probeFrom(namespace, gaps, request);
-  if (planned === undefined) return { connects, dns: undefined };
+  const wanted = hasEndpoints ? connectsOf(service) : [];
+  const request = { connects: [...wanted, ...unusedPortOf(service, wanted)], questions };
+  const { connects: all, answers } = await probeFrom(namespace, gaps, request);
+  const tried = { connects: all.slice(0, wanted.length), unusedPort: all[wanted.length] };
+  if (planned === undefined) return { ...tried, dns: undefined };
   const left = [...answers];
   const next = (): DnsAnswer => left.shift() ?? { server: '', name: '', addresses: [], error: 'ENODATA' };
   const hops = planned.hops.map(({ service: owner, endpoints }) => ({
@@ -176,7 +189,7 @@ export async function collectReached(
     endpoints: endpoints.map(next),
   }));
   const upstream = await collectUpstream(local, gaps, service);
-  return { connects, dns: { name: planned.name, searches: planned.searches, hops, upstream } };
+  return { ...tried, dns: { name: planned.name, searches: planned.searches, hops, upstream } };
 }
 
 async function collectUpstream(local: LocalNode, gaps: Gaps, { spec }: Service): Promise<readonly DnsAnswer[]> {

@@ -124,9 +124,10 @@ export async function collectService(sources: Sources, namespace: string, name: 
   };
 }
 
-type Network = Pick<ServiceFacts, 'vantage' | 'proxy' | 'connects' | 'dns'>;
+type Network = Pick<ServiceFacts, 'vantage' | 'proxy' | 'connects' | 'unusedPort' | 'dns'>;
 
-const NOWHERE: Network = { vantage: undefined, proxy: undefined, connects: [], dns: undefined };
+const UNTRIED = { connects: [], unusedPort: undefined, dns: undefined };
+const NOWHERE: Network = { vantage: undefined, proxy: undefined, ...UNTRIED };
 
 interface Around {
   readonly pods: readonly Pod[];
@@ -145,7 +146,7 @@ async function collectNetwork(
   const from = await vantageOf(sources, local, gaps, service, { pods, selected, hasEndpoints });
   const [proxy, reached, vantage] = await Promise.all([
     gaps.attempt('the rules of the node’s proxy', undefined, () => collectProxy(local, gaps, familyOf(service))),
-    gaps.attempt('connections and DNS', { connects: [], dns: undefined }, () =>
+    gaps.attempt('connections and DNS', UNTRIED, () =>
       collectReached(sources, local, gaps, service, { from, hasEndpoints }),
     ),
     from === undefined ? undefined : withNamespace(sources, gaps, from),

@@ -4,7 +4,7 @@
 import type { ServiceFacts } from '../facts.ts';
 import type { Rule } from '../finding.ts';
 import { admits, isolating } from '../policy-view.ts';
-import { readyPods, targetPort, vantageName } from '../service-view.ts';
+import { opensAnyPort, readyPods, targetPort, vantageName } from '../service-view.ts';
 import { list, plural } from '../words.ts';
 
 /** How a finding says whom it is about. */
@@ -17,7 +17,7 @@ export const servicePolicy: Rule<ServiceFacts> = {
   name: 'service-policy',
   find: (facts) => {
     const { connects, vantage, service } = facts;
-    if (connects.length > 0 && connects.every(({ isOpen }) => isOpen)) return undefined;
+    if (connects.length > 0 && !opensAnyPort(facts) && connects.every(({ isOpen }) => isOpen)) return undefined;
     for (const pod of readyPods(facts)) {
       const policies = isolating(facts.policies, pod);
       if (policies.length === 0) continue;

@@ -1,9 +1,9 @@
 // Nothing leads from the Service's address to its pods: the node has no proxy, or the proxy has no rule for the address, or one that
-// leads elsewhere. Where a connection opens, whatever programmed the kernel did so in its own way.
+// leads elsewhere. Where a connection opens, whatever programmed the kernel did so in its own way, unless any connection opens.
 
 import type { ConnectFact, ProxyFacts, ServiceFacts } from '../facts.ts';
 import type { Cause, Command, Finding, Rule } from '../finding.ts';
-import { clusterAddresses, readyEndpoints, readyPods, targetPort, vantageName } from '../service-view.ts';
+import { clusterAddresses, opensAnyPort, readyEndpoints, readyPods, targetPort, vantageName } from '../service-view.ts';
 import { list, plural } from '../words.ts';
 
 const TABLES: Readonly<Record<ProxyFacts['kind'], string>> = {
@@ -37,6 +37,20 @@ function doors(facts: ServiceFacts): readonly Door[] {
 function attempt(facts: ServiceFacts, { address, port, connect }: Door): readonly Cause[] {
   if (connect === undefined) return [];
   const from = vantageName(facts);
+  const { unusedPort } = facts;
+  if (connect.isOpen && unusedPort !== undefined) {
+    return [
+      {
+        text: `connections from ${from} to the Service’s address open, but so do those to a port that it does not have: something on the way answers for any address`,
+        call: {
+          name: 'connect',
+          to: `${unusedPort.address}:${unusedPort.port}`,
+          with: `TCP, from ${from}`,
+          answer: unusedPort.answer,
+        },
+      },
+    ];
+  }
   return [
     {
       text: `connections from ${from} to the Service’s address do not open`,
@@ -141,7 +155,7 @@ export const serviceProxy: Rule<ServiceFacts> = {
     const { proxy } = facts;
     if (proxy === undefined || (readyPods(facts).length === 0 && readyEndpoints(facts).length === 0)) return undefined;
     for (const door of doors(facts)) {
-      if (door.connect?.isOpen === true) continue;
+      if (door.connect?.isOpen === true && !opensAnyPort(facts)) continue;
       const found = faultOf(facts, proxy, door);
       if (found !== undefined) return found;
     }

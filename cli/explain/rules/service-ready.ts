@@ -2,7 +2,7 @@
 
 import type { ServiceFacts } from '../facts.ts';
 import type { Cause, Rule } from '../finding.ts';
-import { clusterAddresses, readyEndpoints, readyPods, selectedPods } from '../service-view.ts';
+import { clusterAddresses, opensAnyPort, readyEndpoints, readyPods, selectedPods } from '../service-view.ts';
 import { plural } from '../words.ts';
 
 /** No proxy was found, and connections open all the same. */
@@ -25,7 +25,8 @@ export const serviceReady: Rule<ServiceFacts> = {
     const some = selected > count ? ` (of ${selected} that it selects)` : '';
     const checked = facts.listening.length > 0 ? ', and they listen on its ports' : '';
     const unpublished = count > 0 && endpoints === 0 && facts.slices.length === 0;
-    const isUnexplained = facts.proxy?.kind === 'none' && facts.connects.some(({ isOpen }) => isOpen);
+    const isUnexplained =
+      facts.proxy?.kind === 'none' && !opensAnyPort(facts) && facts.connects.some(({ isOpen }) => isOpen);
     const isUntried = facts.proxy?.kind === 'none' && clusterAddresses(facts).length > 0 && facts.connects.length === 0;
     const what = count === 0 ? 'endpoint' : 'ready pod';
     return {

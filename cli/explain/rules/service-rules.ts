@@ -3,7 +3,7 @@
 
 import type { ServiceFacts } from '../facts.ts';
 import type { Finding, Rule } from '../finding.ts';
-import { readyPods, selectedPods, targetPort, vantageName } from '../service-view.ts';
+import { opensAnyPort, readyPods, selectedPods, targetPort, vantageName } from '../service-view.ts';
 import { list } from '../words.ts';
 import { serviceDns } from './service-dns.ts';
 import { serviceExternalName } from './service-external-name.ts';
@@ -64,7 +64,7 @@ export function fineService(facts: ServiceFacts): readonly string[] {
     ...listeningPods(facts),
     ...facts.connects
       // Without a proxy it is not known who has answered.
-      .filter(({ isOpen }) => isOpen && facts.proxy?.kind !== 'none')
+      .filter(({ isOpen }) => isOpen && facts.proxy?.kind !== 'none' && !opensAnyPort(facts))
       .map(({ address, port }) => `${address}:${port} takes connections from ${vantageName(facts)}`),
     ...(facts.dns?.hops ?? [])
       .filter(({ answer }) => answer.error === undefined)

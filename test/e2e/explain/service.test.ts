@@ -247,6 +247,16 @@ describe('rules of a proxy', () => {
     });
   });
 
+  test('none at all, where the network takes connections to any address', async () => {
+    const rule = ['-t', 'nat', '-p', 'tcp', '-d', '10.96.0.0/12', '-j', 'DNAT', '--to-destination', `${ADDRESS}:8080`];
+    await inside('', 'iptables', '-A', 'OUTPUT', ...rule);
+    const answer = await look();
+    await inside('', 'iptables', '-D', 'OUTPUT', ...rule);
+    expect(answer).toMatchObject({ rule: 'service-proxy', state: 'broken' });
+    expect(answer.verdict).toMatch(/^no service proxy \(kube-proxy\) runs on this node/);
+    expect(calls(answer)).toContain(`connect → ${address}:65535: connected`);
+  });
+
   test('iptables: no rule, one that leads to an endpoint of the past, and the right one', async () => {
     await iptables();
     const missing = await look();

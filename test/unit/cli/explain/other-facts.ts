@@ -67,6 +67,7 @@ export function serviceFacts(change: Partial<ServiceFacts> = {}): ServiceFacts {
     vantage: undefined,
     proxy: undefined,
     connects: [],
+    unusedPort: undefined,
     dns: undefined,
     ...change,
   };

@@ -90,6 +90,23 @@ const cases: readonly {
     text: /1 ready pod can answer/,
   },
   {
+    what: 'no proxy on the node, and a network that takes connections to any address',
+    facts: serviceFacts({ proxy: NONE, connects: [open], unusedPort: { ...open, port: 65_535 } }),
+    rule: 'service-proxy',
+    text: /^no service proxy \(kube-proxy\) runs on this node, so its address 10\.96\.0\.1 leads nowhere; all else is right: [^\n]*\n[^\n]*to a port that it does not have: something on the way answers for any address \[connect → 10\.96\.0\.1:65535 /,
+  },
+  {
+    what: 'rules as they should be, in such a network',
+    facts: serviceFacts({
+      proxy: proxy('10.0.0.2:8080'),
+      slices: [slice('10.0.0.2')],
+      connects: [open],
+      unusedPort: { ...open, port: 65_535 },
+    }),
+    rule: 'service-ready',
+    text: /1 ready pod/,
+  },
+  {
     what: 'a proxy without a rule for it',
     facts: serviceFacts({ proxy: { kind: 'iptables', rules: [] }, connects: [closed] }),
     rule: 'service-proxy',
