@@ -7,7 +7,15 @@ import { posix } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { Definition, MergeFact, TypeText } from '../apiserver/schema/definitions.ts';
 import { type DtsModule, parseDts } from '../apiserver/schema/dts.ts';
-import { ADDED, ATOMIC, ENUMS, INT64, MERGES, OMIT_ZERO, POINTERS, ROOTS, TYPES } from '../apiserver/schema/overlay.ts';
+import {
+  ATOMIC_MAPS,
+  ATOMIC_TYPES,
+  GRANULAR_FIELDS,
+  KEY_DEFAULTS,
+  LISTS,
+  PRESENT,
+} from '../apiserver/schema/list-types.ts';
+import { ADDED, ENUMS, INT64, MERGES, OMIT_ZERO, POINTERS, ROOTS, TYPES } from '../apiserver/schema/overlay.ts';
 
 const TYPES_DIR = fileURLToPath(new URL('../node_modules/kubernetes-types/', import.meta.url));
 const OUTPUT = fileURLToPath(new URL('../apiserver/gen/schema.json', import.meta.url));
@@ -76,6 +84,11 @@ interface Extra {
   omitZero?: readonly string[];
   pointers?: readonly string[];
   atomic?: boolean;
+  lists?: Readonly<Record<string, readonly string[]>>;
+  atomicMaps?: readonly string[];
+  granular?: readonly string[];
+  keyDefaults?: Readonly<Record<string, string>>;
+  present?: readonly string[];
 }
 
 for (const [name, addition] of Object.entries(ADDED)) {
@@ -104,7 +117,31 @@ for (const [name, merge] of Object.entries(MERGES)) extend(name, { merge }, Obje
 for (const [name, enums] of Object.entries(ENUMS)) extend(name, { enums }, Object.keys(enums));
 for (const [name, omitZero] of Object.entries(OMIT_ZERO)) extend(name, { omitZero }, omitZero);
 for (const [name, pointers] of Object.entries(POINTERS)) extend(name, { pointers }, pointers);
-for (const name of ATOMIC) extend(name, { atomic: true }, []);
+
+/** Facts of server-side apply hold for every group; those of types that no root refers to wait until one does. */
+function extendIfThere(short: string, extra: Extra, fieldNames: readonly string[] = []): void {
+  const name = short.startsWith('io.') ? short : `io.k8s.api.${short}`;
+  if (output[name] !== undefined) extend(name, extra, fieldNames);
+}
+
+for (const [name, line] of Object.entries(LISTS)) {
+  const lists: Record<string, readonly string[]> = {};
+  for (const item of line.split(' ')) {
+    const [field = '', keys] = item.split(':');
+    lists[field] = keys?.split(',') ?? [];
+  }
+  extendIfThere(name, { lists }, Object.keys(lists));
+}
+for (const [group, names] of Object.entries(ATOMIC_TYPES)) {
+  for (const name of names.split(' ')) extendIfThere(`${group}.${name}`, { atomic: true });
+}
+for (const [name, line] of Object.entries(ATOMIC_MAPS)) extendIfThere(name, { atomicMaps: line.split(' ') });
+for (const [name, line] of Object.entries(GRANULAR_FIELDS)) extendIfThere(name, { granular: line.split(' ') });
+for (const [name, keyDefaults] of Object.entries(KEY_DEFAULTS)) extendIfThere(name, { keyDefaults });
+for (const [name, line] of Object.entries(PRESENT)) {
+  const present = line.split(' ');
+  extendIfThere(name, { present }, present);
+}
 
 const sorted = Object.fromEntries(Object.entries(output).sort(([a], [b]) => (a < b ? -1 : 1)));
 const lines = Object.entries(sorted).map(([name, value]) => `${JSON.stringify(name)}: ${JSON.stringify(value)}`);

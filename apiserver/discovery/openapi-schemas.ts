@@ -138,18 +138,18 @@ export class SchemaCollector {
 }
 
 function listFacts(type: TypeText, from: Definition, field: string): Schema {
+  if (type.startsWith('map:')) return from.atomicMaps?.includes(field) ? { 'x-kubernetes-map-type': 'atomic' } : {};
+  if (type.startsWith('#')) return from.granular?.includes(field) ? { 'x-kubernetes-map-type': 'granular' } : {};
   if (!type.startsWith('[]')) return {};
+  const keys = getOwn(from.lists, field);
   const merge = getOwn(from.merge, field);
-  if (merge === undefined) return { 'x-kubernetes-list-type': 'atomic' };
-  const keys = merge.mapKeys ?? (merge.key === undefined ? [] : [merge.key]);
   return {
-    ...(merge.key === undefined
-      ? { 'x-kubernetes-list-type': 'set' }
-      : {
-          'x-kubernetes-list-map-keys': keys,
-          'x-kubernetes-list-type': 'map',
-          'x-kubernetes-patch-merge-key': merge.key,
-        }),
-    'x-kubernetes-patch-strategy': merge.strategy.join(','),
+    ...(keys === undefined
+      ? { 'x-kubernetes-list-type': 'atomic' }
+      : keys.length === 0
+        ? { 'x-kubernetes-list-type': 'set' }
+        : { 'x-kubernetes-list-map-keys': keys, 'x-kubernetes-list-type': 'map' }),
+    ...(merge?.key === undefined ? {} : { 'x-kubernetes-patch-merge-key': merge.key }),
+    ...(merge === undefined ? {} : { 'x-kubernetes-patch-strategy': merge.strategy.join(',') }),
   };
 }

@@ -30,8 +30,18 @@ export interface Definition {
   readonly omitZero?: readonly string[];
   /** Optional strings that Go keeps as pointers: their "" is written. */
   readonly pointers?: readonly string[];
-  /** A union that must be replaced as a whole ("x-kubernetes-map-type: atomic"). */
+  /** Has one owner and is replaced as a whole by server-side apply ("x-kubernetes-map-type: atomic"). */
   readonly atomic?: boolean;
+  /** Lists that server-side apply merges by these keys of their elements; [] for a set. Every other list is atomic. */
+  readonly lists?: Readonly<Record<string, readonly string[]>>;
+  /** Fields that are maps with one owner. */
+  readonly atomicMaps?: readonly string[];
+  /** Fields that are merged here though their type is atomic. */
+  readonly granular?: readonly string[];
+  /** Defaults of the fields that identify an element. */
+  readonly keyDefaults?: Readonly<Record<string, string>>;
+  /** Struct fields that are no pointers in Go, and so never absent. */
+  readonly present?: readonly string[];
   /** "<module>:<interface>" in kubernetes-types, where its descriptions stand. */
   readonly source?: string;
 }

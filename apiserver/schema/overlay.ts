@@ -14,6 +14,7 @@ export const ROOTS: readonly string[] = [
     'Binding ConfigMap Endpoints Event Namespace Node Pod PodTemplate Secret Service ServiceAccount',
     'PersistentVolume PersistentVolumeClaim ReplicationController ResourceQuota LimitRange',
   ].flatMap((line) => line.split(' ').map((name) => `core/v1 ${name}`)),
+  'autoscaling/v1 Scale',
   'coordination/v1 Lease',
   'discovery/v1 EndpointSlice',
   'events/v1 Event',
@@ -197,16 +198,6 @@ export const MERGES: Readonly<Record<string, Readonly<Record<string, MergeFact>>
   [`${CORE}.ReplicationControllerStatus`]: { conditions: CONDITIONS },
   [`${STORAGE}.CSINodeSpec`]: { drivers: merge('name') },
 };
-
-/** Definitions that are one atomic value: patches replace them ("+structType=atomic"). */
-export const ATOMIC: readonly string[] = [
-  ...[
-    'ConfigMapKeySelector SecretKeySelector ObjectFieldSelector ResourceFieldSelector LocalObjectReference',
-    'ObjectReference SecretReference NodeSelector NodeSelectorTerm ScopeSelector TypedLocalObjectReference',
-  ].flatMap((line) => line.split(' ').map((name) => `${CORE}.${name}`)),
-  `${META}.LabelSelector`,
-  `${META}.OwnerReference`,
-];
 
 /** Values that a field may take, where kubectl explain shows them. */
 export const ENUMS: Readonly<Record<string, Readonly<Record<string, readonly string[]>>>> = {
