@@ -9,7 +9,7 @@ import type { Tracer } from '../lib/trace.ts';
 import type { PluginChoice } from './admission/table.ts';
 import { discovery } from './discovery/index.ts';
 import { RESOURCE_KINDS } from './kinds/index.ts';
-import type { ApiServerOptions, RunningApiServer } from './options.ts';
+import type { ApiServerOptions, EtcdOptions, RunningApiServer } from './options.ts';
 import { writeKubeconfig } from './pki/kubeconfig.ts';
 import type { ClientName, Pki } from './pki/types.ts';
 import { checkBody } from './schema/decode.ts';
@@ -41,6 +41,7 @@ export interface LabApiServerOptions {
   readonly nodeAudiences?: readonly string[];
   readonly encryptionProviderConfig?: string;
   readonly admission?: PluginChoice;
+  readonly etcd?: EtcdOptions;
   /** A snapshot to put in the store's place before the start. */
   readonly restore?: string;
   readonly tracer: Tracer;
@@ -50,7 +51,16 @@ export interface LabApiServerOptions {
 
 /** Starts the server on a lab's files and writes the kubeconfigs, which name the port it got. */
 export async function startLabApiServer(options: LabApiServerOptions): Promise<RunningApiServer> {
-  const { root, advertiseHost, nodeName, nodeAudiences = [], encryptionProviderConfig, log, hosts = [] } = options;
+  const {
+    root,
+    advertiseHost,
+    nodeName,
+    nodeAudiences = [],
+    encryptionProviderConfig,
+    etcd,
+    log,
+    hosts = [],
+  } = options;
   const dbPath = join(root, 'apiserver', 'store.db');
   await narrowMode(dirname(dbPath));
   if (options.restore !== undefined) log?.(restoreStore(dbPath, options.restore, options.clock.now()));
@@ -65,6 +75,7 @@ export async function startLabApiServer(options: LabApiServerOptions): Promise<R
     nodeAudiences,
     ...(encryptionProviderConfig === undefined ? {} : { encryptionProviderConfig }),
     ...(options.admission === undefined ? {} : { admission: options.admission }),
+    ...(etcd === undefined ? {} : { etcd }),
     ...(log === undefined ? {} : { log }),
     tracer: options.tracer,
     clock: options.clock,

@@ -14,6 +14,15 @@ import type { PluginChoice } from './admission/table.ts';
 import type { AuthorizationMode } from './auth/authorize.ts';
 import type { Pki } from './pki/types.ts';
 
+/** kube-apiserver's --etcd-servers, --etcd-cafile, --etcd-certfile, --etcd-keyfile, --etcd-prefix. */
+export interface EtcdOptions {
+  readonly servers: readonly string[];
+  readonly caFile?: string;
+  readonly certFile?: string;
+  readonly keyFile?: string;
+  readonly prefix?: string;
+}
+
 export interface ApiServerOptions {
   /** Directory of the certificates and keys; filled by `ensurePki` when something is missing. */
   readonly pkiDir: string;
@@ -40,6 +49,8 @@ export interface ApiServerOptions {
   readonly authorizationModes?: readonly AuthorizationMode[];
   /** Admission plugins beside those that are on by default, and without some of them. */
   readonly admission?: PluginChoice;
+  /** Keeps everything in etcd instead of the SQLite file. */
+  readonly etcd?: EtcdOptions;
   readonly tracer: Tracer;
   readonly clock: Clock;
   /** For tests; by default as many connections as the process's descriptors allow, and the usual time-outs. */

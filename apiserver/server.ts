@@ -27,6 +27,7 @@ import { Handler } from './http/handler.ts';
 import { ResourceHandler } from './http/resources.ts';
 import { handleUpgrade } from './http/upgrade.ts';
 import { MAX_BODY_BYTES } from './limits.ts';
+import { openStore } from './open-store.ts';
 import type { ApiServerOptions, RunningApiServer } from './options.ts';
 import { ensurePki } from './pki/ensure.ts';
 import type { Pki } from './pki/types.ts';
@@ -35,10 +36,7 @@ import { KubeletClient } from './proxy/kubelet.ts';
 import { KubeletProxy } from './proxy/proxy.ts';
 import { startEventCleanup } from './registry/event-ttl.ts';
 import { Registry } from './registry/registry.ts';
-import { loadEncryption } from './storage/encryption/load.ts';
 import { StoreFullError } from './storage/object-store.ts';
-import { Store } from './storage/store.ts';
-import { SnapshotKeeper } from './storage/take-snapshot.ts';
 
 const EMPTY = Buffer.alloc(0);
 /** A response that a kubelet sends ends after this long, as the kubelet's own connections do. ms. */
@@ -68,10 +66,7 @@ export async function startApiServer(options: ApiServerOptions, kinds: KindParts
     nodeName: options.nodeName ?? hostname().toLowerCase(),
     now: clock.now(),
   });
-  const { encryptionProviderConfig: file } = options;
-  const encryption = file === undefined ? {} : { encryption: loadEncryption(file) };
-  const store = new Store(options.dbPath, { clock, log, ...encryption });
-  const snapshots = new SnapshotKeeper(store, clock, log);
+  const { store, snapshots } = await openStore(options, { kinds: kinds.kinds, clock, tracer, log });
   try {
     const { nodeAudiences = [] } = options;
     const { kinds: rows, checkBody } = kinds;
@@ -98,9 +93,9 @@ export async function startApiServer(options: ApiServerOptions, kinds: KindParts
     });
     const onAuthenticated = (socket: Duplex): void => guard.authenticated(socket);
     const { discovery } = kinds;
-    const snapshot = (): Promise<string> => snapshots.file();
+    const snapshot = snapshots === undefined ? {} : { snapshot: () => snapshots.file() };
     const parts = {
-      snapshot,
+      ...snapshot,
       registry,
       resources,
       converter,
@@ -117,7 +112,7 @@ export async function startApiServer(options: ApiServerOptions, kinds: KindParts
     await registry.store.commit(() => bootstrap(registry, port));
     const stopAggregation = startAggregation(registry);
     const stopCleanup = store.expiresEvents ? () => undefined : startEventCleanup(registry, clock, log);
-    snapshots.start();
+    snapshots?.start();
     const host = options.advertiseHost ?? (unspecified(address) ? '127.0.0.1' : address);
     let closing: Promise<void> | undefined;
     const close = async (): Promise<void> => {
@@ -127,7 +122,7 @@ export async function startApiServer(options: ApiServerOptions, kinds: KindParts
       proxy.close();
       app.server.closeAllConnections();
       await app.close();
-      await snapshots.stop();
+      await snapshots?.stop();
       await converter.close();
       store.close();
     };

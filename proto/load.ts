@@ -9,6 +9,7 @@ import type { ProtoGrpcType as ContainerdTasks } from './gen/containerd-tasks.ts
 import type { ProtoGrpcType as Cri } from './gen/cri.ts';
 import type { ProtoGrpcType as Csi } from './gen/csi.ts';
 import type { ProtoGrpcType as DevicePlugin } from './gen/device-plugin.ts';
+import type { ProtoGrpcType as Etcd } from './gen/etcd.ts';
 import type { ProtoGrpcType as GrpcHealth } from './gen/grpc-health.ts';
 import type { ProtoGrpcType as PluginRegistration } from './gen/plugin-registration.ts';
 import type { ProtoGrpcType as PodResources } from './gen/pod-resources.ts';
@@ -19,6 +20,7 @@ interface Packages {
   'containerd-events': ContainerdEvents;
   'containerd-tasks': ContainerdTasks;
   'device-plugin': DevicePlugin;
+  etcd: Etcd;
   'grpc-health': GrpcHealth;
   'plugin-registration': PluginRegistration;
   'pod-resources': PodResources;

@@ -128,6 +128,8 @@ class RunningWatch implements Watch {
   readonly #resource: string;
   /** Changes up to here have been sent, or are none of this watch's business. */
   #seen: number;
+  /** Where it began to follow the writes. One revision may have several changes. */
+  #from = 0;
   /** Present while the objects at `#seen` are being sent: where the next part begins. */
   #initial: { readonly after: ObjectPage['after'] } | undefined;
   /** Present while it follows the writes. */
@@ -170,8 +172,10 @@ class RunningWatch implements Watch {
     const caughtUp = this.#initial === undefined ? this.#sendChanges() : this.#sendObjects(this.#initial.after);
     if (this.#stopped) return;
     // Nothing was written since the last part was read: from here on every write comes by itself.
-    if (caughtUp) this.#unsubscribe = this.#registry.store.subscribe(this.#resource, this.#deliver);
-    else this.#later();
+    if (caughtUp) {
+      this.#from = this.#seen;
+      this.#unsubscribe = this.#registry.store.subscribe(this.#resource, this.#deliver);
+    } else this.#later();
   }
 
   /** The next part, as soon as the sink takes it. Its failure ends this watch alone. */
@@ -216,14 +220,16 @@ class RunningWatch implements Watch {
 
   #follow(change: Change): void {
     const { record } = change;
-    if (record.revision <= this.#seen) return;
+    if (record.revision <= this.#from) return;
+    // The client reads more slowly than objects change. Later events stay in the store until it has read the rest.
+    if (record.revision > this.#seen && this.#sink.isFull()) {
+      this.#unsubscribe?.();
+      this.#unsubscribe = undefined;
+      this.#later();
+      return;
+    }
     if (this.#namespace === undefined || record.namespace === this.#namespace) this.#send(change);
     this.#seen = record.revision;
-    if (!this.#sink.isFull() || this.#stopped) return;
-    // The client reads more slowly than objects change. Later events stay in the store until it has read the rest.
-    this.#unsubscribe?.();
-    this.#unsubscribe = undefined;
-    this.#later();
   }
 
   #send(change: Change): void {

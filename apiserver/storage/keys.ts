@@ -54,3 +54,31 @@ export function storageKey({ resource, namespace, name }: ObjectKey, prefix = DE
   const directory = resourceDirectory(resource, prefix);
   return namespace === '' ? `${directory}/${name}` : `${directory}/${namespace}/${name}`;
 }
+
+/** The end of the range of all keys that begin with `prefix`. */
+export function prefixEnd(prefix: string): Buffer {
+  const end = Buffer.from(prefix);
+  // Prefixes end in "/": there is always a next byte.
+  end[end.length - 1] = (end.at(-1) ?? 0) + 1;
+  return end;
+}
+
+/** Which object is stored at a key; undefined for what is no object, as kube-apiserver's own records. `builtIn` are resources. */
+export function keyParser(builtIn: readonly string[], prefix = DEFAULT_PREFIX): (key: string) => ObjectKey | undefined {
+  const places = new Map(builtIn.map((resource) => [resourceDirectory(resource, ''), resource] as const));
+  return (key) => {
+    if (!key.startsWith(`${prefix}/`)) return undefined;
+    const parts = key.slice(prefix.length + 1).split('/');
+    const [first = '', second = '', ...rest] = parts;
+    const one = places.get(`/${first}`);
+    if (one !== undefined) return named(one, parts.slice(1));
+    const resource = places.get(`/${first}/${second}`) ?? (first.includes('.') ? `${first}/${second}` : undefined);
+    return resource === undefined ? undefined : named(resource, rest);
+  };
+}
+
+function named(resource: string, parts: readonly string[]): ObjectKey | undefined {
+  const [first = '', second] = parts;
+  if (first === '' || second === '' || parts.length > 2) return undefined;
+  return second === undefined ? { resource, namespace: '', name: first } : { resource, namespace: first, name: second };
+}

@@ -3,7 +3,7 @@
 import { errorMessage } from '../../lib/errors.ts';
 import type { Encryption } from './encryption/load.ts';
 import { identity, isEncrypted } from './encryption/transformers.ts';
-import { storageKey } from './keys.ts';
+import { DEFAULT_PREFIX, storageKey } from './keys.ts';
 import type { ObjectKey } from './object-store.ts';
 
 /** A value cannot be read: its key is not in the configuration, or it was tampered with. */
@@ -23,8 +23,11 @@ export type Value = string | Uint8Array;
 export class Values {
   readonly #encryption: Encryption | undefined;
 
-  constructor(encryption: Encryption | undefined) {
+  readonly #prefix: string;
+
+  constructor(encryption: Encryption | undefined, prefix = DEFAULT_PREFIX) {
     this.#encryption = encryption;
+    this.#prefix = prefix;
   }
 
   /** Whether values of the resource may be other than their text. */
@@ -36,7 +39,7 @@ export class Values {
   encode(key: ObjectKey, text: string): Value {
     const transformer = this.#encryption?.transformer(key.resource);
     if (transformer === undefined) return text;
-    const bytes = transformer.toStorage(Buffer.from(text), storageKey(key));
+    const bytes = transformer.toStorage(Buffer.from(text), storageKey(key, this.#prefix));
     return isEncrypted(bytes) ? bytes : text;
   }
 
@@ -55,16 +58,21 @@ export class Values {
 
   /** Throws UnreadableValueError, which names the object. */
   decode(key: ObjectKey, value: unknown): ReadValue {
-    const transformer = this.#encryption?.transformer(key.resource);
-    if (typeof value === 'string' && transformer === undefined) return { text: value };
+    if (typeof value === 'string' && !this.transforms(key.resource)) return { text: value };
     const stored =
       value instanceof Uint8Array ? Buffer.from(value) : Buffer.from(typeof value === 'string' ? value : '');
+    const { bytes, stale } = this.decodeBytes(key, stored);
+    return stale === undefined ? { text: bytes.toString() } : { text: bytes.toString(), stale };
+  }
+
+  /** The same for bytes that need not be JSON. Throws UnreadableValueError. */
+  decodeBytes(key: ObjectKey, stored: Buffer): { readonly bytes: Buffer; readonly stale?: true } {
+    const path = storageKey(key, this.#prefix);
     try {
-      const { data, stale } = (transformer ?? identity).fromStorage(stored, storageKey(key));
-      return stale ? { text: data.toString(), stale } : { text: data.toString() };
+      const { data, stale } = (this.#encryption?.transformer(key.resource) ?? identity).fromStorage(stored, path);
+      return stale ? { bytes: data, stale } : { bytes: data };
     } catch (error) {
-      const path = JSON.stringify(storageKey(key));
-      throw new UnreadableValueError(`unable to transform key ${path}: ${errorMessage(error)}`);
+      throw new UnreadableValueError(`unable to transform key ${JSON.stringify(path)}: ${errorMessage(error)}`);
     }
   }
 }

@@ -1,6 +1,7 @@
 // `nodelet apiserver`: the embedded API server alone, on the files of a lab.
 
 import { Command } from 'commander';
+import type { EtcdOptions } from '../../apiserver/options.ts';
 import { systemClock } from '../../lib/clock.ts';
 import { UserError } from '../../lib/errors.ts';
 import { createLog } from '../../lib/log.ts';
@@ -25,6 +26,11 @@ interface Flags {
   readonly nodeName?: string;
   readonly nodeAudience: readonly string[];
   readonly encryptionProviderConfig?: string;
+  readonly etcdServers?: readonly string[];
+  readonly etcdCafile?: string;
+  readonly etcdCertfile?: string;
+  readonly etcdKeyfile?: string;
+  readonly etcdPrefix: string;
   readonly restore?: string;
   readonly enableAdmissionPlugins: readonly string[];
   readonly disableAdmissionPlugins: readonly string[];
@@ -38,6 +44,28 @@ function repeated(value: string, before: readonly string[]): readonly string[] {
 /** A flag with a list, separated by commas; may be repeated. */
 function listed(value: string, before: readonly string[]): readonly string[] {
   return [...before, ...value.split(',').filter((name) => name !== '')];
+}
+
+function commas(value: string): readonly string[] {
+  return value.split(',').filter((part) => part !== '');
+}
+
+/** Throws UserError for flags that do not go together. */
+function etcdOf(flags: Flags): { etcd?: EtcdOptions } {
+  const { etcdServers: servers, etcdCafile: caFile, etcdCertfile: certFile, etcdKeyfile: keyFile } = flags;
+  if (servers === undefined) return {};
+  if (flags.restore !== undefined) {
+    throw new UserError('--restore is for the store in a file: an etcd is restored with etcdutl snapshot restore');
+  }
+  return {
+    etcd: {
+      servers,
+      prefix: `/${flags.etcdPrefix.replace(/^\/+|\/+$/g, '')}`,
+      ...(caFile === undefined ? {} : { caFile }),
+      ...(certFile === undefined ? {} : { certFile }),
+      ...(keyFile === undefined ? {} : { keyFile }),
+    },
+  };
 }
 
 export function apiserverCommand(): Command {
@@ -63,6 +91,15 @@ export function apiserverCommand(): Command {
     )
     .option('--enable-admission-plugins <names>', 'admission plugins beside those that are on by default', listed, [])
     .option('--disable-admission-plugins <names>', 'admission plugins to do without', listed, [])
+    .option(
+      '--etcd-servers <urls>',
+      'keep everything in this etcd, with commas between its members: http://127.0.0.1:2379',
+      commas,
+    )
+    .option('--etcd-cafile <file>', 'the CA of etcd’s certificates')
+    .option('--etcd-certfile <file>', 'the certificate for etcd')
+    .option('--etcd-keyfile <file>', 'its key')
+    .option('--etcd-prefix <path>', 'where the keys are in etcd', '/registry')
     .option('--restore <file>', 'first put this snapshot in the place of the store; what was there is kept beside it')
     .action(async (flags: Flags) => {
       const { runApiServer } = await import('../../apiserver/main.ts');
@@ -80,6 +117,7 @@ export function apiserverCommand(): Command {
           ? {}
           : { encryptionProviderConfig: flags.encryptionProviderConfig }),
         admission: { enable: flags.enableAdmissionPlugins, disable: flags.disableAdmissionPlugins },
+        ...etcdOf(flags),
         ...(flags.restore === undefined ? {} : { restore: flags.restore }),
         tracer: new Tracer(),
         clock: systemClock,

@@ -1,0 +1,56 @@
+// Opens the store that the options name: the SQLite file with its snapshots, or etcd.
+
+import type { Clock } from '../lib/clock.ts';
+import type { Tracer } from '../lib/trace.ts';
+import { decodeProtobuf } from './http/protobuf.ts';
+import type { KubeObject, ResourceKind } from './kinds/resource.ts';
+import type { ApiServerOptions } from './options.ts';
+import { isObject } from './patch/json-value.ts';
+import { loadEncryption } from './storage/encryption/load.ts';
+import { EtcdStore } from './storage/etcd/etcd-store.ts';
+import type { ObjectStore } from './storage/object-store.ts';
+import { Store } from './storage/store.ts';
+import { SnapshotKeeper } from './storage/take-snapshot.ts';
+
+export interface OpenedStore {
+  readonly store: ObjectStore;
+  /** Absent where etcd has snapshots of its own. */
+  readonly snapshots?: SnapshotKeeper;
+}
+
+export interface OpenStoreParts {
+  readonly kinds: readonly ResourceKind[];
+  readonly clock: Clock;
+  readonly tracer: Tracer;
+  readonly log: (line: string) => void;
+}
+
+/** Rejects with UserError: a file in use or damaged, an etcd that cannot be reached, a configuration that is not valid. */
+export async function openStore(options: ApiServerOptions, parts: OpenStoreParts): Promise<OpenedStore> {
+  const { clock, tracer, log } = parts;
+  const { encryptionProviderConfig: file, etcd } = options;
+  const encryption = file === undefined ? {} : { encryption: loadEncryption(file) };
+  if (etcd === undefined) {
+    const store = new Store(options.dbPath, { clock, log, ...encryption });
+    return { store, snapshots: new SnapshotKeeper(store, clock, log) };
+  }
+  const resources = parts.kinds
+    .filter(({ storedAs }) => storedAs === undefined)
+    .map(({ group, plural }) => `${group}/${plural}`);
+  const store = await EtcdStore.open({
+    address: etcd,
+    ...(etcd.prefix === undefined ? {} : { prefix: etcd.prefix }),
+    resources: [...new Set(resources)],
+    ...encryption,
+    decodeProtobuf: objectOfProtobuf,
+    clock,
+    tracer,
+    log,
+  });
+  return { store };
+}
+
+function objectOfProtobuf(bytes: Uint8Array): KubeObject {
+  const { metadata, kind, apiVersion, ...rest } = decodeProtobuf(bytes);
+  return { kind: String(kind), apiVersion: String(apiVersion), metadata: isObject(metadata) ? metadata : {}, ...rest };
+}

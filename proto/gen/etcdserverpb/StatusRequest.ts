@@ -1,0 +1,8 @@
+// Original file: etcd.proto
+
+
+export interface StatusRequest {
+}
+
+export interface StatusRequest__Output {
+}

@@ -1,0 +1,8 @@
+// Original file: etcd.proto
+
+
+export interface WatchProgressRequest {
+}
+
+export interface WatchProgressRequest__Output {
+}

@@ -1,0 +1,128 @@
+// Two API servers on one etcd with TLS, as stock kubectl and etcdctl see them.
+
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { cp, mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, expect, it, vi } from 'vitest';
+import { ensurePki, type RunningApiServer, startLabApiServer } from '../../../apiserver/main.ts';
+import { systemClock } from '../../../lib/clock.ts';
+import { exec } from '../../../lib/exec.ts';
+import { Tracer } from '../../../lib/trace.ts';
+import { Etcd } from '../../support/etcd.ts';
+
+let root: string;
+let etcd: Etcd;
+const servers: RunningApiServer[] = [];
+const pki = (file: string): string => join(root, 'a', 'pki', file);
+
+async function startServer(name: string): Promise<RunningApiServer> {
+  const server = await startLabApiServer({
+    root: join(root, name),
+    bindAddress: '127.0.0.1',
+    port: 0,
+    etcd: { servers: [etcd.url], caFile: pki('ca.crt'), certFile: pki('admin.crt'), keyFile: pki('admin.key') },
+    tracer: new Tracer(),
+    clock: systemClock,
+  });
+  servers.push(server);
+  return server;
+}
+
+beforeAll(async () => {
+  root = await mkdtemp(join(tmpdir(), 'nodelet-two-servers-'));
+  await ensurePki(join(root, 'a', 'pki'), { hosts: ['127.0.0.1'], nodeName: 'node', now: systemClock.now() });
+  await cp(join(root, 'a', 'pki'), join(root, 'b', 'pki'), { recursive: true });
+  etcd = await Etcd.start({
+    cert: pki('apiserver.crt'),
+    key: pki('apiserver.key'),
+    ca: pki('ca.crt'),
+    clientCert: pki('admin.crt'),
+    clientKey: pki('admin.key'),
+  });
+  await startServer('a');
+  await startServer('b');
+}, 60_000);
+afterAll(async () => {
+  for (const server of servers) await server.close();
+  await etcd.stop();
+  await rm(root, { recursive: true });
+});
+
+const flags = (server: string): string[] => ['--kubeconfig', join(root, server, 'kubeconfig')];
+async function kubectl(server: 'a' | 'b', ...args: string[]): Promise<string> {
+  const { code, stdout, stderr } = await exec('kubectl', [...flags(server), ...args]);
+  if (code !== 0) throw new Error(`kubectl ${args.join(' ')}: ${stderr}`);
+  return stdout;
+}
+
+it('what is written through one is read through the other at once, and both refuse what the other has changed', async () => {
+  await kubectl('a', 'create', 'configmap', 'one', '--from-literal=a=b');
+  expect(await kubectl('b', 'get', 'configmap', 'one', '-o', 'jsonpath={.data.a}')).toBe('b');
+  const version = (server: 'a' | 'b') =>
+    kubectl(server, 'get', 'configmap', 'one', '-o', 'jsonpath={.metadata.resourceVersion}');
+  expect(await version('a')).toBe(await version('b'));
+  await kubectl('b', 'label', 'configmap', 'one', 'x=y');
+  expect(await kubectl('a', 'get', 'configmaps', '-l', 'x=y', '-o', 'name')).toBe('configmap/one\n');
+  await expect(kubectl('a', 'create', 'configmap', 'one')).rejects.toThrow('configmaps "one" already exists');
+  await kubectl('a', 'delete', 'configmap', 'one');
+  await expect(kubectl('b', 'get', 'configmap', 'one')).rejects.toThrow('configmaps "one" not found');
+});
+
+it('a watch on one shows the writes of the other', async () => {
+  const watch = spawn('kubectl', [...flags('b'), 'get', 'configmaps', '--watch-only', '--output-watch-events'], {
+    stdio: ['ignore', 'pipe', 'inherit'],
+  });
+  let seen = '';
+  watch.stdout.setEncoding('utf8').on('data', (text: string) => {
+    seen += text;
+  });
+  try {
+    // Until it is open, what is created is not seen.
+    let count = 0;
+    await vi.waitFor(
+      async () => {
+        await kubectl('a', 'create', 'configmap', `watched-${++count}`);
+        expect(seen).toMatch(/ADDED +watched-/);
+      },
+      { timeout: 30_000, interval: 100 },
+    );
+    await kubectl('a', 'delete', 'configmap', `watched-${count}`);
+    await vi.waitFor(() => expect(seen).toMatch(/DELETED +watched-/), { timeout: 30_000 });
+  } finally {
+    watch.kill();
+    await once(watch, 'exit');
+  }
+});
+
+it('etcdctl shows the keys that a course shows', async () => {
+  await kubectl('a', 'create', 'serviceaccount', 'default');
+  await kubectl('b', 'run', 'my-pod', '--image=nginx');
+  await kubectl('b', 'expose', 'pod', 'my-pod', '--port=80');
+  const keys = await etcd.keys('/registry');
+  expect(keys).toEqual(
+    expect.arrayContaining([
+      '/registry/namespaces/default',
+      '/registry/namespaces/kube-system',
+      '/registry/pods/default/my-pod',
+      '/registry/serviceaccounts/default/default',
+      '/registry/services/specs/default/kubernetes',
+      '/registry/services/specs/default/my-pod',
+    ]),
+  );
+  const pod = JSON.parse(await etcd.ctl('get', '/registry/pods/default/my-pod', '--print-value-only'));
+  expect([pod.kind, pod.spec.containers[0].image, pod.metadata.resourceVersion]).toEqual(['Pod', 'nginx', undefined]);
+  const revision = JSON.parse(await etcd.ctl('get', '/registry/pods/default/my-pod', '-w', 'json')).kvs[0].mod_revision;
+  expect(await kubectl('a', 'get', 'pod', 'my-pod', '-o', 'jsonpath={.metadata.resourceVersion}')).toBe(
+    String(revision),
+  );
+});
+
+it('everything is there after a restart, and a snapshot is etcd’s own to take', async () => {
+  await kubectl('a', 'create', 'configmap', 'kept', '--from-literal=a=b');
+  await servers[0]?.close();
+  await startServer('a');
+  expect(await kubectl('a', 'get', 'configmap', 'kept', '-o', 'jsonpath={.data.a}')).toBe('b');
+  await expect(kubectl('a', 'get', '--raw', '/nodelet/snapshot')).rejects.toThrow('NotFound');
+});

@@ -1,0 +1,102 @@
+// An etcd of a test's own, from Debian's package: on free ports, with its data in a directory of its own, and gone afterwards.
+
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { createServer } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { exec } from '../../lib/exec.ts';
+
+export interface EtcdTls {
+  readonly cert: string;
+  readonly key: string;
+  readonly ca: string;
+  /** Of those who call it. */
+  readonly clientCert: string;
+  readonly clientKey: string;
+}
+
+async function freePort(): Promise<number> {
+  const server = createServer().listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const address = server.address();
+  server.close();
+  await once(server, 'close');
+  if (address === null || typeof address === 'string') throw new Error('no port');
+  return address.port;
+}
+
+export class Etcd {
+  readonly url: string;
+  readonly #directory: string;
+  readonly #peer: string;
+  readonly #tls: EtcdTls | undefined;
+  #process: ChildProcess | undefined;
+
+  private constructor(url: string, peer: string, tls: EtcdTls | undefined) {
+    this.url = url;
+    this.#peer = peer;
+    this.#tls = tls;
+    this.#directory = mkdtempSync(join(tmpdir(), 'nodelet-etcd-'));
+  }
+
+  static async start(tls?: EtcdTls): Promise<Etcd> {
+    const scheme = tls === undefined ? 'http' : 'https';
+    const [port, peer] = [await freePort(), await freePort()];
+    const etcd = new Etcd(`${scheme}://127.0.0.1:${port}`, `http://127.0.0.1:${peer}`, tls);
+    await etcd.run();
+    return etcd;
+  }
+
+  /** Starts it on its data; `url` where it is to be reached by others than those who know `this.url`. */
+  async run(url = this.url): Promise<void> {
+    const tls = this.#tls;
+    const flags = [
+      ...['--data-dir', join(this.#directory, 'data'), '--unsafe-no-fsync', '--name', 'test', '--log-level', 'error'],
+      ...['--listen-client-urls', url, '--advertise-client-urls', url],
+      ...['--listen-peer-urls', this.#peer, '--initial-advertise-peer-urls', this.#peer],
+      ...['--initial-cluster', `test=${this.#peer}`],
+      ...(tls === undefined
+        ? []
+        : ['--cert-file', tls.cert, '--key-file', tls.key, '--trusted-ca-file', tls.ca, '--client-cert-auth']),
+    ];
+    const child = spawn('etcd', flags, { stdio: ['ignore', 'ignore', 'ignore'] });
+    this.#process = child;
+    for (;;) {
+      if (child.exitCode !== null) throw new Error(`etcd ended with ${child.exitCode}`);
+      const health = await this.ctlAt(url, 'endpoint', 'health', '--dial-timeout', '1s', '--command-timeout', '1s');
+      if (health.code === 0) return;
+    }
+  }
+
+  ctlAt(url: string, ...args: string[]): ReturnType<typeof exec> {
+    const tls = this.#tls;
+    const files = tls === undefined ? [] : ['--cacert', tls.ca, '--cert', tls.clientCert, '--key', tls.clientKey];
+    return exec('etcdctl', ['--endpoints', url, ...files, ...args], { env: { ...process.env, ETCDCTL_API: '3' } });
+  }
+
+  /** etcdctl's output. */
+  async ctl(...args: string[]): Promise<string> {
+    const { code, stdout, stderr } = await this.ctlAt(this.url, ...args);
+    if (code !== 0) throw new Error(`etcdctl ${args.join(' ')}: ${stderr}`);
+    return stdout;
+  }
+
+  async keys(prefix = '/'): Promise<string[]> {
+    return (await this.ctl('get', prefix, '--prefix', '--keys-only')).split('\n').filter((line) => line !== '');
+  }
+
+  async kill(): Promise<void> {
+    const child = this.#process;
+    if (child === undefined) return;
+    child.kill('SIGKILL');
+    if (child.exitCode === null && child.signalCode === null) await once(child, 'exit');
+    this.#process = undefined;
+  }
+
+  async stop(): Promise<void> {
+    await this.kill();
+    rmSync(this.#directory, { recursive: true });
+  }
+}
