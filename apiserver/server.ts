@@ -110,7 +110,7 @@ export async function startApiServer(options: ApiServerOptions, kinds: KindParts
     const app = buildApp({ pki, handler, proxy, guard, clock });
     const port = await listen(app, address, options.port);
     await registry.store.commit(() => bootstrap(registry, port));
-    const stopAggregation = startAggregation(registry);
+    const stopAggregation = await startAggregation(registry, log);
     const stopCleanup = store.expiresEvents ? () => undefined : startEventCleanup(registry, clock, log);
     snapshots?.start();
     const host = options.advertiseHost ?? (unspecified(address) ? '127.0.0.1' : address);

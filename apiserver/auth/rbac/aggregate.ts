@@ -2,6 +2,7 @@
 // A controller of kube-controller-manager does this in a cluster; the server does it itself, as without one these roles would
 // be empty. It also gives the controllers of the lab their rules for the groups of custom resources.
 
+import { errorMessage } from '../../../lib/errors.ts';
 import { getOwn } from '../../../lib/own-property.ts';
 import { sameJson } from '../../../lib/same-json.ts';
 import type { KubeObject } from '../../kinds/resource.ts';
@@ -98,27 +99,37 @@ function followGroups(registry: Registry): void {
   });
 }
 
-/** Aggregates now, and after each change of a ClusterRole or of the custom resources. Returns a function that stops it. */
-export function startAggregation(registry: Registry): () => void {
+/**
+ * Aggregates now, and after each change of a ClusterRole or of the custom resources. Resolves, once the roles are complete,
+ * with a function that stops it.
+ */
+export async function startAggregation(registry: Registry, log: (line: string) => void): Promise<() => void> {
   if (!registry.hasRow(RBAC_GROUP, 'clusterroles')) return () => undefined;
   let running = false;
-  const run = (): void => {
-    running = true;
+  const run = async (): Promise<void> => {
     try {
-      followGroups(registry);
-      aggregateNow(registry);
-    } finally {
-      running = false;
+      await registry.store.commit(() => {
+        running = true;
+        try {
+          followGroups(registry);
+          aggregateNow(registry);
+        } finally {
+          running = false;
+        }
+      });
+    } catch (error) {
+      // The next change of a role tries again.
+      log(`the aggregated roles could not be written: ${errorMessage(error)}`);
     }
   };
-  run();
+  await run();
   let scheduled: NodeJS.Immediate | undefined;
   // Not within the write that causes it: the store is in the middle of one.
   const soon = (): void => {
     if (running) return;
     scheduled ??= setImmediate(() => {
       scheduled = undefined;
-      run();
+      void run();
     });
   };
   const stops = [`${RBAC_GROUP}/clusterroles`, `${CUSTOM}/customresourcedefinitions`].map((resource) =>

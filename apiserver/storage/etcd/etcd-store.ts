@@ -28,7 +28,7 @@ import { startCompaction } from './compaction.ts';
 import { Decision, type Encoding } from './decision.ts';
 import { EventLeases } from './leases.ts';
 import { Progress } from './progress.ts';
-import { type Update, WatchCache } from './watch-cache.ts';
+import { idOf, type Update, WatchCache } from './watch-cache.ts';
 import { Watcher } from './watcher.ts';
 
 export interface EtcdStoreOptions {
@@ -190,8 +190,11 @@ export class EtcdStore implements ObjectStore {
   }
 
   scanAt(revision: number, resource: string, namespace?: string, after?: Name): Iterable<StoredObject> {
-    this.#running.getStore()?.scanned(resource, namespace, revision);
-    return this.#cache.scanAt(revision, resource, namespace, after);
+    const decision = this.#running.getStore();
+    decision?.scanned(resource, namespace, revision);
+    const found = this.#cache.scanAt(revision, resource, namespace, after);
+    const writes = decision?.writes.filter(({ key }) => key.resource === resource) ?? [];
+    return writes.length === 0 || revision !== this.revision ? found : withWrites(found, writes, namespace, after);
   }
 
   countAt(revision: number, resource: string, namespace?: string, after?: Name): number {
@@ -295,6 +298,21 @@ export class EtcdStore implements ObjectStore {
     this.#cache.close();
     this.#client.close();
   }
+}
+
+/** What a decision has found, with what it has written itself. */
+function withWrites(
+  found: Iterable<StoredObject>,
+  writes: Decision['writes'],
+  namespace: string | undefined,
+  after: Name | undefined,
+): StoredObject[] {
+  const written = new Map(writes.map((write) => [idOf(write.key), write]));
+  const inRange = (key: Name): boolean =>
+    (namespace === undefined || key.namespace === namespace) && (after === undefined || idOf(key) > idOf(after));
+  const added = writes.filter(({ key, object }) => object !== undefined && inRange(key)).map(({ result }) => result);
+  const kept = [...found].filter((one) => !written.has(idOf(one)));
+  return [...kept, ...added].sort((a, b) => (idOf(a) < idOf(b) ? -1 : 1));
 }
 
 function unreadableAt(kv: KeyValue__Output, error: unknown): string {

@@ -48,7 +48,8 @@ class Names {
   }
 }
 
-const idOf = ({ namespace, name }: Name): string => `${namespace}\0${name}`;
+/** Sorts as namespace and name do. */
+export const idOf = ({ namespace, name }: Name): string => `${namespace}\0${name}`;
 
 /** The first place whose value is not below `value`. */
 function lowerBound(sorted: readonly string[], value: string): number {

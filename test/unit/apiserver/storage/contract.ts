@@ -150,6 +150,27 @@ export function storeContract(open: () => Promise<ObjectStore>): void {
       expect([store.get(at), store.revision]).toEqual([undefined, before]);
     });
 
+    it('shows a decision its own writes, in lists too', async () => {
+      const store = await open();
+      for (const name of ['a', 'c', 'd']) await put(store, key(name), 'old');
+      const seen = await store.commit(() => {
+        const [a, c] = [store.get(key('a')), store.get(key('c'))];
+        if (a === undefined || c === undefined) throw new Error('they are not there');
+        store.put(key('a'), object(key('a'), 'new'), a);
+        store.remove(key('c'), object(key('c'), 'gone'), c);
+        store.put(key('b'), object(key('b'), 'new'));
+        const listed = Array.from(store.scan('/pods', 'ns'), (one) => [one.name, storedValue(one)]);
+        return [listed, storedValue(store.get(key('b'))), store.get(key('c'))];
+      });
+      const now = [
+        ['a', 'new'],
+        ['b', 'new'],
+        ['d', 'old'],
+      ];
+      expect(seen).toEqual([now, 'new', undefined]);
+      expect(Array.from(store.scan('/pods'), (one) => [one.name, storedValue(one)])).toEqual(now);
+    });
+
     it('makes concurrent decisions one after the other', async () => {
       const store = await open();
       const at = key('counter');
