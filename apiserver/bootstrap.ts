@@ -10,21 +10,24 @@ import { createObject, mutateStored, newObject } from './registry/write.ts';
 const NAMESPACES = ['default', 'kube-system', 'kube-public', 'kube-node-lease'];
 
 /** `port`: the server's port, used in the service's endpoints. */
-export function bootstrap(registry: Registry, port: number): void {
+export async function bootstrap(registry: Registry, port: number): Promise<void> {
   const options: WriteOptions = {
     caller: { name: 'system:apiserver', groups: ['system:masters'] },
     dryRun: false,
     fieldValidation: 'Ignore',
     warn: () => undefined,
   };
-  if (registry.hasRow('', 'namespaces')) {
-    const row = registry.rowOf('', 'namespaces');
-    for (const name of NAMESPACES) {
-      if (registry.find(row, '', name) === undefined) createObject(registry, row, '', newObject(row, name), options);
-    }
+  const { store } = registry;
+  if (registry.hasRow('', 'namespaces')) await store.commit(() => ensureNamespaces(registry, options));
+  await store.commit(() => reconcileDefaults(registry, options));
+  if (registry.hasRow('', 'services')) await store.commit(() => ensureService(registry, port, options));
+}
+
+function ensureNamespaces(registry: Registry, options: WriteOptions): void {
+  const row = registry.rowOf('', 'namespaces');
+  for (const name of NAMESPACES) {
+    if (registry.find(row, '', name) === undefined) createObject(registry, row, '', newObject(row, name), options);
   }
-  reconcileDefaults(registry, options);
-  if (registry.hasRow('', 'services')) ensureService(registry, port, options);
 }
 
 function ensureService(registry: Registry, port: number, options: WriteOptions): void {

@@ -109,7 +109,7 @@ export async function startApiServer(options: ApiServerOptions, kinds: KindParts
     const handler = new Handler(parts);
     const app = buildApp({ pki, handler, proxy, guard, clock });
     const port = await listen(app, address, options.port);
-    await registry.store.commit(() => bootstrap(registry, port));
+    await bootstrap(registry, port);
     const stopAggregation = await startAggregation(registry, log);
     const stopCleanup = store.expiresEvents ? () => undefined : startEventCleanup(registry, clock, log);
     snapshots?.start();

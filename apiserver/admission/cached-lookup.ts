@@ -33,6 +33,7 @@ export class CachedLookup implements ObjectLookup {
   get(group: string, plural: string, namespace: string, name: string): KubeObject | undefined {
     const objects = this.#objects(group, plural);
     if (objects === undefined) return this.#registry.lookup.get(group, plural, namespace, name);
+    this.#registry.store.dependsOn(`${group}/${plural}`, namespace, name);
     return objects.get(namespace)?.get(name);
   }
 

@@ -102,6 +102,11 @@ export interface ObjectStore {
    * it was given. Rejects with what it throws.
    */
   commit<T>(decide: () => T | Promise<T>): Promise<T>;
+  /**
+   * The decision under way depends on this object or its absence, or without a name on all objects of the namespace, though
+   * it knows them from the changes and has not read them here.
+   */
+  dependsOn(resource: string, namespace: string, name?: string): void;
   /** Resolves when reads show every write that was complete before the call, those of other servers too. */
   catchUp(): Promise<void>;
   /** Releases the store. Idempotent. */

@@ -390,6 +390,9 @@ export class Store implements ObjectStore {
     return decide();
   }
 
+  /** Nothing changes during a decision. */
+  dependsOn(): void {}
+
   async catchUp(): Promise<void> {}
 
   /** Trims history, moves the WAL into the file, shrinks the file, restores the reserve. Never throws. */

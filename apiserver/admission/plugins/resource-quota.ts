@@ -11,7 +11,7 @@ export function resourceQuota(usage: QuotaUsage): AdmissionPlugin {
     validate: (attributes) => {
       const { namespace, resource } = attributes;
       if (namespace === '' || (resource.group === '' && resource.plural === 'namespaces')) return;
-      const refusal = quotaRefusal(attributes, usage.quotas(namespace));
+      const refusal = quotaRefusal(attributes, usage.quotas(namespace, `${resource.group}/${resource.plural}`));
       if (refusal !== undefined) throw new AdmissionForbidden(refusal);
     },
   };

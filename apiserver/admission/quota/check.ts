@@ -19,7 +19,8 @@ export interface QuotaView {
 }
 
 export interface QuotaUsage {
-  quotas(namespace: string): readonly QuotaView[];
+  /** `counted`: the objects ("<group>/<plural>") that the decision is about. */
+  quotas(namespace: string, counted: string): readonly QuotaView[];
 }
 
 function allocated(claim: KubeObject | undefined): string | undefined {

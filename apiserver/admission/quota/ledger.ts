@@ -78,9 +78,11 @@ export class QuotaLedger implements QuotaUsage {
     }
   }
 
-  quotas(namespace: string): readonly QuotaView[] {
+  quotas(namespace: string, counted: string): readonly QuotaView[] {
     const ledger = this.#namespaces.get(namespace);
     if (ledger === undefined) return [];
+    // Where several servers share a store, none may have written such an object since.
+    this.#registry.store.dependsOn(counted, namespace);
     return [...ledger.quotas.values()].map(({ object, used }) => ({
       name: object.metadata.name ?? '',
       spec: specOf(object),

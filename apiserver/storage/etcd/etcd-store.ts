@@ -227,6 +227,16 @@ export class EtcdStore implements ObjectStore {
     return decision;
   }
 
+  dependsOn(resource: string, namespace: string, name?: string): void {
+    const decision = this.#running.getStore();
+    if (decision === undefined) return;
+    if (name === undefined) decision.scanned(resource, namespace, this.revision);
+    else if (decision.written({ resource, namespace, name }) === undefined) {
+      const key = { resource, namespace, name };
+      decision.read(key, this.#cache.get(key));
+    }
+  }
+
   async commit<T>(decide: () => T | Promise<T>): Promise<T> {
     for (let attempt = 1; attempt <= MAX_ATTEMPTS; attempt++) {
       const decision = new Decision(this.#prefix, this.revision);

@@ -2,6 +2,7 @@
 // comes back, and has forgotten changes.
 
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
+import { admissionOf } from '../../../apiserver/admission/create.ts';
 import { RESOURCE_KINDS } from '../../../apiserver/kinds/index.ts';
 import { Registry, type WriteOptions } from '../../../apiserver/registry/registry.ts';
 import { createObject, newObject } from '../../../apiserver/registry/write.ts';
@@ -88,7 +89,13 @@ describe('two stores on one etcd', () => {
     const stores = [await store(), await store(prefix())];
     const registries = stores.map(
       (one) =>
-        new Registry({ store: one, kinds: RESOURCE_KINDS, clock: systemClock, checkBody: () => ({ strict: [] }) }),
+        new Registry({
+          store: one,
+          kinds: RESOURCE_KINDS,
+          clock: systemClock,
+          checkBody: () => ({ strict: [] }),
+          admission: admissionOf({}, { nodeAudiences: [], log: (line) => log.push(line) }),
+        }),
     );
     const [first] = registries;
     if (first === undefined) throw new Error('no registry');
