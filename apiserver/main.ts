@@ -7,6 +7,7 @@ import type { Clock } from '../lib/clock.ts';
 import { narrowMode } from '../lib/file-mode.ts';
 import type { Tracer } from '../lib/trace.ts';
 import type { PluginChoice } from './admission/table.ts';
+import type { AuthOptions } from './auth/options.ts';
 import { discovery } from './discovery/index.ts';
 import { RESOURCE_KINDS } from './kinds/index.ts';
 import type { ApiServerOptions, EtcdOptions, RunningApiServer } from './options.ts';
@@ -42,6 +43,7 @@ export interface LabApiServerOptions {
   readonly encryptionProviderConfig?: string;
   readonly admission?: PluginChoice;
   readonly etcd?: EtcdOptions;
+  readonly auth?: AuthOptions;
   /** A snapshot to put in the store's place before the start. */
   readonly restore?: string;
   readonly tracer: Tracer;
@@ -58,6 +60,7 @@ export async function startLabApiServer(options: LabApiServerOptions): Promise<R
     nodeAudiences = [],
     encryptionProviderConfig,
     etcd,
+    auth = {},
     log,
     hosts = [],
   } = options;
@@ -73,6 +76,7 @@ export async function startLabApiServer(options: LabApiServerOptions): Promise<R
     ...(advertiseHost === undefined ? {} : { advertiseHost }),
     ...(nodeName === undefined ? {} : { nodeName }),
     nodeAudiences,
+    auth,
     ...(encryptionProviderConfig === undefined ? {} : { encryptionProviderConfig }),
     ...(options.admission === undefined ? {} : { admission: options.admission }),
     ...(etcd === undefined ? {} : { etcd }),

@@ -11,7 +11,7 @@ import type { ConnectionTimeouts } from '../lib/connection-guard.ts';
 import type { ConnectionLimits } from '../lib/connection-limits.ts';
 import type { Tracer } from '../lib/trace.ts';
 import type { PluginChoice } from './admission/table.ts';
-import type { AuthorizationMode } from './auth/authorize.ts';
+import type { AuthOptions } from './auth/options.ts';
 import type { Pki } from './pki/types.ts';
 
 /** kube-apiserver's --etcd-servers, --etcd-cafile, --etcd-certfile, --etcd-keyfile, --etcd-prefix. */
@@ -45,12 +45,11 @@ export interface ApiServerOptions {
   readonly nodeAudiences?: readonly string[];
   /** A file with an EncryptionConfiguration (apiserver.config.k8s.io/v1). Default: everything is stored as it is. */
   readonly encryptionProviderConfig?: string;
-  /** In the order in which they are tried. Default: Node, RBAC. */
-  readonly authorizationModes?: readonly AuthorizationMode[];
   /** Admission plugins beside those that are on by default, and without some of them. */
   readonly admission?: PluginChoice;
   /** Keeps everything in etcd instead of the SQLite file. */
   readonly etcd?: EtcdOptions;
+  readonly auth?: AuthOptions;
   readonly tracer: Tracer;
   readonly clock: Clock;
   /** For tests; by default as many connections as the process's descriptors allow, and the usual time-outs. */

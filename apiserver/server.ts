@@ -1,6 +1,7 @@
 // The embedded API server: puts the parts together and listens. Composition only: semantics are in registry/,
 // HTTP in http/.
 
+import { readFileSync } from 'node:fs';
 import type { IncomingMessage } from 'node:http';
 import type { Server } from 'node:https';
 import { hostname } from 'node:os';
@@ -15,9 +16,13 @@ import { continueBody, isBodyUnread, LARGE_RESPONSE_BYTES, sendResponse } from '
 import { admissionOf } from './admission/create.ts';
 import { Authenticator } from './auth/authenticate.ts';
 import { ChainAuthorizer } from './auth/authorize.ts';
+import { BearerTokens } from './auth/bearer-tokens.ts';
+import { ClientCa } from './auth/client-ca.ts';
+import type { AuthOptions } from './auth/options.ts';
 import { startAggregation } from './auth/rbac/aggregate.ts';
 import { followPolicy } from './auth/rbac/follow.ts';
 import { RbacPolicy } from './auth/rbac/policy.ts';
+import { StaticTokens } from './auth/static-tokens.ts';
 import { ServiceAccountTokens } from './auth/tokens.ts';
 import { bootstrap } from './bootstrap.ts';
 import { badRequest, tooLarge } from './errors.ts';
@@ -26,6 +31,7 @@ import type { AdmittedRequest, Reply } from './http/exchange.ts';
 import { Handler } from './http/handler.ts';
 import { ResourceHandler } from './http/resources.ts';
 import { handleUpgrade } from './http/upgrade.ts';
+import type { ObjectLookup } from './kinds/resource.ts';
 import { MAX_BODY_BYTES } from './limits.ts';
 import { openStore } from './open-store.ts';
 import type { ApiServerOptions, RunningApiServer } from './options.ts';
@@ -66,25 +72,28 @@ export async function startApiServer(options: ApiServerOptions, kinds: KindParts
     nodeName: options.nodeName ?? hostname().toLowerCase(),
     now: clock.now(),
   });
+  const { clientCaFile = pki.ca.certPath } = options.auth ?? {};
+  const always = clientCaFile === pki.ca.certPath ? undefined : pki.ca.cert;
+  const clientCa = new ClientCa({ path: clientCaFile, always, clock, log });
   const { store, snapshots } = await openStore(options, { kinds: kinds.kinds, clock, tracer, log });
   try {
-    const { nodeAudiences = [] } = options;
+    const { nodeAudiences = [], auth = {} } = options;
     const { kinds: rows, checkBody } = kinds;
     const continueKey = pki.serviceAccount.key;
     const policy = new RbacPolicy();
     const registry = new Registry({
       ...{ store, clock, kinds: rows, checkBody, nodeAudiences, continueKey },
       admission: admissionOf(options.admission ?? {}, { nodeAudiences, log }),
-      authorizer: ({ lookup }) => new ChainAuthorizer(policy, lookup, options.authorizationModes),
+      authorizer: ({ lookup }) => new ChainAuthorizer(policy, lookup, auth.authorizationMode),
     });
     followPolicy(registry, policy);
-    const tokens = new ServiceAccountTokens(pki.serviceAccount.key);
+    const { tokens, bearers } = tokensOf(auth, pki, registry.lookup);
     const proxy = new KubeletProxy(registry, new KubeletClient(pki.clients['kubelet-client'], tracer));
     const converter = new Converter({ clock });
     const { lookup, authorizer } = registry;
-    const reviews = { tokens, lookup, authorizer, now: () => clock.now() };
+    const reviews = { tokens, bearers, lookup, authorizer, now: () => clock.now() };
     const resources = new ResourceHandler(registry, reviews, converter);
-    const authenticator = new Authenticator(tokens, registry.lookup);
+    const authenticator = new Authenticator(bearers, clientCa);
     const guard = new ConnectionGuard({
       limits: () => options.connections?.limits ?? apiServerLimits(openFilesLimit()),
       ...(options.connections?.timeouts === undefined ? {} : { timeouts: options.connections.timeouts }),
@@ -106,8 +115,9 @@ export async function startApiServer(options: ApiServerOptions, kinds: KindParts
       log,
       onAuthenticated,
     };
-    const handler = new Handler(parts);
-    const app = buildApp({ pki, handler, proxy, guard, clock });
+    const handler = new Handler({ ...parts, anonymousAuth: auth.anonymousAuth });
+    const app = buildApp({ pki, clientCa, handler, proxy, guard, clock });
+    clientCa.follow(() => app.server.setSecureContext(tlsOf(pki, clientCa)));
     const port = await listen(app, address, options.port);
     await bootstrap(registry, port);
     const stopAggregation = await startAggregation(registry, log);
@@ -118,6 +128,7 @@ export async function startApiServer(options: ApiServerOptions, kinds: KindParts
     const close = async (): Promise<void> => {
       stopCleanup();
       stopAggregation();
+      clientCa.stop();
       handler.close();
       proxy.close();
       app.server.closeAllConnections();
@@ -136,6 +147,7 @@ export async function startApiServer(options: ApiServerOptions, kinds: KindParts
       },
     };
   } catch (error) {
+    clientCa.stop();
     store.close();
     if (error instanceof StoreFullError) throw new UserError(error.message);
     throw error;
@@ -146,22 +158,48 @@ type App = ReturnType<typeof buildApp>;
 
 interface AppParts {
   readonly pki: Pki;
+  readonly clientCa: ClientCa;
   readonly handler: Handler;
   readonly proxy: KubeletProxy;
   readonly guard: ConnectionGuard;
   readonly clock: Clock;
 }
 
+/** Of connections from now on. */
+function tlsOf(pki: Pki, clientCa: ClientCa) {
+  const { cert, key } = pki.serving;
+  return { cert, key, ca: clientCa.bundle, minVersion: 'TLSv1.2' as const };
+}
+
+/** Throws UserError for a file that cannot be used. */
+function tokensOf(auth: AuthOptions, pki: Pki, lookup: ObjectLookup) {
+  const { serviceAccountIssuers, apiAudiences, serviceAccountKeyFiles = [], tokenAuthFile, bootstrapTokenAuth } = auth;
+  const publicKeys = serviceAccountKeyFiles.map((path) => readOption('--service-account-key-file', path));
+  const settings = { issuers: serviceAccountIssuers, audiences: apiAudiences, publicKeys };
+  const tokens = new ServiceAccountTokens(pki.serviceAccount.key, settings);
+  const statics =
+    tokenAuthFile === undefined
+      ? undefined
+      : StaticTokens.parse(readOption('--token-auth-file', tokenAuthFile), tokenAuthFile);
+  const bootstrap = bootstrapTokenAuth === true;
+  return { tokens, bearers: new BearerTokens({ accounts: tokens, lookup, statics, bootstrap }) };
+}
+
+function readOption(flag: string, path: string): string {
+  try {
+    return readFileSync(path, 'utf8');
+  } catch (error) {
+    throw new UserError(`${flag}: ${errorMessage(error)}`);
+  }
+}
+
 function buildApp(parts: AppParts) {
-  const { pki, handler, proxy, guard, clock } = parts;
+  const { pki, clientCa, handler, proxy, guard, clock } = parts;
   const tls = {
-    cert: pki.serving.cert,
-    key: pki.serving.key,
-    ca: pki.ca.cert,
+    ...tlsOf(pki, clientCa),
     requestCert: true,
     // A client without a certificate may have a token; auth/ checks both.
     rejectUnauthorized: false,
-    minVersion: 'TLSv1.2' as const,
   };
   const app = fastify<Server>({
     serverFactory: (request) =>

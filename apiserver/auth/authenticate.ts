@@ -1,16 +1,24 @@
-// Authentication: a client certificate of the lab's CA, else a service account token, else anonymous (undefined). An
-// invalid credential is 401, never anonymous. Authorization is authorize.ts.
+// Authentication: a client certificate, else a bearer token, else anonymous (undefined). An invalid credential is 401,
+// never anonymous; a good token counts beside a certificate that does not. Authorization is authorize.ts.
 
+import type { X509Certificate } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
 import { TLSSocket } from 'node:tls';
 import { certificateTime } from '../../lib/certificate-time.ts';
-import type { EpochMs } from '../../lib/clock.ts';
+import { type EpochMs, epochMs } from '../../lib/clock.ts';
 import { unauthorized } from '../errors.ts';
-import type { ObjectLookup } from '../kinds/resource.ts';
-import type { Caller } from '../registry/registry.ts';
-import { ISSUER, type ServiceAccountTokens, TokenError } from './tokens.ts';
+import type { Caller } from './attributes.ts';
+import type { BearerTokens } from './bearer-tokens.ts';
+import { TokenError } from './tokens.ts';
 
 export const ANONYMOUS: Caller = { name: 'system:anonymous', groups: ['system:unauthenticated'] };
+
+/** What is to be known of the CAs of clients. */
+export interface TrustedCas {
+  /** Changes when they do. */
+  readonly generation: number;
+  accepts(certificate: X509Certificate): boolean;
+}
 
 function listOf(value: string | readonly string[] | undefined): readonly string[] {
   if (value === undefined) return [];
@@ -18,62 +26,73 @@ function listOf(value: string | readonly string[] | undefined): readonly string[
 }
 
 export class Authenticator {
-  readonly #tokens: ServiceAccountTokens;
-  readonly #lookup: ObjectLookup;
+  readonly #tokens: BearerTokens;
+  readonly #cas: TrustedCas;
   /** A connection's certificate does not change, reading it is not free; that it has not ended is for every request. */
-  readonly #byConnection = new WeakMap<TLSSocket, Certified | null>();
+  readonly #byConnection = new WeakMap<TLSSocket, Certified>();
 
-  constructor(tokens: ServiceAccountTokens, lookup: ObjectLookup) {
+  constructor(tokens: BearerTokens, cas: TrustedCas) {
     this.#tokens = tokens;
-    this.#lookup = lookup;
+    this.#cas = cas;
   }
 
   /** The caller, or undefined for one that shows no credential. `now` is epoch ms. Throws 401 for a bad credential. */
   authenticate(request: IncomingMessage, now: EpochMs): Caller | undefined {
     const { socket } = request;
-    const certified = socket instanceof TLSSocket ? this.#certificate(socket) : null;
-    if (certified !== null) {
-      if (now > certified.validTo) throw unauthorized();
-      return certified.caller;
-    }
+    const certified = socket instanceof TLSSocket ? this.#certificate(socket) : undefined;
+    if (certified?.caller !== undefined && now <= certified.validTo) return certified.caller;
     const { authorization } = request.headers;
-    if (authorization === undefined) return undefined;
-    const match = /^bearer +(\S+)$/i.exec(authorization.trim());
-    const token = match?.[1];
+    if (authorization !== undefined) return this.#bearer(authorization, now);
+    if (certified?.shown === true) throw unauthorized();
+    return undefined;
+  }
+
+  #bearer(authorization: string, now: EpochMs): Caller {
+    const token = /^bearer +(\S+)$/i.exec(authorization.trim())?.[1];
     if (token === undefined) throw unauthorized();
     try {
-      return this.#tokens.check(token, [ISSUER], this.#lookup, now).caller;
+      return this.#tokens.check(token, [], now).caller;
     } catch (error) {
       if (error instanceof TokenError) throw unauthorized();
       throw error;
     }
   }
 
-  #certificate(socket: TLSSocket): Certified | null {
-    let certified = this.#byConnection.get(socket);
-    if (certified === undefined) {
-      certified = certificateCaller(socket);
-      this.#byConnection.set(socket, certified);
-    }
+  #certificate(socket: TLSSocket): Certified {
+    const known = this.#byConnection.get(socket);
+    const { generation } = this.#cas;
+    if (known !== undefined && (known.generation === generation || known.caller === undefined)) return known;
+    const certified = { ...certificateCaller(socket, known === undefined ? undefined : this.#cas), generation };
+    this.#byConnection.set(socket, certified);
     return certified;
   }
 }
 
-/** A certificate's identity, and when it ends, epoch ms. */
+/** A connection's certificate. */
 interface Certified {
-  readonly caller: Caller;
+  readonly shown: boolean;
+  /** Undefined for none, and for one that does not verify. */
+  readonly caller: Caller | undefined;
+  /** Epoch ms. */
   readonly validTo: EpochMs;
+  /** Of the CAs it was checked with. */
+  readonly generation: number;
 }
 
-/** Common name and organizations are user and groups. Throws 401 for a certificate that does not verify. */
-function certificateCaller(socket: TLSSocket): Certified | null {
+/**
+ * Common name and organizations are user and groups. The handshake has verified it with the CAs of that moment; `cas`
+ * are those since.
+ */
+function certificateCaller(socket: TLSSocket, cas: TrustedCas | undefined): Omit<Certified, 'generation'> {
   const certificate = socket.getPeerCertificate();
   // Node returns an empty object when the client sent none.
   const subject: { CN?: string | string[]; O?: string | string[] } | undefined = certificate.subject;
-  if (subject === undefined) return null;
-  if (!socket.authorized) throw unauthorized();
+  if (subject === undefined) return { shown: false, caller: undefined, validTo: epochMs(0) };
+  const validTo = certificateTime(certificate.valid_to);
+  const refused = { shown: true, caller: undefined, validTo };
   const [name] = listOf(subject.CN);
-  if (name === undefined) throw unauthorized();
-  const caller = { name, groups: [...listOf(subject.O), 'system:authenticated'] };
-  return { caller, validTo: certificateTime(certificate.valid_to) };
+  if (!socket.authorized || name === undefined) return refused;
+  const peer = cas === undefined ? undefined : socket.getPeerX509Certificate();
+  if (cas !== undefined && (peer === undefined || !cas.accepts(peer))) return refused;
+  return { shown: true, caller: { name, groups: [...listOf(subject.O), 'system:authenticated'] }, validTo };
 }

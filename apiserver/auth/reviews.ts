@@ -9,11 +9,15 @@ import { isObject, type JsonObject, shown } from '../patch/json-value.ts';
 import type { Caller } from '../registry/registry.ts';
 import { type FieldRequirement, parseFieldSelector } from '../registry/selectors.ts';
 import type { Authorizer } from './authorizer.ts';
+import type { BearerTokens } from './bearer-tokens.ts';
 import { aggregate } from './rbac/policy.ts';
-import { ISSUER, type ServiceAccountTokens, TokenError } from './tokens.ts';
+import { type ServiceAccountTokens, TokenError } from './tokens.ts';
 
 export interface ReviewParts {
+  /** Issues tokens. */
   readonly tokens: ServiceAccountTokens;
+  /** Checks them. */
+  readonly bearers: BearerTokens;
   readonly authorizer: Authorizer;
   readonly lookup: ObjectLookup;
   /** Epoch ms. */
@@ -74,13 +78,13 @@ function userInfo(caller: Caller): JsonObject {
   };
 }
 
-function tokenReview(body: JsonObject, _caller: Caller, { tokens, lookup, now }: ReviewParts): JsonObject {
+function tokenReview(body: JsonObject, _caller: Caller, { bearers, now }: ReviewParts): JsonObject {
   const spec = object(body['spec']);
   const token = text(spec['token']);
   if (token === '') throw badRequest('token is required for TokenReview in authentication');
   const audiences = texts(spec['audiences']);
   try {
-    const checked = tokens.check(token, audiences.length === 0 ? [ISSUER] : audiences, lookup, now());
+    const checked = bearers.check(token, audiences, now());
     return { spec, status: { authenticated: true, user: userInfo(checked.caller), audiences: checked.audiences } };
   } catch (error) {
     if (!(error instanceof TokenError)) throw error;

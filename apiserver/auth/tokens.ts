@@ -8,6 +8,7 @@ import type { ObjectLookup } from '../kinds/resource.ts';
 import { isObject, type JsonObject } from '../patch/json-value.ts';
 import type { Caller } from '../registry/registry.ts';
 
+/** Of a server without --service-account-issuer. */
 export const ISSUER = 'https://kubernetes.default.svc.cluster.local';
 
 export interface BoundObject {
@@ -48,34 +49,60 @@ function algorithmOf(key: KeyObject): 'ES256' | 'RS256' {
   return key.asymmetricKeyType === 'ec' ? 'ES256' : 'RS256';
 }
 
+export interface TokenSettings {
+  /** The first issues, all are accepted. Default: ISSUER. */
+  readonly issuers?: readonly string[] | undefined;
+  /** Default: the issuers. */
+  readonly audiences?: readonly string[] | undefined;
+  /** PEMs of more keys whose tokens are accepted. */
+  readonly publicKeys?: readonly string[] | undefined;
+}
+
+function keyIdOf(key: KeyObject): string {
+  const der = key.export({ type: 'spki', format: 'der' });
+  return createHash('sha256').update(new Uint8Array(der)).digest('base64url');
+}
+
 export class ServiceAccountTokens {
   readonly #private: KeyObject;
   readonly #public: KeyObject;
   readonly #keyId: string;
+  /** Key id → key, the signing one first. */
+  readonly #accepted: ReadonlyMap<string, KeyObject>;
+  readonly #issuers: readonly [string, ...string[]];
+  /** Those of the API server itself: what a token is for that names none. */
+  readonly audiences: readonly string[];
 
-  /** `privateKey` is a PEM of an EC P-256 or RSA key. */
-  constructor(privateKey: string) {
+  /** `privateKey` is a PEM of an EC P-256 or RSA key. Throws for a key that does not parse. */
+  constructor(privateKey: string, settings: TokenSettings = {}) {
     this.#private = createPrivateKey(privateKey);
     this.#public = createPublicKey(this.#private);
-    const der = this.#public.export({ type: 'spki', format: 'der' });
-    this.#keyId = createHash('sha256').update(new Uint8Array(der)).digest('base64url');
+    this.#keyId = keyIdOf(this.#public);
+    const more = (settings.publicKeys ?? []).map((pem) => createPublicKey(pem));
+    this.#accepted = new Map([this.#public, ...more].map((key) => [keyIdOf(key), key]));
+    const [issuer = ISSUER, ...others] = settings.issuers ?? [];
+    this.#issuers = [issuer, ...others];
+    this.audiences = settings.audiences ?? this.#issuers;
   }
 
   /** The OpenID provider configuration, for those who check tokens by themselves. */
   configuration(): JsonObject {
     return {
-      issuer: ISSUER,
-      jwks_uri: `${ISSUER}/openid/v1/jwks`,
+      issuer: this.#issuers[0],
+      jwks_uri: `${this.#issuers[0].replace(/\/$/, '')}/openid/v1/jwks`,
       response_types_supported: ['id_token'],
       subject_types_supported: ['public'],
-      id_token_signing_alg_values_supported: [algorithmOf(this.#public)],
+      id_token_signing_alg_values_supported: [...new Set([...this.#accepted.values()].map(algorithmOf))],
     };
   }
 
-  /** The public key as a JSON Web Key Set. */
+  /** The public keys as a JSON Web Key Set. */
   keySet(): JsonObject {
-    const jwk = this.#public.export({ format: 'jwk' });
-    return { keys: [{ use: 'sig', kid: this.#keyId, alg: algorithmOf(this.#public), ...jwk }] };
+    const keys = [...this.#accepted].map(([kid, key]) => ({
+      ...{ use: 'sig', kid, alg: algorithmOf(key) },
+      ...key.export({ format: 'jwk' }),
+    }));
+    return { keys };
   }
 
   /** A signed token, and when it ends. */
@@ -88,7 +115,7 @@ export class ServiceAccountTokens {
       aud: request.audiences,
       exp: expires,
       iat: issued,
-      iss: ISSUER,
+      iss: this.#issuers[0],
       jti: randomUUID(),
       'kubernetes.io': {
         namespace,
@@ -118,14 +145,17 @@ export class ServiceAccountTokens {
   ): { readonly caller: Caller; readonly audiences: readonly string[] } {
     const [head = '', body = '', signature = '', ...more] = token.split('.');
     if (more.length > 0 || signature === '') throw new TokenError('not a JSON Web Token');
-    if (decodePart(head)['alg'] !== algorithmOf(this.#public)) throw new TokenError('another algorithm');
-    const key = { key: this.#public, dsaEncoding: 'ieee-p1363' } as const;
+    const { alg, kid } = decodePart(head);
+    const accepted = (typeof kid === 'string' ? this.#accepted.get(kid) : undefined) ?? this.#public;
+    if (alg !== algorithmOf(accepted)) throw new TokenError('another algorithm');
+    const key = { key: accepted, dsaEncoding: 'ieee-p1363' } as const;
     if (!verify('sha256', Buffer.from(`${head}.${body}`), key, Buffer.from(signature, 'base64url'))) {
       throw new TokenError('the signature does not hold');
     }
     const claims = decodePart(body);
     const seconds = now / 1000;
-    if (claims['iss'] !== ISSUER) throw new TokenError('another issuer');
+    const { iss } = claims;
+    if (typeof iss !== 'string' || !this.#issuers.includes(iss)) throw new TokenError('another issuer');
     if (typeof claims['exp'] !== 'number' || claims['exp'] <= seconds) throw new TokenError('the token has expired');
     if (typeof claims['nbf'] === 'number' && claims['nbf'] > seconds + 60) throw new TokenError('not valid yet');
     const meant = Array.isArray(claims['aud']) ? claims['aud'] : [claims['aud']];

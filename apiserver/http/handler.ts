@@ -32,6 +32,8 @@ export interface HandlerParts {
   readonly converter: Converter;
   readonly authenticator: Authenticator;
   readonly tokens: ServiceAccountTokens;
+  /** --anonymous-auth */
+  readonly anonymousAuth?: boolean | undefined;
   readonly discovery: Discovery;
   readonly proxy: KubeletProxy;
   /** Takes a snapshot of the store and returns its file; absent where the store is not this server's. */
@@ -129,11 +131,14 @@ export class Handler {
     request: IncomingMessage,
     report: Pick<HandlerParts, 'onAuthenticated' | 'log'>,
   ): Caller {
-    const { authenticator, registry } = this.#parts;
+    const { authenticator, registry, anonymousAuth } = this.#parts;
     const authenticated = authenticator.authenticate(request, registry.clock.now());
     if (authenticated !== undefined) report.onAuthenticated(request.socket);
-    const caller = this.#actingAs(authenticated ?? ANONYMOUS, parsed, request, report.log) ?? authenticated;
+    const anonymous = anonymousAuth === true ? ANONYMOUS : undefined;
+    const caller =
+      this.#actingAs(authenticated ?? ANONYMOUS, parsed, request, report.log) ?? authenticated ?? anonymous;
     const { authorizer } = registry;
+    if (caller === undefined && anonymousAuth === false) throw unauthorized();
     if (parsed.kind === 'path') {
       const decision = authorizer.authorizePath(caller ?? ANONYMOUS, parsed.verb, parsed.path);
       if (decision.allowed) return caller ?? ANONYMOUS;

@@ -7,6 +7,7 @@ import { UserError } from '../../lib/errors.ts';
 import { createLog } from '../../lib/log.ts';
 import { Tracer } from '../../lib/trace.ts';
 import { DEFAULT_ROOT, labPaths } from '../lab/paths.ts';
+import { type AuthFlags, addAuthFlags, authOptions } from './apiserver-auth.ts';
 import { snapshotCommand } from './apiserver-snapshot.ts';
 import { stopSignal } from './signals.ts';
 
@@ -17,7 +18,7 @@ export function parsePort(text: string): number {
   return port;
 }
 
-interface Flags {
+interface Flags extends AuthFlags {
   readonly root: string;
   readonly bindAddress: string;
   readonly port: number;
@@ -69,7 +70,7 @@ function etcdOf(flags: Flags): { etcd?: EtcdOptions } {
 }
 
 export function apiserverCommand(): Command {
-  return new Command('apiserver')
+  const command = new Command('apiserver')
     .description('run the embedded API server alone')
     .enablePositionalOptions()
     .addCommand(snapshotCommand())
@@ -113,6 +114,7 @@ export function apiserverCommand(): Command {
         hosts: flags.certHost,
         ...(flags.nodeName === undefined ? {} : { nodeName: flags.nodeName }),
         nodeAudiences: flags.nodeAudience,
+        auth: authOptions(flags),
         ...(flags.encryptionProviderConfig === undefined
           ? {}
           : { encryptionProviderConfig: flags.encryptionProviderConfig }),
@@ -126,4 +128,6 @@ export function apiserverCommand(): Command {
         signal: stopSignal(),
       });
     });
+  addAuthFlags(command);
+  return command;
 }

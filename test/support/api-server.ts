@@ -115,7 +115,9 @@ export class TestApiServer {
     this.lines = lines;
   }
 
-  static async start(options: Pick<ApiServerOptions, 'nodeAudiences' | 'admission'> = {}): Promise<TestApiServer> {
+  static async start(
+    options: Pick<ApiServerOptions, 'nodeAudiences' | 'admission' | 'auth'> = {},
+  ): Promise<TestApiServer> {
     const directory = await mkdtemp(join(tmpdir(), 'nodelet-api-'));
     const clock = new ShiftedClock();
     const lines: string[] = [];

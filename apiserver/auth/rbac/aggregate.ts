@@ -59,12 +59,7 @@ export function aggregatedRules(
 /** Roles that are part of each other in a circle would pass their rules on for ever. */
 const MAX_ROUNDS = 16;
 
-/** Writes the rules of each aggregated role that has others, until none has: one may be part of another. */
-function aggregateNow(registry: Registry): void {
-  for (let round = 0; round < MAX_ROUNDS; round++) if (!aggregateOnce(registry)) return;
-}
-
-/** Whether it wrote any. */
+/** Writes the rules of each aggregated role that has others. Returns whether there were any. */
 function aggregateOnce(registry: Registry): boolean {
   const row = registry.rowOf(RBAC_GROUP, 'clusterroles');
   const all = registry.lookup.list(RBAC_GROUP, 'clusterroles');
@@ -99,44 +94,48 @@ function followGroups(registry: Registry): void {
   });
 }
 
-/**
- * Aggregates now, and after each change of a ClusterRole or of the custom resources. Resolves, once the roles are complete,
- * with a function that stops it.
- */
+/** Resolves to whether the roles are what they should be; one may be part of another. */
+async function aggregate(registry: Registry): Promise<boolean> {
+  await registry.store.commit(() => followGroups(registry));
+  for (let round = 0; round < MAX_ROUNDS; round++) {
+    if (!(await registry.store.commit(() => aggregateOnce(registry)))) return true;
+  }
+  return false;
+}
+
+/** Aggregates now, and after each change of a ClusterRole or of the custom resources. Resolves to what stops it. */
 export async function startAggregation(registry: Registry, log: (line: string) => void): Promise<() => void> {
   if (!registry.hasRow(RBAC_GROUP, 'clusterroles')) return () => undefined;
-  let running = false;
+  await aggregate(registry);
+  let state: 'idle' | 'scheduled' | 'running' | 'changed' | 'stopped' = 'idle';
   const run = async (): Promise<void> => {
+    if (state === 'stopped') return;
+    state = 'running';
+    let settled = false;
     try {
-      await registry.store.commit(() => {
-        running = true;
-        try {
-          followGroups(registry);
-          aggregateNow(registry);
-        } finally {
-          running = false;
-        }
-      });
+      settled = await aggregate(registry);
     } catch (error) {
-      // The next change of a role tries again.
-      log(`the aggregated roles could not be written: ${errorMessage(error)}`);
+      log(`aggregated ClusterRoles are not up to date: ${errorMessage(error)}`);
     }
+    // What has changed meanwhile was written here, or by someone else.
+    const again = isChanged() && settled;
+    if (!isStopped()) state = 'idle';
+    if (again) soon();
   };
-  await run();
-  let scheduled: NodeJS.Immediate | undefined;
+  const isChanged = (): boolean => state === 'changed';
+  const isStopped = (): boolean => state === 'stopped';
   // Not within the write that causes it: the store is in the middle of one.
   const soon = (): void => {
-    if (running) return;
-    scheduled ??= setImmediate(() => {
-      scheduled = undefined;
-      void run();
-    });
+    if (state === 'running') state = 'changed';
+    if (state !== 'idle') return;
+    state = 'scheduled';
+    setImmediate(() => void run());
   };
   const stops = [`${RBAC_GROUP}/clusterroles`, `${CUSTOM}/customresourcedefinitions`].map((resource) =>
     registry.store.subscribe(resource, soon),
   );
   return () => {
-    if (scheduled !== undefined) clearImmediate(scheduled);
+    state = 'stopped';
     for (const stop of stops) stop();
   };
 }

@@ -2,7 +2,7 @@
 // (authentication.k8s.io/v1 TokenRequest).
 
 import { rfc3339 } from '../../../lib/rfc3339.ts';
-import { type BoundObject, ISSUER, type ServiceAccountTokens } from '../../auth/tokens.ts';
+import type { BoundObject, ServiceAccountTokens } from '../../auth/tokens.ts';
 import { badRequest, conflict, invalid, notFound } from '../../errors.ts';
 import type { FieldError } from '../../kinds/resource.ts';
 import { isObject, type JsonObject } from '../../patch/json-value.ts';
@@ -30,7 +30,7 @@ export function requestToken(
   const account = registry.get(registry.rowOf('', 'serviceaccounts'), namespace, name).object;
   const spec = isObject(body['spec']) ? body['spec'] : {};
   const requested = Array.isArray(spec['audiences']) ? spec['audiences'].filter((a) => typeof a === 'string') : [];
-  const audiences = requested.length === 0 ? [ISSUER] : requested;
+  const audiences = requested.length === 0 ? tokens.audiences : requested;
   const seconds = spec['expirationSeconds'] ?? DEFAULT_SECONDS;
   const errors: FieldError[] = [];
   const wrong = (why: string): void => {

@@ -2,6 +2,7 @@ import { describe, expect, it } from 'vitest';
 import type { Attributes } from '../../../../apiserver/auth/attributes.ts';
 import { ANONYMOUS } from '../../../../apiserver/auth/authenticate.ts';
 import { refusal } from '../../../../apiserver/auth/authorize.ts';
+import { BearerTokens } from '../../../../apiserver/auth/bearer-tokens.ts';
 import { answerReview } from '../../../../apiserver/auth/reviews.ts';
 import { ISSUER, ServiceAccountTokens, TokenError } from '../../../../apiserver/auth/tokens.ts';
 import type { KubeObject, ObjectLookup } from '../../../../apiserver/kinds/resource.ts';
@@ -261,7 +262,8 @@ describe('a service account token', () => {
 });
 
 describe('a review', () => {
-  const parts = { tokens, lookup, authorizer: authorizerOf(lookup), now: () => NOW };
+  const bearers = new BearerTokens({ accounts: tokens, lookup, bootstrap: false });
+  const parts = { tokens, bearers, lookup, authorizer: authorizerOf(lookup), now: () => NOW };
   const ask_ = (plural: string, body: object, caller = ADMIN) =>
     answerReview(
       plural === 'tokenreviews' || plural === 'selfsubjectreviews' ? 'authentication.k8s.io' : 'authorization.k8s.io',
