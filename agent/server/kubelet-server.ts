@@ -50,6 +50,8 @@ class HttpsKubeletServer implements KubeletServer {
   #server: Server | undefined;
   #certificate: ServingCertificate | undefined;
   #reload: Timer | undefined;
+  /** Files are read again now; never rejects. */
+  #reloading: Promise<void> | undefined;
 
   constructor(options: KubeletServerOptions) {
     const { config, nodeName } = options.options;
@@ -100,6 +102,8 @@ class HttpsKubeletServer implements KubeletServer {
     const server = this.#server;
     this.#server = undefined;
     for (const socket of this.#upgraded) socket.destroy();
+    // It may be making a certificate, which it would write after the end.
+    await this.#reloading;
     if (server === undefined) return;
     const closed = new Promise<void>((resolve) => server.close(() => resolve()));
     server.closeAllConnections();
@@ -125,7 +129,7 @@ class HttpsKubeletServer implements KubeletServer {
   #scheduleReload(): void {
     const { clock, log } = this.#options;
     this.#reload = clock.after(RELOAD_MS, () => {
-      this.#secureContext()
+      this.#reloading = this.#secureContext()
         .then((context) => this.#server?.setSecureContext(context))
         .catch((error: unknown) => log?.('warn', `the kubelet API keeps its old certificates: ${errorMessage(error)}`))
         .finally(() => {

@@ -61,7 +61,7 @@ export async function startServers(directory: string, connections: ServersOption
     connections,
     log: (line) => log.push(`API server: ${line}`),
   });
-  const stand = await ServerStand.make();
+  const stand = await ServerStand.make(directory);
   const { caFile, cert, key } = await stand.credentials('kube-apiserver-kubelet-client', 'system:masters');
   stand.answer = () => ({ status: { allowed: true } });
   const kubeletPort = await stand.start(

@@ -44,8 +44,9 @@ export class ServerStand {
     this.dir = dir;
   }
 
-  static async make(): Promise<ServerStand> {
-    return new ServerStand(await mkdtemp(join(tmpdir(), 'nodelet-server-')));
+  /** `parent`: where its directory is made. */
+  static async make(parent = tmpdir()): Promise<ServerStand> {
+    return new ServerStand(await mkdtemp(join(parent, 'nodelet-server-')));
   }
 
   async close(): Promise<void> {
