@@ -12,7 +12,7 @@ type Messages = Record<string, Record<string, string>>;
 
 const ROOTS = [
   ...['Namespace', 'Pod', 'Node', 'Event', 'ConfigMap', 'Secret', 'Service', 'ServiceAccount', 'Endpoints', 'Binding'],
-  ...['PersistentVolume', 'PersistentVolumeClaim'],
+  ...['PersistentVolume', 'PersistentVolumeClaim', 'ReplicationController', 'PodTemplate', 'ComponentStatus'],
 ]
   .map((kind) => `core.v1.${kind}`)
   .concat(
@@ -27,6 +27,12 @@ const ROOTS = [
     ['ClusterRole', 'ClusterRoleBinding', 'Role', 'RoleBinding'].map((kind) => `rbac.v1.${kind}`),
     ['certificates.v1.CertificateSigningRequest'],
     ['scheduling.v1.PriorityClass', 'policy.v1.Eviction', 'autoscaling.v1.Scale', 'meta.v1.DeleteOptions'],
+    ['Deployment', 'ReplicaSet', 'StatefulSet', 'DaemonSet', 'ControllerRevision'].map((kind) => `apps.v1.${kind}`),
+    ['batch.v1.Job', 'batch.v1.CronJob', 'policy.v1.PodDisruptionBudget', 'storage.v1.VolumeAttributesClass'],
+    ['autoscaling.v1.HorizontalPodAutoscaler', 'autoscaling.v2.HorizontalPodAutoscaler'],
+    ['NetworkPolicy', 'Ingress', 'IngressClass', 'ServiceCIDR', 'IPAddress'].map((kind) => `networking.v1.${kind}`),
+    ['DeviceClass', 'ResourceClaim', 'ResourceClaimTemplate', 'ResourceSlice'].map((kind) => `resource.v1.${kind}`),
+    ['flowcontrol.v1.FlowSchema', 'flowcontrol.v1.PriorityLevelConfiguration'],
   );
 const SPECIAL: Record<string, string> = {
   'meta.v1.Time': 'time',
@@ -37,6 +43,8 @@ const SPECIAL: Record<string, string> = {
   IntOrString: 'intstr',
   RawExtension: 'raw',
 };
+/** Embedded structs by the names that protobuf gives them. */
+const INLINE = ['handler', 'localObjectReference', 'ingressRuleValue', 'deviceConfiguration'];
 const SCALARS = ['string', 'bool', 'bytes', 'int32', 'int64', 'double'];
 
 function messageName(reference: string, current: string): string {
@@ -112,7 +120,7 @@ function main(directory: string): void {
       const inline = type.startsWith('#') && known !== undefined && !known.includes(name);
       // A field that is newer than the schema stays under its own name; decoding then reports it as unknown.
       out[number] =
-        `${inline && (name.endsWith('Source') || name.endsWith('Common') || name === 'handler' || name === 'localObjectReference') ? '' : name}:${type}`;
+        `${inline && (name.endsWith('Source') || name.endsWith('Common') || INLINE.includes(name)) ? '' : name}:${type}`;
     }
   }
   const sorted = Object.fromEntries(Object.entries(kept).sort(([a], [b]) => (a < b ? -1 : 1)));

@@ -1,8 +1,9 @@
 // Writes apiserver/gen/schema.json: the structure of every type reachable from the roots in apiserver/schema/overlay.ts,
-// read from the npm package kubernetes-types and completed by that overlay. Run after changing either:
+// read from the npm package kubernetes-types, by the facts of the Go types in apiserver/gen/go-types.json where they are there, and
+// completed by that overlay. Run after changing one of them:
 //   sh scripts/node24 scripts/gen-schema.ts
 
-import { readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { posix } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { Definition, MergeFact, TypeText } from '../apiserver/schema/definitions.ts';
@@ -18,6 +19,7 @@ import {
 import { ADDED, ENUMS, INT64, MERGES, OMIT_ZERO, POINTERS, ROOTS, TYPES } from '../apiserver/schema/overlay.ts';
 
 const TYPES_DIR = fileURLToPath(new URL('../node_modules/kubernetes-types/', import.meta.url));
+const GO_TYPES = fileURLToPath(new URL('../apiserver/gen/go-types.json', import.meta.url));
 const OUTPUT = fileURLToPath(new URL('../apiserver/gen/schema.json', import.meta.url));
 
 const modules = new Map<string, DtsModule>();
@@ -76,6 +78,23 @@ function add(module: string, name: string): void {
 for (const root of ROOTS) {
   const [module = '', name = ''] = root.split(' ');
   add(module, name);
+}
+
+/** Where the published package describes a Go type: "apps/v1:Deployment". */
+function sourceOf(name: string): { source?: string } {
+  const [version = '', type = ''] = name.split('.').slice(-2);
+  const path = `${name.split('.').at(-3)}/${version}`;
+  if (!existsSync(`${TYPES_DIR}${path}.d.ts`) || !moduleAt(path).interfaces.has(type)) return {};
+  return { source: `${path}:${type}` };
+}
+
+const goTypes: Record<string, Definition> = JSON.parse(readFileSync(GO_TYPES, 'utf8'));
+for (const [name, goType] of Object.entries(goTypes)) output[name] = { ...goType, ...sourceOf(name) };
+for (const { fields } of Object.values(goTypes)) {
+  for (const type of Object.values(fields)) {
+    const [, owner = '', version = '', target = ''] = /#io\.k8s\..+?\.(\w+)\.(v\w+)\.(\w+)$/.exec(type) ?? [];
+    if (target !== '' && goTypes[type.slice(type.indexOf('#') + 1)] === undefined) add(`${owner}/${version}`, target);
+  }
 }
 
 interface Extra {

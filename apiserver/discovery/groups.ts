@@ -60,7 +60,10 @@ export function verbsOf(row: ResourceKind): readonly string[] {
   return row.verbs ?? STANDARD_VERBS;
 }
 
+const SCALE: Served = { kind: 'Scale', verbs: ['get', 'patch', 'update'], group: 'autoscaling', version: 'v1' };
+
 export function subresourceOf(row: ResourceKind, subresource: string): Served {
+  if (subresource === 'scale') return SCALE;
   return getOwn(SUBRESOURCES, `${row.plural}/${subresource}`) ?? { kind: row.kind, verbs: ['get', 'patch', 'update'] };
 }
 

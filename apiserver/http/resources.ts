@@ -19,8 +19,9 @@ import { decodeObject } from '../registry/decode.ts';
 import { deleteWhenAdmitted } from '../registry/delete.ts';
 import { listObjects } from '../registry/list.ts';
 import type { Caller, Registry, View, WriteOptions } from '../registry/registry.ts';
+import { evictPod } from '../registry/subresources/eviction.ts';
 import { finalizeRules } from '../registry/subresources/finalize.ts';
-import { bindPod, ephemeralContainersRules, evictPod } from '../registry/subresources/pods.ts';
+import { bindPod, ephemeralContainersRules } from '../registry/subresources/pods.ts';
 import { scaleOf, updateScale } from '../registry/subresources/scale.ts';
 import { requestToken } from '../registry/subresources/token.ts';
 import {

@@ -2,9 +2,9 @@
 
 import type { FieldError } from './resource.ts';
 
-/** Strings in quotes, everything else as JSON. */
+/** Strings in quotes, everything else as JSON; an absent string is "", an absent pointer or map is given as null. */
 function show(value: unknown): string {
-  if (value === undefined || value === null) return '""';
+  if (value === undefined) return '""';
   return JSON.stringify(value);
 }
 

@@ -1,5 +1,12 @@
 // The resource table: one row per kind that the server serves. A new kind is a file here and a line below.
 
+import { daemonsets } from './apps/daemonsets.ts';
+import { deployments } from './apps/deployments.ts';
+import { replicasets } from './apps/replicasets.ts';
+import { controllerrevisions } from './apps/revisions.ts';
+import { statefulsets } from './apps/statefulsets.ts';
+import { cronjobs } from './batch/cronjobs.ts';
+import { jobs } from './batch/jobs.ts';
 import { bindings } from './bindings.ts';
 import { certificatesigningrequests } from './certificate-requests.ts';
 import { priorityclasses, runtimeclasses } from './classes.ts';
@@ -8,11 +15,17 @@ import { endpoints, endpointslices } from './endpoints.ts';
 import { events, eventsV1 } from './events.ts';
 import { leases } from './leases.ts';
 import { namespaces } from './namespaces.ts';
+import { ipaddresses, servicecidrs } from './networking/addresses.ts';
+import { ingressclasses, ingresses } from './networking/ingresses.ts';
+import { networkpolicies } from './networking/policies.ts';
 import { nodes } from './nodes.ts';
 import { pods } from './pods/index.ts';
+import { poddisruptionbudgets } from './policy/budgets.ts';
 import { limitranges } from './quota/limit-range.ts';
 import { resourcequotas } from './quota/resource-quota.ts';
 import { clusterrolebindings, clusterroles, rolebindings, roles } from './rbac.ts';
+
+import { componentstatuses, podtemplates, replicationcontrollers } from './replication.ts';
 import type { ResourceKind } from './resource.ts';
 import { secrets } from './secrets.ts';
 import { serviceaccounts } from './serviceaccounts.ts';
@@ -26,6 +39,7 @@ import { clustertrustbundles } from './trust-bundles.ts';
 /** In the order in which discovery shows them. */
 export const RESOURCE_KINDS: readonly ResourceKind[] = [
   bindings,
+  componentstatuses,
   configmaps,
   endpoints,
   events,
@@ -36,12 +50,27 @@ export const RESOURCE_KINDS: readonly ResourceKind[] = [
   persistentvolumes,
   pods,
   resourcequotas,
+  podtemplates,
+  replicationcontrollers,
   secrets,
   serviceaccounts,
   services,
   certificatesigningrequests,
   clustertrustbundles,
   eventsV1,
+  controllerrevisions,
+  daemonsets,
+  deployments,
+  replicasets,
+  statefulsets,
+  cronjobs,
+  jobs,
+  ingressclasses,
+  ingresses,
+  ipaddresses,
+  networkpolicies,
+  servicecidrs,
+  poddisruptionbudgets,
   leases,
   endpointslices,
   runtimeclasses,

@@ -86,6 +86,21 @@ export function dns1123Subdomain(text: string): string[] {
   return errors;
 }
 
+/** "*.example.com". */
+export function wildcardSubdomain(text: string): string[] {
+  const errors: string[] = [];
+  if (text.length > 253) errors.push(maxLength(253));
+  if (text.startsWith('*.') && isSubdomain(text.slice(2))) return errors;
+  return [
+    ...errors,
+    regexError(
+      "a wildcard DNS-1123 subdomain must start with '*.', followed by a valid DNS subdomain, which must consist of lower case alphanumeric characters, '-' or '.' and end with an alphanumeric character",
+      `\\*\\.${SUBDOMAIN}`,
+      '*.example.com',
+    ),
+  ];
+}
+
 export function dns1035Label(text: string): string[] {
   const errors: string[] = [];
   if (text.length > 63) errors.push(maxLength(63));
@@ -153,6 +168,41 @@ export function portName(text: string): string[] {
   if (text.includes('--')) errors.push('must not contain consecutive hyphens');
   if (text.startsWith('-') || text.endsWith('-')) errors.push('must not begin or end with a hyphen');
   return errors;
+}
+
+/** "acme.io/foo": a subdomain, and a path in its scope. */
+export function domainPrefixedPath(text: string): string[] {
+  const slash = text.indexOf('/');
+  const [host, path] = [text.slice(0, Math.max(slash, 0)), text.slice(slash + 1)];
+  if (slash < 0 || host === '' || path === '') return ['must be a domain-prefixed path (such as "acme.io/foo")'];
+  const errors = dns1123Subdomain(host);
+  if (/[^A-Za-z0-9/%._~!$&'()*+,;=:-]/.test(path)) {
+    errors.push("Invalid path (regex used for validation is '[A-Za-z0-9/\\-._~%!$&'()*+,;=:]+')");
+  }
+  return errors;
+}
+
+/** Of a condition: "MinimumReplicasAvailable". */
+export function conditionReason(text: string): string[] {
+  if (/^[A-Za-z]/.test(text) && /[A-Za-z0-9_]$/.test(text) && !/[^A-Za-z0-9_,:]/.test(text)) return [];
+  return [
+    regexError(
+      "a condition reason must start with alphabetic character, optionally followed by a string of alphanumeric characters or '_,:', and must end with an alphanumeric character or '_'",
+      '[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?',
+      'my_name',
+      'MY_NAME',
+      'MyName',
+      'ReasonA,ReasonB',
+      'ReasonA:ReasonB',
+    ),
+  ];
+}
+
+export function percent(text: string): string[] {
+  if (/^[0-9]+%$/.test(text)) return [];
+  return [
+    regexError("a valid percent string must be a numeric string followed by an ending '%'", '[0-9]+%', '1%', '93%'),
+  ];
 }
 
 export function httpHeaderName(text: string): string[] {

@@ -16,7 +16,6 @@ import { namedTable, text } from './columns.ts';
 import { addErrors, invalid, notSupported, required, syntax } from './field-errors.ts';
 import { defineKind } from './metadata.ts';
 import { dns1123Subdomain, pathSegment } from './names.ts';
-import { validateLabelSelector } from './pods/validate-scheduling.ts';
 import {
   AdmissionForbidden,
   type FieldError,
@@ -25,6 +24,7 @@ import {
   type ResourceStrategy,
 } from './resource.ts';
 import { as, type Loose } from './shapes.ts';
+import { validateLabelSelector } from './shared/selectors.ts';
 
 const GROUP = 'rbac.authorization.k8s.io';
 type Rule = NonNullable<Loose<Role>['rules']>[number];

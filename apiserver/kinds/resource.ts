@@ -119,6 +119,8 @@ export interface ResourceStrategy {
    * records who they are. After defaults, before admission. Throws AdmissionForbidden, which becomes 403, or StatusError.
    */
   applyCaller?(object: KubeObject, write: CallerWrite, context: RequestContext): void;
+  /** Whether metadata.generation counts changes beyond metadata and status. Default: when there is a spec and a status subresource. */
+  readonly countsGenerations?: boolean;
   /** Drops what a creator may not set (status). Default: status is removed when there is a status subresource. */
   prepareForCreate?(object: KubeObject): void;
   /** Carries over what this update may not change. Default: status stays the old one. */

@@ -113,9 +113,9 @@ function checkPlacement(row: ResourceKind, object: KubeObject, namespace: string
 }
 
 const hasStatus = (row: ResourceKind): boolean => row.subresources.includes('status');
-/** Kinds that a controller reconciles have a spec and a status: those count generations. */
+/** Kinds that a controller reconciles have a spec and a status: those count generations, unless the kind says otherwise. */
 const countsGenerations = (row: ResourceKind, object: KubeObject): boolean =>
-  hasStatus(row) && object['spec'] !== undefined;
+  row.strategy.countsGenerations ?? (hasStatus(row) && object['spec'] !== undefined);
 
 /** Creates an object by the server itself, without webhooks. Throws 400, 403, 404 (no namespace), 409 or 422. */
 export function createObject(

@@ -83,7 +83,7 @@ function decodeFields(schemaName: string, object: Record<string, unknown>, place
 
 function isUnwrittenZero(definitionOf: Definition, name: string, type: TypeText, value: unknown): boolean {
   if (definitionOf.required?.includes(name)) return false;
-  if (Array.isArray(value)) return value.length === 0;
+  if (Array.isArray(value)) return value.length === 0 && type.startsWith('[]');
   if (type.startsWith('map:') && isRecord(value)) return Object.keys(value).length === 0;
   if (type === 'string' && value === '') return definitionOf.pointers?.includes(name) !== true;
   if (value === false || value === 0) return definitionOf.omitZero?.includes(name) === true;

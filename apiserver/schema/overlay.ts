@@ -11,7 +11,7 @@ const STORAGE = 'io.k8s.api.storage.v1';
 /** The kinds and request bodies whose types are generated: "<module> <interface>". */
 export const ROOTS: readonly string[] = [
   ...[
-    'Binding ConfigMap Endpoints Event Namespace Node Pod PodTemplate Secret Service ServiceAccount',
+    'Binding ComponentStatus ConfigMap Endpoints Event Namespace Node Pod PodTemplate Secret Service ServiceAccount',
     'PersistentVolume PersistentVolumeClaim ReplicationController ResourceQuota LimitRange',
   ].flatMap((line) => line.split(' ').map((name) => `core/v1 ${name}`)),
   'autoscaling/v1 Scale',
@@ -26,7 +26,6 @@ export const ROOTS: readonly string[] = [
   'certificates/v1alpha1 ClusterTrustBundle',
   'certificates/v1 CertificateSigningRequest',
   ...'ClusterRole ClusterRoleBinding Role RoleBinding'.split(' ').map((name) => `rbac/v1 ${name}`),
-  'policy/v1 Eviction',
   'authentication/v1 TokenRequest',
   'authentication/v1 TokenReview',
   'authentication/v1 SelfSubjectReview',
@@ -196,6 +195,7 @@ export const MERGES: Readonly<Record<string, Readonly<Record<string, MergeFact>>
   [`${CORE}.NamespaceStatus`]: { conditions: CONDITIONS },
   [`${CORE}.PersistentVolumeClaimStatus`]: { conditions: CONDITIONS },
   [`${CORE}.ReplicationControllerStatus`]: { conditions: CONDITIONS },
+  [`${CORE}.ComponentStatus`]: { conditions: CONDITIONS },
   [`${STORAGE}.CSINodeSpec`]: { drivers: merge('name') },
 };
 
@@ -264,6 +264,13 @@ export const OMIT_ZERO: Readonly<Record<string, readonly string[]>> = {
   [`${CORE}.ServicePort`]: ['nodePort'],
   [`${CORE}.ServiceSpec`]: ['healthCheckNodePort', 'publishNotReadyAddresses'],
   [`${CORE}.NodeSpec`]: ['unschedulable'],
+  [`${CORE}.ReplicationControllerSpec`]: ['minReadySeconds'],
+  [`${CORE}.ReplicationControllerStatus`]: [
+    'availableReplicas',
+    'fullyLabeledReplicas',
+    'observedGeneration',
+    'readyReplicas',
+  ],
   [`${CORE}.Event`]: ['count'],
   [`${CORE}.ContainerStateTerminated`]: ['signal'],
   [`${CORE}.CSIPersistentVolumeSource`]: ['readOnly'],

@@ -10,16 +10,23 @@ export function applyPodDefaults(pod: Pod): void {
   const spec = pod.spec;
   if (spec === undefined) return;
   defaultPodSpec(spec);
+  // A template keeps these as they were written; each of its pods gets them.
+  spec.enableServiceLinks ??= true;
+  for (const container of [...(spec.initContainers ?? []), ...(spec.containers ?? [])]) {
+    if (container.resources !== undefined) defaultRequests(container.resources);
+    if (spec.hostNetwork === true) defaultHostPorts(container);
+  }
+  for (const container of spec.ephemeralContainers ?? []) if (spec.hostNetwork === true) defaultHostPorts(container);
+  if (spec.resources !== undefined) defaultRequests(spec.resources);
 }
 
-/** Also for pod templates. */
+/** Of pods and of pod templates. */
 export function defaultPodSpec(spec: PodSpec): void {
   spec.restartPolicy ??= 'Always';
   spec.dnsPolicy ??= 'ClusterFirst';
   spec.terminationGracePeriodSeconds ??= 30;
   spec.schedulerName ??= 'default-scheduler';
   spec.securityContext ??= {};
-  spec.enableServiceLinks ??= true;
   // serviceAccount is the old name of serviceAccountName; both are shown.
   const account = spec.serviceAccountName ?? spec.serviceAccount;
   if (account !== undefined) {
@@ -27,27 +34,25 @@ export function defaultPodSpec(spec: PodSpec): void {
     spec.serviceAccount = account;
   }
   for (const volume of spec.volumes ?? []) defaultVolume(volume);
-  for (const container of [...(spec.initContainers ?? []), ...(spec.containers ?? [])]) {
-    defaultContainer(container, spec.hostNetwork === true);
-    container.resources ??= {};
-    defaultRequests(container.resources);
-  }
-  for (const container of spec.ephemeralContainers ?? []) {
-    defaultContainer(container, spec.hostNetwork === true);
+  const all = [...(spec.initContainers ?? []), ...(spec.containers ?? []), ...(spec.ephemeralContainers ?? [])];
+  for (const container of all) {
+    defaultContainer(container);
     container.resources ??= {};
   }
-  if (spec.resources !== undefined) defaultRequests(spec.resources);
 }
 
-function defaultContainer(container: Container, hostNetwork: boolean): void {
+function defaultHostPorts(container: Container): void {
+  for (const port of container.ports ?? []) {
+    if (port.containerPort !== undefined) port.hostPort ??= port.containerPort;
+  }
+}
+
+function defaultContainer(container: Container): void {
   const image = container.image ?? '';
   if (image !== '') container.imagePullPolicy ??= imageTag(image) === 'latest' ? 'Always' : 'IfNotPresent';
   container.terminationMessagePath ??= '/dev/termination-log';
   container.terminationMessagePolicy ??= 'File';
-  for (const port of container.ports ?? []) {
-    port.protocol ??= 'TCP';
-    if (hostNetwork && port.containerPort !== undefined) port.hostPort ??= port.containerPort;
-  }
+  for (const port of container.ports ?? []) port.protocol ??= 'TCP';
   for (const variable of container.env ?? []) {
     if (variable.valueFrom?.fieldRef !== undefined) variable.valueFrom.fieldRef.apiVersion ??= 'v1';
     if (variable.valueFrom?.resourceFieldRef !== undefined) variable.valueFrom.resourceFieldRef.divisor ??= '0';

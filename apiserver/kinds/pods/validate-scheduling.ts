@@ -15,6 +15,7 @@ import { duplicates, validateLabels } from '../metadata.ts';
 import { labelValue, qualifiedName } from '../names.ts';
 import type { FieldError } from '../resource.ts';
 import type { PodSpec } from '../shapes.ts';
+import { validateLabelSelector } from '../shared/selectors.ts';
 
 type Affinity = NonNullable<PodSpec['affinity']>;
 type NodeAffinity = NonNullable<Affinity['nodeAffinity']>;
@@ -25,7 +26,6 @@ type Expression = NonNullable<NodeTerm['matchExpressions']>[number];
 type PodTerm = NonNullable<
   NonNullable<Affinity['podAffinity']>['requiredDuringSchedulingIgnoredDuringExecution']
 >[number];
-type LabelSelector = NonNullable<PodTerm['labelSelector']>;
 export type Toleration = NonNullable<PodSpec['tolerations']>[number];
 
 const EFFECTS = ['NoExecute', 'NoSchedule', 'PreferNoSchedule'];
@@ -151,29 +151,6 @@ function validatePodTerm(field: string, term: PodTerm): FieldError[] {
   const key = term.topologyKey ?? '';
   if (key === '') errors.push(required(`${field}.topologyKey`, 'can not be empty'));
   return errors.concat(syntax(`${field}.topologyKey`, key, key === '' ? [] : qualifiedName(key)));
-}
-
-export function validateLabelSelector(field: string, selector: LabelSelector): FieldError[] {
-  const errors = validateLabels(`${field}.matchLabels`, selector.matchLabels);
-  for (const [index, expression] of (selector.matchExpressions ?? []).entries()) {
-    const at = `${field}.matchExpressions[${index}]`;
-    const values = expression.values ?? [];
-    if (expression.operator === 'In' || expression.operator === 'NotIn') {
-      if (values.length === 0) {
-        errors.push(required(`${at}.values`, "must be specified when `operator` is 'In' or 'NotIn'"));
-      }
-    } else if (expression.operator === 'Exists' || expression.operator === 'DoesNotExist') {
-      if (values.length > 0) {
-        errors.push(forbidden(`${at}.values`, "may not be specified when `operator` is 'Exists' or 'DoesNotExist'"));
-      }
-    } else {
-      errors.push(invalid(`${at}.operator`, expression.operator, 'not a valid selector operator'));
-    }
-    addErrors(errors, syntax(`${at}.key`, expression.key ?? '', qualifiedName(expression.key ?? '')));
-    for (const [at2, value] of values.entries())
-      addErrors(errors, syntax(`${at}.values[${at2}]`, value, labelValue(value)));
-  }
-  return errors;
 }
 
 export function validateTolerations(field: string, tolerations: readonly Toleration[]): FieldError[] {

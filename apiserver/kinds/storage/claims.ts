@@ -8,9 +8,9 @@ import { namedTable, text } from '../columns.ts';
 import { addErrors, forbidden, IMMUTABLE, invalid, optionalOneOf, required, syntax } from '../field-errors.ts';
 import { defineKind } from '../metadata.ts';
 import { dns1123Subdomain } from '../names.ts';
-import { validateLabelSelector } from '../pods/validate-scheduling.ts';
 import type { FieldError, KubeObject } from '../resource.ts';
 import { as, type Loose, type Of } from '../shapes.ts';
+import { validateLabelSelector } from '../shared/selectors.ts';
 import {
   CLASS_ANNOTATION,
   orUnset,

@@ -7,9 +7,9 @@ import { NAME_COLUMN, namedTable, text } from '../columns.ts';
 import { addErrors, forbidden, IMMUTABLE, invalid, optionalOneOf, required, syntax } from '../field-errors.ts';
 import { defineKind } from '../metadata.ts';
 import { dns1123Subdomain, qualifiedName } from '../names.ts';
-import { validateLabelSelector } from '../pods/validate-scheduling.ts';
 import type { FieldError, KubeObject } from '../resource.ts';
 import { as } from '../shapes.ts';
+import { validateLabelSelector } from '../shared/selectors.ts';
 import { isDefaultClass, orUnset, validateParameters, validateTopologies } from './shared.ts';
 
 const classOf = (object: KubeObject) => as<StorageClass>(object, 'StorageClass');

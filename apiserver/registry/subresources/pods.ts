@@ -1,4 +1,4 @@
-// Subresources of pods that change the pod: binding, eviction, ephemeral containers. Logs and streams are proxy/.
+// Subresources of pods that change the pod: binding, ephemeral containers. Eviction is eviction.ts, logs and streams proxy/.
 
 import { getOwn } from '../../../lib/own-property.ts';
 import { rfc3339 } from '../../../lib/rfc3339.ts';
@@ -6,7 +6,6 @@ import { sameJson } from '../../../lib/same-json.ts';
 import { badRequest, conflict } from '../../errors.ts';
 import type { FieldError, KubeObject } from '../../kinds/resource.ts';
 import { isObject, type JsonObject, shown } from '../../patch/json-value.ts';
-import { type DeleteOptions, deleteObject } from '../delete.ts';
 import type { Registry, WriteOptions } from '../registry.ts';
 import { keepAllBut, mutateStored, type UpdateRules } from '../write.ts';
 
@@ -69,18 +68,6 @@ function setScheduled(pod: KubeObject, now: string): void {
   const others = conditions.filter((condition) => condition['type'] !== 'PodScheduled');
   const scheduled = { type: 'PodScheduled', status: 'True', lastProbeTime: null, lastTransitionTime: now };
   pod['status'] = { ...status, conditions: [...others, scheduled] };
-}
-
-/** policy/v1 Eviction: a deletion with the options inside. There are no disruption budgets. */
-export function evictPod(
-  registry: Registry,
-  namespace: string,
-  name: string,
-  body: unknown,
-  read: (options: unknown) => DeleteOptions,
-): void {
-  if (!isObject(body)) throw badRequest('the body of the request is not an object');
-  deleteObject(registry, registry.rowOf('', 'pods'), namespace, name, read(body['deleteOptions']));
 }
 
 function listAt(pod: KubeObject, field: string): JsonObject[] {

@@ -4,6 +4,7 @@ import { getOwn } from '../../../lib/own-property.ts';
 import { type Steps, waiting } from '../../admission/steps.ts';
 import { badRequest, conflict, invalid, MODIFIED } from '../../errors.ts';
 import type { KubeObject, ResourceKind } from '../../kinds/resource.ts';
+import { selectorText } from '../../kinds/shared/selectors.ts';
 import { isObject, type JsonObject, shown } from '../../patch/json-value.ts';
 import { admitRequest } from '../admit.ts';
 import type { Registry, View, WriteOptions } from '../registry.ts';
@@ -14,13 +15,25 @@ function part(object: Readonly<KubeObject>, field: string): JsonObject {
   return isObject(value) ? value : {};
 }
 
-function selectorText(selector: unknown): string {
-  const labels = isObject(selector) && isObject(selector['matchLabels']) ? selector['matchLabels'] : selector;
-  if (!isObject(labels)) return '';
-  return Object.entries(labels)
-    .filter(([, value]) => typeof value === 'string')
-    .map(([key, value]) => `${key}=${shown(value)}`)
-    .join(',');
+/** Of a label selector, or of the plain labels that a ReplicationController selects by. */
+function textOf(selector: unknown): string {
+  if (!isObject(selector)) return '';
+  const { matchLabels, matchExpressions } = selector;
+  if (!isObject(matchLabels) && !Array.isArray(matchExpressions))
+    return selectorText({ matchLabels: labelsOf(selector) });
+  const expressions = Array.isArray(matchExpressions) ? matchExpressions.filter(isObject) : [];
+  return selectorText({
+    matchLabels: labelsOf(matchLabels),
+    matchExpressions: expressions.map(({ key, operator, values }) => ({
+      key: shown(key),
+      operator: shown(operator),
+      values: Array.isArray(values) ? values.map(shown) : [],
+    })),
+  });
+}
+
+function labelsOf(value: unknown): { [key: string]: string } {
+  return Object.fromEntries(Object.entries(isObject(value) ? value : {}).map(([key, text]) => [key, shown(text)]));
 }
 
 /** The Scale of an object. */
@@ -28,7 +41,7 @@ export function scaleOf(object: Readonly<KubeObject>): JsonObject {
   const { name, namespace, uid, resourceVersion, creationTimestamp } = object.metadata;
   const spec = part(object, 'spec');
   const replicas = spec['replicas'] ?? 1;
-  const selector = selectorText(spec['selector']);
+  const selector = textOf(spec['selector']);
   return {
     kind: 'Scale',
     apiVersion: 'autoscaling/v1',
@@ -76,7 +89,11 @@ function* scaleSteps(
     throw invalid(SCALE, name, [{ type: 'FieldValueInvalid', field: 'spec.replicas', detail }]);
   }
   const object = registry.parse(row, registry.need(row, namespace, name));
-  const version = scale.metadata.resourceVersion;
+  const { resourceVersion: version, uid } = scale.metadata;
+  if (uid !== undefined && uid !== '' && uid !== object.metadata.uid) {
+    const why = `Precondition failed: UID in precondition: ${uid}, UID in object meta: ${object.metadata.uid}`;
+    throw conflict({ group: row.group, plural: `${row.plural}/scale` }, name, why);
+  }
   if (typeof version === 'string' && version !== '' && version !== object.metadata.resourceVersion) {
     throw conflict(row, name, MODIFIED);
   }
