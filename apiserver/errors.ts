@@ -120,7 +120,8 @@ export function invalid({ group, kind }: Kind, name: string, errors: readonly Fi
   const lines = causes.map(({ field, message }) => (field === '' ? message : `${field}: ${message}`));
   if (errors.length > MAX_CAUSES) lines.push(`and ${errors.length - MAX_CAUSES} more`);
   const why = lines.length === 1 ? lines[0] : `[${lines.join(', ')}]`;
-  return new StatusError(422, 'Invalid', `${kind} "${name}" is invalid: ${why}`, {
+  const qualifiedKind = group === '' ? kind : `${kind}.${group}`;
+  return new StatusError(422, 'Invalid', `${qualifiedKind} "${name}" is invalid: ${why}`, {
     ...(name === '' ? {} : { name }),
     ...(group === '' ? {} : { group }),
     kind,

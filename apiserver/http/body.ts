@@ -3,7 +3,7 @@
 
 import { errorMessage } from '../../lib/errors.ts';
 import { nextTurn } from '../../lib/turns.ts';
-import { badRequest, unsupportedMediaType } from '../errors.ts';
+import { badRequest, StatusError, unsupportedMediaType } from '../errors.ts';
 import { checkJsonLimits, LARGE_BYTES, PATCH_LIMITS } from '../limits.ts';
 import type { Converter } from './convert-aside.ts';
 import { decodeProtobuf, PROTOBUF_TYPE } from './protobuf.ts';
@@ -67,4 +67,21 @@ export function parsePatchBody(bytes: Uint8Array): unknown {
   } catch (error) {
     throw badRequest(`error decoding patch: ${errorMessage(error)}`);
   }
+}
+
+/** A configuration to apply: YAML, or JSON, which is YAML too. Rejects with 400 and 413. */
+export async function parseApplyBody(bytes: Uint8Array, converter: Converter): Promise<unknown> {
+  try {
+    return await parseJsonOrYaml(bytes, converter);
+  } catch (error) {
+    if (error instanceof StatusError && error.status.code === 400)
+      throw badRequest(`error decoding YAML: ${error.message}`);
+    throw error;
+  }
+}
+
+async function parseJsonOrYaml(bytes: Uint8Array, converter: Converter): Promise<unknown> {
+  const isJson = /^\s*\{\s*"/.test(textOf(bytes.subarray(0, 256)));
+  const { value } = isJson ? parseJson(bytes) : await parseYaml(bytes, converter);
+  return value;
 }

@@ -194,6 +194,7 @@ export class Handler {
       caller,
       form,
       contentType: exchange.request.headers['content-type'],
+      userAgent: exchange.request.headers['user-agent'],
       body: exchange.body,
       warn: (text) => warnings.push(text),
     });

@@ -1,7 +1,8 @@
 // What the query and the body of a request say about how it is to be carried out. Pure.
 
-import { badRequest } from '../errors.ts';
-import type { ResourceKind } from '../kinds/resource.ts';
+import { getOwn } from '../../lib/own-property.ts';
+import { badRequest, invalid } from '../errors.ts';
+import type { FieldError, ResourceKind } from '../kinds/resource.ts';
 import { isObject, shown } from '../patch/json-value.ts';
 import type { DeleteOptions } from '../registry/delete.ts';
 import type { ListOptions } from '../registry/list.ts';
@@ -9,7 +10,7 @@ import type { FieldValidation } from '../registry/registry.ts';
 import { parseSelection } from '../registry/selectors.ts';
 import type { WatchOptions } from '../registry/watch.ts';
 import type { IncludeObject } from './render.ts';
-import { flag, integer, type ResourceRequest } from './request.ts';
+import { flag, integer, type ResourceRequest, type Verb } from './request.ts';
 
 const PROPAGATION = ['Background', 'Foreground', 'Orphan'];
 
@@ -17,25 +18,96 @@ function text(query: URLSearchParams, key: string): string {
   return query.get(key) ?? '';
 }
 
-function readDryRun(values: readonly unknown[]): boolean {
-  for (const value of values) {
-    if (value !== 'All') {
-      throw badRequest(`dryRun: Unsupported value: ${JSON.stringify(value)}: supported values: "All"`);
-    }
+const DRY_RUN = ['All'];
+const FIELD_VALIDATION = ['Ignore', 'Strict', 'Warn'];
+const MAX_MANAGER_BYTES = 128;
+const OPTIONS: Partial<Record<Verb, string>> = {
+  create: 'CreateOptions',
+  update: 'UpdateOptions',
+  patch: 'PatchOptions',
+  delete: 'DeleteOptions',
+  deletecollection: 'DeleteOptions',
+};
+
+function unsupported(field: string, value: unknown, supported: readonly string[]): FieldError {
+  const detail = `Unsupported value: ${JSON.stringify(value)}: supported values: ${supported.map((each) => `"${each}"`).join(', ')}`;
+  return { type: 'FieldValueNotSupported', field, detail };
+}
+
+/** Throws 422 in the name of the verb's options. */
+function reject(verb: Verb, errors: readonly FieldError[]): void {
+  if (errors.length > 0)
+    throw invalid({ group: 'meta.k8s.io', kind: getOwn(OPTIONS, verb) ?? 'ListOptions' }, '', errors);
+}
+
+/** "All" is the only value there is. */
+function dryRunErrors(values: readonly unknown[]): FieldError[] {
+  return values.some((value) => value !== 'All') ? [unsupported('dryRun', values, DRY_RUN)] : [];
+}
+
+function fieldManagerErrors(manager: string): FieldError[] {
+  const errors: FieldError[] = [];
+  if (Buffer.byteLength(manager) > MAX_MANAGER_BYTES) {
+    const detail = `Too long: may not be more than ${MAX_MANAGER_BYTES} bytes`;
+    errors.push({ type: 'FieldValueTooLong', field: 'fieldManager', detail });
   }
-  return values.length > 0;
+  for (const [index, character] of Array.from(manager).entries()) {
+    if (isPrintable(character)) continue;
+    const point = (character.codePointAt(0) ?? 0).toString(16).toUpperCase().padStart(4, '0');
+    const detail = `Invalid value: ${JSON.stringify(manager)}: invalid character U+${point} (at position ${index})`;
+    errors.push({ type: 'FieldValueInvalid', field: 'fieldManager', detail });
+  }
+  return errors;
 }
 
-/** Throws 400 for anything but "All". */
-export function dryRun(query: URLSearchParams): boolean {
-  return readDryRun(query.getAll('dryRun').filter((value) => value !== ''));
+/** As Go's unicode.IsPrint: no control characters, and of spaces only the plain one. */
+function isPrintable(character: string): boolean {
+  return character === ' ' || /^[^\p{C}\p{Z}]$/u.test(character);
 }
 
-export function fieldValidation(query: URLSearchParams): FieldValidation {
+/** The options of a create, an update or a patch. Throws 422. */
+export function writeOptions(
+  verb: Verb,
+  query: URLSearchParams,
+  isApply: boolean,
+): { dryRun: boolean; fieldValidation: FieldValidation; fieldManager: string } {
+  const errors: FieldError[] = [];
+  const fieldManager = text(query, 'fieldManager');
+  if (isApply && fieldManager === '') {
+    errors.push({
+      type: 'FieldValueRequired',
+      field: 'fieldManager',
+      detail: 'Required value: is required for apply patch',
+    });
+  }
+  if (verb === 'patch' && !isApply && text(query, 'force') !== '') {
+    errors.push({
+      type: 'FieldValueForbidden',
+      field: 'force',
+      detail: 'Forbidden: may not be specified for non-apply patch',
+    });
+  }
+  errors.push(...fieldManagerErrors(fieldManager));
+  const dryRun = query.getAll('dryRun').filter((value) => value !== '');
+  errors.push(...dryRunErrors(dryRun));
   const value = text(query, 'fieldValidation');
-  if (value === '') return 'Warn';
-  if (value === 'Strict' || value === 'Warn' || value === 'Ignore') return value;
-  throw badRequest(`fieldValidation: Unsupported value: "${value}": supported values: "Ignore", "Strict", "Warn"`);
+  const fieldValidation = value === 'Strict' || value === 'Ignore' ? value : 'Warn';
+  if (value !== '' && !FIELD_VALIDATION.includes(value)) {
+    errors.push(unsupported('fieldValidation', value, FIELD_VALIDATION));
+  }
+  reject(verb, errors);
+  return { dryRun: dryRun.length > 0, fieldValidation, fieldManager };
+}
+
+/** The manager of a client that names none: its User-Agent up to the first "/". */
+export function managerOf(userAgent = ''): string {
+  let manager = '';
+  for (const character of userAgent.split('/')[0] ?? '') {
+    if (!isPrintable(character)) continue;
+    if (Buffer.byteLength(manager + character) > MAX_MANAGER_BYTES) break;
+    manager += character;
+  }
+  return manager;
 }
 
 export function includeObject(query: URLSearchParams): IncludeObject {
@@ -92,10 +164,12 @@ export function deleteOptions(query: URLSearchParams, body: unknown): DeleteOpti
   const preconditions = isObject(options['preconditions']) ? options['preconditions'] : {};
   const { uid, resourceVersion } = preconditions;
   const inBody = Array.isArray(options['dryRun']) ? options['dryRun'] : [];
+  const dryRun = [...inBody, ...query.getAll('dryRun').filter((value) => value !== '')];
+  reject('delete', dryRunErrors(dryRun));
   return {
     ...(grace === undefined ? {} : { gracePeriodSeconds: grace }),
     ...(typeof uid === 'string' ? { uid } : {}),
     ...(typeof resourceVersion === 'string' ? { resourceVersion } : {}),
-    dryRun: readDryRun(inBody) || dryRun(query),
+    dryRun: dryRun.length > 0,
   };
 }

@@ -7,14 +7,16 @@ import { getOwn } from '../../lib/own-property.ts';
 import { nextTurn } from '../../lib/turns.ts';
 import type { AdmittedKind } from '../admission/plugin.ts';
 import { waiting } from '../admission/steps.ts';
+import { refusal } from '../auth/authorize.ts';
 import type { ReviewParts } from '../auth/reviews.ts';
 import { answerReview, isReview } from '../auth/reviews.ts';
 import { badRequest, methodNotAllowed, pathNotFound } from '../errors.ts';
 import type { KubeObject, ResourceKind } from '../kinds/resource.ts';
 import { LARGE_BYTES } from '../limits.ts';
-import { applyPatch, patchType } from '../patch/apply.ts';
+import { APPLY_TYPE, patchType } from '../patch/apply.ts';
 import { isObject, type JsonObject } from '../patch/json-value.ts';
 import { admitRequest } from '../registry/admit.ts';
+import { applyObject } from '../registry/apply.ts';
 import { decodeObject } from '../registry/decode.ts';
 import { deleteWhenAdmitted } from '../registry/delete.ts';
 import { listObjects } from '../registry/list.ts';
@@ -22,7 +24,7 @@ import type { Caller, Registry, View, WriteOptions } from '../registry/registry.
 import { evictPod } from '../registry/subresources/eviction.ts';
 import { finalizeRules } from '../registry/subresources/finalize.ts';
 import { bindPod, ephemeralContainersRules } from '../registry/subresources/pods.ts';
-import { scaleOf, updateScale } from '../registry/subresources/scale.ts';
+import { type ScaleChange, scaleOf, updateScale } from '../registry/subresources/scale.ts';
 import { requestToken } from '../registry/subresources/token.ts';
 import {
   createWhenAdmitted,
@@ -31,19 +33,21 @@ import {
   type UpdateRules,
   updateWhenAdmitted,
 } from '../registry/write.ts';
-import { type ParsedBody, parseBody, parsePatchBody } from './body.ts';
+import { type ParsedBody, parseApplyBody, parseBody, parsePatchBody } from './body.ts';
 import type { Converter } from './convert-aside.ts';
 
 import type { Form } from './negotiate.ts';
-import { deleteOptions, dryRun, fieldValidation, includeObject, listOptions } from './options.ts';
+import { deleteOptions, includeObject, listOptions, managerOf, writeOptions } from './options.ts';
 import { renderList, renderObject } from './render.ts';
-import type { ResourceRequest, Verb } from './request.ts';
+import { flag, type ResourceRequest, type Verb } from './request.ts';
 
 export interface ResourceCall {
   readonly request: ResourceRequest;
   readonly caller: Caller;
   readonly form: Form;
   readonly contentType: string | undefined;
+  /** Names the manager of the fields that the request sets, where it names none itself. */
+  readonly userAgent?: string | undefined;
   /** Empty when there is none. */
   readonly body: Uint8Array;
   readonly warn: (text: string) => void;
@@ -145,9 +149,9 @@ export class ResourceHandler {
     return object;
   }
 
-  #writeOptions({ caller, request, warn }: ResourceCall): WriteOptions {
-    const { query } = request;
-    return { caller, dryRun: dryRun(query), fieldValidation: fieldValidation(query), warn };
+  #writeOptions({ caller, request, userAgent, warn }: ResourceCall, isApply = false): WriteOptions {
+    const { dryRun, fieldValidation, fieldManager } = writeOptions(request.verb, request.query, isApply);
+    return { caller, dryRun, fieldValidation, fieldManager: fieldManager || managerOf(userAgent), warn };
   }
 
   async #body(call: ResourceCall): Promise<ParsedBody> {
@@ -174,9 +178,10 @@ export class ResourceHandler {
 
   async #change(row: ResourceKind, call: ResourceCall, rules?: UpdateRules): Promise<Answer> {
     const { namespace, name, verb } = call.request;
-    const options = this.#writeOptions(call);
-    if (verb === 'patch') {
-      const type = patchType(call.contentType);
+    const type = verb === 'patch' ? patchType(call.contentType) : undefined;
+    const options = this.#writeOptions(call, type === APPLY_TYPE);
+    if (type === APPLY_TYPE) return this.#apply(row, call, options, rules);
+    if (type !== undefined) {
       const patch = { type, read: () => parsePatchBody(call.body), large: call.body.length >= LARGE_BYTES };
       const patched = await this.#registry.store.commit(() =>
         patchInTurns(this.#registry, row, namespace, name, patch, options, rules),
@@ -188,6 +193,31 @@ export class ResourceHandler {
       return updateWhenAdmitted(this.#registry, row, namespace, name, object, options, rules);
     });
     return this.#show(row, call, view);
+  }
+
+  async #apply(row: ResourceKind, call: ResourceCall, options: WriteOptions, rules?: UpdateRules): Promise<Answer> {
+    const { namespace, name, query } = call.request;
+    const mayCreate = (): void => this.#mayCreate(call);
+    const { view, created } = await this.#registry.store.commit(async () => {
+      const request = { config: await this.#config(call), force: flag(query, 'force'), mayCreate };
+      return applyObject(this.#registry, row, namespace, name, request, options, rules);
+    });
+    return this.#show(row, call, view, created ? 201 : 200);
+  }
+
+  /** The configuration of an apply. */
+  async #config(call: ResourceCall): Promise<JsonObject> {
+    const config = await parseApplyBody(call.body, this.#converter);
+    if (!isObject(config)) throw badRequest('error decoding YAML: the configuration is not an object');
+    return config;
+  }
+
+  /** Throws 403 for a caller who may patch but not create. */
+  #mayCreate({ caller, request }: ResourceCall): void {
+    const { group, resource, subresource, namespace, name } = request;
+    const attributes = { verb: 'create', group, resource, subresource, namespace, name };
+    const decision = this.#registry.authorizer.authorize(caller, attributes);
+    if (!decision.allowed) throw refusal(caller, attributes, decision);
   }
 
   async #delete(row: ResourceKind, call: ResourceCall): Promise<Answer> {
@@ -254,23 +284,22 @@ export class ResourceHandler {
 
   async #scale(row: ResourceKind, call: ResourceCall): Promise<Answer> {
     const { verb, namespace, name } = call.request;
-    const current = (): JsonObject => scaleOf(this.#registry.get(row, namespace, name).object);
-    if (verb === 'get') return json(current());
-    const options = this.#writeOptions(call);
-    if (verb === 'update') {
-      const { value } = await this.#body(call);
-      const view = await this.#registry.store.commit(() =>
-        updateScale(this.#registry, row, namespace, name, value, options),
-      );
-      return json(scaleOf(view.object));
-    }
-    if (verb !== 'patch') throw methodNotAllowed();
-    const type = patchType(call.contentType);
-    const view = await this.#registry.store.commit(() => {
-      const patched = applyPatch(current(), parsePatchBody(call.body), type, 'io.k8s.api.autoscaling.v1.Scale');
-      return updateScale(this.#registry, row, namespace, name, patched, options);
+    if (verb === 'get') return json(scaleOf(this.#registry.get(row, namespace, name).object));
+    const type = verb === 'patch' ? patchType(call.contentType) : undefined;
+    if (verb !== 'update' && type === undefined) throw methodNotAllowed();
+    const options = this.#writeOptions(call, type === APPLY_TYPE);
+    const view = await this.#registry.store.commit(async () => {
+      const change = await this.#scaleChange(call, type);
+      return updateScale(this.#registry, row, namespace, name, change, options);
     });
     return json(scaleOf(view.object));
+  }
+
+  /** `type`: of a patch; undefined for an update. */
+  async #scaleChange(call: ResourceCall, type: ReturnType<typeof patchType> | undefined): Promise<ScaleChange> {
+    if (type === undefined) return { by: 'update', scale: (await this.#body(call)).value };
+    if (type !== APPLY_TYPE) return { by: 'patch', patch: parsePatchBody(call.body), type };
+    return { by: 'apply', config: await this.#config(call), force: flag(call.request.query, 'force') };
   }
 
   async #bind(call: ResourceCall, name: string | undefined): Promise<Answer> {

@@ -2,6 +2,7 @@
 // strict decoding, defaulting, validation, selectors, tables, deletion. The registry uses rows, never kinds.
 
 import type { EpochMs } from '../../lib/clock.ts';
+import type { ValueType } from '../apply/types.ts';
 import type { Caller } from '../auth/attributes.ts';
 import type { Authorizer } from '../auth/authorizer.ts';
 
@@ -138,6 +139,13 @@ export interface ResourceStrategy {
    * gracePeriodSeconds. Default: 0.
    */
   gracePeriodSeconds?(object: KubeObject, requested: number | undefined): number;
+  /**
+   * Paths that a write through the object ('') or one of its subresources never changes: no manager owns them.
+   * Default, where there is a status: ['status'] for the object, ['spec'] for its status.
+   */
+  readonly resetFields?: Readonly<Record<string, readonly (readonly string[])[]>>;
+  /** The same the other way round: the only paths that a write through the subresource changes. "*" is any element. */
+  readonly ownFields?: Readonly<Record<string, readonly (readonly string[])[]>>;
   /** Field selectors besides metadata.name and metadata.namespace. */
   readonly selectableFields?: Readonly<Record<string, (object: KubeObject) => string>>;
   /** How kubectl get prints it. Default: Name and Age. */
@@ -164,6 +172,8 @@ export interface ResourceKind {
   readonly verbs?: readonly string[];
   /** Its definition in the generated schema: "io.k8s.api.core.v1.Pod". */
   readonly schema: string;
+  /** How its values merge in an apply. Default: as `schema` says. */
+  readonly valueType?: ValueType;
   /** Stored under another row (events.k8s.io/v1 events are core/v1 events): objects are converted on the way. */
   readonly storedAs?: {
     readonly group: string;

@@ -17,11 +17,15 @@ export const PATCH_TYPES = [
 ] as const;
 export type PatchType = (typeof PATCH_TYPES)[number];
 
-/** The patch type of a Content-Type; throws 415 for any other, server-side apply included. */
-export function patchType(contentType: string | undefined): PatchType {
+/** Server-side apply: the body is a configuration, in YAML or JSON, and no patch of what is stored. */
+export const APPLY_TYPE = 'application/apply-patch+yaml';
+const ACCEPTED = [...PATCH_TYPES, APPLY_TYPE] as const;
+
+/** The patch type of a Content-Type; throws 415 for any other. */
+export function patchType(contentType: string | undefined): PatchType | typeof APPLY_TYPE {
   const bare = (contentType ?? '').split(';')[0]?.trim().toLowerCase();
-  const found = PATCH_TYPES.find((type) => type === bare);
-  if (found === undefined) throw unsupportedMediaType(PATCH_TYPES);
+  const found = ACCEPTED.find((type) => type === bare);
+  if (found === undefined) throw unsupportedMediaType(ACCEPTED);
   return found;
 }
 

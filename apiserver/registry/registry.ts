@@ -24,6 +24,10 @@ export interface WriteOptions {
   readonly caller: Caller;
   readonly dryRun: boolean;
   readonly fieldValidation: FieldValidation;
+  /** In whose name fields are managed. Default: "unknown", as upstream for clients without a name. */
+  readonly fieldManager?: string;
+  /** An apply has already found out who manages what. */
+  readonly tracked?: boolean;
   /** Becomes a Warning header. */
   readonly warn: (text: string) => void;
   /** Becomes an annotation of the audit event. */
@@ -108,6 +112,12 @@ export class Registry {
     const row = this.#preferred.get(`${group}/${plural}`);
     if (row === undefined) throw notFound({ group: '', plural: 'resources' }, `${plural}.${group}`);
     return row;
+  }
+
+  /** The rows that show the same stored objects, in every version. */
+  versionsOf(row: ResourceKind): readonly ResourceKind[] {
+    const resource = this.resource(row);
+    return this.kinds.filter((other) => this.resource(other) === resource);
   }
 
   hasRow(group: string, plural: string): boolean {

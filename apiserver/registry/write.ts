@@ -8,6 +8,7 @@ import { sameJson } from '../../lib/same-json.ts';
 import { nextTurn } from '../../lib/turns.ts';
 import { PendingRefusal } from '../admission/chain.ts';
 import { atOnce, type Steps, waiting } from '../admission/steps.ts';
+import { trackUpdate } from '../apply/field-manager.ts';
 import { alreadyExists, badRequest, conflict, forbidden, invalid, MODIFIED, StatusError } from '../errors.ts';
 import {
   AdmissionForbidden,
@@ -23,6 +24,7 @@ import { parseObject } from '../storage/change.ts';
 import type { StoredObject } from '../storage/object-store.ts';
 import { admissionAttributes } from './admit.ts';
 import { decodeObject } from './decode.ts';
+import { fieldWrite, keepManagedFields, putWithin } from './field-managers.ts';
 import { hasFinalizers } from './namespaces.ts';
 import { apiVersionOf, type Registry, View, type WriteOptions } from './registry.ts';
 
@@ -97,7 +99,12 @@ function awaitObject(registry: Registry, wanted: AwaitedObject, ms: number): Pro
 }
 
 /** Name and namespace of the body are those of the URL, or are filled in from it. */
-function checkPlacement(row: ResourceKind, object: KubeObject, namespace: string, name: string | undefined): void {
+export function checkPlacement(
+  row: ResourceKind,
+  object: KubeObject,
+  namespace: string,
+  name: string | undefined,
+): void {
   const { metadata } = object;
   if (name !== undefined && (metadata.name ?? '') !== name) {
     if (metadata.name !== undefined && metadata.name !== '') {
@@ -128,7 +135,7 @@ export function createObject(
   return atOnce(createSteps(registry, row, namespace, object, { ...options, internal: true }));
 }
 
-function* createSteps(
+export function* createSteps(
   registry: Registry,
   row: ResourceKind,
   namespace: string,
@@ -140,12 +147,15 @@ function* createSteps(
   const sentVersion = object.metadata.resourceVersion ?? '';
   clearSystemMetadata(object);
   strategy.applyDefaults?.(object);
+  if (options.tracked !== true) trackUpdate(fieldWrite(registry, row, options), undefined, object);
+  const { managedFields } = object.metadata;
   const place = { namespace: row.namespaced ? namespace : '', name: object.metadata.name ?? '', object };
   const attributes = admissionAttributes(registry, row, 'CREATE', place, options);
   yield* registry.admission.admit(attributes);
   if (sentVersion !== '') throw badRequest('resourceVersion should not be set on objects to be created');
   clearSystemMetadata(object);
   const { metadata } = object;
+  if (managedFields !== undefined) metadata.managedFields = managedFields;
   metadata.uid = randomUUID();
   metadata.creationTimestamp = rfc3339(registry.clock.now());
   const generated = (metadata.name ?? '') === '' && (metadata.generateName ?? '') !== '';
@@ -162,7 +172,8 @@ function* createSteps(
     const name = metadata.name ?? '';
     const key = registry.key(row, namespace, name);
     if (registry.store.get(key) === undefined) {
-      return options.dryRun ? new View(JSON.stringify(object), object) : registry.put(row, key, object);
+      if (options.dryRun) return new View(JSON.stringify(object), object);
+      return putWithin(registry, row, key, object, options.tracked === true);
     }
     if (!generated || attempt === GENERATE_ATTEMPTS) throw alreadyExists(row, name);
     metadata.name = generateName(metadata.generateName ?? '');
@@ -174,7 +185,6 @@ function clearSystemMetadata({ metadata }: KubeObject): void {
   for (const field of ['resourceVersion', 'deletionTimestamp', 'deletionGracePeriodSeconds', 'selfLink']) {
     delete metadata[field];
   }
-  delete metadata.managedFields;
   delete metadata.generation;
 }
 
@@ -374,13 +384,13 @@ export async function patchInTurns(
 }
 
 /** Another client wrote the object while a webhook was waited for. */
-class WrittenMeanwhile extends StatusError {
+export class WrittenMeanwhile extends StatusError {
   constructor({ status }: StatusError) {
     super(status.code, status.reason ?? '', status.message ?? '', status.details);
   }
 }
 
-function* replaceStored(
+export function* replaceStored(
   registry: Registry,
   row: ResourceKind,
   stored: StoredObject,
@@ -404,6 +414,8 @@ function* replaceStored(
   }
   keepSystemMetadata(object, old);
   row.strategy.applyDefaults?.(object);
+  if (options.tracked !== true) trackUpdate(fieldWrite(registry, row, options, rules.subresource), old, object);
+  const { managedFields } = object.metadata;
   const { subresource = '' } = rules;
   const place = { namespace: stored.namespace, name, object, old, subresource };
   const attributes = admissionAttributes(registry, row, 'UPDATE', place, options);
@@ -412,6 +424,7 @@ function* replaceStored(
   keepSystemMetadata(object, old);
   applyCaller(registry, row, object, { old, subresource }, options);
   rules.prepare(object, old);
+  keepManagedFields(object, old, managedFields);
   if (countsGenerations(row, object) && specChanged(object, old)) {
     // What was prepared may have other metadata than what was sent.
     object.metadata.generation = (old.metadata.generation ?? 0) + 1;
@@ -424,7 +437,7 @@ function* replaceStored(
     registry.need(row, stored.namespace, name);
     throw new WrittenMeanwhile(conflict(row, name, MODIFIED));
   }
-  return store(registry, row, stored, object, old, options.dryRun);
+  return store(registry, row, stored, object, old, options.dryRun, options.tracked);
 }
 
 /** Writes it, unless it is unchanged; removes it when this update removed the last finalizer of a deleted object. */
@@ -435,6 +448,7 @@ function store(
   object: KubeObject,
   old: KubeObject,
   dryRun: boolean,
+  tracked = false,
 ): View {
   const key = registry.key(row, stored.namespace, stored.name);
   if (stored.stale !== true && sameJson(object, old)) return registry.view(row, stored);
@@ -443,7 +457,7 @@ function store(
   if (deletionTimestamp !== undefined && deletionGracePeriodSeconds === 0 && !hasFinalizers(row, object)) {
     return registry.remove(row, key, object, stored);
   }
-  return registry.put(row, key, object, stored);
+  return putWithin(registry, row, key, object, tracked, stored);
 }
 
 const SYSTEM_FIELDS = [
@@ -464,7 +478,6 @@ function keepSystemMetadata(object: KubeObject, old: KubeObject): void {
     if (old.metadata[field] === undefined) delete kept[field];
     else kept[field] = old.metadata[field];
   }
-  delete metadata.managedFields;
   if (old.metadata.generateName !== undefined) metadata.generateName ??= old.metadata.generateName;
 }
 

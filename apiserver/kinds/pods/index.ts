@@ -72,6 +72,17 @@ export const pods = defineKind({
       ephemeralcontainers: updateValidation(validateEphemeralContainersUpdate),
       resize: updateValidation(validateResize),
     },
+    resetFields: {
+      '': [['status']],
+      status: [['spec'], ['metadata', 'deletionTimestamp'], ['metadata', 'ownerReferences']],
+    },
+    ownFields: {
+      ephemeralcontainers: [['spec', 'ephemeralContainers']],
+      resize: ['containers', 'initContainers'].flatMap((list) => [
+        ['spec', list, '*', 'resources'],
+        ['spec', list, '*', 'resizePolicy'],
+      ]),
+    },
     // The requested period, else the pod's own; 0 for a pod that is not bound to a node or has ended.
     gracePeriodSeconds: (object, requested) => {
       const pod = podOf(object);

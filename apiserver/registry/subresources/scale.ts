@@ -1,13 +1,19 @@
 // <kind>/<name>/scale: spec.replicas and status.replicas of any kind that has them, as an autoscaling/v1 Scale.
 
 import { getOwn } from '../../../lib/own-property.ts';
+import { rfc3339 } from '../../../lib/rfc3339.ts';
 import { type Steps, waiting } from '../../admission/steps.ts';
+import { applyConfig, type FieldWrite, resetFilter, trackUpdate } from '../../apply/field-manager.ts';
+import { objectEntries, scaleEntries } from '../../apply/scale-fields.ts';
+import { typeOfDefinition } from '../../apply/types.ts';
 import { badRequest, conflict, invalid, MODIFIED } from '../../errors.ts';
 import type { KubeObject, ResourceKind } from '../../kinds/resource.ts';
 import { selectorText } from '../../kinds/shared/selectors.ts';
+import { applyPatch, type PatchType } from '../../patch/apply.ts';
 import { isObject, type JsonObject, shown } from '../../patch/json-value.ts';
+import { checkBodyAs } from '../../schema/decode.ts';
 import { admitRequest } from '../admit.ts';
-import type { Registry, View, WriteOptions } from '../registry.ts';
+import { apiVersionOf, type Registry, type View, type WriteOptions } from '../registry.ts';
 import { mainRules, updateObject } from '../write.ts';
 
 function part(object: Readonly<KubeObject>, field: string): JsonObject {
@@ -53,23 +59,51 @@ export function scaleOf(object: Readonly<KubeObject>): JsonObject {
 
 const SCALE = { group: 'autoscaling', version: 'v1', kind: 'Scale' } as const;
 
+const SCALE_TYPE = 'io.k8s.api.autoscaling.v1.Scale';
+/** Of every built-in kind that can be scaled. */
+const REPLICAS = ['f:spec', 'f:replicas'];
+
 /** A Scale as admission sees it. */
 function scaleObject(scale: JsonObject): KubeObject {
   const metadata = isObject(scale['metadata']) ? scale['metadata'] : {};
   return { ...scale, kind: 'Scale', apiVersion: 'autoscaling/v1', metadata };
 }
 
-/** Sets spec.replicas from a Scale and returns the object. Throws 400, 403, 404, 409 or 422. */
+/** What a client wants of a Scale. */
+export type ScaleChange =
+  | { readonly by: 'update'; readonly scale: unknown }
+  | { readonly by: 'patch'; readonly patch: unknown; readonly type: PatchType }
+  | { readonly by: 'apply'; readonly config: JsonObject; readonly force: boolean };
+
+/** Sets spec.replicas through a Scale and returns the object. Throws 400, 403, 404, 409, 413 or 422. */
 export function updateScale(
   registry: Registry,
   row: ResourceKind,
   namespace: string,
   name: string,
-  scale: unknown,
+  change: ScaleChange,
   options: WriteOptions,
 ): Promise<View> {
-  if (!isObject(scale)) throw badRequest('the body of the request is not an object');
-  return waiting(scaleSteps(registry, row, namespace, name, scaleObject(scale), options));
+  return waiting(scaleSteps(registry, row, namespace, name, change, options));
+}
+
+/** The Scale after the change, with the managed fields of a Scale. `live` is the one before. */
+function changed(change: ScaleChange, live: KubeObject, write: FieldWrite, name: string): KubeObject {
+  if (change.by === 'apply') {
+    const { apiVersion, kind } = change.config;
+    if (apiVersion !== live.apiVersion || kind !== live.kind) {
+      throw badRequest(`invalid object type: ${shown(apiVersion ?? '')}, Kind=${shown(kind ?? '')}`);
+    }
+    return applyConfig(write, live, change.config, change.force, `/${name}; autoscaling/v1, Kind=Scale`);
+  }
+  const body =
+    change.by === 'update' ? change.scale : applyPatch(structuredClone(live), change.patch, change.type, SCALE_TYPE);
+  if (!isObject(body)) throw badRequest('the body of the request is not an object');
+  const scale = scaleObject(body);
+  const { fatal } = checkBodyAs(SCALE_TYPE, scale);
+  if (fatal !== undefined) throw badRequest(`Scale in version "v1" cannot be handled as a Scale: ${fatal}`);
+  trackUpdate(write, live, scale);
+  return scale;
 }
 
 function* scaleSteps(
@@ -77,10 +111,15 @@ function* scaleSteps(
   row: ResourceKind,
   namespace: string,
   name: string,
-  scale: KubeObject,
+  change: ScaleChange,
   options: WriteOptions,
 ): Steps<View> {
-  const old = scaleObject(scaleOf(registry.parse(row, registry.need(row, namespace, name))));
+  const object = registry.parse(row, registry.need(row, namespace, name));
+  const paths = new Map(registry.versionsOf(row).map((each) => [apiVersionOf(each), REPLICAS] as const));
+  const old = scaleObject(scaleOf(object));
+  const { managedFields } = object.metadata;
+  const live = { ...old, metadata: { ...old.metadata, ...listed(scaleEntries(managedFields, paths)) } };
+  const scale = changed(change, live, scaleWrite(registry, options), name);
   const place = { namespace, name, subresource: 'scale', kind: SCALE, object: scale, old };
   yield* admitRequest(registry, row, 'UPDATE', place, options);
   const replicas = part(scale, 'spec')['replicas'] ?? 0;
@@ -88,15 +127,28 @@ function* scaleSteps(
     const detail = `Invalid value: ${JSON.stringify(replicas)}: must be greater than or equal to 0`;
     throw invalid(SCALE, name, [{ type: 'FieldValueInvalid', field: 'spec.replicas', detail }]);
   }
-  const object = registry.parse(row, registry.need(row, namespace, name));
-  const { resourceVersion: version, uid } = scale.metadata;
-  if (uid !== undefined && uid !== '' && uid !== object.metadata.uid) {
+  const { uid = '', resourceVersion = '' } = scale.metadata;
+  if (uid !== '' && uid !== object.metadata.uid) {
     const why = `Precondition failed: UID in precondition: ${uid}, UID in object meta: ${object.metadata.uid}`;
     throw conflict({ group: row.group, plural: `${row.plural}/scale` }, name, why);
   }
-  if (typeof version === 'string' && version !== '' && version !== object.metadata.resourceVersion) {
+  if (resourceVersion !== '' && resourceVersion !== object.metadata.resourceVersion) {
     throw conflict(row, name, MODIFIED);
   }
   object['spec'] = { ...part(object, 'spec'), replicas };
-  return updateObject(registry, row, namespace, name, object, { ...options, admitted: true }, mainRules(row));
+  const fields = objectEntries(managedFields, scale.metadata.managedFields, paths, apiVersionOf(row));
+  if (fields === undefined) delete object.metadata.managedFields;
+  else object.metadata.managedFields = fields;
+  const written = { ...options, admitted: true, tracked: true };
+  return updateObject(registry, row, namespace, name, object, written, mainRules(row));
+}
+
+function listed(managedFields: Record<string, unknown>[] | undefined): { managedFields?: Record<string, unknown>[] } {
+  return managedFields === undefined ? {} : { managedFields };
+}
+
+function scaleWrite(registry: Registry, { fieldManager: manager = '' }: WriteOptions): FieldWrite {
+  const type = typeOfDefinition(SCALE_TYPE);
+  const schema = { apiVersion: 'autoscaling/v1', type, version: () => undefined, filter: resetFilter([]) };
+  return { schema, manager, subresource: 'scale', time: rfc3339(registry.clock.now()) };
 }

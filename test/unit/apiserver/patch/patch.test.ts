@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { applyPatch, type PatchType, patchType } from '../../../../apiserver/patch/apply.ts';
+import { APPLY_TYPE, applyPatch, type PatchType, patchType } from '../../../../apiserver/patch/apply.ts';
 import type { JsonObject } from '../../../../apiserver/patch/json-value.ts';
 import { failureOf } from '../support.ts';
 
@@ -320,7 +320,8 @@ describe('a strategic merge patch', () => {
 
 describe('the content type of a patch', () => {
   it('may carry parameters', () => expect(patchType('application/merge-patch+json; charset=utf-8')).toBe(MERGE));
-  for (const type of [undefined, 'application/json', 'application/apply-patch+yaml']) {
+  it('may be that of a configuration to apply', () => expect(patchType(APPLY_TYPE)).toBe(APPLY_TYPE));
+  for (const type of [undefined, 'application/json']) {
     it(`is refused with 415 when it is ${type}`, () => expect(failureOf(() => patchType(type)).code).toBe(415));
   }
 });
