@@ -1,7 +1,7 @@
 // metadata.managedFields: the list of who set what and when, read, written, sorted and kept short. Pure.
 
 import { isObject } from '../patch/json-value.ts';
-import { decode, encode, type FieldSet, isEmpty, union } from './field-set.ts';
+import { decode, type FieldSet, isEmpty, union } from './field-set.ts';
 import { ElementError } from './path-element.ts';
 
 /** One manager's part, as it is stored. */
@@ -33,18 +33,36 @@ function text(value: unknown): string {
   return typeof value === 'string' ? value : '';
 }
 
+/** Entries as they were stored, which need not be written again while they are the same. */
+const stored = new WeakMap<Entry, Record<string, unknown>>();
+
+/** The entries of a stored object, whose fields are in canonical form. */
+export function storedEntries(list: unknown): Map<string, Entry> | undefined {
+  return readEntries(list, fieldsAsStored);
+}
+
+/** A set as it was written: nothing else is stored. */
+function fieldsAsStored(value: unknown): FieldSet {
+  return isFieldSet(value) ? value : {};
+}
+
+function isFieldSet(value: unknown): value is FieldSet {
+  return isObject(value);
+}
+
 /** undefined for a list that is not one of managed fields. */
-export function readEntries(list: unknown): Map<string, Entry> | undefined {
+export function readEntries(list: unknown, fields = decode): Map<string, Entry> | undefined {
   const entries = new Map<string, Entry>();
   for (const value of Array.isArray(list) ? list : []) {
-    const entry = readEntry(value);
+    const entry = readEntry(value, fields);
     if (entry === undefined) return undefined;
+    if (fields === fieldsAsStored) stored.set(entry, value);
     entries.set(entryKey(entry), entry);
   }
   return entries;
 }
 
-function readEntry(value: unknown): Entry | undefined {
+function readEntry(value: unknown, fieldsOf: (value: unknown) => FieldSet): Entry | undefined {
   if (!isObject(value)) return undefined;
   const { operation, fieldsType } = value;
   const apiVersion = text(value['apiVersion']);
@@ -53,7 +71,7 @@ function readEntry(value: unknown): Entry | undefined {
     return undefined;
   if (manager.length > MAX_MANAGER) return undefined;
   try {
-    const fields = decode(value['fieldsV1'] ?? {});
+    const fields = fieldsOf(value['fieldsV1'] ?? {});
     const time = text(value['time']);
     const subresource = text(value['subresource']);
     return { manager, operation, apiVersion, subresource, time: time === '' ? undefined : time, fields };
@@ -68,15 +86,19 @@ export function writeEntries(entries: Entries): Record<string, unknown>[] | unde
   const list = [...entries.values()].filter(({ fields }) => !isEmpty(fields));
   if (list.length === 0) return undefined;
   list.sort(inOrder);
-  return list.map(({ manager, operation, apiVersion, time, fields, subresource }) => ({
+  return list.map((entry) => stored.get(entry) ?? written(entry));
+}
+
+function written({ manager, operation, apiVersion, time, fields, subresource }: Entry): Record<string, unknown> {
+  return {
     manager,
     operation,
     apiVersion,
     ...(time === undefined ? {} : { time }),
     fieldsType: 'FieldsV1',
-    fieldsV1: encode(fields),
+    fieldsV1: fields,
     ...(subresource === '' ? {} : { subresource }),
-  }));
+  };
 }
 
 function inOrder(a: Entry, b: Entry): number {

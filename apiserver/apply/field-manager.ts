@@ -8,7 +8,16 @@ import type { KubeObject } from '../kinds/resource.ts';
 import { isObject, type JsonObject } from '../patch/json-value.ts';
 import { compare } from './compare.ts';
 import { conflictStatus } from './conflicts.ts';
-import { type Entries, type Entry, entryKey, isReset, limited, readEntries, writeEntries } from './entries.ts';
+import {
+  type Entries,
+  type Entry,
+  entryKey,
+  isReset,
+  limited,
+  readEntries,
+  storedEntries,
+  writeEntries,
+} from './entries.ts';
 import { difference, type FieldSet, has, isEmpty, members, NO_FIELDS, setOf, union, without } from './field-set.ts';
 import { ElementError } from './path-element.ts';
 import { checkType, fieldsOf, TypeMismatch } from './typed.ts';
@@ -67,7 +76,8 @@ function withOwners(entries: Entries, owners: ReadonlyMap<string, Owned>, self: 
   const result = new Map<string, Entry>();
   for (const [key, { fields, apiVersion }] of owners) {
     const before = entries.get(key);
-    result.set(key, { ...(before ?? self), fields, apiVersion });
+    const same = before !== undefined && before.fields === fields && before.apiVersion === apiVersion;
+    result.set(key, same ? before : { ...(before ?? self), fields, apiVersion });
   }
   return result;
 }
@@ -103,7 +113,7 @@ function isSent(list: unknown): boolean {
 }
 
 function entriesFor({ subresource }: FieldWrite, sent: unknown, stored: unknown): Entries {
-  const own = (): Entries => readEntries(stored) ?? new Map();
+  const own = (): Entries => storedEntries(stored) ?? new Map();
   if (subresource !== '') return own();
   if (isReset(sent)) return new Map();
   const read = isSent(sent) && !sameJson(sent, stored) ? readEntries(sent) : undefined;
@@ -153,7 +163,7 @@ export function applyConfig(
     if (!(error instanceof TypeMismatch)) throw error;
     throw new StatusError(500, '', `failed to create typed patch object (${describe}): ${error.message}`);
   }
-  const stored = readEntries(live?.metadata.managedFields);
+  const stored = storedEntries(live?.metadata.managedFields);
   if (stored === undefined) throw new StatusError(500, '', 'failed to decode managed fields');
   const entries = stored.size > 0 || live === undefined ? stored : firstEntries(write, live);
   const before = bare(live);

@@ -144,16 +144,6 @@ export function withNamedFields(set: FieldSet, type: ValueType | undefined): Fie
   return result;
 }
 
-/** As it is written: elements in order. */
-export function encode(set: FieldSet): FieldSet {
-  const result: MutableSet = {};
-  const elements = Object.keys(set);
-  if (Object.hasOwn(set, SELF)) setOwn(result, SELF, MEMBER);
-  if (elements.length > 1) elements.sort(compareElements);
-  for (const element of elements) if (element !== SELF) setOwn(result, element, encode(getOwn(set, element) ?? MEMBER));
-  return result;
-}
-
 /** A client's FieldsV1 in canonical form; elements of kinds that are not known are dropped. Throws ElementError. */
 export function decode(value: unknown): FieldSet {
   const node = decodeNode(value);

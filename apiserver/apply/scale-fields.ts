@@ -1,7 +1,7 @@
 // Managed fields of the scale subresource: those of an object that own its replicas, as a Scale shows them, and back again
 // after a write through the scale. Pure.
 
-import { type Entry, entryKey, readEntries, writeEntries } from './entries.ts';
+import { type Entry, entryKey, readEntries, storedEntries, writeEntries } from './entries.ts';
 import { difference, type FieldSet, has, setOf } from './field-set.ts';
 
 const SCALE_VERSION = 'autoscaling/v1';
@@ -15,7 +15,7 @@ type ManagedFields = Record<string, unknown>[] | undefined;
 /** The entries of a Scale. */
 export function scaleEntries(fields: ManagedFields, paths: ReplicasPaths): ManagedFields {
   const result = new Map<string, Entry>();
-  for (const [key, entry] of readEntries(fields) ?? []) {
+  for (const [key, entry] of storedEntries(fields) ?? []) {
     const path = paths.get(entry.apiVersion);
     if (path === undefined || !has(entry.fields, path)) continue;
     result.set(key, { ...entry, apiVersion: SCALE_VERSION, fields: setOf(REPLICAS) });
@@ -33,7 +33,7 @@ export function objectEntries(
   const left = new Map<string, Entry>();
   for (const entry of readEntries(scale)?.values() ?? []) left.set(writerOf(entry), entry);
   const result = new Map<string, Entry>();
-  for (const [key, entry] of readEntries(fields) ?? []) {
+  for (const [key, entry] of storedEntries(fields) ?? []) {
     const path = paths.get(entry.apiVersion);
     if (path === undefined) continue;
     if (!has(entry.fields, path) || left.delete(writerOf(entry))) result.set(key, entry);

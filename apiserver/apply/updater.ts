@@ -92,9 +92,13 @@ function handOver(
     const seen = comparisonIn(owned.apiVersion)?.seen;
     if (seen === undefined) continue;
     const taken = intersection(owned.fields, union(seen.modified, seen.added));
-    if (!isEmpty(taken)) conflicts.push({ manager, fields: taken });
-    const fields = difference(difference(owned.fields, taken), seen.removed);
-    if (!isEmpty(fields)) result.set(manager, { ...owned, fields });
+    let { fields } = owned;
+    if (!isEmpty(taken)) {
+      conflicts.push({ manager, fields: taken });
+      fields = difference(fields, taken);
+    }
+    if (!isEmpty(intersection(fields, seen.removed))) fields = difference(fields, seen.removed);
+    if (!isEmpty(fields)) result.set(manager, fields === owned.fields ? owned : { ...owned, fields });
   }
   if (!force && conflicts.length > 0) throw new ConflictError(conflicts);
   return result;
