@@ -1,0 +1,156 @@
+// CEL, as Kubernetes has it: expressions are compiled once, with the types of their variables, and evaluated on a budget. The
+// language is @marcbachmann/cel-js; functions/ has what Kubernetes adds, budget.ts what an evaluation may cost. Messages
+// are worded as cel-go's where the library's differ, because users see them.
+
+import { TypeError as CelTypeError, Environment, EvaluationError, Optional, ParseError } from '@marcbachmann/cel-js';
+import { type CelBudget, isExceeded, meter, onBudget, rename } from './budget.ts';
+import { registerLists } from './functions/lists.ts';
+import { registerNet } from './functions/net.ts';
+import { registerNumbers } from './functions/numbers.ts';
+import { RENAMED, registerText } from './functions/text.ts';
+import { RegexError } from './regex.ts';
+
+export { CelBudget, DEFAULT_BUDGET } from './budget.ts';
+export { celValue, jsonValue } from './values.ts';
+
+/** Why an expression cannot be compiled: `ERROR: <input>:1:5: undefined field 'x'`, with the line below. */
+export class CelCompileError extends Error {
+  override name = 'CelCompileError';
+}
+
+/** Why an evaluation has no result: "no such key: x", "division by zero". */
+export class CelEvaluationError extends Error {
+  override name = 'CelEvaluationError';
+}
+
+/** The budget is used up; nothing more may be evaluated on it. */
+export class CelBudgetError extends CelEvaluationError {
+  override name = 'CelBudgetError';
+}
+
+export interface CelProgram {
+  readonly expression: string;
+  /** "bool", "string", "dyn", "list<string>" … */
+  readonly type: string;
+  readonly run: (variables: Readonly<Record<string, unknown>>) => unknown;
+}
+
+/** A longer expression is refused. Characters. */
+const MAX_EXPRESSION = 64 * 1024;
+
+let base: Environment | undefined;
+
+/** The language with Kubernetes' functions and no variables. */
+function baseEnvironment(): Environment {
+  if (base !== undefined) return base;
+  const environment = new Environment({
+    enableOptionalTypes: true,
+    homogeneousAggregateLiterals: false,
+    limits: { maxAstNodes: 10_000, maxDepth: 100 },
+  });
+  for (const register of [registerText, registerLists, registerNet, registerNumbers]) register(environment);
+  base = environment;
+  return environment;
+}
+
+/**
+ * An environment for `compile`: the variables' types by name ("dyn", "string", "int", "map<string, dyn>", "list<string>",
+ * or a type that `extend` registers).
+ */
+export function celEnvironment(
+  variables: Readonly<Record<string, string>>,
+  extend?: (environment: Environment) => void,
+): Environment {
+  const environment = baseEnvironment().clone();
+  extend?.(environment);
+  for (const [name, type] of Object.entries(variables)) environment.registerVariable(name, type);
+  return environment;
+}
+
+/** Throws CelCompileError. */
+export function compile(expression: string, environment: Environment): CelProgram {
+  if (expression.length > MAX_EXPRESSION) {
+    throw new CelCompileError(
+      `expression code point size exceeds limit: size: ${expression.length}, limit ${MAX_EXPRESSION}`,
+    );
+  }
+  try {
+    const parsed = environment.parse(expression);
+    rename(parsed.ast, RENAMED);
+    const { valid, type = 'dyn', error } = parsed.check();
+    if (!valid) throw error ?? new CelCompileError('the expression has no type');
+    meter(parsed.ast);
+    return { expression, type, run: (variables) => parsed({ ...variables }) };
+  } catch (error) {
+    if (error instanceof ParseError || error instanceof CelTypeError)
+      throw new CelCompileError(located(expression, error));
+    throw error;
+  }
+}
+
+/** The result, as values.ts describes values. Throws CelEvaluationError. */
+export function evaluate(
+  program: CelProgram,
+  variables: Readonly<Record<string, unknown>>,
+  budget: CelBudget,
+): unknown {
+  // An error is made for each item of a comprehension that fails: its stack would cost more than everything else.
+  const { stackTraceLimit } = Error;
+  Error.stackTraceLimit = 0;
+  try {
+    const result = onBudget(budget, () => program.run(variables));
+    // An operator such as || may have caught it.
+    if (budget.exceeded) throw new CelBudgetError(EXCEEDED);
+    return result;
+  } catch (error) {
+    if (isExceeded(error) || budget.exceeded) throw new CelBudgetError(EXCEEDED);
+    if (error instanceof EvaluationError) throw new CelEvaluationError(inGoWords(error.summary, error.code));
+    if (error instanceof RangeError || error instanceof RegexError) throw new CelEvaluationError(error.message);
+    throw error;
+  } finally {
+    Error.stackTraceLimit = stackTraceLimit;
+  }
+}
+
+const EXCEEDED = 'operation cancelled: actual cost limit exceeded';
+
+export function optionalOf(value: unknown): Optional {
+  return value === undefined ? Optional.none() : Optional.of(value);
+}
+
+/** The library's message as cel-go has it. Pure. */
+function inGoWords(message: string, code: string): string {
+  const text = message.replaceAll('matchesRe2', 'matches').replaceAll('goDuration', 'duration');
+  switch (code) {
+    case 'unknown_variable':
+      return `undeclared reference to '${text.replace('Unknown variable: ', '')}' (in container '')`;
+    case 'no_such_key':
+      return text.replace('No such key: ', 'no such key: ');
+    case 'index_out_of_bounds':
+      return text.replace(/.*index (-?\d+).*/, 'index out of bounds: $1');
+    case 'division_by_zero':
+      return 'division by zero';
+    case 'modulo_by_zero':
+      return 'modulus by zero';
+    case 'optional_value_missing':
+      return 'optional.none() dereference';
+    default:
+      return text;
+  }
+}
+
+/** `ERROR: <input>:1:5: …`, the line and a mark below, as cel-go prints it. */
+function located(expression: string, error: ParseError | CelTypeError): string {
+  const at = error.range?.start ?? 0;
+  const before = expression.slice(0, at).split('\n');
+  const column = before.at(-1)?.length ?? 0;
+  const line = expression.split('\n')[before.length - 1] ?? '';
+  let message = inGoWords(error.summary, error.code);
+  if (error.code === 'no_such_key') message = `undefined field '${message.replace('no such key: ', '')}'`;
+  const operator = /^no such overload: (.*) (\S+) (.*)$/.exec(message);
+  if (operator !== null) {
+    message = `found no matching overload for '_${operator[2]}_' applied to '(${operator[1]}, ${operator[3]})'`;
+  }
+  if (error instanceof ParseError) message = `Syntax error: ${message}`;
+  return `ERROR: <input>:${before.length}:${column + 1}: ${message}\n | ${line}\n | ${'.'.repeat(column)}^`;
+}
