@@ -69,6 +69,9 @@ export function renderContainerdConfig(config: ContainerdConfig): string {
     oom_score: 0,
     grpc: { address: config.socket },
     ttrpc: { address: config.ttrpcSocket },
+    // Of a containerd that comes back: a shim that the machine gives no time for 5 s, or 2 s, is taken for lost, and its container
+    // is in the state unknown, which a kubelet ends and starts anew. A dead shim's socket refuses at once.
+    timeouts: { 'io.containerd.timeout.shim.load': '60s', 'io.containerd.timeout.task.state': '30s' },
     plugins: {
       ...(v3 ? criPluginsV3(config) : criPluginV2(config)),
       // The default would make /opt/containerd.
@@ -155,7 +158,7 @@ export function renderToml(table: Table, path: readonly string[] = []): string {
   const entries = Object.entries(table);
   const lines: string[] = [];
   for (const [key, value] of entries) {
-    if (!isTable(value)) lines.push(`${key} = ${renderValue(value)}`);
+    if (!isTable(value)) lines.push(`${tomlKey(key)} = ${renderValue(value)}`);
   }
   const header = path.length === 0 || lines.length === 0 ? '' : `[${path.map(tomlKey).join('.')}]\n`;
   const sections = [lines.length === 0 ? '' : `${header}${lines.join('\n')}\n`];

@@ -69,6 +69,15 @@ const POD_NAME = 'io.kubernetes.pod.name';
 const POD_NAMESPACE = 'io.kubernetes.pod.namespace';
 const POD_UID = 'io.kubernetes.pod.uid';
 
+/** Whether the runtime is away, busy, or has just started: containerd answers before its CRI plugin has read what is there. */
+export function isAway(error: unknown): boolean {
+  if (!(error instanceof RuntimeError)) return false;
+  return (
+    ['UNAVAILABLE', 'DEADLINE_EXCEEDED', 'CANCELLED'].includes(error.code) ||
+    error.message.includes('server is not initialized yet')
+  );
+}
+
 /** Reads the runtime's containers again and again. */
 export class ContainerWatch {
   readonly #cri: CriClient;
@@ -104,8 +113,7 @@ export class ContainerWatch {
       return changes;
     } catch (error) {
       // The runtime was killed, or is busy: what has happened meanwhile is seen at the next look.
-      if (error instanceof RuntimeError && ['UNAVAILABLE', 'DEADLINE_EXCEEDED', 'CANCELLED'].includes(error.code))
-        return undefined;
+      if (isAway(error)) return undefined;
       throw error;
     }
   }

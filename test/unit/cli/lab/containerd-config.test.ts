@@ -75,6 +75,13 @@ describe('config.toml', () => {
     expect(text).not.toContain('io.containerd.cri.v1');
   });
 
+  it('gives shims of a busy machine time to answer a containerd that comes back', () => {
+    expect(table(renderContainerdConfig(config()), 'timeouts')).toEqual([
+      '"io.containerd.timeout.shim.load" = "60s"',
+      '"io.containerd.timeout.task.state" = "30s"',
+    ]);
+  });
+
   it('is version 3 for containerd 2.x, with images and runtime apart', () => {
     const text = renderContainerdConfig(config({ version: { major: 2, minor: 0 } }));
     expect(text.split('\n')[0]).toBe('version = 3');

@@ -4,7 +4,8 @@ import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { type ContainerState, containerChanges } from '../../../../../cli/experiment/lab/containers.ts';
+import { RuntimeError } from '../../../../../agent/ports/runtime.ts';
+import { type ContainerState, containerChanges, isAway } from '../../../../../cli/experiment/lab/containers.ts';
 import { ObjectVersions } from '../../../../../cli/experiment/lab/objects.ts';
 import { processCpuMs, processMemoryBytes, Sampler, statLine } from '../../../../../cli/experiment/lab/samples.ts';
 import { epochMs } from '../../../../../lib/clock.ts';
@@ -95,6 +96,15 @@ describe('versions of objects', () => {
       'ADDED Pod d',
     ]);
   });
+});
+
+test.each([
+  [new RuntimeError('ListContainers', 'UNAVAILABLE', 'connect ENOENT'), true],
+  [new RuntimeError('ListContainers', 'UNKNOWN', 'server is not initialized yet'), true],
+  [new RuntimeError('ListContainers', 'UNIMPLEMENTED', 'unknown service'), false],
+  [new Error('server is not initialized yet'), false],
+])('%s: the runtime is away is %s', (error, away) => {
+  expect(isAway(error)).toBe(away);
 });
 
 describe('numbers of the kernel', () => {
