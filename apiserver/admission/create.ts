@@ -6,7 +6,7 @@ import { AdmissionChain } from './chain.ts';
 import { QuotaLedger } from './quota/ledger.ts';
 import { chosenPlugins, createPlugins, type PluginChoice, type PluginParts } from './table.ts';
 
-type Parts = Omit<PluginParts, 'quotas'> & { readonly log: (line: string) => void };
+type Parts = Omit<PluginParts, 'quotas' | 'authorizer'> & { readonly log: (line: string) => void };
 
 /** What a registry makes its admission with. Throws UserError for a choice that cannot be had. */
 export function admissionOf(choice: PluginChoice, parts: Parts): (registry: Registry) => AdmissionChain {
@@ -14,6 +14,9 @@ export function admissionOf(choice: PluginChoice, parts: Parts): (registry: Regi
   return (registry) => {
     const quotas = new QuotaLedger(registry, parts.log);
     if (chosen.some(({ name }) => name === 'ResourceQuota')) quotas.start();
-    return new AdmissionChain(createPlugins(choice, { ...parts, quotas }), new CachedLookup(registry));
+    return new AdmissionChain(
+      createPlugins(choice, { ...parts, quotas, authorizer: () => registry.authorizer }),
+      new CachedLookup(registry),
+    );
   };
 }

@@ -2,7 +2,13 @@
 // and which of them a server has: what is on by default, what the flags change, and what is not here.
 
 import { UserError } from '../../lib/errors.ts';
+import type { Authorizer } from '../auth/authorizer.ts';
 import type { AdmissionPlugin, RemotePlugin } from './plugin.ts';
+import {
+  certificateApprovalPlugin,
+  certificateSigningPlugin,
+  certificateSubjectRestrictionPlugin,
+} from './plugins/certificates.ts';
 import { defaultStorageClass } from './plugins/default-storage-class.ts';
 import { defaultTolerationSeconds } from './plugins/default-toleration-seconds.ts';
 import { limitRanger } from './plugins/limit-ranger.ts';
@@ -23,6 +29,8 @@ export interface PluginParts {
   /** Audiences that nodes may request tokens for though no volume of the pod needs them. */
   readonly nodeAudiences: readonly string[];
   readonly quotas: QuotaUsage;
+  /** Of the registry whose plugins these are. */
+  readonly authorizer: () => Authorizer;
 }
 
 interface PluginRow {
@@ -44,7 +52,7 @@ export const PLUGINS: readonly PluginRow[] = [
   absent('LimitPodHardAntiAffinityTopology'),
   here(limitRanger),
   here(serviceAccount),
-  { name: 'NodeRestriction', on: true, create: ({ nodeAudiences }) => nodeRestriction(nodeAudiences) },
+  { name: 'NodeRestriction', on: true, create: (parts) => nodeRestriction(parts) },
   here(taintNodesByCondition),
   absent('AlwaysPullImages'),
   absent('ImagePolicyWebhook'),
@@ -60,10 +68,10 @@ export const PLUGINS: readonly PluginRow[] = [
   absent('OwnerReferencesPermissionEnforcement'),
   here(persistentVolumeClaimResize),
   here(runtimeClass),
-  absent('CertificateApproval', true),
-  absent('CertificateSigning', true),
+  { name: 'CertificateApproval', on: true, create: ({ authorizer }) => certificateApprovalPlugin(authorizer) },
+  { name: 'CertificateSigning', on: true, create: ({ authorizer }) => certificateSigningPlugin(authorizer) },
   absent('ClusterTrustBundleAttest', true),
-  absent('CertificateSubjectRestriction', true),
+  here(certificateSubjectRestrictionPlugin),
   absent('DefaultIngressClass', true),
   absent('DenyServiceExternalIPs'),
   absent('PodTopologyLabels', true),

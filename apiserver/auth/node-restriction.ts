@@ -8,6 +8,7 @@ import type { KubeObject, ObjectLookup } from '../kinds/resource.ts';
 import { podOf } from '../kinds/shapes.ts';
 import { isObject, type JsonObject } from '../patch/json-value.ts';
 import type { Caller } from '../registry/registry.ts';
+import type { Authorizer } from './authorizer.ts';
 import { isOn, LEASE_NAMESPACE, nodeNameOf } from './node.ts';
 import { forbiddenNodeLabels } from './node-labels.ts';
 import { apiObjectReference, isMirrorPod, MIRROR_ANNOTATION } from './pod-references.ts';
@@ -33,10 +34,13 @@ export interface RestrictionParts {
   readonly lookup: ObjectLookup;
   /** Audiences that nodes may request tokens for though no volume of the pod needs them. */
   readonly nodeAudiences: readonly string[];
+  /** Allows further audiences: the verb request-serviceaccounts-token-audience. */
+  readonly authorizer: Authorizer;
 }
 
 /** The reason to refuse a write; undefined to admit it. Throws 404 when an object that the decision needs is missing. */
-type WriteCheck = (node: string, write: NodeWrite, parts: RestrictionParts) => string | undefined;
+type WriteCheck = (node: string, write: NodeWrite, parts: CheckParts) => string | undefined;
+type CheckParts = RestrictionParts & { readonly caller: Pick<Caller, 'name' | 'groups'> };
 
 const quoted = (text: string): string => JSON.stringify(text);
 /** As the plugin's messages name operations: "UPDATE". */
@@ -225,7 +229,14 @@ const accounts: WriteCheck = (node, write, parts) => {
   }
   if (!isOn(pod, node)) return 'node requested token bound to a pod scheduled on a different node';
   const { audiences } = spec;
-  return missingAudience(node, Array.isArray(audiences) ? audiences : [], podOf(pod), parts);
+  const { namespace } = write;
+  const request = {
+    caller: parts.caller,
+    namespace,
+    account: write.name,
+    audiences: Array.isArray(audiences) ? audiences : [],
+  };
+  return missingAudience(node, request, podOf(pod), parts);
 };
 
 const leases: WriteCheck = (node, { namespace, name }) => {
@@ -266,6 +277,6 @@ export function restrictNode(caller: Pick<Caller, 'name' | 'groups'>, write: Nod
   const why =
     node === ''
       ? `could not determine node from user ${quoted(caller.name)}`
-      : CHECKS.get(`${group}/${resource}`)?.(node, write, parts);
+      : CHECKS.get(`${group}/${resource}`)?.(node, write, { ...parts, caller });
   if (why !== undefined) throw forbidden({ group, plural: resource }, name, why);
 }

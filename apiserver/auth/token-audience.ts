@@ -6,6 +6,8 @@ import { notFound } from '../errors.ts';
 import type { KubeObject, ObjectLookup } from '../kinds/resource.ts';
 import type { Pod, Volume } from '../kinds/shapes.ts';
 import { isObject, type JsonObject } from '../patch/json-value.ts';
+import type { Caller } from './attributes.ts';
+import type { Authorizer } from './authorizer.ts';
 import { claimOfVolume } from './pod-references.ts';
 
 function specOf(object: KubeObject): JsonObject {
@@ -43,12 +45,27 @@ function driverRequests(driver: KubeObject, audience: string): boolean {
   );
 }
 
+/** A node's request for a token. */
+export interface AudienceRequest {
+  readonly caller: Pick<Caller, 'name' | 'groups'>;
+  readonly namespace: string;
+  /** The service account. */
+  readonly account: string;
+  readonly audiences: readonly unknown[];
+}
+
+export interface AudienceParts {
+  readonly lookup: ObjectLookup;
+  readonly nodeAudiences: readonly string[];
+  readonly authorizer: Authorizer;
+}
+
 /** Why the node may not request a token for these audiences; undefined when it may. '' is the API server's own. */
 export function missingAudience(
   node: string,
-  audiences: readonly unknown[],
+  { caller, namespace, account, audiences }: AudienceRequest,
   pod: Pod,
-  { lookup, nodeAudiences }: { readonly lookup: ObjectLookup; readonly nodeAudiences: readonly string[] },
+  { lookup, nodeAudiences, authorizer }: AudienceParts,
 ): string | undefined {
   if (audiences.length > 1) return 'node may only request 0 or 1 audiences';
   const audience = String(audiences[0] ?? '');
@@ -66,6 +83,9 @@ export function missingAudience(
     else if (driverRequests(found.object, audience)) return undefined;
   }
   if (nodeAudiences.includes(audience)) return undefined;
+  const verb = 'request-serviceaccounts-token-audience';
+  const attributes = { verb, group: '', resource: audience, subresource: '', namespace, name: account };
+  if (authorizer.authorize(caller, attributes).allowed) return undefined;
   if (problems.length > 0) {
     const why = problems.length === 1 ? problems[0] : `[${problems.join(', ')}]`;
     return `error validating audience ${JSON.stringify(audience)}: ${why}`;

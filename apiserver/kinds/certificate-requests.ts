@@ -4,19 +4,12 @@
 import type { CertificateSigningRequest } from 'kubernetes-types/certificates/v1';
 import { rfc3339 } from '../../lib/rfc3339.ts';
 import { sameJson } from '../../lib/same-json.ts';
-import { certificateApproval, certificateSigning, certificateSubjectRestriction } from '../auth/certificates.ts';
 import { checkCertificates, PemError, readCertificateRequest } from '../pki/requests.ts';
 import { AGE_COLUMN, age, humanDuration, NAME_COLUMN, text } from './columns.ts';
 import { addErrors, duplicate, forbidden, invalid, notSupported, required, tooLong } from './field-errors.ts';
 import { defineKind } from './metadata.ts';
 import { dns1123Label, dns1123Subdomain } from './names.ts';
-import {
-  AdmissionForbidden,
-  type CallerWrite,
-  type FieldError,
-  type KubeObject,
-  type RequestContext,
-} from './resource.ts';
+import type { CallerWrite, FieldError, KubeObject, RequestContext } from './resource.ts';
 import { as, type Loose } from './shapes.ts';
 
 const of = (object: KubeObject) => as<CertificateSigningRequest>(object, 'CertificateSigningRequest');
@@ -164,25 +157,10 @@ function validateUpdate(object: KubeObject, old: KubeObject, may: May): FieldErr
   return errors;
 }
 
-/** The three admission plugins, and who asks: a request is from its creator, whatever it claims. */
-function applyCaller(object: KubeObject, { old, subresource }: CallerWrite, context: RequestContext): void {
-  const { user, authorizer, now } = context;
-  const refusals: (string | undefined)[] = [];
-  if (old === undefined) {
-    claim(object, user);
-    refusals.push(certificateSubjectRestriction(object));
-  } else if (subresource === 'approval' || subresource === 'status') {
-    stampConditions(object, old, rfc3339(now));
-    if (authorizer !== undefined) {
-      refusals.push(
-        subresource === 'approval'
-          ? certificateApproval(old, user, authorizer)
-          : certificateSigning(object, old, user, authorizer),
-      );
-    }
-  }
-  const why = refusals.find((reason) => reason !== undefined);
-  if (why !== undefined) throw new AdmissionForbidden(why);
+/** A request is from its creator, whatever it claims; conditions get the time of their writing. */
+function applyCaller(object: KubeObject, { old, subresource }: CallerWrite, { user, now }: RequestContext): void {
+  if (old === undefined) claim(object, user);
+  else if (subresource === 'approval' || subresource === 'status') stampConditions(object, old, rfc3339(now));
 }
 
 function claim(object: KubeObject, { name, uid, groups, extra }: RequestContext['user']): void {

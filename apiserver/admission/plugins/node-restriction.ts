@@ -1,5 +1,6 @@
 // NodeRestriction: what a node may write. The rules are auth/node-restriction.ts; here is their place in the chain.
 
+import type { Authorizer } from '../../auth/authorizer.ts';
 import { restrictNode } from '../../auth/node-restriction.ts';
 import type { AdmissionPlugin, Operation } from '../plugin.ts';
 
@@ -9,8 +10,13 @@ const OPERATIONS: Partial<Record<Operation, 'create' | 'update' | 'delete'>> = {
   DELETE: 'delete',
 };
 
-/** `nodeAudiences`: for which nodes may request tokens though no volume of the pod needs them. */
-export function nodeRestriction(nodeAudiences: readonly string[]): AdmissionPlugin {
+export interface NodeRestrictionParts {
+  /** Audiences that nodes may request tokens for though no volume of the pod needs them. */
+  readonly nodeAudiences: readonly string[];
+  readonly authorizer: () => Authorizer;
+}
+
+export function nodeRestriction({ nodeAudiences, authorizer }: NodeRestrictionParts): AdmissionPlugin {
   return {
     name: 'NodeRestriction',
     handles: (operation) => operation !== 'CONNECT',
@@ -31,7 +37,7 @@ export function nodeRestriction(nodeAudiences: readonly string[]): AdmissionPlug
           ...(object === undefined ? {} : { object }),
           ...(old === undefined || operation === 'DELETE' ? {} : { old }),
         },
-        { lookup, nodeAudiences },
+        { lookup, nodeAudiences, authorizer: authorizer() },
       );
     },
   };

@@ -4,6 +4,7 @@ import { CachedLookup } from '../../../apiserver/admission/cached-lookup.ts';
 import { AdmissionChain } from '../../../apiserver/admission/chain.ts';
 import { namespaceLifecycle } from '../../../apiserver/admission/plugins/namespace-lifecycle.ts';
 import { nodeRestriction } from '../../../apiserver/admission/plugins/node-restriction.ts';
+import { NO_AUTHORIZER } from '../../../apiserver/auth/authorizer.ts';
 import type { KubeObject, ResourceKind } from '../../../apiserver/kinds/resource.ts';
 import { Registry, type View, type WriteOptions } from '../../../apiserver/registry/registry.ts';
 import { createObject } from '../../../apiserver/registry/write.ts';
@@ -69,7 +70,10 @@ export const TABLE: readonly ResourceKind[] = [namespaces, pods, leases];
 
 /** Pods of this table are not those of the plugins about pods. */
 export const ADMISSION = (registry: Registry): AdmissionChain =>
-  new AdmissionChain([namespaceLifecycle, nodeRestriction([])], new CachedLookup(registry));
+  new AdmissionChain(
+    [namespaceLifecycle, nodeRestriction({ nodeAudiences: [], authorizer: () => NO_AUTHORIZER })],
+    new CachedLookup(registry),
+  );
 
 export const ADMIN: WriteOptions = {
   caller: { name: 'admin', groups: ['system:masters'] },

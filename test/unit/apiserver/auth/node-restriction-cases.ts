@@ -4,7 +4,7 @@ import { expect, it } from 'vitest';
 import { type NodeWrite, restrictNode } from '../../../../apiserver/auth/node-restriction.ts';
 import type { KubeObject, KubeObjectMeta } from '../../../../apiserver/kinds/resource.ts';
 import { failureOf } from '../support.ts';
-import { lookupOf, nodeUser, thing, type World } from './support.ts';
+import { authorizerOf, lookupOf, nodeUser, thing, type World } from './support.ts';
 
 export const OWNER = { apiVersion: 'v1', kind: 'Node', name: 'mynode', uid: 'mynode-uid', controller: true };
 
@@ -102,7 +102,7 @@ export function verdict(
   nodeAudiences: string[] = [],
 ): string | undefined {
   const failure = failureOf(() => {
-    restrictNode(caller, request, { lookup: world, nodeAudiences });
+    restrictNode(caller, request, { lookup: world, nodeAudiences, authorizer: authorizerOf(world) });
     throw Object.assign(new Error('admitted'), { status: { code: 0 } });
   });
   if (failure.code === 0) return undefined;

@@ -208,3 +208,32 @@ describe('a review', () => {
     expect(at(node, 'status', 'incomplete')).toBe(true);
   });
 });
+
+describe('a node', () => {
+  it('gets tokens for the audiences that RBAC lets it request', async () => {
+    const node = await stand.node('n1');
+    const core = (kind: string, metadata: object, more: object = {}) => ({ apiVersion: 'v1', kind, metadata, ...more });
+    expect((await post('/api/v1/nodes', core('Node', { name: 'n1' }), node)).code).toBe(201);
+    const ns = '/api/v1/namespaces/default';
+    await stand.admit('POST', `${ns}/serviceaccounts`, core('ServiceAccount', { name: 'puller' }));
+    const spec = { nodeName: 'n1', serviceAccountName: 'puller', containers: [{ name: 'c', image: 'x:1' }] };
+    const pod = await stand.admit('POST', `${ns}/pods`, core('Pod', { name: 'p' }, { spec }));
+    const boundObjectRef = { apiVersion: 'v1', kind: 'Pod', name: 'p', uid: at(pod, 'metadata', 'uid') };
+    const token = { spec: { audiences: ['registry'], boundObjectRef } };
+    const request = () => post(`${ns}/serviceaccounts/puller/token`, token, node);
+    expect((await request()).text).toContain('not found in pod spec volume');
+    const rule = {
+      verbs: ['request-serviceaccounts-token-audience'],
+      apiGroups: [''],
+      resources: ['registry'],
+      resourceNames: ['puller'],
+    };
+    await stand.admit('POST', `${NS}/roles`, role('pullers', rule));
+    await stand.admit(
+      'POST',
+      `${NS}/rolebindings`,
+      binding('p', 'Role/pullers', { kind: 'Group', name: 'system:nodes' }),
+    );
+    expect((await request()).code).toBe(201);
+  });
+});

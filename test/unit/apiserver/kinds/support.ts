@@ -4,6 +4,7 @@ import { AdmissionChain } from '../../../../apiserver/admission/chain.ts';
 import type { AdmissionAttributes, Operation } from '../../../../apiserver/admission/plugin.ts';
 import { atOnce } from '../../../../apiserver/admission/steps.ts';
 import { createPlugins } from '../../../../apiserver/admission/table.ts';
+import { NO_AUTHORIZER } from '../../../../apiserver/auth/authorizer.ts';
 import { RESOURCE_KINDS } from '../../../../apiserver/kinds/index.ts';
 import type { FieldError, KubeObject, ObjectLookup, ResourceKind } from '../../../../apiserver/kinds/resource.ts';
 import { checkBody } from '../../../../apiserver/schema/decode.ts';
@@ -68,7 +69,10 @@ const USER = { name: 'admin', groups: [] };
 /** The plugins that are on by default, but for the namespace's existence. */
 export function admission(lookup: ObjectLookup): AdmissionChain {
   return new AdmissionChain(
-    createPlugins({ disable: ['NamespaceLifecycle'] }, { nodeAudiences: [], quotas: { quotas: () => [] } }),
+    createPlugins(
+      { disable: ['NamespaceLifecycle'] },
+      { nodeAudiences: [], quotas: { quotas: () => [] }, authorizer: () => NO_AUTHORIZER },
+    ),
     lookup,
   );
 }
