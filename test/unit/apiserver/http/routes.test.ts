@@ -3,8 +3,7 @@
 
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { Attributes } from '../../../../apiserver/auth/attributes.ts';
-import { RbacPolicy } from '../../../../apiserver/auth/rbac/policy.ts';
-import { fullName } from '../../../../apiserver/auth/rbac/rules.ts';
+import { fullName, ruleAllows } from '../../../../apiserver/auth/rbac/rules.ts';
 import { parseRequest } from '../../../../apiserver/http/request.ts';
 import { RESOURCE_KINDS } from '../../../../apiserver/kinds/index.ts';
 import type { ResourceKind } from '../../../../apiserver/kinds/resource.ts';
@@ -71,9 +70,9 @@ beforeAll(async () => {
 afterAll(() => stand.stop());
 
 /** The answers to a request of each route, some at a time. */
-async function answers(as: Credentials): Promise<readonly (readonly [Route, Answer])[]> {
+async function answers(as: Credentials, routes = ROUTES): Promise<readonly (readonly [Route, Answer])[]> {
   const all: (readonly [Route, Answer])[] = [];
-  const rest = [...ROUTES];
+  const rest = [...routes];
   while (rest.length > 0) {
     const some = rest.splice(0, 16).map(async (route) => {
       const body = ['POST', 'PUT', 'PATCH'].includes(route.method) ? {} : undefined;
@@ -108,8 +107,16 @@ describe('every route', () => {
 
   it('is 401 for a bad token, and for a certificate of another CA', async () => {
     const foreign = await stand.certificate('kubernetes-admin', 'system:masters', { ca: await stand.otherCa() });
-    for (const as of [{ token: 'bad' }, foreign]) {
-      const wrong = (await answers(as)).flatMap(([route, { code }]) => (code === 401 ? [] : [[shown(route), code]]));
+    // Each such answer ends its connection: one request for each kind and subresource, and a few with the certificate.
+    const reads = ROUTES.filter(({ method, path }) => method === 'GET' && !path.includes('watch'));
+    const some = reads.filter((_route, index) => index % 16 === 0);
+    for (const [as, routes] of [
+      [{ token: 'bad' }, reads],
+      [foreign, some],
+    ] as const) {
+      const wrong = (await answers(as, routes)).flatMap(([route, { code }]) =>
+        code === 401 ? [] : [[shown(route), code]],
+      );
       expect(wrong).toEqual([]);
     }
   });
@@ -141,14 +148,9 @@ describe('a permission', () => {
       const attributes = { verb, group, resource, subresource, namespace, name };
       requests.set(`${verb} ${group}/${fullName(attributes)}`, attributes);
     }
-    const caller = { name: 'u', groups: [] };
     for (const [key, { verb, group, resource, subresource }] of requests) {
-      const policy = new RbacPolicy();
-      const rules = [{ verbs: [verb], apiGroups: [group], resources: [fullName({ resource, subresource })] }];
-      policy.setRole({ namespace: '', name: 'r', rules });
-      const subjects = [{ kind: 'User', name: 'u', namespace: '' }];
-      policy.setBinding({ namespace: '', name: 'b', roleRef: { kind: 'ClusterRole', name: 'r' }, subjects });
-      const open = [...requests].filter(([, request]) => policy.authorize(caller, request).allowed).map(([one]) => one);
+      const rule = { verbs: [verb], apiGroups: [group], resources: [fullName({ resource, subresource })] };
+      const open = [...requests].filter(([, request]) => ruleAllows(rule, request)).map(([one]) => one);
       expect(open).toEqual([key]);
     }
   });
