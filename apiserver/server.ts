@@ -29,6 +29,7 @@ import { badRequest, tooLarge } from './errors.ts';
 import { Converter } from './http/convert-aside.ts';
 import type { AdmittedRequest, Reply } from './http/exchange.ts';
 import { Handler } from './http/handler.ts';
+import type { HealthCheck } from './http/health.ts';
 import { ResourceHandler } from './http/resources.ts';
 import { handleUpgrade } from './http/upgrade.ts';
 import type { ObjectLookup } from './kinds/resource.ts';
@@ -42,7 +43,7 @@ import { KubeletClient } from './proxy/kubelet.ts';
 import { KubeletProxy } from './proxy/proxy.ts';
 import { startEventCleanup } from './registry/event-ttl.ts';
 import { Registry } from './registry/registry.ts';
-import { StoreFullError } from './storage/object-store.ts';
+import { type ObjectStore, StoreFullError } from './storage/object-store.ts';
 
 const EMPTY = Buffer.alloc(0);
 /** A response that a kubelet sends ends after this long, as the kubelet's own connections do. ms. */
@@ -103,8 +104,10 @@ export async function startApiServer(options: ApiServerOptions, kinds: KindParts
     const onAuthenticated = (socket: Duplex): void => guard.authenticated(socket);
     const { discovery } = kinds;
     const snapshot = snapshots === undefined ? {} : { snapshot: () => snapshots.file() };
+    const state = { complete: false, closing: false };
     const parts = {
       ...snapshot,
+      health: healthChecks(store, state),
       registry,
       resources,
       converter,
@@ -121,11 +124,13 @@ export async function startApiServer(options: ApiServerOptions, kinds: KindParts
     const port = await listen(app, address, options.port);
     await bootstrap(registry, port);
     const stopAggregation = await startAggregation(registry, log);
+    state.complete = true;
     const stopCleanup = store.expiresEvents ? () => undefined : startEventCleanup(registry, clock, log);
     snapshots?.start();
     const host = options.advertiseHost ?? (unspecified(address) ? '127.0.0.1' : address);
     let closing: Promise<void> | undefined;
     const close = async (): Promise<void> => {
+      state.closing = true;
       stopCleanup();
       stopAggregation();
       clientCa.stop();
@@ -152,6 +157,23 @@ export async function startApiServer(options: ApiServerOptions, kinds: KindParts
     if (error instanceof StoreFullError) throw new UserError(error.message);
     throw error;
   }
+}
+
+/** With kube-apiserver's names. */
+function healthChecks(store: ObjectStore, state: { complete: boolean; closing: boolean }): readonly HealthCheck[] {
+  const need = (good: boolean, why: string): void => {
+    if (!good) throw new Error(why);
+  };
+  return [
+    { name: 'ping', check: () => undefined },
+    { name: 'etcd', check: () => store.check() },
+    {
+      name: 'poststarthook/rbac/bootstrap-roles',
+      readinessOnly: true,
+      check: () => need(state.complete, 'not finished'),
+    },
+    { name: 'shutdown', readinessOnly: true, check: () => need(!state.closing, 'process is shutting down') },
+  ];
 }
 
 type App = ReturnType<typeof buildApp>;

@@ -19,6 +19,7 @@ import { StoreFullError } from '../storage/object-store.ts';
 import { admitConnection } from './connect.ts';
 import type { Converter } from './convert-aside.ts';
 import type { AdmittedRequest, Exchange, Reply } from './exchange.ts';
+import { answerHealth, type HealthCheck, isHealthPath } from './health.ts';
 import { type Form, negotiate } from './negotiate.ts';
 import { includeObject, watchOptions } from './options.ts';
 import { type ApiRequest, flag, integer, type PathRequest, parseRequest, type ResourceRequest } from './request.ts';
@@ -38,6 +39,8 @@ export interface HandlerParts {
   readonly proxy: KubeletProxy;
   /** Takes a snapshot of the store and returns its file; absent where the store is not this server's. */
   readonly snapshot?: () => Promise<string>;
+  /** What /healthz, /livez and /readyz check. */
+  readonly health: readonly HealthCheck[];
   readonly log: (line: string) => void;
   /** Called with the connection of every caller that has shown a good credential. */
   readonly onAuthenticated: (socket: Duplex) => void;
@@ -45,7 +48,6 @@ export interface HandlerParts {
 
 /** How long a watch may go on for a caller who may no longer. */
 const JUDGE_AGAIN_MS = 60_000;
-const HEALTH = /^\/(healthz|livez|readyz)(\/.*)?$/;
 const NO_CACHE = { 'Cache-Control': 'no-cache, private' };
 
 /** Warnings beyond this length together are cut, and left out where that is not enough: clients bound what headers take. */
@@ -99,6 +101,7 @@ export class Handler {
       const { request, admitted } = exchange;
       const { parsed, caller } = admitted;
       if (parsed.kind === 'path') {
+        if (isHealthPath(parsed.path)) return await this.#health(parsed);
         const { snapshot } = this.#parts;
         if (parsed.path !== SNAPSHOT_PATH || parsed.verb !== 'get' || snapshot === undefined) {
           return this.#path(parsed, request);
@@ -238,18 +241,19 @@ export class Handler {
     return () => timer.cancel();
   }
 
+  async #health({ path, verb, query }: PathRequest): Promise<Reply> {
+    if (verb !== 'get' && verb !== 'head') throw methodNotAllowed();
+    const answer = await answerHealth(path, query, this.#parts.health);
+    if (answer === undefined) throw pathNotFound();
+    const { code, body, failures } = answer;
+    if (failures.length > 0) this.#parts.log(`${path} check failed: ${failures.join('; ')}`);
+    const headers = { ...NO_CACHE, 'X-Content-Type-Options': 'nosniff' };
+    return { code, body, contentType: 'text/plain; charset=utf-8', headers };
+  }
+
   #path(request: PathRequest, message: IncomingMessage): Reply {
     const { path, verb, query } = request;
     if (verb !== 'get' && verb !== 'head') throw methodNotAllowed();
-    const plain = {
-      contentType: 'text/plain; charset=utf-8',
-      headers: { ...NO_CACHE, 'X-Content-Type-Options': 'nosniff' },
-    };
-    if (HEALTH.test(path)) {
-      const name = path.split('/')[1] ?? '';
-      const body = flag(query, 'verbose') ? `[+]ping ok\n[+]store ok\n${name} check passed\n` : 'ok';
-      return { code: 200, body, ...plain };
-    }
     const { tokens, discovery } = this.#parts;
     if (path === '/.well-known/openid-configuration') {
       return { code: 200, contentType: 'application/json', body: JSON.stringify(tokens.configuration()), headers: {} };

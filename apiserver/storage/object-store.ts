@@ -109,6 +109,8 @@ export interface ObjectStore {
   dependsOn(resource: string, namespace: string, name?: string): void;
   /** Resolves when reads show every write that was complete before the call, those of other servers too. */
   catchUp(): Promise<void>;
+  /** Rejects when the store cannot be read. */
+  check(): Promise<void>;
   /** Releases the store. Idempotent. */
   close(): void;
 }

@@ -395,6 +395,10 @@ export class Store implements ObjectStore {
 
   async catchUp(): Promise<void> {}
 
+  async check(): Promise<void> {
+    this.#statements.value.get(0);
+  }
+
   /** Trims history, moves the WAL into the file, shrinks the file, restores the reserve. Never throws. */
   maintain(): void {
     this.#housekeeping.maintain();

@@ -302,6 +302,10 @@ export class EtcdStore implements ObjectStore {
     return this.#progress?.catchUp() ?? Promise.resolve();
   }
 
+  check(): Promise<void> {
+    return this.catchUp();
+  }
+
   close(): void {
     this.#stopping.abort();
     this.#watcher.stop();

@@ -8,8 +8,11 @@ import { Registry, type WriteOptions } from '../../../apiserver/registry/registr
 import { createObject, newObject } from '../../../apiserver/registry/write.ts';
 import { parseConfiguration } from '../../../apiserver/storage/encryption/configuration.ts';
 import { encryptionOf } from '../../../apiserver/storage/encryption/load.ts';
+import { EtcdClient } from '../../../apiserver/storage/etcd/client.ts';
 import { EtcdStore, type EtcdStoreOptions } from '../../../apiserver/storage/etcd/etcd-store.ts';
-import { progressIsInOrder } from '../../../apiserver/storage/etcd/progress.ts';
+import { Progress, progressIsInOrder } from '../../../apiserver/storage/etcd/progress.ts';
+import { WatchCache } from '../../../apiserver/storage/etcd/watch-cache.ts';
+import { Watcher } from '../../../apiserver/storage/etcd/watcher.ts';
 import { systemClock } from '../../../lib/clock.ts';
 import { Tracer } from '../../../lib/trace.ts';
 import { Etcd } from '../../support/etcd.ts';
@@ -124,6 +127,34 @@ describe('two stores on one etcd', () => {
     expect(a.revision).toBeGreaterThan(a.get(key('x'))?.revision ?? 0);
     expect(storedValue(a.get(key('x')))).toBe('one');
   });
+});
+
+it('a watch whose progress is requested needs no write below its prefix to catch up', async () => {
+  const client = new EtcdClient({ servers: [etcd.url] }, new Tracer());
+  const cache = new WatchCache();
+  const watcher = new Watcher({
+    client,
+    prefix: '/none/',
+    revision: () => cache.revision,
+    changed: () => undefined,
+    advanced: (revision) => cache.advance(revision),
+    compacted: () => Promise.reject(new Error('nothing was compacted')),
+    clock: systemClock,
+    log: (line) => log.push(line),
+  });
+  try {
+    const { header } = await client.range({ key: Buffer.from('/none/') });
+    cache.fill(Number(header?.revision), []);
+    watcher.start();
+    await etcd.ctl('put', '/elsewhere', 'y');
+    // As with an etcd whose replies are in order; here nothing is written that one could overtake.
+    await new Progress(client, cache, watcher, '/none/', '3.5.8', systemClock).catchUp();
+    expect(cache.revision).toBeGreaterThan(Number(header?.revision));
+    expect(await etcd.keys('/none/')).toEqual([]);
+  } finally {
+    watcher.stop();
+    client.close();
+  }
 });
 
 describe('the keys and values', () => {

@@ -1,0 +1,40 @@
+import { expect, it } from 'vitest';
+import { answerHealth, type HealthCheck, isHealthPath } from '../../../../apiserver/http/health.ts';
+
+const good: HealthCheck = { name: 'ping', check: () => undefined };
+const bad: HealthCheck = { name: 'etcd', check: () => Promise.reject(new Error('no leader')) };
+const late: HealthCheck = { name: 'shutdown', readinessOnly: true, check: () => undefined };
+
+const CASES: readonly [string, readonly HealthCheck[], number, string][] = [
+  ['/livez', [good, late], 200, 'ok'],
+  ['/livez?verbose', [good, late], 200, '[+]ping ok\nlivez check passed\n'],
+  ['/readyz?verbose', [good, late], 200, '[+]ping ok\n[+]shutdown ok\nreadyz check passed\n'],
+  ['/healthz', [good, bad], 500, '[+]ping ok\n[-]etcd failed: reason withheld\nhealthz check failed\n'],
+  ['/readyz?exclude=etcd', [good, bad], 200, 'ok'],
+  ['/readyz?verbose&exclude=etcd', [good, bad], 200, '[+]ping ok\n[+]etcd excluded: ok\nreadyz check passed\n'],
+  [
+    '/livez?verbose&exclude=none&exclude=shutdown',
+    [good, late],
+    200,
+    '[+]ping ok\nwarn: some health checks cannot be excluded: no matches for "none","shutdown"\nlivez check passed\n',
+  ],
+  ['/livez/ping', [good, bad], 200, 'ok'],
+  ['/livez/etcd', [good, bad], 500, 'internal server error: no leader\n'],
+  ['/readyz/shutdown', [late], 200, 'ok'],
+];
+
+it.each(CASES)('%s', async (url, checks, code, body) => {
+  const { pathname, searchParams } = new URL(url, 'http://x');
+  expect(isHealthPath(pathname)).toBe(true);
+  expect(await answerHealth(pathname, searchParams, checks)).toMatchObject({ code, body });
+});
+
+it('a path of a check that there is none of, or not for this path, is not found', async () => {
+  expect(await answerHealth('/livez/none', new URLSearchParams(), [good])).toBeUndefined();
+  expect(await answerHealth('/livez/shutdown', new URLSearchParams(), [late])).toBeUndefined();
+  expect(isHealthPath('/livezz')).toBe(false);
+});
+
+it('a failure is for the log with its reason', async () => {
+  expect((await answerHealth('/readyz', new URLSearchParams(), [bad]))?.failures).toEqual(['etcd: no leader']);
+});
