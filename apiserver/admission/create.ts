@@ -5,8 +5,9 @@ import { CachedLookup } from './cached-lookup.ts';
 import { AdmissionChain } from './chain.ts';
 import { QuotaLedger } from './quota/ledger.ts';
 import { chosenPlugins, createPlugins, type PluginChoice, type PluginParts } from './table.ts';
+import { WebhookClient } from './webhooks/client.ts';
 
-type Parts = Omit<PluginParts, 'quotas' | 'authorizer'> & { readonly log: (line: string) => void };
+type Parts = Omit<PluginParts, 'quotas' | 'authorizer' | 'webhooks'> & { readonly log: (line: string) => void };
 
 /** What a registry makes its admission with. Throws UserError for a choice that cannot be had. */
 export function admissionOf(choice: PluginChoice, parts: Parts): (registry: Registry) => AdmissionChain {
@@ -15,7 +16,12 @@ export function admissionOf(choice: PluginChoice, parts: Parts): (registry: Regi
     const quotas = new QuotaLedger(registry, parts.log);
     if (chosen.some(({ name }) => name === 'ResourceQuota')) quotas.start();
     return new AdmissionChain(
-      createPlugins(choice, { ...parts, quotas, authorizer: () => registry.authorizer }),
+      createPlugins(choice, {
+        ...parts,
+        quotas,
+        authorizer: () => registry.authorizer,
+        webhooks: new WebhookClient(registry.clock),
+      }),
       new CachedLookup(registry),
     );
   };

@@ -56,6 +56,8 @@ export interface AdmissionAttributes {
   readonly annotate: (key: string, value: string) => void;
   /** The server itself writes: no webhook is called. */
   readonly internal: boolean;
+  /** Decodes and defaults an object that a webhook has changed, in place. Absent where the object is not of a row's kind. */
+  readonly settle?: (object: KubeObject) => void;
 }
 
 export interface AdmissionPlugin {

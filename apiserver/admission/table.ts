@@ -12,6 +12,7 @@ import {
 import { defaultStorageClass } from './plugins/default-storage-class.ts';
 import { defaultTolerationSeconds } from './plugins/default-toleration-seconds.ts';
 import { limitRanger } from './plugins/limit-ranger.ts';
+import { mutatingAdmissionWebhook } from './plugins/mutating-admission-webhook.ts';
 import { namespaceLifecycle } from './plugins/namespace-lifecycle.ts';
 import { nodeRestriction } from './plugins/node-restriction.ts';
 import { persistentVolumeClaimResize } from './plugins/persistent-volume-claim-resize.ts';
@@ -22,7 +23,9 @@ import { runtimeClass } from './plugins/runtime-class.ts';
 import { serviceAccount } from './plugins/service-account.ts';
 import { storageObjectInUseProtection } from './plugins/storage-object-in-use-protection.ts';
 import { taintNodesByCondition } from './plugins/taint-nodes-by-condition.ts';
+import { validatingAdmissionWebhook } from './plugins/validating-admission-webhook.ts';
 import type { QuotaUsage } from './quota/check.ts';
+import type { WebhookClient } from './webhooks/client.ts';
 
 /** What plugins need beside the request. */
 export interface PluginParts {
@@ -31,6 +34,7 @@ export interface PluginParts {
   readonly quotas: QuotaUsage;
   /** Of the registry whose plugins these are. */
   readonly authorizer: () => Authorizer;
+  readonly webhooks: WebhookClient;
 }
 
 interface PluginRow {
@@ -76,9 +80,9 @@ export const PLUGINS: readonly PluginRow[] = [
   absent('DenyServiceExternalIPs'),
   absent('PodTopologyLabels', true),
   absent('MutatingAdmissionPolicy', true),
-  absent('MutatingAdmissionWebhook', true),
+  { name: 'MutatingAdmissionWebhook', on: true, create: ({ webhooks }) => mutatingAdmissionWebhook(webhooks) },
   absent('ValidatingAdmissionPolicy', true),
-  absent('ValidatingAdmissionWebhook', true),
+  { name: 'ValidatingAdmissionWebhook', on: true, create: ({ webhooks }) => validatingAdmissionWebhook(webhooks) },
   { name: 'ResourceQuota', on: true, create: ({ quotas }) => resourceQuota(quotas) },
   absent('AlwaysDeny'),
 ];

@@ -35,6 +35,7 @@ import { csistoragecapacities, storageclasses } from './storage/classes.ts';
 import { csidrivers, csinodes, volumeattachments } from './storage/drivers.ts';
 import { persistentvolumes } from './storage/volumes.ts';
 import { clustertrustbundles } from './trust-bundles.ts';
+import { mutatingwebhookconfigurations, validatingwebhookconfigurations } from './webhooks.ts';
 
 /** In the order in which discovery shows them. */
 export const RESOURCE_KINDS: readonly ResourceKind[] = [
@@ -55,6 +56,8 @@ export const RESOURCE_KINDS: readonly ResourceKind[] = [
   secrets,
   serviceaccounts,
   services,
+  mutatingwebhookconfigurations,
+  validatingwebhookconfigurations,
   certificatesigningrequests,
   clustertrustbundles,
   eventsV1,

@@ -4,6 +4,7 @@
 import { randomUUID } from 'node:crypto';
 import type { AdmissionAttributes, AdmittedKind, Operation } from '../admission/plugin.ts';
 import type { Steps } from '../admission/steps.ts';
+import { internalError } from '../errors.ts';
 import type { KubeObject, ResourceKind } from '../kinds/resource.ts';
 import type { Registry, WriteOptions } from './registry.ts';
 
@@ -16,6 +17,8 @@ export interface WritePlace {
   readonly kind?: AdmittedKind;
   readonly object?: KubeObject;
   readonly old?: KubeObject;
+  /** Decodes and defaults an object that a webhook has changed, in place. */
+  readonly settle?: (object: KubeObject) => void;
   /** What CreateOptions and their like hold beside dryRun. */
   readonly options?: Readonly<Record<string, unknown>>;
 }
@@ -56,6 +59,16 @@ export function admissionAttributes(
     warn,
     annotate,
     internal,
+    ...(place.settle === undefined ? {} : { settle: place.settle }),
+  };
+}
+
+/** Has an object of the row that a webhook has changed decoded and defaulted like one that was sent. */
+export function settler(registry: Registry, row: ResourceKind): (object: KubeObject) => void {
+  return (object) => {
+    const { fatal } = registry.checkBody(row, object);
+    if (fatal !== undefined) throw internalError(fatal);
+    row.strategy.applyDefaults?.(object);
   };
 }
 

@@ -22,7 +22,7 @@ import { LARGE_BYTES } from '../limits.ts';
 import { applyPatch, type PatchType } from '../patch/apply.ts';
 import { parseObject } from '../storage/change.ts';
 import type { StoredObject } from '../storage/object-store.ts';
-import { admissionAttributes } from './admit.ts';
+import { admissionAttributes, settler } from './admit.ts';
 import { decodeObject } from './decode.ts';
 import { fieldWrite, keepManagedFields, putWithin } from './field-managers.ts';
 import { hasFinalizers } from './namespaces.ts';
@@ -149,7 +149,8 @@ export function* createSteps(
   strategy.applyDefaults?.(object);
   if (options.tracked !== true) trackUpdate(fieldWrite(registry, row, options), undefined, object);
   const { managedFields } = object.metadata;
-  const place = { namespace: row.namespaced ? namespace : '', name: object.metadata.name ?? '', object };
+  const settle = settler(registry, row);
+  const place = { namespace: row.namespaced ? namespace : '', name: object.metadata.name ?? '', object, settle };
   const attributes = admissionAttributes(registry, row, 'CREATE', place, options);
   yield* registry.admission.admit(attributes);
   if (sentVersion !== '') throw badRequest('resourceVersion should not be set on objects to be created');
@@ -417,7 +418,7 @@ export function* replaceStored(
   if (options.tracked !== true) trackUpdate(fieldWrite(registry, row, options, rules.subresource), old, object);
   const { managedFields } = object.metadata;
   const { subresource = '' } = rules;
-  const place = { namespace: stored.namespace, name, object, old, subresource };
+  const place = { namespace: stored.namespace, name, object, old, subresource, settle: settler(registry, row) };
   const attributes = admissionAttributes(registry, row, 'UPDATE', place, options);
   // Before anything is set right: what a node sends beyond its own is refused, not passed over.
   if (options.admitted !== true) yield* registry.admission.admit(attributes);

@@ -26,6 +26,8 @@ export const ROOTS: readonly string[] = [
   'certificates/v1alpha1 ClusterTrustBundle',
   'certificates/v1 CertificateSigningRequest',
   ...'ClusterRole ClusterRoleBinding Role RoleBinding'.split(' ').map((name) => `rbac/v1 ${name}`),
+  'admissionregistration/v1 MutatingWebhookConfiguration',
+  'admissionregistration/v1 ValidatingWebhookConfiguration',
   'authentication/v1 TokenRequest',
   'authentication/v1 TokenReview',
   'authentication/v1 SelfSubjectReview',
@@ -61,6 +63,7 @@ export const INT64: ReadonlySet<string> = new Set([
 export const TYPES: Readonly<Record<string, TypeText>> = {
   [`${CORE}.Secret.data`]: 'map:bytes',
   [`${CORE}.ConfigMap.binaryData`]: 'map:bytes',
+  'io.k8s.api.admissionregistration.v1.WebhookClientConfig.caBundle': 'bytes',
   'io.k8s.api.authorization.v1.SubjectAccessReviewSpec.extra': 'map:[]string',
   'io.k8s.api.authentication.v1.UserInfo.extra': 'map:[]string',
 };
@@ -141,6 +144,7 @@ export const ADDED: Readonly<Record<string, Definition>> = {
   [`${CORE}.NodeRuntimeHandlerFeatures`]: { fields: { userNamespaces: 'bool' } },
   [`${CORE}.NodeSystemInfo`]: { fields: { swap: `#${CORE}.NodeSwapStatus` } },
   [`${CORE}.NodeSwapStatus`]: { fields: { capacity: 'int64' } },
+  'io.k8s.api.admissionregistration.v1.RuleWithOperations': { fields: { resources: '[]string', scope: 'string' } },
   'io.k8s.api.coordination.v1.LeaseSpec': { fields: { preferredHolder: 'string', strategy: 'string' } },
   'io.k8s.api.discovery.v1.EndpointHints': { fields: { forNodes: '[]#io.k8s.api.discovery.v1.ForNode' } },
   'io.k8s.api.discovery.v1.ForNode': { fields: { name: 'string' }, required: ['name'] },
@@ -197,6 +201,8 @@ export const MERGES: Readonly<Record<string, Readonly<Record<string, MergeFact>>
   [`${CORE}.ReplicationControllerStatus`]: { conditions: CONDITIONS },
   [`${CORE}.ComponentStatus`]: { conditions: CONDITIONS },
   [`${STORAGE}.CSINodeSpec`]: { drivers: merge('name') },
+  'io.k8s.api.admissionregistration.v1.MutatingWebhookConfiguration': { webhooks: merge('name') },
+  'io.k8s.api.admissionregistration.v1.ValidatingWebhookConfiguration': { webhooks: merge('name') },
 };
 
 /** Values that a field may take, where kubectl explain shows them. */

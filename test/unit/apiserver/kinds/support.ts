@@ -4,11 +4,13 @@ import { AdmissionChain } from '../../../../apiserver/admission/chain.ts';
 import type { AdmissionAttributes, Operation } from '../../../../apiserver/admission/plugin.ts';
 import { atOnce } from '../../../../apiserver/admission/steps.ts';
 import { createPlugins } from '../../../../apiserver/admission/table.ts';
+import { WebhookClient } from '../../../../apiserver/admission/webhooks/client.ts';
 import { NO_AUTHORIZER } from '../../../../apiserver/auth/authorizer.ts';
 import { RESOURCE_KINDS } from '../../../../apiserver/kinds/index.ts';
 import type { FieldError, KubeObject, ObjectLookup, ResourceKind } from '../../../../apiserver/kinds/resource.ts';
 import { checkBody } from '../../../../apiserver/schema/decode.ts';
 import { epochMs } from '../../../../lib/clock.ts';
+import { VirtualClock } from '../../../support/virtual-clock.ts';
 
 export const NOW = epochMs(Date.parse('2025-01-01T12:00:00Z'));
 
@@ -71,7 +73,12 @@ export function admission(lookup: ObjectLookup): AdmissionChain {
   return new AdmissionChain(
     createPlugins(
       { disable: ['NamespaceLifecycle'] },
-      { nodeAudiences: [], quotas: { quotas: () => [] }, authorizer: () => NO_AUTHORIZER },
+      {
+        nodeAudiences: [],
+        quotas: { quotas: () => [] },
+        authorizer: () => NO_AUTHORIZER,
+        webhooks: new WebhookClient(new VirtualClock()),
+      },
     ),
     lookup,
   );
