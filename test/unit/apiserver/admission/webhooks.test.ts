@@ -336,7 +336,7 @@ describe('a configuration', () => {
     const refused = await configure('Validating', hook('v', more));
     expect([refused.code, message(refused)]).toEqual([
       422,
-      `ValidatingWebhookConfiguration "hooks" is invalid: ${why}`,
+      `ValidatingWebhookConfiguration.admissionregistration.k8s.io "hooks" is invalid: ${why}`,
     ]);
   });
 });

@@ -202,7 +202,7 @@ describe('an eviction', () => {
     expect(failure({}, { metadata: { name: 'web' }, deleteOptions })).toMatchObject({
       code: 422,
       message:
-        'Eviction "web" is invalid: deleteOptions.ignoreStoreReadErrorWithClusterBreakingPotential: Invalid value: true: can not be set for pod eviction, try after removing the option',
+        'Eviction.policy "web" is invalid: deleteOptions.ignoreStoreReadErrorWithClusterBreakingPotential: Invalid value: true: can not be set for pod eviction, try after removing the option',
     });
   });
 });
