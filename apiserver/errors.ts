@@ -63,13 +63,10 @@ export function pathNotFound(): StatusError {
   return new StatusError(404, 'NotFound', 'the server could not find the requested resource', {});
 }
 
-export function methodNotAllowed(): StatusError {
-  return new StatusError(
-    405,
-    'MethodNotAllowed',
-    'the server does not allow this method on the requested resource',
-    {},
-  );
+export function methodNotAllowed(
+  message = 'the server does not allow this method on the requested resource',
+): StatusError {
+  return new StatusError(405, 'MethodNotAllowed', message, {});
 }
 
 export function notAcceptable(accepted: readonly string[]): StatusError {

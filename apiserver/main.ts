@@ -10,6 +10,7 @@ import type { PluginChoice } from './admission/table.ts';
 import type { AuthOptions } from './auth/options.ts';
 import { discovery } from './discovery/index.ts';
 import { RESOURCE_KINDS } from './kinds/index.ts';
+import { RowTable } from './kinds/rows.ts';
 import type { ApiServerOptions, EtcdOptions, RunningApiServer } from './options.ts';
 import { writeKubeconfig } from './pki/kubeconfig.ts';
 import type { ClientName, Pki } from './pki/types.ts';
@@ -24,7 +25,7 @@ export { restoreStore } from './storage/restore.ts';
 
 /** Starts the API server with every kind there is. Rejects with UserError: port taken, store in use. */
 export function startApiServer(options: ApiServerOptions): Promise<RunningApiServer> {
-  const kinds = RESOURCE_KINDS;
+  const kinds = new RowTable(RESOURCE_KINDS);
   return startWith(options, { kinds, checkBody, discovery: discovery(kinds) });
 }
 

@@ -2,6 +2,7 @@
 // field beyond metadata; the rows and these two interfaces provide them.
 
 import type { FieldError, ResourceKind } from './kinds/resource.ts';
+import type { RowTable } from './kinds/rows.ts';
 
 export interface DecodeResult {
   /** Unknown and duplicate fields: `unknown field "spec.foo"`. An error, a warning or nothing, by fieldValidation. */
@@ -26,7 +27,7 @@ export type Discovery = (path: string, accept: string, query: URLSearchParams) =
 
 /** Everything about kinds that the core is given. */
 export interface KindParts {
-  readonly kinds: readonly ResourceKind[];
+  readonly kinds: RowTable;
   readonly checkBody: CheckBody;
   readonly discovery: Discovery;
 }

@@ -14,6 +14,8 @@ import { openFilesLimit } from '../lib/descriptors.ts';
 import { errorMessage, isErrno, UserError } from '../lib/errors.ts';
 import { continueBody, isBodyUnread, LARGE_RESPONSE_BYTES, sendResponse } from '../lib/finish-connection.ts';
 import { admissionOf } from './admission/create.ts';
+import { AggregationController } from './aggregation/controller.ts';
+import { AggregationProxy } from './aggregation/proxy.ts';
 import { Authenticator } from './auth/authenticate.ts';
 import { ChainAuthorizer } from './auth/authorize.ts';
 import { BearerTokens } from './auth/bearer-tokens.ts';
@@ -25,6 +27,7 @@ import { RbacPolicy } from './auth/rbac/policy.ts';
 import { StaticTokens } from './auth/static-tokens.ts';
 import { ServiceAccountTokens } from './auth/tokens.ts';
 import { bootstrap } from './bootstrap.ts';
+import { DefinitionController } from './crd/controller.ts';
 import { badRequest, tooLarge } from './errors.ts';
 import { Converter } from './http/convert-aside.ts';
 import type { AdmittedRequest, Reply } from './http/exchange.ts';
@@ -76,7 +79,7 @@ export async function startApiServer(options: ApiServerOptions, kinds: KindParts
   const { clientCaFile = pki.ca.certPath } = options.auth ?? {};
   const always = clientCaFile === pki.ca.certPath ? undefined : pki.ca.cert;
   const clientCa = new ClientCa({ path: clientCaFile, always, clock, log });
-  const { store, snapshots } = await openStore(options, { kinds: kinds.kinds, clock, tracer, log });
+  const { store, snapshots } = await openStore(options, { kinds: kinds.kinds.all, clock, tracer, log });
   try {
     const { nodeAudiences = [], auth = {} } = options;
     const { kinds: rows, checkBody } = kinds;
@@ -105,7 +108,9 @@ export async function startApiServer(options: ApiServerOptions, kinds: KindParts
     const { discovery } = kinds;
     const snapshot = snapshots === undefined ? {} : { snapshot: () => snapshots.file() };
     const state = { complete: false, closing: false };
+    const aggregation = new AggregationProxy(registry, pki.frontProxy.client);
     const parts = {
+      aggregation,
       ...snapshot,
       health: healthChecks(store, state),
       registry,
@@ -122,10 +127,14 @@ export async function startApiServer(options: ApiServerOptions, kinds: KindParts
     const app = buildApp({ pki, clientCa, handler, proxy, guard, clock });
     clientCa.follow(() => app.server.setSecureContext(tlsOf(pki, clientCa)));
     const port = await listen(app, address, options.port);
-    await bootstrap(registry, port);
+    await bootstrap(registry, port, pki);
     const stopAggregation = await startAggregation(registry, log);
-    state.complete = true;
     const stopCleanup = store.expiresEvents ? () => undefined : startEventCleanup(registry, clock, log);
+    const apiServices = new AggregationController(registry, aggregation, log);
+    await apiServices.start();
+    const definitions = new DefinitionController(registry, log);
+    definitions.start();
+    state.complete = true;
     snapshots?.start();
     const host = options.advertiseHost ?? (unspecified(address) ? '127.0.0.1' : address);
     let closing: Promise<void> | undefined;
@@ -134,6 +143,8 @@ export async function startApiServer(options: ApiServerOptions, kinds: KindParts
       stopCleanup();
       stopAggregation();
       clientCa.stop();
+      definitions.stop();
+      apiServices.stop();
       handler.close();
       proxy.close();
       app.server.closeAllConnections();

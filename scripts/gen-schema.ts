@@ -36,6 +36,7 @@ function moduleAt(path: string): DtsModule {
 /** "core/v1" → "io.k8s.api.core.v1". */
 function packageOf(path: string): string {
   if (path === 'meta/v1') return 'io.k8s.apimachinery.pkg.apis.meta.v1';
+  if (path === 'apiextensions/v1') return 'io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1';
   return `io.k8s.api.${path.replace('/', '.')}`;
 }
 

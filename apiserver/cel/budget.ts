@@ -9,7 +9,7 @@ class BudgetExceeded extends Error {
 const EXCEEDED = new BudgetExceeded('operation cancelled: actual cost limit exceeded');
 
 /** For all expressions of one object or one request together. */
-export const DEFAULT_BUDGET = 200_000;
+export const DEFAULT_BUDGET = 150_000;
 
 export class CelBudget {
   left: number;
@@ -116,6 +116,19 @@ const COMPARISONS: ReadonlySet<unknown> = new Set(['==', '!=', 'in']);
 /** Nodes whose result is made anew; the others' is part of a variable. */
 const MAKERS: ReadonlySet<unknown> = new Set(['+', 'list', 'map', 'call', 'rcall']);
 
+/** Arguments of these are read by the function. */
+const CALLS: ReadonlySet<unknown> = new Set(['call', 'rcall']);
+/** A part of a time in a zone: the runtime formats the time for it. */
+const ZONED = 500;
+
+/** What a call costs beside its arguments and its result; functions/ charge for themselves. */
+function callCost(node: object): number {
+  const args: unknown = Reflect.get(node, 'args');
+  if (Reflect.get(node, 'op') !== 'rcall' || !Array.isArray(args)) return 0;
+  const [name, , given]: unknown[] = args;
+  return typeof name === 'string' && name.startsWith('get') && Array.isArray(given) && given.length > 0 ? ZONED : 0;
+}
+
 function isIterated(node: object, parent: object | undefined): boolean {
   const args: unknown = parent === undefined ? undefined : Reflect.get(parent, 'args');
   return typeof args === 'object' && args !== null && Reflect.get(args, 'iterable') === node;
@@ -132,10 +145,12 @@ export function meter(root: object): void {
     const first: unknown = Reflect.get(node, 'evaluate');
     if (!isEvaluate(first)) continue;
     const isCompared = parent !== undefined && COMPARISONS.has(Reflect.get(parent, 'op'));
+    const isArgument = parent !== undefined && CALLS.has(Reflect.get(parent, 'op'));
+    const own = 1 + callCost(node);
     const perItem = isIterated(node, parent) ? ITEM : MAKERS.has(Reflect.get(node, 'op')) ? 1 : 0;
     let evaluate = first;
     const metered: Evaluate = (evaluator, self, context) => {
-      charge(1);
+      charge(own);
       let result: unknown;
       try {
         result = evaluate.call(node, evaluator, self, context);
@@ -145,6 +160,7 @@ export function meter(root: object): void {
       }
       if (perItem > 0) charge(perItem * iterationsOf(result));
       if (isCompared) chargeDeep(result);
+      else if (isArgument && typeof result === 'string') charge(sizeOf(result));
       return result;
     };
     Object.defineProperty(node, 'evaluate', {

@@ -3,12 +3,13 @@
 // are worded as cel-go's where the library's differ, because users see them.
 
 import { TypeError as CelTypeError, Environment, EvaluationError, Optional, ParseError } from '@marcbachmann/cel-js';
+import { errorMessage } from '../../lib/errors.ts';
 import { type CelBudget, isExceeded, meter, onBudget, rename } from './budget.ts';
+import { registerConversions } from './functions/conversions.ts';
 import { registerLists } from './functions/lists.ts';
 import { registerNet } from './functions/net.ts';
 import { registerNumbers } from './functions/numbers.ts';
 import { RENAMED, registerText } from './functions/text.ts';
-import { RegexError } from './regex.ts';
 
 export { CelBudget, DEFAULT_BUDGET } from './budget.ts';
 export { celValue, jsonValue } from './values.ts';
@@ -48,7 +49,8 @@ function baseEnvironment(): Environment {
     homogeneousAggregateLiterals: false,
     limits: { maxAstNodes: 10_000, maxDepth: 100 },
   });
-  for (const register of [registerText, registerLists, registerNet, registerNumbers]) register(environment);
+  for (const register of [registerText, registerConversions, registerLists, registerNet, registerNumbers])
+    register(environment);
   base = environment;
   return environment;
 }
@@ -82,9 +84,10 @@ export function compile(expression: string, environment: Environment): CelProgra
     meter(parsed.ast);
     return { expression, type, run: (variables) => parsed({ ...variables }) };
   } catch (error) {
-    if (error instanceof ParseError || error instanceof CelTypeError)
+    if (error instanceof ParseError || error instanceof CelTypeError) {
       throw new CelCompileError(located(expression, error));
-    throw error;
+    }
+    throw new CelCompileError(`ERROR: <input>:1:1: ${errorMessage(error)}`);
   }
 }
 
@@ -105,8 +108,8 @@ export function evaluate(
   } catch (error) {
     if (isExceeded(error) || budget.exceeded) throw new CelBudgetError(EXCEEDED);
     if (error instanceof EvaluationError) throw new CelEvaluationError(inGoWords(error.summary, error.code));
-    if (error instanceof RangeError || error instanceof RegexError) throw new CelEvaluationError(error.message);
-    throw error;
+    // Of a function: the expression is the client's, and so is what it makes a function fail with.
+    throw new CelEvaluationError(errorMessage(error));
   } finally {
     Error.stackTraceLimit = stackTraceLimit;
   }
@@ -120,7 +123,10 @@ export function optionalOf(value: unknown): Optional {
 
 /** The library's message as cel-go has it. Pure. */
 function inGoWords(message: string, code: string): string {
-  const text = message.replaceAll('matchesRe2', 'matches').replaceAll('goDuration', 'duration');
+  const text = message
+    .replaceAll('matchesRe2', 'matches')
+    .replaceAll('goDuration', 'duration')
+    .replaceAll('AsciiOnly', 'Ascii');
   switch (code) {
     case 'unknown_variable':
       return `undeclared reference to '${text.replace('Unknown variable: ', '')}' (in container '')`;

@@ -3,6 +3,7 @@
 
 import { getOwn } from '../../lib/own-property.ts';
 import type { ResourceKind } from '../kinds/resource.ts';
+import type { RemoteVersion } from '../kinds/rows.ts';
 
 const STANDARD_VERBS = ['create', 'delete', 'deletecollection', 'get', 'list', 'patch', 'update', 'watch'];
 
@@ -73,9 +74,12 @@ export function groupVersion(row: { readonly group: string; readonly version: st
 }
 
 /** Group → versions, in the order of the table; the first is preferred. */
-export function groupsOf(kinds: readonly ResourceKind[]): ReadonlyMap<string, readonly string[]> {
+export function groupsOf(
+  kinds: readonly ResourceKind[],
+  remote: readonly RemoteVersion[] = [],
+): ReadonlyMap<string, readonly string[]> {
   const groups = new Map<string, string[]>();
-  for (const { group, version } of [...kinds, ...REVIEWS]) {
+  for (const { group, version } of [...kinds, ...REVIEWS, ...remote]) {
     const versions = groups.get(group);
     if (versions === undefined) groups.set(group, [version]);
     else if (!versions.includes(version)) versions.push(version);
@@ -96,8 +100,8 @@ export function apiGroup(name: string, versions: readonly string[]): object {
   return { name, versions: list, preferredVersion: list[0] };
 }
 
-export function apiGroupList(kinds: readonly ResourceKind[]): object {
-  const groups = [...groupsOf(kinds)].filter(([name]) => name !== '');
+export function apiGroupList(kinds: readonly ResourceKind[], remote: readonly RemoteVersion[] = []): object {
+  const groups = [...groupsOf(kinds, remote)].filter(([name]) => name !== '');
   return { kind: 'APIGroupList', apiVersion: 'v1', groups: groups.map(([name, versions]) => apiGroup(name, versions)) };
 }
 
@@ -154,8 +158,11 @@ export function groupDiscoveryList(
   kinds: readonly ResourceKind[],
   apiVersion: 'v2' | 'v2beta1',
   legacy: boolean,
+  remote: readonly RemoteVersion[] = [],
 ): object {
-  const groups = [...groupsOf(kinds)].filter(([name]) => (name === '') === legacy);
+  const elsewhere = (group: string, version: string): RemoteVersion | undefined =>
+    remote.find((one) => one.group === group && one.version === version);
+  const groups = [...groupsOf(kinds, remote)].filter(([name]) => (name === '') === legacy);
   return {
     kind: 'APIGroupDiscoveryList',
     apiVersion: `apidiscovery.k8s.io/${apiVersion}`,
@@ -167,8 +174,9 @@ export function groupDiscoveryList(
         resources: [
           ...kinds.filter((row) => row.group === group && row.version === version).map(aggregated),
           ...REVIEWS.filter((one) => one.group === group && one.version === version).map(aggregatedReview),
+          ...(elsewhere(group, version)?.resources ?? []),
         ],
-        freshness: 'Current',
+        freshness: elsewhere(group, version)?.isCurrent === false ? 'Stale' : 'Current',
       })),
     })),
   };

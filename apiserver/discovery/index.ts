@@ -1,8 +1,9 @@
 // Serves discovery and OpenAPI: maps a path and an Accept header to a document. Documents are built at the first request
-// and kept as text.
+// and kept as text until the table of rows changes.
 
 import { createHash } from 'node:crypto';
 import type { ResourceKind } from '../kinds/resource.ts';
+import { RowTable } from '../kinds/rows.ts';
 import type { Discovery, DiscoveryDocument } from '../ports.ts';
 import { definitions } from '../schema/definitions.ts';
 import { apiGroup, apiGroupList, apiResourceList, apiVersions, groupDiscoveryList, groupsOf } from './groups.ts';
@@ -26,8 +27,14 @@ export const VERSION = {
 } as const;
 
 /** `serverAddress` is "host:port", for clients that read the server's address. */
-export function discovery(kinds: readonly ResourceKind[], serverAddress = ''): Discovery {
+export function discovery(table: readonly ResourceKind[] | RowTable, serverAddress = ''): Discovery {
+  const rows = table instanceof RowTable ? table : new RowTable(table);
   const cache = new Map<string, string>();
+  let kinds = rows.all;
+  rows.onChange(() => {
+    kinds = rows.all;
+    cache.clear();
+  });
   const json = (key: string, build: () => object, contentType = JSON_TYPE): DiscoveryDocument => {
     let body = cache.get(key);
     if (body === undefined) {
@@ -37,19 +44,15 @@ export function discovery(kinds: readonly ResourceKind[], serverAddress = ''): D
     // Without Vary a cache in between would give one client the other's form.
     return { status: 200, contentType, body, headers: { Vary: 'Accept' } };
   };
-  let hash: string | undefined;
-  const schemaHash = (): string => {
-    hash ??= createHash('sha256')
-      .update(
-        JSON.stringify([
-          definitions(),
-          kinds.map((row) => [row.group, row.version, row.plural, row.verbs, row.subresources]),
-        ]),
-      )
-      .digest('hex')
-      .slice(0, 32)
-      .toUpperCase();
-    return hash;
+  // Of the built-in schema; it does not change.
+  let base: string | undefined;
+  /** Changes with the document of a group and version: clients keep a document under its hash. */
+  const schemaHash = (wanted: string): string => {
+    base ??= digest(definitions());
+    const served = kinds
+      .filter((row) => groupVersionOf(row) === wanted)
+      .map((row) => [row.plural, row.verbs, row.subresources, row.custom?.revision]);
+    return digest([base, wanted, served]);
   };
 
   return (path, accept) => {
@@ -59,13 +62,13 @@ export function discovery(kinds: readonly ResourceKind[], serverAddress = ''): D
     if (first === 'openapi') {
       if (second === 'v2' && third === undefined) return v2Document(accept, () => json('v2', () => openapiV2(kinds)));
       if (second !== 'v3') return undefined;
-      if (third === undefined) return json('v3', () => openapiV3Index(kinds, schemaHash()));
+      if (third === undefined) return json('v3', () => openapiV3Index(kinds, schemaHash, rows.remote));
       const wanted = openapiGroup(third, fourth, more);
       if (wanted === undefined || !kinds.some((row) => groupVersionOf(row) === wanted)) return undefined;
       const document = json(`v3/${wanted}`, () => openapiV3(kinds, wanted) ?? {});
       return {
         ...document,
-        headers: { ...document.headers, 'Cache-Control': 'public, immutable', ETag: `"${schemaHash()}"` },
+        headers: { ...document.headers, 'Cache-Control': 'public, immutable', ETag: `"${schemaHash(wanted)}"` },
       };
     }
     if (more.length > 0 || fourth !== undefined) return undefined;
@@ -74,9 +77,10 @@ export function discovery(kinds: readonly ResourceKind[], serverAddress = ''): D
       return resourceList('', second);
     }
     if (first !== 'apis') return undefined;
-    if (second === undefined) return aggregatedOr(accept, false, () => json('apis', () => apiGroupList(kinds)));
+    if (second === undefined)
+      return aggregatedOr(accept, false, () => json('apis', () => apiGroupList(kinds, rows.remote)));
     if (third !== undefined) return resourceList(second, third);
-    const versions = groupsOf(kinds).get(second);
+    const versions = groupsOf(kinds, rows.remote).get(second);
     return versions === undefined
       ? undefined
       : json(`group/${second}`, () => ({ kind: 'APIGroup', apiVersion: 'v1', ...apiGroup(second, versions) }));
@@ -92,10 +96,14 @@ export function discovery(kinds: readonly ResourceKind[], serverAddress = ''): D
     if (version === undefined) return plain();
     return json(
       `aggregated/${legacy}/${version}`,
-      () => groupDiscoveryList(kinds, version, legacy),
+      () => groupDiscoveryList(kinds, version, legacy, rows.remote),
       `application/json;g=apidiscovery.k8s.io;v=${version};as=APIGroupDiscoveryList`,
     );
   }
+}
+
+function digest(value: unknown): string {
+  return createHash('sha256').update(JSON.stringify(value)).digest('hex').slice(0, 32).toUpperCase();
 }
 
 /** "api/v1" → "v1", "apis/<group>/<version>" → "<group>/<version>". */

@@ -24,6 +24,7 @@ const PRIMITIVE: Readonly<Record<string, Schema>> = {
   bool: { type: 'boolean' },
   int32: { type: 'integer', format: 'int32' },
   int64: { type: 'integer', format: 'int64' },
+  double: { type: 'number', format: 'double' },
   bytes: { type: 'string', format: 'byte' },
 };
 
@@ -47,6 +48,13 @@ export class SchemaCollector {
   /** A kind with its list type, both marked with their group, version and kind. */
   addKind(row: ResourceKind): { object: Schema; list: Schema } {
     const { group, version, kind } = row;
+    if (row.custom !== undefined) {
+      setOwn(
+        this.schemas,
+        row.schema,
+        row.custom.openapi(this.version, (name) => this.reference(name)),
+      );
+    }
     const object = this.reference(row.schema);
     const own = getOwn(this.schemas, row.schema);
     if (own !== undefined) own['x-kubernetes-group-version-kind'] = [{ group, version, kind }];
@@ -61,7 +69,7 @@ export class SchemaCollector {
         kind: { type: 'string' },
         metadata: this.use(`#${META}.ListMeta`),
       },
-      'x-kubernetes-group-version-kind': [{ group, version, kind: `${kind}List` }],
+      'x-kubernetes-group-version-kind': [{ group, version, kind: row.listKind ?? `${kind}List` }],
     });
     return { object, list: { $ref: `${this.prefix}${listName}` } };
   }

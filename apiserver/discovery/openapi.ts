@@ -4,6 +4,7 @@
 
 import { getOwn, setOwn } from '../../lib/own-property.ts';
 import type { ResourceKind } from '../kinds/resource.ts';
+import type { RemoteVersion } from '../kinds/rows.ts';
 import { groupVersion, subresourceOf, verbsOf } from './groups.ts';
 import { type OpenApiVersion, type Schema, SchemaCollector } from './openapi-schemas.ts';
 
@@ -252,9 +253,19 @@ export function openapiV3(kinds: readonly ResourceKind[], wanted: string): objec
 }
 
 /** Which v3 documents there are. `hash` changes when they do: clients cache a document under it for good. */
-export function openapiV3Index(kinds: readonly ResourceKind[], hash: string): object {
-  const roots = [...new Set(kinds.map(rootPath))].map((root) => root.slice(1));
+export function openapiV3Index(
+  kinds: readonly ResourceKind[],
+  hash: (groupVersion: string) => string,
+  remote: readonly RemoteVersion[] = [],
+): object {
+  const roots = new Map(kinds.map((row) => [rootPath(row).slice(1), groupVersion(row)]));
   return {
-    paths: Object.fromEntries(roots.map((root) => [root, { serverRelativeURL: `/openapi/v3/${root}?hash=${hash}` }])),
+    paths: Object.fromEntries(
+      [
+        ...[...roots].map(([root, of]) => [root, `?hash=${hash(of)}`]),
+        // Without a hash: another server's document is read each time.
+        ...remote.filter((one) => one.isCurrent).map((one) => [rootPath(one).slice(1), '']),
+      ].map(([root, query]) => [root, { serverRelativeURL: `/openapi/v3/${root}${query}` }]),
+    ),
   };
 }

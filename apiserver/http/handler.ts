@@ -4,6 +4,7 @@
 import type { IncomingMessage } from 'node:http';
 import type { Duplex } from 'node:stream';
 import { errorMessage } from '../../lib/errors.ts';
+import type { AggregationProxy } from '../aggregation/proxy.ts';
 import type { Attributes } from '../auth/attributes.ts';
 import { ANONYMOUS, type Authenticator } from '../auth/authenticate.ts';
 import { pathRefusal, refusal } from '../auth/authorize.ts';
@@ -37,6 +38,8 @@ export interface HandlerParts {
   readonly anonymousAuth?: boolean | undefined;
   readonly discovery: Discovery;
   readonly proxy: KubeletProxy;
+  /** Requests that other API servers answer. */
+  readonly aggregation?: AggregationProxy;
   /** Takes a snapshot of the store and returns its file; absent where the store is not this server's. */
   readonly snapshot?: () => Promise<string>;
   /** What /healthz, /livez and /readyz check. */
@@ -89,6 +92,7 @@ export class Handler {
 
   /** Whether the response has no time limit: a watch, or a proxied response of a kubelet. Pure. */
   isLongRunning({ parsed }: AdmittedRequest): boolean {
+    if (this.#parts.aggregation?.serviceFor(parsed) !== undefined) return true;
     if (parsed.kind !== 'resource') return parsed.path === SNAPSHOT_PATH;
     return (parsed.verb === 'watch' && parsed.subresource === '') || this.#parts.proxy.serves(parsed);
   }
@@ -100,6 +104,12 @@ export class Handler {
     try {
       const { request, admitted } = exchange;
       const { parsed, caller } = admitted;
+      const { aggregation } = this.#parts;
+      const elsewhere = aggregation?.serviceFor(parsed);
+      if (aggregation !== undefined && elsewhere !== undefined) {
+        await aggregation.forward(elsewhere, caller, exchange);
+        return undefined;
+      }
       if (parsed.kind === 'path') {
         if (isHealthPath(parsed.path)) return await this.#health(parsed);
         const { snapshot } = this.#parts;
@@ -218,8 +228,13 @@ export class Handler {
     exchange.hijack();
     this.#watches.add(end);
     const stopRechecks = this.#recheckAccess(request, exchange.request, end);
+    // Of a custom kind whose definition has changed: the client starts again, with the new one.
+    const stopFollowing = registry.rows.onChange(() => {
+      if (registry.row(row.group, row.version, row.plural) !== row) end();
+    });
     exchange.response.once('close', () => {
       stopRechecks();
+      stopFollowing();
       this.#watches.delete(end);
     });
   }

@@ -109,7 +109,7 @@ export function renderList(row: ResourceKind, page: ListPage, options: RenderOpt
     );
   }
   const isPartial = options.form.as === 'partial';
-  const kind = isPartial ? 'PartialObjectMetadataList' : `${row.kind}List`;
+  const kind = isPartial ? 'PartialObjectMetadataList' : (row.listKind ?? `${row.kind}List`);
   const apiVersion = isPartial ? `meta.k8s.io/${version}` : apiVersionOf(row);
   const items = page.items.map((view) => (isPartial ? JSON.stringify(partial(view.object, version)) : view.text));
   return `{"kind":"${kind}","apiVersion":"${apiVersion}","metadata":${JSON.stringify(metadata)},"items":[${items.join(',')}]}`;

@@ -10,10 +10,10 @@ import { waiting } from '../admission/steps.ts';
 import { refusal } from '../auth/authorize.ts';
 import type { ReviewParts } from '../auth/reviews.ts';
 import { answerReview, isReview } from '../auth/reviews.ts';
-import { badRequest, methodNotAllowed, pathNotFound } from '../errors.ts';
+import { badRequest, methodNotAllowed, pathNotFound, unsupportedMediaType } from '../errors.ts';
 import type { KubeObject, ResourceKind } from '../kinds/resource.ts';
 import { LARGE_BYTES } from '../limits.ts';
-import { APPLY_TYPE, patchType } from '../patch/apply.ts';
+import { APPLY_TYPE, PATCH_TYPES, patchType } from '../patch/apply.ts';
 import { isObject, type JsonObject } from '../patch/json-value.ts';
 import { admitRequest } from '../registry/admit.ts';
 import { applyObject } from '../registry/apply.ts';
@@ -35,9 +35,9 @@ import {
 } from '../registry/write.ts';
 import { type ParsedBody, parseApplyBody, parseBody, parsePatchBody } from './body.ts';
 import type { Converter } from './convert-aside.ts';
-
 import type { Form } from './negotiate.ts';
 import { deleteOptions, includeObject, listOptions, managerOf, writeOptions } from './options.ts';
+import { PROTOBUF_TYPE } from './protobuf.ts';
 import { renderList, renderObject } from './render.ts';
 import { flag, type ResourceRequest, type Verb } from './request.ts';
 
@@ -59,6 +59,11 @@ export interface Answer {
   readonly text: string;
 }
 
+/** Merges by the generated schema, which has no custom kinds. */
+const STRATEGIC = 'application/strategic-merge-patch+json';
+const CUSTOM_PATCHES = PATCH_TYPES.filter((type) => type !== STRATEGIC);
+/** A custom kind has no numbers for its fields. */
+const CUSTOM_BODIES = ['application/json', 'application/yaml'];
 /** Some milliseconds' work. */
 const DELETIONS_PER_TURN = 32;
 const EVICTION = { group: 'policy', version: 'v1', kind: 'Eviction' } as const;
@@ -107,6 +112,7 @@ export class ResourceHandler {
     }
     if (group === '' && resource === 'bindings' && verb === 'create') return this.#bind(call, undefined);
     const row = rowFor(this.#registry, request);
+    if (row.warning !== undefined) call.warn(row.warning);
     if (isConsistentRead(this.#registry, request)) await this.#registry.store.catchUp();
     if (request.subresource !== '') return this.#subresource(row, call);
     switch (verb) {
@@ -160,6 +166,8 @@ export class ResourceHandler {
   }
 
   async #decoded(row: ResourceKind, call: ResourceCall, options: WriteOptions): Promise<KubeObject> {
+    if (row.custom !== undefined && call.contentType?.startsWith(PROTOBUF_TYPE))
+      throw unsupportedMediaType(CUSTOM_BODIES);
     const { value, text } = await this.#body(call);
     const object = decodeObject(this.#registry.checkBody, row, value, text, options);
     if (call.body.length >= LARGE_BYTES) await nextTurn();
@@ -168,6 +176,7 @@ export class ResourceHandler {
 
   async #create(row: ResourceKind, call: ResourceCall): Promise<Answer> {
     if (call.request.name !== '') throw methodNotAllowed();
+    if (row.custom?.noCreate !== undefined) throw methodNotAllowed(row.custom.noCreate);
     const options = this.#writeOptions(call);
     const view = await this.#registry.store.commit(async () => {
       const object = await this.#decoded(row, call, options);
@@ -179,6 +188,7 @@ export class ResourceHandler {
   async #change(row: ResourceKind, call: ResourceCall, rules?: UpdateRules): Promise<Answer> {
     const { namespace, name, verb } = call.request;
     const type = verb === 'patch' ? patchType(call.contentType) : undefined;
+    if (row.custom !== undefined && type === STRATEGIC) throw unsupportedMediaType(CUSTOM_PATCHES);
     const options = this.#writeOptions(call, type === APPLY_TYPE);
     if (type === APPLY_TYPE) return this.#apply(row, call, options, rules);
     if (type !== undefined) {
@@ -284,7 +294,7 @@ export class ResourceHandler {
 
   async #scale(row: ResourceKind, call: ResourceCall): Promise<Answer> {
     const { verb, namespace, name } = call.request;
-    if (verb === 'get') return json(scaleOf(this.#registry.get(row, namespace, name).object));
+    if (verb === 'get') return json(scaleOf(this.#registry.get(row, namespace, name).object, row));
     const type = verb === 'patch' ? patchType(call.contentType) : undefined;
     if (verb !== 'update' && type === undefined) throw methodNotAllowed();
     const options = this.#writeOptions(call, type === APPLY_TYPE);
@@ -292,7 +302,7 @@ export class ResourceHandler {
       const change = await this.#scaleChange(call, type);
       return updateScale(this.#registry, row, namespace, name, change, options);
     });
-    return json(scaleOf(view.object));
+    return json(scaleOf(view.object, row));
   }
 
   /** `type`: of a patch; undefined for an update. */

@@ -1,5 +1,6 @@
 // The resource table: one row per kind that the server serves. A new kind is a file here and a line below.
 
+import { apiservices } from './apiservices.ts';
 import { daemonsets } from './apps/daemonsets.ts';
 import { deployments } from './apps/deployments.ts';
 import { replicasets } from './apps/replicasets.ts';
@@ -11,6 +12,7 @@ import { bindings } from './bindings.ts';
 import { certificatesigningrequests } from './certificate-requests.ts';
 import { priorityclasses, runtimeclasses } from './classes.ts';
 import { configmaps } from './configmaps.ts';
+import { customresourcedefinitions } from './customresourcedefinitions.ts';
 import { endpoints, endpointslices } from './endpoints.ts';
 import { events, eventsV1 } from './events.ts';
 import { leases } from './leases.ts';
@@ -58,6 +60,8 @@ export const RESOURCE_KINDS: readonly ResourceKind[] = [
   services,
   mutatingwebhookconfigurations,
   validatingwebhookconfigurations,
+  apiservices,
+  customresourcedefinitions,
   certificatesigningrequests,
   clustertrustbundles,
   eventsV1,

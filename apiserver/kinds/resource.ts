@@ -139,6 +139,8 @@ export interface ResourceStrategy {
    * gracePeriodSeconds. Default: 0.
    */
   gracePeriodSeconds?(object: KubeObject, requested: number | undefined): number;
+  /** What the first request to delete it adds, in place: a finalizer. */
+  prepareForDelete?(object: KubeObject): void;
   /**
    * Paths that a write through the object ('') or one of its subresources never changes: no manager owns them.
    * Default, where there is a status: ['status'] for the object, ['spec'] for its status.
@@ -154,6 +156,27 @@ export interface ResourceStrategy {
     /** Cells in column order; `now` is epoch ms. */
     row(object: KubeObject, now: EpochMs): readonly (string | number | boolean | null)[];
   };
+}
+
+/** What a custom kind has that built-in ones take from the generated schema. */
+export interface CustomKind {
+  /** Checks a parsed body and drops unknown fields, in place. `text`: what it was parsed from. */
+  checkBody(
+    object: Record<string, unknown>,
+    text?: string,
+  ): { readonly strict: readonly string[]; readonly fatal?: string };
+  /** Its OpenAPI schema; `reference` refers to a definition of the same document. */
+  openapi(version: 'v2' | 'v3', reference: (name: string) => Record<string, unknown>): Record<string, unknown>;
+  /** Changes when the document does. */
+  readonly revision: string;
+  /** Where the scale subresource has its values. */
+  readonly scale?: {
+    readonly replicas: readonly string[];
+    readonly statusReplicas: readonly string[];
+    readonly selector?: readonly string[];
+  };
+  /** Why nothing is created at present; 405. */
+  readonly noCreate?: string;
 }
 
 export interface ResourceKind {
@@ -182,4 +205,10 @@ export interface ResourceKind {
     fromStored(object: KubeObject): KubeObject;
   };
   readonly strategy: ResourceStrategy;
+  /** Where it is not the kind with "List". */
+  readonly listKind?: string;
+  /** A Warning header of every response. */
+  readonly warning?: string;
+  /** Present on kinds that a CustomResourceDefinition has made. */
+  readonly custom?: CustomKind;
 }

@@ -115,18 +115,18 @@ function parse(pair: Credential): X509Certificate | undefined {
   }
 }
 
-async function ensureCa(dir: string, now: EpochMs): Promise<Credential> {
-  const existing = await readPair(dir, 'ca');
+async function ensureCa(dir: string, file: string, commonName: string, now: EpochMs): Promise<Credential> {
+  const existing = await readPair(dir, file);
   const certificate = existing === undefined ? undefined : parse(existing);
   if (existing !== undefined && certificate?.ca === true) {
-    if (renewalReason(certificate, { commonName: 'nodelet-ca' }, now) === undefined) return existing;
+    if (renewalReason(certificate, { commonName }, now) === undefined) return existing;
   }
   const keys = generateKeyPair();
   const cert = await issueCertificate(
-    { commonName: 'nodelet-ca', usage: 'ca', notBefore: plusMs(now, -BACKDATE_MS), notAfter: plusMs(now, CA_LIFE_MS) },
+    { commonName, usage: 'ca', notBefore: plusMs(now, -BACKDATE_MS), notAfter: plusMs(now, CA_LIFE_MS) },
     keys,
   );
-  return writePair(dir, 'ca', cert, keys.privateKey);
+  return writePair(dir, file, cert, keys.privateKey);
 }
 
 async function ensureLeaf(dir: string, ca: Credential, spec: LeafSpec, now: EpochMs): Promise<Credential> {
@@ -160,8 +160,10 @@ async function ensureServiceAccountKey(dir: string): Promise<Pki['serviceAccount
 export async function ensurePki(dir: string, options: PkiOptions): Promise<Pki> {
   await mkdir(dir, { recursive: true, mode: 0o700 });
   await narrowMode(dir);
-  const ca = await ensureCa(dir, options.now);
+  const ca = await ensureCa(dir, 'ca', 'nodelet-ca', options.now);
+  const proxyCa = await ensureCa(dir, 'front-proxy-ca', 'front-proxy-ca', options.now);
   const leaf = (spec: LeafSpec): Promise<Credential> => ensureLeaf(dir, ca, spec, options.now);
+  const proxyClient: LeafSpec = { file: 'front-proxy-client', commonName: 'front-proxy-client', usage: 'client' };
   const specs = clientSpecs(options.nodeName);
   const hosts = servingHosts(options.hosts);
   return {
@@ -175,6 +177,7 @@ export async function ensurePki(dir: string, options: PkiOptions): Promise<Pki> 
       'controller-manager': await leaf(specs['controller-manager']),
       'kubelet-client': await leaf(specs['kubelet-client']),
     },
+    frontProxy: { ca: proxyCa, client: await ensureLeaf(dir, proxyCa, proxyClient, options.now) },
     serviceAccount: await ensureServiceAccountKey(dir),
   };
 }

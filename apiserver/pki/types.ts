@@ -19,6 +19,8 @@ export interface Pki {
   readonly ca: Credential;
   readonly serving: Credential;
   readonly clients: Readonly<Record<ClientName, Credential>>;
+  /** How this server shows itself to aggregated API servers; signed by a CA of its own, so that no user's certificate passes for it. */
+  readonly frontProxy: { readonly ca: Credential; readonly client: Credential };
   /** Service account tokens: signed with the key, checked with the public key. */
   readonly serviceAccount: {
     readonly keyPath: string;

@@ -139,7 +139,8 @@ function streamKind(subresource: string): StreamKind {
   return subresource === 'exec' || subresource === 'attach' || subresource === 'portforward' ? subresource : 'log';
 }
 
-function passedOn(headers: IncomingMessage['headers']): Record<string, string | string[]> {
+/** The headers without those of one hop and of the caller's identity. Pure. */
+export function passedOn(headers: IncomingMessage['headers']): Record<string, string | string[]> {
   const result: Record<string, string | string[]> = {};
   for (const [name, value] of Object.entries(headers)) {
     if (value === undefined || HOP.has(name) || name.startsWith(HEADER_PREFIX)) continue;

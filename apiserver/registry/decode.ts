@@ -24,7 +24,8 @@ export function decodeObject(
 ): KubeObject {
   if (!isObject(body)) throw badRequest('the body of the request is not an object');
   checkType(row, body);
-  const { strict, fatal } = checkBody(row, body, options.fieldValidation === 'Ignore' ? undefined : text);
+  const shownText = options.fieldValidation === 'Ignore' ? undefined : text;
+  const { strict, fatal } = row.custom?.checkBody(body, shownText) ?? checkBody(row, body, shownText);
   if (fatal !== undefined) throw cannotHandle(row, fatal);
   if (strict.length > 0) {
     if (options.fieldValidation === 'Strict') {

@@ -125,6 +125,7 @@ export function deleteStored(
   const failure = preconditionFailure(row, object, options);
   if (failure !== undefined) throw failure;
   const key = registry.key(row, stored.namespace, stored.name);
+  if (object.metadata.deletionTimestamp === undefined) row.strategy.prepareForDelete?.(object);
   const finalizersLeft = hasFinalizers(row, object);
   const grace = row.strategy.gracePeriodSeconds?.(object, options.gracePeriodSeconds) ?? 0;
   const decision = decideDeletion(

@@ -9,6 +9,7 @@ import type { Caller } from '../auth/attributes.ts';
 import { type Authorizer, NO_AUTHORIZER } from '../auth/authorizer.ts';
 import { notFound } from '../errors.ts';
 import type { KubeObject, ObjectLookup, RequestContext, ResourceKind } from '../kinds/resource.ts';
+import { RowTable } from '../kinds/rows.ts';
 import { objectTooLarge } from '../limits.ts';
 import type { CheckBody } from '../ports.ts';
 import { parseObject } from '../storage/change.ts';
@@ -61,7 +62,8 @@ export class View {
 
 export interface RegistryParts {
   readonly store: ObjectStore;
-  readonly kinds: readonly ResourceKind[];
+  /** A table that gains and loses rows, or rows that stay. */
+  readonly kinds: readonly ResourceKind[] | RowTable;
   readonly checkBody: CheckBody;
   readonly clock: Clock;
   /** Audiences that nodes may request tokens for though no volume of the pod needs them. Default: none. */
@@ -78,38 +80,31 @@ export class Registry {
   readonly store: ObjectStore;
   readonly clock: Clock;
   readonly checkBody: CheckBody;
-  readonly kinds: readonly ResourceKind[];
+  readonly rows: RowTable;
   readonly nodeAudiences: readonly string[];
   readonly continueTokens: ContinueTokens;
   readonly authorizer: Authorizer;
   readonly admission: AdmissionChain;
-  readonly #rows = new Map<string, ResourceKind>();
-  readonly #preferred = new Map<string, ResourceKind>();
 
   constructor(parts: RegistryParts) {
     this.store = parts.store;
     this.clock = parts.clock;
     this.checkBody = parts.checkBody;
-    this.kinds = parts.kinds;
+    this.rows = parts.kinds instanceof RowTable ? parts.kinds : new RowTable(parts.kinds);
     this.nodeAudiences = parts.nodeAudiences ?? [];
     this.continueTokens = new ContinueTokens(parts.continueKey ?? randomBytes(32));
-    for (const row of parts.kinds) {
-      this.#rows.set(`${row.group}/${row.version}/${row.plural}`, row);
-      const key = `${row.group}/${row.plural}`;
-      if (!this.#preferred.has(key)) this.#preferred.set(key, row);
-    }
     this.authorizer = parts.authorizer?.(this) ?? NO_AUTHORIZER;
     this.admission = parts.admission(this);
   }
 
   /** The row behind /apis/<group>/<version>/<plural>. */
   row(group: string, version: string, plural: string): ResourceKind | undefined {
-    return this.#rows.get(`${group}/${version}/${plural}`);
+    return this.rows.row(group, version, plural);
   }
 
   /** The row of a resource in whichever version comes first in the table. Throws 404 when nothing serves it. */
   rowOf(group: string, plural: string): ResourceKind {
-    const row = this.#preferred.get(`${group}/${plural}`);
+    const row = this.rows.preferred(group, plural);
     if (row === undefined) throw notFound({ group: '', plural: 'resources' }, `${plural}.${group}`);
     return row;
   }
@@ -117,11 +112,11 @@ export class Registry {
   /** The rows that show the same stored objects, in every version. */
   versionsOf(row: ResourceKind): readonly ResourceKind[] {
     const resource = this.resource(row);
-    return this.kinds.filter((other) => this.resource(other) === resource);
+    return this.rows.all.filter((other) => this.resource(other) === resource);
   }
 
   hasRow(group: string, plural: string): boolean {
-    return this.#preferred.has(`${group}/${plural}`);
+    return this.rows.preferred(group, plural) !== undefined;
   }
 
   /** Under which name the row's objects are stored. */

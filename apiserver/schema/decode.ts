@@ -124,7 +124,7 @@ function decodeValue(type: TypeText, value: unknown, place: Place): unknown {
 function zero(type: TypeText): unknown {
   if (type.startsWith('#')) return {};
   if (type.startsWith('[]')) return [];
-  if (type === 'int32' || type === 'int64' || type === 'intstr') return 0;
+  if (type === 'int32' || type === 'int64' || type === 'double' || type === 'intstr') return 0;
   if (type === 'bool') return false;
   return type === 'quantity' ? '0' : '';
 }
@@ -141,6 +141,9 @@ function decodeScalar(type: TypeText, value: unknown, place: Place): unknown {
       if (typeof value !== 'number') throw mismatch(type, value, place);
       if (!Number.isInteger(value) || value >= LIMITS[type] || value < -LIMITS[type])
         throw mismatch(type, value, place, true);
+      return value;
+    case 'double':
+      if (typeof value !== 'number') throw mismatch(type, value, place);
       return value;
     case 'quantity':
       return decodeQuantity(value);
@@ -217,6 +220,7 @@ function goType(type: TypeText): string {
   if (type === 'bytes') return '[]uint8';
   if (type === 'quantity') return 'resource.Quantity';
   if (type === 'intstr') return 'intstr.IntOrString';
+  if (type === 'double') return 'float64';
   return type;
 }
 

@@ -7,6 +7,8 @@ import type { Definition, MergeFact, TypeText } from './definitions.ts';
 const CORE = 'io.k8s.api.core.v1';
 const META = 'io.k8s.apimachinery.pkg.apis.meta.v1';
 const STORAGE = 'io.k8s.api.storage.v1';
+const EXTENSIONS = 'io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1';
+const REGISTRATION = 'io.k8s.kube-aggregator.pkg.apis.apiregistration.v1';
 
 /** The kinds and request bodies whose types are generated: "<module> <interface>". */
 export const ROOTS: readonly string[] = [
@@ -28,6 +30,8 @@ export const ROOTS: readonly string[] = [
   ...'ClusterRole ClusterRoleBinding Role RoleBinding'.split(' ').map((name) => `rbac/v1 ${name}`),
   'admissionregistration/v1 MutatingWebhookConfiguration',
   'admissionregistration/v1 ValidatingWebhookConfiguration',
+  'apiextensions/v1 CustomResourceDefinition',
+  'apiextensions/v1 ValidationRule',
   'authentication/v1 TokenRequest',
   'authentication/v1 TokenReview',
   'authentication/v1 SelfSubjectReview',
@@ -64,6 +68,24 @@ export const TYPES: Readonly<Record<string, TypeText>> = {
   [`${CORE}.Secret.data`]: 'map:bytes',
   [`${CORE}.ConfigMap.binaryData`]: 'map:bytes',
   'io.k8s.api.admissionregistration.v1.WebhookClientConfig.caBundle': 'bytes',
+  // A schema or a boolean.
+  [`${EXTENSIONS}.JSONSchemaProps.additionalItems`]: 'raw',
+  [`${EXTENSIONS}.JSONSchemaProps.additionalProperties`]: 'raw',
+  [`${EXTENSIONS}.JSONSchemaProps.items`]: `#${EXTENSIONS}.JSONSchemaProps`,
+  [`${EXTENSIONS}.JSONSchemaProps.dependencies`]: 'map:raw',
+  [`${EXTENSIONS}.JSONSchemaProps.default`]: 'raw',
+  [`${EXTENSIONS}.JSONSchemaProps.example`]: 'raw',
+  [`${EXTENSIONS}.JSONSchemaProps.enum`]: '[]raw',
+  ...Object.fromEntries(
+    ['maximum', 'minimum', 'multipleOf'].map((field) => [`${EXTENSIONS}.JSONSchemaProps.${field}`, 'double']),
+  ),
+  ...Object.fromEntries(
+    ['maxItems', 'maxLength', 'maxProperties', 'minItems', 'minLength', 'minProperties'].map((field) => [
+      `${EXTENSIONS}.JSONSchemaProps.${field}`,
+      'int64',
+    ]),
+  ),
+  [`${EXTENSIONS}.WebhookClientConfig.caBundle`]: 'bytes',
   'io.k8s.api.authorization.v1.SubjectAccessReviewSpec.extra': 'map:[]string',
   'io.k8s.api.authentication.v1.UserInfo.extra': 'map:[]string',
 };
@@ -152,6 +174,51 @@ export const ADDED: Readonly<Record<string, Definition>> = {
     fields: { nodeAllocatableUpdatePeriodSeconds: 'int64', serviceAccountTokenInSecrets: 'bool' },
   },
   [`${STORAGE}.VolumeError`]: { fields: { errorCode: 'int32' } },
+  [`${EXTENSIONS}.JSONSchemaProps`]: {
+    fields: {
+      'x-kubernetes-embedded-resource': 'bool',
+      'x-kubernetes-int-or-string': 'bool',
+      'x-kubernetes-list-map-keys': '[]string',
+      'x-kubernetes-list-type': 'string',
+      'x-kubernetes-map-type': 'string',
+      'x-kubernetes-preserve-unknown-fields': 'bool',
+      'x-kubernetes-validations': `[]#${EXTENSIONS}.ValidationRule`,
+    },
+  },
+  [`${EXTENSIONS}.CustomResourceDefinitionCondition`]: { fields: { observedGeneration: 'int64' } },
+  [`${EXTENSIONS}.CustomResourceDefinitionStatus`]: { fields: { observedGeneration: 'int64' } },
+  // Not a part of kubernetes-types.
+  [`${REGISTRATION}.APIService`]: {
+    fields: {
+      apiVersion: 'string',
+      kind: 'string',
+      metadata: `#${META}.ObjectMeta`,
+      spec: `#${REGISTRATION}.APIServiceSpec`,
+      status: `#${REGISTRATION}.APIServiceStatus`,
+    },
+  },
+  [`${REGISTRATION}.APIServiceSpec`]: {
+    fields: {
+      caBundle: 'bytes',
+      group: 'string',
+      groupPriorityMinimum: 'int32',
+      insecureSkipTLSVerify: 'bool',
+      service: `#${REGISTRATION}.ServiceReference`,
+      version: 'string',
+      versionPriority: 'int32',
+    },
+    required: ['groupPriorityMinimum', 'versionPriority'],
+    omitZero: ['insecureSkipTLSVerify'],
+  },
+  [`${REGISTRATION}.ServiceReference`]: { fields: { name: 'string', namespace: 'string', port: 'int32' } },
+  [`${REGISTRATION}.APIServiceStatus`]: {
+    fields: { conditions: `[]#${REGISTRATION}.APIServiceCondition` },
+    merge: { conditions: { strategy: ['merge'], key: 'type' } },
+  },
+  [`${REGISTRATION}.APIServiceCondition`]: {
+    fields: { lastTransitionTime: 'time', message: 'string', reason: 'string', status: 'string', type: 'string' },
+    required: ['type', 'status'],
+  },
   [`${META}.DeleteOptions`]: { fields: { ignoreStoreReadErrorWithClusterBreakingPotential: 'bool' } },
 };
 
@@ -281,6 +348,9 @@ export const OMIT_ZERO: Readonly<Record<string, readonly string[]>> = {
   [`${CORE}.ContainerStateTerminated`]: ['signal'],
   [`${CORE}.CSIPersistentVolumeSource`]: ['readOnly'],
   [`${META}.ObjectMeta`]: ['generation'],
+  [`${EXTENSIONS}.JSONSchemaProps`]: ['exclusiveMaximum', 'exclusiveMinimum', 'nullable', 'uniqueItems'],
+  [`${EXTENSIONS}.CustomResourceDefinitionSpec`]: ['preserveUnknownFields'],
+  [`${EXTENSIONS}.CustomResourceDefinitionVersion`]: ['deprecated'],
   'io.k8s.api.scheduling.v1.PriorityClass': ['globalDefault'],
 };
 

@@ -94,7 +94,7 @@ function replaced(draft: KubeObject): KubeObject {
 
 /** Reconciles every default role and binding. `options` are the server's own. */
 export function reconcileDefaults(registry: Registry, options: WriteOptions): void {
-  for (const [plural, objects] of Object.entries(defaultObjects(registry.kinds))) {
+  for (const [plural, objects] of Object.entries(defaultObjects(registry.rows.all))) {
     if (!registry.hasRow(RBAC_GROUP, plural)) continue;
     const row = registry.rowOf(RBAC_GROUP, plural);
     for (const expected of objects) reconcileOne(registry, row, expected, options);

@@ -2,7 +2,10 @@
 
 import type { Environment } from '@marcbachmann/cel-js';
 import { isIPv4, isIPv6 } from '../../kinds/names.ts';
+import { charge } from '../budget.ts';
 
+/** What an address or a URL costs. */
+const PARSING = 200;
 /** Longer texts are no addresses. */
 const MAX_IP = 64;
 const MAX_URL = 8192;
@@ -30,6 +33,7 @@ function text6(bits: bigint): string {
 
 /** undefined for what is no address, has a zone, or is an IPv4 address in IPv6 (as net/netip without 4in6). */
 export function parseIp(text: string): Ip | undefined {
+  charge(PARSING);
   if (text.length > MAX_IP) return undefined;
   if (isIPv4(text))
     return new Ip(
@@ -103,6 +107,7 @@ function cidr(text: string): Cidr {
 
 /** As Go's url.ParseRequestURI: an absolute URI or an absolute path. */
 function parseUrl(text: string): URL | undefined {
+  charge(PARSING);
   if (text.length > MAX_URL || /[\s#]/.test(text)) return undefined;
   if (text.startsWith('/')) return URL.canParse(text, 'path://x') ? new URL(text, 'path://x') : undefined;
   return /^[a-zA-Z][a-zA-Z0-9+.-]*:/.test(text) && URL.canParse(text) ? new URL(text) : undefined;

@@ -3,6 +3,7 @@
 import type { Environment } from '@marcbachmann/cel-js';
 import { parseQuantity } from '../../../lib/quantity.ts';
 import { quantityError } from '../../schema/quantity.ts';
+import { charge } from '../budget.ts';
 
 const NANO = 1_000_000_000n;
 const MAX_INT = (1n << 63n) - 1n;
@@ -18,7 +19,11 @@ class Quantity {
   }
 }
 
+/** What reading a quantity or a version costs. */
+const PARSING = 150;
+
 function quantity(text: string): Quantity {
+  charge(PARSING);
   const nano = parseQuantity(text);
   if (nano === undefined || quantityError(text) !== undefined)
     throw new RangeError(quantityError(text) ?? 'not a quantity');
@@ -49,6 +54,7 @@ function normalized(text: string): string {
 }
 
 function parseSemver(text: string): Semver | undefined {
+  charge(PARSING);
   const [all, major = '', minor = '', patch = '', pre = ''] = SEMVER.exec(text.slice(0, 1024)) ?? [];
   if (all === undefined) return undefined;
   const identifiers = pre === '' ? [] : pre.split('.');
@@ -86,7 +92,10 @@ export function registerNumbers(env: Environment): void {
   env
     .registerType(Q, Quantity)
     .registerFunction(`quantity(string): ${Q}`, quantity)
-    .registerFunction('isQuantity(string): bool', (text: string) => quantityError(text) === undefined)
+    .registerFunction('isQuantity(string): bool', (text: string) => {
+      charge(PARSING);
+      return quantityError(text) === undefined;
+    })
     .registerFunction(`${Q}.sign(): int`, (q: Quantity) => compare(q.nano, 0n))
     .registerFunction(`${Q}.isInteger(): bool`, (q: Quantity) => q.isInteger)
     .registerFunction(`${Q}.asInteger(): int`, (q: Quantity) => {

@@ -22,6 +22,9 @@ export const RENAMED: ReadonlyMap<string, string> = new Map([
   ['rcall:matches', 'matchesRe2'],
   ['call:matches', 'matchesRe2'],
   ['call:duration', 'goDuration'],
+  // The library's change other letters than those of ASCII, too.
+  ['rcall:lowerAscii', 'lowerAsciiOnly'],
+  ['rcall:upperAscii', 'upperAsciiOnly'],
 ]);
 
 const NANOS: Readonly<Record<string, bigint>> = {
@@ -140,10 +143,26 @@ function shown(value: unknown): string {
   return String(value);
 }
 
+function isZero(value: unknown): boolean {
+  if (value === null || value === false || value === '' || value === 0 || value === 0n) return true;
+  if (Array.isArray(value) || value instanceof Uint8Array) return value.length === 0;
+  if (value instanceof Map) return value.size === 0;
+  return typeof value === 'object' && value.constructor === Object && Object.keys(value).length === 0;
+}
+
 export function registerText(env: Environment): void {
   env
     .registerFunction('string.matchesRe2(string): bool', (text: string, pattern: string) => regexTest(pattern, text))
     .registerFunction('matchesRe2(string, string): bool', (text: string, pattern: string) => regexTest(pattern, text))
+    .registerFunction('string.lowerAsciiOnly(): string', (text: string) =>
+      charged(text.replace(/[A-Z]+/g, (letters) => letters.toLowerCase())),
+    )
+    .registerFunction('string.upperAsciiOnly(): string', (text: string) =>
+      charged(text.replace(/[a-z]+/g, (letters) => letters.toUpperCase())),
+    )
+    .registerFunction('OptionalNamespace.ofNonZeroValue(A): optional<A>', (_: unknown, value: unknown) =>
+      isZero(value) ? Optional.none() : Optional.of(value),
+    )
     .registerFunction('goDuration(string): google.protobuf.Duration', parseDuration)
     .registerFunction(
       'string.find(string): string',
@@ -180,7 +199,7 @@ export function registerText(env: Environment): void {
     .registerFunction(
       'KubernetesFormat.validate(string): optional<list<string>>',
       ({ check }: Format, text: string) => {
-        charge(text.length / 16);
+        charge(50 + text.length / 16);
         const errors = check(text);
         return errors.length === 0 ? Optional.none() : Optional.of(errors);
       },

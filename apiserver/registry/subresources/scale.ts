@@ -1,6 +1,6 @@
 // <kind>/<name>/scale: spec.replicas and status.replicas of any kind that has them, as an autoscaling/v1 Scale.
 
-import { getOwn } from '../../../lib/own-property.ts';
+import { getOwn, setOwn } from '../../../lib/own-property.ts';
 import { rfc3339 } from '../../../lib/rfc3339.ts';
 import { type Steps, waiting } from '../../admission/steps.ts';
 import { applyConfig, type FieldWrite, resetFilter, trackUpdate } from '../../apply/field-manager.ts';
@@ -42,9 +42,40 @@ function labelsOf(value: unknown): { [key: string]: string } {
   return Object.fromEntries(Object.entries(isObject(value) ? value : {}).map(([key, text]) => [key, shown(text)]));
 }
 
-/** The Scale of an object. */
-export function scaleOf(object: Readonly<KubeObject>): JsonObject {
+function valueAt(object: unknown, path: readonly string[]): unknown {
+  let value = object;
+  for (const field of path) value = isObject(value) ? getOwn(value, field) : undefined;
+  return value;
+}
+
+function setAt(object: JsonObject, path: readonly string[], value: unknown): void {
+  const [field = '', ...more] = path;
+  if (more.length === 0) setOwn(object, field, value);
+  else {
+    const inner = getOwn(object, field);
+    const child: JsonObject = isObject(inner) ? inner : {};
+    setAt(child, more, value);
+    setOwn(object, field, child);
+  }
+}
+
+/** The Scale of an object, from where the kind has the values. */
+export function scaleOf(object: Readonly<KubeObject>, { custom }: Pick<ResourceKind, 'custom'> = {}): JsonObject {
   const { name, namespace, uid, resourceVersion, creationTimestamp } = object.metadata;
+  if (custom?.scale !== undefined) {
+    const { replicas, statusReplicas, selector = [] } = custom.scale;
+    const text = selector.length === 0 ? undefined : valueAt(object, selector);
+    return {
+      kind: 'Scale',
+      apiVersion: 'autoscaling/v1',
+      metadata: { name, namespace, uid, resourceVersion, creationTimestamp },
+      spec: { replicas: valueAt(object, replicas) ?? 0 },
+      status: {
+        replicas: valueAt(object, statusReplicas) ?? 0,
+        ...(typeof text === 'string' && text !== '' ? { selector: text } : {}),
+      },
+    };
+  }
   const spec = part(object, 'spec');
   const replicas = spec['replicas'] ?? 1;
   const selector = textOf(spec['selector']);
@@ -62,6 +93,10 @@ const SCALE = { group: 'autoscaling', version: 'v1', kind: 'Scale' } as const;
 const SCALE_TYPE = 'io.k8s.api.autoscaling.v1.Scale';
 /** Of every built-in kind that can be scaled. */
 const REPLICAS = ['f:spec', 'f:replicas'];
+
+function replicasPath({ custom }: ResourceKind): string[] {
+  return custom?.scale === undefined ? REPLICAS : custom.scale.replicas.map((field) => `f:${field}`);
+}
 
 /** A Scale as admission sees it. */
 function scaleObject(scale: JsonObject): KubeObject {
@@ -115,8 +150,8 @@ function* scaleSteps(
   options: WriteOptions,
 ): Steps<View> {
   const object = registry.parse(row, registry.need(row, namespace, name));
-  const paths = new Map(registry.versionsOf(row).map((each) => [apiVersionOf(each), REPLICAS] as const));
-  const old = scaleObject(scaleOf(object));
+  const paths = new Map(registry.versionsOf(row).map((each) => [apiVersionOf(each), replicasPath(each)] as const));
+  const old = scaleObject(scaleOf(object, row));
   const { managedFields } = object.metadata;
   const live = { ...old, metadata: { ...old.metadata, ...listed(scaleEntries(managedFields, paths)) } };
   const scale = changed(change, live, scaleWrite(registry, options), name);
@@ -135,7 +170,8 @@ function* scaleSteps(
   if (resourceVersion !== '' && resourceVersion !== object.metadata.resourceVersion) {
     throw conflict(row, name, MODIFIED);
   }
-  object['spec'] = { ...part(object, 'spec'), replicas };
+  if (row.custom?.scale === undefined) object['spec'] = { ...part(object, 'spec'), replicas };
+  else setAt(object, row.custom.scale.replicas, replicas);
   const fields = objectEntries(managedFields, scale.metadata.managedFields, paths, apiVersionOf(row));
   if (fields === undefined) delete object.metadata.managedFields;
   else object.metadata.managedFields = fields;

@@ -38,6 +38,10 @@ describe('the language', () => {
     ['duration("1h30m").getMinutes()', 90],
     ['duration("-1.5s") < duration("0s")', true],
     ['timestamp("2020-01-01T00:00:00Z") + duration("1h") == timestamp("2020-01-01T01:00:00Z")', true],
+    ['string(duration("90s")) + " " + string(timestamp("2020-01-01T00:00:00Z"))', '90s 2020-01-01T00:00:00Z'],
+    ['int(timestamp("1970-01-01T00:01:00Z")) + int(2u)', 62],
+    ['"TacoCÆt".lowerAscii()', 'tacocÆt'],
+    ['optional.ofNonZeroValue("").orValue("none")', 'none'],
     ['cel.bind(x, n * 2, x + x)', 12],
   ])('%s', (expression, expected) => {
     expect(result(expression)).toEqual(expected);
@@ -79,6 +83,14 @@ it.each<[string, string]>([
   ['text + 1', "CelCompileError: ERROR: <input>:1:1: found no matching overload for '_+_' applied to '(string, int)'"],
   ['n > 0 && foo', "CelCompileError: ERROR: <input>:1:10: undeclared reference to 'foo' (in container '')"],
   ['1 +', 'CelCompileError: ERROR: <input>:1:4: Syntax error: Unexpected token: EOF'],
+  [
+    '[].all(e, e > 0)',
+    "CelCompileError: ERROR: <input>:1:1: Operator overload 'int > int: bool' overlaps with 'double > int: bool'.",
+  ],
+  [
+    'timestamp("2020-01-01T00:00:00Z").getHours("nowhere") == 0',
+    'CelEvaluationError: Invalid time zone specified: nowhere',
+  ],
   ['self.missing', 'CelEvaluationError: no such key: missing'],
   ['self.ports[7].port', 'CelEvaluationError: index out of bounds: 7'],
   ['n / 0', 'CelEvaluationError: division by zero'],
@@ -105,6 +117,9 @@ describe('the budget', () => {
     'self.exists(x, self == self && false)',
     'self.map(x, self.map(y, self))',
     'self.all(x, self.exists(y, y == x))',
+    'self.all(x, timestamp("2020-01-01T00:00:00Z").getHours("Europe/Berlin") == 1)',
+    'self.all(x, ip("2001:db8::1").family() == 6)',
+    'self.all(x, quantity("1Gi").add(quantity("1Mi")).sign() == 1)',
     'self.map(x, "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaa").join("").matches("(a+)+b") || self.map(x, self.map(y, y)).size() > 0',
   ])('ends %s, whatever it catches', (expression) => {
     expect(run(expression, long)).toThrow('operation cancelled: actual cost limit exceeded');

@@ -91,7 +91,9 @@ describe('aggregated discovery', () => {
 /** Every `$ref` in a document. */
 function references(value: unknown): string[] {
   if (typeof value !== 'object' || value === null) return [];
-  return Object.entries(value).flatMap(([key, inner]) => (key === '$ref' ? [String(inner)] : references(inner)));
+  return Object.entries(value).flatMap(([key, inner]) =>
+    key === '$ref' && typeof inner === 'string' ? [inner] : references(inner),
+  );
 }
 
 describe('OpenAPI', () => {

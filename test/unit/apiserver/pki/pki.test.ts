@@ -50,7 +50,7 @@ describe('ensurePki', () => {
     const dir = directory();
     await ensure(dir);
     const keys = readdirSync(dir).filter((name) => name.endsWith('.key'));
-    expect(keys.length).toBe(8);
+    expect(keys.length).toBe(10);
     expect(keys.map((name) => (statSync(join(dir, name)).mode & 0o777).toString(8))).toEqual(keys.map(() => '600'));
   });
 

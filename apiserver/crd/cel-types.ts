@@ -1,0 +1,176 @@
+// The types that a schema's values have in its rules: a class for each object with properties, so that an expression is checked
+// when the definition is created, and the conversion of values into them.
+
+import type { Environment } from '@marcbachmann/cel-js';
+import { getOwn, setOwn } from '../../lib/own-property.ts';
+import { parseDuration } from '../cel/functions/text.ts';
+import { celTime } from '../cel/times.ts';
+import { celEqual, celValue } from '../cel/values.ts';
+import { isObject } from '../patch/json-value.ts';
+import { type JsonSchema, properties, valueSchema } from './types.ts';
+
+export interface CelType {
+  /** For declarations: "int", "list<string>", "Object.spec". */
+  readonly name: string;
+  /** The JSON value as this type's. */
+  convert(value: unknown): unknown;
+}
+
+const DYN: CelType = { name: 'dyn', convert: celValue };
+const BOOL: CelType = { name: 'bool', convert: (value) => value };
+const STRING: CelType = { name: 'string', convert: (value) => value };
+const DOUBLE: CelType = { name: 'double', convert: (value) => value };
+const INT: CelType = {
+  name: 'int',
+  convert: (value) => (typeof value === 'number' && Number.isInteger(value) ? BigInt(value) : value),
+};
+const TIME: CelType = {
+  name: 'google.protobuf.Timestamp',
+  convert: (value) => (typeof value === 'string' ? (celTime(value) ?? value) : value),
+};
+const BYTES: CelType = {
+  name: 'bytes',
+  convert: (value) => (typeof value === 'string' ? Buffer.from(value, 'base64') : value),
+};
+const DURATION: CelType = {
+  name: 'google.protobuf.Duration',
+  convert: (value) => {
+    if (typeof value !== 'string') return value;
+    try {
+      return parseDuration(value);
+    } catch (error) {
+      if (error instanceof RangeError) return value;
+      throw error;
+    }
+  },
+};
+
+const TEXTS: ReadonlyMap<string, CelType> = new Map([
+  ['byte', BYTES],
+  ['date', TIME],
+  ['date-time', TIME],
+  ['datetime', TIME],
+  ['duration', DURATION],
+]);
+
+/** Words of the language, which no field may be named by. */
+const RESERVED: ReadonlySet<string> = new Set(
+  'true false null in as break const continue else for function if import let loop package namespace return var void while'.split(
+    ' ',
+  ),
+);
+
+/** A field's name in expressions: "a-b" is a__dash__b; undefined for one that has none. */
+export function escapeField(name: string): string | undefined {
+  if (RESERVED.has(name)) return `__${name}__`;
+  const escaped = name
+    .replaceAll('__', '__underscores__')
+    .replaceAll('.', '__dot__')
+    .replaceAll('-', '__dash__')
+    .replaceAll('/', '__slash__');
+  return /^[A-Za-z_]\w*$/.test(escaped) ? escaped : undefined;
+}
+
+const TEXT: JsonSchema = { type: 'string' };
+/** What expressions see of an object's head. */
+const HEAD: JsonSchema = {
+  type: 'object',
+  properties: {
+    apiVersion: TEXT,
+    kind: TEXT,
+    metadata: { type: 'object', properties: { name: TEXT, generateName: TEXT } },
+  },
+};
+
+export class CelTypes {
+  readonly #environment: Environment;
+  #count = 0;
+
+  constructor(environment: Environment) {
+    this.#environment = environment;
+  }
+
+  /** `root`: the schema of the whole object, or of an embedded one. */
+  typeOf(schema: JsonSchema, root = false): CelType {
+    if (schema['x-kubernetes-int-or-string'] === true) return DYN;
+    switch (schema.type) {
+      case 'boolean':
+        return BOOL;
+      case 'integer':
+        return INT;
+      case 'number':
+        return DOUBLE;
+      case 'string':
+        return TEXTS.get(schema.format ?? '') ?? STRING;
+      case 'array':
+        return this.#list(schema);
+      case 'object':
+        return this.#object(schema, root || schema['x-kubernetes-embedded-resource'] === true);
+      default:
+        return DYN;
+    }
+  }
+
+  #list(schema: JsonSchema): CelType {
+    const item = schema.items === undefined ? DYN : this.typeOf(schema.items);
+    return {
+      name: `list<${item.name}>`,
+      convert: (value) =>
+        Array.isArray(value) ? value.map((one) => (one === null ? null : item.convert(one))) : value,
+    };
+  }
+
+  #object(schema: JsonSchema, embedded: boolean): CelType {
+    const values = valueSchema(schema);
+    if (values !== undefined) return this.#map(this.typeOf(values));
+    const fields = embedded
+      ? [...properties(HEAD), ...properties(schema).filter(([name]) => getOwn(HEAD.properties, name) === undefined)]
+      : properties(schema);
+    if (fields.length === 0)
+      return schema.additionalProperties === true || schema['x-kubernetes-preserve-unknown-fields'] === true
+        ? DYN
+        : this.#struct([]);
+    return this.#struct(fields);
+  }
+
+  #map(item: CelType): CelType {
+    return {
+      name: `map<string, ${item.name}>`,
+      convert: (value) => {
+        if (!isObject(value)) return value;
+        const map: Record<string, unknown> = {};
+        for (const [key, one] of Object.entries(value)) setOwn(map, key, one === null ? null : item.convert(one));
+        return map;
+      },
+    };
+  }
+
+  #struct(fields: readonly (readonly [string, JsonSchema])[]): CelType {
+    const name = `Object${this.#count++}`;
+    class Struct {}
+    const types = new Map<string, { readonly escaped: string; readonly type: CelType }>();
+    const declared: Record<string, string> = {};
+    for (const [field, schema] of fields) {
+      const escaped = escapeField(field);
+      if (escaped === undefined) continue;
+      const type = this.typeOf(schema);
+      types.set(field, { escaped, type });
+      setOwn(declared, escaped, type.name);
+    }
+    this.#environment.registerType(name, { ctor: Struct, fields: declared });
+    this.#environment.registerOperator(`${name} == ${name}`, celEqual);
+    const convert = (value: unknown): unknown => {
+      if (!isObject(value)) return value;
+      const struct: object = new Struct();
+      for (const [field, { escaped, type }] of types) {
+        const one = getOwn(value, field);
+        // A null is as good as absent.
+        if (one !== undefined && one !== null) {
+          Object.defineProperty(struct, escaped, { value: type.convert(one), enumerable: true });
+        }
+      }
+      return struct;
+    };
+    return { name, convert };
+  }
+}
