@@ -6,6 +6,7 @@ import { deployments } from './apps/deployments.ts';
 import { replicasets } from './apps/replicasets.ts';
 import { controllerrevisions } from './apps/revisions.ts';
 import { statefulsets } from './apps/statefulsets.ts';
+import { horizontalpodautoscalers, horizontalpodautoscalersV1 } from './autoscaling/autoscalers.ts';
 import { cronjobs } from './batch/cronjobs.ts';
 import { jobs } from './batch/jobs.ts';
 import { bindings } from './bindings.ts';
@@ -32,6 +33,7 @@ import type { ResourceKind } from './resource.ts';
 import { secrets } from './secrets.ts';
 import { serviceaccounts } from './serviceaccounts.ts';
 import { services } from './services.ts';
+import { volumeattributesclasses } from './storage/attributes-classes.ts';
 import { persistentvolumeclaims } from './storage/claims.ts';
 import { csistoragecapacities, storageclasses } from './storage/classes.ts';
 import { csidrivers, csinodes, volumeattachments } from './storage/drivers.ts';
@@ -70,6 +72,8 @@ export const RESOURCE_KINDS: readonly ResourceKind[] = [
   deployments,
   replicasets,
   statefulsets,
+  horizontalpodautoscalers,
+  horizontalpodautoscalersV1,
   cronjobs,
   jobs,
   ingressclasses,
@@ -91,4 +95,5 @@ export const RESOURCE_KINDS: readonly ResourceKind[] = [
   csistoragecapacities,
   storageclasses,
   volumeattachments,
+  volumeattributesclasses,
 ];
