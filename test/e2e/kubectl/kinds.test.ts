@@ -92,7 +92,7 @@ describe.each(versions)('kubectl $version', ({ command, version }) => {
     const { code, stderr } = await kubectl.run(['-n', namespace, ...bad]);
     expect(code).toBe(1);
     expect(stderr).toContain(
-      'CronJob "bad" is invalid: spec.schedule: Invalid value: "61 * * * *": end of range (61) above maximum (59): 61',
+      'CronJob.batch "bad" is invalid: spec.schedule: Invalid value: "61 * * * *": end of range (61) above maximum (59): 61',
     );
   });
 
