@@ -13,6 +13,7 @@ type Messages = Record<string, Record<string, string>>;
 const ROOTS = [
   ...['Namespace', 'Pod', 'Node', 'Event', 'ConfigMap', 'Secret', 'Service', 'ServiceAccount', 'Endpoints', 'Binding'],
   ...['PersistentVolume', 'PersistentVolumeClaim', 'ReplicationController', 'PodTemplate', 'ComponentStatus'],
+  ...['LimitRange', 'ResourceQuota'],
 ]
   .map((kind) => `core.v1.${kind}`)
   .concat(
@@ -32,6 +33,9 @@ const ROOTS = [
     ['autoscaling.v1.HorizontalPodAutoscaler', 'autoscaling.v2.HorizontalPodAutoscaler'],
     ['NetworkPolicy', 'Ingress', 'IngressClass', 'ServiceCIDR', 'IPAddress'].map((kind) => `networking.v1.${kind}`),
     ['DeviceClass', 'ResourceClaim', 'ResourceClaimTemplate', 'ResourceSlice'].map((kind) => `resource.v1.${kind}`),
+    ['MutatingWebhookConfiguration', 'ValidatingWebhookConfiguration'].map(
+      (kind) => `admissionregistration.v1.${kind}`,
+    ),
     ['flowcontrol.v1.FlowSchema', 'flowcontrol.v1.PriorityLevelConfiguration'],
   );
 const SPECIAL: Record<string, string> = {
@@ -44,7 +48,7 @@ const SPECIAL: Record<string, string> = {
   RawExtension: 'raw',
 };
 /** Embedded structs by the names that protobuf gives them. */
-const INLINE = ['handler', 'localObjectReference', 'ingressRuleValue', 'deviceConfiguration'];
+const INLINE = ['handler', 'localObjectReference', 'ingressRuleValue', 'deviceConfiguration', 'rule'];
 const SCALARS = ['string', 'bool', 'bytes', 'int32', 'int64', 'double'];
 
 function messageName(reference: string, current: string): string {
@@ -78,8 +82,8 @@ function parse(text: string, current: string): Messages {
     const field = /^(optional |repeated |)(map<.+>|[.\w]+) (\w+) = (\d+)/.exec(line);
     if (field === null || fields === undefined) continue;
     const [, label = '', type = '', name = '', number = ''] = field;
-    // The one name that JSON spells otherwise.
-    const jsonName = name === 'uID' ? 'uid' : name;
+    // Names that JSON spells otherwise.
+    const jsonName = name === 'uID' ? 'uid' : name === 'Webhooks' ? 'webhooks' : name;
     fields[number] = `${jsonName}:${label === 'repeated ' ? '[]' : ''}${typeOf(type, current)}`;
   }
   return messages;

@@ -12,6 +12,7 @@ const CACHED = [
   '/serviceaccounts',
   'admissionregistration.k8s.io/mutatingwebhookconfigurations',
   'admissionregistration.k8s.io/validatingwebhookconfigurations',
+  'networking.k8s.io/ingressclasses',
   'node.k8s.io/runtimeclasses',
   'scheduling.k8s.io/priorityclasses',
   'storage.k8s.io/storageclasses',

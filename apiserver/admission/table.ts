@@ -9,6 +9,7 @@ import {
   certificateSigningPlugin,
   certificateSubjectRestrictionPlugin,
 } from './plugins/certificates.ts';
+import { defaultIngressClass } from './plugins/default-ingress-class.ts';
 import { defaultStorageClass } from './plugins/default-storage-class.ts';
 import { defaultTolerationSeconds } from './plugins/default-toleration-seconds.ts';
 import { limitRanger } from './plugins/limit-ranger.ts';
@@ -76,7 +77,7 @@ export const PLUGINS: readonly PluginRow[] = [
   { name: 'CertificateSigning', on: true, create: ({ authorizer }) => certificateSigningPlugin(authorizer) },
   absent('ClusterTrustBundleAttest', true),
   here(certificateSubjectRestrictionPlugin),
-  absent('DefaultIngressClass', true),
+  here(defaultIngressClass),
   absent('DenyServiceExternalIPs'),
   absent('PodTopologyLabels', true),
   absent('MutatingAdmissionPolicy', true),
