@@ -26,14 +26,6 @@ export interface Binding {
   readonly subjects: readonly Subject[];
 }
 
-/** A rule that holds for a caller, and where it is from: `ClusterRoleBinding "x" of ClusterRole "y" to Group "z"`. */
-export interface GrantedRule {
-  readonly rule: PolicyRule;
-  readonly source: string;
-}
-
-type Visit = { readonly grant: GrantedRule } | { readonly problem: string };
-
 const ACCOUNT_PREFIX = 'system:serviceaccount:';
 
 /** Whom a subject means: "User/alice", "Group/devs"; a service account is the user of its name. Undefined: no user and no group. */
@@ -49,16 +41,17 @@ function describeSubject({ kind, name, namespace }: Subject, bindingNamespace: s
   return `${kind} ${JSON.stringify(`${name}/${namespace === '' ? bindingNamespace : namespace}`)}`;
 }
 
-function describe({ namespace, name, roleRef }: Binding, subject: Subject): string {
+/** `ClusterRoleBinding "x" of ClusterRole "y" to Group "z"`: the first subject that means the caller. */
+function describe({ namespace, name, roleRef, subjects }: Binding, caller: Caller): string {
+  const subject = subjects.find((one) => isMeant(one, namespace, caller));
   const binding =
     namespace === ''
       ? `ClusterRoleBinding ${JSON.stringify(name)}`
       : `RoleBinding ${JSON.stringify(`${name}/${namespace}`)}`;
-  return `${binding} of ${roleRef.kind} ${JSON.stringify(roleRef.name)} to ${describeSubject(subject, namespace)}`;
+  return `${binding} of ${roleRef.kind} ${JSON.stringify(roleRef.name)} to ${subject === undefined ? '' : describeSubject(subject, namespace)}`;
 }
 
 const keyOf = (namespace: string, name: string): string => `${namespace}/${name}`;
-const byName = (a: Binding, b: Binding): number => (a.name < b.name ? -1 : a.name > b.name ? 1 : 0);
 
 export class RbacPolicy {
   readonly #roles = new Map<string, Role>();
@@ -102,35 +95,28 @@ export class RbacPolicy {
     return role?.rules ?? { problem: `${resource}.rbac.authorization.k8s.io ${JSON.stringify(name)} not found` };
   }
 
-  /** Each rule that holds for the caller in the namespace ('': at the cluster scope), and each role that is missing. */
-  *#visit(caller: Caller, namespace: string): Iterable<Visit> {
+  /** The bindings of the caller at the cluster scope and in the namespace, by their name, then by their groups. */
+  #bindingsFor({ name, groups }: Caller, namespace: string): readonly ReadonlyMap<string, Binding>[] {
+    const found: ReadonlyMap<string, Binding>[] = [];
     for (const scope of namespace === '' ? [''] : ['', namespace]) {
-      for (const binding of this.#bindingsFor(caller, scope)) {
-        const rules = this.rulesOfRole(binding.roleRef, scope);
-        if ('problem' in rules) {
-          yield rules;
-          continue;
-        }
-        const subject = binding.subjects.find((one) => isMeant(one, scope, caller));
-        const source = subject === undefined ? '' : describe(binding, subject);
-        for (const rule of rules) yield { grant: { rule, source } };
+      const own = this.#bySubject.get(`${scope}|User/${name}`);
+      if (own !== undefined) found.push(own);
+      for (const group of groups) {
+        const theirs = this.#bySubject.get(`${scope}|Group/${group}`);
+        if (theirs !== undefined) found.push(theirs);
       }
     }
-  }
-
-  #bindingsFor(caller: Caller, scope: string): readonly Binding[] {
-    const found = new Set<Binding>();
-    for (const key of [`User/${caller.name}`, ...caller.groups.map((group) => `Group/${group}`)]) {
-      for (const binding of this.#bySubject.get(`${scope}|${key}`)?.values() ?? []) found.add(binding);
-    }
-    return [...found].sort(byName);
+    return found;
   }
 
   #decide(caller: Caller, namespace: string, allows: (rule: PolicyRule) => boolean): RbacDecision {
     const problems: string[] = [];
-    for (const visit of this.#visit(caller, namespace)) {
-      if ('problem' in visit) problems.push(visit.problem);
-      else if (allows(visit.grant.rule)) return { allowed: true, reason: `RBAC: allowed by ${visit.grant.source}` };
+    for (const bindings of this.#bindingsFor(caller, namespace)) {
+      for (const binding of bindings.values()) {
+        const rules = this.rulesOfRole(binding.roleRef, binding.namespace);
+        if ('problem' in rules) problems.push(rules.problem);
+        else if (rules.some(allows)) return { allowed: true, reason: `RBAC: allowed by ${describe(binding, caller)}` };
+      }
     }
     return { allowed: false, reason: problems.length === 0 ? '' : `RBAC: ${aggregate(problems)}` };
   }
@@ -148,9 +134,12 @@ export class RbacPolicy {
   rulesFor(caller: Caller, namespace: string): { readonly rules: PolicyRule[]; readonly problems: string[] } {
     const rules: PolicyRule[] = [];
     const problems: string[] = [];
-    for (const visit of this.#visit(caller, namespace)) {
-      if ('problem' in visit) problems.push(visit.problem);
-      else rules.push(visit.grant.rule);
+    // A binding may name the caller twice.
+    const bindings = new Set(this.#bindingsFor(caller, namespace).flatMap((some) => [...some.values()]));
+    for (const { roleRef, namespace: scope } of bindings) {
+      const found = this.rulesOfRole(roleRef, scope);
+      if ('problem' in found) problems.push(found.problem);
+      else for (const rule of found) rules.push(rule);
     }
     return { rules, problems };
   }

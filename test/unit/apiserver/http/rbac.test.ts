@@ -167,7 +167,7 @@ describe('a review', () => {
   const pods = { verb: 'list', resource: 'pods', namespace: 'default' };
 
   it('says whether and why', async () => {
-    const spec = { user: 'somebody', groups: ['admins'], resourceAttributes: pods };
+    const spec = { user: 'visitor', groups: ['admins'], resourceAttributes: pods };
     const reason = 'RBAC: allowed by RoleBinding "admins/default" of ClusterRole "admin" to Group "admins"';
     expect(at(await review('subjectaccessreviews', spec), 'status')).toEqual({ allowed: true, reason });
     expect(at(await review('localsubjectaccessreviews', spec, admin, 'default'), 'status')).toEqual({
