@@ -121,19 +121,24 @@ export class TestApiServer {
     const directory = await mkdtemp(join(tmpdir(), 'nodelet-api-'));
     const clock = new ShiftedClock();
     const lines: string[] = [];
-    const server = await startApiServer({
-      pkiDir: join(directory, 'pki'),
-      dbPath: join(directory, 'store.db'),
-      address: '127.0.0.1',
-      port: 0,
-      hosts: [],
-      nodeName: 'n1',
-      tracer: new Tracer(),
-      clock,
-      log: (line) => lines.push(line),
-      ...options,
-    });
-    return new TestApiServer(directory, clock, server, lines);
+    try {
+      const server = await startApiServer({
+        pkiDir: join(directory, 'pki'),
+        dbPath: join(directory, 'store.db'),
+        address: '127.0.0.1',
+        port: 0,
+        hosts: [],
+        nodeName: 'n1',
+        tracer: new Tracer(),
+        clock,
+        log: (line) => lines.push(line),
+        ...options,
+      });
+      return new TestApiServer(directory, clock, server, lines);
+    } catch (error) {
+      await rm(directory, { recursive: true, force: true });
+      throw error;
+    }
   }
 
   async stop(): Promise<void> {
