@@ -3,8 +3,8 @@
 import { getOwn } from '../../lib/own-property.ts';
 import { badRequest, invalid } from '../errors.ts';
 import type { FieldError, ResourceKind } from '../kinds/resource.ts';
-import { isObject, shown } from '../patch/json-value.ts';
-import type { DeleteOptions } from '../registry/delete.ts';
+import { isObject, type JsonObject, shown } from '../patch/json-value.ts';
+import type { DeleteOptions, Propagation } from '../registry/delete.ts';
 import type { ListOptions } from '../registry/list.ts';
 import type { FieldValidation } from '../registry/registry.ts';
 import { parseSelection } from '../registry/selectors.ts';
@@ -12,7 +12,7 @@ import type { WatchOptions } from '../registry/watch.ts';
 import type { IncludeObject } from './render.ts';
 import { flag, integer, type ResourceRequest, type Verb } from './request.ts';
 
-const PROPAGATION = ['Background', 'Foreground', 'Orphan'];
+const PROPAGATION = ['Foreground', 'Background', 'Orphan'] as const;
 
 function text(query: URLSearchParams, key: string): string {
   return query.get(key) ?? '';
@@ -144,6 +144,24 @@ export function watchOptions(row: ResourceKind, request: ResourceRequest): Watch
   };
 }
 
+/** The policy for dependents; `orphanDependents` is its predecessor. */
+function propagationOf(options: JsonObject, query: URLSearchParams, errors: FieldError[]): Propagation | undefined {
+  const policy = options['propagationPolicy'] ?? query.get('propagationPolicy') ?? undefined;
+  const orphan =
+    options['orphanDependents'] ?? (query.has('orphanDependents') ? flag(query, 'orphanDependents') : undefined);
+  const known = PROPAGATION.find((each) => each === policy);
+  if (policy !== undefined && typeof orphan === 'boolean') {
+    const why = 'orphanDependents and deletionPropagation cannot be both set';
+    const detail = `Invalid value: ${JSON.stringify(policy)}: ${why}`;
+    errors.push({ type: 'FieldValueInvalid', field: 'propagationPolicy', detail });
+  }
+  if (policy !== undefined && known === undefined) {
+    errors.push(unsupported('propagationPolicy', policy, [...PROPAGATION, 'nil']));
+  }
+  if (typeof orphan === 'boolean') return orphan ? 'Orphan' : 'Background';
+  return known;
+}
+
 /** DeleteOptions from a body (absent or empty: none) laid over the query. Throws 400. */
 export function deleteOptions(query: URLSearchParams, body: unknown): DeleteOptions {
   const options = body === undefined || body === null ? {} : body;
@@ -156,17 +174,15 @@ export function deleteOptions(query: URLSearchParams, body: unknown): DeleteOpti
   if (grace !== undefined && (typeof grace !== 'number' || !Number.isSafeInteger(grace))) {
     throw badRequest(`gracePeriodSeconds: Invalid value: ${JSON.stringify(grace)}: must be an integer`);
   }
-  const policy = options['propagationPolicy'] ?? query.get('propagationPolicy') ?? undefined;
-  if (policy !== undefined && (typeof policy !== 'string' || !PROPAGATION.includes(policy))) {
-    const supported = PROPAGATION.map((p) => `"${p}"`).join(', ');
-    throw badRequest(`propagationPolicy: Unsupported value: ${JSON.stringify(policy)}: supported values: ${supported}`);
-  }
+  const errors: FieldError[] = [];
+  const propagation = propagationOf(options, query, errors);
   const preconditions = isObject(options['preconditions']) ? options['preconditions'] : {};
   const { uid, resourceVersion } = preconditions;
   const inBody = Array.isArray(options['dryRun']) ? options['dryRun'] : [];
   const dryRun = [...inBody, ...query.getAll('dryRun').filter((value) => value !== '')];
-  reject('delete', dryRunErrors(dryRun));
+  reject('delete', [...errors, ...dryRunErrors(dryRun)]);
   return {
+    ...(propagation === undefined ? {} : { propagation }),
     ...(grace === undefined ? {} : { gracePeriodSeconds: grace }),
     ...(typeof uid === 'string' ? { uid } : {}),
     ...(typeof resourceVersion === 'string' ? { resourceVersion } : {}),

@@ -127,6 +127,7 @@ const SELECTABLE: Readonly<Record<string, (event: Of<Event>) => string>> = {
 
 function strategyOn(stored: (object: KubeObject) => Of<Event>, names: ReadonlyMap<string, string>): ResourceStrategy {
   return {
+    dependents: 'none',
     validateCreate: (object) => validate(stored(object)),
     validateUpdate: (object) => validate(stored(object)),
     selectableFields: Object.fromEntries(

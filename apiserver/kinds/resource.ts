@@ -148,6 +148,8 @@ export interface ResourceStrategy {
   readonly resetFields?: Readonly<Record<string, readonly (readonly string[])[]>>;
   /** The same the other way round: the only paths that a write through the subresource changes. "*" is any element. */
   readonly ownFields?: Readonly<Record<string, readonly (readonly string[])[]>>;
+  /** What a deletion without a policy does to dependents: "none" for kinds that have none (events). Default: they go, too. */
+  readonly dependents?: 'none' | 'orphan';
   /** Field selectors besides metadata.name and metadata.namespace. */
   readonly selectableFields?: Readonly<Record<string, (object: KubeObject) => string>>;
   /** How kubectl get prints it. Default: Name and Age. */

@@ -11,8 +11,13 @@ import { admitRequest } from './admit.ts';
 import { hasFinalizers, isNamespace, markTerminating } from './namespaces.ts';
 import { type Registry, View, type WriteOptions } from './registry.ts';
 
-/** meta/v1 DeleteOptions, as far as they change anything here; propagation policies are accepted and change nothing. */
+/** What becomes of an object's dependents. A garbage collector does it, by the finalizers that are set here. */
+export type Propagation = 'Background' | 'Foreground' | 'Orphan';
+
+/** meta/v1 DeleteOptions, as far as they change anything here. */
 export interface DeleteOptions {
+  /** Absent: as the object's finalizers say. */
+  readonly propagation?: Propagation;
   /** Seconds. */
   readonly gracePeriodSeconds?: number;
   readonly uid?: string;
@@ -46,16 +51,41 @@ export function decideDeletion(
   if (!requested || grace >= current) return { kind: 'pending' };
   if (grace === 0 && !hasFinalizers) return { kind: 'remove' };
   const at = plusMs(parseRfc3339(deletionTimestamp) ?? now, -(current - grace) * 1000);
-  return { kind: 'mark', deletionTimestamp: rfc3339(at), gracePeriodSeconds: grace };
+  if (at >= now) return { kind: 'mark', deletionTimestamp: rfc3339(at), gracePeriodSeconds: grace };
+  // The shorter period is over already; the component that ends the object still has a second, unless it is to go at once.
+  return { kind: 'mark', deletionTimestamp: rfc3339(now), gracePeriodSeconds: grace === 0 ? 0 : 1 };
+}
+
+const ORPHAN = 'orphan';
+const FOREGROUND = 'foregroundDeletion';
+
+/** The finalizers of an object whose deletion is requested with this policy: at most one of those for its dependents. */
+export function propagationFinalizers(
+  finalizers: readonly string[],
+  propagation: Propagation | undefined,
+): readonly string[] {
+  const there = finalizers.find((each) => each === ORPHAN || each === FOREGROUND);
+  const wanted =
+    propagation === undefined ? there : { Background: undefined, Foreground: FOREGROUND, Orphan: ORPHAN }[propagation];
+  if (wanted === there && finalizers.filter((each) => each === ORPHAN || each === FOREGROUND).length <= 1) {
+    return finalizers;
+  }
+  const others = finalizers.filter((each) => each !== ORPHAN && each !== FOREGROUND);
+  return wanted === undefined ? others : [...others, wanted];
 }
 
 function preconditionFailure(row: ResourceKind, object: KubeObject, options: DeleteOptions): StatusError | undefined {
   const { name = '', uid, resourceVersion } = object.metadata;
-  const failed = (what: string, wanted: string, is: string | undefined): StatusError =>
-    conflict(row, name, `Precondition failed: ${what} in precondition: ${wanted}, ${what} in object meta: ${is}`);
-  if (options.uid !== undefined && options.uid !== uid) return failed('UID', options.uid, uid);
+  const failed = (what: string, wanted: string, is: string | undefined, why: string): StatusError => {
+    const message = `the ${what} in the precondition (${wanted}) does not match the ${what} in record (${is}). ${why}`;
+    return conflict({ group: row.group, plural: row.kind }, name, message);
+  };
+  if (options.uid !== undefined && options.uid !== uid) {
+    return failed('UID', options.uid, uid, 'The object might have been deleted and then recreated');
+  }
   if (options.resourceVersion !== undefined && options.resourceVersion !== resourceVersion) {
-    return failed('ResourceVersion', options.resourceVersion, resourceVersion);
+    const why = 'The object might have been modified';
+    return failed('ResourceVersion', options.resourceVersion, resourceVersion, why);
   }
   return undefined;
 }
@@ -126,8 +156,9 @@ export function deleteStored(
   if (failure !== undefined) throw failure;
   const key = registry.key(row, stored.namespace, stored.name);
   if (object.metadata.deletionTimestamp === undefined) row.strategy.prepareForDelete?.(object);
-  const finalizersLeft = hasFinalizers(row, object);
   const grace = row.strategy.gracePeriodSeconds?.(object, options.gracePeriodSeconds) ?? 0;
+  const changed = setFinalizers(row, object, options.propagation);
+  const finalizersLeft = hasFinalizers(row, object);
   const decision = decideDeletion(
     object,
     finalizersLeft,
@@ -135,7 +166,10 @@ export function deleteStored(
     options.gracePeriodSeconds !== undefined,
     registry.clock.now(),
   );
-  if (decision.kind === 'pending') return { view: new View(JSON.stringify(object), object), removed: false };
+  if (decision.kind === 'pending') {
+    if (changed && !options.dryRun) return { view: registry.put(row, key, object, stored), removed: false };
+    return { view: new View(JSON.stringify(object), object), removed: false };
+  }
   if (decision.kind === 'remove') {
     if (options.dryRun) return { view: registry.view(row, stored), removed: true };
     return { view: registry.remove(row, key, object, stored), removed: true };
@@ -151,4 +185,17 @@ export function deleteStored(
   }
   if (options.dryRun) return { view: new View(JSON.stringify(object), object), removed: false };
   return { view: registry.put(row, key, object, stored), removed: false };
+}
+
+/** Those for the object's dependents, in place; not while a grace period runs, which this request does not end. */
+function setFinalizers(row: ResourceKind, { metadata }: KubeObject, propagation: Propagation | undefined): boolean {
+  const { dependents } = row.strategy;
+  if (dependents === 'none' || (metadata.deletionGracePeriodSeconds ?? 0) > 0) return false;
+  const before = metadata.finalizers ?? [];
+  const orphans = dependents === 'orphan' && !before.includes(FOREGROUND);
+  const after = propagationFinalizers(before, propagation ?? (orphans ? 'Orphan' : undefined));
+  if (after === before) return false;
+  if (after.length === 0) delete metadata.finalizers;
+  else metadata.finalizers = [...after];
+  return true;
 }

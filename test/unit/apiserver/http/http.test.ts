@@ -250,7 +250,8 @@ describe('the options of a deletion', () => {
   for (const [text, options, code = 400] of [
     ['gracePeriodSeconds=x', {}],
     ['dryRun=Some', {}, 422],
-    ['', { propagationPolicy: 'Frob' }],
+    ['', { propagationPolicy: 'Frob' }, 422],
+    ['', { propagationPolicy: 'Orphan', orphanDependents: true }, 422],
     ['', { kind: 'Pod' }],
     ['', []],
   ] as const) {

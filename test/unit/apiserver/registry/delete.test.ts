@@ -1,6 +1,11 @@
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, test } from 'vitest';
 import type { KubeObject } from '../../../../apiserver/kinds/resource.ts';
-import { decideDeletion, deleteObject, deleteWhenAdmitted } from '../../../../apiserver/registry/delete.ts';
+import {
+  decideDeletion,
+  deleteObject,
+  deleteWhenAdmitted,
+  propagationFinalizers,
+} from '../../../../apiserver/registry/delete.ts';
 import { finalizeRules } from '../../../../apiserver/registry/subresources/finalize.ts';
 import { createObject, patchObject, updateObject } from '../../../../apiserver/registry/write.ts';
 import { epochMs } from '../../../../lib/clock.ts';
@@ -10,6 +15,10 @@ const NOW = epochMs(Date.parse('2026-01-01T00:00:00Z'));
 const object = (metadata: KubeObject['metadata']): KubeObject => ({ apiVersion: 'v1', kind: 'Pod', metadata });
 const going = (grace: number): KubeObject =>
   object({ name: 'a', deletionTimestamp: '2026-01-01T00:00:30Z', deletionGracePeriodSeconds: grace });
+
+/** Its end was due before the period could be shortened. */
+const goneBy = (grace: number): KubeObject =>
+  object({ name: 'a', deletionTimestamp: '2026-01-01T00:00:02Z', deletionGracePeriodSeconds: grace });
 
 describe('what a deletion does', () => {
   const mark = (deletionTimestamp: string, gracePeriodSeconds: number) => ({
@@ -23,6 +32,7 @@ describe('what a deletion does', () => {
     ['marks what a finalizer holds', object({ name: 'a' }), true, 0, false, mark('2026-01-01T00:00:00Z', 0)],
     ['leaves a pending one when no period is named', going(30), false, 30, false, { kind: 'pending' }],
     ['shortens a period', going(30), false, 10, true, mark('2026-01-01T00:00:10Z', 10)],
+    ['does not set the end into the past', goneBy(10), false, 5, true, mark('2026-01-01T00:00:00Z', 1)],
     ['does not lengthen a period', going(30), false, 60, true, { kind: 'pending' }],
     ['removes a pending one with period 0', going(30), false, 0, true, { kind: 'remove' }],
     ['with period 0 still waits for a finalizer', going(30), true, 0, true, mark('2026-01-01T00:00:00Z', 0)],
@@ -32,6 +42,44 @@ describe('what a deletion does', () => {
   for (const [does, given, retained, grace, requested, expected] of cases) {
     it(does, () => expect(decideDeletion(given, retained, grace, requested, NOW)).toEqual(expected));
   }
+});
+
+describe('the policy for dependents', () => {
+  const FOREGROUND = 'foregroundDeletion';
+  test.each([
+    [[], undefined, []],
+    [[], 'Background', []],
+    [['x/y'], 'Foreground', ['x/y', FOREGROUND]],
+    [['x/y'], 'Orphan', ['x/y', 'orphan']],
+    [['orphan'], undefined, ['orphan']],
+    [['orphan', 'x/y'], 'Background', ['x/y']],
+    [['orphan'], 'Foreground', [FOREGROUND]],
+    [[FOREGROUND], 'Orphan', ['orphan']],
+  ] as const)('%j with %s becomes %j', (finalizers, propagation, expected) => {
+    expect(propagationFinalizers(finalizers, propagation)).toEqual(expected);
+  });
+
+  it('keeps the object until a garbage collector removes the finalizer', () => {
+    const f = fixture();
+    createPod(f, 'a');
+    const first = deleteObject(f.registry, pods, 'ns', 'a', { dryRun: false, propagation: 'Foreground' });
+    expect(first.removed).toBe(false);
+    expect(first.view.object.metadata).toMatchObject({ finalizers: [FOREGROUND], deletionGracePeriodSeconds: 0 });
+    const again = deleteObject(f.registry, pods, 'ns', 'a', { dryRun: false, propagation: 'Orphan' });
+    expect(again.view.object.metadata.finalizers).toEqual(['orphan']);
+    patchObject(f.registry, pods, 'ns', 'a', { metadata: { finalizers: null } }, 'application/merge-patch+json', ADMIN);
+    expect(f.registry.find(pods, 'ns', 'a')).toBeUndefined();
+  });
+
+  it('changes nothing in a dry run, nor while a grace period runs', () => {
+    const f = fixture();
+    createPod(f, 'a', { spec: { nodeName: 'n1' } });
+    const dry = deleteObject(f.registry, pods, 'ns', 'a', { dryRun: true, propagation: 'Foreground' });
+    expect(dry.view.object.metadata.finalizers).toEqual([FOREGROUND]);
+    deleteObject(f.registry, pods, 'ns', 'a', { dryRun: false });
+    const pending = deleteObject(f.registry, pods, 'ns', 'a', { dryRun: false, propagation: 'Orphan' });
+    expect(pending.view.object.metadata.finalizers).toBeUndefined();
+  });
 });
 
 describe('deleting', () => {
