@@ -215,6 +215,11 @@ export const certificatesigningrequests = defineKind({
   // Any name at all.
   nameRule: () => [],
   strategy: {
+    resetFields: {
+      '': [['spec'], ['status']],
+      status: [['spec'], ['status', 'conditions']],
+      approval: [['spec'], ['status', 'certificate']],
+    },
     applyDefaults: (object) => {
       const { spec } = of(object);
       if (spec !== undefined && (spec.usages ?? []).length === 0) delete spec.usages;

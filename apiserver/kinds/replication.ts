@@ -70,6 +70,7 @@ export const replicationcontrollers = defineKind({
   subresources: ['scale', 'status'],
   schema: 'io.k8s.api.core.v1.ReplicationController',
   strategy: {
+    dependents: 'orphan',
     applyDefaults: defaultController,
     prepareForCreate: (object) => {
       controllerOf(object).status = { replicas: 0 };

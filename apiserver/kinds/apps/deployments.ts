@@ -89,6 +89,7 @@ export const deployments = defineKind({
   subresources: ['scale', 'status'],
   schema: 'io.k8s.api.apps.v1.Deployment',
   strategy: {
+    resetFields: { '': [['status']], status: [['spec'], ['metadata', 'labels']] },
     applyDefaults,
     prepareForCreate: (object) => {
       of(object).status = {};

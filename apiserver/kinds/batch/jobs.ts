@@ -195,6 +195,7 @@ export const jobs = defineKind({
   subresources: ['status'],
   schema: 'io.k8s.api.batch.v1.Job',
   strategy: {
+    dependents: 'orphan',
     applyDefaults,
     prepareForCreate: (object) => {
       generateSelector(of(object));

@@ -265,6 +265,7 @@ export const volumeattachments = defineKind({
   subresources: ['status'],
   schema: 'io.k8s.api.storage.v1.VolumeAttachment',
   strategy: {
+    resetFields: { '': [['status']], status: [['metadata'], ['spec']] },
     prepareForCreate: (object) => {
       attachmentOf(object).status = { attached: false };
     },
