@@ -4,6 +4,7 @@ import type { Clock } from '../lib/clock.ts';
 import type { Tracer } from '../lib/trace.ts';
 import { decodeProtobuf } from './http/protobuf.ts';
 import type { KubeObject, ResourceKind } from './kinds/resource.ts';
+import type { Metrics } from './metrics.ts';
 import type { ApiServerOptions } from './options.ts';
 import { isObject } from './patch/json-value.ts';
 import { loadEncryption } from './storage/encryption/load.ts';
@@ -23,11 +24,12 @@ export interface OpenStoreParts {
   readonly clock: Clock;
   readonly tracer: Tracer;
   readonly log: (line: string) => void;
+  readonly metrics: Metrics;
 }
 
 /** Rejects with UserError: a file in use or damaged, an etcd that cannot be reached, a configuration that is not valid. */
 export async function openStore(options: ApiServerOptions, parts: OpenStoreParts): Promise<OpenedStore> {
-  const { clock, tracer, log } = parts;
+  const { clock, tracer, log, metrics } = parts;
   const { encryptionProviderConfig: file, etcd } = options;
   const encryption = file === undefined ? {} : { encryption: loadEncryption(file) };
   if (etcd === undefined) {
@@ -46,6 +48,7 @@ export async function openStore(options: ApiServerOptions, parts: OpenStoreParts
     clock,
     tracer,
     log,
+    onCall: (operation, seconds) => metrics.etcdRequest(operation, seconds),
   });
   return { store };
 }

@@ -7,7 +7,6 @@ import type { Server } from 'node:https';
 import { hostname } from 'node:os';
 import type { Duplex } from 'node:stream';
 import fastify, { type FastifyReply, type FastifyRequest, type RouteGenericInterface } from 'fastify';
-import type { Clock } from '../lib/clock.ts';
 import { ConnectionGuard } from '../lib/connection-guard.ts';
 import { type ConnectionLimits, connectionLimits } from '../lib/connection-limits.ts';
 import { openFilesLimit } from '../lib/descriptors.ts';
@@ -33,10 +32,12 @@ import { Converter } from './http/convert-aside.ts';
 import type { AdmittedRequest, Reply } from './http/exchange.ts';
 import { Handler } from './http/handler.ts';
 import type { HealthCheck } from './http/health.ts';
+import { type MeasureParts, measure } from './http/measure.ts';
 import { ResourceHandler } from './http/resources.ts';
 import { handleUpgrade } from './http/upgrade.ts';
 import type { ObjectLookup } from './kinds/resource.ts';
 import { MAX_BODY_BYTES } from './limits.ts';
+import { Metrics } from './metrics.ts';
 import { openStore } from './open-store.ts';
 import type { ApiServerOptions, RunningApiServer } from './options.ts';
 import { ensurePki } from './pki/ensure.ts';
@@ -79,7 +80,8 @@ export async function startApiServer(options: ApiServerOptions, kinds: KindParts
   const { clientCaFile = pki.ca.certPath } = options.auth ?? {};
   const always = clientCaFile === pki.ca.certPath ? undefined : pki.ca.cert;
   const clientCa = new ClientCa({ path: clientCaFile, always, clock, log });
-  const { store, snapshots } = await openStore(options, { kinds: kinds.kinds.all, clock, tracer, log });
+  const metrics = new Metrics();
+  const { store, snapshots } = await openStore(options, { kinds: kinds.kinds.all, clock, tracer, log, metrics });
   try {
     const { nodeAudiences = [], auth = {} } = options;
     const { kinds: rows, checkBody } = kinds;
@@ -112,6 +114,7 @@ export async function startApiServer(options: ApiServerOptions, kinds: KindParts
     const parts = {
       aggregation,
       ...snapshot,
+      metrics,
       health: healthChecks(store, state),
       registry,
       resources,
@@ -124,7 +127,7 @@ export async function startApiServer(options: ApiServerOptions, kinds: KindParts
       onAuthenticated,
     };
     const handler = new Handler({ ...parts, anonymousAuth: auth.anonymousAuth });
-    const app = buildApp({ pki, clientCa, handler, proxy, guard, clock });
+    const app = buildApp({ metrics, registry, pki, clientCa, handler, proxy, guard, clock });
     clientCa.follow(() => app.server.setSecureContext(tlsOf(pki, clientCa)));
     const port = await listen(app, address, options.port);
     await bootstrap(registry, port, pki);
@@ -189,13 +192,12 @@ function healthChecks(store: ObjectStore, state: { complete: boolean; closing: b
 
 type App = ReturnType<typeof buildApp>;
 
-interface AppParts {
+interface AppParts extends MeasureParts {
   readonly pki: Pki;
   readonly clientCa: ClientCa;
   readonly handler: Handler;
   readonly proxy: KubeletProxy;
   readonly guard: ConnectionGuard;
-  readonly clock: Clock;
 }
 
 /** Of connections from now on. */
@@ -250,6 +252,7 @@ function buildApp(parts: AppParts) {
   const admitted = new WeakMap<IncomingMessage, AdmittedRequest>();
   // Before any byte of a body is read.
   app.addHook('onRequest', async (request, reply) => {
+    measure(parts, request.raw, reply.raw);
     try {
       const received = handler.receive(request.raw);
       admitted.set(request.raw, received);

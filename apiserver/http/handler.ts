@@ -12,6 +12,7 @@ import { auditLine, impersonated } from '../auth/impersonate.ts';
 import type { ServiceAccountTokens } from '../auth/tokens.ts';
 import { internalError, methodNotAllowed, pathNotFound, StatusError, storeFull, unauthorized } from '../errors.ts';
 import { LARGE_BYTES } from '../limits.ts';
+import type { Metrics } from '../metrics.ts';
 import type { Discovery } from '../ports.ts';
 import type { KubeletProxy } from '../proxy/proxy.ts';
 import type { Caller, Registry } from '../registry/registry.ts';
@@ -42,6 +43,7 @@ export interface HandlerParts {
   readonly aggregation?: AggregationProxy;
   /** Takes a snapshot of the store and returns its file; absent where the store is not this server's. */
   readonly snapshot?: () => Promise<string>;
+  readonly metrics: Metrics;
   /** What /healthz, /livez and /readyz check. */
   readonly health: readonly HealthCheck[];
   readonly log: (line: string) => void;
@@ -112,6 +114,9 @@ export class Handler {
       }
       if (parsed.kind === 'path') {
         if (isHealthPath(parsed.path)) return await this.#health(parsed);
+        if (parsed.path === '/metrics' && parsed.verb === 'get') {
+          return { code: 200, headers: NO_CACHE, ...(await this.#parts.metrics.show()) };
+        }
         const { snapshot } = this.#parts;
         if (parsed.path !== SNAPSHOT_PATH || parsed.verb !== 'get' || snapshot === undefined) {
           return this.#path(parsed, request);
@@ -223,6 +228,7 @@ export class Handler {
       timeoutSeconds: integer(request.query, 'timeoutSeconds'),
       clock: registry.clock,
       headers: {},
+      onEvent: () => this.#parts.metrics.watchEvent(row.group, row.version, row.plural),
     };
     const end = serveWatch(registry, row, exchange.response, options);
     exchange.hijack();

@@ -24,6 +24,8 @@ export interface WatchResponseOptions {
   readonly render: Omit<RenderOptions, 'now'>;
   readonly timeoutSeconds: number | undefined;
   readonly clock: Clock;
+  /** Called with each event that is sent, bookmarks left out. */
+  readonly onEvent?: () => void;
   /** More response headers. */
   readonly headers: Readonly<Record<string, string>>;
 }
@@ -130,6 +132,7 @@ class WatchStream implements WatchSink {
       return;
     }
     this.#write(bytes);
+    this.#options.onEvent?.();
     this.#withHeader = false;
   }
 

@@ -10,7 +10,7 @@ import {
   type ServiceError,
   status,
 } from '@grpc/grpc-js';
-import { type EpochMs, plusMs, systemClock } from '../../../lib/clock.ts';
+import { type EpochMs, elapsedMs, plusMs, systemClock } from '../../../lib/clock.ts';
 import { errorMessage, UserError } from '../../../lib/errors.ts';
 import type { Tracer } from '../../../lib/trace.ts';
 import type { KVClient } from '../../../proto/gen/etcdserverpb/KV.ts';
@@ -91,10 +91,11 @@ function credentialsOf(address: EtcdAddress, tls: boolean): ChannelCredentials {
 export class EtcdClient {
   readonly #endpoints: readonly [Endpoint, ...Endpoint[]];
   readonly #tracer: Tracer;
+  readonly #onCall: ((operation: string, seconds: number) => void) | undefined;
   #current = 0;
 
   /** Connects with the first call. Throws UserError for addresses and files that cannot be. */
-  constructor(address: EtcdAddress, tracer: Tracer) {
+  constructor(address: EtcdAddress, tracer: Tracer, onCall?: (operation: string, seconds: number) => void) {
     const { KV, Lease, Maintenance, Watch } = loadProto('etcd').etcdserverpb;
     const options = { 'grpc.max_receive_message_length': -1, 'grpc.max_send_message_length': -1 };
     const [first, ...more] = address.servers.map((server): Endpoint => {
@@ -113,6 +114,7 @@ export class EtcdClient {
     if (first === undefined) throw new UserError('--etcd-servers names no server');
     this.#endpoints = [first, ...more];
     this.#tracer = tracer;
+    this.#onCall = onCall;
   }
 
   #endpoint(): Endpoint {
@@ -127,6 +129,7 @@ export class EtcdClient {
   ) {
     for (let tried = 1; ; tried++) {
       const endpoint = this.#endpoint();
+      const began = systemClock.monotonic();
       try {
         return await this.#tracer.span('api', `etcd ${method}`, {}, () => {
           const { promise, resolve, reject } = Promise.withResolvers<T>();
@@ -141,6 +144,8 @@ export class EtcdClient {
         if (!(error instanceof EtcdError) || error.code !== status.UNAVAILABLE) throw error;
         if (endpoint === this.#endpoint()) this.#current++;
         if (!safe || tried >= this.#endpoints.length) throw error;
+      } finally {
+        this.#onCall?.(method.toLowerCase(), elapsedMs(began, systemClock.monotonic()) / 1000);
       }
     }
   }

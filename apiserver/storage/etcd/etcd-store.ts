@@ -42,6 +42,8 @@ export interface EtcdStoreOptions {
   readonly decodeProtobuf: (bytes: Uint8Array) => KubeObject;
   readonly clock: Clock;
   readonly tracer: Tracer;
+  /** Called after each call of etcd: its name ("range", "txn") and the seconds that it took. */
+  readonly onCall?: (operation: string, seconds: number) => void;
   readonly log: (line: string) => void;
 }
 
@@ -71,7 +73,7 @@ export class EtcdStore implements ObjectStore {
     this.#prefix = options.prefix ?? DEFAULT_PREFIX;
     this.#parseKey = keyParser(options.resources, this.#prefix);
     this.#values = new Values(options.encryption, this.#prefix);
-    this.#client = new EtcdClient(options.address, options.tracer);
+    this.#client = new EtcdClient(options.address, options.tracer, options.onCall);
     this.#leases = new EventLeases(this.#client, options.clock);
     this.#watcher = new Watcher({
       client: this.#client,

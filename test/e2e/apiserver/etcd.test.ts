@@ -119,6 +119,23 @@ it('etcdctl shows the keys that a course shows', async () => {
   );
 });
 
+it('/metrics counts requests by what is served, watch events, and the calls of etcd', async () => {
+  await kubectl('a', 'get', 'configmaps', '-A');
+  await exec('kubectl', [...flags('a'), 'get', '--raw', '/apis/made-up/v1/things']);
+  const text = await kubectl('a', 'get', '--raw', '/metrics');
+  const list = 'verb="LIST",group="",version="v1",resource="configmaps",subresource="",scope="cluster",dry_run=""';
+  expect(text).toMatch(new RegExp(`^apiserver_request_total\\{${list},component="apiserver",code="200"\\} [1-9]`, 'm'));
+  expect(text).toMatch(
+    new RegExp(`^apiserver_request_duration_seconds_count\\{${list},component="apiserver"\\} [1-9]`, 'm'),
+  );
+  expect(text).toContain('apiserver_current_inflight_requests{request_kind="mutating"} 0');
+  expect(text).toMatch(/^etcd_request_duration_seconds_count\{operation="txn"\} [1-9]/m);
+  expect(await kubectl('b', 'get', '--raw', '/metrics')).toMatch(
+    /^apiserver_watch_events_total\{group="",version="v1",resource="configmaps"\} [1-9]/m,
+  );
+  expect(text).not.toContain('made-up');
+});
+
 it('everything is there after a restart, and a snapshot is etcd’s own to take', async () => {
   await kubectl('a', 'create', 'configmap', 'kept', '--from-literal=a=b');
   await servers[0]?.close();

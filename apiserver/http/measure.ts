@@ -1,0 +1,86 @@
+// Counts and times one request, from its head to the end of its response. Labels are of what is served: what a client makes
+// up in a path becomes no label.
+
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { type Clock, elapsedMs } from '../../lib/clock.ts';
+import { StatusError } from '../errors.ts';
+import { type Metrics, type RequestLabels, verbLabel } from '../metrics.ts';
+import type { Registry } from '../registry/registry.ts';
+import { isHealthPath } from './health.ts';
+import { type ApiRequest, parseRequest } from './request.ts';
+
+const PATHS = new Set(['/metrics', '/version', '/api', '/apis', '/openapi/v2', '/openapi/v3']);
+
+/** The labels of a request. Pure. */
+export function labelsOf(
+  request: ApiRequest,
+  isServed: (group: string, version: string, plural: string) => boolean,
+): RequestLabels {
+  const none = { group: '', version: '', resource: '', subresource: '', scope: '', dry_run: '' } as const;
+  if (request.kind === 'path') {
+    const subresource = isHealthPath(request.path) ? (request.path.split('/')[1] ?? '') : request.path;
+    const known = isHealthPath(request.path) || PATHS.has(request.path);
+    return { ...none, verb: verbLabel(request.verb), subresource: known ? subresource : '' };
+  }
+  const { verb, group, version, resource, subresource, namespace, name, query } = request;
+  if (!isServed(group, version, resource)) return { ...none, verb: verbLabel(verb) };
+  return {
+    verb: verbLabel(verb),
+    group,
+    version,
+    resource,
+    // One of a served resource may still be made up.
+    subresource: KNOWN.has(subresource) ? subresource : '',
+    scope: name !== '' ? 'resource' : namespace !== '' ? 'namespace' : 'cluster',
+    dry_run: query.get('dryRun') === 'All' ? 'All' : '',
+  };
+}
+
+const KNOWN = new Set([
+  'approval',
+  'attach',
+  'binding',
+  'ephemeralcontainers',
+  'eviction',
+  'exec',
+  'finalize',
+  'log',
+  'portforward',
+  'proxy',
+  'resize',
+  'scale',
+  'status',
+  'token',
+]);
+
+export interface MeasureParts {
+  readonly metrics: Metrics;
+  readonly registry: Registry;
+  readonly clock: Clock;
+}
+
+/** Counts the request as being served now, and in the totals when its response is over. */
+export function measure(
+  { metrics, registry, clock }: MeasureParts,
+  { method = 'GET', url = '/' }: IncomingMessage,
+  response: ServerResponse,
+): void {
+  const parsed = parsedOf(method, url);
+  if (parsed === undefined) return;
+  const labels = labelsOf(parsed, (group, version, plural) => registry.row(group, version, plural) !== undefined);
+  const began = clock.monotonic();
+  const over = metrics.begin(labels, labels.verb === 'WATCH' || LONG.has(labels.subresource));
+  response.once('close', () => over(response.statusCode, elapsedMs(began, clock.monotonic()) / 1000));
+}
+
+const LONG = new Set(['attach', 'exec', 'log', 'portforward', 'proxy']);
+
+/** Undefined for a head that is no request; its refusal is not counted. */
+function parsedOf(method: string, url: string): ApiRequest | undefined {
+  try {
+    return parseRequest(method, url);
+  } catch (error) {
+    if (error instanceof StatusError) return undefined;
+    throw error;
+  }
+}
