@@ -2,7 +2,7 @@
 
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { cp, mkdtemp, rm } from 'node:fs/promises';
+import { cp, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it, vi } from 'vitest';
@@ -134,6 +134,25 @@ it('/metrics counts requests by what is served, watch events, and the calls of e
     /^apiserver_watch_events_total\{group="",version="v1",resource="configmaps"\} [1-9]/m,
   );
   expect(text).not.toContain('made-up');
+});
+
+it('a quota holds for what is created through both at the same time', async () => {
+  await kubectl('a', 'create', 'namespace', 'small');
+  const quota = { apiVersion: 'v1', kind: 'ResourceQuota', metadata: { name: 'three', namespace: 'small' } };
+  const file = join(root, 'quota.json');
+  await writeFile(file, JSON.stringify({ ...quota, spec: { hard: { configmaps: '3' } } }));
+  await kubectl('a', 'apply', '-f', file);
+  const used = () => kubectl('b', 'get', 'quota', 'three', '-n', 'small', '-o', 'jsonpath={.status.used.configmaps}');
+  await vi.waitFor(async () => expect(await used()).toBe('0'), { timeout: 30_000 });
+  const create = async (index: number): Promise<string> => {
+    const args = ['create', 'configmap', `c${index}`, '-n', 'small'];
+    const { code, stderr } = await exec('kubectl', [...flags(index % 2 === 0 ? 'a' : 'b'), ...args]);
+    return code === 0 ? 'created' : stderr;
+  };
+  const results = await Promise.all(Array.from({ length: 6 }, (_, index) => create(index)));
+  expect(results.filter((result) => result === 'created')).toHaveLength(3);
+  expect(results.filter((result) => result.includes('exceeded quota: three'))).toHaveLength(3);
+  await vi.waitFor(async () => expect(await used()).toBe('3'), { timeout: 30_000 });
 });
 
 it('everything is there after a restart, and a snapshot is etcd’s own to take', async () => {
