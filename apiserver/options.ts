@@ -3,7 +3,8 @@
 //
 // The parts of this folder: http/ (requests in, JSON, tables and watch streams out), auth/ (authentication and authorization),
 // registry/ (what a request means, for any kind), patch/ (the three patches), storage/ (objects and revisions in
-// SQLite), kinds/ + schema/ (one row per kind), discovery/ (kubectl's first requests), proxy/ (to a kubelet),
+// SQLite), kinds/ + schema/ (one row per kind), crd/ (rows of custom kinds), cel/ (their rules' language), discovery/
+// (kubectl's first requests), proxy/ (to a kubelet), aggregation/ (to other API servers),
 // pki/ (certificates, tokens' key, kubeconfigs).
 
 import type { Clock } from '../lib/clock.ts';
