@@ -6,6 +6,7 @@ import type { ResourceKind } from '../kinds/resource.ts';
 import { shown } from '../patch/json-value.ts';
 import { CompactedError, type StoredObject } from '../storage/object-store.ts';
 import type { ContinueToken } from './continue.ts';
+import { checkListOptions } from './list-options.ts';
 import type { Registry, View } from './registry.ts';
 import type { Selection } from './selectors.ts';
 
@@ -55,6 +56,7 @@ function revisionOf(
   list: string,
   options: ListOptions,
 ): { revision: number; token?: ContinueToken } {
+  checkListOptions(options);
   const current = registry.store.revision;
   const wanted = parseResourceVersion(options.resourceVersion);
   const match = options.resourceVersionMatch;
@@ -66,17 +68,6 @@ function revisionOf(
     // Of a store that has been put back to an earlier state since.
     if (token.revision > current) throw continueExpired(registry, list, token);
     return { revision: token.revision < 0 ? current : token.revision, token };
-  }
-  if (match !== '' && match !== 'Exact' && match !== 'NotOlderThan') {
-    throw badRequest(
-      `resourceVersionMatch: Unsupported value: "${match}": supported values: "Exact", "NotOlderThan", ""`,
-    );
-  }
-  if (match !== '' && wanted === undefined) {
-    throw badRequest('resourceVersionMatch is forbidden unless resourceVersion is provided');
-  }
-  if (match === 'Exact' && wanted === 0) {
-    throw badRequest('resourceVersionMatch "Exact" is forbidden for resourceVersion "0"');
   }
   if (wanted !== undefined && wanted > current) throw tooLargeResourceVersion(wanted, current);
   // With a limit and no match rule, a resourceVersion above 0 means exactly that one.

@@ -3,11 +3,12 @@
 // parts and no faster than its sink takes them, then follows the writes; one that falls behind reads the store again
 // from its revision. Never writes to a connection: http/watch.ts does.
 
-import { badRequest, expired } from '../errors.ts';
+import { expired } from '../errors.ts';
 import type { KubeObject, ResourceKind } from '../kinds/resource.ts';
 import type { Change } from '../storage/change.ts';
 import { CompactedError } from '../storage/object-store.ts';
 import { type ObjectPage, parseResourceVersion, readObjects } from './list.ts';
+import { checkWatchOptions } from './list-options.ts';
 import { type Registry, View } from './registry.ts';
 import type { Selection } from './selectors.ts';
 
@@ -51,23 +52,6 @@ export interface Watch {
 /** What is read and sent in one turn of the event loop, in bytes of JSON. */
 const PART_BYTES = 256 * 1024;
 
-/** Checks the combination of parameters as the API does. Throws 400. */
-function checkOptions(options: WatchOptions): void {
-  const { sendInitialEvents, resourceVersionMatch: match, allowBookmarks } = options;
-  if (sendInitialEvents === undefined) {
-    if (match !== '') throw badRequest('resourceVersionMatch: Forbidden: resourceVersionMatch is forbidden for watch');
-    return;
-  }
-  if (match !== 'NotOlderThan') {
-    throw badRequest(
-      'resourceVersionMatch: Forbidden: sendInitialEvents requires setting resourceVersionMatch to NotOlderThan',
-    );
-  }
-  if (sendInitialEvents && !allowBookmarks) {
-    throw badRequest('allowWatchBookmarks: Forbidden: sendInitialEvents requires setting allowWatchBookmarks to true');
-  }
-}
-
 /** What one change is to a watcher with this selection, or undefined when it is none of its business. */
 export function seenBy(
   selection: Selection,
@@ -96,11 +80,11 @@ function viewOf(row: ResourceKind, change: Change, type: WatchEvent['type']): Vi
 }
 
 /**
- * Starts a watch. The first part is sent in this turn, what happens later in the writers' turns. Throws 400, or 410 when
+ * Starts a watch. The first part is sent in this turn, what happens later in the writers' turns. Throws 400, 422, or 410 when
  * the history since `resourceVersion` is gone.
  */
 export function startWatch(registry: Registry, row: ResourceKind, options: WatchOptions, sink: WatchSink): Watch {
-  checkOptions(options);
+  checkWatchOptions(options);
   const wanted = parseResourceVersion(options.resourceVersion);
   const fromState = options.sendInitialEvents ?? (wanted === undefined || wanted === 0);
   const start = fromState || wanted === undefined ? registry.store.revision : wanted;
@@ -203,7 +187,7 @@ class RunningWatch implements Watch {
       return false;
     }
     this.#initial = undefined;
-    if (sendInitialEvents === true) this.#sink.bookmark(this.#seen, true);
+    if (sendInitialEvents === true && this.#options.allowBookmarks) this.#sink.bookmark(this.#seen, true);
     return this.#seen === this.#registry.store.revision;
   }
 

@@ -142,8 +142,12 @@ describe('a watch', () => {
     createPod(f, 'a');
     const options = { sendInitialEvents: true, allowBookmarks: true, resourceVersionMatch: 'NotOlderThan' };
     expect(watch(f, options).seen).toEqual(['ADDED a', 'END OF START']);
-    expect(failureOf(() => watch(f, { ...options, allowBookmarks: false })).code).toBe(400);
-    expect(failureOf(() => watch(f, { ...options, resourceVersionMatch: '' })).code).toBe(400);
+    expect(watch(f, { ...options, allowBookmarks: false }).seen).toEqual(['ADDED a']);
+    expect(failureOf(() => watch(f, { ...options, resourceVersionMatch: '' })).message).toBe(
+      'ListOptions.meta.k8s.io "" is invalid: resourceVersionMatch: Forbidden: sendInitialEvents requires setting resourceVersionMatch to NotOlderThan',
+    );
+    const both = { allowBookmarks: true, resourceVersionMatch: 'Exact' };
+    expect(failureOf(() => watch(f, both))).toMatchObject({ code: 422, message: expect.stringContaining(']') });
   });
 });
 
@@ -252,8 +256,10 @@ describe('a list', () => {
   const refusals: readonly [string, object, number][] = [
     ['a revision from the future', { resourceVersion: '999' }, 504],
     ['a revision that is no number', { resourceVersion: 'x' }, 400],
-    ['a match without a revision', { resourceVersionMatch: 'Exact' }, 400],
-    ['an unknown match', { resourceVersion: '1', resourceVersionMatch: 'Near' }, 400],
+    ['a match without a revision', { resourceVersionMatch: 'Exact' }, 422],
+    ['an unknown match', { resourceVersion: '1', resourceVersionMatch: 'Near' }, 422],
+    ['an exact match with any revision', { resourceVersion: '0', resourceVersionMatch: 'Exact' }, 422],
+    ['a match with a token', { continueToken: 'a', resourceVersion: '1', resourceVersionMatch: 'Exact' }, 422],
     ['a token that is garbage', { continueToken: 'garbage' }, 400],
     ['a token together with a revision', { continueToken: 'any', resourceVersion: '1' }, 400],
     ['a revision beyond 64 bits', { resourceVersion: '99999999999999999999' }, 400],
