@@ -141,6 +141,11 @@ export async function shareLab(): Promise<TestLab> {
     timeoutMs: READY_MS,
     signal: new AbortController().signal,
   });
+  // The node lifecycle controller removes the taint of its start a moment after it is Ready.
+  await eventually('the node to be without taints', async () => {
+    const { spec } = await client.get<Node>(resourcePath('v1', 'nodes', { name: nodeName }));
+    return (spec?.taints ?? []).length === 0 ? true : undefined;
+  });
   const clusterBefore = await clusterObjects(client, nodeName);
   await makeNamespace(client, namespace);
   const kubeconfig = await writeKubeconfigFor(paths, namespace);
