@@ -16,6 +16,8 @@ import { configmaps } from './configmaps.ts';
 import { customresourcedefinitions } from './customresourcedefinitions.ts';
 import { endpoints, endpointslices } from './endpoints.ts';
 import { events, eventsV1 } from './events.ts';
+import { prioritylevelconfigurations } from './flowcontrol/levels.ts';
+import { flowschemas } from './flowcontrol/schemas.ts';
 import { leases } from './leases.ts';
 import { namespaces } from './namespaces.ts';
 import { ipaddresses, servicecidrs } from './networking/addresses.ts';
@@ -83,6 +85,8 @@ export const RESOURCE_KINDS: readonly ResourceKind[] = [
   servicecidrs,
   poddisruptionbudgets,
   leases,
+  flowschemas,
+  prioritylevelconfigurations,
   endpointslices,
   runtimeclasses,
   clusterrolebindings,
