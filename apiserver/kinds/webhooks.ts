@@ -9,10 +9,12 @@ import type {
   WebhookClientConfig,
 } from 'kubernetes-types/admissionregistration/v1';
 import { sameJson } from '../../lib/same-json.ts';
+import { conditionProgram } from '../admission/webhooks/condition-programs.ts';
+import { CelCompileError } from '../cel/cel.ts';
 import { namedTable } from './columns.ts';
-import { addErrors, duplicate, forbidden, invalid, notSupported, oneOf, required, syntax } from './field-errors.ts';
+import { addErrors, duplicate, invalid, notSupported, oneOf, required, syntax, tooMany } from './field-errors.ts';
 import { defineKind } from './metadata.ts';
-import { dns1035Label, dns1123Subdomain, portNumber } from './names.ts';
+import { dns1035Label, dns1123Subdomain, portNumber, qualifiedName } from './names.ts';
 import type { FieldError, KubeObject, ResourceKind } from './resource.ts';
 import { as, type Loose } from './shapes.ts';
 import { validateLabelSelector } from './shared/selectors.ts';
@@ -168,6 +170,33 @@ function validateVersions(field: string, versions: readonly string[]): FieldErro
   return errors;
 }
 
+const MAX_CONDITIONS = 64;
+
+function validateExpression(field: string, expression: string): FieldError[] {
+  if (expression.trim() === '') return [required(field)];
+  try {
+    const { type } = conditionProgram(expression);
+    return type === 'bool' ? [] : [invalid(field, expression, 'must evaluate to bool')];
+  } catch (error) {
+    if (!(error instanceof CelCompileError)) throw error;
+    return [invalid(field, expression, `compilation failed: ${error.message}`)];
+  }
+}
+
+function validateConditions(field: string, conditions: NonNullable<Webhook['matchConditions']>): FieldError[] {
+  if (conditions.length > MAX_CONDITIONS) return [tooMany(field, conditions.length, MAX_CONDITIONS)];
+  const names = new Set<string>();
+  return conditions.flatMap(({ name = '', expression = '' }, index) => {
+    const at = `${field}[${index}]`;
+    const errors = validateExpression(`${at}.expression`, expression);
+    if (name === '') errors.push(required(`${at}.name`));
+    else addErrors(errors, syntax(`${at}.name`, name, qualifiedName(name)));
+    if (name !== '' && names.has(name)) errors.push(duplicate(`${at}.name`, name));
+    names.add(name);
+    return errors;
+  });
+}
+
 function validateHook(field: string, hook: Webhook): FieldError[] {
   const { sideEffects, timeoutSeconds = 10, reinvocationPolicy } = hook;
   const errors = validateName(`${field}.name`, hook.name ?? '');
@@ -191,10 +220,7 @@ function validateHook(field: string, hook: Webhook): FieldError[] {
     addErrors(errors, validateLabelSelector(`${field}.${selector}`, hook[selector] ?? {}));
   }
   addErrors(errors, validateClient(`${field}.clientConfig`, hook.clientConfig ?? {}));
-  if ((hook.matchConditions ?? []).length > 0) {
-    const detail = 'match conditions are CEL expressions, which this server does not evaluate in admission';
-    errors.push(forbidden(`${field}.matchConditions`, detail));
-  }
+  addErrors(errors, validateConditions(`${field}.matchConditions`, hook.matchConditions ?? []));
   addErrors(errors, validateVersions(`${field}.admissionReviewVersions`, hook.admissionReviewVersions ?? []));
   return errors;
 }

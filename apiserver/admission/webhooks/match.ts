@@ -6,6 +6,7 @@ import { notFound } from '../../errors.ts';
 import type { KubeObject, ObjectLookup } from '../../kinds/resource.ts';
 import { type Rule, type Webhook, webhooksOf } from '../../kinds/webhooks.ts';
 import type { AdmissionAttributes } from '../plugin.ts';
+import { conditionsHold } from './conditions.ts';
 
 export const GROUP = 'admissionregistration.k8s.io';
 /** Webhooks do not decide about webhooks. */
@@ -103,12 +104,12 @@ function matchesObject(selector: Webhook['objectSelector'], objects: readonly (K
   );
 }
 
-/** Whether the webhook is to be called for the request as it is now. */
+/** Whether the webhook is to be called for the request as it is now. Throws where its conditions cannot be evaluated. */
 export function concerns({ hook }: ConfiguredWebhook, attributes: AdmissionAttributes, lookup: ObjectLookup): boolean {
   if (!(hook.rules ?? []).some((rule) => matchesRule(rule, attributes))) return false;
   if (!isEmpty(hook.namespaceSelector)) {
     const labels = namespaceLabels(attributes, lookup);
     if (labels !== undefined && !matchesLabelSelector(selectorOf(hook.namespaceSelector), labels)) return false;
   }
-  return matchesObject(hook.objectSelector, [attributes.object, attributes.old]);
+  return matchesObject(hook.objectSelector, [attributes.object, attributes.old]) && conditionsHold(hook, attributes);
 }

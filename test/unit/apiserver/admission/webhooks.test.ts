@@ -181,6 +181,26 @@ describe('a validating webhook', () => {
     expect(called().sort()).toEqual(['all', 'labels', 'namespaces']);
   });
 
+  it('is called only where its match conditions hold', async () => {
+    const when = (expression: string, more: Hook = {}): Hook => ({
+      matchConditions: [{ name: 'when', expression }],
+      ...more,
+    });
+    await configure(
+      'Validating',
+      hook('creations', when("request.operation == 'CREATE' && oldObject == null")),
+      hook('others', when("object.metadata.name == 'other'")),
+      hook('errors', when("object.data.none == 'x'", { failurePolicy: 'Ignore' })),
+    );
+    expect((await create()).code).toBe(201);
+    expect(called()).toEqual(['creations']);
+    await stand.admit('DELETE', `${CONFIGURATIONS}/validatingwebhookconfigurations`);
+    await configure('Validating', hook('errors', when("object.data.none == 'x'")));
+    const refused = await create();
+    expect(refused.code).toBe(403);
+    expect(message(refused)).toContain("expression 'object.data.none == 'x'' resulted in error: no such key: ");
+  });
+
   it.each<[string, string]>([
     ['no-such-uid', 'expected response.uid='],
     ['patch', 'validating webhook may not return response.patch'],
@@ -329,8 +349,8 @@ describe('a configuration', () => {
       'webhooks[0].rules[0].operations: Invalid value: ["*","CREATE"]: if \'*\' is present, must not specify other operations',
     ],
     [
-      { matchConditions: [{ name: 'a', expression: 'true' }] },
-      'webhooks[0].matchConditions: Forbidden: match conditions are CEL expressions, which this server does not evaluate in admission',
+      { matchConditions: [{ name: 'a', expression: '1 + 1' }] },
+      'webhooks[0].matchConditions[0].expression: Invalid value: "1 + 1": must evaluate to bool',
     ],
   ])('with %j is refused', async (more, why) => {
     const refused = await configure('Validating', hook('v', more));
