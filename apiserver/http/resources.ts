@@ -20,19 +20,14 @@ import { applyObject } from '../registry/apply.ts';
 import { decodeObject } from '../registry/decode.ts';
 import { deleteWhenAdmitted } from '../registry/delete.ts';
 import { listObjects } from '../registry/list.ts';
+import { patchInTurns } from '../registry/patch.ts';
 import type { Caller, Registry, View, WriteOptions } from '../registry/registry.ts';
 import { evictPod } from '../registry/subresources/eviction.ts';
 import { finalizeRules } from '../registry/subresources/finalize.ts';
 import { bindPod, ephemeralContainersRules } from '../registry/subresources/pods.ts';
 import { type ScaleChange, scaleOf, updateScale } from '../registry/subresources/scale.ts';
 import { requestToken } from '../registry/subresources/token.ts';
-import {
-  createWhenAdmitted,
-  patchInTurns,
-  statusRules,
-  type UpdateRules,
-  updateWhenAdmitted,
-} from '../registry/write.ts';
+import { createWhenAdmitted, statusRules, type UpdateRules, updateWhenAdmitted } from '../registry/write.ts';
 import { type ParsedBody, parseApplyBody, parseBody, parsePatchBody } from './body.ts';
 import type { Converter } from './convert-aside.ts';
 import type { Form } from './negotiate.ts';

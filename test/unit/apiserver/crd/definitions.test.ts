@@ -3,7 +3,8 @@ import { CLEANUP_FINALIZER, definitionOf } from '../../../../apiserver/crd/types
 import { discovery } from '../../../../apiserver/discovery/index.ts';
 import { customresourcedefinitions as crds } from '../../../../apiserver/kinds/customresourcedefinitions.ts';
 import { deleteObject } from '../../../../apiserver/registry/delete.ts';
-import { patchObject, updateObject } from '../../../../apiserver/registry/write.ts';
+import { patchObject } from '../../../../apiserver/registry/patch.ts';
+import { updateObject } from '../../../../apiserver/registry/write.ts';
 import { ADMIN, failureOf } from '../support.ts';
 import { type CrdFixture, crdFixture, WIDGET_SCHEMA, widgets } from './support.ts';
 

@@ -3,8 +3,8 @@ import { createServer, get, type IncomingMessage, type Server } from 'node:http'
 import { afterEach, describe, expect, it } from 'vitest';
 import { serveWatch, type WatchResponseOptions } from '../../../../apiserver/http/watch.ts';
 import type { ResourceKind } from '../../../../apiserver/kinds/resource.ts';
+import { patchObject } from '../../../../apiserver/registry/patch.ts';
 import { parseSelection } from '../../../../apiserver/registry/selectors.ts';
-import { patchObject } from '../../../../apiserver/registry/write.ts';
 import { ADMIN, createPod, type Fixture, fixture, pods } from '../support.ts';
 
 const servers: Server[] = [];

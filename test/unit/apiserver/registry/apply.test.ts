@@ -5,8 +5,9 @@ import { badRequest } from '../../../../apiserver/errors.ts';
 import { managerOf, writeOptions } from '../../../../apiserver/http/options.ts';
 import type { KubeObject } from '../../../../apiserver/kinds/resource.ts';
 import { type ApplyRequest, applyObject } from '../../../../apiserver/registry/apply.ts';
+import { patchObject } from '../../../../apiserver/registry/patch.ts';
 import type { WriteOptions } from '../../../../apiserver/registry/registry.ts';
-import { patchObject, statusRules, updateObject } from '../../../../apiserver/registry/write.ts';
+import { statusRules, updateObject } from '../../../../apiserver/registry/write.ts';
 import { ADMIN, body, createPod, failureOf, fixture, pods } from '../support.ts';
 
 const MERGE = 'application/merge-patch+json';

@@ -6,8 +6,9 @@ import {
   deleteWhenAdmitted,
   propagationFinalizers,
 } from '../../../../apiserver/registry/delete.ts';
+import { patchObject } from '../../../../apiserver/registry/patch.ts';
 import { finalizeRules } from '../../../../apiserver/registry/subresources/finalize.ts';
-import { createObject, patchObject, updateObject } from '../../../../apiserver/registry/write.ts';
+import { createObject, updateObject } from '../../../../apiserver/registry/write.ts';
 import { epochMs } from '../../../../lib/clock.ts';
 import { ADMIN, body, createPod, failureOf, fixture, namespaces, pods } from '../support.ts';
 

@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { deleteObject } from '../../../../apiserver/registry/delete.ts';
 import { listObjects } from '../../../../apiserver/registry/list.ts';
+import { patchObject } from '../../../../apiserver/registry/patch.ts';
 import { parseSelection } from '../../../../apiserver/registry/selectors.ts';
 import {
   startWatch,
@@ -8,7 +9,6 @@ import {
   type WatchOptions,
   type WatchSink,
 } from '../../../../apiserver/registry/watch.ts';
-import { patchObject } from '../../../../apiserver/registry/write.ts';
 import { ADMIN, createPod, type Fixture, failureOf, fixture, pods } from '../support.ts';
 
 const EVERYTHING = parseSelection(pods, '', '');

@@ -1,7 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import { MODIFIED } from '../../../../apiserver/errors.ts';
+import { patchObject } from '../../../../apiserver/registry/patch.ts';
 import { bindPod, ephemeralContainersRules } from '../../../../apiserver/registry/subresources/pods.ts';
-import { createObject, patchObject, statusRules, updateObject } from '../../../../apiserver/registry/write.ts';
+import { createObject, statusRules, updateObject } from '../../../../apiserver/registry/write.ts';
 import { ADMIN, body, createPod, failureOf, fixture, leases, namespaces, pods } from '../support.ts';
 
 const MERGE = 'application/merge-patch+json';
