@@ -14,6 +14,8 @@ import { certificatesigningrequests } from './certificate-requests.ts';
 import { priorityclasses, runtimeclasses } from './classes.ts';
 import { configmaps } from './configmaps.ts';
 import { customresourcedefinitions } from './customresourcedefinitions.ts';
+import { resourceclaims, resourceclaimtemplates } from './dra/claims.ts';
+import { deviceclasses, resourceslices } from './dra/classes.ts';
 import { endpoints, endpointslices } from './endpoints.ts';
 import { events, eventsV1 } from './events.ts';
 import { prioritylevelconfigurations } from './flowcontrol/levels.ts';
@@ -93,6 +95,10 @@ export const RESOURCE_KINDS: readonly ResourceKind[] = [
   clusterroles,
   rolebindings,
   roles,
+  deviceclasses,
+  resourceclaims,
+  resourceclaimtemplates,
+  resourceslices,
   priorityclasses,
   csidrivers,
   csinodes,

@@ -182,6 +182,19 @@ export function domainPrefixedPath(text: string): string[] {
   return errors;
 }
 
+export function cIdentifier(text: string): string[] {
+  if (/^[A-Za-z_]/.test(text) && !/[^A-Za-z0-9_]/.test(text)) return [];
+  return [
+    regexError(
+      "a valid C identifier must start with alphabetic character or '_', followed by a string of alphanumeric characters or '_'",
+      '[A-Za-z_][A-Za-z0-9_]*',
+      'my_name',
+      'MY_NAME',
+      'MyName',
+    ),
+  ];
+}
+
 /** Of a condition: "MinimumReplicasAvailable". */
 export function conditionReason(text: string): string[] {
   if (/^[A-Za-z]/.test(text) && /[A-Za-z0-9_]$/.test(text) && !/[^A-Za-z0-9_,:]/.test(text)) return [];

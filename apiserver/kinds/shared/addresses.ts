@@ -72,3 +72,12 @@ export function strictRange(text: string): string[] {
   const canonical = range.family === 4 ? text : `${canonicalIPv6(address)}/${length}`;
   return canonical === text ? [] : [`must be in canonical form (${JSON.stringify(canonical)})`];
 }
+
+/** An address with the length of its network: "10.9.8.7/24". */
+export function interfaceAddress(text: string): string[] {
+  const range = parseRange(text);
+  if (range === undefined) return ['must be a valid address in CIDR form, (e.g. 10.9.8.7/24 or 2001:db8::1/64)'];
+  const [address = '', length = ''] = text.split('/');
+  const canonical = range.family === 4 ? text : `${canonicalIPv6(address)}/${length}`;
+  return canonical === text ? [] : [`must be in canonical form (${JSON.stringify(canonical)})`];
+}
