@@ -1,8 +1,10 @@
-// What every cluster has from its first moment: four namespaces, the default roles and bindings, the `kubernetes` service, and
-// what other API servers need to know of this one. Makes what is missing at each start and leaves the rest alone.
+// What every cluster has from its first moment: four namespaces, the default roles and bindings, flow schemas and priority
+// levels, the `kubernetes` service, and what other API servers need to know of this one. Makes what is missing at each start
+// and leaves the rest alone.
 
 import { REMOTE_HEADERS } from './aggregation/proxy.ts';
 import { reconcileDefaults } from './auth/rbac/reconcile.ts';
+import { ensureFlowControl } from './flow-control.ts';
 import type { KubeObject } from './kinds/resource.ts';
 import { SERVICE_IP } from './pki/ensure.ts';
 import type { Pki } from './pki/types.ts';
@@ -22,6 +24,7 @@ export async function bootstrap(registry: Registry, port: number, pki: Pick<Pki,
   const { store } = registry;
   if (registry.hasRow('', 'namespaces')) await store.commit(() => ensureNamespaces(registry, options));
   await store.commit(() => reconcileDefaults(registry, options));
+  await store.commit(() => ensureFlowControl(registry, options));
   if (registry.hasRow('', 'services')) await store.commit(() => ensureService(registry, port, options));
   if (registry.hasRow('', 'configmaps')) await store.commit(() => ensureAuthentication(registry, pki, options));
 }

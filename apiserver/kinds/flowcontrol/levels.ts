@@ -7,6 +7,7 @@ import { addErrors, forbidden, invalid, notSupported, required } from '../field-
 import { defineKind } from '../metadata.ts';
 import type { FieldError, KubeObject } from '../resource.ts';
 import { as, type Of } from '../shapes.ts';
+import { PRIORITY_LEVELS } from './default-objects.ts';
 import { validateTypes } from './schemas.ts';
 
 const of = (object: KubeObject): Of<PriorityLevelConfiguration> =>
@@ -17,12 +18,6 @@ type Queuing = NonNullable<NonNullable<Limited['limitResponse']>['queuing']>;
 
 const MAX_QUEUES = 10_000_000;
 const MAX_HASH_BITS = 60;
-/** This may not differ from what it is in every cluster. */
-const CATCH_ALL: Spec = {
-  type: 'Limited',
-  limited: { nominalConcurrencyShares: 5, lendablePercent: 0, limitResponse: { type: 'Reject' } },
-};
-
 function applyDefaults(object: KubeObject): void {
   const level = of(object);
   level.spec ??= {};
@@ -106,7 +101,7 @@ function validate(object: KubeObject): FieldError[] {
     if (limited === undefined) errors.push(required('spec.limited', 'must not be empty when type is Limited'));
     else addErrors(errors, validateLimited('spec.limited', limited));
   } else errors.push(notSupported('spec.type', type, ['Exempt', 'Limited']));
-  if (metadata.name === 'catch-all' && !sameJson(spec, CATCH_ALL)) {
+  if (metadata.name === 'catch-all' && !sameJson(spec, PRIORITY_LEVELS.mandatory['catch-all'])) {
     errors.push(invalid('spec', spec, "spec of 'catch-all' must equal the fixed value"));
   }
   return errors;

@@ -1,6 +1,7 @@
 // FlowSchemas: the row and its rules. They are stored; no request is queued by them.
 
 import type { FlowSchema } from 'kubernetes-types/flowcontrol/v1';
+import { getOwn } from '../../../lib/own-property.ts';
 import { sameJson } from '../../../lib/same-json.ts';
 import { namedTable, text } from '../columns.ts';
 import { addErrors, duplicate, forbidden, invalid, notSupported, required, syntax } from '../field-errors.ts';
@@ -9,6 +10,7 @@ import { dns1123Label, dns1123Subdomain } from '../names.ts';
 import type { FieldError, KubeObject } from '../resource.ts';
 import { as, type Of } from '../shapes.ts';
 import { allOf } from '../shared/counts.ts';
+import { FLOW_SCHEMAS } from './default-objects.ts';
 
 const of = (object: KubeObject): Of<FlowSchema> => as<FlowSchema>(object, 'FlowSchema');
 type Spec = NonNullable<Of<FlowSchema>['spec']>;
@@ -19,32 +21,6 @@ const MAX_PRECEDENCE = 10_000;
 const METHODS = ['ByNamespace', 'ByUser'];
 const VERBS = ['create', 'delete', 'deletecollection', 'get', 'list', 'patch', 'proxy', 'update', 'watch'];
 const SUBJECTS = { ServiceAccount: 'serviceAccount', User: 'user', Group: 'group' } as const;
-
-const everything = (groups: readonly string[]): Rules => ({
-  subjects: groups.map((name) => ({ kind: 'Group', group: { name } })),
-  resourceRules: [{ verbs: ['*'], apiGroups: ['*'], resources: ['*'], clusterScope: true, namespaces: ['*'] }],
-  nonResourceRules: [{ verbs: ['*'], nonResourceURLs: ['*'] }],
-});
-/** These may not differ from what they are in every cluster. */
-const FIXED = new Map<string, Spec>([
-  [
-    'exempt',
-    {
-      priorityLevelConfiguration: { name: 'exempt' },
-      matchingPrecedence: 1,
-      rules: [everything(['system:masters'])],
-    },
-  ],
-  [
-    'catch-all',
-    {
-      priorityLevelConfiguration: { name: 'catch-all' },
-      matchingPrecedence: MAX_PRECEDENCE,
-      distinguisherMethod: { type: 'ByUser' },
-      rules: [everything(['system:unauthenticated', 'system:authenticated'])],
-    },
-  ],
-]);
 
 function validateSubject(at: string, subject: Subject): FieldError[] {
   const { kind = '', serviceAccount, user, group } = subject;
@@ -163,7 +139,7 @@ function validate(object: KubeObject): FieldError[] {
   if (level === '') errors.push(required(levelField, 'must reference a priority level'));
   else addErrors(errors, syntax(levelField, level, dns1123Subdomain(level)));
   addErrors(errors, ...rules.map((rule, index) => validateRules(`spec.rules[${index}]`, rule)));
-  const fixed = FIXED.get(metadata.name ?? '');
+  const fixed = getOwn(FLOW_SCHEMAS.mandatory, metadata.name ?? '');
   if (fixed !== undefined && !sameJson(spec, fixed)) {
     errors.push(invalid('spec', spec, `spec of '${metadata.name}' must equal the fixed value`));
   }
