@@ -33,9 +33,12 @@ const ROOTS = [
     ['autoscaling.v1.HorizontalPodAutoscaler', 'autoscaling.v2.HorizontalPodAutoscaler'],
     ['NetworkPolicy', 'Ingress', 'IngressClass', 'ServiceCIDR', 'IPAddress'].map((kind) => `networking.v1.${kind}`),
     ['DeviceClass', 'ResourceClaim', 'ResourceClaimTemplate', 'ResourceSlice'].map((kind) => `resource.v1.${kind}`),
-    ['MutatingWebhookConfiguration', 'ValidatingWebhookConfiguration'].map(
-      (kind) => `admissionregistration.v1.${kind}`,
-    ),
+    [
+      'MutatingWebhookConfiguration',
+      'ValidatingWebhookConfiguration',
+      'ValidatingAdmissionPolicy',
+      'ValidatingAdmissionPolicyBinding',
+    ].map((kind) => `admissionregistration.v1.${kind}`),
     ['flowcontrol.v1.FlowSchema', 'flowcontrol.v1.PriorityLevelConfiguration'],
   );
 const SPECIAL: Record<string, string> = {
@@ -48,7 +51,14 @@ const SPECIAL: Record<string, string> = {
   RawExtension: 'raw',
 };
 /** Embedded structs by the names that protobuf gives them. */
-const INLINE = ['handler', 'localObjectReference', 'ingressRuleValue', 'deviceConfiguration', 'rule'];
+const INLINE = [
+  'handler',
+  'localObjectReference',
+  'ingressRuleValue',
+  'deviceConfiguration',
+  'rule',
+  'ruleWithOperations',
+];
 const SCALARS = ['string', 'bool', 'bytes', 'int32', 'int64', 'double'];
 
 function messageName(reference: string, current: string): string {
@@ -82,8 +92,9 @@ function parse(text: string, current: string): Messages {
     const field = /^(optional |repeated |)(map<.+>|[.\w]+) (\w+) = (\d+)/.exec(line);
     if (field === null || fields === undefined) continue;
     const [, label = '', type = '', name = '', number = ''] = field;
-    // Names that JSON spells otherwise.
-    const jsonName = name === 'uID' ? 'uid' : name === 'Webhooks' ? 'webhooks' : name;
+    // Names that JSON spells otherwise: uid, and in one group those that begin with a capital.
+    const lower = current.startsWith('admissionregistration.') ? name.charAt(0).toLowerCase() + name.slice(1) : name;
+    const jsonName = name === 'uID' ? 'uid' : lower;
     fields[number] = `${jsonName}:${label === 'repeated ' ? '[]' : ''}${typeOf(type, current)}`;
   }
   return messages;

@@ -11,6 +11,8 @@ const CACHED = [
   '/resourcequotas',
   '/serviceaccounts',
   'admissionregistration.k8s.io/mutatingwebhookconfigurations',
+  'admissionregistration.k8s.io/validatingadmissionpolicies',
+  'admissionregistration.k8s.io/validatingadmissionpolicybindings',
   'admissionregistration.k8s.io/validatingwebhookconfigurations',
   'networking.k8s.io/ingressclasses',
   'node.k8s.io/runtimeclasses',

@@ -1,13 +1,15 @@
 // The admission of a server: the chosen plugins over cached lookups of its objects, and what they need kept.
 
-import type { Registry } from '../registry/registry.ts';
+import { apiVersionOf, type Registry } from '../registry/registry.ts';
 import { CachedLookup } from './cached-lookup.ts';
 import { AdmissionChain } from './chain.ts';
 import { QuotaLedger } from './quota/ledger.ts';
 import { chosenPlugins, createPlugins, type PluginChoice, type PluginParts } from './table.ts';
 import { WebhookClient } from './webhooks/client.ts';
 
-type Parts = Omit<PluginParts, 'quotas' | 'authorizer' | 'webhooks'> & { readonly log: (line: string) => void };
+type Parts = Omit<PluginParts, 'quotas' | 'authorizer' | 'webhooks' | 'findKind'> & {
+  readonly log: (line: string) => void;
+};
 
 /** What a registry makes its admission with. Throws UserError for a choice that cannot be had. */
 export function admissionOf(choice: PluginChoice, parts: Parts): (registry: Registry) => AdmissionChain {
@@ -21,6 +23,8 @@ export function admissionOf(choice: PluginChoice, parts: Parts): (registry: Regi
         quotas,
         authorizer: () => registry.authorizer,
         webhooks: new WebhookClient(registry.clock),
+        findKind: (apiVersion, kind) =>
+          registry.rows.all.find((row) => row.kind === kind && apiVersionOf(row) === apiVersion),
       }),
       new CachedLookup(registry),
     );

@@ -24,7 +24,9 @@ import { runtimeClass } from './plugins/runtime-class.ts';
 import { serviceAccount } from './plugins/service-account.ts';
 import { storageObjectInUseProtection } from './plugins/storage-object-in-use-protection.ts';
 import { taintNodesByCondition } from './plugins/taint-nodes-by-condition.ts';
+import { validatingAdmissionPolicy } from './plugins/validating-admission-policy.ts';
 import { validatingAdmissionWebhook } from './plugins/validating-admission-webhook.ts';
+import type { FindKind } from './policies/params.ts';
 import type { QuotaUsage } from './quota/check.ts';
 import type { WebhookClient } from './webhooks/client.ts';
 
@@ -36,6 +38,7 @@ export interface PluginParts {
   /** Of the registry whose plugins these are. */
   readonly authorizer: () => Authorizer;
   readonly webhooks: WebhookClient;
+  readonly findKind: FindKind;
 }
 
 interface PluginRow {
@@ -82,7 +85,7 @@ export const PLUGINS: readonly PluginRow[] = [
   absent('PodTopologyLabels', true),
   absent('MutatingAdmissionPolicy', true),
   { name: 'MutatingAdmissionWebhook', on: true, create: ({ webhooks }) => mutatingAdmissionWebhook(webhooks) },
-  absent('ValidatingAdmissionPolicy', true),
+  { name: 'ValidatingAdmissionPolicy', on: true, create: ({ findKind }) => validatingAdmissionPolicy(findKind) },
   { name: 'ValidatingAdmissionWebhook', on: true, create: ({ webhooks }) => validatingAdmissionWebhook(webhooks) },
   { name: 'ResourceQuota', on: true, create: ({ quotas }) => resourceQuota(quotas) },
   absent('AlwaysDeny'),

@@ -1,5 +1,6 @@
 // The resource table: one row per kind that the server serves. A new kind is a file here and a line below.
 
+import { validatingadmissionpolicies, validatingadmissionpolicybindings } from './admission-policies.ts';
 import { apiservices } from './apiservices.ts';
 import { daemonsets } from './apps/daemonsets.ts';
 import { deployments } from './apps/deployments.ts';
@@ -65,6 +66,8 @@ export const RESOURCE_KINDS: readonly ResourceKind[] = [
   serviceaccounts,
   services,
   mutatingwebhookconfigurations,
+  validatingadmissionpolicies,
+  validatingadmissionpolicybindings,
   validatingwebhookconfigurations,
   apiservices,
   customresourcedefinitions,

@@ -83,7 +83,8 @@ function validateWild(field: string, values: readonly string[], what: string): F
   return [invalid(field, values, `if '*' is present, must not specify other ${what}`)];
 }
 
-function validateRule(field: string, rule: Rule): FieldError[] {
+/** Also of a policy's match. */
+export function validateRule(field: string, rule: Rule): FieldError[] {
   const { operations = [], apiGroups = [], apiVersions = [], resources = [], scope } = rule;
   const errors = validateWild(`${field}.operations`, operations, 'operations');
   for (const [index, operation] of operations.entries()) {

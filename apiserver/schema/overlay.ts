@@ -29,6 +29,8 @@ export const ROOTS: readonly string[] = [
   'certificates/v1 CertificateSigningRequest',
   ...'ClusterRole ClusterRoleBinding Role RoleBinding'.split(' ').map((name) => `rbac/v1 ${name}`),
   'admissionregistration/v1 MutatingWebhookConfiguration',
+  'admissionregistration/v1 ValidatingAdmissionPolicy',
+  'admissionregistration/v1 ValidatingAdmissionPolicyBinding',
   'admissionregistration/v1 ValidatingWebhookConfiguration',
   'apiextensions/v1 CustomResourceDefinition',
   'apiextensions/v1 ValidationRule',
@@ -166,6 +168,9 @@ export const ADDED: Readonly<Record<string, Definition>> = {
   [`${CORE}.NodeRuntimeHandlerFeatures`]: { fields: { userNamespaces: 'bool' } },
   [`${CORE}.NodeSystemInfo`]: { fields: { swap: `#${CORE}.NodeSwapStatus` } },
   [`${CORE}.NodeSwapStatus`]: { fields: { capacity: 'int64' } },
+  'io.k8s.api.admissionregistration.v1.NamedRuleWithOperations': {
+    fields: { resources: '[]string', scope: 'string' },
+  },
   'io.k8s.api.admissionregistration.v1.RuleWithOperations': { fields: { resources: '[]string', scope: 'string' } },
   'io.k8s.api.coordination.v1.LeaseSpec': { fields: { preferredHolder: 'string', strategy: 'string' } },
   'io.k8s.api.discovery.v1.EndpointHints': { fields: { forNodes: '[]#io.k8s.api.discovery.v1.ForNode' } },

@@ -3,6 +3,7 @@
 
 import { matchesLabelSelector } from '../../../client/selectors.ts';
 import { notFound } from '../../errors.ts';
+import type { Match, NamedRule } from '../../kinds/admission-policies.ts';
 import type { KubeObject, ObjectLookup } from '../../kinds/resource.ts';
 import { type Rule, type Webhook, webhooksOf } from '../../kinds/webhooks.ts';
 import type { AdmissionAttributes } from '../plugin.ts';
@@ -70,7 +71,7 @@ function matchesRule(rule: Rule, attributes: AdmissionAttributes): boolean {
 }
 
 /** The selector of the stored object; absent fields select everything. */
-function selectorOf(selector: Webhook['objectSelector']): Selector {
+export function selectorOf(selector: Webhook['objectSelector']): Selector {
   const { matchLabels = {}, matchExpressions = [] } = selector ?? {};
   return {
     matchLabels: Object.fromEntries(Object.entries(matchLabels).map(([key, value]) => [key, value ?? ''])),
@@ -102,6 +103,23 @@ function matchesObject(selector: Webhook['objectSelector'], objects: readonly (K
       Object.keys(object.metadata).length > 0 &&
       matchesLabelSelector(selectorOf(selector), object.metadata.labels ?? {}),
   );
+}
+
+/** Whether a policy's match, or a binding's, concerns the request: one without rules concerns every resource. */
+export function matchesResources(match: Match, attributes: AdmissionAttributes, lookup: ObjectLookup): boolean {
+  if (!isEmpty(match.namespaceSelector)) {
+    const labels = namespaceLabels(attributes, lookup);
+    if (labels !== undefined && !matchesLabelSelector(selectorOf(match.namespaceSelector), labels)) return false;
+  }
+  if (!matchesObject(match.objectSelector, [attributes.object, attributes.old])) return false;
+  const any = (rules: readonly NamedRule[]): boolean =>
+    rules.some(
+      (rule) =>
+        matchesRule(rule, attributes) &&
+        ((rule.resourceNames ?? []).length === 0 || (rule.resourceNames ?? []).includes(attributes.name)),
+    );
+  const { resourceRules = [], excludeResourceRules = [] } = match;
+  return !any(excludeResourceRules) && (resourceRules.length === 0 || any(resourceRules));
 }
 
 /** Whether the webhook is to be called for the request as it is now. Throws where its conditions cannot be evaluated. */

@@ -78,6 +78,7 @@ export function admission(lookup: ObjectLookup): AdmissionChain {
         quotas: { quotas: () => [] },
         authorizer: () => NO_AUTHORIZER,
         webhooks: new WebhookClient(new VirtualClock()),
+        findKind: () => undefined,
       },
     ),
     lookup,
