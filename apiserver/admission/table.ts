@@ -4,19 +4,27 @@
 import { UserError } from '../../lib/errors.ts';
 import type { Authorizer } from '../auth/authorizer.ts';
 import type { AdmissionPlugin, RemotePlugin } from './plugin.ts';
+import { alwaysAdmit, alwaysDeny } from './plugins/always.ts';
+import { alwaysPullImages } from './plugins/always-pull-images.ts';
 import {
   certificateApprovalPlugin,
   certificateSigningPlugin,
   certificateSubjectRestrictionPlugin,
 } from './plugins/certificates.ts';
+import { clusterTrustBundleAttest } from './plugins/cluster-trust-bundle-attest.ts';
 import { defaultIngressClass } from './plugins/default-ingress-class.ts';
 import { defaultStorageClass } from './plugins/default-storage-class.ts';
 import { defaultTolerationSeconds } from './plugins/default-toleration-seconds.ts';
+import { denyServiceExternalIPs } from './plugins/deny-service-external-ips.ts';
+import { extendedResourceToleration } from './plugins/extended-resource-toleration.ts';
+import { limitPodHardAntiAffinityTopology } from './plugins/limit-pod-hard-anti-affinity-topology.ts';
 import { limitRanger } from './plugins/limit-ranger.ts';
 import { mutatingAdmissionWebhook } from './plugins/mutating-admission-webhook.ts';
+import { namespaceExists } from './plugins/namespace-exists.ts';
 import { namespaceLifecycle } from './plugins/namespace-lifecycle.ts';
 import { nodeRestriction } from './plugins/node-restriction.ts';
 import { persistentVolumeClaimResize } from './plugins/persistent-volume-claim-resize.ts';
+import { podNodeSelector } from './plugins/pod-node-selector.ts';
 import { podSecurity } from './plugins/pod-security.ts';
 import { priority } from './plugins/priority.ts';
 import { resourceQuota } from './plugins/resource-quota.ts';
@@ -52,25 +60,28 @@ interface PluginRow {
 const absent = (name: string, on = false): PluginRow => ({ name, on });
 const here = (plugin: AdmissionPlugin): PluginRow => ({ name: plugin.name, on: true, create: () => plugin });
 
+/** Off without a flag. */
+const optional = (plugin: AdmissionPlugin): PluginRow => ({ name: plugin.name, on: false, create: () => plugin });
+
 export const PLUGINS: readonly PluginRow[] = [
-  absent('AlwaysAdmit'),
+  optional(alwaysAdmit),
   absent('NamespaceAutoProvision'),
   here(namespaceLifecycle),
-  absent('NamespaceExists'),
-  absent('LimitPodHardAntiAffinityTopology'),
+  optional(namespaceExists),
+  optional(limitPodHardAntiAffinityTopology),
   here(limitRanger),
   here(serviceAccount),
   { name: 'NodeRestriction', on: true, create: (parts) => nodeRestriction(parts) },
   here(taintNodesByCondition),
-  absent('AlwaysPullImages'),
+  optional(alwaysPullImages),
   absent('ImagePolicyWebhook'),
   here(podSecurity),
-  absent('PodNodeSelector'),
+  optional(podNodeSelector),
   here(priority),
   here(defaultTolerationSeconds),
   absent('PodTolerationRestriction'),
   absent('EventRateLimit'),
-  absent('ExtendedResourceToleration'),
+  optional(extendedResourceToleration),
   here(defaultStorageClass),
   here(storageObjectInUseProtection),
   absent('OwnerReferencesPermissionEnforcement'),
@@ -78,17 +89,17 @@ export const PLUGINS: readonly PluginRow[] = [
   here(runtimeClass),
   { name: 'CertificateApproval', on: true, create: ({ authorizer }) => certificateApprovalPlugin(authorizer) },
   { name: 'CertificateSigning', on: true, create: ({ authorizer }) => certificateSigningPlugin(authorizer) },
-  absent('ClusterTrustBundleAttest', true),
+  { name: 'ClusterTrustBundleAttest', on: true, create: ({ authorizer }) => clusterTrustBundleAttest(authorizer) },
   here(certificateSubjectRestrictionPlugin),
   here(defaultIngressClass),
-  absent('DenyServiceExternalIPs'),
+  optional(denyServiceExternalIPs),
   absent('PodTopologyLabels', true),
   absent('MutatingAdmissionPolicy', true),
   { name: 'MutatingAdmissionWebhook', on: true, create: ({ webhooks }) => mutatingAdmissionWebhook(webhooks) },
   { name: 'ValidatingAdmissionPolicy', on: true, create: ({ findKind }) => validatingAdmissionPolicy(findKind) },
   { name: 'ValidatingAdmissionWebhook', on: true, create: ({ webhooks }) => validatingAdmissionWebhook(webhooks) },
   { name: 'ResourceQuota', on: true, create: ({ quotas }) => resourceQuota(quotas) },
-  absent('AlwaysDeny'),
+  optional(alwaysDeny),
 ];
 
 /** Values of the flags; a plugin is named once at most. */

@@ -22,7 +22,7 @@ function signerOf(request: Readonly<KubeObject>): string {
 }
 
 /** Whether the caller may do it for the signer, or for all signers of its domain: "kubernetes.io/*". */
-function maySigner(caller: Caller, authorizer: Authorizer, verb: string, signer: string): boolean {
+export function mayUseSigner(caller: Caller, authorizer: Authorizer, verb: string, signer: string): boolean {
   const [domain = ''] = signer.split('/');
   const request = { verb, group: 'certificates.k8s.io', resource: 'signers', subresource: '', namespace: '' };
   return [signer, `${domain}/*`].some((name) => authorizer.authorize(caller, { ...request, name }).allowed);
@@ -31,7 +31,7 @@ function maySigner(caller: Caller, authorizer: Authorizer, verb: string, signer:
 /** CertificateApproval, on an update of certificatesigningrequests/approval. */
 export function certificateApproval(old: KubeObject, caller: Caller, authorizer: Authorizer): string | undefined {
   const signer = signerOf(old);
-  if (maySigner(caller, authorizer, 'approve', signer)) return undefined;
+  if (mayUseSigner(caller, authorizer, 'approve', signer)) return undefined;
   return `user not permitted to approve requests with signerName ${JSON.stringify(signer)}`;
 }
 
@@ -48,7 +48,7 @@ export function certificateSigning(
   };
   if (sameJson(signed(object), signed(old))) return undefined;
   const signer = signerOf(old);
-  if (maySigner(caller, authorizer, 'sign', signer)) return undefined;
+  if (mayUseSigner(caller, authorizer, 'sign', signer)) return undefined;
   return `user not permitted to sign requests with signerName ${JSON.stringify(signer)}`;
 }
 

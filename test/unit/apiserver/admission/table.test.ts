@@ -44,8 +44,8 @@ describe('the plugins', () => {
       '[LimitRanger Priority] in enable-admission-plugins and disable-admission-plugins overlapped',
     ],
     [
-      { enable: ['AlwaysDeny'] },
-      'enable-admission-plugins: AlwaysDeny is a plugin of kube-apiserver that this server does not have',
+      { enable: ['EventRateLimit'] },
+      'enable-admission-plugins: EventRateLimit is a plugin of kube-apiserver that this server does not have',
     ],
   ])('%j is refused', (choice, message) => {
     expect(() => chosenPlugins(choice)).toThrow(message);

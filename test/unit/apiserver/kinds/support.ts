@@ -66,7 +66,7 @@ export function create(kind: ResourceKind, fields: Record<string, unknown>, look
   return { object: made, errors };
 }
 
-const USER = { name: 'admin', groups: [] };
+const USER = { name: 'admin', groups: ['system:masters'] };
 
 /** The plugins that are on by default, but for the namespace's existence. */
 export function admission(lookup: ObjectLookup): AdmissionChain {
