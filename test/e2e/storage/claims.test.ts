@@ -395,7 +395,8 @@ describe('growing a claim', () => {
     );
     await makeClaim('waiting', 'later');
     await expect(admin.patch(claimPath('waiting'), more, 'merge')).rejects.toThrow(
-      'Only bound persistent volume claims can be expanded',
+      // Validation comes before the validating admission, whose refusal would be another.
+      'spec is immutable after creation except resources.requests and volumeAttributesClassName for bound claims',
     );
     for (const name of ['small', 'waiting', 'grow']) await admin.delete(claimPath(name));
     for (const name of ['small', 'waiting', 'grow']) await gone(claimPath(name));
