@@ -11,6 +11,7 @@ import { refusal } from '../auth/authorize.ts';
 import type { ReviewParts } from '../auth/reviews.ts';
 import { answerReview, isReview } from '../auth/reviews.ts';
 import { badRequest, methodNotAllowed, pathNotFound, unsupportedMediaType } from '../errors.ts';
+import { scales } from '../kinds/autoscaling/scales.ts';
 import type { KubeObject, ResourceKind } from '../kinds/resource.ts';
 import { LARGE_BYTES } from '../limits.ts';
 import { APPLY_TYPE, PATCH_TYPES, patchType } from '../patch/apply.ts';
@@ -25,7 +26,7 @@ import type { Caller, Registry, View, WriteOptions } from '../registry/registry.
 import { evictPod } from '../registry/subresources/eviction.ts';
 import { finalizeRules } from '../registry/subresources/finalize.ts';
 import { bindPod, ephemeralContainersRules } from '../registry/subresources/pods.ts';
-import { type ScaleChange, scaleOf, updateScale } from '../registry/subresources/scale.ts';
+import { type ScaleChange, scaleView, updateScale } from '../registry/subresources/scale.ts';
 import { requestToken } from '../registry/subresources/token.ts';
 import { createWhenAdmitted, statusRules, type UpdateRules, updateWhenAdmitted } from '../registry/write.ts';
 import { type ParsedBody, parseApplyBody, parseBody, parsePatchBody } from './body.ts';
@@ -289,7 +290,9 @@ export class ResourceHandler {
 
   async #scale(row: ResourceKind, call: ResourceCall): Promise<Answer> {
     const { verb, namespace, name } = call.request;
-    if (verb === 'get') return json(scaleOf(this.#registry.get(row, namespace, name).object, row));
+    if (verb === 'get') {
+      return this.#show(scales, call, scaleView(this.#registry.get(row, namespace, name).object, row));
+    }
     const type = verb === 'patch' ? patchType(call.contentType) : undefined;
     if (verb !== 'update' && type === undefined) throw methodNotAllowed();
     const options = this.#writeOptions(call, type === APPLY_TYPE);
@@ -297,7 +300,7 @@ export class ResourceHandler {
       const change = await this.#scaleChange(call, type);
       return updateScale(this.#registry, row, namespace, name, change, options);
     });
-    return json(scaleOf(view.object, row));
+    return this.#show(scales, call, scaleView(view.object, row));
   }
 
   /** `type`: of a patch; undefined for an update. */

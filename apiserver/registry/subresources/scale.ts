@@ -13,7 +13,7 @@ import { applyPatch, type PatchType } from '../../patch/apply.ts';
 import { isObject, type JsonObject, shown } from '../../patch/json-value.ts';
 import { checkBodyAs } from '../../schema/decode.ts';
 import { admitRequest } from '../admit.ts';
-import { apiVersionOf, type Registry, type View, type WriteOptions } from '../registry.ts';
+import { apiVersionOf, type Registry, View, type WriteOptions } from '../registry.ts';
 import { mainRules, updateObject } from '../write.ts';
 
 function part(object: Readonly<KubeObject>, field: string): JsonObject {
@@ -96,6 +96,12 @@ const REPLICAS = ['f:spec', 'f:replicas'];
 
 function replicasPath({ custom }: ResourceKind): string[] {
   return custom?.scale === undefined ? REPLICAS : custom.scale.replicas.map((field) => `f:${field}`);
+}
+
+/** The Scale of an object, for a response. */
+export function scaleView(object: Readonly<KubeObject>, row: ResourceKind): View {
+  const scale = scaleObject(scaleOf(object, row));
+  return new View(JSON.stringify(scale), scale);
 }
 
 /** A Scale as admission sees it. */

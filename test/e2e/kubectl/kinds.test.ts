@@ -73,6 +73,9 @@ describe.each(versions)('kubectl $version', ({ command, version }) => {
   it('creates, scales and changes a Deployment', async () => {
     await ok('create', 'deployment', 'web', '--image=nginx:1', '--replicas=2');
     expect(await ok('scale', 'deployment', 'web', '--replicas=5')).toBe('deployment.apps/web scaled\n');
+    expect(await ok('get', 'deployment', 'web', '--subresource=scale')).toMatch(
+      /^NAME +DESIRED +AVAILABLE +AGE\nweb +5 +0 +\S+\n$/,
+    );
     expect(await ok('set', 'image', 'deployment/web', 'nginx=nginx:2')).toBe('deployment.apps/web image updated\n');
     expect(await ok('rollout', 'pause', 'deployment/web')).toBe('deployment.apps/web paused\n');
     expect(await ok('rollout', 'status', 'deployment/web', '--watch=false')).toMatch(/^Waiting for deployment/);

@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { scales } from '../../../../apiserver/kinds/autoscaling/scales.ts';
 import { RESOURCE_KINDS } from '../../../../apiserver/kinds/index.ts';
 import type { ResourceKind } from '../../../../apiserver/kinds/resource.ts';
 import { create, lines, NOW, row, update } from './support.ts';
@@ -196,6 +197,20 @@ describe('autoscaling/v1', () => {
     expect(lines(create(v1, { spec: { scaleTargetRef: ref } }).errors)).toContain(
       'spec.maxReplicas: Invalid value: 0: must be greater than 0',
     );
+  });
+});
+
+describe('a Scale', () => {
+  it('of any kind is printed with its numbers', () => {
+    const scale = {
+      apiVersion: 'autoscaling/v1',
+      kind: 'Scale',
+      metadata: { name: 'web' },
+      spec: { replicas: 3 },
+      status: { replicas: 2, selector: 'app=web' },
+    };
+    expect(scales.strategy.table?.row(scale, NOW)).toEqual(['web', 3, 2, '<unknown>']);
+    expect(scales.strategy.table?.columns.map(({ name }) => name)).toEqual(['Name', 'Desired', 'Available', 'Age']);
   });
 });
 
