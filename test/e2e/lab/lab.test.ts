@@ -14,6 +14,7 @@ import { readPidFile } from '../../../cli/lab/child.ts';
 import { runDown } from '../../../cli/lab/down.ts';
 import { LAB_PROCESSES, type LabPaths, type LabProcess, labPaths } from '../../../cli/lab/paths.ts';
 import { labProcesses } from '../../../cli/lab/processes.ts';
+import { isErrno } from '../../../lib/errors.ts';
 import { exec, execOk } from '../../../lib/exec.ts';
 import { compareWithMachine, type MachineSnapshot, snapshotMachine } from '../../../lib/machine.ts';
 import { isAlive } from '../../../lib/processes.ts';
@@ -28,6 +29,15 @@ interface UpOptions {
   readonly nohup?: boolean;
   /** A file for its output; by default the test reads it. */
   readonly stdout?: string;
+}
+
+/** One may end because another was killed. */
+function killIfThere(pid: number): void {
+  try {
+    process.kill(pid, 'SIGKILL');
+  } catch (error) {
+    if (!isErrno(error, 'ESRCH')) throw error;
+  }
 }
 
 /** A `nodelet up` that runs, and what it has printed. */
@@ -172,7 +182,7 @@ describe('a lab', () => {
     );
     second.child.kill('SIGKILL');
     await second.exited;
-    for (const entry of await labProcesses(root)) process.kill(entry.pid, 'SIGKILL');
+    for (const entry of await labProcesses(root)) killIfThere(entry.pid);
     expect(await differences(0, root)).not.toEqual([]);
     const first = await down(root);
     expect([first.code, first.stderr]).toEqual([0, '']);
