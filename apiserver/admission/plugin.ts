@@ -2,6 +2,7 @@
 // and the refusal; the order of plugins is table.ts, running them chain.ts.
 
 import type { EpochMs } from '../../lib/clock.ts';
+import type { Authorizer } from '../auth/authorizer.ts';
 import { forbidden, type StatusError } from '../errors.ts';
 import type { KubeObject, ObjectLookup } from '../kinds/resource.ts';
 
@@ -46,6 +47,8 @@ export interface AdmissionAttributes {
   /** CreateOptions, UpdateOptions or DeleteOptions as JSON. */
   readonly options: Readonly<Record<string, unknown>>;
   readonly user: AdmissionUser;
+  /** Decides what the user may do beside the request. */
+  readonly authorizer: Authorizer;
   readonly dryRun: boolean;
   readonly now: EpochMs;
   /** Differs between requests: what a plugin may take for random. */

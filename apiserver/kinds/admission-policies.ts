@@ -71,11 +71,12 @@ function validateMatch(field: string, match: Match): FieldError[] {
 function validateExpression(
   field: string,
   expression: string,
-  hasParams: boolean,
+  params: boolean,
   types: readonly string[] | undefined,
+  authorizer = true,
 ): FieldError[] {
   try {
-    const { type } = policyProgram(expression, hasParams);
+    const { type } = policyProgram(expression, { params, authorizer });
     if (types === undefined || type === 'dyn' || types.includes(type)) return [];
     const wanted = types.length === 1 ? `must evaluate to ${types[0]}` : `must evaluate to one of [${types.join(' ')}]`;
     return [invalid(field, expression, wanted)];
@@ -125,7 +126,10 @@ function validateValidation(field: string, validation: Validation, hasParams: bo
   if (messageExpression !== '' && messageExpression.trim() === '') {
     errors.push(invalid(`${field}.messageExpression`, messageExpression, 'must be non-empty if specified'));
   } else if (messageExpression !== '') {
-    addErrors(errors, validateExpression(`${field}.messageExpression`, messageExpression, hasParams, ['string']));
+    addErrors(
+      errors,
+      validateExpression(`${field}.messageExpression`, messageExpression, hasParams, ['string'], false),
+    );
   }
   if (message !== '' && message.trim() === '') {
     errors.push(invalid(`${field}.message`, message, 'message must be non-empty if specified'));

@@ -53,6 +53,7 @@ export function admissionAttributes(
         ? {}
         : { kind: optionsKind, apiVersion: 'meta.k8s.io/v1', ...place.options, ...(dryRun ? { dryRun: ['All'] } : {}) },
     user: caller,
+    authorizer: registry.authorizer,
     dryRun,
     now: registry.clock.now(),
     requestId: randomUUID(),

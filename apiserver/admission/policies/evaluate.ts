@@ -7,6 +7,7 @@ import type { KubeObject } from '../../kinds/resource.ts';
 import { isObject } from '../../patch/json-value.ts';
 import type { AdmissionAttributes } from '../plugin.ts';
 import { admissionReview } from '../webhooks/review.ts';
+import { authorizerOf } from './authorizer.ts';
 import { policyProgram } from './programs.ts';
 
 const MAX_MESSAGE = 5 * 1024;
@@ -44,14 +45,14 @@ export interface Verdict {
 
 /** Compiles every expression. The policy is valid, so all of them can be. */
 export function compilePolicy({ spec = {} }: Policy): CompiledPolicy {
-  const hasParams = spec.paramKind !== undefined;
-  const program = (expression = ''): CelProgram => policyProgram(expression, hasParams);
+  const params = spec.paramKind !== undefined;
+  const program = (expression = '', authorizer = true): CelProgram => policyProgram(expression, { params, authorizer });
   return {
     conditions: (spec.matchConditions ?? []).map(({ expression }) => program(expression)),
     variables: (spec.variables ?? []).map(({ name = '', expression }) => ({ name, program: program(expression) })),
     validations: (spec.validations ?? []).map(({ expression = '', message = '', messageExpression = '', reason }) => ({
       program: program(expression),
-      message: messageExpression === '' ? undefined : program(messageExpression),
+      message: messageExpression === '' ? undefined : program(messageExpression, false),
       fixedMessage: message.trim() === '' ? `failed expression: ${expression.trim()}` : message.trim(),
       reason: reason ?? 'Invalid',
     })),
@@ -74,6 +75,7 @@ export function requestVariables(
     object: celValue(object ?? null),
     oldObject: celValue(oldObject ?? null),
     request: celValue(rest),
+    authorizer: authorizerOf(attributes),
     namespaceObject: celValue(
       namespace === undefined ? null : { metadata, spec: namespace['spec'], status: namespace['status'] },
     ),

@@ -1,7 +1,8 @@
-// The match conditions of webhooks as compiled CEL: `object`, `oldObject` and `request` are their variables. Compiled once;
+// The match conditions of webhooks as compiled CEL: `object`, `oldObject`, `request` and `authorizer` are their variables. Compiled once;
 // knows no webhook.
 
 import { type CelProgram, celEnvironment, compile } from '../../cel/cel.ts';
+import { AUTHORIZER_TYPE, registerAuthorizer } from '../policies/authorizer.ts';
 
 const MAX_PROGRAMS = 1000;
 let environment: ReturnType<typeof celEnvironment> | undefined;
@@ -11,7 +12,10 @@ const programs = new Map<string, CelProgram>();
 export function conditionProgram(expression: string): CelProgram {
   const known = programs.get(expression);
   if (known !== undefined) return known;
-  environment ??= celEnvironment({ object: 'dyn', oldObject: 'dyn', request: 'dyn' });
+  environment ??= celEnvironment(
+    { object: 'dyn', oldObject: 'dyn', request: 'dyn', authorizer: AUTHORIZER_TYPE },
+    registerAuthorizer,
+  );
   const program = compile(expression, environment);
   if (programs.size >= MAX_PROGRAMS) programs.clear();
   programs.set(expression, program);

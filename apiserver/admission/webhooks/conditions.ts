@@ -4,6 +4,7 @@ import { CelBudget, CelEvaluationError, celValue, evaluate } from '../../cel/cel
 import type { Webhook } from '../../kinds/webhooks.ts';
 import { isObject } from '../../patch/json-value.ts';
 import { type AdmissionAttributes, AdmissionForbidden } from '../plugin.ts';
+import { authorizerOf } from '../policies/authorizer.ts';
 import { conditionProgram } from './condition-programs.ts';
 import { admissionReview } from './review.ts';
 
@@ -19,7 +20,12 @@ function budgetOf(attributes: AdmissionAttributes): CelBudget {
 function variablesOf(attributes: AdmissionAttributes): Record<string, unknown> {
   const { request } = admissionReview('v1', attributes.requestId, attributes);
   const { object, oldObject, ...rest } = isObject(request) ? request : {};
-  return { object: celValue(object ?? null), oldObject: celValue(oldObject ?? null), request: celValue(rest) };
+  return {
+    object: celValue(object ?? null),
+    oldObject: celValue(oldObject ?? null),
+    request: celValue(rest),
+    authorizer: authorizerOf(attributes),
+  };
 }
 
 /**

@@ -4,6 +4,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { podSecurity } from '../../../../apiserver/admission/plugins/pod-security.ts';
 import { LATEST, type Level, policyOf, shownLevel } from '../../../../apiserver/admission/podsecurity/levels.ts';
 import { shownViolations, violations } from '../../../../apiserver/admission/podsecurity/standards.ts';
+import { NO_AUTHORIZER } from '../../../../apiserver/auth/authorizer.ts';
 import type { KubeObject } from '../../../../apiserver/kinds/resource.ts';
 import type { PodSpec } from '../../../../apiserver/kinds/shapes.ts';
 import { TestApiServer } from '../../../support/api-server.ts';
@@ -259,6 +260,7 @@ describe('a workload', () => {
         old: undefined,
         options: {},
         user: { name: 'a', groups: [] },
+        authorizer: NO_AUTHORIZER,
         dryRun: false,
         now: NOW,
         requestId: '',

@@ -101,6 +101,22 @@ describe('a policy', () => {
     expect(message(await change({ a: '2' }))).toContain(`failed expression: ${expressions[0]}`);
   });
 
+  it('asks what the caller may do beside', async () => {
+    const expressions = [
+      "authorizer.group('').resource('secrets').namespace('default').name('a').check('get').allowed()",
+      "authorizer.requestResource.check('delete').allowed()",
+      "authorizer.path('/metrics').check('get').allowed()",
+      "!authorizer.serviceAccount('default', 'nowhere').group('').resource('secrets').check('list').allowed()",
+    ];
+    await must(policy({ validations: expressions.map((expression) => ({ expression })) }));
+    await must(bind());
+    expect(await outcome()).toBe('created');
+    const message = { expression: 'true', messageExpression: "authorizer.path('/a').check('get').reason()" };
+    expect(at((await policy({ validations: [message] }, 'q')).json, 'message')).toContain(
+      "undeclared reference to 'authorizer'",
+    );
+  });
+
   it('has variables, which are evaluated when they are read', async () => {
     const variables = [
       { name: 'broken', expression: 'object.data.none' },

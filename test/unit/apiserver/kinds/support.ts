@@ -101,6 +101,7 @@ export function attributes(
     old,
     options: {},
     user: USER,
+    authorizer: NO_AUTHORIZER,
     dryRun: false,
     now: NOW,
     requestId: 'a request',
