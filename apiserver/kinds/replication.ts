@@ -10,8 +10,10 @@ import { as, type Of } from './shapes.ts';
 import { allOf } from './shared/counts.ts';
 import {
   defaultTemplate,
+  nameWarnings,
   templateCells,
   templateColumns,
+  templateWarnings,
   validateRunningTemplate,
   validateTemplate,
 } from './shared/pod-template.ts';
@@ -75,6 +77,10 @@ export const replicationcontrollers = defineKind({
     prepareForCreate: (object) => {
       controllerOf(object).status = { replicas: 0 };
     },
+    warnings: (object, old) => [
+      ...nameWarnings(object, old),
+      ...templateWarnings(object, old, 'spec.template.', controllerOf(object).spec?.template),
+    ],
     validateCreate: validateController,
     validateUpdate: validateController,
     validateStatusUpdate: (object) => validateReplicaStatus(controllerOf(object).status),
@@ -108,6 +114,7 @@ export const podtemplates = defineKind({
   strategy: {
     countsGenerations: true,
     applyDefaults: (object) => defaultTemplate(templateOf(object)),
+    warnings: (object, old) => templateWarnings(object, old, 'template.', templateOf(object).template),
     validateCreate: (object) => validateTemplate('template', templateOf(object).template),
     validateUpdate: (object) => validateTemplate('template', templateOf(object).template),
     table: {

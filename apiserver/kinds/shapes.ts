@@ -59,6 +59,17 @@ export type PodSpec = Omit<
     volumes?: Volume[] | undefined;
     securityContext?: PodSecurityContext | undefined;
   };
+/** What pods are made from. */
+export interface PodTemplate {
+  metadata?:
+    | {
+        labels?: { [key: string]: string | undefined } | undefined;
+        annotations?: { [key: string]: string | undefined } | undefined;
+      }
+    | undefined;
+  spec?: PodSpec | undefined;
+}
+
 export type PodStatus = Loose<core.PodStatus> & { observedGeneration?: number | undefined };
 export type Pod = KubeObject & { spec?: PodSpec; status?: PodStatus };
 

@@ -203,6 +203,7 @@ function* complete(
     else if (hasStatus(row)) delete object['status'];
     if (countsGenerations(row, object)) object.metadata.generation = 1;
     reject(row, object, strategy.validateCreate?.(object) ?? []);
+    for (const warning of strategy.warnings?.(object) ?? []) options.warn(warning);
     yield* admission(object);
     // While a webhook was waited for, another object may have been given the same address or port.
     if (before === undefined || registry.store.revision === revision || attempt === GENERATE_ATTEMPTS) return;
@@ -351,6 +352,7 @@ export function* replaceStored(
   // A kind with rules for its subresource uses them; they include the rules for any kind.
   const ownRules = getOwn(row.strategy.validateSubresource, subresource);
   reject(row, object, ownRules === undefined ? rules.validate(object, old) : ownRules(object, old));
+  if (subresource === undefined) for (const text of row.strategy.warnings?.(object, old) ?? []) options.warn(text);
   if (options.admitted !== true) yield* registry.admission.validate(attributes);
   if (registry.find(row, stored.namespace, name)?.revision !== stored.revision) {
     registry.need(row, stored.namespace, name);

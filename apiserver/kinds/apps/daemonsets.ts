@@ -14,6 +14,7 @@ import {
   defaultTemplate,
   templateCells,
   templateColumns,
+  templateWarnings,
   validateRunningTemplate,
   validateTemplate,
 } from '../shared/pod-template.ts';
@@ -134,6 +135,7 @@ export const daemonsets = defineKind({
       const same = sameJson(of(object).spec?.template, of(old).spec?.template);
       setTemplateGeneration(object, templateGeneration(old) + (same ? 0 : 1));
     },
+    warnings: (object, old) => templateWarnings(object, old, 'spec.template.', of(object).spec?.template),
     validateCreate: (object) => validateSpec(of(object).spec),
     validateUpdate: (object, old) =>
       allOf(

@@ -9,7 +9,13 @@ import type { FieldError, KubeObject } from '../resource.ts';
 import { as, type Of } from '../shapes.ts';
 import { allOf, validateBounds, validateCounts, validateImmutable, validateNotDecremented } from '../shared/counts.ts';
 import { bareValue, validateAtMostAll, validateIntOrPercent } from '../shared/int-or-percent.ts';
-import { defaultTemplate, templateCells, templateColumns } from '../shared/pod-template.ts';
+import {
+  defaultTemplate,
+  nameWarnings,
+  templateCells,
+  templateColumns,
+  templateWarnings,
+} from '../shared/pod-template.ts';
 import { isUnusable, selectorText } from '../shared/selectors.ts';
 import { APPS, validateReplicated } from './shared.ts';
 
@@ -105,6 +111,10 @@ export const deployments = defineKind({
       if (old.metadata.labels === undefined) delete object.metadata.labels;
       else object.metadata.labels = old.metadata.labels;
     },
+    warnings: (object, old) => [
+      ...nameWarnings(object, old),
+      ...templateWarnings(object, old, 'spec.template.', of(object).spec?.template),
+    ],
     validateCreate: (object) => validateSpec(of(object).spec),
     validateUpdate: (object, old) =>
       allOf(

@@ -7,7 +7,13 @@ import { defineKind } from '../metadata.ts';
 import type { FieldError, KubeObject } from '../resource.ts';
 import { as, type Of } from '../shapes.ts';
 import { allOf, validateImmutable } from '../shared/counts.ts';
-import { defaultTemplate, templateCells, templateColumns } from '../shared/pod-template.ts';
+import {
+  defaultTemplate,
+  nameWarnings,
+  templateCells,
+  templateColumns,
+  templateWarnings,
+} from '../shared/pod-template.ts';
 import { replicaColumns, validateReplicaStatus } from '../shared/replicas.ts';
 import { selectorCell } from '../shared/selectors.ts';
 import { APPS, validateReplicated } from './shared.ts';
@@ -40,6 +46,10 @@ export const replicasets = defineKind({
     prepareForCreate: (object) => {
       of(object).status = { replicas: 0 };
     },
+    warnings: (object, old) => [
+      ...nameWarnings(object, old),
+      ...templateWarnings(object, old, 'spec.template.', of(object).spec?.template),
+    ],
     validateCreate: (object) => validateSpec(of(object).spec),
     validateUpdate: (object, old) =>
       allOf(

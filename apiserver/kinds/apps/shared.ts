@@ -2,8 +2,9 @@
 
 import { invalid, required } from '../field-errors.ts';
 import type { FieldError, ResourceKind } from '../resource.ts';
+import type { PodTemplate } from '../shapes.ts';
 import { allOf } from '../shared/counts.ts';
-import { type PodTemplate, validateRunningTemplate, validateTemplate } from '../shared/pod-template.ts';
+import { validateRunningTemplate, validateTemplate } from '../shared/pod-template.ts';
 import {
   isEmptySelector,
   isUnusable,

@@ -7,13 +7,13 @@ import { forbidden, invalid, nonNegative, notSupported, required, syntax } from 
 import { defineKind } from '../metadata.ts';
 import { dns1123Label } from '../names.ts';
 import type { FieldError, KubeObject } from '../resource.ts';
-import { as, type Of } from '../shapes.ts';
+import { as, type Of, type PodTemplate } from '../shapes.ts';
 import { allOf, validateBounds, validateCounts, validateNotDecremented } from '../shared/counts.ts';
 import {
   defaultTemplate,
-  type PodTemplate,
   templateCells,
   templateColumns,
+  templateWarnings,
   validateRunningTemplate,
   validateTemplate,
 } from '../shared/pod-template.ts';
@@ -170,6 +170,12 @@ export const statefulsets = defineKind({
       dropDisabled(object);
       of(object).status = of(old).status;
     },
+    warnings: (object, old) => [
+      ...templateWarnings(object, old, 'spec.template.', of(object).spec?.template),
+      ...((of(object).spec?.revisionHistoryLimit ?? 0) < 0
+        ? ['spec.revisionHistoryLimit: a negative value retains all historical revisions; a value >= 0 is recommended']
+        : []),
+    ],
     validateCreate: (object) => validateSpec(of(object).spec),
     validateUpdate: (object, old) =>
       allOf(validateSpec(of(object).spec, true), validateFixed(of(object).spec, of(old).spec)),

@@ -7,7 +7,13 @@ import { defineKind } from '../metadata.ts';
 import type { FieldError, KubeObject } from '../resource.ts';
 import { as, type Of } from '../shapes.ts';
 import { allOf } from '../shared/counts.ts';
-import { defaultTemplate, templateCells, templateColumns } from '../shared/pod-template.ts';
+import {
+  defaultTemplate,
+  nameWarnings,
+  templateCells,
+  templateColumns,
+  templateWarnings,
+} from '../shared/pod-template.ts';
 import { selectorCell } from '../shared/selectors.ts';
 import { defaultFailurePolicy } from './jobs.ts';
 import { isTimeZone, scheduleError } from './schedule.ts';
@@ -17,6 +23,8 @@ const of = (object: KubeObject): Of<CronJob> => as<CronJob>(object, 'CronJob');
 type Spec = NonNullable<Of<CronJob>['spec']>;
 /** A label's 63 characters, less the eleven that the controller appends. */
 const MAX_NAME = 52;
+const TZ_WARNING =
+  'cannot use TZ or CRON_TZ in spec.spec.schedule, use timeZone instead, see https://kubernetes.io/docs/concepts/workloads/controllers/cron-jobs/ for more details';
 
 function applyDefaults(object: KubeObject): void {
   const cronJob = of(object);
@@ -109,6 +117,11 @@ export const cronjobs = defineKind({
     prepareForCreate: (object) => {
       of(object).status = {};
     },
+    warnings: (object, old) => [
+      ...nameWarnings(object, old),
+      ...templateWarnings(object, old, 'spec.jobTemplate.spec.template.', of(object).spec?.jobTemplate?.spec?.template),
+      ...(old !== undefined && (of(object).spec?.schedule ?? '').includes('TZ') ? [TZ_WARNING] : []),
+    ],
     validateCreate,
     validateUpdate: (object, old) => validateSpec(of(object).spec, of(old).spec),
     table: namedTable(

@@ -9,9 +9,15 @@ import { invalid, required } from '../field-errors.ts';
 import { defineKind } from '../metadata.ts';
 import { dns1123Label } from '../names.ts';
 import type { FieldError, KubeObject } from '../resource.ts';
-import { as, type Of } from '../shapes.ts';
+import { as, type Of, type PodTemplate } from '../shapes.ts';
 import { allOf, validateImmutable } from '../shared/counts.ts';
-import { defaultTemplate, type PodTemplate, templateCells, templateColumns } from '../shared/pod-template.ts';
+import {
+  defaultTemplate,
+  nameWarnings,
+  templateCells,
+  templateColumns,
+  templateWarnings,
+} from '../shared/pod-template.ts';
 import { isUnusable, matchesSelector, selectorCell, validateLabelSelector } from '../shared/selectors.ts';
 import { validateJobStatus } from './job-status.ts';
 import { type Spec, validateJobSpec } from './validate-job.ts';
@@ -201,6 +207,10 @@ export const jobs = defineKind({
       generateSelector(of(object));
       of(object).status = {};
     },
+    warnings: (object, old) => [
+      ...nameWarnings(object, old),
+      ...templateWarnings(object, old, 'spec.template.', of(object).spec?.template),
+    ],
     validateCreate: (object) => validateJob(of(object)),
     validateUpdate: (object, old) => validateUpdate(of(object), of(old)),
     validateStatusUpdate: (object, old) => validateJobStatus(of(object), of(old)),

@@ -207,6 +207,12 @@ export const ingresses = defineKind({
     prepareForCreate: (object) => {
       of(object).status = { loadBalancer: {} };
     },
+    warnings: (object, old) =>
+      old === undefined &&
+      getOwn(object.metadata.annotations, CLASS_ANNOTATION) !== undefined &&
+      of(object).spec?.ingressClassName === undefined
+        ? [`annotation "${CLASS_ANNOTATION}" is deprecated, please use 'spec.ingressClassName' instead`]
+        : [],
     validateCreate,
     validateUpdate: (object, old) => validateSpec(of(object).spec, of(old).spec),
     validateStatusUpdate: validateStatus,

@@ -4,6 +4,7 @@ import { forbidden } from '../field-errors.ts';
 import { defineKind } from '../metadata.ts';
 import type { FieldError, KubeObject } from '../resource.ts';
 import { type Pod, podOf } from '../shapes.ts';
+import { podWarnings } from '../shared/pod-warnings.ts';
 import { applyPodDefaults } from './defaults.ts';
 import { initialPodStatus } from './status.ts';
 import { podTable } from './table.ts';
@@ -64,6 +65,8 @@ export const pods = defineKind({
       const status = podOf(object).status;
       if (status !== undefined) status.qosClass ??= qosClass;
     },
+    // Updates of pods are frequent and mostly made by programs: no warnings, as upstream.
+    warnings: (object, old) => (old === undefined ? podWarnings('', podOf(object)) : []),
     validateCreate: (object) => [...refuseEphemeral(podOf(object)), ...validatePod(podOf(object))],
     validateUpdate: updateValidation(validatePodUpdate),
     validateStatusUpdate: updateValidation(validatePodStatusUpdate),

@@ -5,20 +5,12 @@ import { MIRROR_ANNOTATION } from '../../auth/pod-references.ts';
 import { type Cell, text } from '../columns.ts';
 import { addErrors, forbidden, invalid, notSupported } from '../field-errors.ts';
 import { validateAnnotations, validateLabels } from '../metadata.ts';
+import { dns1123Label } from '../names.ts';
 import { defaultPodSpec } from '../pods/defaults.ts';
 import { validatePodSpec } from '../pods/validate.ts';
-import type { FieldError, TableColumn } from '../resource.ts';
-import type { PodSpec } from '../shapes.ts';
-
-export interface PodTemplate {
-  metadata?:
-    | {
-        labels?: { [key: string]: string | undefined } | undefined;
-        annotations?: { [key: string]: string | undefined } | undefined;
-      }
-    | undefined;
-  spec?: PodSpec | undefined;
-}
+import type { FieldError, KubeObject, TableColumn } from '../resource.ts';
+import type { PodSpec, PodTemplate } from '../shapes.ts';
+import { podWarnings } from './pod-warnings.ts';
 
 const DELETION_COST = 'controller.kubernetes.io/pod-deletion-cost';
 
@@ -76,6 +68,25 @@ export function validateRunningTemplate(field: string, template: PodTemplate = {
     errors.push(forbidden(`${field}.spec.activeDeadlineSeconds`, `activeDeadlineSeconds in ${kind} is not Supported`));
   }
   return errors;
+}
+
+/** On an update only where it is one of the spec. `at`: "spec.template.". */
+export function templateWarnings(
+  object: KubeObject,
+  old: KubeObject | undefined,
+  at: string,
+  template: PodTemplate = {},
+): string[] {
+  return old !== undefined && object.metadata.generation === old.metadata.generation ? [] : podWarnings(at, template);
+}
+
+/** For what gives its name to pods. */
+export function nameWarnings({ metadata: { name = '' } }: KubeObject, old: KubeObject | undefined): string[] {
+  const messages = old === undefined ? dns1123Label(name) : [];
+  if (messages.length === 0) return [];
+  return [
+    `metadata.name: this is used in Pod names and hostnames, which can result in surprising behavior; a DNS label is recommended: [${messages.join(' ')}]`,
+  ];
 }
 
 export function templateColumns(priority = 1): TableColumn[] {
