@@ -43,8 +43,10 @@ import type { ApiServerOptions, RunningApiServer } from './options.ts';
 import { ensurePki } from './pki/ensure.ts';
 import type { Pki } from './pki/types.ts';
 import type { KindParts } from './ports.ts';
+import { BackendProxy } from './proxy/backend.ts';
 import { KubeletClient } from './proxy/kubelet.ts';
 import { KubeletProxy } from './proxy/proxy.ts';
+import { Proxies, type RequestProxy } from './proxy/types.ts';
 import { startEventCleanup } from './registry/event-ttl.ts';
 import { Registry } from './registry/registry.ts';
 import { type ObjectStore, StoreFullError } from './storage/object-store.ts';
@@ -94,7 +96,8 @@ export async function startApiServer(options: ApiServerOptions, kinds: KindParts
     });
     followPolicy(registry, policy);
     const { tokens, bearers } = tokensOf(auth, pki, registry.lookup);
-    const proxy = new KubeletProxy(registry, new KubeletClient(pki.clients['kubelet-client'], tracer));
+    const kubelets = new KubeletClient(pki.clients['kubelet-client'], tracer);
+    const proxy = new Proxies([new KubeletProxy(registry, kubelets), new BackendProxy(registry.lookup, tracer)]);
     const converter = new Converter({ clock });
     const { lookup, authorizer } = registry;
     const reviews = { tokens, bearers, lookup, authorizer, now: () => clock.now() };
@@ -196,7 +199,7 @@ interface AppParts extends MeasureParts {
   readonly pki: Pki;
   readonly clientCa: ClientCa;
   readonly handler: Handler;
-  readonly proxy: KubeletProxy;
+  readonly proxy: RequestProxy;
   readonly guard: ConnectionGuard;
 }
 

@@ -122,7 +122,8 @@ export class AggregationProxy {
         agent: this.#agent,
         method,
         path,
-        headers,
+        // Node leaves the length out where a body is unusual (DELETE), and the other server would read none.
+        headers: body === undefined ? headers : { ...headers, 'content-length': String(body.length) },
         signal,
       },
       resolve,

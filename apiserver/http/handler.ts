@@ -14,7 +14,7 @@ import { internalError, methodNotAllowed, pathNotFound, StatusError, storeFull, 
 import { LARGE_BYTES } from '../limits.ts';
 import type { Metrics } from '../metrics.ts';
 import type { Discovery } from '../ports.ts';
-import type { KubeletProxy } from '../proxy/proxy.ts';
+import type { RequestProxy } from '../proxy/types.ts';
 import type { Caller, Registry } from '../registry/registry.ts';
 import { parseFieldSelector } from '../registry/selectors.ts';
 import { StoreFullError } from '../storage/object-store.ts';
@@ -38,7 +38,7 @@ export interface HandlerParts {
   /** --anonymous-auth */
   readonly anonymousAuth?: boolean | undefined;
   readonly discovery: Discovery;
-  readonly proxy: KubeletProxy;
+  readonly proxy: RequestProxy;
   /** Requests that other API servers answer. */
   readonly aggregation?: AggregationProxy;
   /** Takes a snapshot of the store and returns its file; absent where the store is not this server's. */
@@ -124,7 +124,8 @@ export class Handler {
         await sendFile(exchange, await snapshot());
         return undefined;
       }
-      form = negotiate(request.headers.accept, flag(parsed.query, 'pretty'));
+      // A response that is passed through has any type: an image, from a pod.
+      if (!this.#parts.proxy.serves(parsed)) form = negotiate(request.headers.accept, flag(parsed.query, 'pretty'));
       return await this.#resource(parsed, caller, form, exchange, warnings);
     } catch (error) {
       return await this.#failure(error, form, warnings);

@@ -6,7 +6,7 @@ import type { Duplex } from 'node:stream';
 import type { Clock } from '../../lib/clock.ts';
 import { finishSocket } from '../../lib/finish-connection.ts';
 import { badRequest } from '../errors.ts';
-import type { KubeletProxy } from '../proxy/proxy.ts';
+import type { RequestProxy } from '../proxy/types.ts';
 import type { Reply } from './exchange.ts';
 import type { Handler } from './handler.ts';
 
@@ -25,7 +25,7 @@ export function rawResponse(reply: Pick<Reply, 'code' | 'contentType' | 'body'>,
 /** Tunnels the connection to the kubelet, or responds with the refusal. Never throws. */
 export async function handleUpgrade(
   handler: Handler,
-  proxy: KubeletProxy,
+  proxy: RequestProxy,
   message: IncomingMessage,
   socket: Duplex,
   head: Buffer,

@@ -78,8 +78,10 @@ export class KubeletClient {
     const attributes = { address: hostPort(address), path };
     return this.#tracer.span('api', `${method} kubelet ${path.split('?')[0]}`, attributes, () => {
       const { promise, resolve, reject } = Promise.withResolvers<IncomingMessage>();
+      // Node leaves the length out where a body is unusual (DELETE), and the kubelet would read none.
+      const sized = body === undefined ? headers : { ...headers, 'content-length': String(body.length) };
       const outgoing = httpsRequest(
-        { ...this.#tls(address), agent: this.#agent, method, path, headers, signal },
+        { ...this.#tls(address), agent: this.#agent, method, path, headers: sized, signal },
         resolve,
       );
       outgoing.on('socket', (socket) => {

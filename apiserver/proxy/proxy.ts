@@ -13,6 +13,7 @@ import type { Registry } from '../registry/registry.ts';
 import { type KubeletAddress, type KubeletClient, kubeletAddress } from './kubelet.ts';
 import { kubeletPath, nodeOf, type StreamKind } from './pods.ts';
 import { isUnsupportedWebSocket, join, requestHead } from './tunnel.ts';
+import type { RequestProxy } from './types.ts';
 
 /** How much of a kubelet's error response is forwarded, bytes. */
 const MAX_ERROR_BYTES = 64 * 1024;
@@ -37,7 +38,7 @@ interface Target {
   readonly path: string;
 }
 
-export class KubeletProxy {
+export class KubeletProxy implements RequestProxy {
   readonly #registry: Registry;
   readonly #client: KubeletClient;
   readonly #tunnels = new Set<() => void>();

@@ -4,7 +4,6 @@
 import type { IncomingMessage } from 'node:http';
 import { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
-import type { TLSSocket } from 'node:tls';
 import { hostPort, type KubeletAddress } from './kubelet.ts';
 
 /** What the kubelet must see of the client's request; credentials are not among it. */
@@ -56,9 +55,9 @@ const KEEP_ALIVE_MS = 30_000;
 
 /**
  * Joins the two sockets. The end of one direction is forwarded and leaves the other open; an error or close of either
- * side ends both. Returns the function that closes both.
+ * side ends both. `isAnswered`: the response's head has been sent on already. Returns the function that closes both.
  */
-export function join(client: Duplex, kubelet: TLSSocket, onClosed: () => void): () => void {
+export function join(client: Duplex, kubelet: Socket, onClosed: () => void, isAnswered = false): () => void {
   let closed = false;
   const cut = (): void => {
     if (closed) return;
@@ -73,7 +72,7 @@ export function join(client: Duplex, kubelet: TLSSocket, onClosed: () => void): 
   }
   if (client instanceof Socket) client.setKeepAlive(true, KEEP_ALIVE_MS);
   kubelet.setKeepAlive(true, KEEP_ALIVE_MS);
-  kubelet.setTimeout(ANSWER_TIMEOUT_MS, cut);
+  kubelet.setTimeout(isAnswered ? IDLE_TIMEOUT_MS : ANSWER_TIMEOUT_MS, cut);
   kubelet.once('data', () => kubelet.setTimeout(IDLE_TIMEOUT_MS));
   client.pipe(kubelet);
   kubelet.pipe(client);
