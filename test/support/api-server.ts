@@ -147,6 +147,11 @@ export class TestApiServer {
     await rm(this.#directory, { recursive: true, force: true });
   }
 
+  /** The store's file; its log is beside it. */
+  get storePath(): string {
+    return join(this.#directory, 'store.db');
+  }
+
   get admin(): Credentials {
     return this.server.pki.clients.admin;
   }

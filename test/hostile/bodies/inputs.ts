@@ -147,7 +147,7 @@ const ODD_TEXTS = [
   '(((',
 ];
 
-function oddText(random: Random): string {
+export function oddText(random: Random): string {
   switch (random.below(5)) {
     case 0:
       return random.pick(TRICKY_NAMES);
@@ -160,7 +160,7 @@ function oddText(random: Random): string {
   }
 }
 
-function oddValue(random: Random, depth = 0): unknown {
+export function oddValue(random: Random, depth = 0): unknown {
   switch (random.below(depth > 4 ? 6 : 9)) {
     case 0:
       return null;
@@ -187,7 +187,7 @@ function oddValue(random: Random, depth = 0): unknown {
 }
 
 /** A copy of `value` in which some parts are odd. */
-function mutate(value: unknown, random: Random): unknown {
+export function mutate(value: unknown, random: Random): unknown {
   if (random.next() < 0.05) return oddValue(random);
   if (Array.isArray(value)) {
     const items = value.map((item) => mutate(item, random));
@@ -200,7 +200,7 @@ function mutate(value: unknown, random: Random): unknown {
 }
 
 /** Text with some characters replaced, cut or doubled. */
-function damage(text: string, random: Random): string {
+export function damage(text: string, random: Random): string {
   if (random.next() < 0.7) return text;
   const at = random.below(text.length + 1);
   const middle = random.pick(['', '{', '}', '[', '"', ':', ',', '\\', '&a ', '*a', '<<: ', '\t', text.slice(0, 50)]);
@@ -227,13 +227,13 @@ function oddMessage(random: Random, depth: number): Buffer {
   return Buffer.concat(fields);
 }
 
-function protobuf(random: Random): Buffer {
+export function protobuf(random: Random): Buffer {
   const kind = random.pick(['Pod', 'ConfigMap', 'Secret', 'Node', 'DeleteOptions', ...TRICKY_NAMES]);
   const meta = Buffer.concat([field(1, Buffer.from('v1')), field(2, Buffer.from(kind))]);
   return Buffer.concat([Buffer.from('k8s\0'), field(1, meta), field(2, oddMessage(random, 0))]);
 }
 
-function pointer(random: Random): string {
+export function pointer(random: Random): string {
   return random.pick([
     '',
     '/',
@@ -292,7 +292,7 @@ function query(random: Random): HttpInput {
 }
 
 /** YAML of JSON is itself; anchors, aliases and merges are what JSON does not have. */
-function yaml(body: unknown, random: Random): string {
+export function yaml(body: unknown, random: Random): string {
   const text = JSON.stringify(body);
   switch (random.below(4)) {
     case 0:

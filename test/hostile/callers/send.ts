@@ -19,7 +19,10 @@ export interface Outgoing {
   readonly method: string;
   readonly path: string;
   readonly headers: Readonly<Record<string, string | string[]>>;
+  /** Sent as JSON. */
   readonly body?: unknown;
+  /** Sent as it is, in place of `body`. */
+  readonly raw?: string | Uint8Array;
   /** A bearer token. */
   readonly token?: string;
 }
@@ -58,10 +61,12 @@ export class Sender {
 
   #once(
     as: Credentials | undefined,
-    { method, path, headers, body, token }: Outgoing,
+    { method, path, headers, body, raw, token }: Outgoing,
   ): Promise<Sent & { reused: boolean }> {
     const { promise, resolve } = Promise.withResolvers<Sent & { reused: boolean }>();
     const isWatch = /[?&]watch=|\/watch\//.test(path);
+    // Of a DELETE, Node would send the body without any.
+    const length = raw === undefined ? {} : { 'content-length': String(Buffer.byteLength(raw)) };
     const authorization = token === undefined ? {} : { authorization: `Bearer ${token}` };
     const type = body === undefined ? {} : { 'content-type': 'application/json' };
     const message = httpsRequest(`${this.#url}`, {
@@ -69,7 +74,7 @@ export class Sender {
       path,
       method,
       agent: this.#agent(as),
-      headers: { ...type, ...authorization, ...headers },
+      headers: { ...type, ...length, ...authorization, ...headers },
       timeout: HANG_MS,
     });
     const fail = (error: Error): void => resolve({ code: 0, text: error.message, reused: message.reusedSocket });
@@ -92,7 +97,7 @@ export class Sender {
       response.on('error', (error) => (isWatch ? end() : fail(error)));
       if (isWatch) setTimeout(() => message.destroy(), WATCH_MS).unref();
     });
-    message.end(body === undefined ? undefined : JSON.stringify(body));
+    message.end(raw ?? (body === undefined ? undefined : JSON.stringify(body)));
     return promise;
   }
 }

@@ -1,0 +1,158 @@
+// Hostile requests for every kind, subresource and option: nothing answers with an error of the server's own, every refusal
+// is a Status, nothing outside of the sender's namespace changes, and nothing stays in memory or in the store.
+
+import { at, TestApiServer } from '../../support/api-server.ts';
+import { Sender, type Sent } from '../callers/send.ts';
+import type { Campaign, CampaignContext, Figures } from '../campaign.ts';
+import { seededRandom } from '../random.ts';
+import { type FuzzRequest, fuzzRequest, type Seen } from '../requests/requests.ts';
+import { FuzzStand } from '../requests/stand.ts';
+
+const AT_ONCE = 8;
+/** After so many requests the sandbox is emptied, and what is outside is compared. */
+const EPOCH = 1000;
+const DRY_SHARE = 0.5;
+const KEPT = 32;
+/** History is at most 32 MiB; pages that it no longer needs stay in the file. */
+const MOST_STORED_BYTES = 128 * 1024 * 1024;
+/** Parts of requests that connections, caches and the last requests may still have. */
+const MOST_RETAINED = 500;
+const MOST_HEAP_GROWTH = 24 * 1024 * 1024;
+
+/** An apply with fields that the type does not have, or with a list's key twice; groups or extras without a user to be. */
+const UPSTREAMS_500 = ['failed to create typed patch object', 'without impersonating a user'];
+
+/** What kube-apiserver answers with 5xx, too. */
+function isUpstreams({ method, path, headers }: FuzzRequest, { code, text }: Sent): boolean {
+  // The answer to a HEAD has no words.
+  if (code === 500 && method === 'HEAD') return headers['impersonate-user'] === '';
+  if (code === 504) return text.includes('Too large resource version');
+  if (code === 500) return UPSTREAMS_500.some((words) => text.includes(words));
+  // No kubelet and no endpoint is there.
+  return (code === 502 || code === 503) && /\/(proxy|log|exec|attach|portforward)\b/.test(path);
+}
+
+function isStatus(text: string, code: number): boolean {
+  let value: unknown;
+  try {
+    value = JSON.parse(text);
+  } catch (error) {
+    if (error instanceof SyntaxError) return false;
+    throw error;
+  }
+  const [kind, status, own, message] = ['kind', 'status', 'code', 'message'].map((field) => at(value, field));
+  return kind === 'Status' && status === 'Failure' && own === code && typeof message === 'string' && message !== '';
+}
+
+/** What is wrong with the answer; '' for nothing. */
+function fault(request: FuzzRequest, sent: Sent): string {
+  const { code, text } = sent;
+  if (code === 0) return 'no answer';
+  if (code >= 500 && !isUpstreams(request, sent)) return 'an error of the server';
+  // To an expectation that it does not know the HTTP server itself answers, as Go's does.
+  if (code === 417) return '';
+  const isHealth = /^\/(healthz|livez|readyz)/.test(request.path);
+  if (code >= 400 && request.method !== 'HEAD' && !isHealth && !isStatus(text, code))
+    return 'a refusal that is no Status';
+  return '';
+}
+
+function remember(list: string[], value: unknown): void {
+  if (typeof value !== 'string' || value === '') return;
+  list.push(value);
+  if (list.length > KEPT) list.shift();
+}
+
+/** Continue tokens and revisions for later requests. */
+function learn(seen: Seen, text: string): void {
+  const token = /"continue":"([^"]+)"/.exec(text)?.[1];
+  const revision = /"resourceVersion":"(\d+)"/.exec(text)?.[1];
+  remember(seen.tokens, token);
+  remember(seen.revisions, revision);
+}
+
+function described({ method, path, headers, raw }: FuzzRequest): string {
+  const body = raw === undefined ? '' : typeof raw === 'string' ? raw : `base64 ${Buffer.from(raw).toString('base64')}`;
+  return `${method} ${path} ${JSON.stringify(headers)} ${body.slice(0, 1500)}`;
+}
+
+/** Paths whose objects differ. */
+function differences(before: ReadonlyMap<string, string>, now: ReadonlyMap<string, string>): string[] {
+  const paths = new Set([...before.keys(), ...now.keys()]);
+  return [...paths].filter((path) => before.get(path) !== now.get(path));
+}
+
+async function run({ rounds, seed, log }: CampaignContext): Promise<Figures> {
+  const random = seededRandom(seed);
+  const server = await TestApiServer.start();
+  const sender = new Sender(server.server.url, server.server.pki.ca.cert);
+  let [tried, refused, crashed, lost] = [0, 0, 0, 0];
+  const codes = new Map<number, number>();
+  try {
+    const stand = await FuzzStand.make(server, seed);
+    const seen: Seen = { objects: await stand.examples(), tokens: [], revisions: [] };
+    const before = await stand.outside();
+    log(`${before.size} objects outside of the sandbox, of ${seen.objects.size} kinds`);
+    const one = async ({ dry, request }: { dry: boolean; request: FuzzRequest }): Promise<void> => {
+      const sent = await sender.send(dry ? server.admin : stand.tenant, request);
+      tried++;
+      codes.set(sent.code, (codes.get(sent.code) ?? 0) + 1);
+      if (sent.code >= 400 && sent.code < 500) refused++;
+      learn(seen, sent.text);
+      const why = fault(request, sent);
+      if (why === '') return;
+      crashed++;
+      log(`seed ${seed}: ${why}: ${sent.code} ${sent.text.slice(0, 400)} for ${described(request)}`);
+    };
+    let halfway: ReturnType<FuzzStand['retained']> | undefined;
+    for (let done = 0; done < rounds; done += EPOCH) {
+      const batch = Array.from({ length: Math.min(EPOCH, rounds - done) }, () => {
+        const dry = random.next() < DRY_SHARE;
+        return { dry, request: fuzzRequest(random, dry, seen) };
+      });
+      const worker = async (): Promise<void> => {
+        for (let next = batch.pop(); next !== undefined; next = batch.pop()) await one(next);
+      };
+      await Promise.all(Array.from({ length: AT_ONCE }, worker));
+      for (const line of server.lines.splice(0)) {
+        if (!line.includes('request failed')) continue;
+        crashed++;
+        log(line.slice(0, 1500));
+      }
+      for (const path of await stand.reset()) {
+        lost++;
+        log(`cannot be removed: ${path}`);
+      }
+      for (const path of differences(before, await stand.outside())) {
+        lost++;
+        log(`has changed: ${path}`);
+      }
+      if (halfway === undefined && done >= rounds / 2) halfway = stand.retained();
+      if (lost > 0) break;
+    }
+    const { parts, heapBytes } = stand.retained();
+    const growth = heapBytes - (halfway?.heapBytes ?? heapBytes);
+    const stored = stand.storedBytes();
+    log(
+      `answers: ${[...codes]
+        .toSorted()
+        .map(([code, count]) => `${code}: ${count}`)
+        .join(', ')}`,
+    );
+    log(`store: ${stored} bytes; retained: ${parts} parts of requests; heap: ${growth} bytes more than halfway`);
+    if (stored > MOST_STORED_BYTES || parts > MOST_RETAINED || growth > MOST_HEAP_GROWTH) crashed++;
+  } finally {
+    sender.close();
+    await server.stop();
+  }
+  return { tried, refused, crashed, lost };
+}
+
+export const campaign: Campaign = {
+  name: 'requests',
+  what: 'bodies, patches, paths, headers, selectors, continue tokens and options for every kind of the API server, real and as dry runs; a round is one request',
+  // A unit test runs it with a seed of its own.
+  quickRounds: 0,
+  rounds: 100_000,
+  run,
+};
