@@ -10,7 +10,7 @@ import { FuzzStand } from '../requests/stand.ts';
 
 const AT_ONCE = 8;
 /** After so many requests the sandbox is emptied, and what is outside is compared. */
-const EPOCH = 1000;
+const EPOCH = 2000;
 const DRY_SHARE = 0.5;
 const KEPT = 32;
 /** History is at most 32 MiB; pages that it no longer needs stay in the file. */
@@ -90,9 +90,9 @@ async function run({ rounds, seed, log }: CampaignContext): Promise<Figures> {
   const codes = new Map<number, number>();
   try {
     const stand = await FuzzStand.make(server, seed);
-    const seen: Seen = { objects: await stand.examples(), tokens: [], revisions: [] };
-    const before = await stand.outside();
-    log(`${before.size} objects outside of the sandbox, of ${seen.objects.size} kinds`);
+    const { outside: before, examples } = await stand.look();
+    const seen: Seen = { objects: examples, tokens: [], revisions: [] };
+    log(`${before.size} objects outside of the sandbox, of ${examples.size} kinds`);
     const one = async ({ dry, request }: { dry: boolean; request: FuzzRequest }): Promise<void> => {
       const sent = await sender.send(dry ? server.admin : stand.tenant, request);
       tried++;
@@ -119,14 +119,12 @@ async function run({ rounds, seed, log }: CampaignContext): Promise<Figures> {
         crashed++;
         log(line.slice(0, 1500));
       }
-      for (const path of await stand.reset()) {
-        lost++;
-        log(`cannot be removed: ${path}`);
-      }
-      for (const path of differences(before, await stand.outside())) {
-        lost++;
-        log(`has changed: ${path}`);
-      }
+      await stand.reset();
+      const { outside, leftovers } = await stand.look();
+      for (const path of leftovers) log(`cannot be removed: ${path}`);
+      const changed = differences(before, outside);
+      for (const path of changed) log(`has changed: ${path}`);
+      lost += leftovers.length + changed.length;
       if (halfway === undefined && done >= rounds / 2) halfway = stand.retained();
       if (lost > 0) break;
     }

@@ -76,14 +76,28 @@ function itemsOf(list: unknown): unknown[] {
 
 interface StoredText {
   readonly path: string;
+  /** '' for what is in none. */
+  readonly namespace: string;
   readonly kind: string;
   readonly text: string;
 }
 
+export interface StoredState {
+  /** By path. */
+  readonly outside: ReadonlyMap<string, string>;
+  /** By group and plural. */
+  readonly examples: ReadonlyMap<string, readonly string[]>;
+  /** Paths. */
+  readonly leftovers: readonly string[];
+}
+
+/** Kinds without lists. */
+const UNLISTED: ReadonlySet<Target> = new Set(RESOURCE_KINDS.filter(({ verbs }) => verbs?.includes('list') === false));
+
 export class FuzzStand {
   readonly #stand: TestApiServer;
   readonly tenant: Credentials;
-  /** What the sandbox has while nobody has been in it. */
+  /** Paths of what the sandbox has at the start. */
   #empty = new Set<string>();
 
   private constructor(stand: TestApiServer, tenant: Credentials) {
@@ -110,11 +124,11 @@ export class FuzzStand {
       subjects: [{ apiGroup: 'rbac.authorization.k8s.io', kind: 'User', name: 'tenant' }],
     });
     await fuzz.#fillOutside(seed);
-    fuzz.#empty = new Set((await fuzz.#stored((namespace) => namespace === SANDBOX)).map(({ path }) => path));
+    fuzz.#empty = new Set((await fuzz.look()).leftovers);
     return fuzz;
   }
 
-  /** One object of each kind where nobody may write: an example, or made as the requests' are, until one is valid. */
+  /** One object of each kind outside of the sandbox: an example, or made as the requests' are, until one is valid. */
   async #fillOutside(seed: number): Promise<void> {
     const random = seededRandom(seed);
     for (const target of new Set(TARGETS)) {
@@ -133,61 +147,55 @@ export class FuzzStand {
     }
   }
 
-  /** Every stored object of the namespaces that are wanted; '' is for those in none. */
-  async #stored(wanted: (namespace: string) => boolean): Promise<StoredText[]> {
+  async #stored(): Promise<StoredText[]> {
     const found: StoredText[] = [];
-    for (const target of new Set(TARGETS)) {
-      if (RESOURCE_KINDS.some((row) => row === target && row.verbs?.includes('list') === false)) continue;
-      const root = rootOf(target);
-      const list = await this.#stand.admit('GET', `${root}/${target.plural}`);
+    const targets = [...new Set(TARGETS)].filter((target) => !UNLISTED.has(target));
+    const lists = await Promise.all(
+      targets.map(async (target) => {
+        const root = rootOf(target);
+        return [target, root, await this.#stand.admit('GET', `${root}/${target.plural}`)] as const;
+      }),
+    );
+    for (const [target, root, list] of lists) {
       for (const item of itemsOf(list)) {
         const namespace = String(at(item, 'metadata', 'namespace') ?? '');
-        if (!wanted(namespace)) continue;
         const place = target.namespaced ? `/namespaces/${namespace}` : '';
         const path = `${root}${place}/${target.plural}/${at(item, 'metadata', 'name')}`;
-        const kind = `${target.group}/${target.plural}`;
         const apiVersion = root.replace(/^\/apis?\//, '');
-        found.push({ path, kind, text: JSON.stringify({ apiVersion, kind: target.kind, ...Object.assign({}, item) }) });
+        const text = JSON.stringify({ apiVersion, kind: target.kind, ...Object.assign({}, item) });
+        found.push({ path, namespace, kind: `${target.group}/${target.plural}`, text });
       }
     }
     return found;
   }
 
-  /** What no request may change, by path. */
-  async outside(): Promise<Map<string, string>> {
-    const all = await this.#stored((namespace) => namespace !== SANDBOX);
-    return new Map(all.map(({ path, text }) => [path, text]));
-  }
-
-  /** Valid objects of each kind as text, by group and plural. */
-  async examples(): Promise<Map<string, string[]>> {
-    const all = await this.#stored(() => true);
-    const found = new Map<string, string[]>();
-    for (const { kind, text } of all) found.set(kind, [...(found.get(kind) ?? []), text]);
-    return found;
-  }
-
-  /** Takes everything out of the sandbox, whatever its finalizers; returns what could not be removed. */
-  async reset(): Promise<string[]> {
-    const admin = this.#stand.admin;
-    const strangers = async (): Promise<string[]> =>
-      (await this.#stored((namespace) => namespace === SANDBOX))
-        .map(({ path }) => path)
-        .filter((path) => !this.#empty.has(path));
-    for (const path of await strangers()) {
-      const headers = { 'content-type': 'application/merge-patch+json' };
-      await this.#stand.call({ method: 'DELETE', path: `${path}?gracePeriodSeconds=0`, as: admin });
-      await this.#stand.call({ method: 'PATCH', path, as: admin, headers, body: { metadata: { finalizers: null } } });
-      await this.#stand.call({ method: 'DELETE', path: `${path}?gracePeriodSeconds=0`, as: admin });
+  /** Everything that is stored: what no request may change, what the sandbox has beyond its start, and examples. */
+  async look(): Promise<StoredState> {
+    const all = await this.#stored();
+    const outside = new Map<string, string>();
+    const examples = new Map<string, string[]>();
+    const leftovers: string[] = [];
+    for (const { path, namespace, kind, text } of all) {
+      examples.set(kind, [...(examples.get(kind) ?? []), text]);
+      if (namespace !== SANDBOX) outside.set(path, text);
+      else if (!this.#empty.has(path)) leftovers.push(path);
     }
-    const account = { kind: 'ServiceAccount', apiVersion: 'v1', metadata: { name: 'default' } };
-    await this.#stand.call({
-      method: 'POST',
-      path: `/api/v1/namespaces/${SANDBOX}/serviceaccounts`,
-      as: admin,
-      body: account,
-    });
-    return strangers();
+    return { outside, examples, leftovers };
+  }
+
+  /** Takes everything out of the sandbox, whatever its finalizers. */
+  async reset(): Promise<void> {
+    const admin = this.#stand.admin;
+    const remove = async (path: string): Promise<void> => {
+      const gone = await this.#stand.call({ method: 'DELETE', path: `${path}?gracePeriodSeconds=0`, as: admin });
+      if (gone.code === 404 || !gone.text.includes('"finalizers"')) return;
+      const headers = { 'content-type': 'application/merge-patch+json' };
+      const body = { metadata: { finalizers: null } };
+      await this.#stand.call({ method: 'PATCH', path, as: admin, headers, body });
+    };
+    await Promise.all((await this.look()).leftovers.map(remove));
+    const body = { kind: 'ServiceAccount', apiVersion: 'v1', metadata: { name: 'default' } };
+    await this.#stand.call({ method: 'POST', path: `/api/v1/namespaces/${SANDBOX}/serviceaccounts`, as: admin, body });
   }
 
   /** Bytes of the store's file. */
