@@ -7,8 +7,10 @@ import type { Clock } from '../lib/clock.ts';
 import { narrowMode } from '../lib/file-mode.ts';
 import type { Tracer } from '../lib/trace.ts';
 import type { PluginChoice } from './admission/table.ts';
+import type { AuditOptions } from './audit/audit.ts';
 import type { AuthOptions } from './auth/options.ts';
 import { discovery } from './discovery/index.ts';
+import type { RequestLimits } from './http/in-flight.ts';
 import { RESOURCE_KINDS } from './kinds/index.ts';
 import { RowTable } from './kinds/rows.ts';
 import type { ApiServerOptions, EtcdOptions, RunningApiServer } from './options.ts';
@@ -45,6 +47,8 @@ export interface LabApiServerOptions {
   readonly admission?: PluginChoice;
   readonly etcd?: EtcdOptions;
   readonly auth?: AuthOptions;
+  readonly audit?: AuditOptions;
+  readonly limits?: Partial<RequestLimits>;
   /** A snapshot to put in the store's place before the start. */
   readonly restore?: string;
   readonly tracer: Tracer;
@@ -81,6 +85,8 @@ export async function startLabApiServer(options: LabApiServerOptions): Promise<R
     ...(encryptionProviderConfig === undefined ? {} : { encryptionProviderConfig }),
     ...(options.admission === undefined ? {} : { admission: options.admission }),
     ...(etcd === undefined ? {} : { etcd }),
+    ...(options.audit === undefined ? {} : { audit: options.audit }),
+    ...(options.limits === undefined ? {} : { limits: options.limits }),
     ...(log === undefined ? {} : { log }),
     tracer: options.tracer,
     clock: options.clock,

@@ -5,14 +5,16 @@
 // registry/ (what a request means, for any kind), patch/ (the three patches), storage/ (objects and revisions in
 // SQLite), kinds/ + schema/ (one row per kind), crd/ (rows of custom kinds), cel/ (their rules' language), discovery/
 // (kubectl's first requests), proxy/ (to a kubelet), aggregation/ (to other API servers),
-// pki/ (certificates, tokens' key, kubeconfigs).
+// audit/ (what is recorded of requests), pki/ (certificates, tokens' key, kubeconfigs).
 
 import type { Clock } from '../lib/clock.ts';
 import type { ConnectionTimeouts } from '../lib/connection-guard.ts';
 import type { ConnectionLimits } from '../lib/connection-limits.ts';
 import type { Tracer } from '../lib/trace.ts';
 import type { PluginChoice } from './admission/table.ts';
+import type { AuditOptions } from './audit/audit.ts';
 import type { AuthOptions } from './auth/options.ts';
+import type { RequestLimits } from './http/in-flight.ts';
 import type { Pki } from './pki/types.ts';
 
 /** kube-apiserver's --etcd-servers, --etcd-cafile, --etcd-certfile, --etcd-keyfile, --etcd-prefix. */
@@ -51,6 +53,9 @@ export interface ApiServerOptions {
   /** Keeps everything in etcd instead of the SQLite file. */
   readonly etcd?: EtcdOptions;
   readonly auth?: AuthOptions;
+  /** Default: no request is recorded. */
+  readonly audit?: AuditOptions;
+  readonly limits?: Partial<RequestLimits>;
   readonly tracer: Tracer;
   readonly clock: Clock;
   /** For tests; by default as many connections as the process's descriptors allow, and the usual time-outs. */

@@ -15,6 +15,8 @@ import { continueBody, isBodyUnread, LARGE_RESPONSE_BYTES, sendResponse } from '
 import { admissionOf } from './admission/create.ts';
 import { AggregationController } from './aggregation/controller.ts';
 import { AggregationProxy } from './aggregation/proxy.ts';
+import { auditIdOf } from './audit/audit.ts';
+import { openAudit } from './audit/open.ts';
 import { Authenticator } from './auth/authenticate.ts';
 import { ChainAuthorizer } from './auth/authorize.ts';
 import { BearerTokens } from './auth/bearer-tokens.ts';
@@ -32,9 +34,11 @@ import { Converter } from './http/convert-aside.ts';
 import type { AdmittedRequest, Reply } from './http/exchange.ts';
 import { Handler } from './http/handler.ts';
 import type { HealthCheck } from './http/health.ts';
+import { DEFAULT_LIMITS, InFlight } from './http/in-flight.ts';
 import { type MeasureParts, measure } from './http/measure.ts';
 import { ResourceHandler } from './http/resources.ts';
 import { handleUpgrade } from './http/upgrade.ts';
+import type { Visit } from './http/visit.ts';
 import type { ObjectLookup } from './kinds/resource.ts';
 import { MAX_BODY_BYTES } from './limits.ts';
 import { Metrics } from './metrics.ts';
@@ -99,6 +103,9 @@ export async function startApiServer(options: ApiServerOptions, kinds: KindParts
     const kubelets = new KubeletClient(pki.clients['kubelet-client'], tracer);
     const proxy = new Proxies([new KubeletProxy(registry, kubelets), new BackendProxy(registry.lookup, tracer)]);
     const converter = new Converter({ clock });
+    const trim = (text: string): Promise<string> => converter.convert('without-managed-fields', text);
+    const audit = await openAudit(options.audit ?? {}, { clock, log, trim });
+    const limits = { ...DEFAULT_LIMITS, ...options.limits };
     const { lookup, authorizer } = registry;
     const reviews = { tokens, bearers, lookup, authorizer, now: () => clock.now() };
     const resources = new ResourceHandler(registry, reviews, converter);
@@ -118,6 +125,9 @@ export async function startApiServer(options: ApiServerOptions, kinds: KindParts
       aggregation,
       ...snapshot,
       metrics,
+      audit,
+      inFlight: new InFlight(limits),
+      requestTimeoutMs: limits.requestTimeoutMs,
       health: healthChecks(store, state),
       registry,
       resources,
@@ -156,6 +166,7 @@ export async function startApiServer(options: ApiServerOptions, kinds: KindParts
       app.server.closeAllConnections();
       await app.close();
       await snapshots?.stop();
+      await audit?.close();
       await converter.close();
       store.close();
     };
@@ -257,7 +268,12 @@ function buildApp(parts: AppParts) {
   app.addHook('onRequest', async (request, reply) => {
     measure(parts, request.raw, reply.raw);
     try {
-      const received = handler.receive(request.raw);
+      const auditId = auditIdOf(request.raw);
+      reply.raw.setHeader('Audit-Id', auditId);
+      const endWithResponse = (visit: Visit): void => {
+        reply.raw.once('close', () => visit.end(reply.raw.headersSent ? reply.raw.statusCode : undefined));
+      };
+      const received = handler.receive(request.raw, endWithResponse, auditId);
       admitted.set(request.raw, received);
       if (handler.isLongRunning(received)) guard.allowTime(reply.raw, LONG_RUNNING_MS);
       // A body that is too large is refused by its length, unsent.
@@ -310,7 +326,7 @@ function send({ clock }: AppParts, answer: Reply, request: Request, reply: Respo
 }
 
 async function sendFailure(parts: AppParts, error: unknown, request: Request, reply: Response): Promise<void> {
-  send(parts, await parts.handler.failure(error), request, reply);
+  send(parts, await parts.handler.failure(error, request.raw), request, reply);
 }
 
 async function listen(app: App, host: string, port: number): Promise<number> {

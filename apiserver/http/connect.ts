@@ -4,6 +4,7 @@
 import { setOwn } from '../../lib/own-property.ts';
 import type { AdmittedKind } from '../admission/plugin.ts';
 import { waiting } from '../admission/steps.ts';
+import type { RequestAudit } from '../audit/audit.ts';
 import type { KubeObject } from '../kinds/resource.ts';
 import { admitRequest } from '../registry/admit.ts';
 import type { Caller, Registry } from '../registry/registry.ts';
@@ -39,12 +40,14 @@ export async function admitConnection(
   request: ResourceRequest,
   caller: Caller,
   warn: (text: string) => void,
+  audit: RequestAudit | undefined,
 ): Promise<void> {
   const { resource, subresource, namespace, name } = request;
   const kindName = KINDS.get(`${resource}/${subresource}`);
   if (kindName === undefined || !registry.hasRow('', resource)) return;
   const kind: AdmittedKind = { group: '', version: 'v1', kind: kindName };
   const place = { namespace, name, subresource, kind, object: connectOptions(kindName, request) };
-  const options = { caller, dryRun: false, fieldValidation: 'Ignore', warn } as const;
+  const annotate = (key: string, value: string): void => audit?.annotate(key, value);
+  const options = { caller, dryRun: false, fieldValidation: 'Ignore', warn, annotate } as const;
   await waiting(admitRequest(registry, registry.rowOf('', resource), 'CONNECT', place, options));
 }

@@ -13,6 +13,7 @@ const AT_ONCE: Readonly<Record<Conversion, number>> = {
   'yaml-to-json': 2048,
   'json-to-yaml': 8192,
   'json-to-pretty': 64 * 1024,
+  'without-managed-fields': 64 * 1024,
 };
 const LIMIT_MS = 10_000;
 const LIMIT_MIB = 256;

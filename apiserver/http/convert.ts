@@ -1,12 +1,13 @@
-// Conversions between JSON and YAML text, both ways, and indented JSON. Pure, and slow for large texts:
+// Conversions between JSON and YAML text, both ways, indented JSON, and JSON without managed fields. Pure, and slow for large texts:
 // convert-aside.ts does that in a thread of its own.
 
 import { isAlias, isMap, isScalar, isSeq, type Node, parseDocument, stringify } from 'yaml';
 import { errorMessage } from '../../lib/errors.ts';
 import { beyond, jsonSize } from '../../lib/json-limits.ts';
+import { dropManagedFields } from '../audit/event.ts';
 import { JSON_LIMITS, MAX_BODY_BYTES } from '../limits.ts';
 
-export type Conversion = 'yaml-to-json' | 'json-to-yaml' | 'json-to-pretty';
+export type Conversion = 'yaml-to-json' | 'json-to-yaml' | 'json-to-pretty' | 'without-managed-fields';
 
 /** What is wrong with the text, for the client. */
 export class ConversionError extends Error {
@@ -28,6 +29,11 @@ export function convert(conversion: Conversion, text: string): string {
       return stringify(JSON.parse(text), { lineWidth: 0, aliasDuplicateObjects: false });
     case 'json-to-pretty':
       return JSON.stringify(JSON.parse(text), null, 2);
+    case 'without-managed-fields': {
+      const value: unknown = JSON.parse(text);
+      dropManagedFields(value);
+      return JSON.stringify(value);
+    }
   }
 }
 

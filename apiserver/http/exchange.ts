@@ -3,11 +3,15 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Caller } from '../registry/registry.ts';
 import type { ApiRequest } from './request.ts';
+import type { Visit } from './visit.ts';
 
 /** An authenticated and authorized request; only its head has been read. */
 export interface AdmittedRequest {
   readonly parsed: ApiRequest;
   readonly caller: Caller;
+  readonly visit: Visit;
+  /** From the request's head on; undefined for one without a limit. ms. */
+  readonly timeoutMs: number | undefined;
 }
 
 export interface Exchange {

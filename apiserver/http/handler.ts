@@ -5,9 +5,12 @@ import type { IncomingMessage } from 'node:http';
 import type { Duplex } from 'node:stream';
 import { errorMessage } from '../../lib/errors.ts';
 import type { AggregationProxy } from '../aggregation/proxy.ts';
+import { type Audit, auditIdOf } from '../audit/audit.ts';
+import type { ResponseStatus } from '../audit/event.ts';
 import type { Attributes } from '../auth/attributes.ts';
 import { ANONYMOUS, type Authenticator } from '../auth/authenticate.ts';
 import { pathRefusal, refusal } from '../auth/authorize.ts';
+import type { Decision } from '../auth/authorizer.ts';
 import { auditLine, impersonated } from '../auth/impersonate.ts';
 import type { ServiceAccountTokens } from '../auth/tokens.ts';
 import { internalError, methodNotAllowed, pathNotFound, StatusError, storeFull, unauthorized } from '../errors.ts';
@@ -22,11 +25,13 @@ import { admitConnection } from './connect.ts';
 import type { Converter } from './convert-aside.ts';
 import type { AdmittedRequest, Exchange, Reply } from './exchange.ts';
 import { answerHealth, type HealthCheck, isHealthPath } from './health.ts';
+import { type InFlight, OverloadError, timeoutError, timeoutOf } from './in-flight.ts';
 import { type Form, negotiate } from './negotiate.ts';
 import { includeObject, watchOptions } from './options.ts';
 import { type ApiRequest, flag, integer, type PathRequest, parseRequest, type ResourceRequest } from './request.ts';
 import { type ResourceHandler, rowFor } from './resources.ts';
 import { SNAPSHOT_PATH, sendFile } from './snapshot.ts';
+import { Visit } from './visit.ts';
 import { serveWatch } from './watch.ts';
 
 export interface HandlerParts {
@@ -44,6 +49,11 @@ export interface HandlerParts {
   /** Takes a snapshot of the store and returns its file; absent where the store is not this server's. */
   readonly snapshot?: () => Promise<string>;
   readonly metrics: Metrics;
+  /** Absent: no request is recorded. */
+  readonly audit?: Audit | undefined;
+  readonly inFlight: InFlight;
+  /** --request-timeout, ms. */
+  readonly requestTimeoutMs: number;
   /** What /healthz, /livez and /readyz check. */
   readonly health: readonly HealthCheck[];
   readonly log: (line: string) => void;
@@ -54,6 +64,13 @@ export interface HandlerParts {
 /** How long a watch may go on for a caller who may no longer. */
 const JUDGE_AGAIN_MS = 60_000;
 const NO_CACHE = { 'Cache-Control': 'no-cache, private' };
+/** As upstream: no Status. */
+const OVERLOADED: Reply = {
+  code: 429,
+  contentType: 'text/plain; charset=utf-8',
+  body: 'Too many requests, please try again later.\n',
+  headers: { 'Retry-After': '1', 'X-Content-Type-Options': 'nosniff' },
+};
 
 /** Warnings beyond this length together are cut, and left out where that is not enough: clients bound what headers take. */
 const MAX_WARNINGS = 4096;
@@ -81,19 +98,37 @@ export function warningHeaders(warnings: readonly string[]): string[] {
 export class Handler {
   readonly #parts: HandlerParts;
   readonly #watches = new Set<() => void>();
+  readonly #visits = new WeakMap<IncomingMessage, Visit>();
 
   constructor(parts: HandlerParts) {
     this.#parts = parts;
   }
 
-  /** From the head alone: who calls, for what, and may they. Throws StatusError. */
-  receive(request: IncomingMessage): AdmittedRequest {
+  /**
+   * From the head alone: who calls, for what, and may they. Throws StatusError. `onVisit` is called before that; the visit
+   * is to be ended with the response.
+   */
+  receive(request: IncomingMessage, onVisit: (visit: Visit) => void, auditId = auditIdOf(request)): AdmittedRequest {
     const parsed = parseRequest(request.method ?? 'GET', request.url ?? '/');
-    return { parsed, caller: this.admit(parsed, request) };
+    const { audit, inFlight, registry, requestTimeoutMs, onAuthenticated, log } = this.#parts;
+    const longRunning = this.isLongRunning({ parsed });
+    const attributes = parsed.kind === 'resource' ? attributesOf(parsed) : undefined;
+    const { clock } = registry;
+    const visit = new Visit({ message: request, parsed, attributes, auditId, longRunning, audit, inFlight, clock });
+    this.#visits.set(request, visit);
+    onVisit(visit);
+    try {
+      const caller = this.#authorizeCaller(parsed, request, { onAuthenticated, log, visit });
+      const timeoutMs = longRunning ? undefined : timeoutOf(parsed, requestTimeoutMs);
+      return { parsed, caller, visit, timeoutMs };
+    } catch (error) {
+      visit.refused();
+      throw error;
+    }
   }
 
   /** Whether the response has no time limit: a watch, or a proxied response of a kubelet. Pure. */
-  isLongRunning({ parsed }: AdmittedRequest): boolean {
+  isLongRunning({ parsed }: Pick<AdmittedRequest, 'parsed'>): boolean {
     if (this.#parts.aggregation?.serviceFor(parsed) !== undefined) return true;
     if (parsed.kind !== 'resource') return parsed.path === SNAPSHOT_PATH;
     return (parsed.verb === 'watch' && parsed.subresource === '') || this.#parts.proxy.serves(parsed);
@@ -101,6 +136,22 @@ export class Handler {
 
   /** The reply, or undefined when the response was taken over. Never throws. */
   async handle(exchange: Exchange): Promise<Reply | undefined> {
+    const { visit, timeoutMs } = exchange.admitted;
+    if (timeoutMs === undefined) {
+      const reply = await this.#answer(exchange);
+      visit.audit?.started(reply?.code ?? exchange.response.statusCode);
+      return reply;
+    }
+    const late = Promise.withResolvers<Reply>();
+    const left = Math.max(0, timeoutMs - visit.elapsed());
+    const timer = this.#parts.registry.clock.after(left, () => late.resolve(this.failure(timeoutError())));
+    // What is being served goes on, and its reply is dropped.
+    const reply = await Promise.race([this.#answer(exchange), late.promise]);
+    timer.cancel();
+    return reply;
+  }
+
+  async #answer(exchange: Exchange): Promise<Reply | undefined> {
     let form: Form = { media: 'json', as: 'object', version: 'v1', pretty: false };
     const warnings: string[] = [];
     try {
@@ -128,44 +179,45 @@ export class Handler {
       if (!this.#parts.proxy.serves(parsed)) form = negotiate(request.headers.accept, flag(parsed.query, 'pretty'));
       return await this.#resource(parsed, caller, form, exchange, warnings);
     } catch (error) {
-      return await this.#failure(error, form, warnings);
+      return await this.#failure(error, form, warnings, exchange.admitted.visit);
     }
   }
 
-  /** Who it is, once it is clear that they may. Throws 401 and 403. */
-  admit(parsed: ApiRequest, request: IncomingMessage): Caller {
-    const { onAuthenticated, log } = this.#parts;
-    return this.#authorizeCaller(parsed, request, { onAuthenticated, log });
-  }
-
   /** The admission of a connection that is upgraded. Throws what refuses it. */
-  admitConnection(request: ResourceRequest, caller: Caller): Promise<void> {
+  admitConnection(request: ResourceRequest, { caller, visit }: AdmittedRequest): Promise<void> {
     // A response that switches protocols has no place for warnings that every client reads.
-    return admitConnection(this.#parts.registry, request, caller, () => undefined);
+    return admitConnection(this.#parts.registry, request, caller, () => undefined, visit.audit);
   }
 
   /** The same from what is stored now; may be called again for a request that goes on. */
   #authorizeCaller(
     parsed: ApiRequest,
     request: IncomingMessage,
-    report: Pick<HandlerParts, 'onAuthenticated' | 'log'>,
+    report: Pick<HandlerParts, 'onAuthenticated' | 'log'> & { readonly visit?: Visit },
   ): Caller {
     const { authenticator, registry, anonymousAuth } = this.#parts;
     const authenticated = authenticator.authenticate(request, registry.clock.now());
     if (authenticated !== undefined) report.onAuthenticated(request.socket);
     const anonymous = anonymousAuth === true ? ANONYMOUS : undefined;
-    const caller =
-      this.#actingAs(authenticated ?? ANONYMOUS, parsed, request, report.log) ?? authenticated ?? anonymous;
+    const { visit } = report;
+    const isPublic = anonymousAuth !== false && (anonymousAuth === true || parsed.kind === 'path');
+    if (authenticated !== undefined || isPublic) visit?.authenticated(authenticated ?? ANONYMOUS);
+    const actingAs = this.#actingAs(authenticated ?? ANONYMOUS, parsed, request, report.log);
+    if (actingAs !== undefined) visit?.audit?.impersonates(actingAs);
+    const caller = actingAs ?? authenticated ?? anonymous;
+    if (caller !== undefined) visit?.enter(caller);
     const { authorizer } = registry;
     if (caller === undefined && anonymousAuth === false) throw unauthorized();
     if (parsed.kind === 'path') {
       const decision = authorizer.authorizePath(caller ?? ANONYMOUS, parsed.verb, parsed.path);
+      annotateDecision(visit, decision);
       if (decision.allowed) return caller ?? ANONYMOUS;
       throw caller === undefined ? unauthorized() : pathRefusal(caller, parsed.verb, parsed.path, decision);
     }
     if (caller === undefined) throw unauthorized();
     const attributes = attributesOf(parsed);
     const decision = authorizer.authorize(caller, attributes);
+    annotateDecision(visit, decision);
     if (!decision.allowed) throw refusal(caller, attributes, decision);
     return caller;
   }
@@ -199,7 +251,8 @@ export class Handler {
     const { resources, proxy } = this.#parts;
     if (proxy.serves(request)) {
       // A StatusError here is still answered in the usual way: the response is only taken over once the kubelet answers.
-      await admitConnection(this.#parts.registry, request, caller, (text) => warnings.push(text));
+      const { audit } = exchange.admitted.visit;
+      await admitConnection(this.#parts.registry, request, caller, (text) => warnings.push(text), audit);
       await proxy.forward(request, exchange);
       return undefined;
     }
@@ -208,6 +261,7 @@ export class Handler {
       this.#watch(request, form, exchange);
       return undefined;
     }
+    const { audit } = exchange.admitted.visit;
     const answer = await resources.handle({
       request,
       caller,
@@ -216,7 +270,11 @@ export class Handler {
       userAgent: exchange.request.headers['user-agent'],
       body: exchange.body,
       warn: (text) => warnings.push(text),
+      audit,
     });
+    audit?.responseObject(answer.text);
+    const success = successOf(answer.text);
+    if (success !== undefined) audit?.status(success);
     return this.#reply(answer.code, answer.text, form, warningsOf(warnings));
   }
 
@@ -289,28 +347,33 @@ export class Handler {
     return { code: status, contentType, body, headers: { ...NO_CACHE, ...headers } };
   }
 
-  #failure(error: unknown, form: Form, warnings: readonly string[]): Promise<Reply> {
+  async #failure(error: unknown, form: Form, warnings: readonly string[], visit?: Visit): Promise<Reply> {
+    if (error instanceof OverloadError) return OVERLOADED;
     let status: StatusError;
     if (error instanceof StatusError) status = error;
     else if (error instanceof StoreFullError) status = storeFull(error.message);
     else {
       this.#parts.log(`request failed: ${error instanceof Error ? (error.stack ?? error.message) : String(error)}`);
       status = internalError(errorMessage(error));
+      visit?.audit?.panicked(error);
     }
+    visit?.audit?.status(status.status);
     const retry = status.status.details?.retryAfterSeconds;
     const headers = {
       ...(retry === undefined ? {} : { 'Retry-After': String(retry) }),
       ...warningsOf(warnings),
     };
     const text = JSON.stringify(status.status);
+    visit?.audit?.responseObject(text);
     // Always in this turn: rendering a failure must not fail itself.
     const pretty = form.pretty && text.length < LARGE_BYTES;
     return this.#reply(status.status.code, text, { ...form, media: 'json', pretty }, headers);
   }
 
   /** The reply to something that failed before there was a request to speak of. */
-  failure(error: unknown): Promise<Reply> {
-    return this.#failure(error, { media: 'json', as: 'object', version: 'v1', pretty: false }, []);
+  failure(error: unknown, message?: IncomingMessage): Promise<Reply> {
+    const visit = message === undefined ? undefined : this.#visits.get(message);
+    return this.#failure(error, { media: 'json', as: 'object', version: 'v1', pretty: false }, [], visit);
   }
 
   async #reply(code: number, text: string, form: Form, headers: Reply['headers']): Promise<Reply> {
@@ -349,6 +412,18 @@ function attributesOf(request: ResourceRequest): Attributes {
     if (error instanceof StatusError) return attributes;
     throw error;
   }
+}
+
+function annotateDecision(visit: Visit | undefined, { allowed, reason }: Decision): void {
+  visit?.audit?.annotate('authorization.k8s.io/decision', allowed ? 'allow' : 'forbid');
+  visit?.audit?.annotate('authorization.k8s.io/reason', reason);
+}
+
+/** A response that is a Status and no object. */
+function successOf(text: string): ResponseStatus | undefined {
+  if (!text.startsWith('{"kind":"Status"')) return undefined;
+  const { status, details, code }: ResponseStatus = JSON.parse(text);
+  return { status, details, code };
 }
 
 function warningsOf(warnings: readonly string[]): Reply['headers'] {

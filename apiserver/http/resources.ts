@@ -7,6 +7,7 @@ import { getOwn } from '../../lib/own-property.ts';
 import { nextTurn } from '../../lib/turns.ts';
 import type { AdmittedKind } from '../admission/plugin.ts';
 import { waiting } from '../admission/steps.ts';
+import type { RequestAudit } from '../audit/audit.ts';
 import { refusal } from '../auth/authorize.ts';
 import type { ReviewParts } from '../auth/reviews.ts';
 import { answerReview, isReview } from '../auth/reviews.ts';
@@ -47,6 +48,8 @@ export interface ResourceCall {
   /** Empty when there is none. */
   readonly body: Uint8Array;
   readonly warn: (text: string) => void;
+  /** Absent: the request is not recorded. */
+  readonly audit?: RequestAudit | undefined;
 }
 
 export interface Answer {
@@ -151,14 +154,17 @@ export class ResourceHandler {
     return object;
   }
 
-  #writeOptions({ caller, request, userAgent, warn }: ResourceCall, isApply = false): WriteOptions {
+  #writeOptions({ caller, request, userAgent, warn, audit }: ResourceCall, isApply = false): WriteOptions {
     const { dryRun, fieldValidation, fieldManager } = writeOptions(request.verb, request.query, isApply);
-    return { caller, dryRun, fieldValidation, fieldManager: fieldManager || managerOf(userAgent), warn };
+    const annotate = (key: string, value: string): void => audit?.annotate(key, value);
+    return { caller, dryRun, fieldValidation, fieldManager: fieldManager || managerOf(userAgent), warn, annotate };
   }
 
   async #body(call: ResourceCall): Promise<ParsedBody> {
     if (call.body.length === 0) throw badRequest('the request needs a body: unexpected end of JSON input');
-    return parseBody(call.contentType, call.body, this.#converter);
+    const parsed = await parseBody(call.contentType, call.body, this.#converter);
+    call.audit?.requestObject(parsed.value);
+    return parsed;
   }
 
   async #decoded(row: ResourceKind, call: ResourceCall, options: WriteOptions): Promise<KubeObject> {
@@ -188,7 +194,7 @@ export class ResourceHandler {
     const options = this.#writeOptions(call, type === APPLY_TYPE);
     if (type === APPLY_TYPE) return this.#apply(row, call, options, rules);
     if (type !== undefined) {
-      const patch = { type, read: () => parsePatchBody(call.body), large: call.body.length >= LARGE_BYTES };
+      const patch = { type, read: () => readPatch(call), large: call.body.length >= LARGE_BYTES };
       const patched = await this.#registry.store.commit(() =>
         patchInTurns(this.#registry, row, namespace, name, patch, options, rules),
       );
@@ -214,6 +220,7 @@ export class ResourceHandler {
   /** The configuration of an apply. */
   async #config(call: ResourceCall): Promise<JsonObject> {
     const config = await parseApplyBody(call.body, this.#converter);
+    call.audit?.patch(config);
     if (!isObject(config)) throw badRequest('error decoding YAML: the configuration is not an object');
     return config;
   }
@@ -306,7 +313,7 @@ export class ResourceHandler {
   /** `type`: of a patch; undefined for an update. */
   async #scaleChange(call: ResourceCall, type: ReturnType<typeof patchType> | undefined): Promise<ScaleChange> {
     if (type === undefined) return { by: 'update', scale: (await this.#body(call)).value };
-    if (type !== APPLY_TYPE) return { by: 'patch', patch: parsePatchBody(call.body), type };
+    if (type !== APPLY_TYPE) return { by: 'patch', patch: readPatch(call), type };
     return { by: 'apply', config: await this.#config(call), force: flag(call.request.query, 'force') };
   }
 
@@ -336,6 +343,12 @@ export function isConsistentRead(registry: Registry, { verb, query }: ResourceRe
   if (verb !== 'get' && verb !== 'list' && verb !== 'watch') return false;
   const wanted = query.get('resourceVersion') ?? '';
   return wanted === '' || Number(wanted) > registry.store.revision;
+}
+
+function readPatch({ body, audit }: ResourceCall): unknown {
+  const patch = parsePatchBody(body);
+  audit?.patch(patch);
+  return patch;
 }
 
 function rulesOf(row: ResourceKind, subresource: string): UpdateRules | undefined {

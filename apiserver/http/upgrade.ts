@@ -33,13 +33,18 @@ export async function handleUpgrade(
 ): Promise<void> {
   // The HTTP library has removed its handlers; without this one a reset would end the process.
   socket.on('error', () => socket.destroy());
+  let code: number | undefined;
   try {
-    const { parsed: request, caller } = handler.receive(message);
+    const admitted = handler.receive(message, (visit) => socket.once('close', () => visit.end(code)));
+    const { parsed: request, visit } = admitted;
     if (request.kind !== 'resource') throw badRequest('this path cannot be upgraded');
-    await handler.admitConnection(request, caller);
+    await handler.admitConnection(request, admitted);
     await proxy.upgrade(request, message, socket, head);
+    code = 101;
+    visit.audit?.started(code);
   } catch (error) {
-    const reply = await handler.failure(error);
+    const reply = await handler.failure(error, message);
+    code = reply.code;
     finishSocket(socket, rawResponse(reply, reply.code === 400 ? 'Bad Request' : 'Refused'), clock);
   }
 }

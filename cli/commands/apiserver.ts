@@ -7,6 +7,7 @@ import { UserError } from '../../lib/errors.ts';
 import { createLog } from '../../lib/log.ts';
 import { Tracer } from '../../lib/trace.ts';
 import { DEFAULT_ROOT, labPaths } from '../lab/paths.ts';
+import { type AuditFlags, addAuditFlags, auditOptions, limitOptions } from './apiserver-audit.ts';
 import { type AuthFlags, addAuthFlags, authOptions } from './apiserver-auth.ts';
 import { snapshotCommand } from './apiserver-snapshot.ts';
 import { stopSignal } from './signals.ts';
@@ -18,7 +19,7 @@ export function parsePort(text: string): number {
   return port;
 }
 
-interface Flags extends AuthFlags {
+interface Flags extends AuthFlags, AuditFlags {
   readonly root: string;
   readonly bindAddress: string;
   readonly port: number;
@@ -115,6 +116,8 @@ export function apiserverCommand(): Command {
         ...(flags.nodeName === undefined ? {} : { nodeName: flags.nodeName }),
         nodeAudiences: flags.nodeAudience,
         auth: authOptions(flags),
+        audit: auditOptions(flags),
+        limits: limitOptions(flags),
         ...(flags.encryptionProviderConfig === undefined
           ? {}
           : { encryptionProviderConfig: flags.encryptionProviderConfig }),
@@ -129,5 +132,6 @@ export function apiserverCommand(): Command {
       });
     });
   addAuthFlags(command);
+  addAuditFlags(command);
   return command;
 }

@@ -116,7 +116,7 @@ export class TestApiServer {
   }
 
   static async start(
-    options: Pick<ApiServerOptions, 'nodeAudiences' | 'admission' | 'auth'> = {},
+    options: Pick<ApiServerOptions, 'nodeAudiences' | 'admission' | 'auth' | 'audit' | 'limits'> = {},
   ): Promise<TestApiServer> {
     const directory = await mkdtemp(join(tmpdir(), 'nodelet-api-'));
     const clock = new ShiftedClock();

@@ -1,0 +1,95 @@
+// The flags of `nodelet apiserver` for the audit log and for limits of requests, by kube-apiserver's names.
+
+import type { Command } from 'commander';
+import type { AuditOptions } from '../../apiserver/audit/audit.ts';
+import type { RequestLimits } from '../../apiserver/http/in-flight.ts';
+import { UserError } from '../../lib/errors.ts';
+
+export interface AuditFlags {
+  readonly auditPolicyFile?: string;
+  readonly auditLogPath?: string;
+  readonly auditLogMaxsize: number;
+  readonly auditLogMaxbackup: number;
+  readonly auditLogMaxage: number;
+  readonly maxRequestsInflight: number;
+  readonly maxMutatingRequestsInflight: number;
+  readonly requestTimeout: number;
+}
+
+/** A whole number; `why` is upstream's message for one below 0. */
+function whole(flag: string, why: (text: string) => string): (text: string) => number {
+  return (text) => {
+    if (/^-\d+$/.test(text)) throw new UserError(why(text));
+    if (!/^\d{1,15}$/.test(text)) throw new UserError(`${flag}: "${text}" is not a whole number`);
+    return Number(text);
+  };
+}
+
+function kept(flag: string): (text: string) => number {
+  return whole(flag, (text) => `${flag} ${text} can't be a negative number`);
+}
+
+function served(flag: string): (text: string) => number {
+  return whole(flag, () => `${flag} can not be negative value`);
+}
+
+const UNITS: ReadonlyMap<string, number> = new Map([
+  ['ms', 1],
+  ['s', 1000],
+  ['m', 60_000],
+  ['h', 3_600_000],
+]);
+
+/** "1m30s" in ms. */
+function duration(text: string): number {
+  if (text.startsWith('-')) throw new UserError('--request-timeout can not be negative value');
+  const parts = [...text.matchAll(/(\d{1,9}(?:\.\d{1,3})?)(ms|s|m|h)/g)];
+  const ms = parts.reduce((sum, [, count, unit]) => sum + Number(count) * (UNITS.get(unit ?? '') ?? 0), 0);
+  if (parts.map(([all]) => all).join('') !== text || ms === 0) {
+    throw new UserError(`--request-timeout: "${text}" is no duration such as 1m0s`);
+  }
+  return ms;
+}
+
+export function addAuditFlags(command: Command): void {
+  command
+    .option('--audit-policy-file <file>', 'which requests are recorded, and how much of them (audit.k8s.io/v1 Policy)')
+    .option('--audit-log-path <file>', 'where audit events go; "-" is standard output')
+    .option(
+      '--audit-log-maxsize <megabytes>',
+      'rotate the audit log at this size; 0: 100',
+      kept('--audit-log-maxsize'),
+      0,
+    )
+    .option('--audit-log-maxbackup <files>', 'rotated files to keep; 0: all', kept('--audit-log-maxbackup'), 0)
+    .option('--audit-log-maxage <days>', 'how long to keep them; 0: for good', kept('--audit-log-maxage'), 0)
+    .option(
+      '--max-requests-inflight <count>',
+      'requests that read, at a time; 0: no limit',
+      served('--max-requests-inflight'),
+      0,
+    )
+    .option(
+      '--max-mutating-requests-inflight <count>',
+      'requests that write, at a time; 0: no limit',
+      served('--max-mutating-requests-inflight'),
+      0,
+    )
+    .option('--request-timeout <duration>', 'of a request that is no watch, log or stream', duration, 60_000);
+}
+
+export function auditOptions(flags: AuditFlags): AuditOptions {
+  const { auditPolicyFile, auditLogPath } = flags;
+  return {
+    ...(auditPolicyFile === undefined ? {} : { policyFile: auditPolicyFile }),
+    ...(auditLogPath === undefined ? {} : { logPath: auditLogPath }),
+    maxSize: flags.auditLogMaxsize,
+    maxBackup: flags.auditLogMaxbackup,
+    maxAge: flags.auditLogMaxage,
+  };
+}
+
+export function limitOptions(flags: AuditFlags): RequestLimits {
+  const { maxRequestsInflight, maxMutatingRequestsInflight, requestTimeout } = flags;
+  return { maxRequestsInflight, maxMutatingRequestsInflight, requestTimeoutMs: requestTimeout };
+}
