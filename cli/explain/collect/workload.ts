@@ -1,5 +1,5 @@
 // What makes pods: a Deployment, ReplicaSet, StatefulSet, DaemonSet or Job, with the numbers of its status, the pods that it has and
-// the events of whatever creates them. nodelet's own API server has none of these kinds; real ones have.
+// the events of whatever creates them.
 
 import { resourcePath } from '../../../client/paths.ts';
 import type { Pod, Stored } from '../../../client/types.ts';

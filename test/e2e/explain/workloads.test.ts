@@ -1,0 +1,117 @@
+// `nodelet explain deployment` on a real node: the API server refuses the pods of ReplicaSets for every reason that the rule
+// pods-refused knows, and pods that are there and not Ready.
+
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { apply, eventually } from '../agent/harness.ts';
+import type { TestLab } from '../support/lab.ts';
+import { shareLab } from '../support/shared-lab.ts';
+import { type Answer, answerFor } from './answers.ts';
+
+const AWAY = 'away.webhooks.example.com';
+
+let lab: TestLab;
+
+/** Its pods break no standard, unless `pod` does. */
+function deployment(name: string, pod: object = {}, container: object = {}): object {
+  const labels = { app: name };
+  const strict = {
+    allowPrivilegeEscalation: false,
+    capabilities: { drop: ['ALL'] },
+    runAsNonRoot: true,
+    runAsUser: 1000,
+    seccompProfile: { type: 'RuntimeDefault' },
+  };
+  const main = {
+    name: 'main',
+    image: 'busybox:stable',
+    command: ['sleep', '3600'],
+    securityContext: strict,
+    resources: { limits: { cpu: '10m' } },
+    ...container,
+  };
+  const template = {
+    metadata: { labels },
+    spec: { terminationGracePeriodSeconds: 1, automountServiceAccountToken: false, containers: [main], ...pod },
+  };
+  return {
+    apiVersion: 'apps/v1',
+    kind: 'Deployment',
+    metadata: { name },
+    spec: { replicas: 1, selector: { matchLabels: labels }, template },
+  };
+}
+
+const webhookPath = '/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations';
+
+async function explained(name: string, rule: string, verdict: RegExp): Promise<Answer> {
+  let last: Answer | undefined;
+  return await eventually(`the verdict on deployment ${name}`, async () => {
+    last = await answerFor(lab, 'deployment', `${lab.namespace}/${name}`);
+    return last.rule === rule && verdict.test(last.verdict) ? last : undefined;
+  }).catch((error: unknown) => {
+    throw new Error(`${error}; the answer is ${JSON.stringify(last, undefined, 1)}`);
+  });
+}
+
+beforeAll(async () => {
+  lab = await shareLab();
+  const { namespace, client } = lab;
+  await client.create(webhookPath, {
+    apiVersion: 'admissionregistration.k8s.io/v1',
+    kind: 'ValidatingWebhookConfiguration',
+    metadata: { name: namespace },
+    webhooks: [
+      {
+        name: AWAY,
+        clientConfig: { url: 'https://127.0.0.1:1/' },
+        rules: [{ apiGroups: [''], apiVersions: ['v1'], operations: ['CREATE'], resources: ['pods'] }],
+        namespaceSelector: { matchLabels: { 'kubernetes.io/metadata.name': namespace } },
+        objectSelector: { matchLabels: { app: 'behind-a-webhook' } },
+        sideEffects: 'None',
+        admissionReviewVersions: ['v1'],
+        timeoutSeconds: 2,
+      },
+    ],
+  });
+  await lab.kubectl('label', 'namespace', namespace, 'pod-security.kubernetes.io/enforce=restricted');
+  await apply(lab, {
+    apiVersion: 'v1',
+    kind: 'ResourceQuota',
+    metadata: { name: 'processors' },
+    spec: { hard: { 'limits.cpu': '100m' } },
+  });
+  await apply(
+    lab,
+    deployment('too-much', {}, { resources: { limits: { cpu: '200m' } } }),
+    deployment('unlimited', {}, { resources: {} }),
+    deployment('behind-a-webhook'),
+    deployment('too-free', {}, { securityContext: { privileged: true } }),
+    deployment('homeless', { serviceAccountName: 'nobody' }),
+    deployment('unready', {}, { image: 'there-is-none:1', imagePullPolicy: 'Never' }),
+  );
+});
+
+afterAll(async () => {
+  if (lab === undefined) return;
+  await lab.client.delete(`${webhookPath}/${lab.namespace}`);
+  await lab.kubectl('delete', 'deployments', '--all', '--wait=true', '--timeout=100s');
+  await lab.stop();
+});
+
+test.each<[string, RegExp]>([
+  ['too-much', /quota processors is used up: requested limits\.cpu=200m, used .*, of limits\.cpu=100m$/],
+  ['unlimited', /quota processors demands that each pod says limits\.cpu/],
+  ['behind-a-webhook', /admission webhook away\.webhooks\.example\.com does not answer: .*ECONNREFUSED/],
+  ['too-free', /they violate security standard restricted.*: .*privileged/],
+  ['homeless', /service account nobody does not exist$/],
+])('pods of %s are refused: %s', async (name, verdict) => {
+  const { state, chain } = await explained(name, 'pods-refused', verdict);
+  expect(state).toBe('broken');
+  expect(chain[0]?.text).toBe('0 of 1 pods are there');
+  expect(chain[1]?.call).toMatchObject({ name: 'POST pods', to: 'the API server' });
+});
+
+test('pods that are there and not Ready are named', async () => {
+  const { commands } = await explained('unready', 'pods-unready', /^1 pod of it is not Ready: unready-/);
+  expect(commands[0]?.command).toMatch(/^nodelet explain pod /);
+});
