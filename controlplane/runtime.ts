@@ -12,6 +12,7 @@ import type { ConfigMap, Lease, Node, Pod, Stored } from '../client/types.ts';
 import type { WorkQueue } from '../client/workqueue.ts';
 import type { Clock } from '../lib/clock.ts';
 import { errorMessage } from '../lib/errors.ts';
+import type { Deployment, ReplicaSet } from './controllers/shared/objects.ts';
 import type {
   CsiDriver,
   CsiNode,
@@ -67,6 +68,8 @@ export class Informers {
   readonly csiNodes: ReadableStore<CsiNode>;
   readonly volumeAttachments: ReadableStore<VolumeAttachment>;
   readonly csiStorageCapacities: ReadableStore<CsiStorageCapacity>;
+  readonly replicaSets: ReadableStore<ReplicaSet>;
+  readonly deployments: ReadableStore<Deployment>;
 
   constructor(client: ListWatcher, clock: Clock, log: Log) {
     const informer = <T extends Identified>(what: string, path: string, query?: Query): ReadableStore<T> => {
@@ -111,6 +114,9 @@ export class Informers {
     this.csiNodes = storage('csinodes');
     this.volumeAttachments = storage('volumeattachments');
     this.csiStorageCapacities = storage('csistoragecapacities');
+    const apps = <T extends Identified>(plural: string) => informer<T>(plural, resourcePath('apps/v1', plural));
+    this.replicaSets = apps('replicasets');
+    this.deployments = apps('deployments');
   }
 
   /** Runs every list-watch until `signal` aborts. */

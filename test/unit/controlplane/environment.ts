@@ -2,6 +2,7 @@
 
 import { Store } from '../../../client/store.ts';
 import type { ConfigMap, Lease, Node, Pod } from '../../../client/types.ts';
+import type { Deployment, ReplicaSet } from '../../../controlplane/controllers/shared/objects.ts';
 import { type Controller, type Namespace, runController, type ServiceAccount } from '../../../controlplane/runtime.ts';
 import { FakeClient } from '../../support/fake-client.ts';
 import { storageStores } from '../../support/storage-objects.ts';
@@ -39,6 +40,8 @@ export function environment() {
     defaultServiceAccounts: new Store<ServiceAccount>(),
     rootCaConfigMaps: new Store<ConfigMap>(),
     nodeLeases: new Store<Lease>(),
+    replicaSets: new Store<ReplicaSet>(),
+    deployments: new Store<Deployment>(),
     ...storageStores(),
   };
   const log = (line: string): void => void logs.push(line);

@@ -1,0 +1,66 @@
+// The workload objects as the controllers see them: stored, and with what the server's defaults fill in. Types, and the
+// names under which they are served.
+
+import type * as apps from 'kubernetes-types/apps/v1';
+import type { OwnerReference } from 'kubernetes-types/meta/v1';
+import { resourcePath } from '../../../client/paths.ts';
+import type { EventSubject } from '../../../client/recorder.ts';
+import type { StoredMeta } from '../../../client/types.ts';
+
+type Workload<T extends { spec?: unknown }> = Omit<T, 'metadata' | 'spec'> & {
+  metadata: StoredMeta & { readonly namespace: string };
+  spec: NonNullable<T['spec']>;
+};
+export type ReplicaSet = Workload<apps.ReplicaSet>;
+export type Deployment = Workload<apps.Deployment>;
+export type ReplicaSetStatus = apps.ReplicaSetStatus;
+export type ReplicaSetCondition = apps.ReplicaSetCondition;
+export type DeploymentStatus = apps.DeploymentStatus;
+export type DeploymentCondition = apps.DeploymentCondition;
+
+/** What a controller has to know of the kind it works on. */
+export interface WorkloadKind {
+  readonly apiVersion: string;
+  readonly kind: string;
+  readonly plural: string;
+}
+
+export const APPS_V1 = 'apps/v1';
+export const REPLICA_SET: WorkloadKind = { apiVersion: APPS_V1, kind: 'ReplicaSet', plural: 'replicasets' };
+export const DEPLOYMENT: WorkloadKind = { apiVersion: APPS_V1, kind: 'Deployment', plural: 'deployments' };
+
+interface Named {
+  readonly metadata: StoredMeta;
+}
+
+/** The path of an object, or of a subresource of it. */
+export function pathOf(kind: WorkloadKind, { metadata }: Named, subresource?: string): string {
+  const { namespace, name } = metadata;
+  return resourcePath(kind.apiVersion, kind.plural, {
+    name,
+    ...(namespace === undefined ? {} : { namespace }),
+    ...(subresource === undefined ? {} : { subresource }),
+  });
+}
+
+/** Events about an object of a list, which has neither kind nor apiVersion of its own. */
+export function subjectOf({ kind, apiVersion }: WorkloadKind, { metadata }: Named): EventSubject {
+  return { kind, apiVersion, metadata };
+}
+
+/** The reference that makes an object its dependent's controller. */
+export function controllerReference({ kind, apiVersion }: WorkloadKind, { metadata }: Named): OwnerReference {
+  return {
+    apiVersion,
+    kind,
+    name: metadata.name,
+    uid: metadata.uid,
+    controller: true,
+    blockOwnerDeletion: true,
+  };
+}
+
+/** spec.replicas with the server's default. */
+export function replicasOf({ spec }: { readonly spec: { readonly replicas?: number } }): number {
+  return spec.replicas ?? 1;
+}
