@@ -9,6 +9,7 @@ import type { Clock } from '../lib/clock.ts';
 import { errorMessage } from '../lib/errors.ts';
 import type { Tracer } from '../lib/trace.ts';
 import { AttachDetachController } from './attacher/attach-detach.ts';
+import { DeploymentController } from './controllers/deployment/deployment.ts';
 import { ReplicaSetController } from './controllers/replicaset/replicaset.ts';
 import { EphemeralVolumeController } from './ephemeral-volume/ephemeral.ts';
 import { NamespaceController } from './namespace/namespace.ts';
@@ -77,6 +78,7 @@ export async function runControlPlane(options: ControlPlaneOptions): Promise<voi
     new NodeLifecycleController(manager, informers),
     new TaintEvictionController(contextOf(managerClient, 'taint-eviction-controller'), informers),
     new PodGarbageCollector(manager, informers),
+    new DeploymentController(contextOf(managerClient, 'deployment-controller'), informers),
     new ReplicaSetController(contextOf(managerClient, 'replicaset-controller'), informers),
     new VolumeBinder(contextOf(managerClient, 'persistentvolume-controller'), informers),
     new AttachDetachController(contextOf(managerClient, 'attachdetach-controller'), informers),
