@@ -10,6 +10,7 @@ import { errorMessage } from '../lib/errors.ts';
 import type { Tracer } from '../lib/trace.ts';
 import { AttachDetachController } from './attacher/attach-detach.ts';
 import { DeploymentController } from './controllers/deployment/deployment.ts';
+import { GarbageCollector } from './controllers/garbage-collector/garbage-collector.ts';
 import { ReplicaSetController } from './controllers/replicaset/replicaset.ts';
 import { EphemeralVolumeController } from './ephemeral-volume/ephemeral.ts';
 import { NamespaceController } from './namespace/namespace.ts';
@@ -78,6 +79,7 @@ export async function runControlPlane(options: ControlPlaneOptions): Promise<voi
     new NodeLifecycleController(manager, informers),
     new TaintEvictionController(contextOf(managerClient, 'taint-eviction-controller'), informers),
     new PodGarbageCollector(manager, informers),
+    new GarbageCollector(contextOf(managerClient, 'garbage-collector-controller'), informers),
     new DeploymentController(contextOf(managerClient, 'deployment-controller'), informers),
     new ReplicaSetController(contextOf(managerClient, 'replicaset-controller'), informers),
     new VolumeBinder(contextOf(managerClient, 'persistentvolume-controller'), informers),
