@@ -4,7 +4,7 @@
 import type { Deployment, ReplicaSet } from '../shared/objects.ts';
 import { replicasOf } from '../shared/objects.ts';
 import { desiredReplicas, maxReplicas } from './annotations.ts';
-import { availableReplicas, isRolling, maxSurge, maxUnavailable, wantedReplicas } from './counts.ts';
+import { isRolling, maxSurge, maxUnavailable, wantedReplicas } from './counts.ts';
 import { activeSets, byAge, type Split } from './sets.ts';
 
 export interface Scaling {
@@ -41,7 +41,9 @@ function shrinkOld(deployment: Deployment, current: ReplicaSet, old: readonly Re
   const unhealthy = shrink(old, limit, (set) => replicasOf(set) - (set.status?.availableReplicas ?? 0));
   const sizes = new Map(unhealthy.map(({ set, replicas }) => [set, replicas]));
   const sizeOf = (set: ReplicaSet): number => sizes.get(set) ?? replicasOf(set);
-  let left = availableReplicas(all) - minAvailable;
+  // A set that has just been made smaller may report pods that are about to go: those do not count.
+  const available = all.map((set) => Math.min(set.status?.availableReplicas ?? 0, replicasOf(set)));
+  let left = available.reduce((total, each) => total + each, 0) - minAvailable;
   for (const set of byAge(old)) {
     const less = Math.min(left, sizeOf(set));
     if (less <= 0) continue;

@@ -94,6 +94,7 @@ describe('one step of a rolling update', () => {
     ['as new pods come up, old ones go', 10, [5, 3], [8, 8], 3, 2, 'old=5'],
     ['unavailable old pods go first', 10, [2, 2], [10, 5], 3, 2, 'new=3'],
     ['as many as may go', 4, [1, 1], [4, 0], 1, 1, 'old=2'],
+    ['pods that are about to go do not count', 4, [2, 1], [3, 4], 1, 1, 'old=2'],
     ['without surge, an old pod has to go first', 2, [0, 0], [2, 2], 0, 1, 'old=1'],
     ['the new set shrinks with the deployment', 2, [5, 5], [0, 0], 1, 0, 'new=2'],
     ['complete', 2, [2, 2], [0, 0], 1, 0, ''],
