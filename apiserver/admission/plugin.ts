@@ -30,6 +30,16 @@ export interface AdmittedKind {
   readonly kind: string;
 }
 
+/** The request's object in another version of its resource. */
+export interface OtherForm {
+  readonly resource: AdmittedResource;
+  readonly kind: AdmittedKind;
+  /** A copy of the request's object in this form. */
+  fromRequest(object: KubeObject): KubeObject;
+  /** A copy of an object of this form in the request's. */
+  toRequest(object: KubeObject): KubeObject;
+}
+
 /** One request, the input of every plugin. Mutating plugins change `object` in place. */
 export interface AdmissionAttributes {
   readonly operation: Operation;
@@ -59,6 +69,10 @@ export interface AdmissionAttributes {
   readonly annotate: (key: string, value: string) => void;
   /** The server itself writes: no webhook is called. */
   readonly internal: boolean;
+  /** The other versions of the resource; absent where the object is not of a row's kind. */
+  readonly otherForms?: () => readonly OtherForm[];
+  /** The request itself, where these are its attributes in another form. */
+  readonly request?: AdmissionAttributes;
   /** Decodes and defaults an object that a webhook has changed, in place. Absent where the object is not of a row's kind. */
   readonly settle?: (object: KubeObject) => void;
 }

@@ -2,11 +2,11 @@
 // subresources, connections.
 
 import { randomUUID } from 'node:crypto';
-import type { AdmissionAttributes, AdmittedKind, Operation } from '../admission/plugin.ts';
+import type { AdmissionAttributes, AdmittedKind, Operation, OtherForm } from '../admission/plugin.ts';
 import type { Steps } from '../admission/steps.ts';
 import { internalError } from '../errors.ts';
 import type { KubeObject, ResourceKind } from '../kinds/resource.ts';
-import type { Registry, WriteOptions } from './registry.ts';
+import { apiVersionOf, type Registry, type WriteOptions } from './registry.ts';
 
 export interface WritePlace {
   readonly namespace: string;
@@ -61,7 +61,31 @@ export function admissionAttributes(
     annotate,
     internal,
     ...(place.settle === undefined ? {} : { settle: place.settle }),
+    ...(place.kind === undefined ? { otherForms: () => otherForms(registry, row, place.subresource ?? '') } : {}),
   };
+}
+
+function converted(from: ResourceKind, to: ResourceKind, object: KubeObject): KubeObject {
+  const copy = structuredClone(object);
+  const stored = from.storedAs === undefined ? copy : from.storedAs.toStored(copy);
+  const shown = to.storedAs === undefined ? stored : to.storedAs.fromStored(stored);
+  return { ...shown, apiVersion: apiVersionOf(to), kind: to.kind };
+}
+
+/** What a request for the row is in the other versions of the resource. */
+function otherForms(registry: Registry, row: ResourceKind, subresource: string): OtherForm[] {
+  return registry
+    .versionsOf(row)
+    .filter((other) => other !== row)
+    .map((other) => {
+      const { group, version, plural, kind } = other;
+      return {
+        resource: { group, version, plural, subresource },
+        kind: { group, version, kind },
+        fromRequest: (object) => converted(row, other, object),
+        toRequest: (object) => converted(other, row, object),
+      };
+    });
 }
 
 /** Has an object of the row that a webhook has changed decoded and defaulted like one that was sent. */

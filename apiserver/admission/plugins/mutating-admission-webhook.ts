@@ -25,7 +25,12 @@ interface Passes {
 }
 
 /** Puts the patched object in the place of the request's, as it would have been decoded. */
-function applyPatch(attributes: AdmissionAttributes, operations: readonly unknown[], name: string): boolean {
+function applyPatch(
+  attributes: AdmissionAttributes,
+  seen: AdmissionAttributes,
+  operations: readonly unknown[],
+  name: string,
+): boolean {
   const { object } = attributes;
   if (operations.length === 0) return false;
   if (object === undefined) {
@@ -35,17 +40,32 @@ function applyPatch(attributes: AdmissionAttributes, operations: readonly unknow
   }
   const before = JSON.stringify(object);
   try {
-    const patched = applyJsonPatch(JSON.parse(before), operations);
+    const patched = applyJsonPatch(structuredClone(seen.object), operations);
     if (!isObject(patched) || !isObject(patched['metadata'] ?? {})) {
       throw new PatchError('inapplicable', 'the patch leaves something that is not an object');
     }
-    replace(object, patched);
+    replace(object, seen === attributes ? patched : inRequestForm(attributes, seen, patched));
   } catch (error) {
     if (!(error instanceof PatchError)) throw error;
     throw internalError(error.message);
   }
   attributes.settle?.(object);
   return JSON.stringify(object) !== before;
+}
+
+/** A patched object of another version, in the version of the request. */
+function inRequestForm(
+  attributes: AdmissionAttributes,
+  { resource, kind }: AdmissionAttributes,
+  patched: Record<string, unknown>,
+): KubeObject {
+  const form = attributes
+    .otherForms?.()
+    .find((one) => one.resource.version === resource.version && one.resource.group === resource.group);
+  if (form === undefined) throw internalError(`there is no version ${resource.version} of ${resource.plural}`);
+  const { metadata } = patched;
+  const apiVersion = kind.group === '' ? kind.version : `${kind.group}/${kind.version}`;
+  return form.toRequest({ ...patched, apiVersion, kind: kind.kind, metadata: isObject(metadata) ? metadata : {} });
 }
 
 /** Gives `object` the contents, but for what says which kind it is. */
@@ -63,6 +83,7 @@ export function mutatingAdmissionWebhook(client: WebhookClient): RemotePlugin {
     configured: ConfiguredWebhook,
     index: number,
     attributes: AdmissionAttributes,
+    seen: AdmissionAttributes,
     state: Passes,
     lookup: ObjectLookup,
   ): Promise<boolean> {
@@ -70,8 +91,8 @@ export function mutatingAdmissionWebhook(client: WebhookClient): RemotePlugin {
     const key = `round_${state.round}_index_${index}`;
     let changed = false;
     try {
-      const patch = await callWebhook(configured, 'mutating', attributes, client, lookup);
-      changed = applyPatch(attributes, patch, name);
+      const patch = await callWebhook(configured, 'mutating', seen, client, lookup);
+      changed = applyPatch(attributes, seen, patch, name);
     } catch (error) {
       settleFailure(error, configured, () => attributes.annotate(`failed-open.${MUTATION}${key}`, name));
     } finally {
@@ -94,8 +115,8 @@ export function mutatingAdmissionWebhook(client: WebhookClient): RemotePlugin {
     for (const [index, configured] of hooks.entries()) {
       if (state.round === 1 && !state.due.has(configured.id)) continue;
       // An earlier webhook may have changed the labels.
-      if (!concerns(configured, attributes, lookup)) continue;
-      if (await callOne(configured, index, attributes, state, lookup)) again = true;
+      const seen = concerns(configured, attributes, lookup);
+      if (seen !== undefined && (await callOne(configured, index, attributes, seen, state, lookup))) again = true;
     }
     state.output = JSON.stringify(attributes.object);
     state.round = 1;
@@ -109,7 +130,8 @@ export function mutatingAdmissionWebhook(client: WebhookClient): RemotePlugin {
     plan: (attributes, lookup) => {
       const hooks = configuredWebhooks('mutatingwebhookconfigurations', lookup);
       if (hooks.length === 0 || isExempt(attributes)) return undefined;
-      const any = passes.has(attributes) || hooks.some((configured) => concerns(configured, attributes, lookup));
+      const any =
+        passes.has(attributes) || hooks.some((configured) => concerns(configured, attributes, lookup) !== undefined);
       return any ? () => callAll(hooks, attributes, lookup) : undefined;
     },
   };

@@ -102,23 +102,26 @@ export function validatingAdmissionPolicy(findKind: FindKind): AdmissionPlugin {
       if (bindings.length === 0 || isExempt(attributes)) return;
       const findings = new Findings();
       const budget = new CelBudget();
-      let known: Readonly<Record<string, unknown>> | undefined;
-      const variables = (): Readonly<Record<string, unknown>> => {
-        const { namespace } = attributes;
-        known ??= requestVariables(
-          attributes,
-          namespace === '' ? undefined : lookup.get('', 'namespaces', '', namespace),
-        );
-        return known;
+      const known = new Map<string, Readonly<Record<string, unknown>>>();
+      const variables = (seen: AdmissionAttributes): Readonly<Record<string, unknown>> => {
+        const { namespace, resource } = seen;
+        const key = `${resource.group}/${resource.version}`;
+        const made =
+          known.get(key) ??
+          requestVariables(seen, namespace === '' ? undefined : lookup.get('', 'namespaces', '', namespace));
+        known.set(key, made);
+        return made;
       };
       for (const bound of bindings.toSorted((a, b) => (nameOf(a) < nameOf(b) ? -1 : 1))) {
         const { policyName = '', matchResources } = bindingOf(bound).spec ?? {};
         const stored = lookup.get(GROUP, 'validatingadmissionpolicies', '', policyName);
         const constraints = stored === undefined ? undefined : policyOf(stored).spec?.matchConstraints;
         if (stored === undefined || constraints === undefined) continue;
-        if (!matchesResources(constraints, attributes, lookup)) continue;
-        if (matchResources !== undefined && !matchesResources(matchResources, attributes, lookup)) continue;
-        apply(stored, bound, attributes, variables, budget, findings, lookup);
+        const seen = matchesResources(constraints, attributes, lookup);
+        if (seen === undefined) continue;
+        if (matchResources !== undefined && matchesResources(matchResources, attributes, lookup) === undefined)
+          continue;
+        apply(stored, bound, attributes, () => variables(seen), budget, findings, lookup);
       }
       for (const [key, values] of findings.annotations) attributes.annotate(key, [...values].join(', '));
       if (findings.audited.length > 0) {

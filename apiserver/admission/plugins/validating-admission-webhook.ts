@@ -10,14 +10,14 @@ import { type ConfiguredWebhook, concerns, configuredWebhooks, isExempt } from '
 const FAILED_OPEN = 'failed-open.validating.webhook.admission.k8s.io/';
 
 async function callAll(
-  hooks: readonly ConfiguredWebhook[],
+  hooks: readonly { readonly configured: ConfiguredWebhook; readonly seen: AdmissionAttributes }[],
   attributes: AdmissionAttributes,
   client: WebhookClient,
   lookup: ObjectLookup,
 ): Promise<boolean> {
-  const calls = hooks.map(async (configured, index) => {
+  const calls = hooks.map(async ({ configured, seen }, index) => {
     try {
-      await callWebhook(configured, 'validating', attributes, client, lookup);
+      await callWebhook(configured, 'validating', seen, client, lookup);
     } catch (error) {
       const { name = '' } = configured.hook;
       settleFailure(error, configured, () => attributes.annotate(`${FAILED_OPEN}round_0_index_${index}`, name));
@@ -35,7 +35,10 @@ export function validatingAdmissionWebhook(client: WebhookClient): RemotePlugin 
     plan: (attributes, lookup) => {
       const all = configuredWebhooks('validatingwebhookconfigurations', lookup);
       if (all.length === 0 || isExempt(attributes)) return undefined;
-      const hooks = all.filter((configured) => concerns(configured, attributes, lookup));
+      const hooks = all.flatMap((configured) => {
+        const seen = concerns(configured, attributes, lookup);
+        return seen === undefined ? [] : [{ configured, seen }];
+      });
       return hooks.length === 0 ? undefined : () => callAll(hooks, attributes, client, lookup);
     },
   };

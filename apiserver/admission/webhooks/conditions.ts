@@ -12,8 +12,9 @@ import { admissionReview } from './review.ts';
 const budgets = new WeakMap<AdmissionAttributes, CelBudget>();
 
 function budgetOf(attributes: AdmissionAttributes): CelBudget {
-  const budget = budgets.get(attributes) ?? new CelBudget();
-  budgets.set(attributes, budget);
+  const request = attributes.request ?? attributes;
+  const budget = budgets.get(request) ?? new CelBudget();
+  budgets.set(request, budget);
   return budget;
 }
 

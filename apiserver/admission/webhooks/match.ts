@@ -6,7 +6,7 @@ import { notFound } from '../../errors.ts';
 import type { Match, NamedRule } from '../../kinds/admission-policies.ts';
 import type { KubeObject, ObjectLookup } from '../../kinds/resource.ts';
 import { type Rule, type Webhook, webhooksOf } from '../../kinds/webhooks.ts';
-import type { AdmissionAttributes } from '../plugin.ts';
+import type { AdmissionAttributes, OtherForm } from '../plugin.ts';
 import { conditionsHold } from './conditions.ts';
 
 export const GROUP = 'admissionregistration.k8s.io';
@@ -105,29 +105,71 @@ function matchesObject(selector: Webhook['objectSelector'], objects: readonly (K
   );
 }
 
-/** Whether a policy's match, or a binding's, concerns the request: one without rules concerns every resource. */
-export function matchesResources(match: Match, attributes: AdmissionAttributes, lookup: ObjectLookup): boolean {
-  if (!isEmpty(match.namespaceSelector)) {
-    const labels = namespaceLabels(attributes, lookup);
-    if (labels !== undefined && !matchesLabelSelector(selectorOf(match.namespaceSelector), labels)) return false;
-  }
-  if (!matchesObject(match.objectSelector, [attributes.object, attributes.old])) return false;
-  const any = (rules: readonly NamedRule[]): boolean =>
-    rules.some(
-      (rule) =>
-        matchesRule(rule, attributes) &&
-        ((rule.resourceNames ?? []).length === 0 || (rule.resourceNames ?? []).includes(attributes.name)),
-    );
-  const { resourceRules = [], excludeResourceRules = [] } = match;
-  return !any(excludeResourceRules) && (resourceRules.length === 0 || any(resourceRules));
+/** The request in the form of `form`. */
+function inForm(attributes: AdmissionAttributes, form: OtherForm): AdmissionAttributes {
+  const { object, old } = attributes;
+  return {
+    ...attributes,
+    resource: form.resource,
+    kind: form.kind,
+    object: object === undefined ? undefined : form.fromRequest(object),
+    old: old === undefined ? undefined : form.fromRequest(old),
+    request: attributes,
+  };
 }
 
-/** Whether the webhook is to be called for the request as it is now. Throws where its conditions cannot be evaluated. */
-export function concerns({ hook }: ConfiguredWebhook, attributes: AdmissionAttributes, lookup: ObjectLookup): boolean {
-  if (!(hook.rules ?? []).some((rule) => matchesRule(rule, attributes))) return false;
+/** The request as the first rule sees it that concerns it: as it is, or with Equivalent in another version. */
+function underRules<R extends Rule>(
+  rules: readonly R[],
+  matchPolicy: string | undefined,
+  attributes: AdmissionAttributes,
+  also: (rule: R) => boolean = () => true,
+): AdmissionAttributes | undefined {
+  if (rules.some((rule) => matchesRule(rule, attributes) && also(rule))) return attributes;
+  const forms = matchPolicy === 'Equivalent' ? (attributes.otherForms?.() ?? []) : [];
+  for (const rule of rules) {
+    const form = forms.find(({ resource }) => matchesRule(rule, { ...attributes, resource }) && also(rule));
+    if (form !== undefined) return inForm(attributes, form);
+  }
+  return undefined;
+}
+
+/**
+ * The request as a policy's match, or a binding's, sees it; undefined where it does not concern it. One without rules
+ * concerns every resource.
+ */
+export function matchesResources(
+  match: Match,
+  attributes: AdmissionAttributes,
+  lookup: ObjectLookup,
+): AdmissionAttributes | undefined {
+  if (!isEmpty(match.namespaceSelector)) {
+    const labels = namespaceLabels(attributes, lookup);
+    if (labels !== undefined && !matchesLabelSelector(selectorOf(match.namespaceSelector), labels)) return undefined;
+  }
+  if (!matchesObject(match.objectSelector, [attributes.object, attributes.old])) return undefined;
+  const { resourceRules = [], excludeResourceRules = [], matchPolicy } = match;
+  const hasName = ({ resourceNames = [] }: NamedRule): boolean =>
+    resourceNames.length === 0 || resourceNames.includes(attributes.name);
+  if (underRules(excludeResourceRules, matchPolicy, attributes, hasName) !== undefined) return undefined;
+  return resourceRules.length === 0 ? attributes : underRules(resourceRules, matchPolicy, attributes, hasName);
+}
+
+/**
+ * The request as the webhook is to see it; undefined where it is not to be called. Throws where its conditions cannot be
+ * evaluated.
+ */
+export function concerns(
+  { hook }: ConfiguredWebhook,
+  attributes: AdmissionAttributes,
+  lookup: ObjectLookup,
+): AdmissionAttributes | undefined {
+  const seen = underRules(hook.rules ?? [], hook.matchPolicy, attributes);
+  if (seen === undefined) return undefined;
   if (!isEmpty(hook.namespaceSelector)) {
     const labels = namespaceLabels(attributes, lookup);
-    if (labels !== undefined && !matchesLabelSelector(selectorOf(hook.namespaceSelector), labels)) return false;
+    if (labels !== undefined && !matchesLabelSelector(selectorOf(hook.namespaceSelector), labels)) return undefined;
   }
-  return matchesObject(hook.objectSelector, [attributes.object, attributes.old]) && conditionsHold(hook, attributes);
+  if (!matchesObject(hook.objectSelector, [attributes.object, attributes.old])) return undefined;
+  return conditionsHold(hook, seen) ? seen : undefined;
 }

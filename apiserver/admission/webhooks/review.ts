@@ -30,6 +30,8 @@ export function reviewVersion(hook: Webhook): string {
 export function admissionReview(version: string, uid: string, attributes: AdmissionAttributes): JsonObject {
   const { resource, kind, operation, user, object, old, dryRun, options, name } = attributes;
   const gvr = { group: resource.group, version: resource.version, resource: resource.plural };
+  const request = attributes.request ?? attributes;
+  const { group, version: served, plural } = request.resource;
   const isNamespace = resource.group === '' && resource.plural === 'namespaces';
   const namespace = isNamespace ? name : attributes.namespace;
   const { subresource } = resource;
@@ -41,8 +43,8 @@ export function admissionReview(version: string, uid: string, attributes: Admiss
       kind,
       resource: gvr,
       ...(subresource === '' ? {} : { subResource: subresource }),
-      requestKind: kind,
-      requestResource: gvr,
+      requestKind: request.kind,
+      requestResource: { group, version: served, resource: plural },
       ...(subresource === '' ? {} : { requestSubResource: subresource }),
       ...(name === '' ? {} : { name }),
       ...(namespace === '' ? {} : { namespace }),

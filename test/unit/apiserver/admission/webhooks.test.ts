@@ -290,6 +290,43 @@ describe('a mutating webhook', () => {
     expect(called()).toEqual(['first', 'second', 'first']);
   });
 
+  it('sees and changes an object in the version that its rule names', async () => {
+    const autoscalers = (version: string): string =>
+      `/apis/autoscaling/${version}/namespaces/default/horizontalpodautoscalers`;
+    const rules = [
+      {
+        operations: ['CREATE'],
+        apiGroups: ['autoscaling'],
+        apiVersions: ['v1'],
+        resources: ['horizontalpodautoscalers'],
+      },
+    ];
+    await configure('Mutating', hook('v1', { rules }), hook('exact', { rules, matchPolicy: 'Exact' }));
+    const seen: unknown[] = [];
+    review = (request) => {
+      seen.push([
+        at(request, 'object', 'apiVersion'),
+        at(request, 'object', 'spec', 'targetCPUUtilizationPercentage'),
+        at(request, 'resource', 'version'),
+        at(request, 'requestResource', 'version'),
+      ]);
+      return patch({ op: 'replace', path: '/spec/targetCPUUtilizationPercentage', value: 70 });
+    };
+    const target = { type: 'Utilization', averageUtilization: 50 };
+    const made = await stand.admit('POST', autoscalers('v2'), {
+      kind: 'HorizontalPodAutoscaler',
+      apiVersion: 'autoscaling/v2',
+      metadata: { name: 'web' },
+      spec: {
+        scaleTargetRef: { apiVersion: 'apps/v1', kind: 'Deployment', name: 'web' },
+        maxReplicas: 3,
+        metrics: [{ type: 'Resource', resource: { name: 'cpu', target } }],
+      },
+    });
+    expect(seen).toEqual([['autoscaling/v1', 50, 'v1', 'v2']]);
+    expect(at(made, 'spec', 'metrics', 0, 'resource', 'target', 'averageUtilization')).toBe(70);
+  });
+
   it('whose patch does not apply has failed', async () => {
     await configure('Mutating', hook('m', { failurePolicy: 'Ignore' }));
     review = () => patch({ op: 'remove', path: '/data/none' });
