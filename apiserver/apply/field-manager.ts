@@ -143,7 +143,7 @@ function updated(
 
 /**
  * The object that `config`, applied to `live`, makes; undefined for `live` creates one. Throws 400, 409 with a cause for each
- * conflict, or 500 for a configuration that does not have the kind's type, as upstream.
+ * conflict, or 500 for a configuration or a live object that does not have the kind's type, as upstream.
  */
 export function applyConfig(
   write: FieldWrite,
@@ -165,7 +165,7 @@ export function applyConfig(
   }
   const stored = storedEntries(live?.metadata.managedFields);
   if (stored === undefined) throw new StatusError(500, '', 'failed to decode managed fields');
-  const entries = stored.size > 0 || live === undefined ? stored : firstEntries(write, live);
+  const entries = stored.size > 0 || live === undefined ? stored : firstEntries(write, live, describe);
   const before = bare(live);
   const self = { ...entryOf(write, 'Apply'), time: undefined, fields: NO_FIELDS };
   const key = entryKey(self);
@@ -185,8 +185,26 @@ export function applyConfig(
   return object;
 }
 
-function firstEntries(write: FieldWrite, live: Readonly<KubeObject>): Entries {
-  return updated({ ...write, manager: BEFORE_FIRST_APPLY }, undefined, live, new Map());
+/** Throws 500, as upstream, for an object with a list whose elements lack the keys that its type wants of them. */
+function firstEntries(write: FieldWrite, live: Readonly<KubeObject>, describe: string): Entries {
+  try {
+    return updated({ ...write, manager: BEFORE_FIRST_APPLY }, undefined, live, new Map());
+  } catch (error) {
+    if (!(error instanceof ElementError)) throw error;
+    const why = mismatchOf(write.schema, bare(live)) ?? error.message;
+    throw new StatusError(500, '', `failed to create typed live object (${describe}): ${why}`);
+  }
+}
+
+/** What is wrong with an object's type, with its place; undefined for nothing. */
+function mismatchOf({ type }: Schema, object: JsonObject): string | undefined {
+  try {
+    checkType(type, object);
+  } catch (error) {
+    if (error instanceof TypeMismatch) return error.message;
+    throw error;
+  }
+  return undefined;
 }
 
 /** An apply; kubectl's goes through where it only takes over what `kubectl apply` itself set from the client's side. */

@@ -19,8 +19,12 @@ const MOST_STORED_BYTES = 128 * 1024 * 1024;
 const MOST_RETAINED = 500;
 const MOST_HEAP_GROWTH = 24 * 1024 * 1024;
 
-/** An apply with fields that the type does not have, or with a list's key twice; groups or extras without a user to be. */
-const UPSTREAMS_500 = ['failed to create typed patch object', 'without impersonating a user'];
+/** An apply of what the type does not describe, or over it; groups or extras without a user to be. */
+const UPSTREAMS_500 = [
+  'failed to create typed patch object',
+  'failed to create typed live object',
+  'without impersonating a user',
+];
 
 /** What kube-apiserver answers with 5xx, too. */
 function isUpstreams({ method, path, headers }: FuzzRequest, { code, text }: Sent): boolean {

@@ -288,3 +288,17 @@ describe('the scale', () => {
     expect(taken?.map(({ manager, apiVersion }) => `${manager} ${apiVersion}`)).toEqual(['a v1', 's v1']);
   });
 });
+
+test('an object with a list that its type does not describe has no owners, and is 500 to apply to', () => {
+  const account = { apiVersion: 'v1', kind: 'ServiceAccount', metadata: { name: 'web' } };
+  const by = { type: typeOfDefinition('io.k8s.api.core.v1.ServiceAccount') };
+  const live = created({ ...account, secrets: [{ namespace: 'ns' }] }, by);
+  expect(live.metadata.managedFields).toBeUndefined();
+  const apply = () => applyConfig(write(by), live, { ...account }, false, 'ns/web; /v1, Kind=ServiceAccount');
+  expect(refusal(apply)).toMatchObject({
+    code: 500,
+    message: expect.stringMatching(
+      /^failed to create typed live object \(ns\/web; \/v1, Kind=ServiceAccount\): \.secrets: element 0: associative list with keys has an element that omits all key fields \["name"\]/,
+    ),
+  });
+});
