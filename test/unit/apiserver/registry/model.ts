@@ -1,6 +1,6 @@
 // What writes do to an object, as plainly as it can be written down: labels, and who owns each of them. A create, an update or
 // a patch owns what it changes; an apply owns what it names, is refused where another owner has another value, and takes
-// away what it no longer names and nobody else owns.
+// away what it no longer names and no other owns.
 
 export type Labels = Readonly<Record<string, string>>;
 
