@@ -3,7 +3,7 @@
 
 import type { IncomingMessage } from 'node:http';
 import { Agent, request as httpsRequest } from 'node:https';
-import { connect as connectTcp, isIPv6 } from 'node:net';
+import { connect as connectTcp, isIPv6, Socket } from 'node:net';
 import { connect, type TLSSocket } from 'node:tls';
 import { errorMessage } from '../../lib/errors.ts';
 import type { Tracer } from '../../lib/trace.ts';
@@ -17,6 +17,8 @@ export interface KubeletAddress {
 }
 
 const CONNECT_TIMEOUT_MS = 10_000;
+/** A kubelet that has the connection answers an upgrade within this time. */
+const ANSWER_TIMEOUT_MS = 60_000;
 
 /** The kubelet's endpoint by the Node object. Throws 404 for no such node, 400 for one without an address. */
 export function kubeletAddress(lookup: ObjectLookup, nodeName: string): KubeletAddress {
@@ -90,6 +92,34 @@ export class KubeletClient {
       });
       outgoing.on('error', (error) => reject(unreachable(method, address, path, error)));
       outgoing.end(body);
+      return promise;
+    });
+  }
+
+  /** A SPDY connection with the protocol. Rejects with the kubelet's refusal as `refuse` words it, or a 500 Status. */
+  spdy(
+    address: KubeletAddress,
+    path: string,
+    protocol: string,
+    refuse: (response: IncomingMessage) => Promise<StatusError>,
+  ): Promise<{ readonly socket: Socket; readonly head: Buffer }> {
+    const attributes = { address: hostPort(address), path };
+    return this.#tracer.span('api', `SPDY kubelet ${path.split('?')[0]}`, attributes, () => {
+      const { promise, resolve, reject } = Promise.withResolvers<{ socket: Socket; head: Buffer }>();
+      const headers = {
+        ...{ connection: 'Upgrade', upgrade: 'SPDY/3.1', 'x-stream-protocol-version': protocol },
+        'content-length': '0',
+      };
+      const outgoing = httpsRequest({ ...this.#tls(address), agent: this.#agent, method: 'POST', path, headers });
+      outgoing.setTimeout(ANSWER_TIMEOUT_MS, () => outgoing.destroy(new Error('i/o timeout')));
+      outgoing.once('upgrade', (_response, socket, head) => {
+        if (!(socket instanceof Socket)) return reject(new TypeError('an upgraded connection without a socket'));
+        socket.setTimeout(0);
+        resolve({ socket, head });
+      });
+      outgoing.once('response', (response) => void refuse(response).then(reject, reject));
+      outgoing.on('error', (error) => reject(unreachable('POST', address, path, error)));
+      outgoing.end();
       return promise;
     });
   }

@@ -12,8 +12,10 @@ import type { KubeObject } from '../kinds/resource.ts';
 import type { Registry } from '../registry/registry.ts';
 import { type KubeletAddress, type KubeletClient, kubeletAddress } from './kubelet.ts';
 import { kubeletPath, nodeOf, type StreamKind } from './pods.ts';
-import { isUnsupportedWebSocket, join, requestHead } from './tunnel.ts';
+import { streamsOf, translateCommand } from './remote-command.ts';
+import { join, requestHead } from './tunnel.ts';
 import type { RequestProxy } from './types.ts';
+import { logProtocol, PORT_FORWARD_TUNNEL, sendLog, translated, tunnelSpdy } from './websockets.ts';
 
 /** How much of a kubelet's error response is forwarded, bytes. */
 const MAX_ERROR_BYTES = 64 * 1024;
@@ -111,12 +113,12 @@ export class KubeletProxy implements RequestProxy {
 
   /** Joins an upgrading connection with the kubelet. Throws StatusError while nothing has been sent either way. */
   async upgrade(request: ResourceRequest, message: IncomingMessage, client: Duplex, head: Buffer): Promise<void> {
-    if (!this.serves(request) || request.subresource === 'log') throw pathNotFound();
-    if (isUnsupportedWebSocket(message)) {
-      throw badRequest(`unable to upgrade: ${message.headers['sec-websocket-protocol']} is not supported here`);
-    }
+    if (!this.serves(request)) throw pathNotFound();
+    if (request.subresource === 'log') return this.#log(request, message, client, head);
     const target = this.#target(request);
     if (target === undefined) throw internalError('an upgraded request that leads nowhere');
+    const protocol = request.resource === 'pods' ? translated(message, request.subresource) : undefined;
+    if (protocol !== undefined) return this.#translate(request, target, protocol, message, client, head);
     const method = message.method ?? 'GET';
     const kubelet = await this.#client.connect(target.address, method, target.path);
     if (client.destroyed) {
@@ -127,6 +129,60 @@ export class KubeletProxy implements RequestProxy {
     if (head.length > 0) kubelet.write(head);
     const cut = join(client, kubelet, () => this.#tunnels.delete(cut));
     this.#tunnels.add(cut);
+  }
+
+  /** The log in messages of a WebSocket. */
+  async #log(request: ResourceRequest, message: IncomingMessage, client: Duplex, head: Buffer): Promise<void> {
+    if (request.verb !== 'get') throw methodNotAllowed();
+    const protocol = logProtocol(message);
+    const target = this.#target(request);
+    const abort = new AbortController();
+    const cut = (): void => abort.abort();
+    client.once('close', cut);
+    const upstream =
+      target === undefined
+        ? undefined
+        : await this.#client.request(target.address, 'GET', target.path, {}, undefined, abort.signal);
+    const { statusCode = 500 } = upstream ?? { statusCode: 200 };
+    if (upstream !== undefined && (statusCode < 200 || statusCode > 206)) throw await refused(upstream, request);
+    this.#tunnels.add(cut);
+    client.once('close', () => this.#tunnels.delete(cut));
+    await sendLog(upstream ?? [], protocol, message, client, head);
+  }
+
+  /** WebSocket at the client's side, SPDY at the kubelet's. */
+  async #translate(
+    request: ResourceRequest,
+    target: Target,
+    protocol: string,
+    message: IncomingMessage,
+    client: Duplex,
+    head: Buffer,
+  ): Promise<void> {
+    const isForward = protocol === PORT_FORWARD_TUNNEL;
+    const version = isForward ? 'portforward.k8s.io' : 'v4.channel.k8s.io';
+    const spdy = await this.#client.spdy(target.address, target.path, version, (response) =>
+      refused(response, request),
+    );
+    const { socket } = spdy;
+    const cut = (): void => {
+      socket.destroy();
+      client.destroy();
+      this.#tunnels.delete(cut);
+    };
+    socket.on('error', cut);
+    if (client.destroyed) return cut();
+    this.#tunnels.add(cut);
+    socket.once('close', () => this.#tunnels.delete(cut));
+    if (isForward) await tunnelSpdy(spdy, message, client, head);
+    else
+      await translateCommand(
+        spdy,
+        streamsOf(new URL(target.path, 'https://kubelet').searchParams),
+        message,
+        client,
+        head,
+      );
   }
 
   /** Cuts every tunnel. */
@@ -157,7 +213,7 @@ function stream(upstream: IncomingMessage, response: ServerResponse): void {
   upstream.pipe(response);
 }
 
-/** What a kubelet's refusal of a log is to the client: its own words, under the same code. */
+/** What a kubelet's refusal is to the client: its own words, under the same code. */
 async function refused(upstream: IncomingMessage, request: ResourceRequest): Promise<StatusError> {
   const chunks: Buffer[] = [];
   let size = 0;
@@ -171,10 +227,11 @@ async function refused(upstream: IncomingMessage, request: ResourceRequest): Pro
   const code = upstream.statusCode ?? 500;
   if (code === 400) return badRequest(text);
   if (code === 500) return internalError(text);
-  const details = { name: request.name, kind: 'pods/log' };
+  const what = `pods/${request.subresource}`;
+  const details = { name: request.name, kind: what };
   if (code === 404) {
-    const message = `the server could not find the requested resource ( pods/log ${request.name})`;
+    const message = `the server could not find the requested resource ( ${what} ${request.name})`;
     return new StatusError(404, 'NotFound', text === '' ? message : `${message}: ${text}`, details);
   }
-  return new StatusError(code, 'Unknown', `the kubelet answered ${code} (pods/log ${request.name}): ${text}`, details);
+  return new StatusError(code, 'Unknown', `the kubelet answered ${code} (${what} ${request.name}): ${text}`, details);
 }

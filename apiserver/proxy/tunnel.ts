@@ -1,7 +1,6 @@
 // Upgraded connections (SPDY, WebSocket) between a client and a kubelet: forwards the request's head with another path,
 // then copies bytes both ways until both are done. The protocol is not parsed.
 
-import type { IncomingMessage } from 'node:http';
 import { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { hostPort, type KubeletAddress } from './kubelet.ts';
@@ -17,16 +16,6 @@ const FORWARDED = [
   'origin',
   'user-agent',
 ];
-
-/** WebSocket protocols of kubectl that no CRI streaming server supports: it falls back to SPDY when they are refused. */
-export function isUnsupportedWebSocket(request: IncomingMessage): boolean {
-  if ((request.headers.upgrade ?? '').toLowerCase() !== 'websocket') return false;
-  const offered = (request.headers['sec-websocket-protocol'] ?? '')
-    .split(',')
-    .map((protocol) => protocol.trim())
-    .filter((protocol) => protocol !== '');
-  return offered.length > 0 && offered.every((protocol) => /^v5\.|portforward\.k8s\.io$/.test(protocol));
-}
 
 /** The head of the request to the kubelet. Pure. */
 export function requestHead(

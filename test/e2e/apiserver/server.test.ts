@@ -236,13 +236,13 @@ describe('the API server', () => {
     );
   });
 
-  it('refuses WebSocket protocols that the runtime does not speak with 400, so that kubectl falls back', async () => {
-    const answer = await call('GET', `${PODS}/web/exec?command=ls`, undefined, 'admin', {
+  it('refuses WebSocket protocols that logs are not sent in', async () => {
+    const answer = await call('GET', `${PODS}/web/log`, undefined, 'admin', {
       connection: 'Upgrade',
       upgrade: 'websocket',
       'sec-websocket-protocol': 'v5.channel.k8s.io',
     });
-    expect(answer.code).toBe(400);
+    expect(answer.code).toBe(403);
   });
 
   it('keeps objects and revisions over a restart, and a watch goes on from where it was', async () => {

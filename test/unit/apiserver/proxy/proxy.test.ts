@@ -1,8 +1,7 @@
-import type { IncomingMessage } from 'node:http';
 import { describe, expect, it } from 'vitest';
 import { addressOf } from '../../../../apiserver/proxy/kubelet.ts';
 import { chooseContainer, kubeletPath, type StreamKind } from '../../../../apiserver/proxy/pods.ts';
-import { isUnsupportedWebSocket, requestHead } from '../../../../apiserver/proxy/tunnel.ts';
+import { requestHead } from '../../../../apiserver/proxy/tunnel.ts';
 import { body, failureOf } from '../support.ts';
 
 const pod = (containers: string[], init: string[] = []) =>
@@ -121,19 +120,4 @@ describe('a tunnel', () => {
       '',
     ]);
   });
-
-  const cases: readonly [string, string | undefined, boolean][] = [
-    ['websocket', 'v5.channel.k8s.io', true],
-    ['websocket', 'v5.channel.k8s.io, v4.channel.k8s.io', false],
-    ['websocket', 'v4.channel.k8s.io', false],
-    ['websocket', 'SPDY/3.1+portforward.k8s.io', true],
-    ['websocket', undefined, false],
-    ['SPDY/3.1', undefined, false],
-  ];
-  for (const [upgrade, protocols, refused] of cases) {
-    it(`${refused ? 'refuses' : 'takes'} ${upgrade} with ${protocols}`, () => {
-      const headers = { upgrade, ...(protocols === undefined ? {} : { 'sec-websocket-protocol': protocols }) };
-      expect(isUnsupportedWebSocket({ headers } as IncomingMessage)).toBe(refused);
-    });
-  }
 });
