@@ -123,8 +123,9 @@ describe.each(await kubectls())('kubectl $version', ({ command: binary, full }) 
 
   test('exec -i hands standard input to the command, byte for byte, and its end', async () => {
     const big = `${'0123456789abcde\n'.repeat(16_384)}`;
-    const result = await run(['exec', '-i', 'talker', '--', 'wc', '-c'], { stdin: big });
+    const result = await run(['exec', '-i', '-v=4', 'talker', '--', 'wc', '-c'], { stdin: big });
     expect(result).toMatchObject({ code: 0, stdout: `${big.length}\n` });
+    expect(result.stderr).not.toMatch(/fallback/i);
   });
 
   fully('exec -it allocates a terminal', async () => {
@@ -180,7 +181,7 @@ describe.each(await kubectls())('kubectl $version', ({ command: binary, full }) 
   });
 
   test('port-forward carries connections to a port of the pod', async () => {
-    const child = spawn(binary, ['--kubeconfig', lab.kubeconfig, 'port-forward', 'pod/web', ':8080']);
+    const child = spawn(binary, ['--kubeconfig', lab.kubeconfig, 'port-forward', '-v=4', 'pod/web', ':8080']);
     let messages = '';
     child.stdout.on('data', (chunk: Buffer) => {
       messages += String(chunk);
@@ -194,6 +195,7 @@ describe.each(await kubectls())('kubectl $version', ({ command: binary, full }) 
         const answer = await httpGet(`http://127.0.0.1:${port}/hostname`);
         expect(answer, messages).toEqual({ status: 200, body: 'web\n' });
       }
+      expect(messages).not.toMatch(/fallback/i);
     } finally {
       child.kill();
       await new Promise((resolve) => child.once('close', resolve));
