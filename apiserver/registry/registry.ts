@@ -15,6 +15,7 @@ import type { CheckBody } from '../ports.ts';
 import { parseObject } from '../storage/change.ts';
 import { type ObjectKey, type ObjectStore, ObjectTooLargeError, type StoredObject } from '../storage/object-store.ts';
 import { ContinueTokens } from './continue.ts';
+import { FanOut } from './fan-out.ts';
 
 export type { Caller } from '../auth/attributes.ts';
 
@@ -78,6 +79,7 @@ export interface RegistryParts {
 
 export class Registry {
   readonly store: ObjectStore;
+  readonly fanOut: FanOut;
   readonly clock: Clock;
   readonly checkBody: CheckBody;
   readonly rows: RowTable;
@@ -88,6 +90,7 @@ export class Registry {
 
   constructor(parts: RegistryParts) {
     this.store = parts.store;
+    this.fanOut = new FanOut(parts.store);
     this.clock = parts.clock;
     this.checkBody = parts.checkBody;
     this.rows = parts.kinds instanceof RowTable ? parts.kinds : new RowTable(parts.kinds);

@@ -4,6 +4,7 @@ import { getOwn } from '../../lib/own-property.ts';
 import type { FieldRequirement } from '../auth/attributes.ts';
 import { badRequest } from '../errors.ts';
 import type { KubeObject, ResourceKind } from '../kinds/resource.ts';
+import type { RequiredValue } from './fan-out.ts';
 
 export interface LabelRequirement {
   readonly key: string;
@@ -151,6 +152,8 @@ export interface Selection {
   readonly everything: boolean;
   /** The one name that can match, where the selector requires one. */
   readonly name?: string;
+  /** A value that a field of every matching object has. */
+  readonly required?: RequiredValue;
   matches(object: Readonly<KubeObject>): boolean;
 }
 
@@ -158,11 +161,13 @@ export interface Selection {
 export function parseSelection(kind: ResourceKind, labelSelector: string, fieldSelector: string): Selection {
   const labels = parseLabelSelector(labelSelector);
   const fields = parseFieldSelector(fieldSelector);
-  const readers = fields.map(({ field, value, equal }) => ({ read: fieldReader(kind, field), value, equal }));
+  const readers = fields.map(({ field, value, equal }) => ({ field, read: fieldReader(kind, field), value, equal }));
+  const first = readers.find(({ equal }) => equal);
   const name = fields.find(({ field, equal }) => field === 'metadata.name' && equal)?.value;
   return {
     everything: labels.length === 0 && fields.length === 0,
     ...(name === undefined ? {} : { name }),
+    ...(first === undefined ? {} : { required: first }),
     matches: (object) =>
       readers.every(({ read, value, equal }) => (read(object) === value) === equal) &&
       matchesLabels(labels, object.metadata.labels),

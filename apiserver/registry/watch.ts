@@ -158,7 +158,9 @@ class RunningWatch implements Watch {
     // Nothing was written since the last part was read: from here on every write comes by itself.
     if (caughtUp) {
       this.#from = this.#seen;
-      this.#unsubscribe = this.#registry.store.subscribe(this.#resource, this.#deliver);
+      // Fields are read from what is stored.
+      const required = this.#row.storedAs === undefined ? this.#options.selection.required : undefined;
+      this.#unsubscribe = this.#registry.fanOut.subscribe(this.#resource, required, this.#deliver);
     } else this.#later();
   }
 
@@ -209,6 +211,8 @@ class RunningWatch implements Watch {
     if (record.revision > this.#seen && this.#sink.isFull()) {
       this.#unsubscribe?.();
       this.#unsubscribe = undefined;
+      // What was written before it is sent, or does not concern this watch.
+      this.#seen = Math.max(this.#seen, record.revision - 1);
       this.#later();
       return;
     }
