@@ -86,7 +86,7 @@ beforeAll(async () => {
     deployment('unlimited', {}, { resources: {} }),
     deployment('behind-a-webhook'),
     deployment('too-free', {}, { securityContext: { privileged: true } }),
-    deployment('homeless', { serviceAccountName: 'nobody' }),
+    deployment('homeless', { serviceAccountName: 'missing' }),
     deployment('unready', {}, { image: 'there-is-none:1', imagePullPolicy: 'Never' }),
   );
 });
@@ -103,7 +103,7 @@ test.each<[string, RegExp]>([
   ['unlimited', /quota processors demands that each pod says limits\.cpu/],
   ['behind-a-webhook', /admission webhook away\.webhooks\.example\.com does not answer: .*ECONNREFUSED/],
   ['too-free', /they violate security standard restricted.*: .*privileged/],
-  ['homeless', /service account nobody does not exist$/],
+  ['homeless', /service account missing does not exist$/],
 ])('pods of %s are refused: %s', async (name, verdict) => {
   const { state, chain } = await explained(name, 'pods-refused', verdict);
   expect(state).toBe('broken');
