@@ -69,8 +69,8 @@ async function together<T>(works: readonly Promise<T>[]): Promise<T[]> {
 function expectPassed({ result, lines }: Run): void {
   const [only] = result.runs;
   const missed = only?.expectations.filter(({ outcome }) => outcome === 'not met' || outcome === 'error');
-  expect(only?.expectations.some(({ outcome }) => outcome === 'met')).toBe(true);
   expect({ failure: only?.failure, missed }, lines.join('\n')).toEqual({ failure: undefined, missed: [] });
+  expect(only?.expectations.some(({ outcome }) => outcome === 'met')).toBe(true);
   expect(result.verdict).toBe('passed');
   expect(Object.values(only?.measures ?? {})).not.toContain(null);
   expect(Object.keys(only?.measures ?? {})).toEqual(result.experiment.measure.map(({ name }) => name));
@@ -83,15 +83,13 @@ describe('in a lab that is there', () => {
   });
   afterAll(() => lab?.stop());
 
-  // Most of what they do is waiting for grace periods, samples and probes: together they take as long as the longest.
+  // Most of what they do is waiting for samples and probes: together they take as long as the longest. None measures the end of a
+  // container that is removed at once with its pod: on a busy machine that happens between two looks at the runtime.
   test('several at the same time, each in a namespace of its own, of which nothing is left', async () => {
     const all: readonly (readonly [string, Values])[] = [
       ['cpu-quota', { limit: '200m', seconds: 4 }],
       ['oom-by-qos', { limit: '32Mi' }],
       ['probe-cost', { pods: 1, seconds: 3 }],
-      ['grace-period', { grace: 3 }],
-      ['sidecar-order', {}],
-      ['stop-in-parallel', { grace: 6 }],
       ['subpath-propagation', {}],
     ];
     const runs = await together([
@@ -108,7 +106,7 @@ describe('in a lab that is there', () => {
     // Of one's own namespace alone.
     const [quota] = runs;
     expect(quota?.recordings.get('observations.jsonl')).toContain('cpu-quota/limited');
-    expect(quota?.recordings.get('observations.jsonl')).not.toContain('sidecar-order/web');
+    expect(quota?.recordings.get('observations.jsonl')).not.toContain('oom-by-qos/');
     expect(quota?.result.runs[0]?.measures['use']).toContainEqual([
       expect.any(Number),
       expect.any(Number),
