@@ -7,7 +7,10 @@ import type { PageData } from './page/data.ts';
 import { pageScript, pageStyle, scriptJson } from './page-script.ts';
 import { LANE_COLOURS, OWNER_COLOURS } from './svg.ts';
 
-const SCRIPTS = ['model.ts', 'page/elements.ts', 'page/view.ts', 'page/main.ts'];
+const SCRIPTS = [
+  'model.ts',
+  ...['elements', 'view', 'state', 'chart', 'choice', 'tables', 'main'].map((name) => `page/${name}.ts`),
+];
 
 const HELP = `<p class="muted" id="help">Click a bar, or move with the arrow keys while the chart has the focus.
 <kbd>+</kbd> <kbd>-</kbd> zoom (or Ctrl and wheel), drag or <kbd>Shift</kbd> and an arrow moves, <kbd>Enter</kbd> shows the chosen bar large, <kbd>0</kbd> from
