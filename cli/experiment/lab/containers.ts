@@ -1,66 +1,18 @@
-// The life of containers as the runtime itself reports it: lists are compared with what was there before, and the moments are
-// the runtime's own, so that how often one looks decides only how soon something is seen. What was created and removed between
-// two looks is not seen.
+// The containers of a runtime as an experiment observes them: containerd's own events tell of each start, exit and removal with
+// its moment, and a list says whose containers they are. Another runtime has no such events: there lists alone are read,
+// again and again, and what was created and removed between two of them is not seen.
 
 import { RuntimeError } from '../../../agent/ports/runtime.ts';
 import type { CriClient } from '../../../agent/runtime/cri-client.ts';
+import { CONTAINERD_FILTERS, decodeEnvelope } from '../../../agent/runtime/events/containerd-events.ts';
+import type { RuntimeEvent } from '../../../agent/runtime/events/runtime-event.ts';
 import { createCriClient } from '../../../agent/runtime/grpc-cri-client.ts';
-import { type Clock, type EpochMs, epochMs } from '../../../lib/clock.ts';
+import { resolvesWithin } from '../../../lib/abort.ts';
+import { type Clock, type EpochMs, elapsedMs, epochMs, plusMs } from '../../../lib/clock.ts';
 import { getOwn } from '../../../lib/own-property.ts';
+import { repeat } from '../../../lib/retry.ts';
 import { Tracer } from '../../../lib/trace.ts';
-import type { ContainerObservation } from '../observation.ts';
-
-/** What is known of a container; ZERO_TIME for what has not happened. */
-export interface ContainerState {
-  readonly id: string;
-  readonly pod: string;
-  readonly podUid: string;
-  readonly container: string;
-  readonly attempt: number;
-  readonly createdAt: EpochMs;
-  readonly startedAt: EpochMs;
-  readonly finishedAt: EpochMs;
-  readonly exitCode: number;
-  readonly reason: string;
-}
-
-/** An observation by the wall clock. */
-export type ContainerChange = Omit<ContainerObservation, 'at'> & { readonly at: EpochMs };
-
-type States = ReadonlyMap<string, ContainerState>;
-
-function identity({
-  pod,
-  container,
-  attempt,
-}: ContainerState): Pick<ContainerChange, 'type' | 'pod' | 'container' | 'attempt'> {
-  return { type: 'container', pod, container, attempt };
-}
-
-function changesOf(before: ContainerState | undefined, now: ContainerState): ContainerChange[] {
-  const same = identity(now);
-  const exit = { exitCode: now.exitCode, ...(now.reason === '' ? {} : { reason: now.reason }) };
-  return [
-    ...(before === undefined ? [{ ...same, change: 'created' as const, at: now.createdAt }] : []),
-    ...(now.startedAt > 0 && !(before !== undefined && before.startedAt > 0)
-      ? [{ ...same, change: 'started' as const, at: now.startedAt }]
-      : []),
-    ...(now.finishedAt > 0 && !(before !== undefined && before.finishedAt > 0)
-      ? [{ ...same, change: 'exited' as const, at: now.finishedAt, ...exit }]
-      : []),
-  ];
-}
-
-/** What has happened from one look to the next, oldest first. `lookedAt`: the moment of what is gone. Pure. */
-export function containerChanges(before: States, now: States, lookedAt: EpochMs): readonly ContainerChange[] {
-  const changes = [
-    ...[...now.values()].flatMap((state) => changesOf(before.get(state.id), state)),
-    ...[...before.values()].flatMap((state) =>
-      now.has(state.id) ? [] : [{ ...identity(state), change: 'removed' as const, at: lookedAt }],
-    ),
-  ];
-  return changes.sort((a, b) => a.at - b.at);
-}
+import { type ContainerChange, ContainerLives, type ContainerState, type ContainerStates } from './container-lives.ts';
 
 const NANOSECONDS = 1e6;
 /** An answer that takes longer is looked for again. */
@@ -68,6 +20,11 @@ const CALL_MS = 5_000;
 const POD_NAME = 'io.kubernetes.pod.name';
 const POD_NAMESPACE = 'io.kubernetes.pod.namespace';
 const POD_UID = 'io.kubernetes.pod.uid';
+
+/** Between two looks at a runtime without events, and two tries to reach one that is away. */
+const LOOK_MS = 150;
+/** By then the events about a container that is no longer listed have come, or do not come. */
+const EVENT_MS = 5_000;
 
 /** Whether the runtime is away, busy, or has just started: containerd answers before its CRI plugin has read what is there. */
 export function isAway(error: unknown): boolean {
@@ -78,43 +35,122 @@ export function isAway(error: unknown): boolean {
   );
 }
 
-/** Reads the runtime's containers again and again. */
+export interface FollowParts {
+  readonly clock: Clock;
+  /** What events show. */
+  readonly onChanges: (changes: readonly ContainerChange[]) => void;
+  /** An event was about a container that no list has had: what it shows comes with the next. */
+  readonly onUnknown: () => void;
+  /** To call `look` of the watch, with what comes of it. */
+  readonly look: () => Promise<void>;
+  readonly signal: AbortSignal;
+}
+
+/** One connection to the runtime's events. */
+interface Subscription {
+  readonly over: AbortSignal;
+  /** Whether a list was read since it began. */
+  hasLooked: boolean;
+}
+
 export class ContainerWatch {
   readonly #cri: CriClient;
-  #known = new Map<string, ContainerState>();
-  /** Ids with what the list says of them: a status is read only for what has changed. */
-  #seen = new Map<string, string>();
+  readonly #lives = new ContainerLives();
+  /** Ids with the state that was listed and what its status had: it is read again only when the state has changed. */
+  #seen = new Map<string, { readonly listed: string; readonly state: ContainerState }>();
+  #subscription: Subscription | undefined;
+  /** Resolves with the next event. */
+  #event = Promise.withResolvers<void>();
 
-  constructor(socket: string) {
-    this.#cri = createCriClient(`unix://${socket}`, `unix://${socket}`, new Tracer());
+  /** `cri` is closed with it. */
+  constructor(cri: CriClient) {
+    this.#cri = cri;
+  }
+
+  /** Of the runtime at a unix socket, which need not be there yet. */
+  static at(socket: string): ContainerWatch {
+    return new ContainerWatch(createCriClient(`unix://${socket}`, `unix://${socket}`, new Tracer()));
   }
 
   /** Those that exist, by id. */
-  get containers(): States {
-    return this.#known;
+  get containers(): ContainerStates {
+    return this.#lives.containers;
   }
 
-  /** Undefined while the runtime does not answer. `clock`: for what is gone, of which the runtime has no moment. */
-  async look(clock: Pick<Clock, 'now'>): Promise<readonly ContainerChange[] | undefined> {
+  /** Until the signal aborts, through restarts of the runtime. */
+  async follow(parts: FollowParts): Promise<void> {
+    const { clock, look, signal } = parts;
+    let hasEvents = true;
+    const round = async (): Promise<undefined> => {
+      if (hasEvents) hasEvents = await this.#subscribe(parts);
+      else await look();
+    };
+    await repeat(round, { clock, everyMs: LOOK_MS, signal });
+  }
+
+  /** Until the stream of events is over; resolves to false where the runtime has none. */
+  async #subscribe({ onChanges, onUnknown, look, signal }: FollowParts): Promise<boolean> {
+    const over = new AbortController();
+    const stream = this.#cri.containerdEvents(CONTAINERD_FILTERS, (envelope) => {
+      const event = decodeEnvelope(envelope);
+      if (event === undefined) return;
+      onChanges(this.#lives.event(event));
+      this.#event.resolve();
+      this.#event = Promise.withResolvers();
+      if (this.#isNew(event)) onUnknown();
+    });
+    this.#subscription = { over: over.signal, hasLooked: false };
+    const cancel = (): void => stream.cancel();
+    signal.addEventListener('abort', cancel, { once: true });
+    if (signal.aborted) cancel();
+    const ended = stream.ended.finally(() => {
+      this.#subscription = undefined;
+      over.abort();
+      signal.removeEventListener('abort', cancel);
+    });
+    // What was there before the first event.
+    await look();
+    return !(await ended).unimplemented;
+  }
+
+  #isNew({ id, kind }: RuntimeEvent): boolean {
+    return kind !== 'removed' && kind !== 'oom' && !this.#lives.containers.has(id);
+  }
+
+  /** Undefined while the runtime does not answer. One look at a time. */
+  async look(clock: Clock): Promise<readonly ContainerChange[] | undefined> {
     try {
       const { containers } = await this.#cri.call('ListContainers', {}, { deadlineMs: CALL_MS });
-      const next = new Map<string, ContainerState>();
-      const seen = new Map<string, string>();
-      for (const { id, state } of containers) {
-        const known = this.#known.get(id);
-        const fresh = known !== undefined && this.#seen.get(id) === state ? known : await this.#status(id);
-        if (fresh === undefined) continue;
-        next.set(id, fresh);
-        seen.set(id, state);
+      const listedAt = clock.now();
+      const seen = new Map<string, { readonly listed: string; readonly state: ContainerState }>();
+      for (const { id, state: listed } of containers) {
+        const known = this.#seen.get(id);
+        const state = known?.listed === listed ? known.state : await this.#status(id);
+        if (state !== undefined) seen.set(id, { listed, state });
       }
-      const changes = containerChanges(this.#known, next, clock.now());
-      this.#known = next;
       this.#seen = seen;
-      return changes;
+      const states = new Map([...seen].map(([id, { state }]) => [id, state]));
+      await this.#removed(states, clock);
+      return this.#lives.listed(states, listedAt);
     } catch (error) {
       // The runtime was killed, or is busy: what has happened meanwhile is seen at the next look.
       if (isAway(error)) return undefined;
       throw error;
+    }
+  }
+
+  /** Waits for the events about what is no longer listed: they have what a list cannot have any more. */
+  async #removed(listed: ContainerStates, clock: Clock): Promise<void> {
+    const subscription = this.#subscription;
+    if (subscription === undefined) return;
+    // Of what was gone before, no event comes.
+    const { hasLooked, over } = subscription;
+    subscription.hasLooked = true;
+    if (!hasLooked) return;
+    const giveUpAt = plusMs(clock.monotonic(), EVENT_MS);
+    while (this.#lives.isMissing(listed) && !over.aborted) {
+      const leftMs = elapsedMs(clock.monotonic(), giveUpAt);
+      if (leftMs <= 0 || !(await resolvesWithin(clock, leftMs, this.#event.promise, over))) return;
     }
   }
 
@@ -145,7 +181,7 @@ export class ContainerWatch {
 
   /** The pid of a running container's first process; undefined when there is none. */
   async pid(pod: string, container: string): Promise<number | undefined> {
-    const found = [...this.#known.values()].find(
+    const found = [...this.#lives.containers.values()].find(
       (each) => each.pod === pod && each.container === container && each.startedAt > 0 && each.finishedAt === 0,
     );
     if (found === undefined) return undefined;

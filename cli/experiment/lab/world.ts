@@ -31,6 +31,7 @@ import type { WorldSpec } from '../model.ts';
 import type { Observation } from '../observation.ts';
 import type { World, WorldStep } from '../world.ts';
 import { labCannot } from './cannot.ts';
+import type { ContainerChange } from './container-lives.ts';
 import { ContainerWatch } from './containers.ts';
 import { FOREIGN_CONFIGURATION, type LabAgent, parseAgent, programOf } from './lab-agent.ts';
 import { Link } from './link.ts';
@@ -64,8 +65,6 @@ export interface LabWorldOptions {
   readonly parent?: string;
 }
 
-/** Between two looks at the runtime's containers: only how soon something is seen depends on it. */
-const CONTAINERS_MS = 150;
 const SAMPLES_MS = 1000;
 const FLUSH_MS = 200;
 const TOGETHER_MS = 20;
@@ -286,7 +285,7 @@ class LabWorld implements World {
 
   async #observe(lab: RunningLab, spec: WorldSpec): Promise<void> {
     const { signal } = this.#over;
-    const containers = new ContainerWatch(lab.paths.containerd.socket);
+    const containers = ContainerWatch.at(lab.paths.containerd.socket);
     this.#containers = containers;
     await checkRuntime(spec, containers);
     const { namespace } = this.#options;
@@ -301,7 +300,15 @@ class LabWorld implements World {
         watchObjects(lab.client, this.#clock, watched, (change) => this.#observeObject(this.now(), change), signal),
       );
     }
-    this.#run(this.#every(CONTAINERS_MS, () => this.#lookAtContainers()));
+    this.#run(
+      containers.follow({
+        clock: this.#clock,
+        onChanges: (changes) => this.#addContainers(changes),
+        onUnknown: () => this.#run(this.#lookAtContainers()),
+        look: () => this.#lookAtContainers(),
+        signal,
+      }),
+    );
     const samples = new PodSamples({ sampler: await newSampler(), lab, containers, observations: this.#observations });
     this.#run(this.#every(SAMPLES_MS, async () => this.#sample(samples)));
     if (this.#agent.kind === 'nodelet') {
@@ -388,7 +395,10 @@ class LabWorld implements World {
   }
 
   async #look(): Promise<void> {
-    const changes = (await this.#containers?.look(this.#clock)) ?? [];
+    this.#addContainers((await this.#containers?.look(this.#clock)) ?? []);
+  }
+
+  #addContainers(changes: readonly ContainerChange[]): void {
     for (const { at, ...change } of changes) {
       if (this.#isMine(change.pod.slice(0, change.pod.indexOf('/')))) this.#add({ ...change, at: this.#at(at) });
     }
@@ -397,8 +407,8 @@ class LabWorld implements World {
   #observeSpan(span: Span): void {
     if (!this.#isMine(span.pod?.namespace)) return;
     this.#spans.push(JSON.stringify(span));
-    // One that exits at once may be removed before the next look; the one before it is removed when this one has ended.
-    if (span.name === 'StartContainer') this.#run(this.#lookAtContainers());
+    // No event of the runtime tells of one that was made, or of a start that failed.
+    if (span.name === 'CreateContainer' || span.name === 'StartContainer') this.#run(this.#lookAtContainers());
     // What the agent did for its own start is in the recording alone.
     if (this.#isReady && span.start >= this.#readyAt) this.#add({ type: 'span', at: this.#at(span.start), span });
   }

@@ -83,13 +83,15 @@ describe('in a lab that is there', () => {
   });
   afterAll(() => lab?.stop());
 
-  // Most of what they do is waiting for samples and probes: together they take as long as the longest. None measures the end of a
-  // container that is removed at once with its pod: on a busy machine that happens between two looks at the runtime.
+  // Most of what they do is waiting for grace periods, samples and probes: together they take as long as the longest.
   test('several at the same time, each in a namespace of its own, of which nothing is left', async () => {
     const all: readonly (readonly [string, Values])[] = [
       ['cpu-quota', { limit: '200m', seconds: 4 }],
       ['oom-by-qos', { limit: '32Mi' }],
       ['probe-cost', { pods: 1, seconds: 3 }],
+      ['grace-period', { grace: 3 }],
+      ['sidecar-order', {}],
+      ['stop-in-parallel', { grace: 6 }],
       ['subpath-propagation', {}],
     ];
     const runs = await together([
@@ -106,7 +108,7 @@ describe('in a lab that is there', () => {
     // Of one's own namespace alone.
     const [quota] = runs;
     expect(quota?.recordings.get('observations.jsonl')).toContain('cpu-quota/limited');
-    expect(quota?.recordings.get('observations.jsonl')).not.toContain('oom-by-qos/');
+    expect(quota?.recordings.get('observations.jsonl')).not.toContain('sidecar-order/web');
     expect(quota?.result.runs[0]?.measures['use']).toContainEqual([
       expect.any(Number),
       expect.any(Number),

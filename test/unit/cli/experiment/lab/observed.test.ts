@@ -1,79 +1,13 @@
-// What a lab observes, made of what the runtime, the API server and the kernel say.
+// What a lab observes, made of what the API server and the kernel say.
 
 import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { RuntimeError } from '../../../../../agent/ports/runtime.ts';
-import { type ContainerState, containerChanges, isAway } from '../../../../../cli/experiment/lab/containers.ts';
+import { isAway } from '../../../../../cli/experiment/lab/containers.ts';
 import { ObjectVersions } from '../../../../../cli/experiment/lab/objects.ts';
 import { processCpuMs, processMemoryBytes, Sampler, statLine } from '../../../../../cli/experiment/lab/samples.ts';
-import { epochMs } from '../../../../../lib/clock.ts';
-
-const LOOKED_AT = epochMs(99);
-
-const state = (given: Partial<ContainerState>): ContainerState => ({
-  id: 'c1',
-  pod: 'demo/web',
-  podUid: 'u',
-  container: 'main',
-  attempt: 0,
-  createdAt: epochMs(10),
-  startedAt: epochMs(0),
-  finishedAt: epochMs(0),
-  exitCode: 0,
-  reason: '',
-  ...given,
-});
-const states = (...all: readonly ContainerState[]) => new Map(all.map((each) => [each.id, each]));
-const seen = (before: readonly ContainerState[], now: readonly ContainerState[]) =>
-  containerChanges(states(...before), states(...now), LOOKED_AT).map(({ change, at }) => `${change} ${at}`);
-
-describe('the life of a container', () => {
-  const created = state({});
-  const running = state({ startedAt: epochMs(20) });
-  const exited = state({ startedAt: epochMs(20), finishedAt: epochMs(30), exitCode: 137, reason: 'OOMKilled' });
-  test.each([
-    ['nothing new', [running], [running], []],
-    ['a new one', [], [created], ['created 10']],
-    ['one that has started since', [created], [running], ['started 20']],
-    [
-      'one that was created, started and ended between two looks',
-      [],
-      [exited],
-      ['created 10', 'started 20', 'exited 30'],
-    ],
-    ['one that has ended', [running], [exited], ['exited 30']],
-    ['one that never started', [created], [state({ finishedAt: epochMs(30) })], ['exited 30']],
-    ['one that is gone', [exited], [], ['removed 99']],
-    [
-      'several, by their moments',
-      [exited],
-      [state({ id: 'c2', attempt: 1, createdAt: epochMs(40), startedAt: epochMs(41) })],
-      ['created 40', 'started 41', 'removed 99'],
-    ],
-  ] as const)('%s', (_, before, now, expected) => {
-    expect(seen(before, now)).toEqual(expected);
-  });
-
-  test('has the exit code, and the reason where there is one', () => {
-    expect(containerChanges(states(running), states(exited), LOOKED_AT)).toEqual([
-      {
-        type: 'container',
-        change: 'exited',
-        pod: 'demo/web',
-        container: 'main',
-        attempt: 0,
-        at: 30,
-        exitCode: 137,
-        reason: 'OOMKilled',
-      },
-    ]);
-    expect(containerChanges(states(running), states({ ...exited, reason: '' }), LOOKED_AT)[0]).not.toHaveProperty(
-      'reason',
-    );
-  });
-});
 
 describe('versions of objects', () => {
   const object = (uid: string, resourceVersion: string) => ({
