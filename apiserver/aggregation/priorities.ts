@@ -22,7 +22,7 @@ const GROUPS: Readonly<Record<string, number>> = {
   'node.k8s.io': 16300,
   'discovery.k8s.io': 16200,
   'flowcontrol.apiserver.k8s.io': 16100,
-  'resource.k8s.io': 15200,
+  'resource.k8s.io': 16200,
 };
 const VERSIONS: Readonly<Record<string, number>> = {
   '/v1': 1,

@@ -2,6 +2,7 @@
 // from the resource table; serving them is index.ts.
 
 import { getOwn } from '../../lib/own-property.ts';
+import { prioritiesOf } from '../aggregation/priorities.ts';
 import type { ResourceKind } from '../kinds/resource.ts';
 import type { RemoteVersion } from '../kinds/rows.ts';
 
@@ -73,7 +74,15 @@ export function groupVersion(row: { readonly group: string; readonly version: st
   return row.group === '' ? row.version : `${row.group}/${row.version}`;
 }
 
-/** Group → versions, in the order of the table; the first is preferred. */
+/** kube-apiserver has its group of APIServices before all others, and the others by the priorities of its aggregator. */
+function rank(group: string): number {
+  return group === 'apiregistration.k8s.io' ? Number.MAX_SAFE_INTEGER : prioritiesOf(group, '').groupPriorityMinimum;
+}
+
+/**
+ * Group → versions: groups in the order in which clients see them, by name where they have one priority; versions in that of
+ * the table, of which the first is preferred.
+ */
 export function groupsOf(
   kinds: readonly ResourceKind[],
   remote: readonly RemoteVersion[] = [],
@@ -84,7 +93,7 @@ export function groupsOf(
     if (versions === undefined) groups.set(group, [version]);
     else if (!versions.includes(version)) versions.push(version);
   }
-  return groups;
+  return new Map([...groups].toSorted(([a], [b]) => rank(b) - rank(a) || (a < b ? -1 : 1)));
 }
 
 export function apiVersions(serverAddress: string): object {
