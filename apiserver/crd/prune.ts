@@ -1,4 +1,4 @@
-// What a structural schema does to an object before it is validated: fields that it does not name are removed (and reported),
+// What a structural schema does to an object before it is validated: fields that it does not name are removed and reported,
 // nulls that it does not allow are left out, defaults are filled in. In place.
 
 import { getOwn, setOwn } from '../../lib/own-property.ts';
@@ -9,15 +9,22 @@ import { type JsonSchema, properties, valueSchema } from './types.ts';
 /** Fields of every object with a type of its own, named by no schema. */
 const OBJECT_FIELDS: ReadonlySet<string> = new Set(['apiVersion', 'kind', 'metadata']);
 
-/** Removes what the schema does not name. `unknown` gets the path of each: "spec.foo", "spec.list[0].bar". */
-export function prune(value: unknown, schema: JsonSchema, unknown: (path: string) => void): void {
-  pruneAt(value, schema, '', true, unknown);
+export interface PruneReport {
+  /** Gets the path of each field that is removed: "spec.foo", "spec.list[0].bar". */
+  unknown(path: string): void;
+  /** Gets the metadata of each embedded resource, and its path. */
+  metadata?(path: string, metadata: JsonObject): void;
 }
 
-function pruneAt(value: unknown, schema: JsonSchema, path: string, root: boolean, unknown: (p: string) => void): void {
+/** Removes what the schema does not name. */
+export function prune(value: unknown, schema: JsonSchema, report: PruneReport): void {
+  pruneAt(value, schema, '', true, report);
+}
+
+function pruneAt(value: unknown, schema: JsonSchema, path: string, root: boolean, report: PruneReport): void {
   if (Array.isArray(value)) {
     if (schema.items === undefined) return;
-    for (const [index, item] of value.entries()) pruneAt(item, schema.items, `${path}[${index}]`, false, unknown);
+    for (const [index, item] of value.entries()) pruneAt(item, schema.items, `${path}[${index}]`, false, report);
     return;
   }
   if (!isObject(value)) return;
@@ -25,12 +32,15 @@ function pruneAt(value: unknown, schema: JsonSchema, path: string, root: boolean
   const values = valueSchema(schema);
   const keepsAll = schema['x-kubernetes-preserve-unknown-fields'] === true || schema.additionalProperties === true;
   for (const [key, child] of Object.entries(value)) {
-    if (embedded && OBJECT_FIELDS.has(key)) continue;
     const below = fieldPath(path, key);
+    if (embedded && OBJECT_FIELDS.has(key)) {
+      if (!root && key === 'metadata' && isObject(child)) report.metadata?.(below, child);
+      continue;
+    }
     const childSchema = getOwn(schema.properties, key) ?? values;
-    if (childSchema !== undefined) pruneAt(child, childSchema, below, false, unknown);
+    if (childSchema !== undefined) pruneAt(child, childSchema, below, false, report);
     else if (!keepsAll) {
-      unknown(below);
+      report.unknown(below);
       delete value[key];
     }
   }

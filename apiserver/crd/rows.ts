@@ -16,7 +16,7 @@ import type {
   ResourceStrategy,
   TableColumn,
 } from '../kinds/resource.ts';
-import { isObject } from '../patch/json-value.ts';
+import { isObject, type JsonObject } from '../patch/json-value.ts';
 import { checkBodyAs } from '../schema/decode.ts';
 import { duplicateFields } from '../schema/duplicates.ts';
 import { evaluateJsonPath, parseJsonPath, plainFields } from './json-path.ts';
@@ -106,14 +106,16 @@ function checkBody(
   const strict = new Set<string>();
   if (text !== undefined)
     for (const path of duplicateFields(text)) strict.add(`duplicate field ${JSON.stringify(path)}`);
-  const { metadata } = object;
-  if (isObject(metadata)) {
+  let fatal: string | undefined;
+  const checkMetadata = (path: string, metadata: JsonObject): void => {
     const decoded = checkBodyAs(OBJECT_META, metadata);
-    if (decoded.fatal !== undefined) return { strict: [], fatal: decoded.fatal };
-    for (const error of decoded.strict) strict.add(error.replace('unknown field "', 'unknown field "metadata.'));
-  }
-  prune(object, schema, (path) => strict.add(`unknown field ${JSON.stringify(path)}`));
-  return { strict: [...strict] };
+    fatal ??= decoded.fatal;
+    for (const error of decoded.strict) strict.add(error.replace('unknown field "', `unknown field "${path}.`));
+  };
+  if (isObject(object['metadata'])) checkMetadata('metadata', object['metadata']);
+  const unknown = (path: string): void => void strict.add(`unknown field ${JSON.stringify(path)}`);
+  prune(object, schema, { unknown, metadata: checkMetadata });
+  return fatal === undefined ? { strict: [...strict] } : { strict: [], fatal };
 }
 
 /** Between this version and the one that is stored. Undefined where the stored text is this version's as it is. */

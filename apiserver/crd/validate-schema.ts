@@ -255,7 +255,7 @@ class SchemaValidator {
       const at = `${field}.default`;
       const unknown: string[] = [];
       // As a part of an object: only the root of one has a head of its own.
-      prune({ value }, { type: 'object', properties: { value: schema } }, (path) => unknown.push(path));
+      prune({ value }, { type: 'object', properties: { value: schema } }, { unknown: (path) => unknown.push(path) });
       if (unknown.length > 0) this.#add(invalid(at, schema.default, 'must not have unknown fields'));
       applyDefaults(value, schema);
       for (const { error } of validateValue(value, schema, [at])) this.#add(error);

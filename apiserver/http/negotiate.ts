@@ -11,7 +11,7 @@ export interface Form {
   readonly pretty: boolean;
 }
 
-const ACCEPTED = ['application/json', 'application/yaml'] as const;
+export const ACCEPTED = ['application/json', 'application/yaml'] as const;
 const AS: Readonly<Record<string, Form['as']>> = {
   Table: 'table',
   PartialObjectMetadata: 'partial',

@@ -11,7 +11,7 @@ import type { RequestAudit } from '../audit/audit.ts';
 import { refusal } from '../auth/authorize.ts';
 import type { ReviewParts } from '../auth/reviews.ts';
 import { answerReview, isReview } from '../auth/reviews.ts';
-import { badRequest, methodNotAllowed, pathNotFound, unsupportedMediaType } from '../errors.ts';
+import { badRequest, methodNotAllowed, notAcceptable, pathNotFound, unsupportedMediaType } from '../errors.ts';
 import { scales } from '../kinds/autoscaling/scales.ts';
 import type { KubeObject, ResourceKind } from '../kinds/resource.ts';
 import { LARGE_BYTES } from '../limits.ts';
@@ -32,7 +32,7 @@ import { requestToken } from '../registry/subresources/token.ts';
 import { createWhenAdmitted, statusRules, type UpdateRules, updateWhenAdmitted } from '../registry/write.ts';
 import { type ParsedBody, parseApplyBody, parseBody, parsePatchBody } from './body.ts';
 import type { Converter } from './convert-aside.ts';
-import type { Form } from './negotiate.ts';
+import { ACCEPTED, type Form } from './negotiate.ts';
 import { deleteOptions, includeObject, listOptions, managerOf, writeOptions } from './options.ts';
 import { PROTOBUF_TYPE } from './protobuf.ts';
 import { renderList, renderObject } from './render.ts';
@@ -106,6 +106,7 @@ export class ResourceHandler {
     const { group, version, resource, verb } = request;
     if (isReview(group, version, resource)) {
       if (verb !== 'create') throw methodNotAllowed();
+      if (call.form.as === 'table') throw notAcceptable(ACCEPTED);
       const { value } = await this.#body(call);
       return json(answerReview(group, version, resource, value, call.caller, this.#reviews, request.namespace), 201);
     }

@@ -91,7 +91,7 @@ function otherForms(registry: Registry, row: ResourceKind, subresource: string):
 /** Has an object of the row that a webhook has changed decoded and defaulted like one that was sent. */
 export function settler(registry: Registry, row: ResourceKind): (object: KubeObject) => void {
   return (object) => {
-    const { fatal } = registry.checkBody(row, object);
+    const { fatal } = row.custom?.checkBody(object) ?? registry.checkBody(row, object);
     if (fatal !== undefined) throw internalError(fatal);
     row.strategy.applyDefaults?.(object);
   };

@@ -6,7 +6,7 @@ import { getOwn, setOwn } from '../../lib/own-property.ts';
 import { parseRfc3339, rfc3339 } from '../../lib/rfc3339.ts';
 import type { ResourceKind } from '../kinds/resource.ts';
 import { type Definition, definition, type TypeText } from './definitions.ts';
-import { duplicateFields, fieldPath, MAX_STRICT_ERRORS } from './duplicates.ts';
+import { fieldPath, MAX_STRICT_ERRORS, strictErrors } from './duplicates.ts';
 import { canonicalQuantity, quantityError } from './quantity.ts';
 
 export interface Decoded {
@@ -31,22 +31,14 @@ export function checkBody(kind: ResourceKind, object: Record<string, unknown>, t
 
 /** The same for a body that is no row's object: "io.k8s.api.policy.v1.Eviction". */
 export function checkBodyAs(schemaName: string, object: Record<string, unknown>, text?: string): Decoded {
-  const strict = new Set<string>();
-  if (text !== undefined) {
-    for (const path of duplicateFields(text)) strict.add(`duplicate field ${JSON.stringify(path)}`);
-  }
+  const unknown = new Set<string>();
   try {
-    decodeFields(schemaName, object, { path: '', goPath: '', strict });
+    decodeFields(schemaName, object, { path: '', goPath: '', unknown });
   } catch (error) {
-    if (error instanceof DecodeError) return { strict: [...strict], fatal: error.message };
+    if (error instanceof DecodeError) return { strict: strictErrors(unknown, text), fatal: error.message };
     throw error;
   }
-  return { strict: [...strict] };
-}
-
-/** The real server reports as many different ones and no more. */
-function addStrict(strict: Set<string>, error: string): void {
-  if (strict.size < MAX_STRICT_ERRORS) strict.add(error);
+  return { strict: strictErrors(unknown, text) };
 }
 
 interface Place {
@@ -54,7 +46,8 @@ interface Place {
   readonly path: string;
   /** "spec.containers.ports", as Go names it: without indexes and map keys. */
   readonly goPath: string;
-  readonly strict: Set<string>;
+  /** Paths of fields that the schema does not have: as many as the real server reports, and no more. */
+  readonly unknown: Set<string>;
   /** Name of the innermost Go struct. */
   readonly struct?: string;
 }
@@ -70,12 +63,12 @@ function decodeFields(schemaName: string, object: Record<string, unknown>, place
     const path = fieldPath(place.path, name);
     const type = getOwn(definitionOf.fields, name);
     if (type === undefined) {
-      addStrict(place.strict, `unknown field ${JSON.stringify(path)}`);
+      if (place.unknown.size < MAX_STRICT_ERRORS) place.unknown.add(path);
       delete object[name];
       continue;
     }
     const goPath = place.goPath === '' ? name : `${place.goPath}.${name}`;
-    const decoded = decodeValue(type, value, { path, goPath, strict: place.strict, struct });
+    const decoded = decodeValue(type, value, { path, goPath, unknown: place.unknown, struct });
     if (decoded === undefined || isUnwrittenZero(definitionOf, name, type, decoded)) delete object[name];
     else setOwn(object, name, decoded);
   }

@@ -1,4 +1,4 @@
-// Finds fields that a JSON text names twice in one object; JSON.parse drops them. Reads text that is already known to be valid
+// Finds fields that a JSON text names twice in one object; JSON.parse drops them. Puts them in order with unknown ones. Reads text that is already known to be valid
 // JSON within the limits of a body.
 
 /** As many different ones as the real server reports. */
@@ -19,21 +19,55 @@ export function fieldPath(parent: string, name: string): string {
 
 /** Paths in order of appearance, each once: "spec.containers[0].image". */
 export function duplicateFields(text: string): string[] {
-  return new Scanner(text).run();
+  const found = new Set<string>();
+  new Scanner(text, (path, again) => {
+    if (again && found.size < MAX_STRICT_ERRORS) found.add(path);
+  }).run();
+  return [...found];
+}
+
+/**
+ * What a strict decoder reports, in order of appearance and each once: fields that are `unknown`, by their paths, and known
+ * ones that stand twice. What is below an unknown field is not read.
+ */
+export function strictErrors(unknown: ReadonlySet<string>, text: string | undefined): string[] {
+  const duplicates = text === undefined ? [] : duplicateFields(text);
+  if (unknown.size === 0) return duplicates.map(duplicateField);
+  if (text === undefined || duplicates.length === 0) return Array.from(unknown, unknownField);
+  const errors = new Set<string>();
+  let skipped: string | undefined;
+  new Scanner(text, (path, again) => {
+    if (skipped !== undefined && (path.startsWith(`${skipped}.`) || path.startsWith(`${skipped}[`))) return;
+    if (errors.size >= MAX_STRICT_ERRORS) return;
+    if (unknown.has(path)) {
+      skipped = path;
+      errors.add(unknownField(path));
+    } else if (again) errors.add(duplicateField(path));
+  }).run();
+  return [...errors];
+}
+
+function unknownField(path: string): string {
+  return `unknown field ${JSON.stringify(path)}`;
+}
+
+function duplicateField(path: string): string {
+  return `duplicate field ${JSON.stringify(path)}`;
 }
 
 class Scanner {
   private at = 0;
   private readonly text: string;
-  private readonly found = new Set<string>();
+  private readonly visit: (path: string, again: boolean) => void;
 
-  constructor(text: string) {
+  /** `visit` gets each field, and whether its object has had one of that name before. */
+  constructor(text: string, visit: (path: string, again: boolean) => void) {
     this.text = text;
+    this.visit = visit;
   }
 
-  run(): string[] {
+  run(): void {
     this.value('');
-    return [...this.found];
   }
 
   /** The code of the next character that is no blank; NaN at the end. */
@@ -71,12 +105,13 @@ class Scanner {
       const start = this.at;
       this.skipString();
       const name = String(JSON.parse(this.text.slice(start, this.at)));
-      if (seen.has(name) && this.found.size < MAX_STRICT_ERRORS) this.found.add(fieldPath(path, name));
+      const below = fieldPath(path, name);
+      this.visit(below, seen.has(name));
       seen.add(name);
       this.next();
       // Behind the colon.
       this.at++;
-      this.value(fieldPath(path, name));
+      this.value(below);
     }
     this.at++;
   }

@@ -5,6 +5,7 @@ export const SERVICES: readonly string[] = [
   'test/e2e/agent/alone.test.ts',
   'test/e2e/apiserver/*.test.ts',
   'test/e2e/cni/{cleanup,netlink,runtime,shim}.test.ts',
+  'test/e2e/conformance/*.test.ts',
   'test/e2e/controlplane/*.test.ts',
   'test/e2e/csi-agent/{groups,kill,local}.test.ts',
   'test/e2e/csi-driver/{crash,sanity,strict}.test.ts',

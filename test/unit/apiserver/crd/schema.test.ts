@@ -164,7 +164,7 @@ describe('pruning and defaults', () => {
         m: { type: 'object', additionalProperties: { type: 'object', properties: { x: {} } } },
       },
     };
-    prune(value, schema, (path) => unknown.push(path));
+    prune(value, schema, { unknown: (path) => unknown.push(path) });
     expect(unknown).toEqual(['f.other', 'g', 'm.a.y']);
     expect(value).toEqual({
       apiVersion: 'v1',

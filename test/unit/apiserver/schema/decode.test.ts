@@ -81,6 +81,16 @@ describe('unknown and duplicate fields', () => {
     expect(duplicateFields(text)).toEqual(['spec.containers[1].name', 'spec.nodeName']);
     expect(checkBodyAs(POD, JSON.parse(text), text).strict[1]).toBe('duplicate field "spec.nodeName"');
   });
+
+  it('are in order of appearance; an unknown one that stands twice is only unknown, and nothing below it is read', () => {
+    const text = '{"spec":{"a":{"x":1,"x":2},"a":1,"nodeName":"a","nodeName":"b","z":1,"hostname":"a","hostname":"b"}}';
+    expect(checkBodyAs(POD, JSON.parse(text), text).strict).toEqual([
+      'unknown field "spec.a"',
+      'duplicate field "spec.nodeName"',
+      'unknown field "spec.z"',
+      'duplicate field "spec.hostname"',
+    ]);
+  });
 });
 
 describe('what is stored is what Go would have written', () => {
